@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The classifier: what a packet is, which flow it belongs to and which queue that flow goes to. Plain C without kernel
+ * or libc dependencies, compiled unchanged into the module, the eBPF program, the unit tests and the fuzzer, so that a
+ * packet gets the same answer in all of them. The includer provides the fixed-width types (see types.h).
+ *
+ * It looks at no more than the first RC_PARSE_MAX bytes of a packet; an engine must give it that many, or the whole
+ * packet where it is shorter, or answers would depend on how an engine happens to hold a packet.
+ */
+#ifndef RC_CLASSIFY_H
+#define RC_CLASSIFY_H
+
+#include "types.h"
+
+#define RC_PARSE_MAX 256
+
+/**
+ * struct rc_frame - a packet to parse
+ * @data: from the first byte of the destination MAC address
+ * @avail: readable bytes at @data: min(length, RC_PARSE_MAX); in eBPF the verifier must know RC_PARSE_MAX bytes as readable
+ * @vlan_tpid: a tag that is not in @data because the device took it off, host order; 0 = none
+ * @vlan_tci: that tag's control information, host order
+ */
+struct rc_frame {
+	const rc_u8 *data;
+	rc_u32 avail;
+	rc_u16 vlan_tpid;
+	rc_u16 vlan_tci;
+};
+
+/**
+ * struct rc_flow - what rc_parse found; offsets are those on the wire, that is with the tag that was taken off put back
+ * @saddr, @daddr: IPv4 in the first word, IPv6 in all four, network order; else zero
+ * @smac, @dmac: folded MAC addresses, used for the hash of what is not IP
+ * @sport, @dport: TCP, UDP or SCTP ports, host order; 0 for a fragment (first or later) and for other protocols
+ * @l3_off, @l4_off: offsets of the IP and transport headers, 0 = none
+ * @l3_proto: ethertype after all tags, host order
+ * @vlan_tci, @vlan_tpid: the outermost tag, host order; tpid 0 = none
+ * @inner_vid: VLAN id of a second tag, 0 = none
+ * @l4_proto: IP protocol after IPv6 extension headers
+ * @flags: RINGCAP_SLOT_VLAN, RINGCAP_SLOT_FRAGMENT
+ */
+struct rc_flow {
+	rc_u32 saddr[4];
+	rc_u32 daddr[4];
+	rc_u64 smac;
+	rc_u64 dmac;
+	rc_u16 sport;
+	rc_u16 dport;
+	rc_u16 l3_off;
+	rc_u16 l4_off;
+	rc_u16 l3_proto;
+	rc_u16 vlan_tci;
+	rc_u16 vlan_tpid;
+	rc_u16 inner_vid;
+	rc_u8 l4_proto;
+	rc_u8 flags;
+};
+
+/* Fills @flow from @frame. Never reads outside @frame->data[0 .. avail); a truncated header ends the parse there. */
+static rc_inline void rc_parse(const struct rc_frame *frame, struct rc_flow *flow);
+
+/* The flow hash of @flow under @balance (enum ringcap_balance, not ROUND_ROBIN) and a 128-bit @key (two host-order words). */
+static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance, const rc_u64 key[2]);
+
+/* The queue, 0 .. @nr_queues - 1, of a flow hash. */
+static rc_inline rc_u32 rc_queue(rc_u32 hash, rc_u32 nr_queues)
+{
+	return (rc_u32)(((rc_u64)hash * nr_queues) >> 32);
+}
+
+#endif /* RC_CLASSIFY_H */

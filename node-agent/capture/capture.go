@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package capture holds the desired and the observed state of one node's data path as plain values. The planner makes
+// a Plan, an engine applies it and reports an Observation; both know nothing of Kubernetes.
+package capture
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/net/bpf"
+)
+
+// Direction says which of a device's packets a tap takes. The values are those of enum ringcap_direction.
+type Direction uint32
+
+// The directions of a tap.
+const (
+	Receive  Direction = 1
+	Transmit Direction = 2
+	Both     Direction = 3
+)
+
+// Balance is a cluster's way to choose a packet's queue. The values are those of enum ringcap_balance.
+type Balance uint32
+
+// The balance types.
+const (
+	BalanceFlow Balance = iota
+	BalanceFiveTuple
+	BalanceFourTuple
+	BalanceTwoTuple
+	BalanceRoundRobin
+)
+
+// Plan is everything that an engine shall have on this node. Names of rings are unique, names of clusters are unique;
+// a ring's own queues are a Cluster of the ring's name.
+type Plan struct {
+	Rings    []Ring
+	Clusters []Cluster
+}
+
+// Ring is a named capture.
+type Ring struct {
+	Name string
+	Taps []Tap
+	// Filter is a kernel-side classic BPF program over the packet as the kernel holds it (package filter makes it from
+	// one over the packet as it was on the wire); empty lets everything pass.
+	Filter []bpf.RawInstruction
+	// SnapLen is the greatest number of bytes captured of a packet, 1 to 65535.
+	SnapLen uint32
+	// Promiscuous makes the tapped devices receive what is not addressed to them.
+	Promiscuous bool
+	// Outputs names the clusters that the ring feeds, at most 8.
+	Outputs []string
+}
+
+// Tap is a capture point.
+type Tap struct {
+	Interface string
+	Index     int
+	Direction Direction
+}
+
+// Cluster is a named set of queues.
+type Cluster struct {
+	Name    string
+	Queues  int
+	Balance Balance
+	HashKey [16]byte
+	// QueueBytes is the size of one queue's data (of each lane of it, in the module), a power of two of at least 128 KiB.
+	QueueBytes uint32
+	// Watermark is the number of unread bytes at which a sleeping consumer is woken; WatermarkTimeout the time after
+	// which it is woken for fewer.
+	Watermark        uint32
+	WatermarkTimeout time.Duration
+}
+
+// QueueID names a queue.
+type QueueID struct {
+	Cluster string
+	Queue   int
+}
+
+// RingStats is a ring's account: Seen = Filtered + SampledOut + Passed.
+type RingStats struct {
+	Seen, SeenBytes, Filtered, SampledOut, Passed uint64
+}
+
+// QueueStats is a queue's account. What its cluster's rings passed to it is Delivered plus all of Dropped.
+type QueueStats struct {
+	Delivered, DeliveredBytes uint64
+	Dropped                   map[DropReason]uint64
+	UnreadBytes               uint64
+	Attached                  bool
+}
+
+// DropReason says why a passed packet was not delivered. The values are those of enum ringcap_drop, as words.
+type DropReason string
+
+// The reasons.
+const (
+	DropFull       DropReason = "full"
+	DropUnattended DropReason = "unattended"
+	DropNoMemory   DropReason = "nomem"
+)
+
+// DropReasons lists the reasons in the order of enum ringcap_drop.
+var DropReasons = []DropReason{DropFull, DropUnattended, DropNoMemory}
+
+// Observation is what an engine has, with its counters.
+type Observation struct {
+	Rings    map[string]RingState
+	Clusters map[string]ClusterState
+}
+
+// RingState is an observed ring.
+type RingState struct {
+	// Taps that are in place.
+	Taps  []Tap
+	Stats RingStats
+}
+
+// ClusterState is an observed cluster.
+type ClusterState struct {
+	Queues []QueueStats
+	// Memory is the bytes that its queues take.
+	Memory uint64
+}
+
+// Grant is what a container must be given to consume a queue.
+type Grant struct {
+	// Devices are device nodes: path on the host, path in the container.
+	Devices []PathPair
+	// Mounts are read-only folders: path on the host, path in the container.
+	Mounts []PathPair
+}
+
+// PathPair is a path on the host and what it is called in the container.
+type PathPair struct{ Host, Container string }
+
+// Errors that engines return, to be tested with errors.Is.
+var (
+	// ErrInUse: a consumer holds what the change would take away.
+	ErrInUse = errors.New("in use by a consumer")
+	// ErrUnsupported: the engine cannot do what the plan asks; the error names it.
+	ErrUnsupported = errors.New("not supported by this engine")
+	// ErrNotFound: no such ring, cluster or queue.
+	ErrNotFound = errors.New("not found")
+)
+
+// Engine is a data path. Its methods may be called by several goroutines; Apply by one at a time.
+type Engine interface {
+	// Apply makes the node's data path as planned and removes what the engine made before and is not planned any more.
+	// What is unchanged is not touched: its consumers stay attached and its counters go on. The returned map has an
+	// entry for each ring or cluster (by name) that could not be made as planned; the others are in place all the same.
+	// The error is for what concerns the engine as a whole.
+	Apply(context.Context, Plan) (map[string]error, error)
+	// Observe reads the state and the counters.
+	Observe(context.Context) (Observation, error)
+	// Grant returns what a container needs to consume a queue.
+	Grant(QueueID) (Grant, error)
+	// ResetQueue empties and zeroes a queue before it passes to another consumer; ErrInUse while one is attached.
+	ResetQueue(context.Context, QueueID) error
+	// Close releases what the process holds. Rings, queues and attached consumers live on.
+	Close() error
+}

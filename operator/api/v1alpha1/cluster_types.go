@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ClusterSpec is a set of queues that share the packets of one or more rings.
+type ClusterSpec struct {
+	// rings whose packets the cluster gets, by name; each node of a ring has the cluster's queues.
+	//
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	Rings []string `json:"rings"`
+
+	// queues on each node. PF_RING: the number of applications that join a cluster_id.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=256
+	Queues int32 `json:"queues"`
+
+	QueueSettings `json:",inline"`
+}
+
+// Cluster is a named set of queues over rings. Pods request its queues as ringcap.io/<cluster name>.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 55 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be at most 55 characters of a-z, 0-9 and '-': it becomes the resource ringcap.io/<name>"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodesDesired`
+// +kubebuilder:printcolumn:name="Nodes-Ready",type=integer,JSONPath=`.status.nodesReady`
+// +kubebuilder:printcolumn:name="Attached",type=integer,JSONPath=`.status.queuesAttached`
+// +kubebuilder:printcolumn:name="Queues",type=integer,JSONPath=`.status.queues`
+// +kubebuilder:printcolumn:name="Delivered",type=integer,JSONPath=`.status.delivered`
+// +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ClusterSpec `json:"spec"`
+	// +optional
+	Status CaptureStatus `json:"status,omitempty"`
+}
+
+// ClusterList is a list of Clusters.
+//
+// +kubebuilder:object:root=true
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Cluster `json:"items"`
+}

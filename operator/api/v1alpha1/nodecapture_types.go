@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// NodeRing is a CaptureRing as one node shall have it.
+type NodeRing struct {
+	// name of the CaptureRing.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// uid of the CaptureRing: a ring that was deleted and made again is another ring.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+
+	// spec of the CaptureRing.
+	//
+	// +required
+	Spec CaptureRingSpec `json:"spec"`
+}
+
+// NodeCluster is a Cluster as one node shall have it: spec.rings names only rings of this node.
+type NodeCluster struct {
+	// name of the Cluster.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// uid of the Cluster.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+
+	// spec of the Cluster.
+	//
+	// +required
+	Spec ClusterSpec `json:"spec"`
+}
+
+// NodeCaptureSpec is a node's whole desired state, written by the operator.
+type NodeCaptureSpec struct {
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Rings []NodeRing `json:"rings,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Clusters []NodeCluster `json:"clusters,omitempty"`
+}
+
+// DropCount is a number of packets dropped for one reason.
+type DropCount struct {
+	// reason: full, unattended, nomem.
+	Reason string `json:"reason"`
+	// packets dropped.
+	Packets int64 `json:"packets"`
+}
+
+// QueueStatus is a queue's state and account.
+type QueueStatus struct {
+	// queue's number.
+	Queue int32 `json:"queue"`
+	// attached: a consumer reads it.
+	Attached bool `json:"attached"`
+	// consumer is the pod that it is allocated to, as namespace/name.
+	//
+	// +optional
+	Consumer string `json:"consumer,omitempty"`
+	// delivered packets.
+	Delivered int64 `json:"delivered"`
+	// deliveredBytes on the wire.
+	DeliveredBytes int64 `json:"deliveredBytes"`
+	// dropped packets, by reason.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	Dropped []DropCount `json:"dropped,omitempty"`
+	// unreadBytes that the consumer has not released.
+	UnreadBytes int64 `json:"unreadBytes"`
+}
+
+// NodeRingStatus is a ring's state on the node. seen = filtered + sampledOut + passed.
+type NodeRingStatus struct {
+	Name string `json:"name"`
+	// engine that captures, and why that one.
+	Engine Engine `json:"engine"`
+	// +optional
+	EngineReason string `json:"engineReason,omitempty"`
+	// interfaces that are tapped.
+	//
+	// +optional
+	// +listType=atomic
+	Interfaces []string `json:"interfaces,omitempty"`
+	// ready: programmed as the spec asks.
+	Ready bool `json:"ready"`
+	// reason and message when it is not ready.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	Message    string `json:"message,omitempty"`
+	Seen       int64  `json:"seen"`
+	SeenBytes  int64  `json:"seenBytes"`
+	Filtered   int64  `json:"filtered"`
+	SampledOut int64  `json:"sampledOut"`
+	Passed     int64  `json:"passed"`
+}
+
+// NodeClusterStatus is the state of a set of queues on the node: a Cluster's, or a ring's own.
+// The sum of passed over its rings is the sum of delivered and dropped over its queues.
+type NodeClusterStatus struct {
+	Name string `json:"name"`
+	// ready: its queues are there and can be requested.
+	Ready bool `json:"ready"`
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	Message string `json:"message,omitempty"`
+	// memoryBytes that its queues take.
+	MemoryBytes int64 `json:"memoryBytes"`
+	// +optional
+	// +listType=map
+	// +listMapKey=queue
+	Queues []QueueStatus `json:"queues,omitempty"`
+}
+
+// NodeCaptureStatus is what the node's agent reports.
+type NodeCaptureStatus struct {
+	// conditions: Accepted, Programmed, Ready, ModuleReady.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// appliedGeneration is the spec's generation that the node has.
+	//
+	// +optional
+	AppliedGeneration int64 `json:"appliedGeneration"`
+
+	// engine that serves the node's rings with engine Auto, and why.
+	//
+	// +optional
+	Engine Engine `json:"engine,omitempty"`
+	// +optional
+	EngineReason string `json:"engineReason,omitempty"`
+
+	// moduleVersion that is loaded.
+	//
+	// +optional
+	ModuleVersion string `json:"moduleVersion,omitempty"`
+	// +optional
+	KernelRelease string `json:"kernelRelease,omitempty"`
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+
+	// observedTime of the counters.
+	//
+	// +optional
+	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Rings []NodeRingStatus `json:"rings,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Clusters []NodeClusterStatus `json:"clusters,omitempty"`
+}
+
+// NodeCapture is what one node shall capture and captures; its name is the node's.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nc
+// +kubebuilder:printcolumn:name="Engine",type=string,JSONPath=`.status.engine`
+// +kubebuilder:printcolumn:name="Module",type=string,JSONPath=`.status.conditions[?(@.type=="ModuleReady")].reason`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Generation",type=integer,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.appliedGeneration`
+// +kubebuilder:printcolumn:name="Kernel",type=string,JSONPath=`.status.kernelRelease`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NodeCapture struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec NodeCaptureSpec `json:"spec,omitempty"`
+	// +optional
+	Status NodeCaptureStatus `json:"status,omitempty"`
+}
+
+// NodeCaptureList is a list of NodeCaptures.
+//
+// +kubebuilder:object:root=true
+type NodeCaptureList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeCapture `json:"items"`
+}
