@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything that a person does with this repository. Heavy things are built once and kept by content in
+# RINGCAP_CACHE (~/.cache/ringcap by default); what is built here lands in out/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+export RINGCAP_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ringcap
+
+# Captures, namespaces and VM networks need root; everything else runs as whoever calls make.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)")
+GO := CGO_ENABLED=0 go
+CLANG ?= $(or $(shell command -v clang),$(shell command -v clang-14))
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+BPF_OBJECT := node-agent/engine/ebpf/bpf/ringcap.bpf.o
+CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
+
+.PHONY: help
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ the main job
+
+.PHONY: demo
+demo: deps ## a real cluster with two sensor nodes captures a real trace; every packet is accounted for
+	$(SUDO) e2e/demo/run
+
+.PHONY: demo-down
+demo-down: ## stop and remove everything that the demo started
+	$(SUDO) e2e/demo/down
+
+.PHONY: demo-standalone
+demo-standalone: deps build ## the same manifests on this machine alone, without Kubernetes
+	$(SUDO) e2e/demo/standalone
+
+##@ build
+
+.PHONY: deps
+deps: ## install the Debian/Ubuntu packages that the rest needs (nothing to do when they are there)
+	@$(SUDO) e2e/deps
+
+.PHONY: build
+build: lib bpf ## build the binaries and libraries into out/
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o out/bin/ ./node-agent/cmd/node-agent ./operator/cmd/operator
+
+.PHONY: lib
+lib:
+	$(MAKE) -C lib
+
+.PHONY: bpf
+bpf:
+	$(MAKE) -C node-agent/engine/ebpf/bpf CLANG=$(CLANG)
+
+.PHONY: modules
+modules: ## build ringcap.ko for every supported kernel into out/modules/
+	$(MAKE) -C kmod all
+
+.PHONY: images
+images: build modules ## build the container images into out/images/, without a registry
+	images/build
+
+.PHONY: generate
+generate: ## regenerate CRDs, RBAC and deepcopy from the Go types
+	operator/generate
+
+##@ test
+
+.PHONY: check
+check: deps lint ## the quick loop: lint and unit tests, minutes
+	e2e/test check
+
+.PHONY: lint
+lint: bpf ## formatting, vet, shellcheck, generated files fresh
+	e2e/lint
+
+.PHONY: test
+test: deps ## everything: units, kernels in VMs, both engines, a real cluster
+	$(SUDO) e2e/test all
+
+.PHONY: bench-kernel
+bench-kernel: deps ## instructions per packet beside AF_PACKET, deterministic
+	$(SUDO) bench/kernel/run
+
+.PHONY: clean
+clean: ## remove what was built here; the cache stays
+	rm -rf out
