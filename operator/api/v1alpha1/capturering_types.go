@@ -11,7 +11,7 @@ type InterfaceSelector struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:Pattern=`^[^/\s:]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/:[:space:]]+$')",message="must be an interface's name as ip-link(8) shows it, or a glob of * and ? over names, without '/', ':' and spaces"
 	Name string `json:"name"`
 }
 
@@ -82,6 +82,7 @@ type CaptureRingSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 256",message="must be 1 to 256: the number of queues on each node, one for each consumer pod there; leave it out for a ring that only feeds Clusters"
 	Queues *int32 `json:"queues,omitempty"`
 
 	// snapLength is the greatest number of bytes captured of a packet. PF_RING: caplen of pfring_open.
@@ -126,7 +127,8 @@ type CaptureStatus struct {
 	// +optional
 	NodesReady int32 `json:"nodesReady"`
 
-	// queues is the number of queues over all nodes.
+	// queues is the number of queues over all nodes. Of a ring: its own and those of the Clusters over it, as for
+	// queuesAttached, delivered and dropped.
 	//
 	// +optional
 	Queues int32 `json:"queues"`
@@ -136,14 +138,19 @@ type CaptureStatus struct {
 	// +optional
 	QueuesAttached int32 `json:"queuesAttached"`
 
-	// seen, delivered and dropped are sums over all nodes, packets; they lag by up to 15 seconds.
+	// seen packets, summed over all nodes; it lags, as all counters here do, by up to 15 seconds. Of a ring: what its
+	// interfaces saw. Of a Cluster: what its rings passed to it, which is delivered + dropped.
 	//
 	// +optional
 	Seen int64 `json:"seen"`
 
+	// delivered packets, summed over all queues: each Cluster over a ring gets its own copy.
+	//
 	// +optional
 	Delivered int64 `json:"delivered"`
 
+	// dropped packets, summed over all queues and reasons; NodeCaptures tell the reasons.
+	//
 	// +optional
 	Dropped int64 `json:"dropped"`
 

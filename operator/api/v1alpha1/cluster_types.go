@@ -20,6 +20,7 @@ type ClusterSpec struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 256",message="must be 1 to 256: the number of queues on each node, one for each consumer pod there"
 	Queues int32 `json:"queues"`
 
 	QueueSettings `json:",inline"`

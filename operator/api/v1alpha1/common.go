@@ -78,11 +78,12 @@ type QueueSettings struct {
 	// +kubebuilder:validation:Maximum=4194304
 	Slots int32 `json:"slots,omitempty"`
 
-	// watermark is the fill of a queue, in percent, at which a sleeping consumer is woken. PF_RING: pfring_set_poll_watermark.
+	// watermark is the fill of a queue, in percent, at which a sleeping consumer is woken; for a shorter wait than 1 %
+	// takes, lower watermarkTimeout. PF_RING: pfring_set_poll_watermark.
 	//
 	// +optional
 	// +kubebuilder:default=10
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=90
 	Watermark int32 `json:"watermark,omitempty"`
 
@@ -91,6 +92,9 @@ type QueueSettings struct {
 	//
 	// +optional
 	// +kubebuilder:default="10ms"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('10s')",message="must be between 1ms and 10s"
 	WatermarkTimeout *metav1.Duration `json:"watermarkTimeout,omitempty"`
 
@@ -100,6 +104,17 @@ type QueueSettings struct {
 	// +kubebuilder:default="256Mi"
 	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
 }
+
+// Limits on what one node can have.
+const (
+	// MaxRings is the greatest number of accepted CaptureRings, and of accepted Clusters.
+	MaxRings = 256
+	// MaxOutputs is the greatest number of sets of queues that one ring feeds: its own and those of Clusters.
+	MaxOutputs = 8
+)
+
+// FinalizerNodes is on rings and Clusters that nodes may have: it is removed once no node has them any more.
+const FinalizerNodes = "ringcap.io/nodes"
 
 // Condition types, on every kind.
 const (
@@ -120,6 +135,9 @@ const (
 	ReasonNameConflict        = "NameConflict"
 	ReasonRingNotFound        = "RingNotFound"
 	ReasonRingNotAccepted     = "RingNotAccepted"
+	ReasonLimitExceeded       = "LimitExceeded"
+	ReasonDeleting            = "Deleting"
+	ReasonNodeNotReporting    = "NodeNotReporting"
 	ReasonNoNodes             = "NoNodes"
 	ReasonNoQueues            = "NoQueues"
 	ReasonProgrammed          = "Programmed"

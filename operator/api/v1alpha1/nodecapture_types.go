@@ -146,7 +146,8 @@ type NodeCaptureStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// appliedGeneration is the spec's generation that the node has.
+	// appliedGeneration is the generation of the spec that was acted upon last, and that rings and clusters below
+	// report on, whether or not all of it could be done.
 	//
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration"`
@@ -167,7 +168,8 @@ type NodeCaptureStatus struct {
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
-	// observedTime of the counters.
+	// observedTime of the counters. It is renewed at least once a minute: after two minutes without, the node
+	// counts as not reporting.
 	//
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`

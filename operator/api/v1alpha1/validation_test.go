@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/internal/testenv"
+)
+
+var env testenv.Env
+
+func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
+
+const ring = `
+apiVersion: ringcap.io/v1alpha1
+kind: CaptureRing
+metadata: {name: NAME}
+spec:
+  interfaces: [{name: mirror0}]
+`
+
+const cluster = `
+apiVersion: ringcap.io/v1alpha1
+kind: Cluster
+metadata: {name: NAME}
+spec:
+  rings: [mirror]
+  queues: 2
+`
+
+func create(t *testing.T, c client.Client, manifest string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte(manifest), &u.Object))
+	err := c.Create(t.Context(), u)
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), u)) })
+	}
+	return u, err
+}
+
+// TestRefusedBySchema: each bad value is refused with the field's name and what to write instead.
+func TestRefusedBySchema(t *testing.T) {
+	name := func(manifest, name string) string { return strings.Replace(manifest, "NAME", name, 1) }
+	long := strings.Repeat("x", 56)
+	tests := map[string]struct{ manifest, field, message string }{
+		"ring, no queues":          {name(ring, "r") + "  queues: 0", "spec.queues", "must be 1 to 256"},
+		"ring, too many queues":    {name(ring, "r") + "  queues: 100000", "spec.queues", "must be 1 to 256"},
+		"cluster, no queues":       {strings.Replace(name(cluster, "c"), "queues: 2", "queues: 0", 1), "spec.queues", "must be 1 to 256"},
+		"cluster, too many queues": {strings.Replace(name(cluster, "c"), "queues: 2", "queues: 100000", 1), "spec.queues", "must be 1 to 256"},
+		"queues is a word":         {name(ring, "r") + "  queues: many", "spec.queues", "integer"},
+		"ring's long name":         {name(ring, long), "name", "at most 55"},
+		"cluster's dotted name":    {name(cluster, "a.b"), "name", "a-z, 0-9 and '-'"},
+		"no interfaces":            {strings.Replace(name(ring, "r"), "[{name: mirror0}]", "[]", 1), "spec.interfaces", "at least 1"},
+		"interface with a slash":   {strings.Replace(name(ring, "r"), "mirror0", "a/b", 1), "spec.interfaces[0].name", "ip-link(8)"},
+		"interface's long name":    {strings.Replace(name(ring, "r"), "mirror0", "sixteen-letters-", 1), "spec.interfaces[0].name", "15"},
+		"no rings":                 {strings.Replace(name(cluster, "c"), "[mirror]", "[]", 1), "spec.rings", "at least 1"},
+		"a ring twice":             {strings.Replace(name(cluster, "c"), "[mirror]", "[a, a]", 1), "spec.rings", "Duplicate"},
+		"unknown engine":           {name(ring, "r") + "  engine: DPDK", "spec.engine", `"Auto", "KernelModule", "EBPF"`},
+		"unknown direction":        {name(ring, "r") + "  direction: Up", "spec.direction", `"Receive"`},
+		"unknown balance":          {name(cluster, "c") + "  balance: Luck", "spec.balance", `"Flow"`},
+		"mode of a later version":  {name(ring, "r") + "  transparentMode: 2", "spec.transparentMode", `"0"`},
+		"no snap length":           {name(ring, "r") + "  snapLength: 0", "spec.snapLength", "64"},
+		"few slots":                {name(ring, "r") + "  slots: 1", "spec.slots", "16"},
+		"high watermark":           {name(ring, "r") + "  watermark: 100", "spec.watermark", "90"},
+		"zero timeout":             {name(ring, "r") + "  watermarkTimeout: 0s", "spec.watermarkTimeout", "between 1ms and 10s"},
+		"long timeout":             {name(cluster, "c") + "  watermarkTimeout: 1m", "spec.watermarkTimeout", "between 1ms and 10s"},
+		"timeout without a unit":   {name(ring, "r") + "  watermarkTimeout: '10'", "spec.watermarkTimeout", "between 1ms and 10s"},
+		"memory limit is a word":   {name(ring, "r") + "  memoryLimit: lots", "spec.memoryLimit", "spec.memoryLimit"},
+		"filter too long":          {name(ring, "r") + "  filter: {bpf: '" + strings.Repeat("x", 8193) + "'}", "spec.filter.bpf", "8192"},
+	}
+	c := env.Client(t)
+	for test, tc := range tests {
+		t.Run(test, func(t *testing.T) {
+			_, err := create(t, c, tc.manifest)
+			require.Error(t, err)
+			require.True(t, apierrors.IsInvalid(err), "%v", err)
+			require.ErrorContains(t, err, tc.field)
+			require.ErrorContains(t, err, tc.message)
+		})
+	}
+}
+
+// TestDefaults: what the API server fills in is what Default fills in where there is none.
+func TestDefaults(t *testing.T) {
+	c := env.Client(t)
+
+	u, err := create(t, c, strings.Replace(ring, "NAME", "defaults", 1))
+	require.NoError(t, err)
+	var served, local v1alpha1.CaptureRing
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), &served))
+	require.NoError(t, yaml.Unmarshal([]byte(ring), &local))
+	local.Spec.Default()
+	requireSameYAML(t, local.Spec, served.Spec)
+
+	u, err = create(t, c, strings.Replace(cluster, "NAME", "defaults", 1))
+	require.NoError(t, err)
+	var servedCluster, localCluster v1alpha1.Cluster
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), &servedCluster))
+	require.NoError(t, yaml.Unmarshal([]byte(cluster), &localCluster))
+	localCluster.Spec.Default()
+	requireSameYAML(t, localCluster.Spec, servedCluster.Spec)
+}
+
+// TestNodeCaptureHoldsDefaultedSpecs: a NodeCapture made of defaulted specs is valid and comes back as it was sent.
+func TestNodeCaptureHoldsDefaultedSpecs(t *testing.T) {
+	c := env.Client(t)
+	var r v1alpha1.CaptureRing
+	var cl v1alpha1.Cluster
+	require.NoError(t, yaml.Unmarshal([]byte(ring), &r))
+	require.NoError(t, yaml.Unmarshal([]byte(cluster), &cl))
+	r.Spec.Default()
+	cl.Spec.Default()
+	nc := &v1alpha1.NodeCapture{}
+	nc.Name = "node-1.example.com"
+	nc.Spec.Rings = []v1alpha1.NodeRing{{Name: "mirror", UID: "u1", Spec: r.Spec}}
+	nc.Spec.Clusters = []v1alpha1.NodeCluster{{Name: "ids", UID: "u2", Spec: cl.Spec}}
+	sent := nc.Spec.DeepCopy()
+	require.NoError(t, c.Create(t.Context(), nc))
+	t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), nc)) })
+	requireSameYAML(t, *sent, nc.Spec)
+	require.EqualValues(t, 1, nc.Generation)
+
+	require.NoError(t, c.Update(t.Context(), nc))
+	require.EqualValues(t, 1, nc.Generation, "an update that changes nothing must not look like a change to the agent")
+}
+
+func requireSameYAML(t *testing.T, want, got any) {
+	t.Helper()
+	w, err := yaml.Marshal(want)
+	require.NoError(t, err)
+	g, err := yaml.Marshal(got)
+	require.NoError(t, err)
+	require.Equal(t, string(w), string(g))
+}
