@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"time"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Signal wakes a loop; several raised before it wakes are one.
+type Signal chan struct{}
+
+// NewSignal makes a Signal.
+func NewSignal() Signal { return make(Signal, 1) }
+
+// Raise never blocks. Any goroutine may call it.
+func (s Signal) Raise() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// Loop reconciles when it is told that something changed, and at intervals all the same.
+type Loop struct {
+	Reconciler *Reconciler
+	// Desired is the spec and its generation; false while it is not known, and then nothing is touched.
+	Desired func() (spec v1.NodeCaptureSpec, generation int64, known bool)
+	// Changed tells that the desired state or the node changed, Activity that only counters and consumers did.
+	Changed, Activity Signal
+	// Resync is the interval of reconciliations, Refresh of observations.
+	Resync, Refresh time.Duration
+	// Publish gets each report.
+	Publish func(context.Context, Report)
+}
+
+// Run returns when ctx ends; capture goes on.
+func (l *Loop) Run(ctx context.Context) {
+	resync, refresh := time.NewTicker(l.Resync), time.NewTicker(l.Refresh)
+	defer resync.Stop()
+	defer refresh.Stop()
+	report, known := l.reconcile(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.Changed:
+			report, known = l.reconcile(ctx)
+		case <-resync.C:
+			report, known = l.reconcile(ctx)
+		case <-l.Activity:
+			report = l.observe(ctx, report, known)
+		case <-refresh.C:
+			report = l.observe(ctx, report, known)
+		}
+	}
+}
+
+func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
+	spec, generation, known := l.Desired()
+	if !known {
+		return Report{}, false
+	}
+	report := l.Reconciler.Reconcile(ctx, spec, generation)
+	l.Publish(ctx, report)
+	return report, true
+}
+
+func (l *Loop) observe(ctx context.Context, last Report, known bool) Report {
+	if !known || ctx.Err() != nil {
+		return last
+	}
+	report := l.Reconciler.Observe(ctx, last)
+	l.Publish(ctx, report)
+	return report
+}

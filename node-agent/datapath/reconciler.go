@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package datapath makes a node's engines and interfaces as a NodeCaptureSpec asks, and observes them. It is the same
+// in a cluster and standalone: where the spec comes from and where the report goes is its callers' business.
+package datapath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/net/bpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// NICs sets the captured interfaces and restores the others.
+type NICs interface {
+	Apply(wanted map[string]plan.NICSettings) (map[string]error, error)
+}
+
+// Report is what a node was asked for, what was decided, and what it has.
+type Report struct {
+	Spec v1.NodeCaptureSpec
+	// Generation of the spec, for the caller.
+	Generation int64
+	// Plan with its verdicts; what an engine or an interface refused is in the verdicts too.
+	Plan plan.Result
+	// Facts of the engines by kind.
+	Engines map[v1.Engine]plan.EngineFact
+	// Observations by engine.
+	Observations map[v1.Engine]capture.Observation
+	Interfaces   []node.Interface
+	// Err concerns the node as a whole: something that must be known was not to be had.
+	Err error
+}
+
+// Reconciler makes the node's data path as asked. Its methods but Engine are for one goroutine.
+type Reconciler struct {
+	Providers []*Provider
+	NICs      NICs
+	// Compile makes a kernel-side program from a filter expression.
+	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
+	// Interfaces lists the node's; node.Interfaces but in tests.
+	Interfaces func() ([]node.Interface, error)
+
+	programs programCache
+	// engines that were opened, for Engine.
+	mu     sync.Mutex
+	opened map[v1.Engine]capture.Engine
+}
+
+// Reconcile plans, applies and observes.
+func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
+	report := Report{Spec: spec, Generation: generation, Engines: map[v1.Engine]plan.EngineFact{}}
+	if report.Interfaces, report.Err = r.Interfaces(); report.Err != nil {
+		return report
+	}
+	for _, p := range r.Providers {
+		report.Engines[p.Kind] = p.fact(ctx)
+	}
+	r.noteOpened()
+	facts := plan.Facts{
+		Engines: report.Engines, Compile: r.programs.through(r.Compile), Serving: r.serving(ctx),
+	}
+	for _, i := range report.Interfaces {
+		facts.Interfaces = append(facts.Interfaces, plan.Interface{Name: i.Name, Index: i.Index})
+	}
+	report.Plan = plan.Make(spec, facts)
+	r.programs.forget()
+	report.Err = errors.Join(r.applyNICs(&report.Plan), r.applyEngines(ctx, &report))
+	return r.Observe(ctx, report)
+}
+
+// Observe reads the state and the counters anew; what was decided stays.
+func (r *Reconciler) Observe(ctx context.Context, last Report) Report {
+	last.Observations = map[v1.Engine]capture.Observation{}
+	if interfaces, err := r.Interfaces(); err == nil {
+		last.Interfaces = interfaces
+	}
+	for _, p := range r.Providers {
+		if p.engine == nil {
+			continue
+		}
+		observation, err := p.engine.Observe(ctx)
+		if err != nil {
+			last.Err = errors.Join(last.Err, fmt.Errorf("observe engine %s: %w", p.Kind, err))
+			continue
+		}
+		last.Observations[p.Kind] = observation
+	}
+	return last
+}
+
+// Engine is an engine that is in use, nil when it is not. Any goroutine may ask.
+func (r *Reconciler) Engine(kind v1.Engine) capture.Engine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.opened[kind]
+}
+
+// Close releases what the process holds of the engines; capture goes on.
+func (r *Reconciler) Close() error {
+	var errs []error
+	for _, p := range r.Providers {
+		if p.engine != nil {
+			errs = append(errs, p.engine.Close())
+			p.engine = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) noteOpened() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened = map[v1.Engine]capture.Engine{}
+	for _, p := range r.Providers {
+		if p.engine != nil {
+			r.opened[p.Kind] = p.engine
+		}
+	}
+}
+
+// serving says which engine has which ring now.
+func (r *Reconciler) serving(ctx context.Context) map[string]v1.Engine {
+	serving := map[string]v1.Engine{}
+	for _, p := range r.Providers {
+		if p.engine == nil {
+			continue
+		}
+		if observation, err := p.engine.Observe(ctx); err == nil {
+			for name := range observation.Rings {
+				serving[name] = p.Kind
+			}
+		}
+	}
+	return serving
+}
+
+// applyNICs sets the interfaces before the taps are made: what a ring sees first is already as asked.
+func (r *Reconciler) applyNICs(result *plan.Result) error {
+	failed, err := r.NICs.Apply(result.NICs)
+	for name, verdict := range result.Rings {
+		for _, i := range verdict.Interfaces {
+			if problem := failed[i]; problem != nil && verdict.Ready() {
+				verdict.Reason, verdict.Message = v1.ReasonEngineError, problem.Error()
+				result.Rings[name] = verdict
+			}
+		}
+		for _, i := range verdict.Interfaces {
+			delete(failed, i)
+		}
+	}
+	for name, problem := range failed {
+		err = errors.Join(err, fmt.Errorf("restore interface %s: %w", name, problem))
+	}
+	return err
+}
+
+func (r *Reconciler) applyEngines(ctx context.Context, report *Report) error {
+	var errs []error
+	for _, p := range r.Providers {
+		if p.engine == nil {
+			continue
+		}
+		failed, err := p.engine.Apply(ctx, report.Plan.Plans[p.Kind])
+		refuse(report.Plan.Rings, p.Kind, failed, err)
+		refuse(report.Plan.Clusters, p.Kind, failed, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("engine %s: %w", p.Kind, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// refuse puts what an engine could not do into the verdicts.
+func refuse(verdicts map[string]plan.Verdict, kind v1.Engine, failed map[string]error, all error) {
+	for name, verdict := range verdicts {
+		problem := failed[name]
+		if problem == nil {
+			problem = all
+		}
+		if verdict.Engine != kind || !verdict.Planned || problem == nil {
+			continue
+		}
+		verdict.Planned, verdict.Reason, verdict.Message = false, reasonOf(problem), problem.Error()
+		verdicts[name] = verdict
+	}
+}
+
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, capture.ErrInUse):
+		return v1.ReasonQueueInUse
+	case errors.Is(err, capture.ErrUnsupported):
+		return v1.ReasonUnsupported
+	default:
+		return v1.ReasonEngineError
+	}
+}
+
+// programCache keeps the programs of the last plan: compiling starts a process, and most plans have the same filters.
+type programCache struct {
+	last, next map[programKey][]bpf.RawInstruction
+}
+
+type programKey struct {
+	expression string
+	snapLen    uint32
+}
+
+type compileFunc = func(string, uint32) ([]bpf.RawInstruction, error)
+
+func (c *programCache) through(compile compileFunc) compileFunc {
+	c.next = map[programKey][]bpf.RawInstruction{}
+	return func(expression string, snapLen uint32) ([]bpf.RawInstruction, error) {
+		key := programKey{expression, snapLen}
+		program, ok := c.last[key]
+		if !ok {
+			var err error
+			if program, err = compile(expression, snapLen); err != nil {
+				return nil, err
+			}
+		}
+		c.next[key] = program
+		return slices.Clone(program), nil
+	}
+}
+
+// forget drops the programs that the last plan did not use.
+func (c *programCache) forget() { c.last, c.next = c.next, nil }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/sha256"
+	"strings"
+	"time"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// clusterDraft is a set of queues on its way through the checks, which fill in the lower half.
+type clusterDraft struct {
+	cluster  v1.NodeCluster
+	facts    Facts
+	rings    map[string]plannedRing
+	verdicts map[string]Verdict
+
+	engine       v1.Engine
+	engineReason string
+	// feeds names the rings that feed it; missing says why others do not.
+	feeds      []string
+	missing    *problem
+	snapLen    uint32
+	queueBytes uint32
+}
+
+var clusterChecks = []check[clusterDraft]{
+	queueSettingsInRange,
+	ringsFeedIt,
+	ringsShareAnEngine,
+	ringsHaveRoomForIt,
+	memorySuffices,
+}
+
+// queueSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.
+func queueSettingsInRange(d *clusterDraft) *problem {
+	s := d.cluster.Spec
+	timeout := s.WatermarkTimeout
+	switch {
+	case s.Queues < 1 || s.Queues > maxQueues:
+		return problemf(v1.ReasonUnsupported, "spec.queues %d: must be between 1 and %d", s.Queues, maxQueues)
+	case s.Slots < 1:
+		return problemf(v1.ReasonUnsupported, "spec.slots %d: must be at least 1", s.Slots)
+	case s.Watermark < 0 || s.Watermark > 90:
+		return problemf(v1.ReasonUnsupported, "spec.watermark %d: must be between 0 and 90 percent", s.Watermark)
+	case timeout != nil && (timeout.Duration < time.Millisecond || timeout.Duration > 10*time.Second):
+		return problemf(v1.ReasonUnsupported, "spec.watermarkTimeout %s: must be between 1ms and 10s", timeout.Duration)
+	}
+	if _, ok := balances[s.Balance]; !ok {
+		return problemf(v1.ReasonUnsupported, "spec.balance %q: must be Flow, FiveTuple, FourTuple, TwoTuple or RoundRobin", s.Balance)
+	}
+	return nil
+}
+
+var balances = map[v1.Balance]capture.Balance{
+	v1.BalanceFlow:       capture.BalanceFlow,
+	v1.BalanceFiveTuple:  capture.BalanceFiveTuple,
+	v1.BalanceFourTuple:  capture.BalanceFourTuple,
+	v1.BalanceTwoTuple:   capture.BalanceTwoTuple,
+	v1.BalanceRoundRobin: capture.BalanceRoundRobin,
+}
+
+// ringsFeedIt finds the rings that can feed it. One that cannot is a problem of this cluster, but takes the queues
+// away only when no other ring is left: consumers go on with what there is.
+func ringsFeedIt(d *clusterDraft) *problem {
+	for _, name := range d.cluster.Spec.Rings {
+		ring, ok := d.rings[name]
+		if ok {
+			d.feeds = append(d.feeds, name)
+			d.snapLen = max(d.snapLen, ring.ring.SnapLen)
+			continue
+		}
+		if verdict, known := d.verdicts[name]; known {
+			d.missing = problemf(v1.ReasonRingNotAccepted, "ring %q does not feed it: %s", name, verdict.Message)
+		} else {
+			d.missing = problemf(v1.ReasonRingNotFound, "spec.rings names %q, and this node has no such ring", name)
+		}
+	}
+	if len(d.feeds) == 0 {
+		if d.missing == nil {
+			return problemf(v1.ReasonRingNotFound, "spec.rings is empty: name at least one ring")
+		}
+		return d.missing
+	}
+	return nil
+}
+
+// ringsShareAnEngine: queues live in one engine.
+func ringsShareAnEngine(d *clusterDraft) *problem {
+	first := d.rings[d.feeds[0]]
+	d.engine, d.engineReason = first.engine, first.engineReason
+	for _, name := range d.feeds[1:] {
+		if other := d.rings[name].engine; other != d.engine {
+			return problemf(v1.ReasonUnsupported, "rings %q (%s) and %q (%s) are served by different engines, and cannot share queues: "+
+				"give them the same spec.engine", d.feeds[0], d.engine, name, other)
+		}
+	}
+	return nil
+}
+
+// ringsHaveRoomForIt: a ring feeds a bounded number of clusters.
+func ringsHaveRoomForIt(d *clusterDraft) *problem {
+	for _, name := range d.feeds {
+		if outputs := d.rings[name].ring.Outputs; len(outputs) >= maxOutputs {
+			return problemf(v1.ReasonUnsupported, "ring %q feeds %d clusters already (%s), the most that a ring can",
+				name, len(outputs), strings.Join(outputs, ", "))
+		}
+	}
+	return nil
+}
+
+func (d *clusterDraft) planned() capture.Cluster {
+	s := d.cluster.Spec
+	timeout := v1.DefaultWatermarkTimeout
+	if s.WatermarkTimeout != nil {
+		timeout = s.WatermarkTimeout.Duration
+	}
+	return capture.Cluster{
+		Name: d.cluster.Name, Queues: int(s.Queues), Balance: balances[s.Balance], HashKey: hashKey(d.cluster),
+		QueueBytes: d.queueBytes, Watermark: uint32(uint64(d.queueBytes) * uint64(s.Watermark) / 100),
+		WatermarkTimeout: timeout,
+	}
+}
+
+// hashKey is the same on all nodes and engines, so that a flow that is seen on two nodes has one hash, and another
+// cluster's is another.
+func hashKey(cluster v1.NodeCluster) [16]byte {
+	seed := cluster.UID
+	if seed == "" {
+		seed = cluster.Name
+	}
+	sum := sha256.Sum256([]byte(seed))
+	return [16]byte(sum[:16])
+}

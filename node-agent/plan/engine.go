@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// chooseAuto is the engine for rings that leave the choice: the module where it is loaded, else eBPF.
+func chooseAuto(engines map[v1.Engine]EngineFact) (v1.Engine, string) {
+	module, ebpf := engines[v1.EngineKernelModule], engines[v1.EngineEBPF]
+	switch {
+	case module.Available:
+		return v1.EngineKernelModule, why(module)
+	case ebpf.Available:
+		return v1.EngineEBPF, fmt.Sprintf("no kernel module: %s", why(module))
+	default:
+		return "", fmt.Sprintf("no kernel module: %s; no eBPF engine: %s", why(module), why(ebpf))
+	}
+}
+
+func why(fact EngineFact) string {
+	if fact.Why == "" {
+		return "not known on this node"
+	}
+	return fact.Why
+}
+
+// engineIsAvailable settles which engine serves the ring.
+func engineIsAvailable(d *ringDraft) *problem {
+	if d.spec.Engine == v1.EngineAuto {
+		if serving := d.facts.Serving[d.name]; serving != d.auto && d.facts.Engines[serving].Available {
+			d.engine = serving
+			d.engineReason = fmt.Sprintf("captures already, and its consumers stay; new rings get %s (make the ring anew to change)", d.auto)
+			return nil
+		}
+		d.engine, d.engineReason = d.auto, d.autoReason
+		if d.auto == "" {
+			return problemf(v1.ReasonEngineUnavailable, "no engine can be used on this node: %s", d.autoReason)
+		}
+		return nil
+	}
+	d.engine, d.engineReason = d.spec.Engine, "asked for by spec.engine"
+	if fact := d.facts.Engines[d.spec.Engine]; !fact.Available {
+		return problemf(v1.ReasonEngineUnavailable, "spec.engine is %s, which this node cannot do: %s; fix that, or set spec.engine to Auto",
+			d.spec.Engine, why(fact))
+	}
+	return nil
+}
+
+// modeIsSupported refuses transparent modes that no engine of this version has.
+func modeIsSupported(d *ringDraft) *problem {
+	if mode := d.spec.TransparentMode; mode != nil && *mode != 0 {
+		return problemf(v1.ReasonUnsupported, "spec.transparentMode %d: engine %s does only 0", *mode, d.engine)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what each engine of a node shall have. It turns the desired state (a NodeCaptureSpec) and the
+// facts of the node into one capture.Plan per engine and a verdict per object, and does nothing else: no clock, no
+// kernel, no API.
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/bpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Interface is a network interface of the node.
+type Interface struct {
+	Name  string
+	Index int
+}
+
+// EngineFact says whether an engine can be used on this node.
+type EngineFact struct {
+	Available bool
+	// Why it is or is not available, for people.
+	Why string
+	// Lanes is the number of memory areas that the engine makes for each queue.
+	Lanes int
+	// SlotOverhead is the number of bytes that a packet takes in a queue besides its own.
+	SlotOverhead uint32
+}
+
+// Facts are what a plan depends on besides the desired state.
+type Facts struct {
+	Interfaces []Interface
+	// Engines by v1.EngineKernelModule and v1.EngineEBPF; one that is absent is not available.
+	Engines map[v1.Engine]EngineFact
+	// Serving is the engine that has a ring of that name now. A ring that leaves the choice stays with it, because its
+	// consumers' containers were given what that engine needs.
+	Serving map[string]v1.Engine
+	// Compile makes a classic BPF program from a pcap-filter(7) expression; its error is the compiler's own message.
+	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
+}
+
+// Verdict is what was decided about a ring or a set of queues.
+type Verdict struct {
+	// Planned: it is in the plan of Engine.
+	Planned bool
+	// Reason and Message say what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
+	// and have a Reason: one of its rings does not feed it.
+	Reason, Message string
+	// Engine that serves it, and why that one.
+	Engine       v1.Engine
+	EngineReason string
+	// Interfaces that a ring taps, sorted.
+	Interfaces []string
+}
+
+// Ready says whether it was planned as the spec asks.
+func (v Verdict) Ready() bool { return v.Planned && v.Reason == "" }
+
+// NICSettings is how an interface shall be set while it is captured.
+type NICSettings struct {
+	// DisableOffloads turns receive offloads that merge packets off.
+	DisableOffloads bool
+	// Promiscuous makes it receive what is not addressed to it. For the eBPF engine only: the module sees to it itself,
+	// by a reference that goes with the ring.
+	Promiscuous bool
+}
+
+// Result is a node's plan.
+type Result struct {
+	Plans map[v1.Engine]capture.Plan
+	// Rings and Clusters have a verdict for each object, by name. A ring's own queues have one in Clusters.
+	Rings    map[string]Verdict
+	Clusters map[string]Verdict
+	// NICs by interface name.
+	NICs map[string]NICSettings
+	// Auto is the engine that serves rings that leave the choice, and why; empty when there is none.
+	Auto       v1.Engine
+	AutoReason string
+}
+
+// Make decides. The spec's fields must have been defaulted. An object that cannot be had gets a verdict that says why
+// and leaves the others as they are.
+func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
+	b := &builder{
+		facts: facts,
+		result: Result{
+			Plans:    map[v1.Engine]capture.Plan{},
+			Rings:    map[string]Verdict{},
+			Clusters: map[string]Verdict{},
+			NICs:     map[string]NICSettings{},
+		},
+		rings: map[string]plannedRing{},
+	}
+	b.result.Auto, b.result.AutoReason = chooseAuto(facts.Engines)
+	for _, ring := range spec.Rings {
+		b.addRing(ring)
+	}
+	for _, ring := range spec.Rings {
+		if ring.Spec.Queues != nil {
+			b.addCluster(ownQueues(ring))
+		}
+	}
+	for _, cluster := range spec.Clusters {
+		if _, taken := b.result.Rings[cluster.Name]; taken {
+			b.refuseName(cluster.Name)
+			continue
+		}
+		b.addCluster(cluster)
+	}
+	b.finish()
+	return b.result
+}
+
+// ownQueues are a ring's own queues, as a cluster of its name.
+func ownQueues(ring v1.NodeRing) v1.NodeCluster {
+	return v1.NodeCluster{Name: ring.Name, UID: ring.UID, Spec: v1.ClusterSpec{
+		Rings: []string{ring.Name}, Queues: *ring.Spec.Queues, QueueSettings: ring.Spec.QueueSettings,
+	}}
+}
+
+// plannedRing is a ring that passed all checks, before its outputs are known.
+type plannedRing struct {
+	engine       v1.Engine
+	engineReason string
+	ring         capture.Ring
+	nic          NICSettings
+}
+
+type builder struct {
+	facts  Facts
+	result Result
+	rings  map[string]plannedRing
+	// clusters that passed all checks, by engine.
+	clusters map[v1.Engine][]capture.Cluster
+}
+
+func (b *builder) addRing(ring v1.NodeRing) {
+	if first, taken := b.result.Rings[ring.Name]; taken {
+		first.Reason = v1.ReasonNameConflict
+		first.Message = fmt.Sprintf("two rings are named %q: only the first is captured; rename the other", ring.Name)
+		b.result.Rings[ring.Name] = first
+		return
+	}
+	draft := ringDraft{spec: ring.Spec, name: ring.Name, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason}
+	verdict := Verdict{}
+	if p := firstProblem(ringChecks, &draft); p != nil {
+		verdict.Reason, verdict.Message = p.reason, p.message
+	} else {
+		verdict.Planned = true
+		b.rings[ring.Name] = draft.planned()
+	}
+	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
+	verdict.Interfaces = interfaceNames(draft.taps)
+	b.result.Rings[ring.Name] = verdict
+}
+
+// refuseName refuses a Cluster that has the name of a ring. The ring goes on, with its own queues if it has any.
+func (b *builder) refuseName(name string) {
+	verdict := b.result.Clusters[name]
+	verdict.Reason = v1.ReasonNameConflict
+	verdict.Message = fmt.Sprintf("a ring and a Cluster are both named %q, and both would be the resource %s%s: rename the Cluster",
+		name, v1.ResourcePrefix, name)
+	b.result.Clusters[name] = verdict
+}
+
+func (b *builder) addCluster(cluster v1.NodeCluster) {
+	if _, taken := b.result.Clusters[cluster.Name]; taken {
+		b.refuseName(cluster.Name)
+		return
+	}
+	draft := clusterDraft{cluster: cluster, facts: b.facts, rings: b.rings, verdicts: b.result.Rings}
+	verdict := Verdict{}
+	if p := firstProblem(clusterChecks, &draft); p != nil {
+		verdict.Reason, verdict.Message = p.reason, p.message
+	} else {
+		verdict.Planned = true
+		verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
+		if draft.missing != nil {
+			verdict.Reason, verdict.Message = draft.missing.reason, draft.missing.message
+		}
+		b.place(draft)
+	}
+	b.result.Clusters[cluster.Name] = verdict
+}
+
+// place puts a cluster that passed into its engine's plan and makes its rings feed it.
+func (b *builder) place(draft clusterDraft) {
+	if b.clusters == nil {
+		b.clusters = map[v1.Engine][]capture.Cluster{}
+	}
+	b.clusters[draft.engine] = append(b.clusters[draft.engine], draft.planned())
+	for _, name := range draft.feeds {
+		ring := b.rings[name]
+		ring.ring.Outputs = append(ring.ring.Outputs, draft.cluster.Name)
+		b.rings[name] = ring
+	}
+}
+
+// finish sorts what was placed into the plans, so that equal desired states make equal plans.
+func (b *builder) finish() {
+	for _, name := range slices.Sorted(maps.Keys(b.rings)) {
+		planned := b.rings[name]
+		slices.Sort(planned.ring.Outputs)
+		p := b.result.Plans[planned.engine]
+		p.Rings = append(p.Rings, planned.ring)
+		b.result.Plans[planned.engine] = p
+		for _, tap := range planned.ring.Taps {
+			have := b.result.NICs[tap.Interface]
+			b.result.NICs[tap.Interface] = NICSettings{
+				DisableOffloads: have.DisableOffloads || planned.nic.DisableOffloads,
+				Promiscuous:     have.Promiscuous || planned.nic.Promiscuous,
+			}
+		}
+	}
+	for engine, clusters := range b.clusters {
+		slices.SortFunc(clusters, func(x, y capture.Cluster) int { return strings.Compare(x.Name, y.Name) })
+		p := b.result.Plans[engine]
+		p.Clusters = clusters
+		b.result.Plans[engine] = p
+	}
+}
+
+func interfaceNames(taps []capture.Tap) []string {
+	var names []string
+	for _, tap := range taps {
+		names = append(names, tap.Interface)
+	}
+	slices.Sort(names)
+	return names
+}

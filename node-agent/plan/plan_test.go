@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/bpf"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+var acceptAll = []bpf.RawInstruction{{Op: 6, K: 0xffffffff}}
+
+// facts of a node with both engines and three interfaces; "tcp port" is the only expression that does not compile.
+func facts() Facts {
+	return Facts{
+		Interfaces: []Interface{{"lo", 1}, {"eth0", 2}, {"eth1", 3}},
+		Engines: map[v1.Engine]EngineFact{
+			v1.EngineKernelModule: {Available: true, Why: "ringcap 0.1 is loaded", Lanes: 2, SlotOverhead: 48},
+			v1.EngineEBPF:         {Available: true, Why: "tcx", Lanes: 1, SlotOverhead: 56},
+		},
+		Compile: func(expression string, _ uint32) ([]bpf.RawInstruction, error) {
+			switch expression {
+			case "tcp port":
+				return nil, errors.New("syntax error")
+			case "nothing to run":
+				return nil, fmt.Errorf("%w: no such file", ErrCompilerMissing)
+			case "too long":
+				return make([]bpf.RawInstruction, maxFilter+1), nil
+			}
+			return acceptAll, nil
+		},
+	}
+}
+
+func ring(name string, change ...func(*v1.CaptureRingSpec)) v1.NodeRing {
+	r := v1.NodeRing{Name: name, UID: "uid-" + name, Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{{Name: "eth0"}}}}
+	r.Spec.Default()
+	for _, c := range change {
+		c(&r.Spec)
+	}
+	return r
+}
+
+func cluster(name string, queues int32, rings ...string) v1.NodeCluster {
+	c := v1.NodeCluster{Name: name, UID: "uid-" + name, Spec: v1.ClusterSpec{Rings: rings, Queues: queues}}
+	c.Spec.Default()
+	return c
+}
+
+func withQueues(n int32) func(*v1.CaptureRingSpec) {
+	return func(s *v1.CaptureRingSpec) { s.Queues = &n }
+}
+
+func withEngine(e v1.Engine) func(*v1.CaptureRingSpec) {
+	return func(s *v1.CaptureRingSpec) { s.Engine = e }
+}
+
+func withBPF(expression string) func(*v1.CaptureRingSpec) {
+	return func(s *v1.CaptureRingSpec) { s.Filter = &v1.Filter{BPF: expression} }
+}
+
+func withInterface(name string) func(*v1.CaptureRingSpec) {
+	return func(s *v1.CaptureRingSpec) { s.Interfaces = []v1.InterfaceSelector{{Name: name}} }
+}
+
+func TestMirrorWithACluster(t *testing.T) {
+	got := Make(v1.NodeCaptureSpec{
+		Rings:    []v1.NodeRing{ring("mirror", withBPF("tcp"))},
+		Clusters: []v1.NodeCluster{cluster("ids", 2, "mirror")},
+	}, facts())
+
+	assert.True(t, got.Rings["mirror"].Ready())
+	assert.True(t, got.Clusters["ids"].Ready())
+	assert.Equal(t, v1.EngineKernelModule, got.Auto)
+	assert.Equal(t, map[string]NICSettings{"eth0": {DisableOffloads: true}}, got.NICs)
+	assert.Equal(t, map[v1.Engine]capture.Plan{v1.EngineKernelModule: {
+		Rings: []capture.Ring{{
+			Name: "mirror", Taps: []capture.Tap{{Interface: "eth0", Index: 2, Direction: capture.Receive}},
+			Filter: acceptAll, SnapLen: 1536, Promiscuous: true, Outputs: []string{"ids"},
+		}},
+		Clusters: []capture.Cluster{{
+			Name: "ids", Queues: 2, Balance: capture.BalanceFlow, HashKey: hashKey(cluster("ids", 2)),
+			QueueBytes: 8 << 20, Watermark: 8 << 20 / 10, WatermarkTimeout: 10 * time.Millisecond,
+		}},
+	}}, got.Plans)
+}
+
+func TestOwnQueuesAreAClusterOfTheRingsName(t *testing.T) {
+	got := Make(v1.NodeCaptureSpec{
+		Rings:    []v1.NodeRing{ring("mirror", withQueues(3))},
+		Clusters: []v1.NodeCluster{cluster("ids", 2, "mirror")},
+	}, facts())
+	p := got.Plans[v1.EngineKernelModule]
+	assert.Equal(t, []string{"ids", "mirror"}, p.Rings[0].Outputs)
+	require.Len(t, p.Clusters, 2)
+	assert.Equal(t, "mirror", p.Clusters[1].Name)
+	assert.Equal(t, 3, p.Clusters[1].Queues)
+	assert.NotEqual(t, p.Clusters[0].HashKey, p.Clusters[1].HashKey)
+}
+
+func TestGlobsTapEachInterfaceOnce(t *testing.T) {
+	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("all", func(s *v1.CaptureRingSpec) {
+		s.Interfaces = []v1.InterfaceSelector{{Name: "eth?"}, {Name: "eth1"}}
+		s.Direction = v1.DirectionBoth
+	})}}, facts())
+	assert.Equal(t, []string{"eth0", "eth1"}, got.Rings["all"].Interfaces)
+	assert.Equal(t, []capture.Tap{{Interface: "eth0", Index: 2, Direction: capture.Both}, {Interface: "eth1", Index: 3, Direction: capture.Both}},
+		got.Plans[v1.EngineKernelModule].Rings[0].Taps)
+}
+
+func TestAutoFallsBackToEBPF(t *testing.T) {
+	f := facts()
+	f.Engines[v1.EngineKernelModule] = EngineFact{Why: "this kernel has no module support"}
+	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror", withQueues(1))}}, f)
+	assert.Equal(t, v1.EngineEBPF, got.Rings["mirror"].Engine)
+	assert.Contains(t, got.Rings["mirror"].EngineReason, "no module support")
+	assert.Len(t, got.Plans[v1.EngineEBPF].Rings, 1)
+	assert.Equal(t, map[string]NICSettings{"eth0": {DisableOffloads: true, Promiscuous: true}}, got.NICs)
+}
+
+func TestARingStaysWithTheEngineThatServesIt(t *testing.T) {
+	f := facts()
+	f.Serving = map[string]v1.Engine{"mirror": v1.EngineEBPF}
+	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{
+		ring("mirror"), ring("new"), ring("moved", withEngine(v1.EngineKernelModule)),
+	}}, f)
+	assert.Equal(t, v1.EngineEBPF, got.Rings["mirror"].Engine)
+	assert.Equal(t, v1.EngineKernelModule, got.Rings["new"].Engine)
+	assert.Equal(t, v1.EngineKernelModule, got.Rings["moved"].Engine)
+}
+
+func TestBothEnginesServeAtOnce(t *testing.T) {
+	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{
+		ring("a", withQueues(1), withEngine(v1.EngineEBPF)), ring("b", withQueues(1)),
+	}}, facts())
+	assert.Equal(t, "a", got.Plans[v1.EngineEBPF].Rings[0].Name)
+	assert.Equal(t, "b", got.Plans[v1.EngineKernelModule].Rings[0].Name)
+}
+
+// A refused ring gets its reason and a message that says what to do; the good ring beside it is planned all the same.
+func TestRefusedRings(t *testing.T) {
+	for name, test := range map[string]struct {
+		ring    v1.NodeRing
+		change  func(*Facts)
+		reason  string
+		message string
+	}{
+		"unknown interface": {
+			ring:    ring("bad", withInterface("mirror7")),
+			reason:  v1.ReasonInterfaceNotFound,
+			message: `spec.interfaces[0].name "mirror7" matches none of this node's interfaces: eth0, eth1, lo`,
+		},
+		"malformed glob": {
+			ring: ring("bad", withInterface("eth[")), reason: v1.ReasonInterfaceNotFound, message: "not a name or a glob",
+		},
+		"no interfaces": {
+			ring:   ring("bad", func(s *v1.CaptureRingSpec) { s.Interfaces = nil }),
+			reason: v1.ReasonInterfaceNotFound, message: "spec.interfaces is empty",
+		},
+		"BPF that does not compile": {
+			ring: ring("bad", withBPF("tcp port")), reason: v1.ReasonInvalidFilter, message: "spec.filter.bpf does not compile: syntax error",
+		},
+		"no compiler": {
+			ring: ring("bad", withBPF("nothing to run")), reason: v1.ReasonEngineError, message: "no such file",
+		},
+		"program too long": {
+			ring: ring("bad", withBPF("too long")), reason: v1.ReasonInvalidFilter, message: "4097 instructions",
+		},
+		"queues 0": {
+			ring: ring("bad", withQueues(0)), reason: v1.ReasonUnsupported, message: "spec.queues 0: must be between 1 and 256",
+		},
+		"queues 100000": {
+			ring: ring("bad", withQueues(100000)), reason: v1.ReasonUnsupported, message: "spec.queues 100000",
+		},
+		"snap length": {
+			ring: ring("bad", func(s *v1.CaptureRingSpec) { s.SnapLength = 70000 }), reason: v1.ReasonUnsupported, message: "spec.snapLength 70000",
+		},
+		"direction": {
+			ring: ring("bad", func(s *v1.CaptureRingSpec) { s.Direction = "Sideways" }), reason: v1.ReasonUnsupported, message: "Sideways",
+		},
+		"transparent mode": {
+			ring:   ring("bad", func(s *v1.CaptureRingSpec) { m := int32(2); s.TransparentMode = &m }),
+			reason: v1.ReasonUnsupported, message: "spec.transparentMode 2",
+		},
+		"engine that is not there": {
+			ring: ring("bad", withEngine(v1.EngineKernelModule)),
+			change: func(f *Facts) {
+				f.Engines[v1.EngineKernelModule] = EngineFact{Why: "no module for kernel 6.18"}
+			},
+			reason: v1.ReasonEngineUnavailable, message: "no module for kernel 6.18",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			if test.change != nil {
+				test.change(&f)
+			}
+			got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{test.ring, ring("good", withQueues(1))}}, f)
+			assert.False(t, got.Rings["bad"].Planned)
+			assert.Equal(t, test.reason, got.Rings["bad"].Reason)
+			assert.Contains(t, got.Rings["bad"].Message, test.message)
+			assert.True(t, got.Rings["good"].Ready())
+			assert.True(t, got.Clusters["good"].Ready())
+		})
+	}
+}
+
+func TestNoEngineAtAll(t *testing.T) {
+	f := facts()
+	f.Engines = map[v1.Engine]EngineFact{v1.EngineEBPF: {Why: "no BTF in this kernel"}}
+	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("r", withQueues(1))}}, f)
+	assert.Equal(t, v1.ReasonEngineUnavailable, got.Rings["r"].Reason)
+	assert.Contains(t, got.Rings["r"].Message, "no BTF in this kernel")
+	assert.Equal(t, v1.ReasonRingNotAccepted, got.Clusters["r"].Reason)
+	assert.Empty(t, got.Plans)
+}
+
+// A refused cluster leaves its ring and the other clusters.
+func TestRefusedClusters(t *testing.T) {
+	limit := resource.MustParse("16Mi")
+	for name, test := range map[string]struct {
+		cluster v1.NodeCluster
+		reason  string
+		message string
+	}{
+		"ring that is not there": {cluster("bad", 2, "nowhere"), v1.ReasonRingNotFound, `spec.rings names "nowhere"`},
+		"ring that was refused":  {cluster("bad", 2, "refused"), v1.ReasonRingNotAccepted, `ring "refused" does not feed it: spec.interfaces[0]`},
+		"no rings":               {cluster("bad", 2), v1.ReasonRingNotFound, "spec.rings is empty"},
+		"queues 0":               {cluster("bad", 0, "good"), v1.ReasonUnsupported, "spec.queues 0"},
+		"queues 100000":          {cluster("bad", 100000, "good"), v1.ReasonUnsupported, "spec.queues 100000"},
+		"rings of two engines":   {cluster("bad", 2, "good", "other"), v1.ReasonUnsupported, "different engines"},
+		"a ring's name":          {cluster("good", 2, "good"), v1.ReasonNameConflict, `both named "good"`},
+		"memory limit": {
+			v1.NodeCluster{Name: "bad", Spec: v1.ClusterSpec{Rings: []string{"good"}, Queues: 2, QueueSettings: v1.QueueSettings{
+				Balance: v1.BalanceFlow, Slots: 4096, MemoryLimit: &limit,
+			}}},
+			v1.ReasonMemoryLimitExceeded, "2 queues of 8Mi times 2 CPU lanes need 32Mi, and spec.memoryLimit is 16Mi",
+		},
+		"more than a queue can be": {
+			v1.NodeCluster{Name: "bad", Spec: v1.ClusterSpec{Rings: []string{"good"}, Queues: 1, QueueSettings: v1.QueueSettings{
+				Balance: v1.BalanceFlow, Slots: 4194304,
+			}}},
+			v1.ReasonUnsupported, "need 8Gi a queue; at most 1Gi",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Make(v1.NodeCaptureSpec{
+				Rings: []v1.NodeRing{
+					ring("good"), ring("other", withEngine(v1.EngineEBPF)), ring("refused", withInterface("nope")),
+				},
+				Clusters: []v1.NodeCluster{test.cluster, cluster("fine", 2, "good")},
+			}, facts())
+			verdict := got.Clusters[test.cluster.Name]
+			assert.False(t, verdict.Planned)
+			assert.Equal(t, test.reason, verdict.Reason)
+			assert.Contains(t, verdict.Message, test.message)
+			assert.True(t, got.Rings["good"].Ready())
+			assert.True(t, got.Clusters["fine"].Ready())
+			assert.Equal(t, []string{"fine"}, got.Plans[v1.EngineKernelModule].Rings[0].Outputs)
+		})
+	}
+}
+
+func TestARingOfTheSameNameKeepsItsQueues(t *testing.T) {
+	got := Make(v1.NodeCaptureSpec{
+		Rings:    []v1.NodeRing{ring("x", withQueues(1))},
+		Clusters: []v1.NodeCluster{cluster("x", 2, "x")},
+	}, facts())
+	assert.True(t, got.Clusters["x"].Planned)
+	assert.Equal(t, v1.ReasonNameConflict, got.Clusters["x"].Reason)
+	require.Len(t, got.Plans[v1.EngineKernelModule].Clusters, 1)
+	assert.Equal(t, 1, got.Plans[v1.EngineKernelModule].Clusters[0].Queues)
+}
+
+func TestTwoRingsOfOneName(t *testing.T) {
+	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("x"), ring("x", withInterface("eth1"))}}, facts())
+	assert.Equal(t, v1.ReasonNameConflict, got.Rings["x"].Reason)
+	assert.Equal(t, []string{"eth0"}, got.Rings["x"].Interfaces)
+}
+
+// A cluster that lost one of its rings goes on with the other, and says so.
+func TestAClusterGoesOnWithTheRingsThatAreThere(t *testing.T) {
+	got := Make(v1.NodeCaptureSpec{
+		Rings:    []v1.NodeRing{ring("good")},
+		Clusters: []v1.NodeCluster{cluster("ids", 2, "good", "gone")},
+	}, facts())
+	verdict := got.Clusters["ids"]
+	assert.True(t, verdict.Planned)
+	assert.False(t, verdict.Ready())
+	assert.Equal(t, v1.ReasonRingNotFound, verdict.Reason)
+	assert.Len(t, got.Plans[v1.EngineKernelModule].Clusters, 1)
+}
+
+func TestARingFeedsABoundedNumberOfClusters(t *testing.T) {
+	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("r")}}
+	for i := range maxOutputs + 1 {
+		spec.Clusters = append(spec.Clusters, cluster(fmt.Sprintf("c%d", i), 1, "r"))
+	}
+	got := Make(spec, facts())
+	assert.True(t, got.Clusters["c7"].Ready())
+	assert.Equal(t, v1.ReasonUnsupported, got.Clusters["c8"].Reason)
+	assert.Len(t, got.Plans[v1.EngineKernelModule].Rings[0].Outputs, maxOutputs)
+}
+
+func TestQueueBytes(t *testing.T) {
+	for _, test := range []struct {
+		slots    uint64
+		snapLen  uint32
+		overhead uint32
+		want     uint64
+	}{
+		{16, 64, 48, 128 << 10},
+		{4096, 1536, 48, 8 << 20},
+		{4096, 1500, 48, 8 << 20},
+		{2048, 1999, 48, 4 << 20},    // 2000 + 48 = 2048 bytes a slot, exactly 4 MiB
+		{2049, 2000, 48, 8 << 20},    // one more does not fit
+		{4096, 65535, 48, 512 << 20}, // the slot's own bytes make it more than 256 MiB
+	} {
+		assert.Equal(t, test.want, queueBytes(test.slots, test.snapLen, test.overhead), "%+v", test)
+	}
+}
+
+func TestHashKeyIsTheUIDs(t *testing.T) {
+	assert.Equal(t, hashKey(v1.NodeCluster{Name: "a", UID: "u"}), hashKey(v1.NodeCluster{Name: "b", UID: "u"}))
+	assert.NotEqual(t, hashKey(v1.NodeCluster{Name: "a"}), hashKey(v1.NodeCluster{Name: "b"}))
+}
