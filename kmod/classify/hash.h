@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The flow hash. Included by classify.h.
+ *
+ * Each end of a flow (address and port) becomes one 64-bit word: exactly for IPv4 and for MAC addresses, folded under
+ * the key for IPv6. The two words are put in order, so that both directions are alike, and then mixed one after the
+ * other with the key and with what else the balance type tells flows apart by:
+ *
+ *	h = mix(smaller ^ key[0])
+ *	h = mix(h ^ greater ^ key[1] ^ rest * odd constant)
+ *
+ * mix is the finaliser of SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number
+ * generators", OOPSLA 2014, with D. Stafford's "Mix13" constants): a permutation of 64 bits in which every bit of the
+ * input reaches every bit of the output. So IPv4 flows with a common end cannot all meet in one value, and the
+ * sequential addresses and ports of real networks spread like random ones.
+ *
+ * The key makes the spread unpredictable to who sends the packets and does not see where they go. The hash is not a
+ * cryptographic one and must not be used to prove anything.
+ *
+ *	balance		hashed
+ *	TWO_TUPLE	addresses
+ *	FOUR_TUPLE	addresses, ports
+ *	FIVE_TUPLE	addresses, ports, protocol
+ *	FLOW		addresses, ports, protocol, the ids of the first two VLAN tags
+ *
+ * What is not IP has MAC addresses for addresses and the ethertype for the protocol.
+ *
+ * Fragments, the first included, have no ports. Those of IPv6 have no protocol either: receivers reassemble them by
+ * addresses and identification, and take the protocol from the first fragment, so that a sender could part them from
+ * each other by writing different ones (RFC 8200, section 4.5).
+ */
+#ifndef RC_HASH_H
+#define RC_HASH_H
+
+#include "classify.h"
+
+static rc_inline rc_u64 rc_mix(rc_u64 x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+/* An IPv6 address as one word: one multiplication per half is enough before rc_mix. */
+static rc_inline rc_u64 rc_fold_ipv6(const rc_u32 addr[4], const rc_u64 key[2])
+{
+	rc_u64 hi = (rc_u64)rc_be32(addr[0]) << 32 | rc_be32(addr[1]);
+	rc_u64 lo = (rc_u64)rc_be32(addr[2]) << 32 | rc_be32(addr[3]);
+
+	hi = (hi ^ key[0]) * 0xbf58476d1ce4e5b9ULL;
+	lo = (lo ^ key[1] ^ hi ^ (hi >> 32)) * 0x94d049bb133111ebULL;
+	return lo ^ (lo >> 32);
+}
+
+/* What a flow has beside its two ends: the protocol, and for FLOW its VLANs. */
+static rc_inline rc_u64 rc_flow_rest(const struct rc_flow *flow, rc_u32 balance)
+{
+	rc_u64 rest = flow->l4_proto;
+
+	if (balance == RINGCAP_BALANCE_TWO_TUPLE || balance == RINGCAP_BALANCE_FOUR_TUPLE)
+		return 0;
+	if (!flow->l3_off)
+		rest = flow->l3_proto;
+	else if ((flow->flags & RINGCAP_SLOT_FRAGMENT) && flow->l3_proto == RC_ETH_P_IPV6)
+		rest = RC_IPPROTO_FRAGMENT;
+	if (balance != RINGCAP_BALANCE_FIVE_TUPLE)
+		rest |= (rc_u64)(flow->vlan_tci & 0xfff) << 16 | (rc_u64)flow->inner_vid << 28;
+	return rest;
+}
+
+static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance, const rc_u64 key[2])
+{
+	rc_u64 a, b, swap;
+
+	if (!flow->l3_off) {
+		a = flow->smac;
+		b = flow->dmac;
+	} else if (flow->l3_proto == RC_ETH_P_IPV4) {
+		a = (rc_u64)rc_be32(flow->saddr[0]) << 16;
+		b = (rc_u64)rc_be32(flow->daddr[0]) << 16;
+	} else {
+		a = rc_fold_ipv6(flow->saddr, key);
+		b = rc_fold_ipv6(flow->daddr, key);
+	}
+	if (balance != RINGCAP_BALANCE_TWO_TUPLE) {
+		a ^= flow->sport;
+		b ^= flow->dport;
+	}
+	if (a > b) {
+		swap = a;
+		a = b;
+		b = swap;
+	}
+	a = rc_mix(a ^ key[0]);
+	b ^= key[1] ^ rc_flow_rest(flow, balance) * 0x9e3779b97f4a7c15ULL;
+	return (rc_u32)(rc_mix(a ^ b) >> 32);
+}
+
+#endif /* RC_HASH_H */
