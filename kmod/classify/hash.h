@@ -72,6 +72,10 @@ static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance,
 {
 	rc_u64 a, b, swap;
 
+#ifdef __bpf__
+	/* Or the verifier, knowing them from rc_parse, would look at all this once for every way through the parser. */
+	asm volatile("" : : : "memory");
+#endif
 	if (!flow->l3_off) {
 		a = flow->smac;
 		b = flow->dmac;

@@ -10,6 +10,7 @@
 
 struct scratch {
 	rc_u8 data[RC_PARSE_BUFFER];
+	struct rc_flow flow;
 };
 
 /* What check_bpf.c reads after each run. */
@@ -57,7 +58,6 @@ int classify(struct __sk_buff *skb)
 	struct config *c = bpf_map_lookup_elem(&config, &zero);
 	struct result *r = bpf_map_lookup_elem(&result, &zero);
 	struct rc_frame frame;
-	struct rc_flow flow;
 	rc_u64 len = skb->len;
 
 	if (!s || !c || !r || !len)
@@ -72,9 +72,9 @@ int classify(struct __sk_buff *skb)
 	frame.avail = len;
 	frame.vlan_tpid = c->vlan_tpid;
 	frame.vlan_tci = c->vlan_tci;
-	rc_parse(&frame, &flow);
-	r->flow = flow;
-	r->hash = rc_flow_hash(&flow, c->balance, c->key);
+	rc_parse(&frame, &s->flow);
+	r->flow = s->flow;
+	r->hash = rc_flow_hash(&s->flow, c->balance, c->key);
 	r->queue = rc_queue(r->hash, c->nr_queues);
 	return 0;
 }
