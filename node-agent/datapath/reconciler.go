@@ -36,8 +36,10 @@ type Report struct {
 	// Observations by engine.
 	Observations map[v1.Engine]capture.Observation
 	Interfaces   []node.Interface
-	// Err concerns the node as a whole: something that must be known was not to be had.
+	// Err concerns the node as a whole: something could not be read or set that is no single ring's.
 	Err error
+	// ObserveErr: the counters of an engine could not be read.
+	ObserveErr error
 }
 
 // Reconciler makes the node's data path as asked. Its methods but Engine are for one goroutine.
@@ -79,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 
 // Observe reads the state and the counters anew; what was decided stays.
 func (r *Reconciler) Observe(ctx context.Context, last Report) Report {
-	last.Observations = map[v1.Engine]capture.Observation{}
+	last.Observations, last.ObserveErr = map[v1.Engine]capture.Observation{}, nil
 	if interfaces, err := r.Interfaces(); err == nil {
 		last.Interfaces = interfaces
 	}
@@ -89,7 +91,7 @@ func (r *Reconciler) Observe(ctx context.Context, last Report) Report {
 		}
 		observation, err := p.engine.Observe(ctx)
 		if err != nil {
-			last.Err = errors.Join(last.Err, fmt.Errorf("observe engine %s: %w", p.Kind, err))
+			last.ObserveErr = errors.Join(last.ObserveErr, fmt.Errorf("observe engine %s: %w", p.Kind, err))
 			continue
 		}
 		last.Observations[p.Kind] = observation
@@ -102,6 +104,16 @@ func (r *Reconciler) Engine(kind v1.Engine) capture.Engine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.opened[kind]
+}
+
+// Queues is what the engines have of a set of queues that was asked for, by whichever engine serves it.
+func (r Report) Queues(name string) (capture.ClusterState, bool) {
+	verdict, ok := r.Plan.Clusters[name]
+	if !ok {
+		return capture.ClusterState{}, false
+	}
+	state, ok := r.Observations[verdict.Engine].Clusters[name]
+	return state, ok
 }
 
 // Close releases what the process holds of the engines; capture goes on.

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmod
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// A generation is this program's mark on an object: a tag that says whose it is, and a digest of how it was asked for.
+// What the module has with another tag belongs to somebody else and is never touched.
+const (
+	generationTag  = uint64(0x5243) << 48
+	generationMask = uint64(0xffff) << 48
+)
+
+func ours(generation uint64) bool { return generation&generationMask == generationTag }
+
+// generationOf is the same for equal objects.
+func generationOf(object ...any) uint64 {
+	digest := fnv.New64a()
+	// Plain structs of numbers, strings and slices always encode.
+	_ = json.NewEncoder(digest).Encode(object)
+	return generationTag | digest.Sum64()&^generationMask
+}
+
+// steps are what makes the module's state the planned one, in this order: rings that are not wanted go first, because
+// they hold clusters; clusters come before the rings that feed them and go after.
+type steps struct {
+	deleteRings    []string
+	setClusters    []capture.Cluster
+	setRings       []capture.Ring
+	deleteClusters []string
+	// foreign are planned names that somebody else's object has.
+	foreign []string
+}
+
+// diff compares the plan with what the module has.
+func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes int) steps {
+	var s steps
+	wanted := map[string]bool{}
+	for _, cluster := range plan.Clusters {
+		wanted[cluster.Name] = true
+		i := slices.IndexFunc(clusters, func(c clusterObject) bool { return c.name == cluster.Name })
+		switch {
+		case i >= 0 && !ours(clusters[i].generation):
+			s.foreign = append(s.foreign, cluster.Name)
+		case i < 0 || clusters[i].generation != generationOf(cluster, lanes):
+			s.setClusters = append(s.setClusters, cluster)
+		}
+	}
+	for _, cluster := range clusters {
+		if ours(cluster.generation) && !wanted[cluster.name] {
+			s.deleteClusters = append(s.deleteClusters, cluster.name)
+		}
+	}
+	clear(wanted)
+	for _, ring := range plan.Rings {
+		wanted[ring.Name] = true
+		i := slices.IndexFunc(rings, func(r ringObject) bool { return r.name == ring.Name })
+		switch {
+		case i >= 0 && !ours(rings[i].generation):
+			s.foreign = append(s.foreign, ring.Name)
+		case i < 0 || rings[i].generation != generationOf(ring) || !sameTaps(rings[i].taps, ring.Taps):
+			s.setRings = append(s.setRings, ring)
+		}
+	}
+	for _, ring := range rings {
+		if ours(ring.generation) && !wanted[ring.name] {
+			s.deleteRings = append(s.deleteRings, ring.name)
+		}
+	}
+	return s
+}
+
+// sameTaps compares without regard to order; the module knows no names.
+func sameTaps(have, want []capture.Tap) bool {
+	key := func(taps []capture.Tap) []capture.Tap {
+		keys := make([]capture.Tap, len(taps))
+		for i, tap := range taps {
+			keys[i] = capture.Tap{Index: tap.Index, Direction: tap.Direction}
+		}
+		slices.SortFunc(keys, func(x, y capture.Tap) int { return x.Index - y.Index })
+		return keys
+	}
+	return slices.Equal(key(have), key(want))
+}

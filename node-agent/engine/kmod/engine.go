@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kmod is the capture engine that the ringcap kernel module is: a client of its generic netlink family.
+package kmod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// SlotOverhead is the number of bytes that a packet takes in a queue besides its own: sizeof(struct ringcap_slot).
+const SlotOverhead = 48
+
+// MaxLanes is the most lanes that this engine asks for: more CPUs share them.
+const MaxLanes = 4
+
+// Engine is a capture.Engine. All its state is in the module: any number of them may come and go.
+type Engine struct {
+	lanes int
+	nodes nodeFolder
+}
+
+var _ capture.Engine = (*Engine)(nil)
+
+// New makes an Engine whose queues have a number of lanes, and which keeps the device nodes that it gives to containers
+// below runDir.
+func New(runDir string, lanes int) *Engine {
+	return &Engine{lanes: lanes, nodes: nodeFolder(runDir)}
+}
+
+// Probe asks the module who it is. The error says why it cannot be asked.
+func Probe() (Info, error) {
+	c, err := dial()
+	if err != nil {
+		return Info{}, err
+	}
+	defer c.close()
+	answers, err := c.get(cmdInfoGet, nil)
+	if err != nil {
+		return Info{}, err
+	}
+	if len(answers) == 0 {
+		return Info{}, errors.New("the module does not say which version it is")
+	}
+	return decodeInfo(answers[0])
+}
+
+// Apply implements capture.Engine.
+func (e *Engine) Apply(_ context.Context, plan capture.Plan) (map[string]error, error) {
+	c, err := dial()
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	rings, err := collect(c, cmdRingGet, nil, decodeRing)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
+	if err != nil {
+		return nil, err
+	}
+	return e.take(c, diff(plan, rings, clusters, e.lanes)), nil
+}
+
+// take makes the steps. One that fails keeps no other from being made.
+func (e *Engine) take(c *client, s steps) map[string]error {
+	failed := map[string]error{}
+	note := func(name string, err error) {
+		if err != nil {
+			failed[name] = errors.Join(failed[name], err)
+		}
+	}
+	for _, name := range s.foreign {
+		note(name, fmt.Errorf("the module has a ring or cluster %q that somebody else made; remove it, or choose another name", name))
+	}
+	for _, name := range s.deleteRings {
+		note(name, c.remove(cmdRingDel, name))
+	}
+	var missing []string
+	for _, cluster := range s.setClusters {
+		if err := e.setCluster(c, cluster); err != nil {
+			note(cluster.Name, err)
+			missing = append(missing, cluster.Name)
+		}
+	}
+	for _, ring := range s.setRings {
+		note(ring.Name, setRing(c, ring, missing))
+	}
+	for _, name := range s.deleteClusters {
+		err := c.remove(cmdClusterDel, name)
+		note(name, err)
+		if err == nil {
+			note(name, e.nodes.remove(name))
+		}
+	}
+	return failed
+}
+
+func (e *Engine) setCluster(c *client, cluster capture.Cluster) error {
+	attributes, err := encodeCluster(cluster, e.lanes, generationOf(cluster, e.lanes))
+	if err != nil {
+		return err
+	}
+	return c.do(cmdClusterSet, attributes)
+}
+
+// setRing makes a ring. A cluster that could not be changed is there in its old shape and goes on being fed; one that
+// could not be made at all makes the module refuse the ring, and then the ring is made without it, and is set again in
+// full, by its generation, the next time.
+func setRing(c *client, ring capture.Ring, missing []string) error {
+	attributes, err := encodeRing(ring, ring.Outputs, generationOf(ring))
+	if err != nil {
+		return err
+	}
+	err = c.do(cmdRingSet, attributes)
+	outputs := slices.DeleteFunc(slices.Clone(ring.Outputs), func(name string) bool { return slices.Contains(missing, name) })
+	if err == nil || len(outputs) == len(ring.Outputs) {
+		return err
+	}
+	if attributes, err = encodeRing(ring, outputs, generationOf(ring, outputs)); err != nil {
+		return err
+	}
+	return c.do(cmdRingSet, attributes)
+}
+
+// Observe implements capture.Engine. It reports what this program made, and nobody else's.
+func (e *Engine) Observe(context.Context) (capture.Observation, error) {
+	seen := capture.Observation{Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{}}
+	c, err := dial()
+	if err != nil {
+		return seen, err
+	}
+	defer c.close()
+	rings, err := collect(c, cmdRingGet, nil, decodeRing)
+	if err != nil {
+		return seen, err
+	}
+	for _, ring := range rings {
+		if ours(ring.generation) {
+			seen.Rings[ring.name] = capture.RingState{Taps: ring.taps, Stats: ring.stats}
+		}
+	}
+	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
+	if err != nil {
+		return seen, err
+	}
+	for _, cluster := range clusters {
+		if !ours(cluster.generation) {
+			continue
+		}
+		queues, err := c.queues(cluster.name)
+		if err != nil {
+			return seen, err
+		}
+		state := capture.ClusterState{Memory: cluster.memory}
+		for _, queue := range queues {
+			state.Queues = append(state.Queues, queue.stats)
+		}
+		seen.Clusters[cluster.name] = state
+	}
+	return seen, nil
+}
+
+// Grant implements capture.Engine: a device node of the queue's numbers that anyone in the container may open.
+func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
+	c, err := dial()
+	if err != nil {
+		return capture.Grant{}, err
+	}
+	defer c.close()
+	queues, err := c.queues(id.Cluster)
+	if err != nil {
+		return capture.Grant{}, err
+	}
+	i := slices.IndexFunc(queues, func(q queueObject) bool { return q.number == id.Queue })
+	if i < 0 {
+		return capture.Grant{}, fmt.Errorf("queue %d of %s: %w", id.Queue, id.Cluster, capture.ErrNotFound)
+	}
+	host, err := e.nodes.make(id, queues[i].devT)
+	if err != nil {
+		return capture.Grant{}, err
+	}
+	container := fmt.Sprintf("/dev/ringcap/%s/%d", id.Cluster, id.Queue)
+	return capture.Grant{Devices: []capture.PathPair{{Host: host, Container: container}}}, nil
+}
+
+// ResetQueue implements capture.Engine.
+func (e *Engine) ResetQueue(_ context.Context, id capture.QueueID) error {
+	c, err := dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	attributes, err := encodeQueue(id)
+	if err != nil {
+		return err
+	}
+	return c.do(cmdQueueReset, attributes)
+}
+
+// Close implements capture.Engine; nothing is held.
+func (e *Engine) Close() error { return nil }
+
+// named sends a command about an object.
+func (c *client) named(command uint8, name string) error {
+	attributes, err := encodeName(name)
+	if err != nil {
+		return err
+	}
+	return c.do(command, attributes)
+}
+
+// remove deletes an object; that it is gone already is fine.
+func (c *client) remove(command uint8, name string) error {
+	if err := c.named(command, name); err != nil && !errors.Is(err, capture.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// queues lists a cluster's queues by number.
+func (c *client) queues(cluster string) ([]queueObject, error) {
+	attributes, err := encodeName(cluster)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := collect(c, cmdQueueGet, attributes, decodeQueue)
+	slices.SortFunc(queues, func(x, y queueObject) int { return x.number - y.number })
+	return queues, err
+}

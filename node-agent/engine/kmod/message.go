@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmod
+
+import (
+	"fmt"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/netlink"
+	"github.com/mdlayher/netlink/nlenc"
+	"golang.org/x/net/bpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// Info is what the module says of itself.
+type Info struct {
+	ABI, ABIMin uint32
+	Version     string
+}
+
+// Compatible says whether this program and the module understand each other.
+func (i Info) Compatible() bool { return i.ABI >= abiMin && i.ABIMin <= abi }
+
+// ringObject is a ring as the module has it.
+type ringObject struct {
+	name       string
+	generation uint64
+	taps       []capture.Tap
+	stats      capture.RingStats
+}
+
+// clusterObject is a cluster as the module has it.
+type clusterObject struct {
+	name       string
+	generation uint64
+	queues     int
+	memory     uint64
+}
+
+// queueObject is a queue as the module has it.
+type queueObject struct {
+	number int
+	devT   uint32
+	stats  capture.QueueStats
+}
+
+func encodeName(name string) ([]byte, error) {
+	e := netlink.NewAttributeEncoder()
+	e.String(attrName, name)
+	return e.Encode()
+}
+
+func encodeQueue(id capture.QueueID) ([]byte, error) {
+	e := netlink.NewAttributeEncoder()
+	e.String(attrName, id.Cluster)
+	e.Uint32(attrQueue, uint32(id.Queue))
+	return e.Encode()
+}
+
+func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, error) {
+	e := netlink.NewAttributeEncoder()
+	e.String(attrName, c.Name)
+	e.Uint64(attrGeneration, generation)
+	e.Uint32(attrQueues, uint32(c.Queues))
+	e.Uint32(attrLanes, uint32(lanes))
+	e.Uint32(attrLaneSize, c.QueueBytes)
+	e.Uint32(attrBalance, uint32(c.Balance))
+	e.Bytes(attrKey, c.HashKey[:])
+	e.Uint32(attrWatermark, c.Watermark)
+	e.Uint32(attrTimeoutUS, uint32(c.WatermarkTimeout.Microseconds()))
+	return e.Encode()
+}
+
+func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, error) {
+	e := netlink.NewAttributeEncoder()
+	e.String(attrName, r.Name)
+	e.Uint64(attrGeneration, generation)
+	for _, tap := range r.Taps {
+		e.Nested(attrTap, func(nested *netlink.AttributeEncoder) error {
+			nested.Uint32(attrTapIfindex, uint32(tap.Index))
+			nested.Uint32(attrTapDirection, uint32(tap.Direction))
+			return nil
+		})
+	}
+	for _, output := range outputs {
+		e.String(attrOutput, output)
+	}
+	e.Uint32(attrSnapLen, r.SnapLen)
+	if len(r.Filter) > 0 {
+		e.Bytes(attrFilter, encodeFilter(r.Filter))
+	}
+	if r.Promiscuous {
+		e.Uint32(attrPromisc, 1)
+	}
+	return e.Encode()
+}
+
+// encodeFilter lays a program out as struct sock_filter[].
+func encodeFilter(program []bpf.RawInstruction) []byte {
+	out := make([]byte, 0, 8*len(program))
+	for _, i := range program {
+		out = append(out, nlenc.Uint16Bytes(i.Op)...)
+		out = append(out, i.Jt, i.Jf)
+		out = append(out, nlenc.Uint32Bytes(i.K)...)
+	}
+	return out
+}
+
+func decodeInfo(m genetlink.Message) (info Info, err error) {
+	return info, eachAttribute(m.Data, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case attrABI:
+			info.ABI = d.Uint32()
+		case attrABIMin:
+			info.ABIMin = d.Uint32()
+		case attrVersion:
+			info.Version = d.String()
+		}
+	})
+}
+
+func decodeRing(m genetlink.Message) (r ringObject, err error) {
+	return r, eachAttribute(m.Data, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case attrName:
+			r.name = d.String()
+		case attrGeneration:
+			r.generation = d.Uint64()
+		case attrTap:
+			d.Nested(func(nested *netlink.AttributeDecoder) error {
+				r.taps = append(r.taps, decodeTap(nested))
+				return nil
+			})
+		case attrSeen:
+			r.stats.Seen = d.Uint64()
+		case attrSeenBytes:
+			r.stats.SeenBytes = d.Uint64()
+		case attrFiltered:
+			r.stats.Filtered = d.Uint64()
+		case attrSampledOut:
+			r.stats.SampledOut = d.Uint64()
+		case attrPassed:
+			r.stats.Passed = d.Uint64()
+		}
+	})
+}
+
+func decodeTap(d *netlink.AttributeDecoder) (tap capture.Tap) {
+	for d.Next() {
+		switch d.Type() {
+		case attrTapIfindex:
+			tap.Index = int(d.Uint32())
+		case attrTapDirection:
+			tap.Direction = capture.Direction(d.Uint32())
+		}
+	}
+	return tap
+}
+
+func decodeCluster(m genetlink.Message) (c clusterObject, err error) {
+	return c, eachAttribute(m.Data, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case attrName:
+			c.name = d.String()
+		case attrGeneration:
+			c.generation = d.Uint64()
+		case attrQueues:
+			c.queues = int(d.Uint32())
+		case attrMemory:
+			c.memory = d.Uint64()
+		}
+	})
+}
+
+func decodeQueue(m genetlink.Message) (q queueObject, err error) {
+	return q, eachAttribute(m.Data, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case attrQueue:
+			q.number = int(d.Uint32())
+		case attrDevT:
+			q.devT = d.Uint32()
+		case attrAttached:
+			q.stats.Attached = d.Uint32() == 1
+		case attrDelivered:
+			q.stats.Delivered = d.Uint64()
+		case attrDeliveredBytes:
+			q.stats.DeliveredBytes = d.Uint64()
+		case attrUnreadBytes:
+			q.stats.UnreadBytes = d.Uint64()
+		case attrDropped:
+			q.stats.Dropped = decodeDropped(d.Bytes())
+		}
+	})
+}
+
+func decodeDropped(words []byte) map[capture.DropReason]uint64 {
+	dropped := map[capture.DropReason]uint64{}
+	for i, reason := range capture.DropReasons {
+		if len(words) >= 8*(i+1) {
+			dropped[reason] = nlenc.Uint64(words[8*i : 8*i+8])
+		}
+	}
+	return dropped
+}
+
+func eachAttribute(data []byte, visit func(*netlink.AttributeDecoder)) error {
+	d, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return fmt.Errorf("decode the module's answer: %w", err)
+	}
+	for d.Next() {
+		visit(d)
+	}
+	if err := d.Err(); err != nil {
+		return fmt.Errorf("decode the module's answer: %w", err)
+	}
+	return nil
+}

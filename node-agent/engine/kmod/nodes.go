@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmod
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// nodeFolder is the run folder, below which are copies of the queues' device nodes. The module's own, in /dev, are
+// root's alone. The copies may be opened by anyone who reaches them: the folder keeps the host's users out, and the
+// container runtime makes a node like the copy in the one container that was given the queue, where a user that is not
+// root must be able to open it.
+type nodeFolder string
+
+// nodes is no valid name of a cluster: the run folder has one folder a cluster besides.
+const nodes = ".dev"
+
+// make makes the copy of a queue's node, or makes it anew when the queue has another number now.
+func (f nodeFolder) make(id capture.QueueID, devT uint32) (string, error) {
+	root := filepath.Join(string(f), nodes)
+	if err := os.MkdirAll(filepath.Join(root, id.Cluster), 0o755); err != nil {
+		return "", fmt.Errorf("make the folder of device nodes: %w", err)
+	}
+	if err := os.Chmod(root, 0o700); err != nil {
+		return "", fmt.Errorf("close the folder of device nodes: %w", err)
+	}
+	path := filepath.Join(root, id.Cluster, strconv.Itoa(id.Queue))
+	device := hostDevice(devT)
+	var have unix.Stat_t
+	if err := unix.Stat(path, &have); err == nil && have.Mode&unix.S_IFMT == unix.S_IFCHR && have.Rdev == device {
+		return path, nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("remove the old device node: %w", err)
+	}
+	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(device)); err != nil {
+		return "", fmt.Errorf("make the device node %s (CAP_MKNOD is needed): %w", path, err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		return "", fmt.Errorf("open the device node %s to the container's users: %w", path, err)
+	}
+	return path, nil
+}
+
+// remove removes the copies of a cluster's nodes.
+func (f nodeFolder) remove(cluster string) error {
+	return os.RemoveAll(filepath.Join(string(f), nodes, cluster))
+}
+
+// hostDevice makes a kernel's device number one of user space.
+func hostDevice(devT uint32) uint64 {
+	return unix.Mkdev(devT>>20, devT&(1<<20-1))
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package standalone runs the data path of one machine from manifests in a folder, without Kubernetes.
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/status"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Options are the command line's.
+type Options struct {
+	// Folder of the manifests; Hostname is what nodeSelector's kubernetes.io/hostname is held against.
+	Folder, Hostname string
+	// Keep leaves the capture running at the end; otherwise everything is removed.
+	Keep bool
+	// StatusFile gets the status as JSON, whenever it changed, for scripts; empty for none.
+	StatusFile string
+	Refresh    time.Duration
+	Out        io.Writer
+}
+
+// Runner serves a folder of manifests.
+type Runner struct {
+	Options    Options
+	Reconciler *datapath.Reconciler
+	Identity   node.Identity
+	// Module says how the kernel module fares.
+	Module func() status.Module
+	// Publish gets each report, for the metrics.
+	Publish func(datapath.Report)
+	// Activity wakes an observation.
+	Activity datapath.Signal
+
+	mu        sync.Mutex
+	manifests Manifests
+	printed   string
+	last      datapath.Report
+}
+
+// Run serves until ctx ends, then removes everything unless it shall be kept.
+func (r *Runner) Run(ctx context.Context) error {
+	changed := datapath.NewSignal()
+	if err := r.watch(ctx, changed); err != nil {
+		return err
+	}
+	if err := r.read(); err != nil {
+		return err
+	}
+	loop := datapath.Loop{
+		Reconciler: r.Reconciler, Desired: r.desired, Changed: changed, Activity: r.Activity,
+		Resync: 30 * time.Second, Refresh: r.Options.Refresh, Publish: r.publish,
+	}
+	loop.Run(ctx)
+	return r.finish()
+}
+
+// watch follows the folder and the machine's interfaces.
+func (r *Runner) watch(ctx context.Context, changed datapath.Signal) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch the manifests: %w", err)
+	}
+	if err := watcher.Add(r.Options.Folder); err != nil {
+		return errors.Join(fmt.Errorf("watch the manifests in %s: %w", r.Options.Folder, err), watcher.Close())
+	}
+	go func() {
+		defer watcher.Close()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-watcher.Events:
+				changed.Raise()
+			case err := <-watcher.Errors:
+				slog.Warn("Manifests are not watched any more; they are read every 30 seconds", "error", err)
+				return
+			}
+		}
+	}()
+	return node.WatchInterfaces(ctx, changed.Raise)
+}
+
+func (r *Runner) read() error {
+	manifests, err := ReadManifests(r.Options.Folder, r.Options.Hostname)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.manifests = manifests
+	return nil
+}
+
+// desired reads the folder anew. While it cannot be read, what was asked for last stays.
+func (r *Runner) desired() (v1.NodeCaptureSpec, int64, bool) {
+	if err := r.read(); err != nil {
+		slog.Error("The manifests cannot be read; the last ones stay", "error", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.manifests.Spec, 1, true
+}
+
+func (r *Runner) publish(_ context.Context, report datapath.Report) {
+	r.last = report
+	built := r.build(report)
+	if state := stateText(r.manifests, built); state != r.printed {
+		r.printed = state
+		fmt.Fprint(r.Options.Out, state)
+	}
+	if r.Options.StatusFile != "" {
+		if err := node.WriteJSON(r.Options.StatusFile, built); err != nil {
+			slog.Error("The status file cannot be written", "error", err)
+		}
+	}
+	if r.Publish != nil {
+		r.Publish(report)
+	}
+}
+
+func (r *Runner) build(report datapath.Report) v1.NodeCaptureStatus {
+	in := status.Input{Report: report, Identity: r.Identity, Module: r.Module()}
+	built := status.Build(in)
+	built.Conditions = status.Conditions(nil, in)
+	return built
+}
+
+// finish prints the account and removes everything, unless it shall be kept.
+func (r *Runner) finish() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	r.publish(ctx, r.Reconciler.Observe(ctx, r.last))
+	fmt.Fprint(r.Options.Out, accountText(r.build(r.last)))
+	if r.Options.Keep {
+		fmt.Fprintln(r.Options.Out, "Capture goes on (--keep). `node-agent cleanup` removes it.")
+		return r.Reconciler.Close()
+	}
+	removed := r.Reconciler.Reconcile(ctx, v1.NodeCaptureSpec{}, 0)
+	if r.Options.StatusFile != "" {
+		if _, err := os.Stat(r.Options.StatusFile); err == nil {
+			fmt.Fprintf(r.Options.Out, "Status was written to %s.\n", r.Options.StatusFile)
+		}
+	}
+	return errors.Join(removed.Err, r.Reconciler.Close())
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// stateText is what is captured, and what is not and why. It changes only when that does, not with the counters.
+func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
+	var out bytes.Buffer
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "RING\tENGINE\tINTERFACES\tREADY\tWHY")
+	for _, ring := range s.Rings {
+		why := ring.EngineReason
+		if !ring.Ready {
+			why = ring.Reason + ": " + ring.Message
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", ring.Name, orDash(string(ring.Engine)), orDash(strings.Join(ring.Interfaces, ",")), yesNo(ring.Ready), why)
+	}
+	fmt.Fprintln(table, "\nQUEUES OF\tQUEUES\tMEMORY\tREADY\tCONSUME WITH")
+	for _, cluster := range s.Clusters {
+		how := fmt.Sprintf("tcpdump -i ringcap:%s (with ringcap's libpcap)", cluster.Name)
+		if !cluster.Ready {
+			how = cluster.Reason + ": " + cluster.Message
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d KiB\t%s\t%s\n", cluster.Name, len(cluster.Queues), cluster.MemoryBytes>>10, yesNo(cluster.Ready), how)
+	}
+	table.Flush()
+	for _, problem := range manifests.Problems {
+		fmt.Fprintln(&out, "refused:", problem)
+	}
+	for _, ignored := range manifests.Ignored {
+		fmt.Fprintln(&out, "ignored:", ignored)
+	}
+	return out.String()
+}
+
+// accountText is what became of every packet.
+func accountText(s v1.NodeCaptureStatus) string {
+	var out bytes.Buffer
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "RING\tSEEN\tFILTERED\tSAMPLED OUT\tPASSED")
+	for _, r := range s.Rings {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\n", r.Name, r.Seen, r.Filtered, r.SampledOut, r.Passed)
+	}
+	fmt.Fprintln(table, "\nQUEUE\tDELIVERED\tBYTES\tDROPPED\tUNREAD BYTES\tATTACHED")
+	for _, c := range s.Clusters {
+		for _, q := range c.Queues {
+			fmt.Fprintf(table, "%s@%d\t%d\t%d\t%s\t%d\t%s\n", c.Name, q.Queue, q.Delivered, q.DeliveredBytes, drops(q), q.UnreadBytes, yesNo(q.Attached))
+		}
+	}
+	table.Flush()
+	return out.String()
+}
+
+func drops(q v1.QueueStatus) string {
+	var parts []string
+	for _, d := range q.Dropped {
+		if d.Packets > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", d.Packets, d.Reason))
+		}
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status makes the status of a NodeCapture of what a node's data path reports, and writes it.
+package status
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Module is the state of the kernel module.
+type Module struct {
+	Ready bool
+	// Reason is one of those of ModuleReady.
+	Reason, Message string
+	Version         string
+}
+
+// Input is what a status is made of.
+type Input struct {
+	Report   datapath.Report
+	Identity node.Identity
+	Module   Module
+	// Consumers says which pod a queue is allocated to, as namespace/name.
+	Consumers map[capture.QueueID]string
+}
+
+// Build makes the status but for its conditions' transition times and the time of observation, which Conditions and
+// the writer add. Lists are sorted by name: equal states make equal statuses.
+func Build(in Input) v1.NodeCaptureStatus {
+	r := in.Report
+	status := v1.NodeCaptureStatus{
+		AppliedGeneration: r.Generation,
+		Engine:            r.Plan.Auto,
+		EngineReason:      r.Plan.AutoReason,
+		ModuleVersion:     in.Module.Version,
+		KernelRelease:     in.Identity.KernelRelease,
+		BootID:            in.Identity.BootID,
+	}
+	if r.Err != nil {
+		status.AppliedGeneration = 0
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Plan.Rings)) {
+		status.Rings = append(status.Rings, ringStatus(name, r))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Plan.Clusters)) {
+		status.Clusters = append(status.Clusters, clusterStatus(name, r, in.Consumers))
+	}
+	return status
+}
+
+func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
+	verdict := r.Plan.Rings[name]
+	observed, there := r.Observations[verdict.Engine].Rings[name]
+	status := v1.NodeRingStatus{
+		Name: name, Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces,
+		Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
+		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),
+		SampledOut: int64(observed.Stats.SampledOut), Passed: int64(observed.Stats.Passed),
+	}
+	if verdict.Ready() && !there {
+		status.Reason, status.Message = v1.ReasonPending, absent(r)
+	}
+	return status
+}
+
+func clusterStatus(name string, r datapath.Report, consumers map[capture.QueueID]string) v1.NodeClusterStatus {
+	verdict := r.Plan.Clusters[name]
+	observed, there := r.Queues(name)
+	status := v1.NodeClusterStatus{
+		Name: name, Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
+		MemoryBytes: int64(observed.Memory),
+	}
+	if verdict.Ready() && !there {
+		status.Reason, status.Message = v1.ReasonPending, absent(r)
+	}
+	for i, queue := range observed.Queues {
+		status.Queues = append(status.Queues, queueStatus(i, queue, consumers[capture.QueueID{Cluster: name, Queue: i}]))
+	}
+	return status
+}
+
+func absent(r datapath.Report) string {
+	if r.ObserveErr != nil {
+		return r.ObserveErr.Error()
+	}
+	return "the engine does not have it yet"
+}
+
+func queueStatus(number int, queue capture.QueueStats, consumer string) v1.QueueStatus {
+	status := v1.QueueStatus{
+		Queue: int32(number), Attached: queue.Attached, Consumer: consumer,
+		Delivered: int64(queue.Delivered), DeliveredBytes: int64(queue.DeliveredBytes), UnreadBytes: int64(queue.UnreadBytes),
+	}
+	for _, reason := range capture.DropReasons {
+		status.Dropped = append(status.Dropped, v1.DropCount{Reason: string(reason), Packets: int64(queue.Dropped[reason])})
+	}
+	return status
+}
+
+// problem is an object that is not as asked.
+type problem struct {
+	kind, name      string
+	reason, message string
+	planned         bool
+}
+
+// problems lists them in an order that does not change from report to report.
+func problems(r datapath.Report) []problem {
+	var found []problem
+	collect := func(kind string, verdicts map[string]plan.Verdict) {
+		for name, v := range verdicts {
+			if !v.Ready() {
+				found = append(found, problem{kind, name, v.Reason, v.Message, v.Planned})
+			}
+		}
+	}
+	collect("ring", r.Plan.Rings)
+	collect("cluster", r.Plan.Clusters)
+	slices.SortFunc(found, func(x, y problem) int {
+		return cmp.Or(-cmp.Compare(x.kind, y.kind), cmp.Compare(x.name, y.name))
+	})
+	return found
+}
