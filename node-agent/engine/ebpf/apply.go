@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// failures are what could not be made as planned, by the name of the ring or cluster.
+type failures map[string]error
+
+func (f failures) add(name string, err error) {
+	if err != nil {
+		f[name] = errors.Join(f[name], err)
+	}
+}
+
+// Apply makes the node's data path as planned; see capture.Engine. Queues come first, then the rings that feed them,
+// then what is not planned any more goes, in the reverse order: no packet is passed to a queue that is not there.
+func (e *Engine) Apply(ctx context.Context, plan capture.Plan) (map[string]error, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.env.tables.setClock(); err != nil {
+		return nil, fmt.Errorf("eBPF engine: %w", err)
+	}
+	failed := failures{}
+	plannedClusters := map[string]bool{}
+	for _, planned := range plan.Clusters {
+		if plannedClusters[planned.Name] {
+			failed.add(planned.Name, fmt.Errorf("cluster %s is planned twice", planned.Name))
+			continue
+		}
+		plannedClusters[planned.Name] = true
+		failed.add(planned.Name, e.ensureCluster(planned))
+	}
+	plannedRings := map[string]bool{}
+	for _, planned := range plan.Rings {
+		if plannedRings[planned.Name] {
+			failed.add(planned.Name, fmt.Errorf("ring %s is planned twice", planned.Name))
+			continue
+		}
+		plannedRings[planned.Name] = true
+		failed.add(planned.Name, e.ensureRing(planned))
+	}
+	e.removeRings(plannedRings, failed)
+	e.retireClusters(plannedClusters, failed)
+	e.removeRetired(failed)
+	e.tellTerms()
+	return failed, ctx.Err()
+}
+
+func (e *Engine) ensureCluster(planned capture.Cluster) error {
+	if err := validateCluster(planned); err != nil {
+		return fmt.Errorf("cluster %s: %w", planned.Name, err)
+	}
+	current := e.clusters[planned.Name]
+	if current != nil && current.planned() == planned {
+		return nil
+	}
+	if current != nil && current.sameShape(planned) {
+		current.set(planned)
+		return current.describe()
+	}
+	if current != nil && current.inUse() {
+		return fmt.Errorf("cluster %s: change from %d queues of %d bytes to %d of %d: %w: stop its consumers first",
+			planned.Name, current.Queues, current.QueueBytes, planned.Queues, planned.QueueBytes, capture.ErrInUse)
+	}
+	if err := e.makeCluster(planned, current); err != nil {
+		return fmt.Errorf("cluster %s: %w", planned.Name, err)
+	}
+	return nil
+}
+
+// makeCluster makes a new cluster, in the place of current if there is one.
+func (e *Engine) makeCluster(planned capture.Cluster, current *cluster) error {
+	base, err := e.freePlaces(planned.Queues)
+	if err != nil {
+		return err
+	}
+	var made uint64
+	if current != nil {
+		made = current.Made + 1
+	}
+	c, err := newCluster(planned, base, made, &e.env)
+	if err != nil {
+		return err
+	}
+	if err := e.handover.serve(c); err != nil {
+		return errors.Join(err, c.remove())
+	}
+	e.clusters[planned.Name] = c
+	if current != nil {
+		e.retired = append(e.retired, current)
+		e.handover.stop(current, c)
+	}
+	return nil
+}
+
+// freePlaces finds n places in a row that no cluster has.
+func (e *Engine) freePlaces(n int) (uint32, error) {
+	taken := e.occupied()
+	run := 0
+	for place := range uint32(placesMax) {
+		if taken(place) {
+			run = 0
+			continue
+		}
+		if run++; run == n {
+			return place + 1 - uint32(n), nil
+		}
+	}
+	return 0, fmt.Errorf("%d queues more than the %d that this engine has on a node: %w", n, placesMax,
+		capture.ErrUnsupported)
+}
+
+func (e *Engine) ensureRing(planned capture.Ring) error {
+	program, err := e.plannedProgram(planned)
+	if err != nil {
+		return fmt.Errorf("ring %s: %w", planned.Name, err)
+	}
+	points, unusable := usablePoints(tapPoints(planned.Taps))
+	r := e.rings[planned.Name]
+	if r == nil {
+		if r, err = newRing(planned.Name, &e.env); err != nil {
+			return fmt.Errorf("ring %s: %w", planned.Name, err)
+		}
+		e.rings[planned.Name] = r
+	}
+	r.Outputs, r.SnapLen = planned.Outputs, planned.SnapLen
+	if err := errors.Join(r.ensure(program, points, &e.env), unusable); err != nil {
+		return fmt.Errorf("ring %s: %w", planned.Name, err)
+	}
+	return nil
+}
+
+func (e *Engine) plannedProgram(planned capture.Ring) (ringProgram, error) {
+	if err := validateRing(planned); err != nil {
+		return ringProgram{}, err
+	}
+	program := ringProgram{filter: planned.Filter}
+	program.config.SnapLen = planned.SnapLen
+	program.config.NrOutputs = uint32(len(planned.Outputs))
+	for i, name := range planned.Outputs {
+		c, ok := e.clusters[name]
+		if !ok {
+			return ringProgram{}, fmt.Errorf("output %s: no such cluster: %w", name, capture.ErrNotFound)
+		}
+		program.config.Outputs[i] = newOutputConfig(c)
+	}
+	return program, nil
+}
+
+func (e *Engine) removeRings(planned map[string]bool, failed failures) {
+	for name, r := range e.rings {
+		if planned[name] {
+			continue
+		}
+		if err := r.remove(); err != nil {
+			failed.add(name, fmt.Errorf("remove ring %s: %w", name, err))
+			continue
+		}
+		delete(e.rings, name)
+	}
+}
+
+// retireClusters gives up the clusters that are not planned any more, but not from under a consumer.
+func (e *Engine) retireClusters(planned map[string]bool, failed failures) {
+	for name, c := range e.clusters {
+		if planned[name] {
+			continue
+		}
+		if c.inUse() {
+			failed.add(name, fmt.Errorf("remove cluster %s: %w: stop its consumers first", name, capture.ErrInUse))
+			continue
+		}
+		e.handover.stop(c, nil)
+		delete(e.clusters, name)
+		e.retired = append(e.retired, c)
+	}
+}
+
+// removeRetired removes the retired clusters that no ring's program feeds.
+func (e *Engine) removeRetired(failed failures) {
+	var kept []*cluster
+	for _, c := range e.retired {
+		if e.fed(c) {
+			kept = append(kept, c)
+			continue
+		}
+		if err := c.remove(); err != nil {
+			failed.add(c.Name, fmt.Errorf("remove cluster %s: %w", c.Name, err))
+		}
+	}
+	e.retired = kept
+}
+
+// fed reports whether a program may still run that was made for the cluster.
+func (e *Engine) fed(c *cluster) bool {
+	for _, r := range e.rings {
+		if r.feeds(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// tellTerms lets the queues know what their consumers are to be told.
+func (e *Engine) tellTerms() {
+	for _, c := range e.clusters {
+		t := terms{queues: c.Queues, watermark: c.Watermark, timeout: c.WatermarkTimeout}
+		for _, r := range e.rings {
+			for _, output := range r.Outputs {
+				if output == c.Name {
+					t.snapLen = max(t.snapLen, r.SnapLen)
+				}
+			}
+		}
+		if t.snapLen == 0 {
+			t.snapLen = maxSnapLen
+		}
+		for _, q := range c.queues {
+			q.setTerms(t)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// layout is the folder below the pin directory; it changes when what is pinned changes incompatibly.
+const layout = "v1"
+
+// pins knows where in the bpffs things are.
+type pins struct{ root string }
+
+func (p pins) tables() string   { return filepath.Join(p.root, "tables") }
+func (p pins) clusters() string { return filepath.Join(p.root, "clusters") }
+func (p pins) rings() string    { return filepath.Join(p.root, "rings") }
+
+func (p pins) cluster(name string, base uint32) string {
+	return filepath.Join(p.clusters(), fmt.Sprintf("%s_%d", pinName(name), base))
+}
+
+func (p pins) ring(name string) string {
+	return filepath.Join(p.rings(), pinName(name))
+}
+
+// pinName is name as bpffs accepts it: no dots. Names have no underscores of their own.
+func pinName(name string) string {
+	return strings.ReplaceAll(name, ".", "_")
+}
+
+// openPins makes sure that dir is in a bpffs, which it mounts when nothing is there yet.
+func openPins(dir string) (pins, error) {
+	p := pins{root: filepath.Join(dir, layout)}
+	mountPoint := filepath.Dir(dir)
+	if !inBPFFS(mountPoint) {
+		if err := os.MkdirAll(mountPoint, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return p, fmt.Errorf("make the mount point of the bpffs: %w", err)
+		}
+		if err := unix.Mount("bpf", mountPoint, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+			return p, fmt.Errorf("%s is not in a bpffs, and mounting one there failed: %w: mount it on the host "+
+				"(mount -t bpf bpf %s) and give it to the agent", dir, err, mountPoint)
+		}
+	}
+	for _, folder := range []string{p.root, p.clusters(), p.rings()} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return p, fmt.Errorf("make %s in the bpffs: %w", folder, explainRights(err))
+		}
+	}
+	return p, nil
+}
+
+func inBPFFS(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Type == unix.BPF_FS_MAGIC
+}
+
+// explainRights says what to do about an error for want of rights; others it returns as they are.
+func explainRights(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w (the eBPF engine needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and a kernel that is not "+
+			"locked down against eBPF)", err)
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// cluster is a named set of queues at consecutive places of the node's tables. The exported fields are its pinned
+// description.
+type cluster struct {
+	Name    string
+	Queues  int
+	Balance capture.Balance
+	HashKey [16]byte
+	// QueueBytes, Watermark: bytes.
+	QueueBytes       uint32
+	Watermark        uint32
+	WatermarkTimeout time.Duration
+	// Base is the place of queue 0.
+	Base uint32
+	// Made orders two clusters of one name, of which there are two while one of another shape takes the first's place.
+	Made uint64
+
+	folder string
+	queues []*queue
+}
+
+// planned returns the cluster as the plan would have it.
+func (c *cluster) planned() capture.Cluster {
+	return capture.Cluster{
+		Name: c.Name, Queues: c.Queues, Balance: c.Balance, HashKey: c.HashKey, QueueBytes: c.QueueBytes,
+		Watermark: c.Watermark, WatermarkTimeout: c.WatermarkTimeout,
+	}
+}
+
+// sameShape reports whether the planned cluster's queues are those that there are.
+func (c *cluster) sameShape(planned capture.Cluster) bool {
+	return c.Queues == planned.Queues && c.QueueBytes == planned.QueueBytes
+}
+
+// set takes over from the plan what can change without touching queues.
+func (c *cluster) set(planned capture.Cluster) {
+	c.Balance, c.HashKey = planned.Balance, planned.HashKey
+	c.Watermark, c.WatermarkTimeout = planned.Watermark, planned.WatermarkTimeout
+}
+
+func (c *cluster) describe() error {
+	return writeDescription(filepath.Join(c.folder, "description"), c)
+}
+
+// newCluster makes the queues of a planned cluster from place base on. When it fails it leaves nothing.
+func newCluster(planned capture.Cluster, base uint32, made uint64, env *environment) (*cluster, error) {
+	c := &cluster{
+		Name: planned.Name, Queues: planned.Queues, QueueBytes: planned.QueueBytes, Base: base, Made: made,
+		folder: env.pins.cluster(planned.Name, base),
+	}
+	c.set(planned)
+	if err := c.create(env); err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	return c, nil
+}
+
+func (c *cluster) create(env *environment) error {
+	if err := os.Mkdir(c.folder, 0o700); err != nil {
+		return fmt.Errorf("make %s in the bpffs: %w", c.folder, explainRights(err))
+	}
+	for number := range c.Queues {
+		q := env.newQueue(c, number)
+		c.queues = append(c.queues, q)
+		if err := q.create(); err != nil {
+			return fmt.Errorf("queue %d of %d with %d bytes each: %w", number, c.Queues, c.QueueBytes, err)
+		}
+	}
+	return c.describe()
+}
+
+// recoverCluster opens a cluster that another process made. The error wraps os.ErrNotExist when that process did not
+// come to the end of it.
+func recoverCluster(folder string, env *environment) (*cluster, error) {
+	c := &cluster{folder: folder}
+	if err := readDescription(filepath.Join(folder, "description"), c); err != nil {
+		return nil, err
+	}
+	if c.Queues < 1 || c.Queues > maxQueues || c.Base > placesMax-uint32(c.Queues) {
+		return nil, fmt.Errorf("%s: %w", folder, errNotDescription)
+	}
+	for number := range c.Queues {
+		q := env.newQueue(c, number)
+		c.queues = append(c.queues, q)
+		if err := q.recover(); err != nil {
+			c.close()
+			return nil, fmt.Errorf("queue %d: %w", number, err)
+		}
+	}
+	return c, nil
+}
+
+func (e *environment) newQueue(c *cluster, number int) *queue {
+	return &queue{
+		id: capture.QueueID{Cluster: c.Name, Queue: number}, place: c.Base + uint32(number), bytes: c.QueueBytes,
+		folder: c.folder, tables: e.tables, grace: e.grace,
+	}
+}
+
+func (c *cluster) inUse() bool {
+	for _, q := range c.queues {
+		if q.inUse() {
+			return true
+		}
+	}
+	return false
+}
+
+// remove takes the queues out of the node's tables and forgets them. No program may feed them any more.
+func (c *cluster) remove() error {
+	var failed error
+	if err := os.Remove(filepath.Join(c.folder, "description")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		failed = err
+	}
+	for _, q := range c.queues {
+		failed = errors.Join(failed, q.tables.vacate(q.place))
+	}
+	c.close()
+	return errors.Join(failed, removePins(c.folder))
+}
+
+func (c *cluster) close() {
+	for _, q := range c.queues {
+		q.close()
+	}
+}
+
+// memory returns the bytes that the queues take: data, the three pages of a ring buffer's own account and the table of
+// its pages, which are mapped twice in a row.
+func (c *cluster) memory() uint64 {
+	page := uint64(os.Getpagesize())
+	pages := uint64(c.QueueBytes)/page + 3
+	const pointer = 8
+	return uint64(c.Queues) * (pages*page + 2*pages*pointer)
+}
+
+// removePins removes a folder of pins with what is in it.
+func removePins(folder string) error {
+	if err := os.RemoveAll(folder); err != nil {
+		return fmt.Errorf("remove %s: %w", folder, err)
+	}
+	return nil
+}

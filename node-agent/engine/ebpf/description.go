@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// descriptionSize is room for the longest description, a ring of 64 taps, several times over.
+const descriptionSize = 32 << 10
+
+var descriptionSpec = ebpf.MapSpec{
+	Name: "rc_description", Type: ebpf.Array, KeySize: 4, ValueSize: descriptionSize, MaxEntries: 1,
+}
+
+// writeDescription pins value as JSON in a map at path, or replaces what that map has, in one system call either way.
+// A description lives exactly as long as the kernel objects beside it, which no file outside the bpffs would.
+func writeDescription(path string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	if len(text) > descriptionSize-4 {
+		return fmt.Errorf("encode %s: %d bytes are more than the %d there is room for", path, len(text), descriptionSize-4)
+	}
+	content := make([]byte, descriptionSize)
+	binary.NativeEndian.PutUint32(content, uint32(len(text)))
+	copy(content[4:], text)
+
+	if m, err := ebpf.LoadPinnedMap(path, nil); err == nil {
+		defer m.Close()
+		if err := m.Put(uint32(0), content); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		return nil
+	}
+	spec := descriptionSpec.Copy()
+	spec.Contents = []ebpf.MapKV{{Key: uint32(0), Value: content}}
+	m, err := ebpf.NewMap(spec)
+	if err != nil {
+		return fmt.Errorf("make %s: %w", path, explainRights(err))
+	}
+	defer m.Close()
+	if err := m.Pin(path); err != nil {
+		return fmt.Errorf("pin %s: %w", path, explainRights(err))
+	}
+	return nil
+}
+
+// readDescription is the reverse of writeDescription. The error wraps os.ErrNotExist when there is none.
+func readDescription(path string, value any) error {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer m.Close()
+	var content []byte
+	if content, err = m.LookupBytes(uint32(0)); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(content) != descriptionSize {
+		return fmt.Errorf("read %s: %w", path, errNotDescription)
+	}
+	length := binary.NativeEndian.Uint32(content)
+	if length > descriptionSize-4 {
+		return fmt.Errorf("read %s: %w", path, errNotDescription)
+	}
+	if err := json.Unmarshal(content[4:4+length], value); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+var errNotDescription = errors.New("this is not a description that ringcap wrote")

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// descriptors are what a consumer gets: the ring buffer, of which a holder can map everything but its own page only
+// for reading and which has no elements to update, and the counters, opened read-only.
+type descriptors struct {
+	data, stats *ebpf.Map
+}
+
+func (d descriptors) close() {
+	for _, m := range []*ebpf.Map{d.data, d.stats} {
+		if m != nil {
+			m.Close()
+		}
+	}
+}
+
+// describe completes a reply about the queue and returns its descriptors, which the caller closes.
+func (q *queue) describe(reply *handoverReply) (descriptors, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var d descriptors
+	if q.data == nil {
+		return d, errStale
+	}
+	reply.MapID = q.dataID
+	reply.DataSize = q.bytes
+	reply.NrStats = q.stats.MaxEntries()
+	reply.NrQueues = uint32(q.terms.queues)
+	reply.SnapLen = q.terms.snapLen
+	reply.Watermark = q.terms.watermark
+	reply.TimeoutUs = uint32(q.terms.timeout.Microseconds())
+
+	var err error
+	if d.data, err = q.data.Clone(); err != nil {
+		return d, fmt.Errorf("duplicate the ring buffer's descriptor: %w", err)
+	}
+	if d.stats, err = ebpf.LoadPinnedMap(q.statsPin(), &ebpf.LoadPinOptions{ReadOnly: true}); err != nil {
+		d.close()
+		return d, fmt.Errorf("open the counters for reading: %w", err)
+	}
+	return d, nil
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ebpf is the capture engine for kernels without the ringcap module: programs at tc ingress and egress copy
+// packets into one BPF ring buffer a queue, and a server on a unix socket hands a queue's ring buffer to the process
+// that it was given to. The contract with that process is kmod/include/uapi/linux/ringcap.h.
+//
+// # What is kept where
+//
+// Everything that must outlive the process is pinned in a bpffs, by default below /sys/fs/bpf/ringcap/v1:
+//
+//	tables/{queues,queue_stats,attached,...}      the node's tables, shared by the programs of all rings
+//	clusters/<name>_<base>/description            JSON in a map: what the cluster is; written last, removed first
+//	clusters/<name>_<base>/q<n>_{data,stats}      a queue's ring buffer and its counters by CPU
+//	rings/<name>/description                      JSON in a map: which program its taps run
+//	rings/<name>/counters                         the ring's account by CPU
+//	rings/<name>/tap_<ifindex>_{rx,tx}            a tap's link (tcx; filters of clsact are found by their name)
+//
+// New finds all of it again after the process ended in whatever way, and goes on without touching the data path. bpffs
+// has no dots in names, so that those of ring and cluster names are written as underscores.
+//
+// # What it needs
+//
+// CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, a writable bpffs, and Linux 6.1 or later. The kernel's own type information
+// (/sys/kernel/btf) is not used.
+//
+// # Limits
+//
+// Taps are of transparent mode 0: packets are taken from the stack, after generic receive offload. Time stamps are
+// software ones. A sleeping consumer is woken by the first packet after it had read everything, which is never later
+// than its cluster's watermark and timeout ask for.
+package ebpf

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// Defaults of Options.
+const (
+	DefaultPinDir         = "/sys/fs/bpf/ringcap"
+	DefaultRunDir         = "/run/ringcap"
+	DefaultReconnectGrace = 10 * time.Second
+)
+
+// Options say where the engine keeps what it makes, and who may have it. The zero value of a field is its default.
+type Options struct {
+	// PinDir is a folder in a bpffs, of which the engine owns everything; its parent is mounted when it is none.
+	PinDir string
+	// RunDir is the folder with the sockets for consumers: <RunDir>/<cluster>/<queue>/handover.
+	RunDir string
+	// Authorizer decides which process gets which queue. Without one, root, this process's user and Users get all.
+	Authorizer Authorizer
+	Users      []uint32
+	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back.
+	ReconnectGrace time.Duration
+	// Logger gets what is no call's error: consumers that come, go and are refused.
+	Logger *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	if o.PinDir == "" {
+		o.PinDir = DefaultPinDir
+	}
+	if o.RunDir == "" {
+		o.RunDir = DefaultRunDir
+	}
+	if o.ReconnectGrace == 0 {
+		o.ReconnectGrace = DefaultReconnectGrace
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// environment is what clusters and rings need of the engine to be made.
+type environment struct {
+	pins         pins
+	tables       *tables
+	countersSpec *ebpf.MapSpec
+	attacher     attacher
+	grace        time.Duration
+}
+
+// Engine implements capture.Engine. Interfaces are those of the network namespace of the thread that calls.
+type Engine struct {
+	env      environment
+	handover *handoverServer
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	rings    map[string]*ring
+	clusters map[string]*cluster
+	// retired are clusters whose place one of another shape took, until no program feeds them any more.
+	retired []*cluster
+}
+
+var _ capture.Engine = (*Engine)(nil)
+
+// New opens the engine and adopts what an earlier one left, whose captures meanwhile went on.
+func New(options Options) (*Engine, error) {
+	options.setDefaults()
+	e := &Engine{log: options.Logger, rings: map[string]*ring{}, clusters: map[string]*cluster{}}
+	var err error
+	if e.env, err = newEnvironment(options); err != nil {
+		return nil, fmt.Errorf("eBPF engine: %w", err)
+	}
+	e.handover = newHandoverServer(options)
+	if err := errors.Join(e.recover(), e.env.tables.setClock()); err != nil {
+		return nil, fmt.Errorf("eBPF engine: %w", errors.Join(err, e.Close()))
+	}
+	return e, nil
+}
+
+func newEnvironment(options Options) (environment, error) {
+	env := environment{grace: options.ReconnectGrace}
+	var err error
+	if env.pins, err = openPins(options.PinDir); err != nil {
+		return env, err
+	}
+	spec, err := loadSpec()
+	if err != nil {
+		return env, err
+	}
+	env.countersSpec = spec.Maps[ringCountersMap]
+	env.attacher = tcx{}
+	env.tables, err = openTables(env.pins.tables(), spec)
+	return env, err
+}
+
+// recover adopts what is pinned.
+func (e *Engine) recover() error {
+	if err := e.recoverClusters(); err != nil {
+		return err
+	}
+	if err := e.env.tables.vacateAllBut(e.occupied()); err != nil {
+		return err
+	}
+	if err := e.recoverRings(); err != nil {
+		return err
+	}
+	e.tellTerms()
+	for _, c := range e.clusters {
+		if err := e.handover.serve(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) recoverClusters() error {
+	folders, err := os.ReadDir(e.env.pins.clusters())
+	if err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	for _, entry := range folders {
+		folder := filepath.Join(e.env.pins.clusters(), entry.Name())
+		c, err := recoverCluster(folder, &e.env)
+		if errors.Is(err, os.ErrNotExist) {
+			err = removePins(folder)
+		} else if err == nil {
+			e.keepNewer(c)
+		}
+		if err != nil {
+			return fmt.Errorf("recover the cluster in %s: %w", folder, err)
+		}
+	}
+	return nil
+}
+
+// keepNewer makes c the cluster of its name unless there is a newer one.
+func (e *Engine) keepNewer(c *cluster) {
+	older := e.clusters[c.Name]
+	if older != nil && older.Made > c.Made {
+		c, older = older, c
+	}
+	e.clusters[c.Name] = c
+	if older != nil {
+		e.retired = append(e.retired, older)
+	}
+}
+
+func (e *Engine) recoverRings() error {
+	folders, err := os.ReadDir(e.env.pins.rings())
+	if err != nil {
+		return fmt.Errorf("list rings: %w", err)
+	}
+	for _, entry := range folders {
+		folder := filepath.Join(e.env.pins.rings(), entry.Name())
+		r, err := recoverRing(folder, &e.env)
+		if errors.Is(err, os.ErrNotExist) {
+			err = removePins(folder)
+		} else if err == nil {
+			e.rings[r.Name] = r
+		}
+		if err != nil {
+			return fmt.Errorf("recover the ring in %s: %w", folder, err)
+		}
+	}
+	return nil
+}
+
+// occupied returns whether a place belongs to a cluster.
+func (e *Engine) occupied() func(place uint32) bool {
+	var taken [placesMax]bool
+	mark := func(c *cluster) {
+		for i := range c.Queues {
+			taken[c.Base+uint32(i)] = true
+		}
+	}
+	for _, c := range e.clusters {
+		mark(c)
+	}
+	for _, c := range e.retired {
+		mark(c)
+	}
+	return func(place uint32) bool { return taken[place] }
+}
+
+// Grant returns the folder with the queue's socket.
+func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
+	q, err := e.queue(id)
+	if err != nil {
+		return capture.Grant{}, err
+	}
+	return capture.Grant{Mounts: []capture.PathPair{{
+		Host:      e.handover.folder(q.id),
+		Container: filepath.Join(DefaultRunDir, id.Cluster, fmt.Sprint(id.Queue)),
+	}}}, nil
+}
+
+// ResetQueue gives the queue a new, empty ring buffer. Who held the old one is told so when it reconnects.
+func (e *Engine) ResetQueue(_ context.Context, id capture.QueueID) error {
+	q, err := e.queue(id)
+	if err != nil {
+		return err
+	}
+	if err := q.reset(); err != nil {
+		return fmt.Errorf("reset queue %d of %s: %w", id.Queue, id.Cluster, err)
+	}
+	return nil
+}
+
+func (e *Engine) queue(id capture.QueueID) (*queue, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c, ok := e.clusters[id.Cluster]
+	if !ok || id.Queue < 0 || id.Queue >= len(c.queues) {
+		return nil, fmt.Errorf("queue %d of %s: %w", id.Queue, id.Cluster, capture.ErrNotFound)
+	}
+	return c.queues[id.Queue], nil
+}
+
+// Close stops handing queues over. The data path and attached consumers go on; another engine adopts them.
+func (e *Engine) Close() error {
+	err := e.handover.close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.rings {
+		r.close()
+	}
+	for _, c := range e.clusters {
+		c.close()
+	}
+	for _, c := range e.retired {
+		c.close()
+	}
+	e.rings, e.clusters, e.retired = nil, nil, nil
+	e.env.tables.close()
+	return err
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+const (
+	// handshakeTimeout bounds how long a peer may take to say what it wants, and the authorizer to decide.
+	handshakeTimeout = 10 * time.Second
+	// handshakesMax bounds the connections to one queue that have not been answered yet.
+	handshakesMax = 16
+)
+
+// handoverServer hands queues over to the processes that may have them, each on its own socket.
+type handoverServer struct {
+	dir        string
+	authorizer Authorizer
+	users      localUsers
+	log        *slog.Logger
+
+	stopping context.Context
+	stopAll  context.CancelFunc
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	sockets map[*queue]*handoverSocketServer
+}
+
+func newHandoverServer(options Options) *handoverServer {
+	s := &handoverServer{
+		dir: options.RunDir, authorizer: options.Authorizer, users: newLocalUsers(options.Users), log: options.Logger,
+		sockets: map[*queue]*handoverSocketServer{},
+	}
+	s.stopping, s.stopAll = context.WithCancel(context.Background())
+	return s
+}
+
+func (s *handoverServer) folder(id capture.QueueID) string {
+	return filepath.Join(s.dir, id.Cluster, strconv.Itoa(id.Queue))
+}
+
+// serve listens for the consumers of the cluster's queues, in the place of an earlier cluster of the same name.
+func (s *handoverServer) serve(c *cluster) error {
+	for _, q := range c.queues {
+		if err := s.listen(q); err != nil {
+			s.forget(c)
+			return err
+		}
+	}
+	return nil
+}
+
+// listen opens the queue's socket. It takes the place of one that is there in one step, in the same folder: containers
+// have that folder mounted.
+func (s *handoverServer) listen(q *queue) error {
+	folder := s.folder(q.id)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("make the folder of queue %d: %w", q.id.Queue, err)
+	}
+	path := filepath.Join(folder, handoverSocket)
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove a leftover socket: %w", err)
+	}
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: fresh, Net: "unixpacket"})
+	if err != nil {
+		return fmt.Errorf("listen for consumers of queue %d: %w", q.id.Queue, err)
+	}
+	listener.SetUnlinkOnClose(false)
+	// Any user may connect; who gets the queue is decided then.
+	if err := errors.Join(os.Chmod(fresh, 0o666), os.Rename(fresh, path)); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	socket := newHandoverSocket(s, q, listener)
+	s.mu.Lock()
+	s.sockets[q] = socket
+	s.mu.Unlock()
+	s.running.Go(socket.run)
+	return nil
+}
+
+// forget stops serving the cluster's queues and leaves their sockets' files alone.
+func (s *handoverServer) forget(c *cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range c.queues {
+		if socket := s.sockets[q]; socket != nil {
+			socket.stop()
+			delete(s.sockets, q)
+		}
+	}
+}
+
+// stop stops serving the cluster's queues and removes the sockets that its successor, if there is one, has not got.
+func (s *handoverServer) stop(c, successor *cluster) {
+	s.forget(c)
+	for _, q := range c.queues {
+		if successor != nil && q.id.Queue < len(successor.queues) {
+			continue
+		}
+		folder := s.folder(q.id)
+		// What else is in there is not ours, and keeps the folders.
+		_ = os.Remove(filepath.Join(folder, handoverSocket))
+		_ = os.Remove(folder)
+	}
+	_ = os.Remove(filepath.Join(s.dir, c.Name))
+}
+
+// close stops serving; attached consumers stay attached.
+func (s *handoverServer) close() error {
+	s.stopAll()
+	s.mu.Lock()
+	for q, socket := range s.sockets {
+		socket.stop()
+		delete(s.sockets, q)
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	return nil
+}
+
+// handoverSocketServer serves one queue.
+type handoverSocketServer struct {
+	server     *handoverServer
+	queue      *queue
+	listener   *net.UnixListener
+	handshakes chan struct{}
+	log        *slog.Logger
+
+	mu          sync.Mutex
+	stopped     bool
+	connections map[*net.UnixConn]bool
+}
+
+func newHandoverSocket(s *handoverServer, q *queue, l *net.UnixListener) *handoverSocketServer {
+	return &handoverSocketServer{
+		server: s, queue: q, listener: l, handshakes: make(chan struct{}, handshakesMax),
+		log:         s.log.With("cluster", q.id.Cluster, "queue", q.id.Queue),
+		connections: map[*net.UnixConn]bool{},
+	}
+}
+
+// run accepts connections until stop is called.
+func (h *handoverSocketServer) run() {
+	for {
+		conn, err := h.listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors or memory: pass the time, the peers wait in the backlog.
+			h.log.Error("cannot accept a consumer", "error", err)
+			select {
+			case <-h.server.stopping.Done():
+				return
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		h.start(conn)
+	}
+}
+
+// start handles the connection, or drops it when too many are waiting for their answer.
+func (h *handoverSocketServer) start(conn *net.UnixConn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case h.handshakes <- struct{}{}:
+	default:
+		conn.Close()
+		return
+	}
+	if h.stopped {
+		conn.Close()
+		return
+	}
+	h.connections[conn] = true
+	h.server.running.Go(func() { h.handle(conn) })
+}
+
+// stop ends all connections; their consumers remain noted as attached, and have to come back to whoever serves next.
+func (h *handoverSocketServer) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopped = true
+	h.listener.Close()
+	for conn := range h.connections {
+		conn.Close()
+	}
+}
+
+// handle answers one consumer, and notes when it is gone.
+func (h *handoverSocketServer) handle(conn *net.UnixConn) {
+	defer func() {
+		conn.Close()
+		h.mu.Lock()
+		delete(h.connections, conn)
+		h.mu.Unlock()
+	}()
+	peer, err := h.handshake(conn)
+	<-h.handshakes
+	if err != nil {
+		h.log.Info("a process does not get the queue", "reason", err)
+		return
+	}
+	h.log.Info("a consumer is attached", "pid", peer.Pid)
+	waitForEnd(conn)
+	h.mu.Lock()
+	stopped := h.stopped
+	h.mu.Unlock()
+	if stopped {
+		return
+	}
+	h.log.Info("the consumer is gone", "pid", peer.Pid)
+	if err := h.queue.detach(); err != nil {
+		h.log.Error("cannot detach the consumer", "error", err)
+	}
+}
+
+// waitForEnd returns when the peer has closed the connection or sent something, which it has no reason to.
+func waitForEnd(conn *net.UnixConn) {
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	var b [1]byte
+	_, _ = conn.Read(b[:])
+}
+
+// handshake reads the request, decides and replies. When it returns no error, the peer is attached.
+func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, error) {
+	ctx, cancel := context.WithTimeout(h.server.stopping, handshakeTimeout)
+	defer cancel()
+	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return nil, err
+	}
+	peer, err := peerOf(conn)
+	if err != nil {
+		return nil, err
+	}
+	reply := newReply(h.queue.id)
+	request, err := h.request(ctx, conn, peer)
+	if err == nil {
+		err = h.queue.attach(uint32(peer.Pid), request.MapID)
+	}
+	if err != nil {
+		reply.refuse(err)
+		_, sendErr := conn.Write(reply.bytes())
+		return nil, errors.Join(err, sendErr)
+	}
+	if err := h.send(conn, reply, request.MapID == 0); err != nil {
+		return nil, errors.Join(err, h.queue.detach())
+	}
+	return peer, nil
+}
+
+// request reads a request from a peer that may have the queue.
+func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, peer *unix.Ucred) (handoverRequest, error) {
+	message := make([]byte, requestSize+1)
+	n, err := conn.Read(message)
+	if err != nil {
+		return handoverRequest{}, fmt.Errorf("%w: no request: %w", unix.EPROTO, err)
+	}
+	request, err := parseRequest(message[:n])
+	if err != nil {
+		return request, err
+	}
+	if h.server.authorizer == nil {
+		err = h.server.users.check(peer)
+	} else {
+		err = h.server.authorizer.Authorize(ctx, int(peer.Pid), h.queue.id)
+	}
+	if err != nil {
+		return request, fmt.Errorf("%w: %w", unix.EACCES, err)
+	}
+	return request, nil
+}
+
+// send completes the reply and sends it, with the queue's descriptors if the peer has none yet.
+func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, withDescriptors bool) error {
+	descriptors, err := h.queue.describe(&reply)
+	if err != nil {
+		return err
+	}
+	defer descriptors.close()
+	var rights []byte
+	if withDescriptors {
+		rights = unix.UnixRights(descriptors.data.FD(), descriptors.stats.FD())
+	}
+	if _, _, err := conn.WriteMsgUnix(reply.bytes(), rights, nil); err != nil {
+		return fmt.Errorf("send the reply: %w", err)
+	}
+	return nil
+}
+
+// peerOf returns who connected.
+func peerOf(conn *net.UnixConn) (*unix.Ucred, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var peer *unix.Ucred
+	var peerErr error
+	if err := raw.Control(func(fd uintptr) {
+		peer, peerErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return nil, err
+	}
+	return peer, peerErr
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+/*
+ * Every test has a network namespace and a bpffs of its own:
+ *
+ *	+------------- rcb<pid>-<n> -------------+
+ *	|  sender -------- veth -------- tapped  |  rings tap "tapped"; frames are written to "sender"
+ *	+----------------------------------------+
+ */
+type lab struct {
+	t              *testing.T
+	pinDir, runDir string
+	namespace      netns.NsHandle
+	sender, tapped netlink.Link
+	socket         int
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes a network namespace and loads eBPF programs")
+	}
+	if err := Probe(); err != nil {
+		t.Skipf("this kernel cannot run the engine: %v", err)
+	}
+	l := &lab{t: t, socket: -1}
+	base, err := os.MkdirTemp("", "rcb")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(base) })
+	bpffs := filepath.Join(base, "bpf")
+	require.NoError(t, os.Mkdir(bpffs, 0o700))
+	require.NoError(t, unix.Mount("bpf", bpffs, "bpf", 0, ""))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(bpffs, unix.MNT_DETACH)) })
+	l.pinDir, l.runDir = filepath.Join(bpffs, "ringcap"), filepath.Join(base, "run")
+	require.NoError(t, os.Chmod(base, 0o755))
+	l.enterNamespace()
+	l.sender, l.tapped = l.addVeth("sender", "tapped")
+	l.openSocket()
+	return l
+}
+
+// enterNamespace makes a network namespace and keeps the test's goroutine in it.
+func (l *lab) enterNamespace() {
+	runtime.LockOSThread()
+	origin, err := netns.Get()
+	require.NoError(l.t, err)
+	l.namespace, err = netns.New()
+	require.NoError(l.t, err)
+	l.t.Cleanup(func() {
+		l.namespace.Close()
+		// A thread that cannot go back stays locked, and ends with its goroutine.
+		if netns.Set(origin) == nil {
+			runtime.UnlockOSThread()
+		}
+		origin.Close()
+	})
+	l.write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
+}
+
+func (l *lab) write(path, text string) {
+	require.NoError(l.t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func (l *lab) addVeth(a, b string) (netlink.Link, netlink.Link) {
+	veth := netlink.NewVeth(netlink.LinkAttrs{Name: a, MTU: 65000, TxQLen: 1000})
+	veth.PeerName = b
+	veth.PeerMTU = 65000
+	require.NoError(l.t, netlink.LinkAdd(veth))
+	return l.up(a), l.up(b)
+}
+
+func (l *lab) up(name string) netlink.Link {
+	i, err := netlink.LinkByName(name)
+	require.NoError(l.t, err)
+	require.NoError(l.t, netlink.LinkSetUp(i))
+	return i
+}
+
+func (l *lab) openSocket() {
+	l.socket = l.packetSocket(l.sender)
+}
+
+// packetSocket opens a socket that sends raw frames out of an interface, past its queueing discipline.
+func (l *lab) packetSocket(out netlink.Link) int {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	require.NoError(l.t, err)
+	l.t.Cleanup(func() { unix.Close(fd) })
+	require.NoError(l.t, unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: out.Attrs().Index}))
+	return fd
+}
+
+// send writes frames to the interface "sender", which is how "tapped" receives them.
+func (l *lab) send(frames ...[]byte) {
+	l.t.Helper()
+	for i, frame := range frames {
+		for {
+			_, err := unix.Write(l.socket, frame)
+			if err == unix.ENOBUFS {
+				continue
+			}
+			require.NoError(l.t, err, "frame %d", i)
+			break
+		}
+	}
+}
+
+func (l *lab) engine(change ...func(*Options)) *Engine {
+	l.t.Helper()
+	options := Options{PinDir: l.pinDir, RunDir: l.runDir}
+	for _, c := range change {
+		c(&options)
+	}
+	e, err := New(options)
+	require.NoError(l.t, err)
+	l.t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func (l *lab) apply(e *Engine, plan capture.Plan) {
+	l.t.Helper()
+	failed, err := e.Apply(context.Background(), plan)
+	require.NoError(l.t, err)
+	require.Empty(l.t, failed)
+}
+
+func (l *lab) consume(name string, queue int) *consumer {
+	l.t.Helper()
+	c, err := consume(l.runDir, name, queue)
+	require.NoError(l.t, err)
+	l.t.Cleanup(c.close)
+	return c
+}
+
+func (l *lab) collect(c *consumer, n int) []*packet {
+	l.t.Helper()
+	packets, err := c.collect(n)
+	require.NoError(l.t, err)
+	return packets
+}
+
+func (l *lab) observe(e *Engine) capture.Observation {
+	l.t.Helper()
+	observed, err := e.Observe(context.Background())
+	require.NoError(l.t, err)
+	return observed
+}
+
+// settled observes until a ring has seen n packets: they cross the veth in the receiving CPU's own time.
+func (l *lab) settled(e *Engine, ring string, n uint64) capture.Observation {
+	l.t.Helper()
+	var observed capture.Observation
+	require.Eventually(l.t, func() bool {
+		observed = l.observe(e)
+		return observed.Rings[ring].Stats.Seen >= n
+	}, 20*time.Second, 2*time.Millisecond, "ring %s has not seen %d packets", ring, n)
+	return l.observe(e)
+}
+
+func (l *lab) tap(d capture.Direction) capture.Tap {
+	return capture.Tap{Interface: "tapped", Index: l.tapped.Attrs().Index, Direction: d}
+}
+
+// plan is a ring "mirror" on "tapped" with queues of its own.
+func (l *lab) plan(queues int) capture.Plan {
+	return capture.Plan{
+		Rings: []capture.Ring{{
+			Name: "mirror", Taps: []capture.Tap{l.tap(capture.Receive)}, SnapLen: 65535, Outputs: []string{"mirror"},
+		}},
+		Clusters: []capture.Cluster{{
+			Name: "mirror", Queues: queues, QueueBytes: 1 << 20,
+			HashKey: [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+		}},
+	}
+}
+
+// frame is an Ethernet frame with an IPv4 UDP packet, whose bytes tell n.
+func frame(n, length int) []byte {
+	f := make([]byte, max(length, 46))
+	copy(f, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, 0x45})
+	f[14+8], f[14+9] = 64, 17
+	copy(f[14+12:], []byte{10, 0, byte(n >> 8), byte(n), 10, 1, 2, 3})
+	copy(f[14+20:], []byte{0x10, byte(n), 0, 53})
+	copy(f[14+28:], fmt.Appendf(nil, "%04x", n))
+	return f
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// ringCounters is struct ring_counters of ringcap.bpf.c.
+type ringCounters struct {
+	Seen, SeenBytes, Filtered, SampledOut, Passed uint64
+}
+
+// laneStats is struct ringcap_lane_stats.
+type laneStats struct {
+	Delivered, DeliveredBytes uint64
+	Dropped                   [4]uint64
+	_                         [2]uint64
+}
+
+// Observe reads what there is from the kernel. Counters are read one after the other while they go on counting: only
+// when no packet is under way do they add up to the last one.
+func (e *Engine) Observe(ctx context.Context) (capture.Observation, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	observed := capture.Observation{
+		Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{},
+	}
+	if err := e.env.tables.setClock(); err != nil {
+		return observed, fmt.Errorf("eBPF engine: %w", err)
+	}
+	for name, c := range e.clusters {
+		state, err := c.observe()
+		if err != nil {
+			return observed, fmt.Errorf("eBPF engine: cluster %s: %w", name, err)
+		}
+		observed.Clusters[name] = state
+	}
+	for name, r := range e.rings {
+		stats, err := r.stats()
+		if err != nil {
+			return observed, fmt.Errorf("eBPF engine: ring %s: %w", name, err)
+		}
+		observed.Rings[name] = capture.RingState{Taps: r.tapsInPlace(), Stats: stats}
+	}
+	return observed, ctx.Err()
+}
+
+func (r *ring) stats() (capture.RingStats, error) {
+	var sum capture.RingStats
+	var byCPU []ringCounters
+	if err := r.counters.Lookup(uint32(0), &byCPU); err != nil {
+		return sum, fmt.Errorf("read its counters: %w", err)
+	}
+	for _, c := range byCPU {
+		sum.Seen += c.Seen
+		sum.SeenBytes += c.SeenBytes
+		sum.Filtered += c.Filtered
+		sum.SampledOut += c.SampledOut
+		sum.Passed += c.Passed
+	}
+	return sum, nil
+}
+
+func (c *cluster) observe() (capture.ClusterState, error) {
+	state := capture.ClusterState{Memory: c.memory()}
+	for _, q := range c.queues {
+		stats, err := q.observe()
+		if err != nil {
+			return state, fmt.Errorf("queue %d: %w", q.id.Queue, err)
+		}
+		state.Queues = append(state.Queues, stats)
+	}
+	return state, nil
+}
+
+func (q *queue) observe() (capture.QueueStats, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	sum := capture.QueueStats{
+		Dropped:     map[capture.DropReason]uint64{},
+		UnreadBytes: q.positions.unread(q.bytes),
+		Attached:    q.consumer != 0,
+	}
+	for cpu := range q.stats.MaxEntries() {
+		var lane laneStats
+		if err := q.stats.Lookup(cpu, &lane); err != nil {
+			return sum, fmt.Errorf("read the counters of CPU %d: %w", cpu, err)
+		}
+		sum.Delivered += lane.Delivered
+		sum.DeliveredBytes += lane.DeliveredBytes
+		for i, reason := range capture.DropReasons {
+			sum.Dropped[reason] += lane.Dropped[i]
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// From kmod/include/uapi/linux/ringcap.h.
+const (
+	protocolMagic  = 0x70616372
+	protocolABI    = 1
+	handoverSocket = "handover"
+)
+
+// handoverRequest is struct ringcap_handover_request.
+type handoverRequest struct {
+	Magic uint32
+	ABI   uint32
+	MapID uint32
+	_     uint32
+}
+
+// handoverReply is struct ringcap_handover_reply.
+type handoverReply struct {
+	Magic     uint32
+	ABI       uint32
+	Error     uint32
+	MapID     uint32
+	DataSize  uint32
+	NrStats   uint32
+	Queue     uint32
+	NrQueues  uint32
+	SnapLen   uint32
+	Watermark uint32
+	TimeoutUs uint32
+	_         uint32
+	Name      [maxNameLen + 1]byte
+	Reason    [128]byte
+}
+
+var requestSize = binary.Size(handoverRequest{})
+
+// parseRequest reads a request; what is not one, or of another version, wraps EPROTO.
+func parseRequest(message []byte) (handoverRequest, error) {
+	var request handoverRequest
+	if len(message) != requestSize {
+		return request, fmt.Errorf("%w: a request has %d bytes, this one %d", unix.EPROTO, requestSize, len(message))
+	}
+	if _, err := binary.Decode(message, binary.NativeEndian, &request); err != nil {
+		return request, fmt.Errorf("%w: %w", unix.EPROTO, err)
+	}
+	if request.Magic != protocolMagic {
+		return request, fmt.Errorf("%w: this is not a ringcap request", unix.EPROTO)
+	}
+	if request.ABI != protocolABI {
+		return request, fmt.Errorf("%w: the consumer's ABI is %d, the agent's %d: update the older one", unix.EPROTO,
+			request.ABI, protocolABI)
+	}
+	return request, nil
+}
+
+func newReply(id capture.QueueID) handoverReply {
+	reply := handoverReply{Magic: protocolMagic, ABI: protocolABI, Queue: uint32(id.Queue)}
+	copy(reply.Name[:maxNameLen], id.Cluster)
+	return reply
+}
+
+// refuse makes the reply one that says why not.
+func (r *handoverReply) refuse(err error) {
+	number := unix.EIO
+	if !errors.As(err, &number) {
+		switch {
+		case errors.Is(err, errBusy):
+			number = unix.EBUSY
+		case errors.Is(err, errStale):
+			number = unix.ESTALE
+		}
+	}
+	r.Error = uint32(number)
+	copy(r.Reason[:len(r.Reason)-1], err.Error())
+}
+
+func (r *handoverReply) bytes() []byte {
+	var message bytes.Buffer
+	// Fails only for values of no fixed size.
+	_ = binary.Write(&message, binary.NativeEndian, r)
+	return message.Bytes()
+}

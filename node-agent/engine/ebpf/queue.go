@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
+const unknownProcess = ^uint32(0)
+
+// Why a consumer does not get the queue that it asks for.
+var (
+	errBusy  = errors.New("another consumer is attached to this queue")
+	errStale = errors.New("this ring buffer was taken from its consumer; attach anew")
+)
+
+// terms are what a consumer is told of its queue.
+type terms struct {
+	queues    int
+	snapLen   uint32
+	watermark uint32
+	timeout   time.Duration
+}
+
+// queue is a place in the node's tables with its maps, and whoever consumes it. Its methods may be called by several
+// goroutines.
+type queue struct {
+	id     capture.QueueID
+	place  uint32
+	bytes  uint32
+	folder string // of its cluster's pins
+	tables *tables
+	grace  time.Duration
+
+	mu        sync.Mutex
+	terms     terms
+	data      *ebpf.Map
+	dataID    uint32
+	positions *positions
+	stats     *ebpf.Map
+	// consumer is the process to which the queue was handed over, 0 = none; connected says whether it keeps its
+	// connection, which it cannot while the agent is not running.
+	consumer  uint32
+	connected bool
+	expiry    *time.Timer
+}
+
+func (q *queue) dataPin() string { return filepath.Join(q.folder, fmt.Sprintf("q%d_data", q.id.Queue)) }
+func (q *queue) nextPin() string { return filepath.Join(q.folder, fmt.Sprintf("q%d_next", q.id.Queue)) }
+func (q *queue) statsPin() string {
+	return filepath.Join(q.folder, fmt.Sprintf("q%d_stats", q.id.Queue))
+}
+
+// create makes and pins the queue's maps and puts them into the node's tables.
+func (q *queue) create() error {
+	var err error
+	if q.stats, err = newPinned(q.tables.statsSpec, q.statsPin()); err != nil {
+		return err
+	}
+	data, err := newPinned(q.dataSpec(), q.dataPin())
+	if err != nil {
+		return err
+	}
+	if err := q.adopt(data); err != nil {
+		return err
+	}
+	return q.tables.occupy(q.place, q.data, q.stats)
+}
+
+// recover opens the maps of a queue that another process made. A consumer that was attached has q.grace to come back.
+func (q *queue) recover() error {
+	var err error
+	if q.stats, err = ebpf.LoadPinnedMap(q.statsPin(), nil); err != nil {
+		return fmt.Errorf("open %s: %w", q.statsPin(), err)
+	}
+	if err := q.finishReset(); err != nil {
+		return err
+	}
+	data, err := ebpf.LoadPinnedMap(q.dataPin(), nil)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", q.dataPin(), err)
+	}
+	if err := q.adopt(data); err != nil {
+		return err
+	}
+	if err := q.tables.attached.Lookup(q.place, &q.consumer); err != nil {
+		return fmt.Errorf("read who is attached: %w", err)
+	}
+	if q.consumer != 0 {
+		q.expiry = time.AfterFunc(q.grace, q.expire)
+	}
+	return nil
+}
+
+// finishReset completes a reset that a process began and did not live to end: the new ring buffer is the queue's from
+// when it is in the table.
+func (q *queue) finishReset() error {
+	next, err := ebpf.LoadPinnedMap(q.nextPin(), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", q.nextPin(), err)
+	}
+	defer next.Close()
+	nextID, err := mapID(next)
+	if err != nil {
+		return err
+	}
+	id, err := q.tables.queueAt(q.place)
+	if err != nil {
+		return fmt.Errorf("read place %d of the table of queues: %w", q.place, err)
+	}
+	if id == nextID {
+		return os.Rename(q.nextPin(), q.dataPin())
+	}
+	return os.Remove(q.nextPin())
+}
+
+// adopt makes data the queue's ring buffer in this process.
+func (q *queue) adopt(data *ebpf.Map) error {
+	id, err := mapID(data)
+	if err == nil {
+		var p *positions
+		if p, err = mapPositions(data); err == nil {
+			q.release()
+			q.data, q.dataID, q.positions = data, id, p
+			return nil
+		}
+	}
+	data.Close()
+	return err
+}
+
+// release lets go of the ring buffer in this process.
+func (q *queue) release() {
+	if q.data != nil {
+		q.positions.unmap()
+		q.data.Close()
+		q.data, q.positions = nil, nil
+	}
+}
+
+// close lets go of what the process holds.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.expiry != nil {
+		q.expiry.Stop()
+	}
+	q.release()
+	if q.stats != nil {
+		q.stats.Close()
+		q.stats = nil
+	}
+}
+
+func (q *queue) dataSpec() *ebpf.MapSpec {
+	spec := q.tables.queueSpec.Copy()
+	spec.MaxEntries = q.bytes
+	spec.Name = "ringcap_queue"
+	return spec
+}
+
+// attach makes process the queue's consumer. A consumer that comes back names the ring buffer that it has as
+// known; it is 0 for a new one, who finds in the queue what the last did not read.
+func (q *queue) attach(process, known uint32) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if process == 0 {
+		process = unknownProcess
+	}
+	if q.data == nil {
+		return errStale
+	}
+	if known != 0 && known != q.dataID {
+		return errStale
+	}
+	if q.connected || q.consumer != 0 && q.consumer != process && q.stillThere() {
+		return errBusy
+	}
+	if known == 0 && !q.sound() {
+		if err := q.replaceData(); err != nil {
+			return err
+		}
+	}
+	if err := q.tables.attached.Put(q.place, process); err != nil {
+		return fmt.Errorf("note the consumer: %w", err)
+	}
+	if q.expiry != nil {
+		q.expiry.Stop()
+		q.expiry = nil
+	}
+	q.consumer, q.connected = process, true
+	return nil
+}
+
+// stillThere reports whether the consumer of which an earlier agent left word may yet come back. Caller holds q.mu.
+func (q *queue) stillThere() bool {
+	if q.consumer == unknownProcess || q.consumer > 1<<31-1 {
+		return true
+	}
+	return !errors.Is(unix.Kill(int(q.consumer), 0), unix.ESRCH)
+}
+
+// detach ends what attach began.
+func (q *queue) detach() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.connected = false
+	return q.forget()
+}
+
+// forget clears the consumer. Caller holds q.mu.
+func (q *queue) forget() error {
+	q.consumer = 0
+	if err := q.tables.attached.Put(q.place, uint32(0)); err != nil {
+		return fmt.Errorf("note that the consumer is gone: %w", err)
+	}
+	return nil
+}
+
+// expire gives up on a consumer that did not come back after the agent's start.
+func (q *queue) expire() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.expiry == nil || q.connected {
+		return
+	}
+	q.expiry = nil
+	// It fails only if the table itself is gone, which every other call will say.
+	_ = q.forget()
+}
+
+func (q *queue) inUse() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.connected || q.consumer != 0 && q.stillThere()
+}
+
+// reset replaces the ring buffer by an empty one; capture.ErrInUse while a consumer is attached.
+func (q *queue) reset() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.connected || q.consumer != 0 && q.stillThere() {
+		return capture.ErrInUse
+	}
+	if q.consumer != 0 {
+		if err := q.forget(); err != nil {
+			return err
+		}
+	}
+	return q.replaceData()
+}
+
+// replaceData puts a new ring buffer into the old one's place: nothing of it can be read through the new one, and
+// nothing is written any more to who still holds the old. Caller holds q.mu.
+func (q *queue) replaceData() error {
+	if err := os.Remove(q.nextPin()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	data, err := newPinned(q.dataSpec(), q.nextPin())
+	if err != nil {
+		return err
+	}
+	if err := q.tables.queues.Put(q.place, data); err != nil {
+		data.Close()
+		return fmt.Errorf("put a new ring buffer into the table: %w", err)
+	}
+	if err := os.Rename(q.nextPin(), q.dataPin()); err != nil {
+		data.Close()
+		return fmt.Errorf("pin a new ring buffer: %w", err)
+	}
+	return q.adopt(data)
+}
+
+func (q *queue) setTerms(t terms) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.terms = t
+}
+
+// sound reports whether a new consumer can go on where the last stopped: that one could write to its page what it
+// liked, and could freeze the map, which keeps everyone after it from mapping that page. Caller holds q.mu.
+func (q *queue) sound() bool {
+	info, err := q.data.Info()
+	if err != nil || info.Frozen() {
+		return false
+	}
+	return q.positions.plausible(q.bytes)
+}
+
+// newPinned makes a map and pins it.
+func newPinned(spec *ebpf.MapSpec, path string) (*ebpf.Map, error) {
+	m, err := ebpf.NewMap(spec)
+	if err != nil {
+		return nil, fmt.Errorf("make a map of %d x %d bytes: %w", spec.MaxEntries, max(spec.ValueSize, 1), explainRights(err))
+	}
+	if err := m.Pin(path); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("pin %s: %w", path, explainRights(err))
+	}
+	return m, nil
+}
+
+func mapID(m *ebpf.Map) (uint32, error) {
+	info, err := m.Info()
+	if err != nil {
+		return 0, fmt.Errorf("read a map's id: %w", err)
+	}
+	id, ok := info.ID()
+	if !ok {
+		return 0, errors.New("this kernel does not tell maps' ids")
+	}
+	return uint32(id), nil
+}

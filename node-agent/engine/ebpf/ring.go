@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// ring is a named capture with its taps. The exported fields are its pinned description.
+type ring struct {
+	Name string
+	// Fingerprint names the program that all its taps run, empty while they are being changed.
+	Fingerprint string
+	// Taps are where it has, or is about to have, taps.
+	Taps []tapPoint
+	// Outputs and SnapLen are those of the plan: what its clusters' consumers are told.
+	Outputs []string
+	SnapLen uint32
+	// Bases are the first places of the clusters that its programs may feed, before and after a change in progress.
+	Bases []uint32
+
+	folder   string
+	counters *ebpf.Map
+	taps     map[tapPoint]tap
+}
+
+// tapPoint is a hook of an interface.
+type tapPoint struct {
+	Index int
+	Hook  hook
+}
+
+// hook is one of an interface's two places where tc runs programs.
+type hook string
+
+const (
+	hookIngress hook = "rx"
+	hookEgress  hook = "tx"
+)
+
+func (h hook) direction() capture.Direction {
+	if h == hookIngress {
+		return capture.Receive
+	}
+	return capture.Transmit
+}
+
+// tapPoints returns where a planned ring's taps go, in order.
+func tapPoints(taps []capture.Tap) []tapPoint {
+	seen := map[tapPoint]bool{}
+	var points []tapPoint
+	for _, t := range taps {
+		for _, h := range []hook{hookIngress, hookEgress} {
+			point := tapPoint{Index: t.Index, Hook: h}
+			if t.Direction&h.direction() != 0 && !seen[point] {
+				seen[point] = true
+				points = append(points, point)
+			}
+		}
+	}
+	return points
+}
+
+func (r *ring) describe() error {
+	return writeDescription(filepath.Join(r.folder, "description"), r)
+}
+
+// newRing makes a ring without taps.
+func newRing(name string, env *environment) (*ring, error) {
+	r := &ring{Name: name, folder: env.pins.ring(name), taps: map[tapPoint]tap{}}
+	if err := os.Mkdir(r.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make %s in the bpffs: %w", r.folder, explainRights(err))
+	}
+	counters, err := newPinned(env.countersSpec, filepath.Join(r.folder, "counters"))
+	if err == nil {
+		r.counters = counters
+		err = r.describe()
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.remove())
+	}
+	return r, nil
+}
+
+// recoverRing opens a ring that another process made. The error wraps os.ErrNotExist when that process did not come to
+// the end of it.
+func recoverRing(folder string, env *environment) (*ring, error) {
+	r := &ring{folder: folder, taps: map[tapPoint]tap{}}
+	if err := readDescription(filepath.Join(folder, "description"), r); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.counters, err = ebpf.LoadPinnedMap(filepath.Join(folder, "counters"), nil); err != nil {
+		return nil, fmt.Errorf("open %s/counters: %w", folder, err)
+	}
+	for _, point := range r.Taps {
+		t, err := env.attacher.recover(r, point)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			r.close()
+			return nil, fmt.Errorf("tap %s of interface %d: %w", point.Hook, point.Index, err)
+		}
+		r.taps[point] = t
+	}
+	return r, nil
+}
+
+// ensure makes the ring's taps those of the points, running the program. Taps that run it already are not touched. When
+// the program cannot be had, nothing changes.
+func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) error {
+	fingerprint, err := program.fingerprint()
+	if err != nil {
+		return err
+	}
+	missing, surplus := r.difference(points)
+	changed := fingerprint != r.Fingerprint
+	var loaded programs
+	if len(missing) > 0 || changed && len(points) > 0 {
+		if loaded, err = program.load(env.tables, r.counters, directions(points)); err != nil {
+			return err
+		}
+		defer loaded.close()
+	} else if len(surplus) == 0 && !changed {
+		return nil
+	}
+	bases := program.bases()
+	if err := r.intend(points, fingerprint, bases); err != nil {
+		return err
+	}
+	for _, point := range surplus {
+		err = errors.Join(err, r.detach(point))
+	}
+	if err == nil && changed {
+		err = r.swap(loaded)
+	}
+	if err != nil {
+		return err
+	}
+	r.Fingerprint, r.Bases, r.Taps = fingerprint, bases, points
+	return errors.Join(r.attach(missing, loaded, env), r.describe())
+}
+
+// attach makes taps at the points; what fails at one does not keep it from the others.
+func (r *ring) attach(points []tapPoint, loaded programs, env *environment) error {
+	var failed error
+	for _, point := range points {
+		t, err := env.attacher.attach(r, point, loaded.forHook(point.Hook))
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		r.taps[point] = t
+	}
+	return failed
+}
+
+// difference returns the points without a working tap and those with a tap that is not wanted.
+func (r *ring) difference(points []tapPoint) (missing, surplus []tapPoint) {
+	wanted := map[tapPoint]bool{}
+	for _, point := range points {
+		wanted[point] = true
+		if t, ok := r.taps[point]; !ok || !t.alive() {
+			missing = append(missing, point)
+		}
+	}
+	for point, t := range r.taps {
+		if !wanted[point] || !t.alive() {
+			surplus = append(surplus, point)
+		}
+	}
+	return missing, surplus
+}
+
+// intend writes down where taps may be found from now on, and that what they run is in question if it changes.
+func (r *ring) intend(points []tapPoint, fingerprint string, bases []uint32) error {
+	r.Taps = append(r.Taps, points...)
+	r.Bases = append(r.Bases, bases...)
+	if fingerprint != r.Fingerprint {
+		r.Fingerprint = ""
+	}
+	return r.describe()
+}
+
+// swap puts loaded programs into the place of those that run, each in one step.
+func (r *ring) swap(loaded programs) error {
+	for point, t := range r.taps {
+		if err := t.update(loaded.forHook(point.Hook)); err != nil {
+			return fmt.Errorf("swap the program of tap %s on %s: %w", point.Hook, interfaceName(point.Index), err)
+		}
+	}
+	return nil
+}
+
+func (r *ring) detach(point tapPoint) error {
+	if err := r.taps[point].detach(); err != nil {
+		return fmt.Errorf("remove tap %s from %s: %w", point.Hook, interfaceName(point.Index), err)
+	}
+	delete(r.taps, point)
+	return nil
+}
+
+// remove takes the taps off and forgets the ring.
+func (r *ring) remove() error {
+	var failed error
+	for point := range r.taps {
+		failed = errors.Join(failed, r.detach(point))
+	}
+	if failed != nil {
+		return failed
+	}
+	r.close()
+	return removePins(r.folder)
+}
+
+func (r *ring) close() {
+	for _, t := range r.taps {
+		t.close()
+	}
+	if r.counters != nil {
+		r.counters.Close()
+		r.counters = nil
+	}
+}
+
+// tapsInPlace returns the taps that work, both hooks of an interface as one.
+func (r *ring) tapsInPlace() []capture.Tap {
+	byIndex := map[int]capture.Direction{}
+	for point, t := range r.taps {
+		if t.alive() {
+			byIndex[point.Index] |= point.Hook.direction()
+		}
+	}
+	taps := make([]capture.Tap, 0, len(byIndex))
+	for index, direction := range byIndex {
+		taps = append(taps, capture.Tap{Interface: interfaceName(index), Index: index, Direction: direction})
+	}
+	sort.Slice(taps, func(i, j int) bool { return taps[i].Index < taps[j].Index })
+	return taps
+}
+
+// feeds reports whether a program of the ring may put packets into the cluster's queues.
+func (r *ring) feeds(c *cluster) bool {
+	for _, base := range r.Bases {
+		if base == c.Base {
+			return true
+		}
+	}
+	return false
+}
+
+func directions(points []tapPoint) capture.Direction {
+	var all capture.Direction
+	for _, point := range points {
+		all |= point.Hook.direction()
+	}
+	return all
+}
+
+// filterName is what a tap's program is called where tc lists it.
+func filterName(ringName string, h hook) string {
+	return strings.Join([]string{"ringcap", ringName, string(h)}, ":")
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// placesMax is QUEUES_MAX of ringcap.bpf.c: how many queues the node can have.
+const placesMax = 4096
+
+// tables are the maps that all rings' programs share. Queues are found in them by their place, 0 to placesMax - 1.
+type tables struct {
+	queues     *ebpf.Map // place -> ring buffer
+	queueStats *ebpf.Map // place -> array of counters by CPU
+	attached   *ebpf.Map // place -> the consumer's process, 0 = none
+	roundRobin *ebpf.Map // a cluster's first place -> number of the next packet
+	clock      *ebpf.Map // nanoseconds that TAI is ahead of UTC
+	scratch    *ebpf.Map // by CPU: where a packet is put together
+
+	// queueSpec and statsSpec are what the first two hold.
+	queueSpec, statsSpec *ebpf.MapSpec
+}
+
+// openTables opens the pinned tables in folder, or makes and pins them.
+func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make %s in the bpffs: %w", folder, explainRights(err))
+	}
+	t := &tables{queueSpec: spec.Maps["rc_queues"].InnerMap, statsSpec: spec.Maps["rc_queue_stats"].InnerMap}
+	for name, field := range t.fields() {
+		m, err := openTable(filepath.Join(folder, name[len("rc_"):]), spec.Maps[name])
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+		*field = m
+	}
+	return t, nil
+}
+
+func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if err == nil {
+		if err := spec.Compatible(m); err != nil {
+			m.Close()
+			return nil, fmt.Errorf("%s was made by another version of the agent: %w: stop all captures with that one first",
+				path, err)
+		}
+		return m, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("open %s: %w", path, explainRights(err))
+	}
+	m, err = ebpf.NewMap(spec)
+	if err != nil {
+		return nil, fmt.Errorf("make the map %s: %w", spec.Name, explainRights(err))
+	}
+	if err := m.Pin(path); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("pin %s: %w", path, explainRights(err))
+	}
+	return m, nil
+}
+
+func (t *tables) fields() map[string]**ebpf.Map {
+	return map[string]**ebpf.Map{
+		"rc_queues": &t.queues, "rc_queue_stats": &t.queueStats, "rc_attached": &t.attached,
+		"rc_round_robin": &t.roundRobin, "rc_clock": &t.clock, "rc_scratch": &t.scratch,
+	}
+}
+
+// byName returns the tables as the object names them.
+func (t *tables) byName() map[string]*ebpf.Map {
+	maps := map[string]*ebpf.Map{}
+	for name, field := range t.fields() {
+		maps[name] = *field
+	}
+	return maps
+}
+
+func (t *tables) close() {
+	for _, field := range t.fields() {
+		if *field != nil {
+			(*field).Close()
+		}
+	}
+}
+
+// occupy puts a queue's maps at a place, unattended.
+func (t *tables) occupy(place uint32, data, stats *ebpf.Map) error {
+	if err := t.attached.Put(place, uint32(0)); err != nil {
+		return err
+	}
+	if err := t.roundRobin.Put(place, uint32(0)); err != nil {
+		return err
+	}
+	if err := t.queueStats.Put(place, stats); err != nil {
+		return err
+	}
+	return t.queues.Put(place, data)
+}
+
+// vacate empties a place.
+func (t *tables) vacate(place uint32) error {
+	err := t.attached.Put(place, uint32(0))
+	for _, table := range []*ebpf.Map{t.queues, t.queueStats} {
+		if e := table.Delete(place); e != nil && !errors.Is(e, ebpf.ErrKeyNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// queueAt returns the id of the ring buffer at a place, 0 for none.
+func (t *tables) queueAt(place uint32) (uint32, error) {
+	var id uint32
+	err := t.queues.Lookup(place, &id)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return 0, nil
+	}
+	return id, err
+}
+
+// vacateAllBut empties the places for which keep returns false: what a process left that ended in mid-change.
+func (t *tables) vacateAllBut(keep func(place uint32) bool) error {
+	for place := range uint32(placesMax) {
+		if keep(place) {
+			continue
+		}
+		id, err := t.queueAt(place)
+		if err == nil && id == 0 {
+			continue
+		}
+		if err = errors.Join(err, t.vacate(place)); err != nil {
+			return fmt.Errorf("empty place %d of the table of queues: %w", place, err)
+		}
+	}
+	return nil
+}
+
+// setClock tells the programs how far the TAI clock, by which they take time, is ahead of UTC. TAI follows every step
+// of the wall clock by itself; the difference changes with leap seconds and when a time server first tells it.
+func (t *tables) setClock() error {
+	var timex unix.Timex
+	if _, err := unix.Adjtimex(&timex); err != nil {
+		return fmt.Errorf("read the offset of TAI: %w", err)
+	}
+	const nanoseconds = 1_000_000_000
+	if err := t.clock.Put(uint32(0), uint64(int64(timex.Tai)*nanoseconds)); err != nil {
+		return fmt.Errorf("set the programs' clock: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net"
+	"os"
+	"regexp"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// The limits of the contract, kmod/include/uapi/linux/ringcap.h.
+const (
+	maxNameLen    = 63
+	maxQueues     = 256
+	maxTaps       = 64
+	maxSnapLen    = 65535
+	maxFilter     = 4096
+	minQueueBytes = 128 << 10
+	maxQueueBytes = 1 << 30
+)
+
+var namePattern = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+
+func validateName(name string) error {
+	if len(name) > maxNameLen || !namePattern.MatchString(name) {
+		return fmt.Errorf("name %q: must be 1 to %d of a-z, 0-9, - and ., the first and the last a letter or digit",
+			name, maxNameLen)
+	}
+	return nil
+}
+
+func validateCluster(c capture.Cluster) error {
+	if err := validateName(c.Name); err != nil {
+		return err
+	}
+	if c.Queues < 1 || c.Queues > maxQueues {
+		return fmt.Errorf("%d queues: must be 1 to %d", c.Queues, maxQueues)
+	}
+	if c.QueueBytes < minQueueBytes || c.QueueBytes > maxQueueBytes || bits.OnesCount32(c.QueueBytes) != 1 ||
+		c.QueueBytes%uint32(os.Getpagesize()) != 0 {
+		return fmt.Errorf("queues of %d bytes: must be a power of two from %d to %d, in whole pages", c.QueueBytes,
+			minQueueBytes, maxQueueBytes)
+	}
+	if c.Balance > capture.BalanceRoundRobin {
+		return fmt.Errorf("balance type %d: %w", c.Balance, capture.ErrUnsupported)
+	}
+	return nil
+}
+
+func validateRing(r capture.Ring) error {
+	if err := validateName(r.Name); err != nil {
+		return err
+	}
+	if r.SnapLen < 1 || r.SnapLen > maxSnapLen {
+		return fmt.Errorf("snap length %d: must be 1 to %d", r.SnapLen, maxSnapLen)
+	}
+	if len(r.Outputs) > maxOutputs {
+		return fmt.Errorf("%d outputs: at most %d", len(r.Outputs), maxOutputs)
+	}
+	if len(r.Taps) > maxTaps {
+		return fmt.Errorf("%d taps: at most %d", len(r.Taps), maxTaps)
+	}
+	if len(r.Filter) > maxFilter {
+		return fmt.Errorf("a filter of %d instructions: at most %d", len(r.Filter), maxFilter)
+	}
+	for _, t := range r.Taps {
+		if t.Direction&capture.Both == 0 || t.Direction&^capture.Both != 0 {
+			return fmt.Errorf("tap on %s: direction %d: must be 1 (receive), 2 (transmit) or 3", t.Interface, t.Direction)
+		}
+	}
+	return nil
+}
+
+// usablePoints returns the points whose interfaces are there and carry Ethernet frames, and an error for the others.
+func usablePoints(points []tapPoint) (usable []tapPoint, unusable error) {
+	reported := map[int]bool{}
+	for _, point := range points {
+		err := usableInterface(point.Index)
+		if err == nil {
+			usable = append(usable, point)
+		} else if !reported[point.Index] {
+			reported[point.Index] = true
+			unusable = errors.Join(unusable, err)
+		}
+	}
+	return usable, unusable
+}
+
+func usableInterface(index int) error {
+	l, err := netlink.LinkByIndex(index)
+	if err != nil {
+		if _, ok := errors.AsType[netlink.LinkNotFoundError](err); ok {
+			return fmt.Errorf("interface %d is not there: the ring is without this tap until it is back", index)
+		}
+		return fmt.Errorf("look up interface %d: %w", index, err)
+	}
+	switch encapsulation := l.Attrs().EncapType; encapsulation {
+	case "ether", "loopback":
+		return nil
+	default:
+		return fmt.Errorf("interface %s carries %s, not Ethernet frames: %w", l.Attrs().Name, encapsulation,
+			capture.ErrUnsupported)
+	}
+}
+
+// interfaceName returns the interface's name for people, or its number when it is not there.
+func interfaceName(index int) string {
+	if i, err := net.InterfaceByIndex(index); err == nil {
+		return i.Name
+	}
+	return fmt.Sprintf("interface %d", index)
+}
