@@ -63,7 +63,7 @@ static rc_inline rc_u64 rc_flow_rest(const struct rc_flow *flow, rc_u32 balance)
 		rest = flow->l3_proto;
 	else if ((flow->flags & RINGCAP_SLOT_FRAGMENT) && flow->l3_proto == RC_ETH_P_IPV6)
 		rest = RC_IPPROTO_FRAGMENT;
-	if (balance != RINGCAP_BALANCE_FIVE_TUPLE)
+	if ((flow->flags & RINGCAP_SLOT_VLAN) && balance != RINGCAP_BALANCE_FIVE_TUPLE)
 		rest |= (rc_u64)(flow->vlan_tci & 0xfff) << 16 | (rc_u64)flow->inner_vid << 28;
 	return rest;
 }

@@ -132,15 +132,18 @@ static rc_inline void rc_parse_l4(const struct rc_cursor *at, struct rc_flow *fl
 static rc_inline void rc_parse_ipv4(struct rc_cursor *at, struct rc_flow *flow)
 {
 	const rc_u8 *p;
+	rc_u8 first, proto;
 	rc_u16 frag;
 
 	if (!rc_has(at, 20))
 		return;
 	p = rc_here(at);
-	if ((rc_u8)(p[0] - 0x45) > 0x4f - 0x45)	/* version 4, header length 5 .. 15 words */
+	first = p[0];
+	if ((rc_u8)(first - 0x45) > 0x4f - 0x45)	/* version 4, header length 5 .. 15 words */
 		return;
+	proto = p[9];
 	flow->l3_off = (rc_u16)(at->off + at->shift);
-	flow->l4_proto = p[9];
+	flow->l4_proto = proto;
 	flow->saddr[0] = rc_load32(p + 12);
 	flow->daddr[0] = rc_load32(p + 16);
 	frag = rc_load16(p + 6);
@@ -149,8 +152,8 @@ static rc_inline void rc_parse_ipv4(struct rc_cursor *at, struct rc_flow *flow)
 		if (frag & rc_be16(0x1fff))
 			return;
 	}
-	at->off += (p[0] & 0xf) * 4;
-	rc_parse_l4(at, flow, p[9]);
+	at->off += (first & 0xf) * 4;
+	rc_parse_l4(at, flow, proto);
 }
 
 static rc_inline int rc_is_exthdr(rc_u8 proto)

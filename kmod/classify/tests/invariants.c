@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What holds of every packet: asked of the vectors, of all their beginnings, and by the fuzzer of whatever it finds. */
+#include "check.h"
+
+static rc_u64 random_state = 0x72696e67636170ULL;
+
+rc_u64 next_random(void)
+{
+	random_state += 0x9e3779b97f4a7c15ULL;
+	return rc_mix(random_state);
+}
+
+const char *flow_differs(const struct rc_flow *a, const struct rc_flow *b)
+{
+#define SAME(field) do { if (memcmp(&a->field, &b->field, sizeof(a->field))) return #field; } while (0)
+	SAME(saddr);
+	SAME(daddr);
+	SAME(smac);
+	SAME(dmac);
+	SAME(sport);
+	SAME(dport);
+	SAME(l3_off);
+	SAME(l4_off);
+	SAME(l3_proto);
+	SAME(vlan_tci);
+	SAME(vlan_tpid);
+	SAME(inner_vid);
+	SAME(l4_proto);
+	SAME(flags);
+#undef SAME
+	return NULL;
+}
+
+void parse_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, struct rc_flow *flow)
+{
+	rc_u32 avail = len < RC_PARSE_MAX ? len : RC_PARSE_MAX;
+	rc_u8 *copy = malloc(avail ? avail : 1);
+	struct rc_frame f = { .data = copy, .avail = avail, .vlan_tpid = tpid, .vlan_tci = tci };
+
+	CHECK(copy, "no memory");
+	if (avail)
+		memcpy(copy, frame, avail);
+	memset(flow, 0xa5, sizeof(*flow));
+	if (!avail) {
+		free(copy);
+		f.data = copy = NULL;	/* nothing may be read at all */
+	}
+	rc_parse(&f, flow);
+	free(copy);
+}
+
+static void check_fields(const struct rc_flow *flow, rc_u32 wire_len)
+{
+	int ip = flow->l3_proto == RC_ETH_P_IPV4 || flow->l3_proto == RC_ETH_P_IPV6;
+
+	CHECK(!flow->l3_off || (ip && flow->l3_off >= 14 && flow->l3_off + 20u <= wire_len), "l3_off %u", flow->l3_off);
+	CHECK(!flow->l4_off || (flow->l3_off && flow->l4_off >= flow->l3_off + 20u), "l4_off %u", flow->l4_off);
+	CHECK(flow->l4_off < RC_PARSE_MAX, "l4_off %u", flow->l4_off);
+	CHECK(!flow->l4_off || flow->l4_off < wire_len, "l4_off %u of %u bytes", flow->l4_off, wire_len);
+	CHECK(flow->l3_off || !(flow->l4_proto || flow->flags & RINGCAP_SLOT_FRAGMENT), "transport without IP");
+	CHECK(!(flow->sport || flow->dport) || flow->l4_off, "ports without a transport header");
+	CHECK(!(flow->flags & RINGCAP_SLOT_FRAGMENT) || !(flow->sport || flow->dport), "a fragment with ports");
+	CHECK(!(flow->flags & ~(RINGCAP_SLOT_VLAN | RINGCAP_SLOT_FRAGMENT)), "flags %x", flow->flags);
+	CHECK(!flow->l3_off || !(flow->smac || flow->dmac), "an IP packet with MACs");
+	CHECK(flow->l3_proto == 0 || flow->l3_proto >= RC_ETH_P_MIN, "ethertype %x", flow->l3_proto);
+}
+
+/* The other direction of a flow has the same hash, under every balance type. */
+static void check_reverse(const struct rc_flow *flow)
+{
+	rc_u64 key[2] = { next_random(), next_random() };
+	struct rc_flow back = *flow;
+	rc_u32 balance;
+
+	memcpy(back.saddr, flow->daddr, sizeof(back.saddr));
+	memcpy(back.daddr, flow->saddr, sizeof(back.daddr));
+	back.smac = flow->dmac;
+	back.dmac = flow->smac;
+	back.sport = flow->dport;
+	back.dport = flow->sport;
+	for (balance = 0; balance <= __RINGCAP_BALANCE_MAX; balance++)
+		CHECK(rc_flow_hash(flow, balance, key) == rc_flow_hash(&back, balance, key), "balance %u", balance);
+}
+
+/* A tag makes no difference by where it is held. */
+static void check_tag_place(const rc_u8 *frame, rc_u32 len, const struct rc_flow *inlined)
+{
+	rc_u8 stripped[FRAME_MAX];
+	struct rc_flow flow;
+	const char *field;
+
+	if (len < 16 || len > FRAME_MAX || !rc_is_tag(rc_get16(frame + 12)))
+		return;
+	memcpy(stripped, frame, 12);
+	memcpy(stripped + 12, frame + 16, len - 16);
+	parse_exact(stripped, len - 4, rc_get16(frame + 12), rc_get16(frame + 14), &flow);
+	field = flow_differs(&flow, inlined);
+	CHECK(!field, "with the tag elsewhere, %s differs", field);
+}
+
+void check_invariants(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci)
+{
+	struct rc_flow flow;
+
+	parse_exact(frame, len, tpid, tci, &flow);
+	check_fields(&flow, len + (tpid ? 4 : 0));
+	CHECK(!tpid || (flow.vlan_tpid == tpid && flow.vlan_tci == tci), "the tag held elsewhere is not the outermost");
+	check_reverse(&flow);
+	if (!tpid)
+		check_tag_place(frame, len, &flow);
+}
