@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * libpcap's capture source "ringcap": stock programs read ringcap queues by the device names ringcap:NAME, ringcap:NAME@Q,
+ * rc-NAME and rc-NAME@Q. This file is added to libpcap's own source, whose internal interfaces it uses.
+ */
+#ifdef HAVE_CONFIG_H
+#include <config.h>
+#endif
+
+#include <errno.h>
+#include <limits.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <ringcap/ringcap.h>
+
+#include "pcap-int.h"
+#include "pcap-ringcap.h"
+
+/* Internal names changed in libpcap 1.10.5; the build says which ones there are. */
+#ifdef RINGCAP_PCAPINT
+#define add_dev				pcapint_add_dev
+#define install_bpf_program		pcapint_install_bpf_program
+#define pcap_breakloop_common		pcapint_breakloop_common
+#define pcap_cleanup_live_common	pcapint_cleanup_live_common
+#endif
+
+#define BATCH		64
+#define ALIAS_ENV	"RINGCAP_PCAP_ALIAS"
+#define NSEC_PER_SEC	1000000000ULL
+
+/* Ours in the pcap_t. Packets pkts[next .. n) were received and not yet looked at. */
+struct pcap_ringcap {
+	struct ringcap *queue;
+	int nonblock;		/* private: the descriptor itself never blocks */
+	unsigned int next, n;
+	unsigned int held;	/* looked at and not yet released: the program may still read them */
+	uint64_t received;	/* before the filter */
+	struct ringcap_stats start;
+	char name[RINGCAP_NAME_MAX + 8];
+	struct ringcap_pkt pkts[BATCH];
+};
+
+/* ---------------------------------------------------------------- names */
+
+/* The part after our prefix, NULL when there is none. */
+static const char *after_prefix(const char *device)
+{
+	if (!strncmp(device, "ringcap:", strlen("ringcap:")))
+		return device + strlen("ringcap:");
+	if (!strncmp(device, "rc-", strlen("rc-")))
+		return device + strlen("rc-");
+	return NULL;
+}
+
+/* Whether this process was given a queue of that name (which may have "@QUEUE" behind it). */
+static int given(const char *name)
+{
+	size_t len = strcspn(name, "@");
+	struct ringcap_device *devices;
+	int n = ringcap_list(NULL, 0), found = 0;
+
+	if (n <= 0)
+		return 0;
+	devices = calloc((size_t)n, sizeof(*devices));
+	if (!devices)
+		return 0;
+	n = ringcap_list(devices, (size_t)n) < n ? 0 : n;
+	for (int i = 0; i < n; i++)
+		found |= strlen(devices[i].name) == len && !memcmp(devices[i].name, name, len);
+	free(devices);
+	return found;
+}
+
+int ringcap_is_name(const char *device)
+{
+	const char *name = after_prefix(device);
+
+	if (!name)
+		return 0;
+	/* Anybody may call an interface rc-something. */
+	return device[2] != '-' || given(name) || !if_nametoindex(device);
+}
+
+/*
+ * Looks device up in RINGCAP_PCAP_ALIAS ("eth0=mirror,eth1=mirror@1"), for programs that insist on the name of an interface
+ * that exists. Writes the queue's name; 0 when there is no such entry.
+ */
+static int from_alias(const char *device, char *name, size_t size)
+{
+	const char *entry = secure_getenv(ALIAS_ENV);
+	size_t len = strlen(device);
+
+	while (entry && *entry) {
+		size_t n = strcspn(entry, ",");
+
+		if (n > len + 1 && n - len - 1 < size && !strncmp(entry, device, len) && entry[len] == '=') {
+			memcpy(name, entry + len + 1, n - len - 1);
+			name[n - len - 1] = '\0';
+			return 1;
+		}
+		entry += n + (entry[n] == ',');
+	}
+	return 0;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static void release_held(struct pcap_ringcap *rc)
+{
+	if (rc->held)
+		ringcap_release(rc->queue, rc->held);
+	rc->held = 0;
+}
+
+static int wanted(pcap_t *p, const struct ringcap_pkt *pkt)
+{
+	int outgoing = pkt->slot->flags & RINGCAP_SLOT_OUTGOING;
+
+	if ((p->direction == PCAP_D_IN && outgoing) || (p->direction == PCAP_D_OUT && !outgoing))
+		return 0;
+	return !p->fcode.bf_insns || bpf_filter(p->fcode.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen);
+}
+
+static void deliver(pcap_t *p, const struct ringcap_pkt *pkt, pcap_handler callback, u_char *user)
+{
+	const struct ringcap_slot *slot = pkt->slot;
+	uint64_t ns = slot->ts_ns % NSEC_PER_SEC;
+	struct pcap_pkthdr header = {
+		.ts.tv_sec = (time_t)(slot->ts_ns / NSEC_PER_SEC),
+		.ts.tv_usec = (suseconds_t)(p->opt.tstamp_precision == PCAP_TSTAMP_PRECISION_NANO ? ns : ns / 1000),
+		.caplen = slot->caplen,
+		.len = slot->len,
+	};
+
+	if (header.caplen > (bpf_u_int32)p->snapshot)
+		header.caplen = (bpf_u_int32)p->snapshot;
+	callback(user, &header, pkt->data);
+}
+
+/* Hands on what was received, at most count packets (0 = all), until the program breaks the loop. */
+static int drain(pcap_t *p, int count, pcap_handler callback, u_char *user)
+{
+	struct pcap_ringcap *rc = p->priv;
+	int passed = 0;
+
+	while (rc->next < rc->n && !p->break_loop && (!count || passed < count)) {
+		const struct ringcap_pkt *pkt = &rc->pkts[rc->next++];
+
+		rc->held++;
+		rc->received++;
+		if (!wanted(p, pkt))
+			continue;
+		deliver(p, pkt, callback, user);
+		passed++;
+	}
+	/* pcap_next and pcap_next_ex hand out a pointer that is good until the next call; others have had theirs. */
+	if (callback != p->oneshot_callback)
+		release_held(rc);
+	return passed;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Milliseconds that may be waited from now on: 0 = none, -1 = for ever. */
+static int time_left(pcap_t *p, int64_t start)
+{
+	struct pcap_ringcap *rc = p->priv;
+	int64_t left;
+
+	if (rc->nonblock)
+		return 0;
+	if (p->opt.timeout <= 0)
+		return -1;
+	left = start + p->opt.timeout - now_ms();
+	return left > 0 ? (int)left : 0;
+}
+
+static int receive_failed(pcap_t *p, int err)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	if (err == -ENODEV)
+		snprintf(p->errbuf, sizeof(p->errbuf), "%s: the queue was deleted or given to another consumer", rc->name);
+	else if (err == -EBADMSG)
+		snprintf(p->errbuf, sizeof(p->errbuf), "%s: the queue's memory is corrupt", rc->name);
+	else
+		snprintf(p->errbuf, sizeof(p->errbuf), "%s: receiving: %s", rc->name, strerror(-err));
+	return PCAP_ERROR;
+}
+
+static int ringcap_read(pcap_t *p, int count, pcap_handler callback, u_char *user)
+{
+	struct pcap_ringcap *rc = p->priv;
+	int64_t start = p->opt.timeout > 0 && !rc->nonblock ? now_ms() : 0;
+
+	if (PACKET_COUNT_IS_UNLIMITED(count))
+		count = 0;
+	release_held(rc);	/* what pcap_next_ex handed out last time */
+	for (;;) {
+		int n, left;
+
+		if (p->break_loop) {
+			p->break_loop = 0;
+			return PCAP_ERROR_BREAK;
+		}
+		n = drain(p, count, callback, user);
+		if (n)
+			return n;
+		if (rc->next < rc->n)	/* broken off */
+			continue;
+		release_held(rc);
+		left = time_left(p, start);
+		n = ringcap_recv(rc->queue, rc->pkts, BATCH, left);
+		rc->next = 0;
+		rc->n = n > 0 ? (unsigned int)n : 0;
+		if (n < 0 && n != -EINTR)
+			return receive_failed(p, n);
+		if (n == 0)
+			return 0;
+	}
+}
+
+/* ---------------------------------------------------------------- the other methods */
+
+static void ringcap_breakloop(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	pcap_breakloop_common(p);
+	ringcap_wakeup(rc->queue);	/* of the reader, in whichever thread it is */
+}
+
+static int ringcap_getnonblock(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	return rc->nonblock;
+}
+
+static int ringcap_setnonblock(pcap_t *p, int nonblock)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	rc->nonblock = nonblock != 0;
+	return 0;
+}
+
+static int ringcap_setdirection(pcap_t *p, pcap_direction_t direction)
+{
+	p->direction = direction;
+	return 0;
+}
+
+static int ringcap_inject(pcap_t *p, const void *data, int size)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	(void)data;
+	(void)size;
+	snprintf(p->errbuf, sizeof(p->errbuf), "%s: a capture queue cannot send", rc->name);
+	return PCAP_ERROR;
+}
+
+/* Since the handle was opened. The counters have 32 bits by libpcap's interface, and wrap as its others do. */
+static int ringcap_pcap_stats(pcap_t *p, struct pcap_stat *stat)
+{
+	struct pcap_ringcap *rc = p->priv;
+	struct ringcap_stats now;
+	uint64_t arrived, lost = 0;
+	int err = ringcap_stats(rc->queue, &now);
+
+	if (err) {
+		snprintf(p->errbuf, sizeof(p->errbuf), "%s: reading the counters: %s", rc->name, strerror(-err));
+		return PCAP_ERROR;
+	}
+	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
+		if (i != RINGCAP_DROP_UNATTENDED)
+			lost += now.dropped[i] - rc->start.dropped[i];
+	arrived = now.delivered - rc->start.delivered;
+	/* More than arrived were read when an earlier consumer had left some. */
+	stat->ps_recv = (u_int)(arrived > rc->received ? arrived : rc->received);
+	stat->ps_drop = (u_int)lost;
+	stat->ps_ifdrop = (u_int)(now.dropped[RINGCAP_DROP_UNATTENDED] - rc->start.dropped[RINGCAP_DROP_UNATTENDED]);
+	return 0;
+}
+
+static void ringcap_cleanup(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	release_held(rc);
+	ringcap_close(rc->queue);
+	rc->queue = NULL;
+	p->fd = -1;	/* was the queue's, and is closed */
+	p->selectable_fd = -1;
+	pcap_cleanup_live_common(p);
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static int open_failed(pcap_t *p, int err, const char *reason)
+{
+	snprintf(p->errbuf, sizeof(p->errbuf), "%s", reason);
+	pcap_cleanup_live_common(p);
+	switch (err) {
+	case ENOENT:
+		return PCAP_ERROR_NO_SUCH_DEVICE;
+	case EACCES:
+	case EPERM:
+		return PCAP_ERROR_PERM_DENIED;
+	}
+	return PCAP_ERROR;
+}
+
+static int ringcap_activate(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+	char reason[RINGCAP_ERRBUF_SIZE];
+
+	if (p->opt.rfmon) {
+		pcap_cleanup_live_common(p);
+		return PCAP_ERROR_RFMON_NOTSUP;
+	}
+	rc->queue = ringcap_open(rc->name, 0, reason);
+	if (!rc->queue)
+		return open_failed(p, errno, reason);
+	ringcap_stats(rc->queue, &rc->start);
+	if (p->snapshot <= 0 || p->snapshot > MAXIMUM_SNAPLEN)
+		p->snapshot = MAXIMUM_SNAPLEN;
+	p->linktype = DLT_EN10MB;
+	p->fd = ringcap_fd(rc->queue);	/* some programs poll this one, */
+	p->selectable_fd = p->fd;	/* most this one */
+	p->read_op = ringcap_read;
+	p->inject_op = ringcap_inject;
+	p->setfilter_op = install_bpf_program;
+	p->setdirection_op = ringcap_setdirection;
+	p->set_datalink_op = NULL;
+	p->getnonblock_op = ringcap_getnonblock;
+	p->setnonblock_op = ringcap_setnonblock;
+	p->stats_op = ringcap_pcap_stats;
+	p->breakloop_op = ringcap_breakloop;
+	p->cleanup_op = ringcap_cleanup;
+	return 0;
+}
+
+/* Offers both precisions; pcap_close frees the list. */
+static int offer_precisions(pcap_t *p)
+{
+	p->tstamp_precision_list = malloc(2 * sizeof(u_int));
+	if (!p->tstamp_precision_list)
+		return -1;
+	p->tstamp_precision_list[0] = PCAP_TSTAMP_PRECISION_MICRO;
+	p->tstamp_precision_list[1] = PCAP_TSTAMP_PRECISION_NANO;
+	p->tstamp_precision_count = 2;
+	return 0;
+}
+
+pcap_t *ringcap_create(const char *device, char *errbuf, int *is_ours)
+{
+	char name[sizeof(((struct pcap_ringcap *)0)->name)] = "";
+	struct pcap_ringcap *rc;
+	pcap_t *p;
+
+	*is_ours = from_alias(device, name, sizeof(name)) || ringcap_is_name(device);
+	if (!*is_ours)
+		return NULL;
+	p = PCAP_CREATE_COMMON(errbuf, struct pcap_ringcap);
+	if (!p)
+		return NULL;
+	rc = p->priv;
+	snprintf(rc->name, sizeof(rc->name), "%s", name[0] ? name : after_prefix(device));
+	p->activate_op = ringcap_activate;
+	if (offer_precisions(p)) {
+		snprintf(errbuf, PCAP_ERRBUF_SIZE, "out of memory");
+		pcap_close(p);
+		return NULL;
+	}
+	return p;
+}
+
+int ringcap_findalldevs(pcap_if_list_t *list, char *errbuf)
+{
+	struct ringcap_device *devices;
+	char name[RINGCAP_NAME_MAX + 16], text[RINGCAP_NAME_MAX + 64];
+	int n = ringcap_list(NULL, 0), listed, err = 0;
+
+	if (n <= 0)
+		return 0;
+	devices = calloc((size_t)n, sizeof(*devices));
+	if (!devices) {
+		snprintf(errbuf, PCAP_ERRBUF_SIZE, "out of memory");
+		return -1;
+	}
+	listed = ringcap_list(devices, (size_t)n);
+	for (int i = 0; i < n && i < listed && !err; i++) {
+		snprintf(name, sizeof(name), "rc-%s@%u", devices[i].name, devices[i].queue);
+		snprintf(text, sizeof(text), "ringcap: queue %u of %s", devices[i].queue, devices[i].name);
+		if (!add_dev(list, name, PCAP_IF_UP | PCAP_IF_RUNNING | PCAP_IF_CONNECTION_STATUS_NOT_APPLICABLE, text,
+			     errbuf))
+			err = -1;
+	}
+	free(devices);
+	return err;
+}

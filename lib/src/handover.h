@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The eBPF engine's hand-over protocol, the consumer's side; see linux/ringcap.h. */
+#ifndef RINGCAP_HANDOVER_H
+#define RINGCAP_HANDOVER_H
+
+#include <stddef.h>
+
+#include <linux/ringcap.h>
+
+enum { HANDOVER_RINGBUF, HANDOVER_STATS, HANDOVER_FDS };
+
+/* Connects to the agent without waiting: a close-on-exec, non-blocking socket, or -errno. */
+int handover_connect(const char *path);
+
+/* Asks for the queue; map_id as in struct ringcap_handover_request. 0 or -errno. */
+int handover_ask(int fd, __u32 map_id);
+
+/*
+ * Reads the answer, without waiting: 0, or -errno, where -EAGAIN means not yet, -ECONNRESET that the agent hung up and
+ * -EPROTO that the answer makes no sense. fds are -1 or belong to the caller.
+ */
+int handover_read(int fd, struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS]);
+
+/* Checks the n bytes that came as an answer, and makes its texts safe to print; 0 or -EPROTO. */
+int handover_check(struct ringcap_handover_reply *reply, size_t n);
+
+#endif

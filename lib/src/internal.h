@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What libringcap's files share. */
+#ifndef RINGCAP_INTERNAL_H
+#define RINGCAP_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <ringcap/ringcap.h>
+
+#include "ebpf.h"
+#include "kmod.h"
+
+#define RINGCAP_API __attribute__((visibility("default")))
+
+/* What an epoll event of a handle's set is about. Bits, so that a wait can report several. */
+enum event {
+	EVENT_WAKE = 1 << 0,	/* ringcap_wakeup was called */
+	EVENT_QUEUE = 1 << 1,	/* packets are there, or the queue was deleted */
+	EVENT_LINK = 1 << 2,	/* eBPF: the connection to the agent has something to say */
+	EVENT_TIMER = 1 << 3,	/* eBPF: time to try that connection again */
+	EVENT_QUEUE_GONE = 1 << 4,
+};
+
+/* An engine's part of a handle's work. None of these waits. */
+struct engine {
+	const char *name;
+	/* Fills pkts; their number, 0 = none there, -EBADMSG = the memory was nonsense and was skipped. */
+	int (*fetch)(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max);
+	/* Gives back the n oldest; n is at most what is outstanding. */
+	void (*release)(struct ringcap *h, unsigned int n);
+	/* Handles enum event bits; -ENODEV = the queue is gone and will not come back. */
+	int (*service)(struct ringcap *h, unsigned int events);
+	void (*stats)(struct ringcap *h, struct ringcap_stats *stats);
+	void (*close)(struct ringcap *h);
+};
+
+struct ringcap {
+	const struct engine *engine;
+	unsigned int outstanding;	/* packets received and not released */
+	unsigned int turns;		/* calls of ringcap_recv that found packets, since events were looked at */
+	int gone;			/* -ENODEV once the queue is gone */
+	atomic_uint woken;		/* set by any thread, taken by the reader */
+	int wake_fd;			/* eventfd that goes with it */
+	int epoll_fd;
+	struct ringcap_queue queue;
+	union {
+		struct kmod kmod;
+		struct ebpf ebpf;
+	};
+};
+
+extern const struct engine engine_kmod;
+extern const struct engine engine_ebpf;
+
+/* Adds a descriptor to the handle's epoll set; 0 or -errno. */
+int watch(struct ringcap *h, int fd, enum event tag);
+
+/* Adds a lane's counters, which may be counting on, to a queue's. */
+void stats_add(struct ringcap_stats *sum, const struct ringcap_lane_stats *lane);
+
+/* Formats into errbuf (which may be NULL, else has RINGCAP_ERRBUF_SIZE bytes) and returns -err. */
+int fail(char *errbuf, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static size_t whole_pages(size_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (n + page - 1) & ~(page - 1);
+}
+
+static size_t kernel_size(const struct kmod *k)
+{
+	return whole_pages(k->lanes.nr * sizeof(struct ringcap_lane_kernel));
+}
+
+static size_t consumer_size(const struct kmod *k)
+{
+	return whole_pages(k->lanes.nr * sizeof(struct ringcap_lane_consumer));
+}
+
+/* Maps what is at offset; NULL and errno when that fails. */
+static void *map(const struct kmod *k, size_t size, int prot, uint64_t offset)
+{
+	void *p = mmap(NULL, size, prot, MAP_SHARED, k->fd, (off_t)offset);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void unmap(const void *p, size_t size)
+{
+	if (p)
+		munmap((void *)(uintptr_t)p, size);
+}
+
+static int map_info(struct kmod *k, const char *path, char *errbuf)
+{
+	const struct ringcap_queue_info *info = map(k, whole_pages(1), PROT_READ, RINGCAP_MMAP_INFO);
+
+	k->info = info;
+	if (!info)
+		return fail(errbuf, errno, "%s: mapping the info page: %s", path, strerror(errno));
+	if (info->magic != RINGCAP_MAGIC)
+		return fail(errbuf, EPROTO, "%s is not a ringcap queue (magic %#x)", path, info->magic);
+	if (info->abi_min > RINGCAP_ABI || info->abi < RINGCAP_ABI_MIN)
+		return fail(errbuf, EPROTO, "%s: the module speaks versions %u to %u of the interface, this libringcap %u to %u: "
+			    "update the older one", path, info->abi_min, info->abi, RINGCAP_ABI_MIN, RINGCAP_ABI);
+	if (info->nr_lanes < 1 || info->nr_lanes > RINGCAP_LANES_MAX || info->lane_size < RINGCAP_LANE_SIZE_MIN ||
+	    info->lane_size > RINGCAP_LANE_SIZE_MAX || info->lane_size & (info->lane_size - 1) ||
+	    !memchr(info->name, '\0', sizeof(info->name)))
+		return fail(errbuf, EPROTO, "%s: the info page makes no sense (%u lanes of %u bytes)", path, info->nr_lanes,
+			    info->lane_size);
+	k->lanes.nr = info->nr_lanes;
+	k->lanes.lane_size = info->lane_size;
+	return 0;
+}
+
+static int map_lanes(struct kmod *k, const char *path, char *errbuf)
+{
+	k->kernel = map(k, kernel_size(k), PROT_READ, RINGCAP_MMAP_KERNEL);
+	k->consumer = k->kernel ? map(k, consumer_size(k), PROT_READ | PROT_WRITE, RINGCAP_MMAP_CONSUMER) : NULL;
+	if (!k->consumer)
+		return fail(errbuf, errno, "%s: mapping the index pages: %s", path, strerror(errno));
+	for (unsigned int i = 0; i < k->lanes.nr; i++) {
+		struct lane *lane = &k->lanes.lane[i];
+
+		lane->producer = (const uint64_t *)&k->kernel[i].producer;
+		lane->shared = (uint64_t *)&k->consumer[i].released;
+		lane->data = map(k, 2 * (size_t)k->lanes.lane_size, PROT_READ,
+				 RINGCAP_MMAP_DATA + ((uint64_t)i << RINGCAP_MMAP_LANE_SHIFT));
+		if (!lane->data)
+			return fail(errbuf, errno, "%s: mapping lane %u, twice %u bytes: %s", path, i, k->lanes.lane_size,
+				    strerror(errno));
+	}
+	k->lanes.order = malloc(LANES_OUTSTANDING_MAX);
+	if (!k->lanes.order)
+		return fail(errbuf, ENOMEM, "%s: out of memory", path);
+	lanes_start(&k->lanes);
+	return 0;
+}
+
+static void kmod_close(struct ringcap *h)
+{
+	struct kmod *k = &h->kmod;
+
+	for (unsigned int i = 0; i < k->lanes.nr; i++)
+		unmap(k->lanes.lane[i].data, 2 * (size_t)k->lanes.lane_size);
+	unmap(k->consumer, consumer_size(k));
+	unmap(k->kernel, kernel_size(k));
+	unmap(k->info, whole_pages(1));
+	free(k->lanes.order);
+	if (k->fd >= 0)
+		close(k->fd);
+	memset(k, 0, sizeof(*k));
+	k->fd = -1;
+}
+
+static int open_failed(const char *path, int err, char *errbuf)
+{
+	switch (err) {
+	case EBUSY:
+		return fail(errbuf, err, "%s: another consumer is attached", path);
+	case EACCES:
+	case EPERM:
+		return fail(errbuf, err, "%s: permission denied: the device node belongs to another user, or the device cgroup "
+			    "refuses it: was this queue given to this container?", path);
+	case ENXIO:
+	case ENODEV:
+		return fail(errbuf, ENODEV, "%s: the queue was deleted, or the ringcap module is not loaded", path);
+	}
+	return fail(errbuf, err, "%s: %s", path, strerror(err));
+}
+
+int kmod_open(struct ringcap *h, const char *path, char *errbuf)
+{
+	struct kmod *k = &h->kmod;
+	int err;
+
+	memset(k, 0, sizeof(*k));
+	k->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	if (k->fd < 0)
+		return open_failed(path, errno, errbuf);
+	err = map_info(k, path, errbuf);
+	if (!err)
+		err = map_lanes(k, path, errbuf);
+	if (!err) {
+		err = watch(h, k->fd, EVENT_QUEUE);
+		if (err)
+			fail(errbuf, -err, "%s: epoll: %s", path, strerror(-err));
+	}
+	if (err) {
+		kmod_close(h);
+		return err;
+	}
+	h->engine = &engine_kmod;
+	snprintf(h->queue.name, sizeof(h->queue.name), "%s", k->info->name);
+	h->queue.queue = k->info->queue;
+	h->queue.nr_queues = k->info->nr_queues;
+	h->queue.snaplen = k->info->snaplen;
+	return 0;
+}
+
+static int kmod_fetch(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
+{
+	return lanes_fetch(&h->kmod.lanes, pkts, max);
+}
+
+static void kmod_release(struct ringcap *h, unsigned int n)
+{
+	lanes_release(&h->kmod.lanes, n);
+}
+
+static int kmod_service(struct ringcap *h, unsigned int events)
+{
+	(void)h;
+	return events & EVENT_QUEUE_GONE ? -ENODEV : 0;
+}
+
+static void kmod_stats(struct ringcap *h, struct ringcap_stats *stats)
+{
+	for (unsigned int i = 0; i < h->kmod.lanes.nr; i++)
+		stats_add(stats, &h->kmod.kernel[i].stats);
+}
+
+const struct engine engine_kmod = {
+	.name = "KernelModule",
+	.fetch = kmod_fetch,
+	.release = kmod_release,
+	.service = kmod_service,
+	.stats = kmod_stats,
+	.close = kmod_close,
+};

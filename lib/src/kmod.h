@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A queue of the kernel module: its char device and what is mapped of it. */
+#ifndef RINGCAP_KMOD_H
+#define RINGCAP_KMOD_H
+
+#include <ringcap/ringcap.h>
+
+#include "lanes.h"
+
+struct kmod {
+	int fd;
+	const struct ringcap_queue_info *info;
+	const struct ringcap_lane_kernel *kernel;
+	struct ringcap_lane_consumer *consumer;
+	struct lanes lanes;
+};
+
+/* Attaches the handle to the device node at path; 0, or -errno with the reason in errbuf and nothing left behind. */
+int kmod_open(struct ringcap *h, const char *path, char *errbuf);
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "link.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "handover.h"
+#include "internal.h"
+
+#define ANSWER_TICKS 5	/* seconds until an unanswered request is given up */
+
+static void set_ticking(struct ebpf *e, bool on)
+{
+	struct itimerspec spec = { 0 };
+
+	if (on) {
+		spec.it_value.tv_sec = 1;
+		spec.it_interval.tv_sec = 1;
+	}
+	timerfd_settime(e->timer_fd, 0, &spec, NULL);
+}
+
+static void hang_up(struct ringcap *h)
+{
+	struct ebpf *e = &h->ebpf;
+
+	/* Closing alone would leave it in the epoll set when the program has forked since it was opened. */
+	epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, e->link_fd, NULL);
+	close(e->link_fd);
+	e->link_fd = -1;
+	e->link = LINK_DOWN;
+	set_ticking(e, true);
+}
+
+/* The queue is gone: nothing is to be tried any more. */
+static int give_up(struct ringcap *h)
+{
+	hang_up(h);
+	set_ticking(&h->ebpf, false);
+	return -ENODEV;
+}
+
+static void try_again(struct ringcap *h)
+{
+	struct ebpf *e = &h->ebpf;
+	int fd = handover_connect(e->path);
+
+	if (fd < 0)
+		return;
+	e->link_fd = fd;
+	if (handover_ask(fd, e->map_id) || watch(h, fd, EVENT_LINK)) {
+		hang_up(h);
+		return;
+	}
+	e->link = LINK_ASKED;
+	e->ticks_waited = 0;
+}
+
+static int take_answer(struct ringcap *h)
+{
+	struct ebpf *e = &h->ebpf;
+	struct ringcap_handover_reply reply;
+	int fds[HANDOVER_FDS];
+	int err = handover_read(e->link_fd, &reply, fds);
+
+	for (int i = 0; i < HANDOVER_FDS; i++)	/* what we have is what we keep */
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (err == -EAGAIN)
+		return 0;
+	if (!err && !reply.error && reply.map_id == e->map_id) {
+		e->link = LINK_UP;
+		set_ticking(e, false);
+		return 0;
+	}
+	if (!err && (reply.error == ESTALE || !reply.error))
+		return give_up(h);
+	hang_up(h);	/* the agent may not know yet whose queue it is: ask again */
+	return 0;
+}
+
+int link_event(struct ringcap *h)
+{
+	struct ebpf *e = &h->ebpf;
+	char byte;
+
+	if (e->link == LINK_ASKED)
+		return take_answer(h);
+	/* An agent that serves us has nothing to say but that it goes. */
+	if (e->link == LINK_UP && (recv(e->link_fd, &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN))
+		hang_up(h);
+	return 0;
+}
+
+int link_tick(struct ringcap *h)
+{
+	struct ebpf *e = &h->ebpf;
+	uint64_t ticks;
+
+	if (read(e->timer_fd, &ticks, sizeof(ticks)) < 0)
+		return 0;
+	if (e->link == LINK_DOWN)
+		try_again(h);
+	else if (e->link == LINK_ASKED && ++e->ticks_waited >= ANSWER_TICKS)
+		hang_up(h);
+	return 0;
+}

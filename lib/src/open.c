@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "find.h"
+#include "name.h"
+
+int fail(char *errbuf, int err, const char *format, ...)
+{
+	va_list args;
+
+	if (errbuf) {
+		va_start(args, format);
+		vsnprintf(errbuf, RINGCAP_ERRBUF_SIZE, format, args);
+		va_end(args);
+	}
+	return -err;
+}
+
+int watch(struct ringcap *h, int fd, enum event tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = tag };
+
+	return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void free_handle(struct ringcap *h)
+{
+	if (h->wake_fd >= 0)
+		close(h->wake_fd);
+	if (h->epoll_fd >= 0)
+		close(h->epoll_fd);
+	free(h);
+}
+
+static struct ringcap *new_handle(char *errbuf)
+{
+	struct ringcap *h = calloc(1, sizeof(*h));
+	int err;
+
+	if (!h) {
+		errno = -fail(errbuf, ENOMEM, "out of memory");
+		return NULL;
+	}
+	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = h->epoll_fd < 0 || h->wake_fd < 0 ? -errno : watch(h, h->wake_fd, EVENT_WAKE);
+	if (err) {
+		fail(errbuf, -err, "making an epoll set: %s", strerror(-err));
+		free_handle(h);
+		errno = -err;
+		return NULL;
+	}
+	return h;
+}
+
+static int attach(struct ringcap *h, const struct found *found, char *errbuf)
+{
+	char path[PATH_MAX];
+
+	if (find_path(found, path, sizeof(path)))
+		return fail(errbuf, ENAMETOOLONG, "%s: the path of its queues is too long", find_base(found->place));
+	return found->place == PLACE_DEV ? kmod_open(h, path, errbuf) : ebpf_open(h, path, errbuf);
+}
+
+static int none_given(const struct queue_name *want, char *errbuf)
+{
+	char at[16] = "";
+
+	if (want->queue != QUEUE_ANY)
+		snprintf(at, sizeof(at), "@%d", want->queue);
+	return fail(errbuf, ENOENT, "no queue %s%s here (looked in %s and %s): a pod gets one by the resource limit "
+		    "ringcap.io/%s: 1", want->name, at, find_base(PLACE_DEV), find_base(PLACE_RUN), want->name);
+}
+
+/* Attaches to the first of the n queues that can be had. */
+static int attach_first(struct ringcap *h, const struct queue_name *want, const struct found *found, int n, char *errbuf)
+{
+	int tried = 0, busy = 0, err = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (want->queue != QUEUE_ANY && found[i].queue != want->queue)
+			continue;
+		tried++;
+		err = attach(h, &found[i], errbuf);
+		if (!err)
+			return 0;
+		busy += err == -EBUSY;
+	}
+	if (!tried)
+		return none_given(want, errbuf);
+	if (busy == tried && tried > 1)
+		return fail(errbuf, EBUSY, "all %d queues of %s that are here have a consumer attached", tried, want->name);
+	return err;
+}
+
+RINGCAP_API struct ringcap *ringcap_open(const char *name, unsigned int flags, char *errbuf)
+{
+	struct found *found = NULL;
+	struct queue_name want;
+	struct ringcap *h;
+	const char *why = "no name was given";
+	int n, err;
+
+	if (flags) {
+		errno = -fail(errbuf, EINVAL, "flags %#x: this libringcap knows none", flags);
+		return NULL;
+	}
+	if (!name || name_parse(name, &want, &why)) {
+		errno = -fail(errbuf, EINVAL, "'%.80s' does not name a queue (NAME or NAME@QUEUE): %s", name ? name : "", why);
+		return NULL;
+	}
+	h = new_handle(errbuf);
+	if (!h)
+		return NULL;
+	n = find_queues(want.name, &found);
+	err = n < 0 ? fail(errbuf, -n, "out of memory") : attach_first(h, &want, found, n, errbuf);
+	free(found);
+	if (err) {
+		free_handle(h);
+		errno = -err;
+		return NULL;
+	}
+	h->queue.engine = h->engine->name;
+	return h;
+}
+
+RINGCAP_API void ringcap_close(struct ringcap *h)
+{
+	if (!h)
+		return;
+	h->engine->close(h);
+	free_handle(h);
+}
+
+RINGCAP_API int ringcap_list(struct ringcap_device *devices, size_t max)
+{
+	struct found *found = NULL;
+	int n = find_queues(NULL, &found);
+
+	for (int i = 0; i < n && (size_t)i < max; i++) {
+		memcpy(devices[i].name, found[i].name, sizeof(devices[i].name));
+		devices[i].queue = (uint32_t)found[i].queue;
+	}
+	free(found);
+	return n;
+}
+
+RINGCAP_API void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue)
+{
+	*queue = h->queue;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The consumer's side of a BPF ring buffer whose records are slots (see the kernel's Documentation/bpf/ringbuf.rst).
+ *
+ *   kernel (bpf_ringbuf_output)                consumer
+ *
+ *   if (full by the consumer's position)
+ *     load_acquire(consumer)              (b)
+ *   write the header, BUSY
+ *   store_release(producer)             (a)    prod = load_acquire(producer)        pairs with (a)
+ *   write the record
+ *   xchg the header's length, not BUSY  (c)    len = load_acquire(header)           pairs with (c)
+ *                                              read the record
+ *                                              store_release(consumer, position)    pairs with (b)
+ *
+ * Nothing here trusts the memory: positions and lengths are checked against each other before anything is dereferenced.
+ */
+#ifndef RINGCAP_RECORDS_H
+#define RINGCAP_RECORDS_H
+
+#include <ringcap/ringcap.h>
+
+struct records {
+	const uint8_t *data;		/* size bytes, mapped twice in a row */
+	const uint64_t *producer;
+	uint64_t *consumer;
+	uint64_t size;			/* a power of two */
+	uint64_t read;			/* records before it were received */
+	uint64_t released;		/* records before it were given back; what consumer says unless somebody scribbled */
+	unsigned int outstanding;
+};
+
+/* Begins where the last consumer stopped; with the newest record when what it left there makes no sense. */
+void records_start(struct records *r);
+
+/*
+ * Takes up to max records. Returns their number, or 0 when there is none, or -EBADMSG when the next one is nonsense:
+ * then everything up to the producer's position is skipped, and the next call goes on from there.
+ */
+int records_fetch(struct records *r, struct ringcap_pkt *pkts, unsigned int max);
+
+/* Gives back the n oldest records, n at most r->outstanding. */
+void records_release(struct records *r, unsigned int n);
+
+#endif

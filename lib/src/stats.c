@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "internal.h"
+
+#include <string.h>
+
+void stats_add(struct ringcap_stats *sum, const struct ringcap_lane_stats *lane)
+{
+	sum->delivered += __atomic_load_n(&lane->delivered, __ATOMIC_RELAXED);
+	sum->delivered_bytes += __atomic_load_n(&lane->delivered_bytes, __ATOMIC_RELAXED);
+	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
+		sum->dropped[i] += __atomic_load_n(&lane->dropped[i], __ATOMIC_RELAXED);
+}
+
+RINGCAP_API int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	h->engine->stats(h, stats);
+	return 0;
+}
