@@ -94,7 +94,7 @@
  * @hash: the cluster's keyed, symmetric flow hash; what chose the queue when the balance type is a hash
  * @ifindex: tapped interface, in the ring's network namespace
  * @vlan_tci: outermost VLAN tag's control information, host order; valid with RINGCAP_SLOT_VLAN
- * @vlan_tpid: outermost VLAN tag's protocol (0x8100, 0x88a8), host order
+ * @vlan_tpid: outermost VLAN tag's protocol (0x8100, 0x88a8 or 0x9100), host order
  * @rx_queue: the device's receive queue, 0 where it is not recorded
  * @flags: RINGCAP_SLOT_*
  * @hdr_len: offset of the packet from the start of this structure; readers use it, not sizeof
