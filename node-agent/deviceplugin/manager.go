@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deviceplugin offers queues to the kubelet as extended resources, one device a queue: ringcap.io/<ring or
+// cluster>. A resource is offered once its queues are there, and taken back when they go.
+package deviceplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// Resource is what is offered under one name.
+type Resource struct {
+	// Healthy has an entry for each queue.
+	Healthy []bool
+	// Queues gives the engine that serves them now, nil when there is none. Any goroutine may call it.
+	Queues func() Queues
+}
+
+// Manager keeps the offered resources registered. Its methods may be called by several goroutines.
+type Manager struct {
+	folder string
+	retry  time.Duration
+
+	mu      sync.Mutex
+	wanted  map[string]Resource
+	plugins map[string]*plugin
+	// failure is why something is not registered, nil when all is.
+	failure error
+	wake    chan struct{}
+}
+
+// NewManager makes a Manager for the kubelet whose plugin folder is given (/var/lib/kubelet/device-plugins).
+func NewManager(folder string) *Manager {
+	return &Manager{folder: folder, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
+}
+
+// Set says what shall be offered. It returns at once; Run does it.
+func (m *Manager) Set(wanted map[string]Resource) {
+	m.mu.Lock()
+	m.wanted = wanted
+	m.mu.Unlock()
+	m.raise()
+}
+
+// Err says why not all is registered, nil when it is.
+func (m *Manager) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failure
+}
+
+func (m *Manager) raise() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run offers until ctx ends. What was registered then stays known to the kubelet, as unhealthy, until another Manager
+// registers it again; containers that have their queues keep them.
+func (m *Manager) Run(ctx context.Context) {
+	restarted := make(chan struct{}, 1)
+	go m.watch(ctx, restarted)
+	retry := time.NewTicker(m.retry)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			m.stopAll()
+			return
+		case <-restarted:
+			m.stopAll()
+			m.apply(ctx)
+		case <-m.wake:
+			m.apply(ctx)
+		case <-retry.C:
+			if m.Err() != nil {
+				m.apply(ctx)
+			}
+		}
+	}
+}
+
+// apply starts, updates and retires plugins.
+func (m *Manager) apply(ctx context.Context) {
+	m.mu.Lock()
+	wanted := maps.Clone(m.wanted)
+	m.mu.Unlock()
+	for name, p := range m.plugins {
+		if _, ok := wanted[name]; !ok {
+			slog.Info("Take a resource back from the kubelet", "resource", name)
+			p.retire()
+			delete(m.plugins, name)
+		}
+	}
+	var failures []error
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if p, ok := m.plugins[name]; ok {
+			p.set(wanted[name].Healthy)
+			continue
+		}
+		if err := m.startOne(ctx, name, wanted[name]); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	m.note(errors.Join(failures...))
+}
+
+func (m *Manager) startOne(ctx context.Context, name string, resource Resource) error {
+	p := newPlugin(name, m.folder, func() Queues { return m.engine(name) })
+	p.set(resource.Healthy)
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	slog.Info("Offer a resource to the kubelet", "resource", name, "queues", len(resource.Healthy))
+	m.plugins[name] = p
+	return nil
+}
+
+func (m *Manager) engine(name string) Queues {
+	m.mu.Lock()
+	resource, ok := m.wanted[name]
+	m.mu.Unlock()
+	if !ok || resource.Queues == nil {
+		return nil
+	}
+	return resource.Queues()
+}
+
+// note keeps the failure, and logs it when it is another than before.
+func (m *Manager) note(failure error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if failure != nil && (m.failure == nil || m.failure.Error() != failure.Error()) {
+		slog.Warn("Queues cannot be offered to the kubelet", "error", failure)
+	}
+	m.failure = failure
+}
+
+func (m *Manager) stopAll() {
+	for name, p := range m.plugins {
+		p.abandon()
+		delete(m.plugins, name)
+	}
+}
+
+// watch tells when the kubelet restarted: it removes all sockets of its folder and makes its own anew.
+func (m *Manager) watch(ctx context.Context, restarted chan<- struct{}) {
+	for ctx.Err() == nil {
+		if err := m.watchFolder(ctx, restarted); err != nil {
+			m.note(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(m.retry):
+		}
+	}
+}
+
+func (m *Manager) watchFolder(ctx context.Context, restarted chan<- struct{}) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch the kubelet's plugin folder: %w", err)
+	}
+	defer watcher.Close()
+	if err := watcher.Add(m.folder); err != nil {
+		return fmt.Errorf("watch the kubelet's plugin folder %s: %w", m.folder, err)
+	}
+	kubelet := filepath.Join(m.folder, filepath.Base(api.KubeletSocket))
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-watcher.Errors:
+			return fmt.Errorf("watch the kubelet's plugin folder: %w", err)
+		case event := <-watcher.Events:
+			if event.Has(fsnotify.Create) && event.Name == kubelet {
+				slog.Info("The kubelet restarted; register again")
+				select {
+				case restarted <- struct{}{}:
+				default:
+				}
+			}
+			if event.Name == m.folder && event.Has(fsnotify.Remove) {
+				return fmt.Errorf("the kubelet's plugin folder %s is gone: %w", m.folder, os.ErrNotExist)
+			}
+		}
+	}
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deviceplugin
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// fakeKubelet is the registration server of a kubelet, over real gRPC; it keeps the lists that plugins send.
+type fakeKubelet struct {
+	api.UnimplementedRegistrationServer
+	t      *testing.T
+	folder string
+	server *grpc.Server
+
+	lists chan list
+}
+
+// list is what a plugin said of its devices; closed at the end of its stream.
+type list struct {
+	resource string
+	health   []string
+	closed   bool
+}
+
+func startKubelet(t *testing.T, folder string) *fakeKubelet {
+	t.Helper()
+	k := &fakeKubelet{t: t, folder: folder, server: grpc.NewServer(), lists: make(chan list, 16)}
+	listener, err := net.Listen("unix", filepath.Join(folder, "kubelet.sock"))
+	require.NoError(t, err)
+	api.RegisterRegistrationServer(k.server, k)
+	go k.server.Serve(listener)
+	t.Cleanup(k.server.Stop)
+	return k
+}
+
+// restart does what a kubelet does: it forgets everything and removes all sockets.
+func (k *fakeKubelet) restart() *fakeKubelet {
+	k.t.Helper()
+	k.server.Stop()
+	sockets, err := filepath.Glob(filepath.Join(k.folder, "*.sock"))
+	require.NoError(k.t, err)
+	for _, socket := range sockets {
+		require.NoError(k.t, os.Remove(socket))
+	}
+	return startKubelet(k.t, k.folder)
+}
+
+func (k *fakeKubelet) Register(_ context.Context, r *api.RegisterRequest) (*api.Empty, error) {
+	go k.follow(r.ResourceName, r.Endpoint)
+	return &api.Empty{}, nil
+}
+
+func (k *fakeKubelet) client(endpoint string) (api.DevicePluginClient, func()) {
+	conn, err := grpc.NewClient("unix:"+filepath.Join(k.folder, endpoint), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		k.t.Error(err)
+	}
+	return api.NewDevicePluginClient(conn), func() { conn.Close() }
+}
+
+func (k *fakeKubelet) follow(resource, endpoint string) {
+	client, closeConn := k.client(endpoint)
+	defer closeConn()
+	stream, err := client.ListAndWatch(context.Background(), &api.Empty{})
+	if err != nil {
+		return
+	}
+	for {
+		response, err := stream.Recv()
+		if err != nil {
+			k.lists <- list{resource: resource, closed: true}
+			return
+		}
+		l := list{resource: resource}
+		for _, d := range response.Devices {
+			l.health = append(l.health, d.ID+" "+d.Health)
+		}
+		k.lists <- l
+	}
+}
+
+func (k *fakeKubelet) next() list {
+	k.t.Helper()
+	select {
+	case l := <-k.lists:
+		return l
+	case <-time.After(10 * time.Second):
+		require.FailNow(k.t, "the kubelet was told nothing for 10 seconds")
+		return list{}
+	}
+}
+
+// fakeQueues notes what is asked of it.
+type fakeQueues struct {
+	mu     sync.Mutex
+	resets []capture.QueueID
+	busy   atomic.Int32
+}
+
+func (q *fakeQueues) ResetQueue(_ context.Context, id capture.QueueID) error {
+	if q.busy.Add(-1) >= 0 {
+		return capture.ErrInUse
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.resets = append(q.resets, id)
+	return nil
+}
+
+func (q *fakeQueues) Grant(id capture.QueueID) (capture.Grant, error) {
+	if id.Queue > 1 {
+		return capture.Grant{}, capture.ErrNotFound
+	}
+	return capture.Grant{
+		Devices: []capture.PathPair{{Host: "/host/device", Container: "/dev/ringcap/ids/0"}},
+		Mounts:  []capture.PathPair{{Host: "/host/folder", Container: "/run/ringcap/ids/0"}},
+	}, nil
+}
+
+func startManager(t *testing.T, folder string) *Manager {
+	t.Helper()
+	m := NewManager(folder)
+	m.retry = 50 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		m.Run(ctx)
+		close(stopped)
+	}()
+	t.Cleanup(func() { cancel(); <-stopped })
+	return m
+}
+
+func offer(queues Queues, healthy ...bool) map[string]Resource {
+	return map[string]Resource{"ids": {Healthy: healthy, Queues: func() Queues { return queues }}}
+}
+
+func TestAResourceLivesAsItsQueuesDo(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+
+	m.Set(offer(&fakeQueues{}, true, true))
+	assert.Equal(t, list{resource: "ringcap.io/ids", health: []string{"0 Healthy", "1 Healthy"}}, k.next())
+	m.Set(offer(&fakeQueues{}, true, false))
+	assert.Equal(t, []string{"0 Healthy", "1 Unhealthy"}, k.next().health)
+	m.Set(offer(&fakeQueues{}, true, true))
+	assert.Equal(t, []string{"0 Healthy", "1 Healthy"}, k.next().health)
+	m.Set(nil)
+	assert.Equal(t, list{resource: "ringcap.io/ids"}, k.next(), "an empty list before the end")
+	assert.True(t, k.next().closed)
+}
+
+func TestTheKubeletRestarts(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	m.Set(offer(&fakeQueues{}, true))
+	k.next()
+
+	k = k.restart()
+	assert.Equal(t, []string{"0 Healthy"}, k.next().health)
+	assert.NoError(t, m.Err())
+}
+
+func TestTheKubeletComesLater(t *testing.T) {
+	folder := t.TempDir()
+	m := startManager(t, folder)
+	m.Set(offer(&fakeQueues{}, true))
+	require.Eventually(t, func() bool { return m.Err() != nil }, 5*time.Second, 10*time.Millisecond)
+	k := startKubelet(t, folder)
+	assert.Equal(t, []string{"0 Healthy"}, k.next().health)
+	require.Eventually(t, func() bool { return m.Err() == nil }, 5*time.Second, 10*time.Millisecond)
+}
+
+func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	queues := &fakeQueues{}
+	m.Set(offer(queues, true, true, true))
+	k.next()
+	client, closeConn := k.client("ringcap-ids.sock")
+	defer closeConn()
+	allocate := func(ids ...string) (*api.AllocateResponse, error) {
+		return client.Allocate(context.Background(), &api.AllocateRequest{
+			ContainerRequests: []*api.ContainerAllocateRequest{{DevicesIds: ids}},
+		})
+	}
+
+	// The last consumer is still being torn down at the first two looks.
+	queues.busy.Store(2)
+	response, err := allocate("1")
+	require.NoError(t, err)
+	require.Len(t, response.ContainerResponses, 1)
+	given := response.ContainerResponses[0]
+	assert.Equal(t, []capture.QueueID{{Cluster: "ids", Queue: 1}}, queues.resets)
+	require.Len(t, given.Devices, 1)
+	assert.Equal(t, "/host/device", given.Devices[0].HostPath)
+	assert.Equal(t, "/dev/ringcap/ids/0", given.Devices[0].ContainerPath)
+	assert.Equal(t, "rw", given.Devices[0].Permissions)
+	require.Len(t, given.Mounts, 1)
+	assert.Equal(t, "/run/ringcap/ids/0", given.Mounts[0].ContainerPath)
+	assert.True(t, given.Mounts[0].ReadOnly)
+
+	_, err = allocate("2")
+	assert.ErrorContains(t, err, "not found")
+	_, err = allocate("../../etc")
+	assert.ErrorContains(t, err, "is not a queue's number")
+}
+
+func TestAllocateWithoutAnEngine(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	m.Set(map[string]Resource{"ids": {Healthy: []bool{true}, Queues: func() Queues { return nil }}})
+	k.next()
+	client, closeConn := k.client("ringcap-ids.sock")
+	defer closeConn()
+	_, err := client.Allocate(context.Background(), &api.AllocateRequest{
+		ContainerRequests: []*api.ContainerAllocateRequest{{DevicesIds: []string{"0"}}},
+	})
+	assert.ErrorContains(t, err, "no engine serves the queues of ids")
+}

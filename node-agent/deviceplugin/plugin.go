@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deviceplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Queues gives queues to containers. capture.Engine is one.
+type Queues interface {
+	Grant(capture.QueueID) (capture.Grant, error)
+	ResetQueue(context.Context, capture.QueueID) error
+}
+
+const (
+	kubeletTimeout = 5 * time.Second
+	// detachPatience is how long an allocation waits for the queue's last consumer, which the kernel may still be
+	// tearing down, and detachInterval how often it looks.
+	detachPatience = 5 * time.Second
+	detachInterval = 100 * time.Millisecond
+)
+
+// plugin serves one extended resource: one ring's or cluster's queues.
+type plugin struct {
+	api.UnimplementedDevicePluginServer
+
+	name   string
+	folder string
+	// queues gives the engine that serves them now, nil when there is none.
+	queues func() Queues
+
+	mu      sync.Mutex
+	devices []*api.Device
+	// changed is closed, and made anew, when devices changed.
+	changed chan struct{}
+
+	server *grpc.Server
+	gone   chan struct{}
+}
+
+func newPlugin(name, folder string, queues func() Queues) *plugin {
+	return &plugin{name: name, folder: folder, queues: queues, changed: make(chan struct{})}
+}
+
+func (p *plugin) endpoint() string { return "ringcap-" + p.name + ".sock" }
+
+// start listens and registers with the kubelet.
+func (p *plugin) start(ctx context.Context) error {
+	socket := filepath.Join(p.folder, p.endpoint())
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the old socket: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		return fmt.Errorf("listen for the kubelet: %w", err)
+	}
+	p.server, p.gone = grpc.NewServer(), make(chan struct{})
+	api.RegisterDevicePluginServer(p.server, p)
+	go p.server.Serve(listener)
+	if err := p.register(ctx); err != nil {
+		p.abandon()
+		return err
+	}
+	return nil
+}
+
+func (p *plugin) register(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
+	defer cancel()
+	conn, err := grpc.NewClient("unix:"+filepath.Join(p.folder, filepath.Base(api.KubeletSocket)),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("connect to the kubelet: %w", err)
+	}
+	defer conn.Close()
+	_, err = api.NewRegistrationClient(conn).Register(ctx, &api.RegisterRequest{
+		Version: api.Version, Endpoint: p.endpoint(), ResourceName: v1.ResourcePrefix + p.name,
+		Options: &api.DevicePluginOptions{},
+	})
+	if err != nil {
+		return fmt.Errorf("register %s%s with the kubelet: %w", v1.ResourcePrefix, p.name, err)
+	}
+	return nil
+}
+
+// abandon stops without a word to the kubelet, which is not there or forgot this plugin.
+func (p *plugin) abandon() {
+	if p.server != nil {
+		p.server.Stop()
+		p.server = nil
+	}
+}
+
+// retire tells the kubelet that there are no queues any more, and stops.
+func (p *plugin) retire() {
+	if p.server == nil {
+		return
+	}
+	close(p.gone)
+	stopped := make(chan struct{})
+	go func() {
+		p.server.GracefulStop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(kubeletTimeout):
+		p.server.Stop()
+	}
+	p.server = nil
+}
+
+// set says which queues there are and which of them are healthy.
+func (p *plugin) set(healthy []bool) {
+	devices := make([]*api.Device, len(healthy))
+	same := true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, ok := range healthy {
+		devices[i] = &api.Device{ID: strconv.Itoa(i), Health: api.Unhealthy}
+		if ok {
+			devices[i].Health = api.Healthy
+		}
+		same = same && i < len(p.devices) && p.devices[i].Health == devices[i].Health
+	}
+	if same && len(p.devices) == len(devices) {
+		return
+	}
+	p.devices = devices
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *plugin) list() (*api.ListAndWatchResponse, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &api.ListAndWatchResponse{Devices: p.devices}, p.changed
+}
+
+// GetDevicePluginOptions implements the kubelet's interface.
+func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
+	return &api.DevicePluginOptions{}, nil
+}
+
+// ListAndWatch implements the kubelet's interface: one device a queue, again whenever health changes.
+func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[api.ListAndWatchResponse]) error {
+	gone := p.gone
+	for {
+		list, changed := p.list()
+		if err := stream.Send(list); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-gone:
+			return stream.Send(&api.ListAndWatchResponse{})
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
+// Allocate implements the kubelet's interface. The kubelet calls it once when it admits a container, not when the
+// container restarts: the queues pass to another consumer, which must find nothing of the last one's.
+func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
+	engine := p.queues()
+	if engine == nil {
+		return nil, status.Errorf(codes.Unavailable, "no engine serves the queues of %s now", p.name)
+	}
+	response := &api.AllocateResponse{}
+	for _, container := range request.ContainerRequests {
+		given := &api.ContainerAllocateResponse{}
+		for _, id := range container.DevicesIds {
+			if err := p.give(ctx, engine, id, given); err != nil {
+				slog.Error("A queue could not be given to a container", "cluster", p.name, "queue", id, "error", err)
+				return nil, status.Errorf(codes.FailedPrecondition, "queue %s of %s: %v", id, p.name, err)
+			}
+		}
+		response.ContainerResponses = append(response.ContainerResponses, given)
+	}
+	return response, nil
+}
+
+func (p *plugin) give(ctx context.Context, engine Queues, device string, given *api.ContainerAllocateResponse) error {
+	number, err := strconv.Atoi(device)
+	if err != nil {
+		return fmt.Errorf("%q is not a queue's number", device)
+	}
+	id := capture.QueueID{Cluster: p.name, Queue: number}
+	if err := reset(ctx, engine, id); err != nil {
+		return err
+	}
+	grant, err := engine.Grant(id)
+	if err != nil {
+		return err
+	}
+	for _, d := range grant.Devices {
+		given.Devices = append(given.Devices, &api.DeviceSpec{HostPath: d.Host, ContainerPath: d.Container, Permissions: "rw"})
+	}
+	for _, m := range grant.Mounts {
+		given.Mounts = append(given.Mounts, &api.Mount{HostPath: m.Host, ContainerPath: m.Container, ReadOnly: true})
+	}
+	return nil
+}
+
+// reset empties a queue, and has some patience with a last consumer that is going.
+func reset(ctx context.Context, engine Queues, id capture.QueueID) error {
+	ctx, cancel := context.WithTimeout(ctx, detachPatience)
+	defer cancel()
+	again := time.NewTicker(detachInterval)
+	defer again.Stop()
+	for {
+		err := engine.ResetQueue(ctx, id)
+		if !errors.Is(err, capture.ErrInUse) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the last consumer is still attached: %w", err)
+		}
+	}
+}

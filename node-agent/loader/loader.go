@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loader gets the kernel module loaded, or says why it is not. It never fails a node: whatever comes out, the
+// eBPF engine can still serve.
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/engine/kmod"
+	"github.com/ringcap/ringcap/node-agent/node"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Mode says what the loader may do.
+type Mode string
+
+// The modes.
+const (
+	// Load loads the module of this kernel from the image, unless one is loaded.
+	Load Mode = "Load"
+	// Preloaded uses a module that somebody else loaded, and loads none.
+	Preloaded Mode = "Preloaded"
+	// Disabled uses none, even if one is loaded.
+	Disabled Mode = "Disabled"
+)
+
+// ParseMode checks a mode.
+func ParseMode(text string) (Mode, error) {
+	if m := Mode(text); slices.Contains([]Mode{Load, Preloaded, Disabled}, m) {
+		return m, nil
+	}
+	return "", fmt.Errorf("--mode %q: must be Load, Preloaded or Disabled", text)
+}
+
+// Kernel is what the loader asks of the kernel.
+type Kernel interface {
+	// Probe asks a loaded module who it is.
+	Probe() (kmod.Info, error)
+	// Load loads a module from a file; the error is the kernel's errno.
+	Load(path string) error
+	// SupportsModules says whether this kernel can have modules at all.
+	SupportsModules() bool
+	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality.
+	Lockdown() string
+	// Log returns the kernel's last words on the module, where they can be read.
+	Log() string
+}
+
+// Loader decides what to do and does it.
+type Loader struct {
+	Mode       Mode
+	ModulesDir string
+	Identity   node.Identity
+	Kernel     Kernel
+}
+
+// Run gets the module loaded, or says why not.
+func (l Loader) Run() Outcome {
+	if l.Mode == Disabled {
+		return l.outcome(v1.ReasonDisabled, "the kernel module is disabled (module.mode: Disabled)")
+	}
+	if info, err := l.Kernel.Probe(); err == nil {
+		return l.loaded(info, "was loaded before")
+	}
+	if !l.Kernel.SupportsModules() {
+		return l.outcome(v1.ReasonModulesUnsupported, "kernel %s was built without support for modules", l.Identity.KernelRelease)
+	}
+	if l.Mode == Preloaded {
+		return l.outcome(v1.ReasonLoadFailed, "module.mode is Preloaded, and no ringcap module is loaded: load it on the node, or set module.mode to Load")
+	}
+	path := filepath.Join(l.ModulesDir, l.Identity.KernelRelease, "ringcap.ko")
+	if _, err := os.Stat(path); err != nil {
+		return l.outcome(v1.ReasonNoPrebuiltModule, "the image has no module for kernel %s; it has them for: %s",
+			l.Identity.KernelRelease, l.releases())
+	}
+	if err := l.Kernel.Load(path); err != nil && !errors.Is(err, unix.EEXIST) {
+		return l.explain(path, err)
+	}
+	info, err := l.Kernel.Probe()
+	if err != nil {
+		return l.outcome(v1.ReasonLoadFailed, "the module was loaded and does not answer: %v", err)
+	}
+	return l.loaded(info, "was loaded from the image")
+}
+
+// State says how the module fares now, without loading anything. It is what the agent reports: the loader's outcome,
+// unless the module came or went since.
+func (l Loader) State(last Outcome, known bool) Outcome {
+	if l.Mode == Disabled || (known && last.Reason == v1.ReasonDisabled) {
+		return l.outcome(v1.ReasonDisabled, "the kernel module is disabled (module.mode: Disabled)")
+	}
+	info, err := l.Kernel.Probe()
+	switch {
+	case err == nil:
+		return l.loaded(info, "is loaded")
+	case known && !last.Ready:
+		return last
+	case known:
+		return l.outcome(v1.ReasonLoadFailed, "the module was loaded and is gone: %v; restart the agent's pod to load it again", err)
+	case !l.Kernel.SupportsModules():
+		return l.outcome(v1.ReasonModulesUnsupported, "kernel %s was built without support for modules", l.Identity.KernelRelease)
+	default:
+		return l.outcome(v1.ReasonNoPrebuiltModule, "no ringcap module is loaded in kernel %s", l.Identity.KernelRelease)
+	}
+}
+
+func (l Loader) loaded(info kmod.Info, how string) Outcome {
+	if !info.Compatible() {
+		o := l.outcome(v1.ReasonIncompatible, "module %s (ABI %d, serving %d and later) %s and this agent does not understand it: unload it, or use a matching version",
+			info.Version, info.ABI, info.ABIMin, how)
+		o.Version = info.Version
+		return o
+	}
+	o := l.outcome(v1.ReasonLoaded, "module %s %s", info.Version, how)
+	o.Ready, o.Version = true, info.Version
+	return o
+}
+
+// explain makes the kernel's errno a reason, and says what to do.
+func (l Loader) explain(path string, err error) Outcome {
+	const instead = "The eBPF engine serves meanwhile."
+	words := ""
+	if log := l.Kernel.Log(); log != "" {
+		words = " The kernel says: " + log
+	}
+	lockdown := l.Kernel.Lockdown()
+	switch {
+	case errors.Is(err, unix.ENOEXEC):
+		return l.outcome(v1.ReasonInvalidModuleFormat, "%s was not built for kernel %s (%v).%s %s", path, l.Identity.KernelRelease, err, words, instead)
+	case errors.Is(err, unix.EKEYREJECTED), errors.Is(err, unix.ENOKEY), errors.Is(err, unix.EBADMSG):
+		return l.outcome(v1.ReasonKeyRejected, "kernel %s wants modules signed with a key that it trusts: sign %s and enrol the key (%v).%s %s",
+			l.Identity.KernelRelease, path, err, words, instead)
+	case errors.Is(err, unix.EPERM) && lockdown != "" && lockdown != "none":
+		return l.outcome(v1.ReasonLockdown, "the kernel is locked down (%s) and takes no unsigned module (%v).%s %s", lockdown, err, words, instead)
+	case errors.Is(err, unix.EPERM):
+		return l.outcome(v1.ReasonLoadFailed, "loading %s is not permitted: the loader needs CAP_SYS_MODULE and kernel.modules_disabled=0 (%v).%s %s", path, err, words, instead)
+	case errors.Is(err, unix.ENOENT):
+		return l.outcome(v1.ReasonSymbolMissing, "kernel %s lacks a symbol that %s needs (%v).%s %s", l.Identity.KernelRelease, path, err, words, instead)
+	case errors.Is(err, unix.ENOSYS):
+		return l.outcome(v1.ReasonModulesUnsupported, "kernel %s was built without support for modules (%v). %s", l.Identity.KernelRelease, err, instead)
+	default:
+		return l.outcome(v1.ReasonLoadFailed, "loading %s: %v.%s %s", path, err, words, instead)
+	}
+}
+
+func (l Loader) outcome(reason, format string, args ...any) Outcome {
+	return Outcome{Identity: l.Identity, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// releases lists the kernels that the image has modules for.
+func (l Loader) releases() string {
+	paths, _ := filepath.Glob(filepath.Join(l.ModulesDir, "*", "ringcap.ko"))
+	var found []string
+	for _, path := range paths {
+		found = append(found, filepath.Base(filepath.Dir(path)))
+	}
+	if len(found) == 0 {
+		return "none"
+	}
+	return strings.Join(found, ", ")
+}

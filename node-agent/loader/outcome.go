@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ringcap/ringcap/node-agent/node"
+)
+
+// Outcome is what came of the module on this boot of this kernel, for the agent that starts after the loader.
+type Outcome struct {
+	node.Identity
+	// Version of the module that is loaded; empty when none is.
+	Version string `json:"version,omitempty"`
+	// Ready: the module is loaded and compatible.
+	Ready bool `json:"ready"`
+	// Reason is one of those of the condition ModuleReady; Message says what to do.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func outcomeFile(runDir string) string { return filepath.Join(runDir, "module.json") }
+
+// Write keeps the outcome below the run folder, in one step.
+func (o Outcome) Write(runDir string) error {
+	if err := node.WriteJSON(outcomeFile(runDir), o); err != nil {
+		return fmt.Errorf("note what came of the module: %w", err)
+	}
+	return nil
+}
+
+// Read returns the loader's outcome of this boot and kernel; false when there is none.
+func Read(runDir string, now node.Identity) (Outcome, bool, error) {
+	var o Outcome
+	if err := node.ReadJSON(outcomeFile(runDir), &o); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return Outcome{}, false, nil
+		}
+		return Outcome{}, false, err
+	}
+	return o, o.Identity == now, nil
+}
