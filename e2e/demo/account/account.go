@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package account says whether every packet that was put on a wire can be accounted for: by the counters of the node
+// that captured it, and by what its consumers wrote.
+package account
+
+import (
+	"crypto/sha256"
+	"fmt"
+)
+
+// Digest identifies a packet by its bytes and its length on the wire.
+type Digest [16]byte
+
+// DigestOf returns a packet's digest.
+func DigestOf(data []byte, length int) Digest {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%d ", length)
+	hash.Write(data)
+	return Digest(hash.Sum(nil)[:16])
+}
+
+// Queue is what became of a queue's packets. Counters are what was counted during the replay.
+type Queue struct {
+	Queue          int               `json:"queue"`
+	Consumer       string            `json:"consumer,omitempty"`
+	Attached       bool              `json:"attached"`
+	Delivered      uint64            `json:"delivered"`
+	DeliveredBytes uint64            `json:"deliveredBytes"`
+	Dropped        map[string]uint64 `json:"dropped,omitempty"`
+	UnreadBytes    uint64            `json:"unreadBytes"`
+	// Written is what the consumer wrote, in order.
+	Written []Digest `json:"-"`
+	// WrittenPackets is their number.
+	WrittenPackets uint64 `json:"written"`
+}
+
+// Drops returns all dropped packets.
+func (q Queue) Drops() uint64 {
+	var sum uint64
+	for _, n := range q.Dropped {
+		sum += n
+	}
+	return sum
+}
+
+// Node is what became of the packets that were replayed to one node.
+type Node struct {
+	Name         string `json:"name"`
+	Engine       string `json:"engine"`
+	EngineReason string `json:"engineReason"`
+	Kernel       string `json:"kernel"`
+	Module       string `json:"module,omitempty"`
+	// Sent packets were given to the sender; LostBeforeWire of them its own end of the cable dropped; OnWire is the rest.
+	Sent           uint64  `json:"sent"`
+	LostBeforeWire uint64  `json:"lostBeforeWire"`
+	OnWire         uint64  `json:"onWire"`
+	Seen           uint64  `json:"seen"`
+	Filtered       uint64  `json:"filtered"`
+	SampledOut     uint64  `json:"sampledOut"`
+	Passed         uint64  `json:"passed"`
+	Queues         []Queue `json:"queues"`
+}
+
+// Options says what a check may take for granted.
+type Options struct {
+	// Lossless: nothing is filtered or dropped, so what was written is all of the input.
+	Lossless bool
+}
+
+// Check returns everything that does not add up, in words; nothing when every packet is accounted for. Input is what
+// was sent to each node, in order.
+func Check(input []Digest, nodes []Node, options Options) []string {
+	var problems []string
+	queueOf := map[Digest]place{}
+	for _, node := range nodes {
+		add := func(format string, args ...any) {
+			problems = append(problems, node.Name+": "+fmt.Sprintf(format, args...))
+		}
+		checkCounters(node, add)
+		if options.Lossless {
+			checkLossless(node, add)
+		}
+		checkContents(input, node, add)
+		checkPlaces(node, queueOf, add)
+	}
+	return problems
+}
+
+type adder func(format string, args ...any)
+
+// place is where a packet was seen first.
+type place struct {
+	node  string
+	queue int
+}
+
+func checkCounters(node Node, add adder) {
+	if node.Sent != node.LostBeforeWire+node.OnWire {
+		add("%d packets were sent, but %d were lost before the wire and %d were on it", node.Sent, node.LostBeforeWire, node.OnWire)
+	}
+	if node.OnWire != node.Seen {
+		add("%d packets were on the wire, but %d were seen", node.OnWire, node.Seen)
+	}
+	if sum := node.Filtered + node.SampledOut + node.Passed; node.Seen != sum {
+		add("%d packets were seen, but filtered, sampled out and passed are %d", node.Seen, sum)
+	}
+	var queues uint64
+	for _, queue := range node.Queues {
+		queues += queue.Delivered + queue.Drops()
+		if queue.Delivered != queue.WrittenPackets {
+			add("queue %d: %d packets were delivered, but %s wrote %d (unread: %d bytes)",
+				queue.Queue, queue.Delivered, consumerName(queue), queue.WrittenPackets, queue.UnreadBytes)
+		}
+	}
+	if node.Passed != queues {
+		add("%d packets passed, but delivered and dropped over all queues are %d", node.Passed, queues)
+	}
+}
+
+func consumerName(queue Queue) string {
+	if queue.Consumer == "" {
+		return "nobody"
+	}
+	return queue.Consumer
+}
+
+func checkLossless(node Node, add adder) {
+	if node.LostBeforeWire+node.Filtered+node.SampledOut > 0 {
+		add("%d packets were lost before the wire, %d filtered, %d sampled out, where none should be",
+			node.LostBeforeWire, node.Filtered, node.SampledOut)
+	}
+	for _, queue := range node.Queues {
+		if queue.Drops() > 0 {
+			add("queue %d: %d packets were dropped, where none should be: %v", queue.Queue, queue.Drops(), queue.Dropped)
+		}
+	}
+}
+
+// checkContents compares what was written with the input as multisets, and each queue's order with the input's.
+func checkContents(input []Digest, node Node, add adder) {
+	left := make(map[Digest]int, len(input))
+	for _, digest := range input {
+		left[digest]++
+	}
+	var foreign, written uint64
+	for _, queue := range node.Queues {
+		for _, digest := range queue.Written {
+			if left[digest] > 0 {
+				left[digest]--
+				written++
+			} else {
+				foreign++
+			}
+		}
+		if at, ok := outOfOrder(input, queue.Written); ok {
+			add("queue %d: packet %d of what was written is not in the order of the wire", queue.Queue, at+1)
+		}
+	}
+	if foreign > 0 {
+		add("%d written packets are not of the input, or are there too often", foreign)
+	}
+	named := node.LostBeforeWire + node.Filtered + node.SampledOut
+	for _, queue := range node.Queues {
+		named += queue.Drops()
+	}
+	if missing := uint64(len(input)) - written; missing != named {
+		add("%d packets of the input were not written by anyone, but %d are accounted for as lost or filtered", missing, named)
+	}
+}
+
+// outOfOrder returns the place of the first packet that keeps written from being a subsequence of input. Packets that
+// are not of the input are left out: they are reported elsewhere.
+func outOfOrder(input, written []Digest) (int, bool) {
+	known := make(map[Digest]bool, len(input))
+	for _, digest := range input {
+		known[digest] = true
+	}
+	next := 0
+	for at, digest := range written {
+		if !known[digest] {
+			continue
+		}
+		for next < len(input) && input[next] != digest {
+			next++
+		}
+		if next == len(input) {
+			return at, true
+		}
+		next++
+	}
+	return 0, false
+}
+
+// checkPlaces reports packets with equal bytes that are in different queues, of one node or of two.
+func checkPlaces(node Node, queueOf map[Digest]place, add adder) {
+	var different int
+	var example string
+	for _, queue := range node.Queues {
+		for _, digest := range queue.Written {
+			first, ok := queueOf[digest]
+			if !ok {
+				queueOf[digest] = place{node.Name, queue.Queue}
+				continue
+			}
+			if first.queue != queue.Queue {
+				different++
+				example = fmt.Sprintf("queue %d here, queue %d on %s", queue.Queue, first.queue, first.node)
+			}
+		}
+	}
+	if different > 0 {
+		add("%d packets are in another queue than the same packet was before (such as %s)", different, example)
+	}
+}
