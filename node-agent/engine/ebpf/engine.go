@@ -37,6 +37,9 @@ type Options struct {
 	ReconnectGrace time.Duration
 	// Logger gets what is no call's error: consumers that come, go and are refused.
 	Logger *slog.Logger
+
+	// withoutTCX attaches as on kernels before 6.6, for tests.
+	withoutTCX bool
 }
 
 func (o *Options) setDefaults() {
@@ -104,7 +107,12 @@ func newEnvironment(options Options) (environment, error) {
 		return env, err
 	}
 	env.countersSpec = spec.Maps[ringCountersMap]
-	env.attacher = tcx{}
+	if env.attacher, err = newAttacher(env.pins); err != nil {
+		return env, err
+	}
+	if options.withoutTCX {
+		env.attacher = clsact{pins: env.pins}
+	}
 	env.tables, err = openTables(env.pins.tables(), spec)
 	return env, err
 }

@@ -10,4 +10,6 @@ import (
 )
 
 // translateFilter is the seam to package filter.
-func translateFilter([]bpf.RawInstruction) (asm.Instructions, error) { return nil, capture.ErrUnsupported }
+func translateFilter([]bpf.RawInstruction) (asm.Instructions, error) {
+	return nil, capture.ErrUnsupported
+}

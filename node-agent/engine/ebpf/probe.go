@@ -2,5 +2,73 @@
 
 package ebpf
 
-// Probe reports whether this kernel can run the engine, and if not, why and what to do.
-func Probe() error { return nil }
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Probe reports whether this kernel can run the engine, and if not, why and what to do. It loads the program that
+// taps run, attaches it nowhere, and leaves nothing.
+func Probe() error {
+	if err := probe(); err != nil {
+		return fmt.Errorf("this kernel (%s) cannot run the eBPF engine: %w", kernelRelease(), err)
+	}
+	return nil
+}
+
+func probe() error {
+	spec, err := loadSpec()
+	if err != nil {
+		return err
+	}
+	collection, err := ebpf.NewCollection(spec)
+	if errors.Is(err, unix.ENOSYS) {
+		return fmt.Errorf("%w: it was built without the bpf system call (CONFIG_BPF_SYSCALL)", err)
+	}
+	if err != nil {
+		return fmt.Errorf("load the eBPF program: %w", explainLoad(err))
+	}
+	collection.Close()
+	return nil
+}
+
+// kernelRelease returns what uname -r prints.
+func kernelRelease() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+// newAttacher returns the best way to attach that this kernel has.
+func newAttacher(p pins) (attacher, error) {
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "ringcap_probe", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load an eBPF program: %w", explainLoad(err))
+	}
+	defer program.Close()
+	// No interface has this number: a kernel with tcx says so, one without does not come to look.
+	l, err := link.AttachTCX(link.TCXOptions{
+		Interface: math.MaxInt32, Program: program, Attach: ebpf.AttachTCXIngress,
+	})
+	switch {
+	case err == nil:
+		return tcx{}, l.Close()
+	case errors.Is(err, unix.ENODEV):
+		return tcx{}, nil
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL):
+		return clsact{pins: p}, nil
+	default:
+		return nil, fmt.Errorf("attach an eBPF program: %w", explainRights(err))
+	}
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// handleMark is the upper half of our filters' handles.
+	handleMark = 0x7263 << 16
+	handleMask = 0xffff
+)
+
+// clsact attaches by filters of the clsact queueing discipline, on kernels that have no tcx. They live with their
+// interface, without a pin; ours have names and handles of their own. Others' are not touched.
+type clsact struct{ pins pins }
+
+type clsactTap struct {
+	filter netlink.BpfFilter
+	pins   pins
+}
+
+func (p pins) qdisc(index int) string {
+	return filepath.Join(p.root, "qdiscs", strconv.Itoa(index))
+}
+
+func (h hook) parent() uint32 {
+	if h == hookIngress {
+		return netlink.HANDLE_MIN_INGRESS
+	}
+	return netlink.HANDLE_MIN_EGRESS
+}
+
+func (a clsact) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
+	t, err := a.tryAttach(r, point, program)
+	if err != nil {
+		return nil, fmt.Errorf("attach to %s of %s: %w", point.Hook, interfaceName(point.Index), explainAttach(err))
+	}
+	return t, nil
+}
+
+func (a clsact) tryAttach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
+	if err := a.ensureQdisc(point); err != nil {
+		return nil, err
+	}
+	others, err := filtersAt(point)
+	if err != nil {
+		return nil, err
+	}
+	priority, handle := freeFilter(others)
+	t := &clsactTap{pins: a.pins, filter: netlink.BpfFilter{
+		FilterAttrs: netlink.FilterAttrs{
+			LinkIndex: point.Index, Parent: point.Hook.parent(), Handle: handle, Priority: priority,
+			Protocol: unix.ETH_P_ALL,
+		},
+		Fd: program.FD(), Name: filterName(r.Name, point.Hook), DirectAction: true,
+	}}
+	if err := netlink.FilterAdd(&t.filter); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// ensureQdisc gives the interface a clsact discipline if it has none, and notes that it is ours.
+func (a clsact) ensureQdisc(point tapPoint) error {
+	kind, err := ingressQdisc(point.Index)
+	if err != nil {
+		return err
+	}
+	switch {
+	case kind == "clsact", kind == "ingress" && point.Hook == hookIngress:
+		return nil
+	case kind != "":
+		return fmt.Errorf("it has the queueing discipline %q, with which what is sent cannot be tapped: replace it by "+
+			"clsact, or tap only what is received", kind)
+	}
+	if err := os.MkdirAll(filepath.Dir(a.pins.qdisc(0)), 0o700); err != nil {
+		return err
+	}
+	if err := writeDescription(a.pins.qdisc(point.Index), point.Index); err != nil {
+		return err
+	}
+	if err := netlink.QdiscAdd(clsactQdisc(point.Index)); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("add a clsact queueing discipline: %w", err)
+	}
+	return nil
+}
+
+func clsactQdisc(index int) netlink.Qdisc {
+	return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+		LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT,
+	}}
+}
+
+// ingressQdisc returns the kind of discipline that the interface has at the place of ingress and clsact.
+func ingressQdisc(index int) (string, error) {
+	qdiscs, err := netlink.QdiscList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
+	if err != nil {
+		return "", fmt.Errorf("list queueing disciplines: %w", err)
+	}
+	for _, q := range qdiscs {
+		if q.Attrs().Parent == netlink.HANDLE_CLSACT {
+			return q.Type(), nil
+		}
+	}
+	return "", nil
+}
+
+func filtersAt(point tapPoint) ([]netlink.Filter, error) {
+	filters, err := netlink.FilterList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: point.Index}},
+		point.Hook.parent())
+	if err != nil {
+		return nil, fmt.Errorf("list filters: %w", err)
+	}
+	return filters, nil
+}
+
+// freeFilter finds the first priority that BPF filters may have, where others of ours may be, and a free handle.
+func freeFilter(others []netlink.Filter) (priority uint16, handle uint32) {
+	foreign, handles := map[uint16]bool{}, map[uint32]bool{}
+	for _, other := range others {
+		attrs := other.Attrs()
+		if other.Type() != "bpf" || attrs.Protocol != unix.ETH_P_ALL {
+			foreign[attrs.Priority] = true
+		}
+		handles[attrs.Handle] = true
+	}
+	for priority = 1; foreign[priority]; priority++ {
+	}
+	for handle = handleMark + 1; handles[handle]; handle++ {
+	}
+	return priority, handle
+}
+
+func (a clsact) recover(r *ring, point tapPoint) (tap, error) {
+	found, err := findFilter(filterName(r.Name, point.Hook), point)
+	if err != nil {
+		return nil, err
+	}
+	return &clsactTap{filter: *found, pins: a.pins}, nil
+}
+
+// findFilter finds a filter of ours; the error wraps os.ErrNotExist when it is not there, or its interface is not.
+func findFilter(name string, point tapPoint) (*netlink.BpfFilter, error) {
+	filters, err := filtersAt(point)
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) {
+		err = os.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range filters {
+		if b, ok := f.(*netlink.BpfFilter); ok && b.Name == name && b.Handle&^handleMask == handleMark {
+			return b, nil
+		}
+	}
+	return nil, os.ErrNotExist
+}
+
+func (t *clsactTap) point() tapPoint {
+	h := hookIngress
+	if t.filter.Parent == netlink.HANDLE_MIN_EGRESS {
+		h = hookEgress
+	}
+	return tapPoint{Index: t.filter.LinkIndex, Hook: h}
+}
+
+func (t *clsactTap) update(program *ebpf.Program) error {
+	t.filter.Fd, t.filter.DirectAction = program.FD(), true
+	return netlink.FilterReplace(&t.filter)
+}
+
+func (t *clsactTap) alive() bool {
+	found, err := findFilter(t.filter.Name, t.point())
+	return err == nil && found.Handle == t.filter.Handle
+}
+
+func (t *clsactTap) detach() error {
+	if !t.alive() {
+		return t.removeQdisc()
+	}
+	if err := netlink.FilterDel(&t.filter); err != nil {
+		return err
+	}
+	return t.removeQdisc()
+}
+
+// removeQdisc removes the discipline that the engine added once nobody has a filter there.
+func (t *clsactTap) removeQdisc() error {
+	index := t.filter.LinkIndex
+	var ours int
+	if err := readDescription(t.pins.qdisc(index), &ours); errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for _, h := range []hook{hookIngress, hookEgress} {
+		filters, err := filtersAt(tapPoint{Index: index, Hook: h})
+		if err == nil && len(filters) > 0 {
+			return nil
+		}
+	}
+	// Without an interface there is nothing to remove but the note.
+	if kind, err := ingressQdisc(index); err == nil && kind == "clsact" {
+		if err := netlink.QdiscDel(clsactQdisc(index)); err != nil {
+			return fmt.Errorf("remove the clsact queueing discipline: %w", err)
+		}
+	}
+	return os.Remove(t.pins.qdisc(index))
+}
+
+func (t *clsactTap) close() {}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// read takes packets from a consumer in the background until stop is closed and the queue is empty.
+func read(c *consumer, pause func(n int)) (stop func() ([]*packet, error)) {
+	type result struct {
+		packets []*packet
+		err     error
+	}
+	end, done := make(chan struct{}), make(chan result)
+	go func() {
+		var r result
+		for r.err == nil {
+			var p *packet
+			if p, r.err = c.next(); p != nil {
+				r.packets = append(r.packets, p)
+				pause(len(r.packets))
+				continue
+			}
+			select {
+			case <-end:
+				done <- r
+				return
+			default:
+				c.wait(1e6)
+			}
+		}
+		<-end
+		done <- r
+	}()
+	return func() ([]*packet, error) {
+		close(end)
+		r := <-done
+		return r.packets, r.err
+	}
+}
+
+func TestConservationFastConsumers(t *testing.T) {
+	const sent, queues = 100_000, 3
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(queues)
+	l.apply(e, plan)
+	var stop [queues]func() ([]*packet, error)
+	for q := range queues {
+		stop[q] = read(l.consume("mirror", q), func(int) {})
+	}
+	l.sendAll(e, "mirror", sent, func(n int) []byte { return frame(n, 60+n%1000) })
+
+	observed := l.observe(e)
+	require.EqualValues(t, sent, observed.Rings["mirror"].Stats.Seen)
+	require.EqualValues(t, sent, observed.Rings["mirror"].Stats.Passed)
+	total := 0
+	for q := range queues {
+		packets, err := stop[q]()
+		require.NoError(t, err)
+		stats := observed.Clusters["mirror"].Queues[q]
+		require.EqualValues(t, len(packets), stats.Delivered)
+		require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0}, stats.Dropped)
+		require.True(t, stats.Attached)
+		total += len(packets)
+		requireOrder(t, packets)
+	}
+	require.Equal(t, sent, total)
+	for _, q := range l.observe(e).Clusters["mirror"].Queues {
+		require.Zero(t, q.UnreadBytes)
+	}
+}
+
+// requireOrder: frame writes n's lower 16 bits; packets of one sender come in order.
+func requireOrder(t *testing.T, packets []*packet) {
+	t.Helper()
+	var last uint64
+	for i, p := range packets {
+		require.GreaterOrEqual(t, p.slot.Ts, last, "packet %d", i)
+		last = p.slot.Ts
+	}
+}
+
+func TestConservationSlowConsumer(t *testing.T) {
+	const sent = 100_000
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(1)
+	plan.Clusters[0].QueueBytes = minQueueBytes
+	l.apply(e, plan)
+	c := l.consume("mirror", 0)
+
+	// The consumer reads only every 20,000 packets, when its queue has long been full.
+	var received []*packet
+	for range sent / 20_000 {
+		l.sendAll(e, "mirror", 20_000, func(n int) []byte { return frame(n, 200) })
+		packets, err := c.drain()
+		require.NoError(t, err)
+		received = append(received, packets...)
+	}
+	observed := l.observe(e)
+	stats := observed.Clusters["mirror"].Queues[0]
+	require.EqualValues(t, len(received), stats.Delivered)
+	require.EqualValues(t, 200*len(received), stats.DeliveredBytes)
+	require.EqualValues(t, sent-len(received), stats.Dropped[capture.DropFull])
+	require.EqualValues(t, sent, observed.Rings["mirror"].Stats.Seen)
+	require.Positive(t, stats.Dropped[capture.DropFull])
+	// What a queue holds is what fits, to less than its size: records of 8 + 48 + 200 bytes.
+	require.EqualValues(t, sent/20_000*((minQueueBytes-1)/256), len(received))
+}
+
+func TestUnattendedQueueIsCounted(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
+	c := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 5), 5)
+	c.detach()
+	require.Eventually(t, func() bool { return !l.observe(e).Clusters["mirror"].Queues[0].Attached }, 5e9, 1e6)
+	l.sendAll(e, "mirror", 7, func(n int) []byte { return frame(n, 60) })
+
+	stats := l.observe(e).Clusters["mirror"].Queues[0]
+	require.EqualValues(t, 5, stats.Delivered)
+	require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 17, "nomem": 0}, stats.Dropped)
+}
+
+func TestTwoRingsOnOneInterfaceAndOneRingToTwoClusters(t *testing.T) {
+	const sent = 1000
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(1)
+	second := plan.Rings[0]
+	second.Name, second.SnapLen, second.Outputs = "second", 64, []string{"ids", "probe"}
+	plan.Rings = append(plan.Rings, second)
+	for name, queues := range map[string]int{"ids": 4, "probe": 1} {
+		c := plan.Clusters[0]
+		c.Name, c.Queues = name, queues
+		plan.Clusters = append(plan.Clusters, c)
+	}
+	l.apply(e, plan)
+	mirror, probe := l.consume("mirror", 0), l.consume("probe", 0)
+	var ids []*consumer
+	for q := range 4 {
+		ids = append(ids, l.consume("ids", q))
+	}
+	require.EqualValues(t, 65535, mirror.reply.SnapLen)
+	require.EqualValues(t, 64, probe.reply.SnapLen)
+
+	l.sendAll(e, "second", sent, func(n int) []byte { return frame(n, 100) })
+	inMirror, inProbe := l.collect(mirror, sent), l.collect(probe, sent)
+	for i := range sent {
+		require.Equal(t, frame(i, 100), inMirror[i].data)
+		require.Equal(t, frame(i, 100)[:64], inProbe[i].data)
+		require.EqualValues(t, 100, inProbe[i].slot.Len)
+		require.Equal(t, inMirror[i].slot.Hash, inProbe[i].slot.Hash, "same key, same flow")
+	}
+	total := 0
+	for _, c := range ids {
+		packets, err := c.drain()
+		require.NoError(t, err)
+		require.NotEmpty(t, packets)
+		total += len(packets)
+	}
+	require.Equal(t, sent, total)
+}
+
+func TestRoundRobin(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(3)
+	plan.Clusters[0].Balance = capture.BalanceRoundRobin
+	l.apply(e, plan)
+	l.sendAll(e, "mirror", 300, func(int) []byte { return frame(1, 60) })
+	for _, q := range l.observe(e).Clusters["mirror"].Queues {
+		require.EqualValues(t, 100, q.Dropped[capture.DropUnattended])
+	}
+}
