@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "area.h"
+
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+static unsigned int rc_area_mapped_pages(const struct rc_area *area)
+{
+	return area->nr_pages << area->twice;
+}
+
+int rc_area_alloc(struct rc_area *area, size_t bytes, bool twice)
+{
+	unsigned int nr_pages = PAGE_ALIGN(bytes) >> PAGE_SHIFT;
+	unsigned int i;
+
+	area->twice = twice;
+	area->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*area->pages), GFP_KERNEL_ACCOUNT);
+	if (!area->pages)
+		return -ENOMEM;
+
+	/* Charged to whoever configures: a large ring must not be free of charge. Better no ring than an OOM kill. */
+	for (i = 0; i < nr_pages; i++) {
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
+					       __GFP_RETRY_MAYFAIL);
+
+		if (!page)
+			goto fail;
+		area->pages[i] = page;
+		if (twice)
+			area->pages[i + nr_pages] = page;
+		area->nr_pages = i + 1;
+		if (fatal_signal_pending(current))
+			goto fail;
+		cond_resched();
+	}
+
+	area->addr = vmap(area->pages, rc_area_mapped_pages(area), VM_MAP, PAGE_KERNEL);
+	if (area->addr)
+		return 0;
+fail:
+	rc_area_free(area);
+	return -ENOMEM;
+}
+
+void rc_area_free(struct rc_area *area)
+{
+	unsigned int i;
+
+	vunmap(area->addr);
+	for (i = 0; i < area->nr_pages; i++) {
+		put_page(area->pages[i]);
+		cond_resched();
+	}
+	kvfree(area->pages);
+	*area = (struct rc_area){};
+}
+
+void rc_area_zero(struct rc_area *area)
+{
+	unsigned int i;
+
+	for (i = 0; i < area->nr_pages; i++) {
+		clear_page(area->addr + ((size_t)i << PAGE_SHIFT));
+		cond_resched();
+	}
+}
+
+int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma)
+{
+	return vm_map_pages_zero(vma, area->pages, rc_area_mapped_pages(area));
+}
+
+size_t rc_area_memory(const struct rc_area *area)
+{
+	return ((size_t)area->nr_pages << PAGE_SHIFT) + rc_area_mapped_pages(area) * sizeof(*area->pages);
+}

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "cluster.h"
+
+#include <linux/netdevice.h>
+#include <linux/netlink.h>
+#include <linux/overflow.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "net.h"
+#include "node.h"
+
+static LIST_HEAD(rc_clusters_registered);	/* under rc_control_lock */
+
+#define rc_cluster_config(cluster) \
+	rcu_dereference_protected((cluster)->config, lockdep_is_held(&rc_control_lock))
+
+void rc_cluster_deliver(struct rc_cluster *cluster, struct rc_packet *pkt)
+{
+	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
+	u32 index = 0;
+
+	/* One queue and nobody at it: no need to know what flow this is. */
+	if (config->nr_queues > 1 || READ_ONCE(config->queues[0]->attended)) {
+		if (!pkt->parsed)
+			rc_packet_parse(pkt);
+		pkt->hash = rc_flow_hash(&pkt->flow, config->hash_by, config->key);
+		index = rc_queue(pkt->hash, config->nr_queues);
+	}
+	if (unlikely(config->round_robin))
+		index = this_cpu_inc_return(*cluster->turn) % config->nr_queues;
+	rc_queue_deliver(config->queues[index], pkt);
+}
+
+struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name)
+{
+	struct rc_cluster *cluster;
+
+	list_for_each_entry(cluster, &rc_net->clusters, list)
+		if (!strcmp(cluster->name, name))
+			return cluster;
+	return NULL;
+}
+
+struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index)
+{
+	return rc_cluster_config(cluster)->queues[index];
+}
+
+u64 rc_cluster_memory(const struct rc_cluster *cluster)
+{
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < cluster->shape.nr_queues; i++)
+		bytes += rc_queue_memory(rc_cluster_queue(cluster, i));
+	return bytes;
+}
+
+static struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues)
+{
+	struct rc_cluster_config *config;
+
+	config = kzalloc(struct_size(config, queues, nr_queues), GFP_KERNEL_ACCOUNT);
+	if (config)
+		config->nr_queues = nr_queues;
+	return config;
+}
+
+/* Makes @config, whose queues are there, ready for @spec. */
+static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
+			       struct rc_cluster_config *config)
+{
+	u32 i;
+
+	config->round_robin = spec->balance == RINGCAP_BALANCE_ROUND_ROBIN;
+	config->hash_by = config->round_robin ? RINGCAP_BALANCE_FLOW : spec->balance;
+	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
+	for (i = 0; i < ARRAY_SIZE(config->key); i++)
+		config->key[i] = rc_le64(config->key[i]);
+	for (i = 0; i < config->nr_queues; i++) {
+		WRITE_ONCE(config->queues[i]->watermark, spec->watermark);
+		WRITE_ONCE(config->queues[i]->timeout_us, spec->timeout_us);
+	}
+}
+
+/* Puts what was prepared in force; returns the configuration that was before, for after an RCU grace period. */
+static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
+						   struct rc_cluster_config *config)
+{
+	if (spec->has_key)
+		memcpy(cluster->key, spec->key, sizeof(cluster->key));
+	cluster->shape = spec->shape;
+	cluster->balance = spec->balance;
+	cluster->watermark = spec->watermark;
+	cluster->timeout_us = spec->timeout_us;
+	cluster->generation = spec->generation;
+	return rcu_replace_pointer(cluster->config, config, lockdep_is_held(&rc_control_lock));
+}
+
+static void rc_cluster_put_queues(const struct rc_cluster_config *config)
+{
+	u32 i;
+
+	for (i = 0; i < config->nr_queues && config->queues[i]; i++)
+		rc_queue_put(config->queues[i]);
+}
+
+static struct rc_cluster_config *rc_cluster_create_queues(const struct rc_queue_shape *shape)
+{
+	struct rc_cluster_config *config = rc_cluster_config_alloc(shape->nr_queues);
+	u32 i;
+
+	if (!config)
+		return NULL;
+	for (i = 0; i < shape->nr_queues; i++) {
+		config->queues[i] = rc_queue_create(shape, i);
+		if (!config->queues[i]) {
+			rc_cluster_put_queues(config);
+			kfree(config);
+			return NULL;
+		}
+	}
+	return config;
+}
+
+static void rc_cluster_destroy_nodes(struct rc_node **nodes, u32 from, u32 to)
+{
+	u32 i;
+
+	for (i = from; i < to; i++)
+		rc_node_destroy(nodes[i]);
+}
+
+static int rc_cluster_create_nodes(struct rc_cluster *cluster, struct rc_node **nodes, u32 from, u32 to)
+{
+	u32 i;
+
+	for (i = from; i < to; i++) {
+		nodes[i] = rc_node_create(cluster, i, cluster->mode);
+		if (IS_ERR(nodes[i])) {
+			int err = PTR_ERR(nodes[i]);
+
+			rc_cluster_destroy_nodes(nodes, from, i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+static bool rc_cluster_held(const struct rc_cluster *cluster)
+{
+	u32 i;
+
+	lockdep_assert_held(&rc_node_lock);
+	for (i = 0; i < cluster->shape.nr_queues; i++)
+		if (cluster->nodes[i]->queue && cluster->nodes[i]->queue->holder != RC_QUEUE_FREE)
+			return true;
+	return false;
+}
+
+/* Nodes get the queues of @config, or none; the queues that they had are dead. */
+static void rc_cluster_hand_nodes(struct rc_node **nodes, u32 nr_nodes, const struct rc_cluster_config *config)
+{
+	u32 i;
+
+	lockdep_assert_held(&rc_node_lock);
+	for (i = 0; i < nr_nodes; i++) {
+		struct rc_node *node = nodes[i];
+
+		if (node->queue)
+			rc_queue_kill(node->queue);
+		node->queue = NULL;
+		if (!config || node->index >= config->nr_queues)
+			continue;
+		node->queue = config->queues[node->index];
+		node->queue->node = node;
+	}
+}
+
+static bool rc_cluster_name_taken(const char *name)
+{
+	struct rc_cluster *cluster;
+
+	list_for_each_entry(cluster, &rc_clusters_registered, registered)
+		if (!strcmp(cluster->name, name))
+			return true;
+	return false;
+}
+
+static void rc_cluster_free(struct rc_cluster *cluster)
+{
+	kfree(cluster->nodes);
+	free_percpu(cluster->turn);
+	kfree(cluster);
+}
+
+static struct rc_cluster *rc_cluster_alloc(struct rc_net *rc_net, const struct rc_cluster_spec *spec)
+{
+	struct rc_cluster *cluster = kzalloc(sizeof(*cluster), GFP_KERNEL_ACCOUNT);
+
+	if (!cluster)
+		return NULL;
+	cluster->turn = alloc_percpu(u32);
+	cluster->nodes = kcalloc(spec->shape.nr_queues, sizeof(*cluster->nodes), GFP_KERNEL_ACCOUNT);
+	if (!cluster->turn || !cluster->nodes) {
+		rc_cluster_free(cluster);
+		return NULL;
+	}
+	cluster->rc_net = rc_net;
+	cluster->mode = spec->mode;
+	memcpy(cluster->name, spec->name, sizeof(cluster->name));
+	get_random_bytes(cluster->key, sizeof(cluster->key));
+	return cluster;
+}
+
+static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec *spec,
+			     struct netlink_ext_ack *extack)
+{
+	struct rc_cluster_config *config;
+	struct rc_cluster *cluster;
+	int err;
+
+	if (rc_cluster_name_taken(spec->name)) {
+		NL_SET_ERR_MSG(extack,
+			       "RINGCAP_A_NAME: another network namespace has a cluster of this name, and device nodes in /dev/ringcap are common to all: choose another name");
+		return -EEXIST;
+	}
+	cluster = rc_cluster_alloc(rc_net, spec);
+	config = cluster ? rc_cluster_create_queues(&spec->shape) : NULL;
+	if (!config) {
+		NL_SET_ERR_MSG(extack,
+			       "no memory for the cluster's queues: reduce RINGCAP_A_QUEUES, RINGCAP_A_LANES or RINGCAP_A_LANE_SIZE");
+		err = -ENOMEM;
+		goto fail;
+	}
+	err = rc_cluster_create_nodes(cluster, cluster->nodes, 0, config->nr_queues);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the device nodes in /dev/ringcap could not be made");
+		goto fail_queues;
+	}
+	rc_cluster_prepare(cluster, spec, config);
+	rc_cluster_commit(cluster, spec, config);
+	list_add_tail(&cluster->list, &rc_net->clusters);
+	list_add_tail(&cluster->registered, &rc_clusters_registered);
+
+	/* Now the nodes may be opened. */
+	mutex_lock(&rc_node_lock);
+	rc_cluster_hand_nodes(cluster->nodes, config->nr_queues, config);
+	mutex_unlock(&rc_node_lock);
+	return 0;
+
+fail_queues:
+	rc_cluster_put_queues(config);
+	kfree(config);
+fail:
+	if (cluster)
+		rc_cluster_free(cluster);
+	return err;
+}
+
+/* The same queues, but balanced or woken differently. */
+static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster_spec *spec)
+{
+	struct rc_cluster_config *old = rc_cluster_config(cluster);
+	struct rc_cluster_config *config = rc_cluster_config_alloc(old->nr_queues);
+
+	if (!config)
+		return -ENOMEM;
+	memcpy(config->queues, old->queues, flex_array_size(config, queues, config->nr_queues));
+	rc_cluster_prepare(cluster, spec, config);
+	rc_cluster_commit(cluster, spec, config);
+	synchronize_net();
+	kfree(old);
+	return 0;
+}
+
+/* All that a new shape needs, before anything is changed. */
+struct rc_cluster_reshaping {
+	struct rc_cluster_config *config;
+	struct rc_node **nodes;
+};
+
+static int rc_cluster_prepare_reshape(struct rc_cluster *cluster, const struct rc_queue_shape *shape,
+				      struct rc_cluster_reshaping *new)
+{
+	u32 kept = min(cluster->shape.nr_queues, shape->nr_queues);
+	int err = -ENOMEM;
+
+	new->nodes = kcalloc(shape->nr_queues, sizeof(*new->nodes), GFP_KERNEL_ACCOUNT);
+	new->config = rc_cluster_create_queues(shape);
+	if (!new->nodes || !new->config)
+		goto fail;
+	memcpy(new->nodes, cluster->nodes, kept * sizeof(*new->nodes));
+	err = rc_cluster_create_nodes(cluster, new->nodes, kept, shape->nr_queues);
+	if (!err)
+		return 0;
+fail:
+	if (new->config)
+		rc_cluster_put_queues(new->config);
+	kfree(new->config);
+	kfree(new->nodes);
+	return err;
+}
+
+static void rc_cluster_abandon_reshape(const struct rc_cluster *cluster, struct rc_cluster_reshaping *new)
+{
+	rc_cluster_destroy_nodes(new->nodes, min(cluster->shape.nr_queues, new->config->nr_queues),
+				 new->config->nr_queues);
+	rc_cluster_put_queues(new->config);
+	kfree(new->config);
+	kfree(new->nodes);
+}
+
+static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
+			      struct netlink_ext_ack *extack)
+{
+	u32 old_nr = cluster->shape.nr_queues, new_nr = spec->shape.nr_queues;
+	struct rc_cluster_reshaping new;
+	struct rc_cluster_config *old;
+	struct rc_node **old_nodes;
+	bool held;
+	int err;
+
+	err = rc_cluster_prepare_reshape(cluster, &spec->shape, &new);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "no memory for the cluster's new queues; the old ones are still there");
+		return err;
+	}
+	rc_cluster_prepare(cluster, spec, new.config);
+
+	mutex_lock(&rc_node_lock);
+	held = rc_cluster_held(cluster);
+	if (!held) {
+		rc_cluster_hand_nodes(cluster->nodes, old_nr, new.config);
+		if (new_nr > old_nr)
+			rc_cluster_hand_nodes(new.nodes + old_nr, new_nr - old_nr, new.config);
+	}
+	mutex_unlock(&rc_node_lock);
+	if (held) {
+		rc_cluster_abandon_reshape(cluster, &new);
+		NL_SET_ERR_MSG(extack,
+			       "a consumer is attached: RINGCAP_A_QUEUES, RINGCAP_A_LANES and RINGCAP_A_LANE_SIZE can be changed once all of them have closed their queues");
+		return -EBUSY;
+	}
+
+	old_nodes = cluster->nodes;
+	cluster->nodes = new.nodes;
+	old = rc_cluster_commit(cluster, spec, new.config);
+	synchronize_net();
+	rc_cluster_put_queues(old);
+	kfree(old);
+	rc_cluster_destroy_nodes(old_nodes, min(old_nr, new_nr), old_nr);
+	kfree(old_nodes);
+	return 0;
+}
+
+int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct netlink_ext_ack *extack)
+{
+	struct rc_cluster *cluster = rc_cluster_find(rc_net, spec->name);
+
+	lockdep_assert_held(&rc_control_lock);
+	if (!cluster)
+		return rc_cluster_create(rc_net, spec, extack);
+	if (spec->has_mode && spec->mode != cluster->mode) {
+		NL_SET_ERR_MSG(extack,
+			       "RINGCAP_A_MODE: the device nodes' permissions are set when a cluster is made: delete it first");
+		return -EOPNOTSUPP;
+	}
+	if (!memcmp(&spec->shape, &cluster->shape, sizeof(spec->shape)))
+		return rc_cluster_retune(cluster, spec);
+	return rc_cluster_reshape(cluster, spec, extack);
+}
+
+void rc_cluster_destroy(struct rc_cluster *cluster)
+{
+	struct rc_cluster_config *config = rc_cluster_config(cluster);
+
+	mutex_lock(&rc_node_lock);
+	rc_cluster_hand_nodes(cluster->nodes, config->nr_queues, NULL);
+	mutex_unlock(&rc_node_lock);
+
+	list_del(&cluster->list);
+	list_del(&cluster->registered);
+	rc_cluster_destroy_nodes(cluster->nodes, 0, config->nr_queues);
+	rc_cluster_put_queues(config);
+	kfree(config);
+	rc_cluster_free(cluster);
+}
+
+int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack)
+{
+	bool held;
+
+	if (cluster->nr_rings) {
+		NL_SET_ERR_MSG(extack, "a ring feeds this cluster: delete the ring, or take the cluster from its outputs, first");
+		return -EBUSY;
+	}
+	mutex_lock(&rc_node_lock);
+	held = rc_cluster_held(cluster);
+	if (!held)
+		rc_cluster_hand_nodes(cluster->nodes, cluster->shape.nr_queues, NULL);
+	mutex_unlock(&rc_node_lock);
+	if (held) {
+		NL_SET_ERR_MSG(extack, "a consumer is attached to this cluster: RINGCAP_CMD_QUEUE_GET says which process");
+		return -EBUSY;
+	}
+	rc_cluster_destroy(cluster);
+	return 0;
+}
+
+int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack)
+{
+	struct rc_queue *queue = rc_cluster_queue(cluster, index);
+	bool held;
+
+	mutex_lock(&rc_node_lock);
+	held = queue->holder != RC_QUEUE_FREE;
+	if (!held)
+		queue->holder = RC_QUEUE_RESET;
+	mutex_unlock(&rc_node_lock);
+	if (held) {
+		NL_SET_ERR_MSG(extack, "a consumer is attached to this queue: it can be emptied once that has closed it");
+		return -EBUSY;
+	}
+
+	rc_queue_reset(queue);
+
+	mutex_lock(&rc_node_lock);
+	queue->holder = RC_QUEUE_FREE;
+	mutex_unlock(&rc_node_lock);
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where kernels differ. RC_HAVE_X says that probe/X.c compiles against this one (see Kbuild); versions are not asked,
+ * because distributions bring changes back into older ones.
+ */
+#ifndef RC_COMPAT_H
+#define RC_COMPAT_H
+
+#include <linux/device.h>
+#include <linux/hrtimer.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <net/genetlink.h>
+
+/* 6.2: devnode gets a const device. */
+#ifdef RC_HAVE_CLASS_DEVNODE_CONST
+#define RC_COMPAT_DEVNODE_CONST const
+#else
+#define RC_COMPAT_DEVNODE_CONST
+#endif
+
+/* 6.4: a class has no owner. */
+static inline struct class *rc_compat_class_create(const char *name)
+{
+#ifdef RC_HAVE_CLASS_CREATE_NAME
+	return class_create(name);
+#else
+	return class_create(THIS_MODULE, name);
+#endif
+}
+
+/* 6.3: vm_flags is written through functions. */
+static inline void rc_compat_vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+#ifdef RC_HAVE_VM_FLAGS_SET
+	vm_flags_set(vma, flags);
+#else
+	vma->vm_flags |= flags;
+#endif
+}
+
+static inline void rc_compat_vm_flags_clear(struct vm_area_struct *vma, unsigned long flags)
+{
+#ifdef RC_HAVE_VM_FLAGS_SET
+	vm_flags_clear(vma, flags);
+#else
+	vma->vm_flags &= ~flags;
+#endif
+}
+
+/* 6.13: one function sets a timer up. */
+static inline void rc_compat_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *),
+					   clockid_t clock, enum hrtimer_mode mode)
+{
+#ifdef RC_HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, function, clock, mode);
+#else
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+#endif
+}
+
+/* 6.6: a dump's request looks like any other. */
+static inline struct nlattr **rc_compat_dump_attrs(struct netlink_callback *cb)
+{
+#ifdef RC_HAVE_GENL_INFO_DUMP
+	return genl_info_dump(cb)->attrs;
+#else
+	return genl_dumpit_info(cb)->attrs;
+#endif
+}
+
+#endif /* RC_COMPAT_H */

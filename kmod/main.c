@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include <linux/init.h>
+#include <linux/module.h>
+
+#include "net.h"
+#include "netlink.h"
+#include "node.h"
+#include "publish.h"
+#include "queue.h"
+#include "tap.h"
+#include "version.h"
+
+static int __init rc_module_init(void)
+{
+	int err;
+
+	err = rc_queue_module_init();
+	if (err)
+		goto fail_queue;
+	err = rc_publish_init();
+	if (err)
+		goto fail_publish;
+	err = rc_node_module_init();
+	if (err)
+		goto fail_node;
+	err = rc_net_module_init();
+	if (err)
+		goto fail_net;
+	err = rc_tap_module_init();
+	if (err)
+		goto fail_tap;
+	err = rc_netlink_module_init();
+	if (err)
+		goto fail_netlink;
+	pr_info("ringcap %s loaded, ABI %u\n", RC_VERSION, RINGCAP_ABI);
+	return 0;
+
+fail_netlink:
+	rc_tap_module_exit();
+fail_tap:
+	rc_net_module_exit();
+fail_net:
+	rc_node_module_exit();
+fail_node:
+	rc_publish_exit();
+fail_publish:
+	rc_queue_module_exit();
+fail_queue:
+	return err;
+}
+
+/* No file is open: that holds the module. */
+static void __exit rc_module_exit(void)
+{
+	rc_netlink_module_exit();
+	rc_tap_module_exit();
+	rc_net_module_exit();
+	rc_node_module_exit();
+	rc_publish_exit();
+	rc_queue_module_exit();
+}
+
+module_init(rc_module_init);
+module_exit(rc_module_exit);
+MODULE_DESCRIPTION("Packet capture into mapped rings");
+MODULE_AUTHOR("The ringcap authors");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(RC_VERSION);
+MODULE_ALIAS_GENL_FAMILY(RINGCAP_GENL_NAME);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "net.h"
+
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+#include "cluster.h"
+#include "proc.h"
+#include "ring.h"
+
+DEFINE_MUTEX(rc_control_lock);
+static unsigned int rc_net_id __read_mostly;
+
+struct rc_net *rc_net(const struct net *net)
+{
+	return net_generic(net, rc_net_id);
+}
+
+static int __net_init rc_net_init(struct net *net)
+{
+	struct rc_net *this = rc_net(net);
+
+	this->net = net;
+	INIT_LIST_HEAD(&this->rings);
+	INIT_LIST_HEAD(&this->clusters);
+	return rc_proc_add_net(this);
+}
+
+static void __net_exit rc_net_exit(struct net *net)
+{
+	struct rc_net *this = rc_net(net);
+	struct rc_cluster *cluster, *next_cluster;
+	struct rc_ring *ring, *next_ring;
+
+	mutex_lock(&rc_control_lock);
+	list_for_each_entry_safe(ring, next_ring, &this->rings, list)
+		rc_ring_destroy(ring);
+	list_for_each_entry_safe(cluster, next_cluster, &this->clusters, list)
+		rc_cluster_destroy(cluster);
+	mutex_unlock(&rc_control_lock);
+	rc_proc_remove_net(this);
+}
+
+static struct pernet_operations rc_net_ops = {
+	.init = rc_net_init,
+	.exit = rc_net_exit,
+	.id = &rc_net_id,
+	.size = sizeof(struct rc_net),
+};
+
+int rc_net_module_init(void)
+{
+	return register_pernet_subsys(&rc_net_ops);
+}
+
+void rc_net_module_exit(void)
+{
+	unregister_pernet_subsys(&rc_net_ops);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What ringcap has in a network namespace. */
+#ifndef RC_NET_H
+#define RC_NET_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+
+struct net;
+struct proc_dir_entry;
+
+/**
+ * struct rc_net - a namespace's objects
+ * @rings: under rc_control_lock and RTNL to write, either to read
+ * @clusters: under rc_control_lock
+ * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
+ */
+struct rc_net {
+	struct net *net;
+	struct list_head rings;
+	struct list_head clusters;
+	struct proc_dir_entry *proc;
+	struct proc_dir_entry *proc_rings;
+	struct proc_dir_entry *proc_queues;
+};
+
+/* Configuration, of all namespaces. Taken before RTNL and before rc_node_lock; never by a notifier. */
+extern struct mutex rc_control_lock;
+
+int rc_net_module_init(void);
+void rc_net_module_exit(void);
+
+struct rc_net *rc_net(const struct net *net);
+
+#endif /* RC_NET_H */

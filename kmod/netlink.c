@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "netlink.h"
+
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/pid_namespace.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/sock.h>
+
+#include "cluster.h"
+#include "compat/compat.h"
+#include "net.h"
+#include "node.h"
+#include "request.h"
+#include "ring.h"
+#include "version.h"
+
+static struct genl_family rc_netlink_family;
+static bool rc_netlink_registered;	/* events can be sent; changes on loading and unloading only */
+
+/* ---- objects as messages ---- */
+
+static int rc_netlink_put_u64(struct sk_buff *msg, int type, u64 value)
+{
+	return nla_put_u64_64bit(msg, type, value, RINGCAP_A_PAD);
+}
+
+static int rc_netlink_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster)
+{
+	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_GENERATION, cluster->generation) ||
+	    nla_put_u32(msg, RINGCAP_A_QUEUES, cluster->shape.nr_queues) ||
+	    nla_put_u32(msg, RINGCAP_A_LANES, cluster->shape.nr_lanes) ||
+	    nla_put_u32(msg, RINGCAP_A_LANE_SIZE, cluster->shape.lane_size) ||
+	    nla_put_u32(msg, RINGCAP_A_BALANCE, cluster->balance) ||
+	    nla_put_u32(msg, RINGCAP_A_WATERMARK, cluster->watermark) ||
+	    nla_put_u32(msg, RINGCAP_A_TIMEOUT_US, cluster->timeout_us) ||
+	    nla_put_u32(msg, RINGCAP_A_MODE, cluster->mode) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int rc_netlink_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
+{
+	struct nlattr *nest = nla_nest_start(msg, RINGCAP_A_TAP);
+
+	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
+	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction))
+		return -EMSGSIZE;
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+static int rc_netlink_put_account(struct sk_buff *msg, const struct rc_ring *ring)
+{
+	struct rc_account sum;
+
+	rc_account_sum(ring->account, &sum);
+	if (rc_netlink_put_u64(msg, RINGCAP_A_SEEN, sum.seen) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_SEEN_BYTES, sum.seen_bytes) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_FILTERED, sum.filtered) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_SAMPLED_OUT, sum.sampled_out) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_PASSED, sum.passed))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* Under RTNL too, for the taps. */
+static int rc_netlink_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
+{
+	const struct rc_ring_config *config = rc_ring_config(ring);
+	const struct rc_tap *tap;
+	u32 i;
+
+	if (nla_put_string(msg, RINGCAP_A_NAME, ring->name) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_GENERATION, ring->generation) ||
+	    nla_put_u32(msg, RINGCAP_A_SNAPLEN, config->snaplen) ||
+	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous))
+		return -EMSGSIZE;
+	list_for_each_entry(tap, &ring->taps, list)
+		if (rc_netlink_put_tap(msg, tap))
+			return -EMSGSIZE;
+	for (i = 0; i < config->nr_outputs; i++)
+		if (nla_put_string(msg, RINGCAP_A_OUTPUT, config->outputs[i]->name))
+			return -EMSGSIZE;
+	return rc_netlink_put_account(msg, ring);
+}
+
+static int rc_netlink_put_stats(struct sk_buff *msg, struct rc_queue *queue)
+{
+	struct ringcap_lane_stats sum;
+
+	rc_queue_stats(queue, &sum);
+	if (rc_netlink_put_u64(msg, RINGCAP_A_DELIVERED, sum.delivered) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_DELIVERED_BYTES, sum.delivered_bytes) ||
+	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
+	    rc_netlink_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* @reader is the asking socket's owner as far as we know: the process that runs this. */
+static int rc_netlink_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index)
+{
+	struct rc_node *node = cluster->nodes[index];
+	char dev[sizeof("ringcap/") + RINGCAP_NAME_MAX + sizeof("/255")];
+	struct rc_queue *queue;
+	bool attached;
+	pid_t pid;
+
+	mutex_lock(&rc_node_lock);
+	queue = node->queue;
+	attached = queue->holder == RC_QUEUE_CONSUMER;
+	pid = attached ? pid_vnr(queue->pid) : 0;
+	mutex_unlock(&rc_node_lock);
+
+	snprintf(dev, sizeof(dev), "ringcap/%s/%u", cluster->name, index);
+	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
+	    nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
+	    nla_put_u32(msg, RINGCAP_A_ATTACHED, attached) ||
+	    (attached && nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid)) ||
+	    nla_put_string(msg, RINGCAP_A_DEV, dev) ||
+	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(node->devt) << 20 | MINOR(node->devt)))
+		return -EMSGSIZE;
+	return rc_netlink_put_stats(msg, queue);
+}
+
+/* ---- answers ---- */
+
+/* What a message is about; queue is for rc_netlink_fill_queue only. */
+struct rc_netlink_subject {
+	struct rc_cluster *cluster;
+	struct rc_ring *ring;
+	u32 queue;
+};
+
+typedef int (*rc_netlink_fill_t)(struct sk_buff *msg, const struct rc_netlink_subject *subject);
+
+static int rc_netlink_fill_info(struct sk_buff *msg, const struct rc_netlink_subject *subject)
+{
+	if (nla_put_u32(msg, RINGCAP_A_ABI, RINGCAP_ABI) || nla_put_u32(msg, RINGCAP_A_ABI_MIN, RINGCAP_ABI_MIN) ||
+	    nla_put_string(msg, RINGCAP_A_VERSION, RC_VERSION))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int rc_netlink_fill_cluster(struct sk_buff *msg, const struct rc_netlink_subject *subject)
+{
+	return rc_netlink_put_cluster(msg, subject->cluster);
+}
+
+static int rc_netlink_fill_ring(struct sk_buff *msg, const struct rc_netlink_subject *subject)
+{
+	return rc_netlink_put_ring(msg, subject->ring);
+}
+
+static int rc_netlink_fill_queue(struct sk_buff *msg, const struct rc_netlink_subject *subject)
+{
+	return rc_netlink_put_queue(msg, subject->cluster, subject->queue);
+}
+
+static int rc_netlink_reply(struct genl_info *info, rc_netlink_fill_t fill, const struct rc_netlink_subject *subject)
+{
+	/* A ring with all taps and outputs takes less than half of this. */
+	struct sk_buff *msg = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	void *header;
+	int err = -EMSGSIZE;
+
+	if (!msg)
+		return -ENOMEM;
+	header = genlmsg_put_reply(msg, info, &rc_netlink_family, 0, info->genlhdr->cmd);
+	if (header)
+		err = fill(msg, subject);
+	if (err) {
+		nlmsg_free(msg);
+		return err;
+	}
+	genlmsg_end(msg, header);
+	return genlmsg_reply(msg, info);
+}
+
+/* One message of a dump: 0, or -EMSGSIZE when it has to go into the next buffer. */
+static int rc_netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, rc_netlink_fill_t fill,
+			       const struct rc_netlink_subject *subject)
+{
+	void *header = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &rc_netlink_family,
+				   NLM_F_MULTI, ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd);
+
+	if (!header)
+		return -EMSGSIZE;
+	genl_dump_check_consistent(cb, header);
+	if (fill(skb, subject)) {
+		genlmsg_cancel(skb, header);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, header);
+	return 0;
+}
+
+/* ---- commands ---- */
+
+static struct rc_cluster *rc_netlink_find_cluster(struct genl_info *info)
+{
+	char name[RINGCAP_NAME_MAX + 1];
+	struct rc_cluster *cluster;
+	int err;
+
+	err = rc_request_name(info->attrs[RINGCAP_A_NAME], name, info->extack);
+	if (err)
+		return ERR_PTR(err);
+	cluster = rc_cluster_find(rc_net(genl_info_net(info)), name);
+	if (cluster)
+		return cluster;
+	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[RINGCAP_A_NAME], "RINGCAP_A_NAME: there is no such cluster");
+	return ERR_PTR(-ENOENT);
+}
+
+static struct rc_ring *rc_netlink_find_ring(struct genl_info *info)
+{
+	char name[RINGCAP_NAME_MAX + 1];
+	struct rc_ring *ring;
+	int err;
+
+	err = rc_request_name(info->attrs[RINGCAP_A_NAME], name, info->extack);
+	if (err)
+		return ERR_PTR(err);
+	ring = rc_ring_find(rc_net(genl_info_net(info)), name);
+	if (ring)
+		return ring;
+	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[RINGCAP_A_NAME], "RINGCAP_A_NAME: there is no such ring");
+	return ERR_PTR(-ENOENT);
+}
+
+static int rc_netlink_info_get(struct sk_buff *skb, struct genl_info *info)
+{
+	return rc_netlink_reply(info, rc_netlink_fill_info, NULL);
+}
+
+static int rc_netlink_cluster_set(struct sk_buff *skb, struct genl_info *info)
+{
+	struct rc_cluster_spec spec = {};
+	int err;
+
+	err = rc_request_cluster(info, &spec);
+	if (err)
+		return err;
+	mutex_lock(&rc_control_lock);
+	err = rc_cluster_set(rc_net(genl_info_net(info)), &spec, info->extack);
+	mutex_unlock(&rc_control_lock);
+	return err;
+}
+
+static int rc_netlink_cluster_del(struct sk_buff *skb, struct genl_info *info)
+{
+	struct rc_cluster *cluster;
+	int err;
+
+	mutex_lock(&rc_control_lock);
+	cluster = rc_netlink_find_cluster(info);
+	err = IS_ERR(cluster) ? PTR_ERR(cluster) : rc_cluster_delete(cluster, info->extack);
+	mutex_unlock(&rc_control_lock);
+	return err;
+}
+
+static int rc_netlink_cluster_get(struct sk_buff *skb, struct genl_info *info)
+{
+	struct rc_netlink_subject subject = {};
+	int err;
+
+	mutex_lock(&rc_control_lock);
+	subject.cluster = rc_netlink_find_cluster(info);
+	err = IS_ERR(subject.cluster) ? PTR_ERR(subject.cluster) :
+					rc_netlink_reply(info, rc_netlink_fill_cluster, &subject);
+	mutex_unlock(&rc_control_lock);
+	return err;
+}
+
+static int rc_netlink_cluster_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct rc_netlink_subject subject = {};
+	long skip = cb->args[0], at = 0;
+	int err = 0;
+
+	mutex_lock(&rc_control_lock);
+	list_for_each_entry(subject.cluster, &rc_net(sock_net(skb->sk))->clusters, list) {
+		if (at++ < skip)
+			continue;
+		err = rc_netlink_dump_one(skb, cb, rc_netlink_fill_cluster, &subject);
+		if (err)
+			break;
+		cb->args[0] = at;
+	}
+	mutex_unlock(&rc_control_lock);
+	return skb->len ?: err;
+}
+
+static int rc_netlink_ring_set(struct sk_buff *skb, struct genl_info *info)
+{
+	struct rc_ring_spec *spec = kzalloc(sizeof(*spec), GFP_KERNEL);
+	int err;
+
+	if (!spec)
+		return -ENOMEM;
+	err = rc_request_ring(info, spec);
+	if (!err) {
+		mutex_lock(&rc_control_lock);
+		err = rc_ring_set(rc_net(genl_info_net(info)), spec, info->extack);
+		mutex_unlock(&rc_control_lock);
+	}
+	kfree(spec);
+	return err;
+}
+
+static int rc_netlink_ring_del(struct sk_buff *skb, struct genl_info *info)
+{
+	struct rc_ring *ring;
+
+	mutex_lock(&rc_control_lock);
+	ring = rc_netlink_find_ring(info);
+	if (!IS_ERR(ring))
+		rc_ring_destroy(ring);
+	mutex_unlock(&rc_control_lock);
+	return PTR_ERR_OR_ZERO(ring);
+}
+
+static int rc_netlink_ring_get(struct sk_buff *skb, struct genl_info *info)
+{
+	struct rc_netlink_subject subject = {};
+	int err;
+
+	mutex_lock(&rc_control_lock);
+	subject.ring = rc_netlink_find_ring(info);
+	err = PTR_ERR_OR_ZERO(subject.ring);
+	if (!err) {
+		rtnl_lock();
+		err = rc_netlink_reply(info, rc_netlink_fill_ring, &subject);
+		rtnl_unlock();
+	}
+	mutex_unlock(&rc_control_lock);
+	return err;
+}
+
+static int rc_netlink_ring_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct rc_netlink_subject subject = {};
+	long skip = cb->args[0], at = 0;
+	int err = 0;
+
+	mutex_lock(&rc_control_lock);
+	rtnl_lock();
+	list_for_each_entry(subject.ring, &rc_net(sock_net(skb->sk))->rings, list) {
+		if (at++ < skip)
+			continue;
+		err = rc_netlink_dump_one(skb, cb, rc_netlink_fill_ring, &subject);
+		if (err)
+			break;
+		cb->args[0] = at;
+	}
+	rtnl_unlock();
+	mutex_unlock(&rc_control_lock);
+	return skb->len ?: err;
+}
+
+/* Goes on with queue cb->args[1] of cluster number cb->args[0]. */
+static int rc_netlink_dump_queues(struct sk_buff *skb, struct netlink_callback *cb, const char *only)
+{
+	struct rc_netlink_subject subject = {};
+	long at = 0;
+	int err;
+
+	list_for_each_entry(subject.cluster, &rc_net(sock_net(skb->sk))->clusters, list) {
+		if (at++ < cb->args[0] || (only && strcmp(subject.cluster->name, only)))
+			continue;
+		for (subject.queue = cb->args[1]; subject.queue < subject.cluster->shape.nr_queues; subject.queue++) {
+			err = rc_netlink_dump_one(skb, cb, rc_netlink_fill_queue, &subject);
+			if (err)
+				return err;
+			cb->args[1] = subject.queue + 1;
+		}
+		cb->args[0] = at;
+		cb->args[1] = 0;
+	}
+	return 0;
+}
+
+static int rc_netlink_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	const struct nlattr *attr = rc_compat_dump_attrs(cb)[RINGCAP_A_NAME];
+	const char *only = attr ? nla_data(attr) : NULL;
+	int err = 0;
+
+	mutex_lock(&rc_control_lock);
+	if (only && !rc_cluster_find(rc_net(sock_net(skb->sk)), only)) {
+		NL_SET_ERR_MSG_ATTR(cb->extack, attr, "RINGCAP_A_NAME: there is no such cluster");
+		err = -ENOENT;
+	}
+	if (!err)
+		err = rc_netlink_dump_queues(skb, cb, only);
+	mutex_unlock(&rc_control_lock);
+	return skb->len ?: err;
+}
+
+static int rc_netlink_queue_reset(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct nlattr *queue = info->attrs[RINGCAP_A_QUEUE];
+	struct rc_cluster *cluster;
+	int err;
+
+	mutex_lock(&rc_control_lock);
+	cluster = rc_netlink_find_cluster(info);
+	if (IS_ERR(cluster)) {
+		err = PTR_ERR(cluster);
+	} else if (!queue || nla_get_u32(queue) >= cluster->shape.nr_queues) {
+		NL_SET_ERR_MSG(info->extack, "RINGCAP_A_QUEUE: missing, or the cluster has no queue of this number");
+		NL_SET_BAD_ATTR(info->extack, queue);
+		err = queue ? -ENOENT : -EINVAL;
+	} else {
+		err = rc_cluster_reset_queue(cluster, nla_get_u32(queue), info->extack);
+	}
+	mutex_unlock(&rc_control_lock);
+	return err;
+}
+
+/* ---- events ---- */
+
+static const struct genl_multicast_group rc_netlink_groups[] = {
+	{ .name = RINGCAP_GENL_MCGRP },
+};
+
+static struct sk_buff *rc_netlink_event(enum ringcap_event event, const char *name, void **header)
+{
+	struct sk_buff *msg;
+
+	if (!READ_ONCE(rc_netlink_registered))
+		return NULL;
+	msg = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!msg)
+		return NULL;
+	*header = genlmsg_put(msg, 0, 0, &rc_netlink_family, 0, RINGCAP_CMD_EVENT);
+	if (*header && !nla_put_u32(msg, RINGCAP_A_EVENT, event) && !nla_put_string(msg, RINGCAP_A_NAME, name))
+		return msg;
+	nlmsg_free(msg);
+	return NULL;
+}
+
+static void rc_netlink_send_event(const struct rc_net *to, struct sk_buff *msg, void *header)
+{
+	genlmsg_end(msg, header);
+	genlmsg_multicast_netns(&rc_netlink_family, to->net, msg, 0, 0, GFP_KERNEL);
+}
+
+void rc_netlink_notify_queue(const struct rc_queue *queue, enum ringcap_event event)
+{
+	const struct rc_cluster *cluster = queue->node->cluster;
+	struct sk_buff *msg;
+	void *header;
+
+	msg = rc_netlink_event(event, cluster->name, &header);
+	if (!msg)
+		return;
+	if (nla_put_u32(msg, RINGCAP_A_QUEUE, queue->index) ||
+	    (queue->pid && nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid_nr(queue->pid))))
+		nlmsg_free(msg);
+	else
+		rc_netlink_send_event(cluster->rc_net, msg, header);
+}
+
+void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex)
+{
+	struct sk_buff *msg;
+	void *header;
+
+	msg = rc_netlink_event(RINGCAP_EVENT_TAP_GONE, ring->name, &header);
+	if (!msg)
+		return;
+	if (nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, ifindex))
+		nlmsg_free(msg);
+	else
+		rc_netlink_send_event(ring->rc_net, msg, header);
+}
+
+/* ---- the family ---- */
+
+/*
+ * Clusters make device nodes, which all namespaces have in common, and take memory: not for the administrator of just
+ * any user namespace.
+ */
+static const struct genl_ops rc_netlink_ops[] = {
+	{ .cmd = RINGCAP_CMD_INFO_GET, .doit = rc_netlink_info_get },
+	{ .cmd = RINGCAP_CMD_CLUSTER_SET, .doit = rc_netlink_cluster_set, .flags = GENL_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_CLUSTER_DEL, .doit = rc_netlink_cluster_del, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_CLUSTER_GET, .doit = rc_netlink_cluster_get, .dumpit = rc_netlink_cluster_dump },
+	{ .cmd = RINGCAP_CMD_RING_SET, .doit = rc_netlink_ring_set, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RING_DEL, .doit = rc_netlink_ring_del, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RING_GET, .doit = rc_netlink_ring_get, .dumpit = rc_netlink_ring_dump },
+	{ .cmd = RINGCAP_CMD_QUEUE_GET, .dumpit = rc_netlink_queue_dump },
+	{ .cmd = RINGCAP_CMD_QUEUE_RESET, .doit = rc_netlink_queue_reset, .flags = GENL_UNS_ADMIN_PERM },
+};
+
+static struct genl_family rc_netlink_family __ro_after_init = {
+	.name = RINGCAP_GENL_NAME,
+	.version = RINGCAP_GENL_VERSION,
+	.maxattr = RINGCAP_A_MAX,
+	.policy = rc_request_policy,
+	.module = THIS_MODULE,
+	.netnsok = true,
+	.parallel_ops = true,	/* rc_control_lock is ours alone: large rings take their time */
+	.ops = rc_netlink_ops,
+	.n_ops = ARRAY_SIZE(rc_netlink_ops),
+	.resv_start_op = __RINGCAP_CMD_MAX,
+	.mcgrps = rc_netlink_groups,
+	.n_mcgrps = ARRAY_SIZE(rc_netlink_groups),
+};
+
+int rc_netlink_module_init(void)
+{
+	int err = genl_register_family(&rc_netlink_family);
+
+	WRITE_ONCE(rc_netlink_registered, !err);
+	return err;
+}
+
+void rc_netlink_module_exit(void)
+{
+	WRITE_ONCE(rc_netlink_registered, false);
+	genl_unregister_family(&rc_netlink_family);
+}

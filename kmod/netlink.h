@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The generic netlink family, whose manual is include/uapi/linux/ringcap.h. */
+#ifndef RC_NETLINK_H
+#define RC_NETLINK_H
+
+#include <linux/ringcap.h>
+#include <net/genetlink.h>
+
+struct rc_cluster;
+struct rc_node;
+struct rc_queue;
+struct rc_ring;
+
+int rc_netlink_module_init(void);
+void rc_netlink_module_exit(void);
+
+/* RINGCAP_EVENT_ATTACHED or _DETACHED. Under rc_node_lock, the queue is not dead. */
+void rc_netlink_notify_queue(const struct rc_queue *queue, enum ringcap_event event);
+void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex);
+
+#endif /* RC_NETLINK_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Nodes: a queue's public face, /dev/ringcap/<cluster>/<index> and /proc/net/ringcap/queue/<cluster>-<index>. A cluster
+ * that gets another shape gives its nodes new queues; device numbers are used again as late as possible, so that who
+ * was once given one does not find another's queue behind it.
+ */
+#ifndef RC_NODE_H
+#define RC_NODE_H
+
+#include <linux/mutex.h>
+#include <linux/types.h>
+
+struct device;
+struct proc_dir_entry;
+struct rc_cluster;
+struct rc_queue;
+
+/**
+ * struct rc_node - a queue's public face
+ * @queue: under rc_node_lock; NULL while there is none to attach to
+ * @cluster: whose node it is
+ * @index: number in the cluster
+ * @devt: device number
+ * @mode: permissions of the device node
+ */
+struct rc_node {
+	struct rc_queue *queue;
+	struct rc_cluster *cluster;
+	u32 index;
+	dev_t devt;
+	umode_t mode;
+	struct device *device;
+	struct proc_dir_entry *proc;
+};
+
+/* Who is attached to what. Nests in rc_control_lock. */
+extern struct mutex rc_node_lock;
+
+int rc_node_module_init(void);
+void rc_node_module_exit(void);
+
+struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mode);
+
+/* Not under rc_node_lock. The queue has been taken away. */
+void rc_node_destroy(struct rc_node *node);
+
+#endif /* RC_NODE_H */

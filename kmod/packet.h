@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A packet on its way from a tap to the queues. */
+#ifndef RC_PACKET_H
+#define RC_PACKET_H
+
+#include <linux/if_vlan.h>
+#include <linux/skbuff.h>
+
+#include "classify/classify.h"
+
+/**
+ * struct rc_packet - what is known of a packet, collected as it is needed
+ * @skb: data points to the MAC header while the packet is under way
+ * @ts_ns: time of capture, 0 until someone asks
+ * @len: bytes on the wire, the VLAN tag that the stack took off included
+ * @caplen: how many of them the ring wants
+ * @ifindex: tapped interface
+ * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; tpid 0 = none
+ * @flags: RINGCAP_SLOT_OUTGOING
+ * @parsed: @flow is valid
+ */
+struct rc_packet {
+	struct sk_buff *skb;
+	u64 ts_ns;
+	u32 len;
+	u32 caplen;
+	u32 hash;
+	u32 ifindex;
+	u16 vlan_tpid;
+	u16 vlan_tci;
+	u8 flags;
+	bool parsed;
+	struct rc_flow flow;
+};
+
+/* Fills @pkt->flow. What of the packet cannot be read is taken as not there. */
+void rc_packet_parse(struct rc_packet *pkt);
+
+/* Copies the first @n bytes of the packet as it was on the wire; false if it could not be read. */
+bool rc_packet_copy_slow(const struct rc_packet *pkt, u8 *to, u32 n);
+
+static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, u32 n)
+{
+	const struct sk_buff *skb = pkt->skb;
+
+	if (likely(!pkt->vlan_tpid && n <= skb_headlen(skb))) {
+		memcpy(to, skb->data, n);
+		return true;
+	}
+	return rc_packet_copy_slow(pkt, to, n);
+}
+
+static __always_inline u64 rc_packet_time(struct rc_packet *pkt)
+{
+	/* The stack took the time when someone in the system wants it; then everybody shall see the same. */
+	if (!pkt->ts_ns) {
+		pkt->ts_ns = ktime_to_ns(skb_tstamp(pkt->skb));
+		if (!pkt->ts_ns)
+			pkt->ts_ns = ktime_get_real_ns();
+	}
+	return pkt->ts_ns;
+}
+
+#endif /* RC_PACKET_H */

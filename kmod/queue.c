@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "queue.h"
+
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/pid.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "cluster.h"
+#include "compat/compat.h"
+#include "node.h"
+
+static struct workqueue_struct *rc_queue_workqueue;
+
+int rc_queue_module_init(void)
+{
+	rc_queue_workqueue = alloc_workqueue("ringcap", WQ_UNBOUND, 0);
+	return rc_queue_workqueue ? 0 : -ENOMEM;
+}
+
+void rc_queue_module_exit(void)
+{
+	destroy_workqueue(rc_queue_workqueue);
+}
+
+static void rc_queue_free(struct rc_queue *queue)
+{
+	u32 i;
+
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_destroy(&queue->lanes[i]);
+	rc_area_free(&queue->consumer);
+	rc_area_free(&queue->kernel);
+	rc_area_free(&queue->info);
+	kvfree(queue);
+}
+
+static void rc_queue_free_work(struct work_struct *work)
+{
+	struct rc_queue *queue = container_of(work, struct rc_queue, free_work);
+
+	/* Only those who hold a reference start the timer. */
+	hrtimer_cancel(&queue->timer);
+	rc_queue_free(queue);
+}
+
+static void rc_queue_release(struct kref *ref)
+{
+	struct rc_queue *queue = container_of(ref, struct rc_queue, ref);
+
+	queue_work(rc_queue_workqueue, &queue->free_work);
+}
+
+void rc_queue_put(struct rc_queue *queue)
+{
+	kref_put(&queue->ref, rc_queue_release);
+}
+
+static enum hrtimer_restart rc_queue_timeout(struct hrtimer *timer)
+{
+	struct rc_queue *queue = container_of(timer, struct rc_queue, timer);
+
+	wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
+	return HRTIMER_NORESTART;
+}
+
+struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index)
+{
+	struct rc_queue *queue;
+	u32 i;
+
+	queue = kvzalloc(struct_size(queue, lanes, shape->nr_lanes), GFP_KERNEL_ACCOUNT);
+	if (!queue)
+		return NULL;
+	kref_init(&queue->ref);
+	INIT_WORK(&queue->free_work, rc_queue_free_work);
+	init_waitqueue_head(&queue->wait);
+	rc_compat_hrtimer_setup(&queue->timer, rc_queue_timeout, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+	queue->index = index;
+	queue->nr_queues = shape->nr_queues;
+	queue->shared = shape->nr_lanes < nr_cpu_ids;
+
+	if (rc_area_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
+	    rc_area_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
+	    rc_area_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
+		goto fail;
+	for (i = 0; i < shape->nr_lanes; i++) {
+		if (rc_lane_init(&queue->lanes[i], queue, i, shape->lane_size))
+			goto fail;
+		queue->nr_lanes = i + 1;
+	}
+	return queue;
+fail:
+	rc_queue_free(queue);
+	return NULL;
+}
+
+static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *cluster)
+{
+	struct ringcap_queue_info *info = queue->info.addr;
+
+	*info = (struct ringcap_queue_info){
+		.magic = RINGCAP_MAGIC,
+		.abi = RINGCAP_ABI,
+		.abi_min = RINGCAP_ABI_MIN,
+		.nr_lanes = queue->nr_lanes,
+		.lane_size = queue->lanes[0].size,
+		.queue = queue->index,
+		.nr_queues = queue->nr_queues,
+		.snaplen = queue->snaplen,
+		.watermark = queue->watermark,
+		.timeout_us = queue->timeout_us,
+	};
+	memcpy(info->name, cluster->name, sizeof(info->name));
+}
+
+int rc_queue_attach(struct rc_queue *queue)
+{
+	const struct rc_cluster *cluster = queue->node->cluster;
+	u32 i;
+
+	if (queue->holder != RC_QUEUE_FREE)
+		return -EBUSY;
+	queue->holder = RC_QUEUE_CONSUMER;
+	queue->pid = get_pid(task_tgid(current));
+	WRITE_ONCE(queue->snaplen, READ_ONCE(cluster->snaplen) ?: RINGCAP_SNAPLEN_MAX);
+	rc_queue_fill_info(queue, cluster);
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_attach(&queue->lanes[i]);
+	/* Producers that see this see all of the above. */
+	smp_store_release(&queue->attended, true);
+	return 0;
+}
+
+void rc_queue_detach(struct rc_queue *queue)
+{
+	WRITE_ONCE(queue->attended, false);
+	put_pid(queue->pid);
+	queue->pid = NULL;
+	queue->holder = RC_QUEUE_FREE;
+}
+
+void rc_queue_reset(struct rc_queue *queue)
+{
+	u32 i;
+
+	/* Producers that saw the last consumer are gone after this. */
+	synchronize_net();
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_reset(&queue->lanes[i]);
+}
+
+void rc_queue_kill(struct rc_queue *queue)
+{
+	queue->dead = true;
+	queue->node = NULL;
+	wake_up_all(&queue->wait);
+}
+
+/*
+ * Whoever sleeps has put itself on the list of waiters before rc_queue_poll looked at what is published: the barrier
+ * in wq_has_sleeper makes sure that we see it there, or it sees what we published.
+ */
+void rc_queue_wake(struct rc_queue *queue, u64 unread)
+{
+	u32 timeout_us = READ_ONCE(queue->timeout_us);
+
+	if (!wq_has_sleeper(&queue->wait))
+		return;
+	if (unread >= READ_ONCE(queue->watermark) || !timeout_us)
+		wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
+	else if (!hrtimer_is_queued(&queue->timer))
+		hrtimer_start(&queue->timer, ktime_add_us(ktime_get(), timeout_us), HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+/* A consumer that is told to sleep on unread packets has the timer armed: nothing strands. */
+__poll_t rc_queue_poll(struct rc_queue *queue)
+{
+	u32 watermark = READ_ONCE(queue->watermark);
+	u32 timeout_us = READ_ONCE(queue->timeout_us);
+	ktime_t due = KTIME_MAX;
+	u32 i;
+
+	if (READ_ONCE(queue->dead))
+		return EPOLLHUP | EPOLLERR;
+	for (i = 0; i < queue->nr_lanes; i++) {
+		struct rc_lane_unread unread;
+
+		rc_lane_unread(&queue->lanes[i], &unread);
+		if (unread.bytes >= watermark)
+			return EPOLLIN | EPOLLRDNORM;
+		if (unread.bytes)
+			due = min(due, ktime_add_us(unread.since, timeout_us));
+	}
+	if (due == KTIME_MAX)
+		return 0;
+	if (ktime_compare(ktime_get(), due) >= 0)
+		return EPOLLIN | EPOLLRDNORM;
+	if (!hrtimer_is_queued(&queue->timer))
+		hrtimer_start(&queue->timer, due, HRTIMER_MODE_ABS_PINNED_SOFT);
+	return 0;
+}
+
+static const struct rc_area *rc_queue_area(const struct rc_queue *queue, u64 offset)
+{
+	u64 lane = (offset - RINGCAP_MMAP_DATA) >> RINGCAP_MMAP_LANE_SHIFT;
+
+	switch (offset) {
+	case RINGCAP_MMAP_INFO:
+		return &queue->info;
+	case RINGCAP_MMAP_KERNEL:
+		return &queue->kernel;
+	case RINGCAP_MMAP_CONSUMER:
+		return &queue->consumer;
+	}
+	if (offset < RINGCAP_MMAP_DATA || lane >= queue->nr_lanes ||
+	    offset != RINGCAP_MMAP_DATA + (lane << RINGCAP_MMAP_LANE_SHIFT))
+		return NULL;
+	return &queue->lanes[lane].area;
+}
+
+int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma)
+{
+	const struct rc_area *area = rc_queue_area(queue, (u64)vma->vm_pgoff << PAGE_SHIFT);
+
+	if (!area || !(vma->vm_flags & VM_SHARED) ||
+	    vma->vm_end - vma->vm_start != (u64)area->nr_pages << (PAGE_SHIFT + area->twice))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	if (area != &queue->consumer) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		rc_compat_vm_flags_clear(vma, VM_MAYWRITE);
+	}
+	rc_compat_vm_flags_clear(vma, VM_MAYEXEC);
+	rc_compat_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	return rc_area_map(area, vma);
+}
+
+void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum)
+{
+	u32 i, reason;
+
+	*sum = (struct ringcap_lane_stats){};
+	for (i = 0; i < queue->nr_lanes; i++) {
+		const struct ringcap_lane_stats *stats = &queue->lanes[i].stats;
+
+		sum->delivered += READ_ONCE(stats->delivered);
+		sum->delivered_bytes += READ_ONCE(stats->delivered_bytes);
+		for (reason = 0; reason < RINGCAP_DROP_REASONS; reason++)
+			sum->dropped[reason] += READ_ONCE(stats->dropped[reason]);
+	}
+}
+
+u64 rc_queue_unread_bytes(struct rc_queue *queue)
+{
+	struct rc_lane_unread unread;
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < queue->nr_lanes; i++) {
+		rc_lane_unread(&queue->lanes[i], &unread);
+		bytes += unread.bytes;
+	}
+	return bytes;
+}
+
+u64 rc_queue_memory(const struct rc_queue *queue)
+{
+	u64 bytes = struct_size(queue, lanes, queue->nr_lanes);
+	u32 i;
+
+	bytes += rc_area_memory(&queue->info) + rc_area_memory(&queue->kernel) + rc_area_memory(&queue->consumer);
+	for (i = 0; i < queue->nr_lanes; i++)
+		bytes += rc_area_memory(&queue->lanes[i].area);
+	return bytes;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Queues: the memory that one consumer maps, and that consumer.
+ *
+ * References are held by the cluster, by the consumer's open file and by publishers that have one of its lanes on
+ * their list; so the memory outlives the cluster while someone has it mapped. The last reference may go in a softirq,
+ * the memory goes in a worker.
+ */
+#ifndef RC_QUEUE_H
+#define RC_QUEUE_H
+
+#include <linux/hrtimer.h>
+#include <linux/kref.h>
+#include <linux/poll.h>
+#include <linux/smp.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "area.h"
+#include "lane.h"
+
+struct rc_node;
+struct vm_area_struct;
+
+/* Who has a queue for itself. */
+enum rc_queue_holder {
+	RC_QUEUE_FREE,
+	RC_QUEUE_CONSUMER,
+	RC_QUEUE_RESET,
+};
+
+/* What all queues of a cluster have in common. */
+struct rc_queue_shape {
+	u32 nr_queues;
+	u32 nr_lanes;
+	u32 lane_size;
+};
+
+/**
+ * struct rc_queue - a queue
+ * @attended: a consumer is attached; written under rc_node_lock, read by producers
+ * @shared: lanes have several producers, which take their locks
+ * @nr_lanes: of @lanes
+ * @snaplen: what the attached consumer was told
+ * @watermark, @timeout_us: when a sleeping consumer is woken
+ * @timer: wakes for less than the watermark; armed only while someone sleeps
+ * @wait: who sleeps
+ * @dead: no cluster any more; under rc_node_lock
+ * @holder: under rc_node_lock
+ * @pid: the consumer's process; under rc_node_lock
+ * @node: its public face, while not @dead
+ * @index: number in its cluster
+ * @nr_queues: how many that has
+ * @info, @kernel, @consumer: the mapped pages
+ */
+struct rc_queue {
+	bool attended;
+	bool shared;
+	u32 nr_lanes;
+	u32 snaplen;
+	u32 watermark;
+	u32 timeout_us;
+	struct hrtimer timer;
+	wait_queue_head_t wait;
+
+	struct kref ref;
+	struct work_struct free_work;
+	bool dead;
+	enum rc_queue_holder holder;
+	struct pid *pid;
+	struct rc_node *node;
+	u32 index;
+	u32 nr_queues;
+	struct rc_area info;
+	struct rc_area kernel;
+	struct rc_area consumer;
+	struct rc_lane lanes[];
+};
+
+int rc_queue_module_init(void);
+void rc_queue_module_exit(void);
+
+struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index);
+
+static inline void rc_queue_get(struct rc_queue *queue)
+{
+	kref_get(&queue->ref);
+}
+
+void rc_queue_put(struct rc_queue *queue);
+
+/* Attaches current as the consumer; -EBUSY while the queue is held. Under rc_node_lock, the queue is not dead. */
+int rc_queue_attach(struct rc_queue *queue);
+void rc_queue_detach(struct rc_queue *queue);
+
+/* Empties and zeroes a queue that the caller has made RC_QUEUE_RESET. Sleeps. */
+void rc_queue_reset(struct rc_queue *queue);
+
+/* No producer knows the queue any more: tells the consumer. Under rc_node_lock. */
+void rc_queue_kill(struct rc_queue *queue);
+
+__poll_t rc_queue_poll(struct rc_queue *queue);
+int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma);
+
+/* A lane of @queue has published, and has @unread bytes now. */
+void rc_queue_wake(struct rc_queue *queue, u64 unread);
+
+void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
+u64 rc_queue_unread_bytes(struct rc_queue *queue);
+u64 rc_queue_memory(const struct rc_queue *queue);
+
+/* On the CPU that got the packet, with bottom halves off, under RCU. */
+static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
+{
+	unsigned int cpu = smp_processor_id();
+	struct rc_lane *lane = &queue->lanes[likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes];
+
+	if (queue->shared)
+		spin_lock(&lane->lock);
+	/* Pairs with the release in rc_queue_attach. */
+	if (likely(smp_load_acquire(&queue->attended)))
+		rc_lane_put(lane, pkt, queue->snaplen);
+	else
+		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);
+	if (queue->shared)
+		spin_unlock(&lane->lock);
+}
+
+#endif /* RC_QUEUE_H */

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "request.h"
+
+#include <linux/filter.h>
+#include <linux/log2.h>
+#include <linux/ringcap.h>
+#include <net/genetlink.h>
+
+#include "cluster.h"
+#include "ring.h"
+
+#define RC_LANES_DEFAULT	4U
+#define RC_LANE_SIZE_DEFAULT	(1U << 20)
+#define RC_TIMEOUT_US_DEFAULT	10000U
+#define RC_TIMEOUT_US_MAX	1000000U
+#define RC_SNAPLEN_DEFAULT	RINGCAP_SNAPLEN_MAX
+
+static const struct nla_policy rc_request_tap_policy[RINGCAP_A_MAX + 1] = {
+	[RINGCAP_A_TAP_IFINDEX] = { .type = NLA_U32 },
+	[RINGCAP_A_TAP_DIRECTION] = { .type = NLA_U32 },
+};
+
+const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
+	[RINGCAP_A_NAME] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
+	[RINGCAP_A_GENERATION] = { .type = NLA_U64 },
+	[RINGCAP_A_QUEUES] = { .type = NLA_U32 },
+	[RINGCAP_A_LANES] = { .type = NLA_U32 },
+	[RINGCAP_A_LANE_SIZE] = { .type = NLA_U32 },
+	[RINGCAP_A_BALANCE] = { .type = NLA_U32 },
+	[RINGCAP_A_KEY] = NLA_POLICY_EXACT_LEN(RINGCAP_KEY_LEN),
+	[RINGCAP_A_WATERMARK] = { .type = NLA_U32 },
+	[RINGCAP_A_TIMEOUT_US] = { .type = NLA_U32 },
+	[RINGCAP_A_MODE] = { .type = NLA_U32 },
+	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
+	[RINGCAP_A_OUTPUT] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
+	[RINGCAP_A_SNAPLEN] = { .type = NLA_U32 },
+	[RINGCAP_A_FILTER] = { .type = NLA_BINARY, .len = RINGCAP_FILTER_MAX * sizeof(struct sock_filter) },
+	[RINGCAP_A_PROMISC] = { .type = NLA_U32 },
+	[RINGCAP_A_QUEUE] = { .type = NLA_U32 },
+};
+
+/* Refuses @attr, or its absence. */
+#define rc_request_refuse(extack, attr, err, message) ({	\
+	NL_SET_ERR_MSG(extack, message);			\
+	NL_SET_BAD_ATTR(extack, attr);				\
+	(err);							\
+})
+
+static bool rc_request_name_char(char c, bool at_end)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (!at_end && (c == '-' || c == '.'));
+}
+
+int rc_request_name(const struct nlattr *attr, char *name, struct netlink_ext_ack *extack)
+{
+	size_t i, len;
+
+	if (!attr)
+		return rc_request_refuse(extack, NULL, -EINVAL, "RINGCAP_A_NAME is missing");
+	memset(name, 0, RINGCAP_NAME_MAX + 1);
+	nla_strscpy(name, attr, RINGCAP_NAME_MAX + 1);
+	len = strlen(name);
+	for (i = 0; i < len; i++)
+		if (!rc_request_name_char(name[i], i == 0 || i == len - 1))
+			break;
+	if (!len || i < len)
+		return rc_request_refuse(extack, attr, -EINVAL,
+					 "RINGCAP_A_NAME: a name is 1 to 63 of a-z, 0-9, '-' and '.', and begins and ends with a letter or digit");
+	return 0;
+}
+
+static u32 rc_request_u32(const struct genl_info *info, int type, u32 absent)
+{
+	return info->attrs[type] ? nla_get_u32(info->attrs[type]) : absent;
+}
+
+static u64 rc_request_generation(const struct genl_info *info)
+{
+	return info->attrs[RINGCAP_A_GENERATION] ? nla_get_u64(info->attrs[RINGCAP_A_GENERATION]) : 0;
+}
+
+static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape *shape)
+{
+	shape->nr_queues = rc_request_u32(info, RINGCAP_A_QUEUES, 1);
+	if (!shape->nr_queues || shape->nr_queues > RINGCAP_QUEUES_MAX)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_QUEUES], -EINVAL,
+					 "RINGCAP_A_QUEUES: a cluster has 1 to 256 queues");
+
+	shape->nr_lanes = rc_request_u32(info, RINGCAP_A_LANES, 0);
+	if (shape->nr_lanes > RINGCAP_LANES_MAX)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_LANES], -EINVAL,
+					 "RINGCAP_A_LANES: a queue has 1 to 64 lanes; 0 is one for each possible CPU, at most 4");
+	if (!shape->nr_lanes)
+		shape->nr_lanes = min(RC_LANES_DEFAULT, nr_cpu_ids);
+	/* No more than can be written to. */
+	shape->nr_lanes = min(shape->nr_lanes, nr_cpu_ids);
+
+	shape->lane_size = rc_request_u32(info, RINGCAP_A_LANE_SIZE, RC_LANE_SIZE_DEFAULT);
+	if (!is_power_of_2(shape->lane_size) || shape->lane_size < RINGCAP_LANE_SIZE_MIN ||
+	    shape->lane_size > RINGCAP_LANE_SIZE_MAX)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_LANE_SIZE], -EINVAL,
+					 "RINGCAP_A_LANE_SIZE: a lane's size is a power of two from 131072 to 1073741824 bytes");
+	return 0;
+}
+
+static int rc_request_wakeup(const struct genl_info *info, struct rc_cluster_spec *spec)
+{
+	spec->watermark = rc_request_u32(info, RINGCAP_A_WATERMARK, spec->shape.lane_size / 4);
+	/* Above, a lane could be full to a consumer that sleeps. */
+	if (!spec->watermark || spec->watermark > spec->shape.lane_size / 2)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_WATERMARK], -EINVAL,
+					 "RINGCAP_A_WATERMARK: a watermark is 1 byte to half of RINGCAP_A_LANE_SIZE");
+	spec->timeout_us = rc_request_u32(info, RINGCAP_A_TIMEOUT_US, RC_TIMEOUT_US_DEFAULT);
+	if (spec->timeout_us > RC_TIMEOUT_US_MAX)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_TIMEOUT_US], -EINVAL,
+					 "RINGCAP_A_TIMEOUT_US: a consumer waits 0 to 1000000 microseconds for less than the watermark");
+	return 0;
+}
+
+int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spec)
+{
+	int err;
+
+	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
+	      rc_request_shape(info, &spec->shape) ?: rc_request_wakeup(info, spec);
+	if (err)
+		return err;
+	spec->balance = rc_request_u32(info, RINGCAP_A_BALANCE, RINGCAP_BALANCE_FLOW);
+	if (spec->balance >= __RINGCAP_BALANCE_MAX)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_BALANCE], -EINVAL,
+					 "RINGCAP_A_BALANCE: unknown balance type");
+	spec->has_mode = info->attrs[RINGCAP_A_MODE];
+	spec->mode = rc_request_u32(info, RINGCAP_A_MODE, 0600);
+	if (spec->mode & ~0666)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_MODE], -EINVAL,
+					 "RINGCAP_A_MODE: a device node's permissions are among 0666");
+	spec->has_key = info->attrs[RINGCAP_A_KEY];
+	if (spec->has_key)
+		memcpy(spec->key, nla_data(info->attrs[RINGCAP_A_KEY]), RINGCAP_KEY_LEN);
+	spec->generation = rc_request_generation(info);
+	return 0;
+}
+
+static int rc_request_tap(const struct genl_info *info, const struct nlattr *attr, struct rc_ring_spec *spec)
+{
+	struct rc_tap_spec *tap = &spec->taps[spec->nr_taps];
+	struct nlattr *in[RINGCAP_A_MAX + 1];
+	u32 i;
+	int err;
+
+	if (spec->nr_taps == RINGCAP_TAPS_MAX)
+		return rc_request_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_TAP: a ring has at most 64 taps");
+	err = nla_parse_nested(in, RINGCAP_A_MAX, attr, rc_request_tap_policy, info->extack);
+	if (err)
+		return err;
+	if (!in[RINGCAP_A_TAP_IFINDEX])
+		return rc_request_refuse(info->extack, attr, -EINVAL,
+					 "RINGCAP_A_TAP: RINGCAP_A_TAP_IFINDEX is missing");
+	tap->attr = attr;
+	tap->ifindex = nla_get_u32(in[RINGCAP_A_TAP_IFINDEX]);
+	tap->direction = in[RINGCAP_A_TAP_DIRECTION] ? nla_get_u32(in[RINGCAP_A_TAP_DIRECTION]) :
+						       RINGCAP_DIRECTION_RX;
+	if (!tap->direction || tap->direction & ~RINGCAP_DIRECTION_BOTH)
+		return rc_request_refuse(info->extack, attr, -EINVAL,
+					 "RINGCAP_A_TAP_DIRECTION: a direction is 1 (receive), 2 (transmit) or 3 (both)");
+	for (i = 0; i < spec->nr_taps; i++)
+		if (spec->taps[i].ifindex == tap->ifindex)
+			return rc_request_refuse(info->extack, attr, -EINVAL,
+						 "RINGCAP_A_TAP_IFINDEX: this interface is named twice; use direction 3 for both directions");
+	spec->nr_taps++;
+	return 0;
+}
+
+static int rc_request_output(const struct genl_info *info, const struct nlattr *attr, struct rc_ring_spec *spec)
+{
+	if (spec->nr_outputs == RINGCAP_OUTPUTS_MAX)
+		return rc_request_refuse(info->extack, attr, -EINVAL,
+					 "RINGCAP_A_OUTPUT: a ring feeds at most 8 clusters");
+	spec->outputs[spec->nr_outputs++] = attr;
+	return 0;
+}
+
+/* Taps and outputs are repeated attributes: info->attrs has the last of each only. */
+static int rc_request_lists(const struct genl_info *info, struct rc_ring_spec *spec)
+{
+	const struct nlattr *attr;
+	int rest, err = 0;
+
+	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rest) {
+		if (nla_type(attr) == RINGCAP_A_TAP)
+			err = rc_request_tap(info, attr, spec);
+		else if (nla_type(attr) == RINGCAP_A_OUTPUT)
+			err = rc_request_output(info, attr, spec);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
+{
+	const struct nlattr *filter = info->attrs[RINGCAP_A_FILTER];
+	u32 promisc = rc_request_u32(info, RINGCAP_A_PROMISC, 0);
+	int err;
+
+	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?: rc_request_lists(info, spec);
+	if (err)
+		return err;
+	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);
+	if (!spec->snaplen || spec->snaplen > RINGCAP_SNAPLEN_MAX)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_SNAPLEN], -EINVAL,
+					 "RINGCAP_A_SNAPLEN: a snap length is 1 to 65535 bytes");
+	if (filter && (!nla_len(filter) || nla_len(filter) % sizeof(struct sock_filter)))
+		return rc_request_refuse(info->extack, filter, -EINVAL,
+					 "RINGCAP_A_FILTER: a filter is one or more whole struct sock_filter; leave it out to let everything pass");
+	if (promisc > 1)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_PROMISC], -EINVAL,
+					 "RINGCAP_A_PROMISC: 0 or 1");
+	spec->filter = filter;
+	spec->promiscuous = promisc;
+	spec->generation = rc_request_generation(info);
+	return 0;
+}

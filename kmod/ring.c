@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "ring.h"
+
+#include <linux/if_vlan.h>
+#include <linux/netlink.h>
+#include <linux/rcupdate.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+
+#include "cluster.h"
+#include "net.h"
+#include "packet.h"
+#include "proc.h"
+
+static __always_inline void rc_ring_deliver(const struct rc_ring_config *config, struct sk_buff *skb, u32 wire_len,
+					    u32 ifindex)
+{
+	struct rc_packet pkt;
+	u32 i;
+
+	pkt.skb = skb;
+	pkt.ts_ns = 0;
+	pkt.len = wire_len;
+	pkt.caplen = min(wire_len, config->snaplen);
+	pkt.ifindex = ifindex;
+	pkt.vlan_tpid = 0;
+	if (skb_vlan_tag_present(skb)) {
+		pkt.vlan_tpid = ntohs(skb->vlan_proto);
+		pkt.vlan_tci = skb_vlan_tag_get(skb);
+	}
+	pkt.flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
+	pkt.parsed = false;
+	for (i = 0; i < config->nr_outputs; i++)
+		rc_cluster_deliver(config->outputs[i], &pkt);
+}
+
+/*
+ * The skb may be shared with other taps, which see it after us: what we move of it, we move back. Nothing else is
+ * written to it.
+ */
+void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex)
+{
+	const struct rc_ring_config *config = rcu_dereference(ring->config);
+	struct rc_account *account = this_cpu_ptr(ring->account);
+	unsigned char *data = skb->data;
+	unsigned int len = skb->len;
+	u32 wire_len;
+
+	/* Received packets begin behind the MAC header here, sent ones at it. */
+	if (likely(skb_mac_header_was_set(skb)))
+		__skb_push(skb, data - skb_mac_header(skb));
+	wire_len = skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0);
+	rc_account_add(account->seen, 1);
+	rc_account_add(account->seen_bytes, wire_len);
+	if (config->filter && !bpf_prog_run(config->filter, skb)) {
+		rc_account_add(account->filtered, 1);
+	} else {
+		rc_account_add(account->passed, 1);
+		rc_ring_deliver(config, skb, wire_len, ifindex);
+	}
+	skb->data = data;
+	skb->len = len;
+}
+
+struct rc_ring *rc_ring_find(const struct rc_net *rc_net, const char *name)
+{
+	struct rc_ring *ring;
+
+	list_for_each_entry(ring, &rc_net->rings, list)
+		if (!strcmp(ring->name, name))
+			return ring;
+	return NULL;
+}
+
+const struct rc_ring_config *rc_ring_config(const struct rc_ring *ring)
+{
+	return rcu_dereference_protected(ring->config, lockdep_is_held(&rc_control_lock));
+}
+
+static void rc_ring_config_free(const struct rc_ring_config *config)
+{
+	if (!config)
+		return;
+	if (config->filter)
+		bpf_prog_destroy(config->filter);
+	kfree(config);
+}
+
+static int rc_ring_add_outputs(struct rc_ring_config *config, const struct rc_net *rc_net,
+			       const struct rc_ring_spec *spec, struct netlink_ext_ack *extack)
+{
+	u32 i, j;
+
+	for (i = 0; i < spec->nr_outputs; i++) {
+		struct rc_cluster *cluster = rc_cluster_find(rc_net, nla_data(spec->outputs[i]));
+
+		if (!cluster) {
+			NL_SET_ERR_MSG_ATTR(extack, spec->outputs[i],
+					    "RINGCAP_A_OUTPUT: there is no cluster of this name: make it first, with RINGCAP_CMD_CLUSTER_SET");
+			return -ENOENT;
+		}
+		for (j = 0; j < i; j++) {
+			if (config->outputs[j] == cluster) {
+				NL_SET_ERR_MSG_ATTR(extack, spec->outputs[i],
+						    "RINGCAP_A_OUTPUT: this cluster is named twice");
+				return -EINVAL;
+			}
+		}
+		config->outputs[i] = cluster;
+	}
+	config->nr_outputs = spec->nr_outputs;
+	return 0;
+}
+
+static int rc_ring_add_filter(struct rc_ring_config *config, const struct rc_ring_spec *spec,
+			      struct netlink_ext_ack *extack)
+{
+	struct sock_fprog_kern program;
+	int err;
+
+	if (!spec->filter)
+		return 0;
+	program.len = nla_len(spec->filter) / sizeof(struct sock_filter);
+	program.filter = nla_data(spec->filter);
+	err = bpf_prog_create(&config->filter, &program);
+	if (err)
+		NL_SET_ERR_MSG_ATTR(extack, spec->filter,
+				    "RINGCAP_A_FILTER: the kernel does not accept this classic BPF program: an instruction is unknown, jumps out of the program, or the last one does not return");
+	return err;
+}
+
+static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net, const struct rc_ring_spec *spec,
+						    struct netlink_ext_ack *extack)
+{
+	struct rc_ring_config *config = kzalloc(sizeof(*config), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!config)
+		return ERR_PTR(-ENOMEM);
+	config->snaplen = spec->snaplen;
+	err = rc_ring_add_outputs(config, rc_net, spec, extack) ?: rc_ring_add_filter(config, spec, extack);
+	if (!err)
+		return config;
+	rc_ring_config_free(config);
+	return ERR_PTR(err);
+}
+
+/* What consumers of the clusters are told, and how many rings feed them, after a ring has changed its outputs. */
+static void rc_ring_update_clusters(const struct rc_net *rc_net)
+{
+	struct rc_cluster *cluster;
+	struct rc_ring *ring;
+	u32 i;
+
+	list_for_each_entry(cluster, &rc_net->clusters, list) {
+		u32 nr_rings = 0, snaplen = 0;
+
+		list_for_each_entry(ring, &rc_net->rings, list) {
+			const struct rc_ring_config *config = rc_ring_config(ring);
+
+			for (i = 0; i < config->nr_outputs; i++) {
+				if (config->outputs[i] != cluster)
+					continue;
+				nr_rings++;
+				snaplen = max(snaplen, config->snaplen);
+			}
+		}
+		cluster->nr_rings = nr_rings;
+		WRITE_ONCE(cluster->snaplen, snaplen);
+	}
+}
+
+/* ---- taps ---- */
+
+static struct rc_tap *rc_ring_find_tap(const struct rc_ring *ring, u32 ifindex)
+{
+	struct rc_tap *tap;
+
+	list_for_each_entry(tap, &ring->taps, list)
+		if (tap->ifindex == ifindex)
+			return tap;
+	return NULL;
+}
+
+/* Undoes rc_ring_prepare_taps. */
+static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
+{
+	struct rc_tap *tap, *next;
+
+	list_for_each_entry_safe(tap, next, fresh, list) {
+		rc_tap_set_promiscuous(tap, false);
+		kfree(tap);
+	}
+	if (!ring->promiscuous)
+		list_for_each_entry(tap, &ring->taps, list)
+			rc_tap_set_promiscuous(tap, false);
+}
+
+/* Makes the taps that are not there yet, as @fresh, and marks those that shall go; all that can fail is done here. */
+static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec *spec, struct list_head *fresh,
+				struct netlink_ext_ack *extack)
+{
+	struct rc_tap *tap;
+	int err = 0;
+	u32 i;
+
+	list_for_each_entry(tap, &ring->taps, list)
+		tap->stale = true;
+	for (i = 0; i < spec->nr_taps && !err; i++) {
+		tap = rc_ring_find_tap(ring, spec->taps[i].ifindex);
+		if (!tap) {
+			tap = rc_tap_create(ring, &spec->taps[i], extack);
+			if (IS_ERR(tap)) {
+				err = PTR_ERR(tap);
+				break;
+			}
+			list_add_tail(&tap->list, fresh);
+		}
+		tap->stale = false;
+		if (spec->promiscuous)
+			err = rc_tap_set_promiscuous(tap, true);
+		if (err)
+			NL_SET_ERR_MSG_ATTR(extack, spec->taps[i].attr,
+					    "RINGCAP_A_PROMISC: this interface cannot be made promiscuous");
+	}
+	if (err)
+		rc_ring_abandon_taps(ring, fresh);
+	return err;
+}
+
+/* Cannot fail. */
+static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec *spec, struct list_head *fresh)
+{
+	struct rc_tap *tap, *next;
+	LIST_HEAD(stale);
+	u32 i;
+
+	list_for_each_entry_safe(tap, next, &ring->taps, list) {
+		if (tap->stale)
+			list_move_tail(&tap->list, &stale);
+		else if (!spec->promiscuous)
+			rc_tap_set_promiscuous(tap, false);
+	}
+	list_for_each_entry_safe(tap, next, fresh, list) {
+		list_move_tail(&tap->list, &ring->taps);
+		rc_tap_add(tap);
+	}
+	for (i = 0; i < spec->nr_taps; i++)
+		rc_tap_set_direction(rc_ring_find_tap(ring, spec->taps[i].ifindex), spec->taps[i].direction);
+	rc_tap_remove_all(&stale);
+}
+
+/* ---- life ---- */
+
+static void rc_ring_free(struct rc_ring *ring)
+{
+	free_percpu(ring->account);
+	kfree(ring);
+}
+
+static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const char *name)
+{
+	struct rc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+
+	if (!ring)
+		return NULL;
+	INIT_LIST_HEAD(&ring->taps);
+	ring->rc_net = rc_net;
+	strscpy(ring->name, name, sizeof(ring->name));
+	ring->account = alloc_percpu(struct rc_account);
+	if (!ring->account) {
+		rc_ring_free(ring);
+		return NULL;
+	}
+	return ring;
+}
+
+/* Puts @config and the taps of @spec in force on @ring, which is new if it is in no list yet. */
+static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, struct rc_ring_config *config,
+			 bool is_new, struct netlink_ext_ack *extack)
+{
+	struct rc_ring_config *old;
+	LIST_HEAD(fresh);
+	int err;
+
+	rtnl_lock();
+	err = rc_ring_prepare_taps(ring, spec, &fresh, extack);
+	if (!err) {
+		old = rcu_replace_pointer(ring->config, config, lockdep_is_held(&rc_control_lock));
+		ring->promiscuous = spec->promiscuous;
+		ring->generation = spec->generation;
+		if (is_new)
+			list_add_tail(&ring->list, &ring->rc_net->rings);
+		rc_ring_commit_taps(ring, spec, &fresh);
+	}
+	rtnl_unlock();
+	if (err)
+		return err;
+
+	/* Clusters that are not fed any more may be deleted after this. */
+	if (old)
+		synchronize_net();
+	rc_ring_config_free(old);
+	rc_ring_update_clusters(ring->rc_net);
+	return 0;
+}
+
+int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct netlink_ext_ack *extack)
+{
+	struct rc_ring *ring = rc_ring_find(rc_net, spec->name);
+	struct rc_ring_config *config;
+	bool is_new = !ring;
+	int err;
+
+	lockdep_assert_held(&rc_control_lock);
+	config = rc_ring_config_create(rc_net, spec, extack);
+	if (IS_ERR(config))
+		return PTR_ERR(config);
+	if (is_new)
+		ring = rc_ring_alloc(rc_net, spec->name);
+	err = ring ? rc_ring_apply(ring, spec, config, is_new, extack) : -ENOMEM;
+	if (err) {
+		rc_ring_config_free(config);
+		if (is_new && ring)
+			rc_ring_free(ring);
+		return err;
+	}
+	/* For people only: a ring without it works. */
+	if (is_new)
+		ring->proc = rc_proc_add_ring(ring);
+	return 0;
+}
+
+void rc_ring_destroy(struct rc_ring *ring)
+{
+	struct rc_net *rc_net = ring->rc_net;
+
+	if (ring->proc)
+		rc_proc_remove(ring->proc);
+	rtnl_lock();
+	list_del(&ring->list);
+	rc_tap_remove_all(&ring->taps);
+	rtnl_unlock();
+	rc_ring_config_free(rc_ring_config(ring));
+	rc_ring_free(ring);
+	rc_ring_update_clusters(rc_net);
+}

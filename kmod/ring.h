@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rings: named captures, from taps through a filter to clusters. */
+#ifndef RC_RING_H
+#define RC_RING_H
+
+#include <linux/filter.h>
+#include <linux/list.h>
+#include <linux/ringcap.h>
+
+#include "account.h"
+#include "tap.h"
+
+struct netlink_ext_ack;
+struct nlattr;
+struct rc_cluster;
+struct rc_net;
+
+/* A ring as its configurer wants it. What it points to is the request's. */
+struct rc_ring_spec {
+	char name[RINGCAP_NAME_MAX + 1];
+	u32 nr_taps;
+	struct rc_tap_spec taps[RINGCAP_TAPS_MAX];
+	u32 nr_outputs;
+	const struct nlattr *outputs[RINGCAP_OUTPUTS_MAX];
+	const struct nlattr *filter;
+	u32 snaplen;
+	bool promiscuous;
+	u64 generation;
+};
+
+/**
+ * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
+ * @filter: what passes, NULL = everything
+ * @snaplen: bytes
+ * @outputs: clusters that get what passes; each counts this ring in its nr_rings
+ */
+struct rc_ring_config {
+	struct bpf_prog *filter;
+	u32 snaplen;
+	u32 nr_outputs;
+	struct rc_cluster *outputs[RINGCAP_OUTPUTS_MAX];
+};
+
+/**
+ * struct rc_ring - a ring
+ * @config: written under rc_control_lock
+ * @account: per CPU
+ * @taps: under RTNL
+ * @list: in rc_net.rings
+ */
+struct rc_ring {
+	struct rc_ring_config __rcu *config;
+	struct rc_account __percpu *account;
+
+	char name[RINGCAP_NAME_MAX + 1];
+	struct list_head list;
+	struct rc_net *rc_net;
+	struct list_head taps;
+	bool promiscuous;
+	u64 generation;
+	struct proc_dir_entry *proc;
+};
+
+struct rc_ring *rc_ring_find(const struct rc_net *rc_net, const char *name);
+
+/* The configuration in force. Under rc_control_lock. */
+const struct rc_ring_config *rc_ring_config(const struct rc_ring *ring);
+
+/* Makes the ring as described, or changes nothing and says why. Under rc_control_lock. */
+int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct netlink_ext_ack *extack);
+
+/* Under rc_control_lock. */
+void rc_ring_destroy(struct rc_ring *ring);
+
+/* A tap's packet, which stays the caller's and looks as before when this returns. */
+void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex);
+
+#endif /* RC_RING_H */

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "tap.h"
+
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <linux/netlink.h>
+#include <linux/ringcap.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+
+#include "net.h"
+#include "netlink.h"
+#include "ring.h"
+
+static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
+{
+	u32 direction = READ_ONCE(tap->direction);
+
+	if (skb->pkt_type == PACKET_OUTGOING)
+		return direction & RINGCAP_DIRECTION_TX;
+	/* PACKET_LOOPBACK is the stack's own copy of a multicast that it sends, not on the wire. */
+	return (direction & RINGCAP_DIRECTION_RX) && skb->pkt_type != PACKET_LOOPBACK;
+}
+
+/* On the CPU that received or sends the packet, with bottom halves off, under RCU. */
+static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
+			  struct net_device *orig_dev)
+{
+	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
+
+	if (likely(rc_tap_wants(tap, skb)))
+		rc_ring_receive(tap->ring, skb, tap->ifindex);
+	consume_skb(skb);
+	return 0;
+}
+
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
+{
+	struct net_device *dev = __dev_get_by_index(ring->rc_net->net, spec->ifindex);
+	struct rc_tap *tap;
+
+	ASSERT_RTNL();
+	if (!dev) {
+		NL_SET_ERR_MSG_ATTR(extack, spec->attr,
+				    "RINGCAP_A_TAP_IFINDEX: there is no interface of this index in this network namespace");
+		return ERR_PTR(-ENODEV);
+	}
+	if (dev->type != ARPHRD_ETHER && dev->type != ARPHRD_LOOPBACK) {
+		NL_SET_ERR_MSG_ATTR(extack, spec->attr,
+				    "RINGCAP_A_TAP_IFINDEX: packets of this interface have no Ethernet header, which ringcap needs");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	tap = kzalloc(sizeof(*tap), GFP_KERNEL_ACCOUNT);
+	if (!tap)
+		return ERR_PTR(-ENOMEM);
+	tap->ring = ring;
+	tap->ifindex = spec->ifindex;
+	tap->packet_type.type = htons(ETH_P_ALL);
+	tap->packet_type.dev = dev;
+	tap->packet_type.func = rc_tap_receive;
+	rc_tap_set_direction(tap, spec->direction);
+	return tap;
+}
+
+void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
+{
+	WRITE_ONCE(tap->direction, direction);
+	/* Spares the stack a clone of each packet that is sent. */
+	WRITE_ONCE(tap->packet_type.ignore_outgoing, !(direction & RINGCAP_DIRECTION_TX));
+}
+
+int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous)
+{
+	int err;
+
+	if (tap->promiscuous == promiscuous)
+		return 0;
+	err = dev_set_promiscuity(tap->packet_type.dev, promiscuous ? 1 : -1);
+	if (!err)
+		tap->promiscuous = promiscuous;
+	return err;
+}
+
+void rc_tap_add(struct rc_tap *tap)
+{
+	dev_add_pack(&tap->packet_type);
+}
+
+void rc_tap_remove_all(struct list_head *taps)
+{
+	struct rc_tap *tap, *next;
+
+	ASSERT_RTNL();
+	if (list_empty(taps))
+		return;
+	list_for_each_entry(tap, taps, list)
+		__dev_remove_pack(&tap->packet_type);
+	/* After this no CPU is in rc_tap_receive with one of them. */
+	synchronize_net();
+	list_for_each_entry_safe(tap, next, taps, list) {
+		rc_tap_set_promiscuous(tap, false);
+		kfree(tap);
+	}
+	INIT_LIST_HEAD(taps);
+}
+
+static void rc_tap_device_gone(struct rc_ring *ring, const struct net_device *dev)
+{
+	struct rc_tap *tap, *next;
+	LIST_HEAD(gone);
+	u32 ifindex;
+
+	list_for_each_entry_safe(tap, next, &ring->taps, list)
+		if (tap->packet_type.dev == dev)
+			list_move(&tap->list, &gone);
+	if (list_empty(&gone))
+		return;
+	ifindex = dev->ifindex;
+	rc_tap_remove_all(&gone);
+	rc_netlink_notify_tap_gone(ring, ifindex);
+}
+
+/* A device that moves to another namespace is unregistered from this one too. */
+static int rc_tap_device_event(struct notifier_block *block, unsigned long event, void *data)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(data);
+	struct rc_ring *ring;
+
+	if (event == NETDEV_UNREGISTER)
+		list_for_each_entry(ring, &rc_net(dev_net(dev))->rings, list)
+			rc_tap_device_gone(ring, dev);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block rc_tap_notifier = {
+	.notifier_call = rc_tap_device_event,
+};
+
+int rc_tap_module_init(void)
+{
+	return register_netdevice_notifier(&rc_tap_notifier);
+}
+
+void rc_tap_module_exit(void)
+{
+	unregister_netdevice_notifier(&rc_tap_notifier);
+}

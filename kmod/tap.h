@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Taps: where a ring gets its packets, one device each. */
+#ifndef RC_TAP_H
+#define RC_TAP_H
+
+#include <linux/list.h>
+#include <linux/netdevice.h>
+
+struct netlink_ext_ack;
+struct nlattr;
+struct rc_ring;
+
+/* A tap as its configurer wants it; @attr is where he said so. */
+struct rc_tap_spec {
+	u32 ifindex;
+	u32 direction;
+	const struct nlattr *attr;
+};
+
+/**
+ * struct rc_tap - a capture point
+ * @packet_type: our hook on the device. No reference to the device is held: the tap goes when that does
+ * @ring: whose tap it is
+ * @direction: enum ringcap_direction
+ * @ifindex: of the device
+ * @promiscuous: the device receives what is not addressed to it on this tap's behalf
+ * @stale: not wanted any more by the configuration that is being put in force
+ * @list: in rc_ring.taps, or in a list of taps to be added or removed; under RTNL
+ */
+struct rc_tap {
+	struct packet_type packet_type;
+	struct rc_ring *ring;
+	u32 direction;
+	u32 ifindex;
+	bool promiscuous;
+	bool stale;
+	struct list_head list;
+};
+
+int rc_tap_module_init(void);
+void rc_tap_module_exit(void);
+
+/* All under RTNL. A new tap gets no packets before it is added. */
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack);
+void rc_tap_set_direction(struct rc_tap *tap, u32 direction);
+int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous);
+void rc_tap_add(struct rc_tap *tap);
+
+/* Those of @taps get no packets any more when this returns, and are freed. */
+void rc_tap_remove_all(struct list_head *taps);
+
+#endif /* RC_TAP_H */
