@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/net/bpf"
+)
+
+// Registers and stack of the function that EBPF makes.
+const (
+	regSkb = asm.R6
+	regA   = asm.R7
+	regX   = asm.R8
+
+	scratchAt = -4 * memWords // scratch memory, word by word
+	loadedAt  = scratchAt - 8 // where loads put their bytes
+)
+
+// Fields of struct __sk_buff, see linux/bpf.h.
+const (
+	skbLen         = 0
+	skbPktType     = 4
+	skbProtocol    = 16
+	skbVLANPresent = 20
+	skbVLANTCI     = 24
+	skbVLANProto   = 28
+	skbIfindex     = 40
+)
+
+// EBPF translates a program that [Kernel] made into the body of a function of a tc program,
+//
+//	int ringcap_filter(struct __sk_buff *skb)
+//
+// which returns what the program returns: 0 for a packet that it rejects. The body expects its argument in R1, uses 72
+// bytes of stack and ends in exits. Its jumps have numeric offsets: it has no symbols and can be put anywhere, but not be
+// taken apart.
+//
+// Errors are ErrInvalidProgram and ErrNotRepresentable (ancillary data that tc programs do not have, or too long a jump).
+func EBPF(prog []bpf.RawInstruction) (asm.Instructions, error) {
+	if err := validate(prog); err != nil {
+		return nil, err
+	}
+	t := &translator{starts: make([]int, len(prog)+1)}
+	t.emit(
+		asm.Mov.Reg(regSkb, asm.R1),
+		asm.Mov.Imm32(regA, 0),
+		asm.Mov.Imm32(regX, 0),
+	)
+	for i, reached := range reachable(prog) {
+		t.starts[i] = len(t.out)
+		if !reached {
+			continue // the verifier refuses what cannot be reached
+		}
+		if err := t.one(i, prog[i]); err != nil {
+			return nil, fmt.Errorf("instruction %d: %w", i, err)
+		}
+	}
+	t.starts[len(prog)] = len(t.out)
+	if t.rejects {
+		t.emit(asm.Mov.Imm32(asm.R0, 0), asm.Return())
+	}
+	if err := t.resolve(); err != nil {
+		return nil, err
+	}
+	return t.out, nil
+}
+
+func reachable(prog []bpf.RawInstruction) []bool {
+	reached := make([]bool, len(prog))
+	reached[0] = true
+	for i, ins := range prog {
+		if reached[i] {
+			for _, to := range successors(ins, i) {
+				reached[to] = true
+			}
+		}
+	}
+	return reached
+}
+
+// translator writes an eBPF function. Every instruction in it takes one 8-byte slot.
+type translator struct {
+	out    asm.Instructions
+	starts []int // where the classic instructions' translations begin; behind the last, where rejecting does
+	jumps  []pendingJump
+	// rejects: something jumps to where packets are rejected.
+	rejects bool
+}
+
+type pendingJump struct {
+	at int // in out
+	to int // a classic instruction
+}
+
+func (t *translator) emit(ins ...asm.Instruction) { t.out = append(t.out, ins...) }
+
+// jump emits a jump to the translation of the classic instruction number to.
+func (t *translator) jump(ins asm.Instruction, to int) {
+	t.jumps = append(t.jumps, pendingJump{len(t.out), to})
+	t.emit(ins)
+}
+
+// rejectIf emits a jump to where packets are rejected.
+func (t *translator) rejectIf(ins asm.Instruction) {
+	t.rejects = true
+	t.jump(ins, len(t.starts)-1)
+}
+
+func (t *translator) resolve() error {
+	for _, j := range t.jumps {
+		distance := t.starts[j.to] - j.at - 1
+		if distance > math.MaxInt16 {
+			return fmt.Errorf("%w: a jump over %d eBPF instructions, at most %d are possible", ErrNotRepresentable, distance, math.MaxInt16)
+		}
+		t.out[j.at].Offset = int16(distance)
+	}
+	return nil
+}
+
+func (t *translator) one(i int, ins bpf.RawInstruction) error {
+	switch class(ins.Op) {
+	case ld:
+		return t.load(ins)
+	case ldx:
+		t.loadX(ins)
+	case st:
+		t.emit(asm.StoreMem(asm.R10, wordAt(ins.K), regA, asm.Word))
+	case stx:
+		t.emit(asm.StoreMem(asm.R10, wordAt(ins.K), regX, asm.Word))
+	case alu:
+		t.calculate(ins)
+	case jmp:
+		t.branch(i, ins)
+	case ret:
+		if ins.Op == retA {
+			t.emit(asm.Mov.Reg32(asm.R0, regA), asm.Return())
+		} else {
+			t.emit(asm.Mov.Imm32(asm.R0, int32(ins.K)), asm.Return())
+		}
+	case misc:
+		if ins.Op == tax {
+			t.emit(asm.Mov.Reg32(regX, regA))
+		} else {
+			t.emit(asm.Mov.Reg32(regA, regX))
+		}
+	}
+	return nil
+}
+
+func wordAt(word uint32) int16 { return int16(scratchAt + 4*int(word)) }
+
+func (t *translator) load(ins bpf.RawInstruction) error {
+	switch mode(ins.Op) {
+	case modeImm:
+		t.emit(asm.Mov.Imm32(regA, int32(ins.K)))
+	case modeMem:
+		t.emit(asm.LoadMem(regA, asm.R10, wordAt(ins.K), asm.Word))
+	case modeLen:
+		t.emit(asm.LoadMem(regA, regSkb, skbLen, asm.Word))
+	case modeInd:
+		t.emit(asm.Mov.Reg32(asm.R2, regX), asm.Add.Imm32(asm.R2, int32(ins.K)))
+		t.loadPacket(regA, ins.Op)
+	case modeAbs:
+		if ins.K >= adOff {
+			return t.loadAncillary(ins.K)
+		}
+		t.emit(asm.Mov.Imm32(asm.R2, int32(ins.K)))
+		t.loadPacket(regA, ins.Op)
+	}
+	return nil
+}
+
+func (t *translator) loadX(ins bpf.RawInstruction) {
+	switch mode(ins.Op) {
+	case modeImm:
+		t.emit(asm.Mov.Imm32(regX, int32(ins.K)))
+	case modeMem:
+		t.emit(asm.LoadMem(regX, asm.R10, wordAt(ins.K), asm.Word))
+	case modeLen:
+		t.emit(asm.LoadMem(regX, regSkb, skbLen, asm.Word))
+	case modeMsh:
+		t.emit(asm.Mov.Imm32(asm.R2, int32(ins.K)))
+		t.loadPacket(regX, ld|sizeB|modeAbs)
+		t.emit(asm.And.Imm32(regX, 0xf), asm.LSh.Imm32(regX, 2))
+	}
+}
+
+// loadPacket loads from the offset in R2. The helper fails for what is not in the packet, offsets from 2 GiB on included.
+func (t *translator) loadPacket(to asm.Register, op uint16) {
+	sizes := map[uint16]asm.Size{sizeB: asm.Byte, sizeH: asm.Half, sizeW: asm.Word}
+	width := sizes[size(op)]
+	t.emit(
+		asm.Mov.Reg(asm.R1, regSkb),
+		asm.Mov.Reg(asm.R3, asm.R10),
+		asm.Add.Imm(asm.R3, loadedAt),
+		asm.Mov.Imm32(asm.R4, int32(width.Sizeof())),
+		asm.FnSkbLoadBytes.Call(),
+	)
+	t.rejectIf(asm.JNE.Imm(asm.R0, 0, ""))
+	t.emit(asm.LoadMem(to, asm.R10, loadedAt, width))
+	if width != asm.Byte {
+		t.emit(asm.HostTo(asm.BE, to, width))
+	}
+}
+
+func (t *translator) loadAncillary(what uint32) error {
+	field, bigEndian := int16(0), false
+	switch what {
+	case adProtocol:
+		field, bigEndian = skbProtocol, true
+	case adPktType:
+		field = skbPktType
+	case adIfindex:
+		field = skbIfindex
+	case adVLANTag:
+		field = skbVLANTCI
+	case adVLANTagPresent:
+		field = skbVLANPresent
+	case adVLANTPID:
+		field, bigEndian = skbVLANProto, true
+	default:
+		return fmt.Errorf("%w: tc programs have no ancillary data %#x", ErrNotRepresentable, what)
+	}
+	t.emit(asm.LoadMem(regA, regSkb, field, asm.Word))
+	if bigEndian {
+		t.emit(asm.HostTo(asm.BE, regA, asm.Half))
+	}
+	return nil
+}
+
+func (t *translator) calculate(ins bpf.RawInstruction) {
+	op := operation(ins.Op)
+	if op == opNeg {
+		t.emit(asm.Neg.Imm32(regA, 0))
+		return
+	}
+	operations := map[uint16]asm.ALUOp{
+		opAdd: asm.Add, opSub: asm.Sub, opMul: asm.Mul, opDiv: asm.Div, opMod: asm.Mod,
+		opAnd: asm.And, opOr: asm.Or, opXor: asm.Xor, opLsh: asm.LSh, opRsh: asm.RSh,
+	}
+	if ins.Op&srcX == 0 {
+		t.emit(operations[op].Imm32(regA, int32(ins.K)))
+		return
+	}
+	switch op {
+	case opDiv, opMod:
+		t.rejectIf(asm.JEq.Imm32(regX, 0, ""))
+	}
+	t.emit(operations[op].Reg32(regA, regX))
+}
+
+func (t *translator) branch(i int, ins bpf.RawInstruction) {
+	if ins.Op == jmp|opJa {
+		t.jump(asm.Ja.Label(""), i+1+int(ins.K))
+		return
+	}
+	onTrue, onFalse := i+1+int(ins.Jt), i+1+int(ins.Jf)
+	if onTrue == onFalse {
+		t.jump(asm.Ja.Label(""), onTrue)
+		return
+	}
+	operations := map[uint16]asm.JumpOp{opJeq: asm.JEq, opJgt: asm.JGT, opJge: asm.JGE, opJset: asm.JSet}
+	op := operations[operation(ins.Op)]
+	if ins.Op&srcX != 0 {
+		t.jump(op.Reg32(regA, regX, ""), onTrue)
+	} else {
+		t.jump(op.Imm32(regA, int32(ins.K), ""), onTrue)
+	}
+	if ins.Jf != 0 {
+		t.jump(asm.Ja.Label(""), onFalse)
+	}
+}

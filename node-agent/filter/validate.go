@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"fmt"
+
+	"golang.org/x/net/bpf"
+)
+
+// validate says why the kernel would not load the program. Beyond what the kernel wants, every path ends in a return
+// because jumps go forward only and the last instruction is one.
+func validate(prog []bpf.RawInstruction) error {
+	if len(prog) == 0 || len(prog) > MaxInstructions {
+		return fmt.Errorf("%w: %d instructions, want 1 to %d", ErrInvalidProgram, len(prog), MaxInstructions)
+	}
+	for i, ins := range prog {
+		if err := validateOne(ins, uint64(len(prog)-i-1)); err != nil {
+			return fmt.Errorf("%w: instruction %d: %w", ErrInvalidProgram, i, err)
+		}
+	}
+	if class(prog[len(prog)-1].Op) != ret {
+		return fmt.Errorf("%w: does not end in a return", ErrInvalidProgram)
+	}
+	return validateMemory(prog)
+}
+
+// validateOne looks at an instruction after which there are rest more.
+func validateOne(ins bpf.RawInstruction, rest uint64) error {
+	if !known(ins.Op) {
+		return fmt.Errorf("unknown code %#x", ins.Op)
+	}
+	constant := ins.Op&srcX == 0
+	switch op := operation(ins.Op); class(ins.Op) {
+	case alu:
+		if constant && ins.K == 0 && (op == opDiv || op == opMod) {
+			return fmt.Errorf("division by zero")
+		}
+		if constant && ins.K >= 32 && (op == opLsh || op == opRsh) {
+			return fmt.Errorf("shift by %d", ins.K)
+		}
+	case jmp:
+		if op == opJa && uint64(ins.K) >= rest || op != opJa && uint64(max(ins.Jt, ins.Jf)) >= rest {
+			return fmt.Errorf("jump beyond the end")
+		}
+	}
+	if _, uses := scratchWord(ins); uses && ins.K >= memWords {
+		return fmt.Errorf("scratch memory has no word %d", ins.K)
+	}
+	return nil
+}
+
+// known says whether the kernel has the operation, and with this addressing.
+func known(op uint16) bool {
+	switch class(op) {
+	case ld:
+		switch mode(op) {
+		case modeAbs, modeInd:
+			return size(op) != 0x18
+		}
+		return op == ld|modeImm || op == ld|modeMem || op == ld|modeLen
+	case ldx:
+		return op == ldx|modeImm || op == ldx|modeMem || op == ldx|modeLen || op == ldx|sizeB|modeMsh
+	case st, stx:
+		return op == st || op == stx
+	case alu:
+		return op>>8 == 0 && (operation(op) < opNeg || op == alu|opNeg || operation(op) == opMod || operation(op) == opXor)
+	case jmp:
+		return op == jmp|opJa || op>>8 == 0 && operation(op) >= opJeq && operation(op) <= opJset
+	case ret:
+		return op == retK || op == retA
+	default:
+		return op == tax || op == txa
+	}
+}
+
+// scratchWord returns the word of scratch memory that the instruction reads or writes.
+func scratchWord(ins bpf.RawInstruction) (word uint32, uses bool) {
+	switch ins.Op {
+	case st, stx, ld | modeMem, ldx | modeMem:
+		return ins.K, true
+	}
+	return 0, false
+}
+
+// validateMemory refuses reads of scratch memory that some path has not written. Paths to an instruction come from
+// before it, so one pass does.
+func validateMemory(prog []bpf.RawInstruction) error {
+	written := make([]uint16, len(prog)) // words written on every path to it
+	for i := range written {
+		written[i] = 0xffff
+	}
+	written[0] = 0
+	for i, ins := range prog {
+		now := written[i]
+		if word, uses := scratchWord(ins); uses {
+			bit := uint16(1) << word
+			if class(ins.Op) == st || class(ins.Op) == stx {
+				now |= bit
+			} else if now&bit == 0 {
+				return fmt.Errorf("%w: instruction %d: scratch word %d is read before it is written", ErrInvalidProgram, i, word)
+			}
+		}
+		for _, to := range successors(ins, i) {
+			written[to] &= now
+		}
+	}
+	return nil
+}
+
+// successors are the instructions that may come after ins, which is number i.
+func successors(ins bpf.RawInstruction, i int) []int {
+	switch {
+	case class(ins.Op) == ret:
+		return nil
+	case ins.Op == jmp|opJa:
+		return []int{i + 1 + int(ins.K)}
+	case class(ins.Op) == jmp:
+		return []int{i + 1 + int(ins.Jt), i + 1 + int(ins.Jf)}
+	}
+	return []int{i + 1}
+}
