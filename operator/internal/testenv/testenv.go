@@ -97,7 +97,7 @@ func (e *Env) start() {
 }
 
 // binaries finds the folder of kube-apiserver and etcd: what KUBEBUILDER_ASSETS names, else the newest that
-// e2e/cluster built into the cache.
+// e2e/cluster/build put into the cache.
 func binaries() (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, nil
@@ -110,20 +110,19 @@ func binaries() (string, error) {
 		}
 		cache = filepath.Join(base, "ringcap")
 	}
-	found, err := filepath.Glob(filepath.Join(cache, "*", "*", "kube-apiserver"))
+	found, err := filepath.Glob(filepath.Join(cache, "k8s", "*", "bin", "kube-apiserver"))
 	if err != nil {
 		return "", fmt.Errorf("looking into %s: %w", cache, err)
 	}
-	more, _ := filepath.Glob(filepath.Join(cache, "*", "*", "bin", "kube-apiserver"))
 	newest, dir := int64(0), ""
-	for _, file := range append(found, more...) {
+	for _, file := range found {
 		info, err := os.Stat(file)
 		if err == nil && info.ModTime().UnixNano() > newest {
 			newest, dir = info.ModTime().UnixNano(), filepath.Dir(file)
 		}
 	}
 	if dir == "" {
-		return "", errors.New("needs kube-apiserver and etcd: set KUBEBUILDER_ASSETS to their folder, or build them with e2e/cluster")
+		return "", errors.New("needs kube-apiserver and etcd: set KUBEBUILDER_ASSETS to their folder, or run e2e/cluster/build")
 	}
 	return dir, nil
 }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The operator turns CaptureRings and Clusters into NodeCaptures, and tells in their status how they do.
+//
+//	operator run       reconciles until it is stopped
+//	operator cleanup   deletes all CaptureRings and Clusters and waits until the nodes are rid of them
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/cleanup"
+	"github.com/ringcap/ringcap/operator/controllers/rollout"
+	"github.com/ringcap/ringcap/operator/controllers/status"
+	"github.com/ringcap/ringcap/operator/filtercheck"
+)
+
+// leaseName is known to the chart's Role.
+const leaseName = "ringcap-operator"
+
+const usage = `usage: operator run [flags] | operator cleanup [flags]
+  run      reconciles until it is stopped
+  cleanup  deletes all CaptureRings and Clusters and waits until the nodes are rid of them
+-h after either lists its flags.
+`
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	var err error
+	switch os.Args[1] {
+	case "run":
+		err = run(ctrl.SetupSignalHandler(), os.Args[2:])
+	case "cleanup":
+		err = clean(ctrl.SetupSignalHandler(), os.Args[2:])
+	case "-h", "--help", "help":
+		fmt.Print(usage)
+	default:
+		fmt.Fprintf(os.Stderr, "operator: no command %q\n%s", os.Args[1], usage)
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "operator %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}
+
+// runFlags are the flags of run.
+type runFlags struct {
+	namespace, metrics, health, rcbpf string
+	logLevel                          slog.Level
+}
+
+func parseRun(args []string) runFlags {
+	var f runFlags
+	flags := flag.NewFlagSet("operator run", flag.ExitOnError)
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of the leader election's Lease; required outside of a pod")
+	flags.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics; 0 for none")
+	flags.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; 0 for none")
+	flags.StringVar(&f.rcbpf, "rcbpf", "rcbpf", "program that compiles filters")
+	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	_ = flags.Parse(args) // exits
+	return f
+}
+
+func run(ctx context.Context, args []string) error {
+	f := parseRun(args)
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: f.logLevel})))
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the API server: %w", err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       server.Options{BindAddress: f.metrics},
+		HealthProbeBindAddress:        f.health,
+		LeaderElection:                true,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       f.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	if err := addControllers(mgr, filtercheck.New(filtercheck.Rcbpf(f.rcbpf)).Check); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func addControllers(mgr ctrl.Manager, checkFilter func(string) error) error {
+	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now}
+	tell := &status.Reconciler{
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), CheckFilter: checkFilter, Now: time.Now,
+	}
+	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr)); err != nil {
+		return fmt.Errorf("add the controllers: %w", err)
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+		return fmt.Errorf("add the health checks: %w", err)
+	}
+	return nil
+}
+
+func clean(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("operator cleanup", flag.ExitOnError)
+	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait for the nodes")
+	_ = flags.Parse(args) // exits
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
+
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the API server: %w", err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	defer cancel()
+	return cleanup.Run(ctx, c, os.Stdout)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("set up the API's kinds: %w", err)
+	}
+	return scheme, nil
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout writes what the nodes shall have: one NodeCapture for each node, from all CaptureRings and Clusters.
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/snapshot"
+)
+
+// recheck is the time after which what depends on the clock or on another program is looked at again: silent nodes
+// that a deletion waits for, and filters that could not be checked.
+const recheck = 15 * time.Second
+
+// +kubebuilder:rbac:groups=ringcap.io,resources=capturerings;clusters,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=ringcap.io,resources=capturerings/finalizers;clusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups=ringcap.io,resources=nodecaptures,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+
+// Reconciler rolls the plan out.
+type Reconciler struct {
+	Client client.Client
+	// CheckFilter says why a filter does not compile.
+	CheckFilter func(expression string) error
+	// Now is the time.
+	Now func() time.Time
+}
+
+// SetupWithManager registers the reconciler. Everything is planned at once, so every event leads to the same request.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "all"}}}
+	})
+	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).Named("rollout").
+		Watches(&v1alpha1.CaptureRing{}, all, generation).
+		Watches(&v1alpha1.Cluster{}, all, generation).
+		Watches(&v1alpha1.NodeCapture{}, all, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, holdingChanged{}))).
+		WatchesMetadata(snapshot.NodeMetadata(), all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Complete(r)
+}
+
+// scope is one run of Reconcile.
+type scope struct {
+	*Reconciler
+	state *snapshot.Snapshot
+	plan  plan.Plan
+	// again is the time after which to run again, 0 for when something changes.
+	again time.Duration
+}
+
+// Reconcile plans, and makes the API's objects as planned.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	state, err := snapshot.Take(ctx, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s := &scope{Reconciler: r, state: state, plan: state.Plan(r.CheckFilter)}
+	for _, phase := range []func(context.Context) error{
+		s.holdOn,
+		s.writeNodes,
+		s.removeNodes,
+		s.letGo,
+	} {
+		if err := phase(ctx); err != nil {
+			if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+				// The cache is behind what was written: the watch brings it up.
+				return ctrl.Result{RequeueAfter: time.Second}, nil
+			}
+			return ctrl.Result{}, err
+		}
+	}
+	s.retryUncheckedFilters()
+	return ctrl.Result{RequeueAfter: s.again}, nil
+}
+
+// retryUncheckedFilters comes back for rings whose filter could not be checked.
+func (s *scope) retryUncheckedFilters() {
+	for _, verdict := range s.plan.Rings {
+		if verdict.Reason == v1alpha1.ReasonPending {
+			s.again = recheck
+		}
+	}
+}
+
+func describe(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// writeNodes makes every node's NodeCapture as planned. One that is so already is not written: its generation changes
+// only when the node has something to do.
+func (s *scope) writeNodes(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(s.plan.Nodes)) {
+		written, err := s.writeNode(ctx, name, s.plan.Nodes[name])
+		if err != nil {
+			return err
+		}
+		s.state.Captures[name] = written
+	}
+	return nil
+}
+
+func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
+	log := ctrl.LoggerFrom(ctx).WithValues("node", name)
+	current, ok := s.state.Captures[name]
+	if !ok {
+		created := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+		if err := s.Client.Create(ctx, created); err != nil {
+			return nil, describe(err, "create NodeCapture %s", name)
+		}
+		log.Info("created NodeCapture", "rings", len(spec.Rings), "clusters", len(spec.Clusters))
+		return created, nil
+	}
+	if equality.Semantic.DeepEqual(current.Spec, spec) {
+		return current, nil
+	}
+	changed := current.DeepCopy()
+	changed.Spec = spec
+	// With the version that the plan was made from: a plan over an older state must not undo a newer one.
+	patch := client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{})
+	if err := s.Client.Patch(ctx, changed, patch); err != nil {
+		return nil, describe(err, "patch NodeCapture %s", name)
+	}
+	log.Info("changed NodeCapture", "generation", changed.Generation, "rings", len(spec.Rings), "clusters", len(spec.Clusters))
+	return changed, nil
+}
+
+// removeNodes deletes the NodeCaptures of nodes that are gone.
+func (s *scope) removeNodes(ctx context.Context) error {
+	for name, capture := range s.state.Captures {
+		if _, planned := s.plan.Nodes[name]; planned {
+			continue
+		}
+		if err := s.Client.Delete(ctx, capture); client.IgnoreNotFound(err) != nil {
+			return describe(err, "delete NodeCapture %s of a node that is gone", name)
+		}
+		delete(s.state.Captures, name)
+		ctrl.LoggerFrom(ctx).Info("deleted the NodeCapture of a node that is gone", "node", name)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/report"
+	"github.com/ringcap/ringcap/operator/snapshot"
+)
+
+// subject is a CaptureRing or Cluster whose status is written.
+type subject struct {
+	report.Object
+	meta    metav1.Object
+	verdict plan.Verdict
+	state   *snapshot.Snapshot
+	// fed: there are queues that its packets go to.
+	fed bool
+}
+
+// outcome is a condition's content.
+type outcome struct {
+	ok              bool
+	reason, message string
+}
+
+// fill makes the status of the subject.
+func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
+	states := r.onNodes(s)
+	var sums report.Sums
+	if s.verdict.Reason != v1alpha1.ReasonNameConflict { // else they would be the other's
+		sums = report.Sum(s.state.Captures, s.Object)
+	}
+	status.NodesDesired, status.NodesReady = int32(len(states)), 0
+	for _, state := range states {
+		if state.Ready {
+			status.NodesReady++
+		}
+	}
+	status.Queues, status.QueuesAttached = sums.Queues, sums.QueuesAttached
+	status.Seen, status.Delivered, status.Dropped = sums.Seen, sums.Delivered, sums.Dropped
+	status.Engines = sums.Engines
+
+	accepted := s.accepted()
+	programmed := s.programmed(states)
+	ready := s.ready(states)
+	if s.meta.GetDeletionTimestamp() != nil {
+		deleting := r.deleting(s)
+		accepted, programmed, ready = deleting, deleting, deleting
+	}
+	s.set(status, v1alpha1.ConditionAccepted, accepted)
+	s.set(status, v1alpha1.ConditionProgrammed, programmed)
+	s.set(status, v1alpha1.ConditionReady, ready)
+}
+
+func (s *subject) set(status *v1alpha1.CaptureStatus, condition string, o outcome) {
+	value := metav1.ConditionFalse
+	if o.ok {
+		value = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: condition, Status: value, ObservedGeneration: s.meta.GetGeneration(), Reason: o.reason, Message: o.message,
+	})
+}
+
+// onNodes says how the subject does on each node that shall have it.
+func (r *Reconciler) onNodes(s *subject) []report.State {
+	now := r.Now()
+	states := make([]report.State, 0, len(s.verdict.Nodes))
+	for _, node := range s.verdict.Nodes {
+		states = append(states, report.On(node, s.state.Captures[node], s.Object, now))
+	}
+	return states
+}
+
+func (s *subject) accepted() outcome {
+	o := outcome{ok: s.verdict.Accepted(), reason: s.verdict.Reason, message: s.verdict.Message}
+	if !o.ok && len(s.verdict.Nodes) > 0 {
+		o.message += fmt.Sprintf("; until then, %s %s what was accepted last",
+			names(s.verdict.Nodes), map[bool]string{true: "keeps", false: "keep"}[len(s.verdict.Nodes) == 1])
+	}
+	return o
+}
+
+func (s *subject) programmed(states []report.State) outcome {
+	if refused, o := s.refused(); refused {
+		return o
+	}
+	if bad := failing(states, func(state report.State) bool { return state.Programmed }); len(bad) > 0 {
+		return worst(bad, len(states))
+	}
+	return outcome{true, v1alpha1.ReasonProgrammed, fmt.Sprintf("in the data path of %s", counted(len(states)))}
+}
+
+func (s *subject) ready(states []report.State) outcome {
+	if refused, o := s.refused(); refused {
+		return o
+	}
+	if !s.fed {
+		return outcome{false, v1alpha1.ReasonNoQueues, "no packet goes anywhere: set spec.queues, or create a Cluster whose spec.rings names this ring"}
+	}
+	if bad := failing(states, func(state report.State) bool { return state.Ready }); len(bad) > 0 {
+		return worst(bad, len(states))
+	}
+	if !s.hasQueues() {
+		return outcome{true, v1alpha1.ReasonReady, fmt.Sprintf("feeds the Clusters over it on %s", counted(len(states)))}
+	}
+	return outcome{true, v1alpha1.ReasonReady, fmt.Sprintf("pods can request %s%s on %s", v1alpha1.ResourcePrefix, s.Name, counted(len(states)))}
+}
+
+func (s *subject) hasQueues() bool { return !s.Ring || s.OwnQueues }
+
+// refused says what keeps the subject from all nodes.
+func (s *subject) refused() (bool, outcome) {
+	switch {
+	case !s.verdict.Accepted():
+		return true, outcome{false, s.verdict.Reason, "not accepted: " + s.verdict.Message}
+	case len(s.verdict.Nodes) == 0 && s.Ring:
+		return true, outcome{false, v1alpha1.ReasonNoNodes, "no Linux node's labels match spec.nodeSelector"}
+	case len(s.verdict.Nodes) == 0:
+		return true, outcome{false, v1alpha1.ReasonNoNodes, "none of the CaptureRings in spec.rings is on any node: see their spec.nodeSelector"}
+	}
+	return false, outcome{}
+}
+
+// deleting says which nodes the deletion waits for.
+func (r *Reconciler) deleting(s *subject) outcome {
+	now := r.Now()
+	var waits []string
+	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
+		if holder, holds := report.HolderOf(s.state.Captures[name], s.Object, now); holds {
+			waits = append(waits, fmt.Sprintf("%s: %s", holder.Node, holder.Why))
+		}
+	}
+	if len(waits) == 0 {
+		return outcome{false, v1alpha1.ReasonDeleting, "no node has it any more"}
+	}
+	return outcome{false, v1alpha1.ReasonDeleting, shorten("waiting for " + strings.Join(waits, "; "))}
+}
+
+func failing(states []report.State, ok func(report.State) bool) []report.State {
+	return slices.DeleteFunc(slices.Clone(states), ok)
+}
+
+// worst tells of the node whose trouble is the most telling: what an agent says comes before an agent's silence, and
+// that before work in progress.
+func worst(bad []report.State, nodes int) outcome {
+	rank := func(s report.State) int {
+		switch s.Reason {
+		case v1alpha1.ReasonPending:
+			return 2
+		case v1alpha1.ReasonNodeNotReporting:
+			return 1
+		}
+		return 0
+	}
+	state := slices.MinFunc(bad, func(a, b report.State) int { return rank(a) - rank(b) })
+	message := fmt.Sprintf("%d of %s not ready; %s", len(bad), counted(nodes), state.Node)
+	if state.Message != "" {
+		message += ": " + state.Message
+	}
+	return outcome{false, state.Reason, shorten(message)}
+}
+
+func counted(nodes int) string {
+	if nodes == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", nodes)
+}
+
+// names lists a few names and counts the rest.
+func names(nodes []string) string {
+	const most = 5
+	if len(nodes) <= most {
+		return strings.Join(nodes, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:most], ", "), len(nodes)-most)
+}
+
+// shorten keeps a message within what the API takes.
+func shorten(message string) string {
+	const most = 2048
+	if len(message) <= most {
+		return message
+	}
+	return message[:most] + "..."
+}
+
+// announce makes events of what people wait for or must act upon.
+func (r *Reconciler) announce(object runtime.Object, before, after *v1alpha1.CaptureStatus) {
+	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} {
+		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
+		switch {
+		case was != nil && was.Status == is.Status && was.Reason == is.Reason:
+		case is.Status == metav1.ConditionTrue && kind == v1alpha1.ConditionReady:
+			r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", is.Message)
+		case is.Status == metav1.ConditionFalse && kind == v1alpha1.ConditionAccepted:
+			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status tells in CaptureRings and Clusters what was decided about them and how they do on the nodes.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/report"
+	"github.com/ringcap/ringcap/operator/snapshot"
+)
+
+// gather is how long nodes' reports are gathered before they are added up: many nodes report, each every few seconds.
+const gather = time.Second
+
+// recheck finds nodes that have become silent.
+const recheck = report.StaleAfter / 4
+
+// +kubebuilder:rbac:groups=ringcap.io,resources=capturerings;clusters;nodecaptures,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ringcap.io,resources=capturerings/status;clusters/status,verbs=patch
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler writes the status of all CaptureRings and Clusters.
+type Reconciler struct {
+	Client   client.Client
+	Recorder events.EventRecorder
+	// CheckFilter says why a filter does not compile.
+	CheckFilter func(expression string) error
+	// Now is the time.
+	Now func() time.Time
+}
+
+// SetupWithManager registers the reconciler. Everything is added up at once, so every event leads to the same request.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{everything}
+	})
+	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).Named("status").
+		Watches(&v1alpha1.CaptureRing{}, all, generation).
+		Watches(&v1alpha1.Cluster{}, all, generation).
+		Watches(&v1alpha1.NodeCapture{}, gathered()).
+		WatchesMetadata(snapshot.NodeMetadata(), all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Complete(r)
+}
+
+var everything = reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}}
+
+// gathered leads to the request after a while; until then more events are for free.
+func gathered() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(everything, gather) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(everything, gather) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(everything, gather) },
+	}
+}
+
+// Reconcile writes the status of every object whose status has changed.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	state, err := snapshot.Take(ctx, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decided := state.Plan(r.CheckFilter)
+
+	var errs []error
+	for i := range state.Rings {
+		ring := &state.Rings[i]
+		object := report.Object{Name: ring.Name, Ring: true, OwnQueues: ring.Spec.Queues != nil}
+		changed := ring.DeepCopy()
+		r.fill(&changed.Status, &subject{
+			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state,
+			fed: object.OwnQueues || anyAccepted(state.Clusters, decided, ring.Name),
+		})
+		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
+	}
+	for i := range state.Clusters {
+		cluster := &state.Clusters[i]
+		changed := cluster.DeepCopy()
+		r.fill(&changed.Status, &subject{
+			Object: report.Object{Name: cluster.Name}, meta: cluster, verdict: decided.Clusters[cluster.Name], state: state, fed: true,
+		})
+		errs = append(errs, r.write(ctx, cluster, changed, &cluster.Status, &changed.Status))
+	}
+	return ctrl.Result{RequeueAfter: recheck}, errors.Join(errs...)
+}
+
+// anyAccepted says whether an accepted Cluster is over the ring.
+func anyAccepted(clusters []v1alpha1.Cluster, decided plan.Plan, ring string) bool {
+	for _, c := range clusters {
+		for _, name := range c.Spec.Rings {
+			if name == ring && decided.Clusters[c.Name].Accepted() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// write patches the status where it changed, and tells of changes that people wait for.
+func (r *Reconciler) write(ctx context.Context, old, changed client.Object, before, after *v1alpha1.CaptureStatus) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	// A plain merge patch: nobody else writes the status, and it need not fail when the spec changes meanwhile, for
+	// the conditions name the generation that they are about.
+	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(old))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patch the status of %T %s: %w", old, old.GetName(), err)
+	}
+	if err == nil {
+		r.announce(old, before, after)
+	}
+	return nil
+}

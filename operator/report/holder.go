@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Holder is a node that still has an object which is being deleted, or may have it.
+type Holder struct {
+	Node string
+	// Why it has it still, for people.
+	Why string
+}
+
+// HolderOf says whether the node still has the object; false once it does not, or has not reported for so long that
+// waiting for it makes no sense: its agent removes what is not planned when it comes back.
+func HolderOf(capture *v1alpha1.NodeCapture, o Object, now time.Time) (Holder, bool) {
+	h := Holder{Node: capture.Name}
+	if planned(capture, o) {
+		h.Why = "it is being told"
+		return h, true
+	}
+	if reason, _ := silence(capture, now); reason != "" {
+		return h, false
+	}
+	if consumers, there := queuesOf(capture, o.Name); there {
+		h.Why = "its queues are being removed"
+		if len(consumers) > 0 {
+			h.Why = "its queues are in use: delete " + strings.Join(consumers, ", ")
+		}
+		return h, true
+	}
+	if o.Ring && slices.ContainsFunc(capture.Status.Rings, func(r v1alpha1.NodeRingStatus) bool { return r.Name == o.Name }) {
+		h.Why = "it is being removed"
+		return h, true
+	}
+	if capture.Status.AppliedGeneration < capture.Generation {
+		h.Why = fmt.Sprintf("its agent has not applied generation %d yet", capture.Generation)
+		return h, true
+	}
+	return h, false
+}
+
+// planned says whether the node is still told to have it.
+func planned(capture *v1alpha1.NodeCapture, o Object) bool {
+	if o.Ring {
+		return slices.ContainsFunc(capture.Spec.Rings, func(r v1alpha1.NodeRing) bool { return r.Name == o.Name })
+	}
+	return slices.ContainsFunc(capture.Spec.Clusters, func(c v1alpha1.NodeCluster) bool { return c.Name == o.Name })
+}
+
+// queuesOf says whether the node has queues of that name, and which pods hold some.
+func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers []string, there bool) {
+	for _, c := range capture.Status.Clusters {
+		if c.Name != name {
+			continue
+		}
+		for _, q := range c.Queues {
+			if q.Consumer != "" {
+				consumers = append(consumers, "pod "+q.Consumer)
+			} else if q.Attached {
+				consumers = append(consumers, fmt.Sprintf("the consumer of queue %d", q.Queue))
+			}
+		}
+		return consumers, true
+	}
+	return nil, false
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report reads NodeCaptures: what nodes say about one CaptureRing or Cluster. It is pure.
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// StaleAfter is the age from which on a node's report does not count any more.
+const StaleAfter = 2 * time.Minute
+
+// Object is the CaptureRing or the Cluster that is asked about.
+type Object struct {
+	Name string
+	// Ring says that it is a CaptureRing; OwnQueues that it has queues of its own.
+	Ring, OwnQueues bool
+}
+
+// State is how an object does on one node.
+type State struct {
+	Node string
+	// Programmed: it is in the data path as its spec asks. Ready: and its queues can be requested.
+	Programmed, Ready bool
+	// Reason and Message say what is wrong when it is not Ready.
+	Reason, Message string
+}
+
+// On says how the object does on the node; capture is nil where the node has none yet.
+func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) State {
+	s := State{Node: node}
+	if s.Reason, s.Message = silence(capture, now); s.Reason != "" {
+		return s
+	}
+	if o.Ring {
+		s.ring(capture, o)
+	} else {
+		s.cluster(capture, o.Name)
+		s.Programmed = s.Ready
+	}
+	if s.Ready && capture.Status.AppliedGeneration < capture.Generation {
+		s.Programmed, s.Ready = false, false
+		s.pending(capture)
+	}
+	return s
+}
+
+// silence says why there is no report to go by; an empty reason says that there is one.
+func silence(capture *v1alpha1.NodeCapture, now time.Time) (reason, message string) {
+	if capture == nil || capture.Status.ObservedTime == nil {
+		return v1alpha1.ReasonNodeNotReporting, "no agent has reported yet: see that an agent's pod runs on the node"
+	}
+	if age := now.Sub(capture.Status.ObservedTime.Time); age > StaleAfter {
+		return v1alpha1.ReasonNodeNotReporting, fmt.Sprintf("its agent has not reported since %s: see the agent's pod on the node",
+			capture.Status.ObservedTime.UTC().Format(time.RFC3339))
+	}
+	return "", ""
+}
+
+func (s *State) ring(capture *v1alpha1.NodeCapture, o Object) {
+	i := slices.IndexFunc(capture.Status.Rings, func(r v1alpha1.NodeRingStatus) bool { return r.Name == o.Name })
+	if i < 0 {
+		s.pending(capture)
+		return
+	}
+	ring := capture.Status.Rings[i]
+	s.Programmed, s.Ready, s.Reason, s.Message = ring.Ready, ring.Ready, ring.Reason, ring.Message
+	if ring.Ready && o.OwnQueues {
+		s.cluster(capture, o.Name)
+	}
+	s.explain()
+}
+
+func (s *State) cluster(capture *v1alpha1.NodeCapture, name string) {
+	i := slices.IndexFunc(capture.Status.Clusters, func(c v1alpha1.NodeClusterStatus) bool { return c.Name == name })
+	if i < 0 {
+		s.Ready = false
+		s.pending(capture)
+		return
+	}
+	queues := capture.Status.Clusters[i]
+	s.Ready, s.Reason, s.Message = queues.Ready, queues.Reason, queues.Message
+	s.explain()
+}
+
+func (s *State) pending(capture *v1alpha1.NodeCapture) {
+	s.Reason = v1alpha1.ReasonPending
+	s.Message = fmt.Sprintf("its agent has not applied generation %d yet (it is at %d)", capture.Generation, capture.Status.AppliedGeneration)
+}
+
+// explain leaves no state without a reason.
+func (s *State) explain() {
+	if s.Ready {
+		s.Reason, s.Message = "", ""
+	} else if s.Reason == "" {
+		s.Reason = v1alpha1.ReasonNotReady
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Sums are an object's counters over all nodes.
+type Sums struct {
+	Queues, QueuesAttached   int32
+	Seen, Delivered, Dropped int64
+	// Engines in use, sorted, with commas between.
+	Engines string
+}
+
+// Sum adds up what the nodes report about the object.
+func Sum(captures map[string]*v1alpha1.NodeCapture, o Object) Sums {
+	var sums Sums
+	engines := map[string]bool{}
+	for _, capture := range captures {
+		rings, queues := parts(capture, o)
+		for _, r := range capture.Status.Rings {
+			if !rings[r.Name] {
+				continue
+			}
+			if o.Ring {
+				sums.Seen += r.Seen
+			}
+			if r.Engine != "" {
+				engines[string(r.Engine)] = true
+			}
+		}
+		for _, c := range capture.Status.Clusters {
+			if queues[c.Name] {
+				sums.add(c)
+			}
+		}
+	}
+	if !o.Ring {
+		sums.Seen = sums.Delivered + sums.Dropped
+	}
+	sums.Engines = strings.Join(slices.Sorted(maps.Keys(engines)), ",")
+	return sums
+}
+
+// parts names the rings and the sets of queues of the node that belong to the object.
+func parts(capture *v1alpha1.NodeCapture, o Object) (rings, queues map[string]bool) {
+	rings, queues = map[string]bool{}, map[string]bool{o.Name: true}
+	if o.Ring {
+		rings[o.Name] = true
+	}
+	for _, c := range capture.Spec.Clusters {
+		switch {
+		case o.Ring && slices.Contains(c.Spec.Rings, o.Name):
+			queues[c.Name] = true
+		case !o.Ring && c.Name == o.Name:
+			for _, ring := range c.Spec.Rings {
+				rings[ring] = true
+			}
+		}
+	}
+	return rings, queues
+}
+
+func (s *Sums) add(c v1alpha1.NodeClusterStatus) {
+	for _, q := range c.Queues {
+		s.Queues++
+		if q.Attached {
+			s.QueuesAttached++
+		}
+		s.Delivered += q.Delivered
+		for _, d := range q.Dropped {
+			s.Dropped += d.Packets
+		}
+	}
+}

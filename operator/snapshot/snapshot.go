@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package snapshot reads what the controllers decide upon.
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+)
+
+// osLabel is the label that kubelets put on their nodes.
+const osLabel = "kubernetes.io/os"
+
+// Snapshot is the state of all that concerns ringcap, as the cache has it. Its objects are shared with the cache of a
+// caching reader when the reader is told not to copy: do not change them.
+type Snapshot struct {
+	Rings    []v1alpha1.CaptureRing
+	Clusters []v1alpha1.Cluster
+	Nodes    []plan.Node
+	// Captures by node name.
+	Captures map[string]*v1alpha1.NodeCapture
+}
+
+// NodeMetadata is the kind by which nodes are watched: their names and labels suffice.
+func NodeMetadata() *metav1.PartialObjectMetadata {
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Node"})
+	return node
+}
+
+// Take reads the state. Nodes are those that can have an agent: Linux ones.
+func Take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
+	var rings v1alpha1.CaptureRingList
+	if err := reader.List(ctx, &rings); err != nil {
+		return nil, fmt.Errorf("list CaptureRings: %w", err)
+	}
+	var clusters v1alpha1.ClusterList
+	if err := reader.List(ctx, &clusters); err != nil {
+		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+	var captures v1alpha1.NodeCaptureList
+	if err := reader.List(ctx, &captures); err != nil {
+		return nil, fmt.Errorf("list NodeCaptures: %w", err)
+	}
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
+	if err := reader.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+
+	s := &Snapshot{Rings: rings.Items, Clusters: clusters.Items, Captures: map[string]*v1alpha1.NodeCapture{}}
+	for i := range captures.Items {
+		s.Captures[captures.Items[i].Name] = &captures.Items[i]
+	}
+	for _, node := range nodes.Items {
+		if os, known := node.Labels[osLabel]; !known || os == "linux" {
+			s.Nodes = append(s.Nodes, plan.Node{Name: node.Name, Labels: node.Labels})
+		}
+	}
+	return s, nil
+}
+
+// Plan plans for the state.
+func (s *Snapshot) Plan(checkFilter func(string) error) plan.Plan {
+	current := make(map[string]v1alpha1.NodeCaptureSpec, len(s.Captures))
+	for name, capture := range s.Captures {
+		current[name] = capture.Spec
+	}
+	return plan.Make(plan.Input{
+		Rings: s.Rings, Clusters: s.Clusters, Nodes: s.Nodes, Current: current, CheckFilter: checkFilter,
+	})
+}
