@@ -68,8 +68,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	}
 	r.noteOpened()
 	facts := plan.Facts{
-		Engines: report.Engines, Compile: r.programs.through(r.Compile), Serving: r.serving(ctx),
+		Engines: report.Engines, Compile: r.programs.through(r.Compile),
 	}
+	facts.Serving, facts.Queues = r.present(ctx)
 	for _, i := range report.Interfaces {
 		facts.Interfaces = append(facts.Interfaces, plan.Interface{Name: i.Name, Index: i.Index})
 	}
@@ -139,20 +140,25 @@ func (r *Reconciler) noteOpened() {
 	}
 }
 
-// serving says which engine has which ring now.
-func (r *Reconciler) serving(ctx context.Context) map[string]v1.Engine {
-	serving := map[string]v1.Engine{}
+// present says which engine has which ring and which set of queues now.
+func (r *Reconciler) present(ctx context.Context) (rings, queues map[string]v1.Engine) {
+	rings, queues = map[string]v1.Engine{}, map[string]v1.Engine{}
 	for _, p := range r.Providers {
 		if p.engine == nil {
 			continue
 		}
-		if observation, err := p.engine.Observe(ctx); err == nil {
-			for name := range observation.Rings {
-				serving[name] = p.Kind
-			}
+		observation, err := p.engine.Observe(ctx)
+		if err != nil {
+			continue
+		}
+		for name := range observation.Rings {
+			rings[name] = p.Kind
+		}
+		for name := range observation.Clusters {
+			queues[name] = p.Kind
 		}
 	}
-	return serving
+	return rings, queues
 }
 
 // applyNICs sets the interfaces before the taps are made: what a ring sees first is already as asked.

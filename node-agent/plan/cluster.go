@@ -74,22 +74,37 @@ func ringsFeedIt(d *clusterDraft) *problem {
 			continue
 		}
 		if verdict, known := d.verdicts[name]; known {
+			d.snapLen = max(d.snapLen, verdict.snapLen)
 			d.missing = problemf(v1.ReasonRingNotAccepted, "ring %q does not feed it: %s", name, verdict.Message)
 		} else {
 			d.missing = problemf(v1.ReasonRingNotFound, "spec.rings names %q, and this node has no such ring", name)
 		}
 	}
-	if len(d.feeds) == 0 {
-		if d.missing == nil {
-			return problemf(v1.ReasonRingNotFound, "spec.rings is empty: name at least one ring")
-		}
+	switch {
+	case len(d.feeds) > 0 || d.stays():
+		return nil
+	case d.missing == nil:
+		return problemf(v1.ReasonRingNotFound, "spec.rings is empty: name at least one ring")
+	default:
 		return d.missing
 	}
-	return nil
+}
+
+// stays says whether queues that no ring feeds are there already, over a ring that is only refused at the moment.
+func (d *clusterDraft) stays() bool {
+	engine, there := d.facts.Queues[d.cluster.Name]
+	if !there || !d.facts.Engines[engine].Available || d.missing == nil || d.missing.reason == v1.ReasonRingNotFound {
+		return false
+	}
+	d.engine, d.engineReason = engine, "has the queues; no ring feeds them at the moment"
+	return true
 }
 
 // ringsShareAnEngine: queues live in one engine.
 func ringsShareAnEngine(d *clusterDraft) *problem {
+	if len(d.feeds) == 0 {
+		return nil
+	}
 	first := d.rings[d.feeds[0]]
 	d.engine, d.engineReason = first.engine, first.engineReason
 	for _, name := range d.feeds[1:] {

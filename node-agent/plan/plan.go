@@ -42,6 +42,9 @@ type Facts struct {
 	// Serving is the engine that has a ring of that name now. A ring that leaves the choice stays with it, because its
 	// consumers' containers were given what that engine needs.
 	Serving map[string]v1.Engine
+	// Queues is the engine that has a set of queues of that name now. They stay for their consumers while no ring can feed
+	// them, as when an interface is gone for a moment; new ones are made only when there is a ring to feed them.
+	Queues map[string]v1.Engine
 	// Compile makes a classic BPF program from a pcap-filter(7) expression; its error is the compiler's own message.
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 }
@@ -53,11 +56,16 @@ type Verdict struct {
 	// Reason and Message say what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
 	// and have a Reason: one of its rings does not feed it.
 	Reason, Message string
+	// Fed: at least one ring passes packets to this set of queues.
+	Fed bool
 	// Engine that serves it, and why that one.
 	Engine       v1.Engine
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
+
+	// snapLen of the ring: its queues keep their size while it is refused.
+	snapLen uint32
 }
 
 // Ready says whether it was planned as the spec asks.
@@ -157,7 +165,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 		b.rings[ring.Name] = draft.planned()
 	}
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
-	verdict.Interfaces = interfaceNames(draft.taps)
+	verdict.Interfaces, verdict.snapLen = interfaceNames(draft.taps), uint32(max(ring.Spec.SnapLength, 0))
 	b.result.Rings[ring.Name] = verdict
 }
 
@@ -180,7 +188,7 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	if p := firstProblem(clusterChecks, &draft); p != nil {
 		verdict.Reason, verdict.Message = p.reason, p.message
 	} else {
-		verdict.Planned = true
+		verdict.Planned, verdict.Fed = true, len(draft.feeds) > 0
 		verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
 		if draft.missing != nil {
 			verdict.Reason, verdict.Message = draft.missing.reason, draft.missing.message

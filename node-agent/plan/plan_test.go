@@ -300,6 +300,25 @@ func TestAClusterGoesOnWithTheRingsThatAreThere(t *testing.T) {
 	assert.Len(t, got.Plans[v1.EngineKernelModule].Clusters, 1)
 }
 
+// Consumers keep their queues, of the same shape, while the interface is gone; new queues are not made.
+func TestQueuesStayWhileNoRingCanFeedThem(t *testing.T) {
+	spec := v1.NodeCaptureSpec{
+		Rings:    []v1.NodeRing{ring("mirror", withInterface("gone0"), withQueues(1))},
+		Clusters: []v1.NodeCluster{cluster("ids", 2, "mirror")},
+	}
+	f := facts()
+	before := Make(v1.NodeCaptureSpec{
+		Rings: []v1.NodeRing{ring("mirror")}, Clusters: spec.Clusters,
+	}, f).Plans[v1.EngineKernelModule].Clusters
+	f.Queues = map[string]v1.Engine{"ids": v1.EngineKernelModule}
+	got := Make(spec, f)
+	assert.Equal(t, capture.Plan{Clusters: before}, got.Plans[v1.EngineKernelModule])
+	assert.True(t, got.Clusters["ids"].Planned)
+	assert.False(t, got.Clusters["ids"].Fed)
+	assert.Equal(t, v1.ReasonRingNotAccepted, got.Clusters["ids"].Reason)
+	assert.False(t, got.Clusters["mirror"].Planned)
+}
+
 func TestARingFeedsABoundedNumberOfClusters(t *testing.T) {
 	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("r")}}
 	for i := range maxOutputs + 1 {

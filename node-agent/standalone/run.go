@@ -42,8 +42,8 @@ type Runner struct {
 	Module func() status.Module
 	// Publish gets each report, for the metrics.
 	Publish func(datapath.Report)
-	// Activity wakes an observation.
-	Activity datapath.Signal
+	// Changed and Activity wake the loop.
+	Changed, Activity datapath.Signal
 
 	mu        sync.Mutex
 	manifests Manifests
@@ -53,15 +53,14 @@ type Runner struct {
 
 // Run serves until ctx ends, then removes everything unless it shall be kept.
 func (r *Runner) Run(ctx context.Context) error {
-	changed := datapath.NewSignal()
-	if err := r.watch(ctx, changed); err != nil {
+	if err := r.watch(ctx); err != nil {
 		return err
 	}
 	if err := r.read(); err != nil {
 		return err
 	}
 	loop := datapath.Loop{
-		Reconciler: r.Reconciler, Desired: r.desired, Changed: changed, Activity: r.Activity,
+		Reconciler: r.Reconciler, Desired: r.desired, Changed: r.Changed, Activity: r.Activity,
 		Resync: 30 * time.Second, Refresh: r.Options.Refresh, Publish: r.publish,
 	}
 	loop.Run(ctx)
@@ -69,7 +68,7 @@ func (r *Runner) Run(ctx context.Context) error {
 }
 
 // watch follows the folder and the machine's interfaces.
-func (r *Runner) watch(ctx context.Context, changed datapath.Signal) error {
+func (r *Runner) watch(ctx context.Context) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch the manifests: %w", err)
@@ -84,14 +83,14 @@ func (r *Runner) watch(ctx context.Context, changed datapath.Signal) error {
 			case <-ctx.Done():
 				return
 			case <-watcher.Events:
-				changed.Raise()
+				r.Changed.Raise()
 			case err := <-watcher.Errors:
 				slog.Warn("Manifests are not watched any more; they are read every 30 seconds", "error", err)
 				return
 			}
 		}
 	}()
-	return node.WatchInterfaces(ctx, changed.Raise)
+	return node.WatchInterfaces(ctx, r.Changed.Raise)
 }
 
 func (r *Runner) read() error {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access decides which process may have which queue: one that runs in the pod to which the kubelet allocated it.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// UIDs looks pods up.
+type UIDs interface {
+	// PodUIDs returns the UIDs that a pod of this node is known by in the cgroup tree; none when there is no such pod. A
+	// static pod has the kubelet's UID besides that of its mirror in the API.
+	PodUIDs(context.Context, Pod) ([]string, error)
+}
+
+// Pods decides in a cluster. Its methods may be called by several goroutines.
+type Pods struct {
+	Allocations Allocations
+	UIDs        UIDs
+	// Proc is the proc file system, in which the processes of all pods are visible.
+	Proc string
+}
+
+// Allow returns nil if a process may have a queue, and otherwise why not, for whoever runs that process.
+func (p Pods) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
+	if pid <= 0 {
+		return errors.New("the asking process is not visible to the agent (its pod needs hostPID: true)")
+	}
+	uid, err := podOf(p.Proc, pid)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	allocations, err := p.Allocations.Allocations(ctx)
+	if err != nil {
+		return err
+	}
+	owners := allocations[queue]
+	if len(owners) == 0 {
+		return fmt.Errorf("queue %d of %s is allocated to no pod", queue.Queue, queue.Cluster)
+	}
+	var problems []error
+	for _, owner := range owners {
+		uids, err := p.UIDs.PodUIDs(ctx, owner)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("look up pod %s: %w", owner, err))
+		}
+		if slices.Contains(uids, uid) {
+			return nil
+		}
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	return fmt.Errorf("queue %d of %s is allocated to pod %s, and this is another pod (UID %s)", queue.Queue, queue.Cluster, owners[0], uid)
+}

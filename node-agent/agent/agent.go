@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent runs the data path of one node of a cluster: it makes it as the node's NodeCapture asks, offers the
+// queues to the kubelet, and reports.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/node-agent/access"
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/deviceplugin"
+	"github.com/ringcap/ringcap/node-agent/metrics"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/status"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Intervals of the agent.
+const (
+	resync         = 30 * time.Second
+	refresh        = 2 * time.Second
+	statusInterval = 5 * time.Second
+	// stuck is how long a loop may show no life before the kubelet shall restart the agent; capture goes on meanwhile.
+	stuck = 3 * time.Minute
+)
+
+// Agent is one node's. Its exported fields are set before Run.
+type Agent struct {
+	Node           string
+	Config         *rest.Config
+	KubeletDir     string
+	MetricsAddress string
+	Identity       node.Identity
+	Reconciler     *datapath.Reconciler
+	Collector      *metrics.Collector
+	Module         func() status.Module
+	// Changed and Activity wake the loop.
+	Changed, Activity datapath.Signal
+
+	devices     *deviceplugin.Manager
+	allocations access.Kubelet
+	writer      status.Writer
+	offered     map[string]deviceplugin.Resource
+
+	alive   atomic.Int64
+	problem atomic.Pointer[string]
+}
+
+// PodAccess is the rule by which consumers get queues, for engines that hand them over.
+func PodAccess(config *rest.Config, kubeletDir string) (access.Pods, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return access.Pods{}, err
+	}
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return access.Pods{}, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return access.Pods{Allocations: podResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc"}, nil
+}
+
+func podResources(kubeletDir string) access.Kubelet {
+	return access.Kubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
+}
+
+// Run serves until ctx ends. Capture goes on after that, and consumers keep their queues.
+func (a *Agent) Run(ctx context.Context) error {
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	direct, err := client.New(a.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	a.writer = status.Writer{Client: direct, Node: a.Node, Interval: statusInterval, Now: time.Now}
+	a.allocations = podResources(a.KubeletDir)
+	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"))
+	a.setProblem("the API server has not been asked yet what to capture")
+	a.beat()
+	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.healthy, a.ready); err != nil {
+		return err
+	}
+	if err := node.WatchInterfaces(ctx, a.Changed.Raise); err != nil {
+		return err
+	}
+	reader, err := a.watch(ctx)
+	if err != nil {
+		return err
+	}
+	return a.serve(ctx, reader)
+}
+
+// watch waits for the API server, and is alive meanwhile.
+func (a *Agent) watch(ctx context.Context) (client.Reader, error) {
+	waiting, done := context.WithCancel(ctx)
+	defer done()
+	go func() {
+		for waiting.Err() == nil {
+			a.beat()
+			select {
+			case <-waiting.Done():
+			case <-time.After(resync):
+			}
+		}
+	}()
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return watchNode(ctx, a.Config, scheme, a.Node, a.Changed.Raise)
+}
+
+func (a *Agent) serve(ctx context.Context, reader client.Reader) error {
+	stopped := make(chan struct{})
+	go func() {
+		a.devices.Run(ctx)
+		close(stopped)
+	}()
+	loop := datapath.Loop{
+		Reconciler: a.Reconciler,
+		Desired: func() (v1.NodeCaptureSpec, int64, bool) {
+			a.beat()
+			return desired(ctx, reader, a.Node)
+		},
+		Changed: a.Changed, Activity: a.Activity, Resync: resync, Refresh: refresh, Publish: a.publish,
+	}
+	loop.Run(ctx)
+	<-stopped
+	return a.Reconciler.Close()
+}
+
+// publish tells the kubelet, Prometheus and the API server.
+func (a *Agent) publish(ctx context.Context, report datapath.Report) {
+	module := a.Module()
+	a.offered = a.resources(report)
+	a.devices.Set(a.offered)
+	a.Collector.Set(report, module)
+	in := status.Input{Report: report, Identity: a.Identity, Module: module, Consumers: a.consumers(ctx)}
+	if err := a.writer.Write(ctx, in); err != nil && ctx.Err() == nil {
+		slog.Warn("The node's status could not be written; it is tried again", "error", err)
+	}
+	switch err := errors.Join(report.Err, report.ObserveErr); err {
+	case nil:
+		a.setProblem("")
+	default:
+		a.setProblem(err.Error())
+	}
+}
+
+// resources are the queues that there are. While they cannot be observed, those that were offered stay, as unhealthy.
+func (a *Agent) resources(report datapath.Report) map[string]deviceplugin.Resource {
+	offer := map[string]deviceplugin.Resource{}
+	if report.ObserveErr != nil {
+		for name, resource := range a.offered {
+			resource.Healthy = make([]bool, len(resource.Healthy))
+			offer[name] = resource
+		}
+	}
+	for name, verdict := range report.Plan.Clusters {
+		state, ok := report.Queues(name)
+		if !ok {
+			continue
+		}
+		healthy := make([]bool, len(state.Queues))
+		for i := range healthy {
+			healthy[i] = verdict.Fed
+		}
+		engine := verdict.Engine
+		offer[name] = deviceplugin.Resource{Healthy: healthy, Queues: func() deviceplugin.Queues {
+			if e := a.Reconciler.Engine(engine); e != nil {
+				return e
+			}
+			return nil
+		}}
+	}
+	return offer
+}
+
+// consumers says which pod has which queue, as far as the kubelet can be asked.
+func (a *Agent) consumers(ctx context.Context) map[capture.QueueID]string {
+	consumers := map[capture.QueueID]string{}
+	if len(a.offered) == 0 {
+		return consumers
+	}
+	allocations, err := a.allocations.Allocations(ctx)
+	if err != nil {
+		slog.Debug("The kubelet does not say which pod has which queue", "error", err)
+		return consumers
+	}
+	for queue, pods := range allocations {
+		consumers[queue] = pods[len(pods)-1].String()
+	}
+	return consumers
+}
+
+func (a *Agent) beat() { a.alive.Store(time.Now().UnixNano()) }
+
+func (a *Agent) setProblem(text string) { a.problem.Store(&text) }
+
+// healthy fails when the loop is stuck.
+func (a *Agent) healthy() error {
+	if idle := time.Since(time.Unix(0, a.alive.Load())); idle > stuck {
+		return fmt.Errorf("the agent has not looked at its desired state for %s", idle.Round(time.Second))
+	}
+	return nil
+}
+
+// ready fails while what is asked for is not known, not in the data path for the node's own fault, or not offered.
+func (a *Agent) ready() error {
+	if text := *a.problem.Load(); text != "" {
+		return errors.New(text)
+	}
+	return a.devices.Err()
+}

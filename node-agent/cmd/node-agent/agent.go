@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ringcap/ringcap/node-agent/agent"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
+	"github.com/ringcap/ringcap/node-agent/metrics"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/standalone"
+)
+
+func runAgent(ctx context.Context, args []string, out, errOut io.Writer) error {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	f, err := parseAgentFlags(args, os.Getenv, hostname, errOut)
+	if err != nil {
+		return err
+	}
+	setLog(f.logLevel, errOut)
+	identity, err := node.ReadIdentity()
+	if err != nil {
+		return err
+	}
+	if f.standalone != "" {
+		return runStandalone(ctx, f, identity, out)
+	}
+	return runInCluster(ctx, f, identity)
+}
+
+func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) error {
+	config, err := apiServer(f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	pods, err := agent.PodAccess(config, f.kubeletDir)
+	if err != nil {
+		return err
+	}
+	p := newParts(ctx, f, identity, podAuthorizer{pods})
+	a := agent.Agent{
+		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, MetricsAddress: f.metricsAddress,
+		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version),
+		Module: p.module.status, Changed: p.changed, Activity: p.activity,
+	}
+	return a.Run(ctx)
+}
+
+// apiServer is the pod's, or a kubeconfig's.
+func apiServer(kubeconfig string) (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the API server (outside a cluster, give --kubeconfig or --standalone): %w", err)
+	}
+	config.UserAgent = "ringcap-node-agent/" + version
+	return config, nil
+}
+
+func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, out io.Writer) error {
+	users, err := f.users()
+	if err != nil {
+		return err
+	}
+	p := newParts(ctx, f, identity, ebpf.LocalUsers(users))
+	collector := metrics.NewCollector(version)
+	if f.metricsAddress != "" {
+		well := func() error { return nil }
+		if err := metrics.Serve(ctx, f.metricsAddress, collector, well, well); err != nil {
+			return err
+		}
+	}
+	runner := standalone.Runner{
+		Options: standalone.Options{
+			Folder: f.standalone, Hostname: f.hostname, Keep: f.keep, StatusFile: f.statusJSON, Refresh: time.Second, Out: out,
+		},
+		Reconciler: p.reconciler, Identity: identity, Module: p.module.status, Changed: p.changed, Activity: p.activity,
+		Publish: func(report datapath.Report) { collector.Set(report, p.module.status()) },
+	}
+	return runner.Run(ctx)
+}

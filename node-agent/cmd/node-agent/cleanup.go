@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
+	"github.com/ringcap/ringcap/node-agent/engine/kmod"
+	"github.com/ringcap/ringcap/node-agent/nic"
+	"github.com/ringcap/ringcap/node-agent/node"
+)
+
+// runCleanup removes rings, queues, pins, sockets and notes, and restores interfaces. What a consumer holds stays, and
+// is named; the kernel module stays loaded.
+func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error {
+	var where places
+	flags := flag.NewFlagSet("cleanup", flag.ContinueOnError)
+	where.register(flags)
+	if err := parse(flags, args, errOut); err != nil {
+		return err
+	}
+	if err := where.check(errOut); err != nil {
+		return err
+	}
+	setLog(slog.LevelInfo, errOut)
+	identity, err := node.ReadIdentity()
+	if err != nil {
+		return err
+	}
+	problems := []error{cleanEBPF(ctx, where), cleanModule(ctx, where)}
+	failed, err := nic.New(where.nicFile(), identity.BootID).Apply(nil)
+	problems = append(problems, err)
+	for _, problem := range failed {
+		problems = append(problems, problem)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("not everything could be removed: %w", err)
+	}
+	if err := os.RemoveAll(where.runDir); err != nil {
+		// A mount point, as in the agent's pod, is emptied and stays.
+		slog.Debug("The run folder stays", "error", err)
+	}
+	fmt.Fprintln(out, "Everything that ringcap made on this node is removed.")
+	return nil
+}
+
+func cleanEBPF(ctx context.Context, where places) error {
+	if _, err := os.Stat(where.pinDir()); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	engine, err := ebpf.New(ebpf.Options{PinDir: where.pinDir(), RunDir: where.runDir})
+	if err != nil {
+		return err
+	}
+	return errors.Join(clean(ctx, engine), engine.Close(), os.RemoveAll(where.pinDir()))
+}
+
+func cleanModule(ctx context.Context, where places) error {
+	if _, err := kmod.Probe(); err != nil {
+		return nil
+	}
+	return clean(ctx, kmod.New(where.runDir, kmod.MaxLanes))
+}
+
+func clean(ctx context.Context, engine capture.Engine) error {
+	failed, err := engine.Apply(ctx, capture.Plan{})
+	for name, problem := range failed {
+		err = errors.Join(err, fmt.Errorf("%s: %w", name, problem))
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// places are where a node keeps what ringcap makes.
+type places struct {
+	runDir string
+	bpffs  string
+}
+
+func (p *places) register(flags *flag.FlagSet) {
+	flags.StringVar(&p.runDir, "run-dir", "/run/ringcap", "`folder` of the sockets for consumers and of the node's state; must not outlive a boot")
+	flags.StringVar(&p.bpffs, "bpffs", "/sys/fs/bpf", "`folder` where a bpffs is mounted, in which the eBPF engine keeps what outlives this process")
+}
+
+func (p *places) check(errOut io.Writer) error {
+	for name, path := range map[string]string{"--run-dir": p.runDir, "--bpffs": p.bpffs} {
+		if !filepath.IsAbs(path) {
+			return badFlag(errOut, "%s %q: must be an absolute path", name, path)
+		}
+	}
+	return nil
+}
+
+// pinDir is the eBPF engine's own folder.
+func (p *places) pinDir() string { return filepath.Join(p.bpffs, "ringcap") }
+
+func (p *places) nicFile() string { return filepath.Join(p.runDir, "nic.json") }
+
+// agentFlags are those of the agent, in a cluster and standalone.
+type agentFlags struct {
+	places
+	nodeName       string
+	kubeconfig     string
+	kubeletDir     string
+	metricsAddress string
+	rcbpf          string
+	logLevel       slog.Level
+
+	standalone string
+	hostname   string
+	keep       bool
+	statusJSON string
+	uids       string
+}
+
+func parseAgentFlags(args []string, environment func(string) string, hostname string, errOut io.Writer) (agentFlags, error) {
+	var f agentFlags
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	f.places.register(flags)
+	flags.StringVar(&f.nodeName, "node-name", environment("NODE_NAME"), "`name` of this node (default: the environment's NODE_NAME)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the API server's address; default: that of the pod")
+	flags.StringVar(&f.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's `folder`")
+	flags.StringVar(&f.metricsAddress, "metrics-address", ":9466", "`address` of /metrics, /healthz and /readyz; empty serves none (standalone only)")
+	flags.StringVar(&f.rcbpf, "rcbpf", "", "the filter compiler's `path`; default: rcbpf beside this program, else in PATH")
+	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn, error")
+	flags.StringVar(&f.standalone, "standalone", "", "serve the manifests in this `folder`, without Kubernetes")
+	flags.StringVar(&f.hostname, "hostname", hostname, "standalone: the `name` that nodeSelector's kubernetes.io/hostname is held against; other labels are taken as true")
+	flags.BoolVar(&f.keep, "keep", false, "standalone: leave the capture running at the end")
+	flags.StringVar(&f.statusJSON, "status-json", "", "standalone: `file` to write the status to whenever it is read, as JSON")
+	flags.StringVar(&f.uids, "uids", "", "standalone: `users` (numbers, with commas) that may consume queues besides root")
+	if err := parse(flags, args, errOut); err != nil {
+		return f, err
+	}
+	return f, f.check(errOut)
+}
+
+func (f *agentFlags) check(errOut io.Writer) error {
+	if err := f.places.check(errOut); err != nil {
+		return err
+	}
+	if _, err := f.users(); err != nil {
+		return badFlag(errOut, "%v", err)
+	}
+	switch {
+	case f.standalone == "" && f.nodeName == "":
+		return badFlag(errOut, "NODE_NAME is not set: give the node's name, or a folder of manifests with --standalone")
+	case f.standalone == "" && f.metricsAddress == "":
+		return badFlag(errOut, "--metrics-address is empty: the kubelet's probes need it")
+	case f.standalone == "" && (f.keep || f.statusJSON != "" || f.uids != ""):
+		return badFlag(errOut, "--keep, --status-json and --uids are for --standalone")
+	}
+	return nil
+}
+
+// users are those of --uids.
+func (f *agentFlags) users() (map[uint32]bool, error) {
+	users := map[uint32]bool{}
+	for _, text := range strings.Split(f.uids, ",") {
+		if text == "" {
+			continue
+		}
+		uid, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("--uids %q: %q is not a user's number", f.uids, text)
+		}
+		users[uint32(uid)] = true
+	}
+	return users, nil
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/ringcap/ringcap/node-agent/access"
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
+	"github.com/ringcap/ringcap/node-agent/engine/kmod"
+	"github.com/ringcap/ringcap/node-agent/loader"
+	"github.com/ringcap/ringcap/node-agent/nic"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/node-agent/status"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// parts are what an agent is put together from.
+type parts struct {
+	reconciler        *datapath.Reconciler
+	module            moduleState
+	changed, activity datapath.Signal
+}
+
+func newParts(ctx context.Context, f agentFlags, identity node.Identity, authorizer ebpf.Authorizer) parts {
+	p := parts{changed: datapath.NewSignal(), activity: datapath.NewSignal()}
+	p.module = moduleState{runDir: f.runDir, identity: identity}
+	p.reconciler = &datapath.Reconciler{
+		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, authorizer)},
+		NICs:       nic.New(f.nicFile(), identity.BootID),
+		Compile:    compiler(ctx, f.rcbpf),
+		Interfaces: node.Interfaces,
+	}
+	return p
+}
+
+// podAuthorizer makes the pods' rule the eBPF engine's.
+type podAuthorizer struct{ pods access.Pods }
+
+// Authorize implements ebpf.Authorizer.
+func (a podAuthorizer) Authorize(ctx context.Context, peer ebpf.Peer, queue capture.QueueID) error {
+	return a.pods.Allow(ctx, peer.PID, queue)
+}
+
+// ebpfSlotOverhead is a slot and the ring buffer's record header.
+const ebpfSlotOverhead = kmod.SlotOverhead + 8
+
+func ebpfProvider(where places, authorizer ebpf.Authorizer) *datapath.Provider {
+	return &datapath.Provider{
+		Kind: v1.EngineEBPF,
+		// Whether it can be used is found out by opening it.
+		Probe: func(context.Context) plan.EngineFact {
+			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: ebpfSlotOverhead}
+		},
+		Open: func(context.Context) (capture.Engine, error) {
+			return ebpf.New(ebpf.Options{
+				PinDir: where.pinDir(), RunDir: where.runDir, Authorizer: authorizer, Logger: slog.Default(),
+			})
+		},
+	}
+}
+
+func (p parts) moduleProvider(ctx context.Context, where places) *datapath.Provider {
+	lanes := moduleLanes()
+	return &datapath.Provider{
+		Kind: v1.EngineKernelModule,
+		Probe: func(context.Context) plan.EngineFact {
+			o := p.module.outcome()
+			return plan.EngineFact{Available: o.Ready, Why: o.Message, Lanes: lanes, SlotOverhead: kmod.SlotOverhead}
+		},
+		Open: func(context.Context) (capture.Engine, error) {
+			go watchModule(ctx, p.activity, p.changed)
+			return kmod.New(where.runDir, lanes), nil
+		},
+	}
+}
+
+// moduleLanes is one lane for each CPU that may produce, within bounds.
+func moduleLanes() int {
+	cpus, err := node.PossibleCPUs()
+	if err != nil {
+		slog.Warn("The number of CPUs cannot be read; queues get the most lanes", "error", err)
+		return kmod.MaxLanes
+	}
+	return min(cpus, kmod.MaxLanes)
+}
+
+// watchModule follows the module's events, through reloads.
+func watchModule(ctx context.Context, activity, changed datapath.Signal) {
+	const again = 5 * time.Second
+	for ctx.Err() == nil {
+		if err := kmod.Watch(ctx, activity.Raise, changed.Raise); err != nil {
+			slog.Debug("The module's events cannot be followed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(again):
+		}
+	}
+}
+
+// moduleState says how the module fares, whenever it is asked.
+type moduleState struct {
+	runDir   string
+	identity node.Identity
+}
+
+func (m moduleState) outcome() loader.Outcome {
+	last, known, err := loader.Read(m.runDir, m.identity)
+	if err != nil {
+		slog.Warn("What the module loader noted cannot be read", "error", err)
+	}
+	l := loader.Loader{Identity: m.identity, Kernel: loader.RunningKernel{}}
+	return l.State(last, known)
+}
+
+func (m moduleState) status() status.Module {
+	o := m.outcome()
+	return status.Module{Ready: o.Ready, Reason: o.Reason, Message: o.Message, Version: o.Version}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Writer writes the status of one node's NodeCapture: at once when the state changed, and not more often than Interval
+// when only counters did. It is for one goroutine.
+type Writer struct {
+	Client   client.Client
+	Node     string
+	Interval time.Duration
+	// Now is time.Now but in tests.
+	Now func() time.Time
+
+	written     v1.NodeCaptureStatus
+	writtenTime time.Time
+}
+
+// Write writes what is to be written by now. Without a NodeCapture there is nothing to do.
+func (w *Writer) Write(ctx context.Context, in Input) error {
+	now := w.Now()
+	status := Build(in)
+	status.Conditions = Conditions(w.written.DeepCopy().Conditions, in)
+	if !w.due(status, now) {
+		return nil
+	}
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.update(ctx, status, in, now) })
+	if apierrors.IsNotFound(err) {
+		w.written, w.writtenTime = v1.NodeCaptureStatus{}, time.Time{}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the status of NodeCapture %s: %w", w.Node, err)
+	}
+	return nil
+}
+
+// due decides whether a status is worth a write.
+func (w *Writer) due(status v1.NodeCaptureStatus, now time.Time) bool {
+	switch {
+	case w.writtenTime.IsZero():
+		return true
+	case !equality.Semantic.DeepEqual(stateOf(status), stateOf(w.written)):
+		return true
+	default:
+		return now.Sub(w.writtenTime) >= w.Interval && !equality.Semantic.DeepEqual(untimed(status), untimed(w.written))
+	}
+}
+
+func (w *Writer) update(ctx context.Context, status v1.NodeCaptureStatus, in Input, now time.Time) error {
+	var have v1.NodeCapture
+	if err := w.Client.Get(ctx, client.ObjectKey{Name: w.Node}, &have); err != nil {
+		return err
+	}
+	// The object's own conditions carry the transition times, of an earlier agent too.
+	status.Conditions = Conditions(have.Status.Conditions, in)
+	status.ObservedTime = &metav1.Time{Time: now}
+	have.Status = status
+	if err := w.Client.Status().Update(ctx, &have); err != nil {
+		return err
+	}
+	w.written, w.writtenTime = status, now
+	return nil
+}
+
+func untimed(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
+	status.ObservedTime = nil
+	return status
+}
+
+// stateOf is a status without what changes with every packet.
+func stateOf(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
+	state := untimed(*status.DeepCopy())
+	for i := range state.Rings {
+		r := &state.Rings[i]
+		r.Seen, r.SeenBytes, r.Filtered, r.SampledOut, r.Passed = 0, 0, 0, 0, 0
+	}
+	for i := range state.Clusters {
+		for j := range state.Clusters[i].Queues {
+			q := &state.Clusters[i].Queues[j]
+			q.Delivered, q.DeliveredBytes, q.UnreadBytes, q.Dropped = 0, 0, 0, nil
+		}
+	}
+	return state
+}
