@@ -106,11 +106,11 @@ static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape 
 
 static int rc_request_wakeup(const struct genl_info *info, struct rc_cluster_spec *spec)
 {
-	spec->watermark = rc_request_u32(info, RINGCAP_A_WATERMARK, spec->shape.lane_size / 4);
+	spec->watermark = rc_request_u32(info, RINGCAP_A_WATERMARK, 0) ?: spec->shape.lane_size / 4;
 	/* Above, a lane could be full to a consumer that sleeps. */
-	if (!spec->watermark || spec->watermark > spec->shape.lane_size / 2)
+	if (spec->watermark > spec->shape.lane_size / 2)
 		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_WATERMARK], -EINVAL,
-					 "RINGCAP_A_WATERMARK: a watermark is 1 byte to half of RINGCAP_A_LANE_SIZE");
+					 "RINGCAP_A_WATERMARK: a watermark is 1 byte to half of RINGCAP_A_LANE_SIZE; 0 is a quarter of it");
 	spec->timeout_us = rc_request_u32(info, RINGCAP_A_TIMEOUT_US, RC_TIMEOUT_US_DEFAULT);
 	if (spec->timeout_us > RC_TIMEOUT_US_MAX)
 		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_TIMEOUT_US], -EINVAL,
