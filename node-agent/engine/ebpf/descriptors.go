@@ -9,7 +9,8 @@ import (
 )
 
 // descriptors are what a consumer gets: the ring buffer, of which a holder can map everything but its own page only
-// for reading and which has no elements to update, and the counters, opened read-only.
+// for reading and which has no elements to update, and the counters, which are frozen: a descriptor opened read-only could
+// not be mapped.
 type descriptors struct {
 	data, stats *ebpf.Map
 }
@@ -42,9 +43,9 @@ func (q *queue) describe(reply *handoverReply) (descriptors, error) {
 	if d.data, err = q.data.Clone(); err != nil {
 		return d, fmt.Errorf("duplicate the ring buffer's descriptor: %w", err)
 	}
-	if d.stats, err = ebpf.LoadPinnedMap(q.statsPin(), &ebpf.LoadPinOptions{ReadOnly: true}); err != nil {
+	if d.stats, err = q.stats.Clone(); err != nil {
 		d.close()
-		return d, fmt.Errorf("open the counters for reading: %w", err)
+		return d, fmt.Errorf("duplicate the counters' descriptor: %w", err)
 	}
 	return d, nil
 }

@@ -68,6 +68,10 @@ func (q *queue) create() error {
 	if q.stats, err = newPinned(q.tables.statsSpec, q.statsPin()); err != nil {
 		return err
 	}
+	// From here on only programs write to it, and consumers can be given a descriptor that they can map.
+	if err := q.stats.Freeze(); err != nil {
+		return fmt.Errorf("freeze %s: %w", q.statsPin(), err)
+	}
 	data, err := newPinned(q.dataSpec(), q.dataPin())
 	if err != nil {
 		return err

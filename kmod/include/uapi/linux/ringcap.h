@@ -208,7 +208,9 @@ struct ringcap_lane_consumer {
  * A container that was given queue Q of cluster N has the folder RINGCAP_RUN_DIR/N/Q with a SOCK_SEQPACKET socket
  * "handover" in it. The consumer connects and sends struct ringcap_handover_request; the agent, after checking by
  * SO_PEERCRED which pod asks, answers struct ringcap_handover_reply with, when error is 0, two file descriptors as
- * SCM_RIGHTS: the ring buffer map and the (read-only) statistics map. The consumer is attached for as long as it
+ * SCM_RIGHTS: the ring buffer map and the statistics map. The latter is frozen (BPF_MAP_FREEZE) so that its holder can
+ * only read it; a descriptor opened with BPF_F_RDONLY cannot be mapped, and bpf(2) is not to be had under the default
+ * seccomp profile of container runtimes. The consumer is attached for as long as it
  * keeps the connection. When the agent restarts, the connection breaks but the maps live on: a consumer goes on
  * reading, and reconnects with map_id set to say which ring buffer it still has; the reply then carries no descriptors.
  * ESTALE means that this ring buffer was taken from it.

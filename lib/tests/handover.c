@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * libringcap against real BPF ring buffers and a stand-in for the agent; every consumer is a process of uid 65534.
+ * Needs root; exits with 77 (skipped) without it.
+ */
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ringcap/ringcap.h>
+
+#include "fake.h"
+
+#define QUEUE_BYTES (1u << 18)
+
+static char dir[64];
+
+/* Packet number i: size and content follow from i. */
+static uint32_t packet(uint64_t i, struct ringcap_slot *slot, uint8_t data[2048])
+{
+	uint64_t seed = i + 1;
+
+	memset(slot, 0, sizeof(*slot));
+	slot->hdr_len = sizeof(*slot);
+	slot->caplen = 14 + (uint32_t)(noise(&seed) % 1500);
+	slot->len = slot->caplen + (uint32_t)(i % 3);
+	slot->ts_ns = 1700000000000000000ULL + i * 1000;
+	for (uint32_t k = 0; k < slot->caplen; k += 8) {
+		uint64_t word = noise(&seed);
+
+		memcpy(data + k, &word, 8);
+	}
+	return slot->len;
+}
+
+static int put(struct fake_queue *q, uint64_t i)
+{
+	struct ringcap_slot slot;
+	uint8_t data[2048];
+
+	packet(i, &slot, data);
+	return fake_put(q, &slot, data);
+}
+
+static void check_packet(const struct ringcap_pkt *pkt, uint64_t i)
+{
+	struct ringcap_slot slot;
+	uint8_t data[2048];
+
+	packet(i, &slot, data);
+	CHECK_EQ(pkt->slot->ts_ns, slot.ts_ns);
+	CHECK_EQ(pkt->slot->len, slot.len);
+	CHECK_EQ(pkt->slot->caplen, slot.caplen);
+	CHECK(!memcmp(pkt->data, data, slot.caplen));
+}
+
+/* Starts a consumer as nobody; a pipe tells its parent of steps, another tells it to go on. */
+struct consumer {
+	pid_t pid;
+	int say, heard;	/* of this side */
+};
+
+static struct consumer start(void (*run)(int say, int heard))
+{
+	struct consumer c;
+	int up[2], down[2];
+
+	CHECK(!pipe2(up, O_CLOEXEC) && !pipe2(down, O_CLOEXEC));
+	c.pid = fork();
+	CHECK(c.pid >= 0);
+	if (!c.pid) {
+		CHECK(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534));
+		close(up[0]);
+		close(down[1]);
+		run(up[1], down[0]);
+		exit(0);
+	}
+	close(up[1]);
+	close(down[0]);
+	c.say = down[1];
+	c.heard = up[0];
+	return c;
+}
+
+static void say(int fd, char what)
+{
+	CHECK_EQ(write(fd, &what, 1), 1);
+}
+
+static char hear(int fd)
+{
+	char what = 0;
+
+	return read(fd, &what, 1) == 1 ? what : 0;
+}
+
+static void join(struct consumer *c)
+{
+	int status;
+
+	CHECK_EQ(waitpid(c->pid, &status, 0), c->pid);
+	CHECK_EQ(status, 0);
+	close(c->say);
+	close(c->heard);
+}
+
+static struct ringcap *must_open(const char *name)
+{
+	char reason[RINGCAP_ERRBUF_SIZE] = "";
+	struct ringcap *h = ringcap_open(name, 0, reason);
+
+	if (!h)
+		fprintf(stderr, "%s\n", reason);
+	CHECK(h);
+	return h;
+}
+
+/* Reads packets from number i on until n were read in all; batches of up to 32, sleeping for them. */
+static uint64_t read_packets(struct ringcap *h, uint64_t i, uint64_t n)
+{
+	struct ringcap_pkt pkts[32];
+
+	while (i < n) {
+		int got = ringcap_recv(h, pkts, n - i < 32 ? (unsigned int)(n - i) : 32, 10000);
+
+		CHECK(got > 0);
+		for (int k = 0; k < got; k++)
+			check_packet(&pkts[k], i++);
+		ringcap_release(h, (unsigned int)got);
+	}
+	return i;
+}
+
+static uint64_t sum_dropped(const struct ringcap_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
+		sum += s->dropped[i];
+	return sum;
+}
+
+/* Grants the queue to whoever asks next. */
+static int grant(int listener, const struct fake_queue *q, uint32_t want_map_id)
+{
+	struct ringcap_handover_request request;
+	int fd = fake_accept(listener, &request);
+
+	CHECK_EQ(request.abi, RINGCAP_ABI);
+	CHECK_EQ(request.map_id, want_map_id);
+	fake_answer(fd, q, "mirror", 0, 0, "", !want_map_id);
+	return fd;
+}
+
+/* ---------------------------------------------------------------- every packet, in order, as it was */
+
+#define MANY 100000
+
+static void read_many(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_stats stats;
+	struct ringcap_queue q;
+
+	(void)down;
+	ringcap_queue(h, &q);
+	CHECK(!strcmp(q.name, "mirror") && !strcmp(q.engine, "EBPF") && q.queue == 0 && q.nr_queues == 1);
+	say(up, 'a');
+	read_packets(h, 0, MANY);
+	ringcap_stats(h, &stats);
+	CHECK_EQ(stats.delivered, MANY);
+	say(up, 'd');
+	ringcap_close(h);
+}
+
+static void test_every_packet(void)
+{
+	uint64_t offered = 0, bytes = 0;
+	struct ringcap_lane_stats sum;
+	struct ringcap_slot slot;
+	struct fake_queue q;
+	uint8_t data[2048];
+	int listener = fake_listen(dir, "mirror", 0), fd;
+
+	fake_make(&q, QUEUE_BYTES);
+	struct consumer c = start(read_many);
+
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'a');
+	for (uint64_t i = 0; i < MANY; i++) {
+		bytes += packet(i, &slot, data);
+		do	/* an unpaced producer would overrun: it waits for room, and the refusals are in the account */
+			offered++;
+		while (!fake_put(&q, &slot, data) && sched_yield() == 0);
+	}
+	CHECK_EQ(hear(c.heard), 'd');
+	join(&c);
+	fake_count(&q, &sum);
+	CHECK_EQ(sum.delivered, MANY);
+	CHECK_EQ(sum.delivered_bytes, bytes);
+	CHECK_EQ(sum.delivered + sum.dropped[RINGCAP_DROP_FULL], offered);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- a consumer that is too slow */
+
+static void read_slowly(int up, int down)
+{
+	struct ringcap *h = must_open("mirror@0");
+	struct ringcap_stats stats;
+
+	say(up, 'a');
+	CHECK_EQ(hear(down), 'g');	/* the queue is full now */
+	ringcap_stats(h, &stats);
+	CHECK_EQ(stats.delivered + sum_dropped(&stats), 2000);
+	CHECK(stats.dropped[RINGCAP_DROP_FULL] > 0);
+	read_packets(h, 0, stats.delivered);
+	CHECK_EQ(ringcap_recv(h, &(struct ringcap_pkt){ 0 }, 1, 0), 0);
+	ringcap_close(h);
+}
+
+static void test_full(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES);
+	struct consumer c = start(read_slowly);
+
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'a');
+	for (uint64_t i = 0, next = 0; i < 2000; i++)
+		next += (uint64_t)put(&q, next);	/* numbers only those that were delivered */
+	say(c.say, 'g');
+	join(&c);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- the agent restarts, then takes the queue */
+
+static void read_through_restart(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_pkt pkts[8];
+	uint64_t i = 0;
+	int n;
+
+	(void)down;
+	say(up, 'a');
+	i = read_packets(h, i, 1000);
+	say(up, 'b');			/* the agent goes */
+	i = read_packets(h, i, 2000);	/* and packets keep coming */
+	say(up, 'c');
+	/* Waiting for packets keeps up the connection, and tells what the agent said in the end. */
+	while ((n = ringcap_recv(h, pkts, 8, -1)) > 0) {
+		for (int k = 0; k < n; k++)
+			check_packet(&pkts[k], i++);
+		ringcap_release(h, (unsigned int)n);
+	}
+	CHECK_EQ(n, -ENODEV);
+	CHECK_EQ(i, 3000);
+	CHECK_EQ(ringcap_recv(h, pkts, 8, -1), -ENODEV);
+	struct pollfd pfd = { .fd = ringcap_fd(h), .events = POLLIN };
+
+	CHECK_EQ(poll(&pfd, 1, 0), 1);
+	ringcap_close(h);
+}
+
+static void test_agent_restart(void)
+{
+	struct ringcap_handover_request request;
+	struct fake_queue q;
+	int listener = fake_listen(dir, "mirror", 0), fd;
+
+	fake_make(&q, 1u << 22);
+	struct consumer c = start(read_through_restart);
+
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'a');
+	for (uint64_t i = 0; i < 1000; i++)
+		CHECK(put(&q, i));
+	CHECK_EQ(hear(c.heard), 'b');
+	close(fd);
+	close(listener);
+	for (uint64_t i = 1000; i < 2000; i++)
+		CHECK(put(&q, i));
+	CHECK_EQ(hear(c.heard), 'c');
+	listener = fake_listen(dir, "mirror", 0);
+	fd = fake_accept(listener, &request);	/* not ready yet: refuses; the consumer must come again */
+	fake_answer(fd, &q, "mirror", 0, EACCES, "starting", 0);
+	close(fd);
+	fd = grant(listener, &q, q.map_id);
+	for (uint64_t i = 2000; i < 3000; i++)
+		CHECK(put(&q, i));
+	close(fd);
+	fd = fake_accept(listener, &request);
+	CHECK_EQ(request.map_id, q.map_id);
+	fake_answer(fd, &q, "mirror", 0, ESTALE, "the queue belongs to another pod", 0);
+	join(&c);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- killed in mid-read, and what the next one finds */
+
+static void read_and_hang(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_pkt pkts[32];
+
+	read_packets(h, 0, 100);
+	CHECK_EQ(ringcap_recv(h, pkts, 32, 1000), 32);
+	ringcap_release(h, 10);	/* 110 given back, 22 in hand */
+	say(up, 'r');
+	hear(down);
+}
+
+static void read_rest(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+
+	(void)up;
+	(void)down;
+	read_packets(h, 110, 500);
+	ringcap_close(h);
+}
+
+static void test_killed(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd, status;
+	struct fake_queue q;
+	char byte;
+
+	fake_make(&q, 1u << 22);
+	for (uint64_t i = 0; i < 500; i++)
+		CHECK(put(&q, i));
+	struct consumer c = start(read_and_hang);
+
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'r');
+	kill(c.pid, SIGKILL);
+	CHECK_EQ(waitpid(c.pid, &status, 0), c.pid);
+	CHECK_EQ(recv(fd, &byte, 1, 0), 0);	/* the agent sees it go */
+	close(fd);
+	c = start(read_rest);
+	fd = grant(listener, &q, 0);
+	join(&c);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- what a consumer can reach, and its scribbling */
+
+static void scribble(int up, int down)
+{
+	struct ringcap_handover_reply reply;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char path[128];
+	int fds[2], fd;
+
+	(void)up;
+	(void)down;
+	snprintf(path, sizeof(path), "%s/mirror/0/handover", dir);
+	fd = fake_connect(path);
+	fake_take(fd, &reply, fds);
+	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], (off_t)page) == MAP_FAILED);
+	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], (off_t)(2 * page)) == MAP_FAILED);
+	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0) == MAP_FAILED);
+	uint8_t *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+
+	CHECK(p != MAP_FAILED);
+	memset(p, 0xa5, page);
+	CHECK(mprotect(mmap(NULL, page, PROT_READ, MAP_SHARED, fds[0], (off_t)page), page, PROT_READ | PROT_WRITE) < 0);
+}
+
+static void read_after_scribble(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+
+	say(up, 'a');
+	CHECK_EQ(hear(down), 'g');
+	read_packets(h, 10, 20);
+	ringcap_close(h);
+}
+
+static void test_scribble(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES);
+	for (uint64_t i = 0; i < 10; i++)
+		CHECK(put(&q, i));
+	struct consumer c = start(scribble);
+
+	fd = grant(listener, &q, 0);
+	join(&c);
+	close(fd);
+	c = start(read_after_scribble);
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'a');
+	for (uint64_t i = 10; i < 20; i++)
+		CHECK(put(&q, i));
+	say(c.say, 'g');
+	join(&c);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- refusals */
+
+static void expect_refusals(int up, int down)
+{
+	char reason[RINGCAP_ERRBUF_SIZE];
+
+	(void)up;
+	(void)down;
+	CHECK(!ringcap_open("mirror", 0, reason));
+	CHECK_EQ(errno, EACCES);
+	CHECK(strstr(reason, "this queue was given to pod b"));
+	CHECK(!ringcap_open("mirror", 0, reason));	/* both busy */
+	CHECK_EQ(errno, EBUSY);
+	CHECK(strstr(reason, "all 2 queues of mirror"));
+	CHECK(!ringcap_open("mirror@1", 0, reason));	/* granted without descriptors */
+	CHECK_EQ(errno, EPROTO);
+	CHECK(!ringcap_open("mirror@7", 0, reason));
+	CHECK_EQ(errno, ENOENT);
+	CHECK(strstr(reason, "ringcap.io/mirror"));
+	CHECK(!ringcap_open("../mirror", 0, reason));
+	CHECK_EQ(errno, EINVAL);
+	CHECK(!ringcap_open("mirror", 1, reason));
+	CHECK_EQ(errno, EINVAL);
+	/* busy, then free: the next one is taken */
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_queue q;
+
+	ringcap_queue(h, &q);
+	CHECK_EQ(q.queue, 1);
+	ringcap_close(h);
+
+	struct ringcap_device devices[4];
+
+	CHECK_EQ(ringcap_list(devices, 4), 2);
+	CHECK(!strcmp(devices[0].name, "mirror") && devices[0].queue == 0 && devices[1].queue == 1);
+}
+
+static void refuse(int listener, const struct fake_queue *q, unsigned int queue, int error, const char *reason)
+{
+	struct ringcap_handover_request request;
+	int fd = fake_accept(listener, &request);
+
+	fake_answer(fd, q, "mirror", queue, error, reason, error == 0 && queue != 1);
+	close(fd);
+}
+
+static void test_refusals(void)
+{
+	int first = fake_listen(dir, "mirror", 0), second = fake_listen(dir, "mirror", 1), fd;
+	struct ringcap_handover_request request;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES);
+	struct consumer c = start(expect_refusals);
+
+	refuse(first, &q, 0, EACCES, "no");
+	refuse(second, &q, 1, EACCES, "this queue was given to pod b");
+	refuse(first, &q, 0, EBUSY, "busy");
+	refuse(second, &q, 1, EBUSY, "busy");
+	refuse(second, &q, 1, 0, "");
+	refuse(first, &q, 0, EBUSY, "busy");
+	fd = fake_accept(second, &request);
+	fake_answer(fd, &q, "mirror", 1, 0, "", 1);
+	join(&c);
+	close(fd);
+	close(first);
+	close(second);
+	CHECK(!fake_remove(dir, "mirror", 1));
+	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+static void *wake_later(void *h)
+{
+	poll(NULL, 0, 50);
+	ringcap_wakeup(h);
+	return NULL;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void wait_for_things(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct pollfd pfd = { .fd = ringcap_fd(h), .events = POLLIN };
+	struct ringcap_pkt pkts[4];
+	struct timespec before, after;
+	pthread_t thread;
+	int64_t start;
+
+	CHECK_EQ(ringcap_recv(h, pkts, 4, 0), 0);
+	start = now_ms();
+	CHECK_EQ(ringcap_recv(h, pkts, 4, 100), 0);
+	CHECK(now_ms() - start >= 99);
+	CHECK_EQ(poll(&pfd, 1, 0), 0);
+
+	CHECK(!pthread_create(&thread, NULL, wake_later, h));
+	CHECK_EQ(ringcap_recv(h, pkts, 4, -1), -EINTR);
+	pthread_join(thread, NULL);
+	CHECK_EQ(ringcap_recv(h, pkts, 4, 0), 0);
+	ringcap_wakeup(h);
+	ringcap_wakeup(h);	/* twice before it is noticed is once */
+	CHECK_EQ(poll(&pfd, 1, 0), 1);
+	CHECK_EQ(ringcap_recv(h, pkts, 4, -1), -EINTR);
+	CHECK_EQ(ringcap_recv(h, pkts, 4, 0), 0);
+	CHECK_EQ(poll(&pfd, 1, 0), 0);
+
+	say(up, 'p');
+	CHECK_EQ(poll(&pfd, 1, 10000), 1);	/* a packet */
+	CHECK_EQ(ringcap_recv(h, pkts, 4, 10000), 1);
+	/* With a packet in hand, waiting for the next neither spins nor misses it. */
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	CHECK_EQ(ringcap_recv(h, pkts + 1, 3, 300), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	CHECK((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 150000000L);
+	say(up, 'p');
+	CHECK_EQ(ringcap_recv(h, pkts + 1, 3, 10000), 1);
+	check_packet(&pkts[0], 0);
+	check_packet(&pkts[1], 1);
+	ringcap_release(h, 99);	/* more than there are is all */
+	CHECK_EQ(poll(&pfd, 1, 0), 0);
+	CHECK_EQ(ringcap_recv(h, pkts, 0, 0), -EINVAL);
+	say(up, 'e');
+	hear(down);
+	ringcap_close(h);
+	ringcap_close(NULL);
+}
+
+static void test_waiting(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES);
+	struct consumer c = start(wait_for_things);
+
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'p');
+	CHECK(put(&q, 0));
+	CHECK_EQ(hear(c.heard), 'p');
+	CHECK(put(&q, 1));
+	CHECK_EQ(hear(c.heard), 'e');
+	say(c.say, 'x');
+	join(&c);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
+int main(void)
+{
+	if (geteuid()) {
+		fprintf(stderr, "handover: skipped: making BPF maps needs root\n");
+		return 77;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	snprintf(dir, sizeof(dir), "/tmp/ringcap-lib-%d", getpid());
+	CHECK(!setenv("RINGCAP_RUN_DIR", dir, 1) && !setenv("RINGCAP_DEV_DIR", "/nonexistent", 1));
+	RUN(test_every_packet);
+	RUN(test_full);
+	RUN(test_agent_restart);
+	RUN(test_killed);
+	RUN(test_scribble);
+	RUN(test_refusals);
+	RUN(test_waiting);
+	CHECK(!fake_remove(dir, "mirror", 0) && !fake_remove_all(dir, "mirror"));
+	return 0;
+}
