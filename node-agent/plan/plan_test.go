@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/filter"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -32,9 +33,9 @@ func facts() Facts {
 			case "tcp port":
 				return nil, errors.New("syntax error")
 			case "nothing to run":
-				return nil, fmt.Errorf("%w: no such file", ErrCompilerMissing)
+				return nil, fmt.Errorf("%w: no such file", filter.ErrCompilerUnavailable)
 			case "too long":
-				return make([]bpf.RawInstruction, maxFilter+1), nil
+				return make([]bpf.RawInstruction, filter.MaxInstructions+1), nil
 			}
 			return acceptAll, nil
 		},

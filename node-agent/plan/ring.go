@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/filter"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -20,7 +21,6 @@ const (
 	maxOutputs    = 8
 	maxQueues     = 256
 	maxSnapLength = 65535
-	maxFilter     = 4096
 )
 
 // ringDraft is a ring on its way through the checks, which fill in the lower half.
@@ -122,10 +122,6 @@ func listInterfaces(interfaces []Interface) string {
 	return strings.Join(names, ", ")
 }
 
-// ErrCompilerMissing is what Facts.Compile returns (wrapped) when there is no compiler to ask, which is not the
-// expression's fault.
-var ErrCompilerMissing = errors.New("the BPF compiler cannot be run")
-
 // filterCompiles makes the ring's program.
 func filterCompiles(d *ringDraft) *problem {
 	if d.spec.Filter == nil || strings.TrimSpace(d.spec.Filter.BPF) == "" {
@@ -133,14 +129,14 @@ func filterCompiles(d *ringDraft) *problem {
 	}
 	program, err := d.facts.Compile(d.spec.Filter.BPF, uint32(d.spec.SnapLength))
 	switch {
-	case errors.Is(err, ErrCompilerMissing):
+	case errors.Is(err, filter.ErrCompilerUnavailable):
 		return problemf(v1.ReasonEngineError, "spec.filter.bpf could not be compiled: %v", err)
 	case errors.Is(err, capture.ErrUnsupported):
 		return problemf(v1.ReasonUnsupported, "spec.filter.bpf: %v", err)
 	case err != nil:
 		return problemf(v1.ReasonInvalidFilter, "spec.filter.bpf does not compile: %v", err)
-	case len(program) > maxFilter:
-		return problemf(v1.ReasonInvalidFilter, "spec.filter.bpf compiles to %d instructions; at most %d can be loaded", len(program), maxFilter)
+	case len(program) > filter.MaxInstructions:
+		return problemf(v1.ReasonInvalidFilter, "spec.filter.bpf compiles to %d instructions; at most %d can be loaded", len(program), filter.MaxInstructions)
 	}
 	d.filter = program
 	return nil

@@ -49,7 +49,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	if err != nil {
 		return err
 	}
-	p := newParts(ctx, f, identity, podAuthorizer{pods})
+	p := newParts(ctx, f, identity, consumers{authorizer: ebpf.AuthorizerFunc(pods.Allow)})
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version),
@@ -76,7 +76,7 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 	if err != nil {
 		return err
 	}
-	p := newParts(ctx, f, identity, ebpf.LocalUsers(users))
+	p := newParts(ctx, f, identity, consumers{users: users})
 	collector := metrics.NewCollector(version)
 	if f.metricsAddress != "" {
 		well := func() error { return nil }

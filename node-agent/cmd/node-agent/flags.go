@@ -94,8 +94,8 @@ func (f *agentFlags) check(errOut io.Writer) error {
 }
 
 // users are those of --uids.
-func (f *agentFlags) users() (map[uint32]bool, error) {
-	users := map[uint32]bool{}
+func (f *agentFlags) users() ([]uint32, error) {
+	var users []uint32
 	for _, text := range strings.Split(f.uids, ",") {
 		if text == "" {
 			continue
@@ -104,7 +104,7 @@ func (f *agentFlags) users() (map[uint32]bool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--uids %q: %q is not a user's number", f.uids, text)
 		}
-		users[uint32(uid)] = true
+		users = append(users, uint32(uid))
 	}
 	return users, nil
 }

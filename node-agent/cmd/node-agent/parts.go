@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
@@ -27,11 +26,11 @@ type parts struct {
 	changed, activity datapath.Signal
 }
 
-func newParts(ctx context.Context, f agentFlags, identity node.Identity, authorizer ebpf.Authorizer) parts {
+func newParts(ctx context.Context, f agentFlags, identity node.Identity, who consumers) parts {
 	p := parts{changed: datapath.NewSignal(), activity: datapath.NewSignal()}
 	p.module = moduleState{runDir: f.runDir, identity: identity}
 	p.reconciler = &datapath.Reconciler{
-		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, authorizer)},
+		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who)},
 		NICs:       nic.New(f.nicFile(), identity.BootID),
 		Compile:    compiler(ctx, f.rcbpf),
 		Interfaces: node.Interfaces,
@@ -39,18 +38,16 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, authori
 	return p
 }
 
-// podAuthorizer makes the pods' rule the eBPF engine's.
-type podAuthorizer struct{ pods access.Pods }
-
-// Authorize implements ebpf.Authorizer.
-func (a podAuthorizer) Authorize(ctx context.Context, peer ebpf.Peer, queue capture.QueueID) error {
-	return a.pods.Allow(ctx, peer.PID, queue)
+// consumers are who may have queues: those that the authorizer lets, else the users.
+type consumers struct {
+	authorizer ebpf.Authorizer
+	users      []uint32
 }
 
 // ebpfSlotOverhead is a slot and the ring buffer's record header.
 const ebpfSlotOverhead = kmod.SlotOverhead + 8
 
-func ebpfProvider(where places, authorizer ebpf.Authorizer) *datapath.Provider {
+func ebpfProvider(where places, who consumers) *datapath.Provider {
 	return &datapath.Provider{
 		Kind: v1.EngineEBPF,
 		// Whether it can be used is found out by opening it.
@@ -59,7 +56,7 @@ func ebpfProvider(where places, authorizer ebpf.Authorizer) *datapath.Provider {
 		},
 		Open: func(context.Context) (capture.Engine, error) {
 			return ebpf.New(ebpf.Options{
-				PinDir: where.pinDir(), RunDir: where.runDir, Authorizer: authorizer, Logger: slog.Default(),
+				PinDir: where.pinDir(), RunDir: where.runDir, Logger: slog.Default(), Authorizer: who.authorizer, Users: who.users,
 			})
 		},
 	}
