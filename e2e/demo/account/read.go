@@ -5,7 +5,9 @@ package account
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +28,7 @@ type Wire struct {
 //	before.json, after.json   all NodeCaptures before and after, as kubectl prints them
 //	wire.json                 a Wire for each node's name
 //	input.pcap                what was sent to each node
-//	NAMESPACE_POD.pcap        what a consumer wrote meanwhile
+//	NAMESPACE_POD.pcap        what a consumer wrote meanwhile; without Kubernetes NODE_queue-N.pcap
 type Run struct {
 	Folder  string
 	Ring    string // the ring's name
@@ -96,7 +98,7 @@ func (r Run) node(capture, before v1alpha1.NodeCapture, wire Wire) (Node, error)
 		queuesBefore[queue.Queue] = queue
 	}
 	for _, status := range findQueues(capture.Status, r.Cluster) {
-		queue, err := r.queue(status, queuesBefore[status.Queue], &delta)
+		queue, err := r.queue(capture.Name, status, queuesBefore[status.Queue], &delta)
 		if err != nil {
 			return Node{}, err
 		}
@@ -108,7 +110,7 @@ func (r Run) node(capture, before v1alpha1.NodeCapture, wire Wire) (Node, error)
 	return node, delta.err
 }
 
-func (r Run) queue(status, before v1alpha1.QueueStatus, delta *counters) (Queue, error) {
+func (r Run) queue(node string, status, before v1alpha1.QueueStatus, delta *counters) (Queue, error) {
 	queue := Queue{
 		Queue:          int(status.Queue),
 		Consumer:       status.Consumer,
@@ -127,13 +129,16 @@ func (r Run) queue(status, before v1alpha1.QueueStatus, delta *counters) (Queue,
 			queue.Dropped[drop.Reason] = n
 		}
 	}
-	if status.Consumer == "" {
+	if queue.Consumer == "" {
+		queue.Consumer = fmt.Sprintf("%s/queue-%d", node, status.Queue)
+	}
+	written, _, err := readCapture(filepath.Join(r.Folder, strings.ReplaceAll(queue.Consumer, "/", "_")+".pcap"))
+	if errors.Is(err, fs.ErrNotExist) {
+		queue.Consumer = status.Consumer
 		return queue, nil
 	}
-	path := filepath.Join(r.Folder, strings.ReplaceAll(status.Consumer, "/", "_")+".pcap")
-	written, _, err := readCapture(path)
 	if err != nil {
-		return queue, fmt.Errorf("what %s wrote: %w", status.Consumer, err)
+		return queue, fmt.Errorf("what %s wrote: %w", queue.Consumer, err)
 	}
 	queue.Written, queue.WrittenPackets = written, uint64(len(written))
 	return queue, nil
