@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +43,8 @@ func Compile(ctx context.Context, expr string, snapLen int) ([]bpf.RawInstructio
 }
 
 // Compile makes a program over Ethernet packets as on the wire that returns snapLen (bytes) for those that match expr, and 0
-// for others. An empty expression matches all. Errors are *ExpressionError where expr is at fault, else
-// ErrCompilerUnavailable.
+// for others. An empty expression matches all. Errors are *ExpressionError where expr is at fault, ErrNotRepresentable
+// where the kernel could not run the program, else ErrCompilerUnavailable.
 func (c Compiler) Compile(ctx context.Context, expr string, snapLen int) ([]bpf.RawInstruction, error) {
 	path, err := c.find()
 	if err != nil {
@@ -66,6 +67,15 @@ func (c Compiler) Compile(ctx context.Context, expr string, snapLen int) ([]bpf.
 	}
 	prog, err := parse(out)
 	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCompilerUnavailable, path, err)
+	}
+	if slices.ContainsFunc(prog, isLoop) {
+		return nil, fmt.Errorf("%w: it has a loop, as \"protochain\" does: name the protocol's place instead", ErrNotRepresentable)
+	}
+	if len(prog) > MaxInstructions {
+		return nil, fmt.Errorf("%w: it has %d instructions, at most %d can be loaded", ErrNotRepresentable, len(prog), MaxInstructions)
+	}
+	if err := validate(prog); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCompilerUnavailable, path, err)
 	}
 	return prog, nil
@@ -125,22 +135,22 @@ func parse(out *limitedBuffer) ([]bpf.RawInstruction, error) {
 			return nil, fmt.Errorf("printed %.40q where an instruction should be", line)
 		}
 	}
-	if err := validate(prog); err != nil {
-		return nil, err
-	}
 	return prog, nil
 }
 
-// limitedBuffer keeps the first limit bytes and forgets the rest, so that the writer does not block.
+// limitedBuffer keeps the first limit bytes and forgets the rest, so that the writer does not block. It has no ReadFrom,
+// which would go round the limit.
 type limitedBuffer struct {
-	bytes.Buffer
+	kept     bytes.Buffer
 	limit    int
 	exceeded bool
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	keep := min(len(p), b.limit-b.Len())
+	keep := min(len(p), b.limit-b.kept.Len())
 	b.exceeded = b.exceeded || keep < len(p)
-	b.Buffer.Write(p[:keep])
+	b.kept.Write(p[:keep])
 	return len(p), nil
 }
+
+func (b *limitedBuffer) String() string { return b.kept.String() }

@@ -40,6 +40,9 @@ func validateOne(ins bpf.RawInstruction, rest uint64) error {
 			return fmt.Errorf("shift by %d", ins.K)
 		}
 	case jmp:
+		if isLoop(ins) {
+			return fmt.Errorf("jump backwards")
+		}
 		if op == opJa && uint64(ins.K) >= rest || op != opJa && uint64(max(ins.Jt, ins.Jf)) >= rest {
 			return fmt.Errorf("jump beyond the end")
 		}
@@ -48,6 +51,11 @@ func validateOne(ins bpf.RawInstruction, rest uint64) error {
 		return fmt.Errorf("scratch memory has no word %d", ins.K)
 	}
 	return nil
+}
+
+// isLoop says whether ins jumps backwards: libpcap's programs do so for "protochain", the kernel's must not.
+func isLoop(ins bpf.RawInstruction) bool {
+	return ins.Op == jmp|opJa && ins.K >= negative
 }
 
 // known says whether the kernel has the operation, and with this addressing.
