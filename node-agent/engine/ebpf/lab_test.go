@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,12 +35,14 @@ type lab struct {
 	socket         int
 }
 
+var probed = sync.OnceValue(Probe)
+
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes a network namespace and loads eBPF programs")
 	}
-	if err := Probe(); err != nil {
+	if err := probed(); err != nil {
 		t.Skipf("this kernel cannot run the engine: %v", err)
 	}
 	l := &lab{t: t, socket: -1}

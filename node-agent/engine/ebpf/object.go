@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/filter"
 )
 
 //go:embed bpf/ringcap.bpf.o
@@ -157,7 +158,7 @@ func replaceFilter(program asm.Instructions, raw []bpf.RawInstruction) (asm.Inst
 	if len(raw) == 0 {
 		return program, nil
 	}
-	translated, err := translateFilter(raw)
+	translated, err := filter.EBPF(raw)
 	if err != nil {
 		return nil, fmt.Errorf("translate the filter to eBPF: %w", err)
 	}

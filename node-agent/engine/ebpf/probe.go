@@ -27,6 +27,8 @@ func probe() error {
 	if err != nil {
 		return err
 	}
+	// The other direction's program differs in one flag.
+	delete(spec.Programs, egressProgram)
 	collection, err := ebpf.NewCollection(spec)
 	if errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("%w: it was built without the bpf system call (CONFIG_BPF_SYSCALL)", err)
