@@ -12,7 +12,7 @@
 #include "handover.h"
 #include "link.h"
 
-#define ANSWER_MS	5000	/* how long opening waits for the agent's answer */
+#define ANSWER_MS	15000	/* how long opening waits for the agent's answer */
 #define ABSENT_MS	10000	/* and for an agent that is being restarted */
 #define ABSENT_STEP_MS	100
 
