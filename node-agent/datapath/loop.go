@@ -42,10 +42,9 @@ func (l *Loop) Run(ctx context.Context) {
 	defer resync.Stop()
 	defer refresh.Stop()
 	report, known := l.reconcile(ctx)
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case <-l.Changed:
 			report, known = l.reconcile(ctx)
 		case <-resync.C:
@@ -58,12 +57,13 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
+// reconcile is not cut short when ctx ends: what was begun is finished.
 func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
 	spec, generation, known := l.Desired()
 	if !known {
 		return Report{}, false
 	}
-	report := l.Reconciler.Reconcile(ctx, spec, generation)
+	report := l.Reconciler.Reconcile(context.WithoutCancel(ctx), spec, generation)
 	l.Publish(ctx, report)
 	return report, true
 }

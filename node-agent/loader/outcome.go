@@ -23,7 +23,10 @@ type Outcome struct {
 	Message string `json:"message"`
 }
 
-func outcomeFile(runDir string) string { return filepath.Join(runDir, "module.json") }
+// OutcomeFile is the outcome's name in the run folder.
+const OutcomeFile = "module.json"
+
+func outcomeFile(runDir string) string { return filepath.Join(runDir, OutcomeFile) }
 
 // Write keeps the outcome below the run folder, in one step.
 func (o Outcome) Write(runDir string) error {

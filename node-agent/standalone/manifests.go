@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -128,7 +129,12 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?$`)
 
 // decode is strict: a misspelt field is named, not ignored.
 func decode(document []byte, into any, metadata *metav1.ObjectMeta) error {
-	if err := yaml.UnmarshalStrict(document, into); err != nil {
+	text, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return err
+	}
+	misspelt, err := json.UnmarshalStrict(text, into)
+	if err := errors.Join(append(misspelt, err)...); err != nil {
 		return err
 	}
 	if !validName.MatchString(metadata.Name) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -42,6 +41,8 @@ type Runner struct {
 	Module func() status.Module
 	// Publish gets each report, for the metrics.
 	Publish func(datapath.Report)
+	// Remove removes everything that was made on this machine.
+	Remove func(context.Context) error
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
@@ -148,11 +149,5 @@ func (r *Runner) finish() error {
 		fmt.Fprintln(r.Options.Out, "Capture goes on (--keep). `node-agent cleanup` removes it.")
 		return r.Reconciler.Close()
 	}
-	removed := r.Reconciler.Reconcile(ctx, v1.NodeCaptureSpec{}, 0)
-	if r.Options.StatusFile != "" {
-		if _, err := os.Stat(r.Options.StatusFile); err == nil {
-			fmt.Fprintf(r.Options.Out, "Status was written to %s.\n", r.Options.StatusFile)
-		}
-	}
-	return errors.Join(removed.Err, r.Reconciler.Close())
+	return errors.Join(r.Reconciler.Close(), r.Remove(ctx))
 }

@@ -90,6 +90,7 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 		},
 		Reconciler: p.reconciler, Identity: identity, Module: p.module.status, Changed: p.changed, Activity: p.activity,
 		Publish: func(report datapath.Report) { collector.Set(report, p.module.status()) },
+		Remove:  func(ctx context.Context) error { return removeAll(ctx, f.places, identity) },
 	}
 	return runner.Run(ctx)
 }

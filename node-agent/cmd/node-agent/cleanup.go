@@ -10,10 +10,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
+	"github.com/ringcap/ringcap/node-agent/loader"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 )
@@ -35,6 +37,15 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 	if err != nil {
 		return err
 	}
+	if err := removeAll(ctx, where, identity); err != nil {
+		return fmt.Errorf("not everything could be removed: %w", err)
+	}
+	fmt.Fprintln(out, "Everything that ringcap made on this node is removed.")
+	return nil
+}
+
+// removeAll goes on to the end, whatever fails.
+func removeAll(ctx context.Context, where places, identity node.Identity) error {
 	problems := []error{cleanEBPF(ctx, where), cleanModule(ctx, where)}
 	failed, err := nic.New(where.nicFile(), identity.BootID).Apply(nil)
 	problems = append(problems, err)
@@ -42,13 +53,18 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 		problems = append(problems, problem)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("not everything could be removed: %w", err)
+		return err
 	}
-	if err := os.RemoveAll(where.runDir); err != nil {
-		// A mount point, as in the agent's pod, is emptied and stays.
-		slog.Debug("The run folder stays", "error", err)
+	// Only what is ringcap's is removed from the folder. One that then is not empty, or is a mount point as in the agent's
+	// pod, stays.
+	for _, name := range []string{kmod.NodesDir, loader.OutcomeFile} {
+		if err := os.RemoveAll(filepath.Join(where.runDir, name)); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(out, "Everything that ringcap made on this node is removed.")
+	if err := os.Remove(where.runDir); err != nil {
+		slog.Debug("The run folder stays", "why", err)
+	}
 	return nil
 }
 

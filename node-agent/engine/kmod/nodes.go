@@ -20,12 +20,12 @@ import (
 // root must be able to open it.
 type nodeFolder string
 
-// nodes is no valid name of a cluster: the run folder has one folder a cluster besides.
-const nodes = ".dev"
+// NodesDir is the folder of the copies. It is no valid name of a cluster: the run folder has one folder a cluster besides.
+const NodesDir = ".dev"
 
 // make makes the copy of a queue's node, or makes it anew when the queue has another number now.
 func (f nodeFolder) make(id capture.QueueID, devT uint32) (string, error) {
-	root := filepath.Join(string(f), nodes)
+	root := filepath.Join(string(f), NodesDir)
 	if err := os.MkdirAll(filepath.Join(root, id.Cluster), 0o755); err != nil {
 		return "", fmt.Errorf("make the folder of device nodes: %w", err)
 	}
@@ -52,7 +52,7 @@ func (f nodeFolder) make(id capture.QueueID, devT uint32) (string, error) {
 
 // remove removes the copies of a cluster's nodes.
 func (f nodeFolder) remove(cluster string) error {
-	return os.RemoveAll(filepath.Join(string(f), nodes, cluster))
+	return os.RemoveAll(filepath.Join(string(f), NodesDir, cluster))
 }
 
 // hostDevice makes a kernel's device number one of user space.
