@@ -35,7 +35,7 @@ func Root() string {
 }
 
 // Run runs a package's tests and stops the API server after them; call it from TestMain.
-func (e *Env) Run(m *testing.M) int {
+func (e *Env) Run(m interface{ Run() int }) int {
 	defer func() {
 		if e.env.Config != nil {
 			if err := e.env.Stop(); err != nil {
@@ -74,7 +74,7 @@ func (e *Env) Client(t *testing.T) client.Client {
 func (e *Env) NewUser(t *testing.T, name string, groups ...string) *rest.Config {
 	t.Helper()
 	e.Config(t)
-	user, err := e.env.AddUser(envtest.User{Name: name, Groups: groups}, nil)
+	user, err := e.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(e.env.Config))
 	if err != nil {
 		t.Fatal(err)
 	}

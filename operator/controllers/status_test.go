@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/cleanup"
+	"github.com/ringcap/ringcap/operator/report"
+)
+
+// TestStatusAddsUp: conditions and sums follow from what the nodes report.
+func TestStatusAddsUp(t *testing.T) {
+	w := newWorld(t)
+	w.node("sum-a")
+	w.node("sum-b")
+	ring, cluster := w.ring("sum"), w.cluster("sum-ids", "sum")
+	w.create(ring)
+	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoQueues)
+	w.create(cluster)
+
+	w.expect(ring, v1alpha1.ConditionProgrammed, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting,
+		"2 of 2 nodes not ready; sum-a: no agent has reported yet")
+
+	w.capture("sum-a", []string{"sum"}, []string{"sum-ids"})
+	w.capture("sum-b", []string{"sum"}, []string{"sum-ids"})
+	w.agent("sum-a", nil)
+	w.agent("sum-b", func(s *v1alpha1.NodeCaptureStatus) {
+		s.Rings[0].Ready, s.Rings[0].Reason, s.Rings[0].Message = false, v1alpha1.ReasonInterfaceNotFound, "no interface mirror0"
+		s.Clusters[0].Ready, s.Clusters[0].Reason, s.Clusters[0].Message = false, v1alpha1.ReasonRingNotAccepted, "ring sum has no interface"
+	})
+	condition := w.expect(ring, v1alpha1.ConditionProgrammed, metav1.ConditionFalse, v1alpha1.ReasonInterfaceNotFound)
+	require.Equal(t, "1 of 2 nodes not ready; sum-b: no interface mirror0", condition.Message)
+	w.expect(cluster, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRingNotAccepted)
+
+	w.agent("sum-b", func(s *v1alpha1.NodeCaptureStatus) { s.Rings[0].Engine = v1alpha1.EngineKernelModule })
+	for _, object := range []client.Object{ring, cluster} {
+		w.expect(object, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+		w.expect(object, v1alpha1.ConditionProgrammed, metav1.ConditionTrue, v1alpha1.ReasonProgrammed)
+		w.expect(object, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		s := statusOf(object)
+		require.EqualValues(t, []int32{2, 2, 4, 2}, []int32{s.NodesDesired, s.NodesReady, s.Queues, s.QueuesAttached})
+		require.EqualValues(t, []int64{160, 20}, []int64{s.Delivered, s.Dropped})
+		require.Equal(t, "EBPF,KernelModule", s.Engines)
+	}
+	require.EqualValues(t, 200, ring.Status.Seen, "what the interfaces saw")
+	require.EqualValues(t, 180, cluster.Status.Seen, "what the ring passed to it: delivered + dropped")
+
+	// A change that the agents have not applied yet.
+	update(w, cluster, func(c *v1alpha1.Cluster) { c.Spec.Queues = 3 })
+	w.expect(cluster, v1alpha1.ConditionProgrammed, metav1.ConditionFalse, v1alpha1.ReasonPending,
+		"has not applied generation")
+}
+
+// TestSilentNode: a node that reported once and does no more is not ready.
+func TestSilentNode(t *testing.T) {
+	w := newWorld(t)
+	w.node("quiet")
+	ring, queues := w.ring("quiet"), int32(1)
+	ring.Spec.Queues = &queues
+	w.create(ring)
+	w.capture("quiet", []string{"quiet"}, nil)
+	w.agent("quiet", nil)
+	condition := w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	require.Equal(t, "pods can request ringcap.io/quiet on 1 node", condition.Message)
+
+	late.Store(int64(report.StaleAfter + time.Second))
+	t.Cleanup(func() { late.Store(0) })
+	// Anything that happens makes the operator look again.
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 256 })
+	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting,
+		"quiet: its agent has not reported since")
+}
+
+// TestNoNodes: a selector that matches nothing is said to.
+func TestNoNodes(t *testing.T) {
+	w := newWorld(t)
+	ring, cluster := w.ring("nowhere"), w.cluster("nowhere-ids", "nowhere")
+	w.create(ring)
+	w.create(cluster)
+	for _, object := range []client.Object{ring, cluster} {
+		w.expect(object, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+		w.expect(object, v1alpha1.ConditionProgrammed, metav1.ConditionFalse, v1alpha1.ReasonNoNodes)
+		w.expect(object, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoNodes)
+	}
+}
+
+// TestCleanup: everything is deleted, and what holds it up is named.
+func TestCleanup(t *testing.T) {
+	w := newWorld(t)
+	w.node("clean")
+	ring, cluster := w.ring("clean"), w.cluster("clean-ids", "clean")
+	w.create(ring)
+	w.create(cluster)
+	w.capture("clean", []string{"clean"}, []string{"clean-ids"})
+	w.agent("clean", nil)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	err := cleanup.Run(ctx, w.Client, &out)
+	require.ErrorContains(t, err, "Cluster clean-ids: waiting for clean: its queues are in use: delete the consumer of queue 0")
+
+	w.capture("clean", nil, nil)
+	w.agent("clean", nil)
+	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, cleanup.Run(ctx, w.Client, &out))
+	var rings v1alpha1.CaptureRingList
+	require.NoError(t, w.List(t.Context(), &rings))
+	assert.Empty(t, rings.Items)
+}
