@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What programs do with libpcap beside reading in a loop, on a queue of the stand-in for the agent, as uid 65534. Linked
+ * with the libpcap that is built here. Needs root; 77 = skipped.
+ */
+#include "check.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <pcap/pcap.h>
+
+#include "fake.h"
+
+static int go, done;	/* pipes: the consumer asks for n packets, and hears that they are there */
+
+/* Packet i: caplen 60 + i % 40, all bytes (uint8_t)i, microsecond i, every third outgoing. */
+static void put(struct fake_queue *q, unsigned int i)
+{
+	struct ringcap_slot slot = { .hdr_len = sizeof(slot), .caplen = 60 + i % 40, .len = 100 + i,
+				     .ts_ns = 1000000000ULL + i * 1000ULL + 7, .flags = i % 3 ? 0 : RINGCAP_SLOT_OUTGOING };
+	uint8_t data[100];
+
+	memset(data, (int)i, sizeof(data));
+	CHECK(fake_put(q, &slot, data));
+}
+
+static void want(unsigned char n)
+{
+	CHECK_EQ(write(go, &n, 1), 1);
+	CHECK_EQ(read(done, &n, 1), 1);
+}
+
+static void check_packet(const struct pcap_pkthdr *h, const u_char *data, unsigned int i)
+{
+	CHECK_EQ(h->caplen, 60 + i % 40);
+	CHECK_EQ(h->len, 100 + i);
+	for (bpf_u_int32 k = 0; k < h->caplen; k++)
+		CHECK_EQ(data[k], (uint8_t)i);
+}
+
+static pcap_t *create(const char *name, int timeout)
+{
+	char errbuf[PCAP_ERRBUF_SIZE];
+	pcap_t *p = pcap_create(name, errbuf);
+
+	CHECK(p);
+	CHECK_EQ(pcap_set_timeout(p, timeout), 0);
+	return p;
+}
+
+static void test_refused(void)
+{
+	pcap_t *p = create("rc-other", 1000);
+
+	CHECK_EQ(pcap_activate(p), PCAP_ERROR_NO_SUCH_DEVICE);
+	CHECK(strstr(pcap_geterr(p), "ringcap.io/other"));
+	pcap_close(p);
+	p = create("ringcap:BAD", 1000);
+	CHECK_EQ(pcap_activate(p), PCAP_ERROR);
+	CHECK(strstr(pcap_geterr(p), "a name is"));
+	pcap_close(p);
+	p = create("rc-mirror", 1000);
+	CHECK_EQ(pcap_can_set_rfmon(p), 0);
+	CHECK_EQ(pcap_activate(p), 0);
+	pcap_t *second = create("rc-mirror@0", 1000);
+
+	CHECK_EQ(pcap_activate(second), PCAP_ERROR);
+	CHECK(strstr(pcap_geterr(second), "attached"));
+	pcap_close(second);
+	pcap_close(p);
+}
+
+/* pcap_next_ex, whose packet must stay as it is until the next call. */
+static void test_next_ex(void)
+{
+	pcap_t *p = create("rc-mirror", 50);
+	struct pcap_pkthdr *h;
+	struct pcap_stat stat;
+	const u_char *data;
+
+	CHECK_EQ(pcap_set_tstamp_precision(p, PCAP_TSTAMP_PRECISION_NANO), 0);
+	CHECK_EQ(pcap_set_snaplen(p, 70), 0);
+	CHECK_EQ(pcap_set_immediate_mode(p, 1), 0);
+	CHECK_EQ(pcap_set_promisc(p, 1), 0);
+	CHECK_EQ(pcap_set_buffer_size(p, 1 << 20), 0);
+	CHECK_EQ(pcap_activate(p), 0);
+	CHECK_EQ(pcap_datalink(p), DLT_EN10MB);
+	CHECK_EQ(pcap_snapshot(p), 70);
+	CHECK(pcap_fileno(p) >= 0);
+	CHECK_EQ(pcap_get_selectable_fd(p), pcap_fileno(p));
+	CHECK_EQ(pcap_next_ex(p, &h, &data), 0);	/* the timeout */
+	want(100);
+	for (unsigned int i = 0; i < 100; i++) {
+		CHECK_EQ(pcap_next_ex(p, &h, &data), 1);
+		CHECK_EQ(h->ts.tv_sec, 1);
+		CHECK_EQ(h->ts.tv_usec, i * 1000 + 7);
+		CHECK_EQ(h->caplen, 60 + i % 40 > 70 ? 70 : 60 + i % 40);
+		for (bpf_u_int32 k = 0; k < h->caplen; k++)
+			CHECK_EQ(data[k], i);
+	}
+	CHECK_EQ(pcap_next_ex(p, &h, &data), 0);
+	CHECK_EQ(pcap_stats(p, &stat), 0);
+	CHECK_EQ(stat.ps_recv, 100);
+	CHECK_EQ(stat.ps_drop, 0);
+	CHECK_EQ(stat.ps_ifdrop, 0);
+	CHECK_EQ(pcap_inject(p, "x", 1), PCAP_ERROR);
+	CHECK(strstr(pcap_geterr(p), "cannot send"));
+	pcap_close(p);
+}
+
+struct seen {
+	pcap_t *pcap;
+	unsigned int n, step, next, stop;
+};
+
+static void on_packet(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	struct seen *s = (void *)user;
+
+	check_packet(h, data, s->next);
+	s->next += s->step;
+	if (++s->n == s->stop)
+		pcap_breakloop(s->pcap);
+}
+
+/* Not blocking, with poll on the descriptor, as event loops do it. */
+static void test_nonblock(void)
+{
+	pcap_t *p = create("rc-mirror", 1000);
+	struct seen s = { .pcap = p, .step = 1 };
+	char errbuf[PCAP_ERRBUF_SIZE];
+	struct pollfd pfd;
+
+	CHECK_EQ(pcap_setnonblock(p, 1, errbuf), 0);
+	CHECK_EQ(pcap_activate(p), 0);
+	CHECK_EQ(pcap_getnonblock(p, errbuf), 1);
+	pfd = (struct pollfd){ .fd = pcap_get_selectable_fd(p), .events = POLLIN };
+	CHECK_EQ(poll(&pfd, 1, 0), 0);
+	CHECK_EQ(pcap_dispatch(p, -1, on_packet, (u_char *)&s), 0);
+	want(90);
+	CHECK_EQ(poll(&pfd, 1, 5000), 1);
+	CHECK_EQ(pcap_dispatch(p, 10, on_packet, (u_char *)&s), 10);
+	CHECK_EQ(poll(&pfd, 1, 5000), 1);
+	while (s.n < 90)
+		CHECK(pcap_dispatch(p, -1, on_packet, (u_char *)&s) > 0);
+	CHECK_EQ(pcap_dispatch(p, -1, on_packet, (u_char *)&s), 0);
+	CHECK_EQ(poll(&pfd, 1, 0), 0);
+	CHECK_EQ(pcap_setnonblock(p, 0, errbuf), 0);
+	CHECK_EQ(pcap_getnonblock(p, errbuf), 0);
+	pcap_close(p);
+}
+
+static void *break_later(void *p)
+{
+	poll(NULL, 0, 50);
+	pcap_breakloop(p);
+	return NULL;
+}
+
+static void test_breakloop(void)
+{
+	pcap_t *p = create("rc-mirror", 0);	/* waits for ever */
+	struct seen s = { .pcap = p, .step = 1, .stop = 5 };
+	pthread_t thread;
+
+	CHECK_EQ(pcap_activate(p), 0);
+	CHECK(!pthread_create(&thread, NULL, break_later, p));
+	CHECK_EQ(pcap_loop(p, -1, on_packet, (u_char *)&s), PCAP_ERROR_BREAK);
+	pthread_join(thread, NULL);
+	want(20);
+	CHECK_EQ(pcap_loop(p, -1, on_packet, (u_char *)&s), PCAP_ERROR_BREAK);	/* from the callback */
+	CHECK_EQ(s.n, 5);
+	CHECK_EQ(pcap_loop(p, 15, on_packet, (u_char *)&s), 0);	/* none lost by that */
+	CHECK_EQ(s.n, 20);
+	pcap_close(p);
+}
+
+static void test_filter_and_direction(void)
+{
+	pcap_t *p = create("rc-mirror", 100);
+	struct seen s = { .pcap = p, .step = 3 };
+	struct bpf_program program;
+	struct pcap_stat stat;
+
+	CHECK_EQ(pcap_activate(p), 0);
+	CHECK_EQ(pcap_setdirection(p, PCAP_D_OUT), 0);
+	want(30);
+	while (s.n < 10)
+		CHECK(pcap_dispatch(p, -1, on_packet, (u_char *)&s) > 0);
+	CHECK_EQ(pcap_dispatch(p, -1, on_packet, (u_char *)&s), 0);
+	CHECK_EQ(pcap_setdirection(p, PCAP_D_INOUT), 0);
+	CHECK_EQ(pcap_compile(p, &program, "ether[5] = 7 or len = 109", 1, PCAP_NETMASK_UNKNOWN), 0);
+	CHECK_EQ(pcap_setfilter(p, &program), 0);
+	pcap_freecode(&program);
+	s = (struct seen){ .pcap = p, .step = 2, .next = 7 };
+	want(30);
+	while (s.n < 2)
+		CHECK(pcap_dispatch(p, -1, on_packet, (u_char *)&s) > 0);
+	CHECK_EQ(pcap_dispatch(p, -1, on_packet, (u_char *)&s), 0);
+	CHECK_EQ(pcap_stats(p, &stat), 0);
+	CHECK_EQ(stat.ps_recv, 60);
+	pcap_close(p);
+}
+
+static void test_lookups(void)
+{
+	char errbuf[PCAP_ERRBUF_SIZE];
+	bpf_u_int32 net, mask;
+	pcap_if_t *all, *d;
+	int found = 0;
+
+	CHECK_EQ(pcap_lookupnet("rc-mirror", &net, &mask, errbuf), 0);
+	CHECK_EQ(pcap_lookupnet("ringcap:mirror@0", &net, &mask, errbuf), 0);
+	CHECK_EQ(pcap_findalldevs(&all, errbuf), 0);
+	for (d = all; d; d = d->next)
+		found += !strcmp(d->name, "rc-mirror@0") && strstr(d->description, "queue 0 of mirror");
+	CHECK_EQ(found, 1);
+	pcap_freealldevs(all);
+}
+
+static void consume(void)
+{
+	CHECK(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534));
+	RUN(test_lookups);
+	RUN(test_refused);
+	RUN(test_next_ex);
+	RUN(test_nonblock);
+	RUN(test_breakloop);
+	RUN(test_filter_and_direction);
+}
+
+/* Serves one queue to one consumer after the other, and puts in what it asks for. */
+static void serve(int listener, struct fake_queue *q, int asked, int answered)
+{
+	struct pollfd fds[3] = { { .fd = listener, .events = POLLIN }, { .fd = asked, .events = POLLIN },
+				 { .fd = -1, .events = POLLIN } };
+	struct ringcap_handover_request request;
+	unsigned char n;
+
+	for (;;) {
+		CHECK(poll(fds, 3, 60000) > 0);
+		if (fds[2].revents) {
+			close(fds[2].fd);
+			fds[2] = (struct pollfd){ .fd = -1, .events = POLLIN };
+		}
+		if (fds[0].revents) {
+			int fd = fake_accept(listener, &request), busy = fds[2].fd >= 0;
+
+			fake_answer(fd, q, "mirror", 0, busy ? EBUSY : 0, busy ? "another consumer is attached" : "", !busy);
+			if (busy)
+				close(fd);
+			else
+				fds[2] = (struct pollfd){ .fd = fd, .events = POLLIN };
+		}
+		if (!fds[1].revents)
+			continue;
+		if (read(asked, &n, 1) != 1)
+			return;
+		for (unsigned int i = 0; i < n; i++)
+			put(q, i);
+		CHECK_EQ(write(answered, &n, 1), 1);
+	}
+}
+
+int main(void)
+{
+	char dir[64];
+	struct fake_queue q;
+	int up[2], down[2], listener, status;
+	pid_t pid;
+
+	if (geteuid()) {
+		fprintf(stderr, "pcap_api: skipped: making BPF maps needs root\n");
+		return 77;
+	}
+	snprintf(dir, sizeof(dir), "/tmp/ringcap-pcap-%d", getpid());
+	CHECK(!setenv("RINGCAP_RUN_DIR", dir, 1) && !setenv("RINGCAP_DEV_DIR", "/nonexistent", 1));
+	fake_make(&q, 1u << 18);
+	listener = fake_listen(dir, "mirror", 0);
+	CHECK(!pipe(up) && !pipe(down));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(up[0]);
+		close(down[1]);
+		close(listener);
+		go = up[1];
+		done = down[0];
+		consume();
+		return 0;
+	}
+	close(up[1]);
+	close(down[0]);
+	serve(listener, &q, up[0], down[1]);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	close(listener);
+	fake_free(&q);
+	return fake_remove(dir, "mirror", 0) || fake_remove_all(dir, "mirror");
+}
