@@ -20,9 +20,11 @@ import (
 )
 
 const (
-	// handshakeTimeout bounds how long a peer may take to say what it wants, and the authorizer to decide.
+	// requestTimeout bounds how long a peer may take to say what it wants, handshakeTimeout that and the authorizer's
+	// decision.
+	requestTimeout   = 2 * time.Second
 	handshakeTimeout = 10 * time.Second
-	// handshakesMax bounds the connections to one queue that have not been answered yet.
+	// handshakesMax bounds the connections to one queue that are being answered; the others wait in the backlog.
 	handshakesMax = 16
 )
 
@@ -176,16 +178,14 @@ func (h *handoverSocketServer) run() {
 	}
 }
 
-// start handles the connection, or drops it when too many are waiting for their answer.
+// start handles the connection once there is room for another handshake.
 func (h *handoverSocketServer) start(conn *net.UnixConn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	select {
 	case h.handshakes <- struct{}{}:
-	default:
-		conn.Close()
-		return
+	case <-h.server.stopping.Done():
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.stopped {
 		conn.Close()
 		return
@@ -235,9 +235,6 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 
 // waitForEnd returns when the peer has closed the connection or sent something, which it has no reason to.
 func waitForEnd(conn *net.UnixConn) {
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		return
-	}
 	var b [1]byte
 	_, _ = conn.Read(b[:])
 }
@@ -246,7 +243,7 @@ func waitForEnd(conn *net.UnixConn) {
 func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, error) {
 	ctx, cancel := context.WithTimeout(h.server.stopping, handshakeTimeout)
 	defer cancel()
-	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return nil, err
 	}
 	peer, err := peerOf(conn)
@@ -255,6 +252,10 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, error
 	}
 	reply := newReply(h.queue.id)
 	request, err := h.request(ctx, conn, peer)
+	// A reply fits into every socket's buffer: a peer cannot hold it up by not reading.
+	if e := conn.SetDeadline(time.Time{}); e != nil {
+		return nil, e
+	}
 	if err == nil {
 		err = h.queue.attach(uint32(peer.Pid), request.MapID)
 	}

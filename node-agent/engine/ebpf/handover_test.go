@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+func TestHandOverReply(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(2)
+	plan.Rings[0].SnapLen = 1514
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 4096, 25e6
+	l.apply(e, plan)
+	c := l.consume("mirror", 1)
+	want := handoverReply{
+		Magic: protocolMagic, ABI: 1, MapID: c.reply.MapID, DataSize: 1 << 20, NrStats: c.reply.NrStats, Queue: 1,
+		NrQueues: 2, SnapLen: 1514, Watermark: 4096, TimeoutUs: 25000,
+	}
+	copy(want.Name[:], "mirror")
+	require.Equal(t, want, c.reply)
+	require.NotZero(t, c.reply.MapID)
+
+	grant, err := e.Grant(capture.QueueID{Cluster: "mirror", Queue: 1})
+	require.NoError(t, err)
+	require.Equal(t, capture.Grant{Mounts: []capture.PathPair{{
+		Host: filepath.Join(l.runDir, "mirror/1"), Container: "/run/ringcap/mirror/1",
+	}}}, grant)
+	for _, id := range []capture.QueueID{{Cluster: "mirror", Queue: 2}, {Cluster: "mirror", Queue: -1}, {Cluster: "other"}} {
+		_, err := e.Grant(id)
+		require.ErrorIs(t, err, capture.ErrNotFound)
+		require.ErrorIs(t, e.ResetQueue(context.Background(), id), capture.ErrNotFound)
+	}
+}
+
+func TestHandOverIsAuthorized(t *testing.T) {
+	l := newLab(t)
+	var asked atomic.Int64
+	e := l.engine(func(o *Options) {
+		o.Authorizer = AuthorizerFunc(func(_ context.Context, pid int, q capture.QueueID) error {
+			asked.Store(int64(pid))
+			if q.Queue == 1 {
+				return errors.New("queue 1 belongs to pod default/other")
+			}
+			return nil
+		})
+	})
+	l.apply(e, l.plan(2))
+	_, err := consume(l.runDir, "mirror", 1)
+	require.ErrorIs(t, err, unix.EACCES)
+	require.ErrorContains(t, err, "belongs to pod default/other")
+	require.False(t, l.observe(e).Clusters["mirror"].Queues[1].Attached)
+	l.consume("mirror", 0)
+	require.EqualValues(t, os.Getpid(), asked.Load())
+}
+
+func TestUserWithoutRightIsRefused(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	_, out := l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, nobody)
+	require.Contains(t, l.line(out), "user 65534 may not consume")
+	require.False(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
+}
+
+func TestOneConsumerAQueue(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	id := capture.QueueID{Cluster: "mirror"}
+	c := l.consume("mirror", 0)
+	_, err := consume(l.runDir, "mirror", 0)
+	require.ErrorIs(t, err, unix.EBUSY)
+	require.ErrorIs(t, e.ResetQueue(context.Background(), id), capture.ErrInUse)
+	l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 4), 4)
+	c.detach()
+	l.detached(e, "mirror", 0)
+
+	// The next one goes on where the last stopped.
+	next := l.consume("mirror", 0)
+	require.Equal(t, frame(4, 60), l.collect(next, 6)[0].data)
+	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+	next.detach()
+	l.detached(e, "mirror", 0)
+
+	// After a reset there is nothing of the old, and the old is no longer valid.
+	require.NoError(t, e.ResetQueue(context.Background(), id))
+	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].UnreadBytes)
+	_, _, _, err = request(socketPath(l.runDir, "mirror", 0), encodeRequest(handoverRequest{
+		Magic: protocolMagic, ABI: protocolABI, MapID: next.reply.MapID,
+	}))
+	require.ErrorIs(t, err, unix.ESTALE)
+	last := l.consume("mirror", 0)
+	require.NotEqual(t, next.reply.MapID, last.reply.MapID)
+	l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n+20, 60) })
+	require.Equal(t, frame(20, 60), l.collect(last, 2)[0].data)
+	require.EqualValues(t, 15, l.observe(e).Clusters["mirror"].Queues[0].Delivered, "counters go on")
+	stale, err := next.drain()
+	require.NoError(t, err)
+	require.Len(t, stale, 3, "who holds an old ring buffer gets nothing new")
+}
+
+func TestGarbageRequests(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	path := socketPath(l.runDir, "mirror", 0)
+	for name, message := range map[string][]byte{
+		"short":       {1},
+		"long":        make([]byte, 4096),
+		"other magic": encodeRequest(handoverRequest{Magic: 1, ABI: protocolABI}),
+		"other ABI":   encodeRequest(handoverRequest{Magic: protocolMagic, ABI: 99}),
+		"zeros":       make([]byte, requestSize),
+	} {
+		_, _, _, err := request(path, message)
+		require.ErrorIs(t, err, unix.EPROTO, name)
+	}
+	// Many that say nothing and do not go away: the queue's rightful consumer comes after them.
+	for range 2 * handshakesMax {
+		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+		require.NoError(t, err)
+		defer conn.Close()
+		if _, err := conn.Write([]byte{0}); err != nil {
+			require.ErrorIs(t, err, unix.EPIPE)
+		}
+	}
+	l.consume("mirror", 0)
+}
+
+func TestConsumerKilledAndRestarted(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	first, out := l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror", Packets: 100}, 0)
+	require.Equal(t, "attached", l.line(out))
+	l.sendAll(e, "mirror", 300, func(n int) []byte { return frame(n, 60) })
+	require.Equal(t, "read", l.line(out))
+	require.NoError(t, first.Process.Kill())
+	l.detached(e, "mirror", 0)
+	c := l.consume("mirror", 0)
+	packets := l.collect(c, 200)
+	for i, p := range packets {
+		require.Equal(t, frame(100+i, 60), p.data)
+	}
+}

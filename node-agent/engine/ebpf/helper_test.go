@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// Some tests need a process of its own: one to kill, or one of another user. It is this test program, told by these
+// variables what to be.
+const (
+	helperRole  = "RINGCAP_TEST_ROLE"
+	helperInput = "RINGCAP_TEST_INPUT"
+)
+
+var helpers = map[string]func(input string) error{
+	"engine":   runEngine,
+	"consumer": runConsumer,
+	"intruder": runIntruder,
+	"new":      runNew,
+}
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(helperRole)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	if err := helpers[role](os.Getenv(helperInput)); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// nobody is a user without any right.
+const nobody = 65534
+
+// helper starts this program in a role. It is killed at the end of the test at the latest.
+func (l *lab) helper(role string, input any, user uint32) (*exec.Cmd, *bufio.Scanner) {
+	l.t.Helper()
+	text, err := json.Marshal(input)
+	require.NoError(l.t, err)
+	// The test program's own file is in a folder that only its owner may enter.
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), helperRole+"="+role, helperInput+"="+string(text))
+	cmd.Stderr = os.Stderr
+	if user != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	}
+	out, err := cmd.StdoutPipe()
+	require.NoError(l.t, err)
+	require.NoError(l.t, cmd.Start())
+	l.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, bufio.NewScanner(out)
+}
+
+// line returns the next line that a helper prints.
+func (l *lab) line(from *bufio.Scanner) string {
+	l.t.Helper()
+	require.True(l.t, from.Scan(), "the helper process ended early: %v", from.Err())
+	return from.Text()
+}
+
+type engineInput struct {
+	PinDir, RunDir string
+	WithoutTCX     bool
+	Plan           capture.Plan
+}
+
+// runEngine runs an engine until it is killed.
+func runEngine(text string) error {
+	var input engineInput
+	if err := json.Unmarshal([]byte(text), &input); err != nil {
+		return err
+	}
+	e, err := New(Options{PinDir: input.PinDir, RunDir: input.RunDir, withoutTCX: input.WithoutTCX})
+	if err != nil {
+		return err
+	}
+	failed, err := e.Apply(context.Background(), input.Plan)
+	if err != nil || len(failed) > 0 {
+		return fmt.Errorf("%w %v", err, failed)
+	}
+	fmt.Println("ready")
+	return waitForKill()
+}
+
+// waitForKill never returns.
+func waitForKill() error {
+	for {
+		if err := unix.Pause(); err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// runNew opens an engine and closes it.
+func runNew(text string) error {
+	var input engineInput
+	if err := json.Unmarshal([]byte(text), &input); err != nil {
+		return err
+	}
+	e, err := New(Options{PinDir: input.PinDir, RunDir: input.RunDir})
+	if err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+type consumerInput struct {
+	RunDir, Name string
+	Packets      int
+}
+
+// runConsumer attaches, reads as many packets as it was told and says so, and holds the queue until it is killed.
+func runConsumer(text string) error {
+	var input consumerInput
+	if err := json.Unmarshal([]byte(text), &input); err != nil {
+		return err
+	}
+	c, err := consume(input.RunDir, input.Name, 0)
+	if err != nil {
+		return err
+	}
+	fmt.Println("attached")
+	if _, err := c.collect(input.Packets); err != nil {
+		return err
+	}
+	fmt.Println("read")
+	return waitForKill()
+}

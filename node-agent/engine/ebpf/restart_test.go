@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// comeBack is what a consumer does when its connection broke.
+func comeBack(l *lab, c *consumer) error {
+	conn, _, fds, err := request(socketPath(l.runDir, "mirror", int(c.reply.Queue)), encodeRequest(handoverRequest{
+		Magic: protocolMagic, ABI: protocolABI, MapID: c.reply.MapID,
+	}))
+	if err != nil {
+		return err
+	}
+	require.Empty(l.t, fds, "it has them already")
+	c.conn = conn
+	return nil
+}
+
+func TestEngineKilledUnderTraffic(t *testing.T) {
+	for _, mode := range []string{"tcx", "clsact"} {
+		t.Run(mode, func(t *testing.T) {
+			const portion = 1000
+			l := newLab(t)
+			plan := l.plan(2)
+			plan.Rings[0].Taps[0].Direction = capture.Both
+			plan.Rings[0].Filter = acceptAll(t)
+			first, out := l.helper("engine", engineInput{
+				PinDir: l.pinDir, RunDir: l.runDir, WithoutTCX: mode == "clsact", Plan: plan,
+			}, 0)
+			require.Equal(t, "ready", l.line(out))
+			consumers := []*consumer{l.consume("mirror", 0), l.consume("mirror", 1)}
+			sent := 0
+			send := func() {
+				for range portion {
+					l.send(frame(sent, 60+sent%500))
+					sent++
+				}
+			}
+			send()
+			require.NoError(t, first.Process.Signal(unix.SIGKILL))
+			_ = first.Wait()
+			send() // while no engine runs
+			before := l.taps()
+			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			send() // while it has no plan yet
+			var ids []uint32
+			if mode == "tcx" {
+				ids = identity(t, e)
+			}
+			l.apply(e, plan)
+			send()
+			if mode == "tcx" {
+				require.Equal(t, ids, identity(t, e))
+			}
+			require.Equal(t, before, l.taps())
+
+			observed := l.settled(e, "mirror", 4*portion)
+			total := 0
+			for q, c := range consumers {
+				require.True(t, observed.Clusters["mirror"].Queues[q].Attached)
+				if q == 0 {
+					_, other := l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, 0)
+					require.Contains(t, l.line(other), "device or resource busy", "its consumer is still there")
+				}
+				require.NoError(t, comeBack(l, c))
+				packets, err := c.drain()
+				require.NoError(t, err)
+				total += len(packets)
+				stats := l.observe(e).Clusters["mirror"].Queues[q]
+				require.EqualValues(t, len(packets), stats.Delivered)
+				require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0}, stats.Dropped)
+			}
+			require.Equal(t, 4*portion, total)
+			l.apply(e, capture.Plan{Clusters: plan.Clusters})
+			require.Empty(t, l.taps())
+		})
+	}
+}
+
+// acceptAll is a filter that lets everything pass, but is there.
+func acceptAll(t *testing.T) []bpf.RawInstruction {
+	raw, err := bpf.Assemble([]bpf.Instruction{bpf.LoadAbsolute{Off: 0, Size: 1}, bpf.RetConstant{Val: 1}})
+	require.NoError(t, err)
+	return raw
+}
+
+func TestConsumerThatDoesNotComeBack(t *testing.T) {
+	l := newLab(t)
+	first := l.engine()
+	l.apply(first, l.plan(2))
+	living := l.consume("mirror", 0)
+	require.NoError(t, first.Close())
+
+	e := l.engine(func(o *Options) { o.ReconnectGrace = 50 * time.Millisecond })
+	l.detached(e, "mirror", 0)
+	require.NoError(t, comeBack(l, living), "late, but nobody has taken its place")
+	require.True(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
+}
+
+func TestDeadConsumerDoesNotBlockAfterRestart(t *testing.T) {
+	l := newLab(t)
+	first := l.engine()
+	l.apply(first, l.plan(1))
+	held, out := l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, 0)
+	require.Equal(t, "attached", l.line(out))
+	require.NoError(t, first.Close())
+	require.NoError(t, held.Process.Kill())
+	_ = held.Wait()
+	e := l.engine()
+	c := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 5), 5)
+}
+
+func TestLeftoversOfAnInterruptedChange(t *testing.T) {
+	l := newLab(t)
+	first := l.engine()
+	l.apply(first, l.plan(1))
+	c := l.consume("mirror", 0)
+	l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	q := first.clusters["mirror"].queues[0]
+
+	// A cluster and a ring that were not finished, queues in the table that no cluster has, a reset that was prepared
+	// only, and the program of a ring in question.
+	p := first.env.pins
+	for _, folder := range []string{p.cluster("half", 77), p.ring("half")} {
+		require.NoError(t, os.Mkdir(folder, 0o700))
+		m, err := newPinned(first.env.countersSpec, filepath.Join(folder, "counters"))
+		require.NoError(t, err)
+		m.Close()
+	}
+	require.NoError(t, first.env.tables.occupy(77, q.data, q.stats))
+	fresh, err := newPinned(q.dataSpec(), q.nextPin())
+	require.NoError(t, err)
+	fresh.Close()
+	r := first.rings["mirror"]
+	r.Fingerprint = ""
+	require.NoError(t, r.describe())
+	require.NoError(t, first.Close())
+
+	e := l.engine()
+	require.NoDirExists(t, p.cluster("half", 77))
+	require.NoDirExists(t, p.ring("half"))
+	id, err := e.env.tables.queueAt(77)
+	require.NoError(t, err)
+	require.Zero(t, id)
+	l.apply(e, l.plan(1))
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 10), 10)
+	require.EqualValues(t, 10, l.observe(e).Rings["mirror"].Stats.Seen)
+}
+
+func TestResetThatWasInterruptedIsFinished(t *testing.T) {
+	l := newLab(t)
+	first := l.engine()
+	l.apply(first, l.plan(1))
+	q := first.clusters["mirror"].queues[0]
+	fresh, err := newPinned(q.dataSpec(), q.nextPin())
+	require.NoError(t, err)
+	want, err := mapID(fresh)
+	require.NoError(t, err)
+	require.NoError(t, first.env.tables.queues.Put(q.place, fresh))
+	fresh.Close()
+	require.NoError(t, first.Close())
+
+	l.engine()
+	c := l.consume("mirror", 0)
+	require.Equal(t, want, c.reply.MapID)
+}
+
+func TestEngineWithoutRightsSaysSo(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, os.Mkdir(l.pinDir, 0o777))
+	require.NoError(t, os.Chmod(filepath.Dir(l.pinDir), 0o777))
+	require.NoError(t, os.Chmod(l.pinDir, 0o777))
+	_, out := l.helper("new", engineInput{PinDir: l.pinDir, RunDir: l.runDir}, nobody)
+	require.Contains(t, l.line(out), "CAP_BPF")
+}
+
+func TestRestartKeepsNoticeOfReset(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	require.NoError(t, e.ResetQueue(context.Background(), capture.QueueID{Cluster: "mirror"}))
+	require.NoError(t, e.Close())
+	e = l.engine()
+	c := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 1, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 1), 1)
+}
