@@ -35,8 +35,8 @@ import (
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
 	"github.com/ringcap/ringcap/operator/filtercheck"
-	"github.com/ringcap/ringcap/operator/internal/testenv"
 	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/testenv"
 )
 
 var (

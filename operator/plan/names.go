@@ -4,7 +4,10 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -13,6 +16,7 @@ import (
 type claim struct {
 	kind     string
 	created  time.Time
+	rolled   bool
 	deleting bool
 }
 
@@ -21,20 +25,35 @@ const (
 	kindCluster = "Cluster"
 )
 
-// claimNames gives each name to the older of the two that want it, to the ring when they are equally old. An object
-// that is being deleted has its name until the nodes are rid of it.
+// claimNames gives each name to the one of the two that nodes were told of, else to the older, to the ring when they
+// are equally old. An object that is being deleted has its name until the nodes are rid of it.
 func claimNames(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster) map[string]claim {
 	names := map[string]claim{}
 	for _, r := range rings {
-		names[r.Name] = claim{kindRing, r.CreationTimestamp.Time, r.DeletionTimestamp != nil}
+		names[r.Name] = claimOf(kindRing, r)
 	}
 	for _, c := range clusters {
-		if holder, taken := names[c.Name]; taken && !c.CreationTimestamp.Time.Before(holder.created) {
-			continue
+		mine := claimOf(kindCluster, c)
+		if holder, taken := names[c.Name]; !taken || mine.before(holder) {
+			names[c.Name] = mine
 		}
-		names[c.Name] = claim{kindCluster, c.CreationTimestamp.Time, c.DeletionTimestamp != nil}
 	}
 	return names
+}
+
+func claimOf(kind string, object metav1.Object) claim {
+	return claim{
+		kind: kind, created: object.GetCreationTimestamp().Time,
+		rolled:   slices.Contains(object.GetFinalizers(), v1alpha1.FinalizerNodes),
+		deleting: object.GetDeletionTimestamp() != nil,
+	}
+}
+
+func (c claim) before(other claim) bool {
+	if c.rolled != other.rolled {
+		return c.rolled
+	}
+	return c.created.Before(other.created)
 }
 
 // nameIsFree refuses who does not have its name.
@@ -47,7 +66,7 @@ func (d *draft) nameIsFree(kind, name string) *Verdict {
 		return refuse(v1alpha1.ReasonNameConflict, "metadata.name: %s %q has this name and is being deleted; this %s follows when the nodes are rid of it",
 			holder.kind, name, kind)
 	}
-	return refuse(v1alpha1.ReasonNameConflict, "metadata.name: the older %s %q has this name, and pods request either as %s%s: give this %s another name",
+	return refuse(v1alpha1.ReasonNameConflict, "metadata.name: %s %q has this name already, and pods request either as %s%s: give this %s another name",
 		holder.kind, name, v1alpha1.ResourcePrefix, name, kind)
 }
 

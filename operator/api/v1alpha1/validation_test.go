@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
-	"github.com/ringcap/ringcap/operator/internal/testenv"
+	"github.com/ringcap/ringcap/operator/testenv"
 )
 
 var env testenv.Env

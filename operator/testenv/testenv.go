@@ -4,9 +4,9 @@
 package testenv
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -31,7 +31,7 @@ type Env struct {
 // Root is the top of the source tree.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
 // Run runs a package's tests and stops the API server after them; call it from TestMain.
@@ -96,11 +96,17 @@ func (e *Env) start() {
 	_, e.err = e.env.Start()
 }
 
-// binaries finds the folder of kube-apiserver and etcd: what KUBEBUILDER_ASSETS names, else the newest that
-// e2e/cluster/build put into the cache.
+// binaries finds the folder of kube-apiserver and etcd.
 func binaries() (string, error) {
+	file, err := Binary("kube-apiserver")
+	return filepath.Dir(file), err
+}
+
+// Binary finds a program of the test cluster's: in the folder that KUBEBUILDER_ASSETS names, else in the newest that
+// e2e/cluster/build put into the cache, else in the path.
+func Binary(name string) (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		return dir, nil
+		return exec.LookPath(filepath.Join(dir, name))
 	}
 	cache := os.Getenv("RINGCAP_CACHE")
 	if cache == "" {
@@ -110,19 +116,22 @@ func binaries() (string, error) {
 		}
 		cache = filepath.Join(base, "ringcap")
 	}
-	found, err := filepath.Glob(filepath.Join(cache, "k8s", "*", "bin", "kube-apiserver"))
+	found, err := filepath.Glob(filepath.Join(cache, "k8s", "*", "bin", name))
 	if err != nil {
 		return "", fmt.Errorf("looking into %s: %w", cache, err)
 	}
-	newest, dir := int64(0), ""
+	newest, program := int64(0), ""
 	for _, file := range found {
 		info, err := os.Stat(file)
 		if err == nil && info.ModTime().UnixNano() > newest {
-			newest, dir = info.ModTime().UnixNano(), filepath.Dir(file)
+			newest, program = info.ModTime().UnixNano(), file
 		}
 	}
-	if dir == "" {
-		return "", errors.New("needs kube-apiserver and etcd: set KUBEBUILDER_ASSETS to their folder, or run e2e/cluster/build")
+	if program != "" {
+		return program, nil
 	}
-	return dir, nil
+	if program, err = exec.LookPath(name); err != nil {
+		return "", fmt.Errorf("needs %s: set KUBEBUILDER_ASSETS to its folder, or run e2e/cluster/build", name)
+	}
+	return program, nil
 }

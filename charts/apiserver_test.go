@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/testenv"
+)
+
+// asAgent is a client with an agent's service account; node is what the API server found in its token.
+func asAgent(t *testing.T, node string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(env.Config(t))
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:ringcap-system:ringcap-agent",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:ringcap-system", "system:authenticated"},
+	}
+	if node != "" {
+		config.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {node}}
+	}
+	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	require.NoError(t, err)
+	return c
+}
+
+// installAgentRights applies what the chart has about the rights of agents, and waits until it works.
+func installAgentRights(t *testing.T, admin client.Client) {
+	t.Helper()
+	for _, object := range decode(t, render(t)) {
+		switch object.(type) {
+		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+			if object.GetName() != "ringcap-agent" {
+				continue
+			}
+		case *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+		default:
+			continue
+		}
+		require.NoError(t, admin.Create(t.Context(), object))
+	}
+}
+
+// TestAgentWritesItsOwnNodeCaptureOnly, and of that the status only.
+func TestAgentWritesItsOwnNodeCaptureOnly(t *testing.T) {
+	admin := env.Client(t)
+	installAgentRights(t, admin)
+	for _, name := range []string{"mine", "other"} {
+		require.NoError(t, admin.Create(t.Context(), &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	report := func(c client.Client, name string) error {
+		var nc v1alpha1.NodeCapture
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &nc); err != nil {
+			return err
+		}
+		nc.Status.KernelRelease = time.Now().String()
+		return c.Status().Update(t.Context(), &nc)
+	}
+
+	mine, nobody := asAgent(t, "mine"), asAgent(t, "")
+	// The API server compiles a policy some time after it was created.
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.True(c, apierrors.IsForbidden(report(mine, "other")))
+	}, 30*time.Second, 100*time.Millisecond)
+
+	require.NoError(t, report(mine, "mine"))
+	require.ErrorContains(t, report(mine, "other"), "the agent of node mine may write that node's NodeCapture only, not other's")
+	require.ErrorContains(t, report(nobody, "mine"), "the agent's token names no node")
+	require.NoError(t, report(admin, "other"), "the policy is about agents")
+
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rings":[]}}`))
+	nc := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	require.True(t, apierrors.IsForbidden(mine.Patch(t.Context(), nc, patch)), "its desired state is not the agent's to write")
+	require.True(t, apierrors.IsForbidden(mine.Delete(t.Context(), nc)))
+	require.True(t, apierrors.IsForbidden(mine.List(t.Context(), &corev1.SecretList{})))
+}
+
+// TestExamplesAreAccepted: the API server takes them as they are; the consumer's pod passes the restricted Pod Security
+// level, which its namespace enforces.
+func TestExamplesAreAccepted(t *testing.T) {
+	admin := env.Client(t)
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "examples", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, object := range decode(t, string(text)) {
+			require.NoError(t, admin.Create(t.Context(), object), "%s", file)
+			deployment, ok := object.(*appsv1.Deployment)
+			if !ok {
+				continue
+			}
+			require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: deployment.Namespace},
+			}))
+			pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+			pod.Name, pod.Namespace = deployment.Name, deployment.Namespace
+			require.NoError(t, admin.Create(t.Context(), pod), "%s", file)
+
+			root := int64(0)
+			bad := &corev1.Pod{ObjectMeta: *pod.ObjectMeta.DeepCopy(), Spec: *deployment.Spec.Template.Spec.DeepCopy()}
+			bad.Name, bad.ResourceVersion = "root", ""
+			bad.Spec.SecurityContext.RunAsUser = &root
+			require.True(t, apierrors.IsForbidden(admin.Create(t.Context(), bad)), "the namespace enforces the level")
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package charts_test renders the chart with the real helm, and tries on a real API server what a rendering alone
+// does not show.
+package charts_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/testenv"
+)
+
+var env testenv.Env
+
+func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
+
+// helm runs helm and returns what it printed.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	program, err := testenv.Binary("helm")
+	if err != nil {
+		t.Skip(err)
+	}
+	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	return string(out), err
+}
+
+func render(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := helm(t, append([]string{"template", "ringcap", "ringcap", "--namespace=ringcap-system"}, args...)...)
+	require.NoError(t, err, out)
+	return out
+}
+
+// decode decodes each manifest strictly: a field that the API does not have is an error.
+func decode(t *testing.T, manifests string) []client.Object {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
+	documents := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewBufferString(manifests)))
+	defer documents.Close()
+	var objects []client.Object
+	for {
+		document := make([]byte, 1<<20)
+		n, err := documents.Read(document)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		require.NoError(t, err)
+		if len(bytes.TrimSpace(withoutComments(document[:n]))) == 0 {
+			continue
+		}
+		object, _, err := decoder.Decode(document[:n], nil, nil)
+		require.NoError(t, err, "%s", document[:n])
+		objects = append(objects, object.(client.Object))
+	}
+}
+
+func withoutComments(document []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(document) {
+		if !bytes.HasPrefix(line, []byte("#")) && !bytes.HasPrefix(line, []byte("---")) {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+func find[T client.Object](t *testing.T, objects []client.Object, name string) T {
+	t.Helper()
+	for _, object := range objects {
+		if found, ok := object.(T); ok && object.GetName() == name {
+			return found
+		}
+	}
+	var none T
+	t.Fatalf("no %T %s among %d manifests", none, name, len(objects))
+	return none
+}
+
+func TestLint(t *testing.T) {
+	out, err := helm(t, "lint", "--strict", "ringcap")
+	require.NoError(t, err, out)
+}
+
+// TestRendersValidManifests: with the defaults and with everything turned the other way.
+func TestRendersValidManifests(t *testing.T) {
+	variants := map[string][]string{
+		"defaults": nil,
+		"all set": {
+			"--set=fullnameOverride=other,apiServer.host=192.0.2.1,crds.keep=false,imagePullSecrets[0].name=secret",
+			"--set=operator.image.digest=sha256:" + string(bytes.Repeat([]byte("0a"), 32)),
+			"--set=operator.podLabels.a=b,operator.podAnnotations.a=b,agent.podLabels.a=b,agent.podAnnotations.a=b",
+			"--set=agent.module.mode=Disabled,agent.extraCapabilities={SYS_ADMIN},agent.resources.limits.memory=1Gi,agent.maxUnavailable=1",
+		},
+		"all off": {"--set=crds.install=false,admissionPolicy.enabled=false,cleanup.enabled=false,operator.priorityClassName=,agent.priorityClassName="},
+	}
+	for name, args := range variants {
+		t.Run(name, func(t *testing.T) { require.NotEmpty(t, decode(t, render(t, args...))) })
+	}
+	require.Contains(t, render(t, "--set=podMonitor.enabled=true"), "kind: PodMonitor")
+}
+
+// TestGolden shows in review what a change of a template changes. GOLDEN=update writes it anew.
+func TestGolden(t *testing.T) {
+	got := render(t, "--set=crds.install=false")
+	file := filepath.Join("testdata", "defaults.yaml")
+	if os.Getenv("GOLDEN") == "update" {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "when this is meant: GOLDEN=update go test ./charts")
+}
+
+// TestUnknownValuesAreRefused: a typo is not ignored.
+func TestUnknownValuesAreRefused(t *testing.T) {
+	for _, value := range []string{"agent.modul.mode=Load", "agent.module.mode=Maybe", "operator.image.tag=a b", "agent.metricsPort=0", "typo=1"} {
+		out, err := helm(t, "template", "ringcap", "ringcap", "--set="+value)
+		require.Error(t, err, value)
+		require.Contains(t, out, "schema", value)
+	}
+}
+
+// TestAgentPrivileges: nothing is privileged, and only the init container may load a module, if it is to.
+func TestAgentPrivileges(t *testing.T) {
+	const module, all = corev1.Capability("SYS_MODULE"), corev1.Capability("ALL")
+	for mode, loads := range map[string]bool{"Load": true, "Preloaded": false, "Disabled": false} {
+		agent := find[*appsv1.DaemonSet](t, decode(t, render(t, "--set=agent.module.mode="+mode)), "ringcap-agent").Spec.Template.Spec
+		require.Len(t, agent.InitContainers, 1)
+		require.Equal(t, loads, slices.Contains(agent.InitContainers[0].SecurityContext.Capabilities.Add, module), mode)
+		require.Len(t, agent.Containers, 1)
+		require.NotContains(t, agent.Containers[0].SecurityContext.Capabilities.Add, module)
+		for _, c := range append(agent.InitContainers, agent.Containers...) {
+			require.Nil(t, c.SecurityContext.Privileged)
+			require.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
+			require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
+			require.Equal(t, []corev1.Capability{all}, c.SecurityContext.Capabilities.Drop)
+		}
+	}
+}
