@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The module's generic netlink, spoken without a library, so that nonsense can be said too. A struct rt_message is
+ * built attribute by attribute; rt_call sends it and gives back 0 or a negative errno and, in rt_reason, what the
+ * kernel's extended acknowledgement says.
+ */
+#ifndef RT_CONTROL_H
+#define RT_CONTROL_H
+
+#include <linux/filter.h>
+#include <linux/ringcap.h>
+
+#include "test.h"
+
+#define RT_MESSAGE_MAX 65536
+
+struct rt_message {
+	u32 len;
+	u8 bytes[RT_MESSAGE_MAX] __attribute__((aligned(8)));
+};
+
+/* Attributes of an answer, by type; a later one of a type wins. */
+struct rt_answer {
+	const void *attr[RINGCAP_A_MAX + 1];
+	u16 len[RINGCAP_A_MAX + 1];
+	u8 cmd;
+};
+
+typedef void (*rt_answer_fn)(const struct rt_answer *answer, void *arg);
+
+extern char rt_reason[256];
+
+/* A socket in the current network namespace; every process of a case opens its own. */
+void rt_control_open(void);
+int rt_control_fd(void);
+u16 rt_control_family(void);
+
+void rt_message_init(struct rt_message *message, u8 cmd, u16 flags);
+void rt_message_put(struct rt_message *message, u16 type, const void *value, u32 len);
+void rt_message_put_u32(struct rt_message *message, u16 type, u32 value);
+void rt_message_put_u64(struct rt_message *message, u16 type, u64 value);
+void rt_message_put_name(struct rt_message *message, u16 type, const char *name);
+u32 rt_message_nest(struct rt_message *message, u16 type);
+void rt_message_nest_end(struct rt_message *message, u32 nest);
+int rt_call(struct rt_message *message, rt_answer_fn fn, void *arg);
+
+u32 rt_answer_u32(const struct rt_answer *answer, int type);
+u64 rt_answer_u64(const struct rt_answer *answer, int type);
+
+/* Waits for an event of kind @event that is about @name; subscribe before what causes it. */
+void rt_events_open(void);
+bool rt_events_wait(enum ringcap_event event, const char *name, int milliseconds);
+
+/* Zeroes mean the module's defaults. */
+struct rt_cluster {
+	const char *name;
+	u32 queues;
+	u32 lanes;
+	u32 lane_size;
+	u32 balance;
+	u32 watermark;
+	u32 timeout_us;
+	const u8 *key;
+};
+
+struct rt_tap {
+	u32 ifindex;
+	u32 direction;
+};
+
+struct rt_ring {
+	const char *name;
+	struct rt_tap taps[8];		/* up to the first with ifindex 0 */
+	const char *outputs[RINGCAP_OUTPUTS_MAX];
+	u32 snaplen;
+	const struct sock_filter *filter;
+	u32 filter_len;
+};
+
+struct rt_ring_counts {
+	u64 seen, seen_bytes, filtered, sampled_out, passed;
+	u32 taps;
+};
+
+struct rt_queue_counts {
+	u64 delivered, delivered_bytes, dropped[RINGCAP_DROP_REASONS], unread, memory;
+	u32 attached, pid;
+};
+
+int rt_cluster_set(const struct rt_cluster *cluster);
+int rt_ring_set(const struct rt_ring *ring);
+int rt_delete(u8 cmd, const char *name);
+int rt_queue_reset(const char *name, u32 queue);
+
+/* These fail the case when the object is not there. */
+void rt_ring_counts(const char *name, struct rt_ring_counts *counts);
+void rt_queue_counts(const char *name, u32 queue, struct rt_queue_counts *counts);
+void rt_cluster_counts(const char *name, struct rt_queue_counts *sum);
+u64 rt_ring_seen(const char *name);
+
+/* A number that changes when anything about the rings and clusters of this namespace does. */
+u64 rt_control_digest(void);
+
+#endif /* RT_CONTROL_H */

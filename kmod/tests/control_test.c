@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Requests that are wrong are refused with a reason and change nothing. */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <linux/netlink.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/* ---- the well-formed ---- */
+
+static void rt_take_info(const struct rt_answer *answer, void *arg)
+{
+	*(bool *)arg = answer->attr[RINGCAP_A_VERSION] && rt_answer_u32(answer, RINGCAP_A_ABI) == RINGCAP_ABI &&
+		       rt_answer_u32(answer, RINGCAP_A_ABI_MIN) == RINGCAP_ABI_MIN;
+}
+
+RT_CASE(control_info)
+{
+	static struct rt_message message;
+	bool good = false;
+
+	rt_control_open();
+	rt_message_init(&message, RINGCAP_CMD_INFO_GET, 0);
+	RT_EQUAL(rt_call(&message, rt_take_info, &good), 0);
+	RT_CHECK(good, "not our version of the contract");
+}
+
+static void rt_take_cluster(const struct rt_answer *answer, void *arg)
+{
+	const struct rt_cluster *cluster = arg;
+
+	RT_CHECK(!strcmp(answer->attr[RINGCAP_A_NAME], cluster->name), "%s", (const char *)answer->attr[RINGCAP_A_NAME]);
+	RT_EQUAL(rt_answer_u64(answer, RINGCAP_A_GENERATION), 77);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_QUEUES), cluster->queues);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_LANES), cluster->lanes);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_LANE_SIZE), cluster->lane_size);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_BALANCE), cluster->balance);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_WATERMARK), cluster->watermark);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_TIMEOUT_US), cluster->timeout_us);
+	RT_CHECK(rt_answer_u64(answer, RINGCAP_A_MEMORY) >= (u64)cluster->queues * cluster->lanes * cluster->lane_size,
+		 "%llu bytes", (unsigned long long)rt_answer_u64(answer, RINGCAP_A_MEMORY));
+}
+
+/* What was set is what is got. */
+RT_CASE(control_round_trip)
+{
+	struct rt_cluster cluster = { .name = "round-trip.1", .queues = 3, .lanes = 1, .lane_size = 262144,
+				      .balance = RINGCAP_BALANCE_TWO_TUPLE, .watermark = 5000, .timeout_us = 1234 };
+	static struct rt_message message;
+
+	rt_control_open();
+	rt_message_init(&message, RINGCAP_CMD_CLUSTER_SET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, cluster.name);
+	rt_message_put_u64(&message, RINGCAP_A_GENERATION, 77);
+	rt_message_put_u32(&message, RINGCAP_A_QUEUES, cluster.queues);
+	rt_message_put_u32(&message, RINGCAP_A_LANES, cluster.lanes);
+	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, cluster.lane_size);
+	rt_message_put_u32(&message, RINGCAP_A_BALANCE, cluster.balance);
+	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, cluster.watermark);
+	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, cluster.timeout_us);
+	RT_EQUAL(rt_call(&message, NULL, NULL), 0);
+	rt_message_init(&message, RINGCAP_CMD_CLUSTER_GET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, cluster.name);
+	RT_EQUAL(rt_call(&message, rt_take_cluster, &cluster), 0);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, cluster.name), 0);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, cluster.name), -ENOENT);
+}
+
+RT_CASE(control_events)
+{
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_events_open();
+	rt_queue_open(&queue, fixture.cluster, 0);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_ATTACHED, fixture.cluster, 5000), "no event of the consumer's coming");
+	rt_queue_close(&queue);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_DETACHED, fixture.cluster, 5000), "no event of the consumer's going");
+	rt_link_delete("va");
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, fixture.ring, 5000), "no event of the interface's going");
+}
+
+/* ---- the refused ---- */
+
+/* Sends @message, which must be refused with @err and a reason, and must have changed nothing. */
+static void rt_refused(struct rt_message *message, int err, const char *what)
+{
+	u64 before = rt_control_digest();
+	int got = rt_call(message, NULL, NULL);
+	char reason[sizeof(rt_reason)];
+
+	memcpy(reason, rt_reason, sizeof(reason));
+	RT_CHECK(got == err, "%s: %s (%s), not %s", what, strerror(-got), reason, strerror(-err));
+	RT_CHECK(reason[0], "%s: refused without a reason", what);
+	RT_CHECK(rt_control_digest() == before, "%s: refused, but something changed", what);
+}
+
+static struct rt_message *rt_cluster_message(const char *name)
+{
+	static struct rt_message message;
+
+	rt_message_init(&message, RINGCAP_CMD_CLUSTER_SET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, name);
+	return &message;
+}
+
+static void rt_refused_number(const char *name, u16 type, u32 value, const char *what)
+{
+	struct rt_message *message = rt_cluster_message(name);
+
+	rt_message_put_u32(message, type, value);
+	rt_refused(message, -EINVAL, what);
+}
+
+/* Each for a cluster that is not there, and for one that is. */
+RT_CASE(refused_clusters)
+{
+	struct rt_fixture fixture;
+	const char *names[2] = { "new" };
+	u32 i;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .queues = 2 });
+	names[1] = fixture.cluster;
+	for (i = 0; i < 2; i++) {
+		rt_refused_number(names[i], RINGCAP_A_QUEUES, 0, "0 queues");
+		rt_refused_number(names[i], RINGCAP_A_QUEUES, 100000, "100000 queues");
+		rt_refused_number(names[i], RINGCAP_A_QUEUES, RINGCAP_QUEUES_MAX + 1, "257 queues");
+		rt_refused_number(names[i], RINGCAP_A_LANES, RINGCAP_LANES_MAX + 1, "65 lanes");
+		rt_refused_number(names[i], RINGCAP_A_LANE_SIZE, 200000, "a lane of 200000 bytes");
+		rt_refused_number(names[i], RINGCAP_A_LANE_SIZE, 65536, "a lane of 65536 bytes");
+		rt_refused_number(names[i], RINGCAP_A_LANE_SIZE, 1U << 31, "a lane of 2 GiB");
+		rt_refused_number(names[i], RINGCAP_A_LANE_SIZE, 0, "a lane of nothing");
+		rt_refused_number(names[i], RINGCAP_A_BALANCE, 99, "balance 99");
+		rt_refused_number(names[i], RINGCAP_A_MODE, 04777, "a set-uid device node");
+		rt_refused_number(names[i], RINGCAP_A_WATERMARK, 0xffffffff, "a watermark above the lane");
+	}
+}
+
+RT_CASE(refused_names)
+{
+	static const char *const names[] = { "", "Upper", "-a", "a-", ".", "..", "a/b", "../x", "a b", "a!b", "\xc3\xa4",
+		"a123456789b123456789c123456789d123456789e123456789f123456789g1234" };
+	size_t i;
+
+	rt_control_open();
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		rt_refused(rt_cluster_message(names[i]), -EINVAL, names[i]);
+}
+
+static struct rt_message *rt_ring_message(const char *name, u32 ifindex, const char *output)
+{
+	static struct rt_message message;
+	u32 nest;
+
+	rt_message_init(&message, RINGCAP_CMD_RING_SET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, name);
+	if (ifindex) {
+		nest = rt_message_nest(&message, RINGCAP_A_TAP);
+		rt_message_put_u32(&message, RINGCAP_A_TAP_IFINDEX, ifindex);
+		rt_message_nest_end(&message, nest);
+	}
+	if (output)
+		rt_message_put_name(&message, RINGCAP_A_OUTPUT, output);
+	return &message;
+}
+
+static void rt_try_bad_filters(const char *name, const struct rt_fixture *fixture)
+{
+	static const struct sock_filter no_return[] = { BPF_STMT(BPF_LD | BPF_IMM, 1) };
+	static const struct sock_filter wild_jump[] = { BPF_JUMP(BPF_JMP | BPF_JA, 100, 0, 0), BPF_STMT(BPF_RET | BPF_K, 1) };
+	static const struct sock_filter unknown[] = { { 0xffff, 0, 0, 0 }, BPF_STMT(BPF_RET | BPF_K, 1) };
+	static const struct { const void *bytes; u32 len; int err; const char *what; } bad[] = {
+		{ no_return, sizeof(no_return), -EINVAL, "a filter that does not return" },
+		{ wild_jump, sizeof(wild_jump), -EINVAL, "a filter that jumps out of itself" },
+		{ unknown, sizeof(unknown), -EINVAL, "an unknown instruction" },
+		{ unknown, 7, -EINVAL, "less than an instruction" },
+		{ unknown, 12, -EINVAL, "one and a half instructions" },
+		{ "", 0, -EINVAL, "no instruction at all" },
+	};
+	struct rt_message *message;
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		message = rt_ring_message(name, fixture->ifindex, fixture->cluster);
+		rt_message_put(message, RINGCAP_A_FILTER, bad[i].bytes, bad[i].len);
+		rt_refused(message, bad[i].err, bad[i].what);
+	}
+}
+
+RT_CASE(refused_rings)
+{
+	struct rt_fixture fixture;
+	struct rt_message *message;
+	const char *names[2] = { "new" };
+	u32 i;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	names[1] = fixture.ring;
+	for (i = 0; i < 2; i++) {
+		rt_refused(rt_ring_message(names[i], 4711, fixture.cluster), -ENODEV, "an interface that is not there");
+		rt_refused(rt_ring_message(names[i], fixture.ifindex, "nobody"), -ENOENT, "a cluster that is not there");
+		message = rt_ring_message(names[i], fixture.ifindex, fixture.cluster);
+		rt_message_put_u32(message, RINGCAP_A_SNAPLEN, 0);
+		rt_refused(message, -EINVAL, "a snap length of 0");
+		message = rt_ring_message(names[i], fixture.ifindex, fixture.cluster);
+		rt_message_put_u32(message, RINGCAP_A_SNAPLEN, RINGCAP_SNAPLEN_MAX + 1);
+		rt_refused(message, -EINVAL, "a snap length of 65536");
+		message = rt_ring_message(names[i], fixture.ifindex, fixture.cluster);
+		rt_message_put_name(message, RINGCAP_A_OUTPUT, fixture.cluster);
+		rt_refused(message, -EINVAL, "a cluster twice");
+		rt_try_bad_filters(names[i], &fixture);
+	}
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "nobody"), -ENOENT);
+	RT_CHECK(rt_reason[0], "no reason given");
+}
+
+RT_CASE(refused_tunnel_device)
+{
+	struct rt_fixture fixture;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_ip("tuntap add dev tun0 mode tun");
+	rt_refused(rt_ring_message("new", rt_ifindex("tun0"), fixture.cluster), -EOPNOTSUPP, "a device without Ethernet");
+}
+
+RT_CASE(refused_busy_cluster)
+{
+	struct rt_fixture fixture;
+	static struct rt_message message;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_message_init(&message, RINGCAP_CMD_CLUSTER_DEL, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, fixture.cluster);
+	rt_refused(&message, -EBUSY, "deleting a cluster that a ring feeds");
+	rt_message_init(&message, RINGCAP_CMD_QUEUE_RESET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, fixture.cluster);
+	rt_message_put_u32(&message, RINGCAP_A_QUEUE, 1);
+	rt_refused(&message, -ENOENT, "resetting a queue that is not there");
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, fixture.cluster), 0);
+}
+
+/* ---- who may ---- */
+
+/* Without CAP_NET_ADMIN one may look and touch nothing. */
+RT_CASE(refused_without_capability)
+{
+	struct rt_fixture fixture;
+	static const u8 changes[] = { RINGCAP_CMD_CLUSTER_SET, RINGCAP_CMD_CLUSTER_DEL, RINGCAP_CMD_RING_SET,
+				      RINGCAP_CMD_RING_DEL, RINGCAP_CMD_QUEUE_RESET };
+	struct rt_ring_counts counts;
+	size_t i;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	RT_CHECK(!setresuid(65534, 65534, 65534), "%m");
+	rt_control_open();
+	for (i = 0; i < sizeof(changes); i++)
+		RT_EQUAL(rt_delete(changes[i], fixture.ring), -EPERM);
+	rt_ring_counts(fixture.ring, &counts);
+	RT_EQUAL(rt_queue_try_open(fixture.cluster, 0), -EACCES);
+}
+
+/* Objects of one network namespace are not to be seen from another. */
+RT_CASE(control_namespaces)
+{
+	struct rt_fixture fixture;
+	u64 nothing;
+
+	rt_control_open();
+	nothing = rt_control_digest();
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	RT_CHECK(rt_control_digest() != nothing, "the dump does not show what is there");
+	RT_CHECK(!unshare(CLONE_NEWNET), "%m");
+	rt_control_open();
+	RT_CHECK(rt_control_digest() == nothing, "another namespace's objects are shown");
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), -ENOENT);
+}
+
+/* ---- nonsense ---- */
+
+static void rt_put_nonsense(struct rt_message *message, u64 *seed, const char *name)
+{
+	static u8 bytes[4096];
+	u32 i, len, attributes = rt_random(seed) % 8, nest;
+
+	for (i = 0; i < attributes; i++) {
+		u16 type = (u16)(rt_random(seed) % (RINGCAP_A_MAX + 3));
+
+		switch (rt_random(seed) % 5) {
+		case 0:
+			rt_message_put_u32(message, type, rt_random(seed) % 100);
+			break;
+		case 1:
+			rt_message_put_name(message, rt_random(seed) % 2 ? RINGCAP_A_NAME : RINGCAP_A_OUTPUT, name);
+			break;
+		case 2:
+			nest = rt_message_nest(message, RINGCAP_A_TAP);
+			rt_message_put_u32(message, RINGCAP_A_TAP_IFINDEX, rt_random(seed) % 5);
+			rt_message_put_u32(message, RINGCAP_A_TAP_DIRECTION, rt_random(seed) % 5);
+			rt_message_nest_end(message, nest);
+			break;
+		case 3:
+			len = rt_random(seed) % 64;
+			for (u32 j = 0; j < len; j++)
+				bytes[j] = (u8)rt_random(seed);
+			rt_message_put(message, type, bytes, len);
+			break;
+		default:
+			rt_message_put_u32(message, RINGCAP_A_LANE_SIZE, RINGCAP_LANE_SIZE_MIN);
+			rt_message_put_u32(message, RINGCAP_A_QUEUES, 1 + rt_random(seed) % 3);
+		}
+	}
+}
+
+/* Flips bits and cuts the end off, lengths of attributes included. */
+static void rt_damage(struct rt_message *message, u64 *seed)
+{
+	u32 header = 20, flips = rt_random(seed) % 4, i;
+
+	for (i = 0; message->len > header && i < flips; i++)
+		message->bytes[header + rt_random(seed) % (message->len - header)] ^= (u8)(1U << rt_random(seed) % 8);
+	if (rt_random(seed) % 4 == 0)
+		message->len = header + rt_random(seed) % (message->len - header + 1);
+}
+
+/* Thousands of messages, from nearly right to garbage: the module answers each and goes on working. */
+RT_CASE(fuzzed_messages)
+{
+	struct rt_traffic traffic = { .flows = 5 };
+	static struct rt_message message;
+	struct rt_receiver receiver;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	u32 i, accepted = 0;
+	u64 seed = 20260101;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_queue_open(&queue, fixture.cluster, 0);
+	for (i = 0; i < 4000; i++) {
+		rt_message_init(&message, (u8)(rt_random(&seed) % (RINGCAP_CMD_MAX + 2)), 0);
+		rt_put_nonsense(&message, &seed, rt_random(&seed) % 3 ? "fuzz" : "fuzz-2");
+		rt_damage(&message, &seed);
+		accepted += !rt_call(&message, NULL, NULL);
+	}
+	RT_CHECK(accepted > 100 && accepted < 2000, "%u of 4000 accepted: not the nonsense that was meant", accepted);
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), 0);
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
+	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
+	rt_fixture_check(&fixture, 100, 0, 100, 0, 0);
+	rt_queue_close(&queue);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What most cases begin with: a pair of interfaces, a cluster, and a ring that taps one end for it. */
+#ifndef RT_FIXTURE_H
+#define RT_FIXTURE_H
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "consumer.h"
+#include "control.h"
+#include "test.h"
+#include "traffic.h"
+
+#define RT_LANE_SIZE (1U << 20)
+
+/**
+ * struct rt_fixture - names are the process's own, for device nodes are common to all namespaces
+ * @cluster, @ring: names
+ * @ifindex: of vb, which the ring taps for what it receives
+ * @sender: sends on va, so vb receives it
+ * @back: sends on vb
+ */
+struct rt_fixture {
+	char cluster[32];
+	char ring[32];
+	u32 ifindex;
+	int sender;
+	int back;
+};
+
+/* Fills in the name of @shape, which says what else the cluster is like, and makes everything. */
+void rt_fixture_open(struct rt_fixture *fixture, struct rt_cluster *shape);
+
+/* The same without objects in the module. */
+void rt_fixture_open_devices(struct rt_fixture *fixture);
+
+/* The ring of the fixture with another filter, direction or so; zeroes of @change are as rt_fixture_open made it. */
+int rt_fixture_change(const struct rt_fixture *fixture, const struct rt_ring *change);
+
+/* That the ring's and the cluster's accounts add up and say: of @sent packets so many were delivered. */
+void rt_fixture_check(const struct rt_fixture *fixture, u64 sent, u64 filtered, u64 delivered, u64 full,
+		      u64 unattended);
+
+#endif /* RT_FIXTURE_H */
