@@ -17,7 +17,7 @@ step() {
 	local name=$1 what=$2 start=$SECONDS status=0
 	shift 2
 	printf '%s %s\n' "$(elapsed)" "$what"
-	"$@" >"$log/$name.log" 2>&1 3> >(while IFS= read -r line; do note "$line"; done) || status=$?
+	"$@" 3> >(while IFS= read -r line; do note "$line"; done) >"$log/$name.log" 2>&1 || status=$?
 	if [ "$status" != 0 ]; then
 		tail -n 15 "$log/$name.log" | sed 's/^/    | /' >&2
 		printf '%s FAILED: %s\n    log: %s\n' "$(elapsed)" "$what" "$log/$name.log" >&2
