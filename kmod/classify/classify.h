@@ -49,7 +49,7 @@ struct rc_frame {
  * @flags: RINGCAP_SLOT_VLAN, RINGCAP_SLOT_FRAGMENT
  *
  * An eBPF program should have it in a map's value: what is there the verifier does not follow, and looks at what comes
- * after rc_parse once rather than for every way through it (45,000 instructions looked at instead of 165,000).
+ * after rc_parse once rather than for every way through it.
  */
 struct rc_flow {
 	rc_u32 saddr[4];

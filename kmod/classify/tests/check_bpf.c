@@ -12,7 +12,7 @@
 #include "check.h"
 
 /* What the verifier may look at. The kernel's limit is 1,000,000, and the engine's program has more to it than this. */
-#define VERIFIED_MAX 100000
+#define VERIFIED_MAX 50000
 
 /* Both as in classify.bpf.c. */
 struct result {
