@@ -17,23 +17,6 @@ static LIST_HEAD(rc_clusters_registered);	/* under rc_control_lock */
 #define rc_cluster_config(cluster) \
 	rcu_dereference_protected((cluster)->config, lockdep_is_held(&rc_control_lock))
 
-void rc_cluster_deliver(struct rc_cluster *cluster, struct rc_packet *pkt)
-{
-	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
-	u32 index = 0;
-
-	/* One queue and nobody at it: no need to know what flow this is. */
-	if (config->nr_queues > 1 || READ_ONCE(config->queues[0]->attended)) {
-		if (!pkt->parsed)
-			rc_packet_parse(pkt);
-		pkt->hash = rc_flow_hash(&pkt->flow, config->hash_by, config->key);
-		index = rc_queue(pkt->hash, config->nr_queues);
-	}
-	if (unlikely(config->round_robin))
-		index = this_cpu_inc_return(*cluster->turn) % config->nr_queues;
-	rc_queue_deliver(config->queues[index], pkt);
-}
-
 struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name)
 {
 	struct rc_cluster *cluster;
@@ -244,6 +227,7 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 	rc_cluster_prepare(cluster, spec, config);
 	rc_cluster_commit(cluster, spec, config);
 	list_add_tail(&cluster->list, &rc_net->clusters);
+	rc_net->changes++;
 	list_add_tail(&cluster->registered, &rc_clusters_registered);
 
 	/* Now the nodes may be opened. */
@@ -346,6 +330,7 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 		return -EBUSY;
 	}
 
+	cluster->rc_net->changes++;
 	old_nodes = cluster->nodes;
 	cluster->nodes = new.nodes;
 	old = rc_cluster_commit(cluster, spec, new.config);
@@ -382,6 +367,7 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 	rc_cluster_hand_nodes(cluster->nodes, config->nr_queues, NULL);
 	mutex_unlock(&rc_node_lock);
 
+	cluster->rc_net->changes++;
 	list_del(&cluster->list);
 	list_del(&cluster->registered);
 	rc_cluster_destroy_nodes(cluster->nodes, 0, config->nr_queues);

@@ -4,6 +4,7 @@
 #define RC_CLUSTER_H
 
 #include <linux/list.h>
+#include <linux/rcupdate.h>
 #include <linux/ringcap.h>
 
 #include "packet.h"
@@ -88,6 +89,21 @@ struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
 u64 rc_cluster_memory(const struct rc_cluster *cluster);
 
 /* Gives @pkt to one of the queues, which accounts for it. Bottom halves off, under RCU. */
-void rc_cluster_deliver(struct rc_cluster *cluster, struct rc_packet *pkt);
+static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struct rc_packet *pkt)
+{
+	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
+	u32 index = 0;
+
+	/* One queue and nobody at it: no need to know what flow this is. */
+	if (config->nr_queues > 1 || READ_ONCE(config->queues[0]->attended)) {
+		if (!pkt->parsed)
+			rc_packet_parse(pkt);
+		pkt->hash = rc_flow_hash(&pkt->flow, config->hash_by, config->key);
+		index = rc_queue(pkt->hash, config->nr_queues);
+	}
+	if (unlikely(config->round_robin))
+		index = this_cpu_inc_return(*cluster->turn) % config->nr_queues;
+	rc_queue_deliver(config->queues[index], pkt);
+}
 
 #endif /* RC_CLUSTER_H */

@@ -4,16 +4,20 @@
  *
  *	              written by                            read by
  *	head          producer                              producer, publisher
- *	published     publisher                             publisher, producer, poll
- *	released      producer, publisher                   the same, poll
- *	kernel page   publisher (producer), attach          consumer
- *	consumer page consumer, attach                      producer, publisher, poll (clamped)
+ *	published     producer, publisher                   poll, attach, reset
+ *	released      producer, publisher                   poll, attach
+ *	kernel page   producer, publisher                   consumer
+ *	consumer page consumer, attach, reset               producer, publisher, poll (clamped)
  *
- * The producer is the CPU that the lane belongs to, with bottom halves off, which excludes all others on that CPU:
- * neither transmission from a process nor the publishing tasklet can come in between. Where a queue has fewer lanes
- * than the machine has CPUs, several produce into a lane and each does so under its lock. The publisher takes the lock
- * always, once a batch, for the sake of poll. What is in the mapped pages is never read back, but for released, which
- * is clamped.
+ * The producer is the CPU that the lane belongs to, with bottom halves off, and so is the publisher: neither
+ * transmission from a process nor the publishing tasklet can come in between what the other does. Where a queue has
+ * fewer lanes than the machine has CPUs, several of them produce into a lane, and all do so under its lock. Poll and
+ * attach come from other CPUs and take no lock: positions only grow, and released never passes published. What is in
+ * the consumer page is clamped, everything else in mapped pages is never read back.
+ *
+ * When a packet becomes visible: one that comes alone, at once. One that closely follows another waits for the end of
+ * the batch (publish.h) or for RC_LANE_BATCHES of the lane to be full: a consumer that looks at the index all the time
+ * shall not take its cache line from the producer for each packet of a burst.
  */
 #ifndef RC_LANE_H
 #define RC_LANE_H
@@ -30,21 +34,24 @@
 
 struct rc_queue;
 
+/* Nanoseconds within which a packet follows another closely: a module parameter. */
+extern unsigned int rc_lane_burst_ns;
+
+/* What part of a lane a batch fills at most. */
+#define RC_LANE_BATCHES 8
+
 /**
  * struct rc_lane - a byte ring with one consumer
  * @head: position behind the last slot that was written
  * @released: what the consumer was last seen to have given back, in [its own last value, published]
+ * @last_ns: when the last packet came
  * @data: the ring, mapped twice in a row
  * @size: bytes of the ring, a power of two
- * @batch: unpublished bytes at which the producer does not wait for the end of the batch
- * @consumer, @kernel: this lane's part of the queue's mapped pages
- * @stats: the account; copied to @kernel, never read from there
  * @dirty: on some CPU's list of lanes to publish
+ * @consumer, @kernel: this lane's part of the queue's mapped pages
  * @published: position that the consumer was last told
- * @lock: see above
- * @mark: position up to which @mark_time is the age of what is unread
- * @mark_time: when the oldest of what is unread was published, see rc_lane_note_age
- * @last_time: when a batch was last published
+ * @stats: the account; copied to @kernel, never read from there
+ * @lock: taken by producers and publishers where there are several
  * @dirty_list: entry in a publisher's list
  * @queue: whose lane it is
  * @area: the memory of @data
@@ -52,28 +59,29 @@ struct rc_queue;
 struct rc_lane {
 	u64 head;
 	u64 released;
+	u64 last_ns;
 	void *data;
 	u32 size;
-	u32 batch;
+	bool dirty;
 	struct ringcap_lane_consumer *consumer;
 	struct ringcap_lane_kernel *kernel;
-	bool dirty;
 	u64 published;
 	struct ringcap_lane_stats stats;
+	struct rc_queue *queue;
 
 	spinlock_t lock;
-	u64 mark;
-	ktime_t mark_time;
-	ktime_t last_time;
 	struct list_head dirty_list;
-	struct rc_queue *queue;
 	struct rc_area area;
 } ____cacheline_aligned_in_smp;
 
-/* What poll wants to know of a lane. */
+/**
+ * struct rc_lane_unread - what poll wants to know of a lane
+ * @bytes: published and not released
+ * @since: when the oldest of that was captured, nanoseconds since the epoch; 0 if the consumer says it is within a slot
+ */
 struct rc_lane_unread {
 	u64 bytes;
-	ktime_t since;
+	u64 since;
 };
 
 int rc_lane_init(struct rc_lane *lane, struct rc_queue *queue, u32 index, u32 size);
@@ -82,10 +90,11 @@ void rc_lane_destroy(struct rc_lane *lane);
 /* For the publisher: shows the consumer all that was written, and takes the lane off the list. */
 void rc_lane_publish_dirty(struct rc_lane *lane);
 
-/* For the producer in mid-batch. */
-void rc_lane_publish_early(struct rc_lane *lane);
+/* For the producer, which has a burst: at the end of the batch, or now if it has become long. */
+void rc_lane_publish_later(struct rc_lane *lane);
 
-void rc_lane_unread(struct rc_lane *lane, struct rc_lane_unread *unread);
+/* Only what is published is counted as unread. */
+void rc_lane_unread(const struct rc_lane *lane, struct rc_lane_unread *unread);
 
 /* Before a consumer is attached: gives the mapped indices back their true values. */
 void rc_lane_attach(struct rc_lane *lane);
@@ -95,6 +104,12 @@ void rc_lane_reset(struct rc_lane *lane);
 
 /* Frees what the consumer has given back: (D) pairs with (C). */
 void rc_lane_refresh_released(struct rc_lane *lane);
+
+/* Someone sleeps while something was published. */
+void rc_lane_wake(struct rc_lane *lane);
+
+/* Where consumers of @queue sleep. */
+static inline struct wait_queue_head *rc_queue_wait(struct rc_queue *queue);
 
 static __always_inline void rc_lane_drop(struct rc_lane *lane, enum ringcap_drop reason)
 {
@@ -110,17 +125,35 @@ static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
 	return lane->head + bytes - lane->released <= lane->size;
 }
 
-static __always_inline void rc_lane_commit(struct rc_lane *lane, u32 bytes, u32 wire_len)
+static __always_inline void rc_lane_publish(struct rc_lane *lane)
 {
+	u64 head = lane->head;
+
+	WRITE_ONCE(lane->kernel->stats.delivered, lane->stats.delivered);
+	WRITE_ONCE(lane->kernel->stats.delivered_bytes, lane->stats.delivered_bytes);
+	/* (A): the slots are written before the consumer can see that they are. */
+	smp_store_release(&lane->kernel->producer, head);
+	smp_store_release(&lane->published, head);
+	/*
+	 * Whoever sleeps put itself on the list of waiters before poll looked at published (rc_node_poll): the barrier in
+	 * here makes sure that we see it there, or it sees what we published.
+	 */
+	if (unlikely(wq_has_sleeper(rc_queue_wait(lane->queue))))
+		rc_lane_wake(lane);
+}
+
+static __always_inline void rc_lane_commit(struct rc_lane *lane, u32 bytes, const struct rc_packet *pkt)
+{
+	bool burst = pkt->ts_ns - lane->last_ns < rc_lane_burst_ns;
+
+	lane->last_ns = pkt->ts_ns;
 	rc_account_add(lane->stats.delivered, 1);
-	rc_account_add(lane->stats.delivered_bytes, wire_len);
-	WRITE_ONCE(lane->head, lane->head + bytes);
-	if (unlikely(!lane->dirty)) {
-		lane->dirty = true;
-		rc_publish_mark(lane);
-	}
-	if (unlikely(lane->head - lane->published >= lane->batch))
-		rc_lane_publish_early(lane);
+	rc_account_add(lane->stats.delivered_bytes, pkt->len);
+	lane->head += bytes;
+	if (burst)
+		rc_lane_publish_later(lane);
+	else
+		rc_lane_publish(lane);
 }
 
 static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct rc_packet *pkt, u32 caplen, u32 size)
@@ -165,7 +198,7 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 		rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
 		return;
 	}
-	rc_lane_commit(lane, size, pkt->len);
+	rc_lane_commit(lane, size, pkt);
 }
 
 #endif /* RC_LANE_H */

@@ -22,6 +22,7 @@ static int __net_init rc_net_init(struct net *net)
 	struct rc_net *this = rc_net(net);
 
 	this->net = net;
+	this->changes = 1;	/* 0 would say that nothing is checked */
 	INIT_LIST_HEAD(&this->rings);
 	INIT_LIST_HEAD(&this->clusters);
 	return rc_proc_add_net(this);

@@ -13,12 +13,14 @@ struct proc_dir_entry;
  * struct rc_net - a namespace's objects
  * @rings: under rc_control_lock and RTNL to write, either to read
  * @clusters: under rc_control_lock
+ * @changes: of these lists, so that a dump that was interrupted by one is marked; under rc_control_lock
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
  */
 struct rc_net {
 	struct net *net;
 	struct list_head rings;
 	struct list_head clusters;
+	unsigned int changes;
 	struct proc_dir_entry *proc;
 	struct proc_dir_entry *proc_rings;
 	struct proc_dir_entry *proc_queues;

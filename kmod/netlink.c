@@ -103,7 +103,7 @@ static int rc_netlink_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 	return 0;
 }
 
-/* @reader is the asking socket's owner as far as we know: the process that runs this. */
+/* In the asking process, which the consumer's pid is translated for. */
 static int rc_netlink_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index)
 {
 	struct rc_node *node = cluster->nodes[index];
@@ -286,6 +286,7 @@ static int rc_netlink_cluster_dump(struct sk_buff *skb, struct netlink_callback 
 	int err = 0;
 
 	mutex_lock(&rc_control_lock);
+	cb->seq = rc_net(sock_net(skb->sk))->changes;
 	list_for_each_entry(subject.cluster, &rc_net(sock_net(skb->sk))->clusters, list) {
 		if (at++ < skip)
 			continue;
@@ -352,6 +353,7 @@ static int rc_netlink_ring_dump(struct sk_buff *skb, struct netlink_callback *cb
 
 	mutex_lock(&rc_control_lock);
 	rtnl_lock();
+	cb->seq = rc_net(sock_net(skb->sk))->changes;
 	list_for_each_entry(subject.ring, &rc_net(sock_net(skb->sk))->rings, list) {
 		if (at++ < skip)
 			continue;
@@ -372,6 +374,7 @@ static int rc_netlink_dump_queues(struct sk_buff *skb, struct netlink_callback *
 	long at = 0;
 	int err;
 
+	cb->seq = rc_net(sock_net(skb->sk))->changes;
 	list_for_each_entry(subject.cluster, &rc_net(sock_net(skb->sk))->clusters, list) {
 		if (at++ < cb->args[0] || (only && strcmp(subject.cluster->name, only)))
 			continue;

@@ -33,11 +33,40 @@ struct rc_packet {
 	struct rc_flow flow;
 };
 
-/* Fills @pkt->flow. What of the packet cannot be read is taken as not there. */
-void rc_packet_parse(struct rc_packet *pkt);
+/*
+ * For what is filled as it is needed: kernels that zero all variables on the stack would spend as long on that as on
+ * half a small packet's copy.
+ */
+#if __has_attribute(__uninitialized__)
+#define rc_uninitialized __attribute__((__uninitialized__))
+#else
+#define rc_uninitialized
+#endif
 
-/* Copies the first @n bytes of the packet as it was on the wire; false if it could not be read. */
-bool rc_packet_copy_slow(const struct rc_packet *pkt, u8 *to, u32 n);
+/* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be had. */
+void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
+
+/* Copies @n bytes of the packet into @to, with the VLAN tag where it was; false if they could not be read. */
+bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n);
+
+/* Fills @pkt->flow. What of the packet cannot be read is taken as not there. */
+static __always_inline void rc_packet_parse(struct rc_packet *pkt)
+{
+	const struct sk_buff *skb = pkt->skb;
+	struct rc_frame frame = {
+		.data = skb->data,
+		.avail = min_t(u32, skb->len, RC_PARSE_MAX),
+		.vlan_tpid = pkt->vlan_tpid,
+		.vlan_tci = pkt->vlan_tci,
+	};
+
+	if (unlikely(skb_headlen(skb) < frame.avail))
+		rc_packet_gather(skb, &frame);
+	rc_parse(&frame, &pkt->flow);
+	pkt->parsed = true;
+}
+
+/* Copies the first @n bytes of the packet as it was on the wire; false if they could not be read. */
 
 static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, u32 n)
 {
@@ -47,7 +76,7 @@ static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, 
 		memcpy(to, skb->data, n);
 		return true;
 	}
-	return rc_packet_copy_slow(pkt, to, n);
+	return rc_packet_copy_slow(skb, to, n);
 }
 
 static __always_inline u64 rc_packet_time(struct rc_packet *pkt)

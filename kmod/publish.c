@@ -10,6 +10,9 @@
 #include "lane.h"
 #include "queue.h"
 
+#ifndef CONFIG_64BIT
+#error "ringcap relies on 64-bit counters and positions being read and written in one go"
+#endif
 #ifdef CONFIG_PREEMPT_RT
 #error "ringcap relies on bottom halves of one CPU excluding each other, which PREEMPT_RT gives up; use the eBPF engine"
 #endif

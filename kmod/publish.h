@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Publishing in batches. What a CPU has written into lanes becomes visible to consumers when its NET_RX or transmit
- * work is done: the lanes that it wrote to are on a list of that CPU, which a tasklet works off. A tasklet because
- * TASKLET_SOFTIRQ comes after NET_RX_SOFTIRQ in the same round of softirqs, or at the next local_bh_enable() when
- * the packet was sent from a process: so a packet is visible at the latest when the CPU would leave its network work,
- * and one store serves a whole NAPI poll.
+ * Publishing in batches. What a CPU has written into lanes in a burst becomes visible to consumers when its receive or
+ * transmit work is done: the lanes that it wrote to are on a list of that CPU, which a tasklet works off. A tasklet
+ * because TASKLET_SOFTIRQ comes after NET_RX_SOFTIRQ in the same round of softirqs, or at the next local_bh_enable()
+ * when the packet was sent from a process: so a packet is visible at the latest when the CPU would leave its network
+ * work, and one store serves a whole NAPI poll.
  */
 #ifndef RC_PUBLISH_H
 #define RC_PUBLISH_H

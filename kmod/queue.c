@@ -149,6 +149,8 @@ void rc_queue_reset(struct rc_queue *queue)
 
 	/* Producers that saw the last consumer are gone after this. */
 	synchronize_net();
+	/* All of it: a consumer can leave a message for the next one behind the indices as well. */
+	rc_area_zero(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_reset(&queue->lanes[i]);
 }
@@ -160,28 +162,31 @@ void rc_queue_kill(struct rc_queue *queue)
 	wake_up_all(&queue->wait);
 }
 
-/*
- * Whoever sleeps has put itself on the list of waiters before rc_queue_poll looked at what is published: the barrier
- * in wq_has_sleeper makes sure that we see it there, or it sees what we published.
- */
 void rc_queue_wake(struct rc_queue *queue, u64 unread)
 {
 	u32 timeout_us = READ_ONCE(queue->timeout_us);
 
-	if (!wq_has_sleeper(&queue->wait))
-		return;
 	if (unread >= READ_ONCE(queue->watermark) || !timeout_us)
 		wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
 	else if (!hrtimer_is_queued(&queue->timer))
 		hrtimer_start(&queue->timer, ktime_add_us(ktime_get(), timeout_us), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
+/* How long a consumer that has had something unread since @since still sleeps; clocks may have been set meanwhile. */
+static u64 rc_queue_patience(const struct rc_queue *queue, u64 since)
+{
+	u64 timeout = READ_ONCE(queue->timeout_us) * NSEC_PER_USEC;
+	u64 now = ktime_get_real_ns();
+	u64 age = now > since ? now - since : 0;
+
+	return age < timeout ? timeout - age : 0;
+}
+
 /* A consumer that is told to sleep on unread packets has the timer armed: nothing strands. */
 __poll_t rc_queue_poll(struct rc_queue *queue)
 {
 	u32 watermark = READ_ONCE(queue->watermark);
-	u32 timeout_us = READ_ONCE(queue->timeout_us);
-	ktime_t due = KTIME_MAX;
+	u64 since = U64_MAX, patience;
 	u32 i;
 
 	if (READ_ONCE(queue->dead))
@@ -190,17 +195,19 @@ __poll_t rc_queue_poll(struct rc_queue *queue)
 		struct rc_lane_unread unread;
 
 		rc_lane_unread(&queue->lanes[i], &unread);
+		if (!unread.bytes)
+			continue;
 		if (unread.bytes >= watermark)
 			return EPOLLIN | EPOLLRDNORM;
-		if (unread.bytes)
-			due = min(due, ktime_add_us(unread.since, timeout_us));
+		since = min(since, unread.since);
 	}
-	if (due == KTIME_MAX)
+	if (since == U64_MAX)
 		return 0;
-	if (ktime_compare(ktime_get(), due) >= 0)
+	patience = rc_queue_patience(queue, since);
+	if (!patience)
 		return EPOLLIN | EPOLLRDNORM;
 	if (!hrtimer_is_queued(&queue->timer))
-		hrtimer_start(&queue->timer, due, HRTIMER_MODE_ABS_PINNED_SOFT);
+		hrtimer_start(&queue->timer, ktime_add_ns(ktime_get(), patience), HRTIMER_MODE_ABS_PINNED_SOFT);
 	return 0;
 }
 

@@ -102,12 +102,17 @@ void rc_queue_kill(struct rc_queue *queue);
 __poll_t rc_queue_poll(struct rc_queue *queue);
 int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma);
 
-/* A lane of @queue has published, and has @unread bytes now. */
+/* Someone sleeps, and a lane of @queue that has published has @unread bytes now. */
 void rc_queue_wake(struct rc_queue *queue, u64 unread);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
 u64 rc_queue_unread_bytes(struct rc_queue *queue);
 u64 rc_queue_memory(const struct rc_queue *queue);
+
+static inline struct wait_queue_head *rc_queue_wait(struct rc_queue *queue)
+{
+	return &queue->wait;
+}
 
 /* On the CPU that got the packet, with bottom halves off, under RCU. */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)

@@ -16,7 +16,7 @@
 static __always_inline void rc_ring_deliver(const struct rc_ring_config *config, struct sk_buff *skb, u32 wire_len,
 					    u32 ifindex)
 {
-	struct rc_packet pkt;
+	struct rc_packet pkt rc_uninitialized;
 	u32 i;
 
 	pkt.skb = skb;
@@ -290,8 +290,10 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 		old = rcu_replace_pointer(ring->config, config, lockdep_is_held(&rc_control_lock));
 		ring->promiscuous = spec->promiscuous;
 		ring->generation = spec->generation;
-		if (is_new)
+		if (is_new) {
 			list_add_tail(&ring->list, &ring->rc_net->rings);
+			ring->rc_net->changes++;
+		}
 		rc_ring_commit_taps(ring, spec, &fresh);
 	}
 	rtnl_unlock();
@@ -338,6 +340,7 @@ void rc_ring_destroy(struct rc_ring *ring)
 
 	if (ring->proc)
 		rc_proc_remove(ring->proc);
+	rc_net->changes++;
 	rtnl_lock();
 	list_del(&ring->list);
 	rc_tap_remove_all(&ring->taps);
