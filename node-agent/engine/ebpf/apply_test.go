@@ -45,7 +45,7 @@ func TestFilter(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
-			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			e := l.engine(l.attachedBy(mode))
 			plan := l.plan(1)
 			plan.Rings[0].Filter = inVLAN(t, 5)
 			l.apply(e, plan)
@@ -125,7 +125,7 @@ func TestChangedFilterIsSwappedInPlace(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
-			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			e := l.engine(l.attachedBy(mode))
 			plan := l.plan(1)
 			l.apply(e, plan)
 			c := l.consume("mirror", 0)
@@ -187,7 +187,7 @@ func TestWhatIsNotPlannedGoesAndLeavesNothing(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
-			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			e := l.engine(l.attachedBy(mode))
 			plan := l.plan(2)
 			plan.Rings[0].Taps[0].Direction = capture.Both
 			l.apply(e, plan)
@@ -292,7 +292,7 @@ func TestInterfaceThatGoesAndComesBack(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
-			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			e := l.engine(l.attachedBy(mode))
 			plan := l.plan(1)
 			l.apply(e, plan)
 			l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })

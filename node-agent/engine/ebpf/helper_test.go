@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 // nobody is a user without any right.
 const nobody = 65534
 
-// helper starts this program in a role. It is killed at the end of the test at the latest.
-func (l *lab) helper(role string, input any, user uint32) (*exec.Cmd, *bufio.Scanner) {
+// helper starts this program in a role, as a user with capabilities. It is killed at the end of the test at the latest.
+func (l *lab) helper(role string, input any, user uint32, capabilities ...uintptr) (*exec.Cmd, *bufio.Scanner) {
 	l.t.Helper()
 	text, err := json.Marshal(input)
 	require.NoError(l.t, err)
@@ -58,7 +58,9 @@ func (l *lab) helper(role string, input any, user uint32) (*exec.Cmd, *bufio.Sca
 	cmd.Env = append(os.Environ(), helperRole+"="+role, helperInput+"="+string(text))
 	cmd.Stderr = os.Stderr
 	if user != 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: user, Gid: user}, AmbientCaps: capabilities,
+		}
 	}
 	out, err := cmd.StdoutPipe()
 	require.NoError(l.t, err)

@@ -152,6 +152,19 @@ func (l *lab) engine(change ...func(*Options)) *Engine {
 	return e
 }
 
+// attachedBy is an option for how taps are attached: "tcx" or "clsact".
+func (l *lab) attachedBy(mode string) func(*Options) {
+	l.t.Helper()
+	if mode == "tcx" {
+		a, err := newAttacher(pins{})
+		require.NoError(l.t, err)
+		if _, ok := a.(tcx); !ok {
+			l.t.Skip("this kernel has no tcx")
+		}
+	}
+	return func(o *Options) { o.withoutTCX = mode == "clsact" }
+}
+
 func (l *lab) apply(e *Engine, plan capture.Plan) {
 	l.t.Helper()
 	failed, err := e.Apply(context.Background(), plan)

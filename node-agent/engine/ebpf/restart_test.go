@@ -34,6 +34,7 @@ func TestEngineKilledUnderTraffic(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			const portion = 1000
 			l := newLab(t)
+			l.attachedBy(mode)
 			plan := l.plan(2)
 			plan.Rings[0].Taps[0].Direction = capture.Both
 			plan.Rings[0].Filter = acceptAll(t)
@@ -54,7 +55,7 @@ func TestEngineKilledUnderTraffic(t *testing.T) {
 			_ = first.Wait()
 			send() // while no engine runs
 			before := l.taps()
-			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			e := l.engine(l.attachedBy(mode))
 			send() // while it has no plan yet
 			var ids []uint32
 			if mode == "tcx" {
@@ -181,13 +182,35 @@ func TestResetThatWasInterruptedIsFinished(t *testing.T) {
 	require.Equal(t, want, c.reply.MapID)
 }
 
+// giveTo makes the folders of the engine another user's.
+func (l *lab) giveTo(user int) {
+	l.t.Helper()
+	require.NoError(l.t, os.Mkdir(l.runDir, 0o755))
+	require.NoError(l.t, os.Mkdir(l.pinDir, 0o700))
+	for _, folder := range []string{l.runDir, l.pinDir} {
+		require.NoError(l.t, os.Chown(folder, user, user))
+	}
+	require.NoError(l.t, os.Chmod(filepath.Dir(l.pinDir), 0o755))
+}
+
 func TestEngineWithoutRightsSaysSo(t *testing.T) {
 	l := newLab(t)
-	require.NoError(t, os.Mkdir(l.pinDir, 0o777))
-	require.NoError(t, os.Chmod(filepath.Dir(l.pinDir), 0o777))
-	require.NoError(t, os.Chmod(l.pinDir, 0o777))
+	l.giveTo(nobody)
 	_, out := l.helper("new", engineInput{PinDir: l.pinDir, RunDir: l.runDir}, nobody)
 	require.Contains(t, l.line(out), "CAP_BPF")
+}
+
+func TestEngineNeedsThreeCapabilitiesOnly(t *testing.T) {
+	l := newLab(t)
+	l.giveTo(nobody)
+	plan := l.plan(1)
+	plan.Rings[0].Filter = inVLAN(t, 5)
+	_, out := l.helper("engine", engineInput{PinDir: l.pinDir, RunDir: l.runDir, Plan: plan}, nobody,
+		unix.CAP_BPF, unix.CAP_NET_ADMIN, unix.CAP_PERFMON)
+	require.Equal(t, "ready", l.line(out))
+	c := l.consume("mirror", 0)
+	l.send(frame(1, 60), tagged(frame(2, 60), 0x8100<<16|5))
+	require.Equal(t, tagged(frame(2, 60), 0x8100<<16|5), l.collect(c, 1)[0].data)
 }
 
 func TestRestartKeepsNoticeOfReset(t *testing.T) {

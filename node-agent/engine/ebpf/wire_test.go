@@ -71,7 +71,7 @@ func TestBytesAreThoseOnTheWire(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
-			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			e := l.engine(l.attachedBy(mode))
 			l.apply(e, l.plan(1))
 			c := l.consume("mirror", 0)
 			for name, want := range frames {
@@ -111,7 +111,7 @@ func TestTransmitDirection(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
-			e := l.engine(func(o *Options) { o.withoutTCX = mode == "clsact" })
+			e := l.engine(l.attachedBy(mode))
 			plan := l.plan(1)
 			plan.Rings[0].Taps = []capture.Tap{{Interface: "sender", Index: l.sender.Attrs().Index, Direction: capture.Both}}
 			l.apply(e, plan)

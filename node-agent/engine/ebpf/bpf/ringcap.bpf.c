@@ -243,7 +243,7 @@ static __attribute__((noinline)) int take(struct __sk_buff *skb, struct record *
 	__u32 need = config.snaplen > RC_PARSE_MAX ? config.snaplen : RC_PARSE_MAX;
 	struct rc_frame frame = {};
 
-	if (!record || !flow || copy_wire(skb, record->data, len < need ? len : need))
+	if (copy_wire(skb, record->data, len < need ? len : need))
 		return -1;
 	frame.data = record->data;
 	frame.avail = len < RC_PARSE_MAX ? len : RC_PARSE_MAX;
