@@ -115,7 +115,7 @@ func startOperator(admin client.Client, config *rest.Config) error {
 		operator.done <- nil
 		return err
 	}
-	check := filtercheck.New(compileWithRcbpf).Check
+	check := filtercheck.New(compile).Check
 	now := func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
 	err = errors.Join(
 		(&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now}).SetupWithManager(mgr),
@@ -124,13 +124,13 @@ func startOperator(admin client.Client, config *rest.Config) error {
 	return err
 }
 
-// compileWithRcbpf uses the project's own compiler where it was built, else the one in the path.
-func compileWithRcbpf(expression string) error {
+// compile uses the project's own compiler where it was built, else the one in the path.
+func compile(expression string) error {
 	program, err := rcbpf()
 	if err != nil {
 		return fmt.Errorf("%w: %w", plan.ErrFilterUnknown, err)
 	}
-	return filtercheck.Rcbpf(program)(expression)
+	return filtercheck.Compiler(program)(expression)
 }
 
 func rcbpf() (string, error) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -87,7 +89,13 @@ func (s *State) cluster(capture *v1alpha1.NodeCapture, name string) {
 	s.explain()
 }
 
+// pending says that the agent is not there yet, or what keeps it from getting there.
 func (s *State) pending(capture *v1alpha1.NodeCapture) {
+	programmed := meta.FindStatusCondition(capture.Status.Conditions, v1alpha1.ConditionProgrammed)
+	if programmed != nil && programmed.Reason == v1alpha1.ReasonEngineError {
+		s.Reason, s.Message = programmed.Reason, programmed.Message
+		return
+	}
 	s.Reason = v1alpha1.ReasonPending
 	s.Message = fmt.Sprintf("its agent has not applied generation %d yet (it is at %d)", capture.Generation, capture.Status.AppliedGeneration)
 }

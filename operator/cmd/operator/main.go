@@ -74,7 +74,7 @@ func parseRun(args []string) runFlags {
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of the leader election's Lease; required outside of a pod")
 	flags.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; 0 for none")
-	flags.StringVar(&f.rcbpf, "rcbpf", "rcbpf", "program that compiles filters")
+	flags.StringVar(&f.rcbpf, "rcbpf", "", "the filter compiler's path; default: rcbpf beside this program, else in PATH")
 	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	_ = flags.Parse(args) // exits
 	return f
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := addControllers(mgr, filtercheck.New(filtercheck.Rcbpf(f.rcbpf)).Check); err != nil {
+	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/report"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+var (
+	ring    = report.Object{Name: "m", Ring: true}
+	feeding = report.Object{Name: "m", Ring: true, OwnQueues: true}
+	cluster = report.Object{Name: "ids"}
+)
+
+// capture is a node that has ring m, with a queue of its own, and cluster ids with two queues over it.
+func capture(change ...func(*v1alpha1.NodeCapture)) *v1alpha1.NodeCapture {
+	nc := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n", Generation: 3}}
+	nc.Spec.Rings = []v1alpha1.NodeRing{{Name: "m"}}
+	nc.Spec.Clusters = []v1alpha1.NodeCluster{{Name: "ids", Spec: v1alpha1.ClusterSpec{Rings: []string{"m"}}}}
+	nc.Status = v1alpha1.NodeCaptureStatus{
+		AppliedGeneration: 3, ObservedTime: &metav1.Time{Time: now.Add(-10 * time.Second)},
+		Rings: []v1alpha1.NodeRingStatus{{Name: "m", Engine: v1alpha1.EngineEBPF, Ready: true, Seen: 100, Filtered: 20, Passed: 80}},
+		Clusters: []v1alpha1.NodeClusterStatus{
+			{Name: "m", Ready: true, Queues: []v1alpha1.QueueStatus{queue(0, 70, 10)}},
+			{Name: "ids", Ready: true, Queues: []v1alpha1.QueueStatus{queue(0, 30, 20), queue(1, 30, 0)}},
+		},
+	}
+	for _, c := range change {
+		c(nc)
+	}
+	return nc
+}
+
+func queue(number int32, delivered, full int64) v1alpha1.QueueStatus {
+	return v1alpha1.QueueStatus{
+		Queue: number, Attached: delivered == 30, Delivered: delivered,
+		Dropped: []v1alpha1.DropCount{{Reason: "full", Packets: full}, {Reason: "unattended", Packets: 0}},
+	}
+}
+
+func TestOn(t *testing.T) {
+	type state = report.State
+	tests := map[string]struct {
+		capture *v1alpha1.NodeCapture
+		object  report.Object
+		want    report.State
+	}{
+		"ring":                 {capture(), ring, state{Programmed: true, Ready: true}},
+		"ring with own queues": {capture(), feeding, state{Programmed: true, Ready: true}},
+		"cluster":              {capture(), cluster, state{Programmed: true, Ready: true}},
+		"no NodeCapture": {nil, ring, state{
+			Reason: v1alpha1.ReasonNodeNotReporting, Message: "no agent has reported yet: see that an agent's pod runs on the node",
+		}},
+		"stale": {
+			capture(func(nc *v1alpha1.NodeCapture) {
+				nc.Status.ObservedTime.Time = now.Add(-report.StaleAfter - time.Second)
+			}), ring,
+			state{Reason: v1alpha1.ReasonNodeNotReporting, Message: "its agent has not reported since 2026-01-01T11:57:59Z: see the agent's pod on the node"},
+		},
+		"generation behind": {
+			capture(func(nc *v1alpha1.NodeCapture) { nc.Generation = 4 }), cluster,
+			state{Reason: v1alpha1.ReasonPending, Message: "its agent has not applied generation 4 yet (it is at 3)"},
+		},
+		"not there yet": {
+			capture(func(nc *v1alpha1.NodeCapture) { nc.Status.Rings = nil }), ring,
+			state{Reason: v1alpha1.ReasonPending, Message: "its agent has not applied generation 3 yet (it is at 3)"},
+		},
+		"engine in trouble": {
+			capture(func(nc *v1alpha1.NodeCapture) {
+				nc.Status.AppliedGeneration = 0
+				nc.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProgrammed, Reason: v1alpha1.ReasonEngineError, Message: "no bpffs"}}
+			}), ring,
+			state{Reason: v1alpha1.ReasonEngineError, Message: "no bpffs"},
+		},
+		"refused, generation behind": {
+			capture(func(nc *v1alpha1.NodeCapture) {
+				nc.Generation, nc.Status.Rings[0].Ready, nc.Status.Rings[0].Reason, nc.Status.Rings[0].Message = 4, false, v1alpha1.ReasonInterfaceNotFound, "no eth7"
+			}), ring,
+			state{Reason: v1alpha1.ReasonInterfaceNotFound, Message: "no eth7"},
+		},
+		"queues not offered yet": {
+			capture(func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters[0].Ready = false }), feeding,
+			state{Programmed: true, Reason: v1alpha1.ReasonNotReady},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tc.want.Node = "n"
+			require.Equal(t, tc.want, report.On("n", tc.capture, tc.object, now))
+		})
+	}
+}
+
+func TestHolderOf(t *testing.T) {
+	untold := func(nc *v1alpha1.NodeCapture) { nc.Spec = v1alpha1.NodeCaptureSpec{} }
+	rid := func(nc *v1alpha1.NodeCapture) { untold(nc); nc.Status.Rings, nc.Status.Clusters = nil, nil }
+	tests := map[string]struct {
+		capture *v1alpha1.NodeCapture
+		object  report.Object
+		why     string
+	}{
+		"told":           {capture(), cluster, "it is being told"},
+		"attached":       {capture(untold), cluster, "its queues are in use: delete the consumer of queue 0, the consumer of queue 1"},
+		"pod":            {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters[0].Queues[0].Consumer = "ns/pod" }), ring, "its queues are in use: delete pod ns/pod"},
+		"not in use":     {capture(untold), ring, "its queues are being removed"},
+		"ring only":      {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters = nil }), ring, "it is being removed"},
+		"not applied":    {capture(rid, func(nc *v1alpha1.NodeCapture) { nc.Generation = 4 }), ring, "its agent has not applied generation 4 yet"},
+		"rid of it":      {capture(rid), ring, ""},
+		"silent":         {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status.ObservedTime.Time = now.Add(-time.Hour) }), cluster, ""},
+		"never reported": {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status = v1alpha1.NodeCaptureStatus{} }), cluster, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			holder, holds := report.HolderOf(tc.capture, tc.object, now)
+			require.Equal(t, tc.why != "", holds)
+			require.Equal(t, "n", holder.Node)
+			if holds {
+				require.Equal(t, tc.why, holder.Why)
+			}
+		})
+	}
+}
+
+// TestSum: a ring's sums are over what it feeds; a Cluster's seen is what was offered to it.
+func TestSum(t *testing.T) {
+	captures := map[string]*v1alpha1.NodeCapture{
+		"a": capture(),
+		"b": capture(func(nc *v1alpha1.NodeCapture) { nc.Status.Rings[0].Engine = v1alpha1.EngineKernelModule }),
+		"c": {},
+	}
+	require.Equal(t, report.Sums{Queues: 6, QueuesAttached: 4, Seen: 200, Delivered: 260, Dropped: 60, Engines: "EBPF,KernelModule"}, report.Sum(captures, feeding))
+	require.Equal(t, report.Sums{Queues: 4, QueuesAttached: 4, Seen: 160, Delivered: 120, Dropped: 40, Engines: "EBPF,KernelModule"}, report.Sum(captures, cluster))
+	require.Equal(t, report.Sums{}, report.Sum(captures, report.Object{Name: "other"}))
+}
