@@ -334,6 +334,7 @@ func TestWhatCannotBeDoneIsRefusedByName(t *testing.T) {
 		"filter":           {func(p *capture.Plan) { p.Rings[1].Filter = []bpf.RawInstruction{{Op: 0xffff}} }, []string{"filter"}},
 		"filter too long":  {func(p *capture.Plan) { p.Rings[1].Filter = make([]bpf.RawInstruction, 4097) }, []string{"4097 instructions"}},
 		"too many outputs": {func(p *capture.Plan) { p.Rings[1].Outputs = make([]string, 9) }, []string{"9 outputs"}},
+		"output twice":     {func(p *capture.Plan) { p.Rings[1].Outputs = []string{"bad", "bad"} }, []string{"output bad", "twice"}},
 		"same ring twice":  {func(p *capture.Plan) { p.Rings = append(p.Rings, p.Rings[1]) }, []string{"ring bad", "twice"}},
 	}
 	for name, c := range cases {

@@ -5,6 +5,7 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,7 @@ func pinName(name string) string {
 }
 
 // openPins makes sure that dir is in a bpffs, which it mounts when nothing is there yet.
-func openPins(dir string) (pins, error) {
+func openPins(dir string, log *slog.Logger) (pins, error) {
 	p := pins{root: filepath.Join(dir, layout)}
 	mountPoint := filepath.Dir(dir)
 	if !inBPFFS(mountPoint) {
@@ -47,6 +48,8 @@ func openPins(dir string) (pins, error) {
 			return p, fmt.Errorf("%s is not in a bpffs, and mounting one there failed: %w: mount it on the host "+
 				"(mount -t bpf bpf %s) and give it to the agent", dir, err, mountPoint)
 		}
+		log.Warn("mounted a bpffs; in a container it goes with the container, and with it all captures: mount it on the host",
+			"path", mountPoint)
 	}
 	for _, folder := range []string{p.root, p.clusters(), p.rings()} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {

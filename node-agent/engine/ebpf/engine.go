@@ -99,7 +99,7 @@ func New(options Options) (*Engine, error) {
 func newEnvironment(options Options) (environment, error) {
 	env := environment{grace: options.ReconnectGrace}
 	var err error
-	if env.pins, err = openPins(options.PinDir); err != nil {
+	if env.pins, err = openPins(options.PinDir, options.Logger); err != nil {
 		return env, err
 	}
 	spec, err := loadSpec()

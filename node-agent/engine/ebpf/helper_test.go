@@ -28,6 +28,7 @@ const (
 
 var helpers = map[string]func(input string) error{
 	"engine":   runEngine,
+	"blind":    runEngineWithoutBTF,
 	"consumer": runConsumer,
 	"intruder": runIntruder,
 	"new":      runNew,
@@ -57,6 +58,9 @@ func (l *lab) helper(role string, input any, user uint32, capabilities ...uintpt
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), helperRole+"="+role, helperInput+"="+string(text))
 	cmd.Stderr = os.Stderr
+	if role == "blind" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	}
 	if user != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Credential: &syscall.Credential{Uid: user, Gid: user}, AmbientCaps: capabilities,
@@ -101,6 +105,21 @@ func runEngine(text string) error {
 	}
 	fmt.Println("ready")
 	return waitForKill()
+}
+
+// runEngineWithoutBTF is runEngine where the kernel's type information cannot be found.
+func runEngineWithoutBTF(text string) error {
+	const btf = "/sys/kernel/btf"
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := unix.Mount("none", btf, "tmpfs", 0, ""); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	if _, err := os.Stat(btf + "/vmlinux"); !os.IsNotExist(err) {
+		return fmt.Errorf("it is still there: %w", err)
+	}
+	return runEngine(text)
 }
 
 // waitForKill never returns.

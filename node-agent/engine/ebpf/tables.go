@@ -23,9 +23,16 @@ type tables struct {
 	roundRobin *ebpf.Map // a cluster's first place -> number of the next packet
 	clock      *ebpf.Map // nanoseconds that TAI is ahead of UTC
 	scratch    *ebpf.Map // by CPU: where a packet is put together
+	// occupied says at which places there may be something (1). It is a plain array: before Linux 6.8 each look at a map
+	// of maps waits for an RCU grace period, and there are thousands of places.
+	occupied *ebpf.Map
 
 	// queueSpec and statsSpec are what the first two hold.
 	queueSpec, statsSpec *ebpf.MapSpec
+}
+
+var occupiedSpec = &ebpf.MapSpec{
+	Name: "rc_occupied", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: placesMax,
 }
 
 // openTables opens the pinned tables in folder, or makes and pins them.
@@ -41,6 +48,11 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 			return nil, err
 		}
 		*field = m
+	}
+	var err error
+	if t.occupied, err = openTable(filepath.Join(folder, "occupied"), occupiedSpec); err != nil {
+		t.close()
+		return nil, err
 	}
 	return t, nil
 }
@@ -91,10 +103,16 @@ func (t *tables) close() {
 			(*field).Close()
 		}
 	}
+	if t.occupied != nil {
+		t.occupied.Close()
+	}
 }
 
 // occupy puts a queue's maps at a place, unattended.
 func (t *tables) occupy(place uint32, data, stats *ebpf.Map) error {
+	if err := t.occupied.Put(place, uint32(1)); err != nil {
+		return err
+	}
 	if err := t.attached.Put(place, uint32(0)); err != nil {
 		return err
 	}
@@ -115,7 +133,10 @@ func (t *tables) vacate(place uint32) error {
 			err = errors.Join(err, e)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return t.occupied.Put(place, uint32(0))
 }
 
 // queueAt returns the id of the ring buffer at a place, 0 for none.
@@ -134,8 +155,9 @@ func (t *tables) vacateAllBut(keep func(place uint32) bool) error {
 		if keep(place) {
 			continue
 		}
-		id, err := t.queueAt(place)
-		if err == nil && id == 0 {
+		var occupied uint32
+		err := t.occupied.Lookup(place, &occupied)
+		if err == nil && occupied == 0 {
 			continue
 		}
 		if err = errors.Join(err, t.vacate(place)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 
@@ -63,6 +64,11 @@ func validateRing(r capture.Ring) error {
 	}
 	if len(r.Outputs) > maxOutputs {
 		return fmt.Errorf("%d outputs: at most %d", len(r.Outputs), maxOutputs)
+	}
+	for i, name := range r.Outputs {
+		if slices.Contains(r.Outputs[:i], name) {
+			return fmt.Errorf("output %s is named twice", name)
+		}
 	}
 	if len(r.Taps) > maxTaps {
 		return fmt.Errorf("%d taps: at most %d", len(r.Taps), maxTaps)

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"testing"
+
+	"github.com/cilium/ebpf/btf"
+	"github.com/stretchr/testify/require"
+)
+
+// The kernel's own type information is what the verifier would need for relocations, for kernel functions and for
+// functions that it verifies by themselves and whose context it has to recognize.
+func TestObjectNeedsNoKernelTypes(t *testing.T) {
+	spec, err := loadSpec()
+	require.NoError(t, err)
+	for name, program := range spec.Programs {
+		functions := 0
+		for i := range program.Instructions {
+			ins := &program.Instructions[i]
+			require.Nil(t, btf.CORERelocationMetadata(ins), "%s: instruction %d is relocated", name, i)
+			require.False(t, ins.IsKfuncCall(), "%s: instruction %d calls a kernel function", name, i)
+			function := btf.FuncMetadata(ins)
+			if function == nil {
+				continue
+			}
+			functions++
+			if function.Name != name {
+				require.Equal(t, btf.StaticFunc, function.Linkage, "%s: %s", name, function.Name)
+			}
+		}
+		require.Greater(t, functions, 1)
+	}
+}
+
+func TestEngineWithoutKernelTypes(t *testing.T) {
+	l := newLab(t)
+	plan := l.plan(1)
+	plan.Rings[0].Filter = inVLAN(t, 5)
+	_, out := l.helper("blind", engineInput{PinDir: l.pinDir, RunDir: l.runDir, Plan: plan}, 0)
+	require.Equal(t, "ready", l.line(out))
+	c := l.consume("mirror", 0)
+	l.send(tagged(frame(2, 60), 0x8100<<16|5))
+	require.Len(t, l.collect(c, 1), 1)
+}
