@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -87,6 +88,8 @@ type engineInput struct {
 	PinDir, RunDir string
 	WithoutTCX     bool
 	Plan           capture.Plan
+	// Cgroup is a file to be written to for being in a cgroup.
+	Cgroup string
 }
 
 // runEngine runs an engine until it is killed.
@@ -95,13 +98,18 @@ func runEngine(text string) error {
 	if err := json.Unmarshal([]byte(text), &input); err != nil {
 		return err
 	}
+	if input.Cgroup != "" {
+		if err := os.WriteFile(input.Cgroup, []byte("0"), 0); err != nil {
+			return err
+		}
+	}
 	e, err := New(Options{PinDir: input.PinDir, RunDir: input.RunDir, withoutTCX: input.WithoutTCX})
 	if err != nil {
 		return err
 	}
 	failed, err := e.Apply(context.Background(), input.Plan)
 	if err != nil || len(failed) > 0 {
-		return fmt.Errorf("%w %v", err, failed)
+		return fmt.Errorf("%v %v", err, strings.ReplaceAll(fmt.Sprint(failed), "\n", " "))
 	}
 	fmt.Println("ready")
 	return waitForKill()

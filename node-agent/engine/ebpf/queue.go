@@ -309,6 +309,10 @@ func (q *queue) sound() bool {
 func newPinned(spec *ebpf.MapSpec, path string) (*ebpf.Map, error) {
 	m, err := ebpf.NewMap(spec)
 	if err != nil {
+		if errors.Is(err, unix.ENOMEM) {
+			err = fmt.Errorf("%w: queues count against the memory limit of the agent's container: make it greater, or the "+
+				"queues smaller or fewer", err)
+		}
 		return nil, fmt.Errorf("make a map of %d x %d bytes: %w", spec.MaxEntries, max(spec.ValueSize, 1), explainRights(err))
 	}
 	if err := m.Pin(path); err != nil {

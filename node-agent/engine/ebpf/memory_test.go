@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// limitedCgroup makes a cgroup with a memory limit and returns the file to join it by.
+func (l *lab) limitedCgroup(limit int) string {
+	l.t.Helper()
+	for root, file := range map[string]string{
+		"/sys/fs/cgroup/memory": "memory.limit_in_bytes", // version 1
+		"/sys/fs/cgroup":        "memory.max",            // version 2
+	} {
+		folder := filepath.Join(root, fmt.Sprintf("rcb-%d", os.Getpid()))
+		if os.Mkdir(folder, 0o755) != nil {
+			continue
+		}
+		l.t.Cleanup(func() { _ = os.Remove(folder) })
+		if os.WriteFile(filepath.Join(folder, file), []byte(fmt.Sprint(limit)), 0) == nil {
+			return filepath.Join(folder, "cgroup.procs")
+		}
+	}
+	l.t.Skip("there is no memory controller in which this test could make a cgroup")
+	return ""
+}
+
+func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
+	l := newLab(t)
+	cgroup := l.limitedCgroup(96 << 20)
+	plan := l.plan(1)
+	tooLarge := plan.Clusters[0]
+	tooLarge.Name, tooLarge.Queues, tooLarge.QueueBytes = "large", 3, 64<<20
+	plan.Clusters = append(plan.Clusters, tooLarge)
+	_, out := l.helper("engine", engineInput{PinDir: l.pinDir, RunDir: l.runDir, Plan: plan, Cgroup: cgroup}, 0)
+	answer := l.line(out)
+	require.Contains(t, answer, "cluster large: queue 1 of 3 with 67108864 bytes each")
+	require.Contains(t, answer, "memory limit of the agent's container")
+
+	// What could be made is there, and nothing is left of the rest.
+	e := l.engine()
+	observed := l.observe(e)
+	require.Contains(t, observed.Clusters, "mirror")
+	require.NotContains(t, observed.Clusters, "large")
+	require.Equal(t, []capture.Tap{l.tap(capture.Receive)}, observed.Rings["mirror"].Taps)
+	l.apply(e, l.plan(1))
+}
