@@ -169,7 +169,8 @@ struct ringcap_lane_stats {
  * @lane_size: bytes of a lane's data, a power of two
  * @queue: this queue's number in its cluster
  * @nr_queues: queues of the cluster
- * @snaplen: greatest caplen to expect, bytes
+ * @snaplen: greatest caplen to expect, bytes: the greatest snap length of the rings that fed the cluster when the
+ *	consumer attached, 65535 where none did; more is not captured for this consumer, even if a ring's is raised
  * @watermark: unread bytes at which a sleeping consumer is woken
  * @timeout_us: microseconds after which it is woken for fewer
  * @name: the cluster's name, NUL-terminated
@@ -249,20 +250,22 @@ struct ringcap_handover_reply {
 #define RINGCAP_GENL_MCGRP	"events"
 
 /*
- * All commands but the GETs need CAP_NET_ADMIN in the user namespace that owns the network namespace. Errors come with
- * an extended acknowledgement that names the attribute and the reason. SETs are create-or-replace: with an object of
- * that name there, they make it as described in one step, or fail and change nothing.
+ * All commands but the GETs need CAP_NET_ADMIN in the user namespace that owns the network namespace; CLUSTER_SET needs
+ * it in the initial user namespace, since device nodes are common to all and queues take memory. Errors come with an
+ * extended acknowledgement that names the attribute and the reason. SETs are create-or-replace: with an object of that
+ * name there, they make it as described in one step, or fail and change nothing. What is left out has its default. A
+ * cluster's shape is QUEUES, LANES and LANE_SIZE: with another shape it gets new queues, whose accounts begin at 0.
  */
 enum ringcap_cmd {
 	RINGCAP_CMD_UNSPEC,
 	RINGCAP_CMD_INFO_GET,		/* -> RINGCAP_A_ABI, _ABI_MIN, _VERSION */
-	RINGCAP_CMD_CLUSTER_SET,	/* RINGCAP_A_CLUSTER_*; EBUSY when its shape changes under a consumer */
+	RINGCAP_CMD_CLUSTER_SET,	/* the clusters' attributes; EBUSY when its shape changes under a consumer */
 	RINGCAP_CMD_CLUSTER_DEL,	/* NAME; EBUSY while a ring feeds it or a consumer is attached */
-	RINGCAP_CMD_CLUSTER_GET,	/* NAME, or a dump -> one RINGCAP_A_CLUSTER nest a message */
-	RINGCAP_CMD_RING_SET,		/* RINGCAP_A_RING_*; its clusters must exist */
+	RINGCAP_CMD_CLUSTER_GET,	/* NAME, or a dump: the clusters' attributes, one cluster a message */
+	RINGCAP_CMD_RING_SET,		/* the rings' attributes; its clusters must exist */
 	RINGCAP_CMD_RING_DEL,		/* NAME */
 	RINGCAP_CMD_RING_GET,		/* NAME, or a dump, with counters */
-	RINGCAP_CMD_QUEUE_GET,		/* NAME of a cluster (dump): its queues with counters */
+	RINGCAP_CMD_QUEUE_GET,		/* a dump of NAME's queues, or of all clusters', with counters */
 	RINGCAP_CMD_QUEUE_RESET,	/* NAME, QUEUE: empties and zeroes it; EBUSY while a consumer is attached */
 	RINGCAP_CMD_EVENT,		/* multicast: RINGCAP_A_EVENT and what it is about */
 	__RINGCAP_CMD_MAX
@@ -279,22 +282,22 @@ enum ringcap_attr {
 	RINGCAP_A_GENERATION,		/* u64: the configurer's own mark, kept and returned */
 
 	/* clusters */
-	RINGCAP_A_QUEUES,		/* u32: 1 .. RINGCAP_QUEUES_MAX */
+	RINGCAP_A_QUEUES,		/* u32: 1 .. RINGCAP_QUEUES_MAX, 1 by default */
 	RINGCAP_A_LANES,		/* u32: lanes a queue; 0 = one for each possible CPU, at most 4 */
-	RINGCAP_A_LANE_SIZE,		/* u32: bytes of a lane, power of two */
+	RINGCAP_A_LANE_SIZE,		/* u32: bytes of a lane, power of two, 1 MiB by default */
 	RINGCAP_A_BALANCE,		/* u32: enum ringcap_balance */
-	RINGCAP_A_KEY,			/* binary, RINGCAP_KEY_LEN */
-	RINGCAP_A_WATERMARK,		/* u32: bytes */
-	RINGCAP_A_TIMEOUT_US,		/* u32 */
-	RINGCAP_A_MODE,			/* u32: the device nodes' permission bits, 0600 by default */
+	RINGCAP_A_KEY,			/* binary, RINGCAP_KEY_LEN; by default stays as it is, random at first */
+	RINGCAP_A_WATERMARK,		/* u32: bytes, at most half of LANE_SIZE; 0 = a quarter of it */
+	RINGCAP_A_TIMEOUT_US,		/* u32: 0 = wakes for each packet .. 1000000; 10000 by default */
+	RINGCAP_A_MODE,			/* u32: the device nodes' permission bits, 0600 by default; never changes */
 
 	/* rings */
 	RINGCAP_A_TAP,			/* nest, repeated: TAP_IFINDEX, TAP_DIRECTION */
 	RINGCAP_A_TAP_IFINDEX,		/* u32 */
-	RINGCAP_A_TAP_DIRECTION,	/* u32: enum ringcap_direction */
+	RINGCAP_A_TAP_DIRECTION,	/* u32: enum ringcap_direction, receive by default */
 	RINGCAP_A_OUTPUT,		/* string, repeated: a cluster's name */
-	RINGCAP_A_SNAPLEN,		/* u32: 1 .. RINGCAP_SNAPLEN_MAX */
-	RINGCAP_A_FILTER,		/* binary: struct sock_filter[]; absent = everything passes */
+	RINGCAP_A_SNAPLEN,		/* u32: 1 .. RINGCAP_SNAPLEN_MAX, which is the default */
+	RINGCAP_A_FILTER,		/* binary: struct sock_filter[]; absent = everything passes, returned 0 = does not */
 	RINGCAP_A_PROMISC,		/* u32: 1 = the tapped devices receive what is not addressed to them */
 
 	/* counters */
@@ -337,7 +340,7 @@ enum ringcap_direction {
 };
 
 enum ringcap_event {
-	RINGCAP_EVENT_ATTACHED = 1,	/* NAME, QUEUE, ATTACHED_PID */
+	RINGCAP_EVENT_ATTACHED = 1,	/* NAME, QUEUE, ATTACHED_PID (in the initial pid namespace) */
 	RINGCAP_EVENT_DETACHED,		/* NAME, QUEUE */
 	RINGCAP_EVENT_TAP_GONE,		/* NAME of the ring, TAP_IFINDEX: the device was unregistered or left the namespace */
 };
