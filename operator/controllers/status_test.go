@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -91,6 +92,16 @@ func TestNoNodes(t *testing.T) {
 		w.expect(object, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 		w.expect(object, v1alpha1.ConditionProgrammed, metav1.ConditionFalse, v1alpha1.ReasonNoNodes)
 		w.expect(object, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoNodes)
+	}
+	// A sum of nothing is 0, not missing: print columns would be empty.
+	var raw unstructured.Unstructured
+	raw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CaptureRing"))
+	require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(ring), &raw))
+	for _, field := range []string{"nodesDesired", "nodesReady", "queues", "queuesAttached", "seen", "delivered", "dropped"} {
+		value, found, err := unstructured.NestedInt64(raw.Object, "status", field)
+		require.NoError(t, err)
+		require.True(t, found, field)
+		require.Zero(t, value)
 	}
 }
 

@@ -120,38 +120,45 @@ type CaptureStatus struct {
 	// nodesDesired is the number of nodes that shall have it.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	NodesDesired int32 `json:"nodesDesired"`
 
 	// nodesReady is the number of those that do.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	NodesReady int32 `json:"nodesReady"`
 
 	// queues is the number of queues over all nodes. Of a ring: its own and those of the Clusters over it, as for
 	// queuesAttached, delivered and dropped.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Queues int32 `json:"queues"`
 
 	// queuesAttached is the number of those with a consumer.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	QueuesAttached int32 `json:"queuesAttached"`
 
 	// seen packets, summed over all nodes; it lags, as all counters here do, by up to 15 seconds. Of a ring: what its
 	// interfaces saw. Of a Cluster: what its rings passed to it, which is delivered + dropped.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Seen int64 `json:"seen"`
 
 	// delivered packets, summed over all queues: each Cluster over a ring gets its own copy.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Delivered int64 `json:"delivered"`
 
 	// dropped packets, summed over all queues and reasons; NodeCaptures tell the reasons.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Dropped int64 `json:"dropped"`
 
 	// engines in use, for people: "EBPF", "KernelModule" or "EBPF,KernelModule".
