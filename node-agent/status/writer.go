@@ -16,8 +16,12 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Writer writes the status of one node's NodeCapture: at once when the state changed, and not more often than Interval
-// when only counters did. It is for one goroutine.
+// heartbeat is the longest time between two writes: the API promises that observedTime is renewed once a minute, and the
+// operator takes a node that does not for silent.
+const heartbeat = 30 * time.Second
+
+// Writer writes the status of one node's NodeCapture: at once when the state changed, not more often than Interval when
+// only counters did, and at each heartbeat when nothing did. It is for one goroutine.
 type Writer struct {
 	Client   client.Client
 	Node     string
@@ -56,7 +60,8 @@ func (w *Writer) due(status v1.NodeCaptureStatus, now time.Time) bool {
 	case !equality.Semantic.DeepEqual(stateOf(status), stateOf(w.written)):
 		return true
 	default:
-		return now.Sub(w.writtenTime) >= w.Interval && !equality.Semantic.DeepEqual(untimed(status), untimed(w.written))
+		age := now.Sub(w.writtenTime)
+		return age >= heartbeat || age >= w.Interval && !equality.Semantic.DeepEqual(untimed(status), untimed(w.written))
 	}
 }
 
