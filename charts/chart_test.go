@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,8 +40,20 @@ func helm(t *testing.T, args ...string) (string, error) {
 	if err != nil {
 		t.Skip(err)
 	}
+	readChart(t)
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	return string(out), err
+}
+
+// readChart reads what helm will read, so that go test does not take a result for a former chart's from its cache.
+func readChart(t *testing.T) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir("ringcap", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			_, err = os.ReadFile(path)
+		}
+		return err
+	}))
 }
 
 func render(t *testing.T, args ...string) string {
