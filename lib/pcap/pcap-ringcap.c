@@ -26,6 +26,7 @@
 #define install_bpf_program		pcapint_install_bpf_program
 #define pcap_breakloop_common		pcapint_breakloop_common
 #define pcap_cleanup_live_common	pcapint_cleanup_live_common
+#define pcap_filter			pcapint_filter
 #endif
 
 #define BATCH		64
@@ -122,7 +123,7 @@ static int wanted(pcap_t *p, const struct ringcap_pkt *pkt)
 
 	if ((p->direction == PCAP_D_IN && outgoing) || (p->direction == PCAP_D_OUT && !outgoing))
 		return 0;
-	return !p->fcode.bf_insns || bpf_filter(p->fcode.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen);
+	return !p->fcode.bf_insns || pcap_filter(p->fcode.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen);
 }
 
 static void deliver(pcap_t *p, const struct ringcap_pkt *pkt, pcap_handler callback, u_char *user)

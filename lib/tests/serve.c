@@ -2,8 +2,8 @@
 /*
  * serve gen FILE N                   writes N packets of noise to FILE (pcap, nanoseconds): IPv4 and IPv6, TCP and UDP, VLANs
  * serve queue DIR NAME QUEUES FILE   serves QUEUES queues as the agent would (see fake.h); as soon as all are attached puts
- *                                    the packets of FILE in, each to the next queue, and waits for room where there is none;
- *                                    says "served" and what was delivered; ends when all consumers have gone
+ *                                    the packets of FILE in, each to the next queue, which have room for all of it; says
+ *                                    "served" and what was delivered; ends when all consumers have gone
  *
  * Every fifth packet is marked as outgoing.
  */
@@ -19,6 +19,7 @@
 #include "fake.h"
 
 #define QUEUES_MAX 8
+#define QUEUE_BYTES (1u << 25)
 #define MAGIC_NSEC 0xa1b23c4d
 
 struct file_header {
@@ -102,8 +103,7 @@ static void serve_file(struct fake_queue *queues, unsigned int n, const char *pa
 		CHECK_EQ(fread(data, h.caplen, 1, f), 1);
 		if (i % 5 == 4)
 			slot.flags = RINGCAP_SLOT_OUTGOING;
-		while (!fake_put(&queues[i % n], &slot, data))
-			poll(NULL, 0, 1);
+		CHECK(fake_put(&queues[i % n], &slot, data));
 	}
 	fclose(f);
 }
@@ -154,7 +154,7 @@ static int serve(const char *dir, const char *name, unsigned int n, const char *
 
 	CHECK(n >= 1 && n <= QUEUES_MAX);
 	for (unsigned int i = 0; i < n; i++) {
-		fake_make(&s.queues[i], 1u << 22);
+		fake_make(&s.queues[i], QUEUE_BYTES);
 		s.fds[i] = (struct pollfd){ .fd = fake_listen(dir, name, i), .events = POLLIN };
 		s.fds[n + i] = (struct pollfd){ .fd = -1 };
 	}
