@@ -50,9 +50,9 @@ func (l *Loop) Run(ctx context.Context) {
 		case <-resync.C:
 			report, known = l.reconcile(ctx)
 		case <-l.Activity:
-			report = l.observe(ctx, report, known)
+			report, known = l.observe(ctx, report, known)
 		case <-refresh.C:
-			report = l.observe(ctx, report, known)
+			report, known = l.observe(ctx, report, known)
 		}
 	}
 }
@@ -68,11 +68,15 @@ func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
 	return report, true
 }
 
-func (l *Loop) observe(ctx context.Context, last Report, known bool) Report {
+// observe reads counters and consumers, and reconciles when a consumer went that a change waited for.
+func (l *Loop) observe(ctx context.Context, last Report, known bool) (Report, bool) {
 	if !known || ctx.Err() != nil {
-		return last
+		return last, known
 	}
 	report := l.Reconciler.Observe(ctx, last)
+	if report.Blocked() {
+		return l.reconcile(ctx)
+	}
 	l.Publish(ctx, report)
-	return report
+	return report, true
 }

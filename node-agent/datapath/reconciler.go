@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"golang.org/x/net/bpf"
@@ -76,8 +75,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	}
 	report.Plan = plan.Make(spec, facts)
 	r.programs.forget()
-	report.Err = errors.Join(r.applyNICs(&report.Plan), r.applyEngines(ctx, &report))
-	return r.Observe(ctx, report)
+	nicErr := r.applyNICs(&report.Plan)
+	failed, engineErr := r.applyEngines(ctx, &report)
+	report.Err = errors.Join(nicErr, engineErr)
+	report = r.Observe(ctx, report)
+	addLeftovers(&report, failed)
+	return report
 }
 
 // Observe reads the state and the counters anew; what was decided stays.
@@ -181,75 +184,21 @@ func (r *Reconciler) applyNICs(result *plan.Result) error {
 	return err
 }
 
-func (r *Reconciler) applyEngines(ctx context.Context, report *Report) error {
+// applyEngines returns what single objects failed with, by engine, and what engines as a whole did.
+func (r *Reconciler) applyEngines(ctx context.Context, report *Report) (map[v1.Engine]map[string]error, error) {
 	var errs []error
+	all := map[v1.Engine]map[string]error{}
 	for _, p := range r.Providers {
 		if p.engine == nil {
 			continue
 		}
 		failed, err := p.engine.Apply(ctx, report.Plan.Plans[p.Kind])
+		all[p.Kind] = failed
 		refuse(report.Plan.Rings, p.Kind, failed, err)
 		refuse(report.Plan.Clusters, p.Kind, failed, err)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("engine %s: %w", p.Kind, err))
 		}
 	}
-	return errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
-
-// refuse puts what an engine could not do into the verdicts.
-func refuse(verdicts map[string]plan.Verdict, kind v1.Engine, failed map[string]error, all error) {
-	for name, verdict := range verdicts {
-		problem := failed[name]
-		if problem == nil {
-			problem = all
-		}
-		if verdict.Engine != kind || !verdict.Planned || problem == nil {
-			continue
-		}
-		verdict.Planned, verdict.Reason, verdict.Message = false, reasonOf(problem), problem.Error()
-		verdicts[name] = verdict
-	}
-}
-
-func reasonOf(err error) string {
-	switch {
-	case errors.Is(err, capture.ErrInUse):
-		return v1.ReasonQueueInUse
-	case errors.Is(err, capture.ErrUnsupported):
-		return v1.ReasonUnsupported
-	default:
-		return v1.ReasonEngineError
-	}
-}
-
-// programCache keeps the programs of the last plan: compiling starts a process, and most plans have the same filters.
-type programCache struct {
-	last, next map[programKey][]bpf.RawInstruction
-}
-
-type programKey struct {
-	expression string
-	snapLen    uint32
-}
-
-type compileFunc = func(string, uint32) ([]bpf.RawInstruction, error)
-
-func (c *programCache) through(compile compileFunc) compileFunc {
-	c.next = map[programKey][]bpf.RawInstruction{}
-	return func(expression string, snapLen uint32) ([]bpf.RawInstruction, error) {
-		key := programKey{expression, snapLen}
-		program, ok := c.last[key]
-		if !ok {
-			var err error
-			if program, err = compile(expression, snapLen); err != nil {
-				return nil, err
-			}
-		}
-		c.next[key] = program
-		return slices.Clone(program), nil
-	}
-}
-
-// forget drops the programs that the last plan did not use.
-func (c *programCache) forget() { c.last, c.next = c.next, nil }

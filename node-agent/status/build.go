@@ -44,7 +44,8 @@ func Build(in Input) v1.NodeCaptureStatus {
 		KernelRelease:     in.Identity.KernelRelease,
 		BootID:            in.Identity.BootID,
 	}
-	if r.Err != nil {
+	if r.Plan.Plans == nil {
+		// Nothing was acted upon.
 		status.AppliedGeneration = 0
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Plan.Rings)) {

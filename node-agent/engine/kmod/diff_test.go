@@ -111,6 +111,11 @@ func TestEncodeCluster(t *testing.T) {
 	assert.Equal(t, clusterObject{name: "ids", generation: 78, queues: 2}, decoded)
 }
 
+func TestTheModulesBounds(t *testing.T) {
+	assert.EqualValues(t, 1, watermark(capture.Cluster{QueueBytes: 1 << 20}))
+	assert.EqualValues(t, 1<<19, watermark(capture.Cluster{QueueBytes: 1 << 20, Watermark: 9 << 20 / 10}))
+}
+
 func TestDecodeQueue(t *testing.T) {
 	e := netlink.NewAttributeEncoder()
 	e.Uint32(attrQueue, 1)

@@ -4,6 +4,7 @@ package kmod
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
@@ -67,10 +68,16 @@ func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, err
 	e.Uint32(attrLaneSize, c.QueueBytes)
 	e.Uint32(attrBalance, uint32(c.Balance))
 	e.Bytes(attrKey, c.HashKey[:])
-	e.Uint32(attrWatermark, c.Watermark)
-	e.Uint32(attrTimeoutUS, uint32(c.WatermarkTimeout.Microseconds()))
+	e.Uint32(attrWatermark, watermark(c))
+	e.Uint32(attrTimeoutUS, uint32(min(c.WatermarkTimeout, maxTimeout).Microseconds()))
 	return e.Encode()
 }
+
+// maxTimeout is the module's limit. A packet is never shown later than asked for, and may be sooner.
+const maxTimeout = time.Second
+
+// watermark is within the module's bounds: half of a lane, and not 0, which stands for its own default.
+func watermark(c capture.Cluster) uint32 { return max(min(c.Watermark, c.QueueBytes/2), 1) }
 
 func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/bpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// memoryEngine does what it is asked to, but for what it is told to refuse or that is attached.
+type memoryEngine struct {
+	rings    map[string]bool
+	clusters map[string]int
+	attached map[string]bool
+	refuse   map[string]error
+	broken   error
+	applied  int
+}
+
+func newMemoryEngine() *memoryEngine {
+	return &memoryEngine{rings: map[string]bool{}, clusters: map[string]int{}, attached: map[string]bool{}, refuse: map[string]error{}}
+}
+
+func (e *memoryEngine) Apply(_ context.Context, p capture.Plan) (map[string]error, error) {
+	e.applied++
+	if e.broken != nil {
+		return nil, e.broken
+	}
+	failed := map[string]error{}
+	clear(e.rings)
+	for _, r := range p.Rings {
+		if failed[r.Name] = e.refuse[r.Name]; failed[r.Name] == nil {
+			e.rings[r.Name] = true
+		}
+	}
+	wanted := map[string]bool{}
+	for _, c := range p.Clusters {
+		wanted[c.Name] = true
+		if failed[c.Name] = e.refuse[c.Name]; failed[c.Name] == nil {
+			e.clusters[c.Name] = c.Queues
+		}
+	}
+	for name := range maps.Clone(e.clusters) {
+		switch {
+		case wanted[name]:
+		case e.attached[name]:
+			failed[name] = fmt.Errorf("remove %s: %w", name, capture.ErrInUse)
+		default:
+			delete(e.clusters, name)
+		}
+	}
+	return failed, nil
+}
+
+func (e *memoryEngine) Observe(context.Context) (capture.Observation, error) {
+	o := capture.Observation{Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{}}
+	for name := range e.rings {
+		o.Rings[name] = capture.RingState{}
+	}
+	for name, queues := range e.clusters {
+		state := capture.ClusterState{Queues: make([]capture.QueueStats, queues)}
+		state.Queues[0].Attached = e.attached[name]
+		o.Clusters[name] = state
+	}
+	return o, e.broken
+}
+
+func (e *memoryEngine) Grant(capture.QueueID) (capture.Grant, error)      { return capture.Grant{}, nil }
+func (e *memoryEngine) ResetQueue(context.Context, capture.QueueID) error { return nil }
+func (e *memoryEngine) Close() error                                      { return nil }
+
+type noNICs struct{ failed map[string]error }
+
+func (n noNICs) Apply(map[string]plan.NICSettings) (map[string]error, error) {
+	return maps.Clone(n.failed), nil
+}
+
+func newReconciler(engine *memoryEngine) *Reconciler {
+	return &Reconciler{
+		NICs:       noNICs{},
+		Compile:    func(string, uint32) ([]bpf.RawInstruction, error) { return []bpf.RawInstruction{{Op: 6}}, nil },
+		Interfaces: func() ([]node.Interface, error) { return []node.Interface{{Name: "eth0", Index: 2}}, nil },
+		Providers: []*Provider{{
+			Kind:  v1.EngineEBPF,
+			Probe: func(context.Context) plan.EngineFact { return plan.EngineFact{Available: true} },
+			Open:  func(context.Context) (capture.Engine, error) { return engine, nil },
+		}},
+	}
+}
+
+func spec(rings ...string) v1.NodeCaptureSpec {
+	var s v1.NodeCaptureSpec
+	for _, name := range rings {
+		queues := int32(2)
+		ring := v1.NodeRing{Name: name, Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{{Name: "eth0"}}, Queues: &queues}}
+		ring.Spec.Default()
+		s.Rings = append(s.Rings, ring)
+	}
+	return s
+}
+
+func TestEnginesRefusalsAreVerdicts(t *testing.T) {
+	for name, test := range map[string]struct {
+		refusal error
+		reason  string
+	}{
+		"in use":      {fmt.Errorf("queue 1: %w", capture.ErrInUse), v1.ReasonQueueInUse},
+		"unsupported": {fmt.Errorf("this filter: %w", capture.ErrUnsupported), v1.ReasonUnsupported},
+		"else":        {errors.New("out of memory"), v1.ReasonEngineError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := newMemoryEngine()
+			engine.refuse["bad"] = test.refusal
+			report := newReconciler(engine).Reconcile(context.Background(), spec("bad", "good"), 3)
+			require.NoError(t, report.Err)
+			assert.EqualValues(t, 3, report.Generation)
+			assert.Equal(t, test.reason, report.Plan.Rings["bad"].Reason)
+			assert.Equal(t, test.refusal.Error(), report.Plan.Rings["bad"].Message)
+			assert.False(t, report.Plan.Rings["bad"].Planned)
+			assert.True(t, report.Plan.Rings["good"].Ready())
+		})
+	}
+}
+
+func TestABrokenEngineIsEveryonesProblem(t *testing.T) {
+	engine := newMemoryEngine()
+	r := newReconciler(engine)
+	r.Reconcile(context.Background(), spec("a"), 1)
+	engine.broken = errors.New("the module is gone")
+	report := r.Reconcile(context.Background(), spec("a"), 2)
+	assert.ErrorContains(t, report.Err, "the module is gone")
+	assert.ErrorContains(t, report.ObserveErr, "the module is gone")
+	assert.Equal(t, v1.ReasonEngineError, report.Plan.Clusters["a"].Reason)
+
+	engine.broken = nil
+	assert.True(t, r.Reconcile(context.Background(), spec("a"), 2).Plan.Clusters["a"].Ready())
+}
+
+func TestAnEngineThatCannotBeOpenedIsTriedAgain(t *testing.T) {
+	r := newReconciler(nil)
+	failures := 2
+	r.Providers[0].Open = func(context.Context) (capture.Engine, error) {
+		if failures--; failures >= 0 {
+			return nil, errors.New("permission denied")
+		}
+		return newMemoryEngine(), nil
+	}
+	for range 2 {
+		report := r.Reconcile(context.Background(), spec("a"), 1)
+		assert.Equal(t, v1.ReasonEngineUnavailable, report.Plan.Rings["a"].Reason)
+		assert.Contains(t, report.Plan.Rings["a"].Message, "permission denied")
+		assert.Nil(t, r.Engine(v1.EngineEBPF))
+	}
+	assert.True(t, r.Reconcile(context.Background(), spec("a"), 1).Plan.Rings["a"].Ready())
+	assert.NotNil(t, r.Engine(v1.EngineEBPF))
+}
+
+func TestAnInterfaceThatCannotBeSetIsItsRingsProblem(t *testing.T) {
+	r := newReconciler(newMemoryEngine())
+	r.NICs = noNICs{failed: map[string]error{"eth0": errors.New("GRO stays on"), "old0": errors.New("busy")}}
+	report := r.Reconcile(context.Background(), spec("a"), 1)
+	assert.Equal(t, v1.ReasonEngineError, report.Plan.Rings["a"].Reason)
+	assert.Equal(t, "GRO stays on", report.Plan.Rings["a"].Message)
+	assert.ErrorContains(t, report.Err, "restore interface old0: busy")
+}
+
+// What consumers hold outlives its spec, is reported, and goes when they go.
+func TestLeftoversGoWithTheirConsumers(t *testing.T) {
+	engine := newMemoryEngine()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	reports := make(chan Report, 100)
+	desired := spec("a")
+	changed, activity := NewSignal(), NewSignal()
+	loop := Loop{
+		Reconciler: newReconciler(engine), Changed: changed, Activity: activity, Resync: time.Hour, Refresh: time.Hour,
+		Desired: func() (v1.NodeCaptureSpec, int64, bool) { return desired, 1, true },
+		Publish: func(_ context.Context, r Report) { reports <- r },
+	}
+	stopped := make(chan struct{})
+	go func() { loop.Run(ctx); close(stopped) }()
+	next := func() Report {
+		select {
+		case r := <-reports:
+			return r
+		case <-time.After(10 * time.Second):
+			require.FailNow(t, "no report")
+			return Report{}
+		}
+	}
+	assert.True(t, next().Plan.Clusters["a"].Ready())
+
+	engine.attached["a"], desired = true, spec()
+	changed.Raise()
+	report := next()
+	assert.Equal(t, v1.ReasonQueueInUse, report.Plan.Clusters["a"].Reason)
+	assert.NotContains(t, report.Plan.Rings, "a")
+	assert.False(t, report.Blocked())
+
+	activity.Raise()
+	assert.Contains(t, next().Plan.Clusters, "a")
+	engine.attached["a"] = false
+	activity.Raise()
+	assert.Empty(t, next().Plan.Clusters)
+	cancel()
+	<-stopped
+}
+
+func TestNothingIsTouchedWhileTheSpecIsNotKnown(t *testing.T) {
+	engine := newMemoryEngine()
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := make(chan struct{}, 10)
+	loop := Loop{
+		Reconciler: newReconciler(engine), Changed: NewSignal(), Activity: NewSignal(), Resync: time.Millisecond, Refresh: time.Millisecond,
+		Desired: func() (v1.NodeCaptureSpec, int64, bool) {
+			select {
+			case asked <- struct{}{}:
+			default:
+				cancel()
+			}
+			return v1.NodeCaptureSpec{}, 0, false
+		},
+		Publish: func(context.Context, Report) { t.Error("published what is not known") },
+	}
+	loop.Run(ctx)
+	assert.Zero(t, engine.applied)
+}
+
+func TestProgramsAreCompiledOnce(t *testing.T) {
+	r := newReconciler(newMemoryEngine())
+	compiled := 0
+	r.Compile = func(string, uint32) ([]bpf.RawInstruction, error) {
+		compiled++
+		return []bpf.RawInstruction{{Op: 6}}, nil
+	}
+	s := spec("a", "b")
+	for i := range s.Rings {
+		s.Rings[i].Spec.Filter = &v1.Filter{BPF: "tcp"}
+	}
+	for range 3 {
+		assert.True(t, r.Reconcile(context.Background(), s, 1).Plan.Rings["a"].Ready())
+	}
+	assert.Equal(t, 1, compiled)
+}

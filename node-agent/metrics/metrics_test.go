@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/node-agent/status"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+func report() datapath.Report {
+	return datapath.Report{
+		Plan: plan.Result{
+			Rings: map[string]plan.Verdict{
+				"mirror": {Planned: true, Engine: v1.EngineEBPF, Interfaces: []string{"eth0"}},
+				"broken": {Reason: v1.ReasonInvalidFilter, Engine: v1.EngineEBPF},
+			},
+			Clusters: map[string]plan.Verdict{"ids": {Planned: true, Engine: v1.EngineEBPF}},
+		},
+		Engines:    map[v1.Engine]plan.EngineFact{v1.EngineEBPF: {Available: true}},
+		Interfaces: []node.Interface{{Name: "eth0", Received: 12, Dropped: 1, Missed: 2, Errors: 3}, {Name: "lo"}},
+		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
+			Rings: map[string]capture.RingState{"mirror": {Stats: capture.RingStats{Seen: 10, SeenBytes: 640, Filtered: 3, Passed: 7}}},
+			Clusters: map[string]capture.ClusterState{"ids": {Memory: 4096, Queues: []capture.QueueStats{{
+				Delivered: 5, DeliveredBytes: 320, UnreadBytes: 64, Attached: true,
+				Dropped: map[capture.DropReason]uint64{capture.DropFull: 2},
+			}}}},
+		}},
+	}
+}
+
+// expose returns what a scrape would, without comments.
+func expose(t *testing.T, c *Collector) string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	var text strings.Builder
+	for _, family := range families {
+		require.NotEmpty(t, family.GetHelp())
+		if family.GetType() == dto.MetricType_COUNTER {
+			require.True(t, strings.HasSuffix(family.GetName(), "_total"), family.GetName())
+		}
+		for _, m := range family.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			fmt.Fprintf(&text, "%s{%s} %v\n", strings.TrimPrefix(family.GetName(), "ringcap_"), strings.Join(labels, ","),
+				m.GetCounter().GetValue()+m.GetGauge().GetValue())
+		}
+	}
+	return text.String()
+}
+
+const want = `build_info{version=1.2} 1
+cluster_memory_bytes{cluster=ids,engine=EBPF} 4096
+cluster_ready{cluster=ids,engine=EBPF,reason=} 1
+engine_available{engine=EBPF} 1
+engine_available{engine=KernelModule} 0
+interface_dropped_packets_total{interface=eth0} 1
+interface_errors_packets_total{interface=eth0} 3
+interface_missed_packets_total{interface=eth0} 2
+interface_received_packets_total{interface=eth0} 12
+module_state{ready=false,reason=KeyRejected,version=} 0
+queue_attached{cluster=ids,engine=EBPF,queue=0} 1
+queue_delivered_bytes_total{cluster=ids,engine=EBPF,queue=0} 320
+queue_delivered_packets_total{cluster=ids,engine=EBPF,queue=0} 5
+queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=full} 2
+queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=nomem} 0
+queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=unattended} 0
+queue_unread_bytes{cluster=ids,engine=EBPF,queue=0} 64
+ring_filtered_packets_total{engine=EBPF,ring=mirror} 3
+ring_passed_packets_total{engine=EBPF,ring=mirror} 7
+ring_ready{engine=EBPF,reason=,ring=mirror} 1
+ring_ready{engine=EBPF,reason=InvalidFilter,ring=broken} 0
+ring_sampled_out_packets_total{engine=EBPF,ring=mirror} 0
+ring_seen_bytes_total{engine=EBPF,ring=mirror} 640
+ring_seen_packets_total{engine=EBPF,ring=mirror} 10
+`
+
+func TestCollector(t *testing.T) {
+	c := NewCollector("1.2")
+	assert.Equal(t, "build_info{version=1.2} 1\n", expose(t, c), "before the first report there is the version alone")
+	c.Set(report(), status.Module{Reason: v1.ReasonKeyRejected})
+	assert.Equal(t, want, expose(t, c))
+}
+
+func TestServe(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	assert.ErrorContains(t, Serve(context.Background(), address, NewCollector(""), nil, nil), "serve metrics")
+	require.NoError(t, listener.Close())
+
+	problem := errors.New("not registered with the kubelet")
+	require.NoError(t, Serve(t.Context(), address, NewCollector("1.2"),
+		func() error { return nil }, func() error { return problem }))
+	get := func(path string) (int, string) {
+		response, err := http.Get("http://" + address + path)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+	code, _ := get("/healthz")
+	assert.Equal(t, 200, code)
+	code, body := get("/readyz")
+	assert.Equal(t, 503, code)
+	assert.Contains(t, body, "not registered with the kubelet")
+	_, body = get("/metrics")
+	assert.Contains(t, body, `ringcap_build_info{version="1.2"} 1`)
+}

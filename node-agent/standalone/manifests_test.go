@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+func read(t *testing.T, files map[string]string) Manifests {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+	}
+	found, err := ReadManifests(folder, "box1")
+	require.NoError(t, err)
+	return found
+}
+
+const ring = "apiVersion: ringcap.io/v1alpha1\nkind: CaptureRing\nmetadata: {name: NAME}\nspec: {interfaces: [{name: eth0}]}\n"
+
+func named(name string) string { return strings.Replace(ring, "NAME", name, 1) }
+
+// The project's own examples are read as they are, with the API's defaults.
+func TestExamples(t *testing.T) {
+	found, err := ReadManifests("../../examples", "box1")
+	require.NoError(t, err)
+	assert.NoError(t, errors.Join(found.Problems...))
+	require.NotEmpty(t, found.Spec.Rings)
+	require.NotEmpty(t, found.Spec.Clusters)
+	assert.NotEmpty(t, found.Ignored)
+	assert.Equal(t, v1.EngineAuto, found.Spec.Rings[0].Spec.Engine)
+	assert.Equal(t, v1.OffloadsDisable, found.Spec.Rings[0].Spec.NIC.Offloads)
+	assert.EqualValues(t, v1.DefaultSlots, found.Spec.Clusters[0].Spec.Slots)
+	assert.Equal(t, v1.DefaultMemoryLimit, found.Spec.Clusters[0].Spec.MemoryLimit.String())
+}
+
+func TestReadManifests(t *testing.T) {
+	for name, test := range map[string]struct {
+		files    map[string]string
+		rings    []string
+		problems []string
+		ignored  []string
+	}{
+		"empty folder": {},
+		"in the order of names": {
+			files: map[string]string{"b.yml": named("b"), "a.yaml": named("a2") + "---\n" + named("a1")},
+			rings: []string{"a2", "a1", "b"},
+		},
+		"JSON": {
+			files: map[string]string{"a.json": `{"apiVersion":"ringcap.io/v1alpha1","kind":"CaptureRing","metadata":{"name":"j"},"spec":{"interfaces":[{"name":"eth0"}]}}`},
+			rings: []string{"j"},
+		},
+		"other files":   {files: map[string]string{"README.md": "hello", ".a.yaml.swp": "x"}},
+		"only comments": {files: map[string]string{"a.yaml": "# nothing\n---\n"}},
+		"other kinds":   {files: map[string]string{"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"}, ignored: []string{"Pod p"}},
+		"another version": {
+			files:   map[string]string{"a.yaml": strings.Replace(named("a"), "v1alpha1", "v9", 1)},
+			ignored: []string{"not a kind of ringcap.io/v1alpha1"},
+		},
+		"a bad one leaves the others": {
+			files:    map[string]string{"a.yaml": named("ok") + "---\n" + named("Not_OK") + "---\n" + named("ok2")},
+			rings:    []string{"ok", "ok2"},
+			problems: []string{`metadata.name "Not_OK"`},
+		},
+		"a misspelt field": {
+			files:    map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {engin: EBPF, ", 1)},
+			problems: []string{`unknown field "spec.engin"`},
+		},
+		"a field twice": {
+			files:    map[string]string{"a.yaml": named("a") + "spec: {}\n"},
+			problems: []string{`"spec" already set`},
+		},
+		"a wrong type": {
+			files:    map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {snapLength: long, ", 1)},
+			problems: []string{"snapLength"},
+		},
+		"no YAML": {files: map[string]string{"a.yaml": "{{{"}, problems: []string{"a.yaml"}},
+		"for this machine": {
+			files: map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {nodeSelector: {kubernetes.io/hostname: box1}, ", 1)},
+			rings: []string{"a"},
+		},
+		"for another machine": {
+			files:   map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {nodeSelector: {kubernetes.io/hostname: box2}, ", 1)},
+			ignored: []string{`for the machine "box2", and this is "box1"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := read(t, test.files)
+			var rings []string
+			for _, r := range found.Spec.Rings {
+				rings = append(rings, r.Name)
+			}
+			assert.Equal(t, test.rings, rings)
+			require.Len(t, found.Problems, len(test.problems), "%v", found.Problems)
+			for i, want := range test.problems {
+				assert.ErrorContains(t, found.Problems[i], want)
+			}
+			require.Len(t, found.Ignored, len(test.ignored))
+			for i, want := range test.ignored {
+				assert.Contains(t, found.Ignored[i], want)
+			}
+		})
+	}
+}
+
+func TestAFolderThatIsNotThere(t *testing.T) {
+	_, err := ReadManifests(filepath.Join(t.TempDir(), "none"), "box1")
+	assert.ErrorContains(t, err, "read the manifests")
+}

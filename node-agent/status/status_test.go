@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+func input(change ...func(*Input)) Input {
+	in := Input{
+		Report: datapath.Report{
+			Generation: 3,
+			Plan: plan.Result{
+				Plans: map[v1.Engine]capture.Plan{},
+				Auto:  v1.EngineEBPF, AutoReason: "no kernel module",
+				Rings:    map[string]plan.Verdict{"mirror": {Planned: true, Engine: v1.EngineEBPF, Interfaces: []string{"eth0"}}},
+				Clusters: map[string]plan.Verdict{"ids": {Planned: true, Fed: true, Engine: v1.EngineEBPF}},
+			},
+			Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
+				Rings: map[string]capture.RingState{"mirror": {Stats: capture.RingStats{Seen: 10, SeenBytes: 1000, Filtered: 3, Passed: 7}}},
+				Clusters: map[string]capture.ClusterState{"ids": {Memory: 4096, Queues: []capture.QueueStats{
+					{Delivered: 5, DeliveredBytes: 500, UnreadBytes: 64, Attached: true},
+					{Dropped: map[capture.DropReason]uint64{capture.DropUnattended: 2}},
+				}}},
+			}},
+		},
+		Identity:  node.Identity{BootID: "boot", KernelRelease: "6.18"},
+		Module:    Module{Reason: v1.ReasonModulesUnsupported, Message: "no modules"},
+		Consumers: map[capture.QueueID]string{{Cluster: "ids", Queue: 0}: "sensors/a"},
+	}
+	for _, c := range change {
+		c(&in)
+	}
+	return in
+}
+
+func TestBuild(t *testing.T) {
+	dropped := func(unattended int64) []v1.DropCount {
+		return []v1.DropCount{{Reason: "full"}, {Reason: "unattended", Packets: unattended}, {Reason: "nomem"}}
+	}
+	assert.Equal(t, v1.NodeCaptureStatus{
+		AppliedGeneration: 3, Engine: v1.EngineEBPF, EngineReason: "no kernel module", KernelRelease: "6.18", BootID: "boot",
+		Rings: []v1.NodeRingStatus{{
+			Name: "mirror", Engine: v1.EngineEBPF, Interfaces: []string{"eth0"}, Ready: true,
+			Seen: 10, SeenBytes: 1000, Filtered: 3, Passed: 7,
+		}},
+		Clusters: []v1.NodeClusterStatus{{Name: "ids", Ready: true, MemoryBytes: 4096, Queues: []v1.QueueStatus{
+			{Queue: 0, Attached: true, Consumer: "sensors/a", Delivered: 5, DeliveredBytes: 500, UnreadBytes: 64, Dropped: dropped(0)},
+			{Queue: 1, Dropped: dropped(2)},
+		}}},
+	}, Build(input()))
+}
+
+func TestAGenerationIsAppliedOnceItWasActedUpon(t *testing.T) {
+	assert.Zero(t, Build(Input{Report: datapath.Report{Generation: 3, Err: errors.New("no netlink")}}).AppliedGeneration)
+	failed := input(func(in *Input) { in.Report.Err = errors.New("an engine is broken") })
+	assert.EqualValues(t, 3, Build(failed).AppliedGeneration)
+}
+
+func TestWhatTheEngineDoesNotHaveIsPending(t *testing.T) {
+	built := Build(input(func(in *Input) {
+		in.Report.Observations = nil
+		in.Report.ObserveErr = errors.New("the module is gone")
+	}))
+	assert.False(t, built.Rings[0].Ready)
+	assert.Equal(t, v1.ReasonPending, built.Rings[0].Reason)
+	assert.Contains(t, built.Clusters[0].Message, "the module is gone")
+}
+
+// All four conditions are always there, with the generation they are about.
+func TestConditions(t *testing.T) {
+	refuse := func(ring bool, reason string, planned bool) func(*Input) {
+		return func(in *Input) {
+			verdicts := in.Report.Plan.Clusters
+			if ring {
+				verdicts = in.Report.Plan.Rings
+			}
+			verdicts["bad"] = plan.Verdict{Planned: planned, Reason: reason, Message: "why", Engine: v1.EngineEBPF}
+		}
+	}
+	for name, test := range map[string]struct {
+		change                      func(*Input)
+		accepted, programmed, ready string
+	}{
+		"all is well":       {func(*Input) {}, "True Accepted", "True Programmed", "True Ready"},
+		"a bad filter":      {refuse(true, v1.ReasonInvalidFilter, false), "False InvalidFilter", "False InvalidFilter", "False InvalidFilter"},
+		"no such interface": {refuse(true, v1.ReasonInterfaceNotFound, false), "True Accepted", "False InterfaceNotFound", "False InterfaceNotFound"},
+		"a queue is in use": {refuse(false, v1.ReasonQueueInUse, false), "True Accepted", "False QueueInUse", "False QueueInUse"},
+		"a ring is missing": {refuse(false, v1.ReasonRingNotFound, true), "False RingNotFound", "True Programmed", "False RingNotFound"},
+		"the engine is not there yet": {
+			func(in *Input) { in.Report.Observations = nil }, "True Accepted", "True Programmed", "False NotReady",
+		},
+		"the node is broken": {
+			func(in *Input) { in.Report.Err = errors.New("no netlink") }, "True Accepted", "False EngineError", "False NotReady",
+		},
+		"counters cannot be read": {
+			func(in *Input) { in.Report.ObserveErr = errors.New("no counters") }, "True Accepted", "True Programmed", "False EngineError",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conditions := Conditions(nil, input(test.change))
+			require.Len(t, conditions, 4)
+			text := func(kind string) string {
+				c := meta.FindStatusCondition(conditions, kind)
+				require.NotNil(t, c)
+				assert.EqualValues(t, 3, c.ObservedGeneration)
+				assert.NotEmpty(t, c.Message)
+				return string(c.Status) + " " + c.Reason
+			}
+			assert.Equal(t, test.accepted, text(v1.ConditionAccepted))
+			assert.Equal(t, test.programmed, text(v1.ConditionProgrammed))
+			assert.Equal(t, test.ready, text(v1.ConditionReady))
+			assert.Equal(t, "False ModulesUnsupported", text(v1.ConditionModuleReady))
+		})
+	}
+}
+
+// lab is a fake API server with one NodeCapture, and a clock.
+type lab struct {
+	t      *testing.T
+	writer Writer
+	now    time.Time
+	writes int
+	fail   error
+}
+
+func newLab(t *testing.T, objects ...client.Object) *lab {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1.AddToScheme(scheme))
+	l := &lab{t: t, now: time.Unix(1_000_000, 0)}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeCapture{}).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			if l.fail != nil {
+				return l.fail
+			}
+			l.writes++
+			return c.SubResource(sub).Update(ctx, o, opts...)
+		}}).Build()
+	l.writer = Writer{Client: c, Node: "n1", Interval: 5 * time.Second, Now: func() time.Time { return l.now }}
+	return l
+}
+
+func (l *lab) write(after time.Duration, in Input) {
+	l.t.Helper()
+	l.now = l.now.Add(after)
+	require.NoError(l.t, l.writer.Write(context.Background(), in))
+}
+
+func (l *lab) read() v1.NodeCaptureStatus {
+	var got v1.NodeCapture
+	require.NoError(l.t, l.writer.Client.Get(context.Background(), client.ObjectKey{Name: "n1"}, &got))
+	return got.Status
+}
+
+func count(seen uint64) func(*Input) {
+	return func(in *Input) {
+		in.Report.Observations[v1.EngineEBPF].Rings["mirror"] = capture.RingState{Stats: capture.RingStats{Seen: seen, Passed: seen}}
+	}
+}
+
+func TestCountersAreWrittenNowAndThenAndStatesAtOnce(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	l.write(0, input())
+	assert.Equal(t, 1, l.writes)
+	l.write(2*time.Second, input(count(20)))
+	assert.Equal(t, 1, l.writes, "counters wait")
+	l.write(3*time.Second, input(count(30)))
+	assert.Equal(t, 2, l.writes)
+	assert.EqualValues(t, 30, l.read().Rings[0].Seen)
+	l.write(heartbeat-time.Second, input(count(30)))
+	assert.Equal(t, 2, l.writes, "nothing changed")
+	l.write(time.Second, input(count(30)))
+	assert.Equal(t, 3, l.writes, "the operator wants to hear from the node all the same")
+	assert.Equal(t, l.now.Unix(), l.read().ObservedTime.Unix())
+
+	detached := func(in *Input) { in.Report.Observations[v1.EngineEBPF].Clusters["ids"].Queues[0].Attached = false }
+	l.write(time.Millisecond, input(count(30), detached))
+	assert.Equal(t, 4, l.writes, "a consumer went")
+	assert.Equal(t, l.now.Unix(), l.read().ObservedTime.Unix())
+}
+
+func TestTransitionTimesAreKept(t *testing.T) {
+	long := metav1.NewTime(time.Unix(1000, 0))
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeCaptureStatus{Conditions: []metav1.Condition{
+		{Type: v1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1.ReasonAccepted, LastTransitionTime: long},
+		{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1.ReasonPending, LastTransitionTime: long},
+	}}})
+	l.write(0, input())
+	got := l.read().Conditions
+	assert.Equal(t, long.Unix(), meta.FindStatusCondition(got, v1.ConditionAccepted).LastTransitionTime.Unix())
+	assert.NotEqual(t, long.Unix(), meta.FindStatusCondition(got, v1.ConditionReady).LastTransitionTime.Unix())
+}
+
+func TestWithoutANodeCaptureNothingIsWritten(t *testing.T) {
+	l := newLab(t)
+	l.write(0, input())
+	assert.Zero(t, l.writes)
+}
+
+func TestAFailedWriteIsTriedAgain(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	l.fail = errors.New("no route to host")
+	assert.ErrorContains(t, l.writer.Write(context.Background(), input()), "write the status of NodeCapture n1: no route to host")
+	l.fail = nil
+	l.write(0, input())
+	assert.Equal(t, 1, l.writes)
+}
