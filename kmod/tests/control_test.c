@@ -318,7 +318,7 @@ static void rt_put_nonsense(struct rt_message *message, u64 *seed, const char *n
 /* Flips bits and cuts the end off, lengths of attributes included. */
 static void rt_damage(struct rt_message *message, u64 *seed)
 {
-	u32 header = 20, flips = rt_random(seed) % 4, i;
+	u32 header = 20, flips = rt_random(seed) % 3 ? 0 : 1 + rt_random(seed) % 3, i;
 
 	for (i = 0; message->len > header && i < flips; i++)
 		message->bytes[header + rt_random(seed) % (message->len - header)] ^= (u8)(1U << rt_random(seed) % 8);
