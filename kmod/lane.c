@@ -67,15 +67,22 @@ void rc_lane_publish_later(struct rc_lane *lane)
 	}
 }
 
-void rc_lane_publish_dirty(struct rc_lane *lane)
+static void rc_lane_publish_rest(struct rc_lane *lane)
 {
-	if (lane->queue->shared)
-		spin_lock(&lane->lock);
 	lane->dirty = false;
 	if (lane->head != lane->published)
 		rc_lane_publish(lane);
-	if (lane->queue->shared)
-		spin_unlock(&lane->lock);
+}
+
+void rc_lane_publish_dirty(struct rc_lane *lane)
+{
+	if (!lane->queue->shared) {
+		rc_lane_publish_rest(lane);
+		return;
+	}
+	spin_lock(&lane->lock);
+	rc_lane_publish_rest(lane);
+	spin_unlock(&lane->lock);
 }
 
 /* Whether a slot can begin at @position; not whether one does, which a consumer harms itself by getting wrong. */

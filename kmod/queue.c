@@ -98,6 +98,13 @@ fail:
 	return NULL;
 }
 
+void rc_queue_deliver_shared(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
+{
+	spin_lock(&lane->lock);
+	rc_queue_deliver_to(queue, lane, pkt);
+	spin_unlock(&lane->lock);
+}
+
 static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *cluster)
 {
 	struct ringcap_queue_info *info = queue->info.addr;

@@ -114,6 +114,18 @@ static inline struct wait_queue_head *rc_queue_wait(struct rc_queue *queue)
 	return &queue->wait;
 }
 
+static __always_inline void rc_queue_deliver_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
+{
+	/* Pairs with the release in rc_queue_attach. */
+	if (likely(smp_load_acquire(&queue->attended)))
+		rc_lane_put(lane, pkt, queue->snaplen);
+	else
+		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);
+}
+
+/* For a lane with several producers. */
+void rc_queue_deliver_shared(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt);
+
 /* On the CPU that got the packet, with bottom halves off, under RCU. */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
@@ -121,14 +133,9 @@ static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_p
 	struct rc_lane *lane = &queue->lanes[likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes];
 
 	if (queue->shared)
-		spin_lock(&lane->lock);
-	/* Pairs with the release in rc_queue_attach. */
-	if (likely(smp_load_acquire(&queue->attended)))
-		rc_lane_put(lane, pkt, queue->snaplen);
+		rc_queue_deliver_shared(queue, lane, pkt);
 	else
-		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);
-	if (queue->shared)
-		spin_unlock(&lane->lock);
+		rc_queue_deliver_to(queue, lane, pkt);
 }
 
 #endif /* RC_QUEUE_H */
