@@ -144,3 +144,16 @@ func requireSameYAML(t *testing.T, want, got any) {
 	require.NoError(t, err)
 	require.Equal(t, string(w), string(g))
 }
+
+// TestTwoRingsOfOneName: the API server has one object of a name; the second creation says so and changes nothing.
+func TestTwoRingsOfOneName(t *testing.T) {
+	c := env.Client(t)
+	first, err := create(t, c, strings.Replace(ring, "NAME", "twice", 1))
+	require.NoError(t, err)
+	_, err = create(t, c, strings.Replace(ring, "NAME", "twice", 1)+"  queues: 4")
+	require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
+	require.ErrorContains(t, err, `"twice" already exists`)
+	var is v1alpha1.CaptureRing
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(first), &is))
+	require.Nil(t, is.Spec.Queues)
+}
