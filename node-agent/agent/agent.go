@@ -143,6 +143,11 @@ func (a *Agent) serve(ctx context.Context, reader client.Reader) error {
 
 // publish tells the kubelet, Prometheus and the API server.
 func (a *Agent) publish(ctx context.Context, report datapath.Report) {
+	if report.Plan.Plans == nil {
+		// Nothing could be decided: what was offered and reported stays.
+		a.setProblem(report.Err.Error())
+		return
+	}
 	module := a.Module()
 	a.offered = a.resources(report)
 	a.devices.Set(a.offered)

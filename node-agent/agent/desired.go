@@ -46,7 +46,8 @@ func watchNode(ctx context.Context, config *rest.Config, scheme *runtime.Scheme,
 		if err == nil {
 			_, err = informer.AddEventHandler(generationHandler(changed))
 		}
-		if err == nil {
+		// Before the cache has started, the informer does not wait.
+		if err == nil && nodeCaptures.WaitForCacheSync(ctx) {
 			return nodeCaptures, nil
 		}
 		slog.Warn("NodeCaptures cannot be watched; the data path stays as it is", "error", err)

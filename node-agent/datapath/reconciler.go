@@ -51,6 +51,7 @@ type Reconciler struct {
 	Interfaces func() ([]node.Interface, error)
 
 	programs programCache
+	good     v1.NodeCaptureSpec
 	// engines that were opened, for Engine.
 	mu     sync.Mutex
 	opened map[v1.Engine]capture.Engine
@@ -67,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	}
 	r.noteOpened()
 	facts := plan.Facts{
-		Engines: report.Engines, Compile: r.programs.through(r.Compile),
+		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.good,
 	}
 	facts.Serving, facts.Queues = r.present(ctx)
 	for _, i := range report.Interfaces {
@@ -75,6 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	}
 	report.Plan = plan.Make(spec, facts)
 	r.programs.forget()
+	r.good = report.Plan.Good(spec, r.good)
 	nicErr := r.applyNICs(&report.Plan)
 	failed, engineErr := r.applyEngines(ctx, &report)
 	report.Err = errors.Join(nicErr, engineErr)

@@ -45,6 +45,9 @@ type Facts struct {
 	// Queues is the engine that has a set of queues of that name now. They stay for their consumers while no ring can feed
 	// them, as when an interface is gone for a moment; new ones are made only when there is a ring to feed them.
 	Queues map[string]v1.Engine
+	// Good are the specs that were planned last, by name. What is in the data path stays as it is when its spec is changed
+	// to one that is refused.
+	Good v1.NodeCaptureSpec
 	// Compile makes a classic BPF program from a pcap-filter(7) expression; its error is the compiler's own message.
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 }
@@ -156,17 +159,33 @@ func (b *builder) addRing(ring v1.NodeRing) {
 		b.result.Rings[ring.Name] = first
 		return
 	}
-	draft := ringDraft{spec: ring.Spec, name: ring.Name, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason}
-	verdict := Verdict{}
-	if p := firstProblem(ringChecks, &draft); p != nil {
-		verdict.Reason, verdict.Message = p.reason, p.message
-	} else {
-		verdict.Planned = true
+	draft, problem := b.checkRing(ring)
+	verdict := Verdict{Planned: problem == nil}
+	if problem != nil {
+		verdict.Reason, verdict.Message = problem.reason, problem.message
+		if good, ok := goodRing(b.facts.Good, ring); ok && rejected[problem.reason] {
+			if before, still := b.checkRing(good); still == nil {
+				draft, verdict.Planned = before, true
+				verdict.Message += asBefore
+			}
+		}
+	}
+	if verdict.Planned {
 		b.rings[ring.Name] = draft.planned()
 	}
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
 	verdict.Interfaces, verdict.snapLen = interfaceNames(draft.taps), uint32(max(ring.Spec.SnapLength, 0))
 	b.result.Rings[ring.Name] = verdict
+}
+
+func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
+	draft := ringDraft{spec: ring.Spec, name: ring.Name, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason}
+	return draft, firstProblem(ringChecks, &draft)
+}
+
+func (b *builder) checkCluster(cluster v1.NodeCluster) (clusterDraft, *problem) {
+	draft := clusterDraft{cluster: cluster, facts: b.facts, rings: b.rings, verdicts: b.result.Rings}
+	return draft, firstProblem(clusterChecks, &draft)
 }
 
 // refuseName refuses a Cluster that has the name of a ring. The ring goes on, with its own queues if it has any.
@@ -183,16 +202,21 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 		b.refuseName(cluster.Name)
 		return
 	}
-	draft := clusterDraft{cluster: cluster, facts: b.facts, rings: b.rings, verdicts: b.result.Rings}
-	verdict := Verdict{}
-	if p := firstProblem(clusterChecks, &draft); p != nil {
-		verdict.Reason, verdict.Message = p.reason, p.message
-	} else {
-		verdict.Planned, verdict.Fed = true, len(draft.feeds) > 0
-		verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
-		if draft.missing != nil {
-			verdict.Reason, verdict.Message = draft.missing.reason, draft.missing.message
+	draft, problem := b.checkCluster(cluster)
+	verdict := Verdict{Planned: problem == nil}
+	if problem == nil {
+		problem = draft.missing
+	} else if good, ok := goodCluster(b.facts.Good, cluster); ok && rejected[problem.reason] {
+		if before, still := b.checkCluster(good); still == nil {
+			draft, verdict.Planned = before, true
+			problem.message += asBefore
 		}
+	}
+	if problem != nil {
+		verdict.Reason, verdict.Message = problem.reason, problem.message
+	}
+	if verdict.Planned {
+		verdict.Fed, verdict.Engine, verdict.EngineReason = len(draft.feeds) > 0, draft.engine, draft.engineReason
 		b.place(draft)
 	}
 	b.result.Clusters[cluster.Name] = verdict

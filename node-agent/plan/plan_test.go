@@ -320,6 +320,39 @@ func TestQueuesStayWhileNoRingCanFeedThem(t *testing.T) {
 	assert.False(t, got.Clusters["mirror"].Planned)
 }
 
+// A typing error in a change takes nothing away: what was there stays, and the verdict says what is wrong.
+func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
+	f := facts()
+	before := v1.NodeCaptureSpec{
+		Rings:    []v1.NodeRing{ring("mirror", withBPF("tcp"), withQueues(1)), ring("plain", withQueues(2))},
+		Clusters: []v1.NodeCluster{cluster("ids", 2, "mirror")},
+	}
+	first := Make(before, f)
+	f.Good = first.Good(before, v1.NodeCaptureSpec{})
+	assert.Equal(t, before, f.Good)
+
+	changed := v1.NodeCaptureSpec{
+		Rings:    []v1.NodeRing{ring("mirror", withBPF("tcp port"), withQueues(1)), ring("plain", withQueues(300))},
+		Clusters: []v1.NodeCluster{cluster("ids", 999, "mirror")},
+	}
+	second := Make(changed, f)
+	assert.Equal(t, first.Plans, second.Plans)
+	assert.Equal(t, v1.ReasonInvalidFilter, second.Rings["mirror"].Reason)
+	assert.Contains(t, second.Rings["mirror"].Message, "syntax error; until then it stays as it was")
+	assert.Equal(t, v1.ReasonUnsupported, second.Rings["plain"].Reason)
+	assert.Equal(t, v1.ReasonUnsupported, second.Clusters["ids"].Reason)
+	assert.True(t, second.Clusters["ids"].Planned)
+	assert.False(t, second.Clusters["ids"].Ready())
+
+	// It stays so however often it is planned, and goes when the object goes or is made anew.
+	f.Good = second.Good(changed, f.Good)
+	assert.Equal(t, before, f.Good)
+	changed.Rings[0].UID = "another"
+	assert.False(t, Make(changed, f).Rings["mirror"].Planned)
+	assert.Empty(t, Make(v1.NodeCaptureSpec{}, f).Plans)
+	assert.Empty(t, second.Good(v1.NodeCaptureSpec{}, f.Good))
+}
+
 func TestARingFeedsABoundedNumberOfClusters(t *testing.T) {
 	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("r")}}
 	for i := range maxOutputs + 1 {

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ringcap/ringcap/node-agent/access"
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/deviceplugin"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+func apiServer(t *testing.T, fail error, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme, err := Scheme()
+	require.NoError(t, err)
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if fail != nil {
+				return fail
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+}
+
+func nodeCapture(change ...func(*v1.NodeCapture)) *v1.NodeCapture {
+	nc := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1", Generation: 4}, Spec: v1.NodeCaptureSpec{
+		Rings: []v1.NodeRing{{Name: "mirror", Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{{Name: "eth0"}}}}},
+	}}
+	for _, c := range change {
+		c(nc)
+	}
+	return nc
+}
+
+func TestDesired(t *testing.T) {
+	ask := func(c client.Client) (v1.NodeCaptureSpec, int64, bool) { return desired(context.Background(), c, "n1") }
+
+	spec, generation, known := ask(apiServer(t, nil, nodeCapture()))
+	assert.True(t, known)
+	assert.EqualValues(t, 4, generation)
+	assert.Equal(t, v1.EngineAuto, spec.Rings[0].Spec.Engine, "defaults, for objects that an older API server stored")
+
+	spec, _, known = ask(apiServer(t, nil))
+	assert.True(t, known, "no NodeCapture: nothing is wanted")
+	assert.Empty(t, spec.Rings)
+
+	spec, _, known = ask(apiServer(t, nil, nodeCapture(func(nc *v1.NodeCapture) {
+		nc.DeletionTimestamp, nc.Finalizers = &metav1.Time{Time: time.Now()}, []string{"ringcap.io/test"}
+	})))
+	assert.True(t, known)
+	assert.Empty(t, spec.Rings)
+
+	_, _, known = ask(apiServer(t, errors.New("no route to host"), nodeCapture()))
+	assert.False(t, known, "an API server that does not answer changes nothing")
+}
+
+func TestPodUIDs(t *testing.T) {
+	pod := func(name, mirror string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "sensors", Name: name, UID: "uid-x"}}
+		if mirror != "" {
+			p.Annotations = map[string]string{mirrorAnnotation: mirror}
+		}
+		return p
+	}
+	uids := podUIDs{apiServer(t, nil, pod("a", ""), pod("static", "abc"))}
+	got, err := uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "a"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"uid-x"}, got)
+	got, err = uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "static"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"uid-x", "abc"}, got)
+	got, err = uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "none"})
+	require.NoError(t, err)
+	assert.Empty(t, got)
+}
+
+func report(fed bool, queues int) datapath.Report {
+	return datapath.Report{
+		Plan: plan.Result{
+			Plans:    map[v1.Engine]capture.Plan{},
+			Clusters: map[string]plan.Verdict{"ids": {Planned: true, Fed: fed, Engine: v1.EngineEBPF}, "planned": {Planned: true, Engine: v1.EngineEBPF}},
+		},
+		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
+			Clusters: map[string]capture.ClusterState{"ids": {Queues: make([]capture.QueueStats, queues)}},
+		}},
+	}
+}
+
+// Only queues that are there are offered, and those that nothing feeds, or that cannot be observed, as unhealthy.
+func TestResources(t *testing.T) {
+	a := &Agent{Reconciler: &datapath.Reconciler{}}
+	health := func(r map[string]deviceplugin.Resource) map[string][]bool {
+		found := map[string][]bool{}
+		for name, resource := range r {
+			found[name] = resource.Healthy
+		}
+		return found
+	}
+	a.offered = a.resources(report(true, 2))
+	assert.Equal(t, map[string][]bool{"ids": {true, true}}, health(a.offered))
+	assert.Nil(t, a.offered["ids"].Queues(), "no engine is open")
+	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(report(false, 2))))
+
+	blind := datapath.Report{Plan: report(true, 2).Plan, ObserveErr: errors.New("the module is gone")}
+	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(blind)))
+	assert.Empty(t, a.resources(datapath.Report{}))
+}
+
+func TestProbesMeanIt(t *testing.T) {
+	a := &Agent{devices: deviceplugin.NewManager(t.TempDir())}
+	assert.ErrorContains(t, a.healthy(), "has not looked at its desired state")
+	a.beat()
+	assert.NoError(t, a.healthy())
+	a.setProblem("the module is gone")
+	assert.ErrorContains(t, a.ready(), "the module is gone")
+	a.setProblem("")
+	assert.NoError(t, a.ready())
+}
