@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -205,6 +206,18 @@ static void ebpf_release(struct ringcap *h, unsigned int n)
 	records_release(&h->ebpf.records, n);
 }
 
+/*
+ * The kernel announces a record only when the consumer had caught up with it, so one that was published while the reader
+ * was awake may never have been announced. Touching the descriptor's entry makes epoll look for itself.
+ */
+static void ebpf_settle(struct ringcap *h)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = EVENT_QUEUE };
+
+	if (!records_settled(&h->ebpf.records))
+		epoll_ctl(h->epoll_fd, EPOLL_CTL_MOD, h->ebpf.map_fd, &event);
+}
+
 static int ebpf_service(struct ringcap *h, unsigned int events)
 {
 	int err = 0;
@@ -226,6 +239,7 @@ const struct engine engine_ebpf = {
 	.name = "EBPF",
 	.fetch = ebpf_fetch,
 	.release = ebpf_release,
+	.settle = ebpf_settle,
 	.service = ebpf_service,
 	.stats = ebpf_stats,
 	.close = ebpf_close,

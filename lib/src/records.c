@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
-#include <stdbool.h>
 
 #define LEN_MASK (~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT))
 
@@ -99,6 +98,13 @@ int records_fetch(struct records *r, struct ringcap_pkt *pkts, unsigned int max)
 		publish(r);
 	}
 	return (int)n;
+}
+
+bool records_settled(const struct records *r)
+{
+	/* Our position is out before we look whether another record was begun; its producer begins it before it looks. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return producer_position(r) == r->released;
 }
 
 /* Moves released past the oldest received record, and never past read. */

@@ -18,6 +18,8 @@
 #ifndef RINGCAP_RECORDS_H
 #define RINGCAP_RECORDS_H
 
+#include <stdbool.h>
+
 #include <ringcap/ringcap.h>
 
 struct records {
@@ -38,6 +40,12 @@ void records_start(struct records *r);
  * then everything up to the producer's position is skipped, and the next call goes on from there.
  */
 int records_fetch(struct records *r, struct ringcap_pkt *pkts, unsigned int max);
+
+/*
+ * Whether the producer will announce the next record. It does so only for a record that begins where the consumer's
+ * position is when the record is finished: false while any record lies beyond what was given back.
+ */
+bool records_settled(const struct records *r);
 
 /* Gives back the n oldest records, n at most r->outstanding. */
 void records_release(struct records *r, unsigned int n);

@@ -73,16 +73,25 @@ static int fetch(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
 	return n;
 }
 
+static void settle(struct ringcap *h)
+{
+	if (h->engine->settle)
+		h->engine->settle(h);
+}
+
 /* Nothing was there: waits until something is, or something else is to be told. */
 static int fetch_wait(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
 {
 	int64_t end = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
 	int left = timeout_ms;
+	int n;
 
 	for (;;) {
-		int err = h->outstanding && left ? wait_outstanding(h, left) : wait_events(h, left);
-		int n = fetch(h, pkts, max);
+		int err;
 
+		settle(h);
+		err = h->outstanding && left ? wait_outstanding(h, left) : wait_events(h, left);
+		n = fetch(h, pkts, max);
 		if (n)
 			return n;
 		if (h->gone)
@@ -120,10 +129,13 @@ RINGCAP_API void ringcap_release(struct ringcap *h, unsigned int n)
 		n = h->outstanding;
 	h->outstanding -= n;
 	h->engine->release(h, n);
+	if (!h->outstanding && h->fd_given)
+		settle(h);
 }
 
 RINGCAP_API int ringcap_fd(const struct ringcap *h)
 {
+	((struct ringcap *)(uintptr_t)h)->fd_given = true;	/* the caller's const is about what it can see */
 	return h->epoll_fd;
 }
 
