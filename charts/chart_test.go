@@ -29,9 +29,17 @@ import (
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
-var env testenv.Env
+var (
+	env testenv.Env
+	// bare has nothing of ringcap's but what helm installs.
+	bare = testenv.Env{Bare: true}
+)
 
-func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(env.Run(bareToo{m})) }
+
+type bareToo struct{ m *testing.M }
+
+func (b bareToo) Run() int { return bare.Run(b.m) }
 
 // helm runs helm and returns what it printed.
 func helm(t *testing.T, args ...string) (string, error) {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/cleanup"
+)
+
+// release is the chart, installed by the real helm where nothing runs pods: the test plays the operator, which takes
+// its finalizer away, and the controller of Jobs.
+type release struct {
+	t     *testing.T
+	admin client.Client
+	args  []string
+}
+
+func (r *release) helm(args ...string) (string, error) {
+	return helm(r.t, append(args, r.args...)...)
+}
+
+var cleanupJob = client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-cleanup"}
+
+// uninstall runs helm uninstall, and the Job that it starts with the rights that the chart gives it.
+func (r *release) uninstall(patience time.Duration) (string, error) {
+	type result struct {
+		out string
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := r.helm("uninstall", "ringcap", "--timeout=60s")
+		done <- result{out, err}
+	}()
+	var job batchv1.Job
+	require.EventuallyWithT(r.t, func(c *assert.CollectT) {
+		require.NoError(c, r.admin.Get(r.t.Context(), cleanupJob, &job))
+		assert.Zero(c, job.Status.StartTime, "the Job of an earlier attempt")
+	}, 30*time.Second, 50*time.Millisecond)
+
+	config := rest.CopyConfig(bare.Config(r.t))
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:ringcap-system:ringcap-cleanup", Groups: []string{"system:authenticated"}}
+	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	require.NoError(r.t, err)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	var out bytes.Buffer
+	err = cleanup.Run(ctx, c, &out)
+	r.finish(&job, err)
+	res := <-done
+	return res.out, res.err
+}
+
+// finish sets the Job's status as its controller does.
+func (r *release) finish(job *batchv1.Job, failure error) {
+	now := metav1.Now()
+	job.Status.StartTime = &now
+	add := func(kind batchv1.JobConditionType) {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now, LastProbeTime: now})
+	}
+	if failure == nil {
+		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+		add(batchv1.JobSuccessCriteriaMet)
+		add(batchv1.JobComplete)
+	} else {
+		job.Status.Failed = 1
+		add(batchv1.JobFailureTarget)
+		add(batchv1.JobFailed)
+	}
+	require.NoError(r.t, r.admin.Status().Update(r.t.Context(), job))
+}
+
+// TestInstallUpgradeUninstall: an uninstall is refused while nodes are not clean, and leaves the CRDs and nothing else.
+func TestInstallUpgradeUninstall(t *testing.T) {
+	admin := bare.Client(t)
+	r := &release{t: t, admin: admin, args: []string{"--namespace=ringcap-system", "--kubeconfig=" + bare.Kubeconfig(t)}}
+	out, err := r.helm("install", "ringcap", "ringcap", "--create-namespace")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "kubectl get nodecaptures")
+	out, err = r.helm("upgrade", "ringcap", "ringcap", "--set=agent.module.mode=Disabled")
+	require.NoError(t, err, out)
+
+	ring := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "mirror", Finalizers: []string{v1alpha1.FinalizerNodes}}}
+	ring.Spec.Interfaces = []v1alpha1.InterfaceSelector{{Name: "mirror0"}}
+	require.NoError(t, admin.Create(t.Context(), ring))
+	out, err = r.uninstall(2 * time.Second)
+	require.Error(t, err, out)
+	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ringcap-system", Name: "ringcap-agent"}}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(agent), agent), "who is to clean the node is still there")
+
+	// The nodes are rid of it.
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
+	ring.Finalizers = nil
+	require.NoError(t, admin.Update(t.Context(), ring))
+	out, err = r.uninstall(30 * time.Second)
+	require.NoError(t, err, out)
+	require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(agent), agent)))
+	require.False(t, meta.IsNoMatchError(admin.List(t.Context(), &v1alpha1.CaptureRingList{})), "the CRDs stay")
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &batchv1.JobList{}} {
+		require.NoError(t, admin.List(t.Context(), list, client.InNamespace("ringcap-system")))
+		require.Zero(t, meta.LenList(list), "%T", list)
+	}
+
+	// Once more, over the CRDs that stayed.
+	out, err = r.helm("install", "ringcap", "ringcap")
+	require.NoError(t, err, out)
+}
