@@ -163,6 +163,15 @@ void fake_make(struct fake_queue *q, uint32_t size)
 	q->program_fd = load_program(q);
 }
 
+void fake_share(struct fake_queue *other, const struct fake_queue *q)
+{
+	*other = *q;
+	other->puts = 1;
+	other->scratch_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct fake_scratch), 1, BPF_F_MMAPABLE);
+	other->scratch = map_array(other->scratch_fd, sizeof(*other->scratch), PROT_READ | PROT_WRITE);
+	other->program_fd = load_program(other);
+}
+
 int fake_put(struct fake_queue *q, const struct ringcap_slot *slot, const void *data)
 {
 	char frame[64] = { 0 };

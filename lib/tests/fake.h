@@ -23,6 +23,9 @@ struct fake_queue {
 /* Makes a queue of size bytes; exits with a message when the kernel refuses. */
 void fake_make(struct fake_queue *q, uint32_t size);
 
+/* Makes another producer into the queue, for another thread or process. */
+void fake_share(struct fake_queue *other, const struct fake_queue *q);
+
 /* Puts a packet and counts it as delivered (1) or dropped because the queue is full (0), on the
  * CPUs in turn. */
 int fake_put(struct fake_queue *q, const struct ringcap_slot *slot, const void *data);

@@ -584,6 +584,88 @@ static void test_waiting(void)
 	fake_free(&q);
 }
 
+/* ---------------------------------------------------------------- two producers, and readers that sleep */
+
+#define RACES 150000
+
+static uint64_t take_all(struct ringcap *h, unsigned int max)
+{
+	struct ringcap_pkt pkts[8];
+	uint64_t n = 0;
+	int got;
+
+	while ((got = ringcap_recv(h, pkts, max, 0)) > 0) {
+		n += (uint64_t)got;
+		ringcap_release(h, (unsigned int)got);
+	}
+	CHECK_EQ(got, 0);
+	return n;
+}
+
+/* Sleeps in turns in ringcap_recv and on the descriptor, there after having read one batch or all. */
+static void read_and_sleep(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct pollfd pfd = { .fd = ringcap_fd(h), .events = POLLIN };
+	struct ringcap_pkt pkts[8];
+
+	(void)down;
+	say(up, 'a');
+	for (uint64_t n = 0, turn = 0; n < 2 * RACES; turn++) {
+		int got;
+
+		if (turn % 3 == 0) {
+			got = ringcap_recv(h, pkts, 8, 10000);
+			CHECK(got > 0);	/* 0: there is a packet, or will be, and nobody says so */
+		} else {
+			CHECK_EQ(poll(&pfd, 1, 10000), 1);
+			got = ringcap_recv(h, pkts, 1 + turn % 8, 0);
+			CHECK(got >= 0);
+		}
+		n += (uint64_t)got;
+		ringcap_release(h, (unsigned int)got);
+		if (turn % 3 == 1)
+			n += take_all(h, 8);
+		CHECK(n <= 2 * RACES);
+	}
+	ringcap_close(h);
+}
+
+static void *produce(void *arg)
+{
+	struct ringcap_slot slot = { .hdr_len = sizeof(slot), .caplen = 60, .len = 60 };
+	struct fake_queue *q = arg;
+	uint8_t data[60] = { 0 };
+
+	for (int i = 0; i < RACES; i++)
+		while (!fake_put(q, &slot, data))
+			sched_yield();
+	return NULL;
+}
+
+static void test_nothing_strands(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct fake_queue q, other;
+	pthread_t threads[2];
+
+	fake_make(&q, QUEUE_BYTES);
+	fake_share(&other, &q);
+	struct consumer c = start(read_and_sleep);
+
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'a');
+	CHECK(!pthread_create(&threads[0], NULL, produce, &q) && !pthread_create(&threads[1], NULL, produce, &other));
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	join(&c);
+	close(fd);
+	close(listener);
+	close(other.scratch_fd);
+	close(other.program_fd);
+	fake_free(&q);
+}
+
 int main(void)
 {
 	if (geteuid()) {
@@ -600,6 +682,7 @@ int main(void)
 	RUN(test_scribble);
 	RUN(test_refusals);
 	RUN(test_waiting);
+	RUN(test_nothing_strands);
 	CHECK(!fake_remove(dir, "mirror", 0) && !fake_remove_all(dir, "mirror"));
 	return 0;
 }
