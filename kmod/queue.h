@@ -63,7 +63,8 @@ struct rc_queue {
 	struct hrtimer timer;
 	wait_queue_head_t wait;
 
-	struct kref ref;
+	/* Publishers write to it, once a batch. */
+	struct kref ref ____cacheline_aligned_in_smp;
 	struct work_struct free_work;
 	bool dead;
 	enum rc_queue_holder holder;
