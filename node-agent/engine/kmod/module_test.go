@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmod
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	vnl "github.com/vishvananda/netlink"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// These tests speak with the module itself; node-agent/tests/run runs them in virtual machines.
+func needModule(t *testing.T) {
+	t.Helper()
+	if _, err := Probe(); err != nil {
+		t.Skipf("needs the kernel module (node-agent/tests/run has it): %v", err)
+	}
+}
+
+// lab is an engine and a veth pair whose one end is tapped.
+type lab struct {
+	t      *testing.T
+	engine *Engine
+	tapped int
+	sender int
+	socket int
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	needModule(t)
+	require.NoError(t, vnl.LinkAdd(&vnl.Veth{LinkAttrs: vnl.LinkAttrs{Name: "rcn0"}, PeerName: "rcn1"}))
+	l := &lab{t: t, engine: New(t.TempDir(), lanes)}
+	for name, index := range map[string]*int{"rcn0": &l.sender, "rcn1": &l.tapped} {
+		require.NoError(t, os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0))
+		link, err := vnl.LinkByName(name)
+		require.NoError(t, err)
+		require.NoError(t, vnl.LinkSetUp(link))
+		*index = link.Attrs().Index
+	}
+	var err error
+	l.socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		unix.Close(l.socket)
+		failed, err := l.engine.Apply(context.Background(), capture.Plan{})
+		assert.NoError(t, err)
+		assert.Empty(t, failed)
+		_ = exec.Command("ip", "link", "del", "rcn0").Run()
+	})
+	return l
+}
+
+// plan has a ring that lets UDP (ethertype IPv4, protocol 17) pass, and a cluster.
+func (l *lab) plan(queues int) capture.Plan {
+	program, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 12, Size: 2}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x800, SkipTrue: 3},
+		bpf.LoadAbsolute{Off: 23, Size: 1}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 17, SkipTrue: 1},
+		bpf.RetConstant{Val: 65535}, bpf.RetConstant{},
+	})
+	require.NoError(l.t, err)
+	return capture.Plan{
+		Rings: []capture.Ring{{
+			Name: "mirror", Taps: []capture.Tap{{Interface: "rcn1", Index: l.tapped, Direction: capture.Receive}},
+			Filter: program, SnapLen: 1500, Promiscuous: true, Outputs: []string{"ids"},
+		}},
+		Clusters: []capture.Cluster{{
+			Name: "ids", Queues: queues, Balance: capture.BalanceFlow, HashKey: [16]byte{1}, QueueBytes: 128 << 10,
+			Watermark: 4096, WatermarkTimeout: 10 * time.Millisecond,
+		}},
+	}
+}
+
+func (l *lab) apply(p capture.Plan) map[string]error {
+	l.t.Helper()
+	failed, err := l.engine.Apply(context.Background(), p)
+	require.NoError(l.t, err)
+	return failed
+}
+
+func (l *lab) observe() capture.Observation {
+	l.t.Helper()
+	o, err := l.engine.Observe(context.Background())
+	require.NoError(l.t, err)
+	return o
+}
+
+// send sends packets of 16 flows with an IP protocol, of 60 bytes.
+func (l *lab) send(packets int, protocol byte) {
+	l.t.Helper()
+	for i := range packets {
+		packet := append([]byte{
+			2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0,
+			0x45, 0, 0, 46, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, byte(i % 16), 10, 1, 0, 1, 3, 0xe8, 0, 53, 0, 26, 0, 0,
+		}, make([]byte, 18)...)
+		require.NoError(l.t, unix.Sendto(l.socket, packet, 0, &unix.SockaddrLinklayer{Ifindex: l.sender, Halen: 6}))
+	}
+}
+
+// seen waits until a ring has seen packets.
+func (l *lab) seen(packets uint64) capture.Observation {
+	l.t.Helper()
+	var o capture.Observation
+	require.Eventually(l.t, func() bool {
+		o = l.observe()
+		return o.Rings["mirror"].Stats.Seen >= packets
+	}, 20*time.Second, 20*time.Millisecond)
+	return o
+}
+
+func TestModuleAccounts(t *testing.T) {
+	l := newLab(t)
+	require.Empty(t, l.apply(l.plan(2)))
+	first := l.attach(0)
+	defer unix.Close(first)
+	second := l.attach(1)
+	defer unix.Close(second)
+	l.send(200, 17)
+	l.send(50, 6)
+	o := l.seen(250)
+	assert.Equal(t, capture.RingStats{Seen: 250, SeenBytes: 250 * 60, Filtered: 50, Passed: 200}, o.Rings["mirror"].Stats)
+	queues := o.Clusters["ids"].Queues
+	require.Len(t, queues, 2)
+	assert.EqualValues(t, 200, queues[0].Delivered+queues[1].Delivered)
+	assert.EqualValues(t, 200*60, queues[0].DeliveredBytes+queues[1].DeliveredBytes)
+	assert.Positive(t, queues[0].UnreadBytes+queues[1].UnreadBytes)
+	assert.GreaterOrEqual(t, o.Clusters["ids"].Memory, uint64(2*lanes*128<<10))
+}
+
+func TestModuleLeavesWhatIsUnchanged(t *testing.T) {
+	l := newLab(t)
+	require.Empty(t, l.apply(l.plan(1)))
+	fd := l.attach(0)
+	defer unix.Close(fd)
+	l.send(10, 17)
+	l.seen(10)
+	require.Empty(t, l.apply(l.plan(1)))
+	changed := l.plan(1)
+	changed.Rings[0].Filter = nil
+	require.Empty(t, l.apply(changed))
+	l.send(10, 6)
+	o := l.seen(20)
+	assert.EqualValues(t, 20, o.Clusters["ids"].Queues[0].Delivered, "a ring that is changed goes on counting")
+	assert.True(t, o.Clusters["ids"].Queues[0].Attached)
+}
+
+func TestModuleRefusesWhatIsInUse(t *testing.T) {
+	l := newLab(t)
+	require.Empty(t, l.apply(l.plan(2)))
+	id := capture.QueueID{Cluster: "ids", Queue: 1}
+	fd := l.attach(1)
+	assert.True(t, l.observe().Clusters["ids"].Queues[1].Attached)
+	assert.ErrorIs(t, l.engine.ResetQueue(context.Background(), id), capture.ErrInUse)
+	assert.ErrorIs(t, l.apply(l.plan(3))["ids"], capture.ErrInUse)
+	assert.Len(t, l.observe().Clusters["ids"].Queues, 2)
+	assert.ErrorIs(t, l.apply(capture.Plan{})["ids"], capture.ErrInUse)
+	unix.Close(fd)
+	require.Empty(t, l.apply(l.plan(3)))
+	require.NoError(t, l.engine.ResetQueue(context.Background(), id))
+	assert.ErrorIs(t, l.engine.ResetQueue(context.Background(), capture.QueueID{Cluster: "ids", Queue: 9}), capture.ErrNotFound)
+	_, err := l.engine.Grant(capture.QueueID{Cluster: "none", Queue: 0})
+	assert.ErrorIs(t, err, capture.ErrNotFound)
+}
+
+// What somebody else made is neither touched nor shown.
+func TestModuleObjectsOfOthersAreLeftAlone(t *testing.T) {
+	l := newLab(t)
+	c, err := dial()
+	require.NoError(t, err)
+	defer c.close()
+	e := netlink.NewAttributeEncoder()
+	e.String(attrName, "ids")
+	attributes, err := e.Encode()
+	require.NoError(t, err)
+	require.NoError(t, c.do(cmdClusterSet, attributes))
+	defer func() { assert.NoError(t, c.remove(cmdClusterDel, "ids")) }()
+
+	failed := l.apply(l.plan(2))
+	assert.ErrorContains(t, failed["ids"], "somebody else made")
+	assert.NotContains(t, l.observe().Clusters, "ids")
+	l.apply(capture.Plan{})
+	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
+	require.NoError(t, err)
+	assert.Len(t, clusters, 1)
+}
+
+func TestModuleEvents(t *testing.T) {
+	l := newLab(t)
+	require.Empty(t, l.apply(l.plan(1)))
+	ctx, cancel := context.WithCancel(context.Background())
+	activity, gone, ended := make(chan struct{}, 100), make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		ended <- Watch(ctx, func() { activity <- struct{}{} }, func() { gone <- struct{}{} })
+	}()
+	wait := func(c chan struct{}, provoke func()) {
+		t.Helper()
+		// Until it listens, an event passes it by.
+		require.Eventually(t, func() bool {
+			provoke()
+			select {
+			case <-c:
+				return true
+			case <-time.After(200 * time.Millisecond):
+				return false
+			}
+		}, 20*time.Second, time.Millisecond)
+	}
+	wait(activity, func() { unix.Close(l.attach(0)) })
+	require.NoError(t, exec.Command("ip", "link", "del", "rcn0").Run())
+	wait(gone, func() {})
+	assert.Empty(t, l.observe().Rings["mirror"].Taps)
+	cancel()
+	assert.NoError(t, <-ended)
+}
+
+// attach opens the node that a container would be given, as a user that is not root would.
+func (l *lab) attach(queue int) int {
+	l.t.Helper()
+	grant, err := l.engine.Grant(capture.QueueID{Cluster: "ids", Queue: queue})
+	require.NoError(l.t, err)
+	require.Len(l.t, grant.Devices, 1)
+	assert.Equal(l.t, "/dev/ringcap/ids/"+string(rune('0'+queue)), grant.Devices[0].Container)
+	fd, err := unix.Open(grant.Devices[0].Host, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	require.NoError(l.t, err)
+	return fd
+}
