@@ -11,6 +11,7 @@
 
 #include "cluster.h"
 #include "compat/compat.h"
+#include "message.h"
 #include "net.h"
 #include "node.h"
 #include "request.h"
@@ -19,115 +20,6 @@
 
 static struct genl_family rc_netlink_family;
 static bool rc_netlink_registered;	/* events can be sent; changes on loading and unloading only */
-
-/* ---- objects as messages ---- */
-
-static int rc_netlink_put_u64(struct sk_buff *msg, int type, u64 value)
-{
-	return nla_put_u64_64bit(msg, type, value, RINGCAP_A_PAD);
-}
-
-static int rc_netlink_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster)
-{
-	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_GENERATION, cluster->generation) ||
-	    nla_put_u32(msg, RINGCAP_A_QUEUES, cluster->shape.nr_queues) ||
-	    nla_put_u32(msg, RINGCAP_A_LANES, cluster->shape.nr_lanes) ||
-	    nla_put_u32(msg, RINGCAP_A_LANE_SIZE, cluster->shape.lane_size) ||
-	    nla_put_u32(msg, RINGCAP_A_BALANCE, cluster->balance) ||
-	    nla_put_u32(msg, RINGCAP_A_WATERMARK, cluster->watermark) ||
-	    nla_put_u32(msg, RINGCAP_A_TIMEOUT_US, cluster->timeout_us) ||
-	    nla_put_u32(msg, RINGCAP_A_MODE, cluster->mode) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static int rc_netlink_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
-{
-	struct nlattr *nest = nla_nest_start(msg, RINGCAP_A_TAP);
-
-	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
-	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction))
-		return -EMSGSIZE;
-	nla_nest_end(msg, nest);
-	return 0;
-}
-
-static int rc_netlink_put_account(struct sk_buff *msg, const struct rc_ring *ring)
-{
-	struct rc_account sum;
-
-	rc_account_sum(ring->account, &sum);
-	if (rc_netlink_put_u64(msg, RINGCAP_A_SEEN, sum.seen) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_SEEN_BYTES, sum.seen_bytes) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_FILTERED, sum.filtered) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_SAMPLED_OUT, sum.sampled_out) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_PASSED, sum.passed))
-		return -EMSGSIZE;
-	return 0;
-}
-
-/* Under RTNL too, for the taps. */
-static int rc_netlink_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
-{
-	const struct rc_ring_config *config = rc_ring_config(ring);
-	const struct rc_tap *tap;
-	u32 i;
-
-	if (nla_put_string(msg, RINGCAP_A_NAME, ring->name) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_GENERATION, ring->generation) ||
-	    nla_put_u32(msg, RINGCAP_A_SNAPLEN, config->snaplen) ||
-	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous))
-		return -EMSGSIZE;
-	list_for_each_entry(tap, &ring->taps, list)
-		if (rc_netlink_put_tap(msg, tap))
-			return -EMSGSIZE;
-	for (i = 0; i < config->nr_outputs; i++)
-		if (nla_put_string(msg, RINGCAP_A_OUTPUT, config->outputs[i]->name))
-			return -EMSGSIZE;
-	return rc_netlink_put_account(msg, ring);
-}
-
-static int rc_netlink_put_stats(struct sk_buff *msg, struct rc_queue *queue)
-{
-	struct ringcap_lane_stats sum;
-
-	rc_queue_stats(queue, &sum);
-	if (rc_netlink_put_u64(msg, RINGCAP_A_DELIVERED, sum.delivered) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_DELIVERED_BYTES, sum.delivered_bytes) ||
-	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
-	    rc_netlink_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
-		return -EMSGSIZE;
-	return 0;
-}
-
-/* In the asking process, which the consumer's pid is translated for. */
-static int rc_netlink_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index)
-{
-	struct rc_node *node = cluster->nodes[index];
-	char dev[sizeof("ringcap/") + RINGCAP_NAME_MAX + sizeof("/255")];
-	struct rc_queue *queue;
-	bool attached;
-	pid_t pid;
-
-	mutex_lock(&rc_node_lock);
-	queue = node->queue;
-	attached = queue->holder == RC_QUEUE_CONSUMER;
-	pid = attached ? pid_vnr(queue->pid) : 0;
-	mutex_unlock(&rc_node_lock);
-
-	snprintf(dev, sizeof(dev), "ringcap/%s/%u", cluster->name, index);
-	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
-	    nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
-	    nla_put_u32(msg, RINGCAP_A_ATTACHED, attached) ||
-	    (attached && nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid)) ||
-	    nla_put_string(msg, RINGCAP_A_DEV, dev) ||
-	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(node->devt) << 20 | MINOR(node->devt)))
-		return -EMSGSIZE;
-	return rc_netlink_put_stats(msg, queue);
-}
 
 /* ---- answers ---- */
 
@@ -150,17 +42,17 @@ static int rc_netlink_fill_info(struct sk_buff *msg, const struct rc_netlink_sub
 
 static int rc_netlink_fill_cluster(struct sk_buff *msg, const struct rc_netlink_subject *subject)
 {
-	return rc_netlink_put_cluster(msg, subject->cluster);
+	return rc_message_put_cluster(msg, subject->cluster);
 }
 
 static int rc_netlink_fill_ring(struct sk_buff *msg, const struct rc_netlink_subject *subject)
 {
-	return rc_netlink_put_ring(msg, subject->ring);
+	return rc_message_put_ring(msg, subject->ring);
 }
 
 static int rc_netlink_fill_queue(struct sk_buff *msg, const struct rc_netlink_subject *subject)
 {
-	return rc_netlink_put_queue(msg, subject->cluster, subject->queue);
+	return rc_message_put_queue(msg, subject->cluster, subject->queue);
 }
 
 static int rc_netlink_reply(struct genl_info *info, rc_netlink_fill_t fill, const struct rc_netlink_subject *subject)

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "message.h"
+
+#include <linux/kdev_t.h>
+#include <linux/pid.h>
+#include <linux/ringcap.h>
+#include <net/netlink.h>
+
+#include "cluster.h"
+#include "node.h"
+#include "ring.h"
+
+static int rc_message_put_u64(struct sk_buff *msg, int type, u64 value)
+{
+	return nla_put_u64_64bit(msg, type, value, RINGCAP_A_PAD);
+}
+
+int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster)
+{
+	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
+	    rc_message_put_u64(msg, RINGCAP_A_GENERATION, cluster->generation) ||
+	    nla_put_u32(msg, RINGCAP_A_QUEUES, cluster->shape.nr_queues) ||
+	    nla_put_u32(msg, RINGCAP_A_LANES, cluster->shape.nr_lanes) ||
+	    nla_put_u32(msg, RINGCAP_A_LANE_SIZE, cluster->shape.lane_size) ||
+	    nla_put_u32(msg, RINGCAP_A_BALANCE, cluster->balance) ||
+	    nla_put_u32(msg, RINGCAP_A_WATERMARK, cluster->watermark) ||
+	    nla_put_u32(msg, RINGCAP_A_TIMEOUT_US, cluster->timeout_us) ||
+	    nla_put_u32(msg, RINGCAP_A_MODE, cluster->mode) ||
+	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
+{
+	struct nlattr *nest = nla_nest_start(msg, RINGCAP_A_TAP);
+
+	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
+	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction))
+		return -EMSGSIZE;
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+static int rc_message_put_account(struct sk_buff *msg, const struct rc_ring *ring)
+{
+	struct rc_account sum;
+
+	rc_account_sum(ring->account, &sum);
+	if (rc_message_put_u64(msg, RINGCAP_A_SEEN, sum.seen) ||
+	    rc_message_put_u64(msg, RINGCAP_A_SEEN_BYTES, sum.seen_bytes) ||
+	    rc_message_put_u64(msg, RINGCAP_A_FILTERED, sum.filtered) ||
+	    rc_message_put_u64(msg, RINGCAP_A_SAMPLED_OUT, sum.sampled_out) ||
+	    rc_message_put_u64(msg, RINGCAP_A_PASSED, sum.passed))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
+{
+	const struct rc_ring_config *config = rc_ring_config(ring);
+	const struct rc_tap *tap;
+	u32 i;
+
+	if (nla_put_string(msg, RINGCAP_A_NAME, ring->name) ||
+	    rc_message_put_u64(msg, RINGCAP_A_GENERATION, ring->generation) ||
+	    nla_put_u32(msg, RINGCAP_A_SNAPLEN, config->snaplen) ||
+	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous))
+		return -EMSGSIZE;
+	list_for_each_entry(tap, &ring->taps, list)
+		if (rc_message_put_tap(msg, tap))
+			return -EMSGSIZE;
+	for (i = 0; i < config->nr_outputs; i++)
+		if (nla_put_string(msg, RINGCAP_A_OUTPUT, config->outputs[i]->name))
+			return -EMSGSIZE;
+	return rc_message_put_account(msg, ring);
+}
+
+static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
+{
+	struct ringcap_lane_stats sum;
+
+	rc_queue_stats(queue, &sum);
+	if (rc_message_put_u64(msg, RINGCAP_A_DELIVERED, sum.delivered) ||
+	    rc_message_put_u64(msg, RINGCAP_A_DELIVERED_BYTES, sum.delivered_bytes) ||
+	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped) ||
+	    rc_message_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
+	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index)
+{
+	struct rc_node *node = cluster->nodes[index];
+	char dev[sizeof("ringcap/") + RINGCAP_NAME_MAX + sizeof("/255")];
+	struct rc_queue *queue;
+	bool attached;
+	pid_t pid;
+
+	mutex_lock(&rc_node_lock);
+	queue = node->queue;
+	attached = queue->holder == RC_QUEUE_CONSUMER;
+	pid = attached ? pid_vnr(queue->pid) : 0;
+	mutex_unlock(&rc_node_lock);
+
+	snprintf(dev, sizeof(dev), "ringcap/%s/%u", cluster->name, index);
+	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
+	    nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
+	    nla_put_u32(msg, RINGCAP_A_ATTACHED, attached) ||
+	    (attached && nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid)) ||
+	    nla_put_string(msg, RINGCAP_A_DEV, dev) ||
+	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(node->devt) << 20 | MINOR(node->devt)))
+		return -EMSGSIZE;
+	return rc_message_put_stats(msg, queue);
+}

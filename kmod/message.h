@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Objects as netlink attributes. All return -EMSGSIZE when the message is full, and are called under rc_control_lock. */
+#ifndef RC_MESSAGE_H
+#define RC_MESSAGE_H
+
+#include <linux/types.h>
+
+struct rc_cluster;
+struct rc_ring;
+struct sk_buff;
+
+int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster);
+
+/* Under RTNL too, for the taps. */
+int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring);
+
+/* In the asking process, which the consumer's pid is translated for. */
+int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index);
+
+#endif /* RC_MESSAGE_H */
