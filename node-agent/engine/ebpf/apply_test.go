@@ -4,12 +4,12 @@ package ebpf
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -284,8 +284,9 @@ func TestClusterThatIsInUseKeepsItsShape(t *testing.T) {
 
 func (l *lab) detached(e *Engine, name string, queue int) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return !l.observe(e).Clusters[name].Queues[queue].Attached }, 5*time.Second,
-		time.Millisecond)
+	l.until(fmt.Sprintf("queue %d of %s has no consumer", queue, name), func() bool {
+		return !l.observe(e).Clusters[name].Queues[queue].Attached
+	})
 }
 
 func TestInterfaceThatGoesAndComesBack(t *testing.T) {

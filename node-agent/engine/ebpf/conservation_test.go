@@ -145,7 +145,7 @@ func TestUnattendedQueueIsCounted(t *testing.T) {
 	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(c, 5), 5)
 	c.detach()
-	require.Eventually(t, func() bool { return !l.observe(e).Clusters["mirror"].Queues[0].Attached }, 5e9, 1e6)
+	l.detached(e, "mirror", 0)
 	l.sendAll(e, "mirror", 7, func(n int) []byte { return frame(n, 60) })
 
 	stats := l.observe(e).Clusters["mirror"].Queues[0]

@@ -88,10 +88,35 @@ func (l *lab) addVeth(a, b string) (netlink.Link, netlink.Link) {
 	veth.PeerName = b
 	veth.PeerMTU = 65000
 	require.NoError(l.t, netlink.LinkAdd(veth))
-	return l.up(a), l.up(b)
+	l.up(a)
+	tapped := l.operational(b)
+	return l.operational(a), tapped
+}
+
+// operational waits until an interface has a carrier and the queueing discipline that comes with it: before, what is sent
+// is dropped without a word.
+func (l *lab) operational(name string) netlink.Link {
+	l.t.Helper()
+	l.up(name)
+	var i netlink.Link
+	l.until("interface "+name+" is up", func() bool {
+		var err error
+		i, err = netlink.LinkByName(name)
+		return err == nil && i.Attrs().OperState == netlink.OperUp
+	})
+	return i
+}
+
+// until waits for a condition, which it asks for in this goroutine: others are not in the test's network namespace.
+func (l *lab) until(what string, condition func() bool) {
+	l.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		require.True(l.t, time.Now().Before(deadline), "in vain waited until %s", what)
+	}
 }
 
 func (l *lab) up(name string) netlink.Link {
+	l.t.Helper()
 	i, err := netlink.LinkByName(name)
 	require.NoError(l.t, err)
 	require.NoError(l.t, netlink.LinkSetUp(i))
@@ -102,7 +127,7 @@ func (l *lab) openSocket() {
 	l.socket = l.packetSocket(l.sender)
 }
 
-// packetSocket opens a socket that sends raw frames out of an interface, past its queueing discipline.
+// packetSocket opens a socket that sends raw frames out of an interface.
 func (l *lab) packetSocket(out netlink.Link) int {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	require.NoError(l.t, err)
@@ -198,17 +223,12 @@ func (l *lab) observe(e *Engine) capture.Observation {
 func (l *lab) settled(e *Engine, ring string, n uint64) capture.Observation {
 	l.t.Helper()
 	var observed capture.Observation
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	l.until(fmt.Sprintf("ring %s has seen %d packets", ring, n), func() bool {
 		observed = l.observe(e)
-		seen := observed.Rings[ring].Stats.Seen
-		if seen >= n && balanced(observed) {
-			require.Equal(l.t, n, seen)
-			return observed
-		}
-		require.True(l.t, time.Now().Before(deadline), "ring %s has seen %d of %d packets: %+v", ring, seen, n, observed)
-		runtime.Gosched()
-	}
+		return observed.Rings[ring].Stats.Seen >= n && balanced(observed)
+	})
+	require.Equal(l.t, n, observed.Rings[ring].Stats.Seen)
+	return observed
 }
 
 // balanced reports whether every packet that a ring of "mirror" passed is in a queue's account.
