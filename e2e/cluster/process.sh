@@ -26,12 +26,25 @@ process_pid() {
 	return 0
 }
 
+# Closes what the shell has open besides standard input, output and error: whoever waits for the end of a pipe shall not
+# wait for a process that goes on in the background.
+process_close_descriptors() {
+	local fd
+	for fd in /proc/"$BASHPID"/fd/*; do
+		fd=${fd##*/}
+		if [ "$fd" -gt 2 ]; then eval "exec $fd>&-"; fi
+	done
+}
+
 # process_start NAME COMMAND...: in the background, in a session of its own, output to its log.
 process_start() {
 	local name=$1
 	shift
 	mkdir -p "$logs"
-	setsid "$@" >>"$logs/$name.log" 2>&1 </dev/null &
+	(
+		process_close_descriptors
+		exec setsid "$@"
+	) >>"$logs/$name.log" 2>&1 </dev/null &
 	process_record "$name" $!
 }
 

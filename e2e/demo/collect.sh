@@ -13,43 +13,51 @@ collect_sizes() {
 	done
 }
 
-# collect_files SIZES FOLDER: what each consumer wrote since its file had that size, as a capture.
-collect_files() {
-	local sizes=$1 folder=$2 pod size file
-	while read -r pod size; do
-		file=/captures/$pod.pcap
+# collect_file POD FROM OUT: what a consumer wrote since its file had FROM bytes, as a capture. An exec's output may come
+# cut off, so its length is checked.
+collect_file() {
+	local pod=$1 from=$2 out=$3 file=/captures/$1.pcap size
+	size=$(kubectl -n $consumers exec "$pod" -- stat -c %s "$file")
+	for _ in 1 2 3 4 5; do
 		# shellcheck disable=SC2016 # its arguments are the other shell's
-		kubectl -n $consumers exec "$pod" -- sh -c 'head -c 24 "$1" && tail -c "+$2" "$1"' sh "$file" $((size + 1)) \
-			>"$folder/${consumers}_$pod.pcap" </dev/null
-	done <"$sizes"
+		kubectl -n $consumers exec "$pod" -- sh -c 'head -c 24 "$1" && tail -c "+$2" "$1"' sh "$file" $((from + 1)) >"$out" </dev/null || true
+		[ "$(stat -c %s "$out")" != $((size - from + 24)) ] || return 0
+		echo "of $file in $pod came $(stat -c %s "$out") bytes instead of $((size - from + 24)); once more" >&2
+	done
+	echo "cannot fetch $file from $pod" >&2
+	return 1
 }
 
-# The counters of all nodes in one line, and whether anything is still unread.
-collect_signature() {
-	jq -c '[.items[].status | [(.rings // [])[] | .seen, .passed, .filtered],
-		[(.clusters // [])[].queues // [] | .[] | .delivered, .unreadBytes, (.dropped // [])]]' "$1"
+# collect_files SIZES FOLDER: what all consumers wrote since their files had those sizes.
+collect_files() {
+	local sizes=$1 folder=$2 pod size
+	while read -r -u 4 pod size; do
+		collect_file "$pod" "$size" "$folder/${consumers}_$pod.pcap"
+	done 4<"$sizes"
 }
 
-collect_unread() { jq '[.items[].status.clusters // [] | .[].queues // [] | .[].unreadBytes] | add // 0' "$1"; }
+# collect_settled BEFORE WIRES AFTER: every ring has seen what was on its wire, and nothing is unread.
+collect_settled() {
+	jq -en --slurpfile before "$1" --slurpfile wires "$2" --slurpfile after "$3" --arg ring "${4:-mirror}" '
+		def seen($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.rings // [] | .[] |
+			select(.name == $ring) | .seen] | add // 0;
+		def unread($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.clusters // [] | .[] |
+			.queues // [] | .[] | .unreadBytes] | add // 0;
+		$wires[0] | to_entries | all(. as $wire |
+			seen($after[0]; .key) - seen($before[0]; .key) >= $wire.value.onWire and unread($after[0]; .key) == 0)'
+}
 
-collect_observed() { jq -r '[.items[].status.observedTime // ""] | min' "$1"; }
-
-# collect_stable OUT SECONDS: waits until every node has reported twice after now with the same counters and nothing
-# unread, and leaves the last report in OUT.
+# collect_stable BEFORE WIRES AFTER SECONDS: waits until all is seen and read and, for as long as a node may be behind
+# with its report, nothing changes any more; leaves the last report in AFTER. When that does not come in time, the
+# last report is what there is: the account will say what is wrong with it.
 collect_stable() {
-	local out=$1 until=$((SECONDS + $2)) start known='' seen='' observed
-	start=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-	while :; do
-		kubectl get nodecaptures -o json >"$out"
-		observed=$(collect_observed "$out")
-		if [[ $observed > $start && $observed != "$seen" ]]; then
-			if [ "$(collect_signature "$out")" = "$known" ] && [ "$(collect_unread "$out")" = 0 ]; then return; fi
-			known=$(collect_signature "$out") seen=$observed
-		fi
-		if [ "$SECONDS" -ge "$until" ]; then
-			echo "the counters were not stable after $2 s; unread: $(collect_unread "$out") bytes; last: $known" >&2
-			return 1
-		fi
+	local before=$1 wires=$2 after=$3 until=$((SECONDS + $4)) known='' since=$SECONDS now
+	while [ "$SECONDS" -lt "$until" ]; do
+		kubectl get nodecaptures -o json >"$after"
+		now=$(jq -c '[.items[].status | .rings, .clusters]' "$after")
+		if [ "$now" != "$known" ]; then known=$now since=$SECONDS; fi
+		if collect_settled "$before" "$wires" "$after" >/dev/null && [ $((SECONDS - since)) -ge 3 ]; then return; fi
 		sleep 1
 	done
+	echo "after $4 s not all packets are seen and read, or the counters still move"
 }

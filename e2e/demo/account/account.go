@@ -29,8 +29,12 @@ type Queue struct {
 	DeliveredBytes uint64            `json:"deliveredBytes"`
 	Dropped        map[string]uint64 `json:"dropped,omitempty"`
 	UnreadBytes    uint64            `json:"unreadBytes"`
-	// Written is what the consumer wrote, in order.
+	// Written is what the consumer wrote, in the order of capture.
 	Written []Digest `json:"-"`
+	// Reordered is how many packets it wrote after one that was captured later.
+	Reordered uint64 `json:"reordered"`
+	// Displaced is how many of them are not where they were on the wire among the queue's packets.
+	Displaced uint64 `json:"displaced"`
 	// WrittenPackets is their number.
 	WrittenPackets uint64 `json:"written"`
 }
@@ -66,6 +70,9 @@ type Node struct {
 type Options struct {
 	// Lossless: nothing is filtered or dropped, so what was written is all of the input.
 	Lossless bool
+	// Protocols says of which protocol a packet is; nil takes all to be of one. Order is only promised within one: of a
+	// batch of packets Linux gives those first to a tap that the node's own stack has a use for.
+	Protocols map[Digest]string
 }
 
 // Check returns everything that does not add up, in words; nothing when every packet is accounted for. Input is what
@@ -81,7 +88,7 @@ func Check(input []Digest, nodes []Node, options Options) []string {
 		if options.Lossless {
 			checkLossless(node, add)
 		}
-		checkContents(input, node, add)
+		checkContents(input, node, options.Protocols, add)
 		checkPlaces(node, queueOf, add)
 	}
 	return problems
@@ -138,7 +145,7 @@ func checkLossless(node Node, add adder) {
 }
 
 // checkContents compares what was written with the input as multisets, and each queue's order with the input's.
-func checkContents(input []Digest, node Node, add adder) {
+func checkContents(input []Digest, node Node, protocols map[Digest]string, add adder) {
 	left := make(map[Digest]int, len(input))
 	for _, digest := range input {
 		left[digest]++
@@ -153,8 +160,8 @@ func checkContents(input []Digest, node Node, add adder) {
 				foreign++
 			}
 		}
-		if at, ok := outOfOrder(input, queue.Written); ok {
-			add("queue %d: packet %d of what was written is not in the order of the wire", queue.Queue, at+1)
+		if at, ok := outOfOrder(input, queue.Written, protocols); ok {
+			add("queue %d: packet %d of what was written, by time of capture, is not in the order of the wire", queue.Queue, at+1)
 		}
 	}
 	if foreign > 0 {
@@ -169,27 +176,50 @@ func checkContents(input []Digest, node Node, add adder) {
 	}
 }
 
-// outOfOrder returns the place of the first packet that keeps written from being a subsequence of input. Packets that
-// are not of the input are left out: they are reported elsewhere.
-func outOfOrder(input, written []Digest) (int, bool) {
+// outOfOrder returns the place of the first packet that keeps written from being, protocol by protocol, a subsequence of
+// input. Packets that are not of the input are left out: they are reported elsewhere.
+func outOfOrder(input, written []Digest, protocols map[Digest]string) (int, bool) {
 	known := make(map[Digest]bool, len(input))
 	for _, digest := range input {
 		known[digest] = true
 	}
-	next := 0
+	next := map[string]int{}
 	for at, digest := range written {
 		if !known[digest] {
 			continue
 		}
-		for next < len(input) && input[next] != digest {
-			next++
+		protocol := protocols[digest]
+		i := next[protocol]
+		for i < len(input) && input[i] != digest {
+			i++
 		}
-		if next == len(input) {
+		if i == len(input) {
 			return at, true
 		}
-		next++
+		next[protocol] = i + 1
 	}
 	return 0, false
+}
+
+// displaced returns how many packets of a queue are not at their place among those of the input that went to it.
+// It means something only when nothing is missing.
+func displaced(input, written []Digest) uint64 {
+	ours := make(map[Digest]bool, len(written))
+	for _, digest := range written {
+		ours[digest] = true
+	}
+	var count uint64
+	at := 0
+	for _, digest := range input {
+		if !ours[digest] {
+			continue
+		}
+		if at < len(written) && written[at] != digest {
+			count++
+		}
+		at++
+	}
+	return count
 }
 
 // checkPlaces reports packets with equal bytes that are in different queues, of one node or of two.

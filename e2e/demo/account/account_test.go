@@ -4,6 +4,7 @@ package account
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -64,7 +65,7 @@ func TestCheck(t *testing.T) {
 				"n2: 1 packets of the input were not written by anyone, but 0 are accounted for as lost or filtered",
 			}},
 		{"order was changed", true, func(n *Node) { n.Queues[1].Written = []Digest{d, b} },
-			[]string{"n2: queue 1: packet 2 of what was written is not in the order of the wire"}},
+			[]string{"n2: queue 1: packet 2 of what was written, by time of capture, is not in the order of the wire"}},
 		{"the other node chose another queue", true, func(n *Node) {
 			n.Queues[0].Queue, n.Queues[1].Queue = 1, 0
 		}, []string{"n2: 6 packets are in another queue than the same packet was before (such as queue 0 here, queue 1 on n1)"}},
@@ -92,4 +93,36 @@ func TestOnePacketInTwoQueuesOfANode(t *testing.T) {
 	}
 	require.Equal(t, []string{"n1: 1 packets are in another queue than the same packet was before (such as queue 1 here, queue 0 on n1)"},
 		Check(input, []Node{node}, Options{Lossless: true}))
+}
+
+func TestOrder(t *testing.T) {
+	at := func(microseconds int64) time.Time { return time.UnixMicro(microseconds) }
+	packets := []stamped{{at(1), a}, {at(4), d}, {at(2), b}, {at(2), c}, {at(5), e}}
+	require.EqualValues(t, 2, order(packets))
+	require.Equal(t, []stamped{{at(1), a}, {at(2), b}, {at(2), c}, {at(4), d}, {at(5), e}}, packets)
+}
+
+func TestOrderIsPromisedWithinAProtocol(t *testing.T) {
+	node := good("n1")
+	node.Queues[0].Written = []Digest{c, a, e, a}
+	protocols := map[Digest]string{a: "ip", b: "ip", c: "lldp", d: "ip", e: "ip"}
+	require.Empty(t, Check(input, []Node{node}, Options{Lossless: true, Protocols: protocols}))
+	require.EqualValues(t, 2, displaced(input, node.Queues[0].Written))
+
+	node.Queues[0].Written = []Digest{e, a, c, a}
+	require.Equal(t, []string{"n1: queue 0: packet 4 of what was written, by time of capture, is not in the order of the wire"},
+		Check(input, []Node{node}, Options{Lossless: true, Protocols: protocols}))
+}
+
+func TestProtocolOf(t *testing.T) {
+	frame := func(tail ...byte) []byte { return append(make([]byte, 12), tail...) }
+	for want, data := range map[string][]byte{
+		"0 tags, 0x0800": frame(0x08, 0x00, 0x45),
+		"1 tags, 0x86dd": frame(0x81, 0x00, 0, 1, 0x86, 0xdd),
+		"2 tags, 0x0806": frame(0x88, 0xa8, 0, 1, 0x81, 0x00, 0, 2, 0x08, 0x06),
+		"0 tags, 0x0000": frame(0x01, 0x76, 0xaa),
+		"cut off":        frame(0x81, 0x00, 0, 1),
+	} {
+		require.Equal(t, want, protocolOf(data))
+	}
 }

@@ -4,13 +4,16 @@ package account
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringcap/ringcap/e2e/demo/trace"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -65,11 +68,6 @@ func (r Run) Nodes() ([]Node, error) {
 		return nil, fmt.Errorf("packets were sent to %d nodes, but only %d of them have a NodeCapture", len(wires), len(nodes))
 	}
 	return nodes, nil
-}
-
-// Input reads what was sent to each node, and its length in bytes.
-func (r Run) Input() ([]Digest, uint64, error) {
-	return readCapture(filepath.Join(r.Folder, "input.pcap"))
 }
 
 func (r Run) node(capture, before v1alpha1.NodeCapture, wire Wire) (Node, error) {
@@ -132,7 +130,7 @@ func (r Run) queue(node string, status, before v1alpha1.QueueStatus, delta *coun
 	if queue.Consumer == "" {
 		queue.Consumer = fmt.Sprintf("%s/queue-%d", node, status.Queue)
 	}
-	written, _, err := readCapture(filepath.Join(r.Folder, strings.ReplaceAll(queue.Consumer, "/", "_")+".pcap"))
+	written, err := readWritten(filepath.Join(r.Folder, strings.ReplaceAll(queue.Consumer, "/", "_")+".pcap"))
 	if errors.Is(err, fs.ErrNotExist) {
 		queue.Consumer = status.Consumer
 		return queue, nil
@@ -140,8 +138,34 @@ func (r Run) queue(node string, status, before v1alpha1.QueueStatus, delta *coun
 	if err != nil {
 		return queue, fmt.Errorf("what %s wrote: %w", queue.Consumer, err)
 	}
-	queue.Written, queue.WrittenPackets = written, uint64(len(written))
+	queue.Reordered = order(written)
+	for _, packet := range written {
+		queue.Written = append(queue.Written, packet.digest)
+	}
+	queue.WrittenPackets = uint64(len(written))
 	return queue, nil
+}
+
+// stamped is a packet with the time of its capture.
+type stamped struct {
+	time   time.Time
+	digest Digest
+}
+
+// order puts packets in the order of their times, and returns how many were written after a later one: a queue's lanes
+// are ordered each, and merged as far as their packets are there already.
+func order(packets []stamped) uint64 {
+	var latest time.Time
+	var reordered uint64
+	for _, packet := range packets {
+		if packet.time.Before(latest) {
+			reordered++
+		} else {
+			latest = packet.time
+		}
+	}
+	slices.SortStableFunc(packets, func(a, b stamped) int { return a.time.Compare(b.time) })
+	return reordered
 }
 
 // counters subtracts what was counted before, and keeps the first counter that went backwards.
@@ -200,21 +224,66 @@ func findQueues(status v1alpha1.NodeCaptureStatus, cluster string) []v1alpha1.Qu
 	return nil
 }
 
-func readCapture(path string) ([]Digest, uint64, error) {
+func readWritten(path string) ([]stamped, error) {
+	var packets []stamped
+	err := readPackets(path, func(p trace.Packet) {
+		packets = append(packets, stamped{p.Time, DigestOf(p.Data, p.Length)})
+	})
+	return packets, err
+}
+
+// Input is what was sent to each node.
+type Input struct {
+	Digests   []Digest
+	Protocols map[Digest]string
+	Bytes     uint64
+}
+
+// Input reads it.
+func (r Run) Input() (Input, error) {
+	input := Input{Protocols: map[Digest]string{}}
+	err := readPackets(filepath.Join(r.Folder, "input.pcap"), func(p trace.Packet) {
+		digest := DigestOf(p.Data, p.Length)
+		input.Digests = append(input.Digests, digest)
+		input.Protocols[digest] = protocolOf(p.Data)
+		input.Bytes += uint64(p.Length)
+	})
+	return input, err
+}
+
+// protocolOf names a frame's protocol by its tags and ethertype. All of IEEE 802.3, with a length there, is one.
+func protocolOf(frame []byte) string {
+	at := 12
+	for at+4 <= len(frame) {
+		switch binary.BigEndian.Uint16(frame[at:]) {
+		case 0x8100, 0x88a8, 0x9100:
+			at += 4
+			continue
+		}
+		break
+	}
+	if at+2 > len(frame) {
+		return "cut off"
+	}
+	ethertype := binary.BigEndian.Uint16(frame[at:])
+	if ethertype < 0x600 {
+		ethertype = 0
+	}
+	return fmt.Sprintf("%d tags, %#04x", (at-12)/4, ethertype)
+}
+
+func readPackets(path string, visit func(trace.Packet)) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	defer file.Close()
-	var digests []Digest
-	var bytes uint64
 	err = trace.Read(bufio.NewReaderSize(file, 1<<20), func(p trace.Packet) error {
-		digests = append(digests, DigestOf(p.Data, p.Length))
-		bytes += uint64(p.Length)
+		visit(p)
 		return nil
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return digests, bytes, nil
+	return nil
 }

@@ -25,12 +25,20 @@ func Summarize(run Run, options Options) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	input, bytes, err := run.Input()
+	input, err := run.Input()
 	if err != nil {
 		return Summary{}, err
 	}
-	problems := Check(input, nodes, options)
-	return Summary{AddsUp: len(problems) == 0, Problems: problems, Packets: len(input), Bytes: bytes, Nodes: nodes}, nil
+	options.Protocols = input.Protocols
+	for _, node := range nodes {
+		for i := range node.Queues {
+			node.Queues[i].Displaced = displaced(input.Digests, node.Queues[i].Written)
+		}
+	}
+	problems := Check(input.Digests, nodes, options)
+	return Summary{
+		AddsUp: len(problems) == 0, Problems: problems, Packets: len(input.Digests), Bytes: input.Bytes, Nodes: nodes,
+	}, nil
 }
 
 // Print writes the summary for people: a table of the nodes, one of their queues, and whether all adds up.
@@ -54,7 +62,7 @@ func (s Summary) Print(w io.Writer) error {
 	for _, node := range s.Nodes {
 		fmt.Fprintf(w, "%s: engine %s, kernel %s: %s\n", node.Name, node.Engine, node.Kernel, node.EngineReason)
 		for _, queue := range node.Queues {
-			fmt.Fprintf(w, "%s: queue %d is read by %s\n", node.Name, queue.Queue, consumerName(queue))
+			fmt.Fprintf(w, "%s: queue %d is read by %s%s\n", node.Name, queue.Queue, consumerName(queue), reorderText(queue))
 		}
 	}
 	fmt.Fprintln(w)
@@ -77,6 +85,17 @@ func dropText(queue Queue) string {
 	return strings.Join(parts, ", ")
 }
 
+func reorderText(queue Queue) string {
+	var text string
+	if queue.Reordered > 0 {
+		text = fmt.Sprintf("; %d packets were written after a later one", queue.Reordered)
+	}
+	if queue.Displaced > 0 && queue.Drops() == 0 {
+		text += fmt.Sprintf("; %d packets were captured beside their place on the wire, none within a protocol", queue.Displaced)
+	}
+	return text
+}
+
 func (s Summary) verdict() string {
 	if !s.AddsUp {
 		return fmt.Sprintf("It does NOT add up: see the %d lines above.", len(s.Problems))
@@ -90,7 +109,7 @@ func (s Summary) verdict() string {
 	}
 	text := fmt.Sprintf("Everything adds up: %d packets (%d bytes) to each of %d nodes, ", s.Packets, s.Bytes, len(s.Nodes))
 	if lost == 0 {
-		return text + "every one written once, in order, unchanged, and by the same queue on every node."
+		return text + "every one written once, unchanged, in the order of the wire, and from the same queue on every node."
 	}
-	return text + fmt.Sprintf("%d lost or filtered on the way and counted as such, the others written once, in order, unchanged.", lost)
+	return text + fmt.Sprintf("%d lost or filtered on the way and counted as such, the others written once, unchanged, in the order of the wire.", lost)
 }
