@@ -19,13 +19,16 @@ type RunningKernel struct{}
 func (RunningKernel) Probe() (kmod.Info, error) { return kmod.Probe() }
 
 // Load implements Kernel by finit_module(2), with no parameters.
-func (RunningKernel) Load(path string) error {
+func (RunningKernel) Load(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer file.Close()
-	return unix.FinitModule(int(file.Fd()), "", 0)
+	log := openLog()
+	defer log.close()
+	err = unix.FinitModule(int(file.Fd()), "", 0)
+	return log.read(), err
 }
 
 // SupportsModules implements Kernel: a kernel without modules has no list of them.
@@ -45,29 +48,43 @@ func (RunningKernel) Lockdown() string {
 	return mode
 }
 
-// Log implements Kernel: the last lines of the kernel's log that name the module. It is empty for those who may not
-// read the log (CAP_SYSLOG where dmesg is restricted).
-func (RunningKernel) Log() string {
+// kernelLog is /dev/kmsg from a moment on; -1 for those who may not read it (CAP_SYSLOG where dmesg is restricted).
+type kernelLog int
+
+func openLog() kernelLog {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return ""
+		return -1
 	}
-	defer unix.Close(fd)
-	var last []string
+	if _, err := unix.Seek(fd, 0, unix.SEEK_END); err != nil {
+		unix.Close(fd)
+		return -1
+	}
+	return kernelLog(fd)
+}
+
+func (log kernelLog) close() {
+	if log >= 0 {
+		unix.Close(int(log))
+	}
+}
+
+// read returns the lines since then that are about the module: they begin with its name.
+func (log kernelLog) read() string {
+	var lines []string
 	record := make([]byte, 8192)
-	for {
-		n, err := unix.Read(fd, record)
+	for log >= 0 {
+		n, err := unix.Read(int(log), record)
 		if errors.Is(err, unix.EPIPE) {
 			continue
 		}
 		if err != nil || n <= 0 {
 			break
 		}
-		_, text, found := strings.Cut(string(record[:n]), ";")
-		line, _, _ := strings.Cut(text, "\n")
-		if found && strings.HasPrefix(line, "ringcap: ") {
-			last = append(last, line)
+		_, text, _ := strings.Cut(string(record[:n]), ";")
+		if line, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(line, "ringcap: ") {
+			lines = append(lines, line)
 		}
 	}
-	return strings.Join(last[max(0, len(last)-3):], " / ")
+	return strings.Join(lines, " / ")
 }

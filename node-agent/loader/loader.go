@@ -44,14 +44,13 @@ func ParseMode(text string) (Mode, error) {
 type Kernel interface {
 	// Probe asks a loaded module who it is.
 	Probe() (kmod.Info, error)
-	// Load loads a module from a file; the error is the kernel's errno.
-	Load(path string) error
+	// Load loads a module from a file. The error is the kernel's errno; words are what its log says of it, where that can
+	// be read.
+	Load(path string) (words string, err error)
 	// SupportsModules says whether this kernel can have modules at all.
 	SupportsModules() bool
 	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality.
 	Lockdown() string
-	// Log returns the kernel's last words on the module, where they can be read.
-	Log() string
 }
 
 // Loader decides what to do and does it.
@@ -81,8 +80,8 @@ func (l Loader) Run() Outcome {
 		return l.outcome(v1.ReasonNoPrebuiltModule, "the image has no module for kernel %s; it has them for: %s",
 			l.Identity.KernelRelease, l.releases())
 	}
-	if err := l.Kernel.Load(path); err != nil && !errors.Is(err, unix.EEXIST) {
-		return l.explain(path, err)
+	if words, err := l.Kernel.Load(path); err != nil && !errors.Is(err, unix.EEXIST) {
+		return l.explain(path, words, err)
 	}
 	info, err := l.Kernel.Probe()
 	if err != nil {
@@ -125,11 +124,10 @@ func (l Loader) loaded(info kmod.Info, how string) Outcome {
 }
 
 // explain makes the kernel's errno a reason, and says what to do.
-func (l Loader) explain(path string, err error) Outcome {
+func (l Loader) explain(path, words string, err error) Outcome {
 	const instead = "The eBPF engine serves meanwhile."
-	words := ""
-	if log := l.Kernel.Log(); log != "" {
-		words = " The kernel says: " + log
+	if words != "" {
+		words = " The kernel says: " + words + "."
 	}
 	lockdown := l.Kernel.Lockdown()
 	switch {

@@ -31,13 +31,12 @@ type fakeKernel struct {
 func (k *fakeKernel) Probe() (kmod.Info, error) { return k.info, k.probe }
 func (k *fakeKernel) SupportsModules() bool     { return !k.noModules }
 func (k *fakeKernel) Lockdown() string          { return k.lockdown }
-func (k *fakeKernel) Log() string               { return k.log }
-func (k *fakeKernel) Load(path string) error {
+func (k *fakeKernel) Load(path string) (string, error) {
 	k.loaded = append(k.loaded, path)
 	if k.load == nil {
 		k.probe = nil
 	}
-	return k.load
+	return k.log, k.load
 }
 
 var (
