@@ -71,7 +71,17 @@ void rc_area_zero(struct rc_area *area)
 
 int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma)
 {
-	return vm_map_pages_zero(vma, area->pages, rc_area_mapped_pages(area));
+	unsigned long address = vma->vm_start;
+	unsigned int i;
+	int err = 0;
+
+	/*
+	 * As page frames, not as pages: then nobody can take a reference to one (vmsplice, io_uring, O_DIRECT), keep it
+	 * when the queue passes on, and read the next consumer's packets in it.
+	 */
+	for (i = 0; i < rc_area_mapped_pages(area) && !err; i++, address += PAGE_SIZE)
+		err = remap_pfn_range(vma, address, page_to_pfn(area->pages[i]), PAGE_SIZE, vma->vm_page_prot);
+	return err;
 }
 
 size_t rc_area_memory(const struct rc_area *area)

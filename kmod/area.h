@@ -26,7 +26,7 @@ int rc_area_alloc(struct rc_area *area, size_t bytes, bool twice);
 void rc_area_free(struct rc_area *area);
 void rc_area_zero(struct rc_area *area);
 
-/* Maps @area into @vma, which must have exactly its size. The pages live until they are unmapped, even past rc_area_free. */
+/* Maps @area into @vma, which must have exactly its size and keep who owns @area from freeing it. */
 int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma);
 
 /* Bytes of physical memory, page table pointers included. */
