@@ -17,7 +17,10 @@ type Provider struct {
 	Kind v1.Engine
 	// Probe says whether it can be used now. It is asked at every reconciliation: a module may be loaded later.
 	Probe func(context.Context) plan.EngineFact
-	// Open is called once, when Probe says that it can be used.
+	// Present says, where Probe says that it cannot or shall not be used, whether it is there all the same: what it was told
+	// before is removed then. nil stands for never.
+	Present func() bool
+	// Open is called once, when it can be used or is present.
 	Open func(context.Context) (capture.Engine, error)
 
 	engine capture.Engine
@@ -25,12 +28,23 @@ type Provider struct {
 	failure string
 }
 
-// fact probes the engine and opens it when that is due.
+// fact probes the engine and opens it when that is due. One that is gone, as a module that was unloaded, is let go.
 func (p *Provider) fact(ctx context.Context) plan.EngineFact {
 	fact := p.Probe(ctx)
-	if !fact.Available || p.engine != nil {
-		return fact
+	wanted := fact.Available || p.Present != nil && p.Present()
+	switch {
+	case wanted && p.engine == nil:
+		return p.open(ctx, fact)
+	case !wanted && p.engine != nil:
+		if err := p.engine.Close(); err != nil {
+			slog.Warn("An engine that is gone could not be closed", "engine", p.Kind, "error", err)
+		}
+		p.engine = nil
 	}
+	return fact
+}
+
+func (p *Provider) open(ctx context.Context, fact plan.EngineFact) plan.EngineFact {
 	engine, err := p.Open(ctx)
 	if err != nil {
 		if p.failure != err.Error() {

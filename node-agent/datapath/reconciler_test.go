@@ -168,6 +168,28 @@ func TestAnEngineThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 	assert.NotNil(t, r.Engine(v1.EngineEBPF))
 }
 
+// An engine that shall not be used any more loses its rings, and one that is gone is forgotten without an error.
+func TestAnEngineThatIsNotWantedAnyMore(t *testing.T) {
+	engine := newMemoryEngine()
+	r := newReconciler(engine)
+	available, present := true, true
+	r.Providers[0].Probe = func(context.Context) plan.EngineFact { return plan.EngineFact{Available: available, Why: "disabled"} }
+	r.Providers[0].Present = func() bool { return present }
+	r.Reconcile(context.Background(), spec("a"), 1)
+	assert.Contains(t, engine.rings, "a")
+
+	available = false
+	report := r.Reconcile(context.Background(), spec("a"), 1)
+	assert.Equal(t, v1.ReasonEngineUnavailable, report.Plan.Rings["a"].Reason)
+	assert.Empty(t, engine.rings)
+	assert.Empty(t, engine.clusters)
+
+	present, engine.broken = false, errors.New("no such family")
+	report = r.Reconcile(context.Background(), spec("a"), 1)
+	assert.NoError(t, errors.Join(report.Err, report.ObserveErr))
+	assert.Nil(t, r.Engine(v1.EngineEBPF))
+}
+
 func TestAnInterfaceThatCannotBeSetIsItsRingsProblem(t *testing.T) {
 	r := newReconciler(newMemoryEngine())
 	r.NICs = noNICs{failed: map[string]error{"eth0": errors.New("GRO stays on"), "old0": errors.New("busy")}}

@@ -132,7 +132,7 @@ func (l Loader) explain(path, words string, err error) Outcome {
 	lockdown := l.Kernel.Lockdown()
 	switch {
 	case errors.Is(err, unix.ENOEXEC):
-		return l.outcome(v1.ReasonInvalidModuleFormat, "%s was not built for kernel %s (%v).%s %s", path, l.Identity.KernelRelease, err, words, instead)
+		return l.outcome(v1.ReasonInvalidModuleFormat, "%s is no module for kernel %s (%v).%s %s", path, l.Identity.KernelRelease, err, words, instead)
 	case errors.Is(err, unix.EKEYREJECTED), errors.Is(err, unix.ENOKEY), errors.Is(err, unix.EBADMSG):
 		return l.outcome(v1.ReasonKeyRejected, "kernel %s wants modules signed with a key that it trusts: sign %s and enrol the key (%v).%s %s",
 			l.Identity.KernelRelease, path, err, words, instead)

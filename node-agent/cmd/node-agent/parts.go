@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -64,14 +65,19 @@ func ebpfProvider(where places, who consumers) *datapath.Provider {
 
 func (p parts) moduleProvider(ctx context.Context, where places) *datapath.Provider {
 	lanes := moduleLanes()
+	var once sync.Once
 	return &datapath.Provider{
 		Kind: v1.EngineKernelModule,
 		Probe: func(context.Context) plan.EngineFact {
 			o := p.module.outcome()
 			return plan.EngineFact{Available: o.Ready, Why: o.Message, Lanes: lanes, SlotOverhead: kmod.SlotOverhead}
 		},
+		Present: func() bool {
+			_, err := kmod.Probe()
+			return err == nil
+		},
 		Open: func(context.Context) (capture.Engine, error) {
-			go watchModule(ctx, p.activity, p.changed)
+			once.Do(func() { go watchModule(ctx, p.activity, p.changed) })
 			return kmod.New(where.runDir, lanes), nil
 		},
 	}
