@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
@@ -16,16 +17,22 @@ import (
 // limitedCgroup makes a cgroup with a memory limit and returns the file to join it by.
 func (l *lab) limitedCgroup(limit int) string {
 	l.t.Helper()
-	for root, file := range map[string]string{
-		"/sys/fs/cgroup/memory": "memory.limit_in_bytes", // version 1
-		"/sys/fs/cgroup":        "memory.max",            // version 2
+	for _, controller := range []struct {
+		root  string
+		magic int64
+		file  string
+	}{
+		{"/sys/fs/cgroup/memory", unix.CGROUP_SUPER_MAGIC, "memory.limit_in_bytes"},
+		{"/sys/fs/cgroup", unix.CGROUP2_SUPER_MAGIC, "memory.max"},
 	} {
-		folder := filepath.Join(root, fmt.Sprintf("rcb-%d", os.Getpid()))
-		if os.Mkdir(folder, 0o755) != nil {
+		var fs unix.Statfs_t
+		if unix.Statfs(controller.root, &fs) != nil || fs.Type != controller.magic {
 			continue
 		}
+		folder := filepath.Join(controller.root, filepath.Base(filepath.Dir(l.runDir)))
+		require.NoError(l.t, os.Mkdir(folder, 0o755))
 		l.t.Cleanup(func() { _ = os.Remove(folder) })
-		if os.WriteFile(filepath.Join(folder, file), []byte(fmt.Sprint(limit)), 0) == nil {
+		if os.WriteFile(filepath.Join(folder, controller.file), []byte(fmt.Sprint(limit)), 0) == nil {
 			return filepath.Join(folder, "cgroup.procs")
 		}
 	}
