@@ -186,7 +186,7 @@ RT_CASE(hostile_consumer)
 	struct rt_cluster shape = { .queues = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
 	struct rt_traffic traffic = { .flows = 30, .min_len = 60, .max_len = 1500 };
 	struct rt_cluster good = { .queues = 1, .lane_size = RT_LANE_SIZE };
-	const u32 count = 6000;
+	const u32 count = rt_scaled(6000);
 	struct rt_receiver receiver;
 	struct rt_fixture fixture;
 	struct rt_queue_counts counts;
@@ -362,7 +362,7 @@ static void *rt_open_and_close(void *arg)
 	u32 i;
 	int fd;
 
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < rt_scaled(200); i++) {
 		fd = rt_queue_try_open(cluster, 0);
 		if (fd >= 0)
 			close(fd);

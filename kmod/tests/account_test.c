@@ -7,7 +7,7 @@
 RT_CASE(account_lossless)
 {
 	struct rt_traffic traffic = { .flows = 50, .min_len = 60, .max_len = 1514 };
-	const u32 count = 10000;
+	const u32 count = rt_scaled(10000);
 	struct rt_queue_counts counts;
 	struct rt_ring_counts ring;
 	struct rt_receiver receiver;
@@ -261,13 +261,13 @@ RT_CASE(account_wrap)
 	struct rt_receiver receiver;
 	struct rt_fixture fixture;
 	struct rt_queue queue;
-	const u32 count = 3000;
+	const u32 count = rt_scaled(3000);
 
 	rt_fixture_open(&fixture, &(struct rt_cluster){ .lane_size = RINGCAP_LANE_SIZE_MIN, .lanes = 1 });
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, count);
 	rt_exchange(fixture.sender, &traffic, 0, count, &queue, 1, &receiver);
-	RT_CHECK(queue.position[0] > 10 * RINGCAP_LANE_SIZE_MIN, "the lane was gone round too seldom");
+	RT_CHECK(queue.position[0] > 3 * RINGCAP_LANE_SIZE_MIN, "the lane was gone round too seldom");
 	rt_fixture_check(&fixture, count, 0, count, 0, 0);
 	rt_queue_close(&queue);
 }

@@ -148,6 +148,8 @@ static int rt_receive(u32 seq, rt_answer_fn fn, void *arg)
 	for (;;) {
 		RT_CHECK(poll(&ready, 1, 30000) == 1, "no answer to a request within 30 s");
 		len = recv(rt_fd, buffer, sizeof(buffer), 0);
+		if (len < 0 && errno == ENOBUFS)
+			return RT_NO_ANSWER;
 		RT_CHECK(len > 0, "%m");
 		for (header = (void *)buffer; NLMSG_OK(header, len); header = NLMSG_NEXT(header, len)) {
 			if (header->nlmsg_seq != seq)
@@ -166,7 +168,8 @@ int rt_call(struct rt_message *message, rt_answer_fn fn, void *arg)
 	header->nlmsg_len = message->len;
 	header->nlmsg_seq = ++rt_seq;
 	rt_reason[0] = 0;
-	RT_CHECK(send(rt_fd, message->bytes, message->len, 0) == (ssize_t)message->len, "%m");
+	if (send(rt_fd, message->bytes, message->len, 0) != (ssize_t)message->len)
+		return -errno;
 	return rt_receive(rt_seq, fn, arg);
 }
 

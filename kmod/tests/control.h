@@ -14,6 +14,9 @@
 
 #define RT_MESSAGE_MAX 65536
 
+/* What rt_call gives back when the kernel had no memory for the answer; the request may have been carried out. */
+#define RT_NO_ANSWER 1
+
 struct rt_message {
 	u32 len;
 	u8 bytes[RT_MESSAGE_MAX] __attribute__((aligned(8)));

@@ -65,7 +65,7 @@ RT_CASE(unload_under_traffic)
 	rt_fixture_open_devices(&fixture);
 	stop[1] = fixture.sender;
 	RT_CHECK(!pthread_create(&thread, NULL, rt_send_on, stop), "no thread");
-	for (round = 0; round < 5; round++) {
+	for (round = 0; round < rt_scaled(5); round++) {
 		struct rt_cluster shape = { .name = fixture.cluster, .queues = 2 };
 
 		rt_control_open();
@@ -126,13 +126,14 @@ RT_CASE(device_churn)
 	struct rt_traffic traffic = { .flows = 5, .max_len = 1000 };
 	struct rt_receiver receiver;
 	struct rt_fixture fixture;
+	const u32 rounds = rt_scaled(5);
 	struct rt_queue queue;
 	u32 round;
 
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 500);
-	for (round = 0; round < 5; round++) {
+	for (round = 0; round < rounds; round++) {
 		struct rt_ring change = { .taps = { { fixture.ifindex, RINGCAP_DIRECTION_RX } } };
 
 		rt_veth_create("vc", "vd");
@@ -142,7 +143,7 @@ RT_CASE(device_churn)
 		rt_link_delete("vc");
 		rt_exchange(fixture.sender, &traffic, round * 100 + 50, 50, &queue, 1, &receiver);
 	}
-	rt_fixture_check(&fixture, 500, 0, 500, 0, 0);
+	rt_fixture_check(&fixture, rounds * 100, 0, rounds * 100, 0, 0);
 	rt_queue_close(&queue);
 }
 
@@ -216,48 +217,46 @@ RT_CASE(namespace_name_taken)
 
 /* ---- memory that is not to be had ---- */
 
-static bool rt_fail_nth(const char *path, u32 n)
+/* Orders the @n'th allocation of this process to fail; 0 orders none. */
+static void rt_fail_nth(int fd, u32 n)
 {
 	char value[16];
+	int len = snprintf(value, sizeof(value), "%u", n);
 
-	snprintf(value, sizeof(value), "%u", n);
-	return rt_write_file(path, value);
+	RT_CHECK(pwrite(fd, value, (size_t)len, 0) == len, "fail-nth: %m");
 }
 
 /* Whether the failure that was ordered has happened. */
-static bool rt_has_failed(const char *path)
+static bool rt_has_failed(int fd)
 {
 	char value[16] = "";
-	int fd = open(path, O_RDONLY);
-	bool used = read(fd, value, sizeof(value) - 1) > 0 && atoi(value) == 0;
 
-	close(fd);
-	return used;
+	RT_CHECK(pread(fd, value, sizeof(value) - 1, 0) > 0, "fail-nth: %m");
+	return atoi(value) == 0;
 }
 
 /* Fails the first allocation of @change, then the second and so on until it succeeds; a failure changes nothing. */
-static void rt_try_failures(int (*change)(const struct rt_fixture *), const struct rt_fixture *fixture)
+static void rt_try_failures(const char *what, int (*change)(const struct rt_fixture *), const struct rt_fixture *fixture)
 {
-	char path[64];
+	int fd = open("/proc/thread-self/fail-nth", O_RDWR), err;
+	bool failed = true;
 	u64 before;
 	u32 n;
-	int err;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/fail-nth", getpid());
-	for (n = 1; n < 2000; n++) {
+	RT_CHECK(fd >= 0, "fail-nth: %m");
+	for (n = 1; failed; n++) {
 		before = rt_control_digest();
-		RT_CHECK(rt_fail_nth(path, n), "%s: %m", path);
+		rt_fail_nth(fd, n);
 		err = change(fixture);
-		if (!rt_has_failed(path)) {
-			rt_fail_nth(path, 0);
-			RT_EQUAL(err, 0);
-			break;
-		}
-		rt_fail_nth(path, 0);
-		RT_CHECK(err || n > 1, "the first failure changed nothing");
-		RT_CHECK(!err || rt_control_digest() == before, "allocation %u: %s, but something changed", n, strerror(-err));
+		failed = rt_has_failed(fd);
+		rt_fail_nth(fd, 0);
+		RT_CHECK(err >= 0 || rt_control_digest() == before, "%s, allocation %u: %s, but something changed", what, n,
+			 strerror(-err));
+		RT_CHECK(n < 2000, "%s never succeeds", what);
 	}
-	RT_CHECK(n > 3 && n < 2000, "%u allocations", n);
+	RT_EQUAL(err, 0);
+	RT_CHECK(n > 5, "%s had only %u allocations", what, n);
+	close(fd);
 }
 
 static int rt_make_cluster(const struct rt_fixture *fixture)
@@ -275,11 +274,13 @@ static int rt_reshape_cluster(const struct rt_fixture *fixture)
 	return rt_cluster_set(&shape);
 }
 
+static u32 rt_other_end;
+
 static int rt_change_ring(const struct rt_fixture *fixture)
 {
 	static const struct sock_filter all[] = { BPF_STMT(BPF_RET | BPF_K, 0xffff) };
 	const struct rt_ring change = { .filter = all, .filter_len = 1, .snaplen = 500,
-					.taps = { { fixture->ifindex, RINGCAP_DIRECTION_BOTH }, { rt_ifindex("va"), 1 } } };
+					.taps = { { fixture->ifindex, RINGCAP_DIRECTION_BOTH }, { rt_other_end, RINGCAP_DIRECTION_RX } } };
 
 	return rt_fixture_change(fixture, &change);
 }
@@ -291,7 +292,7 @@ RT_CASE(allocation_failures)
 	struct rt_fixture fixture;
 	struct rt_queue queue;
 
-	if (access("/proc/self/fail-nth", W_OK))
+	if (access("/proc/thread-self/fail-nth", W_OK))
 		rt_skip("this kernel has no fault injection");
 	rt_write_file("/sys/kernel/debug/failslab/ignore-gfp-wait", "0");
 	rt_write_file("/sys/kernel/debug/failslab/verbose", "0");
@@ -299,9 +300,10 @@ RT_CASE(allocation_failures)
 	rt_write_file("/sys/kernel/debug/fail_page_alloc/min-order", "0");
 	rt_write_file("/sys/kernel/debug/fail_page_alloc/verbose", "0");
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
-	rt_try_failures(rt_make_cluster, &fixture);
-	rt_try_failures(rt_reshape_cluster, &fixture);
-	rt_try_failures(rt_change_ring, &fixture);
+	rt_other_end = rt_ifindex("va");
+	rt_try_failures("making a cluster", rt_make_cluster, &fixture);
+	rt_try_failures("reshaping a cluster", rt_reshape_cluster, &fixture);
+	rt_try_failures("changing a ring", rt_change_ring, &fixture);
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), 0);
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);

@@ -111,7 +111,7 @@ RT_CASE(smp_own_lanes)
 	struct rt_smp smp;
 
 	rt_smp_open(&smp, &(struct rt_cluster){ .timeout_us = 2000 });
-	rt_smp_lossless(&smp, 4000);
+	rt_smp_lossless(&smp, rt_scaled(4000));
 }
 
 /* One lane for all of them. */
@@ -120,7 +120,7 @@ RT_CASE(smp_shared_lane)
 	struct rt_smp smp;
 
 	rt_smp_open(&smp, &(struct rt_cluster){ .lanes = 1, .timeout_us = 2000 });
-	rt_smp_lossless(&smp, 4000);
+	rt_smp_lossless(&smp, rt_scaled(4000));
 }
 
 /* Receive packet steering: one CPU sends, both receive. */
@@ -131,13 +131,13 @@ RT_CASE(smp_receive_steering)
 	rt_smp_open(&smp, &(struct rt_cluster){ .lanes = 1, .timeout_us = 2000 });
 	RT_CHECK(rt_mount_sysfs(), "sysfs of this namespace: %m");
 	RT_CHECK(rt_write_file("/sys/class/net/vb/queues/rx-0/rps_cpus", "3"), "steering: %m");
-	rt_smp_lossless(&smp, 4000);
+	rt_smp_lossless(&smp, rt_scaled(4000));
 }
 
 /* Too fast for a consumer that reads only at the end: what is there is whole, and the rest is counted. */
 static void rt_smp_overrun(struct rt_cluster *shape)
 {
-	const u32 count = 3000;
+	const u32 count = rt_scaled(3000);
 	struct rt_receiver receiver;
 	struct rt_queue queue;
 	struct rt_smp smp;

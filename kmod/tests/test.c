@@ -87,6 +87,14 @@ bool rt_mount_sysfs(void)
 	return !mount("sysfs", "/sys", "sysfs", 0, NULL);
 }
 
+u32 rt_scaled(u32 count)
+{
+	const char *divisor = getenv("RT_DIVISOR");
+	u32 by = divisor ? (u32)atoi(divisor) : 1;
+
+	return by > 1 ? (count + by - 1) / by : count;
+}
+
 static u64 rt_clock(clockid_t clock)
 {
 	struct timespec now;

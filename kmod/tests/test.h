@@ -43,6 +43,9 @@ bool rt_write_file(const char *path, const char *value);
 /* This namespace's /sys, in a mount namespace that is ours. */
 bool rt_mount_sysfs(void);
 
+/* How many of @count packets or rounds are enough on a slow kernel: divided by RT_DIVISOR of the environment. */
+u32 rt_scaled(u32 count);
+
 /* Nanoseconds of CLOCK_MONOTONIC and of CLOCK_REALTIME. */
 u64 rt_now(void);
 u64 rt_wall(void);
