@@ -14,18 +14,23 @@
 //	rings/<name>/description                      JSON in a map: which program its taps run
 //	rings/<name>/counters                         the ring's account by CPU
 //	rings/<name>/tap_<ifindex>_{rx,tx}            a tap's link (tcx; filters of clsact are found by their name)
+//	qdiscs/<ifindex>                              a note that the interface's clsact discipline is the engine's
 //
 // New finds all of it again after the process ended in whatever way, and goes on without touching the data path. bpffs
 // has no dots in names, so that those of ring and cluster names are written as underscores.
 //
 // # What it needs
 //
-// CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, a writable bpffs, and Linux 6.1 or later. The kernel's own type information
-// (/sys/kernel/btf) is not used.
+// CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, a bpffs that it may write to and that outlives it (one mounted inside of its
+// container does not), and Linux 6.1 or later. The kernel's own type information (/sys/kernel/btf) is not used. Queues
+// count against the memory limit of its cgroup.
 //
 // # Limits
 //
-// Taps are of transparent mode 0: packets are taken from the stack, after generic receive offload. Time stamps are
-// software ones. A sleeping consumer is woken by the first packet after it had read everything, which is never later
-// than its cluster's watermark and timeout ask for.
+// Taps are of transparent mode 0: packets are taken from the stack, after generic receive offload and before other tc
+// programs; on kernels without tcx, after filters of another kind that are there already. Time stamps are software ones,
+// from the kernel's TAI clock (nanoseconds, within some of each other on different CPUs) less its distance from UTC,
+// which is read at every Apply and Observe: a step of the wall clock is followed at once. A sleeping consumer is woken
+// by the first packet after it had read everything, which is never later than its cluster's watermark and timeout ask
+// for.
 package ebpf
