@@ -51,10 +51,24 @@ void rc_lane_refresh_released(struct rc_lane *lane)
 	smp_store_release(&lane->released, rc_lane_clamp(claimed, lane->released, lane->published));
 }
 
+/*
+ * An epoll instance stays on the list of waiters while its owner is busy reading. So who was woken and has since neither
+ * released anything nor polled is not woken again. It may be about to look, though, and we not see yet what it released:
+ * then the timer wakes it.
+ */
 void rc_lane_wake(struct rc_lane *lane)
 {
+	struct rc_queue *queue = lane->queue;
+	u32 polls = READ_ONCE(queue->polls);
+	bool busy;
+
 	rc_lane_refresh_released(lane);
-	rc_queue_wake(lane->queue, lane->published - lane->released);
+	busy = lane->woken && lane->woken_polls == polls && lane->woken_at == lane->released;
+	if (!rc_queue_wake(queue, lane->published - lane->released, busy))
+		return;
+	lane->woken = true;
+	lane->woken_polls = polls;
+	lane->woken_at = lane->released;
 }
 
 void rc_lane_publish_later(struct rc_lane *lane)

@@ -52,6 +52,7 @@ extern unsigned int rc_lane_burst_ns;
  * @published: position that the consumer was last told
  * @stats: the account; copied to @kernel, never read from there
  * @lock: taken by producers and publishers where there are several
+ * @woken: the consumer was woken when it had released up to @woken_at and had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
  * @queue: whose lane it is
  * @area: the memory of @data
@@ -68,6 +69,9 @@ struct rc_lane {
 	u64 published;
 	struct ringcap_lane_stats stats;
 	struct rc_queue *queue;
+	bool woken;
+	u32 woken_polls;
+	u64 woken_at;
 
 	spinlock_t lock;
 	struct list_head dirty_list;
@@ -135,8 +139,8 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 	smp_store_release(&lane->kernel->producer, head);
 	smp_store_release(&lane->published, head);
 	/*
-	 * Whoever sleeps put itself on the list of waiters before poll looked at published (rc_node_poll): the barrier in
-	 * here makes sure that we see it there, or it sees what we published.
+	 * Whoever sleeps put itself on the list of waiters before poll looked at published (rc_queue_poll): the barrier
+	 * in here makes sure that we see it there, or it sees what we published.
 	 */
 	if (unlikely(wq_has_sleeper(rc_queue_wait(lane->queue))))
 		rc_lane_wake(lane);

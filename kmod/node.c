@@ -66,8 +66,6 @@ static __poll_t rc_node_poll(struct file *file, poll_table *table)
 	struct rc_queue *queue = file->private_data;
 
 	poll_wait(file, &queue->wait, table);
-	/* Pairs with wq_has_sleeper in rc_lane_publish: on the list of waiters before looking. */
-	smp_mb();
 	return rc_queue_poll(queue);
 }
 

@@ -169,14 +169,17 @@ void rc_queue_kill(struct rc_queue *queue)
 	wake_up_all(&queue->wait);
 }
 
-void rc_queue_wake(struct rc_queue *queue, u64 unread)
+bool rc_queue_wake(struct rc_queue *queue, u64 unread, bool busy)
 {
 	u32 timeout_us = READ_ONCE(queue->timeout_us);
 
-	if (unread >= READ_ONCE(queue->watermark) || !timeout_us)
+	if ((unread >= READ_ONCE(queue->watermark) && !busy) || !timeout_us) {
 		wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
-	else if (!hrtimer_is_queued(&queue->timer))
+		return true;
+	}
+	if (!hrtimer_is_queued(&queue->timer))
 		hrtimer_start(&queue->timer, ktime_add_us(ktime_get(), timeout_us), HRTIMER_MODE_ABS_PINNED_SOFT);
+	return false;
 }
 
 /* How long a consumer that has had something unread since @since still sleeps; clocks may have been set meanwhile. */
@@ -196,6 +199,9 @@ __poll_t rc_queue_poll(struct rc_queue *queue)
 	u64 since = U64_MAX, patience;
 	u32 i;
 
+	WRITE_ONCE(queue->polls, queue->polls + 1);
+	/* Pairs with wq_has_sleeper in rc_lane_publish: we are on the list of waiters, and count, before we look. */
+	smp_mb();
 	if (READ_ONCE(queue->dead))
 		return EPOLLHUP | EPOLLERR;
 	for (i = 0; i < queue->nr_lanes; i++) {

@@ -43,6 +43,7 @@ struct rc_queue_shape {
  * @nr_lanes: of @lanes
  * @snaplen: what the attached consumer was told
  * @watermark, @timeout_us: when a sleeping consumer is woken
+ * @polls: how often someone has asked whether to sleep
  * @timer: wakes for less than the watermark; armed only while someone sleeps
  * @wait: who sleeps
  * @dead: no cluster any more; under rc_node_lock
@@ -60,6 +61,7 @@ struct rc_queue {
 	u32 snaplen;
 	u32 watermark;
 	u32 timeout_us;
+	u32 polls;
 	struct hrtimer timer;
 	wait_queue_head_t wait;
 
@@ -103,8 +105,11 @@ void rc_queue_kill(struct rc_queue *queue);
 __poll_t rc_queue_poll(struct rc_queue *queue);
 int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma);
 
-/* Someone sleeps, and a lane of @queue that has published has @unread bytes now. */
-void rc_queue_wake(struct rc_queue *queue, u64 unread);
+/*
+ * Someone waits, and a lane of @queue that has published has @unread bytes now. Wakes for the watermark, unless who waits
+ * is known to be @busy, and returns true; or leaves it to the timer.
+ */
+bool rc_queue_wake(struct rc_queue *queue, u64 unread, bool busy);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
 u64 rc_queue_unread_bytes(struct rc_queue *queue);
