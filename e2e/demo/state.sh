@@ -38,10 +38,9 @@ state_wait() {
 	while :; do
 		now=$(for function; do "$function"; done)
 		[ -n "$now" ] || return 0
-		if [ "$now" != "$said" ]; then
-			cut -c 1-160 <<<"$now" | head -n 6 >&3
-			said=$now
-		fi
+		# Only what was not said before.
+		grep -vxFf <(echo "$said") <<<"$now" | cut -c 1-160 | head -n 4 >&3 || true
+		said+=$'\n'$now
 		[ "$SECONDS" -lt "$until" ] || { echo "$now" >&2; return 1; }
 		sleep 2
 	done

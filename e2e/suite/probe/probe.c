@@ -3,6 +3,7 @@
  * probe: a consumer that does what no consumer should.
  *
  *   probe take NAME QUEUE              asks for a queue; says "given" or "refused: why"
+ *   probe socket FOLDER                asks on the hand-over socket in a folder; says the same
  *   probe node MAJOR MINOR             makes a device node of its own and opens it; says the same
  *   probe scribble NAME QUEUE SECONDS  asks for a queue and writes nonsense over all that it can map of it
  *
@@ -65,7 +66,7 @@ static int take_ringbuf(struct queue *queue, const char *folder)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fds[2] = { -1, -1 };
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", folder, RINGCAP_HANDOVER_SOCKET);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%s", folder, RINGCAP_HANDOVER_SOCKET);
 	queue->socket = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	if (connect(queue->socket, (struct sockaddr *)&address, sizeof(address)))
 		return refuse(address.sun_path, strerror(errno));
@@ -195,10 +196,16 @@ static int ruin(const struct queue *queue, long seconds)
 
 int main(int argc, char **argv)
 {
-	struct queue queue;
+	struct queue queue = { .fd = -1, .socket = -1 };
 
 	if (argc == 4 && !strcmp(argv[1], "node"))
 		return node(argv[2], argv[3]) ? 1 : 0;
+	if (argc == 3 && !strcmp(argv[1], "socket")) {
+		if (take_ringbuf(&queue, argv[2]))
+			return 1;
+		puts("given");
+		return 0;
+	}
 	if (argc == 4 && !strcmp(argv[1], "take")) {
 		if (take(&queue, argv[2], argv[3]))
 			return 1;
@@ -207,6 +214,6 @@ int main(int argc, char **argv)
 	}
 	if (argc == 5 && !strcmp(argv[1], "scribble"))
 		return take(&queue, argv[2], argv[3]) || ruin(&queue, strtol(argv[4], NULL, 10)) ? 1 : 0;
-	fputs("usage: probe take NAME QUEUE | node MAJOR MINOR | scribble NAME QUEUE SECONDS\n", stderr);
+	fputs("usage: probe take NAME QUEUE | socket FOLDER | node MAJOR MINOR | scribble NAME QUEUE SECONDS\n", stderr);
 	return 2;
 }

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Consumers that do what none should: they get nothing that is not theirs, and harm nobody. Needs refused.sh and
+# disturbed.sh.
+
+suite=ringcap-suite
+
+# hostile_pods NAME RESOURCE CAPABILITIES: one pod of the probe's image on each node, root in its container; RESOURCE is
+# a ring or cluster whose queue it is given, or empty.
+hostile_pods() {
+	local limits='{}'
+	[ -z "$2" ] || limits="{ringcap.io/$2: 1}"
+	kubectl create namespace $suite --dry-run=client -o yaml | kubectl apply -f -
+	kubectl apply -f - <<-END
+		apiVersion: apps/v1
+		kind: DaemonSet
+		metadata: {name: $1, namespace: $suite}
+		spec:
+		  selector: {matchLabels: {app: $1}}
+		  template:
+		    metadata: {labels: {app: $1}}
+		    spec:
+		      terminationGracePeriodSeconds: 1
+		      automountServiceAccountToken: false
+		      containers:
+		        - name: probe
+		          image: ringcap.local/probe:$(cut -c 1-12 "$images/probe.sum")
+		          command: [sleep, infinity]
+		          resources: {limits: $limits}
+		          volumeMounts: [{name: run, mountPath: /host-run}]
+		      volumes: [{name: run, hostPath: {path: /run/ringcap}}]
+	END
+	kubectl -n $suite rollout status daemonset "$1" --timeout=120s
+}
+
+# hostile_pod NAME NODE: its pod on a node.
+hostile_pod() {
+	kubectl -n $suite get pods -l "app=$1" --field-selector "spec.nodeName=$2" -o 'jsonpath={.items[0].metadata.name}'
+}
+
+probe() {
+	local pod
+	pod=$(hostile_pod "$1" "$2")
+	shift 2
+	kubectl -n $suite exec "$pod" -- probe "$@"
+}
+
+expect_refused() {
+	local said
+	if said=$("$@" 2>&1); then
+		echo "was not refused: $*: $said" >&2
+		return 1
+	fi
+	grep '^refused' <<<"$said" || { echo "failed, but was not refused: $said" >&2; return 1; }
+}
+
+# Queues of ids, asked for by pods that were given none, or one of another cluster, as root in their containers.
+test_consumer_asks_for_a_foreign_queue() {
+	local numbers
+	apply suite-foreign Cluster '{rings: [mirror], queues: 1, slots: 64}'
+	expect_condition clusters.ringcap.io/suite-foreign Ready 'True'
+	hostile_pods intruder suite-foreign
+	expect_refused probe intruder node-ebpf take ids 0
+	expect_refused probe intruder node-kmod take ids 0
+	# The sockets of other queues, through a folder of the host.
+	expect_refused probe intruder node-ebpf socket /host-run/ids/0
+	# A device node of its own making for another queue.
+	numbers=$("$root/e2e/cluster/node-exec" node-kmod 'stat -c "%t %T" /dev/ringcap/ids/0')
+	# shellcheck disable=SC2086 # two words
+	expect_refused probe intruder node-kmod node $((16#${numbers% *})) $((16#${numbers#* }))
+	kubectl -n $suite delete daemonset intruder --wait
+	remove clusters.ringcap.io/suite-foreign
+}
+
+scribble() {
+	local node
+	for node in $nodes; do probe scribbler "$node" scribble suite-scribble 0 15 & done
+	wait_for 10 sent 60000
+}
+
+test_consumer_scribbles_over_what_it_maps() {
+	local restarts
+	apply suite-scribble Cluster '{rings: [mirror], queues: 1, slots: 4096}'
+	expect_condition clusters.ringcap.io/suite-scribble Ready 'True'
+	hostile_pods scribbler suite-scribble
+	restarts=$(agent_restarts)
+	disturbed 10000 scribble --lossless
+	[ "$(agent_restarts)" = "$restarts" ] || { echo 'an agent restarted' >&2; return 1; }
+	# What the scribbler's own queue was given is named too.
+	jq -n --slurpfile before "$work/scribble/before.json" --slurpfile after "$work/scribble/after.json" -e '
+		def sum($list; f): [$list[0].items[].status | f] | add;
+		def given: [.clusters[] | select(.name == "suite-scribble") | .queues[] | .delivered, .dropped[].packets] | add;
+		def passed: [.rings[] | select(.name == "mirror") | .passed] | add;
+		(sum($after; given) - sum($before; given)) == (sum($after; passed) - sum($before; passed))' ||
+		{ echo "the scribbler's queue does not account for all that was passed" >&2; return 1; }
+	"$root/e2e/cluster/node-exec" node-kmod '! dmesg | grep -E "BUG|Oops|WARNING|general protection"'
+	kubectl -n $suite delete daemonset scribbler --wait
+	remove clusters.ringcap.io/suite-scribble
+}
