@@ -59,16 +59,25 @@ void rc_lane_refresh_released(struct rc_lane *lane)
 void rc_lane_wake(struct rc_lane *lane)
 {
 	struct rc_queue *queue = lane->queue;
-	u32 polls = READ_ONCE(queue->polls);
+	bool timer = hrtimer_is_queued(&queue->timer);
+	u64 claimed;
+	u32 polls;
 	bool busy;
 
+	/* What was released since we last looked makes it less still. */
+	if (timer && lane->published - lane->released < READ_ONCE(queue->watermark))
+		return;
+	claimed = READ_ONCE(lane->consumer->released);
+	polls = READ_ONCE(queue->polls);
+	busy = lane->woken && lane->woken_polls == polls && lane->woken_at == claimed;
+	if (busy && timer)
+		return;
 	rc_lane_refresh_released(lane);
-	busy = lane->woken && lane->woken_polls == polls && lane->woken_at == lane->released;
 	if (!rc_queue_wake(queue, lane->published - lane->released, busy))
 		return;
 	lane->woken = true;
 	lane->woken_polls = polls;
-	lane->woken_at = lane->released;
+	lane->woken_at = claimed;
 }
 
 void rc_lane_publish_later(struct rc_lane *lane)

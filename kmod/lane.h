@@ -52,7 +52,7 @@ extern unsigned int rc_lane_burst_ns;
  * @published: position that the consumer was last told
  * @stats: the account; copied to @kernel, never read from there
  * @lock: taken by producers and publishers where there are several
- * @woken: the consumer was woken when it had released up to @woken_at and had polled @woken_polls times
+ * @woken: the consumer was woken when it said it had released up to @woken_at and had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
  * @queue: whose lane it is
  * @area: the memory of @data
