@@ -36,13 +36,14 @@ collect_files() {
 	done 4<"$sizes"
 }
 
-# collect_settled BEFORE WIRES AFTER: every ring has seen what was on its wire, and nothing is unread.
+# collect_settled BEFORE WIRES AFTER: on every node the ring has seen what was on its wire, and of the cluster that is
+# looked at nothing is unread.
 collect_settled() {
-	jq -en --slurpfile before "$1" --slurpfile wires "$2" --slurpfile after "$3" --arg ring "${4:-mirror}" '
+	jq -en --slurpfile before "$1" --slurpfile wires "$2" --slurpfile after "$3" --arg ring mirror --arg cluster ids '
 		def seen($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.rings // [] | .[] |
 			select(.name == $ring) | .seen] | add // 0;
 		def unread($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.clusters // [] | .[] |
-			.queues // [] | .[] | .unreadBytes] | add // 0;
+			select(.name == $cluster) | .queues // [] | .[] | .unreadBytes] | add // 0;
 		$wires[0] | to_entries | all(. as $wire |
 			seen($after[0]; .key) - seen($before[0]; .key) >= $wire.value.onWire and unread($after[0]; .key) == 0)'
 }

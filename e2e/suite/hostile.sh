@@ -73,10 +73,14 @@ test_consumer_asks_for_a_foreign_queue() {
 	remove clusters.ringcap.io/suite-foreign
 }
 
+# Both at once, until they are done.
 scribble() {
-	local node
-	for node in $nodes; do probe scribbler "$node" scribble suite-scribble 0 15 & done
-	wait_for 10 sent 60000
+	local node pids=() pid
+	for node in $nodes; do
+		probe scribbler "$node" scribble suite-scribble 0 15 &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid"; done
 }
 
 test_consumer_scribbles_over_what_it_maps() {

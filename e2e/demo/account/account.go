@@ -70,6 +70,8 @@ type Node struct {
 type Options struct {
 	// Lossless: nothing is filtered or dropped, so what was written is all of the input.
 	Lossless bool
+	// Again: consumers were killed in mid-read, so packets may be written more than once, and out of order.
+	Again bool
 	// Protocols says of which protocol a packet is; nil takes all to be of one. Order is only promised within one: of a
 	// batch of packets Linux gives those first to a tap that the node's own stack has a use for.
 	Protocols map[Digest]string
@@ -84,11 +86,11 @@ func Check(input []Digest, nodes []Node, options Options) []string {
 		add := func(format string, args ...any) {
 			problems = append(problems, node.Name+": "+fmt.Sprintf(format, args...))
 		}
-		checkCounters(node, add)
+		checkCounters(node, options, add)
 		if options.Lossless {
 			checkLossless(node, add)
 		}
-		checkContents(input, node, options.Protocols, add)
+		checkContents(input, node, options, add)
 		checkPlaces(node, queueOf, add)
 	}
 	return problems
@@ -102,7 +104,7 @@ type place struct {
 	queue int
 }
 
-func checkCounters(node Node, add adder) {
+func checkCounters(node Node, options Options, add adder) {
 	if node.Sent != node.LostBeforeWire+node.OnWire {
 		add("%d packets were sent, but %d were lost before the wire and %d were on it", node.Sent, node.LostBeforeWire, node.OnWire)
 	}
@@ -115,7 +117,7 @@ func checkCounters(node Node, add adder) {
 	var queues uint64
 	for _, queue := range node.Queues {
 		queues += queue.Delivered + queue.Drops()
-		if queue.Delivered != queue.WrittenPackets {
+		if queue.Delivered != queue.WrittenPackets && !(options.Again && queue.Delivered < queue.WrittenPackets) {
 			add("queue %d: %d packets were delivered, but %s wrote %d (unread: %d bytes)",
 				queue.Queue, queue.Delivered, consumerName(queue), queue.WrittenPackets, queue.UnreadBytes)
 		}
@@ -145,7 +147,7 @@ func checkLossless(node Node, add adder) {
 }
 
 // checkContents compares what was written with the input as multisets, and each queue's order with the input's.
-func checkContents(input []Digest, node Node, protocols map[Digest]string, add adder) {
+func checkContents(input []Digest, node Node, options Options, add adder) {
 	left := make(map[Digest]int, len(input))
 	for _, digest := range input {
 		left[digest]++
@@ -153,14 +155,16 @@ func checkContents(input []Digest, node Node, protocols map[Digest]string, add a
 	var foreign, written uint64
 	for _, queue := range node.Queues {
 		for _, digest := range queue.Written {
-			if left[digest] > 0 {
+			count, known := left[digest]
+			switch {
+			case count > 0:
 				left[digest]--
 				written++
-			} else {
+			case !known || !options.Again:
 				foreign++
 			}
 		}
-		if at, ok := outOfOrder(input, queue.Written, protocols); ok {
+		if at, ok := outOfOrder(input, queue.Written, options.Protocols); ok && !options.Again {
 			add("queue %d: packet %d of what was written, by time of capture, is not in the order of the wire", queue.Queue, at+1)
 		}
 	}

@@ -126,3 +126,13 @@ func TestProtocolOf(t *testing.T) {
 		require.Equal(t, want, protocolOf(data))
 	}
 }
+
+func TestKilledConsumerMayWriteAgain(t *testing.T) {
+	node := good("n1")
+	node.Queues[1].Written, node.Queues[1].WrittenPackets = []Digest{b, d, d}, 3
+	require.Empty(t, Check(input, []Node{node}, Options{Again: true}))
+	require.Len(t, Check(input, []Node{node}, Options{}), 3)
+
+	node.Queues[1].Written, node.Queues[1].WrittenPackets = []Digest{b}, 1
+	require.Len(t, Check(input, []Node{node}, Options{Again: true}), 2)
+}

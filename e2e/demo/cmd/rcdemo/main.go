@@ -78,6 +78,7 @@ func report(args []string) error {
 	flags.StringVar(&run.Ring, "ring", "mirror", "name of the ring")
 	flags.StringVar(&run.Cluster, "cluster", "ids", "name of the cluster")
 	flags.BoolVar(&options.Lossless, "lossless", false, "nothing may be lost or filtered")
+	flags.BoolVar(&options.Again, "again", false, "a consumer was killed: it may have written packets twice, not fewer than once")
 	out := flags.String("json", "", "file to write the summary to")
 	if err := flags.Parse(args); err != nil {
 		return err
