@@ -39,9 +39,10 @@ restarting_attached() {
 		.queues[].attached] == [true, true]'
 }
 
-# The first pid of a tcpdump on that cluster.
 # shellcheck disable=SC2016 # the other shell's
-kill_restarting() { each_node 'kill -9 $(pgrep -f "tcpdump -i rc-suite-restart")'; }
+kill_restarting() {
+	each_node 'for p in $(pidof tcpdump); do ! grep -q rc-suite-restart /proc/$p/cmdline || kill -9 $p; done'
+}
 
 # Of a pod's files all packets, as one capture.
 restarting_collect() {
