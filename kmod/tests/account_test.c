@@ -246,6 +246,7 @@ RT_CASE(account_snaplen)
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .snaplen = 100 }), 0);
 	rt_queue_open(&queue, fixture.cluster, 0);
 	RT_EQUAL(queue.info->snaplen, 100);
+	rt_pin(0);
 	rt_send(fixture.sender, &traffic, 0, 500);
 	rt_fixture_check(&fixture, 500, 0, 500, 0, 0);
 	RT_EQUAL(rt_queue_read(&queue, rt_check_snap, &traffic), 500);

@@ -290,7 +290,8 @@ RT_CASE(allocation_failures)
 	struct rt_traffic traffic = { .flows = 5 };
 	struct rt_receiver receiver;
 	struct rt_fixture fixture;
-	struct rt_queue queue;
+	struct rt_queue queues[3];
+	u32 i;
 
 	if (access("/proc/thread-self/fail-nth", W_OK))
 		rt_skip("this kernel has no fault injection");
@@ -305,8 +306,10 @@ RT_CASE(allocation_failures)
 	rt_try_failures("reshaping a cluster", rt_reshape_cluster, &fixture);
 	rt_try_failures("changing a ring", rt_change_ring, &fixture);
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), 0);
-	rt_queue_open(&queue, fixture.cluster, 0);
+	for (i = 0; i < 3; i++)
+		rt_queue_open(&queues[i], fixture.cluster, i);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
-	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
-	rt_queue_close(&queue);
+	rt_exchange(fixture.sender, &traffic, 0, 100, queues, 3, &receiver);
+	for (i = 0; i < 3; i++)
+		rt_queue_close(&queues[i]);
 }

@@ -17,15 +17,6 @@ struct rt_producer {
 	u64 *sent;
 };
 
-static void rt_pin(u32 cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	RT_CHECK(!sched_setaffinity(0, sizeof(set), &set), "CPU %u: %m", cpu);
-}
-
 /* Sends in bursts, and waits with the next until the consumer is no more than @ahead packets behind. */
 static void *rt_produce(void *arg)
 {

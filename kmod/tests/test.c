@@ -87,6 +87,15 @@ bool rt_mount_sysfs(void)
 	return !mount("sysfs", "/sys", "sysfs", 0, NULL);
 }
 
+void rt_pin(u32 cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	RT_CHECK(!sched_setaffinity(0, sizeof(set), &set), "CPU %u: %m", cpu);
+}
+
 u32 rt_scaled(u32 count)
 {
 	const char *divisor = getenv("RT_DIVISOR");

@@ -43,6 +43,9 @@ bool rt_write_file(const char *path, const char *value);
 /* This namespace's /sys, in a mount namespace that is ours. */
 bool rt_mount_sysfs(void);
 
+/* Keeps this thread on one CPU, so that what it sends arrives in order. */
+void rt_pin(u32 cpu);
+
 /* How many of @count packets or rounds are enough on a slow kernel: divided by RT_DIVISOR of the environment. */
 u32 rt_scaled(u32 count);
 
