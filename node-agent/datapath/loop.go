@@ -26,7 +26,7 @@ func (s Signal) Raise() {
 // Loop reconciles when it is told that something changed, and at intervals all the same.
 type Loop struct {
 	Reconciler *Reconciler
-	// Desired is the spec and its generation; false while it is not known, and then nothing is touched.
+	// Desired is the spec and its generation; false while it is not known, and then what is there is adopted and stays.
 	Desired func() (spec v1.NodeCaptureSpec, generation int64, known bool)
 	// Changed tells that the desired state or the node changed, Activity that only counters and consumers did.
 	Changed, Activity Signal
@@ -61,6 +61,7 @@ func (l *Loop) Run(ctx context.Context) {
 func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
 	spec, generation, known := l.Desired()
 	if !known {
+		l.Reconciler.Adopt(context.WithoutCancel(ctx))
 		return Report{}, false
 	}
 	report := l.Reconciler.Reconcile(context.WithoutCancel(ctx), spec, generation)

@@ -57,16 +57,24 @@ type Reconciler struct {
 	opened map[v1.Engine]capture.Engine
 }
 
+// Adopt opens the engines that can be used, with what an earlier process left in them, and changes nothing of that:
+// consumers find whom to get their queues from, before it is known what is wanted.
+func (r *Reconciler) Adopt(ctx context.Context) map[v1.Engine]plan.EngineFact {
+	facts := map[v1.Engine]plan.EngineFact{}
+	for _, p := range r.Providers {
+		facts[p.Kind] = p.fact(ctx)
+	}
+	r.noteOpened()
+	return facts
+}
+
 // Reconcile plans, applies and observes.
 func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
-	report := Report{Spec: spec, Generation: generation, Engines: map[v1.Engine]plan.EngineFact{}}
+	report := Report{Spec: spec, Generation: generation}
 	if report.Interfaces, report.Err = r.Interfaces(); report.Err != nil {
 		return report
 	}
-	for _, p := range r.Providers {
-		report.Engines[p.Kind] = p.fact(ctx)
-	}
-	r.noteOpened()
+	report.Engines = r.Adopt(ctx)
 	facts := plan.Facts{
 		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.good,
 	}

@@ -241,12 +241,14 @@ func TestLeftoversGoWithTheirConsumers(t *testing.T) {
 	<-stopped
 }
 
+// What an earlier process left is adopted, and stays as it is.
 func TestNothingIsTouchedWhileTheSpecIsNotKnown(t *testing.T) {
 	engine := newMemoryEngine()
+	reconciler := newReconciler(engine)
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan struct{}, 10)
 	loop := Loop{
-		Reconciler: newReconciler(engine), Changed: NewSignal(), Activity: NewSignal(), Resync: time.Millisecond, Refresh: time.Millisecond,
+		Reconciler: reconciler, Changed: NewSignal(), Activity: NewSignal(), Resync: time.Millisecond, Refresh: time.Millisecond,
 		Desired: func() (v1.NodeCaptureSpec, int64, bool) {
 			select {
 			case asked <- struct{}{}:
@@ -259,6 +261,27 @@ func TestNothingIsTouchedWhileTheSpecIsNotKnown(t *testing.T) {
 	}
 	loop.Run(ctx)
 	assert.Zero(t, engine.applied)
+	assert.Same(t, engine, reconciler.Engine(v1.EngineEBPF), "it is open: consumers get their queues")
+}
+
+// Reports, and with them a node's signs of life, do not depend on packets or events.
+func TestReportsGoOnWithoutTraffic(t *testing.T) {
+	engine := newMemoryEngine()
+	ctx, cancel := context.WithCancel(context.Background())
+	reports := 0
+	loop := Loop{
+		Reconciler: newReconciler(engine), Changed: NewSignal(), Activity: NewSignal(), Resync: time.Hour, Refresh: time.Millisecond,
+		Desired: func() (v1.NodeCaptureSpec, int64, bool) { return spec("a"), 1, true },
+		Publish: func(_ context.Context, r Report) {
+			assert.EqualValues(t, 1, r.Generation)
+			if reports++; reports == 10 {
+				cancel()
+			}
+		},
+	}
+	loop.Run(ctx)
+	assert.Equal(t, 10, reports)
+	assert.Equal(t, 1, engine.applied, "only observed after that")
 }
 
 func TestProgramsAreCompiledOnce(t *testing.T) {
