@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -51,6 +50,7 @@ type Agent struct {
 	devices     *deviceplugin.Manager
 	allocations access.Kubelet
 	writer      status.Writer
+	writing     outage
 	offered     map[string]deviceplugin.Resource
 
 	alive   atomic.Int64
@@ -59,13 +59,9 @@ type Agent struct {
 
 // PodAccess is the rule by which consumers get queues, for engines that hand them over.
 func PodAccess(config *rest.Config, kubeletDir string) (access.Pods, error) {
-	scheme, err := Scheme()
+	direct, err := newClient(config)
 	if err != nil {
 		return access.Pods{}, err
-	}
-	direct, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return access.Pods{}, fmt.Errorf("connect to the API server: %w", err)
 	}
 	return access.Pods{Allocations: podResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc"}, nil
 }
@@ -74,55 +70,38 @@ func podResources(kubeletDir string) access.Kubelet {
 	return access.Kubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
 }
 
-// Run serves until ctx ends. Capture goes on after that, and consumers keep their queues.
+// Run serves until ctx ends. Capture goes on after that, and consumers keep their queues. While the API server cannot be
+// reached, Run goes on trying, and what an earlier agent made stays in use.
 func (a *Agent) Run(ctx context.Context) error {
-	scheme, err := Scheme()
+	direct, err := newClient(a.Config)
 	if err != nil {
 		return err
 	}
-	direct, err := client.New(a.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		return fmt.Errorf("connect to the API server: %w", err)
-	}
-	a.writer = status.Writer{Client: direct, Node: a.Node, Interval: statusInterval, Now: time.Now}
+	a.writer = status.Writer{Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Now: time.Now}
+	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
 	a.allocations = podResources(a.KubeletDir)
 	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"))
-	a.setProblem("the API server has not been asked yet what to capture")
+	a.setProblem("the API server has not said yet what to capture")
 	a.beat()
+	watch, err := newNodeWatch(a.Config, a.Node, func(err error) {
+		a.setProblem(fmt.Sprintf("the API server has not said yet what to capture: %v", err))
+	})
+	if err != nil {
+		return err
+	}
 	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.healthy, a.ready); err != nil {
 		return err
 	}
 	if err := node.WatchInterfaces(ctx, a.Changed.Raise); err != nil {
 		return err
 	}
-	reader, err := a.watch(ctx)
-	if err != nil {
+	if err := watch.start(ctx, a.Changed.Raise); err != nil {
 		return err
 	}
-	return a.serve(ctx, reader)
+	return a.serve(ctx, watch)
 }
 
-// watch waits for the API server, and is alive meanwhile.
-func (a *Agent) watch(ctx context.Context) (client.Reader, error) {
-	waiting, done := context.WithCancel(ctx)
-	defer done()
-	go func() {
-		for waiting.Err() == nil {
-			a.beat()
-			select {
-			case <-waiting.Done():
-			case <-time.After(resync):
-			}
-		}
-	}()
-	scheme, err := Scheme()
-	if err != nil {
-		return nil, err
-	}
-	return watchNode(ctx, a.Config, scheme, a.Node, a.Changed.Raise)
-}
-
-func (a *Agent) serve(ctx context.Context, reader client.Reader) error {
+func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {
 	stopped := make(chan struct{})
 	go func() {
 		a.devices.Run(ctx)
@@ -132,7 +111,7 @@ func (a *Agent) serve(ctx context.Context, reader client.Reader) error {
 		Reconciler: a.Reconciler,
 		Desired: func() (v1.NodeCaptureSpec, int64, bool) {
 			a.beat()
-			return desired(ctx, reader, a.Node)
+			return watch.desired(ctx)
 		},
 		Changed: a.Changed, Activity: a.Activity, Resync: resync, Refresh: refresh, Publish: a.publish,
 	}
@@ -153,8 +132,8 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	a.devices.Set(a.offered)
 	a.Collector.Set(report, module)
 	in := status.Input{Report: report, Identity: a.Identity, Module: module, Consumers: a.consumers(ctx)}
-	if err := a.writer.Write(ctx, in); err != nil && ctx.Err() == nil {
-		slog.Warn("The node's status could not be written; it is tried again", "error", err)
+	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
+		a.writing.note(err)
 	}
 	switch err := errors.Join(report.Err, report.ObserveErr); err {
 	case nil:

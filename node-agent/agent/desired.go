@@ -5,60 +5,106 @@ package agent
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
-	"time"
+	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Scheme has the kinds that an agent reads and writes.
-func Scheme() (*runtime.Scheme, error) {
-	s := runtime.NewScheme()
-	if err := v1.AddToScheme(s); err != nil {
-		return nil, err
-	}
-	return s, corev1.AddToScheme(s)
+// nodeWatch keeps the node's NodeCapture in a cache. Until the API server has answered once, and whenever the watch ends,
+// it goes on trying, at growing intervals of up to half a minute.
+type nodeWatch struct {
+	name     string
+	cache    cache.Cache
+	informer cache.Informer
+	outage   outage
 }
 
-// watchNode keeps the node's NodeCapture in a cache, and calls changed when its spec may have changed. Until the API
-// server has answered once, it goes on trying.
-func watchNode(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, name string, changed func()) (client.Reader, error) {
-	nodeCaptures, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
-		&v1.NodeCapture{}: {Field: fields.OneTermEqualSelector("metadata.name", name)},
-	}})
+// newNodeWatch prepares a watch, and asks nothing yet. failed gets the errors of the tries before the first success.
+func newNodeWatch(config *rest.Config, name string, failed func(error)) (*nodeWatch, error) {
+	scheme, err := Scheme()
 	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
+		return nil, err
 	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- nodeCaptures.Start(ctx) }()
-	for {
-		informer, err := nodeCaptures.GetInformer(ctx, &v1.NodeCapture{}, cache.BlockUntilSynced(true))
-		if err == nil {
-			_, err = informer.AddEventHandler(generationHandler(changed))
-		}
-		// Before the cache has started, the informer does not wait.
-		if err == nil && nodeCaptures.WaitForCacheSync(ctx) {
-			return nodeCaptures, nil
-		}
-		slog.Warn("NodeCaptures cannot be watched; the data path stays as it is", "error", err)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case err := <-stopped:
-			return nil, fmt.Errorf("watch NodeCaptures: %w", err)
-		case <-time.After(5 * time.Second):
+	w := &nodeWatch{name: name, outage: outage{
+		begun: "NodeCaptures cannot be watched; the data path stays as it is, and it is tried again",
+		ended: "NodeCaptures are watched",
+	}}
+	note := func(err error) {
+		w.outage.note(err)
+		if err != nil && !w.informer.HasSynced() {
+			failed(err)
 		}
 	}
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return watchTransport{next, note} })
+	w.cache, err = cache.New(config, cache.Options{
+		Scheme: scheme, Mapper: resources(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1.NodeCapture{}: {Field: fields.OneTermEqualSelector("metadata.name", name)},
+		},
+		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+			if !ordinaryEnd(err) {
+				note(err)
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the API server %s: %w", config.Host, err)
+	}
+	w.informer, err = w.cache.GetInformer(context.Background(), &v1.NodeCapture{}, cache.BlockUntilSynced(false))
+	return w, err
+}
+
+// watchTransport notes what becomes of requests: informers keep to themselves that a server cannot be reached. Refusals
+// are not its business, for informers try in more than one way.
+type watchTransport struct {
+	next http.RoundTripper
+	note func(error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t watchTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	switch {
+	case r.Context().Err() != nil:
+	case err != nil:
+		t.note(fmt.Errorf("reach the API server at %s: %w", r.URL.Host, err))
+	case response.StatusCode < http.StatusMultipleChoices:
+		t.note(nil)
+	}
+	return response, err
+}
+
+// ordinaryEnd is how API servers end watches that are well. An end of file that is wrapped is that of a request.
+func ordinaryEnd(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || err == io.EOF || err == io.ErrUnexpectedEOF
+}
+
+// start watches until ctx ends, and calls changed when the spec has become known or may have changed.
+func (w *nodeWatch) start(ctx context.Context, changed func()) error {
+	if _, err := w.informer.AddEventHandler(generationHandler(changed)); err != nil {
+		return fmt.Errorf("watch NodeCaptures: %w", err)
+	}
+	go func() {
+		if err := w.cache.Start(ctx); err != nil {
+			slog.Error("NodeCaptures are not watched any more; restart the agent", "error", err)
+		}
+	}()
+	go func() {
+		if w.cache.WaitForCacheSync(ctx) {
+			changed()
+		}
+	}()
+	return nil
 }
 
 // generationHandler ignores the statuses, which are this agent's own.
@@ -74,6 +120,14 @@ func generationHandler(changed func()) toolscache.ResourceEventHandler {
 			}
 		},
 	}
+}
+
+// desired is the node's spec, once the API server has told it.
+func (w *nodeWatch) desired(ctx context.Context) (v1.NodeCaptureSpec, int64, bool) {
+	if !w.informer.HasSynced() {
+		return v1.NodeCaptureSpec{}, 0, false
+	}
+	return desired(ctx, w.cache, w.name)
 }
 
 // desired reads the node's spec. A node without a NodeCapture, or whose NodeCapture is being deleted, captures nothing.
@@ -97,27 +151,4 @@ func desired(ctx context.Context, reader client.Reader, name string) (v1.NodeCap
 		spec.Clusters[i].Spec.Default()
 	}
 	return *spec, found.Generation, true
-}
-
-// podUIDs looks pods up in the API.
-type podUIDs struct{ client client.Reader }
-
-// mirrorAnnotation of a static pod's mirror is the UID that the kubelet knows the pod by.
-const mirrorAnnotation = "kubernetes.io/config.mirror"
-
-// PodUIDs implements access.UIDs.
-func (p podUIDs) PodUIDs(ctx context.Context, pod access.Pod) ([]string, error) {
-	var found corev1.Pod
-	err := p.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Name}, &found)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	uids := []string{string(found.UID)}
-	if mirror := found.Annotations[mirrorAnnotation]; mirror != "" {
-		uids = append(uids, mirror)
-	}
-	return uids, nil
 }

@@ -140,6 +140,7 @@ type lab struct {
 	now    time.Time
 	writes int
 	fail   error
+	hang   bool
 }
 
 func newLab(t *testing.T, objects ...client.Object) *lab {
@@ -149,13 +150,17 @@ func newLab(t *testing.T, objects ...client.Object) *lab {
 	l := &lab{t: t, now: time.Unix(1_000_000, 0)}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeCapture{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			if l.hang {
+				<-ctx.Done()
+				return ctx.Err()
+			}
 			if l.fail != nil {
 				return l.fail
 			}
 			l.writes++
 			return c.SubResource(sub).Update(ctx, o, opts...)
 		}}).Build()
-	l.writer = Writer{Client: c, Node: "n1", Interval: 5 * time.Second, Now: func() time.Time { return l.now }}
+	l.writer = Writer{Client: c, Node: "n1", Interval: 5 * time.Second, Timeout: time.Minute, Now: func() time.Time { return l.now }}
 	return l
 }
 
@@ -221,6 +226,18 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 	l.fail = errors.New("no route to host")
 	assert.ErrorContains(t, l.writer.Write(context.Background(), input()), "write the status of NodeCapture n1: no route to host")
 	l.fail = nil
-	l.write(0, input())
+	l.now = l.now.Add(4 * time.Second)
+	assert.ErrorContains(t, l.writer.Write(context.Background(), input()), "no route to host", "not at once: the caller waits for it")
+	assert.Zero(t, l.writes)
+	l.write(time.Second, input())
 	assert.Equal(t, 1, l.writes)
+	assert.Equal(t, l.now.Unix(), l.read().ObservedTime.Unix())
+}
+
+// A server that takes requests and does not answer them must not stop the caller for good.
+func TestAWriteThatHangsEnds(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	l.hang = true
+	l.writer.Timeout = time.Millisecond
+	assert.ErrorIs(t, l.writer.Write(context.Background(), input()), context.DeadlineExceeded)
 }

@@ -21,35 +21,48 @@ import (
 const heartbeat = 30 * time.Second
 
 // Writer writes the status of one node's NodeCapture: at once when the state changed, not more often than Interval when
-// only counters did, and at each heartbeat when nothing did. It is for one goroutine.
+// only counters did, and at each heartbeat when nothing did. A write that failed is tried again after Interval. It is for
+// one goroutine.
 type Writer struct {
 	Client   client.Client
 	Node     string
 	Interval time.Duration
+	// Timeout bounds a write, for whose end the caller waits.
+	Timeout time.Duration
 	// Now is time.Now but in tests.
 	Now func() time.Time
 
 	written     v1.NodeCaptureStatus
 	writtenTime time.Time
+	// failure of the last try, nil when that succeeded.
+	failure    error
+	failedTime time.Time
 }
 
-// Write writes what is to be written by now. Without a NodeCapture there is nothing to do.
+// Write writes what is to be written by now. Without a NodeCapture there is nothing to do. After a failure it returns the
+// same error until it has tried again.
 func (w *Writer) Write(ctx context.Context, in Input) error {
 	now := w.Now()
+	if w.failure != nil && now.Sub(w.failedTime) < w.Interval {
+		return w.failure
+	}
 	status := Build(in)
 	status.Conditions = Conditions(w.written.DeepCopy().Conditions, in)
-	if !w.due(status, now) {
+	if w.failure == nil && !w.due(status, now) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.update(ctx, status, in, now) })
+	w.failure = nil
 	if apierrors.IsNotFound(err) {
 		w.written, w.writtenTime = v1.NodeCaptureStatus{}, time.Time{}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("write the status of NodeCapture %s: %w", w.Node, err)
+		w.failure, w.failedTime = fmt.Errorf("write the status of NodeCapture %s: %w", w.Node, err), w.Now()
 	}
-	return nil
+	return w.failure
 }
 
 // due decides whether a status is worth a write.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/node-agent/access"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// requestTimeout bounds a request to the API server: while it hangs, the loop does nothing else.
+const requestTimeout = 5 * time.Second
+
+// Scheme has the kinds that an agent reads and writes.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := v1.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	return s, corev1.AddToScheme(s)
+}
+
+// resources are those of Scheme's kinds that an agent uses. They are known and not discovered, so that an agent can start
+// without an API server.
+func resources() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	nodeCaptures := v1.GroupVersion.WithResource("nodecaptures")
+	m.AddSpecific(v1.GroupVersion.WithKind("NodeCapture"), nodeCaptures, v1.GroupVersion.WithResource("nodecapture"), meta.RESTScopeRoot)
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	m.AddSpecific(corev1.SchemeGroupVersion.WithKind("Pod"), pods, corev1.SchemeGroupVersion.WithResource("pod"), meta.RESTScopeNamespace)
+	return m
+}
+
+// newClient makes a client that asks the API server each time. Making it asks nothing.
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: resources()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// podUIDs looks pods up in the API.
+type podUIDs struct{ client client.Reader }
+
+// mirrorAnnotation of a static pod's mirror is the UID that the kubelet knows the pod by.
+const mirrorAnnotation = "kubernetes.io/config.mirror"
+
+// PodUIDs implements access.UIDs.
+func (p podUIDs) PodUIDs(ctx context.Context, pod access.Pod) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var found corev1.Pod
+	err := p.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Name}, &found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	uids := []string{string(found.UID)}
+	if mirror := found.Annotations[mirrorAnnotation]; mirror != "" {
+		uids = append(uids, mirror)
+	}
+	return uids, nil
+}
