@@ -15,7 +15,9 @@ import (
 	"os/signal"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // version is set by the linker.
@@ -95,6 +97,9 @@ func badFlag(errOut io.Writer, format string, args ...any) error {
 	return errUsage
 }
 
+// setLog sets this process's log, for the Kubernetes libraries too.
 func setLog(level slog.Level, errOut io.Writer) {
-	slog.SetDefault(slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: level})))
+	handler := slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: level})
+	slog.SetDefault(slog.New(handler))
+	ctrllog.SetLogger(logr.FromSlogHandler(handler))
 }
