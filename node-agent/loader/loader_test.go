@@ -3,7 +3,7 @@
 package loader
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,7 +40,7 @@ func (k *fakeKernel) Load(path string) (string, error) {
 }
 
 var (
-	errAbsent = errors.New("no family")
+	errAbsent = fmt.Errorf("find the family: %w", os.ErrNotExist)
 	current   = kmod.Info{ABI: 1, ABIMin: 1, Version: "0.1"}
 	identity  = node.Identity{BootID: "boot", KernelRelease: "6.1.0-test"}
 )
@@ -149,6 +149,7 @@ func TestStateFollowsTheModule(t *testing.T) {
 		"still loaded":             {present, loaded, true, v1.ReasonLoaded},
 		"loaded by hand meanwhile": {present, refused, true, v1.ReasonLoaded},
 		"unloaded meanwhile":       {absent, loaded, true, v1.ReasonLoadFailed},
+		"cannot be asked now":      {&fakeKernel{probe: unix.ENOBUFS}, loaded, true, v1.ReasonLoaded},
 		"still refused":            {absent, refused, true, v1.ReasonKeyRejected},
 		"disabled":                 {present, Outcome{Reason: v1.ReasonDisabled}, true, v1.ReasonDisabled},
 		"no loader ran":            {absent, Outcome{}, false, v1.ReasonNoPrebuiltModule},

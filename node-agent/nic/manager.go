@@ -82,29 +82,50 @@ func (m *Manager) set(have record, name string, wanted plan.NICSettings) error {
 	if err != nil {
 		return err
 	}
-	before := have.Interfaces[name]
-	if before.Index != state.index {
-		before = original{Index: state.index}
+	before, known := have.Interfaces[name]
+	if !known || before.Index != state.index {
+		before = original{Index: state.index, Down: !state.up}
 	}
-	todo := decide(state, wanted, &before)
-	have.Interfaces[name] = before
+	after := before
+	after.Features = slices.Clone(before.Features)
+	todo := decide(state, wanted, &after)
 	if todo.nothing() {
+		have.Interfaces[name] = after
 		return nil
 	}
+	// Until the change is made, what it undoes is on record too.
+	have.Interfaces[name] = before.union(after)
 	if err := m.save(have); err != nil {
 		return err
 	}
 	slog.Info("Set an interface for capture", "interface", name, "offloads off", todo.featuresOff, "features on", todo.featuresOn,
 		"up", todo.up, "promiscuous", todo.promiscuous)
-	return m.device.change(name, todo)
+	if err := m.device.change(name, todo); err != nil {
+		return err
+	}
+	have.Interfaces[name] = after
+	return nil
+}
+
+// union is what either of two records of an interface says was changed.
+func (o original) union(other original) original {
+	o.Down = o.Down || other.Down
+	o.NotPromiscuous = o.NotPromiscuous || other.NotPromiscuous
+	o.Features = slices.Clone(o.Features)
+	for _, feature := range other.Features {
+		if !slices.Contains(o.Features, feature) {
+			o.Features = append(o.Features, feature)
+		}
+	}
+	return o
 }
 
 // decide compares an interface with what is wanted and notes in before what it was like. What a ring does not want any
-// more while another still holds the interface goes back too.
+// more while another still holds the interface goes back too. That a link is down by now says nothing of how it was.
 func decide(state deviceState, wanted plan.NICSettings, before *original) deviceChange {
 	var todo deviceChange
 	if !state.up {
-		before.Down, todo.up = true, setOn
+		todo.up = setOn
 	}
 	switch {
 	case wanted.Promiscuous && !state.promiscuous:

@@ -146,6 +146,36 @@ func TestLessIsWanted(t *testing.T) {
 	assert.Equal(t, before, d.states["eth0"])
 }
 
+// Down for a moment while it is captured is not how it was.
+func TestALinkThatBouncesIsNotTakenDown(t *testing.T) {
+	m, d := newManager(t, "boot")
+	was := before
+	was.up = true
+	d.states["eth0"] = was
+	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
+	bounced := d.states["eth0"]
+	bounced.up = false
+	d.states["eth0"] = bounced
+	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
+	assert.True(t, d.states["eth0"].up)
+	apply(t, m, nil)
+	assert.Equal(t, was, d.states["eth0"])
+}
+
+// A change back that fails is not forgotten.
+func TestWhatCouldNotBePutBackIsTriedAgain(t *testing.T) {
+	m, d := newManager(t, "boot")
+	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
+	d.fail = errors.New("busy")
+	failed, err := m.Apply(map[string]plan.NICSettings{"eth0": {}})
+	require.NoError(t, err)
+	require.Error(t, failed["eth0"])
+	d.fail = nil
+	apply(t, m, map[string]plan.NICSettings{"eth0": {}})
+	apply(t, m, nil)
+	assert.Equal(t, before, d.states["eth0"])
+}
+
 func TestWhatWasThatWayStaysThatWay(t *testing.T) {
 	m, d := newManager(t, "boot")
 	d.states["eth0"] = during

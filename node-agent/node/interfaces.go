@@ -4,9 +4,13 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Interface is a network interface of the current network namespace with its receive counters, which tell of packets
@@ -21,7 +25,7 @@ type Interface struct {
 
 // Interfaces lists those of the current network namespace.
 func Interfaces() ([]Interface, error) {
-	links, err := netlink.LinkList()
+	links, err := listLinks()
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
@@ -37,23 +41,75 @@ func Interfaces() ([]Interface, error) {
 	return interfaces, nil
 }
 
+// listLinks lists again when an interface came or went meanwhile.
+func listLinks() ([]netlink.Link, error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		links, err := netlink.LinkList()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == tries {
+			return links, err
+		}
+	}
+}
+
 const iffUp = 1 // IFF_UP of linux/if.h
 
-// WatchInterfaces calls changed when an interface appears, goes, is renamed, or goes up or down, until ctx ends.
+// WatchInterfaces calls changed when an interface appears, goes, is renamed, or goes up or down, until ctx ends. Where the
+// kernel had more to say than could be heard, changed is called too, for anything may have happened.
 func WatchInterfaces(ctx context.Context, changed func()) error {
-	updates := make(chan netlink.LinkUpdate)
-	if err := netlink.LinkSubscribe(updates, ctx.Done()); err != nil {
-		return fmt.Errorf("subscribe to interface changes: %w", err)
+	updates, err := subscribe(ctx)
+	if err != nil {
+		return err
 	}
 	go func() {
-		known := map[int32]string{}
-		for update := range updates {
-			state := fmt.Sprint(update.Header.Type, update.Attrs().Name, update.IfInfomsg.Flags&iffUp)
-			if index := update.Index; known[index] != state {
-				known[index] = state
-				changed()
+		for {
+			follow(updates, changed)
+			if updates = subscribeAgain(ctx); updates == nil {
+				return
 			}
+			changed()
 		}
 	}()
 	return nil
+}
+
+func subscribe(ctx context.Context) (<-chan netlink.LinkUpdate, error) {
+	updates := make(chan netlink.LinkUpdate)
+	if err := netlink.LinkSubscribe(updates, ctx.Done()); err != nil {
+		return nil, fmt.Errorf("subscribe to interface changes: %w", err)
+	}
+	return updates, nil
+}
+
+// subscribeAgain tries until it can; nil when ctx has ended.
+func subscribeAgain(ctx context.Context) <-chan netlink.LinkUpdate {
+	const pause = time.Second
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		updates, err := subscribe(ctx)
+		if err == nil {
+			return updates
+		}
+		slog.Warn("Changes of interfaces are not heard of", "error", err)
+	}
+}
+
+// follow tells of changes until the channel is closed, which happens at the first error.
+func follow(updates <-chan netlink.LinkUpdate, changed func()) {
+	known := map[int32]string{}
+	for update := range updates {
+		index, state := update.Index, fmt.Sprint(update.Attrs().Name, update.IfInfomsg.Flags&iffUp)
+		if update.Header.Type == unix.RTM_DELLINK {
+			delete(known, index)
+		} else if known[index] == state {
+			continue
+		} else {
+			known[index] = state
+		}
+		changed()
+	}
 }

@@ -183,6 +183,8 @@ func (h *handoverSocketServer) start(conn *net.UnixConn) {
 	select {
 	case h.handshakes <- struct{}{}:
 	case <-h.server.stopping.Done():
+		conn.Close()
+		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -280,6 +282,9 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 	request, err := parseRequest(message[:n])
 	if err != nil {
 		return request, err
+	}
+	if h.queue.resumes(uint32(peer.Pid), request.MapID) {
+		return request, nil
 	}
 	if h.server.authorizer == nil {
 		err = h.server.users.check(peer)

@@ -210,6 +210,14 @@ func (q *queue) attach(process, known uint32) error {
 	return nil
 }
 
+// resumes reports whether process is the consumer that an earlier agent let in and that still has the queue's ring buffer:
+// it needs no new permission, nor anybody's answer, to go on. It is given no descriptor either.
+func (q *queue) resumes(process, known uint32) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return known != 0 && known == q.dataID && process != 0 && process == q.consumer
+}
+
 // stillThere reports whether the consumer of which an earlier agent left word may yet come back. Caller holds q.mu.
 func (q *queue) stillThere() bool {
 	if q.consumer == unknownProcess || q.consumer > 1<<31-1 {

@@ -4,6 +4,7 @@ package ebpf
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,6 +28,25 @@ func comeBack(l *lab, c *consumer) error {
 	require.Empty(l.t, fds, "it has them already")
 	c.conn = conn
 	return nil
+}
+
+// An agent that starts while nobody can say whose pods are whose keeps the consumers that an earlier one let in, and lets
+// no other in.
+func TestConsumerComesBackWithoutPermission(t *testing.T) {
+	l := newLab(t)
+	plan := l.plan(2)
+	first := l.engine()
+	l.apply(first, plan)
+	c := l.consume("mirror", 0)
+	require.NoError(t, first.Close())
+	e := l.engine(func(o *Options) {
+		o.Authorizer = AuthorizerFunc(func(context.Context, int, capture.QueueID) error { return errors.New("the API server is away") })
+	})
+	l.apply(e, plan)
+	require.NoError(t, comeBack(l, c))
+	require.True(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
+	_, err := consume(l.runDir, "mirror", 1)
+	require.ErrorIs(t, err, unix.EACCES)
 }
 
 func TestEngineKilledUnderTraffic(t *testing.T) {
