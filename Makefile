@@ -10,8 +10,13 @@ SHELL := /bin/bash
 
 export RINGCAP_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ringcap
 
+# Debian keeps these from a user's PATH, and from sudo's when it is told to keep the user's.
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
+
 # Captures, namespaces and VM networks need root; everything else runs as whoever calls make.
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)")
+# A checkout may belong to another user than the one who builds.
+export GOFLAGS := -buildvcs=false $(GOFLAGS)
 GO := CGO_ENABLED=0 go
 CLANG ?= $(or $(shell command -v clang),$(shell command -v clang-14))
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -57,7 +62,7 @@ bpf:
 
 .PHONY: modules
 modules: ## build ringcap.ko for every supported kernel into out/modules/
-	$(MAKE) -C kmod all
+	for series in 6.1 6.12 7; do kmod/build --series $$series; done
 
 .PHONY: images
 images: build modules ## build the container images into out/images/, without a registry

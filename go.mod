@@ -2,6 +2,8 @@ module github.com/ringcap/ringcap
 
 go 1.26.0
 
+ignore ./out
+
 require (
 	github.com/cilium/ebpf v0.22.0
 	github.com/fsnotify/fsnotify v1.9.0

@@ -44,6 +44,14 @@ node_routes() {
 	done
 }
 
+# The kernel of node-kmod: never this machine's own, or the agent of node-ebpf would load the same module into it.
+vm_series() {
+	case $(uname -r) in
+	6.1.0-*) echo 6.12 ;;
+	*) echo 6.1 ;;
+	esac
+}
+
 node_wire() { echo "rc-wire-${1#node-}"; }
 
 die() {

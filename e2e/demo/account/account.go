@@ -37,6 +37,8 @@ type Queue struct {
 	Displaced uint64 `json:"displaced"`
 	// WrittenPackets is their number.
 	WrittenPackets uint64 `json:"written"`
+	// WrittenBytes is their length on the wire.
+	WrittenBytes uint64 `json:"writtenBytes"`
 }
 
 // Drops returns all dropped packets.
@@ -120,6 +122,9 @@ func checkCounters(node Node, options Options, add adder) {
 		if queue.Delivered != queue.WrittenPackets && !(options.Again && queue.Delivered < queue.WrittenPackets) {
 			add("queue %d: %d packets were delivered, but %s wrote %d (unread: %d bytes)",
 				queue.Queue, queue.Delivered, consumerName(queue), queue.WrittenPackets, queue.UnreadBytes)
+		} else if queue.DeliveredBytes != queue.WrittenBytes && !options.Again {
+			add("queue %d: %d bytes were delivered, but %s wrote packets of %d",
+				queue.Queue, queue.DeliveredBytes, consumerName(queue), queue.WrittenBytes)
 		}
 	}
 	if node.Passed != queues {

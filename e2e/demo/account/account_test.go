@@ -40,6 +40,8 @@ func TestCheck(t *testing.T) {
 		{"all is well", true, func(*Node) {}, nil},
 		{"a packet was not seen", true, func(n *Node) { n.OnWire, n.Sent = 7, 7 },
 			[]string{"n2: 7 packets were on the wire, but 6 were seen"}},
+		{"a queue's bytes are not those of its packets", true, func(n *Node) { n.Queues[0].DeliveredBytes = 60 },
+			[]string{"n2: queue 0: 60 bytes were delivered, but x/p0 wrote packets of 0"}},
 		{"the sender's account is wrong", true, func(n *Node) { n.Sent = 8 },
 			[]string{"n2: 8 packets were sent, but 0 were lost before the wire and 6 were on it"}},
 		{"seen is more than the rest", true, func(n *Node) { n.Seen, n.OnWire, n.Sent = 7, 7, 7 },
@@ -97,9 +99,9 @@ func TestOnePacketInTwoQueuesOfANode(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	at := func(microseconds int64) time.Time { return time.UnixMicro(microseconds) }
-	packets := []stamped{{at(1), a}, {at(4), d}, {at(2), b}, {at(2), c}, {at(5), e}}
+	packets := []stamped{{at(1), a, 60}, {at(4), d, 60}, {at(2), b, 60}, {at(2), c, 60}, {at(5), e, 60}}
 	require.EqualValues(t, 2, order(packets))
-	require.Equal(t, []stamped{{at(1), a}, {at(2), b}, {at(2), c}, {at(4), d}, {at(5), e}}, packets)
+	require.Equal(t, []stamped{{at(1), a, 60}, {at(2), b, 60}, {at(2), c, 60}, {at(4), d, 60}, {at(5), e, 60}}, packets)
 }
 
 func TestOrderIsPromisedWithinAProtocol(t *testing.T) {

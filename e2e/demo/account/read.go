@@ -141,6 +141,7 @@ func (r Run) queue(node string, status, before v1alpha1.QueueStatus, delta *coun
 	queue.Reordered = order(written)
 	for _, packet := range written {
 		queue.Written = append(queue.Written, packet.digest)
+		queue.WrittenBytes += uint64(packet.length)
 	}
 	queue.WrittenPackets = uint64(len(written))
 	return queue, nil
@@ -150,6 +151,7 @@ func (r Run) queue(node string, status, before v1alpha1.QueueStatus, delta *coun
 type stamped struct {
 	time   time.Time
 	digest Digest
+	length int // on the wire
 }
 
 // order puts packets in the order of their times, and returns how many were written after a later one: a queue's lanes
@@ -227,7 +229,7 @@ func findQueues(status v1alpha1.NodeCaptureStatus, cluster string) []v1alpha1.Qu
 func readWritten(path string) ([]stamped, error) {
 	var packets []stamped
 	err := readPackets(path, func(p trace.Packet) {
-		packets = append(packets, stamped{p.Time, DigestOf(p.Data, p.Length)})
+		packets = append(packets, stamped{p.Time, DigestOf(p.Data, p.Length), p.Length})
 	})
 	return packets, err
 }

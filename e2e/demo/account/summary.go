@@ -109,7 +109,7 @@ func (s Summary) verdict() string {
 	}
 	text := fmt.Sprintf("Everything adds up: %d packets (%d bytes) to each of %d nodes, ", s.Packets, s.Bytes, len(s.Nodes))
 	if lost == 0 {
-		return text + "every one written once, unchanged, in the order of the wire, and from the same queue on every node."
+		return text + "every one written once, unchanged, in the order of the wire within each protocol, and from the same queue on every node."
 	}
-	return text + fmt.Sprintf("%d lost or filtered on the way and counted as such, the others written once, unchanged, in the order of the wire.", lost)
+	return text + fmt.Sprintf("%d lost or filtered on the way and counted as such, the others written once, unchanged, in the order of the wire within each protocol.", lost)
 }
