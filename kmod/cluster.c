@@ -186,7 +186,7 @@ static struct rc_cluster *rc_cluster_alloc(struct rc_net *rc_net, const struct r
 
 	if (!cluster)
 		return NULL;
-	cluster->turn = alloc_percpu(u32);
+	cluster->turn = alloc_percpu_gfp(u32, GFP_KERNEL_ACCOUNT);
 	cluster->nodes = kcalloc(spec->shape.nr_queues, sizeof(*cluster->nodes), GFP_KERNEL_ACCOUNT);
 	if (!cluster->turn || !cluster->nodes) {
 		rc_cluster_free(cluster);

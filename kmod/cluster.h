@@ -94,8 +94,9 @@ static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struc
 	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
 	u32 index = 0;
 
-	/* One queue and nobody at it: no need to know what flow this is. */
-	if (config->nr_queues > 1 || READ_ONCE(config->queues[0]->attended)) {
+	/* One queue and nobody at it: no need to know what flow this is, nor who comes meanwhile. */
+	pkt->hashed = config->nr_queues > 1 || READ_ONCE(config->queues[0]->attended);
+	if (pkt->hashed) {
 		if (!pkt->parsed)
 			rc_packet_parse(pkt);
 		pkt->hash = rc_flow_hash(&pkt->flow, config->hash_by, config->key);

@@ -172,7 +172,8 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 	slot->ifindex = pkt->ifindex;
 	slot->vlan_tci = flow->vlan_tci;
 	slot->vlan_tpid = flow->vlan_tpid;
-	slot->rx_queue = skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
+	/* In a packet that is sent the same field is the transmit queue. */
+	slot->rx_queue = !(pkt->flags & RINGCAP_SLOT_OUTGOING) && skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
 	slot->flags = pkt->flags | flow->flags;
 	slot->hdr_len = sizeof(*slot);
 	slot->l3_off = flow->l3_off;

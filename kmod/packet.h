@@ -18,6 +18,7 @@
  * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; tpid 0 = none
  * @flags: RINGCAP_SLOT_OUTGOING
  * @parsed: @flow is valid
+ * @hashed: @flow and @hash are, for the cluster that has the packet at hand
  */
 struct rc_packet {
 	struct sk_buff *skb;
@@ -30,6 +31,7 @@ struct rc_packet {
 	u16 vlan_tci;
 	u8 flags;
 	bool parsed;
+	bool hashed;
 	struct rc_flow flow;
 };
 

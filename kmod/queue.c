@@ -133,7 +133,7 @@ int rc_queue_attach(struct rc_queue *queue)
 		return -EBUSY;
 	queue->holder = RC_QUEUE_CONSUMER;
 	queue->pid = get_pid(task_tgid(current));
-	WRITE_ONCE(queue->snaplen, READ_ONCE(cluster->snaplen) ?: RINGCAP_SNAPLEN_MAX);
+	WRITE_ONCE(queue->snaplen, max(queue->snaplen, READ_ONCE(cluster->snaplen) ?: RINGCAP_SNAPLEN_MAX));
 	rc_queue_fill_info(queue, cluster);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
@@ -160,6 +160,7 @@ void rc_queue_reset(struct rc_queue *queue)
 	rc_area_zero(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_reset(&queue->lanes[i]);
+	queue->snaplen = 0;
 }
 
 void rc_queue_kill(struct rc_queue *queue)
@@ -187,7 +188,8 @@ static u64 rc_queue_patience(const struct rc_queue *queue, u64 since)
 {
 	u64 timeout = READ_ONCE(queue->timeout_us) * NSEC_PER_USEC;
 	u64 now = ktime_get_real_ns();
-	u64 age = now > since ? now - since : 0;
+	/* A time to come, because the clock was set back, wraps to an age beyond all patience. */
+	u64 age = now - since;
 
 	return age < timeout ? timeout - age : 0;
 }

@@ -41,7 +41,7 @@ struct rc_queue_shape {
  * @attended: a consumer is attached; written under rc_node_lock, read by producers
  * @shared: lanes have several producers, which take their locks
  * @nr_lanes: of @lanes
- * @snaplen: what the attached consumer was told
+ * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
  * @watermark, @timeout_us: when a sleeping consumer is woken
  * @polls: how often someone has asked whether to sleep
  * @timer: wakes for less than the watermark; armed only while someone sleeps
@@ -122,8 +122,11 @@ static inline struct wait_queue_head *rc_queue_wait(struct rc_queue *queue)
 
 static __always_inline void rc_queue_deliver_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
 {
-	/* Pairs with the release in rc_queue_attach. */
-	if (likely(smp_load_acquire(&queue->attended)))
+	/*
+	 * Pairs with the release in rc_queue_attach. A consumer that came after the packet was not hashed does not get it:
+	 * what its slot would say is not known.
+	 */
+	if (likely(smp_load_acquire(&queue->attended) && pkt->hashed))
 		rc_lane_put(lane, pkt, queue->snaplen);
 	else
 		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);

@@ -120,6 +120,7 @@ static int rc_request_wakeup(const struct genl_info *info, struct rc_cluster_spe
 
 int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spec)
 {
+	u32 mode;
 	int err;
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
@@ -131,10 +132,11 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_BALANCE], -EINVAL,
 					 "RINGCAP_A_BALANCE: unknown balance type");
 	spec->has_mode = info->attrs[RINGCAP_A_MODE];
-	spec->mode = rc_request_u32(info, RINGCAP_A_MODE, 0600);
-	if (spec->mode & ~0666)
+	mode = rc_request_u32(info, RINGCAP_A_MODE, 0600);
+	if (!mode || (mode & ~0666U))
 		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_MODE], -EINVAL,
 					 "RINGCAP_A_MODE: a device node's permissions are among 0666");
+	spec->mode = mode;
 	spec->has_key = info->attrs[RINGCAP_A_KEY];
 	if (spec->has_key)
 		memcpy(spec->key, nla_data(info->attrs[RINGCAP_A_KEY]), RINGCAP_KEY_LEN);

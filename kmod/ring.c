@@ -268,7 +268,7 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const char *name)
 	INIT_LIST_HEAD(&ring->taps);
 	ring->rc_net = rc_net;
 	strscpy(ring->name, name, sizeof(ring->name));
-	ring->account = alloc_percpu(struct rc_account);
+	ring->account = alloc_percpu_gfp(struct rc_account, GFP_KERNEL_ACCOUNT);
 	if (!ring->account) {
 		rc_ring_free(ring);
 		return NULL;
