@@ -89,6 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	failed, engineErr := r.applyEngines(ctx, &report)
 	report.Err = errors.Join(nicErr, engineErr)
 	report = r.Observe(ctx, report)
+	noteUnfed(&report)
 	addLeftovers(&report, failed)
 	return report
 }

@@ -135,6 +135,27 @@ func TestEnginesRefusalsAreVerdicts(t *testing.T) {
 	}
 }
 
+func TestQueuesOfARingThatCouldNotBeMadeAreNotOffered(t *testing.T) {
+	engine := newMemoryEngine()
+	engine.refuse["bad"] = errors.New("the verifier says no")
+	asked := spec("bad", "good")
+	for _, ring := range []string{"bad", "good"} {
+		cluster := v1.NodeCluster{Name: "over-" + ring, Spec: v1.ClusterSpec{Rings: []string{ring}, Queues: 1}}
+		cluster.Spec.Default()
+		asked.Clusters = append(asked.Clusters, cluster)
+	}
+	r := newReconciler(engine)
+	report := r.Reconcile(context.Background(), asked, 1)
+	assert.False(t, report.Plan.Clusters["over-bad"].Fed)
+	assert.Equal(t, v1.ReasonEngineError, report.Plan.Clusters["over-bad"].Reason)
+	assert.True(t, report.Plan.Clusters["over-good"].Fed)
+	assert.True(t, report.Plan.Clusters["over-good"].Ready())
+	delete(engine.refuse, "bad")
+	report = r.Reconcile(context.Background(), asked, 1)
+	assert.True(t, report.Plan.Clusters["over-bad"].Fed)
+	assert.True(t, report.Plan.Clusters["over-bad"].Ready())
+}
+
 func TestABrokenEngineIsEveryonesProblem(t *testing.T) {
 	engine := newMemoryEngine()
 	r := newReconciler(engine)

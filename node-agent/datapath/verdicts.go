@@ -30,6 +30,31 @@ func addLeftover(verdicts map[string]plan.Verdict, name string, engine v1.Engine
 	verdicts[name] = plan.Verdict{Engine: engine, Reason: reasonOf(problem), Message: problem.Error()}
 }
 
+// noteUnfed finds the sets of queues whose rings were planned but not made: no pod shall be sent to them.
+func noteUnfed(report *Report) {
+	for kind, observation := range report.Observations {
+		fed := map[string]bool{}
+		for _, ring := range report.Plan.Plans[kind].Rings {
+			if _, made := observation.Rings[ring.Name]; !made {
+				continue
+			}
+			for _, cluster := range ring.Outputs {
+				fed[cluster] = true
+			}
+		}
+		for name, verdict := range report.Plan.Clusters {
+			if verdict.Engine != kind || !verdict.Fed || fed[name] {
+				continue
+			}
+			verdict.Fed = false
+			if verdict.Reason == "" {
+				verdict.Reason, verdict.Message = v1.ReasonEngineError, "none of its rings could be made: see their own status"
+			}
+			report.Plan.Clusters[name] = verdict
+		}
+	}
+}
+
 // Blocked says whether something could not be changed or removed for its consumers' sake, and these are gone by now.
 func (r Report) Blocked() bool {
 	for name, verdict := range r.Plan.Clusters {
