@@ -75,7 +75,7 @@ generate: ## regenerate CRDs, RBAC and deepcopy from the Go types
 ##@ test
 
 .PHONY: check
-check: deps lint ## the quick loop: lint and unit tests, minutes
+check: deps ## the quick loop: lint and unit tests, minutes
 	e2e/test check
 
 .PHONY: lint
