@@ -62,7 +62,7 @@ bpf:
 
 .PHONY: modules
 modules: ## build ringcap.ko for every supported kernel into out/modules/
-	for series in 6.1 6.12 7; do kmod/build --series $$series; done
+	$(MAKE) -C kmod modules
 
 .PHONY: images
 images: build modules ## build the container images into out/images/, without a registry

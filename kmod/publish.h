@@ -2,9 +2,9 @@
 /*
  * Publishing in batches. What a CPU has written into lanes in a burst becomes visible to consumers when its receive or
  * transmit work is done: the lanes that it wrote to are on a list of that CPU, which a tasklet works off. A tasklet
- * because TASKLET_SOFTIRQ comes after NET_RX_SOFTIRQ in the same round of softirqs, or at the next local_bh_enable()
- * when the packet was sent from a process: so a packet is visible at the latest when the CPU would leave its network
- * work, and one store serves a whole NAPI poll.
+ * because what NET_RX_SOFTIRQ raises is run in the next round of softirqs, behind it, or by ksoftirqd, and at the next
+ * local_bh_enable() when the packet was sent from a process: so one store serves a whole NAPI poll, or a few when the
+ * device polls on, of which a lane publishes early what is an eighth of it.
  */
 #ifndef RC_PUBLISH_H
 #define RC_PUBLISH_H
