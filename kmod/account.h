@@ -9,20 +9,30 @@
 #include <linux/compiler.h>
 #include <linux/percpu.h>
 
-/* One CPU's share of a ring's account: seen = filtered + sampled_out + passed. */
+/* What became of a packet that a ring saw: each has exactly one fate. See ACCOUNTS in linux/ringcap.h. */
+enum rc_fate {
+	RC_FATE_PASSED,
+	RC_FATE_FILTERED,
+	RC_FATE_SAMPLED_OUT,
+	RC_FATE_REFLECTED,
+	RC_FATE_ABSORBED,
+	RC_FATE_DIRECTED,
+	RC_FATES
+};
+
+/* One CPU's share of a ring's account: seen = the sum of the fates. @reflect_failed: of those reflected. */
 struct rc_account {
 	u64 seen;
 	u64 seen_bytes;
-	u64 filtered;
-	u64 sampled_out;
-	u64 passed;
+	u64 fates[RC_FATES];
+	u64 reflect_failed;
 };
 
 #define rc_account_add(counter, n) WRITE_ONCE(counter, (counter) + (n))
 
 static inline void rc_account_sum(const struct rc_account __percpu *account, struct rc_account *sum)
 {
-	unsigned int cpu;
+	unsigned int cpu, fate;
 
 	*sum = (struct rc_account){};
 	for_each_possible_cpu(cpu) {
@@ -30,9 +40,9 @@ static inline void rc_account_sum(const struct rc_account __percpu *account, str
 
 		sum->seen += READ_ONCE(a->seen);
 		sum->seen_bytes += READ_ONCE(a->seen_bytes);
-		sum->filtered += READ_ONCE(a->filtered);
-		sum->sampled_out += READ_ONCE(a->sampled_out);
-		sum->passed += READ_ONCE(a->passed);
+		for (fate = 0; fate < RC_FATES; fate++)
+			sum->fates[fate] += READ_ONCE(a->fates[fate]);
+		sum->reflect_failed += READ_ONCE(a->reflect_failed);
 	}
 }
 

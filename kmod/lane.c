@@ -113,9 +113,10 @@ static bool rc_lane_is_slot(const struct rc_lane *lane, u64 position, u64 publis
 {
 	const struct ringcap_slot *slot = lane->data + (position & (lane->size - 1));
 
-	if (position % 8 || slot->hdr_len != sizeof(*slot) || slot->caplen > RINGCAP_SNAPLEN_MAX)
+	if (position % 8 || (slot->hdr_len != sizeof(*slot) && slot->hdr_len != RINGCAP_SLOT_SHORT) ||
+	    slot->caplen > RINGCAP_SNAPLEN_MAX)
 		return false;
-	return slot->size == ALIGN(sizeof(*slot) + slot->caplen, 8) && slot->size <= published - position;
+	return RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen) <= published - position;
 }
 
 /* What is released as the consumer says, as far as that can be. */

@@ -160,7 +160,7 @@ static __always_inline void rc_lane_commit(struct rc_lane *lane, u32 bytes, cons
 		rc_lane_publish(lane);
 }
 
-static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct rc_packet *pkt, u32 caplen, u32 size)
+static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct rc_packet *pkt, u32 caplen)
 {
 	const struct rc_flow *flow = &pkt->flow;
 	const struct sk_buff *skb = pkt->skb;
@@ -174,14 +174,14 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 	slot->vlan_tpid = flow->vlan_tpid;
 	/* In a packet that is sent the same field is the transmit queue. */
 	slot->rx_queue = !(pkt->flags & RINGCAP_SLOT_OUTGOING) && skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
-	slot->flags = pkt->flags | flow->flags;
+	slot->flags = pkt->flags | flow->flags | RINGCAP_SLOT_HASHED;
 	slot->hdr_len = sizeof(*slot);
 	slot->l3_off = flow->l3_off;
 	slot->l4_off = flow->l4_off;
 	slot->l3_proto = flow->l3_proto;
 	slot->l4_proto = flow->l4_proto;
 	slot->resv = 0;
-	slot->size = size;
+	slot->rule = 0;
 	slot->resv2 = 0;
 }
 
@@ -189,7 +189,7 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {
 	u32 caplen = min(pkt->caplen, snaplen);
-	u32 size = ALIGN(sizeof(struct ringcap_slot) + caplen, 8);
+	u32 size = RINGCAP_SLOT_SIZE((u32)sizeof(struct ringcap_slot), caplen);
 	struct ringcap_slot *slot;
 
 	if (unlikely(!rc_lane_has_room(lane, size))) {
@@ -198,7 +198,7 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 	}
 	slot = lane->data + (lane->head & (lane->size - 1));
 	rc_packet_time(pkt);
-	rc_slot_fill(slot, pkt, caplen, size);
+	rc_slot_fill(slot, pkt, caplen);
 	if (unlikely(!rc_packet_copy(pkt, (u8 *)(slot + 1), caplen))) {
 		rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
 		return;

@@ -50,9 +50,13 @@ static int rc_message_put_account(struct sk_buff *msg, const struct rc_ring *rin
 	rc_account_sum(ring->account, &sum);
 	if (rc_message_put_u64(msg, RINGCAP_A_SEEN, sum.seen) ||
 	    rc_message_put_u64(msg, RINGCAP_A_SEEN_BYTES, sum.seen_bytes) ||
-	    rc_message_put_u64(msg, RINGCAP_A_FILTERED, sum.filtered) ||
-	    rc_message_put_u64(msg, RINGCAP_A_SAMPLED_OUT, sum.sampled_out) ||
-	    rc_message_put_u64(msg, RINGCAP_A_PASSED, sum.passed))
+	    rc_message_put_u64(msg, RINGCAP_A_FILTERED, sum.fates[RC_FATE_FILTERED]) ||
+	    rc_message_put_u64(msg, RINGCAP_A_SAMPLED_OUT, sum.fates[RC_FATE_SAMPLED_OUT]) ||
+	    rc_message_put_u64(msg, RINGCAP_A_REFLECTED, sum.fates[RC_FATE_REFLECTED]) ||
+	    rc_message_put_u64(msg, RINGCAP_A_REFLECT_FAILED, sum.reflect_failed) ||
+	    rc_message_put_u64(msg, RINGCAP_A_ABSORBED, sum.fates[RC_FATE_ABSORBED]) ||
+	    rc_message_put_u64(msg, RINGCAP_A_DIRECTED, sum.fates[RC_FATE_DIRECTED]) ||
+	    rc_message_put_u64(msg, RINGCAP_A_PASSED, sum.fates[RC_FATE_PASSED]))
 		return -EMSGSIZE;
 	return 0;
 }

@@ -45,6 +45,23 @@ struct rc_packet {
 #define rc_uninitialized
 #endif
 
+static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff *skb, u32 wire_len, u32 snaplen,
+					   u32 ifindex)
+{
+	pkt->skb = skb;
+	pkt->ts_ns = 0;
+	pkt->len = wire_len;
+	pkt->caplen = min(wire_len, snaplen);
+	pkt->ifindex = ifindex;
+	pkt->vlan_tpid = 0;
+	if (skb_vlan_tag_present(skb)) {
+		pkt->vlan_tpid = ntohs(skb->vlan_proto);
+		pkt->vlan_tci = skb_vlan_tag_get(skb);
+	}
+	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
+	pkt->parsed = false;
+}
+
 /* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be had. */
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
 

@@ -58,8 +58,11 @@ static int rc_proc_show_ring(struct seq_file *m, void *unused)
 	rtnl_unlock();
 	rc_proc_show_config(m, ring);
 	rc_account_sum(ring->account, &sum);
-	seq_printf(m, "Seen: %llu\nSeen bytes: %llu\nFiltered: %llu\nSampled out: %llu\nPassed: %llu\n", sum.seen,
-		   sum.seen_bytes, sum.filtered, sum.sampled_out, sum.passed);
+	seq_printf(m, "Seen: %llu\nSeen bytes: %llu\nFiltered: %llu\nSampled out: %llu\n", sum.seen, sum.seen_bytes,
+		   sum.fates[RC_FATE_FILTERED], sum.fates[RC_FATE_SAMPLED_OUT]);
+	seq_printf(m, "Reflected: %llu\nReflect failed: %llu\nAbsorbed: %llu\nDirected: %llu\nPassed: %llu\n",
+		   sum.fates[RC_FATE_REFLECTED], sum.reflect_failed, sum.fates[RC_FATE_ABSORBED],
+		   sum.fates[RC_FATE_DIRECTED], sum.fates[RC_FATE_PASSED]);
 	return 0;
 }
 

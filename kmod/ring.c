@@ -12,27 +12,31 @@
 #include "net.h"
 #include "packet.h"
 #include "proc.h"
+#include "steps.h"
 
-static __always_inline void rc_ring_deliver(const struct rc_ring_config *config, struct sk_buff *skb, u32 wire_len,
-					    u32 ifindex)
+static __always_inline void rc_ring_deliver(const struct rc_ring_config *config, struct rc_packet *pkt)
 {
-	struct rc_packet pkt rc_uninitialized;
 	u32 i;
 
-	pkt.skb = skb;
-	pkt.ts_ns = 0;
-	pkt.len = wire_len;
-	pkt.caplen = min(wire_len, config->snaplen);
-	pkt.ifindex = ifindex;
-	pkt.vlan_tpid = 0;
-	if (skb_vlan_tag_present(skb)) {
-		pkt.vlan_tpid = ntohs(skb->vlan_proto);
-		pkt.vlan_tci = skb_vlan_tag_get(skb);
-	}
-	pkt.flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
-	pkt.parsed = false;
 	for (i = 0; i < config->nr_outputs; i++)
-		rc_cluster_deliver(config->outputs[i], &pkt);
+		rc_cluster_deliver(config->outputs[i], pkt);
+}
+
+/* What becomes of a packet that starts at its MAC header. */
+static __always_inline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config,
+						   struct sk_buff *skb, u32 wire_len, u32 ifindex)
+{
+	struct rc_packet pkt rc_uninitialized;
+	enum rc_fate fate = RC_FATE_PASSED;
+
+	if (config->filter && !bpf_prog_run(config->filter, skb))
+		return RC_FATE_FILTERED;
+	rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
+	if (unlikely(rc_steps_any(ring, config)))
+		fate = rc_steps_run(ring, config, &pkt);
+	if (likely(fate == RC_FATE_PASSED))
+		rc_ring_deliver(config, &pkt);
+	return fate;
 }
 
 /*
@@ -45,6 +49,7 @@ void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex)
 	struct rc_account *account = this_cpu_ptr(ring->account);
 	unsigned char *data = skb->data;
 	unsigned int len = skb->len;
+	enum rc_fate fate;
 	u32 wire_len;
 
 	/* Received packets begin behind the MAC header here, sent ones at it. */
@@ -53,12 +58,8 @@ void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex)
 	wire_len = skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0);
 	rc_account_add(account->seen, 1);
 	rc_account_add(account->seen_bytes, wire_len);
-	if (config->filter && !bpf_prog_run(config->filter, skb)) {
-		rc_account_add(account->filtered, 1);
-	} else {
-		rc_account_add(account->passed, 1);
-		rc_ring_deliver(config, skb, wire_len, ifindex);
-	}
+	fate = rc_ring_decide(ring, config, skb, wire_len, ifindex);
+	rc_account_add(account->fates[fate], 1);
 	skb->data = data;
 	skb->len = len;
 }

@@ -31,11 +31,13 @@ struct rc_ring_spec {
 /**
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
  * @filter: what passes, NULL = everything
+ * @has_steps: there is more to do than to filter, see steps.h
  * @snaplen: bytes
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  */
 struct rc_ring_config {
 	struct bpf_prog *filter;
+	bool has_steps;
 	u32 snaplen;
 	u32 nr_outputs;
 	struct rc_cluster *outputs[RINGCAP_OUTPUTS_MAX];

@@ -74,10 +74,11 @@ void rt_queue_close(struct rt_queue *queue)
 
 static void rt_check_slot(const struct rt_queue *queue, const struct ringcap_slot *slot, u64 room)
 {
-	RT_CHECK(slot->size % 8 == 0 && slot->size <= room, "slot of %u bytes, %llu published", slot->size,
-		 (unsigned long long)room);
-	RT_CHECK(slot->hdr_len >= sizeof(*slot) && slot->hdr_len + slot->caplen <= slot->size,
-		 "header %u and packet %u in a slot of %u bytes", slot->hdr_len, slot->caplen, slot->size);
+	u32 size = RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
+
+	RT_CHECK(slot->hdr_len == sizeof(*slot) || slot->hdr_len == RINGCAP_SLOT_SHORT, "header of %u bytes",
+		 slot->hdr_len);
+	RT_CHECK(size <= room, "slot of %u bytes, %llu published", size, (unsigned long long)room);
 	RT_CHECK(slot->caplen <= slot->len && slot->caplen <= queue->info->snaplen, "captured %u of %u bytes, snaplen %u",
 		 slot->caplen, slot->len, queue->info->snaplen);
 }
@@ -95,7 +96,7 @@ static u32 rt_lane_read(struct rt_queue *queue, u32 lane, rt_slot_fn fn, void *a
 		rt_check_slot(queue, slot, producer - queue->position[lane]);
 		if (fn)
 			fn(slot, (const u8 *)slot + slot->hdr_len, arg);
-		queue->position[lane] += slot->size;
+		queue->position[lane] += RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
 		count++;
 	}
 	return count;

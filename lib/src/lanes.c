@@ -14,12 +14,16 @@ static const struct ringcap_slot *slot_at(const struct lanes *l, const struct la
 	return (const void *)(lane->data + (position & (l->lane_size - 1)));
 }
 
+static uint32_t slot_size(const struct ringcap_slot *slot)
+{
+	return RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
+}
+
 /* Whether the slot and its packet lie in the room bytes that were published. */
 static bool slot_fits(const struct ringcap_slot *slot, uint64_t room)
 {
-	return room >= sizeof(*slot) && slot->size <= room && slot->size % 8 == 0 && slot->size >= sizeof(*slot) &&
-	       slot->hdr_len >= sizeof(*slot) && slot->hdr_len <= slot->size &&
-	       slot->caplen <= slot->size - slot->hdr_len;
+	return room >= RINGCAP_SLOT_SHORT && slot->hdr_len >= RINGCAP_SLOT_SHORT && slot->hdr_len % 8 == 0 &&
+	       slot->caplen <= RINGCAP_SNAPLEN_MAX && slot_size(slot) <= room;
 }
 
 static void publish(struct lane *lane)
@@ -108,7 +112,7 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 				break;	/* those before it first */
 			return skip_to(lane, lane->end);
 		}
-		lane->read += slot->size;
+		lane->read += slot_size(slot);
 		pkts[n].slot = slot;
 		pkts[n].data = (const uint8_t *)slot + slot->hdr_len;
 		l->order[(l->taken + n) % LANES_OUTSTANDING_MAX] = (uint8_t)i;
@@ -126,7 +130,7 @@ void lanes_release(struct lanes *l, unsigned int n)
 		unsigned int i = l->order[l->given % LANES_OUTSTANDING_MAX];
 		struct lane *lane = &l->lane[i];
 		uint64_t left = lane->read - lane->released;
-		uint64_t size = left ? slot_at(l, lane, lane->released)->size : 0;
+		uint64_t size = left ? slot_size(slot_at(l, lane, lane->released)) : 0;
 
 		lane->released += size > left ? left : size;
 		touched |= 1ULL << i;

@@ -284,12 +284,13 @@ static int module_put(struct module *m, int lane, uint64_t ts, uint32_t caplen)
 {
 	struct ringcap_slot slot = { .ts_ns = ts, .caplen = caplen, .len = caplen, .hdr_len = sizeof(slot) };
 
-	slot.size = ((uint32_t)sizeof(slot) + caplen + 7) & ~7u;
-	if (m->producer[lane] + slot.size - m->shared[lane] > SIZE)
+	uint32_t size = RINGCAP_SLOT_SIZE((uint32_t)sizeof(slot), caplen);
+
+	if (m->producer[lane] + size - m->shared[lane] > SIZE)
 		return 0;
 	memcpy(m->data[lane] + m->producer[lane] % SIZE, &slot, sizeof(slot));
 	memset(m->data[lane] + m->producer[lane] % SIZE + sizeof(slot), (int)(ts & 0xff), caplen);
-	m->producer[lane] += slot.size;
+	m->producer[lane] += size;
 	return 1;
 }
 
@@ -327,7 +328,7 @@ static void test_lanes_merge(void)
 
 static void test_lanes_corrupt(void)
 {
-	for (int what = 0; what < 7; what++) {
+	for (int what = 0; what < 6; what++) {
 		struct ringcap_pkt pkts[4];
 		struct ringcap_slot *slot;
 		struct module m;
@@ -336,13 +337,12 @@ static void test_lanes_corrupt(void)
 		CHECK(module_put(&m, 0, 1, 20) && module_put(&m, 1, 2, 20) && module_put(&m, 2, 3, 20));
 		slot = (void *)(m.data[1] + m.l.lane[1].read % SIZE);
 		switch (what) {
-		case 0: slot->size = 0; break;
-		case 1: slot->size = 4; break;
-		case 2: slot->size = 0xfffffff8; break;
-		case 3: slot->hdr_len = 200; break;
-		case 4: slot->caplen = 0xffffffff; break;
-		case 5: slot->hdr_len = 0; break;
-		case 6: slot->size += 8; break;
+		case 0: slot->hdr_len = 200; break;
+		case 1: slot->hdr_len = 0; break;
+		case 2: slot->hdr_len = RINGCAP_SLOT_SHORT + 4; break;
+		case 3: slot->caplen = 0xffffffff; break;
+		case 4: slot->caplen = 0xfffffff8 - slot->hdr_len; break;
+		case 5: slot->caplen += 8; break;
 		}
 		CHECK_EQ(lanes_fetch(&m.l, pkts, 4), 1);
 		CHECK_EQ(lanes_fetch(&m.l, pkts, 4), -EBADMSG);

@@ -16,7 +16,7 @@ import (
 // From kmod/include/uapi/linux/ringcap.h.
 const (
 	protocolMagic  = 0x70616372
-	protocolABI    = 1
+	protocolABI    = 2
 	handoverSocket = "handover"
 )
 

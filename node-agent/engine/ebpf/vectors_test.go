@@ -119,7 +119,7 @@ func compareVectors(t *testing.T, vectors []vector, direction capture.Direction,
 			p := packets[0]
 			require.Equal(t, v.frame, p.data, v.name)
 			want := v.slot
-			want.Hash, want.Flags = v.hashes[i], v.slot.Flags|flags
+			want.Hash, want.Flags = v.hashes[i], v.slot.Flags|flags|slotHashed
 			want.Ts, want.Len, want.Caplen = p.slot.Ts, p.slot.Len, p.slot.Caplen
 			want.Ifindex, want.HdrLen = p.slot.Ifindex, p.slot.HdrLen
 			require.Equal(t, want, p.slot, "%s, %s", v.name, name)

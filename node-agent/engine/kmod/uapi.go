@@ -4,8 +4,8 @@ package kmod
 
 // The constants of kmod/include/uapi/linux/ringcap.h that this package uses. A test reads the header and compares.
 const (
-	abi    = 1
-	abiMin = 1
+	abi    = 2
+	abiMin = 2
 
 	familyName  = "ringcap"
 	familyGroup = "events"
@@ -43,27 +43,27 @@ const (
 	attrKey            = 11
 	attrWatermark      = 12
 	attrTimeoutUS      = 13
-	attrTap            = 15
-	attrTapIfindex     = 16
-	attrTapDirection   = 17
-	attrOutput         = 18
-	attrSnapLen        = 19
-	attrFilter         = 20
-	attrPromisc        = 21
-	attrSeen           = 22
-	attrSeenBytes      = 23
-	attrFiltered       = 24
-	attrSampledOut     = 25
-	attrPassed         = 26
-	attrQueue          = 27
-	attrAttached       = 28
-	attrDelivered      = 30
-	attrDeliveredBytes = 31
-	attrDropped        = 32
-	attrUnreadBytes    = 33
-	attrMemory         = 34
-	attrDevT           = 36
-	attrEvent          = 37
+	attrTap            = 24
+	attrTapIfindex     = 25
+	attrTapDirection   = 26
+	attrOutput         = 27
+	attrSnapLen        = 28
+	attrFilter         = 29
+	attrPromisc        = 30
+	attrSeen           = 64
+	attrSeenBytes      = 65
+	attrFiltered       = 66
+	attrSampledOut     = 67
+	attrPassed         = 68
+	attrQueue          = 75
+	attrAttached       = 76
+	attrDelivered      = 78
+	attrDeliveredBytes = 79
+	attrDropped        = 80
+	attrUnreadBytes    = 81
+	attrMemory         = 82
+	attrDevT           = 84
+	attrEvent          = 85
 )
 
 // enum ringcap_event.

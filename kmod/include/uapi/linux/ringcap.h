@@ -4,15 +4,23 @@
  *
  * OBJECTS
  *
- * A ring is a named capture: taps (a device and a direction), a classic BPF filter, a snap length, and the clusters
- * that it feeds. A cluster is a named set of queues and a balance type; each of its rings' packets goes to exactly one
- * of its queues. A queue is one mapped memory area with one consumer at a time. A ring's own queues are a cluster of
- * the ring's name. Ring and cluster names share one name space per network namespace.
+ * A ring is a named capture: taps (a device and a direction), filters, a snap length, and the clusters that it feeds.
+ * A cluster is a named set of queues and a balance type; each of its rings' packets goes to one of its queues (to two
+ * with RINGCAP_BALANCE_BOTH_ENDS). A queue is one mapped memory area with one consumer at a time. A ring's own queues
+ * are a cluster of the ring's name. Ring and cluster names share one name space per network namespace.
+ *
+ * THE WAY OF A PACKET
+ *
+ *   tap (direction, RX queues) -> the ring's VLANs -> classic BPF -> defragmentation -> exact rules -> wildcard rules ->
+ *   payload patterns -> plugins -> sampling -> for each cluster: balance -> queue
+ *
+ * What none of the steps ahead of it needs is not done: a packet for a single queue without rules is not even parsed.
  *
  * ACCOUNTS (every counter is 64 bits wide, monotonic, and starts at 0 when its object is created)
  *
- *   ring:     seen = filtered + sampled_out + passed
- *   cluster:  the sum of passed over its rings = the sum over its queues of (delivered + dropped by reason)
+ *   ring:     seen = filtered + sampled_out + reflected + absorbed + directed + passed
+ *   cluster:  the sum of passed over its rings + what rules directed to its queues + duplicated
+ *             = the sum over its queues of (delivered + dropped by reason)
  *
  * delivered counts the packets that were put where the queue's consumer can read them.
  *
@@ -20,7 +28,8 @@
  *
  * A packet in a queue is a struct ringcap_slot followed, hdr_len bytes after the slot's own start, by caplen bytes of
  * the packet as it was on the wire: a VLAN tag that the device took off is back in its place. The slot is the same in
- * every engine. Slots begin at multiples of 8 bytes.
+ * every engine. Slots begin at multiples of 8 bytes. A short slot, hdr_len = RINGCAP_SLOT_SHORT, ends before l3_off; the
+ * module writes short ones unless the cluster asks for RINGCAP_A_METADATA.
  *
  * A QUEUE OF THE KERNEL MODULE: /dev/ringcap/<name>/<queue>
  *
@@ -45,12 +54,21 @@
  *   write the slot and the packet              store_release(&consumer[L].released, position)  (C) pairs with (D)
  *   store_release(&kernel[L].producer)  (A)
  *
- * A slot of the module occupies slot->size bytes. The kernel clamps what it reads from consumer[] into
+ * A slot of the module occupies RINGCAP_SLOT_SIZE(hdr_len, caplen) bytes. The kernel clamps what it reads from consumer[] into
  * [its own last value, producer] and believes nothing else there; a consumer that writes nonsense harms its own queue
  * only. Consumers that want the packets of several lanes in order of time merge them by ts_ns.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted.
+ *
+ * TRANSMITTING from a queue of the module, where its cluster has RINGCAP_A_INJECT: two more areas,
+ *
+ *   RINGCAP_MMAP_TX_INDEX  PROT_READ|PROT_WRITE  one page, struct ringcap_tx_index
+ *   RINGCAP_MMAP_TX_DATA   PROT_READ|PROT_WRITE  tx_size bytes; see struct ringcap_tx_slot
+ *
+ * The consumer writes slots behind produced, advances it (release), and calls ioctl RINGCAP_IOC_TX, which sends them in
+ * order, copying each before it looks at it, and returns how many it took. The kernel's own position is private; sent and
+ * failed in the index page are for the consumer to read only.
  *
  * A QUEUE OF THE EBPF ENGINE is a BPF_MAP_TYPE_RINGBUF (see the kernel's Documentation/bpf/ringbuf.rst) whose records
  * are slots, and a BPF_F_MMAPABLE array of struct ringcap_lane_stats, one per possible CPU. Both file descriptors are
@@ -59,14 +77,15 @@
 #ifndef _UAPI_LINUX_RINGCAP_H
 #define _UAPI_LINUX_RINGCAP_H
 
+#include <linux/ioctl.h>
 #include <linux/types.h>
 
 /*
  * The version of this contract. A module serves consumers and agents whose version lies in
  * [RINGCAP_ABI_MIN, RINGCAP_ABI]; they in turn check the range that the other side names.
  */
-#define RINGCAP_ABI		1
-#define RINGCAP_ABI_MIN		1
+#define RINGCAP_ABI		2
+#define RINGCAP_ABI_MIN		2
 
 #define RINGCAP_NAME_MAX	63	/* bytes of a ring's or cluster's name: [a-z0-9]([-.a-z0-9]*[a-z0-9])? */
 #define RINGCAP_QUEUES_MAX	256	/* queues of a cluster */
@@ -78,32 +97,50 @@
 #define RINGCAP_LANE_SIZE_MIN	(128U << 10)	/* bytes; a power of two */
 #define RINGCAP_LANE_SIZE_MAX	(1U << 30)	/* bytes */
 #define RINGCAP_KEY_LEN		16	/* bytes of a flow hash key */
+#define RINGCAP_CHANNELS_MAX	1024	/* RX queues of a device that a tap can tell apart */
+#define RINGCAP_EXACT_MAX	1048576	/* exact rules of a ring, learnt ones included */
+#define RINGCAP_RULES_MAX	65536	/* wildcard rules of a ring */
+#define RINGCAP_SHAPES_MAX	256	/* mask shapes of a ring's wildcard rules */
+#define RINGCAP_PATTERNS_MAX	65536	/* payload patterns of a ring */
+#define RINGCAP_PATTERN_LEN_MAX	255	/* bytes of a pattern */
+#define RINGCAP_PLUGINS_MAX	8	/* plugins of a ring */
+#define RINGCAP_TARGETS_MAX	256	/* targets that the rules of a ring name */
+#define RINGCAP_INJECT_MAX	16	/* interfaces that a cluster's consumers may send out of */
+#define RINGCAP_TX_SIZE		(1U << 20)	/* bytes of a queue's transmit area */
 
 /* ------------------------------------------------------------------ the slot */
 
 #define RINGCAP_SLOT_OUTGOING	(1U << 0)	/* sent by the tapped device, not received */
 #define RINGCAP_SLOT_VLAN	(1U << 1)	/* vlan_tpid and vlan_tci are the outermost tag, which is in the data too */
 #define RINGCAP_SLOT_HWTSTAMP	(1U << 2)	/* ts_ns was taken by the device */
-#define RINGCAP_SLOT_FRAGMENT	(1U << 3)	/* an IP fragment; l4_off is 0 unless it is the first */
+#define RINGCAP_SLOT_FRAGMENT	(1U << 3)	/* an IP fragment; l4_off is 0 unless it is the first; see @hdr_len */
+#define RINGCAP_SLOT_HASHED	(1U << 4)	/* hash is valid */
+
+#define RINGCAP_SLOT_SHORT	32	/* hdr_len of a slot that ends before l3_off */
+
+/* Bytes from a slot of a module's lane to the next. */
+#define RINGCAP_SLOT_SIZE(hdr_len, caplen)	(((hdr_len) + (caplen) + 7) & ~7U)
 
 /**
  * struct ringcap_slot - what is known of a captured packet
  * @ts_ns: time of capture, nanoseconds since the Unix epoch
  * @len: length on the wire, bytes, without FCS
  * @caplen: bytes captured, at most @len and the ring's snap length
- * @hash: the cluster's keyed, symmetric flow hash; what chose the queue when the balance type is a hash
+ * @hash: the cluster's keyed, symmetric flow hash, with RINGCAP_SLOT_HASHED: what chose the queue when the balance type
+ *	is a hash. 0 where nobody needed it
  * @ifindex: tapped interface, in the ring's network namespace
- * @vlan_tci: outermost VLAN tag's control information, host order; valid with RINGCAP_SLOT_VLAN
+ * @vlan_tci: outermost VLAN tag's control information, host order; valid with RINGCAP_SLOT_VLAN. A short slot knows the
+ *	tags that the device took off; those in the data perhaps
  * @vlan_tpid: outermost VLAN tag's protocol (0x8100, 0x88a8 or 0x9100), host order
  * @rx_queue: the device's receive queue, 0 where it is not recorded
  * @flags: RINGCAP_SLOT_*
- * @hdr_len: offset of the packet from the start of this structure; readers use it, not sizeof
+ * @hdr_len: offset of the packet from the start of this structure, a multiple of 8; readers use it, not sizeof. With
+ *	RINGCAP_SLOT_SHORT the following fields are not there, and flags may lack RINGCAP_SLOT_FRAGMENT
  * @l3_off: offset of the outermost IPv4 or IPv6 header in the packet, 0 = none found
  * @l4_off: offset of the transport header, 0 = none found
  * @l3_proto: ethertype after all tags, host order
  * @l4_proto: IP protocol after IPv6 extension headers, 0 where @l3_off is 0
- * @size: bytes from this slot to the next in a lane of the module, a multiple of 8; 0 in the eBPF engine,
- *	whose ring buffer's record header has the length
+ * @rule: id of the wildcard rule that decided on the packet, 0 = none
  */
 struct ringcap_slot {
 	__u64	ts_ns;
@@ -121,7 +158,7 @@ struct ringcap_slot {
 	__u16	l3_proto;
 	__u8	l4_proto;
 	__u8	resv;
-	__u32	size;
+	__u32	rule;
 	__u32	resv2;
 };
 
@@ -155,6 +192,8 @@ struct ringcap_lane_stats {
 #define RINGCAP_MMAP_INFO	0x000000000ULL
 #define RINGCAP_MMAP_KERNEL	0x010000000ULL
 #define RINGCAP_MMAP_CONSUMER	0x020000000ULL
+#define RINGCAP_MMAP_TX_INDEX	0x030000000ULL
+#define RINGCAP_MMAP_TX_DATA	0x040000000ULL
 #define RINGCAP_MMAP_DATA	0x100000000ULL
 #define RINGCAP_MMAP_LANE_SHIFT	32	/* lane L's data is at RINGCAP_MMAP_DATA + ((__u64)L << 32) */
 
@@ -174,6 +213,7 @@ struct ringcap_lane_stats {
  * @watermark: unread bytes at which a sleeping consumer is woken
  * @timeout_us: microseconds after which it is woken for fewer
  * @name: the cluster's name, NUL-terminated
+ * @tx_size: bytes of the transmit area, 0 = this cluster's consumers may not send
  */
 struct ringcap_queue_info {
 	__u32	magic;
@@ -187,7 +227,8 @@ struct ringcap_queue_info {
 	__u32	watermark;
 	__u32	timeout_us;
 	char	name[RINGCAP_NAME_MAX + 1];
-	__u64	resv[8];
+	__u32	tx_size;
+	__u32	resv[15];
 };
 
 /* What the kernel tells a consumer of a lane; read-only for the consumer. 128 bytes. */
@@ -202,6 +243,166 @@ struct ringcap_lane_consumer {
 	__u64	released;		/* bytes given back since the lane was made; see (C) */
 	__u64	resv[7];
 };
+
+/**
+ * struct ringcap_tx_index - the transmit area's index page
+ * @produced: bytes that the consumer has written since it attached; its place in the data is modulo tx_size
+ * @consumed: bytes that the kernel has taken; the kernel writes it and does not read it back
+ * @sent, @failed: packets since the consumer attached: handed to the device, or refused (too short, too long, an
+ *	interface that is not granted or is down, no memory, the device's queue full)
+ */
+struct ringcap_tx_index {
+	__u64	produced;
+	__u64	resv[7];
+	__u64	consumed;
+	__u64	sent;
+	__u64	failed;
+	__u64	resv2[5];
+};
+
+/**
+ * struct ringcap_tx_slot - a packet to be sent; the packet follows, the next slot is at the next multiple of 8 bytes
+ * @len: bytes of the packet, 14 up to the device's MTU and headers. RINGCAP_TX_WRAP: the next slot is at the beginning of
+ *	the data, because a slot never wraps
+ * @ifindex: out of which interface; one that the cluster's RINGCAP_A_INJECT names
+ */
+struct ringcap_tx_slot {
+	__u32	len;
+	__u32	ifindex;
+};
+
+#define RINGCAP_TX_WRAP		0xffffffffU
+
+/*
+ * Sends what was produced, at most arg packets (0 = all); returns how many slots were taken. EPERM without
+ * RINGCAP_A_INJECT, EINVAL for a slot or position that makes no sense: those before it were taken, and it is not passed.
+ */
+#define RINGCAP_IOC_TX		_IOW('R', 1, __u32)
+
+/* ------------------------------------------------------------------ rules */
+
+/* What becomes of a packet. */
+enum ringcap_action {
+	RINGCAP_ACTION_PASS,		/* on to payload patterns, plugins, sampling and the clusters */
+	RINGCAP_ACTION_DROP,		/* filtered */
+	RINGCAP_ACTION_LEARN,		/* pass, and pass this flow by an exact rule from now on */
+	RINGCAP_ACTION_QUEUE,		/* to the target queue instead of the clusters, after patterns, plugins and sampling */
+	RINGCAP_ACTION_REFLECT,		/* out of the target interface, and nowhere else */
+	__RINGCAP_ACTION_MAX
+};
+
+/**
+ * struct ringcap_exact - an exact rule: one flow in both directions
+ * @saddr, @daddr: an IPv4 address is the first 4 bytes, the rest is 0
+ * @sport, @dport: host order; 0 where the protocol has none
+ * @l3_proto: 0x0800 or 0x86dd
+ * @vlan_id: of the outermost tag, 0 = untagged
+ * @l4_proto: IP protocol
+ * @action: enum ringcap_action, but RINGCAP_ACTION_LEARN
+ * @target: number of the set's target, for QUEUE and REFLECT
+ * @idle_s: seconds without a packet after which the kernel removes the rule, 0 = never
+ */
+struct ringcap_exact {
+	__u8	saddr[16];
+	__u8	daddr[16];
+	__u16	sport;
+	__u16	dport;
+	__u16	l3_proto;
+	__u16	vlan_id;
+	__u8	l4_proto;
+	__u8	action;
+	__u16	target;
+	__u32	idle_s;
+};
+
+/* Which fields of a wildcard rule a packet is compared with. A packet that lacks one does not match. */
+#define RINGCAP_MATCH_SMAC		(1U << 0)
+#define RINGCAP_MATCH_DMAC		(1U << 1)
+#define RINGCAP_MATCH_ETHERTYPE		(1U << 2)	/* after all tags */
+#define RINGCAP_MATCH_VLAN		(1U << 3)	/* outermost id; 0 = untagged */
+#define RINGCAP_MATCH_INNER_VLAN	(1U << 4)	/* second id; 0 = no second tag */
+#define RINGCAP_MATCH_PROTO		(1U << 5)
+#define RINGCAP_MATCH_SADDR		(1U << 6)	/* splen bits, of the family that family names */
+#define RINGCAP_MATCH_DADDR		(1U << 7)
+#define RINGCAP_MATCH_SPORT		(1U << 8)
+#define RINGCAP_MATCH_DPORT		(1U << 9)
+#define RINGCAP_MATCH_TCP_FLAGS		(1U << 10)
+#define RINGCAP_MATCH_TUNNEL_ID		(1U << 11)	/* VXLAN and Geneve VNI, GRE key, ERSPAN session, GTP-U TEID */
+#define RINGCAP_MATCH_INNER_SADDR	(1U << 12)
+#define RINGCAP_MATCH_INNER_DADDR	(1U << 13)
+#define RINGCAP_MATCH_ALL		((1U << 14) - 1)
+
+#define RINGCAP_RULE_BOTH		(1U << 0)	/* also with source and destination exchanged */
+
+/**
+ * struct ringcap_rule - a wildcard rule
+ * @id: the configurer's, unique in the set, not 0
+ * @priority: the greatest matching wins, among equals the smallest id
+ * @fields: RINGCAP_MATCH_*
+ * @idle_s: as in struct ringcap_exact; LEARN gives it to what is learnt
+ * @target: number of the set's target, for QUEUE and REFLECT
+ * @action: enum ringcap_action
+ * @flags: RINGCAP_RULE_*
+ * @family, @inner_family: 4 or 6, of the addresses
+ * @splen, @dplen, @inner_splen, @inner_dplen: prefix lengths, 0 .. 32 or 128
+ * @sport, @dport: least and greatest, both included, host order
+ * @tcp_flags, @tcp_mask: (flags byte of the TCP header & tcp_mask) == tcp_flags
+ */
+struct ringcap_rule {
+	__u32	id;
+	__u32	priority;
+	__u32	fields;
+	__u32	idle_s;
+	__u16	target;
+	__u8	action;
+	__u8	flags;
+	__u8	family;
+	__u8	splen;
+	__u8	dplen;
+	__u8	l4_proto;
+	__u8	inner_family;
+	__u8	inner_splen;
+	__u8	inner_dplen;
+	__u8	tcp_flags;
+	__u8	tcp_mask;
+	__u8	resv[3];
+	__u8	smac[6];
+	__u8	dmac[6];
+	__u16	ethertype;
+	__u16	vlan_id;
+	__u16	inner_vlan_id;
+	__u16	sport[2];
+	__u16	dport[2];
+	__u16	resv2;
+	__u32	tunnel_id;
+	__u8	saddr[16];
+	__u8	daddr[16];
+	__u8	inner_saddr[16];
+	__u8	inner_daddr[16];
+	__u32	resv3[2];
+};
+
+/* A rule as a dump shows it. */
+struct ringcap_rule_counts {
+	__u64	packets;
+	__u64	bytes;
+	__u32	idle_ms;	/* since the last packet, or since the rule was made */
+	__u32	flags;		/* RINGCAP_COUNTS_LEARNT */
+};
+
+#define RINGCAP_COUNTS_LEARNT	(1U << 0)
+
+struct ringcap_exact_state {
+	struct ringcap_exact		rule;
+	struct ringcap_rule_counts	counts;
+};
+
+struct ringcap_rule_state {
+	struct ringcap_rule		rule;
+	struct ringcap_rule_counts	counts;
+};
+
+#define RINGCAP_PATTERN_NOCASE	(1U << 0)	/* ASCII letters of either case */
 
 /* ------------------------------------------------------------------ the eBPF engine's hand-over */
 
@@ -260,7 +461,7 @@ enum ringcap_cmd {
 	RINGCAP_CMD_UNSPEC,
 	RINGCAP_CMD_INFO_GET,		/* -> RINGCAP_A_ABI, _ABI_MIN, _VERSION */
 	RINGCAP_CMD_CLUSTER_SET,	/* the clusters' attributes; EBUSY when its shape changes under a consumer */
-	RINGCAP_CMD_CLUSTER_DEL,	/* NAME; EBUSY while a ring feeds it or a consumer is attached */
+	RINGCAP_CMD_CLUSTER_DEL,	/* NAME; EBUSY while a ring feeds it, a rule names it or a consumer is attached */
 	RINGCAP_CMD_CLUSTER_GET,	/* NAME, or a dump: the clusters' attributes, one cluster a message */
 	RINGCAP_CMD_RING_SET,		/* the rings' attributes; its clusters must exist */
 	RINGCAP_CMD_RING_DEL,		/* NAME */
@@ -268,6 +469,18 @@ enum ringcap_cmd {
 	RINGCAP_CMD_QUEUE_GET,		/* a dump of NAME's queues, or of all clusters', with counters */
 	RINGCAP_CMD_QUEUE_RESET,	/* NAME, QUEUE: empties and zeroes it; EBUSY while a consumer is attached */
 	RINGCAP_CMD_EVENT,		/* multicast: RINGCAP_A_EVENT and what it is about */
+
+	/*
+	 * A ring's rule set is built aside and put in force in one step: BEGIN, any number of ADDs, COMMIT, from one socket.
+	 * It is forgotten by ABORT, by another BEGIN, and when the socket is closed. RING_SET leaves rule sets alone.
+	 */
+	RINGCAP_CMD_RULES_BEGIN,	/* NAME, GENERATION, DEFAULT_ACTION, TARGETs, PATTERN_ACTION */
+	RINGCAP_CMD_RULES_ADD,		/* NAME; EXACT, RULE, PATTERNs */
+	RINGCAP_CMD_RULES_COMMIT,	/* NAME; a set without rules and patterns takes the rules away */
+	RINGCAP_CMD_RULES_ABORT,	/* NAME */
+	RINGCAP_CMD_RULES_GET,		/* a dump of NAME's rules: EXACT_STATE, RULE_STATE, PATTERN with PATTERN_MATCHES */
+	RINGCAP_CMD_RULE_NEW,		/* NAME; EXACT, RULE: into the set in force; replaces one of that flow or id; all or none */
+	RINGCAP_CMD_RULE_DEL,		/* NAME; EXACT, RULE (by id): out of it; ENOENT when one is not there: then none goes */
 	__RINGCAP_CMD_MAX
 };
 #define RINGCAP_CMD_MAX (__RINGCAP_CMD_MAX - 1)
@@ -290,6 +503,15 @@ enum ringcap_attr {
 	RINGCAP_A_WATERMARK,		/* u32: bytes, at most half of LANE_SIZE; 0 = a quarter of it */
 	RINGCAP_A_TIMEOUT_US,		/* u32: 0 = wakes for each packet .. 1000000; 10000 by default */
 	RINGCAP_A_MODE,			/* u32: the device nodes' permission bits, 0600 by default; never changes */
+	RINGCAP_A_METADATA,		/* u32: 1 = slots carry what the parser found, and a hash */
+	RINGCAP_A_INNER,		/* u32: 1 = hash by the innermost header of tunnels that is there */
+	RINGCAP_A_FRAGMENTS,		/* u32: enum ringcap_fragments */
+	RINGCAP_A_WHEN_FULL,		/* u32: enum ringcap_policy */
+	RINGCAP_A_WHEN_UNATTENDED,	/* u32: enum ringcap_policy */
+	RINGCAP_A_INJECT,		/* u32, repeated: ifindex that the consumers may send out of; by default none */
+	RINGCAP_A_OWNED,		/* u32: 1 = a cluster or ring that goes when the socket that made it is closed */
+	RINGCAP_A_DUPLICATED,		/* u64: second copies, see RINGCAP_BALANCE_BOTH_ENDS */
+	RINGCAP_A_SPREAD,		/* u64: packets that went to another queue by WHEN_FULL or WHEN_UNATTENDED */
 
 	/* rings */
 	RINGCAP_A_TAP,			/* nest, repeated: TAP_IFINDEX, TAP_DIRECTION */
@@ -299,6 +521,41 @@ enum ringcap_attr {
 	RINGCAP_A_SNAPLEN,		/* u32: 1 .. RINGCAP_SNAPLEN_MAX, which is the default */
 	RINGCAP_A_FILTER,		/* binary: struct sock_filter[]; absent = everything passes, returned 0 = does not */
 	RINGCAP_A_PROMISC,		/* u32: 1 = the tapped devices receive what is not addressed to them */
+	RINGCAP_A_TAP_CHANNELS,		/* binary: __u64[], bit N of them is RX queue N; absent = all. Received packets only */
+	RINGCAP_A_TRANSPARENT,		/* u32: transparent mode 0, 1 or 2; 1 and 2 need an aware driver */
+	RINGCAP_A_QUICK,		/* u32: 1 = quick mode: one tap, one cluster, no filter of any kind */
+	RINGCAP_A_VLANS,		/* binary: __u16[] of outermost VLAN ids that pass, 0 = untagged; absent = all */
+	RINGCAP_A_SAMPLE,		/* u32: 1 in so many passes, 0 and 1 = all */
+	RINGCAP_A_SAMPLE_BY,		/* u32: enum ringcap_sample */
+	RINGCAP_A_DEFRAG,		/* u32: 1 = IPv4 fragments come as one reassembled packet */
+	RINGCAP_A_HWTSTAMP,		/* u32: 1 = the device's time where it took one */
+	RINGCAP_A_PLUGIN,		/* nest, repeated, in order: PLUGIN_NAME or PLUGIN_FD, PLUGIN_CONFIG */
+	RINGCAP_A_PLUGIN_NAME,		/* string: a registered plugin's */
+	RINGCAP_A_PLUGIN_FD,		/* u32: descriptor of a BPF_PROG_TYPE_SOCKET_FILTER program, in the configurer */
+	RINGCAP_A_PLUGIN_CONFIG,	/* binary: the plugin's own */
+	RINGCAP_A_PLUGIN_FILTERED,	/* u64: packets that it did not let pass */
+
+	/* rule sets */
+	RINGCAP_A_DEFAULT_ACTION,	/* u32: enum ringcap_action where no rule matches: PASS (default), DROP or REFLECT to target 0 */
+	RINGCAP_A_TARGET,		/* nest, repeated, numbered from 0: OUTPUT and QUEUE, or TAP_IFINDEX */
+	RINGCAP_A_PATTERN_ACTION,	/* u32: PASS = only what matches a pattern passes (default), DROP = only what matches none */
+	RINGCAP_A_EXACT,		/* binary: struct ringcap_exact[] */
+	RINGCAP_A_RULE,			/* binary: struct ringcap_rule[] */
+	RINGCAP_A_PATTERN,		/* nest, repeated: PATTERN_BYTES, _FLAGS, _OFFSET, _DEPTH */
+	RINGCAP_A_PATTERN_BYTES,	/* binary: 1 .. RINGCAP_PATTERN_LEN_MAX bytes */
+	RINGCAP_A_PATTERN_FLAGS,	/* u32: RINGCAP_PATTERN_* */
+	RINGCAP_A_PATTERN_OFFSET,	/* u32: least place in the payload where it may begin, 0 by default */
+	RINGCAP_A_PATTERN_DEPTH,	/* u32: bytes from OFFSET on in which it must lie, 0 = to the end */
+	RINGCAP_A_PATTERN_MATCHES,	/* u64: packets in which it was found */
+	RINGCAP_A_EXACT_STATE,		/* binary: struct ringcap_exact_state[] */
+	RINGCAP_A_RULE_STATE,		/* binary: struct ringcap_rule_state[] */
+	RINGCAP_A_RULES_GENERATION,	/* u64: of the rule set in force */
+	RINGCAP_A_NR_EXACT,		/* u32 */
+	RINGCAP_A_NR_RULES,		/* u32 */
+	RINGCAP_A_NR_SHAPES,		/* u32: mask shapes of the wildcard rules: what they cost */
+	RINGCAP_A_NR_PATTERNS,		/* u32 */
+	RINGCAP_A_EXPIRED,		/* u64: rules that the kernel removed for idleness */
+	RINGCAP_A_NOT_LEARNT,		/* u64: flows that were to be learnt when there was no room or memory */
 
 	/* counters */
 	RINGCAP_A_SEEN,			/* u64 */
@@ -306,6 +563,12 @@ enum ringcap_attr {
 	RINGCAP_A_FILTERED,		/* u64 */
 	RINGCAP_A_SAMPLED_OUT,		/* u64 */
 	RINGCAP_A_PASSED,		/* u64 */
+	RINGCAP_A_REFLECTED,		/* u64: sent out of another interface, or refused by it: see REFLECT_FAILED */
+	RINGCAP_A_REFLECT_FAILED,	/* u64: of those */
+	RINGCAP_A_ABSORBED,		/* u64: fragments that went into another packet, or are waiting to */
+	RINGCAP_A_DIRECTED,		/* u64: sent to a queue that a rule names */
+	RINGCAP_A_TX_SENT,		/* u64: packets that consumers of the queue have injected */
+	RINGCAP_A_TX_FAILED,		/* u64: and that could not be sent */
 	RINGCAP_A_QUEUE,		/* u32: a queue's number */
 	RINGCAP_A_ATTACHED,		/* u32: 1 = a consumer is attached */
 	RINGCAP_A_ATTACHED_PID,		/* u32: its process, in the reader's pid namespace; 0 = not visible */
@@ -330,7 +593,26 @@ enum ringcap_balance {
 	RINGCAP_BALANCE_FOUR_TUPLE,	/* addresses, ports */
 	RINGCAP_BALANCE_TWO_TUPLE,	/* addresses */
 	RINGCAP_BALANCE_ROUND_ROBIN,	/* each to the next queue */
+	RINGCAP_BALANCE_TCP_FIVE_TUPLE,	/* TCP by addresses, ports, protocol; the rest by addresses */
+	RINGCAP_BALANCE_BOTH_ENDS,	/* to the queue of the source address and to that of the destination address */
+	RINGCAP_BALANCE_RX_QUEUE,	/* by the device's receive queue: queue N gets those of N, N + queues, ... */
 	__RINGCAP_BALANCE_MAX
+};
+
+enum ringcap_fragments {
+	RINGCAP_FRAGMENTS_TOGETHER,	/* all fragments of a datagram to one queue, which need not be its flow's */
+	RINGCAP_FRAGMENTS_WITH_FLOW,	/* with the rest of their flow, as long as the first comes first */
+};
+
+/* What becomes of packets for a queue that can't take them. */
+enum ringcap_policy {
+	RINGCAP_POLICY_DROP,		/* they are dropped and counted there */
+	RINGCAP_POLICY_SPREAD,		/* they go to other attended queues; flows of other queues don't move */
+};
+
+enum ringcap_sample {
+	RINGCAP_SAMPLE_RANDOM,		/* each packet for itself */
+	RINGCAP_SAMPLE_FLOW,		/* all packets of a flow or none, by a hash of addresses, ports and protocol */
 };
 
 enum ringcap_direction {
@@ -343,6 +625,7 @@ enum ringcap_event {
 	RINGCAP_EVENT_ATTACHED = 1,	/* NAME, QUEUE, ATTACHED_PID (in the initial pid namespace) */
 	RINGCAP_EVENT_DETACHED,		/* NAME, QUEUE */
 	RINGCAP_EVENT_TAP_GONE,		/* NAME of the ring, TAP_IFINDEX: the device was unregistered or left the namespace */
+	RINGCAP_EVENT_OVERFLOW,		/* NAME, QUEUE, DROPPED: a queue has begun to drop; at most one a second a queue */
 };
 
 #endif /* _UAPI_LINUX_RINGCAP_H */

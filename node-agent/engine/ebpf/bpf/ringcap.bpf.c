@@ -226,14 +226,14 @@ static __always_inline void fill_slot(struct ringcap_slot *slot, struct __sk_buf
 	slot->vlan_tpid = flow->vlan_tpid;
 	/* On the receive path 0 says that the device did not record its queue, n that it was n - 1. */
 	slot->rx_queue = (flags & RINGCAP_SLOT_OUTGOING) || !rx_queue ? 0 : rx_queue - 1;
-	slot->flags = flags | flow->flags;
+	slot->flags = flags | flow->flags | RINGCAP_SLOT_HASHED;
 	slot->hdr_len = sizeof(*slot);
 	slot->l3_off = flow->l3_off;
 	slot->l4_off = flow->l4_off;
 	slot->l3_proto = flow->l3_proto;
 	slot->l4_proto = flow->l4_proto;
 	slot->resv = 0;
-	slot->size = 0;
+	slot->rule = 0;
 	slot->resv2 = 0;
 }
 

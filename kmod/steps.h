@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Steps: what a ring does to a packet between its BPF filter and its clusters, in the order of THE WAY OF A PACKET in
+ * linux/ringcap.h. Most rings have none of them, and pay one test for all.
+ */
+#ifndef RC_STEPS_H
+#define RC_STEPS_H
+
+#include "account.h"
+#include "packet.h"
+#include "ring.h"
+
+static __always_inline bool rc_steps_any(const struct rc_ring *ring, const struct rc_ring_config *config)
+{
+	return config->has_steps;
+}
+
+/*
+ * Decides on @pkt, of which it collects what it needs. A packet that is not PASSED is done with: sent, put into the queue
+ * that a rule names, or kept. Bottom halves off, under RCU.
+ */
+enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt);
+
+#endif /* RC_STEPS_H */
