@@ -6,6 +6,7 @@
 #include "net.h"
 #include "netlink.h"
 #include "node.h"
+#include "outlet.h"
 #include "publish.h"
 #include "queue.h"
 #include "tap.h"
@@ -24,6 +25,9 @@ static int __init rc_module_init(void)
 	err = rc_node_module_init();
 	if (err)
 		goto fail_node;
+	err = rc_outlet_module_init();
+	if (err)
+		goto fail_outlet;
 	err = rc_net_module_init();
 	if (err)
 		goto fail_net;
@@ -41,6 +45,8 @@ fail_netlink:
 fail_tap:
 	rc_net_module_exit();
 fail_net:
+	rc_outlet_module_exit();
+fail_outlet:
 	rc_node_module_exit();
 fail_node:
 	rc_publish_exit();
@@ -56,6 +62,7 @@ static void __exit rc_module_exit(void)
 	rc_netlink_module_exit();
 	rc_tap_module_exit();
 	rc_net_module_exit();
+	rc_outlet_module_exit();
 	rc_node_module_exit();
 	rc_publish_exit();
 	rc_queue_module_exit();
