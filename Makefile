@@ -86,6 +86,16 @@ lint: bpf ## formatting, vet, shellcheck, generated files fresh
 test: deps ## everything: units, kernels in VMs, both engines, a real cluster
 	$(SUDO) e2e/test all
 
+# FULL=1: the churn of the whole plan (thousands of devices, namespaces, rule sets), not a part of it.
+.PHONY: test-kernel
+test-kernel: deps ## the module on all supported kernels and the debug kernel (FULL=1: all of the churn)
+	kmod/tests/run all $(CASES)
+	kmod/tests/run debug $(CASES)
+
+.PHONY: fuzz-kernel
+fuzz-kernel: deps ## fuzz the module on the debug kernel: MINUTES=10 SEED=random SERIES=debug
+	kmod/tests/fuzz/run --minutes $(or $(MINUTES),10) $(addprefix --seed ,$(SEED)) $(or $(SERIES),debug)
+
 .PHONY: bench-kernel
 bench-kernel: deps ## instructions per packet beside AF_PACKET, deterministic
 	$(SUDO) bench/kernel/run
