@@ -11,6 +11,7 @@
 
 #include "net.h"
 #include "node.h"
+#include "owner.h"
 
 static LIST_HEAD(rc_clusters_registered);	/* under rc_control_lock */
 
@@ -226,6 +227,8 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 	}
 	rc_cluster_prepare(cluster, spec, config);
 	rc_cluster_commit(cluster, spec, config);
+	cluster->owner = spec->owner;
+	rc_net->nr_owned += !!cluster->owner;
 	list_add_tail(&cluster->list, &rc_net->clusters);
 	rc_net->changes++;
 	list_add_tail(&cluster->registered, &rc_clusters_registered);
@@ -345,10 +348,14 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct netlink_ext_ack *extack)
 {
 	struct rc_cluster *cluster = rc_cluster_find(rc_net, spec->name);
+	int err;
 
 	lockdep_assert_held(&rc_control_lock);
 	if (!cluster)
 		return rc_cluster_create(rc_net, spec, extack);
+	err = rc_owner_check_replace(cluster->owner, spec->owner, extack);
+	if (err)
+		return err;
 	if (spec->has_mode && spec->mode != cluster->mode) {
 		NL_SET_ERR_MSG(extack,
 			       "RINGCAP_A_MODE: the device nodes' permissions are set when a cluster is made: delete it first");
@@ -368,6 +375,7 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 	mutex_unlock(&rc_node_lock);
 
 	cluster->rc_net->changes++;
+	cluster->rc_net->nr_owned -= !!cluster->owner;
 	list_del(&cluster->list);
 	list_del(&cluster->registered);
 	rc_cluster_destroy_nodes(cluster->nodes, 0, config->nr_queues);

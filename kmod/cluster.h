@@ -22,6 +22,7 @@ struct rc_cluster_spec {
 	u32 watermark;
 	u32 timeout_us;
 	u64 generation;
+	u32 owner;
 	umode_t mode;
 	bool has_mode;
 	bool has_key;
@@ -52,6 +53,7 @@ struct rc_cluster_config {
  * @nr_rings: rings that feed it
  * @snaplen: the greatest of theirs, 0 = none feeds it
  * @nodes: one for each queue
+ * @owner: see owner.h
  *
  * Everything but @config and @snaplen is under rc_control_lock.
  */
@@ -73,6 +75,7 @@ struct rc_cluster {
 	unsigned int nr_rings;
 	u32 snaplen;
 	struct rc_node **nodes;
+	u32 owner;
 };
 
 struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name);

@@ -7,6 +7,7 @@
 #include "netlink.h"
 #include "node.h"
 #include "outlet.h"
+#include "owner.h"
 #include "publish.h"
 #include "queue.h"
 #include "tap.h"
@@ -34,6 +35,9 @@ static int __init rc_module_init(void)
 	err = rc_tap_module_init();
 	if (err)
 		goto fail_tap;
+	err = rc_owner_module_init();
+	if (err)
+		goto fail_owner;
 	err = rc_netlink_module_init();
 	if (err)
 		goto fail_netlink;
@@ -41,6 +45,8 @@ static int __init rc_module_init(void)
 	return 0;
 
 fail_netlink:
+	rc_owner_module_exit();
+fail_owner:
 	rc_tap_module_exit();
 fail_tap:
 	rc_net_module_exit();
@@ -60,6 +66,7 @@ fail_queue:
 static void __exit rc_module_exit(void)
 {
 	rc_netlink_module_exit();
+	rc_owner_module_exit();
 	rc_tap_module_exit();
 	rc_net_module_exit();
 	rc_outlet_module_exit();

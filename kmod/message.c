@@ -26,7 +26,7 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 	    nla_put_u32(msg, RINGCAP_A_BALANCE, cluster->balance) ||
 	    nla_put_u32(msg, RINGCAP_A_WATERMARK, cluster->watermark) ||
 	    nla_put_u32(msg, RINGCAP_A_TIMEOUT_US, cluster->timeout_us) ||
-	    nla_put_u32(msg, RINGCAP_A_MODE, cluster->mode) ||
+	    nla_put_u32(msg, RINGCAP_A_MODE, cluster->mode) || nla_put_u32(msg, RINGCAP_A_OWNED, !!cluster->owner) ||
 	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
 		return -EMSGSIZE;
 	return 0;
@@ -70,7 +70,7 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	if (nla_put_string(msg, RINGCAP_A_NAME, ring->name) ||
 	    rc_message_put_u64(msg, RINGCAP_A_GENERATION, ring->generation) ||
 	    nla_put_u32(msg, RINGCAP_A_SNAPLEN, config->snaplen) ||
-	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous))
+	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous) || nla_put_u32(msg, RINGCAP_A_OWNED, !!ring->owner))
 		return -EMSGSIZE;
 	list_for_each_entry(tap, &ring->taps, list)
 		if (rc_message_put_tap(msg, tap))

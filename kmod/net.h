@@ -13,6 +13,7 @@ struct proc_dir_entry;
  * struct rc_net - a namespace's objects
  * @rings: under rc_control_lock and RTNL to write, either to read
  * @clusters: under rc_control_lock
+ * @nr_owned: of those with an owner
  * @changes: of these lists, so that a dump that was interrupted by one is marked; under rc_control_lock
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
  */
@@ -20,6 +21,7 @@ struct rc_net {
 	struct net *net;
 	struct list_head rings;
 	struct list_head clusters;
+	unsigned int nr_owned;
 	unsigned int changes;
 	struct proc_dir_entry *proc;
 	struct proc_dir_entry *proc_rings;

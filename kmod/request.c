@@ -32,6 +32,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_WATERMARK] = { .type = NLA_U32 },
 	[RINGCAP_A_TIMEOUT_US] = { .type = NLA_U32 },
 	[RINGCAP_A_MODE] = { .type = NLA_U32 },
+	[RINGCAP_A_OWNED] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
 	[RINGCAP_A_OUTPUT] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
 	[RINGCAP_A_SNAPLEN] = { .type = NLA_U32 },
@@ -80,6 +81,17 @@ static u64 rc_request_generation(const struct genl_info *info)
 	return info->attrs[RINGCAP_A_GENERATION] ? nla_get_u64(info->attrs[RINGCAP_A_GENERATION]) : 0;
 }
 
+/* The port of the socket that asks, if the object shall go with it; 0 if not. */
+static int rc_request_owner(const struct genl_info *info, u32 *owner)
+{
+	u32 owned = rc_request_u32(info, RINGCAP_A_OWNED, 0);
+
+	if (owned > 1)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_OWNED], -EINVAL, "RINGCAP_A_OWNED: 0 or 1");
+	*owner = owned ? info->snd_portid : 0;
+	return 0;
+}
+
 static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape *shape)
 {
 	shape->nr_queues = rc_request_u32(info, RINGCAP_A_QUEUES, 1);
@@ -124,7 +136,8 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 	int err;
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
-	      rc_request_shape(info, &spec->shape) ?: rc_request_wakeup(info, spec);
+	      rc_request_owner(info, &spec->owner) ?: rc_request_shape(info, &spec->shape) ?:
+	      rc_request_wakeup(info, spec);
 	if (err)
 		return err;
 	spec->balance = rc_request_u32(info, RINGCAP_A_BALANCE, RINGCAP_BALANCE_FLOW);
@@ -206,7 +219,8 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 	u32 promisc = rc_request_u32(info, RINGCAP_A_PROMISC, 0);
 	int err;
 
-	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?: rc_request_lists(info, spec);
+	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
+	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec);
 	if (err)
 		return err;
 	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);

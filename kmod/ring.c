@@ -10,6 +10,7 @@
 
 #include "cluster.h"
 #include "net.h"
+#include "owner.h"
 #include "packet.h"
 #include "proc.h"
 #include "steps.h"
@@ -107,6 +108,10 @@ static int rc_ring_add_outputs(struct rc_ring_config *config, const struct rc_ne
 						    "RINGCAP_A_OUTPUT: this cluster is named twice");
 				return -EINVAL;
 			}
+		}
+		if (rc_owner_check_feed(spec->owner, cluster->owner, extack)) {
+			NL_SET_BAD_ATTR(extack, spec->outputs[i]);
+			return -EBUSY;
 		}
 		config->outputs[i] = cluster;
 	}
@@ -294,6 +299,8 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 		if (is_new) {
 			list_add_tail(&ring->list, &ring->rc_net->rings);
 			ring->rc_net->changes++;
+			ring->owner = spec->owner;
+			ring->rc_net->nr_owned += !!ring->owner;
 		}
 		rc_ring_commit_taps(ring, spec, &fresh);
 	}
@@ -317,6 +324,9 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 	int err;
 
 	lockdep_assert_held(&rc_control_lock);
+	err = ring ? rc_owner_check_replace(ring->owner, spec->owner, extack) : 0;
+	if (err)
+		return err;
 	config = rc_ring_config_create(rc_net, spec, extack);
 	if (IS_ERR(config))
 		return PTR_ERR(config);
@@ -342,6 +352,7 @@ void rc_ring_destroy(struct rc_ring *ring)
 	if (ring->proc)
 		rc_proc_remove(ring->proc);
 	rc_net->changes++;
+	rc_net->nr_owned -= !!ring->owner;
 	rtnl_lock();
 	list_del(&ring->list);
 	rc_tap_remove_all(&ring->taps);

@@ -25,6 +25,7 @@ struct rc_ring_spec {
 	const struct nlattr *filter;
 	u32 snaplen;
 	bool promiscuous;
+	u32 owner;
 	u64 generation;
 };
 
@@ -48,6 +49,7 @@ struct rc_ring_config {
  * @config: written under rc_control_lock
  * @account: per CPU
  * @taps: under RTNL
+ * @owner: see owner.h
  * @list: in rc_net.rings
  */
 struct rc_ring {
@@ -59,6 +61,7 @@ struct rc_ring {
 	struct rc_net *rc_net;
 	struct list_head taps;
 	bool promiscuous;
+	u32 owner;
 	u64 generation;
 	struct proc_dir_entry *proc;
 };

@@ -293,6 +293,7 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	rt_message_put_optional(&message, RINGCAP_A_BALANCE, cluster->balance);
 	rt_message_put_optional(&message, RINGCAP_A_WATERMARK, cluster->watermark);
 	rt_message_put_optional(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
+	rt_message_put_optional(&message, RINGCAP_A_OWNED, cluster->owned);
 	if (cluster->key)
 		rt_message_put(&message, RINGCAP_A_KEY, cluster->key, RINGCAP_KEY_LEN);
 	return rt_call(&message, NULL, NULL);
@@ -319,6 +320,7 @@ int rt_ring_set(const struct rt_ring *ring)
 	for (i = 0; i < RINGCAP_OUTPUTS_MAX && ring->outputs[i]; i++)
 		rt_message_put_name(&message, RINGCAP_A_OUTPUT, ring->outputs[i]);
 	rt_message_put_optional(&message, RINGCAP_A_SNAPLEN, ring->snaplen);
+	rt_message_put_optional(&message, RINGCAP_A_OWNED, ring->owned);
 	if (ring->filter)
 		rt_message_put(&message, RINGCAP_A_FILTER, ring->filter,
 			       ring->filter_len * (u32)sizeof(struct sock_filter));

@@ -64,6 +64,7 @@ struct rt_cluster {
 	u32 watermark;
 	u32 timeout_us;
 	const u8 *key;
+	u32 owned;
 };
 
 struct rt_tap {
@@ -78,6 +79,7 @@ struct rt_ring {
 	u32 snaplen;
 	const struct sock_filter *filter;
 	u32 filter_len;
+	u32 owned;
 };
 
 struct rt_ring_counts {

@@ -456,6 +456,9 @@ struct ringcap_handover_reply {
  * extended acknowledgement that names the attribute and the reason. SETs are create-or-replace: with an object of that
  * name there, they make it as described in one step, or fail and change nothing. What is left out has its default. A
  * cluster's shape is QUEUES, LANES and LANE_SIZE: with another shape it gets new queues, whose accounts begin at 0.
+ *
+ * A cluster or ring with OWNED = 1 is the netlink socket's that made it: it goes when that is closed, consumers attached or
+ * not, and nobody else can SET it (EBUSY); OWNED never changes. An owned cluster is fed by rings of the same socket only.
  */
 enum ringcap_cmd {
 	RINGCAP_CMD_UNSPEC,
@@ -509,7 +512,7 @@ enum ringcap_attr {
 	RINGCAP_A_WHEN_FULL,		/* u32: enum ringcap_policy */
 	RINGCAP_A_WHEN_UNATTENDED,	/* u32: enum ringcap_policy */
 	RINGCAP_A_INJECT,		/* u32, repeated: ifindex that the consumers may send out of; by default none */
-	RINGCAP_A_OWNED,		/* u32: 1 = a cluster or ring that goes when the socket that made it is closed */
+	RINGCAP_A_OWNED,		/* u32: 1 = goes when the socket that made it is closed; see below */
 	RINGCAP_A_DUPLICATED,		/* u64: second copies, see RINGCAP_BALANCE_BOTH_ENDS */
 	RINGCAP_A_SPREAD,		/* u64: packets that went to another queue by WHEN_FULL or WHEN_UNATTENDED */
 
