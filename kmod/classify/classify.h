@@ -85,6 +85,15 @@ static rc_inline void rc_key_load(const rc_u8 *bytes, rc_u64 key[2])
 	key[1] = rc_le64(key[1]);
 }
 
+/*
+ * For balance types that hash each packet in a way that it itself chooses: the one of rc_flow_hash that fits @flow. Others
+ * stay what they are.
+ */
+static rc_inline rc_u32 rc_flow_balance(const struct rc_flow *flow, rc_u32 balance);
+
+/* For BOTH_ENDS: the hashes of the source and of the destination address of @flow, each by itself. */
+static rc_inline void rc_end_hashes(const struct rc_flow *flow, const rc_u64 key[2], rc_u32 hashes[2]);
+
 /* The queue, 0 .. @nr_queues - 1, of a flow hash. */
 static rc_inline rc_u32 rc_queue(rc_u32 hash, rc_u32 nr_queues)
 {
@@ -93,5 +102,6 @@ static rc_inline rc_u32 rc_queue(rc_u32 hash, rc_u32 nr_queues)
 
 #include "parse.h"
 #include "hash.h"
+#include "inner.h"
 
 #endif /* RC_CLASSIFY_H */

@@ -23,6 +23,12 @@
  *	FIVE_TUPLE	addresses, ports, protocol
  *	FLOW		addresses, ports, protocol, the ids of the first two VLAN tags
  *
+ *
+ * TCP_FIVE_TUPLE is FIVE_TUPLE for TCP and TWO_TUPLE for the rest, TCP's fragments included. BOTH_ENDS hashes either address
+ * by itself, like one end of a flow with nothing but a key at the other:
+ *
+ *	h = mix(mix(address ^ key[0]) ^ key[1])
+ *
  * What is not IP has MAC addresses for addresses and the ethertype for the protocol.
  *
  * Fragments, the first included, have no ports. Those of IPv6 have no protocol either: receivers reassemble them by
@@ -52,6 +58,21 @@ static rc_inline rc_u64 rc_fold_ipv6(const rc_u32 addr[4], const rc_u64 key[2])
 	return lo ^ (lo >> 32);
 }
 
+/* The addresses of a flow as one word each: MAC addresses where there are no others. */
+static rc_inline void rc_flow_ends(const struct rc_flow *flow, const rc_u64 key[2], rc_u64 *a, rc_u64 *b)
+{
+	if (!flow->l3_off) {
+		*a = flow->smac;
+		*b = flow->dmac;
+	} else if (flow->l3_proto == RC_ETH_P_IPV4) {
+		*a = (rc_u64)rc_be32(flow->saddr[0]) << 16;
+		*b = (rc_u64)rc_be32(flow->daddr[0]) << 16;
+	} else {
+		*a = rc_fold_ipv6(flow->saddr, key);
+		*b = rc_fold_ipv6(flow->daddr, key);
+	}
+}
+
 /* What a flow has beside its two ends: the protocol, and for FLOW its VLANs. */
 static rc_inline rc_u64 rc_flow_rest(const struct rc_flow *flow, rc_u32 balance)
 {
@@ -76,16 +97,7 @@ static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance,
 	/* Or the verifier, knowing them from rc_parse, would look at all this once for every way through the parser. */
 	asm volatile("" : : : "memory");
 #endif
-	if (!flow->l3_off) {
-		a = flow->smac;
-		b = flow->dmac;
-	} else if (flow->l3_proto == RC_ETH_P_IPV4) {
-		a = (rc_u64)rc_be32(flow->saddr[0]) << 16;
-		b = (rc_u64)rc_be32(flow->daddr[0]) << 16;
-	} else {
-		a = rc_fold_ipv6(flow->saddr, key);
-		b = rc_fold_ipv6(flow->daddr, key);
-	}
+	rc_flow_ends(flow, key, &a, &b);
 	if (balance != RINGCAP_BALANCE_TWO_TUPLE) {
 		a ^= flow->sport;
 		b ^= flow->dport;
@@ -98,6 +110,24 @@ static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance,
 	a = rc_mix(a ^ key[0]);
 	b ^= key[1] ^ rc_flow_rest(flow, balance) * 0x9e3779b97f4a7c15ULL;
 	return (rc_u32)(rc_mix(a ^ b) >> 32);
+}
+
+static rc_inline rc_u32 rc_flow_balance(const struct rc_flow *flow, rc_u32 balance)
+{
+	if (balance != RINGCAP_BALANCE_TCP_FIVE_TUPLE)
+		return balance;
+	if (flow->l3_off && flow->l4_proto == RC_IPPROTO_TCP && !(flow->flags & RINGCAP_SLOT_FRAGMENT))
+		return RINGCAP_BALANCE_FIVE_TUPLE;
+	return RINGCAP_BALANCE_TWO_TUPLE;
+}
+
+static rc_inline void rc_end_hashes(const struct rc_flow *flow, const rc_u64 key[2], rc_u32 hashes[2])
+{
+	rc_u64 a, b;
+
+	rc_flow_ends(flow, key, &a, &b);
+	hashes[0] = (rc_u32)(rc_mix(rc_mix(a ^ key[0]) ^ key[1]) >> 32);
+	hashes[1] = (rc_u32)(rc_mix(rc_mix(b ^ key[0]) ^ key[1]) >> 32);
 }
 
 #endif /* RC_HASH_H */

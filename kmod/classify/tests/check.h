@@ -37,6 +37,9 @@ struct vector {
 FILE *vectors_open(const char *path);
 int vectors_next(FILE *file, struct vector *v);
 
+/* The same of tunnels.txt: what is inside, @found.tunnel RC_TUNNEL_NONE = nothing; hashes are those of a line there. */
+int tunnels_next(FILE *file, struct vector *v, struct rc_way_in *found);
+
 /* The key of vectors.txt: bytes 0 .. 15. */
 void vectors_key(rc_u64 key[2]);
 
@@ -46,10 +49,15 @@ const char *flow_differs(const struct rc_flow *a, const struct rc_flow *b);
 /* rc_parse on a copy that ends exactly where the packet does, so that the sanitizer sees every read beyond. */
 void parse_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, struct rc_flow *flow);
 
+/* rc_parse_inner on the same; @flow is of the packet. */
+int parse_inner_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, const struct rc_flow *flow,
+		      struct rc_inner *inner);
+
 /* What holds of the flow of every packet, whatever it is. */
 void check_invariants(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci);
 
 void check_vectors(const char *path);
+void check_tunnels(const char *path);
 void check_flows(void);
 void check_spread(void);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * check-bpf CLASSIFY.BPF.O VECTORS.TXT: has this machine's kernel verify the classifier as a tc program, and run it on
- * every vector. Needs root; without, or where the kernel has no BPF, it says so and succeeds.
+ * check-bpf CLASSIFY.BPF.O INNER.BPF.O VECTORS.TXT TUNNELS.TXT: has this machine's kernel verify the classifier as tc
+ * programs, and run them on every vector. Needs root; without, or where the kernel has no BPF, it says so and succeeds.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -13,6 +13,7 @@
 
 /* What the verifier may look at. The kernel's limit is 1,000,000, and the engine's program has more to it than this. */
 #define VERIFIED_MAX 50000
+#define VERIFIED_INNER_MAX 500000
 
 /* Both as in classify.bpf.c. */
 struct result {
@@ -31,6 +32,14 @@ struct config {
 
 struct loaded {
 	int prog, config, result;
+};
+
+/* As in inner.bpf.c. */
+struct inner_result {
+	rc_u16 vlan_tpid;
+	rc_u16 vlan_tci;
+	rc_u32 is_there;
+	struct rc_way_in found;
 };
 
 static char verifier_log[1 << 16];
@@ -60,13 +69,13 @@ static struct bpf_object *load(const char *path)
 	return object;
 }
 
-static void check_complexity(void)
+static void check_complexity(unsigned int most)
 {
 	const char *line = strstr(verifier_log, "processed ");
 	unsigned int insns;
 
 	CHECK(line && sscanf(line, "processed %u insns", &insns) == 1, "no count in the verifier's log: %s", verifier_log);
-	CHECK(insns < VERIFIED_MAX, "the verifier looked at %u instructions, at most %u wanted", insns, VERIFIED_MAX);
+	CHECK(insns < most, "the verifier looked at %u instructions, at most %u wanted", insns, most);
 	printf("bpf: accepted; the verifier looked at %u instructions\n", insns);
 }
 
@@ -122,6 +131,49 @@ static int map_fd(const struct bpf_object *object, const char *name)
 	return fd;
 }
 
+static void run_inner(int prog, int map, const struct vector *v, const struct rc_way_in *want)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = v->frame, .data_size_in = v->len);
+	struct inner_result result = { .vlan_tpid = v->tpid, .vlan_tci = v->tci };
+	const char *field;
+	rc_u32 zero = 0;
+	int err;
+
+	err = bpf_map_update_elem(map, &zero, &result, BPF_ANY);
+	CHECK(!err, "result: %s", strerror(-err));
+	err = bpf_prog_test_run_opts(prog, &opts);
+	CHECK(!err && !opts.retval, "%s: test run: %s, %d", v->name, strerror(-err), (int)opts.retval);
+	err = bpf_map_lookup_elem(map, &zero, &result);
+	CHECK(!err, "result: %s", strerror(-err));
+	CHECK(result.is_there == (want->tunnel != RC_TUNNEL_NONE), "%s: %u", v->name, result.is_there);
+	if (!result.is_there)
+		return;
+	field = flow_differs(&result.found.flow, &want->flow);
+	CHECK(!field, "%s: %s is not as in tunnels.txt", v->name, field);
+	CHECK(result.found.tunnel == want->tunnel && result.found.has_id == want->has_id &&
+	      result.found.tunnel_id == want->tunnel_id, "%s: tunnel %u", v->name, result.found.tunnel);
+}
+
+static void check_inner(const char *path, const char *tunnels)
+{
+	struct bpf_object *object = load(path);
+	FILE *file = vectors_open(tunnels);
+	struct rc_way_in want;
+	int prog, map, n = 0;
+	struct vector v;
+
+	check_complexity(VERIFIED_INNER_MAX);
+	prog = bpf_program__fd(bpf_object__find_program_by_name(object, "inner"));
+	map = map_fd(object, "result");
+	while (tunnels_next(file, &v, &want)) {
+		run_inner(prog, map, &v, &want);
+		n++;
+	}
+	fclose(file);
+	bpf_object__close(object);
+	printf("bpf: the same inside of %d tunnels inside the kernel\n", n);
+}
+
 int main(int argc, char **argv)
 {
 	struct bpf_object *object;
@@ -130,18 +182,18 @@ int main(int argc, char **argv)
 	FILE *file;
 	int run_on = 0, too_short = 0;
 
-	CHECK(argc == 3, "usage: check-bpf CLASSIFY.BPF.O VECTORS.TXT");
+	CHECK(argc == 5, "usage: check-bpf CLASSIFY.BPF.O INNER.BPF.O VECTORS.TXT TUNNELS.TXT");
 	if (geteuid()) {
 		printf("bpf: skipped: needs root\n");
 		return 0;
 	}
 	libbpf_set_print(print_nothing);
 	object = load(argv[1]);
-	check_complexity();
+	check_complexity(VERIFIED_MAX);
 	bpf.prog = bpf_program__fd(bpf_object__find_program_by_name(object, "classify"));
 	bpf.config = map_fd(object, "config");
 	bpf.result = map_fd(object, "result");
-	file = vectors_open(argv[2]);
+	file = vectors_open(argv[3]);
 	while (vectors_next(file, &v)) {
 		if (cannot_run(&v)) {
 			too_short++;
@@ -154,5 +206,6 @@ int main(int argc, char **argv)
 	bpf_object__close(object);
 	CHECK(run_on >= 50, "only %d vectors could be run", run_on);
 	printf("bpf: the same answers inside the kernel for %d packets (%d are too short for a test run)\n", run_on, too_short);
+	check_inner(argv[2], argv[4]);
 	return 0;
 }

@@ -49,13 +49,31 @@ void parse_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, struct
 	free(copy);
 }
 
-static void check_fields(const struct rc_flow *flow, rc_u32 wire_len)
+int parse_inner_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, const struct rc_flow *flow,
+		      struct rc_inner *inner)
+{
+	rc_u32 avail = len < RC_INNER_MAX ? len : RC_INNER_MAX;
+	rc_u8 *copy = malloc(avail ? avail : 1);
+	struct rc_frame f = { .data = copy, .avail = avail, .vlan_tpid = tpid, .vlan_tci = tci };
+	int found;
+
+	CHECK(copy, "no memory");
+	if (avail)
+		memcpy(copy, frame, avail);
+	memset(inner, 0xa5, sizeof(*inner));
+	found = rc_parse_inner(&f, flow, inner);
+	free(copy);
+	return found;
+}
+
+/* @begin: where the packet of @flow begins, least of all places. */
+static void check_fields(const struct rc_flow *flow, rc_u32 wire_len, rc_u32 begin)
 {
 	int ip = flow->l3_proto == RC_ETH_P_IPV4 || flow->l3_proto == RC_ETH_P_IPV6;
 
-	CHECK(!flow->l3_off || (ip && flow->l3_off >= 14 && flow->l3_off + 20u <= wire_len), "l3_off %u", flow->l3_off);
+	CHECK(!flow->l3_off || (ip && flow->l3_off >= begin && flow->l3_off + 20u <= wire_len), "l3_off %u", flow->l3_off);
 	CHECK(!flow->l4_off || (flow->l3_off && flow->l4_off >= flow->l3_off + 20u), "l4_off %u", flow->l4_off);
-	CHECK(flow->l4_off < RC_PARSE_MAX, "l4_off %u", flow->l4_off);
+	CHECK(flow->l4_off < (begin == 14 ? RC_PARSE_MAX : RC_INNER_MAX), "l4_off %u", flow->l4_off);
 	CHECK(!flow->l4_off || flow->l4_off < wire_len, "l4_off %u of %u bytes", flow->l4_off, wire_len);
 	CHECK(flow->l3_off || !(flow->l4_proto || flow->flags & RINGCAP_SLOT_FRAGMENT), "transport without IP");
 	CHECK(!(flow->sport || flow->dport) || flow->l4_off, "ports without a transport header");
@@ -70,7 +88,7 @@ static void check_reverse(const struct rc_flow *flow)
 {
 	rc_u64 key[2] = { next_random(), next_random() };
 	struct rc_flow back = *flow;
-	rc_u32 balance;
+	rc_u32 balance, ends[2], back_ends[2];
 
 	memcpy(back.saddr, flow->daddr, sizeof(back.saddr));
 	memcpy(back.daddr, flow->saddr, sizeof(back.daddr));
@@ -79,7 +97,11 @@ static void check_reverse(const struct rc_flow *flow)
 	back.sport = flow->dport;
 	back.dport = flow->sport;
 	for (balance = 0; balance <= __RINGCAP_BALANCE_MAX; balance++)
-		CHECK(rc_flow_hash(flow, balance, key) == rc_flow_hash(&back, balance, key), "balance %u", balance);
+		CHECK(rc_flow_hash(flow, rc_flow_balance(flow, balance), key) ==
+		      rc_flow_hash(&back, rc_flow_balance(&back, balance), key), "balance %u", balance);
+	rc_end_hashes(flow, key, ends);
+	rc_end_hashes(&back, key, back_ends);
+	CHECK(ends[0] == back_ends[1] && ends[1] == back_ends[0], "ends");
 }
 
 /* A tag makes no difference by where it is held. */
@@ -98,14 +120,30 @@ static void check_tag_place(const rc_u8 *frame, rc_u32 len, const struct rc_flow
 	CHECK(!field, "with the tag elsewhere, %s differs", field);
 }
 
+/* What is inside lies behind what is around it, and within the packet. */
+static void check_inner(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, const struct rc_flow *flow)
+{
+	struct rc_inner inner;
+
+	if (!parse_inner_exact(frame, len, tpid, tci, flow, &inner))
+		return;
+	CHECK(inner.found.tunnel && inner.found.tunnel <= RC_TUNNEL_GTPU, "tunnel %u", inner.found.tunnel);
+	CHECK(inner.found.has_id <= 1 && (inner.found.has_id || !inner.found.tunnel_id), "an id that is none");
+	CHECK(!(flow->flags & RINGCAP_SLOT_FRAGMENT), "inside of a fragment");
+	check_fields(&inner.found.flow, len + (tpid ? 4 : 0), 18);
+	CHECK(!inner.found.flow.l3_off || inner.found.flow.l3_off > flow->l3_off, "inside at %u", inner.found.flow.l3_off);
+	check_reverse(&inner.found.flow);
+}
+
 void check_invariants(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci)
 {
 	struct rc_flow flow;
 
 	parse_exact(frame, len, tpid, tci, &flow);
-	check_fields(&flow, len + (tpid ? 4 : 0));
+	check_fields(&flow, len + (tpid ? 4 : 0), 14);
 	CHECK(!tpid || (flow.vlan_tpid == tpid && flow.vlan_tci == tci), "the tag held elsewhere is not the outermost");
 	check_reverse(&flow);
+	check_inner(frame, len, tpid, tci, &flow);
 	if (!tpid)
 		check_tag_place(frame, len, &flow);
 }

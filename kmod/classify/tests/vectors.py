@@ -94,6 +94,19 @@ def flow_hash(flow, balance):
     return mix(h ^ ends[1] ^ key[1] ^ rest * 0x9E3779B97F4A7C15 & MASK) >> 32
 
 
+def end_hash(flow, end):
+    """BOTH_ENDS: either address by itself."""
+    key = struct.unpack("<QQ", KEY)
+    mac, address = ("smac", "saddr") if end == 0 else ("dmac", "daddr")
+    if not flow["l3_off"]:
+        word = flow[mac]
+    elif flow["l3_proto"] == 0x0800:
+        word = int.from_bytes(flow[address][:4], "big") << 16
+    else:
+        word = fold_ipv6(flow[address], key)
+    return mix(mix(word ^ key[0]) ^ key[1]) >> 32
+
+
 NUMBERS = ("l3_proto", "l3_off", "l4_off", "l4_proto", "sport", "dport", "vlan_tpid", "vlan_tci", "inner_vid", "flags")
 BALANCES = ("FLOW", "FIVE_TUPLE", "FOUR_TUPLE", "TWO_TUPLE")
 
@@ -251,4 +264,5 @@ def main():
     limit_vectors()
 
 
-main()
+if __name__ == "__main__":
+    main()
