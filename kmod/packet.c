@@ -16,6 +16,28 @@ void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame)
 		frame->avail = skb_headlen(skb);
 }
 
+const struct rc_way_in *rc_packet_inner(struct rc_packet *pkt)
+{
+	struct rc_frame frame = {
+		.data = pkt->skb->data,
+		.avail = min_t(u32, pkt->skb->len, RC_INNER_MAX),
+		.vlan_tpid = pkt->vlan_tpid,
+		.vlan_tci = pkt->vlan_tci,
+	};
+	struct rc_inner inner rc_uninitialized;
+
+	if (pkt->parsed == RC_PARSED_OUTER) {
+		if (skb_headlen(pkt->skb) < frame.avail)
+			rc_packet_gather(pkt->skb, &frame);
+		pkt->parsed = RC_PARSED_NO_INNER;
+		if (rc_parse_inner(&frame, &pkt->flow, &inner)) {
+			pkt->inner = inner.found;
+			pkt->parsed = RC_PARSED_INNER;
+		}
+	}
+	return pkt->parsed == RC_PARSED_INNER ? &pkt->inner : NULL;
+}
+
 bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n)
 {
 	const u32 tag_off = 2 * ETH_ALEN;

@@ -8,6 +8,14 @@
 
 #include "classify/classify.h"
 
+/* How far a packet has been looked into. */
+enum rc_parsed {
+	RC_PARSED_NOTHING,
+	RC_PARSED_OUTER,	/* but not looked for anything inside */
+	RC_PARSED_NO_INNER,	/* there is nothing inside */
+	RC_PARSED_INNER,
+};
+
 /**
  * struct rc_packet - what is known of a packet, collected as it is needed
  * @skb: data points to the MAC header while the packet is under way
@@ -17,7 +25,7 @@
  * @ifindex: tapped interface
  * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; tpid 0 = none
  * @flags: RINGCAP_SLOT_OUTGOING
- * @parsed: @flow is valid
+ * @parsed: what is valid, enum rc_parsed: @flow, and @inner
  * @hashed: @flow and @hash are, for the cluster that has the packet at hand
  */
 struct rc_packet {
@@ -30,9 +38,10 @@ struct rc_packet {
 	u16 vlan_tpid;
 	u16 vlan_tci;
 	u8 flags;
-	bool parsed;
+	u8 parsed;
 	bool hashed;
 	struct rc_flow flow;
+	struct rc_way_in inner;
 };
 
 /*
@@ -59,7 +68,7 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 		pkt->vlan_tci = skb_vlan_tag_get(skb);
 	}
 	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
-	pkt->parsed = false;
+	pkt->parsed = RC_PARSED_NOTHING;
 }
 
 /* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be had. */
@@ -82,11 +91,13 @@ static __always_inline void rc_packet_parse(struct rc_packet *pkt)
 	if (unlikely(skb_headlen(skb) < frame.avail))
 		rc_packet_gather(skb, &frame);
 	rc_parse(&frame, &pkt->flow);
-	pkt->parsed = true;
+	pkt->parsed = RC_PARSED_OUTER;
 }
 
-/* Copies the first @n bytes of the packet as it was on the wire; false if they could not be read. */
+/* The innermost packet in @pkt, which is parsed, and its tunnel; NULL where it is no tunnel's. Looks once only. */
+const struct rc_way_in *rc_packet_inner(struct rc_packet *pkt);
 
+/* Copies the first @n bytes of the packet as it was on the wire; false if they could not be read. */
 static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, u32 n)
 {
 	const struct sk_buff *skb = pkt->skb;

@@ -28,7 +28,7 @@
 struct rc_publisher {
 	struct tasklet_struct tasklet;
 	struct list_head dirty;
-	u8 scratch[RC_PARSE_MAX];
+	u8 scratch[RC_INNER_MAX];
 };
 
 static DEFINE_PER_CPU(struct rc_publisher, rc_publishers);

@@ -21,7 +21,7 @@ void rc_publish_exit(void);
 /* Puts @lane on this CPU's list. Bottom halves are off; the lane is on no list. */
 void rc_publish_mark(struct rc_lane *lane);
 
-/* RC_PARSE_MAX bytes for the packet that this CPU has at hand. Bottom halves are off. */
+/* RC_INNER_MAX bytes for the packet that this CPU has at hand. Bottom halves are off. */
 u8 *rc_publish_scratch(void);
 
 #endif /* RC_PUBLISH_H */
