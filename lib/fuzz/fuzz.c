@@ -19,14 +19,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static volatile uint8_t sink;
 
 /* Twice in a row as the engines map it; writable copies are not needed, nothing writes there. */
-static uint8_t *twice(const uint8_t *data, size_t n)
+static uint8_t *twice(const uint8_t *data, size_t n, size_t size)
 {
-	uint8_t *memory = calloc(2, SIZE);
+	uint8_t *memory = calloc(2, size);
 
 	if (!memory)
 		abort();
-	memcpy(memory, data, n < SIZE ? n : SIZE);
-	memcpy(memory + SIZE, memory, SIZE);
+	memcpy(memory, data, n < size ? n : size);
+	memcpy(memory + size, memory, size);
 	return memory;
 }
 
@@ -42,7 +42,7 @@ static void touch(const struct ringcap_pkt *pkts, int n)
 static void fuzz_records(const uint8_t *data, size_t n, const uint64_t position[2])
 {
 	uint64_t producer = position[0], consumer = position[1];
-	uint8_t *memory = twice(data, n);
+	uint8_t *memory = twice(data, n, SIZE);
 	struct records r = { .data = memory, .producer = &producer, .consumer = &consumer, .size = SIZE };
 	struct ringcap_pkt pkts[16];
 
@@ -55,12 +55,58 @@ static void fuzz_records(const uint8_t *data, size_t n, const uint64_t position[
 	free(memory);
 }
 
+/* Every second time not to its end. */
+static void touch_run(struct ringcap_run *run, unsigned int round)
+{
+	const struct ringcap_slot *slot;
+
+	for (unsigned int i = 0; (i < 4 || round % 2) && (slot = ringcap_next(run)); i++)
+		touch(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, 1);
+}
+
+static void fuzz_records_runs(const uint8_t *data, size_t n, const uint64_t position[2])
+{
+	uint64_t producer = position[0], consumer = position[1];
+	uint8_t *memory = twice(data, n, SIZE);
+	struct records r = { .data = memory, .producer = &producer, .consumer = &consumer, .size = SIZE };
+	struct ringcap_run run = { 0 };
+
+	records_start(&r);
+	for (unsigned int round = 0; round < 8; round++) {
+		if (records_run(&r, &run) > 0) {
+			touch_run(&run, round);
+			records_pass(&r, &run);
+		}
+		producer += (position[1] >> (8 * round) & 0xff) * 8;
+	}
+	free(memory);
+}
+
+static void fuzz_lanes_runs(const uint8_t *data, size_t n, const uint64_t position[2])
+{
+	uint64_t producer = position[0], shared = position[1];
+	uint8_t *memory = twice(data, n, RINGCAP_LANE_SIZE_MIN);
+	struct lanes l = { .nr = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
+	struct ringcap_run run = { 0 };
+
+	l.lane[0] = (struct lane){ .data = memory, .producer = &producer, .shared = &shared };
+	lanes_start(&l);
+	for (unsigned int round = 0; round < 8; round++) {
+		if (lanes_run(&l, &run) > 0) {
+			touch_run(&run, round);
+			lanes_pass(&l, &run);
+		}
+		producer += (position[1] >> (8 * round) & 0xff) * 8;
+	}
+	free(memory);
+}
+
 static void fuzz_lanes(const uint8_t *data, size_t n, const uint64_t position[2])
 {
-	static uint8_t order[LANES_OUTSTANDING_MAX];
+	static struct stretch stretches[LANES_OUTSTANDING_MAX];
 	uint64_t producer[2] = { position[0], position[1] }, shared[2] = { position[1], position[0] };
-	uint8_t *memory = twice(data, n);
-	struct lanes l = { .nr = 2, .lane_size = SIZE, .order = order };
+	uint8_t *memory = twice(data, n, SIZE);
+	struct lanes l = { .nr = 2, .lane_size = SIZE, .stretches = stretches };
 	struct ringcap_pkt pkts[16];
 
 	for (int i = 0; i < 2; i++) {
@@ -71,7 +117,7 @@ static void fuzz_lanes(const uint8_t *data, size_t n, const uint64_t position[2]
 	lanes_start(&l);
 	for (unsigned int round = 0; round < 8; round++) {
 		touch(pkts, lanes_fetch(&l, pkts, 16));
-		lanes_release(&l, (l.taken - l.given) * (round % 3) / 2);
+		lanes_release(&l, l.outstanding * (round % 3) / 2);
 		producer[round % 2] += (position[1] >> (8 * round) & 0xff) * 8;
 	}
 	free(memory);
@@ -107,20 +153,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n < 1)
 		return 0;
-	what = *data++ % 4;
+	what = *data++ % 6;
 	n--;
-	if (what == 2)
+	if (what == 0)
 		fuzz_reply(data, n);
-	if (what == 3)
+	if (what == 1)
 		fuzz_name(data, n);
-	if (what > 1 || n < sizeof(position))
+	if (what < 2 || n < sizeof(position))
 		return 0;
 	memcpy(position, data, sizeof(position));
-	data += sizeof(position);
-	n -= sizeof(position);
-	if (what == 0)
-		fuzz_records(data, n, position);
-	else
-		fuzz_lanes(data, n, position);
+	(what == 2 ? fuzz_records : what == 3 ? fuzz_lanes : what == 4 ? fuzz_records_runs : fuzz_lanes_runs)
+		(data + sizeof(position), n - sizeof(position), position);
 	return 0;
 }

@@ -29,20 +29,19 @@
 #define pcap_filter			pcapint_filter
 #endif
 
-#define BATCH		64
 #define ALIAS_ENV	"RINGCAP_PCAP_ALIAS"
 #define NSEC_PER_SEC	1000000000ULL
 
-/* Ours in the pcap_t. Packets pkts[next .. n) were received and not yet looked at. */
+/* Ours in the pcap_t. */
 struct pcap_ringcap {
 	struct ringcap *queue;
 	int nonblock;		/* private: the descriptor itself never blocks */
-	unsigned int next, n;
-	unsigned int held;	/* looked at and not yet released: the program may still read them */
+	struct ringcap_run run;	/* what it has passed is released by the next read: the program may still look at it */
 	uint64_t received;	/* before the filter */
 	struct ringcap_stats start;
+	time_t second;		/* of the last packet, */
+	uint64_t second_ns;	/* the same in nanoseconds */
 	char name[RINGCAP_NAME_MAX + 8];
-	struct ringcap_pkt pkts[BATCH];
 };
 
 /* ---------------------------------------------------------------- names */
@@ -110,57 +109,49 @@ static int from_alias(const char *device, char *name, size_t size)
 
 /* ---------------------------------------------------------------- reading */
 
-static void release_held(struct pcap_ringcap *rc)
+static int wanted(const pcap_t *p, const struct ringcap_slot *slot)
 {
-	if (rc->held)
-		ringcap_release(rc->queue, rc->held);
-	rc->held = 0;
-}
-
-static int wanted(pcap_t *p, const struct ringcap_pkt *pkt)
-{
-	int outgoing = pkt->slot->flags & RINGCAP_SLOT_OUTGOING;
-
-	if ((p->direction == PCAP_D_IN && outgoing) || (p->direction == PCAP_D_OUT && !outgoing))
+	if (p->direction != PCAP_D_INOUT && (p->direction == PCAP_D_OUT) != !!(slot->flags & RINGCAP_SLOT_OUTGOING))
 		return 0;
-	return !p->fcode.bf_insns || pcap_filter(p->fcode.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen);
+	return !p->fcode.bf_insns || pcap_filter(p->fcode.bf_insns, ringcap_data(slot), slot->len, slot->caplen);
 }
 
-static void deliver(pcap_t *p, const struct ringcap_pkt *pkt, pcap_handler callback, u_char *user)
+static void deliver(pcap_t *p, const struct ringcap_slot *slot, pcap_handler callback, u_char *user)
 {
-	const struct ringcap_slot *slot = pkt->slot;
-	uint64_t ns = slot->ts_ns % NSEC_PER_SEC;
-	struct pcap_pkthdr header = {
-		.ts.tv_sec = (time_t)(slot->ts_ns / NSEC_PER_SEC),
-		.ts.tv_usec = (suseconds_t)(p->opt.tstamp_precision == PCAP_TSTAMP_PRECISION_NANO ? ns : ns / 1000),
-		.caplen = slot->caplen,
-		.len = slot->len,
-	};
+	struct pcap_ringcap *rc = p->priv;
+	uint64_t ns = slot->ts_ns - rc->second_ns;
+	struct pcap_pkthdr header;
 
-	if (header.caplen > (bpf_u_int32)p->snapshot)
-		header.caplen = (bpf_u_int32)p->snapshot;
-	callback(user, &header, pkt->data);
+	if (ns >= NSEC_PER_SEC) {
+		ns = slot->ts_ns % NSEC_PER_SEC;
+		rc->second_ns = slot->ts_ns - ns;
+		rc->second = (time_t)(slot->ts_ns / NSEC_PER_SEC);
+	}
+	header.ts.tv_sec = rc->second;
+	header.ts.tv_usec = (suseconds_t)(p->opt.tstamp_precision == PCAP_TSTAMP_PRECISION_NANO ? ns : ns / 1000);
+	header.len = slot->len;
+	header.caplen = slot->caplen < (bpf_u_int32)p->snapshot ? slot->caplen : (bpf_u_int32)p->snapshot;
+	callback(user, &header, ringcap_data(slot));
 }
 
-/* Hands on what was received, at most count packets (0 = all), until the program breaks the loop. */
+/* Hands on what the run has, at most count packets (0 = all), until the program breaks the loop. */
 static int drain(pcap_t *p, int count, pcap_handler callback, u_char *user)
 {
 	struct pcap_ringcap *rc = p->priv;
+	struct ringcap_run run = rc->run;	/* one that nobody else can reach stays in registers */
+	const struct ringcap_slot *slot;
+	uint64_t received = 0;
 	int passed = 0;
 
-	while (rc->next < rc->n && !p->break_loop && (!count || passed < count)) {
-		const struct ringcap_pkt *pkt = &rc->pkts[rc->next++];
-
-		rc->held++;
-		rc->received++;
-		if (!wanted(p, pkt))
+	while (!p->break_loop && (!count || passed < count) && (slot = ringcap_next(&run))) {
+		received++;
+		if (!wanted(p, slot))
 			continue;
-		deliver(p, pkt, callback, user);
+		deliver(p, slot, callback, user);
 		passed++;
 	}
-	/* pcap_next and pcap_next_ex hand out a pointer that is good until the next call; others have had theirs. */
-	if (callback != p->oneshot_callback)
-		release_held(rc);
+	rc->run = run;
+	rc->received += received;
 	return passed;
 }
 
@@ -199,31 +190,29 @@ static int receive_failed(pcap_t *p, int err)
 	return PCAP_ERROR;
 }
 
-static int ringcap_read(pcap_t *p, int count, pcap_handler callback, u_char *user)
+static int ringcap_pcap_read(pcap_t *p, int count, pcap_handler callback, u_char *user)
 {
 	struct pcap_ringcap *rc = p->priv;
 	int64_t start = p->opt.timeout > 0 && !rc->nonblock ? now_ms() : 0;
 
 	if (PACKET_COUNT_IS_UNLIMITED(count))
 		count = 0;
-	release_held(rc);	/* what pcap_next_ex handed out last time */
 	for (;;) {
-		int n, left;
+		int n;
 
 		if (p->break_loop) {
 			p->break_loop = 0;
 			return PCAP_ERROR_BREAK;
 		}
 		n = drain(p, count, callback, user);
+		/* pcap_next and pcap_next_ex hand out a pointer that is good until the next call; others have had theirs. */
+		if (n && callback != p->oneshot_callback)
+			ringcap_done(rc->queue, &rc->run);
 		if (n)
 			return n;
-		if (rc->next < rc->n)	/* broken off */
+		if (p->break_loop)
 			continue;
-		release_held(rc);
-		left = time_left(p, start);
-		n = ringcap_recv(rc->queue, rc->pkts, BATCH, left);
-		rc->next = 0;
-		rc->n = n > 0 ? (unsigned int)n : 0;
+		n = ringcap_read(rc->queue, &rc->run, time_left(p, start));
 		if (n < 0 && n != -EINTR)
 			return receive_failed(p, n);
 		if (n == 0)
@@ -299,7 +288,7 @@ static void ringcap_cleanup(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
 
-	release_held(rc);
+	ringcap_done(rc->queue, &rc->run);
 	ringcap_close(rc->queue);
 	rc->queue = NULL;
 	p->fd = -1;	/* was the queue's, and is closed */
@@ -341,7 +330,7 @@ static int ringcap_activate(pcap_t *p)
 	p->linktype = DLT_EN10MB;
 	p->fd = ringcap_fd(rc->queue);	/* some programs poll this one, */
 	p->selectable_fd = p->fd;	/* most this one */
-	p->read_op = ringcap_read;
+	p->read_op = ringcap_pcap_read;
 	p->inject_op = ringcap_inject;
 	p->setfilter_op = install_bpf_program;
 	p->setdirection_op = ringcap_setdirection;

@@ -206,6 +206,16 @@ static void ebpf_release(struct ringcap *h, unsigned int n)
 	records_release(&h->ebpf.records, n);
 }
 
+static int ebpf_run(struct ringcap *h, struct ringcap_run *run)
+{
+	return records_run(&h->ebpf.records, run);
+}
+
+static void ebpf_pass(struct ringcap *h, const struct ringcap_run *run)
+{
+	records_pass(&h->ebpf.records, run);
+}
+
 /*
  * The kernel announces a record only when the consumer had caught up with it, so one that was published while the reader
  * was awake may never have been announced. Touching the descriptor's entry makes epoll look for itself.
@@ -239,6 +249,8 @@ const struct engine engine_ebpf = {
 	.name = "EBPF",
 	.fetch = ebpf_fetch,
 	.release = ebpf_release,
+	.run = ebpf_run,
+	.pass = ebpf_pass,
 	.settle = ebpf_settle,
 	.service = ebpf_service,
 	.stats = ebpf_stats,

@@ -29,6 +29,10 @@ struct engine {
 	int (*fetch)(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max);
 	/* Gives back the n oldest; n is at most what is outstanding. */
 	void (*release)(struct ringcap *h, unsigned int n);
+	/* Begins a run; 1, or as fetch. Nothing is outstanding. */
+	int (*run)(struct ringcap *h, struct ringcap_run *run);
+	/* Gives back what was passed of the run that was begun last. */
+	void (*pass)(struct ringcap *h, const struct ringcap_run *run);
 	/* Makes sure that the next packet, and any that is there, makes the epoll set readable. NULL = it always does. */
 	void (*settle)(struct ringcap *h);
 	/* Handles enum event bits; -ENODEV = the queue is gone and will not come back. */
@@ -41,6 +45,7 @@ struct ringcap {
 	const struct engine *engine;
 	unsigned int outstanding;	/* packets received and not released */
 	unsigned int turns;		/* calls of ringcap_recv that found packets, since events were looked at */
+	bool running;			/* ringcap_read has begun a run */
 	bool fd_given;			/* somebody may wait without ringcap_recv */
 	int gone;			/* -ENODEV once the queue is gone */
 	atomic_uint woken;		/* set by any thread, taken by the reader */

@@ -80,8 +80,8 @@ static int map_lanes(struct kmod *k, const char *path, char *errbuf)
 			return fail(errbuf, errno, "%s: mapping lane %u, twice %u bytes: %s", path, i, k->lanes.lane_size,
 				    strerror(errno));
 	}
-	k->lanes.order = malloc(LANES_OUTSTANDING_MAX);
-	if (!k->lanes.order)
+	k->lanes.stretches = calloc(LANES_OUTSTANDING_MAX, sizeof(*k->lanes.stretches));
+	if (!k->lanes.stretches)
 		return fail(errbuf, ENOMEM, "%s: out of memory", path);
 	lanes_start(&k->lanes);
 	return 0;
@@ -96,7 +96,7 @@ static void kmod_close(struct ringcap *h)
 	unmap(k->consumer, consumer_size(k));
 	unmap(k->kernel, kernel_size(k));
 	unmap(k->info, whole_pages(1));
-	free(k->lanes.order);
+	free(k->lanes.stretches);
 	if (k->fd >= 0)
 		close(k->fd);
 	memset(k, 0, sizeof(*k));
@@ -158,6 +158,16 @@ static void kmod_release(struct ringcap *h, unsigned int n)
 	lanes_release(&h->kmod.lanes, n);
 }
 
+static int kmod_run(struct ringcap *h, struct ringcap_run *run)
+{
+	return lanes_run(&h->kmod.lanes, run);
+}
+
+static void kmod_pass(struct ringcap *h, const struct ringcap_run *run)
+{
+	lanes_pass(&h->kmod.lanes, run);
+}
+
 static int kmod_service(struct ringcap *h, unsigned int events)
 {
 	(void)h;
@@ -174,6 +184,8 @@ const struct engine engine_kmod = {
 	.name = "KernelModule",
 	.fetch = kmod_fetch,
 	.release = kmod_release,
+	.run = kmod_run,
+	.pass = kmod_pass,
 	.service = kmod_service,
 	.stats = kmod_stats,
 	.close = kmod_close,

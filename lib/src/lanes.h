@@ -4,6 +4,7 @@
  * described in linux/ringcap.h. Nothing here trusts the memory.
  *
  * What is visible at a call is merged; a lane whose CPU publishes later may still have an older packet. It comes then.
+ * As long as one lane has the oldest packets they are taken in one go: a stretch. Most queues have one busy lane.
  */
 #ifndef RINGCAP_LANES_H
 #define RINGCAP_LANES_H
@@ -21,15 +22,24 @@ struct lane {
 	uint64_t released;		/* slots before it were given back */
 };
 
+/* Packets that lie in a row in one lane, were received and are not all released. */
+struct stretch {
+	uint64_t end;			/* position behind them */
+	uint32_t count;			/* of those not released */
+	uint32_t lane;
+};
+
 struct lanes {
 	unsigned int nr;
-	uint32_t lane_size;		/* a power of two */
-	unsigned int taken, given;	/* numbers of packets received and released, modulo 2^32 */
-	uint8_t *order;			/* the lanes that the outstanding packets are in; LANES_OUTSTANDING_MAX entries */
+	uint32_t lane_size;		/* a power of two, at least RINGCAP_LANE_SIZE_MIN where runs are read */
+	unsigned int outstanding;	/* packets received and not released, runs apart */
+	unsigned int first, next;	/* stretches outstanding, modulo 2^32 */
+	unsigned int running;		/* the lane of the run that was begun */
+	struct stretch *stretches;	/* LANES_OUTSTANDING_MAX of them, used in a circle */
 	struct lane lane[RINGCAP_LANES_MAX];
 };
 
-/* Begins where the last consumer stopped. The caller has set nr, lane_size, order and each lane's pointers. */
+/* Begins where the last consumer stopped. The caller has set nr, lane_size, stretches and each lane's pointers. */
 void lanes_start(struct lanes *l);
 
 /*
@@ -40,5 +50,11 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max);
 
 /* Gives back the n oldest packets, n at most what is outstanding. */
 void lanes_release(struct lanes *l, unsigned int n);
+
+/* Begins a run with the oldest packet; nothing is outstanding. Returns 1, 0 when there is none, -EBADMSG as above. */
+int lanes_run(struct lanes *l, struct ringcap_run *run);
+
+/* Gives back what of the run ringcap_next has passed. */
+void lanes_pass(struct lanes *l, const struct ringcap_run *run);
 
 #endif

@@ -64,10 +64,23 @@ static bool take_wakeup(struct ringcap *h)
 	return read(h->wake_fd, &count, sizeof(count)) || true;	/* nothing there: its writer is a moment late */
 }
 
-static int fetch(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
-{
-	int n = h->engine->fetch(h, pkts, max);
+/* What a reader wants: up to max packets, or a run. */
+struct demand {
+	struct ringcap_pkt *pkts;
+	unsigned int max;
+	struct ringcap_run *run;
+};
 
+static int fetch(struct ringcap *h, const struct demand *want)
+{
+	int n;
+
+	if (want->run) {
+		n = h->engine->run(h, want->run);
+		h->running = n > 0;
+		return n;
+	}
+	n = h->engine->fetch(h, want->pkts, want->max);
 	if (n > 0)
 		h->outstanding += (unsigned int)n;
 	return n;
@@ -80,7 +93,7 @@ static void settle(struct ringcap *h)
 }
 
 /* Nothing was there: waits until something is, or something else is to be told. */
-static int fetch_wait(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
+static int fetch_wait(struct ringcap *h, const struct demand *want, int timeout_ms)
 {
 	int64_t end = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
 	int left = timeout_ms;
@@ -91,7 +104,7 @@ static int fetch_wait(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int 
 
 		settle(h);
 		err = h->outstanding && left ? wait_outstanding(h, left) : wait_events(h, left);
-		n = fetch(h, pkts, max);
+		n = fetch(h, want);
 		if (n)
 			return n;
 		if (h->gone)
@@ -107,20 +120,53 @@ static int fetch_wait(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int 
 	}
 }
 
-RINGCAP_API int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
+static int receive(struct ringcap *h, const struct demand *want, int timeout_ms)
 {
 	int n;
 
-	if (!max)
-		return -EINVAL;
 	if (!h->gone && take_wakeup(h))
 		return -EINTR;
-	n = fetch(h, pkts, max);
+	n = fetch(h, want);
 	if (!n)
-		return fetch_wait(h, pkts, max, timeout_ms);
+		return fetch_wait(h, want, timeout_ms);
 	if (++h->turns % SERVICE_TURNS == 0)
 		wait_events(h, 0);
 	return n;
+}
+
+RINGCAP_API int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
+{
+	const struct demand want = { .pkts = pkts, .max = max };
+
+	if (!max)
+		return -EINVAL;
+	return h->running ? -EBUSY : receive(h, &want, timeout_ms);
+}
+
+/* Ends the run, if there is one. */
+static void pass(struct ringcap *h, struct ringcap_run *run)
+{
+	if (h->running)
+		h->engine->pass(h, run);
+	h->running = false;
+	run->next = run->stop = NULL;
+}
+
+RINGCAP_API int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
+{
+	const struct demand want = { .run = run };
+
+	if (h->outstanding)
+		return -EBUSY;
+	pass(h, run);
+	return receive(h, &want, timeout_ms);
+}
+
+RINGCAP_API void ringcap_done(struct ringcap *h, struct ringcap_run *run)
+{
+	pass(h, run);
+	if (h->fd_given)
+		settle(h);
 }
 
 RINGCAP_API void ringcap_release(struct ringcap *h, unsigned int n)

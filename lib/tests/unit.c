@@ -15,15 +15,15 @@
 
 #define SIZE 4096u
 
-/* SIZE bytes that appear twice in a row, as the engines map them. */
-static uint8_t *map_twice(void)
+/* size bytes that appear twice in a row, as the engines map them. */
+static uint8_t *map_twice(size_t size)
 {
 	int fd = memfd_create("twice", MFD_CLOEXEC);
-	uint8_t *p = mmap(NULL, 2 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	CHECK(fd >= 0 && !ftruncate(fd, SIZE) && p != MAP_FAILED);
+	CHECK(fd >= 0 && !ftruncate(fd, size) && p != MAP_FAILED);
 	for (int i = 0; i < 2; i++)
-		CHECK(mmap(p + i * SIZE, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+		CHECK(mmap(p + i * size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
 	close(fd);
 	return p;
 }
@@ -72,7 +72,7 @@ struct buffer {
 static void buffer_make(struct buffer *b, uint64_t position)
 {
 	memset(b, 0, sizeof(*b));
-	b->data = map_twice();
+	b->data = map_twice(SIZE);
 	b->producer = b->consumer = position;
 	b->r.data = b->data;
 	b->r.producer = &b->producer;
@@ -248,23 +248,109 @@ static void test_records_noise(void)
 	buffer_free(&b);
 }
 
+/* In runs: discarded, busy, oddly long and nonsensical records among them. */
+static void test_records_runs(void)
+{
+	uint64_t seed = 17, put = 0, got = 0;
+	struct ringcap_run run = { 0 };
+	struct buffer b;
+
+	buffer_make(&b, 0x1000);
+	while (got < 20000) {
+		uint32_t discard = noise(&seed) % 7 == 0 ? BPF_RINGBUF_DISCARD_BIT : 0;
+		int part = noise(&seed) % 4 ? INT32_MAX : (int)(noise(&seed) % 3);
+		const struct ringcap_slot *slot;
+		int n;
+
+		if (put < 20000 && buffer_put(&b, (uint32_t)(noise(&seed) % 200), (uint8_t)put, discard)) {
+			put += !discard;
+			if (noise(&seed) % 8)
+				continue;
+		}
+		n = records_run(&b.r, &run);
+		CHECK(n >= 0);
+		if (!n)
+			continue;
+		while (part-- && (slot = ringcap_next(&run))) {
+			struct ringcap_pkt pkt = { slot, ringcap_data(slot) };
+
+			check_mark(&pkt, (uint8_t)got++);
+		}
+		records_pass(&b.r, &run);
+		CHECK_EQ(b.consumer, b.r.read);
+	}
+	CHECK_EQ(put, got);
+	buffer_free(&b);
+}
+
+static void test_records_run_ends(void)
+{
+	for (int what = 0; what < 3; what++) {
+		struct ringcap_run run = { 0 };
+		struct buffer b;
+		uint32_t word;
+
+		buffer_make(&b, 0);
+		CHECK(buffer_put(&b, 10, 1, 0) && buffer_put(&b, 10, 2, what == 0 ? BPF_RINGBUF_BUSY_BIT : 0));
+		word = what == 1 ? sizeof(struct ringcap_slot) + 14 : what == 2 ? 4000 : 0;
+		if (word)
+			memcpy(b.data + 72, &word, sizeof(word));
+		CHECK_EQ(records_run(&b.r, &run), 1);
+		CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
+		CHECK(!ringcap_next(&run));
+		records_pass(&b.r, &run);
+		CHECK_EQ(records_run(&b.r, &run), what == 0 ? 0 : what == 1 ? 1 : -EBADMSG);
+		if (what == 1) {	/* longer than its slot says: by itself */
+			CHECK_EQ(ringcap_next(&run)->ts_ns, 2);
+			records_pass(&b.r, &run);
+		}
+		CHECK_EQ(b.consumer, what == 0 ? 72 : b.producer);
+		buffer_free(&b);
+	}
+}
+
+static void test_records_run_noise(void)
+{
+	uint64_t seed = 19, sum = 0;
+	struct ringcap_run run = { 0 };
+	struct buffer b;
+
+	buffer_make(&b, 0);
+	for (int round = 0; round < 20000; round++) {
+		const struct ringcap_slot *slot;
+
+		for (int i = 0; i < 8; i++)
+			b.data[noise(&seed) % SIZE] = (uint8_t)noise(&seed);
+		b.producer = noise(&seed) % 4 ? b.producer + (noise(&seed) % 600 & ~7ULL) : noise(&seed);
+		while (records_run(&b.r, &run) == 1) {
+			while ((slot = ringcap_next(&run)))
+				for (uint32_t k = 0; k < slot->caplen; k++)
+					sum += ringcap_data(slot)[k];
+			records_pass(&b.r, &run);
+		}
+	}
+	CHECK(sum != 1);
+	buffer_free(&b);
+}
+
 /* ---------------------------------------------------------------- lanes */
 
 struct module {
 	struct lanes l;
+	uint32_t size;
 	uint64_t producer[3], shared[3];
 	uint8_t *data[3];
 };
 
-static void module_make(struct module *m)
+static void module_make(struct module *m, uint32_t size)
 {
 	memset(m, 0, sizeof(*m));
 	m->l.nr = 3;
-	m->l.lane_size = SIZE;
-	m->l.order = malloc(LANES_OUTSTANDING_MAX);
-	CHECK(m->l.order);
+	m->l.lane_size = m->size = size;
+	m->l.stretches = calloc(LANES_OUTSTANDING_MAX, sizeof(*m->l.stretches));
+	CHECK(m->l.stretches);
 	for (int i = 0; i < 3; i++) {
-		m->data[i] = map_twice();
+		m->data[i] = map_twice(size);
 		m->producer[i] = m->shared[i] = 1000 * 8 * (uint64_t)i;
 		m->l.lane[i].data = m->data[i];
 		m->l.lane[i].producer = &m->producer[i];
@@ -276,20 +362,22 @@ static void module_make(struct module *m)
 static void module_free(struct module *m)
 {
 	for (int i = 0; i < 3; i++)
-		munmap(m->data[i], 2 * SIZE);
-	free(m->l.order);
+		munmap(m->data[i], 2 * (size_t)m->size);
+	free(m->l.stretches);
 }
 
+/* Slots of both lengths; 0 when the lane is full. */
 static int module_put(struct module *m, int lane, uint64_t ts, uint32_t caplen)
 {
-	struct ringcap_slot slot = { .ts_ns = ts, .caplen = caplen, .len = caplen, .hdr_len = sizeof(slot) };
+	struct ringcap_slot slot = { .ts_ns = ts, .caplen = caplen, .len = caplen,
+				     .hdr_len = ts % 3 ? RINGCAP_SLOT_SHORT : sizeof(slot) };
+	uint32_t size = RINGCAP_SLOT_SIZE(slot.hdr_len, caplen);
+	uint8_t *at = m->data[lane] + m->producer[lane] % m->size;
 
-	uint32_t size = RINGCAP_SLOT_SIZE((uint32_t)sizeof(slot), caplen);
-
-	if (m->producer[lane] + size - m->shared[lane] > SIZE)
+	if (m->producer[lane] + size - m->shared[lane] > m->size)
 		return 0;
-	memcpy(m->data[lane] + m->producer[lane] % SIZE, &slot, sizeof(slot));
-	memset(m->data[lane] + m->producer[lane] % SIZE + sizeof(slot), (int)(ts & 0xff), caplen);
+	memcpy(at, &slot, slot.hdr_len);
+	memset(at + slot.hdr_len, (int)(ts & 0xff), caplen);
 	m->producer[lane] += size;
 	return 1;
 }
@@ -301,7 +389,7 @@ static void test_lanes_merge(void)
 	struct ringcap_pkt pkts[16];
 	struct module m;
 
-	module_make(&m);
+	module_make(&m, SIZE);
 	for (int round = 0; round < 3000; round++) {
 		int n, most = (int)(noise(&seed) % 20);
 
@@ -314,13 +402,13 @@ static void test_lanes_merge(void)
 					CHECK_EQ(pkts[i].data[k], got & 0xff);
 				got++;
 			}
-			lanes_release(&m.l, (unsigned int)(noise(&seed) % (m.l.taken - m.l.given + 1)));
+			lanes_release(&m.l, (unsigned int)(noise(&seed) % (m.l.outstanding + 1)));
 		}
 		CHECK_EQ(n, 0);
 		CHECK_EQ(got, ts);
 	}
 	CHECK(got > 20000);
-	lanes_release(&m.l, m.l.taken - m.l.given);
+	lanes_release(&m.l, m.l.outstanding);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(m.shared[i], m.producer[i]);
 	module_free(&m);
@@ -333,7 +421,7 @@ static void test_lanes_corrupt(void)
 		struct ringcap_slot *slot;
 		struct module m;
 
-		module_make(&m);
+		module_make(&m, SIZE);
 		CHECK(module_put(&m, 0, 1, 20) && module_put(&m, 1, 2, 20) && module_put(&m, 2, 3, 20));
 		slot = (void *)(m.data[1] + m.l.lane[1].read % SIZE);
 		switch (what) {
@@ -360,7 +448,7 @@ static void test_lanes_noise(void)
 	uint64_t seed = 11, sum = 0;
 	struct module m;
 
-	module_make(&m);
+	module_make(&m, SIZE);
 	for (int round = 0; round < 20000; round++) {
 		struct ringcap_pkt pkts[16];
 		int lane = (int)(noise(&seed) % 3);
@@ -373,7 +461,97 @@ static void test_lanes_noise(void)
 		for (int i = 0; i < n; i++)
 			for (uint32_t k = 0; k < pkts[i].slot->caplen; k++)
 				sum += pkts[i].data[k];
-		lanes_release(&m.l, m.l.taken - m.l.given);
+		lanes_release(&m.l, m.l.outstanding);
+	}
+	CHECK(sum != 1);
+	module_free(&m);
+}
+
+/* The same in runs, of which only a part is passed now and then; each packet comes once and in the order of time. */
+static void test_lanes_runs(void)
+{
+	uint64_t seed = 5, ts = 0, got = 0;
+	struct ringcap_run run = { 0 };
+	struct module m;
+
+	module_make(&m, RINGCAP_LANE_SIZE_MIN);
+	for (int round = 0; round < 3000; round++) {
+		int most = (int)(noise(&seed) % 100), lanes = 1 + (int)(noise(&seed) % 3);
+
+		for (int i = 0; i < most; i++)
+			ts += (uint64_t)module_put(&m, (int)(noise(&seed) % (unsigned int)lanes), ts,
+						   (uint32_t)(noise(&seed) % 1500));
+		while (lanes_run(&m.l, &run)) {
+			int part = noise(&seed) % 4 ? INT32_MAX : (int)(noise(&seed) % 8);
+			const struct ringcap_slot *slot;
+
+			while (part-- && (slot = ringcap_next(&run))) {
+				CHECK_EQ(slot->ts_ns, got);
+				for (uint32_t k = 0; k < slot->caplen; k++)
+					CHECK_EQ(ringcap_data(slot)[k], got & 0xff);
+				got++;
+			}
+			lanes_pass(&m.l, &run);
+		}
+		CHECK_EQ(got, ts);
+		for (int i = 0; i < 3; i++)
+			CHECK_EQ(m.shared[i], m.producer[i]);
+	}
+	CHECK(got > 50000);
+	module_free(&m);
+}
+
+/* A packet of nonsense in a run: those before it come, it is told, and what its lane has is skipped. */
+static void test_lanes_run_corrupt(void)
+{
+	for (int what = 0; what < 4; what++) {
+		struct ringcap_run run = { 0 };
+		struct ringcap_slot *slot;
+		struct module m;
+
+		module_make(&m, RINGCAP_LANE_SIZE_MIN);
+		CHECK(module_put(&m, 0, 1, 20) && module_put(&m, 0, 2, 20) && module_put(&m, 0, 4, 20));
+		slot = (void *)(m.data[0] + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 20));
+		switch (what) {
+		case 0: slot->hdr_len = 0; slot->caplen = 0; break;
+		case 1: slot->caplen = 0xffffffff; break;
+		case 2: slot->caplen = RINGCAP_SNAPLEN_MAX + 300; break;
+		case 3: slot->caplen = RINGCAP_SNAPLEN_MAX; break;	/* in the mapping, but beyond the end */
+		}
+		CHECK_EQ(lanes_run(&m.l, &run), 1);
+		CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
+		CHECK(!!ringcap_next(&run) == (what == 3));
+		CHECK(!ringcap_next(&run));
+		lanes_pass(&m.l, &run);
+		CHECK_EQ(lanes_run(&m.l, &run), what == 3 ? 0 : -EBADMSG);
+		CHECK_EQ(m.shared[0], m.producer[0]);
+		CHECK(module_put(&m, 0, 5, 20));
+		CHECK_EQ(lanes_run(&m.l, &run), 1);
+		CHECK_EQ(ringcap_next(&run)->ts_ns, 5);
+		module_free(&m);
+	}
+}
+
+/* Whatever memory and positions say, a run stays in the mapping. */
+static void test_lanes_run_noise(void)
+{
+	uint64_t seed = 13, sum = 0;
+	struct ringcap_run run = { 0 };
+	struct module m;
+
+	module_make(&m, RINGCAP_LANE_SIZE_MIN);
+	for (int round = 0; round < 20000; round++) {
+		const struct ringcap_slot *slot;
+		int lane = (int)(noise(&seed) % 3);
+
+		for (int i = 0; i < 8; i++)
+			m.data[lane][noise(&seed) % m.size] = (uint8_t)noise(&seed);
+		m.producer[lane] = noise(&seed) % 4 ? m.producer[lane] + (noise(&seed) % 20000 & ~7ULL) : noise(&seed);
+		while (lanes_run(&m.l, &run) == 1) {
+			while ((slot = ringcap_next(&run)))
+				sum += ringcap_data(slot)[slot->caplen / 2] + ringcap_data(slot)[slot->caplen];
+			lanes_pass(&m.l, &run);
+		}
 	}
 	CHECK(sum != 1);
 	module_free(&m);
@@ -428,9 +606,15 @@ int main(void)
 	RUN(test_records_corrupt);
 	RUN(test_records_scribbled_start);
 	RUN(test_records_noise);
+	RUN(test_records_runs);
+	RUN(test_records_run_ends);
+	RUN(test_records_run_noise);
 	RUN(test_lanes_merge);
 	RUN(test_lanes_corrupt);
 	RUN(test_lanes_noise);
+	RUN(test_lanes_runs);
+	RUN(test_lanes_run_corrupt);
+	RUN(test_lanes_run_noise);
 	RUN(test_reply);
 	return 0;
 }

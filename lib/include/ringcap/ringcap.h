@@ -27,6 +27,16 @@ struct ringcap_pkt {
 	const uint8_t *data;	/* slot->caplen bytes */
 };
 
+/*
+ * Packets that lie in a row in the queue's memory: what ringcap_read fills in and ringcap_next walks through. Zeroed
+ * before its first use; its fields are libringcap's own.
+ */
+struct ringcap_run {
+	const uint8_t *next;	/* the slot that comes next */
+	const uint8_t *stop;	/* no slot of the run begins here or later */
+	uint64_t gap;		/* bytes between a slot's end and the next slot */
+};
+
 /* A queue's account since it was made. */
 struct ringcap_stats {
 	uint64_t delivered;
@@ -67,14 +77,50 @@ int ringcap_fd(const struct ringcap *h);
  * Receives up to max packets without copying them. Waits up to timeout_ms for the first (0: not at all, -1: for ever).
  * Returns their number, 0 when the time is up, -EINTR after ringcap_wakeup, -ENODEV when the queue was deleted
  * or given to another consumer, -EBADMSG when what is in it makes no sense (it was skipped), -ENOBUFS when 65536 packets
- * are not released yet.
+ * are not released yet, -EBUSY in a run of ringcap_read.
  */
 int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms);
 
 /* Gives back the n oldest packets that were received and not yet released. */
 void ringcap_release(struct ringcap *h, unsigned int n);
 
-/* Makes the current or the next ringcap_recv return -EINTR. */
+/*
+ * The quick way: begins a run with the oldest packet that was not passed yet, after giving back what ringcap_next has
+ * passed of the last one. Waits and fails as ringcap_recv does; returns 1 when there is a packet, 0 when the time is up,
+ * -EBUSY while packets of ringcap_recv are not released. A run holds some 64 KiB at most.
+ */
+int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms);
+
+/* Gives back what ringcap_next has passed, and ends the run; what is left of it comes again. ringcap_recv may follow. */
+void ringcap_done(struct ringcap *h, struct ringcap_run *run);
+
+#define RINGCAP_SLOT_REST_MAX (255 - RINGCAP_SLOT_SHORT + RINGCAP_SNAPLEN_MAX + 1)	/* of a slot, behind its short header */
+
+/*
+ * The run's next packet, which is valid until ringcap_read or ringcap_done is called; NULL when there is none left.
+ * Lengths that cannot be end the run too, and the next ringcap_read says what is wrong.
+ */
+static inline const struct ringcap_slot *ringcap_next(struct ringcap_run *run)
+{
+	const struct ringcap_slot *slot = (const struct ringcap_slot *)(const void *)run->next;
+	uint64_t rest;
+
+	if (run->next >= run->stop)
+		return NULL;
+	rest = ((uint64_t)slot->hdr_len + slot->caplen - RINGCAP_SLOT_SHORT + 7) & ~7ULL;
+	if (rest > RINGCAP_SLOT_REST_MAX)
+		return NULL;
+	run->next += RINGCAP_SLOT_SHORT + rest + run->gap;
+	return slot;
+}
+
+/* A packet's slot->caplen bytes. */
+static inline const uint8_t *ringcap_data(const struct ringcap_slot *slot)
+{
+	return (const uint8_t *)slot + slot->hdr_len;
+}
+
+/* Makes the current or the next ringcap_recv or ringcap_read return -EINTR. */
 void ringcap_wakeup(struct ringcap *h);
 
 int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats);
