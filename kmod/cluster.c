@@ -53,14 +53,22 @@ static struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues)
 	return config;
 }
 
+/* Packets are parsed and hashed where several queues are chosen from by that, or slots shall tell of it. */
+static bool rc_cluster_needs_hash(const struct rc_cluster_spec *spec)
+{
+	return spec->metadata || (spec->shape.nr_queues > 1 && spec->balance != RINGCAP_BALANCE_ROUND_ROBIN &&
+				  spec->balance != RINGCAP_BALANCE_RX_QUEUE);
+}
+
 /* Makes @config, whose queues are there, ready for @spec. */
 static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
 			       struct rc_cluster_config *config)
 {
 	u32 i;
 
-	config->round_robin = spec->balance == RINGCAP_BALANCE_ROUND_ROBIN;
-	config->hash_by = config->round_robin ? RINGCAP_BALANCE_FLOW : spec->balance;
+	config->balance = spec->balance;
+	config->hashed = rc_cluster_needs_hash(spec) ? RINGCAP_SLOT_HASHED : 0;
+	config->hdr_len = spec->metadata ? sizeof(struct ringcap_slot) : RINGCAP_SLOT_SHORT;
 	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
@@ -80,6 +88,7 @@ static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, c
 	cluster->balance = spec->balance;
 	cluster->watermark = spec->watermark;
 	cluster->timeout_us = spec->timeout_us;
+	cluster->metadata = spec->metadata;
 	cluster->generation = spec->generation;
 	return rcu_replace_pointer(cluster->config, config, lockdep_is_held(&rc_control_lock));
 }

@@ -21,6 +21,7 @@ struct rc_cluster_spec {
 	u32 balance;
 	u32 watermark;
 	u32 timeout_us;
+	bool metadata;
 	u64 generation;
 	u32 owner;
 	umode_t mode;
@@ -31,15 +32,17 @@ struct rc_cluster_spec {
 
 /**
  * struct rc_cluster_config - what packets need of a cluster; never changed, only replaced, under RCU
- * @round_robin: queues take turns
- * @hash_by: the balance type of the hash: the cluster's own, or FLOW where queues take turns
+ * @balance: how a queue is chosen where there are several
+ * @hashed: RINGCAP_SLOT_HASHED where packets are parsed and hashed, for one queue of several or for their slots, else 0
+ * @hdr_len: of the slots: with metadata, or short
  * @key: of the hash
  * @queues: references are the cluster's, not the configuration's
  */
 struct rc_cluster_config {
 	u32 nr_queues;
-	bool round_robin;
-	u32 hash_by;
+	u32 balance;
+	u8 hashed;
+	u8 hdr_len;
 	rc_u64 key[2];
 	struct rc_queue *queues[];
 };
@@ -69,6 +72,7 @@ struct rc_cluster {
 	u32 balance;
 	u32 watermark;
 	u32 timeout_us;
+	bool metadata;
 	u64 generation;
 	umode_t mode;
 	u8 key[RINGCAP_KEY_LEN];
@@ -91,22 +95,36 @@ void rc_cluster_destroy(struct rc_cluster *cluster);
 struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
 u64 rc_cluster_memory(const struct rc_cluster *cluster);
 
+/* Which of several queues gets @pkt. */
+static __always_inline u32 rc_cluster_choose(struct rc_cluster *cluster, const struct rc_cluster_config *config,
+					     const struct rc_packet *pkt)
+{
+	switch (config->balance) {
+	case RINGCAP_BALANCE_ROUND_ROBIN:
+		return this_cpu_inc_return(*cluster->turn) % config->nr_queues;
+	case RINGCAP_BALANCE_RX_QUEUE:
+		return rc_packet_rx_queue(pkt) % config->nr_queues;
+	default:
+		return rc_queue(pkt->hash, config->nr_queues);
+	}
+}
+
 /* Gives @pkt to one of the queues, which accounts for it. Bottom halves off, under RCU. */
 static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struct rc_packet *pkt)
 {
 	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
 	u32 index = 0;
 
-	/* One queue and nobody at it: no need to know what flow this is, nor who comes meanwhile. */
-	pkt->hashed = config->nr_queues > 1 || READ_ONCE(config->queues[0]->attended);
-	if (pkt->hashed) {
+	pkt->hash = 0;
+	pkt->hashed = config->hashed;
+	pkt->hdr_len = config->hdr_len;
+	if (config->hashed) {
 		if (!pkt->parsed)
 			rc_packet_parse(pkt);
-		pkt->hash = rc_flow_hash(&pkt->flow, config->hash_by, config->key);
-		index = rc_queue(pkt->hash, config->nr_queues);
+		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
 	}
-	if (unlikely(config->round_robin))
-		index = this_cpu_inc_return(*cluster->turn) % config->nr_queues;
+	if (config->nr_queues > 1)
+		index = rc_cluster_choose(cluster, config, pkt);
 	rc_queue_deliver(config->queues[index], pkt);
 }
 

@@ -160,22 +160,14 @@ static __always_inline void rc_lane_commit(struct rc_lane *lane, u32 bytes, cons
 		rc_lane_publish(lane);
 }
 
-static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct rc_packet *pkt, u32 caplen)
+/* What a slot has that is not a short one. */
+static __always_inline void rc_slot_fill_metadata(struct ringcap_slot *slot, const struct rc_packet *pkt)
 {
 	const struct rc_flow *flow = &pkt->flow;
-	const struct sk_buff *skb = pkt->skb;
 
-	slot->ts_ns = pkt->ts_ns;
-	slot->len = pkt->len;
-	slot->caplen = caplen;
-	slot->hash = pkt->hash;
-	slot->ifindex = pkt->ifindex;
 	slot->vlan_tci = flow->vlan_tci;
 	slot->vlan_tpid = flow->vlan_tpid;
-	/* In a packet that is sent the same field is the transmit queue. */
-	slot->rx_queue = !(pkt->flags & RINGCAP_SLOT_OUTGOING) && skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
-	slot->flags = pkt->flags | flow->flags | RINGCAP_SLOT_HASHED;
-	slot->hdr_len = sizeof(*slot);
+	slot->flags |= flow->flags;
 	slot->l3_off = flow->l3_off;
 	slot->l4_off = flow->l4_off;
 	slot->l3_proto = flow->l3_proto;
@@ -185,11 +177,27 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 	slot->resv2 = 0;
 }
 
+static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct rc_packet *pkt, u32 caplen)
+{
+	slot->ts_ns = pkt->ts_ns;
+	slot->len = pkt->len;
+	slot->caplen = caplen;
+	slot->hash = pkt->hash;
+	slot->ifindex = pkt->ifindex;
+	slot->vlan_tci = pkt->vlan_tci;
+	slot->vlan_tpid = pkt->vlan_tpid;
+	slot->rx_queue = rc_packet_rx_queue(pkt);
+	slot->flags = pkt->flags | pkt->hashed;
+	slot->hdr_len = pkt->hdr_len;
+	if (pkt->hdr_len != RINGCAP_SLOT_SHORT)
+		rc_slot_fill_metadata(slot, pkt);
+}
+
 /* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */
 static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {
 	u32 caplen = min(pkt->caplen, snaplen);
-	u32 size = RINGCAP_SLOT_SIZE((u32)sizeof(struct ringcap_slot), caplen);
+	u32 size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
 	struct ringcap_slot *slot;
 
 	if (unlikely(!rc_lane_has_room(lane, size))) {
@@ -199,7 +207,7 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 	slot = lane->data + (lane->head & (lane->size - 1));
 	rc_packet_time(pkt);
 	rc_slot_fill(slot, pkt, caplen);
-	if (unlikely(!rc_packet_copy(pkt, (u8 *)(slot + 1), caplen))) {
+	if (unlikely(!rc_packet_copy(pkt, (u8 *)slot + pkt->hdr_len, caplen))) {
 		rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
 		return;
 	}

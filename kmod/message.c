@@ -27,6 +27,7 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 	    nla_put_u32(msg, RINGCAP_A_WATERMARK, cluster->watermark) ||
 	    nla_put_u32(msg, RINGCAP_A_TIMEOUT_US, cluster->timeout_us) ||
 	    nla_put_u32(msg, RINGCAP_A_MODE, cluster->mode) || nla_put_u32(msg, RINGCAP_A_OWNED, !!cluster->owner) ||
+	    nla_put_u32(msg, RINGCAP_A_METADATA, cluster->metadata) ||
 	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
 		return -EMSGSIZE;
 	return 0;

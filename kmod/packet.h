@@ -23,10 +23,12 @@ enum rc_parsed {
  * @len: bytes on the wire, the VLAN tag that the stack took off included
  * @caplen: how many of them the ring wants
  * @ifindex: tapped interface
- * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; tpid 0 = none
- * @flags: RINGCAP_SLOT_OUTGOING
+ * @hash: for the cluster that has the packet at hand, 0 where it needs none
+ * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; both 0 = none
+ * @flags: RINGCAP_SLOT_OUTGOING and RINGCAP_SLOT_VLAN
  * @parsed: what is valid, enum rc_parsed: @flow, and @inner
- * @hashed: @flow and @hash are, for the cluster that has the packet at hand
+ * @hashed: RINGCAP_SLOT_HASHED where @hash is valid, else 0
+ * @hdr_len: of the slot that the cluster wants; @flow is valid where that is not a short one
  */
 struct rc_packet {
 	struct sk_buff *skb;
@@ -39,7 +41,8 @@ struct rc_packet {
 	u16 vlan_tci;
 	u8 flags;
 	u8 parsed;
-	bool hashed;
+	u8 hashed;
+	u8 hdr_len;
 	struct rc_flow flow;
 	struct rc_way_in inner;
 };
@@ -63,12 +66,22 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 	pkt->caplen = min(wire_len, snaplen);
 	pkt->ifindex = ifindex;
 	pkt->vlan_tpid = 0;
-	if (skb_vlan_tag_present(skb)) {
+	pkt->vlan_tci = 0;
+	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
+	if (unlikely(skb_vlan_tag_present(skb))) {
 		pkt->vlan_tpid = ntohs(skb->vlan_proto);
 		pkt->vlan_tci = skb_vlan_tag_get(skb);
+		pkt->flags |= RINGCAP_SLOT_VLAN;
 	}
-	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
 	pkt->parsed = RC_PARSED_NOTHING;
+}
+
+/* The device's receive queue; in a packet that is sent the same field of the skb is the transmit queue. */
+static __always_inline u16 rc_packet_rx_queue(const struct rc_packet *pkt)
+{
+	const struct sk_buff *skb = pkt->skb;
+
+	return !(pkt->flags & RINGCAP_SLOT_OUTGOING) && skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
 }
 
 /* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be had. */

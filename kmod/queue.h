@@ -122,11 +122,8 @@ static inline struct wait_queue_head *rc_queue_wait(struct rc_queue *queue)
 
 static __always_inline void rc_queue_deliver_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
 {
-	/*
-	 * Pairs with the release in rc_queue_attach. A consumer that came after the packet was not hashed does not get it:
-	 * what its slot would say is not known.
-	 */
-	if (likely(smp_load_acquire(&queue->attended) && pkt->hashed))
+	/* Pairs with the release in rc_queue_attach. */
+	if (likely(smp_load_acquire(&queue->attended)))
 		rc_lane_put(lane, pkt, queue->snaplen);
 	else
 		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);

@@ -32,6 +32,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_WATERMARK] = { .type = NLA_U32 },
 	[RINGCAP_A_TIMEOUT_US] = { .type = NLA_U32 },
 	[RINGCAP_A_MODE] = { .type = NLA_U32 },
+	[RINGCAP_A_METADATA] = { .type = NLA_U32 },
 	[RINGCAP_A_OWNED] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
 	[RINGCAP_A_OUTPUT] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
@@ -75,6 +76,13 @@ static u32 rc_request_u32(const struct genl_info *info, int type, u32 absent)
 {
 	return info->attrs[type] ? nla_get_u32(info->attrs[type]) : absent;
 }
+
+/* For attributes that are 0 or 1, 0 by default. */
+#define rc_request_flag(info, type, flag) ({								\
+	u32 rc_value = rc_request_u32(info, type, 0);							\
+	*(flag) = rc_value;										\
+	rc_value > 1 ? rc_request_refuse((info)->extack, (info)->attrs[type], -EINVAL, #type ": 0 or 1") : 0;	\
+})
 
 static u64 rc_request_generation(const struct genl_info *info)
 {
@@ -137,7 +145,7 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
 	      rc_request_owner(info, &spec->owner) ?: rc_request_shape(info, &spec->shape) ?:
-	      rc_request_wakeup(info, spec);
+	      rc_request_wakeup(info, spec) ?: rc_request_flag(info, RINGCAP_A_METADATA, &spec->metadata);
 	if (err)
 		return err;
 	spec->balance = rc_request_u32(info, RINGCAP_A_BALANCE, RINGCAP_BALANCE_FLOW);
@@ -216,11 +224,11 @@ static int rc_request_lists(const struct genl_info *info, struct rc_ring_spec *s
 int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 {
 	const struct nlattr *filter = info->attrs[RINGCAP_A_FILTER];
-	u32 promisc = rc_request_u32(info, RINGCAP_A_PROMISC, 0);
 	int err;
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
-	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec);
+	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec) ?:
+	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous);
 	if (err)
 		return err;
 	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);
@@ -230,11 +238,7 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 	if (filter && (!nla_len(filter) || nla_len(filter) % sizeof(struct sock_filter)))
 		return rc_request_refuse(info->extack, filter, -EINVAL,
 					 "RINGCAP_A_FILTER: a filter is one or more whole struct sock_filter; leave it out to let everything pass");
-	if (promisc > 1)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_PROMISC], -EINVAL,
-					 "RINGCAP_A_PROMISC: 0 or 1");
 	spec->filter = filter;
-	spec->promiscuous = promisc;
 	spec->generation = rc_request_generation(info);
 	return 0;
 }

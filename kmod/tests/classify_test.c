@@ -10,13 +10,13 @@ static const u8 rt_key[RINGCAP_KEY_LEN] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 
 /* ---- VLAN tags ---- */
 
 /* Sends tagged frames; the stack takes the outer tag off before a tap sees them, and the module puts it back. */
-static void rt_try_tags(const struct rt_traffic *traffic)
+static void rt_try_tags(const struct rt_traffic *traffic, u32 metadata)
 {
 	struct rt_receiver receiver;
 	struct rt_fixture fixture;
 	struct rt_queue queue;
 
-	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .metadata = metadata });
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, traffic, fixture.ifindex, 300);
 	rt_exchange(fixture.sender, traffic, 0, 300, &queue, 1, &receiver);
@@ -29,7 +29,14 @@ RT_CASE(vlan_tag_inline)
 {
 	struct rt_traffic traffic = { .flows = 9, .min_len = 68, .max_len = 1518, .tpid = { 0x8100 }, .tci = { 0x6005 } };
 
-	rt_try_tags(&traffic);
+	rt_try_tags(&traffic, 1);
+}
+
+RT_CASE(vlan_tag_short_slots)
+{
+	struct rt_traffic traffic = { .flows = 9, .min_len = 68, .max_len = 1518, .tpid = { 0x8100 }, .tci = { 0x6005 } };
+
+	rt_try_tags(&traffic, 0);
 }
 
 RT_CASE(vlan_double_tag_inline)
@@ -37,7 +44,7 @@ RT_CASE(vlan_double_tag_inline)
 	struct rt_traffic traffic = { .flows = 9, .min_len = 68, .max_len = 1518, .tpid = { 0x88a8, 0x8100 },
 				      .tci = { 100, 0x2fff } };
 
-	rt_try_tags(&traffic);
+	rt_try_tags(&traffic, 1);
 }
 
 /* Checks packets of a VLAN interface: those of the plain traffic with a tag of id 5. */

@@ -145,6 +145,8 @@ static void rt_check_vlan(const struct ringcap_slot *slot, const struct rt_traff
 	RT_EQUAL(!!(slot->flags & RINGCAP_SLOT_VLAN), !!traffic->tpid[0]);
 	RT_EQUAL(slot->vlan_tpid, traffic->tpid[0]);
 	RT_EQUAL(slot->vlan_tci, traffic->tci[0]);
+	if (slot->hdr_len == RINGCAP_SLOT_SHORT)
+		return;
 	RT_EQUAL(slot->l3_proto, 0x0800);
 	RT_EQUAL(slot->l4_proto, 17);
 	RT_EQUAL(slot->l3_off, 14 + 4 * (!!traffic->tpid[0] + !!traffic->tpid[1]));

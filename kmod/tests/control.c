@@ -294,6 +294,7 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	rt_message_put_optional(&message, RINGCAP_A_WATERMARK, cluster->watermark);
 	rt_message_put_optional(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, cluster->owned);
+	rt_message_put_optional(&message, RINGCAP_A_METADATA, cluster->metadata);
 	if (cluster->key)
 		rt_message_put(&message, RINGCAP_A_KEY, cluster->key, RINGCAP_KEY_LEN);
 	return rt_call(&message, NULL, NULL);

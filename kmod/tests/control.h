@@ -63,6 +63,7 @@ struct rt_cluster {
 	u32 balance;
 	u32 watermark;
 	u32 timeout_us;
+	u32 metadata;
 	const u8 *key;
 	u32 owned;
 };

@@ -39,6 +39,7 @@ static void rt_take_cluster(const struct rt_answer *answer, void *arg)
 	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_BALANCE), cluster->balance);
 	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_WATERMARK), cluster->watermark);
 	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_TIMEOUT_US), cluster->timeout_us);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_METADATA), cluster->metadata);
 	RT_CHECK(rt_answer_u64(answer, RINGCAP_A_MEMORY) >= (u64)cluster->queues * cluster->lanes * cluster->lane_size,
 		 "%llu bytes", (unsigned long long)rt_answer_u64(answer, RINGCAP_A_MEMORY));
 }
@@ -47,7 +48,8 @@ static void rt_take_cluster(const struct rt_answer *answer, void *arg)
 RT_CASE(control_round_trip)
 {
 	struct rt_cluster cluster = { .name = "round-trip.1", .queues = 3, .lanes = 1, .lane_size = 262144,
-				      .balance = RINGCAP_BALANCE_TWO_TUPLE, .watermark = 5000, .timeout_us = 1234 };
+				      .balance = RINGCAP_BALANCE_TWO_TUPLE, .watermark = 5000, .timeout_us = 1234,
+				      .metadata = 1 };
 	static struct rt_message message;
 
 	rt_control_open();
@@ -60,6 +62,7 @@ RT_CASE(control_round_trip)
 	rt_message_put_u32(&message, RINGCAP_A_BALANCE, cluster.balance);
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, cluster.watermark);
 	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, cluster.timeout_us);
+	rt_message_put_u32(&message, RINGCAP_A_METADATA, cluster.metadata);
 	RT_EQUAL(rt_call(&message, NULL, NULL), 0);
 	rt_message_init(&message, RINGCAP_CMD_CLUSTER_GET, 0);
 	rt_message_put_name(&message, RINGCAP_A_NAME, cluster.name);
@@ -134,6 +137,7 @@ RT_CASE(refused_clusters)
 		rt_refused_number(names[i], RINGCAP_A_LANE_SIZE, 1U << 31, "a lane of 2 GiB");
 		rt_refused_number(names[i], RINGCAP_A_LANE_SIZE, 0, "a lane of nothing");
 		rt_refused_number(names[i], RINGCAP_A_BALANCE, 99, "balance 99");
+		rt_refused_number(names[i], RINGCAP_A_METADATA, 2, "metadata 2");
 		rt_refused_number(names[i], RINGCAP_A_MODE, 04777, "a set-uid device node");
 		rt_refused_number(names[i], RINGCAP_A_WATERMARK, 0xffffffff, "a watermark above the lane");
 	}
