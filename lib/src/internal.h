@@ -8,6 +8,7 @@
 
 #include <ringcap/ringcap.h>
 
+#include "adhoc.h"
 #include "ebpf.h"
 #include "kmod.h"
 
@@ -52,6 +53,7 @@ struct ringcap {
 	int wake_fd;			/* eventfd that goes with it */
 	int epoll_fd;
 	struct ringcap_queue queue;
+	struct adhoc *adhoc;		/* NULL when the queue was made by somebody else */
 	union {
 		struct kmod kmod;
 		struct ebpf ebpf;

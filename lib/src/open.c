@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ int watch(struct ringcap *h, int fd, enum event tag)
 
 static void free_handle(struct ringcap *h)
 {
+	if (h->adhoc)
+		adhoc_close(h->adhoc);
 	if (h->wake_fd >= 0)
 		close(h->wake_fd);
 	if (h->epoll_fd >= 0)
@@ -79,7 +82,7 @@ static int none_given(const struct queue_name *want, char *errbuf)
 	if (want->queue != QUEUE_ANY)
 		snprintf(at, sizeof(at), "@%d", want->queue);
 	return fail(errbuf, ENOENT, "no queue %s%s here (looked in %s and %s): a pod gets one by the resource limit "
-		    "ringcap.io/%s: 1", want->name, at, find_base(PLACE_DEV), find_base(PLACE_RUN), want->name);
+		    "ringcap.io/%s: 1; nor is it a network interface", want->name, at, find_base(PLACE_DEV), find_base(PLACE_RUN), want->name);
 }
 
 /* Attaches to the first of the n queues that can be had. */
@@ -103,35 +106,75 @@ static int attach_first(struct ringcap *h, const struct queue_name *want, const 
 	return err;
 }
 
-RINGCAP_API struct ringcap *ringcap_open(const char *name, unsigned int flags, char *errbuf)
+static int attach_named(struct ringcap *h, const struct queue_name *want, char *errbuf)
 {
 	struct found *found = NULL;
+	int n = find_queues(want->name, &found), err;
+
+	err = n < 0 ? fail(errbuf, -n, "out of memory") : attach_first(h, want, found, n, errbuf);
+	free(found);
+	if (!err)
+		h->queue.engine = h->engine->name;
+	return err;
+}
+
+RINGCAP_API struct ringcap *ringcap_open_interface(const char *interface, const struct ringcap_capture *how, char *errbuf)
+{
+	static const struct ringcap_capture defaults;
+	struct queue_name want = { .queue = how && how->cluster ? QUEUE_ANY : 0 };
+	struct ringcap *h;
+	int err;
+
+	h = new_handle(errbuf);
+	if (!h)
+		return NULL;
+	h->adhoc = adhoc_open(interface, how ? how : &defaults, errbuf);
+	err = h->adhoc ? 0 : -errno;
+	if (!err) {
+		memcpy(want.name, h->adhoc->cluster, sizeof(want.name));
+		err = attach_named(h, &want, errbuf);
+	}
+	if (!err)
+		return h;
+	free_handle(h);
+	errno = -err;
+	return NULL;
+}
+
+/* That a queue was not given to us, but is an interface's name; it may have characters that no queue's has. */
+static bool names_interface(const char *name)
+{
+	return name && strlen(name) < IF_NAMESIZE && if_nametoindex(name);
+}
+
+RINGCAP_API struct ringcap *ringcap_open(const char *name, unsigned int flags, char *errbuf)
+{
 	struct queue_name want;
 	struct ringcap *h;
 	const char *why = "no name was given";
-	int n, err;
+	int err;
 
 	if (flags) {
 		errno = -fail(errbuf, EINVAL, "flags %#x: this libringcap knows none", flags);
 		return NULL;
 	}
 	if (!name || name_parse(name, &want, &why)) {
+		if (names_interface(name))
+			return ringcap_open_interface(name, NULL, errbuf);
 		errno = -fail(errbuf, EINVAL, "'%.80s' does not name a queue (NAME or NAME@QUEUE): %s", name ? name : "", why);
 		return NULL;
 	}
 	h = new_handle(errbuf);
 	if (!h)
 		return NULL;
-	n = find_queues(want.name, &found);
-	err = n < 0 ? fail(errbuf, -n, "out of memory") : attach_first(h, &want, found, n, errbuf);
-	free(found);
-	if (err) {
-		free_handle(h);
-		errno = -err;
-		return NULL;
-	}
-	h->queue.engine = h->engine->name;
-	return h;
+	err = attach_named(h, &want, errbuf);
+	if (!err)
+		return h;
+	free_handle(h);
+	if (err == -ENOENT && want.queue == QUEUE_ANY && names_interface(name))
+		return ringcap_open_interface(name, NULL, errbuf);
+	errno = -err;
+	return NULL;
 }
 
 RINGCAP_API void ringcap_close(struct ringcap *h)

@@ -59,13 +59,64 @@ struct ringcap_device {
 	uint32_t queue;
 };
 
+/* What a ring that was made ad hoc has seen: seen = filtered + sampled_out + passed. */
+struct ringcap_ring_stats {
+	uint64_t seen;
+	uint64_t seen_bytes;
+	uint64_t filtered;
+	uint64_t sampled_out;
+	uint64_t passed;
+};
+
+#define RINGCAP_CAPTURE_PROMISC		(1U << 0)	/* also what is not addressed to the interface */
+#define RINGCAP_CAPTURE_IMMEDIATE	(1U << 1)	/* wake for each packet, whatever timeout_us says */
+#define RINGCAP_CAPTURE_QUICK		(1U << 2)	/* quick mode: no filter */
+#define RINGCAP_CAPTURE_HWTSTAMP	(1U << 3)	/* the device's time stamps, where it takes them */
+
+/* How an interface is captured without anybody's having prepared it. What is 0 is the module's default. */
+struct ringcap_capture {
+	uint32_t direction;	/* enum ringcap_direction */
+	uint32_t snaplen;	/* bytes of a packet */
+	uint32_t flags;		/* RINGCAP_CAPTURE_* */
+	uint32_t buffer_size;	/* bytes of a queue, rounded up */
+	uint32_t watermark;	/* unread bytes at which a waiting reader is woken */
+	uint32_t timeout_us;	/* microseconds after which it is woken for less, at most 1000000 */
+	uint32_t queues;	/* this many, of which the handle reads number 0; others are opened by name */
+	uint32_t balance;	/* enum ringcap_balance, between them */
+	uint32_t sample;	/* 1 in so many packets */
+	uint32_t filter_len;	/* instructions of filter */
+	const void *filter;	/* struct sock_filter[] (or struct bpf_insn[]) */
+	const char *cluster;	/* deliver to this cluster, which is there, and read one of its queues */
+	uint64_t channels[RINGCAP_CHANNELS_MAX / 64];	/* bit N: receive queue N of the device; all 0 = all of them */
+};
+
 /*
  * Opens "NAME" (the first queue of NAME that this container was given and that nobody else has attached) or
  * "NAME@QUEUE". On failure returns NULL and sets errno and, when errbuf is not NULL, RINGCAP_ERRBUF_SIZE bytes that
  * say what failed, on what, why, and what to do. flags: 0. RINGCAP_DEV_DIR and RINGCAP_RUN_DIR in the environment
  * replace /dev/ringcap and /run/ringcap unless the process is setuid or has file capabilities.
+ *
+ * Where no queue NAME was given but NAME is a network interface: ringcap_open_interface with defaults.
  */
 struct ringcap *ringcap_open(const char *name, unsigned int flags, char *errbuf);
+
+/*
+ * Opens an interface ad hoc: has the module make a ring and, unless how names one, a cluster, which go when the handle is
+ * closed or the process ends. Needs the module and CAP_NET_ADMIN. how may be NULL. Failure as for ringcap_open.
+ */
+struct ringcap *ringcap_open_interface(const char *interface, const struct ringcap_capture *how, char *errbuf);
+
+/* 0 if ringcap_open_interface can be used here, else -errno and the reason. */
+int ringcap_may_capture(char *errbuf);
+
+/*
+ * Gives an ad hoc capture another filter (len instructions, 0 = everything passes). *before, unless NULL, is how many
+ * packets the queue had got in all when it came in force: those were under the old one. -EOPNOTSUPP for other handles.
+ */
+int ringcap_set_filter(struct ringcap *h, const void *filter, unsigned int len, uint64_t *before);
+
+/* The account of an ad hoc capture's ring. -EOPNOTSUPP for other handles. */
+int ringcap_ring_stats(struct ringcap *h, struct ringcap_ring_stats *stats);
 
 /* Lists up to max queues that this process was given, whether attached or not; returns how many there are. */
 int ringcap_list(struct ringcap_device *devices, size_t max);
