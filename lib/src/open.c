@@ -82,7 +82,8 @@ static int none_given(const struct queue_name *want, char *errbuf)
 	if (want->queue != QUEUE_ANY)
 		snprintf(at, sizeof(at), "@%d", want->queue);
 	return fail(errbuf, ENOENT, "no queue %s%s here (looked in %s and %s): a pod gets one by the resource limit "
-		    "ringcap.io/%s: 1; nor is it a network interface", want->name, at, find_base(PLACE_DEV), find_base(PLACE_RUN), want->name);
+		    "ringcap.io/%s: 1%s", want->name, at, find_base(PLACE_DEV), find_base(PLACE_RUN), want->name,
+		    want->queue == QUEUE_ANY ? "; and no network interface has this name" : "");
 }
 
 /* Attaches to the first of the n queues that can be had. */
