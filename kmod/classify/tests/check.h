@@ -60,6 +60,8 @@ void check_vectors(const char *path);
 void check_tunnels(const char *path);
 void check_flows(void);
 void check_spread(void);
+void check_patterns(void);
+void check_payload(void);
 
 /* A fixed sequence of well-mixed numbers: tests must do the same each time. */
 rc_u64 next_random(void);

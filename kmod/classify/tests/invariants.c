@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What holds of every packet: asked of the vectors, of all their beginnings, and by the fuzzer of whatever it finds. */
 #include "check.h"
+#include "../payload.h"
 
 static rc_u64 random_state = 0x72696e67636170ULL;
 
@@ -135,6 +136,25 @@ static void check_inner(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci,
 	check_reverse(&inner.found.flow);
 }
 
+/* The payload lies in the packet, behind its headers. */
+static void check_payload_place(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, const struct rc_flow *flow)
+{
+	struct rc_frame f = { .avail = len < RC_PARSE_MAX ? len : RC_PARSE_MAX, .vlan_tpid = tpid };
+	rc_u32 wire_len = len + (tpid ? 4 : 0);
+	rc_u8 *copy = malloc(f.avail + 1);
+	struct rc_payload payload;
+
+	CHECK(copy, "no memory");
+	f.data = copy + 1;	/* not aligned, and nothing readable behind it */
+	if (f.avail)
+		memcpy(copy + 1, frame, f.avail);
+	payload = rc_payload_find(&f, flow, wire_len);
+	free(copy);
+	CHECK(payload.from <= payload.to && payload.to <= wire_len, "payload %u .. %u", payload.from, payload.to);
+	CHECK(payload.from == payload.to || payload.from > flow->l3_off + 19u || !flow->l3_off, "payload at %u", payload.from);
+	CHECK(payload.from == payload.to || payload.from >= flow->l4_off, "payload at %u", payload.from);
+}
+
 void check_invariants(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci)
 {
 	struct rc_flow flow;
@@ -143,6 +163,7 @@ void check_invariants(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci)
 	check_fields(&flow, len + (tpid ? 4 : 0), 14);
 	CHECK(!tpid || (flow.vlan_tpid == tpid && flow.vlan_tci == tci), "the tag held elsewhere is not the outermost");
 	check_reverse(&flow);
+	check_payload_place(frame, len, tpid, &flow);
 	check_inner(frame, len, tpid, tci, &flow);
 	if (!tpid)
 		check_tag_place(frame, len, &flow);

@@ -12,5 +12,7 @@ int main(int argc, char **argv)
 	check_tunnels(argv[2]);
 	check_flows();
 	check_spread();
+	check_patterns();
+	check_payload();
 	return 0;
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The patterns' automaton against a naive matcher. */
+#include "patterns.h"
+
+#define NR_MAX 200
+#define POOL 4096
+
+static rc_u8 random_letter(rc_u32 letters)
+{
+	static const char few[] = "aAbBcC";
+
+	return letters <= 6 ? (rc_u8)few[next_random() % letters] : (rc_u8)next_random();
+}
+
+/* Patterns of few letters overlap, contain each other and are found often; some are parts of others. */
+static rc_u32 random_patterns(struct rc_pattern *patterns, rc_u8 *pool, rc_u32 letters)
+{
+	rc_u32 nr = 1 + (rc_u32)(next_random() % NR_MAX), longest = next_random() % 8 ? 8 : 255, i;
+
+	for (i = 0; i < POOL; i++)
+		pool[i] = random_letter(letters);
+	for (i = 0; i < nr; i++) {
+		patterns[i].len = (rc_u8)(1 + next_random() % longest);
+		patterns[i].bytes = pool + next_random() % (POOL - 255);
+		patterns[i].nocase = next_random() % 3 == 0;
+		patterns[i].offset = next_random() % 3 ? 0 : (rc_u32)(next_random() % 40);
+		patterns[i].depth = next_random() % 3 ? 0 : patterns[i].len + (rc_u32)(next_random() % 40);
+		if (next_random() % 50 == 0)
+			patterns[i].offset = 0xfffffff0;
+	}
+	return nr;
+}
+
+static void check_random(void)
+{
+	static rc_u8 pool[POOL], data[400];
+	struct rc_pattern patterns[NR_MAX];
+	rc_u32 round, i, j, nr, hits = 0, tries = 0;
+
+	for (round = 0; round < 1500; round++) {
+		rc_u32 letters = 2 + (rc_u32)(next_random() % 7);
+		struct built built;
+
+		nr = random_patterns(patterns, pool, letters);
+		/* Mostly long ones, or everything would be found at once. */
+		if (round % 2)
+			for (i = 0; i < nr; i++)
+				patterns[i].len = patterns[i].len < 5 ? 5 : patterns[i].len;
+		for (i = 0; i < nr; i++)
+			if (patterns[i].depth && patterns[i].depth < patterns[i].len)
+				patterns[i].depth = patterns[i].len;
+		built_make(&built, patterns, nr, (rc_u32)(next_random() % 30));
+		for (j = 0; j < 10; j++) {
+			rc_u32 len = (rc_u32)(next_random() % sizeof(data)), want, got;
+
+			for (i = 0; i < len; i++)
+				data[i] = random_letter(letters);
+			if (len > 100 && next_random() % 2)
+				memcpy(data + 50, pool + next_random() % (POOL - 60), 50);
+			want = naive_find(patterns, nr, data, len);
+			got = built_find(&built, data, len, 1 + (rc_u32)(next_random() % 100));
+			CHECK(got == want, "round %u: %u patterns, %u bytes: found %u, not %u", round, nr, len, got, want);
+			hits += got > 0;
+			tries++;
+		}
+		built_free(&built);
+	}
+	CHECK(hits > tries / 10 && hits < tries * 9 / 10, "%u of %u streams have a hit: too few or too many", hits, tries);
+}
+
+/* As many as there may be: the memory is what was said, and every one of them is found. */
+static void check_many(rc_u32 nr, rc_u32 len, rc_u64 bytes_max)
+{
+	struct rc_pattern *patterns = calloc(nr, sizeof(*patterns));
+	rc_u8 *bytes = malloc((size_t)nr * len), data[300];
+	struct built built;
+	rc_u32 i, j, hit;
+
+	for (i = 0; i < nr; i++) {
+		for (j = 0; j < len; j++)
+			bytes[i * len + j] = (rc_u8)('!' + next_random() % 90);
+		patterns[i] = (struct rc_pattern){ .bytes = bytes + i * len, .len = (rc_u8)len, .nocase = i & 1 };
+	}
+	built_make(&built, patterns, nr, 0);
+	CHECK(built.size <= bytes_max, "%u patterns of %u bytes take %llu", nr, len, (unsigned long long)built.size);
+	for (i = 0; i < nr; i += 1 + nr / 500) {
+		memset(data, 0, sizeof(data));
+		memcpy(data + 20, bytes + i * len, len);
+		hit = built_find(&built, data, sizeof(data), 40);
+		CHECK(hit && (hit == i + 1 || !memcmp(bytes + (hit - 1) * len, data + 20, len) || patterns[hit - 1].nocase),
+		      "pattern %u: found %u", i, hit);
+	}
+	built_free(&built);
+	free(bytes);
+	free(patterns);
+}
+
+/* Failure links from the deepest states, again and again: at most two steps a byte, or this would not end soon. */
+static void check_worst(void)
+{
+	static rc_u8 bytes[255], data[1 << 20];
+	struct rc_pattern patterns[255];
+	struct built built;
+	rc_u32 i;
+
+	memset(bytes, 'a', sizeof(bytes));
+	memset(data, 'a', sizeof(data));
+	bytes[254] = 'b';
+	for (i = 0; i < sizeof(data); i += 254)
+		data[i] = 'c';
+	for (i = 0; i < 255; i++)
+		patterns[i] = (struct rc_pattern){ .bytes = bytes + i, .len = (rc_u8)(255 - i) };
+	built_make(&built, patterns, 255, 1);
+	CHECK(built_find(&built, data, sizeof(data), 70000) == 0, "something that is not there");
+	data[sizeof(data) - 1] = 'b';
+	CHECK(built_find(&built, data, sizeof(data), 70000), "nothing");
+	built_free(&built);
+}
+
+static void check_places(void)
+{
+	const struct rc_pattern at_start = { .bytes = (const rc_u8 *)"GET ", .len = 4, .depth = 4 };
+	const struct rc_pattern later = { .bytes = (const rc_u8 *)"host", .len = 4, .nocase = 1, .offset = 6, .depth = 5 };
+	const rc_u8 *yes = (const rc_u8 *)"xxxxxxxHoSt", *early = (const rc_u8 *)"xxxxxhostxx", *late = (const rc_u8 *)"xxxxxxxxhost";
+	struct built built;
+
+	built_make(&built, &at_start, 1, 0);
+	CHECK(built_find(&built, (const rc_u8 *)"GET /", 5, 2) == 1, "at the start");
+	CHECK(built_find(&built, (const rc_u8 *)" GET /", 6, 2) == 0, "not at the start");
+	built_free(&built);
+	built_make(&built, &later, 1, 0);
+	CHECK(built_find(&built, yes, 11, 3) == 1, "in its place");
+	CHECK(built_find(&built, early, 11, 3) == 0, "too early");
+	CHECK(built_find(&built, late, 12, 3) == 0, "too late");
+	built_free(&built);
+	/* No patterns: the search is over at once. */
+	built_make(&built, NULL, 0, 0);
+	CHECK(built.size == 0 && built_find(&built, yes, 11, 3) == 0, "of nothing");
+	built_free(&built);
+}
+
+void check_patterns(void)
+{
+	check_places();
+	check_random();
+	check_worst();
+	check_many(1000, 10, 6 << 20);
+	check_many(65536, 16, 40 << 20);
+	check_many(4000, 255, 40 << 20);
+	printf("patterns: like a naive matcher, in pieces; 65536 of them\n");
+}
