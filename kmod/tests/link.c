@@ -80,12 +80,15 @@ static int rt_link_call(struct rt_link_request *request)
 
 int rt_link_add_veth(const char *a, const char *b)
 {
-	struct ifinfomsg peer_info = { .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
+	static const struct ifinfomsg peer_info;
 	struct rtattr *link, *data, *peer;
 	struct rt_link_request request;
+	int err;
 
 	rt_link_init(&request, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
-	request.info = peer_info;
+	/* The other cannot be up before there is this one. */
+	request.info.ifi_flags = IFF_UP;
+	request.info.ifi_change = IFF_UP;
 	rt_link_put_name(&request, IFLA_IFNAME, a);
 	link = rt_link_begin(&request, IFLA_LINKINFO);
 	rt_link_put_name(&request, IFLA_INFO_KIND, "veth");
@@ -96,7 +99,8 @@ int rt_link_add_veth(const char *a, const char *b)
 	rt_link_end(&request, peer);
 	rt_link_end(&request, data);
 	rt_link_end(&request, link);
-	return rt_link_call(&request);
+	err = rt_link_call(&request);
+	return err ? err : rt_link_set_up(b, true);
 }
 
 int rt_link_remove(const char *name)
