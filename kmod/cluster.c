@@ -62,7 +62,7 @@ static bool rc_cluster_needs_hash(const struct rc_cluster_spec *spec)
 
 /* Makes @config, whose queues are there, ready for @spec. */
 static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
-			       struct rc_cluster_config *config)
+			       struct rc_grants *grants, struct rc_cluster_config *config)
 {
 	u32 i;
 
@@ -75,6 +75,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	for (i = 0; i < config->nr_queues; i++) {
 		WRITE_ONCE(config->queues[i]->watermark, spec->watermark);
 		WRITE_ONCE(config->queues[i]->timeout_us, spec->timeout_us);
+		rcu_assign_pointer(config->queues[i]->grants, grants);
 	}
 }
 
@@ -209,7 +210,7 @@ static struct rc_cluster *rc_cluster_alloc(struct rc_net *rc_net, const struct r
 	return cluster;
 }
 
-static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec *spec,
+static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct rc_grants *grants,
 			     struct netlink_ext_ack *extack)
 {
 	struct rc_cluster_config *config;
@@ -234,10 +235,11 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 		NL_SET_ERR_MSG(extack, "the device nodes in /dev/ringcap could not be made");
 		goto fail_queues;
 	}
-	rc_cluster_prepare(cluster, spec, config);
+	rc_cluster_prepare(cluster, spec, grants, config);
 	rc_cluster_commit(cluster, spec, config);
 	cluster->owner = spec->owner;
 	rc_net->nr_owned += !!cluster->owner;
+	cluster->grants = grants;
 	list_add_tail(&cluster->list, &rc_net->clusters);
 	rc_net->changes++;
 	list_add_tail(&cluster->registered, &rc_clusters_registered);
@@ -258,7 +260,7 @@ fail:
 }
 
 /* The same queues, but balanced or woken differently. */
-static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster_spec *spec)
+static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster_spec *spec, struct rc_grants *grants)
 {
 	struct rc_cluster_config *old = rc_cluster_config(cluster);
 	struct rc_cluster_config *config = rc_cluster_config_alloc(old->nr_queues);
@@ -266,7 +268,7 @@ static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster
 	if (!config)
 		return -ENOMEM;
 	memcpy(config->queues, old->queues, flex_array_size(config, queues, config->nr_queues));
-	rc_cluster_prepare(cluster, spec, config);
+	rc_cluster_prepare(cluster, spec, grants, config);
 	rc_cluster_commit(cluster, spec, config);
 	synchronize_net();
 	kfree(old);
@@ -310,7 +312,7 @@ static void rc_cluster_abandon_reshape(const struct rc_cluster *cluster, struct 
 	kfree(new->nodes);
 }
 
-static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
+static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluster_spec *spec, struct rc_grants *grants,
 			      struct netlink_ext_ack *extack)
 {
 	u32 old_nr = cluster->shape.nr_queues, new_nr = spec->shape.nr_queues;
@@ -325,7 +327,7 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 		NL_SET_ERR_MSG(extack, "no memory for the cluster's new queues; the old ones are still there");
 		return err;
 	}
-	rc_cluster_prepare(cluster, spec, new.config);
+	rc_cluster_prepare(cluster, spec, grants, new.config);
 
 	mutex_lock(&rc_node_lock);
 	held = rc_cluster_held(cluster);
@@ -354,14 +356,12 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	return 0;
 }
 
-int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct netlink_ext_ack *extack)
+static int rc_cluster_change(struct rc_cluster *cluster, const struct rc_cluster_spec *spec, struct rc_grants *grants,
+			     struct netlink_ext_ack *extack)
 {
-	struct rc_cluster *cluster = rc_cluster_find(rc_net, spec->name);
+	struct rc_grants *old = cluster->grants;
 	int err;
 
-	lockdep_assert_held(&rc_control_lock);
-	if (!cluster)
-		return rc_cluster_create(rc_net, spec, extack);
 	err = rc_owner_check_replace(cluster->owner, spec->owner, extack);
 	if (err)
 		return err;
@@ -371,8 +371,34 @@ int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, st
 		return -EOPNOTSUPP;
 	}
 	if (!memcmp(&spec->shape, &cluster->shape, sizeof(spec->shape)))
-		return rc_cluster_retune(cluster, spec);
-	return rc_cluster_reshape(cluster, spec, extack);
+		err = rc_cluster_retune(cluster, spec, grants);
+	else
+		err = rc_cluster_reshape(cluster, spec, grants, extack);
+	if (err)
+		return err;
+	/* Both have waited for those who still used the old ones. */
+	cluster->grants = grants;
+	rc_grants_destroy(old);
+	return 0;
+}
+
+int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct netlink_ext_ack *extack)
+{
+	struct rc_cluster *cluster = rc_cluster_find(rc_net, spec->name);
+	struct rc_grants *grants;
+	int err;
+
+	lockdep_assert_held(&rc_control_lock);
+	grants = rc_grants_create(rc_net->net, spec->inject, spec->nr_inject, extack);
+	if (IS_ERR(grants))
+		return PTR_ERR(grants);
+	if (cluster)
+		err = rc_cluster_change(cluster, spec, grants, extack);
+	else
+		err = rc_cluster_create(rc_net, spec, grants, extack);
+	if (err)
+		rc_grants_destroy(grants);
+	return err;
 }
 
 void rc_cluster_destroy(struct rc_cluster *cluster)
@@ -382,6 +408,11 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 	mutex_lock(&rc_node_lock);
 	rc_cluster_hand_nodes(cluster->nodes, config->nr_queues, NULL);
 	mutex_unlock(&rc_node_lock);
+	if (cluster->grants) {
+		/* A consumer that is attached still may be sending. */
+		synchronize_net();
+		rc_grants_destroy(cluster->grants);
+	}
 
 	cluster->rc_net->changes++;
 	cluster->rc_net->nr_owned -= !!cluster->owner;

@@ -7,6 +7,7 @@
 #include <linux/rcupdate.h>
 #include <linux/ringcap.h>
 
+#include "grant.h"
 #include "packet.h"
 #include "queue.h"
 
@@ -26,6 +27,8 @@ struct rc_cluster_spec {
 	u32 owner;
 	umode_t mode;
 	bool has_mode;
+	u32 nr_inject;
+	struct rc_grant_spec inject[RINGCAP_INJECT_MAX];
 	bool has_key;
 	u8 key[RINGCAP_KEY_LEN];
 };
@@ -57,6 +60,7 @@ struct rc_cluster_config {
  * @snaplen: the greatest of theirs, 0 = none feeds it
  * @nodes: one for each queue
  * @owner: see owner.h
+ * @grants: what their consumers may send out of, NULL = nothing
  *
  * Everything but @config and @snaplen is under rc_control_lock.
  */
@@ -80,6 +84,7 @@ struct rc_cluster {
 	u32 snaplen;
 	struct rc_node **nodes;
 	u32 owner;
+	struct rc_grants *grants;
 };
 
 struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name);

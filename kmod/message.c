@@ -16,6 +16,18 @@ static int rc_message_put_u64(struct sk_buff *msg, int type, u64 value)
 	return nla_put_u64_64bit(msg, type, value, RINGCAP_A_PAD);
 }
 
+/* Those that are still there. */
+static int rc_message_put_grants(struct sk_buff *msg, const struct rc_grants *grants)
+{
+	u32 i;
+
+	for (i = 0; grants && i < grants->nr; i++)
+		if (rcu_access_pointer(grants->outlets[i].dev) &&
+		    nla_put_u32(msg, RINGCAP_A_INJECT, grants->outlets[i].ifindex))
+			return -EMSGSIZE;
+	return 0;
+}
+
 int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster)
 {
 	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
@@ -30,7 +42,7 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 	    nla_put_u32(msg, RINGCAP_A_METADATA, cluster->metadata) ||
 	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
 		return -EMSGSIZE;
-	return 0;
+	return rc_message_put_grants(msg, cluster->grants);
 }
 
 static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
@@ -91,6 +103,8 @@ static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 	    rc_message_put_u64(msg, RINGCAP_A_DELIVERED_BYTES, sum.delivered_bytes) ||
 	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped) ||
 	    rc_message_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
+	    rc_message_put_u64(msg, RINGCAP_A_TX_SENT, READ_ONCE(queue->tx_sent)) ||
+	    rc_message_put_u64(msg, RINGCAP_A_TX_FAILED, READ_ONCE(queue->tx_failed)) ||
 	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
 		return -EMSGSIZE;
 	return 0;

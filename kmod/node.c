@@ -15,6 +15,7 @@
 #include "netlink.h"
 #include "proc.h"
 #include "queue.h"
+#include "transmit.h"
 
 #define RC_NODE_MINORS (1U << MINORBITS)
 
@@ -74,12 +75,21 @@ static int rc_node_mmap(struct file *file, struct vm_area_struct *vma)
 	return rc_queue_mmap(file->private_data, vma);
 }
 
+static long rc_node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	if (cmd != RINGCAP_IOC_TX)
+		return -ENOTTY;
+	return rc_transmit_run(file->private_data, arg, file->f_flags & O_NONBLOCK);
+}
+
 static const struct file_operations rc_node_fops = {
 	.owner = THIS_MODULE,
 	.open = rc_node_open,
 	.release = rc_node_release,
 	.poll = rc_node_poll,
 	.mmap = rc_node_mmap,
+	.unlocked_ioctl = rc_node_ioctl,
+	.compat_ioctl = rc_node_ioctl,
 };
 
 static char *rc_node_devnode(RC_COMPAT_DEVNODE_CONST struct device *device, umode_t *mode)

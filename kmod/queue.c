@@ -12,6 +12,7 @@
 #include "cluster.h"
 #include "compat/compat.h"
 #include "node.h"
+#include "transmit.h"
 
 static struct workqueue_struct *rc_queue_workqueue;
 
@@ -120,6 +121,7 @@ static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *
 		.snaplen = queue->snaplen,
 		.watermark = queue->watermark,
 		.timeout_us = queue->timeout_us,
+		.tx_size = queue->transmit ? RINGCAP_TX_SIZE : 0,
 	};
 	memcpy(info->name, cluster->name, sizeof(info->name));
 }
@@ -131,6 +133,11 @@ int rc_queue_attach(struct rc_queue *queue)
 
 	if (queue->holder != RC_QUEUE_FREE)
 		return -EBUSY;
+	if (rcu_access_pointer(queue->grants)) {
+		queue->transmit = rc_transmit_create();
+		if (!queue->transmit)
+			return -ENOMEM;
+	}
 	queue->holder = RC_QUEUE_CONSUMER;
 	queue->pid = get_pid(task_tgid(current));
 	WRITE_ONCE(queue->snaplen, max(queue->snaplen, READ_ONCE(cluster->snaplen) ?: RINGCAP_SNAPLEN_MAX));
@@ -145,6 +152,9 @@ int rc_queue_attach(struct rc_queue *queue)
 void rc_queue_detach(struct rc_queue *queue)
 {
 	WRITE_ONCE(queue->attended, false);
+	if (queue->transmit)
+		rc_transmit_destroy(queue->transmit);
+	queue->transmit = NULL;
 	put_pid(queue->pid);
 	queue->pid = NULL;
 	queue->holder = RC_QUEUE_FREE;
@@ -165,8 +175,9 @@ void rc_queue_reset(struct rc_queue *queue)
 
 void rc_queue_kill(struct rc_queue *queue)
 {
-	queue->dead = true;
+	WRITE_ONCE(queue->dead, true);
 	queue->node = NULL;
+	RCU_INIT_POINTER(queue->grants, NULL);
 	wake_up_all(&queue->wait);
 }
 
@@ -237,11 +248,22 @@ static const struct rc_area *rc_queue_area(const struct rc_queue *queue, u64 off
 		return &queue->kernel;
 	case RINGCAP_MMAP_CONSUMER:
 		return &queue->consumer;
+	case RINGCAP_MMAP_TX_INDEX:
+		return queue->transmit ? &queue->transmit->index : NULL;
+	case RINGCAP_MMAP_TX_DATA:
+		return queue->transmit ? &queue->transmit->data : NULL;
 	}
 	if (offset < RINGCAP_MMAP_DATA || lane >= queue->nr_lanes ||
 	    offset != RINGCAP_MMAP_DATA + (lane << RINGCAP_MMAP_LANE_SHIFT))
 		return NULL;
 	return &queue->lanes[lane].area;
+}
+
+/* The rest is for consumers to read only. */
+static bool rc_queue_area_writable(const struct rc_queue *queue, const struct rc_area *area)
+{
+	return area == &queue->consumer ||
+	       (queue->transmit && (area == &queue->transmit->index || area == &queue->transmit->data));
 }
 
 int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma)
@@ -253,7 +275,7 @@ int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	if (area != &queue->consumer) {
+	if (!rc_queue_area_writable(queue, area)) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
 		rc_compat_vm_flags_clear(vma, VM_MAYWRITE);
@@ -299,5 +321,8 @@ u64 rc_queue_memory(const struct rc_queue *queue)
 	bytes += rc_area_memory(&queue->info) + rc_area_memory(&queue->kernel) + rc_area_memory(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
 		bytes += rc_area_memory(&queue->lanes[i].area);
+	/* It may go at any moment: only whether it is there is looked at. */
+	if (READ_ONCE(queue->transmit))
+		bytes += RINGCAP_TX_SIZE + PAGE_SIZE;
 	return bytes;
 }

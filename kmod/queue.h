@@ -19,7 +19,9 @@
 #include "area.h"
 #include "lane.h"
 
+struct rc_grants;
 struct rc_node;
+struct rc_transmit;
 struct vm_area_struct;
 
 /* Who has a queue for itself. */
@@ -53,6 +55,9 @@ struct rc_queue_shape {
  * @index: number in its cluster
  * @nr_queues: how many that has
  * @info, @kernel, @consumer: the mapped pages
+ * @grants: what its consumer may send out of, the cluster's; NULL = nothing
+ * @transmit: from which it does; there while a consumer is attached that found something granted
+ * @tx_sent, @tx_failed: packets that consumers have sent; by one thread at a time
  */
 struct rc_queue {
 	bool attended;
@@ -77,6 +82,10 @@ struct rc_queue {
 	struct rc_area info;
 	struct rc_area kernel;
 	struct rc_area consumer;
+	struct rc_grants __rcu *grants;
+	struct rc_transmit *transmit;
+	u64 tx_sent;
+	u64 tx_failed;
 	struct rc_lane lanes[];
 };
 
@@ -92,7 +101,7 @@ static inline void rc_queue_get(struct rc_queue *queue)
 
 void rc_queue_put(struct rc_queue *queue);
 
-/* Attaches current as the consumer; -EBUSY while the queue is held. Under rc_node_lock, the queue is not dead. */
+/* Attaches current as the consumer; -EBUSY while the queue is held, -ENOMEM. Under rc_node_lock, the queue is not dead. */
 int rc_queue_attach(struct rc_queue *queue);
 void rc_queue_detach(struct rc_queue *queue);
 

@@ -34,6 +34,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_MODE] = { .type = NLA_U32 },
 	[RINGCAP_A_METADATA] = { .type = NLA_U32 },
 	[RINGCAP_A_OWNED] = { .type = NLA_U32 },
+	[RINGCAP_A_INJECT] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
 	[RINGCAP_A_OUTPUT] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
 	[RINGCAP_A_SNAPLEN] = { .type = NLA_U32 },
@@ -138,6 +139,28 @@ static int rc_request_wakeup(const struct genl_info *info, struct rc_cluster_spe
 	return 0;
 }
 
+/* A repeated attribute: info->attrs has the last only. */
+static int rc_request_inject(const struct genl_info *info, struct rc_cluster_spec *spec)
+{
+	const struct nlattr *attr;
+	int rest;
+	u32 i;
+
+	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rest) {
+		if (nla_type(attr) != RINGCAP_A_INJECT)
+			continue;
+		if (spec->nr_inject == RINGCAP_INJECT_MAX)
+			return rc_request_refuse(info->extack, attr, -EINVAL,
+						 "RINGCAP_A_INJECT: consumers may send out of at most 16 interfaces");
+		for (i = 0; i < spec->nr_inject; i++)
+			if (spec->inject[i].ifindex == nla_get_u32(attr))
+				return rc_request_refuse(info->extack, attr, -EINVAL,
+							 "RINGCAP_A_INJECT: this interface is named twice");
+		spec->inject[spec->nr_inject++] = (struct rc_grant_spec){ nla_get_u32(attr), attr };
+	}
+	return 0;
+}
+
 int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spec)
 {
 	u32 mode;
@@ -145,7 +168,8 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
 	      rc_request_owner(info, &spec->owner) ?: rc_request_shape(info, &spec->shape) ?:
-	      rc_request_wakeup(info, spec) ?: rc_request_flag(info, RINGCAP_A_METADATA, &spec->metadata);
+	      rc_request_wakeup(info, spec) ?: rc_request_flag(info, RINGCAP_A_METADATA, &spec->metadata) ?:
+	      rc_request_inject(info, spec);
 	if (err)
 		return err;
 	spec->balance = rc_request_u32(info, RINGCAP_A_BALANCE, RINGCAP_BALANCE_FLOW);

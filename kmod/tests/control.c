@@ -284,6 +284,7 @@ static void rt_message_put_optional(struct rt_message *message, u16 type, u32 va
 int rt_cluster_set(const struct rt_cluster *cluster)
 {
 	static struct rt_message message;
+	u32 i;
 
 	rt_message_init(&message, RINGCAP_CMD_CLUSTER_SET, 0);
 	rt_message_put_name(&message, RINGCAP_A_NAME, cluster->name);
@@ -297,6 +298,8 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	rt_message_put_optional(&message, RINGCAP_A_METADATA, cluster->metadata);
 	if (cluster->key)
 		rt_message_put(&message, RINGCAP_A_KEY, cluster->key, RINGCAP_KEY_LEN);
+	for (i = 0; i < RINGCAP_INJECT_MAX && cluster->inject[i]; i++)
+		rt_message_put_u32(&message, RINGCAP_A_INJECT, cluster->inject[i]);
 	return rt_call(&message, NULL, NULL);
 }
 
@@ -404,6 +407,8 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 	for (i = 0; i < RINGCAP_DROP_REASONS; i++)
 		counts->dropped[i] += dropped[i];
 	counts->unread += rt_answer_u64(answer, RINGCAP_A_UNREAD_BYTES);
+	counts->tx_sent += rt_answer_u64(answer, RINGCAP_A_TX_SENT);
+	counts->tx_failed += rt_answer_u64(answer, RINGCAP_A_TX_FAILED);
 	counts->memory += rt_answer_u64(answer, RINGCAP_A_MEMORY);
 	counts->attached += rt_answer_u32(answer, RINGCAP_A_ATTACHED);
 	counts->pid = rt_answer_u32(answer, RINGCAP_A_ATTACHED_PID);

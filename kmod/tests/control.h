@@ -66,6 +66,7 @@ struct rt_cluster {
 	u32 metadata;
 	const u8 *key;
 	u32 owned;
+	u32 inject[RINGCAP_INJECT_MAX];	/* up to the first 0 */
 };
 
 struct rt_tap {
@@ -90,6 +91,7 @@ struct rt_ring_counts {
 
 struct rt_queue_counts {
 	u64 delivered, delivered_bytes, dropped[RINGCAP_DROP_REASONS], unread, memory;
+	u64 tx_sent, tx_failed;
 	u32 attached, pid;
 };
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "grant.h"
+
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+
+struct rc_grants *rc_grants_create(struct net *net, const struct rc_grant_spec *spec, u32 nr,
+				   struct netlink_ext_ack *extack)
+{
+	struct rc_grants *grants;
+	int err = 0;
+
+	if (!nr)
+		return NULL;
+	grants = kzalloc(struct_size(grants, outlets, nr), GFP_KERNEL_ACCOUNT);
+	if (!grants)
+		return ERR_PTR(-ENOMEM);
+	rtnl_lock();
+	for (; grants->nr < nr && !err; grants->nr++)
+		err = rc_outlet_open(&grants->outlets[grants->nr], net, spec[grants->nr].ifindex,
+				     spec[grants->nr].attr, extack);
+	rtnl_unlock();
+	if (!err)
+		return grants;
+	rc_grants_destroy(grants);
+	return ERR_PTR(err);
+}
+
+void rc_grants_destroy(struct rc_grants *grants)
+{
+	u32 i;
+
+	if (!grants)
+		return;
+	for (i = 0; i < grants->nr; i++)
+		rc_outlet_close(&grants->outlets[i]);
+	kfree(grants);
+}
+
+struct net_device *rc_grants_find(const struct rc_grants *grants, u32 ifindex)
+{
+	u32 i;
+
+	for (i = 0; grants && i < grants->nr; i++)
+		if (grants->outlets[i].ifindex == ifindex)
+			return rcu_dereference(grants->outlets[i].dev);
+	return NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Grants: the interfaces that a cluster's consumers may send out of. */
+#ifndef RC_GRANT_H
+#define RC_GRANT_H
+
+#include <linux/overflow.h>
+#include <linux/ringcap.h>
+
+#include "outlet.h"
+
+/* A granted interface as the configurer names it; @attr is where. */
+struct rc_grant_spec {
+	u32 ifindex;
+	const struct nlattr *attr;
+};
+
+/* The interfaces; never changed, only replaced, under RCU. */
+struct rc_grants {
+	u32 nr;
+	struct rc_outlet outlets[];
+};
+
+/* NULL for none, or an ERR_PTR with the reason in @extack. Takes RTNL. */
+struct rc_grants *rc_grants_create(struct net *net, const struct rc_grant_spec *spec, u32 nr,
+				   struct netlink_ext_ack *extack);
+
+/* Nobody under RCU uses them any more. @grants may be NULL. */
+void rc_grants_destroy(struct rc_grants *grants);
+
+/* The device of index @ifindex if it is granted and still there. Under RCU; @grants may be NULL. */
+struct net_device *rc_grants_find(const struct rc_grants *grants, u32 ifindex);
+
+#endif /* RC_GRANT_H */
