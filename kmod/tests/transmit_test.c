@@ -487,10 +487,15 @@ static void *rt_scribble_area(void *arg)
 			injector->index->produced = rt_random(&seed);
 		if (pick == 4)
 			injector->index->produced = injector->index->consumed;
-		if (pick == 5)
-			injector->index->consumed = rt_random(&seed);
 	}
 	return NULL;
+}
+
+static void rt_inject_good(struct rt_injector *injector, u32 ifindex, u64 at)
+{
+	u32 len = RINGCAP_TX_SIZE - at % RINGCAP_TX_SIZE < 64 ? RINGCAP_TX_WRAP : 56;
+
+	*(struct ringcap_tx_slot *)(injector->data + at % RINGCAP_TX_SIZE) = (struct ringcap_tx_slot){ len, ifindex };
 }
 
 /* Nothing that is written there while the kernel reads it does harm, and what it says it sent has been sent. */
@@ -506,13 +511,14 @@ RT_CASE(transmit_hostile)
 
 	rt_wire_open(&wire);
 	for (at = 0; at < RINGCAP_TX_SIZE; at += 64)
-		*(struct ringcap_tx_slot *)(wire.injector.data + at) = (struct ringcap_tx_slot){ 56, wire.va };
+		rt_inject_good(&wire.injector, wire.va, at);
 	scribbler.wire = &wire;
 	RT_CHECK(!pthread_create(&thread, NULL, rt_scribble_area, &scribbler), "no thread");
 	while (rt_now() < until) {
-		/* Round by round in bounds, else it is refused and refused. */
-		wire.injector.index->produced += 4096;
-		n = rt_inject_kick(&wire.injector, rt_scaled(200));
+		/* A good slot at first, or it would be refused and refused. */
+		rt_inject_good(&wire.injector, wire.va, wire.injector.index->consumed);
+		wire.injector.index->produced = wire.injector.index->consumed + 4096;
+		n = rt_inject_kick(&wire.injector, 50);
 		RT_CHECK(n >= 0 || n == -EINVAL, "%s", strerror(-n));
 		taken += n > 0 ? (u64)n : 0;
 		rt_queue_read(&wire.queue, NULL, NULL);
