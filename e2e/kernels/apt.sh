@@ -34,6 +34,22 @@ apt_find_mirrors() {
 	[ -r "$apt_keyring" ] || die "$apt_keyring is missing: install the package debian-archive-keyring"
 }
 
+# apt_try LOG COMMAND...: archives have bad moments, and mirrors are changed under their readers.
+apt_try() {
+	local log=$1 pause
+	shift
+	for pause in 5 20 0; do
+		"$@" >"$log" 2>&1 && return
+		[ "$pause" = 0 ] || sleep "$pause"
+	done
+	return 1
+}
+
+# What apt says went wrong in LOG, for a message.
+apt_errors() {
+	grep -E '^[EW]:' "$1" | head -n 5 || true
+}
+
 apt_open() {
 	local dir=$1 suite mirror
 	shift
@@ -68,8 +84,8 @@ apt_open() {
 		Acquire::Retries "3";
 	EOF
 	export APT_CONFIG=$dir/apt.conf
-	apt-get -qq update >"$dir/update.log" 2>&1 ||
-		die "cannot read the package lists of $* from $debian_mirror: $(tail -n 3 "$dir/update.log")"
+	apt_try "$dir/update.log" apt-get -qq update ||
+		die "cannot read the package lists of $* from $debian_mirror: $(apt_errors "$dir/update.log")"
 }
 
 apt_version() {
@@ -97,8 +113,8 @@ apt_fetch() {
 	shift
 	mkdir -p "$dir"
 	log=$dir/download.log
-	(cd "$dir" && apt-get -q download "$@") >"$log" 2>&1 ||
-		die "cannot download from $(apt_suites): $(grep -E '^[EW]:' "$log" | head -n 5 || true)"
+	(cd "$dir" && apt_try "$log" apt-get -q download "$@") ||
+		die "cannot download from $(apt_suites): $(apt_errors "$log")"
 	rm -f "$log"
 }
 
@@ -107,6 +123,6 @@ apt_toolchain() {
 	shift
 	mkdir -p "$dir/partial"
 	log=$dir/download.log
-	apt-get -q -y -o Dir::Cache::archives="$dir" install --download-only "$@" >"$log" 2>&1 ||
-		die "cannot download $* from $(apt_suites): $(grep -E '^E:' "$log" | head -n 5 || true)"
+	apt_try "$log" apt-get -q -y -o Dir::Cache::archives="$dir" install --download-only "$@" ||
+		die "cannot download $* from $(apt_suites): $(apt_errors "$log")"
 }
