@@ -29,6 +29,7 @@
 #define pcap_filter			pcapint_filter
 #endif
 
+#define BATCH		64	/* packets after which the program gets its turn */
 #define ALIAS_ENV	"RINGCAP_PCAP_ALIAS"
 #define NSEC_PER_SEC	1000000000ULL
 
@@ -37,6 +38,7 @@ struct pcap_ringcap {
 	struct ringcap *queue;
 	int nonblock;		/* private: the descriptor itself never blocks */
 	struct ringcap_run run;	/* what it has passed is released by the next read: the program may still look at it */
+	int failed;		/* -errno to be told by the next read */
 	uint64_t received;	/* before the filter */
 	struct ringcap_stats start;
 	time_t second;		/* of the last packet, */
@@ -109,46 +111,57 @@ static int from_alias(const char *device, char *name, size_t size)
 
 /* ---------------------------------------------------------------- reading */
 
-static int wanted(const pcap_t *p, const struct ringcap_slot *slot)
+/* Apart from the loop, which is shorter without them: most programs have neither. */
+static __attribute__((noinline)) int right_direction(const pcap_t *p, const struct ringcap_slot *slot)
 {
-	if (p->direction != PCAP_D_INOUT && (p->direction == PCAP_D_OUT) != !!(slot->flags & RINGCAP_SLOT_OUTGOING))
-		return 0;
-	return !p->fcode.bf_insns || pcap_filter(p->fcode.bf_insns, ringcap_data(slot), slot->len, slot->caplen);
+	return (p->direction == PCAP_D_OUT) == !!(slot->flags & RINGCAP_SLOT_OUTGOING);
 }
 
-static void deliver(pcap_t *p, const struct ringcap_slot *slot, pcap_handler callback, u_char *user)
+static __attribute__((noinline)) int filter_passes(const pcap_t *p, const struct ringcap_slot *slot)
 {
-	struct pcap_ringcap *rc = p->priv;
+	return pcap_filter(p->fcode.bf_insns, ringcap_data(slot), slot->len, slot->caplen) != 0;
+}
+
+static int wanted(const pcap_t *p, const struct ringcap_slot *slot)
+{
+	return (p->direction == PCAP_D_INOUT || right_direction(p, slot)) && (!p->fcode.bf_insns || filter_passes(p, slot));
+}
+
+static void deliver(pcap_t *p, struct pcap_ringcap *rc, const struct ringcap_slot *slot, pcap_handler callback, u_char *user)
+{
 	uint64_t ns = slot->ts_ns - rc->second_ns;
 	struct pcap_pkthdr header;
 
-	if (ns >= NSEC_PER_SEC) {
+	header.caplen = slot->caplen;
+	if (__builtin_expect(header.caplen > (bpf_u_int32)p->snapshot, 0))
+		header.caplen = (bpf_u_int32)p->snapshot;
+	if (__builtin_expect(ns >= NSEC_PER_SEC, 0)) {
 		ns = slot->ts_ns % NSEC_PER_SEC;
 		rc->second_ns = slot->ts_ns - ns;
 		rc->second = (time_t)(slot->ts_ns / NSEC_PER_SEC);
 	}
+	if (p->opt.tstamp_precision != PCAP_TSTAMP_PRECISION_NANO)
+		ns = (uint32_t)ns / 1000;
 	header.ts.tv_sec = rc->second;
-	header.ts.tv_usec = (suseconds_t)(p->opt.tstamp_precision == PCAP_TSTAMP_PRECISION_NANO ? ns : ns / 1000);
+	header.ts.tv_usec = (suseconds_t)ns;
 	header.len = slot->len;
-	header.caplen = slot->caplen < (bpf_u_int32)p->snapshot ? slot->caplen : (bpf_u_int32)p->snapshot;
 	callback(user, &header, ringcap_data(slot));
 }
 
-/* Hands on what the run has, at most count packets (0 = all), until the program breaks the loop. */
-static int drain(pcap_t *p, int count, pcap_handler callback, u_char *user)
+/* Hands on what the run has, at most count packets, until the program breaks the loop. */
+static int drain(pcap_t *p, struct pcap_ringcap *rc, int count, pcap_handler callback, u_char *user)
 {
-	struct pcap_ringcap *rc = p->priv;
 	struct ringcap_run run = rc->run;	/* one that nobody else can reach stays in registers */
 	const struct ringcap_slot *slot;
 	uint64_t received = 0;
 	int passed = 0;
 
-	while (!p->break_loop && (!count || passed < count) && (slot = ringcap_next(&run))) {
+	while (passed < count && !p->break_loop && (slot = ringcap_next(&run))) {
 		received++;
 		if (!wanted(p, slot))
 			continue;
-		deliver(p, slot, callback, user);
 		passed++;
+		deliver(p, rc, slot, callback, user);
 	}
 	rc->run = run;
 	rc->received += received;
@@ -190,34 +203,51 @@ static int receive_failed(pcap_t *p, int err)
 	return PCAP_ERROR;
 }
 
+/*
+ * Hands on up to count packets: from one run after the other until there are BATCH or no more without waiting. Sets *err to
+ * what ended it, 0 = nothing.
+ */
+static int read_runs(pcap_t *p, int count, pcap_handler callback, u_char *user, int *err)
+{
+	int64_t start = p->opt.timeout > 0 ? now_ms() : 0;
+	struct pcap_ringcap *rc = p->priv;
+	int passed = 0;
+
+	*err = 0;
+	for (;;) {
+		passed += drain(p, rc, count - passed, callback, user);
+		if (passed >= count || passed >= BATCH || p->break_loop)
+			return passed;
+		*err = ringcap_read(rc->queue, &rc->run, passed ? 0 : time_left(p, start));
+		if (*err <= 0)
+			return passed;
+	}
+}
+
 static int ringcap_pcap_read(pcap_t *p, int count, pcap_handler callback, u_char *user)
 {
 	struct pcap_ringcap *rc = p->priv;
-	int64_t start = p->opt.timeout > 0 && !rc->nonblock ? now_ms() : 0;
+	int n, err = rc->failed;
 
-	if (PACKET_COUNT_IS_UNLIMITED(count))
-		count = 0;
-	for (;;) {
-		int n;
-
+	rc->failed = 0;
+	if (err)
+		return receive_failed(p, err);
+	do {
 		if (p->break_loop) {
 			p->break_loop = 0;
 			return PCAP_ERROR_BREAK;
 		}
-		n = drain(p, count, callback, user);
-		/* pcap_next and pcap_next_ex hand out a pointer that is good until the next call; others have had theirs. */
-		if (n && callback != p->oneshot_callback)
-			ringcap_done(rc->queue, &rc->run);
-		if (n)
-			return n;
-		if (p->break_loop)
-			continue;
-		n = ringcap_read(rc->queue, &rc->run, time_left(p, start));
-		if (n < 0 && n != -EINTR)
-			return receive_failed(p, n);
-		if (n == 0)
-			return 0;
+		n = read_runs(p, PACKET_COUNT_IS_UNLIMITED(count) ? INT_MAX : count, callback, user, &err);
+	} while (!n && (p->break_loop || err == -EINTR));
+	/* pcap_next and pcap_next_ex hand out a pointer that is good until the next call; others have had theirs. */
+	if (n && callback != p->oneshot_callback)
+		ringcap_done(rc->queue, &rc->run);
+	if (err < 0 && err != -EINTR) {
+		if (!n)
+			return receive_failed(p, err);
+		rc->failed = err;	/* after what was handed on */
 	}
+	return n;
 }
 
 /* ---------------------------------------------------------------- the other methods */

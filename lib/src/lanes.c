@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#define RUN_BYTES (64U << 10)	/* about as much is read until room is given back; at most an eighth of a lane */
+#define RUN_BYTES (256U << 10)	/* about as much is read until room is given back; at most an eighth of a lane */
 
 static bool plausible(const struct lanes *l, uint64_t end, uint64_t position)
 {
@@ -223,7 +223,6 @@ int lanes_run(struct lanes *l, struct ringcap_run *run)
 	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
 	run->next = (const void *)slot_at(l, lane, lane->read);
 	run->stop = run->next + (bytes < ahead ? bytes : ahead);
-	run->gap = 0;
 	l->running = i;
 	return 1;
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/bpf.h>
 
-#define RUN_BYTES (64U << 10)	/* about as much is read until room is given back; at most an eighth of the buffer */
 #define LEN_MASK (~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT))
 
 static uint64_t producer_position(const struct records *r)
@@ -134,47 +133,27 @@ void records_release(struct records *r, unsigned int n)
 	publish(r);
 }
 
-/* Whether a record is finished, a packet, and as long as its slot says. */
-static bool fits_run(const struct records *r, uint64_t position, uint64_t producer)
-{
-	const struct ringcap_slot *slot = (const void *)(at(r, position) + BPF_RINGBUF_HDR_SZ);
-	uint32_t word = header(r, position);	/* with the bits of busy and discarded ones, which no slot's lengths have */
-
-	return bytes_taken(word) <= producer - position && slot_fits(slot, word & LEN_MASK) &&
-	       (uint64_t)slot->hdr_len + slot->caplen == word;
-}
-
 int records_run(struct records *r, struct ringcap_run *run)
 {
-	uint64_t most = r->size / 8 < RUN_BYTES ? r->size / 8 : RUN_BYTES;
-	uint64_t producer = producer_position(r);
-	struct ringcap_pkt first;
-	int n = records_fetch(r, &first, 1);
+	struct ringcap_pkt pkt;
+	int n = records_fetch(r, &pkt, 1);
 
 	if (n <= 0)
 		return n;
-	r->outstanding = 0;
-	run->next = (const void *)first.slot;
+	run->next = (const void *)pkt.slot;
 	run->stop = run->next + 1;
-	run->gap = BPF_RINGBUF_HDR_SZ;
-	r->run_second = r->run_end = r->read;
-	r->run = r->read - bytes_taken(*(const uint32_t *)(const void *)(run->next - BPF_RINGBUF_HDR_SZ));
-	if (!fits_run(r, r->run, r->read))
-		return 1;	/* by itself */
-	while (r->run_end < producer && r->run_end - r->run < most && fits_run(r, r->run_end, producer))
-		r->run_end += bytes_taken(header(r, r->run_end));
-	run->stop = run->next + (r->run_end - r->run);
+	r->run = run->next;
 	return 1;
 }
 
 void records_pass(struct records *r, const struct ringcap_run *run)
 {
-	uint64_t passed = (uint64_t)(run->next - BPF_RINGBUF_HDR_SZ - at(r, r->run));
-
-	if (!passed)
-		r->read = r->run;
-	else if (r->run + passed > r->run_second)
-		r->read = r->run + passed < r->run_end ? r->run + passed : r->run_end;
-	r->released = r->read;
-	publish(r);
+	if (run->next == r->run) {	/* comes again, and what was discarded before it goes */
+		r->read -= bytes_taken(*(const uint32_t *)(const void *)(r->run - BPF_RINGBUF_HDR_SZ));
+		r->outstanding = 0;
+		r->released = r->read;
+		publish(r);
+	} else {
+		records_release(r, 1);
+	}
 }

@@ -30,7 +30,7 @@ struct records {
 	uint64_t read;			/* records before it were received */
 	uint64_t released;		/* records before it were given back; what consumer says unless somebody scribbled */
 	unsigned int outstanding;
-	uint64_t run, run_second, run_end;	/* the run that was begun: its first record, the second, its end */
+	const uint8_t *run;		/* the slot of the run that was begun */
 };
 
 /* Begins where the last consumer stopped; with the newest record when what it left there makes no sense. */
@@ -52,8 +52,8 @@ bool records_settled(const struct records *r);
 void records_release(struct records *r, unsigned int n);
 
 /*
- * Begins a run with the next record; nothing is outstanding. Returns 1, or as records_fetch. Each record of it was looked
- * at, and is as long as its slot says.
+ * Begins a run of the next record alone, for the records' headers lie between slots; nothing is outstanding. Returns 1, or
+ * as records_fetch.
  */
 int records_run(struct records *r, struct ringcap_run *run);
 

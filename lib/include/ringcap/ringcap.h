@@ -34,7 +34,6 @@ struct ringcap_pkt {
 struct ringcap_run {
 	const uint8_t *next;	/* the slot that comes next */
 	const uint8_t *stop;	/* no slot of the run begins here or later */
-	uint64_t gap;		/* bytes between a slot's end and the next slot */
 };
 
 /* A queue's account since it was made. */
@@ -138,7 +137,8 @@ void ringcap_release(struct ringcap *h, unsigned int n);
 /*
  * The quick way: begins a run with the oldest packet that was not passed yet, after giving back what ringcap_next has
  * passed of the last one. Waits and fails as ringcap_recv does; returns 1 when there is a packet, 0 when the time is up,
- * -EBUSY while packets of ringcap_recv are not released. A run holds some 64 KiB at most.
+ * -EBUSY while packets of ringcap_recv are not released. A run holds some
+ * 256 KiB at most.
  */
 int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms);
 
@@ -161,7 +161,7 @@ static inline const struct ringcap_slot *ringcap_next(struct ringcap_run *run)
 	rest = ((uint64_t)slot->hdr_len + slot->caplen - RINGCAP_SLOT_SHORT + 7) & ~7ULL;
 	if (rest > RINGCAP_SLOT_REST_MAX)
 		return NULL;
-	run->next += RINGCAP_SLOT_SHORT + rest + run->gap;
+	run->next += RINGCAP_SLOT_SHORT + rest;
 	return slot;
 }
 
