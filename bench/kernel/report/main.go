@@ -18,7 +18,7 @@ import (
 
 // Row is one measurement. Figures are per packet and net of the same traffic without a reader, but for that itself.
 type Row struct {
-	// Case names what is measured: mode 0 on a veth's receive side.
+	// Case names what is measured, all of it in mode 0 on a veth's receive side.
 	Case string `json:"case"`
 	// Who reads.
 	Who string `json:"who"`
@@ -32,6 +32,8 @@ type Row struct {
 	// InstructionsKernel and InstructionsUser are guest instructions executed.
 	InstructionsKernel float64 `json:"instructionsKernel"`
 	InstructionsUser   float64 `json:"instructionsUser"`
+	// InstructionsCopy are those of the kernel's that copy the packet.
+	InstructionsCopy float64 `json:"instructionsCopy"`
 	// LockedOperations are those of them that lock the bus.
 	LockedOperations float64 `json:"lockedOperations"`
 	// Dominators are the functions that cost most.
@@ -48,13 +50,17 @@ type Cost struct {
 type Result struct {
 	Kernel string `json:"kernel"`
 	Rows   []Row  `json:"rows"`
+	Goals  []Goal `json:"goals"`
 }
 
 const (
-	baseline      = "no-reader"
+	baseline      = "baseline"
 	warmUp        = "warm-up"
 	maxDominators = 12
 )
+
+// copies are the kernel's functions that copy packets.
+var copies = []string{"memcpy", "memcpy_orig", "__memcpy"}
 
 func main() {
 	raw := flag.String("raw", "", "folder with the plugin's run.N, the workload's runs.txt and the guest's symbols")
@@ -80,7 +86,7 @@ func run(w io.Writer, raw, kernel, out string) error {
 	if err != nil {
 		return err
 	}
-	result := Result{Kernel: kernel, Rows: rows}
+	result := Result{Kernel: kernel, Rows: rows, Goals: judge(rows)}
 	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
@@ -96,20 +102,20 @@ func run(w io.Writer, raw, kernel, out string) error {
 func compare(runs []measurement) ([]Row, error) {
 	baselines := map[int]measurement{}
 	for _, m := range runs {
-		if m.who == baseline {
+		if m.what == baseline {
 			baselines[m.size] = m
 		}
 	}
 	var rows []Row
 	for _, m := range runs {
-		if m.who == warmUp {
+		if m.what == warmUp {
 			continue
 		}
 		base, ok := baselines[m.size]
 		if !ok {
 			return nil, fmt.Errorf("no run without a reader for packets of %d bytes", m.size)
 		}
-		if m.who == baseline {
+		if m.what == baseline {
 			base = measurement{}
 		}
 		rows = append(rows, newRow(m, base))
@@ -120,11 +126,14 @@ func compare(runs []measurement) ([]Row, error) {
 func newRow(m, base measurement) Row {
 	n := float64(m.packets)
 	row := Row{
-		Case: "mode-0-veth-receive", Who: m.who, Queues: m.readers, PacketSize: m.size,
+		Case: m.what, Who: m.who, Queues: m.readers, PacketSize: m.size,
 		Packets: m.packets, Received: m.received,
 		InstructionsKernel: (float64(m.kernel) - float64(base.kernel)) / n,
 		InstructionsUser:   (float64(m.user) - float64(base.user)) / n,
 		LockedOperations:   (float64(m.locked) - float64(base.locked)) / n,
+	}
+	for _, name := range copies {
+		row.InstructionsCopy += (float64(m.functions[name]) - float64(base.functions[name])) / n
 	}
 	for name, count := range m.functions {
 		row.Dominators = append(row.Dominators, Cost{name, (float64(count) - float64(base.functions[name])) / n})
@@ -143,24 +152,27 @@ func newRow(m, base measurement) Row {
 func print(w io.Writer, result Result) error {
 	fmt.Fprintf(w, "Guest instructions per packet, kernel %s, mode 0 on a veth's receive side, net of %q:\n\n", result.Kernel, baseline)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "reader\tqueues\tbytes\ttotal\tkernel\tuser\tlocked\t")
+	fmt.Fprintln(table, "case\treader\tqueues\tbytes\ttotal\tkernel\tcopy\tuser\tlocked\t")
 	for _, row := range result.Rows {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%.0f\t%.0f\t%.0f\t%.2f\t\n", row.Who, row.Queues, row.PacketSize,
-			row.InstructionsKernel+row.InstructionsUser, row.InstructionsKernel, row.InstructionsUser, row.LockedOperations)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.0f\t%.1f\t%.2f\t\n", row.Case, row.Who, row.Queues, row.PacketSize,
+			row.InstructionsKernel+row.InstructionsUser, row.InstructionsKernel, row.InstructionsCopy, row.InstructionsUser, row.LockedOperations)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	if err := printGoals(w, result.Goals); err != nil {
+		return err
+	}
 	fmt.Fprintln(w, "\nWhat dominates:")
 	for _, row := range result.Rows {
-		if row.Who == baseline {
+		if row.Case == baseline {
 			continue
 		}
 		var parts []string
 		for _, cost := range row.Dominators {
 			parts = append(parts, fmt.Sprintf("%s %.0f", cost.Function, cost.Instructions))
 		}
-		fmt.Fprintf(w, "  %s x%d, %d bytes: %s\n", row.Who, row.Queues, row.PacketSize, strings.Join(parts, ", "))
+		fmt.Fprintf(w, "  %s, %s x%d, %d bytes: %s\n", row.Case, row.Who, row.Queues, row.PacketSize, strings.Join(parts, ", "))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 // measurement is one run of the workload with what the plugin counted during it.
 type measurement struct {
+	what     string
 	who      string
 	readers  int
 	size     int
@@ -23,7 +24,7 @@ type measurement struct {
 	functions map[string]uint64
 }
 
-// readRuns reads the workload's lines "run WHO READERS SIZE PACKETS RECEIVED", the Nth of which belongs to the plugin's
+// readRuns reads the workload's lines "run CASE WHO READERS SIZE PACKETS RECEIVED", the Nth of which belongs to the plugin's
 // file run.N.
 func readRuns(raw string, symbols symbolTable) ([]measurement, error) {
 	file, err := os.Open(filepath.Join(raw, "runs.txt"))
@@ -38,7 +39,7 @@ func readRuns(raw string, symbols symbolTable) ([]measurement, error) {
 		if !strings.HasPrefix(lines.Text(), "run ") {
 			continue
 		}
-		if _, err := fmt.Sscanf(lines.Text(), "run %s %d %d %d %d", &m.who, &m.readers, &m.size, &m.packets, &m.received); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "run %s %s %d %d %d %d", &m.what, &m.who, &m.readers, &m.size, &m.packets, &m.received); err != nil {
 			return nil, fmt.Errorf("%s: %q: %w", file.Name(), lines.Text(), err)
 		}
 		if err := m.readCounts(filepath.Join(raw, fmt.Sprintf("run.%d", len(runs))), symbols); err != nil {

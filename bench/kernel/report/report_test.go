@@ -20,7 +20,7 @@ func write(t *testing.T, dir, name, text string) {
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "symbols", "ffffffff81000000 T receive\nffffffff81000100 t copy\nffffffffc0000000 t put\t[ringcap]\n")
-	write(t, dir, "runs.txt", "run warm-up 1 60 10 10\nrun no-reader 0 60 10 0\nnoise\nrun ringcap 1 60 10 10\n")
+	write(t, dir, "runs.txt", "run warm-up ringcap 1 60 10 10\nrun baseline no-reader 0 60 10 0\nnoise\nrun plain ringcap 1 60 10 10\n")
 	write(t, dir, "run.0", "400000 1 1 0\n")
 	write(t, dir, "run.1", "ffffffff81000010 10 10 1\n400000 5 10 0\n")
 	write(t, dir, "run.2", "ffffffff81000010 10 10 1\nffffffff81000150 3 10 0\nffffffffc0000020 20 10 2\n400000 7 10 0\n")
@@ -47,9 +47,9 @@ func TestReport(t *testing.T) {
 func TestReportRefuses(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"no runs":     {"symbols": "", "runs.txt": ""},
-		"no counts":   {"symbols": "", "runs.txt": "run no-reader 0 60 10 0\n"},
-		"no baseline": {"symbols": "", "runs.txt": "run ringcap 1 60 10 10\n", "run.0": "400000 1 1 0\n"},
-		"bad counts":  {"symbols": "", "runs.txt": "run no-reader 0 60 10 0\n", "run.0": "x\n"},
+		"no counts":   {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n"},
+		"no baseline": {"symbols": "", "runs.txt": "run plain ringcap 1 60 10 10\n", "run.0": "400000 1 1 0\n"},
+		"bad counts":  {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n", "run.0": "x\n"},
 		"bad symbols": {"symbols": "x\n", "runs.txt": ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,4 +60,27 @@ func TestReportRefuses(t *testing.T) {
 			require.Error(t, run(&bytes.Buffer{}, dir, "6.1", filepath.Join(dir, "out.json")))
 		})
 	}
+}
+
+func TestGoals(t *testing.T) {
+	goals := map[string]Goal{}
+	for _, g := range judge([]Row{
+		{Case: "plain", Who: "ringcap", Queues: 1, PacketSize: 60, InstructionsKernel: 285, InstructionsUser: 15, LockedOperations: 1.5},
+		{Case: "plain", Who: "ringcap", Queues: 1, PacketSize: 1500, InstructionsKernel: 9000},
+		{Case: "plain", Who: "tpacket-v3", Queues: 1, PacketSize: 60, InstructionsKernel: 590, InstructionsUser: 10},
+		{Case: "no-module", Who: "no-reader", PacketSize: 60, InstructionsKernel: -6},
+	}) {
+		goals[g.Name] = g
+	}
+	require.True(t, goals["one queue / TPACKET_V3"].Reached)
+	require.Equal(t, 0.5, *goals["one queue / TPACKET_V3"].Value)
+	require.True(t, goals["consumer's instructions, libringcap"].Reached)
+	require.False(t, goals["locked operations, one queue"].Reached)
+	require.False(t, goals["instructions of other traffic by an idle module"].Reached)
+	require.Nil(t, goals["quick mode / TPACKET_V3"].Value)
+	require.False(t, goals["quick mode / TPACKET_V3"].Reached)
+
+	var table bytes.Buffer
+	require.NoError(t, printGoals(&table, judge(nil)))
+	require.Contains(t, table.String(), "not measured")
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring "bench-ring" and its cluster "bench", in the shapes that are measured. */
+#ifndef RB_RINGS_H
+#define RB_RINGS_H
+
+#include <stdbool.h>
+
+/**
+ * struct ring_shape - what is asked of a ring
+ * @device: tapped for what it receives
+ * @quick: quick mode
+ * @filter: with the BPF program of "tcp port 80"
+ * @wildcards: wildcard rules of 8 shapes; the last in priority is the only one that matches the traffic, and nothing else
+ *	passes
+ * @exact: exact rules; those of the traffic's flows are among them, and nothing else passes
+ * @patterns: payload patterns, of which the traffic has none; only what has none passes
+ */
+struct ring_shape {
+	const char *device;
+	bool quick;
+	bool filter;
+	unsigned int wildcards;
+	unsigned int exact;
+	unsigned int patterns;
+};
+
+void ring_make(const struct ring_shape *shape, unsigned int queues);
+void ring_delete(void);
+
+#endif /* RB_RINGS_H */
