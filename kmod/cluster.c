@@ -9,6 +9,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "fragment.h"
 #include "net.h"
 #include "node.h"
 #include "owner.h"
@@ -35,7 +36,7 @@ struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index)
 
 u64 rc_cluster_memory(const struct rc_cluster *cluster)
 {
-	u64 bytes = 0;
+	u64 bytes = rc_fragments_memory(rc_cluster_config(cluster)->fragments);
 	u32 i;
 
 	for (i = 0; i < cluster->shape.nr_queues; i++)
@@ -60,6 +61,26 @@ static bool rc_cluster_needs_hash(const struct rc_cluster_spec *spec)
 				  spec->balance != RINGCAP_BALANCE_RX_QUEUE);
 }
 
+/* Frees @config, which is not in force, but not its queues; @other is the one that is, or comes after it. */
+static void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cluster_config *other)
+{
+	if (config && (!other || config->fragments != other->fragments))
+		rc_fragments_destroy(config->fragments);
+	kfree(config);
+}
+
+/* What is known of fragments is kept while it is of use. */
+static int rc_cluster_prepare_fragments(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
+					struct rc_cluster_config *config)
+{
+	const struct rc_cluster_config *old = rc_cluster_config(cluster);
+
+	if (spec->options.fragments != RINGCAP_FRAGMENTS_WITH_FLOW)
+		return 0;
+	config->fragments = old && old->fragments ? old->fragments : rc_fragments_create();
+	return config->fragments ? 0 : -ENOMEM;
+}
+
 /* Makes @config, whose queues are there, ready for @spec. */
 static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
 			       struct rc_grants *grants, struct rc_cluster_config *config)
@@ -67,8 +88,10 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	u32 i;
 
 	config->balance = spec->balance;
+	config->options = spec->options;
 	config->hashed = rc_cluster_needs_hash(spec) ? RINGCAP_SLOT_HASHED : 0;
 	config->hdr_len = spec->metadata ? sizeof(struct ringcap_slot) : RINGCAP_SLOT_SHORT;
+	config->special = rc_balance_is_special(spec->balance, &spec->options, config->nr_queues, config->hashed);
 	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
@@ -90,6 +113,7 @@ static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, c
 	cluster->watermark = spec->watermark;
 	cluster->timeout_us = spec->timeout_us;
 	cluster->metadata = spec->metadata;
+	cluster->options = spec->options;
 	cluster->generation = spec->generation;
 	return rcu_replace_pointer(cluster->config, config, lockdep_is_held(&rc_control_lock));
 }
@@ -187,6 +211,7 @@ static bool rc_cluster_name_taken(const char *name)
 static void rc_cluster_free(struct rc_cluster *cluster)
 {
 	kfree(cluster->nodes);
+	free_percpu(cluster->balance_account);
 	free_percpu(cluster->turn);
 	kfree(cluster);
 }
@@ -198,8 +223,9 @@ static struct rc_cluster *rc_cluster_alloc(struct rc_net *rc_net, const struct r
 	if (!cluster)
 		return NULL;
 	cluster->turn = alloc_percpu_gfp(u32, GFP_KERNEL_ACCOUNT);
+	cluster->balance_account = alloc_percpu_gfp(struct rc_balance_account, GFP_KERNEL_ACCOUNT);
 	cluster->nodes = kcalloc(spec->shape.nr_queues, sizeof(*cluster->nodes), GFP_KERNEL_ACCOUNT);
-	if (!cluster->turn || !cluster->nodes) {
+	if (!cluster->turn || !cluster->balance_account || !cluster->nodes) {
 		rc_cluster_free(cluster);
 		return NULL;
 	}
@@ -230,6 +256,9 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 		err = -ENOMEM;
 		goto fail;
 	}
+	err = rc_cluster_prepare_fragments(cluster, spec, config);
+	if (err)
+		goto fail_queues;
 	err = rc_cluster_create_nodes(cluster, cluster->nodes, 0, config->nr_queues);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the device nodes in /dev/ringcap could not be made");
@@ -252,7 +281,7 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 
 fail_queues:
 	rc_cluster_put_queues(config);
-	kfree(config);
+	rc_cluster_config_free(config, NULL);
 fail:
 	if (cluster)
 		rc_cluster_free(cluster);
@@ -264,14 +293,20 @@ static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster
 {
 	struct rc_cluster_config *old = rc_cluster_config(cluster);
 	struct rc_cluster_config *config = rc_cluster_config_alloc(old->nr_queues);
+	int err;
 
 	if (!config)
 		return -ENOMEM;
 	memcpy(config->queues, old->queues, flex_array_size(config, queues, config->nr_queues));
+	err = rc_cluster_prepare_fragments(cluster, spec, config);
+	if (err) {
+		kfree(config);
+		return err;
+	}
 	rc_cluster_prepare(cluster, spec, grants, config);
 	rc_cluster_commit(cluster, spec, config);
 	synchronize_net();
-	kfree(old);
+	rc_cluster_config_free(old, config);
 	return 0;
 }
 
@@ -308,7 +343,7 @@ static void rc_cluster_abandon_reshape(const struct rc_cluster *cluster, struct 
 	rc_cluster_destroy_nodes(new->nodes, min(cluster->shape.nr_queues, new->config->nr_queues),
 				 new->config->nr_queues);
 	rc_cluster_put_queues(new->config);
-	kfree(new->config);
+	rc_cluster_config_free(new->config, rc_cluster_config(cluster));
 	kfree(new->nodes);
 }
 
@@ -325,6 +360,11 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	err = rc_cluster_prepare_reshape(cluster, &spec->shape, &new);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "no memory for the cluster's new queues; the old ones are still there");
+		return err;
+	}
+	err = rc_cluster_prepare_fragments(cluster, spec, new.config);
+	if (err) {
+		rc_cluster_abandon_reshape(cluster, &new);
 		return err;
 	}
 	rc_cluster_prepare(cluster, spec, grants, new.config);
@@ -350,7 +390,7 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	old = rc_cluster_commit(cluster, spec, new.config);
 	synchronize_net();
 	rc_cluster_put_queues(old);
-	kfree(old);
+	rc_cluster_config_free(old, new.config);
 	rc_cluster_destroy_nodes(old_nodes, min(old_nr, new_nr), old_nr);
 	kfree(old_nodes);
 	return 0;
@@ -420,7 +460,7 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 	list_del(&cluster->registered);
 	rc_cluster_destroy_nodes(cluster->nodes, 0, config->nr_queues);
 	rc_cluster_put_queues(config);
-	kfree(config);
+	rc_cluster_config_free(config, NULL);
 	rc_cluster_free(cluster);
 }
 

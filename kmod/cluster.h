@@ -7,11 +7,13 @@
 #include <linux/rcupdate.h>
 #include <linux/ringcap.h>
 
+#include "balance.h"
 #include "grant.h"
 #include "packet.h"
 #include "queue.h"
 
 struct netlink_ext_ack;
+struct rc_fragments;
 struct rc_net;
 struct rc_node;
 
@@ -23,6 +25,7 @@ struct rc_cluster_spec {
 	u32 watermark;
 	u32 timeout_us;
 	bool metadata;
+	struct rc_balance_options options;
 	u64 generation;
 	u32 owner;
 	umode_t mode;
@@ -38,7 +41,9 @@ struct rc_cluster_spec {
  * @balance: how a queue is chosen where there are several
  * @hashed: RINGCAP_SLOT_HASHED where packets are parsed and hashed, for one queue of several or for their slots, else 0
  * @hdr_len: of the slots: with metadata, or short
+ * @special: more is asked than rc_cluster_deliver does itself: see balance.h, and @options
  * @key: of the hash
+ * @fragments: where fragments go with their flow, else NULL; its successor's too, unless that wants none
  * @queues: references are the cluster's, not the configuration's
  */
 struct rc_cluster_config {
@@ -46,7 +51,10 @@ struct rc_cluster_config {
 	u32 balance;
 	u8 hashed;
 	u8 hdr_len;
+	bool special;
+	struct rc_balance_options options;
 	rc_u64 key[2];
+	struct rc_fragments *fragments;
 	struct rc_queue *queues[];
 };
 
@@ -54,6 +62,7 @@ struct rc_cluster_config {
  * struct rc_cluster - a cluster
  * @config: written under rc_control_lock
  * @turn: per CPU, the next queue of a round robin
+ * @balance_account: per CPU
  * @list: in rc_net.clusters
  * @registered: in the list of all namespaces' clusters: device nodes have no namespace
  * @nr_rings: rings that feed it
@@ -67,6 +76,7 @@ struct rc_cluster_config {
 struct rc_cluster {
 	struct rc_cluster_config __rcu *config;
 	u32 __percpu *turn;
+	struct rc_balance_account __percpu *balance_account;
 
 	char name[RINGCAP_NAME_MAX + 1];
 	struct list_head list;
@@ -77,6 +87,7 @@ struct rc_cluster {
 	u32 watermark;
 	u32 timeout_us;
 	bool metadata;
+	struct rc_balance_options options;
 	u64 generation;
 	umode_t mode;
 	u8 key[RINGCAP_KEY_LEN];
@@ -120,6 +131,10 @@ static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struc
 	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
 	u32 index = 0;
 
+	if (unlikely(config->special)) {
+		rc_balance_deliver(cluster, config, pkt);
+		return;
+	}
 	pkt->hash = 0;
 	pkt->hashed = config->hashed;
 	pkt->hdr_len = config->hdr_len;

@@ -193,6 +193,12 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 		rc_slot_fill_metadata(slot, pkt);
 }
 
+/* Bytes of a lane that @pkt takes. */
+static __always_inline u32 rc_lane_slot_size(const struct rc_packet *pkt, u32 snaplen)
+{
+	return RINGCAP_SLOT_SIZE(pkt->hdr_len, min(pkt->caplen, snaplen));
+}
+
 /* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */
 static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {

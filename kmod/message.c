@@ -11,7 +11,7 @@
 #include "node.h"
 #include "ring.h"
 
-static int rc_message_put_u64(struct sk_buff *msg, int type, u64 value)
+int rc_message_put_u64(struct sk_buff *msg, int type, u64 value)
 {
 	return nla_put_u64_64bit(msg, type, value, RINGCAP_A_PAD);
 }
@@ -42,7 +42,7 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 	    nla_put_u32(msg, RINGCAP_A_METADATA, cluster->metadata) ||
 	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
 		return -EMSGSIZE;
-	return rc_message_put_grants(msg, cluster->grants);
+	return rc_balance_put(msg, cluster) ?: rc_message_put_grants(msg, cluster->grants);
 }
 
 static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)

@@ -84,7 +84,11 @@ static int rc_proc_show_queue(struct seq_file *m, void *unused)
 {
 	const struct rc_node *node = m->private;
 
+	struct rc_balance_account balance;
+
 	seq_printf(m, "Device: /dev/ringcap/%s/%u\n", node->cluster->name, node->index);
+	rc_balance_account_sum(node->cluster, &balance);
+	seq_printf(m, "Cluster duplicated: %llu\nCluster spread: %llu\n", balance.duplicated, balance.spread);
 	mutex_lock(&rc_node_lock);
 	if (node->queue) {
 		seq_printf(m, "Attached pid: %d\n", node->queue->pid ? pid_vnr(node->queue->pid) : 0);

@@ -106,6 +106,30 @@ void rc_queue_deliver_shared(struct rc_queue *queue, struct rc_lane *lane, struc
 	spin_unlock(&lane->lock);
 }
 
+bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
+{
+	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+	bool taken;
+
+	if (queue->shared)
+		spin_lock(&lane->lock);
+	/* As in rc_queue_deliver_to. */
+	taken = smp_load_acquire(&queue->attended) && rc_lane_has_room(lane, rc_lane_slot_size(pkt, queue->snaplen));
+	if (taken)
+		rc_lane_put(lane, pkt, queue->snaplen);
+	if (queue->shared)
+		spin_unlock(&lane->lock);
+	return taken;
+}
+
+bool rc_queue_seems_full(const struct rc_queue *queue, const struct rc_packet *pkt)
+{
+	const struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+	u64 used = READ_ONCE(lane->head) - READ_ONCE(lane->consumer->released);
+
+	return used + rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)) > lane->size;
+}
+
 static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *cluster)
 {
 	struct ringcap_queue_info *info = queue->info.addr;

@@ -141,16 +141,29 @@ static __always_inline void rc_queue_deliver_to(struct rc_queue *queue, struct r
 /* For a lane with several producers. */
 void rc_queue_deliver_shared(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt);
 
+/* What this CPU produces into. */
+static __always_inline u32 rc_queue_lane(const struct rc_queue *queue)
+{
+	unsigned int cpu = smp_processor_id();
+
+	return likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes;
+}
+
 /* On the CPU that got the packet, with bottom halves off, under RCU. */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	unsigned int cpu = smp_processor_id();
-	struct rc_lane *lane = &queue->lanes[likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes];
+	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
 
 	if (queue->shared)
 		rc_queue_deliver_shared(queue, lane, pkt);
 	else
 		rc_queue_deliver_to(queue, lane, pkt);
 }
+
+/* Delivers @pkt as rc_queue_deliver does if a consumer is attached and has room; else does and counts nothing. */
+bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt);
+
+/* A guess, without its lock: @pkt has no room on this CPU. */
+bool rc_queue_seems_full(const struct rc_queue *queue, const struct rc_packet *pkt);
 
 #endif /* RC_QUEUE_H */

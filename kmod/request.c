@@ -33,6 +33,10 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_TIMEOUT_US] = { .type = NLA_U32 },
 	[RINGCAP_A_MODE] = { .type = NLA_U32 },
 	[RINGCAP_A_METADATA] = { .type = NLA_U32 },
+	[RINGCAP_A_INNER] = { .type = NLA_U32 },
+	[RINGCAP_A_FRAGMENTS] = { .type = NLA_U32 },
+	[RINGCAP_A_WHEN_FULL] = { .type = NLA_U32 },
+	[RINGCAP_A_WHEN_UNATTENDED] = { .type = NLA_U32 },
 	[RINGCAP_A_OWNED] = { .type = NLA_U32 },
 	[RINGCAP_A_INJECT] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
@@ -42,13 +46,6 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_PROMISC] = { .type = NLA_U32 },
 	[RINGCAP_A_QUEUE] = { .type = NLA_U32 },
 };
-
-/* Refuses @attr, or its absence. */
-#define rc_request_refuse(extack, attr, err, message) ({	\
-	NL_SET_ERR_MSG(extack, message);			\
-	NL_SET_BAD_ATTR(extack, attr);				\
-	(err);							\
-})
 
 static bool rc_request_name_char(char c, bool at_end)
 {
@@ -72,18 +69,6 @@ int rc_request_name(const struct nlattr *attr, char *name, struct netlink_ext_ac
 					 "RINGCAP_A_NAME: a name is 1 to 63 of a-z, 0-9, '-' and '.', and begins and ends with a letter or digit");
 	return 0;
 }
-
-static u32 rc_request_u32(const struct genl_info *info, int type, u32 absent)
-{
-	return info->attrs[type] ? nla_get_u32(info->attrs[type]) : absent;
-}
-
-/* For attributes that are 0 or 1, 0 by default. */
-#define rc_request_flag(info, type, flag) ({								\
-	u32 rc_value = rc_request_u32(info, type, 0);							\
-	*(flag) = rc_value;										\
-	rc_value > 1 ? rc_request_refuse((info)->extack, (info)->attrs[type], -EINVAL, #type ": 0 or 1") : 0;	\
-})
 
 static u64 rc_request_generation(const struct genl_info *info)
 {
@@ -169,7 +154,7 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
 	      rc_request_owner(info, &spec->owner) ?: rc_request_shape(info, &spec->shape) ?:
 	      rc_request_wakeup(info, spec) ?: rc_request_flag(info, RINGCAP_A_METADATA, &spec->metadata) ?:
-	      rc_request_inject(info, spec);
+	      rc_balance_request(info, &spec->options) ?: rc_request_inject(info, spec);
 	if (err)
 		return err;
 	spec->balance = rc_request_u32(info, RINGCAP_A_BALANCE, RINGCAP_BALANCE_FLOW);

@@ -296,6 +296,10 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	rt_message_put_optional(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, cluster->owned);
 	rt_message_put_optional(&message, RINGCAP_A_METADATA, cluster->metadata);
+	rt_message_put_optional(&message, RINGCAP_A_INNER, cluster->inner);
+	rt_message_put_optional(&message, RINGCAP_A_FRAGMENTS, cluster->fragments);
+	rt_message_put_optional(&message, RINGCAP_A_WHEN_FULL, cluster->when_full);
+	rt_message_put_optional(&message, RINGCAP_A_WHEN_UNATTENDED, cluster->when_unattended);
 	if (cluster->key)
 		rt_message_put(&message, RINGCAP_A_KEY, cluster->key, RINGCAP_KEY_LEN);
 	for (i = 0; i < RINGCAP_INJECT_MAX && cluster->inject[i]; i++)
@@ -361,6 +365,7 @@ static void rt_take_ring(const struct rt_answer *answer, void *arg)
 	counts->filtered = rt_answer_u64(answer, RINGCAP_A_FILTERED);
 	counts->sampled_out = rt_answer_u64(answer, RINGCAP_A_SAMPLED_OUT);
 	counts->passed = rt_answer_u64(answer, RINGCAP_A_PASSED);
+	counts->absorbed = rt_answer_u64(answer, RINGCAP_A_ABSORBED);
 	counts->taps = !!answer->attr[RINGCAP_A_TAP];
 }
 
@@ -381,6 +386,28 @@ u64 rt_ring_seen(const char *name)
 
 	rt_ring_counts(name, &counts);
 	return counts.seen;
+}
+
+static void rt_take_balance(const struct rt_answer *answer, void *arg)
+{
+	u64 *counts = arg;
+
+	counts[0] = rt_answer_u64(answer, RINGCAP_A_DUPLICATED);
+	counts[1] = rt_answer_u64(answer, RINGCAP_A_SPREAD);
+}
+
+void rt_cluster_balance(const char *name, u64 *duplicated, u64 *spread)
+{
+	static struct rt_message message;
+	u64 counts[2] = {};
+	int err;
+
+	rt_message_init(&message, RINGCAP_CMD_CLUSTER_GET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, name);
+	err = rt_call(&message, rt_take_balance, counts);
+	RT_CHECK(!err, "cluster %s: %s (%s)", name, strerror(-err), rt_reason);
+	*duplicated = counts[0];
+	*spread = counts[1];
 }
 
 struct rt_queue_query {

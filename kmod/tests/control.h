@@ -64,6 +64,10 @@ struct rt_cluster {
 	u32 watermark;
 	u32 timeout_us;
 	u32 metadata;
+	u32 inner;
+	u32 fragments;
+	u32 when_full;
+	u32 when_unattended;
 	const u8 *key;
 	u32 owned;
 	u32 inject[RINGCAP_INJECT_MAX];	/* up to the first 0 */
@@ -85,7 +89,7 @@ struct rt_ring {
 };
 
 struct rt_ring_counts {
-	u64 seen, seen_bytes, filtered, sampled_out, passed;
+	u64 seen, seen_bytes, filtered, sampled_out, passed, absorbed;
 	u32 taps;
 };
 
@@ -105,6 +109,9 @@ void rt_ring_counts(const char *name, struct rt_ring_counts *counts);
 void rt_queue_counts(const char *name, u32 queue, struct rt_queue_counts *counts);
 void rt_cluster_counts(const char *name, struct rt_queue_counts *sum);
 u64 rt_ring_seen(const char *name);
+
+/* What a cluster counts of its own. */
+void rt_cluster_balance(const char *name, u64 *duplicated, u64 *spread);
 
 /* A number that changes when anything about the rings and clusters of this namespace does. */
 u64 rt_control_digest(void);

@@ -40,6 +40,10 @@ static void rt_take_cluster(const struct rt_answer *answer, void *arg)
 	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_WATERMARK), cluster->watermark);
 	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_TIMEOUT_US), cluster->timeout_us);
 	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_METADATA), cluster->metadata);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_INNER), cluster->inner);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_FRAGMENTS), cluster->fragments);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_WHEN_FULL), cluster->when_full);
+	RT_EQUAL(rt_answer_u32(answer, RINGCAP_A_WHEN_UNATTENDED), cluster->when_unattended);
 	RT_CHECK(rt_answer_u64(answer, RINGCAP_A_MEMORY) >= (u64)cluster->queues * cluster->lanes * cluster->lane_size,
 		 "%llu bytes", (unsigned long long)rt_answer_u64(answer, RINGCAP_A_MEMORY));
 }
@@ -49,7 +53,8 @@ RT_CASE(control_round_trip)
 {
 	struct rt_cluster cluster = { .name = "round-trip.1", .queues = 3, .lanes = 1, .lane_size = 262144,
 				      .balance = RINGCAP_BALANCE_TWO_TUPLE, .watermark = 5000, .timeout_us = 1234,
-				      .metadata = 1 };
+				      .metadata = 1, .inner = 1, .fragments = RINGCAP_FRAGMENTS_WITH_FLOW,
+				      .when_full = RINGCAP_POLICY_SPREAD, .when_unattended = RINGCAP_POLICY_SPREAD };
 	static struct rt_message message;
 
 	rt_control_open();
@@ -63,6 +68,10 @@ RT_CASE(control_round_trip)
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, cluster.watermark);
 	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, cluster.timeout_us);
 	rt_message_put_u32(&message, RINGCAP_A_METADATA, cluster.metadata);
+	rt_message_put_u32(&message, RINGCAP_A_INNER, cluster.inner);
+	rt_message_put_u32(&message, RINGCAP_A_FRAGMENTS, cluster.fragments);
+	rt_message_put_u32(&message, RINGCAP_A_WHEN_FULL, cluster.when_full);
+	rt_message_put_u32(&message, RINGCAP_A_WHEN_UNATTENDED, cluster.when_unattended);
 	RT_EQUAL(rt_call(&message, NULL, NULL), 0);
 	rt_message_init(&message, RINGCAP_CMD_CLUSTER_GET, 0);
 	rt_message_put_name(&message, RINGCAP_A_NAME, cluster.name);
@@ -138,6 +147,10 @@ RT_CASE(refused_clusters)
 		rt_refused_number(names[i], RINGCAP_A_LANE_SIZE, 0, "a lane of nothing");
 		rt_refused_number(names[i], RINGCAP_A_BALANCE, 99, "balance 99");
 		rt_refused_number(names[i], RINGCAP_A_METADATA, 2, "metadata 2");
+		rt_refused_number(names[i], RINGCAP_A_INNER, 2, "inner 2");
+		rt_refused_number(names[i], RINGCAP_A_FRAGMENTS, 257, "fragments 257");
+		rt_refused_number(names[i], RINGCAP_A_WHEN_FULL, 256, "policy 256");
+		rt_refused_number(names[i], RINGCAP_A_WHEN_UNATTENDED, 2, "policy 2");
 		rt_refused_number(names[i], RINGCAP_A_MODE, 04777, "a set-uid device node");
 		rt_refused_number(names[i], RINGCAP_A_WATERMARK, 0xffffffff, "a watermark above the lane");
 	}

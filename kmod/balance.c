@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "balance.h"
+
+#include <linux/percpu.h>
+#include <net/genetlink.h>
+
+#include "cluster.h"
+#include "fragment.h"
+#include "message.h"
+#include "request.h"
+
+#define RC_BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
+
+/* No queue: of a second copy that needs none. */
+#define RC_BALANCE_NOWHERE	U32_MAX
+
+bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options, u32 nr_queues, bool hashed)
+{
+	if (hashed && (options->inner || options->fragments != RINGCAP_FRAGMENTS_TOGETHER ||
+		       balance == RINGCAP_BALANCE_TCP_FIVE_TUPLE))
+		return true;
+	return nr_queues > 1 && (balance == RINGCAP_BALANCE_BOTH_ENDS || options->when_full != RINGCAP_POLICY_DROP ||
+				 options->when_unattended != RINGCAP_POLICY_DROP);
+}
+
+/* ---- stand-ins ---- */
+
+/*
+ * How a packet, or one of its two copies, gets to a queue.
+ *
+ * @home: the queue that it belongs to
+ * @seed: what stands for its flow
+ * @except: the queue that has the other copy, RC_BALANCE_NOWHERE = there is none
+ */
+struct rc_balance_way {
+	u32 home;
+	u32 seed;
+	u32 except;
+};
+
+static u64 rc_balance_weight(u32 seed, u32 index)
+{
+	return rc_mix((u64)seed << 32 | (index + 1));
+}
+
+/* The queue of the greatest weight below *@bound that could take @pkt; *@bound becomes its weight. */
+static u32 rc_balance_stand_in(const struct rc_cluster_config *config, const struct rc_packet *pkt,
+			       const struct rc_balance_way *way, u64 *bound)
+{
+	bool with_room = config->options.when_full == RINGCAP_POLICY_SPREAD;
+	u32 found = RC_BALANCE_NOWHERE, i;
+	u64 most = 0, weight;
+
+	for (i = 0; i < config->nr_queues; i++) {
+		if (i == way->home || !READ_ONCE(config->queues[i]->attended))
+			continue;
+		weight = rc_balance_weight(way->seed, i);
+		if (weight < most || weight >= *bound || (with_room && rc_queue_seems_full(config->queues[i], pkt)))
+			continue;
+		most = weight;
+		found = i;
+	}
+	*bound = most;
+	return found;
+}
+
+/* The queue that @pkt was put into or dropped at; RC_BALANCE_NOWHERE if the stand-in is where the other copy is. */
+static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt,
+			   const struct rc_balance_way *way)
+{
+	struct rc_queue *home = config->queues[way->home];
+	bool attended = READ_ONCE(home->attended);
+	u64 bound = U64_MAX;
+	u32 tries, index;
+
+	if ((attended ? config->options.when_full : config->options.when_unattended) == RINGCAP_POLICY_DROP)
+		goto at_home;
+	if (attended && rc_queue_offer(home, pkt))
+		return way->home;
+	for (tries = 0; tries < RC_BALANCE_TRIES; tries++) {
+		index = rc_balance_stand_in(config, pkt, way, &bound);
+		if (index == RC_BALANCE_NOWHERE)
+			break;
+		if (index == way->except)
+			return RC_BALANCE_NOWHERE;
+		if (config->options.when_full == RINGCAP_POLICY_DROP)
+			rc_queue_deliver(config->queues[index], pkt);
+		else if (!rc_queue_offer(config->queues[index], pkt))
+			continue;
+		rc_account_add(this_cpu_ptr(cluster->balance_account)->spread, 1);
+		return index;
+	}
+at_home:
+	rc_queue_deliver(home, pkt);
+	return way->home;
+}
+
+/* ---- what is hashed ---- */
+
+/*
+ * The flow that @pkt is hashed by: its own, or that inside of it, and of a fragment that of its datagram, in @whole, where
+ * it is known.
+ */
+static const struct rc_flow *rc_balance_flow(const struct rc_cluster_config *config, struct rc_packet *pkt,
+					     struct rc_flow *whole)
+{
+	const struct rc_way_in *inner = config->options.inner ? rc_packet_inner(pkt) : NULL;
+	const struct rc_flow *flow = inner ? &inner->flow : &pkt->flow;
+
+	if (likely(!config->fragments || !(flow->flags & RINGCAP_SLOT_FRAGMENT)))
+		return flow;
+	*whole = *flow;
+	return rc_fragments_complete(config->fragments, pkt, whole) ? whole : flow;
+}
+
+/* To the queue of the source address and, if that is another one, to that of the destination address. */
+static void rc_balance_both_ends(struct rc_cluster *cluster, const struct rc_cluster_config *config,
+				 struct rc_packet *pkt, const struct rc_flow *flow)
+{
+	struct rc_balance_way way = { .except = RC_BALANCE_NOWHERE };
+	u32 hashes[2], took;
+
+	rc_end_hashes(flow, config->key, hashes);
+	pkt->hash = way.seed = hashes[0];
+	way.home = rc_queue(hashes[0], config->nr_queues);
+	took = rc_balance_give(cluster, config, pkt, &way);
+	way.home = rc_queue(hashes[1], config->nr_queues);
+	if (way.home == took || way.home == rc_queue(hashes[0], config->nr_queues))
+		return;
+	pkt->hash = way.seed = hashes[1];
+	way.except = took;
+	if (rc_balance_give(cluster, config, pkt, &way) != RC_BALANCE_NOWHERE)
+		rc_account_add(this_cpu_ptr(cluster->balance_account)->duplicated, 1);
+}
+
+/* What stands for a packet's flow: where queues do not go by flows, what they go by. */
+static u32 rc_balance_seed(struct rc_cluster *cluster, const struct rc_cluster_config *config,
+			   const struct rc_packet *pkt)
+{
+	switch (config->balance) {
+	case RINGCAP_BALANCE_ROUND_ROBIN:
+		return this_cpu_read(*cluster->turn);
+	case RINGCAP_BALANCE_RX_QUEUE:
+		return rc_packet_rx_queue(pkt);
+	default:
+		return pkt->hash;
+	}
+}
+
+void rc_balance_deliver(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt)
+{
+	struct rc_balance_way way = { .except = RC_BALANCE_NOWHERE };
+	struct rc_flow whole rc_uninitialized;
+	const struct rc_flow *flow;
+
+	pkt->hash = 0;
+	pkt->hashed = config->hashed;
+	pkt->hdr_len = config->hdr_len;
+	if (config->hashed) {
+		if (!pkt->parsed)
+			rc_packet_parse(pkt);
+		flow = rc_balance_flow(config, pkt, &whole);
+		if (config->balance == RINGCAP_BALANCE_BOTH_ENDS) {
+			rc_balance_both_ends(cluster, config, pkt, flow);
+			return;
+		}
+		pkt->hash = rc_flow_hash(flow, rc_flow_balance(flow, config->balance), config->key);
+	}
+	if (config->nr_queues > 1)
+		way.home = rc_cluster_choose(cluster, config, pkt);
+	way.seed = rc_balance_seed(cluster, config, pkt);
+	rc_balance_give(cluster, config, pkt, &way);
+}
+
+/* ---- configuration and account ---- */
+
+void rc_balance_account_sum(const struct rc_cluster *cluster, struct rc_balance_account *sum)
+{
+	unsigned int cpu;
+
+	*sum = (struct rc_balance_account){};
+	for_each_possible_cpu(cpu) {
+		const struct rc_balance_account *account = per_cpu_ptr(cluster->balance_account, cpu);
+
+		sum->duplicated += READ_ONCE(account->duplicated);
+		sum->spread += READ_ONCE(account->spread);
+	}
+}
+
+static int rc_balance_request_policy(const struct genl_info *info, int type, u8 *policy)
+{
+	u32 value = rc_request_u32(info, type, RINGCAP_POLICY_DROP);
+
+	*policy = value;
+	if (value <= RINGCAP_POLICY_SPREAD)
+		return 0;
+	return rc_request_refuse(info->extack, info->attrs[type], -EINVAL,
+				 "RINGCAP_A_WHEN_FULL, RINGCAP_A_WHEN_UNATTENDED: a policy is 0 (drop) or 1 (spread over other attended queues)");
+}
+
+int rc_balance_request(const struct genl_info *info, struct rc_balance_options *options)
+{
+	u32 fragments = rc_request_u32(info, RINGCAP_A_FRAGMENTS, RINGCAP_FRAGMENTS_TOGETHER);
+
+	if (fragments > RINGCAP_FRAGMENTS_WITH_FLOW)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_FRAGMENTS], -EINVAL,
+					 "RINGCAP_A_FRAGMENTS: fragments go to one queue 0 (together) or 1 (with their flow)");
+	options->fragments = fragments;
+	return rc_request_flag(info, RINGCAP_A_INNER, &options->inner) ?:
+	       rc_balance_request_policy(info, RINGCAP_A_WHEN_FULL, &options->when_full) ?:
+	       rc_balance_request_policy(info, RINGCAP_A_WHEN_UNATTENDED, &options->when_unattended);
+}
+
+int rc_balance_put(struct sk_buff *msg, const struct rc_cluster *cluster)
+{
+	const struct rc_balance_options *options = &cluster->options;
+	struct rc_balance_account sum;
+
+	rc_balance_account_sum(cluster, &sum);
+	if (nla_put_u32(msg, RINGCAP_A_INNER, options->inner) || nla_put_u32(msg, RINGCAP_A_FRAGMENTS, options->fragments) ||
+	    nla_put_u32(msg, RINGCAP_A_WHEN_FULL, options->when_full) ||
+	    nla_put_u32(msg, RINGCAP_A_WHEN_UNATTENDED, options->when_unattended) ||
+	    rc_message_put_u64(msg, RINGCAP_A_DUPLICATED, sum.duplicated) ||
+	    rc_message_put_u64(msg, RINGCAP_A_SPREAD, sum.spread))
+		return -EMSGSIZE;
+	return 0;
+}
