@@ -89,7 +89,8 @@ test: deps ## everything: units, kernels in VMs, both engines, a real cluster
 # FULL=1: the churn of the whole plan (thousands of devices, namespaces, rule sets), not a part of it.
 .PHONY: test-kernel
 test-kernel: deps ## the module on all supported kernels and the debug kernel (FULL=1: all of the churn)
-	kmod/tests/run all $(CASES)
+	FULL=$(FULL) kmod/tests/run all $(CASES)
+	kmod/tests/run --cpus 6 6.1 smp
 	kmod/tests/run debug $(CASES)
 
 .PHONY: fuzz-kernel

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#define RT_SENDERS 2
+#define RT_SENDERS_MAX 8
 
 struct rt_producer {
 	const struct rt_traffic *traffic;
@@ -39,8 +39,9 @@ static void *rt_produce(void *arg)
 struct rt_smp {
 	struct rt_fixture fixture;
 	struct rt_traffic traffic;
-	struct rt_producer producers[RT_SENDERS];
-	pthread_t threads[RT_SENDERS];
+	u32 senders;	/* one for each processor */
+	struct rt_producer producers[RT_SENDERS_MAX];
+	pthread_t threads[RT_SENDERS_MAX];
 	u64 sent;
 	u64 received;
 };
@@ -49,7 +50,7 @@ static void rt_smp_start(struct rt_smp *smp, u32 count, bool paced)
 {
 	u32 i;
 
-	for (i = 0; i < RT_SENDERS; i++) {
+	for (i = 0; i < smp->senders; i++) {
 		smp->producers[i] = (struct rt_producer){
 			.traffic = &smp->traffic, .sender = smp->fixture.sender, .cpu = i, .from = i * count,
 			.count = count, .received = paced ? &smp->received : NULL, .sent = &smp->sent };
@@ -61,15 +62,18 @@ static void rt_smp_join(struct rt_smp *smp)
 {
 	u32 i;
 
-	for (i = 0; i < RT_SENDERS; i++)
+	for (i = 0; i < smp->senders; i++)
 		pthread_join(smp->threads[i], NULL);
 }
 
 static void rt_smp_open(struct rt_smp *smp, struct rt_cluster *shape)
 {
-	if (sysconf(_SC_NPROCESSORS_ONLN) < RT_SENDERS)
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (processors < 2)
 		rt_skip("this machine has one processor");
 	memset(smp, 0, sizeof(*smp));
+	smp->senders = processors < RT_SENDERS_MAX ? (u32)processors : RT_SENDERS_MAX;
 	smp->traffic = (struct rt_traffic){ .flows = 16, .min_len = 60, .max_len = 1200 };
 	rt_fixture_open(&smp->fixture, shape);
 }
@@ -82,17 +86,17 @@ static void rt_smp_lossless(struct rt_smp *smp, u32 count)
 	u64 deadline = rt_now() + 60000000000ULL;
 
 	rt_queue_open(&queue, smp->fixture.cluster, 0);
-	rt_receiver_init(&receiver, &smp->traffic, smp->fixture.ifindex, RT_SENDERS * count);
+	rt_receiver_init(&receiver, &smp->traffic, smp->fixture.ifindex, smp->senders * count);
 	rt_smp_start(smp, count, true);
-	while (receiver.count < RT_SENDERS * count) {
+	while (receiver.count < smp->senders * count) {
 		if (!rt_queue_read(&queue, rt_receive, &receiver))
 			rt_queue_poll(&queue, 100);
 		__atomic_store_n(&smp->received, receiver.count, __ATOMIC_RELAXED);
 		RT_CHECK(rt_now() < deadline, "%llu of %u packets came", (unsigned long long)receiver.count,
-			 RT_SENDERS * count);
+			 smp->senders * count);
 	}
 	rt_smp_join(smp);
-	rt_fixture_check(&smp->fixture, RT_SENDERS * count, 0, RT_SENDERS * count, 0, 0);
+	rt_fixture_check(&smp->fixture, smp->senders * count, 0, smp->senders * count, 0, 0);
 	rt_queue_close(&queue);
 }
 
@@ -135,13 +139,13 @@ static void rt_smp_overrun(struct rt_cluster *shape)
 
 	rt_smp_open(&smp, shape);
 	rt_queue_open(&queue, smp.fixture.cluster, 0);
-	rt_receiver_init(&receiver, &smp.traffic, smp.fixture.ifindex, RT_SENDERS * count);
+	rt_receiver_init(&receiver, &smp.traffic, smp.fixture.ifindex, smp.senders * count);
 	rt_smp_start(&smp, count, false);
 	rt_smp_join(&smp);
-	RT_EVENTUALLY(rt_ring_seen(smp.fixture.ring) == RT_SENDERS * count, 10000);
+	RT_EVENTUALLY(rt_ring_seen(smp.fixture.ring) == smp.senders * count, 10000);
 	rt_queue_read(&queue, rt_receive, &receiver);
 	RT_CHECK(receiver.count > 0, "nothing came");
-	rt_fixture_check(&smp.fixture, RT_SENDERS * count, 0, receiver.count, RT_SENDERS * count - receiver.count, 0);
+	rt_fixture_check(&smp.fixture, smp.senders * count, 0, receiver.count, smp.senders * count - receiver.count, 0);
 	rt_queue_close(&queue);
 }
 
@@ -153,4 +157,111 @@ RT_CASE(smp_overrun_own_lanes)
 RT_CASE(smp_overrun_shared_lane)
 {
 	rt_smp_overrun(&(struct rt_cluster){ .lane_size = RINGCAP_LANE_SIZE_MIN, .lanes = 1 });
+}
+
+/* The same again and again, from empty queues, in all shapes: what is rare shows itself. */
+RT_CASE(smp_hundred_runs)
+{
+	const u32 runs = getenv("RT_FULL") ? 100 : rt_scaled(12);
+	struct rt_smp smp;
+	u32 run;
+
+	rt_smp_open(&smp, &(struct rt_cluster){ .timeout_us = 1000 });
+	for (run = 0; run < runs; run++) {
+		struct rt_cluster shape = { .name = smp.fixture.cluster, .lanes = 1 + run % 3, .timeout_us = 1000,
+					    .lane_size = RT_LANE_SIZE << run % 2 };
+
+		/* Another shape has new accounts, and so shall the ring. */
+		RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, smp.fixture.ring), 0);
+		RT_EQUAL(rt_cluster_set(&shape), 0);
+		RT_EQUAL(rt_fixture_change(&smp.fixture, &(struct rt_ring){}), 0);
+		smp.sent = 0;
+		smp.received = 0;
+		rt_smp_lossless(&smp, rt_scaled(600));
+	}
+}
+
+/* ---- several devices ---- */
+
+#define RT_DEVICES 3
+
+struct rt_devices {
+	struct rt_receiver receivers[RT_DEVICES];
+	u64 count;
+};
+
+static void rt_receive_any(const struct ringcap_slot *slot, const u8 *packet, void *arg)
+{
+	struct rt_devices *devices = arg;
+	u32 i;
+
+	for (i = 0; i < RT_DEVICES; i++)
+		if (devices->receivers[i].ifindex == slot->ifindex)
+			break;
+	RT_CHECK(i < RT_DEVICES, "interface %u", slot->ifindex);
+	rt_receive(slot, packet, &devices->receivers[i]);
+	devices->count++;
+}
+
+/* A ring for each of several devices, whose packets come on different processors, into one cluster. */
+static void rt_smp_devices(struct rt_cluster *shape)
+{
+	const u32 count = rt_scaled(3000);
+	u64 received = 0, sent = 0, deadline = rt_now() + 60000000000ULL;
+	struct rt_producer producers[RT_DEVICES];
+	struct rt_devices devices = {};
+	pthread_t threads[RT_DEVICES];
+	struct rt_ring_counts ring;
+	struct rt_queue_counts counts;
+	struct rt_queue queues[2];
+	struct rt_smp smp;
+	char a[8], name[16];
+	u32 i;
+
+	rt_smp_open(&smp, shape);
+	rt_queue_open(&queues[0], smp.fixture.cluster, 0);
+	rt_queue_open(&queues[1], smp.fixture.cluster, 1);
+	for (i = 0; i < RT_DEVICES; i++) {
+		struct rt_ring more = { .name = name, .outputs = { smp.fixture.cluster } };
+		char b[8];
+
+		snprintf(a, sizeof(a), "a%u", i);
+		snprintf(b, sizeof(b), "b%u", i);
+		snprintf(name, sizeof(name), "ring-%u", i);
+		rt_veth_create(a, b);
+		more.taps[0] = (struct rt_tap){ rt_ifindex(b), RINGCAP_DIRECTION_RX };
+		RT_EQUAL(rt_ring_set(&more), 0);
+		rt_receiver_init(&devices.receivers[i], &smp.traffic, more.taps[0].ifindex, count);
+		producers[i] = (struct rt_producer){ .traffic = &smp.traffic, .sender = rt_sender_open(a),
+						     .cpu = i % smp.senders, .count = count, .received = &received, .sent = &sent };
+	}
+	for (i = 0; i < RT_DEVICES; i++)
+		RT_CHECK(!pthread_create(&threads[i], NULL, rt_produce, &producers[i]), "no thread");
+	while (devices.count < RT_DEVICES * count) {
+		if (!rt_queue_read(&queues[0], rt_receive_any, &devices) + !rt_queue_read(&queues[1], rt_receive_any, &devices) == 2)
+			sched_yield();
+		__atomic_store_n(&received, devices.count, __ATOMIC_RELAXED);
+		RT_CHECK(rt_now() < deadline, "%llu of %u packets came", (unsigned long long)devices.count, RT_DEVICES * count);
+	}
+	for (i = 0; i < RT_DEVICES; i++) {
+		pthread_join(threads[i], NULL);
+		snprintf(name, sizeof(name), "ring-%u", i);
+		rt_ring_counts(name, &ring);
+		RT_EQUAL(ring.seen, count);
+		RT_EQUAL(ring.passed, count);
+	}
+	rt_cluster_counts(smp.fixture.cluster, &counts);
+	RT_EQUAL(counts.delivered, RT_DEVICES * count);
+	rt_queue_close(&queues[0]);
+	rt_queue_close(&queues[1]);
+}
+
+RT_CASE(smp_devices_own_lanes)
+{
+	rt_smp_devices(&(struct rt_cluster){ .queues = 2, .timeout_us = 1000 });
+}
+
+RT_CASE(smp_devices_shared_lane)
+{
+	rt_smp_devices(&(struct rt_cluster){ .queues = 2, .lanes = 1, .timeout_us = 1000 });
 }

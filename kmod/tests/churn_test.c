@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Objects, interfaces and namespaces come and go under traffic. Each case has an honest ring beside the churn, of which
+ * not a packet may be missing, and floods the interfaces that the churn is about. With RT_FULL as often as the plan says.
+ */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "link.h"
+
+static u32 rt_rounds(u32 full, u32 usual)
+{
+	return getenv("RT_FULL") ? full : rt_scaled(usual);
+}
+
+/**
+ * struct rt_churn - what cases have in common
+ * @fixture: the honest ring, on va and vb
+ * @queue: its consumer
+ * @sent: packets that it has had
+ * @thread: sends on wa as fast as it can, until @stop
+ */
+struct rt_churn {
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	struct rt_traffic traffic;
+	u32 sent;
+	pthread_t thread;
+	int flood;
+	int stop;
+};
+
+static void *rt_flood(void *arg)
+{
+	struct rt_churn *churn = arg;
+	u8 bytes[RT_PACKET_MAX];
+	u32 number;
+
+	for (number = 0; !__atomic_load_n(&churn->stop, __ATOMIC_RELAXED); number++) {
+		u32 len = rt_packet_build(&churn->traffic, number, bytes);
+
+		/* Not when the interface is down or has gone. */
+		if (send(churn->flood, bytes, len, MSG_DONTWAIT) < 0)
+			usleep(1000);
+	}
+	return NULL;
+}
+
+static void rt_churn_open(struct rt_churn *churn)
+{
+	memset(churn, 0, sizeof(*churn));
+	churn->traffic = (struct rt_traffic){ .flows = 9, .max_len = 900 };
+	rt_fixture_open(&churn->fixture, &(struct rt_cluster){ .timeout_us = 1000 });
+	rt_queue_open(&churn->queue, churn->fixture.cluster, 0);
+	RT_EQUAL(rt_link_add_veth("wa", "wb"), 0);
+	churn->flood = rt_sender_open("wa");
+	RT_CHECK(!pthread_create(&churn->thread, NULL, rt_flood, churn), "no thread");
+}
+
+/* A few packets for the honest ring, each of which has to come. */
+static void rt_churn_exchange(struct rt_churn *churn)
+{
+	struct rt_receiver receiver;
+
+	rt_receiver_init(&receiver, &churn->traffic, churn->fixture.ifindex, 4);
+	rt_exchange(churn->fixture.sender, &churn->traffic, 0, 4, &churn->queue, 1, &receiver);
+	free(receiver.seen);
+	churn->sent += 4;
+}
+
+static void rt_churn_close(struct rt_churn *churn)
+{
+	__atomic_store_n(&churn->stop, 1, __ATOMIC_RELAXED);
+	pthread_join(churn->thread, NULL);
+	rt_fixture_check(&churn->fixture, churn->sent, 0, churn->sent, 0, 0);
+	rt_queue_close(&churn->queue);
+}
+
+static const struct rt_cluster rt_small = { .name = "churn", .queues = 2, .lane_size = RINGCAP_LANE_SIZE_MIN };
+
+static int rt_churn_ring(const char *name, u32 ifindex, u32 direction)
+{
+	struct rt_ring ring = { .name = name, .taps = { { ifindex, direction } }, .outputs = { rt_small.name } };
+
+	return rt_ring_set(&ring);
+}
+
+/* The account of a ring that nobody keeps from growing: looked at until two looks in a row are the same. */
+static void rt_churn_account(const char *name)
+{
+	struct rt_ring_counts counts, again;
+	struct rt_queue_counts queues;
+
+	rt_ring_counts(name, &again);
+	do {
+		counts = again;
+		usleep(20000);
+		rt_cluster_counts(rt_small.name, &queues);
+		rt_ring_counts(name, &again);
+	} while (again.seen != counts.seen);
+	RT_EQUAL(counts.seen, counts.passed + counts.filtered);
+	RT_EQUAL(counts.passed, queues.delivered + queues.dropped[RINGCAP_DROP_FULL] + queues.dropped[RINGCAP_DROP_UNATTENDED]);
+}
+
+/* ---- interfaces ---- */
+
+/* Made, tapped, renamed or not, and gone: with the tap, before it or after it. */
+RT_CASE(churn_interfaces)
+{
+	const u32 rounds = rt_rounds(5000, 80);
+	struct rt_cluster small = rt_small;
+	struct rt_ring_counts counts;
+	struct rt_churn churn;
+	u32 round;
+
+	rt_churn_open(&churn);
+	RT_EQUAL(rt_cluster_set(&small), 0);
+	for (round = 0; round < rounds; round++) {
+		RT_EQUAL(rt_link_add_veth("xa", "xb"), 0);
+		RT_EQUAL(rt_churn_ring("churn-ring", rt_ifindex("xb"), 1 + round % 3), 0);
+		if (round % 4 == 1)
+			RT_EQUAL(rt_link_rename("xa", "xc"), 0);
+		if (round % 4 == 2)
+			RT_EQUAL(rt_link_rename("xb", "xc"), 0);
+		rt_churn_exchange(&churn);
+		if (round % 8 == 3)
+			RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "churn-ring"), 0);
+		RT_EQUAL(rt_link_remove(round % 4 == 1 ? "xc" : "xa"), 0);
+		if (round % 8 == 3)
+			continue;
+		rt_ring_counts("churn-ring", &counts);
+		RT_EQUAL(counts.taps, 0);
+	}
+	rt_churn_close(&churn);
+}
+
+/* A tapped interface under traffic changes its name, and then goes to another namespace, which ends the tap. */
+RT_CASE(churn_moves)
+{
+	const u32 rounds = rt_rounds(200, 12);
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there;
+	struct rt_cluster small = rt_small;
+	struct rt_ring_counts counts;
+	struct rt_churn churn;
+	u32 round;
+
+	rt_churn_open(&churn);
+	RT_EQUAL(rt_cluster_set(&small), 0);
+	for (round = 0; round < rounds; round++) {
+		/* In a thread's life a namespace is its own; the socket that speaks to the module stays in the first. */
+		RT_CHECK(!unshare(CLONE_NEWNET), "%m");
+		there = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+		RT_CHECK(there >= 0 && !setns(here, CLONE_NEWNET), "%m");
+		RT_EQUAL(rt_churn_ring("churn-ring", rt_ifindex("wb"), RINGCAP_DIRECTION_BOTH), 0);
+		RT_EVENTUALLY(rt_ring_seen("churn-ring") > 0, 10000);
+		RT_EQUAL(rt_link_rename("wb", "wc"), 0);
+		rt_ring_counts("churn-ring", &counts);
+		RT_EQUAL(counts.taps, 1);
+		RT_EQUAL(rt_link_move("wc", there), 0);
+		rt_ring_counts("churn-ring", &counts);
+		RT_EQUAL(counts.taps, 0);
+		rt_churn_account("churn-ring");
+		RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "churn-ring"), 0);
+		RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, rt_small.name), 0);
+		RT_EQUAL(rt_cluster_set(&small), 0);
+		/* With the namespace goes its end of the pair, and with that ours. */
+		close(there);
+		RT_EVENTUALLY(!if_nametoindex("wa"), 20000);
+		RT_EQUAL(rt_link_add_veth("wa", "wb"), 0);
+		close(churn.flood);
+		churn.flood = rt_sender_open("wa");
+		rt_churn_exchange(&churn);
+	}
+	close(here);
+	rt_churn_close(&churn);
+}
+
+/* ---- namespaces ---- */
+
+/* A namespace with a ring under traffic, which ends with this process. */
+static void rt_be_tenant(void *arg)
+{
+	const struct rt_traffic traffic = { .flows = 3 };
+	const char *name = arg;
+	struct rt_cluster cluster = { .name = name, .lanes = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
+	struct rt_ring ring = { .name = "ring", .outputs = { name } };
+	int err;
+
+	RT_CHECK(!unshare(CLONE_NEWNET), "%m");
+	rt_control_open();
+	RT_EQUAL(rt_link_add_veth("ta", "tb"), 0);
+	err = rt_cluster_set(&cluster);
+	RT_CHECK(!err, "cluster: %s (%s)", strerror(-err), rt_reason);
+	ring.taps[0] = (struct rt_tap){ rt_ifindex("tb"), RINGCAP_DIRECTION_BOTH };
+	RT_EQUAL(rt_ring_set(&ring), 0);
+	rt_send(rt_sender_open("ta"), &traffic, 0, 20);
+}
+
+RT_CASE(churn_namespaces)
+{
+	const u32 rounds = rt_rounds(500, 16);
+	struct rt_churn churn;
+	char name[32];
+	u32 round;
+
+	rt_churn_open(&churn);
+	for (round = 0; round < rounds; round++) {
+		snprintf(name, sizeof(name), "tenant-%u", round);
+		RT_EQUAL(rt_child(rt_be_tenant, name), 0);
+		rt_churn_exchange(&churn);
+	}
+	for (round = 0; round < rounds; round++) {
+		snprintf(name, sizeof(name), "tenant-%u", round);
+		RT_EVENTUALLY(rt_queue_try_open(name, 0) == -ENOENT, 60000);
+	}
+	rt_churn_close(&churn);
+}
+
+/* ---- objects ---- */
+
+RT_CASE(churn_rings)
+{
+	const u32 rounds = rt_rounds(1000, 60);
+	struct rt_cluster small = rt_small;
+	struct rt_churn churn;
+	u32 round, ifindex;
+
+	rt_churn_open(&churn);
+	ifindex = rt_ifindex("wb");
+	for (round = 0; round < rounds; round++) {
+		RT_EQUAL(rt_cluster_set(&small), 0);
+		RT_EQUAL(rt_churn_ring("churn-ring", ifindex, RINGCAP_DIRECTION_BOTH), 0);
+		if (round % 10 == 0)
+			rt_churn_exchange(&churn);
+		RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "churn-ring"), 0);
+		if (round % 3 == 0)
+			RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, rt_small.name), 0);
+	}
+	rt_churn_close(&churn);
+}
+
+/* A cluster is given other queues while packets go to it and a consumer comes and goes. */
+RT_CASE(churn_reshapes)
+{
+	const u32 rounds = rt_rounds(500, 40);
+	struct rt_cluster small = rt_small;
+	struct rt_churn churn;
+	u32 round;
+	int fd;
+
+	rt_churn_open(&churn);
+	RT_EQUAL(rt_cluster_set(&small), 0);
+	RT_EQUAL(rt_churn_ring("churn-ring", rt_ifindex("wb"), RINGCAP_DIRECTION_RX), 0);
+	for (round = 0; round < rounds; round++) {
+		fd = rt_queue_try_open(rt_small.name, 0);
+		RT_CHECK(fd >= 0, "%s", strerror(-fd));
+		small.queues = 1 + (small.queues + 1 + round % 2) % 4;
+		small.lanes = 1 + round % 3;
+		RT_EQUAL(rt_cluster_set(&small), -EBUSY);
+		close(fd);
+		RT_EQUAL(rt_cluster_set(&small), 0);
+		RT_EQUAL(rt_queue_reset(rt_small.name, small.queues - 1), 0);
+		if (round % 10 == 0)
+			rt_churn_exchange(&churn);
+	}
+	rt_churn_close(&churn);
+}
