@@ -9,7 +9,9 @@
 
 #include "cluster.h"
 #include "node.h"
+#include "plugin.h"
 #include "ring.h"
+#include "vlans.h"
 
 int rc_message_put_u64(struct sk_buff *msg, int type, u64 value)
 {
@@ -74,6 +76,17 @@ static int rc_message_put_account(struct sk_buff *msg, const struct rc_ring *rin
 	return 0;
 }
 
+static int rc_message_put_steps(struct sk_buff *msg, const struct rc_ring_config *config)
+{
+	if ((config->vlans && rc_vlans_put(msg, config->vlans)) ||
+	    (config->plugins && rc_plugins_put(msg, config->plugins)))
+		return -EMSGSIZE;
+	if (config->sample.n > 1 && (nla_put_u32(msg, RINGCAP_A_SAMPLE, config->sample.n) ||
+				     nla_put_u32(msg, RINGCAP_A_SAMPLE_BY, config->sample.by)))
+		return -EMSGSIZE;
+	return 0;
+}
+
 int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 {
 	const struct rc_ring_config *config = rc_ring_config(ring);
@@ -91,7 +104,7 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	for (i = 0; i < config->nr_outputs; i++)
 		if (nla_put_string(msg, RINGCAP_A_OUTPUT, config->outputs[i]->name))
 			return -EMSGSIZE;
-	return rc_message_put_account(msg, ring);
+	return rc_message_put_steps(msg, config) ?: rc_message_put_account(msg, ring);
 }
 
 static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)

@@ -23,6 +23,9 @@ static bool rc_netlink_registered;	/* events can be sent; changes on loading and
 
 /* ---- answers ---- */
 
+/* A ring with all taps, outputs, plugins and VLANs takes less. */
+#define RC_NETLINK_ANSWER_MAX 16384U
+
 /* What a message is about; queue is for rc_netlink_fill_queue only. */
 struct rc_netlink_subject {
 	struct rc_cluster *cluster;
@@ -57,8 +60,7 @@ static int rc_netlink_fill_queue(struct sk_buff *msg, const struct rc_netlink_su
 
 static int rc_netlink_reply(struct genl_info *info, rc_netlink_fill_t fill, const struct rc_netlink_subject *subject)
 {
-	/* A ring with all taps and outputs takes less than half of this. */
-	struct sk_buff *msg = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	struct sk_buff *msg = genlmsg_new(RC_NETLINK_ANSWER_MAX, GFP_KERNEL);
 	void *header;
 	int err = -EMSGSIZE;
 
@@ -237,6 +239,12 @@ static int rc_netlink_ring_get(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
+static int rc_netlink_ring_dump_start(struct netlink_callback *cb)
+{
+	cb->min_dump_alloc = RC_NETLINK_ANSWER_MAX;
+	return 0;
+}
+
 static int rc_netlink_ring_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct rc_netlink_subject subject = {};
@@ -391,7 +399,8 @@ static const struct genl_ops rc_netlink_ops[] = {
 	{ .cmd = RINGCAP_CMD_CLUSTER_GET, .doit = rc_netlink_cluster_get, .dumpit = rc_netlink_cluster_dump },
 	{ .cmd = RINGCAP_CMD_RING_SET, .doit = rc_netlink_ring_set, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RING_DEL, .doit = rc_netlink_ring_del, .flags = GENL_UNS_ADMIN_PERM },
-	{ .cmd = RINGCAP_CMD_RING_GET, .doit = rc_netlink_ring_get, .dumpit = rc_netlink_ring_dump },
+	{ .cmd = RINGCAP_CMD_RING_GET, .doit = rc_netlink_ring_get, .start = rc_netlink_ring_dump_start,
+	  .dumpit = rc_netlink_ring_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_GET, .dumpit = rc_netlink_queue_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_RESET, .doit = rc_netlink_queue_reset, .flags = GENL_UNS_ADMIN_PERM },
 };

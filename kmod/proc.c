@@ -10,8 +10,10 @@
 #include "cluster.h"
 #include "net.h"
 #include "node.h"
+#include "plugin.h"
 #include "ring.h"
 #include "version.h"
+#include "vlans.h"
 
 static int rc_proc_show_info(struct seq_file *m, void *unused)
 {
@@ -31,6 +33,17 @@ static const char *rc_proc_direction(u32 direction)
 	return names[direction];
 }
 
+static void rc_proc_show_steps(struct seq_file *m, const struct rc_ring_config *config)
+{
+	if (config->vlans)
+		seq_printf(m, "Vlans: %*pbl\n", VLAN_N_VID, config->vlans->ids);
+	if (config->plugins)
+		rc_plugins_show(m, config->plugins);
+	if (config->sample.n > 1)
+		seq_printf(m, "Sample: 1 in %u by %s\n", config->sample.n,
+			   config->sample.by == RINGCAP_SAMPLE_FLOW ? "flow" : "packet");
+}
+
 static void rc_proc_show_config(struct seq_file *m, const struct rc_ring *ring)
 {
 	const struct rc_ring_config *config;
@@ -41,6 +54,7 @@ static void rc_proc_show_config(struct seq_file *m, const struct rc_ring *ring)
 	seq_printf(m, "Snap length: %u\nFilter: %s\n", config->snaplen, config->filter ? "yes" : "no");
 	for (i = 0; i < config->nr_outputs; i++)
 		seq_printf(m, "Output: %s\n", config->outputs[i]->name);
+	rc_proc_show_steps(m, config);
 	rcu_read_unlock();
 }
 

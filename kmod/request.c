@@ -45,6 +45,10 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_FILTER] = { .type = NLA_BINARY, .len = RINGCAP_FILTER_MAX * sizeof(struct sock_filter) },
 	[RINGCAP_A_PROMISC] = { .type = NLA_U32 },
 	[RINGCAP_A_QUEUE] = { .type = NLA_U32 },
+	[RINGCAP_A_VLANS] = { .type = NLA_BINARY, .len = 4096 * sizeof(u16) },
+	[RINGCAP_A_SAMPLE] = { .type = NLA_U32 },
+	[RINGCAP_A_SAMPLE_BY] = { .type = NLA_U32 },
+	[RINGCAP_A_PLUGIN] = { .type = NLA_NESTED },
 };
 
 static bool rc_request_name_char(char c, bool at_end)
@@ -213,7 +217,16 @@ static int rc_request_output(const struct genl_info *info, const struct nlattr *
 	return 0;
 }
 
-/* Taps and outputs are repeated attributes: info->attrs has the last of each only. */
+static int rc_request_plugin(const struct genl_info *info, const struct nlattr *attr, struct rc_ring_spec *spec)
+{
+	if (spec->nr_plugins == RINGCAP_PLUGINS_MAX)
+		return rc_request_refuse(info->extack, attr, -EINVAL,
+					 "RINGCAP_A_PLUGIN: a ring has at most 8 plugins");
+	spec->plugins[spec->nr_plugins++] = attr;
+	return 0;
+}
+
+/* Taps, outputs and plugins are repeated attributes: info->attrs has the last of each only. */
 static int rc_request_lists(const struct genl_info *info, struct rc_ring_spec *spec)
 {
 	const struct nlattr *attr;
@@ -224,6 +237,8 @@ static int rc_request_lists(const struct genl_info *info, struct rc_ring_spec *s
 			err = rc_request_tap(info, attr, spec);
 		else if (nla_type(attr) == RINGCAP_A_OUTPUT)
 			err = rc_request_output(info, attr, spec);
+		else if (nla_type(attr) == RINGCAP_A_PLUGIN)
+			err = rc_request_plugin(info, attr, spec);
 		if (err)
 			return err;
 	}
@@ -248,6 +263,9 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 		return rc_request_refuse(info->extack, filter, -EINVAL,
 					 "RINGCAP_A_FILTER: a filter is one or more whole struct sock_filter; leave it out to let everything pass");
 	spec->filter = filter;
+	spec->vlans = info->attrs[RINGCAP_A_VLANS];
+	spec->sample = info->attrs[RINGCAP_A_SAMPLE];
+	spec->sample_by = info->attrs[RINGCAP_A_SAMPLE_BY];
 	spec->generation = rc_request_generation(info);
 	return 0;
 }

@@ -12,8 +12,10 @@
 #include "net.h"
 #include "owner.h"
 #include "packet.h"
+#include "plugin.h"
 #include "proc.h"
 #include "steps.h"
+#include "vlans.h"
 
 static __always_inline void rc_ring_deliver(const struct rc_ring_config *config, struct rc_packet *pkt)
 {
@@ -86,6 +88,8 @@ static void rc_ring_config_free(const struct rc_ring_config *config)
 		return;
 	if (config->filter)
 		bpf_prog_destroy(config->filter);
+	rc_plugins_free(config->plugins);
+	kfree(config->vlans);
 	kfree(config);
 }
 
@@ -136,6 +140,31 @@ static int rc_ring_add_filter(struct rc_ring_config *config, const struct rc_rin
 	return err;
 }
 
+/* What steps.c does to packets. */
+static int rc_ring_add_steps(struct rc_ring_config *config, const struct rc_ring_spec *spec,
+			     struct netlink_ext_ack *extack)
+{
+	struct rc_plugins *plugins;
+	struct rc_vlans *vlans;
+	int err;
+
+	if (spec->vlans) {
+		vlans = rc_vlans_create(spec->vlans, extack);
+		if (IS_ERR(vlans))
+			return PTR_ERR(vlans);
+		config->vlans = vlans;
+	}
+	if (spec->nr_plugins) {
+		plugins = rc_plugins_create(spec->plugins, spec->nr_plugins, extack);
+		if (IS_ERR(plugins))
+			return PTR_ERR(plugins);
+		config->plugins = plugins;
+	}
+	err = rc_sample_init(&config->sample, spec->sample, spec->sample_by, extack);
+	config->has_steps = config->vlans || config->plugins || config->sample.n > 1;
+	return err;
+}
+
 static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net, const struct rc_ring_spec *spec,
 						    struct netlink_ext_ack *extack)
 {
@@ -145,7 +174,8 @@ static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net,
 	if (!config)
 		return ERR_PTR(-ENOMEM);
 	config->snaplen = spec->snaplen;
-	err = rc_ring_add_outputs(config, rc_net, spec, extack) ?: rc_ring_add_filter(config, spec, extack);
+	err = rc_ring_add_outputs(config, rc_net, spec, extack) ?: rc_ring_add_filter(config, spec, extack) ?:
+	      rc_ring_add_steps(config, spec, extack);
 	if (!err)
 		return config;
 	rc_ring_config_free(config);

@@ -8,12 +8,15 @@
 #include <linux/ringcap.h>
 
 #include "account.h"
+#include "sample.h"
 #include "tap.h"
 
 struct netlink_ext_ack;
 struct nlattr;
 struct rc_cluster;
 struct rc_net;
+struct rc_plugins;
+struct rc_vlans;
 
 /* A ring as its configurer wants it. What it points to is the request's. */
 struct rc_ring_spec {
@@ -23,6 +26,11 @@ struct rc_ring_spec {
 	u32 nr_outputs;
 	const struct nlattr *outputs[RINGCAP_OUTPUTS_MAX];
 	const struct nlattr *filter;
+	const struct nlattr *vlans;
+	const struct nlattr *sample;
+	const struct nlattr *sample_by;
+	u32 nr_plugins;
+	const struct nlattr *plugins[RINGCAP_PLUGINS_MAX];
 	u32 snaplen;
 	bool promiscuous;
 	u32 owner;
@@ -35,6 +43,8 @@ struct rc_ring_spec {
  * @has_steps: there is more to do than to filter, see steps.h
  * @snaplen: bytes
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
+ * @vlans: which ones pass, NULL = all
+ * @plugins: NULL = none
  */
 struct rc_ring_config {
 	struct bpf_prog *filter;
@@ -42,6 +52,9 @@ struct rc_ring_config {
 	u32 snaplen;
 	u32 nr_outputs;
 	struct rc_cluster *outputs[RINGCAP_OUTPUTS_MAX];
+	struct rc_vlans *vlans;
+	struct rc_plugins *plugins;
+	struct rc_sample sample;
 };
 
 /**

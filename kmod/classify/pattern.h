@@ -125,7 +125,8 @@ static inline rc_u8 rc_fold(const struct rc_machine *m, rc_u8 byte)
 /* ---- in order ---- */
 
 /* Bytes that two patterns have in common from the beginning on, as @m sees them. */
-static inline rc_u32 rc_pattern_common(const struct rc_machine *m, const struct rc_pattern *a, const struct rc_pattern *b)
+static inline rc_u32 rc_pattern_common(const struct rc_machine *m, const struct rc_pattern *a,
+				       const struct rc_pattern *b)
 {
 	rc_u32 len = a->len < b->len ? a->len : b->len, i;
 
@@ -241,7 +242,8 @@ static inline void rc_automaton_bound(struct rc_automaton *a, rc_u32 nr)
 }
 
 /* The first step of building: puts the patterns in order. @patterns and @order stay in use. */
-static inline void rc_automaton_sort(struct rc_automaton *a, const struct rc_pattern *patterns, rc_u32 nr, rc_u32 *order)
+static inline void rc_automaton_sort(struct rc_automaton *a, const struct rc_pattern *patterns, rc_u32 nr,
+				     rc_u32 *order)
 {
 	rc_u32 fold, i;
 
@@ -415,7 +417,8 @@ static rc_inline rc_u32 rc_machine_step(const struct rc_machine *m, rc_u32 state
 }
 
 /* The longest pattern that ends in @state and lies where it may, when @end bytes went by: its index plus 1, or 0. */
-static inline rc_u32 rc_machine_choose(const struct rc_automaton *a, const struct rc_machine *m, rc_u32 state, rc_u32 end)
+static inline rc_u32 rc_machine_choose(const struct rc_automaton *a, const struct rc_machine *m, rc_u32 state,
+				       rc_u32 end)
 {
 	rc_u32 place, index;
 

@@ -10,6 +10,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/netlink.h>
 #include <net/genetlink.h>
 
 /* 6.2: devnode gets a const device. */
@@ -69,5 +70,23 @@ static inline struct nlattr **rc_compat_dump_attrs(struct netlink_callback *cb)
 	return genl_dumpit_info(cb)->attrs;
 #endif
 }
+
+/*
+ * 6.2: a reason can be put together. Before, it has to outlast the request, until the answer is made: one of a few buffers
+ * does, unless as many requests are refused in the meantime; then a reader gets another's reason.
+ */
+#ifdef RC_HAVE_NL_SET_ERR_MSG_FMT
+#define rc_compat_set_err_msg(extack, text) NL_SET_ERR_MSG_FMT(extack, "%s", text)
+#else
+#define rc_compat_set_err_msg(extack, text) do {				\
+	static char rc_texts[16][80];						\
+	static atomic_t rc_turn;						\
+	char *rc_text = rc_texts[(u32)atomic_inc_return(&rc_turn) % ARRAY_SIZE(rc_texts)];	\
+										\
+	strscpy(rc_text, text, sizeof(rc_texts[0]));				\
+	if (extack)								\
+		(extack)->_msg = rc_text;					\
+} while (0)
+#endif
 
 #endif /* RC_COMPAT_H */

@@ -11,7 +11,7 @@
  *
  * THE WAY OF A PACKET
  *
- *   tap (direction, RX queues) -> the ring's VLANs -> classic BPF -> defragmentation -> exact rules -> wildcard rules ->
+ *   tap (direction, RX queues) -> classic BPF -> the ring's VLANs -> defragmentation -> exact rules -> wildcard rules ->
  *   payload patterns -> plugins -> sampling -> for each cluster: balance -> queue
  *
  * What none of the steps ahead of it needs is not done: a packet for a single queue without rules is not even parsed.
@@ -103,7 +103,10 @@
 #define RINGCAP_SHAPES_MAX	256	/* mask shapes of a ring's wildcard rules */
 #define RINGCAP_PATTERNS_MAX	65536	/* payload patterns of a ring */
 #define RINGCAP_PATTERN_LEN_MAX	255	/* bytes of a pattern */
+#define RINGCAP_PATTERN_BYTES_MAX (4U << 20)	/* bytes of a ring's patterns together; they take up to 20 times as much memory */
 #define RINGCAP_PLUGINS_MAX	8	/* plugins of a ring */
+#define RINGCAP_PLUGIN_NAME_MAX	31	/* bytes of a plugin's name */
+#define RINGCAP_PLUGIN_CONFIG_MAX 32768	/* bytes of a plugin's configuration */
 #define RINGCAP_TARGETS_MAX	256	/* targets that the rules of a ring name */
 #define RINGCAP_INJECT_MAX	16	/* interfaces that a cluster's consumers may send out of */
 #define RINGCAP_TX_SIZE		(1U << 20)	/* bytes of a queue's transmit area */
@@ -402,6 +405,16 @@ struct ringcap_rule_state {
 	struct ringcap_rule_counts	counts;
 };
 
+/*
+ * PAYLOAD PATTERNS are looked for in a packet's payload: what is behind the header of TCP, UDP, UDP-Lite, SCTP, ICMP or
+ * ICMPv6; of another protocol, or of a later fragment, behind the IP header; of what is not IP behind the ethertype. It ends
+ * where IP says that the packet ends: padding is none of it. What is inside of a tunnel is payload.
+ *
+ * The first pattern found decides, and nothing is looked for behind it: the one that ends first in the payload, of several
+ * that end there the longest, of equal ones one without RINGCAP_PATTERN_NOCASE, then the one that was added first.
+ * RINGCAP_A_PATTERN_MATCHES counts for each pattern the packets that it decided on so; their sum is the number of packets
+ * in which any was found.
+ */
 #define RINGCAP_PATTERN_NOCASE	(1U << 0)	/* ASCII letters of either case */
 
 /* ------------------------------------------------------------------ the eBPF engine's hand-over */
@@ -534,9 +547,9 @@ enum ringcap_attr {
 	RINGCAP_A_HWTSTAMP,		/* u32: 1 = the device's time where it took one */
 	RINGCAP_A_PLUGIN,		/* nest, repeated, in order: PLUGIN_NAME or PLUGIN_FD, PLUGIN_CONFIG */
 	RINGCAP_A_PLUGIN_NAME,		/* string: a registered plugin's */
-	RINGCAP_A_PLUGIN_FD,		/* u32: descriptor of a BPF_PROG_TYPE_SOCKET_FILTER program, in the configurer */
+	RINGCAP_A_PLUGIN_FD,		/* u32: descriptor of a BPF_PROG_TYPE_SOCKET_FILTER program, in the configurer; returned 0 = does not pass */
 	RINGCAP_A_PLUGIN_CONFIG,	/* binary: the plugin's own */
-	RINGCAP_A_PLUGIN_FILTERED,	/* u64: packets that it did not let pass */
+	RINGCAP_A_PLUGIN_FILTERED,	/* u64: packets that it did not let pass, since the last RING_SET */
 
 	/* rule sets */
 	RINGCAP_A_DEFAULT_ACTION,	/* u32: enum ringcap_action where no rule matches: PASS (default), DROP or REFLECT to target 0 */
@@ -549,7 +562,7 @@ enum ringcap_attr {
 	RINGCAP_A_PATTERN_FLAGS,	/* u32: RINGCAP_PATTERN_* */
 	RINGCAP_A_PATTERN_OFFSET,	/* u32: least place in the payload where it may begin, 0 by default */
 	RINGCAP_A_PATTERN_DEPTH,	/* u32: bytes from OFFSET on in which it must lie, 0 = to the end */
-	RINGCAP_A_PATTERN_MATCHES,	/* u64: packets in which it was found */
+	RINGCAP_A_PATTERN_MATCHES,	/* u64: packets that it decided on: see PAYLOAD PATTERNS */
 	RINGCAP_A_EXACT_STATE,		/* binary: struct ringcap_exact_state[] */
 	RINGCAP_A_RULE_STATE,		/* binary: struct ringcap_rule_state[] */
 	RINGCAP_A_RULES_GENERATION,	/* u64: of the rule set in force */
@@ -585,6 +598,8 @@ enum ringcap_attr {
 
 	/* events */
 	RINGCAP_A_EVENT,		/* u32: enum ringcap_event */
+
+	RINGCAP_A_PLUGIN_PROG_ID,	/* u32: in answers, the id of the program that PLUGIN_FD named */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)

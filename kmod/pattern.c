@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "pattern.h"
+
+#include <linux/ringcap.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <net/netlink.h>
+
+#define rc_pause() cond_resched()
+#include "account.h"
+#include "classify/pattern.h"
+#include "packet.h"
+#include "view.h"
+
+/**
+ * struct rc_patterns - a set of patterns
+ * @nr: how many there are in @list
+ * @room: how many there is room for in @list
+ * @bytes: of all patterns together
+ * @action: RINGCAP_ACTION_PASS or _DROP, for what contains one
+ * @stride: counters in @matches for each possible CPU, written by that one only
+ * @list: as they were added, each with its own copy of its bytes
+ * @automaton: in @order and @block, once compiled
+ * @order: see classify/pattern.h
+ * @block: see classify/pattern.h
+ * @size: bytes of @block
+ * @matches: packets that each pattern decided on
+ */
+struct rc_patterns {
+	u32 nr;
+	u32 room;
+	u32 bytes;
+	u32 action;
+	u32 stride;
+	struct rc_pattern *list;
+	struct rc_automaton automaton;
+	u32 *order;
+	void *block;
+	u64 size;
+	u64 *matches;
+};
+
+static const struct nla_policy rc_pattern_policy[RINGCAP_A_MAX + 1] = {
+	[RINGCAP_A_PATTERN_BYTES] = { .type = NLA_BINARY, .len = RINGCAP_PATTERN_LEN_MAX },
+	[RINGCAP_A_PATTERN_FLAGS] = { .type = NLA_U32 },
+	[RINGCAP_A_PATTERN_OFFSET] = { .type = NLA_U32 },
+	[RINGCAP_A_PATTERN_DEPTH] = { .type = NLA_U32 },
+};
+
+struct rc_patterns *rc_patterns_create(u32 action)
+{
+	struct rc_patterns *patterns = kzalloc(sizeof(*patterns), GFP_KERNEL_ACCOUNT);
+
+	if (patterns)
+		patterns->action = action;
+	return patterns;
+}
+
+void rc_patterns_free(struct rc_patterns *patterns)
+{
+	u32 i;
+
+	if (!patterns)
+		return;
+	for (i = 0; i < patterns->nr; i++)
+		kfree(patterns->list[i].bytes);
+	kvfree(patterns->list);
+	kvfree(patterns->order);
+	kvfree(patterns->block);
+	kvfree(patterns->matches);
+	kfree(patterns);
+}
+
+u32 rc_patterns_count(const struct rc_patterns *patterns)
+{
+	return patterns->nr;
+}
+
+u64 rc_patterns_memory(const struct rc_patterns *patterns)
+{
+	return sizeof(*patterns) + (u64)patterns->room * sizeof(*patterns->list) + patterns->bytes +
+	       (u64)patterns->nr * sizeof(*patterns->order) + patterns->size +
+	       (u64)patterns->stride * nr_cpu_ids * sizeof(*patterns->matches);
+}
+
+/* ---- under construction ---- */
+
+/* Makes room for one more. */
+static int rc_patterns_grow(struct rc_patterns *patterns)
+{
+	u32 room = max(16U, 2 * patterns->room);
+	struct rc_pattern *list;
+
+	if (patterns->nr < patterns->room)
+		return 0;
+	list = kvmalloc_array(room, sizeof(*list), GFP_KERNEL_ACCOUNT);
+	if (!list)
+		return -ENOMEM;
+	if (patterns->nr)
+		memcpy(list, patterns->list, patterns->nr * sizeof(*list));
+	kvfree(patterns->list);
+	patterns->list = list;
+	patterns->room = room;
+	return 0;
+}
+
+static int rc_pattern_refuse(struct netlink_ext_ack *extack, const struct nlattr *attr, int err, const char *message)
+{
+	/* The macro wants a literal; these are. */
+	if (extack) {
+		extack->_msg = message;
+		extack->bad_attr = attr;
+	}
+	return err;
+}
+
+/* Checks what a nest says, and gives what of it is to be kept; @pattern->bytes is still the request's. */
+static int rc_pattern_read(struct nlattr *const *in, const struct nlattr *nest, struct rc_pattern *pattern,
+			   struct netlink_ext_ack *extack)
+{
+	const struct nlattr *bytes = in[RINGCAP_A_PATTERN_BYTES], *offset = in[RINGCAP_A_PATTERN_OFFSET];
+	const struct nlattr *depth = in[RINGCAP_A_PATTERN_DEPTH], *flags = in[RINGCAP_A_PATTERN_FLAGS];
+
+	if (!bytes || !nla_len(bytes))
+		return rc_pattern_refuse(extack, bytes ?: nest, -EINVAL,
+					 "RINGCAP_A_PATTERN_BYTES: a pattern is 1 to 255 bytes");
+	if (flags && nla_get_u32(flags) & ~RINGCAP_PATTERN_NOCASE)
+		return rc_pattern_refuse(extack, flags, -EINVAL,
+					 "RINGCAP_A_PATTERN_FLAGS: RINGCAP_PATTERN_NOCASE is the only flag");
+	pattern->bytes = nla_data(bytes);
+	pattern->len = nla_len(bytes);
+	pattern->nocase = flags && nla_get_u32(flags) & RINGCAP_PATTERN_NOCASE;
+	pattern->offset = offset ? nla_get_u32(offset) : 0;
+	pattern->depth = depth ? nla_get_u32(depth) : 0;
+	if (pattern->depth && pattern->depth < pattern->len)
+		return rc_pattern_refuse(extack, depth, -EINVAL,
+					 "RINGCAP_A_PATTERN_DEPTH: the pattern is longer than that, it could never be found");
+	return 0;
+}
+
+static int rc_pattern_keep(struct rc_patterns *patterns, const struct rc_pattern *pattern, const struct nlattr *nest,
+			   struct netlink_ext_ack *extack)
+{
+	struct rc_pattern *kept;
+	int err;
+
+	if (patterns->nr == RINGCAP_PATTERNS_MAX)
+		return rc_pattern_refuse(extack, nest, -E2BIG, "RINGCAP_A_PATTERN: a ring has at most 65536 patterns");
+	if (patterns->bytes + pattern->len > RINGCAP_PATTERN_BYTES_MAX)
+		return rc_pattern_refuse(extack, nest, -E2BIG,
+					 "RINGCAP_A_PATTERN: a ring's patterns have at most 4194304 bytes together");
+	err = rc_patterns_grow(patterns);
+	if (err)
+		return err;
+	kept = &patterns->list[patterns->nr];
+	*kept = *pattern;
+	kept->bytes = kmemdup(pattern->bytes, pattern->len, GFP_KERNEL_ACCOUNT);
+	if (!kept->bytes)
+		return -ENOMEM;
+	patterns->nr++;
+	patterns->bytes += pattern->len;
+	return 0;
+}
+
+int rc_patterns_add(struct rc_patterns *patterns, const struct nlattr *nest, struct netlink_ext_ack *extack)
+{
+	struct rc_pattern pattern;
+	struct nlattr **in;
+	int err;
+
+	/* Too large for the stack. */
+	in = kcalloc(RINGCAP_A_MAX + 1, sizeof(*in), GFP_KERNEL);
+	if (!in)
+		return -ENOMEM;
+	err = nla_parse_nested(in, RINGCAP_A_MAX, nest, rc_pattern_policy, extack) ?:
+	      rc_pattern_read(in, nest, &pattern, extack) ?: rc_pattern_keep(patterns, &pattern, nest, extack);
+	kfree(in);
+	return err;
+}
+
+int rc_patterns_compile(struct rc_patterns *patterns)
+{
+	patterns->order = kvmalloc_array(patterns->nr, sizeof(*patterns->order), GFP_KERNEL_ACCOUNT);
+	/* No two CPUs write to one cache line. */
+	patterns->stride = round_up(patterns->nr, SMP_CACHE_BYTES / sizeof(u64));
+	patterns->matches = kvcalloc(nr_cpu_ids, patterns->stride * sizeof(u64), GFP_KERNEL_ACCOUNT);
+	if (!patterns->order || !patterns->matches)
+		return -ENOMEM;
+	rc_automaton_sort(&patterns->automaton, patterns->list, patterns->nr, patterns->order);
+	patterns->size = rc_automaton_size(&patterns->automaton);
+	patterns->block = kvmalloc(patterns->size, GFP_KERNEL_ACCOUNT);
+	if (!patterns->block)
+		return -ENOMEM;
+	rc_automaton_build(&patterns->automaton, patterns->block);
+	return 0;
+}
+
+/* ---- packets ---- */
+
+/* Payload in pieces; what of it cannot be read is taken as not there. */
+static void rc_patterns_search_pieces(const struct rc_automaton *automaton, struct rc_search *search,
+				      struct sk_buff *skb, u32 from, u32 to)
+{
+	struct skb_seq_state state;
+	unsigned int done = 0, len;
+	const u8 *data;
+
+	skb_prepare_seq_read(skb, from, to, &state);
+	while ((len = skb_seq_read(done, &data, &state))) {
+		if (rc_search_piece(automaton, search, data, len)) {
+			skb_abort_seq_read(&state);
+			return;
+		}
+		done += len;
+	}
+}
+
+/* The index of the pattern in the packet's payload plus 1, 0 = none. */
+static u32 rc_patterns_find(const struct rc_patterns *patterns, struct rc_packet *pkt)
+{
+	struct ringcap_packet view;
+	struct rc_search search;
+	u32 from, to;
+
+	rc_view_init(&view, pkt);
+	if (view.payload_off == view.payload_end)
+		return 0;
+	from = rc_view_skb_off(&view, view.payload_off);
+	to = rc_view_skb_off(&view, view.payload_end);
+	rc_search_start(&search);
+	if (to <= skb_headlen(pkt->skb))
+		rc_search_piece(&patterns->automaton, &search, pkt->skb->data + from, to - from);
+	else
+		rc_patterns_search_pieces(&patterns->automaton, &search, pkt->skb, from, to);
+	return search.hit;
+}
+
+bool rc_patterns_pass(const struct rc_patterns *patterns, struct rc_packet *pkt)
+{
+	u32 hit = rc_patterns_find(patterns, pkt);
+	u64 *matches;
+
+	if (hit) {
+		matches = &patterns->matches[(u64)smp_processor_id() * patterns->stride + hit - 1];
+		rc_account_add(*matches, 1);
+	}
+	return !hit == (patterns->action == RINGCAP_ACTION_DROP);
+}
+
+/* ---- shown ---- */
+
+static u64 rc_patterns_matches(const struct rc_patterns *patterns, u32 index)
+{
+	unsigned int cpu;
+	u64 sum = 0;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(patterns->matches[(u64)cpu * patterns->stride + index]);
+	return sum;
+}
+
+int rc_patterns_put(struct sk_buff *msg, const struct rc_patterns *patterns, u32 index)
+{
+	const struct rc_pattern *pattern = &patterns->list[index];
+	struct nlattr *nest = nla_nest_start(msg, RINGCAP_A_PATTERN);
+
+	if (!nest || nla_put(msg, RINGCAP_A_PATTERN_BYTES, pattern->len, pattern->bytes) ||
+	    nla_put_u32(msg, RINGCAP_A_PATTERN_FLAGS, pattern->nocase ? RINGCAP_PATTERN_NOCASE : 0) ||
+	    nla_put_u32(msg, RINGCAP_A_PATTERN_OFFSET, pattern->offset) ||
+	    nla_put_u32(msg, RINGCAP_A_PATTERN_DEPTH, pattern->depth) ||
+	    nla_put_u64_64bit(msg, RINGCAP_A_PATTERN_MATCHES, rc_patterns_matches(patterns, index), RINGCAP_A_PAD)) {
+		if (nest)
+			nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Payload patterns of a rule set; see PAYLOAD PATTERNS in linux/ringcap.h and classify/pattern.h. */
+#ifndef RC_PATTERN_SET_H
+#define RC_PATTERN_SET_H
+
+#include <linux/types.h>
+
+struct netlink_ext_ack;
+struct nlattr;
+struct rc_packet;
+struct rc_patterns;
+struct sk_buff;
+
+/* An empty set under construction, NULL = no memory. @action: RINGCAP_A_PATTERN_ACTION, PASS or DROP. */
+struct rc_patterns *rc_patterns_create(u32 action);
+
+/* Adds one nest RINGCAP_A_PATTERN. */
+int rc_patterns_add(struct rc_patterns *patterns, const struct nlattr *nest, struct netlink_ext_ack *extack);
+
+/* Makes the set ready for packets; nothing can be added afterwards. Sleeps; a large set takes its time. */
+int rc_patterns_compile(struct rc_patterns *patterns);
+
+/* NULL is none. No packet sees the set any more. */
+void rc_patterns_free(struct rc_patterns *patterns);
+
+u32 rc_patterns_count(const struct rc_patterns *patterns);
+
+/* Bytes of memory. */
+u64 rc_patterns_memory(const struct rc_patterns *patterns);
+
+/* Whether the packet goes on, by the action. Bottom halves off, under RCU; the set is compiled. */
+bool rc_patterns_pass(const struct rc_patterns *patterns, struct rc_packet *pkt);
+
+/* Puts a nest RINGCAP_A_PATTERN with RINGCAP_A_PATTERN_MATCHES for the pattern that was added as the @index'th. */
+int rc_patterns_put(struct sk_buff *msg, const struct rc_patterns *patterns, u32 index);
+
+#endif /* RC_PATTERN_SET_H */

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "sample.h"
+
+#include <net/netlink.h>
+
+#include "net.h"
+
+static u64 rc_sample_key[2];	/* both 0 until the first sample; under rc_control_lock */
+
+int rc_sample_init(struct rc_sample *sample, const struct nlattr *n, const struct nlattr *by,
+		   struct netlink_ext_ack *extack)
+{
+	lockdep_assert_held(&rc_control_lock);
+	sample->n = n ? nla_get_u32(n) : 0;
+	sample->by = by ? nla_get_u32(by) : RINGCAP_SAMPLE_RANDOM;
+	if (sample->by > RINGCAP_SAMPLE_FLOW) {
+		NL_SET_ERR_MSG_ATTR(extack, by, "RINGCAP_A_SAMPLE_BY: 0 (each packet for itself) or 1 (by flow)");
+		return -EINVAL;
+	}
+	if (by && sample->n < 2) {
+		NL_SET_ERR_MSG_ATTR(extack, by,
+				    "RINGCAP_A_SAMPLE_BY: there is no sample without a RINGCAP_A_SAMPLE of at least 2");
+		return -EINVAL;
+	}
+	while (!rc_sample_key[0])
+		get_random_bytes(rc_sample_key, sizeof(rc_sample_key));
+	memcpy(sample->key, rc_sample_key, sizeof(sample->key));
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A packet as plugins and payload patterns see it. */
+#ifndef RC_VIEW_H
+#define RC_VIEW_H
+
+#include <linux/ringcap_plugin.h>
+
+struct rc_packet;
+
+/* Parses @pkt where that has not been done. Bottom halves off. */
+void rc_view_init(struct ringcap_packet *view, struct rc_packet *pkt);
+
+/* The offset in the skb of what is at @off on the wire, behind the MAC addresses and a tag that was taken off. */
+static inline u32 rc_view_skb_off(const struct ringcap_packet *view, u32 off)
+{
+	return view->vlan_tpid ? off - 4 : off;
+}
+
+#endif /* RC_VIEW_H */
