@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Accounts. A counter is written by one CPU at a time, with bottom halves disabled, and read by anyone: plain 64-bit
- * additions that readers cannot see torn. Sums over CPUs are exact when no packet is under way.
+ * Accounts. A counter is written by one CPU at a time, with bottom halves disabled, and read by anyone: 64-bit additions
+ * without a lock that readers cannot see torn. Sums over CPUs are exact when no packet is under way.
  */
 #ifndef RC_ACCOUNT_H
 #define RC_ACCOUNT_H
@@ -20,8 +20,15 @@ enum rc_fate {
 	RC_FATES
 };
 
-/* One CPU's share of a ring's account: seen = the sum of the fates. @reflect_failed: of those reflected. */
+/* One CPU's share of a ring's account. @reflect_failed: of those reflected. */
 struct rc_account {
+	u64 seen_bytes;
+	u64 fates[RC_FATES];
+	u64 reflect_failed;
+};
+
+/* What all CPUs have counted. @seen: the sum of the fates, so that an account always adds up. */
+struct rc_account_sum {
 	u64 seen;
 	u64 seen_bytes;
 	u64 fates[RC_FATES];
@@ -30,20 +37,28 @@ struct rc_account {
 
 #define rc_account_add(counter, n) WRITE_ONCE(counter, (counter) + (n))
 
-static inline void rc_account_sum(const struct rc_account __percpu *account, struct rc_account *sum)
+/* One instruction a counter where the machine has them. */
+static __always_inline void rc_account_packet(struct rc_account __percpu *account, enum rc_fate fate, u32 bytes)
+{
+	__this_cpu_add(account->seen_bytes, bytes);
+	__this_cpu_inc(account->fates[fate]);
+}
+
+static inline void rc_account_sum(const struct rc_account __percpu *account, struct rc_account_sum *sum)
 {
 	unsigned int cpu, fate;
 
-	*sum = (struct rc_account){};
+	*sum = (struct rc_account_sum){};
 	for_each_possible_cpu(cpu) {
 		const struct rc_account *a = per_cpu_ptr(account, cpu);
 
-		sum->seen += READ_ONCE(a->seen);
 		sum->seen_bytes += READ_ONCE(a->seen_bytes);
 		for (fate = 0; fate < RC_FATES; fate++)
 			sum->fates[fate] += READ_ONCE(a->fates[fate]);
 		sum->reflect_failed += READ_ONCE(a->reflect_failed);
 	}
+	for (fate = 0; fate < RC_FATES; fate++)
+		sum->seen += sum->fates[fate];
 }
 
 #endif /* RC_ACCOUNT_H */

@@ -64,9 +64,6 @@ void rc_lane_wake(struct rc_lane *lane)
 	u32 polls;
 	bool busy;
 
-	/* What was released since we last looked makes it less still. */
-	if (timer && lane->published - lane->released < READ_ONCE(queue->watermark))
-		return;
 	claimed = READ_ONCE(lane->consumer->released);
 	polls = READ_ONCE(queue->polls);
 	busy = lane->woken && lane->woken_polls == polls && lane->woken_at == claimed;

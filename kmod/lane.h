@@ -44,31 +44,33 @@ extern unsigned int rc_lane_burst_ns;
  * struct rc_lane - a byte ring with one consumer
  * @head: position behind the last slot that was written
  * @released: what the consumer was last seen to have given back, in [its own last value, published]
+ * @published: position that the consumer was last told
  * @last_ns: when the last packet came
  * @data: the ring, mapped twice in a row
+ * @kernel, @consumer: this lane's part of the queue's mapped pages
+ * @queue: whose lane it is
  * @size: bytes of the ring, a power of two
  * @dirty: on some CPU's list of lanes to publish
- * @consumer, @kernel: this lane's part of the queue's mapped pages
- * @published: position that the consumer was last told
  * @stats: the account; copied to @kernel, never read from there
  * @lock: taken by producers and publishers where there are several
  * @woken: the consumer was woken when it said it had released up to @woken_at and had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
- * @queue: whose lane it is
  * @area: the memory of @data
  */
 struct rc_lane {
+	/* What each packet needs: two cache lines. */
 	u64 head;
 	u64 released;
+	u64 published;
 	u64 last_ns;
 	void *data;
+	struct ringcap_lane_kernel *kernel;
+	struct rc_queue *queue;
 	u32 size;
 	bool dirty;
-	struct ringcap_lane_consumer *consumer;
-	struct ringcap_lane_kernel *kernel;
-	u64 published;
 	struct ringcap_lane_stats stats;
-	struct rc_queue *queue;
+
+	struct ringcap_lane_consumer *consumer;
 	bool woken;
 	u32 woken_polls;
 	u64 woken_at;
@@ -109,11 +111,10 @@ void rc_lane_reset(struct rc_lane *lane);
 /* Frees what the consumer has given back: (D) pairs with (C). */
 void rc_lane_refresh_released(struct rc_lane *lane);
 
-/* Someone sleeps while something was published. */
+/* Someone sleeps while something was published, and rc_queue_must_know. */
 void rc_lane_wake(struct rc_lane *lane);
 
-/* Where consumers of @queue sleep. */
-static inline struct wait_queue_head *rc_queue_wait(struct rc_queue *queue);
+static __always_inline bool rc_queue_must_know(struct rc_queue *queue, u64 unread);
 
 static __always_inline void rc_lane_drop(struct rc_lane *lane, enum ringcap_drop reason)
 {
@@ -131,6 +132,7 @@ static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
 
 static __always_inline void rc_lane_publish(struct rc_lane *lane)
 {
+	struct rc_queue *queue = lane->queue;
 	u64 head = lane->head;
 
 	WRITE_ONCE(lane->kernel->stats.delivered, lane->stats.delivered);
@@ -138,11 +140,7 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 	/* (A): the slots are written before the consumer can see that they are. */
 	smp_store_release(&lane->kernel->producer, head);
 	smp_store_release(&lane->published, head);
-	/*
-	 * Whoever sleeps put itself on the list of waiters before poll looked at published (rc_queue_poll): the barrier
-	 * in here makes sure that we see it there, or it sees what we published.
-	 */
-	if (unlikely(wq_has_sleeper(rc_queue_wait(lane->queue))))
+	if (unlikely(rc_queue_must_know(queue, head - lane->released)))
 		rc_lane_wake(lane);
 }
 

@@ -60,7 +60,7 @@ static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
 
 static int rc_message_put_account(struct sk_buff *msg, const struct rc_ring *ring)
 {
-	struct rc_account sum;
+	struct rc_account_sum sum;
 
 	rc_account_sum(ring->account, &sum);
 	if (rc_message_put_u64(msg, RINGCAP_A_SEEN, sum.seen) ||

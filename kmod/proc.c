@@ -62,7 +62,7 @@ static int rc_proc_show_ring(struct seq_file *m, void *unused)
 {
 	const struct rc_ring *ring = m->private;
 	const struct rc_tap *tap;
-	struct rc_account sum;
+	struct rc_account_sum sum;
 
 	seq_printf(m, "Name: %s\n", ring->name);
 	rtnl_lock();

@@ -24,6 +24,9 @@ int rc_queue_module_init(void)
 
 void rc_queue_module_exit(void)
 {
+	/* No queue is polled any more, and rc_queue_look begins anew at most once. */
+	rcu_barrier();
+	rcu_barrier();
 	destroy_workqueue(rc_queue_workqueue);
 }
 
@@ -99,11 +102,19 @@ fail:
 	return NULL;
 }
 
-void rc_queue_deliver_shared(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
+void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	spin_lock(&lane->lock);
-	rc_queue_deliver_to(queue, lane, pkt);
-	spin_unlock(&lane->lock);
+	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+
+	if (queue->shared)
+		spin_lock(&lane->lock);
+	/* Pairs with the release in rc_queue_attach. */
+	if (smp_load_acquire(&queue->attended))
+		rc_lane_put(lane, pkt, queue->snaplen);
+	else
+		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);
+	if (queue->shared)
+		spin_unlock(&lane->lock);
 }
 
 bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
@@ -113,7 +124,7 @@ bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
 
 	if (queue->shared)
 		spin_lock(&lane->lock);
-	/* As in rc_queue_deliver_to. */
+	/* As in rc_queue_deliver_slow. */
 	taken = smp_load_acquire(&queue->attended) && rc_lane_has_room(lane, rc_lane_slot_size(pkt, queue->snaplen));
 	if (taken)
 		rc_lane_put(lane, pkt, queue->snaplen);
@@ -168,13 +179,15 @@ int rc_queue_attach(struct rc_queue *queue)
 	rc_queue_fill_info(queue, cluster);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
-	/* Producers that see this see all of the above. */
+	/* Producers that see these see all of the above. */
 	smp_store_release(&queue->attended, true);
+	smp_store_release(&queue->direct, !queue->shared);
 	return 0;
 }
 
 void rc_queue_detach(struct rc_queue *queue)
 {
+	WRITE_ONCE(queue->direct, false);
 	WRITE_ONCE(queue->attended, false);
 	if (queue->transmit)
 		rc_transmit_destroy(queue->transmit);
@@ -218,6 +231,37 @@ bool rc_queue_wake(struct rc_queue *queue, u64 unread, bool busy)
 	return false;
 }
 
+/*
+ * A producer that looked for sleepers just before one went to sleep, while what it had published was not visible yet, has
+ * told nobody (rc_queue_must_know). Producers run under RCU: one that did not see the sleeper is done after a grace period,
+ * and what it published is to be seen then.
+ */
+static void rc_queue_look(struct rcu_head *head)
+{
+	struct rc_queue *queue = container_of(head, struct rc_queue, look);
+
+	if (rc_queue_unread_bytes(queue))
+		wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
+	if (atomic_cmpxchg(&queue->looks, 1, 0) == 1) {
+		rc_queue_put(queue);
+		return;
+	}
+	/* For who polled after this grace period had begun. */
+	atomic_set(&queue->looks, 1);
+	call_rcu(&queue->look, rc_queue_look);
+}
+
+/* Looks once more for someone who has polled and seen nothing. @looks: 1 = under way, 2 = wanted once more, 0 = neither. */
+static void rc_queue_look_later(struct rc_queue *queue)
+{
+	if (atomic_xchg(&queue->looks, 2))
+		return;
+	rc_queue_get(queue);
+	/* Before the grace period: whoever says 2 in between is served by it. */
+	atomic_set(&queue->looks, 1);
+	call_rcu(&queue->look, rc_queue_look);
+}
+
 /* How long a consumer that has had something unread since @since still sleeps; clocks may have been set meanwhile. */
 static u64 rc_queue_patience(const struct rc_queue *queue, u64 since)
 {
@@ -229,7 +273,7 @@ static u64 rc_queue_patience(const struct rc_queue *queue, u64 since)
 	return age < timeout ? timeout - age : 0;
 }
 
-/* A consumer that is told to sleep on unread packets has the timer armed: nothing strands. */
+/* A consumer that is told to sleep on unread packets has the timer armed, and is looked after on none: nothing strands. */
 __poll_t rc_queue_poll(struct rc_queue *queue)
 {
 	u32 watermark = READ_ONCE(queue->watermark);
@@ -237,7 +281,7 @@ __poll_t rc_queue_poll(struct rc_queue *queue)
 	u32 i;
 
 	WRITE_ONCE(queue->polls, queue->polls + 1);
-	/* Pairs with wq_has_sleeper in rc_lane_publish: we are on the list of waiters, and count, before we look. */
+	/* We are on the list of waiters, and count, before we look; see rc_queue_must_know. */
 	smp_mb();
 	if (READ_ONCE(queue->dead))
 		return EPOLLHUP | EPOLLERR;
@@ -251,8 +295,10 @@ __poll_t rc_queue_poll(struct rc_queue *queue)
 			return EPOLLIN | EPOLLRDNORM;
 		since = min(since, unread.since);
 	}
-	if (since == U64_MAX)
+	if (since == U64_MAX) {
+		rc_queue_look_later(queue);
 		return 0;
+	}
 	patience = rc_queue_patience(queue, since);
 	if (!patience)
 		return EPOLLIN | EPOLLRDNORM;

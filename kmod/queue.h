@@ -41,6 +41,7 @@ struct rc_queue_shape {
 /**
  * struct rc_queue - a queue
  * @attended: a consumer is attached; written under rc_node_lock, read by producers
+ * @direct: and each CPU has its own lane: producers need not look any further
  * @shared: lanes have several producers, which take their locks
  * @nr_lanes: of @lanes
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
@@ -48,6 +49,7 @@ struct rc_queue_shape {
  * @polls: how often someone has asked whether to sleep
  * @timer: wakes for less than the watermark; armed only while someone sleeps
  * @wait: who sleeps
+ * @looks, @look: see rc_queue_look_later
  * @dead: no cluster any more; under rc_node_lock
  * @holder: under rc_node_lock
  * @pid: the consumer's process; under rc_node_lock
@@ -60,6 +62,7 @@ struct rc_queue_shape {
  * @tx_sent, @tx_failed: packets that consumers have sent; by one thread at a time
  */
 struct rc_queue {
+	bool direct;
 	bool attended;
 	bool shared;
 	u32 nr_lanes;
@@ -73,6 +76,8 @@ struct rc_queue {
 	/* Publishers write to it, once a batch. */
 	struct kref ref ____cacheline_aligned_in_smp;
 	struct work_struct free_work;
+	atomic_t looks;
+	struct rcu_head look;
 	bool dead;
 	enum rc_queue_holder holder;
 	struct pid *pid;
@@ -124,22 +129,23 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 u64 rc_queue_unread_bytes(struct rc_queue *queue);
 u64 rc_queue_memory(const struct rc_queue *queue);
 
-static inline struct wait_queue_head *rc_queue_wait(struct rc_queue *queue)
-{
-	return &queue->wait;
-}
+/* Consumers that don't want to wait that long, microseconds, are looked for with a barrier. */
+#define RC_QUEUE_PATIENT_US 1000
 
-static __always_inline void rc_queue_deliver_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
+/*
+ * Whether who sleeps has to be told that a lane has @unread bytes: there are enough of them, or no timer is running that
+ * will tell. To see everybody who went to sleep before seeing what was published, this needs a full barrier for each
+ * packet that comes alone, which costs more than the slot. So poll looks a second time instead (rc_queue_look_later).
+ */
+static __always_inline bool rc_queue_must_know(struct rc_queue *queue, u64 unread)
 {
-	/* Pairs with the release in rc_queue_attach. */
-	if (likely(smp_load_acquire(&queue->attended)))
-		rc_lane_put(lane, pkt, queue->snaplen);
-	else
-		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);
+	if (unlikely(READ_ONCE(queue->timeout_us) < RC_QUEUE_PATIENT_US))
+		smp_mb();	/* pairs with that in rc_queue_poll */
+	if (!waitqueue_active(&queue->wait))
+		return false;
+	/* What was released since we last looked makes it less still. */
+	return !hrtimer_is_queued(&queue->timer) || unread >= READ_ONCE(queue->watermark);
 }
-
-/* For a lane with several producers. */
-void rc_queue_deliver_shared(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt);
 
 /* What this CPU produces into. */
 static __always_inline u32 rc_queue_lane(const struct rc_queue *queue)
@@ -149,15 +155,17 @@ static __always_inline u32 rc_queue_lane(const struct rc_queue *queue)
 	return likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes;
 }
 
+/* For lanes that several CPUs produce into, and queues that have no consumer. */
+void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt);
+
 /* On the CPU that got the packet, with bottom halves off, under RCU. */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
-
-	if (queue->shared)
-		rc_queue_deliver_shared(queue, lane, pkt);
+	/* Pairs with the release in rc_queue_attach. */
+	if (likely(smp_load_acquire(&queue->direct)))
+		rc_lane_put(&queue->lanes[smp_processor_id()], pkt, queue->snaplen);
 	else
-		rc_queue_deliver_to(queue, lane, pkt);
+		rc_queue_deliver_slow(queue, pkt);
 }
 
 /* Delivers @pkt as rc_queue_deliver does if a consumer is attached and has room; else does and counts nothing. */

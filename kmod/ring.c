@@ -2,7 +2,6 @@
 
 #include "ring.h"
 
-#include <linux/if_vlan.h>
 #include <linux/netlink.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
@@ -11,61 +10,10 @@
 #include "cluster.h"
 #include "net.h"
 #include "owner.h"
-#include "packet.h"
 #include "plugin.h"
 #include "proc.h"
 #include "steps.h"
 #include "vlans.h"
-
-static __always_inline void rc_ring_deliver(const struct rc_ring_config *config, struct rc_packet *pkt)
-{
-	u32 i;
-
-	for (i = 0; i < config->nr_outputs; i++)
-		rc_cluster_deliver(config->outputs[i], pkt);
-}
-
-/* What becomes of a packet that starts at its MAC header. */
-static __always_inline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config,
-						   struct sk_buff *skb, u32 wire_len, u32 ifindex)
-{
-	struct rc_packet pkt rc_uninitialized;
-	enum rc_fate fate = RC_FATE_PASSED;
-
-	if (config->filter && !bpf_prog_run(config->filter, skb))
-		return RC_FATE_FILTERED;
-	rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
-	if (unlikely(rc_steps_any(ring, config)))
-		fate = rc_steps_run(ring, config, &pkt);
-	if (likely(fate == RC_FATE_PASSED))
-		rc_ring_deliver(config, &pkt);
-	return fate;
-}
-
-/*
- * The skb may be shared with other taps, which see it after us: what we move of it, we move back. Nothing else is
- * written to it.
- */
-void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex)
-{
-	const struct rc_ring_config *config = rcu_dereference(ring->config);
-	struct rc_account *account = this_cpu_ptr(ring->account);
-	unsigned char *data = skb->data;
-	unsigned int len = skb->len;
-	enum rc_fate fate;
-	u32 wire_len;
-
-	/* Received packets begin behind the MAC header here, sent ones at it. */
-	if (likely(skb_mac_header_was_set(skb)))
-		__skb_push(skb, data - skb_mac_header(skb));
-	wire_len = skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0);
-	rc_account_add(account->seen, 1);
-	rc_account_add(account->seen_bytes, wire_len);
-	fate = rc_ring_decide(ring, config, skb, wire_len, ifindex);
-	rc_account_add(account->fates[fate], 1);
-	skb->data = data;
-	skb->len = len;
-}
 
 struct rc_ring *rc_ring_find(const struct rc_net *rc_net, const char *name)
 {

@@ -90,7 +90,4 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 /* Under rc_control_lock. */
 void rc_ring_destroy(struct rc_ring *ring);
 
-/* A tap's packet, which stays the caller's and looks as before when this returns. */
-void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex);
-
 #endif /* RC_RING_H */

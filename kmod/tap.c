@@ -11,6 +11,7 @@
 
 #include "net.h"
 #include "netlink.h"
+#include "receive.h"
 #include "ring.h"
 
 static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
@@ -23,6 +24,24 @@ static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 	return (direction & RINGCAP_DIRECTION_RX) && skb->pkt_type != PACKET_LOOPBACK;
 }
 
+/*
+ * Gives back the reference to @skb that its handler was given.
+ *
+ * A handler that is not the last one gets a reference of its own on top of that of the stack's frame that calls it (see
+ * deliver_skb in net/core/dev.c). If there are two, they are these; whoever wants another one must have one, so nobody
+ * else can change their number, and ours is gone without an atomic operation. The last handler is given the frame's
+ * reference instead, and with two of them there the other one is anybody's. A received IPv4 packet has IPv4's handler
+ * behind us, which is always there; of others, and of those being sent, we don't know.
+ */
+static __always_inline void rc_tap_put(struct sk_buff *skb)
+{
+	if (likely(refcount_read(&skb->users) == 2 && skb->protocol == htons(ETH_P_IP) &&
+		   skb->pkt_type != PACKET_OUTGOING))
+		refcount_set(&skb->users, 1);
+	else
+		consume_skb(skb);
+}
+
 /* On the CPU that received or sends the packet, with bottom halves off, under RCU. */
 static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
 			  struct net_device *orig_dev)
@@ -31,7 +50,7 @@ static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct pa
 
 	if (likely(rc_tap_wants(tap, skb)))
 		rc_ring_receive(tap->ring, skb, tap->ifindex);
-	consume_skb(skb);
+	rc_tap_put(skb);
 	return 0;
 }
 
