@@ -29,6 +29,7 @@
 
 #include "account.h"
 #include "area.h"
+#include "overflow.h"
 #include "packet.h"
 #include "publish.h"
 
@@ -206,6 +207,7 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 
 	if (unlikely(!rc_lane_has_room(lane, size))) {
 		rc_lane_drop(lane, RINGCAP_DROP_FULL);
+		rc_overflow_note(lane->queue);
 		return;
 	}
 	slot = lane->data + (lane->head & (lane->size - 1));

@@ -5,8 +5,10 @@
 #include <linux/kdev_t.h>
 #include <linux/pid.h>
 #include <linux/ringcap.h>
+#include <linux/rtnetlink.h>
 #include <net/netlink.h>
 
+#include "channels.h"
 #include "cluster.h"
 #include "node.h"
 #include "plugin.h"
@@ -49,10 +51,12 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 
 static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
 {
+	const struct rc_channels *channels = rtnl_dereference(tap->channels);
 	struct nlattr *nest = nla_nest_start(msg, RINGCAP_A_TAP);
 
 	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
-	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction))
+	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction) ||
+	    (channels && nla_put(msg, RINGCAP_A_TAP_CHANNELS, BITS_TO_U64(channels->nr) * sizeof(u64), channels->mask)))
 		return -EMSGSIZE;
 	nla_nest_end(msg, nest);
 	return 0;
@@ -96,7 +100,10 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	if (nla_put_string(msg, RINGCAP_A_NAME, ring->name) ||
 	    rc_message_put_u64(msg, RINGCAP_A_GENERATION, ring->generation) ||
 	    nla_put_u32(msg, RINGCAP_A_SNAPLEN, config->snaplen) ||
-	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous) || nla_put_u32(msg, RINGCAP_A_OWNED, !!ring->owner))
+	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous) ||
+	    nla_put_u32(msg, RINGCAP_A_OWNED, !!ring->owner) ||
+	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT, ring->transparent) ||
+	    nla_put_u32(msg, RINGCAP_A_HWTSTAMP, config->hwtstamp))
 		return -EMSGSIZE;
 	list_for_each_entry(tap, &ring->taps, list)
 		if (rc_message_put_tap(msg, tap))

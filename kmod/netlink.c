@@ -372,6 +372,24 @@ void rc_netlink_notify_queue(const struct rc_queue *queue, enum ringcap_event ev
 		rc_netlink_send_event(cluster->rc_net, msg, header);
 }
 
+void rc_netlink_notify_overflow(const struct rc_queue *queue)
+{
+	const struct rc_cluster *cluster = queue->node->cluster;
+	struct ringcap_lane_stats sum;
+	struct sk_buff *msg;
+	void *header;
+
+	msg = rc_netlink_event(RINGCAP_EVENT_OVERFLOW, cluster->name, &header);
+	if (!msg)
+		return;
+	rc_queue_stats(queue, &sum);
+	if (nla_put_u32(msg, RINGCAP_A_QUEUE, queue->index) ||
+	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped))
+		nlmsg_free(msg);
+	else
+		rc_netlink_send_event(cluster->rc_net, msg, header);
+}
+
 void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex)
 {
 	struct sk_buff *msg;
@@ -431,5 +449,10 @@ int rc_netlink_module_init(void)
 void rc_netlink_module_exit(void)
 {
 	WRITE_ONCE(rc_netlink_registered, false);
+	/* Events are sent under one of these: who saw it true is done after this. */
+	mutex_lock(&rc_node_lock);
+	mutex_unlock(&rc_node_lock);
+	rtnl_lock();
+	rtnl_unlock();
 	genl_unregister_family(&rc_netlink_family);
 }

@@ -16,6 +16,9 @@ void rc_netlink_module_exit(void);
 
 /* RINGCAP_EVENT_ATTACHED or _DETACHED. Under rc_node_lock, the queue is not dead. */
 void rc_netlink_notify_queue(const struct rc_queue *queue, enum ringcap_event event);
+
+/* RINGCAP_EVENT_OVERFLOW. Under rc_node_lock, the queue is not dead. */
+void rc_netlink_notify_overflow(const struct rc_queue *queue);
 void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex);
 
 #endif /* RC_NETLINK_H */

@@ -3,6 +3,7 @@
 #include "packet.h"
 
 #include <linux/etherdevice.h>
+#include <linux/ringcap.h>
 
 #include "publish.h"
 
@@ -57,4 +58,22 @@ bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n)
 	if (n <= tag_off + VLAN_HLEN)
 		return true;
 	return !skb_copy_bits(skb, tag_off, to + tag_off + VLAN_HLEN, n - tag_off - VLAN_HLEN);
+}
+
+void rc_packet_device_time(struct rc_packet *pkt)
+{
+	struct sk_buff *skb = pkt->skb;
+	struct skb_shared_hwtstamps *stamps = skb_hwtstamps(skb);
+	ktime_t when = stamps->hwtstamp;
+
+	/* A packet that is sent has not been at the device yet: what is there is where it came from. */
+	if (pkt->flags & RINGCAP_SLOT_OUTGOING)
+		return;
+	/* Some drivers leave their own form of it there. */
+	if (skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP_NETDEV)
+		when = netdev_get_tstamp(skb->dev, stamps, false);
+	if (!when)
+		return;
+	pkt->ts_ns = ktime_to_ns(when);
+	pkt->flags |= RINGCAP_SLOT_HWTSTAMP;
 }

@@ -122,6 +122,9 @@ static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, 
 	return rc_packet_copy_slow(skb, to, n);
 }
 
+/* Takes the time that the device took, if it did. */
+void rc_packet_device_time(struct rc_packet *pkt);
+
 static __always_inline u64 rc_packet_time(struct rc_packet *pkt)
 {
 	/* The stack took the time when someone in the system wants it; then everybody shall see the same. */

@@ -30,6 +30,11 @@ void rc_queue_module_exit(void)
 	destroy_workqueue(rc_queue_workqueue);
 }
 
+bool rc_queue_schedule(struct work_struct *work)
+{
+	return queue_work(rc_queue_workqueue, work);
+}
+
 static void rc_queue_free(struct rc_queue *queue)
 {
 	u32 i;
@@ -55,7 +60,7 @@ static void rc_queue_release(struct kref *ref)
 {
 	struct rc_queue *queue = container_of(ref, struct rc_queue, ref);
 
-	queue_work(rc_queue_workqueue, &queue->free_work);
+	rc_queue_schedule(&queue->free_work);
 }
 
 void rc_queue_put(struct rc_queue *queue)
@@ -81,6 +86,7 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index)
 		return NULL;
 	kref_init(&queue->ref);
 	INIT_WORK(&queue->free_work, rc_queue_free_work);
+	rc_overflow_init(&queue->overflow);
 	init_waitqueue_head(&queue->wait);
 	rc_compat_hrtimer_setup(&queue->timer, rc_queue_timeout, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
 	queue->index = index;

@@ -18,6 +18,7 @@
 
 #include "area.h"
 #include "lane.h"
+#include "overflow.h"
 
 struct rc_grants;
 struct rc_node;
@@ -78,6 +79,7 @@ struct rc_queue {
 	struct work_struct free_work;
 	atomic_t looks;
 	struct rcu_head look;
+	struct rc_overflow overflow;
 	bool dead;
 	enum rc_queue_holder holder;
 	struct pid *pid;
@@ -107,6 +109,10 @@ static inline void rc_queue_get(struct rc_queue *queue)
 void rc_queue_put(struct rc_queue *queue);
 
 /* Attaches current as the consumer; -EBUSY while the queue is held, -ENOMEM. Under rc_node_lock, the queue is not dead. */
+/* Has a worker of the module do @work; false if it is waiting to already. */
+bool rc_queue_schedule(struct work_struct *work);
+
+/* Attaches current as the consumer; -EBUSY while the queue is held. Under rc_node_lock, the queue is not dead. */
 int rc_queue_attach(struct rc_queue *queue);
 void rc_queue_detach(struct rc_queue *queue);
 

@@ -8,10 +8,10 @@
 #include <net/genetlink.h>
 
 #include "cluster.h"
+#include "params.h"
 #include "ring.h"
 
 #define RC_LANES_DEFAULT	4U
-#define RC_LANE_SIZE_DEFAULT	(1U << 20)
 #define RC_TIMEOUT_US_DEFAULT	10000U
 #define RC_TIMEOUT_US_MAX	1000000U
 #define RC_SNAPLEN_DEFAULT	RINGCAP_SNAPLEN_MAX
@@ -19,6 +19,7 @@
 static const struct nla_policy rc_request_tap_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_TAP_IFINDEX] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP_DIRECTION] = { .type = NLA_U32 },
+	[RINGCAP_A_TAP_CHANNELS] = { .type = NLA_BINARY, .len = RINGCAP_CHANNELS_MAX / 8 },
 };
 
 const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
@@ -44,6 +45,8 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_SNAPLEN] = { .type = NLA_U32 },
 	[RINGCAP_A_FILTER] = { .type = NLA_BINARY, .len = RINGCAP_FILTER_MAX * sizeof(struct sock_filter) },
 	[RINGCAP_A_PROMISC] = { .type = NLA_U32 },
+	[RINGCAP_A_TRANSPARENT] = { .type = NLA_U32 },
+	[RINGCAP_A_HWTSTAMP] = { .type = NLA_U32 },
 	[RINGCAP_A_QUEUE] = { .type = NLA_U32 },
 	[RINGCAP_A_VLANS] = { .type = NLA_BINARY, .len = 4096 * sizeof(u16) },
 	[RINGCAP_A_SAMPLE] = { .type = NLA_U32 },
@@ -106,7 +109,7 @@ static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape 
 	/* No more than can be written to. */
 	shape->nr_lanes = min(shape->nr_lanes, nr_cpu_ids);
 
-	shape->lane_size = rc_request_u32(info, RINGCAP_A_LANE_SIZE, RC_LANE_SIZE_DEFAULT);
+	shape->lane_size = rc_request_u32(info, RINGCAP_A_LANE_SIZE, rc_params_lane_size());
 	if (!is_power_of_2(shape->lane_size) || shape->lane_size < RINGCAP_LANE_SIZE_MIN ||
 	    shape->lane_size > RINGCAP_LANE_SIZE_MAX)
 		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_LANE_SIZE], -EINVAL,
@@ -195,11 +198,19 @@ static int rc_request_tap(const struct genl_info *info, const struct nlattr *att
 					 "RINGCAP_A_TAP: RINGCAP_A_TAP_IFINDEX is missing");
 	tap->attr = attr;
 	tap->ifindex = nla_get_u32(in[RINGCAP_A_TAP_IFINDEX]);
-	tap->direction = in[RINGCAP_A_TAP_DIRECTION] ? nla_get_u32(in[RINGCAP_A_TAP_DIRECTION]) :
-						       RINGCAP_DIRECTION_RX;
+	tap->direction = rc_param(enable_tx_capture) ? RINGCAP_DIRECTION_BOTH : RINGCAP_DIRECTION_RX;
+	if (in[RINGCAP_A_TAP_DIRECTION])
+		tap->direction = nla_get_u32(in[RINGCAP_A_TAP_DIRECTION]);
 	if (!tap->direction || tap->direction & ~RINGCAP_DIRECTION_BOTH)
 		return rc_request_refuse(info->extack, attr, -EINVAL,
 					 "RINGCAP_A_TAP_DIRECTION: a direction is 1 (receive), 2 (transmit) or 3 (both)");
+	tap->channels = in[RINGCAP_A_TAP_CHANNELS];
+	if (tap->channels && nla_len(tap->channels) % sizeof(u64))
+		return rc_request_refuse(info->extack, tap->channels, -EINVAL,
+					 "RINGCAP_A_TAP_CHANNELS: a set of receive queues is 1 to 16 whole 64-bit words");
+	if (tap->channels && !(tap->direction & RINGCAP_DIRECTION_RX))
+		return rc_request_refuse(info->extack, tap->channels, -EINVAL,
+					 "RINGCAP_A_TAP_CHANNELS: a tap that takes only sent packets has no receive queues");
 	for (i = 0; i < spec->nr_taps; i++)
 		if (spec->taps[i].ifindex == tap->ifindex)
 			return rc_request_refuse(info->extack, attr, -EINVAL,
@@ -252,7 +263,8 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
 	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec) ?:
-	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous);
+	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
+	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp);
 	if (err)
 		return err;
 	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);
@@ -262,6 +274,10 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 	if (filter && (!nla_len(filter) || nla_len(filter) % sizeof(struct sock_filter)))
 		return rc_request_refuse(info->extack, filter, -EINVAL,
 					 "RINGCAP_A_FILTER: a filter is one or more whole struct sock_filter; leave it out to let everything pass");
+	spec->transparent = rc_request_u32(info, RINGCAP_A_TRANSPARENT, rc_param(transparent_mode));
+	if (spec->transparent > 2)
+		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_TRANSPARENT], -EINVAL,
+					 "RINGCAP_A_TRANSPARENT: a transparent mode is 0, 1 or 2");
 	spec->filter = filter;
 	spec->vlans = info->attrs[RINGCAP_A_VLANS];
 	spec->sample = info->attrs[RINGCAP_A_SAMPLE];

@@ -24,12 +24,14 @@ static inline u32 rc_request_u32(const struct genl_info *info, int type, u32 abs
 	return info->attrs[type] ? nla_get_u32(info->attrs[type]) : absent;
 }
 
-/* For attributes that are 0 or 1, 0 by default. */
-#define rc_request_flag(info, type, flag) ({								\
-	u32 rc_value = rc_request_u32(info, type, 0);							\
+/* For attributes that are 0 or 1. */
+#define rc_request_flag_or(info, type, absent, flag) ({							\
+	u32 rc_value = rc_request_u32(info, type, absent);						\
 	*(flag) = rc_value;										\
 	rc_value > 1 ? rc_request_refuse((info)->extack, (info)->attrs[type], -EINVAL, #type ": 0 or 1") : 0;	\
 })
+
+#define rc_request_flag(info, type, flag) rc_request_flag_or(info, type, 0, flag)
 
 /* For the whole family: an attribute means the same in each command. */
 extern const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1];

@@ -109,7 +109,7 @@ static int rc_ring_add_steps(struct rc_ring_config *config, const struct rc_ring
 		config->plugins = plugins;
 	}
 	err = rc_sample_init(&config->sample, spec->sample, spec->sample_by, extack);
-	config->has_steps = config->vlans || config->plugins || config->sample.n > 1;
+	config->has_steps = config->vlans || config->plugins || config->sample.n > 1 || config->hwtstamp;
 	return err;
 }
 
@@ -122,6 +122,7 @@ static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net,
 	if (!config)
 		return ERR_PTR(-ENOMEM);
 	config->snaplen = spec->snaplen;
+	config->hwtstamp = spec->hwtstamp;
 	err = rc_ring_add_outputs(config, rc_net, spec, extack) ?: rc_ring_add_filter(config, spec, extack) ?:
 	      rc_ring_add_steps(config, spec, extack);
 	if (!err)
@@ -157,6 +158,17 @@ static void rc_ring_update_clusters(const struct rc_net *rc_net)
 
 /* ---- taps ---- */
 
+/* No driver that is capture-aware has made itself known. */
+static int rc_ring_check_transparent(const struct rc_ring_spec *spec, const struct rc_tap_spec *tap,
+				     struct netlink_ext_ack *extack)
+{
+	if (!spec->transparent)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, tap->attr,
+			    "RINGCAP_A_TRANSPARENT: modes 1 and 2 need a capture-aware driver, which this interface's is not: use mode 0 (the module's transparent_mode is the default)");
+	return -EOPNOTSUPP;
+}
+
 static struct rc_tap *rc_ring_find_tap(const struct rc_ring *ring, u32 ifindex)
 {
 	struct rc_tap *tap;
@@ -172,13 +184,13 @@ static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
 {
 	struct rc_tap *tap, *next;
 
-	list_for_each_entry_safe(tap, next, fresh, list) {
-		rc_tap_set_promiscuous(tap, false);
-		kfree(tap);
-	}
-	if (!ring->promiscuous)
-		list_for_each_entry(tap, &ring->taps, list)
+	list_for_each_entry_safe(tap, next, fresh, list)
+		rc_tap_free(tap);
+	list_for_each_entry(tap, &ring->taps, list) {
+		rc_tap_abandon_channels(tap);
+		if (!ring->promiscuous)
 			rc_tap_set_promiscuous(tap, false);
+	}
 }
 
 /* Makes the taps that are not there yet, as @fresh, and marks those that shall go; all that can fail is done here. */
@@ -202,8 +214,11 @@ static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec 
 			list_add_tail(&tap->list, fresh);
 		}
 		tap->stale = false;
-		if (spec->promiscuous)
-			err = rc_tap_set_promiscuous(tap, true);
+		err = rc_ring_check_transparent(spec, &spec->taps[i], extack) ?:
+		      rc_tap_prepare_channels(tap, &spec->taps[i], extack);
+		if (err || !spec->promiscuous)
+			continue;
+		err = rc_tap_set_promiscuous(tap, true);
 		if (err)
 			NL_SET_ERR_MSG_ATTR(extack, spec->taps[i].attr,
 					    "RINGCAP_A_PROMISC: this interface cannot be made promiscuous");
@@ -221,13 +236,17 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 	u32 i;
 
 	list_for_each_entry_safe(tap, next, &ring->taps, list) {
-		if (tap->stale)
+		if (tap->stale) {
 			list_move_tail(&tap->list, &stale);
-		else if (!spec->promiscuous)
+			continue;
+		}
+		rc_tap_commit_channels(tap);
+		if (!spec->promiscuous)
 			rc_tap_set_promiscuous(tap, false);
 	}
 	list_for_each_entry_safe(tap, next, fresh, list) {
 		list_move_tail(&tap->list, &ring->taps);
+		rc_tap_commit_channels(tap);
 		rc_tap_add(tap);
 	}
 	for (i = 0; i < spec->nr_taps; i++)
@@ -273,6 +292,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	if (!err) {
 		old = rcu_replace_pointer(ring->config, config, lockdep_is_held(&rc_control_lock));
 		ring->promiscuous = spec->promiscuous;
+		ring->transparent = spec->transparent;
 		ring->generation = spec->generation;
 		if (is_new) {
 			list_add_tail(&ring->list, &ring->rc_net->rings);

@@ -33,6 +33,8 @@ struct rc_ring_spec {
 	const struct nlattr *plugins[RINGCAP_PLUGINS_MAX];
 	u32 snaplen;
 	bool promiscuous;
+	bool hwtstamp;
+	u32 transparent;
 	u32 owner;
 	u64 generation;
 };
@@ -41,6 +43,7 @@ struct rc_ring_spec {
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
  * @filter: what passes, NULL = everything
  * @has_steps: there is more to do than to filter, see steps.h
+ * @hwtstamp: packets have the device's time where it took one
  * @snaplen: bytes
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  * @vlans: which ones pass, NULL = all
@@ -49,6 +52,7 @@ struct rc_ring_spec {
 struct rc_ring_config {
 	struct bpf_prog *filter;
 	bool has_steps;
+	bool hwtstamp;
 	u32 snaplen;
 	u32 nr_outputs;
 	struct rc_cluster *outputs[RINGCAP_OUTPUTS_MAX];
@@ -74,6 +78,7 @@ struct rc_ring {
 	struct rc_net *rc_net;
 	struct list_head taps;
 	bool promiscuous;
+	u32 transparent;
 	u32 owner;
 	u64 generation;
 	struct proc_dir_entry *proc;

@@ -8,6 +8,8 @@
 
 enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt)
 {
+	if (config->hwtstamp)
+		rc_packet_device_time(pkt);
 	if (config->vlans && !rc_vlans_pass(config->vlans, pkt))
 		return RC_FATE_FILTERED;
 	if (config->plugins && !rc_plugins_pass(config->plugins, pkt))

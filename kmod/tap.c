@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
+#include "channels.h"
 #include "net.h"
 #include "netlink.h"
 #include "receive.h"
@@ -17,11 +18,15 @@
 static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 {
 	u32 direction = READ_ONCE(tap->direction);
+	const struct rc_channels *channels;
 
 	if (skb->pkt_type == PACKET_OUTGOING)
 		return direction & RINGCAP_DIRECTION_TX;
 	/* PACKET_LOOPBACK is the stack's own copy of a multicast that it sends, not on the wire. */
-	return (direction & RINGCAP_DIRECTION_RX) && skb->pkt_type != PACKET_LOOPBACK;
+	if (!(direction & RINGCAP_DIRECTION_RX) || skb->pkt_type == PACKET_LOOPBACK)
+		return false;
+	channels = rcu_dereference(tap->channels);
+	return likely(!channels) || rc_channels_has(channels, skb);
 }
 
 /*
@@ -101,6 +106,41 @@ int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous)
 	return err;
 }
 
+int rc_tap_prepare_channels(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
+{
+	struct rc_channels *channels = NULL;
+
+	if (spec->channels)
+		channels = rc_channels_create(spec->channels, tap->packet_type.dev, extack);
+	if (IS_ERR(channels))
+		return PTR_ERR(channels);
+	tap->new_channels = channels;
+	return 0;
+}
+
+void rc_tap_commit_channels(struct rc_tap *tap)
+{
+	struct rc_channels *old = rcu_replace_pointer(tap->channels, tap->new_channels, lockdep_rtnl_is_held());
+
+	tap->new_channels = NULL;
+	if (old)
+		kfree_rcu(old, rcu);
+}
+
+void rc_tap_abandon_channels(struct rc_tap *tap)
+{
+	kfree(tap->new_channels);
+	tap->new_channels = NULL;
+}
+
+void rc_tap_free(struct rc_tap *tap)
+{
+	rc_tap_set_promiscuous(tap, false);
+	rc_tap_abandon_channels(tap);
+	kfree(rcu_dereference_protected(tap->channels, true));
+	kfree(tap);
+}
+
 void rc_tap_add(struct rc_tap *tap)
 {
 	dev_add_pack(&tap->packet_type);
@@ -117,10 +157,8 @@ void rc_tap_remove_all(struct list_head *taps)
 		__dev_remove_pack(&tap->packet_type);
 	/* After this no CPU is in rc_tap_receive with one of them. */
 	synchronize_net();
-	list_for_each_entry_safe(tap, next, taps, list) {
-		rc_tap_set_promiscuous(tap, false);
-		kfree(tap);
-	}
+	list_for_each_entry_safe(tap, next, taps, list)
+		rc_tap_free(tap);
 	INIT_LIST_HEAD(taps);
 }
 

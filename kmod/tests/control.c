@@ -313,6 +313,8 @@ static void rt_message_put_tap(struct rt_message *message, const struct rt_tap *
 
 	rt_message_put_u32(message, RINGCAP_A_TAP_IFINDEX, tap->ifindex);
 	rt_message_put_optional(message, RINGCAP_A_TAP_DIRECTION, tap->direction);
+	if (tap->channels)
+		rt_message_put_u64(message, RINGCAP_A_TAP_CHANNELS, tap->channels);
 	rt_message_nest_end(message, nest);
 }
 
@@ -329,6 +331,8 @@ int rt_ring_set(const struct rt_ring *ring)
 		rt_message_put_name(&message, RINGCAP_A_OUTPUT, ring->outputs[i]);
 	rt_message_put_optional(&message, RINGCAP_A_SNAPLEN, ring->snaplen);
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, ring->owned);
+	rt_message_put_optional(&message, RINGCAP_A_PROMISC, ring->promiscuous);
+	rt_message_put_optional(&message, RINGCAP_A_TRANSPARENT, ring->transparent);
 	if (ring->filter)
 		rt_message_put(&message, RINGCAP_A_FILTER, ring->filter,
 			       ring->filter_len * (u32)sizeof(struct sock_filter));

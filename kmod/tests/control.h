@@ -76,6 +76,7 @@ struct rt_cluster {
 struct rt_tap {
 	u32 ifindex;
 	u32 direction;
+	u64 channels;	/* receive queues, 0 = all */
 };
 
 struct rt_ring {
@@ -85,6 +86,8 @@ struct rt_ring {
 	u32 snaplen;
 	const struct sock_filter *filter;
 	u32 filter_len;
+	u32 promiscuous;
+	u32 transparent;
 	u32 owned;
 };
 

@@ -95,6 +95,32 @@ RT_CASE(control_events)
 	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, fixture.ring, 5000), "no event of the interface's going");
 }
 
+/* A queue that drops says so, at once and at most once a second. */
+RT_CASE(control_overflow_event)
+{
+	struct rt_traffic traffic = { .flows = 5, .min_len = 1500, .max_len = 1500 };
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	u64 start;
+	u32 events = 0;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .lanes = 1, .lane_size = RINGCAP_LANE_SIZE_MIN });
+	rt_events_open();
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_send(fixture.sender, &traffic, 0, 50);
+	RT_CHECK(!rt_events_wait(RINGCAP_EVENT_OVERFLOW, fixture.cluster, 200), "nothing was dropped, but there is an event");
+	start = rt_now();
+	while (rt_now() - start < 1500000000ULL) {
+		rt_send(fixture.sender, &traffic, 50, 50);
+		events += rt_events_wait(RINGCAP_EVENT_OVERFLOW, fixture.cluster, 1);
+	}
+	RT_CHECK(events >= 1 && events <= 3, "%u events in 1.5 s", events);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_CHECK(counts.dropped[RINGCAP_DROP_FULL] > 0, "nothing was dropped");
+	rt_queue_close(&queue);
+}
+
 /* ---- the refused ---- */
 
 /* Sends @message, which must be refused with @err and a reason, and must have changed nothing. */
