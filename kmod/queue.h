@@ -108,11 +108,10 @@ static inline void rc_queue_get(struct rc_queue *queue)
 
 void rc_queue_put(struct rc_queue *queue);
 
-/* Attaches current as the consumer; -EBUSY while the queue is held, -ENOMEM. Under rc_node_lock, the queue is not dead. */
 /* Has a worker of the module do @work; false if it is waiting to already. */
 bool rc_queue_schedule(struct work_struct *work);
 
-/* Attaches current as the consumer; -EBUSY while the queue is held. Under rc_node_lock, the queue is not dead. */
+/* Attaches current as the consumer; -EBUSY while the queue is held, -ENOMEM. Under rc_node_lock, the queue is not dead. */
 int rc_queue_attach(struct rc_queue *queue);
 void rc_queue_detach(struct rc_queue *queue);
 
