@@ -10,10 +10,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <ringcap/ringcap.h>
 
@@ -27,6 +31,7 @@
 #define pcap_breakloop_common		pcapint_breakloop_common
 #define pcap_cleanup_live_common	pcapint_cleanup_live_common
 #define pcap_filter			pcapint_filter
+#define pcap_filter_with_aux_data	pcapint_filter_with_aux_data
 #endif
 
 #define BATCH		64	/* packets after which the program gets its turn */
@@ -41,6 +46,8 @@ struct pcap_ringcap {
 	int failed;		/* -errno to be told by the next read */
 	uint64_t received;	/* before the filter */
 	struct ringcap_stats start;
+	u_char *untagged;	/* ad hoc: where a packet without its VLAN tag is put for the filter, else NULL */
+	uint64_t filtered_from;	/* of what is received, the kernel has filtered from this packet on */
 	time_t second;		/* of the last packet, */
 	uint64_t second_ns;	/* the same in nanoseconds */
 	char name[RINGCAP_NAME_MAX + 8];
@@ -117,8 +124,29 @@ static __attribute__((noinline)) int right_direction(const pcap_t *p, const stru
 	return (p->direction == PCAP_D_OUT) == !!(slot->flags & RINGCAP_SLOT_OUTGOING);
 }
 
+/* As the kernel sees a packet: with its VLAN tag beside it. */
+static int passes_untagged(const pcap_t *p, const struct ringcap_slot *slot)
+{
+	enum { MACS = 12, TAG = 4 };
+	const struct pcap_ringcap *rc = p->priv;
+	struct pcap_bpf_aux_data aux = { .vlan_tag_present = 1, .vlan_tag = slot->vlan_tci };
+	const uint8_t *data = ringcap_data(slot);
+
+	if (!(slot->flags & RINGCAP_SLOT_VLAN) || slot->caplen < MACS + TAG) {
+		aux.vlan_tag_present = 0;
+		return pcap_filter_with_aux_data(p->fcode.bf_insns, data, slot->len, slot->caplen, &aux) != 0;
+	}
+	memcpy(rc->untagged, data, MACS);
+	memcpy(rc->untagged + MACS, data + MACS + TAG, slot->caplen - MACS - TAG);
+	return pcap_filter_with_aux_data(p->fcode.bf_insns, rc->untagged, slot->len - TAG, slot->caplen - TAG, &aux) != 0;
+}
+
 static __attribute__((noinline)) int filter_passes(const pcap_t *p, const struct ringcap_slot *slot)
 {
+	const struct pcap_ringcap *rc = p->priv;
+
+	if (rc->untagged)
+		return passes_untagged(p, slot);
 	return pcap_filter(p->fcode.bf_insns, ringcap_data(slot), slot->len, slot->caplen) != 0;
 }
 
@@ -224,6 +252,15 @@ static int read_runs(pcap_t *p, int count, pcap_handler callback, u_char *user, 
 	}
 }
 
+/* What comes now has passed it in the kernel. */
+static void forget_filter(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	pcap_freecode(&p->fcode);
+	rc->filtered_from = UINT64_MAX;
+}
+
 static int ringcap_pcap_read(pcap_t *p, int count, pcap_handler callback, u_char *user)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -232,6 +269,8 @@ static int ringcap_pcap_read(pcap_t *p, int count, pcap_handler callback, u_char
 	rc->failed = 0;
 	if (err)
 		return receive_failed(p, err);
+	if (rc->received >= rc->filtered_from)
+		forget_filter(p);
 	do {
 		if (p->break_loop) {
 			p->break_loop = 0;
@@ -272,6 +311,23 @@ static int ringcap_setnonblock(pcap_t *p, int nonblock)
 	struct pcap_ringcap *rc = p->priv;
 
 	rc->nonblock = nonblock != 0;
+	return 0;
+}
+
+/*
+ * The kernel filters, but what was already in the queue is for us. Where it does not accept the program (quick mode knows
+ * no filters), all of it is.
+ */
+static int adhoc_setfilter(pcap_t *p, struct bpf_program *program)
+{
+	struct pcap_ringcap *rc = p->priv;
+	uint64_t before;
+
+	if (install_bpf_program(p, program) < 0)
+		return -1;
+	rc->filtered_from = UINT64_MAX;
+	if (!ringcap_set_filter(rc->queue, program->bf_insns, program->bf_len, &before))
+		rc->filtered_from = before;
 	return 0;
 }
 
@@ -321,6 +377,8 @@ static void ringcap_cleanup(pcap_t *p)
 	ringcap_done(rc->queue, &rc->run);
 	ringcap_close(rc->queue);
 	rc->queue = NULL;
+	free(rc->untagged);
+	rc->untagged = NULL;
 	p->fd = -1;	/* was the queue's, and is closed */
 	p->selectable_fd = -1;
 	pcap_cleanup_live_common(p);
@@ -330,9 +388,14 @@ static void ringcap_cleanup(pcap_t *p)
 
 static int open_failed(pcap_t *p, int err, const char *reason)
 {
+	struct pcap_ringcap *rc = p->priv;
+
 	snprintf(p->errbuf, sizeof(p->errbuf), "%s", reason);
+	free(rc->untagged);
+	rc->untagged = NULL;
 	pcap_cleanup_live_common(p);
 	switch (err) {
+	case ENODEV:
 	case ENOENT:
 		return PCAP_ERROR_NO_SUCH_DEVICE;
 	case EACCES:
@@ -340,6 +403,28 @@ static int open_failed(pcap_t *p, int err, const char *reason)
 		return PCAP_ERROR_PERM_DENIED;
 	}
 	return PCAP_ERROR;
+}
+
+/* Programs for the kernel find a VLAN tag that the device took off where the kernel has it, not in the packet. */
+static struct ringcap *open_adhoc(pcap_t *p, char *reason)
+{
+	struct pcap_ringcap *rc = p->priv;
+	struct ringcap_capture how = {
+		.direction = RINGCAP_DIRECTION_BOTH,
+		.snaplen = p->snapshot > 0 && p->snapshot < RINGCAP_SNAPLEN_MAX ? (uint32_t)p->snapshot : 0,
+		.flags = (p->opt.promisc ? RINGCAP_CAPTURE_PROMISC : 0) | (p->opt.immediate ? RINGCAP_CAPTURE_IMMEDIATE : 0),
+		.buffer_size = p->opt.buffer_size > 0 ? (uint32_t)p->opt.buffer_size : 0,
+		.timeout_us = p->opt.timeout > 0 && p->opt.timeout < 1000 ? (uint32_t)p->opt.timeout * 1000 : 1000000,
+	};
+
+	rc->untagged = malloc(RINGCAP_SNAPLEN_MAX);
+	if (!rc->untagged) {
+		snprintf(reason, RINGCAP_ERRBUF_SIZE, "out of memory");
+		errno = ENOMEM;
+		return NULL;
+	}
+	p->bpf_codegen_flags |= BPF_SPECIAL_VLAN_HANDLING;
+	return ringcap_open_interface(rc->name, &how, reason);
 }
 
 static int ringcap_activate(pcap_t *p)
@@ -351,7 +436,11 @@ static int ringcap_activate(pcap_t *p)
 		pcap_cleanup_live_common(p);
 		return PCAP_ERROR_RFMON_NOTSUP;
 	}
-	rc->queue = ringcap_open(rc->name, 0, reason);
+	rc->filtered_from = UINT64_MAX;
+	if (!given(rc->name) && if_nametoindex(rc->name))
+		rc->queue = open_adhoc(p, reason);
+	else
+		rc->queue = ringcap_open(rc->name, 0, reason);
 	if (!rc->queue)
 		return open_failed(p, errno, reason);
 	ringcap_stats(rc->queue, &rc->start);
@@ -362,7 +451,7 @@ static int ringcap_activate(pcap_t *p)
 	p->selectable_fd = p->fd;	/* most this one */
 	p->read_op = ringcap_pcap_read;
 	p->inject_op = ringcap_inject;
-	p->setfilter_op = install_bpf_program;
+	p->setfilter_op = rc->untagged ? adhoc_setfilter : install_bpf_program;
 	p->setdirection_op = ringcap_setdirection;
 	p->set_datalink_op = NULL;
 	p->getnonblock_op = ringcap_getnonblock;
@@ -408,14 +497,45 @@ pcap_t *ringcap_create(const char *device, char *errbuf, int *is_ours)
 	return p;
 }
 
+static int can_be_captured(int fd, const char *interface)
+{
+	struct ifreq request = { 0 };
+
+	memcpy(request.ifr_name, interface, strnlen(interface, sizeof(request.ifr_name) - 1));
+	return !ioctl(fd, SIOCGIFHWADDR, &request) &&
+	       (request.ifr_hwaddr.sa_family == ARPHRD_ETHER || request.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK);
+}
+
+/* What can be captured ad hoc, by who may. */
+static int find_interfaces(pcap_if_list_t *list, char *errbuf)
+{
+	struct if_nameindex *interfaces = ringcap_may_capture(NULL) ? NULL : if_nameindex();
+	int fd = interfaces ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1, err = 0;
+	char name[IF_NAMESIZE + 16], text[IF_NAMESIZE + 64];
+
+	for (struct if_nameindex *i = interfaces; fd >= 0 && i && i->if_index && !err; i++) {
+		if (!can_be_captured(fd, i->if_name))
+			continue;
+		snprintf(name, sizeof(name), "ringcap:%s", i->if_name);
+		snprintf(text, sizeof(text), "ringcap: interface %s, ad hoc", i->if_name);
+		if (!add_dev(list, name, PCAP_IF_UP | PCAP_IF_RUNNING | PCAP_IF_CONNECTION_STATUS_UNKNOWN, text, errbuf))
+			err = -1;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (interfaces)
+		if_freenameindex(interfaces);
+	return err;
+}
+
 int ringcap_findalldevs(pcap_if_list_t *list, char *errbuf)
 {
 	struct ringcap_device *devices;
 	char name[RINGCAP_NAME_MAX + 16], text[RINGCAP_NAME_MAX + 64];
-	int n = ringcap_list(NULL, 0), listed, err = 0;
+	int n = ringcap_list(NULL, 0), listed, err = find_interfaces(list, errbuf);
 
-	if (n <= 0)
-		return 0;
+	if (err || n <= 0)
+		return err;
 	devices = calloc((size_t)n, sizeof(*devices));
 	if (!devices) {
 		snprintf(errbuf, PCAP_ERRBUF_SIZE, "out of memory");
