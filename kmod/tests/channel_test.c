@@ -69,7 +69,7 @@ static void rt_expect_channels(struct rt_queue *queue, u64 mask)
 /* Of a ring that takes @mask, after everything was sent @rounds times with it in force. */
 static void rt_try_mask(struct rt_fixture *fixture, const int *fds, struct rt_queue *queue, u64 mask)
 {
-	struct rt_ring change = { .taps = { { fixture->ifindex, RINGCAP_DIRECTION_RX, mask } } };
+	struct rt_ring change = { .channels = mask };
 	u64 seen = rt_ring_seen(fixture->ring);
 	struct rt_traffic traffic = { .flows = 5 };
 	u32 wanted = mask ? (u32)__builtin_popcountll(mask) : RT_CHANNELS;
@@ -118,8 +118,8 @@ RT_CASE(channels_ring_each)
 	for (i = 0; i < RT_CHANNELS; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s-%u", fixture.cluster, i);
 		RT_EQUAL(rt_cluster_set(&(struct rt_cluster){ .name = names[i], .lane_size = RINGCAP_LANE_SIZE_MIN }), 0);
-		ring = (struct rt_ring){ .name = names[i], .outputs = { names[i] } };
-		ring.taps[0] = (struct rt_tap){ fixture.ifindex, RINGCAP_DIRECTION_RX, 1ULL << i };
+		ring = (struct rt_ring){ .name = names[i], .outputs = { names[i] }, .channels = 1ULL << i };
+		ring.taps[0] = (struct rt_tap){ fixture.ifindex, RINGCAP_DIRECTION_RX };
 		RT_EQUAL(rt_ring_set(&ring), 0);
 		rt_queue_open(&queues[i], names[i], 0);
 	}
@@ -222,7 +222,7 @@ static bool rt_is_promiscuous(const char *device)
 
 RT_CASE(taps_promiscuous)
 {
-	struct rt_ring refused = { .name = rt_names[1], .promiscuous = 1 };
+	struct rt_ring refused = { .name = rt_names[1], .promiscuous = 1, .channels = 1ULL << 63 };
 	struct rt_fixture fixture;
 
 	RT_CHECK(rt_mount_sysfs(), "%m");
@@ -242,7 +242,7 @@ RT_CASE(taps_promiscuous)
 	RT_CHECK(rt_is_promiscuous("vb"), "a ring has come to want it");
 	/* A refused change keeps what was. */
 	refused.outputs[0] = fixture.cluster;
-	refused.taps[0] = (struct rt_tap){ fixture.ifindex, RINGCAP_DIRECTION_RX, 1ULL << 63 };
+	refused.taps[0] = (struct rt_tap){ fixture.ifindex, RINGCAP_DIRECTION_RX };
 	RT_EQUAL(rt_ring_set(&refused), -EINVAL);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, rt_names[0]), 0);
 	RT_CHECK(!rt_is_promiscuous("vb"), "nobody wants it any more");

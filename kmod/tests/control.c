@@ -307,14 +307,14 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	return rt_call(&message, NULL, NULL);
 }
 
-static void rt_message_put_tap(struct rt_message *message, const struct rt_tap *tap)
+static void rt_message_put_tap(struct rt_message *message, const struct rt_tap *tap, u64 channels)
 {
 	u32 nest = rt_message_nest(message, RINGCAP_A_TAP);
 
 	rt_message_put_u32(message, RINGCAP_A_TAP_IFINDEX, tap->ifindex);
 	rt_message_put_optional(message, RINGCAP_A_TAP_DIRECTION, tap->direction);
-	if (tap->channels)
-		rt_message_put_u64(message, RINGCAP_A_TAP_CHANNELS, tap->channels);
+	if (channels)
+		rt_message_put_u64(message, RINGCAP_A_TAP_CHANNELS, channels);
 	rt_message_nest_end(message, nest);
 }
 
@@ -326,7 +326,7 @@ int rt_ring_set(const struct rt_ring *ring)
 	rt_message_init(&message, RINGCAP_CMD_RING_SET, 0);
 	rt_message_put_name(&message, RINGCAP_A_NAME, ring->name);
 	for (i = 0; i < 8 && ring->taps[i].ifindex; i++)
-		rt_message_put_tap(&message, &ring->taps[i]);
+		rt_message_put_tap(&message, &ring->taps[i], ring->channels);
 	for (i = 0; i < RINGCAP_OUTPUTS_MAX && ring->outputs[i]; i++)
 		rt_message_put_name(&message, RINGCAP_A_OUTPUT, ring->outputs[i]);
 	rt_message_put_optional(&message, RINGCAP_A_SNAPLEN, ring->snaplen);

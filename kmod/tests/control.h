@@ -76,7 +76,6 @@ struct rt_cluster {
 struct rt_tap {
 	u32 ifindex;
 	u32 direction;
-	u64 channels;	/* receive queues, 0 = all */
 };
 
 struct rt_ring {
@@ -86,6 +85,7 @@ struct rt_ring {
 	u32 snaplen;
 	const struct sock_filter *filter;
 	u32 filter_len;
+	u64 channels;			/* receive queues of each tap, 0 = all */
 	u32 promiscuous;
 	u32 transparent;
 	u32 owned;

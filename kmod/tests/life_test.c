@@ -137,7 +137,7 @@ RT_CASE(device_churn)
 		struct rt_ring change = { .taps = { { fixture.ifindex, RINGCAP_DIRECTION_RX } } };
 
 		rt_veth_create("vc", "vd");
-		change.taps[1] = (struct rt_tap){ .ifindex = rt_ifindex("vd"), .direction = RINGCAP_DIRECTION_BOTH };
+		change.taps[1] = (struct rt_tap){ rt_ifindex("vd"), RINGCAP_DIRECTION_BOTH };
 		RT_EQUAL(rt_fixture_change(&fixture, &change), 0);
 		rt_exchange(fixture.sender, &traffic, round * 100, 50, &queue, 1, &receiver);
 		rt_link_delete("vc");
