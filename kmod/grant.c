@@ -43,7 +43,7 @@ struct net_device *rc_grants_find(const struct rc_grants *grants, u32 ifindex)
 	u32 i;
 
 	for (i = 0; grants && i < grants->nr; i++)
-		if (grants->outlets[i].ifindex == ifindex)
+		if (grants->outlets[i].ifindex == ifindex || (!ifindex && grants->nr == 1))
 			return rcu_dereference(grants->outlets[i].dev);
 	return NULL;
 }

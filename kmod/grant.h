@@ -27,7 +27,7 @@ struct rc_grants *rc_grants_create(struct net *net, const struct rc_grant_spec *
 /* Nobody under RCU uses them any more. @grants may be NULL. */
 void rc_grants_destroy(struct rc_grants *grants);
 
-/* The device of index @ifindex if it is granted and still there. Under RCU; @grants may be NULL. */
+/* The device of index @ifindex, 0 = the only one, if it is granted and still there. Under RCU; @grants may be NULL. */
 struct net_device *rc_grants_find(const struct rc_grants *grants, u32 ifindex);
 
 #endif /* RC_GRANT_H */

@@ -197,14 +197,16 @@ RT_CASE(transmit_grants)
 		 0);
 	RT_CHECK(rt_inject_put(&wire.injector, vc, bytes, len), "no room");
 	RT_CHECK(rt_inject_put(&wire.injector, loopback, bytes, len), "no room");
-	RT_CHECK(rt_inject_put(&wire.injector, 0, bytes, len), "no room");
+	RT_CHECK(rt_inject_put(&wire.injector, UINT32_MAX, bytes, len), "no room");
 	RT_EQUAL(rt_inject_kick(&wire.injector, 0), 3);
 	rt_wire_check(&wire, 0, 3);
 
 	/* Another one is granted, and the first is not any more, with the consumer attached. */
 	wire.shape.inject[0] = vc;
 	RT_EQUAL(rt_cluster_set(&wire.shape), 0);
-	rt_inject(&wire.injector, vc, &traffic, 0, 10);
+	/* 0 is the only one that is granted. */
+	rt_inject(&wire.injector, vc, &traffic, 0, 5);
+	rt_inject(&wire.injector, 0, &traffic, 5, 5);
 	rt_inject(&wire.injector, wire.va, &traffic, 10, 10);
 	rt_wire_check(&wire, 10, 13);
 	RT_EVENTUALLY(rt_ring_seen(wire.fixture.ring) == 10, 5000);
@@ -223,6 +225,9 @@ RT_CASE(transmit_grants)
 	RT_EQUAL(rt_inject_kick(&wire.injector, 0), 1);
 	rt_wire_check(&wire, 11, 13);
 	RT_EVENTUALLY(rt_ring_seen(wire.fixture.ring) == 11, 5000);
+	/* Which one is 0 now? */
+	rt_inject(&wire.injector, 0, &traffic, 0, 1);
+	rt_wire_check(&wire, 11, 14);
 	rt_wire_close(&wire);
 
 	/* Totals are the queue's, the index page is the next consumer's own. */

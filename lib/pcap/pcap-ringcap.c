@@ -337,13 +337,40 @@ static int ringcap_setdirection(pcap_t *p, pcap_direction_t direction)
 	return 0;
 }
 
-static int ringcap_inject(pcap_t *p, const void *data, int size)
+/* 0, or -errno; -ENXIO when the packet was taken and not sent. */
+static int send_now(struct ringcap *queue, const void *data, size_t size)
+{
+	struct ringcap_inject_stats before, now;
+	int err;
+
+	ringcap_inject_stats(queue, &before);
+	err = ringcap_inject(queue, 0, data, size);
+	if (err)
+		return err;
+	err = ringcap_inject_flush(queue);
+	if (err < 0)
+		return err;
+	ringcap_inject_stats(queue, &now);
+	return now.failed != before.failed ? -ENXIO : 0;
+}
+
+static int ringcap_pcap_inject(pcap_t *p, const void *data, int size)
 {
 	struct pcap_ringcap *rc = p->priv;
+	char reason[RINGCAP_ERRBUF_SIZE];
+	int err = ringcap_may_inject(rc->queue, reason);
 
-	(void)data;
-	(void)size;
-	snprintf(p->errbuf, sizeof(p->errbuf), "%s: a capture queue cannot send", rc->name);
+	if (err) {
+		snprintf(p->errbuf, sizeof(p->errbuf), "%s", reason);
+		return PCAP_ERROR;
+	}
+	/* pcap_inject takes no interface: the only one that the queue may send out of. */
+	err = send_now(rc->queue, data, (size_t)size);
+	if (!err)
+		return size;
+	snprintf(p->errbuf, sizeof(p->errbuf), "%s: sending: %s", rc->name, err == -ENXIO ?
+		 "refused: the queue may send out of none or several interfaces, or it is down, gone or full, or takes no packet of this length" :
+		 strerror(-err));
 	return PCAP_ERROR;
 }
 
@@ -412,7 +439,7 @@ static struct ringcap *open_adhoc(pcap_t *p, char *reason)
 	struct ringcap_capture how = {
 		.direction = RINGCAP_DIRECTION_BOTH,
 		.snaplen = p->snapshot > 0 && p->snapshot < RINGCAP_SNAPLEN_MAX ? (uint32_t)p->snapshot : 0,
-		.flags = (p->opt.promisc ? RINGCAP_CAPTURE_PROMISC : 0) | (p->opt.immediate ? RINGCAP_CAPTURE_IMMEDIATE : 0),
+		.flags = RINGCAP_CAPTURE_INJECT | (p->opt.promisc ? RINGCAP_CAPTURE_PROMISC : 0) | (p->opt.immediate ? RINGCAP_CAPTURE_IMMEDIATE : 0),
 		.buffer_size = p->opt.buffer_size > 0 ? (uint32_t)p->opt.buffer_size : 0,
 		.timeout_us = p->opt.timeout > 0 && p->opt.timeout < 1000 ? (uint32_t)p->opt.timeout * 1000 : 1000000,
 	};
@@ -450,7 +477,7 @@ static int ringcap_activate(pcap_t *p)
 	p->fd = ringcap_fd(rc->queue);	/* some programs poll this one, */
 	p->selectable_fd = p->fd;	/* most this one */
 	p->read_op = ringcap_pcap_read;
-	p->inject_op = ringcap_inject;
+	p->inject_op = ringcap_pcap_inject;
 	p->setfilter_op = rc->untagged ? adhoc_setfilter : install_bpf_program;
 	p->setdirection_op = ringcap_setdirection;
 	p->set_datalink_op = NULL;

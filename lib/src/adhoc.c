@@ -75,6 +75,8 @@ static int set_cluster(struct adhoc *a)
 		control_put_u32(c, RINGCAP_A_TIMEOUT_US, 0);
 	else
 		put_optional(c, RINGCAP_A_TIMEOUT_US, how->timeout_us);
+	if (how->flags & RINGCAP_CAPTURE_INJECT)
+		control_put_u32(c, RINGCAP_A_INJECT, a->ifindex);
 	return control_call(c, NULL, NULL);
 }
 
@@ -145,7 +147,7 @@ static int make_objects(struct adhoc *a, const char *interface, const struct rin
 	} else {
 		err = make_cluster(a, interface, errbuf);
 	}
-	if (err)
+	if (err || how->flags & RINGCAP_CAPTURE_NOTHING)
 		return err;
 	err = set_ring(a, how->filter, how->filter_len);
 	return err ? refused(a, interface, err, "making a ring", errbuf) : 0;

@@ -91,6 +91,7 @@ static void kmod_close(struct ringcap *h)
 {
 	struct kmod *k = &h->kmod;
 
+	inject_close(k);
 	for (unsigned int i = 0; i < k->lanes.nr; i++)
 		unmap(k->lanes.lane[i].data, 2 * (size_t)k->lanes.lane_size);
 	unmap(k->consumer, consumer_size(k));

@@ -6,6 +6,7 @@
 #include <ringcap/ringcap.h>
 
 #include "lanes.h"
+#include "sender.h"
 
 struct kmod {
 	int fd;
@@ -13,9 +14,13 @@ struct kmod {
 	const struct ringcap_lane_kernel *kernel;
 	struct ringcap_lane_consumer *consumer;
 	struct lanes lanes;
+	struct sender sender;		/* see inject.c */
 };
 
 /* Attaches the handle to the device node at path; 0, or -errno with the reason in errbuf and nothing left behind. */
 int kmod_open(struct ringcap *h, const char *path, char *errbuf);
+
+/* Unmaps the transmit area, if it is mapped. */
+void inject_close(struct kmod *k);
 
 #endif

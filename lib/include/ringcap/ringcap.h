@@ -43,6 +43,12 @@ struct ringcap_stats {
 	uint64_t dropped[RINGCAP_DROP_REASONS];	/* by enum ringcap_drop */
 };
 
+/* Injected packets since the handle was opened. */
+struct ringcap_inject_stats {
+	uint64_t sent;		/* handed to the device */
+	uint64_t failed;	/* refused: interface not granted or down, too short or long, no memory, the device's queue full */
+};
+
 /* What is known of an opened queue. */
 struct ringcap_queue {
 	char name[RINGCAP_NAME_MAX + 1];
@@ -71,6 +77,8 @@ struct ringcap_ring_stats {
 #define RINGCAP_CAPTURE_IMMEDIATE	(1U << 1)	/* wake for each packet, whatever timeout_us says */
 #define RINGCAP_CAPTURE_QUICK		(1U << 2)	/* quick mode: no filter */
 #define RINGCAP_CAPTURE_HWTSTAMP	(1U << 3)	/* the device's time stamps, where it takes them */
+#define RINGCAP_CAPTURE_INJECT		(1U << 4)	/* the handle may send out of the interface */
+#define RINGCAP_CAPTURE_NOTHING		(1U << 5)	/* no packet is captured: for handles that only send */
 
 /* How an interface is captured without anybody's having prepared it. What is 0 is the module's default. */
 struct ringcap_capture {
@@ -175,6 +183,29 @@ static inline const uint8_t *ringcap_data(const struct ringcap_slot *slot)
 void ringcap_wakeup(struct ringcap *h);
 
 int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats);
+
+/*
+ * 0 if the handle can send, else -errno and the reason: -ENOTSUP by the EBPF engine, -EPERM where the queue's cluster granted
+ * its consumers no interface when it was opened.
+ */
+int ringcap_may_inject(struct ringcap *h, char *errbuf);
+
+/*
+ * Copies a packet of len bytes, from its Ethernet header on, to be sent out of interface ifindex, which the queue's cluster
+ * must grant; 0 = the only one that it grants. What was copied is sent by ringcap_inject_flush, and before when there is
+ * no room for more. -EMSGSIZE for more than any device takes, -EAGAIN when too much is under way: try again later;
+ * otherwise as ringcap_may_inject and ringcap_inject_flush.
+ */
+int ringcap_inject(struct ringcap *h, uint32_t ifindex, const void *packet, size_t len);
+
+/*
+ * Sends what was injected; how many packets were taken, some of which may have failed: see ringcap_inject_stats. -EAGAIN
+ * when none could be because too much is under way, -EPERM when nothing is granted any more, -ENODEV when the queue is gone.
+ */
+int ringcap_inject_flush(struct ringcap *h);
+
+/* What became of the packets that were flushed. */
+int ringcap_inject_stats(const struct ringcap *h, struct ringcap_inject_stats *stats);
 
 void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
 

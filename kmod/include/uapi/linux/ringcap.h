@@ -267,7 +267,7 @@ struct ringcap_tx_index {
  * struct ringcap_tx_slot - a packet to be sent; the packet follows, the next slot is at the next multiple of 8 bytes
  * @len: bytes of the packet, 14 up to the device's MTU and headers. RINGCAP_TX_WRAP: the next slot is at the beginning of
  *	the data, because a slot never wraps
- * @ifindex: out of which interface; one that the cluster's RINGCAP_A_INJECT names
+ * @ifindex: out of which interface; one that the cluster's RINGCAP_A_INJECT names, or 0 = the only one that it names
  */
 struct ringcap_tx_slot {
 	__u32	len;
@@ -279,6 +279,7 @@ struct ringcap_tx_slot {
 /*
  * Sends what was produced, at most arg packets (0 = all); returns how many slots were taken. EPERM without
  * RINGCAP_A_INJECT, EINVAL for a slot or position that makes no sense: those before it were taken, and it is not passed.
+ * When packets under way take too much memory it waits, or says EAGAIN where the file is O_NONBLOCK.
  */
 #define RINGCAP_IOC_TX		_IOW('R', 1, __u32)
 
