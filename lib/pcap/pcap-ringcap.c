@@ -439,7 +439,8 @@ static struct ringcap *open_adhoc(pcap_t *p, char *reason)
 	struct ringcap_capture how = {
 		.direction = RINGCAP_DIRECTION_BOTH,
 		.snaplen = p->snapshot > 0 && p->snapshot < RINGCAP_SNAPLEN_MAX ? (uint32_t)p->snapshot : 0,
-		.flags = RINGCAP_CAPTURE_INJECT | (p->opt.promisc ? RINGCAP_CAPTURE_PROMISC : 0) | (p->opt.immediate ? RINGCAP_CAPTURE_IMMEDIATE : 0),
+		.flags = RINGCAP_CAPTURE_INJECT | (p->opt.promisc ? RINGCAP_CAPTURE_PROMISC : 0) |
+			 (p->opt.immediate ? RINGCAP_CAPTURE_IMMEDIATE : 0),
 		.buffer_size = p->opt.buffer_size > 0 ? (uint32_t)p->opt.buffer_size : 0,
 		.timeout_us = p->opt.timeout > 0 && p->opt.timeout < 1000 ? (uint32_t)p->opt.timeout * 1000 : 1000000,
 	};

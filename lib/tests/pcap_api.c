@@ -111,6 +111,7 @@ static void test_next_ex(void)
 	CHECK_EQ(stat.ps_drop, 0);
 	CHECK_EQ(stat.ps_ifdrop, 0);
 	CHECK_EQ(pcap_inject(p, "x", 1), PCAP_ERROR);
+	CHECK(strstr(pcap_geterr(p), "EBPF engine cannot send"));
 	CHECK(strstr(pcap_geterr(p), "cannot send"));
 	pcap_close(p);
 }
