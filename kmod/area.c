@@ -7,6 +7,8 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "compat/compat.h"
+
 static unsigned int rc_area_mapped_pages(const struct rc_area *area)
 {
 	return area->nr_pages << area->twice;
@@ -73,15 +75,17 @@ int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma)
 {
 	unsigned long address = vma->vm_start;
 	unsigned int i;
-	int err = 0;
 
 	/*
 	 * As page frames, not as pages: then nobody can take a reference to one (vmsplice, io_uring, O_DIRECT), keep it
-	 * when the queue passes on, and read the next consumer's packets in it.
+	 * when the queue passes on, and read the next consumer's packets in it. One by one and not with remap_pfn_range,
+	 * which warns of a mapping that it has itself undone for want of memory, where that is all of the vma.
 	 */
-	for (i = 0; i < rc_area_mapped_pages(area) && !err; i++, address += PAGE_SIZE)
-		err = remap_pfn_range(vma, address, page_to_pfn(area->pages[i]), PAGE_SIZE, vma->vm_page_prot);
-	return err;
+	rc_compat_vm_flags_set(vma, VM_IO | VM_PFNMAP);
+	for (i = 0; i < rc_area_mapped_pages(area); i++, address += PAGE_SIZE)
+		if (vmf_insert_pfn(vma, address, page_to_pfn(area->pages[i])) != VM_FAULT_NOPAGE)
+			return -ENOMEM;
+	return 0;
 }
 
 size_t rc_area_memory(const struct rc_area *area)

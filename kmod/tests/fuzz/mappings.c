@@ -301,6 +301,26 @@ static void rf_fault(int signal)
 	_exit(0);
 }
 
+/* As an honest consumer begins. */
+static void rf_map_all(void)
+{
+	static const u64 offsets[] = { RINGCAP_MMAP_CONSUMER, RINGCAP_MMAP_DATA, RINGCAP_MMAP_TX_INDEX, RINGCAP_MMAP_TX_DATA };
+	u32 i;
+
+	for (i = 0; i < (rf_tx_size ? 4 : 2); i++) {
+		size_t len = rf_area_len(offsets[i]);
+		int protection = PROT_READ | (offsets[i] == RINGCAP_MMAP_DATA ? 0 : PROT_WRITE);
+		void *at = mmap(NULL, len, protection, MAP_SHARED, rf_fd, (off_t)offsets[i]);
+
+		if (at == MAP_FAILED)
+			_exit(6);
+		rf_maps[i].len = len;
+		rf_maps[i].protection = protection;
+		rf_maps[i].offset = offsets[i];
+		rf_maps[i].at = at;
+	}
+}
+
 static void rf_open(u64 *seed)
 {
 	const struct ringcap_queue_info *info;
@@ -319,6 +339,7 @@ static void rf_open(u64 *seed)
 	rf_nr_lanes = info->nr_lanes;
 	rf_lane_size = info->lane_size;
 	rf_tx_size = info->tx_size;
+	rf_map_all();
 }
 
 static void rf_be_consumer(u64 seed)
@@ -362,6 +383,7 @@ void rf_act_mappings(u64 seed)
 		RT_CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 3, "a queue was read or written like a file");
 		RT_CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 4, "a page of a queue could be pinned");
 		RT_CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 5, "the info page is not right");
+		RT_CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 6, "what the info page names cannot be mapped");
 		RT_CHECK(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM, "a consumer hangs (seed %llu)",
 			 (unsigned long long)episode);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 2)

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory that is not to be had: each allocation of a request fails, one after the other, until it succeeds. A request that
+ * fails changes nothing, and what is there goes on working. On the debug kernel only: others cannot inject faults.
+ */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sys/mman.h>
+
+/* Orders the @n'th allocation of this process to fail; 0 orders none. */
+static void rt_fail_nth(int fd, u32 n)
+{
+	char value[16];
+	int len = snprintf(value, sizeof(value), "%u", n);
+
+	RT_CHECK(pwrite(fd, value, (size_t)len, 0) == len, "fail-nth: %m");
+}
+
+/* Whether the failure that was ordered has happened. */
+static bool rt_has_failed(int fd)
+{
+	char value[16] = "";
+
+	RT_CHECK(pread(fd, value, sizeof(value) - 1, 0) > 0, "fail-nth: %m");
+	return atoi(value) == 0;
+}
+
+/* Fails the first allocation of @change, then the second and so on until it succeeds; a failure changes nothing. */
+static void rt_try_failures(const char *what, int (*change)(const struct rt_fixture *), const struct rt_fixture *fixture,
+			    u32 least)
+{
+	int fd = open("/proc/thread-self/fail-nth", O_RDWR), err;
+	bool failed = true;
+	u64 before;
+	u32 n;
+
+	RT_CHECK(fd >= 0, "fail-nth: %m");
+	for (n = 1; failed; n++) {
+		before = rt_control_digest();
+		rt_fail_nth(fd, n);
+		err = change(fixture);
+		failed = rt_has_failed(fd);
+		rt_fail_nth(fd, 0);
+		RT_CHECK(err >= 0 || rt_control_digest() == before, "%s, allocation %u: %s, but something changed", what, n,
+			 strerror(-err));
+		RT_CHECK(n < 2000, "%s never succeeds", what);
+	}
+	RT_EQUAL(err, 0);
+	RT_CHECK(n > least, "%s had only %u allocations", what, n);
+	close(fd);
+}
+
+static int rt_make_cluster(const struct rt_fixture *fixture)
+{
+	struct rt_cluster shape = { .name = "failing", .queues = 2, .lanes = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
+
+	(void)fixture;
+	return rt_cluster_set(&shape);
+}
+
+static int rt_reshape_cluster(const struct rt_fixture *fixture)
+{
+	struct rt_cluster shape = { .name = fixture->cluster, .queues = 3, .lanes = 1, .lane_size = 2 * RINGCAP_LANE_SIZE_MIN };
+
+	return rt_cluster_set(&shape);
+}
+
+static u32 rt_other_end;
+
+static int rt_change_ring(const struct rt_fixture *fixture)
+{
+	static const struct sock_filter all[] = { BPF_STMT(BPF_RET | BPF_K, 0xffff) };
+	const struct rt_ring change = { .filter = all, .filter_len = 1, .snaplen = 500,
+					.taps = { { fixture->ifindex, RINGCAP_DIRECTION_BOTH }, { rt_other_end, RINGCAP_DIRECTION_RX } } };
+
+	return rt_fixture_change(fixture, &change);
+}
+
+static void rt_inject_open(void)
+{
+	if (access("/proc/thread-self/fail-nth", W_OK))
+		rt_skip("this kernel has no fault injection");
+	rt_write_file("/sys/kernel/debug/failslab/ignore-gfp-wait", "0");
+	rt_write_file("/sys/kernel/debug/failslab/verbose", "0");
+	rt_write_file("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "0");
+	rt_write_file("/sys/kernel/debug/fail_page_alloc/min-order", "0");
+	rt_write_file("/sys/kernel/debug/fail_page_alloc/verbose", "0");
+}
+
+RT_CASE(allocation_failures)
+{
+	struct rt_traffic traffic = { .flows = 5 };
+	struct rt_receiver receiver;
+	struct rt_fixture fixture;
+	struct rt_queue queues[3];
+	u32 i;
+
+	rt_inject_open();
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_other_end = rt_ifindex("va");
+	rt_try_failures("making a cluster", rt_make_cluster, &fixture, 5);
+	rt_try_failures("reshaping a cluster", rt_reshape_cluster, &fixture, 5);
+	rt_try_failures("changing a ring", rt_change_ring, &fixture, 5);
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), 0);
+	for (i = 0; i < 3; i++)
+		rt_queue_open(&queues[i], fixture.cluster, i);
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
+	rt_exchange(fixture.sender, &traffic, 0, 100, queues, 3, &receiver);
+	for (i = 0; i < 3; i++)
+		rt_queue_close(&queues[i]);
+}
+
+/* ---- consumers ---- */
+
+/* Opens queue 0, maps all of it, has it send, and closes it again. */
+static int rt_attach_fully(const struct rt_fixture *fixture)
+{
+	static const u64 areas[] = { RINGCAP_MMAP_INFO, RINGCAP_MMAP_KERNEL, RINGCAP_MMAP_CONSUMER, RINGCAP_MMAP_TX_INDEX,
+				     RINGCAP_MMAP_TX_DATA, RINGCAP_MMAP_DATA };
+	int fd = rt_queue_try_open(fixture->cluster, 0), err = 0;
+	size_t i, len;
+	void *at;
+
+	if (fd < 0)
+		return fd;
+	for (i = 0; i < sizeof(areas) / sizeof(areas[0]) && !err; i++) {
+		len = areas[i] == RINGCAP_MMAP_DATA ? 2 * RT_LANE_SIZE : areas[i] == RINGCAP_MMAP_TX_DATA ? RINGCAP_TX_SIZE : 4096;
+		at = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, (off_t)areas[i]);
+		if (at == MAP_FAILED)
+			err = errno == EINVAL ? 0 : -errno;	/* nothing is granted here: no transmit area */
+		else
+			while (munmap(at, len))
+				err = -errno;	/* it may be what had no memory */
+	}
+	close(fd);
+	return err;
+}
+
+static int rt_look(const struct rt_fixture *fixture)
+{
+	static const u8 dumps[] = { RINGCAP_CMD_CLUSTER_GET, RINGCAP_CMD_RING_GET, RINGCAP_CMD_QUEUE_GET };
+	static struct rt_message message;
+	size_t i;
+	int err = 0;
+
+	(void)fixture;
+	for (i = 0; i < sizeof(dumps) && !err; i++) {
+		rt_message_init(&message, dumps[i], NLM_F_DUMP);
+		err = rt_call(&message, NULL, NULL);
+	}
+	return err;
+}
+
+static int rt_read_proc(const struct rt_fixture *fixture)
+{
+	char path[96], bytes[4096];
+	int fd;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/thread-self/net/ringcap/ring/%s", fixture->ring);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, bytes, sizeof(bytes));
+	len = len < 0 ? -errno : 0;
+	close(fd);
+	return (int)len;
+}
+
+static int rt_empty_queue(const struct rt_fixture *fixture)
+{
+	return rt_queue_reset(fixture->cluster, 0);
+}
+
+static int rt_delete_new(const struct rt_fixture *fixture)
+{
+	int err = rt_delete(RINGCAP_CMD_CLUSTER_DEL, "failing");
+
+	(void)fixture;
+	/* The request needs memory before it comes to us, and after; without, it was not made. */
+	return err == -ENOENT ? 0 : err;
+}
+
+RT_CASE(allocation_failures_of_consumers)
+{
+	struct rt_traffic traffic = { .flows = 5 };
+	struct rt_receiver receiver;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_inject_open();
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .lanes = 1 });
+	rt_try_failures("attaching", rt_attach_fully, &fixture, 5);
+	rt_try_failures("looking", rt_look, &fixture, 3);
+	rt_try_failures("reading in /proc", rt_read_proc, &fixture, 3);
+	rt_try_failures("emptying a queue", rt_empty_queue, &fixture, 1);
+	RT_EQUAL(rt_make_cluster(&fixture), 0);
+	rt_try_failures("deleting a cluster", rt_delete_new, &fixture, 1);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
+	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
+	rt_queue_close(&queue);
+}
