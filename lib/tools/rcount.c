@@ -1,49 +1,37 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rcount: reads a ringcap queue and says how much came; see rcount(1).
+ * rcount: reads ringcap queues and says how much came; see rcount(1).
  */
+#include "rcount.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <ringcap/ringcap.h>
+enum { BATCH = 64 };
 
-enum { BATCH = 64, NSEC = 1000000000 };
-
-struct options {
-	const char *name;
-	uint64_t count;		/* packets, 0 = no end */
-	double seconds;		/* 0 = no end */
-	unsigned int slow_us;	/* to sleep after each batch */
-	bool quiet, json, list;
-};
-
-struct totals {
-	uint64_t packets, bytes, captured;
-	uint64_t first_ns, last_ns;	/* packets' time stamps */
-};
-
-static struct ringcap *queue;
+static struct reader readers[READERS_MAX];
+static int nr_readers;
 static volatile sig_atomic_t stopped;
 
-static const char *const drop_names[RINGCAP_DROP_REASONS] = {
-	[RINGCAP_DROP_FULL] = "full",
-	[RINGCAP_DROP_UNATTENDED] = "unattended",
-	[RINGCAP_DROP_NOMEM] = "nomem",
-};
+static void stop_all(void)
+{
+	stopped = 1;
+	for (int i = 0; i < nr_readers; i++)
+		if (readers[i].queue)
+			ringcap_wakeup(readers[i].queue);
+}
 
 static void on_signal(int signal)
 {
 	(void)signal;
-	stopped = 1;
-	ringcap_wakeup(queue);
+	stop_all();
 }
 
 static uint64_t now_ns(void)
@@ -52,82 +40,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * NSEC + (uint64_t)ts.tv_nsec;
-}
-
-static void usage(FILE *to)
-{
-	fputs("usage: rcount [-jq] [-c packets] [-t seconds] [--slow microseconds] NAME[@QUEUE]\n"
-	      "       rcount -l\n"
-	      "  -c, --count N    stop after N packets\n"
-	      "  -t, --time S     stop after S seconds\n"
-	      "  -q, --quiet      no line a second, only the summary\n"
-	      "  -j, --json       the summary as one JSON object\n"
-	      "  -l, --list       list the queues that this process was given\n"
-	      "      --slow US    sleep US microseconds after each batch of up to 64 packets\n", to);
-}
-
-static bool parse_number(const char *text, double max, double *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtod(text, &end);
-	return !errno && end != text && !*end && *out >= 0 && *out <= max;
-}
-
-static bool parse_option(int option, const char *arg, struct options *o)
-{
-	double v = 0;
-
-	switch (option) {
-	case 'c':
-		o->count = parse_number(arg, 1e18, &v) ? (uint64_t)v : 0;
-		return o->count > 0;
-	case 't':
-		return parse_number(arg, 1e9, &o->seconds) && o->seconds > 0;
-	case 's':
-		if (!parse_number(arg, 1e7, &v))
-			return false;
-		o->slow_us = (unsigned int)v;
-		return true;
-	case 'q':
-		o->quiet = true;
-		return true;
-	case 'j':
-		o->json = o->quiet = true;
-		return true;
-	case 'l':
-		o->list = true;
-		return true;
-	}
-	return false;
-}
-
-static bool parse(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = {
-		{ "count", required_argument, NULL, 'c' }, { "time", required_argument, NULL, 't' },
-		{ "quiet", no_argument, NULL, 'q' },	   { "json", no_argument, NULL, 'j' },
-		{ "list", no_argument, NULL, 'l' },	   { "slow", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },	   { 0 },
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "c:t:qjlh", longs, NULL)) != -1) {
-		if (option == 'h') {
-			usage(stdout);
-			exit(0);
-		}
-		if (option == '?')
-			return false;
-		if (!parse_option(option, optarg, o)) {
-			fprintf(stderr, "rcount: '%s' is not a value for -%c\n", optarg, option);
-			return false;
-		}
-	}
-	if (!o->list && optind == argc - 1)
-		o->name = argv[optind];
-	return o->list ? optind == argc : o->name != NULL;
 }
 
 static int list(void)
@@ -148,126 +60,228 @@ static int list(void)
 	return 0;
 }
 
-static void count(struct totals *t, const struct ringcap_pkt *pkts, int n)
+/* ---- reading ---- */
+
+static void store(uint64_t *counter, uint64_t value)
 {
-	if (!t->packets)
-		t->first_ns = pkts[0].slot->ts_ns;
+	__atomic_store_n(counter, value, __ATOMIC_RELAXED);
+}
+
+static void count(struct reader *r, const struct ringcap_pkt *pkts, int n)
+{
+	uint64_t bytes = 0, captured = 0;
+	struct totals *t = &r->totals;
+
 	for (int i = 0; i < n; i++) {
-		t->bytes += pkts[i].slot->len;
-		t->captured += pkts[i].slot->caplen;
+		bytes += pkts[i].slot->len;
+		captured += pkts[i].slot->caplen;
+		if (r->dump)
+			dump_packet(r->dump, pkts[i].slot, pkts[i].data);
 	}
-	t->packets += (uint64_t)n;
-	t->last_ns = pkts[n - 1].slot->ts_ns;
+	if (!t->packets)
+		store(&t->first_ns, pkts[0].slot->ts_ns);
+	store(&t->bytes, t->bytes + bytes);
+	store(&t->captured, t->captured + captured);
+	store(&t->last_ns, pkts[n - 1].slot->ts_ns);
+	store(&t->packets, t->packets + (uint64_t)n);
 }
 
-static uint64_t dropped(const struct ringcap_stats *stats)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
-		sum += stats->dropped[i];
-	return sum;
-}
-
-static void print_second(const struct totals *t, const struct totals *before, double seconds)
-{
-	struct ringcap_stats stats;
-
-	ringcap_stats(queue, &stats);
-	printf("%10.0f pkt/s %9.3f Mbit/s   total %" PRIu64 " packets %" PRIu64 " bytes, dropped %" PRIu64 "\n",
-	       (double)(t->packets - before->packets) / seconds, (double)(t->bytes - before->bytes) * 8e-6 / seconds,
-	       t->packets, t->bytes, dropped(&stats));
-	fflush(stdout);
-}
-
-/* Reads until the options or a signal say that it is enough; 0 or -errno. */
-static int run(const struct options *o, struct totals *t)
+/* One batch; 0 or -errno. */
+static int read_batch(struct reader *r, uint64_t most, int timeout_ms)
 {
 	struct ringcap_pkt pkts[BATCH];
-	uint64_t start = now_ns(), end = o->seconds > 0 ? start + (uint64_t)(o->seconds * NSEC) : UINT64_MAX;
-	uint64_t line = start;
-	struct totals before = *t;
+	int n = ringcap_recv(r->queue, pkts, most < BATCH ? (unsigned int)most : BATCH, timeout_ms);
 
-	while (!stopped && (!o->count || t->packets < o->count)) {
-		uint64_t left = o->count ? o->count - t->packets : BATCH;
-		uint64_t now = now_ns(), next = end < line + NSEC ? end : line + NSEC;
-		int n = ringcap_recv(queue, pkts, left < BATCH ? (unsigned int)left : BATCH,
-				     next > now ? (int)((next - now) / 1000000) + 1 : 0);
-
-		if (n < 0 && n != -EINTR)
-			return n;
-		if (n > 0) {
-			count(t, pkts, n);
-			ringcap_release(queue, (unsigned int)n);
-			if (o->slow_us)
-				usleep(o->slow_us);
-		}
-		now = now_ns();
-		if (now >= line + NSEC) {
-			if (!o->quiet)
-				print_second(t, &before, (double)(now - line) / NSEC);
-			before = *t;
-			line = now;
-		}
-		if (now >= end)
-			break;
-	}
+	if (n <= 0)
+		return n == -EINTR ? 0 : n;
+	count(r, pkts, n);
+	ringcap_release(r->queue, (unsigned int)n);
+	if (r->dump && !dump_flush(r->dump))
+		return -EIO;
+	if (r->options->slow_us)
+		usleep(r->options->slow_us);
 	return 0;
 }
 
-static void print_json(const struct totals *t, const struct ringcap_queue *q, const struct ringcap_stats *stats)
+/* By what all readers have read: approximately, where there are several. */
+static bool enough(const struct options *o)
 {
-	printf("{\"name\":\"%s\",\"queue\":%" PRIu32 ",\"engine\":\"%s\",\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64
-	       ",\"capturedBytes\":%" PRIu64 ",\"firstNs\":%" PRIu64 ",\"lastNs\":%" PRIu64, q->name, q->queue, q->engine,
-	       t->packets, t->bytes, t->captured, t->first_ns, t->last_ns);
-	printf(",\"delivered\":%" PRIu64 ",\"deliveredBytes\":%" PRIu64 ",\"dropped\":{", stats->delivered,
-	       stats->delivered_bytes);
-	for (int i = 0, n = 0; i < RINGCAP_DROP_REASONS; i++)
-		if (drop_names[i])
-			printf("%s\"%s\":%" PRIu64, n++ ? "," : "", drop_names[i], stats->dropped[i]);
-	printf("}}\n");
+	struct totals sum;
+
+	if (!o->count)
+		return false;
+	report_sum(readers, nr_readers, &sum, NULL);
+	return sum.packets >= o->count;
 }
 
-static void print_text(const struct totals *t, const struct ringcap_queue *q, const struct ringcap_stats *stats)
+static void *read_on(void *arg)
 {
-	printf("%s@%" PRIu32 " (%s): read %" PRIu64 " packets, %" PRIu64 " bytes; the queue since it was made: delivered %"
-	       PRIu64, q->name, q->queue, q->engine, t->packets, t->bytes, stats->delivered);
-	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
-		if (drop_names[i])
-			printf(", %s %" PRIu64, drop_names[i], stats->dropped[i]);
-	printf("\n");
+	struct reader *r = arg;
+
+	while (!stopped && !r->err) {
+		r->err = read_batch(r, BATCH, 1000);
+		if (enough(r->options))
+			stop_all();
+	}
+	if (r->err)
+		stop_all();
+	return NULL;
+}
+
+/* ---- a line a second ---- */
+
+struct clock {
+	uint64_t line, end;
+	struct totals before;
+};
+
+static void clock_start(struct clock *c, const struct options *o)
+{
+	*c = (struct clock){ .line = now_ns() };
+	c->end = o->seconds > 0 ? c->line + (uint64_t)(o->seconds * NSEC) : UINT64_MAX;
+}
+
+/* Milliseconds until something is to be done. */
+static int clock_wait(const struct clock *c)
+{
+	uint64_t now = now_ns(), next = c->end < c->line + NSEC ? c->end : c->line + NSEC;
+
+	return next > now ? (int)((next - now) / 1000000) + 1 : 0;
+}
+
+/* False when the time is up. */
+static bool clock_tick(struct clock *c, const struct options *o)
+{
+	uint64_t now = now_ns();
+
+	if (now >= c->line + NSEC) {
+		if (!o->quiet && !o->verbose && !(o->dump_path && !strcmp(o->dump_path, "-")))
+			report_second(readers, nr_readers, &c->before, (double)(now - c->line) / NSEC);
+		report_sum(readers, nr_readers, &c->before, NULL);
+		c->line = now;
+	}
+	return now < c->end;
+}
+
+static void run_one(const struct options *o)
+{
+	struct reader *r = &readers[0];
+	struct clock clock;
+
+	clock_start(&clock, o);
+	while (!stopped && !r->err && (!o->count || r->totals.packets < o->count)) {
+		r->err = read_batch(r, o->count ? o->count - r->totals.packets : BATCH, clock_wait(&clock));
+		if (!clock_tick(&clock, o))
+			break;
+	}
+}
+
+static void run_many(const struct options *o)
+{
+	pthread_t threads[READERS_MAX];
+	struct clock clock;
+	int started = 0;
+
+	clock_start(&clock, o);
+	for (; started < nr_readers; started++) {
+		pthread_attr_t attr;
+		cpu_set_t set;
+
+		pthread_attr_init(&attr);
+		CPU_ZERO(&set);
+		if (readers[started].cpu >= 0) {
+			CPU_SET((unsigned int)readers[started].cpu, &set);
+			pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
+		}
+		readers[started].err = -pthread_create(&threads[started], &attr, read_on, &readers[started]);
+		pthread_attr_destroy(&attr);
+		if (readers[started].err)
+			break;
+	}
+	while (!stopped && started == nr_readers && clock_tick(&clock, o)) {
+		int wait = clock_wait(&clock);
+
+		usleep((unsigned int)(wait < 20 ? wait : 20) * 1000);
+	}
+	stop_all();
+	while (started-- > 0)
+		pthread_join(threads[started], NULL);
+}
+
+/* ---- */
+
+static bool bind_readers(const struct options *o)
+{
+	cpu_set_t set;
+
+	for (int i = 0; i < nr_readers; i++)
+		readers[i].cpu = o->nr_cpus ? (int)o->cpus[(unsigned int)i % o->nr_cpus] : -1;
+	if (!o->nr_cpus || nr_readers > 1)
+		return true;
+	CPU_ZERO(&set);
+	CPU_SET(o->cpus[0], &set);
+	if (!sched_setaffinity(0, sizeof(set), &set))
+		return true;
+	fprintf(stderr, "rcount: CPU %u: %s\n", o->cpus[0], strerror(errno));
+	return false;
+}
+
+static int say_errors(void)
+{
+	int status = 0;
+
+	for (int i = 0; i < nr_readers; i++) {
+		struct ringcap_queue q;
+
+		if (!readers[i].err)
+			continue;
+		status = 1;
+		ringcap_queue(readers[i].queue, &q);
+		fprintf(stderr, "rcount: %s@%" PRIu32 ": %s\n", q.name, q.queue, readers[i].err == -ENODEV ?
+			"the queue was deleted or given to another consumer" : strerror(-readers[i].err));
+	}
+	return status;
+}
+
+static int capture(const struct options *o)
+{
+	struct ringcap_queue q;
+
+	for (int i = 0; i < nr_readers; i++)
+		readers[i].options = o;
+	ringcap_queue(readers[0].queue, &q);
+	if (o->dump_path || o->verbose) {
+		readers[0].dump = dump_open(o, q.snaplen);
+		if (!readers[0].dump)
+			return 1;
+	}
+	if (!bind_readers(o))
+		return 1;
+	(nr_readers > 1 ? run_many : run_one)(o);
+	report_end(o, readers, nr_readers);
+	if (readers[0].dump && !dump_close(readers[0].dump))
+		return 1;
+	return say_errors();
 }
 
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_signal };
-	struct options options = { 0 };
-	struct totals totals = { 0 };
-	char reason[RINGCAP_ERRBUF_SIZE];
-	struct ringcap_stats stats;
-	struct ringcap_queue q;
-	int err;
+	static struct options options;
+	int status = options_parse(argc, argv, &options);
 
-	if (!parse(argc, argv, &options)) {
-		usage(stderr);
-		return 2;
-	}
+	if (status)
+		return status - 1;
 	if (options.list)
 		return list();
-	queue = ringcap_open(options.name, 0, reason);
-	if (!queue) {
-		fprintf(stderr, "rcount: %s\n", reason);
+	nr_readers = readers_open(&options, readers);
+	if (nr_readers < 0)
 		return 1;
-	}
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	err = run(&options, &totals);
-	ringcap_queue(queue, &q);
-	ringcap_stats(queue, &stats);
-	(options.json ? print_json : print_text)(&totals, &q, &stats);
-	if (err)
-		fprintf(stderr, "rcount: %s@%" PRIu32 ": %s\n", q.name, q.queue, err == -ENODEV ?
-			"the queue was deleted or given to another consumer" : strerror(-err));
-	ringcap_close(queue);
-	return err ? 1 : 0;
+	status = capture(&options);
+	/* The first has the capture that the others read of. */
+	while (nr_readers-- > 0)
+		ringcap_close(readers[nr_readers].queue);
+	return status;
 }

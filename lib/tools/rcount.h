@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What rcount's files share; see rcount(1). */
+#ifndef RCOUNT_H
+#define RCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <ringcap/ringcap.h>
+
+enum { NSEC = 1000000000, READERS_MAX = RINGCAP_QUEUES_MAX, CPUS_MAX = 1024 };
+
+struct options {
+	const char *name;		/* a queue's, or an interface */
+	const char *filter;		/* expression, NULL = everything */
+	const char *dump_path;		/* pcap file, NULL = none */
+	struct ringcap_capture capture;	/* ad hoc: how */
+	bool has_capture;		/* an option says something about that */
+	uint64_t count;			/* packets, 0 = no end */
+	double seconds;			/* 0 = no end */
+	unsigned int slow_us;		/* to sleep after each batch */
+	unsigned int verbose;		/* 1 = a line a packet, 2 = with its bytes */
+	unsigned int nr_cpus;		/* to bind readers to, in turn */
+	unsigned int cpus[CPUS_MAX];
+	bool quiet, json, list, multi;
+};
+
+struct totals {
+	uint64_t packets, bytes, captured;
+	uint64_t first_ns, last_ns;	/* packets' time stamps */
+};
+
+struct dump;
+
+/* A queue and who reads it. Totals are written by its thread only, and read by anyone. */
+struct reader {
+	struct ringcap *queue;
+	struct totals totals;
+	const struct options *options;
+	struct dump *dump;		/* NULL = none */
+	int cpu;			/* to run on, -1 = any */
+	int err;			/* -errno that ended it, 0 = none */
+};
+
+/* ---- rcount_options.c ---- */
+
+/* 0, or rcount's exit status plus 1: help was asked for (1) or the arguments are wrong (3), which it has said. */
+int options_parse(int argc, char **argv, struct options *o);
+
+/* ---- rcount_open.c ---- */
+
+/* Opens what the options name, one queue or more; their number, or -1 after saying why not. */
+int readers_open(const struct options *o, struct reader *readers);
+
+/* ---- rcount_dump.c ---- */
+
+/* NULL after saying why not. Without -v and -w, none is needed. */
+struct dump *dump_open(const struct options *o, uint32_t snaplen);
+void dump_packet(struct dump *d, const struct ringcap_slot *slot, const uint8_t *data);
+
+/* What is dumped so far is on its way; false if it could not be written. */
+bool dump_flush(struct dump *d);
+bool dump_close(struct dump *d);
+
+/* ---- rcount_report.c ---- */
+
+/* Adds the readers up; their queues' accounts too, unless stats is NULL. */
+void report_sum(const struct reader *readers, int n, struct totals *totals, struct ringcap_stats *stats);
+void report_second(const struct reader *readers, int n, const struct totals *before, double seconds);
+void report_end(const struct options *o, const struct reader *readers, int n);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "rcount.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pcap/pcap.h>
+
+#include "rcbpf_names.h"
+
+/* Whether a queue of that name, perhaps with "@QUEUE", was given to this process. */
+static bool given(const char *name)
+{
+	size_t len = strcspn(name, "@");
+	int n = ringcap_list(NULL, 0);
+	struct ringcap_device *devices = n > 0 ? calloc((size_t)n, sizeof(*devices)) : NULL;
+	bool found = name[len] == '@';
+
+	if (devices && ringcap_list(devices, (size_t)n) <= n)
+		for (int i = 0; i < n; i++)
+			found |= strlen(devices[i].name) == len && !memcmp(devices[i].name, name, len);
+	free(devices);
+	return found;
+}
+
+/* ---- filters ---- */
+
+/* libpcap makes programs for Linux's sockets, whose VLAN tags are beside the packet, for open interfaces only. */
+static bool compile(const char *expression, struct bpf_program *program)
+{
+	pcap_t *dead = pcap_open_dead(DLT_EN10MB, RINGCAP_SNAPLEN_MAX);
+	bool done = dead && !pcap_compile(dead, program, expression, 1, PCAP_NETMASK_UNKNOWN);
+
+	if (!done)
+		fprintf(stderr, "rcount: filter '%s': %s%s\n", expression, dead ? pcap_geterr(dead) : "out of memory",
+			rcbpf_names_refused ? " (host, network and protocol names are not looked up: use numbers)" : "");
+	if (dead)
+		pcap_close(dead);
+	return done;
+}
+
+/* ---- receive queues ---- */
+
+static int count_rx_queues(const char *interface)
+{
+	char path[64];
+	struct dirent *entry;
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%.32s/queues", interface);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		n += !strncmp(entry->d_name, "rx-", 3);
+	if (dir)
+		closedir(dir);
+	return n < READERS_MAX ? n : READERS_MAX;
+}
+
+/* ---- opening ---- */
+
+static struct ringcap *open_interface(const struct options *o, uint32_t queues, char *reason)
+{
+	struct ringcap_capture how = o->capture;
+	struct bpf_program program = { 0 };
+	struct ringcap *queue;
+
+	how.queues = queues;
+	how.balance = queues ? RINGCAP_BALANCE_RX_QUEUE : 0;
+	if (o->filter && !compile(o->filter, &program))
+		return NULL;
+	how.filter = program.bf_insns;
+	how.filter_len = program.bf_len;
+	queue = ringcap_open_interface(o->name, &how, reason);
+	if (!queue)
+		fprintf(stderr, "rcount: %s\n", reason);
+	if (program.bf_insns)
+		pcap_freecode(&program);
+	return queue;
+}
+
+/* One handle has the capture, the others read its further queues; they are closed before it. */
+static int open_multi(const struct options *o, struct reader *readers, char *reason)
+{
+	int n = count_rx_queues(o->name);
+	char name[RINGCAP_NAME_MAX + 8];
+	struct ringcap_queue first;
+
+	if (!n) {
+		fprintf(stderr, "rcount: %s: /sys/class/net does not say how many receive queues it has\n", o->name);
+		return -1;
+	}
+	readers[0].queue = open_interface(o, (uint32_t)n, reason);
+	if (!readers[0].queue)
+		return -1;
+	ringcap_queue(readers[0].queue, &first);
+	for (int i = 1; i < n; i++) {
+		snprintf(name, sizeof(name), "%s@%d", first.name, i);
+		readers[i].queue = ringcap_open(name, 0, reason);
+		if (!readers[i].queue) {
+			fprintf(stderr, "rcount: %s\n", reason);
+			return -1;
+		}
+	}
+	return n;
+}
+
+int readers_open(const struct options *o, struct reader *readers)
+{
+	char reason[RINGCAP_ERRBUF_SIZE] = "";
+	int n = 1;
+
+	if (!given(o->name) && if_nametoindex(o->name)) {
+		if (o->multi)
+			n = open_multi(o, readers, reason);
+		else
+			readers[0].queue = open_interface(o, 0, reason);
+	} else if (o->has_capture && given(o->name)) {
+		fprintf(stderr, "rcount: %s is a queue that somebody else made: how it captures is not ours to say\n", o->name);
+		return -1;
+	} else {
+		readers[0].queue = ringcap_open(o->name, 0, reason);
+		if (!readers[0].queue)
+			fprintf(stderr, "rcount: %s\n", reason);
+	}
+	return n > 0 && readers[0].queue ? n : -1;
+}
