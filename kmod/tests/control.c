@@ -336,6 +336,8 @@ int rt_ring_set(const struct rt_ring *ring)
 	if (ring->filter)
 		rt_message_put(&message, RINGCAP_A_FILTER, ring->filter,
 			       ring->filter_len * (u32)sizeof(struct sock_filter));
+	if (ring->more)
+		ring->more(&message, ring->arg);
 	return rt_call(&message, NULL, NULL);
 }
 

@@ -89,6 +89,8 @@ struct rt_ring {
 	u32 promiscuous;
 	u32 transparent;
 	u32 owned;
+	void (*more)(struct rt_message *message, const void *arg);	/* puts other attributes */
+	const void *arg;
 };
 
 struct rt_ring_counts {
