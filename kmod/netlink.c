@@ -23,8 +23,8 @@ static bool rc_netlink_registered;	/* events can be sent; changes on loading and
 
 /* ---- answers ---- */
 
-/* A ring with all taps, outputs, plugins and VLANs takes less. */
-#define RC_NETLINK_ANSWER_MAX 16384U
+/* A ring with all taps, each with channels, and with all outputs, plugins and VLANs takes 20 kB. */
+#define RC_NETLINK_ANSWER_MAX 24576U
 
 /* What a message is about; queue is for rc_netlink_fill_queue only. */
 struct rc_netlink_subject {

@@ -208,7 +208,8 @@ static void rc_patterns_search_pieces(const struct rc_automaton *automaton, stru
 
 	skb_prepare_seq_read(skb, from, to, &state);
 	while ((len = skb_seq_read(done, &data, &state))) {
-		if (rc_search_piece(automaton, search, data, len)) {
+		/* The last piece may go on behind the payload. */
+		if (rc_search_piece(automaton, search, data, min(len, to - from - done))) {
 			skb_abort_seq_read(&state);
 			return;
 		}

@@ -5,9 +5,13 @@
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "link.h"
 
 #define RT_NUMBER_MAGIC 0x52434e4fU
 
@@ -23,10 +27,29 @@ void rt_ip(const char *format, ...)
 	RT_CHECK(!system(command), "%s", command);
 }
 
+static bool rt_is_running(const char *name)
+{
+	struct ifreq request = {};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool running;
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	running = !ioctl(fd, SIOCGIFFLAGS, &request) && request.ifr_flags & IFF_RUNNING;
+	close(fd);
+	return running;
+}
+
 void rt_veth_create(const char *a, const char *b)
 {
-	rt_ip("link add %s up type veth peer name %s", a, b);
-	rt_ip("link set %s up", b);
+	int err = rt_link_add_veth(a, b);
+
+	RT_CHECK(!err, "%s and %s: %s", a, b, strerror(-err));
+	/*
+	 * Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. It holds
+	 * the lock that the last call waits for.
+	 */
+	RT_EVENTUALLY(rt_is_running(a) && rt_is_running(b), 30000);
+	RT_EQUAL(rt_link_set_up(a, true), 0);
 }
 
 void rt_link_delete(const char *name)
