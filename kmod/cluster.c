@@ -13,6 +13,7 @@
 #include "net.h"
 #include "node.h"
 #include "owner.h"
+#include "rules.h"
 
 static LIST_HEAD(rc_clusters_registered);	/* under rc_control_lock */
 
@@ -357,6 +358,9 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	bool held;
 	int err;
 
+	err = rc_rules_check_queues(cluster, new_nr, extack);
+	if (err)
+		return err;
 	err = rc_cluster_prepare_reshape(cluster, &spec->shape, &new);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "no memory for the cluster's new queues; the old ones are still there");
@@ -467,11 +471,15 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack)
 {
 	bool held;
+	int err;
 
 	if (cluster->nr_rings) {
 		NL_SET_ERR_MSG(extack, "a ring feeds this cluster: delete the ring, or take the cluster from its outputs, first");
 		return -EBUSY;
 	}
+	err = rc_rules_check_queues(cluster, 0, extack);
+	if (err)
+		return err;
 	mutex_lock(&rc_node_lock);
 	held = rc_cluster_held(cluster);
 	if (!held)

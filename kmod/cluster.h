@@ -66,6 +66,7 @@ struct rc_cluster_config {
  * @list: in rc_net.clusters
  * @registered: in the list of all namespaces' clusters: device nodes have no namespace
  * @nr_rings: rings that feed it
+ * @nr_targets: targets of rule sets that are queues of it
  * @snaplen: the greatest of theirs, 0 = none feeds it
  * @nodes: one for each queue
  * @owner: see owner.h
@@ -92,6 +93,7 @@ struct rc_cluster {
 	umode_t mode;
 	u8 key[RINGCAP_KEY_LEN];
 	unsigned int nr_rings;
+	unsigned int nr_targets;
 	u32 snaplen;
 	struct rc_node **nodes;
 	u32 owner;
@@ -125,6 +127,19 @@ static __always_inline u32 rc_cluster_choose(struct rc_cluster *cluster, const s
 	}
 }
 
+/* What the slots of this cluster say of @pkt. */
+static __always_inline void rc_cluster_describe(const struct rc_cluster_config *config, struct rc_packet *pkt)
+{
+	pkt->hash = 0;
+	pkt->hashed = config->hashed;
+	pkt->hdr_len = config->hdr_len;
+	if (config->hashed) {
+		if (!pkt->parsed)
+			rc_packet_parse(pkt);
+		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
+	}
+}
+
 /* Gives @pkt to one of the queues, which accounts for it. Bottom halves off, under RCU. */
 static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struct rc_packet *pkt)
 {
@@ -135,16 +150,18 @@ static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struc
 		rc_balance_deliver(cluster, config, pkt);
 		return;
 	}
-	pkt->hash = 0;
-	pkt->hashed = config->hashed;
-	pkt->hdr_len = config->hdr_len;
-	if (config->hashed) {
-		if (!pkt->parsed)
-			rc_packet_parse(pkt);
-		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
-	}
+	rc_cluster_describe(config, pkt);
 	if (config->nr_queues > 1)
 		index = rc_cluster_choose(cluster, config, pkt);
+	rc_queue_deliver(config->queues[index], pkt);
+}
+
+/* Gives @pkt to the queue that a rule names, which is there as long as the rule is. Bottom halves off, under RCU. */
+static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, struct rc_packet *pkt)
+{
+	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
+
+	rc_cluster_describe(config, pkt);
 	rc_queue_deliver(config->queues[index], pkt);
 }
 

@@ -172,7 +172,7 @@ static __always_inline void rc_slot_fill_metadata(struct ringcap_slot *slot, con
 	slot->l3_proto = flow->l3_proto;
 	slot->l4_proto = flow->l4_proto;
 	slot->resv = 0;
-	slot->rule = 0;
+	slot->rule = pkt->rule;
 	slot->resv2 = 0;
 }
 

@@ -10,6 +10,7 @@
 #include "owner.h"
 #include "publish.h"
 #include "queue.h"
+#include "rules.h"
 #include "tap.h"
 #include "version.h"
 
@@ -29,6 +30,9 @@ static int __init rc_module_init(void)
 	err = rc_outlet_module_init();
 	if (err)
 		goto fail_outlet;
+	err = rc_rules_module_init();
+	if (err)
+		goto fail_rules;
 	err = rc_net_module_init();
 	if (err)
 		goto fail_net;
@@ -51,6 +55,8 @@ fail_owner:
 fail_tap:
 	rc_net_module_exit();
 fail_net:
+	rc_rules_module_exit();
+fail_rules:
 	rc_outlet_module_exit();
 fail_outlet:
 	rc_node_module_exit();
@@ -69,6 +75,7 @@ static void __exit rc_module_exit(void)
 	rc_owner_module_exit();
 	rc_tap_module_exit();
 	rc_net_module_exit();
+	rc_rules_module_exit();
 	rc_outlet_module_exit();
 	rc_node_module_exit();
 	rc_publish_exit();

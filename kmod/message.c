@@ -13,6 +13,7 @@
 #include "node.h"
 #include "plugin.h"
 #include "ring.h"
+#include "rules.h"
 #include "vlans.h"
 
 int rc_message_put_u64(struct sk_buff *msg, int type, u64 value)
@@ -91,6 +92,27 @@ static int rc_message_put_steps(struct sk_buff *msg, const struct rc_ring_config
 	return 0;
 }
 
+static int rc_message_put_rules(struct sk_buff *msg, const struct rc_ring *ring)
+{
+	struct rc_rules *rules = rc_rules_in_force(ring);
+	u64 memory = 0;
+
+	if (rules) {
+		memory = rc_rules_memory(rules);
+		if (rc_message_put_u64(msg, RINGCAP_A_RULES_GENERATION, rules->generation) ||
+		    nla_put_u32(msg, RINGCAP_A_DEFAULT_ACTION, rules->default_action) ||
+		    nla_put_u32(msg, RINGCAP_A_NR_EXACT, READ_ONCE(rules->exacts.nr)) ||
+		    nla_put_u32(msg, RINGCAP_A_NR_RULES, rules->nr_rules) ||
+		    nla_put_u32(msg, RINGCAP_A_NR_SHAPES, rc_rules_nr_shapes(rules)))
+			return -EMSGSIZE;
+	}
+	if (rc_message_put_u64(msg, RINGCAP_A_EXPIRED, atomic64_read(&ring->expired)) ||
+	    rc_message_put_u64(msg, RINGCAP_A_NOT_LEARNT, atomic64_read(&ring->not_learnt)) ||
+	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, memory))
+		return -EMSGSIZE;
+	return 0;
+}
+
 int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 {
 	const struct rc_ring_config *config = rc_ring_config(ring);
@@ -111,7 +133,8 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	for (i = 0; i < config->nr_outputs; i++)
 		if (nla_put_string(msg, RINGCAP_A_OUTPUT, config->outputs[i]->name))
 			return -EMSGSIZE;
-	return rc_message_put_steps(msg, config) ?: rc_message_put_account(msg, ring);
+	return rc_message_put_steps(msg, config) ?: rc_message_put_rules(msg, ring) ?:
+	       rc_message_put_account(msg, ring);
 }
 
 static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)

@@ -16,6 +16,7 @@
 #include "node.h"
 #include "request.h"
 #include "ring.h"
+#include "rule_netlink.h"
 #include "version.h"
 
 static struct genl_family rc_netlink_family;
@@ -77,16 +78,24 @@ static int rc_netlink_reply(struct genl_info *info, rc_netlink_fill_t fill, cons
 	return genlmsg_reply(msg, info);
 }
 
-/* One message of a dump: 0, or -EMSGSIZE when it has to go into the next buffer. */
-static int rc_netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, rc_netlink_fill_t fill,
-			       const struct rc_netlink_subject *subject)
+void *rc_netlink_dump_begin(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	void *header = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &rc_netlink_family,
 				   NLM_F_MULTI, ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd);
 
+	if (header)
+		genl_dump_check_consistent(cb, header);
+	return header;
+}
+
+/* One message of a dump: 0, or -EMSGSIZE when it has to go into the next buffer. */
+static int rc_netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, rc_netlink_fill_t fill,
+			       const struct rc_netlink_subject *subject)
+{
+	void *header = rc_netlink_dump_begin(skb, cb);
+
 	if (!header)
 		return -EMSGSIZE;
-	genl_dump_check_consistent(cb, header);
 	if (fill(skb, subject)) {
 		genlmsg_cancel(skb, header);
 		return -EMSGSIZE;
@@ -113,7 +122,7 @@ static struct rc_cluster *rc_netlink_find_cluster(struct genl_info *info)
 	return ERR_PTR(-ENOENT);
 }
 
-static struct rc_ring *rc_netlink_find_ring(struct genl_info *info)
+struct rc_ring *rc_netlink_find_ring(struct genl_info *info)
 {
 	char name[RINGCAP_NAME_MAX + 1];
 	struct rc_ring *ring;
@@ -421,6 +430,13 @@ static const struct genl_ops rc_netlink_ops[] = {
 	  .dumpit = rc_netlink_ring_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_GET, .dumpit = rc_netlink_queue_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_RESET, .doit = rc_netlink_queue_reset, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RULES_BEGIN, .doit = rc_rule_netlink_begin, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RULES_ADD, .doit = rc_rule_netlink_add, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RULES_COMMIT, .doit = rc_rule_netlink_commit, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RULES_ABORT, .doit = rc_rule_netlink_abort, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RULES_GET, .dumpit = rc_rule_netlink_dump },
+	{ .cmd = RINGCAP_CMD_RULE_NEW, .doit = rc_rule_netlink_new, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_RULE_DEL, .doit = rc_rule_netlink_del, .flags = GENL_UNS_ADMIN_PERM },
 };
 
 static struct genl_family rc_netlink_family __ro_after_init = {

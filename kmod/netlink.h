@@ -14,6 +14,12 @@ struct rc_ring;
 int rc_netlink_module_init(void);
 void rc_netlink_module_exit(void);
 
+/* The ring that a request names, or an error pointer. Under rc_control_lock. */
+struct rc_ring *rc_netlink_find_ring(struct genl_info *info);
+
+/* Begins a message of a dump, marked if something changed since the last one; NULL when there is no room. */
+void *rc_netlink_dump_begin(struct sk_buff *skb, struct netlink_callback *cb);
+
 /* RINGCAP_EVENT_ATTACHED or _DETACHED. Under rc_node_lock, the queue is not dead. */
 void rc_netlink_notify_queue(const struct rc_queue *queue, enum ringcap_event event);
 

@@ -8,6 +8,7 @@
 #include "cluster.h"
 #include "net.h"
 #include "ring.h"
+#include "rules.h"
 
 int rc_owner_check_replace(u32 current_owner, u32 owner, struct netlink_ext_ack *extack)
 {
@@ -59,6 +60,7 @@ static int rc_owner_socket_event(struct notifier_block *block, unsigned long eve
 	if (event != NETLINK_URELEASE || notify->protocol != NETLINK_GENERIC)
 		return NOTIFY_DONE;
 	this = rc_net(notify->net);
+	rc_rules_socket_gone(this, notify->portid);
 	/* What this socket made, it has made: no lock for the many that make nothing. */
 	if (READ_ONCE(this->nr_owned))
 		rc_owner_gone(this, notify->portid);

@@ -24,6 +24,7 @@ enum rc_parsed {
  * @caplen: how many of them the ring wants
  * @ifindex: tapped interface
  * @hash: for the cluster that has the packet at hand, 0 where it needs none
+ * @rule: id of the wildcard rule that decided on it, 0 = none
  * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; both 0 = none
  * @flags: RINGCAP_SLOT_OUTGOING and RINGCAP_SLOT_VLAN
  * @parsed: what is valid, enum rc_parsed: @flow, and @inner
@@ -37,6 +38,7 @@ struct rc_packet {
 	u32 caplen;
 	u32 hash;
 	u32 ifindex;
+	u32 rule;
 	u16 vlan_tpid;
 	u16 vlan_tci;
 	u8 flags;
@@ -65,6 +67,7 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 	pkt->len = wire_len;
 	pkt->caplen = min(wire_len, snaplen);
 	pkt->ifindex = ifindex;
+	pkt->rule = 0;
 	pkt->vlan_tpid = 0;
 	pkt->vlan_tci = 0;
 	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
@@ -90,19 +93,25 @@ void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
 /* Copies @n bytes of the packet into @to, with the VLAN tag where it was; false if they could not be read. */
 bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n);
 
-/* Fills @pkt->flow. What of the packet cannot be read is taken as not there. */
-static __always_inline void rc_packet_parse(struct rc_packet *pkt)
+/* What of the packet is to be parsed; what cannot be read is taken as not there. Good until the next call on this CPU. */
+static __always_inline void rc_packet_frame(const struct rc_packet *pkt, struct rc_frame *frame)
 {
 	const struct sk_buff *skb = pkt->skb;
-	struct rc_frame frame = {
-		.data = skb->data,
-		.avail = min_t(u32, skb->len, RC_PARSE_MAX),
-		.vlan_tpid = pkt->vlan_tpid,
-		.vlan_tci = pkt->vlan_tci,
-	};
 
-	if (unlikely(skb_headlen(skb) < frame.avail))
-		rc_packet_gather(skb, &frame);
+	frame->data = skb->data;
+	frame->avail = min_t(u32, skb->len, RC_PARSE_MAX);
+	frame->vlan_tpid = pkt->vlan_tpid;
+	frame->vlan_tci = pkt->vlan_tci;
+	if (unlikely(skb_headlen(skb) < frame->avail))
+		rc_packet_gather(skb, frame);
+}
+
+/* Fills @pkt->flow. */
+static __always_inline void rc_packet_parse(struct rc_packet *pkt)
+{
+	struct rc_frame frame;
+
+	rc_packet_frame(pkt, &frame);
 	rc_parse(&frame, &pkt->flow);
 	pkt->parsed = RC_PARSED_OUTER;
 }

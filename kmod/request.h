@@ -36,6 +36,13 @@ static inline u32 rc_request_u32(const struct genl_info *info, int type, u32 abs
 /* For the whole family: an attribute means the same in each command. */
 extern const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1];
 
+/* Refuses @attr, or its absence. */
+#define rc_request_refuse(extack, attr, err, message) ({	\
+	NL_SET_ERR_MSG(extack, message);			\
+	NL_SET_BAD_ATTR(extack, attr);				\
+	(err);							\
+})
+
 /* Copies RINGCAP_A_NAME, which must be a valid name, to @name: RINGCAP_NAME_MAX + 1 bytes, zeroed behind it. */
 int rc_request_name(const struct nlattr *attr, char *name, struct netlink_ext_ack *extack);
 

@@ -12,6 +12,7 @@
 #include "owner.h"
 #include "plugin.h"
 #include "proc.h"
+#include "rules.h"
 #include "steps.h"
 #include "vlans.h"
 
@@ -109,7 +110,6 @@ static int rc_ring_add_steps(struct rc_ring_config *config, const struct rc_ring
 		config->plugins = plugins;
 	}
 	err = rc_sample_init(&config->sample, spec->sample, spec->sample_by, extack);
-	config->has_steps = config->vlans || config->plugins || config->sample.n > 1 || config->hwtstamp;
 	return err;
 }
 
@@ -131,8 +131,8 @@ static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net,
 	return ERR_PTR(err);
 }
 
-/* What consumers of the clusters are told, and how many rings feed them, after a ring has changed its outputs. */
-static void rc_ring_update_clusters(const struct rc_net *rc_net)
+/* What consumers are told, and how many rings feed a cluster; a ring whose rules name it feeds it, but does not hold it. */
+void rc_ring_update_clusters(const struct rc_net *rc_net)
 {
 	struct rc_cluster *cluster;
 	struct rc_ring *ring;
@@ -150,6 +150,8 @@ static void rc_ring_update_clusters(const struct rc_net *rc_net)
 				nr_rings++;
 				snaplen = max(snaplen, config->snaplen);
 			}
+			if (rc_rules_name(ring, cluster))
+				snaplen = max(snaplen, config->snaplen);
 		}
 		cluster->nr_rings = nr_rings;
 		WRITE_ONCE(cluster->snaplen, snaplen);
@@ -290,6 +292,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	rtnl_lock();
 	err = rc_ring_prepare_taps(ring, spec, &fresh, extack);
 	if (!err) {
+		config->has_steps = rc_steps_needed(ring, config);
 		old = rcu_replace_pointer(ring->config, config, lockdep_is_held(&rc_control_lock));
 		ring->promiscuous = spec->promiscuous;
 		ring->transparent = spec->transparent;
@@ -355,6 +358,7 @@ void rc_ring_destroy(struct rc_ring *ring)
 	list_del(&ring->list);
 	rc_tap_remove_all(&ring->taps);
 	rtnl_unlock();
+	rc_rules_ring_gone(ring);
 	rc_ring_config_free(rc_ring_config(ring));
 	rc_ring_free(ring);
 	rc_ring_update_clusters(rc_net);

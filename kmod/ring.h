@@ -17,6 +17,7 @@ struct rc_cluster;
 struct rc_net;
 struct rc_plugins;
 struct rc_vlans;
+struct rc_rules;
 
 /* A ring as its configurer wants it. What it points to is the request's. */
 struct rc_ring_spec {
@@ -64,14 +65,21 @@ struct rc_ring_config {
 /**
  * struct rc_ring - a ring
  * @config: written under rc_control_lock
+ * @rules: the rule set in force, NULL = none; written under rc_control_lock
  * @account: per CPU
+ * @expired, @not_learnt: see RINGCAP_A_EXPIRED, RINGCAP_A_NOT_LEARNT
+ * @rules_changes: of the rules in force, so that a dump that was interrupted by one is marked
  * @taps: under RTNL
  * @owner: see owner.h
  * @list: in rc_net.rings
  */
 struct rc_ring {
 	struct rc_ring_config __rcu *config;
+	struct rc_rules __rcu *rules;
 	struct rc_account __percpu *account;
+	atomic64_t expired;
+	atomic64_t not_learnt;
+	atomic_t rules_changes;
 
 	char name[RINGCAP_NAME_MAX + 1];
 	struct list_head list;
@@ -91,6 +99,9 @@ const struct rc_ring_config *rc_ring_config(const struct rc_ring *ring);
 
 /* Makes the ring as described, or changes nothing and says why. Under rc_control_lock. */
 int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct netlink_ext_ack *extack);
+
+/* What the clusters are told of the rings that feed them, after something of that has changed. Under rc_control_lock. */
+void rc_ring_update_clusters(const struct rc_net *rc_net);
 
 /* Under rc_control_lock. */
 void rc_ring_destroy(struct rc_ring *ring);

@@ -2,19 +2,61 @@
 
 #include "steps.h"
 
+#include "cluster.h"
+#include "net.h"
 #include "plugin.h"
+#include "rules.h"
 #include "sample.h"
 #include "vlans.h"
 
+bool rc_steps_needed(const struct rc_ring *ring, const struct rc_ring_config *config)
+{
+	return rc_rules_in_force(ring) || config->vlans || config->plugins || config->sample.n > 1 ||
+	       config->hwtstamp;
+}
+
+void rc_steps_update(struct rc_ring *ring)
+{
+	struct rc_ring_config *config = rcu_dereference_protected(ring->config, lockdep_is_held(&rc_control_lock));
+
+	WRITE_ONCE(config->has_steps, rc_steps_needed(ring, config));
+}
+
+static enum rc_fate rc_steps_reflect(struct rc_ring *ring, const struct rc_target *target, const struct rc_packet *pkt)
+{
+	struct rc_account *account = this_cpu_ptr(ring->account);
+
+	if (!rc_outlet_reflect(&target->outlet, pkt->skb))
+		rc_account_add(account->reflect_failed, 1);
+	return RC_FATE_REFLECTED;
+}
+
 enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt)
 {
+	struct rc_rules *rules = rcu_dereference(ring->rules);
+	struct rc_verdict verdict = { .action = RINGCAP_ACTION_PASS };
+	const struct rc_target *target;
+
 	if (config->hwtstamp)
 		rc_packet_device_time(pkt);
 	if (config->vlans && !rc_vlans_pass(config->vlans, pkt))
 		return RC_FATE_FILTERED;
+	/* Defragmentation. */
+	if (rules) {
+		verdict = rc_rules_decide(rules, pkt);
+		if (verdict.action == RINGCAP_ACTION_DROP)
+			return RC_FATE_FILTERED;
+		if (verdict.action == RINGCAP_ACTION_REFLECT)
+			return rc_steps_reflect(ring, &rules->targets[verdict.target], pkt);
+		/* Payload patterns. */
+	}
 	if (config->plugins && !rc_plugins_pass(config->plugins, pkt))
 		return RC_FATE_FILTERED;
 	if (config->sample.n > 1 && !rc_sample_keep(&config->sample, pkt))
 		return RC_FATE_SAMPLED_OUT;
-	return RC_FATE_PASSED;
+	if (verdict.action != RINGCAP_ACTION_QUEUE)
+		return RC_FATE_PASSED;
+	target = &rules->targets[verdict.target];
+	rc_cluster_direct(target->cluster, target->queue, pkt);
+	return RC_FATE_DIRECTED;
 }

@@ -10,9 +10,15 @@
 #include "packet.h"
 #include "ring.h"
 
+/* Whether a ring has any of them, for rc_ring_config.has_steps. Under rc_control_lock. */
+bool rc_steps_needed(const struct rc_ring *ring, const struct rc_ring_config *config);
+
+/* After a ring's rule set has come or gone: the configuration in force says so. Under rc_control_lock. */
+void rc_steps_update(struct rc_ring *ring);
+
 static __always_inline bool rc_steps_any(const struct rc_ring *ring, const struct rc_ring_config *config)
 {
-	return config->has_steps;
+	return READ_ONCE(config->has_steps);
 }
 
 /*

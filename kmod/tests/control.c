@@ -372,6 +372,9 @@ static void rt_take_ring(const struct rt_answer *answer, void *arg)
 	counts->sampled_out = rt_answer_u64(answer, RINGCAP_A_SAMPLED_OUT);
 	counts->passed = rt_answer_u64(answer, RINGCAP_A_PASSED);
 	counts->absorbed = rt_answer_u64(answer, RINGCAP_A_ABSORBED);
+	counts->directed = rt_answer_u64(answer, RINGCAP_A_DIRECTED);
+	counts->reflected = rt_answer_u64(answer, RINGCAP_A_REFLECTED);
+	counts->reflect_failed = rt_answer_u64(answer, RINGCAP_A_REFLECT_FAILED);
 	counts->taps = !!answer->attr[RINGCAP_A_TAP];
 }
 

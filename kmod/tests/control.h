@@ -94,7 +94,7 @@ struct rt_ring {
 };
 
 struct rt_ring_counts {
-	u64 seen, seen_bytes, filtered, sampled_out, passed, absorbed;
+	u64 seen, seen_bytes, filtered, sampled_out, passed, absorbed, directed, reflected, reflect_failed;
 	u32 taps;
 };
 

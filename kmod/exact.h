@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Exact rules: a hash table of flows.
+ *
+ * Packets look up under RCU, without a lock. Rules are put in by requests and, in softirqs, by what learns flows: under
+ * rc_exacts.lock. They are taken out, and the table grows, under rc_control_lock too, so neither happens while the
+ * other does. Each rule has two links, of which a table uses one: while it grows its rules are in the next one as well.
+ *
+ * A rule takes 80 bytes (IPv4) or 104 and its place in the table 8 to 16. Those that requests make are charged to the
+ * memory cgroup of who asks; what a softirq learns is nobody's, but bounded by RINGCAP_EXACT_MAX and shown.
+ *
+ * The hash is a keyed one (HSipHash), or who sends packets could choose flows that all fall into one place.
+ */
+#ifndef RC_EXACT_H
+#define RC_EXACT_H
+
+#include <linux/jiffies.h>
+#include <linux/rcupdate.h>
+#include <linux/ringcap.h>
+#include <linux/siphash.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+
+#include "account.h"
+#include "classify/rule.h"
+#include "net.h"
+#include "verdict.h"
+
+#define RC_EXACT_SWAPPED	(1U << 0)	/* the rule's destination comes first in the key */
+#define RC_EXACT_LEARNT		(1U << 1)
+#define RC_EXACT_NO_OWNER	U32_MAX
+
+/**
+ * struct rc_exact - an exact rule
+ * @next: in the table in use and in the one that it grows into; of a rule that was taken out, the latter links the others
+ * @verdict: a struct rc_verdict as one word
+ * @packets, @bytes: counted by CPU @owner, the first that the flow came to
+ * @other_packets, @other_bytes: counted by other CPUs, with locked operations: a flow mostly stays on one
+ * @last: jiffies of the last packet, or of when the rule was made
+ * @w: the key's words
+ */
+struct rc_exact {
+	struct rc_exact __rcu *next[2];
+	u64 verdict;
+	u64 packets;
+	u64 bytes;
+	atomic64_t other_packets;
+	atomic64_t other_bytes;
+	u32 last;
+	u32 owner;
+	u64 w[];
+};
+
+/* @which of a rule's links is the table's; @mask: number of heads, a power of two, less one. */
+struct rc_exact_table {
+	u32 mask;
+	u32 which;
+	struct rc_exact __rcu *heads[];
+};
+
+/**
+ * struct rc_exacts - the exact rules of a set
+ * @table: in use
+ * @nr: rules, those that requests have reserved room for included
+ * @lock: for all that is written
+ * @growing: what @table grows into
+ * @grown: so many of @table's heads are in @growing already
+ * @nr_ipv6: of @nr
+ */
+struct rc_exacts {
+	struct rc_exact_table __rcu *table;
+	u32 nr;
+	spinlock_t lock;
+	struct rc_exact_table *growing;
+	u32 grown;
+	u32 nr_ipv6;
+};
+
+extern hsiphash_key_t rc_exact_secret;
+
+int rc_exact_module_init(void);
+void rc_exact_module_exit(void);
+
+int rc_exacts_init(struct rc_exacts *exacts);
+/* No packet knows them any more. */
+void rc_exacts_destroy(struct rc_exacts *exacts);
+u64 rc_exacts_memory(struct rc_exacts *exacts);
+
+/* For a rule that is in no table yet. @gfp: of a softirq, or a request's. */
+struct rc_exact *rc_exact_alloc(const struct rc_exact_key *key, u32 words, struct rc_verdict verdict, gfp_t gfp);
+void rc_exact_free(struct rc_exact *rule);
+/* A list by next[0] of rules that are in no table. */
+void rc_exact_free_list(struct rc_exact *list);
+
+/* Room for so many more rules, or false. What is not used is given back. */
+bool rc_exacts_reserve(struct rc_exacts *exacts, u32 nr);
+void rc_exacts_unreserve(struct rc_exacts *exacts, u32 nr);
+
+/*
+ * Puts @rule in, for which there is reserved room, or gives its verdict to the one of that flow: then @rule is freed.
+ * Under rc_control_lock.
+ */
+void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule);
+
+/* Adds a learnt rule, unless the flow has one; false if there is no room or memory. In a softirq. */
+bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words, u32 idle_s);
+
+/* More than one rule a head. */
+bool rc_exacts_crowded(struct rc_exacts *exacts);
+
+/* So that @nr rules find room; 0 or -ENOMEM, then all is as before. @live: packets look it up. Under rc_control_lock. */
+int rc_exacts_grow(struct rc_exacts *exacts, u32 nr, bool live);
+
+/*
+ * Takes a rule out and puts it on @gone; packets may still see it for an RCU grace period, after which the caller frees
+ * the list with rc_exacts_free_gone. Under rc_control_lock.
+ */
+void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_exact **gone);
+void rc_exacts_free_gone(struct rc_exacts *exacts, struct rc_exact *gone);
+
+/* Takes those that were idle for too long out of @nr heads from *@at on; returns how many. *@at is 0 behind the last. */
+u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact **gone);
+
+void rc_exact_state(const struct rc_exact *rule, struct ringcap_exact_state *state);
+
+#define rc_exacts_dereference(exacts, p) \
+	rcu_dereference_check(p, lockdep_is_held(&(exacts)->lock) || lockdep_is_held(&rc_control_lock))
+
+static __always_inline struct rc_verdict rc_exact_verdict(const struct rc_exact *rule)
+{
+	union { u64 word; struct rc_verdict verdict; } both = { .word = READ_ONCE(rule->verdict) };
+
+	return both.verdict;
+}
+
+static __always_inline u32 rc_exact_hash(const u64 *w, u32 words)
+{
+	if (likely(words == RC_EXACT_WORDS_IPV4))
+		return hsiphash(w, RC_EXACT_WORDS_IPV4 * sizeof(*w), &rc_exact_secret);
+	return hsiphash(w, RC_EXACT_WORDS_IPV6 * sizeof(*w), &rc_exact_secret);
+}
+
+static __always_inline u32 rc_exact_words(const u64 *w)
+{
+	return w[0] >> 60 ? RC_EXACT_WORDS_IPV6 : RC_EXACT_WORDS_IPV4;
+}
+
+/* The first word says of which kind, and so how long, a key is. */
+static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *w, u32 words)
+{
+	if (rule->w[0] != w[0] || rule->w[1] != w[1])
+		return false;
+	return words == RC_EXACT_WORDS_IPV4 || !memcmp(rule->w + 2, w + 2, (words - 2) * sizeof(*w));
+}
+
+/* Under RCU or either lock. */
+static __always_inline struct rc_exact *rc_exacts_find(const struct rc_exacts *exacts, const u64 *w, u32 words)
+{
+	const struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);
+	struct rc_exact *rule = rc_exacts_dereference(exacts, table->heads[rc_exact_hash(w, words) & table->mask]);
+
+	while (rule && !rc_exact_is(rule, w, words))
+		rule = rc_exacts_dereference(exacts, rule->next[table->which]);
+	return rule;
+}
+
+/* A packet of @len bytes. Bottom halves off: so one CPU at a time is the owner, and nothing comes between. */
+static __always_inline void rc_exact_count(struct rc_exact *rule, u32 len)
+{
+	u32 cpu = smp_processor_id(), owner = READ_ONCE(rule->owner), now = (u32)jiffies;
+
+	if (unlikely(owner == RC_EXACT_NO_OWNER)) {
+		owner = cmpxchg(&rule->owner, RC_EXACT_NO_OWNER, cpu);
+		if (owner == RC_EXACT_NO_OWNER)
+			owner = cpu;
+	}
+	if (likely(owner == cpu)) {
+		rc_account_add(rule->packets, 1);
+		rc_account_add(rule->bytes, len);
+	} else {
+		atomic64_inc(&rule->other_packets);
+		atomic64_add(len, &rule->other_bytes);
+	}
+	if (READ_ONCE(rule->last) != now)
+		WRITE_ONCE(rule->last, now);
+}
+
+#endif /* RC_EXACT_H */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What netlink messages about rules ask for, checked as in request.h. */
+#ifndef RC_RULE_REQUEST_H
+#define RC_RULE_REQUEST_H
+
+struct genl_info;
+struct rc_rules;
+struct rc_rules_change;
+struct rc_rules_spec;
+
+/* RULES_BEGIN. @spec points into the message. */
+int rc_rule_request_set(const struct genl_info *info, struct rc_rules_spec *spec);
+
+/* RULES_ADD and RULE_NEW: all rules of the message, for a set with these targets; @change is empty in case of an error. */
+int rc_rule_request_rules(const struct genl_info *info, const struct rc_rules *rules, struct rc_rules_change *change);
+
+/* RULE_DEL: takes the rules of the message out of @rules. */
+int rc_rule_request_delete(const struct genl_info *info, struct rc_rules *rules);
+
+#endif /* RC_RULE_REQUEST_H */
