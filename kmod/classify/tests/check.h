@@ -62,6 +62,7 @@ void check_flows(void);
 void check_spread(void);
 void check_patterns(void);
 void check_payload(void);
+void check_rules(void);
 
 /* A fixed sequence of well-mixed numbers: tests must do the same each time. */
 rc_u64 next_random(void);

@@ -14,5 +14,6 @@ int main(int argc, char **argv)
 	check_spread();
 	check_patterns();
 	check_payload();
+	check_rules();
 	return 0;
 }
