@@ -101,6 +101,10 @@ fuzz-kernel: deps ## fuzz the module on the debug kernel: MINUTES=10 SEED=random
 bench-kernel: deps ## instructions per packet beside AF_PACKET, deterministic
 	$(SUDO) bench/kernel/run
 
+.PHONY: bench-lossless
+bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lose packets, beside the packet socket's: wall clock
+	$(SUDO) bench/lossless/run
+
 .PHONY: clean
 clean: ## remove what was built here; the cache stays
 	rm -rf out
