@@ -56,6 +56,8 @@ struct experiment {
 	bool rejected;
 };
 
+static char **cases;	/* names, the last is NULL */
+
 static void pause_ms(long milliseconds)
 {
 	const struct timespec time = { .tv_nsec = milliseconds * 1000000 };
@@ -128,6 +130,16 @@ static bool measure(const struct experiment *e, unsigned int size)
 	return got == (e->read && !e->rejected ? PACKETS : 0);
 }
 
+/* Whether what is among the cases asked for; all are when none is. */
+static bool asked_for(const char *what)
+{
+	char **only;
+
+	for (only = cases; *only && strcmp(*only, what); only++)
+		;
+	return !*cases || *only || !strcmp(what, "warm-up") || !strcmp(what, "baseline");
+}
+
 static bool measure_all(const struct experiment *experiments, unsigned int nr)
 {
 	unsigned int s, i;
@@ -135,7 +147,7 @@ static bool measure_all(const struct experiment *experiments, unsigned int nr)
 
 	for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
 		for (i = 0; i < nr; i++)
-			if (experiments[i].sizes & 1U << s)
+			if (experiments[i].sizes & 1U << s && asked_for(experiments[i].what))
 				lossless &= measure(&experiments[i], sizes[s]);
 	return lossless;
 }
@@ -188,13 +200,19 @@ static const struct experiment with_module[] = {
 	{ "tcp-port-80-passes", "tpacket-v3", 1, read_tpacket_filtered, .traffic = TRAFFIC_TCP, .sizes = SMALL },
 	{ "tcp-port-80-rejects", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .filter = true }, .sizes = SMALL, .rejected = true },
 	{ "tcp-port-80-rejects", "tpacket-v3", 1, read_tpacket_filtered, .sizes = SMALL, .rejected = true },
+	{ "10-wildcard-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .wildcards = 10 }, .sizes = SMALL },
+	{ "1000-wildcard-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .wildcards = 1000 }, .sizes = SMALL },
+	{ "10000-wildcard-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .wildcards = 10000 }, .sizes = SMALL },
+	{ "1000-exact-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .exact = 1000 }, .sizes = SMALL },
 	{ "baseline", "no-reader", 0, NULL, .sizes = EVERY },
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
 	bool lossless;
 
+	(void)argc;
+	cases = argv + 1;
 	progress = mmap(NULL, READERS_MAX * sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (progress == MAP_FAILED)
 		fail("mmap");
