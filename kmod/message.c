@@ -11,6 +11,7 @@
 #include "channels.h"
 #include "cluster.h"
 #include "node.h"
+#include "pattern.h"
 #include "plugin.h"
 #include "ring.h"
 #include "rules.h"
@@ -103,7 +104,9 @@ static int rc_message_put_rules(struct sk_buff *msg, const struct rc_ring *ring)
 		    nla_put_u32(msg, RINGCAP_A_DEFAULT_ACTION, rules->default_action) ||
 		    nla_put_u32(msg, RINGCAP_A_NR_EXACT, READ_ONCE(rules->exacts.nr)) ||
 		    nla_put_u32(msg, RINGCAP_A_NR_RULES, rules->nr_rules) ||
-		    nla_put_u32(msg, RINGCAP_A_NR_SHAPES, rc_rules_nr_shapes(rules)))
+		    nla_put_u32(msg, RINGCAP_A_NR_SHAPES, rc_rules_nr_shapes(rules)) ||
+		    nla_put_u32(msg, RINGCAP_A_PATTERN_ACTION, rules->pattern_action) ||
+		    nla_put_u32(msg, RINGCAP_A_NR_PATTERNS, rc_patterns_count(rules->patterns)))
 			return -EMSGSIZE;
 	}
 	if (rc_message_put_u64(msg, RINGCAP_A_EXPIRED, atomic64_read(&ring->expired)) ||

@@ -57,28 +57,48 @@ struct rc_patterns *rc_patterns_create(u32 action)
 	return patterns;
 }
 
-void rc_patterns_free(struct rc_patterns *patterns)
+void rc_patterns_truncate(struct rc_patterns *patterns, u32 nr)
 {
-	u32 i;
+	while (patterns->nr > nr) {
+		const struct rc_pattern *last = &patterns->list[--patterns->nr];
 
-	if (!patterns)
-		return;
-	for (i = 0; i < patterns->nr; i++)
-		kfree(patterns->list[i].bytes);
-	kvfree(patterns->list);
+		patterns->bytes -= last->len;
+		kfree(last->bytes);
+		cond_resched();
+	}
+}
+
+static void rc_patterns_decompile(struct rc_patterns *patterns)
+{
 	kvfree(patterns->order);
 	kvfree(patterns->block);
 	kvfree(patterns->matches);
+	patterns->order = NULL;
+	patterns->block = NULL;
+	patterns->matches = NULL;
+	patterns->size = 0;
+	patterns->stride = 0;
+}
+
+void rc_patterns_free(struct rc_patterns *patterns)
+{
+	if (!patterns)
+		return;
+	rc_patterns_truncate(patterns, 0);
+	rc_patterns_decompile(patterns);
+	kvfree(patterns->list);
 	kfree(patterns);
 }
 
 u32 rc_patterns_count(const struct rc_patterns *patterns)
 {
-	return patterns->nr;
+	return patterns ? patterns->nr : 0;
 }
 
 u64 rc_patterns_memory(const struct rc_patterns *patterns)
 {
+	if (!patterns)
+		return 0;
 	return sizeof(*patterns) + (u64)patterns->room * sizeof(*patterns->list) + patterns->bytes +
 	       (u64)patterns->nr * sizeof(*patterns->order) + patterns->size +
 	       (u64)patterns->stride * nr_cpu_ids * sizeof(*patterns->matches);
@@ -179,7 +199,7 @@ int rc_patterns_add(struct rc_patterns *patterns, const struct nlattr *nest, str
 	return err;
 }
 
-int rc_patterns_compile(struct rc_patterns *patterns)
+static int rc_patterns_try_compile(struct rc_patterns *patterns)
 {
 	patterns->order = kvmalloc_array(patterns->nr, sizeof(*patterns->order), GFP_KERNEL_ACCOUNT);
 	/* No two CPUs write to one cache line. */
@@ -194,6 +214,15 @@ int rc_patterns_compile(struct rc_patterns *patterns)
 		return -ENOMEM;
 	rc_automaton_build(&patterns->automaton, patterns->block);
 	return 0;
+}
+
+int rc_patterns_compile(struct rc_patterns *patterns)
+{
+	int err = patterns ? rc_patterns_try_compile(patterns) : 0;
+
+	if (err)
+		rc_patterns_decompile(patterns);
+	return err;
 }
 
 /* ---- packets ---- */

@@ -17,15 +17,22 @@ struct rc_patterns *rc_patterns_create(u32 action);
 /* Adds one nest RINGCAP_A_PATTERN. */
 int rc_patterns_add(struct rc_patterns *patterns, const struct nlattr *nest, struct netlink_ext_ack *extack);
 
-/* Makes the set ready for packets; nothing can be added afterwards. Sleeps; a large set takes its time. */
+/* Forgets all but the first @nr. */
+void rc_patterns_truncate(struct rc_patterns *patterns, u32 nr);
+
+/*
+ * Makes the set ready for packets; nothing can be added afterwards. Sleeps; a large set takes its time. On failure the set
+ * is as before. NULL is none.
+ */
 int rc_patterns_compile(struct rc_patterns *patterns);
 
 /* NULL is none. No packet sees the set any more. */
 void rc_patterns_free(struct rc_patterns *patterns);
 
+/* How many, 0 for NULL. */
 u32 rc_patterns_count(const struct rc_patterns *patterns);
 
-/* Bytes of memory. */
+/* Bytes of memory, 0 for NULL. */
 u64 rc_patterns_memory(const struct rc_patterns *patterns);
 
 /* Whether the packet goes on, by the action. Bottom halves off, under RCU; the set is compiled. */

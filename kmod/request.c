@@ -55,6 +55,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_DEFAULT_ACTION] = { .type = NLA_U32 },
 	[RINGCAP_A_TARGET] = { .type = NLA_NESTED },
 	[RINGCAP_A_PATTERN_ACTION] = { .type = NLA_U32 },
+	[RINGCAP_A_PATTERN] = { .type = NLA_NESTED },
 	[RINGCAP_A_EXACT] = { .type = NLA_BINARY },
 	[RINGCAP_A_RULE] = { .type = NLA_BINARY },
 };

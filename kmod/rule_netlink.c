@@ -12,6 +12,7 @@
 #include "net.h"
 #include "netlink.h"
 #include "owner.h"
+#include "pattern.h"
 #include "ring.h"
 #include "rule_request.h"
 #include "rules.h"
@@ -73,12 +74,17 @@ int rc_rule_netlink_begin(struct sk_buff *skb, struct genl_info *info)
 static int rc_rule_netlink_add_to(struct rc_rules *rules, struct genl_info *info)
 {
 	struct rc_rules_change change = {};
+	u32 nr_patterns;
 	int err;
 
 	if (IS_ERR(rules))
 		return PTR_ERR(rules);
-	err = rc_rule_request_rules(info, rules, &change) ?: rc_rules_add(rules, &change, info->extack);
+	nr_patterns = rc_patterns_count(rules->patterns);
+	err = rc_rule_request_rules(info, rules, &change) ?: rc_rule_request_patterns(info, rules) ?:
+	      rc_rules_add(rules, &change, info->extack);
 	rc_rules_change_free(&change);
+	if (err)
+		rc_rule_request_forget_patterns(rules, nr_patterns);
 	return err;
 }
 
@@ -160,6 +166,7 @@ int rc_rule_netlink_del(struct sk_buff *skb, struct genl_info *info)
 enum rc_rule_dump {
 	RC_RULE_DUMP_EXACT,	/* args[1]: head of the table, args[2]: rules of that head that are done */
 	RC_RULE_DUMP_WILD,	/* args[1]: least id that is left */
+	RC_RULE_DUMP_PATTERNS,	/* args[1]: how many are done */
 	RC_RULE_DUMP_DONE,
 };
 
@@ -236,6 +243,28 @@ static void rc_rule_dump_some(struct sk_buff *skb, struct netlink_callback *cb, 
 	cb->args[2] = 0;
 }
 
+/* One message with patterns. */
+static void rc_rule_dump_patterns(struct sk_buff *skb, struct netlink_callback *cb, const struct rc_patterns *patterns)
+{
+	u32 nr = rc_patterns_count(patterns);
+	long first = cb->args[1];
+	void *header;
+
+	if (first < nr) {
+		header = rc_netlink_dump_begin(skb, cb);
+		if (!header)
+			return;
+		while (cb->args[1] < nr && !rc_patterns_put(skb, patterns, cb->args[1]))
+			cb->args[1]++;
+		if (cb->args[1] == first)
+			genlmsg_cancel(skb, header);
+		else
+			genlmsg_end(skb, header);
+	}
+	if (cb->args[1] >= nr)
+		cb->args[0]++;
+}
+
 static int rc_rule_netlink_dump_locked(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	const struct nlattr *name = rc_compat_dump_attrs(cb)[RINGCAP_A_NAME];
@@ -252,7 +281,10 @@ static int rc_rule_netlink_dump_locked(struct sk_buff *skb, struct netlink_callb
 	while (rules && cb->args[0] < RC_RULE_DUMP_DONE) {
 		long kind = cb->args[0];
 
-		rc_rule_dump_some(skb, cb, rules);
+		if (kind == RC_RULE_DUMP_PATTERNS)
+			rc_rule_dump_patterns(skb, cb, rules->patterns);
+		else
+			rc_rule_dump_some(skb, cb, rules);
 		if (cb->args[0] == kind)
 			break;
 	}

@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <net/genetlink.h>
 
+#include "pattern.h"
 #include "request.h"
 #include "rules.h"
 
@@ -282,6 +283,36 @@ int rc_rule_request_rules(const struct genl_info *info, const struct rc_rules *r
 	if (err)
 		rc_rules_change_free(change);
 	return err;
+}
+
+int rc_rule_request_patterns(const struct genl_info *info, struct rc_rules *rules)
+{
+	const struct nlattr *attr;
+	int rest, err = 0;
+
+	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rest) {
+		if (err || nla_type(attr) != RINGCAP_A_PATTERN)
+			continue;
+		if (!rules->portid)
+			return rc_request_refuse(info->extack, attr, -EINVAL,
+						 "RINGCAP_A_PATTERN: patterns come and go with a whole set: RINGCAP_CMD_RULES_BEGIN");
+		if (!rules->patterns)
+			rules->patterns = rc_patterns_create(rules->pattern_action);
+		err = rules->patterns ? rc_patterns_add(rules->patterns, attr, info->extack) : -ENOMEM;
+	}
+	return err;
+}
+
+void rc_rule_request_forget_patterns(struct rc_rules *rules, u32 nr)
+{
+	/* Those in force don't change. */
+	if (!rules->patterns || !rules->portid)
+		return;
+	rc_patterns_truncate(rules->patterns, nr);
+	if (nr)
+		return;
+	rc_patterns_free(rules->patterns);
+	rules->patterns = NULL;
 }
 
 int rc_rule_request_delete(const struct genl_info *info, struct rc_rules *rules)

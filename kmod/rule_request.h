@@ -3,6 +3,8 @@
 #ifndef RC_RULE_REQUEST_H
 #define RC_RULE_REQUEST_H
 
+#include <linux/types.h>
+
 struct genl_info;
 struct rc_rules;
 struct rc_rules_change;
@@ -13,6 +15,10 @@ int rc_rule_request_set(const struct genl_info *info, struct rc_rules_spec *spec
 
 /* RULES_ADD and RULE_NEW: all rules of the message, for a set with these targets; @change is empty in case of an error. */
 int rc_rule_request_rules(const struct genl_info *info, const struct rc_rules *rules, struct rc_rules_change *change);
+
+/* RULES_ADD: the patterns of the message; undone by forgetting all but the first @nr. */
+int rc_rule_request_patterns(const struct genl_info *info, struct rc_rules *rules);
+void rc_rule_request_forget_patterns(struct rc_rules *rules, u32 nr);
 
 /* RULE_DEL: takes the rules of the message out of @rules. */
 int rc_rule_request_delete(const struct genl_info *info, struct rc_rules *rules);

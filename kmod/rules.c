@@ -12,6 +12,7 @@
 #include "cluster.h"
 #include "net.h"
 #include "owner.h"
+#include "pattern.h"
 #include "ring.h"
 #include "steps.h"
 
@@ -249,6 +250,7 @@ void rc_rules_destroy(struct rc_rules *rules)
 	for (i = 0; i < rules->nr_targets; i++)
 		rc_target_close(&rules->targets[i]);
 	kvfree(rules->targets);
+	rc_patterns_free(rules->patterns);
 	rc_exacts_destroy(&rules->exacts);
 	rc_wild_free(rc_rules_wild(rules));
 	xa_for_each(&rules->by_id, id, rule) {
@@ -586,7 +588,8 @@ int rc_rules_delete(struct rc_rules *rules, const struct ringcap_exact *exacts, 
 /* A set that lets everything pass is none. */
 static bool rc_rules_void(const struct rc_rules *rules)
 {
-	return !rules->exacts.nr && !rules->nr_rules && rules->default_action == RINGCAP_ACTION_PASS;
+	return !rules->exacts.nr && !rules->nr_rules && !rules->patterns &&
+	       rules->default_action == RINGCAP_ACTION_PASS;
 }
 
 int rc_rules_commit(struct rc_rules *rules, struct netlink_ext_ack *extack)
@@ -596,7 +599,7 @@ int rc_rules_commit(struct rc_rules *rules, struct netlink_ext_ack *extack)
 	int err;
 
 	lockdep_assert_held(&rc_control_lock);
-	err = rc_rules_recompile(rules, extack);
+	err = rc_rules_recompile(rules, extack) ?: rc_patterns_compile(rules->patterns);
 	if (err)
 		return err;
 	rc_rules_unlist(rules);
@@ -630,7 +633,7 @@ u64 rc_rules_memory(struct rc_rules *rules)
 	u64 each = sizeof(struct rc_rule) + num_possible_cpus() * sizeof(struct rc_rule_hits);
 
 	return sizeof(*rules) + rules->nr_targets * sizeof(*rules->targets) + rc_exacts_memory(&rules->exacts) +
-	       rules->nr_rules * each + (wild ? wild->memory : 0);
+	       rules->nr_rules * each + (wild ? wild->memory : 0) + rc_patterns_memory(rules->patterns);
 }
 
 /* ---- idle rules ---- */

@@ -24,6 +24,7 @@ struct netlink_ext_ack;
 struct nlattr;
 struct rc_cluster;
 struct rc_net;
+struct rc_patterns;
 struct rc_ring;
 
 /* Seconds: jiffies are compared in 32 bits. */
@@ -59,6 +60,7 @@ struct rc_rules_spec {
  * @wild: compiled wildcard rules, NULL = none
  * @otherwise: where no rule matches
  * @targets: each counted in its cluster's nr_targets
+ * @patterns: payload patterns, NULL = none; they are whole when the set is put in force, and don't change any more
  * @by_id: struct rc_rule by id
  * @nr_rules: of @by_id
  * @least_idle_s: the shortest that a rule ever had in here, 0 = none had one
@@ -67,7 +69,7 @@ struct rc_rules_spec {
  * @portid: of the netlink socket that builds it, 0 = it is in force
  * @list: of those in force or of those that are built
  *
- * Everything below @targets is under rc_control_lock.
+ * Everything below @patterns is under rc_control_lock.
  */
 struct rc_rules {
 	struct rc_exacts exacts;
@@ -75,6 +77,7 @@ struct rc_rules {
 	struct rc_verdict otherwise;
 	struct rc_target *targets;
 	u32 nr_targets;
+	struct rc_patterns *patterns;
 
 	struct rc_ring *ring;
 	u64 generation;

@@ -4,6 +4,7 @@
 
 #include "cluster.h"
 #include "net.h"
+#include "pattern.h"
 #include "plugin.h"
 #include "rules.h"
 #include "sample.h"
@@ -48,7 +49,8 @@ enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *con
 			return RC_FATE_FILTERED;
 		if (verdict.action == RINGCAP_ACTION_REFLECT)
 			return rc_steps_reflect(ring, &rules->targets[verdict.target], pkt);
-		/* Payload patterns. */
+		if (rules->patterns && !rc_patterns_pass(rules->patterns, pkt))
+			return RC_FATE_FILTERED;
 	}
 	if (config->plugins && !rc_plugins_pass(config->plugins, pkt))
 		return RC_FATE_FILTERED;
