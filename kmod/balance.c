@@ -218,7 +218,8 @@ int rc_balance_put(struct sk_buff *msg, const struct rc_cluster *cluster)
 	struct rc_balance_account sum;
 
 	rc_balance_account_sum(cluster, &sum);
-	if (nla_put_u32(msg, RINGCAP_A_INNER, options->inner) || nla_put_u32(msg, RINGCAP_A_FRAGMENTS, options->fragments) ||
+	if (nla_put_u32(msg, RINGCAP_A_INNER, options->inner) ||
+	    nla_put_u32(msg, RINGCAP_A_FRAGMENTS, options->fragments) ||
 	    nla_put_u32(msg, RINGCAP_A_WHEN_FULL, options->when_full) ||
 	    nla_put_u32(msg, RINGCAP_A_WHEN_UNATTENDED, options->when_unattended) ||
 	    rc_message_put_u64(msg, RINGCAP_A_DUPLICATED, sum.duplicated) ||

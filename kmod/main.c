@@ -3,6 +3,7 @@
 #include <linux/init.h>
 #include <linux/module.h>
 
+#include "defrag.h"
 #include "net.h"
 #include "netlink.h"
 #include "node.h"
@@ -33,6 +34,9 @@ static int __init rc_module_init(void)
 	err = rc_rules_module_init();
 	if (err)
 		goto fail_rules;
+	err = rc_defrag_module_init();
+	if (err)
+		goto fail_defrag;
 	err = rc_net_module_init();
 	if (err)
 		goto fail_net;
@@ -55,6 +59,8 @@ fail_owner:
 fail_tap:
 	rc_net_module_exit();
 fail_net:
+	rc_defrag_module_exit();
+fail_defrag:
 	rc_rules_module_exit();
 fail_rules:
 	rc_outlet_module_exit();
@@ -75,6 +81,7 @@ static void __exit rc_module_exit(void)
 	rc_owner_module_exit();
 	rc_tap_module_exit();
 	rc_net_module_exit();
+	rc_defrag_module_exit();
 	rc_rules_module_exit();
 	rc_outlet_module_exit();
 	rc_node_module_exit();

@@ -51,7 +51,8 @@ static void rc_proc_show_config(struct seq_file *m, const struct rc_ring *ring)
 
 	rcu_read_lock();
 	config = rcu_dereference(ring->config);
-	seq_printf(m, "Snap length: %u\nFilter: %s\n", config->snaplen, config->filter ? "yes" : "no");
+	seq_printf(m, "Snap length: %u\nFilter: %s\nDefragmentation: %s\n", config->snaplen, config->filter ? "yes" : "no",
+		   config->defrag ? "yes" : "no");
 	for (i = 0; i < config->nr_outputs; i++)
 		seq_printf(m, "Output: %s\n", config->outputs[i]->name);
 	rc_proc_show_steps(m, config);

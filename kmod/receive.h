@@ -11,6 +11,7 @@
 
 #include "account.h"
 #include "cluster.h"
+#include "defrag.h"
 #include "packet.h"
 #include "ring.h"
 #include "steps.h"
@@ -33,8 +34,11 @@ static __always_inline enum rc_fate rc_ring_decide(struct rc_ring *ring, const s
 	if (config->filter && !bpf_prog_run(config->filter, skb))
 		return RC_FATE_FILTERED;
 	rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
-	if (unlikely(rc_steps_any(ring, config)))
+	if (unlikely(rc_steps_any(ring, config))) {
+		if (config->defrag && rc_defrag_wants(&pkt))
+			return rc_defrag_receive(ring, config, &pkt);
 		fate = rc_steps_run(ring, config, &pkt);
+	}
 	if (likely(fate == RC_FATE_PASSED))
 		rc_ring_deliver(config, &pkt);
 	return fate;

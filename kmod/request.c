@@ -47,6 +47,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_PROMISC] = { .type = NLA_U32 },
 	[RINGCAP_A_TRANSPARENT] = { .type = NLA_U32 },
 	[RINGCAP_A_HWTSTAMP] = { .type = NLA_U32 },
+	[RINGCAP_A_DEFRAG] = { .type = NLA_U32 },
 	[RINGCAP_A_QUEUE] = { .type = NLA_U32 },
 	[RINGCAP_A_VLANS] = { .type = NLA_BINARY, .len = 4096 * sizeof(u16) },
 	[RINGCAP_A_SAMPLE] = { .type = NLA_U32 },
@@ -270,7 +271,8 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
 	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec) ?:
 	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
-	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp);
+	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
+	      rc_request_flag(info, RINGCAP_A_DEFRAG, &spec->defrag);
 	if (err)
 		return err;
 	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);

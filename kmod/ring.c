@@ -123,6 +123,7 @@ static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net,
 		return ERR_PTR(-ENOMEM);
 	config->snaplen = spec->snaplen;
 	config->hwtstamp = spec->hwtstamp;
+	config->defrag = spec->defrag;
 	err = rc_ring_add_outputs(config, rc_net, spec, extack) ?: rc_ring_add_filter(config, spec, extack) ?:
 	      rc_ring_add_steps(config, spec, extack);
 	if (!err)

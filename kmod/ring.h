@@ -33,6 +33,7 @@ struct rc_ring_spec {
 	u32 nr_plugins;
 	const struct nlattr *plugins[RINGCAP_PLUGINS_MAX];
 	u32 snaplen;
+	bool defrag;
 	bool promiscuous;
 	bool hwtstamp;
 	u32 transparent;
@@ -45,6 +46,7 @@ struct rc_ring_spec {
  * @filter: what passes, NULL = everything
  * @has_steps: there is more to do than to filter, see steps.h
  * @hwtstamp: packets have the device's time where it took one
+ * @defrag: fragments of IPv4 are put together, see defrag.h; implies @has_steps
  * @snaplen: bytes
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  * @vlans: which ones pass, NULL = all
@@ -54,6 +56,7 @@ struct rc_ring_config {
 	struct bpf_prog *filter;
 	bool has_steps;
 	bool hwtstamp;
+	bool defrag;
 	u32 snaplen;
 	u32 nr_outputs;
 	struct rc_cluster *outputs[RINGCAP_OUTPUTS_MAX];

@@ -13,7 +13,7 @@
 bool rc_steps_needed(const struct rc_ring *ring, const struct rc_ring_config *config)
 {
 	return rc_rules_in_force(ring) || config->vlans || config->plugins || config->sample.n > 1 ||
-	       config->hwtstamp;
+	       config->hwtstamp || config->defrag;
 }
 
 void rc_steps_update(struct rc_ring *ring)
@@ -42,7 +42,6 @@ enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *con
 		rc_packet_device_time(pkt);
 	if (config->vlans && !rc_vlans_pass(config->vlans, pkt))
 		return RC_FATE_FILTERED;
-	/* Defragmentation. */
 	if (rules) {
 		verdict = rc_rules_decide(rules, pkt);
 		if (verdict.action == RINGCAP_ACTION_DROP)

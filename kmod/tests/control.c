@@ -330,6 +330,7 @@ int rt_ring_set(const struct rt_ring *ring)
 	for (i = 0; i < RINGCAP_OUTPUTS_MAX && ring->outputs[i]; i++)
 		rt_message_put_name(&message, RINGCAP_A_OUTPUT, ring->outputs[i]);
 	rt_message_put_optional(&message, RINGCAP_A_SNAPLEN, ring->snaplen);
+	rt_message_put_optional(&message, RINGCAP_A_DEFRAG, ring->defrag);
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, ring->owned);
 	rt_message_put_optional(&message, RINGCAP_A_PROMISC, ring->promiscuous);
 	rt_message_put_optional(&message, RINGCAP_A_TRANSPARENT, ring->transparent);

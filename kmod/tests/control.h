@@ -83,6 +83,7 @@ struct rt_ring {
 	struct rt_tap taps[8];		/* up to the first with ifindex 0 */
 	const char *outputs[RINGCAP_OUTPUTS_MAX];
 	u32 snaplen;
+	u32 defrag;
 	const struct sock_filter *filter;
 	u32 filter_len;
 	u64 channels;			/* receive queues of each tap, 0 = all */

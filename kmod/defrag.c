@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "defrag.h"
+
+#include <linux/jhash.h>
+#include <linux/netdevice.h>
+#include <net/dst.h>
+#include <net/ip.h>
+
+#include "net.h"
+#include "receive.h"
+#include "vlans.h"
+
+/*
+ * The device that our fragments are from, as far as reassembly knows. No device of a namespace has its index: so when a
+ * datagram times out, the stack finds no device to answer on, and sends no ICMP error for what it was only shown. It is a
+ * layer 3 domain of its own, or a sender's fragments would count twice against net.ipv4.ipfrag_max_dist, in the stack too.
+ */
+static struct net_device *rc_defrag_device;
+
+static void rc_defrag_setup(struct net_device *dev)
+{
+	dev->ifindex = -1;
+	dev->priv_flags |= IFF_L3MDEV_MASTER;
+}
+
+int rc_defrag_module_init(void)
+{
+	rc_defrag_device = alloc_netdev(0, "ringcap", NET_NAME_UNKNOWN, rc_defrag_setup);
+	return rc_defrag_device ? 0 : -ENOMEM;
+}
+
+void rc_defrag_module_exit(void)
+{
+	free_netdev(rc_defrag_device);
+}
+
+bool rc_defrag_wants(struct rc_packet *pkt)
+{
+	if (!pkt->parsed)
+		rc_packet_parse(pkt);
+	return (pkt->flow.flags & RINGCAP_SLOT_FRAGMENT) && pkt->flow.l3_proto == ETH_P_IP;
+}
+
+/* Whose fragments belong together: a ring's, of one device, direction and VLAN. Above all that the kernel itself uses. */
+static u32 rc_defrag_user(const struct rc_ring *ring, const struct rc_packet *pkt)
+{
+	const struct rc_flow *flow = &pkt->flow;
+	u32 words[4] = {
+		(u32)((unsigned long)ring >> 4), pkt->ifindex, pkt->flags & RINGCAP_SLOT_OUTGOING,
+		(u32)(flow->vlan_tci & VLAN_VID_MASK) << 16 | flow->inner_vid,
+	};
+
+	return jhash2(words, ARRAY_SIZE(words), 0) | BIT(31);
+}
+
+/*
+ * Takes a fragment in. Returns the datagram if that completes it, from its MAC header on, to be freed; NULL if it waits, or
+ * could not be used; an ERR_PTR if nothing was done with it.
+ */
+static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc_packet *pkt)
+{
+	struct sk_buff *skb = skb_clone(pkt->skb, GFP_ATOMIC);
+
+	if (!skb)
+		return ERR_PTR(-ENOMEM);
+	/* Nothing that waits shall hold what the stack waits for. */
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
+	skb->dev = rc_defrag_device;
+	skb->protocol = htons(ETH_P_IP);
+	skb_reset_mac_header(skb);
+	skb_set_network_header(skb, pkt->flow.l3_off - (pkt->vlan_tpid ? VLAN_HLEN : 0));
+	skb = ip_check_defrag(ring->rc_net->net, skb, rc_defrag_user(ring, pkt));
+	if (!skb)
+		return NULL;
+	skb->dev = pkt->skb->dev;
+	/* Reassembly leaves it at the IP header. */
+	__skb_push(skb, skb->data - skb_mac_header(skb));
+	return skb;
+}
+
+enum rc_fate rc_defrag_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *fragment)
+{
+	struct rc_packet pkt rc_uninitialized;
+	enum rc_fate fate;
+	struct sk_buff *skb;
+
+	/* Of VLANs that nobody wants, nothing waits. */
+	if (config->vlans && !rc_vlans_pass(config->vlans, fragment))
+		return RC_FATE_FILTERED;
+	skb = rc_defrag_add(ring, fragment);
+	if (!skb)
+		return RC_FATE_ABSORBED;
+	if (IS_ERR(skb))
+		skb = skb_get(fragment->skb);
+	rc_packet_init(&pkt, skb, skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0), config->snaplen,
+		       fragment->ifindex);
+	fate = rc_steps_run(ring, config, &pkt);
+	if (fate == RC_FATE_PASSED)
+		rc_ring_deliver(config, &pkt);
+	consume_skb(skb);
+	return fate;
+}
