@@ -6,6 +6,8 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 
+#include "proc_device.h"
+
 struct net;
 struct proc_dir_entry;
 
@@ -16,6 +18,7 @@ struct proc_dir_entry;
  * @nr_owned: of those with an owner
  * @changes: of these lists, so that a dump that was interrupted by one is marked; under rc_control_lock
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
+ * @proc_devices: one more
  */
 struct rc_net {
 	struct net *net;
@@ -26,6 +29,7 @@ struct rc_net {
 	struct proc_dir_entry *proc;
 	struct proc_dir_entry *proc_rings;
 	struct proc_dir_entry *proc_queues;
+	struct rc_proc_devices proc_devices;
 };
 
 /* Configuration, of all namespaces. Taken before RTNL and before rc_node_lock; never by a notifier. */

@@ -10,19 +10,54 @@
 #include "cluster.h"
 #include "net.h"
 #include "node.h"
+#include "params.h"
 #include "plugin.h"
 #include "ring.h"
 #include "version.h"
 #include "vlans.h"
 
+/* Of this network namespace. The file is not removed under rc_control_lock. */
+static void rc_proc_show_totals(struct seq_file *m, struct rc_net *rc_net)
+{
+	unsigned int rings = 0, taps = 0, clusters = 0, queues = 0;
+	struct rc_cluster *cluster;
+	struct rc_ring *ring;
+	struct rc_tap *tap;
+	u64 memory = 0;
+
+	mutex_lock(&rc_control_lock);
+	list_for_each_entry(cluster, &rc_net->clusters, list) {
+		clusters++;
+		queues += cluster->shape.nr_queues;
+		memory += rc_cluster_memory(cluster);
+	}
+	rtnl_lock();
+	list_for_each_entry(ring, &rc_net->rings, list) {
+		rings++;
+		list_for_each_entry(tap, &ring->taps, list)
+			taps++;
+	}
+	rtnl_unlock();
+	mutex_unlock(&rc_control_lock);
+	seq_printf(m, "Rings: %u\nTaps: %u\nClusters: %u\nQueues: %u\nMemory: %llu\n", rings, taps, clusters, queues,
+		   memory);
+}
+
 static int rc_proc_show_info(struct seq_file *m, void *unused)
 {
 	seq_printf(m, "Version: %s\nABI: %u\nABI oldest: %u\nSlot header: %zu\n", RC_VERSION, RINGCAP_ABI,
 		   RINGCAP_ABI_MIN, sizeof(struct ringcap_slot));
+	rc_proc_show_totals(m, m->private);
+	seq_printf(m, "Default min_num_slots: %u\nDefault lane size: %u\n", rc_param(min_num_slots),
+		   rc_params_lane_size());
+	seq_printf(m, "Default transparent_mode: %u\nDefault quick_mode: %u\nDefault enable_tx_capture: %u\n",
+		   rc_param(transparent_mode), rc_param(quick_mode), rc_param(enable_tx_capture));
+	seq_printf(m, "Default enable_frag_coherence: %u\nDefault enable_ip_defrag: %u\n",
+		   rc_param(enable_frag_coherence), rc_param(enable_ip_defrag));
 	return 0;
 }
 
-static const char *rc_proc_direction(u32 direction)
+const char *rc_proc_direction(u32 direction)
 {
 	static const char *const names[] = {
 		[RINGCAP_DIRECTION_RX] = "rx",
@@ -65,7 +100,8 @@ static int rc_proc_show_ring(struct seq_file *m, void *unused)
 	const struct rc_tap *tap;
 	struct rc_account_sum sum;
 
-	seq_printf(m, "Name: %s\n", ring->name);
+	seq_printf(m, "Name: %s\nTransparent mode: %u\nOwned: %s\n", ring->name, READ_ONCE(ring->transparent),
+		   ring->owner ? "yes" : "no");
 	rtnl_lock();
 	list_for_each_entry(tap, &ring->taps, list)
 		seq_printf(m, "Tap: %s %s%s\n", tap->packet_type.dev->name, rc_proc_direction(tap->direction),
@@ -95,18 +131,56 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 	seq_printf(m, "Sent: %llu\nSend failed: %llu\n", READ_ONCE(queue->tx_sent), READ_ONCE(queue->tx_failed));
 }
 
+/* Who reads it, if the reader of this file may know. */
+static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *queue)
+{
+	pid_t pid = queue->pid ? pid_vnr(queue->pid) : 0;
+	struct task_struct *task = pid ? get_pid_task(queue->pid, PIDTYPE_TGID) : NULL;
+	char name[TASK_COMM_LEN] = "";
+
+	if (task) {
+		get_task_comm(name, task);
+		put_task_struct(task);
+	}
+	seq_printf(m, "Attached: %s\nAttached pid: %d\nAttached name: %s\n", queue->pid ? "yes" : "no", pid, name);
+	seq_printf(m, "Watermark: %u\nTimeout us: %u\n", READ_ONCE(queue->watermark), READ_ONCE(queue->timeout_us));
+}
+
+/* The rings that deliver to @cluster, and their interfaces. The file is not removed under RTNL. */
+static void rc_proc_show_feeders(struct seq_file *m, const struct rc_cluster *cluster)
+{
+	const struct rc_ring_config *config;
+	const struct rc_ring *ring;
+	const struct rc_tap *tap;
+	u32 i;
+
+	rtnl_lock();
+	list_for_each_entry(ring, &cluster->rc_net->rings, list) {
+		config = rcu_dereference_rtnl(ring->config);
+		for (i = 0; i < config->nr_outputs && config->outputs[i] != cluster; i++)
+			;
+		if (i == config->nr_outputs)
+			continue;
+		seq_printf(m, "Ring: %s", ring->name);
+		list_for_each_entry(tap, &ring->taps, list)
+			seq_printf(m, " %s", tap->packet_type.dev->name);
+		seq_putc(m, '\n');
+	}
+	rtnl_unlock();
+}
+
 static int rc_proc_show_queue(struct seq_file *m, void *unused)
 {
 	const struct rc_node *node = m->private;
-
 	struct rc_balance_account balance;
 
 	seq_printf(m, "Device: /dev/ringcap/%s/%u\n", node->cluster->name, node->index);
+	rc_proc_show_feeders(m, node->cluster);
 	rc_balance_account_sum(node->cluster, &balance);
 	seq_printf(m, "Cluster duplicated: %llu\nCluster spread: %llu\n", balance.duplicated, balance.spread);
 	mutex_lock(&rc_node_lock);
 	if (node->queue) {
-		seq_printf(m, "Attached pid: %d\n", node->queue->pid ? pid_vnr(node->queue->pid) : 0);
+		rc_proc_show_consumer(m, node->queue);
 		rc_proc_show_stats(m, node->queue);
 	}
 	mutex_unlock(&rc_node_lock);
@@ -120,8 +194,8 @@ int rc_proc_add_net(struct rc_net *rc_net)
 		return -ENOMEM;
 	rc_net->proc_rings = proc_mkdir("ring", rc_net->proc);
 	rc_net->proc_queues = proc_mkdir("queue", rc_net->proc);
-	if (rc_net->proc_rings && rc_net->proc_queues &&
-	    proc_create_single_data("info", 0444, rc_net->proc, rc_proc_show_info, NULL))
+	if (rc_proc_devices_add(rc_net) && rc_net->proc_rings && rc_net->proc_queues &&
+	    proc_create_single_data("info", 0444, rc_net->proc, rc_proc_show_info, rc_net))
 		return 0;
 	rc_proc_remove_net(rc_net);
 	return -ENOMEM;
@@ -129,6 +203,7 @@ int rc_proc_add_net(struct rc_net *rc_net)
 
 void rc_proc_remove_net(struct rc_net *rc_net)
 {
+	rc_proc_devices_remove(rc_net);
 	proc_remove(rc_net->proc);
 }
 

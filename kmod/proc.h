@@ -6,6 +6,8 @@
 #ifndef RC_PROC_H
 #define RC_PROC_H
 
+#include <linux/types.h>
+
 struct proc_dir_entry;
 struct rc_net;
 struct rc_node;
@@ -17,6 +19,9 @@ void rc_proc_remove_net(struct rc_net *rc_net);
 /* NULL when there is no memory. */
 struct proc_dir_entry *rc_proc_add_ring(struct rc_ring *ring);
 struct proc_dir_entry *rc_proc_add_queue(struct rc_node *node);
+
+/* A direction for people. */
+const char *rc_proc_direction(u32 direction);
 
 void rc_proc_remove(struct proc_dir_entry *entry);
 

@@ -344,6 +344,7 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 	/* For people only: a ring without it works. */
 	if (is_new)
 		ring->proc = rc_proc_add_ring(ring);
+	rc_proc_devices_follow(rc_net);
 	return 0;
 }
 
@@ -363,4 +364,5 @@ void rc_ring_destroy(struct rc_ring *ring)
 	rc_ring_config_free(rc_ring_config(ring));
 	rc_ring_free(ring);
 	rc_ring_update_clusters(rc_net);
+	rc_proc_devices_follow(rc_net);
 }

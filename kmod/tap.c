@@ -182,11 +182,14 @@ static void rc_tap_device_gone(struct rc_ring *ring, const struct net_device *de
 static int rc_tap_device_event(struct notifier_block *block, unsigned long event, void *data)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(data);
+	struct rc_net *this = rc_net(dev_net(dev));
 	struct rc_ring *ring;
 
 	if (event == NETDEV_UNREGISTER)
-		list_for_each_entry(ring, &rc_net(dev_net(dev))->rings, list)
+		list_for_each_entry(ring, &this->rings, list)
 			rc_tap_device_gone(ring, dev);
+	if ((event == NETDEV_UNREGISTER || event == NETDEV_CHANGENAME) && !list_empty(&this->rings))
+		rc_proc_devices_follow_later(this);
 	return NOTIFY_DONE;
 }
 
