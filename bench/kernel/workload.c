@@ -204,6 +204,7 @@ static const struct experiment with_module[] = {
 	{ "1000-wildcard-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .wildcards = 1000 }, .sizes = SMALL },
 	{ "10000-wildcard-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .wildcards = 10000 }, .sizes = SMALL },
 	{ "1000-exact-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .exact = 1000 }, .sizes = SMALL },
+	{ "1000-patterns", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .patterns = 1000 }, .sizes = EVERY },
 	{ "baseline", "no-reader", 0, NULL, .sizes = EVERY },
 };
 
