@@ -33,7 +33,8 @@ static int bpf(int command, union bpf_attr *attr)
 static int load_program(int map)
 {
 	const struct bpf_insn program[] = {
-		{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = offsetof(struct xdp_md, rx_queue_index) },
+		{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1,
+		  .off = offsetof(struct xdp_md, rx_queue_index) },
 		{ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = 1, .src_reg = BPF_PSEUDO_MAP_FD, .imm = map },
 		{ .imm = 0 },
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3, .imm = XDP_PASS },
@@ -77,7 +78,8 @@ static void attach(int socket_fd, uint32_t flags)
 
 static struct xring map_ring(int fd, const struct xdp_ring_offset *offset, uint64_t at, size_t entry)
 {
-	uint8_t *p = mmap(NULL, offset->desc + FRAMES * entry, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
+	uint8_t *p = mmap(NULL, offset->desc + FRAMES * entry, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+			  (off_t)at);
 
 	if (p == MAP_FAILED)
 		fail("AF_XDP: a ring");
@@ -86,7 +88,8 @@ static struct xring map_ring(int fd, const struct xdp_ring_offset *offset, uint6
 
 static int open_socket(uint8_t **memory, struct xring *fill, struct xring *received)
 {
-	struct sockaddr_xdp address = { .sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY, .sxdp_ifindex = if_nametoindex("vb") };
+	struct sockaddr_xdp address = { .sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY,
+					.sxdp_ifindex = if_nametoindex("vb") };
 	struct xdp_umem_reg area = { .len = RING_BYTES, .chunk_size = FRAME_BYTES };
 	struct xdp_mmap_offsets offsets;
 	socklen_t len = sizeof(offsets);
@@ -110,7 +113,8 @@ static int open_socket(uint8_t **memory, struct xring *fill, struct xring *recei
 /* Looks at what was received and gives the frames back. */
 static void read_frames(unsigned int reader, const uint8_t *memory, const struct xring *fill, const struct xring *received)
 {
-	uint32_t end = __atomic_load_n(received->producer, __ATOMIC_ACQUIRE), at = *received->consumer, back = *fill->producer;
+	uint32_t end = __atomic_load_n(received->producer, __ATOMIC_ACQUIRE);
+	uint32_t at = *received->consumer, back = *fill->producer;
 	const struct xdp_desc *packets = received->entries;
 	uint64_t *frames = fill->entries, touched = 0, bytes = 0;
 

@@ -260,8 +260,8 @@ static struct trial try(enum reader reader, unsigned int size, unsigned int rate
 		ring_teardown();
 	trial.captured = number_before(said, " packets captured");
 	trial.lost = number_before(said, " packets dropped by kernel");
-	printf("trial %s %u bytes, %u packets/s: %u sent, %u captured, %u lost%s\n", reader_names[reader], size, rate, trial.sent,
-	       trial.captured, trial.lost, trial.late ? ", the sender was late" : "");
+	printf("trial %s %u bytes, %u packets/s: %u sent, %u captured, %u lost%s\n", reader_names[reader], size, rate,
+	       trial.sent, trial.captured, trial.lost, trial.late ? ", the sender was late" : "");
 	if (trial.captured + trial.lost != trial.sent) {
 		printf("%s does not account for all packets\n", reader_names[reader]);
 		exit(1);
@@ -309,8 +309,8 @@ static void compare_at(unsigned int size, unsigned int rate)
 	for (reader = STOCK; reader <= RINGCAP; reader++) {
 		struct trial trial = try(reader, size, rate);
 
-		printf("row {\"size\":%u,\"reader\":\"%s\",\"rate\":%u,\"sent\":%u,\"lost\":%u}\n", size, reader_names[reader], rate,
-		       trial.sent, trial.lost);
+		printf("row {\"size\":%u,\"reader\":\"%s\",\"rate\":%u,\"sent\":%u,\"lost\":%u}\n", size,
+		       reader_names[reader], rate, trial.sent, trial.lost);
 	}
 }
 
