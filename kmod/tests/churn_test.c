@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "link.h"
+#include "rules.h"
 
 static u32 rt_rounds(u32 full, u32 usual)
 {
@@ -75,10 +76,16 @@ static void rt_churn_exchange(struct rt_churn *churn)
 	churn->sent += 4;
 }
 
+static void rt_churn_stop(struct rt_churn *churn)
+{
+	if (__atomic_exchange_n(&churn->stop, 1, __ATOMIC_RELAXED))
+		return;
+	pthread_join(churn->thread, NULL);
+}
+
 static void rt_churn_close(struct rt_churn *churn)
 {
-	__atomic_store_n(&churn->stop, 1, __ATOMIC_RELAXED);
-	pthread_join(churn->thread, NULL);
+	rt_churn_stop(churn);
 	rt_fixture_check(&churn->fixture, churn->sent, 0, churn->sent, 0, 0);
 	rt_queue_close(&churn->queue);
 }
@@ -270,5 +277,40 @@ RT_CASE(churn_reshapes)
 		if (round % 10 == 0)
 			rt_churn_exchange(&churn);
 	}
+	rt_churn_close(&churn);
+}
+
+/* ---- rule sets ---- */
+
+/* One set after the other, of other sizes and kinds, and single rules in between, for a ring under traffic. */
+RT_CASE(churn_rule_sets)
+{
+	const u32 rounds = rt_rounds(10000, 150);
+	struct ringcap_rule rules[40] = {};
+	struct rt_cluster small = rt_small;
+	struct ringcap_exact exacts[40];
+	struct rt_churn churn;
+	u32 round, i;
+
+	rt_churn_open(&churn);
+	RT_EQUAL(rt_cluster_set(&small), 0);
+	RT_EQUAL(rt_churn_ring("churn-ring", rt_ifindex("wb"), RINGCAP_DIRECTION_RX), 0);
+	for (i = 0; i < 40; i++) {
+		exacts[i] = rt_exact(i % 9 + 9 * (i / 9), i % 2 ? RINGCAP_ACTION_DROP : RINGCAP_ACTION_PASS, i % 3);
+		rules[i] = (struct ringcap_rule){ .id = i + 1, .fields = RINGCAP_MATCH_DPORT, .priority = i,
+						  .action = i % 4 ? RINGCAP_ACTION_PASS : RINGCAP_ACTION_LEARN, .idle_s = 20,
+						  .dport = { (u16)i, (u16)(1000 + i) } };
+	}
+	for (round = 0; round < rounds; round++) {
+		struct rt_rules set = { .generation = round };
+
+		rt_rules_set("churn-ring", &set, exacts, round % 41, rules, 1 + (round * 7) % 40);
+		RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULE_NEW, "churn-ring", exacts, 40, rules, 40), 0);
+		RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULE_DEL, "churn-ring", exacts, 1 + round % 40, rules, 1 + round % 39), 0);
+		if (round % 10 == 0)
+			rt_churn_exchange(&churn);
+	}
+	rt_churn_stop(&churn);
+	rt_churn_account("churn-ring");
 	rt_churn_close(&churn);
 }

@@ -231,6 +231,26 @@ static void rf_put_pattern(struct rt_message *message, u64 *seed, u16 type)
 	rt_message_nest_end(message, nest);
 }
 
+/* Whether each rule of this message is one that can be: a single one that cannot spoils the message. */
+static bool rf_sane;
+
+static u16 rf_target(u64 *seed, u8 action)
+{
+	if (rf_sane && action != RINGCAP_ACTION_QUEUE && action != RINGCAP_ACTION_REFLECT)
+		return 0;
+	return (u16)rf_below(seed, rf_sane ? 2 : 4);
+}
+
+static u8 rf_action(u64 *seed, bool exact)
+{
+	static const u8 plain[] = { RINGCAP_ACTION_PASS, RINGCAP_ACTION_DROP, RINGCAP_ACTION_LEARN };
+
+	/* Targets are of one kind or the other, and often there are none. */
+	if (rf_sane && !rf_one_in(seed, 8))
+		return plain[rf_below(seed, exact ? 2 : 3)];
+	return (u8)rf_below(seed, __RINGCAP_ACTION_MAX);
+}
+
 static void rf_put_exact(struct rt_message *message, u64 *seed, u16 type)
 {
 	static struct ringcap_exact rules[300];
@@ -242,12 +262,12 @@ static void rf_put_exact(struct rt_message *message, u64 *seed, u16 type)
 		rules[i] = (struct ringcap_exact){
 			.sport = rf_flow_port(seed), .dport = rf_flow_port(seed),
 			.l3_proto = family == 6 ? 0x86dd : 0x0800, .vlan_id = (u16)rf_below(seed, 3),
-			.l4_proto = rf_one_in(seed, 2) ? 6 : 17, .action = (u8)rf_below(seed, __RINGCAP_ACTION_MAX),
-			.target = (u16)rf_below(seed, 3), .idle_s = rf_below(seed, 3),
+			.l4_proto = rf_one_in(seed, 2) ? 6 : 17, .action = rf_action(seed, true), .idle_s = rf_below(seed, 3),
 		};
+		rules[i].target = rf_target(seed, rules[i].action);
 		rf_address(seed, rules[i].saddr, family);
 		rf_address(seed, rules[i].daddr, family);
-		if (rf_one_in(seed, 40))
+		if (!rf_sane && rf_one_in(seed, 40))
 			rf_bytes(seed, (u8 *)&rules[i] + rf_below(seed, sizeof(rules[i]) - 4), 4);
 	}
 	rt_message_put(message, type, rules, n * sizeof(rules[0]));
@@ -257,7 +277,7 @@ static void rf_make_rule(u64 *seed, struct ringcap_rule *rule)
 {
 	*rule = (struct ringcap_rule){
 		.id = 1 + rf_below(seed, 200), .priority = rf_below(seed, 5), .fields = rf_below(seed, RINGCAP_MATCH_ALL + 1),
-		.idle_s = rf_below(seed, 3), .target = (u16)rf_below(seed, 3), .action = (u8)rf_below(seed, __RINGCAP_ACTION_MAX),
+		.idle_s = rf_below(seed, 3), .action = rf_action(seed, false),
 		.flags = (u8)rf_below(seed, 2), .family = 4, .l4_proto = 17, .inner_family = 4,
 		.splen = (u8)rf_below(seed, 33), .dplen = (u8)rf_below(seed, 33), .inner_splen = (u8)rf_below(seed, 33),
 		.inner_dplen = (u8)rf_below(seed, 33), .ethertype = 0x0800, .vlan_id = (u16)rf_below(seed, 3),
@@ -267,9 +287,14 @@ static void rf_make_rule(u64 *seed, struct ringcap_rule *rule)
 	/* Few shapes and few fields, or hardly anything matches. */
 	if (!rf_one_in(seed, 5))
 		rule->fields &= rf_below(seed, RINGCAP_MATCH_ALL + 1) & rf_below(seed, RINGCAP_MATCH_ALL + 1);
+	if (rule->fields & RINGCAP_MATCH_TCP_FLAGS && rf_sane) {
+		rule->fields &= ~(RINGCAP_MATCH_SPORT | RINGCAP_MATCH_DPORT);
+		rule->l4_proto = 6;
+	}
+	rule->target = rf_target(seed, rule->action);
 	rf_address(seed, rule->saddr, 4);
 	rf_address(seed, rule->daddr, 4);
-	if (rf_one_in(seed, 40))
+	if (!rf_sane && rf_one_in(seed, 40))
 		rf_bytes(seed, (u8 *)rule + rf_below(seed, sizeof(*rule) - 4), 4);
 }
 
@@ -316,7 +341,7 @@ static const struct rf_attribute rf_ring_attributes[] = {
 };
 
 static const struct rf_attribute rf_begin_attributes[] = {
-	{ RINGCAP_A_GENERATION, 2, 1, rf_put_u64 }, { RINGCAP_A_DEFAULT_ACTION, 3, 1, rf_put_number },
+	{ RINGCAP_A_GENERATION, 2, 1, rf_put_u64 }, { RINGCAP_A_DEFAULT_ACTION, 4, 1, rf_put_flag },
 	{ RINGCAP_A_TARGET, 1, 3, rf_put_target }, { RINGCAP_A_PATTERN_ACTION, 3, 1, rf_put_flag }, {}
 };
 
@@ -396,9 +421,17 @@ static void rf_build(struct rt_message *message, u64 *seed, const struct rf_comm
 					   command->cmd == RINGCAP_CMD_RULES_GET || command->cmd == RINGCAP_CMD_QUEUE_GET) ?
 			    NLM_F_DUMP : 0;
 	char name[RINGCAP_NAME_MAX + 1];
+	static u32 ring;
 
+	rf_sane = !rf_one_in(seed, 3);
 	rt_message_init(message, command->cmd, flags);
-	if (rf_one_in(seed, 30) ? !command->cluster : command->cluster)
+	/* What builds a set is said of one ring for a while. */
+	if (rf_one_in(seed, 20))
+		ring = rf_below(seed, RF_OBJECTS);
+	if (command->attributes == rf_begin_attributes || command->attributes == rf_rule_attributes ||
+	    command->attributes == rf_change_attributes || command->cmd == RINGCAP_CMD_RULES_COMMIT)
+		snprintf(name, sizeof(name), "rz-%u", ring);
+	else if (rf_one_in(seed, 30) ? !command->cluster : command->cluster)
 		rf_cluster_name(seed, name, sizeof(name));
 	else
 		rf_ring_name(seed, name, sizeof(name));
