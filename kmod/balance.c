@@ -8,6 +8,7 @@
 #include "cluster.h"
 #include "fragment.h"
 #include "message.h"
+#include "params.h"
 #include "request.h"
 
 #define RC_BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
@@ -201,7 +202,8 @@ static int rc_balance_request_policy(const struct genl_info *info, int type, u8 
 
 int rc_balance_request(const struct genl_info *info, struct rc_balance_options *options)
 {
-	u32 fragments = rc_request_u32(info, RINGCAP_A_FRAGMENTS, RINGCAP_FRAGMENTS_TOGETHER);
+	u32 usual = rc_param(enable_frag_coherence) ? RINGCAP_FRAGMENTS_WITH_FLOW : RINGCAP_FRAGMENTS_TOGETHER;
+	u32 fragments = rc_request_u32(info, RINGCAP_A_FRAGMENTS, usual);
 
 	if (fragments > RINGCAP_FRAGMENTS_WITH_FLOW)
 		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_FRAGMENTS], -EINVAL,

@@ -3,6 +3,7 @@
 #ifndef RC_PLUGIN_H
 #define RC_PLUGIN_H
 
+#include <linux/percpu.h>
 #include <linux/ringcap.h>
 #include <linux/ringcap_plugin.h>
 

@@ -272,7 +272,7 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec) ?:
 	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
 	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
-	      rc_request_flag(info, RINGCAP_A_DEFRAG, &spec->defrag);
+	      rc_request_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag);
 	if (err)
 		return err;
 	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);

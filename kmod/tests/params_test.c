@@ -104,6 +104,36 @@ RT_CASE(params_rings)
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), 0);
 }
 
+static u32 rt_fragments(struct rt_cluster *shape)
+{
+	RT_EQUAL(rt_cluster_set(shape), 0);
+	return rt_get_attr(RINGCAP_CMD_CLUSTER_GET, shape->name, RINGCAP_A_FRAGMENTS);
+}
+
+static u32 rt_defrag(const struct rt_fixture *fixture)
+{
+	RT_EQUAL(rt_fixture_change(fixture, &(struct rt_ring){}), 0);
+	return rt_get_attr(RINGCAP_CMD_RING_GET, fixture->ring, RINGCAP_A_DEFRAG);
+}
+
+RT_CASE(params_fragments)
+{
+	struct rt_cluster shape = { .name = "params", .lanes = 1 };
+	struct rt_fixture fixture;
+
+	rt_params_reset();
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	RT_EQUAL(rt_fragments(&shape), RINGCAP_FRAGMENTS_TOGETHER);
+	RT_EQUAL(rt_defrag(&fixture), 0);
+	RT_CHECK(rt_param_set("enable_frag_coherence", "1"), "%m");
+	RT_EQUAL(rt_fragments(&shape), RINGCAP_FRAGMENTS_WITH_FLOW);
+	RT_CHECK(rt_param_set("enable_ip_defrag", "1"), "%m");
+	RT_EQUAL(rt_defrag(&fixture), 1);
+	rt_params_reset();
+	RT_EQUAL(rt_defrag(&fixture), 0);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, "params"), 0);
+}
+
 static const struct { const char *param, *value; } rt_bad[] = {
 	{ "transparent_mode", "3" }, { "transparent_mode", "-1" }, { "transparent_mode", "x" }, { "quick_mode", "2" },
 	{ "enable_tx_capture", "2" }, { "enable_frag_coherence", "y" }, { "enable_ip_defrag", "7" },
