@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "cluster.h"
+#include "compat/compat.h"
 #include "net.h"
 #include "owner.h"
 #include "pattern.h"
@@ -192,11 +193,7 @@ static const struct rc_rules *rc_rules_find_user(const struct list_head *sets, c
 
 int rc_rules_check_queues(const struct rc_cluster *cluster, u32 from, struct netlink_ext_ack *extack)
 {
-	/*
-	 * The message is copied when this lock is not held any more; another refusal meanwhile may change the name in it,
-	 * but not where it ends.
-	 */
-	static char reason[128 + RINGCAP_NAME_MAX + 1];
+	char reason[80];	/* a longer name is cut off */
 	const struct rc_rules *rules;
 
 	lockdep_assert_held(&rc_control_lock);
@@ -205,10 +202,9 @@ int rc_rules_check_queues(const struct rc_cluster *cluster, u32 from, struct net
 	rules = rc_rules_find_user(&rc_rules_live, cluster, from) ?: rc_rules_find_user(&rc_rules_built, cluster, from);
 	if (!rules)
 		return 0;
-	snprintf(reason, sizeof(reason), "rules of ring %s%s send packets to a queue that would go: change the rules first",
-		 rules->ring->name, rules->portid ? ", which are being built," : "");
-	if (extack)
-		extack->_msg = reason;
+	snprintf(reason, sizeof(reason), "%s name it: change those of ring %.31s",
+		 rules->portid ? "rules being built" : "rules", rules->ring->name);
+	rc_compat_set_err_msg(extack, reason);
 	return -EBUSY;
 }
 

@@ -304,7 +304,7 @@ enum ringcap_action {
  * @l4_proto: IP protocol
  * @action: enum ringcap_action, but RINGCAP_ACTION_LEARN
  * @target: number of the set's target, for QUEUE and REFLECT
- * @idle_s: seconds without a packet after which the kernel removes the rule, 0 = never
+ * @idle_s: seconds without a packet after which the kernel removes the rule, 0 = never, at most 1000000
  */
 struct ringcap_exact {
 	__u8	saddr[16];
@@ -489,11 +489,12 @@ enum ringcap_cmd {
 
 	/*
 	 * A ring's rule set is built aside and put in force in one step: BEGIN, any number of ADDs, COMMIT, from one socket.
-	 * It is forgotten by ABORT, by another BEGIN, and when the socket is closed. RING_SET leaves rule sets alone.
+	 * It is forgotten by ABORT, by another BEGIN of that socket, for whatever ring, and when the socket is closed. RING_SET
+	 * leaves rule sets alone.
 	 */
 	RINGCAP_CMD_RULES_BEGIN,	/* NAME, GENERATION, DEFAULT_ACTION, TARGETs, PATTERN_ACTION */
 	RINGCAP_CMD_RULES_ADD,		/* NAME; EXACT, RULE, PATTERNs */
-	RINGCAP_CMD_RULES_COMMIT,	/* NAME; a set without rules and patterns takes the rules away */
+	RINGCAP_CMD_RULES_COMMIT,	/* NAME; a set without rules and patterns that passes everything takes the rules away */
 	RINGCAP_CMD_RULES_ABORT,	/* NAME */
 	RINGCAP_CMD_RULES_GET,		/* a dump of NAME's rules: EXACT_STATE, RULE_STATE, PATTERN with PATTERN_MATCHES */
 	RINGCAP_CMD_RULE_NEW,		/* NAME; EXACT, RULE: into the set in force; replaces one of that flow or id; all or none */
