@@ -184,7 +184,7 @@ static u64 rc_shape_hash(const struct rc_shape *shape, u64 seed, const struct rc
 
 	for (i = 0; i < shape->nr_words; i++)
 		seed = rc_wild_mix(seed, value->w[shape->words[i]]);
-	return seed;
+	return rc_mix(seed);
 }
 
 /* Second pass: how many have each hash. heads[h + 2], so that the third pass leaves heads[h] at the first of them. */

@@ -95,7 +95,7 @@ struct rc_wild *rc_wild_create(struct rc_rule **rules, u32 nr_rules, struct netl
 /* The rules stay. */
 void rc_wild_free(struct rc_wild *wild);
 
-/* The tag is the upper half, what is below chooses the head. */
+/* A word more; rc_mix of the last is the hash: its upper half is the tag, what is below chooses the head. */
 static __always_inline u64 rc_wild_mix(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
@@ -114,6 +114,7 @@ static __always_inline u32 rc_shape_find(const struct rc_shape *shape, const str
 		masked[i] = key->w[shape->words[i]] & shape->masks[i];
 		hash = rc_wild_mix(hash, masked[i]);
 	}
+	hash = rc_mix(hash);
 	at = shape->heads[hash & shape->mask_heads];
 	end = shape->heads[(hash & shape->mask_heads) + 1];
 	for (; at < end; at++) {
