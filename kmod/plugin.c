@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/percpu.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <net/netlink.h>
