@@ -12,6 +12,7 @@
 #include "fragment.h"
 #include "net.h"
 #include "node.h"
+#include "quick.h"
 #include "owner.h"
 #include "rules.h"
 
@@ -93,6 +94,8 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	config->hashed = rc_cluster_needs_hash(spec) ? RINGCAP_SLOT_HASHED : 0;
 	config->hdr_len = spec->metadata ? sizeof(struct ringcap_slot) : RINGCAP_SLOT_SHORT;
 	config->special = rc_balance_is_special(spec->balance, &spec->options, config->nr_queues, config->hashed);
+	/* A turn is not taken twice. */
+	config->direct = !config->special && !spec->metadata && spec->balance != RINGCAP_BALANCE_ROUND_ROBIN;
 	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
@@ -409,6 +412,11 @@ static int rc_cluster_change(struct rc_cluster *cluster, const struct rc_cluster
 	err = rc_owner_check_replace(cluster->owner, spec->owner, extack);
 	if (err)
 		return err;
+	if (cluster->nr_quick && !rc_quick_fits(spec->shape.nr_queues, spec->balance)) {
+		NL_SET_ERR_MSG(extack,
+			       "RINGCAP_A_BALANCE: a ring in quick mode feeds this cluster, which must have one queue or RINGCAP_BALANCE_RX_QUEUE: delete the ring first");
+		return -EBUSY;
+	}
 	if (spec->has_mode && spec->mode != cluster->mode) {
 		NL_SET_ERR_MSG(extack,
 			       "RINGCAP_A_MODE: the device nodes' permissions are set when a cluster is made: delete it first");

@@ -41,6 +41,7 @@ struct rc_cluster_spec {
  * @balance: how a queue is chosen where there are several
  * @hashed: RINGCAP_SLOT_HASHED where packets are parsed and hashed, for one queue of several or for their slots, else 0
  * @hdr_len: of the slots: with metadata, or short
+ * @direct: nothing keeps a packet from going to its queue at once, in a short slot: see rc_cluster_deliver_direct
  * @special: more is asked than rc_cluster_deliver does itself: see balance.h, and @options
  * @key: of the hash
  * @fragments: where fragments go with their flow, else NULL; its successor's too, unless that wants none
@@ -51,6 +52,7 @@ struct rc_cluster_config {
 	u32 balance;
 	u8 hashed;
 	u8 hdr_len;
+	bool direct;
 	bool special;
 	struct rc_balance_options options;
 	rc_u64 key[2];
@@ -65,7 +67,7 @@ struct rc_cluster_config {
  * @balance_account: per CPU
  * @list: in rc_net.clusters
  * @registered: in the list of all namespaces' clusters: device nodes have no namespace
- * @nr_rings: rings that feed it
+ * @nr_rings, @nr_quick: rings that feed it, and those of them in quick mode
  * @nr_targets: targets of rule sets that are queues of it
  * @snaplen: the greatest of theirs, 0 = none feeds it
  * @nodes: one for each queue
@@ -94,6 +96,7 @@ struct rc_cluster {
 	u8 key[RINGCAP_KEY_LEN];
 	unsigned int nr_rings;
 	unsigned int nr_targets;
+	unsigned int nr_quick;
 	u32 snaplen;
 	struct rc_node **nodes;
 	u32 owner;
@@ -163,6 +166,34 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 
 	rc_cluster_describe(config, pkt);
 	rc_queue_deliver(config->queues[index], pkt);
+}
+
+/*
+ * The same for the common case, and false for all others, for which nothing is done: a cluster that wants nothing special,
+ * a queue that has a consumer, and a lane of this CPU's own. @pkt is fresh, and it is not handed to anybody from here: the
+ * compiler keeps in registers what is needed of it, and forgets the rest. Clusters that hash only if @may_hash.
+ */
+static __always_inline bool rc_cluster_deliver_direct(struct rc_cluster *cluster, struct rc_packet *pkt, bool may_hash)
+{
+	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
+	struct rc_queue *queue;
+	u32 index = 0;
+
+	if (unlikely(!config->direct || (!may_hash && config->hashed)))
+		return false;
+	pkt->hash = 0;
+	pkt->hashed = 0;
+	if (may_hash)
+		rc_cluster_describe(config, pkt);
+	pkt->hdr_len = RINGCAP_SLOT_SHORT;
+	if (config->nr_queues > 1)
+		index = rc_cluster_choose(cluster, config, pkt);
+	queue = config->queues[index];
+	/* Pairs with the release in rc_queue_attach. */
+	if (unlikely(!smp_load_acquire(&queue->direct)))
+		return false;
+	rc_lane_put(rc_queue_own_lane(queue), pkt, queue->snaplen);
+	return true;
 }
 
 #endif /* RC_CLUSTER_H */

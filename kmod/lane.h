@@ -133,13 +133,14 @@ static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
 
 static __always_inline void rc_lane_publish(struct rc_lane *lane)
 {
+	u64 delivered = lane->stats.delivered, delivered_bytes = lane->stats.delivered_bytes, head = lane->head;
+	struct ringcap_lane_kernel *kernel = lane->kernel;
 	struct rc_queue *queue = lane->queue;
-	u64 head = lane->head;
 
-	WRITE_ONCE(lane->kernel->stats.delivered, lane->stats.delivered);
-	WRITE_ONCE(lane->kernel->stats.delivered_bytes, lane->stats.delivered_bytes);
+	WRITE_ONCE(kernel->stats.delivered, delivered);
+	WRITE_ONCE(kernel->stats.delivered_bytes, delivered_bytes);
 	/* (A): the slots are written before the consumer can see that they are. */
-	smp_store_release(&lane->kernel->producer, head);
+	smp_store_release(&kernel->producer, head);
 	smp_store_release(&lane->published, head);
 	if (unlikely(rc_queue_must_know(queue, head - lane->released)))
 		rc_lane_wake(lane);

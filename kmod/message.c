@@ -127,7 +127,7 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	    nla_put_u32(msg, RINGCAP_A_SNAPLEN, config->snaplen) ||
 	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous) ||
 	    nla_put_u32(msg, RINGCAP_A_DEFRAG, config->defrag) ||
-	    nla_put_u32(msg, RINGCAP_A_OWNED, !!ring->owner) ||
+	    nla_put_u32(msg, RINGCAP_A_OWNED, !!ring->owner) || nla_put_u32(msg, RINGCAP_A_QUICK, ring->quick) ||
 	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT, ring->transparent) ||
 	    nla_put_u32(msg, RINGCAP_A_HWTSTAMP, config->hwtstamp))
 		return -EMSGSIZE;

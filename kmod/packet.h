@@ -102,8 +102,13 @@ static __always_inline void rc_packet_frame(const struct rc_packet *pkt, struct 
 	frame->avail = min_t(u32, skb->len, RC_PARSE_MAX);
 	frame->vlan_tpid = pkt->vlan_tpid;
 	frame->vlan_tci = pkt->vlan_tci;
-	if (unlikely(skb_headlen(skb) < frame->avail))
-		rc_packet_gather(skb, frame);
+	if (unlikely(skb_headlen(skb) < frame->avail)) {
+		/* So that only this one has to be in memory. */
+		struct rc_frame pieces = *frame;
+
+		rc_packet_gather(skb, &pieces);
+		*frame = pieces;
+	}
 }
 
 /* Fills @pkt->flow. */

@@ -160,6 +160,16 @@ static __always_inline u32 rc_queue_lane(const struct rc_queue *queue)
 	return likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes;
 }
 
+/* The same where each CPU has its own. */
+static __always_inline struct rc_lane *rc_queue_own_lane(struct rc_queue *queue)
+{
+	struct rc_lane *lane = &queue->lanes[smp_processor_id()];
+
+	/* Or the compiler would find it anew for each of its fields. */
+	OPTIMIZER_HIDE_VAR(lane);
+	return lane;
+}
+
 /* For lanes that several CPUs produce into, and queues that have no consumer. */
 void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt);
 
@@ -168,7 +178,7 @@ static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_p
 {
 	/* Pairs with the release in rc_queue_attach. */
 	if (likely(smp_load_acquire(&queue->direct)))
-		rc_lane_put(&queue->lanes[smp_processor_id()], pkt, queue->snaplen);
+		rc_lane_put(rc_queue_own_lane(queue), pkt, queue->snaplen);
 	else
 		rc_queue_deliver_slow(queue, pkt);
 }

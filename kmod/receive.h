@@ -11,7 +11,6 @@
 
 #include "account.h"
 #include "cluster.h"
-#include "defrag.h"
 #include "packet.h"
 #include "ring.h"
 #include "steps.h"
@@ -24,31 +23,31 @@ static __always_inline void rc_ring_deliver(const struct rc_ring_config *config,
 		rc_cluster_deliver(config->outputs[i], pkt);
 }
 
-/* What becomes of a packet that starts at its MAC header. */
-static __always_inline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config,
-						   struct sk_buff *skb, u32 wire_len, u32 ifindex)
+/* Any packet that has passed the filter. */
+enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 wire_len,
+			    u32 ifindex);
+
+/* What becomes of a packet that starts at its MAC header. A @quick ring has nothing between its tap and its queues. */
+static __always_inline enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_config *config,
+						 struct sk_buff *skb, u32 wire_len, u32 ifindex, bool quick)
 {
 	struct rc_packet pkt rc_uninitialized;
-	enum rc_fate fate = RC_FATE_PASSED;
 
-	if (config->filter && !bpf_prog_run(config->filter, skb))
+	if (!quick && config->filter && !bpf_prog_run(config->filter, skb))
 		return RC_FATE_FILTERED;
-	rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
-	if (unlikely(rc_steps_any(ring, config))) {
-		if (config->defrag && rc_defrag_wants(&pkt))
-			return rc_defrag_receive(ring, config, &pkt);
-		fate = rc_steps_run(ring, config, &pkt);
+	if (quick || likely(!rc_steps_any(ring, config) && config->nr_outputs == 1)) {
+		rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
+		if (likely(rc_cluster_deliver_direct(config->outputs[0], &pkt, !quick)))
+			return RC_FATE_PASSED;
 	}
-	if (likely(fate == RC_FATE_PASSED))
-		rc_ring_deliver(config, &pkt);
-	return fate;
+	return rc_ring_decide(ring, config, skb, wire_len, ifindex);
 }
 
 /*
  * A tap's packet. The skb may be shared with other taps, which see it after us: what we move of it, we move back. Nothing
  * else is written to it. Bottom halves off, under RCU.
  */
-static __always_inline void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex)
+static __always_inline void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex, bool quick)
 {
 	const struct rc_ring_config *config = rcu_dereference(ring->config);
 	unsigned char *data = skb->data;
@@ -60,7 +59,7 @@ static __always_inline void rc_ring_receive(struct rc_ring *ring, struct sk_buff
 	if (likely(skb_mac_header_was_set(skb)))
 		__skb_push(skb, data - skb_mac_header(skb));
 	wire_len = skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0);
-	fate = rc_ring_decide(ring, config, skb, wire_len, ifindex);
+	fate = rc_ring_pass(ring, config, skb, wire_len, ifindex, quick);
 	rc_account_packet(ring->account, fate, wire_len);
 	skb->data = data;
 	skb->len = len;

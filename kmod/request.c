@@ -9,6 +9,7 @@
 
 #include "cluster.h"
 #include "params.h"
+#include "quick.h"
 #include "ring.h"
 
 #define RC_LANES_DEFAULT	4U
@@ -34,6 +35,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_TIMEOUT_US] = { .type = NLA_U32 },
 	[RINGCAP_A_MODE] = { .type = NLA_U32 },
 	[RINGCAP_A_METADATA] = { .type = NLA_U32 },
+	[RINGCAP_A_QUICK] = { .type = NLA_U32 },
 	[RINGCAP_A_INNER] = { .type = NLA_U32 },
 	[RINGCAP_A_FRAGMENTS] = { .type = NLA_U32 },
 	[RINGCAP_A_WHEN_FULL] = { .type = NLA_U32 },
@@ -272,7 +274,8 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec) ?:
 	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
 	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
-	      rc_request_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag);
+	      rc_request_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag) ?:
+	      rc_quick_request(info, spec);
 	if (err)
 		return err;
 	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);

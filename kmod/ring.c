@@ -12,6 +12,7 @@
 #include "owner.h"
 #include "plugin.h"
 #include "proc.h"
+#include "quick.h"
 #include "rules.h"
 #include "steps.h"
 #include "vlans.h"
@@ -140,7 +141,7 @@ void rc_ring_update_clusters(const struct rc_net *rc_net)
 	u32 i;
 
 	list_for_each_entry(cluster, &rc_net->clusters, list) {
-		u32 nr_rings = 0, snaplen = 0;
+		u32 nr_rings = 0, nr_quick = 0, snaplen = 0;
 
 		list_for_each_entry(ring, &rc_net->rings, list) {
 			const struct rc_ring_config *config = rc_ring_config(ring);
@@ -149,12 +150,14 @@ void rc_ring_update_clusters(const struct rc_net *rc_net)
 				if (config->outputs[i] != cluster)
 					continue;
 				nr_rings++;
+				nr_quick += ring->quick;
 				snaplen = max(snaplen, config->snaplen);
 			}
 			if (rc_rules_name(ring, cluster))
 				snaplen = max(snaplen, config->snaplen);
 		}
 		cluster->nr_rings = nr_rings;
+		cluster->nr_quick = nr_quick;
 		WRITE_ONCE(cluster->snaplen, snaplen);
 	}
 }
@@ -265,7 +268,7 @@ static void rc_ring_free(struct rc_ring *ring)
 	kfree(ring);
 }
 
-static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const char *name)
+static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring_spec *spec)
 {
 	struct rc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
 
@@ -273,7 +276,8 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const char *name)
 		return NULL;
 	INIT_LIST_HEAD(&ring->taps);
 	ring->rc_net = rc_net;
-	strscpy(ring->name, name, sizeof(ring->name));
+	strscpy(ring->name, spec->name, sizeof(ring->name));
+	ring->quick = spec->quick;
 	ring->account = alloc_percpu_gfp(struct rc_account, GFP_KERNEL_ACCOUNT);
 	if (!ring->account) {
 		rc_ring_free(ring);
@@ -327,13 +331,15 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 
 	lockdep_assert_held(&rc_control_lock);
 	err = ring ? rc_owner_check_replace(ring->owner, spec->owner, extack) : 0;
+	if (!err)
+		err = rc_quick_check(rc_net, ring, spec, extack);
 	if (err)
 		return err;
 	config = rc_ring_config_create(rc_net, spec, extack);
 	if (IS_ERR(config))
 		return PTR_ERR(config);
 	if (is_new)
-		ring = rc_ring_alloc(rc_net, spec->name);
+		ring = rc_ring_alloc(rc_net, spec);
 	err = ring ? rc_ring_apply(ring, spec, config, is_new, extack) : -ENOMEM;
 	if (err) {
 		rc_ring_config_free(config);

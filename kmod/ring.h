@@ -37,6 +37,7 @@ struct rc_ring_spec {
 	bool promiscuous;
 	bool hwtstamp;
 	u32 transparent;
+	bool quick;
 	u32 owner;
 	u64 generation;
 };
@@ -73,6 +74,7 @@ struct rc_ring_config {
  * @expired, @not_learnt: see RINGCAP_A_EXPIRED, RINGCAP_A_NOT_LEARNT
  * @rules_changes: of the rules in force, so that a dump that was interrupted by one is marked
  * @taps: under RTNL
+ * @quick: see quick.h; never changes
  * @owner: see owner.h
  * @list: in rc_net.rings
  */
@@ -90,6 +92,7 @@ struct rc_ring {
 	struct list_head taps;
 	bool promiscuous;
 	u32 transparent;
+	bool quick;
 	u32 owner;
 	u64 generation;
 	struct proc_dir_entry *proc;

@@ -47,16 +47,27 @@ static __always_inline void rc_tap_put(struct sk_buff *skb)
 		consume_skb(skb);
 }
 
-/* On the CPU that received or sends the packet, with bottom halves off, under RCU. */
-static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
-			  struct net_device *orig_dev)
+static __always_inline int rc_tap_take(struct sk_buff *skb, struct packet_type *packet_type, bool quick)
 {
 	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
 
 	if (likely(rc_tap_wants(tap, skb)))
-		rc_ring_receive(tap->ring, skb, tap->ifindex);
+		rc_ring_receive(tap->ring, skb, tap->ifindex, quick);
 	rc_tap_put(skb);
 	return 0;
+}
+
+/* On the CPU that received or sends the packet, with bottom halves off, under RCU. */
+static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
+			  struct net_device *orig_dev)
+{
+	return rc_tap_take(skb, packet_type, false);
+}
+
+static int rc_tap_receive_quick(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
+				struct net_device *orig_dev)
+{
+	return rc_tap_take(skb, packet_type, true);
 }
 
 struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
@@ -82,7 +93,7 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	tap->ifindex = spec->ifindex;
 	tap->packet_type.type = htons(ETH_P_ALL);
 	tap->packet_type.dev = dev;
-	tap->packet_type.func = rc_tap_receive;
+	tap->packet_type.func = ring->quick ? rc_tap_receive_quick : rc_tap_receive;
 	rc_tap_set_direction(tap, spec->direction);
 	return tap;
 }

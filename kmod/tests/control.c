@@ -334,6 +334,7 @@ int rt_ring_set(const struct rt_ring *ring)
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, ring->owned);
 	rt_message_put_optional(&message, RINGCAP_A_PROMISC, ring->promiscuous);
 	rt_message_put_optional(&message, RINGCAP_A_TRANSPARENT, ring->transparent);
+	rt_message_put_optional(&message, RINGCAP_A_QUICK, ring->quick);
 	if (ring->filter)
 		rt_message_put(&message, RINGCAP_A_FILTER, ring->filter,
 			       ring->filter_len * (u32)sizeof(struct sock_filter));

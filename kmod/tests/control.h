@@ -92,6 +92,7 @@ struct rt_ring {
 	u32 owned;
 	void (*more)(struct rt_message *message, const void *arg);	/* puts other attributes */
 	const void *arg;
+	u32 quick;
 };
 
 struct rt_ring_counts {
