@@ -15,9 +15,9 @@
 
 #define rc_quick_refuse(info, type)							\
 	rc_request_refuse((info)->extack, (info)->attrs[type], -EINVAL,			\
-			  #type ": not together with RINGCAP_A_QUICK, which takes all packets as they come: leave one of them out")
+			  #type ": not with RINGCAP_A_QUICK, which takes packets as they come: leave one out")
 
-static int rc_quick_refuse_steps(const struct genl_info *info)
+static int rc_quick_refuse_steps(const struct genl_info *info, const struct rc_ring_spec *spec)
 {
 	if (info->attrs[RINGCAP_A_FILTER])
 		return rc_quick_refuse(info, RINGCAP_A_FILTER);
@@ -27,19 +27,17 @@ static int rc_quick_refuse_steps(const struct genl_info *info)
 		return rc_quick_refuse(info, RINGCAP_A_PLUGIN);
 	if (rc_request_u32(info, RINGCAP_A_SAMPLE, 0) > 1)
 		return rc_quick_refuse(info, RINGCAP_A_SAMPLE);
-	if (rc_request_u32(info, RINGCAP_A_DEFRAG, 0))
+	if (spec->defrag)
 		return rc_quick_refuse(info, RINGCAP_A_DEFRAG);
-	if (rc_request_u32(info, RINGCAP_A_HWTSTAMP, 0))
+	if (spec->hwtstamp)
 		return rc_quick_refuse(info, RINGCAP_A_HWTSTAMP);
 	return 0;
 }
 
 int rc_quick_request(const struct genl_info *info, struct rc_ring_spec *spec)
 {
-	int err = rc_request_flag(info, RINGCAP_A_QUICK, &spec->quick);
+	int err = rc_request_flag_or(info, RINGCAP_A_QUICK, rc_param(quick_mode), &spec->quick);
 
-	if (!info->attrs[RINGCAP_A_QUICK])
-		spec->quick = rc_param(quick_mode);
 	if (err || !spec->quick)
 		return err;
 	if (spec->nr_taps != 1)
@@ -48,7 +46,7 @@ int rc_quick_request(const struct genl_info *info, struct rc_ring_spec *spec)
 	if (spec->nr_outputs != 1)
 		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_OUTPUT], -EINVAL,
 					 "RINGCAP_A_OUTPUT: a ring with RINGCAP_A_QUICK feeds one cluster");
-	return rc_quick_refuse_steps(info);
+	return rc_quick_refuse_steps(info, spec);
 }
 
 /* Whether @tap takes a receive queue that @spec asks for too. */

@@ -4,8 +4,8 @@
 
 #include "defrag.h"
 
-enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 wire_len,
-			    u32 ifindex)
+enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
+			    u32 wire_len, u32 ifindex)
 {
 	struct rc_packet pkt rc_uninitialized;
 	enum rc_fate fate = RC_FATE_PASSED;

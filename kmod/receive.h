@@ -24,8 +24,8 @@ static __always_inline void rc_ring_deliver(const struct rc_ring_config *config,
 }
 
 /* Any packet that has passed the filter. */
-enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 wire_len,
-			    u32 ifindex);
+enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
+			    u32 wire_len, u32 ifindex);
 
 /* What becomes of a packet that starts at its MAC header. A @quick ring has nothing between its tap and its queues. */
 static __always_inline enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_config *config,

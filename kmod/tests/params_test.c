@@ -75,6 +75,23 @@ RT_CASE(params_min_num_slots)
 	rt_params_reset();
 }
 
+RT_CASE(params_quick_mode)
+{
+	struct rt_fixture fixture;
+
+	rt_params_reset();
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	RT_EQUAL(rt_get_attr(RINGCAP_CMD_RING_GET, fixture.ring, RINGCAP_A_QUICK), 0);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
+	RT_CHECK(rt_param_set("quick_mode", "1") && rt_param_set("enable_ip_defrag", "1"), "%m");
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), -EINVAL);
+	RT_CHECK(strstr(rt_reason, "RINGCAP_A_DEFRAG"), "%s", rt_reason);
+	RT_CHECK(rt_param_set("enable_ip_defrag", "0"), "%m");
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), 0);
+	RT_EQUAL(rt_get_attr(RINGCAP_CMD_RING_GET, fixture.ring, RINGCAP_A_QUICK), 1);
+	rt_params_reset();
+}
+
 /* Whether a tap that does not say in which direction takes what is sent. */
 static u64 rt_seen_of_sent(struct rt_fixture *fixture)
 {
