@@ -85,7 +85,7 @@ static const struct rc_ring *rc_quick_rival(const struct rc_net *rc_net, const s
 int rc_quick_check(struct rc_net *rc_net, const struct rc_ring *ring, const struct rc_ring_spec *spec,
 		   struct netlink_ext_ack *extack)
 {
-	char text[128];
+	char text[80];	/* a longer name is cut off */
 	const struct rc_cluster *cluster;
 	const struct rc_ring *rival;
 
@@ -104,7 +104,7 @@ int rc_quick_check(struct rc_net *rc_net, const struct rc_ring *ring, const stru
 	rival = rc_quick_rival(rc_net, ring, spec);
 	if (!rival)
 		return 0;
-	snprintf(text, sizeof(text), "RINGCAP_A_TAP_IFINDEX: taken by quick ring %s", rival->name);
+	snprintf(text, sizeof(text), "RINGCAP_A_TAP_IFINDEX: taken by quick ring %.31s", rival->name);
 	rc_compat_set_err_msg(extack, text);
 	NL_SET_BAD_ATTR(extack, spec->taps[0].attr);
 	return -EBUSY;
