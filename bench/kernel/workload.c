@@ -189,6 +189,7 @@ static const struct experiment with_module[] = {
 	{ "unattended", "ringcap", 1, NULL, .ring = { .device = "vb" }, .sizes = SMALL },
 	{ "plain", "ringcap", 1, read_ringcap, .ring = { .device = "vb" }, .sizes = EVERY },
 	{ "plain", "ringcap", 4, read_ringcap, .ring = { .device = "vb" }, .sizes = EVERY },
+	{ "plain", "ringcap-quick", 1, read_ringcap, .ring = { .device = "vb", .quick = true }, .sizes = EVERY },
 	{ "plain", "ringcap-recv", 1, read_ringcap_batches, .ring = { .device = "vb" }, .sizes = SMALL },
 	{ "plain", "tpacket-v3", 1, read_tpacket, .sizes = EVERY },
 	{ "plain", "tpacket-v3-fanout-hash", 4, read_fanout, .sizes = EVERY },
