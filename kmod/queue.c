@@ -108,19 +108,36 @@ fail:
 	return NULL;
 }
 
-void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt)
+/* The caller is the lane's producer, or holds its lock. */
+static void rc_queue_deliver_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
 {
-	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
-
-	if (queue->shared)
-		spin_lock(&lane->lock);
 	/* Pairs with the release in rc_queue_attach. */
 	if (smp_load_acquire(&queue->attended))
 		rc_lane_put(lane, pkt, queue->snaplen);
 	else
 		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);
-	if (queue->shared)
-		spin_unlock(&lane->lock);
+}
+
+void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt)
+{
+	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+
+	if (!queue->shared) {
+		rc_queue_deliver_to(queue, lane, pkt);
+		return;
+	}
+	spin_lock(&lane->lock);
+	rc_queue_deliver_to(queue, lane, pkt);
+	spin_unlock(&lane->lock);
+}
+
+/* The same, but what can't be delivered is not dropped. */
+static bool rc_queue_offer_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
+{
+	if (!smp_load_acquire(&queue->attended) || !rc_lane_has_room(lane, rc_lane_slot_size(pkt, queue->snaplen)))
+		return false;
+	rc_lane_put(lane, pkt, queue->snaplen);
+	return true;
 }
 
 bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
@@ -128,14 +145,11 @@ bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
 	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
 	bool taken;
 
-	if (queue->shared)
-		spin_lock(&lane->lock);
-	/* As in rc_queue_deliver_slow. */
-	taken = smp_load_acquire(&queue->attended) && rc_lane_has_room(lane, rc_lane_slot_size(pkt, queue->snaplen));
-	if (taken)
-		rc_lane_put(lane, pkt, queue->snaplen);
-	if (queue->shared)
-		spin_unlock(&lane->lock);
+	if (!queue->shared)
+		return rc_queue_offer_to(queue, lane, pkt);
+	spin_lock(&lane->lock);
+	taken = rc_queue_offer_to(queue, lane, pkt);
+	spin_unlock(&lane->lock);
 	return taken;
 }
 

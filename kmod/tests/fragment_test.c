@@ -351,7 +351,7 @@ RT_CASE(defrag_two_rings)
 	rt_build_part(&frame, 89, 0, false);
 	rt_frame_send(reader.fixture.sender, &frame);
 	RT_EVENTUALLY(rt_ring_seen(reader.fixture.ring) >= 60 * RT_PARTS + 30, 10000);
-	for (i = 0; i < 50 && reader.count < 89; i++, usleep(20000))
+	for (i = 0; i < 500 && reader.count < 89; i++, usleep(20000))
 		for (reader.at = 0; reader.at < RT_QUEUES; reader.at++)
 			rt_queue_read(&reader.queues[reader.at], rt_check_whole, &reader);
 	RT_EQUAL(reader.count, 89);
