@@ -41,7 +41,7 @@ func (k *fakeKernel) Load(path string) (string, error) {
 
 var (
 	errAbsent = fmt.Errorf("find the family: %w", os.ErrNotExist)
-	current   = kmod.Info{ABI: 1, ABIMin: 1, Version: "0.1"}
+	current   = kmod.Info{ABI: 2, ABIMin: 2, Version: "0.1"}
 	identity  = node.Identity{BootID: "boot", KernelRelease: "6.1.0-test"}
 )
 

@@ -26,7 +26,7 @@ func TestHandOverReply(t *testing.T) {
 	l.apply(e, plan)
 	c := l.consume("mirror", 1)
 	want := handoverReply{
-		Magic: protocolMagic, ABI: 1, MapID: c.reply.MapID, DataSize: 1 << 20, NrStats: c.reply.NrStats, Queue: 1,
+		Magic: protocolMagic, ABI: protocolABI, MapID: c.reply.MapID, DataSize: 1 << 20, NrStats: c.reply.NrStats, Queue: 1,
 		NrQueues: 2, SnapLen: 1514, Watermark: 4096, TimeoutUs: 25000,
 	}
 	copy(want.Name[:], "mirror")
