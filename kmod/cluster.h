@@ -170,7 +170,7 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 
 /*
  * The same for the common case, and false for all others, for which nothing is done: a cluster that wants nothing special,
- * a queue that has a consumer, and a lane of this CPU's own. @pkt is fresh, and it is not handed to anybody from here: the
+ * plain packets if it hashes them, and a lane of this CPU's own. @pkt is fresh, and it is not handed to anybody from here: the
  * compiler keeps in registers what is needed of it, and forgets the rest. Clusters that hash only if @may_hash.
  */
 static __always_inline bool rc_cluster_deliver_direct(struct rc_cluster *cluster, struct rc_packet *pkt, bool may_hash)
@@ -183,15 +183,19 @@ static __always_inline bool rc_cluster_deliver_direct(struct rc_cluster *cluster
 		return false;
 	pkt->hash = 0;
 	pkt->hashed = 0;
-	if (may_hash)
-		rc_cluster_describe(config, pkt);
+	if (may_hash && config->hashed) {
+		if (unlikely(!rc_packet_parse_plain(pkt)))
+			return false;
+		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
+		pkt->hashed = config->hashed;
+	}
 	pkt->hdr_len = RINGCAP_SLOT_SHORT;
 	if (config->nr_queues > 1)
 		index = rc_cluster_choose(cluster, config, pkt);
 	queue = config->queues[index];
 	/* Pairs with the release in rc_queue_attach. */
 	if (unlikely(!smp_load_acquire(&queue->direct)))
-		return false;
+		return rc_queue_drop_unattended(queue);
 	rc_lane_put(rc_queue_own_lane(queue), pkt, queue->snaplen);
 	return true;
 }

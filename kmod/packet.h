@@ -121,8 +121,41 @@ static __always_inline void rc_packet_parse(struct rc_packet *pkt)
 	pkt->parsed = RC_PARSED_OUTER;
 }
 
+/* The same for plain packets, of which all that matters is in one piece; else false. */
+static __always_inline bool rc_packet_parse_plain(struct rc_packet *pkt)
+{
+	struct rc_frame frame = { .data = pkt->skb->data, .avail = skb_headlen(pkt->skb), .vlan_tpid = pkt->vlan_tpid };
+
+	if (!rc_parse_plain(&frame, &pkt->flow))
+		return false;
+	pkt->parsed = RC_PARSED_OUTER;
+	return true;
+}
+
 /* The innermost packet in @pkt, which is parsed, and its tunnel; NULL where it is no tunnel's. Looks once only. */
 const struct rc_way_in *rc_packet_inner(struct rc_packet *pkt);
+
+static __always_inline void rc_packet_move32(u8 *to, const u8 *from)
+{
+	u64 a = get_unaligned((const u64 *)from), b = get_unaligned((const u64 *)(from + 8));
+	u64 c = get_unaligned((const u64 *)(from + 16)), d = get_unaligned((const u64 *)(from + 24));
+
+	put_unaligned(a, (u64 *)to);
+	put_unaligned(b, (u64 *)(to + 8));
+	put_unaligned(c, (u64 *)(to + 16));
+	put_unaligned(d, (u64 *)(to + 24));
+}
+
+/* Small packets are the ones that there are many of: no call, and no finding out how to copy so few bytes. */
+static __always_inline void rc_packet_move(u8 *to, const u8 *from, u32 n)
+{
+	if (n - 32 <= 32) {
+		rc_packet_move32(to, from);
+		rc_packet_move32(to + n - 32, from + n - 32);
+	} else {
+		memcpy(to, from, n);
+	}
+}
 
 /* Copies the first @n bytes of the packet as it was on the wire; false if they could not be read. */
 static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, u32 n)
@@ -130,7 +163,7 @@ static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, 
 	const struct sk_buff *skb = pkt->skb;
 
 	if (likely(!pkt->vlan_tpid && n <= skb_headlen(skb))) {
-		memcpy(to, skb->data, n);
+		rc_packet_move(to, skb->data, n);
 		return true;
 	}
 	return rc_packet_copy_slow(skb, to, n);

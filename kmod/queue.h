@@ -170,6 +170,15 @@ static __always_inline struct rc_lane *rc_queue_own_lane(struct rc_queue *queue)
 	return lane;
 }
 
+/* Drops a packet for a queue that has no consumer, and lanes of their own for all CPUs; else false, and nothing is done. */
+static __always_inline bool rc_queue_drop_unattended(struct rc_queue *queue)
+{
+	if (queue->shared || READ_ONCE(queue->attended))
+		return false;
+	rc_lane_drop(rc_queue_own_lane(queue), RINGCAP_DROP_UNATTENDED);
+	return true;
+}
+
 /* For lanes that several CPUs produce into, and queues that have no consumer. */
 void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt);
 

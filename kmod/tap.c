@@ -15,7 +15,7 @@
 #include "receive.h"
 #include "ring.h"
 
-static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
+static __always_inline bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 {
 	u32 direction = READ_ONCE(tap->direction);
 	const struct rc_channels *channels;

@@ -248,11 +248,43 @@ static rc_inline void rc_parse_macs(const rc_u8 *p, struct rc_flow *flow)
 	flow->smac = (rc_u64)rc_get32(p + 6) << 16 | rc_get16(p + 10);
 }
 
+#define RC_PLAIN_LEN (14 + 20 + 4)
+
+/*
+ * What most packets are: IPv4 without tags, options or fragments, and TCP or UDP in it. The same answer as that of
+ * rc_parse; or returns 0 and leaves @flow alone. Looks at @frame->avail only to see that RC_PLAIN_LEN bytes are there.
+ */
+static rc_inline int rc_parse_plain(const struct rc_frame *frame, struct rc_flow *flow)
+{
+	const rc_u8 *p = frame->data;
+
+	if (frame->vlan_tpid || frame->avail < RC_PLAIN_LEN)
+		return 0;
+	if (rc_load16(p + 12) != rc_be16(RC_ETH_P_IPV4) || p[14] != 0x45 || (rc_load16(p + 20) & rc_be16(0x3fff)))
+		return 0;
+	if (p[23] != RC_IPPROTO_TCP && p[23] != RC_IPPROTO_UDP)
+		return 0;
+	rc_flow_clear(flow);
+	flow->l3_proto = RC_ETH_P_IPV4;
+	flow->l3_off = 14;
+	flow->l4_off = 34;
+	flow->l4_proto = p[23];
+	flow->saddr[0] = rc_load32(p + 26);
+	flow->daddr[0] = rc_load32(p + 30);
+	flow->sport = rc_get16(p + 34);
+	flow->dport = rc_get16(p + 36);
+	return 1;
+}
+
 static rc_inline void rc_parse(const struct rc_frame *frame, struct rc_flow *flow)
 {
 	struct rc_cursor at = { .data = frame->data, .off = 14, .end = frame->avail };
 	rc_u16 type;
 
+#ifndef __bpf__	/* for the verifier it is one more way through */
+	if (rc_parse_plain(frame, flow))
+		return;
+#endif
 	rc_flow_clear(flow);
 	if (frame->vlan_tpid) {
 		at.shift = 4;
