@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <linux/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,6 +77,33 @@ static int rt_link_call(struct rt_link_request *request)
 	RT_CHECK(recv(fd, &answer, sizeof(answer), 0) >= (ssize_t)NLMSG_LENGTH(sizeof(answer.error)), "%m");
 	close(fd);
 	return answer.error.error;
+}
+
+static bool rt_link_says_up(const struct nlmsghdr *header)
+{
+	const struct rtattr *attr = (const void *)((const u8 *)header + NLMSG_SPACE(sizeof(struct ifinfomsg)));
+	int rest = (int)(header->nlmsg_len - NLMSG_SPACE(sizeof(struct ifinfomsg)));
+
+	RT_CHECK(header->nlmsg_type == RTM_NEWLINK, "no answer");
+	for (; RTA_OK(attr, rest); attr = RTA_NEXT(attr, rest))
+		if (attr->rta_type == IFLA_OPERSTATE)
+			return *(const u8 *)RTA_DATA(attr) == IF_OPER_UP;
+	return false;
+}
+
+bool rt_link_is_ready(const char *name)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	static _Alignas(struct nlmsghdr) u8 answer[16384];
+	struct rt_link_request request;
+
+	rt_link_init(&request, RTM_GETLINK, 0);
+	request.header.nlmsg_flags = NLM_F_REQUEST;
+	rt_link_put_name(&request, IFLA_IFNAME, name);
+	RT_CHECK(send(fd, &request, request.header.nlmsg_len, 0) == (ssize_t)request.header.nlmsg_len, "%m");
+	RT_CHECK(recv(fd, answer, sizeof(answer), 0) > 0, "%m");
+	close(fd);
+	return rt_link_says_up((const struct nlmsghdr *)answer);
 }
 
 int rt_link_add_veth(const char *a, const char *b)

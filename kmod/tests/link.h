@@ -10,6 +10,9 @@ int rt_link_add_veth(const char *a, const char *b);
 int rt_link_remove(const char *name);
 int rt_link_set_up(const char *name, bool up);
 
+/* Whether the kernel has taken note of its carrier; IFF_RUNNING is there before that. */
+bool rt_link_is_ready(const char *name);
+
 /* Down, renamed, and up again: not every kernel renames what is up. */
 int rt_link_rename(const char *from, const char *to);
 

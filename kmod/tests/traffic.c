@@ -7,7 +7,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,18 +26,6 @@ void rt_ip(const char *format, ...)
 	RT_CHECK(!system(command), "%s", command);
 }
 
-static bool rt_is_running(const char *name)
-{
-	struct ifreq request = {};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool running;
-
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	running = !ioctl(fd, SIOCGIFFLAGS, &request) && request.ifr_flags & IFF_RUNNING;
-	close(fd);
-	return running;
-}
-
 void rt_veth_create(const char *a, const char *b)
 {
 	int err = rt_link_add_veth(a, b);
@@ -48,7 +35,7 @@ void rt_veth_create(const char *a, const char *b)
 	 * Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. It holds
 	 * the lock that the last call waits for.
 	 */
-	RT_EVENTUALLY(rt_is_running(a) && rt_is_running(b), 30000);
+	RT_EVENTUALLY(rt_link_is_ready(a) && rt_link_is_ready(b), 30000);
 	RT_EQUAL(rt_link_set_up(a, true), 0);
 }
 
