@@ -94,7 +94,7 @@ static bool rt_link_says_up(const struct nlmsghdr *header)
 bool rt_link_is_ready(const char *name)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	static _Alignas(struct nlmsghdr) u8 answer[16384];
+	static u8 answer[16384] __attribute__((aligned(NLMSG_ALIGNTO)));
 	struct rt_link_request request;
 
 	rt_link_init(&request, RTM_GETLINK, 0);
