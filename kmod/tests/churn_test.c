@@ -16,11 +16,6 @@
 #include "link.h"
 #include "rules.h"
 
-static u32 rt_rounds(u32 full, u32 usual)
-{
-	return getenv("RT_FULL") ? full : rt_scaled(usual);
-}
-
 /**
  * struct rt_churn - what cases have in common
  * @fixture: the honest ring, on va and vb

@@ -566,7 +566,7 @@ static void *rt_stream_run(void *arg)
  */
 RT_CASE(rules_swap)
 {
-	const u32 swaps = rt_scaled(2000);
+	const u32 swaps = rt_rounds(10000, 1000);
 	struct rt_traffic traffic = { .flows = 10 };
 	struct rt_stream stream = { .traffic = &traffic, .cpu = 1 };
 	struct rt_queue_counts queue[3];

@@ -91,6 +91,11 @@ u32 rt_scaled(u32 count)
 	return by > 1 ? (count + by - 1) / by : count;
 }
 
+u32 rt_rounds(u32 full, u32 usual)
+{
+	return getenv("RT_FULL") ? full : rt_scaled(usual);
+}
+
 static u64 rt_clock(clockid_t clock)
 {
 	struct timespec now;

@@ -49,6 +49,9 @@ void rt_pin(u32 cpu);
 /* How many of @count packets or rounds are enough on a slow kernel: divided by RT_DIVISOR of the environment. */
 u32 rt_scaled(u32 count);
 
+/* @full of them with RT_FULL in the environment, which takes its time; else @usual, scaled. */
+u32 rt_rounds(u32 full, u32 usual);
+
 /* Nanoseconds of CLOCK_MONOTONIC and of CLOCK_REALTIME. */
 u64 rt_now(void);
 u64 rt_wall(void);
