@@ -49,8 +49,13 @@ static void *rt_flood(void *arg)
 	return NULL;
 }
 
+/* Of each case its own: clusters have one name space, and those of the last case go in their own time. */
+static char rt_small_name[32];
+static const struct rt_cluster rt_small = { .name = rt_small_name, .queues = 2, .lane_size = RINGCAP_LANE_SIZE_MIN };
+
 static void rt_churn_open(struct rt_churn *churn)
 {
+	snprintf(rt_small_name, sizeof(rt_small_name), "churn-%d", getpid());
 	memset(churn, 0, sizeof(*churn));
 	churn->traffic = (struct rt_traffic){ .flows = 9, .max_len = 900 };
 	rt_fixture_open(&churn->fixture, &(struct rt_cluster){ .timeout_us = 1000 });
@@ -85,7 +90,6 @@ static void rt_churn_close(struct rt_churn *churn)
 	rt_queue_close(&churn->queue);
 }
 
-static const struct rt_cluster rt_small = { .name = "churn", .queues = 2, .lane_size = RINGCAP_LANE_SIZE_MIN };
 
 static int rt_churn_ring(const char *name, u32 ifindex, u32 direction)
 {
