@@ -691,9 +691,10 @@ static void rc_rules_work_step(struct work_struct *work)
 
 	mutex_lock(&rc_control_lock);
 	list_for_each_entry(rules, &rc_rules_live, list) {
-		/* Without memory it stays crowded. */
-		if (rc_exacts_crowded(&rules->exacts))
-			rc_exacts_grow(&rules->exacts, 2 * READ_ONCE(rules->exacts.nr), true);
+		/* Without memory it stays crowded. A dump that is under way would go on at other rules. */
+		if (rc_exacts_crowded(&rules->exacts) &&
+		    !rc_exacts_grow(&rules->exacts, 2 * READ_ONCE(rules->exacts.nr), true))
+			atomic_inc(&rules->ring->rules_changes);
 		if (rules->least_idle_s)
 			delay = min(delay, rc_rules_expire_step(rules));
 	}

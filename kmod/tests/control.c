@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 char rt_reason[256];
+bool rt_interrupted;
 static int rt_fd = -1, rt_events_fd = -1;
 static u16 rt_family;
 static u32 rt_group, rt_seq;
@@ -154,6 +155,7 @@ static int rt_receive(u32 seq, rt_answer_fn fn, void *arg)
 		for (header = (void *)buffer; NLMSG_OK(header, len); header = NLMSG_NEXT(header, len)) {
 			if (header->nlmsg_seq != seq)
 				continue;
+			rt_interrupted |= header->nlmsg_flags & NLM_F_DUMP_INTR && header->nlmsg_type != NLMSG_ERROR;
 			if (header->nlmsg_type == NLMSG_ERROR || header->nlmsg_type == NLMSG_DONE)
 				return rt_take_ack(header);
 			rt_take_answer(header, fn, arg);
@@ -168,6 +170,7 @@ int rt_call(struct rt_message *message, rt_answer_fn fn, void *arg)
 	header->nlmsg_len = message->len;
 	header->nlmsg_seq = ++rt_seq;
 	rt_reason[0] = 0;
+	rt_interrupted = false;
 	if (send(rt_fd, message->bytes, message->len, 0) != (ssize_t)message->len)
 		return -errno;
 	return rt_receive(rt_seq, fn, arg);

@@ -33,6 +33,9 @@ typedef void (*rt_answer_fn)(const struct rt_answer *answer, void *arg);
 
 extern char rt_reason[256];
 
+/* The last rt_call was a dump that a change came in between of. */
+extern bool rt_interrupted;
+
 /* A socket in the current network namespace; every process of a case opens its own. */
 void rt_control_open(void);
 int rt_control_fd(void);

@@ -130,8 +130,12 @@ void rt_rules_dump(const char *ring, struct rt_rules_dump *dump)
 	memset(dump, 0, sizeof(*dump));
 	rt_message_init(&message, RINGCAP_CMD_RULES_GET, NLM_F_DUMP);
 	rt_message_put_name(&message, RINGCAP_A_NAME, ring);
-	err = rt_call(&message, rt_take_rules, dump);
-	RT_CHECK(!err, "dump: %s (%s)", strerror(-err), rt_reason);
+	do {
+		dump->nr_exacts = 0;
+		dump->nr_rules = 0;
+		err = rt_call(&message, rt_take_rules, dump);
+		RT_CHECK(!err, "dump: %s (%s)", strerror(-err), rt_reason);
+	} while (rt_interrupted);
 }
 
 void rt_rules_dump_free(struct rt_rules_dump *dump)
