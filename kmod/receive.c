@@ -11,7 +11,7 @@ enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *c
 	enum rc_fate fate = RC_FATE_PASSED;
 
 	rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
-	if (rc_steps_any(ring, config)) {
+	if (rc_steps_any(config)) {
 		if (config->defrag && rc_defrag_wants(&pkt))
 			return rc_defrag_receive(ring, config, &pkt);
 		fate = rc_steps_run(ring, config, &pkt);

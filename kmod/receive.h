@@ -35,7 +35,7 @@ static __always_inline enum rc_fate rc_ring_pass(struct rc_ring *ring, const str
 
 	if (!quick && config->filter && !bpf_prog_run(config->filter, skb))
 		return RC_FATE_FILTERED;
-	if (quick || likely(!rc_steps_any(ring, config) && config->nr_outputs == 1)) {
+	if (quick || likely(!rc_steps_any(config) && config->nr_outputs == 1)) {
 		rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
 		if (likely(rc_cluster_deliver_direct(config->outputs[0], &pkt, !quick)))
 			return RC_FATE_PASSED;

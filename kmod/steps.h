@@ -16,7 +16,7 @@ bool rc_steps_needed(const struct rc_ring *ring, const struct rc_ring_config *co
 /* After a ring's rule set has come or gone: the configuration in force says so. Under rc_control_lock. */
 void rc_steps_update(struct rc_ring *ring);
 
-static __always_inline bool rc_steps_any(const struct rc_ring *ring, const struct rc_ring_config *config)
+static __always_inline bool rc_steps_any(const struct rc_ring_config *config)
 {
 	return READ_ONCE(config->has_steps);
 }

@@ -98,8 +98,9 @@ static inline int rc_dns_read_name(const rc_u8 *text, rc_u32 len, struct rc_dns_
 	return 1;
 }
 
-static inline const char *rc_dns_configure_line(struct rc_dns *dns, const struct rc_line *line)
+static inline const char *rc_dns_configure_line(void *config, const struct rc_line *line)
 {
+	struct rc_dns *dns = config;
 	struct rc_dns_name name;
 
 	if (rc_line_is(line, "port"))
@@ -118,18 +119,12 @@ static inline const char *rc_dns_configure_line(struct rc_dns *dns, const struct
 static inline const char *rc_dns_configure(struct rc_dns *dns, const void *text, rc_u32 len, void *block,
 					   rc_u32 *number)
 {
-	const char *wrong = NULL;
-	struct rc_line line;
-	rc_u32 lines, size;
-	int more;
+	rc_u32 lines, size = rc_names_size(text, len, &lines);
+	const char *wrong;
 
-	size = rc_names_size(text, len, &lines);
 	rc_names_init(&dns->names, block, size, lines);
 	dns->ports.nr = 0;
-	rc_line_start(&line, text, len);
-	while (!wrong && (more = rc_line_next(&line)))
-		wrong = more < 0 ? "a line is KEY=VALUE" : rc_dns_configure_line(dns, &line);
-	*number = wrong ? line.number : 0;
+	wrong = rc_lines_read(text, len, rc_dns_configure_line, dns, number);
 	if (!wrong && !dns->names.nr)
 		wrong = "at least one line name=NAME";
 	if (!dns->ports.nr)

@@ -189,8 +189,9 @@ static inline const char *rc_http_add_uri(struct rc_http *http, const struct rc_
 	return NULL;
 }
 
-static inline const char *rc_http_configure_line(struct rc_http *http, const struct rc_line *line)
+static inline const char *rc_http_configure_line(void *config, const struct rc_line *line)
 {
+	struct rc_http *http = config;
 	if (rc_line_is(line, "host"))
 		return rc_http_add_host(http, line);
 	if (rc_line_is(line, "uri"))
@@ -204,19 +205,13 @@ static inline const char *rc_http_configure_line(struct rc_http *http, const str
 static inline const char *rc_http_configure(struct rc_http *http, const void *text, rc_u32 len, void *block,
 					    rc_u32 *number)
 {
-	const char *wrong = NULL;
-	struct rc_line line;
-	rc_u32 lines, size;
-	int more;
+	rc_u32 lines, size = rc_names_size(text, len, &lines);
+	const char *wrong;
 
-	size = rc_names_size(text, len, &lines);
 	rc_names_init(&http->hosts, block, size, lines);
 	http->ports.nr = 0;
 	http->nr_uris = 0;
-	rc_line_start(&line, text, len);
-	while (!wrong && (more = rc_line_next(&line)))
-		wrong = more < 0 ? "a line is KEY=VALUE" : rc_http_configure_line(http, &line);
-	*number = wrong ? line.number : 0;
+	wrong = rc_lines_read(text, len, rc_http_configure_line, http, number);
 	if (!wrong && !http->hosts.nr && !http->nr_uris)
 		wrong = "at least one line host=HOST or uri=/PREFIX";
 	if (!http->ports.nr)

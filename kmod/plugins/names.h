@@ -71,6 +71,22 @@ static inline int rc_line_next(struct rc_line *line)
 	return 0;
 }
 
+typedef const char *(*rc_line_fn)(void *config, const struct rc_line *line);
+
+/* Has @take read each line; NULL, or what is wrong, with the number of the line in @number, else 0. */
+static inline const char *rc_lines_read(const void *text, rc_u32 len, rc_line_fn take, void *config, rc_u32 *number)
+{
+	const char *wrong = NULL;
+	struct rc_line line;
+	int more;
+
+	rc_line_start(&line, text, len);
+	while (!wrong && (more = rc_line_next(&line)))
+		wrong = more < 0 ? "a line is KEY=VALUE" : take(config, &line);
+	*number = wrong ? line.number : 0;
+	return wrong;
+}
+
 static inline int rc_line_is(const struct rc_line *line, const char *key)
 {
 	rc_u32 i;

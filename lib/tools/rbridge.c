@@ -15,11 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <pcap/pcap.h>
-
 #include "../src/control.h"
+#include "filter.h"
+#include "monotonic.h"
+#include "number.h"
 
-enum { NSEC = 1000000000, ERRBUF = 256 };
+enum { ERRBUF = 256 };
 
 struct options {
 	const char *interface[2];
@@ -56,8 +57,6 @@ static void usage(FILE *to)
 
 static bool parse_option(int option, const char *arg, struct options *o)
 {
-	char *end;
-
 	switch (option) {
 	case '1':
 		o->one_way = true;
@@ -69,8 +68,7 @@ static bool parse_option(int option, const char *arg, struct options *o)
 		o->no_promisc = true;
 		return true;
 	case 't':
-		o->seconds = strtod(arg, &end);
-		return end != arg && !*end && o->seconds > 0 && o->seconds <= 1e9;
+		return parse_number(arg, 1e9, &o->seconds) && o->seconds > 0;
 	case 'q':
 		o->quiet = true;
 		return true;
@@ -108,18 +106,6 @@ static bool parse(int argc, char **argv, struct options *o)
 	o->interface[0] = argv[optind];
 	o->interface[1] = argv[optind + 1];
 	return true;
-}
-
-static int compile(const char *expression, struct bpf_program *program)
-{
-	pcap_t *p = pcap_open_dead(DLT_EN10MB, 65535);
-	int err = !p || pcap_compile(p, program, expression, 1, PCAP_NETMASK_UNKNOWN);
-
-	if (err)
-		fprintf(stderr, "rbridge: filter '%s': %s\n", expression, p ? pcap_geterr(p) : "out of memory");
-	if (p)
-		pcap_close(p);
-	return err;
 }
 
 /* The other end of a veth, or the device under a VLAN's; 0 = none. */
@@ -303,7 +289,7 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
-	if ((options.filter && compile(options.filter, &filter)) || find_interfaces(&options, ifindex))
+	if ((options.filter && !filter_compile("rbridge", options.filter, &filter)) || find_interfaces(&options, ifindex))
 		return 1;
 	if (control_open(&control, reason)) {
 		fprintf(stderr, "rbridge: %s\n", reason);

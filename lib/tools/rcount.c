@@ -34,14 +34,6 @@ static void on_signal(int signal)
 	stop_all();
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC + (uint64_t)ts.tv_nsec;
-}
-
 static int list(void)
 {
 	struct ringcap_device *devices;

@@ -9,7 +9,9 @@
 
 #include <ringcap/ringcap.h>
 
-enum { NSEC = 1000000000, READERS_MAX = RINGCAP_QUEUES_MAX, CPUS_MAX = 1024 };
+#include "monotonic.h"
+
+enum { READERS_MAX = RINGCAP_QUEUES_MAX, CPUS_MAX = 1024 };
 
 struct options {
 	const char *name;		/* a queue's, or an interface */

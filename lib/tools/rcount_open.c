@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pcap/pcap.h>
-
-#include "rcbpf_names.h"
+#include "filter.h"
 
 /* Whether a queue of that name, perhaps with "@QUEUE", was given to this process. */
 static bool given(const char *name)
@@ -24,22 +22,6 @@ static bool given(const char *name)
 			found |= strlen(devices[i].name) == len && !memcmp(devices[i].name, name, len);
 	free(devices);
 	return found;
-}
-
-/* ---- filters ---- */
-
-/* libpcap makes programs for Linux's sockets, whose VLAN tags are beside the packet, for open interfaces only. */
-static bool compile(const char *expression, struct bpf_program *program)
-{
-	pcap_t *dead = pcap_open_dead(DLT_EN10MB, RINGCAP_SNAPLEN_MAX);
-	bool done = dead && !pcap_compile(dead, program, expression, 1, PCAP_NETMASK_UNKNOWN);
-
-	if (!done)
-		fprintf(stderr, "rcount: filter '%s': %s%s\n", expression, dead ? pcap_geterr(dead) : "out of memory",
-			rcbpf_names_refused ? " (host, network and protocol names are not looked up: use numbers)" : "");
-	if (dead)
-		pcap_close(dead);
-	return done;
 }
 
 /* ---- receive queues ---- */
@@ -70,7 +52,7 @@ static struct ringcap *open_interface(const struct options *o, uint32_t queues, 
 
 	how.queues = queues;
 	how.balance = queues ? RINGCAP_BALANCE_RX_QUEUE : 0;
-	if (o->filter && !compile(o->filter, &program))
+	if (o->filter && !filter_compile("rcount", o->filter, &program))
 		return NULL;
 	how.filter = program.bf_insns;
 	how.filter_len = program.bf_len;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
+
 /* Options without a letter. */
 enum { OPT_SLOW = 256, OPT_CHANNELS, OPT_WATERMARK, OPT_TIMEOUT, OPT_QUICK, OPT_HWTSTAMP, OPT_CLUSTER, OPT_SAMPLE };
 
@@ -41,15 +43,6 @@ static void usage(FILE *to)
 	      "  -v, --verbose          a line for each packet; twice: with its bytes\n"
 	      "  -w, --write FILE       packets into a pcap file, - = standard output\n"
 	      "      --slow US          sleep US microseconds after each batch of up to 64 packets\n", to);
-}
-
-static bool parse_number(const char *text, double max, double *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtod(text, &end);
-	return !errno && end != text && !*end && *out >= 0 && *out <= max;
 }
 
 static bool parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out)

@@ -17,8 +17,10 @@
 #include <ringcap/ringcap.h>
 
 #include "capture_file.h"
+#include "monotonic.h"
+#include "number.h"
 
-enum { NSEC = 1000000000, BATCH = 64, LEN_MIN = 60, LEN_MAX = 65535, WAIT_US = 100 };
+enum { BATCH = 64, LEN_MIN = 60, LEN_MAX = 65535, WAIT_US = 100 };
 
 struct options {
 	const char *name;	/* of a queue, or of an interface */
@@ -40,14 +42,6 @@ static void on_signal(int signal)
 	stopped = 1;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC + (uint64_t)ts.tv_nsec;
-}
-
 /* ---------------------------------------------------------------- arguments */
 
 static void usage(FILE *to)
@@ -63,15 +57,6 @@ static void usage(FILE *to)
 	      "  -f, --flows N      without FILE: so many flows of UDP in turns\n"
 	      "  -q, --quiet        no line a second, only the summary\n"
 	      "  -j, --json         the summary as one JSON object\n", to);
-}
-
-static bool parse_number(const char *text, double max, double *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtod(text, &end);
-	return !errno && end != text && !*end && *out >= 0 && *out <= max;
 }
 
 static bool parse_option(int option, const char *arg, struct options *o)

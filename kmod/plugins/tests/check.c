@@ -6,16 +6,7 @@
 
 #include "../dns.h"
 #include "../http.h"
-
-#define CHECK(cond, ...)                                                          \
-	do {                                                                      \
-		if (!(cond)) {                                                    \
-			fprintf(stderr, "%s:%d: not true: %s: ", __FILE__, __LINE__, #cond); \
-			fprintf(stderr, __VA_ARGS__);                             \
-			fputc('\n', stderr);                                      \
-			exit(1);                                                  \
-		}                                                                 \
-	} while (0)
+#include "../../classify/tests/check.h"
 
 /* Memory for a configuration's names, of exactly the size. */
 static void *block_for(const char *config)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Filter expressions for rings that tools make. */
+#ifndef FILTER_H
+#define FILTER_H
+
+#include <stdbool.h>
+
+#include <pcap/pcap.h>
+
+/* Compiles a pcap-filter(7) expression for Ethernet; if that fails says why on standard error, as tool. */
+bool filter_compile(const char *tool, const char *expression, struct bpf_program *program);
+
+#endif
