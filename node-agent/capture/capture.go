@@ -32,6 +32,9 @@ const (
 	BalanceFourTuple
 	BalanceTwoTuple
 	BalanceRoundRobin
+	BalanceTCPFiveTuple
+	BalanceBothEnds
+	BalanceRxQueue
 )
 
 // Plan is everything that an engine shall have on this node. Names of rings are unique, names of clusters are unique;
@@ -54,6 +57,41 @@ type Ring struct {
 	Promiscuous bool
 	// Outputs names the clusters that the ring feeds, at most 8.
 	Outputs []string
+	// Mode is where packets are taken; XDP how a mode other than 0 may be had without a capture-aware driver.
+	Mode TransparentMode
+	XDP  XDPMode
+	// Quick: one tap, one cluster, and no filter of any kind.
+	Quick bool
+	// VLANs are the outermost VLAN ids that pass, 0 for untagged packets; empty lets all pass.
+	VLANs    []uint16
+	Sampling Sampling
+	Rules    RuleSet
+	// Defragment makes the fragments of an IPv4 datagram come as one packet.
+	Defragment bool
+	// HardwareTime takes the device's time of a packet where it took one.
+	HardwareTime bool
+}
+
+// TransparentMode says where packets are taken: 0 from the stack, 1 before the stack, which gets them too, 2 before the
+// stack, which does not get them.
+type TransparentMode uint32
+
+// XDPMode says which XDP the eBPF engine may use for transparent modes 1 and 2.
+type XDPMode uint32
+
+// Native XDP runs in the driver. GenericAllowed takes generic XDP, in the stack and after an skb was made, where the driver
+// has no other.
+const (
+	XDPNative XDPMode = iota
+	XDPGenericAllowed
+)
+
+// Sampling says which packets are in a ring's sample.
+type Sampling struct {
+	// OneIn so many packets, or flows; 0 and 1 are all.
+	OneIn uint32
+	// ByFlow takes all packets of a flow or none.
+	ByFlow bool
 }
 
 // Tap is a capture point.
@@ -61,6 +99,8 @@ type Tap struct {
 	Interface string
 	Index     int
 	Direction Direction
+	// RxQueues are the device's receive queues that are captured, in order; empty is all.
+	RxQueues []uint16
 }
 
 // Cluster is a named set of queues.
@@ -75,7 +115,30 @@ type Cluster struct {
 	// which it is woken for fewer.
 	Watermark        uint32
 	WatermarkTimeout time.Duration
+	// Inner hashes the innermost packet of tunnels.
+	Inner     bool
+	Fragments Fragments
+	// WhenFull and WhenUnattended say what becomes of packets for a queue that cannot take them.
+	WhenFull, WhenUnattended QueuePolicy
 }
+
+// Fragments says to which queue fragments go. The values are those of enum ringcap_fragments.
+type Fragments uint32
+
+// FragmentsTogether: all of a datagram to one queue. FragmentsWithFlow: to that of the rest of their flow.
+const (
+	FragmentsTogether Fragments = iota
+	FragmentsWithFlow
+)
+
+// QueuePolicy is what becomes of packets for a queue that cannot take them. The values are those of enum ringcap_policy.
+type QueuePolicy uint32
+
+// PolicyDrop drops and counts them there; PolicySpread gives them to other attended queues.
+const (
+	PolicyDrop QueuePolicy = iota
+	PolicySpread
+)
 
 // QueueID names a queue.
 type QueueID struct {
@@ -83,9 +146,12 @@ type QueueID struct {
 	Queue   int
 }
 
-// RingStats is a ring's account: Seen = Filtered + SampledOut + Passed.
+// RingStats is a ring's account: Seen = Filtered + SampledOut + Reflected + Absorbed + Directed + Passed.
 type RingStats struct {
 	Seen, SeenBytes, Filtered, SampledOut, Passed uint64
+	// Reflected were sent out of another interface, of which ReflectFailed were refused by it; Absorbed are fragments that
+	// went into another packet; Directed went to a queue that a rule names.
+	Reflected, ReflectFailed, Absorbed, Directed uint64
 }
 
 // QueueStats is a queue's account. What its cluster's rings passed to it is Delivered plus all of Dropped.
@@ -120,11 +186,19 @@ type RingState struct {
 	// Taps that are in place.
 	Taps  []Tap
 	Stats RingStats
+	// Rules has what each wildcard rule counted, by its id.
+	Rules map[uint32]RuleStats
 }
+
+// RuleStats is what a rule counted.
+type RuleStats struct{ Packets, Bytes uint64 }
 
 // ClusterState is an observed cluster.
 type ClusterState struct {
 	Queues []QueueStats
+	// Duplicated counts second copies (BalanceBothEnds); Spread packets that went to another queue by WhenFull or
+	// WhenUnattended. What rings passed and directed to it, and Duplicated, is the sum over its queues.
+	Duplicated, Spread uint64
 	// Memory is the bytes that its queues take.
 	Memory uint64
 }

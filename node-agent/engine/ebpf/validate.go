@@ -49,10 +49,7 @@ func validateCluster(c capture.Cluster) error {
 		return fmt.Errorf("queues of %d bytes: must be a power of two from %d to %d, in whole pages", c.QueueBytes,
 			minQueueBytes, maxQueueBytes)
 	}
-	if c.Balance > capture.BalanceRoundRobin {
-		return fmt.Errorf("balance type %d: %w", c.Balance, capture.ErrUnsupported)
-	}
-	return nil
+	return supportedCluster(c)
 }
 
 func validateRing(r capture.Ring) error {
@@ -81,7 +78,7 @@ func validateRing(r capture.Ring) error {
 			return fmt.Errorf("tap on %s: direction %d: must be 1 (receive), 2 (transmit) or 3", t.Interface, t.Direction)
 		}
 	}
-	return nil
+	return supportedRing(r)
 }
 
 // usablePoints returns the points whose interfaces are there and carry Ethernet frames, and an error for the others.

@@ -5,6 +5,7 @@ package kmod
 import (
 	"encoding/json"
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -78,13 +79,12 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 
 // sameTaps compares without regard to order; the module knows no names.
 func sameTaps(have, want []capture.Tap) bool {
-	key := func(taps []capture.Tap) []capture.Tap {
-		keys := make([]capture.Tap, len(taps))
-		for i, tap := range taps {
-			keys[i] = capture.Tap{Index: tap.Index, Direction: tap.Direction}
+	place := func(taps []capture.Tap) map[int]capture.Direction {
+		places := map[int]capture.Direction{}
+		for _, tap := range taps {
+			places[tap.Index] = tap.Direction
 		}
-		slices.SortFunc(keys, func(x, y capture.Tap) int { return x.Index - y.Index })
-		return keys
+		return places
 	}
-	return slices.Equal(key(have), key(want))
+	return len(have) == len(want) && maps.Equal(place(have), place(want))
 }
