@@ -78,9 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	facts := plan.Facts{
 		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.good,
 	}
-	facts.Serving, facts.Queues = r.present(ctx)
+	facts.Serving, facts.Queues, facts.QueueCounts = r.present(ctx)
 	for _, i := range report.Interfaces {
-		facts.Interfaces = append(facts.Interfaces, plan.Interface{Name: i.Name, Index: i.Index})
+		facts.Interfaces = append(facts.Interfaces, plan.Interface{Name: i.Name, Index: i.Index, RxQueues: i.RxQueues})
 	}
 	report.Plan = plan.Make(spec, facts)
 	r.programs.forget()
@@ -155,7 +155,8 @@ func (r *Reconciler) noteOpened() {
 }
 
 // present says which engine has which ring and which set of queues now.
-func (r *Reconciler) present(ctx context.Context) (rings, queues map[string]v1.Engine) {
+func (r *Reconciler) present(ctx context.Context) (rings, queues map[string]v1.Engine, counts map[string]int) {
+	counts = map[string]int{}
 	rings, queues = map[string]v1.Engine{}, map[string]v1.Engine{}
 	for _, p := range r.Providers {
 		if p.engine == nil {
@@ -168,11 +169,11 @@ func (r *Reconciler) present(ctx context.Context) (rings, queues map[string]v1.E
 		for name := range observation.Rings {
 			rings[name] = p.Kind
 		}
-		for name := range observation.Clusters {
-			queues[name] = p.Kind
+		for name, state := range observation.Clusters {
+			queues[name], counts[name] = p.Kind, len(state.Queues)
 		}
 	}
-	return rings, queues
+	return rings, queues, counts
 }
 
 // applyNICs sets the interfaces before the taps are made: what a ring sees first is already as asked.

@@ -104,8 +104,7 @@ func newReconciler(engine *memoryEngine) *Reconciler {
 func spec(rings ...string) v1.NodeCaptureSpec {
 	var s v1.NodeCaptureSpec
 	for _, name := range rings {
-		queues := int32(2)
-		ring := v1.NodeRing{Name: name, Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{{Name: "eth0"}}, Queues: &queues}}
+		ring := v1.NodeRing{Name: name, Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{{Name: "eth0"}}, Queues: v1.Queues(2)}}
 		ring.Spec.Default()
 		s.Rings = append(s.Rings, ring)
 	}

@@ -31,6 +31,7 @@ var clusterChecks = []check[clusterDraft]{
 	queueSettingsInRange,
 	ringsFeedIt,
 	ringsShareAnEngine,
+	engineServesQueues,
 	ringsHaveRoomForIt,
 	memorySuffices,
 }

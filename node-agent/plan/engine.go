@@ -4,7 +4,9 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/ringcap/ringcap/node-agent/engine"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -50,10 +52,28 @@ func engineIsAvailable(d *ringDraft) *problem {
 	return nil
 }
 
-// modeIsSupported refuses transparent modes that no engine of this version has.
-func modeIsSupported(d *ringDraft) *problem {
-	if mode := d.spec.TransparentMode; mode != nil && *mode != 0 {
-		return problemf(v1.ReasonUnsupported, "spec.transparentMode %d: engine %s does only 0", *mode, d.engine)
+// engineServesRing refuses by name what the engine does not serve.
+func engineServesRing(d *ringDraft) *problem {
+	return serves(d.engine, engine.AskedByRing(&d.spec))
+}
+
+// engineServesQueues refuses by name what the engine does not serve.
+func engineServesQueues(d *clusterDraft) *problem {
+	return serves(d.engine, engine.AskedByQueues(&d.cluster.Spec))
+}
+
+func serves(by v1.Engine, asked []engine.Feature) *problem {
+	missing := engine.Missing(by, asked)
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	var names []string
+	for _, feature := range missing {
+		names = append(names, string(feature))
+	}
+	advice := "leave it out"
+	if others := engine.Others(asked); len(others) > 0 {
+		advice += fmt.Sprintf(", or set spec.engine to %s, which does it", others[0])
+	}
+	return problemf(v1.ReasonUnsupported, "%s: engine %s does not do it: %s", strings.Join(names, ", "), by, advice)
 }

@@ -5,6 +5,8 @@ package plan
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -35,7 +37,15 @@ func goodCluster(good v1.NodeCaptureSpec, cluster v1.NodeCluster) (v1.NodeCluste
 	if !ok || ring.Spec.Queues == nil {
 		return v1.NodeCluster{}, false
 	}
-	return ownQueues(ring), true
+	return ownQueues(ring, goodCount(ring, cluster)), true
+}
+
+// goodCount is the number of own queues that the ring had; one for each RX queue is as many as there are now.
+func goodCount(ring v1.NodeRing, now v1.NodeCluster) int32 {
+	if ring.Spec.Queues.Type == intstr.String {
+		return now.Spec.Queues
+	}
+	return v1.QueueCount(ring.Spec.Queues)
 }
 
 // Good are the specs that a plan can go back to: those that are planned as they ask, and for those that were refused,

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"golang.org/x/net/bpf"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -21,6 +22,8 @@ import (
 type Interface struct {
 	Name  string
 	Index int
+	// RxQueues is the number of its receive queues, at least 1.
+	RxQueues int
 }
 
 // EngineFact says whether an engine can be used on this node.
@@ -45,6 +48,8 @@ type Facts struct {
 	// Queues is the engine that has a set of queues of that name now. They stay for their consumers while no ring can feed
 	// them, as when an interface is gone for a moment; new ones are made only when there is a ring to feed them.
 	Queues map[string]v1.Engine
+	// QueueCounts is the number of queues in each such set.
+	QueueCounts map[string]int
 	// Good are the specs that were planned last, by name. What is in the data path stays as it is when its spec is changed
 	// to one that is refused.
 	Good v1.NodeCaptureSpec
@@ -115,7 +120,7 @@ func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 	}
 	for _, ring := range spec.Rings {
 		if ring.Spec.Queues != nil {
-			b.addCluster(ownQueues(ring))
+			b.addCluster(ownQueues(ring, b.countQueues(ring)))
 		}
 	}
 	for _, cluster := range spec.Clusters {
@@ -130,10 +135,27 @@ func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 }
 
 // ownQueues are a ring's own queues, as a cluster of its name.
-func ownQueues(ring v1.NodeRing) v1.NodeCluster {
+func ownQueues(ring v1.NodeRing, count int32) v1.NodeCluster {
 	return v1.NodeCluster{Name: ring.Name, UID: ring.UID, Spec: v1.ClusterSpec{
-		Rings: []string{ring.Name}, Queues: *ring.Spec.Queues, QueueSettings: ring.Spec.QueueSettings,
+		Rings: []string{ring.Name}, Queues: count, QueueSettings: ring.Spec.QueueSettings,
 	}}
+}
+
+// countQueues is the number of a ring's own queues. One for each RX queue is as many as its interface with the most has;
+// while that is not there, as many as there are.
+func (b *builder) countQueues(ring v1.NodeRing) int32 {
+	if ring.Spec.Queues.Type == intstr.Int {
+		return v1.QueueCount(ring.Spec.Queues)
+	}
+	count := 0
+	for _, tap := range b.rings[ring.Name].ring.Taps {
+		i := slices.IndexFunc(b.facts.Interfaces, func(i Interface) bool { return i.Index == tap.Index })
+		count = max(count, b.facts.Interfaces[i].RxQueues)
+	}
+	if count == 0 {
+		count = b.facts.QueueCounts[ring.Name]
+	}
+	return int32(max(count, 1))
 }
 
 // plannedRing is a ring that passed all checks, before its outputs are known.

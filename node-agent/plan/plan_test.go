@@ -23,7 +23,7 @@ var acceptAll = []bpf.RawInstruction{{Op: 6, K: 0xffffffff}}
 // facts of a node with both engines and three interfaces; "tcp port" is the only expression that does not compile.
 func facts() Facts {
 	return Facts{
-		Interfaces: []Interface{{"lo", 1}, {"eth0", 2}, {"eth1", 3}},
+		Interfaces: []Interface{{Name: "lo", Index: 1, RxQueues: 1}, {Name: "eth0", Index: 2, RxQueues: 4}, {Name: "eth1", Index: 3, RxQueues: 2}},
 		Engines: map[v1.Engine]EngineFact{
 			v1.EngineKernelModule: {Available: true, Why: "ringcap 0.1 is loaded", Lanes: 2, SlotOverhead: 48},
 			v1.EngineEBPF:         {Available: true, Why: "tcx", Lanes: 1, SlotOverhead: 56},
@@ -58,7 +58,7 @@ func cluster(name string, queues int32, rings ...string) v1.NodeCluster {
 }
 
 func withQueues(n int32) func(*v1.CaptureRingSpec) {
-	return func(s *v1.CaptureRingSpec) { s.Queues = &n }
+	return func(s *v1.CaptureRingSpec) { s.Queues = v1.Queues(n) }
 }
 
 func withEngine(e v1.Engine) func(*v1.CaptureRingSpec) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"golang.org/x/net/bpf"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/filter"
@@ -39,7 +40,7 @@ type ringDraft struct {
 
 var ringChecks = []check[ringDraft]{
 	engineIsAvailable,
-	modeIsSupported,
+	engineServesRing,
 	ringSettingsInRange,
 	interfacesExist,
 	filterCompiles,
@@ -50,8 +51,8 @@ func ringSettingsInRange(d *ringDraft) *problem {
 	if d.spec.SnapLength < 1 || d.spec.SnapLength > maxSnapLength {
 		return problemf(v1.ReasonUnsupported, "spec.snapLength %d: must be between 1 and %d", d.spec.SnapLength, maxSnapLength)
 	}
-	if q := d.spec.Queues; q != nil && (*q < 1 || *q > maxQueues) {
-		return problemf(v1.ReasonUnsupported, "spec.queues %d: must be between 1 and %d", *q, maxQueues)
+	if q := d.spec.Queues; q != nil && *q != intstr.FromString(v1.QueuesPerRxQueue) && (q.Type == intstr.String || q.IntVal < 1 || q.IntVal > maxQueues) {
+		return problemf(v1.ReasonUnsupported, "spec.queues %s: must be between 1 and %d, or PerRxQueue", q, maxQueues)
 	}
 	if _, ok := directions[d.spec.Direction]; !ok {
 		return problemf(v1.ReasonUnsupported, "spec.direction %q: must be Receive, Transmit or Both", d.spec.Direction)

@@ -139,9 +139,9 @@ func TestRingNotFound(t *testing.T) {
 func TestMemoryLimit(t *testing.T) {
 	w := newWorld(t)
 	w.node("memory")
-	limit, queues := resource.MustParse("1Mi"), int32(4)
+	limit := resource.MustParse("1Mi")
 	ring := w.ring("memory")
-	ring.Spec.MemoryLimit, ring.Spec.Queues = &limit, &queues
+	ring.Spec.MemoryLimit, ring.Spec.Queues = &limit, v1alpha1.Queues(4)
 	w.create(ring)
 	w.expect(ring, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonMemoryLimitExceeded,
 		"spec.memoryLimit 1Mi: 4 queues of 4096 slots of 1536 bytes need at least 24 MiB")

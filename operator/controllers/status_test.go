@@ -66,8 +66,8 @@ func TestStatusAddsUp(t *testing.T) {
 func TestSilentNode(t *testing.T) {
 	w := newWorld(t)
 	w.node("quiet")
-	ring, queues := w.ring("quiet"), int32(1)
-	ring.Spec.Queues = &queues
+	ring := w.ring("quiet")
+	ring.Spec.Queues = v1alpha1.Queues(1)
 	w.create(ring)
 	w.capture("quiet", []string{"quiet"}, nil)
 	w.agent("quiet", nil)

@@ -276,7 +276,7 @@ func obedient(nc *v1alpha1.NodeCapture) v1alpha1.NodeCaptureStatus {
 	for _, r := range nc.Spec.Rings {
 		s.Rings = append(s.Rings, v1alpha1.NodeRingStatus{Name: r.Name, Engine: v1alpha1.EngineEBPF, Ready: true, Seen: 100, Filtered: 10, Passed: 90})
 		if r.Spec.Queues != nil {
-			s.Clusters = append(s.Clusters, queuesStatus(r.Name, *r.Spec.Queues))
+			s.Clusters = append(s.Clusters, queuesStatus(r.Name, v1alpha1.QueueCount(r.Spec.Queues)))
 		}
 	}
 	for _, cl := range nc.Spec.Clusters {

@@ -47,7 +47,7 @@ func withFilter(bpf string) func(*v1alpha1.CaptureRing) {
 }
 
 func withQueues(n int32) func(*v1alpha1.CaptureRing) {
-	return func(r *v1alpha1.CaptureRing) { r.Spec.Queues = &n }
+	return func(r *v1alpha1.CaptureRing) { r.Spec.Queues = v1alpha1.Queues(n) }
 }
 
 func deleting(r *v1alpha1.CaptureRing) { r.DeletionTimestamp = &metav1.Time{Time: epoch} }

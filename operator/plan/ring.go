@@ -64,7 +64,8 @@ func (d *draft) ringFitsItsMemory(ring *v1alpha1.CaptureRing) *Verdict {
 	if ring.Spec.Queues == nil {
 		return nil
 	}
-	return fitsMemory(*ring.Spec.Queues, ring.Spec.SnapLength, ring.Spec.QueueSettings)
+	// Of PerRxQueue each node knows the number: there is one at least.
+	return fitsMemory(max(v1alpha1.QueueCount(ring.Spec.Queues), 1), ring.Spec.SnapLength, ring.Spec.QueueSettings)
 }
 
 // shorten keeps a message that quotes a filter within the bounds of a condition.

@@ -2,53 +2,28 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-// InterfaceSelector selects interfaces of a node.
-type InterfaceSelector struct {
-	// name of the interface, or a glob (* and ?) over names.
-	//
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/:[:space:]]+$')",message="must be an interface's name as ip-link(8) shows it, or a glob of * and ? over names, without '/', ':' and spaces"
-	Name string `json:"name"`
-}
-
-// Filter says which packets pass.
-type Filter struct {
-	// bpf is a filter expression in the language of pcap-filter(7), over the packet as it was on the wire.
-	// PF_RING: pfring_set_bpf_filter.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=8192
-	BPF string `json:"bpf,omitempty"`
-}
-
-// NIC says how captured interfaces are set; everything that was changed is restored when the ring goes.
-type NIC struct {
-	// promiscuous makes the interfaces receive what is not addressed to them. PF_RING: PF_RING_PROMISC.
-	//
-	// +optional
-	// +kubebuilder:default=true
-	Promiscuous *bool `json:"promiscuous,omitempty"`
-
-	// offloads says whether receive offloads that merge packets are turned off.
-	//
-	// +optional
-	// +kubebuilder:default=Disable
-	Offloads Offloads `json:"offloads,omitempty"`
-}
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
 
 // CaptureRingSpec is what is captured, where and how.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.filter)",message="quick mode takes packets past all filters: leave spec.filter out, or set spec.quickMode to false"
+// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.sampling)",message="quick mode does not sample: leave spec.sampling out, or set spec.quickMode to false"
+// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.defragment) || !self.defragment",message="quick mode does not reassemble: leave spec.defragment out, or set spec.quickMode to false"
+// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || self.interfaces.size() == 1",message="quick mode is for one interface: name one in spec.interfaces, or set spec.quickMode to false"
+// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || has(self.queues)",message="quick mode delivers to the ring's own queues only: set spec.queues, or set spec.quickMode to false"
+// +kubebuilder:validation:XValidation:rule="!has(self.queues) || type(self.queues) != string || self.balance == 'RxQueue'",message="spec.queues PerRxQueue gives each RX queue a queue of its own: set spec.balance to RxQueue, or spec.queues to a number"
 type CaptureRingSpec struct {
-	// nodeSelector selects nodes by their labels; empty selects all.
+	// nodeSelector selects nodes by their labels; empty selects all. PF_RING: none, it knows one machine.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// interfaces to tap. On a node, each must match at least one interface.
+	// interfaces to tap, 1 to 16 selectors. On a node, each must match at least one interface. PF_RING: device_name of
+	// pfring_open, pfring_bind.
 	//
 	// +required
 	// +listType=atomic
@@ -56,36 +31,52 @@ type CaptureRingSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Interfaces []InterfaceSelector `json:"interfaces"`
 
-	// direction of the packets to capture. PF_RING: pfring_set_direction.
+	// direction of the packets to capture; by default Receive. PF_RING: pfring_set_direction.
 	//
 	// +optional
 	// +kubebuilder:default=Receive
 	Direction Direction `json:"direction,omitempty"`
 
-	// engine to capture with. KernelModule and EBPF are refused, with a condition, on nodes that cannot do them.
+	// engine to capture with; by default Auto. PF_RING: none, there is only the module. KernelModule and EBPF are refused, with a condition, on nodes that cannot do them.
 	//
 	// +optional
 	// +kubebuilder:default=Auto
 	Engine Engine `json:"engine,omitempty"`
 
-	// transparentMode says where packets are taken: 0 from the stack's receive and transmit path, with any driver.
-	// PF_RING: transparent_mode.
+	// transparentMode says where packets are taken, 0 to 2; by default 0. 0: from the stack's receive and transmit path,
+	// with any driver. 1: a capture-aware driver hands them over before the stack sees them, and the stack gets them too. 2:
+	// the same, and the stack never sees them. PF_RING: transparent_mode.
 	//
 	// +optional
-	// +kubebuilder:validation:Enum=0
 	// +kubebuilder:default=0
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 2",message="must be 0 (any driver), 1 (a capture-aware driver; the stack gets packets too) or 2 (the stack does not get them)"
 	TransparentMode *int32 `json:"transparentMode,omitempty"`
 
-	// queues of the ring's own, besides those of Clusters over it; without it the ring feeds Clusters only.
-	// Pods request them as ringcap.io/<ring name>.
+	// transparentFallback says what becomes of transparentMode 1 and 2 where an interface's driver is not capture-aware:
+	// Refuse (default) or Stack. PF_RING: none.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=256
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 256",message="must be 1 to 256: the number of queues on each node, one for each consumer pod there; leave it out for a ring that only feeds Clusters"
-	Queues *int32 `json:"queues,omitempty"`
+	// +kubebuilder:default=Refuse
+	TransparentFallback TransparentFallback `json:"transparentFallback,omitempty"`
 
-	// snapLength is the greatest number of bytes captured of a packet. PF_RING: caplen of pfring_open.
+	// quickMode is for one ring alone on an interface (or on some of its RX queues): no filters and no Clusters on a
+	// packet's way; by default false. Of two rings over the same RX queues, one of which is quick, the younger is refused.
+	// PF_RING: quick_mode.
+	//
+	// +optional
+	QuickMode bool `json:"quickMode,omitempty"`
+
+	// queues of the ring's own, besides those of Clusters over it: 1 to 256, or PerRxQueue for one for each RX queue of its
+	// interfaces (which goes with balance RxQueue); without it the ring feeds Clusters only. Pods request them as
+	// ringcap.io/<ring name>. PF_RING: the number of applications that join a cluster_id; pfring_open_multichannel.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=10
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 256 : self == 'PerRxQueue'",message="must be 1 to 256, the number of queues on each node, one for each consumer pod there, or PerRxQueue; leave it out for a ring that only feeds Clusters"
+	Queues *intstr.IntOrString `json:"queues,omitempty"`
+
+	// snapLength is the greatest number of bytes captured of a packet, 64 to 65535; by default 1536. PF_RING: caplen of pfring_open.
 	//
 	// +optional
 	// +kubebuilder:default=1536
@@ -93,12 +84,30 @@ type CaptureRingSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	SnapLength int32 `json:"snapLength,omitempty"`
 
-	// filter says which packets pass; without it all do.
+	// filter says which packets pass; without it all do. PF_RING: pfring_set_bpf_filter and the filtering rules.
 	//
 	// +optional
 	Filter *Filter `json:"filter,omitempty"`
 
-	// nic says how the interfaces are set.
+	// sampling passes one in so many of the packets that the filter passed; without it all. PF_RING:
+	// pfring_set_sampling_rate.
+	//
+	// +optional
+	Sampling *Sampling `json:"sampling,omitempty"`
+
+	// defragment makes one packet of the IPv4 fragments of a datagram before rules are asked; by default false.
+	// PF_RING: enable_ip_defrag.
+	//
+	// +optional
+	Defragment bool `json:"defragment,omitempty"`
+
+	// timestamps says whose clock times packets; by default Software. PF_RING: PF_RING_HW_TIMESTAMP.
+	//
+	// +optional
+	// +kubebuilder:default=Software
+	Timestamps Timestamps `json:"timestamps,omitempty"`
+
+	// nic says how the interfaces are set while they are captured. PF_RING: load_driver.sh and ethtool by hand.
 	//
 	// +optional
 	// +kubebuilder:default={}

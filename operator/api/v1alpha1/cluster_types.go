@@ -6,7 +6,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ClusterSpec is a set of queues that share the packets of one or more rings.
 type ClusterSpec struct {
-	// rings whose packets the cluster gets, by name; each node of a ring has the cluster's queues.
+	// rings whose packets the cluster gets, 1 to 16 by name; each node of a ring has the cluster's queues. PF_RING: the
+	// interfaces whose sockets join a cluster_id.
 	//
 	// +required
 	// +listType=set
@@ -15,13 +16,18 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Rings []string `json:"rings"`
 
-	// queues on each node. PF_RING: the number of applications that join a cluster_id.
+	// queues on each node, 1 to 256. PF_RING: the number of applications that join a cluster_id.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 256",message="must be 1 to 256: the number of queues on each node, one for each consumer pod there"
 	Queues int32 `json:"queues"`
+
+	// filter says which packets of its rings the cluster gets; without it all. PF_RING: a BPF filter of each application.
+	//
+	// +optional
+	Filter *Filter `json:"filter,omitempty"`
 
 	QueueSettings `json:",inline"`
 }

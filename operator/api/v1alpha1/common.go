@@ -35,42 +35,154 @@ const (
 	DirectionBoth     Direction = "Both"
 )
 
-// Balance is a way to choose a packet's queue. All but RoundRobin send both directions of a flow to one queue.
+// Balance is a way to choose a packet's queue. All but RoundRobin, BothEnds and RxQueue send both directions of a flow to
+// one queue.
 //
-// +kubebuilder:validation:Enum=Flow;FiveTuple;FourTuple;TwoTuple;RoundRobin
+// +kubebuilder:validation:Enum=Flow;FiveTuple;FourTuple;TwoTuple;TCPFiveTuple;BothEnds;RoundRobin;RxQueue
 type Balance string
 
 // The balance types.
 const (
-	BalanceFlow       Balance = "Flow"
-	BalanceFiveTuple  Balance = "FiveTuple"
-	BalanceFourTuple  Balance = "FourTuple"
-	BalanceTwoTuple   Balance = "TwoTuple"
+	// BalanceFlow is by addresses, ports, protocol and VLAN. PF_RING: cluster_per_flow.
+	BalanceFlow Balance = "Flow"
+	// BalanceFiveTuple is by addresses, ports and protocol. PF_RING: cluster_per_flow_5_tuple.
+	BalanceFiveTuple Balance = "FiveTuple"
+	// BalanceFourTuple is by addresses and ports. PF_RING: cluster_per_flow_4_tuple.
+	BalanceFourTuple Balance = "FourTuple"
+	// BalanceTwoTuple is by addresses. PF_RING: cluster_per_flow_2_tuple.
+	BalanceTwoTuple Balance = "TwoTuple"
+	// BalanceTCPFiveTuple is FiveTuple for TCP and TwoTuple for the rest. PF_RING: cluster_per_flow_tcp_5_tuple.
+	BalanceTCPFiveTuple Balance = "TCPFiveTuple"
+	// BalanceBothEnds sends a packet to the queue of its source address and a copy to that of its destination address.
+	BalanceBothEnds Balance = "BothEnds"
+	// BalanceRoundRobin is each to the next queue. PF_RING: cluster_round_robin.
 	BalanceRoundRobin Balance = "RoundRobin"
+	// BalanceRxQueue is by the device's RX queue: queue N gets those of N, N + queues, and so on.
+	BalanceRxQueue Balance = "RxQueue"
 )
 
-// Offloads says what happens to receive offloads that merge packets (GRO, LRO, hardware GRO) on captured interfaces.
+// BalanceHeader says which of a tunnelled packet's headers are balanced by.
 //
-// +kubebuilder:validation:Enum=Disable;Keep
-type Offloads string
+// +kubebuilder:validation:Enum=Outer;Inner
+type BalanceHeader string
 
-// The offload policies.
+// The headers to balance by.
 const (
-	// OffloadsDisable turns them off while captured, so that consumers see the wire's packets, and restores them after.
-	OffloadsDisable Offloads = "Disable"
-	// OffloadsKeep leaves them as they are: packets may be seen merged.
-	OffloadsKeep Offloads = "Keep"
+	BalanceHeaderOuter BalanceHeader = "Outer"
+	// BalanceHeaderInner is the innermost header of a tunnel (GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP-in-IP) that is there.
+	BalanceHeaderInner BalanceHeader = "Inner"
 )
+
+// Fragments says where the IP fragments of a datagram go.
+//
+// +kubebuilder:validation:Enum=Together;WithFlow
+type Fragments string
+
+// The ways of fragments.
+const (
+	// FragmentsTogether sends all fragments of a datagram to one queue, which need not be its flow's.
+	FragmentsTogether Fragments = "Together"
+	// FragmentsWithFlow sends them with the rest of their flow, as long as the first fragment comes first.
+	FragmentsWithFlow Fragments = "WithFlow"
+)
+
+// QueuePolicy says what becomes of packets for a queue that cannot take them.
+//
+// +kubebuilder:validation:Enum=Drop;Spread
+type QueuePolicy string
+
+// The policies.
+const (
+	// QueuePolicyDrop drops and counts them.
+	QueuePolicyDrop QueuePolicy = "Drop"
+	// QueuePolicySpread gives them to other queues that have a consumer; flows of other queues do not move.
+	QueuePolicySpread QueuePolicy = "Spread"
+)
+
+// PacketHeader says how much is told of a packet besides its bytes.
+//
+// +kubebuilder:validation:Enum=Short;Long
+type PacketHeader string
+
+// The headers of packets.
+const (
+	// PacketHeaderShort is time, lengths, interface, RX queue and VLAN; an engine may tell more.
+	PacketHeaderShort PacketHeader = "Short"
+	// PacketHeaderLong adds the flow hash, the places and protocols of the headers, and the rule that decided.
+	PacketHeaderLong PacketHeader = "Long"
+)
+
+// TransparentFallback says what becomes of a transparent mode that an interface's driver does not have.
+//
+// +kubebuilder:validation:Enum=Refuse;Stack
+type TransparentFallback string
+
+// The fallbacks.
+const (
+	// TransparentFallbackRefuse refuses the ring on that node, with a condition.
+	TransparentFallbackRefuse TransparentFallback = "Refuse"
+	// TransparentFallbackStack captures in mode 0 there; the NodeCapture says so.
+	TransparentFallbackStack TransparentFallback = "Stack"
+)
+
+// Timestamps says whose clock times packets.
+//
+// +kubebuilder:validation:Enum=Software;Hardware
+type Timestamps string
+
+// The clocks.
+const (
+	TimestampsSoftware Timestamps = "Software"
+	// TimestampsHardware is the NIC's clock, where it timed the packet, else the kernel's.
+	TimestampsHardware Timestamps = "Hardware"
+)
+
+// QueuesPerRxQueue as a number of queues is one for each RX queue.
+const QueuesPerRxQueue = "PerRxQueue"
 
 // QueueSettings is the shape of a set of queues.
 type QueueSettings struct {
-	// balance chooses a packet's queue. PF_RING: pfring_set_cluster's cluster_type.
+	// balance chooses a packet's queue; by default Flow. PF_RING: pfring_set_cluster's cluster_type.
 	//
 	// +optional
 	// +kubebuilder:default=Flow
 	Balance Balance `json:"balance,omitempty"`
 
-	// slots is the least number of packets of snapLength bytes that a queue holds. PF_RING: min_num_slots.
+	// balanceHeader says which headers of a tunnelled packet choose its queue: Outer (default) or Inner. PF_RING:
+	// cluster_per_inner_flow and its like.
+	//
+	// +optional
+	// +kubebuilder:default=Outer
+	BalanceHeader BalanceHeader `json:"balanceHeader,omitempty"`
+
+	// fragments says where the IP fragments of a datagram go: Together (default) or WithFlow. PF_RING:
+	// enable_frag_coherence.
+	//
+	// +optional
+	// +kubebuilder:default=Together
+	Fragments Fragments `json:"fragments,omitempty"`
+
+	// whenFull says what becomes of packets for a queue that has no room: Drop (default) or Spread. PF_RING: it drops.
+	//
+	// +optional
+	// +kubebuilder:default=Drop
+	WhenFull QueuePolicy `json:"whenFull,omitempty"`
+
+	// whenUnattended says what becomes of packets for a queue that has no consumer: Drop (default) or Spread. PF_RING:
+	// applications that leave a cluster take their share with them, and all flows move.
+	//
+	// +optional
+	// +kubebuilder:default=Drop
+	WhenUnattended QueuePolicy `json:"whenUnattended,omitempty"`
+
+	// packetHeader says how much consumers are told of each packet: Short (default), which is faster, or Long. PF_RING:
+	// PF_RING_LONG_HEADER.
+	//
+	// +optional
+	// +kubebuilder:default=Short
+	PacketHeader PacketHeader `json:"packetHeader,omitempty"`
+
+	// slots is the least number of packets of snapLength bytes that a queue holds, 16 to 4194304; by default 4096. PF_RING: min_num_slots.
 	//
 	// +optional
 	// +kubebuilder:default=4096
@@ -78,7 +190,7 @@ type QueueSettings struct {
 	// +kubebuilder:validation:Maximum=4194304
 	Slots int32 `json:"slots,omitempty"`
 
-	// watermark is the fill of a queue, in percent, at which a sleeping consumer is woken; for a shorter wait than 1 %
+	// watermark is the fill of a queue, in percent, at which a sleeping consumer is woken, 1 to 90; by default 10. For a shorter wait than 1 %
 	// takes, lower watermarkTimeout. PF_RING: pfring_set_poll_watermark.
 	//
 	// +optional
@@ -87,7 +199,7 @@ type QueueSettings struct {
 	// +kubebuilder:validation:Maximum=90
 	Watermark int32 `json:"watermark,omitempty"`
 
-	// watermarkTimeout is the longest time that a packet waits for the watermark, 1ms to 10s.
+	// watermarkTimeout is the longest time that a packet waits for the watermark, 1ms to 10s; by default 10ms.
 	// PF_RING: pfring_set_poll_watermark_timeout.
 	//
 	// +optional
@@ -98,11 +210,35 @@ type QueueSettings struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('10s')",message="must be between 1ms and 10s"
 	WatermarkTimeout *metav1.Duration `json:"watermarkTimeout,omitempty"`
 
-	// memoryLimit is the most kernel memory that all queues may take on one node; a plan that needs more is refused.
+	// memoryLimit is the most kernel memory, bytes, that all queues may take on one node; a plan that needs more is
+	// refused. By default 256Mi. PF_RING: none.
 	//
 	// +optional
 	// +kubebuilder:default="256Mi"
 	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
+
+	// consumers says which pods may have the queues, and what is given to them. PF_RING: none.
+	//
+	// +optional
+	Consumers *Consumers `json:"consumers,omitempty"`
+}
+
+// Consumers says which pods may have queues, and what is given to them.
+type Consumers struct {
+	// injectLibpcap gives the pods' containers a libpcap that knows ringcap, in place of their image's; by default false.
+	// PF_RING: a libpcap that programs are linked against.
+	//
+	// +optional
+	InjectLibpcap bool `json:"injectLibpcap,omitempty"`
+
+	// namespaces whose pods may have the queues, up to 64; without it all. PF_RING: none.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // Limits on what one node can have.
@@ -124,6 +260,9 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionReady: packets flow to queues that pods can request.
 	ConditionReady = "Ready"
+	// ConditionRulesEffective is on CaptureRing only: each rule and pattern can decide on some packet. It is advice: what
+	// it speaks of is captured all the same.
+	ConditionRulesEffective = "RulesEffective"
 	// ConditionModuleReady is on NodeCapture only: the kernel module is loaded and compatible.
 	ConditionModuleReady = "ModuleReady"
 )
@@ -150,6 +289,22 @@ const (
 	ReasonEngineError         = "EngineError"
 	ReasonReady               = "Ready"
 	ReasonNotReady            = "NotReady"
+	// ReasonQuickModeConflict: two rings over one interface's RX queues, one of which is quick; or a Cluster over a quick ring.
+	ReasonQuickModeConflict = "QuickModeConflict"
+	// ReasonModeConflict: rings over one interface ask for transparent modes that exclude each other.
+	ReasonModeConflict = "ModeConflict"
+
+	// Of RulesEffective.
+	ReasonEffective    = "Effective"
+	ReasonNeverMatches = "NeverMatches"
+	ReasonShadowed     = "Shadowed"
+
+	// Of interfaces and their settings.
+	ReasonDriverNotAware       = "DriverNotAware"
+	ReasonDriverReplaceFailed  = "DriverReplaceFailed"
+	ReasonDriverReplaceRefused = "DriverReplaceRefused"
+	ReasonNICSettingRefused    = "NICSettingRefused"
+	ReasonNICSettingConflict   = "NICSettingConflict"
 
 	// Of ModuleReady.
 	ReasonLoaded              = "Loaded"

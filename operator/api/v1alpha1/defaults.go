@@ -17,11 +17,17 @@ const (
 	DefaultWatermarkTimeout = 10 * time.Millisecond
 	DefaultMemoryLimit      = "256Mi"
 	DefaultSnapLength       = 1536
+	DefaultLinkTimeout      = 10 * time.Second
 )
 
 // Default sets the fields that are not given.
 func (s *QueueSettings) Default() {
 	setDefault(&s.Balance, BalanceFlow)
+	setDefault(&s.BalanceHeader, BalanceHeaderOuter)
+	setDefault(&s.Fragments, FragmentsTogether)
+	setDefault(&s.WhenFull, QueuePolicyDrop)
+	setDefault(&s.WhenUnattended, QueuePolicyDrop)
+	setDefault(&s.PacketHeader, PacketHeaderShort)
 	setDefault(&s.Slots, DefaultSlots)
 	setDefault(&s.Watermark, DefaultWatermark)
 	if s.WatermarkTimeout == nil {
@@ -38,15 +44,34 @@ func (s *CaptureRingSpec) Default() {
 	setDefault(&s.Direction, DirectionReceive)
 	setDefault(&s.Engine, EngineAuto)
 	setDefault(&s.SnapLength, DefaultSnapLength)
-	setDefault(&s.NIC.Offloads, OffloadsDisable)
+	setDefault(&s.TransparentFallback, TransparentFallbackRefuse)
+	setDefault(&s.Timestamps, TimestampsSoftware)
 	if s.TransparentMode == nil {
 		s.TransparentMode = new(int32)
 	}
-	if s.NIC.Promiscuous == nil {
-		promiscuous := true
-		s.NIC.Promiscuous = &promiscuous
+	if s.Sampling != nil {
+		setDefault(&s.Sampling.By, SampleByPacket)
 	}
+	s.NIC.Default()
 	s.QueueSettings.Default()
+}
+
+// Default sets the fields that are not given.
+func (n *NIC) Default() {
+	if n.Promiscuous == nil {
+		promiscuous := true
+		n.Promiscuous = &promiscuous
+	}
+	setDefault(&n.Offloads, OffloadsDisable)
+	setDefault(&n.VLANOffload, VLANOffloadKeep)
+	setDefault(&n.RSS.Hash, RSSHashKeep)
+	setDefault(&n.RSS.Fields, RSSFieldsKeep)
+	setDefault(&n.ThreadedPolling.Mode, ThreadedPollingKeep)
+	setDefault(&n.Driver.Policy, DriverKeep)
+	setDefault(&n.Driver.NodeTraffic, NodeTrafficRefuse)
+	if n.Driver.LinkTimeout == nil {
+		n.Driver.LinkTimeout = &metav1.Duration{Duration: DefaultLinkTimeout}
+	}
 }
 
 // Default sets the fields that are not given.

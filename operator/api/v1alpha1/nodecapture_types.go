@@ -18,9 +18,13 @@ type NodeRing struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
-	// spec of the CaptureRing.
+	// spec of the CaptureRing, as the API server accepted it there. It is not checked a second time: what is checked is what
+	// people write, and the agent looks at it anyway.
 	//
 	// +required
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec CaptureRingSpec `json:"spec"`
 }
 
@@ -38,9 +42,13 @@ type NodeCluster struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
-	// spec of the Cluster.
+	// spec of the Cluster, as the API server accepted it there. It is not checked a second time: what is checked is what
+	// people write, and the agent looks at it anyway.
 	//
 	// +required
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec ClusterSpec `json:"spec"`
 }
 
@@ -91,7 +99,8 @@ type QueueStatus struct {
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
-// NodeRingStatus is a ring's state on the node. seen = filtered + sampledOut + passed.
+// NodeRingStatus is a ring's state on the node.
+// seen = filtered + sampledOut + reflected + absorbed + directed + passed.
 type NodeRingStatus struct {
 	Name string `json:"name"`
 	// engine that captures, and why that one.
@@ -110,16 +119,43 @@ type NodeRingStatus struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// +optional
-	Message    string `json:"message,omitempty"`
-	Seen       int64  `json:"seen"`
-	SeenBytes  int64  `json:"seenBytes"`
-	Filtered   int64  `json:"filtered"`
-	SampledOut int64  `json:"sampledOut"`
-	Passed     int64  `json:"passed"`
+	Message string `json:"message,omitempty"`
+
+	// transparentMode in force; it differs from the spec's only with transparentFallback Stack.
+	//
+	// +optional
+	TransparentMode int32 `json:"transparentMode,omitempty"`
+	// transparentReason says why it differs.
+	//
+	// +optional
+	TransparentReason string `json:"transparentReason,omitempty"`
+
+	// seen packets and bytes on the wire, by the ring's taps.
+	Seen      int64 `json:"seen"`
+	SeenBytes int64 `json:"seenBytes"`
+	// filtered packets: the filter did not pass them.
+	Filtered int64 `json:"filtered"`
+	// sampledOut packets.
+	SampledOut int64 `json:"sampledOut"`
+	// reflected packets: a rule sent them out of another interface.
+	//
+	// +optional
+	Reflected int64 `json:"reflected,omitempty"`
+	// absorbed packets: fragments that became part of another packet.
+	//
+	// +optional
+	Absorbed int64 `json:"absorbed,omitempty"`
+	// directed packets: a rule sent them to a queue that it names.
+	//
+	// +optional
+	Directed int64 `json:"directed,omitempty"`
+	// passed to the ring's own queues and its Clusters.
+	Passed int64 `json:"passed"`
 }
 
 // NodeClusterStatus is the state of a set of queues on the node: a Cluster's, or a ring's own.
-// The sum of passed over its rings is the sum of delivered and dropped over its queues.
+// The sum of passed over its rings, of what rules directed to its queues, and duplicated, is the sum of delivered and
+// dropped over its queues.
 type NodeClusterStatus struct {
 	Name string `json:"name"`
 	// ready: its queues are there and can be requested.
@@ -130,10 +166,78 @@ type NodeClusterStatus struct {
 	Message string `json:"message,omitempty"`
 	// memoryBytes that its queues take.
 	MemoryBytes int64 `json:"memoryBytes"`
+	// duplicated packets: second copies, by balance BothEnds.
+	//
+	// +optional
+	Duplicated int64 `json:"duplicated,omitempty"`
+	// spread packets: those that another queue got by whenFull or whenUnattended.
+	//
+	// +optional
+	Spread int64 `json:"spread,omitempty"`
 	// +optional
 	// +listType=map
 	// +listMapKey=queue
 	Queues []QueueStatus `json:"queues,omitempty"`
+}
+
+// InterfaceStatus is the state of a captured interface.
+type InterfaceStatus struct {
+	// name of the interface.
+	//
+	// +kubebuilder:validation:MaxLength=15
+	Name string `json:"name"`
+	// driver that is bound to it.
+	//
+	// +optional
+	Driver string `json:"driver,omitempty"`
+	// aware: the driver is capture-aware.
+	Aware bool `json:"aware"`
+	// stockDriver that was replaced.
+	//
+	// +optional
+	StockDriver string `json:"stockDriver,omitempty"`
+	// rxQueues that it has.
+	//
+	// +optional
+	RxQueues int32 `json:"rxQueues,omitempty"`
+	// rings that tap it.
+	//
+	// +optional
+	// +listType=atomic
+	Rings []string `json:"rings,omitempty"`
+	// reason and message when its driver could not be had as asked for.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// settings that rings ask for.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Settings []InterfaceSetting `json:"settings,omitempty"`
+}
+
+// InterfaceSetting is one setting of an interface, as asked for and as it is.
+type InterfaceSetting struct {
+	// name: the field of spec.nic, such as offloads, rxRingSize or rss.hash.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// wanted and actual value.
+	Wanted string `json:"wanted"`
+	Actual string `json:"actual"`
+	// ring whose wish it is.
+	Ring string `json:"ring"`
+	// reason when it is not as wanted: NotSupported, OutOfRange, Conflict or Failed.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // NodeCaptureStatus is what the node's agent reports.
@@ -183,6 +287,14 @@ type NodeCaptureStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Clusters []NodeClusterStatus `json:"clusters,omitempty"`
+
+	// interfaces that are captured.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1024
+	Interfaces []InterfaceStatus `json:"interfaces,omitempty"`
 }
 
 // NodeCapture is what one node shall capture and captures; its name is the node's.

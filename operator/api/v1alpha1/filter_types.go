@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Filter says which packets pass. A packet has to pass all of it, in this order: bpf, vlans, rules, payload, plugins.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.payloadAction) || has(self.payload)",message="payloadAction says what becomes of packets that payload matches: give payload, or leave payloadAction out"
+type Filter struct {
+	// bpf is a filter expression in the language of pcap-filter(7), over the packet as it was on the wire, up to 8192
+	// bytes. PF_RING: pfring_set_bpf_filter.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	BPF string `json:"bpf,omitempty"`
+
+	// vlans that pass, by the id of the outermost tag, 0 to 4094; 0 is a packet without a tag. Without it all pass.
+	// PF_RING: pfring_set_vlan_id, which takes one.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=4095
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=4094
+	VLANs []int32 `json:"vlans,omitempty"`
+
+	// rules say what becomes of packets by their headers, up to 4096. Of those that match a packet, the one of the greatest
+	// priority decides; of equal ones the first in the list. PF_RING: pfring_add_filtering_rule.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Rules []Rule `json:"rules,omitempty"`
+
+	// defaultAction is for packets that no rule matches: Pass (default) or Drop. PF_RING:
+	// pfring_toggle_filtering_policy.
+	//
+	// +optional
+	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
+
+	// payload are patterns that are looked for in the payload of what the rules passed, up to 4096. PF_RING:
+	// filtering_rule's extended_fields.payload_pattern.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Payload []PayloadPattern `json:"payload,omitempty"`
+
+	// payloadAction: Pass (default) lets only packets pass in which a pattern is found, Drop only those in which none is.
+	// PF_RING: the rule's rule_action.
+	//
+	// +optional
+	PayloadAction DefaultAction `json:"payloadAction,omitempty"`
+
+	// plugins of the node's kernel that are asked, in this order, up to 8. PF_RING: filtering_rule's plugin_action.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Plugins []Plugin `json:"plugins,omitempty"`
+}
+
+// DefaultAction says whether packets pass.
+//
+// +kubebuilder:validation:Enum=Pass;Drop
+type DefaultAction string
+
+// The actions.
+const (
+	DefaultActionPass DefaultAction = "Pass"
+	DefaultActionDrop DefaultAction = "Drop"
+)
+
+// RuleAction says what becomes of a packet that a rule decides on.
+//
+// +kubebuilder:validation:Enum=Pass;Drop;Learn;Queue;Reflect
+type RuleAction string
+
+// The actions.
+const (
+	// RulePass lets it go on to payload patterns, plugins, sampling and the queues.
+	RulePass RuleAction = "Pass"
+	// RuleDrop filters it.
+	RuleDrop RuleAction = "Drop"
+	// RuleLearn passes it, and passes its flow, in both directions, without asking other rules from now on.
+	RuleLearn RuleAction = "Learn"
+	// RuleQueue passes it to one queue, instead of all others.
+	RuleQueue RuleAction = "Queue"
+	// RuleReflect sends it out of an interface, and nowhere else.
+	RuleReflect RuleAction = "Reflect"
+)
+
+// Rule says what becomes of the packets that it matches.
+//
+// +kubebuilder:validation:XValidation:rule="(self.action == 'Queue') == has(self.queue)",message="action Queue needs queue, which says which one, and no other action has it"
+// +kubebuilder:validation:XValidation:rule="(self.action == 'Reflect') == has(self.reflectTo)",message="action Reflect needs reflectTo, the interface to send out of, and no other action has it"
+type Rule struct {
+	// name by which metrics call the rule, up to 63 bytes; without it its place in the list, from 1 on. PF_RING: rule_id.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// priority, 0 to 2147483647, by default 0: of the rules that match, the one of the greatest decides. PF_RING: rule_id,
+	// the smallest of which decides.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Priority int32 `json:"priority,omitempty"`
+
+	// action: Pass, Drop, Learn, Queue or Reflect. PF_RING: rule_action.
+	//
+	// +required
+	Action RuleAction `json:"action"`
+
+	// match says which packets; all fields that are given must. Without it all packets match. PF_RING: core_fields.
+	//
+	// +optional
+	Match RuleMatch `json:"match,omitempty"`
+
+	// queue that action Queue passes packets to. PF_RING: none.
+	//
+	// +optional
+	Queue *QueueReference `json:"queue,omitempty"`
+
+	// reflectTo is the interface that action Reflect sends packets out of. PF_RING: reflector_device_name.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	ReflectTo string `json:"reflectTo,omitempty"`
+
+	// idleTimeout is the time without a packet after which the kernel forgets the rule, 1s to 277h, in whole seconds; of a
+	// rule of action Learn, what it learnt. Without it, never. PF_RING: pfring_purge_idle_rules, by hand.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('277h')",message="must be between 1s and 277h, in whole seconds, such as 30s or 1h"
+	IdleTimeout *metav1.Duration `json:"idleTimeout,omitempty"`
+}
+
+// QueueReference names a queue of a Cluster, or of a ring's own.
+type QueueReference struct {
+	// cluster, or ring whose own queues are meant, by name; it is on the same nodes. PF_RING: none.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+
+	// queue's number there, from 0 on to 255; by default 0. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=255
+	Queue int32 `json:"queue,omitempty"`
+}
+
+// RuleMatch says which packets a rule matches: those that have all that is given. A packet without such a field (ports of
+// ICMP) does not match.
+type RuleMatch struct {
+	// sourceMAC, as aa:bb:cc:dd:ee:ff. PF_RING: smac.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=17
+	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$`
+	SourceMAC string `json:"sourceMAC,omitempty"`
+
+	// destinationMAC, as aa:bb:cc:dd:ee:ff. PF_RING: dmac.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=17
+	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$`
+	DestinationMAC string `json:"destinationMAC,omitempty"`
+
+	// etherType behind all VLAN tags, 1536 to 65535 (2048 is IPv4, 34525 IPv6, 2054 ARP). PF_RING: eth_type.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1536
+	// +kubebuilder:validation:Maximum=65535
+	EtherType *int32 `json:"etherType,omitempty"`
+
+	// vlan is the id of the outermost VLAN tag, 0 to 4094; 0 is a packet without a tag. PF_RING: vlan_id.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4094
+	VLAN *int32 `json:"vlan,omitempty"`
+
+	// innerVLAN is the id of the second VLAN tag, 0 to 4094; 0 is a packet without a second. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4094
+	InnerVLAN *int32 `json:"innerVLAN,omitempty"`
+
+	// protocol above IP: TCP, UDP, SCTP, ICMP, ICMPv6, GRE, or a number from 0 to 255. PF_RING: proto.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=6
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 255 : self in ['TCP', 'UDP', 'SCTP', 'ICMP', 'ICMPv6', 'GRE']",message="must be TCP, UDP, SCTP, ICMP, ICMPv6, GRE, or a protocol's number from 0 to 255"
+	Protocol *intstr.IntOrString `json:"protocol,omitempty"`
+
+	// source address, or prefix as 10.0.0.0/8 or 2001:db8::/32. PF_RING: shost, shost_mask.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || isCIDR(self)",message="must be an address or a prefix, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
+	Source string `json:"source,omitempty"`
+
+	// destination address, or prefix. PF_RING: dhost, dhost_mask.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || isCIDR(self)",message="must be an address or a prefix, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
+	Destination string `json:"destination,omitempty"`
+
+	// sourcePort of TCP, UDP or SCTP: a number from 0 to 65535, or a range as 1024-65535. PF_RING: sport_low, sport_high.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=11
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 65535 : self.matches('^[0-9]{1,5}-[0-9]{1,5}$')",message="must be a port from 0 to 65535, or a range such as 1024-65535"
+	SourcePort *intstr.IntOrString `json:"sourcePort,omitempty"`
+
+	// destinationPort of TCP, UDP or SCTP: a number from 0 to 65535, or a range. PF_RING: dport_low, dport_high.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=11
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 65535 : self.matches('^[0-9]{1,5}-[0-9]{1,5}$')",message="must be a port from 0 to 65535, or a range such as 1024-65535"
+	DestinationPort *intstr.IntOrString `json:"destinationPort,omitempty"`
+
+	// bidirectional matches also with source and destination (MAC, address, port, inner address) exchanged; by default
+	// false. PF_RING: bidirectional.
+	//
+	// +optional
+	Bidirectional bool `json:"bidirectional,omitempty"`
+
+	// tcpFlagsSet are flags of the TCP header that must be set. PF_RING: tcp.flags.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	TCPFlagsSet []TCPFlag `json:"tcpFlagsSet,omitempty"`
+
+	// tcpFlagsClear are flags of the TCP header that must not be set. PF_RING: none.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	TCPFlagsClear []TCPFlag `json:"tcpFlagsClear,omitempty"`
+
+	// tunnelID is the VNI of VXLAN and Geneve, the key of GRE, the session of ERSPAN or the TEID of GTP-U, 0 to
+	// 4294967295. PF_RING: tunnel.tunnel_id.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	TunnelID *int64 `json:"tunnelID,omitempty"`
+
+	// innerSource address or prefix of what is in the tunnel. PF_RING: tunnel.shost.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || isCIDR(self)",message="must be an address or a prefix, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
+	InnerSource string `json:"innerSource,omitempty"`
+
+	// innerDestination address or prefix of what is in the tunnel. PF_RING: tunnel.dhost.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || isCIDR(self)",message="must be an address or a prefix, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
+	InnerDestination string `json:"innerDestination,omitempty"`
+}
+
+// TCPFlag is a flag of the TCP header.
+//
+// +kubebuilder:validation:Enum=FIN;SYN;RST;PSH;ACK;URG;ECE;CWR
+type TCPFlag string
+
+// The flags, from the least bit on.
+const (
+	TCPFlagFIN TCPFlag = "FIN"
+	TCPFlagSYN TCPFlag = "SYN"
+	TCPFlagRST TCPFlag = "RST"
+	TCPFlagPSH TCPFlag = "PSH"
+	TCPFlagACK TCPFlag = "ACK"
+	TCPFlagURG TCPFlag = "URG"
+	TCPFlagECE TCPFlag = "ECE"
+	TCPFlagCWR TCPFlag = "CWR"
+)
+
+// PayloadPattern is a literal that is looked for in packets' payload: what is behind the TCP, UDP, SCTP or ICMP header.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.text) != has(self.hex)",message="give the pattern as text or as hex, one of the two"
+type PayloadPattern struct {
+	// name by which metrics call the pattern, up to 63 bytes; without it its place in the list, from 1 on. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// text to look for, 1 to 255 bytes of UTF-8. PF_RING: payload_pattern.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Text string `json:"text,omitempty"`
+
+	// hex is the bytes to look for, 1 to 255, two digits each, such as 16030100. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=510
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9a-fA-F]{2})+$')",message="must be pairs of hexadecimal digits, such as 16030100"
+	Hex string `json:"hex,omitempty"`
+
+	// ignoreCase finds ASCII letters of either case; by default false. PF_RING: none.
+	//
+	// +optional
+	IgnoreCase bool `json:"ignoreCase,omitempty"`
+
+	// offset is the least place in the payload, bytes, where the pattern may begin, 0 to 65535; by default 0. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	Offset int32 `json:"offset,omitempty"`
+
+	// depth is the number of bytes from offset on in which the pattern must lie, up to 65535; 0 (default) is to the end.
+	// PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	Depth int32 `json:"depth,omitempty"`
+}
+
+// Plugin is a parser or filter that a kernel module of the node offers.
+type Plugin struct {
+	// name that it registered, 1 to 31 bytes. PF_RING: plugin_id.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=31
+	Name string `json:"name"`
+
+	// config is the plugin's own, up to 32768 bytes. PF_RING: plugin_data.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Config string `json:"config,omitempty"`
+}
+
+// Sampling passes one in so many packets.
+type Sampling struct {
+	// oneIn: 1 packet in so many passes, 1 to 2147483647; 1 is all. PF_RING: pfring_set_sampling_rate.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	OneIn int32 `json:"oneIn"`
+
+	// by Packet (default), each for itself at random, or by Flow, all packets of a flow or none. PF_RING: by packet.
+	//
+	// +optional
+	// +kubebuilder:default=Packet
+	By SampleBy `json:"by,omitempty"`
+}
+
+// SampleBy says what is sampled.
+//
+// +kubebuilder:validation:Enum=Packet;Flow
+type SampleBy string
+
+// What is sampled.
+const (
+	SampleByPacket SampleBy = "Packet"
+	SampleByFlow   SampleBy = "Flow"
+)

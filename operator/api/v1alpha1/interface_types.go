@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// InterfaceSelector selects interfaces of a node: those that match all that it names.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) || has(self.driver) || has(self.pciAddress) || has(self.resourceName) || has(self.podSelector)",message="selects nothing: give name, driver, pciAddress, resourceName or podSelector; name: '*' is every interface"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.podSelector)",message="namespaceSelector narrows podSelector: give podSelector too; podSelector: {} is every pod"
+// +kubebuilder:validation:XValidation:rule="!has(self.podSelector) || !(has(self.driver) || has(self.pciAddress) || has(self.resourceName))",message="podSelector selects the node's side of pods' interfaces: leave driver, pciAddress and resourceName out"
+type InterfaceSelector struct {
+	// name of the interface, or a glob (* and ?) over names, 1 to 15 bytes. PF_RING: device_name.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/:[:space:]]+$')",message="must be an interface's name as ip-link(8) shows it, or a glob of * and ? over names, without '/', ':' and spaces"
+	Name string `json:"name,omitempty"`
+
+	// driver of the interface, as ethtool -i names it, or a glob over names. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=31
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-_a-zA-Z0-9*?]+$')",message="must be a driver's name as ethtool -i shows it, or a glob of * and ? over names"
+	Driver string `json:"driver,omitempty"`
+
+	// pciAddress of the device, or a glob over addresses, such as 0000:03:00.0. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f:.*?]+$')",message="must be a PCI address as lspci -D shows it, in lower case (0000:03:00.0), or a glob of * and ? over addresses"
+	PCIAddress string `json:"pciAddress,omitempty"`
+
+	// resourceName of a pool of sriov-network-device-plugin: the virtual functions in it. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-.a-z0-9]+/[-._a-zA-Z0-9]+$')",message="must be an extended resource's name with its prefix, such as intel.com/sriov_capture"
+	ResourceName string `json:"resourceName,omitempty"`
+
+	// podSelector selects the node's side of the interfaces of pods with these labels; {} is every pod. PF_RING: none.
+	//
+	// +optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+
+	// namespaceSelector narrows podSelector to namespaces with these labels; without it all namespaces. PF_RING: none.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// rxQueues whose packets are captured, as a list of numbers and ranges from 0 to 1023 such as 0-3,8; without it all.
+	// Of received packets only. PF_RING: channel_id_mask, or eth0@0-3 as the device's name.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$')",message="must be a list of numbers and ranges, such as 0-3,8"
+	RxQueues string `json:"rxQueues,omitempty"`
+}
