@@ -50,7 +50,8 @@ deps: ## install the Debian/Ubuntu packages that the rest needs (nothing to do w
 
 .PHONY: build
 build: lib bpf ## build the binaries and libraries into out/
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o out/bin/ ./node-agent/cmd/node-agent ./operator/cmd/operator
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o out/bin/ ./node-agent/cmd/node-agent ./operator/cmd/operator ./cli/cmd/ringcap
+	ln -sf ringcap out/bin/kubectl-ringcap
 
 .PHONY: lib
 lib:

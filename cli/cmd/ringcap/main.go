@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command ringcap is for people who capture packets with ringcap. Installed as kubectl-ringcap it is `kubectl ringcap`.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ringcap/ringcap/cli/command"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+func main() {
+	ctrllog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second interrupt ends it at once.
+	context.AfterFunc(ctx, stop)
+	code := command.Run(ctx, os.Args, version, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// now is a few seconds after the reports in testdata.
+var now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+
+// objects reads a file of manifests.
+func objects(t *testing.T, file string) []client.Object {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	decoder := serializer.NewCodecFactory(Scheme(), serializer.EnableStrict).UniversalDeserializer()
+	var all []client.Object
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		object, _, err := decoder.Decode([]byte(document), nil, nil)
+		require.NoError(t, err, document)
+		all = append(all, object.(client.Object))
+	}
+	return all
+}
+
+// over makes an app whose cluster has some objects.
+func over(t *testing.T, have []client.Object) (*app, *bytes.Buffer, *bytes.Buffer) {
+	t.Helper()
+	scheme := Scheme()
+	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, meta.RESTScopeRoot)
+	}
+	phase := func(o client.Object) []string { return []string{string(o.(*corev1.Pod).Status.Phase)} }
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).
+		WithIndex(&corev1.Pod{}, "status.phase", phase).WithRuntimeObjects(runtimeObjects(have)...).Build()
+	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
+	return &app{
+		Streams: Streams{In: strings.NewReader(""), Out: out, Err: errOut}, version: "0.1.0",
+		now:     func() time.Time { return now },
+		connect: func() (*connection, error) { return &connection{Client: c, namespace: "default"}, nil },
+	}, out, errOut
+}
+
+func runtimeObjects(have []client.Object) []runtime.Object {
+	var all []runtime.Object
+	for _, o := range have {
+		all = append(all, o)
+	}
+	return all
+}
+
+// golden runs a command line over testdata/FLEET.yaml and compares with testdata/NAME.golden.
+func golden(t *testing.T, fleet, name string, code int, args ...string) {
+	t.Helper()
+	a, out, errOut := over(t, objects(t, fleet+".yaml"))
+	got := a.run(t.Context(), append([]string{"ringcap"}, args...))
+	require.Equal(t, code, got, "%s%s", out, errOut)
+	all := out.String() + errOut.String()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(all), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err, "go test ./cli/command -update writes it")
+	require.Equal(t, string(want), all)
+}
+
+func TestGolden(t *testing.T) {
+	for name, test := range map[string]struct {
+		fleet string
+		code  int
+		args  []string
+	}{
+		"status-healthy":      {"healthy", ExitFine, []string{"status"}},
+		"status-healthy-json": {"healthy", ExitFine, []string{"status", "-o", "json"}},
+		"status-trouble":      {"trouble", ExitBad, []string{"status"}},
+		"status-one":          {"trouble", ExitFine, []string{"status", "calm"}},
+		"status-no-ring":      {"trouble", ExitFailed, []string{"status", "none"}},
+		"doctor-healthy":      {"healthy", ExitFine, []string{"doctor"}},
+		"doctor-trouble":      {"trouble", ExitBad, []string{"doctor"}},
+		"doctor-trouble-yaml": {"trouble", ExitBad, []string{"doctor", "-o", "yaml"}},
+		"usage-output":        {"healthy", ExitUsage, []string{"status", "-o", "xml"}},
+		"usage-argument":      {"healthy", ExitUsage, []string{"doctor", "me"}},
+		"usage-command":       {"healthy", ExitUsage, []string{"cure"}},
+		"complete-rings":      {"trouble", ExitFine, []string{"__complete", "status", ""}},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, test.fleet, name, test.code, test.args...) })
+	}
+}
+
+func TestNothingInstalled(t *testing.T) {
+	a, out, _ := over(t, nil)
+	require.Equal(t, ExitFine, a.run(t.Context(), []string{"kubectl-ringcap", "status"}))
+	require.Contains(t, out.String(), "no CaptureRings")
+	out.Reset()
+	require.Equal(t, ExitBad, a.run(t.Context(), []string{"kubectl-ringcap", "doctor"}))
+	require.Contains(t, out.String(), "operator: is not installed")
+	require.Contains(t, out.String(), "agents: are not installed")
+}

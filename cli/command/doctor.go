@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/cli/doctor"
+	"github.com/ringcap/ringcap/cli/fleet"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+func (a *app) doctor() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "what this cluster lacks for capturing, and how to fix it",
+		Long: `Looks at the custom resources, the operator, the agents, every node's report, engines and why a node has no kernel
+module, rings and clusters, queues that nobody reads, pods that wait for queues, loss, and what captures left over.
+Each finding says what to do.
+
+Exit code 3: there is a finding of severity Error. Warnings and notes do not count.`,
+		Example: `  ringcap doctor
+  ringcap doctor -o json | jq '.findings[] | select(.severity == "Error")'`,
+		Args: noArgs,
+	}
+	o := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := a.connect()
+		if err != nil {
+			return err
+		}
+		facts, err := a.facts(cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		report := doctor.Diagnose(facts)
+		if err := o.write(a.Out, report, func(w io.Writer) error { return doctor.Text(w, report) }); err != nil {
+			return err
+		}
+		if report.Has(doctor.Error) {
+			return errBad
+		}
+		return nil
+	}
+	return cmd
+}
+
+// facts reads all that doctors look at. What the person may not see is noted, not fatal; an API server that does not
+// answer is.
+func (a *app) facts(ctx context.Context, c client.Client) (doctor.Facts, error) {
+	f := doctor.Facts{CLI: a.version}
+	for _, kind := range []string{"CaptureRing", "Cluster", "NodeCapture"} {
+		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: v1.GroupVersion.Group, Kind: kind}, v1.GroupVersion.Version)
+		switch {
+		case meta.IsNoMatchError(err):
+			f.Missing = append(f.Missing, kind)
+		case err != nil:
+			return f, fmt.Errorf("ask the API server for its kinds: %w", err)
+		}
+	}
+	if len(f.Missing) > 0 {
+		return f, nil
+	}
+	var err error
+	if f.Snapshot, err = fleet.Read(ctx, c, a.now()); err != nil {
+		return f, err
+	}
+	workloads(ctx, c, &f)
+	return f, nil
+}
+
+// ours selects what the chart makes.
+var ours = client.MatchingLabels{"app.kubernetes.io/name": "ringcap"}
+
+func workloads(ctx context.Context, c client.Client, f *doctor.Facts) {
+	var (
+		deployments appsv1.DeploymentList
+		daemonSets  appsv1.DaemonSetList
+		pods, waits corev1.PodList
+	)
+	list := func(into client.ObjectList, options ...client.ListOption) {
+		if err := c.List(ctx, into, options...); err != nil {
+			f.Blind = append(f.Blind, fmt.Sprintf("cannot list %s: %v", strings.TrimPrefix(fmt.Sprintf("%T", into), "*v1."), err))
+		}
+	}
+	list(&deployments, ours)
+	list(&daemonSets, ours)
+	list(&pods, ours)
+	list(&waits, client.MatchingFields{"status.phase": string(corev1.PodPending)})
+	for _, d := range deployments.Items {
+		if d.Labels["app.kubernetes.io/component"] == "operator" {
+			f.Operators = append(f.Operators, d)
+		}
+	}
+	for _, d := range daemonSets.Items {
+		if d.Labels["app.kubernetes.io/component"] == "agent" {
+			f.Agents = append(f.Agents, d)
+		}
+	}
+	f.Pods = pods.Items
+	for _, pod := range waits.Items {
+		if len(doctor.Wants(pod)) > 0 {
+			f.Pending = append(f.Pending, pod)
+		}
+	}
+}

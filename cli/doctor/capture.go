@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ringcap/ringcap/cli/fleet"
+	"github.com/ringcap/ringcap/cli/tree"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// TemporaryLabel is on Clusters and pods that `ringcap capture` makes; its value names the capture.
+const TemporaryLabel = "ringcap.io/temporary-capture"
+
+// moduleFixes says what to do about a module that is not ready, by the reason of ModuleReady.
+var moduleFixes = map[string]string{
+	v1.ReasonNoPrebuiltModule:    "use an agent image that has the module for this kernel (make modules images), or set agent.module.mode to Preloaded and load it yourself",
+	v1.ReasonInvalidModuleFormat: "the module was built for another kernel: build it against this kernel's headers",
+	v1.ReasonKeyRejected:         "the kernel takes signed modules only: sign ringcap.ko with a key that the machine's firmware or MOK list trusts",
+	v1.ReasonLockdown:            "the kernel is locked down: sign ringcap.ko with a trusted key, or go on with eBPF",
+	v1.ReasonModulesUnsupported:  "this kernel loads no modules: eBPF is the engine for it",
+	v1.ReasonSymbolMissing:       "the kernel lacks something that the module needs: see the kernel's log, and docs/kernels.md for what is supported",
+	v1.ReasonIncompatible:        "another version of the module is loaded: drain the node's consumers and reboot it, or unload the module",
+	v1.ReasonLoadFailed:          "see the log of the agent's container load-module and the kernel's log on the node",
+}
+
+// engines reports nodes that are served by the fallback, in one finding for each reason.
+func engines(f Facts) []Finding {
+	type group struct {
+		message string
+		nodes   []string
+	}
+	groups := map[string]*group{}
+	for i := range f.Nodes {
+		node := &f.Nodes[i]
+		c := meta.FindStatusCondition(node.Status.Conditions, v1.ConditionModuleReady)
+		if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonDisabled || fleet.Silence(node, f.Now) != "" {
+			continue
+		}
+		g := groups[c.Reason]
+		if g == nil {
+			g = &group{message: c.Message}
+			groups[c.Reason] = g
+		}
+		g.nodes = append(g.nodes, node.Name)
+	}
+	var found []Finding
+	for _, reason := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[reason]
+		found = append(found, Finding{Note, some("node", g.nodes), fmt.Sprintf("no kernel module, so engine Auto means eBPF: %s: %s", reason, g.message), moduleFixes[reason]})
+	}
+	return found
+}
+
+// some names the first few of many.
+func some(kind string, names []string) string {
+	const most = 3
+	if len(names) == 1 {
+		return kind + " " + names[0]
+	}
+	if len(names) <= most {
+		return kind + "s " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%ss %s and %d more", kind, strings.Join(names[:most], ", "), len(names)-most)
+}
+
+func objects(f Facts) []Finding {
+	var found []Finding
+	look := func(what string, conditions []metav1.Condition) {
+		if c := fleet.Wrong(conditions); c != nil {
+			found = append(found, Finding{Error, what, c.Reason + ": " + c.Message, fixOf(c.Reason)})
+		} else if len(conditions) == 0 {
+			found = append(found, Finding{Error, what, "no operator has looked at it yet", "see that the operator's pod runs"})
+		}
+	}
+	for _, ring := range f.Rings {
+		look("CaptureRing "+ring.Name, ring.Status.Conditions)
+		if ring.Spec.Queues == nil && len(f.Over(&ring)) == 0 {
+			found = append(found, Finding{Warning, "CaptureRing " + ring.Name, "feeds nobody: it has no queues, and no Cluster names it",
+				"set spec.queues, or make a Cluster with rings: [" + ring.Name + "]"})
+		}
+	}
+	for _, cluster := range f.Clusters {
+		look("Cluster "+cluster.Name, cluster.Status.Conditions)
+	}
+	return found
+}
+
+// fixOf is for reasons whose messages cannot know what the person wants.
+func fixOf(reason string) string {
+	switch reason {
+	case v1.ReasonInterfaceNotFound:
+		return "label the nodes that have the interface and name that label in spec.nodeSelector, or correct spec.interfaces"
+	case v1.ReasonMemoryLimitExceeded:
+		return "raise spec.memoryLimit, or lower slots, snapLength or queues"
+	case v1.ReasonInvalidFilter:
+		return "try the expression with: tcpdump -d 'EXPRESSION'"
+	case v1.ReasonNoNodes:
+		return "kubectl get nodes --show-labels; correct spec.nodeSelector"
+	case v1.ReasonQueueInUse:
+		return "delete the pods that hold the queues"
+	case v1.ReasonNodeNotReporting:
+		return "see the finding on that node"
+	}
+	return ""
+}
+
+// unattended reports queues that nobody reads, by set.
+func unattended(f Facts) []Finding {
+	type count struct {
+		all, idle int
+		lost      int64
+		nodes     []string
+	}
+	sets := map[string]*count{}
+	eachQueue(f.Snapshot, func(node, set string, q v1.QueueStatus) {
+		if sets[set] == nil {
+			sets[set] = &count{}
+		}
+		c := sets[set]
+		c.all++
+		if q.Attached {
+			return
+		}
+		c.idle++
+		c.lost += dropped(q, "unattended")
+		if !slices.Contains(c.nodes, node) {
+			c.nodes = append(c.nodes, node)
+		}
+	})
+	var found []Finding
+	for _, set := range slices.Sorted(maps.Keys(sets)) {
+		if c := sets[set]; c.idle > 0 {
+			found = append(found, Finding{Warning, "queues of " + set,
+				fmt.Sprintf("%d of %d have no reader (%s); %s packets were lost for that", c.idle, c.all, some("node", c.nodes), tree.Number(c.lost)),
+				fmt.Sprintf("run a pod that asks for %s%s: 1 for each queue, or lower spec.queues", v1.ResourcePrefix, set)})
+		}
+	}
+	return found
+}
+
+func eachQueue(s fleet.Snapshot, visit func(node, set string, q v1.QueueStatus)) {
+	for i := range s.Nodes {
+		if fleet.Silence(&s.Nodes[i], s.Now) != "" {
+			continue
+		}
+		for _, set := range s.Nodes[i].Status.Clusters {
+			for _, q := range set.Queues {
+				visit(s.Nodes[i].Name, set.Name, q)
+			}
+		}
+	}
+}
+
+func dropped(q v1.QueueStatus, reason string) int64 {
+	for _, d := range q.Dropped {
+		if d.Reason == reason {
+			return d.Packets
+		}
+	}
+	return 0
+}
+
+func pending(f Facts) []Finding {
+	var found []Finding
+	for _, pod := range f.Pending {
+		found = append(found, Finding{Warning, "pod " + pod.Namespace + "/" + pod.Name, strings.TrimSpace("waits for " + strings.Join(Wants(pod), ", ") + ": " + why(pod)),
+			"a node gives a queue to one pod only: raise spec.queues, lower the replicas, or see that the ring is ready on the node"})
+	}
+	return found
+}
+
+// Wants lists ringcap's resources that a pod asks for.
+func Wants(pod corev1.Pod) []string {
+	wants := map[string]bool{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for name := range c.Resources.Limits {
+			if strings.HasPrefix(string(name), v1.ResourcePrefix) {
+				wants[string(name)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(wants))
+}
+
+// lossFixes says what to do about loss of a reason; unattended has a finding of its own.
+var lossFixes = map[string]string{
+	"full":  "the consumer is slower than the traffic: give it more CPU, raise spec.queues (and consumers) or spec.slots, or filter more in the ring",
+	"nomem": "the kernel had no memory for them: see the node's memory and the ring's memoryLimit",
+}
+
+func loss(f Facts) []Finding {
+	type key struct{ set, reason string }
+	type sum struct {
+		packets int64
+		worst   string
+		most    int64
+	}
+	sums := map[key]*sum{}
+	eachQueue(f.Snapshot, func(node, set string, q v1.QueueStatus) {
+		for _, d := range q.Dropped {
+			if d.Packets == 0 || d.Reason == "unattended" {
+				continue
+			}
+			k := key{set, d.Reason}
+			if sums[k] == nil {
+				sums[k] = &sum{}
+			}
+			sums[k].packets += d.Packets
+			if d.Packets > sums[k].most {
+				sums[k].most, sums[k].worst = d.Packets, fmt.Sprintf("queue %d on node %s", q.Queue, node)
+			}
+		}
+	})
+	var found []Finding
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b key) int { return strings.Compare(a.set+a.reason, b.set+b.reason) }) {
+		s := sums[k]
+		found = append(found, Finding{Warning, "queues of " + k.set, fmt.Sprintf("lost %s packets: %s; most of them, %s, in %s",
+			tree.Number(s.packets), k.reason, tree.Number(s.most), s.worst), lossFixes[k.reason]})
+	}
+	return found
+}
+
+func leftovers(f Facts) []Finding {
+	var found []Finding
+	for _, c := range f.Clusters {
+		if name, ok := c.Labels[TemporaryLabel]; ok {
+			found = append(found, Finding{Note, "Cluster " + c.Name, "belongs to a capture that runs, or was left over by one that was killed",
+				fmt.Sprintf("if nobody captures: kubectl delete clusters.ringcap.io,pods -A -l %s=%s", TemporaryLabel, name)})
+		}
+	}
+	return found
+}

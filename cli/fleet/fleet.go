@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet reads what a cluster has of ringcap, so that everything that judges it can be a pure function.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// StaleAfter is the age from which on a node's report does not count any more: the API promises one a minute.
+const StaleAfter = 2 * time.Minute
+
+// Snapshot is what the cluster said at one time. Lists are sorted by name.
+type Snapshot struct {
+	Now      time.Time
+	Rings    []v1.CaptureRing
+	Clusters []v1.Cluster
+	Nodes    []v1.NodeCapture
+}
+
+// Read takes a snapshot.
+func Read(ctx context.Context, c client.Reader, now time.Time) (Snapshot, error) {
+	var (
+		rings    v1.CaptureRingList
+		clusters v1.ClusterList
+		nodes    v1.NodeCaptureList
+	)
+	for _, list := range []client.ObjectList{&rings, &clusters, &nodes} {
+		if err := c.List(ctx, list); err != nil {
+			return Snapshot{}, explain(err, list)
+		}
+	}
+	s := Snapshot{Now: now, Rings: rings.Items, Clusters: clusters.Items, Nodes: nodes.Items}
+	slices.SortFunc(s.Rings, func(a, b v1.CaptureRing) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Clusters, func(a, b v1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Nodes, func(a, b v1.NodeCapture) int { return strings.Compare(a.Name, b.Name) })
+	return s, nil
+}
+
+func explain(err error, list client.ObjectList) error {
+	kind := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", list), "*v1alpha1."), "List")
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("this cluster does not know the kind %s of ringcap.io: install the chart (helm install ringcap charts/ringcap); 'ringcap doctor' says more", kind)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("list %ss: %w: your user needs the verbs get, list and watch on ringcap.io", kind, err)
+	}
+	return fmt.Errorf("list %ss: %w", kind, err)
+}
+
+// Ring returns a ring by name, nil if there is none.
+func (s Snapshot) Ring(name string) *v1.CaptureRing {
+	for i := range s.Rings {
+		if s.Rings[i].Name == name {
+			return &s.Rings[i]
+		}
+	}
+	return nil
+}
+
+// Over returns the names of the sets of queues that a ring feeds: its own, if it has queues, and those of Clusters.
+func (s Snapshot) Over(ring *v1.CaptureRing) []string {
+	var names []string
+	if ring.Spec.Queues != nil {
+		names = append(names, ring.Name)
+	}
+	for _, c := range s.Clusters {
+		if slices.Contains(c.Spec.Rings, ring.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// Silence says why there is no report of a node to go by, and since when; empty if there is one.
+func Silence(node *v1.NodeCapture, now time.Time) string {
+	at := node.Status.ObservedTime
+	if at == nil {
+		return "no agent has reported yet: see that an agent's pod runs on the node"
+	}
+	if age := now.Sub(at.Time); age > StaleAfter {
+		return fmt.Sprintf("its agent has not reported for %s: see the agent's pod on the node", age.Round(time.Second))
+	}
+	return ""
+}
+
+// Asked says whether a node is asked to have a ring.
+func Asked(node *v1.NodeCapture, ring string) bool {
+	return slices.ContainsFunc(node.Spec.Rings, func(r v1.NodeRing) bool { return r.Name == ring })
+}
+
+// RingOn returns what a node reports of a ring, nil if nothing.
+func RingOn(node *v1.NodeCapture, ring string) *v1.NodeRingStatus {
+	for i := range node.Status.Rings {
+		if node.Status.Rings[i].Name == ring {
+			return &node.Status.Rings[i]
+		}
+	}
+	return nil
+}
+
+// QueuesOn returns what a node reports of a set of queues, nil if nothing.
+func QueuesOn(node *v1.NodeCapture, name string) *v1.NodeClusterStatus {
+	for i := range node.Status.Clusters {
+		if node.Status.Clusters[i].Name == name {
+			return &node.Status.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// Dropped is the number of packets that a queue lost, for whatever reason.
+func Dropped(queue v1.QueueStatus) int64 {
+	var sum int64
+	for _, d := range queue.Dropped {
+		sum += d.Packets
+	}
+	return sum
+}
+
+// Wrong returns the first of Accepted, Programmed and Ready that is not true, nil if all are.
+func Wrong(conditions []metav1.Condition) *metav1.Condition {
+	for _, kind := range []string{v1.ConditionAccepted, v1.ConditionProgrammed, v1.ConditionReady} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// signs are readable without colour.
+var signs = map[Health]string{Failed: "✗", Degraded: "!", Healthy: "✓"}
+
+// Number writes a number with its thousands apart.
+func Number(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && digits[i-1] != '-' && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// Text draws the tree for people.
+func Text(w io.Writer, t Tree) error {
+	p := &printer{w: w}
+	if len(t.Rings) == 0 {
+		p.line("no CaptureRings: kubectl apply -f examples/mirror.yaml makes one")
+	}
+	for _, problem := range t.Problems {
+		p.line("✗ %s", problem)
+	}
+	for i, ring := range t.Rings {
+		if i > 0 {
+			p.line("")
+		}
+		p.ring(ring)
+	}
+	return p.err
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	}
+}
+
+func (p *printer) ring(r Ring) {
+	p.line("%s CaptureRing %s   %s", signs[r.Health], r.Name, account(r.Seen, r.Filtered, r.SampledOut, r.Passed))
+	for _, problem := range r.Problems {
+		p.line("│   %s", problem)
+	}
+	for i, node := range r.Nodes {
+		p.node(node, i == len(r.Nodes)-1)
+	}
+}
+
+func account(seen, filtered, sampledOut, passed int64) string {
+	return fmt.Sprintf("seen %s = filtered %s + sampled out %s + passed %s", Number(seen), Number(filtered), Number(sampledOut), Number(passed))
+}
+
+func (p *printer) node(n Node, last bool) {
+	branch, below := "├── ", "│   "
+	if last {
+		branch, below = "└── ", "    "
+	}
+	engine := string(n.Engine)
+	if n.EngineReason != "" {
+		engine += " (" + n.EngineReason + ")"
+	}
+	p.line("%s%s node %s   %s   %s", branch, signs[n.Health], n.Name, strings.Join(n.Interfaces, ","), engine)
+	if n.Problem != "" {
+		p.line("%s    %s", below, n.Problem)
+	}
+	if n.Engine != "" {
+		p.line("%s    %s", below, account(n.Seen, n.Filtered, n.SampledOut, n.Passed))
+	}
+	for i, queue := range n.Queues {
+		p.queue(queue, below, i == len(n.Queues)-1)
+	}
+}
+
+func (p *printer) queue(q Queue, indent string, last bool) {
+	branch := "├── "
+	if last {
+		branch = "└── "
+	}
+	consumer := q.Consumer
+	switch {
+	case consumer != "" && !q.Attached:
+		consumer = "given to " + consumer
+	case consumer == "" && q.Attached:
+		consumer = "a consumer on the node"
+	}
+	if q.Problem != "" && consumer != "" {
+		consumer += "   "
+	}
+	p.line("%s%s%s %s@%d   delivered %s, unread %s B   %s%s", indent, branch, signs[q.Health], q.Set, q.Queue,
+		Number(q.Delivered), Number(q.UnreadBytes), consumer, q.Problem)
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree makes the tree ring -> node -> queue -> consumer of a snapshot, with what is wrong first. It is pure.
+package tree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringcap/ringcap/cli/fleet"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Health orders what is shown: the worst first.
+type Health string
+
+// The healths.
+const (
+	// Failed: it does not do what was asked.
+	Failed Health = "Failed"
+	// Degraded: it does, but packets are or were lost.
+	Degraded Health = "Degraded"
+	Healthy  Health = "Healthy"
+)
+
+var badness = map[Health]int{Failed: 2, Degraded: 1, Healthy: 0}
+
+// Worst returns the worse of two.
+func Worst(a, b Health) Health {
+	if badness[b] > badness[a] {
+		return b
+	}
+	return a
+}
+
+// Tree is all rings.
+type Tree struct {
+	Health Health `json:"health"`
+	// Problems that belong to no ring: Clusters that none feeds.
+	Problems []string `json:"problems,omitempty"`
+	Rings    []Ring   `json:"rings"`
+}
+
+// Ring is a CaptureRing. Its counters are sums over its nodes, in packets.
+type Ring struct {
+	Name       string   `json:"name"`
+	Health     Health   `json:"health"`
+	Problems   []string `json:"problems,omitempty"`
+	Seen       int64    `json:"seen"`
+	Filtered   int64    `json:"filtered"`
+	SampledOut int64    `json:"sampledOut"`
+	Passed     int64    `json:"passed"`
+	Nodes      []Node   `json:"nodes,omitempty"`
+}
+
+// Node is a ring on one node.
+type Node struct {
+	Name         string    `json:"name"`
+	Health       Health    `json:"health"`
+	Problem      string    `json:"problem,omitempty"`
+	Engine       v1.Engine `json:"engine,omitempty"`
+	EngineReason string    `json:"engineReason,omitempty"`
+	Interfaces   []string  `json:"interfaces,omitempty"`
+	Seen         int64     `json:"seen"`
+	Filtered     int64     `json:"filtered"`
+	SampledOut   int64     `json:"sampledOut"`
+	Passed       int64     `json:"passed"`
+	Queues       []Queue   `json:"queues,omitempty"`
+}
+
+// Queue is one queue of a set that the ring feeds on that node. A set over several rings is below each of them.
+type Queue struct {
+	Set         string           `json:"set"`
+	Queue       int32            `json:"queue"`
+	Health      Health           `json:"health"`
+	Problem     string           `json:"problem,omitempty"`
+	Attached    bool             `json:"attached"`
+	Consumer    string           `json:"consumer,omitempty"`
+	Delivered   int64            `json:"delivered"`
+	Dropped     map[string]int64 `json:"dropped,omitempty"`
+	UnreadBytes int64            `json:"unreadBytes"`
+}
+
+// Of makes the tree of a snapshot: of the rings named, or of all.
+func Of(s fleet.Snapshot, names ...string) Tree {
+	t := Tree{Health: Healthy, Rings: []Ring{}}
+	for i := range s.Rings {
+		if len(names) > 0 && !slices.Contains(names, s.Rings[i].Name) {
+			continue
+		}
+		ring := ringOf(s, &s.Rings[i])
+		t.Health = Worst(t.Health, ring.Health)
+		t.Rings = append(t.Rings, ring)
+	}
+	if len(names) == 0 {
+		t.orphans(s)
+	}
+	slices.SortStableFunc(t.Rings, func(a, b Ring) int { return worstFirst(a.Health, b.Health, a.Name, b.Name) })
+	return t
+}
+
+func worstFirst(a, b Health, nameA, nameB string) int {
+	return cmp.Or(badness[b]-badness[a], strings.Compare(nameA, nameB))
+}
+
+// orphans notes the Clusters whose rings do not exist.
+func (t *Tree) orphans(s fleet.Snapshot) {
+	for _, c := range s.Clusters {
+		if slices.ContainsFunc(c.Spec.Rings, func(r string) bool { return s.Ring(r) != nil }) {
+			continue
+		}
+		t.Health = Failed
+		t.Problems = append(t.Problems, fmt.Sprintf("Cluster %s: no CaptureRing %s exists", c.Name, strings.Join(c.Spec.Rings, ", ")))
+	}
+}
+
+func ringOf(s fleet.Snapshot, from *v1.CaptureRing) Ring {
+	ring := Ring{Name: from.Name, Health: Healthy}
+	ring.conditions(s, from)
+	sets := s.Over(from)
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		if !fleet.Asked(node, from.Name) && fleet.RingOn(node, from.Name) == nil {
+			continue
+		}
+		n := nodeOf(s, node, from.Name, sets)
+		ring.Health = Worst(ring.Health, n.Health)
+		ring.Seen, ring.Filtered = ring.Seen+n.Seen, ring.Filtered+n.Filtered
+		ring.SampledOut, ring.Passed = ring.SampledOut+n.SampledOut, ring.Passed+n.Passed
+		ring.Nodes = append(ring.Nodes, n)
+	}
+	slices.SortStableFunc(ring.Nodes, func(a, b Node) int { return worstFirst(a.Health, b.Health, a.Name, b.Name) })
+	return ring
+}
+
+// conditions takes what the operator says of the ring and of the Clusters over it.
+func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
+	if len(from.Status.Conditions) == 0 {
+		r.fail("no operator has looked at it yet: see that the operator's pod runs")
+	} else if c := fleet.Wrong(from.Status.Conditions); c != nil {
+		r.fail(fmt.Sprintf("%s: %s", c.Reason, c.Message))
+	}
+	for _, cluster := range s.Clusters {
+		if !slices.Contains(cluster.Spec.Rings, from.Name) {
+			continue
+		}
+		if c := fleet.Wrong(cluster.Status.Conditions); c != nil {
+			r.fail(fmt.Sprintf("Cluster %s: %s: %s", cluster.Name, c.Reason, c.Message))
+		}
+	}
+}
+
+func (r *Ring) fail(problem string) {
+	r.Health = Failed
+	r.Problems = append(r.Problems, problem)
+}
+
+func nodeOf(s fleet.Snapshot, from *v1.NodeCapture, ring string, sets []string) Node {
+	n := Node{Name: from.Name, Health: Healthy}
+	on := fleet.RingOn(from, ring)
+	if on != nil {
+		n.Engine, n.EngineReason, n.Interfaces = on.Engine, on.EngineReason, on.Interfaces
+		n.Seen, n.Filtered, n.SampledOut, n.Passed = on.Seen, on.Filtered, on.SampledOut, on.Passed
+	}
+	for _, set := range sets {
+		n.queues(fleet.QueuesOn(from, set))
+	}
+	slices.SortStableFunc(n.Queues, func(a, b Queue) int {
+		return cmp.Or(badness[b.Health]-badness[a.Health], strings.Compare(a.Set, b.Set), int(a.Queue-b.Queue))
+	})
+	switch silence := fleet.Silence(from, s.Now); {
+	case silence != "":
+		n.Problem = silence
+	case on == nil:
+		n.Problem = "its agent has not acted upon it yet"
+	case !on.Ready:
+		n.Problem = on.Reason + ": " + on.Message
+	}
+	if n.Problem != "" {
+		n.Health = Failed
+	}
+	return n
+}
+
+func (n *Node) queues(set *v1.NodeClusterStatus) {
+	if set == nil {
+		return
+	}
+	if !set.Ready {
+		n.Health = Failed
+		n.Problem = fmt.Sprintf("queues of %s: %s: %s", set.Name, set.Reason, set.Message)
+	}
+	for _, q := range set.Queues {
+		queue := queueOf(set.Name, q)
+		n.Health = Worst(n.Health, queue.Health)
+		n.Queues = append(n.Queues, queue)
+	}
+}
+
+func queueOf(set string, from v1.QueueStatus) Queue {
+	q := Queue{
+		Set: set, Queue: from.Queue, Health: Healthy, Attached: from.Attached, Consumer: from.Consumer,
+		Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
+	}
+	var lost []string
+	for _, d := range from.Dropped {
+		if d.Packets == 0 {
+			continue
+		}
+		if q.Dropped == nil {
+			q.Dropped = map[string]int64{}
+		}
+		q.Dropped[d.Reason] = d.Packets
+		lost = append(lost, fmt.Sprintf("%s %s", Number(d.Packets), d.Reason))
+	}
+	if len(lost) > 0 {
+		q.Health = Degraded
+		q.Problem = "lost " + strings.Join(lost, ", ")
+	}
+	if !from.Attached {
+		q.Health = Degraded
+		q.Problem = strings.TrimSuffix("nobody reads it; "+q.Problem, "; ")
+	}
+	return q
+}
