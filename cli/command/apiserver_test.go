@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ func TestServer(t *testing.T) {
 	kubeconfig, c := api.Kubeconfig(t), api.Client(t)
 	ring := &v1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{{Name: "eth0"}}}}
 	require.NoError(t, c.Create(t.Context(), ring))
-	t.Cleanup(func() { require.NoError(t, c.Delete(t.Context(), ring)) })
+	t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), ring)) })
 	code, said := against(t, kubeconfig, "status")
 	require.Equal(t, ExitBad, code, said)
 	require.Contains(t, said, "no operator has looked at it yet")
