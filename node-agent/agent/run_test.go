@@ -22,6 +22,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/metrics"
+	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/node-agent/status"
@@ -84,7 +85,7 @@ func (e idleEngine) Close() error                                      { return 
 
 type noNICs struct{}
 
-func (noNICs) Apply(map[string]plan.NICSettings) (map[string]error, error) { return nil, nil }
+func (noNICs) Apply(map[string]plan.NICSettings) (map[string]nic.Outcome, error) { return nil, nil }
 
 // newAgent makes an agent with one engine; opened hears when that is opened.
 func newAgent(t *testing.T, address string, engine idleEngine, opened chan<- struct{}) *Agent {

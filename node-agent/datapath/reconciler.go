@@ -13,15 +13,11 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
-
-// NICs sets the captured interfaces and restores the others.
-type NICs interface {
-	Apply(wanted map[string]plan.NICSettings) (map[string]error, error)
-}
 
 // Report is what a node was asked for, what was decided, and what it has.
 type Report struct {
@@ -35,6 +31,8 @@ type Report struct {
 	// Observations by engine.
 	Observations map[v1.Engine]capture.Observation
 	Interfaces   []node.Interface
+	// NICs says how the captured interfaces are set, by name.
+	NICs map[string]nic.Outcome
 	// Err concerns the node as a whole: something could not be read or set that is no single ring's.
 	Err error
 	// ObserveErr: the counters of an engine could not be read.
@@ -85,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	report.Plan = plan.Make(spec, facts)
 	r.programs.forget()
 	r.good = report.Plan.Good(spec, r.good)
-	nicErr := r.applyNICs(&report.Plan)
+	nicErr := r.applyNICs(&report)
 	failed, engineErr := r.applyEngines(ctx, &report)
 	report.Err = errors.Join(nicErr, engineErr)
 	report = r.Observe(ctx, report)
@@ -174,26 +172,6 @@ func (r *Reconciler) present(ctx context.Context) (rings, queues map[string]v1.E
 		}
 	}
 	return rings, queues, counts
-}
-
-// applyNICs sets the interfaces before the taps are made: what a ring sees first is already as asked.
-func (r *Reconciler) applyNICs(result *plan.Result) error {
-	failed, err := r.NICs.Apply(result.NICs)
-	for name, verdict := range result.Rings {
-		for _, i := range verdict.Interfaces {
-			if problem := failed[i]; problem != nil && verdict.Ready() {
-				verdict.Reason, verdict.Message = v1.ReasonEngineError, problem.Error()
-				result.Rings[name] = verdict
-			}
-		}
-		for _, i := range verdict.Interfaces {
-			delete(failed, i)
-		}
-	}
-	for name, problem := range failed {
-		err = errors.Join(err, fmt.Errorf("restore interface %s: %w", name, problem))
-	}
-	return err
 }
 
 // applyEngines returns what single objects failed with, by engine, and what engines as a whole did.

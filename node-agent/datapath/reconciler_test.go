@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -82,10 +83,10 @@ func (e *memoryEngine) Grant(capture.QueueID) (capture.Grant, error)      { retu
 func (e *memoryEngine) ResetQueue(context.Context, capture.QueueID) error { return nil }
 func (e *memoryEngine) Close() error                                      { return nil }
 
-type noNICs struct{ failed map[string]error }
+type noNICs struct{ outcomes map[string]nic.Outcome }
 
-func (n noNICs) Apply(map[string]plan.NICSettings) (map[string]error, error) {
-	return maps.Clone(n.failed), nil
+func (n noNICs) Apply(map[string]plan.NICSettings) (map[string]nic.Outcome, error) {
+	return n.outcomes, nil
 }
 
 func newReconciler(engine *memoryEngine) *Reconciler {
@@ -212,11 +213,28 @@ func TestAnEngineThatIsNotWantedAnyMore(t *testing.T) {
 
 func TestAnInterfaceThatCannotBeSetIsItsRingsProblem(t *testing.T) {
 	r := newReconciler(newMemoryEngine())
-	r.NICs = noNICs{failed: map[string]error{"eth0": errors.New("GRO stays on"), "old0": errors.New("busy")}}
+	r.NICs = noNICs{outcomes: map[string]nic.Outcome{"eth0": {Err: errors.New("GRO stays on")}, "old0": {Err: errors.New("busy")}}}
 	report := r.Reconcile(context.Background(), spec("a"), 1)
 	assert.Equal(t, v1.ReasonEngineError, report.Plan.Rings["a"].Reason)
 	assert.Equal(t, "GRO stays on", report.Plan.Rings["a"].Message)
 	assert.ErrorContains(t, report.Err, "restore interface old0: busy")
+}
+
+// What its driver cannot do is the ring's to say; it captures all the same, and so do rings that did not ask for it.
+func TestASettingThatTheDriverRefuses(t *testing.T) {
+	r := newReconciler(newMemoryEngine())
+	asked := spec("a", "b")
+	size := int32(512)
+	asked.Rings[0].Spec.NIC.RxRingSize = &size
+	r.NICs = noNICs{outcomes: map[string]nic.Outcome{"eth0": {Settings: []nic.SettingState{{
+		Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "512", Ring: "a"}, Problem: nic.ProblemNotSupported, Message: "its driver cannot do that",
+	}}}}}
+	report := r.Reconcile(context.Background(), asked, 1)
+	a, b := report.Plan.Rings["a"], report.Plan.Rings["b"]
+	assert.Equal(t, v1.ReasonNICSettingRefused, a.Reason)
+	assert.True(t, a.Planned)
+	assert.Contains(t, a.Message, "spec.nic.rxRingSize cannot be had on eth0")
+	assert.True(t, b.Ready())
 }
 
 // What consumers hold outlives its spec, is reported, and goes when they go.

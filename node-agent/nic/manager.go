@@ -6,35 +6,21 @@ package nic
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
-	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// offloads are the kernel's names of the features that merge received packets.
-var offloads = []string{"rx-gro", "rx-lro", "rx-gro-hw"}
-
-// original is what an interface was like before it was changed; what was not changed is not in it.
-type original struct {
-	// Index tells an interface from a later one of its name.
-	Index int `json:"index"`
-	// Features that were on and were turned off.
-	Features []string `json:"features,omitempty"`
-	// NotPromiscuous: it was not promiscuous and was made so.
-	NotPromiscuous bool `json:"notPromiscuous,omitempty"`
-	// Down: it was down and was brought up.
-	Down bool `json:"down,omitempty"`
-}
-
-// record is the content of the state file.
-type record struct {
-	BootID     string              `json:"bootID"`
-	Interfaces map[string]original `json:"interfaces"`
+// device are interfaces as a Manager sees them.
+type device struct {
+	// identify returns os.ErrNotExist (wrapped) for an interface that is not there.
+	identify func(name string) (index int, hardware string, err error)
+	// knobs in the order in which they are set.
+	knobs []knob
 }
 
 // Manager sets interfaces. Its methods are for one goroutine.
@@ -44,154 +30,162 @@ type Manager struct {
 	device device
 }
 
-// New makes a Manager that keeps its state in a file. State of another boot is void: a boot sets every NIC anew.
-func New(path, bootID string) *Manager {
-	return &Manager{path: path, bootID: bootID, device: kernelDevice{}}
+// New makes a Manager that keeps its state in a file. State of another boot is void: a boot sets every NIC anew. sys is
+// where a sysfs of the network namespace is mounted.
+func New(path, bootID, sys string) *Manager {
+	return &Manager{path: path, bootID: bootID, device: device{identify: identifyIn(sys), knobs: kernelKnobs(sys)}}
+}
+
+// identifyIn finds interfaces with their hardware in a sysfs.
+func identifyIn(sys string) func(string) (int, string, error) {
+	return func(name string) (int, string, error) {
+		link, err := findLink(name)
+		if err != nil {
+			return 0, "", err
+		}
+		hardware, err := filepath.EvalSymlinks(filepath.Join(sys, "class", "net", name, "device"))
+		if err != nil {
+			hardware = ""
+		}
+		return link.Attrs().Index, filepath.Base(hardware), nil
+	}
 }
 
 // Apply sets the wanted interfaces and restores those that were wanted before and are not any more. It may be called
-// again and again: what is as it shall be is not touched. The map has an entry for each interface, by name, that could
-// not be set or restored.
-func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]error, error) {
+// again and again: what is as it shall be is not touched. The map has an entry for each wanted interface, by name, and for
+// each that could not be restored.
+func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]Outcome, error) {
 	have, err := m.load()
 	if err != nil {
 		return nil, err
 	}
-	failed := map[string]error{}
+	outcomes := map[string]Outcome{}
 	for _, name := range slices.Sorted(maps.Keys(have.Interfaces)) {
 		if _, keep := wanted[name]; keep {
 			continue
 		}
-		if err := m.restore(name, have.Interfaces[name]); err != nil {
-			failed[name] = err
-			continue
+		if err := m.restore(have, name); err != nil {
+			outcomes[name] = Outcome{Err: err}
 		}
-		delete(have.Interfaces, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := m.set(have, name, wanted[name]); err != nil {
-			failed[name] = err
-		}
+		outcomes[name] = m.set(have, name, wanted[name])
 	}
-	return failed, m.save(have)
+	return outcomes, m.save(have)
 }
 
-// set brings one interface to what is wanted: first the record, then the change.
-func (m *Manager) set(have record, name string, wanted plan.NICSettings) error {
-	state, err := m.device.read(name)
+// set brings one interface to what is wanted.
+func (m *Manager) set(have record, name string, wanted plan.NICSettings) Outcome {
+	index, hardware, err := m.device.identify(name)
 	if err != nil {
-		return err
+		return Outcome{Err: err}
 	}
-	before, known := have.Interfaces[name]
-	if !known || before.Index != state.index {
-		before = original{Index: state.index, Down: !state.up}
+	is, known := have.Interfaces[name]
+	if !known || !is.same(index, hardware) {
+		is = original{Values: map[string]string{}}
 	}
-	after := before
-	after.Features = slices.Clone(before.Features)
-	todo := decide(state, wanted, &after)
-	if todo.nothing() {
-		have.Interfaces[name] = after
-		return nil
+	is.Index, is.Device = index, hardware
+	if is.Settled == nil {
+		is.Settled = map[string]settled{}
 	}
-	// Until the change is made, what it undoes is on record too.
-	have.Interfaces[name] = before.union(after)
-	if err := m.save(have); err != nil {
-		return err
+	have.Interfaces[name] = is
+	unwanted := func(k knob) bool { _, wish := wanted[k.setting]; return !wish && k.name != linkName }
+	outcome := Outcome{Err: m.putBack(have, name, unwanted)}
+	for _, k := range m.device.knobs {
+		wish, ok := wanted[k.setting]
+		if k.name == linkName {
+			wish, ok = plan.Wish{Value: on}, true
+		}
+		if !ok {
+			continue
+		}
+		actual, err := m.turn(have, name, k, wish.Value)
+		if k.name == linkName {
+			outcome.Err = errors.Join(outcome.Err, err)
+			continue
+		}
+		outcome.note(k, wish, actual, err)
 	}
-	slog.Info("Set an interface for capture", "interface", name, "offloads off", todo.featuresOff, "features on", todo.featuresOn,
-		"up", todo.up, "promiscuous", todo.promiscuous)
-	if err := m.device.change(name, todo); err != nil {
-		return err
-	}
-	have.Interfaces[name] = after
-	return nil
+	return outcome
 }
 
-// union is what either of two records of an interface says was changed.
-func (o original) union(other original) original {
-	o.Down = o.Down || other.Down
-	o.NotPromiscuous = o.NotPromiscuous || other.NotPromiscuous
-	o.Features = slices.Clone(o.Features)
-	for _, feature := range other.Features {
-		if !slices.Contains(o.Features, feature) {
-			o.Features = append(o.Features, feature)
+// turn sets one knob as wished: first the note, then the change. That a link is down by now says nothing of how it was, so
+// its state is noted even where it is as wished.
+func (m *Manager) turn(have record, name string, k knob, wish string) (string, error) {
+	is := have.Interfaces[name]
+	target, err := k.target(name, wish)
+	if err != nil {
+		return "", err
+	}
+	value, err := k.read(name)
+	if err != nil {
+		return "", err
+	}
+	_, noted := is.Values[k.name]
+	answered := is.Settled[k.name] == settled{Wanted: target, Actual: value}
+	if !noted && (value != target && !answered || k.name == linkName) {
+		is.Values[k.name] = value
+		if err := m.save(have); err != nil {
+			return value, err
 		}
 	}
-	return o
-}
-
-// decide compares an interface with what is wanted and notes in before what it was like. What a ring does not want any
-// more while another still holds the interface goes back too. That a link is down by now says nothing of how it was.
-func decide(state deviceState, wanted plan.NICSettings, before *original) deviceChange {
-	var todo deviceChange
-	if !state.up {
-		todo.up = setOn
+	if value == target || answered {
+		return value, k.judge(target, value)
 	}
-	switch {
-	case wanted.Promiscuous && !state.promiscuous:
-		before.NotPromiscuous, todo.promiscuous = true, setOn
-	case !wanted.Promiscuous && before.NotPromiscuous:
-		before.NotPromiscuous, todo.promiscuous = false, setOff
+	slog.Info("Set an interface for capture", "interface", name, "what", k.name, "from", value, "to", target)
+	err = k.write(name, target)
+	actual := value
+	if err == nil {
+		actual, err = k.read(name)
 	}
-	if !wanted.DisableOffloads {
-		todo.featuresOn, before.Features = before.Features, nil
-		return todo
+	delete(is.Settled, k.name)
+	if err == nil && actual != target {
+		is.Settled[k.name] = settled{Wanted: target, Actual: actual}
+		err = k.judge(target, actual)
 	}
-	for _, feature := range offloads {
-		if state.features[feature] {
-			todo.featuresOff = append(todo.featuresOff, feature)
-			if !slices.Contains(before.Features, feature) {
-				before.Features = append(before.Features, feature)
-			}
-		}
+	if !noted && actual == value && errors.Is(err, errNotSupported) {
+		// What the driver refuses was not changed.
+		delete(is.Values, k.name)
 	}
-	return todo
+	return actual, err
 }
 
 // restore sets an interface back. One that is gone, or is another by now, needs nothing.
-func (m *Manager) restore(name string, before original) error {
-	state, err := m.device.read(name)
-	if errors.Is(err, os.ErrNotExist) || (err == nil && state.index != before.Index) {
-		return nil
-	}
-	if err != nil {
+func (m *Manager) restore(have record, name string) error {
+	index, hardware, err := m.device.identify(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
 		return err
-	}
-	todo := deviceChange{featuresOn: before.Features}
-	if before.NotPromiscuous {
-		todo.promiscuous = setOff
-	}
-	if before.Down {
-		todo.up = setOff
-	}
-	if todo.nothing() {
-		return nil
-	}
-	slog.Info("Restore an interface", "interface", name, "features on", todo.featuresOn, "up", todo.up, "promiscuous", todo.promiscuous)
-	return m.device.change(name, todo)
-}
-
-func (m *Manager) load() (record, error) {
-	var have record
-	err := node.ReadJSON(m.path, &have)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return record{}, fmt.Errorf("read the interfaces' original settings: %w", err)
-	}
-	if have.BootID != m.bootID || have.Interfaces == nil {
-		have = record{BootID: m.bootID, Interfaces: map[string]original{}}
-	}
-	return have, nil
-}
-
-func (m *Manager) save(have record) error {
-	if len(have.Interfaces) == 0 {
-		if err := os.Remove(m.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	case have.Interfaces[name].same(index, hardware):
+		if err := m.putBack(have, name, func(knob) bool { return true }); err != nil {
 			return err
 		}
-		return nil
 	}
-	if err := node.WriteJSON(m.path, have); err != nil {
-		return fmt.Errorf("note the interfaces' original settings: %w", err)
-	}
+	delete(have.Interfaces, name)
 	return nil
+}
+
+// putBack writes the noted values of some knobs, in the opposite order of setting, and forgets those that it could write.
+func (m *Manager) putBack(have record, name string, these func(knob) bool) error {
+	is := have.Interfaces[name]
+	var errs []error
+	for _, k := range slices.Backward(m.device.knobs) {
+		value, noted := is.Values[k.name]
+		if !noted || !these(k) {
+			continue
+		}
+		now, err := k.read(name)
+		if err == nil && now != value {
+			slog.Info("Restore an interface", "interface", name, "what", k.name, "from", now, "to", value)
+			err = k.write(name, value)
+		}
+		if err != nil && !errors.Is(err, errNotSupported) {
+			errs = append(errs, err)
+			continue
+		}
+		delete(is.Values, k.name)
+		delete(is.Settled, k.name)
+	}
+	return errors.Join(errs...)
 }

@@ -8,219 +8,258 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
-	"github.com/safchain/ethtool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// memoryDevice are interfaces in memory.
+// memoryDevice is one interface in memory.
 type memoryDevice struct {
-	states  map[string]deviceState
-	changes int
-	fail    error
+	index    int
+	hardware string
+	gone     bool
+	values   map[string]string
+	writes   []string
+	fail     error
+	// round is what the driver makes of an rxRingSize.
+	round map[string]string
 }
 
-func (d *memoryDevice) read(name string) (deviceState, error) {
-	state, ok := d.states[name]
-	if !ok {
-		return deviceState{}, fmt.Errorf("interface %s: %w", name, os.ErrNotExist)
+func (d *memoryDevice) identify(name string) (int, string, error) {
+	if d.gone {
+		return 0, "", fmt.Errorf("interface %s: %w", name, os.ErrNotExist)
 	}
-	return state, nil
+	return d.index, d.hardware, nil
 }
 
-func (d *memoryDevice) change(name string, todo deviceChange) error {
-	d.changes++
-	if d.fail != nil {
-		return d.fail
+func (d *memoryDevice) knob(name string, setting plan.Setting) knob {
+	return knob{
+		name: name, setting: setting, rounds: setting == plan.SettingRxRingSize,
+		read: func(string) (string, error) {
+			if value, ok := d.values[name]; ok {
+				return value, nil
+			}
+			return "", fmt.Errorf("no such thing: %w", errNotSupported)
+		},
+		write: func(_, value string) error {
+			d.writes = append(d.writes, name+"="+value)
+			if d.fail != nil {
+				return d.fail
+			}
+			if rounded, ok := d.round[value]; ok {
+				value = rounded
+			}
+			d.values[name] = value
+			return nil
+		},
 	}
-	state := d.states[name]
-	state.features = maps.Clone(state.features)
-	for _, f := range todo.featuresOff {
-		state.features[f] = false
-	}
-	for _, f := range todo.featuresOn {
-		state.features[f] = true
-	}
-	flipped := func(value bool, to switching) bool { return to == setOn || value && to != setOff }
-	state.up, state.promiscuous = flipped(state.up, todo.up), flipped(state.promiscuous, todo.promiscuous)
-	d.states[name] = state
-	return nil
+}
+
+func (d *memoryDevice) device() device {
+	return device{identify: d.identify, knobs: []knob{
+		d.knob(linkName, ""), d.knob("promiscuous", plan.SettingPromiscuous), d.knob("rxRingSize", plan.SettingRxRingSize),
+		d.knob("rx-gro", plan.SettingOffloads), d.knob("rx-lro", plan.SettingOffloads), d.knob("rss.hash", plan.SettingRSSHash),
+	}}
 }
 
 var (
-	capturing = plan.NICSettings{DisableOffloads: true, Promiscuous: true}
-	before    = deviceState{index: 2, features: map[string]bool{"rx-gro": true, "rx-lro": false, "rx-gro-hw": false}}
-	during    = deviceState{index: 2, up: true, promiscuous: true, features: map[string]bool{"rx-gro": false, "rx-lro": false, "rx-gro-hw": false}}
+	capturing = plan.NICSettings{
+		plan.SettingPromiscuous: {Value: on}, plan.SettingOffloads: {Value: off}, plan.SettingRxRingSize: {Value: "4096", Ring: "r"},
+	}
+	before = map[string]string{linkName: off, "promiscuous": off, "rxRingSize": "256", "rx-gro": on, "rx-lro": off}
+	during = map[string]string{linkName: on, "promiscuous": on, "rxRingSize": "4096", "rx-gro": off, "rx-lro": off}
 )
 
 func newManager(t *testing.T, boot string) (*Manager, *memoryDevice) {
 	t.Helper()
-	d := &memoryDevice{states: map[string]deviceState{"eth0": before}}
-	return &Manager{path: filepath.Join(t.TempDir(), "run", "nic.json"), bootID: boot, device: d}, d
+	d := &memoryDevice{index: 2, values: maps.Clone(before)}
+	return &Manager{path: filepath.Join(t.TempDir(), "run", "nic.json"), bootID: boot, device: d.device()}, d
 }
 
-func apply(t *testing.T, m *Manager, wanted map[string]plan.NICSettings) {
+// apply sets eth0, and restores it without wishes; all must be as wished.
+func apply(t *testing.T, m *Manager, wanted ...plan.NICSettings) {
 	t.Helper()
-	failed, err := m.Apply(wanted)
+	for name, outcome := range tryApply(t, m, wanted...) {
+		require.NoError(t, outcome.Err, name)
+		for _, s := range outcome.Settings {
+			require.Empty(t, s.Message, s.Setting)
+		}
+	}
+}
+
+func tryApply(t *testing.T, m *Manager, wanted ...plan.NICSettings) map[string]Outcome {
+	t.Helper()
+	all := map[string]plan.NICSettings{}
+	for _, w := range wanted {
+		all["eth0"] = w
+	}
+	outcomes, err := m.Apply(all)
 	require.NoError(t, err)
-	require.Empty(t, failed)
+	return outcomes
 }
 
 func TestSetAndRestored(t *testing.T) {
 	m, d := newManager(t, "boot")
 	for range 3 {
-		apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-		assert.Equal(t, during, d.states["eth0"])
+		apply(t, m, capturing)
+		assert.Equal(t, during, d.values)
 	}
-	assert.Equal(t, 1, d.changes, "what is as it shall be is not touched")
-	apply(t, m, nil)
-	assert.Equal(t, before, d.states["eth0"])
+	assert.Len(t, d.writes, 4, "what is as it shall be is not touched")
+	apply(t, m)
+	assert.Equal(t, before, d.values)
 	assert.NoFileExists(t, m.path)
-	apply(t, m, nil)
-	assert.Equal(t, 2, d.changes)
+	assert.Equal(t, linkName+"=off", d.writes[len(d.writes)-1], "set back in the opposite order")
+	apply(t, m)
+	assert.Len(t, d.writes, 8)
 }
 
 func TestRestoredByAnotherProcess(t *testing.T) {
 	m, d := newManager(t, "boot")
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	next := &Manager{path: m.path, bootID: "boot", device: d}
-	apply(t, next, map[string]plan.NICSettings{"eth0": capturing})
-	apply(t, next, nil)
-	assert.Equal(t, before, d.states["eth0"])
+	apply(t, m, capturing)
+	next := &Manager{path: m.path, bootID: "boot", device: d.device()}
+	apply(t, next, capturing)
+	apply(t, next)
+	assert.Equal(t, before, d.values)
 }
 
-// A crash between the note and the change: the next process finds the original all the same.
+// A crash at any write: the next process finds the original all the same.
 func TestNotedBeforeItIsChanged(t *testing.T) {
-	m, d := newManager(t, "boot")
-	d.fail = errors.New("killed")
-	failed, err := m.Apply(map[string]plan.NICSettings{"eth0": capturing})
-	require.NoError(t, err)
-	assert.Error(t, failed["eth0"])
-	d.fail = nil
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	apply(t, m, nil)
-	assert.Equal(t, before, d.states["eth0"])
+	for crash := range 4 {
+		m, d := newManager(t, "boot")
+		steps := d.device()
+		for i, k := range steps.knobs {
+			steps.knobs[i].write = func(dev, value string) error {
+				if len(d.writes) == crash {
+					panic("killed")
+				}
+				return k.write(dev, value)
+			}
+		}
+		doomed := &Manager{path: m.path, bootID: "boot", device: steps}
+		require.Panics(t, func() { _, _ = doomed.Apply(map[string]plan.NICSettings{"eth0": capturing}) })
+		apply(t, m, capturing)
+		assert.Equal(t, during, d.values)
+		apply(t, m)
+		assert.Equal(t, before, d.values, "killed at write %d", crash)
+	}
 }
 
 func TestSettingsOfAnotherBootAreVoid(t *testing.T) {
 	m, d := newManager(t, "boot 1")
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	next := &Manager{path: m.path, bootID: "boot 2", device: d}
-	apply(t, next, nil)
-	assert.Equal(t, during, d.states["eth0"])
+	apply(t, m, capturing)
+	next := &Manager{path: m.path, bootID: "boot 2", device: d.device()}
+	apply(t, next)
+	assert.Equal(t, during, d.values)
 }
 
 func TestAnotherInterfaceOfTheNameIsLeftAlone(t *testing.T) {
 	m, d := newManager(t, "boot")
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	other := deviceState{index: 9, features: map[string]bool{}}
-	d.states["eth0"] = other
-	apply(t, m, nil)
-	assert.Equal(t, other, d.states["eth0"])
+	apply(t, m, capturing)
+	d.index = 9
+	apply(t, m)
+	assert.Equal(t, during, d.values)
+	assert.NoFileExists(t, m.path)
+}
+
+// The same hardware under another driver is the same interface, and its settings go back.
+func TestAnotherDriverIsTheSameInterface(t *testing.T) {
+	m, d := newManager(t, "boot")
+	d.hardware = "0000:00:03.0"
+	apply(t, m, capturing)
+	d.index, d.values = 9, maps.Clone(during)
+	apply(t, m, capturing)
+	apply(t, m)
+	assert.Equal(t, before, d.values)
 }
 
 func TestAnInterfaceThatIsGoneNeedsNothing(t *testing.T) {
 	m, d := newManager(t, "boot")
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	delete(d.states, "eth0")
-	apply(t, m, nil)
+	apply(t, m, capturing)
+	d.gone = true
+	apply(t, m)
 	assert.NoFileExists(t, m.path)
 }
 
 // One of two rings goes: what only it asked for goes back.
 func TestLessIsWanted(t *testing.T) {
 	m, d := newManager(t, "boot")
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	apply(t, m, map[string]plan.NICSettings{"eth0": {}})
-	want := before
-	want.up = true
-	assert.Equal(t, want, d.states["eth0"])
-	apply(t, m, nil)
-	assert.Equal(t, before, d.states["eth0"])
+	apply(t, m, capturing)
+	apply(t, m, plan.NICSettings{})
+	want := maps.Clone(before)
+	want[linkName] = on
+	assert.Equal(t, want, d.values)
+	apply(t, m)
+	assert.Equal(t, before, d.values)
 }
 
 // Down for a moment while it is captured is not how it was.
 func TestALinkThatBouncesIsNotTakenDown(t *testing.T) {
 	m, d := newManager(t, "boot")
-	was := before
-	was.up = true
-	d.states["eth0"] = was
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	bounced := d.states["eth0"]
-	bounced.up = false
-	d.states["eth0"] = bounced
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	assert.True(t, d.states["eth0"].up)
-	apply(t, m, nil)
-	assert.Equal(t, was, d.states["eth0"])
+	d.values[linkName] = on
+	was := maps.Clone(d.values)
+	apply(t, m, capturing)
+	d.values[linkName] = off
+	apply(t, m, capturing)
+	assert.Equal(t, on, d.values[linkName])
+	apply(t, m)
+	assert.Equal(t, was, d.values)
 }
 
 // A change back that fails is not forgotten.
 func TestWhatCouldNotBePutBackIsTriedAgain(t *testing.T) {
 	m, d := newManager(t, "boot")
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
+	apply(t, m, capturing)
 	d.fail = errors.New("busy")
-	failed, err := m.Apply(map[string]plan.NICSettings{"eth0": {}})
-	require.NoError(t, err)
-	require.Error(t, failed["eth0"])
+	require.Error(t, tryApply(t, m, plan.NICSettings{})["eth0"].Err)
+	require.Error(t, tryApply(t, m)["eth0"].Err)
 	d.fail = nil
-	apply(t, m, map[string]plan.NICSettings{"eth0": {}})
-	apply(t, m, nil)
-	assert.Equal(t, before, d.states["eth0"])
+	apply(t, m)
+	assert.Equal(t, before, d.values)
 }
 
 func TestWhatWasThatWayStaysThatWay(t *testing.T) {
 	m, d := newManager(t, "boot")
-	d.states["eth0"] = during
-	apply(t, m, map[string]plan.NICSettings{"eth0": capturing})
-	apply(t, m, nil)
-	assert.Equal(t, during, d.states["eth0"])
-	assert.Zero(t, d.changes)
+	d.values = maps.Clone(during)
+	apply(t, m, capturing)
+	apply(t, m)
+	assert.Equal(t, during, d.values)
+	assert.Empty(t, d.writes)
 }
 
-// The kernel's own interfaces, in a network namespace.
-func TestKernelDevice(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes a network namespace")
+// A driver that rounds is told once, and what it made of it is reported.
+func TestRounded(t *testing.T) {
+	m, d := newManager(t, "boot")
+	d.round = map[string]string{"1000": "1024"}
+	wish := plan.NICSettings{plan.SettingRxRingSize: {Value: "1000", Ring: "r"}}
+	for range 3 {
+		outcome := tryApply(t, m, wish)["eth0"]
+		assert.Equal(t, []SettingState{{Setting: plan.SettingRxRingSize, Wish: wish[plan.SettingRxRingSize], Actual: "1024"}}, outcome.Settings)
 	}
-	runtime.LockOSThread()
-	origin, err := netns.Get()
-	require.NoError(t, err)
-	own, err := netns.New()
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		own.Close()
-		if netns.Set(origin) == nil {
-			runtime.UnlockOSThread()
-		}
-		origin.Close()
-	})
-	require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}))
-	eth, err := ethtool.NewEthtool()
-	require.NoError(t, err)
-	defer eth.Close()
-	require.NoError(t, eth.Change("a", map[string]bool{"rx-gro": true}))
+	assert.Equal(t, []string{"link=on", "rxRingSize=1000"}, d.writes)
+	apply(t, m, plan.NICSettings{plan.SettingRxRingSize: {Value: "2048"}})
+	assert.Equal(t, "2048", d.values["rxRingSize"])
+	apply(t, m)
+	assert.Equal(t, before, d.values)
+}
 
-	m := New(filepath.Join(t.TempDir(), "nic.json"), "boot")
-	apply(t, m, map[string]plan.NICSettings{"a": capturing})
-	state, err := m.device.read("a")
-	require.NoError(t, err)
-	assert.True(t, state.up)
-	assert.True(t, state.promiscuous)
-	assert.False(t, state.features["rx-gro"])
-	apply(t, m, nil)
-	state, err = m.device.read("a")
-	require.NoError(t, err)
-	assert.False(t, state.up)
-	assert.False(t, state.promiscuous)
-	assert.True(t, state.features["rx-gro"])
-	_, err = m.device.read("none")
-	assert.ErrorIs(t, err, os.ErrNotExist)
+// What a driver cannot do is a reason, and keeps nothing else from being set.
+func TestNotSupported(t *testing.T) {
+	m, d := newManager(t, "boot")
+	d.round = map[string]string{off: on}
+	outcome := tryApply(t, m, plan.NICSettings{
+		plan.SettingRSSHash: {Value: "Symmetric"}, plan.SettingOffloads: {Value: off}, plan.SettingRxRingSize: {Value: "512"},
+	})["eth0"]
+	require.NoError(t, outcome.Err)
+	require.Len(t, outcome.Settings, 3)
+	assert.Empty(t, outcome.Settings[0].Problem)
+	assert.Equal(t, ProblemNotSupported, outcome.Settings[1].Problem)
+	assert.Equal(t, "rx-gro=on rx-lro=off", outcome.Settings[1].Actual)
+	assert.Contains(t, outcome.Settings[1].Message, "rx-gro: its driver keeps it on")
+	assert.Equal(t, ProblemNotSupported, outcome.Settings[2].Problem)
+	d.round = nil
+	apply(t, m)
+	assert.Equal(t, before, d.values)
 }

@@ -71,6 +71,8 @@ type Verdict struct {
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
+	// NIC is how a ring wishes them to be set.
+	NIC NICSettings
 
 	// snapLen of the ring: its queues keep their size while it is refused.
 	snapLen uint32
@@ -78,15 +80,6 @@ type Verdict struct {
 
 // Ready says whether it was planned as the spec asks.
 func (v Verdict) Ready() bool { return v.Planned && v.Reason == "" }
-
-// NICSettings is how an interface shall be set while it is captured.
-type NICSettings struct {
-	// DisableOffloads turns receive offloads that merge packets off.
-	DisableOffloads bool
-	// Promiscuous makes it receive what is not addressed to it. For the eBPF engine only: the module sees to it itself,
-	// by a reference that goes with the ring.
-	Promiscuous bool
-}
 
 // Result is a node's plan.
 type Result struct {
@@ -196,6 +189,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 		b.rings[ring.Name] = draft.planned()
 	}
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
+	verdict.NIC = draft.nic()
 	verdict.Interfaces, verdict.snapLen = interfaceNames(draft.taps), uint32(max(ring.Spec.SnapLength, 0))
 	b.result.Rings[ring.Name] = verdict
 }
@@ -266,11 +260,7 @@ func (b *builder) finish() {
 		p.Rings = append(p.Rings, planned.ring)
 		b.result.Plans[planned.engine] = p
 		for _, tap := range planned.ring.Taps {
-			have := b.result.NICs[tap.Interface]
-			b.result.NICs[tap.Interface] = NICSettings{
-				DisableOffloads: have.DisableOffloads || planned.nic.DisableOffloads,
-				Promiscuous:     have.Promiscuous || planned.nic.Promiscuous,
-			}
+			b.setNIC(planned.ring.Name, tap.Interface, planned.nic)
 		}
 	}
 	for engine, clusters := range b.clusters {

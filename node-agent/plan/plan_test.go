@@ -82,7 +82,7 @@ func TestMirrorWithACluster(t *testing.T) {
 	assert.True(t, got.Rings["mirror"].Ready())
 	assert.True(t, got.Clusters["ids"].Ready())
 	assert.Equal(t, v1.EngineKernelModule, got.Auto)
-	assert.Equal(t, map[string]NICSettings{"eth0": {DisableOffloads: true}}, got.NICs)
+	assert.Equal(t, map[string]NICSettings{"eth0": {SettingOffloads: {Value: "off", Ring: "mirror"}}}, got.NICs)
 	assert.Equal(t, map[v1.Engine]capture.Plan{v1.EngineKernelModule: {
 		Rings: []capture.Ring{{
 			Name: "mirror", Taps: []capture.Tap{{Interface: "eth0", Index: 2, Direction: capture.Receive}},
@@ -125,7 +125,9 @@ func TestAutoFallsBackToEBPF(t *testing.T) {
 	assert.Equal(t, v1.EngineEBPF, got.Rings["mirror"].Engine)
 	assert.Contains(t, got.Rings["mirror"].EngineReason, "no module support")
 	assert.Len(t, got.Plans[v1.EngineEBPF].Rings, 1)
-	assert.Equal(t, map[string]NICSettings{"eth0": {DisableOffloads: true, Promiscuous: true}}, got.NICs)
+	assert.Equal(t, map[string]NICSettings{"eth0": {
+		SettingOffloads: {Value: "off", Ring: "mirror"}, SettingPromiscuous: {Value: "on", Ring: "mirror"},
+	}}, got.NICs)
 }
 
 func TestARingStaysWithTheEngineThatServesIt(t *testing.T) {

@@ -150,13 +150,16 @@ func (d *ringDraft) planned() plannedRing {
 			Name: d.name, Taps: d.taps, Filter: d.filter,
 			SnapLen: uint32(d.spec.SnapLength), Promiscuous: d.promiscuous(),
 		},
-		nic: NICSettings{
-			DisableOffloads: d.spec.NIC.Offloads == v1.OffloadsDisable,
-			Promiscuous:     d.promiscuous() && d.engine == v1.EngineEBPF,
-		},
+		nic: d.nic(),
 	}
 }
 
 func (d *ringDraft) promiscuous() bool {
 	return d.spec.NIC.Promiscuous == nil || *d.spec.NIC.Promiscuous
+}
+
+// nic is how the ring wishes its interfaces to be set. Promiscuous for the eBPF engine only: the module sees to it itself,
+// by a reference that goes with the ring.
+func (d *ringDraft) nic() NICSettings {
+	return nicWishes(d.name, d.spec.NIC, d.promiscuous() && d.engine == v1.EngineEBPF)
 }

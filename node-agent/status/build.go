@@ -54,6 +54,7 @@ func Build(in Input) v1.NodeCaptureStatus {
 	for _, name := range slices.Sorted(maps.Keys(r.Plan.Clusters)) {
 		status.Clusters = append(status.Clusters, clusterStatus(name, r, in.Consumers))
 	}
+	status.Interfaces = interfaceStatuses(r)
 	return status
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -41,6 +42,10 @@ func input(change ...func(*Input)) Input {
 					{Dropped: map[capture.DropReason]uint64{capture.DropUnattended: 2}},
 				}}},
 			}},
+			NICs: map[string]nic.Outcome{"eth0": {Settings: []nic.SettingState{
+				{Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "512", Ring: "mirror"}, Problem: nic.ProblemNotSupported, Message: "no"},
+				{Setting: plan.SettingOffloads, Wish: plan.Wish{Value: "off", Ring: "mirror"}, Actual: "rx-gro=off"},
+			}}},
 		},
 		Identity:  node.Identity{BootID: "boot", KernelRelease: "6.18"},
 		Module:    Module{Reason: v1.ReasonModulesUnsupported, Message: "no modules"},
@@ -65,6 +70,10 @@ func TestBuild(t *testing.T) {
 		Clusters: []v1.NodeClusterStatus{{Name: "ids", Ready: true, MemoryBytes: 4096, Queues: []v1.QueueStatus{
 			{Queue: 0, Attached: true, Consumer: "sensors/a", Delivered: 5, DeliveredBytes: 500, UnreadBytes: 64, Dropped: dropped(0)},
 			{Queue: 1, Dropped: dropped(2)},
+		}}},
+		Interfaces: []v1.InterfaceStatus{{Name: "eth0", Rings: []string{"mirror"}, Settings: []v1.InterfaceSetting{
+			{Name: "offloads", Wanted: "off", Actual: "rx-gro=off", Ring: "mirror"},
+			{Name: "rxRingSize", Wanted: "512", Ring: "mirror", Reason: "NotSupported", Message: "no"},
 		}}},
 	}, Build(input()))
 }

@@ -47,10 +47,10 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 // removeAll goes on to the end, whatever fails.
 func removeAll(ctx context.Context, where places, identity node.Identity) error {
 	problems := []error{cleanEBPF(ctx, where), cleanModule(ctx, where)}
-	failed, err := nic.New(where.nicFile(), identity.BootID).Apply(nil)
+	outcomes, err := nic.New(where.nicFile(), identity.BootID, where.sys).Apply(nil)
 	problems = append(problems, err)
-	for _, problem := range failed {
-		problems = append(problems, problem)
+	for _, outcome := range outcomes {
+		problems = append(problems, outcome.Err)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err

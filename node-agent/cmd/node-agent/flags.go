@@ -16,15 +16,17 @@ import (
 type places struct {
 	runDir string
 	bpffs  string
+	sys    string
 }
 
 func (p *places) register(flags *flag.FlagSet) {
 	flags.StringVar(&p.runDir, "run-dir", "/run/ringcap", "`folder` of the sockets for consumers and of the node's state; must not outlive a boot")
 	flags.StringVar(&p.bpffs, "bpffs", "/sys/fs/bpf", "`folder` where a bpffs is mounted, in which the eBPF engine keeps what outlives this process")
+	flags.StringVar(&p.sys, "sys", "/sys", "`folder` where a sysfs of the node's network namespace is mounted, writable for threaded polling and other drivers")
 }
 
 func (p *places) check(errOut io.Writer) error {
-	for name, path := range map[string]string{"--run-dir": p.runDir, "--bpffs": p.bpffs} {
+	for name, path := range map[string]string{"--run-dir": p.runDir, "--bpffs": p.bpffs, "--sys": p.sys} {
 		if !filepath.IsAbs(path) {
 			return badFlag(errOut, "%s %q: must be an absolute path", name, path)
 		}

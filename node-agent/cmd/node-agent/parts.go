@@ -32,7 +32,7 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 	p.module = moduleState{runDir: f.runDir, identity: identity}
 	p.reconciler = &datapath.Reconciler{
 		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who)},
-		NICs:       nic.New(f.nicFile(), identity.BootID),
+		NICs:       nic.New(f.nicFile(), identity.BootID, f.sys),
 		Compile:    compiler(ctx, f.rcbpf),
 		Interfaces: node.Interfaces,
 	}

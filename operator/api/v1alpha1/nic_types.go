@@ -18,7 +18,7 @@ const (
 )
 
 // NIC says how captured interfaces are set; everything that was changed is restored when the ring goes. Where two rings
-// want different settings of an interface, the older ring's hold, and the NodeCapture shows it on the other.
+// want different settings of an interface, those of the ring whose name comes first hold, and the other's status says so.
 type NIC struct {
 	// promiscuous makes the interfaces receive what is not addressed to them; by default true. PF_RING: PF_RING_PROMISC.
 	//

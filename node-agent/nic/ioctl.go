@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Commands of linux/ethtool.h that the ethtool package has no functions for.
+const (
+	ethtoolGetHashFields = 0x29 // ETHTOOL_GRXFH
+	ethtoolSetHashFields = 0x2a // ETHTOOL_SRXFH
+	ethtoolGetRSS        = 0x46 // ETHTOOL_GRSSH
+	ethtoolSetRSS        = 0x47 // ETHTOOL_SRSSH
+)
+
+// ifreq is struct ifreq with a pointer in its union.
+type ifreq struct {
+	name [unix.IFNAMSIZ]byte
+	data unsafe.Pointer
+	_    [16]byte
+}
+
+// ethtoolCall passes a command's structure, in the machine's byte order, to the driver, which may answer in it.
+func ethtoolCall(dev string, structure []byte) error {
+	if len(dev) >= unix.IFNAMSIZ {
+		return fmt.Errorf("interface name %q is too long: %w", dev, unix.EINVAL)
+	}
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open an ethtool socket: %w", err)
+	}
+	defer unix.Close(socket)
+	request := ifreq{data: unsafe.Pointer(&structure[0])}
+	copy(request.name[:], dev)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	runtime.KeepAlive(structure)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// rss is a NIC's receive side scaling.
+type rss struct {
+	// table says which RX queue each hash goes to.
+	table []uint32
+	// key of the hash; empty where the driver does not show it.
+	key []byte
+	// function is the hash's, as a bit of the driver's choice.
+	function byte
+}
+
+// rssHeader is the size of struct ethtool_rxfh: cmd, context, table's size, key's size, function, 3 + 4 bytes reserved.
+const rssHeader = 24
+
+// resetTable as the size of the table sets the driver's own; keepTable sets none.
+const (
+	resetTable = 0
+	keepTable  = 0xffffffff
+)
+
+func readRSS(dev string) (rss, error) {
+	head := make([]byte, rssHeader)
+	binary.NativeEndian.PutUint32(head, ethtoolGetRSS)
+	if err := ethtoolCall(dev, head); err != nil {
+		return rss{}, err
+	}
+	entries, keySize := binary.NativeEndian.Uint32(head[8:]), binary.NativeEndian.Uint32(head[12:])
+	whole := make([]byte, rssHeader+4*int(entries)+int(keySize))
+	copy(whole, head[:16])
+	if err := ethtoolCall(dev, whole); err != nil {
+		return rss{}, err
+	}
+	state := rss{function: whole[16], key: whole[rssHeader+4*int(entries):]}
+	for i := range int(entries) {
+		state.table = append(state.table, binary.NativeEndian.Uint32(whole[rssHeader+4*i:]))
+	}
+	return state, nil
+}
+
+// writeRSS sets the table, where size is its length, resetTable or keepTable, and the key unless it is empty.
+func writeRSS(dev string, table []uint32, size uint32, key []byte) error {
+	whole := make([]byte, rssHeader, rssHeader+4*len(table)+len(key))
+	binary.NativeEndian.PutUint32(whole, ethtoolSetRSS)
+	binary.NativeEndian.PutUint32(whole[8:], size)
+	binary.NativeEndian.PutUint32(whole[12:], uint32(len(key)))
+	for _, queue := range table {
+		whole = binary.NativeEndian.AppendUint32(whole, queue)
+	}
+	return ethtoolCall(dev, append(whole, key...))
+}
+
+// hashFieldsSize is that of struct ethtool_rxnfc: only its first 16 bytes matter here, and the driver may read it all.
+const hashFieldsSize = 192
+
+// readHashFields returns what the hash of a kind of packets (TCP_V4_FLOW and so on) is made of.
+func readHashFields(dev string, flow uint32) (uint64, error) {
+	request := make([]byte, hashFieldsSize)
+	binary.NativeEndian.PutUint32(request, ethtoolGetHashFields)
+	binary.NativeEndian.PutUint32(request[4:], flow)
+	err := ethtoolCall(dev, request)
+	return binary.NativeEndian.Uint64(request[8:]), err
+}
+
+func writeHashFields(dev string, flow uint32, fields uint64) error {
+	request := make([]byte, hashFieldsSize)
+	binary.NativeEndian.PutUint32(request, ethtoolSetHashFields)
+	binary.NativeEndian.PutUint32(request[4:], flow)
+	binary.NativeEndian.PutUint64(request[8:], fields)
+	return ethtoolCall(dev, request)
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// newNamespace puts the test into a network namespace of its own, and returns where its sysfs is.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes a network namespace")
+	}
+	runtime.LockOSThread()
+	origin, err := netns.Get()
+	require.NoError(t, err)
+	own, err := netns.New()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		own.Close()
+		if netns.Set(origin) == nil {
+			runtime.UnlockOSThread()
+		}
+		origin.Close()
+	})
+	sys := t.TempDir()
+	require.NoError(t, unix.Mount("sysfs", sys, "sysfs", 0, ""))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(sys, unix.MNT_DETACH)) })
+	return sys
+}
+
+// lab is a pair of interfaces and a Manager of them.
+type lab struct {
+	t    *testing.T
+	m    *Manager
+	sys  string
+	knob map[string]knob
+}
+
+func newLab(t *testing.T) *lab {
+	sys := newNamespace(t)
+	require.NoError(t, netlink.LinkAdd(&netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: "eth0", NumRxQueues: 4, NumTxQueues: 4}, PeerName: "far", PeerNumTxQueues: 4, PeerNumRxQueues: 4,
+	}))
+	far, err := netlink.LinkByName("far")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkSetUp(far))
+	l := &lab{t: t, m: New(filepath.Join(t.TempDir(), "nic.json"), "boot", sys), sys: sys, knob: map[string]knob{}}
+	for _, k := range l.m.device.knobs {
+		l.knob[k.name] = k
+	}
+	return l
+}
+
+// all is what every knob of eth0 reads; those that veth does not have are left out.
+func (l *lab) all() map[string]string {
+	values := map[string]string{}
+	for name, k := range l.knob {
+		if value, err := k.read("eth0"); err == nil {
+			values[name] = value
+		} else {
+			require.ErrorIs(l.t, err, errNotSupported, name)
+		}
+	}
+	return values
+}
+
+func TestKernelSetsAndRestores(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.knob["rx-gro"].write("eth0", on))
+	was := l.all()
+	wanted := plan.NICSettings{
+		plan.SettingPromiscuous: {Value: on}, plan.SettingOffloads: {Value: off}, plan.SettingRxQueues: {Value: "2"},
+		plan.SettingVLANOffload: {Value: off},
+	}
+	apply(t, l.m, wanted)
+	is := l.all()
+	for name, value := range map[string]string{linkName: on, "promiscuous": on, "rx-gro": off, "rxQueues": "2", "rx-vlan-hw-parse": off} {
+		assert.Equal(t, value, is[name], name)
+	}
+	apply(t, l.m)
+	assert.Equal(t, was, l.all())
+	_, _, err := l.m.device.identify("none")
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Threads poll the queues on the CPUs that they are given, and everything is as before when they are not wanted any more.
+func TestKernelThreadedPolling(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.knob[linkName].write("eth0", on))
+	// veth polls while it merges packets.
+	require.NoError(t, l.knob["rx-gro"].write("eth0", on))
+	was := l.all()
+	last := "0"
+	if runtime.NumCPU() > 1 {
+		last = "1"
+	}
+	apply(t, l.m, plan.NICSettings{plan.SettingThreadedPolling: {Value: on}, plan.SettingPollingCPUs: {Value: last}})
+	threads, err := pollingThreads(l.sys, "eth0")
+	require.NoError(t, err)
+	require.NotEmpty(t, threads)
+	for _, thread := range threads {
+		assert.Equal(t, last, parsePairs(l.all()["threadedPolling.cpus"])[thread.name], thread.name)
+	}
+	apply(t, l.m)
+	assert.Equal(t, was, l.all())
+}
+
+// What veth cannot do is said, setting by setting.
+func TestKernelRefuses(t *testing.T) {
+	l := newLab(t)
+	outcome := tryApply(t, l.m, plan.NICSettings{
+		plan.SettingRxRingSize: {Value: "512", Ring: "r"}, plan.SettingRSSHash: {Value: "Symmetric"}, plan.SettingRSSFields: {Value: "Addresses"},
+		plan.SettingRSSQueues: {Value: "2"}, plan.SettingRxQueues: {Value: "64"}, plan.SettingOffloads: {Value: off},
+		plan.SettingThreadedPolling: {Value: on},
+	})["eth0"]
+	require.NoError(t, outcome.Err)
+	problems := map[plan.Setting]Problem{}
+	for _, s := range outcome.Settings {
+		problems[s.Setting] = s.Problem
+		if s.Problem != "" {
+			assert.NotEmpty(t, s.Message)
+		}
+	}
+	assert.Equal(t, map[plan.Setting]Problem{
+		plan.SettingRxRingSize: ProblemNotSupported, plan.SettingRSSHash: ProblemNotSupported, plan.SettingRSSFields: ProblemNotSupported,
+		plan.SettingRSSQueues: ProblemNotSupported, plan.SettingRxQueues: ProblemOutOfRange, plan.SettingOffloads: "",
+		plan.SettingThreadedPolling: ProblemNotSupported,
+	}, problems)
+}
+
+func TestCPULists(t *testing.T) {
+	cpus, err := ParseCPUs("0-2,5")
+	require.NoError(t, err)
+	assert.Equal(t, []int{0, 1, 2, 5}, cpus)
+	for _, bad := range []string{"", "a", "2-1", "-1", "0-", "0,", "0-1024"} {
+		_, err := ParseCPUs(bad)
+		assert.Error(t, err, bad)
+	}
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	assert.Equal(t, "0-2,5", formatCPUs(&set))
+	assert.Equal(t, map[string]string{"napi/a-1": "2", "napi/a-2": "3", "napi/a-3": "2"},
+		assign([]thread{{"napi/a-1", 10}, {"napi/a-2", 11}, {"napi/a-3", 12}}, []int{2, 3}))
+}
+
+func TestTables(t *testing.T) {
+	assert.Equal(t, defaultTable, tableText([]uint32{0, 1, 2, 0, 1, 2}, 3))
+	assert.Equal(t, "0,1,0,1,0,1", tableText(spreadOver(6, 2), 3))
+	assert.Equal(t, defaultTable, tableText(spreadOver(6, 3), 3))
+	assert.Equal(t, []byte{0x6d, 0x5a, 0x6d}, symmetricKey(3))
+}

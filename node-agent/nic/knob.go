@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// The values of what is on or off.
+const (
+	on  = "on"
+	off = "off"
+)
+
+// errNotSupported and errOutOfRange are why a wish cannot be met on a device, whatever is tried.
+var (
+	errNotSupported = errors.New("not supported")
+	errOutOfRange   = errors.New("out of range")
+)
+
+// knob is one thing of an interface that can be read and written as text. What read returned can be written.
+type knob struct {
+	// name in the state file.
+	name string
+	// setting that it belongs to; several knobs may serve one.
+	setting plan.Setting
+	// resolve makes of a wish what is to be written on this device. nil: the wish itself.
+	resolve func(dev, wish string) (string, error)
+	read    func(dev string) (string, error)
+	write   func(dev, value string) error
+	// rounds: drivers make the next value that they can do of it.
+	rounds bool
+}
+
+// judge says what is wrong with a value that was to be another; nil for nothing.
+func (k knob) judge(target, actual string) error {
+	if actual == target || k.rounds {
+		return nil
+	}
+	return keptError{actual}
+}
+
+// target is what to write for a wish.
+func (k knob) target(dev, wish string) (string, error) {
+	if k.resolve == nil {
+		return wish, nil
+	}
+	return k.resolve(dev, wish)
+}
+
+// kernelKnobs are the knobs of the current network namespace's interfaces, in the order in which they are set; they are
+// set back in the opposite order. Queues come before what drivers set anew with them, and threads are there last.
+func kernelKnobs(sys string) []knob {
+	knobs := []knob{linkKnob(), promiscuousKnob(), rxQueuesKnob(), rxRingSizeKnob()}
+	for _, feature := range mergingFeatures {
+		knobs = append(knobs, featureKnob(feature, plan.SettingOffloads))
+	}
+	knobs = append(knobs, featureKnob("rx-vlan-hw-parse", plan.SettingVLANOffload))
+	return append(knobs, rssQueuesKnob(), rssHashKnob(), rssFieldsKnob(), threadedKnob(sys), pollingCPUsKnob(sys))
+}
+
+// unsupported tells a driver that has no such thing from other errors.
+func unsupported(err error) error {
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("its driver cannot do that: %w", errNotSupported)
+	}
+	return err
+}
+
+// refused is unsupported for writes: drivers say EINVAL for values that they cannot do.
+func refused(err error) error {
+	if errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("its driver does not take this value (%w): %w", err, errNotSupported)
+	}
+	return unsupported(err)
+}
+
+// pairs writes a map as "key=value" with spaces, sorted.
+func pairs(values map[string]string) string {
+	words := make([]string, 0, len(values))
+	for key, value := range values {
+		words = append(words, key+"="+value)
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+func parsePairs(text string) map[string]string {
+	values := map[string]string{}
+	for _, word := range strings.Fields(text) {
+		key, value, _ := strings.Cut(word, "=")
+		values[key] = value
+	}
+	return values
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// Problem is a kind of reason for which a setting is not as wished.
+type Problem string
+
+// The problems; the empty one is none.
+const (
+	ProblemNotSupported Problem = "NotSupported"
+	ProblemOutOfRange   Problem = "OutOfRange"
+	ProblemFailed       Problem = "Failed"
+)
+
+// SettingState is a wish and what became of it.
+type SettingState struct {
+	Setting plan.Setting
+	plan.Wish
+	// Actual is the interface's own text of it: where several things serve a setting, each with its name.
+	Actual  string
+	Problem Problem
+	// Message says what the problem is; empty without one.
+	Message string
+}
+
+// Outcome is how one interface fared.
+type Outcome struct {
+	// Settings that were wished for, in the order in which they are set.
+	Settings []SettingState
+	// Err concerns the interface as a whole: it could not be read, brought up or restored.
+	Err error
+}
+
+// keptError: the driver took a value and did not follow it.
+type keptError struct{ actual string }
+
+func (e keptError) Error() string { return fmt.Sprintf("its driver keeps it %s", shorten(e.actual)) }
+
+func (e keptError) Unwrap() error { return errNotSupported }
+
+// note adds what became of a knob. Knobs of one setting follow each other; their first problem is the setting's.
+func (o *Outcome) note(k knob, wish plan.Wish, actual string, err error) {
+	if n := len(o.Settings); n == 0 || o.Settings[n-1].Setting != k.setting {
+		o.Settings = append(o.Settings, SettingState{Setting: k.setting, Wish: wish})
+	}
+	state := &o.Settings[len(o.Settings)-1]
+	text := shorten(actual)
+	if k.name != string(k.setting) {
+		text = k.name + "=" + text
+	}
+	state.Actual = strings.TrimSpace(state.Actual + " " + text)
+	if err != nil && state.Problem == "" {
+		state.Problem, state.Message = problemOf(err), fmt.Sprintf("%s: %v", k.name, err)
+	}
+}
+
+func problemOf(err error) Problem {
+	switch {
+	case errors.Is(err, errNotSupported):
+		return ProblemNotSupported
+	case errors.Is(err, errOutOfRange):
+		return ProblemOutOfRange
+	default:
+		return ProblemFailed
+	}
+}
+
+// shorten keeps long tables readable.
+func shorten(text string) string {
+	const most = 120
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// threadedKnob is the kernel's threaded NAPI: a thread polls each RX queue. PF_RING: TNAPI.
+func threadedKnob(sys string) knob {
+	path := func(dev string) string { return filepath.Join(sys, "class", "net", dev, "threaded") }
+	return knob{
+		name: "threadedPolling", setting: plan.SettingThreadedPolling,
+		read: func(dev string) (string, error) {
+			text, err := os.ReadFile(path(dev))
+			if errors.Is(err, os.ErrNotExist) {
+				return "", fmt.Errorf("%s is not there: %w", path(dev), errNotSupported)
+			}
+			return onOff(strings.TrimSpace(string(text)) != "0"), err
+		},
+		write: func(dev, value string) error {
+			text := "0"
+			if value == on {
+				text = "1"
+			}
+			err := os.WriteFile(path(dev), []byte(text), 0)
+			if errors.Is(err, unix.EOPNOTSUPP) {
+				return fmt.Errorf("it polls nothing (NAPI) as it is set now: %w", errNotSupported)
+			}
+			return err
+		},
+	}
+}
+
+// pollingCPUsKnob is where the polling threads run: "napi/eth0-8193=2 napi/eth0-8194=0-3". They are there while polling is
+// threaded; those that went need nothing.
+func pollingCPUsKnob(sys string) knob {
+	return knob{
+		name: "threadedPolling.cpus", setting: plan.SettingPollingCPUs,
+		resolve: func(dev, wish string) (string, error) {
+			cpus, err := ParseCPUs(wish)
+			if err != nil {
+				return "", fmt.Errorf("%w: %w", err, errOutOfRange)
+			}
+			threads, err := pollingThreads(sys, dev)
+			return pairs(assign(threads, cpus)), err
+		},
+		read: func(dev string) (string, error) {
+			threads, err := pollingThreads(sys, dev)
+			if err != nil {
+				return "", err
+			}
+			placed := map[string]string{}
+			for _, t := range threads {
+				var set unix.CPUSet
+				if err := unix.SchedGetaffinity(t.pid, &set); err != nil {
+					return "", fmt.Errorf("read the CPUs of %s: %w", t.name, err)
+				}
+				placed[t.name] = formatCPUs(&set)
+			}
+			return pairs(placed), nil
+		},
+		write: func(dev, value string) error {
+			threads, err := pollingThreads(sys, dev)
+			if err != nil {
+				return err
+			}
+			return place(threads, parsePairs(value))
+		},
+	}
+}
+
+// thread is a kernel thread that polls.
+type thread struct {
+	name string
+	pid  int
+}
+
+// pollingThreads finds those of an interface by their name, in the order of their NAPI ids, which is mostly that of the
+// queues. Before Linux 6.8 nothing but the name says whose they are: threads of a namesake in another network namespace are
+// taken for this one's too.
+func pollingThreads(sys, dev string) ([]thread, error) {
+	text, err := os.ReadFile(filepath.Join(sys, "class", "net", dev, "threaded"))
+	if err != nil || strings.TrimSpace(string(text)) == "0" {
+		return nil, nil
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return nil, err
+	}
+	var threads []thread
+	for _, path := range processes {
+		name, err := os.ReadFile(path)
+		if err != nil || !strings.HasPrefix(string(name), "napi/"+dev+"-") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			threads = append(threads, thread{strings.TrimSpace(string(name)), pid})
+		}
+	}
+	slices.SortFunc(threads, func(x, y thread) int { return x.number() - y.number() })
+	return threads, nil
+}
+
+// number is the NAPI id, at the end of the name.
+func (t thread) number() int {
+	n, _ := strconv.Atoi(t.name[strings.LastIndex(t.name, "-")+1:])
+	return n
+}
+
+// assign gives each thread a CPU, in turn.
+func assign(threads []thread, cpus []int) map[string]string {
+	placed := map[string]string{}
+	for i, t := range threads {
+		placed[t.name] = strconv.Itoa(cpus[i%len(cpus)])
+	}
+	return placed
+}
+
+func place(threads []thread, placed map[string]string) error {
+	for _, t := range threads {
+		text, ok := placed[t.name]
+		if !ok {
+			continue
+		}
+		cpus, err := ParseCPUs(text)
+		if err != nil {
+			return err
+		}
+		var set unix.CPUSet
+		for _, cpu := range cpus {
+			set.Set(cpu)
+		}
+		err = unix.SchedSetaffinity(t.pid, &set)
+		if errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("none of the CPUs %s is there: %w", text, errOutOfRange)
+		}
+		if err != nil {
+			return fmt.Errorf("put %s on CPU %s: %w", t.name, text, err)
+		}
+	}
+	return nil
+}
+
+// ParseCPUs reads a list as in cpuset(7), such as 0-2,5.
+func ParseCPUs(text string) ([]int, error) {
+	const most = 1024
+	var cpus []int
+	for _, part := range strings.Split(text, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil || from < 0 || to < from || to >= most {
+			return nil, fmt.Errorf("%q is not a list of CPUs such as 0-2,5 (below %d)", text, most)
+		}
+		for cpu := from; cpu <= to; cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+func formatCPUs(set *unix.CPUSet) string {
+	const most = 1024
+	var parts []string
+	for cpu := 0; cpu < most; cpu++ {
+		if !set.IsSet(cpu) {
+			continue
+		}
+		last := cpu
+		for last+1 < most && set.IsSet(last+1) {
+			last++
+		}
+		if last == cpu {
+			parts = append(parts, strconv.Itoa(cpu))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", cpu, last))
+		}
+		cpu = last
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/safchain/ethtool"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// rxQueuesKnob is ethtool -L: combined queues where the driver has them, else those that receive.
+func rxQueuesKnob() knob {
+	return knob{
+		name: "rxQueues", setting: plan.SettingRxQueues,
+		resolve: func(dev, wish string) (string, error) {
+			c, err := readChannels(dev)
+			if err != nil {
+				return "", err
+			}
+			return within(wish, max(c.MaxCombined, c.MaxRx), "RX queues")
+		},
+		read: func(dev string) (string, error) {
+			c, err := readChannels(dev)
+			return strconv.Itoa(rxQueues(c)), err
+		},
+		write: func(dev, value string) error {
+			c, err := readChannels(dev)
+			if err != nil {
+				return err
+			}
+			n, err := strconv.ParseUint(value, 10, 32)
+			if err != nil {
+				return err
+			}
+			if c.MaxCombined > 0 {
+				c.CombinedCount = uint32(n)
+			} else {
+				c.RxCount = uint32(n)
+			}
+			return refused(withEthtool(func(e *ethtool.Ethtool) error { _, err := e.SetChannels(dev, c); return err }))
+		},
+	}
+}
+
+func rxQueues(c ethtool.Channels) int { return int(c.CombinedCount + c.RxCount) }
+
+func readChannels(dev string) (c ethtool.Channels, err error) {
+	err = withEthtool(func(e *ethtool.Ethtool) error { c, err = e.GetChannels(dev); return err })
+	if err == nil && c.MaxCombined+c.MaxRx == 0 {
+		return c, fmt.Errorf("its driver has one RX queue only: %w", errNotSupported)
+	}
+	return c, unsupported(err)
+}
+
+// rxRingSizeKnob is ethtool -G rx. Drivers may round.
+func rxRingSizeKnob() knob {
+	return knob{
+		name: "rxRingSize", setting: plan.SettingRxRingSize, rounds: true,
+		resolve: func(dev, wish string) (string, error) {
+			r, err := readRing(dev)
+			if err != nil {
+				return "", err
+			}
+			return within(wish, r.RxMaxPending, "descriptors")
+		},
+		read: func(dev string) (string, error) {
+			r, err := readRing(dev)
+			return strconv.Itoa(int(r.RxPending)), err
+		},
+		write: func(dev, value string) error {
+			r, err := readRing(dev)
+			if err != nil {
+				return err
+			}
+			n, err := strconv.ParseUint(value, 10, 32)
+			if err != nil {
+				return err
+			}
+			r.RxPending = uint32(n)
+			return refused(withEthtool(func(e *ethtool.Ethtool) error { _, err := e.SetRing(dev, r); return err }))
+		},
+	}
+}
+
+func readRing(dev string) (r ethtool.Ring, err error) {
+	err = withEthtool(func(e *ethtool.Ethtool) error { r, err = e.GetRing(dev); return err })
+	if err == nil && r.RxMaxPending == 0 {
+		return r, fmt.Errorf("its driver's RX ring has one size only: %w", errNotSupported)
+	}
+	return r, unsupported(err)
+}
+
+// within checks a number against the greatest that the device can do.
+func within(wish string, most uint32, what string) (string, error) {
+	n, err := strconv.ParseUint(wish, 10, 32)
+	if err != nil || n < 1 || n > uint64(most) {
+		return "", fmt.Errorf("it can have 1 to %d %s: %w", most, what, errOutOfRange)
+	}
+	return wish, nil
+}

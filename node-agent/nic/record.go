@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ringcap/ringcap/node-agent/node"
+)
+
+// original is what an interface was like before it was changed; what was not changed is not in it.
+type original struct {
+	// Index and Device tell an interface from a later one of its name. Device is the hardware's address, empty without: it
+	// stays when the interface is made anew, as by another driver.
+	Index  int    `json:"index"`
+	Device string `json:"device,omitempty"`
+	// Values by knob. The link's is always there.
+	Values map[string]string `json:"values"`
+	// Settled by knob, where a driver made something else of what it was told.
+	Settled map[string]settled `json:"settled,omitempty"`
+}
+
+// settled is what a driver was told and what it made of that: telling it again would reset the NIC for nothing.
+type settled struct {
+	Wanted string `json:"wanted"`
+	Actual string `json:"actual"`
+}
+
+// same says whether it is of this very interface.
+func (o original) same(index int, device string) bool {
+	return o.Index == index || o.Device != "" && o.Device == device
+}
+
+// record is the content of the state file.
+type record struct {
+	BootID     string              `json:"bootID"`
+	Interfaces map[string]original `json:"interfaces"`
+}
+
+func (m *Manager) load() (record, error) {
+	var have record
+	err := node.ReadJSON(m.path, &have)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return record{}, fmt.Errorf("read the interfaces' original settings: %w", err)
+	}
+	if have.BootID != m.bootID || have.Interfaces == nil {
+		have = record{BootID: m.bootID, Interfaces: map[string]original{}}
+	}
+	return have, nil
+}
+
+func (m *Manager) save(have record) error {
+	if len(have.Interfaces) == 0 {
+		if err := os.Remove(m.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := node.WriteJSON(m.path, have); err != nil {
+		return fmt.Errorf("note the interfaces' original settings: %w", err)
+	}
+	return nil
+}

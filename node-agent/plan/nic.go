@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Setting is one thing of an interface that a ring can have set; its text is the field's name below spec.nic.
+type Setting string
+
+// The settings, and the values that a Wish for them can have.
+const (
+	// SettingPromiscuous: "on".
+	SettingPromiscuous Setting = "promiscuous"
+	// SettingOffloads: "off", receive offloads that merge packets.
+	SettingOffloads Setting = "offloads"
+	// SettingVLANOffload: "off", the removal of VLAN tags by the NIC.
+	SettingVLANOffload Setting = "vlanOffload"
+	// SettingRxQueues: a number.
+	SettingRxQueues Setting = "rxQueues"
+	// SettingRxRingSize: descriptors for each RX queue.
+	SettingRxRingSize Setting = "rxRingSize"
+	// SettingRSSHash: v1.RSSHashSymmetric.
+	SettingRSSHash Setting = "rss.hash"
+	// SettingRSSFields: v1.RSSFieldsAddresses or v1.RSSFieldsAddressesAndPorts.
+	SettingRSSFields Setting = "rss.fields"
+	// SettingRSSQueues: the number of RX queues, from the first on, that packets are spread over.
+	SettingRSSQueues Setting = "rss.queues"
+	// SettingThreadedPolling: "on".
+	SettingThreadedPolling Setting = "threadedPolling"
+	// SettingPollingCPUs: a list of CPUs as in cpuset(7); the polling threads are given one each, in turn.
+	SettingPollingCPUs Setting = "threadedPolling.cpus"
+)
+
+// Wish is what a setting shall be.
+type Wish struct {
+	Value string
+	// Ring whose wish it is.
+	Ring string
+}
+
+// NICSettings is how an interface shall be set while it is captured, besides being up. What is not in it is left, or put
+// back, as it was.
+type NICSettings map[Setting]Wish
+
+// nicWishes are a ring's.
+func nicWishes(ring string, nic v1.NIC, promiscuous bool) NICSettings {
+	wishes := NICSettings{}
+	wish := func(when bool, setting Setting, value string) {
+		if when {
+			wishes[setting] = Wish{Value: value, Ring: ring}
+		}
+	}
+	number := func(setting Setting, value *int32) {
+		if value != nil {
+			wish(true, setting, strconv.Itoa(int(*value)))
+		}
+	}
+	wish(promiscuous, SettingPromiscuous, "on")
+	wish(nic.Offloads == v1.OffloadsDisable, SettingOffloads, "off")
+	wish(nic.VLANOffload == v1.VLANOffloadDisable, SettingVLANOffload, "off")
+	number(SettingRxQueues, nic.RxQueues)
+	number(SettingRxRingSize, nic.RxRingSize)
+	wish(nic.RSS.Hash == v1.RSSHashSymmetric, SettingRSSHash, string(nic.RSS.Hash))
+	wish(nic.RSS.Fields != "" && nic.RSS.Fields != v1.RSSFieldsKeep, SettingRSSFields, string(nic.RSS.Fields))
+	number(SettingRSSQueues, nic.RSS.Queues)
+	threaded := nic.ThreadedPolling.Mode == v1.ThreadedPollingEnable
+	wish(threaded, SettingThreadedPolling, "on")
+	wish(threaded && nic.ThreadedPolling.CPUs != "", SettingPollingCPUs, nic.ThreadedPolling.CPUs)
+	return wishes
+}
+
+// setNIC adds a planned ring's wishes for an interface. Rings come in the order of their names, so that what holds does not
+// depend on who was there first, which nobody knows after a restart.
+func (b *builder) setNIC(ring, iface string, wishes NICSettings) {
+	if b.result.NICs[iface] == nil {
+		b.result.NICs[iface] = NICSettings{}
+	}
+	conflict := b.result.NICs[iface].merge(wishes, iface)
+	if verdict := b.result.Rings[ring]; conflict != "" && verdict.Ready() {
+		verdict.Reason, verdict.Message = v1.ReasonNICSettingConflict, conflict
+		b.result.Rings[ring] = verdict
+	}
+}
+
+// merge adds a ring's wishes for an interface to those of rings before it. Of two that differ the first stands, and the
+// message says so; empty when there are none.
+func (s NICSettings) merge(wishes NICSettings, iface string) string {
+	var conflict string
+	for _, setting := range sortedSettings(wishes) {
+		wish := wishes[setting]
+		first, taken := s[setting]
+		if !taken {
+			s[setting] = wish
+			continue
+		}
+		if first.Value != wish.Value && conflict == "" {
+			conflict = fmt.Sprintf("spec.nic.%s is %s, and %s has been set to %s for ring %s, which comes first by name: make the two equal, or leave one out",
+				setting, wish.Value, iface, first.Value, first.Ring)
+		}
+	}
+	return conflict
+}
+
+func sortedSettings(s NICSettings) []Setting {
+	settings := make([]Setting, 0, len(s))
+	for setting := range s {
+		settings = append(settings, setting)
+	}
+	slices.Sort(settings)
+	return settings
+}
