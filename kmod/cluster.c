@@ -63,6 +63,18 @@ static bool rc_cluster_needs_hash(const struct rc_cluster_spec *spec)
 				  spec->balance != RINGCAP_BALANCE_RX_QUEUE);
 }
 
+static enum rc_cluster_way rc_cluster_way(const struct rc_cluster_spec *spec, const struct rc_cluster_config *config)
+{
+	if (config->special || spec->metadata)
+		return RC_WAY_LONG;
+	if (config->nr_queues == 1)
+		return RC_WAY_ONE;
+	if (spec->balance == RINGCAP_BALANCE_RX_QUEUE)
+		return RC_WAY_RX_QUEUE;
+	/* A turn is not taken twice. */
+	return spec->balance == RINGCAP_BALANCE_ROUND_ROBIN ? RC_WAY_LONG : RC_WAY_HASH;
+}
+
 /* Frees @config, which is not in force, but not its queues; @other is the one that is, or comes after it. */
 static void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cluster_config *other)
 {
@@ -94,8 +106,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	config->hashed = rc_cluster_needs_hash(spec) ? RINGCAP_SLOT_HASHED : 0;
 	config->hdr_len = spec->metadata ? sizeof(struct ringcap_slot) : RINGCAP_SLOT_SHORT;
 	config->special = rc_balance_is_special(spec->balance, &spec->options, config->nr_queues, config->hashed);
-	/* A turn is not taken twice. */
-	config->direct = !config->special && !spec->metadata && spec->balance != RINGCAP_BALANCE_ROUND_ROBIN;
+	config->way = rc_cluster_way(spec, config);
 	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);

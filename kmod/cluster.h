@@ -36,12 +36,20 @@ struct rc_cluster_spec {
 	u8 key[RINGCAP_KEY_LEN];
 };
 
+/* How plain packets find their queue, see rc_cluster_deliver_direct. */
+enum rc_cluster_way {
+	RC_WAY_LONG,		/* not directly: something special, or more than a short slot */
+	RC_WAY_ONE,		/* there is only one */
+	RC_WAY_RX_QUEUE,
+	RC_WAY_HASH,
+};
+
 /**
  * struct rc_cluster_config - what packets need of a cluster; never changed, only replaced, under RCU
  * @balance: how a queue is chosen where there are several
  * @hashed: RINGCAP_SLOT_HASHED where packets are parsed and hashed, for one queue of several or for their slots, else 0
  * @hdr_len: of the slots: with metadata, or short
- * @direct: nothing keeps a packet from going to its queue at once, in a short slot: see rc_cluster_deliver_direct
+ * @way: enum rc_cluster_way
  * @special: more is asked than rc_cluster_deliver does itself: see balance.h, and @options
  * @key: of the hash
  * @fragments: where fragments go with their flow, else NULL; its successor's too, unless that wants none
@@ -52,7 +60,7 @@ struct rc_cluster_config {
 	u32 balance;
 	u8 hashed;
 	u8 hdr_len;
-	bool direct;
+	u8 way;
 	bool special;
 	struct rc_balance_options options;
 	rc_u64 key[2];
@@ -168,31 +176,40 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 	rc_queue_deliver(config->queues[index], pkt);
 }
 
+/* The queue of a plain packet; NULL where that is not so easy to say. Notes what the slot shall say of the hash. */
+static __always_inline struct rc_queue *rc_cluster_direct_queue(const struct rc_cluster_config *config,
+								struct rc_packet *pkt)
+{
+	pkt->hash = 0;
+	pkt->hashed = 0;
+	switch (config->way) {
+	case RC_WAY_ONE:
+		return config->queues[0];
+	case RC_WAY_HASH:
+		if (unlikely(!rc_packet_parse_plain(pkt)))
+			return NULL;
+		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
+		pkt->hashed = RINGCAP_SLOT_HASHED;
+		return config->queues[rc_queue(pkt->hash, config->nr_queues)];
+	case RC_WAY_RX_QUEUE:
+		return config->queues[rc_packet_rx_queue(pkt) % config->nr_queues];
+	default:
+		return NULL;
+	}
+}
+
 /*
  * The same for the common case, and false for all others, for which nothing is done: a cluster that wants nothing special,
  * plain packets if it hashes them, and a lane of this CPU's own. @pkt is fresh, and it is not handed to anybody from here: the
- * compiler keeps in registers what is needed of it, and forgets the rest. Clusters that hash only if @may_hash.
+ * compiler keeps in registers what is needed of it, and forgets the rest.
  */
-static __always_inline bool rc_cluster_deliver_direct(struct rc_cluster *cluster, struct rc_packet *pkt, bool may_hash)
+static __always_inline bool rc_cluster_deliver_direct(struct rc_cluster *cluster, struct rc_packet *pkt)
 {
-	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
-	struct rc_queue *queue;
-	u32 index = 0;
+	struct rc_queue *queue = rc_cluster_direct_queue(rcu_dereference(cluster->config), pkt);
 
-	if (unlikely(!config->direct || (!may_hash && config->hashed)))
+	if (unlikely(!queue))
 		return false;
-	pkt->hash = 0;
-	pkt->hashed = 0;
-	if (may_hash && config->hashed) {
-		if (unlikely(!rc_packet_parse_plain(pkt)))
-			return false;
-		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
-		pkt->hashed = config->hashed;
-	}
 	pkt->hdr_len = RINGCAP_SLOT_SHORT;
-	if (config->nr_queues > 1)
-		index = rc_cluster_choose(cluster, config, pkt);
-	queue = config->queues[index];
 	/* Pairs with the release in rc_queue_attach. */
 	if (unlikely(!smp_load_acquire(&queue->direct)))
 		return rc_queue_drop_unattended(queue);

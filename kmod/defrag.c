@@ -9,6 +9,7 @@
 
 #include "net.h"
 #include "receive.h"
+#include "steps.h"
 #include "vlans.h"
 
 /*

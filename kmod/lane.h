@@ -7,13 +7,15 @@
  *	published     producer, publisher                   poll, attach, reset
  *	released      producer, publisher                   poll, attach
  *	kernel page   producer, publisher                   consumer
+ *	its account   producer                              producer, whoever asks for it
  *	consumer page consumer, attach, reset               producer, publisher, poll (clamped)
  *
  * The producer is the CPU that the lane belongs to, with bottom halves off, and so is the publisher: neither
  * transmission from a process nor the publishing tasklet can come in between what the other does. Where a queue has
  * fewer lanes than the machine has CPUs, several of them produce into a lane, and all do so under its lock. Poll and
  * attach come from other CPUs and take no lock: positions only grow, and released never passes published. What is in
- * the consumer page is clamped, everything else in mapped pages is never read back.
+ * the consumer page is clamped. Of what consumers can only read, the account is kept there and nowhere else; one writer at a
+ * time adds to it, in one go where the machine can. All else in mapped pages is never read back.
  *
  * When a packet becomes visible: one that comes alone, at once. One that closely follows another waits for the end of
  * the batch (publish.h) or for RC_LANE_BATCHES of the lane to be full: a consumer that looks at the index all the time
@@ -52,7 +54,6 @@ extern unsigned int rc_lane_burst_ns;
  * @queue: whose lane it is
  * @size: bytes of the ring, a power of two
  * @dirty: on some CPU's list of lanes to publish
- * @stats: the account; copied to @kernel, never read from there
  * @lock: taken by producers and publishers where there are several
  * @woken: the consumer was woken when it said it had released up to @woken_at and had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
@@ -69,7 +70,6 @@ struct rc_lane {
 	struct rc_queue *queue;
 	u32 size;
 	bool dirty;
-	struct ringcap_lane_stats stats;
 
 	struct ringcap_lane_consumer *consumer;
 	bool woken;
@@ -119,8 +119,7 @@ static __always_inline bool rc_queue_must_know(struct rc_queue *queue, u64 unrea
 
 static __always_inline void rc_lane_drop(struct rc_lane *lane, enum ringcap_drop reason)
 {
-	rc_account_add(lane->stats.dropped[reason], 1);
-	WRITE_ONCE(lane->kernel->stats.dropped[reason], lane->stats.dropped[reason]);
+	lane->kernel->stats.dropped[reason]++;
 }
 
 static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
@@ -133,14 +132,11 @@ static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
 
 static __always_inline void rc_lane_publish(struct rc_lane *lane)
 {
-	u64 delivered = lane->stats.delivered, delivered_bytes = lane->stats.delivered_bytes, head = lane->head;
-	struct ringcap_lane_kernel *kernel = lane->kernel;
 	struct rc_queue *queue = lane->queue;
+	u64 head = lane->head;
 
-	WRITE_ONCE(kernel->stats.delivered, delivered);
-	WRITE_ONCE(kernel->stats.delivered_bytes, delivered_bytes);
 	/* (A): the slots are written before the consumer can see that they are. */
-	smp_store_release(&kernel->producer, head);
+	smp_store_release(&lane->kernel->producer, head);
 	smp_store_release(&lane->published, head);
 	if (unlikely(rc_queue_must_know(queue, head - lane->released)))
 		rc_lane_wake(lane);
@@ -151,8 +147,8 @@ static __always_inline void rc_lane_commit(struct rc_lane *lane, u32 bytes, cons
 	bool burst = pkt->ts_ns - lane->last_ns < rc_lane_burst_ns;
 
 	lane->last_ns = pkt->ts_ns;
-	rc_account_add(lane->stats.delivered, 1);
-	rc_account_add(lane->stats.delivered_bytes, pkt->len);
+	lane->kernel->stats.delivered++;
+	lane->kernel->stats.delivered_bytes += pkt->len;
 	lane->head += bytes;
 	if (burst)
 		rc_lane_publish_later(lane);
@@ -177,9 +173,9 @@ static __always_inline void rc_slot_fill_metadata(struct ringcap_slot *slot, con
 	slot->resv2 = 0;
 }
 
+/* All but the time. */
 static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct rc_packet *pkt, u32 caplen)
 {
-	slot->ts_ns = pkt->ts_ns;
 	slot->len = pkt->len;
 	slot->caplen = caplen;
 	slot->hash = pkt->hash;
@@ -212,8 +208,8 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 		return;
 	}
 	slot = lane->data + (lane->head & (lane->size - 1));
-	rc_packet_time(pkt);
 	rc_slot_fill(slot, pkt, caplen);
+	slot->ts_ns = rc_packet_time(pkt);
 	if (unlikely(!rc_packet_copy(pkt, (u8 *)slot + pkt->hdr_len, caplen))) {
 		rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
 		return;

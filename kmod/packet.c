@@ -20,7 +20,7 @@ void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame)
 const struct rc_way_in *rc_packet_inner(struct rc_packet *pkt)
 {
 	struct rc_frame frame = {
-		.data = pkt->skb->data,
+		.data = pkt->data,
 		.avail = min_t(u32, pkt->skb->len, RC_INNER_MAX),
 		.vlan_tpid = pkt->vlan_tpid,
 		.vlan_tci = pkt->vlan_tci,
@@ -28,7 +28,7 @@ const struct rc_way_in *rc_packet_inner(struct rc_packet *pkt)
 	struct rc_inner inner rc_uninitialized;
 
 	if (pkt->parsed == RC_PARSED_OUTER) {
-		if (skb_headlen(pkt->skb) < frame.avail)
+		if (pkt->linear < frame.avail)
 			rc_packet_gather(pkt->skb, &frame);
 		pkt->parsed = RC_PARSED_NO_INNER;
 		if (rc_parse_inner(&frame, &pkt->flow, &inner)) {

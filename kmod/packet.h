@@ -18,7 +18,8 @@ enum rc_parsed {
 
 /**
  * struct rc_packet - what is known of a packet, collected as it is needed
- * @skb: data points to the MAC header while the packet is under way
+ * @skb: data points to the MAC header while the packet is under way, but on the direct way (receive.h)
+ * @data: the packet from its MAC header on, without a tag that was taken off, of which @linear bytes are in a row
  * @ts_ns: time of capture, 0 until someone asks
  * @len: bytes on the wire, the VLAN tag that the stack took off included
  * @caplen: how many of them the ring wants
@@ -33,7 +34,9 @@ enum rc_parsed {
  */
 struct rc_packet {
 	struct sk_buff *skb;
+	const u8 *data;
 	u64 ts_ns;
+	u32 linear;
 	u32 len;
 	u32 caplen;
 	u32 hash;
@@ -59,24 +62,35 @@ struct rc_packet {
 #define rc_uninitialized
 #endif
 
-static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff *skb, u32 wire_len, u32 snaplen,
-					   u32 ifindex)
+/* One that was received, has all its @len bytes at @data, and no tag that was taken off. */
+static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct sk_buff *skb, const u8 *data, u32 len,
+						 u32 snaplen, u32 ifindex)
 {
 	pkt->skb = skb;
+	pkt->data = data;
 	pkt->ts_ns = 0;
-	pkt->len = wire_len;
-	pkt->caplen = min(wire_len, snaplen);
+	pkt->linear = len;
+	pkt->len = len;
+	pkt->caplen = min(len, snaplen);
 	pkt->ifindex = ifindex;
 	pkt->rule = 0;
 	pkt->vlan_tpid = 0;
 	pkt->vlan_tci = 0;
+	pkt->flags = 0;
+	pkt->parsed = RC_PARSED_NOTHING;
+}
+
+static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff *skb, u32 wire_len, u32 snaplen,
+					   u32 ifindex)
+{
+	rc_packet_init_plain(pkt, skb, skb->data, wire_len, snaplen, ifindex);
+	pkt->linear = skb_headlen(skb);
 	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
 	if (unlikely(skb_vlan_tag_present(skb))) {
 		pkt->vlan_tpid = ntohs(skb->vlan_proto);
 		pkt->vlan_tci = skb_vlan_tag_get(skb);
 		pkt->flags |= RINGCAP_SLOT_VLAN;
 	}
-	pkt->parsed = RC_PARSED_NOTHING;
 }
 
 /* The device's receive queue; in a packet that is sent the same field of the skb is the transmit queue. */
@@ -98,11 +112,11 @@ static __always_inline void rc_packet_frame(const struct rc_packet *pkt, struct 
 {
 	const struct sk_buff *skb = pkt->skb;
 
-	frame->data = skb->data;
+	frame->data = pkt->data;
 	frame->avail = min_t(u32, skb->len, RC_PARSE_MAX);
 	frame->vlan_tpid = pkt->vlan_tpid;
 	frame->vlan_tci = pkt->vlan_tci;
-	if (unlikely(skb_headlen(skb) < frame->avail)) {
+	if (unlikely(pkt->linear < frame->avail)) {
 		/* So that only this one has to be in memory. */
 		struct rc_frame pieces = *frame;
 
@@ -124,7 +138,7 @@ static __always_inline void rc_packet_parse(struct rc_packet *pkt)
 /* The same for plain packets, of which all that matters is in one piece; else false. */
 static __always_inline bool rc_packet_parse_plain(struct rc_packet *pkt)
 {
-	struct rc_frame frame = { .data = pkt->skb->data, .avail = skb_headlen(pkt->skb), .vlan_tpid = pkt->vlan_tpid };
+	struct rc_frame frame = { .data = pkt->data, .avail = pkt->linear, .vlan_tpid = pkt->vlan_tpid };
 
 	if (!rc_parse_plain(&frame, &pkt->flow))
 		return false;
@@ -160,13 +174,11 @@ static __always_inline void rc_packet_move(u8 *to, const u8 *from, u32 n)
 /* Copies the first @n bytes of the packet as it was on the wire; false if they could not be read. */
 static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, u32 n)
 {
-	const struct sk_buff *skb = pkt->skb;
-
-	if (likely(!pkt->vlan_tpid && n <= skb_headlen(skb))) {
-		rc_packet_move(to, skb->data, n);
+	if (likely(!pkt->vlan_tpid && n <= pkt->linear)) {
+		rc_packet_move(to, pkt->data, n);
 		return true;
 	}
-	return rc_packet_copy_slow(skb, to, n);
+	return rc_packet_copy_slow(pkt->skb, to, n);
 }
 
 /* Takes the time that the device took, if it did. */

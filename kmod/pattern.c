@@ -259,8 +259,8 @@ static u32 rc_patterns_find(const struct rc_patterns *patterns, struct rc_packet
 	from = rc_view_skb_off(&view, view.payload_off);
 	to = rc_view_skb_off(&view, view.payload_end);
 	rc_search_start(&search);
-	if (to <= skb_headlen(pkt->skb))
-		rc_search_piece(&patterns->automaton, &search, pkt->skb->data + from, to - from);
+	if (to <= pkt->linear)
+		rc_search_piece(&patterns->automaton, &search, pkt->data + from, to - from);
 	else
 		rc_patterns_search_pieces(&patterns->automaton, &search, pkt->skb, from, to);
 	return search.hit;

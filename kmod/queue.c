@@ -381,7 +381,7 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 
 	*sum = (struct ringcap_lane_stats){};
 	for (i = 0; i < queue->nr_lanes; i++) {
-		const struct ringcap_lane_stats *stats = &queue->lanes[i].stats;
+		const struct ringcap_lane_stats *stats = &queue->lanes[i].kernel->stats;
 
 		sum->delivered += READ_ONCE(stats->delivered);
 		sum->delivered_bytes += READ_ONCE(stats->delivered_bytes);

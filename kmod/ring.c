@@ -297,7 +297,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	rtnl_lock();
 	err = rc_ring_prepare_taps(ring, spec, &fresh, extack);
 	if (!err) {
-		config->has_steps = rc_steps_needed(ring, config);
+		rc_steps_note(ring, config);
 		old = rcu_replace_pointer(ring->config, config, lockdep_is_held(&rc_control_lock));
 		ring->promiscuous = spec->promiscuous;
 		ring->transparent = spec->transparent;

@@ -44,6 +44,7 @@ struct rc_ring_spec {
 
 /**
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
+ * @direct: the cluster that gets all packets as they come; NULL where there is a filter, another step or cluster
  * @filter: what passes, NULL = everything
  * @has_steps: there is more to do than to filter, see steps.h
  * @hwtstamp: packets have the device's time where it took one
@@ -54,6 +55,7 @@ struct rc_ring_spec {
  * @plugins: NULL = none
  */
 struct rc_ring_config {
+	struct rc_cluster *direct;
 	struct bpf_prog *filter;
 	bool has_steps;
 	bool hwtstamp;

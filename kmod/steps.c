@@ -10,17 +10,24 @@
 #include "sample.h"
 #include "vlans.h"
 
-bool rc_steps_needed(const struct rc_ring *ring, const struct rc_ring_config *config)
+static bool rc_steps_needed(const struct rc_ring *ring, const struct rc_ring_config *config)
 {
 	return rc_rules_in_force(ring) || config->vlans || config->plugins || config->sample.n > 1 ||
 	       config->hwtstamp || config->defrag;
 }
 
+void rc_steps_note(const struct rc_ring *ring, struct rc_ring_config *config)
+{
+	bool has_steps = rc_steps_needed(ring, config);
+	bool is_direct = !has_steps && !config->filter && config->nr_outputs == 1;
+
+	WRITE_ONCE(config->has_steps, has_steps);
+	WRITE_ONCE(config->direct, is_direct ? config->outputs[0] : NULL);
+}
+
 void rc_steps_update(struct rc_ring *ring)
 {
-	struct rc_ring_config *config = rcu_dereference_protected(ring->config, lockdep_is_held(&rc_control_lock));
-
-	WRITE_ONCE(config->has_steps, rc_steps_needed(ring, config));
+	rc_steps_note(ring, rcu_dereference_protected(ring->config, lockdep_is_held(&rc_control_lock)));
 }
 
 static enum rc_fate rc_steps_reflect(struct rc_ring *ring, const struct rc_target *target, const struct rc_packet *pkt)

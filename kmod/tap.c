@@ -15,7 +15,7 @@
 #include "receive.h"
 #include "ring.h"
 
-static __always_inline bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
+static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 {
 	u32 direction = READ_ONCE(tap->direction);
 	const struct rc_channels *channels;
@@ -26,7 +26,13 @@ static __always_inline bool rc_tap_wants(const struct rc_tap *tap, const struct 
 	if (!(direction & RINGCAP_DIRECTION_RX) || skb->pkt_type == PACKET_LOOPBACK)
 		return false;
 	channels = rcu_dereference(tap->channels);
-	return likely(!channels) || rc_channels_has(channels, skb);
+	return !channels || rc_channels_has(channels, skb);
+}
+
+static noinline void rc_tap_consider(const struct rc_tap *tap, struct sk_buff *skb)
+{
+	if (rc_tap_wants(tap, skb))
+		rc_ring_receive(tap->ring, skb, tap->ifindex);
 }
 
 /*
@@ -38,36 +44,29 @@ static __always_inline bool rc_tap_wants(const struct rc_tap *tap, const struct 
  * reference instead, and with two of them there the other one is anybody's. A received IPv4 packet has IPv4's handler
  * behind us, which is always there; of others, and of those being sent, we don't know.
  */
-static __always_inline void rc_tap_put(struct sk_buff *skb)
+static __always_inline void rc_tap_put_received(struct sk_buff *skb)
 {
-	if (likely(refcount_read(&skb->users) == 2 && skb->protocol == htons(ETH_P_IP) &&
-		   skb->pkt_type != PACKET_OUTGOING))
+	if (likely(refcount_read(&skb->users) == 2 && skb->protocol == htons(ETH_P_IP)))
 		refcount_set(&skb->users, 1);
 	else
 		consume_skb(skb);
-}
-
-static __always_inline int rc_tap_take(struct sk_buff *skb, struct packet_type *packet_type, bool quick)
-{
-	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
-
-	if (likely(rc_tap_wants(tap, skb)))
-		rc_ring_receive(tap->ring, skb, tap->ifindex, quick);
-	rc_tap_put(skb);
-	return 0;
 }
 
 /* On the CPU that received or sends the packet, with bottom halves off, under RCU. */
 static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
 			  struct net_device *orig_dev)
 {
-	return rc_tap_take(skb, packet_type, false);
-}
+	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
 
-static int rc_tap_receive_quick(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
-				struct net_device *orig_dev)
-{
-	return rc_tap_take(skb, packet_type, true);
+	if (likely(skb->pkt_type < PACKET_OUTGOING)) {
+		if (unlikely(!READ_ONCE(tap->takes_received) || !rc_ring_receive_direct(tap->ring, skb, tap->ifindex)))
+			rc_tap_consider(tap, skb);
+		rc_tap_put_received(skb);
+	} else {
+		rc_tap_consider(tap, skb);
+		consume_skb(skb);
+	}
+	return 0;
 }
 
 struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
@@ -93,14 +92,20 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	tap->ifindex = spec->ifindex;
 	tap->packet_type.type = htons(ETH_P_ALL);
 	tap->packet_type.dev = dev;
-	tap->packet_type.func = ring->quick ? rc_tap_receive_quick : rc_tap_receive;
+	tap->packet_type.func = rc_tap_receive;
 	rc_tap_set_direction(tap, spec->direction);
 	return tap;
+}
+
+static void rc_tap_update_takes(struct rc_tap *tap)
+{
+	WRITE_ONCE(tap->takes_received, (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->channels));
 }
 
 void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
 {
 	WRITE_ONCE(tap->direction, direction);
+	rc_tap_update_takes(tap);
 	/* Spares the stack a clone of each packet that is sent. */
 	WRITE_ONCE(tap->packet_type.ignore_outgoing, !(direction & RINGCAP_DIRECTION_TX));
 }
@@ -134,6 +139,7 @@ void rc_tap_commit_channels(struct rc_tap *tap)
 	struct rc_channels *old = rcu_replace_pointer(tap->channels, tap->new_channels, lockdep_rtnl_is_held());
 
 	tap->new_channels = NULL;
+	rc_tap_update_takes(tap);
 	if (old)
 		kfree_rcu(old, rcu);
 }

@@ -23,8 +23,9 @@ struct rc_tap_spec {
  * struct rc_tap - a capture point
  * @packet_type: our hook on the device. No reference to the device is held: the tap goes when that does
  * @ring: whose tap it is
- * @direction: enum ringcap_direction
+ * @takes_received: whatever was received, by all receive queues
  * @ifindex: of the device
+ * @direction: enum ringcap_direction
  * @channels: receive queues whose packets it takes, NULL = all
  * @new_channels: what it will have once the configuration that is being put in force is
  * @promiscuous: the device receives what is not addressed to it on this tap's behalf
@@ -34,8 +35,9 @@ struct rc_tap_spec {
 struct rc_tap {
 	struct packet_type packet_type;
 	struct rc_ring *ring;
-	u32 direction;
+	bool takes_received;
 	u32 ifindex;
+	u32 direction;
 	struct rc_channels __rcu *channels;
 	struct rc_channels *new_channels;
 	bool promiscuous;

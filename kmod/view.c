@@ -10,7 +10,7 @@
 void rc_view_init(struct ringcap_packet *view, struct rc_packet *pkt)
 {
 	struct rc_frame frame = {
-		.data = pkt->skb->data,
+		.data = pkt->data,
 		.avail = min_t(u32, pkt->skb->len, RC_PARSE_MAX),
 		.vlan_tpid = pkt->vlan_tpid,
 		.vlan_tci = pkt->vlan_tci,
@@ -20,7 +20,7 @@ void rc_view_init(struct ringcap_packet *view, struct rc_packet *pkt)
 
 	if (pkt->parsed == RC_PARSED_NOTHING)
 		rc_packet_parse(pkt);
-	if (unlikely(skb_headlen(pkt->skb) < frame.avail))
+	if (unlikely(pkt->linear < frame.avail))
 		rc_packet_gather(pkt->skb, &frame);
 	payload = rc_payload_find(&frame, flow, pkt->len);
 	*view = (struct ringcap_packet){
