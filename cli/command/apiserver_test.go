@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +15,19 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ringcap/ringcap/node-agent/filter"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
 var bare, api = testenv.Env{Bare: true}, testenv.Env{}
 
-func TestMain(m *testing.M) { os.Exit(bare.Run(runner(func() int { return api.Run(m) }))) }
+func TestMain(m *testing.M) {
+	if os.Getenv(filter.CompilerEnv) == "" {
+		os.Setenv(filter.CompilerEnv, filepath.Join(testenv.Root(), "out", "bin", "rcbpf"))
+	}
+	os.Exit(bare.Run(runner(func() int { return api.Run(m) })))
+}
 
 type runner func() int
 

@@ -55,7 +55,7 @@ func (p *printer) line(format string, args ...any) {
 }
 
 func (p *printer) ring(r Ring) {
-	p.line("%s CaptureRing %s   %s", signs[r.Health], r.Name, account(r.Seen, r.Filtered, r.SampledOut, r.Passed))
+	p.line("%s CaptureRing %s   %s", signs[r.Health], r.Name, r.Account)
 	for _, problem := range r.Problems {
 		p.line("│   %s", problem)
 	}
@@ -64,8 +64,18 @@ func (p *printer) ring(r Ring) {
 	}
 }
 
-func account(seen, filtered, sampledOut, passed int64) string {
-	return fmt.Sprintf("seen %s = filtered %s + sampled out %s + passed %s", Number(seen), Number(filtered), Number(sampledOut), Number(passed))
+// String is the account as a sum; what few rings have is left out where it is 0.
+func (a Account) String() string {
+	text := fmt.Sprintf("seen %s = filtered %s + sampled out %s", Number(a.Seen), Number(a.Filtered), Number(a.SampledOut))
+	for _, rare := range []struct {
+		name    string
+		packets int64
+	}{{"reflected", a.Reflected}, {"absorbed", a.Absorbed}, {"directed", a.Directed}} {
+		if rare.packets != 0 {
+			text += fmt.Sprintf(" + %s %s", rare.name, Number(rare.packets))
+		}
+	}
+	return text + " + passed " + Number(a.Passed)
 }
 
 func (p *printer) node(n Node, last bool) {
@@ -82,7 +92,7 @@ func (p *printer) node(n Node, last bool) {
 		p.line("%s    %s", below, n.Problem)
 	}
 	if n.Engine != "" {
-		p.line("%s    %s", below, account(n.Seen, n.Filtered, n.SampledOut, n.Passed))
+		p.line("%s    %s", below, n.Account)
 	}
 	for i, queue := range n.Queues {
 		p.queue(queue, below, i == len(n.Queues)-1)

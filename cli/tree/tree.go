@@ -43,16 +43,30 @@ type Tree struct {
 	Rings    []Ring   `json:"rings"`
 }
 
-// Ring is a CaptureRing. Its counters are sums over its nodes, in packets.
+// Account says what became of the packets that a ring saw: seen is the sum of the others.
+type Account struct {
+	Seen       int64 `json:"seen"`
+	Filtered   int64 `json:"filtered"`
+	SampledOut int64 `json:"sampledOut"`
+	Reflected  int64 `json:"reflected"`
+	Absorbed   int64 `json:"absorbed"`
+	Directed   int64 `json:"directed"`
+	Passed     int64 `json:"passed"`
+}
+
+func (a *Account) add(b Account) {
+	a.Seen, a.Filtered, a.SampledOut = a.Seen+b.Seen, a.Filtered+b.Filtered, a.SampledOut+b.SampledOut
+	a.Reflected, a.Absorbed, a.Directed = a.Reflected+b.Reflected, a.Absorbed+b.Absorbed, a.Directed+b.Directed
+	a.Passed += b.Passed
+}
+
+// Ring is a CaptureRing. Its account is the sum of those of its nodes, in packets.
 type Ring struct {
-	Name       string   `json:"name"`
-	Health     Health   `json:"health"`
-	Problems   []string `json:"problems,omitempty"`
-	Seen       int64    `json:"seen"`
-	Filtered   int64    `json:"filtered"`
-	SampledOut int64    `json:"sampledOut"`
-	Passed     int64    `json:"passed"`
-	Nodes      []Node   `json:"nodes,omitempty"`
+	Name     string   `json:"name"`
+	Health   Health   `json:"health"`
+	Problems []string `json:"problems,omitempty"`
+	Account
+	Nodes []Node `json:"nodes,omitempty"`
 }
 
 // Node is a ring on one node.
@@ -63,11 +77,8 @@ type Node struct {
 	Engine       v1.Engine `json:"engine,omitempty"`
 	EngineReason string    `json:"engineReason,omitempty"`
 	Interfaces   []string  `json:"interfaces,omitempty"`
-	Seen         int64     `json:"seen"`
-	Filtered     int64     `json:"filtered"`
-	SampledOut   int64     `json:"sampledOut"`
-	Passed       int64     `json:"passed"`
-	Queues       []Queue   `json:"queues,omitempty"`
+	Account
+	Queues []Queue `json:"queues,omitempty"`
 }
 
 // Queue is one queue of a set that the ring feeds on that node. A set over several rings is below each of them.
@@ -127,8 +138,7 @@ func ringOf(s fleet.Snapshot, from *v1.CaptureRing) Ring {
 		}
 		n := nodeOf(s, node, from.Name, sets)
 		ring.Health = Worst(ring.Health, n.Health)
-		ring.Seen, ring.Filtered = ring.Seen+n.Seen, ring.Filtered+n.Filtered
-		ring.SampledOut, ring.Passed = ring.SampledOut+n.SampledOut, ring.Passed+n.Passed
+		ring.add(n.Account)
 		ring.Nodes = append(ring.Nodes, n)
 	}
 	slices.SortStableFunc(ring.Nodes, func(a, b Node) int { return worstFirst(a.Health, b.Health, a.Name, b.Name) })
@@ -162,7 +172,7 @@ func nodeOf(s fleet.Snapshot, from *v1.NodeCapture, ring string, sets []string) 
 	on := fleet.RingOn(from, ring)
 	if on != nil {
 		n.Engine, n.EngineReason, n.Interfaces = on.Engine, on.EngineReason, on.Interfaces
-		n.Seen, n.Filtered, n.SampledOut, n.Passed = on.Seen, on.Filtered, on.SampledOut, on.Passed
+		n.Account = Account{on.Seen, on.Filtered, on.SampledOut, on.Reflected, on.Absorbed, on.Directed, on.Passed}
 	}
 	for _, set := range sets {
 		n.queues(fleet.QueuesOn(from, set))
