@@ -12,7 +12,7 @@ import (
 
 // Registers and stack of the function that EBPF makes.
 const (
-	regSkb = asm.R6
+	regSkb = asm.R6 // or struct xdp_md
 	regA   = asm.R7
 	regX   = asm.R8
 
@@ -31,6 +31,9 @@ const (
 	skbIfindex     = 40
 )
 
+// xdpIfindex is ingress_ifindex of struct xdp_md.
+const xdpIfindex = 12
+
 // EBPF translates a program that [Kernel] made into the body of a function of a tc program,
 //
 //	int ringcap_filter(struct __sk_buff *skb)
@@ -40,11 +43,20 @@ const (
 // taken apart.
 //
 // Errors are ErrInvalidProgram and ErrNotRepresentable (ancillary data that tc programs do not have, or too long a jump).
-func EBPF(prog []bpf.RawInstruction) (asm.Instructions, error) {
+func EBPF(prog []bpf.RawInstruction) (asm.Instructions, error) { return translate(prog, false) }
+
+// XDP is EBPF for the body of a function of an XDP program,
+//
+//	int ringcap_xdp_filter(struct xdp_md *xdp)
+//
+// to which packets come as they were on the wire: none has a tag beside it.
+func XDP(prog []bpf.RawInstruction) (asm.Instructions, error) { return translate(prog, true) }
+
+func translate(prog []bpf.RawInstruction, xdp bool) (asm.Instructions, error) {
 	if err := validate(prog); err != nil {
 		return nil, err
 	}
-	t := &translator{starts: make([]int, len(prog)+1)}
+	t := &translator{starts: make([]int, len(prog)+1), xdp: xdp}
 	t.emit(
 		asm.Mov.Reg(regSkb, asm.R1),
 		asm.Mov.Imm32(regA, 0),
@@ -89,6 +101,8 @@ type translator struct {
 	jumps  []pendingJump
 	// rejects: something jumps to where packets are rejected.
 	rejects bool
+	// xdp: for an XDP program, not one of tc.
+	xdp bool
 }
 
 type pendingJump struct {
@@ -160,7 +174,7 @@ func (t *translator) load(ins bpf.RawInstruction) error {
 	case modeMem:
 		t.emit(asm.LoadMem(regA, asm.R10, wordAt(ins.K), asm.Word))
 	case modeLen:
-		t.emit(asm.LoadMem(regA, regSkb, skbLen, asm.Word))
+		t.loadLength(regA)
 	case modeInd:
 		t.emit(asm.Mov.Reg32(asm.R2, regX), asm.Add.Imm32(asm.R2, int32(ins.K)))
 		t.loadPacket(regA, ins.Op)
@@ -181,7 +195,7 @@ func (t *translator) loadX(ins bpf.RawInstruction) {
 	case modeMem:
 		t.emit(asm.LoadMem(regX, asm.R10, wordAt(ins.K), asm.Word))
 	case modeLen:
-		t.emit(asm.LoadMem(regX, regSkb, skbLen, asm.Word))
+		t.loadLength(regX)
 	case modeMsh:
 		t.emit(asm.Mov.Imm32(asm.R2, int32(ins.K)))
 		t.loadPacket(regX, ld|sizeB|modeAbs)
@@ -193,12 +207,16 @@ func (t *translator) loadX(ins bpf.RawInstruction) {
 func (t *translator) loadPacket(to asm.Register, op uint16) {
 	sizes := map[uint16]asm.Size{sizeB: asm.Byte, sizeH: asm.Half, sizeW: asm.Word}
 	width := sizes[size(op)]
+	load := asm.FnSkbLoadBytes
+	if t.xdp {
+		load = asm.FnXdpLoadBytes
+	}
 	t.emit(
 		asm.Mov.Reg(asm.R1, regSkb),
 		asm.Mov.Reg(asm.R3, asm.R10),
 		asm.Add.Imm(asm.R3, loadedAt),
 		asm.Mov.Imm32(asm.R4, int32(width.Sizeof())),
-		asm.FnSkbLoadBytes.Call(),
+		load.Call(),
 	)
 	t.rejectIf(asm.JNE.Imm(asm.R0, 0, ""))
 	t.emit(asm.LoadMem(to, asm.R10, loadedAt, width))
@@ -207,7 +225,31 @@ func (t *translator) loadPacket(to asm.Register, op uint16) {
 	}
 }
 
+func (t *translator) loadLength(to asm.Register) {
+	if t.xdp {
+		t.emit(asm.Mov.Reg(asm.R1, regSkb), asm.FnXdpGetBuffLen.Call(), asm.Mov.Reg32(to, asm.R0))
+		return
+	}
+	t.emit(asm.LoadMem(to, regSkb, skbLen, asm.Word))
+}
+
+// loadXDPAncillary loads what an XDP program knows beside the packet.
+func (t *translator) loadXDPAncillary(what uint32) error {
+	switch what {
+	case adIfindex:
+		t.emit(asm.LoadMem(regA, regSkb, xdpIfindex, asm.Word))
+	case adVLANTag, adVLANTagPresent, adVLANTPID:
+		t.emit(asm.Mov.Imm32(regA, 0))
+	default:
+		return fmt.Errorf("%w: XDP programs have no ancillary data %#x", ErrNotRepresentable, what)
+	}
+	return nil
+}
+
 func (t *translator) loadAncillary(what uint32) error {
+	if t.xdp {
+		return t.loadXDPAncillary(what)
+	}
 	field, bigEndian := int16(0), false
 	switch what {
 	case adProtocol:

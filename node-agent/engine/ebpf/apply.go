@@ -122,7 +122,7 @@ func (e *Engine) ensureRing(planned capture.Ring) error {
 	if err != nil {
 		return fmt.Errorf("ring %s: %w", planned.Name, err)
 	}
-	points, unusable := usablePoints(tapPoints(planned.Taps))
+	points, unusable := usablePoints(tapPoints(planned))
 	r := e.rings[planned.Name]
 	if r == nil {
 		if r, err = newRing(planned.Name, &e.env); err != nil {
@@ -141,17 +141,7 @@ func (e *Engine) plannedProgram(planned capture.Ring) (ringProgram, error) {
 	if err := validateRing(planned); err != nil {
 		return ringProgram{}, err
 	}
-	program := ringProgram{filter: planned.Filter}
-	program.config.SnapLen = planned.SnapLen
-	program.config.NrOutputs = uint32(len(planned.Outputs))
-	for i, name := range planned.Outputs {
-		c, ok := e.clusters[name]
-		if !ok {
-			return ringProgram{}, fmt.Errorf("output %s: no such cluster: %w", name, capture.ErrNotFound)
-		}
-		program.config.Outputs[i] = newOutputConfig(c)
-	}
-	return program, nil
+	return newRingProgram(planned, e.clusters)
 }
 
 func (e *Engine) removeRings(planned map[string]bool, failed failures) {

@@ -25,10 +25,15 @@ type cluster struct {
 	WatermarkTimeout time.Duration
 	// Base is the place of queue 0.
 	Base uint32
+	// What the balance type does not say.
+	Inner                    bool
+	Fragments                capture.Fragments
+	WhenFull, WhenUnattended capture.QueuePolicy
 	// Made orders two clusters of one name, of which there are two while one of another shape takes the first's place.
 	Made uint64
 
 	folder string
+	tables *tables
 	queues []*queue
 }
 
@@ -36,7 +41,8 @@ type cluster struct {
 func (c *cluster) planned() capture.Cluster {
 	return capture.Cluster{
 		Name: c.Name, Queues: c.Queues, Balance: c.Balance, HashKey: c.HashKey, QueueBytes: c.QueueBytes,
-		Watermark: c.Watermark, WatermarkTimeout: c.WatermarkTimeout,
+		Watermark: c.Watermark, WatermarkTimeout: c.WatermarkTimeout, Inner: c.Inner, Fragments: c.Fragments,
+		WhenFull: c.WhenFull, WhenUnattended: c.WhenUnattended,
 	}
 }
 
@@ -49,6 +55,8 @@ func (c *cluster) sameShape(planned capture.Cluster) bool {
 func (c *cluster) set(planned capture.Cluster) {
 	c.Balance, c.HashKey = planned.Balance, planned.HashKey
 	c.Watermark, c.WatermarkTimeout = planned.Watermark, planned.WatermarkTimeout
+	c.Inner, c.Fragments = planned.Inner, planned.Fragments
+	c.WhenFull, c.WhenUnattended = planned.WhenFull, planned.WhenUnattended
 }
 
 func (c *cluster) describe() error {
@@ -59,7 +67,7 @@ func (c *cluster) describe() error {
 func newCluster(planned capture.Cluster, base uint32, made uint64, env *environment) (*cluster, error) {
 	c := &cluster{
 		Name: planned.Name, Queues: planned.Queues, QueueBytes: planned.QueueBytes, Base: base, Made: made,
-		folder: env.pins.cluster(planned.Name, base),
+		folder: env.pins.cluster(planned.Name, base), tables: env.tables,
 	}
 	c.set(planned)
 	if err := c.create(env); err != nil {
@@ -85,7 +93,7 @@ func (c *cluster) create(env *environment) error {
 // recoverCluster opens a cluster that another process made. The error wraps os.ErrNotExist when that process did not
 // come to the end of it.
 func recoverCluster(folder string, env *environment) (*cluster, error) {
-	c := &cluster{folder: folder}
+	c := &cluster{folder: folder, tables: env.tables}
 	if err := readDescription(filepath.Join(folder, "description"), c); err != nil {
 		return nil, err
 	}

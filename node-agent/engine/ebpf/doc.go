@@ -6,14 +6,15 @@
 //
 // # What is kept where
 //
-// Everything that must outlive the process is pinned in a bpffs, by default below /sys/fs/bpf/ringcap/v1:
+// Everything that must outlive the process is pinned in a bpffs, by default below /sys/fs/bpf/ringcap/v2:
 //
 //	tables/{queues,queue_stats,attached,...}      the node's tables, shared by the programs of all rings
 //	clusters/<name>_<base>/description            JSON in a map: what the cluster is; written last, removed first
 //	clusters/<name>_<base>/q<n>_{data,stats}      a queue's ring buffer and its counters by CPU
 //	rings/<name>/description                      JSON in a map: which program its taps run
 //	rings/<name>/counters                         the ring's account by CPU
-//	rings/<name>/tap_<ifindex>_{rx,tx}            a tap's link (tcx; filters of clsact are found by their name)
+//	rings/<name>/rules_<digest>/                  the maps of the ring's rule set
+//	rings/<name>/tap_<ifindex>_{rx,tx,xdp}        a tap's link (tcx, XDP; filters of clsact are found by their name)
 //	qdiscs/<ifindex>                              a note that the interface's clsact discipline is the engine's
 //
 // New finds all of it again after the process ended in whatever way, and goes on without touching the data path. bpffs

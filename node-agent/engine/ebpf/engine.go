@@ -113,6 +113,7 @@ func newEnvironment(options Options) (environment, error) {
 	if options.withoutTCX {
 		env.attacher = clsact{pins: env.pins}
 	}
+	env.attacher = attachers{tc: env.attacher}
 	env.tables, err = openTables(env.pins.tables(), spec)
 	return env, err
 }

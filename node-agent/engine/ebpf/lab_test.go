@@ -43,6 +43,7 @@ func newLab(t *testing.T) *lab {
 		t.Skip("needs root: it makes a network namespace and loads eBPF programs")
 	}
 	if err := probed(); err != nil {
+		require.Empty(t, os.Getenv("RINGCAP_VM"), "this kernel cannot run the engine: %v", err)
 		t.Skipf("this kernel cannot run the engine: %v", err)
 	}
 	l := &lab{t: t, socket: -1}

@@ -10,13 +10,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/net/bpf"
 
-	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/filter"
 )
 
@@ -27,37 +27,14 @@ const (
 	maxOutputs      = 8
 	ingressProgram  = "ringcap_ingress"
 	egressProgram   = "ringcap_egress"
-	filterSymbol    = "ringcap_filter"
+	xdpProgram      = "ringcap_xdp"
 	configVariable  = "config"
 	ringCountersMap = "ring_counters"
 )
 
-// outputConfig is struct output of ringcap.bpf.c.
-type outputConfig struct {
-	Base    uint32
-	Queues  uint32
-	Balance uint32
-	_       uint32
-	Key     [2]uint64
-}
-
-// programConfig is struct config of ringcap.bpf.c: what makes the program of one ring differ from another's.
-type programConfig struct {
-	SnapLen   uint32
-	NrOutputs uint32
-	Outputs   [maxOutputs]outputConfig
-}
-
-func newOutputConfig(c *cluster) outputConfig {
-	return outputConfig{
-		Base:    c.Base,
-		Queues:  uint32(c.Queues),
-		Balance: uint32(c.Balance),
-		Key: [2]uint64{
-			binary.LittleEndian.Uint64(c.HashKey[:8]),
-			binary.LittleEndian.Uint64(c.HashKey[8:]),
-		},
-	}
+// filterSymbols are the stand-ins for filters, by program.
+var filterSymbols = map[string]string{
+	ingressProgram: "ringcap_filter", egressProgram: "ringcap_filter", xdpProgram: "ringcap_xdp_filter",
 }
 
 // loadSpec reads the embedded object and fits it to this machine.
@@ -79,13 +56,21 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 type ringProgram struct {
 	config programConfig
 	filter []bpf.RawInstruction
+	// maps names what is in the ring's maps: its rules, the receive queues that it captures by interface, and whether it
+	// remembers fragments.
+	maps      string
+	rules     *ruleSet
+	channels  map[uint32]channelBits
+	fragments bool
+	// targetBases are the first places of the clusters that rules name.
+	targetBases []uint32
 }
 
 // bases returns the first places of the clusters that the program feeds.
 func (p ringProgram) bases() []uint32 {
-	bases := make([]uint32, p.config.NrOutputs)
-	for i := range bases {
-		bases[i] = p.config.Outputs[i].Base
+	bases := slices.Clone(p.targetBases)
+	for _, output := range p.config.Outputs[:p.config.NrOutputs] {
+		bases = append(bases, output.Base)
 	}
 	return bases
 }
@@ -95,7 +80,7 @@ func (p ringProgram) bases() []uint32 {
 func (p ringProgram) fingerprint() (string, error) {
 	hash := sha256.New()
 	hash.Write(objectFile)
-	for _, part := range []any{p.config, uint32(len(p.filter)), p.filter} {
+	for _, part := range []any{p.config, []byte(p.maps), uint32(len(p.filter)), p.filter} {
 		if err := binary.Write(hash, binary.LittleEndian, part); err != nil {
 			return "", fmt.Errorf("encode the program's configuration: %w", err)
 		}
@@ -103,20 +88,20 @@ func (p ringProgram) fingerprint() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// load puts the program into the kernel, once for each of the directions' hooks. The caller closes the programs.
-func (p ringProgram) load(tables *tables, counters *ebpf.Map, directions capture.Direction) (programs, error) {
+// load puts the program into the kernel, once for each kind of hook among the points. The caller closes the programs.
+func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (programs, error) {
 	spec, err := loadSpec()
 	if err != nil {
 		return programs{}, err
 	}
-	if directions&capture.Receive == 0 {
-		delete(spec.Programs, ingressProgram)
+	wanted := map[string]bool{}
+	for _, point := range points {
+		wanted[point.Hook.program()] = true
 	}
-	if directions&capture.Transmit == 0 {
-		delete(spec.Programs, egressProgram)
-	}
-	for _, program := range spec.Programs {
-		if program.Instructions, err = replaceFilter(program.Instructions, p.filter); err != nil {
+	for name, program := range spec.Programs {
+		if !wanted[name] {
+			delete(spec.Programs, name)
+		} else if program.Instructions, err = replaceFilter(program.Instructions, name, p.filter); err != nil {
 			return programs{}, err
 		}
 	}
@@ -125,40 +110,54 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, directions capture
 	}
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
+	for name, m := range maps.maps {
+		replacements[name] = m
+	}
 	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replacements})
 	if err != nil {
 		return programs{}, fmt.Errorf("load the eBPF program: %w", explainLoad(err))
 	}
 	defer loaded.Close()
-	return programs{ingress: loaded.DetachProgram(ingressProgram), egress: loaded.DetachProgram(egressProgram)}, nil
-}
-
-// programs are a ring's loaded programs; nil for a direction that it has no tap in.
-type programs struct {
-	ingress, egress *ebpf.Program
-}
-
-func (p programs) forHook(h hook) *ebpf.Program {
-	if h == hookIngress {
-		return p.ingress
+	all := programs{}
+	for name := range wanted {
+		all[name] = loaded.DetachProgram(name)
 	}
-	return p.egress
+	return all, nil
 }
+
+// programs are a ring's loaded programs, by name.
+type programs map[string]*ebpf.Program
+
+// program names what runs at the hook.
+func (h hook) program() string {
+	switch {
+	case h.isXDP():
+		return xdpProgram
+	case h == hookEgress:
+		return egressProgram
+	default:
+		return ingressProgram
+	}
+}
+
+func (p programs) forHook(h hook) *ebpf.Program { return p[h.program()] }
 
 func (p programs) close() {
-	for _, program := range []*ebpf.Program{p.ingress, p.egress} {
-		if program != nil {
-			program.Close()
-		}
+	for _, program := range p {
+		program.Close()
 	}
 }
 
 // replaceFilter puts a translated filter into the place of the stand-in that the object has; an empty one leaves it.
-func replaceFilter(program asm.Instructions, raw []bpf.RawInstruction) (asm.Instructions, error) {
+func replaceFilter(program asm.Instructions, name string, raw []bpf.RawInstruction) (asm.Instructions, error) {
 	if len(raw) == 0 {
 		return program, nil
 	}
-	translated, err := filter.EBPF(raw)
+	translate, filterSymbol := filter.EBPF, filterSymbols[name]
+	if name == xdpProgram {
+		translate = filter.XDP
+	}
+	translated, err := translate(raw)
 	if err != nil {
 		return nil, fmt.Errorf("translate the filter to eBPF: %w", err)
 	}

@@ -11,8 +11,11 @@ import (
 
 // ringCounters is struct ring_counters of ringcap.bpf.c.
 type ringCounters struct {
-	Seen, SeenBytes, Filtered, SampledOut, Passed uint64
+	Seen, SeenBytes, Filtered, SampledOut, Passed, Directed, Reflected, ReflectFailed uint64
 }
+
+// balanceAccount is struct balance_account of bpf/balance.h.
+type balanceAccount struct{ Duplicated, Spread uint64 }
 
 // laneStats is struct ringcap_lane_stats.
 type laneStats struct {
@@ -44,7 +47,13 @@ func (e *Engine) Observe(ctx context.Context) (capture.Observation, error) {
 		if err != nil {
 			return observed, fmt.Errorf("eBPF engine: ring %s: %w", name, err)
 		}
-		observed.Rings[name] = capture.RingState{Taps: r.tapsInPlace(), Stats: stats}
+		state := capture.RingState{Taps: r.tapsInPlace(), Stats: stats}
+		if r.maps != nil {
+			if state.Rules, err = r.maps.counts(); err != nil {
+				return observed, fmt.Errorf("eBPF engine: ring %s: %w", name, err)
+			}
+		}
+		observed.Rings[name] = state
 	}
 	return observed, ctx.Err()
 }
@@ -61,6 +70,9 @@ func (r *ring) stats() (capture.RingStats, error) {
 		sum.Filtered += c.Filtered
 		sum.SampledOut += c.SampledOut
 		sum.Passed += c.Passed
+		sum.Directed += c.Directed
+		sum.Reflected += c.Reflected
+		sum.ReflectFailed += c.ReflectFailed
 	}
 	return sum, nil
 }
@@ -73,6 +85,14 @@ func (c *cluster) observe() (capture.ClusterState, error) {
 			return state, fmt.Errorf("queue %d: %w", q.id.Queue, err)
 		}
 		state.Queues = append(state.Queues, stats)
+	}
+	var byCPU []balanceAccount
+	if err := c.tables.balance.Lookup(c.Base, &byCPU); err != nil {
+		return state, fmt.Errorf("read its account: %w", err)
+	}
+	for _, account := range byCPU {
+		state.Duplicated += account.Duplicated
+		state.Spread += account.Spread
 	}
 	return state, nil
 }

@@ -27,8 +27,9 @@ func probe() error {
 	if err != nil {
 		return err
 	}
-	// The other direction's program differs in one flag.
+	// The other direction's program differs in one flag; XDP is for those who ask for it.
 	delete(spec.Programs, egressProgram)
+	delete(spec.Programs, xdpProgram)
 	collection, err := ebpf.NewCollection(spec)
 	if errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("%w: it was built without the bpf system call (CONFIG_BPF_SYSCALL)", err)

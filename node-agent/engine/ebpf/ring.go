@@ -28,8 +28,12 @@ type ring struct {
 	// Bases are the first places of the clusters that its programs may feed, before and after a change in progress.
 	Bases []uint32
 
+	// Maps names the folder with the maps of the rule set.
+	Maps string
+
 	folder   string
 	counters *ebpf.Map
+	maps     *ringMaps
 	taps     map[tapPoint]tap
 }
 
@@ -39,27 +43,39 @@ type tapPoint struct {
 	Hook  hook
 }
 
-// hook is one of an interface's two places where tc runs programs.
+// hook is one of an interface's places where the kernel runs programs.
 type hook string
 
 const (
 	hookIngress hook = "rx"
 	hookEgress  hook = "tx"
+	// hookXDP is native XDP, hookXDPAny generic XDP where there is no native.
+	hookXDP    hook = "xdp"
+	hookXDPAny hook = "xdpany"
 )
 
+func (h hook) isXDP() bool { return h == hookXDP || h == hookXDPAny }
+
 func (h hook) direction() capture.Direction {
-	if h == hookIngress {
-		return capture.Receive
+	if h == hookEgress {
+		return capture.Transmit
 	}
-	return capture.Transmit
+	return capture.Receive
 }
 
 // tapPoints returns where a planned ring's taps go, in order.
-func tapPoints(taps []capture.Tap) []tapPoint {
+func tapPoints(planned capture.Ring) []tapPoint {
+	hooks := []hook{hookIngress, hookEgress}
+	if planned.Mode != 0 {
+		hooks = []hook{hookXDP}
+		if planned.XDP == capture.XDPGenericAllowed {
+			hooks = []hook{hookXDPAny}
+		}
+	}
 	seen := map[tapPoint]bool{}
 	var points []tapPoint
-	for _, t := range taps {
-		for _, h := range []hook{hookIngress, hookEgress} {
+	for _, t := range planned.Taps {
+		for _, h := range hooks {
 			point := tapPoint{Index: t.Index, Hook: h}
 			if t.Direction&h.direction() != 0 && !seen[point] {
 				seen[point] = true
@@ -102,6 +118,10 @@ func recoverRing(folder string, env *environment) (*ring, error) {
 	if r.counters, err = ebpf.LoadPinnedMap(filepath.Join(folder, "counters"), nil); err != nil {
 		return nil, fmt.Errorf("open %s/counters: %w", folder, err)
 	}
+	if err := r.recoverMaps(); err != nil {
+		r.close()
+		return nil, err
+	}
 	for _, point := range r.Taps {
 		t, err := env.attacher.recover(r, point)
 		if errors.Is(err, os.ErrNotExist) {
@@ -116,6 +136,32 @@ func recoverRing(folder string, env *environment) (*ring, error) {
 	return r, nil
 }
 
+// recoverMaps opens the maps of the rule set in force and removes others, of a change that did not come to its end.
+func (r *ring) recoverMaps() error {
+	folders, err := filepath.Glob(filepath.Join(r.folder, "rules_*"))
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		if filepath.Base(folder) != r.Maps {
+			if err := removePins(folder); err != nil {
+				return err
+			}
+		}
+	}
+	if r.Maps == "" {
+		return nil
+	}
+	maps, err := recoverRingMaps(filepath.Join(r.folder, r.Maps))
+	if errors.Is(err, os.ErrNotExist) {
+		// The next plan makes them, with another program.
+		r.Maps, r.Fingerprint = "", ""
+		return nil
+	}
+	r.maps = maps
+	return err
+}
+
 // ensure makes the ring's taps those of the points, running the program. Taps that run it already are not touched. When
 // the program cannot be had, nothing changes.
 func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) error {
@@ -125,14 +171,19 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 	}
 	missing, surplus := r.difference(points)
 	changed := fingerprint != r.Fingerprint
+	if len(missing) == 0 && len(surplus) == 0 && !changed {
+		return nil
+	}
+	maps, err := r.openMaps(program)
+	if err != nil {
+		return err
+	}
 	var loaded programs
 	if len(missing) > 0 || changed && len(points) > 0 {
-		if loaded, err = program.load(env.tables, r.counters, directions(points)); err != nil {
-			return err
+		if loaded, err = program.load(env.tables, r.counters, maps, points); err != nil {
+			return errors.Join(err, r.dropMaps(maps))
 		}
 		defer loaded.close()
-	} else if len(surplus) == 0 && !changed {
-		return nil
 	}
 	bases := program.bases()
 	if err := r.intend(points, fingerprint, bases); err != nil {
@@ -148,7 +199,25 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 		return err
 	}
 	r.Fingerprint, r.Bases, r.Taps = fingerprint, bases, points
-	return errors.Join(r.attach(missing, loaded, env), r.describe())
+	old := r.maps
+	r.maps, r.Maps = maps, program.maps
+	return errors.Join(r.dropMaps(old), r.attach(missing, loaded, env), r.describe())
+}
+
+// openMaps returns the maps for a program's rules, those that there are if they are the same.
+func (r *ring) openMaps(program ringProgram) (*ringMaps, error) {
+	if r.maps != nil && r.Maps == program.maps {
+		return r.maps, nil
+	}
+	return openRingMaps(filepath.Join(r.folder, program.maps), program.rules, program.channels, program.fragments)
+}
+
+// dropMaps removes maps that are not the ring's.
+func (r *ring) dropMaps(maps *ringMaps) error {
+	if maps == nil || maps == r.maps {
+		return nil
+	}
+	return maps.remove()
 }
 
 // attach makes taps at the points; what fails at one does not keep it from the others.
@@ -231,6 +300,10 @@ func (r *ring) close() {
 		r.counters.Close()
 		r.counters = nil
 	}
+	if r.maps != nil {
+		r.maps.close()
+		r.maps = nil
+	}
 }
 
 // tapsInPlace returns the taps that work, both hooks of an interface as one.
@@ -257,14 +330,6 @@ func (r *ring) feeds(c *cluster) bool {
 		}
 	}
 	return false
-}
-
-func directions(points []tapPoint) capture.Direction {
-	var all capture.Direction
-	for _, point := range points {
-		all |= point.Hook.direction()
-	}
-	return all
 }
 
 // filterName is what a tap's program is called where tc lists it.

@@ -14,42 +14,57 @@ func unsupported(what string) error {
 	return fmt.Errorf("%s: %w", what, capture.ErrUnsupported)
 }
 
-func supportedCluster(c capture.Cluster) error {
-	switch {
-	case c.Balance > capture.BalanceRoundRobin:
-		return unsupported(fmt.Sprintf("balance type %d", c.Balance))
-	case c.Inner:
-		return unsupported("balance by inner headers")
-	case c.Fragments != capture.FragmentsTogether:
-		return unsupported("fragments with their flow")
-	case c.WhenFull != capture.PolicyDrop:
-		return unsupported("whenFull other than drop")
-	case c.WhenUnattended != capture.PolicyDrop:
-		return unsupported("whenUnattended other than drop")
-	}
-	return nil
-}
-
 func supportedRing(r capture.Ring) error {
 	switch {
-	case r.Mode != 0:
-		return unsupported(fmt.Sprintf("transparent mode %d", r.Mode))
 	case r.Quick:
 		return unsupported("quick mode")
-	case len(r.VLANs) > 0:
-		return unsupported("a list of VLANs")
-	case r.Sampling.OneIn > 1:
-		return unsupported("sampling")
-	case !r.Rules.Empty():
-		return unsupported("rules and payload patterns")
 	case r.Defragment:
 		return unsupported("defragmentation")
 	case r.HardwareTime:
 		return unsupported("hardware time stamps")
+	case len(r.Rules.Patterns) > 0:
+		return unsupported("payload patterns")
+	case r.Mode > 2:
+		return unsupported(fmt.Sprintf("transparent mode %d", r.Mode))
 	}
+	if r.Mode != 0 {
+		return supportedXDP(r)
+	}
+	return supportedRules(r.Rules)
+}
+
+// supportedXDP is about modes 1 and 2.
+func supportedXDP(r capture.Ring) error {
 	for _, t := range r.Taps {
-		if len(t.RxQueues) > 0 {
-			return unsupported(fmt.Sprintf("tap on %s: a choice of receive queues", t.Interface))
+		if t.Direction != capture.Receive {
+			return unsupported(fmt.Sprintf("tap on %s: transparent mode %d of what is sent: XDP sees what is received", t.Interface, r.Mode))
+		}
+	}
+	if r.Rules.Default == capture.ActionReflect {
+		return unsupported("reflecting packets in transparent modes 1 and 2")
+	}
+	for _, rule := range r.Rules.Exact {
+		if rule.Action == capture.ActionReflect {
+			return unsupported("reflecting packets in transparent modes 1 and 2")
+		}
+	}
+	for _, rule := range r.Rules.Wildcard {
+		if rule.Action == capture.ActionReflect {
+			return unsupported(fmt.Sprintf("wildcard rule %d: reflecting packets in transparent modes 1 and 2", rule.ID))
+		}
+	}
+	return supportedRules(r.Rules)
+}
+
+func supportedRules(set capture.RuleSet) error {
+	for i, rule := range set.Exact {
+		if rule.Idle != 0 {
+			return unsupported(fmt.Sprintf("exact rule %d: an idle time after which it goes", i))
+		}
+	}
+	for _, rule := range set.Wildcard {
+		if rule.Idle != 0 {
+			return unsupported(fmt.Sprintf("wildcard rule %d: an idle time after which it, or what it learnt, goes", rule.ID))
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ type tables struct {
 	queueStats *ebpf.Map // place -> array of counters by CPU
 	attached   *ebpf.Map // place -> the consumer's process, 0 = none
 	roundRobin *ebpf.Map // a cluster's first place -> number of the next packet
+	balance    *ebpf.Map // a cluster's first place -> its account by CPU
 	clock      *ebpf.Map // nanoseconds that TAI is ahead of UTC
 	scratch    *ebpf.Map // by CPU: where a packet is put together
 	// occupied says at which places there may be something (1). It is a plain array: before Linux 6.8 each look at a map
@@ -84,7 +85,7 @@ func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 func (t *tables) fields() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"rc_queues": &t.queues, "rc_queue_stats": &t.queueStats, "rc_attached": &t.attached,
-		"rc_round_robin": &t.roundRobin, "rc_clock": &t.clock, "rc_scratch": &t.scratch,
+		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, "rc_clock": &t.clock, "rc_scratch": &t.scratch,
 	}
 }
 
@@ -117,6 +118,13 @@ func (t *tables) occupy(place uint32, data, stats *ebpf.Map) error {
 		return err
 	}
 	if err := t.roundRobin.Put(place, uint32(0)); err != nil {
+		return err
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("number of possible CPUs: %w", err)
+	}
+	if err := t.balance.Put(place, make([]balanceAccount, cpus)); err != nil {
 		return err
 	}
 	if err := t.queueStats.Put(place, stats); err != nil {

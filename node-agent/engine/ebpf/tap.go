@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -26,7 +25,7 @@ type tap interface {
 	close()
 }
 
-// attacher is a way to attach programs to tc's hooks. Programs run before those that others attached.
+// attacher is a way to attach programs to hooks. Programs run before those that others attached.
 type attacher interface {
 	attach(*ring, tapPoint, *ebpf.Program) (tap, error)
 	// recover finds the tap that another process made; the error wraps os.ErrNotExist when there is none.
@@ -42,10 +41,6 @@ type tcxTap struct {
 	point tapPoint
 }
 
-func tcxPin(r *ring, point tapPoint) string {
-	return filepath.Join(r.folder, fmt.Sprintf("tap_%d_%s", point.Index, point.Hook))
-}
-
 func (tcx) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 	attach := ebpf.AttachTCXIngress
 	if point.Hook == hookEgress {
@@ -57,7 +52,7 @@ func (tcx) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach to %s of %s: %w", point.Hook, interfaceName(point.Index), explainAttach(err))
 	}
-	pin := tcxPin(r, point)
+	pin := tapPin(r, point)
 	if err := l.Pin(pin); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("pin %s: %w", pin, explainRights(err))
@@ -66,7 +61,7 @@ func (tcx) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 }
 
 func (tcx) recover(r *ring, point tapPoint) (tap, error) {
-	pin := tcxPin(r, point)
+	pin := tapPin(r, point)
 	l, err := link.LoadPinnedLink(pin, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", pin, err)

@@ -23,6 +23,8 @@ const (
 	maxTaps       = 64
 	maxSnapLen    = 65535
 	maxFilter     = 4096
+	maxChannels   = 1024
+	maxVLAN       = 4094
 	minQueueBytes = 128 << 10
 	maxQueueBytes = 1 << 30
 )
@@ -49,7 +51,12 @@ func validateCluster(c capture.Cluster) error {
 		return fmt.Errorf("queues of %d bytes: must be a power of two from %d to %d, in whole pages", c.QueueBytes,
 			minQueueBytes, maxQueueBytes)
 	}
-	return supportedCluster(c)
+	if c.Balance > capture.BalanceRxQueue || c.Fragments > capture.FragmentsWithFlow ||
+		max(c.WhenFull, c.WhenUnattended) > capture.PolicySpread {
+		return unsupported(fmt.Sprintf("balance type %d, fragments %d, whenFull %d, whenUnattended %d", c.Balance, c.Fragments,
+			c.WhenFull, c.WhenUnattended))
+	}
+	return nil
 }
 
 func validateRing(r capture.Ring) error {
@@ -70,13 +77,26 @@ func validateRing(r capture.Ring) error {
 	if len(r.Taps) > maxTaps {
 		return fmt.Errorf("%d taps: at most %d", len(r.Taps), maxTaps)
 	}
+	for _, id := range r.VLANs {
+		if id > maxVLAN {
+			return fmt.Errorf("VLAN id %d: must be 1 to %d, or 0 for packets without a tag", id, maxVLAN)
+		}
+	}
 	if len(r.Filter) > maxFilter {
 		return fmt.Errorf("a filter of %d instructions: at most %d", len(r.Filter), maxFilter)
 	}
 	for _, t := range r.Taps {
+		for _, queue := range t.RxQueues {
+			if queue >= maxChannels {
+				return fmt.Errorf("tap on %s: receive queue %d: must be below %d", t.Interface, queue, maxChannels)
+			}
+		}
 		if t.Direction&capture.Both == 0 || t.Direction&^capture.Both != 0 {
 			return fmt.Errorf("tap on %s: direction %d: must be 1 (receive), 2 (transmit) or 3", t.Interface, t.Direction)
 		}
+	}
+	if err := validateRules(r.Rules); err != nil {
+		return err
 	}
 	return supportedRing(r)
 }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The eBPF engine's tap. The same program runs at tc ingress and egress of every tapped device, once for each ring:
+ * The eBPF engine's taps. The same program runs at every tapped device, once for each ring: at tc ingress and egress
+ * (transparent mode 0) or in XDP, before there is an skb (modes 1 and 2):
  *
- *   count -> the ring's filter -> copy the packet as it was on the wire -> parse -> for each output: hash, queue, deliver
+ *   RX queues -> count -> the ring's filter -> copy the packet as it was on the wire -> parse -> VLANs -> exact rules ->
+ *   wildcard rules -> sampling -> for each output: hash, queue, deliver
  *
- * It always returns TC_ACT_UNSPEC, so that what else is attached there runs as if the tap were not.
+ * In tc it always returns TC_ACT_UNSPEC, so that what else is attached there runs as if the tap were not. In XDP it returns
+ * what the mode says, for each packet that the ring has seen.
  *
  * A ring's configuration is read-only data, constant for a loaded program; a change loads another program with the
- * same counters and puts it in the old one's place in one step. Maps whose names begin with rc_ are one for the node.
+ * same counters and puts it in the old one's place in one step. Maps whose names begin with rc_ are one for the node, those
+ * that begin with ring_ the ring's.
  *
- * Counters are plain increments in memory that belongs to one CPU: tc runs programs with bottom halves off, and never
- * one inside another on the same CPU. For the same reason one scratch area a CPU does for all rings.
+ * Counters of rings, queues and clusters are plain increments in memory that belongs to one CPU: see work.h.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -19,24 +22,15 @@
 #include <linux/ringcap.h>
 #include "classify.h"
 
-#define QUEUES_MAX	4096	/* queues of the node */
-#define PLACES_MAX	(RINGCAP_SNAPLEN_MAX + 1)
-#define TAG_LEN		4	/* bytes of a VLAN tag */
-#define MACS_LEN	12	/* bytes before a VLAN tag */
+#include "config.h"
 
-struct output {
-	__u32 base;		/* the cluster's queue 0 in the node's table of queues */
-	__u32 queues;
-	__u32 balance;		/* enum ringcap_balance */
-	__u32 resv;
-	__u64 key[2];
-};
+const volatile struct config config;
 
-struct config {
-	__u32 snaplen;
-	__u32 nr_outputs;
-	struct output outputs[RINGCAP_OUTPUTS_MAX];
-};
+#include "work.h"
+#include "balance.h"
+#include "fragment.h"
+#include "queue.h"
+#include "rules.h"
 
 struct ring_counters {
 	__u64 seen;
@@ -44,15 +38,10 @@ struct ring_counters {
 	__u64 filtered;
 	__u64 sampled_out;
 	__u64 passed;
+	__u64 directed;
+	__u64 reflected;
+	__u64 reflect_failed;
 };
-
-/* A record of a ring buffer as it is put together; the room after the packet lets every bounded copy be proved safe. */
-struct record {
-	struct ringcap_slot slot;
-	__u8 data[PLACES_MAX + MACS_LEN + TAG_LEN + RC_PARSE_MAX];
-};
-
-const volatile struct config config;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -61,53 +50,17 @@ struct {
 	__type(value, struct ring_counters);
 } ring_counters SEC(".maps");
 
-/* The loader sets max_entries to the number of possible CPUs. A per-CPU array could not hold values of this size. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct record);
-} rc_scratch SEC(".maps");
+/* The receive queues that are captured, by interface; of one that is not in here all are. */
+struct channels {
+	__u64 bits[RINGCAP_CHANNELS_MAX / 64];
+};
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, QUEUES_MAX);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RINGCAP_TAPS_MAX);
 	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_RINGBUF);
-		__uint(max_entries, RINGCAP_LANE_SIZE_MIN);
-	});
-} rc_queues SEC(".maps");
-
-/* By queue an array by CPU; the loader sets the inner max_entries to the number of possible CPUs. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_ARRAY);
-		__uint(max_entries, 1);
-		__uint(map_flags, BPF_F_MMAPABLE);
-		__uint(key_size, sizeof(__u32));
-		__uint(value_size, sizeof(struct ringcap_lane_stats));
-	});
-} rc_queue_stats SEC(".maps");
-
-/* The consumer's process by queue, 0 = unattended. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} rc_attached SEC(".maps");
-
-/* The next queue of a round robin cluster, by the cluster's base. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} rc_round_robin SEC(".maps");
+	__type(value, struct channels);
+} ring_channels SEC(".maps");
 
 /* Nanoseconds to subtract from the TAI clock, which follows the wall clock, for the time since the Unix epoch. */
 struct {
@@ -117,18 +70,23 @@ struct {
 	__type(value, __u64);
 } rc_clock SEC(".maps");
 
-/* Keeps @value in a register and from the optimizer, so that the verifier sees the bound that was just put on it. */
-#define opaque(value) asm volatile("" : "+r"(value))
-
 /*
- * Whether the ring wants the packet. A stand-in: the loader puts the ring's translated filter program here, which finds
- * the packet in R1 and returns 0 for no. Without a filter it stays as it is.
+ * Whether the ring wants the packet. Stand-ins: the loader puts the ring's translated filter program here, which finds
+ * the packet in R1 and returns 0 for no. Without a filter they stay as they are.
  */
 static __attribute__((noinline)) int ringcap_filter(struct __sk_buff *skb)
 {
 	int accept = 1;
 
 	asm volatile("" : "+r"(accept) : "r"(skb));
+	return accept;
+}
+
+static __attribute__((noinline)) int ringcap_xdp_filter(struct xdp_md *xdp)
+{
+	int accept = 1;
+
+	asm volatile("" : "+r"(accept) : "r"(xdp));
 	return accept;
 }
 
@@ -140,22 +98,18 @@ static __always_inline __u64 wall_clock(void)
 	return bpf_ktime_get_tai_ns() - (offset ? *offset : 0);
 }
 
-/* Copies @n bytes of the packet from @from on, 1 to PLACES_MAX. */
-static __always_inline long copy(struct __sk_buff *skb, __u32 from, __u8 *to, __u64 n)
-{
-	n -= 1;
-	opaque(n);
-	n &= PLACES_MAX - 1;
-	return bpf_skb_load_bytes(skb, from, to, n + 1);
-}
+/* ---- the packet's bytes, as they were on the wire ---- */
 
-/* The first @n bytes of the packet as it was on the wire: a tag that the device took off is put back. */
-static __always_inline long copy_wire(struct __sk_buff *skb, __u8 *data, __u32 n)
+/* A length from 1 to PLACES_MAX in the very register that a helper gets. */
+#define bounded(n) ({ __u64 _n = (n) - 1; opaque(_n); _n &= PLACES_MAX - 1; _n + 1; })
+
+/* A tag that the device took off is put back. */
+static __always_inline long copy_skb(struct __sk_buff *skb, __u8 *data, __u32 n)
 {
 	__u32 tci;
 
 	if (!skb->vlan_present)
-		return copy(skb, 0, data, n);
+		return bpf_skb_load_bytes(skb, 0, data, bounded((__u64)n));
 	if (n <= MACS_LEN + TAG_LEN)
 		return -1;
 	if (bpf_skb_load_bytes(skb, 0, data, MACS_LEN))
@@ -163,69 +117,32 @@ static __always_inline long copy_wire(struct __sk_buff *skb, __u8 *data, __u32 n
 	tci = skb->vlan_tci;
 	*(__be16 *)(data + MACS_LEN) = skb->vlan_proto;
 	*(__be16 *)(data + MACS_LEN + 2) = bpf_htons(tci);
-	return copy(skb, MACS_LEN, data + MACS_LEN + TAG_LEN, n - MACS_LEN - TAG_LEN);
+	return bpf_skb_load_bytes(skb, MACS_LEN, data + MACS_LEN + TAG_LEN, bounded((__u64)n - MACS_LEN - TAG_LEN));
 }
 
-static __always_inline struct ringcap_lane_stats *lane_stats(__u32 place)
+/* How many bytes are needed of a packet of @len. */
+static __always_inline __u32 copied(__u32 len)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	void *stats = bpf_map_lookup_elem(&rc_queue_stats, &place);
+	__u32 need = config.snaplen > config.parsed ? config.snaplen : config.parsed;
 
-	return stats ? bpf_map_lookup_elem(stats, &cpu) : NULL;
+	return len < need ? len : need;
 }
 
-/* Puts the record into the queue at @place of the node's table, or counts why not. A record without memory is none. */
-static __attribute__((noinline)) int deliver(struct record *record, __u32 place, __u32 len, __u32 caplen)
+/* ---- what becomes of it ---- */
+
+static __always_inline void fill_slot(struct work *work, __u32 ifindex, __u8 flags)
 {
-	struct ringcap_lane_stats *stats = lane_stats(place);
-	__u32 *attached = bpf_map_lookup_elem(&rc_attached, &place);
-	__u64 size = caplen;
-	void *queue;
-
-	if (!stats || !attached)
-		return 0;
-	if (!*attached) {
-		stats->dropped[RINGCAP_DROP_UNATTENDED]++;
-		return 0;
-	}
-	queue = bpf_map_lookup_elem(&rc_queues, &place);
-	if (!queue || !record || !caplen) {
-		stats->dropped[RINGCAP_DROP_NOMEM]++;
-		return 0;
-	}
-	opaque(size);
-	size &= PLACES_MAX - 1;
-	if (bpf_ringbuf_output(queue, record, sizeof(record->slot) + size, 0)) {
-		stats->dropped[RINGCAP_DROP_FULL]++;
-		return 0;
-	}
-	stats->delivered++;
-	stats->delivered_bytes += len;
-	return 0;
-}
-
-static __always_inline __u32 choose_queue(const volatile struct output *output, __u32 hash)
-{
-	__u32 base = output->base;
-	__u32 *next;
-
-	if (output->balance != RINGCAP_BALANCE_ROUND_ROBIN)
-		return rc_queue(hash, output->queues);
-	next = bpf_map_lookup_elem(&rc_round_robin, &base);
-	return next && output->queues ? __sync_fetch_and_add(next, 1) % output->queues : 0;
-}
-
-static __always_inline void fill_slot(struct ringcap_slot *slot, struct __sk_buff *skb, const struct rc_flow *flow,
-				      __u8 flags)
-{
-	__u32 rx_queue = skb->queue_mapping;
+	struct ringcap_slot *slot = &work->record.slot;
+	const struct rc_flow *flow = &work->flow;
 
 	slot->ts_ns = wall_clock();
-	slot->ifindex = skb->ifindex;
+	slot->len = work->len;
+	slot->caplen = work->caplen;
+	slot->hash = 0;
+	slot->ifindex = ifindex;
 	slot->vlan_tci = flow->vlan_tci;
 	slot->vlan_tpid = flow->vlan_tpid;
-	/* On the receive path 0 says that the device did not record its queue, n that it was n - 1. */
-	slot->rx_queue = (flags & RINGCAP_SLOT_OUTGOING) || !rx_queue ? 0 : rx_queue - 1;
+	slot->rx_queue = work->rx_queue;
 	slot->flags = flags | flow->flags | RINGCAP_SLOT_HASHED;
 	slot->hdr_len = sizeof(*slot);
 	slot->l3_off = flow->l3_off;
@@ -233,67 +150,155 @@ static __always_inline void fill_slot(struct ringcap_slot *slot, struct __sk_buf
 	slot->l3_proto = flow->l3_proto;
 	slot->l4_proto = flow->l4_proto;
 	slot->resv = 0;
-	slot->rule = 0;
+	slot->rule = work->rule;
 	slot->resv2 = 0;
 }
 
-/* Copies and parses the packet of @len bytes on the wire; -1 when it could not be read. */
-static __attribute__((noinline)) int take(struct __sk_buff *skb, struct record *record, struct rc_flow *flow, __u32 len)
+static __always_inline int vlan_passes(const struct work *work)
 {
-	__u32 need = config.snaplen > RC_PARSE_MAX ? config.snaplen : RC_PARSE_MAX;
-	struct rc_frame frame = {};
+	__u32 id = work->flow.vlan_tpid ? work->flow.vlan_tci & 0xfff : 0;
 
-	if (copy_wire(skb, record->data, len < need ? len : need))
-		return -1;
-	frame.data = record->data;
-	frame.avail = len < RC_PARSE_MAX ? len : RC_PARSE_MAX;
-	rc_parse(&frame, flow);
-	return 0;
+	if (!(config.flags & CONFIG_VLANS))
+		return 1;
+	return *config_element(vlans, id / 64) >> (id % 64) & 1;
 }
 
-static __always_inline void output_all(struct record *record, const struct rc_flow *flow, __u32 len, __u32 caplen)
+/* Fragments are flows of their own, by addresses and protocol, since only the first knows the ports. */
+static __always_inline int in_sample(struct work *work)
 {
-	for (__u32 i = 0; i < RINGCAP_OUTPUTS_MAX && i < config.nr_outputs; i++) {
-		const volatile struct output *output = &config.outputs[i];
-		__u64 key[2] = { output->key[0], output->key[1] };
-		__u32 balance = output->balance;
-		__u32 hash;
+	__u64 key[2] = { config.sample_key[0], config.sample_key[1] };
 
-		if (balance == RINGCAP_BALANCE_ROUND_ROBIN)
-			balance = RINGCAP_BALANCE_FLOW;
-		hash = rc_flow_hash(flow, balance, key);
-		if (record)
-			record->slot.hash = hash;
-		deliver(record, output->base + choose_queue(output, hash), len, caplen);
+	if (config.sample_n <= 1)
+		return 1;
+	if (config.sample_by == RINGCAP_SAMPLE_RANDOM)
+		return !rc_queue(bpf_get_prandom_u32(), config.sample_n);
+	return !rc_queue(rc_flow_hash(&work->flow, RINGCAP_BALANCE_FIVE_TUPLE, key), config.sample_n);
+}
+
+enum fate { FATE_FILTERED, FATE_SAMPLED_OUT, FATE_REFLECTED, FATE_DIRECTED, FATE_PASSED };
+
+__attribute__((noinline)) int decide(void)
+{
+	struct work *work = this_work();
+
+	if (!work)
+		return FATE_FILTERED;
+	work->action = RINGCAP_ACTION_PASS;
+	work->rule = 0;
+	if (!vlan_passes(work))
+		return FATE_FILTERED;
+	if (config.flags & (CONFIG_EXACT | CONFIG_LEARN | CONFIG_WILD) || config.default_action != RINGCAP_ACTION_PASS)
+		rules_decide();
+	if (work->action == RINGCAP_ACTION_DROP)
+		return FATE_FILTERED;
+	if (work->action == RINGCAP_ACTION_REFLECT)
+		return FATE_REFLECTED;
+	if (!in_sample(work))
+		return FATE_SAMPLED_OUT;
+	return work->action == RINGCAP_ACTION_QUEUE ? FATE_DIRECTED : FATE_PASSED;
+}
+
+/* Delivers a packet that was copied and parsed, as was decided. Returns the fate, which is counted. */
+static __always_inline int dispose(struct work *work, struct ring_counters *counters, __u32 ifindex, __u8 flags)
+{
+	int fate = decide();
+
+	fill_slot(work, ifindex, flags);
+	switch (fate) {
+	case FATE_FILTERED:
+		counters->filtered++;
+		break;
+	case FATE_SAMPLED_OUT:
+		counters->sampled_out++;
+		break;
+	case FATE_REFLECTED:
+		counters->reflected++;
+		break;
+	case FATE_DIRECTED:
+		counters->directed++;
+		balance_direct(work->target);
+		break;
+	default:
+		counters->passed++;
+		for (__u32 i = 0; i < RINGCAP_OUTPUTS_MAX && i < config.nr_outputs; i++)
+			balance_output(i);
 	}
+	return fate;
+}
+
+static __always_inline int channel_is_captured(__u32 ifindex, __u32 rx_queue)
+{
+	struct channels *channels = bpf_map_lookup_elem(&ring_channels, &ifindex);
+	__u32 word = rx_queue / 64;
+
+	if (!channels)
+		return 1;
+	return word < RINGCAP_CHANNELS_MAX / 64 && channels->bits[word] >> (rx_queue % 64) & 1;
+}
+
+static __always_inline struct ring_counters *begin(struct work *work, __u32 len)
+{
+	__u32 zero = 0;
+	struct ring_counters *counters = bpf_map_lookup_elem(&ring_counters, &zero);
+
+	if (!counters)
+		return NULL;
+	counters->seen++;
+	counters->seen_bytes += len;
+	work->len = len;
+	work->caplen = len < config.snaplen ? len : config.snaplen;
+	return counters;
+}
+
+/* A packet that cannot be read is lost for want of memory, in the queue of an empty flow, whatever the rules are. */
+static __always_inline void lose(struct work *work, struct ring_counters *counters)
+{
+	rc_flow_clear(&work->flow);
+	work->inside = INNER_NONE;
+	work->caplen = 0;
+	counters->passed++;
+	for (__u32 i = 0; i < RINGCAP_OUTPUTS_MAX && i < config.nr_outputs; i++)
+		balance_output(i);
+}
+
+/* ---- tc ---- */
+
+static __always_inline void reflect(struct __sk_buff *skb, const struct work *work, struct ring_counters *counters)
+{
+	const volatile struct output *target = config_element(targets, work->target);
+
+	/* From here on the work may be another packet's: taps of the other interface run in this. */
+	if (bpf_clone_redirect(skb, target->base, 0))
+		counters->reflect_failed++;
 }
 
 static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 {
 	__u32 len = skb->len + (skb->vlan_present ? TAG_LEN : 0);
-	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
-	struct ring_counters *counters = bpf_map_lookup_elem(&ring_counters, &zero);
-	struct record *record = bpf_map_lookup_elem(&rc_scratch, &cpu);
-	struct rc_flow flow = {};
-	__u32 caplen = len < config.snaplen ? len : config.snaplen;
+	/* On the receive path 0 says that the device did not record its queue, n that it was n - 1. */
+	__u32 recorded = flags & RINGCAP_SLOT_OUTGOING ? 0 : skb->queue_mapping;
+	__u32 rx_queue = recorded ? recorded - 1 : 0;
+	struct work *work = this_work();
+	struct ring_counters *counters;
 
+	if (!work)
+		return TC_ACT_UNSPEC;
+	if ((config.flags & CONFIG_CHANNELS) && !(flags & RINGCAP_SLOT_OUTGOING) &&
+	    !channel_is_captured(skb->ifindex, rx_queue))
+		return TC_ACT_UNSPEC;
+	counters = begin(work, len);
 	if (!counters)
 		return TC_ACT_UNSPEC;
-	counters->seen++;
-	counters->seen_bytes += len;
+	work->rx_queue = rx_queue;
 	if (!ringcap_filter(skb)) {
 		counters->filtered++;
-		return TC_ACT_UNSPEC;
-	}
-	counters->passed++;
-	if (!record || take(skb, record, &flow, len)) {
-		caplen = 0;	/* counted as lost for want of memory, in the queue of an empty flow */
+	} else if (copy_skb(skb, work->record.data, copied(len))) {
+		lose(work, counters);
 	} else {
-		fill_slot(&record->slot, skb, &flow, flags);
-		record->slot.len = len;
-		record->slot.caplen = caplen;
+		work_parse();
+		if (dispose(work, counters, skb->ifindex, flags) == FATE_REFLECTED)
+			reflect(skb, work, counters);
 	}
-	output_all(record, &flow, len, caplen);
 	return TC_ACT_UNSPEC;
 }
 
@@ -307,6 +312,34 @@ SEC("tc")
 int ringcap_egress(struct __sk_buff *skb)
 {
 	return capture(skb, RINGCAP_SLOT_OUTGOING);
+}
+
+/* ---- XDP ---- */
+
+SEC("xdp.frags")
+int ringcap_xdp(struct xdp_md *xdp)
+{
+	__u32 len = bpf_xdp_get_buff_len(xdp), ifindex = xdp->ingress_ifindex, rx_queue = xdp->rx_queue_index;
+	struct work *work = this_work();
+	struct ring_counters *counters;
+
+	if (!work)
+		return XDP_PASS;
+	if ((config.flags & CONFIG_CHANNELS) && !channel_is_captured(ifindex, rx_queue))
+		return XDP_PASS;
+	counters = begin(work, len);
+	if (!counters)
+		return XDP_PASS;
+	work->rx_queue = rx_queue;
+	if (!ringcap_xdp_filter(xdp)) {
+		counters->filtered++;
+	} else if (bpf_xdp_load_bytes(xdp, 0, work->record.data, bounded((__u64)copied(len)))) {
+		lose(work, counters);
+	} else {
+		work_parse();
+		dispose(work, counters, ifindex, 0);
+	}
+	return config.xdp_verdict;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From a cluster to a queue: kmod/balance.c for eBPF. A queue that cannot take a packet has a stand-in by rendezvous: of
+ * the other attended queues the one of the greatest weight, mixed from queue and flow.
+ *
+ * Of the packet's copy at hand, work->home is the queue that it belongs to, work->seed stands for its flow, and
+ * work->except is the queue that has the other copy.
+ */
+#ifndef RC_BALANCE_H
+#define RC_BALANCE_H
+
+#include "fragment.h"
+#include "queue.h"
+
+#define BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
+#define NOWHERE		(~0U)	/* no queue */
+
+/* A cluster's account, by the place of its queue 0. */
+struct balance_account {
+	__u64 duplicated;
+	__u64 spread;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, QUEUES_MAX);
+	__type(key, __u32);
+	__type(value, struct balance_account);
+} rc_balance SEC(".maps");
+
+/* The next queue of a round robin cluster, by the place of its queue 0. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, QUEUES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} rc_round_robin SEC(".maps");
+
+/* The queue of the greatest weight below work->bound, which becomes its weight; NOWHERE if there is none. */
+__attribute__((noinline)) int balance_stand_in(__u32 base, __u32 queues)
+{
+	struct work *work = this_work();
+	__u64 most = 0, weight;
+	__u32 i;
+
+	if (!work)
+		return NOWHERE;
+	work->found = NOWHERE;
+	for (i = 0; i < RINGCAP_QUEUES_MAX && i < queues; i++) {
+		if (i == work->home || !queue_is_attended(base + i))
+			continue;
+		weight = rc_mix((__u64)work->seed << 32 | (i + 1));
+		if (weight < most || weight >= work->bound)
+			continue;
+		most = weight;
+		work->found = i;
+	}
+	work->bound = most;
+	return work->found;
+}
+
+static __always_inline void balance_count_spread(__u32 base)
+{
+	struct balance_account *account = bpf_map_lookup_elem(&rc_balance, &base);
+
+	if (account)
+		account->spread++;
+}
+
+/* To a stand-in; the queue that took it, or NOWHERE, and work->found is where the other copy is if that is why. */
+static __always_inline __u32 balance_spread(struct work *work, const volatile struct output *output)
+{
+	__u32 base = output->base, queues = output->queues, index;
+	int last = output->when_full == RINGCAP_POLICY_DROP;
+
+	work->bound = ~0ULL;
+	for (int tries = 0; tries < BALANCE_TRIES; tries++) {
+		index = balance_stand_in(base, queues);
+		if (index == NOWHERE || index == work->except)
+			return NOWHERE;
+		if (queue_deliver(base + index, last) || last) {
+			balance_count_spread(base);
+			return index;
+		}
+	}
+	return NOWHERE;
+}
+
+/* Puts the copy somewhere, or counts it as dropped; where, or NOWHERE if its stand-in has the other copy. */
+__attribute__((noinline)) int balance_give(__u32 number)
+{
+	struct work *work = this_work();
+	const volatile struct output *output;
+	__u32 home, policy, took;
+	int attended;
+
+	if (!work)
+		return NOWHERE;
+	output = config_element(outputs, number);
+	home = output->base + work->home;
+	attended = queue_is_attended(home);
+	policy = attended ? output->when_full : output->when_unattended;
+	if (policy == RINGCAP_POLICY_SPREAD && !(attended && queue_deliver(home, 0))) {
+		took = balance_spread(work, output);
+		if (took != NOWHERE)
+			return took;
+		if (work->found != NOWHERE && work->found == work->except)
+			return NOWHERE;
+		queue_deliver(home, 1);
+		return work->home;
+	}
+	if (policy != RINGCAP_POLICY_SPREAD)
+		queue_deliver(home, 1);
+	return work->home;
+}
+
+/* ---- what is hashed ---- */
+
+/* The flow that the cluster hashes by: the packet's own, that inside of it, and of a fragment that of its datagram. */
+static __always_inline const struct rc_flow *balance_flow(struct work *work, const volatile struct output *output)
+{
+	const struct rc_flow *flow = output->inner && work_look_inside() ? &work->inner.found.flow : &work->flow;
+
+	if (!output->fragments || !(flow->flags & RINGCAP_SLOT_FRAGMENT))
+		return flow;
+	work->whole = *flow;
+	return fragment_complete(output->base) ? &work->whole : flow;
+}
+
+__attribute__((noinline)) int balance_both_ends(__u32 number)
+{
+	struct work *work = this_work();
+	const volatile struct output *output;
+	struct balance_account *account;
+	__u32 hashes[2], took, base;
+	__u64 key[2];
+
+	if (!work)
+		return 0;
+	output = config_element(outputs, number);
+	base = output->base;
+	key[0] = output->key[0];
+	key[1] = output->key[1];
+	rc_end_hashes(balance_flow(work, output), key, hashes);
+	work->record.slot.hash = work->seed = hashes[0];
+	work->home = rc_queue(hashes[0], output->queues);
+	took = balance_give(number);
+	work->home = rc_queue(hashes[1], output->queues);
+	if (work->home == took || work->home == rc_queue(hashes[0], output->queues))
+		return 0;
+	work->record.slot.hash = work->seed = hashes[1];
+	work->except = took;
+	if ((__u32)balance_give(number) == NOWHERE)
+		return 0;
+	account = bpf_map_lookup_elem(&rc_balance, &base);
+	if (account)
+		account->duplicated++;
+	return 0;
+}
+
+/* The hash that a slot tells; where queues do not go by hashes, that of FLOW. */
+static __always_inline __u32 balance_hash(struct work *work, const volatile struct output *output)
+{
+	const struct rc_flow *flow = balance_flow(work, output);
+	__u64 key[2] = { output->key[0], output->key[1] };
+
+	return rc_flow_hash(flow, rc_flow_balance(flow, output->balance), key);
+}
+
+/* Chooses the copy's queue. */
+static __always_inline void balance_choose(struct work *work, const volatile struct output *output)
+{
+	__u32 base = output->base, queues = output->queues, *next;
+
+	work->seed = work->record.slot.hash;
+	if (output->balance == RINGCAP_BALANCE_ROUND_ROBIN) {
+		next = bpf_map_lookup_elem(&rc_round_robin, &base);
+		work->seed = next ? __sync_fetch_and_add(next, 1) : 0;
+		work->home = queues ? work->seed % queues : 0;
+	} else if (output->balance == RINGCAP_BALANCE_RX_QUEUE) {
+		work->seed = work->rx_queue;
+		work->home = queues ? work->seed % queues : 0;
+	} else {
+		work->home = rc_queue(work->seed, queues);
+	}
+}
+
+/* To the queues of the ring's output @number. */
+__attribute__((noinline)) int balance_output(__u32 number)
+{
+	struct work *work = this_work();
+	const volatile struct output *output;
+
+	if (!work)
+		return 0;
+	output = config_element(outputs, number);
+	work->except = NOWHERE;
+	if (output->balance == RINGCAP_BALANCE_BOTH_ENDS) {
+		balance_both_ends(number);
+		return 0;
+	}
+	work->record.slot.hash = balance_hash(work, output);
+	balance_choose(work, output);
+	balance_give(number);
+	return 0;
+}
+
+/* To the queue that a rule names. */
+__attribute__((noinline)) int balance_direct(__u32 number)
+{
+	struct work *work = this_work();
+	const volatile struct output *target;
+	__u64 key[2];
+
+	if (!work)
+		return 0;
+	target = config_element(targets, number);
+	key[0] = target->key[0];
+	key[1] = target->key[1];
+	work->record.slot.hash = rc_flow_hash(&work->flow, target->balance, key);
+	queue_deliver(target->base + target->queue, 1);
+	return 0;
+}
+
+#endif /* RC_BALANCE_H */

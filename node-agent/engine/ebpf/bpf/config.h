@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A ring's configuration: read-only data, constant for a loaded program. node-agent/engine/ebpf/object.go writes it. */
+#ifndef RC_CONFIG_H
+#define RC_CONFIG_H
+
+#include <linux/ringcap.h>
+
+#include "classify.h"
+
+#define QUEUES_MAX	4096	/* queues of the node */
+#define TARGETS_MAX	16	/* targets that a ring's rules name */
+#define SHAPES_MAX	64	/* mask shapes of a ring's wildcard rules */
+
+#define CONFIG_VLANS	(1U << 0)	/* only the VLANs in config.vlans pass */
+#define CONFIG_CHANNELS	(1U << 1)	/* only the receive queues in ring_channels are captured */
+#define CONFIG_EXACT	(1U << 2)	/* there are exact rules */
+#define CONFIG_LEARN	(1U << 3)	/* a rule learns */
+#define CONFIG_WILD	(1U << 4)	/* there are wildcard rules */
+#define CONFIG_INNER_KEY (1U << 5)	/* a rule asks for what is inside of tunnels */
+
+/**
+ * struct output - a cluster that the ring feeds, or the target of a rule
+ * @base: the cluster's queue 0 in the node's table of queues; of a target to reflect to, the interface
+ * @queues: how many it has
+ * @balance: enum ringcap_balance
+ * @queue: of a target, the queue
+ */
+struct output {
+	__u32 base;
+	__u32 queues;
+	__u32 balance;
+	__u32 queue;
+	__u8 inner;
+	__u8 fragments;		/* enum ringcap_fragments */
+	__u8 when_full;		/* enum ringcap_policy */
+	__u8 when_unattended;
+	__u32 resv;
+	__u64 key[2];
+};
+
+struct config {
+	__u32 snaplen;
+	__u32 parsed;		/* bytes of a packet that the parser is given: RC_PARSE_MAX or RC_INNER_MAX */
+	__u32 flags;		/* CONFIG_* */
+	__u32 xdp_verdict;	/* XDP_PASS or XDP_DROP */
+	__u32 nr_outputs;
+	__u32 nr_shapes;
+	__u32 default_action;
+	__u32 default_target;
+	__u32 sample_n;		/* one in so many, 0 and 1 = all */
+	__u32 sample_by;	/* enum ringcap_sample */
+	__u64 sample_key[2];
+	struct output outputs[RINGCAP_OUTPUTS_MAX];
+	struct output targets[TARGETS_MAX];
+	__u64 vlans[4096 / 64];
+};
+
+extern const volatile struct config config;
+
+#endif /* RC_CONFIG_H */

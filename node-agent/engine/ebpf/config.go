@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// outputConfig is struct output of bpf/config.h.
+type outputConfig struct {
+	Base, Queues, Balance, Queue               uint32
+	Inner, Fragments, WhenFull, WhenUnattended uint8
+	_                                          uint32
+	Key                                        [2]uint64
+}
+
+// programConfig is struct config of bpf/config.h: what makes the program of one ring differ from another's.
+type programConfig struct {
+	SnapLen, Parsed, Flags, XDPVerdict                uint32
+	NrOutputs, NrShapes, DefaultAction, DefaultTarget uint32
+	SampleN, SampleBy                                 uint32
+	SampleKey                                         [2]uint64
+	Outputs                                           [maxOutputs]outputConfig
+	Targets                                           [maxTargets]outputConfig
+	VLANs                                             [4096 / 64]uint64
+}
+
+// CONFIG_* of bpf/config.h.
+const (
+	configVLANs uint32 = 1 << iota
+	configChannels
+	configExact
+	configLearn
+	configWild
+	configInnerKey
+)
+
+// RC_PARSE_MAX and RC_INNER_MAX of the classifier.
+const (
+	parseMax = 256
+	innerMax = 768
+)
+
+func newOutputConfig(c *cluster) outputConfig {
+	return outputConfig{
+		Base: c.Base, Queues: uint32(c.Queues), Balance: uint32(c.Balance), Inner: flag(c.Inner),
+		Fragments: uint8(c.Fragments), WhenFull: uint8(c.WhenFull), WhenUnattended: uint8(c.WhenUnattended),
+		Key: keyWords(c.HashKey),
+	}
+}
+
+func keyWords(key [16]byte) [2]uint64 {
+	return [2]uint64{binary.LittleEndian.Uint64(key[:8]), binary.LittleEndian.Uint64(key[8:])}
+}
+
+func flag(on bool) uint8 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// newRingProgram makes a ring's program for the clusters that there are.
+func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringProgram, error) {
+	rules, err := compile(planned.Rules)
+	if err != nil {
+		return ringProgram{}, err
+	}
+	p := ringProgram{filter: planned.Filter, rules: rules, channels: channelsOf(planned.Taps)}
+	p.config.SnapLen, p.config.Parsed = planned.SnapLen, parseMax
+	for i, name := range planned.Outputs {
+		c, ok := clusters[name]
+		if !ok {
+			return ringProgram{}, fmt.Errorf("output %s: no such cluster: %w", name, capture.ErrNotFound)
+		}
+		p.config.Outputs[i] = newOutputConfig(c)
+		p.fragments = p.fragments || c.Fragments == capture.FragmentsWithFlow
+		if c.Inner || c.Fragments == capture.FragmentsWithFlow {
+			p.config.Parsed = innerMax
+		}
+	}
+	p.config.NrOutputs = uint32(len(planned.Outputs))
+	if err := p.setTargets(clusters); err != nil {
+		return ringProgram{}, err
+	}
+	p.setSteps(planned)
+	p.maps, err = mapsName(planned.Rules, p.channels, p.fragments)
+	return p, err
+}
+
+// setTargets sets what the rules' targets are.
+func (p *ringProgram) setTargets(clusters map[string]*cluster) error {
+	for i, target := range p.rules.targets {
+		if target.Index != 0 {
+			p.config.Targets[i].Base = uint32(target.Index)
+			continue
+		}
+		c, ok := clusters[target.Queue.Cluster]
+		if !ok || target.Queue.Queue < 0 || target.Queue.Queue >= c.Queues {
+			return fmt.Errorf("a rule's target, queue %d of %s: %w", target.Queue.Queue, target.Queue.Cluster, capture.ErrNotFound)
+		}
+		p.config.Targets[i] = newOutputConfig(c)
+		p.config.Targets[i].Queue = uint32(target.Queue.Queue)
+		p.targetBases = append(p.targetBases, c.Base)
+	}
+	return nil
+}
+
+// setSteps sets what is on a packet's way to the outputs.
+func (p *ringProgram) setSteps(planned capture.Ring) {
+	c := &p.config
+	c.XDPVerdict = xdpPass
+	if planned.Mode == 2 {
+		c.XDPVerdict = xdpDrop
+	}
+	c.NrShapes = uint32(len(p.rules.shapes))
+	c.DefaultAction, c.DefaultTarget = p.rules.defaultAction, p.rules.defaultTarget
+	if c.SampleN = planned.Sampling.OneIn; c.SampleN > 1 {
+		c.SampleKey = sampleKey()
+	}
+	c.SampleBy = uint32(flag(planned.Sampling.ByFlow))
+	for _, id := range planned.VLANs {
+		c.VLANs[id/64] |= 1 << (id % 64)
+	}
+	for bit, on := range map[uint32]bool{
+		configVLANs: len(planned.VLANs) > 0, configChannels: len(p.channels) > 0, configExact: len(p.rules.exact) > 0,
+		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.asksInside(),
+	} {
+		if on {
+			c.Flags |= bit
+		}
+	}
+	if c.Flags&configInnerKey != 0 {
+		c.Parsed = innerMax
+	}
+}
+
+// sampleKey is the same for all rings until the node boots again: rings that sample alike have the same flows.
+func sampleKey() [2]uint64 {
+	// Without a boot id, which every kernel has, the sample would be the same on all nodes: still a sample.
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	sum := sha256.Sum256(slices.Concat([]byte("ringcap sample"), boot))
+	return keyWords([16]byte(sum[:16]))
+}
+
+// channelsOf returns the receive queues that are captured, of the interfaces of which not all are.
+func channelsOf(taps []capture.Tap) map[uint32]channelBits {
+	channels := map[uint32]channelBits{}
+	for _, tap := range taps {
+		if len(tap.RxQueues) == 0 {
+			continue
+		}
+		bits := channels[uint32(tap.Index)]
+		for _, queue := range tap.RxQueues {
+			bits[queue/64] |= 1 << (queue % 64)
+		}
+		channels[uint32(tap.Index)] = bits
+	}
+	return channels
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// Limits of this engine's rule sets.
+const (
+	maxShapes   = 64 // SHAPES_MAX of bpf/config.h
+	maxTargets  = 16 // TARGETS_MAX
+	maxExact    = 1 << 20
+	maxWildcard = 1 << 16
+	maxMatches  = 1 << 20
+	maxLearnt   = 1 << 16 // flows
+	maxDatagram = 1 << 12 // that are remembered for their fragments
+)
+
+// ringMapPrefix is what the names of the maps in the object begin with that belong to one ring and one rule set.
+const ringMapPrefix = "ring_"
+
+// ruleSet is a capture.RuleSet as programs look it up.
+type ruleSet struct {
+	exact  []capture.ExactRule
+	ids    []uint32 // by rank
+	shapes []shape
+	wild   map[wildKey]wildRule
+	learns bool
+	// defaultAction is for packets without a rule; targets are what all actions' numbers mean.
+	defaultAction, defaultTarget uint32
+	targets                      []capture.Target
+}
+
+// shape is struct shape of bpf/rules.h.
+type shape struct {
+	Mask      key
+	Has, Best uint32
+}
+
+// wildKey is struct wild_key, wildRule struct wild_rule.
+type wildKey struct {
+	Shape uint64
+	Value key
+}
+
+type wildRule struct{ Rank, ID, Action, Target uint32 }
+
+// exactRule is struct exact_rule, ruleHits struct rule_hits.
+type exactRule struct {
+	Action, Target uint32
+	Hits           ruleHits
+}
+
+type ruleHits struct{ Packets, Bytes uint64 }
+
+// compile makes a valid rule set one for programs. ErrUnsupported: it has more shapes or targets than they can have.
+func compile(planned capture.RuleSet) (*ruleSet, error) {
+	s := &ruleSet{exact: planned.Exact, wild: map[wildKey]wildRule{}, defaultAction: uint32(planned.Default)}
+	s.defaultTarget = s.target(planned.Default, planned.DefaultTarget)
+	for _, rule := range planned.Exact {
+		s.target(rule.Action, rule.Target)
+	}
+	rules := slices.SortedFunc(slices.Values(planned.Wildcard), func(x, y capture.WildcardRule) int {
+		return cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(x.ID, y.ID))
+	})
+	byMask := map[key]uint64{}
+	for rank, rule := range rules {
+		s.ids = append(s.ids, rule.ID)
+		s.learns = s.learns || rule.Action == capture.ActionLearn
+		value := wildRule{Rank: uint32(rank), ID: rule.ID, Action: uint32(rule.Action), Target: s.target(rule.Action, rule.Target)}
+		for _, m := range matchesOf(rule) {
+			number, known := byMask[m.mask]
+			if !known {
+				// Rules come by rank: the first of a shape is its best, and shapes are in the order of their best.
+				number = uint64(len(s.shapes))
+				byMask[m.mask] = number
+				s.shapes = append(s.shapes, shape{Mask: m.mask, Has: hasOf(m.mask), Best: value.Rank})
+			}
+			if at := (wildKey{number, m.value}); s.wild[at] == (wildRule{}) {
+				s.wild[at] = value
+			}
+		}
+	}
+	return s, s.supported()
+}
+
+func (s *ruleSet) supported() error {
+	for _, limit := range []struct {
+		what      string
+		have, max int
+	}{
+		{"mask shapes of wildcard rules (which fields they compare, and how long the prefixes are)", len(s.shapes), maxShapes},
+		{"targets of rules", len(s.targets), maxTargets}, {"exact rules", len(s.exact), maxExact},
+		{"wildcard rules", len(s.ids), maxWildcard}, {"matches of wildcard rules, of which a range of ports is many", len(s.wild), maxMatches},
+	} {
+		if limit.have > limit.max {
+			return unsupported(fmt.Sprintf("%d %s, at most %d", limit.have, limit.what, limit.max))
+		}
+	}
+	return nil
+}
+
+// target returns the number of an action's target, 0 for an action that has none.
+func (s *ruleSet) target(action capture.Action, target capture.Target) uint32 {
+	if action != capture.ActionQueue && action != capture.ActionReflect {
+		return 0
+	}
+	i := slices.Index(s.targets, target)
+	if i < 0 {
+		i = len(s.targets)
+		s.targets = append(s.targets, target)
+	}
+	return uint32(i)
+}
+
+func (s *ruleSet) asksInside() bool {
+	return slices.ContainsFunc(s.shapes, func(s shape) bool { return asksInside(s.Mask) })
+}
+
+// ringMaps are a ring's maps that change with its rules: made aside, filled, and then used by the program that is loaded
+// with them. They are pinned for the sake of what they counted and learnt.
+type ringMaps struct {
+	folder string
+	maps   map[string]*ebpf.Map
+	ids    []uint32 // of wildcard rules, by rank
+}
+
+// channelBits is struct channels of the program.
+type channelBits [16]uint64
+
+// mapsName names the maps of a rule set and everything else that is in them.
+func mapsName(planned capture.RuleSet, channels map[uint32]channelBits, fragments bool) (string, error) {
+	text, err := json.Marshal(struct {
+		Rules     capture.RuleSet
+		Channels  map[uint32]channelBits
+		Fragments bool
+	}{planned, channels, fragments})
+	if err != nil {
+		return "", fmt.Errorf("encode the rules: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return "rules_" + hex.EncodeToString(sum[:12]), nil
+}
+
+// openRingMaps opens the maps in folder, or makes, fills and pins them.
+func openRingMaps(folder string, rules *ruleSet, channels map[uint32]channelBits, fragments bool) (*ringMaps, error) {
+	spec, err := loadSpec()
+	if err != nil {
+		return nil, err
+	}
+	m := &ringMaps{folder: folder, maps: map[string]*ebpf.Map{}, ids: rules.ids}
+	if err := m.recover(spec); err == nil {
+		return m, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	m.size(spec, rules, fragments)
+	if err := m.make(spec, rules, channels); err != nil {
+		m.close()
+		return nil, errors.Join(err, removePins(folder))
+	}
+	return m, nil
+}
+
+// recoverRingMaps opens the maps that another process made; the error wraps os.ErrNotExist when they are not whole.
+func recoverRingMaps(folder string) (*ringMaps, error) {
+	spec, err := loadSpec()
+	if err != nil {
+		return nil, err
+	}
+	m := &ringMaps{folder: folder, maps: map[string]*ebpf.Map{}}
+	if err := m.recover(spec); err != nil {
+		return nil, err
+	}
+	byRank := map[uint32]uint32{}
+	var at wildKey
+	var rule wildRule
+	for entries := m.maps["ring_wild"].Iterate(); entries.Next(&at, &rule); {
+		byRank[rule.Rank] = rule.ID
+	}
+	for rank := range m.maps["ring_rule_hits"].MaxEntries() {
+		m.ids = append(m.ids, byRank[rank])
+	}
+	return m, nil
+}
+
+// ringMapNames lists the object's maps that are in ringMaps.
+func ringMapNames(spec *ebpf.CollectionSpec) []string {
+	var names []string
+	for name := range spec.Maps {
+		if strings.HasPrefix(name, ringMapPrefix) && name != ringCountersMap {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// complete is pinned last, so that maps that were not filled to the end are not taken for whole.
+const complete = "complete"
+
+func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
+	var done bool
+	if err := readDescription(filepath.Join(m.folder, complete), &done); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = errors.Join(err, removePins(m.folder))
+		}
+		return err
+	}
+	for _, name := range ringMapNames(spec) {
+		opened, err := ebpf.LoadPinnedMap(filepath.Join(m.folder, name), nil)
+		if err != nil {
+			m.close()
+			return fmt.Errorf("open %s: %w", filepath.Join(m.folder, name), err)
+		}
+		m.maps[name] = opened
+	}
+	return nil
+}
+
+// size sets how many entries the maps have.
+func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, fragments bool) {
+	entries := map[string]int{
+		"ring_exact": len(rules.exact), "ring_shapes": len(rules.shapes), "ring_wild": len(rules.wild),
+		"ring_rule_hits": len(rules.ids),
+	}
+	if rules.learns {
+		entries["ring_learnt"] = maxLearnt
+	}
+	if fragments {
+		entries["ring_fragments"] = maxDatagram
+	}
+	for name, n := range entries {
+		spec.Maps[name].MaxEntries = uint32(max(n, 1))
+	}
+}
+
+func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, channels map[uint32]channelBits) error {
+	if err := os.MkdirAll(m.folder, 0o700); err != nil {
+		return fmt.Errorf("make %s in the bpffs: %w", m.folder, explainRights(err))
+	}
+	for _, name := range ringMapNames(spec) {
+		made, err := newPinned(spec.Maps[name], filepath.Join(m.folder, name))
+		if err != nil {
+			return fmt.Errorf("the ring's rules: %w", err)
+		}
+		m.maps[name] = made
+	}
+	if err := m.fill(rules, channels); err != nil {
+		return fmt.Errorf("put the ring's rules into their maps: %w", err)
+	}
+	return writeDescription(filepath.Join(m.folder, complete), true)
+}
+
+func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
+	for _, rule := range rules.exact {
+		value := exactRule{Action: uint32(rule.Action), Target: rules.target(rule.Action, rule.Target)}
+		if err := m.maps["ring_exact"].Put(exactKeyOf(rule), value); err != nil {
+			return err
+		}
+	}
+	for i, s := range rules.shapes {
+		if err := m.maps["ring_shapes"].Put(uint32(i), s); err != nil {
+			return err
+		}
+	}
+	for at, rule := range rules.wild {
+		if err := m.maps["ring_wild"].Put(at, rule); err != nil {
+			return err
+		}
+	}
+	for index, bits := range channels {
+		if err := m.maps["ring_channels"].Put(index, bits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counts returns what each wildcard rule counted, by its id.
+func (m *ringMaps) counts() (map[uint32]capture.RuleStats, error) {
+	counts := map[uint32]capture.RuleStats{}
+	for rank, id := range m.ids {
+		if id == 0 {
+			continue // there is no such rule, or it can never match for another's sake
+		}
+		var byCPU []ruleHits
+		if err := m.maps["ring_rule_hits"].Lookup(uint32(rank), &byCPU); err != nil {
+			return nil, fmt.Errorf("read what rule %d counted: %w", id, err)
+		}
+		var sum capture.RuleStats
+		for _, hits := range byCPU {
+			sum.Packets += hits.Packets
+			sum.Bytes += hits.Bytes
+		}
+		counts[id] = sum
+	}
+	return counts, nil
+}
+
+func (m *ringMaps) close() {
+	for _, opened := range m.maps {
+		opened.Close()
+	}
+}
+
+// remove forgets the maps; the kernel keeps them for as long as a program uses them.
+func (m *ringMaps) remove() error {
+	m.close()
+	return removePins(m.folder)
+}
