@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// virtio_net, before the skb, with mergeable buffers: a frame that fits in one is offered when its length has been checked and
+// counted, and where no XDP program may have changed it. What the host has not finished (segments, checksums to be done) and
+// frames with a hash, whose place differs between kernels, go the way of the skb.
+
+// Hook before: receive_mergeable
+
+// From 7 on buffers are of a page pool.
+@pool@ @@
+ receive_mergeable(...)
+ {
+ <+...
+ page_pool_put_page(...);
+ ...+>
+ }
+
+@depends on pool@ expression list E; @@
+ receive_mergeable(...)
+ {
+ <...
++if (virtnet_ringcap_frame(vi, rq, buf, len)) {
++	page_pool_put_page(rq->page_pool, page, -1, true);
++	return NULL;
++}
+ head_skb = page_to_skb(vi, rq, page, E);
+ ...>
+ }
+
+@depends on !pool@ expression list E; @@
+ receive_mergeable(...)
+ {
+ <...
++if (virtnet_ringcap_frame(vi, rq, buf, len)) {
++	put_page(page);
++	return NULL;
++}
+ head_skb = page_to_skb(vi, rq, page, E);
+ ...>
+ }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Every driver: where it hands a packet to the stack, ringcap is asked first, by functions of the same shape in
+// include/ringcap_rx.h. Expressions, not statements, so that an else stays with its if.
+
+@@ expression N, S; @@
+- napi_gro_receive(N, S)
++ ringcap_napi_gro_receive(N, S)
+
+@@ expression N; @@
+- napi_gro_frags(N)
++ ringcap_napi_gro_frags(N)
+
+@@ expression S; @@
+- netif_receive_skb(S)
++ ringcap_netif_receive_skb(S)
+
+@@ expression S; @@
+- netif_rx(S)
++ ringcap_netif_rx(S)
+
+@@ expression S; @@
+- __netif_rx(S)
++ ringcap___netif_rx(S)
