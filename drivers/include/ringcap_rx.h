@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the rules of ../rules put into a driver in place of the kernel's functions: the same, but ringcap is asked first.
- * RINGCAP_OFFERS is what the driver offers, as the builder found it.
+ * What the rules of ../rules put into a driver in place of the kernel's functions: the same, but ringcap is
+ * asked first. RINGCAP_OFFERS is what the driver offers, as the builder found it.
  */
 #ifndef RINGCAP_RX_H
 #define RINGCAP_RX_H
@@ -29,8 +29,8 @@ static inline gro_result_t ringcap_napi_gro_receive(struct napi_struct *napi, st
 }
 
 /*
- * The packet of napi_get_frags() has all of its bytes in pages, and eth_type_trans() has not been called. Once it has been,
- * the packet is like any other.
+ * The packet of napi_get_frags() has all of its bytes in pages, and eth_type_trans() has not been called. Once
+ * it has been, the packet is like any other.
  */
 static inline gro_result_t ringcap_napi_gro_frags(struct napi_struct *napi)
 {
@@ -61,14 +61,24 @@ static inline int ringcap___netif_rx(struct sk_buff *skb)
 #ifdef RINGCAP_OFFERS
 static inline int ringcap_register_netdev(struct net_device *dev)
 {
+	int err;
+
 	ringcap_device_register(dev, RINGCAP_OFFERS);
-	return register_netdev(dev);
+	err = register_netdev(dev);
+	if (err)
+		ringcap_device_forget(dev);
+	return err;
 }
 
 static inline int ringcap_register_netdevice(struct net_device *dev)
 {
+	int err;
+
 	ringcap_device_register(dev, RINGCAP_OFFERS);
-	return register_netdevice(dev);
+	err = register_netdevice(dev);
+	if (err)
+		ringcap_device_forget(dev);
+	return err;
 }
 #endif
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// igb, before the skb: a whole frame in one buffer is offered where the XDP program would see it, and recycled as if that had
-// dropped it, which the driver counts as received. Frames in several buffers, damaged ones, and those whose time is to be read
-// from the device's only register take the way of the skb.
+// igb, before the skb: a whole frame in one buffer is offered where the XDP program would see it, and recycled
+// as if that had dropped it, which the driver counts as received. Frames in several buffers, damaged ones, and
+// those whose time is to be read from the device's only register take the way of the skb.
 
 // Hook before: igb_clean_rx_irq
 

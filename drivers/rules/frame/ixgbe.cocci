@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// ixgbe, before the skb: as igb. Also those that the device has merged (RSC), decrypted (IPsec), placed elsewhere (FCoE), or
-// that are a macvlan's take the way of the skb, and all of them while times are wanted, which the device puts behind frames.
+// ixgbe, before the skb: as igb. Also those that the device has merged (RSC), decrypted (IPsec), placed
+// elsewhere (FCoE), or that are a macvlan's take the way of the skb, and all of them while times are wanted,
+// which the device puts behind frames.
 
 // Hook before: ixgbe_clean_rx_irq
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// virtio_net, before the skb, with mergeable buffers: a frame that fits in one is offered when its length has been checked and
-// counted, and where no XDP program may have changed it. What the host has not finished (segments, checksums to be done) and
-// frames with a hash, whose place differs between kernels, go the way of the skb.
+// virtio_net, before the skb, with mergeable buffers: a frame that fits in one is offered when its length has
+// been checked and counted, and where no XDP program may have changed it. What the host has not finished
+// (segments, checksums to be done) and frames with a hash, whose place differs between kernels, go the way of
+// the skb.
 
 // Hook before: receive_mergeable
 
