@@ -68,6 +68,8 @@ type Ring struct {
 	Rules    RuleSet
 	// Defragment makes the fragments of an IPv4 datagram come as one packet.
 	Defragment bool
+	// Plugins are asked in this order, at most 8, after the patterns.
+	Plugins []Plugin
 	// HardwareTime takes the device's time of a packet where it took one.
 	HardwareTime bool
 }
@@ -118,6 +120,8 @@ type Cluster struct {
 	// Inner hashes the innermost packet of tunnels.
 	Inner     bool
 	Fragments Fragments
+	// LongHeader: slots carry what the parser found and a hash, in engines where they need not.
+	LongHeader bool
 	// WhenFull and WhenUnattended say what becomes of packets for a queue that cannot take them.
 	WhenFull, WhenUnattended QueuePolicy
 }
@@ -188,6 +192,9 @@ type RingState struct {
 	Stats RingStats
 	// Rules has what each wildcard rule counted, by its id.
 	Rules map[uint32]RuleStats
+	// Patterns has the packets that each payload pattern decided on, Plugins those that each plugin did not let pass, in the
+	// plan's order; nil where the engine does not say.
+	Patterns, Plugins []uint64
 }
 
 // RuleStats is what a rule counted.

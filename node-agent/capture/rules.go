@@ -61,7 +61,9 @@ type WildcardRule struct {
 	// ID is unique in the set and not 0; among rules of the same priority the smallest decides.
 	ID       uint32
 	Priority uint32
-	Match    Match
+	// Name is for metrics; a rule without one has none.
+	Name  string
+	Match Match
 	// Both also matches with source and destination exchanged.
 	Both   bool
 	Action Action
@@ -94,6 +96,8 @@ type TCPFlags struct{ Flags, Mask uint8 }
 
 // Pattern is looked for in a packet's payload.
 type Pattern struct {
+	// Name is for metrics; a pattern without one has none.
+	Name string
 	// Bytes are 1 to 255.
 	Bytes []byte
 	// IgnoreCase takes ASCII letters of either case for the same.
@@ -101,4 +105,12 @@ type Pattern struct {
 	// Offset is the least place in the payload where it may begin; Depth the bytes from there on in which it must lie, 0 = to
 	// the end.
 	Offset, Depth uint32
+}
+
+// Plugin is a filter that a kernel module has registered.
+type Plugin struct {
+	// Name that it has registered, 1 to 31 bytes.
+	Name string
+	// Config is the plugin's own, at most 32768 bytes.
+	Config []byte
 }

@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	}
 	facts.Serving, facts.Queues, facts.QueueCounts = r.present(ctx)
 	for _, i := range report.Interfaces {
-		facts.Interfaces = append(facts.Interfaces, plan.Interface{Name: i.Name, Index: i.Index, RxQueues: i.RxQueues})
+		facts.Interfaces = append(facts.Interfaces, interfaceFact(i))
 	}
 	report.Plan = plan.Make(spec, facts)
 	r.programs.forget()
@@ -90,6 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	noteUnfed(&report)
 	addLeftovers(&report, failed)
 	return report
+}
+
+func interfaceFact(i node.Interface) plan.Interface {
+	device := node.DeviceOf(i.Name)
+	return plan.Interface{Name: i.Name, Index: i.Index, RxQueues: device.RxQueues, Driver: device.Driver, PCIAddress: device.PCIAddress}
 }
 
 // Observe reads the state and the counters anew; what was decided stays.

@@ -7,6 +7,8 @@ package engine
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -65,8 +67,18 @@ var everywhere = []Feature{VLANOffload, RxRingSize, NICRxQueues, RSSHash, RSSFie
 
 // served is what each engine does. What is in neither list nobody does yet.
 var served = map[v1.Engine][]Feature{
-	v1.EngineKernelModule: {},
-	v1.EngineEBPF:         {LongHeader},
+	v1.EngineKernelModule: {
+		QuickMode, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect, RuleIdleTimeout, Payload, Plugins,
+		Sampling, SamplingByFlow, Defragment, HardwareTimestamps, QueuesPerRxQueue,
+		BalanceTCPFiveTuple, BalanceBothEnds, BalanceRxQueue, InnerHeader, FragmentsWithFlow,
+		WhenFullSpread, WhenUnattendedSpread, LongHeader,
+	},
+	v1.EngineEBPF: {
+		TransparentMode1, TransparentMode2, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect,
+		Sampling, SamplingByFlow, QueuesPerRxQueue,
+		BalanceTCPFiveTuple, BalanceBothEnds, BalanceRxQueue, InnerHeader, FragmentsWithFlow,
+		WhenFullSpread, WhenUnattendedSpread, LongHeader,
+	},
 }
 
 // Missing are those of the features that the engine does not serve.
@@ -117,6 +129,7 @@ func AskedByRing(s *v1.CaptureRingSpec) []Feature {
 	a.when(s.Sampling != nil, Sampling)
 	a.when(s.Sampling != nil && s.Sampling.By == v1.SampleByFlow, SamplingByFlow)
 	a.when(s.Defragment, Defragment)
+	a.when(s.Queues != nil && s.Queues.Type == intstr.String, QueuesPerRxQueue)
 	a.when(s.Timestamps == v1.TimestampsHardware, HardwareTimestamps)
 	a.nic(&s.NIC)
 	return a

@@ -4,8 +4,10 @@
 //
 // The account of every packet can be checked from outside:
 //
-//	ringcap_ring_seen_packets_total = filtered + sampled_out + passed of the ring
-//	sum of passed over a cluster's rings = sum over its queues of delivered + dropped
+//	ringcap_ring_seen_packets_total = filtered + sampled_out + reflected + absorbed + directed + passed of the ring
+//	sum of passed over a cluster's rings + directed to its queues + duplicated = sum over its queues of delivered + dropped
+//
+// Rules and payload patterns have series where the spec names them: a ring may have thousands.
 package metrics
 
 import (
@@ -31,6 +33,13 @@ var (
 	ringFiltered   = desc("ring_filtered_packets_total", "Packets that the ring's filter rejected.", "ring", "engine")
 	ringSampledOut = desc("ring_sampled_out_packets_total", "Packets that sampling left out.", "ring", "engine")
 	ringPassed     = desc("ring_passed_packets_total", "Packets that the ring passed to each of its clusters.", "ring", "engine")
+	ringReflected  = desc("ring_reflected_packets_total", "Packets that a rule sent out of another interface.", "ring", "engine")
+	ringAbsorbed   = desc("ring_absorbed_packets_total", "Fragments that became part of another packet.", "ring", "engine")
+	ringDirected   = desc("ring_directed_packets_total", "Packets that a rule sent to a queue that it names.", "ring", "engine")
+	rulePackets    = desc("rule_packets_total", "Packets that a named rule of the ring's filter decided on.", "ring", "engine", "rule")
+	ruleBytes      = desc("rule_bytes_total", "Bytes on the wire of the packets that a named rule decided on.", "ring", "engine", "rule")
+	patternPackets = desc("payload_pattern_packets_total", "Packets that a named payload pattern decided on.", "ring", "engine", "pattern")
+	pluginFiltered = desc("plugin_filtered_packets_total", "Packets that a plugin did not let pass, since the ring was set last.", "ring", "engine", "plugin")
 	ringReady      = desc("ring_ready", "1 while the ring is in the data path as its spec asks; reason says why not.", "ring", "engine", "reason")
 
 	queueDelivered = desc("queue_delivered_packets_total", "Packets put where the queue's consumer can read them.", "cluster", "queue", "engine")
@@ -39,6 +48,8 @@ var (
 	queueUnread    = desc("queue_unread_bytes", "Bytes delivered that the consumer has not released.", "cluster", "queue", "engine")
 	queueAttached  = desc("queue_attached", "1 while a consumer reads the queue.", "cluster", "queue", "engine")
 	clusterMemory  = desc("cluster_memory_bytes", "Kernel memory that a set of queues takes.", "cluster", "engine")
+	clusterDoubled = desc("cluster_duplicated_packets_total", "Second copies, by balance BothEnds.", "cluster", "engine")
+	clusterSpread  = desc("cluster_spread_packets_total", "Packets that another queue got by whenFull or whenUnattended.", "cluster", "engine")
 	clusterReady   = desc("cluster_ready", "1 while the queues are there as the spec asks; reason says why not.", "cluster", "engine", "reason")
 
 	moduleState     = desc("module_state", "1 for the state of the kernel module, 1 ready and 0 not, and why.", "ready", "reason", "version")
@@ -96,6 +107,13 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			s.ring(name, string(verdict.Engine), ring.Stats)
 		}
 	}
+	for engine, planned := range r.Plan.Plans {
+		for i := range planned.Rings {
+			if state, ok := r.Observations[engine].Rings[planned.Rings[i].Name]; ok {
+				s.rules(&planned.Rings[i], string(engine), state)
+			}
+		}
+	}
 	for name, verdict := range r.Plan.Clusters {
 		s.gauge(clusterReady, boolean(verdict.Ready()), name, string(verdict.Engine), verdict.Reason)
 		if cluster, ok := r.Queues(name); ok {
@@ -121,11 +139,48 @@ func (s sink) ring(name, engine string, stats capture.RingStats) {
 	s.counter(ringSeenBytes, stats.SeenBytes, name, engine)
 	s.counter(ringFiltered, stats.Filtered, name, engine)
 	s.counter(ringSampledOut, stats.SampledOut, name, engine)
+	s.counter(ringReflected, stats.Reflected, name, engine)
+	s.counter(ringAbsorbed, stats.Absorbed, name, engine)
+	s.counter(ringDirected, stats.Directed, name, engine)
 	s.counter(ringPassed, stats.Passed, name, engine)
+}
+
+// rules sends what the ring's named rules and patterns, and its plugins, counted. Of several of one name it sends the sum.
+func (s sink) rules(ring *capture.Ring, engine string, state capture.RingState) {
+	packets, bytes, patterns := map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
+	for _, rule := range ring.Rules.Wildcard {
+		if counted, ok := state.Rules[rule.ID]; ok && rule.Name != "" {
+			packets[rule.Name] += counted.Packets
+			bytes[rule.Name] += counted.Bytes
+		}
+	}
+	for i, pattern := range ring.Rules.Patterns {
+		if pattern.Name != "" && i < len(state.Patterns) {
+			patterns[pattern.Name] += state.Patterns[i]
+		}
+	}
+	for name := range packets {
+		s.counter(rulePackets, packets[name], ring.Name, engine, name)
+		s.counter(ruleBytes, bytes[name], ring.Name, engine, name)
+	}
+	for name, n := range patterns {
+		s.counter(patternPackets, n, ring.Name, engine, name)
+	}
+	plugins := map[string]uint64{}
+	for i, plugin := range ring.Plugins {
+		if i < len(state.Plugins) {
+			plugins[plugin.Name] += state.Plugins[i]
+		}
+	}
+	for name, n := range plugins {
+		s.counter(pluginFiltered, n, ring.Name, engine, name)
+	}
 }
 
 func (s sink) cluster(name, engine string, cluster capture.ClusterState) {
 	s.gauge(clusterMemory, float64(cluster.Memory), name, engine)
+	s.counter(clusterDoubled, cluster.Duplicated, name, engine)
+	s.counter(clusterSpread, cluster.Spread, name, engine)
 	for i, queue := range cluster.Queues {
 		number := strconv.Itoa(i)
 		s.counter(queueDelivered, queue.Delivered, name, number, engine)

@@ -33,11 +33,20 @@ func report() datapath.Report {
 				"broken": {Reason: v1.ReasonInvalidFilter, Engine: v1.EngineEBPF},
 			},
 			Clusters: map[string]plan.Verdict{"ids": {Planned: true, Engine: v1.EngineEBPF}},
+			Plans: map[v1.Engine]capture.Plan{v1.EngineEBPF: {Rings: []capture.Ring{{
+				Name: "mirror", Plugins: []capture.Plugin{{Name: "dns"}},
+				Rules: capture.RuleSet{
+					Wildcard: []capture.WildcardRule{{ID: 1, Name: "web"}, {ID: 2}, {ID: 3, Name: "web"}},
+					Patterns: []capture.Pattern{{Name: "evil"}, {}},
+				},
+			}}}},
 		},
 		Engines:    map[v1.Engine]plan.EngineFact{v1.EngineEBPF: {Available: true}},
 		Interfaces: []node.Interface{{Name: "eth0", Received: 12, Dropped: 1, Missed: 2, Errors: 3}, {Name: "lo"}},
 		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
-			Rings: map[string]capture.RingState{"mirror": {Stats: capture.RingStats{Seen: 10, SeenBytes: 640, Filtered: 3, Passed: 7}}},
+			Rings: map[string]capture.RingState{"mirror": {Stats: capture.RingStats{Seen: 10, SeenBytes: 640, Filtered: 3, Passed: 7},
+				Rules:    map[uint32]capture.RuleStats{1: {Packets: 2, Bytes: 250}, 2: {Packets: 1, Bytes: 99}, 3: {Packets: 3, Bytes: 300}},
+				Patterns: []uint64{4, 6}, Plugins: []uint64{1}}},
 			Clusters: map[string]capture.ClusterState{"ids": {Memory: 4096, Queues: []capture.QueueStats{{
 				Delivered: 5, DeliveredBytes: 320, UnreadBytes: 64, Attached: true,
 				Dropped: map[capture.DropReason]uint64{capture.DropFull: 2},
@@ -72,8 +81,10 @@ func expose(t *testing.T, c *Collector) string {
 }
 
 const want = `build_info{version=1.2} 1
+cluster_duplicated_packets_total{cluster=ids,engine=EBPF} 0
 cluster_memory_bytes{cluster=ids,engine=EBPF} 4096
 cluster_ready{cluster=ids,engine=EBPF,reason=} 1
+cluster_spread_packets_total{cluster=ids,engine=EBPF} 0
 engine_available{engine=EBPF} 1
 engine_available{engine=KernelModule} 0
 interface_dropped_packets_total{interface=eth0} 1
@@ -81,6 +92,8 @@ interface_errors_packets_total{interface=eth0} 3
 interface_missed_packets_total{interface=eth0} 2
 interface_received_packets_total{interface=eth0} 12
 module_state{ready=false,reason=KeyRejected,version=} 0
+payload_pattern_packets_total{engine=EBPF,pattern=evil,ring=mirror} 4
+plugin_filtered_packets_total{engine=EBPF,plugin=dns,ring=mirror} 1
 queue_attached{cluster=ids,engine=EBPF,queue=0} 1
 queue_delivered_bytes_total{cluster=ids,engine=EBPF,queue=0} 320
 queue_delivered_packets_total{cluster=ids,engine=EBPF,queue=0} 5
@@ -88,13 +101,18 @@ queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=full} 2
 queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=nomem} 0
 queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=unattended} 0
 queue_unread_bytes{cluster=ids,engine=EBPF,queue=0} 64
+ring_absorbed_packets_total{engine=EBPF,ring=mirror} 0
+ring_directed_packets_total{engine=EBPF,ring=mirror} 0
 ring_filtered_packets_total{engine=EBPF,ring=mirror} 3
 ring_passed_packets_total{engine=EBPF,ring=mirror} 7
 ring_ready{engine=EBPF,reason=,ring=mirror} 1
 ring_ready{engine=EBPF,reason=InvalidFilter,ring=broken} 0
+ring_reflected_packets_total{engine=EBPF,ring=mirror} 0
 ring_sampled_out_packets_total{engine=EBPF,ring=mirror} 0
 ring_seen_bytes_total{engine=EBPF,ring=mirror} 640
 ring_seen_packets_total{engine=EBPF,ring=mirror} 10
+rule_bytes_total{engine=EBPF,ring=mirror,rule=web} 550
+rule_packets_total{engine=EBPF,ring=mirror,rule=web} 5
 `
 
 func TestCollector(t *testing.T) {

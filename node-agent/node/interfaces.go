@@ -19,8 +19,6 @@ type Interface struct {
 	Name  string
 	Index int
 	Up    bool
-	// RxQueues is the number of receive queues that the kernel has for it.
-	RxQueues int
 	// Received, Dropped, Missed and Errors are the kernel's rx_packets, rx_dropped, rx_missed_errors and rx_errors.
 	Received, Dropped, Missed, Errors uint64
 }
@@ -34,7 +32,7 @@ func Interfaces() ([]Interface, error) {
 	interfaces := make([]Interface, 0, len(links))
 	for _, link := range links {
 		attrs := link.Attrs()
-		i := Interface{Name: attrs.Name, Index: attrs.Index, Up: attrs.RawFlags&iffUp != 0, RxQueues: attrs.NumRxQueues}
+		i := Interface{Name: attrs.Name, Index: attrs.Index, Up: attrs.RawFlags&iffUp != 0}
 		if s := attrs.Statistics; s != nil {
 			i.Received, i.Dropped, i.Missed, i.Errors = s.RxPackets, s.RxDropped, s.RxMissedErrors, s.RxErrors
 		}

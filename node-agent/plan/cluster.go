@@ -32,6 +32,7 @@ var clusterChecks = []check[clusterDraft]{
 	ringsFeedIt,
 	ringsShareAnEngine,
 	engineServesQueues,
+	quickRingsFeedTheirOwn,
 	ringsHaveRoomForIt,
 	memorySuffices,
 }
@@ -51,17 +52,30 @@ func queueSettingsInRange(d *clusterDraft) *problem {
 		return problemf(v1.ReasonUnsupported, "spec.watermarkTimeout %s: must be between 1ms and 10s", timeout.Duration)
 	}
 	if _, ok := balances[s.Balance]; !ok {
-		return problemf(v1.ReasonUnsupported, "spec.balance %q: must be Flow, FiveTuple, FourTuple, TwoTuple or RoundRobin", s.Balance)
+		return problemf(v1.ReasonUnsupported, "spec.balance %q: must be Flow, FiveTuple, FourTuple, TwoTuple, TCPFiveTuple, BothEnds, RoundRobin or RxQueue", s.Balance)
 	}
 	return nil
 }
 
 var balances = map[v1.Balance]capture.Balance{
-	v1.BalanceFlow:       capture.BalanceFlow,
-	v1.BalanceFiveTuple:  capture.BalanceFiveTuple,
-	v1.BalanceFourTuple:  capture.BalanceFourTuple,
-	v1.BalanceTwoTuple:   capture.BalanceTwoTuple,
-	v1.BalanceRoundRobin: capture.BalanceRoundRobin,
+	v1.BalanceTCPFiveTuple: capture.BalanceTCPFiveTuple,
+	v1.BalanceBothEnds:     capture.BalanceBothEnds,
+	v1.BalanceRxQueue:      capture.BalanceRxQueue,
+	v1.BalanceFlow:         capture.BalanceFlow,
+	v1.BalanceFiveTuple:    capture.BalanceFiveTuple,
+	v1.BalanceFourTuple:    capture.BalanceFourTuple,
+	v1.BalanceTwoTuple:     capture.BalanceTwoTuple,
+	v1.BalanceRoundRobin:   capture.BalanceRoundRobin,
+}
+
+var fragments = map[v1.Fragments]capture.Fragments{
+	v1.FragmentsTogether: capture.FragmentsTogether,
+	v1.FragmentsWithFlow: capture.FragmentsWithFlow,
+}
+
+var policies = map[v1.QueuePolicy]capture.QueuePolicy{
+	v1.QueuePolicyDrop:   capture.PolicyDrop,
+	v1.QueuePolicySpread: capture.PolicySpread,
 }
 
 // ringsFeedIt finds the rings that can feed it. One that cannot is a problem of this cluster, but takes the queues
@@ -137,7 +151,8 @@ func (d *clusterDraft) planned() capture.Cluster {
 	return capture.Cluster{
 		Name: d.cluster.Name, Queues: int(s.Queues), Balance: balances[s.Balance], HashKey: hashKey(d.cluster),
 		QueueBytes: d.queueBytes, Watermark: uint32(uint64(d.queueBytes) * uint64(s.Watermark) / 100),
-		WatermarkTimeout: timeout,
+		WatermarkTimeout: timeout, Inner: s.BalanceHeader == v1.BalanceHeaderInner, LongHeader: s.PacketHeader == v1.PacketHeaderLong,
+		Fragments: fragments[s.Fragments], WhenFull: policies[s.WhenFull], WhenUnattended: policies[s.WhenUnattended],
 	}
 }
 

@@ -24,6 +24,8 @@ type Interface struct {
 	Index int
 	// RxQueues is the number of its receive queues, at least 1.
 	RxQueues int
+	// Driver that is bound to it, and the device's PCI address; empty where there is none.
+	Driver, PCIAddress string
 }
 
 // EngineFact says whether an engine can be used on this node.
@@ -108,9 +110,11 @@ func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 		rings: map[string]plannedRing{},
 	}
 	b.result.Auto, b.result.AutoReason = chooseAuto(facts.Engines)
+	b.countAllQueues(spec)
 	for _, ring := range spec.Rings {
 		b.addRing(ring)
 	}
+	b.refuseQuickRivals(spec.Rings)
 	for _, ring := range spec.Rings {
 		if ring.Spec.Queues != nil {
 			b.addCluster(ownQueues(ring, b.countQueues(ring)))
@@ -163,8 +167,25 @@ type builder struct {
 	facts  Facts
 	result Result
 	rings  map[string]plannedRing
+	// queueCounts is the number of queues that each name shall have.
+	queueCounts map[string]int32
 	// clusters that passed all checks, by engine.
 	clusters map[v1.Engine][]capture.Cluster
+}
+
+// countAllQueues says which names have how many queues, for rules that name them.
+func (b *builder) countAllQueues(spec v1.NodeCaptureSpec) {
+	b.queueCounts = map[string]int32{}
+	for _, cluster := range spec.Clusters {
+		b.queueCounts[cluster.Name] = cluster.Spec.Queues
+	}
+	for _, ring := range spec.Rings {
+		if n := v1.QueueCount(ring.Spec.Queues); n > 0 {
+			b.queueCounts[ring.Name] = n
+		} else if ring.Spec.Queues != nil {
+			b.queueCounts[ring.Name] = int32(max(b.facts.QueueCounts[ring.Name], 1))
+		}
+	}
 }
 
 func (b *builder) addRing(ring v1.NodeRing) {
@@ -195,7 +216,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 }
 
 func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
-	draft := ringDraft{spec: ring.Spec, name: ring.Name, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason}
+	draft := ringDraft{spec: ring.Spec, name: ring.Name, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason, queueCounts: b.queueCounts}
 	return draft, firstProblem(ringChecks, &draft)
 }
 

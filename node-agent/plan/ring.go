@@ -4,7 +4,6 @@ package plan
 
 import (
 	"errors"
-	"path"
 	"slices"
 	"strings"
 
@@ -31,11 +30,16 @@ type ringDraft struct {
 	facts      Facts
 	auto       v1.Engine
 	autoReason string
+	// queueCounts is the number of queues of each Cluster and ring with queues that the node shall have.
+	queueCounts map[string]int32
 
 	engine       v1.Engine
 	engineReason string
 	taps         []capture.Tap
 	filter       []bpf.RawInstruction
+	vlans        []uint16
+	rules        capture.RuleSet
+	plugins      []capture.Plugin
 }
 
 var ringChecks = []check[ringDraft]{
@@ -43,7 +47,9 @@ var ringChecks = []check[ringDraft]{
 	engineServesRing,
 	ringSettingsInRange,
 	interfacesExist,
+	quickModeIsAlone,
 	filterCompiles,
+	rulesAreSound,
 }
 
 // ringSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.
@@ -56,6 +62,9 @@ func ringSettingsInRange(d *ringDraft) *problem {
 	}
 	if _, ok := directions[d.spec.Direction]; !ok {
 		return problemf(v1.ReasonUnsupported, "spec.direction %q: must be Receive, Transmit or Both", d.spec.Direction)
+	}
+	if s := d.spec.Sampling; s != nil && s.OneIn < 1 {
+		return problemf(v1.ReasonUnsupported, "spec.sampling.oneIn %d: must be at least 1", s.OneIn)
 	}
 	if len(d.spec.Interfaces) == 0 {
 		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces is empty: name at least one interface")
@@ -71,20 +80,22 @@ var directions = map[v1.Direction]capture.Direction{
 
 // interfacesExist finds the taps: each selector must match at least one interface.
 func interfacesExist(d *ringDraft) *problem {
-	tapped := map[int]bool{}
 	for i, selector := range d.spec.Interfaces {
-		matches, err := matchInterfaces(selector.Name, d.facts.Interfaces)
+		matches, err := matchInterfaces(selector, d.facts.Interfaces)
 		if err != nil {
-			return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].name %q is not a name or a glob: %v", i, selector.Name, err)
+			return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
 		}
 		if len(matches) == 0 {
-			return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].name %q matches none of this node's interfaces: %s",
-				i, selector.Name, listInterfaces(d.facts.Interfaces))
+			return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%s matches none of this node's interfaces: %s",
+				i, describeSelector(selector), listInterfaces(d.facts.Interfaces))
+		}
+		queues, err := parseRxQueues(selector.RxQueues)
+		if err != nil {
+			return problemf(v1.ReasonUnsupported, "spec.interfaces[%d].rxQueues: %v", i, err)
 		}
 		for _, match := range matches {
-			if !tapped[match.Index] {
-				tapped[match.Index] = true
-				d.taps = append(d.taps, capture.Tap{Interface: match.Name, Index: match.Index, Direction: directions[d.spec.Direction]})
+			if problem := d.tap(i, match, queues); problem != nil {
+				return problem
 			}
 		}
 	}
@@ -95,10 +106,59 @@ func interfacesExist(d *ringDraft) *problem {
 	return nil
 }
 
-func matchInterfaces(glob string, interfaces []Interface) ([]Interface, error) {
+// tap adds an interface that selector i matches. What two selectors match is tapped once, with the RX queues of both.
+func (d *ringDraft) tap(i int, match Interface, queues []uint16) *problem {
+	if len(queues) > 0 && int(queues[len(queues)-1]) >= max(match.RxQueues, 1) {
+		return problemf(v1.ReasonUnsupported, "spec.interfaces[%d].rxQueues %s: %s has %d RX queues, from 0 on",
+			i, d.spec.Interfaces[i].RxQueues, match.Name, max(match.RxQueues, 1))
+	}
+	there := slices.IndexFunc(d.taps, func(t capture.Tap) bool { return t.Index == match.Index })
+	if there < 0 {
+		d.taps = append(d.taps, capture.Tap{
+			Interface: match.Name, Index: match.Index, Direction: directions[d.spec.Direction], RxQueues: queues,
+		})
+		return nil
+	}
+	tap := &d.taps[there]
+	if len(queues) == 0 || len(tap.RxQueues) == 0 {
+		tap.RxQueues = nil // all
+		return nil
+	}
+	both := slices.Concat(tap.RxQueues, queues)
+	slices.Sort(both)
+	tap.RxQueues = slices.Compact(both)
+	return nil
+}
+
+// quickModeIsAlone repeats the CRD's rules: a quick ring has one tap, queues of its own and no filter of any kind.
+func quickModeIsAlone(d *ringDraft) *problem {
+	s := &d.spec
+	switch {
+	case !s.QuickMode:
+		return nil
+	case s.Filter != nil:
+		return problemf(v1.ReasonUnsupported, "spec.filter: quick mode takes packets past all filters: leave it out, or set spec.quickMode to false")
+	case s.Sampling != nil:
+		return problemf(v1.ReasonUnsupported, "spec.sampling: quick mode does not sample: leave it out, or set spec.quickMode to false")
+	case s.Defragment:
+		return problemf(v1.ReasonUnsupported, "spec.defragment: quick mode does not reassemble: leave it out, or set spec.quickMode to false")
+	case s.Queues == nil:
+		return problemf(v1.ReasonUnsupported, "spec.queues: quick mode delivers to the ring's own queues only: set it, or set spec.quickMode to false")
+	case v1.QueueCount(s.Queues) != 1 && s.Balance != v1.BalanceRxQueue:
+		return problemf(v1.ReasonUnsupported, "spec.queues %s: quick mode chooses no queue by a packet's contents: set it to 1, or spec.balance to RxQueue", s.Queues)
+	case s.Timestamps == v1.TimestampsHardware:
+		return problemf(v1.ReasonUnsupported, "spec.timestamps: quick mode has the kernel's time only: set it to Software, or spec.quickMode to false")
+	case len(d.taps) != 1:
+		return problemf(v1.ReasonUnsupported, "spec.interfaces matches %d interfaces of this node (%s); quick mode is for one",
+			len(d.taps), strings.Join(interfaceNames(d.taps), ", "))
+	}
+	return nil
+}
+
+func matchInterfaces(s v1.InterfaceSelector, interfaces []Interface) ([]Interface, error) {
 	var matches []Interface
 	for _, candidate := range interfaces {
-		ok, err := path.Match(glob, candidate.Name)
+		ok, err := selects(s, candidate)
 		if err != nil {
 			return nil, err
 		}
@@ -149,9 +209,28 @@ func (d *ringDraft) planned() plannedRing {
 		ring: capture.Ring{
 			Name: d.name, Taps: d.taps, Filter: d.filter,
 			SnapLen: uint32(d.spec.SnapLength), Promiscuous: d.promiscuous(),
+			XDP: xdpModes[d.spec.XDP], Mode: capture.TransparentMode(d.mode()),
+			Quick: d.spec.QuickMode, VLANs: d.vlans, Sampling: d.sampling(), Rules: d.rules, Plugins: d.plugins,
+			Defragment: d.spec.Defragment, HardwareTime: d.spec.Timestamps == v1.TimestampsHardware,
 		},
 		nic: d.nic(),
 	}
+}
+
+var xdpModes = map[v1.XDP]capture.XDPMode{v1.XDPNative: capture.XDPNative, v1.XDPGenericAllowed: capture.XDPGenericAllowed}
+
+func (d *ringDraft) mode() int32 {
+	if d.spec.TransparentMode == nil {
+		return 0
+	}
+	return *d.spec.TransparentMode
+}
+
+func (d *ringDraft) sampling() capture.Sampling {
+	if d.spec.Sampling == nil {
+		return capture.Sampling{}
+	}
+	return capture.Sampling{OneIn: uint32(d.spec.Sampling.OneIn), ByFlow: d.spec.Sampling.By == v1.SampleByFlow}
 }
 
 func (d *ringDraft) promiscuous() bool {

@@ -66,6 +66,7 @@ func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
 		Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
 		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),
 		SampledOut: int64(observed.Stats.SampledOut), Passed: int64(observed.Stats.Passed),
+		Reflected: int64(observed.Stats.Reflected), Absorbed: int64(observed.Stats.Absorbed), Directed: int64(observed.Stats.Directed),
 	}
 	if verdict.Ready() && !there {
 		status.Reason, status.Message = v1.ReasonPending, absent(r)
@@ -78,7 +79,7 @@ func clusterStatus(name string, r datapath.Report, consumers map[capture.QueueID
 	observed, there := r.Queues(name)
 	status := v1.NodeClusterStatus{
 		Name: name, Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
-		MemoryBytes: int64(observed.Memory),
+		MemoryBytes: int64(observed.Memory), Duplicated: int64(observed.Duplicated), Spread: int64(observed.Spread),
 	}
 	if verdict.Ready() && !there {
 		status.Reason, status.Message = v1.ReasonPending, absent(r)

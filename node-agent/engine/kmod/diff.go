@@ -29,10 +29,13 @@ func generationOf(object ...any) uint64 {
 }
 
 // steps are what makes the module's state the planned one, in this order: rings that are not wanted go first, because
-// they hold clusters; clusters come before the rings that feed them and go after.
+// they hold clusters; clusters come before the rings that feed them and the rules that name them, and go after.
 type steps struct {
-	deleteRings    []string
-	setClusters    []capture.Cluster
+	deleteRings []string
+	setClusters []capture.Cluster
+	// newRings are made without taps first where they have rules: no packet shall pass before those are in force.
+	newRings       []capture.Ring
+	setRules       []capture.Ring
 	setRings       []capture.Ring
 	deleteClusters []string
 	// foreign are planned names that somebody else's object has.
@@ -65,8 +68,14 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 		switch {
 		case i >= 0 && !ours(rings[i].generation):
 			s.foreign = append(s.foreign, ring.Name)
-		case i < 0 || rings[i].generation != generationOf(ring) || !sameTaps(rings[i].taps, ring.Taps):
-			s.setRings = append(s.setRings, ring)
+		case i < 0 || rings[i].quick != ring.Quick:
+			// A ring cannot be put into quick mode or taken out of it.
+			if i >= 0 {
+				s.deleteRings = append(s.deleteRings, ring.Name)
+			}
+			s.addRing(ring)
+		default:
+			s.changeRing(rings[i], ring)
 		}
 	}
 	for _, ring := range rings {
@@ -75,6 +84,34 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 		}
 	}
 	return s
+}
+
+// addRing makes a ring that is not there.
+func (s *steps) addRing(ring capture.Ring) {
+	if !ring.Rules.Empty() {
+		s.newRings = append(s.newRings, ring)
+		s.setRules = append(s.setRules, ring)
+	}
+	s.setRings = append(s.setRings, ring)
+}
+
+// changeRing makes a ring that is there as planned. Its rules have a generation of their own: the ones go without the other.
+func (s *steps) changeRing(have ringObject, ring capture.Ring) {
+	if have.rulesGeneration != rulesGeneration(ring.Rules) {
+		s.setRules = append(s.setRules, ring)
+	}
+	if have.generation != ringGeneration(ring) || !sameTaps(have.taps, ring.Taps) {
+		s.setRings = append(s.setRings, ring)
+	}
+}
+
+// ringGeneration is the mark of a ring without its rules.
+func ringGeneration(ring capture.Ring, outputs ...[]string) uint64 {
+	ring.Rules = capture.RuleSet{}
+	if len(outputs) == 0 {
+		return generationOf(ring)
+	}
+	return generationOf(ring, outputs)
 }
 
 // sameTaps compares without regard to order; the module knows no names.

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mdlayher/netlink"
+
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
@@ -81,6 +83,9 @@ func (e *Engine) take(c *client, s steps) map[string]error {
 	for _, name := range s.deleteRings {
 		note(name, c.remove(cmdRingDel, name))
 	}
+	for _, ring := range s.newRings {
+		note(ring.Name, newRing(c, ring))
+	}
 	var missing []string
 	for _, cluster := range s.setClusters {
 		if err := e.setCluster(c, cluster); err != nil {
@@ -88,8 +93,17 @@ func (e *Engine) take(c *client, s steps) map[string]error {
 			missing = append(missing, cluster.Name)
 		}
 	}
+	unruled := map[string]bool{}
+	for _, ring := range s.setRules {
+		err := e.setRules(ring)
+		unruled[ring.Name] = err != nil
+		note(ring.Name, err)
+	}
 	for _, ring := range s.setRings {
-		note(ring.Name, setRing(c, ring, missing))
+		// With other rules than it should have, more would pass than may be seen: it stays as it is.
+		if !unruled[ring.Name] {
+			note(ring.Name, setRing(c, ring, missing))
+		}
 	}
 	for _, name := range s.deleteClusters {
 		err := c.remove(cmdClusterDel, name)
@@ -109,11 +123,34 @@ func (e *Engine) setCluster(c *client, cluster capture.Cluster) error {
 	return c.do(cmdClusterSet, attributes)
 }
 
+// newRing makes a ring without taps, which gets its rules before it sees a packet.
+func newRing(c *client, ring capture.Ring) error {
+	e := netlink.NewAttributeEncoder()
+	e.String(attrName, ring.Name)
+	e.Uint64(attrGeneration, generationTag)
+	e.Uint32(attrQuick, 0)
+	attributes, err := e.Encode()
+	if err != nil {
+		return err
+	}
+	return c.do(cmdRingSet, attributes)
+}
+
+// setRules puts a ring's rules in force, by a socket of its own: with that, what was begun and not finished is forgotten.
+func (e *Engine) setRules(ring capture.Ring) error {
+	c, err := dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return putRules(c, ring)
+}
+
 // setRing makes a ring. A cluster that could not be changed is there in its old shape and goes on being fed; one that
 // could not be made at all makes the module refuse the ring, and then the ring is made without it, and is set again in
 // full, by its generation, the next time.
 func setRing(c *client, ring capture.Ring, missing []string) error {
-	attributes, err := encodeRing(ring, ring.Outputs, generationOf(ring))
+	attributes, err := encodeRing(ring, ring.Outputs, ringGeneration(ring))
 	if err != nil {
 		return err
 	}
@@ -122,7 +159,7 @@ func setRing(c *client, ring capture.Ring, missing []string) error {
 	if err == nil || len(outputs) == len(ring.Outputs) {
 		return err
 	}
-	if attributes, err = encodeRing(ring, outputs, generationOf(ring, outputs)); err != nil {
+	if attributes, err = encodeRing(ring, outputs, ringGeneration(ring, outputs)); err != nil {
 		return err
 	}
 	return c.do(cmdRingSet, attributes)
@@ -141,9 +178,16 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		return seen, err
 	}
 	for _, ring := range rings {
-		if ours(ring.generation) {
-			seen.Rings[ring.name] = capture.RingState{Taps: ring.taps, Stats: ring.stats}
+		if !ours(ring.generation) {
+			continue
 		}
+		state := capture.RingState{Taps: ring.taps, Stats: ring.stats, Plugins: ring.plugins}
+		if ring.rulesGeneration != 0 {
+			if state.Rules, state.Patterns, err = c.rules(ring.name); err != nil && !errors.Is(err, capture.ErrNotFound) {
+				return seen, err
+			}
+		}
+		seen.Rings[ring.name] = state
 	}
 	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
 	if err != nil {
@@ -157,7 +201,7 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		if err != nil {
 			return seen, err
 		}
-		state := capture.ClusterState{Memory: cluster.memory}
+		state := capture.ClusterState{Memory: cluster.memory, Duplicated: cluster.duplicated, Spread: cluster.spread}
 		for _, queue := range queues {
 			state.Queues = append(state.Queues, queue.stats)
 		}

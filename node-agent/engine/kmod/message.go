@@ -4,6 +4,7 @@ package kmod
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mdlayher/genetlink"
@@ -29,6 +30,11 @@ type ringObject struct {
 	generation uint64
 	taps       []capture.Tap
 	stats      capture.RingStats
+	quick      bool
+	// rulesGeneration is the mark of the rule set in force, 0 without one.
+	rulesGeneration uint64
+	// plugins has what each plugin filtered, in order.
+	plugins []uint64
 }
 
 // clusterObject is a cluster as the module has it.
@@ -37,6 +43,8 @@ type clusterObject struct {
 	generation uint64
 	queues     int
 	memory     uint64
+	duplicated uint64
+	spread     uint64
 }
 
 // queueObject is a queue as the module has it.
@@ -69,6 +77,11 @@ func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, err
 	e.Uint32(attrBalance, uint32(c.Balance))
 	e.Bytes(attrKey, c.HashKey[:])
 	e.Uint32(attrWatermark, watermark(c))
+	e.Uint32(attrMetadata, flag(c.LongHeader))
+	e.Uint32(attrInner, flag(c.Inner))
+	e.Uint32(attrFragments, uint32(c.Fragments))
+	e.Uint32(attrWhenFull, uint32(c.WhenFull))
+	e.Uint32(attrWhenUnattended, uint32(c.WhenUnattended))
 	e.Uint32(attrTimeoutUS, uint32(min(c.WatermarkTimeout, maxTimeout).Microseconds()))
 	return e.Encode()
 }
@@ -87,6 +100,9 @@ func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, er
 		e.Nested(attrTap, func(nested *netlink.AttributeEncoder) error {
 			nested.Uint32(attrTapIfindex, uint32(tap.Index))
 			nested.Uint32(attrTapDirection, uint32(tap.Direction))
+			if len(tap.RxQueues) > 0 {
+				nested.Bytes(attrTapChannels, encodeChannels(tap.RxQueues))
+			}
 			return nil
 		})
 	}
@@ -97,10 +113,57 @@ func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, er
 	if len(r.Filter) > 0 {
 		e.Bytes(attrFilter, encodeFilter(r.Filter))
 	}
-	if r.Promiscuous {
-		e.Uint32(attrPromisc, 1)
+	e.Uint32(attrPromisc, flag(r.Promiscuous))
+	// Whatever has a module parameter as its default is said, always.
+	e.Uint32(attrTransparent, uint32(r.Mode))
+	e.Uint32(attrQuick, flag(r.Quick))
+	e.Uint32(attrDefrag, flag(r.Defragment))
+	e.Uint32(attrHWTStamp, flag(r.HardwareTime))
+	if len(r.VLANs) > 0 {
+		e.Bytes(attrVLANs, encodeWords(r.VLANs))
+	}
+	if r.Sampling.OneIn > 1 {
+		e.Uint32(attrSample, r.Sampling.OneIn)
+		e.Uint32(attrSampleBy, flag(r.Sampling.ByFlow))
+	}
+	for _, plugin := range r.Plugins {
+		e.Nested(attrPlugin, func(nested *netlink.AttributeEncoder) error {
+			nested.String(attrPluginName, plugin.Name)
+			if len(plugin.Config) > 0 {
+				nested.Bytes(attrPluginConfig, plugin.Config)
+			}
+			return nil
+		})
 	}
 	return e.Encode()
+}
+
+func flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// encodeChannels makes a mask of receive queues, in 64-bit words.
+func encodeChannels(queues []uint16) []byte {
+	words := make([]uint64, slices.Max(queues)/64+1)
+	for _, queue := range queues {
+		words[queue/64] |= 1 << (queue % 64)
+	}
+	var out []byte
+	for _, word := range words {
+		out = append(out, nlenc.Uint64Bytes(word)...)
+	}
+	return out
+}
+
+func encodeWords(words []uint16) []byte {
+	var out []byte
+	for _, word := range words {
+		out = append(out, nlenc.Uint16Bytes(word)...)
+	}
+	return out
 }
 
 // encodeFilter lays a program out as struct sock_filter[].
@@ -149,6 +212,27 @@ func decodeRing(m genetlink.Message) (r ringObject, err error) {
 			r.stats.SampledOut = d.Uint64()
 		case attrPassed:
 			r.stats.Passed = d.Uint64()
+		case attrReflected:
+			r.stats.Reflected = d.Uint64()
+		case attrReflectFailed:
+			r.stats.ReflectFailed = d.Uint64()
+		case attrAbsorbed:
+			r.stats.Absorbed = d.Uint64()
+		case attrDirected:
+			r.stats.Directed = d.Uint64()
+		case attrQuick:
+			r.quick = d.Uint32() == 1
+		case attrRulesGeneration:
+			r.rulesGeneration = d.Uint64()
+		case attrPlugin:
+			d.Nested(func(nested *netlink.AttributeDecoder) error {
+				for nested.Next() {
+					if nested.Type() == attrPluginFiltered {
+						r.plugins = append(r.plugins, nested.Uint64())
+					}
+				}
+				return nil
+			})
 		}
 	})
 }
@@ -176,6 +260,10 @@ func decodeCluster(m genetlink.Message) (c clusterObject, err error) {
 			c.queues = int(d.Uint32())
 		case attrMemory:
 			c.memory = d.Uint64()
+		case attrDuplicated:
+			c.duplicated = d.Uint64()
+		case attrSpread:
+			c.spread = d.Uint64()
 		}
 	})
 }

@@ -14,6 +14,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.defragment) || !self.defragment",message="quick mode does not reassemble: leave spec.defragment out, or set spec.quickMode to false"
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || self.interfaces.size() == 1",message="quick mode is for one interface: name one in spec.interfaces, or set spec.quickMode to false"
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || has(self.queues)",message="quick mode delivers to the ring's own queues only: set spec.queues, or set spec.quickMode to false"
+// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.queues) || (type(self.queues) == int && self.queues == 1) || self.balance == 'RxQueue'",message="quick mode chooses no queue by a packet's contents: set spec.queues to 1, or spec.balance to RxQueue"
+// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || self.timestamps != 'Hardware'",message="quick mode has the kernel's time only: set spec.timestamps to Software, or spec.quickMode to false"
 // +kubebuilder:validation:XValidation:rule="!has(self.queues) || type(self.queues) != string || self.balance == 'RxQueue'",message="spec.queues PerRxQueue gives each RX queue a queue of its own: set spec.balance to RxQueue, or spec.queues to a number"
 type CaptureRingSpec struct {
 	// nodeSelector selects nodes by their labels; empty selects all. PF_RING: none, it knows one machine.
@@ -59,9 +61,16 @@ type CaptureRingSpec struct {
 	// +kubebuilder:default=Refuse
 	TransparentFallback TransparentFallback `json:"transparentFallback,omitempty"`
 
-	// quickMode is for one ring alone on an interface (or on some of its RX queues): no filters and no Clusters on a
-	// packet's way; by default false. Of two rings over the same RX queues, one of which is quick, the younger is refused.
-	// PF_RING: quick_mode.
+	// xdp says which XDP engine EBPF may use for transparentMode 1 and 2: Native (default), of the driver, or
+	// GenericAllowed, which takes the kernel's own where the driver has none and comes after the skb. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:default=Native
+	XDP XDP `json:"xdp,omitempty"`
+
+	// quickMode takes packets the shortest way: one interface, no filter of any kind, no Clusters, and one queue or balance
+	// RxQueue; by default false. Of two quick rings over the same RX queues of an interface the younger is refused. It can
+	// not be changed while the ring has consumers. PF_RING: quick_mode.
 	//
 	// +optional
 	QuickMode bool `json:"quickMode,omitempty"`

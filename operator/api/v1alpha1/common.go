@@ -125,6 +125,17 @@ const (
 	TransparentFallbackStack TransparentFallback = "Stack"
 )
 
+// XDP says which XDP may be used.
+//
+// +kubebuilder:validation:Enum=Native;GenericAllowed
+type XDP string
+
+// The choices of XDP.
+const (
+	XDPNative         XDP = "Native"
+	XDPGenericAllowed XDP = "GenericAllowed"
+)
+
 // Timestamps says whose clock times packets.
 //
 // +kubebuilder:validation:Enum=Software;Hardware
@@ -289,7 +300,7 @@ const (
 	ReasonEngineError         = "EngineError"
 	ReasonReady               = "Ready"
 	ReasonNotReady            = "NotReady"
-	// ReasonQuickModeConflict: two rings over one interface's RX queues, one of which is quick; or a Cluster over a quick ring.
+	// ReasonQuickModeConflict: two quick rings over the same RX queues of an interface, or a Cluster over a quick ring.
 	ReasonQuickModeConflict = "QuickModeConflict"
 	// ReasonModeConflict: rings over one interface ask for transparent modes that exclude each other.
 	ReasonModeConflict = "ModeConflict"

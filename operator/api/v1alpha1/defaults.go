@@ -45,6 +45,7 @@ func (s *CaptureRingSpec) Default() {
 	setDefault(&s.Engine, EngineAuto)
 	setDefault(&s.SnapLength, DefaultSnapLength)
 	setDefault(&s.TransparentFallback, TransparentFallbackRefuse)
+	setDefault(&s.XDP, XDPNative)
 	setDefault(&s.Timestamps, TimestampsSoftware)
 	if s.TransparentMode == nil {
 		s.TransparentMode = new(int32)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Device is what sysfs knows of an interface's hardware.
+type Device struct {
+	// Driver that is bound, and the PCI address; empty where there is none.
+	Driver, PCIAddress string
+	// RxQueues is the number of receive queues in use, at least 1.
+	RxQueues int
+}
+
+// sysClassNet is where the kernel shows interfaces.
+const sysClassNet = "/sys/class/net"
+
+// DeviceOf reads what there is to know; an interface without hardware, or that is gone, has none.
+func DeviceOf(name string) Device { return deviceIn(sysClassNet, name) }
+
+func deviceIn(root, name string) Device {
+	d := Device{RxQueues: 1}
+	if link, err := os.Readlink(filepath.Join(root, name, "device", "driver")); err == nil {
+		d.Driver = filepath.Base(link)
+	}
+	if bus, err := os.Readlink(filepath.Join(root, name, "device", "subsystem")); err == nil && filepath.Base(bus) == "pci" {
+		if link, err := os.Readlink(filepath.Join(root, name, "device")); err == nil {
+			d.PCIAddress = filepath.Base(link)
+		}
+	}
+	queues, err := os.ReadDir(filepath.Join(root, name, "queues"))
+	if err != nil {
+		return d
+	}
+	rx := 0
+	for _, queue := range queues {
+		if strings.HasPrefix(queue.Name(), "rx-") {
+			rx++
+		}
+	}
+	d.RxQueues = max(rx, 1)
+	return d
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// maxRxQueue is the greatest number of a receive queue that a tap can tell apart: RINGCAP_CHANNELS_MAX - 1.
+const maxRxQueue = 1023
+
+// selects says whether the selector selects the interface: all that it names must match. The error is a malformed glob's.
+func selects(s v1.InterfaceSelector, i Interface) (bool, error) {
+	for _, part := range []struct{ field, glob, value string }{
+		{"name", s.Name, i.Name}, {"driver", s.Driver, i.Driver}, {"pciAddress", s.PCIAddress, i.PCIAddress},
+	} {
+		if part.glob == "" {
+			continue
+		}
+		ok, err := path.Match(part.glob, part.value)
+		if err != nil {
+			return false, fmt.Errorf("%s %q is not a name or a glob: %w", part.field, part.glob, err)
+		}
+		if !ok {
+			return false, nil
+		}
+	}
+	return s.Name+s.Driver+s.PCIAddress != "", nil
+}
+
+// describeSelector is what the selector names, for people.
+func describeSelector(s v1.InterfaceSelector) string {
+	var parts []string
+	for _, part := range []struct{ field, glob string }{{"name", s.Name}, {"driver", s.Driver}, {"pciAddress", s.PCIAddress}} {
+		if part.glob != "" {
+			parts = append(parts, fmt.Sprintf("%s %q", part.field, part.glob))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// parseRxQueues reads a list of numbers and ranges such as 0-3,8; nil for an empty one.
+func parseRxQueues(list string) ([]uint16, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var queues []uint16
+	for _, part := range strings.Split(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		low, lowErr := strconv.Atoi(first)
+		high, highErr := strconv.Atoi(last)
+		if lowErr != nil || highErr != nil || low < 0 || high < low || high > maxRxQueue {
+			return nil, fmt.Errorf("%q is not a number from 0 to %d or a range of them, such as 0-3,8", part, maxRxQueue)
+		}
+		for n := low; n <= high; n++ {
+			queues = append(queues, uint16(n))
+		}
+	}
+	slices.Sort(queues)
+	return slices.Compact(queues), nil
+}
