@@ -19,6 +19,22 @@ import (
 	"github.com/ringcap/ringcap/operator/report"
 )
 
+// TestRulesEffective: a rule that others come before is pointed out, and the ring is accepted all the same.
+func TestRulesEffective(t *testing.T) {
+	w := newWorld(t)
+	w.node("effective")
+	ring := w.ring("effective")
+	ring.Spec.Filter = &v1alpha1.Filter{Rules: []v1alpha1.Rule{
+		{Action: v1alpha1.RulePass}, {Name: "late", Action: v1alpha1.RuleDrop, Match: v1alpha1.RuleMatch{Source: "10.0.0.0/8"}},
+	}}
+	w.create(ring)
+	w.expect(ring, v1alpha1.ConditionRulesEffective, metav1.ConditionFalse, v1alpha1.ReasonShadowed,
+		"spec.filter.rules[1] (late) never decides: spec.filter.rules[0] matches all that it matches")
+	w.expect(ring, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.Filter.Rules[1].Priority = 1 })
+	w.expect(ring, v1alpha1.ConditionRulesEffective, metav1.ConditionTrue, v1alpha1.ReasonEffective)
+}
+
 // TestStatusAddsUp: conditions and sums follow from what the nodes report.
 func TestStatusAddsUp(t *testing.T) {
 	w := newWorld(t)

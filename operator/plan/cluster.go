@@ -16,6 +16,8 @@ func (d *draft) judgeCluster(cluster *v1alpha1.Cluster) Verdict {
 		d.clusterRingsHaveRoom,
 		d.clusterRingsAreThere,
 		d.clusterRingsAreAccepted,
+		d.clusterRingsTakeClusters,
+		d.clusterFilterCompiles,
 		d.clusterFitsItsMemory,
 	} {
 		if refused := check(cluster); refused != nil {

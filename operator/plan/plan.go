@@ -69,7 +69,7 @@ func (v Verdict) keeps() bool {
 func Make(in Input) Plan {
 	rings, clusters := byAge(in.Rings, ringMeta), byAge(in.Clusters, clusterMeta)
 	d := &draft{
-		in: in, rings: map[string]*v1alpha1.CaptureRing{}, names: claimNames(rings, clusters), outputs: map[string]int{},
+		in: in, rings: map[string]*v1alpha1.CaptureRing{}, names: claimNames(rings, clusters), outputs: map[string]int{}, tapped: map[place][]*v1alpha1.CaptureRing{},
 		plan: Plan{Nodes: map[string]v1alpha1.NodeCaptureSpec{}, Rings: map[string]Verdict{}, Clusters: map[string]Verdict{}},
 	}
 	for _, ring := range rings {
@@ -94,7 +94,9 @@ type draft struct {
 	// outputs counts the sets of queues that a ring feeds.
 	outputs  map[string]int
 	accepted struct{ rings, clusters int }
-	plan     Plan
+	// tapped has the accepted rings of each interface.
+	tapped map[place][]*v1alpha1.CaptureRing
+	plan   Plan
 }
 
 // meta is what orders objects.

@@ -56,6 +56,24 @@ func on(key, value string) func(*v1alpha1.CaptureRing) {
 	return func(r *v1alpha1.CaptureRing) { r.Spec.NodeSelector = map[string]string{key: value} }
 }
 
+func withRule(source, destination string) func(*v1alpha1.CaptureRing) {
+	return func(r *v1alpha1.CaptureRing) {
+		r.Spec.Filter = &v1alpha1.Filter{Rules: []v1alpha1.Rule{{
+			Action: v1alpha1.RulePass, Match: v1alpha1.RuleMatch{Source: source, Destination: destination},
+		}}}
+	}
+}
+
+func quick(rxQueues string) func(*v1alpha1.CaptureRing) {
+	return func(r *v1alpha1.CaptureRing) {
+		r.Spec.QuickMode, r.Spec.Queues, r.Spec.Interfaces[0].RxQueues = true, v1alpha1.Queues(1), rxQueues
+	}
+}
+
+func mode(mode int32) func(*v1alpha1.CaptureRing) {
+	return func(r *v1alpha1.CaptureRing) { r.Spec.TransparentMode = &mode }
+}
+
 // told is what a node has of the objects when they were accepted.
 func told(rings []v1alpha1.CaptureRing, clusters []v1alpha1.Cluster) v1alpha1.NodeCaptureSpec {
 	return plan.Make(plan.Input{Rings: rings, Clusters: clusters, Nodes: []plan.Node{{Name: "n"}}}).Nodes["n"]
@@ -93,6 +111,49 @@ func TestVerdicts(t *testing.T) {
 			rings: rings{ring("m", 0)}, clusters: clusters{cluster("c", 1, "m")},
 			want: map[string][2]string{"ring/m": {"Accepted", ""}, "cluster/c": {"Accepted", ""}},
 			node: []string{"ring/m!", "cluster/c!"},
+		},
+		"a rule that makes no sense": {
+			rings: rings{ring("m", 0, withRule("10.0.0.0/8", "::/0"))},
+			want:  map[string][2]string{"ring/m": {"InvalidFilter", `spec.filter.rules[0].match.destination ::/0: must be of the same IP version as source 10.0.0.0/8`}},
+		},
+		"two quick rings over one interface": {
+			rings: rings{ring("a", 1, quick("0-3")), ring("b", 0, quick("0-3")), ring("c", 2, quick("4-7")), ring("plain", 3)},
+			want: map[string][2]string{
+				"ring/a": {"QuickModeConflict", `CaptureRing "b", which is older, has the same interface in quick mode too`},
+				"ring/b": {"Accepted", ""}, "ring/c": {"Accepted", ""}, "ring/plain": {"Accepted", ""},
+			},
+			node: []string{"ring/b!", "ring/c!", "ring/plain!"},
+		},
+		"quick rings on different nodes": {
+			rings: rings{ring("a", 0, quick(""), on("k", "x")), ring("b", 1, quick(""), on("k", "y"))},
+			want:  map[string][2]string{"ring/a": {"Accepted", ""}, "ring/b": {"Accepted", ""}},
+		},
+		"a cluster over a quick ring": {
+			rings: rings{ring("m", 0, quick(""))}, clusters: clusters{cluster("c", 1, "m")},
+			want: map[string][2]string{"cluster/c": {"QuickModeConflict", `CaptureRing "m" is in quick mode`}},
+			node: []string{"ring/m!"},
+		},
+		"modes that exclude each other": {
+			rings: rings{ring("a", 0, mode(2)), ring("b", 1, mode(0)), ring("c", 2, mode(2))},
+			want: map[string][2]string{
+				"ring/a": {"Accepted", ""}, "ring/c": {"Accepted", ""},
+				"ring/b": {"ModeConflict", `spec.transparentMode 0: CaptureRing "a", which is older, has the same interface in mode 2`},
+			},
+			node: []string{"ring/a!", "ring/c!"},
+		},
+		"modes that go together": {
+			rings: rings{ring("a", 0, mode(1)), ring("b", 1, mode(0))},
+			want:  map[string][2]string{"ring/a": {"Accepted", ""}, "ring/b": {"Accepted", ""}},
+			node:  []string{"ring/a!", "ring/b!"},
+		},
+		"a cluster's filter that does not compile": {
+			rings: rings{ring("m", 0)}, clusters: clusters{func() v1alpha1.Cluster {
+				c := cluster("c", 1, "m")
+				c.Spec.Filter = &v1alpha1.Filter{BPF: "bad"}
+				return c
+			}()},
+			want: map[string][2]string{"cluster/c": {"InvalidFilter", `spec.filter.bpf "bad"`}},
+			node: []string{"ring/m!"},
 		},
 		"a new filter that does not compile": {
 			rings: rings{ring("m", 0, withFilter("bad"))}, clusters: clusters{cluster("c", 1, "m")},

@@ -3,8 +3,6 @@
 package plan
 
 import (
-	"errors"
-
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -16,12 +14,14 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 		d.ringIsWithinTheLimit,
 		d.ringFilterCompiles,
 		d.ringFitsItsMemory,
+		d.ringSharesItsInterfaces,
 	} {
 		if refused := check(ring); refused != nil {
 			return *refused
 		}
 	}
 	d.accepted.rings++
+	d.noteTaps(ring)
 	if ring.Spec.Queues != nil {
 		d.outputs[ring.Name]++
 	}
@@ -46,33 +46,10 @@ func (d *draft) ringIsWithinTheLimit(*v1alpha1.CaptureRing) *Verdict {
 	return refuse(v1alpha1.ReasonLimitExceeded, "there are %d older CaptureRings already, the most there can be: delete one", v1alpha1.MaxRings)
 }
 
-func (d *draft) ringFilterCompiles(ring *v1alpha1.CaptureRing) *Verdict {
-	if ring.Spec.Filter == nil || ring.Spec.Filter.BPF == "" || d.in.CheckFilter == nil {
-		return nil
-	}
-	err := d.in.CheckFilter(ring.Spec.Filter.BPF)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrFilterUnknown):
-		return refuse(v1alpha1.ReasonPending, "spec.filter.bpf: %v", err)
-	}
-	return refuse(v1alpha1.ReasonInvalidFilter, "spec.filter.bpf %q: %v; see pcap-filter(7)", shorten(ring.Spec.Filter.BPF), err)
-}
-
 func (d *draft) ringFitsItsMemory(ring *v1alpha1.CaptureRing) *Verdict {
 	if ring.Spec.Queues == nil {
 		return nil
 	}
 	// Of PerRxQueue each node knows the number: there is one at least.
 	return fitsMemory(max(v1alpha1.QueueCount(ring.Spec.Queues), 1), ring.Spec.SnapLength, ring.Spec.QueueSettings)
-}
-
-// shorten keeps a message that quotes a filter within the bounds of a condition.
-func shorten(expression string) string {
-	const most = 200
-	if len(expression) <= most {
-		return expression
-	}
-	return expression[:most] + "..."
 }

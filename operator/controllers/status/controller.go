@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,6 +45,9 @@ type Reconciler struct {
 	CheckFilter func(expression string) error
 	// Now is the time.
 	Now func() time.Time
+
+	// advised is by ring; one reconciliation runs at a time.
+	advised map[types.UID]advised
 }
 
 // SetupWithManager registers the reconciler. Everything is added up at once, so every event leads to the same request.
@@ -85,12 +89,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		ring := &state.Rings[i]
 		object := report.Object{Name: ring.Name, Ring: true, OwnQueues: ring.Spec.Queues != nil}
 		changed := ring.DeepCopy()
-		r.fill(&changed.Status, &subject{
+		s := &subject{
 			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state,
 			fed: object.OwnQueues || anyAccepted(state.Clusters, decided, ring.Name),
-		})
+		}
+		r.fill(&changed.Status, s)
+		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
 		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
 	}
+	r.forgetGone(state.Rings)
 	for i := range state.Clusters {
 		cluster := &state.Clusters[i]
 		changed := cluster.DeepCopy()

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+const full = `
+apiVersion: ringcap.io/v1alpha1
+kind: CaptureRing
+metadata: {name: full}
+spec:
+  interfaces:
+  - {name: "eth*", driver: igb, pciAddress: "0000:03:00.?", rxQueues: "0-3,8"}
+  - {resourceName: intel.com/sriov_capture}
+  - {podSelector: {matchLabels: {app: web}}, namespaceSelector: {}}
+  transparentMode: 2
+  transparentFallback: Stack
+  xdp: GenericAllowed
+  queues: PerRxQueue
+  balance: RxQueue
+  balanceHeader: Inner
+  fragments: WithFlow
+  whenFull: Spread
+  whenUnattended: Spread
+  packetHeader: Long
+  sampling: {oneIn: 100, by: Flow}
+  defragment: true
+  timestamps: Hardware
+  consumers: {injectLibpcap: true, namespaces: [sensors]}
+  filter:
+    bpf: ip
+    vlans: [0, 4094]
+    defaultAction: Drop
+    rules:
+    - {name: web, priority: 1, action: Learn, idleTimeout: 1h, match: {protocol: TCP, source: 10.0.0.0/8, destinationPort: 80-443, bidirectional: true}}
+    - {action: Queue, queue: {cluster: ids, queue: 3}, match: {source: "2001:db8::/32", protocol: 47, tunnelID: 4294967295}}
+    - {action: Reflect, reflectTo: eth9, match: {tcpFlagsSet: [SYN], tcpFlagsClear: [ACK]}}
+    payload: [{text: evil, ignoreCase: true, offset: 1, depth: 9}, {hex: 0aff}]
+    payloadAction: Drop
+    plugins: [{name: dns, config: example.com}]
+  nic:
+    vlanOffload: Disable
+    rxRingSize: 4096
+    rxQueues: 8
+    rss: {hash: Symmetric, fields: AddressesAndPorts, queues: 4}
+    threadedPolling: {mode: Enable, cpus: "2-3,6"}
+    driver: {policy: Replace, nodeTraffic: Allow, linkTimeout: 30s}
+`
+
+// TestEveryFieldIsAccepted: one object with all of it, which comes back as the Go types have it.
+func TestEveryFieldIsAccepted(t *testing.T) {
+	c := env.Client(t)
+	u, err := create(t, c, full)
+	require.NoError(t, err)
+	var served, local v1alpha1.CaptureRing
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), &served))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(full), &local))
+	local.Spec.Default()
+	requireSameYAML(t, local.Spec, served.Spec)
+}
+
+// TestWhatContradictsItself: each is refused with the field and what to write instead.
+func TestWhatContradictsItself(t *testing.T) {
+	base := strings.Replace(ring, "NAME", "r", 1)
+	selectors := func(list string) string { return strings.Replace(base, "[{name: mirror0}]", "["+list+"]", 1) }
+	rule := func(text string) string { return base + "  filter: {rules: [{" + text + "}]}" }
+	match := func(text string) string { return rule("action: Pass, match: {" + text + "}") }
+	c := env.Client(t)
+	for name, tc := range map[string]struct{ manifest, field, message string }{
+		"a selector of nothing":          {selectors(`{rxQueues: "1"}`), "spec.interfaces[0]", "give name, driver, pciAddress, resourceName or podSelector"},
+		"a namespace without pods":       {selectors(`{name: a, namespaceSelector: {}}`), "spec.interfaces[0]", "give podSelector too"},
+		"pods of a driver":               {selectors(`{driver: igb, podSelector: {}}`), "spec.interfaces[0]", "leave driver, pciAddress and resourceName out"},
+		"RX queues in words":             {selectors(`{name: a, rxQueues: all}`), "spec.interfaces[0].rxQueues", "such as 0-3,8"},
+		"PCI address in capitals":        {selectors(`{pciAddress: "0000:0A:00.0"}`), "spec.interfaces[0].pciAddress", "lspci -D"},
+		"a resource without prefix":      {selectors(`{resourceName: vf}`), "spec.interfaces[0].resourceName", "intel.com/sriov_capture"},
+		"quick mode and a filter":        {base + "  quickMode: true\n  queues: 1\n  filter: {bpf: ip}", "spec", "leave spec.filter out"},
+		"quick mode and a sample":        {base + "  quickMode: true\n  queues: 1\n  sampling: {oneIn: 2}", "spec", "leave spec.sampling out"},
+		"quick mode and defragment":      {base + "  quickMode: true\n  queues: 1\n  defragment: true", "spec", "leave spec.defragment out"},
+		"quick mode without queues":      {base + "  quickMode: true", "spec", "set spec.queues"},
+		"quick mode and many queues":     {base + "  quickMode: true\n  queues: 2", "spec", "set spec.queues to 1, or spec.balance to RxQueue"},
+		"quick mode and the NIC's clock": {base + "  quickMode: true\n  queues: 1\n  timestamps: Hardware", "spec", "set spec.timestamps to Software"},
+		"quick mode on two interfaces":   {selectors("{name: a}, {name: b}") + "  quickMode: true\n  queues: 1", "spec", "name one in spec.interfaces"},
+		"a queue each, balanced by flow": {base + "  queues: PerRxQueue", "spec", "set spec.balance to RxQueue"},
+		"a queue for each core":          {base + "  queues: PerCore\n  balance: RxQueue", "spec.queues", "or PerRxQueue"},
+		"mode 3":                         {base + "  transparentMode: 3", "spec.transparentMode", "must be 0 (any driver)"},
+		"a sample of none":               {base + "  sampling: {oneIn: 0}", "spec.sampling.oneIn", "1"},
+		"polling's CPUs without polling": {base + "  nic: {threadedPolling: {cpus: '1'}}", "spec.nic.threadedPolling", "set mode to Enable"},
+		"CPUs in words":                  {base + "  nic: {threadedPolling: {mode: Enable, cpus: all}}", "spec.nic.threadedPolling.cpus", "such as 2-3,6"},
+		"a link that never comes":        {base + "  nic: {driver: {linkTimeout: 10m}}", "spec.nic.driver.linkTimeout", "between 1s and 5m"},
+		"a namespace with a capital":     {base + "  consumers: {namespaces: [Sensors]}", "spec.consumers.namespaces[0]", "[a-z0-9]"},
+		"a rule to nowhere":              {rule("action: Queue"), "spec.filter.rules[0]", "action Queue needs queue"},
+		"a rule that passes to a queue":  {rule("action: Pass, queue: {cluster: c}"), "spec.filter.rules[0]", "no other action has it"},
+		"a rule that reflects nowhere":   {rule("action: Reflect"), "spec.filter.rules[0]", "action Reflect needs reflectTo"},
+		"an idle time of milliseconds":   {rule("action: Pass, idleTimeout: 10ms"), "spec.filter.rules[0].idleTimeout", "s|m|h"},
+		"a rule that explodes":           {rule("action: Explode"), "spec.filter.rules[0].action", `"Learn"`},
+		"half an address":                {match("source: 10.0.0"), "spec.filter.rules[0].match.source", "such as 192.0.2.1, 10.0.0.0/8"},
+		"a prefix too long":              {match("destination: 10.0.0.0/33"), "spec.filter.rules[0].match.destination", "an address or a prefix"},
+		"a port too great":               {match("destinationPort: 65536"), "spec.filter.rules[0].match.destinationPort", "a port from 0 to 65535"},
+		"a port by name":                 {match("sourcePort: http"), "spec.filter.rules[0].match.sourcePort", "or a range such as 1024-65535"},
+		"a protocol of no name":          {match("protocol: IPX"), "spec.filter.rules[0].match.protocol", "must be TCP, UDP"},
+		"half a MAC address":             {match("sourceMAC: 'aa:bb'"), "spec.filter.rules[0].match.sourceMAC", "[0-9a-fA-F]"},
+		"a VLAN too great":               {match("vlan: 4095"), "spec.filter.rules[0].match.vlan", "4094"},
+		"a flag of no name":              {match("tcpFlagsSet: [XMAS]"), "spec.filter.rules[0].match.tcpFlagsSet[0]", `"SYN"`},
+		"a tunnel too far":               {match("tunnelID: 4294967296"), "spec.filter.rules[0].match.tunnelID", "4294967295"},
+		"a pattern of two kinds":         {base + "  filter: {payload: [{text: a, hex: '00'}]}", "spec.filter.payload[0]", "as text or as hex"},
+		"a pattern of none":              {base + "  filter: {payload: [{ignoreCase: true}]}", "spec.filter.payload[0]", "as text or as hex"},
+		"half a byte":                    {base + "  filter: {payload: [{hex: '012'}]}", "spec.filter.payload[0].hex", "pairs of hexadecimal digits"},
+		"an action without patterns":     {base + "  filter: {payloadAction: Drop}", "spec.filter", "give payload, or leave payloadAction out"},
+		"a plugin without a name":        {base + "  filter: {plugins: [{name: ''}]}", "spec.filter.plugins[0].name", "at least 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := create(t, c, tc.manifest)
+			require.Error(t, err)
+			require.True(t, apierrors.IsInvalid(err), "%v", err)
+			require.ErrorContains(t, err, tc.field)
+			require.ErrorContains(t, err, tc.message)
+		})
+	}
+}
+
+// TestManyRulesAreAccepted: as many rules and patterns as the schema allows cost the API server no more than it grants.
+func TestManyRulesAreAccepted(t *testing.T) {
+	var rules, patterns strings.Builder
+	for i := range 4096 {
+		fmt.Fprintf(&rules, "{action: Drop, match: {source: 10.%d.%d.0/24, destinationPort: %d}}, ", i>>8, i&255, i+1)
+		fmt.Fprintf(&patterns, "{text: pattern-%d}, ", i)
+	}
+	_, err := create(t, env.Client(t), strings.Replace(ring, "NAME", "many", 1)+
+		"  filter: {rules: ["+rules.String()+"], payload: ["+patterns.String()+"]}")
+	require.NoError(t, err)
+	_, err = create(t, env.Client(t), strings.Replace(ring, "NAME", "too-many", 1)+
+		"  filter: {rules: ["+rules.String()+"{action: Pass}]}")
+	require.ErrorContains(t, err, "must have at most 4096 items")
+}
