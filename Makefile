@@ -98,6 +98,12 @@ test-kernel: deps ## the module on all supported kernels and the debug kernel (F
 fuzz-kernel: deps ## fuzz the module on the debug kernel: MINUTES=10 SEED=random SERIES=debug
 	kmod/tests/fuzz/run --minutes $(or $(MINUTES),10) $(addprefix --seed ,$(SEED)) $(or $(SERIES),debug)
 
+.PHONY: test-drivers
+test-drivers: deps ## capture-aware drivers: what the rules find, and emulated network cards on all kernels and the debug kernel
+	drivers/tests/matrix
+	drivers/tests/run all $(CASES)
+	drivers/tests/run debug $(CASES)
+
 .PHONY: bench-kernel
 bench-kernel: deps ## instructions per packet beside AF_PACKET, deterministic
 	$(SUDO) bench/kernel/run

@@ -39,3 +39,12 @@
  head_skb = page_to_skb(vi, rq, page, E);
  ...>
  }
+
+// The kernel has one place for a driver that wants to know of processors that are gone, and the stock one is in it.
+@@ expression list E; @@
+- cpuhp_setup_state_multi(CPUHP_VIRT_NET_DEAD, E)
++ virtnet_ringcap_keep_dead_state(cpuhp_setup_state_multi(CPUHP_BP_PREPARE_DYN, E))
+
+@@ @@
+- CPUHP_VIRT_NET_DEAD
++ virtnet_ringcap_dead_state

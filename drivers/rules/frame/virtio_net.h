@@ -19,3 +19,14 @@ static bool virtnet_ringcap_frame(struct virtnet_info *vi, struct receive_queue 
 	ewma_pkt_len_add(&rq->mrg_avg_pkt_len, frame.len);
 	return true;
 }
+
+/* Where the kernel has put our notice of processors that are gone. */
+static enum cpuhp_state virtnet_ringcap_dead_state;
+
+static int virtnet_ringcap_keep_dead_state(int state)
+{
+	if (state < 0)
+		return state;
+	virtnet_ringcap_dead_state = state;
+	return 0;
+}

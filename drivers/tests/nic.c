@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include "nic.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "link.h"
+
+#define CARRIER_MS 30000
+
+/* The first entry of a folder whose name begins so; false when there is none. */
+static bool rt_nic_entry(const char *folder, const char *begin, char *name, size_t size)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' || strncmp(entry->d_name, begin, strlen(begin)))
+			continue;
+		found = true;
+		snprintf(name, size, "%.*s", (int)size - 1, entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+void rt_nic_find(struct rt_nic *nic, u32 slot, const char *driver)
+{
+	char folder[160];
+
+	snprintf(nic->bus, sizeof(nic->bus), "pci");
+	snprintf(nic->device, sizeof(nic->device), "0000:%02x:00.0", slot);
+	if (strcmp(driver, "virtio_net"))
+		return;
+	snprintf(folder, sizeof(folder), "/sys/bus/pci/devices/%s", nic->device);
+	snprintf(nic->bus, sizeof(nic->bus), "virtio");
+	RT_CHECK(rt_nic_entry(folder, "virtio", nic->device, sizeof(nic->device)), "no virtio device in %s", folder);
+}
+
+static int rt_namespace_enter(const char *path)
+{
+	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), other = open(path, O_RDONLY | O_CLOEXEC);
+
+	RT_CHECK(own >= 0 && other >= 0 && !setns(other, CLONE_NEWNET), "%s: %m", path);
+	close(other);
+	return own;
+}
+
+void rt_nic_release(const struct rt_nic *nic)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "/sys/bus/%s/devices/%s/driver/unbind", nic->bus, nic->device);
+	if (!access(path, W_OK))
+		RT_CHECK(rt_write_file(path, nic->device), "%s: %m", path);
+}
+
+static void rt_nic_bind(const struct rt_nic *nic, const char *driver)
+{
+	char path[160];
+
+	rt_nic_release(nic);
+	if (!strcmp(nic->bus, "pci")) {
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", nic->device);
+		RT_CHECK(rt_write_file(path, driver), "%s: %m", path);
+	}
+	snprintf(path, sizeof(path), "/sys/bus/%s/drivers/%s/bind", nic->bus, driver);
+	RT_CHECK(rt_write_file(path, nic->device), "%s: %m", path);
+}
+
+/*
+ * A device that is bound has its interface in the first namespace, where /sys is of. Another case's namespace may not have
+ * given it back yet; unbinding does not mind.
+ */
+void rt_nic_take(struct rt_nic *nic, const char *driver, const char *name)
+{
+	int own = rt_namespace_enter("/proc/1/ns/net"), error;
+	char folder[160], current[16];
+
+	rt_nic_bind(nic, driver);
+	snprintf(folder, sizeof(folder), "/sys/bus/%s/devices/%s/net", nic->bus, nic->device);
+	RT_CHECK(rt_nic_entry(folder, "", current, sizeof(current)), "%s made no interface of %s", driver, nic->device);
+	error = rt_link_move(current, own);
+	RT_CHECK(!error, "%s: %s", current, strerror(-error));
+	RT_CHECK(!setns(own, CLONE_NEWNET), "%m");
+	close(own);
+	snprintf(nic->name, sizeof(nic->name), "%s", name);
+	error = rt_link_rename(current, name);
+	RT_CHECK(!error, "%s: %s", name, strerror(-error));
+	RT_EVENTUALLY(rt_link_is_ready(name), CARRIER_MS);
+}
+
+void rt_nic_set_mtu(const char *name, u32 mtu)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { .ifr_mtu = (int)mtu };
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	RT_CHECK(fd >= 0 && !ioctl(fd, SIOCSIFMTU, &request), "%s: %m", name);
+	close(fd);
+	RT_EVENTUALLY(rt_link_is_ready(name), CARRIER_MS);
+}
+
+u64 rt_nic_received(const char *name)
+{
+	unsigned long long packets = 0;
+	bool found = false;
+	char line[512], *at;
+	FILE *file;
+
+	/* Of this namespace, as /sys is not. */
+	file = fopen("/proc/self/net/dev", "r");
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		at = strchr(line, ':');
+		if (!at)
+			continue;
+		*at = '\0';
+		found = !strcmp(line + strspn(line, " "), name) && sscanf(at + 1, "%*u %llu", &packets) == 1;
+	}
+	RT_CHECK(found, "%s is not in /proc/net/dev", name);
+	fclose(file);
+	return packets;
+}
