@@ -31,6 +31,10 @@ type Report struct {
 	// Observations by engine.
 	Observations map[v1.Engine]capture.Observation
 	Interfaces   []node.Interface
+	// RxQueues of each interface by name.
+	RxQueues map[string]int
+	// Drivers by interface name; empty where they are not known.
+	Drivers map[string]plan.DriverFact
 	// NICs says how the captured interfaces are set, by name.
 	NICs map[string]nic.Outcome
 	// Err concerns the node as a whole: something could not be read or set that is no single ring's.
@@ -43,6 +47,8 @@ type Report struct {
 type Reconciler struct {
 	Providers []*Provider
 	NICs      NICs
+	// Drivers of the interfaces; nil leaves them alone, and none is known to be capture-aware.
+	Drivers Drivers
 	// Compile makes a kernel-side program from a filter expression.
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 	// Interfaces lists the node's; node.Interfaces but in tests.
@@ -69,32 +75,25 @@ func (r *Reconciler) Adopt(ctx context.Context) map[v1.Engine]plan.EngineFact {
 // Reconcile plans, applies and observes.
 func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
 	report := Report{Spec: spec, Generation: generation}
-	if report.Interfaces, report.Err = r.Interfaces(); report.Err != nil {
-		return report
-	}
 	report.Engines = r.Adopt(ctx)
 	facts := plan.Facts{
 		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.good,
 	}
 	facts.Serving, facts.Queues, facts.QueueCounts = r.present(ctx)
-	for _, i := range report.Interfaces {
-		facts.Interfaces = append(facts.Interfaces, interfaceFact(i))
+	driverErr, err := r.planWithDrivers(&report, spec, facts)
+	if err != nil {
+		report.Err = err
+		return report
 	}
-	report.Plan = plan.Make(spec, facts)
 	r.programs.forget()
 	r.good = report.Plan.Good(spec, r.good)
 	nicErr := r.applyNICs(&report)
 	failed, engineErr := r.applyEngines(ctx, &report)
-	report.Err = errors.Join(nicErr, engineErr)
+	report.Err = errors.Join(driverErr, nicErr, engineErr)
 	report = r.Observe(ctx, report)
 	noteUnfed(&report)
 	addLeftovers(&report, failed)
 	return report
-}
-
-func interfaceFact(i node.Interface) plan.Interface {
-	device := node.DeviceOf(i.Name)
-	return plan.Interface{Name: i.Name, Index: i.Index, RxQueues: device.RxQueues, Driver: device.Driver, PCIAddress: device.PCIAddress}
 }
 
 // Observe reads the state and the counters anew; what was decided stays.

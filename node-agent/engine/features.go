@@ -63,12 +63,12 @@ const (
 )
 
 // everywhere is what the agent does itself, whichever engine captures.
-var everywhere = []Feature{VLANOffload, RxRingSize, NICRxQueues, RSSHash, RSSFields, RSSQueues, ThreadedPolling}
+var everywhere = []Feature{VLANOffload, RxRingSize, NICRxQueues, RSSHash, RSSFields, RSSQueues, ThreadedPolling, DriverReplace}
 
 // served is what each engine does. What is in neither list nobody does yet.
 var served = map[v1.Engine][]Feature{
 	v1.EngineKernelModule: {
-		QuickMode, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect, RuleIdleTimeout, Payload, Plugins,
+		TransparentMode1, TransparentMode2, QuickMode, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect, RuleIdleTimeout, Payload, Plugins,
 		Sampling, SamplingByFlow, Defragment, HardwareTimestamps, QueuesPerRxQueue,
 		BalanceTCPFiveTuple, BalanceBothEnds, BalanceRxQueue, InnerHeader, FragmentsWithFlow,
 		WhenFullSpread, WhenUnattendedSpread, LongHeader,

@@ -35,9 +35,25 @@ type knob struct {
 	resolve func(dev, wish string) (string, error)
 	read    func(dev string) (string, error)
 	write   func(dev, value string) error
+	// stage says when it is set: early ones first. It is set back in the opposite order of stages, and in the same order
+	// within one.
+	stage stage
+	// disturbs are knobs that drivers set anew with this one: what they were is noted before it is turned.
+	disturbs []string
 	// rounds: drivers make the next value that they can do of it.
 	rounds bool
 }
+
+// stage is a time at which knobs are set: the link comes first and goes last, and threads are there only while polling is
+// threaded.
+type stage int
+
+const (
+	stageLink stage = iota
+	stageDevice
+	stageThreads
+	stagePlacement
+)
 
 // judge says what is wrong with a value that was to be another; nil for nothing.
 func (k knob) judge(target, actual string) error {
@@ -55,8 +71,8 @@ func (k knob) target(dev, wish string) (string, error) {
 	return k.resolve(dev, wish)
 }
 
-// kernelKnobs are the knobs of the current network namespace's interfaces, in the order in which they are set; they are
-// set back in the opposite order. Queues come before what drivers set anew with them, and threads are there last.
+// kernelKnobs are the knobs of the current network namespace's interfaces, in the order in which they are set. Queues come
+// before what they disturb.
 func kernelKnobs(sys string) []knob {
 	knobs := []knob{linkKnob(), promiscuousKnob(), rxQueuesKnob(), rxRingSizeKnob()}
 	for _, feature := range mergingFeatures {
@@ -64,6 +80,11 @@ func kernelKnobs(sys string) []knob {
 	}
 	knobs = append(knobs, featureKnob("rx-vlan-hw-parse", plan.SettingVLANOffload))
 	return append(knobs, rssQueuesKnob(), rssHashKnob(), rssFieldsKnob(), threadedKnob(sys), pollingCPUsKnob(sys))
+}
+
+// backwards are knobs in the order in which they are set back.
+func backwards(knobs []knob) []knob {
+	return slices.SortedStableFunc(slices.Values(knobs), func(x, y knob) int { return int(y.stage - x.stage) })
 }
 
 // unsupported tells a driver that has no such thing from other errors.

@@ -34,7 +34,9 @@ func findLink(dev string) (netlink.Link, error) {
 }
 
 func linkKnob() knob {
-	return flagKnob(linkName, "", unix.IFF_UP, netlink.LinkSetUp, netlink.LinkSetDown)
+	k := flagKnob(linkName, "", unix.IFF_UP, netlink.LinkSetUp, netlink.LinkSetDown)
+	k.stage = stageLink
+	return k
 }
 
 func promiscuousKnob() knob {
@@ -44,7 +46,7 @@ func promiscuousKnob() knob {
 // flagKnob is a flag as ip-link(8) sets it.
 func flagKnob(name string, setting plan.Setting, flag uint32, setOn, setOff func(netlink.Link) error) knob {
 	return knob{
-		name: name, setting: setting,
+		name: name, setting: setting, stage: stageDevice,
 		read: func(dev string) (string, error) {
 			link, err := findLink(dev)
 			if err != nil {
@@ -68,7 +70,7 @@ func flagKnob(name string, setting plan.Setting, flag uint32, setOn, setOff func
 // featureKnob is a feature as ethtool -k shows it. One that the driver does not have is off.
 func featureKnob(feature string, setting plan.Setting) knob {
 	return knob{
-		name: feature, setting: setting,
+		name: feature, setting: setting, stage: stageDevice,
 		read: func(dev string) (string, error) {
 			var is ethtool.FeatureState
 			err := withEthtool(func(e *ethtool.Ethtool) error {

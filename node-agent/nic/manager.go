@@ -89,8 +89,7 @@ func (m *Manager) set(have record, name string, wanted plan.NICSettings) Outcome
 		is.Settled = map[string]settled{}
 	}
 	have.Interfaces[name] = is
-	unwanted := func(k knob) bool { _, wish := wanted[k.setting]; return !wish && k.name != linkName }
-	outcome := Outcome{Err: m.putBack(have, name, unwanted)}
+	outcome := Outcome{Err: m.putBack(have, name, func(k knob) bool { return k.stage != stageLink && !m.wished(k, wanted) })}
 	for _, k := range m.device.knobs {
 		wish, ok := wanted[k.setting]
 		if k.name == linkName {
@@ -109,6 +108,15 @@ func (m *Manager) set(have record, name string, wanted plan.NICSettings) Outcome
 	return outcome
 }
 
+// wished says whether a knob is wished for, or is disturbed by one that is: that one's number of queues is not what its noted
+// value was for.
+func (m *Manager) wished(k knob, wanted plan.NICSettings) bool {
+	return slices.ContainsFunc(m.device.knobs, func(other knob) bool {
+		_, wish := wanted[other.setting]
+		return wish && (other.name == k.name || slices.Contains(other.disturbs, k.name))
+	})
+}
+
 // turn sets one knob as wished: first the note, then the change. That a link is down by now says nothing of how it was, so
 // its state is noted even where it is as wished.
 func (m *Manager) turn(have record, name string, k knob, wish string) (string, error) {
@@ -123,8 +131,8 @@ func (m *Manager) turn(have record, name string, k knob, wish string) (string, e
 	}
 	_, noted := is.Values[k.name]
 	answered := is.Settled[k.name] == settled{Wanted: target, Actual: value}
-	if !noted && (value != target && !answered || k.name == linkName) {
-		is.Values[k.name] = value
+	if !noted && (value != target && !answered || k.stage == stageLink) {
+		m.noteValues(is, name, k, value)
 		if err := m.save(have); err != nil {
 			return value, err
 		}
@@ -150,6 +158,19 @@ func (m *Manager) turn(have record, name string, k knob, wish string) (string, e
 	return actual, err
 }
 
+// noteValues notes what a knob is, and what those are that it disturbs.
+func (m *Manager) noteValues(is original, name string, k knob, value string) {
+	is.Values[k.name] = value
+	for _, other := range m.device.knobs {
+		if _, noted := is.Values[other.name]; noted || !slices.Contains(k.disturbs, other.name) {
+			continue
+		}
+		if value, err := other.read(name); err == nil {
+			is.Values[other.name] = value
+		}
+	}
+}
+
 // restore sets an interface back. One that is gone, or is another by now, needs nothing.
 func (m *Manager) restore(have record, name string) error {
 	index, hardware, err := m.device.identify(name)
@@ -166,11 +187,11 @@ func (m *Manager) restore(have record, name string) error {
 	return nil
 }
 
-// putBack writes the noted values of some knobs, in the opposite order of setting, and forgets those that it could write.
+// putBack writes the noted values of some knobs, and forgets those that it could write.
 func (m *Manager) putBack(have record, name string, these func(knob) bool) error {
 	is := have.Interfaces[name]
 	var errs []error
-	for _, k := range slices.Backward(m.device.knobs) {
+	for _, k := range backwards(m.device.knobs) {
 		value, noted := is.Values[k.name]
 		if !noted || !these(k) {
 			continue

@@ -36,8 +36,12 @@ func (d *memoryDevice) identify(name string) (int, string, error) {
 }
 
 func (d *memoryDevice) knob(name string, setting plan.Setting) knob {
+	when := stageDevice
+	if name == linkName {
+		when = stageLink
+	}
 	return knob{
-		name: name, setting: setting, rounds: setting == plan.SettingRxRingSize,
+		name: name, setting: setting, stage: when, rounds: setting == plan.SettingRxRingSize,
 		read: func(string) (string, error) {
 			if value, ok := d.values[name]; ok {
 				return value, nil
@@ -111,7 +115,7 @@ func TestSetAndRestored(t *testing.T) {
 	apply(t, m)
 	assert.Equal(t, before, d.values)
 	assert.NoFileExists(t, m.path)
-	assert.Equal(t, linkName+"=off", d.writes[len(d.writes)-1], "set back in the opposite order")
+	assert.Equal(t, linkName+"=off", d.writes[len(d.writes)-1], "the link is set back last")
 	apply(t, m)
 	assert.Len(t, d.writes, 8)
 }

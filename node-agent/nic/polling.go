@@ -20,7 +20,7 @@ import (
 func threadedKnob(sys string) knob {
 	path := func(dev string) string { return filepath.Join(sys, "class", "net", dev, "threaded") }
 	return knob{
-		name: "threadedPolling", setting: plan.SettingThreadedPolling,
+		name: "threadedPolling", setting: plan.SettingThreadedPolling, stage: stageThreads,
 		read: func(dev string) (string, error) {
 			text, err := os.ReadFile(path(dev))
 			if errors.Is(err, os.ErrNotExist) {
@@ -46,7 +46,7 @@ func threadedKnob(sys string) knob {
 // threaded; those that went need nothing.
 func pollingCPUsKnob(sys string) knob {
 	return knob{
-		name: "threadedPolling.cpus", setting: plan.SettingPollingCPUs,
+		name: "threadedPolling.cpus", setting: plan.SettingPollingCPUs, stage: stagePlacement,
 		resolve: func(dev, wish string) (string, error) {
 			cpus, err := ParseCPUs(wish)
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 // rxQueuesKnob is ethtool -L: combined queues where the driver has them, else those that receive.
 func rxQueuesKnob() knob {
 	return knob{
-		name: "rxQueues", setting: plan.SettingRxQueues,
+		name: "rxQueues", setting: plan.SettingRxQueues, stage: stageDevice, disturbs: []string{rssQueuesName},
 		resolve: func(dev, wish string) (string, error) {
 			c, err := readChannels(dev)
 			if err != nil {
@@ -58,7 +58,7 @@ func readChannels(dev string) (c ethtool.Channels, err error) {
 // rxRingSizeKnob is ethtool -G rx. Drivers may round.
 func rxRingSizeKnob() knob {
 	return knob{
-		name: "rxRingSize", setting: plan.SettingRxRingSize, rounds: true,
+		name: "rxRingSize", setting: plan.SettingRxRingSize, stage: stageDevice, rounds: true,
 		resolve: func(dev, wish string) (string, error) {
 			r, err := readRing(dev)
 			if err != nil {

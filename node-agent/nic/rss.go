@@ -19,10 +19,12 @@ import (
 // defaultTable stands for the driver's own table: all queues in turn.
 const defaultTable = "default"
 
+const rssQueuesName = "rss.queues"
+
 // rssQueuesKnob is ethtool -X's table: "default" or each entry's queue.
 func rssQueuesKnob() knob {
 	return knob{
-		name: "rss.queues", setting: plan.SettingRSSQueues,
+		name: rssQueuesName, setting: plan.SettingRSSQueues, stage: stageDevice,
 		resolve: func(dev, wish string) (string, error) {
 			state, queues, err := readTable(dev)
 			if err != nil {
@@ -97,7 +99,7 @@ const toeplitz = 1
 // rssHashKnob is the key of the hash, in hexadecimal.
 func rssHashKnob() knob {
 	return knob{
-		name: "rss.hash", setting: plan.SettingRSSHash,
+		name: "rss.hash", setting: plan.SettingRSSHash, stage: stageDevice,
 		resolve: func(dev, _ string) (string, error) {
 			state, err := readKey(dev)
 			if err == nil && state.function != toeplitz && state.function != 0 {
@@ -142,7 +144,7 @@ var flowKinds = map[string]uint32{"tcp4": 1, "udp4": 2, "tcp6": 5, "udp6": 6}
 // rssFieldsKnob is what the hash is made of, by kind of packets: "tcp4=f0 udp4=30".
 func rssFieldsKnob() knob {
 	return knob{
-		name: "rss.fields", setting: plan.SettingRSSFields,
+		name: "rss.fields", setting: plan.SettingRSSFields, stage: stageDevice,
 		resolve: func(dev, wish string) (string, error) {
 			fields, err := readFields(dev)
 			want := uint64(hashAddresses)

@@ -26,6 +26,8 @@ type Interface struct {
 	RxQueues int
 	// Driver that is bound to it, and the device's PCI address; empty where there is none.
 	Driver, PCIAddress string
+	// DriverFact says what that driver can, and what can take its place.
+	DriverFact DriverFact
 }
 
 // EngineFact says whether an engine can be used on this node.
@@ -75,6 +77,9 @@ type Verdict struct {
 	Interfaces []string
 	// NIC is how a ring wishes them to be set.
 	NIC NICSettings
+	// TransparentMode of a ring; where it is not the spec's, TransparentReason says why.
+	TransparentMode   int32
+	TransparentReason string
 
 	// snapLen of the ring: its queues keep their size while it is refused.
 	snapLen uint32
@@ -91,6 +96,8 @@ type Result struct {
 	Clusters map[string]Verdict
 	// NICs by interface name.
 	NICs map[string]NICSettings
+	// Drivers that shall be others, by interface name.
+	Drivers map[string]DriverWish
 	// Auto is the engine that serves rings that leave the choice, and why; empty when there is none.
 	Auto       v1.Engine
 	AutoReason string
@@ -106,6 +113,7 @@ func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 			Rings:    map[string]Verdict{},
 			Clusters: map[string]Verdict{},
 			NICs:     map[string]NICSettings{},
+			Drivers:  map[string]DriverWish{},
 		},
 		rings: map[string]plannedRing{},
 	}
@@ -210,7 +218,8 @@ func (b *builder) addRing(ring v1.NodeRing) {
 		b.rings[ring.Name] = draft.planned()
 	}
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
-	verdict.NIC = draft.nic()
+	verdict.NIC, verdict.TransparentMode, verdict.TransparentReason = draft.nic(), draft.mode, draft.modeReason
+	b.noteDrivers(draft)
 	verdict.Interfaces, verdict.snapLen = interfaceNames(draft.taps), uint32(max(ring.Spec.SnapLength, 0))
 	b.result.Rings[ring.Name] = verdict
 }

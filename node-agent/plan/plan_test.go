@@ -192,7 +192,7 @@ func TestRefusedRings(t *testing.T) {
 		},
 		"transparent mode": {
 			ring:   ring("bad", func(s *v1.CaptureRingSpec) { m := int32(2); s.TransparentMode = &m }),
-			reason: v1.ReasonUnsupported, message: "spec.transparentMode 2",
+			reason: v1.ReasonDriverNotAware, message: "spec.transparentMode 2",
 		},
 		"engine that is not there": {
 			ring: ring("bad", withEngine(v1.EngineKernelModule)),

@@ -40,6 +40,10 @@ type ringDraft struct {
 	vlans        []uint16
 	rules        capture.RuleSet
 	plugins      []capture.Plugin
+	// mode that is in force, and why where it is not the spec's.
+	mode       int32
+	modeReason string
+	drivers    map[string]DriverWish
 }
 
 var ringChecks = []check[ringDraft]{
@@ -50,6 +54,7 @@ var ringChecks = []check[ringDraft]{
 	quickModeIsAlone,
 	filterCompiles,
 	rulesAreSound,
+	driversAreAware,
 }
 
 // ringSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.
@@ -209,7 +214,7 @@ func (d *ringDraft) planned() plannedRing {
 		ring: capture.Ring{
 			Name: d.name, Taps: d.taps, Filter: d.filter,
 			SnapLen: uint32(d.spec.SnapLength), Promiscuous: d.promiscuous(),
-			XDP: xdpModes[d.spec.XDP], Mode: capture.TransparentMode(d.mode()),
+			XDP: xdpModes[d.spec.XDP], Mode: capture.TransparentMode(d.mode),
 			Quick: d.spec.QuickMode, VLANs: d.vlans, Sampling: d.sampling(), Rules: d.rules, Plugins: d.plugins,
 			Defragment: d.spec.Defragment, HardwareTime: d.spec.Timestamps == v1.TimestampsHardware,
 		},
@@ -218,13 +223,6 @@ func (d *ringDraft) planned() plannedRing {
 }
 
 var xdpModes = map[v1.XDP]capture.XDPMode{v1.XDPNative: capture.XDPNative, v1.XDPGenericAllowed: capture.XDPGenericAllowed}
-
-func (d *ringDraft) mode() int32 {
-	if d.spec.TransparentMode == nil {
-		return 0
-	}
-	return *d.spec.TransparentMode
-}
 
 func (d *ringDraft) sampling() capture.Sampling {
 	if d.spec.Sampling == nil {

@@ -64,6 +64,7 @@ func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
 	status := v1.NodeRingStatus{
 		Name: name, Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces,
 		Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
+		TransparentMode: verdict.TransparentMode, TransparentReason: verdict.TransparentReason,
 		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),
 		SampledOut: int64(observed.Stats.SampledOut), Passed: int64(observed.Stats.Passed),
 		Reflected: int64(observed.Stats.Reflected), Absorbed: int64(observed.Stats.Absorbed), Directed: int64(observed.Stats.Directed),

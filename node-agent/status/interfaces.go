@@ -12,19 +12,25 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// interfaceStatuses are those of the interfaces that rings tap, by name.
+// interfaceStatuses are those of the interfaces that rings ask for, by name.
 func interfaceStatuses(r datapath.Report) []v1.InterfaceStatus {
 	rings := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Plan.Rings)) {
-		if verdict := r.Plan.Rings[name]; verdict.Planned {
-			for _, i := range verdict.Interfaces {
-				rings[i] = append(rings[i], name)
-			}
+		for _, i := range r.Plan.Rings[name].Interfaces {
+			rings[i] = append(rings[i], name)
 		}
 	}
 	var statuses []v1.InterfaceStatus
 	for _, name := range slices.Sorted(maps.Keys(rings)) {
-		statuses = append(statuses, v1.InterfaceStatus{Name: name, Rings: rings[name], Settings: settingStatuses(r.NICs[name])})
+		fact := r.Drivers[name]
+		status := v1.InterfaceStatus{
+			Name: name, Driver: fact.Name, Aware: fact.Aware, StockDriver: fact.Stock, RxQueues: int32(r.RxQueues[name]),
+			Rings: rings[name], Settings: settingStatuses(r.NICs[name]),
+		}
+		if fact.Failed != "" {
+			status.Reason, status.Message = v1.ReasonDriverReplaceFailed, fact.Failed
+		}
+		statuses = append(statuses, status)
 	}
 	return statuses
 }

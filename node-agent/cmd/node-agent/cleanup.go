@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/driver"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
@@ -47,6 +48,8 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 // removeAll goes on to the end, whatever fails.
 func removeAll(ctx context.Context, where places, identity node.Identity) error {
 	problems := []error{cleanEBPF(ctx, where), cleanModule(ctx, where)}
+	_, err := driver.New(where.driverFile(), identity.BootID, where.sys).Apply(nil)
+	problems = append(problems, err)
 	outcomes, err := nic.New(where.nicFile(), identity.BootID, where.sys).Apply(nil)
 	problems = append(problems, err)
 	for _, outcome := range outcomes {

@@ -37,6 +37,8 @@ func (p *places) check(errOut io.Writer) error {
 // pinDir is the eBPF engine's own folder.
 func (p *places) pinDir() string { return filepath.Join(p.bpffs, "ringcap") }
 
+func (p *places) driverFile() string { return filepath.Join(p.runDir, "drivers.json") }
+
 func (p *places) nicFile() string { return filepath.Join(p.runDir, "nic.json") }
 
 // agentFlags are those of the agent, in a cluster and standalone.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/driver"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
@@ -32,6 +33,7 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 	p.module = moduleState{runDir: f.runDir, identity: identity}
 	p.reconciler = &datapath.Reconciler{
 		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who)},
+		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys),
 		NICs:       nic.New(f.nicFile(), identity.BootID, f.sys),
 		Compile:    compiler(ctx, f.rcbpf),
 		Interfaces: node.Interfaces,

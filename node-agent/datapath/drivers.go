@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"strings"
+
+	"github.com/ringcap/ringcap/node-agent/driver"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Drivers knows the drivers of the node's interfaces, and replaces them.
+type Drivers interface {
+	// Describe says what a plan must know of each, by interface name.
+	Describe() (map[string]plan.DriverFact, error)
+	// Apply gives the wished interfaces their drivers and the others the ones that they had; moved says that some were made
+	// anew, and have other indexes. What could not be had is in the facts from then on.
+	Apply(wanted map[string]plan.DriverWish) (moved bool, err error)
+}
+
+// planWithDrivers plans, changes drivers as the plan wishes, and plans again where interfaces were made anew by that. It fails
+// when there is no plan; what else went wrong is in driverErr.
+func (r *Reconciler) planWithDrivers(report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) (driverErr, err error) {
+	if err := r.plan(report, spec, facts); err != nil || r.Drivers == nil {
+		return nil, err
+	}
+	moved, driverErr := r.Drivers.Apply(report.Plan.Drivers)
+	if !moved {
+		return driverErr, nil
+	}
+	return driverErr, r.plan(report, spec, facts)
+}
+
+// plan makes the plan from the interfaces as they are now.
+func (r *Reconciler) plan(report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) error {
+	var err error
+	if report.Interfaces, err = r.Interfaces(); err != nil {
+		return err
+	}
+	if r.Drivers != nil {
+		if report.Drivers, err = r.Drivers.Describe(); err != nil {
+			return err
+		}
+	}
+	facts.Interfaces, report.RxQueues = nil, map[string]int{}
+	for _, i := range report.Interfaces {
+		known := interfaceFact(i, report.Drivers[i.Name])
+		facts.Interfaces, report.RxQueues[i.Name] = append(facts.Interfaces, known), known.RxQueues
+	}
+	report.Plan = plan.Make(spec, facts)
+	return nil
+}
+
+// interfaceFact is an interface as a plan sees it. Selectors find a device by its driver's name also where that is capture-aware.
+func interfaceFact(i node.Interface, fact plan.DriverFact) plan.Interface {
+	device := node.DeviceOf(i.Name)
+	return plan.Interface{
+		Name: i.Name, Index: i.Index, RxQueues: device.RxQueues, Driver: strings.TrimSuffix(device.Driver, driver.Suffix),
+		PCIAddress: device.PCIAddress, DriverFact: fact,
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// describe says what the plan must know of an interface's driver.
+func (s sysfs) describe(link netlink.Link) plan.DriverFact {
+	name := link.Attrs().Name
+	h, err := s.of(name)
+	if err != nil {
+		kind := link.Type()
+		fact := plan.DriverFact{Aware: s.aware(name, kind), Obstacle: "it is no device on a bus; software interfaces are made aware by loading an aware module instead of the stock one"}
+		if kind != "device" {
+			fact.Name = kind
+		}
+		return fact
+	}
+	fact := plan.DriverFact{Name: s.bound(h), Aware: s.aware(name, "")}
+	if fact.Aware {
+		return fact
+	}
+	replacement := fact.Name + Suffix
+	if fact.Obstacle = s.obstacle(name, h, replacement); fact.Obstacle != "" {
+		return fact
+	}
+	fact.Replacement, fact.NodeTraffic = replacement, s.nodeTraffic(link)
+	return fact
+}
+
+// obstacle is why a driver cannot be replaced; empty for nothing.
+func (s sysfs) obstacle(name string, h hardware, replacement string) string {
+	_, uppers := s.uppers(name)
+	switch {
+	case !s.loaded(h.Bus, replacement):
+		return fmt.Sprintf("no driver %s is loaded (the module loader loads it if the agent's image has it for this kernel; drivers/build makes it)", replacement)
+	case s.virtualFunctions(h):
+		return "it has virtual functions, which would be lost: set sriov_numvfs to 0 first"
+	case len(s.interfaces(h)) != 1:
+		return fmt.Sprintf("device %s has several interfaces: %s", h.Address, strings.Join(s.interfaces(h), ", "))
+	case len(uppers) > 0:
+		return fmt.Sprintf("%s on top of it would be lost", strings.Join(uppers, ", "))
+	}
+	return ""
+}
+
+// nodeTraffic says what makes an interface, or the bridge or bond that it belongs to, the node's own; empty for nothing.
+func (s sysfs) nodeTraffic(link netlink.Link) string {
+	addresses, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Sprintf("may have addresses (they cannot be read: %v)", err)
+	}
+	for _, address := range addresses {
+		if !address.IP.IsLinkLocalUnicast() {
+			return fmt.Sprintf("has the address %s", address.IPNet)
+		}
+	}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := netlink.RouteList(link, family)
+		if err != nil {
+			return fmt.Sprintf("may have routes (they cannot be read: %v)", err)
+		}
+		for _, route := range routes {
+			if isDefault(route.Dst) {
+				return "has a default route"
+			}
+		}
+	}
+	if master, _ := s.uppers(link.Attrs().Name); master != "" {
+		if upper, err := netlink.LinkByName(master); err == nil {
+			if why := s.nodeTraffic(upper); why != "" {
+				return fmt.Sprintf("belongs to %s, which %s", master, why)
+			}
+		}
+	}
+	return ""
+}
+
+func isDefault(destination *net.IPNet) bool {
+	if destination == nil {
+		return true
+	}
+	ones, _ := destination.Mask.Size()
+	return ones == 0
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package driver replaces the drivers of single NICs by capture-aware ones, and puts the former ones back. The interface
+// keeps its name, addresses, routes and settings; what it was like is on disk before anything is changed.
+//
+// An aware driver is a module of its own, with a name of its own on the bus (igb_ringcap beside igb), that the module loader
+// loaded: here devices are only unbound from one driver and bound to the other in sysfs, one at a time, so that other ports
+// of the same driver are not touched and no right to load modules is needed.
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Suffix makes a stock driver's name that of the aware one built from its source.
+const Suffix = "_ringcap"
+
+// hardware is what is behind an interface.
+type hardware struct {
+	Bus string `json:"bus"`
+	// Address on the bus, such as 0000:00:04.0.
+	Address string `json:"address"`
+}
+
+// sysfs is where one is mounted, writable.
+type sysfs string
+
+// of finds what is behind an interface; the error is os.ErrNotExist (wrapped) for one that is software.
+func (s sysfs) of(iface string) (hardware, error) {
+	device := s.path("class", "net", iface, "device")
+	path, err := filepath.EvalSymlinks(device)
+	if err != nil {
+		return hardware{}, err
+	}
+	bus, err := filepath.EvalSymlinks(filepath.Join(device, "subsystem"))
+	if err != nil {
+		return hardware{}, err
+	}
+	return hardware{Bus: filepath.Base(bus), Address: filepath.Base(path)}, nil
+}
+
+func (s sysfs) path(parts ...string) string {
+	return filepath.Join(append([]string{string(s)}, parts...)...)
+}
+
+func (s sysfs) device(h hardware, parts ...string) string {
+	return s.path(append([]string{"bus", h.Bus, "devices", h.Address}, parts...)...)
+}
+
+// bound is the driver of a device; empty without one.
+func (s sysfs) bound(h hardware) string {
+	driver, err := filepath.EvalSymlinks(s.device(h, "driver"))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(driver)
+}
+
+// loaded says whether a bus has a driver of that name.
+func (s sysfs) loaded(bus, driver string) bool {
+	_, err := os.Stat(s.path("bus", bus, "drivers", driver, "bind"))
+	return err == nil
+}
+
+// bind gives a device to a driver and takes it from the one that it has, if that is another.
+func (s sysfs) bind(h hardware, driver string) error {
+	have := s.bound(h)
+	if have == driver {
+		return nil
+	}
+	if !s.loaded(h.Bus, driver) {
+		return fmt.Errorf("driver %s is not loaded", driver)
+	}
+	if have != "" {
+		if err := s.tell(h, have, "unbind"); err != nil {
+			return err
+		}
+	}
+	return s.tell(h, driver, "bind")
+}
+
+func (s sysfs) tell(h hardware, driver, what string) error {
+	file, err := os.OpenFile(s.path("bus", h.Bus, "drivers", driver, what), os.O_WRONLY, 0)
+	if err == nil {
+		_, err = file.WriteString(h.Address)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: driver %s: %w", what, h.Address, driver, err)
+	}
+	return nil
+}
+
+// interfaces are the names of a device's interfaces.
+func (s sysfs) interfaces(h hardware) []string {
+	entries, _ := os.ReadDir(s.device(h, "net"))
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// waitInterface waits for the interface that a driver makes of a device.
+func (s sysfs) waitInterface(h hardware) (string, error) {
+	const longest, pause = 10 * time.Second, 20 * time.Millisecond
+	for start := time.Now(); time.Since(start) < longest; time.Sleep(pause) {
+		if names := s.interfaces(h); len(names) > 0 {
+			return names[0], nil
+		}
+	}
+	return "", fmt.Errorf("driver %s made no interface of %s", s.bound(h), h.Address)
+}
+
+// aware says whether a driver's module, or that of a software interface's kind, uses what ringcap offers to drivers.
+func (s sysfs) aware(iface, kind string) bool {
+	module := kind
+	if path, err := filepath.EvalSymlinks(s.path("class", "net", iface, "device", "driver", "module")); err == nil {
+		module = filepath.Base(path)
+	}
+	for _, name := range []string{module, module + Suffix} {
+		if _, err := os.Lstat(s.path("module", "ringcap_driver", "holders", name)); module != "" && err == nil {
+			return true
+		}
+		if s.hasHardware(iface) {
+			break
+		}
+	}
+	return false
+}
+
+func (s sysfs) hasHardware(iface string) bool {
+	_, err := os.Stat(s.path("class", "net", iface, "device"))
+	return err == nil
+}
+
+// virtualFunctions says whether a device has any, which would go with its driver.
+func (s sysfs) virtualFunctions(h hardware) bool {
+	text, err := os.ReadFile(s.device(h, "sriov_numvfs"))
+	return err == nil && strings.TrimSpace(string(text)) != "0"
+}
+
+// uppers are the interfaces on top of another; one that is its master (bridge, bond) gets it back, others are lost with it.
+func (s sysfs) uppers(iface string) (master string, others []string) {
+	if path, err := filepath.EvalSymlinks(s.path("class", "net", iface, "master")); err == nil {
+		master = filepath.Base(path)
+	}
+	entries, _ := filepath.Glob(s.path("class", "net", iface, "upper_*"))
+	for _, entry := range entries {
+		if name := strings.TrimPrefix(filepath.Base(entry), "upper_"); name != master {
+			others = append(others, name)
+		}
+	}
+	return master, others
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+
+	"github.com/ringcap/ringcap/node-agent/nic"
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+/*
+ * In a VM (see node-agent/tests) with two ports of one stock driver, joined by a cable, and its aware driver loaded:
+ *
+ *	+----------+            +----------+
+ *	| mirror7  |---cable----|  other   |
+ *	| igb, or igb_ringcap   |  igb     |
+ *	+----------+            +----------+
+ *
+ * mirror7 has something of everything that a change of driver takes from an interface.
+ */
+type bench struct {
+	t          *testing.T
+	m          *Manager
+	hw         hardware
+	otherIndex int
+	stock      string
+}
+
+func newBench(t *testing.T) *bench {
+	stock := os.Getenv("RINGCAP_STOCK_DRIVER")
+	if stock == "" {
+		t.Skip("needs NICs of its own: node-agent/tests/run")
+	}
+	b := &bench{t: t, stock: stock, m: New(filepath.Join(t.TempDir(), "drivers.json"), "boot", "/sys")}
+	names := b.ports()
+	require.Len(t, names, 2)
+	rename(t, names[0], "mirror7")
+	rename(t, names[1], "other")
+	var err error
+	b.hw, err = b.m.sys.of("mirror7")
+	require.NoError(t, err)
+	require.Equal(t, stock, b.m.sys.bound(b.hw))
+	other := link(t, "other")
+	b.otherIndex = other.Attrs().Index
+	require.NoError(t, netlink.LinkSetUp(other))
+	b.dress()
+	return b
+}
+
+// ports are the interfaces of the stock driver, mirror7 first when it is there already.
+func (b *bench) ports() []string {
+	links, err := netlink.LinkList()
+	require.NoError(b.t, err)
+	var names []string
+	for _, l := range links {
+		if h, err := b.m.sys.of(l.Attrs().Name); err == nil && b.m.sys.bound(h) == b.stock {
+			names = append(names, l.Attrs().Name)
+		}
+	}
+	if len(names) == 2 && names[1] == "mirror7" {
+		names[0], names[1] = names[1], names[0]
+	}
+	return names
+}
+
+func link(t *testing.T, name string) netlink.Link {
+	t.Helper()
+	l, err := netlink.LinkByName(name)
+	require.NoError(t, err)
+	return l
+}
+
+func rename(t *testing.T, from, to string) {
+	if from != to {
+		require.NoError(t, netlink.LinkSetDown(link(t, from)))
+		require.NoError(t, netlink.LinkSetName(link(t, from), to))
+	}
+}
+
+// dress gives mirror7 addresses, routes, another MAC and MTU, and settings that are no driver's default.
+func (b *bench) dress() {
+	t, l := b.t, link(b.t, "mirror7")
+	mac, err := net.ParseMAC("02:00:00:00:77:77")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkSetHardwareAddr(l, mac))
+	require.NoError(t, netlink.LinkSetMTU(l, 1400))
+	require.NoError(t, netlink.LinkSetTxQLen(l, 555))
+	require.NoError(t, netlink.LinkSetAlias(l, "span port"))
+	require.NoError(t, netlink.LinkSetUp(l))
+	for _, text := range []string{"10.9.0.1/24", "fd00:9::1/64"} {
+		address, err := netlink.ParseAddr(text)
+		require.NoError(t, err)
+		require.NoError(t, netlink.AddrReplace(l, address))
+	}
+	_, to, err := net.ParseCIDR("10.99.0.0/16")
+	require.NoError(t, err)
+	require.NoError(t, netlink.RouteReplace(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: to, Gw: net.IPv4(10, 9, 0, 2), Priority: 7, Table: 100}))
+	settings, err := nic.ReadSettings("/sys", "mirror7")
+	require.NoError(t, err)
+	settings["rxRingSize"], settings["rx-gro"], settings["promiscuous"] = "512", "off", "on"
+	if settings["rxQueues"] != "" {
+		settings["rxQueues"] = "2"
+		delete(settings, "rss.queues")
+	}
+	require.NoError(t, nic.WriteSettings("/sys", "mirror7", settings))
+	require.NoError(t, waitLink("mirror7", 20*time.Second))
+}
+
+// look is all of mirror7 that must stay, but for the link, which may come later.
+func (b *bench) look() snapshot {
+	b.t.Helper()
+	shot, err := b.m.sys.snapshot("mirror7")
+	require.NoError(b.t, err)
+	shot.Carrier = false
+	for i := range shot.Addresses {
+		shot.Addresses[i] = *cleanAddress(shot.Addresses[i])
+	}
+	return shot
+}
+
+func (b *bench) wish() map[string]plan.DriverWish {
+	return map[string]plan.DriverWish{"mirror7": {Driver: b.stock + Suffix, Ring: "r", LinkTimeout: 30 * time.Second}}
+}
+
+func (b *bench) apply(wanted map[string]plan.DriverWish, moves bool) {
+	b.t.Helper()
+	moved, err := New(b.m.path, "boot", "/sys").Apply(wanted)
+	require.NoError(b.t, err)
+	require.Equal(b.t, moves, moved)
+}
+
+func (b *bench) fact() plan.DriverFact {
+	b.t.Helper()
+	facts, err := b.m.Describe()
+	require.NoError(b.t, err)
+	return facts["mirror7"]
+}
+
+// isStock checks that all is as it was, and the other port was never touched.
+func (b *bench) isStock(before snapshot) {
+	b.t.Helper()
+	assert.Equal(b.t, b.stock, b.m.sys.bound(b.hw))
+	assert.Equal(b.t, before, b.look())
+	assert.Equal(b.t, b.otherIndex, link(b.t, "other").Attrs().Index)
+}
+
+func TestVMReplacedAndPutBack(t *testing.T) {
+	b := newBench(t)
+	before := b.look()
+	require.NotEmpty(t, before.Routes)
+	fact := b.fact()
+	assert.False(t, fact.Aware)
+	assert.Equal(t, b.stock+Suffix, fact.Replacement, fact.Obstacle)
+	assert.Contains(t, fact.NodeTraffic, "has the address")
+
+	b.apply(b.wish(), true)
+	fact = b.fact()
+	assert.True(t, fact.Aware)
+	assert.Equal(t, b.stock+Suffix, fact.Name)
+	assert.Equal(t, b.stock, fact.Stock)
+	assert.Equal(t, before, b.look())
+	assert.Equal(t, b.otherIndex, link(t, "other").Attrs().Index)
+	require.NoError(t, waitLink("mirror7", 0), "the link is waited for")
+	b.apply(b.wish(), false)
+
+	b.apply(nil, true)
+	b.isStock(before)
+	assert.NoFileExists(t, b.m.path)
+}
+
+// Wherever the agent dies, the next one converges: to the aware driver while it is wished for, else to the stock one.
+func TestVMKilledInBetween(t *testing.T) {
+	b := newBench(t)
+	before := b.look()
+	shot, err := b.m.sys.snapshot("mirror7")
+	require.NoError(t, err)
+	aware := b.stock + Suffix
+	deaths := map[string]func(){
+		"noted":   func() {},
+		"unbound": func() { require.NoError(t, b.m.sys.tell(b.hw, b.m.sys.bound(b.hw), "unbind")) },
+		"bound":   func() { require.NoError(t, b.m.sys.bind(b.hw, aware)) },
+	}
+	for _, death := range []struct {
+		step   phase
+		at     string
+		wished bool
+	}{
+		{replacing, "noted", false}, {replacing, "unbound", true}, {replacing, "bound", false}, {restoring, "unbound", true}, {restoring, "bound", false},
+	} {
+		have := record{BootID: "boot", Devices: map[string]replacement{}}
+		require.NoError(t, b.m.note(have, replacement{hardware: b.hw, Stock: b.stock, Aware: aware, Phase: death.step, Before: shot}))
+		deaths[death.at]()
+		if death.wished && death.step == replacing {
+			b.apply(b.wish(), true)
+			assert.Equal(t, aware, b.m.sys.bound(b.hw), death)
+			assert.Equal(t, before, b.look(), death)
+		}
+		b.apply(nil, true)
+		b.isStock(before)
+	}
+}
+
+// A link that does not come back in time brings the stock driver back, once.
+func TestVMRolledBack(t *testing.T) {
+	b := newBench(t)
+	before := b.look()
+	impatient := b.wish()
+	impatient["mirror7"] = plan.DriverWish{Driver: b.stock + Suffix, LinkTimeout: time.Nanosecond}
+	b.apply(impatient, true)
+	b.isStock(before)
+	assert.Contains(t, b.fact().Failed, "mirror7 had no link after 1ns")
+	b.apply(impatient, false)
+	b.isStock(before)
+	b.apply(nil, false)
+	assert.Empty(t, b.fact().Failed)
+	require.NoError(t, waitLink("mirror7", 20*time.Second))
+
+	absent := map[string]plan.DriverWish{"mirror7": {Driver: "nothing_ringcap", LinkTimeout: time.Second}}
+	b.apply(absent, true)
+	assert.Equal(t, "driver nothing_ringcap is not loaded", b.fact().Failed)
+	b.isStock(before)
+	b.apply(nil, false)
+}
+
+func TestVMObstacles(t *testing.T) {
+	b := newBench(t)
+	require.NoError(t, netlink.LinkAdd(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "soft"}}))
+	facts, err := b.m.Describe()
+	require.NoError(t, err)
+	assert.Contains(t, facts["soft"].Obstacle, "no device on a bus")
+	require.NoError(t, netlink.LinkDel(link(t, "soft")))
+
+	require.NoError(t, netlink.LinkAdd(&netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "upper", ParentIndex: link(t, "mirror7").Attrs().Index}}))
+	assert.Equal(t, "upper on top of it would be lost", b.fact().Obstacle)
+	assert.Empty(t, b.fact().Replacement)
+	require.NoError(t, netlink.LinkDel(link(t, "upper")))
+
+	numvfs := b.m.sys.device(b.hw, "sriov_numvfs")
+	if _, err := os.Stat(numvfs); err == nil && strings.HasPrefix(b.stock, "igb") {
+		require.NoError(t, os.WriteFile(numvfs, []byte("1"), 0))
+		assert.Contains(t, b.fact().Obstacle, "virtual functions")
+		require.NoError(t, os.WriteFile(numvfs, []byte("0"), 0))
+	}
+	assert.Empty(t, b.fact().Obstacle)
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/driver"
+)
+
+// driverModule is what all capture-aware drivers depend on.
+const driverModule = "ringcap_driver.ko"
+
+// StockDrivers are the drivers of the node's network devices, from a sysfs.
+func StockDrivers(sys string) []string {
+	links, _ := filepath.Glob(filepath.Join(sys, "class", "net", "*", "device", "driver"))
+	var names []string
+	for _, link := range links {
+		if path, err := filepath.EvalSymlinks(link); err == nil {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// LoadDrivers loads those capture-aware drivers that the image has for this kernel and that could take the place of a stock
+// one. That is done ahead, because nobody but the loader may load modules: a device stays with the driver that it has, until
+// the agent gives it the other. (One that no driver has is taken by the first that is loaded, as ever.) It returns the
+// names of those that are loaded; the error says which could not be.
+func (l Loader) LoadDrivers(stock []string) ([]string, error) {
+	if l.Mode != Load {
+		return nil, nil
+	}
+	folder := filepath.Join(l.ModulesDir, l.Identity.KernelRelease)
+	var loaded []string
+	var errs []error
+	for _, name := range stock {
+		name += driver.Suffix
+		path := filepath.Join(folder, "drivers", name+".ko")
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if err := errors.Join(l.loadFile(filepath.Join(folder, driverModule)), l.loadFile(path)); err != nil {
+			errs = append(errs, fmt.Errorf("driver %s: %w", name, err))
+			continue
+		}
+		loaded = append(loaded, name)
+	}
+	return loaded, errors.Join(errs...)
+}
+
+// loadFile loads a module, unless it is loaded.
+func (l Loader) loadFile(path string) error {
+	words, err := l.Kernel.Load(path)
+	if err == nil || errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	if words != "" {
+		return fmt.Errorf("load %s: %w (the kernel says: %s)", path, err, words)
+	}
+	return fmt.Errorf("load %s: %w", path, err)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// DriverFact is what is known of an interface's driver.
+type DriverFact struct {
+	// Name of the driver; empty where the kernel names none.
+	Name string
+	// Aware: it offers packets to ringcap before the stack has them.
+	Aware bool
+	// Replacement is the aware driver that can take its place; empty when there is none, and Obstacle then says why.
+	Replacement, Obstacle string
+	// NodeTraffic says what makes the interface one of the node's own traffic; empty for one that only captures.
+	NodeTraffic string
+	// Stock is the driver that Name replaces, by this agent; empty when it was not.
+	Stock string
+	// Failed is why a replacement that was tried was undone. It is not tried again while it is wished for.
+	Failed string
+}
+
+// DriverWish is an interface whose driver shall be a capture-aware one.
+type DriverWish struct {
+	// Driver to be bound.
+	Driver string
+	// Ring whose wish it is.
+	Ring string
+	// LinkTimeout is how long the link may take to come back.
+	LinkTimeout time.Duration
+}
+
+// defaultLinkTimeout is the CRD's.
+const defaultLinkTimeout = 10 * time.Second
+
+// driversAreAware sees to modes 1 and 2 in the module: each interface's driver must be aware, or is to be made so. With
+// transparentFallback Stack a ring that cannot have its mode captures from the stack.
+func driversAreAware(d *ringDraft) *problem {
+	if d.spec.TransparentMode != nil {
+		d.mode = *d.spec.TransparentMode
+	}
+	if d.mode == 0 || d.engine != v1.EngineKernelModule {
+		return nil
+	}
+	var refused *problem
+	for _, tap := range d.taps {
+		if p := d.wishForDriver(tap); p != nil && (refused == nil || refused.reason == v1.ReasonPending) {
+			refused = p
+		}
+	}
+	if refused != nil && refused.reason != v1.ReasonPending && d.spec.TransparentFallback == v1.TransparentFallbackStack {
+		d.mode, d.modeReason = 0, refused.message+"; captured in mode 0, as spec.transparentFallback says"
+		return nil
+	}
+	return refused
+}
+
+// wishForDriver says what keeps an interface from having an aware driver, and wishes for one where that helps.
+func (d *ringDraft) wishForDriver(tap capture.Tap) *problem {
+	fact, policy := d.facts.driver(tap.Interface), d.spec.NIC.Driver
+	want := fmt.Sprintf("spec.transparentMode %d needs a capture-aware driver, and %s of %s is not", d.mode, fact.called(), tap.Interface)
+	switch {
+	case policy.Policy != v1.DriverReplace && fact.Aware:
+		return nil
+	case policy.Policy != v1.DriverReplace:
+		return problemf(v1.ReasonDriverNotAware, "%s: use mode 0, set spec.nic.driver.policy to Replace, or set spec.transparentFallback to Stack", want)
+	case fact.Aware && fact.Stock == "":
+		return nil
+	case fact.Aware:
+		d.wish(tap.Interface, fact.Name)
+		return nil
+	case fact.Replacement == "":
+		return problemf(v1.ReasonDriverNotAware, "%s, and it cannot be replaced: %s", want, fact.Obstacle)
+	case fact.NodeTraffic != "" && policy.NodeTraffic != v1.NodeTrafficAllow:
+		return problemf(v1.ReasonDriverReplaceRefused,
+			"%s; it is not replaced because the interface %s: if the node can lose it for a moment, set spec.nic.driver.nodeTraffic to Allow", want, fact.NodeTraffic)
+	}
+	d.wish(tap.Interface, fact.Replacement)
+	if fact.Failed != "" {
+		return problemf(v1.ReasonDriverReplaceFailed, "%s; replacing it by %s failed: %s; to try again, set spec.nic.driver.policy to Keep and back",
+			want, fact.Replacement, fact.Failed)
+	}
+	return problemf(v1.ReasonPending, "%s: it is being replaced by %s", want, fact.Replacement)
+}
+
+func (d *ringDraft) wish(iface, driver string) {
+	timeout := defaultLinkTimeout
+	if t := d.spec.NIC.Driver.LinkTimeout; t != nil {
+		timeout = t.Duration
+	}
+	if d.drivers == nil {
+		d.drivers = map[string]DriverWish{}
+	}
+	d.drivers[iface] = DriverWish{Driver: driver, Ring: d.name, LinkTimeout: timeout}
+}
+
+// noteDrivers adds a ring's wishes to those of rings before it; the first ring's timeout holds.
+func (b *builder) noteDrivers(d ringDraft) {
+	for iface, wish := range d.drivers {
+		if _, taken := b.result.Drivers[iface]; !taken {
+			b.result.Drivers[iface] = wish
+		}
+	}
+}
+
+func (f DriverFact) called() string {
+	if f.Name == "" {
+		return "the driver"
+	}
+	return "driver " + f.Name
+}
+
+func (f Facts) driver(iface string) DriverFact {
+	for _, i := range f.Interfaces {
+		if i.Name == iface {
+			return i.DriverFact
+		}
+	}
+	return DriverFact{}
+}
