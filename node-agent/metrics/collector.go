@@ -59,6 +59,7 @@ var (
 	interfaceReceived = desc("interface_received_packets_total", "The kernel's rx_packets of a captured interface.", "interface")
 	interfaceDropped  = desc("interface_dropped_packets_total", "The kernel's rx_dropped of a captured interface: the stack dropped them, some before a ring could see them.", "interface")
 	interfaceMissed   = desc("interface_missed_packets_total", "The kernel's rx_missed_errors of a captured interface: the NIC lost them before any ring could see them.", "interface")
+	interfaceAware    = desc("interface_aware", "1 while the driver of a captured interface is capture-aware.", "interface", "driver")
 	interfaceErrors   = desc("interface_errors_packets_total", "The kernel's rx_errors of a captured interface.", "interface")
 )
 
@@ -204,6 +205,9 @@ func (s sink) interfaces(r datapath.Report, tapped map[string]bool) {
 		s.counter(interfaceDropped, i.Dropped, i.Name)
 		s.counter(interfaceMissed, i.Missed, i.Name)
 		s.counter(interfaceErrors, i.Errors, i.Name)
+		if fact, known := r.Drivers[i.Name]; known {
+			s.gauge(interfaceAware, boolean(fact.Aware), i.Name, fact.Name)
+		}
 	}
 }
 

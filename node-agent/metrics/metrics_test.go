@@ -43,6 +43,7 @@ func report() datapath.Report {
 		},
 		Engines:    map[v1.Engine]plan.EngineFact{v1.EngineEBPF: {Available: true}},
 		Interfaces: []node.Interface{{Name: "eth0", Received: 12, Dropped: 1, Missed: 2, Errors: 3}, {Name: "lo"}},
+		Drivers:    map[string]plan.DriverFact{"eth0": {Name: "igb_ringcap", Aware: true}, "lo": {}},
 		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
 			Rings: map[string]capture.RingState{"mirror": {Stats: capture.RingStats{Seen: 10, SeenBytes: 640, Filtered: 3, Passed: 7},
 				Rules:    map[uint32]capture.RuleStats{1: {Packets: 2, Bytes: 250}, 2: {Packets: 1, Bytes: 99}, 3: {Packets: 3, Bytes: 300}},
@@ -87,6 +88,7 @@ cluster_ready{cluster=ids,engine=EBPF,reason=} 1
 cluster_spread_packets_total{cluster=ids,engine=EBPF} 0
 engine_available{engine=EBPF} 1
 engine_available{engine=KernelModule} 0
+interface_aware{driver=igb_ringcap,interface=eth0} 1
 interface_dropped_packets_total{interface=eth0} 1
 interface_errors_packets_total{interface=eth0} 3
 interface_missed_packets_total{interface=eth0} 2
