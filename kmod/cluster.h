@@ -36,7 +36,7 @@ struct rc_cluster_spec {
 	u8 key[RINGCAP_KEY_LEN];
 };
 
-/* How plain packets find their queue, see rc_cluster_deliver_direct. */
+/* How plain packets find their queue, see rc_cluster_find_queue. */
 enum rc_cluster_way {
 	RC_WAY_LONG,		/* not directly: something special, or more than a short slot */
 	RC_WAY_ONE,		/* there is only one */
@@ -176,44 +176,34 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 	rc_queue_deliver(config->queues[index], pkt);
 }
 
-/* The queue of a plain packet; NULL where that is not so easy to say. Notes what the slot shall say of the hash. */
-static __always_inline struct rc_queue *rc_cluster_direct_queue(const struct rc_cluster_config *config,
-								struct rc_packet *pkt)
+/*
+ * Finds the @queue of a plain packet, and what its short slot shall say of the hash; false where that is not so easy to say.
+ * @pkt is fresh, and it is not handed to anybody from here: the compiler keeps in registers what is needed of it, and forgets
+ * the rest.
+ */
+static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *cluster, struct rc_packet *pkt,
+						  struct rc_queue **queue)
 {
+	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
+
 	pkt->hash = 0;
 	pkt->hashed = 0;
-	switch (config->way) {
-	case RC_WAY_ONE:
-		return config->queues[0];
-	case RC_WAY_HASH:
+	pkt->hdr_len = RINGCAP_SLOT_SHORT;
+	if (likely(config->way == RC_WAY_ONE)) {
+		*queue = config->queues[0];
+		return true;
+	}
+	if (config->way == RC_WAY_HASH) {
 		if (unlikely(!rc_packet_parse_plain(pkt)))
-			return NULL;
+			return false;
 		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
 		pkt->hashed = RINGCAP_SLOT_HASHED;
-		return config->queues[rc_queue(pkt->hash, config->nr_queues)];
-	case RC_WAY_RX_QUEUE:
-		return config->queues[rc_packet_rx_queue(pkt) % config->nr_queues];
-	default:
-		return NULL;
+		*queue = config->queues[rc_queue(pkt->hash, config->nr_queues)];
+		return true;
 	}
-}
-
-/*
- * The same for the common case, and false for all others, for which nothing is done: a cluster that wants nothing special,
- * plain packets if it hashes them, and a lane of this CPU's own. @pkt is fresh, and it is not handed to anybody from here: the
- * compiler keeps in registers what is needed of it, and forgets the rest.
- */
-static __always_inline bool rc_cluster_deliver_direct(struct rc_cluster *cluster, struct rc_packet *pkt)
-{
-	struct rc_queue *queue = rc_cluster_direct_queue(rcu_dereference(cluster->config), pkt);
-
-	if (unlikely(!queue))
+	if (config->way != RC_WAY_RX_QUEUE)
 		return false;
-	pkt->hdr_len = RINGCAP_SLOT_SHORT;
-	/* Pairs with the release in rc_queue_attach. */
-	if (unlikely(!smp_load_acquire(&queue->direct)))
-		return rc_queue_drop_unattended(queue);
-	rc_lane_put(rc_queue_own_lane(queue), pkt, queue->snaplen);
+	*queue = config->queues[rc_packet_rx_queue(pkt) % config->nr_queues];
 	return true;
 }
 

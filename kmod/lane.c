@@ -25,8 +25,7 @@ int rc_lane_init(struct rc_lane *lane, struct rc_queue *queue, u32 index, u32 si
 		return err;
 	spin_lock_init(&lane->lock);
 	lane->queue = queue;
-	lane->data = lane->area.addr;
-	lane->size = size;
+	lane->mask = size - 1;
 	lane->kernel = (struct ringcap_lane_kernel *)queue->kernel.addr + index;
 	lane->consumer = (struct ringcap_lane_consumer *)queue->consumer.addr + index;
 	return 0;
@@ -82,7 +81,7 @@ void rc_lane_publish_later(struct rc_lane *lane)
 	if (!lane->dirty) {
 		lane->dirty = true;
 		rc_publish_mark(lane);
-	} else if (lane->head - lane->published >= lane->size / RC_LANE_BATCHES) {
+	} else if (lane->head - lane->published >= rc_lane_size(lane) / RC_LANE_BATCHES) {
 		rc_lane_publish(lane);
 	}
 }
@@ -108,7 +107,7 @@ void rc_lane_publish_dirty(struct rc_lane *lane)
 /* Whether a slot can begin at @position; not whether one does, which a consumer harms itself by getting wrong. */
 static bool rc_lane_is_slot(const struct rc_lane *lane, u64 position, u64 published)
 {
-	const struct ringcap_slot *slot = lane->data + (position & (lane->size - 1));
+	const struct ringcap_slot *slot = rc_lane_slot(lane, position);
 
 	if (position % 8 || (slot->hdr_len != sizeof(*slot) && slot->hdr_len != RINGCAP_SLOT_SHORT) ||
 	    slot->caplen > RINGCAP_SNAPLEN_MAX)
@@ -129,7 +128,7 @@ static u64 rc_lane_position(const struct rc_lane *lane, u64 *published)
 void rc_lane_unread(const struct rc_lane *lane, struct rc_lane_unread *unread)
 {
 	u64 published, position = rc_lane_position(lane, &published);
-	const struct ringcap_slot *slot = lane->data + (position & (lane->size - 1));
+	const struct ringcap_slot *slot = rc_lane_slot(lane, position);
 
 	unread->bytes = published - position;
 	unread->since = 0;

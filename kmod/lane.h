@@ -49,27 +49,26 @@ extern unsigned int rc_lane_burst_ns;
  * @released: what the consumer was last seen to have given back, in [its own last value, published]
  * @published: position that the consumer was last told
  * @last_ns: when the last packet came
- * @data: the ring, mapped twice in a row
  * @kernel, @consumer: this lane's part of the queue's mapped pages
  * @queue: whose lane it is
- * @size: bytes of the ring, a power of two
+ * @area: the ring, mapped twice in a row
+ * @mask: bytes of the ring, which are a power of two, less one
  * @dirty: on some CPU's list of lanes to publish
  * @lock: taken by producers and publishers where there are several
  * @woken: the consumer was woken when it said it had released up to @woken_at and had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
- * @area: the memory of @data
  */
 struct rc_lane {
-	/* What each packet needs: two cache lines. */
+	/* What each packet needs: a cache line, up to the first field of @area. */
 	u64 head;
 	u64 released;
 	u64 published;
 	u64 last_ns;
-	void *data;
 	struct ringcap_lane_kernel *kernel;
 	struct rc_queue *queue;
-	u32 size;
+	u32 mask;
 	bool dirty;
+	struct rc_area area;
 
 	struct ringcap_lane_consumer *consumer;
 	bool woken;
@@ -78,7 +77,6 @@ struct rc_lane {
 
 	spinlock_t lock;
 	struct list_head dirty_list;
-	struct rc_area area;
 } ____cacheline_aligned_in_smp;
 
 /**
@@ -90,6 +88,18 @@ struct rc_lane_unread {
 	u64 bytes;
 	u64 since;
 };
+
+/* Bytes of the ring. */
+static inline u32 rc_lane_size(const struct rc_lane *lane)
+{
+	return lane->mask + 1;
+}
+
+/* Where the slot at @position is. */
+static __always_inline struct ringcap_slot *rc_lane_slot(const struct rc_lane *lane, u64 position)
+{
+	return lane->area.addr + (position & lane->mask);
+}
 
 int rc_lane_init(struct rc_lane *lane, struct rc_queue *queue, u32 index, u32 size);
 void rc_lane_destroy(struct rc_lane *lane);
@@ -122,12 +132,13 @@ static __always_inline void rc_lane_drop(struct rc_lane *lane, enum ringcap_drop
 	lane->kernel->stats.dropped[reason]++;
 }
 
+/* Whether a slot of @bytes fits in now. */
 static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
 {
-	if (likely(lane->head + bytes - lane->released <= lane->size))
+	if (likely(lane->head + bytes - 1 - lane->released <= lane->mask))
 		return true;
 	rc_lane_refresh_released(lane);
-	return lane->head + bytes - lane->released <= lane->size;
+	return lane->head + bytes - 1 - lane->released <= lane->mask;
 }
 
 static __always_inline void rc_lane_publish(struct rc_lane *lane)
@@ -142,14 +153,22 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 		rc_lane_wake(lane);
 }
 
-static __always_inline void rc_lane_commit(struct rc_lane *lane, u32 bytes, const struct rc_packet *pkt)
+/* A slot of so many @bytes is the lane's from here on, and its packet delivered. */
+static __always_inline void rc_lane_append(struct rc_lane *lane, u32 bytes, const struct rc_packet *pkt)
 {
-	bool burst = pkt->ts_ns - lane->last_ns < rc_lane_burst_ns;
+	struct ringcap_lane_stats *stats = &lane->kernel->stats;
 
-	lane->last_ns = pkt->ts_ns;
-	lane->kernel->stats.delivered++;
-	lane->kernel->stats.delivered_bytes += pkt->len;
+	stats->delivered++;
+	stats->delivered_bytes += pkt->len;
 	lane->head += bytes;
+}
+
+/* Makes the last slot visible, now or soon. */
+static __always_inline void rc_lane_show(struct rc_lane *lane, u64 ts_ns)
+{
+	bool burst = ts_ns - lane->last_ns < rc_lane_burst_ns;
+
+	lane->last_ns = ts_ns;
 	if (burst)
 		rc_lane_publish_later(lane);
 	else
@@ -195,26 +214,50 @@ static __always_inline u32 rc_lane_slot_size(const struct rc_packet *pkt, u32 sn
 	return RINGCAP_SLOT_SIZE(pkt->hdr_len, min(pkt->caplen, snaplen));
 }
 
+/* Drops a packet that there is no room for. */
+static __always_inline void rc_lane_drop_full(struct rc_lane *lane)
+{
+	rc_lane_drop(lane, RINGCAP_DROP_FULL);
+	rc_overflow_note(lane->queue);
+}
+
 /* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */
-static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
+static inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {
 	u32 caplen = min(pkt->caplen, snaplen);
 	u32 size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
-	struct ringcap_slot *slot;
+	struct ringcap_slot *slot = rc_lane_slot(lane, lane->head);
 
 	if (unlikely(!rc_lane_has_room(lane, size))) {
-		rc_lane_drop(lane, RINGCAP_DROP_FULL);
-		rc_overflow_note(lane->queue);
+		rc_lane_drop_full(lane);
 		return;
 	}
-	slot = lane->data + (lane->head & (lane->size - 1));
 	rc_slot_fill(slot, pkt, caplen);
 	slot->ts_ns = rc_packet_time(pkt);
 	if (unlikely(!rc_packet_copy(pkt, (u8 *)slot + pkt->hdr_len, caplen))) {
 		rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
 		return;
 	}
-	rc_lane_commit(lane, size, pkt);
+	rc_lane_append(lane, size, pkt);
+	rc_lane_show(lane, pkt->ts_ns);
+}
+
+/* The same for a packet that is in a row. Before the time is asked for, all is done that can be: little is kept over that. */
+static __always_inline void rc_lane_put_plain(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
+{
+	u32 caplen = min(pkt->caplen, snaplen);
+	u32 size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
+	struct ringcap_slot *slot = rc_lane_slot(lane, lane->head);
+
+	if (unlikely(!rc_lane_has_room(lane, size))) {
+		rc_lane_drop_full(lane);
+		return;
+	}
+	rc_slot_fill(slot, pkt, caplen);
+	rc_lane_append(lane, size, pkt);
+	slot->ts_ns = rc_packet_time(pkt);
+	rc_packet_move((u8 *)slot + pkt->hdr_len, pkt->data, caplen);
+	rc_lane_show(lane, pkt->ts_ns);
 }
 
 #endif /* RC_LANE_H */

@@ -62,9 +62,9 @@ struct rc_packet {
 #define rc_uninitialized
 #endif
 
-/* One that was received, has all its @len bytes at @data, and no tag that was taken off. */
+/* One that was received, has all its @len bytes at @data, and no tag that was taken off. Without the interface's number. */
 static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct sk_buff *skb, const u8 *data, u32 len,
-						 u32 snaplen, u32 ifindex)
+						 u32 snaplen)
 {
 	pkt->skb = skb;
 	pkt->data = data;
@@ -72,7 +72,6 @@ static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct s
 	pkt->linear = len;
 	pkt->len = len;
 	pkt->caplen = min(len, snaplen);
-	pkt->ifindex = ifindex;
 	pkt->rule = 0;
 	pkt->vlan_tpid = 0;
 	pkt->vlan_tci = 0;
@@ -83,7 +82,8 @@ static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct s
 static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff *skb, u32 wire_len, u32 snaplen,
 					   u32 ifindex)
 {
-	rc_packet_init_plain(pkt, skb, skb->data, wire_len, snaplen, ifindex);
+	rc_packet_init_plain(pkt, skb, skb->data, wire_len, snaplen);
+	pkt->ifindex = ifindex;
 	pkt->linear = skb_headlen(skb);
 	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
 	if (unlikely(skb_vlan_tag_present(skb))) {
@@ -188,8 +188,9 @@ static __always_inline u64 rc_packet_time(struct rc_packet *pkt)
 {
 	/* The stack took the time when someone in the system wants it; then everybody shall see the same. */
 	if (!pkt->ts_ns) {
-		pkt->ts_ns = ktime_to_ns(skb_tstamp(pkt->skb));
-		if (!pkt->ts_ns)
+		if (unlikely(pkt->skb->tstamp))
+			pkt->ts_ns = ktime_to_ns(skb_tstamp(pkt->skb));
+		if (likely(!pkt->ts_ns))
 			pkt->ts_ns = ktime_get_real_ns();
 	}
 	return pkt->ts_ns;

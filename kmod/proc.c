@@ -123,7 +123,7 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 
 	rc_queue_stats(queue, &sum);
 	seq_printf(m, "Lanes: %u\nLane size: %u\nMemory: %llu\nUnread bytes: %llu\n", queue->nr_lanes,
-		   queue->lanes[0].size, rc_queue_memory(queue), rc_queue_unread_bytes(queue));
+		   rc_lane_size(&queue->lanes[0]), rc_queue_memory(queue), rc_queue_unread_bytes(queue));
 	seq_printf(m, "Delivered: %llu\nDelivered bytes: %llu\n", sum.delivered, sum.delivered_bytes);
 	seq_printf(m, "Dropped full: %llu\nDropped unattended: %llu\nDropped nomem: %llu\n",
 		   sum.dropped[RINGCAP_DROP_FULL], sum.dropped[RINGCAP_DROP_UNATTENDED],

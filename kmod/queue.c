@@ -158,7 +158,7 @@ bool rc_queue_seems_full(const struct rc_queue *queue, const struct rc_packet *p
 	const struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
 	u64 used = READ_ONCE(lane->head) - READ_ONCE(lane->consumer->released);
 
-	return used + rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)) > lane->size;
+	return used + rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)) > rc_lane_size(lane);
 }
 
 static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *cluster)
@@ -170,7 +170,7 @@ static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *
 		.abi = RINGCAP_ABI,
 		.abi_min = RINGCAP_ABI_MIN,
 		.nr_lanes = queue->nr_lanes,
-		.lane_size = queue->lanes[0].size,
+		.lane_size = rc_lane_size(&queue->lanes[0]),
 		.queue = queue->index,
 		.nr_queues = queue->nr_queues,
 		.snaplen = queue->snaplen,
@@ -201,13 +201,13 @@ int rc_queue_attach(struct rc_queue *queue)
 		rc_lane_attach(&queue->lanes[i]);
 	/* Producers that see these see all of the above. */
 	smp_store_release(&queue->attended, true);
-	smp_store_release(&queue->direct, !queue->shared);
+	smp_store_release(&queue->direct_snaplen, queue->shared ? 0 : queue->snaplen);
 	return 0;
 }
 
 void rc_queue_detach(struct rc_queue *queue)
 {
-	WRITE_ONCE(queue->direct, false);
+	WRITE_ONCE(queue->direct_snaplen, 0);
 	WRITE_ONCE(queue->attended, false);
 	if (queue->transmit)
 		rc_transmit_destroy(queue->transmit);

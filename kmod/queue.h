@@ -42,7 +42,7 @@ struct rc_queue_shape {
 /**
  * struct rc_queue - a queue
  * @attended: a consumer is attached; written under rc_node_lock, read by producers
- * @direct: and each CPU has its own lane: producers need not look any further
+ * @direct_snaplen: @snaplen if one is and each CPU has its own lane: producers need not look any further; else 0
  * @shared: lanes have several producers, which take their locks
  * @nr_lanes: of @lanes
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
@@ -63,7 +63,7 @@ struct rc_queue_shape {
  * @tx_sent, @tx_failed: packets that consumers have sent; by one thread at a time
  */
 struct rc_queue {
-	bool direct;
+	u32 direct_snaplen;
 	bool attended;
 	bool shared;
 	u32 nr_lanes;
@@ -144,7 +144,7 @@ u64 rc_queue_memory(const struct rc_queue *queue);
  */
 static __always_inline bool rc_queue_must_know(struct rc_queue *queue, u64 unread)
 {
-	if (unlikely(READ_ONCE(queue->timeout_us) < RC_QUEUE_PATIENT_US))
+	if (unlikely(data_race(queue->timeout_us) < RC_QUEUE_PATIENT_US))
 		smp_mb();	/* pairs with that in rc_queue_poll */
 	if (!waitqueue_active(&queue->wait))
 		return false;
@@ -163,7 +163,8 @@ static __always_inline u32 rc_queue_lane(const struct rc_queue *queue)
 /* The same where each CPU has its own. */
 static __always_inline struct rc_lane *rc_queue_own_lane(struct rc_queue *queue)
 {
-	struct rc_lane *lane = &queue->lanes[smp_processor_id()];
+	unsigned int cpu = smp_processor_id();
+	struct rc_lane *lane = &queue->lanes[cpu];
 
 	/* Or the compiler would find it anew for each of its fields. */
 	OPTIMIZER_HIDE_VAR(lane);
@@ -186,10 +187,24 @@ void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt);
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
 	/* Pairs with the release in rc_queue_attach. */
-	if (likely(smp_load_acquire(&queue->direct)))
-		rc_lane_put(rc_queue_own_lane(queue), pkt, queue->snaplen);
+	u32 snaplen = smp_load_acquire(&queue->direct_snaplen);
+
+	if (likely(snaplen))
+		rc_lane_put(rc_queue_own_lane(queue), pkt, snaplen);
 	else
 		rc_queue_deliver_slow(queue, pkt);
+}
+
+/* The same if the queue has no more to it than that; else false, and nothing is done. */
+static __always_inline bool rc_queue_take(struct rc_queue *queue, struct rc_packet *pkt)
+{
+	/* Pairs with the release in rc_queue_attach. */
+	u32 snaplen = smp_load_acquire(&queue->direct_snaplen);
+
+	if (unlikely(!snaplen))
+		return rc_queue_drop_unattended(queue);
+	rc_lane_put(rc_queue_own_lane(queue), pkt, snaplen);
+	return true;
 }
 
 /* Delivers @pkt as rc_queue_deliver does if a consumer is attached and has room; else does and counts nothing. */

@@ -30,12 +30,13 @@ static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_conf
 				 u32 wire_len, u32 ifindex)
 {
 	struct rc_packet pkt rc_uninitialized;
+	struct rc_queue *queue;
 
 	if (config->filter && !bpf_prog_run(config->filter, skb))
 		return RC_FATE_FILTERED;
 	if (likely(!rc_steps_any(config) && config->nr_outputs == 1)) {
 		rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
-		if (likely(rc_cluster_deliver_direct(config->outputs[0], &pkt)))
+		if (likely(rc_cluster_find_queue(config->outputs[0], &pkt, &queue) && rc_queue_take(queue, &pkt)))
 			return RC_FATE_PASSED;
 	}
 	return rc_ring_decide(ring, config, skb, wire_len, ifindex);

@@ -29,12 +29,6 @@ static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 	return !channels || rc_channels_has(channels, skb);
 }
 
-static noinline void rc_tap_consider(const struct rc_tap *tap, struct sk_buff *skb)
-{
-	if (rc_tap_wants(tap, skb))
-		rc_ring_receive(tap->ring, skb, tap->ifindex);
-}
-
 /*
  * Gives back the reference to @skb that its handler was given.
  *
@@ -53,20 +47,38 @@ static __always_inline void rc_tap_put_received(struct sk_buff *skb)
 }
 
 /* On the CPU that received or sends the packet, with bottom halves off, under RCU. */
+static int rc_tap_receive_any(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
+			      struct net_device *orig_dev)
+{
+	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
+
+	if (rc_tap_wants(tap, skb))
+		rc_ring_receive(tap->ring, skb, tap->ifindex);
+	consume_skb(skb);
+	return 0;
+}
+
+/* The same for a tap that takes what was received, of whichever receive queue. */
 static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
 			  struct net_device *orig_dev)
 {
 	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
 
-	if (likely(skb->pkt_type < PACKET_OUTGOING)) {
-		if (unlikely(!READ_ONCE(tap->takes_received) || !rc_ring_receive_direct(tap->ring, skb, tap->ifindex)))
-			rc_tap_consider(tap, skb);
-		rc_tap_put_received(skb);
-	} else {
-		rc_tap_consider(tap, skb);
-		consume_skb(skb);
-	}
+	/* PACKET_HOST and what follows it, but none that come after PACKET_OUTGOING. */
+	if (unlikely(skb->pkt_type & PACKET_OUTGOING))
+		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
+	if (unlikely(!rc_ring_receive_direct(tap, skb)))
+		rc_ring_receive(tap->ring, skb, tap->ifindex);
+	rc_tap_put_received(skb);
 	return 0;
+}
+
+/* Of taps in use too: either handler does right by what the other is there for. */
+static void rc_tap_set_handler(struct rc_tap *tap)
+{
+	bool takes_received = (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->channels);
+
+	WRITE_ONCE(tap->packet_type.func, takes_received ? rc_tap_receive : rc_tap_receive_any);
 }
 
 struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
@@ -92,20 +104,14 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	tap->ifindex = spec->ifindex;
 	tap->packet_type.type = htons(ETH_P_ALL);
 	tap->packet_type.dev = dev;
-	tap->packet_type.func = rc_tap_receive;
 	rc_tap_set_direction(tap, spec->direction);
 	return tap;
-}
-
-static void rc_tap_update_takes(struct rc_tap *tap)
-{
-	WRITE_ONCE(tap->takes_received, (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->channels));
 }
 
 void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
 {
 	WRITE_ONCE(tap->direction, direction);
-	rc_tap_update_takes(tap);
+	rc_tap_set_handler(tap);
 	/* Spares the stack a clone of each packet that is sent. */
 	WRITE_ONCE(tap->packet_type.ignore_outgoing, !(direction & RINGCAP_DIRECTION_TX));
 }
@@ -139,7 +145,7 @@ void rc_tap_commit_channels(struct rc_tap *tap)
 	struct rc_channels *old = rcu_replace_pointer(tap->channels, tap->new_channels, lockdep_rtnl_is_held());
 
 	tap->new_channels = NULL;
-	rc_tap_update_takes(tap);
+	rc_tap_set_handler(tap);
 	if (old)
 		kfree_rcu(old, rcu);
 }
@@ -172,7 +178,7 @@ void rc_tap_remove_all(struct list_head *taps)
 		return;
 	list_for_each_entry(tap, taps, list)
 		__dev_remove_pack(&tap->packet_type);
-	/* After this no CPU is in rc_tap_receive with one of them. */
+	/* After this no CPU is in a handler with one of them. */
 	synchronize_net();
 	list_for_each_entry_safe(tap, next, taps, list)
 		rc_tap_free(tap);

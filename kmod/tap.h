@@ -23,7 +23,6 @@ struct rc_tap_spec {
  * struct rc_tap - a capture point
  * @packet_type: our hook on the device. No reference to the device is held: the tap goes when that does
  * @ring: whose tap it is
- * @takes_received: whatever was received, by all receive queues
  * @ifindex: of the device
  * @direction: enum ringcap_direction
  * @channels: receive queues whose packets it takes, NULL = all
@@ -35,7 +34,6 @@ struct rc_tap_spec {
 struct rc_tap {
 	struct packet_type packet_type;
 	struct rc_ring *ring;
-	bool takes_received;
 	u32 ifindex;
 	u32 direction;
 	struct rc_channels __rcu *channels;

@@ -257,6 +257,7 @@ static rc_inline void rc_parse_macs(const rc_u8 *p, struct rc_flow *flow)
 static rc_inline int rc_parse_plain(const struct rc_frame *frame, struct rc_flow *flow)
 {
 	const rc_u8 *p = frame->data;
+	rc_u32 ports;
 
 	if (frame->vlan_tpid || frame->avail < RC_PLAIN_LEN)
 		return 0;
@@ -271,8 +272,9 @@ static rc_inline int rc_parse_plain(const struct rc_frame *frame, struct rc_flow
 	flow->l4_proto = p[23];
 	flow->saddr[0] = rc_load32(p + 26);
 	flow->daddr[0] = rc_load32(p + 30);
-	flow->sport = rc_get16(p + 34);
-	flow->dport = rc_get16(p + 36);
+	ports = rc_get32(p + 34);
+	flow->sport = (rc_u16)(ports >> 16);
+	flow->dport = (rc_u16)ports;
 	return 1;
 }
 

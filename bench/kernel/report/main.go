@@ -66,14 +66,15 @@ func main() {
 	raw := flag.String("raw", "", "folder with the plugin's run.N, the workload's runs.txt and the guest's symbols")
 	kernel := flag.String("kernel", "", "release of the kernel that was measured")
 	out := flag.String("out", "", "JSON file to write")
+	tables := flag.String("markdown", "", "file to write the tables of docs/performance.md to")
 	flag.Parse()
-	if err := run(os.Stdout, *raw, *kernel, *out); err != nil {
+	if err := run(os.Stdout, *raw, *kernel, *out, *tables); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, raw, kernel, out string) error {
+func run(w io.Writer, raw, kernel, out, tables string) error {
 	symbols, err := readSymbols(filepath.Join(raw, "symbols"))
 	if err != nil {
 		return err
@@ -92,6 +93,9 @@ func run(w io.Writer, raw, kernel, out string) error {
 		return err
 	}
 	if err := os.WriteFile(out, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(tables, []byte(markdown(result)), 0o644); err != nil {
 		return err
 	}
 	return print(w, result)

@@ -26,8 +26,8 @@ func TestReport(t *testing.T) {
 	write(t, dir, "run.2", "ffffffff81000010 10 10 1\nffffffff81000150 3 10 0\nffffffffc0000020 20 10 2\n400000 7 10 0\n")
 
 	var table bytes.Buffer
-	out := filepath.Join(dir, "kernel.json")
-	require.NoError(t, run(&table, dir, "6.1", out))
+	out, tables := filepath.Join(dir, "kernel.json"), filepath.Join(dir, "kernel.md")
+	require.NoError(t, run(&table, dir, "6.1", out, tables))
 
 	var result Result
 	data, err := os.ReadFile(out)
@@ -42,6 +42,11 @@ func TestReport(t *testing.T) {
 	require.Equal(t, 2.0, ringcap.LockedOperations)
 	require.Equal(t, Cost{"put[ringcap]", 20}, ringcap.Dominators[0])
 	require.Contains(t, table.String(), "put[ringcap] 20, copy 3, user 2")
+	text, err := os.ReadFile(tables)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "| ringcap, 1 queue | 23 + 2, 2.0 | - | - |\n")
+	require.Contains(t, string(text), "| one queue / TPACKET_V3 | 0.50 | - | not measured |\n")
+	require.Contains(t, string(text), "- plain, ringcap x1: `put` 20\n")
 }
 
 func TestReportRefuses(t *testing.T) {
@@ -57,7 +62,7 @@ func TestReportRefuses(t *testing.T) {
 			for file, text := range files {
 				write(t, dir, file, text)
 			}
-			require.Error(t, run(&bytes.Buffer{}, dir, "6.1", filepath.Join(dir, "out.json")))
+			require.Error(t, run(&bytes.Buffer{}, dir, "6.1", filepath.Join(dir, "out.json"), filepath.Join(dir, "out.md")))
 		})
 	}
 }
