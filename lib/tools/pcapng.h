@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes pcapng, in this machine's byte order, with nanoseconds. Errors stay in the FILE: see ferror. */
+#ifndef PCAPNG_H
+#define PCAPNG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <linux/ringcap.h>
+
+/* The section's header: what comes first. */
+void pcapng_section(FILE *file, const char *application);
+
+/* The next interface, numbered from 0 on. */
+void pcapng_interface(FILE *file, const char *name, uint32_t snaplen);
+
+/* A packet of an interface. */
+void pcapng_packet(FILE *file, uint32_t interface, const struct ringcap_slot *slot, const uint8_t *data);
+
+/* What an interface received and dropped in all. The comment may be NULL. */
+void pcapng_statistics(FILE *file, uint32_t interface, uint64_t received, uint64_t dropped, const char *comment);
+
+#endif

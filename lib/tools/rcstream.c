@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * rcstream: a queue's packets as pcapng on standard output, until somebody at the other end of standard input says that
+ * it is enough; see rcstream(1).
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringcap/ringcap.h>
+
+#include "filter.h"
+#include "pcapng.h"
+
+enum { BATCH = 64, INTERFACES_MAX = 256, WAIT_MS = 1000, BUFFER = 1 << 18 };
+
+struct stream {
+	struct ringcap *queue;
+	struct ringcap_stats before;		/* when it was opened */
+	struct bpf_program filter;		/* bf_insns NULL = everything */
+	uint32_t snaplen;
+	uint32_t ifindex[INTERFACES_MAX];	/* by number in the file */
+	uint64_t written[INTERFACES_MAX];
+	uint32_t nr_interfaces;
+	uint64_t read;				/* packets, whether they pass the filter or not */
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: rcstream [-f EXPR] NAME[@QUEUE]\n"
+	      "       rcstream --idle SECONDS\n"
+	      "  -f, --filter EXPR   only what the libpcap filter expression lets through\n"
+	      "      --idle SECONDS  do nothing for that long, so that a pod is there to run the other in\n", to);
+}
+
+/* The number in the file of an interface; those beyond what there is room for are taken for the last. */
+static uint32_t interface_number(struct stream *s, uint32_t ifindex)
+{
+	char name[16];
+	uint32_t i;
+
+	for (i = 0; i < s->nr_interfaces; i++)
+		if (s->ifindex[i] == ifindex)
+			return i;
+	if (i == INTERFACES_MAX)
+		return i - 1;
+	snprintf(name, sizeof(name), "%" PRIu32, ifindex);
+	pcapng_interface(stdout, name, s->snaplen);
+	s->ifindex[i] = ifindex;
+	return s->nr_interfaces++;
+}
+
+static void write_packet(struct stream *s, const struct ringcap_pkt *pkt)
+{
+	uint32_t i;
+
+	if (s->filter.bf_insns && !bpf_filter(s->filter.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen))
+		return;
+	i = interface_number(s, pkt->slot->ifindex);
+	s->written[i]++;
+	pcapng_packet(stdout, i, pkt->slot, pkt->data);
+}
+
+/* What is there now. The number of packets, or -errno. */
+static int copy_batch(struct stream *s)
+{
+	struct ringcap_pkt pkts[BATCH];
+	int n = ringcap_recv(s->queue, pkts, BATCH, 0);
+
+	if (n <= 0)
+		return n == -EINTR ? 0 : n;
+	for (int i = 0; i < n; i++)
+		write_packet(s, &pkts[i]);
+	ringcap_release(s->queue, (unsigned int)n);
+	s->read += (uint64_t)n;
+	return n;
+}
+
+/* Until something comes on standard input, or its end. 0 or -errno. */
+static int copy(struct stream *s)
+{
+	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = ringcap_fd(s->queue), .events = POLLIN } };
+
+	while (!(fds[0].revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL))) {
+		int n = copy_batch(s);
+
+		if (n < 0)
+			return n;
+		if (!n && fflush(stdout))
+			return -errno;
+		if (ferror(stdout))
+			return -EIO;
+		if (poll(fds, 2, n ? 0 : WAIT_MS) < 0 && errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+/* What the queue had got when it was enough. 0 or -errno. */
+static int copy_rest(struct stream *s)
+{
+	struct ringcap_stats now;
+	uint64_t upto;
+	int n = ringcap_stats(s->queue, &now);
+
+	upto = s->read + 1;
+	if (!n)
+		upto = now.delivered - s->before.delivered;
+	while (s->read < upto) {
+		n = copy_batch(s);
+		if (n <= 0)
+			break;
+	}
+	return n < 0 ? n : 0;
+}
+
+/* The account: all that was read, and what the queue lost since it was opened. */
+static void write_end(struct stream *s)
+{
+	struct ringcap_stats now = s->before;
+	uint64_t dropped[RINGCAP_DROP_REASONS], sum = 0;
+	char text[160];
+
+	ringcap_stats(s->queue, &now);
+	for (int i = 0; i < RINGCAP_DROP_REASONS; i++) {
+		dropped[i] = now.dropped[i] - s->before.dropped[i];
+		sum += dropped[i];
+	}
+	snprintf(text, sizeof(text), "read %" PRIu64 " full %" PRIu64 " unattended %" PRIu64 " nomem %" PRIu64, s->read,
+		 dropped[RINGCAP_DROP_FULL], dropped[RINGCAP_DROP_UNATTENDED], dropped[RINGCAP_DROP_NOMEM]);
+	if (!s->nr_interfaces)
+		pcapng_interface(stdout, "none", s->snaplen);
+	for (uint32_t i = 1; i < s->nr_interfaces; i++)
+		pcapng_statistics(stdout, i, s->written[i], 0, NULL);
+	pcapng_statistics(stdout, 0, s->written[0], sum, text);
+}
+
+/* Whoever runs this may lose what is on the way when it ends: so it stays until the other end, which has it all, goes. */
+static void wait_for_end(void)
+{
+	char bytes[64];
+
+	while (read(STDIN_FILENO, bytes, sizeof(bytes)) > 0)
+		;
+}
+
+static int stream(const char *name, const char *expression)
+{
+	static struct stream s;
+	char reason[RINGCAP_ERRBUF_SIZE] = "";
+	struct ringcap_queue q;
+	char c;
+	int err;
+
+	if (expression && !filter_compile("rcstream", expression, &s.filter))
+		return 1;
+	s.queue = ringcap_open(name, 0, reason);
+	if (!s.queue || ringcap_stats(s.queue, &s.before)) {
+		fprintf(stderr, "rcstream: %s: %s\n", name, reason);
+		return 1;
+	}
+	ringcap_queue(s.queue, &q);
+	s.snaplen = q.snaplen;
+	setvbuf(stdout, NULL, _IOFBF, BUFFER);
+	pcapng_section(stdout, "rcstream");
+	err = copy(&s);
+	if (!err) {
+		/* Standard input was only looked at. */
+		if (read(STDIN_FILENO, &c, 1) < 0)
+			err = -errno;
+		else
+			err = copy_rest(&s);
+	}
+	if (!err)
+		write_end(&s);
+	if (fflush(stdout) && !err)
+		err = -errno;
+	if (err)
+		fprintf(stderr, "rcstream: %s@%" PRIu32 ": %s\n", q.name, q.queue, err == -ENODEV ?
+			"the queue was deleted or given to another consumer" : strerror(-err));
+	else
+		wait_for_end();
+	ringcap_close(s.queue);
+	return err ? 1 : 0;
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	_exit(0);
+}
+
+/* As the first process of a container it gets only the signals that it handles. */
+static int idle(const char *seconds)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	char *end;
+	unsigned long n = strtoul(seconds, &end, 10);
+
+	if (*seconds < '0' || *seconds > '9' || *end || n > 365UL * 86400) {
+		fprintf(stderr, "rcstream: '%s' is not a value for --idle: seconds, up to a year\n", seconds);
+		return 2;
+	}
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	for (unsigned int left = (unsigned int)n; left;)
+		left = sleep(left);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "filter", required_argument, NULL, 'f' }, { "idle", required_argument, NULL, 'I' },
+		{ "help", no_argument, NULL, 'h' },	    { 0 },
+	};
+	const char *expression = NULL, *seconds = NULL;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "f:h", longs, NULL)) != -1) {
+		switch (option) {
+		case 'f':
+			expression = optarg;
+			break;
+		case 'I':
+			seconds = optarg;
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	if (argc - optind != !seconds || (seconds && expression)) {
+		usage(stderr);
+		return 2;
+	}
+	return seconds ? idle(seconds) : stream(argv[optind], expression);
+}
