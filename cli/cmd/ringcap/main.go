@@ -19,6 +19,8 @@ import (
 var version = "unknown"
 
 func main() {
+	// Who reads standard output may go before us: that is an error of a write, after which there is something to remove.
+	signal.Ignore(syscall.SIGPIPE)
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second interrupt ends it at once.

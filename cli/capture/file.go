@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capture
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// file writes packets of many nodes as one pcapng, whose interfaces are called NODE/INTERFACE. It is for one goroutine.
+type file struct {
+	to     io.Writer
+	plan   Plan
+	writer *pcapgo.NgWriter
+	// ids in the file, by node and by interface in the node's stream.
+	ids [][]int
+	// written packets, by id.
+	written []uint64
+	owner   []int
+}
+
+func newFile(to io.Writer, plan Plan) *file {
+	return &file{to: to, plan: plan, ids: make([][]int, len(plan.Nodes))}
+}
+
+// describe is an interface of a node. Which of several an ifindex is, the node does not report.
+func (f *file) describe(node int, ifindex string) pcapgo.NgInterface {
+	n := f.plan.Nodes[node]
+	name, about := n.Name+"/if"+ifindex, fmt.Sprintf("one of %s of node %s, ring %s", strings.Join(n.Interfaces, ", "), n.Name, f.plan.Ring)
+	if len(n.Interfaces) == 1 {
+		name, about = n.Name+"/"+n.Interfaces[0], fmt.Sprintf("%s of node %s, ring %s", n.Interfaces[0], n.Name, f.plan.Ring)
+	}
+	return pcapgo.NgInterface{
+		Name: name, Description: about, Filter: f.plan.Filter, LinkType: layers.LinkTypeEthernet, TimestampResolution: 9,
+	}
+}
+
+// announce adds the interfaces that a node's stream has named and the file does not have yet.
+func (f *file) announce(node int, names []string) error {
+	for _, ifindex := range names[len(f.ids[node]):] {
+		id, err := f.add(f.describe(node, ifindex))
+		if err != nil {
+			return err
+		}
+		f.ids[node] = append(f.ids[node], id)
+		f.written, f.owner = append(f.written, 0), append(f.owner, node)
+	}
+	return nil
+}
+
+func (f *file) add(i pcapgo.NgInterface) (int, error) {
+	if f.writer != nil {
+		return f.writer.AddInterface(i)
+	}
+	var err error
+	f.writer, err = pcapgo.NewNgWriterInterface(f.to, i, pcapgo.NgWriterOptions{
+		SectionInfo: pcapgo.NgSectionInfo{Application: "ringcap capture", Comment: "ring " + f.plan.Ring},
+	})
+	return 0, err
+}
+
+func (f *file) write(node int, p Packet) error {
+	id := f.ids[node][p.Interface]
+	f.written[id]++
+	flags := &pcapgo.NgEpbFlags{Direction: pcapgo.NgEpbFlagDirectionInbound}
+	if p.Outgoing {
+		flags.Direction = pcapgo.NgEpbFlagDirectionOutbound
+	}
+	info := gopacket.CaptureInfo{Timestamp: p.Time, CaptureLength: len(p.Data), Length: p.Length, InterfaceIndex: id}
+	return f.writer.WritePacketWithOptions(info, p.Data, pcapgo.NgPacketOptions{Flags: flags})
+}
+
+// flush hands on what was written.
+func (f *file) flush() error {
+	if f.writer == nil {
+		return nil
+	}
+	return f.writer.Flush()
+}
+
+// finish writes what every interface's account is; a node's loss is with the first of its interfaces.
+func (f *file) finish(results []Result, now time.Time) error {
+	for node := range f.plan.Nodes {
+		if len(f.ids[node]) > 0 {
+			continue
+		}
+		// A node without packets is in the file too.
+		if err := f.announce(node, []string{"none"}); err != nil {
+			return err
+		}
+	}
+	for id, node := range f.owner {
+		s := pcapgo.NgInterfaceStatistics{LastUpdate: now, PacketsReceived: f.written[id]}
+		if f.ids[node][0] == id {
+			s.PacketsDropped = uint64(results[node].Account.Lost())
+		}
+		if err := f.writer.WriteInterfaceStats(id, s); err != nil {
+			return err
+		}
+	}
+	return f.flush()
+}

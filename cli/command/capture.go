@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/cli/capture"
+	"github.com/ringcap/ringcap/cli/fleet"
+	"github.com/ringcap/ringcap/cli/tree"
+	"github.com/ringcap/ringcap/node-agent/filter"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// captureFlags are what the command line says.
+type captureFlags struct {
+	filter, file, image string
+	duration, timeout   time.Duration
+	nodes               []string
+	slots               int32
+}
+
+const (
+	// deadline of pods when the capture has no duration.
+	deadline = 24 * time.Hour
+	// removal is the time for taking away what was made, after an interrupt too.
+	removal = time.Minute
+	// maxNodes is how many streams one person's connection is trusted with.
+	maxNodes = 64
+)
+
+func (a *app) capture() *cobra.Command {
+	f := captureFlags{}
+	cmd := &cobra.Command{
+		Use:   "capture RING [-f FILTER] [-w FILE] [--duration TIME]",
+		Short: "a ring's packets from all its nodes, as one time-ordered pcapng",
+		Long: `Makes a Cluster of one queue over the ring and on each of its nodes a pod without any privilege that reads it, streams what
+comes there home, in one order by time, and removes all of it at the end: after --duration, or an interrupt (Ctrl-C), or when
+whoever reads the output has gone. Interfaces are called NODE/INTERFACE in the file. Other consumers of the ring get their
+packets all the same.
+
+The account at the end says what was lost, for each node. A person's connection is no place for a full mirror port: use -f.
+
+Exit code 3: packets were lost, or a node did not send its account.`,
+		Example: `  ringcap capture mirror -f 'tcp port 443' -w https.pcapng --duration 1m
+  ringcap capture mirror | wireshark -k -i -
+  ringcap capture mirror --node worker-1 --node worker-2 | tcpdump -nr -`,
+		ValidArgsFunction: a.completeRings,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("%s: give one RING", cmd.CommandPath())
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.filter, "filter", "f", "", "only what this pcap-filter(7) expression lets through; names are not looked up")
+	flags.StringVarP(&f.file, "write", "w", "-", "file to write, - for standard output")
+	flags.DurationVar(&f.duration, "duration", 0, "time to capture, 0 for until it is interrupted")
+	flags.StringSliceVar(&f.nodes, "node", nil, "capture on this node only; may be given more than once")
+	flags.StringVar(&f.image, "image", "", "image that has rcstream (default: the agents', which is on all nodes)")
+	flags.Int32Var(&f.slots, "slots", v1.DefaultSlots, "packets that the queue on each node holds, 16 to 4194304")
+	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "longest time to wait for queues and pods")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runCapture(cmd.Context(), args[0], f) }
+	return cmd
+}
+
+func (f captureFlags) check() error {
+	switch {
+	case f.duration < 0 || f.duration > deadline:
+		return usagef("--duration: %s is not between 0 and %s", f.duration, deadline)
+	case f.slots < 16 || f.slots > 4194304:
+		return usagef("--slots: %d is not between 16 and 4194304", f.slots)
+	case f.timeout <= 0:
+		return usagef("--timeout: %s is no time", f.timeout)
+	}
+	return nil
+}
+
+// checkFilter refuses an expression before anything is made for it, where there is a compiler; else the nodes do.
+func checkFilter(ctx context.Context, expression string) error {
+	if expression == "" {
+		return nil
+	}
+	if _, err := filter.Compile(ctx, expression, wholePacket); err != nil && !errors.Is(err, filter.ErrCompilerUnavailable) {
+		return usagef("--filter %q: %w", expression, err)
+	}
+	return nil
+}
+
+func (a *app) runCapture(ctx context.Context, target string, f captureFlags) error {
+	if err := errors.Join(f.check(), checkFilter(ctx, f.filter)); err != nil {
+		return err
+	}
+	c, s, err := a.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(target, "/") {
+		return a.refuseTarget(ctx, c, s, target)
+	}
+	plan, missing, err := planCapture(ctx, c, s, target, f)
+	if err != nil {
+		return err
+	}
+	out, err := a.captureFile(f.file)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	for _, m := range missing {
+		a.log("not captured: %s", m)
+	}
+	session := &capture.Session{Client: c, Config: c.config, Plan: plan, Log: a.log}
+	defer func() {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
+		defer cancel()
+		if err := session.Remove(late); err != nil {
+			a.log("%v", err)
+		}
+	}()
+	if err := a.startCapture(ctx, session, f.timeout); err != nil {
+		return err
+	}
+	return a.stream(ctx, session, f, out, len(missing) > 0)
+}
+
+func (a *app) log(format string, args ...any) { fmt.Fprintf(a.Err, "ringcap: "+format+"\n", args...) }
+
+func (a *app) startCapture(ctx context.Context, session *capture.Session, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s (see --timeout)", timeout))
+	defer cancel()
+	return session.Start(ctx)
+}
+
+func (a *app) stream(ctx context.Context, session *capture.Session, f captureFlags, out io.Writer, bad bool) error {
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	buffered := bufio.NewWriterSize(out, 1<<16)
+	results, disordered, err := capture.Stream(stop, session.Plan, session.Dial, flusher{buffered}, func() {
+		a.log("capturing on %s; Ctrl-C ends it", nodeNames(session.Plan))
+		if f.duration > 0 {
+			time.AfterFunc(f.duration, cancel)
+		}
+	})
+	if disordered > 0 {
+		a.log("%s packets came too late for their place in the file: see the nodes' clocks", tree.Number(disordered))
+	}
+	if err != nil {
+		return err
+	}
+	return a.summary(results, bad)
+}
+
+// flusher hands every write on; pcapgo has a buffer of its own.
+type flusher struct{ *bufio.Writer }
+
+func (f flusher) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	if err == nil {
+		err = f.Flush()
+	}
+	return n, err
+}
+
+func nodeNames(plan capture.Plan) string {
+	var names []string
+	for _, n := range plan.Nodes {
+		names = append(names, n.Name+" "+strings.Join(n.Interfaces, ","))
+	}
+	return strings.Join(names, "; ")
+}
+
+// summary says what came from each node, and what was lost there.
+func (a *app) summary(results []capture.Result, bad bool) error {
+	var packets, lost int64
+	failed := 0
+	for _, r := range results {
+		packets, lost = packets+r.Packets, lost+r.Lost()
+		text := fmt.Sprintf("%s: %s packets in the file of %s read", r.Node, tree.Number(r.Packets), tree.Number(r.Read))
+		if r.Lost() > 0 {
+			text += fmt.Sprintf(", lost %s (full %s, unattended %s, nomem %s)", tree.Number(r.Lost()), tree.Number(r.Full), tree.Number(r.Unattended), tree.Number(r.NoMemory))
+		}
+		if r.Err != nil {
+			failed++
+			text = fmt.Sprintf("%s: %s packets in the file, then: %v", r.Node, tree.Number(r.Packets), r.Err)
+		}
+		a.log("%s", text)
+	}
+	a.log("%s packets captured, %s lost", tree.Number(packets), tree.Number(lost))
+	switch {
+	case failed == len(results):
+		return errors.New("no node captured to the end")
+	case bad || failed > 0 || lost > 0:
+		return errBad
+	}
+	return nil
+}
+
+// captureFile opens what is written to.
+func (a *app) captureFile(path string) (io.WriteCloser, error) {
+	if path != "-" {
+		return os.Create(path)
+	}
+	if file, ok := a.Out.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return nil, usagef("standard output is a terminal: give -w FILE, or pipe it into a program (| wireshark -k -i -)")
+		}
+	}
+	return keepOpen{a.Out}, nil
+}
+
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }
+
+// refuseTarget says what to do instead for pods: taps by pod are not served by any engine.
+func (a *app) refuseTarget(ctx context.Context, c client.Client, s fleet.Snapshot, target string) error {
+	const refused = "captures of pods' own interfaces need spec.interfaces[].podSelector, which no engine serves yet"
+	kind, name, _ := strings.Cut(target, "/")
+	switch kind {
+	case "pod", "pods", "po":
+		var pod corev1.Pod
+		namespace := c.(*connection).namespace
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod); err != nil {
+			return fmt.Errorf("%s: look up the pod: %w", refused, err)
+		}
+		for i := range s.Nodes {
+			for _, ring := range s.Nodes[i].Status.Rings {
+				if s.Nodes[i].Name == pod.Spec.NodeName && ring.Ready {
+					return fmt.Errorf("%s; its node has ring %s, in which its packets may be: ringcap capture %s --node %s -f 'host %s'",
+						refused, ring.Name, ring.Name, pod.Spec.NodeName, pod.Status.PodIP)
+				}
+			}
+		}
+		return fmt.Errorf("%s; make a CaptureRing over the interface of node %s that its packets take, and capture with -f 'host %s'",
+			refused, pod.Spec.NodeName, pod.Status.PodIP)
+	case "deploy", "deployment", "deployments":
+		return fmt.Errorf("%s; find the pods and their nodes (kubectl get pods -o wide), and capture a ring of those with -f 'host ADDRESS'", refused)
+	}
+	return usagef("%q is neither a ring nor pod/NAME nor deploy/NAME", target)
+}
+
+// planCapture decides where to capture. missing says where the ring is and cannot be captured.
+func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name string, f captureFlags) (plan capture.Plan, missing []string, err error) {
+	ring := s.Ring(name)
+	if ring == nil {
+		return plan, nil, noRing(s, name)
+	}
+	id := rand.String(5)
+	plan = capture.Plan{
+		Name: "ringcap-cli-" + id, ID: id, Ring: name, Namespace: c.namespace, Image: f.image, Filter: f.filter, Slots: f.slots, Deadline: deadline,
+	}
+	if f.duration > 0 {
+		plan.Deadline = f.duration + f.timeout + removal
+	}
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		on := fleet.RingOn(node, name)
+		silence := fleet.Silence(node, s.Now)
+		switch {
+		case !fleet.Asked(node, name) && on == nil, len(f.nodes) > 0 && !slices.Contains(f.nodes, node.Name):
+		case silence != "":
+			missing = append(missing, "node "+node.Name+": "+silence)
+		case on == nil:
+			missing = append(missing, "node "+node.Name+": its agent has not acted upon the ring yet")
+		case !on.Ready:
+			missing = append(missing, fmt.Sprintf("node %s: %s: %s", node.Name, on.Reason, on.Message))
+		default:
+			plan.Nodes = append(plan.Nodes, capture.Node{Name: node.Name, Interfaces: on.Interfaces})
+		}
+	}
+	for _, want := range f.nodes {
+		if !isOn(s, want, name) {
+			return plan, nil, fmt.Errorf("--node: ring %s is not on a node %s", name, want)
+		}
+	}
+	if len(plan.Nodes) == 0 {
+		return plan, nil, fmt.Errorf("ring %s is on no node that it could be captured on: %s: ringcap status %s says more", name, strings.Join(missing, "; "), name)
+	}
+	if len(plan.Nodes) > maxNodes {
+		return plan, nil, fmt.Errorf("ring %s is on %d nodes: name up to %d of them with --node", name, len(plan.Nodes), maxNodes)
+	}
+	if plan.Image == "" {
+		plan.Image, err = agentImage(ctx, c)
+	}
+	return plan, missing, err
+}
+
+func isOn(s fleet.Snapshot, node, ring string) bool {
+	return slices.ContainsFunc(s.Nodes, func(n v1.NodeCapture) bool {
+		return n.Name == node && (fleet.Asked(&n, ring) || fleet.RingOn(&n, ring) != nil)
+	})
+}
+
+// agentImage is what the agents run: every node of a ring has it.
+func agentImage(ctx context.Context, c client.Client) (string, error) {
+	var sets appsv1.DaemonSetList
+	if err := c.List(ctx, &sets, ours); err != nil {
+		return "", fmt.Errorf("find the agents' image: %w: give --image", err)
+	}
+	for _, set := range sets.Items {
+		if set.Labels["app.kubernetes.io/component"] == "agent" && len(set.Spec.Template.Spec.Containers) > 0 {
+			return set.Spec.Template.Spec.Containers[0].Image, nil
+		}
+	}
+	return "", errors.New("no DaemonSet of agents has the chart's labels: give --image")
+}
