@@ -216,10 +216,8 @@ func (a *app) captureFile(path string) (io.WriteCloser, error) {
 	if path != "-" {
 		return os.Create(path)
 	}
-	if file, ok := a.Out.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return nil, usagef("standard output is a terminal: give -w FILE, or pipe it into a program (| wireshark -k -i -)")
-		}
+	if isTerminal(a.Out) {
+		return nil, usagef("standard output is a terminal: give -w FILE, or pipe it into a program (| wireshark -k -i -)")
 	}
 	return keepOpen{a.Out}, nil
 }
@@ -290,7 +288,7 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 		}
 	}
 	if len(plan.Nodes) == 0 {
-		return plan, nil, fmt.Errorf("ring %s is on no node that it could be captured on: %s: ringcap status %s says more", name, strings.Join(missing, "; "), name)
+		return plan, nil, fmt.Errorf("ring %s can be captured on no node: %s", name, strings.Join(append(missing, "see ringcap status "+name), "; "))
 	}
 	if len(plan.Nodes) > maxNodes {
 		return plan, nil, fmt.Errorf("ring %s is on %d nodes: name up to %d of them with --node", name, len(plan.Nodes), maxNodes)

@@ -130,7 +130,7 @@ Exit codes, of all commands:
 	flags.StringVarP(&a.namespace, "namespace", "n", "", "namespace, for what has one (default: the context's)")
 	flags.StringVar(&a.as, "as", "", "user to act as")
 	flags.StringVar(&a.timeout, "request-timeout", "15s", "longest time that one request may take; 0 = no limit")
-	root.AddCommand(a.status(), a.doctor(), a.explain(), a.capture())
+	root.AddCommand(a.status(), a.top(), a.doctor(), a.explain(), a.capture())
 	return root
 }
 

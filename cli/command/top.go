@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringcap/ringcap/cli/fleet"
+	"github.com/ringcap/ringcap/cli/rate"
+)
+
+// clearScreen puts the cursor to the upper left corner of an empty screen.
+const clearScreen = "\x1b[H\x1b[2J"
+
+func (a *app) top() *cobra.Command {
+	var interval time.Duration
+	var count int
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "live rates and loss of all rings on all nodes, the worst first",
+		Long: `Shows for each ring and node what it sees, filters, delivers and loses a second, who loses most first. Rates are over the
+time between a node's last two reports, which come every five seconds while packets flow.
+
+On a terminal the screen is refreshed; else one table follows the other, or one JSON array the other with -o json.`,
+		Example: `  ringcap top
+  ringcap top --count 2 --interval 10s
+  ringcap top -o json --count 2 | jq -s '.[-1] | map(select(.dropped > 0))'`,
+		Args: noArgs,
+	}
+	o := outputFlag(cmd)
+	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two looks, at least 1s")
+	cmd.Flags().IntVar(&count, "count", 0, "end after so many tables; 0 is never")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if interval < time.Second {
+			return usagef("--interval: %s is less than 1s", interval)
+		}
+		c, err := a.connect()
+		if err != nil {
+			return err
+		}
+		var meter rate.Meter
+		for i := 1; ; i++ {
+			s, err := fleet.Read(cmd.Context(), c, a.now())
+			if cmd.Context().Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			meter.Add(s)
+			if err := a.table(*o, meter.Rows()); err != nil || i == count {
+				return err
+			}
+			select {
+			case <-cmd.Context().Done():
+				return nil
+			case <-time.After(interval):
+			}
+		}
+	}
+	return cmd
+}
+
+// table is written in one piece: a screen must not flicker.
+func (a *app) table(o output, rows []rate.Row) error {
+	var text bytes.Buffer
+	if isTerminal(a.Out) && o == "text" {
+		text.WriteString(clearScreen)
+	}
+	if o == "text" {
+		fmt.Fprintf(&text, "%s\n", a.now().Format(time.RFC3339))
+	}
+	if err := o.write(&text, rows, func(w io.Writer) error { return rate.Text(w, rows) }); err != nil {
+		return err
+	}
+	_, err := a.Out.Write(text.Bytes())
+	return err
+}
+
+// isTerminal says whether people look at what is written.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rate makes rates of the counters that nodes report. It is pure: callers bring snapshots.
+package rate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ringcap/ringcap/cli/fleet"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Row is a ring on a node. Rates are per second, over the time between the node's last two reports.
+type Row struct {
+	Ring   string    `json:"ring"`
+	Node   string    `json:"node"`
+	Engine v1.Engine `json:"engine"`
+	// Known: there were two reports to compare. Silent: the node does not report any more.
+	Known  bool `json:"known"`
+	Silent bool `json:"silent"`
+	// Seconds between the reports.
+	Seconds  float64 `json:"seconds"`
+	Seen     float64 `json:"seen"`
+	Bits     float64 `json:"bits"`
+	Filtered float64 `json:"filtered"`
+	// Delivered and Dropped are sums over the queues that the ring feeds; a set that other rings feed too counts for each.
+	Delivered float64            `json:"delivered"`
+	Dropped   float64            `json:"dropped"`
+	ByReason  map[string]float64 `json:"byReason,omitempty"`
+	Queues    int                `json:"queues"`
+	Attached  int                `json:"attached"`
+	// UnreadBytes now.
+	UnreadBytes int64 `json:"unreadBytes"`
+}
+
+// Meter remembers the last two different reports of each node. The zero value is ready; it is for one goroutine.
+type Meter struct {
+	nodes map[string]reports
+	now   fleet.Snapshot
+}
+
+type reports struct{ before, last v1.NodeCapture }
+
+// Add takes a snapshot.
+func (m *Meter) Add(s fleet.Snapshot) {
+	known := m.nodes
+	m.nodes, m.now = map[string]reports{}, s
+	for _, node := range s.Nodes {
+		r := known[node.Name]
+		if !node.Status.ObservedTime.Equal(r.last.Status.ObservedTime) {
+			r.before, r.last = r.last, node
+		}
+		m.nodes[node.Name] = r
+	}
+}
+
+// Rows are all rings on all nodes: those that lose most come first, then those that see most.
+func (m *Meter) Rows() []Row {
+	rows := []Row{}
+	for i := range m.now.Rings {
+		ring := &m.now.Rings[i]
+		sets := m.now.Over(ring)
+		for _, node := range m.now.Nodes {
+			r := m.nodes[node.Name]
+			if on := fleet.RingOn(&r.last, ring.Name); on != nil {
+				row := rowOf(r, *on, sets)
+				row.Silent = fleet.Silence(&r.last, m.now.Now) != ""
+				rows = append(rows, row)
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(b.Dropped, a.Dropped), cmp.Compare(b.Seen, a.Seen), strings.Compare(a.Ring, b.Ring), strings.Compare(a.Node, b.Node))
+	})
+	return rows
+}
+
+func rowOf(r reports, on v1.NodeRingStatus, sets []string) Row {
+	row := Row{Ring: on.Name, Node: r.last.Name, Engine: on.Engine}
+	before := fleet.RingOn(&r.before, on.Name)
+	if before != nil && r.before.Status.ObservedTime != nil {
+		row.Seconds = r.last.Status.ObservedTime.Sub(r.before.Status.ObservedTime.Time).Seconds()
+	}
+	// Counters that went back are those of a ring that was made anew.
+	row.Known = row.Seconds > 0 && on.Seen >= before.Seen && on.SeenBytes >= before.SeenBytes
+	if row.Known {
+		row.Seen = float64(on.Seen-before.Seen) / row.Seconds
+		row.Bits = float64(on.SeenBytes-before.SeenBytes) * 8 / row.Seconds
+		row.Filtered = float64(on.Filtered-before.Filtered) / row.Seconds
+	}
+	for _, set := range sets {
+		row.queues(fleet.QueuesOn(&r.before, set), fleet.QueuesOn(&r.last, set))
+	}
+	return row
+}
+
+func (row *Row) queues(before, last *v1.NodeClusterStatus) {
+	if last == nil {
+		return
+	}
+	for _, q := range last.Queues {
+		row.Queues++
+		row.UnreadBytes += q.UnreadBytes
+		if q.Attached {
+			row.Attached++
+		}
+		if !row.Known || before == nil {
+			continue
+		}
+		if i := slices.IndexFunc(before.Queues, func(b v1.QueueStatus) bool { return b.Queue == q.Queue }); i >= 0 {
+			row.queue(before.Queues[i], q)
+		}
+	}
+}
+
+func (row *Row) queue(before, last v1.QueueStatus) {
+	if last.Delivered < before.Delivered {
+		return
+	}
+	row.Delivered += float64(last.Delivered-before.Delivered) / row.Seconds
+	for _, d := range last.Dropped {
+		more := float64(d.Packets) / row.Seconds
+		if i := slices.IndexFunc(before.Dropped, func(b v1.DropCount) bool { return b.Reason == d.Reason }); i >= 0 {
+			more -= float64(before.Dropped[i].Packets) / row.Seconds
+		}
+		if more <= 0 {
+			continue
+		}
+		if row.ByReason == nil {
+			row.ByReason = map[string]float64{}
+		}
+		row.ByReason[d.Reason] += more
+		row.Dropped += more
+	}
+}
