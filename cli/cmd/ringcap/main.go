@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ringcap/ringcap/cli/command"
@@ -21,7 +22,9 @@ var version = "unknown"
 func main() {
 	// Who reads standard output may go before us: that is an error of a write, after which there is something to remove.
 	signal.Ignore(syscall.SIGPIPE)
+	// What libraries say of connections that we end is not for people.
 	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second interrupt ends it at once.
 	context.AfterFunc(ctx, stop)
