@@ -33,9 +33,10 @@ test_ringcap_status_and_doctor() {
 
 # captures WORDS...: a capture in the background, up to when it captures on both nodes. Its process is $capture.
 captures() {
-	"$ringcap" capture "$@" 2>"$work/capture.err" &
+	# A virtual machine without KVM takes its time over a pod.
+	"$ringcap" capture "$@" --timeout 4m 2>"$work/capture.err" &
 	capture=$!
-	wait_for 120 grep -q 'capturing on' "$work/capture.err" || { cat "$work/capture.err" >&2; return 1; }
+	wait_for 240 grep -q 'capturing on' "$work/capture.err" || { cat "$work/capture.err" >&2; return 1; }
 	cat "$work/capture.err"
 }
 
