@@ -254,7 +254,7 @@ type Consumers struct {
 
 // Limits on what one node can have.
 const (
-	// MaxRings is the greatest number of accepted CaptureRings, and of accepted Clusters.
+	// MaxRings is the greatest number of CaptureRings that may be on one node, and of accepted Clusters.
 	MaxRings = 256
 	// MaxOutputs is the greatest number of sets of queues that one ring feeds: its own and those of Clusters.
 	MaxOutputs = 8

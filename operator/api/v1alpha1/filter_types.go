@@ -99,7 +99,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Queue') == has(self.queue)",message="action Queue needs queue, which says which one, and no other action has it"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Reflect') == has(self.reflectTo)",message="action Reflect needs reflectTo, the interface to send out of, and no other action has it"
 type Rule struct {
-	// name by which metrics call the rule, up to 63 bytes; without it its place in the list, from 1 on. PF_RING: rule_id.
+	// name by which metrics count the rule, up to 63 bytes; rules without one have none there. PF_RING: rule_id.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -302,7 +302,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.text) != has(self.hex)",message="give the pattern as text or as hex, one of the two"
 type PayloadPattern struct {
-	// name by which metrics call the pattern, up to 63 bytes; without it its place in the list, from 1 on. PF_RING: none.
+	// name by which metrics count the pattern, up to 63 bytes; patterns without one have none there. PF_RING: none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

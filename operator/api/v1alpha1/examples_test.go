@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/ringcap/ringcap/operator/api/rules"
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/testenv"
+)
+
+// TestExamples: the API server takes each of examples/ as it is, the operator accepts them, and no rule in them is idle.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "examples", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			in := plan.Input{Nodes: []plan.Node{{Name: "node"}}}
+			documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+			for {
+				document, err := documents.Read()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				require.NoError(t, err)
+				apply(t, document, &in)
+			}
+			made := plan.Make(in)
+			for name, verdict := range made.Rings {
+				require.Equal(t, v1alpha1.ReasonAccepted, verdict.Reason, "%s: %s", name, verdict.Message)
+			}
+			for name, verdict := range made.Clusters {
+				if verdict.Reason != v1alpha1.ReasonRingNotFound { // another file's
+					require.Equal(t, v1alpha1.ReasonAccepted, verdict.Reason, "%s: %s", name, verdict.Message)
+				}
+			}
+			for i := range in.Rings {
+				require.Zero(t, rules.Advise(in.Rings[i].Spec.Filter))
+			}
+		})
+	}
+}
+
+// apply creates a document's object where it is ours, and adds it to the plan's input as the API server has it.
+func apply(t *testing.T, document []byte, in *plan.Input) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	require.NoError(t, sigsyaml.Unmarshal(document, &object.Object))
+	if object.GetAPIVersion() != v1alpha1.GroupVersion.String() {
+		return
+	}
+	c := env.Client(t)
+	require.NoError(t, c.Create(t.Context(), object))
+	t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), object)) })
+	served, err := object.MarshalJSON()
+	require.NoError(t, err)
+	switch object.GetKind() {
+	case "CaptureRing":
+		var ring v1alpha1.CaptureRing
+		require.NoError(t, sigsyaml.UnmarshalStrict(served, &ring))
+		in.Rings = append(in.Rings, ring)
+	case "Cluster":
+		var cluster v1alpha1.Cluster
+		require.NoError(t, sigsyaml.UnmarshalStrict(served, &cluster))
+		in.Clusters = append(in.Clusters, cluster)
+	default:
+		require.Fail(t, "an example is a "+object.GetKind())
+	}
+}
