@@ -70,7 +70,7 @@ images: build modules ## build the container images into out/images/, without a 
 	images/build
 
 .PHONY: generate
-generate: ## regenerate CRDs, RBAC and deepcopy from the Go types
+generate: ## regenerate CRDs, RBAC, deepcopy and docs/api.md from the Go types
 	operator/generate
 
 ##@ test
@@ -111,6 +111,11 @@ bench-kernel: deps ## instructions per packet beside AF_PACKET, deterministic
 .PHONY: bench-lossless
 bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lose packets, beside the packet socket's: wall clock
 	$(SUDO) bench/lossless/run
+
+# FLEET="NODES RINGS POOLS": a ring is for the nodes of one pool, but for one that is for all.
+.PHONY: bench-operator
+bench-operator: ## one edit of a ring reaches all NodeCaptures of a large fleet: seconds, CPU and memory of the operator
+	RINGCAP_SCALE="$(or $(FLEET),5000 500 50)" $(GO) test ./operator/scale -count=1 -timeout 30m -v -run TestOneEditReachesAllNodes
 
 .PHONY: clean
 clean: ## remove what was built here; the cache stays

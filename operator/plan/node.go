@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sort"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -35,13 +33,14 @@ func (d *draft) nodeSpec(node Node, rings []*v1alpha1.CaptureRing, clusters []*v
 	return spec
 }
 
-// ringEntry is what the node shall have of the ring, nil for nothing.
+// ringEntry is what the node shall have of the ring, nil for nothing. Thousands of nodes share one spec: it is not to be
+// changed.
 func ringEntry(ring *v1alpha1.CaptureRing, verdict Verdict, node Node, current v1alpha1.NodeCaptureSpec) *v1alpha1.NodeRing {
 	if verdict.Accepted() {
-		if !labels.SelectorFromSet(ring.Spec.NodeSelector).Matches(labels.Set(node.Labels)) {
+		if !selects(ring.Spec.NodeSelector, node.Labels) {
 			return nil
 		}
-		return &v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Spec: *ring.Spec.DeepCopy()}
+		return &v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Spec: ring.Spec}
 	}
 	if !verdict.keeps() {
 		return nil
@@ -51,6 +50,16 @@ func ringEntry(ring *v1alpha1.CaptureRing, verdict Verdict, node Node, current v
 		return nil
 	}
 	return current.Rings[i].DeepCopy()
+}
+
+// selects says whether the node has all labels of the selector. It is asked for each ring of each node.
+func selects(selector, labels map[string]string) bool {
+	for key, value := range selector {
+		if have, there := labels[key]; !there || have != value {
+			return false
+		}
+	}
+	return true
 }
 
 // clusterEntry is what the node shall have of the Cluster, nil for nothing; rings are those that the node shall have.

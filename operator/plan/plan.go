@@ -93,7 +93,10 @@ type draft struct {
 	names map[string]claim
 	// outputs counts the sets of queues that a ring feeds.
 	outputs  map[string]int
-	accepted struct{ rings, clusters int }
+	accepted struct {
+		rings    []sized
+		clusters int
+	}
 	// tapped has the accepted rings of each interface.
 	tapped map[place][]*v1alpha1.CaptureRing
 	plan   Plan

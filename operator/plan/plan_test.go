@@ -337,6 +337,29 @@ func TestLimitOfRings(t *testing.T) {
 	require.Len(t, p.Nodes["n"].Rings, v1alpha1.MaxRings)
 	require.Equal(t, v1alpha1.ReasonLimitExceeded, p.Rings["r000"].Reason, "the youngest")
 	require.Empty(t, p.Rings["r000"].Nodes)
+
+	// What is for other nodes takes no room here.
+	for i := range rs {
+		on("pool", fmt.Sprint(i%2))(&rs[i])
+	}
+	require.Equal(t, v1alpha1.ReasonAccepted, plan.Make(plan.Input{Rings: rs}).Rings["r000"].Reason)
+}
+
+// TestLimitOfRules: what would make a NodeCapture too large to be stored is refused, with its size.
+func TestLimitOfRules(t *testing.T) {
+	many := func(r *v1alpha1.CaptureRing) {
+		r.Spec.Filter = &v1alpha1.Filter{}
+		for range 4096 {
+			r.Spec.Filter.Rules = append(r.Spec.Filter.Rules, v1alpha1.Rule{Action: v1alpha1.RuleDrop, Match: v1alpha1.RuleMatch{
+				Source: "2001:db8:1111:2222:3333:4444:5555:6666", Destination: "2001:db8:1111:2222:3333:4444:5555:7777"}})
+		}
+	}
+	p := plan.Make(plan.Input{Rings: rings{ring("a", 0, many), ring("b", 1, many), ring("c", 2), ring("d", 3, many, on("k", "v"))}})
+	require.Equal(t, v1alpha1.ReasonAccepted, p.Rings["a"].Reason)
+	require.Equal(t, v1alpha1.ReasonLimitExceeded, p.Rings["b"].Reason)
+	require.Contains(t, p.Rings["b"].Message, "together with 1 older CaptureRings for the nodes that it may be on")
+	require.Equal(t, v1alpha1.ReasonAccepted, p.Rings["c"].Reason)
+	require.Equal(t, v1alpha1.ReasonLimitExceeded, p.Rings["d"].Reason, "it may be on the nodes of a")
 }
 
 // TestOrderDoesNotMatter: the same objects in another order make the same plan.

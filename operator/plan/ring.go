@@ -20,7 +20,7 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 			return *refused
 		}
 	}
-	d.accepted.rings++
+	d.accepted.rings = append(d.accepted.rings, sized{ring, sizeOf(ring)})
 	d.noteTaps(ring)
 	if ring.Spec.Queues != nil {
 		d.outputs[ring.Name]++
@@ -37,13 +37,6 @@ func (d *draft) ringIsWanted(ring *v1alpha1.CaptureRing) *Verdict {
 
 func (d *draft) ringHasItsName(ring *v1alpha1.CaptureRing) *Verdict {
 	return d.nameIsFree(kindRing, ring.Name)
-}
-
-func (d *draft) ringIsWithinTheLimit(*v1alpha1.CaptureRing) *Verdict {
-	if d.accepted.rings < v1alpha1.MaxRings {
-		return nil
-	}
-	return refuse(v1alpha1.ReasonLimitExceeded, "there are %d older CaptureRings already, the most there can be: delete one", v1alpha1.MaxRings)
 }
 
 func (d *draft) ringFitsItsMemory(ring *v1alpha1.CaptureRing) *Verdict {

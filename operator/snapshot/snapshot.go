@@ -46,7 +46,8 @@ func Take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 		return nil, fmt.Errorf("list Clusters: %w", err)
 	}
 	var captures v1alpha1.NodeCaptureList
-	if err := reader.List(ctx, &captures); err != nil {
+	// Thousands of them, which nobody here changes.
+	if err := reader.List(ctx, &captures, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodeCaptures: %w", err)
 	}
 	nodes := &metav1.PartialObjectMetadataList{}

@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -77,8 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		s.letGo,
 	} {
 		if err := phase(ctx); err != nil {
-			if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-				// The cache is behind what was written: the watch brings it up.
+			if outdated(err) {
 				return ctrl.Result{RequeueAfter: time.Second}, nil
 			}
 			return ctrl.Result{}, err
@@ -88,11 +88,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: s.again}, nil
 }
 
+// outdated says whether the cache is behind what was written: the watch brings it up.
+func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
 // retryUncheckedFilters comes back for rings whose filter could not be checked.
 func (s *scope) retryUncheckedFilters() {
 	for _, verdict := range s.plan.Rings {
 		if verdict.Reason == v1alpha1.ReasonPending {
-			s.again = recheck
+			s.again = cmp.Or(s.again, recheck)
 		}
 	}
 }

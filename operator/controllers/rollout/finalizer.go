@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -69,7 +70,7 @@ func (s *scope) held(ctx context.Context, object report.Object) bool {
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
 		if holder, holds := report.HolderOf(s.state.Captures[name], object, s.Now()); holds {
 			ctrl.LoggerFrom(ctx).Info("deletion waits", "object", object.Name, "node", holder.Node, "why", holder.Why)
-			s.again = recheck
+			s.again = cmp.Or(s.again, recheck)
 			return true
 		}
 	}

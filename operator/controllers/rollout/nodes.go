@@ -6,7 +6,10 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,15 +21,36 @@ import (
 // writeNodes makes every node's NodeCapture as planned. One that is so already is not written: its generation changes
 // only when the node has something to do.
 func (s *scope) writeNodes(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(s.plan.Nodes)) {
-		written, err := s.writeNode(ctx, name, s.plan.Nodes[name])
-		if err != nil {
+	names := slices.Sorted(maps.Keys(s.plan.Nodes))
+	written := make([]*v1alpha1.NodeCapture, len(names))
+	var behind atomic.Bool
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			written[i], err = s.writeNode(ctx, name, s.plan.Nodes[name])
+			if outdated(err) {
+				// It is this node's turn again when the watch has brought it up; the others need not wait for that.
+				behind.Store(true)
+				return nil
+			}
 			return err
-		}
-		s.state.Captures[name] = written
+		})
 	}
-	return nil
+	err := group.Wait()
+	if behind.Load() {
+		s.again = time.Second
+	}
+	for i, name := range names {
+		if written[i] != nil {
+			s.state.Captures[name] = written[i]
+		}
+	}
+	return err
 }
+
+// writers is how many NodeCaptures are written at a time: one after the other, thousands would take minutes.
+const writers = 16
 
 func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
 	log := ctrl.LoggerFrom(ctx).WithValues("node", name)

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scale measures the operator over many nodes and rings: API objects alone, against a real kube-apiserver and etcd.
+// A small fleet is part of the ordinary tests; `make bench-operator` takes a large one and prints what it took.
+package scale
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/controllers/rollout"
+	"github.com/ringcap/ringcap/operator/controllers/status"
+	"github.com/ringcap/ringcap/operator/testenv"
+)
+
+var env testenv.Env
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(env.Run(m))
+}
+
+// limit is how long one edit may take to reach all nodes.
+const limit = 30 * time.Second
+
+// fleet is how many there are. Rings are for nodes of one of the pools, but for one that is for all.
+type fleet struct{ nodes, rings, pools int }
+
+func size(t *testing.T) fleet {
+	f := fleet{nodes: 60, rings: 30, pools: 5}
+	if text := os.Getenv("RINGCAP_SCALE"); text != "" {
+		_, err := fmt.Sscanf(text, "%d %d %d", &f.nodes, &f.rings, &f.pools)
+		require.NoError(t, err, "RINGCAP_SCALE is NODES RINGS POOLS")
+	}
+	return f
+}
+
+func TestOneEditReachesAllNodes(t *testing.T) {
+	f := size(t)
+	config := rest.CopyConfig(env.Config(t))
+	config.QPS = -1
+	admin, err := client.New(config, client.Options{Scheme: scheme.Scheme})
+	require.NoError(t, err)
+	f.populate(t, admin)
+
+	ctx, stop := context.WithCancel(t.Context())
+	mgr := startOperator(t, ctx, config)
+	t.Cleanup(stop)
+	first := f.await(t, mgr.GetClient(), 10*time.Minute, v1alpha1.DefaultSlots)
+
+	var everywhere v1alpha1.CaptureRing
+	require.NoError(t, admin.Get(ctx, client.ObjectKey{Name: "everywhere"}, &everywhere))
+	everywhere.Spec.Slots = 8192
+	begun := cpu()
+	require.NoError(t, admin.Update(ctx, &everywhere))
+	edit := f.await(t, mgr.GetClient(), 10*time.Minute, 8192)
+	editCPU := cpu() - begun
+	require.Less(t, edit, limit, "one edit of a ring on %d nodes", f.nodes)
+
+	idle, idleCPU := f.rest(t, mgr.GetClient())
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	t.Logf("bench-operator: %d nodes, %d rings, %d CPUs: first rollout %.1f s, one edit reaches all nodes in %.1f s (%.1f s of the operator's CPU); "+
+		"at rest %.1f %% of a CPU, %d MiB of heap in use, %d MiB taken from the system",
+		f.nodes, f.rings, runtime.NumCPU(), first.Seconds(), edit.Seconds(), editCPU.Seconds(),
+		100*idleCPU.Seconds()/idle.Seconds(), memory.HeapAlloc>>20, memory.Sys>>20)
+}
+
+// populate makes the nodes and the rings.
+func (f fleet) populate(t *testing.T, c client.Client) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range f.nodes {
+		group.Go(func() error {
+			return c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("node-%05d", i), Labels: map[string]string{"pool": fmt.Sprint(i % f.pools)},
+			}})
+		})
+	}
+	for i := range f.rings {
+		ring := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("ring-%03d", i)}}
+		ring.Spec.NodeSelector = map[string]string{"pool": fmt.Sprint(i % f.pools)}
+		if i == 0 {
+			ring.Name, ring.Spec.NodeSelector = "everywhere", nil
+		}
+		ring.Spec.Interfaces = []v1alpha1.InterfaceSelector{{Name: fmt.Sprintf("eth%d", i/f.pools)}}
+		ring.Spec.Queues = v1alpha1.Queues(4)
+		ring.Spec.Filter = &v1alpha1.Filter{}
+		for port := range int32(5) {
+			ring.Spec.Filter.Rules = append(ring.Spec.Filter.Rules, v1alpha1.Rule{
+				Action: v1alpha1.RuleDrop, Match: v1alpha1.RuleMatch{Source: fmt.Sprintf("10.%d.%d.0/24", i%256, port)},
+			})
+		}
+		group.Go(func() error { return c.Create(t.Context(), ring) })
+	}
+	require.NoError(t, group.Wait())
+}
+
+func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.Manager {
+	t.Helper()
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
+	require.NoError(t, err)
+	accept := func(string) error { return nil }
+	require.NoError(t, (&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now}).SetupWithManager(mgr))
+	require.NoError(t, (&status.Reconciler{
+		Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now, Recorder: mgr.GetEventRecorder("scale"),
+	}).SetupWithManager(mgr))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() { require.NoError(t, <-done) })
+	require.True(t, mgr.GetCache().WaitForCacheSync(ctx))
+	return mgr
+}
+
+// await waits until every node has its rings, and the one for all with these slots.
+func (f fleet) await(t *testing.T, c client.Client, patience time.Duration, slots int32) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	for {
+		var captures v1alpha1.NodeCaptureList
+		require.NoError(t, c.List(t.Context(), &captures, client.UnsafeDisableDeepCopy))
+		done := 0
+		for i := range captures.Items {
+			if has(&captures.Items[i].Spec, slots) {
+				done++
+			}
+		}
+		if done == f.nodes {
+			return time.Since(begun)
+		}
+		require.Less(t, time.Since(begun), patience, "%d of %d nodes have it", done, f.nodes)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func has(spec *v1alpha1.NodeCaptureSpec, slots int32) bool {
+	for i := range spec.Rings {
+		if spec.Rings[i].Name == "everywhere" {
+			return spec.Rings[i].Spec.Slots == slots
+		}
+	}
+	return false
+}
+
+// rest measures an operator with nothing to do: it must write nothing.
+func (f fleet) rest(t *testing.T, c client.Client) (time.Duration, time.Duration) {
+	t.Helper()
+	const settle, measure = 5 * time.Second, 35 * time.Second // the status is rechecked every 30 s
+	long := f.nodes > 1000
+	pause := func(d time.Duration) {
+		if !long {
+			d /= 10
+		}
+		time.Sleep(d)
+	}
+	pause(settle)
+	before, begun, used := versions(t, c), time.Now(), cpu()
+	pause(measure)
+	took, work := time.Since(begun), cpu()-used
+	require.Equal(t, before, versions(t, c), "nothing changed, and something was written")
+	return took, work
+}
+
+// versions are those of all NodeCaptures.
+func versions(t *testing.T, c client.Client) string {
+	t.Helper()
+	var captures v1alpha1.NodeCaptureList
+	require.NoError(t, c.List(t.Context(), &captures, client.UnsafeDisableDeepCopy))
+	all := map[string]string{}
+	for i := range captures.Items {
+		all[captures.Items[i].Name] = captures.Items[i].ResourceVersion
+	}
+	return strings.ReplaceAll(fmt.Sprint(all), " ", "\n")
+}
+
+// cpu is the CPU time that this process has taken: the operator's, and the little that the measuring takes.
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
