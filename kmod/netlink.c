@@ -2,6 +2,7 @@
 
 #include "netlink.h"
 
+#include <linux/if_vlan.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/pid_namespace.h>
@@ -24,8 +25,19 @@ static bool rc_netlink_registered;	/* events can be sent; changes on loading and
 
 /* ---- answers ---- */
 
-/* A ring with all taps, each with channels, and with all outputs, plugins and VLANs takes 20 kB. */
+/* A ring with all taps, each with channels, and with all outputs, plugins and VLANs takes 20 kB: see below. */
 #define RC_NETLINK_ANSWER_MAX 24576U
+
+/* The most that a ring's answer has, but for 1 kB that is more than enough for what it has once. */
+static inline u32 rc_netlink_ring_max(void)
+{
+	u32 tap = nla_total_size(0) + 2 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_CHANNELS_MAX / 8);
+	u32 plugin = nla_total_size(0) + nla_total_size(RINGCAP_PLUGIN_NAME_MAX + 1) + nla_total_size(sizeof(u32)) +
+		     nla_total_size_64bit(sizeof(u64));
+
+	return RINGCAP_TAPS_MAX * tap + RINGCAP_OUTPUTS_MAX * nla_total_size(RINGCAP_NAME_MAX + 1) +
+	       RINGCAP_PLUGINS_MAX * plugin + nla_total_size(VLAN_N_VID * sizeof(u16)) + 1024;
+}
 
 /* What a message is about; queue is for rc_netlink_fill_queue only. */
 struct rc_netlink_subject {
@@ -458,6 +470,7 @@ int rc_netlink_module_init(void)
 {
 	int err = genl_register_family(&rc_netlink_family);
 
+	BUILD_BUG_ON(rc_netlink_ring_max() > RC_NETLINK_ANSWER_MAX);
 	WRITE_ONCE(rc_netlink_registered, !err);
 	return err;
 }

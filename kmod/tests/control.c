@@ -88,7 +88,8 @@ void rt_message_nest_end(struct rt_message *message, u32 nest)
 
 /* ---- answers ---- */
 
-static void rt_parse(const u8 *at, const u8 *end, const void **attrs, u16 *lens, u32 max)
+/* @times may be NULL. */
+static void rt_parse(const u8 *at, const u8 *end, const void **attrs, u16 *lens, u16 *times, u32 max)
 {
 	while (at + NLA_HDRLEN <= end) {
 		const struct nlattr *attr = (const struct nlattr *)at;
@@ -99,6 +100,8 @@ static void rt_parse(const u8 *at, const u8 *end, const void **attrs, u16 *lens,
 		if (type <= max) {
 			attrs[type] = at + NLA_HDRLEN;
 			lens[type] = (u16)(attr->nla_len - NLA_HDRLEN);
+			if (times)
+				times[type]++;
 		}
 		at += NLA_ALIGN(attr->nla_len);
 	}
@@ -120,7 +123,7 @@ static int rt_take_ack(const struct nlmsghdr *header)
 			tail += error->msg.nlmsg_len - NLMSG_HDRLEN;
 	}
 	if (header->nlmsg_flags & NLM_F_ACK_TLVS)
-		rt_parse(tail, (const u8 *)header + header->nlmsg_len, attrs, lens, NLMSGERR_ATTR_MAX);
+		rt_parse(tail, (const u8 *)header + header->nlmsg_len, attrs, lens, NULL, NLMSGERR_ATTR_MAX);
 	if (attrs[NLMSGERR_ATTR_MSG])
 		snprintf(rt_reason, sizeof(rt_reason), "%.*s", lens[NLMSGERR_ATTR_MSG],
 			 (const char *)attrs[NLMSGERR_ATTR_MSG]);
@@ -133,7 +136,7 @@ static void rt_take_answer(const struct nlmsghdr *header, rt_answer_fn fn, void 
 	struct rt_answer answer = { .cmd = genl->cmd };
 
 	rt_parse((const u8 *)genl + GENL_HDRLEN, (const u8 *)header + header->nlmsg_len, answer.attr, answer.len,
-		 RINGCAP_A_MAX);
+		 answer.times, RINGCAP_A_MAX);
 	if (fn)
 		fn(&answer, arg);
 }
@@ -207,9 +210,9 @@ static void rt_take_family(const struct rt_answer *answer, void *arg)
 	memcpy(&rt_family, answer->attr[CTRL_ATTR_FAMILY_ID], sizeof(rt_family));
 	if (!nest)
 		return;
-	rt_parse(nest, nest + answer->len[CTRL_ATTR_MCAST_GROUPS], groups, groups_lens, 1);
+	rt_parse(nest, nest + answer->len[CTRL_ATTR_MCAST_GROUPS], groups, groups_lens, NULL, 1);
 	if (groups[1])
-		rt_parse(groups[1], (const u8 *)groups[1] + groups_lens[1], group, lens, CTRL_ATTR_MCAST_GRP_MAX);
+		rt_parse(groups[1], (const u8 *)groups[1] + groups_lens[1], group, lens, NULL, CTRL_ATTR_MCAST_GRP_MAX);
 	if (group[CTRL_ATTR_MCAST_GRP_ID])
 		memcpy(&rt_group, group[CTRL_ATTR_MCAST_GRP_ID], sizeof(rt_group));
 }
@@ -380,7 +383,7 @@ static void rt_take_ring(const struct rt_answer *answer, void *arg)
 	counts->directed = rt_answer_u64(answer, RINGCAP_A_DIRECTED);
 	counts->reflected = rt_answer_u64(answer, RINGCAP_A_REFLECTED);
 	counts->reflect_failed = rt_answer_u64(answer, RINGCAP_A_REFLECT_FAILED);
-	counts->taps = !!answer->attr[RINGCAP_A_TAP];
+	counts->taps = answer->times[RINGCAP_A_TAP];
 }
 
 void rt_ring_counts(const char *name, struct rt_ring_counts *counts)

@@ -22,10 +22,11 @@ struct rt_message {
 	u8 bytes[RT_MESSAGE_MAX] __attribute__((aligned(8)));
 };
 
-/* Attributes of an answer, by type; a later one of a type wins. */
+/* Attributes of an answer, by type; of several of a type the last, and how many there are. */
 struct rt_answer {
 	const void *attr[RINGCAP_A_MAX + 1];
 	u16 len[RINGCAP_A_MAX + 1];
+	u16 times[RINGCAP_A_MAX + 1];
 	u8 cmd;
 };
 

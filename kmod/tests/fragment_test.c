@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Fragments: together, with their flow, and put together. */
 #define _GNU_SOURCE
+#include "faults.h"
 #include "fixture.h"
 
 #include <arpa/inet.h>
@@ -404,4 +405,50 @@ RT_CASE(defrag_leaves_the_stack_alone)
 	RT_EQUAL(counts.passed, counts.seen - counts.absorbed);
 	RT_EQUAL(counts.absorbed, 20 * (RT_PARTS - 1));
 	close(fd);
+}
+
+/*
+ * Fragments that there is no memory to put together are captured as they are, or absorbed, but each is counted once. On
+ * the debug kernel only.
+ */
+RT_CASE(defrag_no_memory)
+{
+	static struct rt_reader reader;
+	struct rt_ring_counts before, counts;
+	const u32 count = 60;
+	struct rt_frame frame;
+	u64 read = 0;
+	u32 number, i;
+
+	rt_faults_open();
+	rt_reader_open(&reader, &(struct rt_cluster){ .queues = RT_QUEUES, .metadata = 1 }, 2 * count);
+	RT_EQUAL(rt_fixture_change(&reader.fixture, &(struct rt_ring){ .defrag = 1 }), 0);
+	rt_fail_atomic(30);
+	for (i = 0; i < count * RT_PARTS; i++) {
+		rt_build_part(&frame, i / RT_PARTS, i % RT_PARTS, false);
+		rt_frame_send(reader.fixture.sender, &frame);
+	}
+	RT_EVENTUALLY(rt_ring_seen(reader.fixture.ring) >= count * RT_PARTS, 10000);
+	rt_fail_atomic(0);
+	rt_ring_counts(reader.fixture.ring, &before);
+	RT_EQUAL(before.seen, count * RT_PARTS);
+	RT_EQUAL(before.passed + before.absorbed, count * RT_PARTS);
+	RT_CHECK(before.absorbed != count * (RT_PARTS - 1), "no allocation failed");
+	for (i = 0; i < RT_QUEUES; i++)
+		read += rt_queue_read(&reader.queues[i], NULL, NULL);
+	RT_EQUAL(read, before.passed);
+	/* With memory, all is as ever. */
+	for (number = count; number < 2 * count; number++) {
+		for (i = 0; i < RT_PARTS; i++) {
+			rt_build_part(&frame, number, i, false);
+			rt_frame_send(reader.fixture.sender, &frame);
+		}
+	}
+	RT_EVENTUALLY(rt_ring_seen(reader.fixture.ring) >= 2 * count * RT_PARTS, 10000);
+	for (reader.at = 0; reader.at < RT_QUEUES; reader.at++)
+		rt_queue_read(&reader.queues[reader.at], rt_check_whole, &reader);
+	RT_EQUAL(reader.count, count);
+	rt_ring_counts(reader.fixture.ring, &counts);
+	RT_EQUAL(counts.passed - before.passed, count);
+	RT_EQUAL(counts.absorbed - before.absorbed, count * (RT_PARTS - 1));
 }

@@ -131,6 +131,25 @@ int rt_link_add_veth(const char *a, const char *b)
 	return err ? err : rt_link_set_up(b, true);
 }
 
+int rt_link_add_vlan(const char *parent, const char *name, u16 id, u32 rx_queues)
+{
+	u32 parent_index = if_nametoindex(parent);
+	struct rt_link_request request;
+	struct rtattr *link, *data;
+
+	rt_link_init(&request, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+	rt_link_put_name(&request, IFLA_IFNAME, name);
+	rt_link_put(&request, IFLA_LINK, &parent_index, sizeof(parent_index));
+	rt_link_put(&request, IFLA_NUM_RX_QUEUES, &rx_queues, sizeof(rx_queues));
+	link = rt_link_begin(&request, IFLA_LINKINFO);
+	rt_link_put_name(&request, IFLA_INFO_KIND, "vlan");
+	data = rt_link_begin(&request, IFLA_INFO_DATA);
+	rt_link_put(&request, IFLA_VLAN_ID, &id, sizeof(id));
+	rt_link_end(&request, data);
+	rt_link_end(&request, link);
+	return rt_link_call(&request);
+}
+
 int rt_link_remove(const char *name)
 {
 	struct rt_link_request request;

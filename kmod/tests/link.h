@@ -7,6 +7,9 @@
 
 /* A pair of connected interfaces in the current network namespace, up. */
 int rt_link_add_veth(const char *a, const char *b);
+
+/* VLAN @id of the interface @parent, with so many receive queues; down. */
+int rt_link_add_vlan(const char *parent, const char *name, u16 id, u32 rx_queues);
 int rt_link_remove(const char *name);
 int rt_link_set_up(const char *name, bool up);
 

@@ -4,54 +4,12 @@
  * fails changes nothing, and what is there goes on working. On the debug kernel only: others cannot inject faults.
  */
 #define _GNU_SOURCE
+#include "faults.h"
 #include "fixture.h"
 
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <sys/mman.h>
-
-/* Orders the @n'th allocation of this process to fail; 0 orders none. */
-static void rt_fail_nth(int fd, u32 n)
-{
-	char value[16];
-	int len = snprintf(value, sizeof(value), "%u", n);
-
-	RT_CHECK(pwrite(fd, value, (size_t)len, 0) == len, "fail-nth: %m");
-}
-
-/* Whether the failure that was ordered has happened. */
-static bool rt_has_failed(int fd)
-{
-	char value[16] = "";
-
-	RT_CHECK(pread(fd, value, sizeof(value) - 1, 0) > 0, "fail-nth: %m");
-	return atoi(value) == 0;
-}
-
-/* Fails the first allocation of @change, then the second and so on until it succeeds; a failure changes nothing. */
-static void rt_try_failures(const char *what, int (*change)(const struct rt_fixture *), const struct rt_fixture *fixture,
-			    u32 least)
-{
-	int fd = open("/proc/thread-self/fail-nth", O_RDWR), err;
-	bool failed = true;
-	u64 before;
-	u32 n;
-
-	RT_CHECK(fd >= 0, "fail-nth: %m");
-	for (n = 1; failed; n++) {
-		before = rt_control_digest();
-		rt_fail_nth(fd, n);
-		err = change(fixture);
-		failed = rt_has_failed(fd);
-		rt_fail_nth(fd, 0);
-		RT_CHECK(err >= 0 || rt_control_digest() == before, "%s, allocation %u: %s, but something changed", what, n,
-			 strerror(-err));
-		RT_CHECK(n < 2000, "%s never succeeds", what);
-	}
-	RT_EQUAL(err, 0);
-	RT_CHECK(n > least, "%s had only %u allocations", what, n);
-	close(fd);
-}
 
 static int rt_make_cluster(const struct rt_fixture *fixture)
 {
@@ -79,17 +37,6 @@ static int rt_change_ring(const struct rt_fixture *fixture)
 	return rt_fixture_change(fixture, &change);
 }
 
-static void rt_inject_open(void)
-{
-	if (access("/proc/thread-self/fail-nth", W_OK))
-		rt_skip("this kernel has no fault injection");
-	rt_write_file("/sys/kernel/debug/failslab/ignore-gfp-wait", "0");
-	rt_write_file("/sys/kernel/debug/failslab/verbose", "0");
-	rt_write_file("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "0");
-	rt_write_file("/sys/kernel/debug/fail_page_alloc/min-order", "0");
-	rt_write_file("/sys/kernel/debug/fail_page_alloc/verbose", "0");
-}
-
 RT_CASE(allocation_failures)
 {
 	struct rt_traffic traffic = { .flows = 5 };
@@ -98,7 +45,7 @@ RT_CASE(allocation_failures)
 	struct rt_queue queues[3];
 	u32 i;
 
-	rt_inject_open();
+	rt_faults_open();
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
 	rt_other_end = rt_ifindex("va");
 	rt_try_failures("making a cluster", rt_make_cluster, &fixture, 5);
@@ -191,7 +138,7 @@ RT_CASE(allocation_failures_of_consumers)
 	struct rt_fixture fixture;
 	struct rt_queue queue;
 
-	rt_inject_open();
+	rt_faults_open();
 	rt_fixture_open(&fixture, &(struct rt_cluster){ .lanes = 1 });
 	rt_try_failures("attaching", rt_attach_fully, &fixture, 5);
 	rt_try_failures("looking", rt_look, &fixture, 3);

@@ -228,6 +228,51 @@ RT_CASE(payload_pieces)
 	close(pieces);
 }
 
+/* Says in a packet of traffic.h that its IP packet has @len bytes; what comes after them is a trailer. */
+static void rt_cut_ip(u8 *packet, u32 len)
+{
+	packet[16] = (u8)(len >> 8);
+	packet[17] = (u8)len;
+	packet[38] = (u8)((len - 20) >> 8);
+	packet[39] = (u8)(len - 20);
+}
+
+/* What follows an IP packet in its frame is no payload, in whatever pieces it comes. */
+RT_CASE(payload_trailer)
+{
+	static const struct rt_pattern patterns[] = { RT_PATTERN("straddling") };
+	static const u32 linear[] = { 14, 60, 2990, 3000, 3005, 3010, 5000, 8000 };
+	static u8 bytes[sizeof(struct virtio_net_hdr) + RT_PACKET_MAX];
+	const u32 len = 8000, end = 3010, nr = sizeof(linear) / sizeof(linear[0]);
+	struct rt_traffic traffic = { .min_len = len };
+	u8 *packet = bytes + sizeof(struct virtio_net_hdr);
+	struct rt_fixture fixture;
+	int one = 1, pieces;
+	u32 i, at;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_ip("link set va mtu 9000");
+	rt_ip("link set vb mtu 9000");
+	pieces = rt_sender_open("va");
+	RT_CHECK(!setsockopt(pieces, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), "%m");
+	rt_patterns_set(fixture.ring, RINGCAP_ACTION_PASS, patterns, 1);
+	for (i = 0; i < nr; i++) {
+		struct virtio_net_hdr header = { .hdr_len = (u16)linear[i] };
+
+		/* The last bytes of the payload, one byte too late, and after it. */
+		for (at = end - 10; at <= end; at += at == end - 10 ? 1 : 9) {
+			memcpy(bytes, &header, sizeof(header));
+			rt_packet_build(&traffic, 0, packet);
+			rt_cut_ip(packet, end - 14);
+			memcpy(packet + at, "straddling", 10);
+			RT_CHECK(send(pieces, bytes, sizeof(header) + len, 0) == (ssize_t)(sizeof(header) + len), "%m");
+		}
+	}
+	rt_fixture_check(&fixture, 3 * nr, 2 * nr, 0, 0, nr);
+	RT_EQUAL(rt_only_matches(fixture.ring), nr);
+	close(pieces);
+}
+
 /* What is wrong is refused with its reason, and of a message with one mistake nothing is taken. */
 RT_CASE(payload_refused)
 {

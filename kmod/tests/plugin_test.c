@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Plugins: the two of the tree, eBPF programs, and how they come and go. */
 #define _GNU_SOURCE
+#include "faults.h"
 #include "fixture.h"
 #include "frame.h"
 
@@ -287,6 +288,51 @@ RT_CASE(plugin_refused)
 	for (i = 0; i < 9; i++)
 		many[i] = (struct rt_plugin){ .name = "dns", .config = "name=a" };
 	rt_plugins_refused(&fixture, many, -EINVAL, "at most 8");
+	RT_EQUAL(rt_plugin_unload("ringcap_dns"), 0);
+	RT_EQUAL(rt_plugin_unload("ringcap_http"), 0);
+}
+
+/* ---- without memory ---- */
+
+/* A plugin of each kind. */
+static int rt_set_each(const struct rt_fixture *fixture)
+{
+	static struct rt_plugin plugins[] = { { .name = "dns", .config = "name=example.com\nname=example.org\n" },
+					      { .name = "http", .config = "host=example.com\n" }, {}, {} };
+
+	if (!plugins[2].fd)
+		plugins[2].fd = rt_program_load(BPF_PROG_TYPE_SOCKET_FILTER);
+	return rt_set_plugins(fixture, plugins);
+}
+
+static int rt_set_none(const struct rt_fixture *fixture)
+{
+	return rt_fixture_change(fixture, &(struct rt_ring){});
+}
+
+/* A configuration that a plugin has no memory for, and what is wrong in one while there is none to say so. */
+static int rt_set_wrong(const struct rt_fixture *fixture)
+{
+	int err = rt_set_plugins(fixture, (struct rt_plugin[]){ { .name = "dns", .config = "name=a\nname=b\nport=x" }, {} });
+
+	return err == -EINVAL ? 0 : err;
+}
+
+/* Each allocation of attaching plugins fails in its turn: the ring stays as it was, and no plugin is held. */
+RT_CASE(plugin_no_memory)
+{
+	struct rt_fixture fixture;
+
+	rt_faults_open();
+	rt_plugin_load("/ringcap_dns.ko");
+	rt_plugin_load("/ringcap_http.ko");
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	/* Loads the program. */
+	RT_EQUAL(rt_set_each(&fixture), 0);
+	RT_EQUAL(rt_set_none(&fixture), 0);
+	rt_try_failures("attaching plugins", rt_set_each, &fixture, 10);
+	rt_try_failures("detaching plugins", rt_set_none, &fixture, 3);
+	rt_try_failures("a wrong configuration", rt_set_wrong, &fixture, 5);
 	RT_EQUAL(rt_plugin_unload("ringcap_dns"), 0);
 	RT_EQUAL(rt_plugin_unload("ringcap_http"), 0);
 }

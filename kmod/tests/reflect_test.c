@@ -8,6 +8,7 @@
  * Rings on a0 and b0 receive what came through.
  */
 #define _GNU_SOURCE
+#include "faults.h"
 #include "fixture.h"
 #include "link.h"
 #include "rules.h"
@@ -407,5 +408,27 @@ RT_CASE(reflect_tcp)
 	       (unsigned long long)(counts.seen_bytes / counts.seen));
 	RT_EQUAL(counts.reflect_failed, before.reflect_failed);
 	RT_EQUAL(counts.reflected, counts.seen);
+	rt_bridge_close(&bridge);
+}
+
+/* What there is no memory to reflect is counted, and the rest arrives. On the debug kernel only. */
+RT_CASE(reflect_no_memory)
+{
+	struct rt_traffic traffic = { .flows = 5, .max_len = 1514 };
+	struct rt_ring_counts counts;
+	struct rt_bridge bridge;
+	const u32 count = 200;
+
+	rt_faults_open();
+	rt_bridge_open(&bridge);
+	rt_fail_atomic(30);
+	rt_send(bridge.a.sender, &traffic, 0, count);
+	RT_EVENTUALLY(rt_ring_seen(bridge.ab) >= count, 10000);
+	rt_fail_atomic(0);
+	rt_ring_counts(bridge.ab, &counts);
+	RT_CHECK(counts.reflect_failed > 0 && counts.reflect_failed < count, "%llu failed", (unsigned long long)counts.reflect_failed);
+	rt_reflect_check(bridge.ab, count, counts.reflect_failed);
+	RT_EVENTUALLY(rt_ring_seen(bridge.b.ring) == count - counts.reflect_failed, 10000);
+	RT_EQUAL(rt_queue_read(&bridge.b.queue, NULL, NULL), count - counts.reflect_failed);
 	rt_bridge_close(&bridge);
 }

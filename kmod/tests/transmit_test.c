@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a consumer sends: every packet once and unchanged, only where it may, and nothing gained by nonsense. */
 #define _GNU_SOURCE
+#include "faults.h"
 #include "fixture.h"
 #include "inject.h"
 #include "link.h"
@@ -669,35 +670,25 @@ RT_CASE(transmit_churn)
 /* Allocations that fail cost packets, which are counted, and nothing else. */
 RT_CASE(transmit_no_memory)
 {
-	int fd = open("/proc/thread-self/fail-nth", O_RDWR), len;
 	struct rt_traffic traffic = { .flows = 5, .min_len = 5000, .max_len = 8000 };
 	struct rt_queue_counts counts;
 	u8 bytes[RT_PACKET_MAX];
 	struct rt_wire wire;
-	char value[16];
 	u32 n;
 
-	if (fd < 0)
-		rt_skip("this kernel has no fault injection");
-	rt_write_file("/sys/kernel/debug/failslab/ignore-gfp-wait", "0");
-	rt_write_file("/sys/kernel/debug/failslab/verbose", "0");
-	rt_write_file("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "0");
-	rt_write_file("/sys/kernel/debug/fail_page_alloc/min-order", "0");
-	rt_write_file("/sys/kernel/debug/fail_page_alloc/verbose", "0");
+	rt_faults_open();
 	rt_wire_open(&wire);
 	rt_ip("link set va mtu 9000");
 	rt_ip("link set vb mtu 9000");
 	for (n = 1; n <= 60; n++) {
 		RT_CHECK(rt_inject_put(&wire.injector, wire.va, bytes, rt_packet_build(&traffic, n, bytes)), "no room");
-		len = snprintf(value, sizeof(value), "%u", n % 15 + 1);
-		RT_CHECK(pwrite(fd, value, (size_t)len, 0) == len, "%m");
+		rt_fail_nth(n % 15 + 1);
 		RT_EQUAL(rt_inject_kick(&wire.injector, 0), 1);
-		RT_CHECK(pwrite(fd, "0", 1, 0) == 1, "%m");
+		rt_fail_nth(0);
 	}
 	rt_queue_counts(wire.fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.tx_sent + counts.tx_failed, 60);
 	RT_CHECK(counts.tx_sent && counts.tx_failed, "%llu sent, %llu failed", (unsigned long long)counts.tx_sent,
 		 (unsigned long long)counts.tx_failed);
 	rt_wire_close(&wire);
-	close(fd);
 }
