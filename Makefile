@@ -87,6 +87,10 @@ lint: bpf ## formatting, vet, shellcheck, generated files fresh
 test: deps ## everything: units, kernels in VMs, both engines, a real cluster
 	$(SUDO) e2e/test all
 
+.PHONY: test-conformance
+test-conformance: deps ## both engines do the same: a table of rings, clusters and packets over both, here and on all kernels (SERIES=6.1)
+	$(SUDO) node-agent/engine/conformance/run $(SERIES)
+
 # FULL=1: the churn of the whole plan (thousands of devices, namespaces, rule sets), not a part of it.
 .PHONY: test-kernel
 test-kernel: deps ## the module on all supported kernels and the debug kernel (FULL=1: all of the churn)

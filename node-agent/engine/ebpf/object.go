@@ -112,6 +112,7 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	replacements[ringCountersMap] = counters
 	for name, m := range maps.maps {
 		replacements[name] = m
+		spec.Maps[name].MaxEntries = m.MaxEntries()
 	}
 	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replacements})
 	if err != nil {
