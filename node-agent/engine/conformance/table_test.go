@@ -363,7 +363,7 @@ func modeRows() []row {
 	for mode := capture.TransparentMode(1); mode <= 2; mode++ {
 		rows = append(rows,
 			row{name: fmt.Sprintf("mode %d", mode), rings: []capture.Ring{{Mode: mode}}, clusters: []capture.Cluster{{Queues: 4}}, packets: append(mixed(), flows(40)...), stack: pointer(int(2-mode) * (len(mixed()) + 40)), lacks: needsAware},
-			row{name: fmt.Sprintf("mode %d with a filter, rules and a snap length", mode), lacks: needsAware,
+			row{name: fmt.Sprintf("mode %d with a filter, rules and a snap length", mode), lacks: needsAware, stack: pointer(int(2-mode) * 5),
 				rings: []capture.Ring{{Mode: mode, Filter: onlyUDP, SnapLen: 64, Rules: capture.RuleSet{Wildcard: []capture.WildcardRule{
 					{ID: 3, Match: capture.Match{DestinationPorts: &capture.PortRange{First: 53, Last: 53}}, Action: capture.ActionDrop}}}}},
 				clusters: []capture.Cluster{{Queues: 4, Inner: true, Fragments: capture.FragmentsWithFlow}},
@@ -409,6 +409,9 @@ func refusedRows() []row {
 		prefix := netip.PrefixFrom(netip.MustParseAddr("2001:db8::"), 33+i).Masked()
 		shapes = append(shapes, capture.WildcardRule{ID: uint32(i + 1), Match: capture.Match{Source: prefix}})
 	}
+	// The module has none loaded here.
+	rows = append(rows, row{name: "lacks plugins", only: byEBPF, rings: []capture.Ring{{Plugins: []capture.Plugin{{Name: "dns"}}}}, clusters: []capture.Cluster{{}},
+		lacks: map[string]string{byEBPF: "plugins"}})
 	rows = append(rows, row{name: "lacks more than 64 shapes", rings: rules(shapes...), clusters: []capture.Cluster{{}}, lacks: map[string]string{byEBPF: "mask shapes"}})
 	slices.SortFunc(rows, func(x, y row) int { return slices.Compare([]byte(x.name), []byte(y.name)) })
 	return rows

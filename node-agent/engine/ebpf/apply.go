@@ -57,6 +57,7 @@ func (e *Engine) ensureCluster(planned capture.Cluster) error {
 	if err := validateCluster(planned); err != nil {
 		return fmt.Errorf("cluster %s: %w", planned.Name, err)
 	}
+	planned.LongHeader = false // its slots are always long
 	current := e.clusters[planned.Name]
 	if current != nil && current.planned() == planned {
 		return nil

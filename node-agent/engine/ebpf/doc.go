@@ -28,8 +28,9 @@
 //
 // # Limits
 //
-// Taps are of transparent mode 0: packets are taken from the stack, after generic receive offload and before other tc
-// programs; on kernels without tcx, after filters of another kind that are there already. Time stamps are software ones,
+// What it lacks beside the module is in docs/engines.md and in supported.go. In transparent mode 0 packets are taken from
+// the stack, after generic receive offload and before other tc programs; on kernels without tcx, after filters of another
+// kind that are there already. In modes 1 and 2 they are taken by XDP, of which an interface has one program. Time stamps are software ones,
 // from the kernel's TAI clock (nanoseconds, within some of each other on different CPUs) less its distance from UTC,
 // which is read at every Apply and Observe: a step of the wall clock is followed at once. A sleeping consumer is woken
 // by the first packet after it had read everything, which is never later than its cluster's watermark and timeout ask

@@ -22,6 +22,8 @@ func supportedRing(r capture.Ring) error {
 		return unsupported("defragmentation")
 	case r.HardwareTime:
 		return unsupported("hardware time stamps")
+	case len(r.Plugins) > 0:
+		return unsupported("plugins")
 	case len(r.Rules.Patterns) > 0:
 		return unsupported("payload patterns")
 	case r.Mode > 2:

@@ -175,7 +175,7 @@ static __always_inline void balance_choose(struct work *work, const volatile str
 	work->seed = work->record.slot.hash;
 	if (output->balance == RINGCAP_BALANCE_ROUND_ROBIN) {
 		next = bpf_map_lookup_elem(&rc_round_robin, &base);
-		work->seed = next ? __sync_fetch_and_add(next, 1) : 0;
+		work->seed = next ? __sync_fetch_and_add(next, 1) + 1 : 0;
 		work->home = queues ? work->seed % queues : 0;
 	} else if (output->balance == RINGCAP_BALANCE_RX_QUEUE) {
 		work->seed = work->rx_queue;
