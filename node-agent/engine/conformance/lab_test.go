@@ -69,6 +69,8 @@ func newLab(t *testing.T, engine string) *lab {
 	l.addPair(t, "sender3", "port")
 	l.addBridge(t, "bridge", "port")
 	l.sniffer = packetSocket(t, l.index["tapped"], unix.ETH_P_ALL)
+	// After XDP a packet takes a page, however short it is.
+	require.NoError(t, unix.SetsockoptInt(l.sniffer, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20))
 	l.start(t)
 	return l
 }
