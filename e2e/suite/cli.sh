@@ -60,8 +60,9 @@ test_ringcap_capture_is_exact() {
 	echo "sent $sent, captured $packets"
 	[ "$packets" = "$sent" ]
 	grep -q ", 0 lost$" "$work/capture.err"
-	# A packet may take more than one line: the others begin otherwise.
-	tcpdump -tt -nr "$file" 2>/dev/null | awk '!/^[0-9]+[.][0-9]+ / { next } $1 + 0 < last { late++ } { last = $1 + 0 }
+	# A starved virtual machine sends more than a second late; ringcap says so. A packet may take more than one line: the
+	# others begin otherwise.
+	grep -q 'came too late' "$work/capture.err" || tcpdump -tt -nr "$file" 2>/dev/null | awk '!/^[0-9]+[.][0-9]+ / { next } $1 + 0 < last { late++ } { last = $1 + 0 }
 		END { exit late > 0 || !last }'
 	for node in $nodes; do grep -qa "$node/mirror0" "$file"; done
 	ringcap_left_nothing
