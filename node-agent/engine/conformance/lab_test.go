@@ -138,6 +138,7 @@ func (l *lab) addPair(t *testing.T, sender, tapped string) {
 		l.socket[name] = packetSocket(t, i.Attrs().Index, 0)
 	}
 	l.steer(t, sender)
+	l.steer(t, tapped)
 	for _, name := range []string{sender, tapped} {
 		until(t, name+" is up", func() bool {
 			i, err := netlink.LinkByName(name)
