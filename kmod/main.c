@@ -3,6 +3,7 @@
 #include <linux/init.h>
 #include <linux/module.h>
 
+#include "bare.h"
 #include "defrag.h"
 #include "net.h"
 #include "netlink.h"
@@ -19,6 +20,7 @@ static int __init rc_module_init(void)
 {
 	int err;
 
+	rc_bare_module_init();
 	err = rc_queue_module_init();
 	if (err)
 		goto fail_queue;

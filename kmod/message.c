@@ -58,6 +58,7 @@ static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
 
 	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
 	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction) ||
+	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT, tap->mode) ||
 	    (channels && nla_put(msg, RINGCAP_A_TAP_CHANNELS, BITS_TO_U64(channels->nr) * sizeof(u64), channels->mask)))
 		return -EMSGSIZE;
 	nla_nest_end(msg, nest);
@@ -129,6 +130,7 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	    nla_put_u32(msg, RINGCAP_A_DEFRAG, config->defrag) ||
 	    nla_put_u32(msg, RINGCAP_A_OWNED, !!ring->owner) || nla_put_u32(msg, RINGCAP_A_QUICK, ring->quick) ||
 	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT, ring->transparent) ||
+	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT_FALLBACK, ring->transparent_fallback) ||
 	    nla_put_u32(msg, RINGCAP_A_HWTSTAMP, config->hwtstamp))
 		return -EMSGSIZE;
 	list_for_each_entry(tap, &ring->taps, list)

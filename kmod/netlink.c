@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <net/sock.h>
 
+#include "aware.h"
 #include "cluster.h"
 #include "compat/compat.h"
 #include "message.h"
@@ -43,6 +44,7 @@ static inline u32 rc_netlink_ring_max(void)
 struct rc_netlink_subject {
 	struct rc_cluster *cluster;
 	struct rc_ring *ring;
+	const struct net_device *dev;
 	u32 queue;
 };
 
@@ -349,6 +351,35 @@ static int rc_netlink_queue_reset(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
+static int rc_netlink_fill_device(struct sk_buff *msg, const struct rc_netlink_subject *subject)
+{
+	if (nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, subject->dev->ifindex) ||
+	    nla_put_u32(msg, RINGCAP_A_OFFERS, rc_aware_offers(subject->dev)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int rc_netlink_device_get(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct nlattr *ifindex = info->attrs[RINGCAP_A_TAP_IFINDEX];
+	struct rc_netlink_subject subject = {};
+	int err = -ENODEV;
+
+	if (!ifindex) {
+		NL_SET_ERR_MSG(info->extack, "RINGCAP_A_TAP_IFINDEX: missing");
+		return -EINVAL;
+	}
+	rtnl_lock();
+	subject.dev = __dev_get_by_index(genl_info_net(info), nla_get_u32(ifindex));
+	if (subject.dev)
+		err = rc_netlink_reply(info, rc_netlink_fill_device, &subject);
+	else
+		NL_SET_ERR_MSG_ATTR(info->extack, ifindex,
+				    "RINGCAP_A_TAP_IFINDEX: there is no interface of this index in this network namespace");
+	rtnl_unlock();
+	return err;
+}
+
 /* ---- events ---- */
 
 static const struct genl_multicast_group rc_netlink_groups[] = {
@@ -449,6 +480,7 @@ static const struct genl_ops rc_netlink_ops[] = {
 	{ .cmd = RINGCAP_CMD_RULES_GET, .dumpit = rc_rule_netlink_dump },
 	{ .cmd = RINGCAP_CMD_RULE_NEW, .doit = rc_rule_netlink_new, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULE_DEL, .doit = rc_rule_netlink_del, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_DEVICE_GET, .doit = rc_netlink_device_get },
 };
 
 static struct genl_family rc_netlink_family __ro_after_init = {

@@ -5,6 +5,7 @@
 #include <linux/etherdevice.h>
 #include <linux/ringcap.h>
 
+#include "bare.h"
 #include "publish.h"
 
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame)
@@ -63,15 +64,18 @@ bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n)
 void rc_packet_device_time(struct rc_packet *pkt)
 {
 	struct sk_buff *skb = pkt->skb;
-	struct skb_shared_hwtstamps *stamps = skb_hwtstamps(skb);
-	ktime_t when = stamps->hwtstamp;
+	ktime_t when;
 
 	/* A packet that is sent has not been at the device yet: what is there is where it came from. */
 	if (pkt->flags & RINGCAP_SLOT_OUTGOING)
 		return;
+	if (rc_bare_is(skb))
+		when = rc_bare_hwtstamp();
 	/* Some drivers leave their own form of it there. */
-	if (skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP_NETDEV)
-		when = netdev_get_tstamp(skb->dev, stamps, false);
+	else if (skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP_NETDEV)
+		when = netdev_get_tstamp(skb->dev, skb_hwtstamps(skb), false);
+	else
+		when = skb_hwtstamps(skb)->hwtstamp;
 	if (!when)
 		return;
 	pkt->ts_ns = ktime_to_ns(when);

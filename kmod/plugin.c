@@ -192,6 +192,7 @@ struct rc_plugins *rc_plugins_create(const struct nlattr *const *nests, u32 nr, 
 		if (err)
 			goto fail;
 		plugins->need_view |= !use->prog;
+		plugins->has_program |= !!use->prog;
 		plugins->nr++;
 	}
 	return plugins;

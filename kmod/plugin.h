@@ -31,11 +31,14 @@ struct rc_plugin_account {
 
 /**
  * struct rc_plugins - a ring's plugins, in their order; never changed, packets see it under RCU
+ * @need_view: some are functions of modules
+ * @has_program: some are eBPF programs, which may look into all of an skb
  * @account: per CPU
  */
 struct rc_plugins {
 	u32 nr;
 	bool need_view;
+	bool has_program;
 	struct rc_plugin_use uses[RINGCAP_PLUGINS_MAX];
 	struct rc_plugin_account __percpu *account;
 };

@@ -42,7 +42,7 @@ static void rc_proc_device_show_tap(struct seq_file *m, const struct rc_tap *tap
 	seq_printf(m, "Ring: %s %s", tap->ring->name, rc_proc_direction(tap->direction));
 	if (channels)
 		seq_printf(m, " channels %*pbl", channels->nr, channels->mask);
-	seq_printf(m, "%s mode %u\n", tap->promiscuous ? " promiscuous" : "", tap->ring->transparent);
+	seq_printf(m, "%s mode %u\n", tap->promiscuous ? " promiscuous" : "", tap->mode);
 }
 
 static int rc_proc_device_show(struct seq_file *m, void *unused)

@@ -42,9 +42,8 @@ static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_conf
 	return rc_ring_decide(ring, config, skb, wire_len, ifindex);
 }
 
-void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex)
+void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
 {
-	const struct rc_ring_config *config = rcu_dereference(ring->config);
 	unsigned char *data = skb->data;
 	unsigned int len = skb->len;
 	enum rc_fate fate;

@@ -27,16 +27,15 @@ static inline void rc_ring_deliver(const struct rc_ring_config *config, struct r
  * A tap's packet. The skb may be shared with other taps, which see it after us: what we move of it, we move back. Nothing
  * else is written to it. Bottom halves off, under RCU.
  */
-void rc_ring_receive(struct rc_ring *ring, struct sk_buff *skb, u32 ifindex);
+void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex);
 
 /*
  * The same for a packet that was received, by a ring that has nothing between its tap and one cluster's queue. False, with
  * nothing done, for packets in pieces or without their VLAN tag, and wherever else there is more to do.
  */
-static __always_inline bool rc_ring_receive_direct(const struct rc_tap *tap, struct sk_buff *skb)
+static __always_inline bool rc_ring_receive_direct(const struct rc_tap *tap, const struct rc_ring_config *config,
+						   struct sk_buff *skb)
 {
-	struct rc_ring *ring = tap->ring;
-	const struct rc_ring_config *config = rcu_dereference(ring->config);
 	struct rc_cluster *cluster = READ_ONCE(config->direct);
 	const u8 *data = skb_mac_header(skb);
 	u32 pulled = skb->data - data;
@@ -54,7 +53,7 @@ static __always_inline bool rc_ring_receive_direct(const struct rc_tap *tap, str
 	snaplen = smp_load_acquire(&queue->direct_snaplen);
 	if (unlikely(!snaplen && !rc_queue_drop_unattended(queue)))
 		return false;
-	rc_account_packet(ring->account, RC_FATE_PASSED, pkt.len);
+	rc_account_packet(tap->ring->account, RC_FATE_PASSED, pkt.len);
 	pkt.ifindex = tap->ifindex;
 	if (likely(snaplen))
 		rc_lane_put_plain(rc_queue_own_lane(queue), &pkt, snaplen);

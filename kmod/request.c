@@ -42,6 +42,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_WHEN_UNATTENDED] = { .type = NLA_U32 },
 	[RINGCAP_A_OWNED] = { .type = NLA_U32 },
 	[RINGCAP_A_INJECT] = { .type = NLA_U32 },
+	[RINGCAP_A_TAP_IFINDEX] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
 	[RINGCAP_A_OUTPUT] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
 	[RINGCAP_A_SNAPLEN] = { .type = NLA_U32 },
@@ -49,6 +50,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_PROMISC] = { .type = NLA_U32 },
 	[RINGCAP_A_TRANSPARENT] = { .type = NLA_U32 },
 	[RINGCAP_A_HWTSTAMP] = { .type = NLA_U32 },
+	[RINGCAP_A_TRANSPARENT_FALLBACK] = { .type = NLA_U32 },
 	[RINGCAP_A_DEFRAG] = { .type = NLA_U32 },
 	[RINGCAP_A_QUEUE] = { .type = NLA_U32 },
 	[RINGCAP_A_VLANS] = { .type = NLA_BINARY, .len = 4096 * sizeof(u16) },
@@ -274,6 +276,7 @@ int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
 	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec) ?:
 	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
 	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
+	      rc_request_flag(info, RINGCAP_A_TRANSPARENT_FALLBACK, &spec->transparent_fallback) ?:
 	      rc_request_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag) ?:
 	      rc_quick_request(info, spec);
 	if (err)

@@ -7,6 +7,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
+#include "aware.h"
 #include "cluster.h"
 #include "net.h"
 #include "owner.h"
@@ -110,6 +111,7 @@ static int rc_ring_add_steps(struct rc_ring_config *config, const struct rc_ring
 			return PTR_ERR(plugins);
 		config->plugins = plugins;
 	}
+	config->needs_skb = config->defrag || (config->plugins && config->plugins->has_program);
 	err = rc_sample_init(&config->sample, spec->sample, spec->sample_by, extack);
 	return err;
 }
@@ -164,17 +166,6 @@ void rc_ring_update_clusters(const struct rc_net *rc_net)
 
 /* ---- taps ---- */
 
-/* No driver that is capture-aware has made itself known. */
-static int rc_ring_check_transparent(const struct rc_ring_spec *spec, const struct rc_tap_spec *tap,
-				     struct netlink_ext_ack *extack)
-{
-	if (!spec->transparent)
-		return 0;
-	NL_SET_ERR_MSG_ATTR(extack, tap->attr,
-			    "RINGCAP_A_TRANSPARENT: modes 1 and 2 need a capture-aware driver, which this interface's is not: use mode 0 (the module's transparent_mode is the default)");
-	return -EOPNOTSUPP;
-}
-
 static struct rc_tap *rc_ring_find_tap(const struct rc_ring *ring, u32 ifindex)
 {
 	struct rc_tap *tap;
@@ -199,6 +190,31 @@ static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
 	}
 }
 
+/* The tap that @spec asks for, if it is there and gets its packets where that wants them; else a new one, in @fresh. */
+static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_ring_spec *spec,
+					  const struct rc_tap_spec *tap_spec, struct list_head *fresh,
+					  struct netlink_ext_ack *extack)
+{
+	struct net_device *dev = rc_tap_device(ring, tap_spec, extack);
+	struct rc_tap *tap;
+	int mode;
+
+	if (IS_ERR(dev))
+		return ERR_CAST(dev);
+	mode = rc_aware_mode(dev, spec->transparent, spec->transparent_fallback, tap_spec->attr, extack);
+	if (mode < 0)
+		return ERR_PTR(mode);
+	tap = rc_ring_find_tap(ring, tap_spec->ifindex);
+	if (!tap || !tap->mode != !mode) {
+		tap = rc_tap_create(ring, tap_spec, dev, mode);
+		if (IS_ERR(tap))
+			return tap;
+		list_add_tail(&tap->list, fresh);
+	}
+	tap->new_mode = mode;
+	return tap;
+}
+
 /* Makes the taps that are not there yet, as @fresh, and marks those that shall go; all that can fail is done here. */
 static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec *spec, struct list_head *fresh,
 				struct netlink_ext_ack *extack)
@@ -210,18 +226,13 @@ static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec 
 	list_for_each_entry(tap, &ring->taps, list)
 		tap->stale = true;
 	for (i = 0; i < spec->nr_taps && !err; i++) {
-		tap = rc_ring_find_tap(ring, spec->taps[i].ifindex);
-		if (!tap) {
-			tap = rc_tap_create(ring, &spec->taps[i], extack);
-			if (IS_ERR(tap)) {
-				err = PTR_ERR(tap);
-				break;
-			}
-			list_add_tail(&tap->list, fresh);
+		tap = rc_ring_prepare_tap(ring, spec, &spec->taps[i], fresh, extack);
+		if (IS_ERR(tap)) {
+			err = PTR_ERR(tap);
+			break;
 		}
 		tap->stale = false;
-		err = rc_ring_check_transparent(spec, &spec->taps[i], extack) ?:
-		      rc_tap_prepare_channels(tap, &spec->taps[i], extack);
+		err = rc_tap_prepare_channels(tap, &spec->taps[i], extack);
 		if (err || !spec->promiscuous)
 			continue;
 		err = rc_tap_set_promiscuous(tap, true);
@@ -247,9 +258,12 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 			continue;
 		}
 		rc_tap_commit_channels(tap);
+		rc_tap_commit_mode(tap);
 		if (!spec->promiscuous)
 			rc_tap_set_promiscuous(tap, false);
 	}
+	/* First, for a packet on its way from the driver to the stack could pass an old one and a new one. */
+	rc_tap_remove_all(&stale);
 	list_for_each_entry_safe(tap, next, fresh, list) {
 		list_move_tail(&tap->list, &ring->taps);
 		rc_tap_commit_channels(tap);
@@ -257,7 +271,6 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 	}
 	for (i = 0; i < spec->nr_taps; i++)
 		rc_tap_set_direction(rc_ring_find_tap(ring, spec->taps[i].ifindex), spec->taps[i].direction);
-	rc_tap_remove_all(&stale);
 }
 
 /* ---- life ---- */
@@ -301,6 +314,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 		old = rcu_replace_pointer(ring->config, config, lockdep_is_held(&rc_control_lock));
 		ring->promiscuous = spec->promiscuous;
 		ring->transparent = spec->transparent;
+		ring->transparent_fallback = spec->transparent_fallback;
 		ring->generation = spec->generation;
 		if (is_new) {
 			list_add_tail(&ring->list, &ring->rc_net->rings);

@@ -37,6 +37,7 @@ struct rc_ring_spec {
 	bool promiscuous;
 	bool hwtstamp;
 	u32 transparent;
+	bool transparent_fallback;
 	bool quick;
 	u32 owner;
 	u64 generation;
@@ -49,6 +50,7 @@ struct rc_ring_spec {
  * @has_steps: there is more to do than to filter, see steps.h
  * @hwtstamp: packets have the device's time where it took one
  * @defrag: fragments of IPv4 are put together, see defrag.h; implies @has_steps
+ * @needs_skb: bare.h is not enough
  * @snaplen: bytes
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  * @vlans: which ones pass, NULL = all
@@ -60,6 +62,7 @@ struct rc_ring_config {
 	bool has_steps;
 	bool hwtstamp;
 	bool defrag;
+	bool needs_skb;
 	u32 snaplen;
 	u32 nr_outputs;
 	struct rc_cluster *outputs[RINGCAP_OUTPUTS_MAX];
@@ -76,6 +79,7 @@ struct rc_ring_config {
  * @expired, @not_learnt: see RINGCAP_A_EXPIRED, RINGCAP_A_NOT_LEARNT
  * @rules_changes: of the rules in force, so that a dump that was interrupted by one is marked
  * @taps: under RTNL
+ * @transparent: the mode that was asked for; taps have the one in force, which is 0 for some with @transparent_fallback
  * @quick: see quick.h; never changes
  * @owner: see owner.h
  * @list: in rc_net.rings
@@ -94,6 +98,7 @@ struct rc_ring {
 	struct list_head taps;
 	bool promiscuous;
 	u32 transparent;
+	bool transparent_fallback;
 	bool quick;
 	u32 owner;
 	u64 generation;

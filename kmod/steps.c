@@ -2,6 +2,7 @@
 
 #include "steps.h"
 
+#include "bare.h"
 #include "cluster.h"
 #include "net.h"
 #include "pattern.h"
@@ -33,9 +34,13 @@ void rc_steps_update(struct rc_ring *ring)
 static enum rc_fate rc_steps_reflect(struct rc_ring *ring, const struct rc_target *target, const struct rc_packet *pkt)
 {
 	struct rc_account *account = this_cpu_ptr(ring->account);
+	struct sk_buff *copy = NULL, *skb = pkt->skb;
 
-	if (!rc_outlet_reflect(&target->outlet, pkt->skb))
+	if (rc_bare_is(skb))
+		skb = copy = rc_bare_copy(skb);
+	if (!skb || !rc_outlet_reflect(&target->outlet, skb))
 		rc_account_add(account->reflect_failed, 1);
+	consume_skb(copy);
 	return RC_FATE_REFLECTED;
 }
 

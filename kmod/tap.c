@@ -9,25 +9,12 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
+#include "aware.h"
 #include "channels.h"
 #include "net.h"
 #include "netlink.h"
 #include "receive.h"
 #include "ring.h"
-
-static bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
-{
-	u32 direction = READ_ONCE(tap->direction);
-	const struct rc_channels *channels;
-
-	if (skb->pkt_type == PACKET_OUTGOING)
-		return direction & RINGCAP_DIRECTION_TX;
-	/* PACKET_LOOPBACK is the stack's own copy of a multicast that it sends, not on the wire. */
-	if (!(direction & RINGCAP_DIRECTION_RX) || skb->pkt_type == PACKET_LOOPBACK)
-		return false;
-	channels = rcu_dereference(tap->channels);
-	return !channels || rc_channels_has(channels, skb);
-}
 
 /*
  * Gives back the reference to @skb that its handler was given.
@@ -53,7 +40,7 @@ static int rc_tap_receive_any(struct sk_buff *skb, struct net_device *dev, struc
 	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
 
 	if (rc_tap_wants(tap, skb))
-		rc_ring_receive(tap->ring, skb, tap->ifindex);
+		rc_ring_receive(tap->ring, rcu_dereference(tap->ring->config), skb, tap->ifindex);
 	consume_skb(skb);
 	return 0;
 }
@@ -67,24 +54,38 @@ static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct pa
 	/* PACKET_HOST and what follows it, but none that come after PACKET_OUTGOING. */
 	if (unlikely(skb->pkt_type & PACKET_OUTGOING))
 		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
-	if (unlikely(!rc_ring_receive_direct(tap, skb)))
-		rc_ring_receive(tap->ring, skb, tap->ifindex);
+	if (unlikely(!rc_ring_receive_direct(tap, rcu_dereference(tap->ring->config), skb)))
+		rc_ring_receive(tap->ring, rcu_dereference(tap->ring->config), skb, tap->ifindex);
 	rc_tap_put_received(skb);
 	return 0;
 }
 
-/* Of taps in use too: either handler does right by what the other is there for. */
+/* The same where the driver hands over what is received. */
+static int rc_tap_receive_sent(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
+			       struct net_device *orig_dev)
+{
+	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
+
+	if (skb->pkt_type == PACKET_OUTGOING && rc_tap_wants(tap, skb))
+		rc_ring_receive(tap->ring, rcu_dereference(tap->ring->config), skb, tap->ifindex);
+	consume_skb(skb);
+	return 0;
+}
+
+/* Of taps in use too: either handler of mode 0 does right by what the other is there for. */
 static void rc_tap_set_handler(struct rc_tap *tap)
 {
 	bool takes_received = (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->channels);
 
-	WRITE_ONCE(tap->packet_type.func, takes_received ? rc_tap_receive : rc_tap_receive_any);
+	WRITE_ONCE(tap->takes_received, takes_received);
+	if (!tap->mode)
+		WRITE_ONCE(tap->packet_type.func, takes_received ? rc_tap_receive : rc_tap_receive_any);
 }
 
-struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
+struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
+				 struct netlink_ext_ack *extack)
 {
 	struct net_device *dev = __dev_get_by_index(ring->rc_net->net, spec->ifindex);
-	struct rc_tap *tap;
 
 	ASSERT_RTNL();
 	if (!dev) {
@@ -97,23 +98,46 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 				    "RINGCAP_A_TAP_IFINDEX: packets of this interface have no Ethernet header, which ringcap needs");
 		return ERR_PTR(-EOPNOTSUPP);
 	}
-	tap = kzalloc(sizeof(*tap), GFP_KERNEL_ACCOUNT);
+	return dev;
+}
+
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode)
+{
+	struct rc_tap *tap = kzalloc(sizeof(*tap), GFP_KERNEL_ACCOUNT);
+
 	if (!tap)
 		return ERR_PTR(-ENOMEM);
 	tap->ring = ring;
 	tap->ifindex = spec->ifindex;
 	tap->packet_type.type = htons(ETH_P_ALL);
 	tap->packet_type.dev = dev;
-	rc_tap_set_direction(tap, spec->direction);
+	tap->packet_type.func = rc_tap_receive_sent;
+	tap->mode = mode;
+	tap->direction = spec->direction;
+	rc_tap_set_handler(tap);
+	if (mode)
+		rc_aware_hold();
 	return tap;
 }
 
+/* A hook stays when it has nothing more to do: to put it back is not possible at once. */
 void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
 {
+	bool sent = direction & RINGCAP_DIRECTION_TX;
+
 	WRITE_ONCE(tap->direction, direction);
 	rc_tap_set_handler(tap);
 	/* Spares the stack a clone of each packet that is sent. */
-	WRITE_ONCE(tap->packet_type.ignore_outgoing, !(direction & RINGCAP_DIRECTION_TX));
+	WRITE_ONCE(tap->packet_type.ignore_outgoing, !sent);
+	if (tap->hooked || (tap->mode && !sent))
+		return;
+	dev_add_pack(&tap->packet_type);
+	tap->hooked = true;
+}
+
+void rc_tap_commit_mode(struct rc_tap *tap)
+{
+	WRITE_ONCE(tap->mode, tap->new_mode);
 }
 
 int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous)
@@ -161,12 +185,24 @@ void rc_tap_free(struct rc_tap *tap)
 	rc_tap_set_promiscuous(tap, false);
 	rc_tap_abandon_channels(tap);
 	kfree(rcu_dereference_protected(tap->channels, true));
+	if (tap->mode)
+		rc_aware_release();
 	kfree(tap);
 }
 
 void rc_tap_add(struct rc_tap *tap)
 {
-	dev_add_pack(&tap->packet_type);
+	if (tap->mode)
+		rc_aware_add(tap);
+	rc_tap_set_direction(tap, tap->direction);
+}
+
+static void rc_tap_unhook(struct rc_tap *tap)
+{
+	if (tap->mode)
+		rc_aware_remove(tap);
+	if (tap->hooked)
+		__dev_remove_pack(&tap->packet_type);
 }
 
 void rc_tap_remove_all(struct list_head *taps)
@@ -177,8 +213,8 @@ void rc_tap_remove_all(struct list_head *taps)
 	if (list_empty(taps))
 		return;
 	list_for_each_entry(tap, taps, list)
-		__dev_remove_pack(&tap->packet_type);
-	/* After this no CPU is in a handler with one of them. */
+		rc_tap_unhook(tap);
+	/* After this no CPU receives a packet for one of them. */
 	synchronize_net();
 	list_for_each_entry_safe(tap, next, taps, list)
 		rc_tap_free(tap);

@@ -5,10 +5,12 @@
 
 #include <linux/list.h>
 #include <linux/netdevice.h>
+#include <linux/ringcap.h>
+
+#include "channels.h"
 
 struct netlink_ext_ack;
 struct nlattr;
-struct rc_channels;
 struct rc_ring;
 
 /* A tap as its configurer wants it; @attr is where he said so, @channels may be NULL. */
@@ -22,7 +24,12 @@ struct rc_tap_spec {
 /**
  * struct rc_tap - a capture point
  * @packet_type: our hook on the device. No reference to the device is held: the tap goes when that does
+ * @hooked: that hook is there: in transparent modes 1 and 2 it is for sent packets only, if they are wanted
  * @ring: whose tap it is
+ * @mode: the transparent mode in force; between 0 and the others it never changes
+ * @new_mode: what it will be once the configuration that is being put in force is
+ * @next_aware: of the device's taps that have a mode, see aware.h
+ * @takes_received: whatever was received, by all receive queues
  * @ifindex: of the device
  * @direction: enum ringcap_direction
  * @channels: receive queues whose packets it takes, NULL = all
@@ -34,8 +41,13 @@ struct rc_tap_spec {
 struct rc_tap {
 	struct packet_type packet_type;
 	struct rc_ring *ring;
+	bool takes_received;
+	bool hooked;
+	u8 mode;
+	u8 new_mode;
 	u32 ifindex;
 	u32 direction;
+	struct rc_tap __rcu *next_aware;
 	struct rc_channels __rcu *channels;
 	struct rc_channels *new_channels;
 	bool promiscuous;
@@ -46,8 +58,11 @@ struct rc_tap {
 int rc_tap_module_init(void);
 void rc_tap_module_exit(void);
 
-/* All under RTNL. A new tap gets no packets before it is added. */
-struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack);
+/* All under RTNL. A new tap gets no packets before it is added. @mode is what rc_aware_mode says. */
+struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
+				 struct netlink_ext_ack *extack);
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode);
+void rc_tap_commit_mode(struct rc_tap *tap);
 void rc_tap_set_direction(struct rc_tap *tap, u32 direction);
 int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous);
 
@@ -55,6 +70,21 @@ int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous);
 int rc_tap_prepare_channels(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack);
 void rc_tap_commit_channels(struct rc_tap *tap);
 void rc_tap_abandon_channels(struct rc_tap *tap);
+
+/* Bottom halves off, under RCU. */
+static inline bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
+{
+	u32 direction = READ_ONCE(tap->direction);
+	const struct rc_channels *channels;
+
+	if (skb->pkt_type == PACKET_OUTGOING)
+		return direction & RINGCAP_DIRECTION_TX;
+	/* PACKET_LOOPBACK is the stack's own copy of a multicast that it sends, not on the wire. */
+	if (!(direction & RINGCAP_DIRECTION_RX) || skb->pkt_type == PACKET_LOOPBACK)
+		return false;
+	channels = rcu_dereference(tap->channels);
+	return !channels || rc_channels_has(channels, skb);
+}
 
 /* Frees a tap that was not added. */
 void rc_tap_free(struct rc_tap *tap);

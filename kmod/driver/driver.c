@@ -63,6 +63,12 @@ static __always_inline struct rc_device *rc_device_find(const struct net_device 
 
 /* ---- packets ---- */
 
+/* Accounts and lanes are a CPU's own as long as its bottom halves are off. Where a driver is called otherwise, the stack serves. */
+static __always_inline bool rc_device_may(void)
+{
+	return likely(in_softirq() && !in_hardirq());
+}
+
 static __always_inline void *rc_device_taps(const struct net_device *dev)
 {
 	const struct rc_device *device = rc_device_find(dev);
@@ -75,6 +81,8 @@ bool __ringcap_rx_skb(struct sk_buff *skb, u16 rx_queue)
 	bool taken = false;
 	void *taps;
 
+	if (!rc_device_may())
+		return false;
 	rcu_read_lock();
 	taps = rc_device_taps(skb->dev);
 	if (taps)
@@ -89,6 +97,8 @@ bool __ringcap_rx_frame(struct net_device *dev, const struct ringcap_frame *fram
 	bool taken = false;
 	void *taps;
 
+	if (!rc_device_may())
+		return false;
 	rcu_read_lock();
 	taps = rc_device_taps(dev);
 	if (taps)

@@ -150,6 +150,28 @@ int rt_link_add_vlan(const char *parent, const char *name, u16 id, u32 rx_queues
 	return rt_link_call(&request);
 }
 
+static int rt_link_add_aware_end(const char *name)
+{
+	struct rt_link_request request;
+	struct rtattr *link;
+
+	rt_link_init(&request, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+	rt_link_put_name(&request, IFLA_IFNAME, name);
+	link = rt_link_begin(&request, IFLA_LINKINFO);
+	rt_link_put_name(&request, IFLA_INFO_KIND, "aware");
+	rt_link_end(&request, link);
+	return rt_link_call(&request);
+}
+
+int rt_link_add_aware(const char *a, const char *b)
+{
+	int err = rt_link_add_aware_end(a);
+
+	err = err ? err : rt_link_add_aware_end(b);
+	err = err ? err : rt_link_set_up(a, true);
+	return err ? err : rt_link_set_up(b, true);
+}
+
 int rt_link_remove(const char *name)
 {
 	struct rt_link_request request;

@@ -10,6 +10,8 @@ int rt_link_add_veth(const char *a, const char *b);
 
 /* VLAN @id of the interface @parent, with so many receive queues; down. */
 int rt_link_add_vlan(const char *parent, const char *name, u16 id, u32 rx_queues);
+/* The same of the capture-aware test driver (driver/ringcap_test_driver.c). */
+int rt_link_add_aware(const char *a, const char *b);
 int rt_link_remove(const char *name);
 int rt_link_set_up(const char *name, bool up);
 

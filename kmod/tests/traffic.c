@@ -26,9 +26,14 @@ void rt_ip(const char *format, ...)
 	RT_CHECK(!system(command), "%s", command);
 }
 
+bool rt_pair_is_aware(void)
+{
+	return getenv("RT_AWARE");
+}
+
 void rt_veth_create(const char *a, const char *b)
 {
-	int err = rt_link_add_veth(a, b);
+	int err = rt_pair_is_aware() ? rt_link_add_aware(a, b) : rt_link_add_veth(a, b);
 
 	RT_CHECK(!err, "%s and %s: %s", a, b, strerror(-err));
 	/*

@@ -31,7 +31,8 @@ struct rt_traffic {
 #define RT_CLIENT_PORT	10000	/* of flow 0 */
 #define RT_SERVER_PORT	53	/* of even flows; odd ones have the next */
 
-/* A pair of connected interfaces in this namespace, up. */
+/* A pair of connected interfaces in this namespace, up: veth, or with RT_AWARE in the environment of a driver that is aware. */
+bool rt_pair_is_aware(void);
 void rt_veth_create(const char *a, const char *b);
 void rt_link_delete(const char *name);
 u32 rt_ifindex(const char *name);

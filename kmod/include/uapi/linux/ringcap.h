@@ -16,6 +16,22 @@
  *
  * What none of the steps ahead of it needs is not done: a packet for a single queue without rules is not even parsed.
  *
+ * TRANSPARENT MODES
+ *
+ * Where a tap gets what its device receives; what it sends is taken from the stack in all of them.
+ *
+ *   0  from the stack, on any device: behind GRO, beside everybody else
+ *   1  from the device's driver, which must be capture-aware; the stack gets the packet as well, as it was
+ *   2  from the driver, and the stack never sees the packet: whatever the tap takes, by its direction and RX queues, passed or
+ *      filtered. The rest stays the stack's. Where the driver can, nobody makes an skb of it
+ *
+ * With several rings on a device, each tap of mode 1 or 2 has its packets and its account; what one of mode 2 takes, taps of mode 0
+ * don't see. A tap that changes between 1 and 2 misses nothing; to or from 0 it misses what comes while it changes, and gets
+ * nothing twice. XDP programs of the device run where its driver has them run: behind frames, ahead of skbs.
+ *
+ * A ring that asks for 1 or 2 on a device whose driver is not aware is refused (EOPNOTSUPP), or has mode 0 there if it says
+ * RINGCAP_A_TRANSPARENT_FALLBACK; RINGCAP_CMD_DEVICE_GET tells before, and RING_GET says of each tap what is in force.
+ *
  * ACCOUNTS (every counter is 64 bits wide, monotonic, and starts at 0 when its object is created)
  *
  *   ring:     seen = filtered + sampled_out + reflected + absorbed + directed + passed
@@ -499,6 +515,7 @@ enum ringcap_cmd {
 	RINGCAP_CMD_RULES_GET,		/* a dump of NAME's rules: EXACT_STATE, RULE_STATE, PATTERN with PATTERN_MATCHES */
 	RINGCAP_CMD_RULE_NEW,		/* NAME; EXACT, RULE: into the set in force; replaces one of that flow or id; all or none */
 	RINGCAP_CMD_RULE_DEL,		/* NAME; EXACT, RULE (by id): out of it; ENOENT when one is not there: then none goes */
+	RINGCAP_CMD_DEVICE_GET,		/* TAP_IFINDEX -> that and OFFERS */
 	__RINGCAP_CMD_MAX
 };
 #define RINGCAP_CMD_MAX (__RINGCAP_CMD_MAX - 1)
@@ -540,7 +557,7 @@ enum ringcap_attr {
 	RINGCAP_A_FILTER,		/* binary: struct sock_filter[]; absent = everything passes, returned 0 = does not */
 	RINGCAP_A_PROMISC,		/* u32: 1 = the tapped devices receive what is not addressed to them */
 	RINGCAP_A_TAP_CHANNELS,		/* binary: __u64[], bit N of them is RX queue N; absent = all. Received packets only */
-	RINGCAP_A_TRANSPARENT,		/* u32: transparent mode 0, 1 or 2; 1 and 2 need an aware driver */
+	RINGCAP_A_TRANSPARENT,		/* u32: transparent mode 0, 1 or 2, see TRANSPARENT MODES; in a TAP's answer, the one in force */
 	RINGCAP_A_QUICK,		/* u32: 1 = quick mode: one tap, one cluster, no filter of any kind */
 	RINGCAP_A_VLANS,		/* binary: __u16[] of outermost VLAN ids that pass, 0 = untagged; absent = all */
 	RINGCAP_A_SAMPLE,		/* u32: 1 in so many passes, 0 and 1 = all */
@@ -602,6 +619,9 @@ enum ringcap_attr {
 	RINGCAP_A_EVENT,		/* u32: enum ringcap_event */
 
 	RINGCAP_A_PLUGIN_PROG_ID,	/* u32: in answers, the id of the program that PLUGIN_FD named */
+
+	RINGCAP_A_TRANSPARENT_FALLBACK,	/* u32: 1 = where a tap's driver is not aware, its mode is 0 */
+	RINGCAP_A_OFFERS,		/* u32: of a device's driver: 0 = it is not aware, 1 = skbs, 3 = also frames before there is an skb */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "aware.h"
+
+#include <linux/module.h>
+#include <linux/netlink.h>
+#include <linux/ringcap.h>
+#include <linux/ringcap_driver.h>
+#include <linux/rtnetlink.h>
+#include <linux/skbuff.h>
+
+#include "bare.h"
+#include "receive.h"
+#include "tap.h"
+
+/* Rings that take a device's frames before there is an skb. With more of them, they get skbs. */
+#define RC_AWARE_BARE_MAX 4
+
+static const struct ringcap_driver_api *rc_aware_api;	/* while there are users */
+static unsigned int rc_aware_users;			/* taps */
+
+/* ---- packets ---- */
+
+#define rc_aware_for_each(tap, taps) \
+	for ((tap) = (taps); tap; (tap) = rcu_dereference((tap)->next_aware))
+
+static __always_inline bool rc_aware_wants(const struct rc_tap *tap, const struct sk_buff *skb)
+{
+	return likely(READ_ONCE(tap->takes_received)) || rc_tap_wants(tap, skb);
+}
+
+static __always_inline void rc_aware_receive(const struct rc_tap *tap, const struct rc_ring_config *config,
+					     struct sk_buff *skb)
+{
+	if (unlikely(!rc_ring_receive_direct(tap, config, skb)))
+		rc_ring_receive(tap->ring, config, skb, tap->ifindex);
+}
+
+/* What a tap of mode 2 takes is gone, whether its ring's filters let it pass or not. The stack gets others as they were. */
+static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
+{
+	u16 queue_mapping = skb->queue_mapping;
+	const struct rc_tap *tap;
+	bool take = false;
+
+	skb_record_rx_queue(skb, rx_queue);
+	skb_reset_network_header(skb);
+	rc_aware_for_each(tap, taps) {
+		if (!rc_aware_wants(tap, skb))
+			continue;
+		take |= READ_ONCE(tap->mode) == 2;
+		rc_aware_receive(tap, rcu_dereference(tap->ring->config), skb);
+	}
+	if (!take) {
+		skb->queue_mapping = queue_mapping;
+		return false;
+	}
+	/* Bottom halves are off: all that it needs to keep the memory for the next packet. */
+	napi_consume_skb(skb, 1);
+	return true;
+}
+
+/*
+ * Whether all that have to do with a frame can do without an skb, and the stack gets none: collects them, and how many they
+ * are. What the stack is to see, and what needs a real skb, comes again as one.
+ */
+static __always_inline bool rc_aware_can(const struct rc_tap *taps, const struct sk_buff *skb,
+					 const struct rc_tap **takers, const struct rc_ring_config **configs, u32 *nr)
+{
+	const struct rc_tap *tap;
+
+	rc_aware_for_each(tap, taps) {
+		const struct rc_ring_config *config = rcu_dereference(tap->ring->config);
+
+		if (!rc_aware_wants(tap, skb))
+			continue;
+		if (unlikely(READ_ONCE(tap->mode) != 2 || config->needs_skb || *nr == RC_AWARE_BARE_MAX))
+			return false;
+		takers[*nr] = tap;
+		configs[(*nr)++] = config;
+	}
+	return *nr;
+}
+
+static bool rc_aware_rx_frame(struct net_device *dev, const struct ringcap_frame *frame, void *taps)
+{
+	const struct rc_ring_config *configs[RC_AWARE_BARE_MAX] rc_uninitialized;
+	const struct rc_tap *takers[RC_AWARE_BARE_MAX] rc_uninitialized;
+	struct sk_buff *skb;
+	u32 i, nr = 0;
+	bool can;
+
+	if (unlikely(frame->len < ETH_HLEN))
+		return false;
+	skb = rc_bare_lend(dev, frame);
+	if (unlikely(!skb))
+		return false;
+	can = rc_aware_can(taps, skb, takers, configs, &nr);
+	for (i = 0; can && i < nr; i++)
+		rc_aware_receive(takers[i], configs[i], skb);
+	rc_bare_give_back(skb);
+	return can;
+}
+
+/* ---- taps ---- */
+
+static const struct ringcap_hooks rc_aware_hooks = {
+	.rx_skb = rc_aware_rx_skb,
+	.rx_frame = rc_aware_rx_frame,
+};
+
+unsigned int rc_aware_offers(const struct net_device *dev)
+{
+	const struct ringcap_driver_api *api = symbol_get(ringcap_driver_api);
+	unsigned int offers = 0;
+
+	ASSERT_RTNL();
+	if (!api)
+		return 0;
+	if (api->abi == RINGCAP_DRIVER_ABI)
+		offers = api->offers(dev);
+	else
+		pr_warn_once("ringcap: the loaded ringcap_driver.ko is of another version (ABI %u, not %u): transparent modes 1 and 2 don't work until it is replaced\n",
+			     api->abi, RINGCAP_DRIVER_ABI);
+	symbol_put(ringcap_driver_api);
+	return offers;
+}
+
+int rc_aware_mode(const struct net_device *dev, u32 mode, bool fallback, const struct nlattr *attr,
+		  struct netlink_ext_ack *extack)
+{
+	if (!mode || rc_aware_offers(dev))
+		return mode;
+	if (fallback)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, attr,
+			    "RINGCAP_A_TRANSPARENT: modes 1 and 2 need a capture-aware driver, which this interface's is not: use one, or mode 0, or RINGCAP_A_TRANSPARENT_FALLBACK (the module's transparent_mode is the default)");
+	return -EOPNOTSUPP;
+}
+
+/* The driver of a device that is registered holds ringcap_driver.ko: it is there. */
+void rc_aware_hold(void)
+{
+	ASSERT_RTNL();
+	if (rc_aware_users++)
+		return;
+	rc_aware_api = symbol_get(ringcap_driver_api);
+	rc_aware_api->attach(&rc_aware_hooks);
+}
+
+void rc_aware_release(void)
+{
+	ASSERT_RTNL();
+	if (--rc_aware_users)
+		return;
+	rc_aware_api->detach();
+	rc_aware_api = NULL;
+	symbol_put(ringcap_driver_api);
+}
+
+void rc_aware_add(struct rc_tap *tap)
+{
+	const struct net_device *dev = tap->packet_type.dev;
+
+	RCU_INIT_POINTER(tap->next_aware, rc_aware_api->taps(dev));
+	rc_aware_api->set_taps(dev, tap);
+}
+
+void rc_aware_remove(struct rc_tap *tap)
+{
+	const struct net_device *dev = tap->packet_type.dev;
+	struct rc_tap *next = rtnl_dereference(tap->next_aware);
+	struct rc_tap *at = rc_aware_api->taps(dev);
+
+	if (at == tap) {
+		rc_aware_api->set_taps(dev, next);
+		return;
+	}
+	/* A device that is being unregistered may have been forgotten with all its taps. */
+	for (; at; at = rtnl_dereference(at->next_aware))
+		if (rtnl_dereference(at->next_aware) == tap)
+			rcu_assign_pointer(at->next_aware, next);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Bare frames: what a capture-aware driver offers before there is an skb (linux/ringcap_driver.h). So that filters, rules and
+ * everything else need not know, each CPU has one skb that is lent to the frame for the time of a call. It is no real one:
+ * nobody may keep it, take a reference, clone it, or look at its shared info.
+ */
+#ifndef RC_BARE_H
+#define RC_BARE_H
+
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/percpu.h>
+#include <linux/ringcap_driver.h>
+#include <linux/skbuff.h>
+
+/**
+ * struct rc_bare - a CPU's
+ * @skb: its data are NULL while it is not lent
+ * @hwtstamp: what a real one has in its shared info
+ */
+struct rc_bare {
+	struct sk_buff skb;
+	ktime_t hwtstamp;
+};
+
+DECLARE_PER_CPU(struct rc_bare, rc_bare);
+
+void rc_bare_module_init(void);
+
+/* A real skb with what is in @skb, which is bare, to be freed; NULL without memory. */
+struct sk_buff *rc_bare_copy(const struct sk_buff *skb);
+
+/* Bottom halves off. */
+static inline bool rc_bare_is(const struct sk_buff *skb)
+{
+	return skb == &this_cpu_ptr(&rc_bare)->skb;
+}
+
+/* Of the bare skb that this CPU has at hand. */
+static inline ktime_t rc_bare_hwtstamp(void)
+{
+	return this_cpu_ptr(&rc_bare)->hwtstamp;
+}
+
+/* As eth_type_trans() does it. */
+static __always_inline void rc_bare_set_type(struct sk_buff *skb, const struct net_device *dev,
+					     const struct ethhdr *eth)
+{
+	skb->pkt_type = PACKET_HOST;
+	if (unlikely(!ether_addr_equal_64bits(eth->h_dest, dev->dev_addr))) {
+		if (is_broadcast_ether_addr(eth->h_dest))
+			skb->pkt_type = PACKET_BROADCAST;
+		else if (is_multicast_ether_addr_64bits(eth->h_dest))
+			skb->pkt_type = PACKET_MULTICAST;
+		else
+			skb->pkt_type = PACKET_OTHERHOST;
+	}
+	skb->protocol = likely(eth_proto_is_802_3(eth->h_proto)) ? eth->h_proto : htons(ETH_P_802_2);
+}
+
+/* This CPU's skb for @frame, to be given back. NULL while it is lent. Bottom halves off. */
+static __always_inline struct sk_buff *rc_bare_lend(struct net_device *dev, const struct ringcap_frame *frame)
+{
+	struct rc_bare *bare = this_cpu_ptr(&rc_bare);
+	struct sk_buff *skb = &bare->skb;
+
+	if (unlikely(skb->data))
+		return NULL;
+	skb->head = frame->data;
+	skb->data = frame->data;
+	skb_set_tail_pointer(skb, frame->len);
+	skb->end = skb->tail;
+	skb->len = frame->len;
+	skb->dev = dev;
+	skb->skb_iif = dev->ifindex;
+	skb->hash = frame->hash;
+	skb_record_rx_queue(skb, frame->rx_queue);
+	rc_bare_set_type(skb, dev, frame->data);
+	if (unlikely(frame->vlan_proto))
+		__vlan_hwaccel_put_tag(skb, frame->vlan_proto, frame->vlan_tci);
+	else
+		__vlan_hwaccel_clear_tag(skb);
+	bare->hwtstamp = frame->hwtstamp;
+	return skb;
+}
+
+static __always_inline void rc_bare_give_back(struct sk_buff *skb)
+{
+	skb->data = NULL;
+}
+
+#endif /* RC_BARE_H */
