@@ -2,6 +2,7 @@
 
 #include "aware.h"
 
+#include <linux/if_vlan.h>
 #include <linux/module.h>
 #include <linux/netlink.h>
 #include <linux/ringcap.h>
@@ -36,6 +37,16 @@ static __always_inline void rc_aware_receive(const struct rc_tap *tap, const str
 		rc_ring_receive(tap->ring, config, skb, tap->ifindex);
 }
 
+/*
+ * A tag that the device has left in the packet is taken out of it as the stack is about to do: rings see the same in all modes.
+ * The checks are those with which it cannot fail.
+ */
+static void rc_aware_untag(struct sk_buff *skb)
+{
+	if (!skb_vlan_tag_present(skb) && !skb_shared(skb) && !skb_cloned(skb) && pskb_may_pull(skb, VLAN_HLEN + sizeof(__be16)))
+		skb_vlan_untag(skb);
+}
+
 /* What a tap of mode 2 takes is gone, whether its ring's filters let it pass or not. The stack gets others as they were. */
 static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 {
@@ -43,6 +54,8 @@ static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 	const struct rc_tap *tap;
 	bool take = false;
 
+	if (unlikely(eth_type_vlan(skb->protocol)))
+		rc_aware_untag(skb);
 	skb_record_rx_queue(skb, rx_queue);
 	skb_reset_network_header(skb);
 	rc_aware_for_each(tap, taps) {
@@ -91,6 +104,9 @@ static bool rc_aware_rx_frame(struct net_device *dev, const struct ringcap_frame
 	bool can;
 
 	if (unlikely(frame->len < ETH_HLEN))
+		return false;
+	/* To take the tag out of it would be to write to it. */
+	if (unlikely(!frame->vlan_proto && eth_type_vlan(((const struct ethhdr *)frame->data)->h_proto)))
 		return false;
 	skb = rc_bare_lend(dev, frame);
 	if (unlikely(!skb))

@@ -219,7 +219,7 @@ RT_CASE(rules_reflected)
 /* A flow that was learnt passes without the rule that learnt it, until it has been idle for long enough. */
 RT_CASE(rules_learn)
 {
-	struct ringcap_rule rule = { .id = 1, .fields = RINGCAP_MATCH_DPORT, .dport = { 54, 54 }, .idle_s = 2,
+	struct ringcap_rule rule = { .id = 1, .fields = RINGCAP_MATCH_DPORT, .dport = { 54, 54 }, .idle_s = 5,
 				     .action = RINGCAP_ACTION_LEARN };
 	const u32 flows = rt_scaled(4000);
 	struct rt_traffic traffic = { .flows = flows }, back = { .flows = flows, .reverse = true };
@@ -239,7 +239,7 @@ RT_CASE(rules_learn)
 	RT_EQUAL(dump.nr_exacts, flows / 2);
 	for (i = 0; i < dump.nr_exacts; i++) {
 		RT_EQUAL(dump.exacts[i].counts.flags, RINGCAP_COUNTS_LEARNT);
-		RT_EQUAL(dump.exacts[i].rule.idle_s, 2);
+		RT_EQUAL(dump.exacts[i].rule.idle_s, 5);
 		RT_EQUAL(dump.exacts[i].counts.packets, 0);
 	}
 	rt_rules_dump_free(&dump);
