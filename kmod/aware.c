@@ -43,7 +43,8 @@ static __always_inline void rc_aware_receive(const struct rc_tap *tap, const str
  */
 static void rc_aware_untag(struct sk_buff *skb)
 {
-	if (!skb_vlan_tag_present(skb) && !skb_shared(skb) && !skb_cloned(skb) && pskb_may_pull(skb, VLAN_HLEN + sizeof(__be16)))
+	if (!skb_vlan_tag_present(skb) && !skb_shared(skb) && !skb_cloned(skb) &&
+	    pskb_may_pull(skb, VLAN_HLEN + sizeof(__be16)))
 		skb_vlan_untag(skb);
 }
 

@@ -144,6 +144,7 @@ u64 rc_queue_memory(const struct rc_queue *queue);
  */
 static __always_inline bool rc_queue_must_know(struct rc_queue *queue, u64 unread)
 {
+	/* data_race: old or new, either was the consumer's wish when it looked; and READ_ONCE costs a register here. */
 	if (unlikely(data_race(queue->timeout_us) < RC_QUEUE_PATIENT_US))
 		smp_mb();	/* pairs with that in rc_queue_poll */
 	if (!waitqueue_active(&queue->wait))
