@@ -135,8 +135,8 @@ static void rt_take_largest(const struct rt_answer *answer, void *arg)
 
 	largest->answers++;
 	largest->taps += answer->times[RINGCAP_A_TAP];
-	/* Of the last tap, after its index and direction. */
-	largest->channels_len = answer->len[RINGCAP_A_TAP] - 2 * 8 - 4;
+	/* Of the last tap, after its index, direction and mode. */
+	largest->channels_len = answer->len[RINGCAP_A_TAP] - 3 * 8 - 4;
 	largest->vlans_len = answer->len[RINGCAP_A_VLANS];
 }
 
