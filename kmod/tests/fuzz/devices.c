@@ -75,7 +75,7 @@ void rf_act_devices(u64 seed)
 		default:
 			rt_link_set_up("p0", true);
 			rt_link_set_up("p1", true);
-			rt_link_add_veth("q0", "q1");
+			rt_link_add_aware("q0", "q1");
 		}
 		usleep(rf_below(&seed, 30000));
 	}

@@ -265,7 +265,7 @@ int main(int argc, char **argv)
 	RT_CHECK(!unshare(CLONE_NEWNET | CLONE_NEWNS), "%m");
 	rt_write_file("/proc/self/oom_score_adj", "-1000");
 	rt_write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-	RT_CHECK(!rt_link_add_veth("p0", "p1") && !rt_link_add_veth("q0", "q1"), "no interfaces");
+	RT_CHECK(!rt_link_add_veth("p0", "p1") && !rt_link_add_aware("q0", "q1"), "no interfaces");
 	rt_control_open();
 	printf("# fuzzing with seed=%llu\n", (unsigned long long)rf_seed);
 	for (i = 0; i < RF_ACTORS; i++)

@@ -333,7 +333,7 @@ static const struct rf_attribute rf_ring_attributes[] = {
 	{ RINGCAP_A_TAP, 1, 2, rf_put_tap }, { RINGCAP_A_OUTPUT, 1, 2, rf_put_output },
 	{ RINGCAP_A_GENERATION, 4, 1, rf_put_u64 }, { RINGCAP_A_SNAPLEN, 4, 1, rf_put_bytes_number },
 	{ RINGCAP_A_FILTER, 5, 1, rf_put_filter }, { RINGCAP_A_PROMISC, 4, 1, rf_put_flag },
-	{ RINGCAP_A_TRANSPARENT, 20, 1, rf_put_small }, { RINGCAP_A_QUICK, 12, 1, rf_put_flag },
+	{ RINGCAP_A_TRANSPARENT, 8, 1, rf_put_small }, { RINGCAP_A_QUICK, 12, 1, rf_put_flag },
 	{ RINGCAP_A_VLANS, 8, 1, rf_put_words }, { RINGCAP_A_SAMPLE, 6, 1, rf_put_small },
 	{ RINGCAP_A_SAMPLE_BY, 6, 1, rf_put_flag }, { RINGCAP_A_DEFRAG, 4, 1, rf_put_flag },
 	{ RINGCAP_A_HWTSTAMP, 8, 1, rf_put_flag }, { RINGCAP_A_PLUGIN, 6, 2, rf_put_plugin },
