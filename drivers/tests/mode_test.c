@@ -108,6 +108,9 @@ static void try_driver(u32 slot, const char *stock, u32 peer_slot, const char *p
 	for (kind = 0; kind < KINDS; kind++) {
 		if (mode_kinds[kind].max_len > 1514)
 			rt_nic_set_mtu("nic", 9000);
+		if (kind)
+			RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, RING), 0);
+		rt_nic_wait_for_link("peer", "nic");
 		for (mode = 1; mode <= 2; mode++)
 			try_mode(driver, sender, stack, &queue, mode, kind);
 	}

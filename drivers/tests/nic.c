@@ -2,9 +2,13 @@
 #define _GNU_SOURCE
 #include "nic.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -13,6 +17,10 @@
 #include "link.h"
 
 #define CARRIER_MS 30000
+#define PROBE_PROTOCOL 0x88b5	/* IEEE's, for experiments */
+#define PROBE_MS 50
+#define PROBES_STEADY 20
+#define PROBES_MAX 400
 
 /* The first entry of a folder whose name begins so; false when there is none. */
 static bool rt_nic_entry(const char *folder, const char *begin, char *name, size_t size)
@@ -107,6 +115,38 @@ void rt_nic_set_mtu(const char *name, u32 mtu)
 	RT_CHECK(fd >= 0 && !ioctl(fd, SIOCSIFMTU, &request), "%s: %m", name);
 	close(fd);
 	RT_EVENTUALLY(rt_link_is_ready(name), CARRIER_MS);
+}
+
+static int rt_probe_open(const char *interface)
+{
+	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(PROBE_PROTOCOL),
+				       .sll_ifindex = (int)if_nametoindex(interface) };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	RT_CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)), "%s: %m", interface);
+	return fd;
+}
+
+void rt_nic_wait_for_link(const char *from, const char *to)
+{
+	struct ethhdr probe = { .h_dest = { 255, 255, 255, 255, 255, 255 }, .h_proto = htons(PROBE_PROTOCOL) };
+	int sender = rt_probe_open(from), receiver = rt_probe_open(to);
+	struct pollfd ready = { .fd = receiver, .events = POLLIN };
+	u32 probes, steady = 0;
+	char bytes[128] = {};
+
+	memcpy(bytes, &probe, sizeof(probe));
+	for (probes = 0; probes < PROBES_MAX && steady < PROBES_STEADY; probes++) {
+		/* A link that is down may say so. */
+		if (send(sender, bytes, 60, 0) == 60 && poll(&ready, 1, PROBE_MS) == 1 && recv(receiver, bytes, sizeof(bytes), 0) > 0)
+			steady++;
+		else
+			steady = 0;
+		usleep(PROBE_MS * 1000);
+	}
+	RT_CHECK(steady == PROBES_STEADY, "from %s to %s there is no link", from, to);
+	close(sender);
+	close(receiver);
 }
 
 u64 rt_nic_received(const char *name)

@@ -28,6 +28,12 @@ void rt_nic_release(const struct rt_nic *nic);
 /* Sets the MTU of an interface. */
 void rt_nic_set_mtu(const char *name, u32 mtu);
 
+/*
+ * Waits until a second long all that one interface sends comes to the other. After a reset, which a new MTU is to some cards,
+ * they say that there is a carrier before the link is back, and it may go once more. No ring may take packets from the stack.
+ */
+void rt_nic_wait_for_link(const char *from, const char *to);
+
 /* Packets that the driver says it has received on an interface. */
 u64 rt_nic_received(const char *name);
 

@@ -17,8 +17,6 @@
 
 #define COUNT		200U
 #define QUIET_MS	1500
-#define PROBES		10U
-#define PROBE_NUMBER	1000000U
 
 static const struct rt_traffic kinds[] = {
 	{ .flows = 16, .min_len = 60, .max_len = 1514 },
@@ -69,21 +67,6 @@ static u32 receive(int fd, u8 bytes[RT_PACKET_MAX])
 	return (u32)len;
 }
 
-/* A new MTU resets some cards, and for a moment their link is said to be there when it is not: waits for a packet to come. */
-static void wait_for_link(const char *driver, int fd, int sender)
-{
-	static u8 bytes[RT_PACKET_MAX];
-	u32 probe, len;
-
-	for (probe = PROBE_NUMBER; probe < PROBE_NUMBER + PROBES; probe++) {
-		rt_send(sender, &kinds[0], probe, 1);
-		while ((len = receive(fd, bytes)))
-			if (rt_packet_number(bytes, len) == probe)
-				return;
-	}
-	RT_CHECK(false, "%s: none of %u packets came", driver, PROBES);
-}
-
 /* That each of COUNT packets comes once and whole, and that the driver has counted them; others are not looked at. */
 static void expect_all(const char *driver, u32 kind, int fd, int sender, const char *interface)
 {
@@ -130,8 +113,8 @@ static void compare(u32 slot, const char *stock, u32 peer_slot, const char *peer
 		for (kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
 			if (kinds[kind].max_len > 1514)
 				rt_nic_set_mtu("nic", 9000);
+			rt_nic_wait_for_link("peer", "nic");
 			fd = listen_on("nic");
-			wait_for_link(driver, fd, sender);
 			expect_all(driver, kind, fd, sender, "nic");
 			close(fd);
 		}
