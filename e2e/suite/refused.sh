@@ -63,8 +63,8 @@ test_filter_that_does_not_compile() {
 }
 
 test_queues_out_of_range() {
-	expect_rejected 'queues.*greater than or equal to 1' suite-zero CaptureRing '{interfaces: [{name: mirror0}], queues: 0}'
-	expect_rejected 'queues.*less than or equal to 256' suite-many CaptureRing '{interfaces: [{name: mirror0}], queues: 100000}'
+	expect_rejected 'queues.*must be 1 to 256' suite-zero CaptureRing '{interfaces: [{name: mirror0}], queues: 0}'
+	expect_rejected 'queues.*must be 1 to 256' suite-many CaptureRing '{interfaces: [{name: mirror0}], queues: 100000}'
 	expect_rejected 'queues.*less than or equal to 256' suite-many Cluster '{rings: [mirror], queues: 100000}'
 }
 
