@@ -152,29 +152,20 @@ func (r *Ring) queues(p packet) []Step {
 }
 
 // verdict of steps that must all be passed.
-func verdict(steps []Step) Verdict {
-	v := Captured
-	for _, s := range steps {
-		if s.Verdict == NotCaptured {
-			return NotCaptured
-		}
-		if s.Verdict == Depends {
-			v = Depends
-		}
-	}
-	return v
-}
+func verdict(steps []Step) Verdict { return weigh(steps, NotCaptured, Captured) }
 
 // best of steps one of which is enough.
-func best(steps []Step) Verdict {
-	v := NotCaptured
-	for _, s := range steps {
-		if s.Verdict == Captured {
-			return Captured
-		}
-		if s.Verdict == Depends {
-			v = Depends
-		}
+func best(steps []Step) Verdict { return weigh(steps, Captured, NotCaptured) }
+
+// weigh: one step that is decisive is enough, one that depends leaves it open, and without either it is otherwise.
+func weigh(steps []Step, decisive, otherwise Verdict) Verdict {
+	has := func(v Verdict) bool { return slices.ContainsFunc(steps, func(s Step) bool { return s.Verdict == v }) }
+	switch {
+	case has(decisive):
+		return decisive
+	case has(Depends):
+		return Depends
+	default:
+		return otherwise
 	}
-	return v
 }

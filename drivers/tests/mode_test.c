@@ -4,9 +4,6 @@
  * in several buffers; and the accounts under traffic while links flap, lengths change and the driver goes.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +12,7 @@
 #include "control.h"
 #include "link.h"
 #include "nic.h"
+#include "stack.h"
 #include "traffic.h"
 
 #define COUNT 300U
@@ -30,27 +28,6 @@ static const struct rt_traffic mode_kinds[] = {
 static char cluster[RINGCAP_NAME_MAX + 1];
 
 #define KINDS (sizeof(mode_kinds) / sizeof(mode_kinds[0]))
-
-/* Counts what the stack receives. */
-static int stack_open(const char *interface)
-{
-	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
-				       .sll_ifindex = (int)rt_ifindex(interface) };
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), one = 1;
-
-	RT_CHECK(fd >= 0 && !setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) &&
-		 !bind(fd, (struct sockaddr *)&address, sizeof(address)), "%m");
-	return fd;
-}
-
-static u64 stack_count(int fd)
-{
-	struct tpacket_stats stats;
-	socklen_t len = sizeof(stats);
-
-	RT_CHECK(!getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len), "%m");
-	return stats.tp_packets;
-}
 
 static void ring_on(const char *interface, u32 mode)
 {
@@ -68,13 +45,13 @@ static void try_mode(const char *driver, int sender, int stack, struct rt_queue 
 
 	ring_on("nic", mode);
 	rt_receiver_init(&receiver, &mode_kinds[kind], rt_ifindex("nic"), first + COUNT);
-	stack_count(stack);
+	rt_stack_count(stack);
 	seen = rt_ring_seen(RING);
 	rt_exchange(sender, &mode_kinds[kind], first, COUNT, queue, 1, &receiver);
 	RT_CHECK(receiver.count == COUNT, "%s, mode %u, kind %u: %llu of %u in the ring", driver, mode, kind,
 		 (unsigned long long)receiver.count, COUNT);
 	RT_EQUAL(rt_ring_seen(RING) - seen, COUNT);
-	seen = stack_count(stack);
+	seen = rt_stack_count(stack);
 	RT_CHECK(seen == (mode == 2 ? 0 : COUNT), "%s, mode %u, kind %u: %llu in the stack", driver, mode, kind,
 		 (unsigned long long)seen);
 	free(receiver.seen);
@@ -103,7 +80,7 @@ static void try_driver(u32 slot, const char *stock, u32 peer_slot, const char *p
 	rt_nic_take(&nic, driver, "nic");
 	rt_nic_set_mtu("peer", 9000);
 	sender = rt_sender_open("peer");
-	stack = stack_open("nic");
+	stack = rt_stack_open("nic");
 	rt_queue_open(&queue, cluster, 0);
 	for (kind = 0; kind < KINDS; kind++) {
 		if (mode_kinds[kind].max_len > 1514)

@@ -7,15 +7,14 @@
 #define _GNU_SOURCE
 #include "fixture.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
 #include "frame.h"
 #include "link.h"
+#include "stack.h"
 
 #define RT_OFFERS "/sys/module/ringcap_test_driver/parameters/offers"
 
@@ -23,29 +22,6 @@ struct rt_aware {
 	struct rt_fixture fixture;
 	int stack;
 };
-
-/* Counts what the stack receives on @interface; nobody reads it. */
-static int rt_stack_open(const char *interface)
-{
-	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
-				       .sll_ifindex = (int)rt_ifindex(interface) };
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), one = 1;
-
-	RT_CHECK(fd >= 0, "%m");
-	RT_CHECK(!setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)), "%m");
-	RT_CHECK(!bind(fd, (struct sockaddr *)&address, sizeof(address)), "%m");
-	return fd;
-}
-
-/* Since the last call. */
-static u64 rt_stack_count(int fd)
-{
-	struct tpacket_stats stats;
-	socklen_t len = sizeof(stats);
-
-	RT_CHECK(!getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len), "%m");
-	return stats.tp_packets;
-}
 
 /* @offers is what the driver of both does. */
 static void rt_aware_open(struct rt_aware *aware, const char *offers, struct rt_cluster *shape)

@@ -187,6 +187,19 @@ RT_CASE(payload_many)
 	RT_CHECK(counts.memory > nr * 16 && counts.memory < nr * 2048 + (8 << 20), "%llu bytes", (unsigned long long)counts.memory);
 }
 
+/* For jumbo frames, a sender of which rt_send_pieces() makes use. */
+static int rt_open_pieces(struct rt_fixture *fixture)
+{
+	int pieces, one = 1;
+
+	rt_fixture_open(fixture, &(struct rt_cluster){});
+	rt_ip("link set va mtu 9000");
+	rt_ip("link set vb mtu 9000");
+	pieces = rt_sender_open("va");
+	RT_CHECK(!setsockopt(pieces, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), "%m");
+	return pieces;
+}
+
 /* Sends a packet whose first @linear bytes are in a row in the kernel, and the rest in pages. */
 static void rt_send_pieces(int sender, u32 len, u32 linear, u32 at, const char *text)
 {
@@ -207,14 +220,10 @@ RT_CASE(payload_pieces)
 	static const u32 linear[] = { 14, 30, 60, 100, 105, 109, 110, 111, 2000 };
 	const u32 len = 8000, nr = sizeof(linear) / sizeof(linear[0]);
 	struct rt_fixture fixture;
-	int one = 1, pieces;
+	int pieces;
 	u32 i;
 
-	rt_fixture_open(&fixture, &(struct rt_cluster){});
-	rt_ip("link set va mtu 9000");
-	rt_ip("link set vb mtu 9000");
-	pieces = rt_sender_open("va");
-	RT_CHECK(!setsockopt(pieces, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), "%m");
+	pieces = rt_open_pieces(&fixture);
 	rt_patterns_set(fixture.ring, RINGCAP_ACTION_PASS, patterns, 1);
 	for (i = 0; i < nr; i++) {
 		rt_send_pieces(pieces, len, linear[i], 100, "straddling");
@@ -247,14 +256,10 @@ RT_CASE(payload_trailer)
 	struct rt_traffic traffic = { .min_len = len };
 	u8 *packet = bytes + sizeof(struct virtio_net_hdr);
 	struct rt_fixture fixture;
-	int one = 1, pieces;
+	int pieces;
 	u32 i, at;
 
-	rt_fixture_open(&fixture, &(struct rt_cluster){});
-	rt_ip("link set va mtu 9000");
-	rt_ip("link set vb mtu 9000");
-	pieces = rt_sender_open("va");
-	RT_CHECK(!setsockopt(pieces, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), "%m");
+	pieces = rt_open_pieces(&fixture);
 	rt_patterns_set(fixture.ring, RINGCAP_ACTION_PASS, patterns, 1);
 	for (i = 0; i < nr; i++) {
 		struct virtio_net_hdr header = { .hdr_len = (u16)linear[i] };

@@ -142,11 +142,11 @@ func TestKernelRefuses(t *testing.T) {
 }
 
 func TestCPULists(t *testing.T) {
-	cpus, err := ParseCPUs("0-2,5")
+	cpus, err := parseCPUs("0-2,5")
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 1, 2, 5}, cpus)
 	for _, bad := range []string{"", "a", "2-1", "-1", "0-", "0,", "0-1024"} {
-		_, err := ParseCPUs(bad)
+		_, err := parseCPUs(bad)
 		assert.Error(t, err, bad)
 	}
 	var set unix.CPUSet

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringcap/ringcap/node-agent/numbers"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -48,7 +49,7 @@ func pollingCPUsKnob(sys string) knob {
 	return knob{
 		name: "threadedPolling.cpus", setting: plan.SettingPollingCPUs, stage: stagePlacement,
 		resolve: func(dev, wish string) (string, error) {
-			cpus, err := ParseCPUs(wish)
+			cpus, err := parseCPUs(wish)
 			if err != nil {
 				return "", fmt.Errorf("%w: %w", err, errOutOfRange)
 			}
@@ -133,7 +134,7 @@ func place(threads []thread, placed map[string]string) error {
 		if !ok {
 			continue
 		}
-		cpus, err := ParseCPUs(text)
+		cpus, err := parseCPUs(text)
 		if err != nil {
 			return err
 		}
@@ -152,23 +153,14 @@ func place(threads []thread, placed map[string]string) error {
 	return nil
 }
 
-// ParseCPUs reads a list as in cpuset(7), such as 0-2,5.
-func ParseCPUs(text string) ([]int, error) {
-	const most = 1024
-	var cpus []int
-	for _, part := range strings.Split(text, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		from, err1 := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || from < 0 || to < from || to >= most {
-			return nil, fmt.Errorf("%q is not a list of CPUs such as 0-2,5 (below %d)", text, most)
-		}
-		for cpu := from; cpu <= to; cpu++ {
-			cpus = append(cpus, cpu)
-		}
+// maxCPU is the greatest that unix.CPUSet can hold.
+const maxCPU = 1023
+
+// parseCPUs reads a list as in cpuset(7), such as 0-2,5.
+func parseCPUs(text string) ([]int, error) {
+	cpus, err := numbers.ParseList(text, maxCPU)
+	if err != nil {
+		return nil, fmt.Errorf("CPUs: %w", err)
 	}
 	return cpus, nil
 }

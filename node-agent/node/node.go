@@ -9,7 +9,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/numbers"
 )
+
+// maxCPU is beyond any that a kernel is built for.
+const maxCPU = 1<<16 - 1
 
 // Identity is one boot of one kernel on one machine: what was set in a kernel is gone with it.
 type Identity struct {
@@ -41,17 +46,9 @@ func PossibleCPUs() (int, error) {
 
 // countCPUs counts a kernel's CPU list, as 0-3,8-11.
 func countCPUs(list string) (int, error) {
-	total := 0
-	for _, part := range strings.Split(list, ",") {
-		var first, last int
-		switch n, _ := fmt.Sscanf(part, "%d-%d", &first, &last); {
-		case n == 2 && last >= first:
-			total += last - first + 1
-		case n == 1:
-			total++
-		default:
-			return 0, fmt.Errorf("%q is not a list of CPUs", list)
-		}
+	cpus, err := numbers.ParseList(list, maxCPU)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a list of CPUs: %w", list, err)
 	}
-	return total, nil
+	return len(cpus), nil
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/ringcap/ringcap/node-agent/numbers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -50,20 +50,13 @@ func parseRxQueues(list string) ([]uint16, error) {
 	if list == "" {
 		return nil, nil
 	}
-	var queues []uint16
-	for _, part := range strings.Split(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		low, lowErr := strconv.Atoi(first)
-		high, highErr := strconv.Atoi(last)
-		if lowErr != nil || highErr != nil || low < 0 || high < low || high > maxRxQueue {
-			return nil, fmt.Errorf("%q is not a number from 0 to %d or a range of them, such as 0-3,8", part, maxRxQueue)
-		}
-		for n := low; n <= high; n++ {
-			queues = append(queues, uint16(n))
-		}
+	all, err := numbers.ParseList(list, maxRxQueue)
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]uint16, 0, len(all))
+	for _, n := range all {
+		queues = append(queues, uint16(n))
 	}
 	slices.Sort(queues)
 	return slices.Compact(queues), nil

@@ -83,13 +83,19 @@ func TestRefusedBySchema(t *testing.T) {
 	c := env.Client(t)
 	for test, tc := range tests {
 		t.Run(test, func(t *testing.T) {
-			_, err := create(t, c, tc.manifest)
-			require.Error(t, err)
-			require.True(t, apierrors.IsInvalid(err), "%v", err)
-			require.ErrorContains(t, err, tc.field)
-			require.ErrorContains(t, err, tc.message)
+			requireRefused(t, c, tc.manifest, tc.field, tc.message)
 		})
 	}
+}
+
+// requireRefused: the API server says what is wrong with the manifest, and where.
+func requireRefused(t *testing.T, c client.Client, manifest, field, message string) {
+	t.Helper()
+	_, err := create(t, c, manifest)
+	require.Error(t, err)
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	require.ErrorContains(t, err, field)
+	require.ErrorContains(t, err, message)
 }
 
 // TestDefaults: what the API server fills in is what Default fills in where there is none.

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the kernel's own stack gets of the packets on an interface. */
+#ifndef RT_STACK_H
+#define RT_STACK_H
+
+#include "test.h"
+
+/* A socket that counts what is received on @interface; nobody reads it. */
+int rt_stack_open(const char *interface);
+
+/* Packets since the last call. */
+u64 rt_stack_count(int stack);
+
+#endif /* RT_STACK_H */
