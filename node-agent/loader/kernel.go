@@ -5,6 +5,8 @@ package loader
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +15,10 @@ import (
 )
 
 // RunningKernel is the kernel that this process runs on.
-type RunningKernel struct{}
+type RunningKernel struct {
+	// Sys is a sysfs with the securityfs in it: a container's own /sys has none.
+	Sys string
+}
 
 // Probe implements Kernel.
 func (RunningKernel) Probe() (kmod.Info, error) { return kmod.Probe() }
@@ -38,14 +43,29 @@ func (RunningKernel) SupportsModules() bool {
 }
 
 // Lockdown implements Kernel; the mode in force is the bracketed one.
-func (RunningKernel) Lockdown() string {
-	text, err := os.ReadFile("/sys/kernel/security/lockdown")
+func (k RunningKernel) Lockdown() string {
+	text, err := os.ReadFile(filepath.Join(k.Sys, "kernel/security/lockdown"))
 	if err != nil {
 		return ""
 	}
 	_, rest, _ := strings.Cut(string(text), "[")
 	mode, _, _ := strings.Cut(rest, "]")
 	return mode
+}
+
+// Missing implements Kernel, by the names of all symbols, which everyone may read.
+func (RunningKernel) Missing(symbols []string) []string {
+	text, err := os.ReadFile("/proc/kallsyms")
+	if err != nil {
+		return nil
+	}
+	there := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 2 {
+			there[words[2]] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(symbols), func(name string) bool { return there[name] })
 }
 
 // kernelLog is /dev/kmsg from a moment on; -1 for those who may not read it (CAP_SYSLOG where dmesg is restricted).

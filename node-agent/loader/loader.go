@@ -49,8 +49,10 @@ type Kernel interface {
 	Load(path string) (words string, err error)
 	// SupportsModules says whether this kernel can have modules at all.
 	SupportsModules() bool
-	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality.
+	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality; empty when it does not say.
 	Lockdown() string
+	// Missing returns those of the symbols that the kernel does not have.
+	Missing(symbols []string) []string
 }
 
 // Loader decides what to do and does it.
@@ -122,32 +124,6 @@ func (l Loader) loaded(info kmod.Info, how string) Outcome {
 	o := l.outcome(v1.ReasonLoaded, "module %s %s", info.Version, how)
 	o.Ready, o.Version = true, info.Version
 	return o
-}
-
-// explain makes the kernel's errno a reason, and says what to do.
-func (l Loader) explain(path, words string, err error) Outcome {
-	const instead = "The eBPF engine serves meanwhile."
-	if words != "" {
-		words = " The kernel says: " + words + "."
-	}
-	lockdown := l.Kernel.Lockdown()
-	switch {
-	case errors.Is(err, unix.ENOEXEC):
-		return l.outcome(v1.ReasonInvalidModuleFormat, "%s is no module for kernel %s (%v).%s %s", path, l.Identity.KernelRelease, err, words, instead)
-	case errors.Is(err, unix.EKEYREJECTED), errors.Is(err, unix.ENOKEY), errors.Is(err, unix.EBADMSG):
-		return l.outcome(v1.ReasonKeyRejected, "kernel %s wants modules signed with a key that it trusts: sign %s and enrol the key (%v).%s %s",
-			l.Identity.KernelRelease, path, err, words, instead)
-	case errors.Is(err, unix.EPERM) && lockdown != "" && lockdown != "none":
-		return l.outcome(v1.ReasonLockdown, "the kernel is locked down (%s) and takes no unsigned module (%v).%s %s", lockdown, err, words, instead)
-	case errors.Is(err, unix.EPERM):
-		return l.outcome(v1.ReasonLoadFailed, "loading %s is not permitted: the loader needs CAP_SYS_MODULE and kernel.modules_disabled=0 (%v).%s %s", path, err, words, instead)
-	case errors.Is(err, unix.ENOENT):
-		return l.outcome(v1.ReasonSymbolMissing, "kernel %s lacks a symbol that %s needs (%v).%s %s", l.Identity.KernelRelease, path, err, words, instead)
-	case errors.Is(err, unix.ENOSYS):
-		return l.outcome(v1.ReasonModulesUnsupported, "kernel %s was built without support for modules (%v). %s", l.Identity.KernelRelease, err, instead)
-	default:
-		return l.outcome(v1.ReasonLoadFailed, "loading %s: %v.%s %s", path, err, words, instead)
-	}
 }
 
 func (l Loader) outcome(reason, format string, args ...any) Outcome {

@@ -25,12 +25,14 @@ type fakeKernel struct {
 	noModules bool
 	lockdown  string
 	log       string
+	missing   []string
 	loaded    []string
 }
 
 func (k *fakeKernel) Probe() (kmod.Info, error) { return k.info, k.probe }
 func (k *fakeKernel) SupportsModules() bool     { return !k.noModules }
 func (k *fakeKernel) Lockdown() string          { return k.lockdown }
+func (k *fakeKernel) Missing([]string) []string { return k.missing }
 func (k *fakeKernel) Load(path string) (string, error) {
 	k.loaded = append(k.loaded, path)
 	if k.load == nil {
@@ -96,11 +98,11 @@ func TestRun(t *testing.T) {
 		},
 		"a module for another kernel": {
 			kernel: fakeKernel{probe: errAbsent, load: unix.ENOEXEC, log: "ringcap: version magic '6.12' should be '6.1'"},
-			image:  []string{"6.1.0-test"}, reason: v1.ReasonInvalidModuleFormat, message: "version magic '6.12' should be '6.1'", loads: 1,
+			image:  []string{"6.1.0-test"}, reason: v1.ReasonInvalidModuleFormat, message: "is no kernel module", loads: 1,
 		},
 		"unsigned": {
 			kernel: fakeKernel{probe: errAbsent, load: unix.EKEYREJECTED}, image: []string{"6.1.0-test"},
-			reason: v1.ReasonKeyRejected, message: "enrol the key", loads: 1,
+			reason: v1.ReasonKeyRejected, message: "is not signed: enrol the key", loads: 1,
 		},
 		"signed with an unknown key": {
 			kernel: fakeKernel{probe: errAbsent, load: unix.ENOKEY}, image: []string{"6.1.0-test"}, reason: v1.ReasonKeyRejected, loads: 1,

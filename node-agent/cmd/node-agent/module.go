@@ -33,7 +33,7 @@ func runLoadModule(args []string, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	l := loader.Loader{Mode: mode, ModulesDir: *modules, Identity: identity, Kernel: loader.RunningKernel{}}
+	l := loader.Loader{Mode: mode, ModulesDir: *modules, Identity: identity, Kernel: loader.RunningKernel{Sys: where.sys}}
 	outcome := l.Run()
 	fmt.Fprintf(out, "%s: %s\n", outcome.Reason, outcome.Message)
 	if outcome.Ready {

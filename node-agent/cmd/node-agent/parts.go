@@ -30,7 +30,7 @@ type parts struct {
 
 func newParts(ctx context.Context, f agentFlags, identity node.Identity, who consumers) parts {
 	p := parts{changed: datapath.NewSignal(), activity: datapath.NewSignal()}
-	p.module = moduleState{runDir: f.runDir, identity: identity}
+	p.module = moduleState{runDir: f.runDir, sys: f.sys, identity: identity}
 	p.reconciler = &datapath.Reconciler{
 		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who)},
 		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys),
@@ -112,6 +112,7 @@ func watchModule(ctx context.Context, activity, changed datapath.Signal) {
 // moduleState says how the module fares, whenever it is asked.
 type moduleState struct {
 	runDir   string
+	sys      string
 	identity node.Identity
 }
 
@@ -120,7 +121,7 @@ func (m moduleState) outcome() loader.Outcome {
 	if err != nil {
 		slog.Warn("What the module loader noted cannot be read", "error", err)
 	}
-	l := loader.Loader{Identity: m.identity, Kernel: loader.RunningKernel{}}
+	l := loader.Loader{Identity: m.identity, Kernel: loader.RunningKernel{Sys: m.sys}}
 	return l.State(last, known)
 }
 
