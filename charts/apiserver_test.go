@@ -40,20 +40,28 @@ func asAgent(t *testing.T, node string) client.Client {
 	return c
 }
 
-// installAgentRights applies what the chart has about the rights of agents, and waits until it works.
+// installAgentRights applies what the chart has about the rights of agents.
 func installAgentRights(t *testing.T, admin client.Client) {
 	t.Helper()
+	installPolicies(t, admin)
 	for _, object := range decode(t, render(t)) {
 		switch object.(type) {
 		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
-			if object.GetName() != "ringcap-agent" {
-				continue
+			if object.GetName() == "ringcap-agent" {
+				require.NoError(t, admin.Create(t.Context(), object))
 			}
-		case *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
-		default:
-			continue
 		}
-		require.NoError(t, admin.Create(t.Context(), object))
+	}
+}
+
+// installPolicies applies the chart's admission policies, once for all tests.
+func installPolicies(t *testing.T, admin client.Client) {
+	t.Helper()
+	for _, object := range decode(t, render(t)) {
+		switch object.(type) {
+		case *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+			require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), object)))
+		}
 	}
 }
 

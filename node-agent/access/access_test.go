@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -106,8 +107,10 @@ func TestAllow(t *testing.T) {
 	process("11", "0::/user.slice\n")
 	pods := Pods{
 		Allocations: kubelet(t), Proc: proc,
-		UIDs: fakeUIDs{{"sensors", "a"}: {uid}, {"sensors", "b"}: {other}},
+		UIDs:       fakeUIDs{{"sensors", "a"}: {uid}, {"sensors", "b"}: {other}},
+		Namespaces: NewNamespaces(),
 	}
+	pods.Namespaces.Set(map[string][]string{"ids": nil})
 	ask := func(pid, queue int) error {
 		return pods.Allow(context.Background(), pid, capture.QueueID{Cluster: "ids", Queue: queue})
 	}
@@ -117,6 +120,36 @@ func TestAllow(t *testing.T) {
 	assert.ErrorContains(t, ask(11, 0), "runs in no pod")
 	assert.ErrorContains(t, ask(12, 0), "find the pod of process 12")
 	assert.ErrorContains(t, ask(0, 0), "hostPID")
+	pods.Namespaces.Set(map[string][]string{"ids": {"flows", "lab"}})
+	assert.ErrorContains(t, ask(10, 0), "pod sensors/a may not have queues of ids: its spec.consumers.namespaces names flows, lab, not sensors")
 	pods.UIDs = fakeUIDs(nil)
 	assert.ErrorContains(t, ask(10, 0), "no API server")
+}
+
+// What a container may start with does not depend on the API server being there.
+func TestMayStart(t *testing.T) {
+	pods := Pods{Allocations: kubelet(t), Namespaces: NewNamespaces()}
+	start := func(queue int) error {
+		return pods.MayStart(t.Context(), capture.QueueID{Cluster: "ids", Queue: queue})
+	}
+	early, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	assert.ErrorContains(t, pods.MayStart(early, capture.QueueID{Cluster: "ids"}), "has not said yet")
+
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		pods.Namespaces.Set(map[string][]string{"ids": nil})
+	}()
+	assert.NoError(t, start(0), "it waits until that is known")
+	assert.NoError(t, start(2), "where all may, it does not matter who")
+	pods.Namespaces.Set(map[string][]string{"ids": {"flows", "sensors"}})
+	assert.NoError(t, start(0))
+	assert.ErrorContains(t, start(2), "does not say which pod gets queue 2 of ids, whose spec.consumers.namespaces names flows, sensors")
+	pods.Namespaces.Set(map[string][]string{"ids": {"flows"}})
+	assert.ErrorContains(t, start(1), "pod sensors/b may not have queues of ids")
+	pods.Namespaces.Set(map[string][]string{})
+	assert.ErrorContains(t, start(0), "nobody asks for ids any more")
+	pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
+	pods.Allocations = Kubelet(filepath.Join(t.TempDir(), "none"))
+	assert.ErrorContains(t, start(0), "ask the kubelet")
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access decides which process may have which queue: one that runs in the pod to which the kubelet allocated it.
+// Package access decides which process may have which queue: one that runs in the pod to which the kubelet allocated it,
+// in a namespace that the ring or Cluster allows.
 package access
 
 import (
@@ -25,6 +26,8 @@ type Pods struct {
 	UIDs        UIDs
 	// Proc is the proc file system, in which the processes of all pods are visible.
 	Proc string
+	// Namespaces are those that rings and Clusters allow.
+	Namespaces *Namespaces
 }
 
 // Allow returns nil if a process may have a queue, and otherwise why not, for whoever runs that process.
@@ -51,7 +54,7 @@ func (p Pods) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 			problems = append(problems, fmt.Errorf("look up pod %s: %w", owner, err))
 		}
 		if slices.Contains(uids, uid) {
-			return nil
+			return p.Namespaces.check(ctx, queue.Cluster, owner)
 		}
 	}
 	if len(problems) > 0 {

@@ -44,14 +44,15 @@ type Agent struct {
 	Reconciler     *datapath.Reconciler
 	Collector      *metrics.Collector
 	Module         func() status.Module
+	// Pods is the rule by which pods get queues.
+	Pods access.Pods
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
-	devices     *deviceplugin.Manager
-	allocations access.Kubelet
-	writer      status.Writer
-	writing     outage
-	offered     map[string]deviceplugin.Resource
+	devices *deviceplugin.Manager
+	writer  status.Writer
+	writing outage
+	offered map[string]deviceplugin.Resource
 
 	alive   atomic.Int64
 	problem atomic.Pointer[string]
@@ -63,7 +64,9 @@ func PodAccess(config *rest.Config, kubeletDir string) (access.Pods, error) {
 	if err != nil {
 		return access.Pods{}, err
 	}
-	return access.Pods{Allocations: podResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc"}, nil
+	return access.Pods{
+		Allocations: podResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc", Namespaces: access.NewNamespaces(),
+	}, nil
 }
 
 func podResources(kubeletDir string) access.Kubelet {
@@ -79,8 +82,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.writer = status.Writer{Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Now: time.Now}
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
-	a.allocations = podResources(a.KubeletDir)
-	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"))
+	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.Pods.MayStart)
 	a.setProblem("the API server has not said yet what to capture")
 	a.beat()
 	watch, err := newNodeWatch(a.Config, a.Node, func(err error) {
@@ -128,6 +130,7 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 		return
 	}
 	module := a.Module()
+	a.Pods.Namespaces.Set(namespaces(report))
 	a.offered = a.resources(report)
 	a.devices.Set(a.offered)
 	a.Collector.Set(report, module)
@@ -141,6 +144,17 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	default:
 		a.setProblem(err.Error())
 	}
+}
+
+// namespaces says from where pods may have the queues that are asked for.
+func namespaces(report datapath.Report) map[string][]string {
+	allowed := map[string][]string{}
+	for name, verdict := range report.Plan.Clusters {
+		if !verdict.Leftover {
+			allowed[name] = verdict.Namespaces
+		}
+	}
+	return allowed
 }
 
 // resources are the queues that there are. While they cannot be observed, those that were offered stay, as unhealthy.
@@ -178,7 +192,7 @@ func (a *Agent) consumers(ctx context.Context) map[capture.QueueID]string {
 	if len(a.offered) == 0 {
 		return consumers
 	}
-	allocations, err := a.allocations.Allocations(ctx)
+	allocations, err := a.Pods.Allocations.Allocations(ctx)
 	if err != nil {
 		slog.Debug("The kubelet does not say which pod has which queue", "error", err)
 		return consumers

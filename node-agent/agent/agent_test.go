@@ -122,8 +122,16 @@ func TestResources(t *testing.T) {
 	assert.Empty(t, a.resources(datapath.Report{}))
 }
 
+// A set of queues that is only left over is nobody's to start with.
+func TestNamespaces(t *testing.T) {
+	r := report(true, 2)
+	r.Plan.Clusters["closed"] = plan.Verdict{Namespaces: []string{"sensors"}}
+	r.Plan.Clusters["gone"] = plan.Verdict{Leftover: true}
+	assert.Equal(t, map[string][]string{"ids": nil, "planned": nil, "closed": {"sensors"}}, namespaces(r))
+}
+
 func TestProbesMeanIt(t *testing.T) {
-	a := &Agent{devices: deviceplugin.NewManager(t.TempDir())}
+	a := &Agent{devices: deviceplugin.NewManager(t.TempDir(), nil)}
 	assert.ErrorContains(t, a.healthy(), "has not looked at its desired state")
 	a.beat()
 	assert.NoError(t, a.healthy())

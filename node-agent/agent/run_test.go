@@ -90,8 +90,11 @@ func (noNICs) Apply(map[string]plan.NICSettings) (map[string]nic.Outcome, error)
 // newAgent makes an agent with one engine; opened hears when that is opened.
 func newAgent(t *testing.T, address string, engine idleEngine, opened chan<- struct{}) *Agent {
 	t.Helper()
+	config, kubelet := &rest.Config{Host: address}, t.TempDir()
+	pods, err := PodAccess(config, kubelet)
+	require.NoError(t, err)
 	return &Agent{
-		Node: "n1", Config: &rest.Config{Host: address}, KubeletDir: t.TempDir(), MetricsAddress: "127.0.0.1:0",
+		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, MetricsAddress: "127.0.0.1:0",
 		Collector: metrics.NewCollector("test"), Module: func() status.Module { return status.Module{Reason: "None", Message: "none"} },
 		Changed: datapath.NewSignal(), Activity: datapath.NewSignal(),
 		Reconciler: &datapath.Reconciler{

@@ -27,7 +27,7 @@ func addLeftover(verdicts map[string]plan.Verdict, name string, engine v1.Engine
 	if _, asked := verdicts[name]; asked || problem == nil {
 		return
 	}
-	verdicts[name] = plan.Verdict{Engine: engine, Reason: reasonOf(problem), Message: problem.Error()}
+	verdicts[name] = plan.Verdict{Leftover: true, Engine: engine, Reason: reasonOf(problem), Message: problem.Error()}
 }
 
 // noteUnfed finds the sets of queues whose rings were planned but not made: no pod shall be sent to them.

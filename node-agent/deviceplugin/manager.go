@@ -18,6 +18,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
 // Resource is what is offered under one name.
@@ -30,8 +32,9 @@ type Resource struct {
 
 // Manager keeps the offered resources registered. Its methods may be called by several goroutines.
 type Manager struct {
-	folder string
-	retry  time.Duration
+	folder   string
+	retry    time.Duration
+	mayStart MayStart
 
 	mu      sync.Mutex
 	wanted  map[string]Resource
@@ -41,9 +44,13 @@ type Manager struct {
 	wake    chan struct{}
 }
 
+// MayStart says whether the container to which the kubelet gave a queue may start, nil if it may. It is asked whenever the
+// container starts. Any goroutine may call it.
+type MayStart func(context.Context, capture.QueueID) error
+
 // NewManager makes a Manager for the kubelet whose plugin folder is given (/var/lib/kubelet/device-plugins).
-func NewManager(folder string) *Manager {
-	return &Manager{folder: folder, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
+func NewManager(folder string, mayStart MayStart) *Manager {
+	return &Manager{folder: folder, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
 }
 
 // Set says what shall be offered. It returns at once; Run does it.
@@ -119,7 +126,7 @@ func (m *Manager) apply(ctx context.Context) {
 }
 
 func (m *Manager) startOne(ctx context.Context, name string, resource Resource) error {
-	p := newPlugin(name, m.folder, func() Queues { return m.engine(name) })
+	p := newPlugin(name, m.folder, func() Queues { return m.engine(name) }, m.mayStart)
 	p.set(resource.Healthy)
 	if err := p.start(ctx); err != nil {
 		return err

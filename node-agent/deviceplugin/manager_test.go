@@ -4,6 +4,7 @@ package deviceplugin
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,6 +30,8 @@ type fakeKubelet struct {
 	server *grpc.Server
 
 	lists chan list
+	// options of the last registration; read it after a list.
+	options *api.DevicePluginOptions
 }
 
 // list is what a plugin said of its devices; closed at the end of its stream.
@@ -62,6 +65,7 @@ func (k *fakeKubelet) restart() *fakeKubelet {
 }
 
 func (k *fakeKubelet) Register(_ context.Context, r *api.RegisterRequest) (*api.Empty, error) {
+	k.options = r.Options
 	go k.follow(r.ResourceName, r.Endpoint)
 	return &api.Empty{}, nil
 }
@@ -135,7 +139,7 @@ func (q *fakeQueues) Grant(id capture.QueueID) (capture.Grant, error) {
 
 func startManager(t *testing.T, folder string) *Manager {
 	t.Helper()
-	m := NewManager(folder)
+	m := NewManager(folder, onlyQueue0)
 	m.retry = 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
@@ -145,6 +149,13 @@ func startManager(t *testing.T, folder string) *Manager {
 	}()
 	t.Cleanup(func() { cancel(); <-stopped })
 	return m
+}
+
+func onlyQueue0(_ context.Context, id capture.QueueID) error {
+	if id.Queue != 0 {
+		return errors.New("pod a/b may not have it")
+	}
+	return nil
 }
 
 func offer(queues Queues, healthy ...bool) map[string]Resource {
@@ -220,6 +231,27 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 	assert.ErrorContains(t, err, "not found")
 	_, err = allocate("../../etc")
 	assert.ErrorContains(t, err, "is not a queue's number")
+}
+
+// The kubelet asks before each start of a container. The queue keeps what was not read before a restart.
+func TestAContainerStarts(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	queues := &fakeQueues{}
+	m.Set(offer(queues, true, true))
+	k.next()
+	assert.True(t, k.options.PreStartRequired)
+	client, closeConn := k.client("ringcap-ids.sock")
+	defer closeConn()
+	options, err := client.GetDevicePluginOptions(t.Context(), &api.Empty{})
+	require.NoError(t, err)
+	assert.True(t, options.PreStartRequired)
+
+	_, err = client.PreStartContainer(t.Context(), &api.PreStartContainerRequest{DevicesIds: []string{"0"}})
+	assert.NoError(t, err)
+	_, err = client.PreStartContainer(t.Context(), &api.PreStartContainerRequest{DevicesIds: []string{"0", "1"}})
+	assert.ErrorContains(t, err, "queue 1 of ids: pod a/b may not have it")
+	assert.Empty(t, queues.resets)
 }
 
 func TestAllocateWithoutAnEngine(t *testing.T) {

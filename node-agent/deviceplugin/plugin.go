@@ -45,7 +45,8 @@ type plugin struct {
 	name   string
 	folder string
 	// queues gives the engine that serves them now, nil when there is none.
-	queues func() Queues
+	queues   func() Queues
+	mayStart MayStart
 
 	mu      sync.Mutex
 	devices []*api.Device
@@ -56,8 +57,8 @@ type plugin struct {
 	gone   chan struct{}
 }
 
-func newPlugin(name, folder string, queues func() Queues) *plugin {
-	return &plugin{name: name, folder: folder, queues: queues, changed: make(chan struct{})}
+func newPlugin(name, folder string, queues func() Queues, mayStart MayStart) *plugin {
+	return &plugin{name: name, folder: folder, queues: queues, mayStart: mayStart, changed: make(chan struct{})}
 }
 
 func (p *plugin) endpoint() string { return "ringcap-" + p.name + ".sock" }
@@ -93,7 +94,7 @@ func (p *plugin) register(ctx context.Context) error {
 	defer conn.Close()
 	_, err = api.NewRegistrationClient(conn).Register(ctx, &api.RegisterRequest{
 		Version: api.Version, Endpoint: p.endpoint(), ResourceName: v1.ResourcePrefix + p.name,
-		Options: &api.DevicePluginOptions{},
+		Options: options(),
 	})
 	if err != nil {
 		return fmt.Errorf("register %s%s with the kubelet: %w", v1.ResourcePrefix, p.name, err)
@@ -157,7 +158,11 @@ func (p *plugin) list() (*api.ListAndWatchResponse, <-chan struct{}) {
 
 // GetDevicePluginOptions implements the kubelet's interface.
 func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
-	return &api.DevicePluginOptions{}, nil
+	return options(), nil
+}
+
+func options() *api.DevicePluginOptions {
+	return &api.DevicePluginOptions{PreStartRequired: true}
 }
 
 // ListAndWatch implements the kubelet's interface: one device a queue, again whenever health changes.
@@ -200,11 +205,10 @@ func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*a
 }
 
 func (p *plugin) give(ctx context.Context, engine Queues, device string, given *api.ContainerAllocateResponse) error {
-	number, err := strconv.Atoi(device)
+	id, err := p.queue(device)
 	if err != nil {
-		return fmt.Errorf("%q is not a queue's number", device)
+		return err
 	}
-	id := capture.QueueID{Cluster: p.name, Queue: number}
 	if err := reset(ctx, engine, id); err != nil {
 		return err
 	}
@@ -219,6 +223,31 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 		given.Mounts = append(given.Mounts, &api.Mount{HostPath: m.Host, ContainerPath: m.Container, ReadOnly: true})
 	}
 	return nil
+}
+
+func (p *plugin) queue(device string) (capture.QueueID, error) {
+	number, err := strconv.Atoi(device)
+	if err != nil {
+		return capture.QueueID{}, fmt.Errorf("%q is not a queue's number", device)
+	}
+	return capture.QueueID{Cluster: p.name, Queue: number}, nil
+}
+
+// PreStartContainer implements the kubelet's interface. The kubelet calls it before each start of a container, when it is
+// known which pod that is in, and tries again later when it fails. The queues are not emptied here: what a container had
+// not read when it died is for its next start.
+func (p *plugin) PreStartContainer(ctx context.Context, request *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
+	for _, device := range request.DevicesIds {
+		id, err := p.queue(device)
+		if err == nil {
+			err = p.mayStart(ctx, id)
+		}
+		if err != nil {
+			slog.Warn("A container may not start with a queue", "cluster", p.name, "queue", device, "error", err)
+			return nil, status.Errorf(codes.PermissionDenied, "queue %s of %s: %v", device, p.name, err)
+		}
+	}
+	return &api.PreStartContainerResponse{}, nil
 }
 
 // reset empties a queue, and has some patience with a last consumer that is going.

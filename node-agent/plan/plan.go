@@ -65,6 +65,8 @@ type Facts struct {
 type Verdict struct {
 	// Planned: it is in the plan of Engine.
 	Planned bool
+	// Leftover: nobody asks for it any more, and it could not be removed.
+	Leftover bool
 	// Reason and Message say what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
 	// and have a Reason: one of its rings does not feed it.
 	Reason, Message string
@@ -75,6 +77,8 @@ type Verdict struct {
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
+	// Namespaces whose pods may have a set of queues; empty is all.
+	Namespaces []string
 	// NIC is how a ring wishes them to be set.
 	NIC NICSettings
 	// TransparentMode of a ring; where it is not the spec's, TransparentReason says why.
@@ -260,6 +264,9 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	}
 	if problem != nil {
 		verdict.Reason, verdict.Message = problem.reason, problem.message
+	}
+	if consumers := draft.cluster.Spec.Consumers; consumers != nil {
+		verdict.Namespaces = consumers.Namespaces
 	}
 	if verdict.Planned {
 		verdict.Fed, verdict.Engine, verdict.EngineReason = len(draft.feeds) > 0, draft.engine, draft.engineReason

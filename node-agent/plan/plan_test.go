@@ -303,6 +303,24 @@ func TestAClusterGoesOnWithTheRingsThatAreThere(t *testing.T) {
 	assert.Len(t, got.Plans[v1.EngineKernelModule].Clusters, 1)
 }
 
+// Who may have queues goes with the queues: a change that is refused leaves it, too.
+func TestNamespacesOfConsumers(t *testing.T) {
+	c := cluster("ids", 1, "mirror")
+	c.Spec.Consumers = &v1.Consumers{Namespaces: []string{"sensors"}}
+	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror")}, Clusters: []v1.NodeCluster{c}}
+	f := facts()
+	first := Make(spec, f)
+	assert.Equal(t, []string{"sensors"}, first.Clusters["ids"].Namespaces)
+	assert.True(t, first.Clusters["ids"].Ready())
+
+	f.Good = first.Good(spec, v1.NodeCaptureSpec{})
+	c.Spec.Consumers = &v1.Consumers{}
+	c.Spec.Filter = &v1.Filter{BPF: "tcp"}
+	second := Make(v1.NodeCaptureSpec{Rings: spec.Rings, Clusters: []v1.NodeCluster{c}}, f)
+	assert.Equal(t, v1.ReasonUnsupported, second.Clusters["ids"].Reason)
+	assert.Equal(t, []string{"sensors"}, second.Clusters["ids"].Namespaces)
+}
+
 // Consumers keep their queues, of the same shape, while the interface is gone; new queues are not made.
 func TestQueuesStayWhileNoRingCanFeedThem(t *testing.T) {
 	spec := v1.NodeCaptureSpec{

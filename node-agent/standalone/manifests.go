@@ -102,7 +102,7 @@ func (r *reader) document(path string, document []byte) {
 
 func (r *reader) ring(what string, document []byte) {
 	var ring v1.CaptureRing
-	if err := decode(document, &ring, &ring.ObjectMeta); err != nil {
+	if err := errors.Join(decode(document, &ring, &ring.ObjectMeta), withoutPods(ring.Spec.Consumers)); err != nil {
 		r.problem(what, err)
 		return
 	}
@@ -116,12 +116,25 @@ func (r *reader) ring(what string, document []byte) {
 
 func (r *reader) cluster(what string, document []byte) {
 	var cluster v1.Cluster
-	if err := decode(document, &cluster, &cluster.ObjectMeta); err != nil {
+	if err := errors.Join(decode(document, &cluster, &cluster.ObjectMeta), withoutPods(cluster.Spec.Consumers)); err != nil {
 		r.problem(what, err)
 		return
 	}
 	cluster.Spec.Default()
 	r.found.Spec.Clusters = append(r.found.Spec.Clusters, v1.NodeCluster{Name: cluster.Name, UID: string(cluster.UID), Spec: cluster.Spec})
+}
+
+// withoutPods refuses what is about pods: ignoring it could let more consumers in than the manifest means.
+func withoutPods(consumers *v1.Consumers) error {
+	switch {
+	case consumers == nil:
+		return nil
+	case len(consumers.Namespaces) > 0:
+		return errors.New("spec.consumers.namespaces: a machine without Kubernetes has no pods: leave it out, and name the users by --uids")
+	case consumers.InjectLibpcap:
+		return errors.New("spec.consumers.injectLibpcap: a machine without Kubernetes has no pods: leave it out")
+	}
+	return nil
 }
 
 // validName is the rule that the CRD has, too.

@@ -53,7 +53,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version),
-		Module: p.module.status, Changed: p.changed, Activity: p.activity,
+		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods,
 	}
 	return a.Run(ctx)
 }
