@@ -4,6 +4,7 @@ package capture
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,28 @@ type RuleSet struct {
 func (s RuleSet) Empty() bool {
 	return len(s.Exact) == 0 && len(s.Wildcard) == 0 && len(s.Patterns) == 0 && s.Default == ActionPass
 }
+
+// Targets lists what the set sends packets to, each once: the default's first, then those of the rules in order. Engines
+// number them by their places.
+func (s RuleSet) Targets() []Target {
+	var targets []Target
+	add := func(target Target) {
+		if target != (Target{}) && !slices.Contains(targets, target) {
+			targets = append(targets, target)
+		}
+	}
+	add(s.DefaultTarget)
+	for _, rule := range s.Exact {
+		add(rule.Target)
+	}
+	for _, rule := range s.Wildcard {
+		add(rule.Target)
+	}
+	return targets
+}
+
+// TargetNumber is the place of a target in the list, 0 for one that is zero.
+func TargetNumber(targets []Target, target Target) int { return max(slices.Index(targets, target), 0) }
 
 // Action is what becomes of a packet. The values are those of enum ringcap_action.
 type Action uint8

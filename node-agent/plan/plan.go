@@ -129,7 +129,7 @@ func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 	b.refuseQuickRivals(spec.Rings)
 	for _, ring := range spec.Rings {
 		if ring.Spec.Queues != nil {
-			b.addCluster(ownQueues(ring, b.countQueues(ring)))
+			b.addCluster(ownQueues(ring, b.queueCounts[ring.Name]))
 		}
 	}
 	for _, cluster := range spec.Clusters {
@@ -157,9 +157,12 @@ func (b *builder) countQueues(ring v1.NodeRing) int32 {
 		return v1.QueueCount(ring.Spec.Queues)
 	}
 	count := 0
-	for _, tap := range b.rings[ring.Name].ring.Taps {
-		i := slices.IndexFunc(b.facts.Interfaces, func(i Interface) bool { return i.Index == tap.Index })
-		count = max(count, b.facts.Interfaces[i].RxQueues)
+	for _, selector := range ring.Spec.Interfaces {
+		// A selector that is none is the ring's problem, and finds nothing.
+		matches, _ := matchInterfaces(selector, b.facts.Interfaces)
+		for _, match := range matches {
+			count = max(count, match.RxQueues)
+		}
 	}
 	if count == 0 {
 		count = b.facts.QueueCounts[ring.Name]
@@ -179,23 +182,21 @@ type builder struct {
 	facts  Facts
 	result Result
 	rings  map[string]plannedRing
-	// queueCounts is the number of queues that each name shall have.
+	// queueCounts is the number of queues that each Cluster and each ring with queues shall have.
 	queueCounts map[string]int32
 	// clusters that passed all checks, by engine.
 	clusters map[v1.Engine][]capture.Cluster
 }
 
-// countAllQueues says which names have how many queues, for rules that name them.
+// countAllQueues says which names have how many queues: for rules that name them, and for the rings' own.
 func (b *builder) countAllQueues(spec v1.NodeCaptureSpec) {
 	b.queueCounts = map[string]int32{}
 	for _, cluster := range spec.Clusters {
 		b.queueCounts[cluster.Name] = cluster.Spec.Queues
 	}
-	for _, ring := range spec.Rings {
-		if n := v1.QueueCount(ring.Spec.Queues); n > 0 {
-			b.queueCounts[ring.Name] = n
-		} else if ring.Spec.Queues != nil {
-			b.queueCounts[ring.Name] = int32(max(b.facts.QueueCounts[ring.Name], 1))
+	for _, ring := range slices.Backward(spec.Rings) { // of two of one name the first is captured
+		if ring.Spec.Queues != nil {
+			b.queueCounts[ring.Name] = b.countQueues(ring)
 		}
 	}
 }
@@ -215,6 +216,10 @@ func (b *builder) addRing(ring v1.NodeRing) {
 			if before, still := b.checkRing(good); still == nil {
 				draft, verdict.Planned = before, true
 				verdict.Message += asBefore
+				if ring.Spec.Queues != nil {
+					ring.Spec.Interfaces = good.Spec.Interfaces
+					b.queueCounts[ring.Name] = b.countQueues(ring)
+				}
 			}
 		}
 	}

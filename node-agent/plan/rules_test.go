@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -120,6 +121,15 @@ func TestUnsoundFilters(t *testing.T) {
 		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{r}, Clusters: []v1.NodeCluster{cluster("ids", 2, "mirror")}}, facts())
 		assert.Equal(t, v1.ReasonInvalidFilter, got.Rings["mirror"].Reason, text)
 		assert.Contains(t, got.Rings["mirror"].Message, want, text)
+	}
+}
+
+// A rule names one of the queues that its own ring will have, before there are any.
+func TestARuleNamesAQueueOfAnRxQueue(t *testing.T) {
+	for queue, planned := range map[int]bool{3: true, 4: false} {
+		r := written(t, fmt.Sprintf(`{queues: PerRxQueue, balance: RxQueue, filter: {rules: [{action: Queue, queue: {cluster: mirror, queue: %d}}]}}`, queue))
+		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{r}}, facts())
+		assert.Equal(t, planned, got.Rings["mirror"].Ready() && got.Clusters["mirror"].Ready(), got.Rings["mirror"].Message)
 	}
 }
 

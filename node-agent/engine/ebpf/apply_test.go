@@ -89,7 +89,7 @@ func identity(t *testing.T, e *Engine) []uint32 {
 	var ids []uint32
 	for _, r := range e.rings {
 		for _, tp := range r.taps {
-			info, err := tp.(*tcxTap).link.Info()
+			info, err := tp.(*linkTap).link.Info()
 			require.NoError(t, err)
 			ids = append(ids, uint32(info.ID), uint32(info.Program))
 		}

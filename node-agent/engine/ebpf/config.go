@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
@@ -142,12 +143,12 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 }
 
 // sampleKey is the same for all rings until the node boots again: rings that sample alike have the same flows.
-func sampleKey() [2]uint64 {
+var sampleKey = sync.OnceValue(func() [2]uint64 {
 	// Without a boot id, which every kernel has, the sample would be the same on all nodes: still a sample.
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	sum := sha256.Sum256(slices.Concat([]byte("ringcap sample"), boot))
 	return keyWords([16]byte(sum[:16]))
-}
+})
 
 // channelsOf returns the receive queues that are captured, of the interfaces of which not all are.
 func channelsOf(taps []capture.Tap) map[uint32]channelBits {

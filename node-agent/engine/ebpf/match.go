@@ -218,6 +218,9 @@ func validateRules(set capture.RuleSet) error {
 	if set.Default == capture.ActionLearn || set.Default == capture.ActionQueue || set.Default > capture.ActionReflect {
 		return fmt.Errorf("default action %d: where no rule matches packets can be passed, dropped or reflected", set.Default)
 	}
+	if err := validateTarget(set.Default, set.DefaultTarget); err != nil {
+		return fmt.Errorf("default %w", err)
+	}
 	for i, rule := range set.Exact {
 		if err := validateExact(rule); err != nil {
 			return fmt.Errorf("exact rule %d: %w", i, err)
@@ -247,6 +250,13 @@ func validateExact(rule capture.ExactRule) error {
 	case rule.Action == capture.ActionLearn || rule.Action > capture.ActionReflect:
 		return fmt.Errorf("action %d: must be pass, drop, queue or reflect", rule.Action)
 	}
+	return validateTarget(rule.Action, rule.Target)
+}
+
+func validateTarget(action capture.Action, target capture.Target) error {
+	if needs := action == capture.ActionQueue || action == capture.ActionReflect; needs != (target != capture.Target{}) {
+		return fmt.Errorf("action %d with target %+v: queue and reflect need one, others have none", action, target)
+	}
 	return nil
 }
 
@@ -275,7 +285,7 @@ func validateMatch(rule capture.WildcardRule) error {
 	case rule.Action > capture.ActionReflect:
 		return fmt.Errorf("action %d is unknown", rule.Action)
 	}
-	return nil
+	return validateTarget(rule.Action, rule.Target)
 }
 
 // hasOf returns the RC_HAS_* that a mask asks for.

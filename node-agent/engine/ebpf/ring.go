@@ -136,21 +136,10 @@ func recoverRing(folder string, env *environment) (*ring, error) {
 	return r, nil
 }
 
-// recoverMaps opens the maps of the rule set in force and removes others, of a change that did not come to its end.
+// recoverMaps opens the maps of the rule set in force.
 func (r *ring) recoverMaps() error {
-	folders, err := filepath.Glob(filepath.Join(r.folder, "rules_*"))
-	if err != nil {
+	if err := r.removeOtherMaps(); err != nil || r.Maps == "" {
 		return err
-	}
-	for _, folder := range folders {
-		if filepath.Base(folder) != r.Maps {
-			if err := removePins(folder); err != nil {
-				return err
-			}
-		}
-	}
-	if r.Maps == "" {
-		return nil
 	}
 	maps, err := recoverRingMaps(filepath.Join(r.folder, r.Maps))
 	if errors.Is(err, os.ErrNotExist) {
@@ -158,7 +147,21 @@ func (r *ring) recoverMaps() error {
 		r.Maps, r.Fingerprint = "", ""
 		return nil
 	}
-	r.maps = maps
+	if err == nil {
+		r.maps = maps
+	}
+	return err
+}
+
+// removeOtherMaps unpins the maps of rule sets that are not in force: of the one before, and of changes that did not come to
+// their end.
+func (r *ring) removeOtherMaps() error {
+	folders, err := filepath.Glob(filepath.Join(r.folder, "rules_*"))
+	for _, folder := range folders {
+		if filepath.Base(folder) != r.Maps {
+			err = errors.Join(err, removePins(folder))
+		}
+	}
 	return err
 }
 
@@ -169,6 +172,9 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 	if err != nil {
 		return err
 	}
+	if r.maps != nil && r.Maps == program.maps {
+		r.maps.ids = program.rules.ids // which an earlier process kept to itself
+	}
 	missing, surplus := r.difference(points)
 	changed := fingerprint != r.Fingerprint
 	if len(missing) == 0 && len(surplus) == 0 && !changed {
@@ -178,10 +184,18 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 	if err != nil {
 		return err
 	}
+	before := r.maps
+	defer func() {
+		for _, m := range []*ringMaps{before, maps} {
+			if m != r.maps {
+				m.close()
+			}
+		}
+	}()
 	var loaded programs
 	if len(missing) > 0 || changed && len(points) > 0 {
 		if loaded, err = program.load(env.tables, r.counters, maps, points); err != nil {
-			return errors.Join(err, r.dropMaps(maps))
+			return errors.Join(err, r.removeOtherMaps())
 		}
 		defer loaded.close()
 	}
@@ -199,9 +213,8 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 		return err
 	}
 	r.Fingerprint, r.Bases, r.Taps = fingerprint, bases, points
-	old := r.maps
 	r.maps, r.Maps = maps, program.maps
-	return errors.Join(r.dropMaps(old), r.attach(missing, loaded, env), r.describe())
+	return errors.Join(r.attach(missing, loaded, env), r.describe(), r.removeOtherMaps())
 }
 
 // openMaps returns the maps for a program's rules, those that there are if they are the same.
@@ -210,14 +223,6 @@ func (r *ring) openMaps(program ringProgram) (*ringMaps, error) {
 		return r.maps, nil
 	}
 	return openRingMaps(filepath.Join(r.folder, program.maps), program.rules, program.channels, program.fragments)
-}
-
-// dropMaps removes maps that are not the ring's.
-func (r *ring) dropMaps(maps *ringMaps) error {
-	if maps == nil || maps == r.maps {
-		return nil
-	}
-	return maps.remove()
 }
 
 // attach makes taps at the points; what fails at one does not keep it from the others.

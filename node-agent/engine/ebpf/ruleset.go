@@ -69,11 +69,10 @@ type ruleHits struct{ Packets, Bytes uint64 }
 
 // compile makes a valid rule set one for programs. ErrUnsupported: it has more shapes or targets than they can have.
 func compile(planned capture.RuleSet) (*ruleSet, error) {
-	s := &ruleSet{exact: planned.Exact, wild: map[wildKey]wildRule{}, defaultAction: uint32(planned.Default)}
-	s.defaultTarget = s.target(planned.Default, planned.DefaultTarget)
-	for _, rule := range planned.Exact {
-		s.target(rule.Action, rule.Target)
+	s := &ruleSet{
+		exact: planned.Exact, wild: map[wildKey]wildRule{}, targets: planned.Targets(), defaultAction: uint32(planned.Default),
 	}
+	s.defaultTarget = s.target(planned.DefaultTarget)
 	rules := slices.SortedFunc(slices.Values(planned.Wildcard), func(x, y capture.WildcardRule) int {
 		return cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(x.ID, y.ID))
 	})
@@ -81,7 +80,7 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 	for rank, rule := range rules {
 		s.ids = append(s.ids, rule.ID)
 		s.learns = s.learns || rule.Action == capture.ActionLearn
-		value := wildRule{Rank: uint32(rank), ID: rule.ID, Action: uint32(rule.Action), Target: s.target(rule.Action, rule.Target)}
+		value := wildRule{Rank: uint32(rank), ID: rule.ID, Action: uint32(rule.Action), Target: s.target(rule.Target)}
 		for _, m := range matchesOf(rule) {
 			number, known := byMask[m.mask]
 			if !known {
@@ -114,17 +113,8 @@ func (s *ruleSet) supported() error {
 	return nil
 }
 
-// target returns the number of an action's target, 0 for an action that has none.
-func (s *ruleSet) target(action capture.Action, target capture.Target) uint32 {
-	if action != capture.ActionQueue && action != capture.ActionReflect {
-		return 0
-	}
-	i := slices.Index(s.targets, target)
-	if i < 0 {
-		i = len(s.targets)
-		s.targets = append(s.targets, target)
-	}
-	return uint32(i)
+func (s *ruleSet) target(target capture.Target) uint32 {
+	return uint32(capture.TargetNumber(s.targets, target))
 }
 
 func (s *ruleSet) asksInside() bool {
@@ -136,7 +126,7 @@ func (s *ruleSet) asksInside() bool {
 type ringMaps struct {
 	folder string
 	maps   map[string]*ebpf.Map
-	ids    []uint32 // of wildcard rules, by rank
+	ids    []uint32 // of wildcard rules, by rank; none while the plan is not known
 }
 
 // channelBits is struct channels of the program.
@@ -176,26 +166,15 @@ func openRingMaps(folder string, rules *ruleSet, channels map[uint32]channelBits
 	return m, nil
 }
 
-// recoverRingMaps opens the maps that another process made; the error wraps os.ErrNotExist when they are not whole.
+// recoverRingMaps opens the maps that another process made; the error wraps os.ErrNotExist when they are not whole. Of which
+// rules they are is known when the plan has named them again.
 func recoverRingMaps(folder string) (*ringMaps, error) {
 	spec, err := loadSpec()
 	if err != nil {
 		return nil, err
 	}
 	m := &ringMaps{folder: folder, maps: map[string]*ebpf.Map{}}
-	if err := m.recover(spec); err != nil {
-		return nil, err
-	}
-	byRank := map[uint32]uint32{}
-	var at wildKey
-	var rule wildRule
-	for entries := m.maps["ring_wild"].Iterate(); entries.Next(&at, &rule); {
-		byRank[rule.Rank] = rule.ID
-	}
-	for rank := range m.maps["ring_rule_hits"].MaxEntries() {
-		m.ids = append(m.ids, byRank[rank])
-	}
-	return m, nil
+	return m, m.recover(spec)
 }
 
 // ringMapNames lists the object's maps that are in ringMaps.
@@ -268,7 +247,7 @@ func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, channels map[
 
 func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 	for _, rule := range rules.exact {
-		value := exactRule{Action: uint32(rule.Action), Target: rules.target(rule.Action, rule.Target)}
+		value := exactRule{Action: uint32(rule.Action), Target: rules.target(rule.Target)}
 		if err := m.maps["ring_exact"].Put(exactKeyOf(rule), value); err != nil {
 			return err
 		}
@@ -295,9 +274,6 @@ func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 func (m *ringMaps) counts() (map[uint32]capture.RuleStats, error) {
 	counts := map[uint32]capture.RuleStats{}
 	for rank, id := range m.ids {
-		if id == 0 {
-			continue // there is no such rule, or it can never match for another's sake
-		}
 		var byCPU []ruleHits
 		if err := m.maps["ring_rule_hits"].Lookup(uint32(rank), &byCPU); err != nil {
 			return nil, fmt.Errorf("read what rule %d counted: %w", id, err)
@@ -312,14 +288,12 @@ func (m *ringMaps) counts() (map[uint32]capture.RuleStats, error) {
 	return counts, nil
 }
 
+// close lets go of the maps, which stay pinned; nil has none.
 func (m *ringMaps) close() {
+	if m == nil {
+		return
+	}
 	for _, opened := range m.maps {
 		opened.Close()
 	}
-}
-
-// remove forgets the maps; the kernel keeps them for as long as a program uses them.
-func (m *ringMaps) remove() error {
-	m.close()
-	return removePins(m.folder)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -32,14 +33,8 @@ type attacher interface {
 	recover(*ring, tapPoint) (tap, error)
 }
 
-// tcx attaches by links, which kernels from 6.6 on have. Links live in pins.
+// tcx attaches by links, which kernels from 6.6 on have.
 type tcx struct{}
-
-type tcxTap struct {
-	link  link.Link
-	pin   string
-	point tapPoint
-}
 
 func (tcx) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 	attach := ebpf.AttachTCXIngress
@@ -52,47 +47,70 @@ func (tcx) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach to %s of %s: %w", point.Hook, interfaceName(point.Index), explainAttach(err))
 	}
-	pin := tapPin(r, point)
-	if err := l.Pin(pin); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("pin %s: %w", pin, explainRights(err))
-	}
-	return &tcxTap{link: l, pin: pin, point: point}, nil
+	return pinTap(r, point, l)
 }
 
-func (tcx) recover(r *ring, point tapPoint) (tap, error) {
+func (tcx) recover(r *ring, point tapPoint) (tap, error) { return recoverTap(r, point) }
+
+// linkTap is a tap by a link, which lives in its pin.
+type linkTap struct {
+	link  link.Link
+	pin   string
+	point tapPoint
+}
+
+func tapPin(r *ring, point tapPoint) string {
+	return filepath.Join(r.folder, fmt.Sprintf("tap_%d_%s", point.Index, point.Hook))
+}
+
+// pinTap makes a tap of a link, which it closes when it fails.
+func pinTap(r *ring, point tapPoint, l link.Link) (tap, error) {
+	t := &linkTap{link: l, pin: tapPin(r, point), point: point}
+	if err := l.Pin(t.pin); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("pin %s: %w", t.pin, explainRights(err))
+	}
+	return t, nil
+}
+
+func recoverTap(r *ring, point tapPoint) (tap, error) {
 	pin := tapPin(r, point)
 	l, err := link.LoadPinnedLink(pin, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", pin, err)
 	}
-	return &tcxTap{link: l, pin: pin, point: point}, nil
+	return &linkTap{link: l, pin: pin, point: point}, nil
 }
 
-func (t *tcxTap) update(program *ebpf.Program) error {
-	return t.link.Update(program)
-}
+func (t *linkTap) update(program *ebpf.Program) error { return t.link.Update(program) }
 
-func (t *tcxTap) alive() bool {
+func (t *linkTap) alive() bool {
 	info, err := t.link.Info()
-	if err != nil || info.TCX() == nil || int(info.TCX().Ifindex) != t.point.Index {
+	if err != nil {
+		return false
+	}
+	index := 0
+	if tcx := info.TCX(); tcx != nil {
+		index = int(tcx.Ifindex)
+	} else if xdp := info.XDP(); xdp != nil {
+		index = int(xdp.Ifindex)
+	}
+	if index != t.point.Index {
 		return false
 	}
 	// A device that moved to another network namespace keeps its program, but is not this node's any more.
-	_, err = net.InterfaceByIndex(t.point.Index)
+	_, err = net.InterfaceByIndex(index)
 	return err == nil
 }
 
-func (t *tcxTap) detach() error {
+func (t *linkTap) detach() error {
 	if err := os.Remove(t.pin); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return t.link.Close()
 }
 
-func (t *tcxTap) close() {
-	t.link.Close()
-}
+func (t *linkTap) close() { t.link.Close() }
 
 func explainAttach(err error) error {
 	if errors.Is(err, unix.ENODEV) {

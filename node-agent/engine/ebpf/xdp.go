@@ -5,9 +5,6 @@ package ebpf
 import (
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -20,12 +17,6 @@ import (
 // xdp attaches before there is an skb: transparent modes 1 and 2. An interface has one XDP program, whosever it is.
 type xdp struct{}
 
-type xdpTap struct {
-	link  link.Link
-	pin   string
-	point tapPoint
-}
-
 // xdpPass and xdpDrop are what the programs of the modes return.
 const (
 	xdpDrop = 1
@@ -37,12 +28,7 @@ func (xdp) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 	if err != nil {
 		return nil, err
 	}
-	pin := tapPin(r, point)
-	if err := l.Pin(pin); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("pin %s: %w", pin, explainRights(err))
-	}
-	return &xdpTap{link: l, pin: pin, point: point}, nil
+	return pinTap(r, point, l)
 }
 
 func attachXDP(point tapPoint, program *ebpf.Program) (link.Link, error) {
@@ -89,39 +75,7 @@ func keepsTags(name string) error {
 	return nil
 }
 
-func (xdp) recover(r *ring, point tapPoint) (tap, error) {
-	pin := tapPin(r, point)
-	l, err := link.LoadPinnedLink(pin, nil)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", pin, err)
-	}
-	return &xdpTap{link: l, pin: pin, point: point}, nil
-}
-
-func (t *xdpTap) update(program *ebpf.Program) error { return t.link.Update(program) }
-
-func (t *xdpTap) alive() bool {
-	info, err := t.link.Info()
-	if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != t.point.Index {
-		return false
-	}
-	_, err = net.InterfaceByIndex(t.point.Index)
-	return err == nil
-}
-
-func (t *xdpTap) detach() error {
-	if err := os.Remove(t.pin); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return t.link.Close()
-}
-
-func (t *xdpTap) close() { t.link.Close() }
-
-// tapPin is where a tap's link is pinned.
-func tapPin(r *ring, point tapPoint) string {
-	return filepath.Join(r.folder, fmt.Sprintf("tap_%d_%s", point.Index, point.Hook))
-}
+func (xdp) recover(r *ring, point tapPoint) (tap, error) { return recoverTap(r, point) }
 
 // attachers are XDP beside a way to attach to tc.
 type attachers struct{ tc attacher }

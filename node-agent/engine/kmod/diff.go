@@ -100,18 +100,15 @@ func (s *steps) changeRing(have ringObject, ring capture.Ring) {
 	if have.rulesGeneration != rulesGeneration(ring.Rules) {
 		s.setRules = append(s.setRules, ring)
 	}
-	if have.generation != ringGeneration(ring) || !sameTaps(have.taps, ring.Taps) {
+	if have.generation != generationOf(withoutRules(ring)) || !sameTaps(have.taps, ring.Taps) {
 		s.setRings = append(s.setRings, ring)
 	}
 }
 
-// ringGeneration is the mark of a ring without its rules.
-func ringGeneration(ring capture.Ring, outputs ...[]string) uint64 {
+// withoutRules is what a ring's own generation is of.
+func withoutRules(ring capture.Ring) capture.Ring {
 	ring.Rules = capture.RuleSet{}
-	if len(outputs) == 0 {
-		return generationOf(ring)
-	}
-	return generationOf(ring, outputs)
+	return ring
 }
 
 // sameTaps compares without regard to order; the module knows no names.

@@ -150,7 +150,7 @@ func (e *Engine) setRules(ring capture.Ring) error {
 // could not be made at all makes the module refuse the ring, and then the ring is made without it, and is set again in
 // full, by its generation, the next time.
 func setRing(c *client, ring capture.Ring, missing []string) error {
-	attributes, err := encodeRing(ring, ring.Outputs, ringGeneration(ring))
+	attributes, err := encodeRing(ring, ring.Outputs, generationOf(withoutRules(ring)))
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func setRing(c *client, ring capture.Ring, missing []string) error {
 	if err == nil || len(outputs) == len(ring.Outputs) {
 		return err
 	}
-	if attributes, err = encodeRing(ring, outputs, ringGeneration(ring, outputs)); err != nil {
+	if attributes, err = encodeRing(ring, outputs, generationOf(withoutRules(ring), outputs)); err != nil {
 		return err
 	}
 	return c.do(cmdRingSet, attributes)

@@ -23,7 +23,7 @@ const batchBytes = 32 << 10
 
 // putRules puts a ring's rule set in force, whole.
 func putRules(c *client, ring capture.Ring) error {
-	targets := targetsOf(ring.Rules)
+	targets := ring.Rules.Targets()
 	begin, err := encodeRulesBegin(ring, targets)
 	if err != nil {
 		return err
@@ -52,26 +52,6 @@ func rulesGeneration(rules capture.RuleSet) uint64 {
 		return 0
 	}
 	return generationOf(rules)
-}
-
-// targetsOf numbers what the rules send packets to. The default's is number 0, as the module wants it.
-func targetsOf(rules capture.RuleSet) []capture.Target {
-	var targets []capture.Target
-	if rules.Default == capture.ActionReflect {
-		targets = append(targets, rules.DefaultTarget)
-	}
-	add := func(target capture.Target) {
-		if target != (capture.Target{}) && !slices.Contains(targets, target) {
-			targets = append(targets, target)
-		}
-	}
-	for _, rule := range rules.Exact {
-		add(rule.Target)
-	}
-	for _, rule := range rules.Wildcard {
-		add(rule.Target)
-	}
-	return targets
 }
 
 func encodeRulesBegin(ring capture.Ring, targets []capture.Target) ([]byte, error) {
@@ -143,7 +123,7 @@ func encodeExact(r capture.ExactRule, targets []capture.Target) []byte {
 	}
 	nlenc.PutUint16(out[38:40], r.VLAN)
 	out[40], out[41] = r.Protocol, uint8(r.Action)
-	nlenc.PutUint16(out[42:44], uint16(max(slices.Index(targets, r.Target), 0)))
+	nlenc.PutUint16(out[42:44], uint16(capture.TargetNumber(targets, r.Target)))
 	nlenc.PutUint32(out[44:48], uint32(r.Idle/time.Second))
 	return out
 }
@@ -165,7 +145,7 @@ func encodeRule(r capture.WildcardRule, targets []capture.Target) []byte {
 	nlenc.PutUint32(out[0:4], r.ID)
 	nlenc.PutUint32(out[4:8], r.Priority)
 	nlenc.PutUint32(out[12:16], uint32(r.Idle/time.Second))
-	nlenc.PutUint16(out[16:18], uint16(max(slices.Index(targets, r.Target), 0)))
+	nlenc.PutUint16(out[16:18], uint16(capture.TargetNumber(targets, r.Target)))
 	out[18] = uint8(r.Action)
 	if r.Both {
 		out[19] = ruleBoth

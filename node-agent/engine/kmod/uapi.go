@@ -86,8 +86,6 @@ const (
 	attrPatternMatches  = 54
 	attrRuleState       = 56
 	attrRulesGeneration = 57
-	attrNrRules         = 59
-	attrNrPatterns      = 61
 	attrSeen            = 64
 	attrSeenBytes       = 65
 	attrFiltered        = 66

@@ -198,12 +198,18 @@ __attribute__((noinline)) int decide(void)
 	return work->action == RINGCAP_ACTION_QUEUE ? FATE_DIRECTED : FATE_PASSED;
 }
 
+static __always_inline void pass(struct ring_counters *counters)
+{
+	counters->passed++;
+	for (__u32 i = 0; i < RINGCAP_OUTPUTS_MAX && i < config.nr_outputs; i++)
+		balance_output(i);
+}
+
 /* Delivers a packet that was copied and parsed, as was decided. Returns the fate, which is counted. */
 static __always_inline int dispose(struct work *work, struct ring_counters *counters, __u32 ifindex, __u8 flags)
 {
 	int fate = decide();
 
-	fill_slot(work, ifindex, flags);
 	switch (fate) {
 	case FATE_FILTERED:
 		counters->filtered++;
@@ -216,12 +222,12 @@ static __always_inline int dispose(struct work *work, struct ring_counters *coun
 		break;
 	case FATE_DIRECTED:
 		counters->directed++;
+		fill_slot(work, ifindex, flags);
 		balance_direct(work->target);
 		break;
 	default:
-		counters->passed++;
-		for (__u32 i = 0; i < RINGCAP_OUTPUTS_MAX && i < config.nr_outputs; i++)
-			balance_output(i);
+		fill_slot(work, ifindex, flags);
+		pass(counters);
 	}
 	return fate;
 }
@@ -256,9 +262,7 @@ static __always_inline void lose(struct work *work, struct ring_counters *counte
 	rc_flow_clear(&work->flow);
 	work->inside = INNER_NONE;
 	work->caplen = 0;
-	counters->passed++;
-	for (__u32 i = 0; i < RINGCAP_OUTPUTS_MAX && i < config.nr_outputs; i++)
-		balance_output(i);
+	pass(counters);
 }
 
 /* ---- tc ---- */
