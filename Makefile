@@ -70,8 +70,9 @@ images: build modules ## build the container images into out/images/, without a 
 	images/build
 
 .PHONY: generate
-generate: ## regenerate CRDs, RBAC, deepcopy and docs/api.md from the Go types
+generate: ## regenerate CRDs, RBAC, deepcopy and docs/api.md from the Go types; rules, dashboards and docs/metrics.md
 	operator/generate
+	$(GO) run ./monitoring/generate
 
 ##@ test
 

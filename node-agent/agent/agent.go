@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -19,6 +18,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
+	"github.com/ringcap/ringcap/node-agent/health"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/status"
@@ -30,9 +30,9 @@ const (
 	resync         = 30 * time.Second
 	refresh        = 2 * time.Second
 	statusInterval = 5 * time.Second
-	// stuck is how long a loop may show no life before the kubelet shall restart the agent; capture goes on meanwhile.
-	stuck = 3 * time.Minute
 )
+
+var errUnknown = errors.New("the API server has not said yet what to capture")
 
 // Agent is one node's. Its exported fields are set before Run.
 type Agent struct {
@@ -54,8 +54,7 @@ type Agent struct {
 	writing outage
 	offered map[string]deviceplugin.Resource
 
-	alive   atomic.Int64
-	problem atomic.Pointer[string]
+	health health.State
 }
 
 // PodAccess is the rule by which consumers get queues, for engines that hand them over.
@@ -83,15 +82,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.writer = status.Writer{Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Now: time.Now}
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
 	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.Pods.MayStart)
-	a.setProblem("the API server has not said yet what to capture")
-	a.beat()
+	a.Collector.Registered = a.devices.Registered
+	a.health.Set(errUnknown)
+	a.health.Beat()
 	watch, err := newNodeWatch(a.Config, a.Node, func(err error) {
-		a.setProblem(fmt.Sprintf("the API server has not said yet what to capture: %v", err))
+		a.health.Set(fmt.Errorf("%w: %w", errUnknown, err))
 	})
 	if err != nil {
 		return err
 	}
-	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.healthy, a.ready); err != nil {
+	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.health.Healthy, a.ready); err != nil {
 		return err
 	}
 	if err := node.WatchInterfaces(ctx, a.Changed.Raise); err != nil {
@@ -112,10 +112,11 @@ func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {
 	loop := datapath.Loop{
 		Reconciler: a.Reconciler,
 		Desired: func() (v1.NodeCaptureSpec, int64, bool) {
-			a.beat()
+			a.health.Beat()
 			return watch.desired(ctx)
 		},
 		Changed: a.Changed, Activity: a.Activity, Resync: resync, Refresh: refresh, Publish: a.publish,
+		Reconciled: a.Collector.Reconciled,
 	}
 	loop.Run(ctx)
 	<-stopped
@@ -126,7 +127,7 @@ func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {
 func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	if report.Plan.Plans == nil {
 		// Nothing could be decided: what was offered and reported stays.
-		a.setProblem(report.Err.Error())
+		a.health.Set(report.Err)
 		return
 	}
 	module := a.Module()
@@ -138,12 +139,7 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)
 	}
-	switch err := errors.Join(report.Err, report.ObserveErr); err {
-	case nil:
-		a.setProblem("")
-	default:
-		a.setProblem(err.Error())
-	}
+	a.health.Set(errors.Join(report.Err, report.ObserveErr))
 }
 
 // namespaces says from where pods may have the queues that are asked for.
@@ -203,22 +199,10 @@ func (a *Agent) consumers(ctx context.Context) map[capture.QueueID]string {
 	return consumers
 }
 
-func (a *Agent) beat() { a.alive.Store(time.Now().UnixNano()) }
-
-func (a *Agent) setProblem(text string) { a.problem.Store(&text) }
-
-// healthy fails when the loop is stuck.
-func (a *Agent) healthy() error {
-	if idle := time.Since(time.Unix(0, a.alive.Load())); idle > stuck {
-		return fmt.Errorf("the agent has not looked at its desired state for %s", idle.Round(time.Second))
-	}
-	return nil
-}
-
 // ready fails while what is asked for is not known, not in the data path for the node's own fault, or not offered.
 func (a *Agent) ready() error {
-	if text := *a.problem.Load(); text != "" {
-		return errors.New(text)
+	if err := a.health.Ready(); err != nil {
+		return err
 	}
 	return a.devices.Err()
 }

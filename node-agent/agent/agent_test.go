@@ -130,13 +130,13 @@ func TestNamespaces(t *testing.T) {
 	assert.Equal(t, map[string][]string{"ids": nil, "planned": nil, "closed": {"sensors"}}, namespaces(r))
 }
 
-func TestProbesMeanIt(t *testing.T) {
+func TestReadyWhenAllIsAppliedAndOffered(t *testing.T) {
 	a := &Agent{devices: deviceplugin.NewManager(t.TempDir(), nil)}
-	assert.ErrorContains(t, a.healthy(), "has not looked at its desired state")
-	a.beat()
-	assert.NoError(t, a.healthy())
-	a.setProblem("the module is gone")
+	assert.ErrorContains(t, a.ready(), "not been looked at yet")
+	a.health.Set(errors.New("the module is gone"))
 	assert.ErrorContains(t, a.ready(), "the module is gone")
-	a.setProblem("")
+	a.health.Set(nil)
 	assert.NoError(t, a.ready())
+	a.devices.Set(map[string]deviceplugin.Resource{"ids": {Healthy: []bool{true}}})
+	assert.ErrorContains(t, a.ready(), "ringcap.io/ids", "not before the kubelet has it")
 }

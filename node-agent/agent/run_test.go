@@ -95,7 +95,7 @@ func newAgent(t *testing.T, address string, engine idleEngine, opened chan<- str
 	require.NoError(t, err)
 	return &Agent{
 		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, MetricsAddress: "127.0.0.1:0",
-		Collector: metrics.NewCollector("test"), Module: func() status.Module { return status.Module{Reason: "None", Message: "none"} },
+		Collector: metrics.NewCollector("test", "6.1"), Module: func() status.Module { return status.Module{Reason: "None", Message: "none"} },
 		Changed: datapath.NewSignal(), Activity: datapath.NewSignal(),
 		Reconciler: &datapath.Reconciler{
 			NICs:       noNICs{},
@@ -143,7 +143,7 @@ func TestAnAgentStartsWithoutAnAPIServer(t *testing.T) {
 			return strings.Contains(a.ready().Error(), "not said yet what to capture: reach the API server at 127.0.0.1:")
 		}
 		require.Eventually(t, unreachable, 30*time.Second, 10*time.Millisecond)
-		assert.NoError(t, a.healthy())
+		assert.NoError(t, a.health.Healthy())
 		assert.Empty(t, engine.applied, "the data path stays as it is")
 
 		server.reachable.Store(true)

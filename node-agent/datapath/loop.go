@@ -4,6 +4,7 @@ package datapath
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -34,6 +35,8 @@ type Loop struct {
 	Resync, Refresh time.Duration
 	// Publish gets each report.
 	Publish func(context.Context, Report)
+	// Reconciled gets the duration and the error of each reconciliation; nil for nobody.
+	Reconciled func(took time.Duration, err error)
 }
 
 // Run returns when ctx ends; capture goes on.
@@ -64,7 +67,11 @@ func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
 		l.Reconciler.Adopt(context.WithoutCancel(ctx))
 		return Report{}, false
 	}
+	begun := time.Now()
 	report := l.Reconciler.Reconcile(context.WithoutCancel(ctx), spec, generation)
+	if l.Reconciled != nil {
+		l.Reconciled(time.Since(begun), errors.Join(report.Err, report.ObserveErr))
+	}
 	l.Publish(ctx, report)
 	return report, true
 }

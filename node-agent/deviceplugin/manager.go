@@ -5,6 +5,7 @@
 package deviceplugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 // Resource is what is offered under one name.
@@ -39,6 +41,8 @@ type Manager struct {
 	mu      sync.Mutex
 	wanted  map[string]Resource
 	plugins map[string]*plugin
+	// registered are the names of plugins, for other goroutines than Run's.
+	registered map[string]bool
 	// failure is why something is not registered, nil when all is.
 	failure error
 	wake    chan struct{}
@@ -63,9 +67,29 @@ func (m *Manager) Set(wanted map[string]Resource) {
 
 // Err says why not all is registered, nil when it is.
 func (m *Manager) Err() error {
+	for name, registered := range m.Registered() {
+		if !registered {
+			return cmp.Or(m.problem(), fmt.Errorf("%s%s is not registered with the kubelet yet", v1.ResourcePrefix, name))
+		}
+	}
+	return m.problem()
+}
+
+func (m *Manager) problem() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.failure
+}
+
+// Registered says of each name that shall be offered whether the kubelet has it.
+func (m *Manager) Registered() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	registered := map[string]bool{}
+	for name := range m.wanted {
+		registered[name] = m.registered[name]
+	}
+	return registered
 }
 
 func (m *Manager) raise() {
@@ -93,7 +117,7 @@ func (m *Manager) Run(ctx context.Context) {
 		case <-m.wake:
 			m.apply(ctx)
 		case <-retry.C:
-			if m.Err() != nil {
+			if m.problem() != nil {
 				m.apply(ctx)
 			}
 		}
@@ -122,7 +146,18 @@ func (m *Manager) apply(ctx context.Context) {
 			failures = append(failures, err)
 		}
 	}
+	m.noteRegistered()
 	m.note(errors.Join(failures...))
+}
+
+// noteRegistered is for Run's goroutine.
+func (m *Manager) noteRegistered() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.registered = map[string]bool{}
+	for name := range m.plugins {
+		m.registered[name] = true
+	}
 }
 
 func (m *Manager) startOne(ctx context.Context, name string, resource Resource) error {
@@ -161,6 +196,7 @@ func (m *Manager) stopAll() {
 		p.abandon()
 		delete(m.plugins, name)
 	}
+	m.noteRegistered()
 }
 
 // watch tells when the kubelet restarted: it removes all sockets of its folder and makes its own anew.

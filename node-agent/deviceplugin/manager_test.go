@@ -185,17 +185,20 @@ func TestTheKubeletRestarts(t *testing.T) {
 
 	k = k.restart()
 	assert.Equal(t, []string{"0 Healthy"}, k.next().health)
-	assert.NoError(t, m.Err())
+	require.Eventually(t, func() bool { return m.Err() == nil }, 5*time.Second, 10*time.Millisecond)
 }
 
 func TestTheKubeletComesLater(t *testing.T) {
 	folder := t.TempDir()
 	m := startManager(t, folder)
 	m.Set(offer(&fakeQueues{}, true))
-	require.Eventually(t, func() bool { return m.Err() != nil }, 5*time.Second, 10*time.Millisecond)
+	assert.Error(t, m.Err(), "at once, and not only once it failed")
+	require.Eventually(t, func() bool { return m.problem() != nil }, 5*time.Second, 10*time.Millisecond)
+	assert.Equal(t, map[string]bool{"ids": false}, m.Registered())
 	k := startKubelet(t, folder)
 	assert.Equal(t, []string{"0 Healthy"}, k.next().health)
 	require.Eventually(t, func() bool { return m.Err() == nil }, 5*time.Second, 10*time.Millisecond)
+	assert.Equal(t, map[string]bool{"ids": true}, m.Registered())
 }
 
 func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {

@@ -19,8 +19,9 @@ type Interface struct {
 	Name  string
 	Index int
 	Up    bool
-	// Received, Dropped, Missed and Errors are the kernel's rx_packets, rx_dropped, rx_missed_errors and rx_errors.
-	Received, Dropped, Missed, Errors uint64
+	// Received, ReceivedBytes, Dropped, Missed, Overrun and Errors are the kernel's rx_packets, rx_bytes, rx_dropped,
+	// rx_missed_errors, rx_fifo_errors and rx_errors.
+	Received, ReceivedBytes, Dropped, Missed, Overrun, Errors uint64
 }
 
 // Interfaces lists those of the current network namespace.
@@ -34,7 +35,8 @@ func Interfaces() ([]Interface, error) {
 		attrs := link.Attrs()
 		i := Interface{Name: attrs.Name, Index: attrs.Index, Up: attrs.RawFlags&iffUp != 0}
 		if s := attrs.Statistics; s != nil {
-			i.Received, i.Dropped, i.Missed, i.Errors = s.RxPackets, s.RxDropped, s.RxMissedErrors, s.RxErrors
+			i.Received, i.ReceivedBytes, i.Dropped = s.RxPackets, s.RxBytes, s.RxDropped
+			i.Missed, i.Overrun, i.Errors = s.RxMissedErrors, s.RxFifoErrors, s.RxErrors
 		}
 		interfaces = append(interfaces, i)
 	}

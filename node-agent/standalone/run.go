@@ -41,6 +41,8 @@ type Runner struct {
 	Module func() status.Module
 	// Publish gets each report, for the metrics.
 	Publish func(datapath.Report)
+	// Reconciled gets the duration and the error of each reconciliation.
+	Reconciled func(took time.Duration, err error)
 	// Remove removes everything that was made on this machine.
 	Remove func(context.Context) error
 	// Changed and Activity wake the loop.
@@ -62,7 +64,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	loop := datapath.Loop{
 		Reconciler: r.Reconciler, Desired: r.desired, Changed: r.Changed, Activity: r.Activity,
-		Resync: 30 * time.Second, Refresh: r.Options.Refresh, Publish: r.publish,
+		Resync: 30 * time.Second, Refresh: r.Options.Refresh, Publish: r.publish, Reconciled: r.Reconciled,
 	}
 	loop.Run(ctx)
 	return r.finish()

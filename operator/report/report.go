@@ -51,6 +51,12 @@ func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) Sta
 	return s
 }
 
+// Fresh says whether the node's agent reports.
+func Fresh(capture *v1alpha1.NodeCapture, now time.Time) bool {
+	reason, _ := silence(capture, now)
+	return reason == ""
+}
+
 // silence says why there is no report to go by; an empty reason says that there is one.
 func silence(capture *v1alpha1.NodeCapture, now time.Time) (reason, message string) {
 	if capture == nil || capture.Status.ObservedTime == nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/agent"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
+	"github.com/ringcap/ringcap/node-agent/health"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/standalone"
@@ -52,7 +54,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	p := newParts(ctx, f, identity, consumers{authorizer: ebpf.AuthorizerFunc(pods.Allow)})
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, MetricsAddress: f.metricsAddress,
-		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version),
+		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),
 		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods,
 	}
 	return a.Run(ctx)
@@ -77,10 +79,11 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 		return err
 	}
 	p := newParts(ctx, f, identity, consumers{users: users})
-	collector := metrics.NewCollector(version)
+	collector := metrics.NewCollector(version, identity.KernelRelease)
+	var state health.State
+	state.Beat()
 	if f.metricsAddress != "" {
-		well := func() error { return nil }
-		if err := metrics.Serve(ctx, f.metricsAddress, collector, well, well); err != nil {
+		if err := metrics.Serve(ctx, f.metricsAddress, collector, state.Healthy, state.Ready); err != nil {
 			return err
 		}
 	}
@@ -89,8 +92,13 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 			Folder: f.standalone, Hostname: f.hostname, Keep: f.keep, StatusFile: f.statusJSON, Refresh: time.Second, Out: out,
 		},
 		Reconciler: p.reconciler, Identity: identity, Module: p.module.status, Changed: p.changed, Activity: p.activity,
-		Publish: func(report datapath.Report) { collector.Set(report, p.module.status()) },
-		Remove:  func(ctx context.Context) error { return removeAll(ctx, f.places, identity) },
+		Publish: func(report datapath.Report) {
+			state.Beat()
+			state.Set(errors.Join(report.Err, report.ObserveErr))
+			collector.Set(report, p.module.status())
+		},
+		Reconciled: collector.Reconciled,
+		Remove:     func(ctx context.Context) error { return removeAll(ctx, f.places, identity) },
 	}
 	return runner.Run(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -19,8 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -28,7 +31,11 @@ import (
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
 	"github.com/ringcap/ringcap/operator/filtercheck"
+	"github.com/ringcap/ringcap/operator/metrics"
 )
+
+// version is set by the build.
+var version = "unknown"
 
 // leaseName is known to the chart's Role.
 const leaseName = "ringcap-operator"
@@ -103,24 +110,41 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check); err != nil {
+	collector := metrics.NewCollector(version)
+	if err := ctrlmetrics.Registry.Register(collector); err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
+	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, collector); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-func addControllers(mgr ctrl.Manager, checkFilter func(string) error) error {
+func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector) error {
 	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now}
 	tell := &status.Reconciler{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), CheckFilter: checkFilter, Now: time.Now,
+		Publish: collector.Set,
 	}
 	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr)); err != nil {
 		return fmt.Errorf("add the controllers: %w", err)
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("synced", synced(mgr.GetCache()))); err != nil {
 		return fmt.Errorf("add the health checks: %w", err)
 	}
 	return nil
+}
+
+// synced fails while what the API server has is not known.
+func synced(known cache.Cache) healthz.Checker {
+	return func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		if !known.WaitForCacheSync(ctx) {
+			return errors.New("the API server's objects have not been read yet")
+		}
+		return nil
+	}
 }
 
 func clean(ctx context.Context, args []string) error {

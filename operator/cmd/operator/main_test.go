@@ -5,12 +5,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,12 +87,12 @@ func TestAsTheChartRunsIt(t *testing.T) {
 	lost := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: v1alpha1.ClusterSpec{Rings: []string{"none"}, Queues: 1}}
 	require.NoError(t, admin.Create(t.Context(), lost))
 
-	health := freeAddress(t)
+	health, scraped := freeAddress(t), freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	t.Setenv("KUBECONFIG", kubeconfig(t, "ringcap-operator"))
 	go func() {
-		done <- run(ctx, []string{"--namespace=" + namespace, "--metrics-address=0", "--health-address=" + health, "--log-level=error"})
+		done <- run(ctx, []string{"--namespace=" + namespace, "--metrics-address=" + scraped, "--health-address=" + health, "--log-level=error"})
 	}()
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var lease coordinationv1.Lease
@@ -111,6 +113,16 @@ func TestAsTheChartRunsIt(t *testing.T) {
 		assert.True(c, slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
 			return e.InvolvedObject.Name == "lost" && e.Reason == v1alpha1.ReasonRingNotFound && e.Type == corev1.EventTypeWarning
 		}), "an event tells of the Cluster that is not accepted")
+		text := body(c, "http://"+scraped+"/metrics")
+		for _, line := range []string{
+			`ringcap_operator_build_info{version="unknown"} 1`, `ringcap_operator_node_reporting{node="node-1"} 0`,
+			`ringcap_operator_object_ready{kind="CaptureRing",name="mirror",reason="NoQueues"} 0`,
+			`ringcap_operator_object_nodes_desired{kind="CaptureRing",name="mirror"} 1`,
+			`ringcap_operator_object_ready{kind="Cluster",name="lost",reason="RingNotFound"} 0`,
+			`controller_runtime_reconcile_total{controller="rollout",result="success"}`,
+		} {
+			assert.True(c, strings.Contains(text, line), line)
+		}
 	}, time.Minute, 200*time.Millisecond)
 
 	t.Setenv("KUBECONFIG", kubeconfig(t, "ringcap-cleanup"))
@@ -122,6 +134,15 @@ func TestAsTheChartRunsIt(t *testing.T) {
 	var lease coordinationv1.Lease
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: leaseName}, &lease))
 	require.Empty(t, *lease.Spec.HolderIdentity, "who stops lets the next one begin at once")
+}
+
+func body(c *assert.CollectT, url string) string {
+	answer, err := http.Get(url)
+	require.NoError(c, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(c, err)
+	return string(text)
 }
 
 func freeAddress(t *testing.T) string {

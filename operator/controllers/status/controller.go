@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/metrics"
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/report"
 	"github.com/ringcap/ringcap/operator/snapshot"
@@ -44,6 +45,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// CheckFilter says why a filter does not compile.
 	CheckFilter func(expression string) error
+	// Publish gets what all nodes report; nil for nobody.
+	Publish func(metrics.Fleet)
 	// Now is the time.
 	Now func() time.Time
 
@@ -92,6 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	decided := state.Plan(r.CheckFilter)
 
 	var errs []error
+	fleet := metrics.Fleet{Reporting: reporting(state.Captures, r.Now())}
 	for i := range state.Rings {
 		ring := &state.Rings[i]
 		object := report.Object{Name: ring.Name, Ring: true, OwnQueues: ring.Spec.Queues != nil}
@@ -103,6 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
 		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
+		fleet.Objects = append(fleet.Objects, counts("CaptureRing", ring.Name, &changed.Status))
 	}
 	r.forgetGone(state.Rings)
 	for i := range state.Clusters {
@@ -112,6 +117,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			Object: report.Object{Name: cluster.Name}, meta: cluster, verdict: decided.Clusters[cluster.Name], state: state, fed: true,
 		})
 		errs = append(errs, r.write(ctx, cluster, changed, &cluster.Status, &changed.Status))
+		fleet.Objects = append(fleet.Objects, counts("Cluster", cluster.Name, &changed.Status))
+	}
+	if r.Publish != nil {
+		r.Publish(fleet)
 	}
 	return ctrl.Result{RequeueAfter: recheck}, errors.Join(errs...)
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health says whether an agent lives, and whether the node's data path is as asked.
+package health
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// stuck is how long a loop may show no life before the agent shall be restarted; capture goes on meanwhile.
+const stuck = 3 * time.Minute
+
+// State is an agent's. The zero State neither lives nor is ready. Its methods may be called by several goroutines.
+type State struct {
+	// alive is the time of the last sign of life, nanoseconds.
+	alive   atomic.Int64
+	problem atomic.Pointer[string]
+}
+
+// Beat is a sign of life: the desired state was looked at.
+func (s *State) Beat() { s.alive.Store(time.Now().UnixNano()) }
+
+// Set says what is not as asked; nil for nothing.
+func (s *State) Set(problem error) {
+	text := ""
+	if problem != nil {
+		text = problem.Error()
+	}
+	s.problem.Store(&text)
+}
+
+// Healthy fails when the loop is stuck.
+func (s *State) Healthy() error {
+	if idle := time.Since(time.Unix(0, s.alive.Load())); idle > stuck {
+		return fmt.Errorf("the agent has not looked at its desired state for %s", idle.Round(time.Second))
+	}
+	return nil
+}
+
+// Ready fails while what is asked for is not known, or not in the data path for the node's own fault.
+func (s *State) Ready() error {
+	switch text := s.problem.Load(); {
+	case text == nil:
+		return errors.New("the node's data path has not been looked at yet")
+	case *text != "":
+		return errors.New(*text)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// MostNames is how many names of rules, and of payload patterns, of one ring have series: the first ones of its spec.
+const MostNames = 100
+
+// rules sends what the ring's named rules and patterns, and its plugins, counted. Of several of one name it sends the sum;
+// what has no name, or one too many, is summed up too.
+func (s sink) rules(ring *capture.Ring, engine string, state capture.RingState) {
+	packets, bytes, patterns, plugins := newSums(), newSums(), newSums(), newSums()
+	for _, rule := range ring.Rules.Wildcard {
+		counted := state.Rules[rule.ID]
+		packets.add(rule.Name, counted.Packets)
+		bytes.add(rule.Name, counted.Bytes)
+	}
+	for i, pattern := range ring.Rules.Patterns {
+		if i < len(state.Patterns) {
+			patterns.add(pattern.Name, state.Patterns[i])
+		}
+	}
+	for i, plugin := range ring.Plugins {
+		if i < len(state.Plugins) {
+			plugins.add(plugin.Name, state.Plugins[i])
+		}
+	}
+	s.named(packets, rulePackets, ring.Name, engine)
+	s.named(bytes, ruleBytes, ring.Name, engine)
+	s.named(patterns, patternPackets, ring.Name, engine)
+	s.named(plugins, pluginFiltered, ring.Name, engine)
+	if len(ring.Rules.Wildcard) > 0 {
+		s.counter(otherRulePackets, packets[""], ring.Name, engine)
+		s.counter(otherRuleBytes, bytes[""], ring.Name, engine)
+	}
+	if len(state.Patterns) > 0 {
+		s.counter(otherPatterns, patterns[""], ring.Name, engine)
+	}
+}
+
+// sums are by name; that of the empty name is of all that have no series of their own.
+type sums map[string]uint64
+
+func newSums() sums { return sums{"": 0} }
+
+func (s sums) add(name string, n uint64) {
+	if _, known := s[name]; !known && len(s) > MostNames {
+		name = ""
+	}
+	s[name] += n
+}
+
+func (s sink) named(all sums, m metric, ring, engine string) {
+	for name, n := range all {
+		if name != "" {
+			s.counter(m, n, ring, engine, name)
+		}
+	}
+}

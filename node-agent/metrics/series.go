@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringcap/ringcap/monitoring/catalogue"
+)
+
+// metric is a name with its labels.
+type metric struct {
+	catalogue.Metric
+	desc *prometheus.Desc
+}
+
+// known are all, in the order of this file.
+var known []metric
+
+func define(kind catalogue.Kind, name, help string, labels ...string) metric {
+	name = "ringcap_" + name
+	m := metric{catalogue.Metric{Name: name, Kind: kind, Labels: labels, Help: help}, prometheus.NewDesc(name, help, labels, nil)}
+	known = append(known, m)
+	return m
+}
+
+func counter(name, help string, labels ...string) metric {
+	return define(catalogue.Counter, name, help, labels...)
+}
+
+func gauge(name, help string, labels ...string) metric {
+	return define(catalogue.Gauge, name, help, labels...)
+}
+
+// Catalogue lists what an agent exposes, beside what every Go process does.
+func Catalogue() []catalogue.Metric {
+	var all []catalogue.Metric
+	for _, m := range known {
+		all = append(all, m.Metric)
+	}
+	return slices.Clip(all)
+}
+
+// States of an interface's driver.
+const (
+	driverStock    = "stock"
+	driverAware    = "aware"
+	driverReplaced = "replaced"
+	driverFailed   = "failed"
+)
+
+var (
+	ringSeen          = counter("ring_seen_packets_total", "Packets that a ring's taps saw.", "ring", "engine")
+	ringSeenBytes     = counter("ring_seen_bytes_total", "Bytes on the wire of the packets that a ring's taps saw.", "ring", "engine")
+	ringFiltered      = counter("ring_filtered_packets_total", "Packets that the ring's filter rejected.", "ring", "engine")
+	ringSampledOut    = counter("ring_sampled_out_packets_total", "Packets that sampling left out.", "ring", "engine")
+	ringReflected     = counter("ring_reflected_packets_total", "Packets that a rule sent out of another interface.", "ring", "engine")
+	ringReflectFailed = counter("ring_reflect_failed_packets_total", "Of the reflected packets, those that the other interface did not take.", "ring", "engine")
+	ringAbsorbed      = counter("ring_absorbed_packets_total", "Fragments that became part of another packet.", "ring", "engine")
+	ringDirected      = counter("ring_directed_packets_total", "Packets that a rule sent to a queue that it names.", "ring", "engine")
+	ringPassed        = counter("ring_passed_packets_total", "Packets that the ring passed to each of its clusters.", "ring", "engine")
+	ringReady         = gauge("ring_ready", "1 while the ring is in the data path as its spec asks, else 0; reason says why not.", "ring", "engine", "reason")
+	ringFallback      = gauge("ring_fallback", "1 while a ring that leaves the choice of engine to the node (spec.engine Auto) is served by EBPF, else 0.", "ring")
+
+	rulePackets      = counter("rule_packets_total", "Packets that a named rule of the ring's filter decided on.", "ring", "engine", "rule")
+	ruleBytes        = counter("rule_bytes_total", "Bytes on the wire of the packets that a named rule decided on.", "ring", "engine", "rule")
+	otherRulePackets = counter("rules_other_packets_total", "Packets that rules without a series of their own decided on.", "ring", "engine")
+	otherRuleBytes   = counter("rules_other_bytes_total", "Bytes on the wire of the packets that rules without a series of their own decided on.", "ring", "engine")
+	patternPackets   = counter("payload_pattern_packets_total", "Packets that a named payload pattern decided on.", "ring", "engine", "pattern")
+	otherPatterns    = counter("payload_patterns_other_packets_total", "Packets that payload patterns without a series of their own decided on.", "ring", "engine")
+	pluginFiltered   = counter("plugin_filtered_packets_total", "Packets that a plugin did not let pass, since the ring was set last.", "ring", "engine", "plugin")
+
+	queueDelivered = counter("queue_delivered_packets_total", "Packets put where the queue's consumer can read them.", "cluster", "queue", "engine")
+	queueBytes     = counter("queue_delivered_bytes_total", "Bytes on the wire of delivered packets.", "cluster", "queue", "engine")
+	queueDropped   = counter("queue_dropped_packets_total", "Packets passed and not delivered, by reason: full (the consumer is too slow), unattended (there is none), nomem (the kernel had no memory).", "cluster", "queue", "engine", "reason")
+	queueUnread    = gauge("queue_unread_bytes", "Bytes of the queue's memory that its consumer has not released: how far it lags.", "cluster", "queue", "engine")
+	queueCapacity  = gauge("queue_capacity_bytes", "Bytes that the queue can hold, over all of its lanes; a packet is dropped when the lane of its CPU is full.", "cluster", "queue", "engine")
+	queueAttached  = gauge("queue_attached", "1 while a consumer reads the queue, else 0.", "cluster", "queue", "engine")
+	clusterMemory  = gauge("cluster_memory_bytes", "Kernel memory that a set of queues takes.", "cluster", "engine")
+	clusterDoubled = counter("cluster_duplicated_packets_total", "Second copies, by balance BothEnds.", "cluster", "engine")
+	clusterSpread  = counter("cluster_spread_packets_total", "Packets that another queue got by whenFull or whenUnattended.", "cluster", "engine")
+	clusterReady   = gauge("cluster_ready", "1 while the queues are there as the spec asks, else 0; reason says why not.", "cluster", "engine", "reason")
+
+	interfaceReceived = counter("interface_received_packets_total", "The kernel's rx_packets of a captured interface.", "interface")
+	interfaceBytes    = counter("interface_received_bytes_total", "The kernel's rx_bytes of a captured interface.", "interface")
+	interfaceDropped  = counter("interface_dropped_packets_total", "The kernel's rx_dropped of a captured interface: no protocol wanted them, or there was no memory. Most are lost to the stack after a ring saw them.", "interface")
+	interfaceMissed   = counter("interface_missed_packets_total", "The kernel's rx_missed_errors of a captured interface: the NIC had no descriptor or bus time for them, and no ring saw them.", "interface")
+	interfaceOverrun  = counter("interface_overrun_packets_total", "The kernel's rx_fifo_errors of a captured interface: the NIC's own buffer ran over, and no ring saw them. Some drivers count them as missed too.", "interface")
+	interfaceErrors   = counter("interface_errors_packets_total", "The kernel's rx_errors of a captured interface: received with errors, as by a bad checksum of the frame; no ring saw them.", "interface")
+	interfaceDriver   = gauge("interface_driver_info", "1, with the driver of a captured interface and its state: stock, aware (of capture, and not by the agent's doing), replaced (by the agent, by an aware one), failed (it was to be replaced and is not).", "interface", "driver", "state")
+
+	moduleReady     = gauge("module_ready", "1 while the kernel module is loaded and compatible, else 0; reason is that of the NodeCapture's condition ModuleReady.", "reason", "version")
+	engineAvailable = gauge("engine_available", "1 while the engine can be used on this node, else 0.", "engine")
+
+	resourceRegistered = gauge("resource_registered", "1 while the kubelet has the extended resource from this agent, 0 while it is to be offered and is not.", "resource")
+	reconcileDuration  = define(catalogue.Histogram, "reconcile_duration_seconds", "Time that it took to plan, apply and observe the node's data path.")
+	reconcileErrors    = counter("reconcile_errors_total", "Reconciliations in which something failed that concerns the node and no single ring.")
+	buildInfo          = gauge("build_info", "1, with the agent's version and the node's kernel.", "version", "kernel")
+)
