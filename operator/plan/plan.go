@@ -43,6 +43,20 @@ type Plan struct {
 	Rings, Clusters map[string]Verdict
 }
 
+// Unchecked says whether an object waits for its filter to be checked: planning again may accept it.
+func (p *Plan) Unchecked() bool {
+	return anyPending(p.Rings) || anyPending(p.Clusters)
+}
+
+func anyPending(verdicts map[string]Verdict) bool {
+	for _, v := range verdicts {
+		if v.Reason == v1alpha1.ReasonPending {
+			return true
+		}
+	}
+	return false
+}
+
 // Verdict is what was decided about an object.
 type Verdict struct {
 	// Reason is ReasonAccepted or says why it is not; Message says it to people.

@@ -307,6 +307,24 @@ func has(spec v1alpha1.NodeCaptureSpec, rs rings, cs clusters) []string {
 
 func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
+// TestUnchecked: what waits for the compiler of filters is planned again, ring or cluster.
+func TestUnchecked(t *testing.T) {
+	filtered := cluster("c", 0, "m")
+	filtered.Spec.Filter = &v1alpha1.Filter{BPF: "unknown"}
+	for name, in := range map[string]plan.Input{
+		"ring":    {Rings: rings{ring("m", 0, withFilter("unknown"))}},
+		"cluster": {Rings: rings{ring("m", 0)}, Clusters: clusters{filtered}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := plan.Make(in)
+			require.False(t, made.Unchecked())
+			in.CheckFilter = checkFilter
+			made = plan.Make(in)
+			require.True(t, made.Unchecked())
+		})
+	}
+}
+
 // TestOutputsOfARing: a ring feeds at most MaxOutputs sets of queues, the oldest.
 func TestOutputsOfARing(t *testing.T) {
 	cs := clusters{}

@@ -36,7 +36,9 @@ func Advise(f *v1.Filter) Advice {
 type entry struct {
 	Match
 	priority int32
-	label    string
+	// lasting says that it stays however long no packet matches it.
+	lasting bool
+	label   string
 }
 
 // read returns the rules that make sense, in the order in which they decide.
@@ -47,7 +49,7 @@ func read(rules []v1.Rule) []entry {
 		if err != nil {
 			continue // refused elsewhere
 		}
-		entries = append(entries, entry{match, rules[i].Priority, label("spec.filter.rules", i, rules[i].Name)})
+		entries = append(entries, entry{match, rules[i].Priority, rules[i].IdleTimeout == nil, label("spec.filter.rules", i, rules[i].Name)})
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return -cmp.Compare(a.priority, b.priority) })
 	return entries
@@ -109,7 +111,7 @@ func shadowedRules(entries []entry) []string {
 	var found []string
 	for i := range entries {
 		for j := range i {
-			if entries[j].Covers(&entries[i].Match) {
+			if entries[j].lasting && entries[j].Covers(&entries[i].Match) {
 				found = append(found, fmt.Sprintf("%s never decides: %s matches all that it matches, and comes before it",
 					entries[i].label, entries[j].label))
 				break

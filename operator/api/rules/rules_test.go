@@ -32,6 +32,8 @@ func TestAdvise(t *testing.T) {
 		`{rules: [{action: Drop, match: {source: 10.1.0.0/16}}, {action: Pass, priority: 1, match: {source: 10.0.0.0/8}}]}`: {v1.ReasonShadowed,
 			"spec.filter.rules[0] never decides: spec.filter.rules[1] matches all that it matches, and comes before it"},
 		`{rules: [{action: Pass, match: {source: 10.0.0.0/8}}, {action: Drop, match: {destination: 10.1.0.0/16}}]}`: {},
+		// Removed when idle, it leaves the second alone.
+		`{rules: [{action: Pass, idleTimeout: 1m, match: {protocol: UDP}}, {action: Drop, match: {protocol: UDP}}]}`: {},
 		`{rules: [{action: Pass, match: {source: 10.0.0.0/8, bidirectional: true}}, {action: Drop, match: {destination: 10.1.0.0/16}}]}`: {v1.ReasonShadowed,
 			"spec.filter.rules[1] never decides: spec.filter.rules[0] matches all that it matches, and comes before it"},
 		`{rules: [{action: Pass, match: {source: 10.0.0.0/8}}, {action: Drop, match: {source: 10.1.0.0/16, bidirectional: true}}]}`: {},

@@ -84,21 +84,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			return ctrl.Result{}, err
 		}
 	}
-	s.retryUncheckedFilters()
+	if s.plan.Unchecked() {
+		s.again = cmp.Or(s.again, recheck)
+	}
 	return ctrl.Result{RequeueAfter: s.again}, nil
 }
 
 // outdated says whether the cache is behind what was written: the watch brings it up.
 func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
-
-// retryUncheckedFilters comes back for rings whose filter could not be checked.
-func (s *scope) retryUncheckedFilters() {
-	for _, verdict := range s.plan.Rings {
-		if verdict.Reason == v1alpha1.ReasonPending {
-			s.again = cmp.Or(s.again, recheck)
-		}
-	}
-}
 
 func describe(err error, format string, args ...any) error {
 	if err == nil {
