@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, STATISTICS = 5, PACKET = 6 };
-enum { OPT_END = 0, OPT_COMMENT = 1, IF_NAME = 2, EPB_FLAGS = 2, SHB_USERAPPL = 4, ISB_IFRECV = 4, ISB_IFDROP = 5, IF_TSRESOL = 9 };
+enum { OPT_END = 0, OPT_COMMENT = 1, IF_NAME = 2, IF_DESCRIPTION = 3, EPB_FLAGS = 2, SHB_USERAPPL = 4, ISB_IFRECV = 4, ISB_IFDROP = 5, IF_TSRESOL = 9 };
 enum { INBOUND = 1, OUTBOUND = 2 };
 enum { LINK_ETHERNET = 1, FRAME = 12 /* a block's type and both its lengths */ };
 
@@ -61,18 +61,21 @@ void pcapng_section(FILE *file, const char *application)
 	put_u32(file, size);
 }
 
-void pcapng_interface(FILE *file, const char *name, uint32_t snaplen)
+void pcapng_interface(FILE *file, const char *name, const char *description, uint32_t snaplen)
 {
 	const struct {
 		uint16_t link, reserved;
 		uint32_t snaplen;
 	} header = { .link = LINK_ETHERNET, .snaplen = snaplen };
-	uint32_t size = FRAME + (uint32_t)sizeof(header) + option_size(strlen(name)) + option_size(1) + 4;
+	uint32_t size = FRAME + (uint32_t)sizeof(header) + option_size(strlen(name)) +
+			(*description ? option_size(strlen(description)) : 0) + option_size(1) + 4;
 	const uint8_t nanoseconds = 9;
 
 	begin(file, INTERFACE, size);
 	fwrite(&header, sizeof(header), 1, file);
 	put_option(file, IF_NAME, name, strlen(name));
+	if (*description)
+		put_option(file, IF_DESCRIPTION, description, strlen(description));
 	put_option(file, IF_TSRESOL, &nanoseconds, 1);
 	put_option(file, OPT_END, "", 0);
 	put_u32(file, size);

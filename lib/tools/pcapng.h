@@ -11,8 +11,8 @@
 /* The section's header: what comes first. */
 void pcapng_section(FILE *file, const char *application);
 
-/* The next interface, numbered from 0 on. */
-void pcapng_interface(FILE *file, const char *name, uint32_t snaplen);
+/* The next interface, numbered from 0 on. The description may be empty. */
+void pcapng_interface(FILE *file, const char *name, const char *description, uint32_t snaplen);
 
 /* A packet of an interface. */
 void pcapng_packet(FILE *file, uint32_t interface, const struct ringcap_slot *slot, const uint8_t *data);

@@ -17,18 +17,24 @@
 #include <ringcap/ringcap.h>
 
 #include "filter.h"
+#include "ifname.h"
 #include "pcapng.h"
 
-enum { BATCH = 64, INTERFACES_MAX = 256, WAIT_MS = 1000, BUFFER = 1 << 18 };
+enum { BATCH = 64, WAIT_MS = 1000, BUFFER = 1 << 18 };
+
+struct interface {
+	uint32_t ifindex;
+	uint64_t written;			/* packets */
+};
 
 struct stream {
 	struct ringcap *queue;
+	const char *name;			/* the queue's cluster's */
 	struct ringcap_stats before;		/* when it was opened */
 	struct bpf_program filter;		/* bf_insns NULL = everything */
 	uint32_t snaplen;
-	uint32_t ifindex[INTERFACES_MAX];	/* by number in the file */
-	uint64_t written[INTERFACES_MAX];
-	uint32_t nr_interfaces;
+	struct interface *interfaces;		/* by number in the file */
+	uint32_t nr_interfaces, room;
 	uint64_t read;				/* packets, whether they pass the filter or not */
 };
 
@@ -40,32 +46,49 @@ static void usage(FILE *to)
 	      "      --idle SECONDS  do nothing for that long, so that a pod is there to run the other in\n", to);
 }
 
-/* The number in the file of an interface; those beyond what there is room for are taken for the last. */
-static uint32_t interface_number(struct stream *s, uint32_t ifindex)
+static void name_interface(const struct stream *s, uint32_t ifindex)
 {
-	char name[16];
-	uint32_t i;
+	struct ifname known;
+	char number[16];
 
-	for (i = 0; i < s->nr_interfaces; i++)
-		if (s->ifindex[i] == ifindex)
-			return i;
-	if (i == INTERFACES_MAX)
-		return i - 1;
-	snprintf(name, sizeof(name), "%" PRIu32, ifindex);
-	pcapng_interface(stdout, name, s->snaplen);
-	s->ifindex[i] = ifindex;
-	return s->nr_interfaces++;
+	ifname_find(&known, s->name, ifindex);
+	snprintf(number, sizeof(number), "%" PRIu32, ifindex);
+	pcapng_interface(stdout, *known.pod ? known.pod : *known.interface ? known.interface : number, known.interface, s->snaplen);
 }
 
-static void write_packet(struct stream *s, const struct ringcap_pkt *pkt)
+/* An interface's number in the file. Those of pods come and go: the newest are looked at first. -ENOMEM. */
+static int interface_number(struct stream *s, uint32_t ifindex)
 {
-	uint32_t i;
+	for (uint32_t i = s->nr_interfaces; i--;)
+		if (s->interfaces[i].ifindex == ifindex)
+			return (int)i;
+	if (s->nr_interfaces == s->room) {
+		uint32_t room = s->room * 2 + 64;
+		struct interface *more = realloc(s->interfaces, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		s->interfaces = more;
+		s->room = room;
+	}
+	name_interface(s, ifindex);
+	s->interfaces[s->nr_interfaces] = (struct interface){ .ifindex = ifindex };
+	return (int)s->nr_interfaces++;
+}
+
+/* 0 or -errno. */
+static int write_packet(struct stream *s, const struct ringcap_pkt *pkt)
+{
+	int i;
 
 	if (s->filter.bf_insns && !bpf_filter(s->filter.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen))
-		return;
+		return 0;
 	i = interface_number(s, pkt->slot->ifindex);
-	s->written[i]++;
-	pcapng_packet(stdout, i, pkt->slot, pkt->data);
+	if (i < 0)
+		return i;
+	s->interfaces[i].written++;
+	pcapng_packet(stdout, (uint32_t)i, pkt->slot, pkt->data);
+	return 0;
 }
 
 /* What is there now. The number of packets, or -errno. */
@@ -76,8 +99,12 @@ static int copy_batch(struct stream *s)
 
 	if (n <= 0)
 		return n == -EINTR ? 0 : n;
-	for (int i = 0; i < n; i++)
-		write_packet(s, &pkts[i]);
+	for (int i = 0; i < n; i++) {
+		int err = write_packet(s, &pkts[i]);
+
+		if (err)
+			return err;
+	}
 	ringcap_release(s->queue, (unsigned int)n);
 	s->read += (uint64_t)n;
 	return n;
@@ -136,10 +163,10 @@ static void write_end(struct stream *s)
 	snprintf(text, sizeof(text), "read %" PRIu64 " full %" PRIu64 " unattended %" PRIu64 " nomem %" PRIu64, s->read,
 		 dropped[RINGCAP_DROP_FULL], dropped[RINGCAP_DROP_UNATTENDED], dropped[RINGCAP_DROP_NOMEM]);
 	if (!s->nr_interfaces)
-		pcapng_interface(stdout, "none", s->snaplen);
+		pcapng_interface(stdout, "none", "", s->snaplen);
 	for (uint32_t i = 1; i < s->nr_interfaces; i++)
-		pcapng_statistics(stdout, i, s->written[i], 0, NULL);
-	pcapng_statistics(stdout, 0, s->written[0], sum, text);
+		pcapng_statistics(stdout, i, s->interfaces[i].written, 0, NULL);
+	pcapng_statistics(stdout, 0, s->nr_interfaces ? s->interfaces[0].written : 0, sum, text);
 }
 
 /* Whoever runs this may lose what is on the way when it ends: so it stays until the other end, which has it all, goes. */
@@ -168,6 +195,7 @@ static int stream(const char *name, const char *expression)
 	}
 	ringcap_queue(s.queue, &q);
 	s.snaplen = q.snaplen;
+	s.name = q.name;
 	setvbuf(stdout, NULL, _IOFBF, BUFFER);
 	pcapng_section(stdout, "rcstream");
 	err = copy(&s);

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// errNoPod: a process that belongs to no pod.
-var errNoPod = errors.New("it runs in no pod")
+// ErrNoPod: a process that belongs to no pod.
+var ErrNoPod = errors.New("it runs in no pod")
 
-// podOf returns the UID of the pod that a process runs in.
-func podOf(proc string, pid int) (string, error) {
+// PodOf returns the UID of the pod that a process runs in, as its cgroup has it. proc is a proc file system.
+func PodOf(proc string, pid int) (string, error) {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return "", fmt.Errorf("find the pod of process %d: %w", pid, err)
 	}
 	uid, ok := podUID(string(text))
 	if !ok {
-		return "", errNoPod
+		return "", ErrNoPod
 	}
 	return uid, nil
 }

@@ -35,7 +35,7 @@ func (p Pods) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 	if pid <= 0 {
 		return errors.New("the asking process is not visible to the agent (its pod needs hostPID: true)")
 	}
-	uid, err := podOf(p.Proc, pid)
+	uid, err := PodOf(p.Proc, pid)
 	if err != nil {
 		return fmt.Errorf("process %d: %w", pid, err)
 	}

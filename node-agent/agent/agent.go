@@ -20,6 +20,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
 	"github.com/ringcap/ringcap/node-agent/health"
 	"github.com/ringcap/ringcap/node-agent/metrics"
+	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/status"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -46,13 +47,16 @@ type Agent struct {
 	Module         func() status.Module
 	// Pods is the rule by which pods get queues.
 	Pods access.Pods
+	// Names of interfaces, for consumers.
+	Names *names.Folder
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
-	devices *deviceplugin.Manager
-	writer  status.Writer
-	writing outage
-	offered map[string]deviceplugin.Resource
+	devices     *deviceplugin.Manager
+	watchedPods *podWatch
+	writer      status.Writer
+	writing     outage
+	offered     map[string]deviceplugin.Resource
 
 	health health.State
 }
@@ -94,7 +98,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.health.Healthy, a.ready); err != nil {
 		return err
 	}
-	if err := node.WatchInterfaces(ctx, a.Changed.Raise); err != nil {
+	if a.watchedPods, err = newPodWatch(a.Config, a.Node, a.Changed.Raise); err != nil {
+		return err
+	}
+	a.Reconciler.Pods = a.watchedPods.Pods
+	a.watchedPods.start(ctx)
+	if err := node.WatchInterfaces(ctx, a.interfacesChanged); err != nil {
 		return err
 	}
 	if err := watch.start(ctx, a.Changed.Raise); err != nil {
@@ -113,7 +122,11 @@ func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {
 		Reconciler: a.Reconciler,
 		Desired: func() (v1.NodeCaptureSpec, int64, bool) {
 			a.health.Beat()
-			return watch.desired(ctx)
+			spec, generation, known := watch.desired(ctx)
+			if known {
+				a.watchedPods.want(ctx, spec)
+			}
+			return spec, generation, known
 		},
 		Changed: a.Changed, Activity: a.Activity, Resync: resync, Refresh: refresh, Publish: a.publish,
 		Reconciled: a.Collector.Reconciled,
@@ -121,6 +134,11 @@ func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {
 	loop.Run(ctx)
 	<-stopped
 	return a.Reconciler.Close()
+}
+
+func (a *Agent) interfacesChanged() {
+	a.watchedPods.tracker.Look()
+	a.Changed.Raise()
 }
 
 // publish tells the kubelet, Prometheus and the API server.
@@ -174,12 +192,29 @@ func (a *Agent) resources(report datapath.Report) map[string]deviceplugin.Resour
 		engine := verdict.Engine
 		offer[name] = deviceplugin.Resource{Healthy: healthy, Queues: func() deviceplugin.Queues {
 			if e := a.Reconciler.Engine(engine); e != nil {
-				return e
+				return namedQueues{e, a.Names}
 			}
 			return nil
 		}}
 	}
 	return offer
+}
+
+// namedQueues are queues whose consumers are told the names of interfaces.
+type namedQueues struct {
+	deviceplugin.Queues
+	names *names.Folder
+}
+
+// Grant implements deviceplugin.Queues.
+func (q namedQueues) Grant(id capture.QueueID) (capture.Grant, error) {
+	grant, err := q.Queues.Grant(id)
+	if err != nil {
+		return grant, err
+	}
+	mount, err := q.names.Mount(id.Cluster)
+	grant.Mounts = append(grant.Mounts, mount)
+	return grant, err
 }
 
 // consumers says which pod has which queue, as far as the kubelet can be asked.

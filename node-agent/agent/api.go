@@ -38,6 +38,8 @@ func resources() meta.RESTMapper {
 	m.AddSpecific(v1.GroupVersion.WithKind("NodeCapture"), nodeCaptures, v1.GroupVersion.WithResource("nodecapture"), meta.RESTScopeRoot)
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	m.AddSpecific(corev1.SchemeGroupVersion.WithKind("Pod"), pods, corev1.SchemeGroupVersion.WithResource("pod"), meta.RESTScopeNamespace)
+	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")
+	m.AddSpecific(corev1.SchemeGroupVersion.WithKind("Namespace"), namespaces, corev1.SchemeGroupVersion.WithResource("namespace"), meta.RESTScopeRoot)
 	return m
 }
 

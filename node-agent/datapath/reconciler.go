@@ -43,6 +43,11 @@ type Report struct {
 	ObserveErr error
 }
 
+// Names tells consumers what the interfaces of a plan are called, before it is applied.
+type Names interface {
+	Tell(plan.Result) error
+}
+
 // Reconciler makes the node's data path as asked. Its methods but Engine are for one goroutine.
 type Reconciler struct {
 	Providers []*Provider
@@ -53,6 +58,10 @@ type Reconciler struct {
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 	// Interfaces lists the node's; node.Interfaces but in tests.
 	Interfaces func() ([]node.Interface, error)
+	// Pods of this node; nil for a machine without Kubernetes. unknown says why they are not known.
+	Pods func() (pods []plan.Pod, unknown string)
+	// Names tells the consumers; nil tells nobody.
+	Names Names
 
 	programs programCache
 	good     v1.NodeCaptureSpec
@@ -79,7 +88,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	facts := plan.Facts{
 		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.good,
 	}
-	facts.Serving, facts.Queues, facts.QueueCounts = r.present(ctx)
+	r.present(ctx, &facts)
+	if facts.NoPods = r.Pods == nil; !facts.NoPods {
+		facts.Pods, facts.PodsUnknown = r.Pods()
+	}
 	driverErr, err := r.planWithDrivers(&report, spec, facts)
 	if err != nil {
 		report.Err = err
@@ -88,8 +100,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	r.programs.forget()
 	r.good = report.Plan.Good(spec, r.good)
 	nicErr := r.applyNICs(&report)
+	var namesErr error
+	if r.Names != nil {
+		namesErr = r.Names.Tell(report.Plan)
+	}
 	failed, engineErr := r.applyEngines(ctx, &report)
-	report.Err = errors.Join(driverErr, nicErr, engineErr)
+	report.Err = errors.Join(driverErr, nicErr, namesErr, engineErr)
 	report = r.Observe(ctx, report)
 	noteUnfed(&report)
 	addLeftovers(&report, failed)
@@ -156,10 +172,10 @@ func (r *Reconciler) noteOpened() {
 	}
 }
 
-// present says which engine has which ring and which set of queues now.
-func (r *Reconciler) present(ctx context.Context) (rings, queues map[string]v1.Engine, counts map[string]int) {
-	counts = map[string]int{}
-	rings, queues = map[string]v1.Engine{}, map[string]v1.Engine{}
+// present says what the engines have now.
+func (r *Reconciler) present(ctx context.Context, facts *plan.Facts) {
+	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
+	facts.QueueCounts, facts.Taps = map[string]int{}, map[string][]capture.Tap{}
 	for _, p := range r.Providers {
 		if p.engine == nil {
 			continue
@@ -168,14 +184,13 @@ func (r *Reconciler) present(ctx context.Context) (rings, queues map[string]v1.E
 		if err != nil {
 			continue
 		}
-		for name := range observation.Rings {
-			rings[name] = p.Kind
+		for name, state := range observation.Rings {
+			facts.Serving[name], facts.Taps[name] = p.Kind, state.Taps
 		}
 		for name, state := range observation.Clusters {
-			queues[name], counts[name] = p.Kind, len(state.Queues)
+			facts.Queues[name], facts.QueueCounts[name] = p.Kind, len(state.Queues)
 		}
 	}
-	return rings, queues, counts
 }
 
 // applyEngines returns what single objects failed with, by engine, and what engines as a whole did.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -220,7 +221,10 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 		given.Devices = append(given.Devices, &api.DeviceSpec{HostPath: d.Host, ContainerPath: d.Container, Permissions: "rw"})
 	}
 	for _, m := range grant.Mounts {
-		given.Mounts = append(given.Mounts, &api.Mount{HostPath: m.Host, ContainerPath: m.Container, ReadOnly: true})
+		// Two queues of a set share some.
+		if !slices.ContainsFunc(given.Mounts, func(g *api.Mount) bool { return g.ContainerPath == m.Container }) {
+			given.Mounts = append(given.Mounts, &api.Mount{HostPath: m.Host, ContainerPath: m.Container, ReadOnly: true})
+		}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type Interface struct {
 
 // Interfaces lists those of the current network namespace.
 func Interfaces() ([]Interface, error) {
-	links, err := listLinks()
+	links, err := Links()
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
@@ -43,8 +43,8 @@ func Interfaces() ([]Interface, error) {
 	return interfaces, nil
 }
 
-// listLinks lists again when an interface came or went meanwhile.
-func listLinks() ([]netlink.Link, error) {
+// Links lists them with all that the kernel says, again when an interface came or went meanwhile.
+func Links() ([]netlink.Link, error) {
 	const tries = 5
 	for try := 1; ; try++ {
 		links, err := netlink.LinkList()

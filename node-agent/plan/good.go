@@ -54,7 +54,8 @@ func (r Result) Good(spec, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	var good v1.NodeCaptureSpec
 	for _, ring := range spec.Rings {
 		own, hasQueues := r.Clusters[ring.Name]
-		if r.Rings[ring.Name].Ready() && (!hasQueues || own.Planned && !rejected[own.Reason]) {
+		verdict := r.Rings[ring.Name]
+		if (verdict.Ready() || verdict.Planned && verdict.Reason == v1.ReasonPodNotTapped) && (!hasQueues || own.Planned && !rejected[own.Reason]) {
 			good.Rings = append(good.Rings, ring)
 		} else if last, ok := goodRing(before, ring); ok {
 			good.Rings = append(good.Rings, last)

@@ -57,6 +57,13 @@ type Facts struct {
 	// Good are the specs that were planned last, by name. What is in the data path stays as it is when its spec is changed
 	// to one that is refused.
 	Good v1.NodeCaptureSpec
+	// Pods of the node. PodsUnknown says why they are not known, and then a ring's taps on pods stay as they are; NoPods: the
+	// machine is not a node of Kubernetes.
+	Pods        []Pod
+	PodsUnknown string
+	NoPods      bool
+	// Taps that rings have now, by name.
+	Taps map[string][]capture.Tap
 	// Compile makes a classic BPF program from a pcap-filter(7) expression; its error is the compiler's own message.
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 }
@@ -79,6 +86,10 @@ type Verdict struct {
 	Interfaces []string
 	// Namespaces whose pods may have a set of queues; empty is all.
 	Namespaces []string
+	// Pods are those of a ring's interfaces, by interface name; PodsNotTapped those that it selects and does not tap, with the
+	// reasons.
+	Pods          map[string]string
+	PodsNotTapped []string
 	// NIC is how a ring wishes them to be set.
 	NIC NICSettings
 	// TransparentMode of a ring; where it is not the spec's, TransparentReason says why.
@@ -229,6 +240,10 @@ func (b *builder) addRing(ring v1.NodeRing) {
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
 	verdict.NIC, verdict.TransparentMode, verdict.TransparentReason = draft.nic(), draft.mode, draft.modeReason
 	b.noteDrivers(draft)
+	texts, wrong := draft.notTapped()
+	if verdict.Pods, verdict.PodsNotTapped = draft.pods, texts; wrong != nil && verdict.Ready() {
+		verdict.Reason, verdict.Message = wrong.reason, wrong.message
+	}
 	verdict.Interfaces, verdict.snapLen = interfaceNames(draft.taps), uint32(max(ring.Spec.SnapLength, 0))
 	b.result.Rings[ring.Name] = verdict
 }

@@ -44,12 +44,16 @@ type ringDraft struct {
 	mode       int32
 	modeReason string
 	drivers    map[string]DriverWish
+	// pods by the name of their tapped interface, and those that are selected and not tapped.
+	pods     map[string]string
+	untapped []untapped
 }
 
 var ringChecks = []check[ringDraft]{
 	engineIsAvailable,
 	engineServesRing,
 	ringSettingsInRange,
+	podsCanBeTapped,
 	interfacesExist,
 	quickModeIsAlone,
 	filterCompiles,
@@ -83,31 +87,44 @@ var directions = map[v1.Direction]capture.Direction{
 	v1.DirectionBoth:     capture.Both,
 }
 
-// interfacesExist finds the taps: each selector must match at least one interface.
+// interfacesExist finds the taps: each selector but those of pods must match at least one interface.
 func interfacesExist(d *ringDraft) *problem {
 	for i, selector := range d.spec.Interfaces {
-		matches, err := matchInterfaces(selector, d.facts.Interfaces)
-		if err != nil {
-			return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
-		}
-		if len(matches) == 0 {
-			return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%s matches none of this node's interfaces: %s",
-				i, describeSelector(selector), listInterfaces(d.facts.Interfaces))
-		}
 		queues, err := parseRxQueues(selector.RxQueues)
 		if err != nil {
 			return problemf(v1.ReasonUnsupported, "spec.interfaces[%d].rxQueues: %v", i, err)
 		}
-		for _, match := range matches {
-			if problem := d.tap(i, match, queues); problem != nil {
-				return problem
-			}
+		find := d.tapInterfaces
+		if selector.PodSelector != nil {
+			find = d.tapPods
+		}
+		if problem := find(i, selector, queues); problem != nil {
+			return problem
 		}
 	}
+	slices.SortFunc(d.taps, func(x, y capture.Tap) int { return x.Index - y.Index })
+	d.cutPods()
 	if len(d.taps) > maxTaps {
 		return problemf(v1.ReasonUnsupported, "spec.interfaces matches %d interfaces of this node; a ring taps at most %d", len(d.taps), maxTaps)
 	}
-	slices.SortFunc(d.taps, func(x, y capture.Tap) int { return x.Index - y.Index })
+	return nil
+}
+
+// tapInterfaces finds the taps of a selector by name, driver or PCI address.
+func (d *ringDraft) tapInterfaces(i int, selector v1.InterfaceSelector, queues []uint16) *problem {
+	matches, err := matchInterfaces(selector, d.facts.Interfaces)
+	if err != nil {
+		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
+	}
+	if len(matches) == 0 {
+		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%s matches none of this node's interfaces: %s",
+			i, describeSelector(selector), listInterfaces(d.facts.Interfaces))
+	}
+	for _, match := range matches {
+		if problem := d.tap(i, match, queues); problem != nil {
+			return problem
+		}
+	}
 	return nil
 }
 

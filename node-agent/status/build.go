@@ -62,7 +62,7 @@ func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
 	verdict := r.Plan.Rings[name]
 	observed, there := r.Observations[verdict.Engine].Rings[name]
 	status := v1.NodeRingStatus{
-		Name: name, Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces,
+		Name: name, Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces, PodsNotTapped: verdict.PodsNotTapped,
 		Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
 		TransparentMode: verdict.TransparentMode, TransparentReason: verdict.TransparentReason,
 		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),

@@ -14,17 +14,20 @@ import (
 
 // interfaceStatuses are those of the interfaces that rings ask for, by name.
 func interfaceStatuses(r datapath.Report) []v1.InterfaceStatus {
-	rings := map[string][]string{}
+	rings, pods := map[string][]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Plan.Rings)) {
 		for _, i := range r.Plan.Rings[name].Interfaces {
 			rings[i] = append(rings[i], name)
+			if pod := r.Plan.Rings[name].Pods[i]; pod != "" {
+				pods[i] = pod
+			}
 		}
 	}
 	var statuses []v1.InterfaceStatus
 	for _, name := range slices.Sorted(maps.Keys(rings)) {
 		fact := r.Drivers[name]
 		status := v1.InterfaceStatus{
-			Name: name, Driver: fact.Name, Aware: fact.Aware, StockDriver: fact.Stock, RxQueues: int32(r.RxQueues[name]),
+			Name: name, Pod: pods[name], Driver: fact.Name, Aware: fact.Aware, StockDriver: fact.Stock, RxQueues: int32(r.RxQueues[name]),
 			Rings: rings[name], Settings: settingStatuses(r.NICs[name]),
 		}
 		if fact.Failed != "" {

@@ -55,7 +55,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),
-		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods,
+		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods, Names: p.names,
 	}
 	return a.Run(ctx)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
+	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
@@ -25,18 +26,21 @@ import (
 type parts struct {
 	reconciler        *datapath.Reconciler
 	module            moduleState
+	names             *names.Folder
 	changed, activity datapath.Signal
 }
 
 func newParts(ctx context.Context, f agentFlags, identity node.Identity, who consumers) parts {
 	p := parts{changed: datapath.NewSignal(), activity: datapath.NewSignal()}
 	p.module = moduleState{runDir: f.runDir, sys: f.sys, identity: identity}
+	p.names = names.NewFolder(f.runDir)
 	p.reconciler = &datapath.Reconciler{
 		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who)},
 		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys),
 		NICs:       nic.New(f.nicFile(), identity.BootID, f.sys),
 		Compile:    compiler(ctx, f.rcbpf),
 		Interfaces: node.Interfaces,
+		Names:      p.names,
 	}
 	return p
 }

@@ -294,6 +294,7 @@ const (
 	ReasonPending             = "Pending"
 	ReasonInterfaceNotFound   = "InterfaceNotFound"
 	ReasonMemoryLimitExceeded = "MemoryLimitExceeded"
+	ReasonPodNotTapped        = "PodNotTapped"
 	ReasonEngineUnavailable   = "EngineUnavailable"
 	ReasonUnsupported         = "Unsupported"
 	ReasonQueueInUse          = "QueueInUse"

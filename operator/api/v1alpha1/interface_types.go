@@ -41,12 +41,16 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-.a-z0-9]+/[-._a-zA-Z0-9]+$')",message="must be an extended resource's name with its prefix, such as intel.com/sriov_capture"
 	ResourceName string `json:"resourceName,omitempty"`
 
-	// podSelector selects the node's side of the interfaces of pods with these labels; {} is every pod. PF_RING: none.
+	// podSelector selects the node's side of the interfaces of pods with these labels; {} is every pod. Besides its own labels
+	// a pod has its name as kubernetes.io/metadata.name here. What a pod sends is received there: direction Both is the whole
+	// of a pod's traffic. A node on which no such pod runs is ready for the first one. Pods with hostNetwork have no interface
+	// of their own and are not captured. transparentMode 0 only, and not in quick mode. PF_RING: none.
 	//
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
-	// namespaceSelector narrows podSelector to namespaces with these labels; without it all namespaces. PF_RING: none.
+	// namespaceSelector narrows podSelector to namespaces with these labels, of which kubernetes.io/metadata.name is the name;
+	// without it all namespaces. PF_RING: none.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`

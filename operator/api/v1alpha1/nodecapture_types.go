@@ -112,6 +112,13 @@ type NodeRingStatus struct {
 	// +optional
 	// +listType=atomic
 	Interfaces []string `json:"interfaces,omitempty"`
+	// podsNotTapped are pods that spec.interfaces[].podSelector selects and that are not captured, each with the reason; of
+	// more than 16 the first 16.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	PodsNotTapped []string `json:"podsNotTapped,omitempty"`
 	// ready: programmed as the spec asks.
 	Ready bool `json:"ready"`
 	// reason and message when it is not ready.
@@ -186,6 +193,10 @@ type InterfaceStatus struct {
 	//
 	// +kubebuilder:validation:MaxLength=15
 	Name string `json:"name"`
+	// pod whose interface's other side it is, as namespace/name, where a ring selects it by podSelector.
+	//
+	// +optional
+	Pod string `json:"pod,omitempty"`
 	// driver that is bound to it.
 	//
 	// +optional

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package names tells consumers what the interfaces are called whose numbers are with their packets, and which pods they
+// belong to, also when these are gone by now.
+package names
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+const (
+	folderName = "interfaces"
+	fileName   = "names"
+	// most lines that a file keeps, of those the newest interfaces.
+	most = 4096
+	// inContainer is where the run folder is for a consumer in a container.
+	inContainer = "/run/ringcap"
+)
+
+// Folder is an agent's run folder. Below it <cluster>/interfaces/names has a line "<ifindex>\t<name>\t<namespace/pod>" for each
+// interface whose packets the cluster's queues get or got; the pod is empty for other interfaces. Its methods but Mount are
+// for one goroutine.
+type Folder struct {
+	path string
+	// told is what is in each file, by cluster.
+	told map[string][]byte
+}
+
+// NewFolder makes a Folder in an agent's run folder.
+func NewFolder(runDir string) *Folder { return &Folder{path: runDir, told: map[string][]byte{}} }
+
+// Mount is what a container must be given to read a cluster's names. It makes the folder, for containers do not start
+// without it.
+func (f *Folder) Mount(cluster string) (capture.PathPair, error) {
+	return capture.PathPair{Host: f.of(cluster), Container: filepath.Join(inContainer, cluster, folderName)}, os.MkdirAll(f.of(cluster), 0o755)
+}
+
+func (f *Folder) of(cluster string) string { return filepath.Join(f.path, cluster, folderName) }
+
+// Tell writes the names that a plan knows beside those that are there, and removes the files of clusters that are not
+// planned any more. It comes before the plan is applied: names are there before packets are.
+func (f *Folder) Tell(p plan.Result) error {
+	var errs []error
+	for _, planned := range p.Plans {
+		for _, cluster := range planned.Clusters {
+			errs = append(errs, f.tell(cluster.Name, linesOf(cluster.Name, planned, p.Rings)))
+		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(f.told)) {
+		if _, asked := p.Clusters[cluster]; !asked {
+			errs = append(errs, os.RemoveAll(f.of(cluster)))
+			delete(f.told, cluster)
+			// Where the engine has removed what is its own, nothing is left.
+			_ = os.Remove(filepath.Dir(f.of(cluster)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// linesOf are a cluster's lines by ifindex.
+func linesOf(cluster string, planned capture.Plan, rings map[string]plan.Verdict) map[int]string {
+	lines := map[int]string{}
+	for _, ring := range planned.Rings {
+		if !slices.Contains(ring.Outputs, cluster) {
+			continue
+		}
+		for _, tap := range ring.Taps {
+			pod := rings[ring.Name].Pods[tap.Interface]
+			if _, known := lines[tap.Index]; !known || pod != "" {
+				lines[tap.Index] = tap.Interface + "\t" + pod
+			}
+		}
+	}
+	return lines
+}
+
+func (f *Folder) tell(cluster string, lines map[int]string) error {
+	path := filepath.Join(f.of(cluster), fileName)
+	old, known := f.told[cluster]
+	if !known {
+		// What an earlier agent knew. Without it this one goes on.
+		old, _ = os.ReadFile(path)
+	}
+	text := merge(old, lines)
+	if known && bytes.Equal(text, old) {
+		return nil
+	}
+	if err := node.WriteFile(path, text); err != nil {
+		return fmt.Errorf("tell the consumers of %s the names of interfaces: %w", cluster, err)
+	}
+	f.told[cluster] = text
+	return nil
+}
+
+// merge adds lines to a file's text; an interface that is in both is the new one.
+func merge(old []byte, lines map[int]string) []byte {
+	all := map[int]string{}
+	for line := range strings.Lines(string(old)) {
+		var index int
+		number, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if _, err := fmt.Sscanf(number, "%d", &index); err == nil {
+			all[index] = rest
+		}
+	}
+	for index, line := range lines {
+		if _, pod, _ := strings.Cut(line, "\t"); pod == "" && strings.HasPrefix(all[index], line) {
+			// Which pod's it is was known, and is not at the moment.
+			continue
+		}
+		all[index] = line
+	}
+	indexes := slices.Sorted(maps.Keys(all))
+	// The kernel counts up.
+	var text bytes.Buffer
+	for _, index := range indexes[max(len(indexes)-most, 0):] {
+		fmt.Fprintf(&text, "%d\t%s\n", index, all[index])
+	}
+	return text.Bytes()
+}

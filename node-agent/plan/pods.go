@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Pod is a pod of this node.
+type Pod struct {
+	Namespace, Name string
+	// Labels of the pod and of its namespace.
+	Labels, NamespaceLabels map[string]string
+	// HostNetwork: it has the node's interfaces and none of its own.
+	HostNetwork bool
+	// Interfaces are the indexes of the node's side of its own interfaces; empty while it starts.
+	Interfaces []int
+	// Problem is why there are none, where there should be by now.
+	Problem string
+}
+
+func (p Pod) String() string { return p.Namespace + "/" + p.Name }
+
+// nameLabel is what Kubernetes labels every namespace with; pods are selected by it, too.
+const nameLabel = "kubernetes.io/metadata.name"
+
+// podSelectors are a selector's two, made ready. The error names the field.
+func podSelectors(s v1.InterfaceSelector) (pods, namespaces labels.Selector, err error) {
+	if pods, err = metav1.LabelSelectorAsSelector(s.PodSelector); err != nil {
+		return nil, nil, fmt.Errorf("podSelector: %w", err)
+	}
+	namespaces = labels.Everything()
+	if s.NamespaceSelector != nil {
+		if namespaces, err = metav1.LabelSelectorAsSelector(s.NamespaceSelector); err != nil {
+			return nil, nil, fmt.Errorf("namespaceSelector: %w", err)
+		}
+	}
+	return pods, namespaces, nil
+}
+
+func withName(own map[string]string, name string) labels.Set {
+	all := labels.Set{}
+	maps.Copy(all, own)
+	all[nameLabel] = name
+	return all
+}
+
+// podsCanBeTapped refuses what goes with fixed interfaces only.
+func podsCanBeTapped(d *ringDraft) *problem {
+	if !slices.ContainsFunc(d.spec.Interfaces, func(s v1.InterfaceSelector) bool { return s.PodSelector != nil }) {
+		return nil
+	}
+	switch {
+	case d.facts.NoPods:
+		return problemf(v1.ReasonUnsupported, "spec.interfaces[].podSelector: a machine without Kubernetes has no pods: give the name of an interface")
+	case d.spec.QuickMode:
+		return problemf(v1.ReasonUnsupported, "spec.quickMode is for one interface, and those of pods come and go: set it to false, or leave spec.interfaces[].podSelector out")
+	case d.spec.TransparentMode != nil && *d.spec.TransparentMode != 0:
+		return problemf(v1.ReasonUnsupported, "spec.transparentMode %d: the interfaces of pods are captured in mode 0", *d.spec.TransparentMode)
+	}
+	return nil
+}
+
+// tapPods finds the taps of a selector of pods. That there are none is no problem: they may come.
+func (d *ringDraft) tapPods(i int, selector v1.InterfaceSelector, queues []uint16) *problem {
+	if d.facts.PodsUnknown != "" {
+		d.keepTaps()
+		d.untapped = append(d.untapped, untapped{message: d.facts.PodsUnknown, wrong: true})
+		return nil
+	}
+	pods, namespaces, err := podSelectors(selector)
+	if err != nil {
+		return problemf(v1.ReasonUnsupported, "spec.interfaces[%d].%v", i, err)
+	}
+	for _, pod := range d.facts.Pods {
+		if !pods.Matches(withName(pod.Labels, pod.Name)) || !namespaces.Matches(withName(pod.NamespaceLabels, pod.Namespace)) {
+			continue
+		}
+		if problem := d.tapPod(i, selector.Name, pod, queues); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+func (d *ringDraft) tapPod(i int, glob string, pod Pod, queues []uint16) *problem {
+	switch {
+	case pod.HostNetwork:
+		d.untapped = append(d.untapped, untapped{pod: pod.String(), message: "hostNetwork: it has no interface of its own"})
+	case pod.Problem != "":
+		d.untapped = append(d.untapped, untapped{pod: pod.String(), message: pod.Problem, wrong: true})
+	}
+	for _, match := range d.facts.Interfaces {
+		if !slices.Contains(pod.Interfaces, match.Index) {
+			continue
+		}
+		if glob != "" {
+			if ok, err := selects(v1.InterfaceSelector{Name: glob}, match); err != nil {
+				return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
+			} else if !ok {
+				continue
+			}
+		}
+		if problem := d.tap(i, match, queues); problem != nil {
+			return problem
+		}
+		if d.pods == nil {
+			d.pods = map[string]string{}
+		}
+		d.pods[match.Name] = pod.String()
+	}
+	return nil
+}
+
+// keepTaps keeps the taps that there are, while it is not known which there should be.
+func (d *ringDraft) keepTaps() {
+	for _, tap := range d.facts.Taps[d.name] {
+		there := slices.IndexFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == tap.Index })
+		if there >= 0 && !slices.ContainsFunc(d.taps, func(t capture.Tap) bool { return t.Index == tap.Index }) {
+			tap.Interface, tap.Direction = d.facts.Interfaces[there].Name, directions[d.spec.Direction]
+			d.taps = append(d.taps, tap)
+		}
+	}
+}
+
+// cutPods leaves pods' interfaces out that are too many for a ring, the newest first, so that those that stay lose nothing.
+func (d *ringDraft) cutPods() {
+	for at := len(d.taps) - 1; at >= 0 && len(d.taps) > maxTaps; at-- {
+		name := d.taps[at].Interface
+		if pod, ok := d.pods[name]; ok {
+			delete(d.pods, name)
+			d.taps = slices.Delete(d.taps, at, at+1)
+			d.untapped = append(d.untapped, untapped{pod: pod, wrong: true, message: fmt.Sprintf(
+				"the ring has %d interfaces on this node, the most it can: select fewer pods, and the others in a second ring", maxTaps)})
+		}
+	}
+}
+
+// untapped is what a podSelector selects and the ring cannot have.
+type untapped struct {
+	// pod, empty for all of them.
+	pod, message string
+	// wrong: the ring is not as its spec asks for that.
+	wrong bool
+}
+
+func (u untapped) String() string {
+	if u.pod == "" {
+		return u.message
+	}
+	return u.pod + ": " + u.message
+}
+
+// notTapped are the pods for the verdict, and what is wrong with the ring for that.
+func (d *ringDraft) notTapped() (texts []string, wrong *problem) {
+	const most = 16
+	for _, u := range d.untapped {
+		if u.wrong && wrong == nil {
+			wrong = problemf(v1.ReasonPodNotTapped, "spec.interfaces[].podSelector: %s", u)
+		}
+		if text := u.String(); len(texts) < most && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts, wrong
+}
+
+// ByName says that a selector of namespaces, if there is one, asks for nothing but their names.
+func ByName(s *metav1.LabelSelector) bool {
+	if s == nil {
+		return true
+	}
+	for label := range s.MatchLabels {
+		if label != nameLabel {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key != nameLabel })
+}

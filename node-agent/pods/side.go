@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ringcap/ringcap/node-agent/node"
+)
+
+// sides are the node's interfaces that have another side in another namespace. The kernel says of each in which: no right to
+// enter that is needed.
+type sides struct {
+	indexes []int
+	// byNamespace are indexes by the number that the kernel gives the other namespace in this one.
+	byNamespace map[int][]int
+}
+
+func listSides() (sides, error) {
+	links, err := node.Links()
+	if err != nil {
+		return sides{}, fmt.Errorf("list the network interfaces: %w", err)
+	}
+	s := sides{byNamespace: map[int][]int{}}
+	for _, link := range links {
+		attrs := link.Attrs()
+		s.indexes = append(s.indexes, attrs.Index)
+		if attrs.NetNsID >= 0 {
+			s.byNamespace[attrs.NetNsID] = append(s.byNamespace[attrs.NetNsID], attrs.Index)
+		}
+	}
+	return s, nil
+}
+
+// without says that an interface is not there.
+func (s sides) without(index int) bool { return !slices.Contains(s.indexes, index) }
+
+// of returns the interfaces whose other side is in a namespace.
+func (s sides) of(namespace *os.File) ([]int, error) {
+	id, err := netlink.GetNetNsIdByFd(int(namespace.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("ask for the number of a pod's network namespace: %w", err)
+	}
+	if id < 0 {
+		return nil, nil
+	}
+	return s.byNamespace[id], nil
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pods finds the node's side of the interfaces of this node's pods, and follows pods as they come and go.
+package pods
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// Object is a pod of this node as the API has it.
+type Object struct {
+	plan.Pod
+	// UID by which the kubelet names its cgroup.
+	UID string
+	// Running: its containers run, and it is not being deleted.
+	Running bool
+}
+
+const (
+	// soon is how often a pod's processes are looked for while something happens, seldom otherwise.
+	soon, seldom = 200 * time.Millisecond, 10 * time.Second
+	// lively is how long something happens after an event; a pod that runs has its interfaces by then.
+	lively = 10 * time.Second
+)
+
+// What is wrong with a pod that runs.
+const (
+	noProcess = "none of its processes is visible to the agent, which looks for them in /proc (hostPID)"
+	noSide    = "its interfaces have no other side on the node, as with macvlan, ipvlan and SR-IOV: leave it out of podSelector, or capture the node's interface"
+)
+
+// Tracker knows where pods' interfaces are. Any goroutine may ask it.
+type Tracker struct {
+	// Proc is a proc file system, in which the processes of all pods are visible.
+	Proc string
+	// List is the pods that there are. The number says what was asked for at the time, 0 that they are not known.
+	List func() ([]Object, uint64)
+	// Changed is called when Pods became others.
+	Changed func()
+
+	events chan struct{}
+	// found by UID, for Run's goroutine only.
+	found map[string]*finding
+
+	mu   sync.Mutex
+	pods []plan.Pod
+	of   uint64
+}
+
+// finding is what is known of a pod's interfaces.
+type finding struct {
+	indexes []int
+	// missing is why there are none, since when.
+	missing string
+	since   time.Time
+}
+
+// NewTracker makes a Tracker that looks for nothing until Run.
+func NewTracker(proc string, list func() ([]Object, uint64), changed func()) *Tracker {
+	return &Tracker{Proc: proc, List: list, Changed: changed, events: make(chan struct{}, 1), found: map[string]*finding{}}
+}
+
+// Look makes it look again: a pod or an interface came or went. It never blocks.
+func (t *Tracker) Look() {
+	select {
+	case t.events <- struct{}{}:
+	default:
+	}
+}
+
+// Pods are those of this node, sorted, with the number that List gave with them.
+func (t *Tracker) Pods() ([]plan.Pod, uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pods, t.of
+}
+
+// Run follows the pods until ctx ends.
+func (t *Tracker) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.events:
+			last = time.Now()
+		case <-timer.C:
+		}
+		again := seldom
+		if waiting := t.update(time.Now()); waiting && time.Since(last) < lively {
+			again = soon
+		}
+		timer.Reset(again)
+	}
+}
+
+// update looks once; waiting says that there are pods whose interfaces are not found.
+func (t *Tracker) update(now time.Time) (waiting bool) {
+	objects, of := t.List()
+	if of != 0 {
+		if err := t.find(objects, now); err != nil {
+			slog.Error("The interfaces of pods cannot be found; taps stay as they are", "error", err)
+			return true
+		}
+	}
+	pods := make([]plan.Pod, 0, len(objects))
+	for _, o := range objects {
+		f := t.found[o.UID]
+		switch {
+		case f == nil:
+		case len(f.indexes) > 0:
+			o.Interfaces = f.indexes
+		case o.Running && now.Sub(f.since) > lively:
+			o.Problem = f.missing
+		}
+		waiting = waiting || f != nil && len(f.indexes) == 0
+		pods = append(pods, o.Pod)
+	}
+	slices.SortFunc(pods, func(x, y plan.Pod) int { return strings.Compare(x.String(), y.String()) })
+	t.mu.Lock()
+	changed := t.of != of || !reflect.DeepEqual(t.pods, pods)
+	t.pods, t.of = pods, of
+	t.mu.Unlock()
+	if changed {
+		t.Changed()
+	}
+	return waiting
+}
+
+// find brings what was found up to date. A pod whose interfaces are there is not looked at again: it has got all of them
+// before its first process began.
+func (t *Tracker) find(objects []Object, now time.Time) error {
+	links, err := listSides()
+	if err != nil {
+		return err
+	}
+	found, wanted := map[string]*finding{}, map[string]bool{}
+	for _, o := range objects {
+		if o.HostNetwork {
+			continue
+		}
+		f := t.found[o.UID]
+		if f == nil {
+			f = &finding{since: now}
+		}
+		if found[o.UID] = f; len(f.indexes) == 0 || slices.ContainsFunc(f.indexes, links.without) {
+			if len(f.indexes) > 0 {
+				f.indexes, f.since = nil, now
+			}
+			wanted[o.UID] = true
+		}
+	}
+	t.found = found
+	if len(wanted) == 0 {
+		return nil
+	}
+	return t.findInterfaces(wanted)
+}
+
+func (t *Tracker) findInterfaces(wanted map[string]bool) error {
+	namespaces, err := openNamespaces(t.Proc, wanted)
+	if err != nil {
+		return err
+	}
+	defer namespaces.close()
+	// After the processes: who has one has all of its interfaces.
+	links, err := listSides()
+	if err != nil {
+		return err
+	}
+	for uid := range wanted {
+		f := t.found[uid]
+		namespace, ok := namespaces[uid]
+		if f.missing = noProcess; !ok {
+			continue
+		}
+		f.missing = noSide
+		if f.indexes, err = links.of(namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
