@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ringcap/ringcap/cli/fleet"
+	"github.com/ringcap/ringcap/operator/api/rules"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -93,18 +94,26 @@ func TestRules(t *testing.T) {
 		"tunnel":               {web, v1.RuleMatch{TunnelID: ptr[int64](7)}, perhaps},
 		"tunnel, elsewhere":    {web, v1.RuleMatch{TunnelID: ptr[int64](7), Source: "192.0.2.0/24"}, no},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, matches(test.match, parse(bytesOf(t, test.packet)))) })
+		t.Run(name, func(t *testing.T) {
+			match, err := rules.Parse(test.match)
+			require.NoError(t, err)
+			require.Equal(t, test.want, matches(match, parse(bytesOf(t, test.packet))))
+		})
 	}
 }
 
 func TestPriorityDecides(t *testing.T) {
 	h := parse(bytesOf(t, tuple("tcp", "10.0.0.1:40000", "10.0.0.2:80")))
-	rules := []v1.Rule{{}, {Priority: 5, Match: v1.RuleMatch{Source: "192.0.2.1"}}, {Priority: 3}, {Priority: 3}}
-	decided, unknown := decide(rules, h)
-	require.Equal(t, []int{2, -1}, []int{decided, unknown})
-	rules = append(rules, v1.Rule{Priority: 9, Match: v1.RuleMatch{TunnelID: ptr[int64](1)}})
-	decided, unknown = decide(rules, h)
-	require.Equal(t, []int{2, 4}, []int{decided, unknown})
+	specs := []v1.Rule{{}, {Priority: 5, Match: v1.RuleMatch{Source: "192.0.2.1"}}, {Priority: 3, Name: "three"}, {Priority: 3}}
+	list, err := readRules(specs)
+	require.NoError(t, err)
+	decided, unknown := decide(list, h)
+	require.Equal(t, `rule "three"`, decided.name)
+	require.Nil(t, unknown)
+	list, err = readRules(append(specs, v1.Rule{Priority: 9, Match: v1.RuleMatch{TunnelID: ptr[int64](1)}}))
+	require.NoError(t, err)
+	decided, unknown = decide(list, h)
+	require.Equal(t, []string{`rule "three"`, "rule 5"}, []string{decided.name, unknown.name})
 }
 
 func TestVerdicts(t *testing.T) {

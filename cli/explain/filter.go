@@ -38,8 +38,9 @@ type Compile func(expression string) ([]bpf.RawInstruction, error)
 
 // filter is a v1.Filter that can be asked.
 type filter struct {
-	spec v1.Filter
-	vm   *bpf.VM // nil = no bpf
+	spec  v1.Filter
+	vm    *bpf.VM // nil = no bpf
+	rules []rule
 }
 
 func newFilter(spec *v1.Filter, compile Compile) (*filter, error) {
@@ -48,6 +49,10 @@ func newFilter(spec *v1.Filter, compile Compile) (*filter, error) {
 		return f, nil
 	}
 	f.spec = *spec
+	var err error
+	if f.rules, err = readRules(spec.Rules); err != nil {
+		return nil, err
+	}
 	if spec.BPF == "" {
 		return f, nil
 	}
@@ -73,7 +78,7 @@ type packet struct {
 // steps asks all parts of a filter in the kernel's order, up to the one that rejects.
 func (f *filter) steps(p packet) []Step {
 	var steps []Step
-	for _, ask := range []func(packet) *Step{f.bpf, f.vlans, f.rules, f.payload, f.plugins} {
+	for _, ask := range []func(packet) *Step{f.bpf, f.vlans, f.byRules, f.payload, f.plugins} {
 		step := ask(p)
 		if step == nil {
 			continue
@@ -108,42 +113,40 @@ func (f *filter) vlans(p packet) *Step {
 		return nil
 	}
 	for _, id := range f.spec.VLANs {
-		if id == p.vlan(0) {
+		if id == int32(p.vlan(0)) {
 			return &Step{"vlans", Captured, fmt.Sprintf("VLAN %d is in filter.vlans", id)}
 		}
 	}
 	return &Step{"vlans", NotCaptured, fmt.Sprintf("VLAN %d (0 = no tag) is not in filter.vlans", p.vlan(0))}
 }
 
-func (f *filter) rules(p packet) *Step {
-	rules := f.spec.Rules
-	if len(rules) == 0 && f.spec.DefaultAction == "" {
+func (f *filter) byRules(p packet) *Step {
+	if len(f.rules) == 0 && f.spec.DefaultAction == "" {
 		return nil
 	}
-	decided, unknown := decide(rules, p.headers)
-	if unknown >= 0 {
+	decided, unknown := decide(f.rules, p.headers)
+	switch {
+	case unknown != nil:
 		why := "it asks for what is inside of tunnels, which only the node's kernel parses"
 		if p.unsure != "" {
 			why = p.unsure
 		}
-		return &Step{"rules", Depends, fmt.Sprintf("%s may decide: %s", name(rules, unknown), why)}
-	}
-	if decided < 0 {
-		if f.spec.DefaultAction == v1.DefaultActionDrop {
-			return &Step{"rules", NotCaptured, "no rule matches, and filter.defaultAction is Drop"}
-		}
+		return &Step{"rules", Depends, fmt.Sprintf("%s may decide: %s", unknown.name, why)}
+	case decided == nil && f.spec.DefaultAction == v1.DefaultActionDrop:
+		return &Step{"rules", NotCaptured, "no rule matches, and filter.defaultAction is Drop"}
+	case decided == nil:
 		return &Step{"rules", Captured, "no rule matches, and filter.defaultAction is Pass"}
 	}
-	rule, by := rules[decided], name(rules, decided)
-	switch rule.Action {
+	switch decided.Action {
 	case v1.RuleDrop:
-		return &Step{"rules", NotCaptured, by + " matches: Drop"}
+		return &Step{"rules", NotCaptured, decided.name + " matches: Drop"}
 	case v1.RuleReflect:
-		return &Step{"rules", NotCaptured, by + " matches: Reflect, out of " + rule.ReflectTo + " and nowhere else"}
+		return &Step{"rules", NotCaptured, decided.name + " matches: Reflect, out of " + decided.ReflectTo + " and nowhere else"}
 	case v1.RuleQueue:
-		return &Step{"rules", Captured, fmt.Sprintf("%s matches: to queue %d of %s only", by, rule.Queue.Queue, rule.Queue.Cluster)}
+		return &Step{"rules", Captured, fmt.Sprintf("%s matches: to queue %d of %s only", decided.name, decided.Queue.Queue,
+			decided.Queue.Cluster)}
 	}
-	return &Step{"rules", Captured, fmt.Sprintf("%s matches: %s", by, rule.Action)}
+	return &Step{"rules", Captured, fmt.Sprintf("%s matches: %s", decided.name, decided.Action)}
 }
 
 func (f *filter) payload(p packet) *Step {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -102,7 +101,7 @@ func (t Tuple) transport(network gopacket.NetworkLayer) (gopacket.SerializableLa
 
 // headers are what rules ask about, of the outermost addresses and ports.
 type headers struct {
-	sourceMAC, destinationMAC net.HardwareAddr
+	sourceMAC, destinationMAC [6]byte
 	etherType                 uint16
 	vlans                     []uint16
 	source, destination       netip.Addr
@@ -110,7 +109,7 @@ type headers struct {
 	ports                     bool
 	sourcePort                uint16
 	destinationPort           uint16
-	flags                     []string
+	flags                     uint8 // of TCP
 	// payload behind TCP, UDP, SCTP or ICMP; transport says whether there is such a header.
 	transport bool
 	payload   []byte
@@ -136,7 +135,7 @@ func parse(data []byte) headers {
 func (h *headers) layer(layer gopacket.Layer) bool {
 	switch l := layer.(type) {
 	case *layers.Ethernet:
-		h.sourceMAC, h.destinationMAC, h.etherType = l.SrcMAC, l.DstMAC, uint16(l.EthernetType)
+		h.sourceMAC, h.destinationMAC, h.etherType = [6]byte(l.SrcMAC), [6]byte(l.DstMAC), uint16(l.EthernetType)
 	case *layers.Dot1Q:
 		h.vlans, h.etherType = append(h.vlans, l.VLANIdentifier), uint16(l.Type)
 	case *layers.IPv4:
@@ -171,7 +170,7 @@ func (h *headers) transports(layer gopacket.Layer) bool {
 	switch l := layer.(type) {
 	case *layers.TCP:
 		h.setPorts(uint16(l.SrcPort), uint16(l.DstPort))
-		h.flags = tcpFlags(l)
+		h.flags = l.Contents[13]
 	case *layers.UDP:
 		h.setPorts(uint16(l.SrcPort), uint16(l.DstPort))
 	case *layers.SCTP:
@@ -188,35 +187,18 @@ func (h *headers) setPorts(source, destination uint16) {
 	h.ports, h.sourcePort, h.destinationPort = true, source, destination
 }
 
-func tcpFlags(l *layers.TCP) []string {
-	all := []struct {
-		name string
-		set  bool
-	}{
-		{"FIN", l.FIN}, {"SYN", l.SYN}, {"RST", l.RST}, {"PSH", l.PSH}, {"ACK", l.ACK}, {"URG", l.URG}, {"ECE", l.ECE}, {"CWR", l.CWR},
-	}
-	var set []string
-	for _, flag := range all {
-		if flag.set {
-			set = append(set, flag.name)
-		}
-	}
-	return set
-}
-
 // exchanged is the packet of the other direction.
 func (h headers) exchanged() headers {
 	h.sourceMAC, h.destinationMAC = h.destinationMAC, h.sourceMAC
 	h.source, h.destination = h.destination, h.source
 	h.sourcePort, h.destinationPort = h.destinationPort, h.sourcePort
-	h.flags = slices.Clone(h.flags)
 	return h
 }
 
 // vlan is the id of a tag from the outermost on, 0 = none.
-func (h headers) vlan(number int) int32 {
+func (h headers) vlan(number int) uint16 {
 	if number < len(h.vlans) {
-		return int32(h.vlans[number])
+		return h.vlans[number]
 	}
 	return 0
 }

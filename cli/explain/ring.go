@@ -131,10 +131,8 @@ func (r *Ring) Packet(data []byte, synthetic bool) Answer {
 
 // queues asks every set; a rule may have chosen one queue.
 func (r *Ring) queues(p packet) []Step {
-	if decided, unknown := decide(r.filter.spec.Rules, p.headers); decided >= 0 && unknown < 0 {
-		if q := r.filter.spec.Rules[decided].Queue; q != nil {
-			return []Step{{"queues", Captured, fmt.Sprintf("%s@%d gets it, by %s", q.Cluster, q.Queue, name(r.filter.spec.Rules, decided))}}
-		}
+	if decided, unknown := decide(r.filter.rules, p.headers); decided != nil && unknown == nil && decided.Queue != nil {
+		return []Step{{"queues", Captured, fmt.Sprintf("%s@%d gets it, by %s", decided.Queue.Cluster, decided.Queue.Queue, decided.name)}}
 	}
 	if len(r.clusters) == 0 {
 		return []Step{{"queues", NotCaptured, "the ring has no queues, and no Cluster names it: set spec.queues or make a Cluster"}}

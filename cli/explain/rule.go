@@ -4,14 +4,10 @@ package explain
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
-
+	"github.com/ringcap/ringcap/operator/api/rules"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -25,132 +21,96 @@ const (
 	perhaps
 )
 
-// decide finds the rule that decides on a packet: its place, -1 = none. unknown is a rule of higher rank that may match.
-func decide(rules []v1.Rule, h headers) (decided, unknown int) {
-	decided, unknown = -1, -1
-	for _, i := range ranks(rules) {
-		switch matches(rules[i].Match, h) {
+// rule is one of a filter's that can be asked.
+type rule struct {
+	v1.Rule
+	name  string
+	match rules.Match
+}
+
+// readRules returns them in the order in which they decide.
+func readRules(specs []v1.Rule) ([]rule, error) {
+	list := make([]rule, len(specs))
+	for i, spec := range specs {
+		match, err := rules.Parse(spec.Match)
+		if err != nil {
+			return nil, fmt.Errorf("filter.rules[%d].%w", i, err)
+		}
+		list[i] = rule{spec, fmt.Sprintf("rule %d", i+1), match}
+		if spec.Name != "" {
+			list[i].name = fmt.Sprintf("rule %q", spec.Name)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b rule) int { return int(b.Priority) - int(a.Priority) })
+	return list, nil
+}
+
+// decide finds the rule that decides on a packet, nil = none. unknown is a rule before it that may match.
+func decide(list []rule, h headers) (decided, unknown *rule) {
+	for i := range list {
+		switch matches(list[i].match, h) {
 		case yes:
-			return i, unknown
+			return &list[i], unknown
 		case perhaps:
-			if unknown < 0 {
-				unknown = i
+			if unknown == nil {
+				unknown = &list[i]
 			}
 		}
 	}
-	return decided, unknown
+	return nil, unknown
 }
 
-// ranks are the places of rules, the one that decides first first.
-func ranks(rules []v1.Rule) []int {
-	order := make([]int, len(rules))
-	for i := range order {
-		order[i] = i
+func matches(m rules.Match, h headers) answer {
+	there := matchesOneWay(m, h)
+	if !m.Both || there == yes {
+		return there
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(rules[b].Priority) - int(rules[a].Priority) })
-	return order
-}
-
-// name is what people call a rule.
-func name(rules []v1.Rule, place int) string {
-	if n := rules[place].Name; n != "" {
-		return fmt.Sprintf("rule %q", n)
+	if back := matchesOneWay(m, h.exchanged()); back != no {
+		return back
 	}
-	return fmt.Sprintf("rule %d", place+1)
+	return there
 }
 
-func matches(m v1.RuleMatch, h headers) answer {
-	is := matchesOneWay(m, h)
-	if is != yes && m.Bidirectional {
-		is = max(is, matchesOneWay(m, h.exchanged()))
-		if matchesOneWay(m, h.exchanged()) == yes {
-			is = yes
-		}
-	}
-	return is
-}
-
-func matchesOneWay(m v1.RuleMatch, h headers) answer {
-	if !link(m, h) || !network(m, h) {
+func matchesOneWay(m rules.Match, h headers) answer {
+	if !matchesLink(m, h) || !matchesNetwork(m, h) {
 		return no
 	}
-	if m.TunnelID != nil || m.InnerSource != "" || m.InnerDestination != "" {
+	if m.TunnelID != nil || m.InnerSource.IsValid() || m.InnerDestination.IsValid() {
 		return perhaps
 	}
-	if m.SourcePort == nil && m.DestinationPort == nil && len(m.TCPFlagsSet)+len(m.TCPFlagsClear) == 0 {
+	if m.SourcePorts == nil && m.DestinationPorts == nil && m.TCPFlags == nil {
 		return yes
 	}
 	if h.unsure != "" {
 		return perhaps
 	}
-	if transport(m, h) {
+	if matchesTransport(m, h) {
 		return yes
 	}
 	return no
 }
 
-func link(m v1.RuleMatch, h headers) bool {
-	return macIs(m.SourceMAC, h.sourceMAC) && macIs(m.DestinationMAC, h.destinationMAC) &&
-		(m.EtherType == nil || *m.EtherType == int32(h.etherType)) &&
-		(m.VLAN == nil || *m.VLAN == h.vlan(0)) && (m.InnerVLAN == nil || *m.InnerVLAN == h.vlan(1))
+func matchesLink(m rules.Match, h headers) bool {
+	return sameOrAny(m.SourceMAC, h.sourceMAC) && sameOrAny(m.DestinationMAC, h.destinationMAC) &&
+		sameOrAny(m.EtherType, h.etherType) && sameOrAny(m.VLAN, h.vlan(0)) && sameOrAny(m.InnerVLAN, h.vlan(1))
 }
 
-func macIs(want string, is net.HardwareAddr) bool {
-	return want == "" || strings.EqualFold(want, is.String())
-}
-
-func network(m v1.RuleMatch, h headers) bool {
+func matchesNetwork(m rules.Match, h headers) bool {
 	return within(m.Source, h.source) && within(m.Destination, h.destination) &&
-		(m.Protocol == nil || protocolNumber(*m.Protocol) == h.protocol)
+		(m.Protocol == nil || int(*m.Protocol) == h.protocol)
 }
 
-func within(want string, is netip.Addr) bool {
-	if want == "" {
-		return true
-	}
-	if prefix, err := netip.ParsePrefix(want); err == nil {
-		return prefix.Masked().Contains(is)
-	}
-	address, err := netip.ParseAddr(want)
-	return err == nil && address == is
-}
-
-func protocolNumber(p intstr.IntOrString) int {
-	if p.Type == intstr.Int {
-		return int(p.IntVal)
-	}
-	numbers := map[string]int{"TCP": 6, "UDP": 17, "SCTP": 132, "ICMP": 1, "ICMPv6": 58, "GRE": 47}
-	if n, ok := numbers[p.StrVal]; ok {
-		return n
-	}
-	return -2
-}
-
-func transport(m v1.RuleMatch, h headers) bool {
-	has := func(f v1.TCPFlag) bool { return slices.Contains(h.flags, string(f)) }
-	if len(m.TCPFlagsSet)+len(m.TCPFlagsClear) > 0 && h.protocol != 6 {
+func matchesTransport(m rules.Match, h headers) bool {
+	if m.TCPFlags != nil && (h.protocol != rules.TCP || h.flags&m.TCPFlags.Mask != m.TCPFlags.Flags) {
 		return false
 	}
-	for _, f := range m.TCPFlagsSet {
-		if !has(f) {
-			return false
-		}
-	}
-	if slices.ContainsFunc(m.TCPFlagsClear, has) {
-		return false
-	}
-	return portIs(m.SourcePort, h.ports, h.sourcePort) && portIs(m.DestinationPort, h.ports, h.destinationPort)
+	return portIs(m.SourcePorts, h.ports, h.sourcePort) && portIs(m.DestinationPorts, h.ports, h.destinationPort)
 }
 
-func portIs(want *intstr.IntOrString, there bool, is uint16) bool {
-	if want == nil {
-		return true
-	}
-	if want.Type == intstr.Int {
-		return there && want.IntVal == int32(is)
-	}
-	from, to, _ := strings.Cut(want.StrVal, "-")
-	low, errLow := strconv.ParseUint(from, 10, 16)
-	high, errHigh := strconv.ParseUint(to, 10, 16)
-	return there && errLow == nil && errHigh == nil && uint64(is) >= low && uint64(is) <= high
+func sameOrAny[T comparable](want *T, is T) bool { return want == nil || *want == is }
+
+func within(want netip.Prefix, is netip.Addr) bool { return !want.IsValid() || want.Contains(is) }
+
+func portIs(want *rules.Ports, there bool, is uint16) bool {
+	return want == nil || there && is >= want.First && is <= want.Last
 }
