@@ -4,6 +4,7 @@
 
 #include <linux/if_vlan.h>
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/netlink.h>
 #include <linux/ringcap.h>
 #include <linux/ringcap_driver.h>
@@ -48,6 +49,18 @@ static void rc_aware_untag(struct sk_buff *skb)
 		skb_vlan_untag(skb);
 }
 
+/*
+ * Before the driver gives the stack a packet that has been reflected, or is kept to be put together with others: GRO takes
+ * apart what it has, without looking whether someone has a clone. True without memory: the stack got it, past GRO.
+ */
+static bool rc_aware_hand_on(struct sk_buff *skb)
+{
+	if (likely(!skb_unclone(skb, GFP_ATOMIC)))
+		return false;
+	netif_receive_skb(skb);
+	return true;
+}
+
 /* What a tap of mode 2 takes is gone, whether its ring's filters let it pass or not. The stack gets others as they were. */
 static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 {
@@ -67,7 +80,7 @@ static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 	}
 	if (!take) {
 		skb->queue_mapping = queue_mapping;
-		return false;
+		return rc_aware_hand_on(skb);
 	}
 	/* Bottom halves are off: all that it needs to keep the memory for the next packet. */
 	napi_consume_skb(skb, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Quick mode: a ring that takes all packets of a device, and gives them to one cluster that does not look at them. Its
- * tap has a handler of its own, in which nothing is between the stack and the lane.
+ * Quick mode: a ring that takes all packets of a device, and gives them to one cluster that does not look at them: all
+ * that can go the direct way do (receive.h).
  */
 #ifndef RC_QUICK_H
 #define RC_QUICK_H

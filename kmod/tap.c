@@ -64,10 +64,8 @@ static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct pa
 static int rc_tap_receive_sent(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
 			       struct net_device *orig_dev)
 {
-	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
-
-	if (skb->pkt_type == PACKET_OUTGOING && rc_tap_wants(tap, skb))
-		rc_ring_receive(tap->ring, rcu_dereference(tap->ring->config), skb, tap->ifindex);
+	if (skb->pkt_type == PACKET_OUTGOING)
+		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
 	consume_skb(skb);
 	return 0;
 }
@@ -114,7 +112,6 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	tap->packet_type.func = rc_tap_receive_sent;
 	tap->mode = mode;
 	tap->direction = spec->direction;
-	rc_tap_set_handler(tap);
 	if (mode)
 		rc_aware_hold();
 	return tap;
@@ -194,7 +191,6 @@ void rc_tap_add(struct rc_tap *tap)
 {
 	if (tap->mode)
 		rc_aware_add(tap);
-	rc_tap_set_direction(tap, tap->direction);
 }
 
 static void rc_tap_unhook(struct rc_tap *tap)
