@@ -70,8 +70,9 @@ images: build modules ## build the container images into out/images/, without a 
 	images/build
 
 .PHONY: generate
-generate: ## regenerate CRDs, RBAC, deepcopy and docs/api.md from the Go types; rules, dashboards and docs/metrics.md
+generate: ## regenerate what follows from Go types (CRDs, RBAC, docs/api.md), from the chart's values, and from monitoring/
 	operator/generate
+	charts/generate
 	$(GO) run ./monitoring/generate
 
 ##@ test
