@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -54,7 +55,7 @@ func (s sysfs) obstacle(name string, h hardware, replacement string) string {
 
 // nodeTraffic says what makes an interface, or the bridge or bond that it belongs to, the node's own; empty for nothing.
 func (s sysfs) nodeTraffic(link netlink.Link) string {
-	addresses, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	addresses, err := addressesOf(link)
 	if err != nil {
 		return fmt.Sprintf("may have addresses (they cannot be read: %v)", err)
 	}
@@ -64,7 +65,7 @@ func (s sysfs) nodeTraffic(link netlink.Link) string {
 		}
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := netlink.RouteList(link, family)
+		routes, err := node.Dump(func() ([]netlink.Route, error) { return netlink.RouteList(link, family) })
 		if err != nil {
 			return fmt.Sprintf("may have routes (they cannot be read: %v)", err)
 		}

@@ -9,12 +9,15 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/ringcap/ringcap/node-agent/node"
 )
 
 // Suffix makes a stock driver's name that of the aware one built from its source.
@@ -33,15 +36,11 @@ type sysfs string
 // of finds what is behind an interface; the error is os.ErrNotExist (wrapped) for one that is software.
 func (s sysfs) of(iface string) (hardware, error) {
 	device := s.path("class", "net", iface, "device")
-	path, err := filepath.EvalSymlinks(device)
-	if err != nil {
-		return hardware{}, err
+	h := hardware{Bus: node.LinkedName(filepath.Join(device, "subsystem")), Address: node.LinkedName(device)}
+	if h.Bus == "" || h.Address == "" {
+		return hardware{}, fmt.Errorf("%s is no device on a bus: %w", iface, os.ErrNotExist)
 	}
-	bus, err := filepath.EvalSymlinks(filepath.Join(device, "subsystem"))
-	if err != nil {
-		return hardware{}, err
-	}
-	return hardware{Bus: filepath.Base(bus), Address: filepath.Base(path)}, nil
+	return h, nil
 }
 
 func (s sysfs) path(parts ...string) string {
@@ -53,13 +52,7 @@ func (s sysfs) device(h hardware, parts ...string) string {
 }
 
 // bound is the driver of a device; empty without one.
-func (s sysfs) bound(h hardware) string {
-	driver, err := filepath.EvalSymlinks(s.device(h, "driver"))
-	if err != nil {
-		return ""
-	}
-	return filepath.Base(driver)
-}
+func (s sysfs) bound(h hardware) string { return node.LinkedName(s.device(h, "driver")) }
 
 // loaded says whether a bus has a driver of that name.
 func (s sysfs) loaded(bus, driver string) bool {
@@ -119,10 +112,7 @@ func (s sysfs) waitInterface(h hardware) (string, error) {
 
 // aware says whether a driver's module, or that of a software interface's kind, uses what ringcap offers to drivers.
 func (s sysfs) aware(iface, kind string) bool {
-	module := kind
-	if path, err := filepath.EvalSymlinks(s.path("class", "net", iface, "device", "driver", "module")); err == nil {
-		module = filepath.Base(path)
-	}
+	module := cmp.Or(node.LinkedName(s.path("class", "net", iface, "device", "driver", "module")), kind)
 	for _, name := range []string{module, module + Suffix} {
 		if _, err := os.Lstat(s.path("module", "ringcap_driver", "holders", name)); module != "" && err == nil {
 			return true
@@ -147,9 +137,7 @@ func (s sysfs) virtualFunctions(h hardware) bool {
 
 // uppers are the interfaces on top of another; one that is its master (bridge, bond) gets it back, others are lost with it.
 func (s sysfs) uppers(iface string) (master string, others []string) {
-	if path, err := filepath.EvalSymlinks(s.path("class", "net", iface, "master")); err == nil {
-		master = filepath.Base(path)
-	}
+	master = node.LinkedName(s.path("class", "net", iface, "master"))
 	entries, _ := filepath.Glob(s.path("class", "net", iface, "upper_*"))
 	for _, entry := range entries {
 		if name := strings.TrimPrefix(filepath.Base(entry), "upper_"); name != master {

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
@@ -72,8 +70,8 @@ func New(path, bootID, sys string) *Manager {
 
 // Describe says what the plan must know of the interfaces' drivers, by interface name.
 func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
-	links, err := netlink.LinkList()
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+	links, err := node.Links()
+	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
 	have, err := m.load()

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/nic"
+	"github.com/ringcap/ringcap/node-agent/node"
 )
 
 // snapshot is what an interface has that goes with its driver, and that the next one's gets.
@@ -59,7 +60,7 @@ func (s sysfs) snapshot(name string) (snapshot, error) {
 		MAC: attrs.HardwareAddr, Alias: attrs.Alias,
 	}
 	shot.Master, _ = s.uppers(name)
-	if shot.Addresses, err = netlink.AddrList(link, netlink.FAMILY_ALL); err != nil {
+	if shot.Addresses, err = addressesOf(link); err != nil {
 		return snapshot{}, fmt.Errorf("read the addresses of %s: %w", name, err)
 	}
 	if shot.Routes, err = routesOf(link); err != nil {
@@ -69,6 +70,10 @@ func (s sysfs) snapshot(name string) (snapshot, error) {
 	return shot, err
 }
 
+func addressesOf(link netlink.Link) ([]netlink.Addr, error) {
+	return node.Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
+}
+
 // momentary are flags of a route that say how its link is just now.
 const momentary = unix.RTNH_F_LINKDOWN | unix.RTNH_F_DEAD
 
@@ -76,7 +81,9 @@ const momentary = unix.RTNH_F_LINKDOWN | unix.RTNH_F_DEAD
 func routesOf(link netlink.Link) ([]route, error) {
 	var saved []route
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		all, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		all, err := node.Dump(func() ([]netlink.Route, error) {
+			return netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("read the routes of %s: %w", link.Attrs().Name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/driver"
+	"github.com/ringcap/ringcap/node-agent/node"
 )
 
 // driverModule is what all capture-aware drivers depend on.
@@ -22,9 +23,7 @@ func StockDrivers(sys string) []string {
 	links, _ := filepath.Glob(filepath.Join(sys, "class", "net", "*", "device", "driver"))
 	var names []string
 	for _, link := range links {
-		if path, err := filepath.EvalSymlinks(link); err == nil {
-			names = append(names, filepath.Base(path))
-		}
+		names = append(names, node.LinkedName(link))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

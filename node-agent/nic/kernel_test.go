@@ -51,17 +51,22 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	sys := newNamespace(t)
+	addPair(t)
+	l := &lab{t: t, m: New(filepath.Join(t.TempDir(), "nic.json"), "boot", sys), sys: sys, knob: map[string]knob{}}
+	for _, k := range l.m.device.knobs {
+		l.knob[k.name] = k
+	}
+	return l
+}
+
+func addPair(t *testing.T) {
+	t.Helper()
 	require.NoError(t, netlink.LinkAdd(&netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{Name: "eth0", NumRxQueues: 4, NumTxQueues: 4}, PeerName: "far", PeerNumTxQueues: 4, PeerNumRxQueues: 4,
 	}))
 	far, err := netlink.LinkByName("far")
 	require.NoError(t, err)
 	require.NoError(t, netlink.LinkSetUp(far))
-	l := &lab{t: t, m: New(filepath.Join(t.TempDir(), "nic.json"), "boot", sys), sys: sys, knob: map[string]knob{}}
-	for _, k := range l.m.device.knobs {
-		l.knob[k.name] = k
-	}
-	return l
 }
 
 // all is what every knob of eth0 reads; those that veth does not have are left out.
@@ -94,6 +99,22 @@ func TestKernelSetsAndRestores(t *testing.T) {
 	assert.Equal(t, was, l.all())
 	_, _, err := l.m.device.identify("none")
 	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Software has no hardware that would tell it from its namesake: what one was like is nothing to the next.
+func TestKernelSoftwareMadeAnew(t *testing.T) {
+	l := newLab(t)
+	_, hardware, err := l.m.device.identify("eth0")
+	require.NoError(t, err)
+	assert.Empty(t, hardware)
+	apply(t, l.m, plan.NICSettings{plan.SettingPromiscuous: {Value: on}})
+	first, err := netlink.LinkByName("eth0")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkDel(first))
+	addPair(t)
+	require.NoError(t, l.knob["promiscuous"].write("eth0", on))
+	apply(t, l.m)
+	assert.Equal(t, on, l.all()["promiscuous"], "somebody else's")
 }
 
 // Threads poll the queues on the CPUs that they are given, and everything is as before when they are not wanted any more.

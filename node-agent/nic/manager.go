@@ -12,12 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
 // device are interfaces as a Manager sees them.
 type device struct {
-	// identify returns os.ErrNotExist (wrapped) for an interface that is not there.
+	// identify returns the index and the hardware's address, which software has none of; os.ErrNotExist (wrapped) for an interface that is not there.
 	identify func(name string) (index int, hardware string, err error)
 	// knobs in the order in which they are set.
 	knobs []knob
@@ -43,11 +44,7 @@ func identifyIn(sys string) func(string) (int, string, error) {
 		if err != nil {
 			return 0, "", err
 		}
-		hardware, err := filepath.EvalSymlinks(filepath.Join(sys, "class", "net", name, "device"))
-		if err != nil {
-			hardware = ""
-		}
-		return link.Attrs().Index, filepath.Base(hardware), nil
+		return link.Attrs().Index, node.LinkedName(filepath.Join(sys, "class", "net", name, "device")), nil
 	}
 }
 

@@ -16,6 +16,15 @@ type Device struct {
 	RxQueues int
 }
 
+// LinkedName is the name of what a link in sysfs leads to, as that of a device or of its driver; empty without a link.
+func LinkedName(link string) string {
+	target, err := os.Readlink(link)
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(target)
+}
+
 // sysClassNet is where the kernel shows interfaces.
 const sysClassNet = "/sys/class/net"
 
@@ -24,13 +33,10 @@ func DeviceOf(name string) Device { return deviceIn(sysClassNet, name) }
 
 func deviceIn(root, name string) Device {
 	d := Device{RxQueues: 1}
-	if link, err := os.Readlink(filepath.Join(root, name, "device", "driver")); err == nil {
-		d.Driver = filepath.Base(link)
-	}
-	if bus, err := os.Readlink(filepath.Join(root, name, "device", "subsystem")); err == nil && filepath.Base(bus) == "pci" {
-		if link, err := os.Readlink(filepath.Join(root, name, "device")); err == nil {
-			d.PCIAddress = filepath.Base(link)
-		}
+	device := filepath.Join(root, name, "device")
+	d.Driver = LinkedName(filepath.Join(device, "driver"))
+	if LinkedName(filepath.Join(device, "subsystem")) == "pci" {
+		d.PCIAddress = LinkedName(device)
 	}
 	queues, err := os.ReadDir(filepath.Join(root, name, "queues"))
 	if err != nil {

@@ -43,13 +43,17 @@ func Interfaces() ([]Interface, error) {
 	return interfaces, nil
 }
 
-// Links lists them with all that the kernel says, again when an interface came or went meanwhile.
-func Links() ([]netlink.Link, error) {
+// Links lists them with all that the kernel says.
+func Links() ([]netlink.Link, error) { return Dump(netlink.LinkList) }
+
+// Dump lists again when what the kernel listed changed meanwhile, for then something may be missing. Where it changes all the
+// time, the error is netlink.ErrDumpInterrupted, and the list is not to be used.
+func Dump[T any](list func() ([]T, error)) ([]T, error) {
 	const tries = 5
 	for try := 1; ; try++ {
-		links, err := netlink.LinkList()
+		found, err := list()
 		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == tries {
-			return links, err
+			return found, err
 		}
 	}
 }
