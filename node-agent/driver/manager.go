@@ -26,8 +26,9 @@ type phase string
  *	   ^                   |  failed, or not wished any more  |
  *	   |                   v                                  |
  *	   +------------- restoring <-----------------------------+
- *	   | not wished        | after a failure
- *	   +---- failed <------+
+ *	   | not wished,       | after a failure
+ *	   | or tried again    v
+ *	   +---------------- failed
  */
 const (
 	replacing phase = "replacing"
@@ -44,28 +45,21 @@ type replacement struct {
 	Phase phase  `json:"phase"`
 	// Before is what the interface was like before the last change of driver.
 	Before snapshot `json:"before"`
-	// Failure is why the aware driver is not to be tried again.
-	Failure string `json:"failure,omitempty"`
-}
-
-// record is the content of the state file.
-type record struct {
-	BootID string `json:"bootID"`
-	// Devices by address.
-	Devices map[string]replacement `json:"devices"`
+	attempt
 }
 
 // Manager replaces drivers. Its methods are for one goroutine.
 type Manager struct {
-	path   string
-	bootID string
-	sys    sysfs
+	// records by the device's address.
+	records node.Records[replacement]
+	sys     sysfs
+	now     func() time.Time
 }
 
 // New makes a Manager that keeps its state in a file; state of another boot is void. sys is where a sysfs of the network
 // namespace is mounted, writable.
 func New(path, bootID, sys string) *Manager {
-	return &Manager{path: path, bootID: bootID, sys: sysfs(sys)}
+	return &Manager{records: node.Records[replacement]{Path: path, BootID: bootID}, sys: sysfs(sys), now: time.Now}
 }
 
 // Describe says what the plan must know of the interfaces' drivers, by interface name.
@@ -74,7 +68,7 @@ func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
-	have, err := m.load()
+	have, err := m.records.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +76,8 @@ func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 	for _, link := range links {
 		fact, name := m.sys.describe(link), link.Attrs().Name
 		if h, err := m.sys.of(name); err == nil {
-			if r, known := have.Devices[h.Address]; known {
-				fact.Failed = r.Failure
+			if r, known := have[h.Address]; known {
+				fact.Failed, fact.NextTry = r.Failure, r.NextTry
 				if r.Phase == replaced && fact.Name == r.Aware {
 					fact.Stock = r.Stock
 				}
@@ -100,12 +94,12 @@ func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 // interface is waited for. What cannot be had is put back, and is in the facts from then on; the error is for what could not
 // be put back or noted.
 func (m *Manager) Apply(wanted map[string]plan.DriverWish) (moved bool, err error) {
-	have, err := m.load()
+	have, err := m.records.Load()
 	if err != nil {
 		return false, err
 	}
 	var errs []error
-	for _, address := range slices.Sorted(maps.Keys(have.Devices)) {
+	for _, address := range slices.Sorted(maps.Keys(have)) {
 		done, err := m.proceed(have, address, wanted)
 		moved = moved || done
 		errs = append(errs, err)
@@ -115,22 +109,24 @@ func (m *Manager) Apply(wanted map[string]plan.DriverWish) (moved bool, err erro
 		moved = moved || done
 		errs = append(errs, err)
 	}
-	return moved, errors.Join(append(errs, m.save(have))...)
+	return moved, errors.Join(append(errs, m.records.Save(have))...)
 }
 
-// begin replaces the driver of an interface that has none of ours yet.
-func (m *Manager) begin(have record, iface string, wish plan.DriverWish) (bool, error) {
+// begin replaces the driver of an interface that has none of ours yet, or for which that failed long enough ago.
+func (m *Manager) begin(have map[string]replacement, iface string, wish plan.DriverWish) (bool, error) {
 	h, err := m.sys.of(iface)
 	if err != nil {
 		return false, fmt.Errorf("interface %s: %w", iface, err)
 	}
-	if _, known := have.Devices[h.Address]; known || m.sys.bound(h) == wish.Driver {
+	former, known := have[h.Address]
+	if known && !(former.Phase == failed && former.due(m.now())) || m.sys.bound(h) == wish.Driver {
 		return false, nil
 	}
-	r := replacement{hardware: h, Stock: m.sys.bound(h), Aware: wish.Driver, Phase: replacing}
+	r := replacement{hardware: h, Stock: m.sys.bound(h), Aware: wish.Driver, Phase: replacing, attempt: attempt{Tries: former.Tries}}
 	if r.Before, err = m.sys.snapshot(iface); err != nil {
 		// Nothing was changed, and nothing is to be put back.
-		r.Phase, r.Failure = failed, err.Error()
+		r.Phase = failed
+		r.postpone(err, m.now())
 		return true, m.note(have, r)
 	}
 	if err := m.note(have, r); err != nil {
@@ -140,10 +136,10 @@ func (m *Manager) begin(have record, iface string, wish plan.DriverWish) (bool, 
 }
 
 // proceed goes on with a device that was begun with.
-func (m *Manager) proceed(have record, address string, wanted map[string]plan.DriverWish) (bool, error) {
-	r := have.Devices[address]
+func (m *Manager) proceed(have map[string]replacement, address string, wanted map[string]plan.DriverWish) (bool, error) {
+	r := have[address]
 	if _, err := os.Stat(m.sys.device(r.hardware)); err != nil {
-		delete(have.Devices, address)
+		delete(have, address)
 		return false, nil
 	}
 	wish, wished := m.wishFor(r, wanted)
@@ -152,10 +148,10 @@ func (m *Manager) proceed(have record, address string, wanted map[string]plan.Dr
 		return true, m.replace(have, r, wish.LinkTimeout)
 	case r.Phase == replaced && m.sys.bound(r.hardware) != r.Aware:
 		slog.Warn("Somebody else gave a device another driver", "device", address, "driver", m.sys.bound(r.hardware))
-		delete(have.Devices, address)
+		delete(have, address)
 		return false, nil
 	case r.Phase == failed && !wished:
-		delete(have.Devices, address)
+		delete(have, address)
 		return false, nil
 	case r.Phase == replaced && !wished:
 		return true, m.leave(have, r)
@@ -174,18 +170,19 @@ func (m *Manager) wishFor(r replacement, wanted map[string]plan.DriverWish) (pla
 }
 
 // replace binds the aware driver, and goes back when that does not work.
-func (m *Manager) replace(have record, r replacement, linkTimeout time.Duration) error {
+func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeout time.Duration) error {
 	slog.Info("Replace a driver", "interface", r.Before.Name, "device", r.Address, "from", r.Stock, "to", r.Aware)
 	err := m.change(r, r.Aware)
 	if err == nil && r.Before.Carrier {
 		err = waitLink(r.Before.Name, linkTimeout)
 	}
 	if err == nil {
-		r.Phase = replaced
+		r.Phase, r.attempt = replaced, attempt{}
 		return m.note(have, r)
 	}
 	slog.Warn("A driver could not be replaced; the former one is put back", "interface", r.Before.Name, "driver", r.Aware, "error", err)
-	r.Phase, r.Failure = restoring, err.Error()
+	r.Phase = restoring
+	r.fail(err, m.now())
 	if err := m.note(have, r); err != nil {
 		return err
 	}
@@ -193,7 +190,7 @@ func (m *Manager) replace(have record, r replacement, linkTimeout time.Duration)
 }
 
 // leave puts the stock driver back where the aware one is not wished for any more, with what the interface has by now.
-func (m *Manager) leave(have record, r replacement) error {
+func (m *Manager) leave(have map[string]replacement, r replacement) error {
 	names := m.sys.interfaces(r.hardware)
 	if len(names) > 0 {
 		now, err := m.sys.snapshot(names[0])
@@ -210,7 +207,7 @@ func (m *Manager) leave(have record, r replacement) error {
 }
 
 // putBack binds the stock driver. It is tried again at the next Apply when it fails.
-func (m *Manager) putBack(have record, r replacement) error {
+func (m *Manager) putBack(have map[string]replacement, r replacement) error {
 	slog.Info("Put a driver back", "interface", r.Before.Name, "device", r.Address, "driver", r.Stock)
 	if err := m.change(r, r.Stock); err != nil {
 		return fmt.Errorf("put driver %s back to %s (%s): %w", r.Stock, r.Before.Name, r.Address, err)
@@ -219,8 +216,8 @@ func (m *Manager) putBack(have record, r replacement) error {
 		r.Phase = failed
 		return m.note(have, r)
 	}
-	delete(have.Devices, r.Address)
-	return m.save(have)
+	delete(have, r.Address)
+	return m.records.Save(have)
 }
 
 // change binds a driver and gives its interface what the one before had.
@@ -235,32 +232,7 @@ func (m *Manager) change(r replacement, driver string) error {
 	return m.sys.restore(r.Before, name)
 }
 
-func (m *Manager) load() (record, error) {
-	var have record
-	err := node.ReadJSON(m.path, &have)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return record{}, fmt.Errorf("read which drivers were replaced: %w", err)
-	}
-	if have.BootID != m.bootID || have.Devices == nil {
-		have = record{BootID: m.bootID, Devices: map[string]replacement{}}
-	}
-	return have, nil
-}
-
-func (m *Manager) note(have record, r replacement) error {
-	have.Devices[r.Address] = r
-	return m.save(have)
-}
-
-func (m *Manager) save(have record) error {
-	if len(have.Devices) == 0 {
-		if err := os.Remove(m.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	if err := node.WriteJSON(m.path, have); err != nil {
-		return fmt.Errorf("note which drivers are replaced: %w", err)
-	}
-	return nil
+func (m *Manager) note(have map[string]replacement, r replacement) error {
+	have[r.Address] = r
+	return m.records.Save(have)
 }

@@ -34,6 +34,7 @@ type bench struct {
 	hw         hardware
 	otherIndex int
 	stock      string
+	now        time.Time
 }
 
 func newBench(t *testing.T) *bench {
@@ -41,7 +42,7 @@ func newBench(t *testing.T) *bench {
 	if stock == "" {
 		t.Skip("needs NICs of its own: node-agent/tests/run")
 	}
-	b := &bench{t: t, stock: stock, m: New(filepath.Join(t.TempDir(), "drivers.json"), "boot", "/sys")}
+	b := &bench{t: t, stock: stock, now: time.Unix(0, 0).UTC(), m: New(filepath.Join(t.TempDir(), "drivers.json"), "boot", "/sys")}
 	names := b.ports()
 	require.Len(t, names, 2)
 	rename(t, names[0], "mirror7")
@@ -134,7 +135,9 @@ func (b *bench) wish() map[string]plan.DriverWish {
 
 func (b *bench) apply(wanted map[string]plan.DriverWish, moves bool) {
 	b.t.Helper()
-	moved, err := New(b.m.path, "boot", "/sys").Apply(wanted)
+	m := New(b.m.records.Path, "boot", "/sys")
+	m.now = func() time.Time { return b.now }
+	moved, err := m.Apply(wanted)
 	require.NoError(b.t, err)
 	require.Equal(b.t, moves, moved)
 }
@@ -175,7 +178,7 @@ func TestVMReplacedAndPutBack(t *testing.T) {
 
 	b.apply(nil, true)
 	b.isStock(before)
-	assert.NoFileExists(t, b.m.path)
+	assert.NoFileExists(t, b.m.records.Path)
 }
 
 // Wherever the agent dies, the next one converges: to the aware driver while it is wished for, else to the stock one.
@@ -197,7 +200,7 @@ func TestVMKilledInBetween(t *testing.T) {
 	}{
 		{replacing, "noted", false}, {replacing, "unbound", true}, {replacing, "bound", false}, {restoring, "unbound", true}, {restoring, "bound", false},
 	} {
-		have := record{BootID: "boot", Devices: map[string]replacement{}}
+		have := map[string]replacement{}
 		require.NoError(t, b.m.note(have, replacement{hardware: b.hw, Stock: b.stock, Aware: aware, Phase: death.step, Before: shot}))
 		deaths[death.at]()
 		if death.wished && death.step == replacing {
@@ -210,7 +213,7 @@ func TestVMKilledInBetween(t *testing.T) {
 	}
 }
 
-// A link that does not come back in time brings the stock driver back, once.
+// A link that does not come back in time brings the stock driver back. It is tried again later, and may do better then.
 func TestVMRolledBack(t *testing.T) {
 	b := newBench(t)
 	before := b.look()
@@ -219,17 +222,52 @@ func TestVMRolledBack(t *testing.T) {
 	b.apply(impatient, true)
 	b.isStock(before)
 	assert.Contains(t, b.fact().Failed, "mirror7 had no link after 1ns")
+	assert.Equal(t, b.now.Add(firstPause), b.fact().NextTry)
+	b.now = b.now.Add(firstPause - 1)
 	b.apply(impatient, false)
-	b.isStock(before)
-	b.apply(nil, false)
-	assert.Empty(t, b.fact().Failed)
+	b.now = b.now.Add(1)
 	require.NoError(t, waitLink("mirror7", 20*time.Second))
+	b.apply(impatient, true)
+	b.isStock(before)
+	assert.Equal(t, b.now.Add(pauseFactor*firstPause), b.fact().NextTry)
+	require.NoError(t, waitLink("mirror7", 20*time.Second))
+	b.now = b.now.Add(pauseFactor * firstPause)
+	b.apply(b.wish(), true)
+	assert.Equal(t, before, b.look())
+	assert.Equal(t, b.stock, b.fact().Stock)
+	assert.Empty(t, b.fact().Failed)
+	b.apply(nil, true)
+	b.isStock(before)
 
 	absent := map[string]plan.DriverWish{"mirror7": {Driver: "nothing_ringcap", LinkTimeout: time.Second}}
 	b.apply(absent, true)
 	assert.Equal(t, "driver nothing_ringcap is not loaded", b.fact().Failed)
 	b.isStock(before)
 	b.apply(nil, false)
+	assert.Empty(t, b.fact().Failed, "not wished for any more")
+}
+
+// What would be lost is found before anything is changed, and looked for again.
+func TestVMPostponed(t *testing.T) {
+	b := newBench(t)
+	_, to, err := net.ParseCIDR("10.98.0.0/16")
+	require.NoError(t, err)
+	hop := func(via string) *netlink.NexthopInfo {
+		return &netlink.NexthopInfo{LinkIndex: link(t, "mirror7").Attrs().Index, Gw: net.ParseIP(via)}
+	}
+	lost := &netlink.Route{Dst: to, MultiPath: []*netlink.NexthopInfo{hop("10.9.0.2"), hop("10.9.0.3")}}
+	require.NoError(t, netlink.RouteAdd(lost))
+	before := link(t, "mirror7").Attrs().Index
+	for range maxTries + 1 {
+		b.apply(b.wish(), true)
+		assert.Contains(t, b.fact().Failed, "several next hops")
+		assert.Equal(t, before, link(t, "mirror7").Attrs().Index, "never touched")
+		b.now = b.fact().NextTry
+	}
+	require.NoError(t, netlink.RouteDel(lost))
+	b.apply(b.wish(), true)
+	assert.Equal(t, b.stock, b.fact().Stock)
+	b.apply(nil, true)
 }
 
 func TestVMObstacles(t *testing.T) {

@@ -26,15 +26,14 @@ type device struct {
 
 // Manager sets interfaces. Its methods are for one goroutine.
 type Manager struct {
-	path   string
-	bootID string
-	device device
+	records node.Records[original]
+	device  device
 }
 
 // New makes a Manager that keeps its state in a file. State of another boot is void: a boot sets every NIC anew. sys is
 // where a sysfs of the network namespace is mounted.
 func New(path, bootID, sys string) *Manager {
-	return &Manager{path: path, bootID: bootID, device: device{identify: identifyIn(sys), knobs: kernelKnobs(sys)}}
+	return &Manager{records: node.Records[original]{Path: path, BootID: bootID}, device: device{identify: identifyIn(sys), knobs: kernelKnobs(sys)}}
 }
 
 // identifyIn finds interfaces with their hardware in a sysfs.
@@ -52,12 +51,12 @@ func identifyIn(sys string) func(string) (int, string, error) {
 // again and again: what is as it shall be is not touched. The map has an entry for each wanted interface, by name, and for
 // each that could not be restored.
 func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]Outcome, error) {
-	have, err := m.load()
+	have, err := m.records.Load()
 	if err != nil {
 		return nil, err
 	}
 	outcomes := map[string]Outcome{}
-	for _, name := range slices.Sorted(maps.Keys(have.Interfaces)) {
+	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if _, keep := wanted[name]; keep {
 			continue
 		}
@@ -68,16 +67,16 @@ func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]Outcome,
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		outcomes[name] = m.set(have, name, wanted[name])
 	}
-	return outcomes, m.save(have)
+	return outcomes, m.records.Save(have)
 }
 
 // set brings one interface to what is wanted.
-func (m *Manager) set(have record, name string, wanted plan.NICSettings) Outcome {
+func (m *Manager) set(have map[string]original, name string, wanted plan.NICSettings) Outcome {
 	index, hardware, err := m.device.identify(name)
 	if err != nil {
 		return Outcome{Err: err}
 	}
-	is, known := have.Interfaces[name]
+	is, known := have[name]
 	if !known || !is.same(index, hardware) {
 		is = original{Values: map[string]string{}}
 	}
@@ -85,7 +84,7 @@ func (m *Manager) set(have record, name string, wanted plan.NICSettings) Outcome
 	if is.Settled == nil {
 		is.Settled = map[string]settled{}
 	}
-	have.Interfaces[name] = is
+	have[name] = is
 	outcome := Outcome{Err: m.putBack(have, name, func(k knob) bool { return k.stage != stageLink && !m.wished(k, wanted) })}
 	for _, k := range m.device.knobs {
 		wish, ok := wanted[k.setting]
@@ -116,8 +115,8 @@ func (m *Manager) wished(k knob, wanted plan.NICSettings) bool {
 
 // turn sets one knob as wished: first the note, then the change. That a link is down by now says nothing of how it was, so
 // its state is noted even where it is as wished.
-func (m *Manager) turn(have record, name string, k knob, wish string) (string, error) {
-	is := have.Interfaces[name]
+func (m *Manager) turn(have map[string]original, name string, k knob, wish string) (string, error) {
+	is := have[name]
 	target, err := k.target(name, wish)
 	if err != nil {
 		return "", err
@@ -130,7 +129,7 @@ func (m *Manager) turn(have record, name string, k knob, wish string) (string, e
 	answered := is.Settled[k.name] == settled{Wanted: target, Actual: value}
 	if !noted && (value != target && !answered || k.stage == stageLink) {
 		m.noteValues(is, name, k, value)
-		if err := m.save(have); err != nil {
+		if err := m.records.Save(have); err != nil {
 			return value, err
 		}
 	}
@@ -169,24 +168,24 @@ func (m *Manager) noteValues(is original, name string, k knob, value string) {
 }
 
 // restore sets an interface back. One that is gone, or is another by now, needs nothing.
-func (m *Manager) restore(have record, name string) error {
+func (m *Manager) restore(have map[string]original, name string) error {
 	index, hardware, err := m.device.identify(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return err
-	case have.Interfaces[name].same(index, hardware):
+	case have[name].same(index, hardware):
 		if err := m.putBack(have, name, func(knob) bool { return true }); err != nil {
 			return err
 		}
 	}
-	delete(have.Interfaces, name)
+	delete(have, name)
 	return nil
 }
 
 // putBack writes the noted values of some knobs, and forgets those that it could write.
-func (m *Manager) putBack(have record, name string, these func(knob) bool) error {
-	is := have.Interfaces[name]
+func (m *Manager) putBack(have map[string]original, name string, these func(knob) bool) error {
+	is := have[name]
 	var errs []error
 	for _, k := range backwards(m.device.knobs) {
 		value, noted := is.Values[k.name]

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -80,7 +81,7 @@ var (
 func newManager(t *testing.T, boot string) (*Manager, *memoryDevice) {
 	t.Helper()
 	d := &memoryDevice{index: 2, values: maps.Clone(before)}
-	return &Manager{path: filepath.Join(t.TempDir(), "run", "nic.json"), bootID: boot, device: d.device()}, d
+	return &Manager{records: node.Records[original]{Path: filepath.Join(t.TempDir(), "run", "nic.json"), BootID: boot}, device: d.device()}, d
 }
 
 // apply sets eth0, and restores it without wishes; all must be as wished.
@@ -114,7 +115,7 @@ func TestSetAndRestored(t *testing.T) {
 	assert.Len(t, d.writes, 4, "what is as it shall be is not touched")
 	apply(t, m)
 	assert.Equal(t, before, d.values)
-	assert.NoFileExists(t, m.path)
+	assert.NoFileExists(t, m.records.Path)
 	assert.Equal(t, linkName+"=off", d.writes[len(d.writes)-1], "the link is set back last")
 	apply(t, m)
 	assert.Len(t, d.writes, 8)
@@ -123,7 +124,7 @@ func TestSetAndRestored(t *testing.T) {
 func TestRestoredByAnotherProcess(t *testing.T) {
 	m, d := newManager(t, "boot")
 	apply(t, m, capturing)
-	next := &Manager{path: m.path, bootID: "boot", device: d.device()}
+	next := &Manager{records: m.records, device: d.device()}
 	apply(t, next, capturing)
 	apply(t, next)
 	assert.Equal(t, before, d.values)
@@ -142,7 +143,7 @@ func TestNotedBeforeItIsChanged(t *testing.T) {
 				return k.write(dev, value)
 			}
 		}
-		doomed := &Manager{path: m.path, bootID: "boot", device: steps}
+		doomed := &Manager{records: m.records, device: steps}
 		require.Panics(t, func() { _, _ = doomed.Apply(map[string]plan.NICSettings{"eth0": capturing}) })
 		apply(t, m, capturing)
 		assert.Equal(t, during, d.values)
@@ -154,7 +155,7 @@ func TestNotedBeforeItIsChanged(t *testing.T) {
 func TestSettingsOfAnotherBootAreVoid(t *testing.T) {
 	m, d := newManager(t, "boot 1")
 	apply(t, m, capturing)
-	next := &Manager{path: m.path, bootID: "boot 2", device: d.device()}
+	next := &Manager{records: node.Records[original]{Path: m.records.Path, BootID: "boot 2"}, device: d.device()}
 	apply(t, next)
 	assert.Equal(t, during, d.values)
 }
@@ -165,7 +166,7 @@ func TestAnotherInterfaceOfTheNameIsLeftAlone(t *testing.T) {
 	d.index = 9
 	apply(t, m)
 	assert.Equal(t, during, d.values)
-	assert.NoFileExists(t, m.path)
+	assert.NoFileExists(t, m.records.Path)
 }
 
 // The same hardware under another driver is the same interface, and its settings go back.
@@ -184,7 +185,7 @@ func TestAnInterfaceThatIsGoneNeedsNothing(t *testing.T) {
 	apply(t, m, capturing)
 	d.gone = true
 	apply(t, m)
-	assert.NoFileExists(t, m.path)
+	assert.NoFileExists(t, m.records.Path)
 }
 
 // One of two rings goes: what only it asked for goes back.

@@ -2,14 +2,6 @@
 
 package nic
 
-import (
-	"errors"
-	"fmt"
-	"os"
-
-	"github.com/ringcap/ringcap/node-agent/node"
-)
-
 // original is what an interface was like before it was changed; what was not changed is not in it.
 type original struct {
 	// Index and Device tell an interface from a later one of its name. Device is the hardware's address, empty without: it
@@ -31,35 +23,4 @@ type settled struct {
 // same says whether it is of this very interface.
 func (o original) same(index int, device string) bool {
 	return o.Index == index || o.Device != "" && o.Device == device
-}
-
-// record is the content of the state file.
-type record struct {
-	BootID     string              `json:"bootID"`
-	Interfaces map[string]original `json:"interfaces"`
-}
-
-func (m *Manager) load() (record, error) {
-	var have record
-	err := node.ReadJSON(m.path, &have)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return record{}, fmt.Errorf("read the interfaces' original settings: %w", err)
-	}
-	if have.BootID != m.bootID || have.Interfaces == nil {
-		have = record{BootID: m.bootID, Interfaces: map[string]original{}}
-	}
-	return have, nil
-}
-
-func (m *Manager) save(have record) error {
-	if len(have.Interfaces) == 0 {
-		if err := os.Remove(m.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	if err := node.WriteJSON(m.path, have); err != nil {
-		return fmt.Errorf("note the interfaces' original settings: %w", err)
-	}
-	return nil
 }

@@ -22,8 +22,21 @@ type DriverFact struct {
 	NodeTraffic string
 	// Stock is the driver that Name replaces, by this agent; empty when it was not.
 	Stock string
-	// Failed is why a replacement that was tried was undone. It is not tried again while it is wished for.
-	Failed string
+	// Failed is why a replacement that was tried was undone. NextTry is when it is tried again if it is still wished for then;
+	// zero when it is not.
+	Failed  string
+	NextTry time.Time
+}
+
+// Failure says why a replacement failed, and what comes of it; empty when none did.
+func (f DriverFact) Failure() string {
+	switch {
+	case f.Failed == "":
+		return ""
+	case f.NextTry.IsZero():
+		return f.Failed + "; to try again, set spec.nic.driver.policy to Keep and back"
+	}
+	return fmt.Sprintf("%s; it is tried again after %s", f.Failed, f.NextTry.UTC().Format(time.RFC3339))
 }
 
 // DriverWish is an interface whose driver shall be a capture-aware one.
@@ -82,9 +95,8 @@ func (d *ringDraft) wishForDriver(tap capture.Tap) *problem {
 			"%s; it is not replaced because the interface %s: if the node can lose it for a moment, set spec.nic.driver.nodeTraffic to Allow", want, fact.NodeTraffic)
 	}
 	d.wish(tap.Interface, fact.Replacement)
-	if fact.Failed != "" {
-		return problemf(v1.ReasonDriverReplaceFailed, "%s; replacing it by %s failed: %s; to try again, set spec.nic.driver.policy to Keep and back",
-			want, fact.Replacement, fact.Failed)
+	if why := fact.Failure(); why != "" {
+		return problemf(v1.ReasonDriverReplaceFailed, "%s; replacing it by %s failed: %s", want, fact.Replacement, why)
 	}
 	return problemf(v1.ReasonPending, "%s: it is being replaced by %s", want, fact.Replacement)
 }

@@ -30,8 +30,8 @@ func interfaceStatuses(r datapath.Report) []v1.InterfaceStatus {
 			Name: name, Pod: pods[name], Driver: fact.Name, Aware: fact.Aware, StockDriver: fact.Stock, RxQueues: int32(r.RxQueues[name]),
 			Rings: rings[name], Settings: settingStatuses(r.NICs[name]),
 		}
-		if fact.Failed != "" {
-			status.Reason, status.Message = v1.ReasonDriverReplaceFailed, fact.Failed
+		if why := fact.Failure(); why != "" {
+			status.Reason, status.Message = v1.ReasonDriverReplaceFailed, why
 		}
 		statuses = append(statuses, status)
 	}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import "time"
+
+// What keeps a driver from being replaced may pass: a switch that takes long to have a link, a route that would be lost. But
+// each try takes the interface away twice, so there are few of them, 1, 5 and 25 minutes after the one before. One that
+// found before it changed anything that it could not be done is not counted, and is followed by another after a minute.
+const (
+	maxTries    = 4
+	firstPause  = time.Minute
+	pauseFactor = 5
+)
+
+// attempt is how it fared to replace a driver.
+type attempt struct {
+	// Failure is why the last try failed.
+	Failure string `json:"failure,omitempty"`
+	// Tries that took the interface away for nothing.
+	Tries int `json:"tries,omitempty"`
+	// NextTry is zero when there is none.
+	NextTry time.Time `json:"nextTry,omitzero"`
+}
+
+// fail notes a try that failed after the interface was taken away.
+func (a *attempt) fail(why error, now time.Time) {
+	a.Failure, a.NextTry = why.Error(), time.Time{}
+	if a.Tries++; a.Tries >= maxTries {
+		return
+	}
+	pause := firstPause
+	for range a.Tries - 1 {
+		pause *= pauseFactor
+	}
+	a.NextTry = now.Add(pause)
+}
+
+// postpone notes a try that changed nothing.
+func (a *attempt) postpone(why error, now time.Time) {
+	a.Failure, a.NextTry = why.Error(), now.Add(firstPause)
+}
+
+func (a *attempt) due(now time.Time) bool { return !a.NextTry.IsZero() && !now.Before(a.NextTry) }
