@@ -83,7 +83,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.writer = status.Writer{Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Now: time.Now}
+	announce, err := newAnnouncer(ctx, a.Config)
+	if err != nil {
+		return err
+	}
+	a.writer = status.Writer{
+		Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Announce: announce, Now: time.Now,
+	}
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
 	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.Pods.MayStart)
 	a.Collector.Registered = a.devices.Registered

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,8 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/bpf"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -35,6 +38,7 @@ type nodeServer struct {
 	reachable atomic.Bool
 	object    v1.NodeCapture
 	statuses  chan v1.NodeCaptureStatus
+	events    chan eventsv1.Event
 }
 
 func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -64,6 +68,12 @@ func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&written)
 		s.statuses <- written.Status
 		_ = json.NewEncoder(w).Encode(&written)
+	case r.URL.Path == "/apis/events.k8s.io/v1/namespaces/default/events" && r.Method == http.MethodPost:
+		var event eventsv1.Event
+		body, _ := io.ReadAll(r.Body)
+		_, _, _ = clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, &event)
+		s.events <- event
+		_ = json.NewEncoder(w).Encode(&event)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
@@ -127,7 +137,7 @@ func get[T any](t *testing.T, from <-chan T, what string) T {
 // An agent that starts without an API server adopts what is there, says why it is not ready, and goes to work once the
 // server is there.
 func TestAnAgentStartsWithoutAnAPIServer(t *testing.T) {
-	server := &nodeServer{object: *nodeCapture(), statuses: make(chan v1.NodeCaptureStatus, 100)}
+	server := &nodeServer{object: *nodeCapture(), statuses: make(chan v1.NodeCaptureStatus, 100), events: make(chan eventsv1.Event, 100)}
 	server.object.APIVersion, server.object.Kind = "ringcap.io/v1alpha1", "NodeCapture"
 	front := httptest.NewServer(server)
 	defer front.Close()
@@ -149,6 +159,9 @@ func TestAnAgentStartsWithoutAnAPIServer(t *testing.T) {
 		server.reachable.Store(true)
 		assert.Len(t, get(t, engine.applied, "the spec is applied").Rings, 1)
 		assert.EqualValues(t, 4, get(t, server.statuses, "the status is written").AppliedGeneration)
+		event := get(t, server.events, "what changed is told")
+		assert.Equal(t, "NodeCapture n1", event.Regarding.Kind+" "+event.Regarding.Name)
+		assert.Equal(t, v1.ReasonEngineFallback, event.Reason)
 		require.Eventually(t, func() bool { return a.ready() == nil }, 30*time.Second, 10*time.Millisecond)
 		cancel()
 		assert.NoError(t, get(t, ended, "the agent ends"))

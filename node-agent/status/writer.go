@@ -29,6 +29,9 @@ type Writer struct {
 	Interval time.Duration
 	// Timeout bounds a write, for whose end the caller waits.
 	Timeout time.Duration
+	// Announce is told of what changed with each write, since whoever wrote before; nil if nobody wants to hear. The object is
+	// the receiver's to keep.
+	Announce func(*v1.NodeCapture, []Transition)
 	// Now is time.Now but in tests.
 	Now func() time.Time
 
@@ -86,11 +89,15 @@ func (w *Writer) update(ctx context.Context, status v1.NodeCaptureStatus, in Inp
 	// The object's own conditions carry the transition times, of an earlier agent too.
 	status.Conditions = Conditions(have.Status.Conditions, in)
 	status.ObservedTime = &metav1.Time{Time: now}
+	before := have.Status
 	have.Status = status
 	if err := w.Client.Status().Update(ctx, &have); err != nil {
 		return err
 	}
 	w.written, w.writtenTime = status, now
+	if transitions := Transitions(before, status, in.Report.Drivers); w.Announce != nil && len(transitions) > 0 {
+		w.Announce(&have, transitions)
+	}
 	return nil
 }
 

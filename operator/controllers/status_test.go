@@ -72,6 +72,12 @@ func TestStatusAddsUp(t *testing.T) {
 	require.EqualValues(t, 200, ring.Status.Seen, "what the interfaces saw")
 	require.EqualValues(t, 180, cluster.Status.Seen, "what the ring passed to it: delivered + dropped")
 
+	// What was waited for, and what a node refused, once each; what passed by itself is not told.
+	w.eventually(func(c *assert.CollectT) {
+		assert.ElementsMatch(c, []string{"Warning InterfaceNotFound: 1 of 2 nodes not ready; sum-b: no interface mirror0",
+			"Normal Ready: feeds the Clusters over it on 2 nodes"}, w.events(c, ring))
+	})
+
 	// A change that the agents have not applied yet.
 	update(w, cluster, func(c *v1alpha1.Cluster) { c.Spec.Queues = 3 })
 	w.expect(cluster, v1alpha1.ConditionProgrammed, metav1.ConditionFalse, v1alpha1.ReasonPending,

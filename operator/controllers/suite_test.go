@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,6 +197,19 @@ func (w *world) cluster(name string, rings ...string) *v1alpha1.Cluster {
 func (w *world) eventually(assertion func(*assert.CollectT)) {
 	w.t.Helper()
 	require.EventuallyWithT(w.t, assertion, 30*time.Second, 50*time.Millisecond)
+}
+
+// events are an object's.
+func (w *world) events(c *assert.CollectT, object client.Object) []string {
+	var list eventsv1.EventList
+	require.NoError(c, w.List(w.t.Context(), &list))
+	var found []string
+	for _, event := range list.Items {
+		if event.Regarding.UID == object.GetUID() {
+			found = append(found, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
+		}
+	}
+	return found
 }
 
 // update changes the object as it is now.

@@ -301,6 +301,10 @@ const (
 	ReasonEngineError         = "EngineError"
 	ReasonReady               = "Ready"
 	ReasonNotReady            = "NotReady"
+	// ReasonEngineFallback and ReasonEngineRecovered are of events only: rings with engine Auto get EBPF for want of the module,
+	// or the module again.
+	ReasonEngineFallback  = "EngineFallback"
+	ReasonEngineRecovered = "EngineRecovered"
 	// ReasonQuickModeConflict: two quick rings over the same RX queues of an interface, or a Cluster over a quick ring.
 	ReasonQuickModeConflict = "QuickModeConflict"
 	// ReasonModeConflict: rings over one interface ask for transparent modes that exclude each other.
@@ -315,8 +319,11 @@ const (
 	ReasonDriverNotAware       = "DriverNotAware"
 	ReasonDriverReplaceFailed  = "DriverReplaceFailed"
 	ReasonDriverReplaceRefused = "DriverReplaceRefused"
-	ReasonNICSettingRefused    = "NICSettingRefused"
-	ReasonNICSettingConflict   = "NICSettingConflict"
+	// ReasonDriverReplaced and ReasonDriverRestored are of events only.
+	ReasonDriverReplaced     = "DriverReplaced"
+	ReasonDriverRestored     = "DriverRestored"
+	ReasonNICSettingRefused  = "NICSettingRefused"
+	ReasonNICSettingConflict = "NICSettingConflict"
 
 	// Of ModuleReady.
 	ReasonLoaded              = "Loaded"

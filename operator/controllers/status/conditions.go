@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/plan"
@@ -196,18 +194,4 @@ func shorten(message string) string {
 		return message
 	}
 	return message[:most] + "..."
-}
-
-// announce makes events of what people wait for or must act upon.
-func (r *Reconciler) announce(object runtime.Object, before, after *v1alpha1.CaptureStatus) {
-	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} {
-		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
-		switch {
-		case was != nil && was.Status == is.Status && was.Reason == is.Reason:
-		case is.Status == metav1.ConditionTrue && kind == v1alpha1.ConditionReady:
-			r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", is.Message)
-		case is.Status == metav1.ConditionFalse && kind == v1alpha1.ConditionAccepted:
-			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
-		}
-	}
 }
