@@ -13,12 +13,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -131,6 +133,7 @@ func TestRendersValidManifests(t *testing.T) {
 			"--set=fullnameOverride=other,apiServer.host=192.0.2.1,crds.keep=false,imagePullSecrets[0].name=secret",
 			"--set=operator.image.digest=sha256:" + string(bytes.Repeat([]byte("0a"), 32)),
 			"--set=operator.podLabels.a=b,operator.podAnnotations.a=b,agent.podLabels.a=b,agent.podAnnotations.a=b",
+			"--set=operator.replicas=2,networkPolicy.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b",
 			"--set=agent.module.mode=Disabled,agent.extraCapabilities={SYS_ADMIN},agent.resources.limits.memory=1Gi,agent.maxUnavailable=1",
 		},
 		"all off": {"--set=crds.install=false,admissionPolicy.enabled=false,cleanup.enabled=false,operator.priorityClassName=,agent.priorityClassName="},
@@ -143,14 +146,38 @@ func TestRendersValidManifests(t *testing.T) {
 
 // TestGolden shows in review what a change of a template changes. GOLDEN=update writes it anew.
 func TestGolden(t *testing.T) {
-	got := render(t, "--set=crds.install=false")
-	file := filepath.Join("testdata", "defaults.yaml")
+	golden(t, filepath.Join("testdata", "defaults.yaml"), render(t, "--set=crds.install=false"))
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
 	if os.Getenv("GOLDEN") == "update" {
 		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got, "when this is meant: GOLDEN=update go test ./charts")
+}
+
+// TestKustomize: the base is the chart with its defaults, and a real API server takes all that kustomize makes of it.
+func TestKustomize(t *testing.T) {
+	var base bytes.Buffer
+	base.WriteString("# SPDX-License-Identifier: Apache-2.0\n# Generated from charts/ringcap by its tests. DO NOT EDIT.\n")
+	for line := range strings.Lines(render(t, "--set=crds.install=false,cleanup.enabled=false")) {
+		if !strings.Contains(line, "managed-by: Helm") && !strings.Contains(line, "helm.sh/chart:") && !strings.HasPrefix(line, "# Source:") {
+			base.WriteString(line)
+		}
+	}
+	golden(t, filepath.Join("..", "kustomize", "ringcap.yaml"), base.String())
+
+	program, err := testenv.Binary("kubectl")
+	require.NoError(t, err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ringcap-system"}}
+	require.NoError(t, client.IgnoreAlreadyExists(bare.Client(t).Create(t.Context(), namespace)))
+	// Not for good: nothing here ends a namespace.
+	out, err := exec.CommandContext(t.Context(), program, "apply", "--dry-run=server", "-k", "../kustomize", "--kubeconfig="+bare.Kubeconfig(t)).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "daemonset.apps/ringcap-agent created (server dry run)")
 }
 
 // TestUnknownValuesAreRefused: a typo is not ignored.
