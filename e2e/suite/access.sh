@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Which pods may have queues. Needs refused.sh, disturbed.sh and hostile.sh.
+# Which pods may have queues, and what they are given. Needs refused.sh, disturbed.sh, hostile.sh and restarted.sh.
 
 # consumer_pod NAMESPACE: a pod that requests a queue of suite-closed, wherever one is free.
 consumer_pod() {
@@ -52,4 +52,112 @@ test_pod_of_another_namespace() {
 	wait_for 60 all_inside_run || { echo 'the containers did not start again' >&2; return 1; }
 	kubectl -n $suite delete daemonset inside --wait
 	remove clusters.ringcap.io/suite-closed
+}
+
+# Images as distributions make them, with their own libpcap, which knows nothing of ringcap: the distribution's here, and
+# stand-ins for those of RHEL (libpcap.so.1 in /usr/lib64) and of Alpine (musl, in /usr/lib).
+
+# stock_image NAME FOLDER LIBPCAP PATH: with a libpcap at its place, which PATH, a link, names as programs do.
+stock_image() {
+	local tool
+	if grep -aq ringcap "$3"; then
+		echo "$3 is not a stock libpcap" >&2
+		return 1
+	fi
+	install -D "$3" "$2${4%/*}/libpcap.so.1.10.3"
+	ln -s libpcap.so.1.10.3 "$2$4"
+	install -D "$(command -v busybox)" "$2/usr/bin/busybox"
+	for tool in sh cat ls wc head tail; do ln -s busybox "$2/usr/bin/$tool"; done
+	mkdir -p "$2"/{captures,proc,dev,sys,tmp}
+	[ ! -d "$2/usr/lib64" ] || ldconfig -r "$2"
+	"$root/images/archive" "stock-$1" "$2" "$images/stock-$1.tar"
+}
+
+# glibc_image FOLDER PROGRAM: a program with its libraries but libpcap, in a file system like Debian's and RHEL's.
+glibc_image() {
+	local library
+	mkdir -p "$1"/usr/{bin,lib,lib64} "$1/etc"
+	ln -s usr/lib "$1/lib"
+	ln -s usr/lib64 "$1/lib64"
+	printf '%s\n' "/usr/lib/$(gcc -print-multiarch)" /usr/lib64 >"$1/etc/ld.so.conf"
+	install "$2" "$1/usr/bin/"
+	while read -r library; do
+		case $library in */libpcap.so.*) ;; *) install -D "$library" "$1$library" ;; esac
+	done < <(ldd "$2" | grep -o '/[^ ]*')
+}
+
+stock_images() {
+	local build=$work/stock debian kind headers=$root/out/obj/lib/musl/include
+	mkdir -p "$build"
+	debian=$(ldd "$(command -v tcpdump)" | awk '$1 == "libpcap.so.0.8" { print $3 }')
+	glibc_image "$build/debian" "$(command -v tcpdump)"
+	stock_image debian "$build/debian" "$(readlink -f "$debian")" "/usr/lib/$(gcc -print-multiarch)/libpcap.so.0.8"
+
+	SONAME=libpcap.so.1 CC=gcc lib/pcap/build plain "$root/out/obj/stock/glibc"
+	SONAME=libpcap.so.1 CC=musl-gcc CFLAGS="-O2 -isystem $headers" lib/pcap/build plain "$root/out/obj/stock/musl"
+	for kind in glibc musl; do
+		cp "$root/out/obj/stock/$kind/libpcap.so" "$build/$kind.so.1"
+		mkdir -p "$build/bin-$kind"
+	done
+	gcc -O2 -Wall -Wextra -Werror -I"$root/out/obj/stock/glibc/src" -o "$build/bin-glibc/pcapdump" \
+		e2e/suite/probe/pcapdump.c "$build/glibc.so.1" -Wl,-rpath-link,"$build"
+	musl-gcc -O2 -Wall -Wextra -Werror -I"$root/out/obj/stock/musl/src" -isystem "$headers" -o "$build/bin-musl/pcapdump" \
+		e2e/suite/probe/pcapdump.c "$build/musl.so.1"
+	glibc_image "$build/rhel" "$build/bin-glibc/pcapdump"
+	stock_image rhel "$build/rhel" "$build/glibc.so.1" /usr/lib64/libpcap.so.1
+	install -D "$build/bin-musl/pcapdump" "$build/alpine/usr/bin/pcapdump"
+	install -D "/lib/ld-musl-$(uname -m).so.1" "$build/alpine/lib/ld-musl-$(uname -m).so.1"
+	stock_image alpine "$build/alpine" "$build/musl.so.1" /usr/lib/libpcap.so.1
+	"$root/e2e/cluster/load-images"
+}
+
+# stock_pods NAME PROGRAM...: a pod on each node that captures with that image.
+stock_pods() {
+	kubectl apply -f - <<-END
+		apiVersion: apps/v1
+		kind: DaemonSet
+		metadata: {name: stock-$1, namespace: $suite}
+		spec:
+		  selector: {matchLabels: {app: stock-$1}}
+		  template:
+		    metadata: {labels: {app: stock-$1, suite: stock}}
+		    spec:
+		      terminationGracePeriodSeconds: 1
+		      automountServiceAccountToken: false
+		      securityContext: {runAsNonRoot: true, runAsUser: 65534, fsGroup: 65534, seccompProfile: {type: RuntimeDefault}}
+		      containers:
+		        - name: stock
+		          image: ringcap.local/stock-$1:$(cut -c 1-12 "$images/stock-$1.sum")
+		          command: [$2]
+		          securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+		          resources: {limits: {ringcap.io/suite-stock: 1}}
+		          volumeMounts: [{name: captures, mountPath: /captures}]
+		      volumes: [{name: captures, emptyDir: {}}]
+	END
+}
+
+stock_attached() {
+	kubectl get nodecaptures -o json | jq -e '[.items[].status.clusters[] | select(.name == "suite-stock") |
+		.queues[].attached] == [true, true, true, true, true, true]'
+}
+
+leave_alone() { :; }
+
+# Every packet of a replay is in the files of three images' programs, on both engines.
+test_stock_images_capture() {
+	local run=$work/leave_alone pod kind
+	stock_images
+	apply suite-stock Cluster '{rings: [mirror], queues: 3, slots: 16384, consumers: {injectLibpcap: true}}'
+	expect_condition clusters.ringcap.io/suite-stock Ready 'True'
+	kubectl create namespace $suite --dry-run=client -o yaml | kubectl apply -f -
+	stock_pods debian 'tcpdump, -i, rc-suite-stock, -n, -U, -w, /captures/0.pcap'
+	for kind in rhel alpine; do stock_pods $kind 'pcapdump, rc-suite-stock, /captures/0.pcap'; done
+	wait_for 90 stock_attached || { kubectl -n $suite logs -l suite=stock --prefix; return 1; }
+	disturbed 0 leave_alone --lossless
+	for pod in $(kubectl -n $suite get pods -l suite=stock -o 'jsonpath={.items[*].metadata.name}'); do
+		restarting_collect "$pod" "$run/${suite}_$pod.pcap"
+	done
+	"$rcdemo" report --dir "$run" --cluster suite-stock --lossless
+	kubectl -n $suite delete daemonset stock-debian stock-rhel stock-alpine --wait
+	remove clusters.ringcap.io/suite-stock
 }

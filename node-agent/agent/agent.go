@@ -19,6 +19,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
 	"github.com/ringcap/ringcap/node-agent/health"
+	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/node"
@@ -49,6 +50,8 @@ type Agent struct {
 	Pods access.Pods
 	// Names of interfaces, for consumers.
 	Names *names.Folder
+	// Library is what containers get by injectLibpcap.
+	Library libpcap.Library
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
@@ -156,14 +159,15 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	}
 	module := a.Module()
 	a.Pods.Namespaces.Set(namespaces(report))
-	a.offered = a.resources(report)
+	libraryErr := a.provideLibrary(report)
+	a.offered = a.resources(report, libraryErr == nil)
 	a.devices.Set(a.offered)
 	a.Collector.Set(report, module)
 	in := status.Input{Report: report, Identity: a.Identity, Module: module, Consumers: a.consumers(ctx)}
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)
 	}
-	a.health.Set(errors.Join(report.Err, report.ObserveErr))
+	a.health.Set(errors.Join(report.Err, report.ObserveErr, libraryErr))
 }
 
 // namespaces says from where pods may have the queues that are asked for.
@@ -171,14 +175,25 @@ func namespaces(report datapath.Report) map[string][]string {
 	allowed := map[string][]string{}
 	for name, verdict := range report.Plan.Clusters {
 		if !verdict.Leftover {
-			allowed[name] = verdict.Namespaces
+			allowed[name] = verdict.Consumers.Namespaces
 		}
 	}
 	return allowed
 }
 
-// resources are the queues that there are. While they cannot be observed, those that were offered stay, as unhealthy.
-func (a *Agent) resources(report datapath.Report) map[string]deviceplugin.Resource {
+// provideLibrary has the libpcap for containers on the host while queues are asked for that come with it.
+func (a *Agent) provideLibrary(report datapath.Report) error {
+	for _, verdict := range report.Plan.Clusters {
+		if verdict.Consumers.InjectLibpcap {
+			return a.Library.Provide()
+		}
+	}
+	return a.Library.Withdraw()
+}
+
+// resources are the queues that there are. While they cannot be observed, those that were offered stay, as unhealthy, as do
+// those that come with a library while there is none.
+func (a *Agent) resources(report datapath.Report, library bool) map[string]deviceplugin.Resource {
 	offer := map[string]deviceplugin.Resource{}
 	if report.ObserveErr != nil {
 		for name, resource := range a.offered {
@@ -193,10 +208,14 @@ func (a *Agent) resources(report datapath.Report) map[string]deviceplugin.Resour
 		}
 		healthy := make([]bool, len(state.Queues))
 		for i := range healthy {
-			healthy[i] = verdict.Fed
+			healthy[i] = verdict.Fed && (library || !verdict.Consumers.InjectLibpcap)
 		}
 		engine := verdict.Engine
-		offer[name] = deviceplugin.Resource{Healthy: healthy, Queues: func() deviceplugin.Queues {
+		var mounts []capture.PathPair
+		if verdict.Consumers.InjectLibpcap {
+			mounts = a.Library.Mounts()
+		}
+		offer[name] = deviceplugin.Resource{Healthy: healthy, Mounts: mounts, Queues: func() deviceplugin.Queues {
 			if e := a.Reconciler.Engine(engine); e != nil {
 				return namedQueues{e, a.Names}
 			}

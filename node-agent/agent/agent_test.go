@@ -20,6 +20,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
+	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -112,20 +113,37 @@ func TestResources(t *testing.T) {
 		}
 		return found
 	}
-	a.offered = a.resources(report(true, 2))
+	a.offered = a.resources(report(true, 2), true)
 	assert.Equal(t, map[string][]bool{"ids": {true, true}}, health(a.offered))
 	assert.Nil(t, a.offered["ids"].Queues(), "no engine is open")
-	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(report(false, 2))))
+	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(report(false, 2), true)))
 
 	blind := datapath.Report{Plan: report(true, 2).Plan, ObserveErr: errors.New("the module is gone")}
-	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(blind)))
-	assert.Empty(t, a.resources(datapath.Report{}))
+	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(blind, true)))
+	assert.Empty(t, a.resources(datapath.Report{}, true))
+}
+
+// Queues that come with a library do so only where it is there; others are none the worse.
+func TestResourcesWithALibrary(t *testing.T) {
+	a := &Agent{Reconciler: &datapath.Reconciler{}, Library: libpcap.Library{From: t.TempDir(), To: t.TempDir()}}
+	r := report(true, 1)
+	assert.NoError(t, a.provideLibrary(r), "nobody asks for it")
+	assert.Empty(t, a.resources(r, true)["ids"].Mounts)
+
+	verdict := r.Plan.Clusters["ids"]
+	verdict.Consumers.InjectLibpcap = true
+	r.Plan.Clusters["ids"] = verdict
+	assert.ErrorContains(t, a.provideLibrary(r), "spec.consumers.injectLibpcap")
+	assert.Equal(t, []bool{false}, a.resources(r, false)["ids"].Healthy)
+	offered := a.resources(r, true)["ids"]
+	assert.Equal(t, []bool{true}, offered.Healthy)
+	assert.Equal(t, a.Library.Mounts(), offered.Mounts)
 }
 
 // A set of queues that is only left over is nobody's to start with.
 func TestNamespaces(t *testing.T) {
 	r := report(true, 2)
-	r.Plan.Clusters["closed"] = plan.Verdict{Namespaces: []string{"sensors"}}
+	r.Plan.Clusters["closed"] = plan.Verdict{Consumers: v1.Consumers{Namespaces: []string{"sensors"}}}
 	r.Plan.Clusters["gone"] = plan.Verdict{Leftover: true}
 	assert.Equal(t, map[string][]string{"ids": nil, "planned": nil, "closed": {"sensors"}}, namespaces(r))
 }

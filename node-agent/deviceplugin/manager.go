@@ -28,6 +28,8 @@ import (
 type Resource struct {
 	// Healthy has an entry for each queue.
 	Healthy []bool
+	// Mounts are what containers get besides their queues.
+	Mounts []capture.PathPair
 	// Queues gives the engine that serves them now, nil when there is none. Any goroutine may call it.
 	Queues func() Queues
 }
@@ -161,7 +163,7 @@ func (m *Manager) noteRegistered() {
 }
 
 func (m *Manager) startOne(ctx context.Context, name string, resource Resource) error {
-	p := newPlugin(name, m.folder, func() Queues { return m.engine(name) }, m.mayStart)
+	p := newPlugin(name, m.folder, func() Resource { return m.resource(name) }, m.mayStart)
 	p.set(resource.Healthy)
 	if err := p.start(ctx); err != nil {
 		return err
@@ -171,14 +173,11 @@ func (m *Manager) startOne(ctx context.Context, name string, resource Resource) 
 	return nil
 }
 
-func (m *Manager) engine(name string) Queues {
+// resource is what shall be offered now; of one that shall not, nothing.
+func (m *Manager) resource(name string) Resource {
 	m.mu.Lock()
-	resource, ok := m.wanted[name]
-	m.mu.Unlock()
-	if !ok || resource.Queues == nil {
-		return nil
-	}
-	return resource.Queues()
+	defer m.mu.Unlock()
+	return m.wanted[name]
 }
 
 // note keeps the failure, and logs it when it is another than before.

@@ -205,7 +205,11 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 	k := startKubelet(t, t.TempDir())
 	m := startManager(t, k.folder)
 	queues := &fakeQueues{}
-	m.Set(offer(queues, true, true, true))
+	wanted := offer(queues, true, true, true)
+	ids := wanted["ids"]
+	ids.Mounts = []capture.PathPair{{Host: "/host/lib", Container: "/lib"}}
+	wanted["ids"] = ids
+	m.Set(wanted)
 	k.next()
 	client, closeConn := k.client("ringcap-ids.sock")
 	defer closeConn()
@@ -226,9 +230,10 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 	assert.Equal(t, "/host/device", given.Devices[0].HostPath)
 	assert.Equal(t, "/dev/ringcap/ids/0", given.Devices[0].ContainerPath)
 	assert.Equal(t, "rw", given.Devices[0].Permissions)
-	require.Len(t, given.Mounts, 1)
-	assert.Equal(t, "/run/ringcap/ids/0", given.Mounts[0].ContainerPath)
-	assert.True(t, given.Mounts[0].ReadOnly)
+	require.Len(t, given.Mounts, 2)
+	assert.Equal(t, "/lib", given.Mounts[0].ContainerPath)
+	assert.Equal(t, "/run/ringcap/ids/0", given.Mounts[1].ContainerPath)
+	assert.True(t, given.Mounts[0].ReadOnly && given.Mounts[1].ReadOnly)
 
 	_, err = allocate("2")
 	assert.ErrorContains(t, err, "not found")

@@ -45,8 +45,8 @@ type plugin struct {
 
 	name   string
 	folder string
-	// queues gives the engine that serves them now, nil when there is none.
-	queues   func() Queues
+	// resource is what shall be offered now.
+	resource func() Resource
 	mayStart MayStart
 
 	mu      sync.Mutex
@@ -58,8 +58,8 @@ type plugin struct {
 	gone   chan struct{}
 }
 
-func newPlugin(name, folder string, queues func() Queues, mayStart MayStart) *plugin {
-	return &plugin{name: name, folder: folder, queues: queues, mayStart: mayStart, changed: make(chan struct{})}
+func newPlugin(name, folder string, resource func() Resource, mayStart MayStart) *plugin {
+	return &plugin{name: name, folder: folder, resource: resource, mayStart: mayStart, changed: make(chan struct{})}
 }
 
 func (p *plugin) endpoint() string { return "ringcap-" + p.name + ".sock" }
@@ -187,13 +187,18 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 // Allocate implements the kubelet's interface. The kubelet calls it once when it admits a container, not when the
 // container restarts: the queues pass to another consumer, which must find nothing of the last one's.
 func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
-	engine := p.queues()
+	resource := p.resource()
+	var engine Queues
+	if resource.Queues != nil {
+		engine = resource.Queues()
+	}
 	if engine == nil {
 		return nil, status.Errorf(codes.Unavailable, "no engine serves the queues of %s now", p.name)
 	}
 	response := &api.AllocateResponse{}
 	for _, container := range request.ContainerRequests {
 		given := &api.ContainerAllocateResponse{}
+		mount(given, resource.Mounts)
 		for _, id := range container.DevicesIds {
 			if err := p.give(ctx, engine, id, given); err != nil {
 				slog.Error("A queue could not be given to a container", "cluster", p.name, "queue", id, "error", err)
@@ -220,13 +225,17 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 	for _, d := range grant.Devices {
 		given.Devices = append(given.Devices, &api.DeviceSpec{HostPath: d.Host, ContainerPath: d.Container, Permissions: "rw"})
 	}
-	for _, m := range grant.Mounts {
-		// Two queues of a set share some.
+	mount(given, grant.Mounts)
+	return nil
+}
+
+// mount adds what is not there yet: two queues of a set share some.
+func mount(given *api.ContainerAllocateResponse, pairs []capture.PathPair) {
+	for _, m := range pairs {
 		if !slices.ContainsFunc(given.Mounts, func(g *api.Mount) bool { return g.ContainerPath == m.Container }) {
 			given.Mounts = append(given.Mounts, &api.Mount{HostPath: m.Host, ContainerPath: m.Container, ReadOnly: true})
 		}
 	}
-	return nil
 }
 
 func (p *plugin) queue(device string) (capture.QueueID, error) {

@@ -63,7 +63,7 @@ const (
 )
 
 // everywhere is what the agent does itself, whichever engine captures.
-var everywhere = []Feature{PodSelector, VLANOffload, RxRingSize, NICRxQueues, RSSHash, RSSFields, RSSQueues, ThreadedPolling, DriverReplace, Namespaces}
+var everywhere = []Feature{PodSelector, VLANOffload, RxRingSize, NICRxQueues, RSSHash, RSSFields, RSSQueues, ThreadedPolling, DriverReplace, InjectLibpcap, Namespaces}
 
 // served is what each engine does. What is in neither list nobody does yet.
 var served = map[v1.Engine][]Feature{

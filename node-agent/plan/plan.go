@@ -84,8 +84,8 @@ type Verdict struct {
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
-	// Namespaces whose pods may have a set of queues; empty is all.
-	Namespaces []string
+	// Consumers says which pods may have a set of queues, and what is given to them.
+	Consumers v1.Consumers
 	// Pods are those of a ring's interfaces, by interface name; PodsNotTapped those that it selects and does not tap, with the
 	// reasons.
 	Pods          map[string]string
@@ -286,7 +286,7 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 		verdict.Reason, verdict.Message = problem.reason, problem.message
 	}
 	if consumers := draft.cluster.Spec.Consumers; consumers != nil {
-		verdict.Namespaces = consumers.Namespaces
+		verdict.Consumers = *consumers
 	}
 	if verdict.Planned {
 		verdict.Fed, verdict.Engine, verdict.EngineReason = len(draft.feeds) > 0, draft.engine, draft.engineReason

@@ -310,7 +310,7 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror")}, Clusters: []v1.NodeCluster{c}}
 	f := facts()
 	first := Make(spec, f)
-	assert.Equal(t, []string{"sensors"}, first.Clusters["ids"].Namespaces)
+	assert.Equal(t, []string{"sensors"}, first.Clusters["ids"].Consumers.Namespaces)
 	assert.True(t, first.Clusters["ids"].Ready())
 
 	f.Good = first.Good(spec, v1.NodeCaptureSpec{})
@@ -318,7 +318,7 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	c.Spec.Filter = &v1.Filter{BPF: "tcp"}
 	second := Make(v1.NodeCaptureSpec{Rings: spec.Rings, Clusters: []v1.NodeCluster{c}}, f)
 	assert.Equal(t, v1.ReasonUnsupported, second.Clusters["ids"].Reason)
-	assert.Equal(t, []string{"sensors"}, second.Clusters["ids"].Namespaces)
+	assert.Equal(t, []string{"sensors"}, second.Clusters["ids"].Consumers.Namespaces)
 }
 
 // Consumers keep their queues, of the same shape, while the interface is gone; new queues are not made.

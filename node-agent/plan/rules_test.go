@@ -223,9 +223,8 @@ func TestWhatNoEngineServesIsRefusedByName(t *testing.T) {
 	}
 	c := cluster("ids", 1, "mirror")
 	c.Spec.Filter = &v1.Filter{BPF: "tcp"}
-	c.Spec.Consumers = &v1.Consumers{InjectLibpcap: true}
 	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror")}, Clusters: []v1.NodeCluster{c}}, facts()).Clusters["ids"]
 	assert.Equal(t, v1.ReasonUnsupported, got.Reason)
-	assert.Contains(t, got.Message, "spec.consumers.injectLibpcap, spec.filter: engine KernelModule does not do it")
+	assert.Contains(t, got.Message, "spec.filter: engine KernelModule does not do it")
 	assert.False(t, got.Planned)
 }

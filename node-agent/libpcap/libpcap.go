@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package libpcap gives containers of stock images a libpcap that knows ringcap: a file of the host, mounted over the one
+// that programs of the image load.
+package libpcap
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// file is one build, under From and To, and where images with its C library have theirs.
+type file struct {
+	name  string
+	paths []string
+}
+
+// Mounting over what the loader finds by itself, rather than LD_LIBRARY_PATH, works whatever environment the container
+// sets, and for programs with file capabilities. A file that the image has not is made in the container only. musl looks
+// into /usr/local/lib before /usr/lib, where its distributions have libpcap, and where others may have one for glibc.
+var files = []file{
+	{"glibc/libpcap.so.0.8", []string{"/usr/lib/" + multiarch[runtime.GOARCH] + "/libpcap.so.0.8", "/usr/lib64/libpcap.so.1"}},
+	{"musl/libpcap.so.1", []string{"/usr/local/lib/libpcap.so.1"}},
+}
+
+// multiarch is Debian's name of the folder for libraries.
+var multiarch = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+
+// Library is the builds that an agent has, and their copies on the host.
+type Library struct {
+	// From is the agent's own folder; To one of the host, by the same path for the agent and for the kubelet, from which
+	// code can be executed.
+	From, To string
+}
+
+// Provide makes the copies what the agent's builds are. Containers that run keep what they have.
+func (l Library) Provide() error {
+	for _, f := range files {
+		if err := l.copy(f.name); err != nil {
+			return fmt.Errorf("put libpcap into %s for spec.consumers.injectLibpcap: %w", l.To, err)
+		}
+	}
+	return nil
+}
+
+func (l Library) copy(name string) error {
+	build, err := os.ReadFile(filepath.Join(l.From, name))
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(l.To, name)
+	if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, build) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	fresh := to + ".new"
+	if err := os.WriteFile(fresh, build, 0o755); err != nil {
+		return errors.Join(err, os.Remove(fresh))
+	}
+	return os.Rename(fresh, to)
+}
+
+// Withdraw removes the copies. Containers that run keep what they have.
+func (l Library) Withdraw() error {
+	for _, f := range files {
+		path := filepath.Join(l.To, f.name)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the libpcap for containers: %w", err)
+		}
+		// What else is in there is not ours.
+		_ = os.Remove(filepath.Dir(path))
+	}
+	return nil
+}
+
+// Mounts are what a container gets.
+func (l Library) Mounts() []capture.PathPair {
+	var mounts []capture.PathPair
+	for _, f := range files {
+		for _, path := range f.paths {
+			mounts = append(mounts, capture.PathPair{Host: filepath.Join(l.To, f.name), Container: path})
+		}
+	}
+	return mounts
+}
