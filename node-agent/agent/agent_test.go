@@ -140,6 +140,25 @@ func TestResourcesWithALibrary(t *testing.T) {
 	assert.Equal(t, a.Library.Mounts(), offered.Mounts)
 }
 
+func TestNUMANodes(t *testing.T) {
+	r := report(true, 1)
+	taps := func(names ...string) (taps []capture.Tap) {
+		for _, name := range names {
+			taps = append(taps, capture.Tap{Interface: name})
+		}
+		return taps
+	}
+	r.Plan.Plans[v1.EngineEBPF] = capture.Plan{Rings: []capture.Ring{
+		{Name: "a", Outputs: []string{"ids", "flows"}, Taps: taps("eth1", "eth0", "veth0")}, {Name: "b", Outputs: []string{"flows"}, Taps: taps("eth2")},
+	}}
+	of := func(name string) (int, bool) {
+		number, ok := map[string]int{"eth0": 0, "eth1": 1, "eth2": 2}[name]
+		return number, ok
+	}
+	assert.Equal(t, []int{0, 1}, numaNodes(r, "ids", of))
+	assert.Empty(t, numaNodes(r, "planned", of))
+}
+
 // A set of queues that is only left over is nobody's to start with.
 func TestNamespaces(t *testing.T) {
 	r := report(true, 2)

@@ -28,6 +28,8 @@ import (
 type Resource struct {
 	// Healthy has an entry for each queue.
 	Healthy []bool
+	// NUMANodes are those that the queues are near; empty where that is not known.
+	NUMANodes []int
 	// Mounts are what containers get besides their queues.
 	Mounts []capture.PathPair
 	// Queues gives the engine that serves them now, nil when there is none. Any goroutine may call it.
@@ -141,7 +143,7 @@ func (m *Manager) apply(ctx context.Context) {
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if p, ok := m.plugins[name]; ok {
-			p.set(wanted[name].Healthy)
+			p.set(wanted[name])
 			continue
 		}
 		if err := m.startOne(ctx, name, wanted[name]); err != nil {
@@ -164,7 +166,7 @@ func (m *Manager) noteRegistered() {
 
 func (m *Manager) startOne(ctx context.Context, name string, resource Resource) error {
 	p := newPlugin(name, m.folder, func() Resource { return m.resource(name) }, m.mayStart)
-	p.set(resource.Healthy)
+	p.set(resource)
 	if err := p.start(ctx); err != nil {
 		return err
 	}

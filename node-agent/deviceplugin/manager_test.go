@@ -38,6 +38,7 @@ type fakeKubelet struct {
 type list struct {
 	resource string
 	health   []string
+	nodes    []int64
 	closed   bool
 }
 
@@ -94,6 +95,10 @@ func (k *fakeKubelet) follow(resource, endpoint string) {
 		l := list{resource: resource}
 		for _, d := range response.Devices {
 			l.health = append(l.health, d.ID+" "+d.Health)
+			l.nodes = nil
+			for _, node := range d.Topology.GetNodes() {
+				l.nodes = append(l.nodes, node.ID)
+			}
 		}
 		k.lists <- l
 	}
@@ -241,6 +246,38 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 	assert.ErrorContains(t, err, "is not a queue's number")
 }
 
+// The kubelet places pods near their queues.
+func TestNUMANodes(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	wanted := offer(&fakeQueues{}, true)
+	m.Set(wanted)
+	assert.Empty(t, k.next().nodes)
+	ids := wanted["ids"]
+	ids.NUMANodes = []int{0, 1}
+	m.Set(map[string]Resource{"ids": ids})
+	assert.Equal(t, []int64{0, 1}, k.next().nodes)
+}
+
+func TestPreferredAllocation(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	m.Set(offer(&fakeQueues{}, true))
+	k.next()
+	client, closeConn := k.client("ringcap-ids.sock")
+	defer closeConn()
+	response, err := client.GetPreferredAllocation(t.Context(), &api.PreferredAllocationRequest{
+		ContainerRequests: []*api.ContainerPreferredAllocationRequest{
+			{AvailableDeviceIDs: []string{"10", "9", "2", "11"}, AllocationSize: 2},
+			{AvailableDeviceIDs: []string{"10", "9", "2"}, MustIncludeDeviceIDs: []string{"9"}, AllocationSize: 2},
+		},
+	})
+	require.NoError(t, err)
+	require.Len(t, response.ContainerResponses, 2)
+	assert.Equal(t, []string{"2", "9"}, response.ContainerResponses[0].DeviceIDs)
+	assert.Equal(t, []string{"9", "2"}, response.ContainerResponses[1].DeviceIDs)
+}
+
 // The kubelet asks before each start of a container. The queue keeps what was not read before a restart.
 func TestAContainerStarts(t *testing.T) {
 	k := startKubelet(t, t.TempDir())
@@ -253,7 +290,7 @@ func TestAContainerStarts(t *testing.T) {
 	defer closeConn()
 	options, err := client.GetDevicePluginOptions(t.Context(), &api.Empty{})
 	require.NoError(t, err)
-	assert.True(t, options.PreStartRequired)
+	assert.True(t, options.PreStartRequired && options.GetPreferredAllocationAvailable)
 
 	_, err = client.PreStartContainer(t.Context(), &api.PreStartContainerRequest{DevicesIds: []string{"0"}})
 	assert.NoError(t, err)

@@ -50,8 +50,8 @@ type plugin struct {
 	mayStart MayStart
 
 	mu      sync.Mutex
-	devices []*api.Device
-	// changed is closed, and made anew, when devices changed.
+	offered Resource
+	// changed is closed, and made anew, when what is offered changed.
 	changed chan struct{}
 
 	server *grpc.Server
@@ -130,31 +130,40 @@ func (p *plugin) retire() {
 	p.server = nil
 }
 
-// set says which queues there are and which of them are healthy.
-func (p *plugin) set(healthy []bool) {
-	devices := make([]*api.Device, len(healthy))
-	same := true
+// set says which queues there are, and tells the kubelet when that is not what it knows.
+func (p *plugin) set(resource Resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, ok := range healthy {
-		devices[i] = &api.Device{ID: strconv.Itoa(i), Health: api.Unhealthy}
+	if slices.Equal(p.offered.Healthy, resource.Healthy) && slices.Equal(p.offered.NUMANodes, resource.NUMANodes) {
+		return
+	}
+	p.offered = resource
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func devices(resource Resource) []*api.Device {
+	var topology *api.TopologyInfo
+	if len(resource.NUMANodes) > 0 {
+		topology = &api.TopologyInfo{}
+		for _, number := range resource.NUMANodes {
+			topology.Nodes = append(topology.Nodes, &api.NUMANode{ID: int64(number)})
+		}
+	}
+	devices := make([]*api.Device, len(resource.Healthy))
+	for i, ok := range resource.Healthy {
+		devices[i] = &api.Device{ID: strconv.Itoa(i), Health: api.Unhealthy, Topology: topology}
 		if ok {
 			devices[i].Health = api.Healthy
 		}
-		same = same && i < len(p.devices) && p.devices[i].Health == devices[i].Health
 	}
-	if same && len(p.devices) == len(devices) {
-		return
-	}
-	p.devices = devices
-	close(p.changed)
-	p.changed = make(chan struct{})
+	return devices
 }
 
 func (p *plugin) list() (*api.ListAndWatchResponse, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &api.ListAndWatchResponse{Devices: p.devices}, p.changed
+	return &api.ListAndWatchResponse{Devices: devices(p.offered)}, p.changed
 }
 
 // GetDevicePluginOptions implements the kubelet's interface.
@@ -163,7 +172,7 @@ func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.Devic
 }
 
 func options() *api.DevicePluginOptions {
-	return &api.DevicePluginOptions{PreStartRequired: true}
+	return &api.DevicePluginOptions{PreStartRequired: true, GetPreferredAllocationAvailable: true}
 }
 
 // ListAndWatch implements the kubelet's interface: one device a queue, again whenever health changes.

@@ -5,6 +5,7 @@ package node
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -30,6 +31,25 @@ const sysClassNet = "/sys/class/net"
 
 // DeviceOf reads what there is to know; an interface without hardware, or that is gone, has none.
 func DeviceOf(name string) Device { return deviceIn(sysClassNet, name) }
+
+// NUMANodeOf is the memory node that an interface's hardware is at; false where the kernel does not say.
+func NUMANodeOf(name string) (int, bool) { return numaNodeIn(sysClassNet, name) }
+
+// numaNodeIn asks the device's parents, too: a virtio device is below one of PCI, which knows.
+func numaNodeIn(root, name string) (int, bool) {
+	folder, err := filepath.EvalSymlinks(filepath.Join(root, name, "device"))
+	if err != nil {
+		return 0, false
+	}
+	for ; len(folder) > 1; folder = filepath.Dir(folder) {
+		text, err := os.ReadFile(filepath.Join(folder, "numa_node"))
+		if err == nil {
+			number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			return number, err == nil && number >= 0
+		}
+	}
+	return 0, false
+}
 
 func deviceIn(root, name string) Device {
 	d := Device{RxQueues: 1}

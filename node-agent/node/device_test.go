@@ -26,3 +26,24 @@ func TestDeviceOf(t *testing.T) {
 	assert.Equal(t, Device{RxQueues: 1}, deviceIn(root, "gone"))
 	assert.Equal(t, 1, DeviceOf("lo").RxQueues)
 }
+
+func TestNUMANodeOf(t *testing.T) {
+	root := t.TempDir()
+	for name, device := range map[string]string{"eth0": "pci0/0000:03:00.0", "eth1": "pci1/0000:83:00.0/virtio3", "eth2": "pci2/0000:04:00.0"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, "devices", device), 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Join(root, name), 0o755))
+		require.NoError(t, os.Symlink(filepath.Join(root, "devices", device), filepath.Join(root, name, "device")))
+	}
+	for device, number := range map[string]string{"pci0/0000:03:00.0": "0", "pci1/0000:83:00.0": "1", "pci2/0000:04:00.0": "-1"} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "devices", device, "numa_node"), []byte(number+"\n"), 0o644))
+	}
+	for name, want := range map[string]int{"eth0": 0, "eth1": 1} {
+		got, ok := numaNodeIn(root, name)
+		assert.True(t, ok, name)
+		assert.Equal(t, want, got, name)
+	}
+	for _, name := range []string{"eth2", "gone"} {
+		_, ok := numaNodeIn(root, name)
+		assert.False(t, ok, name)
+	}
+}

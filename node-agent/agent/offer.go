@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/deviceplugin"
+	"github.com/ringcap/ringcap/node-agent/names"
+	"github.com/ringcap/ringcap/node-agent/node"
+)
+
+// namespaces says from where pods may have the queues that are asked for.
+func namespaces(report datapath.Report) map[string][]string {
+	allowed := map[string][]string{}
+	for name, verdict := range report.Plan.Clusters {
+		if !verdict.Leftover {
+			allowed[name] = verdict.Consumers.Namespaces
+		}
+	}
+	return allowed
+}
+
+// provideLibrary has the libpcap for containers on the host while queues are asked for that come with it.
+func (a *Agent) provideLibrary(report datapath.Report) error {
+	for _, verdict := range report.Plan.Clusters {
+		if verdict.Consumers.InjectLibpcap {
+			return a.Library.Provide()
+		}
+	}
+	return a.Library.Withdraw()
+}
+
+// resources are the queues that there are. While they cannot be observed, those that were offered stay, as unhealthy, as do
+// those that come with a library while there is none.
+func (a *Agent) resources(report datapath.Report, library bool) map[string]deviceplugin.Resource {
+	offer := map[string]deviceplugin.Resource{}
+	if report.ObserveErr != nil {
+		for name, resource := range a.offered {
+			resource.Healthy = make([]bool, len(resource.Healthy))
+			offer[name] = resource
+		}
+	}
+	for name, verdict := range report.Plan.Clusters {
+		state, ok := report.Queues(name)
+		if !ok {
+			continue
+		}
+		healthy := make([]bool, len(state.Queues))
+		for i := range healthy {
+			healthy[i] = verdict.Fed && (library || !verdict.Consumers.InjectLibpcap)
+		}
+		engine := verdict.Engine
+		var mounts []capture.PathPair
+		if verdict.Consumers.InjectLibpcap {
+			mounts = a.Library.Mounts()
+		}
+		nodes := numaNodes(report, name, node.NUMANodeOf)
+		offer[name] = deviceplugin.Resource{Healthy: healthy, NUMANodes: nodes, Mounts: mounts, Queues: func() deviceplugin.Queues {
+			if e := a.Reconciler.Engine(engine); e != nil {
+				return namedQueues{e, a.Names}
+			}
+			return nil
+		}}
+	}
+	return offer
+}
+
+// namedQueues are queues whose consumers are told the names of interfaces.
+type namedQueues struct {
+	deviceplugin.Queues
+	names *names.Folder
+}
+
+// Grant implements deviceplugin.Queues.
+func (q namedQueues) Grant(id capture.QueueID) (capture.Grant, error) {
+	grant, err := q.Queues.Grant(id)
+	if err != nil {
+		return grant, err
+	}
+	mount, err := q.names.Mount(id.Cluster)
+	grant.Mounts = append(grant.Mounts, mount)
+	return grant, err
+}
+
+// numaNodes are those of the interfaces that feed a set of queues, in order; of says which is an interface's.
+func numaNodes(report datapath.Report, cluster string, of func(string) (int, bool)) []int {
+	nodes := map[int]bool{}
+	for _, ring := range report.Plan.Plans[report.Plan.Clusters[cluster].Engine].Rings {
+		if !slices.Contains(ring.Outputs, cluster) {
+			continue
+		}
+		for _, tap := range ring.Taps {
+			if number, ok := of(tap.Interface); ok {
+				nodes[number] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(nodes))
+}
