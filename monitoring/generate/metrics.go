@@ -24,7 +24,7 @@ Every packet is accounted for, and this can be checked from outside:
 Bytes are counted where an engine counts them: of what rings see, of what queues get, and of rules. There are none by reason of loss.
 
 Labels have few values: rings, clusters, queues, interfaces and nodes are as many as the objects that people made; engine, reason and state
-are words of the API. Rules and payload patterns have a series of their own where the spec names them, and of each ring only the first %d
+are words of the API. The name of a Cluster is in ` + "`capture_cluster`" + `, for ` + "`cluster`" + ` is a Kubernetes cluster's in many places. Rules and payload patterns have a series of their own where the spec names them, and of each ring only the first %d
 names have; all others are in the sums ` + "`ringcap_rules_other_*`" + ` and ` + "`ringcap_payload_patterns_other_packets_total`" + `.
 
 ## Agent

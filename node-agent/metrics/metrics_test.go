@@ -91,10 +91,10 @@ func expose(t *testing.T, c *Collector) string {
 }
 
 const want = `build_info{kernel=6.1.0-40-amd64,version=1.2} 1
-cluster_duplicated_packets_total{cluster=ids,engine=EBPF} 0
-cluster_memory_bytes{cluster=ids,engine=EBPF} 4096
-cluster_ready{cluster=ids,engine=EBPF,reason=} 1
-cluster_spread_packets_total{cluster=ids,engine=EBPF} 0
+cluster_duplicated_packets_total{capture_cluster=ids,engine=EBPF} 0
+cluster_memory_bytes{capture_cluster=ids,engine=EBPF} 4096
+cluster_ready{capture_cluster=ids,engine=EBPF,reason=} 1
+cluster_spread_packets_total{capture_cluster=ids,engine=EBPF} 0
 engine_available{engine=EBPF} 1
 engine_available{engine=KernelModule} 0
 interface_driver_info{driver=igb_ringcap,interface=eth0,state=replaced} 1
@@ -108,14 +108,14 @@ module_ready{reason=KeyRejected,version=} 0
 payload_pattern_packets_total{engine=EBPF,pattern=evil,ring=mirror} 4
 payload_patterns_other_packets_total{engine=EBPF,ring=mirror} 6
 plugin_filtered_packets_total{engine=EBPF,plugin=dns,ring=mirror} 1
-queue_attached{cluster=ids,engine=EBPF,queue=0} 1
-queue_capacity_bytes{cluster=ids,engine=EBPF,queue=0} 262144
-queue_delivered_bytes_total{cluster=ids,engine=EBPF,queue=0} 320
-queue_delivered_packets_total{cluster=ids,engine=EBPF,queue=0} 5
-queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=full} 2
-queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=nomem} 0
-queue_dropped_packets_total{cluster=ids,engine=EBPF,queue=0,reason=unattended} 0
-queue_unread_bytes{cluster=ids,engine=EBPF,queue=0} 64
+queue_attached{capture_cluster=ids,engine=EBPF,queue=0} 1
+queue_capacity_bytes{capture_cluster=ids,engine=EBPF,queue=0} 262144
+queue_delivered_bytes_total{capture_cluster=ids,engine=EBPF,queue=0} 320
+queue_delivered_packets_total{capture_cluster=ids,engine=EBPF,queue=0} 5
+queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=full} 2
+queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=nomem} 0
+queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=unattended} 0
+queue_unread_bytes{capture_cluster=ids,engine=EBPF,queue=0} 64
 reconcile_duration_seconds{} 0
 reconcile_errors_total{} 0
 resource_registered{resource=ringcap.io/ids} 1

@@ -37,8 +37,8 @@ func TestCollector(t *testing.T) {
 		`ringcap_operator_object_ready{kind="CaptureRing",name="mirror",reason="NodeNotReporting"} 0`,
 		`ringcap_operator_object_nodes_desired{kind="CaptureRing",name="mirror"} 2`,
 		`ringcap_operator_object_nodes_ready{kind="CaptureRing",name="mirror"} 1`,
-		`ringcap_operator_node_reporting{node="a"} 1`,
-		`ringcap_operator_node_reporting{node="b"} 0`,
+		`ringcap_operator_node_reporting{nodecapture="a"} 1`,
+		`ringcap_operator_node_reporting{nodecapture="b"} 0`,
 	} {
 		assert.Contains(t, text, line+"\n")
 	}

@@ -115,7 +115,7 @@ func TestAsTheChartRunsIt(t *testing.T) {
 		}), "an event tells of the Cluster that is not accepted")
 		text := body(c, "http://"+scraped+"/metrics")
 		for _, line := range []string{
-			`ringcap_operator_build_info{version="unknown"} 1`, `ringcap_operator_node_reporting{node="node-1"} 0`,
+			`ringcap_operator_build_info{version="unknown"} 1`, `ringcap_operator_node_reporting{nodecapture="node-1"} 0`,
 			`ringcap_operator_object_ready{kind="CaptureRing",name="mirror",reason="NoQueues"} 0`,
 			`ringcap_operator_object_nodes_desired{kind="CaptureRing",name="mirror"} 1`,
 			`ringcap_operator_object_ready{kind="Cluster",name="lost",reason="RingNotFound"} 0`,

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards
+
+const (
+	ofCluster     = `{capture_cluster=~"$capture_cluster",node=~"$node"}`
+	deliveredRate = `sum by (node, capture_cluster, queue) (rate(ringcap_queue_delivered_packets_total` + ofCluster + `[$__rate_interval]))`
+)
+
+var cluster = Dashboard{
+	Name: "cluster", Title: "Cluster", Description: "How a cluster's packets are spread over its queues, and how their consumers do.",
+	Variables: []Variable{clusters, nodes},
+	Rows: []Row{
+		{Title: "Balance", Panels: []Panel{
+			graph("Delivered by queue", PacketsPerSecond, 12, "", Query{deliveredRate, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Delivered by queue", BytesPerSecond, 12, "On the wire.", Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_delivered_bytes_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Skew", Count, 12, "The busiest queue over the mean: 1 is even, the number of queues is all into one. Few large flows make it large.",
+				Query{`max by (node, capture_cluster) (` + deliveredRate + `) / avg by (node, capture_cluster) (` + deliveredRate + `)`, "{{node}} {{capture_cluster}}"}),
+			graph("Spread and doubled", PacketsPerSecond, 12, "Given to another queue by whenFull or whenUnattended; second copies of balance BothEnds.",
+				Query{`sum by (node, capture_cluster) (rate(ringcap_cluster_spread_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}} spread"},
+				Query{`sum by (node, capture_cluster) (rate(ringcap_cluster_duplicated_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}} doubled"}),
+		}},
+		{Title: "Consumers", Panels: []Panel{
+			stacked(graph("Lost by queue and reason", PacketsPerSecond, 12, "", Query{`sum by (node, capture_cluster, queue, reason) (rate(ringcap_queue_dropped_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}} {{reason}}"})),
+			graph("Fill", Ratio, 12, "A full queue loses packets.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes` + ofCluster + `) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			table("Attached", Count, 8, "1 where a consumer reads the queue.", `max by (node, capture_cluster, queue) (ringcap_queue_attached`+ofCluster+`)`),
+			table("In the data path", Count, 8, "1 where a node has the queues as asked; else the reason.", `max by (node, capture_cluster, engine, reason) (ringcap_cluster_ready`+ofCluster+`)`),
+			graph("Memory", Bytes, 8, "", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}"}),
+		}},
+	},
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards
+
+const (
+	droppedRate = `rate(ringcap_queue_dropped_packets_total{node=~"$node"}[$__rate_interval])`
+	missedRate  = `rate(ringcap_interface_missed_packets_total{node=~"$node"}[$__rate_interval])`
+	overrunRate = `rate(ringcap_interface_overrun_packets_total{node=~"$node"}[$__rate_interval])`
+)
+
+// fleet answers where loss is, and why.
+var fleet = Dashboard{
+	Name: "fleet", Title: "Fleet", Description: "Where packets are lost, and why; which nodes and rings are not as asked.",
+	Variables: []Variable{nodes},
+	Rows: []Row{
+		{Title: "Is anything wrong?", Panels: []Panel{
+			figure("Seen", PacketsPerSecond, "By all rings.", `sum(rate(ringcap_ring_seen_packets_total{node=~"$node"}[$__rate_interval]))`),
+			number("Lost in queues", PacketsPerSecond, 0.001, "Passed by rings and not delivered, for whatever reason.", `sum(`+droppedRate+`)`),
+			number("Lost before rings", PacketsPerSecond, 0.001, "Missed by NICs, or overrun in them.", `sum(`+missedRate+`) + sum(`+overrunRate+`)`),
+			number("Queues without consumer", Count, 1, "", `count(ringcap_queue_attached{node=~"$node"}) - sum(ringcap_queue_attached{node=~"$node"})`),
+			number("Not in the data path", Count, 1, "Rings and sets of queues that a node does not have as asked, by node.",
+				`count(ringcap_ring_ready{node=~"$node"}) - sum(ringcap_ring_ready{node=~"$node"}) + count(ringcap_cluster_ready{node=~"$node"}) - sum(ringcap_cluster_ready{node=~"$node"})`),
+			number("Silent nodes", Count, 1, "Nodes whose agent does not report to the API server.", `count(ringcap_operator_node_reporting) - sum(ringcap_operator_node_reporting)`),
+		}},
+		{Title: "Where is loss, and why?", Panels: []Panel{
+			stacked(graph("Lost by reason", PacketsPerSecond, 12, "full: consumers too slow. unattended: no consumer. nomem: no kernel memory. NIC: before any ring.",
+				Query{`sum by (reason) (` + droppedRate + `)`, "{{reason}}"}, Query{`sum(` + missedRate + `)`, "NIC missed"}, Query{`sum(` + overrunRate + `)`, "NIC overrun"})),
+			graph("Lost by node", PacketsPerSecond, 12, "In queues: the ten worst.", Query{`topk(10, sum by (node) (` + droppedRate + `))`, "{{node}}"}),
+			table("Queues that lose the most", PacketsPerSecond, 12, "", `topk(20, sum by (node, capture_cluster, queue, reason) (`+droppedRate+`))`),
+			table("Interfaces that miss the most", PacketsPerSecond, 12, "", `topk(20, sum by (node, interface) (`+missedRate+`))`),
+		}},
+		{Title: "Rings and clusters", Panels: []Panel{
+			graph("Seen by ring", PacketsPerSecond, 12, "", Query{`sum by (ring) (rate(ringcap_ring_seen_packets_total{node=~"$node"}[$__rate_interval]))`, "{{ring}}"}),
+			graph("Fullest queues", Ratio, 12, "A full queue loses packets.",
+				Query{`topk(10, sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes{node=~"$node"}) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes{node=~"$node"}))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			table("In the data path", Count, 12, "1 where a node has the ring as asked; else the reason.", `max by (node, ring, engine, reason) (ringcap_ring_ready{node=~"$node"})`),
+			table("Ready", Count, 12, "By the conditions of CaptureRings and Clusters.", `max by (kind, name, reason) (ringcap_operator_object_ready)`),
+		}},
+		{Title: "Nodes", Panels: []Panel{
+			graph("Rings by engine", Count, 8, "", Query{`count by (engine) (ringcap_ring_ready{node=~"$node"})`, "{{engine}}"}),
+			table("Kernel module", Count, 8, "1 where it is usable.", `max by (node, reason, version) (ringcap_module_ready{node=~"$node"})`),
+			table("Agents and kernels", Count, 8, "", `count by (version, kernel) (ringcap_build_info{node=~"$node"})`),
+			graph("Nodes of rings and clusters", Count, 8, "", Query{`sum by (kind, name) (ringcap_operator_object_nodes_desired)`, "{{kind}} {{name}} desired"},
+				Query{`sum by (kind, name) (ringcap_operator_object_nodes_ready)`, "{{kind}} {{name}} ready"}),
+			table("Reporting", Count, 8, "0 is silent.", `max by (nodecapture) (ringcap_operator_node_reporting)`),
+			graph("Operator's reconciliations", Seconds, 8, "Mean duration.",
+				Query{`sum by (controller) (rate(controller_runtime_reconcile_time_seconds_sum{controller=~"rollout|status"}[$__rate_interval])) / sum by (controller) (rate(controller_runtime_reconcile_time_seconds_count{controller=~"rollout|status"}[$__rate_interval]))`, "{{controller}}"}),
+		}},
+	},
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards
+
+var node = Dashboard{
+	Name: "node", Title: "Node", Description: "One node: its interfaces, rings, queues and agent.",
+	Variables: []Variable{nodes},
+	Rows: []Row{
+		{Title: "Interfaces", Panels: []Panel{
+			graph("Received", PacketsPerSecond, 8, "", Query{`sum by (node, interface) (rate(ringcap_interface_received_packets_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{interface}}"}),
+			graph("Received", BytesPerSecond, 8, "", Query{`sum by (node, interface) (rate(ringcap_interface_received_bytes_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{interface}}"}),
+			graph("Lost or refused", PacketsPerSecond, 8, "Missed, overrun and errors are before any ring. What the stack dropped, rings mostly saw.",
+				Query{`sum by (node, interface) (` + missedRate + `)`, "{{node}} {{interface}} missed"},
+				Query{`sum by (node, interface) (` + overrunRate + `)`, "{{node}} {{interface}} overrun"},
+				Query{`sum by (node, interface) (rate(ringcap_interface_errors_packets_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{interface}} errors"},
+				Query{`sum by (node, interface) (rate(ringcap_interface_dropped_packets_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{interface}} dropped by the stack"}),
+			table("Drivers", Count, 24, "State: stock, aware, replaced, failed.", `max by (node, interface, driver, state) (ringcap_interface_driver_info{node=~"$node"})`),
+		}},
+		{Title: "Rings and queues", Panels: []Panel{
+			graph("Seen", PacketsPerSecond, 8, "", Query{`sum by (node, ring, engine) (rate(ringcap_ring_seen_packets_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{ring}} ({{engine}})"}),
+			graph("Delivered", PacketsPerSecond, 8, "", Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_delivered_packets_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			stacked(graph("Lost", PacketsPerSecond, 8, "", Query{`sum by (node, capture_cluster, queue, reason) (` + droppedRate + `)`, "{{node}} {{capture_cluster}}@{{queue}} {{reason}}"})),
+			graph("Fill", Ratio, 8, "Of each queue.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes{node=~"$node"}) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes{node=~"$node"})`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			table("Consumers", Count, 8, "1 where one is attached.", `max by (node, capture_cluster, queue) (ringcap_queue_attached{node=~"$node"})`),
+			graph("Memory of queues", Bytes, 8, "", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes{node=~"$node"})`, "{{node}} {{capture_cluster}}"}),
+		}},
+		{Title: "Agent", Panels: []Panel{
+			graph("Reconciliations", Seconds, 8, "99th percentile and mean of their durations.",
+				Query{`histogram_quantile(0.99, sum by (node, le) (rate(ringcap_reconcile_duration_seconds_bucket{node=~"$node"}[$__rate_interval])))`, "{{node}} 99 %"},
+				Query{`sum by (node) (rate(ringcap_reconcile_duration_seconds_sum{node=~"$node"}[$__rate_interval])) / sum by (node) (rate(ringcap_reconcile_duration_seconds_count{node=~"$node"}[$__rate_interval]))`, "{{node}} mean"}),
+			graph("Errors", Count, 8, "Reconciliations that failed, each second.", Query{`sum by (node) (rate(ringcap_reconcile_errors_total{node=~"$node"}[$__rate_interval]))`, "{{node}}"}),
+			table("Resources at the kubelet", Count, 8, "1 where it is registered.", `max by (node, resource) (ringcap_resource_registered{node=~"$node"})`),
+			graph("CPU", Ratio, 8, "Of one CPU.", Query{`sum by (node) (rate(process_cpu_seconds_total{node=~"$node"}[$__rate_interval]) and on (instance) ringcap_build_info)`, "{{node}}"}),
+			graph("Memory", Bytes, 8, "Resident; queues of the eBPF engine are charged to the agent's cgroup besides.", Query{`sum by (node) (process_resident_memory_bytes{node=~"$node"} and on (instance) ringcap_build_info)`, "{{node}}"}),
+			table("Engines", Count, 8, "1 where the engine can be used.", `max by (node, engine) (ringcap_engine_available{node=~"$node"})`),
+		}},
+	},
+}

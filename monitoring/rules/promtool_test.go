@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ringcap/ringcap/monitoring/rules"
+)
+
+// unitTests is a test file of promtool's.
+type unitTests struct {
+	RuleFiles          []string   `json:"rule_files"`
+	EvaluationInterval string     `json:"evaluation_interval"`
+	Tests              []unitTest `json:"tests"`
+}
+
+type unitTest struct {
+	Name     string      `json:"name,omitempty"`
+	Interval string      `json:"interval"`
+	Series   []series    `json:"input_series"`
+	Exprs    []exprTest  `json:"promql_expr_test,omitempty"`
+	Alerts   []alertTest `json:"alert_rule_test,omitempty"`
+}
+
+type series struct {
+	Series string `json:"series"`
+	Values string `json:"values"`
+}
+
+type exprTest struct {
+	Expr    string   `json:"expr"`
+	At      string   `json:"eval_time"`
+	Samples []sample `json:"exp_samples,omitempty"`
+}
+
+type sample struct {
+	Labels string  `json:"labels"`
+	Value  float64 `json:"value"`
+}
+
+type alertTest struct {
+	At     string  `json:"eval_time"`
+	Name   string  `json:"alertname"`
+	Alerts []alert `json:"exp_alerts,omitempty"`
+}
+
+type alert struct {
+	Labels      map[string]string `json:"exp_labels"`
+	Annotations map[string]string `json:"exp_annotations"`
+}
+
+// promtool runs tests with promtool, which e2e/prometheus/get has.
+func promtool(t *testing.T, tests ...unitTest) {
+	t.Helper()
+	program := os.Getenv("RINGCAP_PROMTOOL")
+	if program == "" {
+		t.Skip("RINGCAP_PROMTOOL is not set: RINGCAP_PROMTOOL=$(e2e/prometheus/get)/promtool")
+	}
+	text, err := rules.YAML()
+	require.NoError(t, err)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), text, 0o600))
+	text, err = yaml.Marshal(unitTests{[]string{"rules.yaml"}, "15s", tests})
+	require.NoError(t, err)
+	file := filepath.Join(folder, "test.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	out, err := exec.CommandContext(t.Context(), program, "check", "rules", filepath.Join(folder, "rules.yaml")).CombinedOutput()
+	require.NoError(t, err, string(out))
+	out, err = exec.CommandContext(t.Context(), program, "test", "rules", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// at is a time by the number of samples since the beginning: what was recorded every two seconds is played every 15, so that a
+// recording of minutes is long enough for rates and alerts of many minutes.
+func at(samples int) string { return fmt.Sprintf("%ds", samples*15) }
+
+// firing expects these alerts, and their numbers, and no others.
+func firing(samples int, counts ...sample) exprTest {
+	return exprTest{Expr: `count by (alertname) (ALERTS{alertstate="firing"})`, At: at(samples), Samples: counts}
+}
+
+func times(name string, n float64) sample { return sample{fmt.Sprintf(`{alertname=%q}`, name), n} }
+
+// TestWhatTheLabCannotHave: these series are made up, not recorded: emulated machines have no NIC that runs over, and parts that
+// are gone have no series.
+func TestWhatTheLabCannotHave(t *testing.T) {
+	well := []series{
+		{`ringcap_build_info{node="a",version="1",kernel="6.1"}`, "1+0x200"}, {`ringcap_operator_build_info{version="1"}`, "1+0x200"},
+	}
+	one := func(name string, made []series, when int, expected ...sample) unitTest {
+		return unitTest{Name: name, Interval: "15s", Series: append(made, well...), Exprs: []exprTest{firing(when, expected...)}}
+	}
+	nobody := unitTest{Name: "nobody", Interval: "15s", Exprs: []exprTest{
+		firing(10), firing(30, times("RingcapAgentsAbsent", 1), times("RingcapOperatorAbsent", 1)),
+	}}
+	nic := func(metric string) []series {
+		return []series{{`ringcap_interface_` + metric + `_packets_total{node="a",interface="eth0"}`, "0+3x100"}}
+	}
+	summary := unitTest{Name: "a summary", Interval: "15s", Series: append(nic("missed"), well...), Alerts: []alertTest{{
+		At: at(60), Name: "RingcapNICMissingPackets", Alerts: []alert{{
+			Labels: map[string]string{"node": "a", "interface": "eth0", "reason": "missed", "severity": "warning"},
+			Annotations: map[string]string{
+				"summary":     "eth0 on a loses 0.20 packets a second before any ring can see them (missed).",
+				"description": find("RingcapNICMissingPackets").Description,
+				"runbook_url": rules.Runbooks + "/RingcapNICMissingPackets.md",
+			},
+		}},
+	}}}
+	promtool(t, nobody, summary,
+		one("missed", nic("missed"), 60, times("RingcapNICMissingPackets", 1)),
+		one("overrun", nic("overrun"), 60, times("RingcapNICMissingPackets", 1)),
+		one("bad frames are no alert", nic("errors"), 60),
+		one("a silent node", []series{{`ringcap_operator_node_reporting{nodecapture="b"}`, "1+0x20 0+0x80"}}, 60, times("RingcapNodeNotReporting", 1)),
+		one("and not at once", []series{{`ringcap_operator_node_reporting{nodecapture="b"}`, "1+0x20 0+0x80"}}, 38),
+		one("a ring", []series{{`ringcap_ring_ready{node="a",ring="r",engine="EBPF",reason="InterfaceNotFound"}`, "0+0x100"}}, 30, times("RingcapNotCapturing", 1)),
+		one("a cluster", []series{{`ringcap_cluster_ready{node="a",capture_cluster="c",engine="EBPF",reason="QueueInUse"}`, "0+0x100"}}, 30, times("RingcapNotCapturing", 1)),
+		one("an object", []series{{`ringcap_operator_object_ready{kind="Cluster",name="c",reason="NoNodes"}`, "0+0x100"}}, 70, times("RingcapNotReady", 1)),
+		one("a resource", []series{{`ringcap_resource_registered{node="a",resource="ringcap.io/c"}`, "0+0x100"}}, 30, times("RingcapResourceNotRegistered", 1)),
+		one("errors", []series{{`ringcap_reconcile_errors_total{node="a"}`, "0+1x200"}}, 120, times("RingcapReconcileErrors", 1)),
+		one("eBPF as asked", []series{{`ringcap_module_ready{node="a",reason="Disabled"}`, "0+0x100"}, {`ringcap_ring_fallback{node="a",ring="r"}`, "1+0x100"}}, 90),
+		one("no memory", []series{
+			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="nomem"}`, "0+1x100"},
+			{`ringcap_queue_delivered_packets_total{node="a",capture_cluster="c",queue="0"}`, "0+100x100"},
+		}, 60, times("RingcapPacketsLost", 1)),
+		one("an agent that is replaced", []series{
+			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="full",instance="1"}`, "0+100x40"},
+			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="full",instance="2"}`, "_x41 4100+100x60"},
+			{`ringcap_queue_delivered_packets_total{node="a",capture_cluster="c",queue="0",instance="1"}`, "0+100x40"},
+			{`ringcap_queue_delivered_packets_total{node="a",capture_cluster="c",queue="0",instance="2"}`, "_x41 4100+100x60"},
+		}, 60, times("RingcapPacketsLost", 1)),
+	)
+}
+
+func find(name string) rules.Alert {
+	for _, a := range rules.Alerts {
+		if a.Name == name {
+			return a
+		}
+	}
+	panic("no alert " + name)
+}
