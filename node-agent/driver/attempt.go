@@ -17,7 +17,7 @@ const (
 type attempt struct {
 	// Failure is why the last try failed.
 	Failure string `json:"failure,omitempty"`
-	// Tries that took the interface away for nothing.
+	// Tries that took the interface away for nothing, or not for long, since it is wished for.
 	Tries int `json:"tries,omitempty"`
 	// NextTry is zero when there is none.
 	NextTry time.Time `json:"nextTry,omitzero"`
@@ -35,6 +35,8 @@ func (a *attempt) fail(why error, now time.Time) {
 	}
 	a.NextTry = now.Add(pause)
 }
+
+func (a *attempt) succeed() { a.Failure, a.NextTry = "", time.Time{} }
 
 // postpone notes a try that changed nothing.
 func (a *attempt) postpone(why error, now time.Time) {

@@ -147,9 +147,7 @@ func (m *Manager) proceed(have map[string]replacement, address string, wanted ma
 	case r.Phase == replacing && wished:
 		return true, m.replace(have, r, wish.LinkTimeout)
 	case r.Phase == replaced && m.sys.bound(r.hardware) != r.Aware:
-		slog.Warn("Somebody else gave a device another driver", "device", address, "driver", m.sys.bound(r.hardware))
-		delete(have, address)
-		return false, nil
+		return m.taken(have, r, wished)
 	case r.Phase == failed && !wished:
 		delete(have, address)
 		return false, nil
@@ -177,7 +175,8 @@ func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeou
 		err = waitLink(r.Before.Name, linkTimeout)
 	}
 	if err == nil {
-		r.Phase, r.attempt = replaced, attempt{}
+		r.Phase = replaced
+		r.succeed()
 		return m.note(have, r)
 	}
 	slog.Warn("A driver could not be replaced; the former one is put back", "interface", r.Before.Name, "driver", r.Aware, "error", err)
@@ -187,6 +186,20 @@ func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeou
 		return err
 	}
 	return m.putBack(have, r)
+}
+
+// taken leaves a device to whoever gave it another driver; while it is wished for, that is a failure like others, so that two
+// who want different things do not pull at it for ever.
+func (m *Manager) taken(have map[string]replacement, r replacement, wished bool) (bool, error) {
+	why := fmt.Errorf("somebody else gave it driver %q", m.sys.bound(r.hardware))
+	slog.Warn("A device has lost its capture-aware driver", "device", r.Address, "why", why)
+	if !wished {
+		delete(have, r.Address)
+		return false, nil
+	}
+	r.Phase = failed
+	r.fail(why, m.now())
+	return true, m.note(have, r)
 }
 
 // leave puts the stock driver back where the aware one is not wished for any more, with what the interface has by now.

@@ -247,6 +247,27 @@ func TestVMRolledBack(t *testing.T) {
 	assert.Empty(t, b.fact().Failed, "not wished for any more")
 }
 
+// Whoever gives the device another driver is not fought for ever.
+func TestVMTakenAway(t *testing.T) {
+	b := newBench(t)
+	before := b.look()
+	b.apply(b.wish(), true)
+	require.NoError(t, b.m.change(replacement{hardware: b.hw, Before: before}, b.stock))
+	b.apply(b.wish(), true)
+	b.isStock(before)
+	assert.Equal(t, `somebody else gave it driver "igb"`, b.fact().Failed)
+	b.apply(b.wish(), false)
+	b.now = b.fact().NextTry
+	b.apply(b.wish(), true)
+	assert.Equal(t, b.stock, b.fact().Stock)
+	require.NoError(t, b.m.change(replacement{hardware: b.hw, Before: before}, b.stock))
+	b.apply(b.wish(), true)
+	assert.Equal(t, b.now.Add(pauseFactor*firstPause), b.fact().NextTry, "less and less often")
+	b.apply(nil, false)
+	b.isStock(before)
+	assert.NoFileExists(t, b.m.records.Path)
+}
+
 // What would be lost is found before anything is changed, and looked for again.
 func TestVMPostponed(t *testing.T) {
 	b := newBench(t)

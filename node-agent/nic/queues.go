@@ -3,10 +3,12 @@
 package nic
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
@@ -40,9 +42,22 @@ func rxQueuesKnob() knob {
 			} else {
 				c.RxCount = uint32(n)
 			}
-			return refused(withEthtool(func(e *ethtool.Ethtool) error { _, err := e.SetChannels(dev, c); return err }))
+			return refused(setChannels(dev, c))
 		},
 	}
+}
+
+// setChannels gives up a table of RX queues that somebody set, for the kernel keeps all queues that such a table names. What
+// it was like is noted: see disturbs.
+func setChannels(dev string, c ethtool.Channels) error {
+	set := func() error {
+		return withEthtool(func(e *ethtool.Ethtool) error { _, err := e.SetChannels(dev, c); return err })
+	}
+	err := set()
+	if errors.Is(err, unix.EINVAL) && writeRSS(dev, nil, resetTable, nil) == nil {
+		err = set()
+	}
+	return err
 }
 
 func rxQueues(c ethtool.Channels) int { return int(c.CombinedCount + c.RxCount) }
