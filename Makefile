@@ -65,9 +65,15 @@ bpf:
 modules: ## build ringcap.ko for every supported kernel into out/modules/
 	$(MAKE) -C kmod modules
 
+# DRIVERS="igb tg3": those that are built, and packed into the agent's image.
+DRIVERS ?= e1000e igb ixgbe virtio_net
+.PHONY: drivers
+drivers: ## build capture-aware drivers for every supported kernel into out/modules/ (DRIVERS="igb tg3")
+	for series in 6.1 6.12 7; do for name in $(DRIVERS); do drivers/build --series $$series $$name; done; done
+
 .PHONY: images
-images: build modules ## build the container images into out/images/, without a registry
-	images/build
+images: build modules drivers ## build the container images into out/images/, without a registry
+	RINGCAP_DRIVERS="$(DRIVERS)" images/build
 
 .PHONY: generate
 generate: ## regenerate what follows from Go types (CRDs, RBAC, docs/api.md), from the chart's values, and from monitoring/

@@ -11,9 +11,9 @@
 #         eth0  10.97.0.11      eth0  10.97.0.12
 #         node-ebpf             node-kmod
 #         (namespaces)          (virtual machine)
-#         mirror0               mirror0
-#            |                     |
-#         wire0 in netns        wire0 in netns
+#         mirror0               mirror0      card0 (igb)
+#            |                     |           |
+#         wire0 in netns        wire0       wire1 in netns
 #         rc-wire-ebpf          rc-wire-kmod          <- captures are replayed here
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)

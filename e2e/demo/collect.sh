@@ -4,6 +4,8 @@
 # Takes what the cluster knows of a replay. Needs kubectl in PATH and KUBECONFIG.
 
 consumers=ringcap-demo
+# What is looked at; others are a caller's to choose.
+collect_ring=mirror collect_cluster=ids
 
 # What each consumer's file has by now: lines of "POD BYTES".
 collect_sizes() {
@@ -39,7 +41,7 @@ collect_files() {
 # collect_settled BEFORE WIRES AFTER: on every node the ring has seen what was on its wire, and of the cluster that is
 # looked at nothing is unread.
 collect_settled() {
-	jq -en --slurpfile before "$1" --slurpfile wires "$2" --slurpfile after "$3" --arg ring mirror --arg cluster ids '
+	jq -en --slurpfile before "$1" --slurpfile wires "$2" --slurpfile after "$3" --arg ring $collect_ring --arg cluster $collect_cluster '
 		def seen($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.rings // [] | .[] |
 			select(.name == $ring) | .seen] | add // 0;
 		def unread($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.clusters // [] | .[] |

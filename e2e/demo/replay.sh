@@ -12,7 +12,10 @@ replay_rate() {
 	esac
 }
 
-wire_counter() { ip netns exec "$(node_wire "$1")" cat "/sys/class/net/wire0/statistics/$2"; }
+# The cable's end that is sent into; another than wire0 is a caller's to choose.
+replay_wire=wire0
+
+wire_counter() { ip netns exec "$(node_wire "$1")" cat "/sys/class/net/$replay_wire/statistics/$2"; }
 
 # replay_one NODE CAPTURE: sends it, then prints {"NODE": {sent, lost, onWire}}. A tap counts a packet as sent when the
 # machine has taken it, so what QEMU has yet to take is waited for.
@@ -21,7 +24,7 @@ replay_one() {
 	before_sent=$(wire_counter "$node" tx_packets)
 	before_lost=$(wire_counter "$node" tx_dropped)
 	ip netns exec "$(node_wire "$node")" tcpreplay --quiet --preload-pcap --no-flow-stats --pps="$(replay_rate "$node")" \
-		--intf1=wire0 "$capture" >"$said" 2>&1 || { echo "tcpreplay to $node failed; log: $said" >&2; return 1; }
+		--intf1=$replay_wire "$capture" >"$said" 2>&1 || { echo "tcpreplay to $node failed; log: $said" >&2; return 1; }
 	sent=$(awk '/^Actual:/ { print $2 }' "$said")
 	wire_settled() {
 		on_wire=$(($(wire_counter "$node" tx_packets) - before_sent))
