@@ -95,6 +95,12 @@ lint: bpf ## formatting, vet, shellcheck, generated files fresh
 test: deps ## everything: units, kernels in VMs, both engines, a real cluster
 	$(SUDO) e2e/test all
 
+.PHONY: test-agent
+test-agent: deps build ## the agent against real kernels: everything in namespaces here, an agent killed at each step, and in VMs with the module
+	$(SUDO) env RINGCAP_EVERY=1 go test -count=1 -timeout 60m ./node-agent/...
+	node-agent/tests/run 6.1 6.12 7
+	node-agent/tests/kills --every 10 6.1
+
 .PHONY: test-conformance
 test-conformance: deps ## both engines do the same: a table of rings, clusters and packets over both, here and on all kernels (SERIES=6.1)
 	$(SUDO) node-agent/engine/conformance/run $(SERIES)

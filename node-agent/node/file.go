@@ -23,11 +23,13 @@ func WriteFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	// The same name each time: what a process leaves that is killed, the next one writes over.
+	fresh := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	temporary, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name())
+	defer os.Remove(fresh)
 	_, err = temporary.Write(content)
 	if err == nil {
 		err = temporary.Chmod(0o644)

@@ -112,8 +112,10 @@ func stateOf(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 	for i := range state.Rings {
 		r := &state.Rings[i]
 		r.Seen, r.SeenBytes, r.Filtered, r.SampledOut, r.Passed = 0, 0, 0, 0, 0
+		r.Reflected, r.Absorbed, r.Directed = 0, 0, 0
 	}
 	for i := range state.Clusters {
+		state.Clusters[i].Duplicated, state.Clusters[i].Spread = 0, 0
 		for j := range state.Clusters[i].Queues {
 			q := &state.Clusters[i].Queues[j]
 			q.Delivered, q.DeliveredBytes, q.UnreadBytes, q.Dropped = 0, 0, 0, nil

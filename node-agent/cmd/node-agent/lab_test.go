@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -28,6 +29,8 @@ const asAgent = "RINGCAP_TEST_AS_AGENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asAgent) != "" {
+		// Whoever holds standard input has something to do before it begins.
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		main()
 		os.Exit(0)
 	}
@@ -47,6 +50,8 @@ type machine struct {
 	sender netlink.Link
 	socket int
 	sent   int
+	// attended: the queues of "ids" have consumers.
+	attended bool
 }
 
 const outDir = "../../../out/bin"
@@ -195,13 +200,17 @@ func (p *process) interrupt(signal os.Signal) {
 
 // agent starts the program under test over the machine's manifests.
 func (m *machine) agent(flags ...string) *process {
+	return m.start("agent", m.agentCommand(flags...))
+}
+
+func (m *machine) agentCommand(flags ...string) *exec.Cmd {
 	os.Remove(m.path("status.json"))
 	command := exec.Command("/proc/self/exe", append([]string{
 		"agent", "--standalone", m.path("manifests"), "--run-dir", m.path("run"), "--bpffs", m.path("bpf"),
 		"--status-json", m.path("status.json"), "--metrics-address", "", "--rcbpf", filepath.Join(outDir, "rcbpf"),
 	}, flags...)...)
 	command.Env = append(os.Environ(), asAgent+"=1")
-	return m.start("agent", command)
+	return command
 }
 
 // consumer starts rcount on a queue and waits until it is attached.
@@ -210,7 +219,8 @@ func (m *machine) consumer(queue int) *process {
 	command.Env = append(os.Environ(), "RINGCAP_RUN_DIR="+m.path("run"))
 	p := m.start(fmt.Sprintf("rcount%d", queue), command)
 	m.eventually("the consumer is attached", func(s v1.NodeCaptureStatus) bool {
-		return len(s.Clusters) == 1 && s.Clusters[0].Queues[queue].Attached
+		queues := clusterOf(s, "ids").Queues
+		return queue < len(queues) && queues[queue].Attached
 	})
 	return p
 }
@@ -227,7 +237,7 @@ func (m *machine) status() v1.NodeCaptureStatus {
 func (m *machine) eventually(what string, is func(v1.NodeCaptureStatus) bool) v1.NodeCaptureStatus {
 	m.t.Helper()
 	var s v1.NodeCaptureStatus
-	require.Eventually(m.t, func() bool { s = m.status(); return is(s) }, 30*time.Second, 50*time.Millisecond, what)
+	require.Eventually(m.t, func() bool { s = m.status(); return is(s) }, 3*time.Minute, 20*time.Millisecond, what)
 	return s
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
@@ -87,7 +89,22 @@ func (c *cluster) create(env *environment) error {
 			return fmt.Errorf("queue %d of %d with %d bytes each: %w", number, c.Queues, c.QueueBytes, err)
 		}
 	}
+	if err := c.atOnce((*queue).occupy); err != nil {
+		return err
+	}
 	return c.describe()
+}
+
+// atOnce does something with all queues at the same time. A change of the node's tables waits for an RCU grace period, which
+// takes 10 ms and more; so many wait for the same one.
+func (c *cluster) atOnce(do func(*queue) error) error {
+	const most = 64
+	var all errgroup.Group
+	all.SetLimit(most)
+	for _, q := range c.queues {
+		all.Go(func() error { return do(q) })
+	}
+	return all.Wait()
 }
 
 // recoverCluster opens a cluster that another process made. The error wraps os.ErrNotExist when that process did not
@@ -133,9 +150,7 @@ func (c *cluster) remove() error {
 	if err := os.Remove(filepath.Join(c.folder, "description")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		failed = err
 	}
-	for _, q := range c.queues {
-		failed = errors.Join(failed, q.tables.vacate(q.place))
-	}
+	failed = errors.Join(failed, c.atOnce((*queue).vacate))
 	c.close()
 	return errors.Join(failed, removePins(c.folder))
 }

@@ -135,6 +135,9 @@ func (e *Engine) recover() error {
 			return err
 		}
 	}
+	for _, c := range e.retired {
+		e.handover.stop(c, e.clusters[c.Name]) // which the process that retired it may not have come to
+	}
 	return nil
 }
 

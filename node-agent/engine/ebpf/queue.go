@@ -62,7 +62,7 @@ func (q *queue) statsPin() string {
 	return filepath.Join(q.folder, fmt.Sprintf("q%d_stats", q.id.Queue))
 }
 
-// create makes and pins the queue's maps and puts them into the node's tables.
+// create makes and pins the queue's maps.
 func (q *queue) create() error {
 	var err error
 	if q.stats, err = newPinned(q.tables.statsSpec, q.statsPin()); err != nil {
@@ -76,11 +76,14 @@ func (q *queue) create() error {
 	if err != nil {
 		return err
 	}
-	if err := q.adopt(data); err != nil {
-		return err
-	}
-	return q.tables.occupy(q.place, q.data, q.stats)
+	return q.adopt(data)
 }
+
+// occupy puts the queue's maps into the node's tables.
+func (q *queue) occupy() error { return q.tables.occupy(q.place, q.data, q.stats) }
+
+// vacate takes them out.
+func (q *queue) vacate() error { return q.tables.vacate(q.place) }
 
 // recover opens the maps of a queue that another process made. A consumer that was attached has q.grace to come back.
 func (q *queue) recover() error {

@@ -13,7 +13,7 @@ import (
 )
 
 // placesMax is QUEUES_MAX of ringcap.bpf.c: how many queues the node can have.
-const placesMax = 4096
+const placesMax = 16384
 
 // tables are the maps that all rings' programs share. Queues are found in them by their place, 0 to placesMax - 1.
 type tables struct {

@@ -164,6 +164,8 @@ func TestNodeFolder(t *testing.T) {
 	assert.EqualValues(t, unix.S_IFCHR|0o666, have.Mode)
 	require.NoError(t, unix.Stat(string(f)+"/.dev", &have))
 	assert.EqualValues(t, 0o700, have.Mode&0o777)
+	assert.Empty(t, f.others([]string{"ids"}))
+	assert.Equal(t, []string{"ids"}, f.others(nil))
 	require.NoError(t, f.remove("ids"))
 	assert.NoFileExists(t, path)
 }

@@ -66,7 +66,13 @@ func (e *Engine) Apply(_ context.Context, plan capture.Plan) (map[string]error, 
 	if err != nil {
 		return nil, err
 	}
-	return e.take(c, diff(plan, rings, clusters, e.lanes)), nil
+	var there []string
+	for _, cluster := range clusters {
+		there = append(there, cluster.name)
+	}
+	s := diff(plan, rings, clusters, e.lanes)
+	s.removeNodes = e.nodes.others(there)
+	return e.take(c, s), nil
 }
 
 // take makes the steps. One that fails keeps no other from being made.
@@ -79,6 +85,9 @@ func (e *Engine) take(c *client, s steps) map[string]error {
 	}
 	for _, name := range s.foreign {
 		note(name, fmt.Errorf("the module has a ring or cluster %q that somebody else made; remove it, or choose another name", name))
+	}
+	for _, name := range s.removeNodes {
+		note(name, e.nodes.remove(name))
 	}
 	for _, name := range s.deleteRings {
 		note(name, c.remove(cmdRingDel, name))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,17 @@ func (f nodeFolder) make(id capture.QueueID, devT uint32) (string, error) {
 // remove removes the copies of a cluster's nodes.
 func (f nodeFolder) remove(cluster string) error {
 	return os.RemoveAll(filepath.Join(string(f), NodesDir, cluster))
+}
+
+// others lists the clusters that have copies and are not among those given: a process that removed them did not come to this.
+func (f nodeFolder) others(clusters []string) (names []string) {
+	folders, _ := os.ReadDir(filepath.Join(string(f), NodesDir)) // there is none before the first copy
+	for _, folder := range folders {
+		if !slices.Contains(clusters, folder.Name()) {
+			names = append(names, folder.Name())
+		}
+	}
+	return names
 }
 
 // hostDevice makes a kernel's device number one of user space.

@@ -7,7 +7,7 @@
 
 #include "classify.h"
 
-#define QUEUES_MAX	4096	/* queues of the node */
+#define QUEUES_MAX	16384	/* queues of the node */
 #define TARGETS_MAX	16	/* targets that a ring's rules name */
 #define SHAPES_MAX	64	/* mask shapes of a ring's wildcard rules */
 
