@@ -33,7 +33,8 @@ type Options struct {
 	// Authorizer decides which process gets which queue. Without one, root, this process's user and Users get all.
 	Authorizer Authorizer
 	Users      []uint32
-	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back.
+	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back, six times as long while its
+	// process is alive.
 	ReconnectGrace time.Duration
 	// Logger gets what is no call's error: consumers that come, go and are refused.
 	Logger *slog.Logger

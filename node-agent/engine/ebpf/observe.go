@@ -17,13 +17,6 @@ type ringCounters struct {
 // balanceAccount is struct balance_account of bpf/balance.h.
 type balanceAccount struct{ Duplicated, Spread uint64 }
 
-// laneStats is struct ringcap_lane_stats.
-type laneStats struct {
-	Delivered, DeliveredBytes uint64
-	Dropped                   [4]uint64
-	_                         [2]uint64
-}
-
 // Observe reads what there is from the kernel. Counters are read one after the other while they go on counting: only
 // when no packet is under way do they add up to the last one.
 func (e *Engine) Observe(ctx context.Context) (capture.Observation, error) {
@@ -80,11 +73,7 @@ func (r *ring) stats() (capture.RingStats, error) {
 func (c *cluster) observe() (capture.ClusterState, error) {
 	state := capture.ClusterState{Memory: c.memory()}
 	for _, q := range c.queues {
-		stats, err := q.observe()
-		if err != nil {
-			return state, fmt.Errorf("queue %d: %w", q.id.Queue, err)
-		}
-		state.Queues = append(state.Queues, stats)
+		state.Queues = append(state.Queues, q.observe())
 	}
 	var byCPU []balanceAccount
 	if err := c.tables.balance.Lookup(c.Base, &byCPU); err != nil {
@@ -97,24 +86,14 @@ func (c *cluster) observe() (capture.ClusterState, error) {
 	return state, nil
 }
 
-func (q *queue) observe() (capture.QueueStats, error) {
+func (q *queue) observe() capture.QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	sum := capture.QueueStats{
-		Dropped:     map[capture.DropReason]uint64{},
+	stats := capture.QueueStats{
+		Dropped:     make(map[capture.DropReason]uint64, len(capture.DropReasons)),
 		UnreadBytes: q.positions.unread(q.bytes),
 		Attached:    q.consumer != 0,
 	}
-	for cpu := range q.stats.MaxEntries() {
-		var lane laneStats
-		if err := q.stats.Lookup(cpu, &lane); err != nil {
-			return sum, fmt.Errorf("read the counters of CPU %d: %w", cpu, err)
-		}
-		sum.Delivered += lane.Delivered
-		sum.DeliveredBytes += lane.DeliveredBytes
-		for i, reason := range capture.DropReasons {
-			sum.Dropped[reason] += lane.Dropped[i]
-		}
-	}
-	return sum, nil
+	q.lanes.sum(&stats)
+	return stats
 }

@@ -19,6 +19,9 @@ import (
 // unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
 const unknownProcess = ^uint32(0)
 
+// patience is how many graces a consumer has whose process is alive.
+const patience = 6
+
 // Why a consumer does not get the queue that it asks for.
 var (
 	errBusy  = errors.New("another consumer is attached to this queue")
@@ -49,11 +52,13 @@ type queue struct {
 	dataID    uint32
 	positions *positions
 	stats     *ebpf.Map
+	lanes     *lanes
 	// consumer is the process to which the queue was handed over, 0 = none; connected says whether it keeps its
 	// connection, which it cannot while the agent is not running.
 	consumer  uint32
 	connected bool
 	expiry    *time.Timer
+	graces    int // that have passed without it
 }
 
 func (q *queue) dataPin() string { return filepath.Join(q.folder, fmt.Sprintf("q%d_data", q.id.Queue)) }
@@ -71,6 +76,9 @@ func (q *queue) create() error {
 	// From here on only programs write to it, and consumers can be given a descriptor that they can map.
 	if err := q.stats.Freeze(); err != nil {
 		return fmt.Errorf("freeze %s: %w", q.statsPin(), err)
+	}
+	if q.lanes, err = mapLanes(q.stats); err != nil {
+		return err
 	}
 	data, err := newPinned(q.dataSpec(), q.dataPin())
 	if err != nil {
@@ -90,6 +98,9 @@ func (q *queue) recover() error {
 	var err error
 	if q.stats, err = ebpf.LoadPinnedMap(q.statsPin(), nil); err != nil {
 		return fmt.Errorf("open %s: %w", q.statsPin(), err)
+	}
+	if q.lanes, err = mapLanes(q.stats); err != nil {
+		return err
 	}
 	if err := q.finishReset(); err != nil {
 		return err
@@ -167,6 +178,10 @@ func (q *queue) close() {
 		q.expiry.Stop()
 	}
 	q.release()
+	if q.lanes != nil {
+		q.lanes.unmap()
+		q.lanes = nil
+	}
 	if q.stats != nil {
 		q.stats.Close()
 		q.stats = nil
@@ -251,6 +266,11 @@ func (q *queue) expire() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.expiry == nil || q.connected {
+		return
+	}
+	// One whose process is alive may be short of time: what it is too late for is lost.
+	if q.graces++; q.graces < patience && q.stillThere() {
+		q.expiry.Reset(q.grace)
 		return
 	}
 	q.expiry = nil

@@ -5,7 +5,6 @@ package ebpf
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -99,7 +98,7 @@ func (t *linkTap) alive() bool {
 		return false
 	}
 	// A device that moved to another network namespace keeps its program, but is not this node's any more.
-	_, err = net.InterfaceByIndex(index)
+	_, err = nameOf(index)
 	return err == nil
 }
 

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net"
 	"os"
 	"regexp"
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
@@ -135,8 +135,26 @@ func usableInterface(index int) error {
 
 // interfaceName returns the interface's name for people, or its number when it is not there.
 func interfaceName(index int) string {
-	if i, err := net.InterfaceByIndex(index); err == nil {
-		return i.Name
+	if name, err := nameOf(index); err == nil {
+		return name
 	}
 	return fmt.Sprintf("interface %d", index)
+}
+
+// nameOf asks for one name; net.InterfaceByIndex would have all interfaces listed.
+func nameOf(index int) (string, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("open a socket: %w", err)
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("")
+	if err != nil {
+		return "", err
+	}
+	request.SetUint32(uint32(index))
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, request); err != nil {
+		return "", fmt.Errorf("name of interface %d: %w", index, err)
+	}
+	return request.Name(), nil
 }
