@@ -5,6 +5,7 @@ package charts_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,6 +99,25 @@ func TestAgentWritesItsOwnNodeCaptureOnly(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(mine.Patch(t.Context(), nc, patch)), "its desired state is not the agent's to write")
 	require.True(t, apierrors.IsForbidden(mine.Delete(t.Context(), nc)))
 	require.True(t, apierrors.IsForbidden(mine.List(t.Context(), &corev1.SecretList{})))
+	tellEvents(t, mine)
+}
+
+// tellEvents: an agent may make events and count them, with notes of up to 1024 bytes.
+func tellEvents(t *testing.T, agent client.Client) {
+	t.Helper()
+	event := func(name string, length int) *eventsv1.Event {
+		return &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, EventTime: metav1.NowMicro(), Type: "Normal", Reason: "Programmed",
+			Action: "Reconcile", ReportingController: "ringcap-node-agent", ReportingInstance: "n1", Note: strings.Repeat("n", length),
+			Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeCapture", Name: "mine"},
+		}
+	}
+	told := event("told", 1024)
+	require.NoError(t, agent.Create(t.Context(), told))
+	again := told.DeepCopy()
+	again.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NowMicro()}
+	require.NoError(t, agent.Patch(t.Context(), again, client.StrategicMergeFrom(told)))
+	require.ErrorContains(t, agent.Create(t.Context(), event("long", 1025)), "1024")
 }
 
 // TestExamplesAreAccepted: the API server takes them as they are; the consumer's pod passes the restricted Pod Security
