@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent.h"
 #include "control.h"
 #include "filter.h"
 #include "readers.h"
@@ -217,6 +218,10 @@ static void add_patterns(unsigned int count)
 
 void ring_make(const struct ring_shape *shape, unsigned int queues)
 {
+	if (shape->ebpf) {
+		agent_start(shape->device, queues);
+		return;
+	}
 	make_cluster(queues);
 	make_ring(shape);
 	if (!shape->wildcards && !shape->exact && !shape->patterns)
@@ -228,8 +233,12 @@ void ring_make(const struct ring_shape *shape, unsigned int queues)
 	commit_rules();
 }
 
-void ring_delete(void)
+void ring_delete(const struct ring_shape *shape)
 {
+	if (shape->ebpf) {
+		agent_end();
+		return;
+	}
 	begin(RINGCAP_CMD_RING_DEL, RING);
 	call("deleting the ring");
 	begin(RINGCAP_CMD_CLUSTER_DEL, CLUSTER);

@@ -8,6 +8,7 @@
 /**
  * struct ring_shape - what is asked of a ring
  * @device: tapped for what it receives
+ * @ebpf: a ring of the eBPF engine; nothing else is asked of such a one
  * @quick: quick mode
  * @filter: with the BPF program of "tcp port 80"
  * @wildcards: wildcard rules of 8 shapes; the last in priority is the only one that matches the traffic, and nothing else
@@ -17,6 +18,7 @@
  */
 struct ring_shape {
 	const char *device;
+	bool ebpf;
 	bool quick;
 	bool filter;
 	unsigned int wildcards;
@@ -25,6 +27,6 @@ struct ring_shape {
 };
 
 void ring_make(const struct ring_shape *shape, unsigned int queues);
-void ring_delete(void);
+void ring_delete(const struct ring_shape *shape);
 
 #endif /* RB_RINGS_H */

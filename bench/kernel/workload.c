@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent.h"
 #include "control.h"
 #include "marker.h"
 #include "readers.h"
@@ -116,6 +117,8 @@ static bool measure(const struct experiment *e, unsigned int size)
 	if (e->ring.device)
 		ring_make(&e->ring, e->readers);
 	start_readers(e, pids);
+	if (e->ring.ebpf)
+		agent_freeze();
 	traffic_send(sender, size, WARM_UP);
 	before = received(size);
 	RB_MARK(RB_MARKER_BEGIN);
@@ -125,7 +128,7 @@ static bool measure(const struct experiment *e, unsigned int size)
 	printf("run %s %s %u %u %u %llu\n", e->what, e->who, e->readers, size, PACKETS, (unsigned long long)got);
 	stop_readers(e, pids);
 	if (e->ring.device)
-		ring_delete();
+		ring_delete(&e->ring);
 	close(sender);
 	return got == (e->read && !e->rejected ? PACKETS : 0);
 }
@@ -191,6 +194,7 @@ static const struct experiment with_module[] = {
 	{ "plain", "ringcap", 4, read_ringcap, .ring = { .device = "vb" }, .sizes = EVERY },
 	{ "plain", "ringcap-quick", 1, read_ringcap, .ring = { .device = "vb", .quick = true }, .sizes = EVERY },
 	{ "plain", "ringcap-recv", 1, read_ringcap_batches, .ring = { .device = "vb" }, .sizes = SMALL },
+	{ "plain", "ringcap-ebpf", 1, read_ringcap, .ring = { .device = "vb", .ebpf = true }, .sizes = EVERY },
 	{ "plain", "tpacket-v3", 1, read_tpacket, .sizes = EVERY },
 	{ "plain", "tpacket-v3-fanout-hash", 4, read_fanout, .sizes = EVERY },
 	{ "plain", "af-xdp-copy", 1, read_xdp, .sizes = EVERY },

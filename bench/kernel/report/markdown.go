@@ -45,6 +45,7 @@ func bySize(found map[sizedKey]Row) []line {
 		{"ringcap, 1 queue", oneQueue},
 		{"ringcap, 1 queue, quick mode", quick},
 		{"ringcap, 4 queues by flow", fourQueues},
+		{"ringcap's eBPF engine, tc, 1 queue", rowKey{"plain", "ringcap-ebpf", 1}},
 		{"AF_PACKET TPACKET_V3", tpacket},
 		{"AF_PACKET TPACKET_V3, fanout by hash over 4", fanout},
 		{"AF_XDP, copy mode, in the driver", rowKey{"plain", "af-xdp-copy", 1}},

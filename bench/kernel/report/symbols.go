@@ -45,6 +45,9 @@ func readSymbols(path string) (symbolTable, error) {
 		if len(fields) > 3 {
 			s.name += fields[3]
 		}
+		if strings.HasSuffix(s.name, "[bpf]") {
+			s.name = "BPF programs" // which come behind the kernel's own pieces of such code
+		}
 		table = append(table, s)
 	}
 	sort.SliceStable(table, func(i, j int) bool { return table[i].address < table[j].address })

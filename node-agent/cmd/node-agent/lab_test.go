@@ -52,6 +52,8 @@ type machine struct {
 	sent   int
 	// attended: the queues of "ids" have consumers.
 	attended bool
+	// patience is how long is waited for anything.
+	patience time.Duration
 }
 
 const outDir = "../../../out/bin"
@@ -72,7 +74,7 @@ func newMachine(t *testing.T) *machine {
 	base, err := os.MkdirTemp("", "rcn")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(base) })
-	m := &machine{t: t, base: base}
+	m := &machine{t: t, base: base, patience: 3 * time.Minute}
 	for _, folder := range []string{"bpf", "manifests"} {
 		require.NoError(t, os.Mkdir(m.path(folder), 0o755))
 	}
@@ -237,7 +239,7 @@ func (m *machine) status() v1.NodeCaptureStatus {
 func (m *machine) eventually(what string, is func(v1.NodeCaptureStatus) bool) v1.NodeCaptureStatus {
 	m.t.Helper()
 	var s v1.NodeCaptureStatus
-	require.Eventually(m.t, func() bool { s = m.status(); return is(s) }, 3*time.Minute, 20*time.Millisecond, what)
+	require.Eventually(m.t, func() bool { s = m.status(); return is(s) }, m.patience, 20*time.Millisecond, what)
 	return s
 }
 
