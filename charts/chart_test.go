@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +188,41 @@ func TestUnknownValuesAreRefused(t *testing.T) {
 		require.Error(t, err, value)
 		require.Contains(t, out, "schema", value)
 	}
+}
+
+// TestDocumentedCapabilities: the table in docs/security.md has all capabilities that a container is given, and no more.
+func TestDocumentedCapabilities(t *testing.T) {
+	text, err := os.ReadFile("../docs/security.md")
+	require.NoError(t, err)
+	documented := map[string][]corev1.Capability{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (load-module|agent) \\| `CAP_([A-Z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[row[1]] = append(documented[row[1]], corev1.Capability(row[2]))
+	}
+	agent := find[*appsv1.DaemonSet](t, decode(t, render(t)), "ringcap-agent").Spec.Template.Spec
+	for _, c := range append(agent.InitContainers, agent.Containers...) {
+		require.ElementsMatch(t, documented[c.Name], c.SecurityContext.Capabilities.Add, c.Name)
+	}
+}
+
+// TestModuleIsBuiltWithoutPrivilege: what compiles has no capability and nothing of the node to write to; it is between two
+// loaders, of which the second has what it made, and both have the key.
+func TestModuleIsBuiltWithoutPrivilege(t *testing.T) {
+	const values = "--set=agent.module.build.enabled=true,agent.module.signing.secretName=modules"
+	agent := find[*appsv1.DaemonSet](t, decode(t, render(t, values)), "ringcap-agent").Spec.Template.Spec
+	require.Len(t, agent.InitContainers, 3)
+	builder := agent.InitContainers[1]
+	require.Empty(t, builder.SecurityContext.Capabilities.Add)
+	for _, mount := range builder.VolumeMounts {
+		require.Equal(t, mount.Name == "run" || mount.Name == "usr", mount.ReadOnly, mount.Name)
+		require.NotEqual(t, "signing-key", mount.Name)
+	}
+	for i, built := range map[int]bool{0: false, 2: true} {
+		args := agent.InitContainers[i].Args
+		require.Equal(t, built, slices.Contains(args, "--built-dir=/built"))
+		require.Contains(t, args, "--signing-key=/signing-key")
+	}
+	agent = find[*appsv1.DaemonSet](t, decode(t, render(t, values, "--set=agent.module.mode=Preloaded")), "ringcap-agent").Spec.Template.Spec
+	require.Len(t, agent.InitContainers, 1)
 }
 
 // TestAgentPrivileges: nothing is privileged, and only the init container may load a module, if it is to.

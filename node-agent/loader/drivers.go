@@ -57,7 +57,7 @@ func (l Loader) LoadDrivers(stock []string) ([]string, error) {
 
 // loadFile loads a module, unless it is loaded.
 func (l Loader) loadFile(path string) error {
-	words, err := l.Kernel.Load(path)
+	words, err := l.load(path)
 	if err == nil || errors.Is(err, unix.EEXIST) {
 		return nil
 	}

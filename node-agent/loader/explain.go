@@ -22,26 +22,36 @@ func (l Loader) explain(path, words string, err error) Outcome {
 }
 
 func (l Loader) reason(path string, err error) (reason, what string) {
-	release, lockdown := l.Identity.KernelRelease, l.Kernel.Lockdown()
 	switch {
 	case errors.Is(err, unix.ENOEXEC):
 		return v1.ReasonInvalidModuleFormat, l.misfit(path)
 	case errors.Is(err, unix.EKEYREJECTED), errors.Is(err, unix.ENOKEY), errors.Is(err, unix.EBADMSG):
-		return v1.ReasonKeyRejected, fmt.Sprintf("kernel %s wants modules signed with a key that it trusts, and %s is %s: "+
-			"enrol the key's certificate on the node (mokutil --import), and sign with it.", release, path, signed(path))
-	case errors.Is(err, unix.EPERM) && lockdown != "" && lockdown != "none":
-		return v1.ReasonLockdown, fmt.Sprintf("the kernel is locked down (%s) and takes no module that is not signed with a key that it trusts; %s is %s: "+
-			"enrol a key's certificate on the node (mokutil --import) and sign with it, or boot without lockdown.", lockdown, path, signed(path))
+		return v1.ReasonKeyRejected, l.wantsKey(path)
+	case errors.Is(err, unix.EPERM) && l.lockedDown():
+		return v1.ReasonLockdown, l.wantsSignature(path)
 	case errors.Is(err, unix.EPERM):
 		return v1.ReasonLoadFailed, fmt.Sprintf("loading %s is not permitted: the loader needs CAP_SYS_MODULE, and the kernel kernel.modules_disabled=0.", path)
 	case errors.Is(err, unix.ENOENT):
-		return v1.ReasonSymbolMissing, fmt.Sprintf("kernel %s lacks %s, which %s needs: build the module for this very kernel.",
-			release, l.missing(path), path)
+		return v1.ReasonSymbolMissing, l.lacks(path)
 	case errors.Is(err, unix.ENOSYS):
-		return v1.ReasonModulesUnsupported, fmt.Sprintf("kernel %s was built without support for modules.", release)
+		return v1.ReasonModulesUnsupported, fmt.Sprintf("kernel %s was built without support for modules.", l.Identity.KernelRelease)
 	default:
 		return v1.ReasonLoadFailed, fmt.Sprintf("loading %s failed: see the kernel's log on the node.", path)
 	}
+}
+
+func (l Loader) wantsKey(path string) string {
+	return fmt.Sprintf("kernel %s wants modules signed with a key that it trusts, and %s is %s: "+
+		"enrol the key's certificate on the node (mokutil --import), and sign with it.", l.Identity.KernelRelease, path, l.signed(path))
+}
+
+func (l Loader) wantsSignature(path string) string {
+	return fmt.Sprintf("the kernel is locked down (%s) and takes no module that is not signed with a key that it trusts; %s is %s: "+
+		"enrol a key's certificate on the node (mokutil --import) and sign with it, or boot without lockdown.", l.Kernel.Lockdown(), path, l.signed(path))
+}
+
+func (l Loader) lacks(path string) string {
+	return fmt.Sprintf("kernel %s lacks %s, which %s needs: build the module for this very kernel.", l.Identity.KernelRelease, l.missing(path), path)
 }
 
 // misfit says what is wrong with a module's format.
@@ -58,8 +68,12 @@ func (l Loader) misfit(path string) string {
 	}
 }
 
-func signed(path string) string {
-	if file, err := ReadFile(path); err == nil && file.Signed {
+func (l Loader) signed(path string) string {
+	file, err := ReadFile(path)
+	switch {
+	case l.Signer != nil:
+		return fmt.Sprintf("signed with the key of %s, which it does not trust", l.Signer.certificate.Subject)
+	case err == nil && file.Signed:
 		return "signed with another"
 	}
 	return "not signed"

@@ -3,7 +3,9 @@
 package loader
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 )
 
@@ -18,6 +21,8 @@ import (
 type RunningKernel struct {
 	// Sys is a sysfs with the securityfs in it: a container's own /sys has none.
 	Sys string
+	// RunDir is the folder of the module's device nodes.
+	RunDir string
 }
 
 // Probe implements Kernel.
@@ -36,10 +41,24 @@ func (RunningKernel) Load(path string) (string, error) {
 	return log.read(), err
 }
 
+// LoadContent implements Kernel by init_module(2).
+func (RunningKernel) LoadContent(module []byte) (string, error) {
+	log := openLog()
+	defer log.close()
+	err := unix.InitModule(module, "")
+	return log.read(), err
+}
+
 // SupportsModules implements Kernel: a kernel without modules has no list of them.
 func (RunningKernel) SupportsModules() bool {
 	_, err := os.Stat("/proc/modules")
 	return err == nil
+}
+
+// SignaturesEnforced implements Kernel.
+func (k RunningKernel) SignaturesEnforced() bool {
+	text, err := os.ReadFile(filepath.Join(k.Sys, "module/module/parameters/sig_enforce"))
+	return err == nil && strings.HasPrefix(string(text), "Y")
 }
 
 // Lockdown implements Kernel; the mode in force is the bracketed one.
@@ -51,6 +70,32 @@ func (k RunningKernel) Lockdown() string {
 	_, rest, _ := strings.Cut(string(text), "[")
 	mode, _, _ := strings.Cut(rest, "]")
 	return mode
+}
+
+// SourceVersion implements Kernel.
+func (k RunningKernel) SourceVersion() string {
+	text, _ := os.ReadFile(filepath.Join(k.Sys, "module/ringcap/srcversion"))
+	return strings.TrimSpace(string(text))
+}
+
+// Unload implements Kernel by delete_module(2), which does not wait.
+func (k RunningKernel) Unload() error {
+	engine := kmod.New(k.RunDir, kmod.MaxLanes)
+	failed, err := engine.Apply(context.Background(), capture.Plan{})
+	for name, problem := range failed {
+		err = errors.Join(err, fmt.Errorf("%s: %w", name, problem))
+	}
+	if err != nil {
+		return err
+	}
+	err = unix.DeleteModule("ringcap", unix.O_NONBLOCK)
+	if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	if modules, _ := filepath.Glob(filepath.Join(k.Sys, "module/ringcap/holders/*")); len(modules) > 0 {
+		return fmt.Errorf("the modules %s (%w)", strings.Join(modules, ", "), err)
+	}
+	return fmt.Errorf("a process that has a queue open (%w)", err)
 }
 
 // Missing implements Kernel, by the names of all symbols, which everyone may read.

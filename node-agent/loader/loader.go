@@ -47,49 +47,117 @@ type Kernel interface {
 	// Load loads a module from a file. The error is the kernel's errno; words are what its log says of it, where that can
 	// be read.
 	Load(path string) (words string, err error)
+	// LoadContent loads a module that is no file's.
+	LoadContent(module []byte) (words string, err error)
 	// SupportsModules says whether this kernel can have modules at all.
 	SupportsModules() bool
+	// SignaturesEnforced says whether the kernel takes only modules that are signed with a key that it trusts.
+	SignaturesEnforced() bool
 	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality; empty when it does not say.
 	Lockdown() string
+	// SourceVersion is that of the loaded module's File; empty when it does not say.
+	SourceVersion() string
+	// Unload removes what this program made in the module, and the module. The error says who holds it.
+	Unload() error
 	// Missing returns those of the symbols that the kernel does not have.
 	Missing(symbols []string) []string
 }
 
 // Loader decides what to do and does it.
 type Loader struct {
-	Mode       Mode
+	Mode Mode
+	// ModulesDir has the image's modules.
 	ModulesDir string
-	Identity   node.Identity
-	Kernel     Kernel
+	// BuiltDir is a Builder's Out; empty without one.
+	BuiltDir string
+	// Signer signs what is loaded; nil for none.
+	Signer *Signer
+	// Upgrade is about a module that is loaded; Last is what the loader said before in this boot; Holders lists who holds the
+	// module.
+	Upgrade  Upgrade
+	Last     Outcome
+	Holders  func() ([]string, error)
+	Identity node.Identity
+	Kernel   Kernel
 }
 
 // Run gets the module loaded, or says why not.
 func (l Loader) Run() Outcome {
-	if l.Mode == Disabled {
-		return l.outcome(v1.ReasonDisabled, "the kernel module is disabled (module.mode: Disabled)")
+	if outcome, done := l.without(); done {
+		if outcome.Version != "" {
+			return l.upgrade(outcome)
+		}
+		return outcome
 	}
-	if info, err := l.Kernel.Probe(); err == nil {
-		return l.loaded(info, "was loaded before")
+	path, missing := l.find()
+	if path == "" {
+		return missing
 	}
-	if !l.Kernel.SupportsModules() {
-		return l.outcome(v1.ReasonModulesUnsupported, "kernel %s was built without support for modules", l.Identity.KernelRelease)
-	}
-	if l.Mode == Preloaded {
-		return l.outcome(v1.ReasonLoadFailed, "module.mode is Preloaded, and no ringcap module is loaded: load it on the node, or set module.mode to Load")
-	}
-	path := filepath.Join(l.ModulesDir, l.Identity.KernelRelease, "ringcap.ko")
-	if _, err := os.Stat(path); err != nil {
-		return l.outcome(v1.ReasonNoPrebuiltModule, "the image has no module for kernel %s; it has them for: %s",
-			l.Identity.KernelRelease, l.releases())
-	}
-	if words, err := l.Kernel.Load(path); err != nil && !errors.Is(err, unix.EEXIST) {
+	return l.loadPath(path)
+}
+
+func (l Loader) loadPath(path string) Outcome {
+	if words, err := l.load(path); err != nil && !errors.Is(err, unix.EEXIST) {
 		return l.explain(path, words, err)
 	}
 	info, err := l.Kernel.Probe()
 	if err != nil {
 		return l.outcome(v1.ReasonLoadFailed, "the module was loaded and does not answer: %v", err)
 	}
-	return l.loaded(info, "was loaded from the image")
+	o := l.loaded(info, "was loaded from "+path)
+	o.Ours, o.SourceVersion = true, l.Kernel.SourceVersion()
+	return o
+}
+
+// without is the outcome where nothing is to be loaded: false where a module is.
+func (l Loader) without() (Outcome, bool) {
+	if l.Mode == Disabled {
+		return l.outcome(v1.ReasonDisabled, "the kernel module is disabled (module.mode: Disabled)"), true
+	}
+	if info, err := l.Kernel.Probe(); err == nil {
+		return l.loaded(info, "was loaded before"), true
+	}
+	if !l.Kernel.SupportsModules() {
+		return l.outcome(v1.ReasonModulesUnsupported, "kernel %s was built without support for modules", l.Identity.KernelRelease), true
+	}
+	if l.Mode == Preloaded {
+		return l.outcome(v1.ReasonLoadFailed, "module.mode is Preloaded, and no ringcap module is loaded: load it on the node, or set module.mode to Load"), true
+	}
+	return Outcome{}, false
+}
+
+// find returns the file of the module for this kernel, the image's or else the one that was built; or why there is none.
+func (l Loader) find() (string, Outcome) {
+	release := l.Identity.KernelRelease
+	for _, folder := range []string{l.ModulesDir, l.BuiltDir} {
+		path := filepath.Join(folder, release, moduleFile)
+		if _, err := os.Stat(path); folder != "" && err == nil {
+			return path, Outcome{}
+		}
+	}
+	if l.BuiltDir != "" {
+		if built, known, err := Read(l.BuiltDir, l.Identity); err == nil && known {
+			return "", built
+		}
+	}
+	return "", l.outcome(v1.ReasonNoPrebuiltModule, "the image has no module for kernel %s; it has them for: %s. Put one into it (kmod/build), "+
+		"or have it built on the node (agent.module.build)", release, l.releases())
+}
+
+// load loads a module's file, signed if there is a key.
+func (l Loader) load(path string) (words string, err error) {
+	if l.Signer == nil {
+		return l.Kernel.Load(path)
+	}
+	module, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	signed, err := l.Signer.Sign(module)
+	if err != nil {
+		return "", err
+	}
+	return l.Kernel.LoadContent(signed)
 }
 
 // State says how the module fares now, without loading anything. It is what the agent reports: the loader's outcome,
@@ -101,7 +169,14 @@ func (l Loader) State(last Outcome, known bool) Outcome {
 	info, err := l.Kernel.Probe()
 	switch {
 	case err == nil:
-		return l.loaded(info, "is loaded")
+		now := l.loaded(info, "is loaded")
+		if known && last.Version == now.Version {
+			now.Ours, now.SourceVersion, now.Available = last.Ours, last.SourceVersion, last.Available
+			if last.Reason == v1.ReasonInUse {
+				now.Reason, now.Message = last.Reason, last.Message
+			}
+		}
+		return now
 	case known && (!last.Ready || !errors.Is(err, os.ErrNotExist)):
 		// That it could not be asked does not mean that it is gone: its rings and consumers stay.
 		return last

@@ -26,13 +26,21 @@ type fakeKernel struct {
 	lockdown  string
 	log       string
 	missing   []string
+	enforced  bool
+	source    string
+	unload    error
+	unloads   int
 	loaded    []string
 }
 
-func (k *fakeKernel) Probe() (kmod.Info, error) { return k.info, k.probe }
-func (k *fakeKernel) SupportsModules() bool     { return !k.noModules }
-func (k *fakeKernel) Lockdown() string          { return k.lockdown }
-func (k *fakeKernel) Missing([]string) []string { return k.missing }
+func (k *fakeKernel) Probe() (kmod.Info, error)                 { return k.info, k.probe }
+func (k *fakeKernel) SupportsModules() bool                     { return !k.noModules }
+func (k *fakeKernel) Lockdown() string                          { return k.lockdown }
+func (k *fakeKernel) SourceVersion() string                     { return k.source }
+func (k *fakeKernel) Unload() error                             { k.unloads++; return k.unload }
+func (k *fakeKernel) SignaturesEnforced() bool                  { return k.enforced }
+func (k *fakeKernel) Missing([]string) []string                 { return k.missing }
+func (k *fakeKernel) LoadContent(module []byte) (string, error) { return k.Load(string(module)) }
 func (k *fakeKernel) Load(path string) (string, error) {
 	k.loaded = append(k.loaded, path)
 	if k.load == nil {
@@ -68,7 +76,7 @@ func TestRun(t *testing.T) {
 	}{
 		"loads the module of this kernel": {
 			kernel: fakeKernel{probe: errAbsent, info: current}, image: []string{"6.1.0-test", "6.12.0"},
-			reason: v1.ReasonLoaded, message: "module 0.1 was loaded from the image", loads: 1,
+			reason: v1.ReasonLoaded, message: "module 0.1 was loaded from /", loads: 1,
 		},
 		"uses one that is loaded": {
 			kernel: fakeKernel{info: current}, image: []string{"6.1.0-test"}, reason: v1.ReasonLoaded, message: "was loaded before",
@@ -91,7 +99,7 @@ func TestRun(t *testing.T) {
 			kernel: fakeKernel{probe: errAbsent}, image: []string{"6.12.0", "7.0.0"}, reason: v1.ReasonNoPrebuiltModule,
 			message: "the image has no module for kernel 6.1.0-test; it has them for: 6.12.0, 7.0.0",
 		},
-		"no module at all": {kernel: fakeKernel{probe: errAbsent}, reason: v1.ReasonNoPrebuiltModule, message: "it has them for: none"},
+		"no module at all": {kernel: fakeKernel{probe: errAbsent}, reason: v1.ReasonNoPrebuiltModule, message: "it has them for: none. Put one into it"},
 		"a kernel without modules": {
 			kernel: fakeKernel{probe: errAbsent, noModules: true}, image: []string{"6.1.0-test"},
 			reason: v1.ReasonModulesUnsupported, message: "without support for modules",

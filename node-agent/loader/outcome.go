@@ -16,6 +16,11 @@ type Outcome struct {
 	node.Identity
 	// Version of the module that is loaded; empty when none is.
 	Version string `json:"version,omitempty"`
+	// SourceVersion says exactly which one it is, Ours that a loader loaded it.
+	SourceVersion string `json:"sourceVersion,omitempty"`
+	Ours          bool   `json:"ours,omitempty"`
+	// Available is the image's module when it is another than the loaded one.
+	Available string `json:"available,omitempty"`
 	// Ready: the module is loaded and compatible.
 	Ready bool `json:"ready"`
 	// Reason is one of those of the condition ModuleReady; Message says what to do.

@@ -21,6 +21,8 @@ type Module struct {
 	// Reason is one of those of ModuleReady.
 	Reason, Message string
 	Version         string
+	// Available is the one that waits for an upgrade.
+	Available string
 }
 
 // Input is what a status is made of.
@@ -41,6 +43,7 @@ func Build(in Input) v1.NodeCaptureStatus {
 		Engine:            r.Plan.Auto,
 		EngineReason:      r.Plan.AutoReason,
 		ModuleVersion:     in.Module.Version,
+		ModuleAvailable:   in.Module.Available,
 		KernelRelease:     in.Identity.KernelRelease,
 		BootID:            in.Identity.BootID,
 	}

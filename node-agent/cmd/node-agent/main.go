@@ -28,6 +28,8 @@ const usage = `node-agent captures packets on one node, for consumers that need 
   node-agent [agent] [flags]                 serve the node's NodeCapture (in a cluster; NODE_NAME must be set)
   node-agent [agent] --standalone DIR        serve the manifests in DIR, without Kubernetes
   node-agent load-module [flags]             load the kernel module, or note why not; always exits 0 then
+  node-agent build-module [flags]            compile the kernel module from the node's headers, for load-module
+  node-agent preflight [flags]               say which engine this node would get and why, and load nothing
   node-agent cleanup [flags]                 remove everything that ringcap made on this node
   node-agent version
 
@@ -45,6 +47,8 @@ func main() {
 	case errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
 		os.Exit(2)
+	case errors.Is(err, errNotReady):
+		os.Exit(3)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "node-agent:", err)
 		os.Exit(1)
@@ -61,6 +65,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return runAgent(ctx, args, out, errOut)
 	case "load-module":
 		return runLoadModule(args, out, errOut)
+	case "build-module":
+		return runBuildModule(ctx, args, out, errOut)
+	case "preflight":
+		return runPreflight(args, out, errOut)
 	case "cleanup":
 		return runCleanup(ctx, args, out, errOut)
 	case "version":

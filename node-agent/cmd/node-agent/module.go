@@ -3,43 +3,103 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
+	"github.com/ringcap/ringcap/node-agent/access"
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
+// moduleFlags say what may be loaded.
+type moduleFlags struct {
+	mode, modulesDir, builtDir, signingKey string
+}
+
+func (f *moduleFlags) register(flags *flag.FlagSet) {
+	flags.StringVar(&f.mode, "mode", string(loader.Load), "`what` to do: Load, Preloaded (use a loaded one) or Disabled (use none)")
+	flags.StringVar(&f.modulesDir, "modules-dir", "/modules", "`folder` with <kernel release>/ringcap.ko, and drivers/ of capture-aware drivers beside it")
+	flags.StringVar(&f.builtDir, "built-dir", "", "`folder` where build-module put the module; empty for none")
+	flags.StringVar(&f.signingKey, "signing-key", "", "`folder` with tls.key and tls.crt, by which modules are signed before they are loaded; empty for none")
+}
+
+// loader makes the loader that the flags ask for.
+func (f *moduleFlags) loader(identity node.Identity, kernel loader.RunningKernel, errOut io.Writer) (loader.Loader, error) {
+	mode, err := loader.ParseMode(f.mode)
+	if err != nil {
+		return loader.Loader{}, badFlag(errOut, "%v", err)
+	}
+	l := loader.Loader{
+		Mode: mode, ModulesDir: f.modulesDir, BuiltDir: f.builtDir, Identity: identity, Kernel: kernel,
+	}
+	if f.signingKey != "" {
+		// Without it the kernel may still take the module, or says why it does not.
+		if l.Signer, err = loader.ReadSigner(f.signingKey); err != nil {
+			fmt.Fprintf(errOut, "Modules are not signed: %v\n", err)
+		}
+	}
+	return l, nil
+}
+
 // runLoadModule is the init container: whatever comes of the module, the agent starts after it.
 func runLoadModule(args []string, out, errOut io.Writer) error {
 	var where places
+	var from moduleFlags
 	flags := flag.NewFlagSet("load-module", flag.ContinueOnError)
 	where.register(flags)
-	modeText := flags.String("mode", string(loader.Load), "`what` to do: Load, Preloaded (use a loaded one) or Disabled (use none)")
-	modules := flags.String("modules-dir", "/modules", "`folder` with <kernel release>/ringcap.ko, and drivers/ of capture-aware drivers beside it")
+	from.register(flags)
+	upgrade := flags.String("upgrade", string(loader.Never), "`when` a module that was loaded by a load-module before makes place for another one: Never, WhenFree or Evict")
+	kubelet := flags.String("kubelet-dir", "", "the kubelet's `folder`, by which pods with queues are known; empty without Kubernetes")
 	if err := parse(flags, args, errOut); err != nil {
 		return err
 	}
 	if err := where.check(errOut); err != nil {
 		return err
 	}
-	mode, err := loader.ParseMode(*modeText)
-	if err != nil {
-		return badFlag(errOut, "%v", err)
-	}
 	identity, err := node.ReadIdentity()
 	if err != nil {
 		return err
 	}
-	l := loader.Loader{Mode: mode, ModulesDir: *modules, Identity: identity, Kernel: loader.RunningKernel{Sys: where.sys}}
+	l, err := from.loader(identity, loader.RunningKernel{Sys: where.sys, RunDir: where.runDir}, errOut)
+	if err != nil {
+		return err
+	}
+	if l.Upgrade, err = loader.ParseUpgrade(*upgrade); err != nil {
+		return badFlag(errOut, "%v", err)
+	}
+	if last, known, err := loader.Read(where.runDir, identity); known && err == nil {
+		l.Last = last
+	}
+	l.Holders = func() ([]string, error) { return holders(*kubelet) }
 	outcome := l.Run()
 	fmt.Fprintf(out, "%s: %s\n", outcome.Reason, outcome.Message)
 	if outcome.Ready {
 		loadDrivers(l, where.sys, out)
 	}
 	return outcome.Write(where.runDir)
+}
+
+// holders are those of the module: pods by the kubelet's word, also while they do not read.
+func holders(kubeletDir string) ([]string, error) {
+	pods := map[capture.QueueID][]string{}
+	if kubeletDir != "" {
+		given, err := access.Kubelet(filepath.Join(kubeletDir, "pod-resources/kubelet.sock")).Allocations(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		for queue, holders := range given {
+			for _, pod := range holders {
+				pods[queue] = append(pods[queue], pod.String())
+			}
+		}
+	}
+	return kmod.Holders(pods)
 }
 
 // loadDrivers says what came of it: a driver that is missing is the rings' to tell, which ask for it.

@@ -131,5 +131,5 @@ func (m moduleState) outcome() loader.Outcome {
 
 func (m moduleState) status() status.Module {
 	o := m.outcome()
-	return status.Module{Ready: o.Ready, Reason: o.Reason, Message: o.Message, Version: o.Version}
+	return status.Module{Ready: o.Ready, Reason: o.Reason, Message: o.Message, Version: o.Version, Available: o.Available}
 }

@@ -278,6 +278,11 @@ type NodeCaptureStatus struct {
 	//
 	// +optional
 	ModuleVersion string `json:"moduleVersion,omitempty"`
+	// moduleAvailable is the module that the agent's image has, when ringcap loaded another one before: it waits for an
+	// upgrade.
+	//
+	// +optional
+	ModuleAvailable string `json:"moduleAvailable,omitempty"`
 	// +optional
 	KernelRelease string `json:"kernelRelease,omitempty"`
 	// +optional

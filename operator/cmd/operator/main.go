@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,6 +31,7 @@ import (
 	"github.com/ringcap/ringcap/operator/cleanup"
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
+	"github.com/ringcap/ringcap/operator/controllers/upgrade"
 	"github.com/ringcap/ringcap/operator/filtercheck"
 	"github.com/ringcap/ringcap/operator/metrics"
 )
@@ -73,6 +75,8 @@ func main() {
 type runFlags struct {
 	namespace, metrics, health, rcbpf string
 	logLevel                          slog.Level
+	upgrade, agents                   string
+	maxUnavailable                    int
 }
 
 func parseRun(args []string) runFlags {
@@ -83,6 +87,9 @@ func parseRun(args []string) runFlags {
 	flags.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.StringVar(&f.rcbpf, "rcbpf", "", "the filter compiler's path; default: rcbpf beside this program, else in PATH")
 	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	flags.StringVar(&f.upgrade, "module-upgrade", string(upgrade.Never), "what nodes' loaded modules make place for new ones: Never, WhenFree, Evict")
+	flags.StringVar(&f.agents, "agents", "app.kubernetes.io/component=agent", "labels of the agents' pods, in the same namespace")
+	flags.IntVar(&f.maxUnavailable, "module-upgrade-max-unavailable", 1, "nodes without a ready agent, at most, for an upgrade of modules to go on")
 	_ = flags.Parse(args) // exits
 	return f
 }
@@ -117,7 +124,33 @@ func run(ctx context.Context, args []string) error {
 	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, collector); err != nil {
 		return err
 	}
+	if err := addUpgrader(mgr, f); err != nil {
+		return err
+	}
 	return mgr.Start(ctx)
+}
+
+// addUpgrader adds the upgrades of modules, if they are wanted.
+func addUpgrader(mgr ctrl.Manager, f runFlags) error {
+	policy := upgrade.Policy(f.upgrade)
+	switch policy {
+	case upgrade.Never:
+		return nil
+	case upgrade.WhenFree, upgrade.Evict:
+	default:
+		return fmt.Errorf("--module-upgrade %q: must be Never, WhenFree or Evict", f.upgrade)
+	}
+	if f.maxUnavailable < 1 || f.namespace == "" {
+		return errors.New("upgrades of modules need --namespace, and --module-upgrade-max-unavailable of 1 or more")
+	}
+	agents, err := labels.Parse(f.agents)
+	if err != nil {
+		return fmt.Errorf("--agents: %w", err)
+	}
+	return mgr.Add(&upgrade.Upgrader{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Namespace: f.namespace, Agents: agents,
+		Policy: policy, MaxUnavailable: f.maxUnavailable, Now: time.Now,
+	})
 }
 
 func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector) error {

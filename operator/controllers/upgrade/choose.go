@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Policy says which nodes' modules are upgraded.
+type Policy string
+
+// The policies, as the agents' loaders know them.
+const (
+	Never    Policy = "Never"
+	WhenFree Policy = "WhenFree"
+	Evict    Policy = "Evict"
+)
+
+// tryAgainAfter is the age of an agent's pod from which on it is replaced: its loader has tried when it started.
+const tryAgainAfter = 2 * time.Minute
+
+// step is one node's upgrade: the agent's pod is replaced, whose loader does it, and the holders are evicted.
+type step struct {
+	node, available string
+	agent           corev1.Pod
+	evict           []types.NamespacedName
+}
+
+// choose says which nodes are upgraded now, by name. A node whose agent is not ready is one that is unavailable, whatever
+// the cause.
+func choose(captures []v1alpha1.NodeCapture, agents []corev1.Pod, policy Policy, maxUnavailable int, now time.Time) []step {
+	byNode := map[string]corev1.Pod{}
+	unavailable := 0
+	for _, agent := range agents {
+		byNode[agent.Spec.NodeName] = agent
+		if !ready(agent) {
+			unavailable++
+		}
+	}
+	captures = slices.SortedFunc(slices.Values(captures), func(a, b v1alpha1.NodeCapture) int { return cmp.Compare(a.Name, b.Name) })
+	var steps []step
+	for i := range captures {
+		agent, there := byNode[captures[i].Name]
+		available := captures[i].Status.ModuleAvailable
+		if available == "" || !there || !ready(agent) || now.Sub(agent.CreationTimestamp.Time) < tryAgainAfter {
+			continue
+		}
+		holders, known := holdersOf(&captures[i])
+		if !known || (len(holders) > 0 && policy != Evict) {
+			continue
+		}
+		if unavailable++; unavailable > maxUnavailable {
+			break
+		}
+		steps = append(steps, step{node: captures[i].Name, available: available, agent: agent, evict: holders})
+	}
+	return steps
+}
+
+// ready says whether the pod is, and is to stay.
+func ready(pod corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

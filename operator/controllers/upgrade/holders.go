@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// holdersOf are the pods that have a queue of the node's kernel module; false when somebody has one of whom that is not
+// known, and who therefore cannot be asked to leave.
+func holdersOf(capture *v1alpha1.NodeCapture) (holders []types.NamespacedName, known bool) {
+	served := servedByModule(capture)
+	for _, cluster := range capture.Status.Clusters {
+		if !served[cluster.Name] {
+			continue
+		}
+		for _, queue := range cluster.Queues {
+			namespace, name, pod := strings.Cut(queue.Consumer, "/")
+			if !pod && queue.Attached {
+				return nil, false
+			}
+			holder := types.NamespacedName{Namespace: namespace, Name: name}
+			if pod && !slices.Contains(holders, holder) {
+				holders = append(holders, holder)
+			}
+		}
+	}
+	return holders, true
+}
+
+// servedByModule has the sets of queues that rings in the module feed.
+func servedByModule(capture *v1alpha1.NodeCapture) map[string]bool {
+	served := map[string]bool{}
+	for _, ring := range capture.Status.Rings {
+		served[ring.Name] = ring.Engine == v1alpha1.EngineKernelModule
+	}
+	for _, cluster := range capture.Spec.Clusters {
+		served[cluster.Name] = slices.ContainsFunc(cluster.Spec.Rings, func(ring string) bool { return served[ring] })
+	}
+	return served
+}
