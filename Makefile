@@ -130,6 +130,10 @@ bench-kernel: deps ## instructions per packet beside AF_PACKET, deterministic
 bench-agent: deps ## an agent with 200 rings of 64 queues: idle CPU, memory, 10,000 rules, the first packet: wall clock
 	$(SUDO) bench/agent/run
 
+.PHONY: bench-drivers
+bench-drivers: deps ## instructions per packet from the network card on, stock and capture-aware drivers, deterministic
+	$(SUDO) bench/drivers/run
+
 .PHONY: bench-lossless
 bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lose packets, beside the packet socket's: wall clock
 	$(SUDO) bench/lossless/run

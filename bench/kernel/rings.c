@@ -38,7 +38,7 @@ static void call(const char *what)
 		fail_with(what, rt_reason[0] ? rt_reason : strerror(-err));
 }
 
-static void make_cluster(unsigned int queues)
+static void make_cluster(const struct ring_shape *shape, unsigned int queues)
 {
 	begin(RINGCAP_CMD_CLUSTER_SET, CLUSTER);
 	rt_message_put_u32(&message, RINGCAP_A_QUEUES, queues);
@@ -46,6 +46,8 @@ static void make_cluster(unsigned int queues)
 	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, RING_BYTES);
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, WAKE_BYTES);
 	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, WAKE_MS * 1000);
+	if (shape->per_rx_queue)
+		rt_message_put_u32(&message, RINGCAP_A_BALANCE, RINGCAP_BALANCE_RX_QUEUE);
 	call("the cluster");
 }
 
@@ -59,6 +61,8 @@ static void make_ring(const struct ring_shape *shape)
 	rt_message_put_u32(&message, RINGCAP_A_TAP_DIRECTION, RINGCAP_DIRECTION_RX);
 	rt_message_nest_end(&message, nest);
 	rt_message_put_name(&message, RINGCAP_A_OUTPUT, CLUSTER);
+	if (shape->transparent)
+		rt_message_put_u32(&message, RINGCAP_A_TRANSPARENT, shape->transparent);
 	if (shape->quick)
 		rt_message_put_u32(&message, RINGCAP_A_QUICK, 1);
 	if (shape->filter)
@@ -222,7 +226,7 @@ void ring_make(const struct ring_shape *shape, unsigned int queues)
 		agent_start(shape->device, queues);
 		return;
 	}
-	make_cluster(queues);
+	make_cluster(shape, queues);
 	make_ring(shape);
 	if (!shape->wildcards && !shape->exact && !shape->patterns)
 		return;

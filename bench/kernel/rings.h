@@ -9,6 +9,8 @@
  * struct ring_shape - what is asked of a ring
  * @device: tapped for what it receives
  * @ebpf: a ring of the eBPF engine; nothing else is asked of such a one
+ * @transparent: mode 0, 1 or 2
+ * @per_rx_queue: each of the device's receive queues has its own of the ring's queues
  * @quick: quick mode
  * @filter: with the BPF program of "tcp port 80"
  * @wildcards: wildcard rules of 8 shapes; the last in priority is the only one that matches the traffic, and nothing else
@@ -19,6 +21,8 @@
 struct ring_shape {
 	const char *device;
 	bool ebpf;
+	unsigned int transparent;
+	bool per_rx_queue;
 	bool quick;
 	bool filter;
 	unsigned int wildcards;

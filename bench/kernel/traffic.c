@@ -15,6 +15,20 @@
 
 static uint8_t frames[FLOWS][1600];
 
+/* Without it the stack would throw a packet away at its first look. */
+static void set_checksum(uint8_t *header)
+{
+	uint32_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < 20; i += 2)
+		sum += (uint32_t)(header[i] << 8 | header[i + 1]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = ~((sum & 0xffff) + (sum >> 16));
+	header[10] = (uint8_t)(sum >> 8);
+	header[11] = (uint8_t)sum;
+}
+
 void traffic_build(enum traffic what, unsigned int size)
 {
 	const uint16_t port = what == TRAFFIC_TCP ? 80 : 53;
@@ -30,6 +44,7 @@ void traffic_build(enum traffic what, unsigned int size)
 		memcpy(frame + 18, "\0\0\0\0\x40\x11\0\0\x0a\0\0\1\x0a\0\1\1", 16);
 		frame[23] = what == TRAFFIC_TCP ? 6 : 17;
 		frame[29] = (uint8_t)(1 + i / 8);
+		set_checksum(frame + 14);
 		frame[34] = (uint8_t)(FLOW_PORT(i) >> 8);
 		frame[35] = (uint8_t)FLOW_PORT(i);
 		frame[36] = 0;

@@ -10,26 +10,15 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "agent.h"
 #include "control.h"
-#include "marker.h"
+#include "measure.h"
 #include "readers.h"
-#include "rings.h"
-#include "traffic.h"
-
-#define PACKETS		(8 * BURST)
-#define WARM_UP		(2 * BURST)
 
 static const unsigned int sizes[] = { 60, 512, 1500 };	/* bytes, without FCS */
 
@@ -37,101 +26,7 @@ static const unsigned int sizes[] = { 60, 512, 1500 };	/* bytes, without FCS */
 #define SMALL		1U
 #define EVERY		7U
 
-/**
- * struct experiment - a way to read packets
- * @what: the case, @who: the reader, in the results
- * @readers: processes that share the packets
- * @read: one of them; NULL = nobody reads
- * @ring: what ring is set up; no device = none
- * @traffic: what is sent
- * @sizes: of the packets
- * @rejected: nothing is to arrive
- */
-struct experiment {
-	const char *what, *who;
-	unsigned int readers;
-	void (*read)(unsigned int reader);
-	struct ring_shape ring;
-	enum traffic traffic;
-	unsigned int sizes;
-	bool rejected;
-};
-
 static char **cases;	/* names, the last is NULL */
-
-static void pause_ms(long milliseconds)
-{
-	const struct timespec time = { .tv_nsec = milliseconds * 1000000 };
-
-	nanosleep(&time, NULL);
-}
-
-static void start_readers(const struct experiment *e, pid_t *pids)
-{
-	const struct sched_param parameter = {};
-	unsigned int i;
-
-	for (i = 0; e->read && i < e->readers; i++) {
-		pids[i] = fork();
-		if (!pids[i]) {
-			sched_setscheduler(0, SCHED_BATCH, &parameter);
-			e->read(i);
-			exit(1);
-		}
-		while (!__atomic_load_n(&progress[i].ready, __ATOMIC_ACQUIRE)) {
-			if (waitpid(pids[i], NULL, WNOHANG))
-				fail_with(e->who, "a reader gave up");
-			pause_ms(1);
-		}
-	}
-}
-
-static void stop_readers(const struct experiment *e, const pid_t *pids)
-{
-	unsigned int i;
-
-	for (i = 0; e->read && i < e->readers; i++) {
-		kill(pids[i], SIGKILL);
-		waitpid(pids[i], NULL, 0);
-	}
-}
-
-static uint64_t received(unsigned int size)
-{
-	uint64_t bytes = 0;
-	unsigned int i;
-
-	for (i = 0; i < READERS_MAX; i++)
-		bytes += __atomic_load_n(&progress[i].bytes, __ATOMIC_RELAXED);
-	return bytes / size;
-}
-
-static bool measure(const struct experiment *e, unsigned int size)
-{
-	pid_t pids[READERS_MAX] = {};
-	uint64_t before, got;
-	int sender = traffic_open();
-
-	memset(progress, 0, READERS_MAX * sizeof(*progress));
-	traffic_build(e->traffic, size);
-	if (e->ring.device)
-		ring_make(&e->ring, e->readers);
-	start_readers(e, pids);
-	if (e->ring.ebpf)
-		agent_freeze();
-	traffic_send(sender, size, WARM_UP);
-	before = received(size);
-	RB_MARK(RB_MARKER_BEGIN);
-	traffic_send(sender, size, PACKETS);
-	RB_MARK(RB_MARKER_END);
-	got = received(size) - before;
-	printf("run %s %s %u %u %u %llu\n", e->what, e->who, e->readers, size, PACKETS, (unsigned long long)got);
-	stop_readers(e, pids);
-	if (e->ring.device)
-		ring_delete(&e->ring);
-	close(sender);
-	return got == (e->read && !e->rejected ? PACKETS : 0);
-}
 
 /* Whether what is among the cases asked for; all are when none is. */
 static bool asked_for(const char *what)

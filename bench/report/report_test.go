@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"bytes"
@@ -17,6 +17,25 @@ func write(t *testing.T, dir, name, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 }
 
+var (
+	ours    = Key{"plain", "ringcap", 1}
+	another = Key{"plain", "other", 1}
+)
+
+var testBenchmark = Benchmark{
+	Title:    "a test",
+	Baseline: func(what, _ string) (string, bool) { return "", what == "baseline" },
+	Judge:    func(rows *Rows) { rows.LimitRatio("ours / another's", 0.5, ours, another) },
+	Markdown: func(result Result) string {
+		t := NewTables(result)
+		t.Table([]string{"reader", "60 bytes", "1500 bytes"},
+			[]Line{{"ringcap, 1 queue", []string{t.Cell(ours, 60), t.Cell(ours, 1500)}}})
+		t.Goals()
+		t.Dominators(ours, another)
+		return t.String()
+	},
+}
+
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "symbols", "ffffffff81000000 T receive\nffffffff81000100 t copy\nffffffffc0000000 t put\t[ringcap]\n")
@@ -26,8 +45,8 @@ func TestReport(t *testing.T) {
 	write(t, dir, "run.2", "ffffffff81000010 10 10 1\nffffffff81000150 3 10 0\nffffffffc0000020 20 10 2\n400000 7 10 0\n")
 
 	var table bytes.Buffer
-	out, tables := filepath.Join(dir, "kernel.json"), filepath.Join(dir, "kernel.md")
-	require.NoError(t, run(&table, dir, "6.1", out, tables))
+	out, tables := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.md")
+	require.NoError(t, testBenchmark.run(&table, dir, "6.1", out, tables))
 
 	var result Result
 	data, err := os.ReadFile(out)
@@ -44,8 +63,8 @@ func TestReport(t *testing.T) {
 	require.Contains(t, table.String(), "put[ringcap] 20, copy 3, user 2")
 	text, err := os.ReadFile(tables)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "| ringcap, 1 queue | 23 + 2, 2.0 | - | - |\n")
-	require.Contains(t, string(text), "| one queue / TPACKET_V3 | 0.50 | - | not measured |\n")
+	require.Contains(t, string(text), "| ringcap, 1 queue | 23 + 2, 2.0 | - |\n")
+	require.Contains(t, string(text), "| ours / another's | 0.50 | - | not measured |\n")
 	require.Contains(t, string(text), "- plain, ringcap x1: `put` 20\n")
 }
 
@@ -62,30 +81,30 @@ func TestReportRefuses(t *testing.T) {
 			for file, text := range files {
 				write(t, dir, file, text)
 			}
-			require.Error(t, run(&bytes.Buffer{}, dir, "6.1", filepath.Join(dir, "out.json"), filepath.Join(dir, "out.md")))
+			require.Error(t, testBenchmark.run(&bytes.Buffer{}, dir, "6.1", filepath.Join(dir, "out.json"), filepath.Join(dir, "out.md")))
 		})
 	}
 }
 
 func TestGoals(t *testing.T) {
-	goals := map[string]Goal{}
-	for _, g := range judge([]Row{
-		{Case: "plain", Who: "ringcap", Queues: 1, PacketSize: 60, InstructionsKernel: 285, InstructionsUser: 15, LockedOperations: 1.5},
-		{Case: "plain", Who: "ringcap", Queues: 1, PacketSize: 1500, InstructionsKernel: 9000},
-		{Case: "plain", Who: "tpacket-v3", Queues: 1, PacketSize: 60, InstructionsKernel: 590, InstructionsUser: 10},
-		{Case: "no-module", Who: "no-reader", PacketSize: 60, InstructionsKernel: -6},
-	}) {
-		goals[g.Name] = g
-	}
-	require.True(t, goals["one queue / TPACKET_V3"].Reached)
-	require.Equal(t, 0.5, *goals["one queue / TPACKET_V3"].Value)
-	require.True(t, goals["consumer's instructions, libringcap"].Reached)
-	require.False(t, goals["locked operations, one queue"].Reached)
-	require.False(t, goals["instructions of other traffic by an idle module"].Reached)
-	require.Nil(t, goals["quick mode / TPACKET_V3"].Value)
-	require.False(t, goals["quick mode / TPACKET_V3"].Reached)
+	a, b, absent := Key{"a", "r", 1}, Key{"b", "r", 1}, Key{"c", "r", 1}
+	rows := newRows([]Row{
+		{Case: "a", Who: "r", Queues: 1, PacketSize: 60, InstructionsKernel: 285, InstructionsUser: 15, LockedOperations: 1.5},
+		{Case: "a", Who: "r", Queues: 1, PacketSize: 1500, InstructionsKernel: 9000},
+		{Case: "b", Who: "r", Queues: 1, PacketSize: 60, InstructionsKernel: 590, InstructionsUser: 10},
+	})
+	rows.LimitRatio("half", 0.50, a, b)
+	rows.Limit("locked", 1, func(r Row) float64 { return r.LockedOperations }, a)
+	rows.LimitRatio("unknown", 1, a, absent)
+	require.Equal(t, 0.5, *rows.goals[0].Value)
+	require.True(t, rows.goals[0].Reached)
+	require.False(t, rows.goals[1].Reached)
+	require.Nil(t, rows.goals[2].Value)
+	require.False(t, rows.goals[2].Reached)
 
 	var table bytes.Buffer
-	require.NoError(t, printGoals(&table, judge(nil)))
-	require.Contains(t, table.String(), "not measured")
+	require.NoError(t, printGoals(&table, rows.goals))
+	require.Regexp(t, `half +at most 0.50 +0.50 +reached`, table.String())
+	require.Regexp(t, `locked +at most 1.00 +1.50 +missed`, table.String())
+	require.Regexp(t, `unknown +at most 1.00 +not measured`, table.String())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 type measurement struct {
 	what     string
 	who      string
-	readers  int
+	queues   int
 	size     int
 	packets  int
 	received int
@@ -24,9 +24,13 @@ type measurement struct {
 	functions map[string]uint64
 }
 
-// readRuns reads the workload's lines "run CASE WHO READERS SIZE PACKETS RECEIVED", the Nth of which belongs to the plugin's
+// readRuns reads the workload's lines "run CASE WHO QUEUES SIZE PACKETS RECEIVED", the Nth of which belongs to the plugin's
 // file run.N.
-func readRuns(raw string, symbols symbolTable) ([]measurement, error) {
+func readRuns(raw string) ([]measurement, error) {
+	symbols, err := readSymbols(filepath.Join(raw, "symbols"))
+	if err != nil {
+		return nil, err
+	}
 	file, err := os.Open(filepath.Join(raw, "runs.txt"))
 	if err != nil {
 		return nil, err
@@ -39,7 +43,7 @@ func readRuns(raw string, symbols symbolTable) ([]measurement, error) {
 		if !strings.HasPrefix(lines.Text(), "run ") {
 			continue
 		}
-		if _, err := fmt.Sscanf(lines.Text(), "run %s %s %d %d %d %d", &m.what, &m.who, &m.readers, &m.size, &m.packets, &m.received); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "run %s %s %d %d %d %d", &m.what, &m.who, &m.queues, &m.size, &m.packets, &m.received); err != nil {
 			return nil, fmt.Errorf("%s: %q: %w", file.Name(), lines.Text(), err)
 		}
 		if err := m.readCounts(filepath.Join(raw, fmt.Sprintf("run.%d", len(runs))), symbols); err != nil {

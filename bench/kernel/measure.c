@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "measure.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "marker.h"
+#include "readers.h"
+
+#define PACKETS		(8 * BURST)
+#define WARM_UP		(2 * BURST)
+
+static void pause_ms(long milliseconds)
+{
+	const struct timespec time = { .tv_nsec = milliseconds * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+static void start_readers(const struct experiment *e, pid_t *pids)
+{
+	const struct sched_param parameter = {};
+	unsigned int i;
+
+	for (i = 0; e->read && i < e->readers; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			sched_setscheduler(0, SCHED_BATCH, &parameter);
+			e->read(i);
+			exit(1);
+		}
+		while (!__atomic_load_n(&progress[i].ready, __ATOMIC_ACQUIRE)) {
+			if (waitpid(pids[i], NULL, WNOHANG))
+				fail_with(e->who, "a reader gave up");
+			pause_ms(1);
+		}
+	}
+}
+
+static void stop_readers(const struct experiment *e, const pid_t *pids)
+{
+	unsigned int i;
+
+	for (i = 0; e->read && i < e->readers; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+}
+
+static uint64_t number_in(const char *path)
+{
+	unsigned long long number;
+	FILE *file = fopen(path, "r");
+
+	if (!file || fscanf(file, "%llu", &number) != 1)
+		fail(path);
+	fclose(file);
+	return number;
+}
+
+static uint64_t received(const struct experiment *e, unsigned int size)
+{
+	uint64_t bytes = 0;
+	unsigned int i;
+
+	if (e->counter)
+		return number_in(e->counter);
+	for (i = 0; i < READERS_MAX; i++)
+		bytes += __atomic_load_n(&progress[i].bytes, __ATOMIC_RELAXED);
+	return bytes / size;
+}
+
+bool measure(const struct experiment *e, unsigned int size)
+{
+	pid_t pids[READERS_MAX] = {};
+	uint64_t before, got;
+	int sender = traffic_open();
+
+	memset(progress, 0, READERS_MAX * sizeof(*progress));
+	traffic_build(e->traffic, size);
+	if (e->ring.device)
+		ring_make(&e->ring, e->readers);
+	start_readers(e, pids);
+	if (e->ring.ebpf)
+		agent_freeze();
+	if (e->settle)
+		e->settle();
+	traffic_send(sender, size, WARM_UP);
+	before = received(e, size);
+	RB_MARK(RB_MARKER_BEGIN);
+	traffic_send(sender, size, PACKETS);
+	RB_MARK(RB_MARKER_END);
+	got = received(e, size) - before;
+	printf("run %s %s %u %u %u %llu\n", e->what, e->who,
+	       e->queues ? e->queues : e->readers, size, PACKETS, (unsigned long long)got);
+	stop_readers(e, pids);
+	if (e->ring.device)
+		ring_delete(&e->ring);
+	close(sender);
+	return got == ((e->read || e->counter) && !e->rejected ? PACKETS : 0);
+}

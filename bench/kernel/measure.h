@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One measurement: packets are sent from va, whoever is asked reads them, and the counting plugin is told where it begins and
+ * ends.
+ */
+#ifndef RB_MEASURE_H
+#define RB_MEASURE_H
+
+#include <stdbool.h>
+
+#include "rings.h"
+#include "traffic.h"
+
+/**
+ * struct experiment - a way to read packets
+ * @what: the case, @who: the reader, in the results
+ * @readers: processes that share the packets
+ * @read: one of them; NULL = nobody reads
+ * @ring: what ring is set up; no device = none
+ * @traffic: what is sent
+ * @sizes: of the packets, as bits
+ * @rejected: nothing is to arrive
+ * @counter: a file that says how many packets arrived, where nobody reads
+ * @settle: called when all is set up, returns when packets get through; may be NULL
+ * @queues: those of the results, where they are not the readers'
+ */
+struct experiment {
+	const char *what, *who;
+	unsigned int readers;
+	void (*read)(unsigned int reader);
+	struct ring_shape ring;
+	enum traffic traffic;
+	unsigned int sizes;
+	bool rejected;
+	const char *counter;
+	void (*settle)(void);
+	unsigned int queues;
+};
+
+/* Prints "run CASE WHO QUEUES SIZE PACKETS RECEIVED"; false when a reader missed packets, or got what it should not. */
+bool measure(const struct experiment *e, unsigned int size);
+
+#endif /* RB_MEASURE_H */

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report turns what the counting plugin and a workload left into figures per packet: a table on standard output,
+// rows in a JSON file, and tables for docs/performance.md. What is the same for all benchmarks is here.
+package report
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+	"text/tabwriter"
+)
+
+// Row is one measurement. Figures are per packet and net of the baseline, but for that itself.
+type Row struct {
+	// Case names what is measured.
+	Case string `json:"case"`
+	// Who reads.
+	Who string `json:"who"`
+	// Queues is how many the packets are shared by: readers', or the card's where the benchmark is of one.
+	Queues int `json:"queues"`
+	// PacketSize is in bytes without FCS.
+	PacketSize int `json:"packetSize"`
+	// Packets is how many were sent, Received how many the readers got.
+	Packets  int `json:"packets"`
+	Received int `json:"received"`
+	// InstructionsKernel and InstructionsUser are guest instructions executed.
+	InstructionsKernel float64 `json:"instructionsKernel"`
+	InstructionsUser   float64 `json:"instructionsUser"`
+	// InstructionsCopy are those of the kernel's that copy the packet.
+	InstructionsCopy float64 `json:"instructionsCopy"`
+	// LockedOperations are those of them that lock the bus.
+	LockedOperations float64 `json:"lockedOperations"`
+	// Dominators are the functions that cost most.
+	Dominators []Cost `json:"dominators"`
+
+	baseline bool
+}
+
+// Total is the kernel's and the consumer's instructions.
+func (r Row) Total() float64 { return r.InstructionsKernel + r.InstructionsUser }
+
+// Cost is a function's share of a row.
+type Cost struct {
+	Function     string  `json:"function"`
+	Instructions float64 `json:"instructions"`
+}
+
+// Result is the JSON file.
+type Result struct {
+	Kernel string `json:"kernel"`
+	Rows   []Row  `json:"rows"`
+	Goals  []Goal `json:"goals"`
+}
+
+// Benchmark is what is particular to one.
+type Benchmark struct {
+	// Title says what the figures are of and what they are net of.
+	Title string
+	// Baseline says in which group of runs one is compared, and whether it is what the others of its packet size there are
+	// net of.
+	Baseline func(what, who string) (group string, is bool)
+	// Judge compares rows with the goals.
+	Judge func(*Rows)
+	// Markdown is the tables of docs/performance.md.
+	Markdown func(Result) string
+}
+
+const (
+	warmUp        = "warm-up"
+	maxDominators = 12
+)
+
+// copies are the kernel's functions that copy packets.
+var copies = []string{"memcpy", "memcpy_orig", "__memcpy"}
+
+// Main is the command of a benchmark's report.
+func Main(b Benchmark) {
+	raw := flag.String("raw", "", "folder with the plugin's run.N, the workload's runs.txt and the guest's symbols")
+	kernel := flag.String("kernel", "", "release of the kernel that was measured")
+	out := flag.String("out", "", "JSON file to write")
+	tables := flag.String("markdown", "", "file to write the tables of docs/performance.md to")
+	flag.Parse()
+	if err := b.run(os.Stdout, *raw, *kernel, *out, *tables); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func (b Benchmark) run(w io.Writer, raw, kernel, out, tables string) error {
+	runs, err := readRuns(raw)
+	if err != nil {
+		return err
+	}
+	rows, err := b.compare(runs)
+	if err != nil {
+		return err
+	}
+	found := newRows(rows)
+	b.Judge(found)
+	result := Result{Kernel: kernel, Rows: rows, Goals: found.goals}
+	data, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(tables, []byte(b.Markdown(result)), 0o644); err != nil {
+		return err
+	}
+	return b.print(w, result)
+}
+
+// compare nets every run against the baseline of its group and packet size. The last baseline counts; where there are
+// several, that they are equal is what shows that the runs are comparable.
+func (b Benchmark) compare(runs []measurement) ([]Row, error) {
+	type groupKey struct {
+		group string
+		size  int
+	}
+	baselines := map[groupKey]measurement{}
+	for _, m := range runs {
+		if group, is := b.Baseline(m.what, m.who); is {
+			baselines[groupKey{group, m.size}] = m
+		}
+	}
+	var rows []Row
+	for _, m := range runs {
+		if m.what == warmUp {
+			continue
+		}
+		group, is := b.Baseline(m.what, m.who)
+		base, ok := baselines[groupKey{group, m.size}]
+		if !ok {
+			return nil, fmt.Errorf("%s, %s: no baseline was measured for packets of %d bytes", m.what, m.who, m.size)
+		}
+		if is {
+			base = measurement{}
+		}
+		row := newRow(m, base)
+		row.baseline = is
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func newRow(m, base measurement) Row {
+	n := float64(m.packets)
+	row := Row{
+		Case: m.what, Who: m.who, Queues: m.queues, PacketSize: m.size,
+		Packets: m.packets, Received: m.received,
+		InstructionsKernel: (float64(m.kernel) - float64(base.kernel)) / n,
+		InstructionsUser:   (float64(m.user) - float64(base.user)) / n,
+		LockedOperations:   (float64(m.locked) - float64(base.locked)) / n,
+	}
+	for _, name := range copies {
+		row.InstructionsCopy += (float64(m.functions[name]) - float64(base.functions[name])) / n
+	}
+	for name, count := range m.functions {
+		row.Dominators = append(row.Dominators, Cost{name, (float64(count) - float64(base.functions[name])) / n})
+	}
+	sort.Slice(row.Dominators, func(i, j int) bool {
+		a, b := row.Dominators[i], row.Dominators[j]
+		if a.Instructions != b.Instructions {
+			return a.Instructions > b.Instructions
+		}
+		return a.Function < b.Function
+	})
+	row.Dominators = row.Dominators[:min(len(row.Dominators), maxDominators)]
+	return row
+}
+
+func (b Benchmark) print(w io.Writer, result Result) error {
+	fmt.Fprintf(w, "Guest instructions per packet, kernel %s, %s:\n\n", result.Kernel, b.Title)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "case\treader\tqueues\tbytes\ttotal\tkernel\tcopy\tuser\tlocked\t")
+	for _, row := range result.Rows {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.0f\t%.1f\t%.2f\t\n", row.Case, row.Who, row.Queues, row.PacketSize,
+			row.Total(), row.InstructionsKernel, row.InstructionsCopy, row.InstructionsUser, row.LockedOperations)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if err := printGoals(w, result.Goals); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "\nWhat dominates:")
+	for _, row := range result.Rows {
+		if row.baseline {
+			continue
+		}
+		var parts []string
+		for _, cost := range row.Dominators {
+			parts = append(parts, fmt.Sprintf("%s %.0f", cost.Function, cost.Instructions))
+		}
+		fmt.Fprintf(w, "  %s, %s x%d, %d bytes: %s\n", row.Case, row.Who, row.Queues, row.PacketSize, strings.Join(parts, ", "))
+	}
+	return nil
+}
