@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +47,11 @@ func (n *ng) section() {
 }
 
 func (n *ng) iface(name string) {
-	n.block(blockInterface, append(words(1, 0), anOption(optionName, []byte(name))...))
+	options := anOption(optionName, []byte(name))
+	if name, own, ok := strings.Cut(name, "@"); ok {
+		options = append(anOption(optionName, []byte(name)), anOption(optionAbout, []byte(own))...)
+	}
+	n.block(blockInterface, append(words(1, 0), options...))
 }
 
 func (n *ng) packet(iface uint32, at int64, data []byte, outgoing bool) {
@@ -103,7 +108,7 @@ func every(from, step int64, count int) []int64 {
 func TestStreamsAreMergedInOrderOfTime(t *testing.T) {
 	stop, cancel := context.WithCancel(t.Context())
 	dial := func(_ context.Context, place int, in io.Reader, out, _ io.Writer) error {
-		return node(in, out, "7", [][]int64{every(0, 1000, 5000), every(500, 700, 5000), nil}[place], place*3)
+		return node(in, out, []string{"7", "shop/web-1@veth7", "7"}[place], [][]int64{every(0, 1000, 5000), every(500, 700, 5000), nil}[place], place*3)
 	}
 	var file bytes.Buffer
 	p := plan(Node{"a", []string{"mirror0"}}, Node{"b", []string{"eth1", "eth2"}}, Node{"idle", []string{"mirror0"}})
@@ -132,7 +137,7 @@ func TestStreamsAreMergedInOrderOfTime(t *testing.T) {
 		require.Equal(t, len(data)+4, info.Length)
 		counts[i.Name]++
 	}
-	require.Equal(t, map[string]int{"a/mirror0": 5000, "b/if7": 5000}, counts)
+	require.Equal(t, map[string]int{"a/mirror0": 5000, "b/shop/web-1": 5000}, counts)
 	require.Equal(t, int64(start+4999*1000), last.UnixNano())
 	require.Equal(t, 3, r.NInterfaces())
 	// In which order they come is chance.
@@ -142,7 +147,7 @@ func TestStreamsAreMergedInOrderOfTime(t *testing.T) {
 		require.NoError(t, err)
 		accounts[i.Name] = [2]uint64{i.Statistics.PacketsReceived, i.Statistics.PacketsDropped}
 	}
-	require.Equal(t, map[string][2]uint64{"a/mirror0": {5000, 0}, "b/if7": {5000, 3}, "idle/mirror0": {0, 6}}, accounts)
+	require.Equal(t, map[string][2]uint64{"a/mirror0": {5000, 0}, "b/shop/web-1": {5000, 3}, "idle/mirror0": {0, 6}}, accounts)
 }
 
 // A node that fails does not stop the others, and its reason is rcstream's own.

@@ -13,7 +13,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// file writes packets of many nodes as one pcapng, whose interfaces are called NODE/INTERFACE. It is for one goroutine.
+// file writes packets of many nodes as one pcapng, whose interfaces are called NODE/INTERFACE or NODE/NAMESPACE/POD. It is for one goroutine.
 type file struct {
 	to     io.Writer
 	plan   Plan
@@ -29,22 +29,27 @@ func newFile(to io.Writer, plan Plan) *file {
 	return &file{to: to, plan: plan, ids: make([][]int, len(plan.Nodes))}
 }
 
-// describe is an interface of a node. Which of several an ifindex is, the node does not report.
-func (f *file) describe(node int, ifindex string) pcapgo.NgInterface {
+// describe is an interface of a node. An agent of an older version doesn't tell which of several it is.
+func (f *file) describe(node int, i iface) pcapgo.NgInterface {
 	n := f.plan.Nodes[node]
-	name, about := n.Name+"/if"+ifindex, fmt.Sprintf("one of %s of node %s, ring %s", strings.Join(n.Interfaces, ", "), n.Name, f.plan.Ring)
-	if len(n.Interfaces) == 1 {
-		name, about = n.Name+"/"+n.Interfaces[0], fmt.Sprintf("%s of node %s, ring %s", n.Interfaces[0], n.Name, f.plan.Ring)
+	name, own := i.name, i.own
+	switch {
+	case own != "":
+	case len(n.Interfaces) == 1:
+		name, own = n.Interfaces[0], n.Interfaces[0]
+	default:
+		name, own = "if"+i.name, "one of "+strings.Join(n.Interfaces, ", ")
 	}
 	return pcapgo.NgInterface{
-		Name: name, Description: about, Filter: f.plan.Filter, LinkType: layers.LinkTypeEthernet, TimestampResolution: 9,
+		Name: n.Name + "/" + name, Description: fmt.Sprintf("%s of node %s, ring %s", own, n.Name, f.plan.Ring),
+		Filter: f.plan.Filter, LinkType: layers.LinkTypeEthernet, TimestampResolution: 9,
 	}
 }
 
 // announce adds the interfaces that a node's stream has named and the file does not have yet.
-func (f *file) announce(node int, names []string) error {
-	for _, ifindex := range names[len(f.ids[node]):] {
-		id, err := f.add(f.describe(node, ifindex))
+func (f *file) announce(node int, interfaces []iface) error {
+	for _, i := range interfaces[len(f.ids[node]):] {
+		id, err := f.add(f.describe(node, i))
 		if err != nil {
 			return err
 		}
@@ -91,7 +96,7 @@ func (f *file) finish(results []Result, now time.Time) error {
 			continue
 		}
 		// A node without packets is in the file too.
-		if err := f.announce(node, []string{"none"}); err != nil {
+		if err := f.announce(node, []iface{{name: "none"}}); err != nil {
 			return err
 		}
 	}

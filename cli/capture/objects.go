@@ -2,7 +2,7 @@
 
 // Package capture takes a ring's packets from all its nodes home, as one time-ordered pcapng.
 //
-// It makes a Cluster of one queue over the ring, and on each node a pod without any privilege that is given that queue; in
+// It makes a ring, if the packets are those of pods, a Cluster of one queue over the ring, and on each node a pod without any privilege that is given that queue; in
 // the pods it runs rcstream by pods/exec, merges what they write, and removes all of it in the end.
 package capture
 
@@ -22,7 +22,9 @@ type Plan struct {
 	// Name of the Cluster, and the start of the pods' names. ID is its last part.
 	Name, ID string
 	Ring     string
-	Nodes    []Node
+	// Made is the spec of a ring that is made for the capture, nil for one that is there.
+	Made  *v1.CaptureRingSpec
+	Nodes []Node
 	// Namespace of the pods.
 	Namespace string
 	// Image has rcstream in it.
@@ -43,6 +45,14 @@ type Node struct {
 
 func (p Plan) labels() map[string]string {
 	return map[string]string{doctor.TemporaryLabel: p.ID, "app.kubernetes.io/managed-by": "ringcap-cli"}
+}
+
+// MadeRing is the ring that is made, nil if none is.
+func (p Plan) MadeRing() *v1.CaptureRing {
+	if p.Made == nil {
+		return nil
+	}
+	return &v1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: p.Ring, Labels: p.labels()}, Spec: *p.Made}
 }
 
 // Cluster is the set of queues.

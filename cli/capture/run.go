@@ -40,7 +40,7 @@ const (
 type event struct {
 	node       int
 	packet     *Packet
-	interfaces []string
+	interfaces []iface
 	// listening: the queue is attached. ended: nothing more will come, because of err or, if that is nil, as asked.
 	listening, ended bool
 	account          Account
@@ -208,7 +208,7 @@ func (r *run) read(ctx context.Context, node int, out io.Reader) (Account, error
 		e := event{node: node, packet: &p}
 		if len(s.interfaces) > announced {
 			announced = len(s.interfaces)
-			e.interfaces = append([]string(nil), s.interfaces...)
+			e.interfaces = append([]iface(nil), s.interfaces...)
 		}
 		select {
 		case r.events <- e:

@@ -35,16 +35,27 @@ type Session struct {
 	// Log is told what is waited for.
 	Log func(format string, args ...any)
 
+	ring    *v1.CaptureRing
 	cluster *v1.Cluster
 	pods    []string
 }
 
-const poll = 250 * time.Millisecond
+const (
+	poll = 250 * time.Millisecond
+	// patient is the time for one request that makes something.
+	patient = 30 * time.Second
+)
 
-// Start makes the Cluster and the pods, and waits until they run.
+// Start makes the ring, if it is to be made, the Cluster and the pods, and waits until they run.
 func (s *Session) Start(ctx context.Context) error {
+	if s.ring = s.Plan.MadeRing(); s.ring != nil {
+		if err := s.create(ctx, s.ring); err != nil {
+			return fmt.Errorf("make CaptureRing %s: %w", s.Plan.Ring, err)
+		}
+		s.Log("made CaptureRing %s", s.Plan.Ring)
+	}
 	s.cluster = s.Plan.Cluster()
-	if err := s.Client.Create(ctx, s.cluster); err != nil {
+	if err := s.create(ctx, s.cluster); err != nil {
 		return fmt.Errorf("make Cluster %s over ring %s: %w", s.Plan.Name, s.Plan.Ring, err)
 	}
 	s.Log("made Cluster %s; waiting for its queues on %d nodes", s.Plan.Name, len(s.Plan.Nodes))
@@ -53,13 +64,20 @@ func (s *Session) Start(ctx context.Context) error {
 	}
 	for _, node := range s.Plan.Nodes {
 		pod := s.Plan.Pod(node, s.cluster)
-		if err := s.Client.Create(ctx, pod); err != nil {
+		if err := s.create(ctx, pod); err != nil {
 			return fmt.Errorf("make a pod in namespace %s: %w", s.Plan.Namespace, err)
 		}
 		s.pods = append(s.pods, pod.Name)
 	}
 	s.Log("waiting for %d pods in namespace %s", len(s.pods), s.Plan.Namespace)
 	return s.wait(ctx, s.running)
+}
+
+// create is not cut short by an interrupt: what is made is known, and removed.
+func (s *Session) create(ctx context.Context, object client.Object) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patient)
+	defer cancel()
+	return s.Client.Create(ctx, object)
 }
 
 // wait asks until there is nothing left to wait for; when ctx is done it says what it was.
@@ -97,6 +115,9 @@ func (s *Session) queues(ctx context.Context) (string, error) {
 		if err := s.Client.Get(ctx, client.ObjectKey{Name: node.Name}, &capture); err != nil {
 			return "", err
 		}
+		if left, err := s.tapped(&capture); left != "" || err != nil {
+			return left, err
+		}
 		on := fleet.QueuesOn(&capture, s.Plan.Name)
 		switch {
 		case on == nil:
@@ -109,6 +130,24 @@ func (s *Session) queues(ctx context.Context) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// tapped says whether a node still has to tap pods, for a ring that was made for them. What cannot be tapped yet may be in a
+// moment; what is refused is an error.
+func (s *Session) tapped(node *v1.NodeCapture) (string, error) {
+	if s.ring == nil {
+		return "", nil
+	}
+	on := fleet.RingOn(node, s.Plan.Ring)
+	switch {
+	case on == nil:
+		return "node " + node.Name + " has not acted upon the ring yet", nil
+	case len(on.Interfaces) > 0 && (on.Ready || on.Reason == v1.ReasonPodNotTapped):
+		return "", nil
+	case on.Ready || on.Reason == "" || on.Reason == v1.ReasonPending || on.Reason == v1.ReasonPodNotTapped:
+		return strings.TrimSpace(fmt.Sprintf("node %s taps no pod yet: %s %s", node.Name, on.Message, strings.Join(on.PodsNotTapped, "; "))), nil
+	}
+	return "", fmt.Errorf("node %s: %s: %s", node.Name, on.Reason, on.Message)
 }
 
 // running says which pods do not run yet.
@@ -173,16 +212,10 @@ func (s *Session) Dial(ctx context.Context, node int, in io.Reader, out, errOut 
 
 // Remove takes away what was made, and waits until it is gone.
 func (s *Session) Remove(ctx context.Context) error {
-	if s.cluster == nil || s.cluster.UID == "" {
-		return nil
-	}
 	var problems []error
-	now := client.GracePeriodSeconds(0)
-	for _, name := range s.pods {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Plan.Namespace, Name: name}}
-		problems = append(problems, client.IgnoreNotFound(s.Client.Delete(ctx, pod, now)))
+	for _, object := range s.made() {
+		problems = append(problems, client.IgnoreNotFound(s.Client.Delete(ctx, object, client.GracePeriodSeconds(0))))
 	}
-	problems = append(problems, client.IgnoreNotFound(s.Client.Delete(ctx, s.cluster)))
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("remove what the capture made: %w: %s", err, s.byHand())
 	}
@@ -192,16 +225,30 @@ func (s *Session) Remove(ctx context.Context) error {
 	return nil
 }
 
-func (s *Session) gone(ctx context.Context) (string, error) {
+// made is what there is to be removed, in that order: a ring stays while a Cluster is over it.
+func (s *Session) made() []client.Object {
+	var objects []client.Object
 	for _, name := range slices.Sorted(slices.Values(s.pods)) {
-		err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Plan.Namespace, Name: name}, &corev1.Pod{})
-		if !apierrors.IsNotFound(err) {
-			return "pod " + name + " is still there", err
-		}
+		objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Plan.Namespace, Name: name}})
 	}
-	err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.cluster), &v1.Cluster{})
-	if !apierrors.IsNotFound(err) {
-		return "Cluster " + s.Plan.Name + " is still there", err
+	if s.cluster != nil && s.cluster.UID != "" {
+		objects = append(objects, s.cluster)
+	}
+	if s.ring != nil && s.ring.UID != "" {
+		objects = append(objects, s.ring)
+	}
+	return objects
+}
+
+func (s *Session) gone(ctx context.Context) (string, error) {
+	for _, object := range s.made() {
+		is, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			continue
+		}
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), is); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("%s %s is still there", strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1alpha1."), object.GetName()), err
+		}
 	}
 	return "", nil
 }
@@ -209,7 +256,7 @@ func (s *Session) gone(ctx context.Context) (string, error) {
 func (s *Session) byHand() string {
 	for key, value := range s.Plan.labels() {
 		if strings.HasPrefix(key, v1.ResourcePrefix) {
-			return fmt.Sprintf("kubectl delete clusters.ringcap.io,pods -n %s -l %s=%s", s.Plan.Namespace, key, value)
+			return fmt.Sprintf("kubectl delete pods,clusters.ringcap.io,capturerings -n %s -l %s=%s", s.Plan.Namespace, key, value)
 		}
 	}
 	return ""

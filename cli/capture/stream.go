@@ -31,12 +31,20 @@ type Account struct {
 // Lost is the number of packets that the queue lost.
 func (a Account) Lost() int64 { return a.Full + a.Unattended + a.NoMemory }
 
+// iface is an interface as rcstream announces it.
+type iface struct {
+	// name of the interface or, as NAMESPACE/NAME, of the pod on its other side; the ifindex as text where own is empty.
+	name string
+	// own name of the interface.
+	own string
+}
+
 // stream reads what rcstream writes: pcapng, in little endian and with nanoseconds. It believes no length: whoever is
 // at the other end may be anybody.
 type stream struct {
 	from *bufio.Reader
-	// interfaces announced so far, by ifindex as text.
-	interfaces []string
+	// interfaces announced so far.
+	interfaces []iface
 	account    Account
 }
 
@@ -49,12 +57,13 @@ const (
 
 	optionComment   = 1
 	optionName      = 2
+	optionAbout     = 3
 	optionFlags     = 2
 	flagsOutgoing   = 2
 	littleEndian    = 0x1a2b3c4d
 	frame           = 12
 	maxBlock        = 1 << 20
-	maxInterfaces   = 256
+	maxInterfaces   = 1 << 16
 	packetHeader    = 20
 	interfaceHeader = 8
 )
@@ -145,7 +154,8 @@ func (s *stream) announce(body []byte) error {
 		return fmt.Errorf("%w: an interface too many or too short", errDamaged)
 	}
 	name, _ := option(body[interfaceHeader:], optionName)
-	s.interfaces = append(s.interfaces, string(name))
+	own, _ := option(body[interfaceHeader:], optionAbout)
+	s.interfaces = append(s.interfaces, iface{string(name), string(own)})
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,7 +30,7 @@ type captureFlags struct {
 	filter, file, image string
 	duration, timeout   time.Duration
 	nodes               []string
-	slots               int32
+	slots, snapLength   int32
 }
 
 const (
@@ -46,23 +45,28 @@ const (
 func (a *app) capture() *cobra.Command {
 	f := captureFlags{}
 	cmd := &cobra.Command{
-		Use:   "capture RING [-f FILTER] [-w FILE] [--duration TIME]",
-		Short: "a ring's packets from all its nodes, as one time-ordered pcapng",
+		Use:   "capture RING|pod/NAME|deploy/NAME [-f FILTER] [-w FILE] [--duration TIME]",
+		Short: "a ring's or a workload's packets from all nodes, as one time-ordered pcapng",
 		Long: `Makes a Cluster of one queue over the ring and on each of its nodes a pod without any privilege that reads it, streams what
 comes there home, in one order by time, and removes all of it at the end: after --duration, or an interrupt (Ctrl-C), or when
 whoever reads the output has gone. Interfaces are called NODE/INTERFACE in the file. Other consumers of the ring get their
 packets all the same.
 
+For a pod, or the pods of a Deployment, it makes the ring too, over the node's side of their interfaces, both ways, and follows pods that come and go on
+the nodes that have some when it begins. Their interfaces are called NODE/NAMESPACE/POD.
+
 The account at the end says what was lost, for each node. A person's connection is no place for a full mirror port: use -f.
 
-Exit code 3: packets were lost, or a node did not send its account.`,
+Exit code 3: packets were lost, a node did not send its account, or pods ran where nobody captured them.`,
 		Example: `  ringcap capture mirror -f 'tcp port 443' -w https.pcapng --duration 1m
   ringcap capture mirror | wireshark -k -i -
+  ringcap -n shop capture deploy/web -w web.pcapng
+  ringcap -n shop capture pod/web-6d5f -f 'port 53' | tcpdump -nr -
   ringcap capture mirror --node worker-1 --node worker-2 | tcpdump -nr -`,
 		ValidArgsFunction: a.completeRings,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("%s: give one RING", cmd.CommandPath())
+				return usagef("%s: give one RING, pod/NAME or deploy/NAME", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -74,6 +78,7 @@ Exit code 3: packets were lost, or a node did not send its account.`,
 	flags.StringSliceVar(&f.nodes, "node", nil, "capture on this node only; may be given more than once")
 	flags.StringVar(&f.image, "image", "", "image that has rcstream (default: the agents', which is on all nodes)")
 	flags.Int32Var(&f.slots, "slots", v1.DefaultSlots, "packets that the queue on each node holds, 16 to 4194304")
+	flags.Int32Var(&f.snapLength, "snap-length", v1.DefaultSnapLength, "for pod/NAME and deploy/NAME: bytes captured of a packet, 64 to 65535")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "longest time to wait for queues and pods")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runCapture(cmd.Context(), args[0], f) }
 	return cmd
@@ -85,6 +90,8 @@ func (f captureFlags) check() error {
 		return usagef("--duration: %s is not between 0 and %s", f.duration, deadline)
 	case f.slots < 16 || f.slots > 4194304:
 		return usagef("--slots: %d is not between 16 and 4194304", f.slots)
+	case f.snapLength < 64 || f.snapLength > 65535:
+		return usagef("--snap-length: %d is not between 64 and 65535", f.snapLength)
 	case f.timeout <= 0:
 		return usagef("--timeout: %s is no time", f.timeout)
 	}
@@ -110,13 +117,35 @@ func (a *app) runCapture(ctx context.Context, target string, f captureFlags) err
 	if err != nil {
 		return err
 	}
-	if strings.Contains(target, "/") {
-		return a.refuseTarget(ctx, c, s, target)
+	if !strings.Contains(target, "/") {
+		plan, missing, err := planCapture(ctx, c, s, target, f)
+		if err != nil {
+			return err
+		}
+		return a.captureAsPlanned(ctx, c, plan, missing, f)
 	}
-	plan, missing, err := planCapture(ctx, c, s, target, f)
+	pods, err := findWorkload(ctx, c, target)
 	if err != nil {
 		return err
 	}
+	plan, missing, err := pods.plan(ctx, c, s, f)
+	if err != nil {
+		return err
+	}
+	if err := a.captureAsPlanned(ctx, c, plan, missing, f); err != nil {
+		return err
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
+	defer cancel()
+	if err := pods.strays(late, c, plan, f); err != nil {
+		a.log("%v", err)
+		return errBad
+	}
+	return nil
+}
+
+// captureAsPlanned makes what a capture needs, captures, and removes it whatever happens.
+func (a *app) captureAsPlanned(ctx context.Context, c *connection, plan capture.Plan, missing []string, f captureFlags) error {
 	out, err := a.captureFile(f.file)
 	if err != nil {
 		return err
@@ -226,46 +255,14 @@ type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
 
-// refuseTarget says what to do instead for pods: taps by pod are not served by any engine.
-func (a *app) refuseTarget(ctx context.Context, c client.Client, s fleet.Snapshot, target string) error {
-	const refused = "captures of pods' own interfaces need spec.interfaces[].podSelector, which no engine serves yet"
-	kind, name, _ := strings.Cut(target, "/")
-	switch kind {
-	case "pod", "pods", "po":
-		var pod corev1.Pod
-		namespace := c.(*connection).namespace
-		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod); err != nil {
-			return fmt.Errorf("%s: look up the pod: %w", refused, err)
-		}
-		for i := range s.Nodes {
-			for _, ring := range s.Nodes[i].Status.Rings {
-				if s.Nodes[i].Name == pod.Spec.NodeName && ring.Ready {
-					return fmt.Errorf("%s; its node has ring %s, in which its packets may be: ringcap capture %s --node %s -f 'host %s'",
-						refused, ring.Name, ring.Name, pod.Spec.NodeName, pod.Status.PodIP)
-				}
-			}
-		}
-		return fmt.Errorf("%s; make a CaptureRing over the interface of node %s that its packets take, and capture with -f 'host %s'",
-			refused, pod.Spec.NodeName, pod.Status.PodIP)
-	case "deploy", "deployment", "deployments":
-		return fmt.Errorf("%s; find the pods and their nodes (kubectl get pods -o wide), and capture a ring of those with -f 'host ADDRESS'", refused)
-	}
-	return usagef("%q is neither a ring nor pod/NAME nor deploy/NAME", target)
-}
-
 // planCapture decides where to capture. missing says where the ring is and cannot be captured.
 func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name string, f captureFlags) (plan capture.Plan, missing []string, err error) {
 	ring := s.Ring(name)
 	if ring == nil {
 		return plan, nil, noRing(s, name)
 	}
-	id := rand.String(5)
-	plan = capture.Plan{
-		Name: "ringcap-cli-" + id, ID: id, Ring: name, Namespace: c.namespace, Image: f.image, Filter: f.filter, Slots: f.slots, Deadline: deadline,
-	}
-	if f.duration > 0 {
-		plan.Deadline = f.duration + f.timeout + removal
-	}
+	plan = newPlan(c, f, rand.String(5))
+	plan.Ring = name
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
 		on := fleet.RingOn(node, name)
@@ -290,9 +287,26 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 	if len(plan.Nodes) == 0 {
 		return plan, nil, fmt.Errorf("ring %s can be captured on no node: %s", name, strings.Join(append(missing, "see ringcap status "+name), "; "))
 	}
-	if len(plan.Nodes) > maxNodes {
-		return plan, nil, fmt.Errorf("ring %s is on %d nodes: name up to %d of them with --node", name, len(plan.Nodes), maxNodes)
+	return finishPlan(ctx, c, plan, missing)
+}
+
+// newPlan is one without a ring and nodes.
+func newPlan(c *connection, f captureFlags, id string) capture.Plan {
+	plan := capture.Plan{
+		Name: "ringcap-cli-" + id, ID: id, Namespace: c.namespace, Image: f.image, Filter: f.filter, Slots: f.slots, Deadline: deadline,
 	}
+	if f.duration > 0 {
+		plan.Deadline = f.duration + f.timeout + removal
+	}
+	return plan
+}
+
+// finishPlan sees that the nodes are not too many, and what their pods run.
+func finishPlan(ctx context.Context, c client.Client, plan capture.Plan, missing []string) (capture.Plan, []string, error) {
+	if len(plan.Nodes) > maxNodes {
+		return plan, nil, fmt.Errorf("there are %d nodes to capture on: name up to %d of them with --node", len(plan.Nodes), maxNodes)
+	}
+	var err error
 	if plan.Image == "" {
 		plan.Image, err = agentImage(ctx, c)
 	}

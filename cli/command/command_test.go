@@ -112,6 +112,7 @@ func TestGolden(t *testing.T) {
 		"capture-nowhere":     {"trouble", ExitFailed, []string{"capture", "lonely"}},
 		"capture-node":        {"healthy", ExitFailed, []string{"capture", "mirror", "--node", "worker-9"}},
 		"capture-deploy":      {"healthy", ExitFailed, []string{"capture", "deploy/web"}},
+		"capture-kind":        {"healthy", ExitUsage, []string{"capture", "svc/web"}},
 		"capture-duration":    {"healthy", ExitUsage, []string{"capture", "mirror", "--duration", "-1s"}},
 		"usage-output":        {"healthy", ExitUsage, []string{"status", "-o", "xml"}},
 		"usage-argument":      {"healthy", ExitUsage, []string{"doctor", "me"}},

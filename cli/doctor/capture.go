@@ -17,7 +17,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// TemporaryLabel is on Clusters and pods that `ringcap capture` makes; its value names the capture.
+// TemporaryLabel is on CaptureRings, Clusters and pods that `ringcap capture` makes; its value names the capture.
 const TemporaryLabel = "ringcap.io/temporary-capture"
 
 // moduleFixes says what to do about a module that is not ready, by the reason of ModuleReady.
@@ -231,11 +231,17 @@ func loss(f Facts) []Finding {
 
 func leftovers(f Facts) []Finding {
 	var found []Finding
-	for _, c := range f.Clusters {
-		if name, ok := c.Labels[TemporaryLabel]; ok {
-			found = append(found, Finding{Note, "Cluster " + c.Name, "belongs to a capture that runs, or was left over by one that was killed",
-				fmt.Sprintf("if nobody captures: kubectl delete clusters.ringcap.io,pods -A -l %s=%s", TemporaryLabel, name)})
+	look := func(what string, labels map[string]string) {
+		if name, ok := labels[TemporaryLabel]; ok {
+			found = append(found, Finding{Note, what, "belongs to a capture that runs, or was left over by one that was killed",
+				fmt.Sprintf("if nobody captures: kubectl delete pods,clusters.ringcap.io,capturerings -A -l %s=%s", TemporaryLabel, name)})
 		}
+	}
+	for _, ring := range f.Rings {
+		look("CaptureRing "+ring.Name, ring.Labels)
+	}
+	for _, cluster := range f.Clusters {
+		look("Cluster "+cluster.Name, cluster.Labels)
 	}
 	return found
 }

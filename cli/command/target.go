@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/cli/capture"
+	"github.com/ringcap/ringcap/cli/fleet"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// nameLabel is what a podSelector selects a pod's name by, and Kubernetes a namespace's.
+const nameLabel = "kubernetes.io/metadata.name"
+
+// workload is the pods of one name or of one Deployment, whose own interfaces are captured.
+type workload struct {
+	what     string
+	selector metav1.LabelSelector
+	list     []client.ListOption
+	// name of the only pod, empty for a Deployment's.
+	name string
+}
+
+// findWorkload looks up pod/NAME or deploy/NAME in the person's namespace.
+func findWorkload(ctx context.Context, c *connection, target string) (workload, error) {
+	kind, name, _ := strings.Cut(target, "/")
+	w := workload{what: fmt.Sprintf("%s/%s in namespace %s", kind, name, c.namespace), list: []client.ListOption{client.InNamespace(c.namespace)}}
+	key := client.ObjectKey{Namespace: c.namespace, Name: name}
+	switch kind {
+	case "pod", "pods", "po":
+		if err := c.Get(ctx, key, &corev1.Pod{}); err != nil {
+			return w, fmt.Errorf("look up %s: %w", w.what, err)
+		}
+		w.name = name
+		w.selector.MatchLabels = map[string]string{nameLabel: name}
+		return w, nil
+	case "deploy", "deployment", "deployments":
+		var deployment appsv1.Deployment
+		if err := c.Get(ctx, key, &deployment); err != nil {
+			return w, fmt.Errorf("look up %s: %w", w.what, err)
+		}
+		if deployment.Spec.Selector != nil {
+			w.selector = *deployment.Spec.Selector
+		}
+		selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+		if err != nil {
+			return w, fmt.Errorf("%s: spec.selector: %w", w.what, err)
+		}
+		w.list = append(w.list, client.MatchingLabelsSelector{Selector: selector})
+		return w, nil
+	}
+	return w, usagef("%q is neither a ring nor pod/NAME nor deploy/NAME", target)
+}
+
+// nodes are those on which the workload's pods run, in order; untapped are pods that have no interface of their own.
+func (w workload) nodes(ctx context.Context, c *connection) (nodes, untapped []string, err error) {
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, w.list...); err != nil {
+		return nil, nil, fmt.Errorf("list the pods of %s: %w", w.what, err)
+	}
+	found := map[string]bool{}
+	for _, pod := range pods.Items {
+		switch {
+		case w.name != "" && pod.Name != w.name, pod.Spec.NodeName == "", pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
+		case pod.Spec.HostNetwork:
+			untapped = append(untapped, fmt.Sprintf("pod %s has the network of its node %s: capture a ring over that, with -f", pod.Name, pod.Spec.NodeName))
+		default:
+			found[pod.Spec.NodeName] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), untapped, nil
+}
+
+// ring is one over the pods' interfaces, both ways. NICs are left as they are.
+func (w workload) ring(ctx context.Context, c *connection, nodes []string, f captureFlags) *v1.CaptureRingSpec {
+	no := false
+	spec := &v1.CaptureRingSpec{
+		Interfaces: []v1.InterfaceSelector{{
+			PodSelector:       &w.selector,
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{nameLabel: c.namespace}},
+		}},
+		Direction: v1.DirectionBoth, SnapLength: f.snapLength, NIC: v1.NIC{Offloads: v1.OffloadsKeep, Promiscuous: &no},
+	}
+	if f.filter != "" {
+		spec.Filter = &v1.Filter{BPF: f.filter}
+	}
+	// A selector of labels can name one node. Without that the ring is on all, and taps nothing where no such pods run.
+	var node corev1.Node
+	if len(nodes) == 1 && c.Get(ctx, client.ObjectKey{Name: nodes[0]}, &node) == nil && node.Labels[corev1.LabelHostname] != "" {
+		spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}
+	}
+	return spec
+}
+
+// plan decides where to capture a workload.
+func (w workload) plan(ctx context.Context, c *connection, s fleet.Snapshot, f captureFlags) (plan capture.Plan, missing []string, err error) {
+	nodes, missing, err := w.nodes(ctx, c)
+	if err != nil {
+		return plan, nil, err
+	}
+	for _, want := range f.nodes {
+		if !slices.Contains(nodes, want) {
+			return plan, nil, fmt.Errorf("--node: no pod of %s runs on a node %s", w.what, want)
+		}
+	}
+	id := rand.String(5)
+	plan = newPlan(c, f, id)
+	plan.Ring, plan.Made = plan.Name+"-pods", w.ring(ctx, c, nodes, f)
+	for _, name := range nodes {
+		if len(f.nodes) > 0 && !slices.Contains(f.nodes, name) {
+			continue
+		}
+		if why := silenceOf(s, name); why != "" {
+			missing = append(missing, "node "+name+": "+why)
+			continue
+		}
+		plan.Nodes = append(plan.Nodes, capture.Node{Name: name, Interfaces: []string{w.what}})
+	}
+	if len(plan.Nodes) == 0 {
+		return plan, nil, fmt.Errorf("%s can be captured nowhere: %s", w.what, strings.Join(append(missing, "none of its pods runs with an interface of its own on a node of ringcap"), "; "))
+	}
+	return finishPlan(ctx, c, plan, missing)
+}
+
+// silenceOf says why a node cannot be captured, empty if it can.
+func silenceOf(s fleet.Snapshot, node string) string {
+	i := slices.IndexFunc(s.Nodes, func(n v1.NodeCapture) bool { return n.Name == node })
+	if i < 0 {
+		return "no agent of ringcap runs there"
+	}
+	return fleet.Silence(&s.Nodes[i], s.Now)
+}
+
+// strays are nodes to which pods of the workload came during the capture, and on which nobody captured them.
+func (w workload) strays(ctx context.Context, c *connection, plan capture.Plan, f captureFlags) error {
+	nodes, _, err := w.nodes(ctx, c)
+	if err != nil {
+		return err
+	}
+	var found []string
+	for _, node := range nodes {
+		captured := slices.ContainsFunc(plan.Nodes, func(n capture.Node) bool { return n.Name == node })
+		if !captured && (len(f.nodes) == 0 || slices.Contains(f.nodes, node)) {
+			found = append(found, node)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return errors.New("pods of it ran on other nodes in the end, and were not captured there: " + strings.Join(found, ", "))
+}

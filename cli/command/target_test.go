@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/cli/fleet"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// shop is a namespace with a Deployment whose pods are on two nodes of the healthy fleet and on one without an agent.
+func shop(t *testing.T) (*connection, fleet.Snapshot) {
+	t.Helper()
+	web := map[string]string{"app": "web"}
+	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels}
+	}
+	pod := func(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: meta(name, web), Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		for _, c := range change {
+			c(p)
+		}
+		return p
+	}
+	have := append(objects(t, "healthy.yaml"),
+		&appsv1.Deployment{ObjectMeta: meta("web", nil), Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: web}}},
+		pod("web-1", "node-ebpf"), pod("web-2", "node-kmod"), pod("web-3", "node-kmod"), pod("web-4", "bare"), pod("web-5", ""),
+		pod("done", "idle", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+		pod("host", "node-ebpf", func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-kmod", Labels: map[string]string{corev1.LabelHostname: "kmod"}}},
+	)
+	a, _, _ := over(t, have)
+	c, err := a.connect()
+	require.NoError(t, err)
+	s, err := fleet.Read(t.Context(), c, now)
+	require.NoError(t, err)
+	return c, s
+}
+
+func TestADeploymentIsCaptured(t *testing.T) {
+	c, s := shop(t)
+	w, err := findWorkload(t.Context(), c, "deploy/web")
+	require.NoError(t, err)
+	plan, missing, err := w.plan(t.Context(), c, s, captureFlags{filter: "port 53", image: "agent:1", snapLength: 9000})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"pod host has the network of its node node-ebpf: capture a ring over that, with -f", "node bare: no agent of ringcap runs there",
+	}, missing)
+	require.Len(t, plan.Nodes, 2)
+	assert.Equal(t, "node-ebpf", plan.Nodes[0].Name)
+	assert.Equal(t, plan.Name+"-pods", plan.Ring)
+	ring := plan.MadeRing()
+	assert.Equal(t, plan.Cluster().Labels, ring.Labels)
+	assert.Equal(t, []string{ring.Name}, plan.Cluster().Spec.Rings)
+	assert.Empty(t, ring.Spec.NodeSelector)
+	assert.Equal(t, v1.DirectionBoth, ring.Spec.Direction)
+	assert.Equal(t, "port 53", ring.Spec.Filter.BPF)
+	assert.EqualValues(t, 9000, ring.Spec.SnapLength)
+	assert.Equal(t, map[string]string{"app": "web"}, ring.Spec.Interfaces[0].PodSelector.MatchLabels)
+	assert.Equal(t, map[string]string{nameLabel: "default"}, ring.Spec.Interfaces[0].NamespaceSelector.MatchLabels)
+
+	plan.Nodes = plan.Nodes[:1]
+	assert.ErrorContains(t, w.strays(t.Context(), c, plan, captureFlags{}), "not captured there: bare, node-kmod")
+	assert.NoError(t, w.strays(t.Context(), c, plan, captureFlags{nodes: []string{"node-ebpf"}}))
+}
+
+func TestAPodIsCaptured(t *testing.T) {
+	c, s := shop(t)
+	w, err := findWorkload(t.Context(), c, "pod/web-2")
+	require.NoError(t, err)
+	plan, missing, err := w.plan(t.Context(), c, s, captureFlags{image: "agent:1", snapLength: 1536})
+	require.NoError(t, err)
+	assert.Empty(t, missing)
+	assert.Equal(t, "node-kmod", plan.Nodes[0].Name)
+	assert.Equal(t, map[string]string{corev1.LabelHostname: "kmod"}, plan.Made.NodeSelector)
+	assert.Equal(t, map[string]string{nameLabel: "web-2"}, plan.Made.Interfaces[0].PodSelector.MatchLabels)
+	assert.Nil(t, plan.Made.Filter)
+}
+
+func TestWorkloadsThatCannotBeCaptured(t *testing.T) {
+	c, s := shop(t)
+	for target, want := range map[string]string{
+		"pod/host":  "has the network of its node",
+		"pod/web-4": "node bare: no agent of ringcap runs there",
+		"pod/web-5": "none of its pods runs",
+		"pod/done":  "none of its pods runs",
+	} {
+		w, err := findWorkload(t.Context(), c, target)
+		require.NoError(t, err)
+		_, _, err = w.plan(t.Context(), c, s, captureFlags{image: "agent:1"})
+		assert.ErrorContains(t, err, want, target)
+	}
+	w, err := findWorkload(t.Context(), c, "po/web-1")
+	require.NoError(t, err)
+	_, _, err = w.plan(t.Context(), c, s, captureFlags{image: "agent:1", nodes: []string{"node-kmod"}})
+	assert.ErrorContains(t, err, "no pod of po/web-1 in namespace default runs on a node node-kmod")
+	_, err = findWorkload(t.Context(), c, "pod/none")
+	assert.True(t, client.IgnoreNotFound(err) == nil)
+}
