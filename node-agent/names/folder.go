@@ -68,6 +68,17 @@ func (f *Folder) Tell(p plan.Result) error {
 	return errors.Join(errs...)
 }
 
+// RemoveAll removes the files of all clusters, whichever agent wrote them.
+func (f *Folder) RemoveAll() error {
+	found, err := filepath.Glob(filepath.Join(f.path, "*", folderName))
+	errs := []error{err}
+	for _, folder := range found {
+		errs = append(errs, os.RemoveAll(folder))
+		_ = os.Remove(filepath.Dir(folder))
+	}
+	return errors.Join(errs...)
+}
+
 // linesOf are a cluster's lines by ifindex.
 func linesOf(cluster string, planned capture.Plan, rings map[string]plan.Verdict) map[int]string {
 	lines := map[int]string{}

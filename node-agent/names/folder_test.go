@@ -60,6 +60,8 @@ func TestNames(t *testing.T) {
 	assert.DirExists(t, filepath.Join(dir, "new", "interfaces"))
 
 	require.NoError(t, f.Tell(plan.Result{}))
+	require.NoError(t, NewFolder(dir).RemoveAll())
+	assert.NoDirExists(t, filepath.Join(dir, "new"))
 	assert.NoDirExists(t, filepath.Join(dir, "ids"))
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -28,7 +29,64 @@ type Manifests struct {
 	Problems []error
 	// Ignored are documents of other kinds, and rings for other machines.
 	Ignored []string
+
+	// sources say which file each object is from.
+	sources map[object]string
+	// refused are the documents of Problems.
+	refused []refusal
 }
+
+// object names what a document asks for.
+type object struct{ kind, name string }
+
+// refusal is a document that could not be used: of an object, or, with an empty name, anything in its file.
+type refusal struct {
+	file string
+	object
+}
+
+// of says whether an object's earlier document was in the place of this one.
+func (r refusal) of(o object, file string) bool {
+	return file == r.file && (r.name == "" || o == r.object)
+}
+
+// File that an object is from, empty if none asks for it.
+func (m Manifests) File(kind, name string) string { return m.sources[object{kind, name}] }
+
+// keep takes over from the last manifests what a refused document asked for before it was changed.
+func (m *Manifests) keep(last Manifests) {
+	for at, refused := range m.refused {
+		var kept []string
+		take := func(kind, name string) bool {
+			o := object{kind, name}
+			if _, there := m.sources[o]; there || !refused.of(o, last.sources[o]) {
+				return false
+			}
+			m.sources[o] = refused.file
+			kept = append(kept, kind+" "+name)
+			return true
+		}
+		for _, ring := range last.Spec.Rings {
+			if take(kindRing, ring.Name) {
+				m.Spec.Rings = append(m.Spec.Rings, ring)
+			}
+		}
+		for _, cluster := range last.Spec.Clusters {
+			if take(kindCluster, cluster.Name) {
+				m.Spec.Clusters = append(m.Spec.Clusters, cluster)
+			}
+		}
+		if len(kept) > 0 {
+			m.Problems[at] = fmt.Errorf("%w; until then as before the change: %s", m.Problems[at], strings.Join(kept, ", "))
+		}
+	}
+}
+
+// The kinds that say what to capture.
+const (
+	kindRing    = "CaptureRing"
+	kindCluster = "Cluster"
+)
 
 // hostnameLabel is the one label that a machine without Kubernetes has. Others in a nodeSelector are taken as true.
 const hostnameLabel = "kubernetes.io/hostname"
@@ -40,7 +98,7 @@ func ReadManifests(folder, hostname string) (Manifests, error) {
 	if err != nil {
 		return Manifests{}, fmt.Errorf("read the manifests: %w", err)
 	}
-	r := reader{hostname: hostname}
+	r := reader{hostname: hostname, found: Manifests{sources: map[object]string{}}}
 	for _, entry := range entries {
 		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
 			continue
@@ -53,29 +111,34 @@ func ReadManifests(folder, hostname string) (Manifests, error) {
 type reader struct {
 	hostname string
 	found    Manifests
+	// path and what of the document that is read.
+	path string
+	what object
 }
 
 func (r *reader) file(path string) {
+	r.path, r.what = path, object{}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		r.problem(path, err)
+		r.problem(err)
 		return
 	}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
+		r.what = object{}
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
-			r.problem(path, err)
+			r.problem(err)
 			return
 		}
-		r.document(path, document)
+		r.document(document)
 	}
 }
 
-func (r *reader) document(path string, document []byte) {
+func (r *reader) document(document []byte) {
 	var head struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        struct {
@@ -83,45 +146,47 @@ func (r *reader) document(path string, document []byte) {
 		} `json:"metadata"`
 	}
 	if err := yaml.Unmarshal(document, &head); err != nil {
-		r.problem(path, err)
+		r.problem(err)
 		return
 	}
 	if head.Kind == "" && head.APIVersion == "" {
 		return
 	}
-	what := fmt.Sprintf("%s: %s %s", path, head.Kind, head.Metadata.Name)
+	r.what = object{head.Kind, head.Metadata.Name}
 	switch {
-	case head.APIVersion == v1.GroupVersion.String() && head.Kind == "CaptureRing":
-		r.ring(what, document)
-	case head.APIVersion == v1.GroupVersion.String() && head.Kind == "Cluster":
-		r.cluster(what, document)
+	case head.APIVersion == v1.GroupVersion.String() && head.Kind == kindRing:
+		r.ring(document)
+	case head.APIVersion == v1.GroupVersion.String() && head.Kind == kindCluster:
+		r.cluster(document)
 	default:
-		r.found.Ignored = append(r.found.Ignored, what+": not a kind of "+v1.GroupVersion.String()+" that says what to capture")
+		r.ignore("not a kind of " + v1.GroupVersion.String() + " that says what to capture")
 	}
 }
 
-func (r *reader) ring(what string, document []byte) {
+func (r *reader) ring(document []byte) {
 	var ring v1.CaptureRing
-	if err := errors.Join(decode(document, &ring, &ring.ObjectMeta), withoutPods(ring.Spec.Consumers)); err != nil {
-		r.problem(what, err)
+	if err := errors.Join(r.decode(document, &ring, &ring.ObjectMeta), withoutPods(ring.Spec.Consumers)); err != nil {
+		r.problem(err)
 		return
 	}
 	if host, ok := ring.Spec.NodeSelector[hostnameLabel]; ok && host != r.hostname {
-		r.found.Ignored = append(r.found.Ignored, fmt.Sprintf("%s: for the machine %q, and this is %q", what, host, r.hostname))
+		r.ignore(fmt.Sprintf("for the machine %q, and this is %q", host, r.hostname))
 		return
 	}
 	ring.Spec.Default()
 	r.found.Spec.Rings = append(r.found.Spec.Rings, v1.NodeRing{Name: ring.Name, UID: string(ring.UID), Spec: ring.Spec})
+	r.found.sources[r.what] = r.path
 }
 
-func (r *reader) cluster(what string, document []byte) {
+func (r *reader) cluster(document []byte) {
 	var cluster v1.Cluster
-	if err := errors.Join(decode(document, &cluster, &cluster.ObjectMeta), withoutPods(cluster.Spec.Consumers)); err != nil {
-		r.problem(what, err)
+	if err := errors.Join(r.decode(document, &cluster, &cluster.ObjectMeta), withoutPods(cluster.Spec.Consumers)); err != nil {
+		r.problem(err)
 		return
 	}
 	cluster.Spec.Default()
 	r.found.Spec.Clusters = append(r.found.Spec.Clusters, v1.NodeCluster{Name: cluster.Name, UID: string(cluster.UID), Spec: cluster.Spec})
+	r.found.sources[r.what] = r.path
 }
 
 // withoutPods refuses what is about pods: ignoring it could let more consumers in than the manifest means.
@@ -141,7 +206,7 @@ func withoutPods(consumers *v1.Consumers) error {
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?$`)
 
 // decode is strict: a misspelt field is named, not ignored.
-func decode(document []byte, into any, metadata *metav1.ObjectMeta) error {
+func (r *reader) decode(document []byte, into any, metadata *metav1.ObjectMeta) error {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return err
@@ -153,9 +218,24 @@ func decode(document []byte, into any, metadata *metav1.ObjectMeta) error {
 	if !validName.MatchString(metadata.Name) {
 		return fmt.Errorf("metadata.name %q: must be at most 55 characters of a-z, 0-9 and '-'", metadata.Name)
 	}
+	if file, taken := r.found.sources[r.what]; taken {
+		return fmt.Errorf("metadata.name %q: %s has a %s of that name already: rename one", metadata.Name, file, r.what.kind)
+	}
 	return nil
 }
 
-func (r *reader) problem(where string, err error) {
-	r.found.Problems = append(r.found.Problems, fmt.Errorf("%s: %w", where, err))
+func (r *reader) where() string {
+	if r.what.kind == "" {
+		return r.path
+	}
+	return fmt.Sprintf("%s: %s %s", r.path, r.what.kind, r.what.name)
+}
+
+func (r *reader) problem(err error) {
+	r.found.Problems = append(r.found.Problems, fmt.Errorf("%s: %w", r.where(), err))
+	r.found.refused = append(r.found.refused, refusal{r.path, r.what})
+}
+
+func (r *reader) ignore(why string) {
+	r.found.Ignored = append(r.found.Ignored, r.where()+": "+why)
 }

@@ -122,3 +122,61 @@ func TestAFolderThatIsNotThere(t *testing.T) {
 	_, err := ReadManifests(filepath.Join(t.TempDir(), "none"), "box1")
 	assert.ErrorContains(t, err, "read the manifests")
 }
+
+// A change that cannot be used leaves what was there before it, and says so; what is taken away goes.
+func TestTheLastGoodManifestsStay(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+	}
+	var last Manifests
+	again := func() (rings []string, problems string) {
+		t.Helper()
+		found, err := ReadManifests(folder, "box1")
+		require.NoError(t, err)
+		found.keep(last)
+		last = found
+		for _, r := range found.Spec.Rings {
+			rings = append(rings, r.Name+" "+r.Spec.Interfaces[0].Name)
+		}
+		if err := errors.Join(found.Problems...); err != nil {
+			problems = err.Error()
+		}
+		return rings, problems
+	}
+	cluster := "apiVersion: ringcap.io/v1alpha1\nkind: Cluster\nmetadata: {name: c}\nspec: {rings: [a], queues: 2}\n"
+	write("1.yaml", named("a")+"---\n"+named("b")+"---\n"+cluster)
+	write("2.yaml", named("d"))
+	rings, problems := again()
+	assert.Equal(t, []string{"a eth0", "b eth0", "d eth0"}, rings)
+	assert.Empty(t, problems)
+
+	// One document: the other two are as they are in the file.
+	write("1.yaml", strings.Replace(named("a"), "eth0", "eth7", 1)+"---\n"+strings.Replace(named("b"), "name: eth0", "nam: eth9", 1)+"---\n"+cluster)
+	for range 2 {
+		rings, problems = again()
+		assert.Equal(t, []string{"a eth7", "d eth0", "b eth0"}, rings)
+		assert.Equal(t, filepath.Join(folder, "1.yaml")+`: CaptureRing b: unknown field "spec.interfaces[0].nam"; until then as before the change: CaptureRing b`, problems)
+	}
+
+	// No YAML: all of the file, and not of others.
+	write("1.yaml", "{{{")
+	require.NoError(t, os.Remove(filepath.Join(folder, "2.yaml")))
+	rings, problems = again()
+	assert.Equal(t, []string{"a eth7", "b eth0"}, rings)
+	assert.Contains(t, problems, "until then as before the change: CaptureRing a, CaptureRing b, Cluster c")
+	assert.Len(t, last.Spec.Clusters, 1)
+	assert.Equal(t, filepath.Join(folder, "1.yaml"), last.File(kindCluster, "c"))
+
+	write("1.yaml", named("b"))
+	rings, problems = again()
+	assert.Equal(t, []string{"b eth0"}, rings)
+	assert.Empty(t, problems)
+
+	// Of two of one name the first stays, wherever the other is.
+	write("2.yaml", strings.Replace(named("b"), "eth0", "eth8", 1))
+	rings, problems = again()
+	assert.Equal(t, []string{"b eth0"}, rings)
+	assert.Contains(t, problems, "2.yaml: CaptureRing b: metadata.name \"b\": "+filepath.Join(folder, "1.yaml")+" has a CaptureRing of that name already")
+}

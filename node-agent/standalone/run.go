@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/status"
@@ -56,7 +54,10 @@ type Runner struct {
 
 // Run serves until ctx ends, then removes everything unless it shall be kept.
 func (r *Runner) Run(ctx context.Context) error {
-	if err := r.watch(ctx); err != nil {
+	if err := watchFolder(ctx, r.Options.Folder, r.Changed.Raise); err != nil {
+		return err
+	}
+	if err := node.WatchInterfaces(ctx, r.Changed.Raise); err != nil {
 		return err
 	}
 	if err := r.read(); err != nil {
@@ -70,32 +71,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.finish()
 }
 
-// watch follows the folder and the machine's interfaces.
-func (r *Runner) watch(ctx context.Context) error {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watch the manifests: %w", err)
-	}
-	if err := watcher.Add(r.Options.Folder); err != nil {
-		return errors.Join(fmt.Errorf("watch the manifests in %s: %w", r.Options.Folder, err), watcher.Close())
-	}
-	go func() {
-		defer watcher.Close()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-watcher.Events:
-				r.Changed.Raise()
-			case err := <-watcher.Errors:
-				slog.Warn("Manifests are not watched any more; they are read every 30 seconds", "error", err)
-				return
-			}
-		}
-	}()
-	return node.WatchInterfaces(ctx, r.Changed.Raise)
-}
-
+// read reads the folder. What was in the place of a document that is refused stays.
 func (r *Runner) read() error {
 	manifests, err := ReadManifests(r.Options.Folder, r.Options.Hostname)
 	if err != nil {
@@ -103,6 +79,7 @@ func (r *Runner) read() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	manifests.keep(r.manifests)
 	r.manifests = manifests
 	return nil
 }

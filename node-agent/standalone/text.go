@@ -19,7 +19,7 @@ func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
 	for _, ring := range s.Rings {
 		why := ring.EngineReason
 		if !ring.Ready {
-			why = ring.Reason + ": " + ring.Message
+			why = ring.Reason + ": " + ring.Message + from(manifests, kindRing, ring.Name)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", ring.Name, orDash(string(ring.Engine)), orDash(strings.Join(ring.Interfaces, ",")), yesNo(ring.Ready), why)
 	}
@@ -27,7 +27,7 @@ func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
 	for _, cluster := range s.Clusters {
 		how := fmt.Sprintf("tcpdump -i ringcap:%s (with ringcap's libpcap)", cluster.Name)
 		if !cluster.Ready {
-			how = cluster.Reason + ": " + cluster.Message
+			how = cluster.Reason + ": " + cluster.Message + from(manifests, kindCluster, cluster.Name)
 		}
 		fmt.Fprintf(table, "%s\t%d\t%d KiB\t%s\t%s\n", cluster.Name, len(cluster.Queues), cluster.MemoryBytes>>10, yesNo(cluster.Ready), how)
 	}
@@ -39,6 +39,14 @@ func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
 		fmt.Fprintln(&out, "ignored:", ignored)
 	}
 	return out.String()
+}
+
+// from names the file of an object, to look into.
+func from(manifests Manifests, kind, name string) string {
+	if file := manifests.File(kind, name); file != "" {
+		return " (" + file + ")"
+	}
+	return ""
 }
 
 // accountText is what became of every packet.

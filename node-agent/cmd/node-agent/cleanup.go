@@ -17,6 +17,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
+	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 )
@@ -64,6 +65,9 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 		if err := os.RemoveAll(filepath.Join(where.runDir, name)); err != nil {
 			return err
 		}
+	}
+	if err := names.NewFolder(where.runDir).RemoveAll(); err != nil {
+		return err
 	}
 	if err := os.Remove(where.runDir); err != nil {
 		slog.Debug("The run folder stays", "why", err)
