@@ -25,8 +25,8 @@ import (
 
 const unitDir = "../../systemd"
 
-// setting is the value of a unit's setting.
-func setting(t *testing.T, unit, name string) string {
+// unitSetting is the value of a unit's setting.
+func unitSetting(t *testing.T, unit, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(unitDir, unit))
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func setting(t *testing.T, unit, name string) string {
 }
 
 func capabilities(t *testing.T, unit string) []string {
-	all := strings.Fields(setting(t, unit, "CapabilityBoundingSet"))
+	all := strings.Fields(unitSetting(t, unit, "CapabilityBoundingSet"))
 	slices.Sort(all)
 	return all
 }
@@ -68,11 +68,11 @@ func TestUnitsAreSound(t *testing.T) {
 
 // The flags that the unit gives are the program's.
 func TestUnitsFlags(t *testing.T) {
-	line := strings.Fields(strings.ReplaceAll(setting(t, "ringcap-agent.service", "ExecStart"), "$RINGCAP_OPTIONS", ""))
+	line := strings.Fields(strings.ReplaceAll(unitSetting(t, "ringcap-agent.service", "ExecStart"), "$RINGCAP_OPTIONS", ""))
 	f, err := parseAgentFlags(line[2:], func(string) string { return "" }, "box1", io.Discard)
 	require.NoError(t, err)
 	assert.Equal(t, "/etc/ringcap", f.standalone)
-	assert.Equal(t, "/run/"+setting(t, "ringcap-agent.service", "RuntimeDirectory"), f.runDir)
+	assert.Equal(t, "/run/"+unitSetting(t, "ringcap-agent.service", "RuntimeDirectory"), f.runDir)
 }
 
 // A machine's agent has the capabilities of a cluster's, and no others; only the loader may load modules.
