@@ -5,8 +5,10 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "link.h"
+#include "traffic.h"
 
 #define CARRIER_MS 30000
 #define PROBE_PROTOCOL 0x88b5	/* IEEE's, for experiments */
@@ -51,6 +54,35 @@ void rt_nic_find(struct rt_nic *nic, u32 slot, const char *driver)
 	snprintf(folder, sizeof(folder), "/sys/bus/pci/devices/%s", nic->device);
 	snprintf(nic->bus, sizeof(nic->bus), "virtio");
 	RT_CHECK(rt_nic_entry(folder, "virtio", nic->device, sizeof(nic->device)), "no virtio device in %s", folder);
+}
+
+static void rt_nic_write(const struct rt_nic *nic, const char *file, u32 number)
+{
+	char path[160], text[16];
+
+	snprintf(path, sizeof(path), "/sys/bus/%s/devices/%s/%s", nic->bus, nic->device, file);
+	snprintf(text, sizeof(text), "%u", number);
+	RT_CHECK(rt_write_file(path, text), "%s: %m", path);
+}
+
+void rt_nic_set_functions(const struct rt_nic *nic, u32 number)
+{
+	rt_nic_write(nic, "sriov_drivers_autoprobe", 0);
+	rt_nic_write(nic, "sriov_numvfs", number);
+}
+
+void rt_nic_find_function(struct rt_nic *function, const struct rt_nic *nic, u32 number)
+{
+	char path[160], target[160];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/sys/bus/%s/devices/%s/virtfn%u", nic->bus, nic->device, number);
+	len = readlink(path, target, sizeof(target) - 1);
+	RT_CHECK(len > 0, "%s: %m", path);
+	target[len] = '\0';
+	*function = (struct rt_nic){};
+	snprintf(function->bus, sizeof(function->bus), "%s", nic->bus);
+	snprintf(function->device, sizeof(function->device), "%s", strrchr(target, '/') + 1);
 }
 
 static int rt_namespace_enter(const char *path)
@@ -103,6 +135,7 @@ void rt_nic_take(struct rt_nic *nic, const char *driver, const char *name)
 	snprintf(nic->name, sizeof(nic->name), "%s", name);
 	error = rt_link_rename(current, name);
 	RT_CHECK(!error, "%s: %s", name, strerror(-error));
+	rt_ip("link set %s promisc on", name);
 	RT_EVENTUALLY(rt_link_is_ready(name), CARRIER_MS);
 }
 
@@ -114,7 +147,20 @@ void rt_nic_set_mtu(const char *name, u32 mtu)
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
 	RT_CHECK(fd >= 0 && !ioctl(fd, SIOCSIFMTU, &request), "%s: %m", name);
 	close(fd);
-	RT_EVENTUALLY(rt_link_is_ready(name), CARRIER_MS);
+}
+
+void rt_nic_set_descriptors(const char *name, u32 number)
+{
+	struct ethtool_ringparam sizes = { .cmd = ETHTOOL_GRINGPARAM };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { .ifr_data = (void *)&sizes };
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	RT_CHECK(fd >= 0 && !ioctl(fd, SIOCETHTOOL, &request), "%s: %m", name);
+	sizes.cmd = ETHTOOL_SRINGPARAM;
+	sizes.rx_pending = number;
+	RT_CHECK(!ioctl(fd, SIOCETHTOOL, &request), "%s, %u descriptors: %m", name, number);
+	close(fd);
 }
 
 static int rt_probe_open(const char *interface)
@@ -129,7 +175,8 @@ static int rt_probe_open(const char *interface)
 
 void rt_nic_wait_for_link(const char *from, const char *to)
 {
-	struct ethhdr probe = { .h_dest = { 255, 255, 255, 255, 255, 255 }, .h_proto = htons(PROBE_PROTOCOL) };
+	/* Where struct rt_traffic goes to, too. */
+	struct ethhdr probe = { .h_dest = { 2, 0, 0, 0, 0, 2 }, .h_proto = htons(PROBE_PROTOCOL) };
 	int sender = rt_probe_open(from), receiver = rt_probe_open(to);
 	struct pollfd ready = { .fd = receiver, .events = POLLIN };
 	u32 probes, steady = 0;

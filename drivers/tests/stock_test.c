@@ -16,7 +16,7 @@
 #include "traffic.h"
 
 #define COUNT		200U
-#define QUIET_MS	1500
+#define QUIET_MS	5000
 
 static const struct rt_traffic kinds[] = {
 	{ .flows = 16, .min_len = 60, .max_len = 1514 },

@@ -84,11 +84,16 @@ static bool rt_link_says_up(const struct nlmsghdr *header)
 	const struct rtattr *attr = (const void *)((const u8 *)header + NLMSG_SPACE(sizeof(struct ifinfomsg)));
 	int rest = (int)(header->nlmsg_len - NLMSG_SPACE(sizeof(struct ifinfomsg)));
 
+	bool carrier = false, up = false;
+
 	RT_CHECK(header->nlmsg_type == RTM_NEWLINK, "no answer");
-	for (; RTA_OK(attr, rest); attr = RTA_NEXT(attr, rest))
-		if (attr->rta_type == IFLA_OPERSTATE)
-			return *(const u8 *)RTA_DATA(attr) == IF_OPER_UP;
-	return false;
+	for (; RTA_OK(attr, rest); attr = RTA_NEXT(attr, rest)) {
+		if (attr->rta_type == IFLA_CARRIER)
+			carrier = *(const u8 *)RTA_DATA(attr);
+		else if (attr->rta_type == IFLA_OPERSTATE)
+			up = *(const u8 *)RTA_DATA(attr) == IF_OPER_UP;
+	}
+	return carrier && up;
 }
 
 bool rt_link_is_ready(const char *name)

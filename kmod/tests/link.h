@@ -15,7 +15,10 @@ int rt_link_add_aware(const char *a, const char *b);
 int rt_link_remove(const char *name);
 int rt_link_set_up(const char *name, bool up);
 
-/* Whether the kernel has taken note of its carrier; IFF_RUNNING is there before that. */
+/*
+ * Whether it has a carrier and the kernel has taken note: IFF_RUNNING is there before that, and the note still there for a
+ * moment when the carrier is not.
+ */
 bool rt_link_is_ready(const char *name);
 
 /* Down, renamed, and up again: not every kernel renames what is up. */

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define RT_CASE_SECONDS 120
+#define RT_CASE_SECONDS 300
 #define RT_FULL_SECONDS 3600
 
 static struct rt_case *rt_cases;

@@ -12,7 +12,7 @@
 int rt_stack_open(const char *interface)
 {
 	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
-				       .sll_ifindex = (int)rt_ifindex(interface) };
+				       .sll_ifindex = interface ? (int)rt_ifindex(interface) : 0 };
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), one = 1;
 
 	RT_CHECK(fd >= 0, "%m");

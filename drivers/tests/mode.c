@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include "mode.h"
+
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "consumer.h"
+#include "control.h"
+#include "link.h"
+#include "nic.h"
+#include "stack.h"
+#include "traffic.h"
+
+#define COUNT 300U
+#define LATE_MS 5000
+#define RING "modes-ring"
+
+static const struct rt_traffic mode_kinds[] = {
+	{ .flows = 16, .min_len = 60, .max_len = 1514 },
+	{ .flows = 16, .min_len = 64, .max_len = 1400, .tpid = { 0x8100 }, .tci = { 42 } },
+	{ .flows = 16, .min_len = 1600, .max_len = 8000 },
+};
+
+/* Names of clusters are common to all namespaces, and the last case's may still be on its way out. */
+static char cluster[RINGCAP_NAME_MAX + 1];
+
+#define KINDS (sizeof(mode_kinds) / sizeof(mode_kinds[0]))
+
+static void ring_on(const char *interface, u32 mode)
+{
+	RT_CHECK(!rt_ring_set(&(struct rt_ring){ .name = RING, .taps = { { rt_ifindex(interface), RINGCAP_DIRECTION_RX } },
+						 .outputs = { cluster }, .transparent = mode, .promiscuous = 1 }),
+		 "%s, mode %u: %s", interface, mode, rt_reason);
+}
+
+/* The stack and the driver's count have them at the end of a poll, which comes after the ring. */
+static void check_others(const char *driver, int stack, u64 before, u32 mode, u32 kind)
+{
+	u64 want = mode == 2 ? 0 : COUNT, count = 0;
+
+	RT_EVENTUALLY((count += rt_stack_count(stack)) >= want, LATE_MS);
+	RT_EVENTUALLY(rt_nic_received("nic") - before >= COUNT, LATE_MS);
+	RT_EQUAL(rt_nic_received("nic") - before, COUNT);
+	count += rt_stack_count(stack);
+	RT_CHECK(count == want, "%s, mode %u, kind %u: %llu in the stack", driver, mode, kind, (unsigned long long)count);
+}
+
+/* Each packet once and whole in the ring; in the stack each, or none. */
+static void try_mode(const char *driver, int sender, int stack, struct rt_queue *queue, u32 mode, u32 kind)
+{
+	u32 first = (mode * (u32)KINDS + kind) * COUNT;
+	struct rt_receiver receiver;
+	u64 seen, before = rt_nic_received("nic");
+
+	ring_on("nic", mode);
+	rt_receiver_init(&receiver, &mode_kinds[kind], rt_ifindex("nic"), first + COUNT);
+	rt_stack_count(stack);
+	seen = rt_ring_seen(RING);
+	rt_exchange(sender, &mode_kinds[kind], first, COUNT, queue, 1, &receiver);
+	RT_CHECK(receiver.count == COUNT, "%s, mode %u, kind %u: %llu of %u in the ring", driver, mode, kind,
+		 (unsigned long long)receiver.count, COUNT);
+	RT_EQUAL(rt_ring_seen(RING) - seen, COUNT);
+	check_others(driver, stack, before, mode, kind);
+	free(receiver.seen);
+}
+
+static void open_cluster(void)
+{
+	rt_control_open();
+	snprintf(cluster, sizeof(cluster), "modes-%d", getpid());
+	RT_EQUAL(rt_cluster_set(&(struct rt_cluster){ .name = cluster, .lane_size = 1U << 22 }), 0);
+}
+
+void rt_mode_try_all(const char *driver)
+{
+	int sender = rt_sender_open("peer"), stack = rt_stack_open("nic");
+	struct rt_queue queue;
+	u32 kind, mode;
+
+	open_cluster();
+	rt_queue_open(&queue, cluster, 0);
+	rt_nic_set_mtu("peer", 9000);
+	for (kind = 0; kind < KINDS; kind++) {
+		if (mode_kinds[kind].max_len > 1514)
+			rt_nic_set_mtu("nic", 9000);
+		rt_nic_wait_for_link("peer", "nic");
+		for (mode = 1; mode <= 2; mode++)
+			try_mode(driver, sender, stack, &queue, mode, kind);
+		RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, RING), 0);
+	}
+	rt_queue_close(&queue);
+	close(stack);
+	close(sender);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Virtual functions of an aware igb: they come and go while the physical one is captured from, and are captured from themselves.
+ */
+#define _GNU_SOURCE
+#include "account.h"
+#include "link.h"
+#include "mode.h"
+#include "nic.h"
+#include "traffic.h"
+
+#define FUNCTIONS 2
+
+/* All cases begin with the aware igb as @name, and an e1000e, which sends to it. */
+static void take_both(struct rt_nic *igb, struct rt_nic *peer, const char *name)
+{
+	rt_nic_find(igb, 1, "igb");
+	rt_nic_find(peer, 2, "e1000e");
+	rt_nic_take(peer, "e1000e", "peer");
+	rt_nic_take(igb, "igb_ringcap", name);
+	rt_nic_set_mtu("peer", 9000);
+	rt_nic_set_functions(igb, 0);
+}
+
+static void release_both(const struct rt_nic *igb, const struct rt_nic *peer)
+{
+	rt_nic_release(igb);
+	rt_nic_release(peer);
+}
+
+/* The card starts anew with other queues, and counts from 0, when virtual functions are made or taken away. */
+static void capture_on_physical(u32 mode)
+{
+	struct rt_account account;
+	struct rt_nic igb, peer;
+	u32 round;
+
+	take_both(&igb, &peer, "nic");
+	rt_account_open(&account, "nic", RT_COUNTER_RESET, mode, "peer");
+	for (round = 0; round < 2; round++) {
+		rt_nic_set_functions(&igb, FUNCTIONS);
+		rt_account_wait(&account);
+		rt_nic_set_functions(&igb, 0);
+		rt_account_wait(&account);
+	}
+	rt_nic_set_functions(&igb, FUNCTIONS);
+	rt_account_wait(&account);
+	rt_account_close(&account);
+	/* With virtual functions there. */
+	RT_EQUAL(rt_link_set_up("nic", true), 0);
+	rt_account_open(&account, "nic", RT_COUNTER_EXACT, mode, "peer");
+	rt_account_wait(&account);
+	rt_account_close(&account);
+	rt_nic_set_functions(&igb, 0);
+	release_both(&igb, &peer);
+}
+
+RT_CASE(sriov_physical_mode1)
+{
+	capture_on_physical(1);
+}
+
+RT_CASE(sriov_physical_mode2)
+{
+	capture_on_physical(2);
+}
+
+/* Gets what goes to the address of struct rt_traffic's packets: a virtual function has to be sent it. */
+static void take_function(const struct rt_nic *igb, struct rt_nic *function)
+{
+	rt_nic_set_functions(igb, FUNCTIONS);
+	rt_ip("link set physical vf 0 mac 02:00:00:00:00:02");
+	rt_nic_find_function(function, igb, 0);
+	rt_nic_take(function, "igbvf_ringcap", "nic");
+}
+
+RT_CASE(sriov_virtual_captured)
+{
+	struct rt_nic igb, peer, function;
+
+	take_both(&igb, &peer, "physical");
+	rt_nic_set_mtu("physical", 9000);
+	take_function(&igb, &function);
+	/* Else tagged packets are not for it. */
+	RT_EQUAL(rt_link_add_vlan("nic", "tagged", 42, 1), 0);
+	rt_mode_try_all("igbvf_ringcap");
+	rt_nic_release(&function);
+	release_both(&igb, &peer);
+}
+
+/* It is taken away with a ring on it, under traffic. */
+RT_CASE(sriov_virtual_removed)
+{
+	struct rt_nic igb, peer, function;
+	struct rt_account account;
+	u32 mode;
+
+	take_both(&igb, &peer, "physical");
+	rt_nic_set_mtu("physical", 9000);
+	for (mode = 1; mode <= 2; mode++) {
+		take_function(&igb, &function);
+		rt_nic_set_mtu("nic", 9000);
+		rt_account_open(&account, "nic", RT_COUNTER_EXACT, mode, "peer");
+		rt_account_leave(&account);
+		rt_nic_set_functions(&igb, 0);
+		rt_account_close_gone(&account);
+	}
+	release_both(&igb, &peer);
+}
