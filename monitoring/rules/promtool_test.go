@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
@@ -68,7 +69,7 @@ func promtool(t *testing.T, tests ...unitTest) {
 	require.NoError(t, err)
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), text, 0o600))
-	text, err = yaml.Marshal(unitTests{[]string{"rules.yaml"}, "15s", tests})
+	text, err = yaml.Marshal(unitTests{[]string{"rules.yaml"}, interval.String(), tests})
 	require.NoError(t, err)
 	file := filepath.Join(folder, "test.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
@@ -78,9 +79,12 @@ func promtool(t *testing.T, tests ...unitTest) {
 	require.NoError(t, err, string(out))
 }
 
-// at is a time by the number of samples since the beginning: what was recorded every two seconds is played every 15, so that a
-// recording of minutes is long enough for rates and alerts of many minutes.
-func at(samples int) string { return fmt.Sprintf("%ds", samples*15) }
+// interval is that of samples. What was recorded every three seconds is played every 30, so that a recording of minutes is long
+// enough for rates and alerts of many minutes.
+const interval = 30 * time.Second
+
+// at is a time by the number of samples since the beginning.
+func at(samples int) string { return (time.Duration(samples) * interval).String() }
 
 // firing expects these alerts, and their numbers, and no others.
 func firing(samples int, counts ...sample) exprTest {
@@ -96,19 +100,19 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 		{`ringcap_build_info{node="a",version="1",kernel="6.1"}`, "1+0x200"}, {`ringcap_operator_build_info{version="1"}`, "1+0x200"},
 	}
 	one := func(name string, made []series, when int, expected ...sample) unitTest {
-		return unitTest{Name: name, Interval: "15s", Series: append(made, well...), Exprs: []exprTest{firing(when, expected...)}}
+		return unitTest{Name: name, Interval: interval.String(), Series: append(made, well...), Exprs: []exprTest{firing(when, expected...)}}
 	}
-	nobody := unitTest{Name: "nobody", Interval: "15s", Exprs: []exprTest{
-		firing(10), firing(30, times("RingcapAgentsAbsent", 1), times("RingcapOperatorAbsent", 1)),
+	nobody := unitTest{Name: "nobody", Interval: interval.String(), Exprs: []exprTest{
+		firing(8), firing(30, times("RingcapAgentsAbsent", 1), times("RingcapOperatorAbsent", 1)),
 	}}
 	nic := func(metric string) []series {
 		return []series{{`ringcap_interface_` + metric + `_packets_total{node="a",interface="eth0"}`, "0+3x100"}}
 	}
-	summary := unitTest{Name: "a summary", Interval: "15s", Series: append(nic("missed"), well...), Alerts: []alertTest{{
+	summary := unitTest{Name: "a summary", Interval: interval.String(), Series: append(nic("missed"), well...), Alerts: []alertTest{{
 		At: at(60), Name: "RingcapNICMissingPackets", Alerts: []alert{{
 			Labels: map[string]string{"node": "a", "interface": "eth0", "reason": "missed", "severity": "warning"},
 			Annotations: map[string]string{
-				"summary":     "eth0 on a loses 0.20 packets a second before any ring can see them (missed).",
+				"summary":     "eth0 on a loses 0.10 packets a second before any ring can see them (missed).",
 				"description": find("RingcapNICMissingPackets").Description,
 				"runbook_url": rules.Runbooks + "/RingcapNICMissingPackets.md",
 			},
@@ -119,7 +123,7 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 		one("overrun", nic("overrun"), 60, times("RingcapNICMissingPackets", 1)),
 		one("bad frames are no alert", nic("errors"), 60),
 		one("a silent node", []series{{`ringcap_operator_node_reporting{nodecapture="b"}`, "1+0x20 0+0x80"}}, 60, times("RingcapNodeNotReporting", 1)),
-		one("and not at once", []series{{`ringcap_operator_node_reporting{nodecapture="b"}`, "1+0x20 0+0x80"}}, 38),
+		one("and not at once", []series{{`ringcap_operator_node_reporting{nodecapture="b"}`, "1+0x20 0+0x80"}}, 28),
 		one("a ring", []series{{`ringcap_ring_ready{node="a",ring="r",engine="EBPF",reason="InterfaceNotFound"}`, "0+0x100"}}, 30, times("RingcapNotCapturing", 1)),
 		one("a cluster", []series{{`ringcap_cluster_ready{node="a",capture_cluster="c",engine="EBPF",reason="QueueInUse"}`, "0+0x100"}}, 30, times("RingcapNotCapturing", 1)),
 		one("an object", []series{{`ringcap_operator_object_ready{kind="Cluster",name="c",reason="NoNodes"}`, "0+0x100"}}, 70, times("RingcapNotReady", 1)),
