@@ -29,7 +29,7 @@ names have; all others are in the sums ` + "`ringcap_rules_other_*`" + ` and ` +
 
 ## Agent
 
-On each node, port 9466 (` + "`agent.metricsPort`" + `). Counters are read every two seconds. They begin anew when a ring or cluster is made anew, and go on
+On each node, port 9466 (` + "`agent.metricsPort`" + `). Counters are read every two seconds, or up to every ten where that takes long. They begin anew when a ring or cluster is made anew, and go on
 over a restart of the agent. What is in no engine (yet) has no series but its ` + "`ready`" + `.
 
 %s
@@ -37,7 +37,7 @@ Besides, ` + "`go_*` and `process_*`" + ` as of every Go program.
 
 | probe | fails |
 |---|---|
-| ` + "`/healthz`" + ` | when the agent has not looked at its desired state for three minutes; the kubelet restarts it then, and capture goes on |
+| ` + "`/healthz`" + ` | when the agent has not looked at its data path for three minutes; the kubelet restarts it then, and capture goes on |
 | ` + "`/readyz`" + ` | until the API server has said what to capture; while something that is no single ring's could not be set or read; while a resource is not registered with the kubelet |
 
 Standalone (` + "`--metrics-address`" + `) there are the same metrics and probes, without a kubelet and an API server.

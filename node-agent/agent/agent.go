@@ -152,6 +152,7 @@ func (a *Agent) interfacesChanged() {
 
 // publish tells the kubelet, Prometheus and the API server.
 func (a *Agent) publish(ctx context.Context, report datapath.Report) {
+	a.health.Beat()
 	if report.Plan.Plans == nil {
 		// Nothing could be decided: what was offered and reported stays.
 		a.health.Set(report.Err)

@@ -63,10 +63,12 @@ func (l *Loop) Run(ctx context.Context) {
 }
 
 // pace is the time until something is done again at an interval that took so long: however much there is to look at, an agent
-// that is asked for nothing spends no more than a hundredth of a CPU on it.
+// that is asked for nothing spends no more than a hundredth of a CPU on it. The time that it took is the clock's, and long on a
+// busy machine too: so there is a bound, for a node that is silent for two minutes counts as lost.
 func pace(interval, took time.Duration) time.Duration {
 	const share = 200 // of which there are two
-	return max(interval, share*took)
+	const most = 5    // intervals
+	return min(max(interval, share*took), most*interval)
 }
 
 // reconcile is not cut short when ctx ends: what was begun is finished.

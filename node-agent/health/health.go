@@ -20,7 +20,7 @@ type State struct {
 	problem atomic.Pointer[string]
 }
 
-// Beat is a sign of life: the desired state was looked at.
+// Beat is a sign of life: the desired state, or what there is of it, was looked at.
 func (s *State) Beat() { s.alive.Store(time.Now().UnixNano()) }
 
 // Set says what is not as asked; nil for nothing.
@@ -35,7 +35,7 @@ func (s *State) Set(problem error) {
 // Healthy fails when the loop is stuck.
 func (s *State) Healthy() error {
 	if idle := time.Since(time.Unix(0, s.alive.Load())); idle > stuck {
-		return fmt.Errorf("the agent has not looked at its desired state for %s", idle.Round(time.Second))
+		return fmt.Errorf("the agent has not looked at its data path for %s", idle.Round(time.Second))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 func TestHealthy(t *testing.T) {
 	var s State
-	assert.ErrorContains(t, s.Healthy(), "has not looked at its desired state")
+	assert.ErrorContains(t, s.Healthy(), "has not looked at its data path")
 	s.Beat()
 	assert.NoError(t, s.Healthy())
 	s.alive.Store(time.Now().Add(-stuck - time.Second).UnixNano())
