@@ -153,6 +153,7 @@ test_stock_images_capture() {
 	stock_pods debian 'tcpdump, -i, rc-suite-stock, -n, -U, -w, /captures/0.pcap'
 	for kind in rhel alpine; do stock_pods $kind 'pcapdump, rc-suite-stock, /captures/0.pcap'; done
 	wait_for 90 stock_attached || { kubectl -n $suite logs -l suite=stock --prefix; return 1; }
+	each_node 'grep ringcap.io/queue /var/run/cdi/ringcap.io-suite-stock.json'
 	disturbed 0 leave_alone --lossless
 	for pod in $(kubectl -n $suite get pods -l suite=stock -o 'jsonpath={.items[*].metadata.name}'); do
 		restarting_collect "$pod" "$run/${suite}_$pod.pcap"
@@ -160,4 +161,13 @@ test_stock_images_capture() {
 	"$rcdemo" report --dir "$run" --cluster suite-stock --lossless
 	kubectl -n $suite delete daemonset stock-debian stock-rhel stock-alpine --wait
 	remove clusters.ringcap.io/suite-stock
+	wait_for 30 nodes_tidy || { echo 'files for suite-stock stay on a node' >&2; return 1; }
+}
+
+nodes_tidy() {
+	local node
+	for node in $nodes; do
+		[ -z "$("$root/e2e/cluster/node-exec" "$node" 'ls /var/run/cdi/ringcap.io-suite-stock.json /var/lib/kubelet/plugins/ringcap.io/*/*' 2>/dev/null)" ] ||
+			return 1
+	done
 }

@@ -41,6 +41,7 @@ type Agent struct {
 	Node           string
 	Config         *rest.Config
 	KubeletDir     string
+	CDIDir         string
 	MetricsAddress string
 	Identity       node.Identity
 	Reconciler     *datapath.Reconciler
@@ -94,7 +95,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Announce: announce, Now: time.Now,
 	}
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
-	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.Pods.MayStart)
+	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.CDIDir, a.Pods.MayStart)
 	a.Collector.Registered = a.devices.Registered
 	a.health.Set(errUnknown)
 	a.health.Beat()

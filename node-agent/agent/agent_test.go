@@ -168,7 +168,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 func TestReadyWhenAllIsAppliedAndOffered(t *testing.T) {
-	a := &Agent{devices: deviceplugin.NewManager(t.TempDir(), nil)}
+	a := &Agent{devices: deviceplugin.NewManager(t.TempDir(), t.TempDir(), nil)}
 	assert.ErrorContains(t, a.ready(), "not been looked at yet")
 	a.health.Set(errors.New("the module is gone"))
 	assert.ErrorContains(t, a.ready(), "the module is gone")

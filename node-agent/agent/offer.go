@@ -59,7 +59,7 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 			mounts = a.Library.Mounts()
 		}
 		nodes := numaNodes(report, name, node.NUMANodeOf)
-		offer[name] = deviceplugin.Resource{Healthy: healthy, NUMANodes: nodes, Mounts: mounts, Queues: func() deviceplugin.Queues {
+		offer[name] = deviceplugin.Resource{Healthy: healthy, Engine: engine, NUMANodes: nodes, Mounts: mounts, Queues: func() deviceplugin.Queues {
 			if e := a.Reconciler.Engine(engine); e != nil {
 				return namedQueues{e, a.Names}
 			}

@@ -105,7 +105,7 @@ func newAgent(t *testing.T, address string, engine idleEngine, opened chan<- str
 	pods, err := PodAccess(config, kubelet)
 	require.NoError(t, err)
 	return &Agent{
-		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, Library: libpcap.Library{To: t.TempDir()}, MetricsAddress: "127.0.0.1:0",
+		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, CDIDir: t.TempDir(), Library: libpcap.Library{To: t.TempDir()}, MetricsAddress: "127.0.0.1:0",
 		Collector: metrics.NewCollector("test", "6.1"), Module: func() status.Module { return status.Module{Reason: "None", Message: "none"} },
 		Changed: datapath.NewSignal(), Activity: datapath.NewSignal(),
 		Reconciler: &datapath.Reconciler{

@@ -28,6 +28,8 @@ import (
 type Resource struct {
 	// Healthy has an entry for each queue.
 	Healthy []bool
+	// Engine that has them.
+	Engine v1.Engine
 	// NUMANodes are those that the queues are near; empty where that is not known.
 	NUMANodes []int
 	// Mounts are what containers get besides their queues.
@@ -41,8 +43,12 @@ type Manager struct {
 	folder   string
 	retry    time.Duration
 	mayStart MayStart
+	// cdi is for Run's goroutine.
+	cdi cdiSpecs
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// told: Set was called.
+	told    bool
 	wanted  map[string]Resource
 	plugins map[string]*plugin
 	// registered are the names of plugins, for other goroutines than Run's.
@@ -56,15 +62,16 @@ type Manager struct {
 // container starts. Any goroutine may call it.
 type MayStart func(context.Context, capture.QueueID) error
 
-// NewManager makes a Manager for the kubelet whose plugin folder is given (/var/lib/kubelet/device-plugins).
-func NewManager(folder string, mayStart MayStart) *Manager {
-	return &Manager{folder: folder, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
+// NewManager makes a Manager for the kubelet whose plugin folder is given (/var/lib/kubelet/device-plugins), and for container
+// runtimes that read descriptions of devices (CDI) in the other (/var/run/cdi).
+func NewManager(folder, cdi string, mayStart MayStart) *Manager {
+	return &Manager{folder: folder, cdi: cdiSpecs{cdi, map[string]cdiSource{}}, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
 }
 
 // Set says what shall be offered. It returns at once; Run does it.
 func (m *Manager) Set(wanted map[string]Resource) {
 	m.mu.Lock()
-	m.wanted = wanted
+	m.wanted, m.told = wanted, true
 	m.mu.Unlock()
 	m.raise()
 }
@@ -131,8 +138,11 @@ func (m *Manager) Run(ctx context.Context) {
 // apply starts, updates and retires plugins.
 func (m *Manager) apply(ctx context.Context) {
 	m.mu.Lock()
-	wanted := maps.Clone(m.wanted)
+	wanted, told := maps.Clone(m.wanted), m.told
 	m.mu.Unlock()
+	if !told {
+		return
+	}
 	for name, p := range m.plugins {
 		if _, ok := wanted[name]; !ok {
 			slog.Info("Take a resource back from the kubelet", "resource", name)
@@ -140,18 +150,25 @@ func (m *Manager) apply(ctx context.Context) {
 			delete(m.plugins, name)
 		}
 	}
-	var failures []error
+	failures := []error{m.cdi.keep(wanted)}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if p, ok := m.plugins[name]; ok {
-			p.set(wanted[name])
-			continue
-		}
-		if err := m.startOne(ctx, name, wanted[name]); err != nil {
-			failures = append(failures, err)
-		}
+		failures = append(failures, m.applyOne(ctx, name, wanted[name]))
 	}
 	m.noteRegistered()
 	m.note(errors.Join(failures...))
+}
+
+// applyOne offers what container runtimes know as well: Allocate names it.
+func (m *Manager) applyOne(ctx context.Context, name string, resource Resource) error {
+	err := m.cdi.set(name, resource)
+	if p, ok := m.plugins[name]; ok {
+		p.set(resource)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return m.startOne(ctx, name, resource)
 }
 
 // noteRegistered is for Run's goroutine.

@@ -120,6 +120,7 @@ type fakeQueues struct {
 	mu     sync.Mutex
 	resets []capture.QueueID
 	busy   atomic.Int32
+	grants atomic.Int32
 }
 
 func (q *fakeQueues) ResetQueue(_ context.Context, id capture.QueueID) error {
@@ -133,18 +134,19 @@ func (q *fakeQueues) ResetQueue(_ context.Context, id capture.QueueID) error {
 }
 
 func (q *fakeQueues) Grant(id capture.QueueID) (capture.Grant, error) {
-	if id.Queue > 1 {
+	q.grants.Add(1)
+	if id.Queue > 2 {
 		return capture.Grant{}, capture.ErrNotFound
 	}
 	return capture.Grant{
-		Devices: []capture.PathPair{{Host: "/host/device", Container: "/dev/ringcap/ids/0"}},
+		Devices: []capture.PathPair{{Host: "/dev/null", Container: "/dev/ringcap/ids/0"}},
 		Mounts:  []capture.PathPair{{Host: "/host/folder", Container: "/run/ringcap/ids/0"}},
 	}, nil
 }
 
 func startManager(t *testing.T, folder string) *Manager {
 	t.Helper()
-	m := NewManager(folder, onlyQueue0)
+	m := NewManager(folder, filepath.Join(folder, "cdi"), onlyQueue0)
 	m.retry = 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
@@ -232,7 +234,7 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 	given := response.ContainerResponses[0]
 	assert.Equal(t, []capture.QueueID{{Cluster: "ids", Queue: 1}}, queues.resets)
 	require.Len(t, given.Devices, 1)
-	assert.Equal(t, "/host/device", given.Devices[0].HostPath)
+	assert.Equal(t, "/dev/null", given.Devices[0].HostPath)
 	assert.Equal(t, "/dev/ringcap/ids/0", given.Devices[0].ContainerPath)
 	assert.Equal(t, "rw", given.Devices[0].Permissions)
 	require.Len(t, given.Mounts, 2)
@@ -240,7 +242,10 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 	assert.Equal(t, "/run/ringcap/ids/0", given.Mounts[1].ContainerPath)
 	assert.True(t, given.Mounts[0].ReadOnly && given.Mounts[1].ReadOnly)
 
-	_, err = allocate("2")
+	require.Len(t, given.CdiDevices, 1)
+	assert.Equal(t, "ringcap.io/queue=ids.1", given.CdiDevices[0].Name)
+
+	_, err = allocate("3")
 	assert.ErrorContains(t, err, "not found")
 	_, err = allocate("../../etc")
 	assert.ErrorContains(t, err, "is not a queue's number")
@@ -297,17 +302,30 @@ func TestAContainerStarts(t *testing.T) {
 	_, err = client.PreStartContainer(t.Context(), &api.PreStartContainerRequest{DevicesIds: []string{"0", "1"}})
 	assert.ErrorContains(t, err, "queue 1 of ids: pod a/b may not have it")
 	assert.Empty(t, queues.resets)
+
+	// Its device may be gone since the kubelet asked for it.
+	before := queues.grants.Load()
+	_, err = client.PreStartContainer(t.Context(), &api.PreStartContainerRequest{DevicesIds: []string{"0"}})
+	assert.NoError(t, err)
+	assert.Equal(t, before+1, queues.grants.Load())
 }
 
 func TestAllocateWithoutAnEngine(t *testing.T) {
 	k := startKubelet(t, t.TempDir())
 	m := startManager(t, k.folder)
-	m.Set(map[string]Resource{"ids": {Healthy: []bool{true}, Queues: func() Queues { return nil }}})
+	var gone atomic.Bool
+	m.Set(map[string]Resource{"ids": {Healthy: []bool{true}, Queues: func() Queues {
+		if gone.Load() {
+			return nil
+		}
+		return &fakeQueues{}
+	}}})
 	k.next()
+	gone.Store(true)
 	client, closeConn := k.client("ringcap-ids.sock")
 	defer closeConn()
 	_, err := client.Allocate(context.Background(), &api.AllocateRequest{
 		ContainerRequests: []*api.ContainerAllocateRequest{{DevicesIds: []string{"0"}}},
 	})
-	assert.ErrorContains(t, err, "no engine serves the queues of ids")
+	assert.ErrorContains(t, err, "queues of ids: no engine serves them now")
 }

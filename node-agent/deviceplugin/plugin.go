@@ -31,6 +31,16 @@ type Queues interface {
 	ResetQueue(context.Context, capture.QueueID) error
 }
 
+// engine gives the one that serves the queues now.
+func (r Resource) engine() (Queues, error) {
+	if r.Queues != nil {
+		if engine := r.Queues(); engine != nil {
+			return engine, nil
+		}
+	}
+	return nil, errors.New("no engine serves them now")
+}
+
 const (
 	kubeletTimeout = 5 * time.Second
 	// detachPatience is how long an allocation waits for the queue's last consumer, which the kernel may still be
@@ -197,12 +207,9 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 // container restarts: the queues pass to another consumer, which must find nothing of the last one's.
 func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
 	resource := p.resource()
-	var engine Queues
-	if resource.Queues != nil {
-		engine = resource.Queues()
-	}
-	if engine == nil {
-		return nil, status.Errorf(codes.Unavailable, "no engine serves the queues of %s now", p.name)
+	engine, err := resource.engine()
+	if err != nil {
+		return nil, status.Errorf(codes.Unavailable, "queues of %s: %v", p.name, err)
 	}
 	response := &api.AllocateResponse{}
 	for _, container := range request.ContainerRequests {
@@ -235,6 +242,7 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 		given.Devices = append(given.Devices, &api.DeviceSpec{HostPath: d.Host, ContainerPath: d.Container, Permissions: "rw"})
 	}
 	mount(given, grant.Mounts)
+	given.CdiDevices = append(given.CdiDevices, &api.CDIDevice{Name: cdiName(id)})
 	return nil
 }
 
@@ -257,19 +265,32 @@ func (p *plugin) queue(device string) (capture.QueueID, error) {
 
 // PreStartContainer implements the kubelet's interface. The kubelet calls it before each start of a container, when it is
 // known which pod that is in, and tries again later when it fails. The queues are not emptied here: what a container had
-// not read when it died is for its next start.
+// not read when it died is for its next start. What it was given is made anew where it is gone or another since, as after
+// the node was started anew: the kubelet remembers what it allocated.
 func (p *plugin) PreStartContainer(ctx context.Context, request *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
 	for _, device := range request.DevicesIds {
-		id, err := p.queue(device)
-		if err == nil {
-			err = p.mayStart(ctx, id)
-		}
-		if err != nil {
+		if err := p.prepare(ctx, device); err != nil {
 			slog.Warn("A container may not start with a queue", "cluster", p.name, "queue", device, "error", err)
-			return nil, status.Errorf(codes.PermissionDenied, "queue %s of %s: %v", device, p.name, err)
+			return nil, status.Errorf(codes.FailedPrecondition, "queue %s of %s: %v", device, p.name, err)
 		}
 	}
 	return &api.PreStartContainerResponse{}, nil
+}
+
+func (p *plugin) prepare(ctx context.Context, device string) error {
+	id, err := p.queue(device)
+	if err != nil {
+		return err
+	}
+	if err := p.mayStart(ctx, id); err != nil {
+		return err
+	}
+	engine, err := p.resource().engine()
+	if err != nil {
+		return err
+	}
+	_, err = engine.Grant(id)
+	return err
 }
 
 // reset empties a queue, and has some patience with a last consumer that is going.

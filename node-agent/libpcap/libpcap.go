@@ -14,6 +14,7 @@ import (
 	"runtime"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
 )
 
 // file is one build, under From and To, and where images with its C library have theirs.
@@ -59,14 +60,7 @@ func (l Library) copy(name string) error {
 	if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, build) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	fresh := to + ".new"
-	if err := os.WriteFile(fresh, build, 0o755); err != nil {
-		return errors.Join(err, os.Remove(fresh))
-	}
-	return os.Rename(fresh, to)
+	return node.WriteFile(to, build)
 }
 
 // Withdraw removes the copies. Containers that run keep what they have.

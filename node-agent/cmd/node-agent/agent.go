@@ -55,7 +55,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	}
 	p := newParts(ctx, f, identity, consumers{authorizer: ebpf.AuthorizerFunc(pods.Allow)})
 	a := agent.Agent{
-		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, MetricsAddress: f.metricsAddress,
+		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, CDIDir: f.cdiDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),
 		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods, Names: p.names,
 		Library: libpcap.Library{From: f.libpcap, To: filepath.Join(f.kubeletDir, "plugins", "ringcap.io")},

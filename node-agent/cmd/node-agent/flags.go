@@ -50,6 +50,7 @@ type agentFlags struct {
 	metricsAddress string
 	rcbpf          string
 	libpcap        string
+	cdiDir         string
 	logLevel       slog.Level
 
 	standalone string
@@ -68,6 +69,7 @@ func parseAgentFlags(args []string, environment func(string) string, hostname st
 	flags.StringVar(&f.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's `folder`")
 	flags.StringVar(&f.metricsAddress, "metrics-address", ":9466", "`address` of /metrics, /healthz and /readyz; empty serves none (standalone only)")
 	flags.StringVar(&f.rcbpf, "rcbpf", "", "the filter compiler's `path`; default: rcbpf beside this program, else in PATH")
+	flags.StringVar(&f.cdiDir, "cdi-dir", "/var/run/cdi", "`folder` in which container runtimes look for descriptions of devices (CDI)")
 	flags.StringVar(&f.libpcap, "libpcap", "/usr/lib/ringcap", "`folder` of the libpcap builds for containers, glibc/libpcap.so.0.8 and musl/libpcap.so.1 (spec.consumers.injectLibpcap)")
 	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn, error")
 	flags.StringVar(&f.standalone, "standalone", "", "serve the manifests in this `folder`, without Kubernetes")

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deviceplugin
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"tags.cncf.io/container-device-interface/pkg/parser"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// The kind of all queues. It has not the ring's name, which can begin with a digit: no class of devices does.
+const (
+	cdiVendor = "ringcap.io"
+	cdiClass  = "queue"
+)
+
+// cdiName is what container runtimes know a queue by: ringcap.io/queue=NAME.NUMBER.
+func cdiName(id capture.QueueID) string {
+	return parser.QualifiedName(cdiVendor, cdiClass, cdiDevice(id))
+}
+
+func cdiDevice(id capture.QueueID) string { return fmt.Sprintf("%s.%d", id.Cluster, id.Queue) }
+
+// cdiSpecs are the files by which container runtimes know queues (Container Device Interface), one a resource.
+type cdiSpecs struct {
+	folder string
+	// written is what the files were made of, by resource.
+	written map[string]cdiSource
+}
+
+// cdiSource is what a resource's file depends on.
+type cdiSource struct {
+	queues int
+	engine v1.Engine
+	mounts []capture.PathPair
+}
+
+func (c *cdiSpecs) path(resource string) string {
+	return filepath.Join(c.folder, cdiVendor+"-"+resource+".json")
+}
+
+// set writes a resource's file, unless it is that already.
+func (c *cdiSpecs) set(name string, resource Resource) error {
+	source := cdiSource{len(resource.Healthy), resource.Engine, resource.Mounts}
+	if last, ok := c.written[name]; ok && reflect.DeepEqual(last, source) {
+		return nil
+	}
+	spec, err := cdiSpec(name, resource)
+	if err == nil {
+		err = node.WriteJSON(c.path(name), spec)
+	}
+	if err != nil {
+		return fmt.Errorf("describe the queues of %s to container runtimes: %w", name, err)
+	}
+	c.written[name] = source
+	return nil
+}
+
+// keep removes the files of resources that are not wanted, also those of an earlier process.
+func (c *cdiSpecs) keep(wanted map[string]Resource) error {
+	files, err := filepath.Glob(c.path("*"))
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), cdiVendor+"-"), ".json")
+		if _, still := wanted[name]; still {
+			continue
+		}
+		delete(c.written, name)
+		if problem := os.Remove(file); problem != nil && !errors.Is(problem, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("remove the description of queues that are gone: %w", problem))
+		}
+	}
+	return err
+}
+
+func cdiSpec(name string, resource Resource) (*specs.Spec, error) {
+	engine, err := resource.engine()
+	if err != nil {
+		return nil, err
+	}
+	spec := &specs.Spec{Kind: cdiVendor + "/" + cdiClass}
+	for i := range resource.Healthy {
+		id := capture.QueueID{Cluster: name, Queue: i}
+		grant, err := engine.Grant(id)
+		if err != nil {
+			return nil, err
+		}
+		edits := specs.ContainerEdits{}
+		for _, d := range grant.Devices {
+			edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{HostPath: d.Host, Path: d.Container, Permissions: "rw"})
+		}
+		for _, m := range append(grant.Mounts, resource.Mounts...) {
+			edits.Mounts = append(edits.Mounts, &specs.Mount{HostPath: m.Host, ContainerPath: m.Container, Options: []string{"ro", "bind"}})
+		}
+		spec.Devices = append(spec.Devices, specs.Device{Name: cdiDevice(id), ContainerEdits: edits})
+	}
+	spec.Version, err = specs.MinimumRequiredVersion(spec)
+	return spec, err
+}
