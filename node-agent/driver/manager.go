@@ -53,13 +53,15 @@ type Manager struct {
 	// records by the device's address.
 	records node.Records[replacement]
 	sys     sysfs
-	now     func() time.Time
+	// now and waitLink are those of the machine but in tests.
+	now      func() time.Time
+	waitLink func(name string, longest time.Duration) error
 }
 
 // New makes a Manager that keeps its state in a file; state of another boot is void. sys is where a sysfs of the network
 // namespace is mounted, writable.
 func New(path, bootID, sys string) *Manager {
-	return &Manager{records: node.Records[replacement]{Path: path, BootID: bootID}, sys: sysfs(sys), now: time.Now}
+	return &Manager{records: node.Records[replacement]{Path: path, BootID: bootID}, sys: sysfs(sys), now: time.Now, waitLink: waitLink}
 }
 
 // Describe says what the plan must know of the interfaces' drivers, by interface name.
@@ -172,7 +174,7 @@ func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeou
 	slog.Info("Replace a driver", "interface", r.Before.Name, "device", r.Address, "from", r.Stock, "to", r.Aware)
 	err := m.change(r, r.Aware)
 	if err == nil && r.Before.Carrier {
-		err = waitLink(r.Before.Name, linkTimeout)
+		err = m.waitLink(r.Before.Name, linkTimeout)
 	}
 	if err == nil {
 		r.Phase = replaced

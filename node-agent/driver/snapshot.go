@@ -131,6 +131,8 @@ func (s sysfs) restore(shot snapshot, now string) error {
 	}
 	if shot.Up {
 		try("link", netlink.LinkSetUp(link))
+		// Some drivers, as igb, fill their table of RX queues when they are first up.
+		try("settings", nic.WriteSettings(string(s), shot.Name, shot.Settings))
 	}
 	for _, address := range shot.Addresses {
 		try("address "+address.IPNet.String(), netlink.AddrReplace(link, cleanAddress(address)))
