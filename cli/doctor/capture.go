@@ -24,6 +24,8 @@ const TemporaryLabel = "ringcap.io/temporary-capture"
 var moduleFixes = map[string]string{
 	v1.ReasonNoPrebuiltModule:    "use an agent image that has the module for this kernel (make modules images), or set agent.module.mode to Preloaded and load it yourself",
 	v1.ReasonInvalidModuleFormat: "the module was built for another kernel: build it against this kernel's headers",
+	v1.ReasonHeadersMissing:      "install the kernel's headers on the node, by the package that the message names",
+	v1.ReasonBuildFailed:         "see the log of the container build-module in the agent's pod on the node",
 	v1.ReasonKeyRejected:         "the kernel takes signed modules only: sign ringcap.ko with a key that the machine's firmware or MOK list trusts",
 	v1.ReasonLockdown:            "the kernel is locked down: sign ringcap.ko with a trusted key, or go on with eBPF",
 	v1.ReasonModulesUnsupported:  "this kernel loads no modules: eBPF is the engine for it",
