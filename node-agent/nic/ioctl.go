@@ -6,13 +6,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
 
+	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 )
 
 // Commands of linux/ethtool.h that the ethtool package has no functions for.
 const (
+	ethtoolGetFeatures   = 0x3a // ETHTOOL_GFEATURES
 	ethtoolGetHashFields = 0x29 // ETHTOOL_GRXFH
 	ethtoolSetHashFields = 0x2a // ETHTOOL_SRXFH
 	ethtoolGetRSS        = 0x46 // ETHTOOL_GRSSH
@@ -44,6 +47,42 @@ func ethtoolCall(dev string, structure []byte) error {
 		return errno
 	}
 	return nil
+}
+
+// featureNumbers are the kernel's, the same for all interfaces: asking for their names takes megabytes.
+var featureNumbers struct {
+	sync.Mutex
+	byName map[string]uint
+}
+
+func featureNumber(dev, feature string) (number uint, known bool, err error) {
+	featureNumbers.Lock()
+	defer featureNumbers.Unlock()
+	if featureNumbers.byName == nil {
+		err = withEthtool(func(e *ethtool.Ethtool) (err error) {
+			featureNumbers.byName, err = e.FeatureNames(dev)
+			return err
+		})
+	}
+	number, known = featureNumbers.byName[feature]
+	return number, known, err
+}
+
+// readFeature says whether a feature is on; one that the kernel does not know is off.
+func readFeature(dev, feature string) (bool, error) {
+	number, known, err := featureNumber(dev, feature)
+	if err != nil || !known {
+		return false, err
+	}
+	// struct ethtool_gfeatures: cmd, number of blocks, and for each 32 features a block of what is available, requested, active
+	// and never changed.
+	const head, block, active = 8, 16, 8
+	blocks := number/32 + 1
+	request := make([]byte, head+blocks*block)
+	binary.NativeEndian.PutUint32(request, ethtoolGetFeatures)
+	binary.NativeEndian.PutUint32(request[4:], uint32(blocks))
+	err = ethtoolCall(dev, request)
+	return binary.NativeEndian.Uint32(request[head+number/32*block+active:])>>(number%32)&1 != 0, err
 }
 
 // rss is a NIC's receive side scaling.

@@ -72,16 +72,11 @@ func featureKnob(feature string, setting plan.Setting) knob {
 	return knob{
 		name: feature, setting: setting, stage: stageDevice,
 		read: func(dev string) (string, error) {
-			var is ethtool.FeatureState
-			err := withEthtool(func(e *ethtool.Ethtool) error {
-				features, err := e.FeaturesWithState(dev)
-				is = features[feature]
-				return err
-			})
+			is, err := readFeature(dev, feature)
 			if errors.Is(err, unix.EOPNOTSUPP) {
 				return off, nil
 			}
-			return onOff(is.Active), err
+			return onOff(is), err
 		},
 		write: func(dev, value string) error {
 			err := withEthtool(func(e *ethtool.Ethtool) error { return e.Change(dev, map[string]bool{feature: value == on}) })

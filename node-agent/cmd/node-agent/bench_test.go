@@ -62,17 +62,22 @@ func TestManyRings(t *testing.T) {
 	stop := m.traffic()
 	t.Cleanup(stop)
 	b.figure("first packet at a consumer", b.firstPacket("new").Seconds(), "s")
-	m.manifest("rules.yaml", b.rules(3334))
-	started = time.Now()
-	m.eventually("the rules are there", func(s v1.NodeCaptureStatus) bool { return b.ready(s, rings+4) })
-	b.figure("10,000 rules, manifest to kernel", time.Since(started).Seconds(), "s")
-	m.manifest("rules.yaml", strings.ReplaceAll(b.rules(3334), "10.9.", "10.8."))
-	m.manifest("marker.yaml", b.ring("marker", "mirror0", 1))
-	started = time.Now()
-	m.eventually("the rules are others", func(s v1.NodeCaptureStatus) bool { return b.ready(s, rings+5) })
-	b.figure("another 10,000 rules, manifest to kernel", time.Since(started).Seconds(), "s")
+	b.change(agent, "10,000 rules", rings+4, func() { m.manifest("rules.yaml", b.rules(3334)) })
+	b.change(agent, "another 10,000 rules", rings+5, func() {
+		m.manifest("rules.yaml", strings.ReplaceAll(b.rules(3334), "10.9.", "10.8."))
+		m.manifest("marker.yaml", b.ring("marker", "mirror0", 1))
+	})
 	stop()
 	agent.interrupt(unix.SIGTERM)
+}
+
+// change measures from when something else is asked for until so many rings are there and as they should be.
+func (b bench) change(agent *process, what string, rings int, ask func()) {
+	before, began := agent.cpu(), time.Now()
+	ask()
+	b.m.eventually(what, func(s v1.NodeCaptureStatus) bool { return b.ready(s, rings) })
+	b.figure(what+", from the manifest to the status", time.Since(began).Seconds(), "s")
+	b.figure(what+", CPU time of the agent until then", (agent.cpu() - before).Seconds(), "s")
 }
 
 type bench struct {
