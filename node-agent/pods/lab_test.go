@@ -100,7 +100,7 @@ func (l *lab) attach(s *sandbox, host, inside string) int {
 	made, err := netlink.LinkByName(host)
 	require.NoError(l.t, err)
 	require.NoError(l.t, netlink.LinkSetUp(made))
-	in, err := netlink.NewHandleAt(s.namespace)
+	in, err := netlink.NewHandleAt(s.namespace, unix.NETLINK_ROUTE)
 	require.NoError(l.t, err)
 	defer in.Close()
 	peer, err := in.LinkByName(inside)
