@@ -31,10 +31,16 @@ static __always_inline bool rc_aware_wants(const struct rc_tap *tap, const struc
 	return likely(READ_ONCE(tap->takes_received)) || rc_tap_wants(tap, skb);
 }
 
+/* Whether the tap is the only one of its device and takes whatever is received. */
+static __always_inline bool rc_aware_is_alone(const struct rc_tap *tap)
+{
+	return !rcu_access_pointer(tap->next_aware) && READ_ONCE(tap->takes_received);
+}
+
 static __always_inline void rc_aware_receive(const struct rc_tap *tap, const struct rc_ring_config *config,
 					     struct sk_buff *skb)
 {
-	if (unlikely(!rc_ring_receive_direct(tap, config, skb)))
+	if (unlikely(!rc_ring_receive_direct(tap, config, skb, rc_skb_rx_queue(skb))))
 		rc_ring_receive(tap->ring, config, skb, tap->ifindex);
 }
 
@@ -61,8 +67,14 @@ static bool rc_aware_hand_on(struct sk_buff *skb)
 	return true;
 }
 
+/* Bottom halves are off: all that it needs to keep the memory for the next packet. */
+static __always_inline void rc_aware_consume(struct sk_buff *skb)
+{
+	napi_consume_skb(skb, 1);
+}
+
 /* What a tap of mode 2 takes is gone, whether its ring's filters let it pass or not. The stack gets others as they were. */
-static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
+static noinline bool rc_aware_offer_skb(const struct rc_tap *taps, struct sk_buff *skb, u16 rx_queue)
 {
 	u16 queue_mapping = skb->queue_mapping;
 	const struct rc_tap *tap;
@@ -82,8 +94,21 @@ static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 		skb->queue_mapping = queue_mapping;
 		return rc_aware_hand_on(skb);
 	}
-	/* Bottom halves are off: all that it needs to keep the memory for the next packet. */
-	napi_consume_skb(skb, 1);
+	rc_aware_consume(skb);
+	return true;
+}
+
+/* The direct way first. */
+static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
+{
+	const struct rc_tap *tap = taps;
+
+	if (unlikely(eth_type_vlan(skb->protocol) || !rc_aware_is_alone(tap) ||
+		     !rc_ring_receive_direct(tap, rcu_dereference(tap->ring->config), skb, rx_queue)))
+		return rc_aware_offer_skb(tap, skb, rx_queue);
+	if (READ_ONCE(tap->mode) != 2)
+		return false;
+	rc_aware_consume(skb);
 	return true;
 }
 
@@ -109,7 +134,8 @@ static __always_inline bool rc_aware_can(const struct rc_tap *taps, const struct
 	return *nr;
 }
 
-static bool rc_aware_rx_frame(struct net_device *dev, const struct ringcap_frame *frame, void *taps)
+static noinline bool rc_aware_offer_frame(const struct rc_tap *taps, struct net_device *dev,
+					  const struct ringcap_frame *frame)
 {
 	const struct rc_ring_config *configs[RC_AWARE_BARE_MAX] rc_uninitialized;
 	const struct rc_tap *takers[RC_AWARE_BARE_MAX] rc_uninitialized;
@@ -117,11 +143,6 @@ static bool rc_aware_rx_frame(struct net_device *dev, const struct ringcap_frame
 	u32 i, nr = 0;
 	bool can;
 
-	if (unlikely(frame->len < ETH_HLEN))
-		return false;
-	/* To take the tag out of it would be to write to it. */
-	if (unlikely(!frame->vlan_proto && eth_type_vlan(((const struct ethhdr *)frame->data)->h_proto)))
-		return false;
 	skb = rc_bare_lend(dev, frame);
 	if (unlikely(!skb))
 		return false;
@@ -130,6 +151,29 @@ static bool rc_aware_rx_frame(struct net_device *dev, const struct ringcap_frame
 		rc_aware_receive(takers[i], configs[i], skb);
 	rc_bare_give_back(skb);
 	return can;
+}
+
+/* The direct way, for which not even a bare skb is needed: the one that it is given has nothing in it. */
+static __always_inline bool rc_aware_take_frame(const struct rc_tap *tap, const struct ringcap_frame *frame)
+{
+	const struct rc_ring_config *config = rcu_dereference(tap->ring->config);
+	struct rc_cluster *cluster = READ_ONCE(config->direct);
+	struct rc_packet pkt rc_uninitialized;
+
+	if (unlikely(!cluster || frame->vlan_proto || READ_ONCE(tap->mode) != 2 || !rc_aware_is_alone(tap)))
+		return false;
+	rc_packet_init_plain(&pkt, rc_bare_skb(), frame->data, frame->len, config->snaplen, frame->rx_queue);
+	return rc_ring_receive_plain(tap, cluster, &pkt);
+}
+
+static bool rc_aware_rx_frame(struct net_device *dev, const struct ringcap_frame *frame, void *taps)
+{
+	if (unlikely(frame->len < ETH_HLEN))
+		return false;
+	/* To take the tag out of it would be to write to it. */
+	if (unlikely(!frame->vlan_proto && eth_type_vlan(((const struct ethhdr *)frame->data)->h_proto)))
+		return false;
+	return likely(rc_aware_take_frame(taps, frame)) || rc_aware_offer_frame(taps, dev, frame);
 }
 
 /* ---- taps ---- */
@@ -188,26 +232,42 @@ void rc_aware_release(void)
 	symbol_put(ringcap_driver_api);
 }
 
+/* While no tap takes packets away from the stack, an skb is needed anyway. */
+static void rc_aware_set(const struct net_device *dev, struct rc_tap *taps)
+{
+	const struct rc_tap *tap;
+	bool frames = false;
+
+	for (tap = taps; tap; tap = rtnl_dereference(tap->next_aware))
+		frames |= tap->mode == 2;
+	rc_aware_api->set_taps(dev, taps, frames);
+}
+
 void rc_aware_add(struct rc_tap *tap)
 {
 	const struct net_device *dev = tap->packet_type.dev;
 
 	RCU_INIT_POINTER(tap->next_aware, rc_aware_api->taps(dev));
-	rc_aware_api->set_taps(dev, tap);
+	rc_aware_set(dev, tap);
+}
+
+void rc_aware_update(const struct rc_tap *tap)
+{
+	const struct net_device *dev = tap->packet_type.dev;
+
+	rc_aware_set(dev, rc_aware_api->taps(dev));
 }
 
 void rc_aware_remove(struct rc_tap *tap)
 {
 	const struct net_device *dev = tap->packet_type.dev;
 	struct rc_tap *next = rtnl_dereference(tap->next_aware);
-	struct rc_tap *at = rc_aware_api->taps(dev);
+	struct rc_tap *first = rc_aware_api->taps(dev);
+	struct rc_tap *at;
 
-	if (at == tap) {
-		rc_aware_api->set_taps(dev, next);
-		return;
-	}
 	/* A device that is being unregistered may have been forgotten with all its taps. */
-	for (; at; at = rtnl_dereference(at->next_aware))
+	for (at = first; at; at = rtnl_dereference(at->next_aware))
 		if (rtnl_dereference(at->next_aware) == tap)
 			rcu_assign_pointer(at->next_aware, next);
+	rc_aware_set(dev, first == tap ? next : first);
 }

@@ -33,4 +33,7 @@ void rc_aware_release(void);
 void rc_aware_add(struct rc_tap *tap);
 void rc_aware_remove(struct rc_tap *tap);
 
+/* After @tap, which was added, has got another mode. */
+void rc_aware_update(const struct rc_tap *tap);
+
 #endif /* RC_AWARE_H */

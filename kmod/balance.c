@@ -143,7 +143,7 @@ static u32 rc_balance_seed(struct rc_cluster *cluster, const struct rc_cluster_c
 	case RINGCAP_BALANCE_ROUND_ROBIN:
 		return this_cpu_read(*cluster->turn);
 	case RINGCAP_BALANCE_RX_QUEUE:
-		return rc_packet_rx_queue(pkt);
+		return pkt->rx_queue;
 	default:
 		return pkt->hash;
 	}

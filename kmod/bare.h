@@ -30,10 +30,16 @@ void rc_bare_module_init(void);
 /* A real skb with what is in @skb, which is bare, to be freed; NULL without memory. */
 struct sk_buff *rc_bare_copy(const struct sk_buff *skb);
 
+/* The skb of a frame that needs none: nothing is in it but that it has no time. Bottom halves off. */
+static __always_inline struct sk_buff *rc_bare_skb(void)
+{
+	return &this_cpu_ptr(&rc_bare)->skb;
+}
+
 /* Bottom halves off. */
 static inline bool rc_bare_is(const struct sk_buff *skb)
 {
-	return skb == &this_cpu_ptr(&rc_bare)->skb;
+	return skb == rc_bare_skb();
 }
 
 /* Of the bare skb that this CPU has at hand. */

@@ -132,7 +132,7 @@ static __always_inline u32 rc_cluster_choose(struct rc_cluster *cluster, const s
 	case RINGCAP_BALANCE_ROUND_ROBIN:
 		return this_cpu_inc_return(*cluster->turn) % config->nr_queues;
 	case RINGCAP_BALANCE_RX_QUEUE:
-		return rc_packet_rx_queue(pkt) % config->nr_queues;
+		return pkt->rx_queue % config->nr_queues;
 	default:
 		return rc_queue(pkt->hash, config->nr_queues);
 	}
@@ -203,7 +203,7 @@ static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *clust
 	}
 	if (config->way != RC_WAY_RX_QUEUE)
 		return false;
-	*queue = config->queues[rc_packet_rx_queue(pkt) % config->nr_queues];
+	*queue = config->queues[pkt->rx_queue % config->nr_queues];
 	return true;
 }
 

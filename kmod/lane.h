@@ -201,7 +201,7 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 	slot->ifindex = pkt->ifindex;
 	slot->vlan_tci = pkt->vlan_tci;
 	slot->vlan_tpid = pkt->vlan_tpid;
-	slot->rx_queue = rc_packet_rx_queue(pkt);
+	slot->rx_queue = pkt->rx_queue;
 	slot->flags = pkt->flags | pkt->hashed;
 	slot->hdr_len = pkt->hdr_len;
 	if (pkt->hdr_len != RINGCAP_SLOT_SHORT)

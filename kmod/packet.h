@@ -26,6 +26,7 @@ enum rc_parsed {
  * @ifindex: tapped interface
  * @hash: for the cluster that has the packet at hand, 0 where it needs none
  * @rule: id of the wildcard rule that decided on it, 0 = none
+ * @rx_queue: the device's receive queue; 0 of a packet that is sent
  * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; both 0 = none
  * @flags: RINGCAP_SLOT_OUTGOING and RINGCAP_SLOT_VLAN
  * @parsed: what is valid, enum rc_parsed: @flow, and @inner
@@ -42,6 +43,7 @@ struct rc_packet {
 	u32 hash;
 	u32 ifindex;
 	u32 rule;
+	u16 rx_queue;
 	u16 vlan_tpid;
 	u16 vlan_tci;
 	u8 flags;
@@ -62,9 +64,15 @@ struct rc_packet {
 #define rc_uninitialized
 #endif
 
+/* Where the driver has recorded it. In an skb that is sent the same field is the transmit queue. */
+static __always_inline u16 rc_skb_rx_queue(const struct sk_buff *skb)
+{
+	return skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
+}
+
 /* One that was received, has all its @len bytes at @data, and no tag that was taken off. Without the interface's number. */
 static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct sk_buff *skb, const u8 *data, u32 len,
-						 u32 snaplen)
+						 u32 snaplen, u16 rx_queue)
 {
 	pkt->skb = skb;
 	pkt->data = data;
@@ -73,6 +81,7 @@ static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct s
 	pkt->len = len;
 	pkt->caplen = min(len, snaplen);
 	pkt->rule = 0;
+	pkt->rx_queue = rx_queue;
 	pkt->vlan_tpid = 0;
 	pkt->vlan_tci = 0;
 	pkt->flags = 0;
@@ -82,23 +91,17 @@ static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct s
 static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff *skb, u32 wire_len, u32 snaplen,
 					   u32 ifindex)
 {
-	rc_packet_init_plain(pkt, skb, skb->data, wire_len, snaplen);
+	bool outgoing = skb->pkt_type == PACKET_OUTGOING;
+
+	rc_packet_init_plain(pkt, skb, skb->data, wire_len, snaplen, outgoing ? 0 : rc_skb_rx_queue(skb));
 	pkt->ifindex = ifindex;
 	pkt->linear = skb_headlen(skb);
-	pkt->flags = skb->pkt_type == PACKET_OUTGOING ? RINGCAP_SLOT_OUTGOING : 0;
+	pkt->flags = outgoing ? RINGCAP_SLOT_OUTGOING : 0;
 	if (unlikely(skb_vlan_tag_present(skb))) {
 		pkt->vlan_tpid = ntohs(skb->vlan_proto);
 		pkt->vlan_tci = skb_vlan_tag_get(skb);
 		pkt->flags |= RINGCAP_SLOT_VLAN;
 	}
-}
-
-/* The device's receive queue; in a packet that is sent the same field of the skb is the transmit queue. */
-static __always_inline u16 rc_packet_rx_queue(const struct rc_packet *pkt)
-{
-	const struct sk_buff *skb = pkt->skb;
-
-	return !(pkt->flags & RINGCAP_SLOT_OUTGOING) && skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
 }
 
 /* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be had. */

@@ -30,34 +30,45 @@ static inline void rc_ring_deliver(const struct rc_ring_config *config, struct r
 void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex);
 
 /*
- * The same for a packet that was received, by a ring that has nothing between its tap and one cluster's queue. False, with
- * nothing done, for packets in pieces or without their VLAN tag, and wherever else there is more to do.
+ * The direct way of a packet that rc_packet_init_plain has made, to @cluster. False, with nothing done, where there is more
+ * to do.
  */
-static __always_inline bool rc_ring_receive_direct(const struct rc_tap *tap, const struct rc_ring_config *config,
-						   struct sk_buff *skb)
+static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, const struct rc_cluster *cluster,
+						  struct rc_packet *pkt)
 {
-	struct rc_cluster *cluster = READ_ONCE(config->direct);
-	const u8 *data = skb_mac_header(skb);
-	u32 pulled = skb->data - data;
-	struct rc_packet pkt rc_uninitialized;
 	struct rc_queue *queue;
 	u32 snaplen;
 
-	/* Without a MAC header, @pulled is nonsense of a great number. */
-	if (unlikely(!cluster || skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || pulled > ETH_HLEN))
-		return false;
-	rc_packet_init_plain(&pkt, skb, data, skb->len + pulled, config->snaplen);
-	if (unlikely(!rc_cluster_find_queue(cluster, &pkt, &queue)))
+	if (unlikely(!rc_cluster_find_queue(cluster, pkt, &queue)))
 		return false;
 	/* Pairs with the release in rc_queue_attach. */
 	snaplen = smp_load_acquire(&queue->direct_snaplen);
 	if (unlikely(!snaplen && !rc_queue_drop_unattended(queue)))
 		return false;
-	rc_account_packet(tap->ring->account, RC_FATE_PASSED, pkt.len);
-	pkt.ifindex = tap->ifindex;
+	rc_account_packet(tap->ring->account, RC_FATE_PASSED, pkt->len);
+	pkt->ifindex = tap->ifindex;
 	if (likely(snaplen))
-		rc_lane_put_plain(rc_queue_own_lane(queue), &pkt, snaplen);
+		rc_lane_put_plain(rc_queue_own_lane(queue), pkt, snaplen);
 	return true;
+}
+
+/*
+ * The same as rc_ring_receive for a packet that was received, by a ring that has nothing between its tap and one cluster's
+ * queue. False, with nothing done, for packets in pieces or without their VLAN tag, and wherever else there is more to do.
+ */
+static __always_inline bool rc_ring_receive_direct(const struct rc_tap *tap, const struct rc_ring_config *config,
+						   struct sk_buff *skb, u16 rx_queue)
+{
+	struct rc_cluster *cluster = READ_ONCE(config->direct);
+	const u8 *data = skb_mac_header(skb);
+	u32 pulled = skb->data - data;
+	struct rc_packet pkt rc_uninitialized;
+
+	/* Without a MAC header, @pulled is nonsense of a great number. */
+	if (unlikely(!cluster || skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || pulled > ETH_HLEN))
+		return false;
+	rc_packet_init_plain(&pkt, skb, data, skb->len + pulled, config->snaplen, rx_queue);
+	return rc_ring_receive_plain(tap, cluster, &pkt);
 }
 
 #endif /* RC_RECEIVE_H */

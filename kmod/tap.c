@@ -54,7 +54,8 @@ static int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct pa
 	/* PACKET_HOST and what follows it, but none that come after PACKET_OUTGOING. */
 	if (unlikely(skb->pkt_type & PACKET_OUTGOING))
 		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
-	if (unlikely(!rc_ring_receive_direct(tap, rcu_dereference(tap->ring->config), skb)))
+	if (unlikely(!rc_ring_receive_direct(tap, rcu_dereference(tap->ring->config), skb,
+					     rc_skb_rx_queue(skb))))
 		rc_ring_receive(tap->ring, rcu_dereference(tap->ring->config), skb, tap->ifindex);
 	rc_tap_put_received(skb);
 	return 0;
@@ -134,7 +135,10 @@ void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
 
 void rc_tap_commit_mode(struct rc_tap *tap)
 {
+	if (tap->mode == tap->new_mode)
+		return;
 	WRITE_ONCE(tap->mode, tap->new_mode);
+	rc_aware_update(tap);
 }
 
 int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous)

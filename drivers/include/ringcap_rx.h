@@ -17,6 +17,12 @@ static __always_inline bool ringcap_rx_wanted(void)
 	return static_branch_unlikely(&ringcap_driver_wanted);
 }
 
+/* Whether any wants frames before there is an skb. */
+static __always_inline bool ringcap_rx_frames_wanted(void)
+{
+	return static_branch_unlikely(&ringcap_driver_frames_wanted);
+}
+
 /* Drivers of one queue don't record it. */
 static __always_inline bool ringcap_takes(struct sk_buff *skb)
 {

@@ -18,6 +18,7 @@
  * @node: in rc_devices
  * @dev: no reference is held: the entry goes when the device does
  * @taps: ringcap.ko's, NULL = none; written under RTNL
+ * @frame_taps: the same where frames are to be offered too, else NULL
  * @offers: RINGCAP_OFFERS_*
  * @registered: @dev is; else its driver is about to
  * @rcu: readers may still be at it when it goes
@@ -26,6 +27,7 @@ struct rc_device {
 	struct hlist_node node;
 	const struct net_device *dev;
 	void __rcu *taps;
+	void __rcu *frame_taps;
 	unsigned int offers;
 	bool registered;
 	struct rcu_head rcu;
@@ -36,6 +38,8 @@ static DEFINE_MUTEX(rc_devices_lock);		/* written under it; taken after RTNL, if
 
 DEFINE_STATIC_KEY_FALSE(ringcap_driver_wanted);
 EXPORT_SYMBOL_GPL(ringcap_driver_wanted);
+DEFINE_STATIC_KEY_FALSE(ringcap_driver_frames_wanted);
+EXPORT_SYMBOL_GPL(ringcap_driver_frames_wanted);
 
 static bool rc_hook_no_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 {
@@ -69,53 +73,79 @@ static __always_inline bool rc_device_may(void)
 	return likely(in_softirq() && !in_hardirq());
 }
 
-static __always_inline void *rc_device_taps(const struct net_device *dev)
+/* A grace period waits for bottom halves that are off as it does for RCU's lock. Only the proof of that wants to be told. */
+static __always_inline void rc_device_read_lock(void)
 {
-	const struct rc_device *device = rc_device_find(dev);
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_lock();
+}
 
-	return device ? rcu_dereference(device->taps) : NULL;
+static __always_inline void rc_device_read_unlock(void)
+{
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_unlock();
 }
 
 bool __ringcap_rx_skb(struct sk_buff *skb, u16 rx_queue)
 {
+	const struct rc_device *device;
 	bool taken = false;
 	void *taps;
 
 	if (!rc_device_may())
 		return false;
-	rcu_read_lock();
-	taps = rc_device_taps(skb->dev);
+	rc_device_read_lock();
+	device = rc_device_find(skb->dev);
+	taps = device ? rcu_dereference(device->taps) : NULL;
 	if (taps)
 		taken = static_call(rc_hook_skb)(skb, rx_queue, taps);
-	rcu_read_unlock();
+	rc_device_read_unlock();
 	return taken;
 }
 EXPORT_SYMBOL_GPL(__ringcap_rx_skb);
 
 bool __ringcap_rx_frame(struct net_device *dev, const struct ringcap_frame *frame)
 {
+	const struct rc_device *device;
 	bool taken = false;
 	void *taps;
 
 	if (!rc_device_may())
 		return false;
-	rcu_read_lock();
-	taps = rc_device_taps(dev);
+	rc_device_read_lock();
+	device = rc_device_find(dev);
+	taps = device ? rcu_dereference(device->frame_taps) : NULL;
 	if (taps)
 		taken = static_call(rc_hook_frame)(dev, frame, taps);
-	rcu_read_unlock();
+	rc_device_read_unlock();
 	return taken;
 }
 EXPORT_SYMBOL_GPL(__ringcap_rx_frame);
 
 /* ---- the life of a device ---- */
 
+/* Puts @taps in the place of what was there; the drivers' branch is @wanted while there is something. */
+static void rc_device_replace(void __rcu **place, void *taps, struct static_key_false *wanted)
+{
+	void *old = rcu_replace_pointer(*place, taps, lockdep_is_held(&rc_devices_lock));
+
+	if (taps && !old)
+		static_branch_inc(wanted);
+	else if (old && !taps)
+		static_branch_dec(wanted);
+}
+
+/* Under rc_devices_lock. */
+static void rc_device_set(struct rc_device *device, void *taps, void *frame_taps)
+{
+	rc_device_replace(&device->taps, taps, &ringcap_driver_wanted);
+	rc_device_replace(&device->frame_taps, frame_taps, &ringcap_driver_frames_wanted);
+}
+
 static void rc_device_remove(struct rc_device *device)
 {
-	lockdep_assert_held(&rc_devices_lock);
 	hash_del_rcu(&device->node);
-	if (rcu_access_pointer(device->taps))
-		static_branch_dec(&ringcap_driver_wanted);
+	rc_device_set(device, NULL, NULL);
 	kfree_rcu(device, rcu);
 }
 
@@ -197,20 +227,15 @@ static unsigned int rc_device_offers(const struct net_device *dev)
 	return offers;
 }
 
-static void rc_device_set_taps(const struct net_device *dev, void *taps)
+static void rc_device_set_taps(const struct net_device *dev, void *taps, bool frames)
 {
 	struct rc_device *device;
-	void *old = NULL;
 
 	ASSERT_RTNL();
 	mutex_lock(&rc_devices_lock);
 	device = rc_device_find(dev);
 	if (device)
-		old = rcu_replace_pointer(device->taps, taps, lockdep_is_held(&rc_devices_lock));
-	if (device && taps && !old)
-		static_branch_inc(&ringcap_driver_wanted);
-	else if (old && !taps)
-		static_branch_dec(&ringcap_driver_wanted);
+		rc_device_set(device, taps, frames ? taps : NULL);
 	mutex_unlock(&rc_devices_lock);
 }
 

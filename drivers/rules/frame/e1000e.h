@@ -5,7 +5,7 @@ static bool e1000e_ringcap_frame(struct net_device *dev, union e1000_rx_desc_ext
 {
 	struct ringcap_frame frame;
 
-	if (!ringcap_rx_wanted() || (status & E1000_RXDEXT_STATERR_TST))
+	if (!ringcap_rx_frames_wanted() || (status & E1000_RXDEXT_STATERR_TST))
 		return false;
 	frame = (struct ringcap_frame){ .data = buffer->data, .len = len };
 	if (dev->features & NETIF_F_RXHASH)

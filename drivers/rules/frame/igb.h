@@ -7,7 +7,7 @@ static bool igb_ringcap_frame(struct igb_ring *ring, union e1000_adv_rx_desc *de
 	struct ringcap_frame frame;
 	u32 status;
 
-	if (!ringcap_rx_wanted())
+	if (!ringcap_rx_frames_wanted())
 		return false;
 	status = le32_to_cpu(desc->wb.upper.status_error);
 	if (!(status & E1000_RXD_STAT_EOP) || (status & E1000_RXDEXT_ERR_FRAME_ERR_MASK) ||

@@ -6,7 +6,7 @@ static bool ixgbe_ringcap_frame(struct ixgbe_ring *ring, union ixgbe_adv_rx_desc
 	struct ringcap_frame frame;
 	u32 status;
 
-	if (!ringcap_rx_wanted())
+	if (!ringcap_rx_frames_wanted())
 		return false;
 	status = le32_to_cpu(desc->wb.upper.status_error);
 	if (!(status & IXGBE_RXD_STAT_EOP) || (status & (IXGBE_RXDADV_ERR_FRAME_ERR_MASK | IXGBE_RXDADV_STAT_SECP)))

@@ -5,7 +5,7 @@ static bool virtnet_ringcap_frame(struct virtnet_info *vi, struct receive_queue 
 	struct virtio_net_hdr_mrg_rxbuf *hdr = buf;
 	struct ringcap_frame frame;
 
-	if (!ringcap_rx_wanted() || vi->xdp_enabled || vi->has_rss_hash_report ||
+	if (!ringcap_rx_frames_wanted() || vi->xdp_enabled || vi->has_rss_hash_report ||
 	    virtio16_to_cpu(vi->vdev, hdr->num_buffers) != 1 || hdr->hdr.gso_type != VIRTIO_NET_HDR_GSO_NONE ||
 	    (hdr->hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
 		return false;

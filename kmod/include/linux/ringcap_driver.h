@@ -9,7 +9,8 @@
  *	receive, where the stack gets the skb:	if (!ringcap_rx_skb(skb, rx_queue)) napi_gro_receive(napi, skb);
  *
  * Nothing else is to be undone: a device that is unregistered is forgotten. While no ring takes packets from any aware device, an
- * offer costs one branch that is patched out.
+ * offer costs one branch that is patched out; so does that of a frame while none takes packets away from the stack, which
+ * needs an skb.
  */
 #ifndef _LINUX_RINGCAP_DRIVER_H
 #define _LINUX_RINGCAP_DRIVER_H
@@ -47,6 +48,7 @@ struct ringcap_frame {
 };
 
 DECLARE_STATIC_KEY_FALSE(ringcap_driver_wanted);
+DECLARE_STATIC_KEY_FALSE(ringcap_driver_frames_wanted);
 bool __ringcap_rx_skb(struct sk_buff *skb, u16 rx_queue);
 bool __ringcap_rx_frame(struct net_device *dev, const struct ringcap_frame *frame);
 
@@ -76,7 +78,7 @@ static __always_inline bool ringcap_rx_skb(struct sk_buff *skb, u16 rx_queue)
  */
 static __always_inline bool ringcap_rx_frame(struct net_device *dev, const struct ringcap_frame *frame)
 {
-	return static_branch_unlikely(&ringcap_driver_wanted) && __ringcap_rx_frame(dev, frame);
+	return static_branch_unlikely(&ringcap_driver_frames_wanted) && __ringcap_rx_frame(dev, frame);
 }
 
 /* ---- the other side: what ringcap.ko does with ringcap_driver.ko, which it looks up when it is needed ---- */
@@ -94,7 +96,7 @@ struct ringcap_hooks {
 };
 
 /* Goes up with each change of what follows: ringcap.ko refuses another one by name. */
-#define RINGCAP_DRIVER_ABI 1
+#define RINGCAP_DRIVER_ABI 2
 
 /**
  * struct ringcap_driver_api - all of it, under one symbol: ringcap_driver_api
@@ -102,7 +104,8 @@ struct ringcap_hooks {
  * @attach: @hooks get what is offered from now on; there is one ringcap.ko
  * @detach: and no longer. No device has taps
  * @offers: of a registered device; 0 = its driver is not aware
- * @set_taps: for a device that is aware, NULL = none. What was there before may be in use for an RCU grace period more
+ * @set_taps: for a device that is aware, NULL = none; whether it is to offer @frames too. What was there before may be in use
+ *	for an RCU grace period more
  * @taps: what was set; NULL also for a device that is not aware
  *
  * All under RTNL; they may sleep.
@@ -112,7 +115,7 @@ struct ringcap_driver_api {
 	void (*attach)(const struct ringcap_hooks *hooks);
 	void (*detach)(void);
 	unsigned int (*offers)(const struct net_device *dev);
-	void (*set_taps)(const struct net_device *dev, void *taps);
+	void (*set_taps)(const struct net_device *dev, void *taps, bool frames);
 	void *(*taps)(const struct net_device *dev);
 };
 
