@@ -11,30 +11,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/node-agent/testnet"
 )
 
 // newNamespace puts the test into a network namespace of its own, and returns where its sysfs is.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes a network namespace")
-	}
-	runtime.LockOSThread()
-	origin, err := netns.Get()
-	require.NoError(t, err)
-	own, err := netns.New()
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		own.Close()
-		if netns.Set(origin) == nil {
-			runtime.UnlockOSThread()
-		}
-		origin.Close()
-	})
+	testnet.Enter(t)
 	sys := t.TempDir()
 	require.NoError(t, unix.Mount("sysfs", sys, "sysfs", 0, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(sys, unix.MNT_DETACH)) })

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/node-agent/testnet"
 )
 
 /*
@@ -34,22 +34,7 @@ type lab struct {
 
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes network namespaces")
-	}
-	runtime.LockOSThread()
-	origin, err := netns.Get()
-	require.NoError(t, err)
-	own, err := netns.New()
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		own.Close()
-		if netns.Set(origin) == nil {
-			runtime.UnlockOSThread()
-		}
-		origin.Close()
-	})
-	quiet(t)
+	testnet.Enter(t)
 	return &lab{t: t, proc: t.TempDir(), next: 100}
 }
 
@@ -72,14 +57,9 @@ func newNamespace(t testing.TB) netns.NsHandle {
 	defer back.Close()
 	made, err := netns.New()
 	require.NoError(t, err)
-	quiet(t)
+	require.NoError(t, testnet.Quiet())
 	require.NoError(t, netns.Set(back))
 	return made
-}
-
-// quiet makes a namespace one in which nothing but the test sends.
-func quiet(t testing.TB) {
-	require.NoError(t, os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0))
 }
 
 // pod makes one with an interface and a process.

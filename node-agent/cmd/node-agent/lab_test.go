@@ -10,17 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
+	"github.com/ringcap/ringcap/node-agent/testnet"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -80,30 +79,13 @@ func newMachine(t *testing.T) *machine {
 	}
 	require.NoError(t, unix.Mount("bpf", m.path("bpf"), "bpf", 0, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(m.path("bpf"), unix.MNT_DETACH)) })
-	m.enterNamespace()
+	testnet.Enter(m.t)
 	m.cable()
 	return m
 }
 
 func (m *machine) path(parts ...string) string {
 	return filepath.Join(append([]string{m.base}, parts...)...)
-}
-
-func (m *machine) enterNamespace() {
-	runtime.LockOSThread()
-	origin, err := netns.Get()
-	require.NoError(m.t, err)
-	own, err := netns.New()
-	require.NoError(m.t, err)
-	m.t.Cleanup(func() {
-		own.Close()
-		if netns.Set(origin) == nil {
-			runtime.UnlockOSThread()
-		}
-		origin.Close()
-	})
-	// Without IPv6 nothing but the test sends.
-	require.NoError(m.t, os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0))
 }
 
 func (m *machine) cable() {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/testnet"
 )
 
 /*
@@ -56,28 +56,10 @@ func newLab(t *testing.T) *lab {
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(bpffs, unix.MNT_DETACH)) })
 	l.pinDir, l.runDir = filepath.Join(bpffs, "ringcap"), filepath.Join(base, "run")
 	require.NoError(t, os.Chmod(base, 0o755))
-	l.enterNamespace()
+	l.namespace = testnet.Enter(t)
 	l.sender, l.tapped = l.addVeth("sender", "tapped")
 	l.openSocket()
 	return l
-}
-
-// enterNamespace makes a network namespace and keeps the test's goroutine in it.
-func (l *lab) enterNamespace() {
-	runtime.LockOSThread()
-	origin, err := netns.Get()
-	require.NoError(l.t, err)
-	l.namespace, err = netns.New()
-	require.NoError(l.t, err)
-	l.t.Cleanup(func() {
-		l.namespace.Close()
-		// A thread that cannot go back stays locked, and ends with its goroutine.
-		if netns.Set(origin) == nil {
-			runtime.UnlockOSThread()
-		}
-		origin.Close()
-	})
-	l.write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
 }
 
 func (l *lab) write(path, text string) {

@@ -20,3 +20,13 @@ func collect[T any](c *client, command uint8, attributes []byte, decode func(gen
 	}
 	return objects, nil
 }
+
+// objects dumps all rings and clusters of the namespace, other programs' too.
+func (c *client) objects() ([]ringObject, []clusterObject, error) {
+	rings, err := collect(c, cmdRingGet, nil, decodeRing)
+	if err != nil {
+		return nil, nil, err
+	}
+	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
+	return rings, clusters, err
+}

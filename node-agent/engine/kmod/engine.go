@@ -58,11 +58,7 @@ func (e *Engine) Apply(_ context.Context, plan capture.Plan) (map[string]error, 
 		return nil, err
 	}
 	defer c.close()
-	rings, err := collect(c, cmdRingGet, nil, decodeRing)
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
+	rings, clusters, err := c.objects()
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +178,7 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		return seen, err
 	}
 	defer c.close()
-	rings, err := collect(c, cmdRingGet, nil, decodeRing)
+	rings, clusters, err := c.objects()
 	if err != nil {
 		return seen, err
 	}
@@ -197,10 +193,6 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 			}
 		}
 		seen.Rings[ring.name] = state
-	}
-	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
-	if err != nil {
-		return seen, err
 	}
 	for _, cluster := range clusters {
 		if !ours(cluster.generation) {

@@ -17,11 +17,7 @@ func Holders(pods map[capture.QueueID][]string) ([]string, error) {
 		return nil, err
 	}
 	defer c.close()
-	rings, err := collect(c, cmdRingGet, nil, decodeRing)
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
+	rings, clusters, err := c.objects()
 	if err != nil {
 		return nil, err
 	}
