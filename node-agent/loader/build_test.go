@@ -17,6 +17,9 @@ import (
 // TestBuilderSaysWhy: what a builder could not do comes out of the loader behind it. Real headers and a real compiler
 // are in node-agent/tests/build.
 func TestBuilderSaysWhy(t *testing.T) {
+	// As nobody's child: make says of itself how deep it is.
+	t.Setenv("MAKELEVEL", "0")
+	t.Setenv("MAKEFLAGS", "")
 	headers, source := t.TempDir(), t.TempDir()
 	b := Builder{Source: source, Headers: headers, Out: t.TempDir(), Log: io.Discard, Identity: identity}
 	l := Loader{Mode: Load, ModulesDir: t.TempDir(), BuiltDir: b.Out, Identity: identity, Kernel: &fakeKernel{probe: errAbsent}}
