@@ -147,7 +147,7 @@ leave_alone() { :; }
 test_stock_images_capture() {
 	local run=$work/leave_alone pod kind
 	stock_images
-	apply suite-stock Cluster '{rings: [mirror], queues: 3, slots: 16384, consumers: {injectLibpcap: true}}'
+	apply suite-stock Cluster '{rings: [mirror], queues: 3, slots: 8192, consumers: {injectLibpcap: true}}'
 	expect_condition clusters.ringcap.io/suite-stock Ready 'True'
 	kubectl create namespace $suite --dry-run=client -o yaml | kubectl apply -f -
 	stock_pods debian 'tcpdump, -i, rc-suite-stock, -n, -U, -w, /captures/0.pcap'
