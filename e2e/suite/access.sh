@@ -161,13 +161,15 @@ test_stock_images_capture() {
 	"$rcdemo" report --dir "$run" --cluster suite-stock --lossless
 	kubectl -n $suite delete daemonset stock-debian stock-rhel stock-alpine --wait
 	remove clusters.ringcap.io/suite-stock
-	wait_for 30 nodes_tidy || { echo 'files for suite-stock stay on a node' >&2; return 1; }
+	wait_for 60 nodes_tidy || { echo 'these files stay:' >&2; files_of_stock >&2; return 1; }
 }
 
-nodes_tidy() {
+nodes_tidy() { [ -z "$(files_of_stock)" ]; }
+
+files_of_stock() {
 	local node
 	for node in $nodes; do
-		[ -z "$("$root/e2e/cluster/node-exec" "$node" 'ls /var/run/cdi/ringcap.io-suite-stock.json /var/lib/kubelet/plugins/ringcap.io/*/*' 2>/dev/null)" ] ||
-			return 1
+		"$root/e2e/cluster/node-exec" "$node" "ls /var/run/cdi/ringcap.io-suite-stock.json /var/lib/kubelet/plugins/ringcap.io/*/*" 2>/dev/null |
+			sed "s/^/$node: /"
 	done
 }

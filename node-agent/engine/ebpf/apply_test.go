@@ -250,6 +250,18 @@ func TestForeignProgramsAreLeftAlone(t *testing.T) {
 	require.Equal(t, "clsact", l.qdisc())
 }
 
+// A process may end between a discipline and the first filter in it, or behind the last.
+func TestADisciplineWithoutFiltersIsNotLeft(t *testing.T) {
+	l := newLab(t)
+	clsactOnly := func(o *Options) { o.withoutTCX = true }
+	e := l.engine(clsactOnly)
+	require.NoError(t, clsact{pins: e.env.pins}.ensureQdisc(tapPoint{Index: l.tapped.Attrs().Index, Hook: hookIngress}))
+	require.Equal(t, "clsact", l.qdisc())
+	require.NoError(t, e.Close())
+	l.engine(clsactOnly)
+	require.Empty(t, l.qdisc())
+}
+
 func TestClusterThatIsInUseKeepsItsShape(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()

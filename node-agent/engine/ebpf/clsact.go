@@ -185,20 +185,18 @@ func (t *clsactTap) alive() bool {
 }
 
 func (t *clsactTap) detach() error {
-	if !t.alive() {
-		return t.removeQdisc()
+	if t.alive() {
+		if err := netlink.FilterDel(&t.filter); err != nil {
+			return err
+		}
 	}
-	if err := netlink.FilterDel(&t.filter); err != nil {
-		return err
-	}
-	return t.removeQdisc()
+	return t.pins.removeQdisc(t.filter.LinkIndex)
 }
 
-// removeQdisc removes the discipline that the engine added once nobody has a filter there.
-func (t *clsactTap) removeQdisc() error {
-	index := t.filter.LinkIndex
+// removeQdisc removes the discipline that the engine added to an interface once nobody has a filter there.
+func (p pins) removeQdisc(index int) error {
 	var ours int
-	if err := readDescription(t.pins.qdisc(index), &ours); errors.Is(err, os.ErrNotExist) {
+	if err := readDescription(p.qdisc(index), &ours); errors.Is(err, os.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
@@ -215,7 +213,25 @@ func (t *clsactTap) removeQdisc() error {
 			return fmt.Errorf("remove the clsact queueing discipline: %w", err)
 		}
 	}
-	return os.Remove(t.pins.qdisc(index))
+	return os.Remove(p.qdisc(index))
+}
+
+// removeIdleQdiscs removes those that a former process left, which ended between a discipline and its filters.
+func (p pins) removeIdleQdiscs() error {
+	notes, err := os.ReadDir(filepath.Dir(p.qdisc(0)))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("list queueing disciplines of ours: %w", err)
+	}
+	for _, note := range notes {
+		index, err := strconv.Atoi(note.Name())
+		if err != nil {
+			continue
+		}
+		if err := p.removeQdisc(index); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *clsactTap) close() {}

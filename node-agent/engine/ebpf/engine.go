@@ -130,6 +130,9 @@ func (e *Engine) recover() error {
 	if err := e.recoverRings(); err != nil {
 		return err
 	}
+	if err := e.env.pins.removeIdleQdiscs(); err != nil {
+		return err
+	}
 	e.tellTerms()
 	for _, c := range e.clusters {
 		if err := e.handover.serve(c); err != nil {
