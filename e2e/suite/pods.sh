@@ -74,6 +74,13 @@ ring_has_all() {
 	for file in "$work"/web-node-*.pcap; do echo "$file: $(captured "$file") packets"; done
 }
 
+# A report that is made while packets come has ring and queues a moment apart.
+web_adds_up() {
+	kubectl get nodecaptures -o json | jq -e '[.items[].status | (.rings[] | select(.name == "web-pods")) as $ring |
+		[(.clusters[] | select(.name == "web-pods")).queues[] | .delivered + ([.dropped[].packets] | add)] as $queues |
+		$ring.seen == $ring.passed and $ring.passed == ($queues | add)] | all'
+}
+
 test_pods_come_and_go_and_none_loses_a_packet() {
 	local file=$work/deploy.pcapng steady pod node address count
 	rm -f "$work/sent"
@@ -94,9 +101,7 @@ test_pods_come_and_go_and_none_loses_a_packet() {
 	wait_for 60 all_tapped
 	wait "$steady"
 	wait_for 60 ring_has_all
-	kubectl get nodecaptures -o json | jq -e '[.items[].status | (.rings[] | select(.name == "web-pods")) as $ring |
-		[(.clusters[] | select(.name == "web-pods")).queues[] | .delivered + ([.dropped[].packets] | add)] as $queues |
-		$ring.seen == $ring.passed and $ring.passed == ($queues | add)] | all'
+	wait_for 60 web_adds_up
 
 	deploy_there() { [ "$(captured "$file" 'udp dst port 9')" -ge 60000 ]; }
 	wait_for 60 deploy_there || true
