@@ -57,75 +57,71 @@ func judge(rows *report.Rows) {
 
 func markdown(result report.Result) string {
 	t := report.NewTables(result)
-	for _, card := range []string{"igb", "e1000e"} {
-		t.Table([]string{card, "60 bytes", "512 bytes", "1500 bytes"}, bySize(t, card))
-	}
-	t.Table([]string{"igb, 60 bytes", "1 queue", "2 queues", "4 queues"}, byQueues(t))
-	t.Table([]string{"igb, 60 bytes", "for this host", "mirrored", "an interrupt for each packet"}, byTraffic(t))
+	sizes := []column{{"60 bytes", "", 1, report.Smallest}, {"512 bytes", "", 1, 512}, {"1500 bytes", "", 1, 1500}}
+	add(t, "igb", "igb", bySize, sizes)
+	add(t, "e1000e", "e1000e", bySize, sizes)
+	add(t, "igb, 60 bytes", "igb", byQueues,
+		[]column{{"1 queue", "", 1, report.Smallest}, {"2 queues", "", 2, report.Smallest}, {"4 queues", "", 4, report.Smallest}})
+	add(t, "igb, 60 bytes", "igb", byTraffic, []column{
+		{"for this host", "", 1, report.Smallest}, {"mirrored", "-mirrored", 1, report.Smallest},
+		{"an interrupt for each packet", "-idle", 1, report.Smallest},
+	})
 	t.Goals()
 	t.Dominators(tpacket, xdp, mode1, mode2, mode2SKB)
 	return t.String()
 }
 
-func bySize(t *report.Tables, card string) []report.Line {
-	readers := []struct{ label, what, who string }{
-		{"stock driver, no reader", "-stock", "no-reader"},
-		{"stock driver, TPACKET_V3", "-stock", "tpacket-v3"},
-		{"stock driver, AF_XDP, copy mode", "-stock", "af-xdp-copy"},
-		{"aware driver, no ring", "-aware", "no-reader"},
-		{"aware driver, mode 0", "-aware", "mode-0"},
-		{"aware driver, mode 1", "-aware", "mode-1"},
-		{"aware driver, mode 2 on the skb", "-aware-skb", "mode-2"},
-		{"aware driver, mode 2 before the skb", "-aware", "mode-2"},
-	}
-	var lines []report.Line
-	for _, reader := range readers {
-		l := report.Line{Label: reader.label}
-		for _, size := range []int{report.Smallest, 512, 1500} {
-			l.Cells = append(l.Cells, t.Cell(key(card+reader.what, reader.who, 1), size))
-		}
-		lines = append(lines, l)
-	}
-	return lines
+// line of a table: a reader, and the driver that the card has.
+type line struct{ label, driver, who string }
+
+// column of a table: the traffic, the card's queues and the packets.
+type column struct {
+	head, traffic string
+	queues, size  int
 }
 
-func byQueues(t *report.Tables) []report.Line {
-	readers := []struct{ label, what, who string }{
-		{"stock driver, no reader", "igb-stock", "no-reader"},
-		{"stock driver, no reader, threaded polling", "igb-stock-threaded", "no-reader"},
-		{"stock driver, TPACKET_V3", "igb-stock", "tpacket-v3"},
-		{"aware driver, mode 0", "igb-aware", "mode-0"},
-		{"aware driver, mode 1", "igb-aware", "mode-1"},
-		{"aware driver, mode 2", "igb-aware", "mode-2"},
-		{"aware driver, mode 2, a ring's queue for each of the card's", "igb-aware", "mode-2-per-queue"},
-		{"the same, threaded polling", "igb-aware-threaded", "mode-2-per-queue"},
+func add(t *report.Tables, title, card string, lines []line, columns []column) {
+	head := []string{title}
+	for _, c := range columns {
+		head = append(head, c.head)
 	}
-	var lines []report.Line
-	for _, reader := range readers {
-		l := report.Line{Label: reader.label}
-		for _, queues := range []int{1, 2, 4} {
-			l.Cells = append(l.Cells, t.Cell(key(reader.what, reader.who, queues), report.Smallest))
+	var out []report.Line
+	for _, l := range lines {
+		o := report.Line{Label: l.label}
+		for _, c := range columns {
+			o.Cells = append(o.Cells, t.Cell(key(card+"-"+l.driver+c.traffic, l.who, c.queues), c.size))
 		}
-		lines = append(lines, l)
+		out = append(out, o)
 	}
-	return lines
+	t.Table(head, out)
 }
 
-func byTraffic(t *report.Tables) []report.Line {
-	readers := []struct{ label, what, who string }{
-		{"stock driver, no reader", "igb-stock", "no-reader"},
-		{"stock driver, TPACKET_V3", "igb-stock", "tpacket-v3"},
-		{"stock driver, AF_XDP, copy mode", "igb-stock", "af-xdp-copy"},
-		{"aware driver, mode 1", "igb-aware", "mode-1"},
-		{"aware driver, mode 2", "igb-aware", "mode-2"},
+var (
+	bySize = []line{
+		{"stock driver, no reader", "stock", "no-reader"},
+		{"stock driver, TPACKET_V3", "stock", "tpacket-v3"},
+		{"stock driver, AF_XDP, copy mode", "stock", "af-xdp-copy"},
+		{"aware driver, no ring", "aware", "no-reader"},
+		{"aware driver, mode 0", "aware", "mode-0"},
+		{"aware driver, mode 1", "aware", "mode-1"},
+		{"aware driver, mode 2 on the skb", "aware-skb", "mode-2"},
+		{"aware driver, mode 2 before the skb", "aware", "mode-2"},
 	}
-	var lines []report.Line
-	for _, reader := range readers {
-		l := report.Line{Label: reader.label}
-		for _, kind := range []string{"", "-mirrored", "-idle"} {
-			l.Cells = append(l.Cells, t.Cell(key(reader.what+kind, reader.who, 1), report.Smallest))
-		}
-		lines = append(lines, l)
+	byQueues = []line{
+		{"stock driver, no reader", "stock", "no-reader"},
+		{"stock driver, no reader, threaded polling", "stock-threaded", "no-reader"},
+		{"stock driver, TPACKET_V3", "stock", "tpacket-v3"},
+		{"aware driver, mode 0", "aware", "mode-0"},
+		{"aware driver, mode 1", "aware", "mode-1"},
+		{"aware driver, mode 2", "aware", "mode-2"},
+		{"aware driver, mode 2, a ring's queue for each of the card's", "aware", "mode-2-per-queue"},
+		{"the same, threaded polling", "aware-threaded", "mode-2-per-queue"},
 	}
-	return lines
-}
+	byTraffic = []line{
+		{"stock driver, no reader", "stock", "no-reader"},
+		{"stock driver, TPACKET_V3", "stock", "tpacket-v3"},
+		{"stock driver, AF_XDP, copy mode", "stock", "af-xdp-copy"},
+		{"aware driver, mode 1", "aware", "mode-1"},
+		{"aware driver, mode 2", "aware", "mode-2"},
+	}
+)
