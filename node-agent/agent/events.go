@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,14 +16,12 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ringcap/ringcap/node-agent/status"
+	"github.com/ringcap/ringcap/operator/api/event"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 // controllerName is whose Events they are.
 const controllerName = "ringcap-node-agent"
-
-// maxNote is the most bytes that the API server takes of an Event's note.
-const maxNote = 1024
 
 // newAnnouncer makes Events on the NodeCapture of a node's transitions, in the background, until ctx ends. Events of one
 // reason about one ring within a few minutes become one, with a count.
@@ -48,16 +45,9 @@ func newAnnouncer(ctx context.Context, config *rest.Config) (func(*v1.NodeCaptur
 			if t.Warning {
 				kind = corev1.EventTypeWarning
 			}
-			recorder.Eventf(regarding(object), related(object, t.Ring), kind, t.Reason, "Reconcile", "%s", note(t.Message))
+			recorder.Eventf(regarding(object), related(object, t.Ring), kind, t.Reason, "Reconcile", "%s", event.Note(t.Message))
 		}
 	}, nil
-}
-
-func note(message string) string {
-	if len(message) <= maxNote {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxNote], "")
 }
 
 // regarding is without the version, by which Events that are alike would not be found to be.

@@ -3,21 +3,12 @@
 package agent
 
 import (
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
-
-func TestNotesAreOfALengthThatTheServerTakes(t *testing.T) {
-	assert.Equal(t, "short", note("short"))
-	long := note("a" + strings.Repeat("ä", maxNote))
-	assert.Len(t, long, maxNote-1, "and no half of a letter")
-	assert.True(t, utf8.ValidString(long))
-}
 
 func TestRelatedRing(t *testing.T) {
 	object := nodeCapture(func(nc *v1.NodeCapture) { nc.Spec.Rings[0].UID = "u" })

@@ -3,18 +3,14 @@
 package status
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ringcap/ringcap/operator/api/event"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
-
-// maxNote is the most bytes that the API server takes of an event's note.
-const maxNote = 1024
 
 // announce makes events of what people wait for or must act upon, of all nodes together: a ring that a hundred nodes refuse is
 // one event. What each node did is in its NodeCapture's events.
@@ -26,9 +22,9 @@ func (r *Reconciler) announce(object runtime.Object, before, after *v1alpha1.Cap
 		}
 		switch {
 		case is.Status == metav1.ConditionTrue && kind == v1alpha1.ConditionReady:
-			r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", note(is.Message))
+			r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", event.Note(is.Message))
 		case is.Status == metav1.ConditionFalse && (kind == v1alpha1.ConditionAccepted || kind == v1alpha1.ConditionProgrammed && refusedByNodes(is, after)):
-			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", note(is.Message))
+			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", event.Note(is.Message))
 		}
 	}
 }
@@ -40,11 +36,4 @@ func refusedByNodes(programmed *metav1.Condition, status *v1alpha1.CaptureStatus
 		return false
 	}
 	return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted)
-}
-
-func note(message string) string {
-	if len(message) <= maxNote {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxNote], "")
 }
