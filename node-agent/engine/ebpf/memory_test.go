@@ -42,7 +42,7 @@ func (l *lab) limitedCgroup(limit int) string {
 
 func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
 	l := newLab(t)
-	cgroup := l.limitedCgroup(96 << 20)
+	cgroup := l.limitedCgroup(112 << 20)
 	plan := l.plan(1)
 	tooLarge := plan.Clusters[0]
 	tooLarge.Name, tooLarge.Queues, tooLarge.QueueBytes = "large", 3, 64<<20

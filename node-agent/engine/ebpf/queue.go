@@ -338,19 +338,26 @@ func (q *queue) sound() bool {
 
 // newPinned makes a map and pins it.
 func newPinned(spec *ebpf.MapSpec, path string) (*ebpf.Map, error) {
-	m, err := ebpf.NewMap(spec)
+	m, err := newMap(spec)
 	if err != nil {
-		if errors.Is(err, unix.ENOMEM) {
-			err = fmt.Errorf("%w: queues count against the memory limit of the agent's container: make it greater, or the "+
-				"queues smaller or fewer", err)
-		}
-		return nil, fmt.Errorf("make a map of %d x %d bytes: %w", spec.MaxEntries, max(spec.ValueSize, 1), explainRights(err))
+		return nil, fmt.Errorf("make a map of %d x %d bytes: %w", spec.MaxEntries, max(spec.ValueSize, 1), err)
 	}
 	if err := m.Pin(path); err != nil {
 		m.Close()
 		return nil, fmt.Errorf("pin %s: %w", path, explainRights(err))
 	}
 	return m, nil
+}
+
+func newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	if err := roomFor(uint64(spec.MaxEntries) * uint64(max(spec.ValueSize, 1))); err != nil {
+		return nil, err
+	}
+	m, err := ebpf.NewMap(spec)
+	if errors.Is(err, unix.ENOMEM) {
+		return nil, fmt.Errorf("%w: %w", err, errMemoryLimit)
+	}
+	return m, explainRights(err)
 }
 
 func mapID(m *ebpf.Map) (uint32, error) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// memoryReserve is what a map must leave of the memory limit for the agent itself, in bytes.
+const memoryReserve = 16 << 20
+
+// errMemoryLimit says whose limit it is and what to do.
+var errMemoryLimit = errors.New("queues count against the memory limit of the agent's container: make it greater, or the " +
+	"queues smaller or fewer")
+
+// memoryFiles are where a version of cgroups tells of memory: Linux, Documentation/admin-guide/cgroup-v1/memory.rst and
+// cgroup-v2.rst.
+type memoryFiles struct {
+	mount, controller, limit, usage string
+	// cached are the lines of memory.stat with what the kernel can take back from the page cache.
+	cached []string
+}
+
+var memoryVersions = []memoryFiles{
+	{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+		[]string{"total_inactive_file", "total_active_file"}},
+	{"/sys/fs/cgroup", "", "memory.max", "memory.current", []string{"inactive_file", "active_file"}},
+}
+
+// roomFor refuses a map that the memory limit of this process has no room for. The kernel refuses it too, but only once
+// everything up to the limit is taken: whatever thread of the agent touches a new page just then is killed with the agent.
+// Where no limit can be read, the kernel's answer remains.
+func roomFor(size uint64) error {
+	for _, files := range memoryVersions {
+		limit, used, ok := files.read()
+		if !ok {
+			continue
+		}
+		if used+size+memoryReserve > limit {
+			return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves, of which %d are in use: %w",
+				unix.ENOMEM, size, memoryReserve, limit, used, errMemoryLimit)
+		}
+		return nil
+	}
+	return nil
+}
+
+// read returns the limit of this process's cgroup and what of it is in use and cannot be taken back.
+func (f memoryFiles) read() (limit, used uint64, ok bool) {
+	folder := f.folder()
+	limit, err := readNumber(filepath.Join(folder, f.limit))
+	if err != nil {
+		return 0, 0, false
+	}
+	used, err = readNumber(filepath.Join(folder, f.usage))
+	if err != nil {
+		return 0, 0, false
+	}
+	return limit, used - min(used, f.cache(folder)), true
+}
+
+// folder is this process's in the hierarchy, or the root of what is mounted: a container sees nothing else.
+func (f memoryFiles) folder() string {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return f.mount
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 || fields[1] != f.controller {
+			continue
+		}
+		folder := filepath.Join(f.mount, fields[2])
+		if _, err := os.Stat(filepath.Join(folder, f.limit)); err == nil {
+			return folder
+		}
+	}
+	return f.mount
+}
+
+func (f memoryFiles) cache(folder string) uint64 {
+	text, err := os.ReadFile(filepath.Join(folder, "memory.stat"))
+	if err != nil {
+		return 0
+	}
+	var sum uint64
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		for _, cached := range f.cached {
+			if name == cached {
+				n, _ := strconv.ParseUint(value, 10, 64)
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
+// readNumber reads a file of one number; "max" is none.
+func readNumber(path string) (uint64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+}
