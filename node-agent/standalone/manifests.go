@@ -91,26 +91,40 @@ const (
 // hostnameLabel is the one label that a machine without Kubernetes has. Others in a nodeSelector are taken as true.
 const hostnameLabel = "kubernetes.io/hostname"
 
-// ReadManifests reads the *.yaml, *.yml and *.json files of a folder in the order of their names. A document that
-// cannot be used does not keep the others from being used; the error is for the folder itself.
-func ReadManifests(folder, hostname string) (Manifests, error) {
-	entries, err := os.ReadDir(folder)
+// Folder has manifests. It is for one goroutine.
+type Folder struct {
+	// Path of the folder; Hostname of the machine that it is for.
+	Path, Hostname string
+	// converted are the documents of the last reading, as JSON: of large ones, that is the greatest part of the work.
+	converted map[string][]byte
+}
+
+// Read reads the *.yaml, *.yml and *.json files in the order of their names. A document that cannot be used does not keep
+// the others from being used; the error is for the folder itself.
+func (f *Folder) Read() (Manifests, error) {
+	entries, err := os.ReadDir(f.Path)
 	if err != nil {
 		return Manifests{}, fmt.Errorf("read the manifests: %w", err)
 	}
-	r := reader{hostname: hostname, found: Manifests{sources: map[object]string{}}}
+	r := reader{
+		hostname: f.Hostname, known: f.converted, converted: map[string][]byte{},
+		found: Manifests{sources: map[object]string{}},
+	}
 	for _, entry := range entries {
 		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
 			continue
 		}
-		r.file(filepath.Join(folder, entry.Name()))
+		r.file(filepath.Join(f.Path, entry.Name()))
 	}
+	f.converted = r.converted
 	return r.found, nil
 }
 
 type reader struct {
 	hostname string
 	found    Manifests
+	// known and converted documents: of the reading before, and of this one.
+	known, converted map[string][]byte
 	// path and what of the document that is read.
 	path string
 	what object
@@ -145,7 +159,14 @@ func (r *reader) document(document []byte) {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
-	if err := yaml.Unmarshal(document, &head); err != nil {
+	text, refused := r.toJSON(document)
+	if refused != nil {
+		// Which object it is may be readable all the same.
+		if err := yaml.Unmarshal(document, &head); err != nil {
+			r.problem(err)
+			return
+		}
+	} else if err := json.UnmarshalCaseSensitivePreserveInts(text, &head); err != nil {
 		r.problem(err)
 		return
 	}
@@ -153,19 +174,35 @@ func (r *reader) document(document []byte) {
 		return
 	}
 	r.what = object{head.Kind, head.Metadata.Name}
+	ours := head.APIVersion == v1.GroupVersion.String() && (head.Kind == kindRing || head.Kind == kindCluster)
 	switch {
-	case head.APIVersion == v1.GroupVersion.String() && head.Kind == kindRing:
-		r.ring(document)
-	case head.APIVersion == v1.GroupVersion.String() && head.Kind == kindCluster:
-		r.cluster(document)
-	default:
+	case !ours:
 		r.ignore("not a kind of " + v1.GroupVersion.String() + " that says what to capture")
+	case refused != nil:
+		r.problem(refused)
+	case head.Kind == kindRing:
+		r.ring(text)
+	default:
+		r.cluster(text)
 	}
 }
 
-func (r *reader) ring(document []byte) {
+// toJSON refuses a field that is given twice.
+func (r *reader) toJSON(document []byte) ([]byte, error) {
+	text, ok := r.known[string(document)]
+	if !ok {
+		var err error
+		if text, err = yaml.YAMLToJSONStrict(document); err != nil {
+			return nil, err
+		}
+	}
+	r.converted[string(document)] = text
+	return text, nil
+}
+
+func (r *reader) ring(text []byte) {
 	var ring v1.CaptureRing
-	if err := errors.Join(r.decode(document, &ring, &ring.ObjectMeta), withoutPods(ring.Spec.Consumers)); err != nil {
+	if err := errors.Join(r.decode(text, &ring, &ring.ObjectMeta), withoutPods(ring.Spec.Consumers)); err != nil {
 		r.problem(err)
 		return
 	}
@@ -178,9 +215,9 @@ func (r *reader) ring(document []byte) {
 	r.found.sources[r.what] = r.path
 }
 
-func (r *reader) cluster(document []byte) {
+func (r *reader) cluster(text []byte) {
 	var cluster v1.Cluster
-	if err := errors.Join(r.decode(document, &cluster, &cluster.ObjectMeta), withoutPods(cluster.Spec.Consumers)); err != nil {
+	if err := errors.Join(r.decode(text, &cluster, &cluster.ObjectMeta), withoutPods(cluster.Spec.Consumers)); err != nil {
 		r.problem(err)
 		return
 	}
@@ -206,11 +243,7 @@ func withoutPods(consumers *v1.Consumers) error {
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?$`)
 
 // decode is strict: a misspelt field is named, not ignored.
-func (r *reader) decode(document []byte, into any, metadata *metav1.ObjectMeta) error {
-	text, err := yaml.YAMLToJSONStrict(document)
-	if err != nil {
-		return err
-	}
+func (r *reader) decode(text []byte, into any, metadata *metav1.ObjectMeta) error {
 	misspelt, err := json.UnmarshalStrict(text, into)
 	if err := errors.Join(append(misspelt, err)...); err != nil {
 		return err

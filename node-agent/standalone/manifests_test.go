@@ -21,7 +21,7 @@ func read(t *testing.T, files map[string]string) Manifests {
 	for name, text := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
 	}
-	found, err := ReadManifests(folder, "box1")
+	found, err := (&Folder{Path: folder, Hostname: "box1"}).Read()
 	require.NoError(t, err)
 	return found
 }
@@ -32,7 +32,7 @@ func named(name string) string { return strings.Replace(ring, "NAME", name, 1) }
 
 // The project's own examples are read as they are, with the API's defaults.
 func TestExamples(t *testing.T) {
-	found, err := ReadManifests("../../examples", "box1")
+	found, err := (&Folder{Path: "../../examples", Hostname: "box1"}).Read()
 	require.NoError(t, err)
 	assert.NoError(t, errors.Join(found.Problems...))
 	require.NotEmpty(t, found.Spec.Rings)
@@ -119,7 +119,7 @@ func TestReadManifests(t *testing.T) {
 }
 
 func TestAFolderThatIsNotThere(t *testing.T) {
-	_, err := ReadManifests(filepath.Join(t.TempDir(), "none"), "box1")
+	_, err := (&Folder{Path: filepath.Join(t.TempDir(), "none"), Hostname: "box1"}).Read()
 	assert.ErrorContains(t, err, "read the manifests")
 }
 
@@ -133,7 +133,7 @@ func TestTheLastGoodManifestsStay(t *testing.T) {
 	var last Manifests
 	again := func() (rings []string, problems string) {
 		t.Helper()
-		found, err := ReadManifests(folder, "box1")
+		found, err := (&Folder{Path: folder, Hostname: "box1"}).Read()
 		require.NoError(t, err)
 		found.keep(last)
 		last = found

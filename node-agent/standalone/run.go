@@ -46,6 +46,7 @@ type Runner struct {
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
+	folder    Folder
 	mu        sync.Mutex
 	manifests Manifests
 	printed   string
@@ -54,6 +55,7 @@ type Runner struct {
 
 // Run serves until ctx ends, then removes everything unless it shall be kept.
 func (r *Runner) Run(ctx context.Context) error {
+	r.folder = Folder{Path: r.Options.Folder, Hostname: r.Options.Hostname}
 	if err := watchFolder(ctx, r.Options.Folder, r.Changed.Raise); err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func (r *Runner) Run(ctx context.Context) error {
 
 // read reads the folder. What was in the place of a document that is refused stays.
 func (r *Runner) read() error {
-	manifests, err := ReadManifests(r.Options.Folder, r.Options.Hostname)
+	manifests, err := r.folder.Read()
 	if err != nil {
 		return err
 	}
