@@ -118,25 +118,23 @@ func fixOf(reason string) string {
 // unattended reports queues that nobody reads, by set.
 func unattended(f Facts) []Finding {
 	type count struct {
-		all, idle int
+		all, idle int32
 		lost      int64
 		nodes     []string
 	}
 	sets := map[string]*count{}
-	eachQueue(f.Snapshot, func(node, set string, q v1.QueueStatus) {
-		if sets[set] == nil {
-			sets[set] = &count{}
+	eachSet(f.Snapshot, func(node string, set *v1.NodeClusterStatus) {
+		if sets[set.Name] == nil {
+			sets[set.Name] = &count{}
 		}
-		c := sets[set]
-		c.all++
-		if q.Attached {
+		c, queues := sets[set.Name], set.Totals()
+		c.all += queues.Queues
+		if queues.Attached == queues.Queues {
 			return
 		}
-		c.idle++
-		c.lost += dropped(q, "unattended")
-		if !slices.Contains(c.nodes, node) {
-			c.nodes = append(c.nodes, node)
-		}
+		c.idle += queues.Queues - queues.Attached
+		c.lost += dropped(queues, "unattended")
+		c.nodes = append(c.nodes, node)
 	})
 	var found []Finding
 	for _, set := range slices.Sorted(maps.Keys(sets)) {
@@ -149,21 +147,19 @@ func unattended(f Facts) []Finding {
 	return found
 }
 
-func eachQueue(s fleet.Snapshot, visit func(node, set string, q v1.QueueStatus)) {
+func eachSet(s fleet.Snapshot, visit func(node string, set *v1.NodeClusterStatus)) {
 	for i := range s.Nodes {
 		if fleet.Silence(&s.Nodes[i], s.Now) != "" {
 			continue
 		}
-		for _, set := range s.Nodes[i].Status.Clusters {
-			for _, q := range set.Queues {
-				visit(s.Nodes[i].Name, set.Name, q)
-			}
+		for j := range s.Nodes[i].Status.Clusters {
+			visit(s.Nodes[i].Name, &s.Nodes[i].Status.Clusters[j])
 		}
 	}
 }
 
-func dropped(q v1.QueueStatus, reason string) int64 {
-	for _, d := range q.Dropped {
+func dropped(queues v1.QueueTotals, reason string) int64 {
+	for _, d := range queues.Dropped {
 		if d.Reason == reason {
 			return d.Packets
 		}
@@ -207,18 +203,22 @@ func loss(f Facts) []Finding {
 		most    int64
 	}
 	sums := map[key]*sum{}
-	eachQueue(f.Snapshot, func(node, set string, q v1.QueueStatus) {
-		for _, d := range q.Dropped {
+	eachSet(f.Snapshot, func(node string, set *v1.NodeClusterStatus) {
+		for _, d := range set.Totals().Dropped {
 			if d.Packets == 0 || d.Reason == "unattended" {
 				continue
 			}
-			k := key{set, d.Reason}
+			k := key{set.Name, d.Reason}
 			if sums[k] == nil {
-				sums[k] = &sum{}
+				sums[k] = &sum{worst: "queues that the node's status does not list"}
 			}
 			sums[k].packets += d.Packets
-			if d.Packets > sums[k].most {
-				sums[k].most, sums[k].worst = d.Packets, fmt.Sprintf("queue %d on node %s", q.Queue, node)
+		}
+		for _, q := range set.Queues {
+			for _, d := range q.Dropped {
+				if s := sums[key{set.Name, d.Reason}]; s != nil && d.Packets > s.most {
+					s.most, s.worst = d.Packets, fmt.Sprintf("queue %d on node %s", q.Queue, node)
+				}
 			}
 		}
 	})

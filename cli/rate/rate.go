@@ -100,24 +100,19 @@ func (row *Row) queues(before, last *v1.NodeClusterStatus) {
 	if last == nil {
 		return
 	}
-	for _, q := range last.Queues {
-		row.Queues++
-		row.UnreadBytes += q.UnreadBytes
-		if q.Attached {
-			row.Attached++
-		}
-		if !row.Known || before == nil {
-			continue
-		}
-		if i := slices.IndexFunc(before.Queues, func(b v1.QueueStatus) bool { return b.Queue == q.Queue }); i >= 0 {
-			row.queue(before.Queues[i], q)
-		}
+	now := last.Totals()
+	row.Queues += int(now.Queues)
+	row.Attached += int(now.Attached)
+	row.UnreadBytes += now.UnreadBytes
+	if row.Known && before != nil {
+		row.more(before.Totals(), now)
 	}
 }
 
-func (row *Row) queue(before, last v1.QueueStatus) {
-	if last.Delivered < before.Delivered {
-		return
+// more counts what a set's queues got between two reports. Which of them a status lists may differ: only sums compare.
+func (row *Row) more(before, last v1.QueueTotals) {
+	if last.Delivered < before.Delivered || last.Queues != before.Queues {
+		return // made anew
 	}
 	row.Delivered += float64(last.Delivered-before.Delivered) / row.Seconds
 	for _, d := range last.Dropped {

@@ -95,15 +95,26 @@ func (p *printer) node(n Node, last bool) {
 		p.line("%s    %s", below, n.Account)
 	}
 	for i, queue := range n.Queues {
-		p.queue(queue, below, i == len(n.Queues)-1)
+		p.queue(queue, below, i+1 == len(n.Queues)+len(n.Unlisted))
+	}
+	for i, rest := range n.Unlisted {
+		p.unlisted(rest, below, i+1 == len(n.Unlisted))
 	}
 }
 
-func (p *printer) queue(q Queue, indent string, last bool) {
-	branch := "├── "
+func (p *printer) unlisted(u Unlisted, indent string, last bool) {
+	p.line("%s%s%s %s: %s queues more, summed up (each: ringcap_queue_* of the agent's metrics)   delivered %s, unread %s B   %s",
+		indent, fork(last), signs[u.Health], u.Set, Number(int64(u.Queues)), Number(u.Delivered), Number(u.UnreadBytes), u.Problem)
+}
+
+func fork(last bool) string {
 	if last {
-		branch = "└── "
+		return "└── "
 	}
+	return "├── "
+}
+
+func (p *printer) queue(q Queue, indent string, last bool) {
 	consumer := q.Consumer
 	switch {
 	case consumer != "" && !q.Attached:
@@ -114,6 +125,6 @@ func (p *printer) queue(q Queue, indent string, last bool) {
 	if q.Problem != "" && consumer != "" {
 		consumer += "   "
 	}
-	p.line("%s%s%s %s@%d   delivered %s, unread %s B   %s%s", indent, branch, signs[q.Health], q.Set, q.Queue,
+	p.line("%s%s%s %s@%d   delivered %s, unread %s B   %s%s", indent, fork(last), signs[q.Health], q.Set, q.Queue,
 		Number(q.Delivered), Number(q.UnreadBytes), consumer, q.Problem)
 }

@@ -79,6 +79,8 @@ type Node struct {
 	Interfaces   []string  `json:"interfaces,omitempty"`
 	Account
 	Queues []Queue `json:"queues,omitempty"`
+	// Unlisted queues, by set: of a node with very many its status has but the sums.
+	Unlisted []Unlisted `json:"unlisted,omitempty"`
 }
 
 // Queue is one queue of a set that the ring feeds on that node. A set over several rings is below each of them.
@@ -89,6 +91,18 @@ type Queue struct {
 	Problem     string           `json:"problem,omitempty"`
 	Attached    bool             `json:"attached"`
 	Consumer    string           `json:"consumer,omitempty"`
+	Delivered   int64            `json:"delivered"`
+	Dropped     map[string]int64 `json:"dropped,omitempty"`
+	UnreadBytes int64            `json:"unreadBytes"`
+}
+
+// Unlisted are the queues of a set that a node's status only sums up. Its fields are Queue's.
+type Unlisted struct {
+	Set         string           `json:"set"`
+	Health      Health           `json:"health"`
+	Problem     string           `json:"problem,omitempty"`
+	Queues      int32            `json:"queues"`
+	Attached    int32            `json:"attached"`
 	Delivered   int64            `json:"delivered"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
@@ -207,6 +221,11 @@ func (n *Node) queues(set *v1.NodeClusterStatus) {
 		n.Health = Worst(n.Health, queue.Health)
 		n.Queues = append(n.Queues, queue)
 	}
+	if set.Unlisted != nil {
+		rest := unlistedOf(set.Name, *set.Unlisted)
+		n.Health = Worst(n.Health, rest.Health)
+		n.Unlisted = append(n.Unlisted, rest)
+	}
 }
 
 func queueOf(set string, from v1.QueueStatus) Queue {
@@ -214,24 +233,45 @@ func queueOf(set string, from v1.QueueStatus) Queue {
 		Set: set, Queue: from.Queue, Health: Healthy, Attached: from.Attached, Consumer: from.Consumer,
 		Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
 	}
-	var lost []string
-	for _, d := range from.Dropped {
-		if d.Packets == 0 {
-			continue
-		}
-		if q.Dropped == nil {
-			q.Dropped = map[string]int64{}
-		}
-		q.Dropped[d.Reason] = d.Packets
-		lost = append(lost, fmt.Sprintf("%s %s", Number(d.Packets), d.Reason))
-	}
-	if len(lost) > 0 {
+	if q.Dropped, q.Problem = lost(from.Dropped); q.Problem != "" {
 		q.Health = Degraded
-		q.Problem = "lost " + strings.Join(lost, ", ")
 	}
 	if !from.Attached {
 		q.Health = Degraded
 		q.Problem = strings.TrimSuffix("nobody reads it; "+q.Problem, "; ")
 	}
 	return q
+}
+
+func unlistedOf(set string, from v1.QueueTotals) Unlisted {
+	u := Unlisted{
+		Set: set, Health: Healthy, Queues: from.Queues, Attached: from.Attached, Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
+	}
+	if u.Dropped, u.Problem = lost(from.Dropped); u.Problem != "" {
+		u.Health = Degraded
+	}
+	if idle := from.Queues - from.Attached; idle > 0 {
+		u.Health = Degraded
+		u.Problem = strings.TrimSuffix(fmt.Sprintf("nobody reads %d of them; %s", idle, u.Problem), "; ")
+	}
+	return u
+}
+
+// lost are the reasons for which packets were lost, and the same for people.
+func lost(dropped []v1.DropCount) (packets map[string]int64, problem string) {
+	var reasons []string
+	for _, d := range dropped {
+		if d.Packets == 0 {
+			continue
+		}
+		if packets == nil {
+			packets = map[string]int64{}
+		}
+		packets[d.Reason] = d.Packets
+		reasons = append(reasons, fmt.Sprintf("%s %s", Number(d.Packets), d.Reason))
+	}
+	if len(reasons) > 0 {
+		problem = "lost " + strings.Join(reasons, ", ")
+	}
+	return packets, problem
 }

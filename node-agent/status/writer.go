@@ -50,6 +50,7 @@ func (w *Writer) Write(ctx context.Context, in Input) error {
 		return w.failure
 	}
 	status := Build(in)
+	bound(&status, v1.MaxListedQueues)
 	status.Conditions = Conditions(w.written.DeepCopy().Conditions, in)
 	if w.failure == nil && !w.due(status, now) {
 		return nil
@@ -115,9 +116,15 @@ func stateOf(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 		r.Reflected, r.Absorbed, r.Directed = 0, 0, 0
 	}
 	for i := range state.Clusters {
-		state.Clusters[i].Duplicated, state.Clusters[i].Spread = 0, 0
-		for j := range state.Clusters[i].Queues {
-			q := &state.Clusters[i].Queues[j]
+		c := &state.Clusters[i]
+		c.Duplicated, c.Spread = 0, 0
+		if c.Unlisted != nil {
+			// Which queues are listed changes with the counters.
+			all := c.Totals()
+			c.Queues, c.Unlisted = nil, &v1.QueueTotals{Queues: all.Queues, Attached: all.Attached}
+		}
+		for j := range c.Queues {
+			q := &c.Queues[j]
 			q.Delivered, q.DeliveredBytes, q.UnreadBytes, q.Dropped = 0, 0, 0, nil
 		}
 	}

@@ -68,6 +68,9 @@ func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers []string, t
 				consumers = append(consumers, fmt.Sprintf("the consumer of queue %d", q.Queue))
 			}
 		}
+		if c.Unlisted != nil && c.Unlisted.Unnamed > 0 {
+			consumers = append(consumers, fmt.Sprintf("the consumers of %d queues more", c.Unlisted.Unnamed))
+		}
 		return consumers, true
 	}
 	return nil, false

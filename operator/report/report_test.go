@@ -40,6 +40,11 @@ func capture(change ...func(*v1alpha1.NodeCapture)) *v1alpha1.NodeCapture {
 	return nc
 }
 
+// unlisted gives a cluster more queues than its status lists.
+func unlisted(nc *v1alpha1.NodeCapture) {
+	nc.Status.Clusters[1].Unlisted = &v1alpha1.QueueTotals{Queues: 62, Attached: 1, Unnamed: 1, Delivered: 1000, Dropped: []v1alpha1.DropCount{{Reason: "full", Packets: 6}}}
+}
+
 func queue(number int32, delivered, full int64) v1alpha1.QueueStatus {
 	return v1alpha1.QueueStatus{
 		Queue: number, Attached: delivered == 30, Delivered: delivered,
@@ -111,6 +116,7 @@ func TestHolderOf(t *testing.T) {
 		"told":           {capture(), cluster, "it is being told"},
 		"attached":       {capture(untold), cluster, "its queues are in use: delete the consumer of queue 0, the consumer of queue 1"},
 		"pod":            {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters[0].Queues[0].Consumer = "ns/pod" }), ring, "its queues are in use: delete pod ns/pod"},
+		"not named":      {capture(untold, unlisted), cluster, "its queues are in use: delete the consumer of queue 0, the consumer of queue 1, the consumers of 1 queues more"},
 		"not in use":     {capture(untold), ring, "its queues are being removed"},
 		"ring only":      {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters = nil }), ring, "it is being removed"},
 		"not applied":    {capture(rid, func(nc *v1alpha1.NodeCapture) { nc.Generation = 4 }), ring, "its agent has not applied generation 4 yet"},
@@ -140,4 +146,6 @@ func TestSum(t *testing.T) {
 	require.Equal(t, report.Sums{Queues: 6, QueuesAttached: 4, Seen: 200, Delivered: 260, Dropped: 60, Engines: "EBPF,KernelModule"}, report.Sum(captures, feeding))
 	require.Equal(t, report.Sums{Queues: 4, QueuesAttached: 4, Seen: 160, Delivered: 120, Dropped: 40, Engines: "EBPF,KernelModule"}, report.Sum(captures, cluster))
 	require.Equal(t, report.Sums{}, report.Sum(captures, report.Object{Name: "other"}))
+	unlisted(captures["a"])
+	require.Equal(t, report.Sums{Queues: 66, QueuesAttached: 5, Seen: 1166, Delivered: 1120, Dropped: 46, Engines: "EBPF,KernelModule"}, report.Sum(captures, cluster))
 }

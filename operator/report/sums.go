@@ -68,14 +68,9 @@ func parts(capture *v1alpha1.NodeCapture, o Object) (rings, queues map[string]bo
 }
 
 func (s *Sums) add(c v1alpha1.NodeClusterStatus) {
-	for _, q := range c.Queues {
-		s.Queues++
-		if q.Attached {
-			s.QueuesAttached++
-		}
-		s.Delivered += q.Delivered
-		for _, d := range q.Dropped {
-			s.Dropped += d.Packets
-		}
-	}
+	all := c.Totals()
+	s.Queues += all.Queues
+	s.QueuesAttached += all.Attached
+	s.Delivered += all.Delivered
+	s.Dropped += all.DroppedPackets()
 }

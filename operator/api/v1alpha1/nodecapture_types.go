@@ -92,10 +92,32 @@ type QueueStatus struct {
 	// dropped packets, by reason.
 	//
 	// +optional
-	// +listType=map
-	// +listMapKey=reason
+	// +listType=atomic
 	Dropped []DropCount `json:"dropped,omitempty"`
 	// unreadBytes that the consumer has not released.
+	UnreadBytes int64 `json:"unreadBytes"`
+}
+
+// QueueTotals is the account of several queues of a set.
+type QueueTotals struct {
+	// queues that these are.
+	Queues int32 `json:"queues"`
+	// attached: how many of them a consumer reads.
+	Attached int32 `json:"attached"`
+	// unnamed: how many of them have a consumer, or are allocated to a pod, that is not named by the queues that are listed.
+	//
+	// +optional
+	Unnamed int32 `json:"unnamed,omitempty"`
+	// delivered packets.
+	Delivered int64 `json:"delivered"`
+	// deliveredBytes on the wire.
+	DeliveredBytes int64 `json:"deliveredBytes"`
+	// dropped packets, by reason.
+	//
+	// +optional
+	// +listType=atomic
+	Dropped []DropCount `json:"dropped,omitempty"`
+	// unreadBytes that the consumers have not released.
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
@@ -181,10 +203,17 @@ type NodeClusterStatus struct {
 	//
 	// +optional
 	Spread int64 `json:"spread,omitempty"`
+	// queues, by number. Of a node with more than 512 queues 512 are listed over all its sets: of each consumer one, then those
+	// that lost most, then those that are read.
+	//
 	// +optional
-	// +listType=map
-	// +listMapKey=queue
+	// +listType=atomic
 	Queues []QueueStatus `json:"queues,omitempty"`
+	// unlisted is the account of the set's queues that are not listed; absent where all are. The agent's metrics have each
+	// queue's.
+	//
+	// +optional
+	Unlisted *QueueTotals `json:"unlisted,omitempty"`
 }
 
 // InterfaceStatus is the state of a captured interface.

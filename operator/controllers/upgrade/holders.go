@@ -19,6 +19,9 @@ func holdersOf(capture *v1alpha1.NodeCapture) (holders []types.NamespacedName, k
 		if !served[cluster.Name] {
 			continue
 		}
+		if cluster.Unlisted != nil && cluster.Unlisted.Unnamed > 0 {
+			return nil, false
+		}
 		for _, queue := range cluster.Queues {
 			namespace, name, pod := strings.Cut(queue.Consumer, "/")
 			if !pod && queue.Attached {

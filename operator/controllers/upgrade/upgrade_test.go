@@ -142,6 +142,10 @@ func TestEvict(t *testing.T) {
 	require.NoError(t, f.client.Get(t.Context(), client.ObjectKey{Name: "b"}, &capture))
 	capture.Status.Clusters[0].Queues = []v1alpha1.QueueStatus{{Attached: true}}
 	require.NoError(t, f.client.Status().Update(t.Context(), &capture))
+	f.node("d", "0.2", v1alpha1.EngineKernelModule, "four")
+	require.NoError(t, f.client.Get(t.Context(), client.ObjectKey{Name: "d"}, &capture))
+	capture.Status.Clusters[0].Unlisted = &v1alpha1.QueueTotals{Queues: 1, Unnamed: 1}
+	require.NoError(t, f.client.Status().Update(t.Context(), &capture))
 	require.Equal(t, []string{"agent-a", "agent-c", "one", "three", "two"}, f.once())
 }
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// place is a queue's in a status.
+type place struct {
+	cluster, queue int
+	// first of its consumer in its set.
+	first    bool
+	attached bool
+	dropped  int64
+}
+
+// bound leaves so many queues in a status, over all its sets, and sums up the others: the status is written to an API server,
+// where objects may have 1.5 MiB. Consumers come first, for the operator has to know them, then the queues that lost most.
+func bound(status *v1.NodeCaptureStatus, most int) {
+	places := queuePlaces(status)
+	if len(places) <= most {
+		return
+	}
+	slices.SortStableFunc(places, func(a, b place) int {
+		return cmp.Or(sooner(a.first, b.first), cmp.Compare(b.dropped, a.dropped), sooner(a.attached, b.attached))
+	})
+	listed := map[[2]int]bool{}
+	for _, p := range places[:most] {
+		listed[[2]int{p.cluster, p.queue}] = true
+	}
+	for i := range status.Clusters {
+		sumUp(&status.Clusters[i], func(queue int) bool { return listed[[2]int{i, queue}] })
+	}
+}
+
+func sooner(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+func queuePlaces(status *v1.NodeCaptureStatus) (places []place) {
+	for i, cluster := range status.Clusters {
+		known := map[string]bool{}
+		for j := range cluster.Queues {
+			q := &cluster.Queues[j]
+			first := held(q) && !known[q.Consumer]
+			known[q.Consumer] = known[q.Consumer] || held(q)
+			alone := v1.QueueTotals{Dropped: q.Dropped}
+			places = append(places, place{i, j, first, q.Attached, alone.DroppedPackets()})
+		}
+	}
+	return places
+}
+
+// held says whether somebody has the queue: a pod, or a consumer that is in none, which has no name.
+func held(q *v1.QueueStatus) bool { return q.Consumer != "" || q.Attached }
+
+// sumUp keeps the listed queues of a set.
+func sumUp(cluster *v1.NodeClusterStatus, listed func(queue int) bool) {
+	var kept []v1.QueueStatus
+	named := map[string]bool{}
+	for i, q := range cluster.Queues {
+		if listed(i) {
+			kept = append(kept, q)
+			named[q.Consumer] = named[q.Consumer] || held(&q)
+		}
+	}
+	if len(kept) == len(cluster.Queues) {
+		return
+	}
+	others := &v1.QueueTotals{}
+	for i := range cluster.Queues {
+		q := &cluster.Queues[i]
+		if listed(i) {
+			continue
+		}
+		others.Add(q)
+		if held(q) && !named[q.Consumer] {
+			others.Unnamed++
+		}
+	}
+	cluster.Queues, cluster.Unlisted = kept, others
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import "slices"
+
+// MaxListedQueues is how many queues the status of a NodeCapture lists: 12,800, which a node may have, would make it larger
+// than an API object may be.
+const MaxListedQueues = 512
+
+// Totals is the account of all queues of a set, listed or not; it does not say how many consumers have no name.
+func (s *NodeClusterStatus) Totals() QueueTotals {
+	var all QueueTotals
+	if s.Unlisted != nil {
+		all = *s.Unlisted.DeepCopy()
+		all.Unnamed = 0
+	}
+	for i := range s.Queues {
+		all.Add(&s.Queues[i])
+	}
+	return all
+}
+
+// Add counts a queue in.
+func (t *QueueTotals) Add(q *QueueStatus) {
+	t.Queues++
+	if q.Attached {
+		t.Attached++
+	}
+	t.Delivered += q.Delivered
+	t.DeliveredBytes += q.DeliveredBytes
+	t.UnreadBytes += q.UnreadBytes
+	for _, d := range q.Dropped {
+		i := slices.IndexFunc(t.Dropped, func(have DropCount) bool { return have.Reason == d.Reason })
+		if i < 0 {
+			t.Dropped = append(t.Dropped, d)
+		} else {
+			t.Dropped[i].Packets += d.Packets
+		}
+	}
+}
+
+// DroppedPackets is the sum over all reasons.
+func (t *QueueTotals) DroppedPackets() (sum int64) {
+	for _, d := range t.Dropped {
+		sum += d.Packets
+	}
+	return sum
+}
