@@ -36,6 +36,7 @@ import (
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
 	"github.com/ringcap/ringcap/operator/filtercheck"
+	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
@@ -118,9 +119,10 @@ func startOperator(admin client.Client, config *rest.Config) error {
 	}
 	check := filtercheck.New(compile).Check
 	now := func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	writer := networks.NewWriter(mgr.GetClient())
 	err = errors.Join(
-		(&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now}).SetupWithManager(mgr),
-		(&status.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
+		(&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer}).SetupWithManager(mgr),
+		(&status.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
 	go func() { operator.done <- mgr.Start(ctx) }()
 	return err
 }

@@ -25,7 +25,7 @@ func (d *draft) judgeCluster(cluster *v1alpha1.Cluster) Verdict {
 			break
 		}
 	}
-	if verdict.Accepted() || verdict.keeps() && d.isOnNodes(cluster) {
+	if verdict.Accepted() || verdict.Keeps() && d.isOnNodes(cluster) {
 		d.accepted.clusters++
 		for _, ring := range cluster.Spec.Rings {
 			d.outputs[ring]++

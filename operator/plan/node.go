@@ -42,7 +42,7 @@ func ringEntry(ring *v1alpha1.CaptureRing, verdict Verdict, node Node, current v
 		}
 		return &v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Spec: ring.Spec}
 	}
-	if !verdict.keeps() {
+	if !verdict.Keeps() {
 		return nil
 	}
 	i := slices.IndexFunc(current.Rings, func(r v1alpha1.NodeRing) bool { return r.Name == ring.Name && r.UID == string(ring.UID) })
@@ -68,7 +68,7 @@ func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.N
 	switch {
 	case verdict.Accepted():
 		entry = &v1alpha1.NodeCluster{Name: cluster.Name, UID: string(cluster.UID), Spec: *cluster.Spec.DeepCopy()}
-	case verdict.keeps():
+	case verdict.Keeps():
 		entry = currentCluster(current, cluster)
 	}
 	if entry == nil {

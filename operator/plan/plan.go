@@ -41,6 +41,8 @@ type Plan struct {
 	Nodes map[string]v1alpha1.NodeCaptureSpec
 	// Rings and Clusters have an entry for every object, by its name.
 	Rings, Clusters map[string]Verdict
+	// Networks are all that rings ask for.
+	Networks []Network
 }
 
 // Unchecked says whether an object waits for its filter to be checked: planning again may accept it.
@@ -69,9 +71,9 @@ type Verdict struct {
 // Accepted says whether the object is rolled out as it is.
 func (v Verdict) Accepted() bool { return v.Reason == v1alpha1.ReasonAccepted }
 
-// keeps says whether nodes keep what they have of an object that is not accepted. What breaks a limit or another's
+// Keeps says whether nodes keep what they have of an object that is not accepted. What breaks a limit or another's
 // name cannot stay; anything else is left in peace until it is mended or deleted.
-func (v Verdict) keeps() bool {
+func (v Verdict) Keeps() bool {
 	switch v.Reason {
 	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonLimitExceeded, v1alpha1.ReasonDeleting:
 		return false
@@ -97,6 +99,7 @@ func Make(in Input) Plan {
 	for _, node := range nodes {
 		d.plan.Nodes[node.Name] = d.nodeSpec(node, rings, clusters)
 	}
+	d.plan.Networks = d.networks(rings)
 	return d.plan
 }
 

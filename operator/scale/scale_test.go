@@ -30,6 +30,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
+	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
@@ -123,9 +124,10 @@ func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
 	require.NoError(t, err)
 	accept := func(string) error { return nil }
-	require.NoError(t, (&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now}).SetupWithManager(mgr))
+	writer := networks.NewWriter(mgr.GetClient())
+	require.NoError(t, (&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now, Networks: writer}).SetupWithManager(mgr))
 	require.NoError(t, (&status.Reconciler{
-		Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now, Recorder: mgr.GetEventRecorder("scale"),
+		Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now, Recorder: mgr.GetEventRecorder("scale"), Networks: writer,
 	}).SetupWithManager(mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

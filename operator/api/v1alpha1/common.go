@@ -274,6 +274,8 @@ const (
 	// ConditionRulesEffective is on CaptureRing only: each rule and pattern can decide on some packet. It is advice: what
 	// it speaks of is captured all the same.
 	ConditionRulesEffective = "RulesEffective"
+	// ConditionNetworksWritten is on CaptureRing only: the NetworkAttachmentDefinitions that it asks for are there.
+	ConditionNetworksWritten = "NetworksWritten"
 	// ConditionModuleReady is on NodeCapture only: the kernel module is loaded and compatible.
 	ConditionModuleReady = "ModuleReady"
 )
@@ -314,6 +316,15 @@ const (
 	ReasonEffective    = "Effective"
 	ReasonNeverMatches = "NeverMatches"
 	ReasonShadowed     = "Shadowed"
+
+	// Of NetworksWritten.
+	ReasonWritten           = "Written"
+	ReasonNoNetwork         = "NoNetwork"
+	ReasonNetworkConflict   = "NetworkConflict"
+	ReasonNetworkForbidden  = "NetworkForbidden"
+	ReasonNetworkNotWritten = "NetworkNotWritten"
+	ReasonMultusMissing     = "MultusMissing"
+	ReasonNamespaceNotFound = "NamespaceNotFound"
 
 	// Of interfaces and their settings.
 	ReasonDriverNotAware       = "DriverNotAware"

@@ -21,7 +21,7 @@ metadata: {name: full}
 spec:
   interfaces:
   - {name: "eth*", driver: igb, pciAddress: "0000:03:00.?", rxQueues: "0-3,8"}
-  - {resourceName: intel.com/sriov_capture}
+  - {resourceName: intel.com/sriov_capture, network: {namespaces: [sensors]}}
   - {podSelector: {matchLabels: {app: web}}, namespaceSelector: {}}
   transparentMode: 2
   transparentFallback: Stack
@@ -83,6 +83,9 @@ func TestWhatContradictsItself(t *testing.T) {
 		"RX queues in words":             {selectors(`{name: a, rxQueues: all}`), "spec.interfaces[0].rxQueues", "such as 0-3,8"},
 		"PCI address in capitals":        {selectors(`{pciAddress: "0000:0A:00.0"}`), "spec.interfaces[0].pciAddress", "lspci -D"},
 		"a resource without prefix":      {selectors(`{resourceName: vf}`), "spec.interfaces[0].resourceName", "intel.com/sriov_capture"},
+		"a network of no pool":           {selectors(`{name: a, network: {namespaces: [sensors]}}`), "spec.interfaces[0]", "give resourceName too"},
+		"a network for nobody":           {selectors(`{resourceName: a/b, network: {namespaces: []}}`), "spec.interfaces[0].network.namespaces", "at least 1"},
+		"two networks of one name":       {selectors(`{resourceName: a/b, network: {namespaces: [sensors]}}, {resourceName: a/c, network: {namespaces: [others]}}`), "spec", "a ring of their own"},
 		"quick mode and a filter":        {base + "  quickMode: true\n  queues: 1\n  filter: {bpf: ip}", "spec", "leave spec.filter out"},
 		"quick mode and a sample":        {base + "  quickMode: true\n  queues: 1\n  sampling: {oneIn: 2}", "spec", "leave spec.sampling out"},
 		"quick mode and defragment":      {base + "  quickMode: true\n  queues: 1\n  defragment: true", "spec", "leave spec.defragment out"},

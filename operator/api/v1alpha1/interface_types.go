@@ -9,6 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="has(self.name) || has(self.driver) || has(self.pciAddress) || has(self.resourceName) || has(self.podSelector)",message="selects nothing: give name, driver, pciAddress, resourceName or podSelector; name: '*' is every interface"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.podSelector)",message="namespaceSelector narrows podSelector: give podSelector too; podSelector: {} is every pod"
 // +kubebuilder:validation:XValidation:rule="!has(self.podSelector) || !(has(self.driver) || has(self.pciAddress) || has(self.resourceName))",message="podSelector selects the node's side of pods' interfaces: leave driver, pciAddress and resourceName out"
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || has(self.resourceName)",message="network hands out a pool's virtual functions: give resourceName too"
 type InterfaceSelector struct {
 	// name of the interface, or a glob (* and ?) over names, 1 to 15 bytes. PF_RING: device_name.
 	//
@@ -41,6 +42,11 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-.a-z0-9]+/[-._a-zA-Z0-9]+$')",message="must be an extended resource's name with its prefix, such as intel.com/sriov_capture"
 	ResourceName string `json:"resourceName,omitempty"`
 
+	// network by which Multus hands the pool's virtual functions to pods; without it none is written. PF_RING: none.
+	//
+	// +optional
+	Network *PoolNetwork `json:"network,omitempty"`
+
 	// podSelector selects the node's side of the interfaces of pods with these labels; {} is every pod. Besides its own labels
 	// a pod has its name as kubernetes.io/metadata.name here. What a pod sends is received there: direction Both is the whole
 	// of a pod's traffic. A node on which no such pod runs is ready for the first one. Pods with hostNetwork have no interface
@@ -62,4 +68,19 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$')",message="must be a list of numbers and ranges, such as 0-3,8"
 	RxQueues string `json:"rxQueues,omitempty"`
+}
+
+// PoolNetwork asks for NetworkAttachmentDefinitions, which the operator writes and removes with the ring. They have the ring's
+// name; pods name it in their annotation k8s.v1.cni.cncf.io/networks. The CNI plugin host-device moves the virtual function
+// into the pod, without an address.
+type PoolNetwork struct {
+	// namespaces that get one each, 1 to 16 names: those of the pods. What somebody else made under this name stays as it is.
+	//
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespaces []string `json:"namespaces"`
 }

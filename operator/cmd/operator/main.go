@@ -34,6 +34,7 @@ import (
 	"github.com/ringcap/ringcap/operator/controllers/upgrade"
 	"github.com/ringcap/ringcap/operator/filtercheck"
 	"github.com/ringcap/ringcap/operator/metrics"
+	"github.com/ringcap/ringcap/operator/networks"
 )
 
 // version is set by the build.
@@ -154,10 +155,11 @@ func addUpgrader(mgr ctrl.Manager, f runFlags) error {
 }
 
 func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector) error {
-	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now}
+	writer := networks.NewWriter(mgr.GetClient())
+	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now, Networks: writer}
 	tell := &status.Reconciler{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), CheckFilter: checkFilter, Now: time.Now,
-		Publish: collector.Set,
+		Publish: collector.Set, Networks: writer,
 	}
 	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr)); err != nil {
 		return fmt.Errorf("add the controllers: %w", err)

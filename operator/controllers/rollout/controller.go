@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/snapshot"
 )
@@ -38,6 +39,8 @@ type Reconciler struct {
 	CheckFilter func(expression string) error
 	// Now is the time.
 	Now func() time.Time
+	// Networks are written as the rings ask.
+	Networks *networks.Writer
 }
 
 // SetupWithManager registers the reconciler. Everything is planned at once, so every event leads to the same request.
@@ -75,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		s.holdOn,
 		s.writeNodes,
 		s.removeNodes,
+		s.writeNetworks,
 		s.letGo,
 	} {
 		if err := phase(ctx); err != nil {
@@ -88,6 +92,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		s.again = cmp.Or(s.again, recheck)
 	}
 	return ctrl.Result{RequeueAfter: s.again}, nil
+}
+
+// writeNetworks looks again and again: the kind comes with Multus, and others may change its objects.
+func (s *scope) writeNetworks(ctx context.Context) error {
+	if !s.Networks.Write(ctx, s.plan) {
+		s.again = cmp.Or(s.again, recheck)
+	}
+	return nil
 }
 
 // outdated says whether the cache is behind what was written: the watch brings it up.

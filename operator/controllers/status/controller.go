@@ -21,9 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/metrics"
+	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/report"
 	"github.com/ringcap/ringcap/operator/snapshot"
@@ -49,6 +51,8 @@ type Reconciler struct {
 	Publish func(metrics.Fleet)
 	// Now is the time.
 	Now func() time.Time
+	// Networks tells how those of rings do.
+	Networks *networks.Writer
 
 	// advised is by ring; one reconciliation runs at a time.
 	advised map[types.UID]advised
@@ -67,6 +71,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Cluster{}, all, generation).
 		Watches(&v1alpha1.NodeCapture{}, r.gathered()).
 		WatchesMetadata(snapshot.NodeMetadata(), all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesRawSource(source.Channel(r.Networks.Changed(), all)).
 		Complete(r)
 }
 
@@ -106,6 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
+		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, decided.Networks))
 		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("CaptureRing", ring.Name, &changed.Status))
 	}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package networks
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+)
+
+// Problem is why a network is not as its ring asks; the zero value is none.
+type Problem struct{ Reason, Message string }
+
+// Writer makes the networks as planned, and tells how that went. One goroutine writes; any may ask.
+type Writer struct {
+	// Client must not answer from a cache: the kind may come later, with Multus.
+	Client client.Client
+
+	mu       sync.Mutex
+	outcomes map[plan.Network]Problem
+	changed  chan event.GenericEvent
+	// clean: there are none, and none were asked for.
+	clean bool
+}
+
+// NewWriter makes a Writer.
+func NewWriter(c client.Client) *Writer {
+	return &Writer{Client: c, changed: make(chan event.GenericEvent, 1)}
+}
+
+// Changed tells that Outcome answers otherwise than before.
+func (w *Writer) Changed() <-chan event.GenericEvent { return w.changed }
+
+// Outcome is how a network did at the last Write; false when it was none of its.
+func (w *Writer) Outcome(n plan.Network) (Problem, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, known := w.outcomes[n]
+	return p, known
+}
+
+// Write makes the networks as planned and removes those that are not asked for any more. Of a ring that is refused, what it
+// had stays. What fails is a ring's problem, not the caller's. It is to be called again until it returns true: then there is
+// nothing to see to.
+func (w *Writer) Write(ctx context.Context, p plan.Plan) (done bool) {
+	if w.clean && len(p.Networks) == 0 {
+		return true
+	}
+	w.clean = w.removeOthers(ctx, p) && len(p.Networks) == 0
+	outcomes := map[plan.Network]Problem{}
+	for _, n := range p.Networks {
+		outcomes[n] = w.write(ctx, n)
+	}
+	w.tell(outcomes)
+	return w.clean
+}
+
+func (w *Writer) tell(outcomes map[plan.Network]Problem) {
+	w.mu.Lock()
+	same := maps.Equal(w.outcomes, outcomes)
+	w.outcomes = outcomes
+	w.mu.Unlock()
+	if same {
+		return
+	}
+	select {
+	case w.changed <- event.GenericEvent{Object: &v1alpha1.CaptureRing{}}:
+	default:
+	}
+}
+
+// removeOthers removes what is not asked for any more; none says that nothing is left to see to. Where the kind or the right to
+// it is missing, there is nothing of ours.
+func (w *Writer) removeOthers(ctx context.Context, p plan.Plan) (none bool) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(definitionKind)
+	err := w.Client.List(ctx, list, client.HasLabels{ringLabel})
+	if meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return true
+	}
+	none = err == nil
+	for i := range list.Items {
+		have := &list.Items[i]
+		if !surplus(have, p) || client.IgnoreNotFound(w.Client.Delete(ctx, have, client.Preconditions{UID: new(have.GetUID())})) != nil {
+			none = false
+		}
+	}
+	return none
+}
+
+// surplus says of a definition that the operator wrote it, and that no ring asks for it any more.
+func surplus(have *unstructured.Unstructured, p plan.Plan) bool {
+	owner := metav1.GetControllerOf(have)
+	if owner == nil || owner.Kind != "CaptureRing" || have.GetName() != owner.Name {
+		return false
+	}
+	for _, n := range p.Networks {
+		if n.UID == owner.UID && n.Namespace == have.GetNamespace() {
+			return false
+		}
+	}
+	ring, there := p.Rings[owner.Name]
+	return !there || !ring.Keeps()
+}
+
+func (w *Writer) write(ctx context.Context, n plan.Network) Problem {
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(definitionKind)
+	err := w.Client.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Ring}, have)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = w.Client.Create(ctx, definition(n))
+	case err == nil && !ownedBy(have, n.UID):
+		return Problem{v1alpha1.ReasonNetworkConflict, fmt.Sprintf(
+			"the NetworkAttachmentDefinition %s/%s is somebody else's and stays as it is: remove it, or give the ring another name", n.Namespace, n.Ring)}
+	case err == nil && bring(have, n):
+		err = w.Client.Update(ctx, have)
+	}
+	return explain(err, n)
+}
+
+func ownedBy(have *unstructured.Unstructured, uid types.UID) bool {
+	owner := metav1.GetControllerOf(have)
+	return owner != nil && owner.UID == uid
+}
+
+// explain says what to do about an error.
+func explain(err error, n plan.Network) Problem {
+	where := fmt.Sprintf("the NetworkAttachmentDefinition %s/%s", n.Namespace, n.Ring)
+	switch {
+	case err == nil:
+		return Problem{}
+	case meta.IsNoMatchError(err):
+		return Problem{v1alpha1.ReasonMultusMissing, "the cluster has no kind NetworkAttachmentDefinition: install Multus, or leave spec.interfaces[].network out"}
+	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		return Problem{v1alpha1.ReasonNetworkForbidden, "the operator may not write " + where + ": set operator.networks.enabled in the chart's values"}
+	case apierrors.IsNotFound(err):
+		return Problem{v1alpha1.ReasonNamespaceNotFound, fmt.Sprintf("there is no namespace %q for %s: create it, or take it out of spec.interfaces[].network.namespaces", n.Namespace, where)}
+	}
+	return Problem{v1alpha1.ReasonNetworkNotWritten, fmt.Sprintf("%s could not be written, and is tried again: %v", where, err)}
+}
