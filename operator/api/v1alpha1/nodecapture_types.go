@@ -359,9 +359,15 @@ type NodeCapture struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the operator's, as a whole: who wrote which of its fields is not remembered.
+	//
 	// +optional
+	// +structType=atomic
 	Spec NodeCaptureSpec `json:"spec,omitempty"`
+	// status is the agent's, as a whole.
+	//
 	// +optional
+	// +structType=atomic
 	Status NodeCaptureStatus `json:"status,omitempty"`
 }
 

@@ -29,7 +29,7 @@ const recheck = 15 * time.Second
 
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings;clusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings/finalizers;clusters/finalizers,verbs=update
-// +kubebuilder:rbac:groups=ringcap.io,resources=nodecaptures,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=ringcap.io,resources=nodecaptures,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // Reconciler rolls the plan out.
