@@ -263,24 +263,18 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 	}
 	plan = newPlan(c, f, rand.String(5))
 	plan.Ring = name
-	for i := range s.Nodes {
-		node := &s.Nodes[i]
-		on := fleet.RingOn(node, name)
-		silence := fleet.Silence(node, s.Now)
+	places := s.Places(name)
+	for _, p := range places {
 		switch {
-		case !fleet.Asked(node, name) && on == nil, len(f.nodes) > 0 && !slices.Contains(f.nodes, node.Name):
-		case silence != "":
-			missing = append(missing, "node "+node.Name+": "+silence)
-		case on == nil:
-			missing = append(missing, "node "+node.Name+": its agent has not acted upon the ring yet")
-		case !on.Ready:
-			missing = append(missing, fmt.Sprintf("node %s: %s: %s", node.Name, on.Reason, on.Message))
+		case len(f.nodes) > 0 && !slices.Contains(f.nodes, p.Node.Name):
+		case p.Problem != "":
+			missing = append(missing, "node "+p.Node.Name+": "+p.Problem)
 		default:
-			plan.Nodes = append(plan.Nodes, capture.Node{Name: node.Name, Interfaces: on.Interfaces})
+			plan.Nodes = append(plan.Nodes, capture.Node{Name: p.Node.Name, Interfaces: p.Status.Interfaces})
 		}
 	}
 	for _, want := range f.nodes {
-		if !isOn(s, want, name) {
+		if !slices.ContainsFunc(places, func(p fleet.Place) bool { return p.Node.Name == want }) {
 			return plan, nil, fmt.Errorf("--node: ring %s is not on a node %s", name, want)
 		}
 	}
@@ -311,12 +305,6 @@ func finishPlan(ctx context.Context, c client.Client, plan capture.Plan, missing
 		plan.Image, err = agentImage(ctx, c)
 	}
 	return plan, missing, err
-}
-
-func isOn(s fleet.Snapshot, node, ring string) bool {
-	return slices.ContainsFunc(s.Nodes, func(n v1.NodeCapture) bool {
-		return n.Name == node && (fleet.Asked(&n, ring) || fleet.RingOn(&n, ring) != nil)
-	})
 }
 
 // agentImage is what the agents run: every node of a ring has it.

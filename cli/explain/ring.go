@@ -62,20 +62,11 @@ func places(s fleet.Snapshot, ring *v1.CaptureRing) []Step {
 		return []Step{{"ring", NotCaptured, fmt.Sprintf("it is not accepted: %s: %s", c.Reason, c.Message)}}
 	}
 	var taps, broken []string
-	for i := range s.Nodes {
-		node := &s.Nodes[i]
-		on := fleet.RingOn(node, ring.Name)
-		silence := fleet.Silence(node, s.Now)
-		switch {
-		case !fleet.Asked(node, ring.Name) && on == nil:
-		case silence != "":
-			broken = append(broken, node.Name+": "+silence)
-		case on == nil:
-			broken = append(broken, node.Name+": its agent has not acted upon it yet")
-		case !on.Ready:
-			broken = append(broken, node.Name+": "+on.Reason+": "+on.Message)
-		default:
-			taps = append(taps, node.Name+" "+strings.Join(on.Interfaces, ","))
+	for _, p := range s.Places(ring.Name) {
+		if p.Problem != "" {
+			broken = append(broken, p.Node.Name+": "+p.Problem)
+		} else {
+			taps = append(taps, p.Node.Name+" "+strings.Join(p.Status.Interfaces, ","))
 		}
 	}
 	steps := []Step{}

@@ -95,9 +95,35 @@ func Silence(node *v1.NodeCapture, now time.Time) string {
 	return ""
 }
 
-// Asked says whether a node is asked to have a ring.
-func Asked(node *v1.NodeCapture, ring string) bool {
-	return slices.ContainsFunc(node.Spec.Rings, func(r v1.NodeRing) bool { return r.Name == ring })
+// Place is a ring on one node.
+type Place struct {
+	Node *v1.NodeCapture
+	// Status is what the node reports of the ring, nil if nothing.
+	Status *v1.NodeRingStatus
+	// Problem says why the node does not capture as asked, empty if it does.
+	Problem string
+}
+
+// Places returns the nodes that are asked to have a ring, or have it.
+func (s Snapshot) Places(ring string) []Place {
+	var places []Place
+	for i := range s.Nodes {
+		p := Place{Node: &s.Nodes[i], Status: RingOn(&s.Nodes[i], ring)}
+		asked := slices.ContainsFunc(p.Node.Spec.Rings, func(r v1.NodeRing) bool { return r.Name == ring })
+		if !asked && p.Status == nil {
+			continue
+		}
+		switch silence := Silence(p.Node, s.Now); {
+		case silence != "":
+			p.Problem = silence
+		case p.Status == nil:
+			p.Problem = "its agent has not acted upon it yet"
+		case !p.Status.Ready:
+			p.Problem = p.Status.Reason + ": " + p.Status.Message
+		}
+		places = append(places, p)
+	}
+	return places
 }
 
 // RingOn returns what a node reports of a ring, nil if nothing.
@@ -118,15 +144,6 @@ func QueuesOn(node *v1.NodeCapture, name string) *v1.NodeClusterStatus {
 		}
 	}
 	return nil
-}
-
-// Dropped is the number of packets that a queue lost, for whatever reason.
-func Dropped(queue v1.QueueStatus) int64 {
-	var sum int64
-	for _, d := range queue.Dropped {
-		sum += d.Packets
-	}
-	return sum
 }
 
 // Wrong returns the first of Accepted, Programmed and Ready that is not true, nil if all are.

@@ -145,12 +145,8 @@ func ringOf(s fleet.Snapshot, from *v1.CaptureRing) Ring {
 	ring := Ring{Name: from.Name, Health: Healthy}
 	ring.conditions(s, from)
 	sets := s.Over(from)
-	for i := range s.Nodes {
-		node := &s.Nodes[i]
-		if !fleet.Asked(node, from.Name) && fleet.RingOn(node, from.Name) == nil {
-			continue
-		}
-		n := nodeOf(s, node, from.Name, sets)
+	for _, place := range s.Places(from.Name) {
+		n := nodeOf(place, sets)
 		ring.Health = Worst(ring.Health, n.Health)
 		ring.add(n.Account)
 		ring.Nodes = append(ring.Nodes, n)
@@ -181,29 +177,20 @@ func (r *Ring) fail(problem string) {
 	r.Problems = append(r.Problems, problem)
 }
 
-func nodeOf(s fleet.Snapshot, from *v1.NodeCapture, ring string, sets []string) Node {
-	n := Node{Name: from.Name, Health: Healthy}
-	on := fleet.RingOn(from, ring)
-	if on != nil {
+func nodeOf(from fleet.Place, sets []string) Node {
+	n := Node{Name: from.Node.Name, Health: Healthy}
+	if on := from.Status; on != nil {
 		n.Engine, n.EngineReason, n.Interfaces = on.Engine, on.EngineReason, on.Interfaces
 		n.Account = Account{on.Seen, on.Filtered, on.SampledOut, on.Reflected, on.Absorbed, on.Directed, on.Passed}
 	}
 	for _, set := range sets {
-		n.queues(fleet.QueuesOn(from, set))
+		n.queues(fleet.QueuesOn(from.Node, set))
 	}
 	slices.SortStableFunc(n.Queues, func(a, b Queue) int {
 		return cmp.Or(badness[b.Health]-badness[a.Health], strings.Compare(a.Set, b.Set), int(a.Queue-b.Queue))
 	})
-	switch silence := fleet.Silence(from, s.Now); {
-	case silence != "":
-		n.Problem = silence
-	case on == nil:
-		n.Problem = "its agent has not acted upon it yet"
-	case !on.Ready:
-		n.Problem = on.Reason + ": " + on.Message
-	}
-	if n.Problem != "" {
-		n.Health = Failed
+	if from.Problem != "" {
+		n.Health, n.Problem = Failed, from.Problem
 	}
 	return n
 }
