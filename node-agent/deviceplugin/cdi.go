@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"time"
 
 	"tags.cncf.io/container-device-interface/pkg/parser"
 	specs "tags.cncf.io/container-device-interface/specs-go"
@@ -36,7 +37,20 @@ func cdiDevice(id capture.QueueID) string { return fmt.Sprintf("%s.%d", id.Clust
 type cdiSpecs struct {
 	folder string
 	// written is what the files were made of, by resource.
-	written map[string]cdiSource
+	written map[string]cdiFile
+}
+
+// cdiFile is a file as it was written.
+type cdiFile struct {
+	cdiSource
+	size     int64
+	modified time.Time
+}
+
+// untouched says whether the file is as it was left.
+func (f cdiFile) untouched(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified)
 }
 
 // cdiSource is what a resource's file depends on.
@@ -50,20 +64,24 @@ func (c *cdiSpecs) path(resource string) string {
 	return filepath.Join(c.folder, cdiVendor+"-"+resource+".json")
 }
 
-// set writes a resource's file, unless it is that already.
+// set writes a resource's file, unless it is that already and nobody has touched it.
 func (c *cdiSpecs) set(name string, resource Resource) error {
 	source := cdiSource{len(resource.Healthy), resource.Engine, resource.Mounts}
-	if last, ok := c.written[name]; ok && reflect.DeepEqual(last, source) {
+	if last, ok := c.written[name]; ok && reflect.DeepEqual(last.cdiSource, source) && last.untouched(c.path(name)) {
 		return nil
 	}
 	spec, err := cdiSpec(name, resource)
 	if err == nil {
 		err = node.WriteJSON(c.path(name), spec)
 	}
+	var info os.FileInfo
+	if err == nil {
+		info, err = os.Stat(c.path(name))
+	}
 	if err != nil {
 		return fmt.Errorf("describe the queues of %s to container runtimes: %w", name, err)
 	}
-	c.written[name] = source
+	c.written[name] = cdiFile{source, info.Size(), info.ModTime()}
 	return nil
 }
 

@@ -49,6 +49,22 @@ func TestQueuesAsContainerRuntimesKnowThem(t *testing.T) {
 	k.next()
 	assert.Equal(t, granted, queues.grants.Load())
 
+	// What somebody removes or writes over comes back.
+	file := filepath.Join(folder, "ringcap.io-ids.json")
+	described, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, drift := range []func() error{
+		func() error { return os.Remove(file) }, func() error { return os.WriteFile(file, []byte("{}"), 0o644) },
+	} {
+		require.NoError(t, drift())
+		m.Set(offer(queues, true, false))
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			now, err := os.ReadFile(file)
+			assert.NoError(c, err)
+			assert.Equal(c, string(described), string(now))
+		}, 10*time.Second, 10*time.Millisecond)
+	}
+
 	ids := wanted["ids"]
 	ids.Engine, ids.Mounts = v1.EngineEBPF, []capture.PathPair{{Host: "/host/lib", Container: "/lib"}}
 	m.Set(map[string]Resource{"ids": ids})

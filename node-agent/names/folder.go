@@ -104,7 +104,7 @@ func (f *Folder) tell(cluster string, lines map[int]string) error {
 		old, _ = os.ReadFile(path)
 	}
 	text := merge(old, lines)
-	if known && bytes.Equal(text, old) {
+	if have, err := os.ReadFile(path); known && err == nil && bytes.Equal(text, have) {
 		return nil
 	}
 	if err := node.WriteFile(path, text); err != nil {

@@ -3,6 +3,8 @@
 package node
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +14,9 @@ import (
 // of another are void, for a boot undoes all of it.
 type Records[T any] struct {
 	Path, BootID string
+
+	// last is what the file had when it was last read or written here, nil before that.
+	last []byte
 }
 
 // recordsFile is its content.
@@ -20,11 +25,21 @@ type recordsFile[T any] struct {
 	Records map[string]T `json:"records"`
 }
 
-// Load returns them; never nil but with an error.
-func (r Records[T]) Load() (map[string]T, error) {
+// Load returns what was saved last: by this process, whatever became of the file since, else by an earlier one in this boot.
+func (r *Records[T]) Load() (map[string]T, error) {
+	if r.last == nil {
+		text, err := os.ReadFile(r.Path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read what was changed: %w", err)
+		}
+		r.last = append([]byte{}, text...)
+	}
 	var file recordsFile[T]
-	if err := ReadJSON(r.Path, &file); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read what was changed: %w", err)
+	if len(r.last) > 0 {
+		if err := json.Unmarshal(r.last, &file); err != nil {
+			r.last = nil
+			return nil, fmt.Errorf("read what was changed: decode %s: %w", r.Path, err)
+		}
 	}
 	if file.BootID != r.BootID || file.Records == nil {
 		return map[string]T{}, nil
@@ -32,16 +47,25 @@ func (r Records[T]) Load() (map[string]T, error) {
 	return file.Records, nil
 }
 
-// Save writes them in one step; without any there is no file.
-func (r Records[T]) Save(records map[string]T) error {
+// Save writes the records, unless the file has them; without any there is no file.
+func (r *Records[T]) Save(records map[string]T) error {
 	if len(records) == 0 {
+		r.last = []byte{}
 		if err := os.Remove(r.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	if err := WriteJSON(r.Path, recordsFile[T]{r.BootID, records}); err != nil {
-		return fmt.Errorf("note what is changed: %w", err)
+	text, err := json.MarshalIndent(recordsFile[T]{r.BootID, records}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode what is changed: %w", err)
 	}
+	text = append(text, '\n')
+	if have, err := os.ReadFile(r.Path); err != nil || !bytes.Equal(have, text) {
+		if err := WriteFile(r.Path, text); err != nil {
+			return fmt.Errorf("note what is changed: %w", err)
+		}
+	}
+	r.last = text
 	return nil
 }

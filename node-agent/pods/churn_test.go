@@ -300,11 +300,12 @@ func testChurn(t *testing.T, kind v1.Engine) {
 	close(stop)
 	<-stopped
 	require.NoError(t, unix.Close(fd))
-	assert.Less(t, heap(), before+heapGrowth)
+	after := heap()
+	assert.Less(t, after, before+heapGrowth)
 	want[stays.object.String()] = int(sent.Load())
 	c.account(want)
 	assert.Equal(t, want, end())
-	t.Logf("%d pods came and went; %d packets of the one that stayed", len(want)-1, sent.Load())
+	t.Logf("%d pods came and went; %d packets of the one that stayed; memory in use: %d KiB before, %d KiB after", len(want)-1, sent.Load(), before>>10, after>>10)
 }
 
 // restart is another agent's start, which does not know at first which pods there are.

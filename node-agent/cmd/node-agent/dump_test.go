@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -58,6 +59,9 @@ var place = regexp.MustCompile(`(/clusters/[^/]+)_\d+`)
 func (m *machine) dumpFiles() (lines []string) {
 	for _, root := range []string{"bpf", "run"} {
 		require.NoError(m.t, filepath.WalkDir(m.path(root), func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // somebody removed it
+			}
 			require.NoError(m.t, err)
 			line := place.ReplaceAllString(strings.TrimPrefix(path, m.base), "$1") + " " + entry.Type().String()
 			switch entry.Name() {
@@ -96,6 +100,9 @@ func (m *machine) description(path string) string {
 func (m *machine) dumpTables() (lines []string) {
 	for _, name := range []string{"occupied", "attached"} {
 		table, err := ebpf.LoadPinnedMap(filepath.Join(m.pinDir(), "v2", "tables", name), nil)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // somebody removed it, and it is about to come back
+		}
 		require.NoError(m.t, err)
 		var at, value uint32
 		taken := 0
@@ -131,9 +138,15 @@ func (m *machine) dumpInterfaces() (lines []string) {
 		for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 			filters, _ := netlink.FilterList(l, parent) // none without a queueing discipline
 			for _, f := range filters {
-				if b, ok := f.(*netlink.BpfFilter); ok {
-					lines = append(lines, fmt.Sprintf("filter of %s: %s %x", a.Name, b.Name, parent))
+				b, ok := f.(*netlink.BpfFilter)
+				if !ok {
+					continue
 				}
+				line := fmt.Sprintf("filter of %s: %s %x", a.Name, b.Name, parent)
+				if !strings.HasPrefix(b.Name, "ringcap:") {
+					line += fmt.Sprintf(" priority %d handle %x program %d", b.Attrs().Priority, b.Attrs().Handle, b.Id)
+				}
+				lines = append(lines, line)
 			}
 		}
 	}

@@ -28,6 +28,9 @@ func (e *Engine) Apply(ctx context.Context, plan capture.Plan) (map[string]error
 		return nil, fmt.Errorf("eBPF engine: %w", err)
 	}
 	failed := failures{}
+	if err := e.repair(failed); err != nil {
+		return nil, fmt.Errorf("eBPF engine: %w", err)
+	}
 	plannedClusters := map[string]bool{}
 	for _, planned := range plan.Clusters {
 		if plannedClusters[planned.Name] {

@@ -51,12 +51,16 @@ func openPins(dir string, log *slog.Logger) (pins, error) {
 		log.Warn("mounted a bpffs; in a container it goes with the container, and with it all captures: mount it on the host",
 			"path", mountPoint)
 	}
-	for _, folder := range []string{p.root, p.clusters(), p.rings()} {
+	return p, p.makeFolders()
+}
+
+func (p pins) makeFolders() error {
+	for _, folder := range []string{p.clusters(), p.rings()} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return p, fmt.Errorf("make %s in the bpffs: %w", folder, explainRights(err))
+			return fmt.Errorf("make %s in the bpffs: %w", folder, explainRights(err))
 		}
 	}
-	return p, nil
+	return nil
 }
 
 func inBPFFS(path string) bool {

@@ -64,6 +64,11 @@ func (a clsact) tryAttach(r *ring, point tapPoint, program *ebpf.Program) (tap, 
 		},
 		Fd: program.FD(), Name: filterName(r.Name, point.Hook), DirectAction: true,
 	}}
+	id, err := programID(program)
+	if err != nil {
+		return nil, err
+	}
+	t.filter.Id = int(id)
 	if err := netlink.FilterAdd(&t.filter); err != nil {
 		return nil, err
 	}
@@ -175,18 +180,23 @@ func (t *clsactTap) point() tapPoint {
 }
 
 func (t *clsactTap) update(program *ebpf.Program) error {
-	t.filter.Fd, t.filter.DirectAction = program.FD(), true
+	id, err := programID(program)
+	if err != nil {
+		return err
+	}
+	t.filter.Fd, t.filter.DirectAction, t.filter.Id = program.FD(), true, int(id)
 	return netlink.FilterReplace(&t.filter)
 }
 
 func (t *clsactTap) alive() bool {
 	found, err := findFilter(t.filter.Name, t.point())
-	return err == nil && found.Handle == t.filter.Handle
+	return err == nil && found.Handle == t.filter.Handle && found.Id == t.filter.Id
 }
 
 func (t *clsactTap) detach() error {
-	if t.alive() {
-		if err := netlink.FilterDel(&t.filter); err != nil {
+	// Whatever it runs by now.
+	if found, err := findFilter(t.filter.Name, t.point()); err == nil {
+		if err := netlink.FilterDel(found); err != nil {
 			return err
 		}
 	}

@@ -88,11 +88,28 @@ func (s *handoverServer) listen(q *queue) error {
 	if err := errors.Join(os.Chmod(fresh, 0o666), os.Rename(fresh, path)); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	socket := newHandoverSocket(s, q, listener)
 	s.mu.Lock()
-	s.sockets[q] = socket
-	s.mu.Unlock()
-	s.running.Go(socket.run)
+	defer s.mu.Unlock()
+	socket := s.sockets[q]
+	if socket == nil {
+		socket = newHandoverSocket(s, q)
+		s.sockets[q] = socket
+	}
+	socket.listenAt(listener)
+	return nil
+}
+
+// restore listens anew at the queues' sockets that somebody removed; consumers that are attached keep their connections.
+func (s *handoverServer) restore(c *cluster) error {
+	for _, q := range c.queues {
+		if _, err := os.Lstat(filepath.Join(s.folder(q.id), handoverSocket)); !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		s.log.Warn("the socket of a queue was removed; it is made anew", "cluster", q.id.Cluster, "queue", q.id.Queue)
+		if err := s.listen(q); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -149,18 +166,29 @@ type handoverSocketServer struct {
 	connections map[*net.UnixConn]bool
 }
 
-func newHandoverSocket(s *handoverServer, q *queue, l *net.UnixListener) *handoverSocketServer {
+func newHandoverSocket(s *handoverServer, q *queue) *handoverSocketServer {
 	return &handoverSocketServer{
-		server: s, queue: q, listener: l, handshakes: make(chan struct{}, handshakesMax),
+		server: s, queue: q, handshakes: make(chan struct{}, handshakesMax),
 		log:         s.log.With("cluster", q.id.Cluster, "queue", q.id.Queue),
 		connections: map[*net.UnixConn]bool{},
 	}
 }
 
-// run accepts connections until stop is called.
-func (h *handoverSocketServer) run() {
+// listenAt accepts connections at another listener than before.
+func (h *handoverSocketServer) listenAt(listener *net.UnixListener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listener != nil {
+		h.listener.Close()
+	}
+	h.listener = listener
+	h.server.running.Go(func() { h.run(listener) })
+}
+
+// run accepts connections until the listener is closed.
+func (h *handoverSocketServer) run(listener *net.UnixListener) {
 	for {
-		conn, err := h.listener.AcceptUnix()
+		conn, err := listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}

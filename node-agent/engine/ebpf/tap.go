@@ -17,7 +17,7 @@ import (
 type tap interface {
 	// update replaces the program in one step.
 	update(*ebpf.Program) error
-	// alive reports whether the program is still attached: its interface may have gone.
+	// alive reports whether the program is still attached: its interface may have gone, or somebody put another in its place.
 	alive() bool
 	// detach takes the program off; of a tap that is not alive, what is left of it.
 	detach() error
@@ -56,6 +56,8 @@ type linkTap struct {
 	link  link.Link
 	pin   string
 	point tapPoint
+	// program that it is to run.
+	program ebpf.ProgramID
 }
 
 func tapPin(r *ring, point tapPoint) string {
@@ -64,12 +66,25 @@ func tapPin(r *ring, point tapPoint) string {
 
 // pinTap makes a tap of a link, which it closes when it fails.
 func pinTap(r *ring, point tapPoint, l link.Link) (tap, error) {
-	t := &linkTap{link: l, pin: tapPin(r, point), point: point}
+	t, err := newLinkTap(r, point, l)
+	if err != nil {
+		return nil, err
+	}
 	if err := l.Pin(t.pin); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("pin %s: %w", t.pin, explainRights(err))
 	}
 	return t, nil
+}
+
+// newLinkTap is the tap of a link with the program that it runs; when it fails, it closes the link.
+func newLinkTap(r *ring, point tapPoint, l link.Link) (*linkTap, error) {
+	info, err := l.Info()
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("read what the link of tap %s is: %w", point.Hook, err)
+	}
+	return &linkTap{link: l, pin: tapPin(r, point), point: point, program: info.Program}, nil
 }
 
 func recoverTap(r *ring, point tapPoint) (tap, error) {
@@ -78,10 +93,31 @@ func recoverTap(r *ring, point tapPoint) (tap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", pin, err)
 	}
-	return &linkTap{link: l, pin: pin, point: point}, nil
+	return newLinkTap(r, point, l)
 }
 
-func (t *linkTap) update(program *ebpf.Program) error { return t.link.Update(program) }
+func (t *linkTap) update(program *ebpf.Program) error {
+	id, err := programID(program)
+	if err == nil {
+		err = t.link.Update(program)
+	}
+	if err == nil {
+		t.program = id
+	}
+	return err
+}
+
+func programID(program *ebpf.Program) (ebpf.ProgramID, error) {
+	info, err := program.Info()
+	if err != nil {
+		return 0, fmt.Errorf("read a program's id: %w", err)
+	}
+	id, ok := info.ID()
+	if !ok {
+		return 0, errors.New("this kernel does not tell programs' ids")
+	}
+	return id, nil
+}
 
 func (t *linkTap) alive() bool {
 	info, err := t.link.Info()
@@ -94,7 +130,7 @@ func (t *linkTap) alive() bool {
 	} else if xdp := info.XDP(); xdp != nil {
 		index = int(xdp.Ifindex)
 	}
-	if index != t.point.Index {
+	if index != t.point.Index || info.Program != t.program {
 		return false
 	}
 	// A device that moved to another network namespace keeps its program, but is not this node's any more.
@@ -103,6 +139,10 @@ func (t *linkTap) alive() bool {
 }
 
 func (t *linkTap) detach() error {
+	// Somebody else may hold the link, too.
+	if err := t.link.Detach(); err != nil && t.alive() {
+		return err
+	}
 	if err := os.Remove(t.pin); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -124,3 +124,23 @@ func sameTaps(have, want []capture.Tap) bool {
 	}
 	return len(have) == len(want) && maps.Equal(place(have), place(want))
 }
+
+// touches says whether a ring is new, another's, or gets its rules anyway.
+func (s *steps) touches(ring string) bool {
+	named := func(r capture.Ring) bool { return r.Name == ring }
+	return slices.Contains(s.foreign, ring) || slices.ContainsFunc(s.newRings, named) || slices.ContainsFunc(s.setRules, named)
+}
+
+// sameRules says whether the module has the rules of a set, whose generation does not tell of single ones that somebody added
+// or removed. Those that end by themselves may have.
+func sameRules(have map[uint32]capture.RuleStats, want []capture.WildcardRule) bool {
+	there := 0
+	for _, rule := range want {
+		if _, ok := have[rule.ID]; ok {
+			there++
+		} else if rule.Idle == 0 {
+			return false
+		}
+	}
+	return there == len(have)
+}

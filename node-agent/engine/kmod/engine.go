@@ -68,6 +68,17 @@ func (e *Engine) Apply(_ context.Context, plan capture.Plan) (map[string]error, 
 	}
 	s := diff(plan, rings, clusters, e.lanes)
 	s.removeNodes = e.nodes.others(there)
+	for _, ring := range plan.Rings {
+		if !s.touches(ring.Name) && !ring.Rules.Empty() {
+			have, _, err := c.rules(ring.Name)
+			if err != nil && !errors.Is(err, capture.ErrNotFound) {
+				return nil, err
+			}
+			if !sameRules(have, ring.Rules.Wildcard) {
+				s.setRules = append(s.setRules, ring)
+			}
+		}
+	}
 	return e.take(c, s), nil
 }
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// pinAgain pins what a process holds at a path where it was pinned before.
+type pinAgain func(path string) error
+
+func pinMap(m *ebpf.Map) pinAgain {
+	return func(path string) error {
+		// The map takes itself for pinned there.
+		again, err := m.Clone()
+		if err != nil {
+			return err
+		}
+		defer again.Close()
+		return again.Pin(path)
+	}
+}
+
+func pinLink(l link.Link) pinAgain {
+	return func(path string) error { return errors.Join(l.Unpin(), l.Pin(path)) }
+}
+
+// folderPins are what a folder of the bpffs has: objects by name, and a description, which is written by describe.
+type folderPins struct {
+	path     string
+	objects  map[string]pinAgain
+	describe func() error
+	// described is the description's name.
+	described string
+}
+
+// repair puts back what somebody removed from the bpffs and from the run folder. Capture does not need it, and neither do
+// attached consumers; the next engine and the next consumer do.
+func (e *Engine) repair(failed failures) error {
+	err := errors.Join(e.env.tables.pins(e.env.pins.tables()).restore(), e.env.pins.makeFolders())
+	for _, r := range e.rings {
+		for _, folder := range r.pins() {
+			failed.add(r.Name, folder.restore())
+		}
+	}
+	for _, c := range e.clusters {
+		failed.add(c.Name, errors.Join(c.pins().restore(), e.handover.restore(c)))
+	}
+	for _, c := range e.retired {
+		failed.add(c.Name, c.pins().restore())
+	}
+	return err
+}
+
+// restore pins anew what is not there.
+func (f folderPins) restore() error {
+	have, err := namesIn(f.path)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for name := range f.objects {
+		if !slices.Contains(have, name) {
+			missing = append(missing, name)
+		}
+	}
+	undescribed := f.describe != nil && !slices.Contains(have, f.described)
+	if len(missing) == 0 && !undescribed {
+		return nil
+	}
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return fmt.Errorf("make %s in the bpffs: %w", f.path, explainRights(err))
+	}
+	for _, name := range missing {
+		path := filepath.Join(f.path, name)
+		if err := f.objects[name](path); err != nil {
+			return fmt.Errorf("pin %s again, which somebody removed: %w", path, explainRights(err))
+		}
+	}
+	if undescribed {
+		return f.describe()
+	}
+	return nil
+}
+
+// namesIn lists a folder; one that is not there has nothing in it.
+func namesIn(path string) ([]string, error) {
+	folder, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	return folder.Readdirnames(-1)
+}
+
+func (t *tables) pins(folder string) folderPins {
+	objects := map[string]pinAgain{"occupied": pinMap(t.occupied)}
+	for name, field := range t.fields() {
+		objects[strings.TrimPrefix(name, "rc_")] = pinMap(*field)
+	}
+	return folderPins{path: folder, objects: objects}
+}
+
+func (r *ring) pins() []folderPins {
+	objects := map[string]pinAgain{"counters": pinMap(r.counters)}
+	for _, t := range r.taps {
+		if l, ok := t.(*linkTap); ok && l.alive() {
+			objects[filepath.Base(l.pin)] = pinLink(l.link)
+		}
+	}
+	folders := []folderPins{{path: r.folder, objects: objects, describe: r.describe, described: "description"}}
+	if r.maps == nil {
+		return folders
+	}
+	rules := folderPins{path: r.maps.folder, objects: map[string]pinAgain{}, described: complete}
+	for name, m := range r.maps.maps {
+		rules.objects[name] = pinMap(m)
+	}
+	rules.describe = func() error { return writeDescription(filepath.Join(rules.path, complete), true) }
+	return append(folders, rules)
+}
+
+func (c *cluster) pins() folderPins {
+	objects := map[string]pinAgain{}
+	for _, q := range c.queues {
+		q.mu.Lock()
+		if q.data != nil {
+			objects[filepath.Base(q.dataPin())] = pinMap(q.data)
+		}
+		objects[filepath.Base(q.statsPin())] = pinMap(q.stats)
+		q.mu.Unlock()
+	}
+	return folderPins{path: c.folder, objects: objects, describe: c.describe, described: "description"}
+}
