@@ -3,12 +3,16 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -240,4 +244,46 @@ func TestKeepAndCleanup(t *testing.T) {
 	up, promiscuous := m.flags("mirror0")
 	assert.False(t, up)
 	assert.False(t, promiscuous)
+}
+
+// rccheck, which `helm test` runs, finds what it sends itself, and says so when something is missing.
+func TestCheck(t *testing.T) {
+	const ring = "apiVersion: ringcap.io/v1alpha1\nkind: CaptureRing\nmetadata: {name: %s}\nspec: {interfaces: [{name: mirror0}], direction: Both, queues: 1, %s}\n"
+	m := newMachine(t)
+	device, err := netlink.LinkByName("mirror0")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkSetUp(device))
+	address, err := netlink.ParseAddr("192.0.2.1/24")
+	require.NoError(t, err)
+	require.NoError(t, netlink.AddrAdd(device, address))
+	require.NoError(t, netlink.NeighAdd(&netlink.Neigh{LinkIndex: device.Attrs().Index, IP: net.IPv4(192, 0, 2, 2),
+		HardwareAddr: m.sender.Attrs().HardwareAddr, State: netlink.NUD_PERMANENT}))
+	check := func(args ...string) (string, int) {
+		command := exec.Command(filepath.Join(outDir, "rccheck"), args...)
+		command.Env = append(os.Environ(), "RINGCAP_RUN_DIR="+m.path("run"))
+		out, _ := command.CombinedOutput()
+		return string(out), command.ProcessState.ExitCode()
+	}
+	m.manifest("check.yaml", fmt.Sprintf(ring, "check", "filter: {bpf: udp dst port 9}"))
+	m.agent()
+	m.eventually("ready", ready)
+	out, status := check("check", "192.0.2.2")
+	assert.Zero(t, status, out)
+	assert.Contains(t, out, "1000 packets were sent and captured by EBPF in check@0, in order and unchanged; none was lost")
+
+	out, status = check("-p", "10", "-t", "1", "check", "192.0.2.2")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, out, "nothing that was sent to 192.0.2.2 in 1 s came to check@0 (EBPF): is what is sent from here on an interface of the ring")
+	out, status = check("-t", "1", "nothing", "192.0.2.2")
+	assert.Equal(t, 1, status, out)
+	for _, args := range [][]string{{"check"}, {"-c", "0", "check", "192.0.2.2"}, {"-p", "70000", "check", "192.0.2.2"}, {"-x", "check", "192.0.2.2"}} {
+		_, status = check(args...)
+		assert.Equal(t, 2, status, args)
+	}
+
+	m.manifest("check.yaml", fmt.Sprintf(ring, "sampled", "sampling: {oneIn: 7}"))
+	m.eventually("sampled", func(s v1.NodeCaptureStatus) bool { return ready(s) && s.Rings[0].Name == "sampled" })
+	out, status = check("-t", "2", "sampled", "192.0.2.2")
+	assert.Equal(t, 1, status, out)
+	assert.Regexp(t, "rccheck: after packet [0-9]+ came packet", out)
 }
