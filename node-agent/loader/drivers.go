@@ -16,7 +16,7 @@ import (
 )
 
 // driverModule is what all capture-aware drivers depend on.
-const driverModule = "ringcap_driver.ko"
+const driverModule = "ringcap_driver"
 
 // StockDrivers are the drivers of the node's network devices, from a sysfs.
 func StockDrivers(sys string) []string {
@@ -46,7 +46,7 @@ func (l Loader) LoadDrivers(stock []string) ([]string, error) {
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
-		if err := errors.Join(l.loadFile(filepath.Join(folder, driverModule)), l.loadFile(path)); err != nil {
+		if err := errors.Join(l.loadFile(filepath.Join(folder, driverModule+".ko")), l.loadFile(path)); err != nil {
 			errs = append(errs, fmt.Errorf("driver %s: %w", name, err))
 			continue
 		}
@@ -65,4 +65,24 @@ func (l Loader) loadFile(path string) error {
 		return fmt.Errorf("load %s: %w (the kernel says: %s)", path, err, words)
 	}
 	return fmt.Errorf("load %s: %w", path, err)
+}
+
+// UnloadDrivers unloads the capture-aware drivers, and what they depend on, where they are loaded. The error says which
+// device one of them still serves: it would be without any driver.
+func (k RunningKernel) UnloadDrivers() error {
+	holders, _ := filepath.Glob(filepath.Join(k.Sys, "module", driverModule, "holders", "*"))
+	for _, holder := range holders {
+		name := filepath.Base(holder)
+		devices, _ := filepath.Glob(filepath.Join(k.Sys, "module", name, "drivers", "*", "*", "driver"))
+		if len(devices) > 0 {
+			return fmt.Errorf("device %s, whose driver is %s: give it another, or take it away", filepath.Base(filepath.Dir(devices[0])), name)
+		}
+		if err := unix.DeleteModule(name, unix.O_NONBLOCK); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("the driver %s (%w)", name, err)
+		}
+	}
+	if err := unix.DeleteModule(driverModule, unix.O_NONBLOCK); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("the module %s (%w)", driverModule, err)
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/driver"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
+	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/loader"
 	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
@@ -23,11 +24,13 @@ import (
 )
 
 // runCleanup removes rings, queues, pins, sockets and notes, and restores interfaces. What a consumer holds stays, and
-// is named; the kernel module stays loaded.
+// is named; the kernel module stays loaded unless it is asked for.
 func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error {
 	var where places
 	flags := flag.NewFlagSet("cleanup", flag.ContinueOnError)
 	where.register(flags)
+	unload := flags.Bool("unload", false, "unload the module and capture-aware drivers too, where a load-module loaded them in this boot")
+	pluginDir := flags.String("plugin-dir", "", "`folder` with the libpcap for containers (<kubelet-dir>/plugins/ringcap.io), to be removed; empty without Kubernetes")
 	if err := parse(flags, args, errOut); err != nil {
 		return err
 	}
@@ -39,10 +42,50 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 	if err != nil {
 		return err
 	}
+	// Read before it is removed.
+	last, known, err := loader.Read(where.runDir, identity)
+	if err != nil {
+		return err
+	}
 	if err := removeAll(ctx, where, identity); err != nil {
 		return fmt.Errorf("not everything could be removed: %w", err)
 	}
+	if *unload && known && last.Ours {
+		if err := unloadModules(last, where); err != nil {
+			return err
+		}
+	}
+	if *pluginDir != "" {
+		if err := withdrawLibrary(*pluginDir); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(out, "Everything that ringcap made on this node is removed.")
+	return nil
+}
+
+// unloadModules unloads what load-module loaded. When that fails, the note that it did is there for the next attempt.
+func unloadModules(last loader.Outcome, where places) error {
+	kernel := loader.RunningKernel{Sys: where.sys, RunDir: where.runDir}
+	if kernel.SourceVersion() != last.SourceVersion {
+		return nil // unloaded since, or somebody else's
+	}
+	err := kernel.UnloadDrivers()
+	if err == nil {
+		err = kernel.Unload()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("the module stays loaded: it is in use by %w", err), last.Write(where.runDir))
+	}
+	return nil
+}
+
+func withdrawLibrary(folder string) error {
+	if err := (libpcap.Library{To: folder}).Withdraw(); err != nil {
+		return err
+	}
+	// What else is in there is not ours.
+	_ = os.Remove(folder)
 	return nil
 }
 
