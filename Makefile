@@ -105,6 +105,18 @@ test-agent: deps build ## the agent against real kernels: everything in namespac
 test-conformance: deps ## both engines do the same: a table of rings, clusters and packets over both, here and on all kernels (SERIES=6.1)
 	$(SUDO) node-agent/engine/conformance/run $(SERIES)
 
+# A real kube-apiserver and etcd, and helm and kubectl; the filter compiler.
+ASSETS = KUBEBUILDER_ASSETS="$$(e2e/cluster/build --print-bin)" RINGCAP_RCBPF=$(CURDIR)/out/bin/rcbpf
+
+.PHONY: test-operator
+test-operator: deps build ## operator and CLI against a real kube-apiserver: planning, status, conflicts, deletion, upgrades of modules
+	$(ASSETS) go test -count=1 -p 1 ./operator/... ./cli/...
+
+.PHONY: test-chart
+test-chart: deps build ## the chart: lint, schema, golden renders, every object on a real kube-apiserver, install to uninstall; on a cluster: e2e/suite/run
+	charts/generate --check
+	$(ASSETS) go test -count=1 -p 1 ./charts/...
+
 # FULL=1: the churn of the whole plan (thousands of devices, namespaces, rule sets), not a part of it.
 .PHONY: test-kernel
 test-kernel: deps ## the module on all supported kernels and the debug kernel (FULL=1: all of the churn)

@@ -164,7 +164,7 @@ func golden(t *testing.T, file, got string) {
 func TestKustomize(t *testing.T) {
 	var base bytes.Buffer
 	base.WriteString("# SPDX-License-Identifier: Apache-2.0\n# Generated from charts/ringcap by its tests. DO NOT EDIT.\n")
-	for line := range strings.Lines(render(t, "--set=crds.install=false,cleanup.enabled=false")) {
+	for line := range strings.Lines(render(t, "--set=crds.install=false,cleanup.enabled=false", "--skip-tests")) {
 		if !strings.Contains(line, "managed-by: Helm") && !strings.Contains(line, "helm.sh/chart:") && !strings.HasPrefix(line, "# Source:") {
 			base.WriteString(line)
 		}
@@ -195,13 +195,30 @@ func TestDocumentedCapabilities(t *testing.T) {
 	text, err := os.ReadFile("../docs/security.md")
 	require.NoError(t, err)
 	documented := map[string][]corev1.Capability{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (load-module|agent) \\| `CAP_([A-Z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (load-module|agent|clean-node) \\| `CAP_([A-Z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		documented[row[1]] = append(documented[row[1]], corev1.Capability(row[2]))
 	}
-	agent := find[*appsv1.DaemonSet](t, decode(t, render(t)), "ringcap-agent").Spec.Template.Spec
-	for _, c := range append(agent.InitContainers, agent.Containers...) {
-		require.ElementsMatch(t, documented[c.Name], c.SecurityContext.Capabilities.Add, c.Name)
+	for _, name := range []string{"ringcap-agent", "ringcap-leave-node"} {
+		pod := find[*appsv1.DaemonSet](t, decode(t, render(t)), name).Spec.Template.Spec
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			require.ElementsMatch(t, documented[c.Name], c.SecurityContext.Capabilities.Add, c.Name)
+		}
 	}
+}
+
+// TestImagesByDigest: each image of ours is pulled by its digest where that is given, whatever the tag, and by the tag elsewhere.
+func TestImagesByDigest(t *testing.T) {
+	digest := func(of string) string { return "sha256:" + strings.Repeat(of, 32) }
+	images := regexp.MustCompile(`(?m)^ +image: (.*)$`).FindAllStringSubmatch(render(t,
+		"--set=operator.image.tag=t,agent.image.tag=t,agent.module.build.enabled=true",
+		"--set=operator.image.digest="+digest("0a")+",agent.image.digest="+digest("0b"), "--set=agent.module.build.image.digest="+digest("0c")), -1)
+	require.NotEmpty(t, images)
+	for _, image := range images {
+		require.Regexp(t, `^ringcap.local/(operator@`+digest("0a")+"|agent@"+digest("0b")+"|builder@"+digest("0c")+")$", image[1])
+	}
+	out, err := helm(t, "template", "ringcap", "ringcap", "--set=agent.image.digest=sha256:0a")
+	require.Error(t, err)
+	require.Contains(t, out, "digest")
 }
 
 // TestModuleIsBuiltWithoutPrivilege: what compiles has no capability and nothing of the node to write to; it is between two
@@ -240,5 +257,8 @@ func TestAgentPrivileges(t *testing.T) {
 			require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
 			require.Equal(t, []corev1.Capability{all}, c.SecurityContext.Capabilities.Drop)
 		}
+		leave := find[*appsv1.DaemonSet](t, decode(t, render(t, "--set=agent.module.mode="+mode)), "ringcap-leave-node").Spec.Template.Spec.InitContainers[0]
+		require.Equal(t, loads, slices.Contains(leave.SecurityContext.Capabilities.Add, module), "who loads nothing unloads nothing")
+		require.Equal(t, loads, slices.Contains(leave.Args, "--unload"))
 	}
 }

@@ -5,6 +5,7 @@ package charts_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +39,8 @@ func (r *release) helm(args ...string) (string, error) {
 	return helm(r.t, append(args, r.args...)...)
 }
 
-var cleanupJob = client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-cleanup"}
-
-// uninstall runs helm uninstall, and the Job that it starts with the rights that the chart gives it.
+// uninstall runs helm uninstall, and the Jobs that it starts with the rights that the chart gives them: before it, and when
+// that one succeeds also after it, with nodes that are clean at once.
 func (r *release) uninstall(patience time.Duration) (string, error) {
 	type result struct {
 		out string
@@ -49,23 +51,47 @@ func (r *release) uninstall(patience time.Duration) (string, error) {
 		out, err := r.helm("uninstall", "ringcap", "--timeout=60s")
 		done <- result{out, err}
 	}()
+	succeeded := r.work("cleanup", patience, func(ctx context.Context, c client.Client, out io.Writer) error {
+		return cleanup.Run(ctx, c, out)
+	})
+	if succeeded {
+		r.work("leave", patience, func(ctx context.Context, c client.Client, out io.Writer) error {
+			nodes := client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-leave-node"}
+			r.cleanNodes(nodes)
+			return cleanup.Leave(ctx, c, nodes, "ringcap-operator", out)
+		})
+	}
+	res := <-done
+	return res.out, res.err
+}
+
+// work does what a Job does, as its service account, and says whether it succeeded.
+func (r *release) work(component string, patience time.Duration, do func(context.Context, client.Client, io.Writer) error) bool {
+	key := client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-" + component}
 	var job batchv1.Job
 	require.EventuallyWithT(r.t, func(c *assert.CollectT) {
-		require.NoError(c, r.admin.Get(r.t.Context(), cleanupJob, &job))
+		require.NoError(c, r.admin.Get(r.t.Context(), key, &job))
 		assert.Zero(c, job.Status.StartTime, "the Job of an earlier attempt")
 	}, 30*time.Second, 50*time.Millisecond)
 
 	config := rest.CopyConfig(bare.Config(r.t))
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:ringcap-system:ringcap-cleanup", Groups: []string{"system:authenticated"}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:ringcap-system:" + key.Name, Groups: []string{"system:authenticated"}}
 	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	require.NoError(r.t, err)
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	var out bytes.Buffer
-	err = cleanup.Run(ctx, c, &out)
+	err = do(ctx, c, &out)
 	r.finish(&job, err)
-	res := <-done
-	return res.out, res.err
+	return err == nil
+}
+
+// cleanNodes plays the controller of DaemonSets and the pods of one.
+func (r *release) cleanNodes(key client.ObjectKey) {
+	var set appsv1.DaemonSet
+	require.NoError(r.t, r.admin.Get(r.t.Context(), key, &set))
+	set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, DesiredNumberScheduled: 2, CurrentNumberScheduled: 2, NumberReady: 2}
+	require.NoError(r.t, r.admin.Status().Update(r.t.Context(), &set))
 }
 
 // finish sets the Job's status as its controller does.
@@ -105,6 +131,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ringcap-system", Name: "ringcap-agent"}}
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(agent), agent), "who is to clean the node is still there")
 
+	require.NoError(t, admin.Create(t.Context(), &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}))
+	require.NoError(t, admin.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ringcap-system", Name: "ringcap-operator"}}))
 	// The nodes are rid of it.
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
 	ring.Finalizers = nil
@@ -113,7 +141,10 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.NoError(t, err, out)
 	require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(agent), agent)))
 	require.False(t, meta.IsNoMatchError(admin.List(t.Context(), &v1alpha1.CaptureRingList{})), "the CRDs stay")
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &batchv1.JobList{}} {
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &batchv1.JobList{}, &coordinationv1.LeaseList{}, &rbacv1.RoleList{},
+		&v1alpha1.NodeCaptureList{},
+	} {
 		require.NoError(t, admin.List(t.Context(), list, client.InNamespace("ringcap-system")))
 		require.Zero(t, meta.LenList(list), "%T", list)
 	}

@@ -4,6 +4,8 @@
 //
 //	operator run       reconciles until it is stopped
 //	operator cleanup   deletes all CaptureRings and Clusters and waits until the nodes are rid of them
+//	operator leave     waits until a DaemonSet has cleaned the nodes, and removes what operator run made for itself
+//	operator ready     waits until a CaptureRing is ready
 package main
 
 import (
@@ -14,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,6 +38,7 @@ import (
 	"github.com/ringcap/ringcap/operator/filtercheck"
 	"github.com/ringcap/ringcap/operator/metrics"
 	"github.com/ringcap/ringcap/operator/networks"
+	"github.com/ringcap/ringcap/operator/wait"
 )
 
 // version is set by the build.
@@ -43,10 +47,12 @@ var version = "unknown"
 // leaseName is known to the chart's Role.
 const leaseName = "ringcap-operator"
 
-const usage = `usage: operator run [flags] | operator cleanup [flags]
+const usage = `usage: operator COMMAND [flags]
   run      reconciles until it is stopped
   cleanup  deletes all CaptureRings and Clusters and waits until the nodes are rid of them
--h after either lists its flags.
+  leave    waits until a DaemonSet has cleaned the nodes, and removes what run made for itself
+  ready    waits until a CaptureRing is ready
+-h after each lists its flags.
 `
 
 func main() {
@@ -54,19 +60,18 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	var err error
-	switch os.Args[1] {
-	case "run":
-		err = run(ctrl.SetupSignalHandler(), os.Args[2:])
-	case "cleanup":
-		err = clean(ctrl.SetupSignalHandler(), os.Args[2:])
-	case "-h", "--help", "help":
+	commands := map[string]func(context.Context, []string) error{"run": run, "cleanup": clean, "leave": leave, "ready": ready}
+	command, known := commands[os.Args[1]]
+	switch {
+	case known:
+	case slices.Contains([]string{"-h", "--help", "help"}, os.Args[1]):
 		fmt.Print(usage)
+		return
 	default:
 		fmt.Fprintf(os.Stderr, "operator: no command %q\n%s", os.Args[1], usage)
 		os.Exit(2)
 	}
-	if err != nil {
+	if err := command(ctrl.SetupSignalHandler(), os.Args[2:]); err != nil {
 		fmt.Fprintf(os.Stderr, "operator %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}
@@ -186,8 +191,38 @@ func clean(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("operator cleanup", flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait for the nodes")
 	_ = flags.Parse(args) // exits
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
+	return once(ctx, *timeout, func(ctx context.Context, c client.Client) error { return cleanup.Run(ctx, c, os.Stdout) })
+}
 
+func leave(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("operator leave", flag.ExitOnError)
+	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait for the nodes")
+	var nodes client.ObjectKey
+	flags.StringVar(&nodes.Namespace, "namespace", "", "namespace of the DaemonSet and of operator run; required")
+	flags.StringVar(&nodes.Name, "daemonset", "", "name of the DaemonSet whose pods are ready when their nodes are clean; required")
+	_ = flags.Parse(args) // exits
+	if nodes.Namespace == "" || nodes.Name == "" {
+		return errors.New("give --namespace and --daemonset")
+	}
+	return once(ctx, *timeout, func(ctx context.Context, c client.Client) error {
+		return cleanup.Leave(ctx, c, nodes, leaseName, os.Stdout)
+	})
+}
+
+func ready(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("operator ready", flag.ExitOnError)
+	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait")
+	ring := flags.String("ring", "", "the CaptureRing's name; required")
+	_ = flags.Parse(args) // exits
+	if *ring == "" {
+		return errors.New("give --ring")
+	}
+	return once(ctx, *timeout, func(ctx context.Context, c client.Client) error { return wait.Ring(ctx, c, *ring, os.Stdout) })
+}
+
+// once does something that ends with a client of the API server.
+func once(ctx context.Context, timeout time.Duration, do func(context.Context, client.Client) error) error {
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
@@ -200,9 +235,9 @@ func clean(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return cleanup.Run(ctx, c, os.Stdout)
+	return do(ctx, c)
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -63,7 +63,7 @@ func installChart(t *testing.T, admin client.Client) {
 		t.Skip(err)
 	}
 	chart := filepath.Join(testenv.Root(), "charts", "ringcap")
-	manifests, err := exec.CommandContext(t.Context(), program, "template", "ringcap", chart, "--namespace="+namespace).Output()
+	manifests, err := exec.CommandContext(t.Context(), program, "template", "ringcap", chart, "--skip-tests", "--namespace="+namespace).Output()
 	require.NoError(t, err)
 	kubectl, err := testenv.Binary("kubectl")
 	if err != nil {
