@@ -74,7 +74,8 @@ bool rc_rule_is_idle(const struct rc_rule *rule)
 	struct rc_rule_hits sum;
 	u32 idle;
 
-	if (!rule->rule.idle_s)
+	/* Of a rule that learns what it learnt goes. */
+	if (!rule->rule.idle_s || rule->rule.action == RINGCAP_ACTION_LEARN)
 		return false;
 	rc_rule_sum(rule, &sum, &idle);
 	return idle >= rule->rule.idle_s * HZ;

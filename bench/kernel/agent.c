@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "readers.h"
+#include "rings.h"
 
 #define MANIFESTS	"/manifests"
 #define STATUS		"/status.json"
@@ -24,7 +25,8 @@ static const char manifest[] =
 	"apiVersion: ringcap.io/v1alpha1\n"
 	"kind: CaptureRing\n"
 	"metadata: {name: bench}\n"
-	"spec: {engine: EBPF, interfaces: [{name: %s}], queues: %u, slots: 8192, snapLength: 1536}\n";
+	"spec:\n"
+	"  {engine: EBPF, interfaces: [{name: %s}], queues: %u, slots: 8192, snapLength: 1536, filter: {defaultAction: Pass%s";
 
 static pid_t agent;
 
@@ -35,15 +37,22 @@ static void wait_a_moment(void)
 	nanosleep(&time, NULL);
 }
 
-static void write_manifest(const char *device, unsigned int queues)
+static void write_manifest(const char *device, unsigned int queues, unsigned int patterns)
 {
+	char text[RING_PATTERN_MAX];
+	unsigned int n;
 	FILE *file;
 
 	mkdir(MANIFESTS, 0755);
 	file = fopen(MANIFESTS "/bench.yaml", "w");
 	if (!file)
 		fail(MANIFESTS);
-	fprintf(file, manifest, device, queues);
+	fprintf(file, manifest, device, queues, patterns ? ", payloadAction: Drop, payload: [" : "");
+	for (n = 0; n < patterns; n++) {
+		ring_pattern(n, text);
+		fprintf(file, "%s{text: %s}", n ? ", " : "", text);
+	}
+	fprintf(file, "%s}}\n", patterns ? "]" : "");
 	fclose(file);
 }
 
@@ -74,11 +83,11 @@ static int is_ready(void)
 	return ring && strstr(ring, "\"ready\": true") && !strstr(text, "\"ready\": false");
 }
 
-void agent_start(const char *device, unsigned int queues)
+void agent_start(const char *device, unsigned int queues, unsigned int patterns)
 {
 	int tries;
 
-	write_manifest(device, queues);
+	write_manifest(device, queues, patterns);
 	unlink(STATUS);
 	agent = fork();
 	if (!agent)

@@ -4,7 +4,7 @@
 #define RB_AGENT_H
 
 /* Starts an agent and waits until the ring with so many queues is there. */
-void agent_start(const char *device, unsigned int queues);
+void agent_start(const char *device, unsigned int queues, unsigned int patterns);
 
 /* Stands still: its own instructions would be counted with the packets'. */
 void agent_freeze(void);

@@ -197,13 +197,17 @@ static void add_exact(unsigned int count)
 }
 
 /* The traffic's payload is the letter U over and over; every tenth pattern begins with some, and none ends with one. */
+int ring_pattern(unsigned int n, char *text)
+{
+	return snprintf(text, RING_PATTERN_MAX, "%.*sneedle-%05u", (int)(n % 10 ? 0 : 1 + n / 10 % 5), "UUUUU", n * 7919);
+}
+
 static void put_pattern(unsigned int n)
 {
-	char text[32];
 	u32 nest = rt_message_nest(&message, RINGCAP_A_PATTERN);
-	int len = snprintf(text, sizeof(text), "%.*sneedle-%05u", (int)(n % 10 ? 0 : 1 + n / 10 % 5), "UUUUU", n * 7919);
+	char text[RING_PATTERN_MAX];
 
-	rt_message_put(&message, RINGCAP_A_PATTERN_BYTES, text, (u32)len);
+	rt_message_put(&message, RINGCAP_A_PATTERN_BYTES, text, (u32)ring_pattern(n, text));
 	rt_message_nest_end(&message, nest);
 }
 
@@ -223,7 +227,7 @@ static void add_patterns(unsigned int count)
 void ring_make(const struct ring_shape *shape, unsigned int queues)
 {
 	if (shape->ebpf) {
-		agent_start(shape->device, queues);
+		agent_start(shape->device, queues, shape->patterns);
 		return;
 	}
 	make_cluster(shape, queues);

@@ -8,7 +8,7 @@
 /**
  * struct ring_shape - what is asked of a ring
  * @device: tapped for what it receives
- * @ebpf: a ring of the eBPF engine; nothing else is asked of such a one
+ * @ebpf: a ring of the eBPF engine, of which nothing else but @patterns is asked
  * @transparent: mode 0, 1 or 2
  * @per_rx_queue: each of the device's receive queues has its own of the ring's queues
  * @quick: quick mode
@@ -29,6 +29,11 @@ struct ring_shape {
 	unsigned int exact;
 	unsigned int patterns;
 };
+
+#define RING_PATTERN_MAX	32
+
+/* Pattern @n as text; RING_PATTERN_MAX bytes at @text. */
+int ring_pattern(unsigned int n, char *text);
 
 void ring_make(const struct ring_shape *shape, unsigned int queues);
 void ring_delete(const struct ring_shape *shape);

@@ -110,6 +110,8 @@ static const struct experiment with_module[] = {
 	  .ring = { .device = "vb", .wildcards = 10000 }, .sizes = SMALL },
 	{ "1000-exact-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .exact = 1000 }, .sizes = SMALL },
 	{ "1000-patterns", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .patterns = 1000 }, .sizes = EVERY },
+	{ "1000-patterns", "ringcap-ebpf", 1, read_ringcap,
+	  .ring = { .device = "vb", .ebpf = true, .patterns = 1000 }, .sizes = EVERY },
 	{ "baseline", "no-reader", 0, NULL, .sizes = EVERY },
 };
 

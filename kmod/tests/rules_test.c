@@ -243,14 +243,19 @@ RT_CASE(rules_learn)
 		RT_EQUAL(dump.exacts[i].counts.packets, 0);
 	}
 	rt_rules_dump_free(&dump);
-	/* So that the rule itself is still there. */
 	rt_rules_traffic(&fixture, &back, 0, flows);
 	RT_EQUAL(rt_rules_filtered(&fixture), flows);
 
-	RT_EVENTUALLY((usleep(100000), rt_rules_counts(fixture.ring, &counts), !counts.nr_exact && !counts.nr_rules), 30000);
-	RT_EQUAL(counts.expired, flows / 2 + 1);
-	rt_rules_traffic(&fixture, &traffic, 0, 10);
+	/* What was learnt goes, and the rule that learns stays. */
+	RT_EVENTUALLY((usleep(100000), rt_rules_counts(fixture.ring, &counts), !counts.nr_exact), 30000);
+	RT_EQUAL(counts.expired, flows / 2);
+	RT_EQUAL(counts.nr_rules, 1);
+	rt_rules_traffic(&fixture, &back, 0, 10);
 	RT_EQUAL(rt_rules_filtered(&fixture), flows + 10);
+	rt_rules_traffic(&fixture, &traffic, 0, 10);
+	RT_EQUAL(rt_rules_filtered(&fixture), flows + 15);
+	rt_rules_counts(fixture.ring, &counts);
+	RT_EQUAL(counts.nr_exact, 5);
 }
 
 /* ---- wildcard rules against a model ---- */

@@ -74,7 +74,7 @@ var served = map[v1.Engine][]Feature{
 		WhenFullSpread, WhenUnattendedSpread, LongHeader,
 	},
 	v1.EngineEBPF: {
-		TransparentMode1, TransparentMode2, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect,
+		TransparentMode1, TransparentMode2, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect, RuleIdleTimeout, Payload,
 		Sampling, SamplingByFlow, QueuesPerRxQueue,
 		BalanceTCPFiveTuple, BalanceBothEnds, BalanceRxQueue, InnerHeader, FragmentsWithFlow,
 		WhenFullSpread, WhenUnattendedSpread, LongHeader,

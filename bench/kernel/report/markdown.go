@@ -51,25 +51,28 @@ func bySize(t *report.Tables) []report.Line {
 
 func byCase(t *report.Tables) []report.Line {
 	cases := []struct {
-		label, what string
-		size        int
+		label, who, what string
+		size             int
 	}{
-		{"through libpcap", "libpcap", report.Smallest},
-		{"BPF `tcp port 80`, traffic that passes", "tcp-port-80-passes", report.Smallest},
-		{"the same, traffic that does not", "tcp-port-80-rejects", report.Smallest},
-		{"no consumer attached", "unattended", report.Smallest},
-		{"10 wildcard rules, 8 shapes", "10-wildcard-rules", report.Smallest},
-		{"1,000 wildcard rules, 8 shapes", "1000-wildcard-rules", report.Smallest},
-		{"10,000 wildcard rules, 8 shapes", "10000-wildcard-rules", report.Smallest},
-		{"1,000 exact rules", "1000-exact-rules", report.Smallest},
-		{"1,000 payload patterns", "1000-patterns", report.Smallest},
-		{"1,000 payload patterns, 512 bytes", "1000-patterns", 512},
-		{"1,000 payload patterns, 1500 bytes", "1000-patterns", 1500},
+		{"through libpcap", "ringcap", "libpcap", report.Smallest},
+		{"BPF `tcp port 80`, traffic that passes", "ringcap", "tcp-port-80-passes", report.Smallest},
+		{"the same, traffic that does not", "ringcap", "tcp-port-80-rejects", report.Smallest},
+		{"no consumer attached", "ringcap", "unattended", report.Smallest},
+		{"10 wildcard rules, 8 shapes", "ringcap", "10-wildcard-rules", report.Smallest},
+		{"1,000 wildcard rules, 8 shapes", "ringcap", "1000-wildcard-rules", report.Smallest},
+		{"10,000 wildcard rules, 8 shapes", "ringcap", "10000-wildcard-rules", report.Smallest},
+		{"1,000 exact rules", "ringcap", "1000-exact-rules", report.Smallest},
+		{"1,000 payload patterns", "ringcap", "1000-patterns", report.Smallest},
+		{"1,000 payload patterns, 512 bytes", "ringcap", "1000-patterns", 512},
+		{"1,000 payload patterns, 1500 bytes", "ringcap", "1000-patterns", 1500},
+		{"1,000 payload patterns, eBPF engine", "ringcap-ebpf", "1000-patterns", report.Smallest},
+		{"1,000 payload patterns, eBPF engine, 512 bytes", "ringcap-ebpf", "1000-patterns", 512},
+		{"1,000 payload patterns, eBPF engine, 1500 bytes", "ringcap-ebpf", "1000-patterns", 1500},
 	}
 	var lines []report.Line
 	for _, c := range cases {
 		lines = append(lines, report.Line{Label: c.label, Cells: []string{
-			t.Cell(report.Key{Case: c.what, Who: "ringcap", Queues: 1}, c.size),
+			t.Cell(report.Key{Case: c.what, Who: c.who, Queues: 1}, c.size),
 			t.Cell(report.Key{Case: c.what, Who: "tpacket-v3", Queues: 1}, c.size),
 		}})
 	}

@@ -9,8 +9,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/bpf"
@@ -37,8 +39,12 @@ type packet struct {
 	to capture.QueueID
 	// rule is the id of the wildcard rule that decides on it.
 	rule uint32
+	// pattern is the number of the payload pattern that decides on it, from 1 on.
+	pattern int
 	// hashedAs is another frame by which the packet must be hashed: that of its flow.
 	hashedAs []byte
+	// wait is the time before it is sent.
+	wait time.Duration
 	// from is the interface that it is written to; "sender" without it.
 	from string
 }
@@ -71,6 +77,8 @@ type row struct {
 	// check is instead of the comparison with each packet's fate, where chance or the size of memory decides; the accounts
 	// have been checked by then.
 	check func(t *testing.T, r result)
+	// gone are rules that are there no more at the end, with what they counted.
+	gone []uint32
 	// only says for which engine it is, where it is not for all.
 	only string
 }
@@ -124,6 +132,7 @@ func (l *lab) run(t *testing.T, r row) {
 	l.stack(t)
 	consumers := l.consume(t, plan, r)
 	for _, p := range r.packets {
+		time.Sleep(p.wait)
 		l.send(t, p.sender(), p.frame)
 	}
 	res := result{row: r, observed: l.settled(t, r), queues: map[capture.QueueID][]received{}}
@@ -151,6 +160,7 @@ func (l *lab) run(t *testing.T, r row) {
 		l.requireQueues(t, plan, c, res)
 	}
 	requireRules(t, res)
+	requirePatterns(t, plan, res)
 }
 
 // requireRefusal: it is refused by name, and nothing of the ring or cluster is there.
@@ -411,12 +421,15 @@ func requireRules(t *testing.T, res result) {
 	t.Helper()
 	want := map[uint32]uint64{}
 	for _, p := range res.row.packets {
-		if p.rule != 0 {
+		if p.rule != 0 && !slices.Contains(res.row.gone, p.rule) {
 			want[p.rule]++
 		}
 	}
 	got := map[uint32]uint64{}
 	for _, ring := range res.observed.Rings {
+		for _, id := range res.row.gone {
+			require.NotContains(t, ring.Rules, id)
+		}
 		for id, counts := range ring.Rules {
 			if counts.Packets > 0 {
 				got[id] += counts.Packets
@@ -424,6 +437,21 @@ func requireRules(t *testing.T, res result) {
 		}
 	}
 	require.Equal(t, want, got, "packets by wildcard rule")
+}
+
+// requirePatterns: payload patterns counted the packets that they decided on.
+func requirePatterns(t *testing.T, plan capture.Plan, res result) {
+	t.Helper()
+	patterns := plan.Rings[0].Rules.Patterns
+	want := make([]uint64, len(patterns))
+	for _, p := range res.row.packets {
+		if p.pattern != 0 {
+			want[p.pattern-1]++
+		}
+	}
+	if len(patterns) > 0 {
+		require.Equal(t, want, res.observed.Rings[plan.Rings[0].Name].Patterns, "packets by payload pattern")
+	}
 }
 
 // expected returns the packets of each queue, how many went to a stand-in, and how many second copies there are.

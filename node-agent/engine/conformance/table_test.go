@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/bpf"
@@ -22,7 +21,7 @@ const (
 )
 
 func table() []row {
-	return slices.Concat(wireRows(), filterRows(), balanceRows(), policyRows(), fragmentRows(), ruleRows(), sampleRows(),
+	return slices.Concat(wireRows(), filterRows(), balanceRows(), policyRows(), fragmentRows(), ruleRows(), idleRows(), payloadRows(), sampleRows(),
 		tapRows(), modeRows(), refusedRows())
 }
 
@@ -399,8 +398,7 @@ func refusedRows() []row {
 		"quick mode":           {Quick: true},
 		"defragmentation":      {Defragment: true},
 		"hardware time stamps": {HardwareTime: true},
-		"payload patterns":     {Rules: capture.RuleSet{Patterns: []capture.Pattern{{Bytes: []byte("ringcap")}}}},
-		"idle time":            {Rules: capture.RuleSet{Wildcard: []capture.WildcardRule{{ID: 1, Idle: time.Minute}}}},
+		"payload patterns":     {Rules: capture.RuleSet{Patterns: tooManyStates()}},
 	} {
 		rows = append(rows, row{name: "lacks " + words, rings: []capture.Ring{ring}, clusters: []capture.Cluster{{}}, lacks: map[string]string{byEBPF: words}})
 	}

@@ -135,7 +135,11 @@ func (e *Engine) ensureRing(planned capture.Ring) error {
 		e.rings[planned.Name] = r
 	}
 	r.Outputs, r.SnapLen = planned.Outputs, planned.SnapLen
-	if err := errors.Join(r.ensure(program, points, &e.env), unusable); err != nil {
+	err = r.ensure(program, points, &e.env)
+	if err == nil {
+		err = r.maps.begin()
+	}
+	if err := errors.Join(err, unusable); err != nil {
 		return fmt.Errorf("ring %s: %w", planned.Name, err)
 	}
 	return nil

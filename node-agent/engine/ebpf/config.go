@@ -27,9 +27,13 @@ type programConfig struct {
 	NrOutputs, NrShapes, DefaultAction, DefaultTarget uint32
 	SampleN, SampleBy                                 uint32
 	SampleKey                                         [2]uint64
+	PatternDrop, PatternMask                          uint32
+	PatternFirst, PatternLimit                        uint32
+	PatternStart                                      [2]uint32
 	Outputs                                           [maxOutputs]outputConfig
 	Targets                                           [maxTargets]outputConfig
 	VLANs                                             [4096 / 64]uint64
+	PatternClasses                                    [2][256]uint8
 }
 
 // CONFIG_* of bpf/config.h.
@@ -40,6 +44,8 @@ const (
 	configLearn
 	configWild
 	configInnerKey
+	configPatterns
+	configIdle
 )
 
 // RC_PARSE_MAX and RC_INNER_MAX of the classifier.
@@ -132,6 +138,7 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	for bit, on := range map[uint32]bool{
 		configVLANs: len(planned.VLANs) > 0, configChannels: len(p.channels) > 0, configExact: len(p.rules.exact) > 0,
 		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.asksInside(),
+		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles,
 	} {
 		if on {
 			c.Flags |= bit
@@ -140,6 +147,18 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	if c.Flags&configInnerKey != 0 {
 		c.Parsed = innerMax
 	}
+	if c.Flags&configPatterns != 0 {
+		c.Parsed = maxSnapLen
+		p.setPatterns(flag(planned.Rules.DropMatching))
+	}
+}
+
+// setPatterns sets how the payload, which is in what is parsed, is searched.
+func (p *ringProgram) setPatterns(drop uint8) {
+	c, a := &p.config, p.rules.automaton
+	c.PatternDrop, c.PatternMask = uint32(drop), uint32(len(a.rows)-1)
+	c.PatternFirst, c.PatternLimit = a.first, a.limit
+	c.PatternStart, c.PatternClasses = a.start, a.classes
 }
 
 // sampleKey is the same for all rings until the node boots again: rings that sample alike have the same flows.

@@ -236,6 +236,11 @@ func validateRules(set capture.RuleSet) error {
 			return fmt.Errorf("wildcard rule %d: %w", rule.ID, err)
 		}
 	}
+	for i, pattern := range set.Patterns {
+		if err := validatePattern(pattern); err != nil {
+			return fmt.Errorf("payload pattern %d: %w", i, err)
+		}
+	}
 	return nil
 }
 

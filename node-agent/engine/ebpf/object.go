@@ -30,6 +30,7 @@ const (
 	xdpProgram      = "ringcap_xdp"
 	configVariable  = "config"
 	ringCountersMap = "ring_counters"
+	patternRowsMap  = "ring_pattern_rows"
 )
 
 // filterSymbols are the stand-ins for filters, by program.
@@ -112,7 +113,7 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	replacements[ringCountersMap] = counters
 	for name, m := range maps.maps {
 		replacements[name] = m
-		spec.Maps[name].MaxEntries = m.MaxEntries()
+		spec.Maps[name].MaxEntries, spec.Maps[name].ValueSize = m.MaxEntries(), m.ValueSize()
 	}
 	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replacements})
 	if err != nil {

@@ -45,6 +45,9 @@ func (e *Engine) Observe(ctx context.Context) (capture.Observation, error) {
 			if state.Rules, err = r.maps.counts(); err != nil {
 				return observed, fmt.Errorf("eBPF engine: ring %s: %w", name, err)
 			}
+			if state.Patterns, err = r.maps.patternCounts(); err != nil {
+				return observed, fmt.Errorf("eBPF engine: ring %s: %w", name, err)
+			}
 		}
 		observed.Rings[name] = state
 	}

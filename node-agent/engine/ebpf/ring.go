@@ -173,7 +173,7 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 		return err
 	}
 	if r.maps != nil && r.Maps == program.maps {
-		r.maps.ids = program.rules.ids // which an earlier process kept to itself
+		r.maps.know(program.rules) // which an earlier process kept to itself
 	}
 	missing, surplus := r.difference(points)
 	changed := fingerprint != r.Fingerprint

@@ -39,10 +39,16 @@ type ruleSet struct {
 	ids    []uint32 // by rank
 	shapes []shape
 	wild   map[wildKey]wildRule
+	lives  []life // by rank
+	goes   []bool // by rank: the rule itself goes when it is idle; of one that learns that is what it learnt
 	learns bool
+	// idles: a rule, or what one learns, goes when it is idle.
+	idles bool
 	// defaultAction is for packets without a rule; targets are what all actions' numbers mean.
 	defaultAction, defaultTarget uint32
 	targets                      []capture.Target
+	patterns                     int
+	automaton                    *automaton
 }
 
 // shape is struct shape of bpf/rules.h.
@@ -63,6 +69,7 @@ type wildRule struct{ Rank, ID, Action, Target uint32 }
 type exactRule struct {
 	Action, Target uint32
 	Hits           ruleHits
+	Life           life
 }
 
 type ruleHits struct{ Packets, Bytes uint64 }
@@ -71,30 +78,57 @@ type ruleHits struct{ Packets, Bytes uint64 }
 func compile(planned capture.RuleSet) (*ruleSet, error) {
 	s := &ruleSet{
 		exact: planned.Exact, wild: map[wildKey]wildRule{}, targets: planned.Targets(), defaultAction: uint32(planned.Default),
+		patterns: len(planned.Patterns),
+	}
+	var err error
+	if s.automaton, err = newAutomaton(planned.Patterns); err != nil {
+		return nil, err
 	}
 	s.defaultTarget = s.target(planned.DefaultTarget)
 	rules := slices.SortedFunc(slices.Values(planned.Wildcard), func(x, y capture.WildcardRule) int {
 		return cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(x.ID, y.ID))
 	})
-	byMask := map[key]uint64{}
+	s.idles = slices.ContainsFunc(s.exact, func(rule capture.ExactRule) bool { return rule.Idle != 0 })
+	numbers := map[layer]uint64{}
 	for rank, rule := range rules {
-		s.ids = append(s.ids, rule.ID)
+		s.ids, s.lives = append(s.ids, rule.ID), append(s.lives, life{Idle: uint64(rule.Idle)})
+		s.goes = append(s.goes, rule.Idle != 0 && rule.Action != capture.ActionLearn)
 		s.learns = s.learns || rule.Action == capture.ActionLearn
+		s.idles = s.idles || rule.Idle != 0
 		value := wildRule{Rank: uint32(rank), ID: rule.ID, Action: uint32(rule.Action), Target: s.target(rule.Target)}
 		for _, m := range matchesOf(rule) {
-			number, known := byMask[m.mask]
-			if !known {
-				// Rules come by rank: the first of a shape is its best, and shapes are in the order of their best.
-				number = uint64(len(s.shapes))
-				byMask[m.mask] = number
-				s.shapes = append(s.shapes, shape{Mask: m.mask, Has: hasOf(m.mask), Best: value.Rank})
-			}
-			if at := (wildKey{number, m.value}); s.wild[at] == (wildRule{}) {
-				s.wild[at] = value
-			}
+			s.put(m, value, numbers)
 		}
 	}
 	return s, s.supported()
+}
+
+// layer is a shape: of rules with the same match the first stays alone, but behind one that goes when it is idle the next one
+// lies in another layer of the same mask.
+type layer struct {
+	mask key
+	n    int
+}
+
+// put puts a rule into the first layer that has room for its match. Rules come by rank: the first of a shape is its best, and
+// shapes are in the order of their best.
+func (s *ruleSet) put(m match, rule wildRule, numbers map[layer]uint64) {
+	for at := (layer{mask: m.mask}); ; at.n++ {
+		number, known := numbers[at]
+		if !known {
+			number = uint64(len(s.shapes))
+			numbers[at] = number
+			s.shapes = append(s.shapes, shape{Mask: m.mask, Has: hasOf(m.mask), Best: rule.Rank})
+		}
+		before, taken := s.wild[wildKey{number, m.value}]
+		if !taken {
+			s.wild[wildKey{number, m.value}] = rule
+			return
+		}
+		if before.Rank == rule.Rank || !s.goes[before.Rank] {
+			return
+		}
+	}
 }
 
 func (s *ruleSet) supported() error {
@@ -126,19 +160,28 @@ func (s *ruleSet) asksInside() bool {
 type ringMaps struct {
 	folder string
 	maps   map[string]*ebpf.Map
-	ids    []uint32 // of wildcard rules, by rank; none while the plan is not known
+	// ids are of wildcard rules, by rank, and patterns how many there are; none while the plan is not known.
+	ids      []uint32
+	patterns int
+	// idles and goes as of the rule set.
+	idles bool
+	goes  []bool
 }
 
 // channelBits is struct channels of the program.
 type channelBits [16]uint64
 
+// mapsLayout is another number whenever the maps of rule sets are laid out otherwise: an older agent's are then made anew.
+const mapsLayout = 2
+
 // mapsName names the maps of a rule set and everything else that is in them.
 func mapsName(planned capture.RuleSet, channels map[uint32]channelBits, fragments bool) (string, error) {
 	text, err := json.Marshal(struct {
+		Layout    int
 		Rules     capture.RuleSet
 		Channels  map[uint32]channelBits
 		Fragments bool
-	}{planned, channels, fragments})
+	}{mapsLayout, planned, channels, fragments})
 	if err != nil {
 		return "", fmt.Errorf("encode the rules: %w", err)
 	}
@@ -152,7 +195,8 @@ func openRingMaps(folder string, rules *ruleSet, channels map[uint32]channelBits
 	if err != nil {
 		return nil, err
 	}
-	m := &ringMaps{folder: folder, maps: map[string]*ebpf.Map{}, ids: rules.ids}
+	m := &ringMaps{folder: folder, maps: map[string]*ebpf.Map{}}
+	m.know(rules)
 	if err := m.recover(spec); err == nil {
 		return m, nil
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -211,11 +255,20 @@ func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
+// know tells of which rules the maps are.
+func (m *ringMaps) know(rules *ruleSet) {
+	m.ids, m.idles, m.goes, m.patterns = rules.ids, rules.idles, rules.goes, rules.patterns
+}
+
 // size sets how many entries the maps have.
 func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, fragments bool) {
 	entries := map[string]int{
 		"ring_exact": len(rules.exact), "ring_shapes": len(rules.shapes), "ring_wild": len(rules.wild),
-		"ring_rule_hits": len(rules.ids),
+		"ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices), "ring_pattern_hits": rules.patterns,
+	}
+	spec.Maps[patternRowsMap].ValueSize = uint32(4 * len(rules.automaton.rows))
+	if rules.idles {
+		entries[livesMap] = 1 + len(rules.lives)
 	}
 	if rules.learns {
 		entries["ring_learnt"] = maxLearnt
@@ -247,7 +300,7 @@ func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, channels map[
 
 func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 	for _, rule := range rules.exact {
-		value := exactRule{Action: uint32(rule.Action), Target: rules.target(rule.Target)}
+		value := exactRule{Action: uint32(rule.Action), Target: rules.target(rule.Target), Life: life{Idle: uint64(rule.Idle)}}
 		if err := m.maps["ring_exact"].Put(exactKeyOf(rule), value); err != nil {
 			return err
 		}
@@ -257,10 +310,26 @@ func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 			return err
 		}
 	}
+	for rank, l := range rules.lives {
+		if !rules.idles {
+			break
+		}
+		if err := m.maps[livesMap].Put(uint32(rank)+1, l); err != nil {
+			return err
+		}
+	}
 	for at, rule := range rules.wild {
 		if err := m.maps["ring_wild"].Put(at, rule); err != nil {
 			return err
 		}
+	}
+	for i, c := range rules.automaton.choices {
+		if err := m.maps["ring_choices"].Put(uint32(i), c); err != nil {
+			return err
+		}
+	}
+	if err := m.maps[patternRowsMap].Put(uint32(0), rules.automaton.rows); err != nil {
+		return err
 	}
 	for index, bits := range channels {
 		if err := m.maps["ring_channels"].Put(index, bits); err != nil {
@@ -270,10 +339,21 @@ func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 	return nil
 }
 
-// counts returns what each wildcard rule counted, by its id.
+// counts returns what each wildcard rule counted that is still there, by its id.
 func (m *ringMaps) counts() (map[uint32]capture.RuleStats, error) {
 	counts := map[uint32]capture.RuleStats{}
+	began, err := m.began()
+	if err != nil {
+		return nil, err
+	}
 	for rank, id := range m.ids {
+		over, err := m.isOver(uint32(rank), began)
+		if err != nil {
+			return nil, err
+		}
+		if over {
+			continue
+		}
 		var byCPU []ruleHits
 		if err := m.maps["ring_rule_hits"].Lookup(uint32(rank), &byCPU); err != nil {
 			return nil, fmt.Errorf("read what rule %d counted: %w", id, err)
@@ -284,6 +364,23 @@ func (m *ringMaps) counts() (map[uint32]capture.RuleStats, error) {
 			sum.Bytes += hits.Bytes
 		}
 		counts[id] = sum
+	}
+	return counts, nil
+}
+
+// patternCounts returns how many packets each payload pattern decided on, nil without patterns.
+func (m *ringMaps) patternCounts() ([]uint64, error) {
+	var counts []uint64
+	for i := range m.patterns {
+		var byCPU []uint64
+		if err := m.maps["ring_pattern_hits"].Lookup(uint32(i), &byCPU); err != nil {
+			return nil, fmt.Errorf("read what payload pattern %d counted: %w", i, err)
+		}
+		var sum uint64
+		for _, n := range byCPU {
+			sum += n
+		}
+		counts = append(counts, sum)
 	}
 	return counts, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,6 +36,24 @@ func TestRulesCountOnAfterARestart(t *testing.T) {
 	l.apply(e, plan)
 	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
 	require.Equal(t, map[uint32]capture.RuleStats{7: {Packets: 10, Bytes: 600}, 9: {}}, l.observe(e).Rings["mirror"].Rules)
+}
+
+func TestRulesThatWereIdleStayGoneAfterARestart(t *testing.T) {
+	l := newLab(t)
+	plan := l.plan(1)
+	plan.Rings[0].Rules = udpRules()
+	plan.Rings[0].Rules.Wildcard[0].Idle = time.Second
+	first := l.engine()
+	l.apply(first, plan)
+	l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	require.Equal(t, map[uint32]capture.RuleStats{7: {Packets: 5, Bytes: 300}, 9: {}}, l.observe(first).Rings["mirror"].Rules)
+	time.Sleep(1100 * time.Millisecond)
+	require.Equal(t, map[uint32]capture.RuleStats{9: {}}, l.observe(first).Rings["mirror"].Rules)
+	require.NoError(t, first.Close())
+	e := l.engine()
+	l.apply(e, plan)
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	require.Equal(t, map[uint32]capture.RuleStats{9: {Packets: 5, Bytes: 300}}, l.observe(e).Rings["mirror"].Rules)
 }
 
 // mapsHeld is the number of this process's descriptors of maps.

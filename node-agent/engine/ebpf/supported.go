@@ -24,15 +24,13 @@ func supportedRing(r capture.Ring) error {
 		return unsupported("hardware time stamps")
 	case len(r.Plugins) > 0:
 		return unsupported("plugins")
-	case len(r.Rules.Patterns) > 0:
-		return unsupported("payload patterns")
 	case r.Mode > 2:
 		return unsupported(fmt.Sprintf("transparent mode %d", r.Mode))
 	}
 	if r.Mode != 0 {
 		return supportedXDP(r)
 	}
-	return supportedRules(r.Rules)
+	return nil
 }
 
 // supportedXDP is about modes 1 and 2.
@@ -53,20 +51,6 @@ func supportedXDP(r capture.Ring) error {
 	for _, rule := range r.Rules.Wildcard {
 		if rule.Action == capture.ActionReflect {
 			return unsupported(fmt.Sprintf("wildcard rule %d: reflecting packets in transparent modes 1 and 2", rule.ID))
-		}
-	}
-	return supportedRules(r.Rules)
-}
-
-func supportedRules(set capture.RuleSet) error {
-	for i, rule := range set.Exact {
-		if rule.Idle != 0 {
-			return unsupported(fmt.Sprintf("exact rule %d: an idle time after which it goes", i))
-		}
-	}
-	for _, rule := range set.Wildcard {
-		if rule.Idle != 0 {
-			return unsupported(fmt.Sprintf("wildcard rule %d: an idle time after which it, or what it learnt, goes", rule.ID))
 		}
 	}
 	return nil

@@ -359,7 +359,7 @@ struct ringcap_exact {
  * @id: the configurer's, unique in the set, not 0
  * @priority: the greatest matching wins, among equals the smallest id
  * @fields: RINGCAP_MATCH_*
- * @idle_s: as in struct ringcap_exact; LEARN gives it to what is learnt
+ * @idle_s: as in struct ringcap_exact; LEARN gives it to what is learnt, and its rule stays
  * @target: number of the set's target, for QUEUE and REFLECT
  * @action: enum ringcap_action
  * @flags: RINGCAP_RULE_*

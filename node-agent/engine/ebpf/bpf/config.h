@@ -17,6 +17,8 @@
 #define CONFIG_LEARN	(1U << 3)	/* a rule learns */
 #define CONFIG_WILD	(1U << 4)	/* there are wildcard rules */
 #define CONFIG_INNER_KEY (1U << 5)	/* a rule asks for what is inside of tunnels */
+#define CONFIG_PATTERNS	(1U << 6)	/* the payload is searched */
+#define CONFIG_IDLE	(1U << 7)	/* a rule, or what one learns, goes when it is idle */
 
 /**
  * struct output - a cluster that the ring feeds, or the target of a rule
@@ -50,9 +52,15 @@ struct config {
 	__u32 sample_n;		/* one in so many, 0 and 1 = all */
 	__u32 sample_by;	/* enum ringcap_sample */
 	__u64 sample_key[2];
+	__u32 pattern_drop;	/* what has a pattern in it goes, else what has none */
+	__u32 pattern_mask;	/* of places in ring_pattern_rows */
+	__u32 pattern_first;	/* least place in the payload where a pattern may begin */
+	__u32 pattern_limit;	/* where the last one must have ended */
+	__u32 pattern_start[2];	/* states that the machines begin in, 0 = there is none */
 	struct output outputs[RINGCAP_OUTPUTS_MAX];
 	struct output targets[TARGETS_MAX];
 	__u64 vlans[4096 / 64];
+	__u8 pattern_classes[2][256];	/* of bytes, by machine */
 };
 
 extern const volatile struct config config;

@@ -4,7 +4,7 @@
  * (transparent mode 0) or in XDP, before there is an skb (modes 1 and 2):
  *
  *   RX queues -> count -> the ring's filter -> copy the packet as it was on the wire -> parse -> VLANs -> exact rules ->
- *   wildcard rules -> sampling -> for each output: hash, queue, deliver
+ *   wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
  *
  * In tc it always returns TC_ACT_UNSPEC, so that what else is attached there runs as if the tap were not. In XDP it returns
  * what the mode says, for each packet that the ring has seen.
@@ -29,6 +29,7 @@ const volatile struct config config;
 #include "work.h"
 #include "balance.h"
 #include "fragment.h"
+#include "pattern.h"
 #include "queue.h"
 #include "rules.h"
 
@@ -101,7 +102,8 @@ static __always_inline __u64 wall_clock(void)
 /* ---- the packet's bytes, as they were on the wire ---- */
 
 /* A length from 1 to PLACES_MAX in the very register that a helper gets. */
-#define bounded(n) ({ __u64 _n = (n) - 1; opaque(_n); _n &= PLACES_MAX - 1; _n + 1; })
+#define bounded_by(n, most) ({ __u64 _n = (n) - 1; opaque(_n); _n &= (most) - 1; _n + 1; })
+#define bounded(n) bounded_by(n, PLACES_MAX)
 
 /* A tag that the device took off is put back. */
 static __always_inline long copy_skb(struct __sk_buff *skb, __u8 *data, __u32 n)
@@ -126,6 +128,31 @@ static __always_inline __u32 copied(__u32 len)
 	__u32 need = config.snaplen > config.parsed ? config.snaplen : config.parsed;
 
 	return len < need ? len : need;
+}
+
+/* How many more are searched. */
+static __always_inline __u32 beyond(__u32 len)
+{
+	if (!(config.flags & CONFIG_PATTERNS) || len <= RINGCAP_SNAPLEN_MAX)
+		return 0;
+	return len < SEARCHED_MAX ? len - RINGCAP_SNAPLEN_MAX : BEYOND_MAX;
+}
+
+static __always_inline long copy_skb_beyond(struct __sk_buff *skb, __u8 *data, __u32 len)
+{
+	__u32 n = beyond(len), off = RINGCAP_SNAPLEN_MAX - (skb->vlan_present ? TAG_LEN : 0);
+
+	return n ? bpf_skb_load_bytes(skb, off, data + RINGCAP_SNAPLEN_MAX, bounded_by((__u64)n, BEYOND_MAX)) : 0;
+}
+
+static __always_inline long copy_xdp(struct xdp_md *xdp, __u8 *data, __u32 len)
+{
+	__u32 n = beyond(len);
+	long failed = bpf_xdp_load_bytes(xdp, 0, data, bounded((__u64)copied(len)));
+
+	if (failed || !n)
+		return failed;
+	return bpf_xdp_load_bytes(xdp, RINGCAP_SNAPLEN_MAX, data + RINGCAP_SNAPLEN_MAX, bounded_by((__u64)n, BEYOND_MAX));
 }
 
 /* ---- what becomes of it ---- */
@@ -193,6 +220,8 @@ __attribute__((noinline)) int decide(void)
 		return FATE_FILTERED;
 	if (work->action == RINGCAP_ACTION_REFLECT)
 		return FATE_REFLECTED;
+	if ((config.flags & CONFIG_PATTERNS) && !pattern_pass())
+		return FATE_FILTERED;
 	if (!in_sample(work))
 		return FATE_SAMPLED_OUT;
 	return work->action == RINGCAP_ACTION_QUEUE ? FATE_DIRECTED : FATE_PASSED;
@@ -296,7 +325,7 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 	work->rx_queue = rx_queue;
 	if (!ringcap_filter(skb)) {
 		counters->filtered++;
-	} else if (copy_skb(skb, work->record.data, copied(len))) {
+	} else if (copy_skb(skb, work->record.data, copied(len)) || copy_skb_beyond(skb, work->record.data, len)) {
 		lose(work, counters);
 	} else {
 		work_parse();
@@ -337,7 +366,7 @@ int ringcap_xdp(struct xdp_md *xdp)
 	work->rx_queue = rx_queue;
 	if (!ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
-	} else if (bpf_xdp_load_bytes(xdp, 0, work->record.data, bounded((__u64)copied(len)))) {
+	} else if (copy_xdp(xdp, work->record.data, len)) {
 		lose(work, counters);
 	} else {
 		work_parse();

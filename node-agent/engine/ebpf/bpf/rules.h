@@ -15,10 +15,27 @@ struct rule_hits {
 	__u64 bytes;
 };
 
+/*
+ * How long a rule is there: what had no packet for its idle time is as if it were not, from then on and for ever, for
+ * nothing that is not there has packets. Its place is free again when the set goes. Nanoseconds.
+ * @last: when it had its last packet, 0 = it had none since the set is in force
+ * @idle: 0 = it never goes
+ */
+struct life {
+	__u64 last;
+	__u64 idle;
+};
+
 struct exact_rule {
 	__u32 action;
 	__u32 target;
 	struct rule_hits hits;
+	struct life life;
+};
+
+struct learnt {
+	struct rule_hits hits;
+	struct life life;
 };
 
 struct wild_rule {
@@ -48,7 +65,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct rc_exact_key);
-	__type(value, struct rule_hits);
+	__type(value, struct learnt);
 } ring_learnt SEC(".maps");
 
 struct {
@@ -72,6 +89,45 @@ struct {
 	__type(key, __u32);
 	__type(value, struct rule_hits);
 } ring_rule_hits SEC(".maps");
+
+/* By rank plus 1; of a rule that learns, of what it learns. In the first the loader says since when the set is in force. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct life);
+} ring_lives SEC(".maps");
+
+static __always_inline int life_is_over(const struct life *life, const struct work *work)
+{
+	__u64 last = life->last ? life->last : work->began;
+
+	/* Another CPU may have seen a later packet. */
+	return (config.flags & CONFIG_IDLE) && life->idle && last && (__s64)(work->now - last) >= (__s64)life->idle;
+}
+
+static __always_inline void life_goes_on(struct life *life, const struct work *work)
+{
+	/* The clock goes on with the timer: most packets write nothing. */
+	if ((config.flags & CONFIG_IDLE) && life->idle && life->last != work->now)
+		life->last = work->now;
+}
+
+static __always_inline struct life *life_of(__u32 rank)
+{
+	__u32 number = rank + 1;
+
+	return bpf_map_lookup_elem(&ring_lives, &number);
+}
+
+static __always_inline void life_look_at_clock(struct work *work)
+{
+	__u32 zero = 0;
+	struct life *set = bpf_map_lookup_elem(&ring_lives, &zero);
+
+	work->now = bpf_ktime_get_coarse_ns();
+	work->began = set ? set->last : 0;
+}
 
 /* By several CPUs. */
 static __always_inline void rule_count(struct rule_hits *hits, const struct work *work)
@@ -97,14 +153,15 @@ __attribute__((noinline)) int rules_find_exact(void)
 {
 	struct work *work = this_work();
 	struct exact_rule *rule;
-	struct rule_hits *learnt;
+	struct learnt *learnt;
 
 	if (!work || !rules_exact_key(work))
 		return 0;
 	if (config.flags & CONFIG_EXACT) {
 		rule = bpf_map_lookup_elem(&ring_exact, &work->exact);
-		if (rule) {
+		if (rule && !life_is_over(&rule->life, work)) {
 			rule_count(&rule->hits, work);
+			life_goes_on(&rule->life, work);
 			work->action = rule->action;
 			work->target = rule->target;
 			return 1;
@@ -113,9 +170,10 @@ __attribute__((noinline)) int rules_find_exact(void)
 	if (!(config.flags & CONFIG_LEARN))
 		return 0;
 	learnt = bpf_map_lookup_elem(&ring_learnt, &work->exact);
-	if (!learnt)
+	if (!learnt || life_is_over(&learnt->life, work))
 		return 0;
-	rule_count(learnt, work);
+	rule_count(&learnt->hits, work);
+	life_goes_on(&learnt->life, work);
 	work->action = RINGCAP_ACTION_PASS;
 	return 1;
 }
@@ -123,13 +181,32 @@ __attribute__((noinline)) int rules_find_exact(void)
 __attribute__((noinline)) int rules_learn(void)
 {
 	struct work *work = this_work();
-	struct rule_hits none = {};
+	struct learnt fresh = {};
+	__u64 flags = BPF_NOEXIST;
+	struct life *life;
 
 	/* A fragment does not say which flow it is of. */
 	if (!work || (work->flow.flags & RINGCAP_SLOT_FRAGMENT) || !rules_exact_key(work))
 		return 0;
-	bpf_map_update_elem(&ring_learnt, &work->exact, &none, BPF_NOEXIST);
+	if (config.flags & CONFIG_IDLE) {
+		life = life_of(work->rank);
+		fresh.life.last = work->now;
+		fresh.life.idle = life ? life->idle : 0;
+		flags = BPF_ANY; /* in the place of one that is over */
+	}
+	bpf_map_update_elem(&ring_learnt, &work->exact, &fresh, flags);
 	return 0;
+}
+
+/* Whether a rule that was found is there no more. One that learns stays, and what it learnt goes. */
+static __always_inline int rules_is_over(const struct work *work, const struct wild_rule *rule)
+{
+	struct life *life;
+
+	if (!(config.flags & CONFIG_IDLE) || rule->action == RINGCAP_ACTION_LEARN)
+		return 0;
+	life = life_of(rule->rank);
+	return life && life_is_over(life, work);
 }
 
 static __always_inline void rules_take(struct work *work, const struct wild_rule *rule)
@@ -161,7 +238,7 @@ __attribute__((noinline)) int rules_try_shape(__u32 i)
 	for (word = 0; word < RC_KEY_WORDS; word++)
 		work->wild.w[word] = work->key.w[word] & shape->mask.w[word];
 	rule = bpf_map_lookup_elem(&ring_wild, &work->wild);
-	if (rule)
+	if (rule && !rules_is_over(work, rule))
 		rules_take(work, rule);
 	return 1;
 }
@@ -182,6 +259,7 @@ __attribute__((noinline)) int rules_make_key(void)
 static __always_inline int rules_find_wild(struct work *work)
 {
 	struct rule_hits *hits;
+	struct life *life;
 	__u32 rank;
 
 	rules_make_key();
@@ -197,6 +275,11 @@ static __always_inline int rules_find_wild(struct work *work)
 		return 0;
 	hits->packets++;
 	hits->bytes += work->len;
+	if (config.flags & CONFIG_IDLE) {
+		life = life_of(rank);
+		if (life)
+			life_goes_on(life, work);
+	}
 	if (work->action == RINGCAP_ACTION_LEARN)
 		rules_learn();
 	return 1;
@@ -209,6 +292,8 @@ __attribute__((noinline)) int rules_decide(void)
 
 	if (!work)
 		return 0;
+	if (config.flags & CONFIG_IDLE)
+		life_look_at_clock(work);
 	if ((config.flags & (CONFIG_EXACT | CONFIG_LEARN)) && rules_find_exact())
 		return 0;
 	if ((config.flags & CONFIG_WILD) && rules_find_wild(work))

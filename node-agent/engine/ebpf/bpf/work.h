@@ -13,6 +13,9 @@
 #include "rule.h"
 
 #define PLACES_MAX	(RINGCAP_SNAPLEN_MAX + 1)
+/* Bytes of a packet that are searched beyond those that a slot can have: the longest packet of IP ends there, headers included. */
+#define BEYOND_MAX	256
+#define SEARCHED_MAX	(RINGCAP_SNAPLEN_MAX + BEYOND_MAX)
 #define TAG_LEN		4	/* bytes of a VLAN tag */
 #define MACS_LEN	12	/* bytes before a VLAN tag */
 
@@ -38,6 +41,23 @@ struct wild_key {
 	__u64 w[RC_KEY_WORDS];
 };
 
+/**
+ * struct search - for patterns in the payload
+ * @from: the payload's place in the packet
+ * @at, @end: what is still to be searched
+ * @state, @machine: where and by which
+ * @hit: the pattern that was found, plus 1; it ends at @at then and has @hit_len bytes
+ */
+struct search {
+	__u32 from;
+	__u32 at;
+	__u32 end;
+	__u32 state;
+	__u32 machine;
+	__u32 hit;
+	__u32 hit_len;
+};
+
 enum looked_inside { INNER_UNKNOWN, INNER_NONE, INNER_THERE };
 
 /**
@@ -47,6 +67,8 @@ enum looked_inside { INNER_UNKNOWN, INNER_NONE, INNER_THERE };
  * @rx_queue: the device's receive queue
  * @inside: what @inner is, enum looked_inside
  * @action, @target: what the rules decided, enum ringcap_action and index of config.targets
+ * @now: when it was looked at, by the coarse monotonic clock, @began: since when the rules are in force; only where rules go
+ *	when they are idle
  * @rule: id of the wildcard rule that decided, 0 = none; @rank its place in the order of priorities
  * @home, @seed, @except: how a copy gets to a queue, see balance.h
  * @whole: a fragment's flow as it would be if the datagram were whole
@@ -65,12 +87,15 @@ struct work {
 	__u32 except;
 	__u32 found;
 	__u64 bound;
+	__u64 now;
+	__u64 began;
 	struct rc_flow flow;
 	struct rc_flow whole;
 	struct rc_inner inner;
 	struct rc_key key;
 	struct rc_exact_key exact;
 	struct wild_key wild;
+	struct search search;
 	struct record record;
 };
 

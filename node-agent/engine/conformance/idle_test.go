@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+const (
+	// idle is the rules' idle time, in time a packet that comes well within it, over a wait after which the module, which
+	// looks at its rules every quarter of it, has taken them away.
+	idle   = 2 * time.Second
+	inTime = idle / 3
+	over   = 2 * idle
+)
+
+// later makes the first of packets wait.
+func later(wait time.Duration, packets []packet) []packet {
+	packets[0].wait = wait
+	return packets
+}
+
+func idleRows() []row {
+	a, b := udp("10.0.0.1", 1000, "10.1.0.1", 53), tcp("10.0.0.1", 1001, "10.1.0.1", 80, flagSYN)
+	more, other := tcp("10.0.0.1", 1001, "10.1.0.1", 80, flagACK), tcp("10.0.0.1", 1002, "10.1.0.1", 80, flagACK)
+	learnt, learntMore := tcp("10.0.0.1", 1003, "10.1.0.1", 80, flagSYN), tcp("10.0.0.1", 1003, "10.1.0.1", 80, flagACK)
+	protocol := func(number uint8) capture.Match { return capture.Match{Protocol: &number} }
+	syn := capture.Match{TCPFlags: &capture.TCPFlags{Flags: flagSYN, Mask: flagSYN | flagACK}}
+	exact := capture.ExactRule{Source: netip.MustParseAddrPort("10.0.0.1:1001"), Destination: netip.MustParseAddrPort("10.1.0.1:80"), Protocol: 6, Action: capture.ActionPass, Idle: idle}
+	forEver := exact
+	forEver.Source, forEver.Idle = netip.MustParseAddrPort("10.0.0.1:1002"), 0
+	return []row{
+		{
+			// Of the two of one match the second counts when the first is gone. The one of UDP is kept by its packets.
+			name: "a rule goes when it is idle", clusters: []capture.Cluster{{}}, gone: []uint32{1},
+			rings: []capture.Ring{{Rules: capture.RuleSet{Default: capture.ActionDrop, Wildcard: []capture.WildcardRule{
+				{ID: 1, Priority: 9, Match: protocol(6), Idle: idle}, {ID: 2, Priority: 5, Match: protocol(6), Action: capture.ActionDrop},
+				{ID: 3, Match: protocol(17), Idle: idle},
+			}}}},
+			packets: slices.Concat(decided(1, passed(b)), later(inTime, decided(3, passed(a))), decided(1, passed(b)),
+				later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))),
+				later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))),
+				decided(2, filtered(b))),
+		},
+		{
+			// Of the rule that learns what it learnt goes.
+			name: "exact rules and learnt flows go when they are idle", clusters: []capture.Cluster{{}},
+			rings: []capture.Ring{{Rules: capture.RuleSet{Default: capture.ActionDrop, Exact: []capture.ExactRule{exact, forEver},
+				Wildcard: []capture.WildcardRule{{ID: 1, Match: syn, Action: capture.ActionLearn, Idle: idle}}}}},
+			packets: slices.Concat(passed(more, other), decided(1, passed(learnt)), passed(learntMore), later(inTime, passed(more, learntMore)),
+				later(over, filtered(more, learntMore)), passed(other), decided(1, passed(learnt)), passed(learntMore), filtered(a)),
+		},
+	}
+}
