@@ -17,7 +17,11 @@ import (
 const layout = "v2"
 
 // pins knows where in the bpffs things are.
-type pins struct{ root string }
+type pins struct {
+	root string
+	// qdiscs are the interfaces of which it is noted that their clsact discipline is ours.
+	qdiscs map[int]bool
+}
 
 func (p pins) tables() string   { return filepath.Join(p.root, "tables") }
 func (p pins) clusters() string { return filepath.Join(p.root, "clusters") }
@@ -38,7 +42,7 @@ func pinName(name string) string {
 
 // openPins makes sure that dir is in a bpffs, which it mounts when nothing is there yet.
 func openPins(dir string, log *slog.Logger) (pins, error) {
-	p := pins{root: filepath.Join(dir, layout)}
+	p := pins{root: filepath.Join(dir, layout), qdiscs: map[int]bool{}}
 	mountPoint := filepath.Dir(dir)
 	if !inBPFFS(mountPoint) {
 		if err := os.MkdirAll(mountPoint, 0o755); err != nil && !errors.Is(err, os.ErrExist) {

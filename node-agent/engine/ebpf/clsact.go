@@ -88,16 +88,22 @@ func (a clsact) ensureQdisc(point tapPoint) error {
 		return fmt.Errorf("it has the queueing discipline %q, with which what is sent cannot be tapped: replace it by "+
 			"clsact, or tap only what is received", kind)
 	}
-	if err := os.MkdirAll(filepath.Dir(a.pins.qdisc(0)), 0o700); err != nil {
-		return err
-	}
-	if err := writeDescription(a.pins.qdisc(point.Index), point.Index); err != nil {
+	if err := a.pins.noteQdisc(point.Index); err != nil {
 		return err
 	}
 	if err := netlink.QdiscAdd(clsactQdisc(point.Index)); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add a clsact queueing discipline: %w", err)
 	}
 	return nil
+}
+
+// noteQdisc notes that an interface's discipline is ours.
+func (p pins) noteQdisc(index int) error {
+	p.qdiscs[index] = true
+	if err := os.MkdirAll(filepath.Dir(p.qdisc(index)), 0o700); err != nil {
+		return err
+	}
+	return writeDescription(p.qdisc(index), index)
 }
 
 func clsactQdisc(index int) netlink.Qdisc {
@@ -223,6 +229,7 @@ func (p pins) removeQdisc(index int) error {
 			return fmt.Errorf("remove the clsact queueing discipline: %w", err)
 		}
 	}
+	delete(p.qdiscs, index)
 	return os.Remove(p.qdisc(index))
 }
 
@@ -237,6 +244,7 @@ func (p pins) removeIdleQdiscs() error {
 		if err != nil {
 			continue
 		}
+		p.qdiscs[index] = true
 		if err := p.removeQdisc(index); err != nil {
 			return err
 		}

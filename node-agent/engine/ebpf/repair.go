@@ -45,7 +45,7 @@ type folderPins struct {
 // repair puts back what somebody removed from the bpffs and from the run folder. Capture does not need it, and neither do
 // attached consumers; the next engine and the next consumer do.
 func (e *Engine) repair(failed failures) error {
-	err := errors.Join(e.env.tables.pins(e.env.pins.tables()).restore(), e.env.pins.makeFolders())
+	err := errors.Join(e.env.tables.pins(e.env.pins.tables()).restore(), e.env.pins.makeFolders(), e.env.pins.restoreQdiscNotes())
 	for _, r := range e.rings {
 		for _, folder := range r.pins() {
 			failed.add(r.Name, folder.restore())
@@ -102,6 +102,18 @@ func namesIn(path string) ([]string, error) {
 	}
 	defer folder.Close()
 	return folder.Readdirnames(-1)
+}
+
+// restoreQdiscNotes notes again whose disciplines are ours.
+func (p pins) restoreQdiscNotes() error {
+	for index := range p.qdiscs {
+		if _, err := os.Stat(p.qdisc(index)); errors.Is(err, os.ErrNotExist) {
+			if err := p.noteQdisc(index); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (t *tables) pins(folder string) folderPins {

@@ -25,8 +25,9 @@ type CaptureRingSpec struct {
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// interfaces to tap, 1 to 16 selectors. On a node, each must match at least one interface. PF_RING: device_name of
-	// pfring_open, pfring_bind.
+	// interfaces to tap, 1 to 16 selectors. On a node, each must match at least one interface, and all together at most 64: of
+	// more the node refuses the ring with reason Unsupported, but for pods' interfaces, of which the newest are left out and
+	// named in status. PF_RING: device_name of pfring_open, pfring_bind.
 	//
 	// +required
 	// +listType=atomic
