@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringcap/ringcap/node-agent/datapath"
@@ -17,6 +18,9 @@ import (
 	"github.com/ringcap/ringcap/node-agent/status"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
+
+// resync is the interval at which everything is looked at, the folder too.
+const resync = 30 * time.Second
 
 // Options are the command line's.
 type Options struct {
@@ -46,7 +50,11 @@ type Runner struct {
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
-	folder    Folder
+	folder Folder
+	// edited: something in the folder changed, and nothing since; readTime is when it was read last.
+	edited   atomic.Bool
+	readTime time.Time
+
 	mu        sync.Mutex
 	manifests Manifests
 	printed   string
@@ -56,7 +64,7 @@ type Runner struct {
 // Run serves until ctx ends, then removes everything unless it shall be kept.
 func (r *Runner) Run(ctx context.Context) error {
 	r.folder = Folder{Path: r.Options.Folder, Hostname: r.Options.Hostname}
-	if err := watchFolder(ctx, r.Options.Folder, r.Changed.Raise); err != nil {
+	if err := watchFolder(ctx, r.Options.Folder, r.folderChanged); err != nil {
 		return err
 	}
 	if err := node.WatchInterfaces(ctx, r.Changed.Raise); err != nil {
@@ -65,9 +73,10 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := r.read(); err != nil {
 		return err
 	}
+	r.readTime = time.Now()
 	loop := datapath.Loop{
 		Reconciler: r.Reconciler, Desired: r.desired, Changed: r.Changed, Activity: r.Activity,
-		Resync: 30 * time.Second, Refresh: r.Options.Refresh, Publish: r.publish, Reconciled: r.Reconciled,
+		Resync: resync, Refresh: r.Options.Refresh, Publish: r.publish, Reconciled: r.Reconciled,
 	}
 	loop.Run(ctx)
 	return r.finish()
@@ -86,10 +95,19 @@ func (r *Runner) read() error {
 	return nil
 }
 
-// desired reads the folder anew. While it cannot be read, what was asked for last stays.
+func (r *Runner) folderChanged() {
+	r.edited.Store(true)
+	r.Changed.Raise()
+}
+
+// desired reads the folder anew when it was edited, or was not read for long. It is not read for another reason: an editor may
+// just have emptied a file. While it cannot be read, what was asked for last stays.
 func (r *Runner) desired() (v1.NodeCaptureSpec, int64, bool) {
-	if err := r.read(); err != nil {
-		slog.Error("The manifests cannot be read; the last ones stay", "error", err)
+	if r.edited.Swap(false) || time.Since(r.readTime) >= resync {
+		if err := r.read(); err != nil {
+			slog.Error("The manifests cannot be read; the last ones stay", "error", err)
+		}
+		r.readTime = time.Now()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
