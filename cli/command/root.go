@@ -114,6 +114,9 @@ Exit codes, of all commands:
   2  the command line is wrong
   3  it could be done, and the answer is bad: something is not ready (status), an error was found (doctor),
      a packet would not be captured (explain), packets were lost or a node did not answer (capture)`,
+		Example: `  ringcap doctor
+  ringcap status mirror
+  ringcap capture mirror -f 'tcp port 443' -w https.pcapng --duration 1m`,
 		Version:       a.version,
 		SilenceErrors: true, SilenceUsage: true,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
