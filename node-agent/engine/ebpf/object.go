@@ -48,7 +48,7 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("number of possible CPUs: %w", err)
 	}
-	spec.Maps["rc_scratch"].MaxEntries = uint32(cpus)
+	spec.Maps[scratchMap].MaxEntries = uint32(cpus)
 	spec.Maps["rc_queue_stats"].InnerMap.MaxEntries = uint32(cpus)
 	return spec, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -182,6 +183,30 @@ func TestLeftoversOfAnInterruptedChange(t *testing.T) {
 	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(c, 10), 10)
 	require.EqualValues(t, 10, l.observe(e).Rings["mirror"].Stats.Seen)
+}
+
+// TestWhatAnOlderVersionLeftIsTakenOver: its programs have a smaller scratch area, and its rules fewer maps.
+func TestWhatAnOlderVersionLeftIsTakenOver(t *testing.T) {
+	l := newLab(t)
+	plan := l.plan(1)
+	plan.Rings[0].Rules = udpRules()
+	first := l.engine()
+	l.apply(first, plan)
+	c := l.consume("mirror", 0)
+	scratch := filepath.Join(first.env.pins.tables(), "scratch")
+	require.NoError(t, os.Remove(filepath.Join(first.rings["mirror"].maps.folder, livesMap)))
+	require.NoError(t, first.Close())
+	require.NoError(t, os.Remove(scratch))
+	older, err := newPinned(&ebpf.MapSpec{Name: scratchMap, Type: ebpf.Array, KeySize: 4, ValueSize: 64, MaxEntries: 1}, scratch)
+	require.NoError(t, err)
+	older.Close()
+
+	e := l.engine()
+	l.apply(e, plan)
+	require.NoError(t, comeBack(l, c))
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	l.collect(c, 5)
+	require.EqualValues(t, 5, l.observe(e).Rings["mirror"].Rules[7].Packets)
 }
 
 func TestResetThatWasInterruptedIsFinished(t *testing.T) {

@@ -248,6 +248,9 @@ func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
 		opened, err := ebpf.LoadPinnedMap(filepath.Join(m.folder, name), nil)
 		if err != nil {
 			m.close()
+			if errors.Is(err, os.ErrNotExist) { // an older version had fewer
+				err = errors.Join(err, removePins(m.folder))
+			}
 			return fmt.Errorf("open %s: %w", filepath.Join(m.folder, name), err)
 		}
 		m.maps[name] = opened

@@ -32,6 +32,9 @@ type tables struct {
 	queueSpec, statsSpec *ebpf.MapSpec
 }
 
+// scratchMap is where programs put a packet together.
+const scratchMap = "rc_scratch"
+
 var occupiedSpec = &ebpf.MapSpec{
 	Name: "rc_occupied", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: placesMax,
 }
@@ -61,7 +64,12 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	m, err := ebpf.LoadPinnedMap(path, nil)
 	if err == nil {
-		if err := spec.Compatible(m); err != nil {
+		err := spec.Compatible(m)
+		if err != nil && spec.Name == scratchMap {
+			m.Close()
+			return renewTable(path, spec)
+		}
+		if err != nil {
 			m.Close()
 			return nil, fmt.Errorf("%s was made by another version of the agent: %w: stop all captures with that one first",
 				path, err)
@@ -71,7 +79,20 @@ func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("open %s: %w", path, explainRights(err))
 	}
-	m, err = ebpf.NewMap(spec)
+	return makeTable(path, spec)
+}
+
+// renewTable makes a table that only has to last for a packet in the place of another version's, which programs that are
+// loaded keep for themselves.
+func renewTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	if err := os.Remove(path); err != nil {
+		return nil, fmt.Errorf("unpin %s, which another version of the agent made: %w", path, err)
+	}
+	return makeTable(path, spec)
+}
+
+func makeTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	m, err := ebpf.NewMap(spec)
 	if err != nil {
 		return nil, fmt.Errorf("make the map %s: %w", spec.Name, explainRights(err))
 	}
@@ -85,7 +106,7 @@ func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 func (t *tables) fields() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"rc_queues": &t.queues, "rc_queue_stats": &t.queueStats, "rc_attached": &t.attached,
-		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, "rc_clock": &t.clock, "rc_scratch": &t.scratch,
+		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, "rc_clock": &t.clock, scratchMap: &t.scratch,
 	}
 }
 

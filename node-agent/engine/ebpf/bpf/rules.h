@@ -100,10 +100,13 @@ struct {
 
 static __always_inline int life_is_over(const struct life *life, const struct work *work)
 {
-	__u64 last = life->last ? life->last : work->began;
+	__u64 last;
 
+	if (!(config.flags & CONFIG_IDLE) || !life->idle)
+		return 0;
+	last = life->last ? life->last : work->began;
 	/* Another CPU may have seen a later packet. */
-	return (config.flags & CONFIG_IDLE) && life->idle && last && (__s64)(work->now - last) >= (__s64)life->idle;
+	return last && (__s64)(work->now - last) >= (__s64)life->idle;
 }
 
 static __always_inline void life_goes_on(struct life *life, const struct work *work)
