@@ -57,7 +57,7 @@ func payloadRows() []row {
 		},
 		{
 			name: "where payload begins and ends", rings: searching(capture.RuleSet{}, needle, within("start", 0, 5)), clusters: one,
-			packets: slices.Concat(payloadPlaces()),
+			packets: payloadPlaces(),
 		},
 		{
 			name: "which of several patterns counts", clusters: one,
