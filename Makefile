@@ -143,7 +143,7 @@ bench-agent: deps ## an agent with 200 rings of 64 queues: idle CPU, memory, 10,
 	$(SUDO) bench/agent/run
 
 .PHONY: bench-drivers
-bench-drivers: deps ## instructions per packet from the network card on, stock and capture-aware drivers, deterministic
+bench-drivers: deps ## instructions per packet and lossless rates from the network card on, stock and capture-aware drivers, deterministic
 	$(SUDO) bench/drivers/run
 
 .PHONY: bench-lossless

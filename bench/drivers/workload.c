@@ -3,10 +3,14 @@
  * In the guest: measures packets that arrive on the network card vb over its cable from va, for one driver.
  *
  *   workload CASE QUEUES WHO...
+ *   workload --rate LOAD SENDER RECEIVER CASE QUEUES WHO...
  *
  * CASE is for the results; QUEUES is how many receive queues the card has. WHO is sender (the card throws everything away),
  * no-reader, tpacket-v3, af-xdp-copy, or a ringcap reader: mode-0, mode-1, mode-2, and mode-2-per-queue with a queue for each
- * of the card's. 60:WHO is for the smallest packets only. Prints lines as bench/kernel does.
+ * of the card's; af-xdp-copy has a socket for each. 60:WHO is for the smallest packets only. Prints lines as bench/kernel does.
+ *
+ * With --rate the greatest rates are found at which nothing is lost, see rate.h, on a machine that is idle or busy: LOAD. SENDER
+ * and RECEIVER are the cards' PCI addresses.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,6 +24,7 @@
 
 #include "control.h"
 #include "measure.h"
+#include "rate.h"
 #include "readers.h"
 
 #define LINK_S		30
@@ -36,7 +41,9 @@ static bool has_carrier(const char *path)
 	return carrier;
 }
 
-/* An XDP program that comes or goes resets the card. */
+static bool rates;
+
+/* An XDP program that comes or goes resets the card. In rates the sender has no interface. */
 static void await_link(void)
 {
 	const struct timespec second = { .tv_sec = 1 };
@@ -44,7 +51,7 @@ static void await_link(void)
 
 	for (i = 0; i < LINK_S; i++) {
 		nanosleep(&second, NULL);
-		if (has_carrier("/sys/class/net/va/carrier") && has_carrier("/sys/class/net/vb/carrier"))
+		if ((rates || has_carrier("/sys/class/net/va/carrier")) && has_carrier("/sys/class/net/vb/carrier"))
 			return;
 	}
 	fail_with("the link", "it does not come up");
@@ -96,9 +103,12 @@ static bool measure_who(const char *what, unsigned int queues, const char *who, 
 	e.what = what;
 	e.queues = queues;
 	e.settle = await_link;
-	if (e.ring.per_rx_queue)
+	if (e.ring.per_rx_queue || e.read == read_xdp)
 		e.readers = queues;
-	return measure(&e, size);
+	if (!rates)
+		return measure(&e, size);
+	rate_find(&e, size);
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -107,6 +117,12 @@ int main(int argc, char **argv)
 	unsigned int queues, s;
 	int i;
 
+	rates = argc > 5 && !strcmp(argv[1], "--rate");
+	if (rates) {
+		rate_open(argv[2], argv[3], argv[4]);
+		argv += 4;
+		argc -= 4;
+	}
 	progress = mmap(NULL, READERS_MAX * sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (progress == MAP_FAILED || argc < 4)
 		fail("workload");

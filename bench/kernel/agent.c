@@ -20,7 +20,7 @@
 #define LOG		"/agent.log"
 #define TRIES		3000	/* of 100 ms */
 
-/* With these slots of this length a queue is RING_BYTES. */
+/* With these slots of this length a queue is 16 MiB. */
 static const char manifest[] =
 	"apiVersion: ringcap.io/v1alpha1\n"
 	"kind: CaptureRing\n"

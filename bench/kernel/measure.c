@@ -25,7 +25,9 @@ static void pause_ms(long milliseconds)
 	nanosleep(&time, NULL);
 }
 
-static void start_readers(const struct experiment *e, pid_t *pids)
+static pid_t pids[READERS_MAX];
+
+static void start_readers(const struct experiment *e)
 {
 	const struct sched_param parameter = {};
 	unsigned int i;
@@ -45,7 +47,7 @@ static void start_readers(const struct experiment *e, pid_t *pids)
 	}
 }
 
-static void stop_readers(const struct experiment *e, const pid_t *pids)
+static void stop_readers(const struct experiment *e)
 {
 	unsigned int i;
 
@@ -55,7 +57,7 @@ static void stop_readers(const struct experiment *e, const pid_t *pids)
 	}
 }
 
-static uint64_t number_in(const char *path)
+uint64_t number_in(const char *path)
 {
 	unsigned long long number;
 	FILE *file = fopen(path, "r");
@@ -66,7 +68,7 @@ static uint64_t number_in(const char *path)
 	return number;
 }
 
-static uint64_t received(const struct experiment *e, unsigned int size)
+uint64_t experiment_received(const struct experiment *e, unsigned int size)
 {
 	uint64_t bytes = 0;
 	unsigned int i;
@@ -78,32 +80,53 @@ static uint64_t received(const struct experiment *e, unsigned int size)
 	return bytes / size;
 }
 
-bool measure(const struct experiment *e, unsigned int size)
+uint64_t experiment_dropped(const struct experiment *e)
 {
-	pid_t pids[READERS_MAX] = {};
-	uint64_t before, got;
-	int sender = traffic_open();
+	uint64_t dropped = 0;
+	unsigned int i;
 
+	if (e->ring.device)
+		return ring_dropped();
+	for (i = 0; e->read && i < e->readers; i++)
+		dropped += reader_dropped(i, pids[i]);
+	return dropped;
+}
+
+void experiment_begin(const struct experiment *e, unsigned int size)
+{
 	memset(progress, 0, READERS_MAX * sizeof(*progress));
 	traffic_build(e->traffic, size);
 	if (e->ring.device)
 		ring_make(&e->ring, e->readers);
-	start_readers(e, pids);
+	start_readers(e);
 	if (e->ring.ebpf)
 		agent_freeze();
 	if (e->settle)
 		e->settle();
+}
+
+void experiment_end(const struct experiment *e)
+{
+	stop_readers(e);
+	if (e->ring.device)
+		ring_delete(&e->ring);
+}
+
+bool measure(const struct experiment *e, unsigned int size)
+{
+	uint64_t before, got;
+	int sender = traffic_open();
+
+	experiment_begin(e, size);
 	traffic_send(sender, size, WARM_UP);
-	before = received(e, size);
+	before = experiment_received(e, size);
 	RB_MARK(RB_MARKER_BEGIN);
 	traffic_send(sender, size, PACKETS);
 	RB_MARK(RB_MARKER_END);
-	got = received(e, size) - before;
+	got = experiment_received(e, size) - before;
 	printf("run %s %s %u %u %u %llu\n", e->what, e->who,
 	       e->queues ? e->queues : e->readers, size, PACKETS, (unsigned long long)got);
-	stop_readers(e, pids);
-	if (e->ring.device)
-		ring_delete(&e->ring);
+	experiment_end(e);
 	close(sender);
 	return got == ((e->read || e->counter) && !e->rejected ? PACKETS : 0);
 }

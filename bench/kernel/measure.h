@@ -7,6 +7,7 @@
 #define RB_MEASURE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "rings.h"
 #include "traffic.h"
@@ -39,5 +40,18 @@ struct experiment {
 
 /* Prints "run CASE WHO QUEUES SIZE PACKETS RECEIVED"; false when a reader missed packets, or got what it should not. */
 bool measure(const struct experiment *e, unsigned int size);
+
+/* The ring and the readers are there, and packets of size bytes get through, until experiment_end. One at a time. */
+void experiment_begin(const struct experiment *e, unsigned int size);
+void experiment_end(const struct experiment *e);
+
+/* Packets that the readers have got since, or that arrived where nobody reads. */
+uint64_t experiment_received(const struct experiment *e, unsigned int size);
+
+/* Packets that the readers' memory had no room for since, as the kernel says. To be asked once. */
+uint64_t experiment_dropped(const struct experiment *e);
+
+/* The number in a file of one line. */
+uint64_t number_in(const char *path);
 
 #endif /* RB_MEASURE_H */

@@ -21,7 +21,7 @@ static void read_pcap(unsigned int reader, const char *device)
 
 	if (!p)
 		fail_with(device, why);
-	pcap_set_buffer_size(p, RING_BYTES);
+	pcap_set_buffer_size(p, (int)reader_memory);
 	pcap_set_timeout(p, WAKE_MS);
 	if (pcap_activate(p) < 0)
 		fail_with(device, pcap_geterr(p));

@@ -7,16 +7,19 @@
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <ringcap/ringcap.h>
 
 #include "filter.h"
 
 struct progress *progress;
+uint32_t reader_memory = 16U << 20;
 
 void fail(const char *what)
 {
@@ -33,6 +36,41 @@ void fail_with(const char *what, const char *why)
 void reader_ready(unsigned int reader)
 {
 	__atomic_store_n(&progress[reader].ready, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- what a socket dropped ---- */
+
+static struct {
+	unsigned int reader;
+	int fd;
+	uint64_t (*count)(int fd);
+} asked;
+
+static void answer(int signal)
+{
+	struct progress *mine = &progress[asked.reader];
+
+	(void)signal;
+	mine->dropped = asked.count(asked.fd);
+	__atomic_store_n(&mine->answered, 1, __ATOMIC_RELEASE);
+}
+
+void reader_answers(unsigned int reader, int fd, uint64_t (*count)(int fd))
+{
+	asked.reader = reader;
+	asked.fd = fd;
+	asked.count = count;
+	signal(SIGUSR1, answer);
+}
+
+uint64_t reader_dropped(unsigned int reader, pid_t pid)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+
+	kill(pid, SIGUSR1);
+	while (!__atomic_load_n(&progress[reader].answered, __ATOMIC_ACQUIRE))
+		nanosleep(&moment, NULL);
+	return progress[reader].dropped;
 }
 
 static void tell(unsigned int reader, uint64_t touched, uint64_t bytes)
@@ -97,8 +135,8 @@ void read_ringcap_batches(unsigned int reader)
 
 static int packet_socket(uint8_t **ring)
 {
-	struct tpacket_req3 request = { .tp_block_size = WAKE_BYTES, .tp_block_nr = RING_BYTES / WAKE_BYTES,
-					.tp_frame_size = 2048, .tp_frame_nr = RING_BYTES / 2048,
+	struct tpacket_req3 request = { .tp_block_size = WAKE_BYTES, .tp_block_nr = reader_memory / WAKE_BYTES,
+					.tp_frame_size = 2048, .tp_frame_nr = reader_memory / 2048,
 					.tp_retire_blk_tov = WAKE_MS };
 	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
 				       .sll_ifindex = (int)if_nametoindex("vb") };
@@ -108,7 +146,7 @@ static int packet_socket(uint8_t **ring)
 	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) ||
 	    setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)))
 		fail("TPACKET_V3");
-	*ring = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	*ring = mmap(NULL, reader_memory, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (*ring == MAP_FAILED || bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		fail("TPACKET_V3");
 	return fd;
@@ -128,12 +166,23 @@ static void read_block(unsigned int reader, const struct tpacket_block_desc *blo
 	tell(reader, touched, bytes);
 }
 
+static uint64_t count_drops(int fd)
+{
+	struct tpacket_stats_v3 stats;
+	socklen_t len = sizeof(stats);
+
+	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len))
+		fail("PACKET_STATISTICS");
+	return stats.tp_drops;
+}
+
 static void read_blocks(unsigned int reader, int fd, uint8_t *ring)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
 	struct tpacket_block_desc *block;
 	uint32_t at = 0;
 
+	reader_answers(reader, fd, count_drops);
 	reader_ready(reader);
 	for (;;) {
 		block = (void *)(ring + (size_t)at * WAKE_BYTES);
@@ -143,7 +192,7 @@ static void read_blocks(unsigned int reader, int fd, uint8_t *ring)
 		}
 		read_block(reader, block);
 		__atomic_store_n(&block->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-		at = (at + 1) % (RING_BYTES / WAKE_BYTES);
+		at = (at + 1) % (reader_memory / WAKE_BYTES);
 	}
 }
 

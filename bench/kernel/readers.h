@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ways to read packets from the interface vb or from the ringcap cluster "bench". Each runs in a process of its own, for
- * ever, with 16 MiB of memory, and does the same with a packet: it looks at its first bytes and its length.
+ * ever, with 16 MiB of memory or what reader_memory says, and does the same with a packet: it looks at its first bytes and
+ * its length.
  */
 #ifndef RB_READERS_H
 #define RB_READERS_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #define READERS_MAX	4
-#define RING_BYTES	(16U << 20)
 #define WAKE_BYTES	(256U << 10)
 #define WAKE_MS		10
 
@@ -18,13 +19,25 @@ struct progress {
 	uint64_t bytes;			/* the lengths of the packets read */
 	uint64_t ready;			/* 1 = packets from now on are seen */
 	uint64_t touched;
-	uint64_t pad[5];
+	uint64_t dropped;
+	uint64_t answered;		/* 1 = dropped is known */
+	uint64_t sockets;		/* reader 0's: the BPF map of AF_XDP's */
+	uint64_t pad[2];
 };
 
 extern struct progress *progress;
 
+/* Each reader's, bytes: a power of two, and several of WAKE_BYTES. */
+extern uint32_t reader_memory;
+
 /* The reader can be trusted with what comes from now on. */
 void reader_ready(unsigned int reader);
+
+/* The reader tells how many packets its socket has dropped when it is asked, which is once. */
+void reader_answers(unsigned int reader, int fd, uint64_t (*count)(int fd));
+
+/* Asks the reader, which is process pid. */
+uint64_t reader_dropped(unsigned int reader, pid_t pid);
 
 /* Says what failed and why, and ends the process. */
 void fail(const char *what) __attribute__((noreturn));
@@ -43,7 +56,10 @@ void read_fanout(unsigned int reader);
 void read_pcap_ringcap(unsigned int reader);
 void read_pcap_tpacket(unsigned int reader);
 
-/* AF_XDP in copy mode: the XDP program run by the driver, and by the stack ("generic"). */
+/*
+ * AF_XDP in copy mode, each reader with a socket on the receive queue of its number: the XDP program run by the driver, and by
+ * the stack ("generic").
+ */
 void read_xdp(unsigned int reader);
 void read_xdp_generic(unsigned int reader);
 

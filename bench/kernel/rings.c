@@ -43,7 +43,7 @@ static void make_cluster(const struct ring_shape *shape, unsigned int queues)
 	begin(RINGCAP_CMD_CLUSTER_SET, CLUSTER);
 	rt_message_put_u32(&message, RINGCAP_A_QUEUES, queues);
 	rt_message_put_u32(&message, RINGCAP_A_LANES, 1);
-	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, RING_BYTES);
+	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, reader_memory);
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, WAKE_BYTES);
 	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, WAKE_MS * 1000);
 	if (shape->per_rx_queue)
@@ -251,4 +251,16 @@ void ring_delete(const struct ring_shape *shape)
 	call("deleting the ring");
 	begin(RINGCAP_CMD_CLUSTER_DEL, CLUSTER);
 	call("deleting the cluster");
+}
+
+uint64_t ring_dropped(void)
+{
+	struct rt_queue_counts sum;
+	uint64_t dropped = 0;
+	unsigned int reason;
+
+	rt_cluster_counts(CLUSTER, &sum);
+	for (reason = 0; reason < RINGCAP_DROP_REASONS; reason++)
+		dropped += sum.dropped[reason];
+	return dropped;
 }

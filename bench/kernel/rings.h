@@ -4,6 +4,7 @@
 #define RB_RINGS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /**
  * struct ring_shape - what is asked of a ring
@@ -37,5 +38,8 @@ int ring_pattern(unsigned int n, char *text);
 
 void ring_make(const struct ring_shape *shape, unsigned int queues);
 void ring_delete(const struct ring_shape *shape);
+
+/* What its queues have dropped, for whatever reason; not of the eBPF engine's. */
+uint64_t ring_dropped(void);
 
 #endif /* RB_RINGS_H */

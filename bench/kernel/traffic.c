@@ -59,6 +59,11 @@ void traffic_build(enum traffic what, unsigned int size)
 	}
 }
 
+const uint8_t *traffic_frame(unsigned int flow)
+{
+	return frames[flow];
+}
+
 int traffic_open(void)
 {
 	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex("va") };

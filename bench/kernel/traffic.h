@@ -3,6 +3,8 @@
 #ifndef RB_TRAFFIC_H
 #define RB_TRAFFIC_H
 
+#include <stdint.h>
+
 #define FLOWS		64
 #define BURST		2048	/* packets; fits in every ring */
 #define FLOW_PORT(flow)	(10000 + (flow))
@@ -14,6 +16,9 @@ enum traffic {
 
 /* Packets of size bytes from now on. */
 void traffic_build(enum traffic what, unsigned int size);
+
+/* The frame of a flow, as it was built last. */
+const uint8_t *traffic_frame(unsigned int flow);
 
 /* A socket to send through. */
 int traffic_open(void);

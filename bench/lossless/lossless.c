@@ -12,11 +12,11 @@
  * tcpdump the last fifth of each period. A reader that does not account for every packet that was sent ends the run.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,16 +29,14 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "load.h"
 
 #define MEMORY_KIB	1024		/* a reader's */
 #define MEMORY		(MEMORY_KIB << 10)
-#define PERIOD_US	250000		/* of the busy loop */
-#define BUSY_US		200000		/* of it */
-#define PERIODS		3		/* a trial */
-#define STEP_PERCENT	112		/* from one rate of the ladder to the next */
+#define PERIODS		3		/* of the busy loop, a trial */
+#define TICK_US		1000
 #define STEPS		14
-#define FIRST_PERCENT	35		/* of the rate that fills the memory in BUSY_US */
-#define LATE_PERCENT	10		/* a sender that takes so much longer did not keep the rate */
+#define FIRST_PERCENT	35		/* of the rate that fills the memory in HOG_BUSY_US */
 #define DRAIN_MS	1500		/* beyond tcpdump's own timeout of a second */
 
 enum reader { STOCK, RINGCAP };
@@ -72,56 +70,23 @@ static void sleep_ms(long milliseconds)
 	nanosleep(&time, NULL);
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-static void prefer(int priority)
-{
-	const struct sched_param parameter = { .sched_priority = priority };
-
-	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter))
-		fail("a real-time process");
-}
-
-/* ---- the busy machine ---- */
-
-static void be_busy(void)
-{
-	prefer(5);
-	for (;;) {
-		uint64_t at = now_us() % PERIOD_US;
-
-		if (at > BUSY_US)
-			sleep_ms((long)(PERIOD_US - at) / 1000 + 1);
-	}
-}
-
-static pid_t hog_start(void)
-{
-	pid_t pid = fork();
-
-	if (!pid)
-		be_busy();
-	return pid;
-}
-
 /* ---- the sender ---- */
 
 static void sender_setup(void)
 {
-	prefer(10);
+	load_prefer();
 	memset(frame, 0x55, sizeof(frame));
 	memcpy(frame, "\2\0\0\0\0\2\2\0\0\0\0\1\x88\xb5", 14);	/* an ethertype that is nobody's */
 }
 
-static void send_now(int fd, unsigned int size, unsigned int count)
+static struct {
+	int fd;
+	unsigned int size;
+} sender;
+
+static void send_now(unsigned int count)
 {
-	struct iovec vector = { frame, size };
+	struct iovec vector = { frame, sender.size };
 	struct mmsghdr messages[64];
 	unsigned int i;
 	int n;
@@ -129,35 +94,22 @@ static void send_now(int fd, unsigned int size, unsigned int count)
 	for (i = 0; i < 64; i++)
 		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &vector, .msg_iovlen = 1 } };
 	for (; count; count -= (unsigned int)n) {
-		n = sendmmsg(fd, messages, count < 64 ? count : 64, 0);
+		n = sendmmsg(sender.fd, messages, count < 64 ? count : 64, 0);
 		if (n <= 0)
 			fail("sendmmsg");
 	}
 }
 
-/* Sends count packets at rate a second; whether it was too slow. */
-static bool send_paced(unsigned int size, unsigned int rate, unsigned int count)
+static void sender_open(unsigned int size)
 {
 	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex("va") };
-	int fd = socket(AF_PACKET, SOCK_RAW, 0), one = 1;
-	uint64_t start = now_us(), planned = (uint64_t)count * 1000000 / rate;
-	unsigned int sent = 0;
-	bool late;
+	int one = 1;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
-	    setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
+	sender.size = size;
+	sender.fd = socket(AF_PACKET, SOCK_RAW, 0);
+	if (sender.fd < 0 || bind(sender.fd, (struct sockaddr *)&address, sizeof(address)) ||
+	    setsockopt(sender.fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
 		fail("sender");
-	while (sent < count) {
-		uint64_t due = (now_us() - start) * rate / 1000000;
-		unsigned int n = due > count ? count - sent : (unsigned int)due - sent;
-
-		send_now(fd, size, n);
-		sent += n;
-		sleep_ms(1);
-	}
-	late = now_us() - start > planned + planned * LATE_PERCENT / 100;
-	close(fd);	/* takes its time while the processor is taken */
-	return late;
 }
 
 /* ---- tcpdump ---- */
@@ -203,11 +155,14 @@ static void tcpdump_await(int said, char *all, size_t size, const char *text)
 	exit(1);
 }
 
+/* Of "2 packets captured" or "1 packet captured". */
 static unsigned int number_before(const char *all, const char *text)
 {
 	const char *at = strstr(all, text);
 
-	while (at && at > all && at[-1] >= '0' && at[-1] <= '9')
+	while (at && at > all && !isdigit(at[-1]))
+		at--;
+	while (at && at > all && isdigit(at[-1]))
 		at--;
 	return at ? (unsigned int)strtoul(at, NULL, 10) : 0;
 }
@@ -236,7 +191,7 @@ static void ring_teardown(void)
 
 static struct trial try(enum reader reader, unsigned int size, unsigned int rate)
 {
-	struct trial trial = { .sent = (unsigned int)((uint64_t)rate * PERIODS * PERIOD_US / 1000000) };
+	struct trial trial = { .sent = (unsigned int)((uint64_t)rate * PERIODS * HOG_PERIOD_US / 1000000) };
 	pid_t pid, hog;
 	char said[4096];
 	int fd;
@@ -246,10 +201,11 @@ static struct trial try(enum reader reader, unsigned int size, unsigned int rate
 	pid = tcpdump_start(reader, &fd);
 	tcpdump_await(fd, said, sizeof(said), "snapshot length");
 	sleep_ms(100);
+	sender_open(size);
 	hog = hog_start();
-	trial.late = send_paced(size, rate, trial.sent);
-	kill(hog, SIGKILL);
-	waitpid(hog, NULL, 0);
+	trial.late = send_paced(rate, trial.sent, TICK_US, send_now);
+	hog_end(hog);
+	close(sender.fd);
 	sleep_ms(DRAIN_MS);
 	kill(pid, SIGINT);
 	tcpdump_await(fd, said, sizeof(said), "dropped by kernel");
@@ -258,8 +214,8 @@ static struct trial try(enum reader reader, unsigned int size, unsigned int rate
 	unlink("/captured");
 	if (reader == RINGCAP)
 		ring_teardown();
-	trial.captured = number_before(said, " packets captured");
-	trial.lost = number_before(said, " packets dropped by kernel");
+	trial.captured = number_before(said, " captured");
+	trial.lost = number_before(said, " dropped by kernel");
 	printf("trial %s %u bytes, %u packets/s: %u sent, %u captured, %u lost%s\n", reader_names[reader], size, rate,
 	       trial.sent, trial.captured, trial.lost, trial.late ? ", the sender was late" : "");
 	if (trial.captured + trial.lost != trial.sent) {
@@ -269,35 +225,37 @@ static struct trial try(enum reader reader, unsigned int size, unsigned int rate
 	return trial;
 }
 
-/* The ladder's step i for packets of this size, packets a second. */
-static unsigned int step_rate(unsigned int size, unsigned int i)
+/* The ladder's first rate for packets of this size, packets a second. */
+static unsigned int first_rate(unsigned int size)
 {
-	uint64_t rate = (uint64_t)(MEMORY / (size + 32)) * 1000000 / BUSY_US * FIRST_PERCENT / 100;
-
-	while (i--)
-		rate = rate * STEP_PERCENT / 100;
-	return (unsigned int)rate;
+	return (unsigned int)((uint64_t)(MEMORY / (size + 32)) * 1000000 / HOG_BUSY_US * FIRST_PERCENT / 100);
 }
 
-/* The greatest rate of the ladder at which nothing is lost, by bisection. */
+struct search {
+	enum reader reader;
+	unsigned int size;
+};
+
+static bool is_lossless(unsigned int step, void *arg)
+{
+	const struct search *s = arg;
+	struct trial trial = try(s->reader, s->size, ladder_rate(first_rate(s->size), step));
+
+	return !trial.lost && !trial.late;
+}
+
+/* The greatest rate of the ladder at which nothing is lost. */
 static unsigned int lossless_rate(enum reader reader, unsigned int size)
 {
-	unsigned int good = 0, bad = STEPS + 1, best;
+	struct search s = { reader, size };
+	int step = ladder_climb(STEPS, -1, is_lossless, &s);
+	unsigned int best;
 
-	while (bad - good > 1) {
-		unsigned int middle = (good + bad) / 2;
-		struct trial trial = try(reader, size, step_rate(size, middle - 1));
-
-		if (trial.lost || trial.late)
-			bad = middle;
-		else
-			good = middle;
-	}
-	if (!good) {
+	if (step < 0) {
 		printf("the first rate of the ladder is too high for %s\n", reader_names[reader]);
 		exit(1);
 	}
-	best = step_rate(size, good - 1);
+	best = ladder_rate(first_rate(size), (unsigned int)step);
 	printf("row {\"size\":%u,\"reader\":\"%s\",\"losslessRate\":%u}\n", size, reader_names[reader], best);
 	return best;
 }

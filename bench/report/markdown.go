@@ -12,6 +12,7 @@ type Tables struct {
 	text  strings.Builder
 	found map[sizedKey]Row
 	goals []Goal
+	rates []Rate
 }
 
 // sizedKey names a row.
@@ -22,7 +23,7 @@ type sizedKey struct {
 
 // NewTables is an empty text on result.
 func NewTables(result Result) *Tables {
-	t := &Tables{found: map[sizedKey]Row{}, goals: result.Goals}
+	t := &Tables{found: map[sizedKey]Row{}, goals: result.Goals, rates: result.Rates}
 	for _, row := range result.Rows {
 		t.found[sizedKey{Key{row.Case, row.Who, row.Queues}, row.PacketSize}] = row
 	}

@@ -55,6 +55,8 @@ type Result struct {
 	Kernel string `json:"kernel"`
 	Rows   []Row  `json:"rows"`
 	Goals  []Goal `json:"goals"`
+	// Rates are those of benchmarks that look for them.
+	Rates []Rate `json:"losslessRates,omitempty"`
 }
 
 // Benchmark is what is particular to one.
@@ -100,9 +102,13 @@ func (b Benchmark) run(w io.Writer, raw, kernel, out, tables string) error {
 	if err != nil {
 		return err
 	}
+	rates, err := readRates(raw)
+	if err != nil {
+		return err
+	}
 	found := newRows(rows)
 	b.Judge(found)
-	result := Result{Kernel: kernel, Rows: rows, Goals: found.goals}
+	result := Result{Kernel: kernel, Rows: rows, Goals: found.goals, Rates: rates}
 	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
@@ -189,6 +195,7 @@ func (b Benchmark) print(w io.Writer, result Result) error {
 	if err := printGoals(w, result.Goals); err != nil {
 		return err
 	}
+	printRates(w, result.Rates)
 	fmt.Fprintln(w, "\nWhat dominates:")
 	for _, row := range result.Rows {
 		if row.baseline {

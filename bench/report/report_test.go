@@ -32,7 +32,7 @@ var testBenchmark = Benchmark{
 			[]Line{{"ringcap, 1 queue", []string{t.Cell(ours, 60), t.Cell(ours, 1500)}}})
 		t.Goals()
 		t.Dominators(ours, another)
-		return t.String()
+		return t.String() + "rates: " + t.RateCell(ours, 60) + ", " + t.RateCell(another, 60) + "\n"
 	},
 }
 
@@ -40,6 +40,7 @@ func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "symbols", "ffffffff81000000 T receive\nffffffff81000100 t copy\nffffffffc0000000 t put\t[ringcap]\n")
 	write(t, dir, "runs.txt", "run warm-up ringcap 1 60 10 10\nrun baseline no-reader 0 60 10 0\nnoise\nrun plain ringcap 1 60 10 10\n")
+	write(t, dir, "rates.txt", "trial plain\nrate plain ringcap 1 60 idle 264200 exact\nrate plain ringcap 1 60 busy 4000000 lower\n")
 	write(t, dir, "run.0", "400000 1 1 0\n")
 	write(t, dir, "run.1", "ffffffff81000010 10 10 1\n400000 5 10 0\n")
 	write(t, dir, "run.2", "ffffffff81000010 10 10 1\nffffffff81000150 3 10 0\nffffffffc0000020 20 10 2\n400000 7 10 0\n")
@@ -60,12 +61,15 @@ func TestReport(t *testing.T) {
 	require.Equal(t, 2.0, ringcap.InstructionsUser)
 	require.Equal(t, 2.0, ringcap.LockedOperations)
 	require.Equal(t, Cost{"put[ringcap]", 20}, ringcap.Dominators[0])
+	require.Equal(t, Rate{"plain", "ringcap", 1, 60, "busy", 4000000, true}, result.Rates[1])
 	require.Contains(t, table.String(), "put[ringcap] 20, copy 3, user 2")
+	require.Contains(t, table.String(), "60 bytes, idle: 264200\n")
 	text, err := os.ReadFile(tables)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "| ringcap, 1 queue | 23 + 2, 2.0 | - |\n")
 	require.Contains(t, string(text), "| ours / another's | 0.50 | - | not measured |\n")
 	require.Contains(t, string(text), "- plain, ringcap x1: `put` 20\n")
+	require.Contains(t, string(text), "rates: 264, ≥ 4000, -\n")
 }
 
 func TestReportRefuses(t *testing.T) {
@@ -75,6 +79,8 @@ func TestReportRefuses(t *testing.T) {
 		"no baseline": {"symbols": "", "runs.txt": "run plain ringcap 1 60 10 10\n", "run.0": "400000 1 1 0\n"},
 		"bad counts":  {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n", "run.0": "x\n"},
 		"bad symbols": {"symbols": "x\n", "runs.txt": ""},
+		"bad rate": {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n", "run.0": "400000 1 1 0\n",
+			"rates.txt": "rate plain ringcap 1 60 idle fast exact\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
