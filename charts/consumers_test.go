@@ -56,7 +56,7 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	}
 	closed, open := ring("closed", only), ring("open", v1alpha1.QueueSettings{})
 	twin := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "open"}, Spec: v1alpha1.ClusterSpec{Rings: []string{"closed"}, Queues: 1, QueueSettings: only}}
-	flows := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "flows"}, Spec: twin.Spec}
+	flows := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "by-flow"}, Spec: twin.Spec}
 	for _, object := range []client.Object{closed, open, twin, flows} {
 		require.NoError(t, admin.Create(t.Context(), object))
 		t.Cleanup(func() { _ = admin.Delete(t.Context(), object) })
@@ -69,19 +69,19 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	// The API server learns policies and their parameters some time after they were made.
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.True(c, apierrors.IsForbidden(create(consumer("outside", "ringcap.io/closed"))))
-		assert.True(c, apierrors.IsForbidden(create(consumer("outside", "ringcap.io/flows"))))
+		assert.True(c, apierrors.IsForbidden(create(consumer("outside", "ringcap.io/by-flow"))))
 		assert.NoError(c, create(consumer("outside", "ringcap.io/open")))
 	}, 30*time.Second, 100*time.Millisecond)
 
 	err := create(consumer("outside", "ringcap.io/open", "ringcap.io/closed"))
 	require.ErrorContains(t, err, "ringcap.io/closed is not for pods of namespace outside: spec.consumers.namespaces of CaptureRing closed names elsewhere, inside; ")
-	require.ErrorContains(t, create(consumer("outside", "ringcap.io/flows")), "of Cluster flows names")
+	require.ErrorContains(t, create(consumer("outside", "ringcap.io/by-flow")), "of Cluster by-flow names")
 	early := consumer("outside")
 	early.Spec.InitContainers = consumer("outside", "ringcap.io/closed").Spec.Containers[1:]
 	early.Spec.InitContainers[0].Name = "early"
 	require.True(t, apierrors.IsForbidden(create(early)))
 
-	require.NoError(t, create(consumer("inside", "ringcap.io/open", "ringcap.io/closed", "ringcap.io/flows")))
+	require.NoError(t, create(consumer("inside", "ringcap.io/open", "ringcap.io/closed", "ringcap.io/by-flow")))
 	require.NoError(t, create(consumer("outside", "ringcap.io/not-there", "example.com/gpu")))
 	require.NoError(t, create(consumer("outside")))
 
@@ -89,6 +89,6 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	flows.Spec.Consumers.Namespaces = append(flows.Spec.Consumers.Namespaces, "outside")
 	require.NoError(t, admin.Update(t.Context(), flows))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		assert.NoError(c, create(consumer("outside", "ringcap.io/flows")))
+		assert.NoError(c, create(consumer("outside", "ringcap.io/by-flow")))
 	}, 30*time.Second, 100*time.Millisecond)
 }

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,6 +126,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.Contains(t, out, "kubectl get nodecaptures")
 	out, err = r.helm("upgrade", "ringcap", "ringcap", "--set=agent.module.mode=Disabled")
 	require.NoError(t, err, out)
+	r.upgradeAndRollback()
 
 	ring := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "mirror", Finalizers: []string{v1alpha1.FinalizerNodes}}}
 	ring.Spec.Interfaces = []v1alpha1.InterfaceSelector{{Name: "mirror0"}}
@@ -152,4 +157,41 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	// Once more, over the CRDs that stayed.
 	out, err = r.helm("install", "ringcap", "ringcap")
 	require.NoError(t, err, out)
+}
+
+// upgradeAndRollback: over a release whose CRD lacks a field, an upgrade brings the field, and a rollback takes it away; rings stay.
+func (r *release) upgradeAndRollback() {
+	const field = "watermarkTimeout"
+	former := filepath.Join(r.t.TempDir(), "ringcap")
+	require.NoError(r.t, os.CopyFS(former, os.DirFS("ringcap")))
+	file := filepath.Join(former, "files", "crd", "ringcap.io_capturerings.yaml")
+	text, err := os.ReadFile(file)
+	require.NoError(r.t, err)
+	less := regexp.MustCompile(`(?m)^ {14}`+field+`:\n(?: {15}.*\n)+`).ReplaceAll(text, nil)
+	require.NotEqual(r.t, text, less)
+	require.NoError(r.t, os.WriteFile(file, less, 0o644))
+	has := func(want bool) {
+		var crd apiextensionsv1.CustomResourceDefinition
+		require.NoError(r.t, r.admin.Get(r.t.Context(), client.ObjectKey{Name: "capturerings.ringcap.io"}, &crd))
+		_, there := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties[field]
+		require.Equal(r.t, want, there)
+	}
+	ring := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "stays"}}
+	ring.Spec.Interfaces = []v1alpha1.InterfaceSelector{{Name: "mirror0"}}
+	require.NoError(r.t, r.admin.Create(r.t.Context(), ring))
+	for _, step := range []struct {
+		args []string
+		has  bool
+	}{
+		{[]string{"upgrade", "ringcap", former}, false},
+		{[]string{"upgrade", "ringcap", "ringcap", "--reset-then-reuse-values"}, true},
+		{[]string{"rollback", "ringcap", "3"}, false},
+		{[]string{"upgrade", "ringcap", "ringcap"}, true},
+	} {
+		out, err := r.helm(step.args...)
+		require.NoError(r.t, err, out)
+		has(step.has)
+		require.NoError(r.t, r.admin.Get(r.t.Context(), client.ObjectKeyFromObject(ring), ring))
+	}
+	require.NoError(r.t, r.admin.Delete(r.t.Context(), ring))
 }
