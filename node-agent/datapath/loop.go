@@ -52,28 +52,28 @@ func (l *Loop) Run(ctx context.Context) {
 			report, known = l.reconcile(ctx)
 		case began := <-resync.C:
 			report, known = l.reconcile(ctx)
-			resync.Reset(pace(l.Resync, time.Since(began), mostResync))
+			resync.Reset(pace(l.Resync, time.Since(began), report))
 		case <-l.Activity:
 			report, known = l.observe(ctx, report, known)
 		case began := <-refresh.C:
 			report, known = l.observe(ctx, report, known)
-			refresh.Reset(pace(l.Refresh, time.Since(began), mostRefresh))
+			refresh.Reset(pace(l.Refresh, time.Since(began), report))
 		}
 	}
 }
 
-// What the intervals are on the busiest node: one that is silent for two minutes counts as lost.
-const (
-	mostRefresh = 30 * time.Second
-	mostResync  = 150 * time.Second
-)
-
 // pace is the time until something is done again at an interval that took so long: however much there is to look at, an agent
 // that is asked for nothing spends no more than a hundredth of a CPU on it. The time that it took is the clock's, and long on a
-// busy machine too: so there is a bound, unless the interval itself is longer.
-func pace(interval, took, most time.Duration) time.Duration {
-	const share = 250 // of which there are two, and as much again is for collecting garbage
-	return max(interval, min(share*took, most))
+// busy machine too: so there is a bound, which only many queues raise, for a node that is silent for two minutes counts as lost.
+func pace(interval, took time.Duration, report Report) time.Duration {
+	const (
+		share    = 250 // of which there are two, and as much again is for collecting garbage
+		most     = 5   // intervals
+		perQueue = 3 * time.Millisecond
+		silence  = 45 * time.Second
+	)
+	bound := min(most*interval+time.Duration(report.queues())*perQueue, max(silence, most*interval))
+	return min(max(interval, share*took), bound)
 }
 
 // reconcile is not cut short when ctx ends: what was begun is finished.

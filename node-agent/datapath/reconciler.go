@@ -149,6 +149,16 @@ func (r Report) Queues(name string) (capture.ClusterState, bool) {
 	return state, ok
 }
 
+// queues is how many were observed.
+func (r Report) queues() (n int) {
+	for _, observation := range r.Observations {
+		for _, cluster := range observation.Clusters {
+			n += len(cluster.Queues)
+		}
+	}
+	return n
+}
+
 // Close releases what the process holds of the engines; capture goes on.
 func (r *Reconciler) Close() error {
 	var errs []error
