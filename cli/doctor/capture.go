@@ -170,7 +170,17 @@ func dropped(queues v1.QueueTotals, reason string) int64 {
 func pending(f Facts) []Finding {
 	var found []Finding
 	for _, pod := range f.Pending {
-		found = append(found, Finding{Warning, "pod " + pod.Namespace + "/" + pod.Name, strings.TrimSpace("waits for " + strings.Join(Wants(pod), ", ") + ": " + why(pod)),
+		what := "pod " + pod.Namespace + "/" + pod.Name
+		if pod.Spec.NodeName != "" { // it has its queues
+			severity, reason := Warning, why(pod)
+			if reason == "" || reason == "ContainerCreating" {
+				severity = Note
+			}
+			found = append(found, Finding{severity, what, strings.TrimSuffix("does not run yet on node "+pod.Spec.NodeName+": "+reason, ": "),
+				fmt.Sprintf("if it stays so: kubectl describe pod --namespace %s %s", pod.Namespace, pod.Name)})
+			continue
+		}
+		found = append(found, Finding{Warning, what, strings.TrimSpace("waits for " + strings.Join(Wants(pod), ", ") + ": " + why(pod)),
 			"a node gives a queue to one pod only: raise spec.queues, lower the replicas, or see that the ring is ready on the node"})
 	}
 	return found
