@@ -131,8 +131,8 @@ fuzz-kernel: deps ## fuzz the module on the debug kernel: MINUTES=10 SEED=random
 .PHONY: test-drivers
 test-drivers: deps ## capture-aware drivers: what the rules find, and emulated network cards on all kernels and the debug kernel
 	drivers/tests/matrix
-	drivers/tests/run all $(CASES)
-	drivers/tests/run debug $(CASES)
+	$(SUDO) drivers/tests/run all $(CASES)
+	$(SUDO) drivers/tests/run debug $(CASES)
 
 .PHONY: bench-kernel
 bench-kernel: deps ## instructions per packet beside AF_PACKET, deterministic

@@ -47,8 +47,14 @@ static void check_others(const char *driver, int stack, u64 before, u32 mode, u3
 	RT_CHECK(count == want, "%s, mode %u, kind %u: %llu in the stack", driver, mode, kind, (unsigned long long)count);
 }
 
+/* A queue for each of the card's. */
+struct readers {
+	struct rt_queue queues[RT_MODE_QUEUES];
+	u32 number;
+};
+
 /* Each packet once and whole in the ring; in the stack each, or none. */
-static void try_mode(const char *driver, int sender, int stack, struct rt_queue *queue, u32 mode, u32 kind)
+static void try_mode(const char *driver, int sender, int stack, struct readers *readers, u32 mode, u32 kind)
 {
 	u32 first = (mode * (u32)KINDS + kind) * COUNT;
 	struct rt_receiver receiver;
@@ -58,7 +64,7 @@ static void try_mode(const char *driver, int sender, int stack, struct rt_queue 
 	rt_receiver_init(&receiver, &mode_kinds[kind], rt_ifindex("nic"), first + COUNT);
 	rt_stack_count(stack);
 	seen = rt_ring_seen(RING);
-	rt_exchange(sender, &mode_kinds[kind], first, COUNT, queue, 1, &receiver);
+	rt_exchange(sender, &mode_kinds[kind], first, COUNT, readers->queues, readers->number, &receiver);
 	RT_CHECK(receiver.count == COUNT, "%s, mode %u, kind %u: %llu of %u in the ring", driver, mode, kind,
 		 (unsigned long long)receiver.count, COUNT);
 	RT_EQUAL(rt_ring_seen(RING) - seen, COUNT);
@@ -66,31 +72,48 @@ static void try_mode(const char *driver, int sender, int stack, struct rt_queue 
 	free(receiver.seen);
 }
 
-static void open_cluster(void)
+static void open_readers(struct readers *readers, u32 number)
 {
+	u32 i;
+
 	rt_control_open();
 	snprintf(cluster, sizeof(cluster), "modes-%d", getpid());
-	RT_EQUAL(rt_cluster_set(&(struct rt_cluster){ .name = cluster, .lane_size = 1U << 22 }), 0);
+	RT_EQUAL(rt_cluster_set(&(struct rt_cluster){ .name = cluster, .lane_size = 1U << 22, .queues = number,
+						      .balance = RINGCAP_BALANCE_RX_QUEUE }), 0);
+	readers->number = number;
+	for (i = 0; i < number; i++)
+		rt_queue_open(&readers->queues[i], cluster, i);
 }
 
-void rt_mode_try_all(const char *driver)
+static void close_readers(struct readers *readers, const char *driver)
+{
+	struct rt_queue_counts counts;
+	u32 i;
+
+	for (i = 0; i < readers->number; i++) {
+		rt_queue_counts(cluster, i, &counts);
+		RT_CHECK(counts.delivered, "%s received nothing by its queue %u", driver, i);
+		rt_queue_close(&readers->queues[i]);
+	}
+}
+
+void rt_mode_try_all(const char *driver, u32 queues)
 {
 	int sender = rt_sender_open("peer"), stack = rt_stack_open("nic");
-	struct rt_queue queue;
+	struct readers readers;
 	u32 kind, mode;
 
-	open_cluster();
-	rt_queue_open(&queue, cluster, 0);
+	open_readers(&readers, queues);
 	rt_nic_set_mtu("peer", 9000);
 	for (kind = 0; kind < KINDS; kind++) {
 		if (mode_kinds[kind].max_len > 1514)
 			rt_nic_set_mtu("nic", 9000);
 		rt_nic_wait_for_link("peer", "nic");
 		for (mode = 1; mode <= 2; mode++)
-			try_mode(driver, sender, stack, &queue, mode, kind);
+			try_mode(driver, sender, stack, &readers, mode, kind);
 		RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, RING), 0);
 	}
-	rt_queue_close(&queue);
+	close_readers(&readers, driver);
 	close(stack);
 	close(sender);
 }

@@ -8,7 +8,7 @@
 #include "traffic.h"
 
 /* Polled by threads or by softirqs. */
-static void try_driver(u32 slot, const char *stock, u32 peer_slot, const char *peer_stock, bool threads)
+static void try_driver(u32 slot, const char *stock, u32 queues, u32 peer_slot, const char *peer_stock, bool threads)
 {
 	struct rt_nic nic, peer;
 	char driver[32];
@@ -22,7 +22,7 @@ static void try_driver(u32 slot, const char *stock, u32 peer_slot, const char *p
 	if (threads)
 		rt_polling_by_threads("nic");
 	waits = rt_polling_waits("nic");
-	rt_mode_try_all(driver);
+	rt_mode_try_all(driver, queues);
 	waits = rt_polling_waits("nic") - waits;
 	RT_CHECK(threads ? waits > 20 : !waits, "threads polled %llu times", (unsigned long long)waits);
 	RT_CHECK(rt_ring_set(&(struct rt_ring){ .name = "other", .transparent = 2,
@@ -34,30 +34,35 @@ static void try_driver(u32 slot, const char *stock, u32 peer_slot, const char *p
 
 RT_CASE(modes_igb)
 {
-	try_driver(1, "igb", 2, "e1000e", false);
+	try_driver(1, "igb", 2, 2, "e1000e", false);
 }
 
 RT_CASE(modes_e1000e)
 {
-	try_driver(2, "e1000e", 1, "igb", false);
+	try_driver(2, "e1000e", 1, 1, "igb", false);
 }
 
 RT_CASE(modes_virtio_net)
 {
-	try_driver(3, "virtio_net", 4, "vmxnet3", false);
+	try_driver(3, "virtio_net", 1, 4, "vmxnet3", false);
+}
+
+RT_CASE(modes_virtio_queues)
+{
+	try_driver(5, "virtio_net", 2, 6, "virtio_net", false);
 }
 
 RT_CASE(modes_vmxnet3)
 {
-	try_driver(4, "vmxnet3", 3, "virtio_net", false);
+	try_driver(4, "vmxnet3", 1, 3, "virtio_net", false);
 }
 
 RT_CASE(threaded_igb)
 {
-	try_driver(1, "igb", 2, "e1000e", true);
+	try_driver(1, "igb", 2, 2, "e1000e", true);
 }
 
 RT_CASE(threaded_virtio_net)
 {
-	try_driver(3, "virtio_net", 4, "vmxnet3", true);
+	try_driver(3, "virtio_net", 1, 4, "vmxnet3", true);
 }

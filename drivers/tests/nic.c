@@ -176,7 +176,7 @@ static int rt_probe_open(const char *interface)
 void rt_nic_wait_for_link(const char *from, const char *to)
 {
 	/* Where struct rt_traffic goes to, too. */
-	struct ethhdr probe = { .h_dest = { 2, 0, 0, 0, 0, 2 }, .h_proto = htons(PROBE_PROTOCOL) };
+	struct ethhdr probe = { .h_dest = { 2, 0, 0, 0, 0, 2 }, .h_source = { 2, 0, 0, 0, 0, 1 }, .h_proto = htons(PROBE_PROTOCOL) };
 	int sender = rt_probe_open(from), receiver = rt_probe_open(to);
 	struct pollfd ready = { .fd = receiver, .events = POLLIN };
 	u32 probes, steady = 0;

@@ -83,7 +83,7 @@ RT_CASE(sriov_virtual_captured)
 	take_function(&igb, &function);
 	/* Else tagged packets are not for it. */
 	RT_EQUAL(rt_link_add_vlan("nic", "tagged", 42, 1), 0);
-	rt_mode_try_all("igbvf_ringcap");
+	rt_mode_try_all("igbvf_ringcap", 1);
 	rt_nic_release(&function);
 	release_both(&igb, &peer);
 }

@@ -27,7 +27,7 @@ static void try_veth(bool gro)
 {
 	rt_veth_create("peer", "nic");
 	set_gro("nic", gro);
-	rt_mode_try_all("veth_ringcap");
+	rt_mode_try_all("veth_ringcap", 1);
 }
 
 RT_CASE(modes_veth)
