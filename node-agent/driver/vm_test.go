@@ -150,7 +150,7 @@ func (b *bench) apply(wanted map[string]plan.DriverWish, moves bool) {
 
 func (b *bench) fact() plan.DriverFact {
 	b.t.Helper()
-	facts, err := b.m.Describe()
+	facts, err := New(b.m.records.Path, "boot", "/sys").Describe()
 	require.NoError(b.t, err)
 	return facts["mirror7"]
 }
