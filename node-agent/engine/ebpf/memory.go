@@ -79,9 +79,12 @@ func (f memoryFiles) folder() string {
 		if len(fields) != 3 || fields[1] != f.controller {
 			continue
 		}
-		folder := filepath.Join(f.mount, fields[2])
-		if _, err := os.Stat(filepath.Join(folder, f.limit)); err == nil {
-			return folder
+		// Of a hierarchy that is mounted in part only, a process sees the end of its path.
+		for path := strings.TrimPrefix(fields[2], "/"); path != ""; _, path, _ = strings.Cut(path, "/") {
+			folder := filepath.Join(f.mount, path)
+			if _, err := os.Stat(filepath.Join(folder, f.limit)); err == nil {
+				return folder
+			}
 		}
 	}
 	return f.mount
