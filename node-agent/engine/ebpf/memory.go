@@ -3,12 +3,11 @@
 package ebpf
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,31 +40,27 @@ var memoryVersions = []memoryFiles{
 // Where no limit can be read, the kernel's answer remains.
 func roomFor(size uint64) error {
 	for _, files := range memoryVersions {
-		limit, used, ok := files.read()
-		if !ok {
+		folder := files.folder()
+		limit, err := readNumber(filepath.Join(folder, files.limit))
+		if err != nil {
 			continue
 		}
-		if used+size+memoryReserve > limit {
-			return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves, of which %d are in use: %w",
-				unix.ENOMEM, size, memoryReserve, limit, used, errMemoryLimit)
+		used, err := readNumber(filepath.Join(folder, files.usage))
+		if err != nil {
+			continue
 		}
-		return nil
+		if used+size+memoryReserve <= limit {
+			return nil
+		}
+		// Asked only now: the kernel has to add it up.
+		used -= min(used, files.cache(folder))
+		if used+size+memoryReserve <= limit {
+			return nil
+		}
+		return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves, of which %d are in use: %w",
+			unix.ENOMEM, size, memoryReserve, limit, used, errMemoryLimit)
 	}
 	return nil
-}
-
-// read returns the limit of this process's cgroup and what of it is in use and cannot be taken back.
-func (f memoryFiles) read() (limit, used uint64, ok bool) {
-	folder := f.folder()
-	limit, err := readNumber(filepath.Join(folder, f.limit))
-	if err != nil {
-		return 0, 0, false
-	}
-	used, err = readNumber(filepath.Join(folder, f.usage))
-	if err != nil {
-		return 0, 0, false
-	}
-	return limit, used - min(used, f.cache(folder)), true
 }
 
 // folder is this process's in the hierarchy, or the root of what is mounted: a container sees nothing else.
@@ -90,19 +85,18 @@ func (f memoryFiles) folder() string {
 	return f.mount
 }
 
+// cache is what the kernel can take back, 0 where it does not say.
 func (f memoryFiles) cache(folder string) uint64 {
 	text, err := os.ReadFile(filepath.Join(folder, "memory.stat"))
 	if err != nil {
 		return 0
 	}
 	var sum uint64
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		for _, cached := range f.cached {
-			if name == cached {
-				n, _ := strconv.ParseUint(value, 10, 64)
-				sum += n
-			}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if slices.Contains(f.cached, name) {
+			n, _ := strconv.ParseUint(value, 10, 64)
+			sum += n
 		}
 	}
 	return sum
