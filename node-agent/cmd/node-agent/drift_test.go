@@ -99,16 +99,7 @@ func runDrifts(t *testing.T, engine v1.Engine, drifts []drift) {
 		m.send(64)
 		m.goesOn(d, before, m.sent-counted)
 	}
-	var read int64
-	for _, consumer := range consumers[:2] {
-		consumer.interrupt(unix.SIGINT)
-		read += consumer.counted()
-	}
-	assert.EqualValues(t, m.sent, read)
-	for _, another := range consumers[2:] {
-		another.interrupt(unix.SIGINT)
-		assert.EqualValues(t, m.sent, another.counted(), "another's ring")
-	}
+	m.allRead(consumers)
 	assert.NoError(t, foreign.Unpin(), "another's pin")
 	agent.interrupt(unix.SIGTERM)
 }

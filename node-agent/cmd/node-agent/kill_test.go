@@ -151,17 +151,23 @@ func runKills(t *testing.T, engine v1.Engine, every int) {
 		}
 	}
 	assert.EqualValues(t, m.sent, delivered)
+	m.allRead(consumers)
+	agent.interrupt(unix.SIGTERM)
+}
+
+// allRead ends consumers: the first two, of "ids", have all packets between them, and each that reads another's ring has them too.
+func (m *machine) allRead(consumers []*process) {
+	m.t.Helper()
 	var read int64
 	for _, consumer := range consumers[:2] {
 		consumer.interrupt(unix.SIGINT)
 		read += consumer.counted()
 	}
-	assert.EqualValues(t, m.sent, read)
+	assert.EqualValues(m.t, m.sent, read)
 	for _, foreign := range consumers[2:] {
 		foreign.interrupt(unix.SIGINT)
-		assert.EqualValues(t, m.sent, foreign.counted(), "another's ring")
+		assert.EqualValues(m.t, m.sent, foreign.counted(), "another's ring")
 	}
-	agent.interrupt(unix.SIGTERM)
 }
 
 // ask changes what is asked for while no agent runs.
