@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -105,6 +106,8 @@ func (e *Env) start() {
 		return
 	}
 	e.env.BinaryAssetsDirectory = assets
+	// In CI kernels are compiled meanwhile.
+	e.env.ControlPlaneStartTimeout, e.env.ControlPlaneStopTimeout = 3*time.Minute, time.Minute
 	if !e.Bare {
 		e.env.CRDDirectoryPaths = []string{filepath.Join(Root(), "config", "crd")}
 		e.env.ErrorIfCRDPathMissing = true
