@@ -5,7 +5,9 @@ package explain
 import (
 	"bytes"
 	"errors"
+	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,6 +164,42 @@ func TestPayload(t *testing.T) {
 		"depth and start": {v1.PayloadPattern{Text: "Host", Offset: 2, Depth: 6}, true},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, contains([]byte("GET Host: a"), test.pattern)) })
+	}
+}
+
+func TestWherePayloadIs(t *testing.T) {
+	ethernet := func(kind layers.EthernetType) *layers.Ethernet {
+		return &layers.Ethernet{SrcMAC: make([]byte, 6), DstMAC: make([]byte, 6), EthernetType: kind}
+	}
+	ip := func(protocol layers.IPProtocol, last byte) *layers.IPv4 {
+		return &layers.IPv4{Version: 4, TTL: 64, Protocol: protocol, SrcIP: net.IP{10, 0, 0, last}, DstIP: net.IP{10, 0, 0, 9}}
+	}
+	ip6 := &layers.IPv6{Version: 6, NextHeader: layers.IPProtocolICMPv6, SrcIP: make([]byte, 16), DstIP: make([]byte, 16)}
+	text := gopacket.Payload("payload")
+	for name, test := range map[string]struct {
+		packet []gopacket.SerializableLayer
+		want   string
+	}{
+		"UDP":     {[]gopacket.SerializableLayer{ethernet(0x800), ip(17, 1), &layers.UDP{}, text}, "payload"},
+		"ICMP":    {[]gopacket.SerializableLayer{ethernet(0x800), ip(1, 1), &layers.ICMPv4{}, text}, "payload"},
+		"ICMPv6":  {[]gopacket.SerializableLayer{ethernet(0x86dd), ip6, &layers.ICMPv6{}, gopacket.Payload("abcd"), text}, "payload"},
+		"OSPF":    {[]gopacket.SerializableLayer{ethernet(0x800), ip(89, 1), text}, "payload"},
+		"unknown": {[]gopacket.SerializableLayer{ethernet(0x800), ip(253, 1), text}, "payload"},
+		"not IP":  {[]gopacket.SerializableLayer{ethernet(0x88b5), text}, "payload"},
+		"tagged":  {[]gopacket.SerializableLayer{ethernet(0x8100), &layers.Dot1Q{Type: 0x88b5}, text}, "payload"},
+		"IP in IP": {[]gopacket.SerializableLayer{ethernet(0x800), ip(4, 1), ip(253, 2), text},
+			"\x45\x00\x00\x1b\x00\x00\x00\x00\x40\xfd\x00\x00\x0a\x00\x00\x02\x0a\x00\x00\x09payload"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			buffer := gopacket.NewSerializeBuffer()
+			require.NoError(t, gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true}, test.packet...))
+			h := parse(buffer.Bytes())
+			// Frames that are not IP do not say how long they are: padding is payload.
+			require.Equal(t, test.want, strings.TrimRight(string(h.payload), "\x00"))
+			if h.source.Is4() {
+				require.Equal(t, "10.0.0.1", h.source.String())
+			}
+		})
 	}
 }
 

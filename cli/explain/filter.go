@@ -161,7 +161,7 @@ func (f *filter) payload(p packet) *Step {
 	}
 	found := -1
 	for i, pattern := range f.spec.Payload {
-		if p.transport && contains(p.headers.payload, pattern) {
+		if contains(p.headers.payload, pattern) {
 			found = i
 			break
 		}

@@ -110,9 +110,8 @@ type headers struct {
 	sourcePort                uint16
 	destinationPort           uint16
 	flags                     uint8 // of TCP
-	// payload behind TCP, UDP, SCTP or ICMP; transport says whether there is such a header.
-	transport bool
-	payload   []byte
+	// payload as in kmod/classify/payload.h: behind TCP, UDP, SCTP or ICMP, else behind IP or the EtherType.
+	payload []byte
 	// unsure: fragments and what could not be parsed, where the kernel's classifier may know more.
 	unsure string
 }
@@ -122,16 +121,16 @@ func parse(data []byte) headers {
 	packet := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.DecodeOptions{NoCopy: true})
 	for _, layer := range packet.Layers() {
 		if h.layer(layer) {
-			break
+			return h
 		}
 	}
-	if failed := packet.ErrorLayer(); failed != nil && !h.transport {
+	if failed := packet.ErrorLayer(); failed != nil {
 		h.unsure = failed.Error().Error()
 	}
 	return h
 }
 
-// layer takes what it needs from a layer, and says whether it was the last one of interest.
+// layer takes what it needs from a layer, and says whether nothing behind it is of interest.
 func (h *headers) layer(layer gopacket.Layer) bool {
 	switch l := layer.(type) {
 	case *layers.Ethernet:
@@ -139,12 +138,18 @@ func (h *headers) layer(layer gopacket.Layer) bool {
 	case *layers.Dot1Q:
 		h.vlans, h.etherType = append(h.vlans, l.VLANIdentifier), uint16(l.Type)
 	case *layers.IPv4:
+		if h.protocol >= 0 {
+			return true
+		}
 		h.addresses(l.SrcIP, l.DstIP)
 		h.protocol = int(l.Protocol)
 		if l.FragOffset > 0 || l.Flags&layers.IPv4MoreFragments != 0 {
 			h.unsure = "it is a fragment"
 		}
 	case *layers.IPv6:
+		if h.protocol >= 0 {
+			return true
+		}
 		h.addresses(l.SrcIP, l.DstIP)
 		h.protocol = int(l.NextHeader)
 	case *layers.IPv6HopByHop:
@@ -155,9 +160,13 @@ func (h *headers) layer(layer gopacket.Layer) bool {
 		h.protocol = int(l.NextHeader)
 	case *layers.IPv6Fragment:
 		h.protocol, h.unsure = int(l.NextHeader), "it is a fragment"
+	case gopacket.ErrorLayer:
+		return false
 	default:
-		return h.transports(layer)
+		h.transport(layer)
+		return true
 	}
+	h.payload = layer.LayerPayload()
 	return false
 }
 
@@ -166,7 +175,8 @@ func (h *headers) addresses(source, destination net.IP) {
 	h.destination, _ = netip.AddrFromSlice(destination)
 }
 
-func (h *headers) transports(layer gopacket.Layer) bool {
+// transport takes what it needs from the layer behind IP's.
+func (h *headers) transport(layer gopacket.Layer) {
 	switch l := layer.(type) {
 	case *layers.TCP:
 		h.setPorts(uint16(l.SrcPort), uint16(l.DstPort))
@@ -175,12 +185,15 @@ func (h *headers) transports(layer gopacket.Layer) bool {
 		h.setPorts(uint16(l.SrcPort), uint16(l.DstPort))
 	case *layers.SCTP:
 		h.setPorts(uint16(l.SrcPort), uint16(l.DstPort))
-	case *layers.ICMPv4, *layers.ICMPv6:
+	case *layers.ICMPv4:
+	case *layers.ICMPv6:
+		// Of its header of 8 bytes the library takes 4.
+		h.payload = l.Payload[min(4, len(l.Payload)):]
+		return
 	default:
-		return false
+		return
 	}
-	h.transport, h.payload = true, layer.LayerPayload()
-	return true
+	h.payload = layer.LayerPayload()
 }
 
 func (h *headers) setPorts(source, destination uint16) {
