@@ -141,6 +141,8 @@ func typeOf(s *apiextensions.JSONSchemaProps) string {
 	switch {
 	case s.XIntOrString:
 		return "integer or string"
+	case s.Type == "":
+		return "no schema"
 	case s.Type == "array":
 		return "list of " + typeOf(s.Items.Schema)
 	case s.Type == "object" && s.AdditionalProperties != nil:

@@ -51,14 +51,20 @@ func TestNodesAreTold(t *testing.T) {
 	require.Error(t, w.Get(t.Context(), client.ObjectKey{Name: "told-windows"}, nc))
 }
 
-// TestNodeCaptureIsRestored: what someone else changes in or deletes of a node's desired state comes back.
+// TestNodeCaptureIsRestored: what someone else changes in or deletes of a node's desired state comes back; what the agent
+// reported stays, and who wrote what is not remembered.
 func TestNodeCaptureIsRestored(t *testing.T) {
 	w := newWorld(t)
 	w.node("restored")
 	w.create(w.ring("restored"))
+	w.capture("restored", []string{"restored"}, nil)
+	w.agent("restored", nil)
 	nc := w.capture("restored", []string{"restored"}, nil)
+	reported := nc.Status
 	update(w, nc, func(nc *v1alpha1.NodeCapture) { nc.Spec.Rings = nil })
 	nc = w.capture("restored", []string{"restored"}, nil)
+	require.Equal(t, reported, nc.Status)
+	require.Empty(t, nc.ManagedFields)
 	require.NoError(t, w.Delete(t.Context(), nc))
 	w.capture("restored", []string{"restored"}, nil)
 }

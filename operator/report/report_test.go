@@ -143,9 +143,9 @@ func TestSum(t *testing.T) {
 		"b": capture(func(nc *v1alpha1.NodeCapture) { nc.Status.Rings[0].Engine = v1alpha1.EngineKernelModule }),
 		"c": {},
 	}
-	require.Equal(t, report.Sums{Queues: 6, QueuesAttached: 4, Seen: 200, Delivered: 260, Dropped: 60, Engines: "EBPF,KernelModule"}, report.Sum(captures, feeding))
-	require.Equal(t, report.Sums{Queues: 4, QueuesAttached: 4, Seen: 160, Delivered: 120, Dropped: 40, Engines: "EBPF,KernelModule"}, report.Sum(captures, cluster))
-	require.Equal(t, report.Sums{}, report.Sum(captures, report.Object{Name: "other"}))
+	require.Equal(t, report.Sums{Queues: 6, QueuesAttached: 4, Seen: 200, Delivered: 260, Dropped: 60, Engines: "EBPF,KernelModule"}, report.ByName(captures).Sum(feeding))
+	require.Equal(t, report.Sums{Queues: 4, QueuesAttached: 4, Seen: 160, Delivered: 120, Dropped: 40, Engines: "EBPF,KernelModule"}, report.ByName(captures).Sum(cluster))
+	require.Equal(t, report.Sums{}, report.ByName(captures).Sum(report.Object{Name: "other"}))
 	unlisted(captures["a"])
-	require.Equal(t, report.Sums{Queues: 66, QueuesAttached: 5, Seen: 1166, Delivered: 1120, Dropped: 46, Engines: "EBPF,KernelModule"}, report.Sum(captures, cluster))
+	require.Equal(t, report.Sums{Queues: 66, QueuesAttached: 5, Seen: 1166, Delivered: 1120, Dropped: 46, Engines: "EBPF,KernelModule"}, report.ByName(captures).Sum(cluster))
 }

@@ -18,11 +18,44 @@ type Sums struct {
 	Engines string
 }
 
+// Reports are nodes' reports by the names of the CaptureRings and Clusters that they are about. Of thousands of nodes few
+// may have a ring: its sums are made of theirs.
+type Reports map[string][]*v1alpha1.NodeCapture
+
+// ByName sorts the reports.
+func ByName(captures map[string]*v1alpha1.NodeCapture) Reports {
+	reports := Reports{}
+	for _, capture := range captures {
+		for i := range capture.Status.Rings {
+			reports.add(capture.Status.Rings[i].Name, capture)
+		}
+		for i := range capture.Status.Clusters {
+			reports.add(capture.Status.Clusters[i].Name, capture)
+		}
+		for i := range capture.Spec.Clusters {
+			cluster := &capture.Spec.Clusters[i]
+			reports.add(cluster.Name, capture)
+			for _, ring := range cluster.Spec.Rings {
+				reports.add(ring, capture)
+			}
+		}
+	}
+	return reports
+}
+
+// add adds the node's report to those about the name, once.
+func (r Reports) add(name string, capture *v1alpha1.NodeCapture) {
+	about := r[name]
+	if len(about) == 0 || about[len(about)-1] != capture {
+		r[name] = append(about, capture)
+	}
+}
+
 // Sum adds up what the nodes report about the object.
-func Sum(captures map[string]*v1alpha1.NodeCapture, o Object) Sums {
+func (r Reports) Sum(o Object) Sums {
 	var sums Sums
 	engines := map[string]bool{}
-	for _, capture := range captures {
+	for _, capture := range r[o.Name] {
 		rings, queues := parts(capture, o)
 		for _, r := range capture.Status.Rings {
 			if !rings[r.Name] {

@@ -18,13 +18,9 @@ type NodeRing struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
-	// spec of the CaptureRing, as the API server accepted it there. It is not checked a second time: what is checked is what
-	// people write, and the agent looks at it anyway.
+	// spec of the CaptureRing, as the API server accepted it there.
 	//
 	// +required
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec CaptureRingSpec `json:"spec"`
 }
 
@@ -42,28 +38,29 @@ type NodeCluster struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
-	// spec of the Cluster, as the API server accepted it there. It is not checked a second time: what is checked is what
-	// people write, and the agent looks at it anyway.
+	// spec of the Cluster, as the API server accepted it there.
 	//
 	// +required
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec ClusterSpec `json:"spec"`
 }
 
-// NodeCaptureSpec is a node's whole desired state, written by the operator.
+// NodeCaptureSpec is a node's whole desired state, written by the operator. Its lists have no schema: the API server checked
+// their specs when people wrote them, and walking them again for each of thousands of nodes is a good part of what a write
+// costs it. The agent looks at them anyway.
 type NodeCaptureSpec struct {
+	// rings is the list of the node's CaptureRings, by name: of each its name, its uid and its spec. At most 256.
+	//
 	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Rings []NodeRing `json:"rings,omitempty"`
 
+	// clusters is the list of the node's Clusters, by name: of each its name, its uid and its spec, whose rings are only such
+	// of this node. At most 256.
+	//
 	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Clusters []NodeCluster `json:"clusters,omitempty"`
 }
 

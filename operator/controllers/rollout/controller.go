@@ -41,10 +41,16 @@ type Reconciler struct {
 	Now func() time.Time
 	// Networks are written as the rings ask.
 	Networks *networks.Writer
+
+	captures captures
 }
 
 // SetupWithManager registers the reconciler. Everything is planned at once, so every event leads to the same request.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	var err error
+	if r.captures, err = newCaptures(mgr); err != nil {
+		return err
+	}
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "all"}}}
 	})

@@ -66,12 +66,8 @@ func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCa
 	if equality.Semantic.DeepEqual(current.Spec, spec) {
 		return current, nil
 	}
-	changed := current.DeepCopy()
-	changed.Spec = spec
-	changed.Status = v1alpha1.NodeCaptureStatus{} // is not written here, and may be large
-	// With the version that the plan was made from: a plan over an older state must not undo a newer one. A whole object
-	// costs the API server a third less than a patch.
-	if err := s.Client.Update(ctx, changed); err != nil {
+	changed, err := s.captures.update(ctx, current, spec)
+	if err != nil {
 		return nil, describe(err, "update NodeCapture %s", name)
 	}
 	log.Info("changed NodeCapture", "generation", changed.Generation, "rings", len(spec.Rings), "clusters", len(spec.Clusters))

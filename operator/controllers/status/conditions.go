@@ -23,6 +23,7 @@ type subject struct {
 	meta    metav1.Object
 	verdict plan.Verdict
 	state   *snapshot.Snapshot
+	reports report.Reports
 	// fed: there are queues that its packets go to.
 	fed bool
 }
@@ -38,7 +39,7 @@ func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 	states := r.onNodes(s)
 	var sums report.Sums
 	if s.verdict.Reason != v1alpha1.ReasonNameConflict { // else they would be the other's
-		sums = report.Sum(s.state.Captures, s.Object)
+		sums = s.reports.Sum(s.Object)
 	}
 	status.NodesDesired, status.NodesReady = int32(len(states)), 0
 	for _, state := range states {

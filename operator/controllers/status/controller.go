@@ -78,10 +78,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 var everything = reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}}
 
 // gathered leads to the request after a while; until then more events are for free. Of a large fleet, where adding up takes
-// long, the while is longer: it takes a fifth of a CPU at most.
+// long, the while is longer: it takes a tenth of a CPU at most.
 func (r *Reconciler) gathered() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	later := func(q queue) { q.AddAfter(everything, max(gather, 4*time.Duration(r.took.Load()))) }
+	later := func(q queue) { q.AddAfter(everything, max(gather, 9*time.Duration(r.took.Load()))) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { later(q) },
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { later(q) },
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decided := state.Plan(r.CheckFilter)
+	decided, reports := state.Plan(r.CheckFilter), report.ByName(state.Captures)
 
 	var errs []error
 	fleet := metrics.Fleet{Reporting: reporting(state.Captures, r.Now())}
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		object := report.Object{Name: ring.Name, Ring: true, OwnQueues: ring.Spec.Queues != nil}
 		changed := ring.DeepCopy()
 		s := &subject{
-			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state,
+			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state, reports: reports,
 			fed: object.OwnQueues || anyAccepted(state.Clusters, decided, ring.Name),
 		}
 		r.fill(&changed.Status, s)
@@ -120,7 +120,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		cluster := &state.Clusters[i]
 		changed := cluster.DeepCopy()
 		r.fill(&changed.Status, &subject{
-			Object: report.Object{Name: cluster.Name}, meta: cluster, verdict: decided.Clusters[cluster.Name], state: state, fed: true,
+			Object: report.Object{Name: cluster.Name}, meta: cluster, verdict: decided.Clusters[cluster.Name],
+			state: state, reports: reports, fed: true,
 		})
 		errs = append(errs, r.write(ctx, cluster, changed, &cluster.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("Cluster", cluster.Name, &changed.Status))
