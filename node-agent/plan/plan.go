@@ -162,21 +162,24 @@ func ownQueues(ring v1.NodeRing, count int32) v1.NodeCluster {
 }
 
 // countQueues is the number of a ring's own queues. One for each RX queue is as many as its interface with the most has;
-// while that is not there, as many as there are.
+// while that is not there, as many as there are. Pods come and go, so theirs become no fewer.
 func (b *builder) countQueues(ring v1.NodeRing) int32 {
 	if ring.Spec.Queues.Type == intstr.Int {
 		return v1.QueueCount(ring.Spec.Queues)
 	}
-	count := 0
+	count, now := 0, b.facts.QueueCounts[ring.Name]
 	for _, selector := range ring.Spec.Interfaces {
 		// A selector that is none is the ring's problem, and finds nothing.
 		matches, _ := matchInterfaces(selector, b.facts.Interfaces)
+		if selector.PodSelector != nil {
+			matches, count = b.facts.podInterfaces(selector), max(count, now)
+		}
 		for _, match := range matches {
 			count = max(count, match.RxQueues)
 		}
 	}
 	if count == 0 {
-		count = b.facts.QueueCounts[ring.Name]
+		count = now
 	}
 	return int32(max(count, 1))
 }

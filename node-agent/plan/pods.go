@@ -76,19 +76,64 @@ func (d *ringDraft) tapPods(i int, selector v1.InterfaceSelector, queues []uint1
 		d.untapped = append(d.untapped, untapped{message: d.facts.PodsUnknown, wrong: true})
 		return nil
 	}
-	pods, namespaces, err := podSelectors(selector)
+	pods, err := d.facts.selectedPods(selector)
 	if err != nil {
 		return problemf(v1.ReasonUnsupported, "spec.interfaces[%d].%v", i, err)
 	}
-	for _, pod := range d.facts.Pods {
-		if !pods.Matches(withName(pod.Labels, pod.Name)) || !namespaces.Matches(withName(pod.NamespaceLabels, pod.Namespace)) {
-			continue
-		}
+	for _, pod := range pods {
 		if problem := d.tapPod(i, selector.Name, pod, queues); problem != nil {
 			return problem
 		}
 	}
 	return nil
+}
+
+// selectedPods are the pods that a selector selects.
+func (f *Facts) selectedPods(selector v1.InterfaceSelector) ([]Pod, error) {
+	pods, namespaces, err := podSelectors(selector)
+	if err != nil {
+		return nil, err
+	}
+	var selected []Pod
+	for _, pod := range f.Pods {
+		if pods.Matches(withName(pod.Labels, pod.Name)) && namespaces.Matches(withName(pod.NamespaceLabels, pod.Namespace)) {
+			selected = append(selected, pod)
+		}
+	}
+	return selected, nil
+}
+
+// interfacesOf are a pod's interfaces, of several those whose names match the glob.
+func (f *Facts) interfacesOf(pod Pod, glob string) ([]Interface, error) {
+	var found []Interface
+	for _, match := range f.Interfaces {
+		if !slices.Contains(pod.Interfaces, match.Index) {
+			continue
+		}
+		if glob != "" {
+			if ok, err := selects(v1.InterfaceSelector{Name: glob}, match); err != nil {
+				return nil, err
+			} else if !ok {
+				continue
+			}
+		}
+		found = append(found, match)
+	}
+	return found, nil
+}
+
+// podInterfaces are those that a selector of pods selects. A selector that is none is the ring's problem, and finds nothing.
+func (f *Facts) podInterfaces(selector v1.InterfaceSelector) []Interface {
+	pods, err := f.selectedPods(selector)
+	if err != nil {
+		return nil
+	}
+	var found []Interface
+	for _, pod := range pods {
+		interfaces, _ := f.interfacesOf(pod, selector.Name)
+		found = append(found, interfaces...)
+	}
+	return found
 }
 
 func (d *ringDraft) tapPod(i int, glob string, pod Pod, queues []uint16) *problem {
@@ -98,17 +143,11 @@ func (d *ringDraft) tapPod(i int, glob string, pod Pod, queues []uint16) *proble
 	case pod.Problem != "":
 		d.untapped = append(d.untapped, untapped{pod: pod.String(), message: pod.Problem, wrong: true})
 	}
-	for _, match := range d.facts.Interfaces {
-		if !slices.Contains(pod.Interfaces, match.Index) {
-			continue
-		}
-		if glob != "" {
-			if ok, err := selects(v1.InterfaceSelector{Name: glob}, match); err != nil {
-				return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
-			} else if !ok {
-				continue
-			}
-		}
+	interfaces, err := d.facts.interfacesOf(pod, glob)
+	if err != nil {
+		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
+	}
+	for _, match := range interfaces {
 		if problem := d.tap(i, match, queues); problem != nil {
 			return problem
 		}

@@ -60,6 +60,29 @@ func TestPodsAreTapped(t *testing.T) {
 	}
 }
 
+// A queue for each RX queue is as many as the selected pods' interface with the most has, and no fewer when that goes.
+func TestQueuesForEachRxQueueOfPods(t *testing.T) {
+	f := podFacts()
+	for i := range f.Interfaces {
+		f.Interfaces[i].RxQueues = map[string]int{"veth11": 2, "veth12": 8, "veth13": 4}[f.Interfaces[i].Name]
+	}
+	gone := podFacts()
+	gone.Pods, gone.QueueCounts = gone.Pods[:1], map[string]int{"mirror": 4}
+	for text, want := range map[string][2]int{
+		`{podSelector: {matchLabels: {app: web}}}`:                       {4, 4},
+		`{podSelector: {matchLabels: {app: web}}, name: "veth1[01]"}`:    {2, 4},
+		`{podSelector: {matchLabels: {app: web}}, name: "veth12"}`:       {1, 4},
+		`{podSelector: {matchLabels: {app: web}}}, {name: "*12"}`:        {8, 4},
+		`{podSelector: {matchExpressions: [{key: app, operator: And}]}}`: {1, 4},
+	} {
+		for i, facts := range []Facts{f, gone} {
+			ring := written(t, "{interfaces: ["+text+"], queues: PerRxQueue, balance: RxQueue}")
+			b := builder{facts: facts}
+			assert.EqualValues(t, want[i], b.countQueues(ring), text)
+		}
+	}
+}
+
 func TestPodsBesideAnInterface(t *testing.T) {
 	verdict, _ := makeRing(t, `{interfaces: [{name: eth0}, {podSelector: {matchLabels: {app: db}}}]}`, podFacts())
 	assert.True(t, verdict.Ready(), verdict.Message)

@@ -77,9 +77,9 @@ type CaptureRingSpec struct {
 	// +optional
 	QuickMode bool `json:"quickMode,omitempty"`
 
-	// queues of the ring's own, besides those of Clusters over it: 1 to 256, or PerRxQueue for one for each RX queue of its
-	// interfaces (which goes with balance RxQueue); without it the ring feeds Clusters only. Pods request them as
-	// ringcap.io/<ring name>. PF_RING: the number of applications that join a cluster_id; pfring_open_multichannel.
+	// queues of the ring's own, besides those of Clusters over it: 1 to 256, or PerRxQueue for one for each RX queue of the
+	// interface that has the most (of pods, has had the most; it goes with balance RxQueue); without it the ring feeds
+	// Clusters only. Pods request them as ringcap.io/<ring name>. PF_RING: the number of applications that join a cluster_id; pfring_open_multichannel.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
