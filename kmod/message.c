@@ -59,6 +59,7 @@ static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
 	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
 	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction) ||
 	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT, tap->mode) ||
+	    (tap->follows && nla_put_u32(msg, RINGCAP_A_TAP_FOLLOWS, rc_tap_is_away(tap) ? 2 : 1)) ||
 	    (channels && nla_put(msg, RINGCAP_A_TAP_CHANNELS, BITS_TO_U64(channels->nr) * sizeof(u64), channels->mask)))
 		return -EMSGSIZE;
 	nla_nest_end(msg, nest);

@@ -32,7 +32,7 @@ static bool rc_netlink_registered;	/* events can be sent; changes on loading and
 /* The most that a ring's answer has, but for 1 kB that is more than enough for what it has once. */
 static inline u32 rc_netlink_ring_max(void)
 {
-	u32 tap = nla_total_size(0) + 3 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_CHANNELS_MAX / 8);
+	u32 tap = nla_total_size(0) + 4 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_CHANNELS_MAX / 8);
 	u32 plugin = nla_total_size(0) + nla_total_size(RINGCAP_PLUGIN_NAME_MAX + 1) + nla_total_size(sizeof(u32)) +
 		     nla_total_size_64bit(sizeof(u64));
 

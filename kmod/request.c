@@ -21,6 +21,7 @@ static const struct nla_policy rc_request_tap_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_TAP_IFINDEX] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP_DIRECTION] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP_CHANNELS] = { .type = NLA_BINARY, .len = RINGCAP_CHANNELS_MAX / 8 },
+	[RINGCAP_A_TAP_FOLLOWS] = NLA_POLICY_MAX(NLA_U32, 1),
 };
 
 const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
@@ -222,6 +223,11 @@ static int rc_request_tap(const struct genl_info *info, const struct nlattr *att
 	if (tap->channels && !(tap->direction & RINGCAP_DIRECTION_RX))
 		return rc_request_refuse(info->extack, tap->channels, -EINVAL,
 					 "RINGCAP_A_TAP_CHANNELS: a tap that takes only sent packets has no receive queues");
+	tap->follows = in[RINGCAP_A_TAP_FOLLOWS] && nla_get_u32(in[RINGCAP_A_TAP_FOLLOWS]);
+	/* Else a container's administrator could watch an interface that the machine's took back. */
+	if (tap->follows && !capable(CAP_NET_ADMIN))
+		return rc_request_refuse(info->extack, attr, -EPERM,
+					 "RINGCAP_A_TAP_FOLLOWS: this is for the administrator of the machine");
 	for (i = 0; i < spec->nr_taps; i++)
 		if (spec->taps[i].ifindex == tap->ifindex)
 			return rc_request_refuse(info->extack, attr, -EINVAL,

@@ -190,12 +190,23 @@ static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
 	}
 }
 
+/* Of a tap that follows, the device wherever it is. */
+static struct net_device *rc_ring_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
+					     struct netlink_ext_ack *extack)
+{
+	const struct rc_tap *tap = rc_ring_find_tap(ring, spec->ifindex);
+
+	if (tap && spec->follows && tap->follows && rc_tap_is_away(tap))
+		return tap->packet_type.dev;
+	return rc_tap_device(ring, spec, extack);
+}
+
 /* The tap that @spec asks for, if it is there and gets its packets where that wants them; else a new one, in @fresh. */
 static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_ring_spec *spec,
 					  const struct rc_tap_spec *tap_spec, struct list_head *fresh,
 					  struct netlink_ext_ack *extack)
 {
-	struct net_device *dev = rc_tap_device(ring, tap_spec, extack);
+	struct net_device *dev = rc_ring_tap_device(ring, tap_spec, extack);
 	struct rc_tap *tap;
 	int mode;
 
@@ -204,8 +215,12 @@ static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_
 	mode = rc_aware_mode(dev, spec->transparent, spec->transparent_fallback, tap_spec->attr, extack);
 	if (mode < 0)
 		return ERR_PTR(mode);
+	if (mode && tap_spec->follows) {
+		NL_SET_ERR_MSG_ATTR(extack, tap_spec->attr, "RINGCAP_A_TAP_FOLLOWS: this goes with transparent mode 0");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
 	tap = rc_ring_find_tap(ring, tap_spec->ifindex);
-	if (!tap || !tap->mode != !mode) {
+	if (!tap || tap->packet_type.dev != dev || !tap->mode != !mode) {
 		tap = rc_tap_create(ring, tap_spec, dev, mode);
 		if (IS_ERR(tap))
 			return tap;
@@ -269,8 +284,11 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 		rc_tap_commit_channels(tap);
 		rc_tap_add(tap);
 	}
-	for (i = 0; i < spec->nr_taps; i++)
-		rc_tap_set_direction(rc_ring_find_tap(ring, spec->taps[i].ifindex), spec->taps[i].direction);
+	for (i = 0; i < spec->nr_taps; i++) {
+		tap = rc_ring_find_tap(ring, spec->taps[i].ifindex);
+		rc_tap_set_follows(tap, spec->taps[i].follows);
+		rc_tap_set_direction(tap, spec->taps[i].direction);
+	}
 }
 
 /* ---- life ---- */

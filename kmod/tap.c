@@ -16,6 +16,8 @@
 #include "receive.h"
 #include "ring.h"
 
+static LIST_HEAD(rc_tap_followers);
+
 /*
  * Gives back the reference to @skb that its handler was given.
  *
@@ -113,6 +115,7 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	tap->packet_type.func = rc_tap_receive_sent;
 	tap->mode = mode;
 	tap->direction = spec->direction;
+	INIT_LIST_HEAD(&tap->followers);
 	if (mode)
 		rc_aware_hold();
 	return tap;
@@ -139,6 +142,22 @@ void rc_tap_commit_mode(struct rc_tap *tap)
 		return;
 	WRITE_ONCE(tap->mode, tap->new_mode);
 	rc_aware_update(tap);
+}
+
+void rc_tap_set_follows(struct rc_tap *tap, bool follows)
+{
+	if (tap->follows == follows)
+		return;
+	tap->follows = follows;
+	if (follows)
+		list_add_tail(&tap->followers, &rc_tap_followers);
+	else
+		list_del_init(&tap->followers);
+}
+
+bool rc_tap_is_away(const struct rc_tap *tap)
+{
+	return !net_eq(dev_net(tap->packet_type.dev), tap->ring->rc_net->net);
 }
 
 int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous)
@@ -184,6 +203,7 @@ void rc_tap_abandon_channels(struct rc_tap *tap)
 void rc_tap_free(struct rc_tap *tap)
 {
 	rc_tap_set_promiscuous(tap, false);
+	rc_tap_set_follows(tap, false);
 	rc_tap_abandon_channels(tap);
 	kfree(rcu_dereference_protected(tap->channels, true));
 	if (tap->mode)
@@ -221,23 +241,39 @@ void rc_tap_remove_all(struct list_head *taps)
 	INIT_LIST_HEAD(taps);
 }
 
-static void rc_tap_device_gone(struct rc_ring *ring, const struct net_device *dev)
+static void rc_tap_gone(struct rc_tap *tap)
 {
-	struct rc_tap *tap, *next;
+	struct rc_ring *ring = tap->ring;
+	u32 ifindex = tap->ifindex;
 	LIST_HEAD(gone);
-	u32 ifindex;
 
-	list_for_each_entry_safe(tap, next, &ring->taps, list)
-		if (tap->packet_type.dev == dev)
-			list_move(&tap->list, &gone);
-	if (list_empty(&gone))
-		return;
-	ifindex = dev->ifindex;
+	list_move(&tap->list, &gone);
 	rc_tap_remove_all(&gone);
 	rc_netlink_notify_tap_gone(ring, ifindex);
 }
 
-/* A device that moves to another namespace is unregistered from this one too. */
+/* A device that moves to another namespace is unregistered from this one too, and goes on being registered. */
+static void rc_tap_device_leaves(struct rc_ring *ring, const struct net_device *dev)
+{
+	bool moves = dev->reg_state == NETREG_REGISTERED;
+	struct rc_tap *tap, *next;
+
+	list_for_each_entry_safe(tap, next, &ring->taps, list)
+		if (tap->packet_type.dev == dev && !(moves && tap->follows))
+			rc_tap_gone(tap);
+}
+
+/* One that followed @dev to where that is gone now, or that has come back with it and is not found by its index any more. */
+static void rc_tap_follower_ends(const struct net_device *dev, bool comes_back)
+{
+	struct rc_tap *tap, *next;
+
+	list_for_each_entry_safe(tap, next, &rc_tap_followers, followers)
+		if (tap->packet_type.dev == dev &&
+		    (!comes_back || (!rc_tap_is_away(tap) && tap->ifindex != dev->ifindex)))
+			rc_tap_gone(tap);
+}
+
 static int rc_tap_device_event(struct notifier_block *block, unsigned long event, void *data)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(data);
@@ -246,7 +282,11 @@ static int rc_tap_device_event(struct notifier_block *block, unsigned long event
 
 	if (event == NETDEV_UNREGISTER)
 		list_for_each_entry(ring, &this->rings, list)
-			rc_tap_device_gone(ring, dev);
+			rc_tap_device_leaves(ring, dev);
+	if (event == NETDEV_UNREGISTER && dev->reg_state != NETREG_REGISTERED)
+		rc_tap_follower_ends(dev, false);
+	if (event == NETDEV_REGISTER)
+		rc_tap_follower_ends(dev, true);
 	if ((event == NETDEV_UNREGISTER || event == NETDEV_CHANGENAME) && !list_empty(&this->rings))
 		rc_proc_devices_follow_later(this);
 	return NOTIFY_DONE;

@@ -17,6 +17,7 @@ struct rc_ring;
 struct rc_tap_spec {
 	u32 ifindex;
 	u32 direction;
+	bool follows;
 	const struct nlattr *channels;
 	const struct nlattr *attr;
 };
@@ -30,13 +31,15 @@ struct rc_tap_spec {
  * @new_mode: what it will be once the configuration that is being put in force is
  * @next_aware: of the device's taps that have a mode, see aware.h
  * @takes_received: whatever was received, by all receive queues
- * @ifindex: of the device
+ * @ifindex: of the device, in the ring's namespace
  * @direction: enum ringcap_direction
  * @channels: receive queues whose packets it takes, NULL = all
  * @new_channels: what it will have once the configuration that is being put in force is
  * @promiscuous: the device receives what is not addressed to it on this tap's behalf
+ * @follows: it stays when the device moves to another namespace
  * @stale: not wanted any more by the configuration that is being put in force
  * @list: in rc_ring.taps, or in a list of taps to be added or removed; under RTNL
+ * @followers: of all taps that follow, in whichever namespace their devices are; under RTNL
  */
 struct rc_tap {
 	struct packet_type packet_type;
@@ -51,8 +54,10 @@ struct rc_tap {
 	struct rc_channels __rcu *channels;
 	struct rc_channels *new_channels;
 	bool promiscuous;
+	bool follows;
 	bool stale;
 	struct list_head list;
+	struct list_head followers;
 };
 
 int rc_tap_module_init(void);
@@ -63,6 +68,11 @@ struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap
 				 struct netlink_ext_ack *extack);
 struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode);
 void rc_tap_commit_mode(struct rc_tap *tap);
+void rc_tap_set_follows(struct rc_tap *tap, bool follows);
+
+/* The device is in another namespace than the ring. */
+bool rc_tap_is_away(const struct rc_tap *tap);
+
 void rc_tap_set_direction(struct rc_tap *tap, u32 direction);
 int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous);
 

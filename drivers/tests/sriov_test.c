@@ -3,7 +3,12 @@
  * Virtual functions of an aware igb: they come and go while the physical one is captured from, and are captured from themselves.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include "account.h"
+#include "control.h"
 #include "link.h"
 #include "mode.h"
 #include "nic.h"
@@ -105,5 +110,66 @@ RT_CASE(sriov_virtual_removed)
 		rt_nic_set_functions(&igb, 0);
 		rt_account_close_gone(&account);
 	}
+	release_both(&igb, &peer);
+}
+
+/* In the namespace @to now, and up; the ring's is @home. */
+static void move_function(int from, int to, int home)
+{
+	RT_CHECK(!setns(from, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_move("nic", to), 0);
+	RT_CHECK(!setns(to, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_set_up("nic", true), 0);
+	RT_EVENTUALLY(rt_link_is_ready("nic"), 30000);
+	RT_CHECK(!setns(home, CLONE_NEWNET), "%m");
+}
+
+/* Every packet is seen once the first is, which says that the card forwards. */
+static void check_followed(int sender, u32 *next)
+{
+	const struct rt_traffic traffic = { .flows = 3 };
+	u64 before = rt_ring_seen("follow"), seen;
+	u32 tries;
+
+	for (tries = 0; rt_ring_seen("follow") == before; tries++) {
+		RT_CHECK(tries < 300, "nothing of %u packets arrives", tries);
+		rt_send(sender, &traffic, (*next)++, 1);
+		usleep(50000);
+	}
+	seen = rt_ring_seen("follow");
+	rt_send(sender, &traffic, *next, 50);
+	*next += 50;
+	RT_EVENTUALLY(rt_ring_seen("follow") == seen + 50, 10000);
+}
+
+/* One is given to a container and comes back, twice; the ring sees what is sent to it wherever it is. */
+RT_CASE(sriov_virtual_follows)
+{
+	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), pod, sender;
+	struct rt_nic igb, peer, function;
+	struct rt_ring ring = { .name = "follow", .follows = 1 };
+	u32 next = 0, round;
+
+	rt_control_open();
+	take_both(&igb, &peer, "physical");
+	RT_EQUAL(rt_link_set_up("physical", true), 0);
+	take_function(&igb, &function);
+	RT_EQUAL(rt_link_set_up("nic", true), 0);
+	RT_EVENTUALLY(rt_link_is_ready("nic") && rt_link_is_ready("peer"), 30000);
+	RT_CHECK(home >= 0 && !unshare(CLONE_NEWNET), "%m");
+	pod = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	RT_CHECK(pod >= 0 && !setns(home, CLONE_NEWNET), "%m");
+	sender = rt_sender_open("peer");
+	ring.taps[0] = (struct rt_tap){ rt_ifindex("nic"), RINGCAP_DIRECTION_RX };
+	RT_CHECK(!rt_ring_set(&ring), "%s", rt_reason);
+	for (round = 0; round < 2; round++) {
+		check_followed(sender, &next);
+		move_function(home, pod, home);
+		check_followed(sender, &next);
+		move_function(pod, home, home);
+	}
+	check_followed(sender, &next);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "follow"), 0);
+	rt_nic_release(&function);
 	release_both(&igb, &peer);
 }

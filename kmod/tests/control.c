@@ -313,14 +313,15 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	return rt_call(&message, NULL, NULL);
 }
 
-static void rt_message_put_tap(struct rt_message *message, const struct rt_tap *tap, u64 channels)
+static void rt_message_put_tap(struct rt_message *message, const struct rt_tap *tap, const struct rt_ring *ring)
 {
 	u32 nest = rt_message_nest(message, RINGCAP_A_TAP);
 
 	rt_message_put_u32(message, RINGCAP_A_TAP_IFINDEX, tap->ifindex);
 	rt_message_put_optional(message, RINGCAP_A_TAP_DIRECTION, tap->direction);
-	if (channels)
-		rt_message_put_u64(message, RINGCAP_A_TAP_CHANNELS, channels);
+	rt_message_put_optional(message, RINGCAP_A_TAP_FOLLOWS, ring->follows);
+	if (ring->channels)
+		rt_message_put_u64(message, RINGCAP_A_TAP_CHANNELS, ring->channels);
 	rt_message_nest_end(message, nest);
 }
 
@@ -332,7 +333,7 @@ int rt_ring_set(const struct rt_ring *ring)
 	rt_message_init(&message, RINGCAP_CMD_RING_SET, 0);
 	rt_message_put_name(&message, RINGCAP_A_NAME, ring->name);
 	for (i = 0; i < 8 && ring->taps[i].ifindex; i++)
-		rt_message_put_tap(&message, &ring->taps[i], ring->channels);
+		rt_message_put_tap(&message, &ring->taps[i], ring);
 	for (i = 0; i < RINGCAP_OUTPUTS_MAX && ring->outputs[i]; i++)
 		rt_message_put_name(&message, RINGCAP_A_OUTPUT, ring->outputs[i]);
 	rt_message_put_optional(&message, RINGCAP_A_SNAPLEN, ring->snaplen);
@@ -370,6 +371,21 @@ int rt_queue_reset(const char *name, u32 queue)
 
 /* ---- counters ---- */
 
+static void rt_take_tap(const u8 *bytes, u32 len, struct rt_ring_counts *counts)
+{
+	const struct nlattr *attr;
+	u32 at;
+
+	counts->follows = 0;
+	for (at = 0; at + NLA_HDRLEN <= len; at += NLA_ALIGN(attr->nla_len)) {
+		attr = (const struct nlattr *)(bytes + at);
+		if (attr->nla_type == RINGCAP_A_TAP_IFINDEX)
+			memcpy(&counts->ifindex, bytes + at + NLA_HDRLEN, sizeof(u32));
+		if (attr->nla_type == RINGCAP_A_TAP_FOLLOWS)
+			memcpy(&counts->follows, bytes + at + NLA_HDRLEN, sizeof(u32));
+	}
+}
+
 static void rt_take_ring(const struct rt_answer *answer, void *arg)
 {
 	struct rt_ring_counts *counts = arg;
@@ -384,6 +400,8 @@ static void rt_take_ring(const struct rt_answer *answer, void *arg)
 	counts->reflected = rt_answer_u64(answer, RINGCAP_A_REFLECTED);
 	counts->reflect_failed = rt_answer_u64(answer, RINGCAP_A_REFLECT_FAILED);
 	counts->taps = answer->times[RINGCAP_A_TAP];
+	if (counts->taps)
+		rt_take_tap(answer->attr[RINGCAP_A_TAP], answer->len[RINGCAP_A_TAP], counts);
 }
 
 void rt_ring_counts(const char *name, struct rt_ring_counts *counts)

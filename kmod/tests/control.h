@@ -97,11 +97,13 @@ struct rt_ring {
 	void (*more)(struct rt_message *message, const void *arg);	/* puts other attributes */
 	const void *arg;
 	u32 quick;
+	u32 follows;			/* RINGCAP_A_TAP_FOLLOWS of each tap */
 };
 
 struct rt_ring_counts {
 	u64 seen, seen_bytes, filtered, sampled_out, passed, absorbed, directed, reflected, reflect_failed;
 	u32 taps;
+	u32 ifindex, follows;		/* of the last of them */
 };
 
 struct rt_queue_counts {

@@ -17,6 +17,7 @@ import (
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
 const (
@@ -64,6 +65,22 @@ func (fakeKubelet) List(context.Context, *api.ListPodResourcesRequest) (*api.Lis
 	return &api.ListPodResourcesResponse{PodResources: []*api.PodResources{
 		pod("a", "ringcap.io/ids", "0"), pod("b", "ringcap.io/ids", "1"), pod("gpu", "example.com/gpu", "0"),
 	}}, nil
+}
+
+func (fakeKubelet) GetAllocatableResources(context.Context, *api.AllocatableResourcesRequest) (*api.AllocatableResourcesResponse, error) {
+	return &api.AllocatableResourcesResponse{Devices: []*api.ContainerDevices{
+		{ResourceName: "ringcap.io/ids", DeviceIds: []string{"0", "1"}},
+		{ResourceName: "example.com/gpu", DeviceIds: []string{"1"}}, {ResourceName: "example.com/gpu", DeviceIds: []string{"0"}},
+	}}, nil
+}
+
+// The kubelet lists each device by itself, and ours are not of interest.
+func TestPools(t *testing.T) {
+	got, err := kubelet(t).Pools(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, map[string][]plan.PoolDevice{"example.com/gpu": {{PCIAddress: "0", Pod: "sensors/gpu"}, {PCIAddress: "1"}}}, got)
+	_, err = Kubelet(filepath.Join(t.TempDir(), "none")).Pools(context.Background())
+	assert.ErrorContains(t, err, "ask the kubelet")
 }
 
 func kubelet(t *testing.T) Kubelet {

@@ -40,17 +40,25 @@ const (
 func (socket Kubelet) Allocations(ctx context.Context) (map[capture.QueueID][]Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
-	conn, err := grpc.NewClient("unix:"+string(socket), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	client, conn, err := socket.connect()
 	if err != nil {
-		return nil, fmt.Errorf("connect to the kubelet's pod resources: %w", err)
+		return nil, err
 	}
 	defer conn.Close()
-	list, err := api.NewPodResourcesListerClient(conn).List(ctx, &api.ListPodResourcesRequest{})
+	list, err := client.List(ctx, &api.ListPodResourcesRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("ask the kubelet which pod has which queue: %w", err)
 	}
 	return byQueue(list), nil
+}
+
+func (socket Kubelet) connect() (api.PodResourcesListerClient, *grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("unix:"+string(socket), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the kubelet's pod resources: %w", err)
+	}
+	return api.NewPodResourcesListerClient(conn), conn, nil
 }
 
 func byQueue(list *api.ListPodResourcesResponse) map[capture.QueueID][]Pod {

@@ -72,11 +72,12 @@ func PodAccess(config *rest.Config, kubeletDir string) (access.Pods, error) {
 		return access.Pods{}, err
 	}
 	return access.Pods{
-		Allocations: podResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc", Namespaces: access.NewNamespaces(),
+		Allocations: PodResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc", Namespaces: access.NewNamespaces(),
 	}, nil
 }
 
-func podResources(kubeletDir string) access.Kubelet {
+// PodResources is what the kubelet knows of devices.
+func PodResources(kubeletDir string) access.Kubelet {
 	return access.Kubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
 }
 

@@ -103,6 +103,10 @@ type Tap struct {
 	Direction Direction
 	// RxQueues are the device's receive queues that are captured, in order; empty is all.
 	RxQueues []uint16
+	// Follows: the tap stays when the device goes to another network namespace.
+	Follows bool `json:",omitempty"`
+	// Away, of an observed tap: the device is in another one.
+	Away bool `json:",omitempty"`
 }
 
 // Cluster is a named set of queues.

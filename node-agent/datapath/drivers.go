@@ -3,6 +3,8 @@
 package datapath
 
 import (
+	"context"
+	"slices"
 	"strings"
 
 	"github.com/ringcap/ringcap/node-agent/driver"
@@ -22,19 +24,19 @@ type Drivers interface {
 
 // planWithDrivers plans, changes drivers as the plan wishes, and plans again where interfaces were made anew by that. It fails
 // when there is no plan; what else went wrong is in driverErr.
-func (r *Reconciler) planWithDrivers(report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) (driverErr, err error) {
-	if err := r.plan(report, spec, facts); err != nil || r.Drivers == nil {
+func (r *Reconciler) planWithDrivers(ctx context.Context, report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) (driverErr, err error) {
+	if err := r.plan(ctx, report, spec, facts); err != nil || r.Drivers == nil {
 		return nil, err
 	}
 	moved, driverErr := r.Drivers.Apply(report.Plan.Drivers)
 	if !moved {
 		return driverErr, nil
 	}
-	return driverErr, r.plan(report, spec, facts)
+	return driverErr, r.plan(ctx, report, spec, facts)
 }
 
 // plan makes the plan from the interfaces as they are now.
-func (r *Reconciler) plan(report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) error {
+func (r *Reconciler) plan(ctx context.Context, report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) error {
 	var err error
 	if report.Interfaces, err = r.Interfaces(); err != nil {
 		return err
@@ -49,8 +51,21 @@ func (r *Reconciler) plan(report *Report, spec v1.NodeCaptureSpec, facts plan.Fa
 		known := interfaceFact(i, report.Drivers[i.Name])
 		facts.Interfaces, report.RxQueues[i.Name] = append(facts.Interfaces, known), known.RxQueues
 	}
+	r.addPools(ctx, spec, &facts)
 	report.Plan = plan.Make(spec, facts)
 	return nil
+}
+
+// addPools asks for pools while a ring is over one, and only then.
+func (r *Reconciler) addPools(ctx context.Context, spec v1.NodeCaptureSpec, facts *plan.Facts) {
+	overPool := func(s v1.InterfaceSelector) bool { return s.ResourceName != "" }
+	if r.Pools == nil || !slices.ContainsFunc(spec.Rings, func(ring v1.NodeRing) bool { return slices.ContainsFunc(ring.Spec.Interfaces, overPool) }) {
+		return
+	}
+	var err error
+	if facts.Pools, facts.Seen, err = r.Pools(ctx, facts.Interfaces); err != nil {
+		facts.PoolsUnknown = err.Error()
+	}
 }
 
 // interfaceFact is an interface as a plan sees it. Selectors find a device by its driver's name also where that is capture-aware.

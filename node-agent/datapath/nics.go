@@ -27,6 +27,10 @@ func (r *Reconciler) applyNICs(report *Report) error {
 	for name, verdict := range report.Plan.Rings {
 		for _, i := range verdict.Interfaces {
 			tapped[i] = true
+			if verdict.Away[i] {
+				// It is set again when it is back; what it was before stays noted.
+				continue
+			}
 			if reason, message := nicProblem(i, report.NICs[i], verdict); reason != "" && verdict.Ready() {
 				verdict.Reason, verdict.Message = reason, message
 			}

@@ -60,6 +60,8 @@ type Reconciler struct {
 	Interfaces func() ([]node.Interface, error)
 	// Pods of this node; nil for a machine without Kubernetes. unknown says why they are not known.
 	Pods func() (pods []plan.Pod, unknown string)
+	// Pools of virtual functions; nil for a machine without Kubernetes.
+	Pools func(context.Context, []plan.Interface) (pools map[string][]plan.PoolDevice, seen map[string]plan.Function, err error)
 	// Names tells the consumers; nil tells nobody.
 	Names Names
 
@@ -92,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	if facts.NoPods = r.Pods == nil; !facts.NoPods {
 		facts.Pods, facts.PodsUnknown = r.Pods()
 	}
-	driverErr, err := r.planWithDrivers(&report, spec, facts)
+	driverErr, err := r.planWithDrivers(ctx, &report, spec, facts)
 	if err != nil {
 		report.Err = err
 		return report

@@ -68,7 +68,7 @@ var everywhere = []Feature{PodSelector, VLANOffload, RxRingSize, NICRxQueues, RS
 // served is what each engine does. What is in neither list nobody does yet.
 var served = map[v1.Engine][]Feature{
 	v1.EngineKernelModule: {
-		TransparentMode1, TransparentMode2, QuickMode, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect, RuleIdleTimeout, Payload, Plugins,
+		TransparentMode1, TransparentMode2, QuickMode, ResourceName, RxQueues, VLANs, Rules, RuleLearn, RuleQueue, RuleReflect, RuleIdleTimeout, Payload, Plugins,
 		Sampling, SamplingByFlow, Defragment, HardwareTimestamps, QueuesPerRxQueue,
 		BalanceTCPFiveTuple, BalanceBothEnds, BalanceRxQueue, InnerHeader, FragmentsWithFlow,
 		WhenFullSpread, WhenUnattendedSpread, LongHeader,

@@ -62,6 +62,12 @@ type Facts struct {
 	Pods        []Pod
 	PodsUnknown string
 	NoPods      bool
+	// Pools of virtual functions by resource name. PoolsUnknown says why they are not known, and then what a ring taps for them
+	// stays as it is.
+	Pools        map[string][]PoolDevice
+	PoolsUnknown string
+	// Seen are interfaces of pools as they were last seen in the node's network namespace, by PCI address.
+	Seen map[string]Function
 	// Taps that rings have now, by name.
 	Taps map[string][]capture.Tap
 	// Compile makes a classic BPF program from a pcap-filter(7) expression; its error is the compiler's own message.
@@ -90,6 +96,8 @@ type Verdict struct {
 	// reasons.
 	Pods          map[string]string
 	PodsNotTapped []string
+	// Away are those of its interfaces that are in a pod's network namespace, by name.
+	Away map[string]bool
 	// NIC is how a ring wishes them to be set.
 	NIC NICSettings
 	// TransparentMode of a ring; where it is not the spec's, TransparentReason says why.
@@ -247,6 +255,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 	if verdict.Pods, verdict.PodsNotTapped = draft.pods, texts; wrong != nil && verdict.Ready() {
 		verdict.Reason, verdict.Message = wrong.reason, wrong.message
 	}
+	verdict.Away = draft.away
 	verdict.Interfaces, verdict.snapLen = interfaceNames(draft.taps), uint32(max(ring.Spec.SnapLength, 0))
 	b.result.Rings[ring.Name] = verdict
 }

@@ -162,6 +162,10 @@ func (d *ringDraft) tapPod(i int, glob string, pod Pod, queues []uint16) *proble
 // keepTaps keeps the taps that there are, while it is not known which there should be.
 func (d *ringDraft) keepTaps() {
 	for _, tap := range d.facts.Taps[d.name] {
+		if tap.Away {
+			d.tapAway(tap.Index, tap.RxQueues, "")
+			continue
+		}
 		there := slices.IndexFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == tap.Index })
 		if there >= 0 && !slices.ContainsFunc(d.taps, func(t capture.Tap) bool { return t.Index == tap.Index }) {
 			tap.Interface, tap.Direction = d.facts.Interfaces[there].Name, directions[d.spec.Direction]
@@ -183,8 +187,10 @@ func (d *ringDraft) cutPods() {
 	}
 }
 
-// untapped is what a podSelector selects and the ring cannot have.
+// untapped is what a podSelector or a pool selects and the ring cannot have.
 type untapped struct {
+	// pool: it is of a pool.
+	pool bool
 	// pod, empty for all of them.
 	pod, message string
 	// wrong: the ring is not as its spec asks for that.
@@ -203,7 +209,11 @@ func (d *ringDraft) notTapped() (texts []string, wrong *problem) {
 	const most = 16
 	for _, u := range d.untapped {
 		if u.wrong && wrong == nil {
-			wrong = problemf(v1.ReasonPodNotTapped, "spec.interfaces[].podSelector: %s", u)
+			field := "podSelector"
+			if u.pool {
+				field = "resourceName"
+			}
+			wrong = problemf(v1.ReasonPodNotTapped, "spec.interfaces[].%s: %s", field, u)
 		}
 		if text := u.String(); len(texts) < most && !slices.Contains(texts, text) {
 			texts = append(texts, text)

@@ -47,6 +47,8 @@ type ringDraft struct {
 	// pods by the name of their tapped interface, and those that are selected and not tapped.
 	pods     map[string]string
 	untapped []untapped
+	// away are tapped interfaces that are not in the node's network namespace, by name.
+	away map[string]bool
 }
 
 var ringChecks = []check[ringDraft]{
@@ -54,6 +56,7 @@ var ringChecks = []check[ringDraft]{
 	engineServesRing,
 	ringSettingsInRange,
 	podsCanBeTapped,
+	poolsCanBeTapped,
 	interfacesExist,
 	quickModeIsAlone,
 	filterCompiles,
@@ -95,8 +98,11 @@ func interfacesExist(d *ringDraft) *problem {
 			return problemf(v1.ReasonUnsupported, "spec.interfaces[%d].rxQueues: %v", i, err)
 		}
 		find := d.tapInterfaces
-		if selector.PodSelector != nil {
+		switch {
+		case selector.PodSelector != nil:
 			find = d.tapPods
+		case selector.ResourceName != "":
+			find = d.tapPool
 		}
 		if problem := find(i, selector, queues); problem != nil {
 			return problem

@@ -213,7 +213,6 @@ func TestQuickMode(t *testing.T) {
 // What an engine does not serve is refused by name, with the engine that does.
 func TestWhatNoEngineServesIsRefusedByName(t *testing.T) {
 	for text, want := range map[string]string{
-		`{interfaces: [{resourceName: intel.com/vf}]}`:     "spec.interfaces[].resourceName",
 		`{engine: EBPF, defragment: true}`:                 "spec.defragment: engine EBPF does not do it: leave it out, or set spec.engine to KernelModule, which does it",
 		`{engine: EBPF, filter: {plugins: [{name: dns}]}}`: "spec.filter.plugins",
 	} {

@@ -196,6 +196,8 @@ static void rf_put_tap(struct rt_message *message, u64 *seed, u16 type)
 		rt_message_put_u32(message, RINGCAP_A_TAP_DIRECTION, rf_one_in(seed, 20) ? rf_number(seed) : 1 + rf_below(seed, 3));
 	if (rf_one_in(seed, 5))
 		rf_put_channels(message, seed, RINGCAP_A_TAP_CHANNELS);
+	if (rf_one_in(seed, 5))
+		rt_message_put_u32(message, RINGCAP_A_TAP_FOLLOWS, rf_below(seed, 3));
 	rt_message_nest_end(message, nest);
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/sriov"
 	"github.com/ringcap/ringcap/node-agent/standalone"
 )
 
@@ -54,6 +55,9 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 		return err
 	}
 	p := newParts(ctx, f, identity, consumers{authorizer: ebpf.AuthorizerFunc(pods.Allow)})
+	p.reconciler.Pools = (&sriov.Pools{
+		List: agent.PodResources(f.kubeletDir).Pools, Records: node.Records[sriov.Function]{Path: f.poolFile(), BootID: identity.BootID},
+	}).Look
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, CDIDir: f.cdiDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),

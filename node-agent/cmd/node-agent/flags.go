@@ -39,6 +39,9 @@ func (p *places) pinDir() string { return filepath.Join(p.bpffs, "ringcap") }
 
 func (p *places) driverFile() string { return filepath.Join(p.runDir, "drivers.json") }
 
+// poolFile is about the virtual functions of pools.
+func (p *places) poolFile() string { return filepath.Join(p.runDir, "pools.json") }
+
 func (p *places) nicFile() string { return filepath.Join(p.runDir, "nic.json") }
 
 // agentFlags are those of the agent, in a cluster and standalone.

@@ -103,6 +103,9 @@ func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, er
 			if len(tap.RxQueues) > 0 {
 				nested.Bytes(attrTapChannels, encodeChannels(tap.RxQueues))
 			}
+			if tap.Follows {
+				nested.Uint32(attrTapFollows, 1)
+			}
 			return nil
 		})
 	}
@@ -244,6 +247,8 @@ func decodeTap(d *netlink.AttributeDecoder) (tap capture.Tap) {
 			tap.Index = int(d.Uint32())
 		case attrTapDirection:
 			tap.Direction = capture.Direction(d.Uint32())
+		case attrTapFollows:
+			tap.Follows, tap.Away = true, d.Uint32() == 2
 		}
 	}
 	return tap

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	vnl "github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
@@ -234,4 +236,42 @@ func (l *lab) attach(queue int) int {
 	fd, err := unix.Open(grant.Devices[0].Host, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	require.NoError(l.t, err)
 	return fd
+}
+
+// A tap that follows stays with its interface in another network namespace, where its plan finds it again by the same index.
+func TestTapFollows(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l := newLab(t)
+	back, err := netns.Get()
+	require.NoError(t, err)
+	defer back.Close()
+	other, err := netns.New()
+	require.NoError(t, err)
+	defer other.Close()
+	require.NoError(t, netns.Set(back))
+	p := l.plan(1)
+	p.Rings[0].Taps[0].Follows = true
+	require.Empty(t, l.apply(p))
+	link, err := vnl.LinkByName("rcn1")
+	require.NoError(t, err)
+	require.NoError(t, vnl.LinkSetNsFd(link, int(other)))
+	there, err := vnl.NewHandleAt(other)
+	require.NoError(t, err)
+	defer there.Close()
+	require.NoError(t, there.LinkSetUp(link))
+
+	taps := l.observe().Rings["mirror"].Taps
+	require.Len(t, taps, 1)
+	assert.True(t, taps[0].Follows && taps[0].Away)
+	assert.Equal(t, l.tapped, taps[0].Index)
+	require.Empty(t, l.apply(p))
+	p.Rings[0].SnapLen = 500
+	require.Empty(t, l.apply(p))
+	l.send(32, 17)
+	assert.Eventually(t, func() bool { return l.observe().Rings["mirror"].Stats.Seen == 32 }, 5*time.Second, 10*time.Millisecond)
+	require.NoError(t, there.LinkSetNsFd(link, int(back)))
+	taps = l.observe().Rings["mirror"].Taps
+	require.Len(t, taps, 1)
+	assert.True(t, taps[0].Follows && !taps[0].Away)
 }

@@ -104,6 +104,7 @@ const (
 	attrMemory          = 82
 	attrDevT            = 84
 	attrEvent           = 85
+	attrTapFollows      = 89
 )
 
 // enum ringcap_event.

@@ -35,7 +35,9 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f:.*?]+$')",message="must be a PCI address as lspci -D shows it, in lower case (0000:03:00.0), or a glob of * and ? over addresses"
 	PCIAddress string `json:"pciAddress,omitempty"`
 
-	// resourceName of a pool of sriov-network-device-plugin: the virtual functions in it. PF_RING: none.
+	// resourceName of a pool of sriov-network-device-plugin: the virtual functions in it, free ones and those that pods have got
+	// since the ring was there. Engine KernelModule and transparentMode 0 only, not in quick mode, not with queues PerRxQueue.
+	// PF_RING: none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253

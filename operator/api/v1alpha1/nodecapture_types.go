@@ -219,7 +219,7 @@ type InterfaceStatus struct {
 	//
 	// +kubebuilder:validation:MaxLength=15
 	Name string `json:"name"`
-	// pod whose interface's other side it is, as namespace/name, where a ring selects it by podSelector.
+	// pod whose interface's other side it is, as namespace/name, where a ring selects it by podSelector, or pod that has it, of a pool.
 	//
 	// +optional
 	Pod string `json:"pod,omitempty"`

@@ -32,6 +32,13 @@
  * A ring that asks for 1 or 2 on a device whose driver is not aware is refused (EOPNOTSUPP), or has mode 0 there if it says
  * RINGCAP_A_TRANSPARENT_FALLBACK; RINGCAP_CMD_DEVICE_GET tells before, and RING_GET says of each tap what is in force.
  *
+ * TAPS THAT FOLLOW
+ *
+ * A tap goes when its device leaves the ring's network namespace, unless it has RINGCAP_A_TAP_FOLLOWS 1: then it stays with the
+ * device wherever that goes, as with a virtual function that is handed to a container and comes back. It keeps the index that the
+ * device had here, by which RING_SET names it meanwhile, and an answer says 2 instead of 1. It goes with the device, or when that
+ * comes back with another index. Transparent mode 0 only, and for CAP_NET_ADMIN in the first user namespace only (EPERM).
+ *
  * ACCOUNTS (every counter is 64 bits wide, monotonic, and starts at 0 when its object is created)
  *
  *   ring:     seen = filtered + sampled_out + reflected + absorbed + directed + passed
@@ -549,7 +556,7 @@ enum ringcap_attr {
 	RINGCAP_A_SPREAD,		/* u64: packets that went to another queue by WHEN_FULL or WHEN_UNATTENDED */
 
 	/* rings */
-	RINGCAP_A_TAP,			/* nest, repeated: TAP_IFINDEX, TAP_DIRECTION */
+	RINGCAP_A_TAP,			/* nest, repeated: TAP_IFINDEX, TAP_DIRECTION, TAP_CHANNELS, TAP_FOLLOWS */
 	RINGCAP_A_TAP_IFINDEX,		/* u32 */
 	RINGCAP_A_TAP_DIRECTION,	/* u32: enum ringcap_direction, receive by default */
 	RINGCAP_A_OUTPUT,		/* string, repeated: a cluster's name */
@@ -622,6 +629,7 @@ enum ringcap_attr {
 
 	RINGCAP_A_TRANSPARENT_FALLBACK,	/* u32: 1 = where a tap's driver is not aware, its mode is 0 */
 	RINGCAP_A_OFFERS,		/* u32: of a device's driver: 0 = it is not aware, 1 = skbs, 3 = also frames before there is an skb */
+	RINGCAP_A_TAP_FOLLOWS,		/* u32, see TAPS THAT FOLLOW; absent = 0 */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
@@ -664,7 +672,7 @@ enum ringcap_direction {
 enum ringcap_event {
 	RINGCAP_EVENT_ATTACHED = 1,	/* NAME, QUEUE, ATTACHED_PID (in the initial pid namespace) */
 	RINGCAP_EVENT_DETACHED,		/* NAME, QUEUE */
-	RINGCAP_EVENT_TAP_GONE,		/* NAME of the ring, TAP_IFINDEX: the device was unregistered or left the namespace */
+	RINGCAP_EVENT_TAP_GONE,		/* NAME of the ring, TAP_IFINDEX: the device was unregistered or, see TAPS THAT FOLLOW, left the namespace */
 	RINGCAP_EVENT_OVERFLOW,		/* NAME, QUEUE, DROPPED: a queue has begun to drop; at most one a second a queue */
 };
 

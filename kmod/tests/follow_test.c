@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Taps that stay with a device that goes to another namespace and comes back, as a container's virtual function does. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <net/if.h>
+
+#include "fixture.h"
+#include "link.h"
+
+/**
+ * struct rt_travel - a ring over vb, which travels between two namespaces
+ * @here, @there: the namespaces; the ring is here
+ */
+struct rt_travel {
+	struct rt_fixture fixture;
+	int here;
+	int there;
+};
+
+static void rt_travel_open(struct rt_travel *travel)
+{
+	rt_fixture_open(&travel->fixture, &(struct rt_cluster){});
+	travel->here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	RT_CHECK(travel->here >= 0 && !unshare(CLONE_NEWNET), "%m");
+	travel->there = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	RT_CHECK(travel->there >= 0 && !setns(travel->here, CLONE_NEWNET), "%m");
+}
+
+static int rt_travel_tap(const struct rt_travel *travel, u32 follows)
+{
+	return rt_fixture_change(&travel->fixture, &(struct rt_ring){ .promiscuous = 1, .follows = follows });
+}
+
+/* To the other side, and up. */
+static void rt_travel_go(const struct rt_travel *travel, int from, int to)
+{
+	RT_CHECK(!setns(from, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_move("vb", to), 0);
+	RT_CHECK(!setns(to, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_set_up("vb", true), 0);
+	RT_EVENTUALLY(rt_link_is_ready("vb"), 30000);
+	RT_CHECK(!setns(travel->here, CLONE_NEWNET), "%m");
+	RT_EVENTUALLY(rt_link_is_ready("va"), 30000);
+}
+
+/* The ring's only tap says so, and sees all that is sent; @sent is what was sent before, too. */
+static void rt_travel_check(const struct rt_travel *travel, u32 follows, u32 *sent)
+{
+	struct rt_ring_counts counts;
+
+	rt_ring_counts(travel->fixture.ring, &counts);
+	RT_EQUAL(counts.taps, 1);
+	RT_EQUAL(counts.ifindex, travel->fixture.ifindex);
+	RT_EQUAL(counts.follows, follows);
+	rt_send(travel->fixture.sender, &(struct rt_traffic){ .flows = 3 }, *sent, 50);
+	*sent += 50;
+	rt_fixture_check(&travel->fixture, *sent, 0, 0, 0, *sent);
+}
+
+static u32 rt_travel_taps(const struct rt_travel *travel)
+{
+	struct rt_ring_counts counts;
+
+	rt_ring_counts(travel->fixture.ring, &counts);
+	return counts.taps;
+}
+
+/* There and back again, and configured meanwhile; without the wish it ends, and does not hold on to where it is. */
+RT_CASE(follow_there_and_back)
+{
+	struct rt_travel travel;
+	u32 sent = 0, round;
+
+	rt_travel_open(&travel);
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	rt_travel_check(&travel, 1, &sent);
+	for (round = 0; round < 3; round++) {
+		rt_travel_go(&travel, travel.here, travel.there);
+		rt_travel_check(&travel, 2, &sent);
+		RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+		rt_travel_check(&travel, 2, &sent);
+		rt_travel_go(&travel, travel.there, travel.here);
+		rt_travel_check(&travel, 1, &sent);
+	}
+	RT_EQUAL(rt_travel_tap(&travel, 0), 0);
+	rt_travel_check(&travel, 0, &sent);
+	rt_travel_go(&travel, travel.here, travel.there);
+	RT_EQUAL(rt_travel_taps(&travel), 0);
+	RT_EQUAL(rt_travel_tap(&travel, 1), -ENODEV);
+}
+
+/* The ring goes while the device is away, and another has nothing of it. */
+RT_CASE(follow_ring_deleted)
+{
+	struct rt_travel travel;
+	u32 sent = 0;
+
+	rt_travel_open(&travel);
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	rt_travel_go(&travel, travel.here, travel.there);
+	rt_travel_check(&travel, 2, &sent);
+	/* Asked for without the wish, it is not to be found. */
+	RT_EQUAL(rt_travel_tap(&travel, 0), -ENODEV);
+	rt_travel_check(&travel, 2, &sent);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, travel.fixture.ring), 0);
+	RT_EQUAL(rt_travel_tap(&travel, 1), -ENODEV);
+	rt_travel_go(&travel, travel.there, travel.here);
+	travel.fixture.ifindex = rt_ifindex("vb");
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+}
+
+/* It ends where it is, and its tap with it. */
+RT_CASE(follow_device_ends)
+{
+	struct rt_travel travel;
+
+	rt_travel_open(&travel);
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	rt_travel_go(&travel, travel.here, travel.there);
+	RT_EQUAL(rt_travel_taps(&travel), 1);
+	rt_events_open();
+	RT_EQUAL(rt_link_remove("va"), 0);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, 5000), "no event");
+	RT_EQUAL(rt_travel_taps(&travel), 0);
+}
+
+/* Another has its index there: it gets a new one, by which it comes back, and is another interface then. */
+RT_CASE(follow_index_taken)
+{
+	struct rt_travel travel;
+	u32 sent = 0;
+
+	rt_travel_open(&travel);
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
+	rt_ip("link add name one type veth peer name other");
+	RT_CHECK(rt_ifindex("one") == travel.fixture.ifindex || rt_ifindex("other") == travel.fixture.ifindex, "not taken");
+	RT_CHECK(!setns(travel.here, CLONE_NEWNET), "%m");
+	rt_travel_go(&travel, travel.here, travel.there);
+	rt_travel_check(&travel, 2, &sent);
+	/* Whatever it has there is taken here, too. */
+	rt_ip("link add name more1 type veth peer name more2");
+	rt_ip("link add name more3 type veth peer name more4");
+	rt_events_open();
+	rt_travel_go(&travel, travel.there, travel.here);
+	RT_CHECK(rt_ifindex("vb") != travel.fixture.ifindex, "it has its index again");
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, 5000), "no event");
+	RT_EQUAL(rt_travel_taps(&travel), 0);
+}
+
+/* The ring's namespace ends while the device is in the other one. */
+RT_CASE(follow_namespace_ends)
+{
+	struct rt_travel travel;
+
+	rt_travel_open(&travel);
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	rt_travel_go(&travel, travel.here, travel.there);
+	/* With the last who is in it. */
+	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
+	close(rt_control_fd());
+	close(travel.fixture.sender);
+	close(travel.fixture.back);
+	close(travel.here);
+	RT_EVENTUALLY(!if_nametoindex("vb"), 20000);
+}
+
+/* Not for who is administrator of a namespace only. */
+RT_CASE(follow_refused)
+{
+	struct rt_travel travel;
+	u64 before;
+
+	rt_travel_open(&travel);
+	before = rt_control_digest();
+	RT_EQUAL(rt_travel_tap(&travel, 7), -ERANGE);
+	RT_CHECK(rt_control_digest() == before, "it changed");
+	RT_CHECK(!unshare(CLONE_NEWUSER | CLONE_NEWNET), "%m");
+	rt_control_open();
+	RT_EQUAL(rt_travel_tap(&travel, 1), -EPERM);
+	RT_CHECK(strstr(rt_reason, "RINGCAP_A_TAP_FOLLOWS"), "%s", rt_reason);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	api "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Pools are the devices that other device plugins advertise on this node, by resource name and in order of their ids, which are
+// PCI addresses where a plugin for virtual functions made them.
+func (socket Kubelet) Pools(ctx context.Context) (map[string][]plan.PoolDevice, error) {
+	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
+	defer cancel()
+	client, conn, err := socket.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	all, err := client.GetAllocatableResources(ctx, &api.AllocatableResourcesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask the kubelet which devices there are: %w", err)
+	}
+	list, err := client.List(ctx, &api.ListPodResourcesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask the kubelet which pod has which device: %w", err)
+	}
+	return pools(all, list), nil
+}
+
+func pools(all *api.AllocatableResourcesResponse, list *api.ListPodResourcesResponse) map[string][]plan.PoolDevice {
+	owners := map[string]string{}
+	for _, pod := range list.GetPodResources() {
+		for _, container := range pod.GetContainers() {
+			for _, devices := range container.GetDevices() {
+				for _, id := range devices.GetDeviceIds() {
+					owners[devices.GetResourceName()+" "+id] = Pod{Namespace: pod.GetNamespace(), Name: pod.GetName()}.String()
+				}
+			}
+		}
+	}
+	found := map[string][]plan.PoolDevice{}
+	for _, devices := range all.GetDevices() {
+		name := devices.GetResourceName()
+		if strings.HasPrefix(name, v1.ResourcePrefix) {
+			continue
+		}
+		for _, id := range devices.GetDeviceIds() {
+			found[name] = append(found[name], plan.PoolDevice{PCIAddress: id, Pod: owners[name+" "+id]})
+		}
+	}
+	for _, devices := range found {
+		slices.SortFunc(devices, func(a, b plan.PoolDevice) int { return strings.Compare(a.PCIAddress, b.PCIAddress) })
+	}
+	return found
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sriov knows the pools of virtual functions that a device plugin advertises on this node, and what their interfaces were
+// when they were last here: one that is in a pod is not to be seen.
+package sriov
+
+import (
+	"context"
+	"maps"
+
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+// Pools is for one goroutine.
+type Pools struct {
+	// List says which devices there are and who has them.
+	List func(context.Context) (map[string][]plan.PoolDevice, error)
+	// Records outlive the agent.
+	Records node.Records[Function]
+}
+
+// Function is an interface of a pool as it was last seen, by PCI address.
+type Function struct {
+	Name  string `json:"name"`
+	Index int    `json:"index"`
+	// Driver of it.
+	Driver string `json:"driver"`
+	// RxQueues of it.
+	RxQueues int `json:"rxQueues"`
+	// Resource is the pool's name.
+	Resource string `json:"resource"`
+}
+
+// Look returns the pools, and the interfaces in them as they are or were. With an error the pools are not known.
+func (p *Pools) Look(ctx context.Context, interfaces []plan.Interface) (map[string][]plan.PoolDevice, map[string]plan.Function, error) {
+	records, err := p.Records.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	pools, err := p.List(ctx)
+	if err == nil {
+		err = p.note(records, pools, interfaces)
+	}
+	seen := map[string]plan.Function{}
+	for address, f := range records {
+		seen[address] = plan.Function{Resource: f.Resource, Interface: plan.Interface{
+			Name: f.Name, Index: f.Index, Driver: f.Driver, RxQueues: f.RxQueues, PCIAddress: address,
+		}}
+	}
+	return pools, seen, err
+}
+
+// note brings the records up to date with what is here. What is not here stays: it may be in a pod.
+func (p *Pools) note(records map[string]Function, pools map[string][]plan.PoolDevice, interfaces []plan.Interface) error {
+	before, resources := maps.Clone(records), map[string]string{}
+	for name, devices := range pools {
+		for _, device := range devices {
+			resources[device.PCIAddress] = name
+		}
+	}
+	for _, i := range interfaces {
+		resource, pooled := resources[i.PCIAddress]
+		if pooled {
+			records[i.PCIAddress] = Function{Name: i.Name, Index: i.Index, Driver: i.Driver, RxQueues: i.RxQueues, Resource: resource}
+		} else if len(pools[records[i.PCIAddress].Resource]) > 0 {
+			delete(records, i.PCIAddress) // was taken out of a pool that there still is
+		}
+	}
+	if maps.Equal(before, records) {
+		return nil
+	}
+	return p.Records.Save(records)
+}

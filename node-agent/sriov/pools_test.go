@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sriov
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+)
+
+var (
+	here  = plan.Interface{Name: "vf0", Index: 7, RxQueues: 2, Driver: "igbvf", PCIAddress: "0000:04:10.0"}
+	free  = map[string][]plan.PoolDevice{"a.com/vf": {{PCIAddress: here.PCIAddress}}}
+	given = map[string][]plan.PoolDevice{"a.com/vf": {{PCIAddress: here.PCIAddress, Pod: "n/p"}}}
+	want  = map[string]plan.Function{here.PCIAddress: {Interface: here, Resource: "a.com/vf"}}
+)
+
+// An interface is known while it is in a pod, to the next agent and without the kubelet too; not after a boot, and not when it was
+// taken out of its pool.
+func TestLook(t *testing.T) {
+	file, answer, err := filepath.Join(t.TempDir(), "pools.json"), free, error(nil)
+	look := func(boot string, interfaces ...plan.Interface) map[string]plan.Function {
+		t.Helper()
+		p := Pools{
+			List:    func(context.Context) (map[string][]plan.PoolDevice, error) { return answer, err },
+			Records: node.Records[Function]{Path: file, BootID: boot},
+		}
+		pools, seen, failed := p.Look(t.Context(), interfaces)
+		require.Equal(t, err, failed)
+		require.Equal(t, answer, pools)
+		return seen
+	}
+	other := plan.Interface{Name: "eth0", Index: 2, PCIAddress: "0000:00:03.0"}
+	assert.Empty(t, look("a", other))
+	assert.Equal(t, want, look("a", other, here))
+	answer = given
+	assert.Equal(t, want, look("a", other))
+	answer, err = nil, errors.New("no kubelet")
+	assert.Equal(t, want, look("a", other))
+	err = nil
+	assert.Equal(t, want, look("a", other, here), "the plugin is restarted")
+	answer = map[string][]plan.PoolDevice{"a.com/vf": {{PCIAddress: "0000:04:10.2"}}}
+	assert.Equal(t, want, look("a", other), "it may be in a pod")
+	assert.Empty(t, look("a", other, here))
+	answer = free
+	assert.Equal(t, want, look("a", here))
+	assert.Empty(t, look("b", other))
+}
