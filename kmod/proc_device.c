@@ -105,7 +105,8 @@ static void rc_proc_devices_note(struct rc_net *rc_net)
 	rtnl_lock();
 	list_for_each_entry(ring, &rc_net->rings, list)
 		list_for_each_entry(tap, &ring->taps, list)
-			rc_proc_device_note(rc_net, tap->packet_type.dev);
+			if (!rc_tap_is_away(tap))
+				rc_proc_device_note(rc_net, tap->packet_type.dev);
 	rtnl_unlock();
 }
 

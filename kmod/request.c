@@ -225,9 +225,9 @@ static int rc_request_tap(const struct genl_info *info, const struct nlattr *att
 					 "RINGCAP_A_TAP_CHANNELS: a tap that takes only sent packets has no receive queues");
 	tap->follows = in[RINGCAP_A_TAP_FOLLOWS] && nla_get_u32(in[RINGCAP_A_TAP_FOLLOWS]);
 	/* Else a container's administrator could watch an interface that the machine's took back. */
-	if (tap->follows && !capable(CAP_NET_ADMIN))
+	if (tap->follows && !perfmon_capable())
 		return rc_request_refuse(info->extack, attr, -EPERM,
-					 "RINGCAP_A_TAP_FOLLOWS: this is for the administrator of the machine");
+					 "RINGCAP_A_TAP_FOLLOWS: this needs CAP_PERFMON, for it shows what is in other namespaces");
 	for (i = 0; i < spec->nr_taps; i++)
 		if (spec->taps[i].ifindex == tap->ifindex)
 			return rc_request_refuse(info->extack, attr, -EINVAL,

@@ -190,13 +190,13 @@ static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
 	}
 }
 
-/* Of a tap that follows, the device wherever it is. */
+/* Of a tap that follows, the device wherever it is, unless another one here has its index. */
 static struct net_device *rc_ring_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
 					     struct netlink_ext_ack *extack)
 {
 	const struct rc_tap *tap = rc_ring_find_tap(ring, spec->ifindex);
 
-	if (tap && spec->follows && tap->follows && rc_tap_is_away(tap))
+	if (tap && spec->follows && rc_tap_is_away(tap) && !__dev_get_by_index(ring->rc_net->net, spec->ifindex))
 		return tap->packet_type.dev;
 	return rc_tap_device(ring, spec, extack);
 }

@@ -287,7 +287,8 @@ static int rc_tap_device_event(struct notifier_block *block, unsigned long event
 		rc_tap_follower_ends(dev, false);
 	if (event == NETDEV_REGISTER)
 		rc_tap_follower_ends(dev, true);
-	if ((event == NETDEV_UNREGISTER || event == NETDEV_CHANGENAME) && !list_empty(&this->rings))
+	if ((event == NETDEV_REGISTER || event == NETDEV_UNREGISTER || event == NETDEV_CHANGENAME) &&
+	    !list_empty(&this->rings))
 		rc_proc_devices_follow_later(this);
 	return NOTIFY_DONE;
 }
@@ -303,5 +304,12 @@ int rc_tap_module_init(void)
 
 void rc_tap_module_exit(void)
 {
+	struct rc_tap *tap, *next;
+
+	/* Others are told of all devices as if they went. */
+	rtnl_lock();
+	list_for_each_entry_safe(tap, next, &rc_tap_followers, followers)
+		rc_tap_gone(tap);
+	rtnl_unlock();
 	unregister_netdevice_notifier(&rc_tap_notifier);
 }

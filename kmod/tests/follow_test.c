@@ -148,6 +148,56 @@ RT_CASE(follow_index_taken)
 	RT_EQUAL(rt_travel_taps(&travel), 0);
 }
 
+/* Another here has its index meanwhile: that is what the index names then. */
+RT_CASE(follow_index_given_away)
+{
+	struct rt_ring_counts counts;
+	struct rt_travel travel;
+
+	rt_travel_open(&travel);
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	rt_travel_go(&travel, travel.here, travel.there);
+	rt_ip("link add other index %u type veth peer name another", travel.fixture.ifindex);
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	rt_ring_counts(travel.fixture.ring, &counts);
+	RT_EQUAL(counts.taps, 1);
+	RT_EQUAL(counts.follows, 1);
+}
+
+static bool rt_travel_is_shown(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/thread-self/net/ringcap/dev/%s", name);
+	return !access(path, F_OK);
+}
+
+/* In /proc are those that are here, by the names that they have here; there it may have another one's. */
+RT_CASE(follow_shown)
+{
+	struct rt_travel travel;
+	struct rt_ring both;
+
+	rt_travel_open(&travel);
+	both = (struct rt_ring){ .follows = 1 };
+	both.taps[0] = (struct rt_tap){ travel.fixture.ifindex, RINGCAP_DIRECTION_RX };
+	both.taps[1] = (struct rt_tap){ rt_ifindex("va"), RINGCAP_DIRECTION_RX };
+	RT_EQUAL(rt_fixture_change(&travel.fixture, &both), 0);
+	RT_CHECK(rt_travel_is_shown("va") && rt_travel_is_shown("vb"), "not there");
+	RT_EQUAL(rt_link_move("vb", travel.there), 0);
+	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_rename("vb", "va"), 0);
+	RT_CHECK(!setns(travel.here, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_fixture_change(&travel.fixture, &both), 0);
+	RT_EQUAL(rt_travel_taps(&travel), 2);
+	RT_CHECK(rt_travel_is_shown("va") && !rt_travel_is_shown("vb"), "not as it is here");
+	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_rename("va", "vb"), 0);
+	RT_EQUAL(rt_link_move("vb", travel.here), 0);
+	RT_CHECK(!setns(travel.here, CLONE_NEWNET), "%m");
+	RT_EVENTUALLY(rt_travel_is_shown("vb"), 5000);
+}
+
 /* The ring's namespace ends while the device is in the other one. */
 RT_CASE(follow_namespace_ends)
 {

@@ -2,6 +2,7 @@
 /* The module, its interfaces and its namespaces come and go, under traffic and with consumers attached. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "link.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -78,6 +79,29 @@ RT_CASE(unload_under_traffic)
 	}
 	__atomic_store_n(&stop[0], 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
+}
+
+/* A tap that followed its device goes too, and what comes by the device then meets nothing. */
+RT_CASE(unload_while_away)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there;
+	struct rt_ring_counts counts;
+	struct rt_fixture fixture;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .follows = 1 }), 0);
+	RT_CHECK(here >= 0 && !unshare(CLONE_NEWNET), "%m");
+	there = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	RT_CHECK(there >= 0 && !setns(here, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_move("vb", there), 0);
+	rt_ring_counts(fixture.ring, &counts);
+	RT_EQUAL(counts.follows, 2);
+	RT_EVENTUALLY(rt_module_unload() == 0, 5000);
+	RT_CHECK(!setns(there, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_set_up("vb", true), 0);
+	RT_EVENTUALLY(rt_link_is_ready("vb"), 30000);
+	rt_send(fixture.sender, &(struct rt_traffic){ .flows = 3 }, 0, 50);
+	RT_EQUAL(rt_module_load(RT_MODULE), 0);
 }
 
 RT_CASE(load_twice)

@@ -151,23 +151,16 @@ func (d *ringDraft) tapPod(i int, glob string, pod Pod, queues []uint16) *proble
 		if problem := d.tap(i, match, queues); problem != nil {
 			return problem
 		}
-		if d.pods == nil {
-			d.pods = map[string]string{}
-		}
-		d.pods[match.Name] = pod.String()
+		d.setPod(match.Name, pod.String())
 	}
 	return nil
 }
 
-// keepTaps keeps the taps that there are, while it is not known which there should be.
+// keepTaps keeps the taps that there are, but for those of pools, while it is not known which there should be.
 func (d *ringDraft) keepTaps() {
 	for _, tap := range d.facts.Taps[d.name] {
-		if tap.Away {
-			d.tapAway(tap.Index, tap.RxQueues, "")
-			continue
-		}
 		there := slices.IndexFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == tap.Index })
-		if there >= 0 && !slices.ContainsFunc(d.taps, func(t capture.Tap) bool { return t.Index == tap.Index }) {
+		if there >= 0 && !tap.Follows && !slices.ContainsFunc(d.taps, func(t capture.Tap) bool { return t.Index == tap.Index }) {
 			tap.Interface, tap.Direction = d.facts.Interfaces[there].Name, directions[d.spec.Direction]
 			d.taps = append(d.taps, tap)
 		}
@@ -178,7 +171,7 @@ func (d *ringDraft) keepTaps() {
 func (d *ringDraft) cutPods() {
 	for at := len(d.taps) - 1; at >= 0 && len(d.taps) > maxTaps; at-- {
 		name := d.taps[at].Interface
-		if pod, ok := d.pods[name]; ok {
+		if pod, ok := d.pods[name]; ok && !d.taps[at].Follows {
 			delete(d.pods, name)
 			d.taps = slices.Delete(d.taps, at, at+1)
 			d.untapped = append(d.untapped, untapped{pod: pod, wrong: true, message: fmt.Sprintf(

@@ -47,18 +47,14 @@ func poolsCanBeTapped(d *ringDraft) *problem {
 
 // tapPool taps a pool's functions. A tap follows its function into the pod that the function is given to, and back.
 func (d *ringDraft) tapPool(i int, selector v1.InterfaceSelector, queues []uint16) *problem {
-	if d.facts.PoolsUnknown != "" {
-		d.keepTaps()
-		d.untapped = append(d.untapped, untapped{pool: true, message: "the pools of this node are not known: " + d.facts.PoolsUnknown, wrong: true})
-		return nil
-	}
 	devices := d.facts.Pools[selector.ResourceName]
-	if len(devices) == 0 && d.hadPool(selector.ResourceName) {
-		d.keepTaps()
-		d.untapped = append(d.untapped, untapped{pool: true, message: "no device of " + selector.ResourceName + " is advertised at present: see the device plugin's pod", wrong: true})
-		return nil
-	}
-	if len(devices) == 0 {
+	switch {
+	case d.facts.PoolsUnknown != "":
+		d.untapped = append(d.untapped, untapped{pool: true, wrong: true, message: "the pools of this node are not known: " + d.facts.PoolsUnknown})
+	case len(devices) == 0 && d.hadPool(selector.ResourceName):
+		d.untapped = append(d.untapped, untapped{pool: true, wrong: true,
+			message: "no device of " + selector.ResourceName + " is advertised at present: see the device plugin's pod"})
+	case len(devices) == 0:
 		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].resourceName %q: this node's device plugins advertise %s: see the configuration of sriov-network-device-plugin",
 			i, selector.ResourceName, listPools(d.facts.Pools))
 	}
@@ -67,8 +63,7 @@ func (d *ringDraft) tapPool(i int, selector v1.InterfaceSelector, queues []uint1
 			return problem
 		}
 	}
-	d.keepUnlisted(selector.ResourceName, queues)
-	return nil
+	return d.keepUnlisted(i, selector.ResourceName, queues)
 }
 
 // hadPool says that devices of a resource were there, and are not in another pool now.
@@ -81,42 +76,84 @@ func (d *ringDraft) hadPool(resource string) bool {
 	return false
 }
 
-// keepUnlisted keeps functions in pods that the kubelet does not list for the moment, as when the plugin does not know how they do.
-func (d *ringDraft) keepUnlisted(resource string, queues []uint16) {
-	for address, seen := range d.facts.Seen {
-		listed := slices.ContainsFunc(d.facts.Pools[resource], func(p PoolDevice) bool { return p.PCIAddress == address })
-		if seen.Resource == resource && !listed {
-			d.tapAway(seen.Index, queues, "")
-		}
-	}
-}
-
 func (d *ringDraft) tapFunction(i int, selector v1.InterfaceSelector, device PoolDevice, queues []uint16) *problem {
-	there := slices.IndexFunc(d.facts.Interfaces, func(i Interface) bool { return i.PCIAddress == device.PCIAddress })
 	seen, known := d.facts.Seen[device.PCIAddress]
-	match := seen.Interface
-	if there >= 0 {
-		match, known = d.facts.Interfaces[there], true
-	}
 	if selector.PCIAddress == "" {
 		selector.PCIAddress = "*"
 	}
-	if ok, err := selects(selector, match); err != nil {
+	if ok, err := selects(selector, seen.Interface); err != nil {
 		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
 	} else if known && !ok {
 		return nil
 	}
-	if there < 0 {
-		if !known || !d.tapAway(match.Index, queues, device.Pod) {
-			d.untapped = append(d.untapped, notThere(device))
-		}
+	where, found := d.place(device.PCIAddress)
+	if !found {
+		d.untapped = append(d.untapped, notThere(device))
 		return nil
 	}
-	if problem := d.tap(i, match, queues); problem != nil {
+	return d.follow(i, where, queues, device.Pod)
+}
+
+// keepUnlisted keeps the taps of functions that the kubelet does not list for the moment, as when it or the plugin is away, or the
+// plugin does not know how a function does.
+func (d *ringDraft) keepUnlisted(i int, resource string, queues []uint16) *problem {
+	for _, address := range slices.Sorted(maps.Keys(d.facts.Seen)) {
+		listed := slices.ContainsFunc(d.facts.Pools[resource], func(p PoolDevice) bool { return p.PCIAddress == address })
+		where, found := d.place(address)
+		if d.facts.Seen[address].Resource != resource || listed || !found || !d.hasFollower(where.Index) {
+			continue
+		}
+		if problem := d.follow(i, where, queues, ""); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+// place is a function's interface in the node's network namespace; or as it was there, if the ring has a tap that followed it
+// elsewhere, maybe after the taps were looked at, and nothing else has its index.
+func (d *ringDraft) place(address string) (where Interface, found bool) {
+	for _, here := range d.facts.Interfaces {
+		if here.PCIAddress == address {
+			return here, true
+		}
+	}
+	where = d.facts.Seen[address].Interface
+	return where, d.hasFollower(where.Index) && !d.isHere(where.Index)
+}
+
+func (d *ringDraft) isHere(index int) bool {
+	return slices.ContainsFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == index })
+}
+
+// hasFollower says that the ring has a tap that follows the interface of this index.
+func (d *ringDraft) hasFollower(index int) bool {
+	return slices.ContainsFunc(d.facts.Taps[d.name], func(t capture.Tap) bool { return t.Index == index && t.Follows })
+}
+
+// follow taps a function for selector i, wherever it is.
+func (d *ringDraft) follow(i int, where Interface, queues []uint16, pod string) *problem {
+	if problem := d.tap(i, where, queues); problem != nil {
 		return problem
 	}
-	d.taps[slices.IndexFunc(d.taps, func(t capture.Tap) bool { return t.Index == match.Index })].Follows = true
+	d.taps[slices.IndexFunc(d.taps, func(t capture.Tap) bool { return t.Index == where.Index })].Follows = true
+	if !d.isHere(where.Index) {
+		if d.away == nil {
+			d.away = map[string]bool{}
+		}
+		d.away[where.Name] = true
+	}
+	if pod != "" {
+		d.setPod(where.Name, pod)
+	}
 	return nil
+}
+
+func (d *ringDraft) setPod(name, pod string) {
+	if d.pods == nil {
+		d.pods = map[string]string{}
+	}
+	d.pods[name] = pod
 }
 
 // notThere says why a function is not tapped that is not in the node's network namespace.
@@ -126,33 +163,6 @@ func notThere(device PoolDevice) untapped {
 	}
 	return untapped{pool: true, pod: device.Pod, wrong: true, message: fmt.Sprintf(
 		"it has had %s since before this ring could tap it: delete the pod; its successor's is captured", device.PCIAddress)}
-}
-
-// tapAway keeps the tap of an interface that is elsewhere, which the ring has had since it was here.
-func (d *ringDraft) tapAway(index int, queues []uint16, pod string) bool {
-	has := func(t capture.Tap) bool { return t.Index == index && t.Away }
-	taken := func(i Interface) bool { return i.Index == index }
-	if !slices.ContainsFunc(d.facts.Taps[d.name], has) || slices.ContainsFunc(d.facts.Interfaces, taken) {
-		return false
-	}
-	for _, seen := range d.facts.Seen {
-		if seen.Index != index {
-			continue
-		}
-		d.taps = append(d.taps, capture.Tap{
-			Interface: seen.Name, Index: index, Direction: directions[d.spec.Direction], RxQueues: queues, Follows: true,
-		})
-		if d.away == nil {
-			d.away = map[string]bool{}
-		}
-		d.away[seen.Name] = true
-		if d.pods == nil {
-			d.pods = map[string]string{}
-		}
-		d.pods[seen.Name] = pod
-		return true
-	}
-	return false
 }
 
 // listPools names what there is.

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,6 +56,32 @@ func TestPoolsAreTapped(t *testing.T) {
 	assert.Equal(t, []int{21}, indexes(p))
 }
 
+// A function may leave after the taps were looked at, has the name of its free days while a CNI plugin renames it, and is
+// tapped once though two selectors want it.
+func TestFunctionsOnTheirWay(t *testing.T) {
+	f := poolFacts()
+	f.Taps["mirror"][1].Away = false
+	f.Interfaces[len(f.Interfaces)-2].Name = "temp_20"
+	_, p := makeRing(t, `{interfaces: [{resourceName: a.com/vf, name: vf*}, {resourceName: a.com/vf}]}`, f)
+	assert.Equal(t, []int{20, 21}, indexes(p))
+	for _, tap := range p.Rings[0].Taps {
+		assert.True(t, tap.Follows)
+	}
+}
+
+// Those that are too many are refused: to leave out the ones in pods would end what they can't have again.
+func TestPoolsThatAreTooLarge(t *testing.T) {
+	f := poolFacts()
+	for i := range maxTaps {
+		address := fmt.Sprintf("0000:05:00.%d", i)
+		f.Interfaces = append(f.Interfaces, Interface{Name: fmt.Sprint("more", i), Index: 100 + i, PCIAddress: address})
+		f.Pools["a.com/vf"] = append(f.Pools["a.com/vf"], PoolDevice{PCIAddress: address, Pod: "n/q"})
+	}
+	verdict, _ := makeRing(t, vfRing, f)
+	assert.Equal(t, v1.ReasonUnsupported, verdict.Reason)
+	assert.Contains(t, verdict.Message, "matches 66 interfaces")
+}
+
 // A function that was in its pod before the ring was there is not to be had, and the pod is named; so is one whose index another
 // interface has by now.
 func TestFunctionsThatCannotBeTapped(t *testing.T) {
@@ -76,7 +103,9 @@ func TestPoolsThatAreNotKnown(t *testing.T) {
 	mute.Pools, mute.PoolsUnknown = nil, "no answer"
 	gone.Pools = nil
 	unlisted.Pools = map[string][]PoolDevice{"a.com/vf": {{PCIAddress: "0000:04:10.0"}}}
-	for want, f := range map[string]Facts{"no answer": mute, "no device of a.com/vf": gone, "": unlisted} {
+	back := poolFacts()
+	back.Pools, back.Interfaces = nil, append(back.Interfaces, back.Seen["0000:04:10.2"].Interface)
+	for want, f := range map[string]Facts{"no answer": mute, "no device of a.com/vf": gone, "no device of": back, "": unlisted} {
 		verdict, p := makeRing(t, vfRing, f)
 		assert.Equal(t, []int{20, 21}, indexes(p), want)
 		assert.Contains(t, verdict.Message, want)

@@ -111,7 +111,7 @@ func interfacesExist(d *ringDraft) *problem {
 	slices.SortFunc(d.taps, func(x, y capture.Tap) int { return x.Index - y.Index })
 	d.cutPods()
 	if len(d.taps) > maxTaps {
-		return problemf(v1.ReasonUnsupported, "spec.interfaces matches %d interfaces of this node; a ring taps at most %d", len(d.taps), maxTaps)
+		return problemf(v1.ReasonUnsupported, "spec.interfaces matches %d interfaces of this node; a ring taps at most %d: select fewer, and the others in a second ring", len(d.taps), maxTaps)
 	}
 	return nil
 }

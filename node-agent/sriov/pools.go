@@ -6,7 +6,7 @@ package sriov
 
 import (
 	"context"
-	"maps"
+	"errors"
 
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
@@ -36,11 +36,12 @@ type Function struct {
 func (p *Pools) Look(ctx context.Context, interfaces []plan.Interface) (map[string][]plan.PoolDevice, map[string]plan.Function, error) {
 	records, err := p.Records.Load()
 	if err != nil {
-		return nil, nil, err
+		records = map[string]Function{} // those that are here are noted again
 	}
-	pools, err := p.List(ctx)
-	if err == nil {
-		err = p.note(records, pools, interfaces)
+	pools, listErr := p.List(ctx)
+	if listErr == nil {
+		note(records, pools, interfaces)
+		err = errors.Join(err, p.Records.Save(records))
 	}
 	seen := map[string]plan.Function{}
 	for address, f := range records {
@@ -48,27 +49,28 @@ func (p *Pools) Look(ctx context.Context, interfaces []plan.Interface) (map[stri
 			Name: f.Name, Index: f.Index, Driver: f.Driver, RxQueues: f.RxQueues, PCIAddress: address,
 		}}
 	}
-	return pools, seen, err
+	return pools, seen, errors.Join(err, listErr)
 }
 
 // note brings the records up to date with what is here. What is not here stays: it may be in a pod.
-func (p *Pools) note(records map[string]Function, pools map[string][]plan.PoolDevice, interfaces []plan.Interface) error {
-	before, resources := maps.Clone(records), map[string]string{}
+func note(records map[string]Function, pools map[string][]plan.PoolDevice, interfaces []plan.Interface) {
+	resources, given := map[string]string{}, map[string]bool{}
 	for name, devices := range pools {
 		for _, device := range devices {
-			resources[device.PCIAddress] = name
+			resources[device.PCIAddress], given[device.PCIAddress] = name, device.Pod != ""
 		}
 	}
 	for _, i := range interfaces {
 		resource, pooled := resources[i.PCIAddress]
-		if pooled {
+		have, known := records[i.PCIAddress]
+		switch {
+		case pooled:
+			if known && given[i.PCIAddress] {
+				i.Name = have.Name // a CNI plugin renames it on its way
+			}
 			records[i.PCIAddress] = Function{Name: i.Name, Index: i.Index, Driver: i.Driver, RxQueues: i.RxQueues, Resource: resource}
-		} else if len(pools[records[i.PCIAddress].Resource]) > 0 {
+		case len(pools[have.Resource]) > 0:
 			delete(records, i.PCIAddress) // was taken out of a pool that there still is
 		}
 	}
-	if maps.Equal(before, records) {
-		return nil
-	}
-	return p.Records.Save(records)
 }

@@ -5,6 +5,7 @@ package sriov
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestLook(t *testing.T) {
 			Records: node.Records[Function]{Path: file, BootID: boot},
 		}
 		pools, seen, failed := p.Look(t.Context(), interfaces)
-		require.Equal(t, err, failed)
+		require.ErrorIs(t, failed, err)
 		require.Equal(t, answer, pools)
 		return seen
 	}
@@ -46,10 +47,35 @@ func TestLook(t *testing.T) {
 	assert.Equal(t, want, look("a", other))
 	err = nil
 	assert.Equal(t, want, look("a", other, here), "the plugin is restarted")
+	answer = given
+	renamed := here
+	renamed.Name = "temp_7"
+	assert.Equal(t, want, look("a", other, renamed), "it is on its way")
 	answer = map[string][]plan.PoolDevice{"a.com/vf": {{PCIAddress: "0000:04:10.2"}}}
 	assert.Equal(t, want, look("a", other), "it may be in a pod")
 	assert.Empty(t, look("a", other, here))
 	answer = free
 	assert.Equal(t, want, look("a", here))
 	assert.Empty(t, look("b", other))
+}
+
+// What somebody makes of the file while the agent runs is undone; what the next agent cannot read it says, and notes anew.
+func TestRecordsAreDamaged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pools.json")
+	list := func(context.Context) (map[string][]plan.PoolDevice, error) { return free, nil }
+	p := Pools{List: list, Records: node.Records[Function]{Path: file, BootID: "a"}}
+	for range 2 {
+		_, seen, err := p.Look(t.Context(), []plan.Interface{here})
+		require.NoError(t, err)
+		assert.Equal(t, want, seen)
+		require.FileExists(t, file)
+		require.NoError(t, os.Remove(file))
+	}
+	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
+	p.Records = node.Records[Function]{Path: file, BootID: "a"}
+	_, seen, err := p.Look(t.Context(), []plan.Interface{here})
+	require.ErrorContains(t, err, "pools.json")
+	assert.Equal(t, want, seen)
+	_, _, err = p.Look(t.Context(), nil)
+	require.NoError(t, err)
 }
