@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -142,7 +143,10 @@ static void check_followed(int sender, u32 *next)
 	RT_EVENTUALLY(rt_ring_seen("follow") == seen + 50, 10000);
 }
 
-/* One is given to a container and comes back, twice; the ring sees what is sent to it wherever it is. */
+/*
+ * One is given to a container and comes back, twice, and is left behind by one that ends; the ring sees what is sent to it wherever
+ * it is.
+ */
 RT_CASE(sriov_virtual_follows)
 {
 	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), pod, sender;
@@ -168,6 +172,12 @@ RT_CASE(sriov_virtual_follows)
 		check_followed(sender, &next);
 		move_function(pod, home, home);
 	}
+	move_function(home, pod, home);
+	close(pod);
+	pod = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
+	RT_CHECK(pod >= 0 && !setns(pod, CLONE_NEWNET), "%m");
+	RT_EVENTUALLY(if_nametoindex("nic"), 20000);
+	move_function(pod, home, home);
 	check_followed(sender, &next);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "follow"), 0);
 	rt_nic_release(&function);

@@ -239,7 +239,7 @@ func (l *lab) attach(queue int) int {
 }
 
 // A tap that follows stays with its interface in another network namespace, where its plan finds it again by the same index.
-func TestTapFollows(t *testing.T) {
+func TestModuleTapFollows(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	l := newLab(t)
@@ -256,7 +256,7 @@ func TestTapFollows(t *testing.T) {
 	link, err := vnl.LinkByName("rcn1")
 	require.NoError(t, err)
 	require.NoError(t, vnl.LinkSetNsFd(link, int(other)))
-	there, err := vnl.NewHandleAt(other)
+	there, err := vnl.NewHandleAt(other, unix.NETLINK_ROUTE)
 	require.NoError(t, err)
 	defer there.Close()
 	require.NoError(t, there.LinkSetUp(link))
