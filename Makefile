@@ -152,7 +152,7 @@ bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lo
 
 # FLEET="NODES RINGS POOLS": a ring is for the nodes of one pool, but for one that is for all.
 .PHONY: bench-operator
-bench-operator: ## one edit of a ring reaches all NodeCaptures of a large fleet: seconds, CPU and memory of the operator
+bench-operator: ## one edit of a ring reaches all NodeCaptures of a large fleet: seconds, CPU and memory of the operator and the API server
 	RINGCAP_SCALE="$(or $(FLEET),5000 500 50)" $(GO) test ./operator/scale -count=1 -timeout 30m -v -run TestOneEditReachesAllNodes
 
 .PHONY: clean

@@ -38,6 +38,7 @@ import (
 	"github.com/ringcap/ringcap/operator/filtercheck"
 	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/snapshot"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
@@ -112,7 +113,9 @@ func startOperator(admin client.Client, config *rest.Config) error {
 		operator.done <- nil
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme.Scheme, Cache: snapshot.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
+	})
 	if err != nil {
 		operator.done <- nil
 		return err

@@ -30,6 +30,7 @@ import (
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
 	"github.com/ringcap/ringcap/operator/networks"
+	"github.com/ringcap/ringcap/operator/snapshot"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
@@ -122,7 +123,9 @@ func (f fleet) populate(t *testing.T, c client.Client) {
 
 func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.Manager {
 	t.Helper()
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme.Scheme, Cache: snapshot.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
+	})
 	require.NoError(t, err)
 	accept := func(string) error { return nil }
 	writer := networks.NewWriter(mgr.GetClient())
@@ -154,7 +157,7 @@ func (f fleet) await(t *testing.T, c client.Client, patience time.Duration, slot
 			return time.Since(begun)
 		}
 		require.Less(t, time.Since(begun), patience, "%d of %d nodes have it", done, f.nodes)
-		time.Sleep(200 * time.Millisecond) // looking through thousands takes its time, too
+		time.Sleep(500 * time.Millisecond) // looking through thousands takes its time, too
 	}
 }
 

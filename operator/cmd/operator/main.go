@@ -38,6 +38,7 @@ import (
 	"github.com/ringcap/ringcap/operator/filtercheck"
 	"github.com/ringcap/ringcap/operator/metrics"
 	"github.com/ringcap/ringcap/operator/networks"
+	"github.com/ringcap/ringcap/operator/snapshot"
 	"github.com/ringcap/ringcap/operator/wait"
 )
 
@@ -113,6 +114,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
+		Cache:                         snapshot.CacheOptions(),
 		Metrics:                       server.Options{BindAddress: f.metrics},
 		HealthProbeBindAddress:        f.health,
 		LeaderElection:                true,

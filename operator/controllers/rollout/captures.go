@@ -15,7 +15,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// captures updates NodeCaptures at the least cost for the API server: an edit may have it do thousands, of many rings each.
+// captures writes NodeCaptures at the least cost for the API server and for the operator: an edit may have them do thousands,
+// of many rings each. What is returned holds the spec that was passed.
 type captures struct{ client rest.Interface }
 
 func newCaptures(mgr ctrl.Manager) (captures, error) {
@@ -30,21 +31,35 @@ func newCaptures(mgr ctrl.Manager) (captures, error) {
 // metadataOnly has the API server answer with the metadata instead of all that it was just sent.
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// update gives the NodeCapture another spec and returns what it is then; current stays as it is. It fails with a conflict
-// when current is outdated: a plan over an older state must not undo a newer one.
+// create makes a node's NodeCapture.
+func (c captures) create(ctx context.Context, node string, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
+	return send(ctx, c.client.Post(), &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: spec})
+}
+
+// update gives the NodeCapture another spec; current stays as it is. It fails with a conflict when current is outdated: a
+// plan over an older state must not undo a newer one.
 func (c captures) update(ctx context.Context, current *v1alpha1.NodeCapture, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
 	// The status is not written here, and may be large. A whole object costs the API server a third less than a patch.
 	sent := &v1alpha1.NodeCapture{ObjectMeta: current.ObjectMeta, Spec: spec}
 	// By this the API server forgets who wrote which field, and finds it out no more: the spec is the operator's, the status
 	// the agent's.
 	sent.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	changed, err := send(ctx, c.client.Put().Name(current.Name), sent)
+	if err != nil {
+		return nil, err
+	}
+	changed.Status = current.Status
+	return changed, nil
+}
+
+func send(ctx context.Context, request *rest.Request, sent *v1alpha1.NodeCapture) (*v1alpha1.NodeCapture, error) {
 	var answer metav1.PartialObjectMetadata
-	err := c.client.Put().Resource("nodecaptures").Name(current.Name).
+	err := request.Resource("nodecaptures").
 		SetHeader("Accept", metadataOnly).
-		Param("fieldValidation", metav1.FieldValidationIgnore). // no person wrote it: there are no fields to look for that are mistyped
+		Param("fieldValidation", metav1.FieldValidationIgnore). // no person wrote it: there are no mistyped fields to look for
 		Body(sent).Do(ctx).Into(&answer)
 	if err != nil {
 		return nil, err
 	}
-	return &v1alpha1.NodeCapture{ObjectMeta: answer.ObjectMeta, Spec: spec, Status: current.Status}, nil
+	return &v1alpha1.NodeCapture{ObjectMeta: answer.ObjectMeta, Spec: sent.Spec}, nil
 }

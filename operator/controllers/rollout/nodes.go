@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,8 +55,8 @@ func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCa
 	log := ctrl.LoggerFrom(ctx).WithValues("node", name)
 	current, ok := s.state.Captures[name]
 	if !ok {
-		created := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
-		if err := s.Client.Create(ctx, created); err != nil {
+		created, err := s.captures.create(ctx, name, spec)
+		if err != nil {
 			return nil, describe(err, "create NodeCapture %s", name)
 		}
 		log.Info("created NodeCapture", "rings", len(spec.Rings), "clusters", len(spec.Clusters))

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"reflect"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// CacheOptions make a manager's cache take little memory for thousands of nodes: who wrote which field is left out, and
+// NodeCaptures share their rings.
+func CacheOptions() cache.Options {
+	shared := &sharedRings{rings: map[string]v1alpha1.NodeRing{}}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.NodeCapture{}: {Transform: shared.share}},
+	}
+}
+
+// sharedRings are rings as a node had them last, by uid. Most nodes have a ring with the same spec.
+type sharedRings struct {
+	mu    sync.Mutex
+	rings map[string]v1alpha1.NodeRing
+}
+
+// maxShared is many times what there may be: those that are gone are forgotten now and then.
+const maxShared = 10_000
+
+// share makes a NodeCapture that comes into the cache hold the rings that others hold already, where they are equal. What is
+// in the cache is not changed by anybody.
+func (s *sharedRings) share(object any) (any, error) {
+	capture, ok := object.(*v1alpha1.NodeCapture)
+	if !ok {
+		return object, nil
+	}
+	capture.ManagedFields = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range capture.Spec.Rings {
+		ring := &capture.Spec.Rings[i]
+		if same := s.rings[ring.UID]; reflect.DeepEqual(same, *ring) {
+			*ring = same
+			continue
+		}
+		if len(s.rings) >= maxShared {
+			clear(s.rings)
+		}
+		s.rings[ring.UID] = *ring
+	}
+	return capture, nil
+}
