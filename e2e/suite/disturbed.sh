@@ -5,7 +5,7 @@
 # accounted for. Needs the demo's replay.sh and collect.sh.
 
 # disturbed AT FUNCTION [OPTION...]: replays, calls the function once AT packets were sent to node-kmod, and checks the
-# account with the options of `rcdemo report`. $input is what is replayed; undisturb is called when all was sent.
+# account with the options of `rcdemo report`. $input is what is replayed, by traffic; undisturb is called when all was sent.
 disturbed() {
 	local at=$1 function=$2 run=$work/$2 sender
 	shift 2
@@ -15,7 +15,7 @@ disturbed() {
 	kubectl get nodecaptures -o json >"$run/before.json"
 	sent_before=$(wire_counter node-kmod tx_packets)
 	[ "$at" != 0 ] || "$function"
-	replay "$run/input.pcap" "$run/wire.json" &
+	traffic "$run" &
 	sender=$!
 	if [ "$at" != 0 ]; then
 		wait_for 60 sent "$at"
@@ -27,6 +27,8 @@ disturbed() {
 	collect_files "$run/sizes" "$run"
 	"$rcdemo" report --dir "$run" --json "$run/summary.json" "$@"
 }
+
+traffic() { replay "$1/input.pcap" "$1/wire.json"; }
 
 undisturb() { :; }
 
