@@ -231,9 +231,9 @@ no_rings_unready() { [ -z "$(state_unready)" ]; }
 unattended() { :; }
 
 test_release() {
-	local input=$work/short.pcap run=$work/upgrade_and_rollback source
-	trap 'touch "$run/done"; rm -f "$images"/agent-earlier.* "$images/bpf"' EXIT
-	mkdir -p "$run"
+	local input=$work/short.pcap source
+	mkdir -p "$work/upgrade_and_rollback"
+	trap 'touch "$work/upgrade_and_rollback/done"; rm -f "$images"/agent-earlier.* "$images/bpf"' EXIT
 	export RINGCAP_DEMO_PPS_KMOD=1000 RINGCAP_DEMO_PPS_EBPF=1000
 	"$rcdemo" trace --out "$input" --at-least 1 "$("$root/e2e/demo/captures")"
 	source=$("$root/e2e/cluster/node-exec" node-kmod 'cut -c 1-8 /sys/module/ringcap/srcversion')
