@@ -104,8 +104,9 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 	}
 	// Only what is ringcap's is removed from the folder. One that then is not empty, or is a mount point as in the agent's
 	// pod, stays.
-	for _, name := range []string{kmod.NodesDir, loader.OutcomeFile} {
-		if err := os.RemoveAll(filepath.Join(where.runDir, name)); err != nil {
+	nodes, outcome := filepath.Join(where.runDir, kmod.NodesDir), filepath.Join(where.runDir, loader.OutcomeFile)
+	for _, path := range []string{nodes, outcome, where.poolFile()} {
+		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
 	}
