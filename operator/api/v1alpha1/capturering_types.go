@@ -129,7 +129,7 @@ type CaptureRingSpec struct {
 
 // CaptureStatus is what rings and clusters report.
 type CaptureStatus struct {
-	// conditions: Accepted, Programmed, Ready; of a CaptureRing RulesEffective and NetworksWritten, too.
+	// conditions are Accepted, Programmed, Ready; of a CaptureRing RulesEffective and NetworksWritten, too.
 	//
 	// +optional
 	// +listType=map
@@ -205,11 +205,18 @@ type CaptureStatus struct {
 // +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type CaptureRing struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is as of every object.
+	//
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what is captured, and for whom.
+	//
 	// +required
 	Spec CaptureRingSpec `json:"spec"`
+	// status is what the nodes report, added up by the operator.
+	//
 	// +optional
 	Status CaptureStatus `json:"status,omitempty"`
 }

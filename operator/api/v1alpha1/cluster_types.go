@@ -48,11 +48,18 @@ type ClusterSpec struct {
 // +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Cluster struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is as of every object.
+	//
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is which rings feed it, and its queues.
+	//
 	// +required
 	Spec ClusterSpec `json:"spec"`
+	// status is what the nodes report, added up by the operator.
+	//
 	// +optional
 	Status CaptureStatus `json:"status,omitempty"`
 }

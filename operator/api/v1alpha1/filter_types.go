@@ -50,7 +50,8 @@ type Filter struct {
 	// +kubebuilder:validation:MaxItems=4096
 	Payload []PayloadPattern `json:"payload,omitempty"`
 
-	// payloadAction: Pass (default) lets only packets pass in which a pattern is found, Drop only those in which none is.
+	// payloadAction is Pass (default) or Drop: Pass lets only packets pass in which a pattern is found, Drop only
+	// those in which none is.
 	// PF_RING: the rule's rule_action.
 	//
 	// +optional
@@ -105,14 +106,14 @@ type Rule struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// priority, 0 to 2147483647, by default 0: of the rules that match, the one of the greatest decides. PF_RING: rule_id,
+	// priority is 0 to 2147483647, by default 0: of the rules that match, the one of the greatest decides. PF_RING: rule_id,
 	// the smallest of which decides.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Priority int32 `json:"priority,omitempty"`
 
-	// action: Pass, Drop, Learn, Queue or Reflect. PF_RING: rule_action.
+	// action is Pass, Drop, Learn, Queue or Reflect. PF_RING: rule_action.
 	//
 	// +required
 	Action RuleAction `json:"action"`
@@ -147,14 +148,14 @@ type Rule struct {
 
 // QueueReference names a queue of a Cluster, or of a ring's own.
 type QueueReference struct {
-	// cluster, or ring whose own queues are meant, by name; it is on the same nodes. PF_RING: none.
+	// cluster is the name of one, or of the ring whose own queues are meant; it is on the same nodes. PF_RING: none.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// queue's number there, from 0 on to 255; by default 0. PF_RING: none.
+	// queue is its number there, from 0 on to 255; by default 0. PF_RING: none.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -165,14 +166,14 @@ type QueueReference struct {
 // RuleMatch says which packets a rule matches: those that have all that is given. A packet without such a field (ports of
 // ICMP) does not match.
 type RuleMatch struct {
-	// sourceMAC, as aa:bb:cc:dd:ee:ff. PF_RING: smac.
+	// sourceMAC is the address, as aa:bb:cc:dd:ee:ff. PF_RING: smac.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=17
 	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$`
 	SourceMAC string `json:"sourceMAC,omitempty"`
 
-	// destinationMAC, as aa:bb:cc:dd:ee:ff. PF_RING: dmac.
+	// destinationMAC is the address, as aa:bb:cc:dd:ee:ff. PF_RING: dmac.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=17
@@ -362,7 +363,7 @@ type Plugin struct {
 
 // Sampling passes one in so many packets.
 type Sampling struct {
-	// oneIn: 1 packet in so many passes, 1 to 2147483647; 1 is all. PF_RING: pfring_set_sampling_rate.
+	// oneIn is of how many packets one passes, 1 to 2147483647; 1 is all. PF_RING: pfring_set_sampling_rate.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1

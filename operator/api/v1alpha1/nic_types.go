@@ -138,7 +138,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.cpus) || self.mode == 'Enable'",message="cpus are those of the polling threads: set mode to Enable, or leave cpus out"
 type ThreadedPolling struct {
-	// mode: Keep (default) or Enable. PF_RING: TNAPI.
+	// mode is Keep (default) or Enable. PF_RING: TNAPI.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
@@ -166,7 +166,7 @@ const (
 
 // DriverPolicy says whether a driver may be replaced by a capture-aware one.
 type DriverPolicy struct {
-	// policy: Keep (default) the driver that is there, or Replace it by a capture-aware one of the same device, which takes
+	// policy is to Keep (default) the driver that is there, or Replace it by a capture-aware one of the same device, which takes
 	// the link down for a moment. PF_RING: load_driver.sh of its drivers.
 	//
 	// +optional

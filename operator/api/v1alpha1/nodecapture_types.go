@@ -66,25 +66,37 @@ type NodeCaptureSpec struct {
 
 // DropCount is a number of packets dropped for one reason.
 type DropCount struct {
-	// reason: full, unattended, nomem.
+	// reason is full, unattended, nomem.
+	//
+	// +required
 	Reason string `json:"reason"`
 	// packets dropped.
+	//
+	// +required
 	Packets int64 `json:"packets"`
 }
 
 // QueueStatus is a queue's state and account.
 type QueueStatus struct {
-	// queue's number.
+	// queue is its number.
+	//
+	// +required
 	Queue int32 `json:"queue"`
-	// attached: a consumer reads it.
+	// attached says that a consumer reads it.
+	//
+	// +required
 	Attached bool `json:"attached"`
 	// consumer is the pod that it is allocated to, as namespace/name.
 	//
 	// +optional
 	Consumer string `json:"consumer,omitempty"`
 	// delivered packets.
+	//
+	// +required
 	Delivered int64 `json:"delivered"`
 	// deliveredBytes on the wire.
+	//
+	// +required
 	DeliveredBytes int64 `json:"deliveredBytes"`
 	// dropped packets, by reason.
 	//
@@ -92,22 +104,32 @@ type QueueStatus struct {
 	// +listType=atomic
 	Dropped []DropCount `json:"dropped,omitempty"`
 	// unreadBytes that the consumer has not released.
+	//
+	// +required
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
 // QueueTotals is the account of several queues of a set.
 type QueueTotals struct {
 	// queues that these are.
+	//
+	// +required
 	Queues int32 `json:"queues"`
-	// attached: how many of them a consumer reads.
+	// attached is how many of them a consumer reads.
+	//
+	// +required
 	Attached int32 `json:"attached"`
-	// unnamed: how many of them have a consumer, or are allocated to a pod, that is not named by the queues that are listed.
+	// unnamed is how many of them have a consumer, or are allocated to a pod, that is not named by the queues that are listed.
 	//
 	// +optional
 	Unnamed int32 `json:"unnamed,omitempty"`
 	// delivered packets.
+	//
+	// +required
 	Delivered int64 `json:"delivered"`
 	// deliveredBytes on the wire.
+	//
+	// +required
 	DeliveredBytes int64 `json:"deliveredBytes"`
 	// dropped packets, by reason.
 	//
@@ -115,15 +137,24 @@ type QueueTotals struct {
 	// +listType=atomic
 	Dropped []DropCount `json:"dropped,omitempty"`
 	// unreadBytes that the consumers have not released.
+	//
+	// +required
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
 // NodeRingStatus is a ring's state on the node.
 // seen = filtered + sampledOut + reflected + absorbed + directed + passed.
 type NodeRingStatus struct {
+	// name of the CaptureRing.
+	//
+	// +required
 	Name string `json:"name"`
-	// engine that captures, and why that one.
+	// engine that captures.
+	//
+	// +required
 	Engine Engine `json:"engine"`
+	// engineReason is why it has that engine.
+	//
 	// +optional
 	EngineReason string `json:"engineReason,omitempty"`
 	// interfaces that are tapped.
@@ -138,12 +169,16 @@ type NodeRingStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	PodsNotTapped []string `json:"podsNotTapped,omitempty"`
-	// ready: programmed as the spec asks.
+	// ready says that it is programmed as the spec asks.
+	//
+	// +required
 	Ready bool `json:"ready"`
 	// reason and message when it is not ready.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// message says in words what is wrong, on what, and what to do.
+	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -157,11 +192,20 @@ type NodeRingStatus struct {
 	TransparentReason string `json:"transparentReason,omitempty"`
 
 	// seen packets and bytes on the wire, by the ring's taps.
-	Seen      int64 `json:"seen"`
+	//
+	// +required
+	Seen int64 `json:"seen"`
+	// seenBytes are their bytes on the wire.
+	//
+	// +required
 	SeenBytes int64 `json:"seenBytes"`
 	// filtered packets: the filter did not pass them.
+	//
+	// +required
 	Filtered int64 `json:"filtered"`
 	// sampledOut packets.
+	//
+	// +required
 	SampledOut int64 `json:"sampledOut"`
 	// reflected packets: a rule sent them out of another interface.
 	//
@@ -176,6 +220,8 @@ type NodeRingStatus struct {
 	// +optional
 	Directed int64 `json:"directed,omitempty"`
 	// passed to the ring's own queues and its Clusters.
+	//
+	// +required
 	Passed int64 `json:"passed"`
 }
 
@@ -183,14 +229,25 @@ type NodeRingStatus struct {
 // The sum of passed over its rings, of what rules directed to its queues, and duplicated, is the sum of delivered and
 // dropped over its queues.
 type NodeClusterStatus struct {
+	// name of the Cluster, or of the CaptureRing whose own queues they are.
+	//
+	// +required
 	Name string `json:"name"`
-	// ready: its queues are there and can be requested.
+	// ready says that its queues are there and can be requested.
+	//
+	// +required
 	Ready bool `json:"ready"`
+	// reason is why it is not ready, in one word.
+	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// message says in words what is wrong, on what, and what to do.
+	//
 	// +optional
 	Message string `json:"message,omitempty"`
 	// memoryBytes that its queues take.
+	//
+	// +required
 	MemoryBytes int64 `json:"memoryBytes"`
 	// duplicated packets: second copies, by balance BothEnds.
 	//
@@ -200,7 +257,7 @@ type NodeClusterStatus struct {
 	//
 	// +optional
 	Spread int64 `json:"spread,omitempty"`
-	// queues, by number. Of a node with more than 512 queues 512 are listed over all its sets: of each consumer one, then those
+	// queues are listed by number. Of a node with more than 512 queues 512 are listed over all its sets: of each consumer one, then those
 	// that lost most, then those that are read.
 	//
 	// +optional
@@ -218,6 +275,7 @@ type InterfaceStatus struct {
 	// name of the interface.
 	//
 	// +kubebuilder:validation:MaxLength=15
+	// +required
 	Name string `json:"name"`
 	// pod whose interface's other side it is, as namespace/name, where a ring selects it by podSelector, or pod that has it, of a pool.
 	//
@@ -227,7 +285,9 @@ type InterfaceStatus struct {
 	//
 	// +optional
 	Driver string `json:"driver,omitempty"`
-	// aware: the driver is capture-aware.
+	// aware says that the driver is capture-aware.
+	//
+	// +required
 	Aware bool `json:"aware"`
 	// stockDriver that was replaced.
 	//
@@ -246,6 +306,8 @@ type InterfaceStatus struct {
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// message says in words what is wrong, on what, and what to do.
+	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -260,26 +322,36 @@ type InterfaceStatus struct {
 
 // InterfaceSetting is one setting of an interface, as asked for and as it is.
 type InterfaceSetting struct {
-	// name: the field of spec.nic, such as offloads, rxRingSize or rss.hash.
+	// name is the field of spec.nic, such as offloads, rxRingSize or rss.hash.
 	//
 	// +kubebuilder:validation:MaxLength=63
+	// +required
 	Name string `json:"name"`
 	// wanted and actual value.
+	//
+	// +required
 	Wanted string `json:"wanted"`
+	// actual is what the interface has.
+	//
+	// +required
 	Actual string `json:"actual"`
 	// ring whose wish it is.
+	//
+	// +required
 	Ring string `json:"ring"`
 	// reason when it is not as wanted: NotSupported, OutOfRange, Conflict or Failed.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// message says in words why it has something else.
+	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // NodeCaptureStatus is what the node's agent reports.
 type NodeCaptureStatus struct {
-	// conditions: Accepted, Programmed, Ready, ModuleReady.
+	// conditions are Accepted, Programmed, Ready, ModuleReady.
 	//
 	// +optional
 	// +listType=map
@@ -297,6 +369,8 @@ type NodeCaptureStatus struct {
 	//
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
+	// engineReason is why the node has that engine.
+	//
 	// +optional
 	EngineReason string `json:"engineReason,omitempty"`
 
@@ -309,8 +383,12 @@ type NodeCaptureStatus struct {
 	//
 	// +optional
 	ModuleAvailable string `json:"moduleAvailable,omitempty"`
+	// kernelRelease is what uname -r says.
+	//
 	// +optional
 	KernelRelease string `json:"kernelRelease,omitempty"`
+	// bootID is another one after each boot: counters have begun anew.
+	//
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
@@ -320,11 +398,15 @@ type NodeCaptureStatus struct {
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 
+	// rings are the node's CaptureRings as they are, by name.
+	//
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Rings []NodeRingStatus `json:"rings,omitempty"`
 
+	// clusters are the node's sets of queues as they are, by name.
+	//
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -353,7 +435,10 @@ type NodeCaptureStatus struct {
 // +kubebuilder:printcolumn:name="Kernel",type=string,JSONPath=`.status.kernelRelease`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodeCapture struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is as of every object; the name is the node's.
+	//
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the operator's, as a whole: who wrote which of its fields is not remembered.
