@@ -52,6 +52,9 @@ vm_series() {
 	esac
 }
 
+# image_tag NAME: the tag of an image in out/images, of its content.
+image_tag() { cut -c 1-12 "$images/$1.sum"; }
+
 node_wire() { echo "rc-wire-${1#node-}"; }
 
 die() {

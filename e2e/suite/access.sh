@@ -127,7 +127,7 @@ stock_pods() {
 		      securityContext: {runAsNonRoot: true, runAsUser: 65534, fsGroup: 65534, seccompProfile: {type: RuntimeDefault}}
 		      containers:
 		        - name: stock
-		          image: ringcap.local/stock-$1:$(cut -c 1-12 "$images/stock-$1.sum")
+		          image: ringcap.local/stock-$1:$(image_tag "stock-$1")
 		          command: [$2]
 		          securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
 		          resources: {limits: {ringcap.io/suite-stock: 1}}

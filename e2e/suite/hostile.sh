@@ -25,7 +25,7 @@ hostile_pods() {
 		      automountServiceAccountToken: false
 		      containers:
 		        - name: probe
-		          image: ringcap.local/probe:$(cut -c 1-12 "$images/probe.sum")
+		          image: ringcap.local/probe:$(image_tag probe)
 		          command: [sleep, infinity]
 		          resources: {limits: $limits}
 		          volumeMounts: [{name: run, mountPath: /host-run}]

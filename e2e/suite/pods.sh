@@ -26,7 +26,7 @@ workload() {
 		      topologySpreadConstraints:
 		        - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {part: $1}}}
 		      containers:
-		        - {name: web, image: "ringcap.local/probe:$(cut -c 1-12 "$images/probe.sum")", command: [sleep, infinity]}
+		        - {name: web, image: "ringcap.local/probe:$(image_tag probe)", command: [sleep, infinity]}
 	END
 	kubectl -n $shop rollout status deployment "$1" --timeout=150s
 }

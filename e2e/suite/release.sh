@@ -49,10 +49,8 @@ earlier_release() {
 	earlier_chart
 	earlier_agent
 	"$root/e2e/cluster/load-images"
-	each_node "ctr -n k8s.io images tag --force ringcap.local/operator:$(release_tag operator) ringcap.local/operator-earlier:operator-earlier"
+	each_node "ctr -n k8s.io images tag --force ringcap.local/operator:$(image_tag operator) ringcap.local/operator-earlier:operator-earlier"
 }
-
-release_tag() { cut -c 1-12 "$images/$1.sum"; }
 
 install_earlier() {
 	release_helm install ringcap "$work/earlier/chart" --set operator.image.repository=ringcap.local/operator-earlier \
@@ -68,7 +66,7 @@ upgrade_to_present() {
 # by_digest NAME: the digest of its image, by which the nodes' containerd knows it from now on.
 by_digest() {
 	local image=ringcap.local/$1 digest
-	image+=:$(release_tag "$1")
+	image+=:$(image_tag "$1")
 	digest=$("$root/e2e/cluster/node-exec" node-ebpf "ctr -n k8s.io images ls name==$image" | grep -o 'sha256:[0-9a-f]*' | head -n 1)
 	each_node "ctr -n k8s.io images tag --force $image ringcap.local/$1@$digest" >&2
 	echo "$digest"

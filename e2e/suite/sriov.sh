@@ -14,7 +14,7 @@ sriov_namespace=ringcap-sriov
 # sriov_image NAME FOLDER: prints the image's name, with the tag of its content.
 sriov_image() {
 	images/archive "$1" "$2" "$images/$1.tar"
-	echo "ringcap.local/$1:$(cut -c 1-12 "$images/$1.sum")"
+	echo "ringcap.local/$1:$(image_tag "$1")"
 }
 
 # sriov_images BUILT: Multus, where its manifest looks for its programs, and the stand-in.
