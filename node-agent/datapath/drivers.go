@@ -58,8 +58,7 @@ func (r *Reconciler) plan(ctx context.Context, report *Report, spec v1.NodeCaptu
 
 // addPools asks for pools while a ring is over one, and only then.
 func (r *Reconciler) addPools(ctx context.Context, spec v1.NodeCaptureSpec, facts *plan.Facts) {
-	overPool := func(s v1.InterfaceSelector) bool { return s.ResourceName != "" }
-	if r.Pools == nil || !slices.ContainsFunc(spec.Rings, func(ring v1.NodeRing) bool { return slices.ContainsFunc(ring.Spec.Interfaces, overPool) }) {
+	if r.Pools == nil || !slices.ContainsFunc(spec.Rings, func(ring v1.NodeRing) bool { return plan.OverPool(ring.Spec) }) {
 		return
 	}
 	var err error

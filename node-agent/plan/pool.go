@@ -27,9 +27,14 @@ type Function struct {
 	Resource string
 }
 
+// OverPool says that a ring's interfaces are, at least in part, those of a pool.
+func OverPool(ring v1.CaptureRingSpec) bool {
+	return slices.ContainsFunc(ring.Interfaces, func(s v1.InterfaceSelector) bool { return s.ResourceName != "" })
+}
+
 // poolsCanBeTapped refuses what goes with interfaces that stay only.
 func poolsCanBeTapped(d *ringDraft) *problem {
-	if !slices.ContainsFunc(d.spec.Interfaces, func(s v1.InterfaceSelector) bool { return s.ResourceName != "" }) {
+	if !OverPool(d.spec) {
 		return nil
 	}
 	switch {
