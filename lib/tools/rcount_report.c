@@ -2,7 +2,10 @@
 #include "rcount.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
+
+#define COUNTING_MS 100	/* longer than a CPU that has shown a packet needs to count it */
 
 static const char *const drop_names[RINGCAP_DROP_REASONS] = {
 	[RINGCAP_DROP_FULL] = "full",
@@ -136,13 +139,23 @@ static void print_text(FILE *to, const struct reader *readers, int n, const stru
 	fprintf(to, "\n");
 }
 
+/* Reading has ended: what was read is in the queues' account, if not yet then in a moment (ringcap_stats). */
+static void sum_up(const struct reader *readers, int n, struct totals *totals, struct ringcap_stats *stats)
+{
+	report_sum(readers, n, totals, stats);
+	for (int ms = 0; ms < COUNTING_MS && (stats->delivered < totals->packets || stats->delivered_bytes < totals->bytes); ms++) {
+		poll(NULL, 0, 1);
+		report_sum(readers, n, totals, stats);
+	}
+}
+
 void report_end(const struct options *o, const struct reader *readers, int n)
 {
 	bool to_stdout = !o->dump_path || strcmp(o->dump_path, "-");
 	struct ringcap_stats stats;
 	struct totals totals;
 
-	report_sum(readers, n, &totals, &stats);
+	sum_up(readers, n, &totals, &stats);
 	if (o->json)
 		print_json(readers, n, &totals, &stats);
 	else

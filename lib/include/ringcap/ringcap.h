@@ -182,6 +182,10 @@ static inline const uint8_t *ringcap_data(const struct ringcap_slot *slot)
 /* Makes the current or the next ringcap_recv or ringcap_read return -EINTR. */
 void ringcap_wakeup(struct ringcap *h);
 
+/*
+ * The queue's account. The EBPF engine counts a packet just after it can be read: for a moment those that were read last may
+ * be missing, one for each CPU at most.
+ */
 int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats);
 
 /*
