@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,7 +297,8 @@ static void ringcap_breakloop(pcap_t *p)
 	struct pcap_ringcap *rc = p->priv;
 
 	pcap_breakloop_common(p);
-	ringcap_wakeup(rc->queue);	/* of the reader, in whichever thread it is */
+	if (rc->queue)
+		ringcap_wakeup(rc->queue);	/* of the reader, in whichever thread it is */
 }
 
 static int ringcap_getnonblock(pcap_t *p)
@@ -400,10 +402,13 @@ static int ringcap_pcap_stats(pcap_t *p, struct pcap_stat *stat)
 static void ringcap_cleanup(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
+	struct ringcap *queue = rc->queue;
 
-	ringcap_done(rc->queue, &rc->run);
-	ringcap_close(rc->queue);
+	/* First, for a signal's handler may break the loop of a handle that is being closed: tcpdump's does. */
 	rc->queue = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	ringcap_done(queue, &rc->run);
+	ringcap_close(queue);
 	free(rc->untagged);
 	rc->untagged = NULL;
 	p->fd = -1;	/* was the queue's, and is closed */

@@ -5,6 +5,7 @@
  */
 #include "check.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
@@ -183,6 +184,30 @@ static void test_breakloop(void)
 	pcap_close(p);
 }
 
+static pcap_t *closing;
+
+/* Instead of libc's, for libpcap too: where a signal may come while a handle is closed, and its handler breaks the loop. */
+void free(void *p)
+{
+	static void (*libc_free)(void *);
+
+	if (closing)
+		pcap_breakloop(closing);
+	if (!libc_free)
+		*(void **)&libc_free = dlsym(RTLD_NEXT, "free");
+	libc_free(p);
+}
+
+static void test_breakloop_while_closing(void)
+{
+	pcap_t *p = create("rc-mirror", 0);
+
+	CHECK_EQ(pcap_activate(p), 0);
+	closing = p;
+	pcap_close(p);
+	closing = NULL;
+}
+
 static void test_filter_and_direction(void)
 {
 	pcap_t *p = create("rc-mirror", 100);
@@ -234,6 +259,7 @@ static void consume(void)
 	RUN(test_next_ex);
 	RUN(test_nonblock);
 	RUN(test_breakloop);
+	RUN(test_breakloop_while_closing);
 	RUN(test_filter_and_direction);
 }
 
