@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -135,6 +136,7 @@ func TestRendersValidManifests(t *testing.T) {
 			"--set=operator.image.digest=sha256:" + string(bytes.Repeat([]byte("0a"), 32)),
 			"--set=operator.podLabels.a=b,operator.podAnnotations.a=b,agent.podLabels.a=b,agent.podAnnotations.a=b",
 			"--set=operator.replicas=2,networkPolicy.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b",
+			"--set=operator.networks.enabled=true,operator.networks.pools.enabled=true",
 			"--set=agent.module.mode=Disabled,agent.extraCapabilities={SYS_ADMIN},agent.resources.limits.memory=1Gi,agent.maxUnavailable=1",
 		},
 		"all off": {"--set=crds.install=false,admissionPolicy.enabled=false,cleanup.enabled=false,operator.priorityClassName=,agent.priorityClassName="},
@@ -219,6 +221,24 @@ func TestImagesByDigest(t *testing.T) {
 	out, err := helm(t, "template", "ringcap", "ringcap", "--set=agent.image.digest=sha256:0a")
 	require.Error(t, err)
 	require.Contains(t, out, "digest")
+}
+
+// TestPoolsAreOwnedOnRequest: by default the operator knows of no device plugin and may write nothing of its; else it may write
+// that alone which it is told of.
+func TestPoolsAreOwnedOnRequest(t *testing.T) {
+	require.NotContains(t, render(t), "pools")
+	objects := decode(t, render(t, "--set=operator.networks.pools.enabled=true,operator.networks.pools.namespace=net",
+		"--set=operator.networks.pools.configMap=config,operator.networks.pools.daemonSets={a,b}"))
+	role := find[*rbacv1.Role](t, objects, "ringcap-operator-pools")
+	require.Equal(t, "net", role.Namespace)
+	require.Equal(t, []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"config"}, Verbs: []string{"get", "update", "delete"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{"a", "b"}, Verbs: []string{"patch"}},
+	}, role.Rules)
+	require.Equal(t, "net", find[*rbacv1.RoleBinding](t, objects, role.Name).Namespace)
+	require.Subset(t, find[*appsv1.Deployment](t, objects, "ringcap-operator").Spec.Template.Spec.Containers[0].Args,
+		[]string{"--pools-namespace=net", "--pools-configmap=config", "--pools-daemonset=a", "--pools-daemonset=b"})
 }
 
 // TestModuleIsBuiltWithoutPrivilege: what compiles has no capability and nothing of the node to write to; it is between two

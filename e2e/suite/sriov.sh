@@ -93,7 +93,23 @@ function_looks() {
 pool_offers() { [ "$(kubectl get node node-kmod -o json | jq -r --arg pool $sriov_pool '.status.allocatable[$pool]')" = "$1" ]; }
 
 networks_enabled() {
-	helm upgrade ringcap charts/ringcap --namespace ringcap-system --reuse-values --set "operator.networks.enabled=$1" >/dev/null
+	helm upgrade ringcap charts/ringcap --namespace ringcap-system --reuse-values \
+		--set "operator.networks.enabled=$1,operator.networks.pools.enabled=$1,operator.networks.pools.daemonSets={pool}" >/dev/null
+	kubectl -n ringcap-system rollout status deployment/ringcap-operator --timeout=2m >/dev/null
+}
+
+# The ring tells what is in its pool. Whose configuration is there already keeps it; when he has removed it, the operator writes it
+# anew, and the device plugin reads it.
+pool_owned() {
+	local mark='{.spec.template.metadata.annotations.ringcap\.io/pools}'
+	kubectl patch capturering $sriov_ring --type=json -p '[{"op": "add", "path": "/spec/interfaces/0/pool", "value":
+		{"vendors": ["8086"], "devices": ["10ca"], "drivers": ["igbvf"]}}]'
+	expect_condition capturering/$sriov_ring NetworksWritten "somebody else's"
+	kubectl -n kube-system delete configmap sriovdp-config
+	expect_condition capturering/$sriov_ring NetworksWritten 'True'
+	[ -n "$(kubectl -n kube-system get daemonset pool -o jsonpath="$mark")" ]
+	kubectl -n kube-system rollout status daemonset/pool --timeout=2m
+	wait_for 60 pool_offers 1
 }
 
 sensor() { pod_in $sriov_namespace sensor-sriov node-kmod; }
@@ -160,6 +176,8 @@ function_replay() {
 	wait_for 20 function_counted || { echo "the driver counted $(($(function_received) - received)) of $packets packets" >&2; return 1; }
 }
 
+pool_disowned() { ! kubectl -n kube-system get configmap sriovdp-config; }
+
 multus_serves() { on_node 'ls /etc/cni/net.d/00-multus.conf'; }
 
 sriov_up() {
@@ -174,7 +192,7 @@ sriov_up() {
 
 # Multus leaves its configuration to whoever removes it; pods that it attached need it until they are gone.
 sriov_down() {
-	pool_manifest | kubectl delete --cascade=foreground -f -
+	pool_manifest | kubectl delete --ignore-not-found --cascade=foreground -f -
 	on_node 'rm -r /etc/cni/net.d/00-multus.conf /etc/cni/multus && cd /opt/cni/bin && rm multus-shim passthru host-device'
 	multus_manifest "$1" | kubectl delete --cascade=foreground -f -
 	networks_enabled false
@@ -197,11 +215,13 @@ test_sriov_function_and_queue() {
 	kubectl -n $sriov_namespace scale deployment sensor --replicas=0
 	kubectl -n $sriov_namespace wait pod "$first" --for=delete --timeout=60s
 	same 'the function on the node again' "$(function_looks)" "$function_before"
+	pool_owned
 	kubectl -n $sriov_namespace scale deployment sensor --replicas=1
 	wait_for 120 sensor_attached || { state_pods; kubectl get nodecapture node-kmod -o json | jq .status; return 1; }
 	function_replay second
 
 	kubectl delete --timeout=3m -f examples/sriov.yaml
+	wait_for 30 pool_disowned
 	sriov_down "$built"
 	on_node '! dmesg | grep -E "BUG|Oops|WARNING|general protection"'
 }

@@ -122,7 +122,7 @@ func startOperator(admin client.Client, config *rest.Config) error {
 	}
 	check := filtercheck.New(compile).Check
 	now := func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
-	writer := networks.NewWriter(mgr.GetClient())
+	writer := networks.NewWriter(mgr.GetClient(), devicePlugin)
 	err = errors.Join(
 		(&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer}).SetupWithManager(mgr),
 		(&status.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networks writes the NetworkAttachmentDefinitions by which Multus hands virtual functions to pods.
+// Package networks writes the NetworkAttachmentDefinitions by which Multus hands virtual functions to pods, and, where it is asked
+// to own them, the pools that sriov-network-device-plugin puts them into.
 package networks
 
 import (
@@ -36,7 +37,7 @@ func definition(n plan.Network) *unstructured.Unstructured {
 	object.SetGroupVersionKind(definitionKind)
 	object.SetNamespace(n.Namespace)
 	object.SetName(n.Ring)
-	object.SetLabels(map[string]string{ringLabel: n.Ring, "app.kubernetes.io/managed-by": "ringcap-operator"})
+	object.SetLabels(map[string]string{ringLabel: n.Ring, managedBy: operator})
 	object.SetAnnotations(map[string]string{poolAnnotation: n.Resource})
 	object.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "CaptureRing", Name: n.Ring, UID: n.UID, Controller: new(true),

@@ -27,20 +27,25 @@ type Problem struct{ Reason, Message string }
 type Writer struct {
 	// Client must not answer from a cache: the kind may come later, with Multus.
 	Client client.Client
+	// Plugin is where pools are written.
+	Plugin DevicePlugin
 
 	mu       sync.Mutex
 	outcomes map[plan.Network]Problem
+	pools    pools
 	changed  chan event.GenericEvent
 	// clean: there are none, and none were asked for.
 	clean bool
+	// read is the sum of the configuration that the device plugin was made to read.
+	read string
 }
 
 // NewWriter makes a Writer.
-func NewWriter(c client.Client) *Writer {
-	return &Writer{Client: c, changed: make(chan event.GenericEvent, 1)}
+func NewWriter(c client.Client, plugin DevicePlugin) *Writer {
+	return &Writer{Client: c, Plugin: plugin, changed: make(chan event.GenericEvent, 1)}
 }
 
-// Changed tells that Outcome answers otherwise than before.
+// Changed tells that Outcome or PoolOutcome answers otherwise than before.
 func (w *Writer) Changed() <-chan event.GenericEvent { return w.changed }
 
 // Outcome is how a network did at the last Write; false when it was none of its.
@@ -51,26 +56,27 @@ func (w *Writer) Outcome(n plan.Network) (Problem, bool) {
 	return p, known
 }
 
-// Write makes the networks as planned and removes those that are not asked for any more. Of a ring that is refused, what it
+// Write makes the networks and pools as planned and removes those that are not asked for any more. Of a ring that is refused, what it
 // had stays. What fails is a ring's problem, not the caller's. It is to be called again until it returns true: then there is
 // nothing to see to.
 func (w *Writer) Write(ctx context.Context, p plan.Plan) (done bool) {
-	if w.clean && len(p.Networks) == 0 {
+	if w.clean && len(p.Networks) == 0 && len(p.Pools) == 0 {
 		return true
 	}
-	w.clean = w.removeOthers(ctx, p) && len(p.Networks) == 0
+	written, none := w.writePools(ctx, p.Pools)
+	w.clean = w.removeOthers(ctx, p) && len(p.Networks) == 0 && none
 	outcomes := map[plan.Network]Problem{}
 	for _, n := range p.Networks {
 		outcomes[n] = w.write(ctx, n)
 	}
-	w.tell(outcomes)
+	w.tell(outcomes, written)
 	return w.clean
 }
 
-func (w *Writer) tell(outcomes map[plan.Network]Problem) {
+func (w *Writer) tell(outcomes map[plan.Network]Problem, written pools) {
 	w.mu.Lock()
-	same := maps.Equal(w.outcomes, outcomes)
-	w.outcomes = outcomes
+	same := maps.Equal(w.outcomes, outcomes) && w.pools == written
+	w.outcomes, w.pools = outcomes, written
 	w.mu.Unlock()
 	if same {
 		return

@@ -43,6 +43,8 @@ type Plan struct {
 	Rings, Clusters map[string]Verdict
 	// Networks are all that rings ask for.
 	Networks []Network
+	// Pools are all that rings ask the operator to own, one of each name.
+	Pools []Pool
 }
 
 // Unchecked says whether an object waits for its filter to be checked: planning again may accept it.
@@ -99,7 +101,7 @@ func Make(in Input) Plan {
 	for _, node := range nodes {
 		d.plan.Nodes[node.Name] = d.nodeSpec(node, rings, clusters)
 	}
-	d.plan.Networks = d.networks(rings)
+	d.plan.Networks, d.plan.Pools = d.networks(rings), d.pools(rings)
 	return d.plan
 }
 

@@ -394,3 +394,23 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, one.Rings["m"].Nodes)
 	require.Equal(t, []string{"a"}, one.Rings["o"].Nodes)
 }
+
+// TestPools: where two rings tell what one pool is, the older does; one that is refused keeps its own, one that goes does not.
+func TestPools(t *testing.T) {
+	over := func(resource, driver string) func(*v1alpha1.CaptureRing) {
+		return func(r *v1alpha1.CaptureRing) {
+			r.Spec.Interfaces = []v1alpha1.InterfaceSelector{{ResourceName: resource, Pool: &v1alpha1.FunctionPool{Drivers: []string{driver}}}}
+		}
+	}
+	made := plan.Make(plan.Input{
+		Rings: []v1alpha1.CaptureRing{
+			ring("newer", 2, over("a/z", "igbvf")), ring("older", 1, over("a/z", "iavf")), ring("refused", 3, over("a/b", "ixgbevf"), withFilter("wrong")),
+			ring("going", 0, over("a/c", "igbvf"), deleting), ring("asks", 4, func(r *v1alpha1.CaptureRing) { r.Spec.Interfaces[0].ResourceName = "a/d" }),
+		},
+		CheckFilter: func(string) error { return errors.New("no such thing") },
+	})
+	require.Equal(t, []plan.Pool{
+		{Resource: "a/b", Ring: "refused", UID: "uid-refused", FunctionPool: v1alpha1.FunctionPool{Drivers: []string{"ixgbevf"}}},
+		{Resource: "a/z", Ring: "older", UID: "uid-older", FunctionPool: v1alpha1.FunctionPool{Drivers: []string{"iavf"}}},
+	}, made.Pools)
+}

@@ -128,7 +128,7 @@ func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.
 	})
 	require.NoError(t, err)
 	accept := func(string) error { return nil }
-	writer := networks.NewWriter(mgr.GetClient())
+	writer := networks.NewWriter(mgr.GetClient(), networks.DevicePlugin{})
 	require.NoError(t, (&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now, Networks: writer}).SetupWithManager(mgr))
 	require.NoError(t, (&status.Reconciler{
 		Client: mgr.GetClient(), CheckFilter: accept, Now: time.Now, Recorder: mgr.GetEventRecorder("scale"), Networks: writer,

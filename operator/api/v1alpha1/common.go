@@ -274,7 +274,7 @@ const (
 	// ConditionRulesEffective is on CaptureRing only: each rule and pattern can decide on some packet. It is advice: what
 	// it speaks of is captured all the same.
 	ConditionRulesEffective = "RulesEffective"
-	// ConditionNetworksWritten is on CaptureRing only: the NetworkAttachmentDefinitions that it asks for are there.
+	// ConditionNetworksWritten is on CaptureRing only: the NetworkAttachmentDefinitions and the pools that it asks for are there.
 	ConditionNetworksWritten = "NetworksWritten"
 	// ConditionModuleReady is on NodeCapture only: the kernel module is loaded and compatible.
 	ConditionModuleReady = "ModuleReady"
@@ -325,6 +325,9 @@ const (
 	ReasonNetworkNotWritten = "NetworkNotWritten"
 	ReasonMultusMissing     = "MultusMissing"
 	ReasonNamespaceNotFound = "NamespaceNotFound"
+	ReasonPoolConflict      = "PoolConflict"
+	ReasonPoolForbidden     = "PoolForbidden"
+	ReasonPoolNotWritten    = "PoolNotWritten"
 
 	// Of interfaces and their settings.
 	ReasonDriverNotAware       = "DriverNotAware"

@@ -21,7 +21,7 @@ metadata: {name: full}
 spec:
   interfaces:
   - {name: "eth*", driver: igb, pciAddress: "0000:03:00.?", rxQueues: "0-3,8"}
-  - {resourceName: intel.com/sriov_capture, network: {namespaces: [sensors]}}
+  - {resourceName: intel.com/sriov_capture, network: {namespaces: [sensors]}, pool: {vendors: ["8086"], devices: [10ca], drivers: [igbvf], pfNames: ["ens1f0#0,2-7"], pciAddresses: ["0000:03:10.0"]}}
   - {podSelector: {matchLabels: {app: web}}, namespaceSelector: {}}
   transparentMode: 2
   transparentFallback: Stack
@@ -85,6 +85,10 @@ func TestWhatContradictsItself(t *testing.T) {
 		"a resource without prefix":      {selectors(`{resourceName: vf}`), "spec.interfaces[0].resourceName", "intel.com/sriov_capture"},
 		"a network of no pool":           {selectors(`{name: a, network: {namespaces: [sensors]}}`), "spec.interfaces[0]", "give resourceName too"},
 		"a network for nobody":           {selectors(`{resourceName: a/b, network: {namespaces: []}}`), "spec.interfaces[0].network.namespaces", "at least 1"},
+		"a pool without a name":          {selectors(`{name: a, pool: {drivers: [igbvf]}}`), "spec.interfaces[0]", "give resourceName"},
+		"a pool's name with a hyphen":    {selectors(`{resourceName: intel.com/sriov-capture, pool: {drivers: [igbvf]}}`), "spec.interfaces[0]", "letters, digits and _"},
+		"a pool of everything":           {selectors(`{resourceName: a/b, pool: {}}`), "spec.interfaces[0].pool", "at least 1"},
+		"a vendor by name":               {selectors(`{resourceName: a/b, pool: {vendors: [INTC]}}`), "spec.interfaces[0].pool.vendors[0]", "0-9a-f"},
 		"two networks of one name":       {selectors(`{resourceName: a/b, network: {namespaces: [sensors]}}, {resourceName: a/c, network: {namespaces: [others]}}`), "spec", "a ring of their own"},
 		"quick mode and a filter":        {base + "  quickMode: true\n  queues: 1\n  filter: {bpf: ip}", "spec", "leave spec.filter out"},
 		"quick mode and a sample":        {base + "  quickMode: true\n  queues: 1\n  sampling: {oneIn: 2}", "spec", "leave spec.sampling out"},

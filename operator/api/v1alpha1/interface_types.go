@@ -10,6 +10,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.podSelector)",message="namespaceSelector narrows podSelector: give podSelector too; podSelector: {} is every pod"
 // +kubebuilder:validation:XValidation:rule="!has(self.podSelector) || !(has(self.driver) || has(self.pciAddress) || has(self.resourceName))",message="podSelector selects the node's side of pods' interfaces: leave driver, pciAddress and resourceName out"
 // +kubebuilder:validation:XValidation:rule="!has(self.network) || has(self.resourceName)",message="network hands out a pool's virtual functions: give resourceName too"
+// +kubebuilder:validation:XValidation:rule="!has(self.pool) || has(self.resourceName) && self.resourceName.matches('/[_a-zA-Z0-9]+$')",message="pool is what resourceName stands for: give resourceName, of letters, digits and _ behind its prefix, too"
 type InterfaceSelector struct {
 	// name of the interface, or a glob (* and ?) over names, 1 to 15 bytes. PF_RING: device_name.
 	//
@@ -44,6 +45,12 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-.a-z0-9]+/[-._a-zA-Z0-9]+$')",message="must be an extended resource's name with its prefix, such as intel.com/sriov_capture"
 	ResourceName string `json:"resourceName,omitempty"`
 
+	// pool tells which virtual functions resourceName stands for; the operator writes that into the configuration of
+	// sriov-network-device-plugin, which is its own then. Without it the pool is somebody else's, and is there already. PF_RING: none.
+	//
+	// +optional
+	Pool *FunctionPool `json:"pool,omitempty"`
+
 	// network by which Multus hands the pool's virtual functions to pods; without it none is written. PF_RING: none.
 	//
 	// +optional
@@ -70,6 +77,62 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$')",message="must be a list of numbers and ranges, such as 0-3,8"
 	RxQueues string `json:"rxQueues,omitempty"`
+}
+
+// FunctionPool selects virtual functions: those that match all that it names, of each field one of its values. The fields are the
+// device plugin's selectors of the same names.
+//
+// +kubebuilder:validation:MinProperties=1
+type FunctionPool struct {
+	// vendors of the functions, 1 to 32 of four hexadecimal digits in lower case, as lspci -n shows them: 8086 is Intel.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=4
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{4}$`
+	Vendors []string `json:"vendors,omitempty"`
+
+	// devices of the vendors, 1 to 32, as vendors: 10ca is a function of igb's.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=4
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{4}$`
+	Devices []string `json:"devices,omitempty"`
+
+	// drivers of the functions, 1 to 32 names as ethtool -i shows them.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=31
+	// +kubebuilder:validation:items:Pattern=`^[-_a-zA-Z0-9]+$`
+	Drivers []string `json:"drivers,omitempty"`
+
+	// pfNames are interfaces whose functions they are, 1 to 32; with # and numbers or ranges behind it only those: ens1f0#0,2-7.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[^/:#\s]{1,15}(#[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$`
+	PFNames []string `json:"pfNames,omitempty"`
+
+	// pciAddresses of the functions, 1 to 32, as lspci -D shows them: 0000:03:10.0.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=12
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`
+	PCIAddresses []string `json:"pciAddresses,omitempty"`
 }
 
 // PoolNetwork asks for NetworkAttachmentDefinitions, which the operator writes and removes with the ring. They have the ring's

@@ -84,6 +84,7 @@ type runFlags struct {
 	logLevel                          slog.Level
 	upgrade, agents                   string
 	maxUnavailable                    int
+	plugin                            networks.DevicePlugin
 }
 
 func parseRun(args []string) runFlags {
@@ -97,6 +98,12 @@ func parseRun(args []string) runFlags {
 	flags.StringVar(&f.upgrade, "module-upgrade", string(upgrade.Never), "what nodes' loaded modules make place for new ones: Never, WhenFree, Evict")
 	flags.StringVar(&f.agents, "agents", "app.kubernetes.io/component=agent", "labels of the agents' pods, in the same namespace")
 	flags.IntVar(&f.maxUnavailable, "module-upgrade-max-unavailable", 1, "nodes without a ready agent, at most, for an upgrade of modules to go on")
+	flags.StringVar(&f.plugin.ConfigMap.Namespace, "pools-namespace", "kube-system", "namespace of sriov-network-device-plugin")
+	flags.StringVar(&f.plugin.ConfigMap.Name, "pools-configmap", "", "its configuration, which the operator writes where rings say what is in their pools; empty: not")
+	flags.Func("pools-daemonset", "what runs it, and gets new pods when the configuration changes; may be repeated", func(name string) error {
+		f.plugin.DaemonSets = append(f.plugin.DaemonSets, name)
+		return nil
+	})
 	_ = flags.Parse(args) // exits
 	return f
 }
@@ -129,7 +136,7 @@ func run(ctx context.Context, args []string) error {
 	if err := ctrlmetrics.Registry.Register(collector); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, collector); err != nil {
+	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, collector, f.plugin); err != nil {
 		return err
 	}
 	if err := addUpgrader(mgr, f); err != nil {
@@ -161,8 +168,8 @@ func addUpgrader(mgr ctrl.Manager, f runFlags) error {
 	})
 }
 
-func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector) error {
-	writer := networks.NewWriter(mgr.GetClient())
+func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector, plugin networks.DevicePlugin) error {
+	writer := networks.NewWriter(mgr.GetClient(), plugin)
 	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now, Networks: writer}
 	tell := &status.Reconciler{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), CheckFilter: checkFilter, Now: time.Now,

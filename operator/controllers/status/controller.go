@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
-		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, decided.Networks))
+		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, &decided))
 		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("CaptureRing", ring.Name, &changed.Status))
 	}

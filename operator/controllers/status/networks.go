@@ -4,18 +4,23 @@ package status
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// networksWritten says whether the ring's NetworkAttachmentDefinitions are there.
-func (r *Reconciler) networksWritten(s *subject, all []plan.Network) outcome {
+// networksWritten says whether the ring's NetworkAttachmentDefinitions are there, and its pool where the operator owns it.
+func (r *Reconciler) networksWritten(s *subject, spec *v1alpha1.CaptureRingSpec, decided *plan.Plan) outcome {
 	if !s.verdict.Accepted() {
 		return outcome{false, s.verdict.Reason, "not accepted: " + s.verdict.Message}
 	}
+	pool := r.pool(s.Name, spec, decided.Pools)
+	if pool.reason != "" && !pool.ok {
+		return pool
+	}
 	count := 0
-	for _, n := range all {
+	for _, n := range decided.Networks {
 		if n.Ring != s.Name {
 			continue
 		}
@@ -28,8 +33,33 @@ func (r *Reconciler) networksWritten(s *subject, all []plan.Network) outcome {
 		}
 		count++
 	}
-	if count == 0 {
+	switch {
+	case count == 0 && pool.ok:
+		return pool
+	case count == 0:
 		return outcome{true, v1alpha1.ReasonNoNetwork, "spec.interfaces asks for no network"}
 	}
 	return outcome{true, v1alpha1.ReasonWritten, fmt.Sprintf("a pod with the annotation k8s.v1.cni.cncf.io/networks: %s gets a virtual function: NetworkAttachmentDefinitions written: %d", s.Name, count)}
+}
+
+// pool says how the ring's pool does; the zero value where it asks the operator to own none.
+func (r *Reconciler) pool(name string, spec *v1alpha1.CaptureRingSpec, all []plan.Pool) outcome {
+	i := slices.IndexFunc(spec.Interfaces, func(s v1alpha1.InterfaceSelector) bool { return s.Pool != nil })
+	if i < 0 {
+		return outcome{}
+	}
+	resource := spec.Interfaces[i].ResourceName
+	for _, p := range all {
+		if p.Resource == resource && p.Ring != name {
+			return outcome{false, v1alpha1.ReasonPoolConflict, fmt.Sprintf("what is in the pool %s CaptureRing %s says, which is older: leave spec.interfaces[].pool out", resource, p.Ring)}
+		}
+	}
+	problem, known := r.Networks.PoolOutcome(all)
+	switch {
+	case !known:
+		return outcome{false, v1alpha1.ReasonPending, "the pool is about to be written"}
+	case problem.Reason != "":
+		return outcome{false, problem.Reason, shorten(problem.Message)}
+	}
+	return outcome{true, v1alpha1.ReasonWritten, fmt.Sprintf("the ConfigMap %s tells what is in the pool %s; spec.interfaces asks for no network", r.Networks.Plugin.ConfigMap, resource)}
 }

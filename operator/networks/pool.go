@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package networks
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+)
+
+const (
+	managedBy = "app.kubernetes.io/managed-by"
+	operator  = "ringcap-operator"
+	// configKey is where sriov-network-device-plugin's own manifests look for its configuration.
+	configKey = "config.json"
+	// poolsAnnotation of the device plugin's pods makes them new ones when the configuration is another.
+	poolsAnnotation = "ringcap.io/pools"
+)
+
+// DevicePlugin is where sriov-network-device-plugin has its configuration, and what runs it.
+type DevicePlugin struct {
+	// ConfigMap is its configuration; the zero value: the operator owns no pools.
+	ConfigMap client.ObjectKey
+	// DaemonSets, in the same namespace, get new pods when the configuration changes, for it is read at their start only; none:
+	// somebody else sees to that.
+	DaemonSets []string
+}
+
+// pools is how the last writing of them went.
+type pools struct {
+	config  string
+	problem Problem
+	written bool
+}
+
+// config is the configuration in the device plugin's format: https://github.com/k8snetworkplumbingwg/sriov-network-device-plugin,
+// "Configurations".
+func config(all []plan.Pool) string {
+	type resource struct {
+		Name      string                `json:"resourceName"`
+		Prefix    string                `json:"resourcePrefix"`
+		Selectors v1alpha1.FunctionPool `json:"selectors"`
+	}
+	list := []resource{}
+	for _, p := range all {
+		prefix, name, _ := strings.Cut(p.Resource, "/")
+		list = append(list, resource{name, prefix, p.FunctionPool})
+	}
+	text, _ := json.MarshalIndent(map[string]any{"resourceList": list}, "", "  ")
+	return string(text) + "\n"
+}
+
+// PoolOutcome is how the pools did at the last Write; false when they were others.
+func (w *Writer) PoolOutcome(all []plan.Pool) (Problem, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pools.problem, w.pools.written && w.pools.config == config(all)
+}
+
+// writePools makes the device plugin's configuration as planned, or removes it when no ring asks for it; none says that nothing
+// is left to see to.
+func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, none bool) {
+	now = pools{config: config(all), written: true}
+	if w.Plugin.ConfigMap.Name == "" {
+		if len(all) > 0 {
+			now.problem = Problem{v1alpha1.ReasonPoolForbidden, "the operator may not write the configuration of sriov-network-device-plugin: " +
+				"set operator.networks.pools.enabled in the chart's values, or leave spec.interfaces[].pool out"}
+		}
+		return now, len(all) == 0
+	}
+	have := object(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, w.Plugin.ConfigMap)
+	err := w.Client.Get(ctx, w.Plugin.ConfigMap, have)
+	there := err == nil
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+	case there && have.GetLabels()[managedBy] != operator:
+		if len(all) > 0 {
+			now.problem = Problem{v1alpha1.ReasonPoolConflict, fmt.Sprintf("the ConfigMap %s is somebody else's and stays as it is: remove it "+
+				"if the operator shall own the pools, else put the pool into it and leave spec.interfaces[].pool out", w.Plugin.ConfigMap)}
+		}
+		return now, len(all) == 0
+	case len(all) == 0:
+		if there {
+			err = w.Client.Delete(ctx, have, client.Preconditions{UID: new(have.GetUID())})
+		}
+		return now, client.IgnoreNotFound(err) == nil
+	case !there:
+		err = w.Client.Create(ctx, w.configMap(all))
+	case fill(have, w.configMap(all)):
+		err = w.Client.Update(ctx, have)
+	}
+	if err == nil {
+		err = w.renew(ctx, now.config)
+	}
+	now.problem = w.explainPools(err)
+	return now, false
+}
+
+func object(kind schema.GroupVersionKind, key client.ObjectKey) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(key.Namespace)
+	o.SetName(key.Name)
+	return o
+}
+
+// configMap goes with the last of its rings.
+func (w *Writer) configMap(all []plan.Pool) *unstructured.Unstructured {
+	o := object(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, w.Plugin.ConfigMap)
+	o.SetLabels(map[string]string{managedBy: operator})
+	o.Object["data"] = map[string]any{configKey: config(all)}
+	var owners []metav1.OwnerReference
+	for _, p := range all {
+		owners = append(owners, metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CaptureRing", Name: p.Ring, UID: p.UID})
+	}
+	o.SetOwnerReferences(owners)
+	return o
+}
+
+// fill makes have what it shall be; changed says whether it was otherwise.
+func fill(have, want *unstructured.Unstructured) (changed bool) {
+	if reflect.DeepEqual(have.Object["data"], want.Object["data"]) && reflect.DeepEqual(have.GetOwnerReferences(), want.GetOwnerReferences()) {
+		return false
+	}
+	have.Object["data"] = want.Object["data"]
+	have.SetOwnerReferences(want.GetOwnerReferences())
+	return true
+}
+
+// renew has the device plugin read its configuration, if it has not read this one: DaemonSets replace their pods, in their own way.
+func (w *Writer) renew(ctx context.Context, config string) error {
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(config)))
+	if w.read == sum {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, poolsAnnotation, sum)
+	for _, name := range w.Plugin.DaemonSets {
+		daemonSet := object(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"},
+			client.ObjectKey{Namespace: w.Plugin.ConfigMap.Namespace, Name: name})
+		if err := w.Client.Patch(ctx, daemonSet, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			return err
+		}
+	}
+	w.read = sum
+	return nil
+}
+
+func (w *Writer) explainPools(err error) Problem {
+	key := w.Plugin.ConfigMap
+	switch {
+	case err == nil:
+		return Problem{}
+	case apierrors.IsForbidden(err):
+		return Problem{v1alpha1.ReasonPoolForbidden, fmt.Sprintf("the operator may not write the ConfigMap %s or restart what reads it: "+
+			"set operator.networks.pools in the chart's values: %v", key, err)}
+	case apierrors.IsNotFound(err):
+		return Problem{v1alpha1.ReasonPoolNotWritten, fmt.Sprintf("there is no namespace %q or not all of the DaemonSets %s in it, which are to read the ConfigMap %s: install "+
+			"sriov-network-device-plugin, or set operator.networks.pools in the chart's values", key.Namespace, strings.Join(w.Plugin.DaemonSets, ", "), key.Name)}
+	}
+	return Problem{v1alpha1.ReasonPoolNotWritten, fmt.Sprintf("the ConfigMap %s could not be written, and is tried again: %v", key, err)}
+}

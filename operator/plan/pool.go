@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Pool is what sriov-network-device-plugin shall put into a pool, as the ring says that asks the operator to own it.
+type Pool struct {
+	Resource string
+	Ring     string
+	// UID of the ring.
+	UID types.UID
+	v1alpha1.FunctionPool
+}
+
+// pools are those of the rings that are accepted, and of those that keep what they have, sorted. Where two rings tell what one pool
+// is, the older does.
+func (d *draft) pools(rings []*v1alpha1.CaptureRing) []Pool {
+	var all []Pool
+	for _, ring := range rings {
+		if verdict := d.plan.Rings[ring.Name]; !verdict.Accepted() && !verdict.Keeps() {
+			continue
+		}
+		for _, selector := range ring.Spec.Interfaces {
+			taken := slices.ContainsFunc(all, func(p Pool) bool { return p.Resource == selector.ResourceName })
+			if selector.Pool != nil && !taken {
+				all = append(all, Pool{Resource: selector.ResourceName, Ring: ring.Name, UID: ring.UID, FunctionPool: *selector.Pool})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Pool) int { return strings.Compare(a.Resource, b.Resource) })
+	return all
+}
