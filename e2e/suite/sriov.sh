@@ -104,7 +104,7 @@ pool_owned() {
 	local mark='{.spec.template.metadata.annotations.ringcap\.io/pools}'
 	kubectl patch capturering $sriov_ring --type=json -p '[{"op": "add", "path": "/spec/interfaces/0/pool", "value":
 		{"vendors": ["8086"], "devices": ["10ca"], "drivers": ["igbvf"]}}]'
-	expect_condition capturering/$sriov_ring NetworksWritten "somebody else's"
+	expect_condition capturering/$sriov_ring NetworksWritten 'False PoolConflict'
 	kubectl -n kube-system delete configmap sriovdp-config
 	expect_condition capturering/$sriov_ring NetworksWritten 'True'
 	[ -n "$(kubectl -n kube-system get daemonset pool -o jsonpath="$mark")" ]
