@@ -45,8 +45,8 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-.a-z0-9]+/[-._a-zA-Z0-9]+$')",message="must be an extended resource's name with its prefix, such as intel.com/sriov_capture"
 	ResourceName string `json:"resourceName,omitempty"`
 
-	// pool tells which virtual functions resourceName stands for; the operator writes that into the configuration of
-	// sriov-network-device-plugin, which is its own then. Without it the pool is somebody else's, and is there already. PF_RING: none.
+	// pool tells which virtual functions resourceName stands for: the operator writes that into the configuration of
+	// sriov-network-device-plugin, all of which is the operator's then. Without it the pool is somebody else's. PF_RING: none.
 	//
 	// +optional
 	Pool *FunctionPool `json:"pool,omitempty"`
@@ -94,7 +94,7 @@ type FunctionPool struct {
 	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{4}$`
 	Vendors []string `json:"vendors,omitempty"`
 
-	// devices of the vendors, 1 to 32, as vendors: 10ca is a function of igb's.
+	// devices of these vendors, 1 to 32 in the same form: 10ca is a virtual function of igb's cards.
 	//
 	// +optional
 	// +listType=set
