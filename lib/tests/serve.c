@@ -4,6 +4,7 @@
  * serve queue DIR NAME QUEUES FILE   serves QUEUES queues as the agent would (see fake.h); as soon as all are attached puts
  *                                    the packets of FILE in, each to the next queue, which have room for all of it; says
  *                                    "served" and what was delivered; ends when all consumers have gone
+ * serve full DIR NAME QUEUES FILE    the same, with the packets put in before anybody is attached
  *
  * Every fifth packet is marked as outgoing.
  */
@@ -147,7 +148,7 @@ static void attend(struct served *s, unsigned int attached, unsigned int until)
 	}
 }
 
-static int serve(const char *dir, const char *name, unsigned int n, const char *path)
+static int serve(const char *dir, const char *name, unsigned int n, const char *path, int early)
 {
 	struct served s = { .name = name, .n = n };
 	uint64_t delivered = 0;
@@ -158,10 +159,13 @@ static int serve(const char *dir, const char *name, unsigned int n, const char *
 		s.fds[i] = (struct pollfd){ .fd = fake_listen(dir, name, i), .events = POLLIN };
 		s.fds[n + i] = (struct pollfd){ .fd = -1 };
 	}
+	if (early)
+		serve_file(s.queues, n, path);
 	printf("ready\n");
 	fflush(stdout);
 	attend(&s, 0, n);
-	serve_file(s.queues, n, path);
+	if (!early)
+		serve_file(s.queues, n, path);
 	for (unsigned int i = 0; i < n; i++) {
 		struct ringcap_lane_stats sum;
 
@@ -181,8 +185,8 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 4 && !strcmp(argv[1], "gen"))
 		return generate(argv[2], strtoull(argv[3], NULL, 10));
-	if (argc == 6 && !strcmp(argv[1], "queue"))
-		return serve(argv[2], argv[3], (unsigned int)atoi(argv[4]), argv[5]);
-	fprintf(stderr, "usage: serve gen FILE N | serve queue DIR NAME QUEUES FILE\n");
+	if (argc == 6 && (!strcmp(argv[1], "queue") || !strcmp(argv[1], "full")))
+		return serve(argv[2], argv[3], (unsigned int)atoi(argv[4]), argv[5], !strcmp(argv[1], "full"));
+	fprintf(stderr, "usage: serve gen FILE N | serve queue|full DIR NAME QUEUES FILE\n");
 	return 2;
 }

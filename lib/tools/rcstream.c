@@ -20,7 +20,7 @@
 #include "ifname.h"
 #include "pcapng.h"
 
-enum { BATCH = 64, WAIT_MS = 1000, BUFFER = 1 << 18 };
+enum { BATCH = 64, WAIT_MS = 1000, REST_MS = 50, BUFFER = 1 << 18 };
 
 struct interface {
 	uint32_t ifindex;
@@ -36,6 +36,7 @@ struct stream {
 	struct interface *interfaces;		/* by number in the file */
 	uint32_t nr_interfaces, room;
 	uint64_t read;				/* packets, whether they pass the filter or not */
+	uint64_t others;			/* packets that the queue had got and others have read; UINT64_MAX = not known */
 };
 
 static void usage(FILE *to)
@@ -91,11 +92,11 @@ static int write_packet(struct stream *s, const struct ringcap_pkt *pkt)
 	return 0;
 }
 
-/* What is there now. The number of packets, or -errno. */
-static int copy_batch(struct stream *s)
+/* What is there, or comes within timeout_ms. The number of packets, or -errno. */
+static int copy_batch(struct stream *s, int timeout_ms)
 {
 	struct ringcap_pkt pkts[BATCH];
-	int n = ringcap_recv(s->queue, pkts, BATCH, 0);
+	int n = ringcap_recv(s->queue, pkts, BATCH, timeout_ms);
 
 	if (n <= 0)
 		return n == -EINTR ? 0 : n;
@@ -110,13 +111,29 @@ static int copy_batch(struct stream *s)
 	return n;
 }
 
+/*
+ * The same, without waiting. An empty queue has given all that it had got, to others and to us; engines count a packet a moment
+ * before or after it can be read, so the least that is found counts.
+ */
+static int copy_what_is_there(struct stream *s)
+{
+	struct ringcap_stats before;
+	int n;
+
+	ringcap_stats(s->queue, &before);
+	n = copy_batch(s, 0);
+	if (!n && before.delivered >= s->read && before.delivered - s->read < s->others)
+		s->others = before.delivered - s->read;
+	return n;
+}
+
 /* Until something comes on standard input, or its end. 0 or -errno. */
 static int copy(struct stream *s)
 {
 	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = ringcap_fd(s->queue), .events = POLLIN } };
 
 	while (!(fds[0].revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL))) {
-		int n = copy_batch(s);
+		int n = copy_what_is_there(s);
 
 		if (n < 0)
 			return n;
@@ -130,18 +147,16 @@ static int copy(struct stream *s)
 	return 0;
 }
 
-/* What the queue had got when it was enough. 0 or -errno. */
+/* What the queue had got when it was enough. If it was never empty before, others are taken to have read nothing of it. 0 or -errno. */
 static int copy_rest(struct stream *s)
 {
+	uint64_t others = s->others == UINT64_MAX ? 0 : s->others;
 	struct ringcap_stats now;
-	uint64_t upto;
-	int n = ringcap_stats(s->queue, &now);
+	int n = 0;
 
-	upto = s->read + 1;
-	if (!n)
-		upto = now.delivered - s->before.delivered;
-	while (s->read < upto) {
-		n = copy_batch(s);
+	ringcap_stats(s->queue, &now);
+	while (s->read + others < now.delivered) {
+		n = copy_batch(s, REST_MS);
 		if (n <= 0)
 			break;
 	}
@@ -189,13 +204,15 @@ static int stream(const char *name, const char *expression)
 	if (expression && !filter_compile("rcstream", expression, &s.filter))
 		return 1;
 	s.queue = ringcap_open(name, 0, reason);
-	if (!s.queue || ringcap_stats(s.queue, &s.before)) {
+	if (!s.queue) {
 		fprintf(stderr, "rcstream: %s: %s\n", name, reason);
 		return 1;
 	}
+	ringcap_stats(s.queue, &s.before);
 	ringcap_queue(s.queue, &q);
 	s.snaplen = q.snaplen;
 	s.name = q.name;
+	s.others = UINT64_MAX;
 	setvbuf(stdout, NULL, _IOFBF, BUFFER);
 	pcapng_section(stdout, "rcstream");
 	err = copy(&s);
