@@ -337,7 +337,6 @@ RT_CASE(defrag_two_rings)
 	other = (struct rt_ring){ .name = second, .taps = { { reader.fixture.ifindex, RINGCAP_DIRECTION_RX } }, .defrag = 1 };
 	RT_EQUAL(rt_ring_set(&other), 0);
 	RT_EQUAL(rt_fixture_change(&reader.fixture, &(struct rt_ring){ .defrag = 1 }), 0);
-	/* Ten at a time: fewer than net.ipv4.ipfrag_max_dist allows between the parts of one. */
 	for (i = 0; i < 60 * RT_PARTS; i++) {
 		number = i / (10 * RT_PARTS) * 10 + i % 10;
 		part = i / 10 % RT_PARTS;
