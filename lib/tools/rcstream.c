@@ -120,6 +120,10 @@ static int copy_what_is_there(struct stream *s)
 	struct ringcap_stats before;
 	int n;
 
+	n = copy_batch(s, 0);
+	if (n)
+		return n;
+	/* Looked at before the queue is found empty, and only when it seems to be: a busy one has no time for that. */
 	ringcap_stats(s->queue, &before);
 	n = copy_batch(s, 0);
 	if (!n && before.delivered >= s->read && before.delivered - s->read < s->others)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/plan"
@@ -33,16 +34,28 @@ func definition(n plan.Network) *unstructured.Unstructured {
 		Name       string `json:"name"`
 		Type       string `json:"type"`
 	}{"1.0.0", n.Ring, "host-device"})
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"config": string(config)}}}
-	object.SetGroupVersionKind(definitionKind)
-	object.SetNamespace(n.Namespace)
-	object.SetName(n.Ring)
+	object := object(definitionKind, types.NamespacedName{Namespace: n.Namespace, Name: n.Ring})
+	object.Object["spec"] = map[string]any{"config": string(config)}
 	object.SetLabels(map[string]string{ringLabel: n.Ring, managedBy: operator})
 	object.SetAnnotations(map[string]string{poolAnnotation: n.Resource})
-	object.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "CaptureRing", Name: n.Ring, UID: n.UID, Controller: new(true),
-	}})
+	owner := ownerOf(n.Ring, n.UID)
+	owner.Controller = new(true)
+	object.SetOwnerReferences([]metav1.OwnerReference{owner})
 	return object
+}
+
+// object is an object of which nothing is known but what it is.
+func object(kind schema.GroupVersionKind, key types.NamespacedName) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(key.Namespace)
+	o.SetName(key.Name)
+	return o
+}
+
+// ownerOf is a ring as the owner of what goes with it.
+func ownerOf(ring string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CaptureRing", Name: ring, UID: uid}
 }
 
 // bring makes have what the network asks for, and leaves alone what others added; changed says whether it was otherwise.

@@ -30,6 +30,11 @@ const (
 	poolsAnnotation = "ringcap.io/pools"
 )
 
+var (
+	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	daemonSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}
+)
+
 // DevicePlugin is where sriov-network-device-plugin has its configuration, and what runs it.
 type DevicePlugin struct {
 	// ConfigMap is its configuration; the zero value: the operator owns no pools.
@@ -39,11 +44,10 @@ type DevicePlugin struct {
 	DaemonSets []string
 }
 
-// pools is how the last writing of them went.
+// pools is how the last writing of them went; config is empty before the first.
 type pools struct {
 	config  string
 	problem Problem
-	written bool
 }
 
 // config is the configuration in the device plugin's format: https://github.com/k8snetworkplumbingwg/sriov-network-device-plugin,
@@ -65,15 +69,16 @@ func config(all []plan.Pool) string {
 
 // PoolOutcome is how the pools did at the last Write; false when they were others.
 func (w *Writer) PoolOutcome(all []plan.Pool) (Problem, bool) {
+	asked := config(all)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pools.problem, w.pools.written && w.pools.config == config(all)
+	return w.pools.problem, w.pools.config == asked
 }
 
 // writePools makes the device plugin's configuration as planned, or removes it when no ring asks for it; none says that nothing
 // is left to see to.
 func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, none bool) {
-	now = pools{config: config(all), written: true}
+	now.config = config(all)
 	if w.Plugin.ConfigMap.Name == "" {
 		if len(all) > 0 {
 			now.problem = Problem{v1alpha1.ReasonPoolForbidden, "the operator may not write the configuration of sriov-network-device-plugin: " +
@@ -81,7 +86,7 @@ func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, no
 		}
 		return now, len(all) == 0
 	}
-	have := object(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, w.Plugin.ConfigMap)
+	have := object(configMapKind, w.Plugin.ConfigMap)
 	err := w.Client.Get(ctx, w.Plugin.ConfigMap, have)
 	there := err == nil
 	switch {
@@ -98,8 +103,8 @@ func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, no
 		}
 		return now, client.IgnoreNotFound(err) == nil
 	case !there:
-		err = w.Client.Create(ctx, w.configMap(all))
-	case fill(have, w.configMap(all)):
+		err = w.Client.Create(ctx, w.configMap(all, now.config))
+	case fill(have, w.configMap(all, now.config)):
 		err = w.Client.Update(ctx, have)
 	}
 	if err == nil {
@@ -109,22 +114,14 @@ func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, no
 	return now, false
 }
 
-func object(kind schema.GroupVersionKind, key client.ObjectKey) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(kind)
-	o.SetNamespace(key.Namespace)
-	o.SetName(key.Name)
-	return o
-}
-
-// configMap goes with the last of its rings.
-func (w *Writer) configMap(all []plan.Pool) *unstructured.Unstructured {
-	o := object(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, w.Plugin.ConfigMap)
+// configMap has the pools' configuration, and goes with the last of their rings.
+func (w *Writer) configMap(all []plan.Pool, config string) *unstructured.Unstructured {
+	o := object(configMapKind, w.Plugin.ConfigMap)
 	o.SetLabels(map[string]string{managedBy: operator})
-	o.Object["data"] = map[string]any{configKey: config(all)}
+	o.Object["data"] = map[string]any{configKey: config}
 	var owners []metav1.OwnerReference
 	for _, p := range all {
-		owners = append(owners, metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CaptureRing", Name: p.Ring, UID: p.UID})
+		owners = append(owners, ownerOf(p.Ring, p.UID))
 	}
 	o.SetOwnerReferences(owners)
 	return o
@@ -148,8 +145,7 @@ func (w *Writer) renew(ctx context.Context, config string) error {
 	}
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, poolsAnnotation, sum)
 	for _, name := range w.Plugin.DaemonSets {
-		daemonSet := object(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"},
-			client.ObjectKey{Namespace: w.Plugin.ConfigMap.Namespace, Name: name})
+		daemonSet := object(daemonSetKind, client.ObjectKey{Namespace: w.Plugin.ConfigMap.Namespace, Name: name})
 		if err := w.Client.Patch(ctx, daemonSet, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			return err
 		}

@@ -122,9 +122,9 @@ func surplus(have *unstructured.Unstructured, p plan.Plan) bool {
 }
 
 func (w *Writer) write(ctx context.Context, n plan.Network) Problem {
-	have := &unstructured.Unstructured{}
-	have.SetGroupVersionKind(definitionKind)
-	err := w.Client.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Ring}, have)
+	key := types.NamespacedName{Namespace: n.Namespace, Name: n.Ring}
+	have := object(definitionKind, key)
+	err := w.Client.Get(ctx, key, have)
 	switch {
 	case apierrors.IsNotFound(err):
 		err = w.Client.Create(ctx, definition(n))

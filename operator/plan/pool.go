@@ -29,8 +29,8 @@ func (d *draft) pools(rings []*v1alpha1.CaptureRing) []Pool {
 			continue
 		}
 		for _, selector := range ring.Spec.Interfaces {
-			taken := slices.ContainsFunc(all, func(p Pool) bool { return p.Resource == selector.ResourceName })
-			if selector.Pool != nil && !taken {
+			taken := func(p Pool) bool { return p.Resource == selector.ResourceName }
+			if selector.Pool != nil && !slices.ContainsFunc(all, taken) {
 				all = append(all, Pool{Resource: selector.ResourceName, Ring: ring.Name, UID: ring.UID, FunctionPool: *selector.Pool})
 			}
 		}

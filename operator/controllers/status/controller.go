@@ -100,6 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	decided, reports := state.Plan(r.CheckFilter), report.ByName(state.Captures)
 
 	var errs []error
+	pools := unwritten(r.Networks.PoolOutcome(decided.Pools))
 	fleet := metrics.Fleet{Reporting: reporting(state.Captures, r.Now())}
 	for i := range state.Rings {
 		ring := &state.Rings[i]
@@ -111,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
-		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, &decided))
+		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, &decided, pools))
 		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("CaptureRing", ring.Name, &changed.Status))
 	}

@@ -7,15 +7,17 @@ import (
 	"slices"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// networksWritten says whether the ring's NetworkAttachmentDefinitions are there, and its pool where the operator owns it.
-func (r *Reconciler) networksWritten(s *subject, spec *v1alpha1.CaptureRingSpec, decided *plan.Plan) outcome {
+// networksWritten says whether the ring's NetworkAttachmentDefinitions are there, and its pool where the operator owns it; pools is
+// what unwritten says of them all.
+func (r *Reconciler) networksWritten(s *subject, spec *v1alpha1.CaptureRingSpec, decided *plan.Plan, pools outcome) outcome {
 	if !s.verdict.Accepted() {
 		return outcome{false, s.verdict.Reason, "not accepted: " + s.verdict.Message}
 	}
-	pool := r.pool(s.Name, spec, decided.Pools)
+	pool := r.pool(s.Name, spec, decided.Pools, pools)
 	if pool.reason != "" && !pool.ok {
 		return pool
 	}
@@ -24,12 +26,8 @@ func (r *Reconciler) networksWritten(s *subject, spec *v1alpha1.CaptureRingSpec,
 		if n.Ring != s.Name {
 			continue
 		}
-		problem, known := r.Networks.Outcome(n)
-		switch {
-		case !known:
-			return outcome{false, v1alpha1.ReasonPending, "they are about to be written"}
-		case problem.Reason != "":
-			return outcome{false, problem.Reason, shorten(problem.Message)}
+		if o := unwritten(r.Networks.Outcome(n)); o.reason != "" {
+			return o
 		}
 		count++
 	}
@@ -43,7 +41,7 @@ func (r *Reconciler) networksWritten(s *subject, spec *v1alpha1.CaptureRingSpec,
 }
 
 // pool says how the ring's pool does; the zero value where it asks the operator to own none.
-func (r *Reconciler) pool(name string, spec *v1alpha1.CaptureRingSpec, all []plan.Pool) outcome {
+func (r *Reconciler) pool(name string, spec *v1alpha1.CaptureRingSpec, all []plan.Pool, pools outcome) outcome {
 	i := slices.IndexFunc(spec.Interfaces, func(s v1alpha1.InterfaceSelector) bool { return s.Pool != nil })
 	if i < 0 {
 		return outcome{}
@@ -54,12 +52,19 @@ func (r *Reconciler) pool(name string, spec *v1alpha1.CaptureRingSpec, all []pla
 			return outcome{false, v1alpha1.ReasonPoolConflict, fmt.Sprintf("what is in the pool %s CaptureRing %s says, which is older: leave spec.interfaces[].pool out", resource, p.Ring)}
 		}
 	}
-	problem, known := r.Networks.PoolOutcome(all)
+	if pools.reason != "" {
+		return pools
+	}
+	return outcome{true, v1alpha1.ReasonWritten, fmt.Sprintf("the ConfigMap %s tells what is in the pool %s; spec.interfaces asks for no network", r.Networks.Plugin.ConfigMap, resource)}
+}
+
+// unwritten is the zero value for what was written without a problem.
+func unwritten(problem networks.Problem, known bool) outcome {
 	switch {
 	case !known:
-		return outcome{false, v1alpha1.ReasonPending, "the pool is about to be written"}
+		return outcome{false, v1alpha1.ReasonPending, "they are about to be written"}
 	case problem.Reason != "":
 		return outcome{false, problem.Reason, shorten(problem.Message)}
 	}
-	return outcome{true, v1alpha1.ReasonWritten, fmt.Sprintf("the ConfigMap %s tells what is in the pool %s; spec.interfaces asks for no network", r.Networks.Plugin.ConfigMap, resource)}
+	return outcome{}
 }
