@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stdatomic.h>
@@ -37,6 +39,7 @@
 
 #define BATCH		64	/* packets after which the program gets its turn */
 #define ALIAS_ENV	"RINGCAP_PCAP_ALIAS"
+#define COPY_ENV	"RINGCAP_PCAP_COPY"
 #define NSEC_PER_SEC	1000000000ULL
 
 /* Ours in the pcap_t. */
@@ -49,6 +52,8 @@ struct pcap_ringcap {
 	struct ringcap_stats start;
 	u_char *untagged;	/* ad hoc: where a packet without its VLAN tag is put for the filter, else NULL */
 	uint64_t filtered_from;	/* of what is received, the kernel has filtered from this packet on */
+	u_char *copy;		/* where the program gets each packet to write into, else NULL */
+	uint64_t metadata;	/* that the filter was told last, see tell_metadata */
 	time_t second;		/* of the last packet, */
 	uint64_t second_ns;	/* the same in nanoseconds */
 	char name[RINGCAP_NAME_MAX + 8];
@@ -142,10 +147,50 @@ static int passes_untagged(const pcap_t *p, const struct ringcap_slot *slot)
 	return pcap_filter_with_aux_data(p->fcode.bf_insns, rc->untagged, slot->len - TAG, slot->caplen - TAG, &aux) != 0;
 }
 
+/*
+ * inbound, outbound and ifindex load what only the kernel's sockets have, from offsets outside of the packet. In our copy of
+ * the program such a load becomes a constant, which tell_metadata sets; jt, which loads do not use, says of what.
+ */
+static void mark_metadata(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	rc->metadata = UINT64_MAX;
+	for (u_int i = 0; i < p->fcode.bf_len; i++) {
+		struct bpf_insn *insn = &p->fcode.bf_insns[i];
+		bpf_u_int32 what = insn->k - (bpf_u_int32)SKF_AD_OFF;
+
+		if (BPF_CLASS(insn->code) != BPF_LD || BPF_MODE(insn->code) != BPF_ABS ||
+		    (what != SKF_AD_PKTTYPE && what != SKF_AD_IFINDEX))
+			continue;
+		insn->code = BPF_LD | BPF_IMM;
+		insn->jt = (u_char)what;
+	}
+}
+
+/* Tells the filter of a packet's direction and interface, where they are not the last packet's. */
+static void tell_metadata(const pcap_t *p, const struct ringcap_slot *slot)
+{
+	uint32_t type = slot->flags & RINGCAP_SLOT_OUTGOING ? PACKET_OUTGOING : PACKET_HOST;
+	uint64_t metadata = (uint64_t)type << 32 | slot->ifindex;
+	struct pcap_ringcap *rc = p->priv;
+
+	if (metadata == rc->metadata)
+		return;
+	rc->metadata = metadata;
+	for (u_int i = 0; i < p->fcode.bf_len; i++) {
+		struct bpf_insn *insn = &p->fcode.bf_insns[i];
+
+		if (insn->code == (BPF_LD | BPF_IMM) && insn->jt)
+			insn->k = insn->jt == SKF_AD_PKTTYPE ? type : slot->ifindex;
+	}
+}
+
 static __attribute__((noinline)) int filter_passes(const pcap_t *p, const struct ringcap_slot *slot)
 {
 	const struct pcap_ringcap *rc = p->priv;
 
+	tell_metadata(p, slot);
 	if (rc->untagged)
 		return passes_untagged(p, slot);
 	return pcap_filter(p->fcode.bf_insns, ringcap_data(slot), slot->len, slot->caplen) != 0;
@@ -158,6 +203,7 @@ static int wanted(const pcap_t *p, const struct ringcap_slot *slot)
 
 static void deliver(pcap_t *p, struct pcap_ringcap *rc, const struct ringcap_slot *slot, pcap_handler callback, u_char *user)
 {
+	const u_char *data = ringcap_data(slot);
 	uint64_t ns = slot->ts_ns - rc->second_ns;
 	struct pcap_pkthdr header;
 
@@ -174,7 +220,9 @@ static void deliver(pcap_t *p, struct pcap_ringcap *rc, const struct ringcap_slo
 	header.ts.tv_sec = rc->second;
 	header.ts.tv_usec = (suseconds_t)ns;
 	header.len = slot->len;
-	callback(user, &header, ringcap_data(slot));
+	if (__builtin_expect(rc->copy != NULL, 0))
+		data = memcpy(rc->copy, data, header.caplen);
+	callback(user, &header, data);
 }
 
 /* Hands on what the run has, at most count packets, until the program breaks the loop. */
@@ -316,6 +364,14 @@ static int ringcap_setnonblock(pcap_t *p, int nonblock)
 	return 0;
 }
 
+static int ringcap_setfilter(pcap_t *p, struct bpf_program *program)
+{
+	if (install_bpf_program(p, program) < 0)
+		return -1;
+	mark_metadata(p);
+	return 0;
+}
+
 /*
  * The kernel filters, but what was already in the queue is for us. Where it does not accept the program (quick mode knows
  * no filters), all of it is.
@@ -325,7 +381,7 @@ static int adhoc_setfilter(pcap_t *p, struct bpf_program *program)
 	struct pcap_ringcap *rc = p->priv;
 	uint64_t before;
 
-	if (install_bpf_program(p, program) < 0)
+	if (ringcap_setfilter(p, program) < 0)
 		return -1;
 	rc->filtered_from = UINT64_MAX;
 	if (!ringcap_set_filter(rc->queue, program->bf_insns, program->bf_len, &before))
@@ -392,11 +448,21 @@ static int ringcap_pcap_stats(pcap_t *p, struct pcap_stat *stat)
 		if (i != RINGCAP_DROP_UNATTENDED)
 			lost += now.dropped[i] - rc->start.dropped[i];
 	arrived = now.delivered - rc->start.delivered;
-	/* More than arrived were read when an earlier consumer had left some. */
-	stat->ps_recv = (u_int)(arrived > rc->received ? arrived : rc->received);
+	/*
+	 * More than arrived were read when an earlier consumer had left some. What was lost is in both, as libpcap has it on
+	 * Linux: programs take ps_recv - ps_drop for what they got.
+	 */
+	stat->ps_recv = (u_int)((arrived > rc->received ? arrived : rc->received) + lost);
 	stat->ps_drop = (u_int)lost;
 	stat->ps_ifdrop = (u_int)(now.dropped[RINGCAP_DROP_UNATTENDED] - rc->start.dropped[RINGCAP_DROP_UNATTENDED]);
 	return 0;
+}
+
+static void free_buffers(struct pcap_ringcap *rc)
+{
+	free(rc->untagged);
+	free(rc->copy);
+	rc->untagged = rc->copy = NULL;
 }
 
 static void ringcap_cleanup(pcap_t *p)
@@ -409,8 +475,7 @@ static void ringcap_cleanup(pcap_t *p)
 	atomic_signal_fence(memory_order_seq_cst);
 	ringcap_done(queue, &rc->run);
 	ringcap_close(queue);
-	free(rc->untagged);
-	rc->untagged = NULL;
+	free_buffers(rc);
 	p->fd = -1;	/* was the queue's, and is closed */
 	p->selectable_fd = -1;
 	pcap_cleanup_live_common(p);
@@ -423,8 +488,7 @@ static int open_failed(pcap_t *p, int err, const char *reason)
 	struct pcap_ringcap *rc = p->priv;
 
 	snprintf(p->errbuf, sizeof(p->errbuf), "%s", reason);
-	free(rc->untagged);
-	rc->untagged = NULL;
+	free_buffers(rc);
 	pcap_cleanup_live_common(p);
 	switch (err) {
 	case ENODEV:
@@ -460,6 +524,17 @@ static struct ringcap *open_adhoc(pcap_t *p, char *reason)
 	return ringcap_open_interface(rc->name, &how, reason);
 }
 
+/*
+ * Whether this program writes into packets: a queue's memory is read-only, and it would die of that. arpwatch swaps the bytes
+ * of ARP packets in place.
+ */
+static int writes_into_packets(void)
+{
+	const char *asked = secure_getenv(COPY_ENV);
+
+	return asked && *asked ? strcmp(asked, "0") != 0 : !strcmp(program_invocation_short_name, "arpwatch");
+}
+
 static int ringcap_activate(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -476,6 +551,10 @@ static int ringcap_activate(pcap_t *p)
 		rc->queue = ringcap_open(rc->name, 0, reason);
 	if (!rc->queue)
 		return open_failed(p, errno, reason);
+	if (writes_into_packets() && !(rc->copy = malloc(RINGCAP_SNAPLEN_MAX))) {
+		ringcap_close(rc->queue);
+		return open_failed(p, ENOMEM, "out of memory");
+	}
 	ringcap_stats(rc->queue, &rc->start);
 	if (p->snapshot <= 0 || p->snapshot > MAXIMUM_SNAPLEN)
 		p->snapshot = MAXIMUM_SNAPLEN;
@@ -484,7 +563,7 @@ static int ringcap_activate(pcap_t *p)
 	p->selectable_fd = p->fd;	/* most this one */
 	p->read_op = ringcap_pcap_read;
 	p->inject_op = ringcap_pcap_inject;
-	p->setfilter_op = rc->untagged ? adhoc_setfilter : install_bpf_program;
+	p->setfilter_op = rc->untagged ? adhoc_setfilter : ringcap_setfilter;
 	p->setdirection_op = ringcap_setdirection;
 	p->set_datalink_op = NULL;
 	p->getnonblock_op = ringcap_getnonblock;

@@ -19,17 +19,20 @@
 
 #include "fake.h"
 
-static int go, done;	/* pipes: the consumer asks for n packets, and hears that they are there */
+enum { FLOOD = 255, FLOOD_PACKETS = 5000 };	/* more than the queue holds */
 
-/* Packet i: caplen 60 + i % 40, all bytes (uint8_t)i, microsecond i, every third outgoing. */
-static void put(struct fake_queue *q, unsigned int i)
+static int go, done;	/* pipes: the consumer asks for n packets, or a flood, and hears that they are there */
+
+/* Packet i: caplen 60 + i % 40, all bytes (uint8_t)i, microsecond i, every third outgoing, of interface 3 or 4 in turn. */
+static int put(struct fake_queue *q, unsigned int i)
 {
 	struct ringcap_slot slot = { .hdr_len = sizeof(slot), .caplen = 60 + i % 40, .len = 100 + i,
-				     .ts_ns = 1000000000ULL + i * 1000ULL + 7, .flags = i % 3 ? 0 : RINGCAP_SLOT_OUTGOING };
+				     .ts_ns = 1000000000ULL + i * 1000ULL + 7, .flags = i % 3 ? 0 : RINGCAP_SLOT_OUTGOING,
+				     .ifindex = 3 + i % 2 };
 	uint8_t data[100];
 
 	memset(data, (int)i, sizeof(data));
-	CHECK(fake_put(q, &slot, data));
+	return fake_put(q, &slot, data);
 }
 
 static void want(unsigned char n)
@@ -130,6 +133,12 @@ static void on_packet(u_char *user, const struct pcap_pkthdr *h, const u_char *d
 	s->next += s->step;
 	if (++s->n == s->stop)
 		pcap_breakloop(s->pcap);
+}
+
+static void count_packet(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	(void)h, (void)data;
+	++*(unsigned int *)user;
 }
 
 /* Not blocking, with poll on the descriptor, as event loops do it. */
@@ -235,6 +244,90 @@ static void test_filter_and_direction(void)
 	pcap_close(p);
 }
 
+static unsigned int passing(pcap_t *p, const char *filter)
+{
+	struct bpf_program program;
+	unsigned int n = 0;
+	int got;
+
+	CHECK_EQ(pcap_compile(p, &program, filter, 1, PCAP_NETMASK_UNKNOWN), 0);
+	CHECK_EQ(pcap_setfilter(p, &program), 0);
+	pcap_freecode(&program);
+	want(30);
+	while ((got = pcap_dispatch(p, -1, count_packet, (u_char *)&n)) > 0)
+		;
+	CHECK_EQ(got, 0);
+	return n;
+}
+
+/* Of 30 packets every third goes out; all are of interface 3 + i % 2. */
+static void test_filter_of_metadata(void)
+{
+	pcap_t *p = create("rc-mirror", 100);
+
+	CHECK_EQ(pcap_activate(p), 0);
+	CHECK_EQ(passing(p, "inbound"), 20);
+	CHECK_EQ(passing(p, "outbound"), 10);
+	CHECK_EQ(passing(p, "not inbound"), 10);
+	CHECK_EQ(passing(p, "not outbound"), 20);
+	CHECK_EQ(passing(p, "ifindex 3"), 15);
+	CHECK_EQ(passing(p, "not ifindex 3 and outbound or ether[5] = 0"), 6);
+	CHECK_EQ(passing(p, "ifindex 5"), 0);
+	CHECK_EQ(passing(p, ""), 30);
+	pcap_close(p);
+}
+
+/* As arpwatch does. */
+static void write_into(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	struct seen *s = (void *)user;
+
+	check_packet(h, data, s->next++);
+	memset((u_char *)data, 0xff, h->caplen);
+	s->n++;
+}
+
+static void write_into_all(void)
+{
+	pcap_t *p = create("rc-mirror", 100);
+	struct seen s = { .pcap = p };
+
+	CHECK_EQ(pcap_activate(p), 0);
+	want(50);
+	while (s.n < 50)
+		CHECK(pcap_dispatch(p, -1, write_into, (u_char *)&s) > 0);
+	pcap_close(p);
+}
+
+static void test_program_that_writes(void)
+{
+	CHECK(!setenv("RINGCAP_PCAP_COPY", "1", 1));
+	write_into_all();
+	CHECK(!unsetenv("RINGCAP_PCAP_COPY"));
+	program_invocation_short_name = "arpwatch";
+	write_into_all();
+	program_invocation_short_name = "pcap_api";
+}
+
+/* More than fits: what was lost is in ps_recv too. */
+static void test_statistics_of_loss(void)
+{
+	pcap_t *p = create("rc-mirror", 100);
+	struct pcap_stat stat;
+	unsigned int n = 0;
+
+	CHECK_EQ(pcap_activate(p), 0);
+	want(FLOOD);
+	CHECK(pcap_loop(p, 1000, count_packet, (u_char *)&n) == 0);
+	while (pcap_dispatch(p, -1, count_packet, (u_char *)&n) > 0)
+		;
+	CHECK_EQ(pcap_stats(p, &stat), 0);
+	CHECK(stat.ps_drop > 0);
+	CHECK_EQ(stat.ps_recv, FLOOD_PACKETS);
+	CHECK_EQ(stat.ps_recv - stat.ps_drop, n);
+	pcap_close(p);
+}
+
 static void test_lookups(void)
 {
 	char errbuf[PCAP_ERRBUF_SIZE];
@@ -261,6 +354,9 @@ static void consume(void)
 	RUN(test_breakloop);
 	RUN(test_breakloop_while_closing);
 	RUN(test_filter_and_direction);
+	RUN(test_filter_of_metadata);
+	RUN(test_program_that_writes);
+	RUN(test_statistics_of_loss);
 }
 
 /* Serves one queue to one consumer after the other, and puts in what it asks for. */
@@ -290,8 +386,8 @@ static void serve(int listener, struct fake_queue *q, int asked, int answered)
 			continue;
 		if (read(asked, &n, 1) != 1)
 			return;
-		for (unsigned int i = 0; i < n; i++)
-			put(q, i);
+		for (unsigned int i = 0; i < (n == FLOOD ? FLOOD_PACKETS : n); i++)
+			CHECK(put(q, i) || n == FLOOD);
 		CHECK_EQ(write(answered, &n, 1), 1);
 	}
 }

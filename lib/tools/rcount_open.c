@@ -9,19 +9,35 @@
 
 #include "filter.h"
 
-/* Whether a queue of that name, perhaps with "@QUEUE", was given to this process. */
-static bool given(const char *name)
+/* Whether a queue of that name, without what is behind an "@", was given to this process. */
+static bool listed(const char *name)
 {
 	size_t len = strcspn(name, "@");
 	int n = ringcap_list(NULL, 0);
 	struct ringcap_device *devices = n > 0 ? calloc((size_t)n, sizeof(*devices)) : NULL;
-	bool found = name[len] == '@';
+	bool found = false;
 
 	if (devices && ringcap_list(devices, (size_t)n) <= n)
 		for (int i = 0; i < n; i++)
 			found |= strlen(devices[i].name) == len && !memcmp(devices[i].name, name, len);
 	free(devices);
 	return found;
+}
+
+static bool given(const char *name)
+{
+	return strchr(name, '@') || listed(name);
+}
+
+/* Also by the names that libpcap's programs have for it: see pcap-ringcap(7). */
+static const char *queue_name(const char *name)
+{
+	static const char *const prefixes[] = { "ringcap:", "rc-" };
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes) && !listed(name); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])) && listed(name + strlen(prefixes[i])))
+			return name + strlen(prefixes[i]);
+	return name;
 }
 
 /* ---- receive queues ---- */
@@ -92,19 +108,20 @@ static int open_multi(const struct options *o, struct reader *readers, char *rea
 
 int readers_open(const struct options *o, struct reader *readers)
 {
+	const char *name = queue_name(o->name);
 	char reason[RINGCAP_ERRBUF_SIZE] = "";
 	int n = 1;
 
-	if (!given(o->name) && if_nametoindex(o->name)) {
+	if (!given(name) && if_nametoindex(o->name)) {
 		if (o->multi)
 			n = open_multi(o, readers, reason);
 		else
 			readers[0].queue = open_interface(o, 0, reason);
-	} else if (o->has_capture && given(o->name)) {
-		fprintf(stderr, "rcount: %s is a queue that somebody else made: how it captures is not ours to say\n", o->name);
+	} else if (o->has_capture && given(name)) {
+		fprintf(stderr, "rcount: %s is a queue that somebody else made: how it captures is not ours to say\n", name);
 		return -1;
 	} else {
-		readers[0].queue = ringcap_open(o->name, 0, reason);
+		readers[0].queue = ringcap_open(name, 0, reason);
 		if (!readers[0].queue)
 			fprintf(stderr, "rcount: %s\n", reason);
 	}

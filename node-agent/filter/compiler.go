@@ -69,6 +69,10 @@ func (c Compiler) Compile(ctx context.Context, expr string, snapLen int) ([]bpf.
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCompilerUnavailable, path, err)
 	}
+	if slices.ContainsFunc(prog, loadsMetadata) {
+		return nil, &ExpressionError{Message: "inbound, outbound and ifindex are no part of a packet, and a ring's filter sees nothing else: " +
+			"set the ring's direction, and name its interfaces"}
+	}
 	if slices.ContainsFunc(prog, isLoop) {
 		return nil, fmt.Errorf("%w: it has a loop, as \"protochain\" does: name the protocol's place instead", ErrNotRepresentable)
 	}

@@ -38,6 +38,9 @@ func TestCompileSaysWhatLibpcapSays(t *testing.T) {
 		"ip and\x01 tcp":                        "",
 		"port; rm -rf /":                        "",
 		"ip6 host 10.0.0.1":                     "",
+		"inbound":                               "set the ring's direction",
+		"tcp and not outbound":                  "set the ring's direction",
+		"ifindex 3":                             "name its interfaces",
 		strings.Repeat("tcp or ", 5000) + "udp": "longer than",
 		strings.Repeat("(", 4000):               "",
 	} {

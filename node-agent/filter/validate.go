@@ -58,6 +58,14 @@ func isLoop(ins bpf.RawInstruction) bool {
 	return ins.Op == jmp|opJa && ins.K >= negative
 }
 
+// loadsMetadata says whether ins is what libpcap makes of inbound, outbound and ifindex: a load of what Linux's sockets know
+// of a packet, by an offset below zero. See SKF_AD_OFF, SKF_AD_PKTTYPE and SKF_AD_IFINDEX in linux/filter.h.
+func loadsMetadata(ins bpf.RawInstruction) bool {
+	const offset = 1<<32 - 0x1000
+	return ins.Op == ld|sizeH|modeAbs && ins.K == offset+uint32(bpf.ExtType) ||
+		ins.Op == ld|sizeW|modeAbs && ins.K == offset+uint32(bpf.ExtInterfaceIndex)
+}
+
 // known says whether the kernel has the operation, and with this addressing.
 func known(op uint16) bool {
 	switch class(op) {
