@@ -103,6 +103,56 @@ func TestKernelSoftwareMadeAnew(t *testing.T) {
 	assert.Equal(t, on, l.all()["promiscuous"], "somebody else's")
 }
 
+func isUp(l *lab) bool { return l.all()[linkName] == on }
+
+func TestKernelLinkGoesDownAgain(t *testing.T) {
+	l := newLab(t)
+	apply(t, l.m, plan.NICSettings{})
+	assert.True(t, isUp(l))
+	apply(t, l.m)
+	assert.False(t, isUp(l), "as it was")
+}
+
+// What its owner uses by now is not taken down.
+func TestKernelLinkInUseStaysUp(t *testing.T) {
+	for what, use := range map[string]func(eth0 netlink.Link){
+		"address": func(eth0 netlink.Link) {
+			address, err := netlink.ParseAddr("192.0.2.1/24")
+			require.NoError(t, err)
+			require.NoError(t, netlink.AddrAdd(eth0, address))
+		},
+		"bridge": func(eth0 netlink.Link) {
+			bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}
+			require.NoError(t, netlink.LinkAdd(bridge))
+			require.NoError(t, netlink.LinkSetMaster(eth0, bridge))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := newLab(t)
+			apply(t, l.m, plan.NICSettings{})
+			eth0, err := netlink.LinkByName("eth0")
+			require.NoError(t, err)
+			use(eth0)
+			apply(t, l.m)
+			assert.True(t, isUp(l))
+		})
+	}
+}
+
+// Another one of the name is captured before its owner has brought it up.
+func TestKernelLinkMadeAgainStaysUp(t *testing.T) {
+	l := newLab(t)
+	apply(t, l.m, plan.NICSettings{})
+	eth0, err := netlink.LinkByName("eth0")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkDel(eth0))
+	apply(t, l.m)
+	addPair(t)
+	apply(t, l.m, plan.NICSettings{})
+	apply(t, l.m)
+	assert.True(t, isUp(l))
+}
+
 // Threads poll the queues on the CPUs that they are given, and everything is as before when they are not wanted any more.
 func TestKernelThreadedPolling(t *testing.T) {
 	l := newLab(t)

@@ -5,7 +5,9 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -33,10 +35,38 @@ func findLink(dev string) (netlink.Link, error) {
 	return nil, fmt.Errorf("read interface %s: %w", dev, err)
 }
 
+// newestLink is the highest index of the network namespace's interfaces.
+func newestLink() (newest int, err error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return 0, fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, link := range links {
+		newest = max(newest, link.Attrs().Index)
+	}
+	return newest, nil
+}
+
 func linkKnob() knob {
-	k := flagKnob(linkName, "", unix.IFF_UP, netlink.LinkSetUp, netlink.LinkSetDown)
+	k := flagKnob(linkName, "", unix.IFF_UP, netlink.LinkSetUp, setDownUnlessUsed)
 	k.stage = stageLink
 	return k
+}
+
+// setDownUnlessUsed takes an interface down as it was before its capture, unless its owner has put it to use since: it has a
+// master, or an address other than the one that the kernel gives each interface.
+func setDownUnlessUsed(link netlink.Link) error {
+	name := link.Attrs().Name
+	addresses, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("read the addresses of %s: %w", name, err)
+	}
+	used := func(a netlink.Addr) bool { return !a.IP.IsLinkLocalUnicast() }
+	if link.Attrs().MasterIndex != 0 || slices.ContainsFunc(addresses, used) {
+		slog.Info("Leave an interface up: it was down before it was captured, and is in use now", "interface", name)
+		return nil
+	}
+	return netlink.LinkSetDown(link)
 }
 
 func promiscuousKnob() knob {

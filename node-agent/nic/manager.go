@@ -20,6 +20,9 @@ import (
 type device struct {
 	// identify returns the index and the hardware's address, which software has none of; os.ErrNotExist (wrapped) for an interface that is not there.
 	identify func(name string) (index int, hardware string, err error)
+	// newest returns the highest index of all interfaces. The kernel counts indices up, so that a higher one is of an interface
+	// that was made since.
+	newest func() (int, error)
 	// knobs in the order in which they are set.
 	knobs []knob
 }
@@ -28,12 +31,16 @@ type device struct {
 type Manager struct {
 	records node.Records[original]
 	device  device
+	// newest index when Apply was last called; 0 before.
+	newest int
 }
 
 // New makes a Manager that keeps its state in a file. State of another boot is void: a boot sets every NIC anew. sys is
 // where a sysfs of the network namespace is mounted.
 func New(path, bootID, sys string) *Manager {
-	return &Manager{records: node.Records[original]{Path: path, BootID: bootID}, device: device{identify: identifyIn(sys), knobs: kernelKnobs(sys)}}
+	return &Manager{records: node.Records[original]{Path: path, BootID: bootID}, device: device{
+		identify: identifyIn(sys), newest: newestLink, knobs: kernelKnobs(sys),
+	}}
 }
 
 // identifyIn finds interfaces with their hardware in a sysfs.
@@ -67,7 +74,9 @@ func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]Outcome,
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		outcomes[name] = m.set(have, name, wanted[name])
 	}
-	return outcomes, m.records.Save(have)
+	newest, err := m.device.newest()
+	m.newest = max(m.newest, newest)
+	return outcomes, errors.Join(err, m.records.Save(have))
 }
 
 // set brings one interface to what is wanted.
@@ -79,6 +88,10 @@ func (m *Manager) set(have map[string]original, name string, wanted plan.NICSett
 	is, known := have[name]
 	if !known || !is.same(index, hardware) {
 		is = original{Values: map[string]string{}}
+		if m.newest > 0 && index > m.newest {
+			// It was made a moment ago, and whoever made it may not have brought it up yet: down is not how it is to be left.
+			is.Values[linkName] = on
+		}
 	}
 	is.Index, is.Device = index, hardware
 	if is.Settled == nil {

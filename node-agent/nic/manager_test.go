@@ -64,7 +64,7 @@ func (d *memoryDevice) knob(name string, setting plan.Setting) knob {
 }
 
 func (d *memoryDevice) device() device {
-	return device{identify: d.identify, knobs: []knob{
+	return device{identify: d.identify, newest: func() (int, error) { return d.index, nil }, knobs: []knob{
 		d.knob(linkName, ""), d.knob("promiscuous", plan.SettingPromiscuous), d.knob("rxRingSize", plan.SettingRxRingSize),
 		d.knob("rx-gro", plan.SettingOffloads), d.knob("rx-lro", plan.SettingOffloads), d.knob("rss.hash", plan.SettingRSSHash),
 	}}
@@ -167,6 +167,21 @@ func TestAnotherInterfaceOfTheNameIsLeftAlone(t *testing.T) {
 	apply(t, m)
 	assert.Equal(t, during, d.values)
 	assert.NoFileExists(t, m.records.Path)
+}
+
+// An interface that is made while the agent runs is captured before its owner has brought it up.
+func TestAnInterfaceMadeAMomentAgoIsLeftUp(t *testing.T) {
+	m, d := newManager(t, "boot")
+	apply(t, m, capturing)
+	d.gone = true
+	apply(t, m)
+	d.gone, d.index, d.values = false, 9, maps.Clone(before)
+	apply(t, m, capturing)
+	next := &Manager{records: node.Records[original]{Path: m.records.Path, BootID: "boot"}, device: m.device}
+	apply(t, next)
+	want := maps.Clone(before)
+	want[linkName] = on
+	assert.Equal(t, want, d.values)
 }
 
 // The same hardware under another driver is the same interface, and its settings go back.
