@@ -102,6 +102,46 @@ func TestAgentWritesItsOwnNodeCaptureOnly(t *testing.T) {
 	tellEvents(t, mine)
 }
 
+// asOperator is a client with the operator's service account.
+func asOperator(t *testing.T) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(env.Config(t))
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:ringcap-system:ringcap-operator", Groups: []string{"system:masters"},
+	}
+	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	require.NoError(t, err)
+	return c
+}
+
+// TestOnlyTheOperatorWritesWhatNodesAreAskedFor, and the cluster's administrator everything else of a NodeCapture.
+func TestOnlyTheOperatorWritesWhatNodesAreAskedFor(t *testing.T) {
+	admin, operator := env.Client(t), asOperator(t)
+	installPolicies(t, admin)
+	spec := v1alpha1.NodeCaptureSpec{Rings: []v1alpha1.NodeRing{{Name: "mirror", UID: "u"}}}
+	capture := func(name string) *v1alpha1.NodeCapture {
+		return &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	}
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.ErrorContains(c, admin.Create(t.Context(), capture("asked"), client.DryRunAll), "written by ringcap's operator")
+	}, 30*time.Second, 100*time.Millisecond)
+
+	asked := capture("asked")
+	require.NoError(t, operator.Create(t.Context(), asked))
+	for _, patch := range []string{
+		`{"spec":{"rings":[]}}`, `{"spec":{"rings":[{"name":"mirror","uid":"u","spec":{"queues":4}}]}}`,
+		`{"spec":{"clusters":[{"name":"ids","spec":{}}]}}`,
+	} {
+		err := admin.Patch(t.Context(), asked, client.RawPatch("application/merge-patch+json", []byte(patch)))
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", patch, err)
+	}
+	label := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"looked-at":"yes"}}}`))
+	require.NoError(t, admin.Patch(t.Context(), asked, label))
+	asked.Spec.Rings = nil
+	require.NoError(t, operator.Update(t.Context(), asked))
+	require.NoError(t, admin.Delete(t.Context(), asked))
+}
+
 // tellEvents: an agent may make events and count them, with notes of up to 1024 bytes.
 func tellEvents(t *testing.T, agent client.Client) {
 	t.Helper()

@@ -142,6 +142,10 @@ func desired(ctx context.Context, reader client.Reader, name string) (v1.NodeCap
 		return v1.NodeCaptureSpec{}, 0, false
 	case found.DeletionTimestamp != nil:
 		return v1.NodeCaptureSpec{}, found.Generation, true
+	case found.Spec.Undecodable != "":
+		slog.Error("The node's NodeCapture does not decode; the data path stays as it is until the operator has written it again",
+			"error", found.Spec.Undecodable)
+		return v1.NodeCaptureSpec{}, 0, false
 	}
 	spec := found.Spec.DeepCopy()
 	for i := range spec.Rings {

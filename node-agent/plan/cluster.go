@@ -28,6 +28,7 @@ type clusterDraft struct {
 }
 
 var clusterChecks = []check[clusterDraft]{
+	func(d *clusterDraft) *problem { return versionIsKnown(d.cluster.Version) },
 	queueSettingsInRange,
 	ringsFeedIt,
 	ringsShareAnEngine,

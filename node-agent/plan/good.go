@@ -14,6 +14,7 @@ import (
 // node's: they hold for the spec before, too.
 var rejected = map[string]bool{
 	v1.ReasonInvalidFilter: true, v1.ReasonUnsupported: true, v1.ReasonMemoryLimitExceeded: true,
+	v1.ReasonAgentTooOld: true,
 }
 
 const asBefore = "; until then it stays as it was before the change"

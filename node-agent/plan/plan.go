@@ -164,7 +164,7 @@ func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 
 // ownQueues are a ring's own queues, as a cluster of its name.
 func ownQueues(ring v1.NodeRing, count int32) v1.NodeCluster {
-	return v1.NodeCluster{Name: ring.Name, UID: ring.UID, Spec: v1.ClusterSpec{
+	return v1.NodeCluster{Name: ring.Name, UID: ring.UID, Version: ring.Version, Spec: v1.ClusterSpec{
 		Rings: []string{ring.Name}, Queues: count, QueueSettings: ring.Spec.QueueSettings,
 	}}
 }
@@ -261,7 +261,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 }
 
 func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
-	draft := ringDraft{spec: ring.Spec, name: ring.Name, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason, queueCounts: b.queueCounts}
+	draft := ringDraft{spec: ring.Spec, name: ring.Name, version: ring.Version, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason, queueCounts: b.queueCounts}
 	return draft, firstProblem(ringChecks, &draft)
 }
 

@@ -373,6 +373,25 @@ func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	assert.Empty(t, second.Good(v1.NodeCaptureSpec{}, f.Good))
 }
 
+// An entry of a later operator is refused by name, and what was there before it stays.
+func TestAnEntryOfALaterVersion(t *testing.T) {
+	f := facts()
+	before := v1.NodeCaptureSpec{
+		Rings: []v1.NodeRing{ring("mirror", withQueues(1))}, Clusters: []v1.NodeCluster{cluster("ids", 2, "mirror")},
+	}
+	first := Make(before, f)
+	f.Good = first.Good(before, v1.NodeCaptureSpec{})
+	later := *before.DeepCopy()
+	later.Rings[0].Version, later.Clusters[0].Version = v1.NodeEntryVersion+1, v1.NodeEntryVersion+1
+	second := Make(later, f)
+	assert.Equal(t, first.Plans, second.Plans)
+	for _, verdict := range []Verdict{second.Rings["mirror"], second.Clusters["mirror"], second.Clusters["ids"]} {
+		assert.Equal(t, v1.ReasonAgentTooOld, verdict.Reason)
+		assert.Contains(t, verdict.Message, "upgrade the agent")
+	}
+	assert.Empty(t, Make(later, facts()).Plans, "a new one is not made")
+}
+
 func TestARingFeedsABoundedNumberOfClusters(t *testing.T) {
 	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("r")}}
 	for i := range maxOutputs + 1 {

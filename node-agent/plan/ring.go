@@ -26,6 +26,7 @@ const (
 // ringDraft is a ring on its way through the checks, which fill in the lower half.
 type ringDraft struct {
 	name       string
+	version    int32
 	spec       v1.CaptureRingSpec
 	facts      Facts
 	auto       v1.Engine
@@ -52,6 +53,7 @@ type ringDraft struct {
 }
 
 var ringChecks = []check[ringDraft]{
+	func(d *ringDraft) *problem { return versionIsKnown(d.version) },
 	engineIsAvailable,
 	engineServesRing,
 	ringSettingsInRange,

@@ -69,6 +69,20 @@ func TestNodeCaptureIsRestored(t *testing.T) {
 	w.capture("restored", []string{"restored"}, nil)
 }
 
+// TestNodeCaptureThatDoesNotDecodeIsRestored, and the others are written meanwhile.
+func TestNodeCaptureThatDoesNotDecodeIsRestored(t *testing.T) {
+	w := newWorld(t)
+	w.node("undecodable")
+	w.create(w.ring("first"))
+	nc := w.capture("undecodable", []string{"first"}, nil)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rings":[{"name":"first","spec":{"slots":"many"}}]}}`))
+	require.NoError(t, w.Patch(t.Context(), nc, patch))
+	w.node("decodable")
+	w.create(w.ring("second"))
+	w.capture("undecodable", []string{"first", "second"}, nil)
+	w.capture("decodable", []string{"first", "second"}, nil)
+}
+
 // TestInvalidFilter: the condition has libpcap's words; the nodes never get it, or keep the last valid one.
 func TestInvalidFilter(t *testing.T) {
 	if _, err := rcbpf(); err != nil {

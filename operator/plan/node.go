@@ -40,7 +40,7 @@ func ringEntry(ring *v1alpha1.CaptureRing, verdict Verdict, node Node, current v
 		if !selects(ring.Spec.NodeSelector, node.Labels) {
 			return nil
 		}
-		return &v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Spec: ring.Spec}
+		return &v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Version: v1alpha1.NodeEntryVersion, Spec: ring.Spec}
 	}
 	if !verdict.Keeps() {
 		return nil
@@ -67,7 +67,9 @@ func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.N
 	var entry *v1alpha1.NodeCluster
 	switch {
 	case verdict.Accepted():
-		entry = &v1alpha1.NodeCluster{Name: cluster.Name, UID: string(cluster.UID), Spec: *cluster.Spec.DeepCopy()}
+		entry = &v1alpha1.NodeCluster{
+			Name: cluster.Name, UID: string(cluster.UID), Version: v1alpha1.NodeEntryVersion, Spec: *cluster.Spec.DeepCopy(),
+		}
 	case verdict.Keeps():
 		entry = currentCluster(current, cluster)
 	}

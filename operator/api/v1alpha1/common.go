@@ -296,6 +296,7 @@ const (
 	ReasonPending             = "Pending"
 	ReasonInterfaceNotFound   = "InterfaceNotFound"
 	ReasonMemoryLimitExceeded = "MemoryLimitExceeded"
+	ReasonAgentTooOld         = "AgentTooOld"
 	ReasonPodNotTapped        = "PodNotTapped"
 	ReasonEngineUnavailable   = "EngineUnavailable"
 	ReasonUnsupported         = "Unsupported"

@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // NodeRing is a CaptureRing as one node shall have it.
 type NodeRing struct {
@@ -18,9 +22,17 @@ type NodeRing struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
+	// version of the entry. An agent that knows only lower ones refuses the entry, with the reason AgentTooOld.
+	//
+	// +optional
+	Version int32 `json:"version,omitempty"`
+
 	// spec of the CaptureRing, as the API server accepted it there.
 	//
 	// +required
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec CaptureRingSpec `json:"spec"`
 }
 
@@ -38,30 +50,58 @@ type NodeCluster struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
+	// version of the entry, as a ring's.
+	//
+	// +optional
+	Version int32 `json:"version,omitempty"`
+
 	// spec of the Cluster, as the API server accepted it there.
 	//
 	// +required
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec ClusterSpec `json:"spec"`
 }
 
-// NodeCaptureSpec is a node's whole desired state, written by the operator. Its lists have no schema: the API server checked
-// their specs when people wrote them, and walking them again for each of thousands of nodes is a good part of what a write
-// costs it. The agent looks at them anyway.
+// NodeEntryVersion is the version of the entries that this build writes and understands. It is raised with every field of a
+// ring or Cluster that an agent must not ignore.
+const NodeEntryVersion = 1
+
+// NodeCaptureSpec is a node's whole desired state, written by the operator. The specs in its lists have no schema: the API
+// server checked them when people wrote them, and walking them again for each of thousands of nodes is a good part of what a
+// write costs it. The agent looks at them anyway.
 type NodeCaptureSpec struct {
-	// rings is the list of the node's CaptureRings, by name: of each its name, its uid and its spec. At most 256.
+	// rings is the list of the node's CaptureRings, by name.
 	//
 	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
 	Rings []NodeRing `json:"rings,omitempty"`
 
-	// clusters is the list of the node's Clusters, by name: of each its name, its uid and its spec, whose rings are only such
-	// of this node. At most 256.
+	// clusters is the list of the node's Clusters, by name. Their rings are only those of this node.
 	//
 	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
 	Clusters []NodeCluster `json:"clusters,omitempty"`
+
+	// Undecodable says why the stored spec could not be decoded; then the rest is empty. It is not stored.
+	Undecodable string `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It fails for no spec but notes the problem in Undecodable: a list or a watch of
+// thousands of NodeCaptures would end at the first of them that has, say, a text for a number.
+func (s *NodeCaptureSpec) UnmarshalJSON(text []byte) error {
+	type plain NodeCaptureSpec
+	var decoded plain
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		decoded = plain{Undecodable: err.Error()}
+	}
+	*s = NodeCaptureSpec(decoded)
+	return nil
 }
 
 // DropCount is a number of packets dropped for one reason.

@@ -142,6 +142,39 @@ func TestNodeCaptureHoldsDefaultedSpecs(t *testing.T) {
 	require.EqualValues(t, 1, nc.Generation, "an update that changes nothing must not look like a change to the agent")
 }
 
+// TestNodeCaptureThatDoesNotDecode: the API server refuses what is no list of entries, and takes entries whose specs are
+// wrong; a list of NodeCaptures has all others, and says of that one what is wrong.
+func TestNodeCaptureThatDoesNotDecode(t *testing.T) {
+	c := env.Client(t)
+	apply := func(name, spec string) error {
+		u := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte("apiVersion: ringcap.io/v1alpha1\nkind: NodeCapture\nmetadata: {name: "+name+"}\nspec: "+spec), u))
+		err := c.Create(t.Context(), u)
+		if err == nil {
+			t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), u)) })
+		}
+		return err
+	}
+	for _, spec := range []string{
+		"{rings: mirror}", "{rings: [mirror]}", "{rings: [{name: mirror, spec: all}]}", "{rings: [{name: 5, spec: {}}]}",
+		"{rings: [{spec: {}}]}", "{clusters: [{name: ids, version: new, spec: {}}]}", "{rings: [{name: a, spec: {}}, {name: a, spec: {}}]}",
+	} {
+		require.True(t, apierrors.IsInvalid(apply("refused", spec)), spec)
+	}
+	require.NoError(t, apply("wrong", "{rings: [{name: mirror, spec: {snapLength: long}}]}"))
+	require.NoError(t, apply("right", "{rings: [{name: mirror, spec: {snapLength: 96}}]}"))
+	var list v1alpha1.NodeCaptureList
+	require.NoError(t, c.List(t.Context(), &list))
+	found := map[string]v1alpha1.NodeCaptureSpec{}
+	for _, nc := range list.Items {
+		found[nc.Name] = nc.Spec
+	}
+	require.Contains(t, found["wrong"].Undecodable, "snapLength")
+	require.Empty(t, found["wrong"].Rings)
+	require.Empty(t, found["right"].Undecodable)
+	require.EqualValues(t, 96, found["right"].Rings[0].Spec.SnapLength)
+}
+
 func requireSameYAML(t *testing.T, want, got any) {
 	t.Helper()
 	w, err := yaml.Marshal(want)
