@@ -24,32 +24,8 @@ const (
 	uid   = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 	under = "0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0"
 	other = "11111111-2222-3333-4444-555555555555"
+	third = "22222222-2222-3333-4444-555555555555"
 )
-
-func TestPodUID(t *testing.T) {
-	for name, test := range map[string]struct{ cgroup, want string }{
-		"v2 systemd":       {"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + under + ".slice/cri-containerd-abc.scope\n", uid},
-		"v2 guaranteed":    {"0::/kubepods.slice/kubepods-pod" + under + ".slice/cri-containerd-abc.scope\n", uid},
-		"v2 cgroupfs":      {"0::/kubepods/besteffort/pod" + uid + "/abc\n", uid},
-		"v2 own namespace": {"0::/../../../besteffort/pod" + uid + "/abc\n", uid},
-		"v1 cgroupfs":      {"12:pids:/kubepods/pod" + uid + "/abc\n4:memory:/kubepods/pod" + uid + "/abc\n1:name=systemd:/kubepods/pod" + uid + "/abc\n0::/\n", uid},
-		"v1 systemd":       {"3:cpu,cpuacct:/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + under + ".slice/x\n", uid},
-		"static pod":       {"0::/kubepods/burstable/pod0f1e2d3c4b5a69788796a5b4c3d2e1f0/abc\n", "0f1e2d3c4b5a69788796a5b4c3d2e1f0"},
-		"no pod":           {"0::/user.slice/user-1000.slice/session-1.scope\n", ""},
-		"empty":            {"", ""},
-		"made by the container itself": {
-			"0::/kubepods/pod" + uid + "/abc/pod" + other + "\n", uid,
-		},
-		"hierarchies that disagree": {"4:memory:/kubepods/pod" + uid + "/abc\n5:pids:/kubepods/pod" + other + "/abc\n", ""},
-		"a name like a pod's":       {"0::/system.slice/podman-0f1e2d3c.scope\n", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, ok := podUID(test.cgroup)
-			assert.Equal(t, test.want, got)
-			assert.Equal(t, test.want != "", ok)
-		})
-	}
-}
 
 // fakeKubelet is the pod resources API over real gRPC.
 type fakeKubelet struct {
@@ -115,16 +91,12 @@ func (f fakeUIDs) PodUIDs(_ context.Context, pod Pod) ([]string, error) {
 }
 
 func TestAllow(t *testing.T) {
-	proc := t.TempDir()
-	process := func(pid, cgroup string) {
-		require.NoError(t, os.MkdirAll(filepath.Join(proc, pid), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(proc, pid, "cgroup"), []byte(cgroup), 0o644))
-	}
-	process("10", "0::/kubepods/pod"+uid+"/abc\n")
-	process("11", "0::/user.slice\n")
+	cgroups := t.TempDir()
+	put(t, cgroups, "kubepods/pod"+uid+"/abc", 10)
+	put(t, cgroups, "kubepods/pod"+other+"/abc", 12)
 	pods := Pods{
-		Allocations: kubelet(t), Proc: proc,
-		UIDs:       fakeUIDs{{"sensors", "a"}: {uid}, {"sensors", "b"}: {other}},
+		Allocations: kubelet(t), Cgroups: Cgroups(cgroups),
+		UIDs:       fakeUIDs{{"sensors", "a"}: {third, uid}, {"sensors", "b"}: {other}},
 		Namespaces: NewNamespaces(),
 	}
 	pods.Namespaces.Set(map[string][]string{"ids": nil})
@@ -132,13 +104,17 @@ func TestAllow(t *testing.T) {
 		return pods.Allow(context.Background(), pid, capture.QueueID{Cluster: "ids", Queue: queue})
 	}
 	assert.NoError(t, ask(10, 0))
-	assert.ErrorContains(t, ask(10, 1), "allocated to pod sensors/b, and this is another pod")
+	assert.NoError(t, ask(12, 1))
+	assert.ErrorContains(t, ask(10, 1), "allocated to pod sensors/b, and process 10 is none of that pod's")
 	assert.ErrorContains(t, ask(10, 2), "allocated to no pod")
-	assert.ErrorContains(t, ask(11, 0), "runs in no pod")
-	assert.ErrorContains(t, ask(12, 0), "find the pod of process 12")
 	assert.ErrorContains(t, ask(0, 0), "hostPID")
+	assert.ErrorContains(t, ask(os.Getpid(), 0), "is none of that pod's: the kubelet has not put it there (it is in /")
 	pods.Namespaces.Set(map[string][]string{"ids": {"flows", "lab"}})
 	assert.ErrorContains(t, ask(10, 0), "pod sensors/a may not have queues of ids: its spec.consumers.namespaces names flows, lab, not sensors")
+	pods.Namespaces.Set(map[string][]string{"ids": nil})
+	pods.UIDs = fakeUIDs{{"sensors", "a"}: {third}}
+	assert.ErrorIs(t, ask(10, 0), ErrNoPod)
+	assert.ErrorContains(t, ask(10, 0), "find the processes of pod sensors/a")
 	pods.UIDs = fakeUIDs(nil)
 	assert.ErrorContains(t, ask(10, 0), "no API server")
 }

@@ -5,59 +5,156 @@ package access
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// ErrNoPod: a process that belongs to no pod.
-var ErrNoPod = errors.New("it runs in no pod")
+// ErrNoPod: the kubelet has no cgroup of a pod.
+var ErrNoPod = errors.New("the kubelet has no cgroup of this pod")
 
-// PodOf returns the UID of the pod that a process runs in, as its cgroup has it. proc is a proc file system.
-func PodOf(proc string, pid int) (string, error) {
+// Cgroups is the folder where the node's cgroups are mounted (/sys/fs/cgroup), version 2 or 1. Which processes are a pod's is
+// read in the kubelet's part of it, top down: what a process says of itself, or what its cgroup is called, shows nothing, for
+// cgroups are delegated to users, who name theirs as they like.
+type Cgroups string
+
+// kubeletRoots are where the kubelet's part is: of a cgroupfs driver and of systemd's, by default and with a cgroupRoot of
+// one folder, as kind has it (/kubelet).
+var kubeletRoots = []string{"kubepods", "kubepods.slice", "*/kubepods", "*.slice/*-kubepods.slice"}
+
+// uidForm is a pod's UID; that of a static pod has no dashes. It becomes a part of a path.
+var uidForm = regexp.MustCompile(`^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
+
+// Processes lists the processes of the pod that the kubelet knows by a UID, by their numbers in this process's PID namespace.
+// The error is ErrNoPod when the kubelet has no such pod; it tells of cgroups that look like the pod's and are not root's alone.
+func (c Cgroups) Processes(uid string) ([]int, error) {
+	if !uidForm.MatchString(uid) {
+		return nil, fmt.Errorf("%q is no UID of a pod", uid)
+	}
+	hierarchy := c.hierarchy()
+	folders, foreign := trusted(hierarchy, uid)
+	if len(folders) == 0 {
+		return nil, errors.Join(fmt.Errorf("%w (UID %s, below %s)", ErrNoPod, uid, hierarchy), foreign)
+	}
+	var pids []int
+	for _, folder := range folders {
+		var err error
+		if pids, err = appendProcesses(pids, folder); err != nil {
+			return nil, err
+		}
+	}
+	return pids, nil
+}
+
+// trusted are a pod's cgroups that the kubelet made; foreign tells of those that another could have made.
+func trusted(hierarchy, uid string) (folders []string, foreign error) {
+	for _, pattern := range kubeletRoots {
+		roots, _ := filepath.Glob(filepath.Join(hierarchy, pattern)) // fails for a wrong pattern only
+		for _, root := range roots {
+			for _, folder := range podFolders(root, uid) {
+				if !exists(folder) {
+					continue
+				}
+				if err := rootsOwn(hierarchy, folder); err != nil {
+					foreign = errors.Join(foreign, err)
+					continue
+				}
+				folders = append(folders, folder)
+			}
+		}
+	}
+	return folders, foreign
+}
+
+// hierarchy is the one of version 2, or of version 1 one in which every kubelet puts its pods.
+func (c Cgroups) hierarchy() string {
+	if memory := filepath.Join(string(c), "memory"); exists(memory) && !exists(filepath.Join(string(c), "cgroup.controllers")) {
+		return memory
+	}
+	return string(c)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// podFolders are where below its root a kubelet can have a pod's cgroup: one for each class of service and driver.
+func podFolders(root, uid string) []string {
+	prefix, systemd := strings.CutSuffix(filepath.Base(root), ".slice")
+	if !systemd {
+		return []string{filepath.Join(root, "pod"+uid), filepath.Join(root, "burstable", "pod"+uid), filepath.Join(root, "besteffort", "pod"+uid)}
+	}
+	var folders []string
+	pod := "-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice"
+	for _, class := range []string{"", "-burstable", "-besteffort"} {
+		folder := root
+		if class != "" {
+			folder = filepath.Join(root, prefix+class+".slice")
+		}
+		folders = append(folders, filepath.Join(folder, prefix+class+pod))
+	}
+	return folders
+}
+
+// rootsOwn fails when a cgroup or one above it, up to the top, can be written by others than root.
+func rootsOwn(top, folder string) error {
+	for ; ; folder = filepath.Dir(folder) {
+		var st unix.Stat_t
+		if err := unix.Lstat(folder, &st); err != nil {
+			return fmt.Errorf("look at the cgroup %s: %w", folder, err)
+		}
+		if st.Uid != 0 || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0 {
+			return fmt.Errorf("the cgroup %s (owner %d, mode %03o) is not root's alone: who may write to it can put any process into a pod",
+				folder, st.Uid, st.Mode&0o777)
+		}
+		if folder == top {
+			return nil
+		}
+	}
+}
+
+// appendProcesses adds those of a pod's cgroup and all below it, which come and go meanwhile. Below it, containers may own
+// cgroups: they have their own processes to put into them.
+func appendProcesses(pids []int, pod string) ([]int, error) {
+	err := filepath.WalkDir(pod, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "cgroup.procs" {
+			var text []byte
+			text, err = os.ReadFile(path)
+			for _, line := range strings.Fields(string(text)) {
+				if pid, bad := strconv.Atoi(line); bad == nil {
+					pids = append(pids, pid)
+				}
+			}
+		}
+		// The processes of a threaded cgroup are listed above it.
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list a pod's processes: %w", err)
+	}
+	return pids, nil
+}
+
+// cgroupOf says where a process is, for people: what it is called proves nothing.
+func cgroupOf(proc string, pid int) string {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
 	if err != nil {
-		return "", fmt.Errorf("find the pod of process %d: %w", pid, err)
+		return "no cgroup: it has ended"
 	}
-	uid, ok := podUID(string(text))
-	if !ok {
-		return "", ErrNoPod
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	line := lines[len(lines)-1]
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, ":memory:") }); i >= 0 {
+		line = lines[i]
 	}
-	return uid, nil
-}
-
-// podFolder is a pod's folder in the cgroup tree as the kubelet names it: pod<UID> with the cgroupfs driver,
-// kubepods[-<class>]-pod<UID>.slice, dashes in the UID as underscores, with systemd's. Static pods' UIDs have no dashes.
-var podFolder = regexp.MustCompile(`^(?:kubepods(?:-burstable|-besteffort)?-)?pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?$`)
-
-// podUID reads a pod's UID out of /proc/<pid>/cgroup, of cgroup v1 or v2. The outermost folder counts: what is below a
-// container's cgroup, the container may have named itself. Hierarchies that disagree name no pod.
-func podUID(cgroup string) (string, bool) {
-	found := ""
-	for _, line := range strings.Split(cgroup, "\n") {
-		parts := strings.SplitN(line, ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		uid := outermostPod(parts[2])
-		if uid == "" {
-			continue
-		}
-		if found != "" && found != uid {
-			return "", false
-		}
-		found = uid
-	}
-	return found, found != ""
-}
-
-func outermostPod(path string) string {
-	for _, folder := range strings.Split(path, "/") {
-		if m := podFolder.FindStringSubmatch(folder); m != nil {
-			return strings.ReplaceAll(m[1], "_", "-")
-		}
-	}
-	return ""
+	return line[strings.LastIndexByte(line, ':')+1:]
 }

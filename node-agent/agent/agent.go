@@ -65,14 +65,15 @@ type Agent struct {
 	health health.State
 }
 
-// PodAccess is the rule by which consumers get queues, for engines that hand them over.
-func PodAccess(config *rest.Config, kubeletDir string) (access.Pods, error) {
+// PodAccess is the rule by which consumers get queues, for engines that hand them over. sys is a sysfs in which the node's cgroups
+// are mounted.
+func PodAccess(config *rest.Config, kubeletDir, sys string) (access.Pods, error) {
 	direct, err := newClient(config)
 	if err != nil {
 		return access.Pods{}, err
 	}
 	return access.Pods{
-		Allocations: PodResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc", Namespaces: access.NewNamespaces(),
+		Allocations: PodResources(kubeletDir), UIDs: podUIDs{direct}, Cgroups: access.Cgroups(filepath.Join(sys, "fs/cgroup")), Namespaces: access.NewNamespaces(),
 	}, nil
 }
 
@@ -109,7 +110,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.health.Healthy, a.ready); err != nil {
 		return err
 	}
-	if a.watchedPods, err = newPodWatch(a.Config, a.Node, a.Changed.Raise); err != nil {
+	if a.watchedPods, err = newPodWatch(a.Config, a.Node, a.Pods.Cgroups, a.Changed.Raise); err != nil {
 		return err
 	}
 	a.Reconciler.Pods = a.watchedPods.Pods

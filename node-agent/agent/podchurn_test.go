@@ -30,7 +30,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	c := api.Client(t)
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "busy"}}))
 	require.NoError(t, c.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "busy"}}))
-	w, err := newPodWatch(api.Config(t), "busy-node", func() {})
+	w, err := newPodWatch(api.Config(t), "busy-node", "", func() {})
 	require.NoError(t, err)
 	w.start(t.Context())
 	w.want(t.Context(), podRing(""))

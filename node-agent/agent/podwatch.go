@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/node-agent/pods"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -47,7 +48,7 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 }
 
 // newPodWatch makes one that watches nothing yet. changed is called when Pods became others.
-func newPodWatch(config *rest.Config, node string, changed func()) (*podWatch, error) {
+func newPodWatch(config *rest.Config, node string, cgroups access.Cgroups, changed func()) (*podWatch, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func newPodWatch(config *rest.Config, node string, changed func()) (*podWatch, e
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the API server %s: %w", config.Host, err)
 	}
-	w.tracker = pods.NewTracker("/proc", w.list, changed)
+	w.tracker = pods.NewTracker(cgroups, w.list, changed)
 	return w, nil
 }
 

@@ -77,7 +77,7 @@ func TestPodsOfANode(t *testing.T) {
 		Subjects: []rbacv1.Subject{{Kind: "User", Name: "agent", APIGroup: rbacv1.GroupName}},
 	}))
 	changed := make(chan struct{}, 100)
-	w, err := newPodWatch(api.NewUser(t, "agent"), "n1", func() { changed <- struct{}{} })
+	w, err := newPodWatch(api.NewUser(t, "agent"), "n1", "", func() { changed <- struct{}{} })
 	require.NoError(t, err)
 	w.start(t.Context())
 	_, unknown := w.Pods()

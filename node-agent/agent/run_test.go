@@ -102,7 +102,7 @@ func (noNICs) Apply(map[string]plan.NICSettings) (map[string]nic.Outcome, error)
 func newAgent(t *testing.T, address string, engine idleEngine, opened chan<- struct{}) *Agent {
 	t.Helper()
 	config, kubelet := &rest.Config{Host: address}, t.TempDir()
-	pods, err := PodAccess(config, kubelet)
+	pods, err := PodAccess(config, kubelet, "/sys")
 	require.NoError(t, err)
 	return &Agent{
 		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, CDIDir: t.TempDir(), Library: libpcap.Library{To: t.TempDir()}, MetricsAddress: "127.0.0.1:0",

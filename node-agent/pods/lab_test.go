@@ -5,8 +5,8 @@ package pods
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,29 +20,29 @@ import (
 
 /*
  * lab is a node in a network namespace of its own, with pods that have namespaces and veth pairs as a CNI plugin makes them, and
- * a proc file system in which each pod has a process.
+ * cgroups in which the kubelet says of each which processes it has.
  *
  *	+------- node -------+      +--- pod ---+
  *	|  h<pid>  ----------|------|--- eth0   |
  *	+--------------------+      +-----------+
  */
 type lab struct {
-	t    testing.TB
-	proc string
-	next int
+	t       testing.TB
+	cgroups string
+	next    int
 }
 
 func newLab(t testing.TB) *lab {
 	t.Helper()
 	testnet.Enter(t)
-	return &lab{t: t, proc: t.TempDir(), next: 100}
+	return &lab{t: t, cgroups: t.TempDir(), next: 100}
 }
 
 // sandbox is a pod on the node.
 type sandbox struct {
 	object    Object
 	namespace netns.NsHandle
-	pids      []int
+	processes []*exec.Cmd
 	// index of the node's side, and its name.
 	index int
 	name  string
@@ -91,24 +91,32 @@ func (l *lab) attach(s *sandbox, host, inside string) int {
 
 // process gives a pod a process in a namespace, younger than those before.
 func (l *lab) process(s *sandbox, namespace netns.NsHandle) {
-	l.next++
-	folder := filepath.Join(l.proc, strconv.Itoa(l.next))
-	require.NoError(l.t, os.MkdirAll(filepath.Join(folder, "ns"), 0o755))
-	require.NoError(l.t, os.Symlink(fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), int(namespace)), filepath.Join(folder, "ns", "net")))
-	l.write(folder, "cgroup", "0::/kubepods/besteffort/pod"+s.object.UID+"/abc\n")
-	l.write(folder, "stat", fmt.Sprintf("%d (a) b) c) S%s %d 0 0\n", l.next, stringOf(18, " 0"), l.next))
-	s.pids = append(s.pids, l.next)
+	back, err := netns.Get()
+	require.NoError(l.t, err)
+	defer back.Close()
+	require.NoError(l.t, netns.Set(namespace))
+	defer func() { require.NoError(l.t, netns.Set(back)) }()
+	cmd := exec.Command("sleep", "3600")
+	require.NoError(l.t, cmd.Start())
+	l.t.Cleanup(func() { end(cmd) })
+	s.processes = append(s.processes, cmd)
+	l.tell(s)
 }
 
-func stringOf(n int, text string) (all string) {
-	for range n {
-		all += text
+func end(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// tell writes a pod's cgroup.
+func (l *lab) tell(s *sandbox) {
+	folder := filepath.Join(l.cgroups, "kubepods/besteffort/pod"+s.object.UID, "abc")
+	require.NoError(l.t, os.MkdirAll(folder, 0o755))
+	var text []byte
+	for _, cmd := range s.processes {
+		text = fmt.Appendln(text, cmd.Process.Pid)
 	}
-	return all
-}
-
-func (l *lab) write(folder, name, text string) {
-	require.NoError(l.t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+	require.NoError(l.t, os.WriteFile(filepath.Join(folder, "cgroup.procs"), text, 0o644))
 }
 
 // remove takes a pod away as a CNI plugin does: the interface, then the namespace.
@@ -121,8 +129,9 @@ func (l *lab) remove(s *sandbox) {
 }
 
 func (l *lab) kill(s *sandbox) {
-	for _, pid := range s.pids {
-		require.NoError(l.t, os.RemoveAll(filepath.Join(l.proc, strconv.Itoa(pid))))
+	for _, cmd := range s.processes {
+		end(cmd)
 	}
-	s.pids = nil
+	s.processes = nil
+	l.tell(s)
 }

@@ -4,24 +4,18 @@ package pods
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/access"
 )
-
-// namespaces are network namespaces by the UID of their pod. They live as long as they are open.
-type namespaces map[string]*os.File
-
-func (n namespaces) close() {
-	for _, file := range n {
-		file.Close()
-	}
-}
 
 // process is a pod's.
 type process struct {
@@ -29,76 +23,44 @@ type process struct {
 	began uint64 // ticks since boot
 }
 
-// openNamespaces finds the namespaces of the wanted pods by their processes. The oldest of a pod counts, which is its
-// sandbox's: later ones may make namespaces of their own. Of a pod without a process in another namespace than the
-// node's there is none, as of one that is about to enter it.
-func openNamespaces(proc string, wanted map[string]bool) (namespaces, error) {
-	entries, err := os.ReadDir(proc)
-	if err != nil {
-		return nil, fmt.Errorf("list the node's processes: %w", err)
-	}
-	own, err := inode("/proc/thread-self/ns/net")
-	if err != nil {
+// processesOf lists a pod's, the oldest first, which is its sandbox's: later ones may make namespaces of their own.
+func processesOf(cgroups access.Cgroups, uid string) ([]process, error) {
+	pids, err := cgroups.Processes(uid)
+	if err != nil && !errors.Is(err, access.ErrNoPod) {
 		return nil, err
 	}
-	oldest := map[string]process{}
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
+	var processes []process
+	for _, pid := range pids {
 		// Processes end while they are looked at.
-		uid, err := access.PodOf(proc, pid)
-		if err != nil || !wanted[uid] {
-			continue
-		}
-		began, err := beginning(proc, pid)
-		if err != nil {
-			continue
-		}
-		if other, known := oldest[uid]; known && other.began <= began {
-			continue
-		}
-		if is, err := inode(namespacePath(proc, pid)); err == nil && is != own {
-			oldest[uid] = process{pid, began}
+		if began, err := beginning(pid); err == nil {
+			processes = append(processes, process{pid, began})
 		}
 	}
-	return open(proc, oldest)
+	slices.SortFunc(processes, func(x, y process) int { return cmp.Or(cmp.Compare(x.began, y.began), x.pid-y.pid) })
+	return processes, nil
 }
 
-func open(proc string, oldest map[string]process) (namespaces, error) {
-	found := namespaces{}
-	for uid, p := range oldest {
-		file, err := os.Open(namespacePath(proc, p.pid))
-		if err != nil {
-			continue
-		}
-		// Its number may be another's by now.
-		if began, err := beginning(proc, p.pid); err != nil || began != p.began {
-			file.Close()
-			continue
-		}
-		found[uid] = file
+// namespace is the number that the node's network namespace has for the process's, -1 when it has none: for one that no interface
+// leads to, and for itself, in which a process is that is about to enter its pod's. The kernel tells it of every process.
+func (p process) namespace() (int, error) {
+	id, err := netlink.GetNetNsIdByPid(p.pid)
+	if errors.Is(err, unix.ESRCH) {
+		return -1, nil
 	}
-	return found, nil
-}
-
-func namespacePath(proc string, pid int) string {
-	return filepath.Join(proc, strconv.Itoa(pid), "ns", "net")
-}
-
-func inode(path string) (uint64, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return 0, fmt.Errorf("look at %s: %w", path, err)
+	if err != nil {
+		return -1, fmt.Errorf("ask for the number of a pod's network namespace: %w", err)
 	}
-	return st.Ino, nil
+	// The process's number may be another's by now.
+	if began, err := beginning(p.pid); err != nil || began != p.began {
+		return -1, nil
+	}
+	return id, nil
 }
 
 // beginning is when a process began: field 22 of its stat, the 20th after the name, which is in brackets and may hold
 // anything.
-func beginning(proc string, pid int) (uint64, error) {
-	path := filepath.Join(proc, strconv.Itoa(pid), "stat")
+func beginning(pid int) (uint64, error) {
+	path := "/proc/" + strconv.Itoa(pid) + "/stat"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err

@@ -4,10 +4,7 @@ package pods
 
 import (
 	"fmt"
-	"os"
 	"slices"
-
-	"github.com/vishvananda/netlink"
 
 	"github.com/ringcap/ringcap/node-agent/node"
 )
@@ -39,14 +36,13 @@ func listSides() (sides, error) {
 // without says that an interface is not there.
 func (s sides) without(index int) bool { return !slices.Contains(s.indexes, index) }
 
-// of returns the interfaces whose other side is in a namespace.
-func (s sides) of(namespace *os.File) ([]int, error) {
-	id, err := netlink.GetNetNsIdByFd(int(namespace.Fd()))
-	if err != nil {
-		return nil, fmt.Errorf("ask for the number of a pod's network namespace: %w", err)
+// of returns the interfaces whose other side is in the namespace of a pod, by the oldest of its processes that has entered one.
+func (s sides) of(processes []process) ([]int, error) {
+	for _, p := range processes {
+		id, err := p.namespace()
+		if err != nil || id >= 0 {
+			return s.byNamespace[id], err
+		}
 	}
-	if id < 0 {
-		return nil, nil
-	}
-	return s.byNamespace[id], nil
+	return nil, nil
 }

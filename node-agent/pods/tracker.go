@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -33,14 +34,14 @@ const (
 
 // What is wrong with a pod that runs.
 const (
-	noProcess = "none of its processes is visible to the agent, which looks for them in /proc (hostPID)"
+	noProcess = "the kubelet's cgroups, in which the agent looks, have no process of it"
 	noSide    = "its interfaces have no other side on the node, as with macvlan, ipvlan and SR-IOV: leave it out of podSelector, or capture the node's interface"
 )
 
 // Tracker knows where pods' interfaces are. Any goroutine may ask it.
 type Tracker struct {
-	// Proc is a proc file system, in which the processes of all pods are visible.
-	Proc string
+	// Cgroups of the node, in which the kubelet has its pods.
+	Cgroups access.Cgroups
 	// List is the pods that there are. The number says what was asked for at the time, 0 that they are not known.
 	List func() ([]Object, uint64)
 	// Changed is called when Pods became others.
@@ -64,8 +65,8 @@ type finding struct {
 }
 
 // NewTracker makes a Tracker that looks for nothing until Run.
-func NewTracker(proc string, list func() ([]Object, uint64), changed func()) *Tracker {
-	return &Tracker{Proc: proc, List: list, Changed: changed, events: make(chan struct{}, 1), found: map[string]*finding{}}
+func NewTracker(cgroups access.Cgroups, list func() ([]Object, uint64), changed func()) *Tracker {
+	return &Tracker{Cgroups: cgroups, List: list, Changed: changed, events: make(chan struct{}, 1), found: map[string]*finding{}}
 }
 
 // Look makes it look again: a pod or an interface came or went. It never blocks.
@@ -168,11 +169,13 @@ func (t *Tracker) find(objects []Object, now time.Time) error {
 }
 
 func (t *Tracker) findInterfaces(wanted map[string]bool) error {
-	namespaces, err := openNamespaces(t.Proc, wanted)
-	if err != nil {
-		return err
+	processes := map[string][]process{}
+	for uid := range wanted {
+		var err error
+		if processes[uid], err = processesOf(t.Cgroups, uid); err != nil {
+			return err
+		}
 	}
-	defer namespaces.close()
 	// After the processes: who has one has all of its interfaces.
 	links, err := listSides()
 	if err != nil {
@@ -180,12 +183,11 @@ func (t *Tracker) findInterfaces(wanted map[string]bool) error {
 	}
 	for uid := range wanted {
 		f := t.found[uid]
-		namespace, ok := namespaces[uid]
-		if f.missing = noProcess; !ok {
+		if f.missing = noProcess; len(processes[uid]) == 0 {
 			continue
 		}
 		f.missing = noSide
-		if f.indexes, err = links.of(namespace); err != nil {
+		if f.indexes, err = links.of(processes[uid]); err != nil {
 			return err
 		}
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
 // tracked is a tracker of some pods, which the test makes look.
 func (l *lab) tracked(pods ...*sandbox) (t *Tracker, changes *int) {
 	changes = new(int)
-	t = NewTracker(l.proc, func() ([]Object, uint64) {
+	t = NewTracker(access.Cgroups(l.cgroups), func() ([]Object, uint64) {
 		var objects []Object
 		for _, s := range pods {
 			objects = append(objects, s.object)
@@ -115,7 +116,7 @@ func TestPodsWithoutInterfaces(t *testing.T) {
 }
 
 func TestPodsAreNotKnownBeforeTheyAre(t *testing.T) {
-	tracker := NewTracker(t.TempDir(), func() ([]Object, uint64) { return nil, 0 }, func() {})
+	tracker := NewTracker(access.Cgroups(t.TempDir()), func() ([]Object, uint64) { return nil, 0 }, func() {})
 	tracker.update(time.Now())
 	pods, of := tracker.Pods()
 	assert.Zero(t, of)

@@ -50,7 +50,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	if err != nil {
 		return err
 	}
-	pods, err := agent.PodAccess(config, f.kubeletDir)
+	pods, err := agent.PodAccess(config, f.kubeletDir, f.sys)
 	if err != nil {
 		return err
 	}
