@@ -71,7 +71,7 @@ func (s *handoverServer) serve(c *cluster) error {
 // have that folder mounted.
 func (s *handoverServer) listen(q *queue) error {
 	folder := s.folder(q.id)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := s.makeFolder(folder); err != nil {
 		return fmt.Errorf("make the folder of queue %d: %w", q.id.Queue, err)
 	}
 	path := filepath.Join(folder, handoverSocket)
@@ -97,6 +97,16 @@ func (s *handoverServer) listen(q *queue) error {
 	}
 	socket.listenAt(listener)
 	return nil
+}
+
+// makeFolder makes a queue's folder, which any user of the container that has it mounted may enter. With an authorizer the cluster's,
+// above it, keeps the node's own users out; without one they are the consumers.
+func (s *handoverServer) makeFolder(folder string) error {
+	above := os.FileMode(0o755)
+	if s.authorizer != nil {
+		above = 0o700
+	}
+	return errors.Join(os.MkdirAll(folder, 0o755), os.Chmod(filepath.Dir(folder), above))
 }
 
 // restore listens anew at the queues' sockets that somebody removed; consumers that are attached keep their connections.
@@ -317,7 +327,7 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 	if h.server.authorizer == nil {
 		err = h.server.users.check(peer)
 	} else {
-		err = h.server.authorizer.Authorize(ctx, int(peer.Pid), h.queue.id)
+		err = errors.Join(h.server.authorizer.Authorize(ctx, int(peer.Pid), h.queue.id), peerLives(conn))
 	}
 	if err != nil {
 		return request, fmt.Errorf("%w: %w", unix.EACCES, err)
@@ -338,6 +348,30 @@ func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, wit
 	}
 	if _, _, err := conn.WriteMsgUnix(reply.bytes(), rights, nil); err != nil {
 		return fmt.Errorf("send the reply: %w", err)
+	}
+	return nil
+}
+
+// peerLives fails when the process that connected has ended: its number, by which it was judged, can be another's. Kernels
+// before 6.5 do not tell; there, nobody but a container that has the folder comes to the socket.
+func peerLives(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	pidfd := -1
+	if e := raw.Control(func(fd uintptr) { pidfd, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD) }); e != nil {
+		return e
+	}
+	if errors.Is(err, unix.ENOPROTOOPT) {
+		return nil
+	}
+	if err == nil {
+		defer unix.Close(pidfd)
+		err = unix.PidfdSendSignal(pidfd, 0, nil, 0)
+	}
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("the process that connected has ended: %w", err)
 	}
 	return nil
 }

@@ -3,10 +3,12 @@
 package ebpf
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -64,6 +66,70 @@ func TestHandOverIsAuthorized(t *testing.T) {
 	require.False(t, l.observe(e).Clusters["mirror"].Queues[1].Attached)
 	l.consume("mirror", 0)
 	require.EqualValues(t, os.Getpid(), asked.Load())
+}
+
+// A user of the node does not come as far as to ask; one of the container that has the queue's folder mounted does.
+func TestOnlyContainersComeToSockets(t *testing.T) {
+	l := newLab(t)
+	closed := func(o *Options) {
+		o.Authorizer = AuthorizerFunc(func(context.Context, int, capture.QueueID) error { return nil })
+	}
+	standalone := l.engine(func(o *Options) { o.Users = []uint32{nobody} })
+	l.apply(standalone, l.plan(1))
+	consumer, out := l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, nobody)
+	require.Equal(t, "attached", l.line(out))
+	require.NoError(t, consumer.Process.Kill())
+	l.detached(standalone, "mirror", 0)
+	require.NoError(t, standalone.Close())
+
+	e := l.engine(closed)
+	_, out = l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, nobody)
+	require.Contains(t, l.line(out), "permission denied")
+	container := filepath.Join(filepath.Dir(l.runDir), "container")
+	inside := filepath.Join(container, "mirror/0")
+	require.NoError(t, os.MkdirAll(inside, 0o755))
+	require.NoError(t, unix.Mount(filepath.Join(l.runDir, "mirror/0"), inside, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(inside, unix.MNT_DETACH)) })
+	require.NoError(t, unix.Mount("", inside, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	consumer, out = l.helper("consumer", consumerInput{RunDir: container, Name: "mirror"}, nobody)
+	require.Equal(t, "attached", l.line(out))
+	require.NoError(t, consumer.Process.Kill())
+	l.detached(e, "mirror", 0)
+
+	require.NoError(t, e.Close())
+	l.engine(func(o *Options) { o.Users = []uint32{nobody} })
+	_, out = l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, nobody)
+	require.Equal(t, "attached", l.line(out), "and standalone they do again")
+}
+
+// Who connects and ends before it is judged is refused: its number may be that of a process that may have the queue.
+func TestAPeerThatHasEnded(t *testing.T) {
+	l := newLab(t)
+	var parent *exec.Cmd
+	started := make(chan struct{})
+	e := l.engine(func(o *Options) {
+		o.Authorizer = AuthorizerFunc(func(_ context.Context, pid int, _ capture.QueueID) error {
+			<-started
+			require.Equal(t, parent.Process.Pid, pid)
+			require.NoError(t, parent.Process.Kill())
+			_, _ = parent.Process.Wait()
+			return nil
+		})
+	})
+	l.apply(e, l.plan(1))
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	require.NoError(t, err)
+	pidfd, err := unix.GetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	require.NoError(t, errors.Join(unix.Close(pair[0]), unix.Close(pair[1])))
+	if err != nil {
+		t.Skipf("this kernel does not tell whether a peer has ended: %v", err)
+	}
+	require.NoError(t, unix.Close(pidfd))
+	var out *bufio.Scanner
+	parent, out = l.helper("parent", consumerInput{RunDir: l.runDir, Name: "mirror"}, nobody, unix.CAP_DAC_READ_SEARCH)
+	close(started)
+	require.Contains(t, l.line(out), "the process that connected has ended")
+	require.False(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
 }
 
 func TestUserWithoutRightIsRefused(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -33,6 +34,7 @@ var helpers = map[string]func(input string) error{
 	"consumer": runConsumer,
 	"intruder": runIntruder,
 	"new":      runNew,
+	"parent":   runParent,
 }
 
 func TestMain(m *testing.M) {
@@ -172,5 +174,30 @@ func runConsumer(text string) error {
 		return err
 	}
 	fmt.Println("read")
+	return waitForKill()
+}
+
+// runParent asks for a queue, and leaves the answer to a child, which prints it.
+func runParent(text string) error {
+	var input consumerInput
+	if err := json.Unmarshal([]byte(text), &input); err != nil {
+		return err
+	}
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socketPath(input.RunDir, input.Name, 0), Net: "unixpacket"})
+	if err != nil {
+		return err
+	}
+	file, err := conn.File()
+	if err != nil {
+		return err
+	}
+	child := exec.Command("dd", "bs=4096", "count=1", "status=none")
+	child.Stdin, child.Stdout, child.Stderr = file, os.Stdout, os.Stderr
+	if err := child.Start(); err != nil {
+		return err
+	}
+	if _, err := conn.Write(encodeRequest(handoverRequest{Magic: protocolMagic, ABI: protocolABI})); err != nil {
+		return err
+	}
 	return waitForKill()
 }
