@@ -102,3 +102,35 @@ test_consumer_scribbles_over_what_it_maps() {
 	kubectl -n $suite delete daemonset scribbler --wait
 	remove clusters.ringcap.io/suite-scribble
 }
+
+# bystander NODE UID FOLDER: a user of the node, in no pod, asks at a queue's socket from a cgroup that is delegated to the user and that
+# has the name which the kubelet gives to the pod of that UID.
+bystander() {
+	# shellcheck disable=SC2016 # the other shell's
+	"$root/e2e/cluster/node-exec" "$1" 'uid='"$2"' folder='"$3"'
+		top=/sys/fs/cgroup
+		[ ! -d $top/memory ] || top=$top/memory
+		mkdir -p $top/v1user/kubepods/pod$uid
+		chown -R 65534:65534 $top/v1user
+		for p in $(pidof sleep); do
+			[ ! -x /proc/$p/root/bin/probe ] || cp /proc/$p/root/bin/probe /run/bystander
+		done
+		sh -c "echo \$\$ >$top/v1user/kubepods/pod$uid/cgroup.procs; exec start-stop-daemon -S -c 65534:65534 -x /run/bystander -- socket $folder" 2>&1
+		said=$?
+		rmdir $top/v1user/kubepods/pod$uid $top/v1user/kubepods $top/v1user
+		rm /run/bystander
+		exit $said'
+}
+
+# Refused by the folders; and where root has opened a way around these, by the agent.
+test_user_of_the_node_asks_in_the_name_of_a_pod() {
+	local pod uid
+	hostile_pods bystander ''
+	pod=$(kubectl get nodecapture node-ebpf -o json | jq -r '.status.clusters[] | select(.name == "ids") | .queues[0].consumer')
+	uid=$(kubectl -n "${pod%/*}" get pod "${pod#*/}" -o 'jsonpath={.metadata.uid}')
+	expect_refused bystander node-ebpf "$uid" /run/ringcap/ids/0 | grep 'Permission denied'
+	"$root/e2e/cluster/node-exec" node-ebpf 'mkdir /run/open && mount --bind /run/ringcap/ids/0 /run/open'
+	expect_refused bystander node-ebpf "$uid" /run/open | grep "is none of that pod's"
+	"$root/e2e/cluster/node-exec" node-ebpf 'umount /run/open && rmdir /run/open'
+	kubectl -n $suite delete daemonset bystander --wait
+}
