@@ -211,8 +211,7 @@ func (t *clsactTap) detach() error {
 
 // removeQdisc removes the discipline that the engine added to an interface once nobody has a filter there.
 func (p pins) removeQdisc(index int) error {
-	var ours int
-	if err := readDescription(p.qdisc(index), &ours); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(p.qdisc(index)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err

@@ -37,6 +37,8 @@ type cluster struct {
 	folder string
 	tables *tables
 	queues []*queue
+	// unreadable: nothing but its place is known.
+	unreadable bool
 }
 
 // planned returns the cluster as the plan would have it.
@@ -114,7 +116,7 @@ func recoverCluster(folder string, env *environment) (*cluster, error) {
 	if err := readDescription(filepath.Join(folder, "description"), c); err != nil {
 		return nil, err
 	}
-	if c.Queues < 1 || c.Queues > maxQueues || c.Base > placesMax-uint32(c.Queues) {
+	if c.Queues < 1 || c.Queues > maxQueues || c.Base > placesMax-uint32(c.Queues) || env.pins.cluster(c.Name, c.Base) != folder {
 		return nil, fmt.Errorf("%s: %w", folder, errNotDescription)
 	}
 	for number := range c.Queues {

@@ -52,7 +52,8 @@ func writeDescription(path string, value any) error {
 	return nil
 }
 
-// readDescription is the reverse of writeDescription. The error wraps os.ErrNotExist when there is none.
+// readDescription is the reverse of writeDescription. The error wraps os.ErrNotExist when there is none, errNotDescription when what is
+// there says nothing.
 func readDescription(path string, value any) error {
 	m, err := ebpf.LoadPinnedMap(path, nil)
 	if err != nil {
@@ -61,7 +62,7 @@ func readDescription(path string, value any) error {
 	defer m.Close()
 	var content []byte
 	if content, err = m.LookupBytes(uint32(0)); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("read %s: %w: %w", path, errNotDescription, err)
 	}
 	if len(content) != descriptionSize {
 		return fmt.Errorf("read %s: %w", path, errNotDescription)
@@ -71,7 +72,7 @@ func readDescription(path string, value any) error {
 		return fmt.Errorf("read %s: %w", path, errNotDescription)
 	}
 	if err := json.Unmarshal(content[4:4+length], value); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("read %s: %w: %w", path, errNotDescription, err)
 	}
 	return nil
 }

@@ -157,6 +157,8 @@ func (e *Engine) recoverClusters() error {
 			err = removePins(folder)
 		} else if err == nil {
 			e.keepNewer(c)
+		} else if errors.Is(err, errNotDescription) {
+			err = e.quarantineCluster(folder, err)
 		}
 		if err != nil {
 			return fmt.Errorf("recover the cluster in %s: %w", folder, err)
@@ -189,6 +191,8 @@ func (e *Engine) recoverRings() error {
 			err = removePins(folder)
 		} else if err == nil {
 			e.rings[r.Name] = r
+		} else if errors.Is(err, errNotDescription) {
+			err = e.quarantineRing(folder, err)
 		}
 		if err != nil {
 			return fmt.Errorf("recover the ring in %s: %w", folder, err)

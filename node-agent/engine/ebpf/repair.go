@@ -55,7 +55,9 @@ func (e *Engine) repair(failed failures) error {
 		failed.add(c.Name, errors.Join(c.pins().restore(), e.handover.restore(c)))
 	}
 	for _, c := range e.retired {
-		failed.add(c.Name, c.pins().restore())
+		if !c.unreadable {
+			failed.add(c.Name, c.pins().restore())
+		}
 	}
 	return err
 }

@@ -3,6 +3,7 @@
 package ebpf
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -207,6 +208,73 @@ func TestWhatAnOlderVersionLeftIsTakenOver(t *testing.T) {
 	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
 	l.collect(c, 5)
 	require.EqualValues(t, 5, l.observe(e).Rings["mirror"].Rules[7].Packets)
+}
+
+// spoil writes a description that says nothing.
+func (l *lab) spoil(folder string) {
+	m, err := ebpf.LoadPinnedMap(filepath.Join(folder, "description"), nil)
+	require.NoError(l.t, err)
+	require.NoError(l.t, m.Put(uint32(0), bytes.Repeat([]byte{'{'}, descriptionSize)))
+	require.NoError(l.t, m.Close())
+}
+
+// What cannot be read goes, with its taps, and comes again as planned; what can be stays, and so does its consumer.
+func TestUnreadableDescriptions(t *testing.T) {
+	for _, mode := range []string{"tcx", "clsact"} {
+		for _, what := range []string{"cluster", "ring", "rules"} {
+			t.Run(mode+" "+what, func(t *testing.T) {
+				l := newLab(t)
+				plan := l.plan(2)
+				plan.Rings[0].Rules = udpRules()
+				other := l.plan(1)
+				other.Rings[0].Name, other.Rings[0].Outputs, other.Clusters[0].Name = "other.one", []string{"other.one"}, "other.one"
+				plan.Rings, plan.Clusters = append(plan.Rings, other.Rings[0]), append(plan.Clusters, other.Clusters[0])
+				first := l.engine(l.attachedBy(mode))
+				l.apply(first, plan)
+				keeps := l.consume("mirror", 0)
+				if what != "rules" {
+					keeps = l.consume("other.one", 0)
+				}
+				spoilt := map[string]string{
+					"cluster": first.clusters["mirror"].folder, "ring": first.rings["mirror"].folder, "rules": first.rings["mirror"].maps.folder,
+				}[what]
+				require.NoError(t, first.Close())
+				if what == "rules" {
+					require.NoError(t, os.Rename(filepath.Join(spoilt, complete), filepath.Join(spoilt, "description")))
+				}
+				l.spoil(spoilt)
+				if what == "rules" {
+					require.NoError(t, os.Rename(filepath.Join(spoilt, "description"), filepath.Join(spoilt, complete)))
+				}
+
+				e := l.engine(l.attachedBy(mode))
+				l.apply(e, plan)
+				kept, err := os.ReadDir(filepath.Join(e.env.pins.root, "unreadable"))
+				if what == "rules" {
+					require.ErrorIs(t, err, os.ErrNotExist)
+					require.NoError(t, comeBack(l, keeps))
+					return
+				}
+				require.NoError(t, err)
+				require.Len(t, kept, 1)
+				require.Len(t, l.observe(e).Rings, 2)
+				require.Empty(t, e.retired)
+				conn, _, _, err := request(socketPath(l.runDir, "other.one", 0), encodeRequest(handoverRequest{
+					Magic: protocolMagic, ABI: protocolABI, MapID: keeps.reply.MapID,
+				}))
+				require.NoError(t, err)
+				defer conn.Close()
+				before := l.observe(e)
+				l.send(frame(1, 60), frame(2, 60))
+				require.Len(t, l.collect(keeps, 2), 2)
+				after := l.observe(e)
+				for _, name := range []string{"mirror", "other.one"} {
+					require.EqualValues(t, 2, after.Rings[name].Stats.Seen-before.Rings[name].Stats.Seen, name)
+				}
+				l.engine(l.attachedBy(mode)) // and the next one reads all
+			})
+		}
+	}
 }
 
 func TestResetThatWasInterruptedIsFinished(t *testing.T) {

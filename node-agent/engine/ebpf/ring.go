@@ -114,6 +114,9 @@ func recoverRing(folder string, env *environment) (*ring, error) {
 	if err := readDescription(filepath.Join(folder, "description"), r); err != nil {
 		return nil, err
 	}
+	if pinName(r.Name) != filepath.Base(folder) {
+		return nil, fmt.Errorf("%s: %w", folder, errNotDescription)
+	}
 	var err error
 	if r.counters, err = ebpf.LoadPinnedMap(filepath.Join(folder, "counters"), nil); err != nil {
 		return nil, fmt.Errorf("open %s/counters: %w", folder, err)
@@ -142,7 +145,7 @@ func (r *ring) recoverMaps() error {
 		return err
 	}
 	maps, err := recoverRingMaps(filepath.Join(r.folder, r.Maps))
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNotDescription) {
 		// The next plan makes them, with another program.
 		r.Maps, r.Fingerprint = "", ""
 		return nil

@@ -239,7 +239,7 @@ const complete = "complete"
 func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
 	var done bool
 	if err := readDescription(filepath.Join(m.folder, complete), &done); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNotDescription) {
 			err = errors.Join(err, removePins(m.folder))
 		}
 		return err
