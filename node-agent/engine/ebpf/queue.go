@@ -148,17 +148,29 @@ func (q *queue) finishReset() error {
 
 // adopt makes data the queue's ring buffer in this process.
 func (q *queue) adopt(data *ebpf.Map) error {
-	id, err := mapID(data)
+	id, p, err := examine(data)
 	if err == nil {
-		var p *positions
-		if p, err = mapPositions(data); err == nil {
-			q.release()
-			q.data, q.dataID, q.positions = data, id, p
-			return nil
-		}
+		q.hold(data, id, p)
 	}
-	data.Close()
 	return err
+}
+
+// examine does what can fail of adopting a ring buffer; then it closes data.
+func examine(data *ebpf.Map) (uint32, *positions, error) {
+	id, err := mapID(data)
+	var p *positions
+	if err == nil {
+		p, err = mapPositions(data)
+	}
+	if err != nil {
+		data.Close()
+	}
+	return id, p, err
+}
+
+func (q *queue) hold(data *ebpf.Map, id uint32, p *positions) {
+	q.release()
+	q.data, q.dataID, q.positions = data, id, p
 }
 
 // release lets go of the ring buffer in this process.
@@ -176,6 +188,7 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	if q.expiry != nil {
 		q.expiry.Stop()
+		q.expiry = nil // for an expire that waits for the lock: the place can be another queue's by then
 	}
 	q.release()
 	if q.lanes != nil {
@@ -309,15 +322,21 @@ func (q *queue) replaceData() error {
 	if err != nil {
 		return err
 	}
+	id, p, err := examine(data)
+	if err != nil {
+		return err
+	}
 	if err := q.tables.queues.Put(q.place, data); err != nil {
+		p.unmap()
 		data.Close()
 		return fmt.Errorf("put a new ring buffer into the table: %w", err)
 	}
+	// From here on it gets the packets, whatever becomes of its pin, which the next change or engine puts right.
+	q.hold(data, id, p)
 	if err := os.Rename(q.nextPin(), q.dataPin()); err != nil {
-		data.Close()
 		return fmt.Errorf("pin a new ring buffer: %w", err)
 	}
-	return q.adopt(data)
+	return nil
 }
 
 func (q *queue) setTerms(t terms) {

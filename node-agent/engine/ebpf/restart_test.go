@@ -295,6 +295,46 @@ func TestResetThatWasInterruptedIsFinished(t *testing.T) {
 	require.Equal(t, want, c.reply.MapID)
 }
 
+// A reset that fails after the switch: who attaches then gets the ring buffer that gets the packets.
+func TestResetThatCannotBePinned(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	q := e.clusters["mirror"].queues[0]
+	require.NoError(t, os.Remove(q.dataPin()))
+	require.NoError(t, os.Mkdir(q.dataPin(), 0o700))
+	require.ErrorContains(t, e.ResetQueue(t.Context(), q.id), "pin a new ring buffer")
+	c := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 3), 3)
+	require.NoError(t, os.Remove(q.dataPin()))
+	require.NoError(t, e.Close())
+
+	e = l.engine()
+	l.apply(e, l.plan(1))
+	require.NoError(t, comeBack(l, c))
+	l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 2), 2)
+}
+
+// A grace that ends while the queue is closed does not touch the place, which can be another queue's by then.
+func TestGraceThatEndsAfterTheQueue(t *testing.T) {
+	l := newLab(t)
+	first := l.engine()
+	l.apply(first, l.plan(1))
+	l.consume("mirror", 0)
+	require.NoError(t, first.Close())
+	e := l.engine()
+	q := e.clusters["mirror"].queues[0]
+	require.NotNil(t, q.expiry)
+	q.close()
+	q.graces = patience
+	q.expire()
+	var process uint32
+	require.NoError(t, e.env.tables.attached.Lookup(q.place, &process))
+	require.EqualValues(t, os.Getpid(), process)
+}
+
 // giveTo makes the folders of the engine another user's.
 func (l *lab) giveTo(user int) {
 	l.t.Helper()
