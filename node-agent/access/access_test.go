@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,20 +56,60 @@ func TestPools(t *testing.T) {
 	got, err := kubelet(t).Pools(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, map[string][]plan.PoolDevice{"example.com/gpu": {{PCIAddress: "0", Pod: "sensors/gpu"}, {PCIAddress: "1"}}}, got)
-	_, err = Kubelet(filepath.Join(t.TempDir(), "none")).Pools(context.Background())
+	_, err = NewKubelet(filepath.Join(t.TempDir(), "none")).Pools(context.Background())
 	assert.ErrorContains(t, err, "ask the kubelet")
 }
 
-func kubelet(t *testing.T) Kubelet {
+func kubelet(t *testing.T) *Kubelet {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "kubelet.sock")
+	serve(t, socket)
+	return NewKubelet(socket)
+}
+
+// counter counts connections.
+type counter struct {
+	net.Listener
+	accepted atomic.Int32
+}
+
+func (c *counter) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.accepted.Add(1)
+	}
+	return conn, err
+}
+
+func serve(t *testing.T, socket string) (*grpc.Server, *counter) {
+	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	require.NoError(t, err)
+	counted := &counter{Listener: listener}
 	server := grpc.NewServer()
 	api.RegisterPodResourcesListerServer(server, fakeKubelet{})
-	go server.Serve(listener)
+	go server.Serve(counted)
 	t.Cleanup(server.Stop)
-	return Kubelet(socket)
+	return server, counted
+}
+
+// The kubelet is asked by one connection until it restarts, and the first question after that is answered.
+func TestTheKubeletIsAskedByOneConnection(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "kubelet.sock")
+	k := NewKubelet(socket)
+	_, err := k.Allocations(t.Context())
+	require.Error(t, err, "it is not there yet")
+	for range 2 {
+		server, counted := serve(t, socket)
+		for range 20 {
+			_, err := k.Allocations(t.Context())
+			require.NoError(t, err)
+			_, err = k.Pools(t.Context())
+			require.NoError(t, err)
+		}
+		assert.EqualValues(t, 1, counted.accepted.Load())
+		server.Stop()
+	}
 }
 
 func TestAllocations(t *testing.T) {
@@ -77,7 +118,7 @@ func TestAllocations(t *testing.T) {
 	assert.Equal(t, map[capture.QueueID][]Pod{
 		{Cluster: "ids", Queue: 0}: {{"sensors", "a"}}, {Cluster: "ids", Queue: 1}: {{"sensors", "b"}},
 	}, got)
-	_, err = Kubelet(filepath.Join(t.TempDir(), "none")).Allocations(context.Background())
+	_, err = NewKubelet(filepath.Join(t.TempDir(), "none")).Allocations(context.Background())
 	assert.ErrorContains(t, err, "ask the kubelet")
 }
 
@@ -143,6 +184,6 @@ func TestMayStart(t *testing.T) {
 	pods.Namespaces.Set(map[string][]string{})
 	assert.ErrorContains(t, start(0), "nobody asks for ids any more")
 	pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
-	pods.Allocations = Kubelet(filepath.Join(t.TempDir(), "none"))
+	pods.Allocations = NewKubelet(filepath.Join(t.TempDir(), "none"))
 	assert.ErrorContains(t, start(0), "ask the kubelet")
 }

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -27,8 +30,14 @@ type Allocations interface {
 	Allocations(context.Context) (map[capture.QueueID][]Pod, error)
 }
 
-// Kubelet is Allocations by the kubelet's pod resources API on a unix socket.
-type Kubelet string
+// Kubelet is Allocations by the kubelet's pod resources API on a unix socket. It keeps its connection, for it is asked all the
+// time. Its methods may be called by several goroutines.
+type Kubelet struct {
+	socket string
+
+	mu   sync.Mutex
+	conn *grpc.ClientConn
+}
 
 const (
 	kubeletTimeout = 5 * time.Second
@@ -36,29 +45,57 @@ const (
 	maxAnswer = 16 << 20
 )
 
+// NewKubelet makes a Kubelet, and connects to nothing yet.
+func NewKubelet(socket string) *Kubelet { return &Kubelet{socket: socket} }
+
 // Allocations implements Allocations.
-func (socket Kubelet) Allocations(ctx context.Context) (map[capture.QueueID][]Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
-	defer cancel()
-	client, conn, err := socket.connect()
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	list, err := client.List(ctx, &api.ListPodResourcesRequest{})
+func (k *Kubelet) Allocations(ctx context.Context) (map[capture.QueueID][]Pod, error) {
+	var found map[capture.QueueID][]Pod
+	err := k.ask(ctx, func(ctx context.Context, client api.PodResourcesListerClient) error {
+		list, err := client.List(ctx, &api.ListPodResourcesRequest{})
+		found = byQueue(list)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ask the kubelet which pod has which queue: %w", err)
 	}
-	return byQueue(list), nil
+	return found, nil
 }
 
-func (socket Kubelet) connect() (api.PodResourcesListerClient, *grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("unix:"+string(socket), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
-	if err != nil {
-		return nil, nil, fmt.Errorf("connect to the kubelet's pod resources: %w", err)
+// ask asks by the connection that there is, and when that is of no use by another: the kubelet may have restarted.
+func (k *Kubelet) ask(ctx context.Context, question func(context.Context, api.PodResourcesListerClient) error) error {
+	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
+	defer cancel()
+	var broken *grpc.ClientConn
+	for {
+		conn, err := k.connection(broken)
+		if err != nil {
+			return fmt.Errorf("connect to the kubelet's pod resources: %w", err)
+		}
+		err = question(ctx, api.NewPodResourcesListerClient(conn))
+		// Canceled is what becomes of a question when another has found the connection broken.
+		if code := status.Code(err); broken != nil || ctx.Err() != nil || code != codes.Unavailable && code != codes.Canceled {
+			return err
+		}
+		broken = conn
 	}
-	return api.NewPodResourcesListerClient(conn), conn, nil
+}
+
+// connection returns the one that there is, unless it is broken.
+func (k *Kubelet) connection(broken *grpc.ClientConn) (*grpc.ClientConn, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.conn != nil && k.conn == broken {
+		k.conn.Close()
+		k.conn = nil
+	}
+	if k.conn != nil {
+		return k.conn, nil
+	}
+	var err error
+	k.conn, err = grpc.NewClient("unix:"+k.socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	return k.conn, err
 }
 
 func byQueue(list *api.ListPodResourcesResponse) map[capture.QueueID][]Pod {

@@ -16,23 +16,21 @@ import (
 
 // Pools are the devices that other device plugins advertise on this node, by resource name and in order of their ids, which are
 // PCI addresses where a plugin for virtual functions made them.
-func (socket Kubelet) Pools(ctx context.Context) (map[string][]plan.PoolDevice, error) {
-	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
-	defer cancel()
-	client, conn, err := socket.connect()
+func (k *Kubelet) Pools(ctx context.Context) (map[string][]plan.PoolDevice, error) {
+	var found map[string][]plan.PoolDevice
+	err := k.ask(ctx, func(ctx context.Context, client api.PodResourcesListerClient) error {
+		all, err := client.GetAllocatableResources(ctx, &api.AllocatableResourcesRequest{})
+		if err != nil {
+			return err
+		}
+		list, err := client.List(ctx, &api.ListPodResourcesRequest{})
+		found = pools(all, list)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ask the kubelet which devices there are, and which pod has which: %w", err)
 	}
-	defer conn.Close()
-	all, err := client.GetAllocatableResources(ctx, &api.AllocatableResourcesRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("ask the kubelet which devices there are: %w", err)
-	}
-	list, err := client.List(ctx, &api.ListPodResourcesRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("ask the kubelet which pod has which device: %w", err)
-	}
-	return pools(all, list), nil
+	return found, nil
 }
 
 func pools(all *api.AllocatableResourcesResponse, list *api.ListPodResourcesResponse) map[string][]plan.PoolDevice {

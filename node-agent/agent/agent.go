@@ -78,8 +78,8 @@ func PodAccess(config *rest.Config, kubeletDir, sys string) (access.Pods, error)
 }
 
 // PodResources is what the kubelet knows of devices.
-func PodResources(kubeletDir string) access.Kubelet {
-	return access.Kubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
+func PodResources(kubeletDir string) *access.Kubelet {
+	return access.NewKubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
 }
 
 // Run serves until ctx ends. Capture goes on after that, and consumers keep their queues. While the API server cannot be

@@ -89,7 +89,7 @@ func runLoadModule(args []string, out, errOut io.Writer) error {
 func holders(kubeletDir string) ([]string, error) {
 	pods := map[capture.QueueID][]string{}
 	if kubeletDir != "" {
-		given, err := access.Kubelet(filepath.Join(kubeletDir, "pod-resources/kubelet.sock")).Allocations(context.Background())
+		given, err := access.NewKubelet(filepath.Join(kubeletDir, "pod-resources/kubelet.sock")).Allocations(context.Background())
 		if err != nil {
 			return nil, err
 		}
