@@ -140,7 +140,7 @@ func (c *churn) settle() {
 	c.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		waiting := c.tracker.update(time.Now())
+		waiting := c.tracker.update(time.Now()) != seldom
 		report := c.agent.Reconcile(context.Background(), spec(), 1)
 		verdict := report.Plan.Rings["pods"]
 		if !waiting && verdict.Ready() && len(report.Observations[c.kind].Rings["pods"].Taps) == len(c.pods) && len(verdict.Pods) == len(c.pods) {

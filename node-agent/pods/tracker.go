@@ -26,9 +26,10 @@ type Object struct {
 }
 
 const (
-	// soon is how often a pod's processes are looked for while something happens, seldom otherwise.
+	// soon is how often a new pod is looked at. One that is new no more is looked at as soon when an interface appears, then ever less
+	// often, at least seldom.
 	soon, seldom = 200 * time.Millisecond, 10 * time.Second
-	// lively is how long something happens after an event; a pod that runs has its interfaces by then.
+	// lively is how long a pod is new; one that runs has its interfaces by then.
 	lively = 10 * time.Second
 )
 
@@ -48,8 +49,9 @@ type Tracker struct {
 	Changed func()
 
 	events chan struct{}
-	// found by UID, for Run's goroutine only.
+	// found by UID, and last, the interfaces of the node when it looked last, are for Run's goroutine only.
 	found map[string]*finding
+	last  sides
 
 	mu   sync.Mutex
 	pods []plan.Pod
@@ -62,7 +64,24 @@ type finding struct {
 	// missing is why there are none, since when.
 	missing string
 	since   time.Time
+	// next is when to look again, if nothing happens, wait how long after that.
+	next time.Time
+	wait time.Duration
 }
+
+// due says whether a pod without interfaces is to be looked at.
+func (f *finding) due(now time.Time) bool { return now.Sub(f.since) < lively || !now.Before(f.next) }
+
+// looked notes that a pod was looked at.
+func (f *finding) looked(now time.Time) {
+	f.next = now.Add(f.wait)
+	if now.Sub(f.since) >= lively {
+		f.wait = min(2*f.wait, seldom)
+	}
+}
+
+// hope has it looked at now: an interface appeared, which may be its own.
+func (f *finding) hope(now time.Time) { f.next, f.wait = now, soon }
 
 // NewTracker makes a Tracker that looks for nothing until Run.
 func NewTracker(cgroups access.Cgroups, list func() ([]Object, uint64), changed func()) *Tracker {
@@ -88,30 +107,25 @@ func (t *Tracker) Pods() ([]plan.Pod, uint64) {
 func (t *Tracker) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.events:
-			last = time.Now()
 		case <-timer.C:
 		}
-		again := seldom
-		if waiting := t.update(time.Now()); waiting && time.Since(last) < lively {
-			again = soon
-		}
-		timer.Reset(again)
+		timer.Reset(t.update(time.Now()))
 	}
 }
 
-// update looks once; waiting says that there are pods whose interfaces are not found.
-func (t *Tracker) update(now time.Time) (waiting bool) {
+// update looks once, and returns when to look again if nothing happens.
+func (t *Tracker) update(now time.Time) (again time.Duration) {
+	again = seldom
 	objects, of := t.List()
 	if of != 0 {
 		if err := t.find(objects, now); err != nil {
 			slog.Error("The interfaces of pods cannot be found; taps stay as they are", "error", err)
-			return true
+			return soon
 		}
 	}
 	pods := make([]plan.Pod, 0, len(objects))
@@ -124,7 +138,9 @@ func (t *Tracker) update(now time.Time) (waiting bool) {
 		case o.Running && now.Sub(f.since) > lively:
 			o.Problem = f.missing
 		}
-		waiting = waiting || f != nil && len(f.indexes) == 0
+		if f != nil && len(f.indexes) == 0 {
+			again = min(again, max(f.next.Sub(now), time.Millisecond))
+		}
 		pods = append(pods, o.Pod)
 	}
 	slices.SortFunc(pods, func(x, y plan.Pod) int { return strings.Compare(x.String(), y.String()) })
@@ -135,7 +151,7 @@ func (t *Tracker) update(now time.Time) (waiting bool) {
 	if changed {
 		t.Changed()
 	}
-	return waiting
+	return again
 }
 
 // find brings what was found up to date. A pod whose interfaces are there is not looked at again: it has got all of them
@@ -145,6 +161,8 @@ func (t *Tracker) find(objects []Object, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	appeared := slices.ContainsFunc(links.indexes, t.last.without)
+	t.last = links
 	found, wanted := map[string]*finding{}, map[string]bool{}
 	for _, o := range objects {
 		if o.HostNetwork {
@@ -152,12 +170,17 @@ func (t *Tracker) find(objects []Object, now time.Time) error {
 		}
 		f := t.found[o.UID]
 		if f == nil {
-			f = &finding{since: now}
+			f = &finding{since: now, wait: soon}
 		}
-		if found[o.UID] = f; len(f.indexes) == 0 || slices.ContainsFunc(f.indexes, links.without) {
-			if len(f.indexes) > 0 {
-				f.indexes, f.since = nil, now
-			}
+		found[o.UID] = f
+		if slices.ContainsFunc(f.indexes, links.without) {
+			f.indexes, f.since, f.wait = nil, now, soon
+		}
+		if appeared {
+			f.hope(now)
+		}
+		if len(f.indexes) == 0 && f.due(now) {
+			f.looked(now)
 			wanted[o.UID] = true
 		}
 	}

@@ -48,9 +48,9 @@ func TestInterfacesAreFound(t *testing.T) {
 	l.process(one, node)
 	l.process(one, two.namespace)
 	tracker, changes := l.tracked(one, two)
-	assert.False(t, tracker.update(time.Now()))
+	assert.Equal(t, seldom, tracker.update(time.Now()))
 	assert.Equal(t, map[string][]int{one.object.Name: {one.index}, two.object.Name: {two.index, second}}, interfacesOf(tracker))
-	assert.False(t, tracker.update(time.Now()))
+	assert.Equal(t, seldom, tracker.update(time.Now()))
 	assert.Equal(t, 1, *changes)
 }
 
@@ -60,15 +60,15 @@ func TestAPodStarts(t *testing.T) {
 	s := l.pod(nil)
 	l.kill(s)
 	tracker, _ := l.tracked(s)
-	assert.True(t, tracker.update(time.Now()))
+	assert.Equal(t, soon, tracker.update(time.Now()))
 	node, err := netns.Get()
 	require.NoError(t, err)
 	defer node.Close()
 	l.process(s, node)
-	assert.True(t, tracker.update(time.Now()))
+	assert.Equal(t, soon, tracker.update(time.Now()))
 	l.kill(s)
 	l.process(s, s.namespace)
-	assert.False(t, tracker.update(time.Now()))
+	assert.Equal(t, seldom, tracker.update(time.Now()))
 	assert.Equal(t, map[string][]int{s.object.Name: {s.index}}, interfacesOf(tracker))
 }
 
@@ -79,12 +79,12 @@ func TestASandboxIsMadeAnew(t *testing.T) {
 	tracker, _ := l.tracked(s)
 	tracker.update(time.Now())
 	l.remove(s)
-	assert.True(t, tracker.update(time.Now()))
+	assert.Equal(t, soon, tracker.update(time.Now()))
 	assert.Equal(t, map[string][]int{s.object.Name: nil}, interfacesOf(tracker))
 	s.namespace = newNamespace(t)
 	s.index = l.attach(s, s.name, "eth0")
 	l.process(s, s.namespace)
-	assert.False(t, tracker.update(time.Now()))
+	assert.Equal(t, seldom, tracker.update(time.Now()))
 	assert.Equal(t, map[string][]int{s.object.Name: {s.index}}, interfacesOf(tracker))
 }
 
@@ -99,7 +99,7 @@ func TestPodsWithoutInterfaces(t *testing.T) {
 	host.object.HostNetwork = true
 	tracker, _ := l.tracked(macvlan, hidden, host)
 	start := time.Now()
-	assert.True(t, tracker.update(start))
+	assert.Equal(t, soon, tracker.update(start))
 	problems := func() (all []string) {
 		pods, _ := tracker.Pods()
 		for _, p := range pods {
@@ -113,6 +113,38 @@ func TestPodsWithoutInterfaces(t *testing.T) {
 	hidden.object.Running = false
 	tracker.update(start.Add(lively + time.Second))
 	assert.Equal(t, []string{noSide, "", ""}, problems())
+}
+
+// A pod that never gets an interface is looked at ever less often, however much happens on the node, and at once when an
+// interface appears.
+func TestAPodWithoutAnInterfaceIsNotLookedAtAllTheTime(t *testing.T) {
+	l := newLab(t)
+	s := l.pod(nil)
+	link, err := netlink.LinkByName(s.name)
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkDel(link))
+	tracker, _ := l.tracked(s)
+	looks := func(from, to time.Time) (n int) {
+		for now := from; now.Before(to); now = now.Add(50 * time.Millisecond) { // an event each
+			before := tracker.found[s.object.UID]
+			var last time.Time
+			if before != nil {
+				last = before.next
+			}
+			tracker.update(now)
+			if tracker.found[s.object.UID].next != last {
+				n++
+			}
+		}
+		return n
+	}
+	start := time.Now()
+	assert.Equal(t, 200, looks(start, start.Add(lively)), "while it is new")
+	assert.Less(t, looks(start.Add(lively), start.Add(time.Minute)), 12)
+	assert.Equal(t, 6, looks(start.Add(time.Minute), start.Add(2*time.Minute)))
+	s.index = l.attach(s, s.name, "eth0")
+	assert.Equal(t, seldom, tracker.update(start.Add(2*time.Minute)))
+	assert.Equal(t, map[string][]int{s.object.Name: {s.index}}, interfacesOf(tracker))
 }
 
 func TestPodsAreNotKnownBeforeTheyAre(t *testing.T) {
