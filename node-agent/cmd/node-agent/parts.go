@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -35,7 +37,7 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 	p.module = moduleState{runDir: f.runDir, sys: f.sys, identity: identity}
 	p.names = names.NewFolder(f.runDir)
 	p.reconciler = &datapath.Reconciler{
-		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who)},
+		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who, ebpf.CheckOverlap)},
 		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys),
 		NICs:       nic.New(f.nicFile(), identity.BootID, f.sys),
 		Compile:    compiler(ctx, f.rcbpf),
@@ -54,12 +56,30 @@ type consumers struct {
 // ebpfSlotOverhead is a slot and the ring buffer's record header.
 const ebpfSlotOverhead = kmod.SlotOverhead + 8
 
-func ebpfProvider(where places, who consumers) *datapath.Provider {
+func ebpfProvider(where places, who consumers, safe func() error) *datapath.Provider {
+	unsafe := errors.New("not tried yet")
+	tried := func() error {
+		if unsafe != nil && !errors.Is(unsafe, ebpf.ErrOverlap) {
+			unsafe = safe()
+		}
+		return unsafe
+	}
 	return &datapath.Provider{
 		Kind: v1.EngineEBPF,
-		// Whether it can be used is found out by opening it.
+		// Whether it can be used otherwise is found out by opening it.
 		Probe: func(context.Context) plan.EngineFact {
+			if err := tried(); errors.Is(err, ebpf.ErrOverlap) {
+				return plan.EngineFact{Why: err.Error()}
+			} else if err != nil {
+				// What is in use is not given up for that; it is tried again the next time.
+				slog.Warn("It could not be tried whether consumers of the eBPF engine can do harm", "error", err)
+			}
 			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: ebpfSlotOverhead}
+		},
+		// What an agent left that did not know better is removed.
+		Present: func() bool {
+			_, err := os.Stat(where.pinDir())
+			return err == nil
 		},
 		Open: func(context.Context) (capture.Engine, error) {
 			return ebpf.New(ebpf.Options{

@@ -38,7 +38,7 @@ func probe() error {
 		return fmt.Errorf("load the eBPF program: %w", explainLoad(err))
 	}
 	collection.Close()
-	return nil
+	return CheckOverlap()
 }
 
 // kernelRelease returns what uname -r prints.

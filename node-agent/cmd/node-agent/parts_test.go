@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
+)
+
+// A kernel whose consumers could do harm has no eBPF engine, and what an earlier agent made there goes; that it could not be
+// tried once does not take an engine away that is in use.
+func TestTheEBPFEngineIsRefusedWhereConsumersCouldDoHarm(t *testing.T) {
+	folder := t.TempDir()
+	answers := []error{errors.New("too many open files"), nil, errors.New("is not asked again")}
+	safe := func() error {
+		answer := answers[0]
+		answers = answers[1:]
+		return answer
+	}
+	p := ebpfProvider(places{bpffs: folder}, consumers{}, safe)
+	for range 3 {
+		assert.True(t, p.Probe(t.Context()).Available)
+	}
+	assert.Len(t, answers, 1)
+	assert.False(t, p.Present())
+
+	p = ebpfProvider(places{bpffs: folder}, consumers{}, func() error { return fmt.Errorf("%w", ebpf.ErrOverlap) })
+	fact := p.Probe(t.Context())
+	assert.False(t, fact.Available)
+	assert.Contains(t, fact.Why, "CVE-2024-41009")
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "ringcap"), 0o700))
+	assert.True(t, p.Present())
+}
