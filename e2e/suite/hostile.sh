@@ -130,7 +130,7 @@ test_user_of_the_node_asks_in_the_name_of_a_pod() {
 	uid=$(kubectl -n "${pod%/*}" get pod "${pod#*/}" -o 'jsonpath={.metadata.uid}')
 	expect_refused bystander node-ebpf "$uid" /run/ringcap/ids/0 | grep 'Permission denied'
 	"$root/e2e/cluster/node-exec" node-ebpf 'mkdir /run/open && mount --bind /run/ringcap/ids/0 /run/open'
-	expect_refused bystander node-ebpf "$uid" /run/open | grep "is none of that pod's"
+	expect_refused bystander node-ebpf "$uid" /run/open | grep 'the kubelet has not put it into the pod'
 	"$root/e2e/cluster/node-exec" node-ebpf 'umount /run/open && rmdir /run/open'
 	kubectl -n $suite delete daemonset bystander --wait
 }

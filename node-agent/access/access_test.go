@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,12 +133,20 @@ func (f fakeUIDs) PodUIDs(_ context.Context, pod Pod) ([]string, error) {
 }
 
 func TestAllow(t *testing.T) {
-	cgroups := t.TempDir()
+	proc, cgroups := t.TempDir(), t.TempDir()
+	process := func(pid int, cgroup string) {
+		folder := filepath.Join(proc, strconv.Itoa(pid))
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "cgroup"), []byte(cgroup), 0o644))
+	}
+	process(10, "0::/../../pod"+uid+"/abc\n")
+	process(11, "0::/user.slice\n")
+	process(13, "0::/v1user/pod"+uid+"/abc\n")
+	process(14, "0::/v1user/pod"+third+"\n")
 	put(t, cgroups, "kubepods/pod"+uid+"/abc", 10)
-	put(t, cgroups, "kubepods/pod"+other+"/abc", 12)
 	pods := Pods{
-		Allocations: kubelet(t), Cgroups: Cgroups(cgroups),
-		UIDs:       fakeUIDs{{"sensors", "a"}: {third, uid}, {"sensors", "b"}: {other}},
+		Allocations: kubelet(t), Proc: proc, Cgroups: Cgroups(cgroups),
+		UIDs:       fakeUIDs{{"sensors", "a"}: {uid}, {"sensors", "b"}: {other}},
 		Namespaces: NewNamespaces(),
 	}
 	pods.Namespaces.Set(map[string][]string{"ids": nil})
@@ -145,17 +154,15 @@ func TestAllow(t *testing.T) {
 		return pods.Allow(context.Background(), pid, capture.QueueID{Cluster: "ids", Queue: queue})
 	}
 	assert.NoError(t, ask(10, 0))
-	assert.NoError(t, ask(12, 1))
-	assert.ErrorContains(t, ask(10, 1), "allocated to pod sensors/b, and process 10 is none of that pod's")
+	assert.ErrorContains(t, ask(10, 1), "allocated to pod sensors/b, and this is another pod")
 	assert.ErrorContains(t, ask(10, 2), "allocated to no pod")
+	assert.ErrorContains(t, ask(11, 0), "runs in no pod")
+	assert.ErrorContains(t, ask(12, 0), "find the pod of process 12")
+	assert.ErrorContains(t, ask(13, 0), "runs in no pod: the kubelet has not put it into the pod with UID "+uid)
+	assert.ErrorContains(t, ask(14, 0), "runs in no pod: the kubelet has no cgroup of this pod (UID "+third)
 	assert.ErrorContains(t, ask(0, 0), "hostPID")
-	assert.ErrorContains(t, ask(os.Getpid(), 0), "is none of that pod's: the kubelet has not put it there (it is in /")
 	pods.Namespaces.Set(map[string][]string{"ids": {"flows", "lab"}})
 	assert.ErrorContains(t, ask(10, 0), "pod sensors/a may not have queues of ids: its spec.consumers.namespaces names flows, lab, not sensors")
-	pods.Namespaces.Set(map[string][]string{"ids": nil})
-	pods.UIDs = fakeUIDs{{"sensors", "a"}: {third}}
-	assert.ErrorIs(t, ask(10, 0), ErrNoPod)
-	assert.ErrorContains(t, ask(10, 0), "find the processes of pod sensors/a")
 	pods.UIDs = fakeUIDs(nil)
 	assert.ErrorContains(t, ask(10, 0), "no API server")
 }

@@ -20,8 +20,8 @@ import (
 var ErrNoPod = errors.New("the kubelet has no cgroup of this pod")
 
 // Cgroups is the folder where the node's cgroups are mounted (/sys/fs/cgroup), version 2 or 1. Which processes are a pod's is
-// read in the kubelet's part of it, top down: what a process says of itself, or what its cgroup is called, shows nothing, for
-// cgroups are delegated to users, who name theirs as they like.
+// read in the kubelet's part of it, top down: what a process's cgroup is called shows nothing, for cgroups are delegated to users,
+// who name theirs as they like.
 type Cgroups string
 
 // kubeletRoots are where the kubelet's part is: of a cgroupfs driver and of systemd's, by default and with a cgroupRoot of
@@ -30,6 +30,38 @@ var kubeletRoots = []string{"kubepods", "kubepods.slice", "*/kubepods", "*.slice
 
 // uidForm is a pod's UID; that of a static pod has no dashes. It becomes a part of a path.
 var uidForm = regexp.MustCompile(`^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
+
+// claim is a pod's folder in a path, with dashes or underscores in the UID; claimsMax are the outermost that are looked at.
+var claim = regexp.MustCompile(`pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?(?:/|\n|$)`)
+
+const claimsMax = 8
+
+// PodOf returns the UID of the pod that a process runs in: one that its cgroup is called by, and of which the kubelet's part says that
+// the process is in it. proc is a proc file system.
+func (c Cgroups) PodOf(proc string, pid int) (string, error) {
+	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return "", fmt.Errorf("find the pod of process %d: %w", pid, err)
+	}
+	var seen []string
+	why := []string{"it runs in no pod"}
+	for _, match := range claim.FindAllStringSubmatch(string(text), -1) {
+		uid := strings.ReplaceAll(match[1], "_", "-")
+		if slices.Contains(seen, uid) || len(seen) == claimsMax {
+			continue
+		}
+		seen = append(seen, uid)
+		pids, err := c.Processes(uid)
+		if slices.Contains(pids, pid) {
+			return uid, nil
+		}
+		if err == nil {
+			err = fmt.Errorf("the kubelet has not put it into the pod with UID %s, which its cgroup is called by", uid)
+		}
+		why = append(why, err.Error())
+	}
+	return "", errors.New(strings.Join(why, ": "))
+}
 
 // Processes lists the processes of the pod that the kubelet knows by a UID, by their numbers in this process's PID namespace.
 // The error is ErrNoPod when the kubelet has no such pod; it tells of cgroups that look like the pod's and are not root's alone.
@@ -143,18 +175,4 @@ func appendProcesses(pids []int, pod string) ([]int, error) {
 		return nil, fmt.Errorf("list a pod's processes: %w", err)
 	}
 	return pids, nil
-}
-
-// cgroupOf says where a process is, for people: what it is called proves nothing.
-func cgroupOf(proc string, pid int) string {
-	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
-	if err != nil {
-		return "no cgroup: it has ended"
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	line := lines[len(lines)-1]
-	if i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, ":memory:") }); i >= 0 {
-		line = lines[i]
-	}
-	return line[strings.LastIndexByte(line, ':')+1:]
 }

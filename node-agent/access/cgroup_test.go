@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,30 +31,39 @@ func put(t *testing.T, cgroups, path string, pids ...int) {
 	require.NoError(t, os.WriteFile(filepath.Join(cgroups, path, "cgroup.procs"), []byte(strings.ReplaceAll(text, " ", "\n")), 0o644))
 }
 
-// Each layout has the pod with process 10, and another with process 11.
+// Each layout has the pod with process 10, and another with process 11; the path is as a reader at the top or in a container has it.
 func TestLayoutsOfCgroups(t *testing.T) {
 	const static = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
-	for name, test := range map[string]struct{ pod, uid string }{
-		"cgroupfs, guaranteed":       {"kubepods/pod" + uid, uid},
-		"cgroupfs, burstable":        {"kubepods/burstable/pod" + uid, uid},
-		"cgroupfs, best effort":      {"kubepods/besteffort/pod" + uid, uid},
-		"cgroupfs, static pod":       {"kubepods/burstable/pod" + static, static},
-		"cgroupfs, cgroupRoot":       {"kubelet/kubepods/besteffort/pod" + uid, uid},
-		"systemd, guaranteed":        {"kubepods.slice/kubepods-pod" + under + ".slice", uid},
-		"systemd, burstable":         {"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + under + ".slice", uid},
-		"systemd, best effort":       {"kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + under + ".slice", uid},
-		"systemd in kind":            {"kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + under + ".slice", uid},
-		"systemd in kind guaranteed": {"kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" + under + ".slice", uid},
-		"version 1":                  {"memory/kubepods/besteffort/pod" + uid, uid},
-		"version 1, systemd":         {"memory/kubepods.slice/kubepods-pod" + under + ".slice", uid},
+	const v1 = "12:pids:%s\n4:memory:%[1]s\n1:name=systemd:%[1]s\n0::/\n"
+	for name, test := range map[string]struct{ pod, uid, proc string }{
+		"cgroupfs, guaranteed":       {"kubepods/pod" + uid, uid, "0::/%s\n"},
+		"cgroupfs, burstable":        {"kubepods/burstable/pod" + uid, uid, "0::/%s\n"},
+		"cgroupfs, best effort":      {"kubepods/besteffort/pod" + uid, uid, "0::/../../../../%s\n"},
+		"cgroupfs, static pod":       {"kubepods/burstable/pod" + static, static, "0::/%s\n"},
+		"cgroupfs, cgroupRoot":       {"kubelet/kubepods/besteffort/pod" + uid, uid, "0::/%s\n"},
+		"systemd, guaranteed":        {"kubepods.slice/kubepods-pod" + under + ".slice", uid, "0::/%s\n"},
+		"systemd, burstable":         {"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + under + ".slice", uid, "0::/%s\n"},
+		"systemd, best effort":       {"kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + under + ".slice", uid, "0::/../../../../%s\n"},
+		"systemd in kind":            {"kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + under + ".slice", uid, "0::/%s\n"},
+		"systemd in kind guaranteed": {"kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" + under + ".slice", uid, "0::/%s\n"},
+		"version 1":                  {"memory/kubepods/besteffort/pod" + uid, uid, v1},
+		"version 1, systemd":         {"memory/kubepods.slice/kubepods-pod" + under + ".slice", uid, v1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := t.TempDir()
+			proc, c := t.TempDir(), t.TempDir()
 			put(t, c, test.pod+"/cri-containerd-abc.scope", 10)
 			put(t, c, filepath.Dir(test.pod)+"/pod"+other+"/abc", 11)
 			got, err := Cgroups(c).Processes(test.uid)
 			require.NoError(t, err)
 			assert.Equal(t, []int{10}, got)
+			for pid, want := range map[int]string{10: test.uid, 11: ""} {
+				require.NoError(t, os.Mkdir(filepath.Join(proc, strconv.Itoa(pid)), 0o755))
+				text := fmt.Sprintf(test.proc, strings.TrimPrefix(test.pod, "memory")+"/cri-containerd-abc.scope")
+				require.NoError(t, os.WriteFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"), []byte(text), 0o644))
+				pod, err := Cgroups(c).PodOf(proc, pid)
+				assert.Equal(t, want, pod)
+				assert.Equal(t, want == "", err != nil, "%v", err)
+			}
 		})
 	}
 }
@@ -170,19 +180,20 @@ func child(t *testing.T, folder, path, from string) int {
 func TestAProcessThatOnlyLooksLikeAPods(t *testing.T) {
 	hierarchy, folder := realCgroups(t)
 	pods := Pods{
-		Allocations: kubelet(t), Cgroups: Cgroups(hierarchy), UIDs: fakeUIDs{{"sensors", "a"}: {uid}}, Namespaces: NewNamespaces(),
+		Allocations: kubelet(t), Proc: "/proc", Cgroups: Cgroups(hierarchy), UIDs: fakeUIDs{{"sensors", "a"}: {uid}}, Namespaces: NewNamespaces(),
 	}
 	pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
 	ask := func(pid int) error { return pods.Allow(t.Context(), pid, capture.QueueID{Cluster: "ids"}) }
 
 	named := child(t, folder, "user/pod"+uid, "user")
-	assert.ErrorContains(t, ask(named), "the kubelet has no cgroup of this pod")
+	assert.ErrorContains(t, ask(named), fmt.Sprintf("process %d: it runs in no pod: the kubelet has no cgroup of this pod", named))
 	nested := child(t, folder, "kubepods/besteffort/pod"+uid+"/abc", "kubepods/besteffort")
 	assert.ErrorContains(t, ask(nested), "kubepods/besteffort/pod"+uid+" (owner 65534")
 	assert.ErrorContains(t, ask(named), "is not root's alone")
 
 	inside := child(t, folder, "kubepods/burstable/pod"+uid+"/abc", "kubepods/burstable/pod"+uid+"/abc")
 	assert.NoError(t, ask(inside))
-	assert.ErrorContains(t, ask(named), fmt.Sprintf("queue 0 of ids is allocated to pod sensors/a, and process %d is none of that pod's", named))
-	assert.ErrorContains(t, ask(nested), "is none of that pod's")
+	for _, pid := range []int{named, nested} {
+		assert.ErrorContains(t, ask(pid), "it runs in no pod: the kubelet has not put it into the pod with UID "+uid)
+	}
 }

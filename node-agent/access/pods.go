@@ -24,7 +24,8 @@ type UIDs interface {
 type Pods struct {
 	Allocations Allocations
 	UIDs        UIDs
-	// Cgroups of the node, in which the kubelet has its pods.
+	// Proc is the proc file system, in which the processes of all pods are visible, and Cgroups those of the node.
+	Proc    string
 	Cgroups Cgroups
 	// Namespaces are those that rings and Clusters allow.
 	Namespaces *Namespaces
@@ -34,6 +35,10 @@ type Pods struct {
 func (p Pods) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 	if pid <= 0 {
 		return errors.New("the asking process is not visible to the agent (its pod needs hostPID: true)")
+	}
+	uid, err := p.Cgroups.PodOf(p.Proc, pid)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
 	}
 	allocations, err := p.Allocations.Allocations(ctx)
 	if err != nil {
@@ -45,34 +50,16 @@ func (p Pods) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 	}
 	var problems []error
 	for _, owner := range owners {
-		is, err := p.runs(ctx, owner, pid)
-		if is {
+		uids, err := p.UIDs.PodUIDs(ctx, owner)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("look up pod %s: %w", owner, err))
+		}
+		if slices.Contains(uids, uid) {
 			return p.Namespaces.check(ctx, queue.Cluster, owner)
 		}
-		problems = append(problems, err)
 	}
-	if err := errors.Join(problems...); err != nil {
-		return err
+	if len(problems) > 0 {
+		return errors.Join(problems...)
 	}
-	return fmt.Errorf("queue %d of %s is allocated to pod %s, and process %d is none of that pod's: the kubelet has not put it there (it is in %s)",
-		queue.Queue, queue.Cluster, owners[0], pid, cgroupOf("/proc", pid))
-}
-
-// runs reports whether a process is a pod's, and why that is not known. Of a static pod's UIDs the kubelet knows one.
-func (p Pods) runs(ctx context.Context, pod Pod, pid int) (bool, error) {
-	uids, err := p.UIDs.PodUIDs(ctx, pod)
-	if err != nil {
-		return false, fmt.Errorf("look up pod %s: %w", pod, err)
-	}
-	for _, uid := range uids {
-		pids, problem := p.Cgroups.Processes(uid)
-		if slices.Contains(pids, pid) {
-			return true, nil
-		}
-		if problem == nil {
-			return false, nil
-		}
-		err = errors.Join(err, fmt.Errorf("find the processes of pod %s: %w", pod, problem))
-	}
-	return false, err
+	return fmt.Errorf("queue %d of %s is allocated to pod %s, and this is another pod (UID %s)", queue.Queue, queue.Cluster, owners[0], uid)
 }

@@ -73,7 +73,7 @@ func PodAccess(config *rest.Config, kubeletDir, sys string) (access.Pods, error)
 		return access.Pods{}, err
 	}
 	return access.Pods{
-		Allocations: PodResources(kubeletDir), UIDs: podUIDs{direct}, Cgroups: access.Cgroups(filepath.Join(sys, "fs/cgroup")), Namespaces: access.NewNamespaces(),
+		Allocations: PodResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc", Cgroups: access.Cgroups(filepath.Join(sys, "fs/cgroup")), Namespaces: access.NewNamespaces(),
 	}, nil
 }
 
