@@ -4,6 +4,7 @@ package datapath
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -68,7 +69,8 @@ func (r Report) Blocked() bool {
 	return false
 }
 
-// refuse puts what an engine could not do into the verdicts.
+// refuse puts what an engine could not do into the verdicts. Where a change is withheld, what is wrong with that stays the first
+// thing to be said.
 func refuse(verdicts map[string]plan.Verdict, kind v1.Engine, failed map[string]error, all error) {
 	for name, verdict := range verdicts {
 		problem := failed[name]
@@ -78,7 +80,12 @@ func refuse(verdicts map[string]plan.Verdict, kind v1.Engine, failed map[string]
 		if verdict.Engine != kind || !verdict.Planned || problem == nil {
 			continue
 		}
-		verdict.Planned, verdict.Reason, verdict.Message = false, reasonOf(problem), problem.Error()
+		verdict.Planned = false
+		if verdict.AsBefore {
+			verdict.Message += fmt.Sprintf("; of what was accepted before it: %v", problem)
+		} else {
+			verdict.Reason, verdict.Message = reasonOf(problem), problem.Error()
+		}
 		verdicts[name] = verdict
 	}
 }

@@ -54,8 +54,8 @@ type Facts struct {
 	Queues map[string]v1.Engine
 	// QueueCounts is the number of queues in each such set.
 	QueueCounts map[string]int
-	// Good are the specs that were planned last, by name. What is in the data path stays as it is when its spec is changed
-	// to one that is refused.
+	// Good are the specs that were accepted last. What is in the data path stays as it is when its spec is changed to one that
+	// is refused.
 	Good v1.NodeCaptureSpec
 	// Pods of the node. PodsUnknown says why they are not known, and then a ring's taps on pods stay as they are; NoPods: the
 	// machine is not a node of Kubernetes.
@@ -78,6 +78,8 @@ type Facts struct {
 type Verdict struct {
 	// Planned: it is in the plan of Engine.
 	Planned bool
+	// AsBefore: a change of its spec is refused, for Reason. What is planned, if anything, is the spec that was accepted last.
+	AsBefore bool
 	// Leftover: nobody asks for it any more, and it could not be removed.
 	Leftover bool
 	// Reason and Message say what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
@@ -127,8 +129,19 @@ type Result struct {
 }
 
 // Make decides. The spec's fields must have been defaulted. An object that cannot be had gets a verdict that says why
-// and leaves the others as they are.
+// and leaves the others as they are; one whose change cannot be had stays as it was accepted last.
 func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
+	changes := newChanges(spec, facts.Good)
+	result := decide(spec, facts)
+	for changes.withholdRefused(result) || changes.withholdHarmful(result, facts) {
+		result = decide(changes.spec(), facts)
+	}
+	changes.note(result)
+	return result
+}
+
+// decide plans a spec as it is.
+func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 	b := &builder{
 		facts: facts,
 		result: Result{
@@ -234,18 +247,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 	verdict := Verdict{Planned: problem == nil}
 	if problem != nil {
 		verdict.Reason, verdict.Message = problem.reason, problem.message
-		if good, ok := goodRing(b.facts.Good, ring); ok && rejected[problem.reason] {
-			if before, still := b.checkRing(good); still == nil {
-				draft, verdict.Planned = before, true
-				verdict.Message += asBefore
-				if ring.Spec.Queues != nil {
-					ring.Spec.Interfaces = good.Spec.Interfaces
-					b.queueCounts[ring.Name] = b.countQueues(ring)
-				}
-			}
-		}
-	}
-	if verdict.Planned {
+	} else {
 		b.rings[ring.Name] = draft.planned()
 	}
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
@@ -288,11 +290,6 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	verdict := Verdict{Planned: problem == nil}
 	if problem == nil {
 		problem = draft.missing
-	} else if good, ok := goodCluster(b.facts.Good, cluster); ok && rejected[problem.reason] {
-		if before, still := b.checkCluster(good); still == nil {
-			draft, verdict.Planned = before, true
-			problem.message += asBefore
-		}
 	}
 	if problem != nil {
 		verdict.Reason, verdict.Message = problem.reason, problem.message

@@ -116,7 +116,8 @@ func queueStatus(number int, queue capture.QueueStats, consumer string) v1.Queue
 type problem struct {
 	kind, name      string
 	reason, message string
-	planned         bool
+	// asBefore: it is of a change, and what was before that stays.
+	planned, asBefore bool
 }
 
 // problems lists them in an order that does not change from report to report.
@@ -125,7 +126,7 @@ func problems(r datapath.Report) []problem {
 	collect := func(kind string, verdicts map[string]plan.Verdict) {
 		for name, v := range verdicts {
 			if !v.Ready() {
-				found = append(found, problem{kind, name, v.Reason, v.Message, v.Planned})
+				found = append(found, problem{kind, name, v.Reason, v.Message, v.Planned, v.AsBefore})
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// rejections are the reasons that the spec is to blame for; the others are the node's state or the engine's.
+// rejections are the reasons that a new spec is to blame for; the others are the node's state or the engine's. A change that is
+// withheld is to blame for any.
 var rejections = map[string]bool{
 	v1.ReasonInvalidFilter: true, v1.ReasonNameConflict: true, v1.ReasonRingNotFound: true,
 	v1.ReasonMemoryLimitExceeded: true, v1.ReasonUnsupported: true,
@@ -31,7 +32,7 @@ func Conditions(existing []metav1.Condition, in Input) []metav1.Condition {
 
 func accepted(r datapath.Report) metav1.Condition {
 	for _, p := range problems(r) {
-		if rejections[p.reason] {
+		if p.asBefore || rejections[p.reason] {
 			return condition(v1.ConditionAccepted, false, p.reason, "%s %s: %s", p.kind, p.name, p.message)
 		}
 	}

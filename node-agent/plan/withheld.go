@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+const asBefore = "; until then it stays as it was before the change"
+
+// changes are the differences between what is asked for and what was accepted last. One that is refused is withheld: the
+// object is planned by the spec that was accepted last, all of it, as if nobody had changed it.
+//
+// Whether a change is to blame or the node is not read from the reason: what the node cannot do at present is refused by the
+// accepted spec too, and then nothing is planned.
+type changes struct {
+	asked, good v1.NodeCaptureSpec
+	// rings and clusters that are withheld, by name, with the reason.
+	rings, clusters map[string]*problem
+	// drivers are those that withheld rings ask for. A replacement that failed is waited for and tried again at its own pace.
+	drivers map[string]DriverWish
+}
+
+func newChanges(asked, good v1.NodeCaptureSpec) *changes {
+	return &changes{
+		asked: asked, good: good, rings: map[string]*problem{}, clusters: map[string]*problem{},
+		drivers: map[string]DriverWish{},
+	}
+}
+
+// spec is what is asked for, with what was accepted in the place of what is withheld.
+func (c *changes) spec() v1.NodeCaptureSpec {
+	spec := v1.NodeCaptureSpec{Rings: slices.Clone(c.asked.Rings), Clusters: slices.Clone(c.asked.Clusters)}
+	for i, ring := range spec.Rings {
+		if good, ok := goodRing(c.good, ring); ok && c.rings[ring.Name] != nil {
+			spec.Rings[i] = good
+		}
+	}
+	for i, cluster := range spec.Clusters {
+		if good, ok := goodCluster(c.good, cluster); ok && c.clusters[cluster.Name] != nil {
+			spec.Clusters[i] = good
+		}
+	}
+	return spec
+}
+
+// withholdRefused withholds changes that a plan refuses, and says whether there were any. Rings go first: a Cluster may be
+// refused for no other reason than its ring.
+func (c *changes) withholdRefused(result Result) (more bool) {
+	for _, ring := range c.asked.Rings {
+		if refused := refusalOfRing(result, ring); refused != nil && c.ringIsChanged(ring) {
+			c.withholdRing(ring.Name, refused, result)
+			more = true
+		}
+	}
+	for _, cluster := range c.asked.Clusters {
+		refused := refusal(result.Clusters[cluster.Name])
+		if !more && refused != nil && c.clusterIsChanged(cluster) {
+			c.clusters[cluster.Name] = refused
+			return true
+		}
+	}
+	return more
+}
+
+// withholdHarmful withholds a change that is fine by itself and takes from another object, which nobody changed or whose change
+// is withheld, what it has: packets of a ring that are too long for a Cluster's memory, queues that a ring's rule names.
+func (c *changes) withholdHarmful(result Result, facts Facts) bool {
+	for _, cluster := range c.asked.Clusters {
+		refused := refusal(result.Clusters[cluster.Name])
+		good, ok := goodCluster(c.good, cluster)
+		if refused == nil || !ok || c.clusterIsChanged(cluster) {
+			continue
+		}
+		without := c.clone()
+		for _, ring := range c.asked.Rings {
+			if slices.Contains(good.Spec.Rings, ring.Name) && c.ringIsChanged(ring) {
+				without.withholdRing(ring.Name, harm("Cluster", cluster.Name, refused), result)
+			}
+		}
+		if c.take(without, facts, func(r Result) bool { return r.Clusters[cluster.Name].Planned }) {
+			return true
+		}
+	}
+	for _, ring := range c.asked.Rings {
+		refused := refusalOfRing(result, ring)
+		good, ok := goodRing(c.good, ring)
+		if refused == nil || !ok || c.ringIsChanged(ring) {
+			continue
+		}
+		without := c.clone()
+		for _, cluster := range c.asked.Clusters {
+			if sendsTo(good, cluster.Name) && c.clusterIsChanged(cluster) {
+				without.clusters[cluster.Name] = harm("ring", ring.Name, refused)
+			}
+		}
+		if c.take(without, facts, func(r Result) bool { return r.Rings[ring.Name].Planned }) {
+			return true
+		}
+	}
+	return false
+}
+
+// take withholds what another withholds, if that is more and helps.
+func (c *changes) take(other *changes, facts Facts, helps func(Result) bool) bool {
+	more := len(other.rings)+len(other.clusters) > len(c.rings)+len(c.clusters)
+	if !more || !helps(decide(other.spec(), facts)) {
+		return false
+	}
+	*c = *other
+	return true
+}
+
+func (c *changes) clone() *changes {
+	other := *c
+	other.rings, other.clusters, other.drivers = maps.Clone(c.rings), maps.Clone(c.clusters), maps.Clone(c.drivers)
+	return &other
+}
+
+func (c *changes) withholdRing(name string, why *problem, result Result) {
+	c.rings[name] = why
+	for iface, driver := range result.Drivers {
+		if driver.Ring == name {
+			c.drivers[iface] = driver
+		}
+	}
+}
+
+// ringIsChanged says whether a ring has a change that is not withheld.
+func (c *changes) ringIsChanged(ring v1.NodeRing) bool {
+	good, ok := goodRing(c.good, ring)
+	return ok && c.rings[ring.Name] == nil && !equality.Semantic.DeepEqual(good, ring)
+}
+
+func (c *changes) clusterIsChanged(cluster v1.NodeCluster) bool {
+	good, ok := goodCluster(c.good, cluster)
+	return ok && c.clusters[cluster.Name] == nil && !equality.Semantic.DeepEqual(good, cluster)
+}
+
+// note says in the verdicts what is withheld, and why.
+func (c *changes) note(result Result) {
+	for name, why := range c.rings {
+		result.Rings[name] = result.Rings[name].asBefore(why)
+	}
+	for _, ring := range c.good.Rings {
+		if why := c.rings[ring.Name]; why != nil && ring.Spec.Queues != nil {
+			result.Clusters[ring.Name] = result.Clusters[ring.Name].asBefore(why)
+		}
+	}
+	for name, why := range c.clusters {
+		result.Clusters[name] = result.Clusters[name].asBefore(why)
+	}
+	for iface, driver := range c.drivers {
+		if _, taken := result.Drivers[iface]; !taken {
+			result.Drivers[iface] = driver
+		}
+	}
+}
+
+func (v Verdict) asBefore(why *problem) Verdict {
+	v.AsBefore, v.Reason, v.Message = true, why.reason, why.message
+	if v.Planned {
+		v.Message += asBefore
+	}
+	return v
+}
+
+// refusalOfRing is why a ring, or its own queues, are not in a plan.
+func refusalOfRing(result Result, ring v1.NodeRing) *problem {
+	verdict := result.Rings[ring.Name]
+	if ring.Spec.Queues == nil || !verdict.Planned {
+		return refusal(verdict)
+	}
+	return refusal(result.Clusters[ring.Name])
+}
+
+// refusal is why an object is not in a plan. One that waits for its driver is not refused.
+func refusal(v Verdict) *problem {
+	if v.Planned || v.Reason == v1.ReasonPending {
+		return nil
+	}
+	return &problem{reason: v.Reason, message: v.Message}
+}
+
+// harm is why a change is withheld that is fine by itself.
+func harm(kind, name string, refused *problem) *problem {
+	return problemf(refused.reason, "%s %q, which was accepted before, could not stay: %s", kind, name, refused.message)
+}
+
+// sendsTo says whether a rule of a ring sends packets to a queue of a Cluster.
+func sendsTo(ring v1.NodeRing, cluster string) bool {
+	return ring.Spec.Filter != nil && slices.ContainsFunc(ring.Spec.Filter.Rules, func(r v1.Rule) bool {
+		return r.Queue != nil && r.Queue.Cluster == cluster
+	})
+}
