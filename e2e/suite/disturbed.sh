@@ -85,3 +85,30 @@ test_consumers_too_slow() {
 	jq -e 'all(.nodes[]; [.queues[].dropped.full // 0] | add > 0)' "$work/stop_consumers/summary.json" ||
 		{ echo 'no packet was dropped as full: the consumers were fast enough after all' >&2; return 1; }
 }
+
+# An edit that only the nodes refuse, under traffic, while the agents are replaced by those of an upgrade: with both engines what
+# was accepted goes on, before and after.
+refused_edit() { kubectl patch capturering mirror --type=json --patch "[{\"op\": \"$1\", \"path\": \"/spec/interfaces/0/rxQueues\", \"value\": \"1000\"}]"; }
+
+roll_agents() {
+	helm upgrade ringcap charts/ringcap --namespace ringcap-system --reuse-values --set agent.logLevel="${1:-debug}" >/dev/null
+	kubectl -n ringcap-system rollout status daemonset ringcap-agent --timeout=180s
+}
+
+# Both nodes say so, by agents that are ready.
+edit_is_refused() {
+	kubectl get nodecaptures -o json | jq -e '[.items[].status.rings[] | select(.name == "mirror") |
+		.reason == "Unsupported" and (.message | test("rxQueues 1000: .*until then it stays as it was"))] == [true, true]'
+}
+
+test_agents_upgraded_while_an_edit_is_refused() {
+	refused_edit add
+	trap 'refused_edit remove' EXIT
+	wait_for 60 edit_is_refused
+	disturbed 30000 roll_agents --lossless
+	wait_for 120 edit_is_refused
+	refused_edit remove
+	trap - EXIT
+	roll_agents info
+	wait_for 180 everything_ready
+}

@@ -64,9 +64,10 @@ type Reconciler struct {
 	Pools func(context.Context, []plan.Interface) (pools map[string][]plan.PoolDevice, seen map[string]plan.Function, err error)
 	// Names tells the consumers; nil tells nobody.
 	Names Names
+	// Accepted is what a change goes back to that is refused.
+	Accepted Accepted
 
 	programs programCache
-	good     v1.NodeCaptureSpec
 	// engines that were opened, for Engine.
 	mu     sync.Mutex
 	opened map[v1.Engine]capture.Engine
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	report := Report{Spec: spec, Generation: generation}
 	report.Engines = r.Adopt(ctx)
 	facts := plan.Facts{
-		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.good,
+		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.Accepted.Load(),
 	}
 	r.present(ctx, &facts)
 	if facts.NoPods = r.Pods == nil; !facts.NoPods {
@@ -100,14 +101,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		return report
 	}
 	r.programs.forget()
-	r.good = report.Plan.Good(spec, r.good)
+	acceptedErr := r.Accepted.Save(report.Plan.Good(spec, facts.Good))
 	nicErr := r.applyNICs(&report)
 	var namesErr error
 	if r.Names != nil {
 		namesErr = r.Names.Tell(report.Plan)
 	}
 	failed, engineErr := r.applyEngines(ctx, &report)
-	report.Err = errors.Join(driverErr, nicErr, namesErr, engineErr)
+	report.Err = errors.Join(driverErr, acceptedErr, nicErr, namesErr, engineErr)
 	report = r.Observe(ctx, report)
 	noteUnfed(&report)
 	addLeftovers(&report, failed)

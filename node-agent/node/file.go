@@ -18,8 +18,13 @@ func WriteJSON(path string, value any) error {
 	return WriteFile(path, append(text, '\n'))
 }
 
-// WriteFile writes a file in one step, and makes its folder if that is missing.
-func WriteFile(path string, content []byte) error {
+// WriteFile writes a file in one step, for everybody to read, and makes its folder if that is missing.
+func WriteFile(path string, content []byte) error { return writeFile(path, content, 0o644) }
+
+// WritePrivateFile is WriteFile for the owner's eyes.
+func WritePrivateFile(path string, content []byte) error { return writeFile(path, content, 0o600) }
+
+func writeFile(path string, content []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -32,7 +37,7 @@ func WriteFile(path string, content []byte) error {
 	defer os.Remove(fresh)
 	_, err = temporary.Write(content)
 	if err == nil {
-		err = temporary.Chmod(0o644)
+		err = temporary.Chmod(mode)
 	}
 	if err == nil {
 		err = temporary.Sync()

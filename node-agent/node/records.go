@@ -11,7 +11,7 @@ import (
 )
 
 // Records are kept in a file, by key, of what was changed on this machine and is to be put back. They hold for one boot: those
-// of another are void, for a boot undoes all of it.
+// of another are void, for a boot undoes all of it. With an empty BootID they hold over boots. Only root can read the file.
 type Records[T any] struct {
 	Path, BootID string
 
@@ -62,7 +62,7 @@ func (r *Records[T]) Save(records map[string]T) error {
 	}
 	text = append(text, '\n')
 	if have, err := os.ReadFile(r.Path); err != nil || !bytes.Equal(have, text) {
-		if err := WriteFile(r.Path, text); err != nil {
+		if err := WritePrivateFile(r.Path, text); err != nil {
 			return fmt.Errorf("note what is changed: %w", err)
 		}
 	}

@@ -45,9 +45,10 @@ type refusal struct {
 	object
 }
 
-// of says whether an object's earlier document was in the place of this one.
+// of says whether an object's earlier document was in the place of this one. Of one that an earlier agent accepted the file
+// is not known: it may be any.
 func (r refusal) of(o object, file string) bool {
-	return file == r.file && (r.name == "" || o == r.object)
+	return (file == r.file || file == "") && (r.name == "" || o == r.object)
 }
 
 // File that an object is from, empty if none asks for it.

@@ -70,6 +70,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := node.WatchInterfaces(ctx, r.Changed.Raise); err != nil {
 		return err
 	}
+	r.manifests.Spec = r.Reconciler.Accepted.Load()
 	if err := r.read(); err != nil {
 		return err
 	}

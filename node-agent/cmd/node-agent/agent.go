@@ -58,11 +58,13 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	p.reconciler.Pools = (&sriov.Pools{
 		List: agent.PodResources(f.kubeletDir).Pools, Records: node.Records[sriov.Function]{Path: f.poolFile(), BootID: identity.BootID},
 	}).Look
+	p.reconciler.Accepted = datapath.Accepted{Node: f.nodeName}
+	p.reconciler.Accepted.Records.Path = filepath.Join(f.pluginDir(), acceptedName)
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, CDIDir: f.cdiDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),
 		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods, Names: p.names,
-		Library: libpcap.Library{From: f.libpcap, To: filepath.Join(f.kubeletDir, "plugins", "ringcap.io")},
+		Library: libpcap.Library{From: f.libpcap, To: f.pluginDir()},
 	}
 	return a.Run(ctx)
 }
@@ -86,6 +88,7 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 		return err
 	}
 	p := newParts(ctx, f, identity, consumers{users: users})
+	p.reconciler.Accepted.Records.Path, p.reconciler.Accepted.Records.BootID = f.acceptedFile(), identity.BootID
 	collector := metrics.NewCollector(version, identity.KernelRelease)
 	var state health.State
 	state.Beat()

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/driver"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
@@ -30,7 +31,7 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 	flags := flag.NewFlagSet("cleanup", flag.ContinueOnError)
 	where.register(flags)
 	unload := flags.Bool("unload", false, "unload the module and capture-aware drivers too, where a load-module loaded them in this boot")
-	pluginDir := flags.String("plugin-dir", "", "`folder` with the libpcap for containers (<kubelet-dir>/plugins/ringcap.io), to be removed; empty without Kubernetes")
+	pluginDir := flags.String("plugin-dir", "", "`folder` with the libpcap for containers and what was accepted last (<kubelet-dir>/plugins/ringcap.io), to be removed; empty without Kubernetes")
 	if err := parse(flags, args, errOut); err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 		}
 	}
 	if *pluginDir != "" {
-		if err := withdrawLibrary(*pluginDir); err != nil {
+		if err := removePluginDir(*pluginDir); err != nil {
 			return err
 		}
 	}
@@ -80,8 +81,9 @@ func unloadModules(last loader.Outcome, where places) error {
 	return nil
 }
 
-func withdrawLibrary(folder string) error {
-	if err := (libpcap.Library{To: folder}).Withdraw(); err != nil {
+func removePluginDir(folder string) error {
+	err := errors.Join((libpcap.Library{To: folder}).Withdraw(), removeAccepted(filepath.Join(folder, acceptedName)))
+	if err != nil {
 		return err
 	}
 	// What else is in there is not ours.
@@ -110,13 +112,18 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 			return err
 		}
 	}
-	if err := names.NewFolder(where.runDir).RemoveAll(); err != nil {
+	if err := errors.Join(removeAccepted(where.acceptedFile()), names.NewFolder(where.runDir).RemoveAll()); err != nil {
 		return err
 	}
 	if err := os.Remove(where.runDir); err != nil {
 		slog.Debug("The run folder stays", "why", err)
 	}
 	return nil
+}
+
+// removeAccepted removes what was accepted last, and the file of it that was set aside.
+func removeAccepted(path string) error {
+	return errors.Join(os.RemoveAll(path), os.RemoveAll(datapath.Aside(path)))
 }
 
 func cleanEBPF(ctx context.Context, where places) error {

@@ -39,6 +39,13 @@ func (p *places) pinDir() string { return filepath.Join(p.bpffs, "ringcap") }
 
 func (p *places) driverFile() string { return filepath.Join(p.runDir, "drivers.json") }
 
+// acceptedName is the file of what was accepted last.
+const acceptedName = "accepted.json"
+
+// acceptedFile is that of a machine without Kubernetes, where an agent that ends removes what it made. In a cluster it is in
+// the folder of the kubelet's for this plugin, for it outlives a boot.
+func (p *places) acceptedFile() string { return filepath.Join(p.runDir, acceptedName) }
+
 // poolFile is about the virtual functions of pools.
 func (p *places) poolFile() string { return filepath.Join(p.runDir, "pools.json") }
 
@@ -103,6 +110,9 @@ func (f *agentFlags) check(errOut io.Writer) error {
 	}
 	return nil
 }
+
+// pluginDir is the folder of the kubelet's for what is ringcap's.
+func (f *agentFlags) pluginDir() string { return filepath.Join(f.kubeletDir, "plugins", "ringcap.io") }
 
 // users are those of --uids.
 func (f *agentFlags) users() ([]uint32, error) {

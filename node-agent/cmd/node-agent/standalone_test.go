@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringcap/ringcap/node-agent/datapath"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -235,12 +236,18 @@ func TestKeepAndCleanup(t *testing.T) {
 	agent.interrupt(unix.SIGTERM)
 	assert.DirExists(t, m.pinDir())
 
-	command := exec.Command("/proc/self/exe", "cleanup", "--run-dir", m.path("run"), "--bpffs", m.path("bpf"))
+	assert.FileExists(t, m.path("run", acceptedName))
+	require.NoError(t, os.Mkdir(m.path("plugin"), 0o750))
+	for _, name := range []string{acceptedName, datapath.Aside(acceptedName)} {
+		require.NoError(t, os.WriteFile(m.path("plugin", name), []byte("{}"), 0o600))
+	}
+	command := exec.Command("/proc/self/exe", "cleanup", "--run-dir", m.path("run"), "--bpffs", m.path("bpf"), "--plugin-dir", m.path("plugin"))
 	command.Env = append(os.Environ(), asAgent+"=1")
 	cleanup := m.start("cleanup", command)
 	require.NoError(t, cleanup.wait(), cleanup.output())
 	assert.NoDirExists(t, m.pinDir())
 	assert.NoDirExists(t, m.path("run"))
+	assert.NoDirExists(t, m.path("plugin"))
 	up, promiscuous := m.flags("mirror0")
 	assert.False(t, up)
 	assert.False(t, promiscuous)

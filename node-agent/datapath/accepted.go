@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/ringcap/ringcap/node-agent/node"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Accepted keeps the specs that were accepted last on disk: a change that is refused leaves what was there, and the next agent
+// has to know what that was. The zero Accepted keeps them in this process's memory. It is for one goroutine.
+//
+// They are not tied to a boot, for "until then it stays as it was before the change" holds over one, too: what is believed is
+// planned again from the node as it is then. They are tied to the node and, by the UIDs in them, to the objects.
+//
+//	                    written                              engines have
+//	plan accepts S      S, before anything is changed        what was before, S if it is not cut short
+//	plan refuses T      S                                    S
+//	killed in between   what was before, or S                what was before, or S: the next agent makes them the same
+type Accepted struct {
+	// Records are by "ring/NAME" and "cluster/NAME".
+	Records node.Records[json.RawMessage]
+	// Node is the node's name; empty without Kubernetes.
+	Node string
+
+	spec   v1.NodeCaptureSpec
+	loaded bool
+}
+
+// acceptedVersion is that of the record. Fields of specs need no other: one with a field that this agent does not know is
+// not believed, and one that lacks a field gets its default.
+const acceptedVersion = 1
+
+type acceptedRecord struct {
+	Version int             `json:"version"`
+	Node    string          `json:"node,omitempty"`
+	Ring    *v1.NodeRing    `json:"ring,omitempty"`
+	Cluster *v1.NodeCluster `json:"cluster,omitempty"`
+}
+
+// Load returns what was saved last, by this process or an earlier one. A file that cannot be read is set aside, and then
+// nothing is known.
+func (a *Accepted) Load() v1.NodeCaptureSpec {
+	if a.loaded || a.Records.Path == "" {
+		return a.spec
+	}
+	a.loaded = true
+	records, err := a.Records.Load()
+	if err != nil {
+		aside := Aside(a.Records.Path)
+		slog.Error("What was accepted last is not known: a change that is refused now takes away what it changed. The file is set aside",
+			"error", errors.Join(err, os.Rename(a.Records.Path, aside)), "aside", aside)
+	}
+	for key, text := range records {
+		if err := a.believe(text); err != nil {
+			slog.Warn("What was accepted last is not believed: if it is changed, and the change is refused, it is taken away", "of", key, "why", err)
+		}
+	}
+	return a.spec
+}
+
+// Aside is where a file that cannot be read is put.
+func Aside(path string) string { return path + ".damaged" }
+
+// believe takes a record over. An unknown field could be one that keeps packets or pods out.
+func (a *Accepted) believe(text []byte) error {
+	var record acceptedRecord
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&record); err != nil {
+		return fmt.Errorf("another version of the agent wrote it: %w", err)
+	}
+	switch {
+	case record.Version != acceptedVersion:
+		return fmt.Errorf("it is of version %d, and this agent knows %d", record.Version, acceptedVersion)
+	case record.Node != a.Node:
+		return fmt.Errorf("it is of node %q, and this is %q", record.Node, a.Node)
+	}
+	if record.Ring != nil {
+		record.Ring.Spec.Default()
+		a.spec.Rings = append(a.spec.Rings, *record.Ring)
+	}
+	if record.Cluster != nil {
+		record.Cluster.Spec.Default()
+		a.spec.Clusters = append(a.spec.Clusters, *record.Cluster)
+	}
+	return nil
+}
+
+// Save notes the specs, of which this process is the one that knows best even when they cannot be written.
+func (a *Accepted) Save(spec v1.NodeCaptureSpec) error {
+	a.spec, a.loaded = spec, true
+	if a.Records.Path == "" {
+		return nil
+	}
+	records := map[string]json.RawMessage{}
+	note := func(key string, record acceptedRecord) error {
+		record.Version, record.Node = acceptedVersion, a.Node
+		text, err := json.Marshal(record)
+		records[key] = text
+		return err
+	}
+	for i, ring := range spec.Rings {
+		if err := note("ring/"+ring.Name, acceptedRecord{Ring: &spec.Rings[i]}); err != nil {
+			return err
+		}
+	}
+	for i, cluster := range spec.Clusters {
+		if err := note("cluster/"+cluster.Name, acceptedRecord{Cluster: &spec.Clusters[i]}); err != nil {
+			return err
+		}
+	}
+	if err := a.Records.Save(records); err != nil {
+		return fmt.Errorf("note what was accepted, for the next agent: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/bpf"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// planEngine notes what it was told last.
+type planEngine struct {
+	*memoryEngine
+	last capture.Plan
+	// before is called before anything is made.
+	before func()
+}
+
+func (e *planEngine) Apply(ctx context.Context, p capture.Plan) (map[string]error, error) {
+	if e.before != nil {
+		e.before()
+	}
+	e.last = p
+	return e.memoryEngine.Apply(ctx, p)
+}
+
+// agentOf is a Reconciler as a new agent has it, over an engine that an earlier one may have left, and its file.
+func agentOf(kind v1.Engine, engine capture.Engine, file string) *Reconciler {
+	r := newReconciler(nil)
+	r.Providers[0].Kind = kind
+	r.Providers[0].Probe = func(context.Context) plan.EngineFact {
+		return plan.EngineFact{Available: true, Lanes: 2, SlotOverhead: 48}
+	}
+	r.Providers[0].Open = func(context.Context) (capture.Engine, error) { return engine, nil }
+	r.Interfaces = func() ([]node.Interface, error) { return []node.Interface{{Name: "nic0", Index: 2}}, nil }
+	r.Compile = func(expression string, _ uint32) ([]bpf.RawInstruction, error) {
+		if strings.Contains(expression, "prot") {
+			return nil, errors.New("syntax error")
+		}
+		return []bpf.RawInstruction{{Op: 6}}, nil
+	}
+	r.Accepted = Accepted{Node: "node-a", Records: node.Records[json.RawMessage]{Path: file}}
+	return r
+}
+
+// acceptedSpec is a ring with queues of its own and a Cluster over it, to a queue of which a rule of the ring's sends packets.
+func acceptedSpec(engine v1.Engine) v1.NodeCaptureSpec {
+	limit := resource.MustParse("64Mi")
+	ring := v1.NodeRing{Name: "mirror", UID: "1", Spec: v1.CaptureRingSpec{
+		Interfaces: []v1.InterfaceSelector{{Name: "nic0"}}, Engine: engine, Queues: v1.Queues(2),
+		QueueSettings: v1.QueueSettings{Slots: 4096, MemoryLimit: &limit},
+		Filter: &v1.Filter{BPF: "udp", Rules: []v1.Rule{
+			{Action: v1.RuleQueue, Queue: &v1.QueueReference{Cluster: "ids", Queue: 1}},
+		}},
+	}}
+	ring.Spec.Default()
+	limit = limit.DeepCopy()
+	cluster := v1.NodeCluster{Name: "ids", UID: "2", Spec: v1.ClusterSpec{
+		Rings: []string{"mirror"}, Queues: 2, QueueSettings: v1.QueueSettings{Slots: 4096, MemoryLimit: &limit},
+	}}
+	cluster.Spec.Default()
+	return v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring}, Clusters: []v1.NodeCluster{cluster}}
+}
+
+// refusedChange is a change that a node refuses.
+type refusedChange struct {
+	field  string
+	ring   func(*v1.CaptureRingSpec)
+	queues func(*v1.QueueSettings)
+	// cluster is for a Cluster's own fields.
+	cluster func(*v1.ClusterSpec)
+	reason  string
+	// only this engine's nodes refuse it.
+	only v1.Engine
+	// harms says that the change is fine but for another object.
+	harms string
+}
+
+func quantity(text string) *resource.Quantity {
+	q := resource.MustParse(text)
+	return &q
+}
+
+func rules(rule v1.Rule) func(*v1.CaptureRingSpec) {
+	return func(s *v1.CaptureRingSpec) { s.Filter = &v1.Filter{Rules: []v1.Rule{rule}} }
+}
+
+func mode(mode int32, policy v1.DriverReplacement) func(*v1.CaptureRingSpec) {
+	return func(s *v1.CaptureRingSpec) { s.TransparentMode, s.NIC.Driver.Policy = &mode, policy }
+}
+
+var refusedChanges = []refusedChange{
+	{field: "interfaces", reason: v1.ReasonInterfaceNotFound, ring: func(s *v1.CaptureRingSpec) { s.Interfaces[0].Name = "nic7" }},
+	{field: "interfaces", reason: v1.ReasonInterfaceNotFound, ring: func(s *v1.CaptureRingSpec) { s.Interfaces = nil }},
+	{field: "interfaces", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Interfaces[0].RxQueues = "9" }},
+	{field: "interfaces", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Interfaces[0] = v1.InterfaceSelector{ResourceName: "a.com/vf"} }},
+	{field: "interfaces", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) {
+		s.Interfaces[0] = v1.InterfaceSelector{PodSelector: &metav1.LabelSelector{}}
+	}},
+	{field: "direction", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Direction = "Sideways" }},
+	{field: "engine", reason: v1.ReasonEngineUnavailable, only: v1.EngineEBPF, ring: func(s *v1.CaptureRingSpec) { s.Engine = v1.EngineKernelModule }},
+	{field: "engine", reason: v1.ReasonEngineUnavailable, only: v1.EngineKernelModule, ring: func(s *v1.CaptureRingSpec) { s.Engine = v1.EngineEBPF }},
+	{field: "transparentMode", reason: v1.ReasonDriverNotAware, only: v1.EngineKernelModule, ring: mode(2, v1.DriverKeep)},
+	{field: "nic", reason: v1.ReasonDriverNotAware, only: v1.EngineKernelModule, ring: mode(1, v1.DriverReplace)},
+	{field: "quickMode", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.QuickMode = true }},
+	{field: "queues", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Queues = v1.Queues(300) }},
+	{field: "queues", reason: v1.ReasonMemoryLimitExceeded, ring: func(s *v1.CaptureRingSpec) { s.Queues = v1.Queues(256) }},
+	{field: "queues", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) {
+		all := intstr.FromString("All")
+		s.Queues = &all
+	}},
+	{field: "snapLength", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.SnapLength = 70000 }},
+	{field: "snapLength", reason: v1.ReasonMemoryLimitExceeded, ring: func(s *v1.CaptureRingSpec) { s.SnapLength = 9216 }},
+	{field: "snapLength", reason: v1.ReasonMemoryLimitExceeded, harms: "Cluster \"ids\"", ring: func(s *v1.CaptureRingSpec) {
+		s.SnapLength, s.Slots = 9216, 64
+	}},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: func(s *v1.CaptureRingSpec) { s.Filter = &v1.Filter{BPF: "tcp prot 80"} }},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: func(s *v1.CaptureRingSpec) { s.Filter = &v1.Filter{VLANs: []int32{5000}} }},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: func(s *v1.CaptureRingSpec) {
+		s.Filter = &v1.Filter{Payload: []v1.PayloadPattern{{Hex: "0"}}}
+	}},
+	{field: "filter", reason: v1.ReasonInvalidFilter, only: v1.EngineKernelModule, ring: func(s *v1.CaptureRingSpec) {
+		s.Filter = &v1.Filter{Plugins: []v1.Plugin{{Name: strings.Repeat("x", 32)}}}
+	}},
+	{field: "filter", reason: v1.ReasonUnsupported, only: v1.EngineEBPF, ring: func(s *v1.CaptureRingSpec) {
+		s.Filter = &v1.Filter{Plugins: []v1.Plugin{{Name: "dns"}}}
+	}},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: rules(v1.Rule{Action: "Perhaps"})},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: rules(v1.Rule{Action: v1.RuleDrop, Priority: -1})},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: rules(v1.Rule{Action: v1.RuleReflect, ReflectTo: "nic7"})},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: rules(v1.Rule{Action: v1.RuleQueue, Queue: &v1.QueueReference{Cluster: "ids", Queue: 2}})},
+	{field: "filter", reason: v1.ReasonInvalidFilter, ring: rules(v1.Rule{Action: v1.RuleLearn, IdleTimeout: &metav1.Duration{Duration: time.Millisecond}})},
+	{field: "sampling", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Sampling = &v1.Sampling{} }},
+	{field: "defragment", reason: v1.ReasonUnsupported, only: v1.EngineEBPF, ring: func(s *v1.CaptureRingSpec) { s.Defragment = true }},
+	{field: "timestamps", reason: v1.ReasonUnsupported, only: v1.EngineEBPF, ring: func(s *v1.CaptureRingSpec) { s.Timestamps = v1.TimestampsHardware }},
+	{field: "balance", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Balance = "Fairly" }},
+	{field: "slots", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Slots = -1 }},
+	{field: "slots", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Slots = 1 << 30 }},
+	{field: "slots", reason: v1.ReasonMemoryLimitExceeded, queues: func(q *v1.QueueSettings) { q.Slots = 65536 }},
+	{field: "watermark", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Watermark = 95 }},
+	{field: "watermarkTimeout", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.WatermarkTimeout = &metav1.Duration{Duration: time.Hour} }},
+	{field: "memoryLimit", reason: v1.ReasonMemoryLimitExceeded, queues: func(q *v1.QueueSettings) { q.MemoryLimit = quantity("1600Ki") }},
+	{field: "rings", reason: v1.ReasonRingNotFound, cluster: func(s *v1.ClusterSpec) { s.Rings = []string{"nowhere"} }},
+	{field: "rings", reason: v1.ReasonRingNotFound, cluster: func(s *v1.ClusterSpec) { s.Rings = nil }},
+	{field: "queues", reason: v1.ReasonUnsupported, cluster: func(s *v1.ClusterSpec) { s.Queues = 257 }},
+	{field: "queues", reason: v1.ReasonMemoryLimitExceeded, cluster: func(s *v1.ClusterSpec) { s.Queues = 256 }},
+	{field: "queues", reason: v1.ReasonInvalidFilter, harms: "ring \"mirror\"", cluster: func(s *v1.ClusterSpec) { s.Queues = 1 }},
+	{field: "filter", reason: v1.ReasonUnsupported, cluster: func(s *v1.ClusterSpec) { s.Filter = &v1.Filter{BPF: "tcp"} }},
+}
+
+// Fields of which a node refuses no value: what it does not know there it takes for the default, and the CRD refuses it.
+var neverRefused = []string{
+	"nodeSelector", "transparentFallback", "xdp", "balanceHeader", "fragments", "whenFull", "whenUnattended", "packetHeader", "consumers",
+}
+
+func TestEveryFieldIsTriedOrNeverRefused(t *testing.T) {
+	tried := map[string]bool{}
+	for _, change := range refusedChanges {
+		tried[change.field] = true
+	}
+	for _, field := range neverRefused {
+		tried[field] = true
+	}
+	for _, spec := range []any{v1.CaptureRingSpec{}, v1.ClusterSpec{}, v1.QueueSettings{}} {
+		for field := range reflect.TypeOf(spec).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			assert.True(t, name == "" || tried[name], "spec.%s: give refusedChanges a value that a node refuses, or say in neverRefused that there is none", name)
+		}
+	}
+}
+
+// variants are the specs with the change made, by what was changed: settings of queues, a ring's and a Cluster's.
+func (c refusedChange) variants(engine v1.Engine) map[string]v1.NodeCaptureSpec {
+	all := map[string]v1.NodeCaptureSpec{}
+	change := func(what string, change func(*v1.NodeCaptureSpec)) {
+		spec := acceptedSpec(engine)
+		change(&spec)
+		all[what] = spec
+	}
+	switch {
+	case c.ring != nil:
+		change("ring", func(s *v1.NodeCaptureSpec) { c.ring(&s.Rings[0].Spec) })
+	case c.cluster != nil:
+		change("cluster", func(s *v1.NodeCaptureSpec) { c.cluster(&s.Clusters[0].Spec) })
+	default:
+		change("ring", func(s *v1.NodeCaptureSpec) { c.queues(&s.Rings[0].Spec.QueueSettings) })
+		change("cluster", func(s *v1.NodeCaptureSpec) { c.queues(&s.Clusters[0].Spec.QueueSettings) })
+	}
+	return all
+}
+
+// What a node refuses takes nothing away, neither from the agent to which it is said nor from those after it.
+func TestARefusedChangeOutlivesTheAgent(t *testing.T) {
+	for _, engine := range []v1.Engine{v1.EngineEBPF, v1.EngineKernelModule} {
+		for i, change := range refusedChanges {
+			for what, changed := range change.variants(engine) {
+				if change.only == "" || change.only == engine {
+					t.Run(fmt.Sprintf("%s/%d %s of a %s", engine, i, change.field, what), func(t *testing.T) {
+						outlives(t, engine, changed, what, change)
+					})
+				}
+			}
+		}
+	}
+}
+
+func outlives(t *testing.T, kind v1.Engine, changed v1.NodeCaptureSpec, what string, change refusedChange) {
+	engine := &planEngine{memoryEngine: newMemoryEngine()}
+	file := filepath.Join(t.TempDir(), "plugin", "accepted.json")
+	agent := agentOf(kind, engine, file)
+	first := agent.Reconcile(t.Context(), acceptedSpec(kind), 1)
+	require.True(t, first.Plan.Rings["mirror"].Ready(), first.Plan.Rings["mirror"].Message)
+	require.True(t, first.Plan.Clusters["mirror"].Ready(), first.Plan.Clusters["mirror"].Message)
+	require.True(t, first.Plan.Clusters["ids"].Ready(), first.Plan.Clusters["ids"].Message)
+	before := engine.last
+
+	for _, agent := range []*Reconciler{agent, agentOf(kind, engine, file), agentOf(kind, engine, file)} {
+		report := agent.Reconcile(t.Context(), changed, 2)
+		require.NoError(t, report.Err)
+		assert.Equal(t, before, engine.last)
+		assert.Equal(t, first.Plan.NICs, report.Plan.NICs)
+		verdict := report.Plan.Rings["mirror"]
+		if what == "cluster" {
+			verdict = report.Plan.Clusters["ids"]
+		}
+		assert.Equal(t, change.reason, verdict.Reason, verdict.Message)
+		assert.Contains(t, verdict.Message, "; until then it stays as it was before the change")
+		assert.Contains(t, verdict.Message, change.harms)
+		assert.True(t, report.Plan.Clusters["ids"].Fed)
+	}
+	last := agentOf(kind, engine, file)
+	for range 2 {
+		report := last.Reconcile(t.Context(), acceptedSpec(kind), 3)
+		assert.True(t, report.Plan.Rings["mirror"].Ready(), report.Plan.Rings["mirror"].Message)
+		assert.True(t, report.Plan.Clusters["ids"].Ready(), report.Plan.Clusters["ids"].Message)
+	}
+	assert.Equal(t, before, engine.last)
+}
+
+// withLimit is the spec with a memory limit for the ring's own queues; 1Mi is refused.
+func withLimit(limit string) v1.NodeCaptureSpec {
+	spec := acceptedSpec(v1.EngineEBPF)
+	spec.Rings[0].Spec.MemoryLimit = quantity(limit)
+	return spec
+}
+
+// What is accepted is on disk before anything is made, so an agent that is killed at any step is followed by one that knows it.
+func TestWhatIsAcceptedIsNotedBeforeItIsMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "accepted.json")
+	engine := &planEngine{memoryEngine: newMemoryEngine()}
+	next := func() v1.NodeCaptureSpec { return agentOf(v1.EngineEBPF, nil, file).Accepted.Load() }
+	for _, limit := range []string{"65Mi", "1Mi", "66Mi"} {
+		want := withLimit(limit)
+		if limit == "1Mi" {
+			want = withLimit("65Mi")
+		}
+		engine.before = func() {
+			assert.Equal(t, quantity(want.Rings[0].Spec.MemoryLimit.String()), next().Rings[0].Spec.MemoryLimit)
+		}
+		agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit(limit), 1)
+	}
+	about, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o600, about.Mode().Perm(), "filters and patterns are nobody's business")
+
+	engine.before = nil
+	agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), v1.NodeCaptureSpec{}, 2)
+	assert.NoFileExists(t, file)
+	assert.Empty(t, engine.last)
+}
+
+// A note that is not about this node, this object or this version of the agent is not believed, and a damaged one stops nobody.
+func TestWhatIsNotBelieved(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(string) string
+		other  func(*Reconciler, *v1.NodeCaptureSpec)
+		kept   bool
+	}{
+		"as it was":       {change: strings.Clone, kept: true},
+		"damaged":         {change: func(s string) string { return s[:len(s)/2] }},
+		"empty":           {change: func(string) string { return "" }},
+		"a newer field":   {change: func(s string) string { return strings.ReplaceAll(s, `"bpf"`, `"bpf2"`) }},
+		"a newer version": {change: func(s string) string { return strings.ReplaceAll(s, `"version": 1`, `"version": 2`) }},
+		"an older one without a field": {kept: true, change: func(s string) string {
+			assert.Contains(t, s, `"direction": "Receive",`)
+			return strings.ReplaceAll(s, `"direction": "Receive",`, "")
+		}},
+		"another node": {change: strings.Clone, other: func(r *Reconciler, _ *v1.NodeCaptureSpec) { r.Accepted.Node = "node-b" }},
+		"made again":   {change: strings.Clone, other: func(_ *Reconciler, s *v1.NodeCaptureSpec) { s.Rings[0].UID = "3" }},
+		"another boot": {change: strings.Clone, other: func(r *Reconciler, _ *v1.NodeCaptureSpec) { r.Accepted.Records.BootID = "2" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "accepted.json")
+			engine := &planEngine{memoryEngine: newMemoryEngine()}
+			agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 1)
+			before := engine.last
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, []byte(test.change(string(text))), 0o600))
+			agent, refused := agentOf(v1.EngineEBPF, engine, file), withLimit("1Mi")
+			if test.other != nil {
+				test.other(agent, &refused)
+			}
+			report := agent.Reconcile(t.Context(), refused, 2)
+			assert.NoError(t, report.Err)
+			assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Plan.Clusters["mirror"].Reason)
+			assert.Equal(t, test.kept, report.Plan.Clusters["mirror"].Planned)
+			if test.kept {
+				assert.Equal(t, before, engine.last)
+			}
+			report = agent.Reconcile(t.Context(), withLimit("64Mi"), 3)
+			assert.True(t, report.Plan.Clusters["mirror"].Ready(), "it goes on")
+			assert.Equal(t, name == "damaged", exists(Aside(file)))
+		})
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// A disk that cannot be written is said, and keeps nothing from being captured.
+func TestAcceptedCannotBeWritten(t *testing.T) {
+	engine := &planEngine{memoryEngine: newMemoryEngine()}
+	agent := agentOf(v1.EngineEBPF, engine, "/proc/none/accepted.json")
+	report := agent.Reconcile(t.Context(), withLimit("64Mi"), 1)
+	assert.ErrorContains(t, report.Err, "note what was accepted, for the next agent")
+	before := engine.last
+	assert.Len(t, before.Rings, 1)
+	agent.Reconcile(t.Context(), withLimit("1Mi"), 2)
+	assert.Equal(t, before, engine.last)
+}
+
+// A person whose change was refused is told why, not to stop consumers for the sake of what was accepted before it.
+func TestAnEnginesRefusalDoesNotHideThatOfTheChange(t *testing.T) {
+	engine := &planEngine{memoryEngine: newMemoryEngine()}
+	file := filepath.Join(t.TempDir(), "accepted.json")
+	engine.refuse["mirror"] = fmt.Errorf("cluster mirror: %w: stop its consumers first", capture.ErrInUse)
+	report := agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 1)
+	assert.Equal(t, v1.ReasonQueueInUse, report.Plan.Clusters["mirror"].Reason)
+	report = agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("1Mi"), 2)
+	assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Plan.Clusters["mirror"].Reason)
+	assert.Regexp(t, "^2 queues of .* need .*; of what was accepted before it: .*stop its consumers first", report.Plan.Clusters["mirror"].Message)
+}
+
+// An engine that cannot be asked for a moment, at a start, is no reason to forget.
+func TestAnEngineIsAwayForAMomentAtTheStart(t *testing.T) {
+	engine := &planEngine{memoryEngine: newMemoryEngine()}
+	file := filepath.Join(t.TempDir(), "accepted.json")
+	agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 1)
+	before := engine.last
+	agent := agentOf(v1.EngineEBPF, engine, file)
+	open := agent.Providers[0].Open
+	agent.Providers[0].Open = func(context.Context) (capture.Engine, error) { return nil, errors.New("busy") }
+	report := agent.Reconcile(t.Context(), withLimit("1Mi"), 2)
+	assert.Equal(t, v1.ReasonEngineUnavailable, report.Plan.Rings["mirror"].Reason)
+	agent.Providers[0].Open = open
+	report = agent.Reconcile(t.Context(), withLimit("1Mi"), 2)
+	assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Plan.Clusters["mirror"].Reason)
+	assert.Equal(t, before, engine.last)
+}
