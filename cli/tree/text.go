@@ -122,6 +122,9 @@ func (p *printer) queue(q Queue, indent string, last bool) {
 	case consumer == "" && q.Attached:
 		consumer = "a consumer on the node"
 	}
+	if q.ConsumerAge != "" {
+		consumer += fmt.Sprintf(" (%s ago; the kubelet does not say now)", q.ConsumerAge)
+	}
 	if q.Problem != "" && consumer != "" {
 		consumer += "   "
 	}

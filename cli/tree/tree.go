@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringcap/ringcap/cli/fleet"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -83,7 +84,8 @@ type Node struct {
 	Unlisted []Unlisted `json:"unlisted,omitempty"`
 }
 
-// Queue is one queue of a set that the ring feeds on that node. A set over several rings is below each of them.
+// Queue is one queue of a set that the ring feeds on that node. A set over several rings is below each of them. ConsumerAge is
+// how long ago the kubelet last said that the consumer has it, where it does not say now.
 type Queue struct {
 	Set         string           `json:"set"`
 	Queue       int32            `json:"queue"`
@@ -91,6 +93,7 @@ type Queue struct {
 	Problem     string           `json:"problem,omitempty"`
 	Attached    bool             `json:"attached"`
 	Consumer    string           `json:"consumer,omitempty"`
+	ConsumerAge string           `json:"consumerAge,omitempty"`
 	Delivered   int64            `json:"delivered"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
@@ -146,7 +149,7 @@ func ringOf(s fleet.Snapshot, from *v1.CaptureRing) Ring {
 	ring.conditions(s, from)
 	sets := s.Over(from)
 	for _, place := range s.Places(from.Name) {
-		n := nodeOf(place, sets)
+		n := nodeOf(place, sets, s.Now)
 		ring.Health = Worst(ring.Health, n.Health)
 		ring.add(n.Account)
 		ring.Nodes = append(ring.Nodes, n)
@@ -177,14 +180,14 @@ func (r *Ring) fail(problem string) {
 	r.Problems = append(r.Problems, problem)
 }
 
-func nodeOf(from fleet.Place, sets []string) Node {
+func nodeOf(from fleet.Place, sets []string, now time.Time) Node {
 	n := Node{Name: from.Node.Name, Health: Healthy}
 	if on := from.Status; on != nil {
 		n.Engine, n.EngineReason, n.Interfaces = on.Engine, on.EngineReason, on.Interfaces
 		n.Account = Account{on.Seen, on.Filtered, on.SampledOut, on.Reflected, on.Absorbed, on.Directed, on.Passed}
 	}
 	for _, set := range sets {
-		n.queues(fleet.QueuesOn(from.Node, set))
+		n.queues(fleet.QueuesOn(from.Node, set), now)
 	}
 	slices.SortStableFunc(n.Queues, func(a, b Queue) int {
 		return cmp.Or(badness[b.Health]-badness[a.Health], strings.Compare(a.Set, b.Set), int(a.Queue-b.Queue))
@@ -195,7 +198,7 @@ func nodeOf(from fleet.Place, sets []string) Node {
 	return n
 }
 
-func (n *Node) queues(set *v1.NodeClusterStatus) {
+func (n *Node) queues(set *v1.NodeClusterStatus, now time.Time) {
 	if set == nil {
 		return
 	}
@@ -204,7 +207,7 @@ func (n *Node) queues(set *v1.NodeClusterStatus) {
 		n.Problem = fmt.Sprintf("queues of %s: %s: %s", set.Name, set.Reason, set.Message)
 	}
 	for _, q := range set.Queues {
-		queue := queueOf(set.Name, q)
+		queue := queueOf(set.Name, q, now)
 		n.Health = Worst(n.Health, queue.Health)
 		n.Queues = append(n.Queues, queue)
 	}
@@ -215,10 +218,13 @@ func (n *Node) queues(set *v1.NodeClusterStatus) {
 	}
 }
 
-func queueOf(set string, from v1.QueueStatus) Queue {
+func queueOf(set string, from v1.QueueStatus, now time.Time) Queue {
 	q := Queue{
 		Set: set, Queue: from.Queue, Health: Healthy, Attached: from.Attached, Consumer: from.Consumer,
 		Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
+	}
+	if from.ConsumerAsOf != nil {
+		q.ConsumerAge = max(now.Sub(from.ConsumerAsOf.Time), 0).Round(time.Second).String()
 	}
 	if q.Dropped, q.Problem = lost(from.Dropped); q.Problem != "" {
 		q.Health = Degraded

@@ -167,28 +167,29 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	a.offered = a.resources(report, libraryErr == nil)
 	a.devices.Set(a.offered)
 	a.Collector.Set(report, module)
-	in := status.Input{Report: report, Identity: a.Identity, Module: module, Consumers: a.consumers(ctx)}
+	in := status.Input{Report: report, Identity: a.Identity, Module: module}
+	in.Consumers, in.ConsumersUnknown = a.consumers(ctx)
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)
 	}
 	a.health.Set(errors.Join(report.Err, report.ObserveErr, libraryErr))
 }
 
-// consumers says which pod has which queue, as far as the kubelet can be asked.
-func (a *Agent) consumers(ctx context.Context) map[capture.QueueID]string {
-	consumers := map[capture.QueueID]string{}
+// consumers says which pod has which queue; unknown when the kubelet cannot be asked.
+func (a *Agent) consumers(ctx context.Context) (consumers map[capture.QueueID]string, unknown bool) {
+	consumers = map[capture.QueueID]string{}
 	if len(a.offered) == 0 {
-		return consumers
+		return consumers, false
 	}
 	allocations, err := a.Pods.Allocations.Allocations(ctx)
 	if err != nil {
 		slog.Debug("The kubelet does not say which pod has which queue", "error", err)
-		return consumers
+		return consumers, true
 	}
 	for queue, pods := range allocations {
 		consumers[queue] = pods[len(pods)-1].String()
 	}
-	return consumers
+	return consumers, false
 }
 
 // ready fails while what is asked for is not known, not in the data path for the node's own fault, or not offered.

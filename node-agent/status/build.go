@@ -32,6 +32,8 @@ type Input struct {
 	Module   Module
 	// Consumers says which pod a queue is allocated to, as namespace/name.
 	Consumers map[capture.QueueID]string
+	// ConsumersUnknown: the kubelet does not say.
+	ConsumersUnknown bool
 }
 
 // Build makes the status but for its conditions' transition times and the time of observation, which Conditions and

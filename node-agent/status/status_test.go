@@ -212,6 +212,49 @@ func TestCountersAreWrittenNowAndThenAndStatesAtOnce(t *testing.T) {
 	assert.Equal(t, l.now.Unix(), l.read().ObservedTime.Unix())
 }
 
+// A kubelet that restarts cannot be asked, and then leaves out pods that it has: the last known consumer is named, with the time
+// as of which it is; one that has gone since is not.
+func TestTheLastKnownConsumerIsNamed(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	l.now = time.Unix(1000, 0)
+	silent := func(in *Input) { in.Consumers, in.ConsumersUnknown = nil, true }
+	leftOut := func(in *Input) { in.Consumers = nil }
+	detached := func(in *Input) { in.Report.Observations[v1.EngineEBPF].Clusters["ids"].Queues[0].Attached = false }
+	queue := func() v1.QueueStatus { return l.read().Clusters[0].Queues[0] }
+	l.write(0, input())
+	assert.Equal(t, "sensors/a", queue().Consumer)
+	assert.Nil(t, queue().ConsumerAsOf)
+
+	named := func(after time.Duration, change ...func(*Input)) {
+		t.Helper()
+		l.write(after, input(change...))
+		assert.Equal(t, "sensors/a", queue().Consumer)
+		require.NotNil(t, queue().ConsumerAsOf)
+		assert.EqualValues(t, 1000, queue().ConsumerAsOf.Unix())
+		assert.Empty(t, l.read().Clusters[0].Queues[1].Consumer)
+	}
+	named(2*time.Second, silent)
+	assert.Equal(t, 2, l.writes, "at once")
+	named(time.Minute, silent)
+	next := Writer{Client: l.writer.Client, Node: "n1", Interval: time.Second, Timeout: time.Minute, Now: l.writer.Now}
+	l.writer = next
+	named(time.Second, silent, detached)
+	named(time.Second, silent)
+	named(time.Second, leftOut)
+
+	l.write(time.Second, input())
+	assert.Nil(t, queue().ConsumerAsOf)
+	l.write(time.Second, input(leftOut, detached))
+	assert.Empty(t, queue().Consumer)
+	l.write(time.Second, input(leftOut))
+	assert.Empty(t, queue().Consumer, "somebody else may have it now")
+
+	l.write(time.Second, input())
+	l.writer = next
+	l.write(time.Second, input(silent, func(in *Input) { in.Identity.BootID = "next" }))
+	assert.Empty(t, queue().Consumer, "no pod outlives a boot")
+}
+
 func TestTransitionTimesAreKept(t *testing.T) {
 	long := metav1.NewTime(time.Unix(1000, 0))
 	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeCaptureStatus{Conditions: []metav1.Condition{

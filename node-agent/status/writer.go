@@ -50,6 +50,7 @@ func (w *Writer) Write(ctx context.Context, in Input) error {
 		return w.failure
 	}
 	status := Build(in)
+	keepConsumers(&status, w.written, in.ConsumersUnknown)
 	bound(&status, v1.MaxListedQueues)
 	status.Conditions = Conditions(w.written.DeepCopy().Conditions, in)
 	if w.failure == nil && !w.due(status, now) {
@@ -91,6 +92,9 @@ func (w *Writer) update(ctx context.Context, status v1.NodeCaptureStatus, in Inp
 	status.Conditions = Conditions(have.Status.Conditions, in)
 	status.ObservedTime = &metav1.Time{Time: now}
 	before := have.Status
+	if w.writtenTime.IsZero() {
+		keepConsumers(&status, before, in.ConsumersUnknown)
+	}
 	have.Status = status
 	if err := w.Client.Status().Update(ctx, &have); err != nil {
 		return err

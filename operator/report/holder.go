@@ -55,6 +55,14 @@ func planned(capture *v1alpha1.NodeCapture, o Object) bool {
 	return slices.ContainsFunc(capture.Spec.Clusters, func(c v1alpha1.NodeCluster) bool { return c.Name == o.Name })
 }
 
+// lastKnown marks a consumer that is not known to have the queue still.
+func lastKnown(q v1alpha1.QueueStatus) string {
+	if q.ConsumerAsOf == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (which had it at %s; the kubelet does not say now)", q.ConsumerAsOf.UTC().Format(time.RFC3339))
+}
+
 // queuesOf says whether the node has queues of that name, and which pods hold some.
 func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers []string, there bool) {
 	for _, c := range capture.Status.Clusters {
@@ -63,7 +71,7 @@ func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers []string, t
 		}
 		for _, q := range c.Queues {
 			if q.Consumer != "" {
-				consumers = append(consumers, "pod "+q.Consumer)
+				consumers = append(consumers, "pod "+q.Consumer+lastKnown(q))
 			} else if q.Attached {
 				consumers = append(consumers, fmt.Sprintf("the consumer of queue %d", q.Queue))
 			}

@@ -130,6 +130,11 @@ type QueueStatus struct {
 	//
 	// +optional
 	Consumer string `json:"consumer,omitempty"`
+	// consumerAsOf is the time at which the kubelet last said that the queue is allocated to this consumer. It is set only
+	// while the kubelet does not say whose the queue is, as while it restarts: the consumer is then the last known one.
+	//
+	// +optional
+	ConsumerAsOf *metav1.Time `json:"consumerAsOf,omitempty"`
 	// delivered packets.
 	//
 	// +required
