@@ -14,7 +14,7 @@ import (
 )
 
 // ErrOverlap: on this kernel consumers could corrupt the kernel's memory.
-var ErrOverlap = errors.New("it lacks the fix of CVE-2024-41009 (mid-2024): who reads a ring buffer could make records overlap, and corrupt the kernel's memory. " +
+var ErrOverlap = errors.New("this kernel lacks the fix of CVE-2024-41009 (mid-2024): who reads a ring buffer could make records overlap, and corrupt the kernel's memory. " +
 	"Update the kernel, or load the kernel module")
 
 // CheckOverlap tries, without harm, whether a consumer can have the kernel give out parts of a ring buffer that are still being written.
