@@ -208,6 +208,23 @@ func TestDocumentedCapabilities(t *testing.T) {
 	}
 }
 
+// TestAgentsWriteLittleOfSys: what is the node's own is read-only but for devices and drivers; and device nodes are made for the
+// module only.
+func TestAgentsWriteLittleOfSys(t *testing.T) {
+	for mode, makesNodes := range map[string]bool{"Load": true, "Disabled": false} {
+		agent := find[*appsv1.DaemonSet](t, decode(t, render(t, "--set=agent.module.mode="+mode)), "ringcap-agent").Spec.Template.Spec.Containers[0]
+		writable := map[string]bool{}
+		for _, mount := range agent.VolumeMounts {
+			if strings.HasPrefix(mount.MountPath, "/host/") {
+				writable[mount.MountPath] = !mount.ReadOnly
+				require.Equal(t, mount.ReadOnly, mount.RecursiveReadOnly != nil, mount.MountPath)
+			}
+		}
+		require.Equal(t, map[string]bool{"/host/sys": false, "/host/sys/devices": true, "/host/sys/bus": true}, writable)
+		require.Equal(t, makesNodes, slices.Contains(agent.SecurityContext.Capabilities.Add, "MKNOD"), mode)
+	}
+}
+
 // TestImagesByDigest: each image of ours is pulled by its digest where that is given, whatever the tag, and by the tag elsewhere.
 func TestImagesByDigest(t *testing.T) {
 	digest := func(of string) string { return "sha256:" + strings.Repeat(of, 32) }

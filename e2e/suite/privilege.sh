@@ -24,6 +24,16 @@ test_agents_have_the_documented_capabilities() {
 	[ "$(awk '/^Seccomp:/ { print $2 }' <<<"$said" | sort -u)" = 2 ]
 }
 
+# Of the node's /sys, with all that is mounted below it, an agent can write devices and drivers, and its pins.
+# shellcheck disable=SC2016 # the other shell's
+test_agents_write_little_of_sys() {
+	local said
+	said=$(each_node 'awk "\$2 ~ /^\/host\/sys/ { print \$2, \$4 }" /proc/$(pidof node-agent)/mounts')
+	echo "$said"
+	[ "$(awk '$2 ~ /^rw/ { print $1 }' <<<"$said" | sort -u | xargs)" = '/host/sys/bus /host/sys/devices' ]
+	[ "$(grep -c '^/host/sys ro' <<<"$said")" = 2 ]
+}
+
 # shellcheck disable=SC2016 # the other shell's
 test_consumers_have_no_capability() {
 	local said
