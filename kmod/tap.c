@@ -13,10 +13,12 @@
 #include "channels.h"
 #include "net.h"
 #include "netlink.h"
+#include "queue.h"
 #include "receive.h"
 #include "ring.h"
 
 static LIST_HEAD(rc_tap_followers);
+static struct work_struct rc_tap_work;
 
 /*
  * Gives back the reference to @skb that its handler was given.
@@ -263,15 +265,44 @@ static void rc_tap_device_leaves(struct rc_ring *ring, const struct net_device *
 			rc_tap_gone(tap);
 }
 
-/* One that followed @dev to where that is gone now, or that has come back with it and is not found by its index any more. */
-static void rc_tap_follower_ends(const struct net_device *dev, bool comes_back)
+/* Those that followed @dev to where it is gone now. */
+static void rc_tap_followers_end(const struct net_device *dev)
 {
 	struct rc_tap *tap, *next;
 
 	list_for_each_entry_safe(tap, next, &rc_tap_followers, followers)
-		if (tap->packet_type.dev == dev &&
-		    (!comes_back || (!rc_tap_is_away(tap) && tap->ifindex != dev->ifindex)))
+		if (tap->packet_type.dev == dev)
 			rc_tap_gone(tap);
+}
+
+/* It has come back with its device, and is not found by its index any more. */
+static bool rc_tap_is_lost(const struct rc_tap *tap)
+{
+	return !rc_tap_is_away(tap) && tap->ifindex != tap->packet_type.dev->ifindex;
+}
+
+/*
+ * Lost taps end here and not in the notifier that tells of them: it may have the lock of the device's operations, which
+ * the end of promiscuity takes. A tap that is listed has its device: both go under RTNL.
+ */
+static void rc_tap_end_lost(struct work_struct *work)
+{
+	struct rc_tap *tap, *next;
+
+	rtnl_lock();
+	list_for_each_entry_safe(tap, next, &rc_tap_followers, followers)
+		if (rc_tap_is_lost(tap))
+			rc_tap_gone(tap);
+	rtnl_unlock();
+}
+
+static void rc_tap_follower_returns(const struct net_device *dev)
+{
+	const struct rc_tap *tap;
+
+	list_for_each_entry(tap, &rc_tap_followers, followers)
+		if (tap->packet_type.dev == dev && rc_tap_is_lost(tap))
+			rc_queue_schedule(&rc_tap_work);
 }
 
 static int rc_tap_device_event(struct notifier_block *block, unsigned long event, void *data)
@@ -284,9 +315,9 @@ static int rc_tap_device_event(struct notifier_block *block, unsigned long event
 		list_for_each_entry(ring, &this->rings, list)
 			rc_tap_device_leaves(ring, dev);
 	if (event == NETDEV_UNREGISTER && dev->reg_state != NETREG_REGISTERED)
-		rc_tap_follower_ends(dev, false);
+		rc_tap_followers_end(dev);
 	if (event == NETDEV_REGISTER)
-		rc_tap_follower_ends(dev, true);
+		rc_tap_follower_returns(dev);
 	if ((event == NETDEV_REGISTER || event == NETDEV_UNREGISTER || event == NETDEV_CHANGENAME) &&
 	    !list_empty(&this->rings))
 		rc_proc_devices_follow_later(this);
@@ -299,6 +330,7 @@ static struct notifier_block rc_tap_notifier = {
 
 int rc_tap_module_init(void)
 {
+	INIT_WORK(&rc_tap_work, rc_tap_end_lost);
 	return register_netdevice_notifier(&rc_tap_notifier);
 }
 
@@ -312,4 +344,5 @@ void rc_tap_module_exit(void)
 		rc_tap_gone(tap);
 	rtnl_unlock();
 	unregister_netdevice_notifier(&rc_tap_notifier);
+	cancel_work_sync(&rc_tap_work);
 }

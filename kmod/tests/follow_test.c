@@ -148,6 +148,49 @@ RT_CASE(follow_index_taken)
 	RT_EQUAL(rt_travel_taps(&travel), 0);
 }
 
+static int rt_promiscuity(const char *name)
+{
+	char text[1024], command[64];
+	const char *at;
+	FILE *out;
+
+	snprintf(command, sizeof(command), "/sbin/ip -d link show dev %s", name);
+	out = popen(command, "r");
+	RT_CHECK(out, "%m");
+	text[fread(text, 1, sizeof(text) - 1, out)] = 0;
+	pclose(out);
+	at = strstr(text, "promiscuity ");
+	RT_CHECK(at, "%s", text);
+	return atoi(at + strlen("promiscuity "));
+}
+
+/* The same of a device whose operations have a lock, which is held while others are told that it is there again. */
+RT_CASE(follow_index_taken_locked)
+{
+	struct rt_travel travel;
+
+	rt_travel_open(&travel);
+	rt_ip("link add locked type locked");
+	travel.fixture.ifindex = rt_ifindex("locked");
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	RT_EQUAL(rt_promiscuity("locked"), 1);
+	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
+	rt_ip("link add one index %u type veth peer name other", travel.fixture.ifindex);
+	RT_CHECK(!setns(travel.here, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_move("locked", travel.there), 0);
+	rt_events_open();
+	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_move("locked", travel.here), 0);
+	RT_CHECK(!setns(travel.here, CLONE_NEWNET), "%m");
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, 5000), "no event");
+	RT_EQUAL(rt_travel_taps(&travel), 0);
+	RT_EQUAL(rt_promiscuity("locked"), 0);
+	/* It is another interface now. */
+	travel.fixture.ifindex = rt_ifindex("locked");
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
+	RT_EQUAL(rt_promiscuity("locked"), 1);
+}
+
 /* Another here has its index meanwhile: that is what the index names then. */
 RT_CASE(follow_index_given_away)
 {

@@ -6,6 +6,9 @@
  *
  * The last byte of the source address says in which receive queue: 1 is the first. Frames of more than RT_BUFFER bytes are, as it were, in several
  * buffers: they come as skbs only.
+ *
+ * And devices without a cable ('ip link add NAME type locked'), which ask for the lock around their operations where the
+ * kernel has one, as those of the cards do that have queue management.
  */
 
 #include <linux/etherdevice.h>
@@ -200,13 +203,50 @@ static struct rtnl_link_ops rt_device_link_ops = {
 	.get_num_tx_queues = rt_device_queues,
 };
 
+/* ---- without a cable ---- */
+
+static netdev_tx_t rt_locked_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	dev_consume_skb_any(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops rt_locked_ops = {
+	.ndo_start_xmit = rt_locked_xmit,
+};
+
+static void rt_locked_setup(struct net_device *dev)
+{
+	ether_setup(dev);
+	dev->netdev_ops = &rt_locked_ops;
+	dev->needs_free_netdev = true;
+	dev->flags |= IFF_NOARP;
+#ifdef RT_HAVE_OPS_LOCK
+	dev->request_ops_lock = true;
+#endif
+	eth_hw_addr_random(dev);
+}
+
+static struct rtnl_link_ops rt_locked_link_ops = {
+	.kind = "locked",
+	.setup = rt_locked_setup,
+};
+
 static int __init rt_driver_init(void)
 {
-	return rtnl_link_register(&rt_device_link_ops);
+	int err = rtnl_link_register(&rt_device_link_ops);
+
+	if (err)
+		return err;
+	err = rtnl_link_register(&rt_locked_link_ops);
+	if (err)
+		rtnl_link_unregister(&rt_device_link_ops);
+	return err;
 }
 
 static void __exit rt_driver_exit(void)
 {
+	rtnl_link_unregister(&rt_locked_link_ops);
 	rtnl_link_unregister(&rt_device_link_ops);
 }
 
