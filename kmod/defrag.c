@@ -5,6 +5,7 @@
 #include <linux/jhash.h>
 #include <linux/netdevice.h>
 #include <net/dst.h>
+#include <net/inet_frag.h>
 #include <net/ip.h>
 
 #include "net.h"
@@ -56,13 +57,49 @@ static u32 rc_defrag_user(const struct rc_ring *ring, const struct rc_packet *pk
 }
 
 /*
+ * What waits for us is charged to the namespace, whose own reassembly ends when its memory is used up: half of it is not
+ * ours. Once there, nothing waits until it is down to a quarter: else some fragments of most datagrams would, and not be
+ * seen for want of the others.
+ */
+static bool rc_defrag_has_room(struct rc_net *this)
+{
+	const struct fqdir *fqdir = this->net->ipv4.fqdir;
+	unsigned long limit = READ_ONCE(fqdir->high_thresh), used = frag_mem_limit(fqdir);
+	bool full = READ_ONCE(this->defrag_full);
+
+	if (full ? used < limit / 4 : used >= limit / 2) {
+		full = !full;
+		WRITE_ONCE(this->defrag_full, full);
+	}
+	return !full;
+}
+
+/* As the stack takes a packet in: its header in one piece, and no more than that says. */
+static bool rc_defrag_trim(struct sk_buff *skb)
+{
+	u32 off = skb_network_offset(skb), header, len;
+
+	if (!pskb_may_pull(skb, off + sizeof(struct iphdr)))
+		return false;
+	header = ip_hdrlen(skb);
+	len = ntohs(ip_hdr(skb)->tot_len);
+	if (header < sizeof(struct iphdr) || len < header || skb->len < off + len)
+		return false;
+	return pskb_may_pull(skb, off + header) && !pskb_trim_rcsum(skb, off + len);
+}
+
+/*
  * Takes a fragment in. Returns the datagram if that completes it, from its MAC header on, to be freed; NULL if it waits, or
- * could not be used; an ERR_PTR if nothing was done with it.
+ * could not be used; an ERR_PTR if nothing was done with it, for want of memory mostly.
  */
 static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc_packet *pkt)
 {
-	struct sk_buff *skb = skb_clone(pkt->skb, GFP_ATOMIC);
+	struct sk_buff *skb;
+	int err;
 
+	if (!rc_defrag_has_room(ring->rc_net))
+		return ERR_PTR(-ENOBUFS);
+	skb = skb_clone(pkt->skb, GFP_ATOMIC);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
 	/* Nothing that waits shall hold what the stack waits for. */
@@ -73,9 +110,15 @@ static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc
 	skb->protocol = htons(ETH_P_IP);
 	skb_reset_mac_header(skb);
 	skb_set_network_header(skb, pkt->flow.l3_off - (pkt->vlan_tpid ? VLAN_HLEN : 0));
-	skb = ip_check_defrag(ring->rc_net->net, skb, rc_defrag_user(ring, pkt));
-	if (!skb)
-		return NULL;
+	if (!rc_defrag_trim(skb)) {
+		kfree_skb(skb);
+		return ERR_PTR(-EINVAL);
+	}
+	memset(IPCB(skb), 0, sizeof(struct inet_skb_parm));
+	err = ip_defrag(ring->rc_net->net, skb, rc_defrag_user(ring, pkt));
+	if (err)
+		return err == -ENOMEM ? ERR_PTR(err) : NULL;
+	skb_clear_hash(skb);
 	skb->dev = pkt->skb->dev;
 	/* Reassembly leaves it at the IP header. */
 	__skb_push(skb, skb->data - skb_mac_header(skb));

@@ -17,6 +17,7 @@ struct proc_dir_entry;
  * @clusters: under rc_control_lock
  * @nr_owned: of those with an owner
  * @changes: of these lists, so that a dump that was interrupted by one is marked; under rc_control_lock
+ * @defrag_full: fragments go on as they are, see defrag.c; written by packets
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
  * @proc_devices: one more
  */
@@ -26,6 +27,7 @@ struct rc_net {
 	struct list_head clusters;
 	unsigned int nr_owned;
 	unsigned int changes;
+	bool defrag_full;
 	struct proc_dir_entry *proc;
 	struct proc_dir_entry *proc_rings;
 	struct proc_dir_entry *proc_queues;

@@ -364,45 +364,101 @@ RT_CASE(defrag_two_rings)
 	}
 }
 
-/* The stack's own reassembly of the same fragments goes on as before: a socket gets the datagrams. */
-RT_CASE(defrag_leaves_the_stack_alone)
+/* Gives vb the datagrams' address and returns a socket that gets those that the stack has put together. */
+static int rt_stack_socket(void)
 {
-	static struct rt_reader reader;
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(53) };
-	struct rt_ring_counts counts;
-	struct rt_frame frame;
-	u8 received[2048];
-	u32 number, part;
-	int fd;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	rt_reader_open(&reader, &(struct rt_cluster){ .queues = RT_QUEUES }, 20);
 	rt_ip("addr add 10.1.0.1/8 dev vb");
 	rt_ip("link set lo up");
 	rt_write_file("/proc/sys/net/ipv4/conf/all/rp_filter", "0");
 	rt_write_file("/proc/sys/net/ipv4/conf/vb/rp_filter", "0");
-	RT_EQUAL(rt_fixture_change(&reader.fixture, &(struct rt_ring){ .defrag = 1 }), 0);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	RT_CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)), "%m");
-	for (number = 0; number < 20; number++) {
-		for (part = 0; part < RT_PARTS; part++) {
-			u32 sum = 0, i;
+	return fd;
+}
 
-			rt_build_part(&frame, number, part, false);
-			/* To vb, and with a checksum that the stack accepts. */
-			memcpy(frame.data, "\xff\xff\xff\xff\xff\xff", 6);
-			for (i = 14; i < 34; i += 2)
-				sum += (u32)(frame.data[i] << 8 | frame.data[i + 1]);
-			sum = ~((sum & 0xffff) + (sum >> 16));
-			frame.data[24] = (u8)(sum >> 8);
-			frame.data[25] = (u8)sum;
-			rt_frame_send(reader.fixture.sender, &frame);
-		}
-		RT_EVENTUALLY(recv(fd, received, sizeof(received), MSG_DONTWAIT) == RT_PAYLOAD - 8, 5000);
+/* Datagram @number in parts, to vb, and with a checksum that the stack accepts: @fd gets it whole. */
+static void rt_send_to_stack(const struct rt_reader *reader, int fd, u32 number)
+{
+	struct rt_frame frame;
+	u8 received[2048];
+	u32 part, sum, i;
+
+	for (part = 0; part < RT_PARTS; part++) {
+		rt_build_part(&frame, number, part, false);
+		memcpy(frame.data, "\xff\xff\xff\xff\xff\xff", 6);
+		for (sum = 0, i = 14; i < 34; i += 2)
+			sum += (u32)(frame.data[i] << 8 | frame.data[i + 1]);
+		sum = ~((sum & 0xffff) + (sum >> 16));
+		frame.data[24] = (u8)(sum >> 8);
+		frame.data[25] = (u8)sum;
+		rt_frame_send(reader->fixture.sender, &frame);
 	}
+	RT_EVENTUALLY(recv(fd, received, sizeof(received), MSG_DONTWAIT) == RT_PAYLOAD - 8, 5000);
+}
+
+/* The stack's own reassembly of the same fragments goes on as before: a socket gets the datagrams. */
+RT_CASE(defrag_leaves_the_stack_alone)
+{
+	static struct rt_reader reader;
+	struct rt_ring_counts counts;
+	u32 number;
+	int fd;
+
+	rt_reader_open(&reader, &(struct rt_cluster){ .queues = RT_QUEUES }, 20);
+	RT_EQUAL(rt_fixture_change(&reader.fixture, &(struct rt_ring){ .defrag = 1 }), 0);
+	fd = rt_stack_socket();
+	for (number = 0; number < 20; number++)
+		rt_send_to_stack(&reader, fd, number);
 	RT_EVENTUALLY(rt_ring_seen(reader.fixture.ring) >= 20 * RT_PARTS, 10000);
 	rt_ring_counts(reader.fixture.ring, &counts);
 	RT_EQUAL(counts.passed, counts.seen - counts.absorbed);
 	RT_EQUAL(counts.absorbed, 20 * (RT_PARTS - 1));
+	close(fd);
+}
+
+/*
+ * A thousand datagrams for somebody else begin and never end. What is sent meanwhile the stack puts together, and the ring
+ * has all of it, in fragments; when they are given up it has whole datagrams again.
+ */
+RT_CASE(defrag_flood)
+{
+	static struct rt_reader reader;
+	struct rt_ring_counts flood, counts;
+	struct rt_frame frame;
+	u32 number;
+	int fd;
+
+	rt_reader_open(&reader, &(struct rt_cluster){ .queues = RT_QUEUES }, 2000);
+	RT_CHECK(rt_write_file("/proc/sys/net/ipv4/ipfrag_low_thresh", "300000") &&
+		 rt_write_file("/proc/sys/net/ipv4/ipfrag_high_thresh", "400000") &&
+		 rt_write_file("/proc/sys/net/ipv4/ipfrag_time", "10"), "%m");
+	RT_EQUAL(rt_fixture_change(&reader.fixture, &(struct rt_ring){ .defrag = 1 }), 0);
+	fd = rt_stack_socket();
+	for (number = 1000; number < 2000; number++) {
+		rt_build_part(&frame, number, 0, false);
+		rt_frame_send(reader.fixture.sender, &frame);
+	}
+	RT_EVENTUALLY(rt_ring_seen(reader.fixture.ring) >= 1000, 10000);
+	rt_ring_counts(reader.fixture.ring, &flood);
+	RT_CHECK(flood.absorbed && flood.absorbed < 900, "%llu absorbed", (unsigned long long)flood.absorbed);
+	RT_EQUAL(flood.passed + flood.absorbed, 1000);
+	for (number = 0; number < 20; number++)
+		rt_send_to_stack(&reader, fd, number);
+	rt_ring_counts(reader.fixture.ring, &counts);
+	RT_EQUAL(counts.absorbed, flood.absorbed);
+	RT_EVENTUALLY((rt_reader_read(&reader), reader.count >= flood.passed + 20 * RT_PARTS), 10000);
+	RT_EQUAL(reader.count, counts.passed);
+	for (number = 0; number < 20; number++)
+		RT_CHECK(reader.took[number], "datagram %u is hidden", number);
+	/* Given up. */
+	sleep(12);
+	for (number = 20; number < 40; number++)
+		rt_send_to_stack(&reader, fd, number);
+	rt_ring_counts(reader.fixture.ring, &counts);
+	RT_EQUAL(counts.absorbed, flood.absorbed + 20 * (RT_PARTS - 1));
+	RT_EQUAL(counts.passed, counts.seen - counts.absorbed);
 	close(fd);
 }
 
