@@ -109,7 +109,8 @@ static struct rc_exact_table *rc_exact_table_alloc(u32 nr_heads, u32 which)
 {
 	struct rc_exact_table *table;
 
-	table = kvzalloc(struct_size(table, heads, nr_heads), GFP_KERNEL_ACCOUNT);
+	/* Packets that rules learn from make it grow: nobody of the memory cgroup is killed for them. */
+	table = kvzalloc(struct_size(table, heads, nr_heads), GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!table)
 		return NULL;
 	table->mask = nr_heads - 1;
@@ -117,13 +118,14 @@ static struct rc_exact_table *rc_exact_table_alloc(u32 nr_heads, u32 which)
 	return table;
 }
 
-int rc_exacts_init(struct rc_exacts *exacts)
+int rc_exacts_init(struct rc_exacts *exacts, struct rc_net *rc_net)
 {
 	struct rc_exact_table *table = rc_exact_table_alloc(RC_EXACT_HEADS_MIN, 0);
 
 	if (!table)
 		return -ENOMEM;
 	spin_lock_init(&exacts->lock);
+	exacts->rc_net = rc_net;
 	rcu_assign_pointer(exacts->table, table);
 	return 0;
 }
@@ -141,6 +143,7 @@ void rc_exacts_destroy(struct rc_exacts *exacts)
 			cond_resched();
 	}
 	kvfree(table);
+	rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, exacts->nr_learnt);
 }
 
 u64 rc_exacts_memory(struct rc_exacts *exacts)
@@ -192,6 +195,16 @@ static void rc_exacts_link(struct rc_exacts *exacts, struct rc_exact *rule)
 	exacts->nr_ipv6 += words == RC_EXACT_WORDS_IPV6;
 }
 
+/* Under the lock: @rule was learnt, if it was, and goes or becomes a request's. */
+static void rc_exacts_unlearn(struct rc_exacts *exacts, const struct rc_exact *rule)
+{
+	lockdep_assert_held(&exacts->lock);
+	if (!(rc_exact_verdict(rule).flags & RC_EXACT_LEARNT))
+		return;
+	exacts->nr_learnt--;
+	rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, 1);
+}
+
 void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule)
 {
 	struct rc_exact *old;
@@ -200,6 +213,7 @@ void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule)
 	spin_lock_bh(&exacts->lock);
 	old = rc_exacts_find(exacts, rule->w, rc_exact_words(rule->w));
 	if (old) {
+		rc_exacts_unlearn(exacts, old);
 		rc_exact_set_verdict(old, rc_exact_verdict(rule));
 		WRITE_ONCE(exacts->nr, exacts->nr - 1);
 	} else {
@@ -210,26 +224,41 @@ void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule)
 		rc_exact_free(rule);
 }
 
-bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words, u32 idle_s)
+/* A rule of memory that the machine can do without, or NULL: GFP_ATOMIC is above the limits of memory cgroups. */
+static struct rc_exact *rc_exact_alloc_learnt(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words,
+					      u32 idle_s)
 {
 	struct rc_verdict verdict = {
 		.action = RINGCAP_ACTION_PASS, .flags = RC_EXACT_LEARNT, .idle_s = idle_s,
 	};
-	struct rc_exact *rule = NULL;
+	struct rc_exact *rule;
+
+	if (READ_ONCE(exacts->nr) >= RINGCAP_EXACT_MAX || rc_limit_take(exacts->rc_net, RC_LIMIT_LEARNT))
+		return NULL;
+	rule = rc_exact_alloc(key, words, verdict, GFP_NOWAIT | __GFP_NOWARN);
+	if (!rule)
+		rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, 1);
+	return rule;
+}
+
+bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words, u32 idle_s)
+{
+	struct rc_exact *rule = rc_exact_alloc_learnt(exacts, key, words, idle_s);
 	bool known, room;
 
-	if (READ_ONCE(exacts->nr) < RINGCAP_EXACT_MAX)
-		rule = rc_exact_alloc(key, words, verdict, GFP_ATOMIC | __GFP_NOWARN);
 	spin_lock(&exacts->lock);
 	known = rc_exacts_find(exacts, key->w, words);
 	room = rule && !known && exacts->nr < RINGCAP_EXACT_MAX;
 	if (room) {
 		rc_exacts_link(exacts, rule);
 		WRITE_ONCE(exacts->nr, exacts->nr + 1);
+		exacts->nr_learnt++;
 	}
 	spin_unlock(&exacts->lock);
-	if (rule && !room)
+	if (rule && !room) {
 		rc_exact_free(rule);
+		rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, 1);
+	}
 	return room || known;
 }
 
@@ -296,6 +325,7 @@ void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_e
 	rcu_assign_pointer(*at, rc_exacts_protected(exacts, rule->next[which]));
 	WRITE_ONCE(exacts->nr, exacts->nr - 1);
 	exacts->nr_ipv6 -= words == RC_EXACT_WORDS_IPV6;
+	rc_exacts_unlearn(exacts, rule);
 	spin_unlock_bh(&exacts->lock);
 	/* Who is at the rule goes on by the link of the table in use. */
 	RCU_INIT_POINTER(rule->next[!which], *gone);

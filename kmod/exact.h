@@ -7,7 +7,7 @@
  * other does. Each rule has two links, of which a table uses one: while it grows its rules are in the next one as well.
  *
  * A rule takes 80 bytes (IPv4) or 104 and its place in the table 8 to 16. Those that requests make are charged to the
- * memory cgroup of who asks; what a softirq learns is nobody's, but bounded by RINGCAP_EXACT_MAX and shown.
+ * memory cgroup of who asks; what a softirq learns to that of who set the ring (see rc_rules_learn), within limit.h.
  *
  * The hash is a keyed one (HSipHash), or who sends packets could choose flows that all fall into one place.
  */
@@ -66,6 +66,7 @@ struct rc_exact_table {
  * @growing: what @table grows into
  * @grown: so many of @table's heads are in @growing already
  * @nr_ipv6: of @nr
+ * @nr_learnt: of @nr, each taken from the limit of @rc_net
  */
 struct rc_exacts {
 	struct rc_exact_table __rcu *table;
@@ -74,6 +75,8 @@ struct rc_exacts {
 	struct rc_exact_table *growing;
 	u32 grown;
 	u32 nr_ipv6;
+	u32 nr_learnt;
+	struct rc_net *rc_net;
 };
 
 extern hsiphash_key_t rc_exact_secret;
@@ -81,7 +84,7 @@ extern hsiphash_key_t rc_exact_secret;
 int rc_exact_module_init(void);
 void rc_exact_module_exit(void);
 
-int rc_exacts_init(struct rc_exacts *exacts);
+int rc_exacts_init(struct rc_exacts *exacts, struct rc_net *rc_net);
 /* No packet knows them any more. */
 void rc_exacts_destroy(struct rc_exacts *exacts);
 u64 rc_exacts_memory(struct rc_exacts *exacts);
@@ -102,7 +105,7 @@ void rc_exacts_unreserve(struct rc_exacts *exacts, u32 nr);
  */
 void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule);
 
-/* Adds a learnt rule, unless the flow has one; false if there is no room or memory. In a softirq. */
+/* Adds a learnt rule, unless the flow has one; false if there is no room or memory, or a limit is reached. In a softirq. */
 bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words, u32 idle_s);
 
 /* More than one rule a head. */

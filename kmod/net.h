@@ -6,6 +6,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 
+#include "limit.h"
 #include "proc_device.h"
 
 struct net;
@@ -16,6 +17,7 @@ struct proc_dir_entry;
  * @rings: under rc_control_lock and RTNL to write, either to read
  * @clusters: under rc_control_lock
  * @nr_owned: of those with an owner
+ * @limited: what limit.h counts; not of the initial namespace
  * @changes: of these lists, so that a dump that was interrupted by one is marked; under rc_control_lock
  * @defrag_full: fragments go on as they are, see defrag.c; written by packets
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
@@ -27,6 +29,7 @@ struct rc_net {
 	struct list_head clusters;
 	unsigned int nr_owned;
 	unsigned int changes;
+	atomic_t limited[RC_LIMITS];
 	bool defrag_full;
 	struct proc_dir_entry *proc;
 	struct proc_dir_entry *proc_rings;

@@ -12,7 +12,14 @@
 #define RC_PARAMS_SLOT_SIZE	RINGCAP_SLOT_SIZE((u32)sizeof(struct ringcap_slot), 1518)
 #define RC_PARAMS_SLOTS_MAX	(RINGCAP_LANE_SIZE_MAX / RC_PARAMS_SLOT_SIZE)
 
-struct rc_params rc_params __read_mostly;
+#define RC_PARAMS_LIMIT_MAX	(1U << 30)
+
+struct rc_params rc_params __read_mostly = {
+	.max_rings = 4096,
+	.max_rings_netns = 256,
+	.max_learnt = 16 << 20,
+	.max_learnt_netns = 1 << 20,
+};
 
 u32 rc_params_lane_size(void)
 {
@@ -37,9 +44,15 @@ static int rc_params_set_slots(const char *value, const struct kernel_param *par
 	return param_set_uint_minmax(value, param, 0, RC_PARAMS_SLOTS_MAX);
 }
 
+static int rc_params_set_limit(const char *value, const struct kernel_param *param)
+{
+	return param_set_uint_minmax(value, param, 0, RC_PARAMS_LIMIT_MAX);
+}
+
 static const struct kernel_param_ops rc_params_flag = { .set = rc_params_set_flag, .get = param_get_uint };
 static const struct kernel_param_ops rc_params_mode = { .set = rc_params_set_mode, .get = param_get_uint };
 static const struct kernel_param_ops rc_params_slots = { .set = rc_params_set_slots, .get = param_get_uint };
+static const struct kernel_param_ops rc_params_limit = { .set = rc_params_set_limit, .get = param_get_uint };
 
 module_param_cb(min_num_slots, &rc_params_slots, &rc_params.min_num_slots, 0644);
 MODULE_PARM_DESC(min_num_slots, "Packets of 1518 bytes that each lane of a new cluster has room for; 0 = 1 MiB (0)");
@@ -55,3 +68,12 @@ MODULE_PARM_DESC(enable_frag_coherence,
 		 "New clusters: 1 = IP fragments go to the queue of their flow, 0 = to one of their own (0)");
 module_param_cb(enable_ip_defrag, &rc_params_flag, &rc_params.enable_ip_defrag, 0644);
 MODULE_PARM_DESC(enable_ip_defrag, "New rings: 1 = IPv4 fragments come as one reassembled packet (0)");
+module_param_cb(max_rings, &rc_params_limit, &rc_params.max_rings, 0644);
+MODULE_PARM_DESC(max_rings, "Rings of all network namespaces, half of them of others than the initial one (4096)");
+module_param_cb(max_rings_netns, &rc_params_limit, &rc_params.max_rings_netns, 0644);
+MODULE_PARM_DESC(max_rings_netns, "Rings of a network namespace other than the initial one (256)");
+module_param_cb(max_learnt, &rc_params_limit, &rc_params.max_learnt, 0644);
+MODULE_PARM_DESC(max_learnt,
+		 "Learnt flows of all network namespaces, half of them of others than the initial one (16777216)");
+module_param_cb(max_learnt_netns, &rc_params_limit, &rc_params.max_learnt_netns, 0644);
+MODULE_PARM_DESC(max_learnt_netns, "Learnt flows of a network namespace other than the initial one (1048576)");

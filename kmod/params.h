@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Module parameters: what a new ring or cluster has where the request does not say. docs/kernel-module.md explains them. */
+/* Module parameters: what a new ring or cluster has where the request does not say, and limits. docs/kernel-module.md explains them. */
 #ifndef RC_PARAMS_H
 #define RC_PARAMS_H
 
@@ -14,6 +14,7 @@
  * @enable_tx_capture: RINGCAP_A_TAP_DIRECTION is BOTH, not RX
  * @enable_frag_coherence: RINGCAP_A_FRAGMENTS is WITH_FLOW, not TOGETHER
  * @enable_ip_defrag: RINGCAP_A_DEFRAG
+ * @max_rings, @max_rings_netns, @max_learnt, @max_learnt_netns: see limit.h
  */
 struct rc_params {
 	unsigned int min_num_slots;
@@ -22,6 +23,10 @@ struct rc_params {
 	unsigned int enable_tx_capture;
 	unsigned int enable_frag_coherence;
 	unsigned int enable_ip_defrag;
+	unsigned int max_rings;
+	unsigned int max_rings_netns;
+	unsigned int max_learnt;
+	unsigned int max_learnt_netns;
 };
 
 extern struct rc_params rc_params;

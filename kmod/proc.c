@@ -54,6 +54,8 @@ static int rc_proc_show_info(struct seq_file *m, void *unused)
 		   rc_param(transparent_mode), rc_param(quick_mode), rc_param(enable_tx_capture));
 	seq_printf(m, "Default enable_frag_coherence: %u\nDefault enable_ip_defrag: %u\n",
 		   rc_param(enable_frag_coherence), rc_param(enable_ip_defrag));
+	seq_printf(m, "Max rings: %u\nMax rings netns: %u\nMax learnt: %u\nMax learnt netns: %u\n", rc_param(max_rings),
+		   rc_param(max_rings_netns), rc_param(max_learnt), rc_param(max_learnt_netns));
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "ring.h"
 
+#include <linux/memcontrol.h>
 #include <linux/netlink.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
@@ -9,6 +10,7 @@
 
 #include "aware.h"
 #include "cluster.h"
+#include "limit.h"
 #include "net.h"
 #include "owner.h"
 #include "plugin.h"
@@ -40,6 +42,7 @@ static void rc_ring_config_free(const struct rc_ring_config *config)
 	if (config->filter)
 		bpf_prog_destroy(config->filter);
 	rc_plugins_free(config->plugins);
+	mem_cgroup_put(config->memcg);
 	kfree(config->vlans);
 	kfree(config);
 }
@@ -124,6 +127,7 @@ static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net,
 
 	if (!config)
 		return ERR_PTR(-ENOMEM);
+	config->memcg = get_mem_cgroup_from_mm(current->mm);
 	config->snaplen = spec->snaplen;
 	config->hwtstamp = spec->hwtstamp;
 	config->defrag = spec->defrag;
@@ -295,16 +299,37 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 
 static void rc_ring_free(struct rc_ring *ring)
 {
+	rc_limit_give(ring->rc_net, RC_LIMIT_RINGS, 1);
 	free_percpu(ring->account);
 	kfree(ring);
 }
 
-static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring_spec *spec)
+static int rc_ring_take(struct rc_net *rc_net, struct netlink_ext_ack *extack)
 {
-	struct rc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	int err = rc_limit_take(rc_net, RC_LIMIT_RINGS);
 
-	if (!ring)
-		return NULL;
+	if (err == -EDQUOT)
+		NL_SET_ERR_MSG(extack,
+			       "this network namespace has as many rings as max_rings_netns of the module ringcap allows: delete some, or have the machine's administrator raise it");
+	else if (err)
+		NL_SET_ERR_MSG(extack,
+			       "this machine's network namespaces have as many rings as max_rings of the module ringcap allows, of which half are the initial one's: delete some, or have the machine's administrator raise it");
+	return err;
+}
+
+static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring_spec *spec,
+				     struct netlink_ext_ack *extack)
+{
+	struct rc_ring *ring;
+	int err = rc_ring_take(rc_net, extack);
+
+	if (err)
+		return ERR_PTR(err);
+	ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	if (!ring) {
+		rc_limit_give(rc_net, RC_LIMIT_RINGS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
 	INIT_LIST_HEAD(&ring->taps);
 	ring->rc_net = rc_net;
 	strscpy(ring->name, spec->name, sizeof(ring->name));
@@ -312,7 +337,7 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring
 	ring->account = alloc_percpu_gfp(struct rc_account, GFP_KERNEL_ACCOUNT);
 	if (!ring->account) {
 		rc_ring_free(ring);
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	}
 	return ring;
 }
@@ -371,11 +396,11 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 	if (IS_ERR(config))
 		return PTR_ERR(config);
 	if (is_new)
-		ring = rc_ring_alloc(rc_net, spec);
-	err = ring ? rc_ring_apply(ring, spec, config, is_new, extack) : -ENOMEM;
+		ring = rc_ring_alloc(rc_net, spec, extack);
+	err = PTR_ERR_OR_ZERO(ring) ?: rc_ring_apply(ring, spec, config, is_new, extack);
 	if (err) {
 		rc_ring_config_free(config);
-		if (is_new && ring)
+		if (is_new && !IS_ERR(ring))
 			rc_ring_free(ring);
 		return err;
 	}

@@ -11,6 +11,7 @@
 #include "sample.h"
 #include "tap.h"
 
+struct mem_cgroup;
 struct netlink_ext_ack;
 struct nlattr;
 struct rc_cluster;
@@ -55,6 +56,7 @@ struct rc_ring_spec {
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  * @vlans: which ones pass, NULL = all
  * @plugins: NULL = none
+ * @memcg: of who set the ring, to which what is allocated on its behalf later is charged; held. NULL = there are none
  */
 struct rc_ring_config {
 	struct rc_cluster *direct;
@@ -68,6 +70,7 @@ struct rc_ring_config {
 	struct rc_cluster *outputs[RINGCAP_OUTPUTS_MAX];
 	struct rc_vlans *vlans;
 	struct rc_plugins *plugins;
+	struct mem_cgroup *memcg;
 	struct rc_sample sample;
 };
 

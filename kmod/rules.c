@@ -7,6 +7,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "cluster.h"
@@ -37,6 +38,8 @@ static void rc_rules_learn(struct rc_rules *rules, const struct rc_frame *frame,
 {
 	u32 words;
 	struct rc_exact_key key;
+	struct mem_cgroup *memcg;
+	bool learnt;
 
 	/* A fragment does not say which flow it is of. */
 	if (pkt->flow.flags & RINGCAP_SLOT_FRAGMENT)
@@ -44,7 +47,10 @@ static void rc_rules_learn(struct rc_rules *rules, const struct rc_frame *frame,
 	words = rc_exact_key_of_packet(frame, &pkt->flow, &key);
 	if (!words)
 		return;
-	if (!rc_exacts_learn(&rules->exacts, &key, words, idle_s))
+	memcg = set_active_memcg(rcu_dereference(rules->ring->config)->memcg);
+	learnt = rc_exacts_learn(&rules->exacts, &key, words, idle_s);
+	set_active_memcg(memcg);
+	if (!learnt)
 		atomic64_inc(&rules->ring->not_learnt);
 	else
 		atomic_inc(&rules->ring->rules_changes);
@@ -309,7 +315,7 @@ struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct r
 	rules->otherwise.action = spec->default_action;
 	xa_init_flags(&rules->by_id, XA_FLAGS_ACCOUNT);
 	INIT_LIST_HEAD(&rules->list);
-	err = rc_exacts_init(&rules->exacts) ?: rc_rules_open_targets(rules, spec, extack);
+	err = rc_exacts_init(&rules->exacts, ring->rc_net) ?: rc_rules_open_targets(rules, spec, extack);
 	if (err) {
 		rc_rules_destroy(rules);
 		return ERR_PTR(err);
@@ -683,20 +689,27 @@ static unsigned long rc_rules_expire_step(struct rc_rules *rules)
 	return rules->expire_at ? 1 : rc_rules_round(rules);
 }
 
-/* Room for what was learnt, and the end of what was idle; a step of each set, so that requests get in between. */
+/* Room for what was learnt, and the end of what was idle; returns as rc_rules_expire_step does. */
+static unsigned long rc_rules_step(struct rc_rules *rules)
+{
+	/* Without memory it stays crowded. A dump that is under way would go on at other rules. */
+	if (rc_exacts_crowded(&rules->exacts) && !rc_exacts_grow(&rules->exacts, 2 * READ_ONCE(rules->exacts.nr), true))
+		atomic_inc(&rules->ring->rules_changes);
+	return rules->least_idle_s ? rc_rules_expire_step(rules) : MAX_JIFFY_OFFSET;
+}
+
+/* A step of each set, charged to who set the ring, so that requests get in between. */
 static void rc_rules_work_step(struct work_struct *work)
 {
 	unsigned long delay = MAX_JIFFY_OFFSET;
+	struct mem_cgroup *memcg;
 	struct rc_rules *rules;
 
 	mutex_lock(&rc_control_lock);
 	list_for_each_entry(rules, &rc_rules_live, list) {
-		/* Without memory it stays crowded. A dump that is under way would go on at other rules. */
-		if (rc_exacts_crowded(&rules->exacts) &&
-		    !rc_exacts_grow(&rules->exacts, 2 * READ_ONCE(rules->exacts.nr), true))
-			atomic_inc(&rules->ring->rules_changes);
-		if (rules->least_idle_s)
-			delay = min(delay, rc_rules_expire_step(rules));
+		memcg = set_active_memcg(rc_ring_config(rules->ring)->memcg);
+		delay = min(delay, rc_rules_step(rules));
+		set_active_memcg(memcg);
 	}
 	mutex_unlock(&rc_control_lock);
 	if (delay != MAX_JIFFY_OFFSET)

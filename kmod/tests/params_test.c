@@ -154,7 +154,8 @@ RT_CASE(params_fragments)
 static const struct { const char *param, *value; } rt_bad[] = {
 	{ "transparent_mode", "3" }, { "transparent_mode", "-1" }, { "transparent_mode", "x" }, { "quick_mode", "2" },
 	{ "enable_tx_capture", "2" }, { "enable_frag_coherence", "y" }, { "enable_ip_defrag", "7" },
-	{ "min_num_slots", "1000000" }, { "min_num_slots", "" },
+	{ "min_num_slots", "1000000" }, { "min_num_slots", "" }, { "max_rings", "-1" }, { "max_rings_netns", "1073741825" },
+	{ "max_learnt", "all" }, { "max_learnt_netns", "" },
 };
 
 static int rt_load(const char *params)

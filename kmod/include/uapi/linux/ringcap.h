@@ -597,7 +597,7 @@ enum ringcap_attr {
 	RINGCAP_A_NR_SHAPES,		/* u32: mask shapes of the wildcard rules: what they cost */
 	RINGCAP_A_NR_PATTERNS,		/* u32 */
 	RINGCAP_A_EXPIRED,		/* u64: rules that the kernel removed for idleness */
-	RINGCAP_A_NOT_LEARNT,		/* u64: flows that were to be learnt when there was no room or memory */
+	RINGCAP_A_NOT_LEARNT,		/* u64: flows to be learnt when there was no room or memory, or a limit was reached */
 
 	/* counters */
 	RINGCAP_A_SEEN,			/* u64 */

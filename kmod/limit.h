@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Limits by number: rings, and flows that rings have learnt. The administrator of a network namespace may make both, and
+ * any user of the machine can be one (unshare -Urn). So:
+ *
+ *	all namespaces together		have as many as the parameter says
+ *	the machine's own (initial)	may have all of them
+ *	each other one			has as many as the parameter's namesake with _netns says
+ *	all other ones together		have half as many as all: the rest is the machine's own, whatever they do
+ *
+ * Memory is charged besides: see rc_ring_config.memcg.
+ */
+#ifndef RC_LIMIT_H
+#define RC_LIMIT_H
+
+#include <linux/atomic.h>
+#include <linux/types.h>
+
+struct rc_net;
+
+enum rc_limit {
+	RC_LIMIT_RINGS,		/* max_rings, max_rings_netns */
+	RC_LIMIT_LEARNT,	/* max_learnt, max_learnt_netns */
+	RC_LIMITS
+};
+
+/* One more in @rc_net: 0, -EDQUOT if the namespace has enough, -ENOSPC if the machine has. In any context. */
+int rc_limit_take(struct rc_net *rc_net, enum rc_limit limit);
+
+/* @nr less. */
+void rc_limit_give(struct rc_net *rc_net, enum rc_limit limit, u32 nr);
+
+#endif /* RC_LIMIT_H */

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Limits: rings and learnt flows by number, of who is administrator of a namespace only; and learnt flows by memory. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "fixture.h"
+#include "rules.h"
+
+static void rt_limit_set(const char *name, const char *value)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/module/ringcap/parameters/%s", name);
+	RT_CHECK(rt_write_file(path, value), "%s: %m", path);
+}
+
+/* Cases share the module: each begins, and ends, with the defaults. */
+static void rt_limit_reset(void)
+{
+	rt_limit_set("max_rings", "4096");
+	rt_limit_set("max_rings_netns", "256");
+	rt_limit_set("max_learnt", "16777216");
+	rt_limit_set("max_learnt_netns", "1048576");
+}
+
+/* Into the machine's own network namespace. */
+static void rt_limit_go_home(void)
+{
+	int home = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
+
+	RT_CHECK(home >= 0 && !setns(home, CLONE_NEWNET), "%m");
+	close(home);
+	rt_control_open();
+}
+
+static int rt_limit_ring(u32 number)
+{
+	struct rt_ring ring = { .taps = { { .ifindex = 1, .direction = RINGCAP_DIRECTION_RX } } };
+	char name[32];
+
+	snprintf(name, sizeof(name), "limit%u", number);
+	ring.name = name;
+	return rt_ring_set(&ring);
+}
+
+static int rt_limit_delete(u32 number)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "limit%u", number);
+	return rt_delete(RINGCAP_CMD_RING_DEL, name);
+}
+
+/* Who made himself administrator of a network namespace has as many rings as one may have. */
+static void rt_limit_user(void *unused)
+{
+	u32 number;
+
+	(void)unused;
+	RT_CHECK(!unshare(CLONE_NEWUSER | CLONE_NEWNET), "%m");
+	rt_control_open();
+	/* Others' rings may go with their namespaces still. */
+	for (number = 0; number < 10; number++)
+		RT_EVENTUALLY(!rt_limit_ring(number), 10000);
+	RT_EQUAL(rt_limit_ring(10), -EDQUOT);
+	RT_CHECK(strstr(rt_reason, "max_rings_netns") && strstr(rt_reason, "delete some"), "%s", rt_reason);
+	/* Those that are there can be changed. */
+	RT_EQUAL(rt_limit_ring(9), 0);
+	RT_EQUAL(rt_limit_delete(9), 0);
+	RT_EQUAL(rt_limit_ring(10), 0);
+	RT_EQUAL(rt_limit_ring(9), -EDQUOT);
+}
+
+/* Many of them together have half of the machine's, and the other half is there for the machine's administrator. */
+RT_CASE(limit_rings)
+{
+	u32 number;
+
+	rt_limit_reset();
+	rt_limit_set("max_rings_netns", "10");
+	RT_EQUAL(rt_child(rt_limit_user, NULL), 0);
+	rt_control_open();
+	rt_limit_set("max_rings", "8");
+	for (number = 0; number < 4; number++)
+		RT_EVENTUALLY(!rt_limit_ring(number), 10000);
+	RT_EQUAL(rt_limit_ring(4), -ENOSPC);
+	RT_CHECK(strstr(rt_reason, "max_rings "), "%s", rt_reason);
+	rt_limit_go_home();
+	for (number = 0; number < 4; number++)
+		RT_EVENTUALLY(!rt_limit_ring(number), 10000);
+	RT_EQUAL(rt_limit_ring(4), -ENOSPC);
+	for (number = 0; number < 4; number++)
+		RT_EQUAL(rt_limit_delete(number), 0);
+	rt_limit_reset();
+}
+
+/* ---- what is learnt ---- */
+
+/* A ring over vb that learns, without a cluster: those are the machine's. */
+static void rt_limit_learn(struct rt_fixture *fixture, u32 idle_s)
+{
+	/* Not what the stack itself sends on a new interface. */
+	struct ringcap_rule rule = { .id = 1, .fields = RINGCAP_MATCH_PROTO, .l4_proto = 17,
+				     .action = RINGCAP_ACTION_LEARN, .idle_s = idle_s };
+	struct rt_ring ring = { .name = fixture->ring, .taps = { { fixture->ifindex, RINGCAP_DIRECTION_RX } } };
+
+	RT_CHECK(!rt_ring_set(&ring), "%s", rt_reason);
+	rt_rules_set(fixture->ring, &(struct rt_rules){}, NULL, 0, &rule, 1);
+}
+
+/* Packets of @count flows, from number @from on, all of which rings have seen. */
+static void rt_limit_traffic(const struct rt_fixture *fixture, u32 from, u32 count)
+{
+	struct rt_traffic traffic = { .flows = 1000000 };
+	u64 before = rt_ring_seen(fixture->ring);
+
+	rt_send(fixture->sender, &traffic, from, count);
+	RT_EVENTUALLY(rt_ring_seen(fixture->ring) >= before + count, 20000);
+}
+
+/* So many were learnt, and so many were not for want of room. */
+static void rt_limit_check(const struct rt_fixture *fixture, u32 learnt, u64 not_learnt)
+{
+	struct rt_rules_counts counts;
+
+	rt_rules_counts(fixture->ring, &counts);
+	RT_EQUAL(counts.nr_exact, learnt);
+	RT_EQUAL(counts.not_learnt, not_learnt);
+}
+
+static void rt_limit_learner(void *unused)
+{
+	struct ringcap_exact known = rt_exact(7, RINGCAP_ACTION_PASS, false);
+	struct rt_rules_counts counts;
+	struct rt_fixture fixture;
+
+	(void)unused;
+	RT_CHECK(!unshare(CLONE_NEWUSER | CLONE_NEWNET), "%m");
+	rt_fixture_open_devices(&fixture);
+	rt_limit_learn(&fixture, 0);
+	rt_limit_traffic(&fixture, 0, 150);
+	rt_limit_check(&fixture, 100, 50);
+	/* One that somebody makes is not a learnt one any more. */
+	RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULE_NEW, fixture.ring, &known, 1, NULL, 0), 0);
+	rt_limit_traffic(&fixture, 150, 2);
+	rt_limit_check(&fixture, 101, 51);
+	/* One that is taken out makes room; another set begins with none. */
+	known = rt_exact(8, RINGCAP_ACTION_PASS, false);
+	RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULE_DEL, fixture.ring, &known, 1, NULL, 0), 0);
+	rt_limit_traffic(&fixture, 200, 2);
+	rt_limit_check(&fixture, 101, 52);
+	rt_limit_learn(&fixture, 1);
+	rt_limit_traffic(&fixture, 300, 101);
+	rt_limit_check(&fixture, 100, 53);
+	/* As does one that is idle. */
+	RT_EVENTUALLY((usleep(100000), rt_rules_counts(fixture.ring, &counts), !counts.nr_exact), 20000);
+	rt_limit_traffic(&fixture, 500, 100);
+	rt_limit_check(&fixture, 100, 53);
+}
+
+/* The flows of who is administrator of a namespace only, and those of the machine's own. */
+RT_CASE(limit_learnt)
+{
+	struct rt_rules_counts counts;
+	struct rt_fixture fixture;
+	u32 sent = 150;
+
+	rt_limit_reset();
+	rt_limit_set("max_learnt_netns", "100");
+	RT_EQUAL(rt_child(rt_limit_learner, NULL), 0);
+	rt_limit_set("max_learnt", "300");
+	rt_limit_go_home();
+	rt_fixture_open_devices(&fixture);
+	rt_limit_learn(&fixture, 0);
+	rt_limit_traffic(&fixture, 0, 150);
+	rt_limit_check(&fixture, 150, 0);
+	/* All of the limit when the other namespace is gone. */
+	do {
+		rt_limit_traffic(&fixture, sent, 10);
+		sent += 10;
+		rt_rules_counts(fixture.ring, &counts);
+		RT_EQUAL(counts.nr_exact + counts.not_learnt, sent);
+	} while (counts.nr_exact < 300 && sent < 100000);
+	rt_limit_traffic(&fixture, sent, 10);
+	rt_limit_check(&fixture, 300, sent + 10 - 300);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
+	rt_link_delete("va");
+	rt_limit_reset();
+}
+
+/* ---- memory ---- */
+
+#define RT_GROUPS "/tmp/cgroup"
+
+static u64 rt_group_memory(void)
+{
+	unsigned long long bytes;
+	FILE *file = fopen(RT_GROUPS "/ring/memory.current", "r");
+
+	RT_CHECK(file && fscanf(file, "%llu", &bytes) == 1, "%m");
+	fclose(file);
+	return bytes;
+}
+
+/* What packets of others make a ring learn is charged to who set it, and ends at the limit of his memory. */
+RT_CASE(limit_memory)
+{
+	const u32 count = rt_scaled(20000);
+	struct rt_rules_counts counts;
+	struct rt_fixture fixture;
+	char text[32];
+	u64 before;
+
+	rt_limit_reset();
+	RT_CHECK((!mkdir("/tmp", 0755) || errno == EEXIST) && (!mkdir(RT_GROUPS, 0755) || errno == EEXIST), "%m");
+	if (mount("cgroup2", RT_GROUPS, "cgroup2", 0, NULL) || !rt_write_file(RT_GROUPS "/cgroup.subtree_control", "+memory"))
+		rt_skip("this kernel has no memory cgroups: %m");
+	RT_CHECK(!mkdir(RT_GROUPS "/ring", 0755) || errno == EEXIST, "%m");
+	rt_fixture_open_devices(&fixture);
+	snprintf(text, sizeof(text), "%d", getpid());
+	RT_CHECK(rt_write_file(RT_GROUPS "/ring/cgroup.procs", text), "%m");
+	rt_limit_learn(&fixture, 0);
+	RT_CHECK(rt_write_file(RT_GROUPS "/cgroup.procs", text), "%m");
+	before = rt_group_memory();
+	rt_limit_traffic(&fixture, 0, count);
+	rt_limit_check(&fixture, count, 0);
+	RT_CHECK(rt_group_memory() >= before + count * 80ULL, "%llu bytes for %u flows",
+		 (unsigned long long)(rt_group_memory() - before), count);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)rt_group_memory() + 400000);
+	RT_CHECK(rt_write_file(RT_GROUPS "/ring/memory.max", text), "%m");
+	rt_limit_traffic(&fixture, count, count);
+	rt_rules_counts(fixture.ring, &counts);
+	RT_CHECK(counts.not_learnt && counts.nr_exact > count, "%u learnt, %llu not", counts.nr_exact,
+		 (unsigned long long)counts.not_learnt);
+	RT_EQUAL(counts.nr_exact + counts.not_learnt, 2 * count);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
+	RT_CHECK(!rmdir(RT_GROUPS "/ring") && !umount(RT_GROUPS), "%m");
+}
