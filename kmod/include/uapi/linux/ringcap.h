@@ -503,7 +503,7 @@ enum ringcap_cmd {
 	RINGCAP_CMD_CLUSTER_SET,	/* the clusters' attributes; EBUSY when its shape changes under a consumer */
 	RINGCAP_CMD_CLUSTER_DEL,	/* NAME; EBUSY while a ring feeds it, a rule names it or a consumer is attached */
 	RINGCAP_CMD_CLUSTER_GET,	/* NAME, or a dump: the clusters' attributes, one cluster a message */
-	RINGCAP_CMD_RING_SET,		/* the rings' attributes; its clusters must exist */
+	RINGCAP_CMD_RING_SET,		/* the rings' attributes; its clusters must exist. EDQUOT: max_rings_netns, ENOSPC: max_rings */
 	RINGCAP_CMD_RING_DEL,		/* NAME */
 	RINGCAP_CMD_RING_GET,		/* NAME, or a dump, with counters */
 	RINGCAP_CMD_QUEUE_GET,		/* a dump of NAME's queues, or of all clusters', with counters */
@@ -569,7 +569,7 @@ enum ringcap_attr {
 	RINGCAP_A_VLANS,		/* binary: __u16[] of outermost VLAN ids that pass, 0 = untagged; absent = all */
 	RINGCAP_A_SAMPLE,		/* u32: 1 in so many passes, 0 and 1 = all */
 	RINGCAP_A_SAMPLE_BY,		/* u32: enum ringcap_sample */
-	RINGCAP_A_DEFRAG,		/* u32: 1 = IPv4 fragments come as one reassembled packet */
+	RINGCAP_A_DEFRAG,		/* u32: 1 = IPv4 fragments come as one reassembled packet, where there is memory for that */
 	RINGCAP_A_HWTSTAMP,		/* u32: 1 = the device's time where it took one */
 	RINGCAP_A_PLUGIN,		/* nest, repeated, in order: PLUGIN_NAME or PLUGIN_FD, PLUGIN_CONFIG */
 	RINGCAP_A_PLUGIN_NAME,		/* string: a registered plugin's */
