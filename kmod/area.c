@@ -14,20 +14,33 @@ static unsigned int rc_area_mapped_pages(const struct rc_area *area)
 	return area->nr_pages << area->twice;
 }
 
+/*
+ * Says whether the machine can spare @nr_pages and keep a sixteenth of its memory. The kernel would go on until nothing is
+ * left, and then who asks for a page next is killed: better no queue.
+ */
+static bool rc_area_fits(unsigned int nr_pages)
+{
+	struct sysinfo info;
+
+	si_meminfo(&info);
+	return si_mem_available() >= (long)(nr_pages + info.totalram / 16);
+}
+
 int rc_area_alloc(struct rc_area *area, size_t bytes, bool twice)
 {
 	unsigned int nr_pages = PAGE_ALIGN(bytes) >> PAGE_SHIFT;
 	unsigned int i;
 
 	area->twice = twice;
-	area->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*area->pages), GFP_KERNEL_ACCOUNT);
+	if (!rc_area_fits(nr_pages))
+		return -ENOMEM;
+	area->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*area->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!area->pages)
 		return -ENOMEM;
 
-	/* Charged to whoever configures: a large ring must not be free of charge. Better no ring than an OOM kill. */
+	/* Charged to who configures: a large ring must not be free of charge. What is in use is not fought for. */
 	for (i = 0; i < nr_pages; i++) {
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
-					       __GFP_RETRY_MAYFAIL);
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY);
 
 		if (!page)
 			goto fail;

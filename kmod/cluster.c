@@ -267,7 +267,7 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 	config = cluster ? rc_cluster_create_queues(&spec->shape) : NULL;
 	if (!config) {
 		NL_SET_ERR_MSG(extack,
-			       "no memory for the cluster's queues: reduce RINGCAP_A_QUEUES, RINGCAP_A_LANES or RINGCAP_A_LANE_SIZE");
+			       "no memory for the cluster's queues (a sixteenth of the machine's is left alone): reduce RINGCAP_A_QUEUES, RINGCAP_A_LANES or RINGCAP_A_LANE_SIZE");
 		err = -ENOMEM;
 		goto fail;
 	}

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int rt_make_cluster(const struct rt_fixture *fixture)
 {
@@ -146,6 +148,96 @@ RT_CASE(allocation_failures_of_consumers)
 	rt_try_failures("emptying a queue", rt_empty_queue, &fixture, 1);
 	RT_EQUAL(rt_make_cluster(&fixture), 0);
 	rt_try_failures("deleting a cluster", rt_delete_new, &fixture, 1);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
+	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
+	rt_queue_close(&queue);
+}
+
+/* ---- more than the machine has ---- */
+
+/* A number after @word at the start of a line of a file of /proc. */
+static u64 rt_proc_number(const char *path, const char *word)
+{
+	char line[128];
+	u64 number = 0;
+	FILE *f = fopen(path, "re");
+
+	RT_CHECK(f, "%s: %s", path, strerror(errno));
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, word, strlen(word)))
+			number = strtoull(line + strlen(word), NULL, 10);
+	fclose(f);
+	return number;
+}
+
+/* KiB that programs can still have. */
+static u64 rt_available(void)
+{
+	return rt_proc_number("/proc/meminfo", "MemAvailable:");
+}
+
+/* Shared with a process that looks at it until @end: the least that was left. */
+struct rt_watch {
+	u64 least;
+	bool ready, end;
+};
+
+static void rt_watch_memory(struct rt_watch *watch)
+{
+	while (!__atomic_load_n(&watch->end, __ATOMIC_ACQUIRE)) {
+		u64 now = rt_available();
+
+		if (now < watch->least)
+			watch->least = now;
+		__atomic_store_n(&watch->ready, true, __ATOMIC_RELEASE);
+	}
+	_exit(0);
+}
+
+/*
+ * Queues of more than the machine's memory are refused at once, nobody is killed for them, a sixteenth is never touched, and
+ * what there is goes on; so does a cluster that is to grow so much.
+ */
+RT_CASE(queues_beyond_the_memory)
+{
+	u64 total = rt_proc_number("/proc/meminfo", "MemTotal:"), killed = rt_proc_number("/proc/vmstat", "oom_kill ");
+	struct rt_cluster large = { .name = "large", .queues = 64, .lanes = 1, .lane_size = 16 << 20 };
+	struct rt_traffic traffic = { .flows = 5 };
+	struct rt_receiver receiver;
+	struct rt_watch *watch;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	int status;
+	pid_t pid;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .lanes = 1 });
+	watch = mmap(NULL, sizeof(*watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	RT_CHECK(watch != MAP_FAILED);
+	watch->least = UINT64_MAX;
+	pid = fork();
+	RT_CHECK(pid >= 0);
+	if (!pid)
+		rt_watch_memory(watch);
+	while (!__atomic_load_n(&watch->ready, __ATOMIC_ACQUIRE))
+		usleep(1000);
+
+	/* In pieces that fit one by one, and in one that does not. */
+	large.queues = (u32)(2 * total / (16 << 10)) + 1;
+	if (large.queues > 256)
+		large.queues = 256;
+	RT_EQUAL(rt_cluster_set(&large), -ENOMEM);
+	large.queues = 1;
+	large.lane_size = RINGCAP_LANE_SIZE_MAX;
+	RT_EQUAL(rt_cluster_set(&large), -ENOMEM);
+	large.name = fixture.cluster;
+	RT_EQUAL(rt_cluster_set(&large), -ENOMEM);
+
+	__atomic_store_n(&watch->end, true, __ATOMIC_RELEASE);
+	RT_EQUAL(waitpid(pid, &status, 0), pid);
+	RT_CHECK(WIFEXITED(status), "the watcher was killed");
+	RT_EQUAL(rt_proc_number("/proc/vmstat", "oom_kill "), killed);
+	RT_CHECK(watch->least >= total / 20, "%llu of %llu KiB were left", (unsigned long long)watch->least, (unsigned long long)total);
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
 	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
