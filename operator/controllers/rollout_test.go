@@ -164,7 +164,7 @@ func TestMemoryLimit(t *testing.T) {
 	ring.Spec.MemoryLimit, ring.Spec.Queues = &limit, v1alpha1.Queues(4)
 	w.create(ring)
 	w.expect(ring, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonMemoryLimitExceeded,
-		"spec.memoryLimit 1Mi: 4 queues of 4096 slots of 1536 bytes need at least 24 MiB")
+		"spec.memoryLimit 1Mi: 4 queues of 4096 slots of 1536 bytes need at least 32 MiB")
 
 	cluster := w.cluster("memory-ids", "memory")
 	w.create(cluster)

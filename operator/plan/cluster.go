@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"github.com/ringcap/ringcap/operator/api/sizing"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -86,10 +87,15 @@ func (d *draft) clusterRingsAreAccepted(cluster *v1alpha1.Cluster) *Verdict {
 
 func (d *draft) clusterFitsItsMemory(cluster *v1alpha1.Cluster) *Verdict {
 	var snapLength int32
+	engine := v1alpha1.EngineAuto
 	for _, name := range cluster.Spec.Rings {
-		snapLength = max(snapLength, d.rings[name].Spec.SnapLength)
+		ring := d.rings[name].Spec
+		snapLength = max(snapLength, ring.SnapLength)
+		if ring.Engine != v1alpha1.EngineAuto {
+			engine = ring.Engine
+		}
 	}
-	return fitsMemory(cluster.Spec.Queues, snapLength, cluster.Spec.QueueSettings)
+	return fitsMemory(engine, cluster.Spec.Queues, snapLength, cluster.Spec.QueueSettings)
 }
 
 // isOnNodes says whether any node was told of this very Cluster.
@@ -102,16 +108,20 @@ func (d *draft) isOnNodes(cluster *v1alpha1.Cluster) bool {
 	return false
 }
 
-// fitsMemory refuses what cannot fit on any node. It is a lower bound: how much an engine takes beyond the packets
-// themselves only the nodes know, and they refuse in their turn.
-func fitsMemory(queues, snapLength int32, s v1alpha1.QueueSettings) *Verdict {
-	if s.MemoryLimit == nil {
-		return nil
+// fitsMemory refuses what no node can have. Where the engine is left to the nodes it is by the one that needs the least; whether
+// a node has so much memory only it knows, and it refuses in its turn.
+func fitsMemory(engine v1alpha1.Engine, queues, snapLength int32, s v1alpha1.QueueSettings) *Verdict {
+	area := sizing.Area(s.Slots, snapLength, sizing.SlotOverhead(engine))
+	if s.MemoryLimit != nil {
+		limit := s.MemoryLimit.Value()
+		if sizing.Lanes(queues, area, 1, &limit) == 0 {
+			return refuse(v1alpha1.ReasonMemoryLimitExceeded, "spec.memoryLimit %s: %d queues of %d slots of %d bytes need at least %d MiB on each node: "+
+				"raise it, or lower queues, slots or snapLength", s.MemoryLimit, queues, s.Slots, snapLength, (uint64(queues)*area+1<<20-1)>>20)
+		}
 	}
-	needed := int64(queues) * int64(s.Slots) * int64(snapLength)
-	if needed <= s.MemoryLimit.Value() {
-		return nil
+	if area > sizing.MaxArea {
+		return refuse(v1alpha1.ReasonUnsupported, "spec.slots: %d slots of %d bytes need %d MiB a queue, and at most %d can be made: lower slots or snapLength",
+			s.Slots, snapLength, area>>20, sizing.MaxArea>>20)
 	}
-	return refuse(v1alpha1.ReasonMemoryLimitExceeded, "spec.memoryLimit %s: %d queues of %d slots of %d bytes need at least %d MiB on each node: "+
-		"raise it, or lower queues, slots or snapLength", s.MemoryLimit, queues, s.Slots, snapLength, (needed+1<<20-1)>>20)
+	return nil
 }

@@ -97,6 +97,8 @@ type (
 // TestVerdicts: one node, which may have been told something before. rings and clusters of the node are by name, and
 // "name!" where the node's entry is the object as it is.
 func TestVerdicts(t *testing.T) {
+	threeQueues := cluster("c", 0, "a", "b")
+	threeQueues.Spec.Queues = 3
 	small := func(r *v1alpha1.CaptureRing) { m := resource.MustParse("1Mi"); r.Spec.MemoryLimit = &m }
 	tests := map[string]struct {
 		rings    rings
@@ -225,7 +227,27 @@ func TestVerdicts(t *testing.T) {
 		},
 		"memory that does not suffice": {
 			rings: rings{ring("m", 0, withQueues(3), small)},
-			want:  map[string][2]string{"ring/m": {"MemoryLimitExceeded", "spec.memoryLimit 1Mi: 3 queues of 4096 slots of 1536 bytes need at least 18 MiB"}},
+			want:  map[string][2]string{"ring/m": {"MemoryLimitExceeded", "spec.memoryLimit 1Mi: 3 queues of 4096 slots of 1536 bytes need at least 24 MiB"}},
+		},
+		"memory that suffices nowhere, at the defaults": {
+			rings: rings{ring("fits", 0, withQueues(128)), ring("m", 0, withQueues(129))},
+			want:  map[string][2]string{"ring/fits": {"Accepted", ""}, "ring/m": {"MemoryLimitExceeded", "need at least 1032 MiB"}},
+			node:  []string{"ring/fits!"},
+		},
+		"memory by the engine": {
+			rings: rings{
+				ring("module", 0, withQueues(128), func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 2000 }),
+				ring("ebpf", 0, withQueues(128), func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength, r.Spec.Engine = 2000, v1alpha1.EngineEBPF }),
+			},
+			want: map[string][2]string{"ring/module": {"Accepted", ""}, "ring/ebpf": {"MemoryLimitExceeded", "need at least 2048 MiB"}},
+			node: []string{"ring/module!"},
+		},
+		"more than a queue can be": {
+			rings: rings{ring("m", 0, withQueues(1), func(r *v1alpha1.CaptureRing) {
+				limit := resource.MustParse("64Gi")
+				r.Spec.Slots, r.Spec.MemoryLimit = 4194304, &limit
+			})},
+			want: map[string][2]string{"ring/m": {"Unsupported", "need 8192 MiB a queue, and at most 1024"}},
 		},
 		"a ring without queues needs none": {
 			rings: rings{ring("m", 0, small)},
@@ -234,8 +256,8 @@ func TestVerdicts(t *testing.T) {
 		},
 		"a cluster's memory is by its longest packets": {
 			rings:    rings{ring("a", 0), ring("b", 0, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 65535 })},
-			clusters: clusters{cluster("c", 0, "a", "b")},
-			want:     map[string][2]string{"cluster/c": {"MemoryLimitExceeded", "slots of 65535 bytes"}},
+			clusters: clusters{threeQueues},
+			want:     map[string][2]string{"cluster/c": {"MemoryLimitExceeded", "3 queues of 4096 slots of 65535 bytes need at least 1536 MiB"}},
 			node:     []string{"ring/a!", "ring/b!"},
 		},
 		"a ring that does not select the node": {

@@ -44,5 +44,5 @@ func (d *draft) ringFitsItsMemory(ring *v1alpha1.CaptureRing) *Verdict {
 		return nil
 	}
 	// Of PerRxQueue each node knows the number: there is one at least.
-	return fitsMemory(max(v1alpha1.QueueCount(ring.Spec.Queues), 1), ring.Spec.SnapLength, ring.Spec.QueueSettings)
+	return fitsMemory(ring.Spec.Engine, max(v1alpha1.QueueCount(ring.Spec.Queues), 1), ring.Spec.SnapLength, ring.Spec.QueueSettings)
 }

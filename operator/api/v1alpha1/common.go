@@ -221,11 +221,12 @@ type QueueSettings struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('10s')",message="must be between 1ms and 10s"
 	WatermarkTimeout *metav1.Duration `json:"watermarkTimeout,omitempty"`
 
-	// memoryLimit is the most kernel memory, bytes, that all queues may take on one node; a plan that needs more is
-	// refused. By default 256Mi. PF_RING: none.
+	// memoryLimit is the most kernel memory, bytes, that all queues may take on one node; by default 1Gi, which 16 queues have
+	// room in. A queue takes slots times snapLength, rounded up to a power of two. With the kernel module up to four times that,
+	// one area for each CPU, as far as memoryLimit has room for them. What needs more is refused. PF_RING: none.
 	//
 	// +optional
-	// +kubebuilder:default="256Mi"
+	// +kubebuilder:default="1Gi"
 	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
 
 	// consumers says which pods may have the queues, and what is given to them. PF_RING: none.
@@ -312,6 +313,8 @@ const (
 	ReasonQuickModeConflict = "QuickModeConflict"
 	// ReasonModeConflict: rings over one interface ask for transparent modes that exclude each other.
 	ReasonModeConflict = "ModeConflict"
+	// ReasonNodeMemoryInsufficient: the node has not the memory that the queues need.
+	ReasonNodeMemoryInsufficient = "NodeMemoryInsufficient"
 
 	// Of RulesEffective.
 	ReasonEffective    = "Effective"

@@ -15,7 +15,7 @@ const (
 	DefaultSlots            = 4096
 	DefaultWatermark        = 10
 	DefaultWatermarkTimeout = 10 * time.Millisecond
-	DefaultMemoryLimit      = "256Mi"
+	DefaultMemoryLimit      = "1Gi"
 	DefaultSnapLength       = 1536
 	DefaultLinkTimeout      = 10 * time.Second
 )
