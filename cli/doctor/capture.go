@@ -103,6 +103,8 @@ func fixOf(reason string) string {
 		return "label the nodes that have the interface and name that label in spec.nodeSelector, or correct spec.interfaces"
 	case v1.ReasonMemoryLimitExceeded:
 		return "raise spec.memoryLimit, or lower slots, snapLength or queues"
+	case v1.ReasonNodeMemoryInsufficient:
+		return "lower slots, snapLength or queues, delete rings that are not needed, or free memory on that node"
 	case v1.ReasonInvalidFilter:
 		return "try the expression with: tcpdump -d 'EXPRESSION'"
 	case v1.ReasonNoNodes:

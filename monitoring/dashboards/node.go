@@ -22,7 +22,8 @@ var node = Dashboard{
 			stacked(graph("Lost", PacketsPerSecond, 8, "", Query{`sum by (node, capture_cluster, queue, reason) (` + droppedRate + `)`, "{{node}} {{capture_cluster}}@{{queue}} {{reason}}"})),
 			graph("Fill", Ratio, 8, "Of each queue.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes{node=~"$node"}) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes{node=~"$node"})`, "{{node}} {{capture_cluster}}@{{queue}}"}),
 			table("Consumers", Count, 8, "1 where one is attached.", `max by (node, capture_cluster, queue) (ringcap_queue_attached{node=~"$node"})`),
-			graph("Memory of queues", Bytes, 8, "", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes{node=~"$node"})`, "{{node}} {{capture_cluster}}"}),
+			graph("Memory of queues", Bytes, 8, "And what new ones may have, and what all of them leave.", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes{node=~"$node"})`, "{{node}} {{capture_cluster}}"},
+				Query{`sum by (node) (ringcap_node_memory_room_bytes{node=~"$node"})`, "{{node}} room"}, Query{`sum by (node) (ringcap_node_memory_reserve_bytes{node=~"$node"})`, "{{node}} reserve"}),
 		}},
 		{Title: "Agent", Panels: []Panel{
 			graph("Reconciliations", Seconds, 8, "99th percentile and mean of their durations.",

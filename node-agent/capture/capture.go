@@ -117,6 +117,8 @@ type Cluster struct {
 	HashKey [16]byte
 	// QueueBytes is the size of one queue's data (of each lane of it, in the module), a power of two of at least 128 KiB.
 	QueueBytes uint32
+	// Lanes is the number of memory areas of each queue where there are to be fewer than the engine makes; 0: as many as that.
+	Lanes int `json:",omitempty"`
 	// Watermark is the number of unread bytes at which a sleeping consumer is woken; WatermarkTimeout the time after
 	// which it is woken for fewer.
 	Watermark        uint32
@@ -212,6 +214,23 @@ type ClusterState struct {
 	Duplicated, Spread uint64
 	// Memory is the bytes that its queues take.
 	Memory uint64
+	// Lanes is the number of memory areas of each queue; 0 where the engine has one.
+	Lanes int
+}
+
+// Memory is a node's, in bytes.
+type Memory struct {
+	// Total of the node, and Available of it to programs now.
+	Total, Available uint64
+	// Reserve is what queues leave of both.
+	Reserve uint64
+	// AgentRoom is what the memory limit of the agent's container leaves for queues, which are charged to it.
+	AgentRoom uint64
+}
+
+// Room is the bytes that new queues may have.
+func (m Memory) Room() uint64 {
+	return min(m.Available-min(m.Available, m.Reserve), m.AgentRoom)
 }
 
 // Grant is what a container must be given to consume a queue.
@@ -231,6 +250,8 @@ var (
 	ErrInUse = errors.New("in use by a consumer")
 	// ErrUnsupported: the engine cannot do what the plan asks; the error names it.
 	ErrUnsupported = errors.New("not supported by this engine")
+	// ErrNoMemory: the node has no memory for it.
+	ErrNoMemory = errors.New("no memory")
 	// ErrNotFound: no such ring, cluster or queue.
 	ErrNotFound = errors.New("not found")
 )

@@ -154,7 +154,10 @@ var refusedChanges = []refusedChange{
 	{field: "timestamps", reason: v1.ReasonUnsupported, only: v1.EngineEBPF, ring: func(s *v1.CaptureRingSpec) { s.Timestamps = v1.TimestampsHardware }},
 	{field: "balance", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Balance = "Fairly" }},
 	{field: "slots", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Slots = -1 }},
-	{field: "slots", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Slots = 1 << 30 }},
+	{field: "slots", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) {
+		q.Slots, q.MemoryLimit = 1<<30, resource.NewQuantity(8<<40, resource.BinarySI)
+	}},
+	{field: "slots", reason: v1.ReasonMemoryLimitExceeded, queues: func(q *v1.QueueSettings) { q.Slots = 1 << 30 }},
 	{field: "slots", reason: v1.ReasonMemoryLimitExceeded, queues: func(q *v1.QueueSettings) { q.Slots = 65536 }},
 	{field: "watermark", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Watermark = 95 }},
 	{field: "watermarkTimeout", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.WatermarkTimeout = &metav1.Duration{Duration: time.Hour} }},

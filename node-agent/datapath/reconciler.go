@@ -39,6 +39,10 @@ type Report struct {
 	NICs map[string]nic.Outcome
 	// Err concerns the node as a whole: something could not be read or set that is no single ring's.
 	Err error
+	// Memory of the node when it was planned; nil where it is not known.
+	Memory *capture.Memory
+	// plannedWith is the bytes that the queues took then.
+	plannedWith uint64
 	// ObserveErr: the counters of an engine could not be read.
 	ObserveErr error
 }
@@ -62,6 +66,8 @@ type Reconciler struct {
 	Pods func() (pods []plan.Pod, unknown string)
 	// Pools of virtual functions; nil for a machine without Kubernetes.
 	Pools func(context.Context, []plan.Interface) (pools map[string][]plan.PoolDevice, seen map[string]plan.Function, err error)
+	// Memory of the node; nil leaves it out of account.
+	Memory func() (capture.Memory, error)
 	// Names tells the consumers; nil tells nobody.
 	Names Names
 	// Accepted is what a change goes back to that is refused.
@@ -91,7 +97,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	facts := plan.Facts{
 		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.Accepted.Load(),
 	}
-	r.present(ctx, &facts)
+	presentErr := r.present(ctx, &facts)
+	memoryErr := r.readMemory(&report, &facts, presentErr == nil)
 	if facts.NoPods = r.Pods == nil; !facts.NoPods {
 		facts.Pods, facts.PodsUnknown = r.Pods()
 	}
@@ -108,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		namesErr = r.Names.Tell(report.Plan)
 	}
 	failed, engineErr := r.applyEngines(ctx, &report)
-	report.Err = errors.Join(driverErr, acceptedErr, nicErr, namesErr, engineErr)
+	report.Err = errors.Join(driverErr, memoryErr, acceptedErr, nicErr, namesErr, engineErr)
 	report = r.Observe(ctx, report)
 	noteUnfed(&report)
 	addLeftovers(&report, failed)
@@ -152,6 +159,16 @@ func (r Report) Queues(name string) (capture.ClusterState, bool) {
 	return state, ok
 }
 
+// queueMemory is the bytes that the observed queues take.
+func (r Report) queueMemory() (bytes uint64) {
+	for _, observation := range r.Observations {
+		for _, cluster := range observation.Clusters {
+			bytes += cluster.Memory
+		}
+	}
+	return bytes
+}
+
 // queues is how many were observed.
 func (r Report) queues() (n int) {
 	for _, observation := range r.Observations {
@@ -185,16 +202,18 @@ func (r *Reconciler) noteOpened() {
 	}
 }
 
-// present says what the engines have now.
-func (r *Reconciler) present(ctx context.Context, facts *plan.Facts) {
+// present says what the engines have now. An error is of one that does not tell.
+func (r *Reconciler) present(ctx context.Context, facts *plan.Facts) (failed error) {
 	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
 	facts.QueueCounts, facts.Taps = map[string]int{}, map[string][]capture.Tap{}
+	facts.Taken = map[string]plan.Taken{}
 	for _, p := range r.Providers {
 		if p.engine == nil {
 			continue
 		}
 		observation, err := p.engine.Observe(ctx)
 		if err != nil {
+			failed = err
 			continue
 		}
 		for name, state := range observation.Rings {
@@ -202,8 +221,27 @@ func (r *Reconciler) present(ctx context.Context, facts *plan.Facts) {
 		}
 		for name, state := range observation.Clusters {
 			facts.Queues[name], facts.QueueCounts[name] = p.Kind, len(state.Queues)
+			facts.Taken[name] = plan.Taken{Bytes: state.Memory, Lanes: state.Lanes}
 		}
 	}
+	return failed
+}
+
+// readMemory says what the node has for queues. Where it is not complete which there are, those would be taken for newcomers:
+// then nothing is refused for want of memory here, but by the engines.
+func (r *Reconciler) readMemory(report *Report, facts *plan.Facts, complete bool) error {
+	for _, taken := range facts.Taken {
+		report.plannedWith += taken.Bytes
+	}
+	if r.Memory == nil || !complete {
+		return nil
+	}
+	memory, err := r.Memory()
+	if err != nil {
+		return fmt.Errorf("read how much memory the node has: %w", err)
+	}
+	report.Memory, facts.Memory = &memory, &memory
+	return nil
 }
 
 // applyEngines returns what single objects failed with, by engine, and what engines as a whole did.

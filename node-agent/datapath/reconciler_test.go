@@ -72,7 +72,7 @@ func (e *memoryEngine) Observe(context.Context) (capture.Observation, error) {
 		o.Rings[name] = capture.RingState{}
 	}
 	for name, queues := range e.clusters {
-		state := capture.ClusterState{Queues: make([]capture.QueueStats, queues)}
+		state := capture.ClusterState{Queues: make([]capture.QueueStats, queues), Memory: uint64(queues) * 8 << 20}
 		state.Queues[0].Attached = e.attached[name]
 		o.Clusters[name] = state
 	}
@@ -118,6 +118,7 @@ func TestEnginesRefusalsAreVerdicts(t *testing.T) {
 		reason  string
 	}{
 		"in use":      {fmt.Errorf("queue 1: %w", capture.ErrInUse), v1.ReasonQueueInUse},
+		"no memory":   {fmt.Errorf("queue 1: %w", capture.ErrNoMemory), v1.ReasonNodeMemoryInsufficient},
 		"unsupported": {fmt.Errorf("this filter: %w", capture.ErrUnsupported), v1.ReasonUnsupported},
 		"else":        {errors.New("out of memory"), v1.ReasonEngineError},
 	} {
@@ -337,4 +338,38 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 		assert.True(t, r.Reconcile(context.Background(), s, 1).Plan.Rings["a"].Ready())
 	}
 	assert.Equal(t, 1, compiled)
+}
+
+// A node of 64 MiB keeps 24 and has room for two sets of queues of 16 MiB: the third waits until one of them goes, and those that
+// there are stay whatever else takes the node's memory.
+func TestTheNodesMemory(t *testing.T) {
+	engine := newMemoryEngine()
+	r := newReconciler(engine)
+	node := capture.Memory{Total: 64 << 20, Available: 64 << 20, Reserve: 24 << 20, AgentRoom: 1 << 40}
+	r.Memory = func() (capture.Memory, error) { return node, nil }
+	report := r.Reconcile(t.Context(), spec("a", "b", "c"), 1)
+	assert.Equal(t, map[string]int{"a": 2, "b": 2}, engine.clusters)
+	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, report.Plan.Clusters["c"].Reason)
+	assert.Equal(t, uint64(40<<20), report.Memory.Room())
+
+	node.Available = 0
+	report = r.Reconcile(t.Context(), spec("0", "a", "b", "c"), 2)
+	assert.Equal(t, map[string]int{"a": 2, "b": 2}, engine.clusters)
+	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, report.Plan.Clusters["0"].Reason)
+	assert.False(t, report.Blocked())
+
+	// One that cannot be asked what it has loses nothing by it.
+	engine.broken = errors.New("busy")
+	report = r.Reconcile(t.Context(), spec("a", "b"), 3)
+	assert.NotContains(t, report.Plan.Clusters["a"].Message, "memory")
+	engine.broken = nil
+
+	// What is deleted gives its memory back, and who waits is planned with it.
+	node.Available = 64 << 20
+	report = r.Reconcile(t.Context(), spec("b", "c"), 4)
+	assert.Equal(t, map[string]int{"b": 2}, engine.clusters)
+	assert.True(t, report.Blocked())
+	report = r.Reconcile(t.Context(), spec("b", "c"), 4)
+	assert.Equal(t, map[string]int{"b": 2, "c": 2}, engine.clusters)
+	assert.False(t, report.Blocked())
 }

@@ -56,9 +56,13 @@ func noteUnfed(report *Report) {
 	}
 }
 
-// Blocked says whether something could not be changed or removed for its consumers' sake, and these are gone by now.
+// Blocked says whether something could not be changed or removed for its consumers' sake, and these are gone by now, or
+// could not be made for want of memory, and other queues gave some back.
 func (r Report) Blocked() bool {
 	for name, verdict := range r.Plan.Clusters {
+		if verdict.Reason == v1.ReasonNodeMemoryInsufficient && r.queueMemory() < r.plannedWith {
+			return true
+		}
 		if verdict.Reason != v1.ReasonQueueInUse {
 			continue
 		}
@@ -94,6 +98,8 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, capture.ErrInUse):
 		return v1.ReasonQueueInUse
+	case errors.Is(err, capture.ErrNoMemory):
+		return v1.ReasonNodeMemoryInsufficient
 	case errors.Is(err, capture.ErrUnsupported):
 		return v1.ReasonUnsupported
 	default:

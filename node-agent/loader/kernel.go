@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
 // RunningKernel is the kernel that this process runs on.
@@ -80,7 +81,7 @@ func (k RunningKernel) SourceVersion() string {
 
 // Unload implements Kernel by delete_module(2), which does not wait.
 func (k RunningKernel) Unload() error {
-	engine := kmod.New(k.RunDir, kmod.MaxLanes)
+	engine := kmod.New(k.RunDir, sizing.MaxLanes)
 	failed, err := engine.Apply(context.Background(), capture.Plan{})
 	for name, problem := range failed {
 		err = errors.Join(err, fmt.Errorf("%s: %w", name, problem))

@@ -75,6 +75,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for _, engine := range []v1.Engine{v1.EngineKernelModule, v1.EngineEBPF} {
 		s.gauge(engineAvailable, boolean(r.Engines[engine].Available), string(engine))
 	}
+	if r.Memory != nil {
+		s.gauge(memoryRoom, float64(r.Memory.Room()))
+		s.gauge(memoryReserve, float64(r.Memory.Reserve))
+	}
 	tapped := map[string]bool{}
 	auto := ringsOfAnyEngine(r.Spec)
 	for name, verdict := range r.Plan.Rings {
@@ -90,7 +94,11 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	capacity := map[string]uint64{}
 	for engine, planned := range r.Plan.Plans {
 		for _, c := range planned.Clusters {
-			capacity[c.Name] = uint64(c.QueueBytes) * uint64(max(r.Engines[engine].Lanes, 1))
+			lanes := max(r.Engines[engine].Lanes, 1)
+			if c.Lanes > 0 {
+				lanes = c.Lanes
+			}
+			capacity[c.Name] = uint64(c.QueueBytes) * uint64(lanes)
 		}
 		for i := range planned.Rings {
 			if state, ok := r.Observations[engine].Rings[planned.Rings[i].Name]; ok {

@@ -45,6 +45,7 @@ func report() datapath.Report {
 				},
 			}}}},
 		},
+		Memory:     &capture.Memory{Total: 1000, Available: 800, Reserve: 200, AgentRoom: 500},
 		Engines:    map[v1.Engine]plan.EngineFact{v1.EngineEBPF: {Available: true, Lanes: 2}},
 		Interfaces: []node.Interface{{Name: "eth0", Received: 12, ReceivedBytes: 768, Dropped: 1, Missed: 2, Errors: 3, Overrun: 4}, {Name: "lo"}},
 		Drivers:    map[string]plan.DriverFact{"eth0": {Name: "igb_ringcap", Aware: true, Stock: "igb"}, "lo": {}},
@@ -105,6 +106,8 @@ interface_overrun_packets_total{interface=eth0} 4
 interface_received_bytes_total{interface=eth0} 768
 interface_received_packets_total{interface=eth0} 12
 module_ready{reason=KeyRejected,version=} 0
+node_memory_reserve_bytes{} 200
+node_memory_room_bytes{} 500
 payload_pattern_packets_total{engine=EBPF,pattern=evil,ring=mirror} 4
 payload_patterns_other_packets_total{engine=EBPF,ring=mirror} 6
 plugin_filtered_packets_total{engine=EBPF,plugin=dns,ring=mirror} 1

@@ -91,6 +91,9 @@ var (
 	interfaceErrors   = counter("interface_errors_packets_total", "The kernel's rx_errors of a captured interface: received with errors, as by a bad checksum of the frame; no ring saw them.", "interface")
 	interfaceDriver   = gauge("interface_driver_info", "1, with the driver of a captured interface and its state: stock, aware (of capture, and not by the agent's doing), replaced (by the agent, by an aware one), failed (it was to be replaced and is not).", "interface", "driver", "state")
 
+	memoryRoom    = gauge("node_memory_room_bytes", "Bytes that new queues may have of the node's memory: what is available less --memory-reserve, within the memory limit of the agent's container.")
+	memoryReserve = gauge("node_memory_reserve_bytes", "Bytes of the node's memory that queues leave (--memory-reserve).")
+
 	moduleReady     = gauge("module_ready", "1 while the kernel module is loaded and compatible, else 0; reason is that of the NodeCapture's condition ModuleReady.", "reason", "version")
 	engineAvailable = gauge("engine_available", "1 while the engine can be used on this node, else 0.", "engine")
 

@@ -25,6 +25,10 @@ type clusterDraft struct {
 	missing    *problem
 	snapLen    uint32
 	queueBytes uint32
+	// lanes is the number of memory areas of each queue; need the bytes of all of them, and claim what is new of the node's memory.
+	lanes       int
+	need, claim uint64
+	ledger      *ledger
 }
 
 var clusterChecks = []check[clusterDraft]{
@@ -36,6 +40,7 @@ var clusterChecks = []check[clusterDraft]{
 	quickRingsFeedTheirOwn,
 	ringsHaveRoomForIt,
 	memorySuffices,
+	nodeHasMemory,
 }
 
 // queueSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.
@@ -149,9 +154,13 @@ func (d *clusterDraft) planned() capture.Cluster {
 	if s.WatermarkTimeout != nil {
 		timeout = s.WatermarkTimeout.Duration
 	}
+	lanes := d.lanes
+	if lanes == max(d.facts.Engines[d.engine].Lanes, 1) {
+		lanes = 0
+	}
 	return capture.Cluster{
 		Name: d.cluster.Name, Queues: int(s.Queues), Balance: balances[s.Balance], HashKey: hashKey(d.cluster),
-		QueueBytes: d.queueBytes, Watermark: uint32(uint64(d.queueBytes) * uint64(s.Watermark) / 100),
+		QueueBytes: d.queueBytes, Lanes: lanes, Watermark: uint32(uint64(d.queueBytes) * uint64(s.Watermark) / 100),
 		WatermarkTimeout: timeout, Inner: s.BalanceHeader == v1.BalanceHeaderInner, LongHeader: s.PacketHeader == v1.PacketHeaderLong,
 		Fragments: fragments[s.Fragments], WhenFull: policies[s.WhenFull], WhenUnattended: policies[s.WhenUnattended],
 	}

@@ -35,7 +35,7 @@ type EngineFact struct {
 	Available bool
 	// Why it is or is not available, for people.
 	Why string
-	// Lanes is the number of memory areas that the engine makes for each queue.
+	// Lanes is the number of memory areas that the engine makes for each queue, at most.
 	Lanes int
 	// SlotOverhead is the number of bytes that a packet takes in a queue besides its own.
 	SlotOverhead uint32
@@ -54,6 +54,10 @@ type Facts struct {
 	Queues map[string]v1.Engine
 	// QueueCounts is the number of queues in each such set.
 	QueueCounts map[string]int
+	// Taken is what each set of queues has of the node's memory now.
+	Taken map[string]Taken
+	// Memory of the node; nil where it is not known, and then only spec.memoryLimit holds.
+	Memory *capture.Memory
 	// Good are the specs that were accepted last. What is in the data path stays as it is when its spec is changed to one that
 	// is refused.
 	Good v1.NodeCaptureSpec
@@ -151,7 +155,8 @@ func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 			NICs:     map[string]NICSettings{},
 			Drivers:  map[string]DriverWish{},
 		},
-		rings: map[string]plannedRing{},
+		rings:  map[string]plannedRing{},
+		ledger: newLedger(facts),
 	}
 	b.result.Auto, b.result.AutoReason = chooseAuto(facts.Engines)
 	b.countAllQueues(spec)
@@ -221,6 +226,7 @@ type builder struct {
 	queueCounts map[string]int32
 	// clusters that passed all checks, by engine.
 	clusters map[v1.Engine][]capture.Cluster
+	ledger   *ledger
 }
 
 // countAllQueues says which names have how many queues: for rules that name them, and for the rings' own.
@@ -268,7 +274,7 @@ func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
 }
 
 func (b *builder) checkCluster(cluster v1.NodeCluster) (clusterDraft, *problem) {
-	draft := clusterDraft{cluster: cluster, facts: b.facts, rings: b.rings, verdicts: b.result.Rings}
+	draft := clusterDraft{cluster: cluster, facts: b.facts, rings: b.rings, verdicts: b.result.Rings, ledger: b.ledger}
 	return draft, firstProblem(clusterChecks, &draft)
 }
 
@@ -309,6 +315,7 @@ func (b *builder) place(draft clusterDraft) {
 	if b.clusters == nil {
 		b.clusters = map[v1.Engine][]capture.Cluster{}
 	}
+	b.ledger.enter(draft)
 	b.clusters[draft.engine] = append(b.clusters[draft.engine], draft.planned())
 	for _, name := range draft.feeds {
 		ring := b.rings[name]

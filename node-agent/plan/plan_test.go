@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -229,7 +230,7 @@ func TestNoEngineAtAll(t *testing.T) {
 
 // A refused cluster leaves its ring and the other clusters.
 func TestRefusedClusters(t *testing.T) {
-	limit := resource.MustParse("16Mi")
+	limit := resource.MustParse("15Mi")
 	for name, test := range map[string]struct {
 		cluster v1.NodeCluster
 		reason  string
@@ -246,7 +247,7 @@ func TestRefusedClusters(t *testing.T) {
 			v1.NodeCluster{Name: "bad", Spec: v1.ClusterSpec{Rings: []string{"good"}, Queues: 2, QueueSettings: v1.QueueSettings{
 				Balance: v1.BalanceFlow, Slots: 4096, MemoryLimit: &limit,
 			}}},
-			v1.ReasonMemoryLimitExceeded, "2 queues of 8Mi times 2 CPU lanes need 32Mi, and spec.memoryLimit is 16Mi",
+			v1.ReasonMemoryLimitExceeded, "2 queues of 8Mi need 16Mi, and spec.memoryLimit is 15Mi",
 		},
 		"more than a queue can be": {
 			v1.NodeCluster{Name: "bad", Spec: v1.ClusterSpec{Rings: []string{"good"}, Queues: 1, QueueSettings: v1.QueueSettings{
@@ -403,25 +404,123 @@ func TestARingFeedsABoundedNumberOfClusters(t *testing.T) {
 	assert.Len(t, got.Plans[v1.EngineKernelModule].Rings[0].Outputs, maxOutputs)
 }
 
-func TestQueueBytes(t *testing.T) {
-	for _, test := range []struct {
-		slots    uint64
-		snapLen  uint32
-		overhead uint32
-		want     uint64
-	}{
-		{16, 64, 48, 128 << 10},
-		{4096, 1536, 48, 8 << 20},
-		{4096, 1500, 48, 8 << 20},
-		{2048, 1999, 48, 4 << 20},    // 2000 + 48 = 2048 bytes a slot, exactly 4 MiB
-		{2049, 2000, 48, 8 << 20},    // one more does not fit
-		{4096, 65535, 48, 512 << 20}, // the slot's own bytes make it more than 256 MiB
-	} {
-		assert.Equal(t, test.want, queueBytes(test.slots, test.snapLen, test.overhead), "%+v", test)
-	}
-}
-
 func TestHashKeyIsTheUIDs(t *testing.T) {
 	assert.Equal(t, hashKey(v1.NodeCluster{Name: "a", UID: "u"}), hashKey(v1.NodeCluster{Name: "b", UID: "u"}))
 	assert.NotEqual(t, hashKey(v1.NodeCluster{Name: "a"}), hashKey(v1.NodeCluster{Name: "b"}))
+}
+
+// withMemory is a node that has 1 GiB, of which queues leave 256 MiB, and these sets of queues of the module already.
+func withMemory(taken map[string]Taken) Facts {
+	f := facts()
+	f.Memory = &capture.Memory{Total: 1 << 30, Available: 1 << 30, Reserve: 256 << 20, AgentRoom: math.MaxUint64}
+	f.Taken, f.Queues = taken, map[string]v1.Engine{}
+	for name := range taken {
+		f.Queues[name] = v1.EngineKernelModule
+	}
+	return f
+}
+
+// withSlots is a cluster whose limit is never what refuses it.
+func withSlots(c v1.NodeCluster, slots int32) v1.NodeCluster {
+	limit := resource.MustParse("64Gi")
+	c.Spec.Slots, c.Spec.MemoryLimit = slots, &limit
+	return c
+}
+
+func TestTheNodesMemory(t *testing.T) {
+	const area = 16 << 20 // of two lanes of 8 MiB each
+	for name, test := range map[string]struct {
+		taken  map[string]Taken
+		change func(*capture.Memory)
+		asked  []v1.NodeCluster
+		// refused by name, with what the message has.
+		refused map[string]string
+	}{
+		"room for all": {asked: []v1.NodeCluster{cluster("a", 4, "good"), cluster("b", 4, "good")}},
+		"what took a node down": {
+			asked:   []v1.NodeCluster{withSlots(cluster("a", 4, "good"), 262144), cluster("b", 4, "good")},
+			refused: map[string]string{"a": "4 queues of 512Mi times 2 CPU lanes need 4128 MiB, and all queues of this node may have 768 MiB of its 1024 MiB (it keeps --memory-reserve, 256 MiB): lower spec.queues, spec.slots (262144)"},
+		},
+		"one after the other, until it is full": {
+			asked:   []v1.NodeCluster{cluster("a", 30, "good"), cluster("b", 30, "good"), cluster("c", 4, "good")},
+			refused: map[string]string{"b": "other new queues get 484 MiB; those that are there take a 484 MiB"},
+		},
+		"those that there are stay, wherever the newcomer is": {
+			taken:   map[string]Taken{"z": {Bytes: 40*area + 1}},
+			asked:   []v1.NodeCluster{cluster("a", 8, "good"), cluster("z", 40, "good")},
+			refused: map[string]string{"a": "those that are there take z 641 MiB"},
+		},
+		"those that there are stay with nothing left": {
+			taken:  map[string]Taken{"z": {Bytes: 60 * area}},
+			change: func(m *capture.Memory) { m.Total, m.Available, m.AgentRoom = 512<<20, 0, 0 },
+			asked:  []v1.NodeCluster{cluster("z", 60, "good")},
+		},
+		"smaller is always had": {
+			taken:  map[string]Taken{"z": {Bytes: 60 * area}},
+			change: func(m *capture.Memory) { m.Available = 0 },
+			asked:  []v1.NodeCluster{cluster("z", 10, "good")},
+		},
+		"one that grows needs all of it": {
+			taken:   map[string]Taken{"z": {Bytes: 20 * area}},
+			change:  func(m *capture.Memory) { m.Available = 400 << 20 },
+			asked:   []v1.NodeCluster{cluster("z", 21, "good")},
+			refused: map[string]string{"z": "need 339 MiB, and the node has 400 MiB available at the moment, of which it keeps --memory-reserve, 256 MiB"},
+		},
+		"little is available": {
+			change:  func(m *capture.Memory) { m.Available = 300 << 20 },
+			asked:   []v1.NodeCluster{cluster("a", 1, "good"), cluster("b", 2, "good")},
+			refused: map[string]string{"b": "the node has 300 MiB available at the moment, of which it keeps --memory-reserve, 256 MiB; other new queues get 17 MiB"},
+		},
+		"the agent's own limit": {
+			change:  func(m *capture.Memory) { m.AgentRoom = 20 << 20 },
+			asked:   []v1.NodeCluster{cluster("a", 1, "good"), cluster("b", 1, "good")},
+			refused: map[string]string{"b": "the memory limit of the agent's container (agent.resources.limits.memory), to which queues are charged, leaves 20 MiB"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withMemory(test.taken)
+			if test.change != nil {
+				test.change(f.Memory)
+			}
+			got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: test.asked}, f)
+			for _, c := range test.asked {
+				verdict, message := got.Clusters[c.Name], test.refused[c.Name]
+				assert.Equal(t, message == "", verdict.Ready(), "%s: %s", c.Name, verdict.Message)
+				if message != "" {
+					assert.Equal(t, v1.ReasonNodeMemoryInsufficient, verdict.Reason)
+					assert.Contains(t, verdict.Message, message)
+				}
+			}
+			assert.True(t, got.Rings["good"].Ready())
+		})
+	}
+}
+
+// A set of queues that is to grow, and cannot, stays as it was.
+func TestWhatCannotGrowStays(t *testing.T) {
+	f := withMemory(map[string]Taken{"ids": {Bytes: 64 << 20}})
+	f.Good = v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{cluster("ids", 4, "good")}}
+	got := Make(v1.NodeCaptureSpec{
+		Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{withSlots(cluster("ids", 4, "good"), 262144)},
+	}, f)
+	verdict := got.Clusters["ids"]
+	assert.True(t, verdict.Planned)
+	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, verdict.Reason)
+	assert.Contains(t, verdict.Message, "until then it stays as it was")
+	assert.EqualValues(t, 8<<20, got.Plans[v1.EngineKernelModule].Clusters[0].QueueBytes)
+}
+
+// Where spec.memoryLimit has no room for all lanes there are fewer; those that there are stay when it is raised.
+func TestFewerLanes(t *testing.T) {
+	lanes := func(limit string, f Facts) int {
+		c, bytes := cluster("ids", 2, "good"), resource.MustParse(limit)
+		c.Spec.MemoryLimit = &bytes
+		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{c}}, f)
+		assert.True(t, got.Clusters["ids"].Ready(), got.Clusters["ids"].Message)
+		return got.Plans[v1.EngineKernelModule].Clusters[0].Lanes
+	}
+	assert.Equal(t, 0, lanes("32Mi", facts()), "all")
+	assert.Equal(t, 1, lanes("31Mi", facts()))
+	assert.Equal(t, 1, lanes("64Mi", withMemory(map[string]Taken{"ids": {Bytes: 16 << 20, Lanes: 1}})))
+	assert.Equal(t, 1, lanes("31Mi", withMemory(map[string]Taken{"ids": {Bytes: 32 << 20, Lanes: 2}})))
 }

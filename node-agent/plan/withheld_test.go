@@ -29,14 +29,14 @@ func TestAChangeIsRefusedAsAWhole(t *testing.T) {
 		return v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror", withBPF(expression), withQueues(2), func(s *v1.CaptureRingSpec) { s.Slots = slots })}}
 	}
 	first, f := goodFacts(spec("udp", 4096))
-	got := Make(spec("too long", 1<<18), f)
+	got := Make(spec("too long", 1<<19), f)
 	assert.Equal(t, first.Plans, got.Plans)
-	got = Make(spec("tcp", 1<<18), f)
+	got = Make(spec("tcp", 1<<19), f)
 	assert.Equal(t, first.Plans, got.Plans)
 	assert.Equal(t, v1.ReasonMemoryLimitExceeded, got.Rings["mirror"].Reason)
 	assert.Equal(t, v1.ReasonMemoryLimitExceeded, got.Clusters["mirror"].Reason)
 	assert.True(t, got.Rings["mirror"].AsBefore)
-	assert.Equal(t, f.Good, got.Good(spec("tcp", 1<<18), f.Good))
+	assert.Equal(t, f.Good, got.Good(spec("tcp", 1<<19), f.Good))
 }
 
 // What the node cannot do at present is no change's fault, and the accepted spec cannot be had either: its queues stay as they
@@ -66,7 +66,7 @@ func TestAChangeThatHarmsAnother(t *testing.T) {
 	large := func(s *v1.CaptureRingSpec) { s.SnapLength = 60000 }
 	accepted := v1.NodeCaptureSpec{
 		Rings:    []v1.NodeRing{ring("a"), ring("b", withInterface("eth1"))},
-		Clusters: []v1.NodeCluster{cluster("ids", 2, "a", "b")},
+		Clusters: []v1.NodeCluster{cluster("ids", 8, "a", "b")},
 	}
 	first, f := goodFacts(accepted)
 	changed := accepted
@@ -78,7 +78,7 @@ func TestAChangeThatHarmsAnother(t *testing.T) {
 	assert.Equal(t, first.Plans[v1.EngineKernelModule].Clusters, got.Plans[v1.EngineKernelModule].Clusters)
 
 	// A new Cluster is refused, and the ring's change is made.
-	changed.Clusters = []v1.NodeCluster{cluster("new", 2, "a")}
+	changed.Clusters = []v1.NodeCluster{cluster("new", 8, "a")}
 	got = Make(changed, f)
 	assert.True(t, got.Rings["a"].Ready())
 	assert.Equal(t, v1.ReasonMemoryLimitExceeded, got.Clusters["new"].Reason)
@@ -114,7 +114,7 @@ func TestAChangeThatNeedsAnotherDriver(t *testing.T) {
 
 	// Nor is a driver put back and replaced again and again for the sake of a change that is refused for something else.
 	*fact = DriverFact{Name: "igb_ringcap", Aware: true, Stock: "igb"}
-	changed.Rings[0].Spec.Slots = 1 << 18
+	changed.Rings[0].Spec.Slots = 1 << 19
 	got = Make(changed, f)
 	assert.Equal(t, v1.ReasonMemoryLimitExceeded, got.Rings["mirror"].Reason)
 	assert.Equal(t, first.Plans, got.Plans)

@@ -22,6 +22,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
 // runCleanup removes rings, queues, pins, sockets and notes, and restores interfaces. What a consumer holds stays, and
@@ -141,7 +142,7 @@ func cleanModule(ctx context.Context, where places) error {
 	if _, err := kmod.Probe(); err != nil {
 		return nil
 	}
-	return clean(ctx, kmod.New(where.runDir, kmod.MaxLanes))
+	return clean(ctx, kmod.New(where.runDir, sizing.MaxLanes))
 }
 
 func clean(ctx context.Context, engine capture.Engine) error {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/ringcap/ringcap/node-agent/memory"
 )
 
 // places are where a node keeps what ringcap makes.
@@ -62,6 +64,7 @@ type agentFlags struct {
 	libpcap        string
 	cdiDir         string
 	logLevel       slog.Level
+	memoryReserve  memory.Reserve
 
 	standalone string
 	hostname   string
@@ -82,6 +85,7 @@ func parseAgentFlags(args []string, environment func(string) string, hostname st
 	flags.StringVar(&f.cdiDir, "cdi-dir", "/var/run/cdi", "`folder` in which container runtimes look for descriptions of devices (CDI)")
 	flags.StringVar(&f.libpcap, "libpcap", "/usr/lib/ringcap", "`folder` of the libpcap builds for containers, glibc/libpcap.so.0.8 and musl/libpcap.so.1 (spec.consumers.injectLibpcap)")
 	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn, error")
+	flags.TextVar(&f.memoryReserve, "memory-reserve", memory.DefaultReserve, "`share` of the node's memory that queues leave, as 20% (and at least 256Mi) or 4Gi")
 	flags.StringVar(&f.standalone, "standalone", "", "serve the manifests in this `folder`, without Kubernetes")
 	flags.StringVar(&f.hostname, "hostname", hostname, "standalone: the `name` that nodeSelector's kubernetes.io/hostname is held against; other labels are taken as true")
 	flags.BoolVar(&f.keep, "keep", false, "standalone: leave the capture running at the end")

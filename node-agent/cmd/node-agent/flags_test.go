@@ -32,6 +32,7 @@ func TestBadCommandLines(t *testing.T) {
 		"no metrics":           {[]string{"--node-name", "n", "--metrics-address", ""}, "the kubelet's probes need it"},
 		"unknown mode":         {[]string{"load-module", "--mode", "Build"}, "must be Load, Preloaded or Disabled"},
 		"no log level":         {[]string{"--standalone", "x", "--log-level", "loud"}, "loud"},
+		"no memory reserve":    {[]string{"--standalone", "x", "--memory-reserve", "some"}, `"some": must be a percentage of the node's memory`},
 		"cleanup of an unsure": {[]string{"cleanup", "--bpffs", "bpf"}, `--bpffs "bpf": must be an absolute path`},
 	} {
 		t.Run(name, func(t *testing.T) {

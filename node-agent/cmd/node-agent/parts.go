@@ -16,11 +16,13 @@ import (
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
+	"github.com/ringcap/ringcap/node-agent/memory"
 	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/node-agent/status"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -37,11 +39,12 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 	p.module = moduleState{runDir: f.runDir, sys: f.sys, identity: identity}
 	p.names = names.NewFolder(f.runDir)
 	p.reconciler = &datapath.Reconciler{
-		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f.places, who, ebpf.CheckOverlap)},
+		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f, who, ebpf.CheckOverlap)},
 		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys),
 		NICs:       nic.New(f.nicFile(), identity.BootID, f.sys),
 		Compile:    compiler(ctx, f.rcbpf),
 		Interfaces: node.Interfaces,
+		Memory:     memory.Node{Reserve: f.memoryReserve}.Read,
 		Names:      p.names,
 	}
 	return p
@@ -53,10 +56,7 @@ type consumers struct {
 	users      []uint32
 }
 
-// ebpfSlotOverhead is a slot and the ring buffer's record header.
-const ebpfSlotOverhead = kmod.SlotOverhead + 8
-
-func ebpfProvider(where places, who consumers, safe func() error) *datapath.Provider {
+func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Provider {
 	unsafe := errors.New("not tried yet")
 	tried := func() error {
 		if unsafe != nil && !errors.Is(unsafe, ebpf.ErrOverlap) {
@@ -74,16 +74,17 @@ func ebpfProvider(where places, who consumers, safe func() error) *datapath.Prov
 				// What is in use is not given up for that; it is tried again the next time.
 				slog.Warn("It could not be tried whether consumers of the eBPF engine can do harm", "error", err)
 			}
-			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: ebpfSlotOverhead}
+			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: sizing.EBPFSlot}
 		},
 		// What an agent left that did not know better is removed.
 		Present: func() bool {
-			_, err := os.Stat(where.pinDir())
+			_, err := os.Stat(f.pinDir())
 			return err == nil
 		},
 		Open: func(context.Context) (capture.Engine, error) {
 			return ebpf.New(ebpf.Options{
-				PinDir: where.pinDir(), RunDir: where.runDir, Logger: slog.Default(), Authorizer: who.authorizer, Users: who.users,
+				PinDir: f.pinDir(), RunDir: f.runDir, Logger: slog.Default(), Authorizer: who.authorizer, Users: who.users,
+				Memory: memory.Node{Reserve: f.memoryReserve}.Read,
 			})
 		},
 	}
@@ -96,7 +97,7 @@ func (p parts) moduleProvider(ctx context.Context, where places) *datapath.Provi
 		Kind: v1.EngineKernelModule,
 		Probe: func(context.Context) plan.EngineFact {
 			o := p.module.outcome()
-			return plan.EngineFact{Available: o.Ready, Why: o.Message, Lanes: lanes, SlotOverhead: kmod.SlotOverhead}
+			return plan.EngineFact{Available: o.Ready, Why: o.Message, Lanes: lanes, SlotOverhead: sizing.ModuleSlot}
 		},
 		Present: func() bool {
 			_, err := kmod.Probe()
@@ -114,9 +115,9 @@ func moduleLanes() int {
 	cpus, err := node.PossibleCPUs()
 	if err != nil {
 		slog.Warn("The number of CPUs cannot be read; queues get the most lanes", "error", err)
-		return kmod.MaxLanes
+		return sizing.MaxLanes
 	}
-	return min(cpus, kmod.MaxLanes)
+	return min(cpus, sizing.MaxLanes)
 }
 
 // watchModule follows the module's events, through reloads.

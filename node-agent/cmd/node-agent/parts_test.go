@@ -25,14 +25,14 @@ func TestTheEBPFEngineIsRefusedWhereConsumersCouldDoHarm(t *testing.T) {
 		answers = answers[1:]
 		return answer
 	}
-	p := ebpfProvider(places{bpffs: folder}, consumers{}, safe)
+	p := ebpfProvider(agentFlags{places: places{bpffs: folder}}, consumers{}, safe)
 	for range 3 {
 		assert.True(t, p.Probe(t.Context()).Available)
 	}
 	assert.Len(t, answers, 1)
 	assert.False(t, p.Present())
 
-	p = ebpfProvider(places{bpffs: folder}, consumers{}, func() error { return fmt.Errorf("%w", ebpf.ErrOverlap) })
+	p = ebpfProvider(agentFlags{places: places{bpffs: folder}}, consumers{}, func() error { return fmt.Errorf("%w", ebpf.ErrOverlap) })
 	fact := p.Probe(t.Context())
 	assert.False(t, fact.Available)
 	assert.Contains(t, fact.Why, "CVE-2024-41009")

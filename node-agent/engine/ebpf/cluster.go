@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
 // cluster is a named set of queues at consecutive places of the node's tables. The exported fields are its pinned
@@ -87,7 +88,11 @@ func (c *cluster) create(env *environment) error {
 	for number := range c.Queues {
 		q := env.newQueue(c, number)
 		c.queues = append(c.queues, q)
-		if err := q.create(); err != nil {
+		err := env.hasRoom(sizing.WithTables(uint64(c.QueueBytes)))
+		if err == nil {
+			err = q.create()
+		}
+		if err != nil {
 			return fmt.Errorf("queue %d of %d with %d bytes each: %w", number, c.Queues, c.QueueBytes, err)
 		}
 	}
@@ -95,6 +100,22 @@ func (c *cluster) create(env *environment) error {
 		return err
 	}
 	return c.describe()
+}
+
+// hasRoom looks at the node's memory before bytes of it are taken: it was planned with, but others take some, too.
+func (e *environment) hasRoom(bytes uint64) error {
+	if e.memory == nil {
+		return nil
+	}
+	m, err := e.memory()
+	if err != nil {
+		return fmt.Errorf("read how much memory the node has: %w", err)
+	}
+	if bytes > m.Room() {
+		return fmt.Errorf("%w: %d bytes are needed, and the node has %d at the moment: %d are available, and --memory-reserve keeps %d",
+			capture.ErrNoMemory, bytes, m.Room(), m.Available, m.Reserve)
+	}
+	return nil
 }
 
 // atOnce does something with all queues at the same time. A change of the node's tables waits for an RCU grace period, which

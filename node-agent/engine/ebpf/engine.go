@@ -36,6 +36,8 @@ type Options struct {
 	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back, six times as long while its
 	// process is alive.
 	ReconnectGrace time.Duration
+	// Memory of the node, looked at before each queue is made; nil looks at none.
+	Memory func() (capture.Memory, error)
 	// Logger gets what is no call's error: consumers that come, go and are refused.
 	Logger *slog.Logger
 
@@ -65,6 +67,7 @@ type environment struct {
 	countersSpec *ebpf.MapSpec
 	attacher     attacher
 	grace        time.Duration
+	memory       func() (capture.Memory, error)
 }
 
 // Engine implements capture.Engine. Interfaces are those of the network namespace of the thread that calls.
@@ -98,7 +101,7 @@ func New(options Options) (*Engine, error) {
 }
 
 func newEnvironment(options Options) (environment, error) {
-	env := environment{grace: options.ReconnectGrace}
+	env := environment{grace: options.ReconnectGrace, memory: options.Memory}
 	var err error
 	if env.pins, err = openPins(options.PinDir, options.Logger); err != nil {
 		return env, err

@@ -4,6 +4,7 @@ package ebpf
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -59,4 +60,30 @@ func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
 	require.NotContains(t, observed.Clusters, "large")
 	require.Equal(t, []capture.Tap{l.tap(capture.Receive)}, observed.Rings["mirror"].Taps)
 	l.apply(e, l.plan(1))
+}
+
+// Each queue is made only while the node has the memory for it; what is there goes on, and gets a new ring buffer all the same.
+func TestQueuesBeyondTheNodesMemory(t *testing.T) {
+	l := newLab(t)
+	node := capture.Memory{Total: 1 << 30, Available: 512 << 20, Reserve: 256 << 20, AgentRoom: math.MaxUint64}
+	e := l.engine(func(o *Options) {
+		o.Memory = func() (capture.Memory, error) {
+			node.Available -= 100 << 20 // others take it
+			return node, nil
+		}
+	})
+	l.apply(e, l.plan(1))
+	plan := l.plan(1)
+	large := plan.Clusters[0]
+	large.Name, large.Queues, large.QueueBytes = "large", 3, 32<<20
+	plan.Clusters = append(plan.Clusters, large)
+	failed, err := e.Apply(t.Context(), plan)
+	require.NoError(t, err)
+	require.ErrorIs(t, failed["large"], capture.ErrNoMemory)
+	require.ErrorContains(t, failed["large"], "queue 1 of 3 with 33554432 bytes each: no memory: 33816576 bytes are needed, and the node has 0 at the moment")
+
+	observed := l.observe(e)
+	require.NotContains(t, observed.Clusters, "large")
+	require.Contains(t, observed.Clusters, "mirror")
+	require.NoError(t, e.ResetQueue(t.Context(), capture.QueueID{Cluster: "mirror"}))
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/memory"
 )
 
 // unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
@@ -369,12 +370,12 @@ func newPinned(spec *ebpf.MapSpec, path string) (*ebpf.Map, error) {
 }
 
 func newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
-	if err := roomFor(uint64(spec.MaxEntries) * uint64(max(spec.ValueSize, 1))); err != nil {
+	if err := memory.RoomFor(uint64(spec.MaxEntries) * uint64(max(spec.ValueSize, 1))); err != nil {
 		return nil, err
 	}
 	m, err := ebpf.NewMap(spec)
 	if errors.Is(err, unix.ENOMEM) {
-		return nil, fmt.Errorf("%w: %w", err, errMemoryLimit)
+		return nil, fmt.Errorf("%w: %w: %w", capture.ErrNoMemory, err, memory.ErrLimit)
 	}
 	return m, explainRights(err)
 }

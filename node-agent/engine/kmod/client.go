@@ -71,6 +71,7 @@ func explain(err error) error {
 	}
 	for errno, meaning := range map[unix.Errno]error{
 		unix.EBUSY: capture.ErrInUse, unix.EOPNOTSUPP: capture.ErrUnsupported, unix.ENOENT: capture.ErrNotFound,
+		unix.ENOMEM: capture.ErrNoMemory,
 	} {
 		if errors.Is(err, errno) {
 			return fmt.Errorf("%w: %s", meaning, text)

@@ -108,7 +108,15 @@ func TestEncodeCluster(t *testing.T) {
 	require.NoError(t, err)
 	decoded, err := decodeCluster(genetlink.Message{Data: data})
 	require.NoError(t, err)
-	assert.Equal(t, clusterObject{name: "ids", generation: 78, queues: 2}, decoded)
+	assert.Equal(t, clusterObject{name: "ids", generation: 78, queues: 2, lanes: lanes}, decoded)
+
+	fewer := ids
+	fewer.Lanes = 1
+	data, err = encodeCluster(fewer, lanes, 78)
+	require.NoError(t, err)
+	decoded, err = decodeCluster(genetlink.Message{Data: data})
+	require.NoError(t, err)
+	assert.Equal(t, 1, decoded.lanes)
 }
 
 func TestTheModulesBounds(t *testing.T) {

@@ -14,12 +14,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// SlotOverhead is the number of bytes that a packet takes in a queue besides its own: sizeof(struct ringcap_slot).
-const SlotOverhead = 48
-
-// MaxLanes is the most lanes that this engine asks for: more CPUs share them.
-const MaxLanes = 4
-
 // Engine is a capture.Engine. All its state is in the module: any number of them may come and go.
 type Engine struct {
 	lanes int
@@ -213,7 +207,7 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		if err != nil {
 			return seen, err
 		}
-		state := capture.ClusterState{Memory: cluster.memory, Duplicated: cluster.duplicated, Spread: cluster.spread}
+		state := capture.ClusterState{Memory: cluster.memory, Lanes: cluster.lanes, Duplicated: cluster.duplicated, Spread: cluster.spread}
 		for _, queue := range queues {
 			state.Queues = append(state.Queues, queue.stats)
 		}

@@ -43,6 +43,7 @@ type clusterObject struct {
 	generation uint64
 	queues     int
 	memory     uint64
+	lanes      int
 	duplicated uint64
 	spread     uint64
 }
@@ -72,6 +73,9 @@ func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, err
 	e.String(attrName, c.Name)
 	e.Uint64(attrGeneration, generation)
 	e.Uint32(attrQueues, uint32(c.Queues))
+	if c.Lanes > 0 {
+		lanes = c.Lanes
+	}
 	e.Uint32(attrLanes, uint32(lanes))
 	e.Uint32(attrLaneSize, c.QueueBytes)
 	e.Uint32(attrBalance, uint32(c.Balance))
@@ -265,6 +269,8 @@ func decodeCluster(m genetlink.Message) (c clusterObject, err error) {
 			c.queues = int(d.Uint32())
 		case attrMemory:
 			c.memory = d.Uint64()
+		case attrLanes:
+			c.lanes = int(d.Uint32())
 		case attrDuplicated:
 			c.duplicated = d.Uint64()
 		case attrSpread:

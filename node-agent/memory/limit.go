@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ebpf
+// Package memory says how much of a node's memory queues may have.
+package memory
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// memoryReserve is what a map must leave of the memory limit for the agent itself, in bytes.
-const memoryReserve = 16 << 20
+// agentReserve is what queues leave of the memory limit for the agent itself, in bytes.
+const agentReserve = 16 << 20
 
-// errMemoryLimit says whose limit it is and what to do.
-var errMemoryLimit = errors.New("queues count against the memory limit of the agent's container: make it greater, or the " +
+// ErrLimit says whose limit it is and what to do.
+var ErrLimit = errors.New("queues count against the memory limit of the agent's container: make it greater, or the " +
 	"queues smaller or fewer")
 
 // memoryFiles are where a version of cgroups tells of memory: Linux, Documentation/admin-guide/cgroup-v1/memory.rst and
@@ -35,10 +37,10 @@ var memoryVersions = []memoryFiles{
 	{"/sys/fs/cgroup", "", "memory.max", "memory.current", []string{"inactive_file", "active_file"}},
 }
 
-// roomFor refuses a map that the memory limit of this process has no room for. The kernel refuses it too, but only once
+// RoomFor refuses a map that the memory limit of this process has no room for. The kernel refuses it too, but only once
 // everything up to the limit is taken: whatever thread of the agent touches a new page just then is killed with the agent.
 // Where no limit can be read, the kernel's answer remains.
-func roomFor(size uint64) error {
+func RoomFor(size uint64) error {
 	for _, files := range memoryVersions {
 		folder := files.folder()
 		limit, err := readNumber(filepath.Join(folder, files.limit))
@@ -49,18 +51,36 @@ func roomFor(size uint64) error {
 		if err != nil {
 			continue
 		}
-		if used+size+memoryReserve <= limit {
+		if used+size+agentReserve <= limit {
 			return nil
 		}
 		// Asked only now: the kernel has to add it up.
 		used -= min(used, files.cache(folder))
-		if used+size+memoryReserve <= limit {
+		if used+size+agentReserve <= limit {
 			return nil
 		}
 		return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves, of which %d are in use: %w",
-			unix.ENOMEM, size, memoryReserve, limit, used, errMemoryLimit)
+			capture.ErrNoMemory, size, agentReserve, limit, used, ErrLimit)
 	}
 	return nil
+}
+
+// agentRoom is what the memory limit of this process leaves for queues; without one, more than there can be.
+func agentRoom() uint64 {
+	for _, files := range memoryVersions {
+		folder := files.folder()
+		limit, err := readNumber(filepath.Join(folder, files.limit))
+		if err != nil {
+			continue
+		}
+		used, err := readNumber(filepath.Join(folder, files.usage))
+		if err != nil {
+			continue
+		}
+		used -= min(used, files.cache(folder))
+		return limit - min(limit, used+agentReserve)
+	}
+	return math.MaxUint64
 }
 
 // folder is this process's in the hierarchy, or the root of what is mounted: a container sees nothing else.
