@@ -460,7 +460,8 @@ void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex)
 
 /*
  * Clusters make device nodes, which all namespaces have in common, and take memory: not for the administrator of just
- * any user namespace.
+ * any user namespace. The GETs that are for everybody tell names, sizes and sums, as /proc/net does, and no consumer finds
+ * its queue without them; rules tell flows, with their addresses, and what is searched for.
  */
 static const struct genl_ops rc_netlink_ops[] = {
 	{ .cmd = RINGCAP_CMD_INFO_GET, .doit = rc_netlink_info_get },
@@ -477,7 +478,7 @@ static const struct genl_ops rc_netlink_ops[] = {
 	{ .cmd = RINGCAP_CMD_RULES_ADD, .doit = rc_rule_netlink_add, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_COMMIT, .doit = rc_rule_netlink_commit, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_ABORT, .doit = rc_rule_netlink_abort, .flags = GENL_UNS_ADMIN_PERM },
-	{ .cmd = RINGCAP_CMD_RULES_GET, .dumpit = rc_rule_netlink_dump },
+	{ .cmd = RINGCAP_CMD_RULES_GET, .dumpit = rc_rule_netlink_dump, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULE_NEW, .doit = rc_rule_netlink_new, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULE_DEL, .doit = rc_rule_netlink_del, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_DEVICE_GET, .doit = rc_netlink_device_get },

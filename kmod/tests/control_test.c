@@ -361,12 +361,15 @@ RT_CASE(refused_busy_cluster)
 
 /* ---- who may ---- */
 
-/* Without CAP_NET_ADMIN one may look and touch nothing. */
+/* Without CAP_NET_ADMIN one may look, but not at flows and signatures, and touch nothing. */
 RT_CASE(refused_without_capability)
 {
 	struct rt_fixture fixture;
 	static const u8 changes[] = { RINGCAP_CMD_CLUSTER_SET, RINGCAP_CMD_CLUSTER_DEL, RINGCAP_CMD_RING_SET,
-				      RINGCAP_CMD_RING_DEL, RINGCAP_CMD_QUEUE_RESET };
+				      RINGCAP_CMD_RING_DEL, RINGCAP_CMD_QUEUE_RESET, RINGCAP_CMD_RULES_BEGIN,
+				      RINGCAP_CMD_RULES_ADD, RINGCAP_CMD_RULES_COMMIT, RINGCAP_CMD_RULES_ABORT,
+				      RINGCAP_CMD_RULE_NEW, RINGCAP_CMD_RULE_DEL };
+	static struct rt_message message;
 	struct rt_ring_counts counts;
 	size_t i;
 
@@ -375,6 +378,9 @@ RT_CASE(refused_without_capability)
 	rt_control_open();
 	for (i = 0; i < sizeof(changes); i++)
 		RT_EQUAL(rt_delete(changes[i], fixture.ring), -EPERM);
+	rt_message_init(&message, RINGCAP_CMD_RULES_GET, NLM_F_DUMP);
+	rt_message_put_name(&message, RINGCAP_A_NAME, fixture.ring);
+	RT_EQUAL(rt_call(&message, NULL, NULL), -EPERM);
 	rt_ring_counts(fixture.ring, &counts);
 	RT_EQUAL(rt_queue_try_open(fixture.cluster, 0), -EACCES);
 }
