@@ -51,15 +51,18 @@ static void rc_transmit_close_socket(struct socket *socket)
 	sock_release(socket);
 }
 
-/* Of the initial namespace, which stays: what is sent belongs to the device's. */
+/*
+ * Of the initial namespace, which stays: what is sent belongs to the device's. Of no family, as tun's: who meets a socket of
+ * PF_PACKET on a packet takes it for a struct packet_sock, which is larger.
+ */
 static struct socket *rc_transmit_open_socket(void)
 {
 	struct socket *socket;
 	struct sock *sk;
 
-	if (sock_create_lite(PF_PACKET, SOCK_RAW, 0, &socket))
+	if (sock_create_lite(AF_UNSPEC, SOCK_RAW, 0, &socket))
 		return NULL;
-	sk = sk_alloc(&init_net, PF_PACKET, GFP_KERNEL, &rc_transmit_proto, 1);
+	sk = sk_alloc(&init_net, AF_UNSPEC, GFP_KERNEL, &rc_transmit_proto, 1);
 	if (!sk) {
 		sock_release(socket);
 		return NULL;

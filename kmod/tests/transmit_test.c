@@ -6,12 +6,16 @@
 #include "inject.h"
 #include "link.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #define RT_MTU 1500
 
@@ -160,6 +164,28 @@ RT_CASE(transmit_tapped)
 	receiver.outgoing = true;
 	rt_wire_exchange(&wire, &traffic, 500, &receiver);
 	rt_wire_check(&wire, 500, 0);
+	rt_wire_close(&wire);
+}
+
+/* A group of packet sockets beside it, which asks each packet's socket whether it is one of its own. */
+RT_CASE(transmit_fanout)
+{
+	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
+	struct rt_traffic traffic = { .flows = 5 };
+	int group = 42 | PACKET_FANOUT_HASH << 16, fd;
+	struct rt_receiver receiver;
+	struct rt_wire wire;
+
+	rt_wire_open(&wire);
+	address.sll_ifindex = (int)wire.va;
+	fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+	RT_CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)), "%m");
+	RT_CHECK(!setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &group, sizeof(group)), "%m");
+	rt_receiver_init(&receiver, &traffic, wire.fixture.ifindex, 500);
+	rt_wire_exchange(&wire, &traffic, 500, &receiver);
+	rt_wire_check(&wire, 500, 0);
+	RT_CHECK(recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT) == 1, "the group sees nothing of it");
+	close(fd);
 	rt_wire_close(&wire);
 }
 
