@@ -223,7 +223,7 @@ static int rc_netlink_ring_set(struct sk_buff *skb, struct genl_info *info)
 
 	if (!spec)
 		return -ENOMEM;
-	err = rc_request_ring(info, spec);
+	err = rc_request_ring(skb, info, spec);
 	if (!err) {
 		mutex_lock(&rc_control_lock);
 		err = rc_ring_set(rc_net(genl_info_net(info)), spec, info->extack);

@@ -193,7 +193,14 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 	return 0;
 }
 
-static int rc_request_tap(const struct genl_info *info, const struct nlattr *attr, struct rc_ring_spec *spec)
+/* As perfmon_capable, but of who sent the request and of who opened the socket: else one could have another send it. */
+static bool rc_request_may_watch(const struct sk_buff *skb)
+{
+	return netlink_capable(skb, CAP_PERFMON) || netlink_capable(skb, CAP_SYS_ADMIN);
+}
+
+static int rc_request_tap(const struct sk_buff *skb, const struct genl_info *info, const struct nlattr *attr,
+			  struct rc_ring_spec *spec)
 {
 	struct rc_tap_spec *tap = &spec->taps[spec->nr_taps];
 	struct nlattr *in[RINGCAP_A_MAX + 1];
@@ -225,9 +232,9 @@ static int rc_request_tap(const struct genl_info *info, const struct nlattr *att
 					 "RINGCAP_A_TAP_CHANNELS: a tap that takes only sent packets has no receive queues");
 	tap->follows = in[RINGCAP_A_TAP_FOLLOWS] && nla_get_u32(in[RINGCAP_A_TAP_FOLLOWS]);
 	/* Else a container's administrator could watch an interface that the machine's took back. */
-	if (tap->follows && !perfmon_capable())
+	if (tap->follows && !rc_request_may_watch(skb))
 		return rc_request_refuse(info->extack, attr, -EPERM,
-					 "RINGCAP_A_TAP_FOLLOWS: this needs CAP_PERFMON, for it shows what is in other namespaces");
+					 "RINGCAP_A_TAP_FOLLOWS: sender and opener of the socket need CAP_PERFMON, for it shows what is in other namespaces");
 	for (i = 0; i < spec->nr_taps; i++)
 		if (spec->taps[i].ifindex == tap->ifindex)
 			return rc_request_refuse(info->extack, attr, -EINVAL,
@@ -255,14 +262,14 @@ static int rc_request_plugin(const struct genl_info *info, const struct nlattr *
 }
 
 /* Taps, outputs and plugins are repeated attributes: info->attrs has the last of each only. */
-static int rc_request_lists(const struct genl_info *info, struct rc_ring_spec *spec)
+static int rc_request_lists(const struct sk_buff *skb, const struct genl_info *info, struct rc_ring_spec *spec)
 {
 	const struct nlattr *attr;
 	int rest, err = 0;
 
 	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rest) {
 		if (nla_type(attr) == RINGCAP_A_TAP)
-			err = rc_request_tap(info, attr, spec);
+			err = rc_request_tap(skb, info, attr, spec);
 		else if (nla_type(attr) == RINGCAP_A_OUTPUT)
 			err = rc_request_output(info, attr, spec);
 		else if (nla_type(attr) == RINGCAP_A_PLUGIN)
@@ -273,13 +280,13 @@ static int rc_request_lists(const struct genl_info *info, struct rc_ring_spec *s
 	return 0;
 }
 
-int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec)
+int rc_request_ring(const struct sk_buff *skb, const struct genl_info *info, struct rc_ring_spec *spec)
 {
 	const struct nlattr *filter = info->attrs[RINGCAP_A_FILTER];
 	int err;
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
-	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(info, spec) ?:
+	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(skb, info, spec) ?:
 	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
 	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
 	      rc_request_flag(info, RINGCAP_A_TRANSPARENT_FALLBACK, &spec->transparent_fallback) ?:

@@ -47,6 +47,6 @@ extern const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1];
 int rc_request_name(const struct nlattr *attr, char *name, struct netlink_ext_ack *extack);
 
 int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spec);
-int rc_request_ring(const struct genl_info *info, struct rc_ring_spec *spec);
+int rc_request_ring(const struct sk_buff *skb, const struct genl_info *info, struct rc_ring_spec *spec);
 
 #endif /* RC_REQUEST_H */

@@ -2,7 +2,9 @@
 /* Taps that stay with a device that goes to another namespace and comes back, as a container's virtual function does. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <net/if.h>
+#include <sys/syscall.h>
 
 #include "fixture.h"
 #include "link.h"
@@ -272,4 +274,33 @@ RT_CASE(follow_refused)
 	rt_control_open();
 	RT_EQUAL(rt_travel_tap(&travel, 1), -EPERM);
 	RT_CHECK(strstr(rt_reason, "RINGCAP_A_TAP_FOLLOWS"), "%s", rt_reason);
+}
+
+/* CAP_PERFMON and CAP_SYS_ADMIN, on or off. */
+static void rt_may_watch(bool may)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const u32 watch = CAP_TO_MASK(CAP_PERFMON);
+	struct __user_cap_data_struct data[2];
+
+	RT_CHECK(!syscall(SYS_capget, &header, data), "%m");
+	data[0].effective = may ? data[0].permitted : data[0].effective & ~CAP_TO_MASK(CAP_SYS_ADMIN);
+	data[1].effective = may ? data[1].permitted : data[1].effective & ~watch;
+	RT_CHECK(!syscall(SYS_capset, &header, data), "%m");
+}
+
+/* Nor for who has another write to the socket: that one's right is not enough where the opener had none. */
+RT_CASE(follow_opener_asked)
+{
+	struct rt_travel travel;
+
+	rt_travel_open(&travel);
+	rt_may_watch(false);
+	RT_EQUAL(rt_travel_tap(&travel, 1), -EPERM);
+	rt_control_open();
+	rt_may_watch(true);
+	RT_EQUAL(rt_travel_tap(&travel, 1), -EPERM);
+	RT_CHECK(strstr(rt_reason, "RINGCAP_A_TAP_FOLLOWS"), "%s", rt_reason);
+	rt_control_open();
+	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
 }

@@ -37,7 +37,8 @@
  * A tap goes when its device leaves the ring's network namespace, unless it has RINGCAP_A_TAP_FOLLOWS 1: then it stays with the
  * device wherever that goes, as with a virtual function that is handed to a container and comes back. It keeps the index that the
  * device had here, by which RING_SET names it meanwhile, and an answer says 2 instead of 1. It goes with the device, or when that
- * comes back with another index. Transparent mode 0 only, and with CAP_PERFMON in the first user namespace only (EPERM).
+ * comes back with another index. Transparent mode 0 only, and where sender and opener of the netlink socket have
+ * CAP_PERFMON in the first user namespace (EPERM).
  *
  * ACCOUNTS (every counter is 64 bits wide, monotonic, and starts at 0 when its object is created)
  *
