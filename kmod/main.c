@@ -97,4 +97,4 @@ MODULE_DESCRIPTION("Packet capture into mapped rings");
 MODULE_AUTHOR("The ringcap authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(RC_VERSION);
-MODULE_ALIAS_GENL_FAMILY(RINGCAP_GENL_NAME);
+/* No MODULE_ALIAS_GENL_FAMILY: any user who asks for a netlink family has the module of that alias loaded. */

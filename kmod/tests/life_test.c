@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -107,6 +109,20 @@ RT_CASE(unload_while_away)
 RT_CASE(load_twice)
 {
 	RT_EQUAL(rt_module_load(RT_MODULE), -EEXIST);
+}
+
+/* By no alias: anybody could load it then, by a look for its netlink family or a device node. */
+RT_CASE(load_by_name_only)
+{
+	int fd = open("/ringcap.ko", O_RDONLY | O_CLOEXEC);
+	struct stat stat;
+	const char *file;
+
+	RT_CHECK(fd >= 0 && !fstat(fd, &stat), "%m");
+	file = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	RT_CHECK(file != MAP_FAILED, "%m");
+	RT_CHECK(memmem(file, (size_t)stat.st_size, "license=", 8), "no module");
+	RT_CHECK(!memmem(file, (size_t)stat.st_size, "alias=", 6), "it has one");
 }
 
 RT_CASE(load_wrong_kernel)
