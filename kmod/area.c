@@ -95,9 +95,12 @@ int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma)
 	 * which warns of a mapping that it has itself undone for want of memory, where that is all of the vma.
 	 */
 	rc_compat_vm_flags_set(vma, VM_IO | VM_PFNMAP);
-	for (i = 0; i < rc_area_mapped_pages(area); i++, address += PAGE_SIZE)
+	for (i = 0; i < rc_area_mapped_pages(area); i++, address += PAGE_SIZE) {
 		if (vmf_insert_pfn(vma, address, page_to_pfn(area->pages[i])) != VM_FAULT_NOPAGE)
 			return -ENOMEM;
+		/* A lane of 1 GiB is half a million pages. */
+		cond_resched();
+	}
 	return 0;
 }
 
