@@ -130,12 +130,18 @@ static int rc_rule_each_match(const struct ringcap_rule *rule, u32 rank, rc_matc
 
 /* ---- compiling ---- */
 
-/* A shape while it is found out how large it is. @cursor: the shape of the last match: mostly the next one's too. */
+#define RC_DRAFT_SLOTS	(4 * RINGCAP_SHAPES_MAX)
+
+/*
+ * Shapes while it is found out how large they are. @cursor: the shape of the last match: mostly the next one's too.
+ * @slots: by the mask's hash: the shape's number plus 1, or 0; in the next one where that is another's.
+ */
 struct rc_draft {
 	const struct ringcap_rule *rule;
 	u32 nr_shapes;
 	u32 nr_matches;
 	u32 cursor;
+	u16 slots[RC_DRAFT_SLOTS];
 	u64 seed;
 	struct {
 		struct rc_key mask;
@@ -145,18 +151,32 @@ struct rc_draft {
 	struct rc_shape *shapes;
 };
 
+/* Where the mask's shape is noted, or is to be. */
+static u16 *rc_draft_slot(struct rc_draft *draft, const struct rc_key *mask)
+{
+	u64 hash = draft->seed;
+	u32 i;
+
+	/* Most words of a mask are empty. */
+	for (i = 0; i < RC_KEY_WORDS; i++)
+		if (mask->w[i])
+			hash = rc_wild_mix(hash, mask->w[i] ^ i);
+	for (i = rc_mix(hash) % RC_DRAFT_SLOTS; draft->slots[i]; i = (i + 1) % RC_DRAFT_SLOTS)
+		if (!memcmp(&draft->of[draft->slots[i] - 1].mask, mask, sizeof(*mask)))
+			break;
+	return &draft->slots[i];
+}
+
 /* The number of the mask's shape; nr_shapes if there is none. */
 static u32 rc_draft_find(struct rc_draft *draft, const struct rc_key *mask)
 {
-	u32 i;
+	u16 *slot;
 
 	if (draft->cursor < draft->nr_shapes && !memcmp(&draft->of[draft->cursor].mask, mask, sizeof(*mask)))
 		return draft->cursor;
-	for (i = 0; i < draft->nr_shapes; i++)
-		if (!memcmp(&draft->of[i].mask, mask, sizeof(*mask)))
-			break;
-	draft->cursor = i;
-	return i;
+	slot = rc_draft_slot(draft, mask);
+	draft->cursor = *slot ? *slot - 1U : draft->nr_shapes;
+	return draft->cursor;
 }
 
 /* First pass: which shapes there are. Rules come by rank, so shapes do by the best of theirs. */
@@ -173,7 +193,7 @@ static int rc_draft_count(void *arg, u32 rank, const struct rc_match *match)
 		draft->of[i].mask = match->mask;
 		draft->of[i].best = rank;
 		draft->of[i].nr = 0;
-		draft->nr_shapes++;
+		*rc_draft_slot(draft, &match->mask) = ++draft->nr_shapes;
 	}
 	draft->of[i].nr++;
 	return 0;
@@ -220,8 +240,8 @@ static int rc_draft_pass(struct rc_draft *draft, const struct rc_wild *wild, rc_
 
 	for (rank = 0; rank < wild->nr_rules && !err; rank++) {
 		err = rc_rule_each_match(&wild->rules[rank]->rule, rank, fn, draft);
-		if (!(rank % 256))
-			cond_resched();
+		/* One may have 1,800 of them. */
+		cond_resched();
 	}
 	return err;
 }
@@ -268,8 +288,11 @@ static void rc_shape_sum_heads(struct rc_shape *shape)
 {
 	u32 i;
 
-	for (i = 1; i <= shape->mask_heads + 2; i++)
+	for (i = 1; i <= shape->mask_heads + 2; i++) {
 		shape->heads[i] += shape->heads[i - 1];
+		if (!(i % 4096))
+			cond_resched();
+	}
 }
 
 static int rc_wild_compile(struct rc_wild *wild, struct rc_draft *draft, struct netlink_ext_ack *extack)
@@ -299,11 +322,12 @@ static int rc_wild_compile(struct rc_wild *wild, struct rc_draft *draft, struct 
 	return 0;
 }
 
-/* Which rule goes first. */
+/* Which rule goes first. Sorting 65536 takes its time, so others get in between here. */
 static int rc_rule_compare(const void *a, const void *b)
 {
 	const struct ringcap_rule *x = &(*(struct rc_rule *const *)a)->rule, *y = &(*(struct rc_rule *const *)b)->rule;
 
+	cond_resched();
 	if (x->priority != y->priority)
 		return x->priority > y->priority ? -1 : 1;
 	return x->id < y->id ? -1 : x->id > y->id;
