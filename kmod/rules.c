@@ -615,10 +615,10 @@ int rc_rules_commit(struct rc_rules *rules, struct netlink_ext_ack *extack)
 		rc_rules_arm(new);
 	else
 		rc_rules_destroy(rules);
-	if (old) {
+	/* No packet is on its way that knows of the old ones, or of none, after this. */
+	if (old || new)
 		synchronize_net();
-		rc_rules_destroy(old);
-	}
+	rc_rules_destroy(old);
 	return 0;
 }
 

@@ -4,9 +4,11 @@
 #include "faults.h"
 #include "fixture.h"
 #include "frame.h"
+#include "rules.h"
 
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -198,6 +200,20 @@ RT_CASE(plugin_http)
 
 #define RT_INSN(c, d, s, o, i) { .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) }
 
+static int rt_program_load_insns(u32 type, const struct bpf_insn *insns, u32 nr)
+{
+	union bpf_attr attr = {};
+	int fd;
+
+	attr.prog_type = type;
+	attr.insns = (u64)(uintptr_t)insns;
+	attr.insn_cnt = nr;
+	attr.license = (u64)(uintptr_t)"GPL";
+	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+	RT_CHECK(fd > 0, "loading a program: %m");
+	return fd;
+}
+
 /* A socket filter: destination port 53 of untagged UDP over IPv4, read from the MAC header on, as a raw socket's would. */
 static int rt_program_load(u32 type)
 {
@@ -210,16 +226,8 @@ static int rt_program_load(u32 type)
 		RT_INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 1),
 		RT_INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
-	union bpf_attr attr = {};
-	int fd;
 
-	attr.prog_type = type;
-	attr.insns = (u64)(uintptr_t)insns;
-	attr.insn_cnt = sizeof(insns) / sizeof(insns[0]);
-	attr.license = (u64)(uintptr_t)"GPL";
-	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
-	RT_CHECK(fd > 0, "loading a program: %m");
-	return fd;
+	return rt_program_load_insns(type, insns, sizeof(insns) / sizeof(insns[0]));
 }
 
 static void rt_check_even(const struct ringcap_slot *slot, const u8 *packet, void *arg)
@@ -247,6 +255,67 @@ RT_CASE(plugin_ebpf)
 	RT_EQUAL(rt_plugin_filtered(&fixture), 0);
 	RT_EQUAL(rt_queue_read(&queue, rt_check_even, NULL), 500);
 	rt_queue_close(&queue);
+}
+
+/* A socket filter that lets everything pass, after a while. */
+static int rt_slow_program_load(void)
+{
+	static const struct bpf_insn insns[] = {
+		RT_INSN(BPF_ALU64 | BPF_MOV | BPF_K, 7, 0, 0, 100000),
+		RT_INSN(BPF_ALU64 | BPF_SUB | BPF_K, 7, 0, 0, 1),
+		RT_INSN(BPF_JMP | BPF_JNE | BPF_K, 7, 0, -2, 0),
+		RT_INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 1),
+		RT_INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+	};
+
+	return rt_program_load_insns(BPF_PROG_TYPE_SOCKET_FILTER, insns, sizeof(insns) / sizeof(insns[0]));
+}
+
+struct rt_slow_stream {
+	const struct rt_fixture *fixture;
+	bool stop;
+};
+
+static void *rt_slow_stream_run(void *arg)
+{
+	struct rt_slow_stream *stream = arg;
+
+	rt_pin(1);
+	while (!__atomic_load_n(&stream->stop, __ATOMIC_RELAXED))
+		rt_send(stream->fixture->sender, &(struct rt_traffic){ .flows = 3 }, 0, 1);
+	return NULL;
+}
+
+/* Once the ring's first rules are committed no packet is still under way that knows of none. */
+RT_CASE(rules_first_commit)
+{
+	struct rt_plugin plugins[] = { { .fd = rt_slow_program_load() }, { .fd = plugins[0].fd }, {} };
+	const struct rt_rules drop = { .default_action = RINGCAP_ACTION_DROP };
+	struct rt_ring_counts at_once, later;
+	struct rt_slow_stream stream = {};
+	struct rt_fixture fixture;
+	pthread_t thread;
+	u32 i;
+
+	rt_pin(0);
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	RT_CHECK(!rt_set_plugins(&fixture, plugins), "%s", rt_reason);
+	stream.fixture = &fixture;
+	RT_CHECK(!pthread_create(&thread, NULL, rt_slow_stream_run, &stream), "no thread");
+	for (i = 0; i < 50; i++) {
+		u64 seen = rt_ring_seen(fixture.ring);
+
+		RT_EVENTUALLY(rt_ring_seen(fixture.ring) > seen + 2, 10000);
+		rt_rules_set(fixture.ring, &drop, NULL, 0, NULL, 0);
+		rt_ring_counts(fixture.ring, &at_once);
+		usleep(20000);
+		rt_ring_counts(fixture.ring, &later);
+		RT_EQUAL(later.passed, at_once.passed);
+		rt_rules_set(fixture.ring, &(struct rt_rules){}, NULL, 0, NULL, 0);
+	}
+	__atomic_store_n(&stream.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	close(plugins[0].fd);
 }
 
 /* ---- refused ---- */
