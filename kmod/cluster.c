@@ -16,10 +16,11 @@
 #include "owner.h"
 #include "rules.h"
 
-static LIST_HEAD(rc_clusters_registered);	/* under rc_control_lock */
+static DEFINE_MUTEX(rc_cluster_names_lock);	/* taken last */
+static LIST_HEAD(rc_clusters_registered);	/* of all namespaces; under rc_cluster_names_lock */
 
 #define rc_cluster_config(cluster) \
-	rcu_dereference_protected((cluster)->config, lockdep_is_held(&rc_control_lock))
+	rcu_dereference_protected((cluster)->config, rc_net_held((cluster)->rc_net))
 
 struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name)
 {
@@ -130,7 +131,7 @@ static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, c
 	cluster->metadata = spec->metadata;
 	cluster->options = spec->options;
 	cluster->generation = spec->generation;
-	return rcu_replace_pointer(cluster->config, config, lockdep_is_held(&rc_control_lock));
+	return rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
 }
 
 static void rc_cluster_put_queues(const struct rc_cluster_config *config)
@@ -213,14 +214,27 @@ static void rc_cluster_hand_nodes(struct rc_node **nodes, u32 nr_nodes, const st
 	}
 }
 
-static bool rc_cluster_name_taken(const char *name)
+/* Takes the cluster's name, of which device nodes are made; false if another namespace has it. */
+static bool rc_cluster_register(struct rc_cluster *cluster)
 {
-	struct rc_cluster *cluster;
+	const struct rc_cluster *other;
+	bool taken = false;
 
-	list_for_each_entry(cluster, &rc_clusters_registered, registered)
-		if (!strcmp(cluster->name, name))
-			return true;
-	return false;
+	mutex_lock(&rc_cluster_names_lock);
+	list_for_each_entry(other, &rc_clusters_registered, registered)
+		taken |= !strcmp(other->name, cluster->name);
+	if (!taken)
+		list_add_tail(&cluster->registered, &rc_clusters_registered);
+	mutex_unlock(&rc_cluster_names_lock);
+	return !taken;
+}
+
+/* Once it has no device nodes any more. */
+static void rc_cluster_unregister(struct rc_cluster *cluster)
+{
+	mutex_lock(&rc_cluster_names_lock);
+	list_del(&cluster->registered);
+	mutex_unlock(&rc_cluster_names_lock);
 }
 
 static void rc_cluster_free(struct rc_cluster *cluster)
@@ -254,17 +268,19 @@ static struct rc_cluster *rc_cluster_alloc(struct rc_net *rc_net, const struct r
 static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct rc_grants *grants,
 			     struct netlink_ext_ack *extack)
 {
+	struct rc_cluster *cluster = rc_cluster_alloc(rc_net, spec);
 	struct rc_cluster_config *config;
-	struct rc_cluster *cluster;
 	int err;
 
-	if (rc_cluster_name_taken(spec->name)) {
+	if (!cluster)
+		return -ENOMEM;
+	if (!rc_cluster_register(cluster)) {
 		NL_SET_ERR_MSG(extack,
 			       "RINGCAP_A_NAME: another network namespace has a cluster of this name, and device nodes in /dev/ringcap are common to all: choose another name");
-		return -EEXIST;
+		err = -EEXIST;
+		goto fail_name;
 	}
-	cluster = rc_cluster_alloc(rc_net, spec);
-	config = cluster ? rc_cluster_create_queues(&spec->shape) : NULL;
+	config = rc_cluster_create_queues(&spec->shape);
 	if (!config) {
 		NL_SET_ERR_MSG(extack,
 			       "no memory for the cluster's queues (a sixteenth of the machine's is left alone): reduce RINGCAP_A_QUEUES, RINGCAP_A_LANES or RINGCAP_A_LANE_SIZE");
@@ -286,7 +302,6 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 	cluster->grants = grants;
 	list_add_tail(&cluster->list, &rc_net->clusters);
 	rc_net->changes++;
-	list_add_tail(&cluster->registered, &rc_clusters_registered);
 
 	/* Now the nodes may be opened. */
 	mutex_lock(&rc_node_lock);
@@ -298,8 +313,9 @@ fail_queues:
 	rc_cluster_put_queues(config);
 	rc_cluster_config_free(config, NULL);
 fail:
-	if (cluster)
-		rc_cluster_free(cluster);
+	rc_cluster_unregister(cluster);
+fail_name:
+	rc_cluster_free(cluster);
 	return err;
 }
 
@@ -451,7 +467,7 @@ int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, st
 	struct rc_grants *grants;
 	int err;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&rc_net->control);
 	grants = rc_grants_create(rc_net->net, spec->inject, spec->nr_inject, extack);
 	if (IS_ERR(grants))
 		return PTR_ERR(grants);
@@ -480,8 +496,8 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 	cluster->rc_net->changes++;
 	cluster->rc_net->nr_owned -= !!cluster->owner;
 	list_del(&cluster->list);
-	list_del(&cluster->registered);
 	rc_cluster_destroy_nodes(cluster->nodes, 0, config->nr_queues);
+	rc_cluster_unregister(cluster);
 	rc_cluster_put_queues(config);
 	rc_cluster_config_free(config, NULL);
 	rc_cluster_free(cluster);

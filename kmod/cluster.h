@@ -70,7 +70,7 @@ struct rc_cluster_config {
 
 /**
  * struct rc_cluster - a cluster
- * @config: written under rc_control_lock
+ * @config: written under rc_net.control
  * @turn: per CPU, the next queue of a round robin
  * @balance_account: per CPU
  * @list: in rc_net.clusters
@@ -82,7 +82,7 @@ struct rc_cluster_config {
  * @owner: see owner.h
  * @grants: what their consumers may send out of, NULL = nothing
  *
- * Everything but @config and @snaplen is under rc_control_lock.
+ * Everything but @config and @snaplen is under rc_net.control.
  */
 struct rc_cluster {
 	struct rc_cluster_config __rcu *config;

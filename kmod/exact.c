@@ -76,6 +76,7 @@ static void rc_exact_free_by(struct rc_exact *list, u32 which)
 	for (; list; list = next) {
 		next = rcu_dereference_protected(list->next[which], true);
 		rc_exact_free(list);
+		cond_resched();
 	}
 }
 
@@ -122,10 +123,10 @@ int rc_exacts_init(struct rc_exacts *exacts, struct rc_net *rc_net)
 {
 	struct rc_exact_table *table = rc_exact_table_alloc(RC_EXACT_HEADS_MIN, 0);
 
+	exacts->rc_net = rc_net;
 	if (!table)
 		return -ENOMEM;
 	spin_lock_init(&exacts->lock);
-	exacts->rc_net = rc_net;
 	rcu_assign_pointer(exacts->table, table);
 	return 0;
 }
@@ -209,7 +210,7 @@ void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule)
 {
 	struct rc_exact *old;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&exacts->rc_net->control);
 	spin_lock_bh(&exacts->lock);
 	old = rc_exacts_find(exacts, rule->w, rc_exact_words(rule->w));
 	if (old) {
@@ -285,7 +286,7 @@ int rc_exacts_grow(struct rc_exacts *exacts, u32 nr, bool live)
 	struct rc_exact_table *old = rc_exacts_dereference(exacts, exacts->table), *new;
 	u32 i;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&exacts->rc_net->control);
 	nr = min_t(u32, nr, RINGCAP_EXACT_MAX);
 	if (nr <= old->mask + 1)
 		return 0;
@@ -318,7 +319,7 @@ void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_e
 	struct rc_exact __rcu **at = &table->heads[rc_exact_hash(rule->w, words) & table->mask];
 	struct rc_exact *it;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&exacts->rc_net->control);
 	spin_lock_bh(&exacts->lock);
 	while ((it = rc_exacts_protected(exacts, *at)) != rule)
 		at = &it->next[which];
@@ -359,6 +360,8 @@ u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact 
 				count++;
 			}
 		}
+		if (!(nr % 1024))
+			cond_resched();
 	}
 	if (*at > table->mask)
 		*at = 0;

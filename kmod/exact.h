@@ -3,7 +3,7 @@
  * Exact rules: a hash table of flows.
  *
  * Packets look up under RCU, without a lock. Rules are put in by requests and, in softirqs, by what learns flows: under
- * rc_exacts.lock. They are taken out, and the table grows, under rc_control_lock too, so neither happens while the
+ * rc_exacts.lock. They are taken out, and the table grows, under rc_net.control too, so neither happens while the
  * other does. Each rule has two links, of which a table uses one: while it grows its rules are in the next one as well.
  *
  * A rule takes 80 bytes (IPv4) or 104 and its place in the table 8 to 16. Those that requests make are charged to the
@@ -101,7 +101,7 @@ void rc_exacts_unreserve(struct rc_exacts *exacts, u32 nr);
 
 /*
  * Puts @rule in, for which there is reserved room, or gives its verdict to the one of that flow: then @rule is freed.
- * Under rc_control_lock.
+ * Under rc_net.control.
  */
 void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule);
 
@@ -111,12 +111,12 @@ bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u
 /* More than one rule a head. */
 bool rc_exacts_crowded(struct rc_exacts *exacts);
 
-/* So that @nr rules find room; 0 or -ENOMEM, then all is as before. @live: packets look it up. Under rc_control_lock. */
+/* So that @nr rules find room; 0 or -ENOMEM, then all is as before. @live: packets look it up. Under rc_net.control. */
 int rc_exacts_grow(struct rc_exacts *exacts, u32 nr, bool live);
 
 /*
  * Takes a rule out and puts it on @gone; packets may still see it for an RCU grace period, after which the caller frees
- * the list with rc_exacts_free_gone. Under rc_control_lock.
+ * the list with rc_exacts_free_gone. Under rc_net.control.
  */
 void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_exact **gone);
 void rc_exacts_free_gone(struct rc_exacts *exacts, struct rc_exact *gone);
@@ -127,7 +127,7 @@ u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact 
 void rc_exact_state(const struct rc_exact *rule, struct ringcap_exact_state *state);
 
 #define rc_exacts_dereference(exacts, p) \
-	rcu_dereference_check(p, lockdep_is_held(&(exacts)->lock) || lockdep_is_held(&rc_control_lock))
+	rcu_dereference_check(p, lockdep_is_held(&(exacts)->lock) || rc_net_held((exacts)->rc_net))
 
 static __always_inline struct rc_verdict rc_exact_verdict(const struct rc_exact *rule)
 {

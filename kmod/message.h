@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Objects as netlink attributes. All return -EMSGSIZE when the message is full, and are called under rc_control_lock. */
+/* Objects as netlink attributes. All return -EMSGSIZE when the message is full, and are called under rc_net.control. */
 #ifndef RC_MESSAGE_H
 #define RC_MESSAGE_H
 

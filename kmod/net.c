@@ -8,8 +8,8 @@
 #include "cluster.h"
 #include "proc.h"
 #include "ring.h"
+#include "rules.h"
 
-DEFINE_MUTEX(rc_control_lock);
 static unsigned int rc_net_id __read_mostly;
 
 struct rc_net *rc_net(const struct net *net)
@@ -25,6 +25,8 @@ static int __net_init rc_net_init(struct net *net)
 	this->changes = 1;	/* 0 would say that nothing is checked */
 	INIT_LIST_HEAD(&this->rings);
 	INIT_LIST_HEAD(&this->clusters);
+	mutex_init(&this->control);
+	rc_rules_net_init(this);
 	return rc_proc_add_net(this);
 }
 
@@ -34,12 +36,13 @@ static void __net_exit rc_net_exit(struct net *net)
 	struct rc_cluster *cluster, *next_cluster;
 	struct rc_ring *ring, *next_ring;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	list_for_each_entry_safe(ring, next_ring, &this->rings, list)
 		rc_ring_destroy(ring);
 	list_for_each_entry_safe(cluster, next_cluster, &this->clusters, list)
 		rc_cluster_destroy(cluster);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
+	rc_rules_net_exit(this);
 	rc_proc_remove_net(this);
 }
 

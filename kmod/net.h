@@ -5,6 +5,7 @@
 
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/workqueue.h>
 
 #include "limit.h"
 #include "proc_device.h"
@@ -14,19 +15,28 @@ struct proc_dir_entry;
 
 /**
  * struct rc_net - a namespace's objects
- * @rings: under rc_control_lock and RTNL to write, either to read
- * @clusters: under rc_control_lock
+ * @control: of its configuration: taken before RTNL and before rc_node_lock; never by a device's notifier, and never two
+ * @rings: under @control and RTNL to write, either to read
+ * @clusters: under @control
+ * @rules_live, @rules_built: rule sets that packets see, and those under construction; under @control
+ * @nr_built: of @rules_built; read without the lock too
+ * @rules_work: see rules.c
  * @nr_owned: of those with an owner
  * @limited: what limit.h counts; not of the initial namespace
- * @changes: of these lists, so that a dump that was interrupted by one is marked; under rc_control_lock
+ * @changes: of rings and clusters, so that a dump that was interrupted by one is marked; under @control
  * @defrag_full: fragments go on as they are, see defrag.c; written by packets
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
  * @proc_devices: one more
  */
 struct rc_net {
 	struct net *net;
+	struct mutex control;
 	struct list_head rings;
 	struct list_head clusters;
+	struct list_head rules_live;
+	struct list_head rules_built;
+	unsigned int nr_built;
+	struct delayed_work rules_work;
 	unsigned int nr_owned;
 	unsigned int changes;
 	atomic_t limited[RC_LIMITS];
@@ -37,12 +47,12 @@ struct rc_net {
 	struct rc_proc_devices proc_devices;
 };
 
-/* Configuration, of all namespaces. Taken before RTNL and before rc_node_lock; never by a notifier. */
-extern struct mutex rc_control_lock;
-
 int rc_net_module_init(void);
 void rc_net_module_exit(void);
 
 struct rc_net *rc_net(const struct net *net);
+
+/* For lockdep: whether the namespace's configuration is the caller's. */
+#define rc_net_held(rc_net) lockdep_is_held(&(rc_net)->control)
 
 #endif /* RC_NET_H */

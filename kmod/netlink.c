@@ -159,52 +159,56 @@ static int rc_netlink_info_get(struct sk_buff *skb, struct genl_info *info)
 
 static int rc_netlink_cluster_set(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_cluster_spec spec = {};
 	int err;
 
 	err = rc_request_cluster(info, &spec);
 	if (err)
 		return err;
-	mutex_lock(&rc_control_lock);
-	err = rc_cluster_set(rc_net(genl_info_net(info)), &spec, info->extack);
-	mutex_unlock(&rc_control_lock);
+	mutex_lock(&this->control);
+	err = rc_cluster_set(this, &spec, info->extack);
+	mutex_unlock(&this->control);
 	return err;
 }
 
 static int rc_netlink_cluster_del(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_cluster *cluster;
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	cluster = rc_netlink_find_cluster(info);
 	err = IS_ERR(cluster) ? PTR_ERR(cluster) : rc_cluster_delete(cluster, info->extack);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }
 
 static int rc_netlink_cluster_get(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_netlink_subject subject = {};
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	subject.cluster = rc_netlink_find_cluster(info);
 	err = IS_ERR(subject.cluster) ? PTR_ERR(subject.cluster) :
 					rc_netlink_reply(info, rc_netlink_fill_cluster, &subject);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }
 
 static int rc_netlink_cluster_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	struct rc_net *this = rc_net(sock_net(skb->sk));
 	struct rc_netlink_subject subject = {};
 	long skip = cb->args[0], at = 0;
 	int err = 0;
 
-	mutex_lock(&rc_control_lock);
-	cb->seq = rc_net(sock_net(skb->sk))->changes;
-	list_for_each_entry(subject.cluster, &rc_net(sock_net(skb->sk))->clusters, list) {
+	mutex_lock(&this->control);
+	cb->seq = this->changes;
+	list_for_each_entry(subject.cluster, &this->clusters, list) {
 		if (at++ < skip)
 			continue;
 		err = rc_netlink_dump_one(skb, cb, rc_netlink_fill_cluster, &subject);
@@ -212,12 +216,13 @@ static int rc_netlink_cluster_dump(struct sk_buff *skb, struct netlink_callback 
 			break;
 		cb->args[0] = at;
 	}
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return skb->len ?: err;
 }
 
 static int rc_netlink_ring_set(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_ring_spec *spec = kzalloc(sizeof(*spec), GFP_KERNEL);
 	int err;
 
@@ -225,9 +230,9 @@ static int rc_netlink_ring_set(struct sk_buff *skb, struct genl_info *info)
 		return -ENOMEM;
 	err = rc_request_ring(skb, info, spec);
 	if (!err) {
-		mutex_lock(&rc_control_lock);
-		err = rc_ring_set(rc_net(genl_info_net(info)), spec, info->extack);
-		mutex_unlock(&rc_control_lock);
+		mutex_lock(&this->control);
+		err = rc_ring_set(this, spec, info->extack);
+		mutex_unlock(&this->control);
 	}
 	kfree(spec);
 	return err;
@@ -235,22 +240,24 @@ static int rc_netlink_ring_set(struct sk_buff *skb, struct genl_info *info)
 
 static int rc_netlink_ring_del(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_ring *ring;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	ring = rc_netlink_find_ring(info);
 	if (!IS_ERR(ring))
 		rc_ring_destroy(ring);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return PTR_ERR_OR_ZERO(ring);
 }
 
 static int rc_netlink_ring_get(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_netlink_subject subject = {};
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	subject.ring = rc_netlink_find_ring(info);
 	err = PTR_ERR_OR_ZERO(subject.ring);
 	if (!err) {
@@ -258,7 +265,7 @@ static int rc_netlink_ring_get(struct sk_buff *skb, struct genl_info *info)
 		err = rc_netlink_reply(info, rc_netlink_fill_ring, &subject);
 		rtnl_unlock();
 	}
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }
 
@@ -270,14 +277,15 @@ static int rc_netlink_ring_dump_start(struct netlink_callback *cb)
 
 static int rc_netlink_ring_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	struct rc_net *this = rc_net(sock_net(skb->sk));
 	struct rc_netlink_subject subject = {};
 	long skip = cb->args[0], at = 0;
 	int err = 0;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	rtnl_lock();
-	cb->seq = rc_net(sock_net(skb->sk))->changes;
-	list_for_each_entry(subject.ring, &rc_net(sock_net(skb->sk))->rings, list) {
+	cb->seq = this->changes;
+	list_for_each_entry(subject.ring, &this->rings, list) {
 		if (at++ < skip)
 			continue;
 		err = rc_netlink_dump_one(skb, cb, rc_netlink_fill_ring, &subject);
@@ -286,7 +294,7 @@ static int rc_netlink_ring_dump(struct sk_buff *skb, struct netlink_callback *cb
 		cb->args[0] = at;
 	}
 	rtnl_unlock();
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return skb->len ?: err;
 }
 
@@ -315,28 +323,30 @@ static int rc_netlink_dump_queues(struct sk_buff *skb, struct netlink_callback *
 
 static int rc_netlink_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	struct rc_net *this = rc_net(sock_net(skb->sk));
 	const struct nlattr *attr = rc_compat_dump_attrs(cb)[RINGCAP_A_NAME];
 	const char *only = attr ? nla_data(attr) : NULL;
 	int err = 0;
 
-	mutex_lock(&rc_control_lock);
-	if (only && !rc_cluster_find(rc_net(sock_net(skb->sk)), only)) {
+	mutex_lock(&this->control);
+	if (only && !rc_cluster_find(this, only)) {
 		NL_SET_ERR_MSG_ATTR(cb->extack, attr, "RINGCAP_A_NAME: there is no such cluster");
 		err = -ENOENT;
 	}
 	if (!err)
 		err = rc_netlink_dump_queues(skb, cb, only);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return skb->len ?: err;
 }
 
 static int rc_netlink_queue_reset(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	const struct nlattr *queue = info->attrs[RINGCAP_A_QUEUE];
 	struct rc_cluster *cluster;
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	cluster = rc_netlink_find_cluster(info);
 	if (IS_ERR(cluster)) {
 		err = PTR_ERR(cluster);
@@ -347,7 +357,7 @@ static int rc_netlink_queue_reset(struct sk_buff *skb, struct genl_info *info)
 	} else {
 		err = rc_cluster_reset_queue(cluster, nla_get_u32(queue), info->extack);
 	}
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }
 
@@ -491,7 +501,7 @@ static struct genl_family rc_netlink_family __ro_after_init = {
 	.policy = rc_request_policy,
 	.module = THIS_MODULE,
 	.netnsok = true,
-	.parallel_ops = true,	/* rc_control_lock is ours alone: large rings take their time */
+	.parallel_ops = true,	/* each namespace has its own lock: large rings take their time */
 	.ops = rc_netlink_ops,
 	.n_ops = ARRAY_SIZE(rc_netlink_ops),
 	.resv_start_op = __RINGCAP_CMD_MAX,

@@ -14,7 +14,7 @@ struct rc_ring;
 int rc_netlink_module_init(void);
 void rc_netlink_module_exit(void);
 
-/* The ring that a request names, or an error pointer. Under rc_control_lock. */
+/* The ring that a request names, or an error pointer. Under rc_net.control. */
 struct rc_ring *rc_netlink_find_ring(struct genl_info *info);
 
 /* Begins a message of a dump, marked if something changed since the last one; NULL when there is no room. */

@@ -33,7 +33,7 @@ struct rc_node {
 	struct proc_dir_entry *proc;
 };
 
-/* Who is attached to what. Nests in rc_control_lock. */
+/* Who is attached to what. Nests in rc_net.control. */
 extern struct mutex rc_node_lock;
 
 int rc_node_module_init(void);

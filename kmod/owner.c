@@ -38,14 +38,14 @@ static void rc_owner_gone(struct rc_net *rc_net, u32 owner)
 	struct rc_cluster *cluster, *next_cluster;
 	struct rc_ring *ring, *next_ring;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&rc_net->control);
 	list_for_each_entry_safe(ring, next_ring, &rc_net->rings, list)
 		if (ring->owner == owner)
 			rc_ring_destroy(ring);
 	list_for_each_entry_safe(cluster, next_cluster, &rc_net->clusters, list)
 		if (cluster->owner == owner)
 			rc_cluster_destroy(cluster);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&rc_net->control);
 }
 
 /*

@@ -16,7 +16,7 @@
 #include "version.h"
 #include "vlans.h"
 
-/* Of this network namespace. The file is not removed under rc_control_lock. */
+/* Of this network namespace. The file is not removed under rc_net.control. */
 static void rc_proc_show_totals(struct seq_file *m, struct rc_net *rc_net)
 {
 	unsigned int rings = 0, taps = 0, clusters = 0, queues = 0;
@@ -25,7 +25,7 @@ static void rc_proc_show_totals(struct seq_file *m, struct rc_net *rc_net)
 	struct rc_tap *tap;
 	u64 memory = 0;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&rc_net->control);
 	list_for_each_entry(cluster, &rc_net->clusters, list) {
 		clusters++;
 		queues += cluster->shape.nr_queues;
@@ -38,7 +38,7 @@ static void rc_proc_show_totals(struct seq_file *m, struct rc_net *rc_net)
 			taps++;
 	}
 	rtnl_unlock();
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&rc_net->control);
 	seq_printf(m, "Rings: %u\nTaps: %u\nClusters: %u\nQueues: %u\nMemory: %llu\n", rings, taps, clusters, queues,
 		   memory);
 }

@@ -33,7 +33,7 @@ struct rc_proc_device {
 	char name[IFNAMSIZ];
 };
 
-static DEFINE_MUTEX(rc_proc_devices_lock);	/* nests in rc_control_lock; RTNL nests in it */
+static DEFINE_MUTEX(rc_proc_devices_lock);	/* nests in rc_net.control; RTNL nests in it */
 
 static void rc_proc_device_show_tap(struct seq_file *m, const struct rc_tap *tap)
 {

@@ -18,7 +18,7 @@ struct rc_ring_spec;
 /* RINGCAP_A_QUICK of a request whose lists and flags have been read into @spec; refuses by name what does not go with it. */
 int rc_quick_request(const struct genl_info *info, struct rc_ring_spec *spec);
 
-/* Whether @spec, for @ring or for a new one where that is NULL, agrees with what there is. Under rc_control_lock. */
+/* Whether @spec, for @ring or for a new one where that is NULL, agrees with what there is. Under rc_net.control. */
 int rc_quick_check(struct rc_net *rc_net, const struct rc_ring *ring, const struct rc_ring_spec *spec,
 		   struct netlink_ext_ack *extack);
 

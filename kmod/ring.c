@@ -32,7 +32,7 @@ struct rc_ring *rc_ring_find(const struct rc_net *rc_net, const char *name)
 
 const struct rc_ring_config *rc_ring_config(const struct rc_ring *ring)
 {
-	return rcu_dereference_protected(ring->config, lockdep_is_held(&rc_control_lock));
+	return rcu_dereference_protected(ring->config, rc_net_held(ring->rc_net));
 }
 
 static void rc_ring_config_free(const struct rc_ring_config *config)
@@ -354,7 +354,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	err = rc_ring_prepare_taps(ring, spec, &fresh, extack);
 	if (!err) {
 		rc_steps_note(ring, config);
-		old = rcu_replace_pointer(ring->config, config, lockdep_is_held(&rc_control_lock));
+		old = rcu_replace_pointer(ring->config, config, rc_net_held(ring->rc_net));
 		ring->promiscuous = spec->promiscuous;
 		ring->transparent = spec->transparent;
 		ring->transparent_fallback = spec->transparent_fallback;
@@ -386,7 +386,7 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 	bool is_new = !ring;
 	int err;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&rc_net->control);
 	err = ring ? rc_owner_check_replace(ring->owner, spec->owner, extack) : 0;
 	if (!err)
 		err = rc_quick_check(rc_net, ring, spec, extack);

@@ -76,8 +76,8 @@ struct rc_ring_config {
 
 /**
  * struct rc_ring - a ring
- * @config: written under rc_control_lock
- * @rules: the rule set in force, NULL = none; written under rc_control_lock
+ * @config: written under rc_net.control
+ * @rules: the rule set that packets are decided on by, NULL = none; written under rc_net.control
  * @account: per CPU
  * @expired, @not_learnt: see RINGCAP_A_EXPIRED, RINGCAP_A_NOT_LEARNT
  * @rules_changes: of the rules in force, so that a dump that was interrupted by one is marked
@@ -110,16 +110,16 @@ struct rc_ring {
 
 struct rc_ring *rc_ring_find(const struct rc_net *rc_net, const char *name);
 
-/* The configuration in force. Under rc_control_lock. */
+/* The configuration that packets see. Under rc_net.control. */
 const struct rc_ring_config *rc_ring_config(const struct rc_ring *ring);
 
-/* Makes the ring as described, or changes nothing and says why. Under rc_control_lock. */
+/* Makes the ring as described, or changes nothing and says why. Under rc_net.control. */
 int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct netlink_ext_ack *extack);
 
-/* What the clusters are told of the rings that feed them, after something of that has changed. Under rc_control_lock. */
+/* What the clusters are told of the rings that feed them, after something of that has changed. Under rc_net.control. */
 void rc_ring_update_clusters(const struct rc_net *rc_net);
 
-/* Under rc_control_lock. */
+/* Under rc_net.control. */
 void rc_ring_destroy(struct rc_ring *ring);
 
 #endif /* RC_RING_H */

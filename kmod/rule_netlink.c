@@ -38,6 +38,10 @@ static struct rc_rules *rc_rule_netlink_built(struct genl_info *info)
 	if (IS_ERR(ring))
 		return ERR_CAST(ring);
 	rules = rc_rules_find_built(ring, info->snd_portid);
+	if (rules && rules->compiling) {
+		NL_SET_ERR_MSG(info->extack, "another request of this socket is committing this rule set");
+		return ERR_PTR(-EBUSY);
+	}
 	if (rules)
 		return rules;
 	NL_SET_ERR_MSG(info->extack,
@@ -61,6 +65,7 @@ static int rc_rule_netlink_begin_locked(struct genl_info *info, struct rc_rules_
 
 int rc_rule_netlink_begin(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_rules_spec *spec = kzalloc(sizeof(*spec), GFP_KERNEL);
 	int err;
 
@@ -68,9 +73,9 @@ int rc_rule_netlink_begin(struct sk_buff *skb, struct genl_info *info)
 		return -ENOMEM;
 	err = rc_rule_request_set(info, spec);
 	if (!err) {
-		mutex_lock(&rc_control_lock);
+		mutex_lock(&this->control);
 		err = rc_rule_netlink_begin_locked(info, spec);
-		mutex_unlock(&rc_control_lock);
+		mutex_unlock(&this->control);
 	}
 	kfree(spec);
 	return err;
@@ -95,35 +100,48 @@ static int rc_rule_netlink_add_to(struct rc_rules *rules, struct genl_info *info
 
 int rc_rule_netlink_add(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	err = rc_rule_netlink_add_to(rc_rule_netlink_built(info), info);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }
 
 int rc_rule_netlink_commit(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_rules *rules;
+	struct rc_wild *wild;
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	rules = rc_rule_netlink_built(info);
-	err = IS_ERR(rules) ? PTR_ERR(rules) : rc_rules_commit(rules, info->extack);
-	mutex_unlock(&rc_control_lock);
+	if (!IS_ERR(rules))
+		rc_rules_compile_begin(rules);
+	mutex_unlock(&this->control);
+	if (IS_ERR(rules))
+		return PTR_ERR(rules);
+	wild = rc_rules_compile(rules, info->extack);
+	mutex_lock(&this->control);
+	err = rc_rules_compile_end(rules, wild, info->extack);
+	if (!err)
+		rc_rules_commit(rules);
+	mutex_unlock(&this->control);
 	return err;
 }
 
 int rc_rule_netlink_abort(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_rules *rules;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	rules = rc_rule_netlink_built(info);
 	if (!IS_ERR(rules))
 		rc_rules_destroy(rules);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return PTR_ERR_OR_ZERO(rules);
 }
 
@@ -145,23 +163,25 @@ static struct rc_rules *rc_rule_netlink_in_force(struct genl_info *info)
 
 int rc_rule_netlink_new(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	err = rc_rule_netlink_add_to(rc_rule_netlink_in_force(info), info);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }
 
 int rc_rule_netlink_del(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_rules *rules;
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	rules = rc_rule_netlink_in_force(info);
 	err = IS_ERR(rules) ? PTR_ERR(rules) : rc_rule_request_delete(info, rules);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }
 
@@ -298,10 +318,11 @@ static int rc_rule_netlink_dump_locked(struct sk_buff *skb, struct netlink_callb
 
 int rc_rule_netlink_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	struct rc_net *this = rc_net(sock_net(skb->sk));
 	int err;
 
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&this->control);
 	err = rc_rule_netlink_dump_locked(skb, cb);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&this->control);
 	return err;
 }

@@ -18,18 +18,13 @@
 #include "ring.h"
 #include "steps.h"
 
-#define RC_RULES_BUILT_MAX	64U	/* sets that are being built at a time, in all namespaces */
+#define RC_RULES_BUILT_MAX	64U	/* sets that are being built at a time in a namespace */
 #define RC_EXPIRE_HEADS		16384U	/* looked at in a step */
 
-static LIST_HEAD(rc_rules_live);	/* under rc_control_lock */
-static LIST_HEAD(rc_rules_built);	/* under rc_control_lock */
-static u32 rc_rules_nr_built;		/* read without a lock too */
-
 static struct workqueue_struct *rc_rules_workqueue;
-static struct delayed_work rc_rules_work;
 
 #define rc_rules_wild(rules) \
-	rcu_dereference_protected((rules)->wild, lockdep_is_held(&rc_control_lock))
+	rcu_dereference_protected((rules)->wild, rc_net_held((rules)->exacts.rc_net))
 
 /* ---- packets ---- */
 
@@ -55,7 +50,7 @@ static void rc_rules_learn(struct rc_rules *rules, const struct rc_frame *frame,
 	else
 		atomic_inc(&rules->ring->rules_changes);
 	if (unlikely(rc_exacts_crowded(&rules->exacts)))
-		mod_delayed_work(rc_rules_workqueue, &rc_rules_work, 0);
+		mod_delayed_work(rc_rules_workqueue, &rules->ring->rc_net->rules_work, 0);
 }
 
 static struct rc_exact *rc_rules_find_exact(struct rc_rules *rules, const struct rc_frame *frame,
@@ -202,10 +197,11 @@ int rc_rules_check_queues(const struct rc_cluster *cluster, u32 from, struct net
 	char reason[80];	/* a longer name is cut off */
 	const struct rc_rules *rules;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&cluster->rc_net->control);
 	if (!cluster->nr_targets)
 		return 0;
-	rules = rc_rules_find_user(&rc_rules_live, cluster, from) ?: rc_rules_find_user(&rc_rules_built, cluster, from);
+	rules = rc_rules_find_user(&cluster->rc_net->rules_live, cluster, from) ?:
+		rc_rules_find_user(&cluster->rc_net->rules_built, cluster, from);
 	if (!rules)
 		return 0;
 	snprintf(reason, sizeof(reason), "%s name it: change those of ring %.31s",
@@ -218,14 +214,14 @@ int rc_rules_check_queues(const struct rc_cluster *cluster, u32 from, struct net
 
 struct rc_rules *rc_rules_in_force(const struct rc_ring *ring)
 {
-	return rcu_dereference_protected(ring->rules, lockdep_is_held(&rc_control_lock));
+	return rcu_dereference_protected(ring->rules, rc_net_held(ring->rc_net));
 }
 
 struct rc_rules *rc_rules_find_built(const struct rc_ring *ring, u32 portid)
 {
 	struct rc_rules *rules;
 
-	list_for_each_entry(rules, &rc_rules_built, list)
+	list_for_each_entry(rules, &ring->rc_net->rules_built, list)
 		if (rules->ring == ring && rules->portid == portid)
 			return rules;
 	return NULL;
@@ -233,24 +229,20 @@ struct rc_rules *rc_rules_find_built(const struct rc_ring *ring, u32 portid)
 
 static void rc_rules_unlist(struct rc_rules *rules)
 {
+	struct rc_net *rc_net = rules->ring->rc_net;
+
 	list_del_init(&rules->list);
 	if (rules->portid)
-		WRITE_ONCE(rc_rules_nr_built, rc_rules_nr_built - 1);
+		WRITE_ONCE(rc_net->nr_built, rc_net->nr_built - 1);
 	rules->portid = 0;
 }
 
-void rc_rules_destroy(struct rc_rules *rules)
+/* Of a set that is nobody's any more. */
+static void rc_rules_free(struct rc_rules *rules)
 {
 	struct rc_rule *rule;
 	unsigned long id;
-	u32 i;
 
-	lockdep_assert_held(&rc_control_lock);
-	if (!rules)
-		return;
-	rc_rules_unlist(rules);
-	for (i = 0; i < rules->nr_targets; i++)
-		rc_target_close(&rules->targets[i]);
 	kvfree(rules->targets);
 	rc_patterns_free(rules->patterns);
 	rc_exacts_destroy(&rules->exacts);
@@ -263,30 +255,47 @@ void rc_rules_destroy(struct rc_rules *rules)
 	kfree(rules);
 }
 
-static void rc_rules_forget_built(const struct rc_net *rc_net, u32 portid)
+void rc_rules_destroy(struct rc_rules *rules)
+{
+	u32 i;
+
+	if (!rules)
+		return;
+	lockdep_assert_held(&rules->exacts.rc_net->control);
+	rc_rules_unlist(rules);
+	for (i = 0; i < rules->nr_targets; i++)
+		rc_target_close(&rules->targets[i]);
+	/* Who compiles it frees it. */
+	if (rules->compiling)
+		rules->ring = NULL;
+	else
+		rc_rules_free(rules);
+}
+
+static void rc_rules_forget_built(struct rc_net *rc_net, u32 portid)
 {
 	struct rc_rules *rules, *next;
 
-	list_for_each_entry_safe(rules, next, &rc_rules_built, list)
-		if (rules->portid == portid && rules->ring->rc_net == rc_net)
+	list_for_each_entry_safe(rules, next, &rc_net->rules_built, list)
+		if (rules->portid == portid)
 			rc_rules_destroy(rules);
 }
 
-void rc_rules_socket_gone(const struct rc_net *rc_net, u32 portid)
+void rc_rules_socket_gone(struct rc_net *rc_net, u32 portid)
 {
 	/* What this socket began, it has begun: no lock for the many that build nothing. */
-	if (!READ_ONCE(rc_rules_nr_built))
+	if (!READ_ONCE(rc_net->nr_built))
 		return;
-	mutex_lock(&rc_control_lock);
+	mutex_lock(&rc_net->control);
 	rc_rules_forget_built(rc_net, portid);
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&rc_net->control);
 }
 
 void rc_rules_ring_gone(struct rc_ring *ring)
 {
 	struct rc_rules *rules, *next;
 
-	list_for_each_entry_safe(rules, next, &rc_rules_built, list)
+	list_for_each_entry_safe(rules, next, &ring->rc_net->rules_built, list)
 		if (rules->ring == ring)
 			rc_rules_destroy(rules);
 	rules = rc_rules_in_force(ring);
@@ -297,12 +306,14 @@ void rc_rules_ring_gone(struct rc_ring *ring)
 struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct rc_rules_spec *spec,
 				struct netlink_ext_ack *extack)
 {
+	struct rc_net *rc_net = ring->rc_net;
 	struct rc_rules *rules;
 	int err;
 
-	lockdep_assert_held(&rc_control_lock);
-	if (rc_rules_nr_built >= RC_RULES_BUILT_MAX) {
-		NL_SET_ERR_MSG(extack, "64 rule sets are being built already: commit or abort some");
+	lockdep_assert_held(&rc_net->control);
+	if (rc_net->nr_built >= RC_RULES_BUILT_MAX) {
+		NL_SET_ERR_MSG(extack,
+			       "64 rule sets are being built in this network namespace already: commit or abort some, or close the sockets that began them");
 		return ERR_PTR(-EBUSY);
 	}
 	rules = kzalloc(sizeof(*rules), GFP_KERNEL_ACCOUNT);
@@ -315,15 +326,15 @@ struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct r
 	rules->otherwise.action = spec->default_action;
 	xa_init_flags(&rules->by_id, XA_FLAGS_ACCOUNT);
 	INIT_LIST_HEAD(&rules->list);
-	err = rc_exacts_init(&rules->exacts, ring->rc_net) ?: rc_rules_open_targets(rules, spec, extack);
+	err = rc_exacts_init(&rules->exacts, rc_net) ?: rc_rules_open_targets(rules, spec, extack);
 	if (err) {
 		rc_rules_destroy(rules);
 		return ERR_PTR(err);
 	}
-	rc_rules_forget_built(ring->rc_net, portid);
+	rc_rules_forget_built(rc_net, portid);
 	rules->portid = portid;
-	list_add_tail(&rules->list, &rc_rules_built);
-	WRITE_ONCE(rc_rules_nr_built, rc_rules_nr_built + 1);
+	list_add_tail(&rules->list, &rc_net->rules_built);
+	WRITE_ONCE(rc_net->nr_built, rc_net->nr_built + 1);
 	return rules;
 }
 
@@ -336,8 +347,8 @@ void rc_rules_change_free(struct rc_rules_change *change)
 	*change = (struct rc_rules_change){};
 }
 
-/* All rules but those that are to go, in an array; NULL for none, an error pointer. */
-static struct rc_wild *rc_rules_compile(struct rc_rules *rules, struct netlink_ext_ack *extack)
+/* All rules but those that are to go; NULL for none, an error pointer. */
+static struct rc_wild *rc_rules_compile_wild(struct rc_rules *rules, struct netlink_ext_ack *extack)
 {
 	struct rc_rule **array, *rule;
 	unsigned long id;
@@ -348,25 +359,28 @@ static struct rc_wild *rc_rules_compile(struct rc_rules *rules, struct netlink_e
 	array = kvmalloc_array(rules->nr_rules, sizeof(*array), GFP_KERNEL_ACCOUNT);
 	if (!array)
 		return ERR_PTR(-ENOMEM);
-	xa_for_each(&rules->by_id, id, rule)
+	xa_for_each(&rules->by_id, id, rule) {
 		if (!rule->goes)
 			array[nr++] = rule;
+		cond_resched();
+	}
 	if (nr)
 		return rc_wild_create(array, nr, extack);
 	kvfree(array);
 	return NULL;
 }
 
-/* Compiles, and if the set is in force shows it to packets; those that it was before are freed. */
+/* Compiles a set that packets see and shows them the outcome; what it was before is freed. */
 static int rc_rules_recompile(struct rc_rules *rules, struct netlink_ext_ack *extack)
 {
-	struct rc_wild *wild = rc_rules_compile(rules, extack), *old;
+	struct rc_wild *wild = rc_rules_compile_wild(rules, extack), *old;
 
 	if (IS_ERR(wild))
 		return PTR_ERR(wild);
-	old = rcu_replace_pointer(rules->wild, wild, lockdep_is_held(&rc_control_lock));
-	if (!rules->portid)
-		synchronize_net();
+	old = rcu_replace_pointer(rules->wild, wild, rc_net_held(rules->exacts.rc_net));
+	if (!old && !wild)
+		return 0;
+	synchronize_net();
 	rc_wild_free(old);
 	return 0;
 }
@@ -461,14 +475,14 @@ static void rc_rules_settle(struct rc_rules *rules, struct rc_rules_change *chan
 static void rc_rules_arm(const struct rc_rules *rules)
 {
 	if (!rules->portid && rules->least_idle_s)
-		queue_delayed_work(rc_rules_workqueue, &rc_rules_work, HZ / 4);
+		queue_delayed_work(rc_rules_workqueue, &rules->ring->rc_net->rules_work, HZ / 4);
 }
 
 int rc_rules_add(struct rc_rules *rules, struct rc_rules_change *change, struct netlink_ext_ack *extack)
 {
 	int err;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&rules->exacts.rc_net->control);
 	err = rc_rules_reserve(rules, change, extack);
 	if (err)
 		return err;
@@ -503,6 +517,7 @@ static int rc_rules_purge(struct rc_rules *rules, struct netlink_ext_ack *extack
 
 	err = rc_rules_recompile(rules, extack);
 	xa_for_each(&rules->by_id, id, rule) {
+		cond_resched();
 		if (!rule->goes)
 			continue;
 		rule->goes = false;
@@ -568,7 +583,7 @@ int rc_rules_delete(struct rc_rules *rules, const struct ringcap_exact *exacts, 
 	u32 i;
 	int err;
 
-	lockdep_assert_held(&rc_control_lock);
+	lockdep_assert_held(&rules->exacts.rc_net->control);
 	for (i = 0; i < nr_exacts; i++) {
 		if (rc_rules_find_exact_rule(rules, &exacts[i]))
 			continue;
@@ -594,19 +609,48 @@ static bool rc_rules_void(const struct rc_rules *rules)
 	       rules->default_action == RINGCAP_ACTION_PASS;
 }
 
-int rc_rules_commit(struct rc_rules *rules, struct netlink_ext_ack *extack)
+void rc_rules_compile_begin(struct rc_rules *rules)
+{
+	lockdep_assert_held(&rules->exacts.rc_net->control);
+	rules->compiling = true;
+}
+
+struct rc_wild *rc_rules_compile(struct rc_rules *rules, struct netlink_ext_ack *extack)
+{
+	struct rc_wild *wild = rc_rules_compile_wild(rules, extack);
+	int err;
+
+	if (IS_ERR(wild))
+		return wild;
+	err = rc_patterns_compile(rules->patterns);
+	if (!err)
+		return wild;
+	rc_wild_free(wild);
+	return ERR_PTR(err);
+}
+
+int rc_rules_compile_end(struct rc_rules *rules, struct rc_wild *wild, struct netlink_ext_ack *extack)
+{
+	lockdep_assert_held(&rules->exacts.rc_net->control);
+	rules->compiling = false;
+	if (!IS_ERR(wild))
+		RCU_INIT_POINTER(rules->wild, wild);
+	if (rules->ring)
+		return PTR_ERR_OR_ZERO(wild);
+	NL_SET_ERR_MSG(extack, "the ring was deleted, or this socket began another set, before the set was compiled");
+	rc_rules_free(rules);
+	return -ENOENT;
+}
+
+void rc_rules_commit(struct rc_rules *rules)
 {
 	struct rc_ring *ring = rules->ring;
 	struct rc_rules *old = rc_rules_in_force(ring), *new = rc_rules_void(rules) ? NULL : rules;
-	int err;
 
-	lockdep_assert_held(&rc_control_lock);
-	err = rc_rules_recompile(rules, extack) ?: rc_patterns_compile(rules->patterns);
-	if (err)
-		return err;
+	lockdep_assert_held(&rules->exacts.rc_net->control);
 	rc_rules_unlist(rules);
 	if (new)
-		list_add_tail(&new->list, &rc_rules_live);
+		list_add_tail(&new->list, &ring->rc_net->rules_live);
 	rcu_assign_pointer(ring->rules, new);
 	rc_steps_update(ring);
 	atomic_inc(&ring->rules_changes);
@@ -619,7 +663,6 @@ int rc_rules_commit(struct rc_rules *rules, struct netlink_ext_ack *extack)
 	if (old || new)
 		synchronize_net();
 	rc_rules_destroy(old);
-	return 0;
 }
 
 u32 rc_rules_nr_shapes(const struct rc_rules *rules)
@@ -649,6 +692,7 @@ static void rc_rules_expire_wild(struct rc_rules *rules)
 	xa_for_each(&rules->by_id, id, rule) {
 		rule->goes = rc_rule_is_idle(rule);
 		count += rule->goes;
+		cond_resched();
 	}
 	/* Without memory they stay until the next round. */
 	if (count && !rc_rules_purge(rules, NULL)) {
@@ -701,19 +745,32 @@ static unsigned long rc_rules_step(struct rc_rules *rules)
 /* A step of each set, charged to who set the ring, so that requests get in between. */
 static void rc_rules_work_step(struct work_struct *work)
 {
+	struct rc_net *rc_net = container_of(work, struct rc_net, rules_work.work);
 	unsigned long delay = MAX_JIFFY_OFFSET;
 	struct mem_cgroup *memcg;
 	struct rc_rules *rules;
 
-	mutex_lock(&rc_control_lock);
-	list_for_each_entry(rules, &rc_rules_live, list) {
+	mutex_lock(&rc_net->control);
+	list_for_each_entry(rules, &rc_net->rules_live, list) {
 		memcg = set_active_memcg(rc_ring_config(rules->ring)->memcg);
 		delay = min(delay, rc_rules_step(rules));
 		set_active_memcg(memcg);
 	}
-	mutex_unlock(&rc_control_lock);
+	mutex_unlock(&rc_net->control);
 	if (delay != MAX_JIFFY_OFFSET)
-		queue_delayed_work(rc_rules_workqueue, &rc_rules_work, delay);
+		queue_delayed_work(rc_rules_workqueue, &rc_net->rules_work, delay);
+}
+
+void rc_rules_net_init(struct rc_net *rc_net)
+{
+	INIT_LIST_HEAD(&rc_net->rules_live);
+	INIT_LIST_HEAD(&rc_net->rules_built);
+	INIT_DELAYED_WORK(&rc_net->rules_work, rc_rules_work_step);
+}
+
+void rc_rules_net_exit(struct rc_net *rc_net)
+{
+	cancel_delayed_work_sync(&rc_net->rules_work);
 }
 
 int rc_rules_module_init(void)
@@ -722,8 +779,7 @@ int rc_rules_module_init(void)
 
 	if (err)
 		return err;
-	INIT_DELAYED_WORK(&rc_rules_work, rc_rules_work_step);
-	rc_rules_workqueue = alloc_workqueue("ringcap_rules", WQ_UNBOUND, 1);
+	rc_rules_workqueue = alloc_workqueue("ringcap_rules", WQ_UNBOUND, 0);
 	if (rc_rules_workqueue)
 		return 0;
 	rc_exact_module_exit();
@@ -732,7 +788,6 @@ int rc_rules_module_init(void)
 
 void rc_rules_module_exit(void)
 {
-	cancel_delayed_work_sync(&rc_rules_work);
 	destroy_workqueue(rc_rules_workqueue);
 	rc_exact_module_exit();
 }

@@ -66,10 +66,12 @@ struct rc_rules_spec {
  * @least_idle_s: the shortest that a rule ever had in here, 0 = none had one
  * @expire_at: the exact rules' next head to be looked at for idle rules
  * @expire_next: jiffies, when to begin with the next round
+ * @ring: NULL once it was deleted while the set is compiled, or the set was given up
  * @portid: of the netlink socket that builds it, 0 = it is in force
+ * @compiling: without the lock, so nobody else reads or writes what is compiled
  * @list: of those in force or of those that are built
  *
- * Everything below @patterns is under rc_control_lock.
+ * Everything below @patterns is under rc_net.control.
  */
 struct rc_rules {
 	struct rc_exacts exacts;
@@ -89,6 +91,7 @@ struct rc_rules {
 	u32 expire_at;
 	unsigned long expire_next;
 	u32 portid;
+	bool compiling;
 	struct list_head list;
 };
 
@@ -109,7 +112,11 @@ struct rc_rules_change {
 int rc_rules_module_init(void);
 void rc_rules_module_exit(void);
 
-/* All that follows is under rc_control_lock, but rc_rules_decide. */
+/* What a namespace has of rule sets, and the end of it when it has no ring any more. */
+void rc_rules_net_init(struct rc_net *rc_net);
+void rc_rules_net_exit(struct rc_net *rc_net);
+
+/* All that follows is under the namespace's rc_net.control, but rc_rules_compile and rc_rules_decide. */
 
 /* A set without rules that socket @portid builds, an error pointer. What that socket has been building is forgotten. */
 struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct rc_rules_spec *spec,
@@ -134,8 +141,17 @@ void rc_rules_change_free(struct rc_rules_change *change);
 int rc_rules_delete(struct rc_rules *rules, const struct ringcap_exact *exacts, u32 nr_exacts,
 		    const struct ringcap_rule *ids, u32 nr_ids, struct netlink_ext_ack *extack);
 
-/* Puts a set that was built in force, in place of the ring's last one. */
-int rc_rules_commit(struct rc_rules *rules, struct netlink_ext_ack *extack);
+/*
+ * Compiles a set that was built, which takes its time: rc_rules_compile runs without the lock. It returns wildcard rules,
+ * NULL = none, or an error pointer, for rc_rules_compile_end, which then fails too; the set is as before. It fails also
+ * where the ring or the set have gone in between: then the set is freed.
+ */
+void rc_rules_compile_begin(struct rc_rules *rules);
+struct rc_wild *rc_rules_compile(struct rc_rules *rules, struct netlink_ext_ack *extack);
+int rc_rules_compile_end(struct rc_rules *rules, struct rc_wild *wild, struct netlink_ext_ack *extack);
+
+/* Has packets decided on by a set that was compiled, in place of the ring's last one; when it returns all are. */
+void rc_rules_commit(struct rc_rules *rules);
 
 /* A set that was built, or that no packet knows any more. */
 void rc_rules_destroy(struct rc_rules *rules);
@@ -143,8 +159,8 @@ void rc_rules_destroy(struct rc_rules *rules);
 /* All sets of a ring, which gets no packets any more. */
 void rc_rules_ring_gone(struct rc_ring *ring);
 
-/* Those that a netlink socket was building. Takes rc_control_lock itself. */
-void rc_rules_socket_gone(const struct rc_net *rc_net, u32 portid);
+/* Those that a netlink socket was building. Takes the lock itself. */
+void rc_rules_socket_gone(struct rc_net *rc_net, u32 portid);
 
 /* Whether @ring's set in force has a target in @cluster. */
 bool rc_rules_name(const struct rc_ring *ring, const struct rc_cluster *cluster);

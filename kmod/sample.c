@@ -6,12 +6,12 @@
 
 #include "net.h"
 
-static u64 rc_sample_key[2];	/* both 0 until the first sample; under rc_control_lock */
+static DEFINE_MUTEX(rc_sample_lock);	/* taken last */
+static u64 rc_sample_key[2];	/* both 0 until the first sample; under rc_sample_lock */
 
 int rc_sample_init(struct rc_sample *sample, const struct nlattr *n, const struct nlattr *by,
 		   struct netlink_ext_ack *extack)
 {
-	lockdep_assert_held(&rc_control_lock);
 	sample->n = n ? nla_get_u32(n) : 0;
 	sample->by = by ? nla_get_u32(by) : RINGCAP_SAMPLE_RANDOM;
 	if (sample->by > RINGCAP_SAMPLE_FLOW) {
@@ -23,8 +23,10 @@ int rc_sample_init(struct rc_sample *sample, const struct nlattr *n, const struc
 				    "RINGCAP_A_SAMPLE_BY: there is no sample without a RINGCAP_A_SAMPLE of at least 2");
 		return -EINVAL;
 	}
+	mutex_lock(&rc_sample_lock);
 	while (!rc_sample_key[0])
 		get_random_bytes(rc_sample_key, sizeof(rc_sample_key));
 	memcpy(sample->key, rc_sample_key, sizeof(sample->key));
+	mutex_unlock(&rc_sample_lock);
 	return 0;
 }

@@ -24,7 +24,7 @@ struct rc_sample {
 	u64 key[2];
 };
 
-/* From RINGCAP_A_SAMPLE and _SAMPLE_BY, which may be NULL. Under rc_control_lock. */
+/* From RINGCAP_A_SAMPLE and _SAMPLE_BY, which may be NULL. Under rc_net.control. */
 int rc_sample_init(struct rc_sample *sample, const struct nlattr *n, const struct nlattr *by,
 		   struct netlink_ext_ack *extack);
 

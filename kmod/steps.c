@@ -28,7 +28,7 @@ void rc_steps_note(const struct rc_ring *ring, struct rc_ring_config *config)
 
 void rc_steps_update(struct rc_ring *ring)
 {
-	rc_steps_note(ring, rcu_dereference_protected(ring->config, lockdep_is_held(&rc_control_lock)));
+	rc_steps_note(ring, rcu_dereference_protected(ring->config, rc_net_held(ring->rc_net)));
 }
 
 static enum rc_fate rc_steps_reflect(struct rc_ring *ring, const struct rc_target *target, const struct rc_packet *pkt)

@@ -10,10 +10,10 @@
 #include "packet.h"
 #include "ring.h"
 
-/* Notes in @config, which is new, whether a ring has any of them. Under rc_control_lock. */
+/* Notes in @config, which is new, whether a ring has any of them. Under rc_net.control. */
 void rc_steps_note(const struct rc_ring *ring, struct rc_ring_config *config);
 
-/* The same after a ring's rule set has come or gone, in the configuration in force. Under rc_control_lock. */
+/* The same after a ring's rule set has come or gone, in the configuration that packets see. Under rc_net.control. */
 void rc_steps_update(struct rc_ring *ring);
 
 static __always_inline bool rc_steps_any(const struct rc_ring_config *config)
