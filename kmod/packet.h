@@ -28,7 +28,7 @@ enum rc_parsed {
  * @rule: id of the wildcard rule that decided on it, 0 = none
  * @rx_queue: the device's receive queue; 0 of a packet that is sent
  * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; both 0 = none
- * @flags: RINGCAP_SLOT_OUTGOING and RINGCAP_SLOT_VLAN
+ * @flags: RINGCAP_SLOT_*, but for RINGCAP_SLOT_HASHED and what the parser finds
  * @parsed: what is valid, enum rc_parsed: @flow, and @inner
  * @hashed: RINGCAP_SLOT_HASHED where @hash is valid, else 0
  * @hdr_len: of the slot that the cluster wants; @flow is valid where that is not a short one
@@ -70,6 +70,20 @@ static __always_inline u16 rc_skb_rx_queue(const struct sk_buff *skb)
 	return skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
 }
 
+/* What the skb says of its payload. One in one piece whose checksum is done is no merged one; a bare skb is such. */
+static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
+{
+	u8 flags = 0;
+
+	if (likely(skb->ip_summed != CHECKSUM_PARTIAL && !skb_is_nonlinear(skb)))
+		return 0;
+	if (skb->ip_summed == CHECKSUM_PARTIAL)
+		flags |= RINGCAP_SLOT_CSUM_PARTIAL;
+	if (skb_is_gso(skb))
+		flags |= RINGCAP_SLOT_MERGED;
+	return flags;
+}
+
 /* One that was received, has all its @len bytes at @data, and no tag that was taken off. Without the interface's number. */
 static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct sk_buff *skb, const u8 *data, u32 len,
 						 u32 snaplen, u16 rx_queue)
@@ -96,7 +110,9 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 	rc_packet_init_plain(pkt, skb, skb->data, wire_len, snaplen, outgoing ? 0 : rc_skb_rx_queue(skb));
 	pkt->ifindex = ifindex;
 	pkt->linear = skb_headlen(skb);
-	pkt->flags = outgoing ? RINGCAP_SLOT_OUTGOING : 0;
+	pkt->flags = rc_skb_flags(skb);
+	if (outgoing)
+		pkt->flags |= RINGCAP_SLOT_OUTGOING;
 	if (unlikely(skb_vlan_tag_present(skb))) {
 		pkt->vlan_tpid = ntohs(skb->vlan_proto);
 		pkt->vlan_tci = skb_vlan_tag_get(skb);

@@ -68,6 +68,7 @@ static __always_inline bool rc_ring_receive_direct(const struct rc_tap *tap, con
 	if (unlikely(!cluster || skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || pulled > ETH_HLEN))
 		return false;
 	rc_packet_init_plain(&pkt, skb, data, skb->len + pulled, config->snaplen, rx_queue);
+	pkt.flags = rc_skb_flags(skb);
 	return rc_ring_receive_plain(tap, cluster, &pkt);
 }
 

@@ -2,8 +2,13 @@
 /* What slots say, short ones and those with metadata. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "frame.h"
 
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "../classify/classify.h"
@@ -207,4 +212,66 @@ RT_CASE(slot_metadata_switched)
 	RT_EQUAL(receiver.count, count);
 	rt_fixture_check(&fixture, count, 0, count, 0, 0);
 	rt_queue_close(&queue);
+}
+
+/* ---- what no wire has seen ---- */
+
+/* Sends @frame as a virtual machine does: with its checksum left to the device, and to be taken apart where @size is not 0. */
+static void rt_send_offloaded(const struct rt_frame *frame, u16 size)
+{
+	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_ifindex = (int)rt_ifindex("va") };
+	struct virtio_net_hdr head = { .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .csum_start = 34, .csum_offset = 16,
+		.gso_type = size ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_NONE, .gso_size = size, .hdr_len = 54 };
+	struct iovec parts[2] = { { &head, sizeof(head) }, { frame->data, frame->len } };
+	struct msghdr message = { .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = parts, .msg_iovlen = 2 };
+	int fd = socket(AF_PACKET, SOCK_RAW, 0), one = 1;
+
+	RT_CHECK(fd >= 0 && !setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), "%m");
+	RT_EQUAL(sendmsg(fd, &message, 0), sizeof(head) + frame->len);
+	close(fd);
+}
+
+static void rt_collect_flags(const struct ringcap_slot *slot, const u8 *packet, void *arg)
+{
+	u8 **at = arg;
+
+	(void)packet;
+	*(*at)++ = slot->flags;
+}
+
+/* A packet that is as on the wire, one without its checksum, one of several segments; to and from the interface. */
+static void rt_try_offloaded(const struct rt_fixture *fixture, u8 base)
+{
+	static const struct rt_ends ends = { 0x0a000001, 0x0a000002, 40000, 80 };
+	struct rt_frame frame, large;
+	u8 flags[8] = {}, *at = flags;
+	struct rt_queue queue;
+
+	rt_frame_begin(&frame, 0, 100);
+	rt_frame_push_tcp(&frame, &ends);
+	rt_frame_push_ipv4(&frame, &ends, 6);
+	rt_frame_push_ethernet(&frame, 0x0800);
+	rt_frame_begin(&large, 0, 3000);
+	rt_frame_push_tcp(&large, &ends);
+	rt_frame_push_ipv4(&large, &ends, 6);
+	rt_frame_push_ethernet(&large, 0x0800);
+	rt_queue_open(&queue, fixture->cluster, 0);
+	rt_frame_send(fixture->sender, &frame);
+	rt_send_offloaded(&frame, 0);
+	rt_send_offloaded(&large, 1000);
+	RT_EVENTUALLY((rt_queue_read(&queue, rt_collect_flags, &at), at == flags + 3), 5000);
+	RT_EQUAL(flags[0], base);
+	RT_EQUAL(flags[1], base | RINGCAP_SLOT_CSUM_PARTIAL);
+	RT_EQUAL(flags[2], base | RINGCAP_SLOT_CSUM_PARTIAL | RINGCAP_SLOT_MERGED);
+	rt_queue_close(&queue);
+}
+
+RT_CASE(slot_offloaded)
+{
+	struct rt_fixture fixture;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .lane_size = RT_LANE_SIZE });
+	rt_try_offloaded(&fixture, 0);
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .taps = { { rt_ifindex("va"), RINGCAP_DIRECTION_TX } } }), 0);
+	rt_try_offloaded(&fixture, RINGCAP_SLOT_OUTGOING);
 }

@@ -85,7 +85,9 @@ static void print_packet(const struct dump *d, const struct ringcap_slot *slot, 
 	       slot->flags & RINGCAP_SLOT_OUTGOING ? "tx" : "rx", slot->rx_queue, slot->ifindex, slot->len, slot->caplen);
 	if (slot->flags & RINGCAP_SLOT_VLAN)
 		printf(" vlan %u", slot->vlan_tci & 0xfffU);
-	printf("%s\n", slot->flags & RINGCAP_SLOT_HWTSTAMP ? " hwtstamp" : "");
+	printf("%s%s%s\n", slot->flags & RINGCAP_SLOT_HWTSTAMP ? " hwtstamp" : "",
+	       slot->flags & RINGCAP_SLOT_CSUM_PARTIAL ? " csum-partial" : "",
+	       slot->flags & RINGCAP_SLOT_MERGED ? " merged" : "");
 	if (d->verbose > 1)
 		print_bytes(data, slot->caplen);
 }

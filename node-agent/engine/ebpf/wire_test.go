@@ -24,6 +24,7 @@ const (
 	slotHashed   = 1 << 4
 	slotVLAN     = 1 << 1
 	slotFragment = 1 << 3
+	slotMerged   = 1 << 6
 )
 
 // tagged puts VLAN tags into a frame, given as TPID << 16 | TCI.
@@ -131,6 +132,31 @@ func TestTransmitDirection(t *testing.T) {
 				l.send(frame(3, 60))
 				l.collectSet(c, map[string]uint8{string(tagged(frame(3, 60), 0x8100<<16|5)): slotOutgoing | slotVLAN})
 			}
+		})
+	}
+}
+
+// What a virtual machine sends to be taken apart by a device, and GRO puts together, is no packet of a wire.
+func TestMergedSegments(t *testing.T) {
+	for _, mode := range []string{"tcx", "clsact"} {
+		t.Run(mode, func(t *testing.T) {
+			l := newLab(t)
+			e := l.engine(l.attachedBy(mode))
+			plan := l.plan(1)
+			l.apply(e, plan)
+			c := l.consume("mirror", 0)
+
+			offloading := l.packetSocket(l.sender)
+			require.NoError(t, unix.SetsockoptInt(offloading, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1))
+			segments := frame(1, 3000)
+			segments[14+9], segments[34+12] = unix.IPPROTO_TCP, 5<<4
+			// struct virtio_net_hdr: the checksum is missing, TCP over IPv4, headers of 54 bytes, segments of 1,000.
+			header := []byte{1, 1, 54, 0, 0xe8, 0x03, 34, 0, 16, 0}
+			_, err := unix.Write(offloading, append(header, segments...))
+			require.NoError(t, err)
+			require.EqualValues(t, slotMerged|slotHashed, l.collect(c, 1)[0].slot.Flags)
+			l.send(frame(2, 60))
+			require.EqualValues(t, slotHashed, l.collect(c, 1)[0].slot.Flags)
 		})
 	}
 }

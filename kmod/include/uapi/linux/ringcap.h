@@ -142,6 +142,13 @@
 #define RINGCAP_SLOT_HWTSTAMP	(1U << 2)	/* ts_ns was taken by the device */
 #define RINGCAP_SLOT_FRAGMENT	(1U << 3)	/* an IP fragment; l4_off is 0 unless it is the first; see @hdr_len */
 #define RINGCAP_SLOT_HASHED	(1U << 4)	/* hash is valid */
+/*
+ * Packets that no wire has seen as they are, from or to virtual interfaces mostly. CSUM_PARTIAL: what is in the transport
+ * header's checksum is none yet, a device is to compute it: do not check it; the eBPF engine does not know. MERGED: several
+ * segments of a flow in one, by GRO or for a device to take apart: longer than the MTU, and the checksum is not theirs.
+ */
+#define RINGCAP_SLOT_CSUM_PARTIAL (1U << 5)
+#define RINGCAP_SLOT_MERGED	(1U << 6)
 
 #define RINGCAP_SLOT_SHORT	32	/* hdr_len of a slot that ends before l3_off */
 

@@ -329,7 +329,8 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 		lose(work, counters);
 	} else {
 		work_parse();
-		if (dispose(work, counters, skb->ifindex, flags) == FATE_REFLECTED)
+		/* Programs are not told whether the checksum is there. */
+		if (dispose(work, counters, skb->ifindex, flags | (skb->gso_size ? RINGCAP_SLOT_MERGED : 0)) == FATE_REFLECTED)
 			reflect(skb, work, counters);
 	}
 	return TC_ACT_UNSPEC;
