@@ -302,7 +302,7 @@ RT_CASE(rules_first_commit)
 	RT_CHECK(!rt_set_plugins(&fixture, plugins), "%s", rt_reason);
 	stream.fixture = &fixture;
 	RT_CHECK(!pthread_create(&thread, NULL, rt_slow_stream_run, &stream), "no thread");
-	for (i = 0; i < 50; i++) {
+	for (i = 0; i < rt_scaled(20); i++) {
 		u64 seen = rt_ring_seen(fixture.ring);
 
 		RT_EVENTUALLY(rt_ring_seen(fixture.ring) > seen + 2, 10000);
