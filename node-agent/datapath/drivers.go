@@ -25,8 +25,11 @@ type Drivers interface {
 // planWithDrivers plans, changes drivers as the plan wishes, and plans again where interfaces were made anew by that. It fails
 // when there is no plan; what else went wrong is in driverErr.
 func (r *Reconciler) planWithDrivers(ctx context.Context, report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) (driverErr, err error) {
-	if err := r.plan(ctx, report, spec, facts); err != nil || r.Drivers == nil {
+	if err := r.plan(ctx, report, spec, facts); err != nil {
 		return nil, err
+	}
+	if r.Drivers == nil {
+		return nil, nil
 	}
 	moved, driverErr := r.Drivers.Apply(report.Plan.Drivers)
 	if !moved {
@@ -46,14 +49,27 @@ func (r *Reconciler) plan(ctx context.Context, report *Report, spec v1.NodeCaptu
 			return err
 		}
 	}
+	traffic, err := r.traffic(slices.Concat(spec.Rings, facts.Good.Rings))
+	if err != nil {
+		return err
+	}
 	facts.Interfaces, report.RxQueues = nil, map[string]int{}
 	for _, i := range report.Interfaces {
 		known := interfaceFact(i, report.Drivers[i.Name])
+		known.NodeTraffic = traffic[i.Name]
 		facts.Interfaces, report.RxQueues[i.Name] = append(facts.Interfaces, known), known.RxQueues
 	}
 	r.addPools(ctx, spec, &facts)
 	report.Plan = plan.Make(spec, facts)
 	return nil
+}
+
+// traffic asks whose interfaces carry what while it matters to a ring, and only then: a node may have very many routes.
+func (r *Reconciler) traffic(rings []v1.NodeRing) (map[string]string, error) {
+	if r.Traffic == nil || !slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) }) {
+		return nil, nil
+	}
+	return r.Traffic()
 }
 
 // addPools asks for pools while a ring is over one, and only then.

@@ -72,6 +72,8 @@ type Reconciler struct {
 	Names Names
 	// Accepted is what a change goes back to that is refused.
 	Accepted Accepted
+	// Traffic says which interfaces carry the node's own, as node.Traffic does; nil for none.
+	Traffic func() (map[string]string, error)
 
 	programs programCache
 	// engines that were opened, for Engine.

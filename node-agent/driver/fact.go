@@ -4,12 +4,10 @@ package driver
 
 import (
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -33,7 +31,7 @@ func (s sysfs) describe(link netlink.Link) plan.DriverFact {
 	if fact.Obstacle = s.obstacle(name, h, replacement); fact.Obstacle != "" {
 		return fact
 	}
-	fact.Replacement, fact.NodeTraffic = replacement, s.nodeTraffic(link)
+	fact.Replacement = replacement
 	return fact
 }
 
@@ -51,44 +49,4 @@ func (s sysfs) obstacle(name string, h hardware, replacement string) string {
 		return fmt.Sprintf("%s on top of it would be lost", strings.Join(uppers, ", "))
 	}
 	return ""
-}
-
-// nodeTraffic says what makes an interface, or the bridge or bond that it belongs to, the node's own; empty for nothing.
-func (s sysfs) nodeTraffic(link netlink.Link) string {
-	addresses, err := addressesOf(link)
-	if err != nil {
-		return fmt.Sprintf("may have addresses (they cannot be read: %v)", err)
-	}
-	for _, address := range addresses {
-		if !address.IP.IsLinkLocalUnicast() {
-			return fmt.Sprintf("has the address %s", address.IPNet)
-		}
-	}
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := node.Dump(func() ([]netlink.Route, error) { return netlink.RouteList(link, family) })
-		if err != nil {
-			return fmt.Sprintf("may have routes (they cannot be read: %v)", err)
-		}
-		for _, route := range routes {
-			if isDefault(route.Dst) {
-				return "has a default route"
-			}
-		}
-	}
-	if master, _ := s.uppers(link.Attrs().Name); master != "" {
-		if upper, err := netlink.LinkByName(master); err == nil {
-			if why := s.nodeTraffic(upper); why != "" {
-				return fmt.Sprintf("belongs to %s, which %s", master, why)
-			}
-		}
-	}
-	return ""
-}
-
-func isDefault(destination *net.IPNet) bool {
-	if destination == nil {
-		return true
-	}
-	ones, _ := destination.Mask.Size()
-	return ones == 0
 }

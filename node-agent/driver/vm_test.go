@@ -170,7 +170,6 @@ func TestVMReplacedAndPutBack(t *testing.T) {
 	fact := b.fact()
 	assert.False(t, fact.Aware)
 	assert.Equal(t, b.stock+Suffix, fact.Replacement, fact.Obstacle)
-	assert.Contains(t, fact.NodeTraffic, "has the address")
 
 	b.apply(b.wish(), true)
 	fact = b.fact()

@@ -18,8 +18,6 @@ type DriverFact struct {
 	Aware bool
 	// Replacement is the aware driver that can take its place; empty when there is none, and Obstacle then says why.
 	Replacement, Obstacle string
-	// NodeTraffic says what makes the interface one of the node's own traffic; empty for one that only captures.
-	NodeTraffic string
 	// Stock is the driver that Name replaces, by this agent; empty when it was not.
 	Stock string
 	// Failed is why a replacement that was tried was undone. NextTry is when it is tried again if it is still wished for then;
@@ -76,7 +74,7 @@ func driversAreAware(d *ringDraft) *problem {
 
 // wishForDriver says what keeps an interface from having an aware driver, and wishes for one where that helps.
 func (d *ringDraft) wishForDriver(tap capture.Tap) *problem {
-	fact, policy := d.facts.driver(tap.Interface), d.spec.NIC.Driver
+	fact, policy, traffic := d.facts.driver(tap.Interface), d.spec.NIC.Driver, d.facts.nodeTraffic(tap.Interface)
 	want := fmt.Sprintf("spec.transparentMode %d needs a capture-aware driver, and %s of %s is not", d.mode, fact.called(), tap.Interface)
 	switch {
 	case policy.Policy != v1.DriverReplace && fact.Aware:
@@ -90,9 +88,9 @@ func (d *ringDraft) wishForDriver(tap capture.Tap) *problem {
 		return nil
 	case fact.Replacement == "":
 		return problemf(v1.ReasonDriverNotAware, "%s, and it cannot be replaced: %s", want, fact.Obstacle)
-	case fact.NodeTraffic != "" && policy.NodeTraffic != v1.NodeTrafficAllow:
+	case traffic != "" && !d.mayReplaceDriver():
 		return problemf(v1.ReasonDriverReplaceRefused,
-			"%s; it is not replaced because the interface %s: if the node can lose it for a moment, set spec.nic.driver.nodeTraffic to Allow", want, fact.NodeTraffic)
+			"%s; it is not replaced because the interface %s: if the node can do without it, set spec.nodeTraffic to Allow", want, traffic)
 	}
 	d.wish(tap.Interface, fact.Replacement)
 	if why := fact.Failure(); why != "" {

@@ -35,8 +35,6 @@ func TestDriversForTransparentModes(t *testing.T) {
 		"could not be":         {fact: with(func(f *DriverFact) { f.Failed = "no link" }), spec: replace, reason: v1.ReasonDriverReplaceFailed, says: "failed: no link", wish: wish},
 		"is tried again":       {fact: with(func(f *DriverFact) { f.Failed, f.NextTry = "no link", time.Unix(0, 0) }), spec: replace, reason: v1.ReasonDriverReplaceFailed, says: "no link; it is tried again after 1970-01-01T00:00:00Z", wish: wish},
 		"cannot be":            {fact: with(func(f *DriverFact) { f.Replacement, f.Obstacle = "", "it has VFs" }), spec: replace, reason: v1.ReasonDriverNotAware, says: "cannot be replaced: it has VFs"},
-		"is the node's":        {fact: with(func(f *DriverFact) { f.NodeTraffic = "has a default route" }), spec: replace, reason: v1.ReasonDriverReplaceRefused, says: "has a default route"},
-		"is the node's, is ok": {fact: with(func(f *DriverFact) { f.NodeTraffic = "has a default route" }), reason: v1.ReasonPending, says: "being replaced", wish: wish, spec: func(s *v1.CaptureRingSpec) { replace(s); s.NIC.Driver.NodeTraffic = v1.NodeTrafficAllow }},
 		"replaced or stack":    {fact: stock, reason: v1.ReasonPending, says: "being replaced", wish: wish, spec: func(s *v1.CaptureRingSpec) { replace(s); s.TransparentFallback = v1.TransparentFallbackStack }},
 		"failed, so the stack": {fact: with(func(f *DriverFact) { f.Failed = "no link" }), wish: wish, spec: func(s *v1.CaptureRingSpec) { replace(s); s.TransparentFallback = v1.TransparentFallbackStack }},
 	} {

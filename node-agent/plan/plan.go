@@ -28,6 +28,9 @@ type Interface struct {
 	Driver, PCIAddress string
 	// DriverFact says what that driver can, and what can take its place.
 	DriverFact DriverFact
+	// NodeTraffic says what makes it one of the node's own traffic, in words that follow its name; empty for one that only
+	// captures.
+	NodeTraffic string
 }
 
 // EngineFact says whether an engine can be used on this node.
@@ -61,6 +64,8 @@ type Facts struct {
 	// Good are the specs that were accepted last. What is in the data path stays as it is when its spec is changed to one that
 	// is refused.
 	Good v1.NodeCaptureSpec
+	// Refused are specs of rings that the node does not have for having tried them, by TryKey.
+	Refused map[string]Refusal
 	// Pods of the node. PodsUnknown says why they are not known, and then a ring's taps on pods stay as they are; NoPods: the
 	// machine is not a node of Kubernetes.
 	Pods        []Pod
@@ -109,6 +114,9 @@ type Verdict struct {
 	// TransparentMode of a ring; where it is not the spec's, TransparentReason says why.
 	TransparentMode   int32
 	TransparentReason string
+	// Watched is what a ring does that can cut the node off from its network, for people; empty for nothing. Key tells it from
+	// others, and from itself with another spec.
+	Watched, Key string
 
 	// snapLen of the ring: its queues keep their size while it is refused.
 	snapLen uint32
@@ -258,6 +266,9 @@ func (b *builder) addRing(ring v1.NodeRing) {
 	}
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
 	verdict.NIC, verdict.TransparentMode, verdict.TransparentReason = draft.nic(), draft.mode, draft.modeReason
+	if watched := draft.watched(); watched != "" && (verdict.Planned || len(draft.drivers) > 0) {
+		verdict.Watched, verdict.Key = watched, draft.key
+	}
 	b.noteDrivers(draft)
 	texts, wrong := draft.notTapped()
 	if verdict.Pods, verdict.PodsNotTapped = draft.pods, texts; wrong != nil && verdict.Ready() {
@@ -270,6 +281,9 @@ func (b *builder) addRing(ring v1.NodeRing) {
 
 func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
 	draft := ringDraft{spec: ring.Spec, name: ring.Name, version: ring.Version, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason, queueCounts: b.queueCounts}
+	if Intrusive(ring.Spec) {
+		draft.key = TryKey(ring)
+	}
 	return draft, firstProblem(ringChecks, &draft)
 }
 

@@ -25,8 +25,10 @@ const (
 
 // ringDraft is a ring on its way through the checks, which fill in the lower half.
 type ringDraft struct {
-	name       string
-	version    int32
+	name    string
+	version int32
+	// key is that of a ring that may have to be tried; empty for others.
+	key        string
 	spec       v1.CaptureRingSpec
 	facts      Facts
 	auto       v1.Engine
@@ -63,7 +65,10 @@ var ringChecks = []check[ringDraft]{
 	quickModeIsAlone,
 	filterCompiles,
 	rulesAreSound,
+	notRefused,
+	devicesGoOn,
 	driversAreAware,
+	stackKeepsPackets,
 }
 
 // ringSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.

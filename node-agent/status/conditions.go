@@ -17,6 +17,7 @@ import (
 var rejections = map[string]bool{
 	v1.ReasonInvalidFilter: true, v1.ReasonNameConflict: true, v1.ReasonRingNotFound: true,
 	v1.ReasonMemoryLimitExceeded: true, v1.ReasonUnsupported: true,
+	v1.ReasonNodeTrafficRefused: true, v1.ReasonNodeCutOff: true,
 }
 
 // Conditions sets all four conditions into existing ones; what did not change keeps its transition time.

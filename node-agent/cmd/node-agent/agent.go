@@ -60,6 +60,8 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	}).Look
 	p.reconciler.Accepted = datapath.Accepted{Node: f.nodeName}
 	p.reconciler.Accepted.Records.Path = filepath.Join(f.pluginDir(), acceptedName)
+	server := agent.APIServer(config)
+	p.reconciler.Traffic = func() (map[string]string, error) { return node.Traffic(server()) }
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, CDIDir: f.cdiDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),

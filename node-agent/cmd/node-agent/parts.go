@@ -46,6 +46,7 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 		Interfaces: node.Interfaces,
 		Memory:     memory.Node{Reserve: f.memoryReserve}.Read,
 		Names:      p.names,
+		Traffic:    func() (map[string]string, error) { return node.Traffic(nil) },
 	}
 	return p
 }

@@ -71,6 +71,17 @@ type CaptureRingSpec struct {
 	// +kubebuilder:default=Native
 	XDP XDP `json:"xdp,omitempty"`
 
+	// nodeTraffic says whether the ring may have what can cut a node off from its network on an interface that carries the node's
+	// own traffic: Refuse (default) or Allow. That is transparentMode 2, whose packets the stack never gets, and what stops the
+	// device for a moment: nic.vlanOffload Disable, nic.rxRingSize, nic.rxQueues and nic.driver.policy Replace. An interface
+	// carries the node's traffic if it has an address other than link-local, a default route, or the way to the API server, or
+	// is below or above one that has (bridge, bond, VLAN, Open vSwitch). Allowed or not, an agent that loses the API server right
+	// after it applied such a ring undoes it. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:default=Refuse
+	NodeTraffic NodeTrafficPolicy `json:"nodeTraffic,omitempty"`
+
 	// quickMode takes packets the shortest way: one interface, no filter of any kind, no Clusters, and one queue or balance
 	// RxQueue; by default false. Of two quick rings over the same RX queues of an interface the younger is refused. It can
 	// not be changed while the ring has consumers. PF_RING: quick_mode.

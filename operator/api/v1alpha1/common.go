@@ -316,6 +316,13 @@ const (
 	// ReasonNodeMemoryInsufficient: the node has not the memory that the queues need.
 	ReasonNodeMemoryInsufficient = "NodeMemoryInsufficient"
 
+	// ReasonNodeTrafficRefused: it could cut the node off from its network, and spec.nodeTraffic does not allow it.
+	ReasonNodeTrafficRefused = "NodeTrafficRefused"
+	// ReasonNodeCutOff: the node tried it, lost the API server, and undid it.
+	ReasonNodeCutOff = "NodeCutOff"
+	// ReasonAPIServerUnreachable: it is tried only while the node would notice that it is cut off.
+	ReasonAPIServerUnreachable = "APIServerUnreachable"
+
 	// Of RulesEffective.
 	ReasonEffective    = "Effective"
 	ReasonNeverMatches = "NeverMatches"

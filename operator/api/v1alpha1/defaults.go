@@ -46,6 +46,7 @@ func (s *CaptureRingSpec) Default() {
 	setDefault(&s.SnapLength, DefaultSnapLength)
 	setDefault(&s.TransparentFallback, TransparentFallbackRefuse)
 	setDefault(&s.XDP, XDPNative)
+	setDefault(&s.NodeTraffic, NodeTrafficRefuse)
 	setDefault(&s.Timestamps, TimestampsSoftware)
 	if s.TransparentMode == nil {
 		s.TransparentMode = new(int32)

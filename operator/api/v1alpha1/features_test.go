@@ -26,6 +26,7 @@ spec:
   transparentMode: 2
   transparentFallback: Stack
   xdp: GenericAllowed
+  nodeTraffic: Allow
   queues: PerRxQueue
   balance: RxQueue
   balanceHeader: Inner

@@ -173,8 +173,8 @@ type DriverPolicy struct {
 	// +kubebuilder:default=Keep
 	Policy DriverReplacement `json:"policy,omitempty"`
 
-	// nodeTraffic says whether that may be done to an interface that has the node's default route or an address: Refuse
-	// (default) or Allow. PF_RING: none.
+	// nodeTraffic says whether that alone may be done to an interface that carries the node's own traffic: Refuse (default) or
+	// Allow, as spec.nodeTraffic allows it, too. PF_RING: none.
 	//
 	// +optional
 	// +kubebuilder:default=Refuse
@@ -203,7 +203,7 @@ const (
 	DriverReplace DriverReplacement = "Replace"
 )
 
-// NodeTrafficPolicy says whether an interface of the node's own traffic may lose its link for a moment.
+// NodeTrafficPolicy says whether the node's own traffic may suffer.
 //
 // +kubebuilder:validation:Enum=Refuse;Allow
 type NodeTrafficPolicy string

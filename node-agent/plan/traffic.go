@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// What a ring asks for can cut its node off in two ways. What a Refusal or spec.nodeTraffic is about:
+//
+//	                                          the node's own interface   any: watched when applied
+//	transparentMode 2 (the stack gets nothing)        refused                      yes
+//	driver replaced, rxQueues, rxRingSize,            refused                      yes
+//	vlanOffload (the device stops for a moment)
+//	transparentMode 1 (the stack gets all; many          -                         yes
+//	drivers stop once for an XDP program)
+//	promiscuous, offloads, rss, threadedPolling          -                          -
+//	(set while packets pass), mode 0
+
+// Refusal is why a node does not have a ring: it has tried its spec, or cannot try it now. Reason and Message are for its status.
+type Refusal struct{ Reason, Message string }
+
+// TryKey tells a ring with its spec from others, and from itself with another spec.
+func TryKey(ring v1.NodeRing) string {
+	// A spec came as JSON, and can be written as such.
+	text, _ := json.Marshal(ring.Spec)
+	sum := sha256.Sum256(append([]byte(ring.UID+" "), text...))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Intrusive says whether a ring asks for anything by which it matters whose traffic an interface carries.
+func Intrusive(spec v1.CaptureRingSpec) bool {
+	return len(stopping(spec)) > 0 || spec.TransparentMode != nil && *spec.TransparentMode != 0
+}
+
+// stopping are the fields that stop a device for a moment: most drivers make their queues again for them, or the whole device.
+func stopping(spec v1.CaptureRingSpec) (fields []string) {
+	add := func(when bool, field string) {
+		if when {
+			fields = append(fields, field)
+		}
+	}
+	add(spec.NIC.VLANOffload == v1.VLANOffloadDisable, "spec.nic.vlanOffload Disable")
+	add(spec.NIC.RxRingSize != nil, "spec.nic.rxRingSize")
+	add(spec.NIC.RxQueues != nil, "spec.nic.rxQueues")
+	return fields
+}
+
+// devicesGoOn refuses what stops the device of an interface that carries the node's own traffic. What replaces its driver is
+// refused together with what else is wrong with the driver.
+func devicesGoOn(d *ringDraft) *problem {
+	fields := stopping(d.spec)
+	if len(fields) == 0 {
+		return nil
+	}
+	return d.refuseNodeTraffic(fmt.Sprintf("%s would stop its device for a moment: leave it out", strings.Join(fields, ", ")))
+}
+
+// stackKeepsPackets refuses to take the packets of such an interface from the stack.
+func stackKeepsPackets(d *ringDraft) *problem {
+	if d.mode != 2 {
+		return nil
+	}
+	refused := d.refuseNodeTraffic("with spec.transparentMode 2 the node would not get its packets: use mode 0 or 1")
+	if refused != nil {
+		d.drivers = nil
+	}
+	return refused
+}
+
+// refuseNodeTraffic says why not, if an interface that is tapped carries the node's own traffic. Pods' do not.
+func (d *ringDraft) refuseNodeTraffic(why string) *problem {
+	if d.spec.NodeTraffic == v1.NodeTrafficAllow {
+		return nil
+	}
+	for _, tap := range d.taps {
+		_, pods := d.pods[tap.Interface]
+		if traffic := d.facts.nodeTraffic(tap.Interface); traffic != "" && !pods && !d.away[tap.Interface] {
+			return problemf(v1.ReasonNodeTrafficRefused, "%s %s, and %s, capture another interface, "+
+				"or set spec.nodeTraffic to Allow if the node can do without it", tap.Interface, traffic, why)
+		}
+	}
+	return nil
+}
+
+func (f Facts) nodeTraffic(iface string) string {
+	i := slices.IndexFunc(f.Interfaces, func(i Interface) bool { return i.Name == iface })
+	if i < 0 {
+		return ""
+	}
+	return f.Interfaces[i].NodeTraffic
+}
+
+// mayReplaceDriver says whether the driver of an interface that carries the node's own traffic may be replaced.
+func (d *ringDraft) mayReplaceDriver() bool {
+	return d.spec.NodeTraffic == v1.NodeTrafficAllow || d.mode != 2 && d.spec.NIC.Driver.NodeTraffic == v1.NodeTrafficAllow
+}
+
+// watched is what a ring that is planned, or whose driver is to be replaced, does that can cut the node off; empty for nothing.
+func (d *ringDraft) watched() string {
+	fields := stopping(d.spec)
+	if len(d.drivers) > 0 {
+		fields = append(fields, "spec.nic.driver.policy Replace")
+	}
+	if d.mode != 0 {
+		fields = append(fields, fmt.Sprintf("spec.transparentMode %d", d.mode))
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s on %s", strings.Join(fields, ", "), strings.Join(interfaceNames(d.taps), ", "))
+}
+
+// notRefused holds back what the node has tried, or cannot try now.
+func notRefused(d *ringDraft) *problem {
+	if refusal, refused := d.facts.Refused[d.key]; refused {
+		return &problem{refusal.Reason, refusal.Message}
+	}
+	return nil
+}
