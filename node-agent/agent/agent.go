@@ -125,6 +125,9 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {
+	if a.Reconciler.Trials != nil {
+		go a.Reconciler.Trials.Run(ctx)
+	}
 	stopped := make(chan struct{})
 	go func() {
 		a.devices.Run(ctx)

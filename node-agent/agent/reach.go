@@ -4,11 +4,56 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 )
+
+// Reach asks the API server for something small by a connection of its own: one that was there before a cut says nothing for
+// long. A server that is there answers, or its machine says that nobody listens, as while it is started again: the way to it
+// is well. One that answers that it is of no use is none.
+func Reach(config *rest.Config) (func(context.Context) error, error) {
+	tls, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach the API server %s: %w", config.Host, err)
+	}
+	proxy := http.ProxyFromEnvironment
+	if config.Proxy != nil {
+		proxy = config.Proxy
+	}
+	transport, err := rest.HTTPWrappersForConfig(config, &http.Transport{TLSClientConfig: tls, Proxy: proxy, DisableKeepAlives: true})
+	if err != nil {
+		return nil, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	address := server.JoinPath("version").String()
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return err
+		}
+		response, err := transport.RoundTrip(request)
+		if errors.Is(err, unix.ECONNREFUSED) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reach the API server at %s: %w", server.Host, err)
+		}
+		defer response.Body.Close()
+		if response.StatusCode >= http.StatusInternalServerError {
+			return fmt.Errorf("the API server at %s says %s", server.Host, response.Status)
+		}
+		return nil
+	}, nil
+}
 
 // APIServer says at which addresses the API server is; of a name, those that were found last. It is for one goroutine.
 func APIServer(config *rest.Config) func() []net.IP {

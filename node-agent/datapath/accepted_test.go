@@ -52,6 +52,7 @@ func agentOf(kind v1.Engine, engine capture.Engine, file string) *Reconciler {
 	}
 	r.Providers[0].Open = func(context.Context) (capture.Engine, error) { return engine, nil }
 	r.Interfaces = func() ([]node.Interface, error) { return []node.Interface{{Name: "nic0", Index: 2}}, nil }
+	r.Traffic = func() (map[string]string, error) { return map[string]string{"nic0": "has a default route"}, nil }
 	r.Compile = func(expression string, _ uint32) ([]bpf.RawInstruction, error) {
 		if strings.Contains(expression, "prot") {
 			return nil, errors.New("syntax error")
@@ -121,6 +122,8 @@ var refusedChanges = []refusedChange{
 	{field: "engine", reason: v1.ReasonEngineUnavailable, only: v1.EngineKernelModule, ring: func(s *v1.CaptureRingSpec) { s.Engine = v1.EngineEBPF }},
 	{field: "transparentMode", reason: v1.ReasonDriverNotAware, only: v1.EngineKernelModule, ring: mode(2, v1.DriverKeep)},
 	{field: "nic", reason: v1.ReasonDriverNotAware, only: v1.EngineKernelModule, ring: mode(1, v1.DriverReplace)},
+	{field: "nodeTraffic", reason: v1.ReasonNodeTrafficRefused, only: v1.EngineEBPF, ring: mode(2, v1.DriverKeep)},
+	{field: "nodeTraffic", reason: v1.ReasonNodeTrafficRefused, ring: func(s *v1.CaptureRingSpec) { s.NIC.VLANOffload = v1.VLANOffloadDisable }},
 	{field: "quickMode", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.QuickMode = true }},
 	{field: "queues", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Queues = v1.Queues(300) }},
 	{field: "queues", reason: v1.ReasonMemoryLimitExceeded, ring: func(s *v1.CaptureRingSpec) { s.Queues = v1.Queues(256) }},

@@ -25,8 +25,16 @@ type Drivers interface {
 // planWithDrivers plans, changes drivers as the plan wishes, and plans again where interfaces were made anew by that. It fails
 // when there is no plan; what else went wrong is in driverErr.
 func (r *Reconciler) planWithDrivers(ctx context.Context, report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) (driverErr, err error) {
-	if err := r.plan(ctx, report, spec, facts); err != nil {
+	if facts.Refused, err = r.Trials.refused(); err != nil {
 		return nil, err
+	}
+	for again := true; again; {
+		if err = r.plan(ctx, report, spec, facts); err != nil {
+			return nil, err
+		}
+		if again, err = r.Trials.admit(ctx, report, facts.Refused); err != nil {
+			return nil, err
+		}
 	}
 	if r.Drivers == nil {
 		return nil, nil

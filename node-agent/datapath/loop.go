@@ -27,7 +27,8 @@ func (s Signal) Raise() {
 // Loop reconciles when it is told that something changed, and at intervals all the same.
 type Loop struct {
 	Reconciler *Reconciler
-	// Desired is the spec and its generation; false while it is not known, and then what is there is adopted and stays.
+	// Desired is the spec and its generation; false while it is not known, and then what is there is adopted and stays, but for
+	// what is on trial.
 	Desired func() (spec v1.NodeCaptureSpec, generation int64, known bool)
 	// Changed tells that the desired state or the node changed, Activity that only counters and consumers did.
 	Changed, Activity Signal
@@ -81,7 +82,11 @@ func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
 	spec, generation, known := l.Desired()
 	if !known {
 		l.Reconciler.Adopt(context.WithoutCancel(ctx))
-		return Report{}, false
+		report, undone := l.Reconciler.Undo(context.WithoutCancel(ctx))
+		if undone {
+			l.Publish(ctx, report)
+		}
+		return report, undone
 	}
 	begun := time.Now()
 	report := l.Reconciler.Reconcile(context.WithoutCancel(ctx), spec, generation)

@@ -74,6 +74,8 @@ type Reconciler struct {
 	Accepted Accepted
 	// Traffic says which interfaces carry the node's own, as node.Traffic does; nil for none.
 	Traffic func() (map[string]string, error)
+	// Trials of what can cut the node off; nil for a machine without an API server.
+	Trials *Trials
 
 	programs programCache
 	// engines that were opened, for Engine.
@@ -94,6 +96,23 @@ func (r *Reconciler) Adopt(ctx context.Context) map[v1.Engine]plan.EngineFact {
 
 // Reconcile plans, applies and observes.
 func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
+	if err := r.Trials.forget(spec); err != nil {
+		return Report{Spec: spec, Generation: generation, Err: err}
+	}
+	return r.reconcile(ctx, spec, generation)
+}
+
+// Undo is for as long as it is not known what is wanted. It undoes what an earlier process has tried in this boot, once that has
+// cut the node off; false where there is nothing to undo.
+func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
+	spec, generation, lost := r.Trials.unfinished()
+	if !lost {
+		return Report{}, false
+	}
+	return r.reconcile(ctx, spec, generation), true
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
 	report := Report{Spec: spec, Generation: generation}
 	report.Engines = r.Adopt(ctx)
 	facts := plan.Facts{
@@ -110,14 +129,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		return report
 	}
 	r.programs.forget()
-	acceptedErr := r.Accepted.Save(report.Plan.Good(spec, facts.Good))
+	acceptedErr := r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, facts.Good), facts.Good))
 	nicErr := r.applyNICs(&report)
 	var namesErr error
 	if r.Names != nil {
 		namesErr = r.Names.Tell(report.Plan)
 	}
 	failed, engineErr := r.applyEngines(ctx, &report)
-	report.Err = errors.Join(driverErr, memoryErr, acceptedErr, nicErr, namesErr, engineErr)
+	report.Err = errors.Join(driverErr, memoryErr, acceptedErr, nicErr, namesErr, engineErr, r.Trials.applied(report.Plan.Rings))
 	report = r.Observe(ctx, report)
 	noteUnfed(&report)
 	addLeftovers(&report, failed)

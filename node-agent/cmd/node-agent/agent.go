@@ -62,6 +62,11 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	p.reconciler.Accepted.Records.Path = filepath.Join(f.pluginDir(), acceptedName)
 	server := agent.APIServer(config)
 	p.reconciler.Traffic = func() (map[string]string, error) { return node.Traffic(server()) }
+	reach, err := agent.Reach(config)
+	if err != nil {
+		return err
+	}
+	p.reconciler.Trials = datapath.NewTrials(filepath.Join(f.pluginDir(), trialsName), identity.BootID, f.cutOffAfter, reach, p.changed)
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, CDIDir: f.cdiDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),

@@ -32,7 +32,7 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 	flags := flag.NewFlagSet("cleanup", flag.ContinueOnError)
 	where.register(flags)
 	unload := flags.Bool("unload", false, "unload the module and capture-aware drivers too, where a load-module loaded them in this boot")
-	pluginDir := flags.String("plugin-dir", "", "`folder` with the libpcap for containers and what was accepted last (<kubelet-dir>/plugins/ringcap.io), to be removed; empty without Kubernetes")
+	pluginDir := flags.String("plugin-dir", "", "`folder` with the libpcap for containers and what was accepted and tried last (<kubelet-dir>/plugins/ringcap.io), to be removed; empty without Kubernetes")
 	if err := parse(flags, args, errOut); err != nil {
 		return err
 	}
@@ -83,7 +83,8 @@ func unloadModules(last loader.Outcome, where places) error {
 }
 
 func removePluginDir(folder string) error {
-	err := errors.Join((libpcap.Library{To: folder}).Withdraw(), removeAccepted(filepath.Join(folder, acceptedName)))
+	err := errors.Join((libpcap.Library{To: folder}).Withdraw(), removeRecords(filepath.Join(folder, acceptedName)),
+		removeRecords(filepath.Join(folder, trialsName)))
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 			return err
 		}
 	}
-	if err := errors.Join(removeAccepted(where.acceptedFile()), names.NewFolder(where.runDir).RemoveAll()); err != nil {
+	if err := errors.Join(removeRecords(where.acceptedFile()), names.NewFolder(where.runDir).RemoveAll()); err != nil {
 		return err
 	}
 	if err := os.Remove(where.runDir); err != nil {
@@ -122,8 +123,8 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 	return nil
 }
 
-// removeAccepted removes what was accepted last, and the file of it that was set aside.
-func removeAccepted(path string) error {
+// removeRecords removes what was accepted or tried, and the file of it that was set aside.
+func removeRecords(path string) error {
 	return errors.Join(os.RemoveAll(path), os.RemoveAll(datapath.Aside(path)))
 }
 

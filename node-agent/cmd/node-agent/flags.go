@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ringcap/ringcap/node-agent/memory"
 )
@@ -51,6 +52,9 @@ func (p *places) acceptedFile() string { return filepath.Join(p.runDir, accepted
 // poolFile is about the virtual functions of pools.
 func (p *places) poolFile() string { return filepath.Join(p.runDir, "pools.json") }
 
+// trialsName is the file of what was tried that can cut the node off.
+const trialsName = "trials.json"
+
 func (p *places) nicFile() string { return filepath.Join(p.runDir, "nic.json") }
 
 // agentFlags are those of the agent, in a cluster and standalone.
@@ -65,6 +69,7 @@ type agentFlags struct {
 	cdiDir         string
 	logLevel       slog.Level
 	memoryReserve  memory.Reserve
+	cutOffAfter    time.Duration
 
 	standalone string
 	hostname   string
@@ -86,6 +91,7 @@ func parseAgentFlags(args []string, environment func(string) string, hostname st
 	flags.StringVar(&f.libpcap, "libpcap", "/usr/lib/ringcap", "`folder` of the libpcap builds for containers, glibc/libpcap.so.0.8 and musl/libpcap.so.1 (spec.consumers.injectLibpcap)")
 	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn, error")
 	flags.TextVar(&f.memoryReserve, "memory-reserve", memory.DefaultReserve, "`share` of the node's memory that queues leave, as 20% (and at least 256Mi) or 4Gi")
+	flags.DurationVar(&f.cutOffAfter, "cut-off-after", 30*time.Second, "how `long` the API server may be out of reach right after something was applied that can cut the node off, before that is undone; 10s to 10m")
 	flags.StringVar(&f.standalone, "standalone", "", "serve the manifests in this `folder`, without Kubernetes")
 	flags.StringVar(&f.hostname, "hostname", hostname, "standalone: the `name` that nodeSelector's kubernetes.io/hostname is held against; other labels are taken as true")
 	flags.BoolVar(&f.keep, "keep", false, "standalone: leave the capture running at the end")
@@ -107,6 +113,8 @@ func (f *agentFlags) check(errOut io.Writer) error {
 	switch {
 	case f.standalone == "" && f.nodeName == "":
 		return badFlag(errOut, "NODE_NAME is not set: give the node's name, or a folder of manifests with --standalone")
+	case f.cutOffAfter < 10*time.Second || f.cutOffAfter > 10*time.Minute:
+		return badFlag(errOut, "--cut-off-after %s: must be between 10s and 10m", f.cutOffAfter)
 	case f.standalone == "" && f.metricsAddress == "":
 		return badFlag(errOut, "--metrics-address is empty: the kubelet's probes need it")
 	case f.standalone == "" && (f.keep || f.statusJSON != "" || f.uids != ""):

@@ -31,6 +31,7 @@ func TestBadCommandLines(t *testing.T) {
 		"keep in a cluster":    {[]string{"--node-name", "n", "--keep"}, "are for --standalone"},
 		"no metrics":           {[]string{"--node-name", "n", "--metrics-address", ""}, "the kubelet's probes need it"},
 		"unknown mode":         {[]string{"load-module", "--mode", "Build"}, "must be Load, Preloaded or Disabled"},
+		"too hasty":            {[]string{"--node-name", "n", "--cut-off-after", "1s"}, "--cut-off-after 1s: must be between 10s and 10m"},
 		"no log level":         {[]string{"--standalone", "x", "--log-level", "loud"}, "loud"},
 		"no memory reserve":    {[]string{"--standalone", "x", "--memory-reserve", "some"}, `"some": must be a percentage of the node's memory`},
 		"cleanup of an unsure": {[]string{"cleanup", "--bpffs", "bpf"}, `--bpffs "bpf": must be an absolute path`},
