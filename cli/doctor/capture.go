@@ -111,6 +111,10 @@ func fixOf(reason string) string {
 		return "kubectl get nodes --show-labels; correct spec.nodeSelector"
 	case v1.ReasonQueueInUse:
 		return "delete the pods that hold the queues"
+	case v1.ReasonNodeTrafficRefused:
+		return "capture another interface, use transparentMode 0 or 1 and leave the node's settings alone, or set spec.nodeTraffic to Allow"
+	case v1.ReasonNodeCutOff:
+		return "use transparentMode 0 or 1, or another interface; any change of the spec is tried again"
 	case v1.ReasonNodeNotReporting:
 		return "see the finding on that node"
 	}
