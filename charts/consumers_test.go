@@ -54,10 +54,20 @@ func TestNamespacesOfConsumers(t *testing.T) {
 			Interfaces: []v1alpha1.InterfaceSelector{{Name: "eth0"}}, Queues: &queues, QueueSettings: settings,
 		}}
 	}
-	closed, open := ring("closed", only), ring("open", v1alpha1.QueueSettings{})
+	closed, unset := ring("closed", only), ring("unset", v1alpha1.QueueSettings{})
+	open := ring("open", v1alpha1.QueueSettings{Consumers: &v1alpha1.Consumers{Namespaces: []string{"*"}}})
+	byLabel := ring("by-label", v1alpha1.QueueSettings{Consumers: &v1alpha1.Consumers{NamespaceSelector: &metav1.LabelSelector{
+		MatchLabels: map[string]string{"kubernetes.io/metadata.name": "inside"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpIn, Values: []string{"inside", "x"}},
+			{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist},
+			{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"web"}},
+		},
+	}}})
 	twin := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "open"}, Spec: v1alpha1.ClusterSpec{Rings: []string{"closed"}, Queues: 1, QueueSettings: only}}
 	flows := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "by-flow"}, Spec: twin.Spec}
-	for _, object := range []client.Object{closed, open, twin, flows} {
+	inherits := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "inherits"}, Spec: v1alpha1.ClusterSpec{Rings: []string{"closed"}, Queues: 1}}
+	for _, object := range []client.Object{closed, open, unset, byLabel, twin, flows, inherits} {
 		require.NoError(t, admin.Create(t.Context(), object))
 		t.Cleanup(func() { _ = admin.Delete(t.Context(), object) })
 	}
@@ -70,18 +80,22 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.True(c, apierrors.IsForbidden(create(consumer("outside", "ringcap.io/closed"))))
 		assert.True(c, apierrors.IsForbidden(create(consumer("outside", "ringcap.io/by-flow"))))
+		assert.True(c, apierrors.IsForbidden(create(consumer("outside", "ringcap.io/by-label"))))
+		assert.True(c, apierrors.IsForbidden(create(consumer("outside", "ringcap.io/unset"))))
 		assert.NoError(c, create(consumer("outside", "ringcap.io/open")))
 	}, 30*time.Second, 100*time.Millisecond)
 
 	err := create(consumer("outside", "ringcap.io/open", "ringcap.io/closed"))
-	require.ErrorContains(t, err, "ringcap.io/closed is not for pods of namespace outside: spec.consumers.namespaces of CaptureRing closed names elsewhere, inside; ")
+	require.ErrorContains(t, err, "ringcap.io/closed is not for pods of namespace outside: spec.consumers of CaptureRing closed names elsewhere, inside; ")
+	require.ErrorContains(t, create(consumer("inside", "ringcap.io/unset")), "spec.consumers of CaptureRing unset names no namespace; ")
 	require.ErrorContains(t, create(consumer("outside", "ringcap.io/by-flow")), "of Cluster by-flow names")
 	early := consumer("outside")
 	early.Spec.InitContainers = consumer("outside", "ringcap.io/closed").Spec.Containers[1:]
 	early.Spec.InitContainers[0].Name = "early"
 	require.True(t, apierrors.IsForbidden(create(early)))
 
-	require.NoError(t, create(consumer("inside", "ringcap.io/open", "ringcap.io/closed", "ringcap.io/by-flow")))
+	require.NoError(t, create(consumer("inside", "ringcap.io/open", "ringcap.io/closed", "ringcap.io/by-flow", "ringcap.io/by-label")))
+	require.NoError(t, create(consumer("outside", "ringcap.io/inherits")), "the agents know which rings feed it")
 	require.NoError(t, create(consumer("outside", "ringcap.io/not-there", "example.com/gpu")))
 	require.NoError(t, create(consumer("outside")))
 

@@ -117,6 +117,35 @@ func (r *release) finish(job *batchv1.Job, failure error) {
 	require.NoError(r.t, r.admin.Status().Update(r.t.Context(), job))
 }
 
+// upgradeFromOpenRings: where a ring without namespaces was open, the upgrade that closes it says so and changes nothing.
+func (r *release) upgradeFromOpenRings(ring *v1alpha1.CaptureRing) {
+	t := r.t
+	var crd apiextensionsv1.CustomResourceDefinition
+	require.NoError(t, r.admin.Get(t.Context(), client.ObjectKey{Name: "capturerings.ringcap.io"}, &crd))
+	earlier := crd.DeepCopy()
+	delete(earlier.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["consumers"].Properties, "namespaceSelector")
+	consumers := earlier.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["consumers"]
+	consumers.XValidations = nil
+	earlier.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["consumers"] = consumers
+	require.NoError(t, r.admin.Update(t.Context(), earlier))
+	out, err := r.helm("upgrade", "ringcap", "ringcap")
+	require.Error(t, err, out)
+	require.Contains(t, out, "CaptureRings that name no namespace: mirror.")
+	require.Contains(t, out, "--set upgrade.closeRings=true")
+	require.NoError(t, r.admin.Get(t.Context(), client.ObjectKeyFromObject(&crd), &crd))
+	require.NotContains(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["consumers"].Properties, "namespaceSelector")
+
+	ring.Spec.Consumers = &v1alpha1.Consumers{Namespaces: []string{"sensors"}}
+	require.NoError(t, r.admin.Update(t.Context(), ring))
+	// The test's own change of the CRD is in the way otherwise.
+	out, err = r.helm("upgrade", "ringcap", "ringcap", "--force-conflicts")
+	require.NoError(t, err, out)
+	ring.Spec.Consumers = nil
+	require.NoError(t, r.admin.Update(t.Context(), ring))
+	out, err = r.helm("upgrade", "ringcap", "ringcap")
+	require.NoError(t, err, "of rings that were never open nothing is said: %s", out)
+}
+
 // TestInstallUpgradeUninstall: an uninstall is refused while nodes are not clean, and leaves the CRDs and nothing else.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	admin := bare.Client(t)
@@ -131,6 +160,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	ring := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "mirror", Finalizers: []string{v1alpha1.FinalizerNodes}}}
 	ring.Spec.Interfaces = []v1alpha1.InterfaceSelector{{Name: "mirror0"}}
 	require.NoError(t, admin.Create(t.Context(), ring))
+	r.upgradeFromOpenRings(ring)
 	out, err = r.uninstall(2 * time.Second)
 	require.Error(t, err, out)
 	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ringcap-system", Name: "ringcap-agent"}}

@@ -22,7 +22,7 @@ close_to() {
 
 kept_from_start() {
 	[ "$(kubectl -n $suite get events -o json | jq '[.items[] | select(.message | test("may not have queues of suite-closed: " +
-		"its spec.consumers.namespaces names elsewhere, not ringcap-suite")) | .involvedObject.name] | unique | length')" = 2 ]
+		"spec.consumers of Cluster suite-closed names elsewhere, not ringcap-suite")) | .involvedObject.name] | unique | length')" = 2 ]
 }
 
 all_inside_run() {
@@ -38,7 +38,7 @@ test_pod_of_another_namespace() {
 		echo 'the API server took the pod' >&2
 		return 1
 	fi
-	grep "spec.consumers.namespaces of Cluster suite-closed names $suite; " <<<"$said"
+	grep "spec.consumers of Cluster suite-closed names $suite; " <<<"$said"
 	hostile_pods inside suite-closed
 	for node in $nodes; do probe inside "$node" take suite-closed 0; done
 
@@ -52,6 +52,47 @@ test_pod_of_another_namespace() {
 	wait_for 60 all_inside_run || { echo 'the containers did not start again' >&2; return 1; }
 	kubectl -n $suite delete daemonset inside --wait
 	remove clusters.ringcap.io/suite-closed
+}
+
+# wide_pod: one that requests a queue of suite-wide.
+wide_pod() {
+	kubectl apply -f - <<-END
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: wide, namespace: $suite}
+		spec:
+		  terminationGracePeriodSeconds: 1
+		  automountServiceAccountToken: false
+		  containers:
+		    - name: c
+		      image: ringcap.local/probe:$(image_tag probe)
+		      command: [sleep, infinity]
+		      resources: {limits: {ringcap.io/suite-wide: 1}}
+	END
+}
+
+wide_is_told() { kubectl -n $suite get events -o json | jq -e --arg text "$1" 'any(.items[]; .involvedObject.name == "wide" and (.message | contains($text)))'; }
+wide_runs() { [ "$(kubectl -n $suite get pod wide -o 'jsonpath={.status.phase}')" = Running ]; }
+
+# A ring that names nobody is nobody's, and a Cluster is no wider than its ring, whatever it says.
+test_nobody_but_who_is_named() {
+	local ring='interfaces: [{name: mirror0}]' said status=0
+	kubectl create namespace $suite --dry-run=client -o yaml | kubectl apply -f -
+	apply suite-ring CaptureRing "{$ring}"
+	apply suite-wide Cluster "{rings: [suite-ring], queues: 1, slots: 64, consumers: {namespaces: ['*']}}"
+	expect_condition clusters.ringcap.io/suite-wide Ready 'True'
+	expect_condition clusters.ringcap.io/suite-wide ConsumersEffective 'False NobodyAllowed .*CaptureRing suite-ring names no namespace'
+	wide_pod
+	wait_for 120 wide_is_told 'spec.consumers of CaptureRing suite-ring names no namespace' || { state_pods; return 1; }
+	apply suite-ring CaptureRing "{$ring, consumers: {namespaces: [elsewhere]}}"
+	wait_for 120 wide_is_told 'spec.consumers of CaptureRing suite-ring names elsewhere, not ringcap-suite' || { state_pods; return 1; }
+	said=$("$ringcap" capture suite-ring -w "$work/none.pcapng" 2>&1) || status=$?
+	[ "$status" = 1 ] && grep -F '"namespaces":["elsewhere","default"]' <<<"$said"
+	apply suite-ring CaptureRing "{$ring, consumers: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: $suite}}}}"
+	wait_for 360 wide_runs || { kubectl -n $suite get events; return 1; }
+	kubectl -n $suite delete pod wide --wait
+	remove clusters.ringcap.io/suite-wide
+	remove capturering/suite-ring
 }
 
 # Images as distributions make them, with their own libpcap, which knows nothing of ringcap: the distribution's here, and

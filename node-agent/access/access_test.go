@@ -16,10 +16,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/operator/api/consumers"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 const (
@@ -123,6 +126,11 @@ func TestAllocations(t *testing.T) {
 	assert.ErrorContains(t, err, "ask the kubelet")
 }
 
+// rule is that of a ring that names namespaces.
+func rule(namespaces ...string) consumers.Rule {
+	return consumers.Rule{consumers.OfRing("ids", &v1.Consumers{Namespaces: namespaces})}
+}
+
 type fakeUIDs map[Pod][]string
 
 func (f fakeUIDs) PodUIDs(_ context.Context, pod Pod) ([]string, error) {
@@ -149,7 +157,7 @@ func TestAllow(t *testing.T) {
 		UIDs:       fakeUIDs{{"sensors", "a"}: {uid}, {"sensors", "b"}: {other}},
 		Namespaces: NewNamespaces(),
 	}
-	pods.Namespaces.Set(map[string][]string{"ids": nil})
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("*")})
 	ask := func(pid, queue int) error {
 		return pods.Allow(context.Background(), pid, capture.QueueID{Cluster: "ids", Queue: queue})
 	}
@@ -161,8 +169,18 @@ func TestAllow(t *testing.T) {
 	assert.ErrorContains(t, ask(13, 0), "runs in no pod: the kubelet has not put it into the pod with UID "+uid)
 	assert.ErrorContains(t, ask(14, 0), "runs in no pod: the kubelet has no cgroup of this pod (UID "+third)
 	assert.ErrorContains(t, ask(0, 0), "hostPID")
-	pods.Namespaces.Set(map[string][]string{"ids": {"flows", "lab"}})
-	assert.ErrorContains(t, ask(10, 0), "pod sensors/a may not have queues of ids: its spec.consumers.namespaces names flows, lab, not sensors")
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows", "lab")})
+	assert.ErrorContains(t, ask(10, 0), "pod sensors/a may not have queues of ids: spec.consumers of CaptureRing ids names flows, lab, not sensors")
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule()})
+	assert.ErrorIs(t, ask(10, 0), consumers.ErrNobody)
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "ids"}},
+	})}})
+	labels := map[string]string{"team": "ids"}
+	pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return labels, nil }
+	assert.NoError(t, ask(10, 0))
+	labels["team"] = "web"
+	assert.ErrorContains(t, ask(10, 0), "names namespaces with labels team=ids, not sensors")
 	pods.UIDs = fakeUIDs(nil)
 	assert.ErrorContains(t, ask(10, 0), "no API server")
 }
@@ -179,18 +197,18 @@ func TestMayStart(t *testing.T) {
 
 	go func() {
 		time.Sleep(20 * time.Millisecond)
-		pods.Namespaces.Set(map[string][]string{"ids": nil})
+		pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("*")})
 	}()
 	assert.NoError(t, start(0), "it waits until that is known")
 	assert.NoError(t, start(2), "where all may, it does not matter who")
-	pods.Namespaces.Set(map[string][]string{"ids": {"flows", "sensors"}})
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows", "sensors")})
 	assert.NoError(t, start(0))
-	assert.ErrorContains(t, start(2), "does not say which pod gets queue 2 of ids, whose spec.consumers.namespaces names flows, sensors")
-	pods.Namespaces.Set(map[string][]string{"ids": {"flows"}})
+	assert.ErrorContains(t, start(2), "does not say which pod gets queue 2 of ids, whose spec.consumers does not name all")
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows")})
 	assert.ErrorContains(t, start(1), "pod sensors/b may not have queues of ids")
-	pods.Namespaces.Set(map[string][]string{})
+	pods.Namespaces.Set(map[string]consumers.Rule{})
 	assert.ErrorContains(t, start(0), "nobody asks for ids any more")
-	pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
 	pods.Allocations = NewKubelet(filepath.Join(t.TempDir(), "none"))
 	assert.ErrorContains(t, start(0), "ask the kubelet")
 }

@@ -6,27 +6,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
 // Namespaces says from which namespaces pods may have the queues of a ring or Cluster. Its methods may be called by
 // several goroutines.
 type Namespaces struct {
 	mu sync.Mutex
-	// allowed by ring or Cluster; an empty list allows all.
-	allowed map[string][]string
+	// allowed by ring or Cluster.
+	allowed map[string]consumers.Rule
 	known   chan struct{}
+	// Labels of namespaces, for rules that ask for them. It is set before Set is called.
+	Labels func(ctx context.Context, namespace string) (map[string]string, error)
 }
 
 // NewNamespaces knows nothing yet.
 func NewNamespaces() *Namespaces { return &Namespaces{known: make(chan struct{})} }
 
 // Set says it for all rings and Clusters.
-func (n *Namespaces) Set(allowed map[string][]string) {
+func (n *Namespaces) Set(allowed map[string]consumers.Rule) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.allowed == nil {
@@ -35,9 +36,9 @@ func (n *Namespaces) Set(allowed map[string][]string) {
 	n.allowed = allowed
 }
 
-// of returns the namespaces of a ring or Cluster. Until they are known, which is so for a moment after the agent's start,
+// of returns the rule of a ring or Cluster. Until it is known, which is so for a moment after the agent's start,
 // it waits.
-func (n *Namespaces) of(ctx context.Context, cluster string) ([]string, error) {
+func (n *Namespaces) of(ctx context.Context, cluster string) (consumers.Rule, error) {
 	select {
 	case <-n.known:
 	case <-ctx.Done():
@@ -52,15 +53,16 @@ func (n *Namespaces) of(ctx context.Context, cluster string) ([]string, error) {
 	return allowed, nil
 }
 
-// check returns nil if a pod may have queues of the ring or Cluster.
+// check returns nil if a pod may have queues of the ring or Cluster. It is consumers.ErrNobody where no namespace is named: that
+// keeps new pods away, and is no reason to take from others what they have.
 func (n *Namespaces) check(ctx context.Context, cluster string, pod Pod) error {
 	allowed, err := n.of(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	if len(allowed) > 0 && !slices.Contains(allowed, pod.Namespace) {
-		return fmt.Errorf("pod %s may not have queues of %s: its spec.consumers.namespaces names %s, not %s: "+
-			"add the namespace there, or run the pod elsewhere", pod, cluster, strings.Join(allowed, ", "), pod.Namespace)
+	labels := func(namespace string) (map[string]string, error) { return n.Labels(ctx, namespace) }
+	if err := allowed.Check(pod.Namespace, labels); err != nil {
+		return fmt.Errorf("pod %s may not have queues of %s: %w", pod, cluster, err)
 	}
 	return nil
 }
@@ -69,7 +71,7 @@ func (n *Namespaces) check(ctx context.Context, cluster string, pod Pod) error {
 // API server.
 func (p Pods) MayStart(ctx context.Context, queue capture.QueueID) error {
 	allowed, err := p.Namespaces.of(ctx, queue.Cluster)
-	if err != nil || len(allowed) == 0 {
+	if err != nil || allowed.Everybody() {
 		return err
 	}
 	allocations, err := p.Allocations.Allocations(ctx)
@@ -79,8 +81,8 @@ func (p Pods) MayStart(ctx context.Context, queue capture.QueueID) error {
 	owners := allocations[queue]
 	if len(owners) == 0 {
 		// The kubelet lists no init containers that end.
-		return fmt.Errorf("the kubelet does not say which pod gets queue %d of %s, whose spec.consumers.namespaces names %s: "+
-			"request it in a container that goes on", queue.Queue, queue.Cluster, strings.Join(allowed, ", "))
+		return fmt.Errorf("the kubelet does not say which pod gets queue %d of %s, whose spec.consumers does not name all namespaces: "+
+			"request it in a container that goes on", queue.Queue, queue.Cluster)
 	}
 	for _, owner := range owners {
 		if err := p.Namespaces.check(ctx, queue.Cluster, owner); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
 	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -131,7 +132,7 @@ func TestResourcesWithALibrary(t *testing.T) {
 	assert.Empty(t, a.resources(r, true)["ids"].Mounts)
 
 	verdict := r.Plan.Clusters["ids"]
-	verdict.Consumers.InjectLibpcap = true
+	verdict.InjectLibpcap = true
 	r.Plan.Clusters["ids"] = verdict
 	assert.ErrorContains(t, a.provideLibrary(r), "spec.consumers.injectLibpcap")
 	assert.Equal(t, []bool{false}, a.resources(r, false)["ids"].Healthy)
@@ -162,9 +163,10 @@ func TestNUMANodes(t *testing.T) {
 // A set of queues that is only left over is nobody's to start with.
 func TestNamespaces(t *testing.T) {
 	r := report(true, 2)
-	r.Plan.Clusters["closed"] = plan.Verdict{Consumers: v1.Consumers{Namespaces: []string{"sensors"}}}
+	rule := consumers.Rule{consumers.OfRing("closed", &v1.Consumers{Namespaces: []string{"sensors"}})}
+	r.Plan.Clusters["closed"] = plan.Verdict{Consumers: rule}
 	r.Plan.Clusters["gone"] = plan.Verdict{Leftover: true}
-	assert.Equal(t, map[string][]string{"ids": nil, "planned": nil, "closed": {"sensors"}}, namespaces(r))
+	assert.Equal(t, map[string]consumers.Rule{"ids": nil, "planned": nil, "closed": rule}, namespaces(r))
 }
 
 func TestReadyWhenAllIsAppliedAndOffered(t *testing.T) {

@@ -11,14 +11,15 @@ import (
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
 	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
 // namespaces says from where pods may have the queues that are asked for.
-func namespaces(report datapath.Report) map[string][]string {
-	allowed := map[string][]string{}
+func namespaces(report datapath.Report) map[string]consumers.Rule {
+	allowed := map[string]consumers.Rule{}
 	for name, verdict := range report.Plan.Clusters {
 		if !verdict.Leftover {
-			allowed[name] = verdict.Consumers.Namespaces
+			allowed[name] = verdict.Consumers
 		}
 	}
 	return allowed
@@ -27,7 +28,7 @@ func namespaces(report datapath.Report) map[string][]string {
 // provideLibrary has the libpcap for containers on the host while queues are asked for that come with it.
 func (a *Agent) provideLibrary(report datapath.Report) error {
 	for _, verdict := range report.Plan.Clusters {
-		if verdict.Consumers.InjectLibpcap {
+		if verdict.InjectLibpcap {
 			return a.Library.Provide()
 		}
 	}
@@ -51,11 +52,11 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 		}
 		healthy := make([]bool, len(state.Queues))
 		for i := range healthy {
-			healthy[i] = verdict.Fed && (library || !verdict.Consumers.InjectLibpcap)
+			healthy[i] = verdict.Fed && (library || !verdict.InjectLibpcap)
 		}
 		engine := verdict.Engine
 		var mounts []capture.PathPair
-		if verdict.Consumers.InjectLibpcap {
+		if verdict.InjectLibpcap {
 			mounts = a.Library.Mounts()
 		}
 		nodes := numaNodes(report, name, node.NUMANodeOf)

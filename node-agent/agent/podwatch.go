@@ -4,8 +4,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +21,12 @@ import (
 	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/node-agent/pods"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// podWatch follows this node's pods, and the labels of namespaces, while a ring selects by them, and only then: what is
-// not asked for costs the API server nothing.
+// podWatch follows this node's pods, and the labels of namespaces, while a ring or Cluster selects by them, and only then:
+// what is not asked for costs the API server nothing.
 type podWatch struct {
 	cache   cache.Cache
 	tracker *pods.Tracker
@@ -201,6 +204,23 @@ func (w *podWatch) namespaceLabels(ctx context.Context) (map[string]map[string]s
 	return labels, nil
 }
 
+// labels are those of a namespace, by which consumers are selected. For a moment after the agent's start it waits for them.
+func (w *podWatch) labels(ctx context.Context, namespace string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	w.mu.Lock()
+	informer := w.watched[namespaceKind]
+	w.mu.Unlock()
+	if informer == nil || !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return nil, errors.New(strings.TrimSuffix("the API server has not said them yet: "+w.problem, ": "))
+	}
+	found := namespaceMetadata()
+	err := w.cache.Get(ctx, client.ObjectKey{Name: namespace}, found)
+	return found.Labels, err
+}
+
 // object is a pod that may have processes.
 func object(pod *corev1.Pod, namespaces map[string]map[string]string) (pods.Object, bool) {
 	o := pods.Object{
@@ -223,6 +243,10 @@ func needs(spec v1.NodeCaptureSpec) (pods, namespaces bool) {
 			pods = pods || i.PodSelector != nil
 			namespaces = namespaces || i.PodSelector != nil && !plan.ByName(i.NamespaceSelector)
 		}
+		namespaces = namespaces || consumers.ByLabels(ring.Spec.Consumers)
+	}
+	for _, cluster := range spec.Clusters {
+		namespaces = namespaces || consumers.ByLabels(cluster.Spec.Consumers)
 	}
 	return pods, namespaces
 }

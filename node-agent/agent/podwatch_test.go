@@ -32,6 +32,14 @@ func podRing(namespaceLabel string) v1.NodeCaptureSpec {
 	return v1.NodeCaptureSpec{Rings: []v1.NodeRing{{Name: "r", Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{selector}}}}}
 }
 
+// consumersByLabel is what a node is asked for by a ring for pods of namespaces with a label.
+func consumersByLabel() v1.NodeCaptureSpec {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}}
+	return v1.NodeCaptureSpec{Rings: []v1.NodeRing{{Name: "r", Spec: v1.CaptureRingSpec{
+		QueueSettings: v1.QueueSettings{Consumers: &v1.Consumers{NamespaceSelector: selector}},
+	}}}}
+}
+
 func TestWhatASpecNeeds(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec             v1.NodeCaptureSpec
@@ -41,6 +49,10 @@ func TestWhatASpecNeeds(t *testing.T) {
 		"pods":              {podRing(""), true, false},
 		"of a namespace":    {podRing("kubernetes.io/metadata.name"), true, false},
 		"of some of a kind": {podRing("team"), true, true},
+		"consumers of some": {consumersByLabel(), false, true},
+		"a Cluster's": {v1.NodeCaptureSpec{Clusters: []v1.NodeCluster{{Spec: v1.ClusterSpec{
+			QueueSettings: consumersByLabel().Rings[0].Spec.QueueSettings,
+		}}}}, false, true},
 	} {
 		pods, namespaces := needs(test.spec)
 		assert.Equal(t, test.pods, pods, name)
@@ -120,7 +132,17 @@ func TestPodsOfANode(t *testing.T) {
 		assert.Contains(t, pods, late)
 	}, 20*time.Second, 10*time.Millisecond)
 
+	// The labels of namespaces alone, for consumers.
+	w.want(t.Context(), consumersByLabel())
+	found, err := w.labels(t.Context(), "shop")
+	require.NoError(t, err)
+	assert.Equal(t, here.NamespaceLabels, found)
+	_, err = w.labels(t.Context(), "not-there")
+	assert.ErrorContains(t, err, "not found")
+
 	w.want(t.Context(), v1.NodeCaptureSpec{})
+	_, err = w.labels(t.Context(), "shop")
+	assert.ErrorContains(t, err, "has not said them yet")
 	_, unknown = w.Pods()
 	assert.NotEmpty(t, unknown)
 	w.want(t.Context(), podRing(""))

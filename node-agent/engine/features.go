@@ -59,11 +59,12 @@ const (
 	LongHeader           Feature = "spec.packetHeader Long"
 	InjectLibpcap        Feature = "spec.consumers.injectLibpcap"
 	Namespaces           Feature = "spec.consumers.namespaces"
+	NamespaceSelector    Feature = "spec.consumers.namespaceSelector"
 	ClusterFilter        Feature = "spec.filter"
 )
 
 // everywhere is what the agent does itself, whichever engine captures.
-var everywhere = []Feature{PodSelector, VLANOffload, RxRingSize, NICRxQueues, RSSHash, RSSFields, RSSQueues, ThreadedPolling, DriverReplace, InjectLibpcap, Namespaces}
+var everywhere = []Feature{PodSelector, VLANOffload, RxRingSize, NICRxQueues, RSSHash, RSSFields, RSSQueues, ThreadedPolling, DriverReplace, InjectLibpcap, Namespaces, NamespaceSelector}
 
 // served is what each engine does. What is in neither list nobody does yet.
 var served = map[v1.Engine][]Feature{
@@ -173,6 +174,7 @@ func AskedByQueues(s *v1.ClusterSpec) []Feature {
 	if s.Consumers != nil {
 		a.when(s.Consumers.InjectLibpcap, InjectLibpcap)
 		a.when(len(s.Consumers.Namespaces) > 0, Namespaces)
+		a.when(s.Consumers.NamespaceSelector != nil, NamespaceSelector)
 	}
 	a.when(s.Filter != nil, ClusterFilter)
 	return a

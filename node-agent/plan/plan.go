@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -101,8 +102,9 @@ type Verdict struct {
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
-	// Consumers says which pods may have a set of queues, and what is given to them.
-	Consumers v1.Consumers
+	// InjectLibpcap into the containers that get a set of queues; Consumers says which pods may have it.
+	InjectLibpcap bool
+	Consumers     consumers.Rule
 	// Pods are those of a ring's interfaces, by interface name; PodsNotTapped those that it selects and does not tap, with the
 	// reasons.
 	Pods          map[string]string
@@ -163,7 +165,7 @@ func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 			NICs:     map[string]NICSettings{},
 			Drivers:  map[string]DriverWish{},
 		},
-		rings:  map[string]plannedRing{},
+		rings: map[string]plannedRing{}, ringConsumers: map[string]*v1.Consumers{},
 		ledger: newLedger(facts),
 	}
 	b.result.Auto, b.result.AutoReason = chooseAuto(facts.Engines)
@@ -230,6 +232,8 @@ type builder struct {
 	facts  Facts
 	result Result
 	rings  map[string]plannedRing
+	// ringConsumers is what each ring's spec.consumers says, as far as it is not refused.
+	ringConsumers map[string]*v1.Consumers
 	// queueCounts is the number of queues that each Cluster and each ring with queues shall have.
 	queueCounts map[string]int32
 	// clusters that passed all checks, by engine.
@@ -264,6 +268,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 	} else {
 		b.rings[ring.Name] = draft.planned()
 	}
+	b.ringConsumers[ring.Name] = draft.spec.Consumers
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
 	verdict.NIC, verdict.TransparentMode, verdict.TransparentReason = draft.nic(), draft.mode, draft.modeReason
 	if watched := draft.watched(); watched != "" && (verdict.Planned || len(draft.drivers) > 0) {
@@ -314,14 +319,27 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	if problem != nil {
 		verdict.Reason, verdict.Message = problem.reason, problem.message
 	}
-	if consumers := draft.cluster.Spec.Consumers; consumers != nil {
-		verdict.Consumers = *consumers
-	}
+	verdict.InjectLibpcap = draft.cluster.Spec.Consumers != nil && draft.cluster.Spec.Consumers.InjectLibpcap
+	verdict.Consumers = b.consumersOf(draft.cluster)
 	if verdict.Planned {
 		verdict.Fed, verdict.Engine, verdict.EngineReason = len(draft.feeds) > 0, draft.engine, draft.engineReason
 		b.place(draft)
 	}
 	b.result.Clusters[cluster.Name] = verdict
+}
+
+// consumersOf says which pods may have a set of queues: what its rings on this node permit, and it itself does.
+func (b *builder) consumersOf(cluster v1.NodeCluster) consumers.Rule {
+	if _, own := b.result.Rings[cluster.Name]; own {
+		return consumers.Rule{consumers.OfRing(cluster.Name, cluster.Spec.Consumers)}
+	}
+	var rings []consumers.Said
+	for _, name := range cluster.Spec.Rings {
+		if ring, ok := b.ringConsumers[name]; ok {
+			rings = append(rings, consumers.OfRing(name, ring))
+		}
+	}
+	return consumers.OfCluster(cluster.Name, cluster.Spec.Consumers, rings...)
 }
 
 // place puts a cluster that passed into its engine's plan and makes its rings feed it.

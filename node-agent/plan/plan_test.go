@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -306,12 +307,15 @@ func TestAClusterGoesOnWithTheRingsThatAreThere(t *testing.T) {
 
 // Who may have queues goes with the queues: a change that is refused leaves it, too.
 func TestNamespacesOfConsumers(t *testing.T) {
-	c := cluster("ids", 1, "mirror")
+	c, mirror := cluster("ids", 1, "mirror"), ring("mirror", withQueues(1))
 	c.Spec.Consumers = &v1.Consumers{Namespaces: []string{"sensors"}}
-	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror")}, Clusters: []v1.NodeCluster{c}}
+	mirror.Spec.Consumers = &v1.Consumers{Namespaces: []string{"*"}}
+	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{mirror}, Clusters: []v1.NodeCluster{c}}
 	f := facts()
 	first := Make(spec, f)
-	assert.Equal(t, []string{"sensors"}, first.Clusters["ids"].Consumers.Namespaces)
+	only := consumers.OfCluster("ids", c.Spec.Consumers, consumers.OfRing("mirror", mirror.Spec.Consumers))
+	assert.Equal(t, only, first.Clusters["ids"].Consumers)
+	assert.Equal(t, consumers.Rule{consumers.OfRing("mirror", mirror.Spec.Consumers)}, first.Clusters["mirror"].Consumers)
 	assert.True(t, first.Clusters["ids"].Ready())
 
 	f.Good = first.Good(spec, v1.NodeCaptureSpec{})
@@ -319,7 +323,12 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	c.Spec.Filter = &v1.Filter{BPF: "tcp"}
 	second := Make(v1.NodeCaptureSpec{Rings: spec.Rings, Clusters: []v1.NodeCluster{c}}, f)
 	assert.Equal(t, v1.ReasonUnsupported, second.Clusters["ids"].Reason)
-	assert.Equal(t, []string{"sensors"}, second.Clusters["ids"].Consumers.Namespaces)
+	assert.Equal(t, only, second.Clusters["ids"].Consumers)
+
+	// A ring's list binds the Clusters over it while its interface is away, too.
+	mirror.Spec.Consumers, mirror.Spec.Interfaces = nil, []v1.InterfaceSelector{{Name: "gone0"}}
+	third := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{mirror}, Clusters: []v1.NodeCluster{c}}, f)
+	assert.ErrorIs(t, third.Clusters["ids"].Consumers.Check("sensors", nil), consumers.ErrNobody)
 }
 
 // Consumers keep their queues, of the same shape, while the interface is gone; new queues are not made.

@@ -232,8 +232,8 @@ func withoutPods(consumers *v1.Consumers) error {
 	switch {
 	case consumers == nil:
 		return nil
-	case len(consumers.Namespaces) > 0:
-		return errors.New("spec.consumers.namespaces: a machine without Kubernetes has no pods: leave it out, and name the users by --uids")
+	case len(consumers.Namespaces) > 0 || consumers.NamespaceSelector != nil:
+		return errors.New("spec.consumers.namespaces and namespaceSelector: a machine without Kubernetes has no pods: leave them out, and name the users by --uids")
 	case consumers.InjectLibpcap:
 		return errors.New("spec.consumers.injectLibpcap: a machine without Kubernetes has no pods: leave it out")
 	}

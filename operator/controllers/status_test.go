@@ -35,6 +35,26 @@ func TestRulesEffective(t *testing.T) {
 	w.expect(ring, v1alpha1.ConditionRulesEffective, metav1.ConditionTrue, v1alpha1.ReasonEffective)
 }
 
+// TestConsumersEffective: a ring for nobody is pointed out, and so is each Cluster over it, whatever that says itself.
+func TestConsumersEffective(t *testing.T) {
+	w := newWorld(t)
+	w.node("consumers")
+	ring, cluster := w.ring("consumers"), w.cluster("consumers-ids", "consumers")
+	ring.Spec.Consumers = nil
+	cluster.Spec.Consumers = &v1alpha1.Consumers{Namespaces: []string{"*"}}
+	w.create(ring)
+	w.create(cluster)
+	for _, object := range []client.Object{ring, cluster} {
+		w.expect(object, v1alpha1.ConditionConsumersEffective, metav1.ConditionFalse, v1alpha1.ReasonNobodyAllowed,
+			"spec.consumers of CaptureRing consumers names no namespace: name there whose pods may have its packets ('*' for all); no new pod gets")
+	}
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.Consumers = &v1alpha1.Consumers{Namespaces: []string{"sensors"}} })
+	w.expect(ring, v1alpha1.ConditionConsumersEffective, metav1.ConditionTrue, v1alpha1.ReasonEffective)
+	w.expect(cluster, v1alpha1.ConditionConsumersEffective, metav1.ConditionTrue, v1alpha1.ReasonEffective)
+	update(w, cluster, func(c *v1alpha1.Cluster) { c.Spec.Consumers.Namespaces = []string{"others"} })
+	w.expect(cluster, v1alpha1.ConditionConsumersEffective, metav1.ConditionFalse, v1alpha1.ReasonNobodyAllowed, "have no name in common")
+}
+
 // TestStatusAddsUp: conditions and sums follow from what the nodes report.
 func TestStatusAddsUp(t *testing.T) {
 	w := newWorld(t)

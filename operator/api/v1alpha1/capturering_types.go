@@ -215,6 +215,7 @@ type CaptureStatus struct {
 // +kubebuilder:printcolumn:name="Engine",type=string,JSONPath=`.status.engines`
 // +kubebuilder:printcolumn:name="Seen",type=integer,JSONPath=`.status.seen`
 // +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
+// +kubebuilder:printcolumn:name="Consumers",type=string,JSONPath=`.status.conditions[?(@.type=="ConsumersEffective")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type CaptureRing struct {
 	metav1.TypeMeta `json:",inline"`

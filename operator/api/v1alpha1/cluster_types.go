@@ -46,6 +46,7 @@ type ClusterSpec struct {
 // +kubebuilder:printcolumn:name="Queues",type=integer,JSONPath=`.status.queues`
 // +kubebuilder:printcolumn:name="Delivered",type=integer,JSONPath=`.status.delivered`
 // +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
+// +kubebuilder:printcolumn:name="Consumers",type=string,JSONPath=`.status.conditions[?(@.type=="ConsumersEffective")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Cluster struct {
 	metav1.TypeMeta `json:",inline"`

@@ -235,7 +235,10 @@ type QueueSettings struct {
 	Consumers *Consumers `json:"consumers,omitempty"`
 }
 
-// Consumers says which pods may have queues, and what is given to them.
+// Consumers says which pods may have queues, and what is given to them. Of a Cluster, a namespace must be permitted by the
+// Cluster, if it names any, and by each of its rings.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="namespaceSelector selects by no label: give matchLabels or matchExpressions; for all namespaces say namespaces: ['*']"
 type Consumers struct {
 	// injectLibpcap gives the pods' containers a libpcap that knows ringcap, in place of their image's; by default false.
 	// PF_RING: a libpcap that programs are linked against.
@@ -243,14 +246,21 @@ type Consumers struct {
 	// +optional
 	InjectLibpcap bool `json:"injectLibpcap,omitempty"`
 
-	// namespaces whose pods may have the queues, up to 64; without it all. PF_RING: none.
+	// namespaces whose pods may have the queues, up to 64; '*' is all of them. Where neither namespaces nor namespaceSelector
+	// names any, nobody's pods may have a ring's queues, and a Cluster is as wide as its rings. PF_RING: none.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:items:Pattern=`^([*]|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
 	Namespaces []string `json:"namespaces,omitempty"`
+
+	// namespaceSelector permits pods of namespaces with these labels too. Who may label a namespace decides then.
+	// PF_RING: none.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
 // Limits on what one node can have.
@@ -275,6 +285,8 @@ const (
 	// ConditionRulesEffective is on CaptureRing only: each rule and pattern can decide on some packet. It is advice: what
 	// it speaks of is captured all the same.
 	ConditionRulesEffective = "RulesEffective"
+	// ConditionConsumersEffective: some namespace is permitted to have the queues. It is advice: nothing else depends on it.
+	ConditionConsumersEffective = "ConsumersEffective"
 	// ConditionNetworksWritten is on CaptureRing only: the NetworkAttachmentDefinitions and the pools that it asks for are there.
 	ConditionNetworksWritten = "NetworksWritten"
 	// ConditionModuleReady is on NodeCapture only: the kernel module is loaded and compatible.
@@ -290,6 +302,7 @@ const (
 	ReasonRingNotAccepted     = "RingNotAccepted"
 	ReasonLimitExceeded       = "LimitExceeded"
 	ReasonDeleting            = "Deleting"
+	ReasonNobodyAllowed       = "NobodyAllowed"
 	ReasonNodeNotReporting    = "NodeNotReporting"
 	ReasonNoNodes             = "NoNodes"
 	ReasonNoQueues            = "NoQueues"

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/ringcap/ringcap/operator/api/consumers"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/metrics"
 	"github.com/ringcap/ringcap/operator/networks"
@@ -112,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
+		s.set(&changed.Status, v1alpha1.ConditionConsumersEffective, permits(consumers.Rule{consumers.OfRing(ring.Name, ring.Spec.Consumers)}))
 		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, &decided, pools))
 		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("CaptureRing", ring.Name, &changed.Status))
@@ -120,10 +122,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	for i := range state.Clusters {
 		cluster := &state.Clusters[i]
 		changed := cluster.DeepCopy()
-		r.fill(&changed.Status, &subject{
+		s := &subject{
 			Object: report.Object{Name: cluster.Name}, meta: cluster, verdict: decided.Clusters[cluster.Name],
 			state: state, reports: reports, fed: true,
-		})
+		}
+		r.fill(&changed.Status, s)
+		s.set(&changed.Status, v1alpha1.ConditionConsumersEffective, permits(ruleOf(cluster, state.Rings)))
 		errs = append(errs, r.write(ctx, cluster, changed, &cluster.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("Cluster", cluster.Name, &changed.Status))
 	}
