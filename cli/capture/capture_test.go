@@ -70,7 +70,7 @@ func (n *ng) end(read, full int) {
 }
 
 func plan(nodes ...Node) Plan {
-	return Plan{Name: "ringcap-cli-abcde", ID: "abcde", Ring: "mirror", Nodes: nodes, Namespace: "default", Image: "agent:1", Filter: "-v", Slots: 64, Deadline: time.Hour}
+	return Plan{Name: "ringcap-cli-0", ID: "abcde", Ring: "mirror", Nodes: nodes, Namespace: "default", Image: "agent:1", Filter: "-v", Slots: 64, Deadline: time.Hour}
 }
 
 const start = 1_700_000_000_000_000_001
@@ -226,18 +226,20 @@ func TestMergerWaitsNoLongerThanItMay(t *testing.T) {
 func TestObjects(t *testing.T) {
 	p := plan(Node{"worker-1", []string{"mirror0"}})
 	cluster := p.Cluster()
-	require.Equal(t, v1.ClusterSpec{Rings: []string{"mirror"}, Queues: 1, QueueSettings: v1.QueueSettings{Slots: 64}}, cluster.Spec)
+	require.Equal(t, v1.ClusterSpec{Rings: []string{"mirror"}, Queues: 1, QueueSettings: v1.QueueSettings{
+		Slots: 64, Consumers: &v1.Consumers{Namespaces: []string{"default"}},
+	}}, cluster.Spec)
 	pod := p.Pod(p.Nodes[0], cluster)
 	c := pod.Spec.Containers[0]
 	require.True(t, *pod.Spec.SecurityContext.RunAsNonRoot)
 	require.Equal(t, "ALL", string(c.SecurityContext.Capabilities.Drop[0]))
 	require.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
 	require.Empty(t, pod.Spec.Volumes)
-	limit := c.Resources.Limits["ringcap.io/ringcap-cli-abcde"]
+	limit := c.Resources.Limits["ringcap.io/ringcap-cli-0"]
 	require.EqualValues(t, 1, limit.Value())
 	require.Equal(t, []string{"/usr/bin/rcstream", "--idle", "3600"}, c.Command)
 	// A filter is an argument of its own, whatever it looks like, and no shell sees it.
-	require.Equal(t, []string{"/usr/bin/rcstream", "--filter", "-v", "--", "ringcap-cli-abcde"}, p.Command())
+	require.Equal(t, []string{"/usr/bin/rcstream", "--filter", "-v", "--", "ringcap-cli-0"}, p.Command())
 }
 
 func FuzzStream(f *testing.F) {

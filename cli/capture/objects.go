@@ -7,6 +7,7 @@
 package capture
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +20,11 @@ import (
 
 // Plan is what is made for a capture.
 type Plan struct {
-	// Name of the Cluster, and the start of the pods' names. ID is its last part.
-	Name, ID string
-	Ring     string
+	// Name of the Cluster, and the start of the pods' names: the first that is free, which Start finds.
+	Name string
+	// ID tells what this capture makes from what others do.
+	ID   string
+	Ring string
 	// Made is the spec of a ring that is made for the capture, nil for one that is there.
 	Made  *v1.CaptureRingSpec
 	Nodes []Node
@@ -43,6 +46,12 @@ type Node struct {
 	Interfaces []string
 }
 
+// names are how many captures there can be at once. A kubelet never forgets the name of a resource: names that are used again
+// leave few of them on a node.
+const names = 8
+
+func name(i int) string { return fmt.Sprintf("ringcap-cli-%d", i) }
+
 func (p Plan) labels() map[string]string {
 	return map[string]string{doctor.TemporaryLabel: p.ID, "app.kubernetes.io/managed-by": "ringcap-cli"}
 }
@@ -52,16 +61,21 @@ func (p Plan) MadeRing() *v1.CaptureRing {
 	if p.Made == nil {
 		return nil
 	}
-	return &v1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: p.Ring, Labels: p.labels()}, Spec: *p.Made}
+	ring := &v1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: p.Ring, Labels: p.labels()}, Spec: *p.Made}
+	ring.Spec.Consumers = p.consumers()
+	return ring
 }
 
 // Cluster is the set of queues.
 func (p Plan) Cluster() *v1.Cluster {
 	return &v1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: p.labels()},
-		Spec:       v1.ClusterSpec{Rings: []string{p.Ring}, Queues: 1, QueueSettings: v1.QueueSettings{Slots: p.Slots}},
+		Spec:       v1.ClusterSpec{Rings: []string{p.Ring}, Queues: 1, QueueSettings: v1.QueueSettings{Slots: p.Slots, Consumers: p.consumers()}},
 	}
 }
+
+// consumers are the capture's own pods.
+func (p Plan) consumers() *v1.Consumers { return &v1.Consumers{Namespaces: []string{p.Namespace}} }
 
 // container of the pods.
 const container = "rcstream"

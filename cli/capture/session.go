@@ -38,12 +38,17 @@ type Session struct {
 	ring    *v1.CaptureRing
 	cluster *v1.Cluster
 	pods    []string
+	tries   int
 }
 
 const (
 	poll = 250 * time.Millisecond
 	// patient is the time for one request that makes something.
 	patient = 30 * time.Second
+	// unexpected is the reason by which a kubelet refuses a pod that was given to the node for a queue of the capture before,
+	// which had the same name; maxTries bounds how many of them there may be.
+	unexpected = "UnexpectedAdmissionError"
+	maxTries   = 20
 )
 
 // Start makes the ring, if it is to be made, the Cluster and the pods, and waits until they run.
@@ -54,8 +59,7 @@ func (s *Session) Start(ctx context.Context) error {
 		}
 		s.Log("made CaptureRing %s", s.Plan.Ring)
 	}
-	s.cluster = s.Plan.Cluster()
-	if err := s.create(ctx, s.cluster); err != nil {
+	if err := s.makeCluster(ctx); err != nil {
 		return fmt.Errorf("make Cluster %s over ring %s: %w", s.Plan.Name, s.Plan.Ring, err)
 	}
 	s.Log("made Cluster %s; waiting for its queues on %d nodes", s.Plan.Name, len(s.Plan.Nodes))
@@ -71,6 +75,18 @@ func (s *Session) Start(ctx context.Context) error {
 	}
 	s.Log("waiting for %d pods in namespace %s", len(s.pods), s.Plan.Namespace)
 	return s.wait(ctx, s.running)
+}
+
+// makeCluster makes the Cluster, by a name that no other capture has.
+func (s *Session) makeCluster(ctx context.Context) error {
+	for i := range names {
+		s.Plan.Name = name(i)
+		s.cluster = s.Plan.Cluster()
+		if err := s.create(ctx, s.cluster); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("%d captures run, the most there can be at once, or were left over: see ringcap doctor", names)
 }
 
 // create is not cut short by an interrupt: what is made is known, and removed.
@@ -172,12 +188,30 @@ func (s *Session) running(ctx context.Context) (string, error) {
 			}
 		}
 		text := fmt.Sprintf("pod %s on node %s: %s", name, s.Plan.Nodes[i].Name, why)
+		if pod.Status.Reason == unexpected && s.tries < maxTries {
+			return text, s.again(ctx, i)
+		}
 		if pod.Status.Phase == corev1.PodFailed {
 			return "", errors.New(text + " " + pod.Status.Message)
 		}
 		return text, nil
 	}
 	return "", nil
+}
+
+// again replaces the pod of a node.
+func (s *Session) again(ctx context.Context, node int) error {
+	s.tries++
+	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Plan.Namespace, Name: s.pods[node]}}
+	if err := client.IgnoreNotFound(s.Client.Delete(ctx, old, client.GracePeriodSeconds(0))); err != nil {
+		return err
+	}
+	pod := s.Plan.Pod(s.Plan.Nodes[node], s.cluster)
+	if err := s.create(ctx, pod); err != nil {
+		return err
+	}
+	s.pods[node] = pod.Name
+	return nil
 }
 
 // Dial is a Dial by pods/exec.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/ringcap/ringcap/cli/fleet"
 	"github.com/ringcap/ringcap/cli/tree"
 	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -261,6 +263,9 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 	if ring == nil {
 		return plan, nil, noRing(s, name)
 	}
+	if err := admitted(ctx, c, ring); err != nil {
+		return plan, nil, err
+	}
 	plan = newPlan(c, f, rand.String(5))
 	plan.Ring = name
 	places := s.Places(name)
@@ -284,10 +289,34 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 	return finishPlan(ctx, c, plan, missing)
 }
 
+// admitted refuses a capture whose pods the nodes would not give the ring's packets, and says what there is to do.
+func admitted(ctx context.Context, c *connection, ring *v1.CaptureRing) error {
+	rule := consumers.Rule{consumers.OfRing(ring.Name, ring.Spec.Consumers)}
+	err := rule.Check(c.namespace, func(name string) (map[string]string, error) {
+		var namespace corev1.Namespace
+		err := c.Get(ctx, client.ObjectKey{Name: name}, &namespace)
+		return namespace.Labels, err
+	})
+	if err == nil {
+		return nil
+	}
+	namespaces := []string{c.namespace}
+	advice := ""
+	if ring.Spec.Consumers != nil {
+		namespaces = append(slices.Clone(ring.Spec.Consumers.Namespaces), c.namespace)
+		if len(namespaces) > 1 {
+			advice = fmt.Sprintf("capture in a namespace that the ring admits (--namespace %s), or ", namespaces[0])
+		}
+	}
+	return fmt.Errorf("a capture in namespace %s may not have the packets of ring %s: %w\n%sadmit this one: "+
+		`kubectl patch capturering %s --type=merge -p '{"spec":{"consumers":{"namespaces":["%s"]}}}'`,
+		c.namespace, ring.Name, err, advice, ring.Name, strings.Join(namespaces, `","`))
+}
+
 // newPlan is one without a ring and nodes.
 func newPlan(c *connection, f captureFlags, id string) capture.Plan {
 	plan := capture.Plan{
-		Name: "ringcap-cli-" + id, ID: id, Namespace: c.namespace, Image: f.image, Filter: f.filter, Slots: f.slots, Deadline: deadline,
+		ID: id, Namespace: c.namespace, Image: f.image, Filter: f.filter, Slots: f.slots, Deadline: deadline,
 	}
 	if f.duration > 0 {
 		plan.Deadline = f.duration + f.timeout + removal

@@ -115,6 +115,7 @@ func TestGolden(t *testing.T) {
 		"capture-nowhere":     {"trouble", ExitFailed, []string{"capture", "lonely"}},
 		"capture-node":        {"healthy", ExitFailed, []string{"capture", "mirror", "--node", "worker-9"}},
 		"capture-deploy":      {"healthy", ExitFailed, []string{"capture", "deploy/web"}},
+		"capture-unnamed":     {"trouble", ExitFailed, []string{"capture", "mirror"}},
 		"capture-kind":        {"healthy", ExitUsage, []string{"capture", "svc/web"}},
 		"capture-duration":    {"healthy", ExitUsage, []string{"capture", "mirror", "--duration", "-1s"}},
 		"usage-output":        {"healthy", ExitUsage, []string{"status", "-o", "xml"}},

@@ -117,7 +117,7 @@ func (w workload) plan(ctx context.Context, c *connection, s fleet.Snapshot, f c
 	}
 	id := rand.String(5)
 	plan = newPlan(c, f, id)
-	plan.Ring, plan.Made = plan.Name+"-pods", w.ring(ctx, c, nodes, f)
+	plan.Ring, plan.Made = "ringcap-cli-"+id+"-pods", w.ring(ctx, c, nodes, f)
 	for _, name := range nodes {
 		if len(f.nodes) > 0 && !slices.Contains(f.nodes, name) {
 			continue

@@ -56,8 +56,9 @@ func TestADeploymentIsCaptured(t *testing.T) {
 	}, missing)
 	require.Len(t, plan.Nodes, 2)
 	assert.Equal(t, "node-ebpf", plan.Nodes[0].Name)
-	assert.Equal(t, plan.Name+"-pods", plan.Ring)
+	assert.Equal(t, "ringcap-cli-"+plan.ID+"-pods", plan.Ring)
 	ring := plan.MadeRing()
+	assert.Equal(t, []string{"default"}, ring.Spec.Consumers.Namespaces)
 	assert.Equal(t, plan.Cluster().Labels, ring.Labels)
 	assert.Equal(t, []string{ring.Name}, plan.Cluster().Spec.Rings)
 	assert.Empty(t, ring.Spec.NodeSelector)
@@ -104,4 +105,40 @@ func TestWorkloadsThatCannotBeCaptured(t *testing.T) {
 	assert.ErrorContains(t, err, "no pod of po/web-1 in namespace default runs on a node node-kmod")
 	_, err = findWorkload(t.Context(), c, "pod/none")
 	assert.True(t, client.IgnoreNotFound(err) == nil)
+}
+
+// TestARingMustAdmitTheCapture: it is said what to do before anything is made.
+func TestARingMustAdmitTheCapture(t *testing.T) {
+	a, _, _ := over(t, []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "web"}}}})
+	c, err := a.connect()
+	require.NoError(t, err)
+	c.namespace = "shop"
+	byLabel := func(team string) *v1.Consumers {
+		return &v1.Consumers{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}}
+	}
+	for name, test := range map[string]struct {
+		consumers *v1.Consumers
+		want      []string
+	}{
+		"nobody": {nil, []string{"CaptureRing mirror names no namespace", `-p '{"spec":{"consumers":{"namespaces":["shop"]}}}'`}},
+		"others": {&v1.Consumers{Namespaces: []string{"a", "b"}}, []string{
+			"names a, b, not shop", "capture in a namespace that the ring admits (--namespace a), or admit this one: ",
+			`kubectl patch capturering mirror --type=merge -p '{"spec":{"consumers":{"namespaces":["a","b","shop"]}}}'`,
+		}},
+		"other labels": {byLabel("ids"), []string{"labels team=ids, not shop"}},
+		"named":        {&v1.Consumers{Namespaces: []string{"shop"}}, nil},
+		"labelled":     {byLabel("web"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ring := &v1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}}
+			ring.Spec.Consumers = test.consumers
+			err := admitted(t.Context(), c, ring)
+			if test.want == nil {
+				require.NoError(t, err)
+			}
+			for _, want := range test.want {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
 }

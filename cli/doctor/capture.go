@@ -82,6 +82,9 @@ func objects(f Facts) []Finding {
 		} else if len(conditions) == 0 {
 			found = append(found, Finding{Error, what, "no operator has looked at it yet", "see that the operator's pod runs"})
 		}
+		if c := fleet.ForNobody(conditions); c != nil {
+			found = append(found, Finding{Warning, what, c.Reason + ": " + c.Message, fixOf(c.Reason)})
+		}
 	}
 	for _, ring := range f.Rings {
 		look("CaptureRing "+ring.Name, ring.Status.Conditions)
@@ -109,6 +112,8 @@ func fixOf(reason string) string {
 		return "try the expression with: tcpdump -d 'EXPRESSION'"
 	case v1.ReasonNoNodes:
 		return "kubectl get nodes --show-labels; correct spec.nodeSelector"
+	case v1.ReasonNobodyAllowed:
+		return `kubectl patch capturering NAME --type=merge -p '{"spec":{"consumers":{"namespaces":["NAMESPACE"]}}}'`
 	case v1.ReasonQueueInUse:
 		return "delete the pods that hold the queues"
 	case v1.ReasonNodeTrafficRefused:

@@ -146,6 +146,14 @@ func QueuesOn(node *v1.NodeCapture, name string) *v1.NodeClusterStatus {
 	return nil
 }
 
+// ForNobody returns the condition ConsumersEffective if it says that no pod may have the queues, else nil.
+func ForNobody(conditions []metav1.Condition) *metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, v1.ConditionConsumersEffective); c != nil && c.Status == metav1.ConditionFalse {
+		return c
+	}
+	return nil
+}
+
 // Wrong returns the first of Accepted, Programmed and Ready that is not true, nil if all are.
 func Wrong(conditions []metav1.Condition) *metav1.Condition {
 	for _, kind := range []string{v1.ConditionAccepted, v1.ConditionProgrammed, v1.ConditionReady} {

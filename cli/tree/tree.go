@@ -165,6 +165,9 @@ func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
 	} else if c := fleet.Wrong(from.Status.Conditions); c != nil {
 		r.fail(fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
+	if c := fleet.ForNobody(from.Status.Conditions); c != nil {
+		r.degrade(fmt.Sprintf("%s: %s", c.Reason, c.Message))
+	}
 	for _, cluster := range s.Clusters {
 		if !slices.Contains(cluster.Spec.Rings, from.Name) {
 			continue
@@ -172,11 +175,19 @@ func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
 		if c := fleet.Wrong(cluster.Status.Conditions); c != nil {
 			r.fail(fmt.Sprintf("Cluster %s: %s: %s", cluster.Name, c.Reason, c.Message))
 		}
+		if c := fleet.ForNobody(cluster.Status.Conditions); c != nil {
+			r.degrade(fmt.Sprintf("Cluster %s: %s: %s", cluster.Name, c.Reason, c.Message))
+		}
 	}
 }
 
 func (r *Ring) fail(problem string) {
 	r.Health = Failed
+	r.Problems = append(r.Problems, problem)
+}
+
+func (r *Ring) degrade(problem string) {
+	r.Health = Worst(r.Health, Degraded)
 	r.Problems = append(r.Problems, problem)
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capture
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+func session(t *testing.T, objects ...client.Object) *Session {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1.AddToScheme(scheme))
+	require.NoError(t, corev1.AddToScheme(scheme))
+	p := plan(Node{"worker-1", []string{"mirror0"}})
+	p.Name = ""
+	return &Session{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Plan: p}
+}
+
+// TestNamesAreUsedAgain: a kubelet keeps the name of each resource for ever, so captures have few, and none takes another's.
+func TestNamesAreUsedAgain(t *testing.T) {
+	var others []client.Object
+	for i := range names {
+		if i != 2 {
+			others = append(others, &v1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name(i)}})
+		}
+	}
+	s := session(t, others...)
+	require.NoError(t, s.makeCluster(t.Context()))
+	require.Equal(t, "ringcap-cli-2", s.Plan.Name)
+
+	late := session(t)
+	late.Client = s.Client
+	require.ErrorContains(t, late.makeCluster(t.Context()), "8 captures run, the most there can be at once")
+	require.Empty(t, late.made(), "it removes nothing of the others'")
+}
+
+// TestARefusedPodIsMadeAgain: a scheduler may still count a queue of the capture before, which had the same name.
+func TestARefusedPodIsMadeAgain(t *testing.T) {
+	refused := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Status: corev1.PodStatus{
+		Phase: corev1.PodFailed, Reason: unexpected, Message: "no healthy devices present",
+	}}
+	s := session(t, refused)
+	require.NoError(t, s.makeCluster(t.Context()))
+	s.pods = []string{"p"}
+	left, err := s.running(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, left, "pod p on node worker-1")
+	require.NotEqual(t, "p", s.pods[0])
+	left, err = s.running(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, left, s.pods[0])
+	require.Error(t, s.Client.Get(t.Context(), client.ObjectKeyFromObject(refused), refused))
+
+	s.tries = maxTries
+	again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "q"}, Status: refused.Status}
+	again.Status.Phase, again.Status.Reason, again.Status.Message = corev1.PodFailed, unexpected, "no healthy devices present"
+	require.NoError(t, s.Client.Create(t.Context(), again))
+	s.pods = []string{"q"}
+	_, err = s.running(t.Context())
+	require.ErrorContains(t, err, "no healthy devices present")
+}
