@@ -104,13 +104,13 @@ type Place struct {
 	Problem string
 }
 
-// Places returns the nodes that are asked to have a ring, or have it.
+// Places returns the nodes that are asked to have a ring, or have it, but for those without its interfaces that it ignores.
 func (s Snapshot) Places(ring string) []Place {
 	var places []Place
 	for i := range s.Nodes {
 		p := Place{Node: &s.Nodes[i], Status: RingOn(&s.Nodes[i], ring)}
 		asked := slices.ContainsFunc(p.Node.Spec.Rings, func(r v1.NodeRing) bool { return r.Name == ring })
-		if !asked && p.Status == nil {
+		if !asked && p.Status == nil || p.Status != nil && p.Status.Ready && p.Status.Reason == v1.ReasonInterfaceAbsent {
 			continue
 		}
 		switch silence := Silence(p.Node, s.Now); {

@@ -82,7 +82,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	tapped := map[string]bool{}
 	auto := ringsOfAnyEngine(r.Spec)
 	for name, verdict := range r.Plan.Rings {
-		s.gauge(ringReady, boolean(verdict.Ready()), name, string(verdict.Engine), verdict.Reason)
+		s.gauge(ringReady, boolean(verdict.Ready() || verdict.Absent()), name, string(verdict.Engine), verdict.Reason)
 		s.gauge(ringFallback, boolean(auto[name] && verdict.Engine == v1.EngineEBPF), name)
 		for _, i := range verdict.Interfaces {
 			tapped[i] = true
@@ -107,7 +107,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	for name, verdict := range r.Plan.Clusters {
-		s.gauge(clusterReady, boolean(verdict.Ready()), name, string(verdict.Engine), verdict.Reason)
+		s.gauge(clusterReady, boolean(verdict.Ready() || verdict.Absent()), name, string(verdict.Engine), verdict.Reason)
 		if cluster, ok := r.Queues(name); ok {
 			s.cluster(name, string(verdict.Engine), cluster, capacity[name])
 		}

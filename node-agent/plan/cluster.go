@@ -87,6 +87,7 @@ var policies = map[v1.QueuePolicy]capture.QueuePolicy{
 // ringsFeedIt finds the rings that can feed it. One that cannot is a problem of this cluster, but takes the queues
 // away only when no other ring is left: consumers go on with what there is.
 func ringsFeedIt(d *clusterDraft) *problem {
+	var absent *problem
 	for _, name := range d.cluster.Spec.Rings {
 		ring, ok := d.rings[name]
 		if ok {
@@ -94,18 +95,26 @@ func ringsFeedIt(d *clusterDraft) *problem {
 			d.snapLen = max(d.snapLen, ring.ring.SnapLen)
 			continue
 		}
-		if verdict, known := d.verdicts[name]; known {
+		if verdict, known := d.verdicts[name]; known && verdict.Absent() {
+			d.snapLen = max(d.snapLen, verdict.snapLen)
+			absent = problemf(v1.ReasonRingNotAccepted, "ring %q does not feed it: %s", name, verdict.Message)
+		} else if known {
 			d.snapLen = max(d.snapLen, verdict.snapLen)
 			d.missing = problemf(v1.ReasonRingNotAccepted, "ring %q does not feed it: %s", name, verdict.Message)
 		} else {
 			d.missing = problemf(v1.ReasonRingNotFound, "spec.rings names %q, and this node has no such ring", name)
 		}
 	}
+	if len(d.feeds) == 0 && d.missing == nil {
+		d.missing = absent
+	}
 	switch {
 	case len(d.feeds) > 0 || d.stays():
 		return nil
 	case d.missing == nil:
 		return problemf(v1.ReasonRingNotFound, "spec.rings is empty: name at least one ring")
+	case d.missing == absent:
+		return problemf(v1.ReasonInterfaceAbsent, "%s", absent.message)
 	default:
 		return d.missing
 	}

@@ -127,6 +127,9 @@ type Verdict struct {
 // Ready says whether it was planned as the spec asks.
 func (v Verdict) Ready() bool { return v.Planned && v.Reason == "" }
 
+// Absent says that it does not concern this node, which has none of the interfaces.
+func (v Verdict) Absent() bool { return !v.Planned && v.Reason == v1.ReasonInterfaceAbsent }
+
 // Result is a node's plan.
 type Result struct {
 	Plans map[v1.Engine]capture.Plan
@@ -324,6 +327,9 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	if verdict.Planned {
 		verdict.Fed, verdict.Engine, verdict.EngineReason = len(draft.feeds) > 0, draft.engine, draft.engineReason
 		b.place(draft)
+		if !verdict.Fed {
+			b.missed(draft.cluster.Spec.Rings)
+		}
 	}
 	b.result.Clusters[cluster.Name] = verdict
 }
@@ -340,6 +346,16 @@ func (b *builder) consumersOf(cluster v1.NodeCluster) consumers.Rule {
 		}
 	}
 	return consumers.OfCluster(cluster.Name, cluster.Spec.Consumers, rings...)
+}
+
+// missed reports interfaces that are ignored where there are none, and were here: queues wait for their packets.
+func (b *builder) missed(rings []string) {
+	for _, name := range rings {
+		if verdict := b.result.Rings[name]; verdict.Absent() {
+			verdict.Reason = v1.ReasonInterfaceNotFound
+			b.result.Rings[name] = verdict
+		}
+	}
 }
 
 // place puts a cluster that passed into its engine's plan and makes its rings feed it.

@@ -71,6 +71,9 @@ func withBPF(expression string) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.Filter = &v1.Filter{BPF: expression} }
 }
 
+// onNodes says where the interfaces are.
+func onNodes(s *v1.CaptureRingSpec) { s.NodeSelector = map[string]string{"role": "sensor"} }
+
 func withInterface(name string) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.Interfaces = []v1.InterfaceSelector{{Name: name}} }
 }
@@ -160,7 +163,7 @@ func TestRefusedRings(t *testing.T) {
 		message string
 	}{
 		"unknown interface": {
-			ring:    ring("bad", withInterface("mirror7")),
+			ring:    ring("bad", withInterface("mirror7"), onNodes),
 			reason:  v1.ReasonInterfaceNotFound,
 			message: `spec.interfaces[0].name "mirror7" matches none of this node's interfaces: eth0, eth1, lo`,
 		},
@@ -260,7 +263,7 @@ func TestRefusedClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := Make(v1.NodeCaptureSpec{
 				Rings: []v1.NodeRing{
-					ring("good"), ring("other", withEngine(v1.EngineEBPF)), ring("refused", withInterface("nope")),
+					ring("good"), ring("other", withEngine(v1.EngineEBPF)), ring("refused", withInterface("nope"), onNodes),
 				},
 				Clusters: []v1.NodeCluster{test.cluster, cluster("fine", 2, "good")},
 			}, facts())
@@ -326,6 +329,7 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	assert.Equal(t, only, second.Clusters["ids"].Consumers)
 
 	// A ring's list binds the Clusters over it while its interface is away, too.
+	f.Queues = map[string]v1.Engine{"ids": v1.EngineKernelModule}
 	mirror.Spec.Consumers, mirror.Spec.Interfaces = nil, []v1.InterfaceSelector{{Name: "gone0"}}
 	third := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{mirror}, Clusters: []v1.NodeCluster{c}}, f)
 	assert.ErrorIs(t, third.Clusters["ids"].Consumers.Check("sensors", nil), consumers.ErrNobody)

@@ -60,7 +60,7 @@ func (d *ringDraft) tapPool(i int, selector v1.InterfaceSelector, queues []uint1
 		d.untapped = append(d.untapped, untapped{pool: true, wrong: true,
 			message: "no device of " + selector.ResourceName + " is advertised at present: see the device plugin's pod"})
 	case len(devices) == 0:
-		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].resourceName %q: this node's device plugins advertise %s: see the configuration of sriov-network-device-plugin",
+		return problemf(d.missing(selector), "spec.interfaces[%d].resourceName %q: this node's device plugins advertise %s: see the configuration of sriov-network-device-plugin",
 			i, selector.ResourceName, listPools(d.facts.Pools))
 	}
 	for _, device := range devices {

@@ -114,7 +114,7 @@ func TestPoolsThatAreNotKnown(t *testing.T) {
 	none := poolFacts()
 	none.Pools, none.Seen = map[string][]PoolDevice{"b.com/gpu": {{PCIAddress: "x"}}}, nil
 	verdict, _ := makeRing(t, vfRing, none)
-	assert.Equal(t, v1.ReasonInterfaceNotFound, verdict.Reason)
+	assert.Equal(t, v1.ReasonInterfaceAbsent, verdict.Reason)
 	assert.Contains(t, verdict.Message, "device plugins advertise b.com/gpu")
 }
 

@@ -99,6 +99,8 @@ var directions = map[v1.Direction]capture.Direction{
 
 // interfacesExist finds the taps: each selector but those of pods must match at least one interface.
 func interfacesExist(d *ringDraft) *problem {
+	var absent *problem
+	found := false
 	for i, selector := range d.spec.Interfaces {
 		queues, err := parseRxQueues(selector.RxQueues)
 		if err != nil {
@@ -111,9 +113,18 @@ func interfacesExist(d *ringDraft) *problem {
 		case selector.ResourceName != "":
 			find = d.tapPool
 		}
-		if problem := find(i, selector, queues); problem != nil {
+		problem := find(i, selector, queues)
+		switch {
+		case problem == nil:
+			found = true
+		case problem.reason != v1.ReasonInterfaceAbsent:
 			return problem
+		case absent == nil:
+			absent = problem
 		}
+	}
+	if !found {
+		return absent
 	}
 	slices.SortFunc(d.taps, func(x, y capture.Tap) int { return x.Index - y.Index })
 	d.cutPods()
@@ -123,6 +134,16 @@ func interfacesExist(d *ringDraft) *problem {
 	return nil
 }
 
+// missing is the reason of a selector that matches nothing. Who names an interface and the nodes that have it wants to know; on a
+// machine without Kubernetes there is but one node.
+func (d *ringDraft) missing(s v1.InterfaceSelector) string {
+	report := len(d.spec.NodeSelector) > 0 && s.Name != "" && !strings.ContainsAny(s.Name, "*?")
+	if s.WhenMissing == v1.WhenMissingReport || s.WhenMissing == "" && (report || d.facts.NoPods) {
+		return v1.ReasonInterfaceNotFound
+	}
+	return v1.ReasonInterfaceAbsent
+}
+
 // tapInterfaces finds the taps of a selector by name, driver or PCI address.
 func (d *ringDraft) tapInterfaces(i int, selector v1.InterfaceSelector, queues []uint16) *problem {
 	matches, err := matchInterfaces(selector, d.facts.Interfaces)
@@ -130,7 +151,7 @@ func (d *ringDraft) tapInterfaces(i int, selector v1.InterfaceSelector, queues [
 		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%v", i, err)
 	}
 	if len(matches) == 0 {
-		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces[%d].%s matches none of this node's interfaces: %s",
+		return problemf(d.missing(selector), "spec.interfaces[%d].%s matches none of this node's interfaces: %s",
 			i, describeSelector(selector), listInterfaces(d.facts.Interfaces))
 	}
 	for _, match := range matches {

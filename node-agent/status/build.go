@@ -68,7 +68,7 @@ func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
 	observed, there := r.Observations[verdict.Engine].Rings[name]
 	status := v1.NodeRingStatus{
 		Name: name, Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces, PodsNotTapped: verdict.PodsNotTapped,
-		Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
+		Ready: verdict.Ready() && there || verdict.Absent(), Reason: verdict.Reason, Message: verdict.Message,
 		TransparentMode: verdict.TransparentMode, TransparentReason: verdict.TransparentReason,
 		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),
 		SampledOut: int64(observed.Stats.SampledOut), Passed: int64(observed.Stats.Passed),
@@ -84,7 +84,7 @@ func clusterStatus(name string, r datapath.Report, consumers map[capture.QueueID
 	verdict := r.Plan.Clusters[name]
 	observed, there := r.Queues(name)
 	status := v1.NodeClusterStatus{
-		Name: name, Ready: verdict.Ready() && there, Reason: verdict.Reason, Message: verdict.Message,
+		Name: name, Ready: verdict.Ready() && there || verdict.Absent(), Reason: verdict.Reason, Message: verdict.Message,
 		MemoryBytes: int64(observed.Memory), Duplicated: int64(observed.Duplicated), Spread: int64(observed.Spread),
 	}
 	if verdict.Ready() && !there {
@@ -127,7 +127,7 @@ func problems(r datapath.Report) []problem {
 	var found []problem
 	collect := func(kind string, verdicts map[string]plan.Verdict) {
 		for name, v := range verdicts {
-			if !v.Ready() {
+			if !v.Ready() && !v.Absent() {
 				found = append(found, problem{kind, name, v.Reason, v.Message, v.Planned, v.AsBefore})
 			}
 		}

@@ -84,7 +84,9 @@ func driverTransitions(was, is v1.InterfaceStatus) []Transition {
 // ringTransitions leave out what its interface tells.
 func ringTransitions(was, is v1.NodeRingStatus) []Transition {
 	switch {
-	case is.Ready && !was.Ready:
+	case is.Reason == v1.ReasonInterfaceAbsent:
+		return nil
+	case is.Ready && (!was.Ready || was.Reason == v1.ReasonInterfaceAbsent):
 		message := fmt.Sprintf("ring %s captures from %s with engine %s", is.Name, strings.Join(is.Interfaces, ", "), is.Engine)
 		if is.TransparentReason != "" {
 			message += ": " + is.TransparentReason

@@ -55,6 +55,30 @@ func TestConsumersEffective(t *testing.T) {
 	w.expect(cluster, v1alpha1.ConditionConsumersEffective, metav1.ConditionFalse, v1alpha1.ReasonNobodyAllowed, "have no name in common")
 }
 
+// TestNodesWithoutTheInterface: they do not count, unless there are no others.
+func TestNodesWithoutTheInterface(t *testing.T) {
+	w := newWorld(t)
+	w.node("with")
+	w.node("without")
+	ring, cluster := w.ring("here"), w.cluster("here-ids", "here")
+	w.create(ring)
+	w.create(cluster)
+	absent := func(s *v1alpha1.NodeCaptureStatus) {
+		s.Rings[0].Reason, s.Rings[0].Message = v1alpha1.ReasonInterfaceAbsent, "no interface mirror0"
+		s.Clusters[0].Reason, s.Clusters[0].Message = v1alpha1.ReasonInterfaceAbsent, "no interface mirror0"
+	}
+	for _, node := range []string{"with", "without"} {
+		w.capture(node, []string{"here"}, []string{"here-ids"})
+		w.agent(node, absent)
+	}
+	condition := w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInterfaceNotFound)
+	require.Equal(t, "2 of 2 nodes not ready; with: no interface mirror0", condition.Message)
+	w.expect(cluster, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInterfaceNotFound)
+	w.agent("with", nil)
+	w.expect(cluster, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "on 1 node")
+	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "on 1 node")
+}
+
 // TestStatusAddsUp: conditions and sums follow from what the nodes report.
 func TestStatusAddsUp(t *testing.T) {
 	w := newWorld(t)

@@ -28,7 +28,9 @@ type State struct {
 	Node string
 	// Programmed: it is in the data path as its spec asks. Ready: and its queues can be requested.
 	Programmed, Ready bool
-	// Reason and Message say what is wrong when it is not Ready.
+	// Absent: the node has none of the interfaces, and that is no trouble. It is Ready.
+	Absent bool
+	// Reason and Message say what is wrong when it is not Ready, and why it is Absent.
 	Reason, Message string
 }
 
@@ -45,7 +47,7 @@ func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) Sta
 		s.Programmed = s.Ready
 	}
 	if s.Ready && capture.Status.AppliedGeneration < capture.Generation {
-		s.Programmed, s.Ready = false, false
+		s.Programmed, s.Ready, s.Absent = false, false, false
 		s.pending(capture)
 	}
 	return s
@@ -77,7 +79,7 @@ func (s *State) ring(capture *v1alpha1.NodeCapture, o Object) {
 	}
 	ring := capture.Status.Rings[i]
 	s.Programmed, s.Ready, s.Reason, s.Message = ring.Ready, ring.Ready, ring.Reason, ring.Message
-	if ring.Ready && o.OwnQueues {
+	if ring.Ready && o.OwnQueues && ring.Reason != v1alpha1.ReasonInterfaceAbsent {
 		s.cluster(capture, o.Name)
 	}
 	s.explain()
@@ -108,6 +110,9 @@ func (s *State) pending(capture *v1alpha1.NodeCapture) {
 
 // explain leaves no state without a reason.
 func (s *State) explain() {
+	if s.Absent = s.Ready && s.Reason == v1alpha1.ReasonInterfaceAbsent; s.Absent {
+		return
+	}
 	if s.Ready {
 		s.Reason, s.Message = "", ""
 	} else if s.Reason == "" {

@@ -92,6 +92,12 @@ func TestOn(t *testing.T) {
 			}), ring,
 			state{Reason: v1alpha1.ReasonInterfaceNotFound, Message: "no eth7"},
 		},
+		"none of the interfaces": {
+			capture(func(nc *v1alpha1.NodeCapture) {
+				nc.Status.Rings[0].Reason, nc.Status.Rings[0].Message, nc.Status.Clusters = v1alpha1.ReasonInterfaceAbsent, "no eth7", nil
+			}), feeding,
+			state{Programmed: true, Ready: true, Absent: true, Reason: v1alpha1.ReasonInterfaceAbsent, Message: "no eth7"},
+		},
 		"queues not offered yet": {
 			capture(func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters[0].Ready = false }), feeding,
 			state{Programmed: true, Reason: v1alpha1.ReasonNotReady},

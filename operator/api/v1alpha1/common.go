@@ -309,6 +309,7 @@ const (
 	ReasonProgrammed          = "Programmed"
 	ReasonPending             = "Pending"
 	ReasonInterfaceNotFound   = "InterfaceNotFound"
+	ReasonInterfaceAbsent     = "InterfaceAbsent"
 	ReasonMemoryLimitExceeded = "MemoryLimitExceeded"
 	ReasonAgentTooOld         = "AgentTooOld"
 	ReasonPodNotTapped        = "PodNotTapped"

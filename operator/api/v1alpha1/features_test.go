@@ -23,6 +23,7 @@ spec:
   - {name: "eth*", driver: igb, pciAddress: "0000:03:00.?", rxQueues: "0-3,8"}
   - {resourceName: intel.com/sriov_capture, network: {namespaces: [sensors]}, pool: {vendors: ["8086"], devices: [10ca], drivers: [igbvf], pfNames: ["ens1f0#0,2-7"], pciAddresses: ["0000:03:10.0"]}}
   - {podSelector: {matchLabels: {app: web}}, namespaceSelector: {}}
+  - {name: "ens*", whenMissing: Report}
   transparentMode: 2
   transparentFallback: Stack
   xdp: GenericAllowed

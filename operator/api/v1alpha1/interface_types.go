@@ -77,7 +77,27 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$')",message="must be a list of numbers and ranges, such as 0-3,8"
 	RxQueues string `json:"rxQueues,omitempty"`
+
+	// whenMissing says what a node without such an interface is: Ignore: none of this ring's, unless its queues are there
+	// already, and a ring that is nowhere is not ready; Report: not ready. By default Report for a name without * and ? in a
+	// ring with nodeSelector, which says where it is to be; else Ignore. Not of pods. PF_RING: none.
+	//
+	// +optional
+	WhenMissing WhenMissing `json:"whenMissing,omitempty"`
 }
+
+// WhenMissing says what a node without an interface is.
+//
+// +kubebuilder:validation:Enum=Ignore;Report
+type WhenMissing string
+
+// What a node without an interface is.
+const (
+	// WhenMissingIgnore: the ring does not concern it.
+	WhenMissingIgnore WhenMissing = "Ignore"
+	// WhenMissingReport: the ring is not ready there.
+	WhenMissingReport WhenMissing = "Report"
+)
 
 // FunctionPool selects virtual functions: those that match all that it names, of each field one of its values. The fields are the
 // device plugin's selectors of the same names.

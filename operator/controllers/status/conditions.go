@@ -80,6 +80,18 @@ func (r *Reconciler) onNodes(s *subject) []report.State {
 	for _, node := range s.verdict.Nodes {
 		states = append(states, report.On(node, s.state.Captures[node], s.Object, now))
 	}
+	return concerned(states)
+}
+
+// concerned leaves out the nodes that have none of the interfaces, where that is no trouble. When it is so on all of them, it is.
+func concerned(states []report.State) []report.State {
+	here := slices.DeleteFunc(slices.Clone(states), func(s report.State) bool { return s.Absent })
+	if len(here) > 0 {
+		return here
+	}
+	for i := range states {
+		states[i].Programmed, states[i].Ready, states[i].Reason = false, false, v1alpha1.ReasonInterfaceNotFound
+	}
 	return states
 }
 
