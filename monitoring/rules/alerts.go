@@ -8,15 +8,16 @@ import "time"
 var Alerts = []Alert{
 	{
 		Name: "RingcapPacketsLost", Severity: Warning, For: 5 * time.Minute,
-		Expr:    `ringcap:queue_dropped:ratio_rate5m{reason!="unattended"} > 0.001`,
-		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} loses {{ $value | humanizePercentage }} of its packets ({{ $labels.reason }}).`,
+		Expr:    `sum without (reason) (ringcap:queue_dropped:ratio_rate5m{reason!="unattended"}) > 0.001`,
+		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} loses {{ $value | humanizePercentage }} of its packets.`,
 		Description: `Packets that the ring passed did not reach the consumer. Reason full: it reads more slowly than packets come; give it CPU, ` +
 			`or the cluster more queues or slots, or filter more. Reason nomem: the kernel had no memory for them.`,
 	},
 	{
 		Name: "RingcapQueueUnattended", Severity: Warning, For: 5 * time.Minute,
-		Expr:    `ringcap:queue_dropped_packets:rate5m{reason="unattended"} > 0`,
-		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} has no consumer, and {{ printf "%.2f" $value }} packets a second are lost there.`,
+		Expr: `ringcap:queue_dropped:ratio_rate5m{reason="unattended"} > 0.001` +
+			` unless on (node, capture_cluster, queue) max by (node, capture_cluster, queue) (ringcap_queue_attached) == 1`,
+		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} has no consumer, and {{ $value | humanizePercentage }} of its packets are lost for that.`,
 		Description: `Nobody reads this queue: the pods that request ringcap.io/{{ $labels.capture_cluster }} are fewer than its queues, or do not run. ` +
 			`Start them, lower spec.queues, or set spec.whenUnattended to Spread.`,
 	},
@@ -28,38 +29,39 @@ var Alerts = []Alert{
 	},
 	{
 		Name: "RingcapNICMissingPackets", Severity: Warning, For: 5 * time.Minute,
-		Expr:    `ringcap:interface_lost_packets:rate5m{reason=~"missed|overrun"} > 0`,
-		Summary: `{{ $labels.interface }} on {{ $labels.node }} loses {{ printf "%.2f" $value }} packets a second before any ring can see them ({{ $labels.reason }}).`,
+		Expr:    `ringcap:interface_lost:ratio_rate5m > 0.001`,
+		Summary: `{{ $labels.interface }} on {{ $labels.node }} loses {{ $value | humanizePercentage }} of its packets before any ring can see them.`,
 		Description: `The NIC had no free descriptor, or its buffer ran over: the CPUs that poll it are too busy. Give it a larger ring (spec.nic.rxRingSize), ` +
 			`more RX queues or threaded polling, or a mode that costs less.`,
 	},
 	{
 		Name: "RingcapNotCapturing", Severity: Critical, For: 5 * time.Minute,
-		Expr:        `max by (node, ring, reason) (ringcap_ring_ready) == 0 or max by (node, capture_cluster, reason) (ringcap_cluster_ready) == 0`,
-		Summary:     `{{ with $labels.ring }}CaptureRing{{ else }}Cluster{{ end }} {{ $labels.ring }}{{ $labels.capture_cluster }} is not in the data path of {{ $labels.node }} as it asks ({{ $labels.reason }}).`,
+		Expr:        `max by (node, ring) (ringcap_ring_ready) == 0 or max by (node, capture_cluster) (ringcap_cluster_ready) == 0`,
+		Summary:     `{{ with $labels.ring }}CaptureRing{{ else }}Cluster{{ end }} {{ $labels.ring }}{{ $labels.capture_cluster }} is not in the data path of {{ $labels.node }} as it asks.`,
 		Description: `The NodeCapture {{ $labels.node }} says why, and what to do. What was captured before by this name goes on where that is possible.`,
 	},
 	{
 		Name: "RingcapNotReady", Severity: Warning, For: 15 * time.Minute,
-		Expr:        `max by (kind, name, reason) (ringcap_operator_object_ready) == 0`,
-		Summary:     `{{ $labels.kind }} {{ $labels.name }} is not ready on all of its nodes ({{ $labels.reason }}).`,
+		Expr:        `max by (kind, name) (ringcap_operator_object_ready) == 0`,
+		Summary:     `{{ $labels.kind }} {{ $labels.name }} is not ready on all of its nodes.`,
 		Description: `Its condition Ready names the node and says what to do.`,
 	},
 	{
 		Name: "RingcapEngineFallback", Severity: Info, For: 10 * time.Minute,
-		Expr:    `max by (node, ring) (ringcap_ring_fallback) == 1 unless on (node) ringcap_module_ready{reason="Disabled"}`,
-		Summary: `CaptureRing {{ $labels.ring }} on {{ $labels.node }} is served by the eBPF engine, for the module is not there.`,
+		Expr:    `max by (node, ring) (ringcap_ring_fallback) == 1 unless on (node) ringcap_module_ready{reason=~"Disabled|NoPrebuiltModule|ModulesUnsupported"}`,
+		Summary: `CaptureRing {{ $labels.ring }} on {{ $labels.node }} is served by the eBPF engine, for the module that is there cannot be used.`,
 		Description: `It captures, with what that engine can do and at its cost. See the NodeCapture's condition ModuleReady; where eBPF is meant, ` +
 			`set spec.engine to EBPF or agent.module.mode to Disabled.`,
 	},
 	{
 		Name: "RingcapModuleFailed", Severity: Warning, For: 10 * time.Minute,
-		Expr:        `max by (node, reason) (ringcap_module_ready{reason!="Disabled"}) == 0`,
-		Summary:     `The kernel module is not usable on {{ $labels.node }} ({{ $labels.reason }}).`,
+		Expr: `max by (node) (ringcap_module_ready) == 0 and on (node)` +
+			` max by (node) (ringcap_ring_ready{reason="EngineUnavailable"}) == 0`,
+		Summary:     `The kernel module is not usable on {{ $labels.node }}, and a ring there is not served without it.`,
 		Description: `Rings with spec.engine Auto are served by eBPF; those with KernelModule are not served. The NodeCapture's condition ModuleReady says what to do.`,
 	},
 	{
-		Name: "RingcapResourceNotRegistered", Severity: Critical, For: 5 * time.Minute,
+		Name: "RingcapResourceNotRegistered", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `max by (node, resource) (ringcap_resource_registered) == 0`,
 		Summary:     `{{ $labels.resource }} is not registered with the kubelet of {{ $labels.node }}.`,
 		Description: `Pods that request it cannot start there; those that run go on. The agent's log and its /readyz say why.`,
@@ -77,7 +79,7 @@ var Alerts = []Alert{
 		Description: `What it captured goes on, but nothing changes there and nobody sees how it does. See the agent's pod on that node.`,
 	},
 	{
-		Name: "RingcapAgentsAbsent", Severity: Critical, For: 5 * time.Minute,
+		Name: "RingcapAgentsAbsent", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `absent(ringcap_build_info)`,
 		Summary:     `Prometheus has no agent of ringcap.`,
 		Description: `No agent runs, or Prometheus does not find them: without their metrics no other alert can tell of loss.`,

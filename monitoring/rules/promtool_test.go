@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,12 @@ type alert struct {
 // promtool runs tests with promtool, which e2e/prometheus/get has.
 func promtool(t *testing.T, tests ...unitTest) {
 	t.Helper()
+	promtoolEvery(t, interval.String(), tests...)
+}
+
+// promtoolEvery evaluates the rules at that interval.
+func promtoolEvery(t *testing.T, every string, tests ...unitTest) {
+	t.Helper()
 	program := os.Getenv("RINGCAP_PROMTOOL")
 	if program == "" {
 		t.Skip("RINGCAP_PROMTOOL is not set: RINGCAP_PROMTOOL=$(e2e/prometheus/get)/promtool")
@@ -69,7 +76,7 @@ func promtool(t *testing.T, tests ...unitTest) {
 	require.NoError(t, err)
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), text, 0o600))
-	text, err = yaml.Marshal(unitTests{[]string{"rules.yaml"}, interval.String(), tests})
+	text, err = yaml.Marshal(unitTests{[]string{"rules.yaml"}, every, tests})
 	require.NoError(t, err)
 	file := filepath.Join(folder, "test.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
@@ -106,13 +113,13 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 		firing(8), firing(30, times("RingcapAgentsAbsent", 1), times("RingcapOperatorAbsent", 1)),
 	}}
 	nic := func(metric string) []series {
-		return []series{{`ringcap_interface_` + metric + `_packets_total{node="a",interface="eth0"}`, "0+3x100"}}
+		return []series{{`ringcap_interface_` + metric + `_packets_total{node="a",interface="eth0"}`, "0+3x100"}, {`ringcap_interface_received_packets_total{node="a",interface="eth0"}`, "0+297x100"}}
 	}
 	summary := unitTest{Name: "a summary", Interval: interval.String(), Series: append(nic("missed"), well...), Alerts: []alertTest{{
 		At: at(60), Name: "RingcapNICMissingPackets", Alerts: []alert{{
-			Labels: map[string]string{"node": "a", "interface": "eth0", "reason": "missed", "severity": "warning"},
+			Labels: map[string]string{"node": "a", "interface": "eth0", "severity": "warning"},
 			Annotations: map[string]string{
-				"summary":     "eth0 on a loses 0.10 packets a second before any ring can see them (missed).",
+				"summary":     "eth0 on a loses 1% of its packets before any ring can see them.",
 				"description": find("RingcapNICMissingPackets").Description,
 				"runbook_url": rules.Runbooks + "/RingcapNICMissingPackets.md",
 			},
@@ -130,6 +137,25 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 		one("a resource", []series{{`ringcap_resource_registered{node="a",resource="ringcap.io/c"}`, "0+0x100"}}, 30, times("RingcapResourceNotRegistered", 1)),
 		one("errors", []series{{`ringcap_reconcile_errors_total{node="a"}`, "0+1x200"}}, 120, times("RingcapReconcileErrors", 1)),
 		one("eBPF as asked", []series{{`ringcap_module_ready{node="a",reason="Disabled"}`, "0+0x100"}, {`ringcap_ring_fallback{node="a",ring="r"}`, "1+0x100"}}, 90),
+		one("eBPF for want of a module", []series{
+			{`ringcap_module_ready{node="a",reason="NoPrebuiltModule"}`, "0+0x100"}, {`ringcap_ring_fallback{node="a",ring="r"}`, "1+0x100"},
+			{`ringcap_ring_ready{node="a",ring="r",engine="EBPF"}`, "1+0x100"},
+		}, 90),
+		one("a module that was there", []series{
+			{`ringcap_module_ready{node="a",reason="LoadFailed"}`, "0+0x100"}, {`ringcap_ring_fallback{node="a",ring="r"}`, "1+0x100"},
+		}, 90, times("RingcapEngineFallback", 1)),
+		one("a module that is asked for", []series{
+			{`ringcap_module_ready{node="a",reason="NoPrebuiltModule"}`, "0+0x100"},
+			{`ringcap_ring_ready{node="a",ring="r",engine="KernelModule",reason="EngineUnavailable"}`, "0+0x100"},
+		}, 90, times("RingcapModuleFailed", 1), times("RingcapNotCapturing", 1)),
+		one("reasons that take turns", []series{
+			{`ringcap_ring_ready{node="a",ring="r",reason="InterfaceNotFound"}`, strings.Repeat("0 0 _ _ ", 30)},
+			{`ringcap_ring_ready{node="a",ring="r",reason="Unsupported"}`, strings.Repeat("_ _ 0 0 ", 30)},
+		}, 60, times("RingcapNotCapturing", 1)),
+		one("a NIC that misses one in ten thousand", []series{
+			{`ringcap_interface_missed_packets_total{node="a",interface="eth0"}`, "0+1x100"},
+			{`ringcap_interface_received_packets_total{node="a",interface="eth0"}`, "0+9999x100"},
+		}, 60),
 		one("no memory", []series{
 			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="nomem"}`, "0+1x100"},
 			{`ringcap_queue_delivered_packets_total{node="a",capture_cluster="c",queue="0"}`, "0+100x100"},

@@ -18,4 +18,7 @@ var Recordings = []Recording{
 	{"ringcap:interface_lost_packets:rate5m", `label_replace(sum by (node, interface) (rate(ringcap_interface_missed_packets_total[5m])), "reason", "missed", "", "")` +
 		` or label_replace(sum by (node, interface) (rate(ringcap_interface_overrun_packets_total[5m])), "reason", "overrun", "", "")` +
 		` or label_replace(sum by (node, interface) (rate(ringcap_interface_errors_packets_total[5m])), "reason", "errors", "", "")`},
+	// Of what came to the interface. No value while nothing does.
+	{"ringcap:interface_lost:ratio_rate5m", `sum by (node, interface) (ringcap:interface_lost_packets:rate5m{reason=~"missed|overrun"}) / (` +
+		`(sum by (node, interface) (rate(ringcap_interface_received_packets_total[5m])) + sum by (node, interface) (ringcap:interface_lost_packets:rate5m{reason=~"missed|overrun"})) > 0)`},
 }
