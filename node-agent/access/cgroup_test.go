@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
 // put makes a cgroup as it looks to a reader, with processes.
@@ -182,7 +183,7 @@ func TestAProcessThatOnlyLooksLikeAPods(t *testing.T) {
 	pods := Pods{
 		Allocations: kubelet(t), Proc: "/proc", Cgroups: Cgroups(hierarchy), UIDs: fakeUIDs{{"sensors", "a"}: {uid}}, Namespaces: NewNamespaces(),
 	}
-	pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
 	ask := func(pid int) error { return pods.Allow(t.Context(), pid, capture.QueueID{Cluster: "ids"}) }
 
 	named := child(t, folder, "user/pod"+uid, "user")

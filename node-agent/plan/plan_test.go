@@ -329,7 +329,7 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	assert.Equal(t, only, second.Clusters["ids"].Consumers)
 
 	// A ring's list binds the Clusters over it while its interface is away, too.
-	f.Queues = map[string]v1.Engine{"ids": v1.EngineKernelModule}
+	f.Good, f.Queues = v1.NodeCaptureSpec{}, map[string]v1.Engine{"ids": v1.EngineKernelModule}
 	mirror.Spec.Consumers, mirror.Spec.Interfaces = nil, []v1.InterfaceSelector{{Name: "gone0"}}
 	third := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{mirror}, Clusters: []v1.NodeCluster{c}}, f)
 	assert.ErrorIs(t, third.Clusters["ids"].Consumers.Check("sensors", nil), consumers.ErrNobody)

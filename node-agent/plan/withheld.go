@@ -179,9 +179,9 @@ func refusalOfRing(result Result, ring v1.NodeRing) *problem {
 	return refusal(result.Clusters[ring.Name])
 }
 
-// refusal is why an object is not in a plan. One that waits for its driver is not refused.
+// refusal is why an object is not in a plan. One that waits for its driver is not refused, nor one that does not concern this node.
 func refusal(v Verdict) *problem {
-	if v.Planned || v.Reason == v1.ReasonPending {
+	if v.Planned || v.Absent() || v.Reason == v1.ReasonPending {
 		return nil
 	}
 	return &problem{reason: v.Reason, message: v.Message}

@@ -227,13 +227,12 @@ func (r *reader) cluster(text []byte) {
 	r.found.sources[r.what] = r.path
 }
 
-// withoutPods refuses what is about pods: ignoring it could let more consumers in than the manifest means.
+// withoutPods refuses what is done to pods. Namespaces are left unread, as in a manifest that is for a cluster too: who may have queues
+// is said by --uids, and nobody else may.
 func withoutPods(consumers *v1.Consumers) error {
 	switch {
 	case consumers == nil:
 		return nil
-	case len(consumers.Namespaces) > 0 || consumers.NamespaceSelector != nil:
-		return errors.New("spec.consumers.namespaces and namespaceSelector: a machine without Kubernetes has no pods: leave them out, and name the users by --uids")
 	case consumers.InjectLibpcap:
 		return errors.New("spec.consumers.injectLibpcap: a machine without Kubernetes has no pods: leave it out")
 	}
