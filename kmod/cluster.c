@@ -11,6 +11,7 @@
 
 #include "fragment.h"
 #include "net.h"
+#include "netlink.h"
 #include "node.h"
 #include "quick.h"
 #include "owner.h"
@@ -549,4 +550,121 @@ int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink
 	queue->holder = RC_QUEUE_FREE;
 	mutex_unlock(&rc_node_lock);
 	return 0;
+}
+
+/* ---- taking a queue back ---- */
+
+/*
+ * What a consumer has mapped cannot be taken from it while it runs, so it keeps that memory, and another queue comes into its
+ * queue's place. The old one is dead from then on, as when its cluster goes (rc_queue_kill): its file says so. It lives as
+ * long as the file or a mapping of it, which holds the file; a publisher that still has one of its lanes holds it too.
+ *
+ * Producers find queues by the cluster's configuration, under RCU: after a grace period nobody writes to the old one, its
+ * account is final, and it is zeroed, for its holder to find nothing there that it had not read. Until then nobody may
+ * attach to the new one; who may is found by a device number that nobody was given yet.
+ */
+static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 index, struct rc_cluster_config **config)
+{
+	const struct rc_cluster_config *old = rc_cluster_config(cluster);
+
+	*config = rc_cluster_config_alloc(old->nr_queues);
+	if (!*config)
+		return -ENOMEM;
+	**config = *old;
+	memcpy((*config)->queues, old->queues, flex_array_size(old, queues, old->nr_queues));
+	(*config)->queues[index] = rc_queue_create(&cluster->shape, index);
+	if ((*config)->queues[index])
+		return 0;
+	kfree(*config);
+	return -ENOMEM;
+}
+
+static int rc_cluster_check_holder(const struct rc_queue *queue, pid_t pid, struct netlink_ext_ack *extack)
+{
+	lockdep_assert_held(&rc_node_lock);
+	if (!pid || (queue->holder == RC_QUEUE_CONSUMER && pid_vnr(queue->pid) == pid))
+		return 0;
+	NL_SET_ERR_MSG(extack, "RINGCAP_A_ATTACHED_PID: this process is not the queue's consumer (any more)");
+	return -ESRCH;
+}
+
+static int rc_cluster_show_number(struct rc_node *node, dev_t old, struct netlink_ext_ack *extack)
+{
+	int err = rc_node_show_number(node, old);
+
+	if (err)
+		NL_SET_ERR_MSG(extack, "the queue is free, but its node in /dev/ringcap could not be made again: repeat the command");
+	return err;
+}
+
+/* Gives the queue that somebody holds, or has just given up, a successor. */
+static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, pid_t pid, struct netlink_ext_ack *extack)
+{
+	struct rc_queue *queue, *old = rc_cluster_queue(cluster, index);
+	struct rc_node *node = cluster->nodes[index];
+	struct rc_cluster_config *config, *old_config;
+	dev_t devt;
+	int err;
+
+	err = rc_cluster_prepare_successor(cluster, index, &config);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "no memory for another queue in the place of the one that is taken back: nothing was changed");
+		return err;
+	}
+	queue = config->queues[index];
+
+	mutex_lock(&rc_node_lock);
+	err = rc_cluster_check_holder(old, pid, extack) ?: rc_node_renumber(node, &devt);
+	if (!err) {
+		if (old->holder == RC_QUEUE_CONSUMER)
+			rc_netlink_notify_queue(old, RINGCAP_EVENT_DETACHED);
+		queue->holder = RC_QUEUE_RESET;
+		rc_queue_succeed(queue, old);
+	}
+	mutex_unlock(&rc_node_lock);
+	if (err) {
+		rc_queue_put(queue);
+		kfree(config);
+		return err;
+	}
+
+	old_config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
+	/* Waits for the grace period. */
+	rc_queue_reset(old);
+	mutex_lock(&rc_node_lock);
+	rc_queue_inherit(queue, old);
+	queue->holder = RC_QUEUE_FREE;
+	mutex_unlock(&rc_node_lock);
+	rc_queue_put(old);
+	rc_cluster_config_free(old_config, config);
+	return rc_cluster_show_number(node, devt, extack);
+}
+
+int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, pid_t pid, struct netlink_ext_ack *extack)
+{
+	struct rc_queue *queue = rc_cluster_queue(cluster, index);
+	struct rc_node *node = cluster->nodes[index];
+	bool held;
+	dev_t devt;
+	int err;
+
+	mutex_lock(&rc_node_lock);
+	held = queue->holder != RC_QUEUE_FREE;
+	err = rc_cluster_check_holder(queue, pid, extack);
+	if (!err && !held)
+		err = rc_node_renumber(node, &devt);
+	if (!err && !held)
+		queue->holder = RC_QUEUE_RESET;
+	mutex_unlock(&rc_node_lock);
+	if (err)
+		return err;
+	if (held)
+		return rc_cluster_replace_queue(cluster, index, pid, extack);
+
+	/* Nobody has mapped it: its memory serves the next. */
+	rc_queue_reset(queue);
+	mutex_lock(&rc_node_lock);
+	queue->holder = RC_QUEUE_FREE;
+	mutex_unlock(&rc_node_lock);
+	return rc_cluster_show_number(node, devt, extack);
 }

@@ -339,24 +339,48 @@ static int rc_netlink_queue_dump(struct sk_buff *skb, struct netlink_callback *c
 	return skb->len ?: err;
 }
 
+/* Finds the cluster and the number of a queue. */
+static struct rc_cluster *rc_netlink_find_queue(struct genl_info *info, u32 *index)
+{
+	const struct nlattr *queue = info->attrs[RINGCAP_A_QUEUE];
+	struct rc_cluster *cluster = rc_netlink_find_cluster(info);
+
+	if (IS_ERR(cluster))
+		return cluster;
+	if (!queue || nla_get_u32(queue) >= cluster->shape.nr_queues) {
+		NL_SET_ERR_MSG(info->extack, "RINGCAP_A_QUEUE: missing, or the cluster has no queue of this number");
+		NL_SET_BAD_ATTR(info->extack, queue);
+		return ERR_PTR(queue ? -ENOENT : -EINVAL);
+	}
+	*index = nla_get_u32(queue);
+	return cluster;
+}
+
 static int rc_netlink_queue_reset(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rc_net *this = rc_net(genl_info_net(info));
-	const struct nlattr *queue = info->attrs[RINGCAP_A_QUEUE];
 	struct rc_cluster *cluster;
+	u32 index;
 	int err;
 
 	mutex_lock(&this->control);
-	cluster = rc_netlink_find_cluster(info);
-	if (IS_ERR(cluster)) {
-		err = PTR_ERR(cluster);
-	} else if (!queue || nla_get_u32(queue) >= cluster->shape.nr_queues) {
-		NL_SET_ERR_MSG(info->extack, "RINGCAP_A_QUEUE: missing, or the cluster has no queue of this number");
-		NL_SET_BAD_ATTR(info->extack, queue);
-		err = queue ? -ENOENT : -EINVAL;
-	} else {
-		err = rc_cluster_reset_queue(cluster, nla_get_u32(queue), info->extack);
-	}
+	cluster = rc_netlink_find_queue(info, &index);
+	err = IS_ERR(cluster) ? PTR_ERR(cluster) : rc_cluster_reset_queue(cluster, index, info->extack);
+	mutex_unlock(&this->control);
+	return err;
+}
+
+static int rc_netlink_queue_revoke(struct sk_buff *skb, struct genl_info *info)
+{
+	pid_t pid = rc_request_u32(info, RINGCAP_A_ATTACHED_PID, 0);
+	struct rc_net *this = rc_net(genl_info_net(info));
+	struct rc_cluster *cluster;
+	u32 index;
+	int err;
+
+	mutex_lock(&this->control);
+	cluster = rc_netlink_find_queue(info, &index);
+	err = IS_ERR(cluster) ? PTR_ERR(cluster) : rc_cluster_revoke_queue(cluster, index, pid, info->extack);
 	mutex_unlock(&this->control);
 	return err;
 }
@@ -484,6 +508,7 @@ static const struct genl_ops rc_netlink_ops[] = {
 	  .dumpit = rc_netlink_ring_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_GET, .dumpit = rc_netlink_queue_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_RESET, .doit = rc_netlink_queue_reset, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_QUEUE_REVOKE, .doit = rc_netlink_queue_revoke, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_BEGIN, .doit = rc_rule_netlink_begin, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_ADD, .doit = rc_rule_netlink_add, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_COMMIT, .doit = rc_rule_netlink_commit, .flags = GENL_UNS_ADMIN_PERM },

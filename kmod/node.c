@@ -121,6 +121,33 @@ static void rc_node_remove_minor(struct rc_node *node)
 	mutex_unlock(&rc_node_lock);
 }
 
+int rc_node_renumber(struct rc_node *node, dev_t *old)
+{
+	int minor;
+
+	lockdep_assert_held(&rc_node_lock);
+	minor = idr_alloc_cyclic(&rc_nodes, node, 0, RC_NODE_MINORS, GFP_KERNEL);
+	if (minor < 0)
+		return minor;
+	*old = node->devt;
+	idr_remove(&rc_nodes, MINOR(*old));
+	node->devt = MKDEV(MAJOR(rc_node_first), minor);
+	return 0;
+}
+
+static struct device *rc_node_create_device(struct rc_node *node)
+{
+	return device_create(rc_node_class, NULL, node->devt, node, "ringcap!%s!%u", node->cluster->name, node->index);
+}
+
+int rc_node_show_number(struct rc_node *node, dev_t old)
+{
+	/* There is one device of a name. */
+	device_destroy(rc_node_class, old);
+	node->device = rc_node_create_device(node);
+	return PTR_ERR_OR_ZERO(node->device);
+}
+
 struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mode)
 {
 	struct rc_node *node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
@@ -139,7 +166,7 @@ struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mo
 		err = -ENOMEM;
 		goto fail_minor;
 	}
-	node->device = device_create(rc_node_class, NULL, node->devt, node, "ringcap!%s!%u", cluster->name, index);
+	node->device = rc_node_create_device(node);
 	if (!IS_ERR(node->device))
 		return node;
 	err = PTR_ERR(node->device);

@@ -41,6 +41,14 @@ void rc_node_module_exit(void);
 
 struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mode);
 
+/*
+ * Gives the node another device number: who was given the old one finds nothing behind it any more. In two steps: the first,
+ * under rc_node_lock, leaves the old number in @old or fails with nothing changed; the second, not under it, is for /dev, and when
+ * it fails there is no node there, but the number works.
+ */
+int rc_node_renumber(struct rc_node *node, dev_t *old);
+int rc_node_show_number(struct rc_node *node, dev_t old);
+
 /* Not under rc_node_lock. The queue has been taken away. */
 void rc_node_destroy(struct rc_node *node);
 

@@ -238,6 +238,28 @@ void rc_queue_kill(struct rc_queue *queue)
 	wake_up_all(&queue->wait);
 }
 
+void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old)
+{
+	rc_queue_stats(old, &queue->before);
+	WRITE_ONCE(queue->tx_sent, READ_ONCE(old->tx_sent));
+	WRITE_ONCE(queue->tx_failed, READ_ONCE(old->tx_failed));
+}
+
+void rc_queue_succeed(struct rc_queue *queue, struct rc_queue *old)
+{
+	struct ringcap_queue_info *info = old->info.addr;
+
+	queue->watermark = READ_ONCE(old->watermark);
+	queue->timeout_us = READ_ONCE(old->timeout_us);
+	RCU_INIT_POINTER(queue->grants, rcu_access_pointer(old->grants));
+	rc_queue_inherit(queue, old);
+	queue->node = old->node;
+	queue->node->queue = queue;
+	/* Before poll says that it is over: who looks at this then knows why. */
+	WRITE_ONCE(info->revoked, 1);
+	rc_queue_kill(old);
+}
+
 bool rc_queue_wake(struct rc_queue *queue, u64 unread, bool busy)
 {
 	u32 timeout_us = READ_ONCE(queue->timeout_us);
@@ -360,6 +382,8 @@ int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma)
 {
 	const struct rc_area *area = rc_queue_area(queue, (u64)vma->vm_pgoff << PAGE_SHIFT);
 
+	if (READ_ONCE(queue->dead))
+		return -ENODEV;
 	if (!area || !(vma->vm_flags & VM_SHARED) ||
 	    vma->vm_end - vma->vm_start != (u64)area->nr_pages << (PAGE_SHIFT + area->twice))
 		return -EINVAL;
@@ -379,7 +403,7 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 {
 	u32 i, reason;
 
-	*sum = (struct ringcap_lane_stats){};
+	*sum = queue->before;
 	for (i = 0; i < queue->nr_lanes; i++) {
 		const struct ringcap_lane_stats *stats = &queue->lanes[i].kernel->stats;
 

@@ -51,7 +51,7 @@ struct rc_queue_shape {
  * @timer: wakes for less than the watermark; armed only while someone sleeps
  * @wait: who sleeps
  * @looks, @look: see rc_queue_look_later
- * @dead: no cluster any more; under rc_node_lock
+ * @dead: no cluster's any more, or taken back from its consumer; under rc_node_lock
  * @holder: under rc_node_lock
  * @pid: the consumer's process; under rc_node_lock
  * @node: its public face, while not @dead
@@ -61,6 +61,7 @@ struct rc_queue_shape {
  * @grants: what its consumer may send out of, the cluster's; NULL = nothing
  * @transmit: from which it does; there while a consumer is attached that found something granted
  * @tx_sent, @tx_failed: packets that consumers have sent; by one thread at a time
+ * @before: account of the queues that were in this one's place; under rc_node_lock
  */
 struct rc_queue {
 	u32 direct_snaplen;
@@ -93,6 +94,7 @@ struct rc_queue {
 	struct rc_transmit *transmit;
 	u64 tx_sent;
 	u64 tx_failed;
+	struct ringcap_lane_stats before;
 	struct rc_lane lanes[];
 };
 
@@ -115,11 +117,23 @@ bool rc_queue_schedule(struct work_struct *work);
 int rc_queue_attach(struct rc_queue *queue);
 void rc_queue_detach(struct rc_queue *queue);
 
-/* Empties and zeroes a queue that the caller has made RC_QUEUE_RESET. Sleeps. */
+/*
+ * Empties and zeroes a queue that the caller has made RC_QUEUE_RESET, or that is dead and was taken from where producers find
+ * it. Sleeps.
+ */
 void rc_queue_reset(struct rc_queue *queue);
 
 /* No producer knows the queue any more: tells the consumer. Under rc_node_lock. */
 void rc_queue_kill(struct rc_queue *queue);
+
+/*
+ * Puts @queue, which is fresh and RC_QUEUE_RESET, into the place of @old, whose consumer is told that it has it no more. Under
+ * rc_node_lock, and producers still find @old.
+ */
+void rc_queue_succeed(struct rc_queue *queue, struct rc_queue *old);
+
+/* Takes over what @old has counted until now; of what came between two calls the second makes up. Under rc_node_lock. */
+void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);
 
 __poll_t rc_queue_poll(struct rc_queue *queue);
 int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma);

@@ -53,6 +53,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_HWTSTAMP] = { .type = NLA_U32 },
 	[RINGCAP_A_TRANSPARENT_FALLBACK] = { .type = NLA_U32 },
 	[RINGCAP_A_DEFRAG] = { .type = NLA_U32 },
+	[RINGCAP_A_ATTACHED_PID] = { .type = NLA_U32 },
 	[RINGCAP_A_QUEUE] = { .type = NLA_U32 },
 	[RINGCAP_A_VLANS] = { .type = NLA_BINARY, .len = 4096 * sizeof(u16) },
 	[RINGCAP_A_SAMPLE] = { .type = NLA_U32 },

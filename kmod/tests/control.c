@@ -369,6 +369,18 @@ int rt_queue_reset(const char *name, u32 queue)
 	return rt_call(&message, NULL, NULL);
 }
 
+int rt_queue_revoke(const char *name, u32 queue, u32 pid)
+{
+	static struct rt_message message;
+
+	rt_message_init(&message, RINGCAP_CMD_QUEUE_REVOKE, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, name);
+	rt_message_put_u32(&message, RINGCAP_A_QUEUE, queue);
+	if (pid)
+		rt_message_put_u32(&message, RINGCAP_A_ATTACHED_PID, pid);
+	return rt_call(&message, NULL, NULL);
+}
+
 /* ---- counters ---- */
 
 static void rt_take_tap(const u8 *bytes, u32 len, struct rt_ring_counts *counts)

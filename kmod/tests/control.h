@@ -116,6 +116,8 @@ int rt_cluster_set(const struct rt_cluster *cluster);
 int rt_ring_set(const struct rt_ring *ring);
 int rt_delete(u8 cmd, const char *name);
 int rt_queue_reset(const char *name, u32 queue);
+/* @pid: 0 = from anybody who has it. */
+int rt_queue_revoke(const char *name, u32 queue, u32 pid);
 
 /* These fail the case when the object is not there. */
 void rt_ring_counts(const char *name, struct rt_ring_counts *counts);

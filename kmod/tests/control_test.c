@@ -355,6 +355,12 @@ RT_CASE(refused_busy_cluster)
 	rt_message_put_name(&message, RINGCAP_A_NAME, fixture.cluster);
 	rt_message_put_u32(&message, RINGCAP_A_QUEUE, 1);
 	rt_refused(&message, -ENOENT, "resetting a queue that is not there");
+	rt_message_init(&message, RINGCAP_CMD_QUEUE_REVOKE, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, fixture.cluster);
+	rt_refused(&message, -EINVAL, "taking no queue back");
+	rt_message_put_u32(&message, RINGCAP_A_QUEUE, 0);
+	rt_message_put_u32(&message, RINGCAP_A_ATTACHED_PID, getpid());
+	rt_refused(&message, -ESRCH, "taking a queue back from somebody who does not have it");
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, fixture.cluster), 0);
 }
@@ -366,7 +372,7 @@ RT_CASE(refused_without_capability)
 {
 	struct rt_fixture fixture;
 	static const u8 changes[] = { RINGCAP_CMD_CLUSTER_SET, RINGCAP_CMD_CLUSTER_DEL, RINGCAP_CMD_RING_SET,
-				      RINGCAP_CMD_RING_DEL, RINGCAP_CMD_QUEUE_RESET, RINGCAP_CMD_RULES_BEGIN,
+				      RINGCAP_CMD_RING_DEL, RINGCAP_CMD_QUEUE_RESET, RINGCAP_CMD_QUEUE_REVOKE, RINGCAP_CMD_RULES_BEGIN,
 				      RINGCAP_CMD_RULES_ADD, RINGCAP_CMD_RULES_COMMIT, RINGCAP_CMD_RULES_ABORT,
 				      RINGCAP_CMD_RULE_NEW, RINGCAP_CMD_RULE_DEL };
 	static struct rt_message message;

@@ -377,6 +377,7 @@ static const struct rf_command rf_commands[] = {
 	{ RINGCAP_CMD_RULE_NEW, 8, false, rf_change_attributes },
 	{ RINGCAP_CMD_RULE_DEL, 6, false, rf_change_attributes },
 	{ RINGCAP_CMD_QUEUE_RESET, 6, true, rf_queue_attributes },
+	{ RINGCAP_CMD_QUEUE_REVOKE, 4, true, rf_queue_attributes },
 	{ RINGCAP_CMD_CLUSTER_DEL, 3, true, rf_no_attributes },
 	{ RINGCAP_CMD_RING_DEL, 3, false, rf_no_attributes },
 	{ RINGCAP_CMD_CLUSTER_GET, 2, true, rf_no_attributes },

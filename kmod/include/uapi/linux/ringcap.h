@@ -61,7 +61,7 @@
  * not released by then stays for the next consumer, until RINGCAP_CMD_QUEUE_RESET empties and zeroes the queue.
  * mmap(2) with these offsets, each MAP_SHARED and of exactly the length that the info page names:
  *
- *   RINGCAP_MMAP_INFO      PROT_READ             one page, struct ringcap_queue_info, constant while attached
+ *   RINGCAP_MMAP_INFO      PROT_READ             one page, struct ringcap_queue_info, constant while attached, but for revoked
  *   RINGCAP_MMAP_KERNEL    PROT_READ             nr_lanes * sizeof(struct ringcap_lane_kernel), whole pages
  *   RINGCAP_MMAP_CONSUMER  PROT_READ|PROT_WRITE  nr_lanes * sizeof(struct ringcap_lane_consumer), whole pages
  *   RINGCAP_MMAP_DATA + L  PROT_READ             lane L's data, twice in a row (2 * lane_size bytes), so that a slot
@@ -83,7 +83,15 @@
  * only. Consumers that want the packets of several lanes in order of time merge them by ts_ns.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
- * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted.
+ * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
+ *
+ * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command returns, and its
+ * device node has another number: who was given the old one opens nothing with it (ENXIO). Its consumer keeps its file, which
+ * is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV. Nothing is written to what it has mapped any more: the
+ * data reads as zeroes, and the info page says revoked. That memory goes with its last mapping; the queue has other memory from
+ * then on. The queue's account goes on; what was not read counts as delivered, as when a consumer goes. With ATTACHED_PID only
+ * this process's queue is taken back (ESRCH when another one, or none, is attached); ENOMEM, and nothing changed, when there is
+ * no memory for the other queue.
  *
  * TRANSMITTING from a queue of the module, where its cluster has RINGCAP_A_INJECT: two more areas,
  *
@@ -248,6 +256,7 @@ struct ringcap_lane_stats {
  * @timeout_us: microseconds after which it is woken for fewer
  * @name: the cluster's name, NUL-terminated
  * @tx_size: bytes of the transmit area, 0 = this cluster's consumers may not send
+ * @revoked: 1 once the queue was taken back from this consumer
  */
 struct ringcap_queue_info {
 	__u32	magic;
@@ -262,7 +271,8 @@ struct ringcap_queue_info {
 	__u32	timeout_us;
 	char	name[RINGCAP_NAME_MAX + 1];
 	__u32	tx_size;
-	__u32	resv[15];
+	__u32	revoked;
+	__u32	resv[14];
 };
 
 /* What the kernel tells a consumer of a lane; read-only for the consumer. 128 bytes. */
@@ -533,6 +543,7 @@ enum ringcap_cmd {
 	RINGCAP_CMD_RULE_NEW,		/* NAME; EXACT, RULE: into the set in force; replaces one of that flow or id; all or none */
 	RINGCAP_CMD_RULE_DEL,		/* NAME; EXACT, RULE (by id): out of it; ENOENT when one is not there: then none goes */
 	RINGCAP_CMD_DEVICE_GET,		/* TAP_IFINDEX -> that and OFFERS */
+	RINGCAP_CMD_QUEUE_REVOKE,	/* NAME, QUEUE, ATTACHED_PID: see A QUEUE THAT IS TAKEN BACK */
 	__RINGCAP_CMD_MAX
 };
 #define RINGCAP_CMD_MAX (__RINGCAP_CMD_MAX - 1)
@@ -623,7 +634,7 @@ enum ringcap_attr {
 	RINGCAP_A_TX_FAILED,		/* u64: and that could not be sent */
 	RINGCAP_A_QUEUE,		/* u32: a queue's number */
 	RINGCAP_A_ATTACHED,		/* u32: 1 = a consumer is attached */
-	RINGCAP_A_ATTACHED_PID,		/* u32: its process, in the reader's pid namespace; 0 = not visible */
+	RINGCAP_A_ATTACHED_PID,		/* u32: the process that opened it, in the reader's pid namespace; 0 = not visible */
 	RINGCAP_A_DELIVERED,		/* u64 */
 	RINGCAP_A_DELIVERED_BYTES,	/* u64 */
 	RINGCAP_A_DROPPED,		/* binary: __u64[RINGCAP_DROP_REASONS], by enum ringcap_drop */

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Queues that are taken back: who has them keeps nothing but dead memory, and the next consumer has them at once. */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* Sends @count packets in bursts, in a process of its own. */
+static pid_t rt_fork_sender(const struct rt_fixture *fixture, const struct rt_traffic *traffic, u32 count)
+{
+	pid_t pid = fork();
+	u32 from;
+
+	RT_CHECK(pid >= 0, "%m");
+	if (pid)
+		return pid;
+	for (from = 0; from < count; from += 50) {
+		rt_send(fixture->sender, traffic, from, count - from < 50 ? count - from : 50);
+		usleep(500);
+	}
+	_exit(0);
+}
+
+static void rt_wait_for(pid_t pid)
+{
+	int status;
+
+	RT_CHECK(waitpid(pid, &status, 0) == pid && status == 0, "the child ended with %#x", status);
+}
+
+static bool rt_is_zero(const struct rt_queue *queue)
+{
+	u32 lane, i;
+
+	for (lane = 0; lane < queue->nr_lanes; lane++)
+		for (i = 0; i < 2 * queue->lane_size; i++)
+			if (queue->data[lane][i])
+				return false;
+	return true;
+}
+
+static u64 rt_delivered_to(const struct rt_queue *queue)
+{
+	u64 delivered = 0;
+	u32 lane;
+
+	for (lane = 0; lane < queue->nr_lanes; lane++)
+		delivered += queue->kernel[lane].stats.delivered;
+	return delivered;
+}
+
+/* What is left to who has the queue no more: descriptors of a dead file, and zeroes. */
+static void rt_check_dead(const struct rt_queue *queue)
+{
+	RT_EQUAL(rt_queue_poll(queue, 0), POLLHUP | POLLERR);
+	RT_CHECK(ioctl(queue->fd, RINGCAP_IOC_TX, 0) == -1 && errno == ENODEV, "sending: %m");
+	RT_CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, queue->fd, RINGCAP_MMAP_INFO) == MAP_FAILED && errno == ENODEV,
+		 "mapping: %m");
+	RT_EQUAL(queue->info->revoked, 1);
+	RT_CHECK(rt_is_zero(queue), "the old memory has something in it");
+}
+
+/* Keeps what the queue's consumer had, in another process, until it is told, and looks once more. */
+static pid_t rt_fork_holder(const struct rt_queue *queue, int *go)
+{
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	RT_CHECK(!pipe(ends), "%m");
+	pid = fork();
+	RT_CHECK(pid >= 0, "%m");
+	if (!pid) {
+		u64 delivered;
+
+		close(ends[1]);
+		RT_CHECK(dup(queue->fd) >= 0, "%m");
+		RT_EVENTUALLY(rt_queue_poll(queue, 1000) & POLLHUP, 60000);
+		RT_CHECK(read(ends[0], &byte, 1) == 1, "%m");
+		delivered = rt_delivered_to(queue);
+		RT_CHECK(read(ends[0], &byte, 1) == 1, "%m");
+		RT_EQUAL(rt_delivered_to(queue), delivered);
+		rt_check_dead(queue);
+		_exit(0);
+	}
+	close(ends[0]);
+	*go = ends[1];
+	return pid;
+}
+
+static void rt_take_back_under_traffic(struct rt_cluster *shape)
+{
+	struct rt_traffic traffic = { .flows = 40, .min_len = 60, .max_len = 900 };
+	const u32 count = rt_scaled(20000);
+	struct rt_queue_counts counts;
+	struct rt_receiver receiver;
+	struct rt_fixture fixture;
+	struct rt_queue old, new;
+	pid_t sender, holder;
+	u64 before;
+	int go;
+
+	shape->watermark = 1 << 16;
+	rt_fixture_open(&fixture, shape);
+	rt_events_open();
+	rt_queue_open(&old, fixture.cluster, 0);
+	holder = rt_fork_holder(&old, &go);
+	sender = rt_fork_sender(&fixture, &traffic, count);
+	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= count / 8, 20000);
+	rt_queue_read(&old, NULL, NULL);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, (u32)getpid()), 0);
+	rt_queue_open(&new, fixture.cluster, 0);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_DETACHED, fixture.cluster, 5000), "no event");
+	rt_check_dead(&old);
+	before = rt_delivered_to(&old);
+	RT_CHECK(before, "the old consumer got nothing");
+	RT_CHECK(write(go, "1", 1) == 1, "%m");
+
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, count);
+	while (rt_ring_seen(fixture.ring) < count)
+		rt_queue_read(&new, rt_receive, &receiver);
+	rt_wait_for(sender);
+	rt_queue_poll(&new, 100);
+	rt_queue_read(&new, rt_receive, &receiver);
+
+	RT_CHECK(write(go, "2", 1) == 1, "%m");
+	rt_wait_for(holder);
+	rt_check_dead(&old);
+	RT_EQUAL(rt_delivered_to(&old), before);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.delivered, before + receiver.count);
+	RT_CHECK(receiver.count, "the new consumer got nothing");
+	RT_EQUAL(counts.dropped[RINGCAP_DROP_NOMEM], 0);
+	rt_fixture_check(&fixture, count, 0, counts.delivered, counts.dropped[RINGCAP_DROP_FULL],
+			 counts.dropped[RINGCAP_DROP_UNATTENDED]);
+
+	/* That the old one goes is nothing to the new one. */
+	rt_queue_close(&old);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.attached, 1);
+	RT_EQUAL(rt_queue_try_open(fixture.cluster, 0), -EBUSY);
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, count + 100);
+	rt_exchange(fixture.sender, &traffic, count, 100, &new, 1, &receiver);
+	rt_queue_close(&new);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, fixture.cluster), 0);
+}
+
+RT_CASE(revoke_under_traffic)
+{
+	rt_take_back_under_traffic(&(struct rt_cluster){});
+}
+
+/* One lane: several processors produce into it, under its lock. */
+RT_CASE(revoke_shared_lane)
+{
+	rt_take_back_under_traffic(&(struct rt_cluster){ .lanes = 1 });
+}
+
+static dev_t rt_number_of(const char *cluster)
+{
+	struct stat stat_buf;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/ringcap/%s/0", cluster);
+	RT_CHECK(!stat(path, &stat_buf), "%s: %m", path);
+	return stat_buf.st_rdev;
+}
+
+/* Who was given the device's number, as containers are, has nothing from it any more; the other queue is left alone. */
+RT_CASE(revoke_number)
+{
+	struct rt_cluster shape = { .queues = 2 };
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue, other;
+	char copy[64];
+	dev_t number;
+	int round, fd;
+
+	rt_fixture_open(&fixture, &shape);
+	rt_queue_open(&other, fixture.cluster, 1);
+	snprintf(copy, sizeof(copy), "/dev/copy-%d", getpid());
+	for (round = 0; round < 2; round++) {
+		number = rt_number_of(fixture.cluster);
+		RT_CHECK(!mknod(copy, S_IFCHR | 0600, number), "%m");
+		if (round)
+			rt_queue_open(&queue, fixture.cluster, 0);
+		RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, 0), 0);
+		RT_CHECK(rt_number_of(fixture.cluster) != number, "the device has its old number");
+		fd = open(copy, O_RDWR);
+		RT_CHECK(fd < 0 && errno == ENXIO, "the old number opens: %m");
+		unlink(copy);
+	}
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.attached, 0);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, (u32)getpid()), -ESRCH);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 1, 1), -ESRCH);
+	RT_CHECK(rt_reason[0], "no reason given");
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 2, 0), -ENOENT);
+	rt_queue_counts(fixture.cluster, 1, &counts);
+	RT_EQUAL(counts.attached, 1);
+	RT_EQUAL(rt_queue_poll(&other, 0), 0);
+	rt_queue_close(&queue);
+	rt_queue_close(&other);
+}
+
+/* What nobody has read, in a queue that nobody has, is nobody's. */
+RT_CASE(revoke_free)
+{
+	struct rt_traffic traffic = { .flows = 3 };
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_send(fixture.sender, &traffic, 0, 100);
+	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 100, 10000);
+	rt_queue_close(&queue);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, 0), 0);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 0);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.unread, 0);
+	rt_fixture_check(&fixture, 100, 0, 100, 0, 0);
+	rt_queue_close(&queue);
+}
+
+static bool rt_churning = true;
+
+/* Attaches, maps all, reads what it can of it without trusting it, and goes. */
+static void *rt_come_and_go(void *arg)
+{
+	const char *cluster = arg;
+	volatile u8 sum = 0;
+	void *at;
+	int fd;
+
+	while (__atomic_load_n(&rt_churning, __ATOMIC_RELAXED)) {
+		fd = rt_queue_try_open(cluster, 0);
+		if (fd < 0) {
+			RT_CHECK(fd == -EBUSY || fd == -ENXIO || fd == -ENOENT, "%s", strerror(-fd));
+			continue;
+		}
+		at = mmap(NULL, 2 * RINGCAP_LANE_SIZE_MIN, PROT_READ, MAP_SHARED, fd, RINGCAP_MMAP_DATA);
+		if (at != MAP_FAILED) {
+			struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+			poll(&pfd, 1, 1);
+			sum = (u8)(sum + *(volatile u8 *)at);
+			munmap(at, 2 * RINGCAP_LANE_SIZE_MIN);
+		}
+		close(fd);
+	}
+	return NULL;
+}
+
+/* Taken back and opened, read and reset at the same time, under traffic: the account still adds up. */
+RT_CASE(revoke_churn)
+{
+	struct rt_cluster shape = { .lane_size = RINGCAP_LANE_SIZE_MIN };
+	struct rt_traffic traffic = { .flows = 20, .max_len = 700 };
+	const u32 count = rt_scaled(20000);
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	pthread_t consumers[3];
+	u64 delivered = 0;
+	u32 i, taken = 0;
+	pid_t sender;
+	int err;
+
+	rt_fixture_open(&fixture, &shape);
+	sender = rt_fork_sender(&fixture, &traffic, count);
+	for (i = 0; i < 3; i++)
+		RT_CHECK(!pthread_create(&consumers[i], NULL, rt_come_and_go, fixture.cluster), "%m");
+	while (rt_ring_seen(fixture.ring) < count) {
+		err = taken % 3 ? rt_queue_revoke(fixture.cluster, 0, 0) : rt_queue_reset(fixture.cluster, 0);
+		RT_CHECK(!err || (err == -EBUSY && taken % 3 == 0), "%s: %s", strerror(-err), rt_reason);
+		rt_queue_counts(fixture.cluster, 0, &counts);
+		RT_CHECK(counts.delivered >= delivered, "the account goes back");
+		delivered = counts.delivered;
+		taken++;
+	}
+	__atomic_store_n(&rt_churning, false, __ATOMIC_RELAXED);
+	for (i = 0; i < 3; i++)
+		pthread_join(consumers[i], NULL);
+	rt_wait_for(sender);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.attached, 0);
+	rt_fixture_check(&fixture, count, 0, counts.delivered, counts.dropped[RINGCAP_DROP_FULL],
+			 counts.dropped[RINGCAP_DROP_UNATTENDED]);
+	printf("# taken back %u times\n", taken);
+}
