@@ -170,6 +170,9 @@ type QueueStats struct {
 	Dropped                   map[DropReason]uint64
 	UnreadBytes               uint64
 	Attached                  bool
+	// Holder is the process that attached, by its number in this process's pid namespace; 0 when there is none, or it is not
+	// visible from here. It may have ended, and another one hold what it had.
+	Holder int
 }
 
 // DropReason says why a passed packet was not delivered. The values are those of enum ringcap_drop, as words.
@@ -252,7 +255,7 @@ var (
 	ErrUnsupported = errors.New("not supported by this engine")
 	// ErrNoMemory: the node has no memory for it.
 	ErrNoMemory = errors.New("no memory")
-	// ErrNotFound: no such ring, cluster or queue.
+	// ErrNotFound: no such ring, cluster or queue, or it is not this process that has it.
 	ErrNotFound = errors.New("not found")
 )
 
@@ -267,8 +270,10 @@ type Engine interface {
 	Observe(context.Context) (Observation, error)
 	// Grant returns what a container needs to consume a queue.
 	Grant(QueueID) (Grant, error)
-	// ResetQueue empties and zeroes a queue before it passes to another consumer; ErrInUse while one is attached.
-	ResetQueue(context.Context, QueueID) error
+	// TakeBack takes a queue from anybody who has it, for the next consumer: it is empty and free, and who had it, with whatever
+	// descriptors and mappings, gets nothing more and cannot attach again by what it was granted. With a holder other than 0 only
+	// if that process has it, else ErrNotFound. It returns the process that had it, 0 for none that is known.
+	TakeBack(ctx context.Context, queue QueueID, holder int) (from int, err error)
 	// Close releases what the process holds. Rings, queues and attached consumers live on.
 	Close() error
 }

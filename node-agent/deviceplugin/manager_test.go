@@ -118,19 +118,18 @@ func (k *fakeKubelet) next() list {
 // fakeQueues notes what is asked of it.
 type fakeQueues struct {
 	mu     sync.Mutex
-	resets []capture.QueueID
-	busy   atomic.Int32
+	taken  []capture.QueueID
 	grants atomic.Int32
 }
 
-func (q *fakeQueues) ResetQueue(_ context.Context, id capture.QueueID) error {
-	if q.busy.Add(-1) >= 0 {
-		return capture.ErrInUse
-	}
+func (q *fakeQueues) TakeBack(_ context.Context, id capture.QueueID, holder int) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.resets = append(q.resets, id)
-	return nil
+	if holder != 0 {
+		return 0, capture.ErrNotFound
+	}
+	q.taken = append(q.taken, id)
+	return 0, nil
 }
 
 func (q *fakeQueues) Grant(id capture.QueueID) (capture.Grant, error) {
@@ -226,13 +225,12 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 		})
 	}
 
-	// The last consumer is still being torn down at the first two looks.
-	queues.busy.Store(2)
+	// Nobody who still has it keeps it from the container.
 	response, err := allocate("1")
 	require.NoError(t, err)
 	require.Len(t, response.ContainerResponses, 1)
 	given := response.ContainerResponses[0]
-	assert.Equal(t, []capture.QueueID{{Cluster: "ids", Queue: 1}}, queues.resets)
+	assert.Equal(t, []capture.QueueID{{Cluster: "ids", Queue: 1}}, queues.taken)
 	require.Len(t, given.Devices, 1)
 	assert.Equal(t, "/dev/null", given.Devices[0].HostPath)
 	assert.Equal(t, "/dev/ringcap/ids/0", given.Devices[0].ContainerPath)
@@ -301,7 +299,7 @@ func TestAContainerStarts(t *testing.T) {
 	assert.NoError(t, err)
 	_, err = client.PreStartContainer(t.Context(), &api.PreStartContainerRequest{DevicesIds: []string{"0", "1"}})
 	assert.ErrorContains(t, err, "queue 1 of ids: pod a/b may not have it")
-	assert.Empty(t, queues.resets)
+	assert.Empty(t, queues.taken)
 
 	// Its device may be gone since the kubelet asked for it.
 	before := queues.grants.Load()

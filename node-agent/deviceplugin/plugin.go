@@ -28,7 +28,7 @@ import (
 // Queues gives queues to containers. capture.Engine is one.
 type Queues interface {
 	Grant(capture.QueueID) (capture.Grant, error)
-	ResetQueue(context.Context, capture.QueueID) error
+	TakeBack(ctx context.Context, queue capture.QueueID, holder int) (from int, err error)
 }
 
 // engine gives the one that serves the queues now.
@@ -41,13 +41,7 @@ func (r Resource) engine() (Queues, error) {
 	return nil, errors.New("no engine serves them now")
 }
 
-const (
-	kubeletTimeout = 5 * time.Second
-	// detachPatience is how long an allocation waits for the queue's last consumer, which the kernel may still be
-	// tearing down, and detachInterval how often it looks.
-	detachPatience = 5 * time.Second
-	detachInterval = 100 * time.Millisecond
-)
+const kubeletTimeout = 5 * time.Second
 
 // plugin serves one extended resource: one ring's or cluster's queues.
 type plugin struct {
@@ -204,7 +198,8 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 }
 
 // Allocate implements the kubelet's interface. The kubelet calls it once when it admits a container, not when the
-// container restarts: the queues pass to another consumer, which must find nothing of the last one's.
+// container restarts: the queues pass to another consumer, which must find nothing of the last one's, nor the last one anything
+// of its.
 func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
 	resource := p.resource()
 	engine, err := resource.engine()
@@ -231,7 +226,8 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 	if err != nil {
 		return err
 	}
-	if err := reset(ctx, engine, id); err != nil {
+	// The kubelet has it from nobody any more: who still holds it is late, or has what its pod left behind.
+	if _, err := engine.TakeBack(ctx, id, 0); err != nil {
 		return err
 	}
 	grant, err := engine.Grant(id)
@@ -291,23 +287,4 @@ func (p *plugin) prepare(ctx context.Context, device string) error {
 	}
 	_, err = engine.Grant(id)
 	return err
-}
-
-// reset empties a queue, and has some patience with a last consumer that is going.
-func reset(ctx context.Context, engine Queues, id capture.QueueID) error {
-	ctx, cancel := context.WithTimeout(ctx, detachPatience)
-	defer cancel()
-	again := time.NewTicker(detachInterval)
-	defer again.Stop()
-	for {
-		err := engine.ResetQueue(ctx, id)
-		if !errors.Is(err, capture.ErrInUse) {
-			return err
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the last consumer is still attached: %w", err)
-		}
-	}
 }

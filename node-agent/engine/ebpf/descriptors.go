@@ -23,12 +23,13 @@ func (d descriptors) close() {
 	}
 }
 
-// describe completes a reply about the queue and returns its descriptors, which the caller closes.
-func (q *queue) describe(reply *handoverReply) (descriptors, error) {
+// describe completes a reply about the queue and returns its descriptors, which the caller closes; for an attachment that is
+// over there are none.
+func (q *queue) describe(reply *handoverReply, attachment uint64) (descriptors, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var d descriptors
-	if q.data == nil {
+	if q.data == nil || attachment != q.attachment {
 		return d, errStale
 	}
 	reply.MapID = q.dataID

@@ -233,16 +233,19 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 	}}}, nil
 }
 
-// ResetQueue gives the queue a new, empty ring buffer. Who held the old one is told so when it reconnects.
-func (e *Engine) ResetQueue(_ context.Context, id capture.QueueID) error {
+// TakeBack gives the queue a new, empty ring buffer, to which programs write from then on. Who holds the old one is hung up on,
+// and told why when it comes back.
+func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder int) (from int, err error) {
 	q, err := e.queue(id)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := q.reset(); err != nil {
-		return fmt.Errorf("reset queue %d of %s: %w", id.Queue, id.Cluster, err)
+	from, err = q.takeBack(holder)
+	e.handover.hangUp(q)
+	if err != nil {
+		return from, fmt.Errorf("take queue %d of %s back: %w", id.Queue, id.Cluster, err)
 	}
-	return nil
+	return from, nil
 }
 
 func (e *Engine) queue(id capture.QueueID) (*queue, error) {

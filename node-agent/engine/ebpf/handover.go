@@ -135,6 +135,16 @@ func (s *handoverServer) forget(c *cluster) {
 	}
 }
 
+// hangUp ends the connections of those who are no consumers of the queue any more.
+func (s *handoverServer) hangUp(q *queue) {
+	s.mu.Lock()
+	socket := s.sockets[q]
+	s.mu.Unlock()
+	if socket != nil {
+		socket.hangUp()
+	}
+}
+
 // stop stops serving the cluster's queues and removes the sockets that its successor, if there is one, has not got.
 func (s *handoverServer) stop(c, successor *cluster) {
 	s.forget(c)
@@ -171,16 +181,17 @@ type handoverSocketServer struct {
 	handshakes chan struct{}
 	log        *slog.Logger
 
-	mu          sync.Mutex
-	stopped     bool
-	connections map[*net.UnixConn]bool
+	mu      sync.Mutex
+	stopped bool
+	// connections by the attachment that each is for, 0 while it is not known whether there will be one.
+	connections map[*net.UnixConn]uint64
 }
 
 func newHandoverSocket(s *handoverServer, q *queue) *handoverSocketServer {
 	return &handoverSocketServer{
 		server: s, queue: q, handshakes: make(chan struct{}, handshakesMax),
 		log:         s.log.With("cluster", q.id.Cluster, "queue", q.id.Queue),
-		connections: map[*net.UnixConn]bool{},
+		connections: map[*net.UnixConn]uint64{},
 	}
 }
 
@@ -230,7 +241,7 @@ func (h *handoverSocketServer) start(conn *net.UnixConn) {
 		conn.Close()
 		return
 	}
-	h.connections[conn] = true
+	h.connections[conn] = 0
 	h.server.running.Go(func() { h.handle(conn) })
 }
 
@@ -245,6 +256,17 @@ func (h *handoverSocketServer) stop() {
 	}
 }
 
+// hangUp ends connections whose attachment is over.
+func (h *handoverSocketServer) hangUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for conn, attachment := range h.connections {
+		if attachment != 0 && !h.queue.isAttached(attachment) {
+			conn.Close()
+		}
+	}
+}
+
 // handle answers one consumer, and notes when it is gone.
 func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 	defer func() {
@@ -253,14 +275,20 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		delete(h.connections, conn)
 		h.mu.Unlock()
 	}()
-	peer, err := h.handshake(conn)
+	peer, attachment, err := h.handshake(conn)
 	<-h.handshakes
 	if err != nil {
 		h.log.Info("a process does not get the queue", "reason", err)
 		return
 	}
 	h.log.Info("a consumer is attached", "pid", peer.Pid)
-	waitForEnd(conn)
+	h.mu.Lock()
+	h.connections[conn] = attachment
+	h.mu.Unlock()
+	// It may have been taken back while nobody knew which connection that concerns.
+	if h.queue.isAttached(attachment) {
+		waitForEnd(conn)
+	}
 	h.mu.Lock()
 	stopped := h.stopped
 	h.mu.Unlock()
@@ -268,7 +296,7 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		return
 	}
 	h.log.Info("the consumer is gone", "pid", peer.Pid)
-	if err := h.queue.detach(); err != nil {
+	if err := h.queue.detach(attachment); err != nil {
 		h.log.Error("cannot detach the consumer", "error", err)
 	}
 }
@@ -280,34 +308,35 @@ func waitForEnd(conn *net.UnixConn) {
 }
 
 // handshake reads the request, decides and replies. When it returns no error, the peer is attached.
-func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, error) {
+func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint64, error) {
 	ctx, cancel := context.WithTimeout(h.server.stopping, handshakeTimeout)
 	defer cancel()
 	if err := conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	peer, err := peerOf(conn)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	reply := newReply(h.queue.id)
 	request, err := h.request(ctx, conn, peer)
 	// A reply fits into every socket's buffer: a peer cannot hold it up by not reading.
 	if e := conn.SetDeadline(time.Time{}); e != nil {
-		return nil, e
+		return nil, 0, e
 	}
+	var attachment uint64
 	if err == nil {
-		err = h.queue.attach(uint32(peer.Pid), request.MapID)
+		attachment, err = h.queue.attach(uint32(peer.Pid), request.MapID)
 	}
 	if err != nil {
 		reply.refuse(err)
 		_, sendErr := conn.Write(reply.bytes())
-		return nil, errors.Join(err, sendErr)
+		return nil, 0, errors.Join(err, sendErr)
 	}
-	if err := h.send(conn, reply, request.MapID == 0); err != nil {
-		return nil, errors.Join(err, h.queue.detach())
+	if err := h.send(conn, reply, request.MapID == 0, attachment); err != nil {
+		return nil, 0, errors.Join(err, h.queue.detach(attachment))
 	}
-	return peer, nil
+	return peer, attachment, nil
 }
 
 // request reads a request from a peer that may have the queue.
@@ -320,6 +349,9 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 	request, err := parseRequest(message[:n])
 	if err != nil {
 		return request, err
+	}
+	if h.queue.isStale(request.MapID) {
+		return request, errStale
 	}
 	if h.queue.resumes(uint32(peer.Pid), request.MapID) {
 		return request, nil
@@ -336,8 +368,8 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 }
 
 // send completes the reply and sends it, with the queue's descriptors if the peer has none yet.
-func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, withDescriptors bool) error {
-	descriptors, err := h.queue.describe(&reply)
+func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, withDescriptors bool, attachment uint64) error {
+	descriptors, err := h.queue.describe(&reply, attachment)
 	if err != nil {
 		return err
 	}

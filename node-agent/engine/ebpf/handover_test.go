@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -43,7 +44,8 @@ func TestHandOverReply(t *testing.T) {
 	for _, id := range []capture.QueueID{{Cluster: "mirror", Queue: 2}, {Cluster: "mirror", Queue: -1}, {Cluster: "other"}} {
 		_, err := e.Grant(id)
 		require.ErrorIs(t, err, capture.ErrNotFound)
-		require.ErrorIs(t, e.ResetQueue(context.Background(), id), capture.ErrNotFound)
+		_, err = e.TakeBack(context.Background(), id, 0)
+		require.ErrorIs(t, err, capture.ErrNotFound)
 	}
 }
 
@@ -149,7 +151,9 @@ func TestOneConsumerAQueue(t *testing.T) {
 	c := l.consume("mirror", 0)
 	_, err := consume(l.runDir, "mirror", 0)
 	require.ErrorIs(t, err, unix.EBUSY)
-	require.ErrorIs(t, e.ResetQueue(context.Background(), id), capture.ErrInUse)
+	_, err = e.TakeBack(context.Background(), id, 1)
+	require.ErrorIs(t, err, capture.ErrNotFound, "process 1 does not have it")
+	require.Equal(t, os.Getpid(), l.observe(e).Clusters["mirror"].Queues[0].Holder)
 	l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(c, 4), 4)
 	c.detach()
@@ -162,8 +166,10 @@ func TestOneConsumerAQueue(t *testing.T) {
 	next.detach()
 	l.detached(e, "mirror", 0)
 
-	// After a reset there is nothing of the old, and the old is no longer valid.
-	require.NoError(t, e.ResetQueue(context.Background(), id))
+	// Taken back from nobody, there is nothing of the old, and the old is no longer valid.
+	from, err := e.TakeBack(context.Background(), id, 0)
+	require.NoError(t, err)
+	require.Zero(t, from)
 	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].UnreadBytes)
 	_, _, _, err = request(socketPath(l.runDir, "mirror", 0), encodeRequest(handoverRequest{
 		Magic: protocolMagic, ABI: protocolABI, MapID: next.reply.MapID,
@@ -221,4 +227,75 @@ func TestConsumerKilledAndRestarted(t *testing.T) {
 	for i, p := range packets {
 		require.Equal(t, frame(100+i, 60), p.data)
 	}
+}
+
+// A queue that is taken back is the next consumer's at once: the last one, which keeps its descriptors, its mappings and its
+// connection in another process too, gets nothing more and is told why.
+func TestTakeBack(t *testing.T) {
+	l := newLab(t)
+	var closed atomic.Bool
+	e := l.engine(func(o *Options) {
+		o.Authorizer = AuthorizerFunc(func(context.Context, int, capture.QueueID) error {
+			if closed.Load() {
+				return errors.New("its pod is gone")
+			}
+			return nil
+		})
+	})
+	l.apply(e, l.plan(1))
+	id := capture.QueueID{Cluster: "mirror"}
+	old := l.consume("mirror", 0)
+	file, err := old.conn.File()
+	require.NoError(t, err)
+	defer file.Close()
+	l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(old, 4), 4)
+
+	from, err := e.TakeBack(context.Background(), id, os.Getpid())
+	require.NoError(t, err)
+	require.Equal(t, os.Getpid(), from)
+	require.False(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
+	var b [1]byte
+	_, err = old.conn.Read(b[:])
+	require.ErrorIs(t, err, io.EOF, "it is hung up on")
+
+	next := l.consume("mirror", 0)
+	require.NotEqual(t, old.reply.MapID, next.reply.MapID)
+	l.sendAll(e, "mirror", 20, func(n int) []byte { return frame(n+100, 60) })
+	packets := l.collect(next, 20)
+	require.Equal(t, frame(100, 60), packets[0].data)
+	left, err := old.drain()
+	require.NoError(t, err)
+	require.Len(t, left, 6, "what was there before, and nothing new")
+	require.EqualValues(t, 30, l.observe(e).Clusters["mirror"].Queues[0].Delivered, "the account goes on")
+	require.True(t, l.observe(e).Clusters["mirror"].Queues[0].Attached, "that the old one is gone changes nothing")
+
+	// Who comes back with the old ring buffer is told what became of it, without a right to the queue.
+	closed.Store(true)
+	_, _, _, err = request(socketPath(l.runDir, "mirror", 0), encodeRequest(handoverRequest{
+		Magic: protocolMagic, ABI: protocolABI, MapID: old.reply.MapID,
+	}))
+	require.ErrorIs(t, err, unix.ESTALE)
+	_, err = consume(l.runDir, "mirror", 0)
+	require.ErrorIs(t, err, unix.EACCES)
+}
+
+// The same where the consumer attached while another agent ran, and was not back yet.
+func TestTakeBackAfterARestart(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	old := l.consume("mirror", 0)
+	require.NoError(t, e.Close())
+	e = l.engine()
+	require.Equal(t, os.Getpid(), l.observe(e).Clusters["mirror"].Queues[0].Holder)
+	from, err := e.TakeBack(context.Background(), capture.QueueID{Cluster: "mirror"}, 0)
+	require.NoError(t, err)
+	require.Equal(t, os.Getpid(), from)
+	next := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(next, 5), 5)
+	left, err := old.drain()
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

@@ -96,6 +96,7 @@ func (q *queue) observe() capture.QueueStats {
 		Dropped:     make(map[capture.DropReason]uint64, len(capture.DropReasons)),
 		UnreadBytes: q.positions.unread(q.bytes),
 		Attached:    q.consumer != 0,
+		Holder:      q.holder(),
 	}
 	q.lanes.sum(&stats)
 	return stats

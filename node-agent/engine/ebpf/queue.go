@@ -55,11 +55,12 @@ type queue struct {
 	stats     *ebpf.Map
 	lanes     *lanes
 	// consumer is the process to which the queue was handed over, 0 = none; connected says whether it keeps its
-	// connection, which it cannot while the agent is not running.
-	consumer  uint32
-	connected bool
-	expiry    *time.Timer
-	graces    int // that have passed without it
+	// connection, which it cannot while the agent is not running. attachment counts those that began.
+	consumer   uint32
+	connected  bool
+	attachment uint64
+	expiry     *time.Timer
+	graces     int // that have passed without it
 }
 
 func (q *queue) dataPin() string { return filepath.Join(q.folder, fmt.Sprintf("q%d_data", q.id.Queue)) }
@@ -209,37 +210,50 @@ func (q *queue) dataSpec() *ebpf.MapSpec {
 	return spec
 }
 
-// attach makes process the queue's consumer. A consumer that comes back names the ring buffer that it has as
-// known; it is 0 for a new one, who finds in the queue what the last did not read.
-func (q *queue) attach(process, known uint32) error {
+// attach makes process the queue's consumer, and returns the number by which that is ended. A consumer that comes back names
+// the ring buffer that it has as known; it is 0 for a new one, who finds in the queue what the last did not read.
+func (q *queue) attach(process, known uint32) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if process == 0 {
 		process = unknownProcess
 	}
 	if q.data == nil {
-		return errStale
+		return 0, errStale
 	}
 	if known != 0 && known != q.dataID {
-		return errStale
+		return 0, errStale
 	}
 	if q.connected || q.consumer != 0 && q.consumer != process && q.stillThere() {
-		return errBusy
+		return 0, errBusy
 	}
 	if known == 0 && !q.sound() {
 		if err := q.replaceData(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := q.tables.attached.Put(q.place, process); err != nil {
-		return fmt.Errorf("note the consumer: %w", err)
+		return 0, fmt.Errorf("note the consumer: %w", err)
 	}
+	q.stopExpiry()
+	q.consumer, q.connected = process, true
+	q.attachment++
+	return q.attachment, nil
+}
+
+// stopExpiry: nobody is expected to come back any more. Caller holds q.mu.
+func (q *queue) stopExpiry() {
 	if q.expiry != nil {
 		q.expiry.Stop()
 		q.expiry = nil
 	}
-	q.consumer, q.connected = process, true
-	return nil
+}
+
+// isStale reports whether a ring buffer is not the queue's any more. Who has it may know that without any right to the queue.
+func (q *queue) isStale(known uint32) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return known != 0 && known != q.dataID
 }
 
 // resumes reports whether process is the consumer that an earlier agent let in and that still has the queue's ring buffer:
@@ -250,6 +264,13 @@ func (q *queue) resumes(process, known uint32) bool {
 	return known != 0 && known == q.dataID && process != 0 && process == q.consumer
 }
 
+// isAttached reports whether an attachment is the queue's.
+func (q *queue) isAttached(attachment uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return attachment == q.attachment
+}
+
 // stillThere reports whether the consumer of which an earlier agent left word may yet come back. Caller holds q.mu.
 func (q *queue) stillThere() bool {
 	if q.consumer == unknownProcess || q.consumer > 1<<31-1 {
@@ -258,10 +279,13 @@ func (q *queue) stillThere() bool {
 	return !errors.Is(unix.Kill(int(q.consumer), 0), unix.ESRCH)
 }
 
-// detach ends what attach began.
-func (q *queue) detach() error {
+// detach ends what attach began, unless the queue was taken back since.
+func (q *queue) detach(attachment uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if attachment != q.attachment {
+		return nil
+	}
 	q.connected = false
 	return q.forget()
 }
@@ -298,19 +322,33 @@ func (q *queue) inUse() bool {
 	return q.connected || q.consumer != 0 && q.stillThere()
 }
 
-// reset replaces the ring buffer by an empty one; capture.ErrInUse while a consumer is attached.
-func (q *queue) reset() error {
+// takeBack gives the queue a new ring buffer and forgets its consumer. With a holder other than 0 only that process is forgotten.
+func (q *queue) takeBack(holder int) (from int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.connected || q.consumer != 0 && q.stillThere() {
-		return capture.ErrInUse
+	from = q.holder()
+	if holder != 0 && holder != from {
+		return from, capture.ErrNotFound
 	}
-	if q.consumer != 0 {
-		if err := q.forget(); err != nil {
-			return err
-		}
+	if q.data == nil {
+		return from, capture.ErrNotFound
 	}
-	return q.replaceData()
+	last := q.dataID
+	if err = q.replaceData(); q.dataID == last {
+		return from, err
+	}
+	q.stopExpiry()
+	q.connected = false
+	q.attachment++
+	return from, errors.Join(err, q.forget())
+}
+
+// holder is the consumer's process where it is known. Caller holds q.mu.
+func (q *queue) holder() int {
+	if q.consumer > 1<<31-1 {
+		return 0
+	}
+	return int(q.consumer)
 }
 
 // replaceData puts a new ring buffer into the old one's place: nothing of it can be read through the new one, and

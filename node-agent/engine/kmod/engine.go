@@ -239,18 +239,35 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 	return capture.Grant{Devices: []capture.PathPair{{Host: host, Container: container}}}, nil
 }
 
-// ResetQueue implements capture.Engine.
-func (e *Engine) ResetQueue(_ context.Context, id capture.QueueID) error {
+// TakeBack implements capture.Engine. The queue's device has another number after that: what was granted opens nothing.
+func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder int) (from int, err error) {
 	c, err := dial()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer c.close()
-	attributes, err := encodeQueue(id)
+	queues, err := c.queues(id.Cluster)
+	if err != nil {
+		return 0, err
+	}
+	if i := slices.IndexFunc(queues, func(q queueObject) bool { return q.number == id.Queue }); i >= 0 {
+		from = queues[i].stats.Holder
+	}
+	return from, c.takeBack(id, holder)
+}
+
+// takeBack asks an older module, which may stay loaded for its consumers' sake, for what it can do: to empty a queue that nobody
+// has.
+func (c *client) takeBack(id capture.QueueID, holder int) error {
+	attributes, err := encodeQueue(id, holder)
 	if err != nil {
 		return err
 	}
-	return c.do(cmdQueueReset, attributes)
+	err = c.do(cmdQueueRevoke, attributes)
+	if holder == 0 && errors.Is(err, capture.ErrUnsupported) {
+		return c.do(cmdQueueReset, attributes)
+	}
+	return err
 }
 
 // Close implements capture.Engine; nothing is held.

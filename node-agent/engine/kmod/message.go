@@ -61,10 +61,13 @@ func encodeName(name string) ([]byte, error) {
 	return e.Encode()
 }
 
-func encodeQueue(id capture.QueueID) ([]byte, error) {
+func encodeQueue(id capture.QueueID, holder int) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
 	e.String(attrName, id.Cluster)
 	e.Uint32(attrQueue, uint32(id.Queue))
+	if holder != 0 {
+		e.Uint32(attrAttachedPID, uint32(holder))
+	}
 	return e.Encode()
 }
 
@@ -288,6 +291,8 @@ func decodeQueue(m genetlink.Message) (q queueObject, err error) {
 			q.devT = d.Uint32()
 		case attrAttached:
 			q.stats.Attached = d.Uint32() == 1
+		case attrAttachedPID:
+			q.stats.Holder = int(d.Uint32())
 		case attrDelivered:
 			q.stats.Delivered = d.Uint64()
 		case attrDeliveredBytes:

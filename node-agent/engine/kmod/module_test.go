@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -163,15 +164,21 @@ func TestModuleRefusesWhatIsInUse(t *testing.T) {
 	id := capture.QueueID{Cluster: "ids", Queue: 1}
 	fd := l.attach(1)
 	assert.True(t, l.observe().Clusters["ids"].Queues[1].Attached)
-	assert.ErrorIs(t, l.engine.ResetQueue(context.Background(), id), capture.ErrInUse)
+	assert.Equal(t, os.Getpid(), l.observe().Clusters["ids"].Queues[1].Holder)
+	from, err := l.engine.TakeBack(context.Background(), id, 1)
+	assert.ErrorIs(t, err, capture.ErrNotFound, "process 1 does not have it")
+	assert.Equal(t, os.Getpid(), from)
 	assert.ErrorIs(t, l.apply(l.plan(3))["ids"], capture.ErrInUse)
 	assert.Len(t, l.observe().Clusters["ids"].Queues, 2)
 	assert.ErrorIs(t, l.apply(capture.Plan{})["ids"], capture.ErrInUse)
 	unix.Close(fd)
 	require.Empty(t, l.apply(l.plan(3)))
-	require.NoError(t, l.engine.ResetQueue(context.Background(), id))
-	assert.ErrorIs(t, l.engine.ResetQueue(context.Background(), capture.QueueID{Cluster: "ids", Queue: 9}), capture.ErrNotFound)
-	_, err := l.engine.Grant(capture.QueueID{Cluster: "none", Queue: 0})
+	from, err = l.engine.TakeBack(context.Background(), id, 0)
+	require.NoError(t, err)
+	assert.Zero(t, from)
+	_, err = l.engine.TakeBack(context.Background(), capture.QueueID{Cluster: "ids", Queue: 9}, 0)
+	assert.ErrorIs(t, err, capture.ErrNotFound)
+	_, err = l.engine.Grant(capture.QueueID{Cluster: "none", Queue: 0})
 	assert.ErrorIs(t, err, capture.ErrNotFound)
 }
 
@@ -274,4 +281,39 @@ func TestModuleTapFollows(t *testing.T) {
 	taps = l.observe().Rings["mirror"].Taps
 	require.Len(t, taps, 1)
 	assert.True(t, taps[0].Follows && !taps[0].Away)
+}
+
+// A queue that is taken back is the next consumer's at once, and who was granted it before cannot open it again.
+func TestModuleTakesBack(t *testing.T) {
+	l := newLab(t)
+	require.Empty(t, l.apply(l.plan(1)))
+	id := capture.QueueID{Cluster: "ids"}
+	old := l.attach(0)
+	defer unix.Close(old)
+	grant, err := l.engine.Grant(id)
+	require.NoError(t, err)
+	given := filepath.Join(t.TempDir(), "given")
+	var node unix.Stat_t
+	require.NoError(t, unix.Stat(grant.Devices[0].Host, &node))
+	require.NoError(t, unix.Mknod(given, unix.S_IFCHR|0o600, int(node.Rdev)))
+	l.send(50, 17)
+	l.seen(50)
+
+	from, err := l.engine.TakeBack(context.Background(), id, os.Getpid())
+	require.NoError(t, err)
+	assert.Equal(t, os.Getpid(), from)
+	_, err = unix.Open(given, unix.O_RDWR, 0)
+	assert.ErrorIs(t, err, unix.ENXIO)
+	poll := []unix.PollFd{{Fd: int32(old), Events: unix.POLLIN}}
+	_, err = unix.Poll(poll, 0)
+	require.NoError(t, err)
+	assert.EqualValues(t, unix.POLLHUP|unix.POLLERR, poll[0].Revents)
+
+	next := l.attach(0)
+	defer unix.Close(next)
+	l.send(50, 17)
+	l.seen(100)
+	queue := l.observe().Clusters["ids"].Queues[0]
+	assert.EqualValues(t, 100, queue.Delivered)
+	assert.True(t, queue.Attached)
 }

@@ -31,6 +31,7 @@ const (
 	cmdRulesAdd    = 12
 	cmdRulesCommit = 13
 	cmdRulesGet    = 15
+	cmdQueueRevoke = 19
 )
 
 // enum ringcap_attr.
@@ -97,6 +98,7 @@ const (
 	attrDirected        = 72
 	attrQueue           = 75
 	attrAttached        = 76
+	attrAttachedPID     = 77
 	attrDelivered       = 78
 	attrDeliveredBytes  = 79
 	attrDropped         = 80

@@ -26,7 +26,7 @@ func TestConstantsAreTheHeaders(t *testing.T) {
 		"RINGCAP_CMD_INFO_GET": cmdInfoGet, "RINGCAP_CMD_CLUSTER_SET": cmdClusterSet,
 		"RINGCAP_CMD_CLUSTER_DEL": cmdClusterDel, "RINGCAP_CMD_CLUSTER_GET": cmdClusterGet,
 		"RINGCAP_CMD_RING_SET": cmdRingSet, "RINGCAP_CMD_RING_DEL": cmdRingDel, "RINGCAP_CMD_RING_GET": cmdRingGet,
-		"RINGCAP_CMD_QUEUE_GET": cmdQueueGet, "RINGCAP_CMD_QUEUE_RESET": cmdQueueReset, "RINGCAP_CMD_EVENT": cmdEvent,
+		"RINGCAP_CMD_QUEUE_GET": cmdQueueGet, "RINGCAP_CMD_QUEUE_RESET": cmdQueueReset, "RINGCAP_CMD_QUEUE_REVOKE": cmdQueueRevoke, "RINGCAP_CMD_EVENT": cmdEvent,
 		"RINGCAP_CMD_RULES_BEGIN": cmdRulesBegin, "RINGCAP_CMD_RULES_ADD": cmdRulesAdd,
 		"RINGCAP_CMD_RULES_COMMIT": cmdRulesCommit, "RINGCAP_CMD_RULES_GET": cmdRulesGet, "RINGCAP_A_ABI": attrABI,
 		"RINGCAP_A_ABI_MIN": attrABIMin, "RINGCAP_A_VERSION": attrVersion, "RINGCAP_A_NAME": attrName,
