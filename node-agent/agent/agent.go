@@ -32,6 +32,8 @@ const (
 	resync         = 30 * time.Second
 	refresh        = 2 * time.Second
 	statusInterval = 5 * time.Second
+	// takeBackGrace is how long a consumer keeps a queue that is not its own any more.
+	takeBackGrace = 10 * time.Second
 )
 
 var errUnknown = errors.New("the API server has not said yet what to capture")
@@ -56,6 +58,7 @@ type Agent struct {
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
+	keeper      *access.Keeper
 	devices     *deviceplugin.Manager
 	watchedPods *podWatch
 	writer      status.Writer
@@ -97,6 +100,11 @@ func (a *Agent) Run(ctx context.Context) error {
 		Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Announce: announce, Now: time.Now,
 	}
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
+	nodePods := podUIDs{direct}
+	a.keeper = &access.Keeper{
+		Pods: a.Pods, Grace: takeBackGrace, Now: time.Now,
+		Node: func(ctx context.Context) ([]access.NodePod, error) { return nodePods.NodePods(ctx, a.Node) },
+	}
 	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.CDIDir, a.Pods.MayStart)
 	a.Collector.Registered = a.devices.Registered
 	a.health.Set(errUnknown)
@@ -171,29 +179,39 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	a.offered = a.resources(report, libraryErr == nil)
 	a.devices.Set(a.offered)
 	a.Collector.Set(report, module)
-	in := status.Input{Report: report, Identity: a.Identity, Module: module}
-	in.Consumers, in.ConsumersUnknown = a.consumers(ctx)
+	allocations, err := a.allocations(ctx)
+	if allocations != nil {
+		a.takeBack(ctx, report, allocations)
+	}
+	report = a.nameHolders(report)
+	in := status.Input{
+		Report: report, Identity: a.Identity, Module: module, Consumers: consumers(allocations), ConsumersUnknown: err != nil,
+	}
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)
 	}
 	a.health.Set(errors.Join(report.Err, report.ObserveErr, libraryErr))
 }
 
-// consumers says which pod has which queue; unknown when the kubelet cannot be asked.
-func (a *Agent) consumers(ctx context.Context) (consumers map[capture.QueueID]string, unknown bool) {
-	consumers = map[capture.QueueID]string{}
+// allocations say which pods have which queues; nil where nothing is offered. The error is that the kubelet cannot be asked.
+func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]access.Pod, error) {
 	if len(a.offered) == 0 {
-		return consumers, false
+		return nil, nil
 	}
 	allocations, err := a.Pods.Allocations.Allocations(ctx)
 	if err != nil {
 		slog.Debug("The kubelet does not say which pod has which queue", "error", err)
-		return consumers, true
 	}
+	return allocations, err
+}
+
+// consumers says which pod has which queue.
+func consumers(allocations map[capture.QueueID][]access.Pod) map[capture.QueueID]string {
+	consumers := map[capture.QueueID]string{}
 	for queue, pods := range allocations {
 		consumers[queue] = pods[len(pods)-1].String()
 	}
-	return consumers, false
+	return consumers
 }
 
 // ready fails while what is asked for is not known, not in the data path for the node's own fault, or not offered.

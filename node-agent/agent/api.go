@@ -5,6 +5,8 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,9 +76,44 @@ func (p podUIDs) PodUIDs(ctx context.Context, pod access.Pod) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	uids := []string{string(found.UID)}
-	if mirror := found.Annotations[mirrorAnnotation]; mirror != "" {
+	return uidsOf(&found), nil
+}
+
+func uidsOf(pod *corev1.Pod) []string {
+	uids := []string{string(pod.UID)}
+	if mirror := pod.Annotations[mirrorAnnotation]; mirror != "" {
 		uids = append(uids, mirror)
 	}
-	return uids, nil
+	return uids
+}
+
+// NodePods lists a node's pods with the queues that they request.
+func (p podUIDs) NodePods(ctx context.Context, node string) ([]access.NodePod, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var list corev1.PodList
+	if err := p.client.List(ctx, &list, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	var pods []access.NodePod
+	for i := range list.Items {
+		pods = append(pods, nodePod(&list.Items[i]))
+	}
+	return pods, nil
+}
+
+func nodePod(pod *corev1.Pod) access.NodePod {
+	out := access.NodePod{
+		Pod: access.Pod{Namespace: pod.Namespace, Name: pod.Name}, UIDs: uidsOf(pod),
+		Ended:  pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Queues: map[string]int{},
+	}
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for name, quantity := range container.Resources.Limits {
+			if set, ours := strings.CutPrefix(string(name), v1.ResourcePrefix); ours {
+				out.Queues[set] += int(quantity.Value())
+			}
+		}
+	}
+	return out
 }

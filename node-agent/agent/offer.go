@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -62,7 +63,7 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 		nodes := numaNodes(report, name, node.NUMANodeOf)
 		offer[name] = deviceplugin.Resource{Healthy: healthy, Engine: engine, NUMANodes: nodes, Mounts: mounts, Queues: func() deviceplugin.Queues {
 			if e := a.Reconciler.Engine(engine); e != nil {
-				return namedQueues{e, a.Names}
+				return namedQueues{e, a.Names, a.tellGiven}
 			}
 			return nil
 		}}
@@ -74,6 +75,17 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 type namedQueues struct {
 	deviceplugin.Queues
 	names *names.Folder
+	// taken hears from which process a queue was taken.
+	taken func(queue capture.QueueID, from int)
+}
+
+// TakeBack implements deviceplugin.Queues.
+func (q namedQueues) TakeBack(ctx context.Context, id capture.QueueID, holder int) (from int, err error) {
+	from, err = q.Queues.TakeBack(ctx, id, holder)
+	if err == nil && from != 0 {
+		q.taken(id, from)
+	}
+	return from, err
 }
 
 // Grant implements deviceplugin.Queues.

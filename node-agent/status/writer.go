@@ -106,6 +106,20 @@ func (w *Writer) update(ctx context.Context, status v1.NodeCaptureStatus, in Inp
 	return nil
 }
 
+// Tell announces what is no change of the status. Any goroutine may call it.
+func (w *Writer) Tell(ctx context.Context, what Transition) error {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	var have v1.NodeCapture
+	if err := w.Client.Get(ctx, client.ObjectKey{Name: w.Node}, &have); err != nil {
+		return fmt.Errorf("read NodeCapture %s: %w", w.Node, err)
+	}
+	if w.Announce != nil {
+		w.Announce(&have, []Transition{what})
+	}
+	return nil
+}
+
 func untimed(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 	status.ObservedTime = nil
 	return status

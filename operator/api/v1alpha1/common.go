@@ -364,6 +364,9 @@ const (
 	ReasonNICSettingRefused  = "NICSettingRefused"
 	ReasonNICSettingConflict = "NICSettingConflict"
 
+	// ReasonQueueTakenBack is of events only.
+	ReasonQueueTakenBack = "QueueTakenBack"
+
 	// Of ModuleReady.
 	ReasonLoaded              = "Loaded"
 	ReasonDisabled            = "Disabled"

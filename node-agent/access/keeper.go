@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// NodePod is a pod of this node, as the API has it.
+type NodePod struct {
+	Pod
+	// UIDs that it is known by in the cgroup tree.
+	UIDs []string
+	// Ended: none of its containers runs any more.
+	Ended bool
+	// Queues that its containers request, by ring or Cluster.
+	Queues map[string]int
+}
+
+// Holding is a queue and the process that attached to it, 0 where that is not known.
+type Holding struct {
+	Queue capture.QueueID
+	PID   int
+}
+
+// Overstay is a holding that is to end, and why.
+type Overstay struct {
+	Holding
+	Why string
+}
+
+// Keeper finds consumers whose queues are not theirs: the kubelet gave the queue to another pod or took it from theirs, or their
+// namespace may not have it any more. It is for one goroutine, but for Who.
+type Keeper struct {
+	Pods Pods
+	// Node lists this node's pods. It is asked about what the kubelet's word does not settle.
+	Node func(context.Context) ([]NodePod, error)
+	// Grace is how long that must be so: a pod that is deleted has this time to let its queue go by itself.
+	Grace time.Duration
+	// Now is time.Now but in tests.
+	Now func() time.Time
+
+	// settled are holdings that are in order, and on which grounds; suspect those that may not be.
+	settled map[Holding]string
+	suspect map[Holding]suspicion
+
+	mu sync.Mutex
+	// names of the pods that were seen, by UID.
+	names map[string]Pod
+}
+
+// suspicion is on which grounds a holding may not be in order, and since when.
+type suspicion struct {
+	grounds string
+	since   time.Time
+}
+
+// Overstays returns the holdings that are to end now. asked says of a ring or Cluster that it is still asked for: the queues of
+// one that is not go when its consumers do.
+func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[capture.QueueID][]Pod, asked func(string) bool) []Overstay {
+	k.forget(held)
+	now := k.Now()
+	var doubtful []doubt
+	for _, h := range held {
+		d := k.doubt(ctx, h, allocations[h.Queue], asked(h.Queue.Cluster))
+		if k.settled[h] == d.grounds() {
+			continue
+		}
+		delete(k.settled, h)
+		if s := k.suspect[h]; s.grounds != d.grounds() {
+			k.suspect[h] = suspicion{d.grounds(), now}
+		} else if now.Sub(s.since) >= k.Grace {
+			doubtful = append(doubtful, d)
+		}
+	}
+	if len(doubtful) == 0 {
+		return nil
+	}
+	return k.judge(ctx, doubtful, allocations, now)
+}
+
+// judge decides on what was doubtful for the time of grace. What it lets pass begins another one, but where that is for good.
+func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod, now time.Time) []Overstay {
+	pods, err := k.Node(ctx)
+	if err != nil {
+		slog.Warn("It cannot be found out whether queues are with the pods that they were given to; it is tried again", "error", err)
+		for _, d := range doubtful {
+			k.suspect[d.Holding] = suspicion{d.grounds(), now}
+		}
+		return nil
+	}
+	k.note(pods)
+	var found []Overstay
+	for _, d := range doubtful {
+		delete(k.suspect, d.Holding)
+		if why := d.overstays(k.Pods.process(d.PID), pods, allocations); why != "" {
+			found = append(found, Overstay{d.Holding, why})
+		} else if len(d.owners) > 0 {
+			k.settled[d.Holding] = d.grounds()
+		} else {
+			k.suspect[d.Holding] = suspicion{d.grounds(), now}
+		}
+	}
+	return found
+}
+
+// forget drops what is not held any more.
+func (k *Keeper) forget(held []Holding) {
+	if k.settled == nil {
+		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
+	}
+	for h := range k.settled {
+		if !slices.Contains(held, h) {
+			delete(k.settled, h)
+		}
+	}
+	for h := range k.suspect {
+		if !slices.Contains(held, h) {
+			delete(k.suspect, h)
+		}
+	}
+}
+
+func (k *Keeper) note(pods []NodePod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.names = map[string]Pod{}
+	for _, pod := range pods {
+		for _, uid := range pod.UIDs {
+			k.names[uid] = pod.Pod
+		}
+	}
+}
+
+// doubt is what is known of a holding without looking at its process or asking the API server.
+type doubt struct {
+	Holding
+	// owners are the pods that the kubelet gave the queue to; refused says why none of them may have it.
+	owners  []Pod
+	refused error
+	// allowed says why a pod may not have it.
+	allowed func(Pod) error
+}
+
+func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool) doubt {
+	d := doubt{Holding: h, owners: owners, allowed: func(Pod) error { return nil }}
+	if asked {
+		d.allowed = func(pod Pod) error { return k.Pods.Namespaces.check(ctx, h.Queue.Cluster, pod) }
+	}
+	for _, owner := range owners {
+		if d.refused = d.allowed(owner); d.refused == nil {
+			break
+		}
+	}
+	return d
+}
+
+// grounds are equal as long as nothing of this changes.
+func (d doubt) grounds() string {
+	return fmt.Sprint(d.owners, d.refused)
+}
+
+// overstays says why a process's holding is to end; nothing when it is in order, or when that cannot be said.
+func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.QueueID][]Pod) string {
+	switch {
+	case d.refused != nil:
+		return d.refused.Error()
+	case len(d.owners) > 0:
+		return d.isAnothers(p, pods)
+	case p.pod != "":
+		return d.isOver(p, pods)
+	case p.host:
+		// A tool of the node's administrator, who may have what nobody else has.
+		return ""
+	}
+	for _, pod := range pods {
+		if pod.waits(d.Queue.Cluster, allocations) && d.allowed(pod.Pod) == nil {
+			return ""
+		}
+	}
+	return "no pod has it, and none that requests it waits for it"
+}
+
+// isAnothers: the kubelet says whose the queue is. Where the process that attached has ended, or its pod cannot be told, one of
+// those has what it opened: nobody else's outlived the allocation.
+func (d doubt) isAnothers(p process, pods []NodePod) string {
+	if p.pod == "" && !p.host {
+		return ""
+	}
+	known := false
+	for _, pod := range pods {
+		if !slices.Contains(d.owners, pod.Pod) {
+			continue
+		}
+		if slices.Contains(pod.UIDs, p.pod) {
+			return ""
+		}
+		known = true
+	}
+	if !known {
+		// The kubelet may run what the API server has not heard of.
+		return ""
+	}
+	return fmt.Sprintf("the kubelet gave it to pod %s", d.owners[0])
+}
+
+// isOver: the kubelet says that it is nobody's, as it does of init containers that end, and in the moment of its own start.
+func (d doubt) isOver(p process, pods []NodePod) string {
+	for _, pod := range pods {
+		if !slices.Contains(pod.UIDs, p.pod) {
+			continue
+		}
+		switch err := d.allowed(pod.Pod); {
+		case err != nil:
+			return err.Error()
+		case pod.Ended:
+			return fmt.Sprintf("pod %s has ended", pod.Pod)
+		case pod.Queues[d.Queue.Cluster] == 0:
+			return fmt.Sprintf("pod %s does not request it", pod.Pod)
+		}
+		return ""
+	}
+	return fmt.Sprintf("its pod (UID %s) is gone", p.pod)
+}
+
+// waits reports whether a pod requests more queues of a set than the kubelet says that it has.
+func (p NodePod) waits(cluster string, allocations map[capture.QueueID][]Pod) bool {
+	has := 0
+	for queue, owners := range allocations {
+		if queue.Cluster == cluster && slices.Contains(owners, p.Pod) {
+			has++
+		}
+	}
+	return !p.Ended && p.Queues[cluster] > has
+}

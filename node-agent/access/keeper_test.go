@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// keeperLab is a node whose queue 0 of ids is held by process 10.
+type keeperLab struct {
+	*Keeper
+	proc   string
+	groups string
+	now    time.Time
+	pods   []NodePod
+	err    error
+	asks   int
+	owners []Pod
+	asked  bool
+}
+
+func newKeeperLab(t *testing.T) *keeperLab {
+	l := &keeperLab{proc: t.TempDir(), groups: t.TempDir(), now: time.Unix(1000, 0), asked: true}
+	l.Keeper = &Keeper{
+		Pods: Pods{Proc: l.proc, Cgroups: Cgroups(l.groups), Namespaces: NewNamespaces()}, Grace: 10 * time.Second, Now: func() time.Time { return l.now },
+		Node: func(context.Context) ([]NodePod, error) { l.asks++; return l.pods, l.err },
+	}
+	l.Pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
+	l.inNamespace(t, 1, "1")
+	return l
+}
+
+func (l *keeperLab) process(t *testing.T, pid int, state, cgroup string) {
+	t.Helper()
+	folder := filepath.Join(l.proc, strconv.Itoa(pid))
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "fd"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "stat"), fmt.Appendf(nil, "%d (tcp) dump) %s 1 1", pid, state), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "cgroup"), []byte(cgroup), 0o644))
+	if cgroup == ofPod {
+		put(t, l.groups, "kubepods/pod"+uid+"/abc", pid)
+	}
+}
+
+// inNamespace puts a process into a mount namespace; that of process 1 is the node's.
+func (l *keeperLab) inNamespace(t *testing.T, pid int, name string) {
+	t.Helper()
+	folder := filepath.Join(l.proc, strconv.Itoa(pid), "ns")
+	require.NoError(t, os.MkdirAll(folder, 0o755))
+	require.NoError(t, os.Symlink("mnt:["+name+"]", filepath.Join(folder, "mnt")))
+}
+
+const ofPod = "0::/kubepods/pod" + uid + "/abc\n"
+
+var (
+	held   = Holding{Queue: capture.QueueID{Cluster: "ids"}, PID: 10}
+	podA   = Pod{"sensors", "a"}
+	theirs = NodePod{Pod: podA, UIDs: []string{uid}, Queues: map[string]int{"ids": 1}}
+)
+
+func (l *keeperLab) look() []Overstay {
+	return l.Overstays(context.Background(), []Holding{held}, map[capture.QueueID][]Pod{held.Queue: l.owners}, func(string) bool { return l.asked })
+}
+
+// after a time of grace in which nothing happened.
+func (l *keeperLab) after() []Overstay {
+	l.look()
+	l.now = l.now.Add(11 * time.Second)
+	return l.look()
+}
+
+func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
+	b := NodePod{Pod: Pod{"sensors", "b"}, UIDs: []string{other}, Queues: map[string]int{"ids": 1}}
+	ended, elsewhere := theirs, theirs
+	ended.Ended, elsewhere.Queues = true, nil
+	for name, test := range map[string]struct {
+		state, cgroup string // empty: the process has ended
+		namespace     string
+		owners        []Pod
+		pods          []NodePod
+		namespaces    []string
+		deleted       bool
+		want          string
+	}{
+		"its pod's":                          {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs, b}},
+		"another pod's":                      {state: "S", cgroup: ofPod, owners: []Pod{b.Pod}, pods: []NodePod{theirs, b}, want: "the kubelet gave it to pod sensors/b"},
+		"of a pod that the API server lacks": {state: "S", cgroup: ofPod, owners: []Pod{podA}},
+		"of a pod that is gone":              {state: "S", cgroup: ofPod, pods: []NodePod{b}, want: "its pod (UID " + uid + ") is gone"},
+		"of a pod of the same name":          {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{{Pod: podA, UIDs: []string{other}}}, want: "the kubelet gave it to pod sensors/a"},
+		"of a pod that ended":                {state: "S", cgroup: ofPod, pods: []NodePod{ended}, want: "pod sensors/a has ended"},
+		"of a pod that does not want it":     {state: "S", cgroup: ofPod, pods: []NodePod{elsewhere}, want: "pod sensors/a does not request it"},
+		"an init container's":                {state: "S", cgroup: ofPod, pods: []NodePod{theirs}},
+		"of a namespace that may not":        {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "its spec.consumers.namespaces names lab, not sensors"},
+		"the same, in an init container":     {state: "S", cgroup: ofPod, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "names lab, not sensors"},
+		"of a set that nobody asks for":      {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, deleted: true},
+		"of nobody any more":                 {pods: []NodePod{elsewhere}, want: "no pod has it, and none that requests it waits for it"},
+		"of a child, its pod has it":         {owners: []Pod{podA}, pods: []NodePod{theirs}},
+		"of a child, in an init container":   {pods: []NodePod{theirs}},
+		"of a child, a namespace may not":    {owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "names lab, not sensors"},
+		"of a zombie's child":                {state: "Z", cgroup: "0::/\n", owners: []Pod{podA}, pods: []NodePod{theirs}},
+		"the administrator's":                {state: "S", cgroup: "0::/user.slice\n", namespace: "1"},
+		"of a pod that is not found":         {state: "S", cgroup: "0::/odd\n", namespace: "2", owners: []Pod{podA}, pods: []NodePod{theirs}},
+		"of one, and nobody's":               {state: "S", cgroup: "0::/odd\n", namespace: "2", want: "no pod has it"},
+		"the administrator's, and now a pod": {state: "S", cgroup: "0::/user.slice\n", namespace: "1", owners: []Pod{podA}, pods: []NodePod{theirs}, want: "the kubelet gave it to pod sensors/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newKeeperLab(t)
+			if test.state != "" {
+				l.process(t, 10, test.state, test.cgroup)
+				l.inNamespace(t, 10, test.namespace)
+			}
+			if test.namespaces != nil {
+				l.Pods.Namespaces.Set(map[string][]string{"ids": test.namespaces})
+			}
+			l.owners, l.pods, l.asked = test.owners, test.pods, !test.deleted
+			assert.Empty(t, l.look(), "it has the time of grace")
+			assert.Zero(t, l.asks)
+			got := l.after()
+			if test.want == "" {
+				assert.Empty(t, got)
+				return
+			}
+			require.Len(t, got, 1)
+			assert.Equal(t, held, got[0].Holding)
+			assert.Contains(t, got[0].Why, test.want)
+		})
+	}
+}
+
+// Where the kubelet says whose a queue is, the API server is asked once, until something of it changes.
+func TestConsumersInOrderCostNothing(t *testing.T) {
+	l := newKeeperLab(t)
+	l.process(t, 10, "S", ofPod)
+	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
+	for range 5 {
+		assert.Empty(t, l.after())
+	}
+	assert.Equal(t, 1, l.asks)
+	l.pods, l.owners = nil, nil
+	assert.Empty(t, l.look())
+	l.owners = []Pod{podA}
+	assert.Empty(t, l.look(), "the kubelet has it again, as after its own start")
+	l.now = l.now.Add(5 * time.Second)
+	assert.Empty(t, l.look())
+}
+
+// The time of grace begins when the pod goes, also for a consumer that has just attached.
+func TestGraceBeginsWhenThePodGoes(t *testing.T) {
+	l := newKeeperLab(t)
+	l.process(t, 10, "S", ofPod)
+	l.owners = []Pod{podA}
+	assert.Empty(t, l.look())
+	l.now = l.now.Add(9 * time.Second)
+	l.owners = nil
+	assert.Empty(t, l.look())
+	l.now = l.now.Add(9 * time.Second)
+	assert.Empty(t, l.look())
+	l.now = l.now.Add(2 * time.Second)
+	assert.Len(t, l.look(), 1)
+}
+
+func TestWhatIsNotKnownTakesNothing(t *testing.T) {
+	l := newKeeperLab(t)
+	l.process(t, 10, "S", ofPod)
+	l.err = errors.New("no API server")
+	assert.Empty(t, l.after())
+	assert.Empty(t, l.look())
+	assert.Equal(t, 1, l.asks, "not asked at each look")
+	l.err = nil
+	assert.Len(t, l.after(), 1)
+}
+
+func TestWho(t *testing.T) {
+	l := newKeeperLab(t)
+	assert.Equal(t, "a process that is not visible to the agent, with the descriptors of process 10, which has ended", l.Who(held))
+	assert.Equal(t, "a process that is not visible to the agent", l.Who(Holding{Queue: held.Queue}))
+	l.process(t, 12, "S", "0::/user.slice\n")
+	l.inNamespace(t, 12, "1")
+	for fd, target := range []string{"/dev/null", "/dev/ringcap/ids/1", "/dev/ringcap/ids/0", "/dev/ringcap/ids/0"} {
+		require.NoError(t, os.Symlink(target, filepath.Join(l.proc, "12", "fd", strconv.Itoa(fd))))
+	}
+	assert.Equal(t, "process 12 (tcp) dump), which runs in no pod, with the descriptors of process 10, which has ended", l.Who(held))
+	l.process(t, 10, "R", ofPod)
+	assert.Equal(t, "process 10 (tcp) dump) of the pod with UID "+uid, l.Who(held))
+	l.pods = []NodePod{theirs}
+	l.after()
+	assert.Equal(t, "process 10 (tcp) dump) of pod sensors/a", l.Who(held))
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// process is what the agent sees of a process.
+type process struct {
+	// there: it has not ended.
+	there bool
+	name  string
+	// pod is the UID of the pod that it runs in, empty where none is found.
+	pod string
+	// host: it is in no container.
+	host bool
+}
+
+// process looks at one by its number; 0 is none that is visible.
+func (p Pods) process(pid int) process {
+	if pid == 0 {
+		return process{}
+	}
+	stat, err := os.ReadFile(filepath.Join(p.Proc, strconv.Itoa(pid), "stat"))
+	name, state := parseStat(stat)
+	if err != nil || state == "Z" || state == "X" {
+		return process{}
+	}
+	// The error says why none is found; nobody is refused for it here.
+	uid, _ := p.Cgroups.PodOf(p.Proc, pid)
+	return process{there: true, name: name, pod: uid, host: uid == "" && p.isHosts(pid)}
+}
+
+// isHosts reports whether a process sees the node's own files. That no pod is found says less: a pod that is gone has no cgroup
+// any more.
+func (p Pods) isHosts(pid int) bool {
+	own, err := os.Readlink(filepath.Join(p.Proc, strconv.Itoa(pid), "ns", "mnt"))
+	if err != nil {
+		return false
+	}
+	nodes, err := os.Readlink(filepath.Join(p.Proc, "1", "ns", "mnt"))
+	return err == nil && own == nodes
+}
+
+// parseStat reads the name and the state, behind it, in /proc/<pid>/stat. The name may have anything in it.
+func parseStat(stat []byte) (name, state string) {
+	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if from < 0 || to < from {
+		return "", ""
+	}
+	fields := strings.Fields(string(stat[to+1:]))
+	if len(fields) == 0 {
+		return "", ""
+	}
+	return string(stat[from+1 : to]), fields[0]
+}
+
+// Who says for people which process a holding is. Any goroutine may ask.
+func (k *Keeper) Who(h Holding) string {
+	p := k.Pods.process(h.PID)
+	if p.there {
+		return k.describe(h.PID, p)
+	}
+	var names []string
+	for _, pid := range k.Pods.openers(h.Queue) {
+		names = append(names, k.describe(pid, k.Pods.process(pid)))
+	}
+	if len(names) == 0 {
+		names = []string{"a process that is not visible to the agent"}
+	}
+	text := strings.Join(names, " and ")
+	if h.PID != 0 {
+		text += fmt.Sprintf(", with the descriptors of process %d, which has ended", h.PID)
+	}
+	return text
+}
+
+func (k *Keeper) describe(pid int, p process) string {
+	text := fmt.Sprintf("process %d (%s)", pid, p.name)
+	if p.host {
+		return text + ", which runs in no pod"
+	}
+	if p.pod == "" {
+		return text
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if pod, known := k.names[p.pod]; known {
+		return text + " of pod " + pod.String()
+	}
+	return text + " of the pod with UID " + p.pod
+}
+
+// openers are the processes that have the queue's device node open, by whatever name of it ends as in containers.
+func (p Pods) openers(queue capture.QueueID) []int {
+	node := fmt.Sprintf("/%s/%d", queue.Cluster, queue.Queue)
+	links, err := filepath.Glob(filepath.Join(p.Proc, "[0-9]*", "fd", "*"))
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err != nil || !strings.HasSuffix(target, "/ringcap"+node) && !strings.HasSuffix(target, "/ringcap/.dev"+node) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
+		if err == nil && (len(found) == 0 || found[len(found)-1] != pid) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+
+	"github.com/ringcap/ringcap/node-agent/access"
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/status"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// holdings are the queues that are attached to, with the engine that has each.
+func holdings(report datapath.Report) (held []access.Holding, engines map[access.Holding]v1.Engine) {
+	engines = map[access.Holding]v1.Engine{}
+	for engine, observation := range report.Observations {
+		for name, cluster := range observation.Clusters {
+			for i, queue := range cluster.Queues {
+				if !queue.Attached {
+					continue
+				}
+				h := access.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
+				held, engines[h] = append(held, h), engine
+			}
+		}
+	}
+	return held, engines
+}
+
+// takeBack takes queues from those who have them against the kubelet's word or the ring's.
+func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocations map[capture.QueueID][]access.Pod) {
+	held, engines := holdings(report)
+	asked := func(name string) bool {
+		verdict, there := report.Plan.Clusters[name]
+		return there && !verdict.Leftover
+	}
+	for _, o := range a.keeper.Overstays(ctx, held, allocations, asked) {
+		engine := a.Reconciler.Engine(engines[o.Holding])
+		if engine == nil {
+			continue
+		}
+		who := a.keeper.Who(o.Holding)
+		switch _, err := engine.TakeBack(ctx, o.Queue, o.PID); {
+		case errors.Is(err, capture.ErrNotFound):
+			// It went by itself.
+		case err != nil:
+			slog.Error("A queue cannot be taken back; it is tried again", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue, "holder", who, "error", err)
+		default:
+			a.tellTakenBack(ctx, o.Queue, who, o.Why)
+			a.Activity.Raise()
+		}
+	}
+}
+
+// tellTakenBack says so in the log and in an Event. Any goroutine may call it.
+func (a *Agent) tellTakenBack(ctx context.Context, queue capture.QueueID, who, why string) {
+	slog.Warn("A queue was taken back", "cluster", queue.Cluster, "queue", queue.Queue, "holder", who, "reason", why)
+	err := a.writer.Tell(ctx, status.Transition{
+		Warning: true, Reason: v1.ReasonQueueTakenBack,
+		Message: fmt.Sprintf("queue %d of %s was taken back from %s: %s", queue.Queue, queue.Cluster, who, why),
+	})
+	if err != nil {
+		slog.Warn("There is no Event of it", "error", err)
+	}
+}
+
+// tellGiven says from whom a queue was taken that the kubelet gives to a pod. The kubelet waits for nothing of it.
+func (a *Agent) tellGiven(queue capture.QueueID, from int) {
+	who := a.keeper.Who(access.Holding{Queue: queue, PID: from})
+	go a.tellTakenBack(context.Background(), queue, who, "the kubelet gives it to another pod")
+}
+
+// nameHolders says of each set of queues that waits for its consumers which processes these are.
+func (a *Agent) nameHolders(report datapath.Report) datapath.Report {
+	clusters := maps.Clone(report.Plan.Clusters)
+	for name, verdict := range clusters {
+		if verdict.Reason != v1.ReasonQueueInUse {
+			continue
+		}
+		state, _ := report.Queues(name)
+		if holders := a.holdersOf(name, state); len(holders) > 0 {
+			verdict.Message += ": " + strings.Join(holders, "; ")
+			clusters[name] = verdict
+		}
+	}
+	report.Plan.Clusters = clusters
+	return report
+}
+
+// holdersOf are the first few.
+func (a *Agent) holdersOf(name string, state capture.ClusterState) (holders []string) {
+	const most = 4
+	for i, queue := range state.Queues {
+		if queue.Attached && len(holders) < most {
+			holding := access.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
+			holders = append(holders, fmt.Sprintf("queue %d is read by %s", i, a.keeper.Who(holding)))
+		}
+	}
+	return holders
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ringcap/ringcap/node-agent/access"
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/node-agent/status"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+const sensorUID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+
+// takingEngine notes from whom queues are taken.
+type takingEngine struct {
+	idleEngine
+	taken []access.Holding
+	err   error
+}
+
+func (e *takingEngine) TakeBack(_ context.Context, queue capture.QueueID, holder int) (int, error) {
+	e.taken = append(e.taken, access.Holding{Queue: queue, PID: holder})
+	return 10, e.err
+}
+
+// takingLab is a node where process 10, of a pod that is gone, holds queue 1 of ids, and process 11 of pod sensors/a queue 0.
+func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.Transition) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, whose the cgroups of pods are")
+	}
+	proc, groups := t.TempDir(), t.TempDir()
+	for pid, uid := range map[string]string{"10": "11111111-2222-3333-4444-555555555555", "11": sensorUID} {
+		require.NoError(t, os.MkdirAll(filepath.Join(proc, pid), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(proc, pid, "stat"), []byte(pid+" (tcpdump) S 1"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(proc, pid, "cgroup"), []byte("0::/kubepods/pod"+uid+"/c\n"), 0o644))
+		folder := filepath.Join(groups, "kubepods/pod"+uid+"/c")
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(pid+"\n"), 0o644))
+	}
+	scheme, err := Scheme()
+	require.NoError(t, err)
+	engine := &takingEngine{}
+	now := time.Unix(1000, 0)
+	pods := access.Pods{Proc: proc, Cgroups: access.Cgroups(groups), Namespaces: access.NewNamespaces()}
+	pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
+	var told []status.Transition
+	a := &Agent{
+		Activity: datapath.NewSignal(),
+		Reconciler: &datapath.Reconciler{Providers: []*datapath.Provider{{
+			Kind:  v1.EngineEBPF,
+			Probe: func(context.Context) plan.EngineFact { return plan.EngineFact{Available: true} },
+			Open:  func(context.Context) (capture.Engine, error) { return engine, nil },
+		}}},
+		writer: status.Writer{
+			Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(&v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}).Build(),
+			Node:   "n1", Timeout: time.Second,
+			Announce: func(_ *v1.NodeCapture, what []status.Transition) { told = append(told, what...) },
+		},
+		keeper: &access.Keeper{
+			Pods: pods, Grace: takeBackGrace, Now: func() time.Time { now = now.Add(6 * time.Second); return now },
+			Node: func(context.Context) ([]access.NodePod, error) {
+				return []access.NodePod{{Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{sensorUID}, Queues: map[string]int{"ids": 1}}}, nil
+			},
+		},
+	}
+	a.Reconciler.Adopt(t.Context())
+	report := datapath.Report{
+		Plan: plan.Result{Clusters: map[string]plan.Verdict{"ids": {Engine: v1.EngineEBPF, Planned: true}}},
+		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {Clusters: map[string]capture.ClusterState{
+			"ids": {Queues: []capture.QueueStats{{Attached: true, Holder: 11}, {Attached: true, Holder: 10}, {}}},
+		}}},
+	}
+	return a, engine, report, &told
+}
+
+func TestAQueueIsTakenBackFromAPodThatIsGone(t *testing.T) {
+	a, engine, report, told := takingLab(t)
+	allocations := map[capture.QueueID][]access.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
+	for range 2 {
+		a.takeBack(t.Context(), report, allocations)
+		assert.Empty(t, engine.taken)
+	}
+	a.takeBack(t.Context(), report, allocations)
+	assert.Equal(t, []access.Holding{{Queue: capture.QueueID{Cluster: "ids", Queue: 1}, PID: 10}}, engine.taken)
+	require.Len(t, *told, 1)
+	assert.Equal(t, v1.ReasonQueueTakenBack, (*told)[0].Reason)
+	assert.Equal(t, "queue 1 of ids was taken back from process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555: "+
+		"its pod (UID 11111111-2222-3333-4444-555555555555) is gone", (*told)[0].Message)
+}
+
+// What cannot be done is not said to be.
+func TestAQueueThatCannotBeTakenBack(t *testing.T) {
+	for _, problem := range []error{errors.New("no memory"), capture.ErrNotFound} {
+		a, engine, report, told := takingLab(t)
+		engine.err = problem
+		for range 6 {
+			a.takeBack(t.Context(), report, map[capture.QueueID][]access.Pod{})
+		}
+		assert.Greater(t, len(engine.taken), 1, "it is tried again")
+		assert.Empty(t, *told)
+	}
+}
+
+// Whoever has to stop a consumer is told which it is, once.
+func TestHoldersAreNamed(t *testing.T) {
+	a, _, report, _ := takingLab(t)
+	report.Plan.Clusters["ids"] = plan.Verdict{Engine: v1.EngineEBPF, Reason: v1.ReasonQueueInUse, Message: "remove cluster ids: in use by a consumer"}
+	for range 2 {
+		named := a.nameHolders(report)
+		assert.Equal(t, "remove cluster ids: in use by a consumer: queue 0 is read by process 11 (tcpdump) of the pod with UID "+sensorUID+
+			"; queue 1 is read by process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555", named.Plan.Clusters["ids"].Message)
+	}
+}
+
+func TestWhatAPodRequests(t *testing.T) {
+	requests := func(name corev1.ResourceName, n int64) corev1.Container {
+		return corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}}}
+	}
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "sensors", Name: "a", UID: "u", Annotations: map[string]string{mirrorAnnotation: "m"}},
+		Spec: corev1.PodSpec{
+			NodeName:       "n1",
+			InitContainers: []corev1.Container{requests("ringcap.io/ids", 1)},
+			Containers:     []corev1.Container{requests("ringcap.io/ids", 2), requests("ringcap.io/flows", 1), requests("example.com/gpu", 1)},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodFailed},
+	}
+	scheme, err := Scheme()
+	require.NoError(t, err)
+	index := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&pod).WithIndex(&corev1.Pod{}, "spec.nodeName", index).Build()
+	got, err := podUIDs{c}.NodePods(t.Context(), "n1")
+	require.NoError(t, err)
+	assert.Equal(t, []access.NodePod{{
+		Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{"u", "m"}, Ended: true, Queues: map[string]int{"ids": 3, "flows": 1},
+	}}, got)
+	none, err := podUIDs{c}.NodePods(t.Context(), "n2")
+	require.NoError(t, err)
+	assert.Empty(t, none)
+}
