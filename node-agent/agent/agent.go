@@ -186,6 +186,7 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	report = a.nameHolders(report)
 	in := status.Input{
 		Report: report, Identity: a.Identity, Module: module, Consumers: consumers(allocations), ConsumersUnknown: err != nil,
+		Holders: a.holders(report, allocations),
 	}
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)

@@ -77,6 +77,18 @@ func (a *Agent) tellGiven(queue capture.QueueID, from int) {
 	go a.tellTakenBack(context.Background(), queue, who, "the kubelet gives it to another pod")
 }
 
+// holders are the processes that read queues which the kubelet gave to no pod.
+func (a *Agent) holders(report datapath.Report, allocations map[capture.QueueID][]access.Pod) map[capture.QueueID]string {
+	holders := map[capture.QueueID]string{}
+	held, _ := holdings(report)
+	for _, h := range held {
+		if allocations != nil && len(allocations[h.Queue]) == 0 {
+			holders[h.Queue] = a.keeper.Who(h)
+		}
+	}
+	return holders
+}
+
 // nameHolders says of each set of queues that waits for its consumers which processes these are.
 func (a *Agent) nameHolders(report datapath.Report) datapath.Report {
 	clusters := maps.Clone(report.Plan.Clusters)

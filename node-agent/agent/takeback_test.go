@@ -119,7 +119,21 @@ func TestAQueueThatCannotBeTakenBack(t *testing.T) {
 	}
 }
 
-// Whoever has to stop a consumer is told which it is, once.
+// Of queues that are nobody's, the status says who reads them.
+func TestHoldersOfNobodysQueues(t *testing.T) {
+	a, _, report, _ := takingLab(t)
+	allocations := map[capture.QueueID][]access.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
+	holders := a.holders(report, allocations)
+	assert.Equal(t, map[capture.QueueID]string{
+		{Cluster: "ids", Queue: 1}: "process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555",
+	}, holders)
+	assert.Empty(t, a.holders(report, nil), "unknown is not nobody")
+	built := status.Build(status.Input{Report: report, Holders: holders, Consumers: consumers(allocations)})
+	assert.Equal(t, "sensors/a", built.Clusters[0].Queues[0].Consumer)
+	assert.Equal(t, holders[capture.QueueID{Cluster: "ids", Queue: 1}], built.Clusters[0].Queues[1].Holder)
+}
+
+// Who has to stop a consumer is told which it is, once.
 func TestHoldersAreNamed(t *testing.T) {
 	a, _, report, _ := takingLab(t)
 	report.Plan.Clusters["ids"] = plan.Verdict{Engine: v1.EngineEBPF, Reason: v1.ReasonQueueInUse, Message: "remove cluster ids: in use by a consumer"}

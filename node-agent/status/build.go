@@ -34,6 +34,8 @@ type Input struct {
 	Consumers map[capture.QueueID]string
 	// ConsumersUnknown: the kubelet does not say.
 	ConsumersUnknown bool
+	// Holders says which process reads a queue that is allocated to no pod.
+	Holders map[capture.QueueID]string
 }
 
 // Build makes the status but for its conditions' transition times and the time of observation, which Conditions and
@@ -57,7 +59,7 @@ func Build(in Input) v1.NodeCaptureStatus {
 		status.Rings = append(status.Rings, ringStatus(name, r))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Plan.Clusters)) {
-		status.Clusters = append(status.Clusters, clusterStatus(name, r, in.Consumers))
+		status.Clusters = append(status.Clusters, clusterStatus(name, in))
 	}
 	status.Interfaces = interfaceStatuses(r)
 	return status
@@ -80,7 +82,8 @@ func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
 	return status
 }
 
-func clusterStatus(name string, r datapath.Report, consumers map[capture.QueueID]string) v1.NodeClusterStatus {
+func clusterStatus(name string, in Input) v1.NodeClusterStatus {
+	r := in.Report
 	verdict := r.Plan.Clusters[name]
 	observed, there := r.Queues(name)
 	status := v1.NodeClusterStatus{
@@ -91,7 +94,10 @@ func clusterStatus(name string, r datapath.Report, consumers map[capture.QueueID
 		status.Reason, status.Message = v1.ReasonPending, absent(r)
 	}
 	for i, queue := range observed.Queues {
-		status.Queues = append(status.Queues, queueStatus(i, queue, consumers[capture.QueueID{Cluster: name, Queue: i}]))
+		id := capture.QueueID{Cluster: name, Queue: i}
+		q := queueStatus(i, queue)
+		q.Consumer, q.Holder = in.Consumers[id], in.Holders[id]
+		status.Queues = append(status.Queues, q)
 	}
 	return status
 }
@@ -103,9 +109,9 @@ func absent(r datapath.Report) string {
 	return "the engine does not have it yet"
 }
 
-func queueStatus(number int, queue capture.QueueStats, consumer string) v1.QueueStatus {
+func queueStatus(number int, queue capture.QueueStats) v1.QueueStatus {
 	status := v1.QueueStatus{
-		Queue: int32(number), Attached: queue.Attached, Consumer: consumer,
+		Queue: int32(number), Attached: queue.Attached,
 		Delivered: int64(queue.Delivered), DeliveredBytes: int64(queue.DeliveredBytes), UnreadBytes: int64(queue.UnreadBytes),
 	}
 	for _, reason := range capture.DropReasons {

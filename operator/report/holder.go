@@ -29,10 +29,17 @@ func HolderOf(capture *v1alpha1.NodeCapture, o Object, now time.Time) (Holder, b
 	if reason, _ := silence(capture, now); reason != "" {
 		return h, false
 	}
-	if consumers, there := queuesOf(capture, o.Name); there {
-		h.Why = "its queues are being removed"
+	if consumers, processes, there := queuesOf(capture, o.Name); there {
+		var todo []string
 		if len(consumers) > 0 {
-			h.Why = "its queues are in use: delete " + strings.Join(consumers, ", ")
+			todo = append(todo, "delete "+strings.Join(consumers, ", "))
+		}
+		if len(processes) > 0 {
+			todo = append(todo, "stop "+strings.Join(processes, ", "))
+		}
+		h.Why = "its queues are being removed"
+		if len(todo) > 0 {
+			h.Why = "its queues are in use: " + strings.Join(todo, "; ")
 		}
 		return h, true
 	}
@@ -63,23 +70,26 @@ func lastKnown(q v1alpha1.QueueStatus) string {
 	return fmt.Sprintf(" (which had it at %s; the kubelet does not say now)", q.ConsumerAsOf.UTC().Format(time.RFC3339))
 }
 
-// queuesOf says whether the node has queues of that name, and which pods hold some.
-func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers []string, there bool) {
+// queuesOf says whether the node has queues of that name, and which pods, or processes of no such pod, hold some.
+func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers, processes []string, there bool) {
 	for _, c := range capture.Status.Clusters {
 		if c.Name != name {
 			continue
 		}
 		for _, q := range c.Queues {
-			if q.Consumer != "" {
+			switch {
+			case q.Consumer != "":
 				consumers = append(consumers, "pod "+q.Consumer+lastKnown(q))
-			} else if q.Attached {
+			case q.Holder != "":
+				processes = append(processes, fmt.Sprintf("%s (queue %d)", q.Holder, q.Queue))
+			case q.Attached:
 				consumers = append(consumers, fmt.Sprintf("the consumer of queue %d", q.Queue))
 			}
 		}
 		if c.Unlisted != nil && c.Unlisted.Unnamed > 0 {
 			consumers = append(consumers, fmt.Sprintf("the consumers of %d queues more", c.Unlisted.Unnamed))
 		}
-		return consumers, true
+		return consumers, processes, true
 	}
-	return nil, false
+	return nil, nil, false
 }

@@ -113,6 +113,13 @@ func TestOn(t *testing.T) {
 
 func TestHolderOf(t *testing.T) {
 	untold := func(nc *v1alpha1.NodeCapture) { nc.Spec = v1alpha1.NodeCaptureSpec{} }
+	processes := func(nc *v1alpha1.NodeCapture) {
+		for i := range nc.Status.Clusters {
+			if len(nc.Status.Clusters[i].Queues) > 1 {
+				nc.Status.Clusters[i].Queues[0].Holder = "process 7 (tcpdump), which runs in no pod"
+			}
+		}
+	}
 	rid := func(nc *v1alpha1.NodeCapture) { untold(nc); nc.Status.Rings, nc.Status.Clusters = nil, nil }
 	tests := map[string]struct {
 		capture *v1alpha1.NodeCapture
@@ -125,6 +132,7 @@ func TestHolderOf(t *testing.T) {
 		"pod, it seems": {capture(untold, func(nc *v1alpha1.NodeCapture) {
 			nc.Status.Clusters[0].Queues[0].Consumer, nc.Status.Clusters[0].Queues[0].ConsumerAsOf = "ns/pod", &metav1.Time{Time: time.Unix(0, 0)}
 		}), ring, "its queues are in use: delete pod ns/pod (which had it at 1970-01-01T00:00:00Z; the kubelet does not say now)"},
+		"process":        {capture(untold, processes), cluster, "its queues are in use: delete the consumer of queue 1; stop process 7 (tcpdump), which runs in no pod (queue 0)"},
 		"not named":      {capture(untold, unlisted), cluster, "its queues are in use: delete the consumer of queue 0, the consumer of queue 1, the consumers of 1 queues more"},
 		"not in use":     {capture(untold), ring, "its queues are being removed"},
 		"ring only":      {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters = nil }), ring, "it is being removed"},

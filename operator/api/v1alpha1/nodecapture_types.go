@@ -135,6 +135,10 @@ type QueueStatus struct {
 	//
 	// +optional
 	ConsumerAsOf *metav1.Time `json:"consumerAsOf,omitempty"`
+	// holder is the process that reads it although it is allocated to no pod, for people.
+	//
+	// +optional
+	Holder string `json:"holder,omitempty"`
 	// delivered packets.
 	//
 	// +required
