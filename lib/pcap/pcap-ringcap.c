@@ -272,7 +272,7 @@ static int receive_failed(pcap_t *p, int err)
 	struct pcap_ringcap *rc = p->priv;
 
 	if (err == -ENODEV)
-		snprintf(p->errbuf, sizeof(p->errbuf), "%s: the queue was deleted or given to another consumer", rc->name);
+		snprintf(p->errbuf, sizeof(p->errbuf), "%s: the queue was deleted, or taken back from this consumer", rc->name);
 	else if (err == -EBADMSG)
 		snprintf(p->errbuf, sizeof(p->errbuf), "%s: the queue's memory is corrupt", rc->name);
 	else

@@ -71,16 +71,24 @@ struct demand {
 	struct ringcap_run *run;
 };
 
+/* What makes no sense is what a queue that was taken back leaves: the kernel zeroes it, and says so before it does. */
+static int explain(struct ringcap *h, int n)
+{
+	if (n == -EBADMSG)
+		wait_events(h, 0);
+	return n == -EBADMSG && h->gone ? h->gone : n;
+}
+
 static int fetch(struct ringcap *h, const struct demand *want)
 {
 	int n;
 
 	if (want->run) {
-		n = h->engine->run(h, want->run);
+		n = explain(h, h->engine->run(h, want->run));
 		h->running = n > 0;
 		return n;
 	}
-	n = h->engine->fetch(h, want->pkts, want->max);
+	n = explain(h, h->engine->fetch(h, want->pkts, want->max));
 	if (n > 0)
 		h->outstanding += (unsigned int)n;
 	return n;

@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "../src/handover.h"
+#include "../src/internal.h"
 #include "../src/lanes.h"
 #include "../src/name.h"
 #include "../src/records.h"
@@ -572,6 +575,49 @@ static void test_reply(void)
 	CHECK_EQ(strlen(r.name), sizeof(r.name) - 1);
 }
 
+/* ---------------------------------------------------------------- a queue that is taken back */
+
+static int fetch_zeroes(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
+{
+	(void)h, (void)pkts, (void)max;
+	return -EBADMSG;
+}
+
+static int run_zeroes(struct ringcap *h, struct ringcap_run *run)
+{
+	(void)h, (void)run;
+	return -EBADMSG;
+}
+
+static int say_gone(struct ringcap *h, unsigned int events)
+{
+	(void)h;
+	return events & EVENT_QUEUE_GONE ? -ENODEV : 0;
+}
+
+/* The kernel zeroes what it takes back, and hangs up first: that is what the reader is told, not that the memory is nonsense. */
+static void test_taken_back(void)
+{
+	static const struct engine zeroes = { .fetch = fetch_zeroes, .run = run_zeroes, .service = say_gone };
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = EVENT_QUEUE };
+	struct ringcap h = { .engine = &zeroes, .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .wake_fd = eventfd(0, EFD_NONBLOCK) };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkt;
+	int queue[2];
+
+	CHECK(h.epoll_fd >= 0 && h.wake_fd >= 0 && !pipe(queue));
+	CHECK(!epoll_ctl(h.epoll_fd, EPOLL_CTL_ADD, queue[0], &event));
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), -EBADMSG);
+	CHECK_EQ(ringcap_read(&h, &run, 0), -EBADMSG);
+	close(queue[1]);
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), -ENODEV);
+	CHECK_EQ(ringcap_read(&h, &run, 0), -ENODEV);
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, -1), -ENODEV);
+	close(queue[0]);
+	close(h.epoll_fd);
+	close(h.wake_fd);
+}
+
 int main(void)
 {
 	RUN(test_names);
@@ -589,5 +635,6 @@ int main(void)
 	RUN(test_lanes_run_corrupt);
 	RUN(test_lanes_run_noise);
 	RUN(test_reply);
+	RUN(test_taken_back);
 	return 0;
 }

@@ -230,7 +230,7 @@ static int say_errors(void)
 		status = 1;
 		ringcap_queue(readers[i].queue, &q);
 		fprintf(stderr, "rcount: %s@%" PRIu32 ": %s\n", q.name, q.queue, readers[i].err == -ENODEV ?
-			"the queue was deleted or given to another consumer" : strerror(-readers[i].err));
+			"the queue was deleted, or taken back from this consumer" : strerror(-readers[i].err));
 	}
 	return status;
 }

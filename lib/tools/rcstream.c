@@ -233,7 +233,7 @@ static int stream(const char *name, const char *expression)
 		err = -errno;
 	if (err)
 		fprintf(stderr, "rcstream: %s@%" PRIu32 ": %s\n", q.name, q.queue, err == -ENODEV ?
-			"the queue was deleted or given to another consumer" : strerror(-err));
+			"the queue was deleted, or taken back from this consumer" : strerror(-err));
 	else
 		wait_for_end();
 	ringcap_close(s.queue);
