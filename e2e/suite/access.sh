@@ -95,6 +95,38 @@ test_nobody_but_who_is_named() {
 	remove capturering/suite-ring
 }
 
+# attached_everywhere WHICH: whether the queue of suite-closed is read, true or false, on all nodes.
+attached_everywhere() {
+	kubectl get nodecaptures -o json | jq -e --argjson which "$1" '[.items[].status.clusters[] | select(.name == "suite-closed") |
+		.queues[].attached] | length == 2 and all(. == $which)'
+}
+
+taken_back_is_told() {
+	[ "$(kubectl get events -n default -o json | jq '[.items[] | select(.reason == "QueueTakenBack") | select(.message |
+		test("queue 0 of suite-closed was taken back from process [0-9]+ \\(probe\\).* may not have queues of suite-closed")) |
+		.involvedObject.name] | unique | length')" = 2 ]
+}
+
+# A consumer whose namespace is taken out of the list loses its queue while it runs, on both engines, and cannot come back.
+test_queue_is_taken_back() {
+	local node pid pids=()
+	close_to $suite
+	hostile_pods inside suite-closed
+	for node in $nodes; do
+		probe inside "$node" scribble suite-closed 0 90 &
+		pids+=($!)
+	done
+	wait_for 60 attached_everywhere true || { echo 'the consumers are not attached' >&2; return 1; }
+	close_to elsewhere
+	wait_for 60 attached_everywhere false || { echo 'the queues were not taken back' >&2; return 1; }
+	wait_for 30 taken_back_is_told || { echo 'there are no Events of it' >&2; return 1; }
+	expect_refused probe inside node-ebpf take suite-closed 0
+	# Those who had the queues hold what is left of them, and keep nobody from removing them.
+	remove clusters.ringcap.io/suite-closed
+	for pid in "${pids[@]}"; do wait "$pid" || true; done
+	kubectl -n $suite delete daemonset inside --wait
+}
+
 # Images as distributions make them, with their own libpcap, which knows nothing of ringcap: the distribution's here, and
 # stand-ins for those of RHEL (libpcap.so.1 in /usr/lib64) and of Alpine (musl, in /usr/lib).
 

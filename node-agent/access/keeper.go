@@ -4,6 +4,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
 // NodePod is a pod of this node, as the API has it.
@@ -152,7 +154,7 @@ type doubt struct {
 func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool) doubt {
 	d := doubt{Holding: h, owners: owners, allowed: func(Pod) error { return nil }}
 	if asked {
-		d.allowed = func(pod Pod) error { return k.Pods.Namespaces.check(ctx, h.Queue.Cluster, pod) }
+		d.allowed = func(pod Pod) error { return k.excluded(ctx, h.Queue.Cluster, pod) }
 	}
 	for _, owner := range owners {
 		if d.refused = d.allowed(owner); d.refused == nil {
@@ -160,6 +162,16 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 		}
 	}
 	return d
+}
+
+// excluded says why a running consumer may not keep a queue: others are named, and its namespace is not. A ring that names nobody,
+// as before an upgrade, or labels that cannot be read keep new pods away and take nothing from those that run.
+func (k *Keeper) excluded(ctx context.Context, cluster string, pod Pod) error {
+	err := k.Pods.Namespaces.check(ctx, cluster, pod)
+	if named := consumers.NotNamed(""); errors.As(err, &named) {
+		return err
+	}
+	return nil
 }
 
 // grounds are equal as long as nothing of this changes.

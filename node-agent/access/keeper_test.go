@@ -14,8 +14,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/operator/api/consumers"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 // keeperLab is a node whose queue 0 of ids is held by process 10.
@@ -37,7 +40,7 @@ func newKeeperLab(t *testing.T) *keeperLab {
 		Pods: Pods{Proc: l.proc, Cgroups: Cgroups(l.groups), Namespaces: NewNamespaces()}, Grace: 10 * time.Second, Now: func() time.Time { return l.now },
 		Node: func(context.Context) ([]NodePod, error) { l.asks++; return l.pods, l.err },
 	}
-	l.Pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
+	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
 	l.inNamespace(t, 1, "1")
 	return l
 }
@@ -101,8 +104,9 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 		"of a pod that ended":                {state: "S", cgroup: ofPod, pods: []NodePod{ended}, want: "pod sensors/a has ended"},
 		"of a pod that does not want it":     {state: "S", cgroup: ofPod, pods: []NodePod{elsewhere}, want: "pod sensors/a does not request it"},
 		"an init container's":                {state: "S", cgroup: ofPod, pods: []NodePod{theirs}},
-		"of a namespace that may not":        {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "its spec.consumers.namespaces names lab, not sensors"},
+		"of a namespace that may not":        {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "spec.consumers of CaptureRing ids names lab, not sensors"},
 		"the same, in an init container":     {state: "S", cgroup: ofPod, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "names lab, not sensors"},
+		"of a ring that names nobody":        {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{}},
 		"of a set that nobody asks for":      {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, deleted: true},
 		"of nobody any more":                 {pods: []NodePod{elsewhere}, want: "no pod has it, and none that requests it waits for it"},
 		"of a child, its pod has it":         {owners: []Pod{podA}, pods: []NodePod{theirs}},
@@ -121,7 +125,7 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 				l.inNamespace(t, 10, test.namespace)
 			}
 			if test.namespaces != nil {
-				l.Pods.Namespaces.Set(map[string][]string{"ids": test.namespaces})
+				l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule(test.namespaces...)})
 			}
 			l.owners, l.pods, l.asked = test.owners, test.pods, !test.deleted
 			assert.Empty(t, l.look(), "it has the time of grace")
@@ -136,6 +140,20 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 			assert.Contains(t, got[0].Why, test.want)
 		})
 	}
+}
+
+// Labels that cannot be read are no reason to take a queue from anybody.
+func TestLabelsThatCannotBeRead(t *testing.T) {
+	l := newKeeperLab(t)
+	l.process(t, 10, "S", ofPod)
+	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
+	l.Pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return nil, errors.New("no route to host") }
+	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "soc"}},
+	})}})
+	assert.Empty(t, l.after())
+	l.Pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "web"}, nil }
+	require.Len(t, l.after(), 1)
 }
 
 // Where the kubelet says whose a queue is, the API server is asked once, until something of it changes.

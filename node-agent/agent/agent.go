@@ -185,7 +185,7 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	}
 	report = a.nameHolders(report)
 	in := status.Input{
-		Report: report, Identity: a.Identity, Module: module, Consumers: consumers(allocations), ConsumersUnknown: err != nil,
+		Report: report, Identity: a.Identity, Module: module, Consumers: podsOf(allocations), ConsumersUnknown: err != nil,
 		Holders: a.holders(report, allocations),
 	}
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
@@ -206,13 +206,13 @@ func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]access.P
 	return allocations, err
 }
 
-// consumers says which pod has which queue.
-func consumers(allocations map[capture.QueueID][]access.Pod) map[capture.QueueID]string {
-	consumers := map[capture.QueueID]string{}
-	for queue, pods := range allocations {
-		consumers[queue] = pods[len(pods)-1].String()
+// podsOf says which pod has which queue.
+func podsOf(allocations map[capture.QueueID][]access.Pod) map[capture.QueueID]string {
+	pods := map[capture.QueueID]string{}
+	for queue, owners := range allocations {
+		pods[queue] = owners[len(owners)-1].String()
 	}
-	return consumers
+	return pods
 }
 
 // ready fails while what is asked for is not known, not in the data path for the node's own fault, or not offered.

@@ -23,6 +23,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/node-agent/status"
+	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -60,7 +61,9 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 	engine := &takingEngine{}
 	now := time.Unix(1000, 0)
 	pods := access.Pods{Proc: proc, Cgroups: access.Cgroups(groups), Namespaces: access.NewNamespaces()}
-	pods.Namespaces.Set(map[string][]string{"ids": {"sensors"}})
+	pods.Namespaces.Set(map[string]consumers.Rule{"ids": {
+		consumers.OfRing("ids", &v1.Consumers{Namespaces: []string{"sensors"}}),
+	}})
 	var told []status.Transition
 	a := &Agent{
 		Activity: datapath.NewSignal(),

@@ -85,5 +85,6 @@ func TestQueuesBeyondTheNodesMemory(t *testing.T) {
 	observed := l.observe(e)
 	require.NotContains(t, observed.Clusters, "large")
 	require.Contains(t, observed.Clusters, "mirror")
-	require.NoError(t, e.ResetQueue(t.Context(), capture.QueueID{Cluster: "mirror"}))
+	_, err = e.TakeBack(t.Context(), capture.QueueID{Cluster: "mirror"}, 0)
+	require.NoError(t, err)
 }

@@ -21,6 +21,12 @@ const All = "*"
 // ErrNobody: a ring, or all that a Cluster depends on, names no namespace at all.
 var ErrNobody = errors.New("names no namespace")
 
+// NotNamed is why a namespace is not permitted by somebody who names others.
+type NotNamed string
+
+// Error implements error.
+func (n NotNamed) Error() string { return string(n) }
+
 // Said is what one ring or Cluster says.
 type Said struct {
 	// By is its kind and name: "CaptureRing mirror".
@@ -115,7 +121,7 @@ func (s Said) check(namespace string, of NamespaceLabels) error {
 		}
 		names = strings.TrimPrefix(names+" and namespaces with labels "+metav1.FormatLabelSelector(s.NamespaceSelector), " and ")
 	}
-	return fmt.Errorf("spec.consumers of %s names %s, not %s: add the namespace there, or run the pod elsewhere", s.By, names, namespace)
+	return NotNamed(fmt.Sprintf("spec.consumers of %s names %s, not %s: add the namespace there, or run the pod elsewhere", s.By, names, namespace))
 }
 
 func (s Said) selects(namespace string, of NamespaceLabels) (bool, error) {
