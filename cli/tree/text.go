@@ -3,6 +3,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -120,7 +121,7 @@ func (p *printer) queue(q Queue, indent string, last bool) {
 	case consumer != "" && !q.Attached:
 		consumer = "given to " + consumer
 	case consumer == "" && q.Attached:
-		consumer = "a consumer on the node"
+		consumer = cmp.Or(q.Holder, "a consumer on the node")
 	}
 	if q.ConsumerAge != "" {
 		consumer += fmt.Sprintf(" (%s ago; the kubelet does not say now)", q.ConsumerAge)

@@ -94,6 +94,7 @@ type Queue struct {
 	Attached    bool             `json:"attached"`
 	Consumer    string           `json:"consumer,omitempty"`
 	ConsumerAge string           `json:"consumerAge,omitempty"`
+	Holder      string           `json:"holder,omitempty"`
 	Delivered   int64            `json:"delivered"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
@@ -231,7 +232,7 @@ func (n *Node) queues(set *v1.NodeClusterStatus, now time.Time) {
 
 func queueOf(set string, from v1.QueueStatus, now time.Time) Queue {
 	q := Queue{
-		Set: set, Queue: from.Queue, Health: Healthy, Attached: from.Attached, Consumer: from.Consumer,
+		Set: set, Queue: from.Queue, Health: Healthy, Attached: from.Attached, Consumer: from.Consumer, Holder: from.Holder,
 		Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
 	}
 	if from.ConsumerAsOf != nil {

@@ -78,10 +78,10 @@ func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers, processes 
 		}
 		for _, q := range c.Queues {
 			switch {
-			case q.Consumer != "":
-				consumers = append(consumers, "pod "+q.Consumer+lastKnown(q))
 			case q.Holder != "":
 				processes = append(processes, fmt.Sprintf("%s (queue %d)", q.Holder, q.Queue))
+			case q.Consumer != "":
+				consumers = append(consumers, "pod "+q.Consumer+lastKnown(q))
 			case q.Attached:
 				consumers = append(consumers, fmt.Sprintf("the consumer of queue %d", q.Queue))
 			}

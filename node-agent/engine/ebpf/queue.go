@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -225,7 +226,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 		return 0, errStale
 	}
 	if q.connected || q.consumer != 0 && q.consumer != process && q.stillThere() {
-		return 0, errBusy
+		return 0, q.busy()
 	}
 	if known == 0 && !q.sound() {
 		if err := q.replaceData(); err != nil {
@@ -341,6 +342,20 @@ func (q *queue) takeBack(holder int) (from int, err error) {
 	q.connected = false
 	q.attachment++
 	return from, errors.Join(err, q.forget())
+}
+
+// busy says who has the queue. Caller holds q.mu.
+func (q *queue) busy() error {
+	pid := q.holder()
+	if pid == 0 {
+		return errBusy
+	}
+	// Of one that has ended, another process has the connection.
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return fmt.Errorf("%w: it has the descriptors of process %d", errBusy, pid)
+	}
+	return fmt.Errorf("%w: process %d (%s)", errBusy, pid, strings.TrimSpace(string(name)))
 }
 
 // holder is the consumer's process where it is known. Caller holds q.mu.

@@ -40,6 +40,8 @@ func Holders(pods map[capture.QueueID][]string) ([]string, error) {
 			switch {
 			case len(pods[id]) > 0:
 				holders = append(holders, fmt.Sprintf("pod %s with queue %d of %s", strings.Join(pods[id], " and "), id.Queue, id.Cluster))
+			case queue.stats.Holder != 0:
+				holders = append(holders, fmt.Sprintf("process %d, the consumer of queue %d of %s", queue.stats.Holder, id.Queue, id.Cluster))
 			case queue.stats.Attached:
 				holders = append(holders, fmt.Sprintf("the consumer of queue %d of %s", id.Queue, id.Cluster))
 			}
