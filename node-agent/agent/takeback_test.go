@@ -131,7 +131,7 @@ func TestHoldersOfNobodysQueues(t *testing.T) {
 		{Cluster: "ids", Queue: 1}: "process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555",
 	}, holders)
 	assert.Empty(t, a.holders(report, nil), "unknown is not nobody")
-	built := status.Build(status.Input{Report: report, Holders: holders, Consumers: consumers(allocations)})
+	built := status.Build(status.Input{Report: report, Holders: holders, Consumers: podsOf(allocations)})
 	assert.Equal(t, "sensors/a", built.Clusters[0].Queues[0].Consumer)
 	assert.Equal(t, holders[capture.QueueID{Cluster: "ids", Queue: 1}], built.Clusters[0].Queues[1].Holder)
 }
