@@ -89,7 +89,7 @@ func (m *Manager) set(have map[string]original, name string, wanted plan.NICSett
 	if !known || !is.same(index, hardware) {
 		is = original{Values: map[string]string{}}
 		if m.newest > 0 && index > m.newest {
-			// It was made a moment ago, and whoever made it may not have brought it up yet: down is not how it is to be left.
+			// It was made a moment ago, and its owner may not have brought it up yet: it is not left down.
 			is.Values[linkName] = on
 		}
 	}

@@ -52,7 +52,7 @@ func OfCluster(name string, c *v1.Consumers, rings ...Said) Rule {
 // NamespaceLabels are those of a namespace.
 type NamespaceLabels func(namespace string) (map[string]string, error)
 
-// Check returns nil if pods of the namespace are permitted, and otherwise who does not permit them, for whoever runs the
+// Check returns nil if pods of the namespace are permitted, and otherwise who does not permit them, for the person who runs the
 // pod. Labels are asked for only where they decide.
 func (r Rule) Check(namespace string, of NamespaceLabels) error {
 	if len(r) == 0 {
