@@ -137,6 +137,13 @@ func (r *release) upgradeFromOpenRings(ring *v1alpha1.CaptureRing) {
 
 	ring.Spec.Consumers = &v1alpha1.Consumers{Namespaces: []string{"sensors"}}
 	require.NoError(t, r.admin.Update(t.Context(), ring))
+	wide := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "wide"}, Spec: v1alpha1.ClusterSpec{Rings: []string{"mirror"}, Queues: 1}}
+	wide.Spec.Consumers = &v1alpha1.Consumers{Namespaces: []string{"sensors", "lab"}}
+	require.NoError(t, r.admin.Create(t.Context(), wide))
+	out, err = r.helm("upgrade", "ringcap", "ringcap")
+	require.Error(t, err, out)
+	require.Contains(t, out, "Clusters that are wider than their rings: wide (CaptureRing mirror does not name lab).")
+	require.NoError(t, r.admin.Delete(t.Context(), wide))
 	// The test's own change of the CRD is in the way otherwise.
 	out, err = r.helm("upgrade", "ringcap", "ringcap", "--force-conflicts")
 	require.NoError(t, err, out)
