@@ -107,7 +107,7 @@ func TestAsTheChartRunsIt(t *testing.T) {
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &node))
 		assert.Len(c, node.Spec.Rings, 1)
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
-		assert.Len(c, ring.Status.Conditions, 5, "Accepted, Programmed, Ready, RulesEffective, NetworksWritten")
+		assert.Len(c, ring.Status.Conditions, 6, "Accepted, Programmed, Ready, RulesEffective, ConsumersEffective, NetworksWritten")
 		var events corev1.EventList
 		require.NoError(c, admin.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)))
 		assert.True(c, slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
