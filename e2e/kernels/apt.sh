@@ -82,6 +82,7 @@ apt_open() {
 		APT::Install-Recommends "false";
 		Acquire::Languages "none";
 		Acquire::Retries "3";
+		APT::Update::Error-Mode "any";
 	EOF
 	export APT_CONFIG=$dir/apt.conf
 	apt_try "$dir/update.log" apt-get -qq update ||
