@@ -15,7 +15,8 @@ static unsigned int rc_area_mapped_pages(const struct rc_area *area)
 }
 
 /*
- * Says whether the machine can spare @nr_pages and keep a sixteenth of its memory. The kernel would go on until nothing is
+ * Says whether the machine can spare @nr_pages and keep a sixteenth of its memory, of which a gibibyte is enough: what is
+ * set aside for huge pages counts as memory, and is never available. The kernel would go on until nothing is
  * left, and then who asks for a page next is killed: better no queue.
  */
 static bool rc_area_fits(unsigned int nr_pages)
@@ -23,7 +24,7 @@ static bool rc_area_fits(unsigned int nr_pages)
 	struct sysinfo info;
 
 	si_meminfo(&info);
-	return si_mem_available() >= (long)(nr_pages + info.totalram / 16);
+	return si_mem_available() >= (long)(nr_pages + min_t(unsigned long, info.totalram / 16, SZ_1G >> PAGE_SHIFT));
 }
 
 int rc_area_alloc(struct rc_area *area, size_t bytes, bool twice)

@@ -493,9 +493,10 @@ void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex)
 /* ---- the family ---- */
 
 /*
- * Clusters make device nodes, which all namespaces have in common, and take memory: not for the administrator of just
- * any user namespace. The GETs that are for everybody tell names, sizes and sums, as /proc/net does, and no consumer finds
- * its queue without them; rules tell flows, with their addresses, and what is searched for.
+ * Clusters, and queues that come in the place of others, make device nodes, which all namespaces have in common, and take
+ * memory: not for the administrator of just any user namespace. The GETs that are for everybody tell names, sizes and sums, as
+ * /proc/net does, and no consumer finds its queue without them; rules tell flows, with their addresses, and what is searched
+ * for.
  */
 static const struct genl_ops rc_netlink_ops[] = {
 	{ .cmd = RINGCAP_CMD_INFO_GET, .doit = rc_netlink_info_get },
@@ -508,7 +509,7 @@ static const struct genl_ops rc_netlink_ops[] = {
 	  .dumpit = rc_netlink_ring_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_GET, .dumpit = rc_netlink_queue_dump },
 	{ .cmd = RINGCAP_CMD_QUEUE_RESET, .doit = rc_netlink_queue_reset, .flags = GENL_UNS_ADMIN_PERM },
-	{ .cmd = RINGCAP_CMD_QUEUE_REVOKE, .doit = rc_netlink_queue_revoke, .flags = GENL_UNS_ADMIN_PERM },
+	{ .cmd = RINGCAP_CMD_QUEUE_REVOKE, .doit = rc_netlink_queue_revoke, .flags = GENL_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_BEGIN, .doit = rc_rule_netlink_begin, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_ADD, .doit = rc_rule_netlink_add, .flags = GENL_UNS_ADMIN_PERM },
 	{ .cmd = RINGCAP_CMD_RULES_COMMIT, .doit = rc_rule_netlink_commit, .flags = GENL_UNS_ADMIN_PERM },

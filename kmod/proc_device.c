@@ -33,8 +33,6 @@ struct rc_proc_device {
 	char name[IFNAMSIZ];
 };
 
-static DEFINE_MUTEX(rc_proc_devices_lock);	/* nests in rc_net.control; RTNL nests in it */
-
 static void rc_proc_device_show_tap(struct seq_file *m, const struct rc_tap *tap)
 {
 	const struct rc_channels *channels = rtnl_dereference(tap->channels);
@@ -115,7 +113,7 @@ void rc_proc_devices_follow(struct rc_net *rc_net)
 	struct rc_proc_devices *devices = &rc_net->proc_devices;
 	struct rc_proc_device *this, *next;
 
-	mutex_lock(&rc_proc_devices_lock);
+	mutex_lock(&devices->lock);
 	rc_proc_devices_note(rc_net);
 	/* First what goes: its name may be another's now. */
 	list_for_each_entry_safe(this, next, &devices->entries, list) {
@@ -129,7 +127,7 @@ void rc_proc_devices_follow(struct rc_net *rc_net)
 		if (!this->entry)
 			this->entry = proc_create_single_data(this->name, 0444, devices->folder, rc_proc_device_show,
 							      this);
-	mutex_unlock(&rc_proc_devices_lock);
+	mutex_unlock(&devices->lock);
 }
 
 static void rc_proc_devices_work(struct work_struct *work)
@@ -146,6 +144,7 @@ bool rc_proc_devices_add(struct rc_net *rc_net)
 {
 	struct rc_proc_devices *devices = &rc_net->proc_devices;
 
+	mutex_init(&devices->lock);
 	INIT_LIST_HEAD(&devices->entries);
 	INIT_WORK(&devices->work, rc_proc_devices_work);
 	devices->folder = proc_mkdir("dev", rc_net->proc);

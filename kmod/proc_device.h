@@ -7,6 +7,7 @@
 #define RC_PROC_DEVICE_H
 
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/workqueue.h>
 
 struct proc_dir_entry;
@@ -15,11 +16,13 @@ struct rc_net;
 /**
  * struct rc_proc_devices - a namespace's
  * @folder: dev
- * @entries: under rc_proc_devices_lock
+ * @lock: nests in rc_net.control; RTNL nests in it. A namespace's own, for the removal of an entry waits for who reads it
+ * @entries: under @lock
  * @work: makes the entries follow
  */
 struct rc_proc_devices {
 	struct proc_dir_entry *folder;
+	struct mutex lock;
 	struct list_head entries;
 	struct work_struct work;
 };

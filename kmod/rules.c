@@ -28,6 +28,12 @@ static struct workqueue_struct *rc_rules_workqueue;
 
 /* ---- packets ---- */
 
+/* Whether the table of exact rules is to become larger, and has not just failed to. */
+static bool rc_rules_may_grow(struct rc_rules *rules)
+{
+	return rc_exacts_crowded(&rules->exacts) && time_after_eq(jiffies, READ_ONCE(rules->grow_next));
+}
+
 static void rc_rules_learn(struct rc_rules *rules, const struct rc_frame *frame, const struct rc_packet *pkt,
 			   u32 idle_s)
 {
@@ -45,11 +51,12 @@ static void rc_rules_learn(struct rc_rules *rules, const struct rc_frame *frame,
 	memcg = set_active_memcg(rcu_dereference(rules->ring->config)->memcg);
 	learnt = rc_exacts_learn(&rules->exacts, &key, words, idle_s);
 	set_active_memcg(memcg);
-	if (!learnt)
+	if (!learnt) {
 		atomic64_inc(&rules->ring->not_learnt);
-	else
-		atomic_inc(&rules->ring->rules_changes);
-	if (unlikely(rc_exacts_crowded(&rules->exacts)))
+		return;
+	}
+	atomic_inc(&rules->ring->rules_changes);
+	if (unlikely(rc_rules_may_grow(rules)))
 		mod_delayed_work(rc_rules_workqueue, &rules->ring->rc_net->rules_work, 0);
 }
 
@@ -321,6 +328,7 @@ struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct r
 		return ERR_PTR(-ENOMEM);
 	rules->ring = ring;
 	rules->generation = spec->generation;
+	rules->grow_next = jiffies;
 	rules->default_action = spec->default_action;
 	rules->pattern_action = spec->pattern_action;
 	rules->otherwise.action = spec->default_action;
@@ -733,29 +741,40 @@ static unsigned long rc_rules_expire_step(struct rc_rules *rules)
 	return rules->expire_at ? 1 : rc_rules_round(rules);
 }
 
+/*
+ * Charged to the process that set the ring, as what was learnt is. Without memory the table stays crowded for a second at
+ * least: others must not pay for packets that make it try.
+ */
+static void rc_rules_grow(struct rc_rules *rules)
+{
+	struct mem_cgroup *memcg = set_active_memcg(rc_ring_config(rules->ring)->memcg);
+
+	/* A dump that is under way would go on at other rules. */
+	if (!rc_exacts_grow(&rules->exacts, 2 * READ_ONCE(rules->exacts.nr), true))
+		atomic_inc(&rules->ring->rules_changes);
+	else
+		WRITE_ONCE(rules->grow_next, jiffies + HZ);
+	set_active_memcg(memcg);
+}
+
 /* Room for what was learnt, and the end of what was idle; returns as rc_rules_expire_step does. */
 static unsigned long rc_rules_step(struct rc_rules *rules)
 {
-	/* Without memory it stays crowded. A dump that is under way would go on at other rules. */
-	if (rc_exacts_crowded(&rules->exacts) && !rc_exacts_grow(&rules->exacts, 2 * READ_ONCE(rules->exacts.nr), true))
-		atomic_inc(&rules->ring->rules_changes);
+	if (rc_rules_may_grow(rules))
+		rc_rules_grow(rules);
 	return rules->least_idle_s ? rc_rules_expire_step(rules) : MAX_JIFFY_OFFSET;
 }
 
-/* A step of each set, charged to who set the ring, so that requests get in between. */
+/* A step of each set, so that requests get in between. */
 static void rc_rules_work_step(struct work_struct *work)
 {
 	struct rc_net *rc_net = container_of(work, struct rc_net, rules_work.work);
 	unsigned long delay = MAX_JIFFY_OFFSET;
-	struct mem_cgroup *memcg;
 	struct rc_rules *rules;
 
 	mutex_lock(&rc_net->control);
-	list_for_each_entry(rules, &rc_net->rules_live, list) {
-		memcg = set_active_memcg(rc_ring_config(rules->ring)->memcg);
+	list_for_each_entry(rules, &rc_net->rules_live, list)
 		delay = min(delay, rc_rules_step(rules));
-		set_active_memcg(memcg);
-	}
 	mutex_unlock(&rc_net->control);
 	if (delay != MAX_JIFFY_OFFSET)
 		queue_delayed_work(rc_rules_workqueue, &rc_net->rules_work, delay);

@@ -66,6 +66,7 @@ struct rc_rules_spec {
  * @least_idle_s: the shortest that a rule ever had in here, 0 = none had one
  * @expire_at: the exact rules' next head to be looked at for idle rules
  * @expire_next: jiffies, when to begin with the next round
+ * @grow_next: jiffies, before which the table of exact rules is not tried to be made larger again
  * @ring: NULL once it was deleted while the set is compiled, or the set was given up
  * @portid: of the netlink socket that builds it, 0 = it is in force
  * @compiling: without the lock, so nobody else reads or writes what is compiled
@@ -90,6 +91,7 @@ struct rc_rules {
 	u32 least_idle_s;
 	u32 expire_at;
 	unsigned long expire_next;
+	unsigned long grow_next;
 	u32 portid;
 	bool compiling;
 	struct list_head list;

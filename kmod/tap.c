@@ -291,8 +291,10 @@ static void rc_tap_end_lost(struct work_struct *work)
 
 	rtnl_lock();
 	list_for_each_entry_safe(tap, next, &rc_tap_followers, followers)
-		if (rc_tap_is_lost(tap))
+		if (rc_tap_is_lost(tap)) {
+			rc_proc_devices_follow_later(tap->ring->rc_net);
 			rc_tap_gone(tap);
+		}
 	rtnl_unlock();
 }
 

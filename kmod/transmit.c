@@ -201,9 +201,10 @@ static void rc_transmit_flush(struct rc_queue *queue, struct rc_transmit_batch *
 		else
 			kfree_skb(batch->skbs[i]);
 	}
+	/* Before who takes the queue back reads the account, after a grace period. */
+	rc_transmit_account(queue, sent, batch->nr - sent);
 	rcu_read_unlock();
 	local_bh_enable();
-	rc_transmit_account(queue, sent, batch->nr - sent);
 	batch->nr = 0;
 	smp_store_release(&index->consumed, queue->transmit->position);
 }

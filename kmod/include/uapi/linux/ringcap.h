@@ -507,8 +507,8 @@ struct ringcap_handover_reply {
 
 /*
  * All commands but the GETs need CAP_NET_ADMIN in the user namespace that owns the network namespace, and so does
- * RULES_GET, which tells of flows and of what is searched for; CLUSTER_SET needs it in the initial user namespace, since
- * device nodes are common to all and queues take memory. The other GETs, and events, tell names, sizes and sums to any
+ * RULES_GET, which tells of flows and of what is searched for; CLUSTER_SET and QUEUE_REVOKE need it in the initial user
+ * namespace, since device nodes are common to all and queues take memory. The other GETs, and events, tell names, sizes and sums to any
  * process of the network namespace, as /proc/net/ringcap does: consumers find their queues by them. Errors come with an
  * extended acknowledgement that names the attribute and the reason. SETs are create-or-replace: with an object of that
  * name there, they make it as described in one step, or fail and change nothing. What is left out has its default. A
