@@ -58,6 +58,8 @@ type Facts struct {
 	Queues map[string]v1.Engine
 	// QueueCounts is the number of queues in each such set.
 	QueueCounts map[string]int
+	// kept are rings' own queues of which there are to be as many as there are, however many RX queues there are.
+	kept map[string]int
 	// Taken is what each set of queues has of the node's memory now.
 	Taken map[string]Taken
 	// Memory of the node; nil where it is not known, and then only spec.memoryLimit holds.
@@ -122,6 +124,8 @@ type Verdict struct {
 
 	// snapLen of the ring: its queues keep their size while it is refused.
 	snapLen uint32
+	// queues is the number of them in a set that was asked for.
+	queues int
 }
 
 // Ready says whether it was planned as the spec asks.
@@ -149,8 +153,9 @@ type Result struct {
 // and leaves the others as they are; one whose change cannot be had stays as it was accepted last.
 func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 	changes := newChanges(spec, facts.Good)
+	facts.kept = changes.counts
 	result := decide(spec, facts)
-	for changes.withholdRefused(result) || changes.withholdHarmful(result, facts) {
+	for changes.withholdRefused(result) || changes.keepCount(result, facts) || changes.withholdHarmful(result, facts) {
 		result = decide(changes.spec(), facts)
 	}
 	changes.note(result)
@@ -205,6 +210,9 @@ func ownQueues(ring v1.NodeRing, count int32) v1.NodeCluster {
 func (b *builder) countQueues(ring v1.NodeRing) int32 {
 	if ring.Spec.Queues.Type == intstr.Int {
 		return v1.QueueCount(ring.Spec.Queues)
+	}
+	if kept, ok := b.facts.kept[ring.Name]; ok {
+		return int32(kept)
 	}
 	count, now := 0, b.facts.QueueCounts[ring.Name]
 	for _, selector := range ring.Spec.Interfaces {
@@ -315,7 +323,7 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 		return
 	}
 	draft, problem := b.checkCluster(cluster)
-	verdict := Verdict{Planned: problem == nil}
+	verdict := Verdict{Planned: problem == nil, queues: int(cluster.Spec.Queues)}
 	if problem == nil {
 		problem = draft.missing
 	}

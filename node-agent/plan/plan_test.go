@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/bpf"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/filter"
@@ -521,6 +522,47 @@ func TestWhatCannotGrowStays(t *testing.T) {
 	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, verdict.Reason)
 	assert.Contains(t, verdict.Message, "until then it stays as it was")
 	assert.EqualValues(t, 8<<20, got.Plans[v1.EngineKernelModule].Clusters[0].QueueBytes)
+}
+
+// An interface gets more RX queues, and there is no memory for as many of a ring's own: it keeps those that it has, and gets the others
+// when there is.
+func TestQueuesOfAnRxQueueThatCannotGrowStay(t *testing.T) {
+	perRxQueue := ring("mirror", func(s *v1.CaptureRingSpec) {
+		all, limit := intstr.FromString(v1.QueuesPerRxQueue), resource.MustParse("64Gi")
+		s.Queues, s.MemoryLimit = &all, &limit
+	})
+	spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{perRxQueue}, Clusters: []v1.NodeCluster{cluster("new", 1, "mirror")}}
+	f := withMemory(map[string]Taken{"mirror": {Bytes: 4 * 8 << 20, Lanes: 1}})
+	f.QueueCounts = map[string]int{"mirror": 4}
+	require.True(t, Make(spec, f).Clusters["mirror"].Ready())
+	f.Interfaces[1].RxQueues = 64
+	f.Memory.Available = 300 << 20
+
+	for name, good := range map[string]v1.NodeCaptureSpec{"accepted": spec, "not known": {}} {
+		f.Good = good
+		got := Make(spec, f)
+		verdict := got.Clusters["mirror"]
+		assert.True(t, verdict.Planned && verdict.Fed && !verdict.AsBefore, name)
+		assert.Equal(t, v1.ReasonNodeMemoryInsufficient, verdict.Reason)
+		assert.Regexp(t, "^64 queues of 8Mi need 516 MiB, .*; until then there are 4, as before$", verdict.Message)
+		assert.True(t, got.Rings["mirror"].Ready() && got.Clusters["new"].Ready())
+		planned := got.Plans[v1.EngineKernelModule].Clusters[0]
+		assert.Equal(t, []int{4, 1}, []int{planned.Queues, planned.Lanes})
+		assert.Equal(t, spec, got.Good(spec, good), "nobody changed it")
+	}
+
+	// A change that comes with it is withheld.
+	f.Good = spec
+	changed := v1.NodeCaptureSpec{Rings: []v1.NodeRing{perRxQueue}}
+	changed.Rings[0].Spec.Slots = 8192
+	got := Make(changed, f)
+	assert.True(t, got.Clusters["mirror"].Planned && got.Clusters["mirror"].AsBefore)
+	assert.Equal(t, 4, got.Plans[v1.EngineKernelModule].Clusters[0].Queues)
+
+	f.Memory.Available = 1 << 30
+	got = Make(spec, f)
+	assert.True(t, got.Clusters["mirror"].Ready(), got.Clusters["mirror"].Message)
+	assert.Equal(t, 64, got.Plans[v1.EngineKernelModule].Clusters[0].Queues)
 }
 
 // Where spec.memoryLimit has no room for all lanes there are fewer; those that there are stay when it is raised.

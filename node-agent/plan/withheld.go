@@ -3,10 +3,12 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -22,6 +24,9 @@ type changes struct {
 	asked, good v1.NodeCaptureSpec
 	// rings and clusters that are withheld, by name, with the reason.
 	rings, clusters map[string]*problem
+	// counts of queues that stay as they are though their ring's interface has more RX queues now, by ring, and why.
+	counts map[string]int
+	grown  map[string]*problem
 	// drivers are those that withheld rings ask for. A replacement that failed is waited for and tried again at its own pace.
 	drivers map[string]DriverWish
 }
@@ -29,7 +34,7 @@ type changes struct {
 func newChanges(asked, good v1.NodeCaptureSpec) *changes {
 	return &changes{
 		asked: asked, good: good, rings: map[string]*problem{}, clusters: map[string]*problem{},
-		drivers: map[string]DriverWish{},
+		counts: map[string]int{}, grown: map[string]*problem{}, drivers: map[string]DriverWish{},
 	}
 }
 
@@ -66,6 +71,20 @@ func (c *changes) withholdRefused(result Result) (more bool) {
 		}
 	}
 	return more
+}
+
+// keepCount keeps as many queues as a ring has, where one for each RX queue of its interface would be more and is refused. Nobody
+// changed the spec then, and there is nothing to withhold.
+func (c *changes) keepCount(result Result, facts Facts) bool {
+	for _, ring := range c.spec().Rings {
+		own, now := result.Clusters[ring.Name], facts.QueueCounts[ring.Name]
+		perRxQueue := ring.Spec.Queues != nil && ring.Spec.Queues.Type == intstr.String
+		if refused := refusal(own); perRxQueue && refused != nil && 0 < now && now < own.queues && c.grown[ring.Name] == nil {
+			c.counts[ring.Name], c.grown[ring.Name] = now, refused
+			return true
+		}
+	}
+	return false
 }
 
 // withholdHarmful withholds a change that is fine by itself and takes from another object, which nobody changed or whose change
@@ -154,6 +173,12 @@ func (c *changes) note(result Result) {
 	}
 	for name, why := range c.clusters {
 		result.Clusters[name] = result.Clusters[name].asBefore(why)
+	}
+	for name, why := range c.grown {
+		if verdict := result.Clusters[name]; verdict.Ready() {
+			verdict.Reason, verdict.Message = why.reason, fmt.Sprintf("%s; until then there are %d, as before", why.message, c.counts[name])
+			result.Clusters[name] = verdict
+		}
 	}
 	for iface, driver := range c.drivers {
 		if _, taken := result.Drivers[iface]; !taken {
