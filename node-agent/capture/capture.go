@@ -223,7 +223,7 @@ type ClusterState struct {
 
 // Memory is a node's, in bytes.
 type Memory struct {
-	// Total of the node, and Available of it to programs now.
+	// Total of the node without huge pages that were set aside, and Available of it to programs now.
 	Total, Available uint64
 	// Reserve is what queues leave of both.
 	Reserve uint64

@@ -59,6 +59,15 @@ func (r Reserve) of(total uint64) uint64 {
 	return r.bytes
 }
 
+// hugePages are the bytes that were set aside as huge pages, which no queue can have; MemAvailable is without them. Old kernels
+// tell of those of the default size only.
+func hugePages(meminfo map[string]uint64) uint64 {
+	if all, known := meminfo["Hugetlb:"]; known {
+		return all
+	}
+	return meminfo["HugePages_Total:"] * (meminfo["Hugepagesize:"] >> 10)
+}
+
 // Node is the memory of this node.
 type Node struct{ Reserve Reserve }
 
@@ -78,10 +87,11 @@ func (n Node) read(path string) (capture.Memory, error) {
 			found[fields[0]] = kib << 10
 		}
 	}
-	m := capture.Memory{Total: found["MemTotal:"], Available: found["MemAvailable:"], AgentRoom: agentRoom()}
-	if m.Total == 0 {
-		return m, fmt.Errorf("%s has no MemTotal", path)
+	total := found["MemTotal:"]
+	if total == 0 {
+		return capture.Memory{}, fmt.Errorf("%s has no MemTotal", path)
 	}
+	m := capture.Memory{Total: total - min(total, hugePages(found)), Available: found["MemAvailable:"], AgentRoom: agentRoom()}
 	m.Reserve = n.Reserve.of(m.Total)
 	return m, nil
 }

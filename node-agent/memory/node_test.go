@@ -40,6 +40,18 @@ func TestReadNode(t *testing.T) {
 	assert.EqualValues(t, 1<<30, m.Available)
 	assert.EqualValues(t, 1024000<<10, m.Reserve)
 
+	// Three quarters are huge pages.
+	for _, text := range []string{
+		"HugePages_Total:       3\nHugepagesize:    1048576 kB\n",
+		"HugePages_Total:       1\nHugepagesize:    1048576 kB\nHugetlb:         3145728 kB\n", // the others are of 2 MiB
+	} {
+		require.NoError(t, os.WriteFile(path, []byte("MemTotal:        4194304 kB\nMemAvailable:     524288 kB\n"+text), 0o644))
+		m, err = Node{DefaultReserve}.read(path)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1<<30, m.Total)
+		assert.EqualValues(t, 256<<20, m.Reserve)
+	}
+
 	require.NoError(t, os.WriteFile(path, []byte("nonsense\n"), 0o644))
 	_, err = Node{}.read(path)
 	assert.Error(t, err)
