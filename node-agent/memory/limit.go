@@ -59,8 +59,8 @@ func RoomFor(size uint64) error {
 		if used+size+agentReserve <= limit {
 			return nil
 		}
-		return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves, of which %d are in use: %w",
-			capture.ErrNoMemory, size, agentReserve, limit, used, ErrLimit)
+		return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves: %w",
+			capture.ErrNoMemory, size, agentReserve, limit, ErrLimit)
 	}
 	return nil
 }

@@ -107,9 +107,9 @@ func nodeHasMemory(d *clusterDraft) *problem {
 	case taken+d.claim > most:
 		why = fmt.Sprintf("all queues of this node may have %s of its %s (it keeps --memory-reserve, %s)", mebibytes(most), mebibytes(m.Total), mebibytes(m.Reserve))
 	case m.Available < m.Reserve+d.ledger.promised+d.claim:
-		why = fmt.Sprintf("the node has %s available at the moment, of which it keeps --memory-reserve, %s", mebibytes(m.Available), mebibytes(m.Reserve))
+		why = fmt.Sprintf("the node has too little available at the moment besides what it keeps, --memory-reserve, %s", mebibytes(m.Reserve))
 	case m.AgentRoom < d.ledger.promised+d.claim:
-		why = fmt.Sprintf("the memory limit of the agent's container (agent.resources.limits.memory), to which queues are charged, leaves %s", mebibytes(m.AgentRoom))
+		why = "the memory limit of the agent's container (agent.resources.limits.memory), to which queues are charged, leaves too little"
 	default:
 		return nil
 	}

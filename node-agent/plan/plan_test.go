@@ -478,17 +478,17 @@ func TestTheNodesMemory(t *testing.T) {
 			taken:   map[string]Taken{"z": {Bytes: 20 * area}},
 			change:  func(m *capture.Memory) { m.Available = 400 << 20 },
 			asked:   []v1.NodeCluster{cluster("z", 21, "good")},
-			refused: map[string]string{"z": "need 339 MiB, and the node has 400 MiB available at the moment, of which it keeps --memory-reserve, 256 MiB"},
+			refused: map[string]string{"z": "need 339 MiB, and the node has too little available at the moment besides what it keeps, --memory-reserve, 256 MiB"},
 		},
 		"little is available": {
 			change:  func(m *capture.Memory) { m.Available = 300 << 20 },
 			asked:   []v1.NodeCluster{cluster("a", 1, "good"), cluster("b", 2, "good")},
-			refused: map[string]string{"b": "the node has 300 MiB available at the moment, of which it keeps --memory-reserve, 256 MiB; other new queues get 17 MiB"},
+			refused: map[string]string{"b": "the node has too little available at the moment besides what it keeps, --memory-reserve, 256 MiB; other new queues get 17 MiB"},
 		},
 		"the agent's own limit": {
 			change:  func(m *capture.Memory) { m.AgentRoom = 20 << 20 },
 			asked:   []v1.NodeCluster{cluster("a", 1, "good"), cluster("b", 1, "good")},
-			refused: map[string]string{"b": "the memory limit of the agent's container (agent.resources.limits.memory), to which queues are charged, leaves 20 MiB"},
+			refused: map[string]string{"b": "the memory limit of the agent's container (agent.resources.limits.memory), to which queues are charged, leaves too little"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -506,6 +506,10 @@ func TestTheNodesMemory(t *testing.T) {
 				}
 			}
 			assert.True(t, got.Rings["good"].Ready())
+			f.Memory.Available -= min(f.Memory.Available, 1<<20)
+			f.Memory.AgentRoom -= min(f.Memory.AgentRoom, 1<<20)
+			again := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: test.asked}, f)
+			assert.Equal(t, got.Clusters, again.Clusters, "others take memory all the time, which is no news")
 		})
 	}
 }

@@ -112,8 +112,8 @@ func (e *environment) hasRoom(bytes uint64) error {
 		return fmt.Errorf("read how much memory the node has: %w", err)
 	}
 	if bytes > m.Room() {
-		return fmt.Errorf("%w: %d bytes are needed, and the node has %d at the moment: %d are available, and --memory-reserve keeps %d",
-			capture.ErrNoMemory, bytes, m.Room(), m.Available, m.Reserve)
+		return fmt.Errorf("%w: %d bytes are needed, and the node has less at the moment besides what --memory-reserve keeps, %d, or the "+
+			"memory limit of the agent's container leaves less", capture.ErrNoMemory, bytes, m.Reserve)
 	}
 	return nil
 }

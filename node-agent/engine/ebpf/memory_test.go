@@ -80,7 +80,7 @@ func TestQueuesBeyondTheNodesMemory(t *testing.T) {
 	failed, err := e.Apply(t.Context(), plan)
 	require.NoError(t, err)
 	require.ErrorIs(t, failed["large"], capture.ErrNoMemory)
-	require.ErrorContains(t, failed["large"], "queue 1 of 3 with 33554432 bytes each: no memory: 33816576 bytes are needed, and the node has 0 at the moment")
+	require.ErrorContains(t, failed["large"], "queue 1 of 3 with 33554432 bytes each: no memory: 33816576 bytes are needed, and the node has less at the moment")
 
 	observed := l.observe(e)
 	require.NotContains(t, observed.Clusters, "large")
