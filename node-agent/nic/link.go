@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -37,7 +38,7 @@ func findLink(dev string) (netlink.Link, error) {
 
 // newestLink is the highest index of the network namespace's interfaces.
 func newestLink() (newest int, err error) {
-	links, err := netlink.LinkList()
+	links, err := node.Links()
 	if err != nil {
 		return 0, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -57,7 +58,7 @@ func linkKnob() knob {
 // master, or an address other than the one that the kernel gives each interface.
 func setDownUnlessUsed(link netlink.Link) error {
 	name := link.Attrs().Name
-	addresses, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	addresses, err := node.Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("read the addresses of %s: %w", name, err)
 	}
