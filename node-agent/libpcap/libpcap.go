@@ -70,6 +70,7 @@ func (l Library) Withdraw() error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the libpcap for containers: %w", err)
 		}
+		_ = os.Remove(node.Unfinished(path))
 		// What else is in there is not ours.
 		_ = os.Remove(filepath.Dir(path))
 	}

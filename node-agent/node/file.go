@@ -24,12 +24,16 @@ func WriteFile(path string, content []byte) error { return writeFile(path, conte
 // WritePrivateFile is WriteFile for the owner's eyes.
 func WritePrivateFile(path string, content []byte) error { return writeFile(path, content, 0o600) }
 
+// Unfinished is where the next content of a file is written. What a process leaves there that is killed, the next one writes over.
+func Unfinished(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+}
+
 func writeFile(path string, content []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// The same name each time: what a process leaves that is killed, the next one writes over.
-	fresh := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	fresh := Unfinished(path)
 	temporary, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -109,7 +109,8 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 	// Only what is ringcap's is removed from the folder. One that then is not empty, or is a mount point as in the agent's
 	// pod, stays.
 	nodes, outcome := filepath.Join(where.runDir, kmod.NodesDir), filepath.Join(where.runDir, loader.OutcomeFile)
-	for _, path := range []string{nodes, outcome, where.poolFile()} {
+	unfinished := []string{node.Unfinished(outcome), node.Unfinished(where.poolFile()), node.Unfinished(where.nicFile()), node.Unfinished(where.driverFile())}
+	for _, path := range append(unfinished, nodes, outcome, where.poolFile()) {
 		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
@@ -123,9 +124,10 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 	return nil
 }
 
-// removeRecords removes what was accepted or tried, and the file of it that was set aside.
+// removeRecords removes what was accepted or tried, the file of it that was set aside, and what an agent did not finish that was
+// killed.
 func removeRecords(path string) error {
-	return errors.Join(os.RemoveAll(path), os.RemoveAll(datapath.Aside(path)))
+	return errors.Join(os.RemoveAll(path), os.RemoveAll(datapath.Aside(path)), os.RemoveAll(node.Unfinished(path)))
 }
 
 func cleanEBPF(ctx context.Context, where places) error {
