@@ -60,8 +60,13 @@ type consumers struct {
 func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Provider {
 	unsafe := errors.New("not tried yet")
 	tried := func() error {
-		if unsafe != nil && !errors.Is(unsafe, ebpf.ErrOverlap) {
-			unsafe = safe()
+		if unsafe == nil || errors.Is(unsafe, ebpf.ErrOverlap) {
+			return unsafe
+		}
+		before := unsafe.Error()
+		unsafe = safe()
+		if unsafe != nil && !errors.Is(unsafe, ebpf.ErrOverlap) && unsafe.Error() != before {
+			slog.Warn("It could not be tried whether consumers of the eBPF engine can do harm", "error", unsafe)
 		}
 		return unsafe
 	}
@@ -69,11 +74,9 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 		Kind: v1.EngineEBPF,
 		// Whether it can be used otherwise is found out by opening it.
 		Probe: func(context.Context) plan.EngineFact {
+			// For another error, what is in use is not given up; it is tried again the next time.
 			if err := tried(); errors.Is(err, ebpf.ErrOverlap) {
 				return plan.EngineFact{Why: err.Error()}
-			} else if err != nil {
-				// What is in use is not given up for that; it is tried again the next time.
-				slog.Warn("It could not be tried whether consumers of the eBPF engine can do harm", "error", err)
 			}
 			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: sizing.EBPFSlot}
 		},

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,17 +22,22 @@ import (
 // tried once does not take an engine away that is in use.
 func TestTheEBPFEngineIsRefusedWhereConsumersCouldDoHarm(t *testing.T) {
 	folder := t.TempDir()
-	answers := []error{errors.New("too many open files"), nil, errors.New("is not asked again")}
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	busy := errors.New("too many open files")
+	answers := []error{busy, busy, busy, nil, errors.New("is not asked again")}
 	safe := func() error {
 		answer := answers[0]
 		answers = answers[1:]
 		return answer
 	}
 	p := ebpfProvider(agentFlags{places: places{bpffs: folder}}, consumers{}, safe)
-	for range 3 {
+	for range 5 {
 		assert.True(t, p.Probe(t.Context()).Available)
 	}
 	assert.Len(t, answers, 1)
+	assert.Equal(t, 1, strings.Count(log.String(), "could not be tried"), "a change is logged, not a state")
 	assert.False(t, p.Present())
 
 	p = ebpfProvider(agentFlags{places: places{bpffs: folder}}, consumers{}, func() error { return fmt.Errorf("%w", ebpf.ErrOverlap) })
