@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +122,25 @@ func (r *release) finish(job *batchv1.Job, failure error) {
 // upgradeFromOpenRings: where a ring without namespaces was open, the upgrade that closes it says so and changes nothing.
 func (r *release) upgradeFromOpenRings(ring *v1alpha1.CaptureRing) {
 	t := r.t
+	// The CRDs were upgraded by hand.
+	var agents appsv1.DaemonSet
+	require.NoError(t, r.admin.Get(t.Context(), client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-agent"}, &agents))
+	args := &agents.Spec.Template.Spec.Containers[0].Args
+	all := slices.Clone(*args)
+	*args = slices.DeleteFunc(*args, func(a string) bool { return strings.HasPrefix(a, "--cut-off-after=") })
+	require.NoError(t, r.admin.Update(t.Context(), &agents))
+	out, err := r.helm("upgrade", "ringcap", "ringcap")
+	require.Error(t, err, out)
+	require.Contains(t, out, "CaptureRings that name no namespace: mirror.")
+	ring.Spec.Consumers = &v1alpha1.Consumers{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"sensors": "yes"}}}
+	require.NoError(t, r.admin.Update(t.Context(), ring))
+	out, err = r.helm("upgrade", "ringcap", "ringcap", "--dry-run=server")
+	require.NoError(t, err, out)
+	ring.Spec.Consumers = nil
+	require.NoError(t, r.admin.Update(t.Context(), ring))
+	agents.Spec.Template.Spec.Containers[0].Args = all
+	require.NoError(t, r.admin.Update(t.Context(), &agents))
+
 	var crd apiextensionsv1.CustomResourceDefinition
 	require.NoError(t, r.admin.Get(t.Context(), client.ObjectKey{Name: "capturerings.ringcap.io"}, &crd))
 	earlier := crd.DeepCopy()
@@ -128,7 +149,7 @@ func (r *release) upgradeFromOpenRings(ring *v1alpha1.CaptureRing) {
 	consumers.XValidations = nil
 	earlier.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["consumers"] = consumers
 	require.NoError(t, r.admin.Update(t.Context(), earlier))
-	out, err := r.helm("upgrade", "ringcap", "ringcap")
+	out, err = r.helm("upgrade", "ringcap", "ringcap")
 	require.Error(t, err, out)
 	require.Contains(t, out, "CaptureRings that name no namespace: mirror.")
 	require.Contains(t, out, "--set upgrade.closeRings=true")
