@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -52,11 +53,18 @@ type Keeper struct {
 	// settled are holdings that are in order, and on which grounds; suspect those that may not be.
 	settled map[Holding]string
 	suspect map[Holding]suspicion
+	// permitted are namespaces that could have the queues of a ring or Cluster at some time in this agent's life, and kept
+	// holdings of those that never could.
+	permitted map[right]bool
+	kept      map[Holding]bool
 
 	mu sync.Mutex
 	// names of the pods that were seen, by UID.
 	names map[string]Pod
 }
+
+// right is that of a namespace to the queues of a ring or Cluster.
+type right struct{ cluster, namespace string }
 
 // suspicion is on which grounds a holding may not be in order, and since when.
 type suspicion struct {
@@ -68,6 +76,7 @@ type suspicion struct {
 // one that is not go when its consumers do.
 func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[capture.QueueID][]Pod, asked func(string) bool) []Overstay {
 	k.forget(held)
+	k.remember(ctx, allocations, asked)
 	now := k.Now()
 	var doubtful []doubt
 	for _, h := range held {
@@ -117,15 +126,21 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 func (k *Keeper) forget(held []Holding) {
 	if k.settled == nil {
 		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
+		k.permitted, k.kept = map[right]bool{}, map[Holding]bool{}
 	}
-	for h := range k.settled {
-		if !slices.Contains(held, h) {
-			delete(k.settled, h)
-		}
-	}
-	for h := range k.suspect {
-		if !slices.Contains(held, h) {
-			delete(k.suspect, h)
+	gone := func(h Holding) bool { return !slices.Contains(held, h) }
+	maps.DeleteFunc(k.kept, func(h Holding, _ bool) bool { return gone(h) })
+	maps.DeleteFunc(k.settled, func(h Holding, _ string) bool { return gone(h) })
+	maps.DeleteFunc(k.suspect, func(h Holding, _ suspicion) bool { return gone(h) })
+}
+
+// remember notes who may have what they were given, also while they do not hold it.
+func (k *Keeper) remember(ctx context.Context, allocations map[capture.QueueID][]Pod, asked func(string) bool) {
+	for queue, owners := range allocations {
+		for _, owner := range owners {
+			if asked(queue.Cluster) && k.Pods.Namespaces.check(ctx, queue.Cluster, owner) == nil {
+				k.permitted[right{queue.Cluster, owner.Namespace}] = true
+			}
 		}
 	}
 }
@@ -154,7 +169,7 @@ type doubt struct {
 func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool) doubt {
 	d := doubt{Holding: h, owners: owners, allowed: func(Pod) error { return nil }}
 	if asked {
-		d.allowed = func(pod Pod) error { return k.excluded(ctx, h.Queue.Cluster, pod) }
+		d.allowed = func(pod Pod) error { return k.excluded(ctx, h, pod) }
 	}
 	for _, owner := range owners {
 		if d.refused = d.allowed(owner); d.refused == nil {
@@ -164,12 +179,25 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 	return d
 }
 
-// excluded says why a running consumer may not keep a queue: others are named, and its namespace is not. A ring that names nobody,
-// as before an upgrade, or labels that cannot be read keep new pods away and take nothing from those that run.
-func (k *Keeper) excluded(ctx context.Context, cluster string, pod Pod) error {
-	err := k.Pods.Namespaces.check(ctx, cluster, pod)
-	if named := consumers.NotNamed(""); errors.As(err, &named) {
+// excluded says why a running consumer may not keep a queue: others are named, and its namespace is not any more. One that never
+// was keeps what it has, as after an upgrade from a release that asked less. So does that of a ring that names nobody, and whose
+// labels cannot be read.
+func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
+	err := k.Pods.Namespaces.check(ctx, h.Queue.Cluster, pod)
+	its := right{h.Queue.Cluster, pod.Namespace}
+	if err == nil {
+		k.permitted[its] = true
+	}
+	if named := consumers.NotNamed(""); !errors.As(err, &named) {
+		return nil
+	}
+	if k.permitted[its] {
 		return err
+	}
+	if !k.kept[h] {
+		k.kept[h] = true
+		slog.Warn("A consumer may not have its queue, which it had before this agent looked: it keeps it until its pod goes",
+			"cluster", h.Queue.Cluster, "queue", h.Queue.Queue, "holder", k.Who(h), "reason", err)
 	}
 	return nil
 }

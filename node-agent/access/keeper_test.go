@@ -93,6 +93,7 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 		owners        []Pod
 		pods          []NodePod
 		namespaces    []string
+		never         bool // was the namespace permitted
 		deleted       bool
 		want          string
 	}{
@@ -105,6 +106,11 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 		"of a pod that does not want it":     {state: "S", cgroup: ofPod, pods: []NodePod{elsewhere}, want: "pod sensors/a does not request it"},
 		"an init container's":                {state: "S", cgroup: ofPod, pods: []NodePod{theirs}},
 		"of a namespace that may not":        {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "spec.consumers of CaptureRing ids names lab, not sensors"},
+		"of one that never might":            {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, never: true},
+		"of one, and its pod is gone":        {state: "S", cgroup: ofPod, pods: []NodePod{b}, namespaces: []string{"lab"}, never: true, want: "its pod (UID " + uid + ") is gone"},
+		"of one, and it is another's":        {state: "S", cgroup: ofPod, owners: []Pod{b.Pod}, pods: []NodePod{theirs, b}, namespaces: []string{"lab"}, never: true, want: "the kubelet gave it to pod sensors/b"},
+		"of one, in an init container":       {state: "S", cgroup: ofPod, pods: []NodePod{theirs}, namespaces: []string{"lab"}, never: true},
+		"of one, of a child":                 {pods: []NodePod{theirs}, namespaces: []string{"lab"}, never: true},
 		"the same, in an init container":     {state: "S", cgroup: ofPod, pods: []NodePod{theirs}, namespaces: []string{"lab"}, want: "names lab, not sensors"},
 		"of a ring that names nobody":        {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{}},
 		"of a set that nobody asks for":      {state: "S", cgroup: ofPod, owners: []Pod{podA}, pods: []NodePod{theirs}, namespaces: []string{"lab"}, deleted: true},
@@ -124,6 +130,10 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 				l.process(t, 10, test.state, test.cgroup)
 				l.inNamespace(t, 10, test.namespace)
 			}
+			if !test.never {
+				l.owners = []Pod{podA}
+				l.look()
+			}
 			if test.namespaces != nil {
 				l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule(test.namespaces...)})
 			}
@@ -142,6 +152,19 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 	}
 }
 
+// Who may have a queue at first loses it later, also by a process that attaches after that; who may have it again keeps it.
+func TestAnExclusionIsRemembered(t *testing.T) {
+	l := newKeeperLab(t)
+	l.process(t, 10, "S", ofPod)
+	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
+	allocations := map[capture.QueueID][]Pod{held.Queue: l.owners}
+	assert.Empty(t, l.Overstays(t.Context(), nil, allocations, func(string) bool { return true }), "it has not attached yet")
+	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
+	assert.Len(t, l.after(), 1)
+	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
+	assert.Empty(t, l.after())
+}
+
 // Labels that cannot be read are no reason to take a queue from anybody.
 func TestLabelsThatCannotBeRead(t *testing.T) {
 	l := newKeeperLab(t)
@@ -151,6 +174,8 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "soc"}},
 	})}})
+	assert.Empty(t, l.after())
+	l.Pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "soc"}, nil }
 	assert.Empty(t, l.after())
 	l.Pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "web"}, nil }
 	require.Len(t, l.after(), 1)
