@@ -59,6 +59,8 @@ type Keeper struct {
 	kept      map[Holding]bool
 
 	mu sync.Mutex
+	// starts of the processes that attached, as they were when the holding was seen first; 0 of one that had ended.
+	starts map[Holding]uint64
 	// names of the pods that were seen, by UID.
 	names map[string]Pod
 }
@@ -76,10 +78,17 @@ type suspicion struct {
 // one that is not go when its consumers do.
 func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[capture.QueueID][]Pod, asked func(string) bool) []Overstay {
 	k.forget(held)
+	k.sight(held)
 	k.remember(ctx, allocations, asked)
 	now := k.Now()
 	var doubtful []doubt
 	for _, h := range held {
+		if h.PID == 0 && len(allocations[h.Queue]) > 0 {
+			// Nothing tells a consumer that may not have it from the one that the queue was given to.
+			delete(k.settled, h)
+			delete(k.suspect, h)
+			continue
+		}
 		d := k.doubt(ctx, h, allocations[h.Queue], asked(h.Queue.Cluster))
 		if k.settled[h] == d.grounds() {
 			continue
@@ -111,7 +120,7 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 	var found []Overstay
 	for _, d := range doubtful {
 		delete(k.suspect, d.Holding)
-		if why := d.overstays(k.Pods.process(d.PID), pods, allocations); why != "" {
+		if why := d.overstays(k.holder(d.Holding), pods, allocations); why != "" {
 			found = append(found, Overstay{d.Holding, why})
 		} else if len(d.owners) > 0 {
 			k.settled[d.Holding] = d.grounds()
@@ -126,12 +135,24 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 func (k *Keeper) forget(held []Holding) {
 	if k.settled == nil {
 		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
-		k.permitted, k.kept = map[right]bool{}, map[Holding]bool{}
+		k.permitted, k.kept, k.starts = map[right]bool{}, map[Holding]bool{}, map[Holding]uint64{}
 	}
 	gone := func(h Holding) bool { return !slices.Contains(held, h) }
 	maps.DeleteFunc(k.kept, func(h Holding, _ bool) bool { return gone(h) })
 	maps.DeleteFunc(k.settled, func(h Holding, _ string) bool { return gone(h) })
 	maps.DeleteFunc(k.suspect, func(h Holding, _ suspicion) bool { return gone(h) })
+}
+
+// sight notes which processes those are that attached.
+func (k *Keeper) sight(held []Holding) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.starts, func(h Holding, _ uint64) bool { return !slices.Contains(held, h) })
+	for _, h := range held {
+		if _, seen := k.starts[h]; !seen {
+			_, _, k.starts[h] = k.Pods.stat(h.PID)
+		}
+	}
 }
 
 // remember notes who may have what they were given, also while they do not hold it.

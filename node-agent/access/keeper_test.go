@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,6 +151,55 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 			assert.Contains(t, got[0].Why, test.want)
 		})
 	}
+}
+
+// A process that attached and ended leaves its queue to its children, and its number to anybody.
+func TestANumberOfAnotherProcess(t *testing.T) {
+	l := newKeeperLab(t)
+	put(t, l.groups, "kubepods/pod"+other+"/abc", 10)
+	began := func(when string) {
+		l.process(t, 10, "S", "0::/kubepods/pod"+other+"/abc\n")
+		stat := "10 (snort) S" + strings.Repeat(" 1", 18) + " " + when + " 1 1"
+		require.NoError(t, os.WriteFile(filepath.Join(l.proc, "10", "stat"), []byte(stat), 0o644))
+	}
+	l.pods = []NodePod{theirs, {Pod: Pod{"sensors", "b"}, UIDs: []string{other}}}
+	for name, first := range map[string]string{"it ended before": "", "it ended since": "500"} {
+		t.Run(name, func(t *testing.T) {
+			l.owners = nil
+			l.Overstays(t.Context(), nil, nil, nil)
+			require.NoError(t, os.RemoveAll(filepath.Join(l.proc, "10")))
+			if first != "" {
+				began(first)
+			}
+			l.look()
+			began("501")
+			l.owners = []Pod{podA}
+			assert.Empty(t, l.after())
+			assert.Contains(t, l.Who(held), "which has ended")
+		})
+	}
+	l.owners = nil
+	l.Overstays(t.Context(), nil, nil, nil)
+	l.owners = []Pod{podA}
+	assert.Len(t, l.after(), 1, "attached by the process that has the number now")
+}
+
+// Who cannot be told from the pod that a queue was given to is left alone.
+func TestAHolderThatIsNotKnown(t *testing.T) {
+	l := newKeeperLab(t)
+	nobody := []Holding{{Queue: held.Queue}}
+	l.pods = []NodePod{theirs}
+	look := func(owners ...Pod) []Overstay {
+		allocations := map[capture.QueueID][]Pod{held.Queue: owners}
+		l.Overstays(t.Context(), nobody, allocations, func(string) bool { return true })
+		l.now = l.now.Add(11 * time.Second)
+		return l.Overstays(t.Context(), nobody, allocations, func(string) bool { return true })
+	}
+	assert.Empty(t, look(podA))
+	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
+	assert.Empty(t, look(podA))
+	l.pods = nil
+	assert.Len(t, look(), 1)
 }
 
 // Who may have a queue at first loses it later, also by a process that attaches after that; who may have it again keeps it.

@@ -18,6 +18,8 @@ type process struct {
 	// there: it has not ended.
 	there bool
 	name  string
+	// start is when it began, in the kernel's ticks since the node's start; later ones of the same number are others.
+	start uint64
 	// pod is the UID of the pod that it runs in, empty where none is found.
 	pod string
 	// host: it is in no container.
@@ -29,14 +31,13 @@ func (p Pods) process(pid int) process {
 	if pid == 0 {
 		return process{}
 	}
-	stat, err := os.ReadFile(filepath.Join(p.Proc, strconv.Itoa(pid), "stat"))
-	name, state := parseStat(stat)
-	if err != nil || state == "Z" || state == "X" {
+	name, state, start := p.stat(pid)
+	if state == "" || state == "Z" || state == "X" {
 		return process{}
 	}
 	// The error says why none is found; nobody is refused for it here.
 	uid, _ := p.Cgroups.PodOf(p.Proc, pid)
-	return process{there: true, name: name, pod: uid, host: uid == "" && p.isHosts(pid)}
+	return process{there: true, name: name, start: start, pod: uid, host: uid == "" && p.isHosts(pid)}
 }
 
 // isHosts reports whether a process sees the node's own files. That no pod is found says less: a pod that is gone has no cgroup
@@ -50,22 +51,47 @@ func (p Pods) isHosts(pid int) bool {
 	return err == nil && own == nodes
 }
 
-// parseStat reads the name and the state, behind it, in /proc/<pid>/stat. The name may have anything in it.
-func parseStat(stat []byte) (name, state string) {
+// stat is a process's name, state and start; nothing of one that is not there.
+func (p Pods) stat(pid int) (name, state string, start uint64) {
+	stat, err := os.ReadFile(filepath.Join(p.Proc, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return "", "", 0
+	}
+	return parseStat(stat)
+}
+
+// parseStat reads the name, and the state and the start behind it, in /proc/<pid>/stat. The name may have anything in it.
+func parseStat(stat []byte) (name, state string, start uint64) {
+	// Of the fields behind the name.
+	const stateAt, startAt = 0, 19
 	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if from < 0 || to < from {
-		return "", ""
+		return "", "", 0
 	}
 	fields := strings.Fields(string(stat[to+1:]))
 	if len(fields) == 0 {
-		return "", ""
+		return "", "", 0
 	}
-	return string(stat[from+1 : to]), fields[0]
+	if len(fields) > startAt {
+		start, _ = strconv.ParseUint(fields[startAt], 10, 64)
+	}
+	return string(stat[from+1 : to]), fields[stateAt], start
+}
+
+// holder is the process that attached, while it is there: of its number there may be another since the holding was seen first.
+func (k *Keeper) holder(h Holding) process {
+	p := k.Pods.process(h.PID)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if start, seen := k.starts[h]; seen && p.start > start {
+		return process{}
+	}
+	return p
 }
 
 // Who says for people which process a holding is. Any goroutine may ask.
 func (k *Keeper) Who(h Holding) string {
-	p := k.Pods.process(h.PID)
+	p := k.holder(h)
 	if p.there {
 		return k.describe(h.PID, p)
 	}

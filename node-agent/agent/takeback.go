@@ -43,7 +43,7 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 	}
 	for _, o := range a.keeper.Overstays(ctx, held, allocations, asked) {
 		engine := a.Reconciler.Engine(engines[o.Holding])
-		if engine == nil {
+		if engine == nil || o.PID == 0 && !a.isNobodys(ctx, engine, o.Queue) {
 			continue
 		}
 		who := a.keeper.Who(o.Holding)
@@ -57,6 +57,21 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 			a.Activity.Raise()
 		}
 	}
+}
+
+// isNobodys looks again whether a queue is attached to by a process that is not known, and given to no pod: it may have become
+// somebody's since, and is taken from anybody.
+func (a *Agent) isNobodys(ctx context.Context, engine capture.Engine, queue capture.QueueID) bool {
+	seen, err := engine.Observe(ctx)
+	if err != nil {
+		return false
+	}
+	queues := seen.Clusters[queue.Cluster].Queues
+	if queue.Queue >= len(queues) || !queues[queue.Queue].Attached || queues[queue.Queue].Holder != 0 {
+		return false
+	}
+	allocations, err := a.Pods.Allocations.Allocations(ctx)
+	return err == nil && len(allocations[queue]) == 0
 }
 
 // tellTakenBack says so in the log and in an Event. Any goroutine may call it.

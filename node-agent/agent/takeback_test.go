@@ -34,6 +34,18 @@ type takingEngine struct {
 	idleEngine
 	taken []access.Holding
 	err   error
+	seen  []capture.QueueStats
+}
+
+func (e *takingEngine) Observe(context.Context) (capture.Observation, error) {
+	return capture.Observation{Clusters: map[string]capture.ClusterState{"ids": {Queues: e.seen}}}, nil
+}
+
+// allocated is what the kubelet says.
+type allocated map[capture.QueueID][]access.Pod
+
+func (a allocated) Allocations(context.Context) (map[capture.QueueID][]access.Pod, error) {
+	return a, nil
 }
 
 func (e *takingEngine) TakeBack(_ context.Context, queue capture.QueueID, holder int) (int, error) {
@@ -107,6 +119,32 @@ func TestAQueueIsTakenBackFromAPodThatIsGone(t *testing.T) {
 	assert.Equal(t, v1.ReasonQueueTakenBack, (*told)[0].Reason)
 	assert.Equal(t, "queue 1 of ids was taken back from process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555: "+
 		"its pod (UID 11111111-2222-3333-4444-555555555555) is gone", (*told)[0].Message)
+}
+
+// Of a holder that is not known a queue is taken only if it still is nobody's then.
+func TestAHolderThatIsNotKnown(t *testing.T) {
+	queue := capture.QueueID{Cluster: "ids", Queue: 1}
+	for name, test := range map[string]struct {
+		now   capture.QueueStats
+		given allocated
+		taken bool
+	}{
+		"still":          {now: capture.QueueStats{Attached: true}, taken: true},
+		"free":           {},
+		"another's":      {now: capture.QueueStats{Attached: true, Holder: 12}},
+		"given to a pod": {now: capture.QueueStats{Attached: true}, given: allocated{queue: {{Namespace: "sensors", Name: "a"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, engine, report, _ := takingLab(t)
+			a.Pods.Allocations = test.given
+			engine.seen = []capture.QueueStats{{}, test.now}
+			report.Observations[v1.EngineEBPF].Clusters["ids"].Queues[1].Holder = 0
+			for range 3 {
+				a.takeBack(t.Context(), report, map[capture.QueueID][]access.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}})
+			}
+			assert.Equal(t, test.taken, len(engine.taken) == 1)
+		})
+	}
 }
 
 // What cannot be done is not said to be.
