@@ -57,6 +57,8 @@ type Keeper struct {
 	// holdings of those that never could.
 	permitted map[right]bool
 	kept      map[Holding]bool
+	// left are holdings that nobody can end.
+	left map[Holding]bool
 
 	mu sync.Mutex
 	// starts of the processes that attached, as they were when the holding was seen first; 0 of one that had ended.
@@ -83,6 +85,9 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 	now := k.Now()
 	var doubtful []doubt
 	for _, h := range held {
+		if k.left[h] {
+			continue
+		}
 		if h.PID == 0 && len(allocations[h.Queue]) > 0 {
 			// Nothing tells a consumer that may not have it from the one that the queue was given to.
 			delete(k.settled, h)
@@ -105,6 +110,9 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 	}
 	return k.judge(ctx, doubtful, allocations, now)
 }
+
+// Leave is told of an overstay that cannot be ended: it is none any more, for as long as it lasts.
+func (k *Keeper) Leave(h Holding) { k.left[h] = true }
 
 // judge decides on what was doubtful for the time of grace. What it lets pass begins another one, but where that is for good.
 func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod, now time.Time) []Overstay {
@@ -136,8 +144,10 @@ func (k *Keeper) forget(held []Holding) {
 	if k.settled == nil {
 		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
 		k.permitted, k.kept, k.starts = map[right]bool{}, map[Holding]bool{}, map[Holding]uint64{}
+		k.left = map[Holding]bool{}
 	}
 	gone := func(h Holding) bool { return !slices.Contains(held, h) }
+	maps.DeleteFunc(k.left, func(h Holding, _ bool) bool { return gone(h) })
 	maps.DeleteFunc(k.kept, func(h Holding, _ bool) bool { return gone(h) })
 	maps.DeleteFunc(k.settled, func(h Holding, _ string) bool { return gone(h) })
 	maps.DeleteFunc(k.suspect, func(h Holding, _ suspicion) bool { return gone(h) })

@@ -160,6 +160,17 @@ func TestAQueueThatCannotBeTakenBack(t *testing.T) {
 	}
 }
 
+// A module from before that takes queues from nobody; it is asked once.
+func TestAnEngineThatTakesNothingBack(t *testing.T) {
+	a, engine, report, told := takingLab(t)
+	engine.err = capture.ErrUnsupported
+	for range 9 {
+		a.takeBack(t.Context(), report, map[capture.QueueID][]access.Pod{{Cluster: "ids"}: {{Namespace: "sensors", Name: "a"}}})
+	}
+	assert.Len(t, engine.taken, 1)
+	assert.Empty(t, *told)
+}
+
 // Of queues that are nobody's, the status says who reads them.
 func TestHoldersOfNobodysQueues(t *testing.T) {
 	a, _, report, _ := takingLab(t)

@@ -119,6 +119,8 @@ func (k *fakeKubelet) next() list {
 type fakeQueues struct {
 	mu     sync.Mutex
 	taken  []capture.QueueID
+	busy   int   // for so many looks
+	why    error // it is
 	grants atomic.Int32
 }
 
@@ -127,6 +129,9 @@ func (q *fakeQueues) TakeBack(_ context.Context, id capture.QueueID, holder int)
 	defer q.mu.Unlock()
 	if holder != 0 {
 		return 0, capture.ErrNotFound
+	}
+	if q.busy--; q.busy >= 0 {
+		return 0, q.why
 	}
 	q.taken = append(q.taken, id)
 	return 0, nil
@@ -205,6 +210,23 @@ func TestTheKubeletComesLater(t *testing.T) {
 	assert.Equal(t, []string{"0 Healthy"}, k.next().health)
 	require.Eventually(t, func() bool { return m.Err() == nil }, 5*time.Second, 10*time.Millisecond)
 	assert.Equal(t, map[string]bool{"ids": true}, m.Registered())
+}
+
+// An older module cannot take a queue from a consumer that is being torn down; nobody waits for what waiting does not change.
+func TestAllocateWaitsForTheLastConsumerOfAnOlderModule(t *testing.T) {
+	id := capture.QueueID{Cluster: "ids"}
+	queues := &fakeQueues{busy: 2, why: errors.Join(capture.ErrInUse, capture.ErrUnsupported)}
+	require.NoError(t, takeBack(t.Context(), queues, id))
+	assert.Equal(t, []capture.QueueID{id}, queues.taken)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 3*detachInterval)
+	defer cancel()
+	queues.busy = 1000
+	assert.ErrorContains(t, takeBack(ctx, queues, id), "the last consumer is still attached")
+	for _, why := range []error{capture.ErrInUse, capture.ErrUnsupported, capture.ErrNoMemory} {
+		queues.busy, queues.why = 1, why
+		assert.ErrorIs(t, takeBack(t.Context(), queues, id), why)
+	}
 }
 
 func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {

@@ -41,7 +41,13 @@ func (r Resource) engine() (Queues, error) {
 	return nil, errors.New("no engine serves them now")
 }
 
-const kubeletTimeout = 5 * time.Second
+const (
+	kubeletTimeout = 5 * time.Second
+	// detachPatience is how long an allocation waits for a queue's last consumer, which the kernel may still be tearing down,
+	// where the engine cannot take the queue from it, and detachInterval how often it looks.
+	detachPatience = 5 * time.Second
+	detachInterval = 100 * time.Millisecond
+)
 
 // plugin serves one extended resource: one ring's or cluster's queues.
 type plugin struct {
@@ -227,7 +233,7 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 		return err
 	}
 	// The kubelet has it from nobody any more: who still holds it is late, or has what its pod left behind.
-	if _, err := engine.TakeBack(ctx, id, 0); err != nil {
+	if err := takeBack(ctx, engine, id); err != nil {
 		return err
 	}
 	grant, err := engine.Grant(id)
@@ -240,6 +246,25 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 	mount(given, grant.Mounts)
 	given.CdiDevices = append(given.CdiDevices, &api.CDIDevice{Name: cdiName(id)})
 	return nil
+}
+
+// takeBack takes a queue from anybody. With a kernel module from before that, it has some patience with one who is going.
+func takeBack(ctx context.Context, engine Queues, id capture.QueueID) error {
+	ctx, cancel := context.WithTimeout(ctx, detachPatience)
+	defer cancel()
+	again := time.NewTicker(detachInterval)
+	defer again.Stop()
+	for {
+		_, err := engine.TakeBack(ctx, id, 0)
+		if !errors.Is(err, capture.ErrInUse) || !errors.Is(err, capture.ErrUnsupported) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the last consumer is still attached: %w", err)
+		}
+	}
 }
 
 // mount adds what is not there yet: two queues of a set share some.

@@ -257,17 +257,21 @@ func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder int) (fr
 }
 
 // takeBack asks an older module, which may stay loaded for its consumers' sake, for what it can do: to empty a queue that nobody
-// has.
+// has. Of one that somebody has the error is capture.ErrInUse too.
 func (c *client) takeBack(id capture.QueueID, holder int) error {
 	attributes, err := encodeQueue(id, holder)
 	if err != nil {
 		return err
 	}
 	err = c.do(cmdQueueRevoke, attributes)
-	if holder == 0 && errors.Is(err, capture.ErrUnsupported) {
-		return c.do(cmdQueueReset, attributes)
+	if holder != 0 || !errors.Is(err, capture.ErrUnsupported) {
+		return err
 	}
-	return err
+	reset := c.do(cmdQueueReset, attributes)
+	if errors.Is(reset, capture.ErrInUse) {
+		return fmt.Errorf("%w; the loaded module is of an earlier version and takes queues from nobody (%w)", reset, err)
+	}
+	return reset
 }
 
 // Close implements capture.Engine; nothing is held.

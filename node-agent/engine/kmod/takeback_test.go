@@ -26,7 +26,9 @@ func TestTakeBackFromAnOlderModule(t *testing.T) {
 		return nil, genltest.Error(answer)
 	})}
 	id := capture.QueueID{Cluster: "ids"}
-	assert.ErrorIs(t, c.takeBack(id, 0), capture.ErrInUse)
+	err := c.takeBack(id, 0)
+	assert.ErrorIs(t, err, capture.ErrInUse)
+	assert.ErrorIs(t, err, capture.ErrUnsupported, "it may help to wait for that consumer, and nothing else")
 	assert.ErrorIs(t, c.takeBack(id, 7), capture.ErrUnsupported, "it would empty the queue of another process")
 	assert.Equal(t, []uint8{cmdQueueRevoke, cmdQueueReset, cmdQueueRevoke}, asked)
 	answer = 0
