@@ -169,7 +169,7 @@ func (k *Keeper) sight(held []Holding) {
 func (k *Keeper) remember(ctx context.Context, allocations map[capture.QueueID][]Pod, asked func(string) bool) {
 	for queue, owners := range allocations {
 		for _, owner := range owners {
-			if asked(queue.Cluster) && k.Pods.Namespaces.check(ctx, queue.Cluster, owner) == nil {
+			if asked(queue.Cluster) && k.Pods.Namespaces.checkNow(ctx, queue.Cluster, owner) == nil {
 				k.permitted[right{queue.Cluster, owner.Namespace}] = true
 			}
 		}
@@ -214,7 +214,7 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 // was keeps what it has, as after an upgrade from a release that asked less. So does that of a ring that names nobody, and whose
 // labels cannot be read.
 func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
-	err := k.Pods.Namespaces.check(ctx, h.Queue.Cluster, pod)
+	err := k.Pods.Namespaces.checkNow(ctx, h.Queue.Cluster, pod)
 	its := right{h.Queue.Cluster, pod.Namespace}
 	if err == nil {
 		k.permitted[its] = true

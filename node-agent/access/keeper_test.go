@@ -220,14 +220,14 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)
 	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
-	l.Pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return nil, errors.New("no route to host") }
+	l.Pods.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return nil, errors.New("no route to host") }
 	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "soc"}},
 	})}})
 	assert.Empty(t, l.after())
-	l.Pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "soc"}, nil }
+	l.Pods.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "soc"}, nil }
 	assert.Empty(t, l.after())
-	l.Pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "web"}, nil }
+	l.Pods.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "web"}, nil }
 	require.Len(t, l.after(), 1)
 }
 

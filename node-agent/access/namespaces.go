@@ -19,9 +19,12 @@ type Namespaces struct {
 	// allowed by ring or Cluster.
 	allowed map[string]consumers.Rule
 	known   chan struct{}
-	// Labels of namespaces, for rules that ask for them. It is set before Set is called.
-	Labels func(ctx context.Context, namespace string) (map[string]string, error)
+	// Labels of namespaces, for rules that ask for them; it may wait for them. KnownLabels are those that are known at once. Both
+	// are set before Set is called.
+	Labels, KnownLabels labels
 }
+
+type labels = func(ctx context.Context, namespace string) (map[string]string, error)
 
 // NewNamespaces knows nothing yet.
 func NewNamespaces() *Namespaces { return &Namespaces{known: make(chan struct{})} }
@@ -56,12 +59,21 @@ func (n *Namespaces) of(ctx context.Context, cluster string) (consumers.Rule, er
 // check returns nil if a pod may have queues of the ring or Cluster. It is consumers.ErrNobody where no namespace is named: that
 // keeps new pods away, and is no reason to take from others what they have.
 func (n *Namespaces) check(ctx context.Context, cluster string, pod Pod) error {
+	return n.checkBy(ctx, n.Labels, cluster, pod)
+}
+
+// checkNow is check by what is known at once.
+func (n *Namespaces) checkNow(ctx context.Context, cluster string, pod Pod) error {
+	return n.checkBy(ctx, n.KnownLabels, cluster, pod)
+}
+
+func (n *Namespaces) checkBy(ctx context.Context, of labels, cluster string, pod Pod) error {
 	allowed, err := n.of(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	labels := func(namespace string) (map[string]string, error) { return n.Labels(ctx, namespace) }
-	if err := allowed.Check(pod.Namespace, labels); err != nil {
+	known := func(namespace string) (map[string]string, error) { return of(ctx, namespace) }
+	if err := allowed.Check(pod.Namespace, known); err != nil {
 		return fmt.Errorf("pod %s may not have queues of %s: %w", pod, cluster, err)
 	}
 	return nil

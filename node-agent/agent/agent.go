@@ -122,7 +122,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.Reconciler.Pods = a.watchedPods.Pods
-	a.Pods.Namespaces.Labels = a.watchedPods.labels
+	a.Pods.Namespaces.Labels, a.Pods.Namespaces.KnownLabels = a.watchedPods.labels, a.watchedPods.knownLabels
 	a.watchedPods.start(ctx)
 	if err := node.WatchInterfaces(ctx, a.interfacesChanged); err != nil {
 		return err

@@ -208,10 +208,15 @@ func (w *podWatch) namespaceLabels(ctx context.Context) (map[string]map[string]s
 func (w *podWatch) labels(ctx context.Context, namespace string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	w.mu.Lock()
-	informer := w.watched[namespaceKind]
-	w.mu.Unlock()
-	if informer == nil || !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	if informer := w.namespaceInformer(); informer != nil {
+		toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
+	}
+	return w.knownLabels(ctx, namespace)
+}
+
+// knownLabels are labels that are known already.
+func (w *podWatch) knownLabels(ctx context.Context, namespace string) (map[string]string, error) {
+	if informer := w.namespaceInformer(); informer == nil || !informer.HasSynced() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return nil, errors.New(strings.TrimSuffix("the API server has not said them yet: "+w.problem, ": "))
@@ -219,6 +224,12 @@ func (w *podWatch) labels(ctx context.Context, namespace string) (map[string]str
 	found := namespaceMetadata()
 	err := w.cache.Get(ctx, client.ObjectKey{Name: namespace}, found)
 	return found.Labels, err
+}
+
+func (w *podWatch) namespaceInformer() cache.Informer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watched[namespaceKind]
 }
 
 // object is a pod that may have processes.

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -147,4 +149,21 @@ func TestPodsOfANode(t *testing.T) {
 	assert.NotEmpty(t, unknown)
 	w.want(t.Context(), podRing(""))
 	require.Eventually(t, func() bool { pods, _ := w.Pods(); return len(pods) >= 2 }, 20*time.Second, 10*time.Millisecond)
+}
+
+// The loop does not wait for labels; a container's start does, for a moment.
+func TestLabelsThatAreNotThereYet(t *testing.T) {
+	w, err := newPodWatch(&rest.Config{Host: "http://127.0.0.1:1"}, "n1", "", func() {})
+	require.NoError(t, err)
+	w.want(t.Context(), consumersByLabel())
+	began := time.Now()
+	_, err = w.knownLabels(t.Context(), "shop")
+	assert.ErrorContains(t, err, "has not said them yet")
+	assert.Less(t, time.Since(began), requestTimeout/5)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began = time.Now()
+	_, err = w.labels(ctx, "shop")
+	assert.ErrorContains(t, err, "has not said them yet")
+	assert.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond)
 }
