@@ -65,6 +65,11 @@ type Keeper struct {
 	starts map[Holding]uint64
 	// names of the pods that were seen, by UID.
 	names map[string]Pod
+
+	scan sync.Mutex
+	// opened are processes that have device nodes open, as they were when it was scanned for them.
+	opened  map[string][]int
+	scanned time.Time
 }
 
 // right is that of a namespace to the queues of a ring or Cluster.

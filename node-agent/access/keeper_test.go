@@ -283,7 +283,12 @@ func TestWho(t *testing.T) {
 	for fd, target := range []string{"/dev/null", "/dev/ringcap/ids/1", "/dev/ringcap/ids/0", "/dev/ringcap/ids/0"} {
 		require.NoError(t, os.Symlink(target, filepath.Join(l.proc, "12", "fd", strconv.Itoa(fd))))
 	}
+	assert.Equal(t, "a process that is not visible to the agent", l.Who(Holding{Queue: held.Queue}), "one look at all descriptors is enough for a while")
+	l.now = l.now.Add(scanInterval)
+	assert.Equal(t, "process 12 (tcp) dump), which runs in no pod", l.Who(Holding{Queue: held.Queue}))
 	assert.Equal(t, "process 12 (tcp) dump), which runs in no pod, with the descriptors of process 10, which has ended", l.Who(held))
+	require.NoError(t, os.RemoveAll(filepath.Join(l.proc, "12")))
+	assert.Equal(t, "a process that is not visible to the agent", l.Who(Holding{Queue: held.Queue}), "it has ended since")
 	l.process(t, 10, "R", ofPod)
 	assert.Equal(t, "process 10 (tcp) dump) of the pod with UID "+uid, l.Who(held))
 	l.pods = []NodePod{theirs}

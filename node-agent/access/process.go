@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
@@ -96,8 +97,10 @@ func (k *Keeper) Who(h Holding) string {
 		return k.describe(h.PID, p)
 	}
 	var names []string
-	for _, pid := range k.Pods.openers(h.Queue) {
-		names = append(names, k.describe(pid, k.Pods.process(pid)))
+	for _, pid := range k.openers(h.Queue) {
+		if p := k.Pods.process(pid); p.there {
+			names = append(names, k.describe(pid, p))
+		}
 	}
 	if len(names) == 0 {
 		names = []string{"a process that is not visible to the agent"}
@@ -125,22 +128,38 @@ func (k *Keeper) describe(pid int, p process) string {
 	return text + " of the pod with UID " + p.pod
 }
 
-// openers are the processes that have the queue's device node open, by whatever name of it ends as in containers.
-func (p Pods) openers(queue capture.QueueID) []int {
-	node := fmt.Sprintf("/%s/%d", queue.Cluster, queue.Queue)
+// scanInterval is how long it is believed who has which device node open: a look at all descriptors of a node costs much.
+const scanInterval = 30 * time.Second
+
+// openers are the processes that have the queue's device node open.
+func (k *Keeper) openers(queue capture.QueueID) []int {
+	k.scan.Lock()
+	defer k.scan.Unlock()
+	if now := k.Now(); k.opened == nil || now.Sub(k.scanned) >= scanInterval {
+		k.opened, k.scanned = k.Pods.openers(), now
+	}
+	return k.opened[fmt.Sprintf("%s/%d", queue.Cluster, queue.Queue)]
+}
+
+// openers are the processes that have device nodes of queues open, by CLUSTER/QUEUE, by whatever path it ends as in containers.
+func (p Pods) openers() map[string][]int {
+	found := map[string][]int{}
 	links, err := filepath.Glob(filepath.Join(p.Proc, "[0-9]*", "fd", "*"))
 	if err != nil {
-		return nil
+		return found
 	}
-	var found []int
 	for _, link := range links {
 		target, err := os.Readlink(link)
-		if err != nil || !strings.HasSuffix(target, "/ringcap"+node) && !strings.HasSuffix(target, "/ringcap/.dev"+node) {
+		folder, queue := filepath.Split(target)
+		cluster := filepath.Base(folder)
+		parent := filepath.Dir(filepath.Clean(folder))
+		if err != nil || !strings.HasSuffix(parent, "/ringcap") && !strings.HasSuffix(parent, "/ringcap/.dev") {
 			continue
 		}
+		node := cluster + "/" + queue
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
-		if err == nil && (len(found) == 0 || found[len(found)-1] != pid) {
-			found = append(found, pid)
+		if pids := found[node]; err == nil && (len(pids) == 0 || pids[len(pids)-1] != pid) {
+			found[node] = append(pids, pid)
 		}
 	}
 	return found
