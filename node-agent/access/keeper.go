@@ -43,8 +43,9 @@ type Overstay struct {
 // namespace may not have it any more. It is for one goroutine, but for Who.
 type Keeper struct {
 	Pods Pods
-	// Node lists this node's pods. It is asked about what the kubelet's word does not settle.
-	Node func(context.Context) ([]NodePod, error)
+	// Node lists this node's pods, the latest or what costs the API server less. It is asked about what the kubelet's word does
+	// not settle.
+	Node func(ctx context.Context, latest bool) ([]NodePod, error)
 	// Grace is how long that must be so: a pod that is deleted has this time to let its queue go by itself.
 	Grace time.Duration
 	// Now is time.Now but in tests.
@@ -75,11 +76,15 @@ type Keeper struct {
 // right is that of a namespace to the queues of a ring or Cluster.
 type right struct{ cluster, namespace string }
 
-// suspicion is on which grounds a holding may not be in order, and since when.
+// suspicion is on which grounds a holding may not be in order, since when, and how long that must be so.
 type suspicion struct {
-	grounds string
-	since   time.Time
+	grounds  string
+	since    time.Time
+	patience time.Duration
 }
+
+// mostPatience is the longest time between two looks at a holding that was let pass.
+const mostPatience = 5 * time.Minute
 
 // Overstays returns the holdings that are to end now. asked says of a ring or Cluster that it is still asked for: the queues of
 // one that is not go when its consumers do.
@@ -105,8 +110,8 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 		}
 		delete(k.settled, h)
 		if s := k.suspect[h]; s.grounds != d.grounds() {
-			k.suspect[h] = suspicion{d.grounds(), now}
-		} else if now.Sub(s.since) >= k.Grace {
+			k.suspect[h] = suspicion{d.grounds(), now, k.Grace}
+		} else if now.Sub(s.since) >= s.patience {
 			doubtful = append(doubtful, d)
 		}
 	}
@@ -119,29 +124,48 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 // Leave is told of an overstay that cannot be ended: it is none any more, for as long as it lasts.
 func (k *Keeper) Leave(h Holding) { k.left[h] = true }
 
-// judge decides on what was doubtful for the time of grace. What it lets pass begins another one, but where that is for good.
+// judge decides on what was doubtful for the time of grace. What it lets pass is looked at again, less and less often, but where
+// that is for good.
 func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod, now time.Time) []Overstay {
-	pods, err := k.Node(ctx)
+	found, err := k.overstays(ctx, doubtful, allocations)
 	if err != nil {
 		slog.Warn("It cannot be found out whether queues are with the pods that they were given to; it is tried again", "error", err)
-		for _, d := range doubtful {
-			k.suspect[d.Holding] = suspicion{d.grounds(), now}
-		}
-		return nil
 	}
-	k.note(pods)
-	var found []Overstay
 	for _, d := range doubtful {
+		s := k.suspect[d.Holding]
 		delete(k.suspect, d.Holding)
-		if why := d.overstays(k.holder(d.Holding), pods, allocations); why != "" {
-			found = append(found, Overstay{d.Holding, why})
-		} else if len(d.owners) > 0 {
+		switch {
+		case err != nil:
+			k.suspect[d.Holding] = suspicion{d.grounds(), now, s.patience}
+		case slices.ContainsFunc(found, func(o Overstay) bool { return o.Holding == d.Holding }):
+		case len(d.owners) > 0:
 			k.settled[d.Holding] = d.grounds()
-		} else {
-			k.suspect[d.Holding] = suspicion{d.grounds(), now}
+		default:
+			k.suspect[d.Holding] = suspicion{d.grounds(), now, min(2*s.patience, mostPatience)}
 		}
 	}
 	return found
+}
+
+// overstays are those of what is doubtful. What takes a queue from somebody, or leaves it for good, is decided by the latest.
+func (k *Keeper) overstays(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod) ([]Overstay, error) {
+	for _, latest := range []bool{slices.ContainsFunc(doubtful, func(d doubt) bool { return len(d.owners) > 0 }), true} {
+		pods, err := k.Node(ctx, latest)
+		if err != nil {
+			return nil, err
+		}
+		k.note(pods)
+		var found []Overstay
+		for _, d := range doubtful {
+			if why := d.overstays(k.holder(d.Holding), pods, allocations); why != "" {
+				found = append(found, Overstay{d.Holding, why})
+			}
+		}
+		if latest || len(found) == 0 {
+			return found, nil
+		}
+	}
+	return nil, nil
 }
 
 // forget drops what is not held any more.

@@ -29,6 +29,7 @@ type keeperLab struct {
 	groups string
 	now    time.Time
 	pods   []NodePod
+	stale  []NodePod // what the API server's cache still has, if it is not that
 	err    error
 	asks   int
 	owners []Pod
@@ -39,7 +40,13 @@ func newKeeperLab(t *testing.T) *keeperLab {
 	l := &keeperLab{proc: t.TempDir(), groups: t.TempDir(), now: time.Unix(1000, 0), asked: true}
 	l.Keeper = &Keeper{
 		Pods: Pods{Proc: l.proc, Cgroups: Cgroups(l.groups), Namespaces: NewNamespaces()}, Grace: 10 * time.Second, Now: func() time.Time { return l.now },
-		Node: func(context.Context) ([]NodePod, error) { l.asks++; return l.pods, l.err },
+		Node: func(_ context.Context, latest bool) ([]NodePod, error) {
+			l.asks++
+			if !latest && l.stale != nil {
+				return l.stale, l.err
+			}
+			return l.pods, l.err
+		},
 	}
 	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
 	l.inNamespace(t, 1, "1")
@@ -246,6 +253,36 @@ func TestConsumersInOrderCostNothing(t *testing.T) {
 	assert.Empty(t, l.look(), "the kubelet has it again, as after its own start")
 	l.now = l.now.Add(5 * time.Second)
 	assert.Empty(t, l.look())
+}
+
+// Of a holding that the kubelet gives to nobody the API server is asked, less and less often.
+func TestWhatIsLetPassIsAskedAboutLessOften(t *testing.T) {
+	l := newKeeperLab(t)
+	l.process(t, 10, "S", ofPod)
+	l.pods = []NodePod{theirs}
+	for range 3600 / 2 {
+		assert.Empty(t, l.look())
+		l.now = l.now.Add(2 * time.Second)
+	}
+	assert.InDelta(t, 15, l.asks, 2)
+	l.pods = nil
+	for range 300 / 2 {
+		l.now = l.now.Add(2 * time.Second)
+		if len(l.look()) > 0 {
+			return
+		}
+	}
+	assert.Fail(t, "a pod that is gone keeps its queue")
+}
+
+// The API server's cache may not have a new pod yet.
+func TestNobodyLosesAQueueByACache(t *testing.T) {
+	l := newKeeperLab(t)
+	l.process(t, 10, "S", ofPod)
+	l.pods, l.stale = []NodePod{theirs}, []NodePod{}
+	assert.Empty(t, l.after())
+	l.owners, l.pods = []Pod{{"sensors", "b"}}, []NodePod{theirs, {Pod: Pod{"sensors", "b"}, UIDs: []string{other}}}
+	assert.Len(t, l.after(), 1)
 }
 
 // The time of grace begins when the pod goes, also for a consumer that has just attached.

@@ -103,7 +103,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	nodePods := podUIDs{direct}
 	a.keeper = &access.Keeper{
 		Pods: a.Pods, Grace: takeBackGrace, Now: time.Now,
-		Node: func(ctx context.Context) ([]access.NodePod, error) { return nodePods.NodePods(ctx, a.Node) },
+		Node: func(ctx context.Context, latest bool) ([]access.NodePod, error) {
+			return nodePods.NodePods(ctx, a.Node, latest)
+		},
 	}
 	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.CDIDir, a.Pods.MayStart)
 	a.Collector.Registered = a.devices.Registered

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,12 +88,16 @@ func uidsOf(pod *corev1.Pod) []string {
 	return uids
 }
 
-// NodePods lists a node's pods with the queues that they request.
-func (p podUIDs) NodePods(ctx context.Context, node string) ([]access.NodePod, error) {
+// NodePods lists a node's pods with the queues that they request: the latest, or those that the API server has at hand.
+func (p podUIDs) NodePods(ctx context.Context, node string, latest bool) ([]access.NodePod, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var list corev1.PodList
-	if err := p.client.List(ctx, &list, client.MatchingFields{"spec.nodeName": node}); err != nil {
+	options := &client.ListOptions{Raw: &metav1.ListOptions{}}
+	if !latest {
+		options.Raw.ResourceVersion = "0"
+	}
+	if err := p.client.List(ctx, &list, options, client.MatchingFields{"spec.nodeName": node}); err != nil {
 		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
 	}
 	var pods []access.NodePod

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -91,7 +92,7 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 		},
 		keeper: &access.Keeper{
 			Pods: pods, Grace: takeBackGrace, Now: func() time.Time { now = now.Add(6 * time.Second); return now },
-			Node: func(context.Context) ([]access.NodePod, error) {
+			Node: func(context.Context, bool) ([]access.NodePod, error) {
 				return []access.NodePod{{Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{sensorUID}, Queues: map[string]int{"ids": 1}}}, nil
 			},
 		},
@@ -212,13 +213,20 @@ func TestWhatAPodRequests(t *testing.T) {
 	scheme, err := Scheme()
 	require.NoError(t, err)
 	index := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&pod).WithIndex(&corev1.Pod{}, "spec.nodeName", index).Build()
-	got, err := podUIDs{c}.NodePods(t.Context(), "n1")
+	var version string
+	asked := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		version = (&client.ListOptions{}).ApplyOptions(options).AsListOptions().ResourceVersion
+		return c.List(ctx, list, options...)
+	}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&pod).WithIndex(&corev1.Pod{}, "spec.nodeName", index).WithInterceptorFuncs(asked).Build()
+	got, err := podUIDs{c}.NodePods(t.Context(), "n1", true)
 	require.NoError(t, err)
+	assert.Empty(t, version)
 	assert.Equal(t, []access.NodePod{{
 		Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{"u", "m"}, Ended: true, Queues: map[string]int{"ids": 3, "flows": 1},
 	}}, got)
-	none, err := podUIDs{c}.NodePods(t.Context(), "n2")
+	none, err := podUIDs{c}.NodePods(t.Context(), "n2", false)
 	require.NoError(t, err)
+	assert.Equal(t, "0", version, "as the API server has it in its cache")
 	assert.Empty(t, none)
 }
