@@ -172,8 +172,7 @@ func (k *Keeper) overstays(ctx context.Context, doubtful []doubt, allocations ma
 func (k *Keeper) forget(held []Holding) {
 	if k.settled == nil {
 		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
-		k.permitted, k.kept, k.starts = map[right]bool{}, map[Holding]bool{}, map[Holding]uint64{}
-		k.left = map[Holding]bool{}
+		k.permitted, k.kept, k.left = map[right]bool{}, map[Holding]bool{}, map[Holding]bool{}
 	}
 	gone := func(h Holding) bool { return !slices.Contains(held, h) }
 	maps.DeleteFunc(k.left, func(h Holding, _ bool) bool { return gone(h) })
@@ -186,6 +185,9 @@ func (k *Keeper) forget(held []Holding) {
 func (k *Keeper) sight(held []Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.starts == nil {
+		k.starts = map[Holding]uint64{}
+	}
 	maps.DeleteFunc(k.starts, func(h Holding, _ uint64) bool { return !slices.Contains(held, h) })
 	for _, h := range held {
 		if _, seen := k.starts[h]; !seen {
