@@ -55,7 +55,7 @@ type Keeper struct {
 	settled map[Holding]string
 	suspect map[Holding]suspicion
 	// permitted are namespaces that could have the queues of a ring or Cluster at some time in this agent's life, and kept
-	// holdings of those that never could.
+	// holdings that go on and are not in order, of which that was said.
 	permitted map[right]bool
 	kept      map[Holding]bool
 	// left are holdings that nobody can end.
@@ -98,13 +98,16 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 		if k.left[h] {
 			continue
 		}
-		if h.PID == 0 && len(allocations[h.Queue]) > 0 {
-			// Nothing tells a consumer that may not have it from the one that the queue was given to.
+		d := k.doubt(ctx, h, allocations[h.Queue], asked(h.Queue.Cluster))
+		if h.PID == 0 && len(d.owners) > 0 {
+			// Nothing tells a consumer that may not have it from the next that the queue is given to.
 			delete(k.settled, h)
 			delete(k.suspect, h)
+			if d.refused != nil {
+				k.keep(h, "A consumer may not have its queue any more, and it is not known which process that is: it keeps it until it goes", d.refused)
+			}
 			continue
 		}
-		d := k.doubt(ctx, h, allocations[h.Queue], asked(h.Queue.Cluster))
 		if k.settled[h] == d.grounds() {
 			continue
 		}
@@ -256,12 +259,16 @@ func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	if k.permitted[its] {
 		return err
 	}
+	k.keep(h, "A consumer may not have its queue, which it had before this agent looked: it keeps it until its pod goes", err)
+	return nil
+}
+
+// keep says once why a holding goes on that is not in order.
+func (k *Keeper) keep(h Holding, what string, reason error) {
 	if !k.kept[h] {
 		k.kept[h] = true
-		slog.Warn("A consumer may not have its queue, which it had before this agent looked: it keeps it until its pod goes",
-			"cluster", h.Queue.Cluster, "queue", h.Queue.Queue, "holder", k.Who(h), "reason", err)
+		slog.Warn(what, "cluster", h.Queue.Cluster, "queue", h.Queue.Queue, "holder", k.Who(h), "reason", reason)
 	}
-	return nil
 }
 
 // grounds are equal as long as nothing of this changes.

@@ -205,6 +205,7 @@ func TestAHolderThatIsNotKnown(t *testing.T) {
 	assert.Empty(t, look(podA))
 	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
 	assert.Empty(t, look(podA))
+	assert.True(t, l.kept[nobody[0]], "it was said")
 	l.pods = nil
 	assert.Len(t, look(), 1)
 }
