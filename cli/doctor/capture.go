@@ -119,7 +119,7 @@ func fixOf(reason string) string {
 	case v1.ReasonNodeTrafficRefused:
 		return "capture another interface, use transparentMode 0 or 1 and leave the node's settings alone, or set spec.nodeTraffic to Allow"
 	case v1.ReasonNodeCutOff:
-		return "use transparentMode 0 or 1, or another interface; any change of the spec is tried again"
+		return "use transparentMode 0 or 1, or another interface; a change of its nic, mode or interfaces is tried again"
 	case v1.ReasonNodeNotReporting:
 		return "see the finding on that node"
 	}

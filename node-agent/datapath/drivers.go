@@ -4,6 +4,8 @@ package datapath
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,28 +24,29 @@ type Drivers interface {
 	Apply(wanted map[string]plan.DriverWish) (moved bool, err error)
 }
 
-// planWithDrivers plans, changes drivers as the plan wishes, and plans again where interfaces were made anew by that. It fails
-// when there is no plan; what else went wrong is in driverErr.
-func (r *Reconciler) planWithDrivers(ctx context.Context, report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) (driverErr, err error) {
-	if facts.Refused, err = r.Trials.refused(); err != nil {
-		return nil, err
-	}
+// planWithDrivers plans, changes drivers as the plan asks, and plans again where interfaces were made again by that. It fails
+// when there is no plan; what else went wrong is in partErr.
+func (r *Reconciler) planWithDrivers(ctx context.Context, report *Report, spec v1.NodeCaptureSpec, facts plan.Facts) (partErr, err error) {
+	var refusedErr, admitErr error
+	facts.Refused, refusedErr = r.Trials.refused()
 	for again := true; again; {
 		if err = r.plan(ctx, report, spec, facts); err != nil {
-			return nil, err
+			return nil, errors.Join(refusedErr, admitErr, err)
 		}
-		if again, err = r.Trials.admit(ctx, report, facts.Refused); err != nil {
-			return nil, err
+		if again, err = r.Trials.admit(ctx, report, facts, !r.looked); err != nil {
+			admitErr = err
 		}
 	}
+	partErr = errors.Join(refusedErr, admitErr)
 	if r.Drivers == nil {
-		return nil, nil
+		return partErr, nil
 	}
 	moved, driverErr := r.Drivers.Apply(report.Plan.Drivers)
+	partErr = errors.Join(partErr, driverErr)
 	if !moved {
-		return driverErr, nil
+		return partErr, nil
 	}
-	return driverErr, r.plan(ctx, report, spec, facts)
+	return partErr, r.plan(ctx, report, spec, facts)
 }
 
 // plan makes the plan from the interfaces as they are now.
@@ -52,14 +55,17 @@ func (r *Reconciler) plan(ctx context.Context, report *Report, spec v1.NodeCaptu
 	if report.Interfaces, err = r.Interfaces(); err != nil {
 		return err
 	}
+	report.stale = nil
 	if r.Drivers != nil {
-		if report.Drivers, err = r.Drivers.Describe(); err != nil {
+		if report.Drivers, err = r.drivers.read(report, r.Drivers.Describe); err != nil {
 			return err
 		}
 	}
-	traffic, err := r.traffic(slices.Concat(spec.Rings, facts.Good.Rings))
-	if err != nil {
-		return err
+	traffic := map[string]string{}
+	if r.asksForTraffic(slices.Concat(spec.Rings, facts.Good.Rings)) {
+		if traffic, err = r.traffic.read(report, r.Traffic); err != nil {
+			return err
+		}
 	}
 	facts.Interfaces, report.RxQueues = nil, map[string]int{}
 	for _, i := range report.Interfaces {
@@ -72,12 +78,30 @@ func (r *Reconciler) plan(ctx context.Context, report *Report, spec v1.NodeCaptu
 	return nil
 }
 
-// traffic asks whose interfaces carry what while it matters to a ring, and only then: a node may have very many routes.
-func (r *Reconciler) traffic(rings []v1.NodeRing) (map[string]string, error) {
-	if r.Traffic == nil || !slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) }) {
-		return nil, nil
+// asksForTraffic says whether it matters to a ring whose traffic interfaces carry. Only then it is asked: a node may have very
+// many routes.
+func (r *Reconciler) asksForTraffic(rings []v1.NodeRing) bool {
+	return r.Traffic != nil && slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) })
+}
+
+// lastKnown keeps what was read last for when it cannot be read: what cuts the node off must be undone all the same.
+type lastKnown[T any] struct {
+	value T
+	known bool
+}
+
+// read fails where nothing was ever read; else a failure is the report's.
+func (l *lastKnown[T]) read(report *Report, read func() (T, error)) (T, error) {
+	value, err := read()
+	switch {
+	case err == nil:
+		l.value, l.known = value, true
+	case !l.known:
+		return value, err
+	default:
+		report.stale = errors.Join(report.stale, fmt.Errorf("what was known last is used: %w", err))
 	}
-	return r.Traffic()
+	return l.value, nil
 }
 
 // addPools asks for pools while a ring is over one, and only then.

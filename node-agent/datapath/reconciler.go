@@ -43,6 +43,8 @@ type Report struct {
 	Memory *capture.Memory
 	// plannedWith is the bytes that the queues took then.
 	plannedWith uint64
+	// stale says what could not be read, and is planned with as it was known last.
+	stale error
 	// ObserveErr: the counters of an engine could not be read.
 	ObserveErr error
 }
@@ -78,6 +80,10 @@ type Reconciler struct {
 	Trials *Trials
 
 	programs programCache
+	// looked: this process has looked at what the engines had when it began. traffic and drivers are what was known last.
+	looked  bool
+	traffic lastKnown[map[string]string]
+	drivers lastKnown[map[string]plan.DriverFact]
 	// engines that were opened, for Engine.
 	mu     sync.Mutex
 	opened map[v1.Engine]capture.Engine
@@ -96,10 +102,10 @@ func (r *Reconciler) Adopt(ctx context.Context) map[v1.Engine]plan.EngineFact {
 
 // Reconcile plans, applies and observes.
 func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
-	if err := r.Trials.forget(spec); err != nil {
-		return Report{Spec: spec, Generation: generation, Err: err}
-	}
-	return r.reconcile(ctx, spec, generation)
+	forgetErr := r.Trials.forget(spec)
+	report := r.reconcile(ctx, spec, generation)
+	report.Err = errors.Join(forgetErr, report.Err)
+	return report
 }
 
 // Undo is for as long as it is not known what is wanted. It undoes what an earlier process has tried in this boot, once that has
@@ -119,6 +125,7 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.Accepted.Load(),
 	}
 	presentErr := r.present(ctx, &facts)
+	r.acceptRunning(spec, &facts)
 	memoryErr := r.readMemory(&report, &facts, presentErr == nil)
 	if facts.NoPods = r.Pods == nil; !facts.NoPods {
 		facts.Pods, facts.PodsUnknown = r.Pods()
@@ -136,7 +143,8 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		namesErr = r.Names.Tell(report.Plan)
 	}
 	failed, engineErr := r.applyEngines(ctx, &report)
-	report.Err = errors.Join(driverErr, memoryErr, acceptedErr, nicErr, namesErr, engineErr, r.Trials.applied(report.Plan.Rings))
+	report.Err = errors.Join(driverErr, memoryErr, acceptedErr, nicErr, namesErr, engineErr, report.stale, r.Trials.applied(&report))
+	r.looked = true
 	report = r.Observe(ctx, report)
 	noteUnfed(&report)
 	addLeftovers(&report, failed)
@@ -246,6 +254,21 @@ func (r *Reconciler) present(ctx context.Context, facts *plan.Facts) (failed err
 		}
 	}
 	return failed
+}
+
+// acceptRunning takes rings that can cut the node off for accepted where an agent runs for the first time after one of a release
+// that noted nothing, and left them running: they were there before the node could refuse or try them. An operator of that
+// release wrote their entries.
+func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
+	if r.looked || len(facts.Good.Rings)+len(facts.Good.Clusters) > 0 {
+		return
+	}
+	for _, ring := range spec.Rings {
+		if _, served := facts.Serving[ring.Name]; served && plan.Intrusive(ring.Spec) && !r.Trials.knows(ring.Name) {
+			ring.Version = 0
+			facts.Good.Rings = append(facts.Good.Rings, ring)
+		}
+	}
 }
 
 // readMemory says what the node has for queues. Where it is not complete which there are, those would be taken for newcomers:

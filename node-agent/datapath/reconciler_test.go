@@ -29,6 +29,8 @@ type memoryEngine struct {
 	refuse   map[string]error
 	broken   error
 	applied  int
+	// taps of all rings.
+	taps []capture.Tap
 }
 
 func newMemoryEngine() *memoryEngine {
@@ -69,7 +71,7 @@ func (e *memoryEngine) Apply(_ context.Context, p capture.Plan) (map[string]erro
 func (e *memoryEngine) Observe(context.Context) (capture.Observation, error) {
 	o := capture.Observation{Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{}}
 	for name := range e.rings {
-		o.Rings[name] = capture.RingState{}
+		o.Rings[name] = capture.RingState{Taps: e.taps}
 	}
 	for name, queues := range e.clusters {
 		state := capture.ClusterState{Queues: make([]capture.QueueStats, queues), Memory: uint64(queues) * 8 << 20}

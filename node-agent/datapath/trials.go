@@ -38,8 +38,11 @@ type Trials struct {
 	// Changed wakes the loop when a trial is over.
 	Changed Signal
 
-	// records by ring.
+	// records of have, which is by ring, nil before it is read. What cannot be written holds in this process all the same.
+	// damaged: it is not known what an earlier one had.
 	records node.Records[trial]
+	have    map[string]trial
+	damaged bool
 	bootID  string
 	now     func() time.Time
 	began   Signal
@@ -50,8 +53,10 @@ type Trials struct {
 	mu sync.Mutex
 	// from is when something was applied last, or this process began, which has to be given the time to ask.
 	from time.Time
-	// ends is when a trial can be over; zero when there is none. answered is when the API server was asked what it answered last.
-	ends, answered time.Time
+	// since is when what is on trial was made, by ring. It has the monotonic clock, which nobody sets; the records' has not.
+	since map[string]time.Time
+	// answered is when the API server was asked what it answered last.
+	answered time.Time
 }
 
 // trial is what a node knows of a ring that can cut it off: by key, as plan.TryKey makes them.
@@ -78,12 +83,17 @@ func NewTrials(path, bootID string, within time.Duration, reach func(context.Con
 	return &Trials{
 		Reach: reach, Within: within, Changed: changed, records: node.Records[trial]{Path: path}, bootID: bootID,
 		now: time.Now, began: NewSignal(), from: time.Now(), fresh: map[string]bool{}, unmade: map[string]bool{},
+		since: map[string]time.Time{},
 	}
 }
 
-// Run asks the API server while something is on trial, until ctx ends.
+// Run asks the API server while something is on trial, until ctx ends. It raises Changed once a second at most, whatever the
+// loop makes of it.
 func (t *Trials) Run(ctx context.Context) {
-	const asks = 15
+	const (
+		asks = 15
+		rest = time.Second
+	)
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,6 +111,11 @@ func (t *Trials) Run(ctx context.Context) {
 			}
 		}
 		t.Changed.Raise()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+		}
 	}
 }
 
@@ -118,12 +133,23 @@ func (t *Trials) ask(ctx context.Context) error {
 	return err
 }
 
-// over says that asking finds out nothing more: all trials have been stood, or lost.
+// over says that asking finds out nothing more: judge ends all trials.
 func (t *Trials) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ends.IsZero() || !t.answered.Before(t.ends) || t.silent()
+	if t.silent() {
+		return true
+	}
+	for _, since := range t.since {
+		if !t.stood(since) {
+			return false
+		}
+	}
+	return true
 }
+
+// stood says that the API server answered after a trial's time. The lock is held.
+func (t *Trials) stood(since time.Time) bool { return !t.answered.Before(since.Add(t.Within)) }
 
 // silent says that the API server has not answered for too long since something was applied. The lock is held.
 func (t *Trials) silent() bool {
@@ -135,28 +161,69 @@ func (t *Trials) silent() bool {
 }
 
 // watch begins to ask, or goes on, for what was applied.
-func (t *Trials) watch(since time.Time) {
+func (t *Trials) watch(name string, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if since.After(t.from) {
 		t.from = since
 	}
-	if ends := since.Add(t.Within); ends.After(t.ends) {
-		t.ends = ends
-	}
+	t.since[name] = since
 	t.began.Raise()
+}
+
+// appliedAt is when something on trial was made. What an earlier process made has the time of a clock that may have been set
+// back since.
+func (t *Trials) appliedAt(name string, r trial) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if since, known := t.since[name]; known {
+		return since
+	}
+	if now := t.now(); r.Since.After(now) {
+		return now
+	}
+	return r.Since
 }
 
 // load reads what was tried. A file that cannot be read is set aside: its rings are on trial once more, which protects the node.
 func (t *Trials) load() map[string]trial {
+	if t.have != nil {
+		return t.have
+	}
 	have, err := t.records.Load()
 	if err != nil {
 		aside := Aside(t.records.Path)
 		slog.Error("What was tried on this node is not known, and may be tried again. The file is set aside",
 			"error", errors.Join(err, os.Rename(t.records.Path, aside)), "aside", aside)
-		return map[string]trial{}
+		have, t.damaged = map[string]trial{}, true
 	}
+	t.have = have
 	return have
+}
+
+// save writes what there is for the next process.
+func (t *Trials) save() error { return t.records.Save(t.have) }
+
+// set notes what is known of a ring now.
+func (t *Trials) set(name string, r trial) {
+	t.have[name] = r
+	if r == (trial{}) {
+		delete(t.have, name)
+	}
+	if r.Trying == "" || r.Idle {
+		t.mu.Lock()
+		delete(t.since, name)
+		t.mu.Unlock()
+	}
+}
+
+// knows says whether there is a record of a ring, or may have been one.
+func (t *Trials) knows(name string) bool {
+	if t == nil {
+		return false
+	}
+	_, known := t.load()[name]
+	return known || t.damaged
 }
 
 // forget drops the rings that there are no more, and what is kept for want of a spec; it is called with one that is known.
@@ -167,41 +234,42 @@ func (t *Trials) forget(spec v1.NodeCaptureSpec) error {
 	have := t.load()
 	for name, r := range have {
 		if !slices.ContainsFunc(spec.Rings, func(ring v1.NodeRing) bool { return ring.Name == name }) {
-			delete(have, name)
-			continue
+			r = trial{}
 		}
 		if r.Trying == "" {
 			r.Spec, r.Generation = nil, 0
 		}
-		have[name] = r
+		t.set(name, r)
 	}
-	return t.records.Save(have)
+	return t.save()
 }
 
-// refused ends the trials that are over, and says what the node is not to have.
+// refused ends the trials that are over, and says what the node is not to have, also when that cannot be noted.
 func (t *Trials) refused() (map[string]plan.Refusal, error) {
 	if t == nil {
 		return nil, nil
 	}
-	have := t.load()
 	refused := map[string]plan.Refusal{}
-	for name, r := range have {
+	for name, r := range t.load() {
 		r = t.judge(name, r)
-		have[name] = r
+		t.set(name, r)
 		if r.Refused != "" {
 			refused[r.Refused] = plan.Refusal{Reason: v1.ReasonNodeCutOff, Message: r.Why}
 		}
 	}
-	return refused, t.records.Save(have)
+	return refused, t.save()
 }
 
 // judge ends one trial if it is over.
 func (t *Trials) judge(name string, r trial) trial {
+	since := t.appliedAt(name, r)
 	t.mu.Lock()
-	silent, stood := t.silent(), !t.answered.Before(r.Since.Add(t.Within))
+	silent, stood := t.silent(), t.stood(since)
 	t.mu.Unlock()
 	switch {
 	case r.Trying == "":
+	case r.Idle && r.BootID != t.bootID:
+		return r.dropped()
 	case r.BootID != t.bootID:
 		return r.lose(name, "the machine was booted while it was tried")
 	case r.Idle:
@@ -214,63 +282,108 @@ func (t *Trials) judge(name string, r trial) trial {
 		return r.lose(name, fmt.Sprintf("the API server could not be reached for %s after that was applied, at %s, and it was undone",
 			t.Within, r.Since.UTC().Format(time.RFC3339)))
 	default:
-		t.watch(r.Since)
+		t.watch(name, since)
 	}
 	return r
 }
+
+// dropped is what is known without the trial, which found out nothing.
+func (r trial) dropped() trial { return trial{Proven: r.Proven, Refused: r.Refused, Why: r.Why} }
 
 func (r trial) lose(name, why string) trial {
 	slog.Error("A ring may have cut this node off, and is undone", "ring", name, "what", r.Watched, "why", why)
 	r.Refused, r.Trying = r.Trying, ""
-	r.Why = fmt.Sprintf("%s: %s; it is not tried again on this node until the ring's spec changes", r.Watched, why)
+	r.Why = fmt.Sprintf("%s: %s; it is not tried again on this node until the ring's spec changes: "+
+		"its interfaces, direction, engine, xdp, transparentMode, transparentFallback, nodeTraffic, or nic's vlanOffload, rxRingSize, rxQueues or driver",
+		r.Watched, why)
 	return r
 }
 
 // admit begins the trials of what is planned and was never tried, and adds to what is refused what cannot be tried now; again
-// says that the plan is to be made again for that.
-func (t *Trials) admit(ctx context.Context, report *Report, refused map[string]plan.Refusal) (again bool, err error) {
+// says that the plan is to be made again for that. At the agent's first look what runs already is proven: an agent of a release
+// that had no trials left it. What runs as it is asked for is not taken away for want of a trial either.
+func (t *Trials) admit(ctx context.Context, report *Report, facts plan.Facts, first bool) (again bool, failed error) {
 	if t == nil {
 		return false, nil
 	}
-	have := t.load()
-	asked := false
+	asked, before := false, map[string]trial{}
+	var silence error
 	for name, verdict := range report.Plan.Rings {
-		r := have[name]
+		r, known := t.load()[name]
 		if verdict.Watched == "" || r.Proven == verdict.Key || r.Trying == verdict.Key {
 			continue
 		}
-		if !asked {
-			asked, err = true, t.ask(ctx)
-		}
-		if err != nil {
-			again = true
-			refused[verdict.Key] = plan.Refusal{Reason: v1.ReasonAPIServerUnreachable, Message: fmt.Sprintf(
-				"%s: the node could be cut off by that, and would not notice while it cannot reach the API server (%v): it is tried when it can", verdict.Watched, err)}
+		if first && !known && !t.damaged && verdict.Planned && facts.Runs(name, verdict.Key) {
+			slog.Info("A ring runs since before there were trials, and is on none", "ring", name, "what", verdict.Watched)
+			t.set(name, trial{Proven: verdict.Key})
 			continue
 		}
+		if !asked {
+			asked, silence = true, t.ask(ctx)
+		}
+		if silence != nil {
+			again = hold(facts, name, verdict, v1.ReasonAPIServerUnreachable, fmt.Sprintf(
+				"would not notice while it cannot reach the API server (%v): it is tried when it can", silence)) || again
+			continue
+		}
+		before[name] = r
 		r.Trying, r.Watched, r.Since, r.BootID, r.Idle = verdict.Key, verdict.Watched, t.now(), t.bootID, false
-		r.Spec, r.Generation = &report.Spec, report.Generation
-		have[name], t.fresh[name] = r, true
+		r.Spec, r.Generation = report.Spec.DeepCopy(), report.Generation
+		t.set(name, r)
+		t.fresh[name] = true
 	}
-	return again, t.records.Save(have)
+	if failed = t.save(); failed == nil {
+		return again, nil
+	}
+	for name, r := range before {
+		t.set(name, trial{})
+		t.set(name, r)
+		delete(t.fresh, name)
+		again = hold(facts, name, report.Plan.Rings[name], v1.ReasonEngineError,
+			fmt.Sprintf("what is tried cannot be noted (%v): it is tried when it can", failed)) || again
+	}
+	return again, failed
 }
 
-// applied is told what became of the plan: the time of a trial runs from when the ring was made.
-func (t *Trials) applied(rings map[string]plan.Verdict) error {
+// hold refuses what cannot be tried now, unless it runs already as it is asked for, and says whether it did. A ring that may be
+// captured in mode 0 for want of a driver may run in that mode.
+func hold(facts plan.Facts, name string, verdict plan.Verdict, reason, why string) bool {
+	if verdict.Planned && facts.Runs(name, verdict.Key) && verdict.Fallback != v1.TransparentFallbackStack {
+		return false
+	}
+	facts.Refused[verdict.Key] = plan.Refusal{Reason: reason, Message: fmt.Sprintf(
+		"%s: the node could be cut off by that, and %s", verdict.Watched, why)}
+	return true
+}
+
+// applied is told what became of the plan: the time of a trial runs from when the ring was made. What is not asked for any more,
+// and not planned either, is on trial no more.
+func (t *Trials) applied(report *Report) error {
 	if t == nil {
 		return nil
 	}
-	have := t.load()
-	for name, r := range have {
-		made := rings[name].Planned && rings[name].Key == r.Trying
-		if r.Trying != "" && (t.fresh[name] || made && (t.unmade[name] || r.Idle)) {
+	for name, r := range t.load() {
+		verdict := report.Plan.Rings[name]
+		made := verdict.Planned && verdict.Key == r.Trying
+		switch {
+		case r.Trying == "":
+		case verdict.Key != r.Trying && asksOther(report.Spec, name, r.Trying):
+			r = r.dropped()
+		case t.fresh[name] || made && (t.unmade[name] || r.Idle):
 			r.Since, r.Idle = t.now(), false
-			t.watch(r.Since)
+			t.watch(name, r.Since)
 		}
-		have[name], t.unmade[name] = r, !made
+		t.set(name, r)
+		t.unmade[name] = !made
 	}
 	clear(t.fresh)
-	return t.records.Save(have)
+	return t.save()
+}
+
+// asksOther says whether a ring is asked for, by another key.
+func asksOther(spec v1.NodeCaptureSpec, name, key string) bool {
+	i := slices.IndexFunc(spec.Rings, func(ring v1.NodeRing) bool { return ring.Name == name })
+	return i >= 0 && plan.TryKey(spec.Rings[i]) != key
 }
 
 // proven leaves out of what a plan can go back to what has not stood its trial; before stays in its place.
@@ -294,19 +407,18 @@ func (t *Trials) proven(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	return good
 }
 
-// unfinished is the spec with which a trial was begun in this boot that is lost by now.
-func (t *Trials) unfinished() (v1.NodeCaptureSpec, int64, bool) {
+// unfinished is the latest spec with which a trial was begun in this boot that is lost by now.
+func (t *Trials) unfinished() (spec v1.NodeCaptureSpec, generation int64, lost bool) {
 	if t == nil {
-		return v1.NodeCaptureSpec{}, 0, false
+		return spec, 0, false
 	}
 	if _, err := t.refused(); err != nil {
 		slog.Error("What was tried on this node cannot be noted", "error", err)
-		return v1.NodeCaptureSpec{}, 0, false
 	}
 	for _, r := range t.load() {
-		if r.Trying == "" && r.Spec != nil && r.BootID == t.bootID {
-			return *r.Spec, r.Generation, true
+		if r.Trying == "" && r.Spec != nil && r.Spec.Undecodable == "" && r.BootID == t.bootID && (!lost || r.Generation > generation) {
+			spec, generation, lost = *r.Spec, r.Generation, true
 		}
 	}
-	return v1.NodeCaptureSpec{}, 0, false
+	return spec, generation, lost
 }

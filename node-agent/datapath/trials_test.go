@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -72,10 +74,11 @@ func (l *trialLab) reconcile(spec v1.NodeCaptureSpec) (reason, message string) {
 // captures says whether the ring is in the engine.
 func (l *trialLab) captures() bool { return l.engine.rings["own"] }
 
-// inMode is a ring in a transparent mode.
-func inMode(mode, snapLength int32) v1.NodeCaptureSpec {
+// inMode is a ring in a transparent mode; others are other specs of it.
+func inMode(mode, other int32) v1.NodeCaptureSpec {
 	s := spec("own")
-	s.Rings[0].UID, s.Rings[0].Spec.TransparentMode, s.Rings[0].Spec.SnapLength = "uid", &mode, snapLength
+	s.Rings[0].UID, s.Rings[0].Spec.TransparentMode = "uid", &mode
+	s.Rings[0].Spec.NIC.Driver.LinkTimeout.Duration = time.Duration(other) * time.Second
 	return s
 }
 
@@ -119,7 +122,8 @@ func TestWhatCutsTheNodeOffIsUndone(t *testing.T) {
 	reason, message := l.reconcile(inMode(2, 100))
 	assert.Equal(t, v1.ReasonNodeCutOff, reason)
 	assert.Equal(t, "spec.transparentMode 2 on eth0: the API server could not be reached for 30s after that was applied, at 2001-09-09T01:46:40Z, "+
-		"and it was undone; it is not tried again on this node until the ring's spec changes", message)
+		"and it was undone; it is not tried again on this node until the ring's spec changes: its interfaces, direction, engine, xdp, "+
+		"transparentMode, transparentFallback, nodeTraffic, or nic's vlanOffload, rxRingSize, rxQueues or driver", message)
 	assert.False(t, l.captures())
 
 	l.lost = false
@@ -276,6 +280,223 @@ func TestTrialsThatCannotBeWritten(t *testing.T) {
 	report := l.r.Reconcile(context.Background(), inMode(2, 100), 1)
 	assert.ErrorContains(t, report.Err, "trials.json")
 	assert.False(t, l.captures())
+}
+
+// What an agent of the release before left running is on no trial, whether the API server answers or not. Its agent noted nothing.
+func TestWhatRunsAtTheUpgradeIsOnNoTrial(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		l := newTrialLab(t)
+		l.engine.rings["own"], l.lost = true, lost
+		reason, message := l.reconcile(inMode(2, 100))
+		assert.Empty(t, reason, message)
+		l.lost = true
+		l.pass(60)
+		l.restart("boot")
+		reason, message = l.reconcile(inMode(2, 100))
+		assert.Empty(t, reason, message)
+		assert.True(t, l.captures())
+		assert.Zero(t, l.asked)
+		l.lost = false
+		l.reconcile(inMode(2, 101))
+		l.lost = true
+		l.pass(30)
+		reason, _ = l.reconcile(inMode(2, 101))
+		assert.Equal(t, v1.ReasonNodeCutOff, reason, "a change is on trial")
+		assert.True(t, l.captures(), "and what ran before comes back")
+	}
+}
+
+// What is not there yet is no ring that runs, nor is one whose trial the file had that cannot be read.
+func TestWhatIsOnTrialAllTheSame(t *testing.T) {
+	l := newTrialLab(t)
+	l.reconcile(spec("other"))
+	l.engine.rings["own"] = true
+	l.lost = true
+	reason, _ := l.reconcile(inMode(2, 100))
+	assert.Equal(t, v1.ReasonAPIServerUnreachable, reason, "later than at the first look")
+
+	l = newTrialLab(t)
+	l.reconcile(inMode(2, 100))
+	require.NoError(t, os.WriteFile(l.file, []byte("{"), 0o644))
+	l.restart("boot")
+	l.reconcile(inMode(2, 100))
+	l.lost = true
+	l.pass(32)
+	reason, _ = l.reconcile(inMode(2, 100))
+	assert.Equal(t, v1.ReasonNodeCutOff, reason)
+}
+
+// The key of another release may be another: what was accepted and runs stays while the API server is silent, and is tried then.
+func TestWhatRunsStaysWithoutAnAPIServer(t *testing.T) {
+	l := newTrialLab(t)
+	l.reconcile(inMode(2, 100))
+	l.pass(32)
+	l.reconcile(inMode(2, 100))
+	l.r.Trials.have["own"] = trial{Proven: "by another release"}
+	l.lost = true
+	reason, message := l.reconcile(inMode(2, 100))
+	assert.Empty(t, reason, message)
+	assert.True(t, l.captures())
+	l.lost = false
+	l.reconcile(inMode(2, 100))
+	assert.NotEmpty(t, l.r.Trials.have["own"].Trying)
+}
+
+// What the engine refused was never there: a boot is no loss.
+func TestABootDoesNotEndAnIdleTrial(t *testing.T) {
+	l := newTrialLab(t)
+	l.engine.refuse["own"] = errors.New("the verifier says no")
+	l.reconcile(inMode(2, 100))
+	l.pass(60)
+	l.reconcile(inMode(2, 100))
+	l.restart("another boot")
+	reason, message := l.reconcile(inMode(2, 100))
+	assert.Empty(t, reason, message)
+	assert.True(t, l.captures())
+	l.lost = true
+	l.pass(30)
+	reason, _ = l.reconcile(inMode(2, 100))
+	assert.Equal(t, v1.ReasonNodeCutOff, reason, "it is tried")
+}
+
+// A spec that nobody asks for any more is on trial no more.
+func TestAnEditEndsATrial(t *testing.T) {
+	l := newTrialLab(t)
+	l.reconcile(inMode(2, 100))
+	l.reconcile(inMode(0, 100))
+	l.restart("another boot")
+	reason, message := l.reconcile(inMode(2, 100))
+	assert.Empty(t, reason, message)
+}
+
+// The clock of a trial is one that nobody sets: the time in the file is only for the next agent.
+func TestAClockThatIsSetBack(t *testing.T) {
+	setBack := func(l *trialLab) {
+		have, err := l.r.Trials.records.Load()
+		require.NoError(t, err)
+		r := have["own"]
+		r.Since = r.Since.Add(time.Hour)
+		have["own"] = r
+		require.NoError(t, l.r.Trials.records.Save(have))
+	}
+	for _, restart := range []bool{false, true} {
+		for _, lost := range []bool{false, true} {
+			l := newTrialLab(t)
+			l.reconcile(inMode(2, 100))
+			setBack(l)
+			if restart {
+				l.restart("boot")
+			} else if r, ok := l.r.Trials.have["own"]; ok {
+				r.Since = r.Since.Add(time.Hour)
+				l.r.Trials.have["own"] = r
+			}
+			l.reconcile(inMode(2, 100))
+			l.lost = lost
+			l.pass(32)
+			assert.True(t, l.r.Trials.over())
+			reason, _ := l.reconcile(inMode(2, 100))
+			assert.Equal(t, lost, reason == v1.ReasonNodeCutOff)
+			assert.Empty(t, l.r.Trials.have["own"].Trying, "it is decided")
+		}
+	}
+}
+
+// A disk that is full does not keep a lost trial from being undone, nor does another thing that cannot be read.
+func TestALostTrialIsUndoneWhateverFails(t *testing.T) {
+	for name, fail := range map[string]func(*trialLab){
+		"Save": func(l *trialLab) {
+			require.NoError(t, os.Mkdir(filepath.Join(filepath.Dir(l.file), ".trials.json.new"), 0o755))
+		},
+		"Traffic": func(l *trialLab) {
+			l.r.Traffic = func() (map[string]string, error) { return nil, errors.New("netlink is busy") }
+		},
+		"Describe": func(l *trialLab) {
+			l.r.Drivers = noDrivers{errors.New("sysfs is busy")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newTrialLab(t)
+			l.r.Traffic = func() (map[string]string, error) { return nil, nil }
+			l.r.Drivers = noDrivers{}
+			other := spec("other")
+			asked := inMode(2, 100)
+			asked.Rings = append(asked.Rings, other.Rings...)
+			l.reconcile(asked)
+			fail(l)
+			l.lost = true
+			l.pass(30)
+			for range 2 {
+				report := l.r.Reconcile(context.Background(), asked, 1)
+				assert.Error(t, report.Err)
+				assert.Equal(t, v1.ReasonNodeCutOff, report.Plan.Rings["own"].Reason)
+				assert.Equal(t, map[string]bool{"other": true}, l.engine.rings)
+			}
+		})
+	}
+}
+
+// noDrivers replaces none.
+type noDrivers struct{ err error }
+
+func (d noDrivers) Describe() (map[string]plan.DriverFact, error)  { return nil, d.err }
+func (d noDrivers) Apply(map[string]plan.DriverWish) (bool, error) { return false, nil }
+
+// Of several lost trials the latest spec is what is undone, and one that cannot be decoded is none.
+func TestTheLatestUnfinishedSpec(t *testing.T) {
+	l := newTrialLab(t)
+	l.r.Trials.have = map[string]trial{}
+	for generation, name := range []string{"a", "b", "c", "d"} {
+		s := spec(name)
+		l.r.Trials.have[name] = trial{Refused: name, BootID: "boot", Spec: &s, Generation: int64(generation)}
+	}
+	l.r.Trials.have["d"].Spec.Undecodable = "a text for a number"
+	for range 20 {
+		s, generation, lost := l.r.Trials.unfinished()
+		require.True(t, lost)
+		assert.Equal(t, int64(2), generation)
+		assert.Equal(t, "c", s.Rings[0].Name)
+	}
+}
+
+// Where an operator of the release before wrote the entry, nobody could allow a ring on the node's own interface, and it goes on.
+func TestTheNodesOwnTrafficAtTheUpgrade(t *testing.T) {
+	own := func() (map[string]string, error) { return map[string]string{"eth0": "has a default route"}, nil }
+	for _, version := range []int32{0, 1} {
+		l := newTrialLab(t)
+		l.r.Traffic, l.engine.rings["own"], l.engine.taps = own, true, []capture.Tap{{Interface: "eth0", Index: 2}}
+		asked := inMode(2, 100)
+		asked.Rings[0].Version = version
+		for range 2 {
+			reason, message := l.reconcile(asked)
+			assert.Equal(t, version == 1, reason == v1.ReasonNodeTrafficRefused, message)
+			assert.True(t, l.captures())
+		}
+		l.engine.rings["own"] = false
+		l.engine = newMemoryEngine()
+		l.restart("another boot")
+		l.r.Traffic = own
+		reason, _ := l.reconcile(asked)
+		assert.Equal(t, v1.ReasonNodeTrafficRefused, reason)
+		assert.False(t, l.captures())
+	}
+}
+
+// Run tells the loop once a second at most, whatever that makes of it.
+func TestRunPacesItself(t *testing.T) {
+	l := newTrialLab(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
+	defer cancel()
+	told := 0
+	go l.r.Trials.Run(ctx)
+	for l.r.Trials.began.Raise(); ; l.r.Trials.began.Raise() {
+		select {
+		case <-l.r.Trials.Changed:
+			told++
+		case <-ctx.Done():
+			assert.Equal(t, 1, told)
+			return
+		}
+	}
 }
 
 // Run asks while a trial lasts, and tells when it is over.

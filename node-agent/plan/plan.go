@@ -121,6 +121,8 @@ type Verdict struct {
 	// Watched is what a ring does that can cut the node off from its network, for people; empty for nothing. Key tells it from
 	// others, and from itself with another spec.
 	Watched, Key string
+	// Fallback of a ring's mode.
+	Fallback v1.TransparentFallback
 
 	// snapLen of the ring: its queues keep their size while it is refused.
 	snapLen uint32
@@ -283,7 +285,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 	verdict.Engine, verdict.EngineReason = draft.engine, draft.engineReason
 	verdict.NIC, verdict.TransparentMode, verdict.TransparentReason = draft.nic(), draft.mode, draft.modeReason
 	if watched := draft.watched(); watched != "" && (verdict.Planned || len(draft.drivers) > 0) {
-		verdict.Watched, verdict.Key = watched, draft.key
+		verdict.Watched, verdict.Key, verdict.Fallback = watched, draft.key, ring.Spec.TransparentFallback
 	}
 	b.noteDrivers(draft)
 	texts, wrong := draft.notTapped()

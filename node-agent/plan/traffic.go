@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringcap/ringcap/node-agent/capture"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -27,12 +28,23 @@ import (
 // Refusal is why a node does not have a ring: it has tried its spec, or cannot try it now. Reason and Message are for its status.
 type Refusal struct{ Reason, Message string }
 
-// TryKey tells a ring with its spec from others, and from itself with another spec.
+// TryKey tells a ring from others, and from itself with another spec, as far as it matters to whether it can cut the node off. It
+// has no more than that, for what is proven must stay so when a release gives specs another field.
 func TryKey(ring v1.NodeRing) string {
+	spec := ring.Spec
 	// A spec came as JSON, and can be written as such.
-	text, _ := json.Marshal(ring.Spec)
-	sum := sha256.Sum256(append([]byte(ring.UID+" "), text...))
+	text, _ := json.Marshal([]any{
+		ring.UID, spec.Interfaces, spec.Direction, spec.Engine, spec.TransparentMode, spec.TransparentFallback, spec.XDP, spec.NodeTraffic,
+		spec.NIC.VLANOffload, spec.NIC.RxRingSize, spec.NIC.RxQueues, spec.NIC.Driver,
+	})
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
+}
+
+// Runs says whether an engine has a ring, and what was accepted last of it has a key.
+func (f Facts) Runs(name, key string) bool {
+	_, served := f.Serving[name]
+	return served && slices.ContainsFunc(f.Good.Rings, func(r v1.NodeRing) bool { return r.Name == name && TryKey(r) == key })
 }
 
 // Intrusive says whether a ring asks for anything by which it matters whose traffic an interface carries.
@@ -75,19 +87,26 @@ func stackKeepsPackets(d *ringDraft) *problem {
 	return refused
 }
 
-// refuseNodeTraffic says why not, if an interface that is tapped carries the node's own traffic. Pods' do not.
+// refuseNodeTraffic says why not, if an interface that is tapped carries the node's own traffic. Pods' do not. Where an operator
+// wrote the entry that does not know spec.nodeTraffic, what runs was not asked, and goes on.
 func (d *ringDraft) refuseNodeTraffic(why string) *problem {
 	if d.spec.NodeTraffic == v1.NodeTrafficAllow {
 		return nil
 	}
 	for _, tap := range d.taps {
 		_, pods := d.pods[tap.Interface]
-		if traffic := d.facts.nodeTraffic(tap.Interface); traffic != "" && !pods && !d.away[tap.Interface] {
+		if traffic := d.facts.nodeTraffic(tap.Interface); traffic != "" && !pods && !d.away[tap.Interface] && !d.runsSinceBefore(tap) {
 			return problemf(v1.ReasonNodeTrafficRefused, "%s %s, and %s, capture another interface, "+
 				"or set spec.nodeTraffic to Allow if the node can do without it", tap.Interface, traffic, why)
 		}
 	}
 	return nil
+}
+
+// runsSinceBefore says whether a ring of an operator that does not know spec.nodeTraffic has a tap already.
+func (d *ringDraft) runsSinceBefore(tap capture.Tap) bool {
+	return d.version == 0 && d.facts.Runs(d.name, d.key) &&
+		slices.ContainsFunc(d.facts.Taps[d.name], func(t capture.Tap) bool { return t.Index == tap.Index })
 }
 
 func (f Facts) nodeTraffic(iface string) string {

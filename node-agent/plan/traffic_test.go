@@ -148,7 +148,10 @@ func TestWhatWasTriedIsNotTriedAgain(t *testing.T) {
 
 	again := tried
 	again.UID = "made again"
-	for _, other := range []v1.NodeRing{again, ring("own", inMode(1), replace, withQueues(1))} {
+	same := ring("own", inMode(1), replace, withQueues(1), func(s *v1.CaptureRingSpec) { s.SnapLength, s.NIC.Offloads = 100, v1.OffloadsKeep })
+	same.Version = 1
+	assert.Equal(t, v1.ReasonNodeCutOff, Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{same}}, f).Rings["own"].Reason, "what cannot cut the node off does not matter")
+	for _, other := range []v1.NodeRing{again, ring("own", inMode(1), replace, func(s *v1.CaptureRingSpec) { s.XDP = v1.XDPGenericAllowed })} {
 		got = Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{other}}, f)
 		assert.Equal(t, v1.ReasonPending, got.Rings["own"].Reason)
 	}

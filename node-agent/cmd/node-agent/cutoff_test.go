@@ -265,7 +265,7 @@ func TestANodeThatIsCutOffComesBack(t *testing.T) {
 	n.says(v1.ReasonNodeCutOff)
 	assert.False(t, n.taken())
 
-	n.api.edit(func(s *v1.CaptureRingSpec) { s.SnapLength = 100 })
+	n.api.edit(func(s *v1.CaptureRingSpec) { s.NIC.Driver.LinkTimeout = &metav1.Duration{Duration: time.Minute} })
 	n.isTaken()
 	agent.kill()
 	n.agent()
