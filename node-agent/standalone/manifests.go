@@ -212,7 +212,9 @@ func (r *reader) ring(text []byte) {
 		return
 	}
 	ring.Spec.Default()
-	r.found.Spec.Rings = append(r.found.Spec.Rings, v1.NodeRing{Name: ring.Name, UID: string(ring.UID), Spec: ring.Spec})
+	r.found.Spec.Rings = append(r.found.Spec.Rings, v1.NodeRing{
+		Name: ring.Name, UID: string(ring.UID), Version: v1.NodeEntryVersion, Spec: ring.Spec,
+	})
 	r.found.sources[r.what] = r.path
 }
 

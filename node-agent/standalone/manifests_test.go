@@ -41,6 +41,7 @@ func TestExamples(t *testing.T) {
 	require.NotEmpty(t, found.Spec.Clusters)
 	assert.NotEmpty(t, found.Ignored)
 	assert.Equal(t, v1.EngineAuto, found.Spec.Rings[0].Spec.Engine)
+	assert.EqualValues(t, v1.NodeEntryVersion, found.Spec.Rings[0].Version, "its writer could know all fields")
 	assert.Equal(t, v1.OffloadsDisable, found.Spec.Rings[0].Spec.NIC.Offloads)
 	assert.EqualValues(t, v1.DefaultSlots, found.Spec.Clusters[0].Spec.Slots)
 	assert.Equal(t, v1.DefaultMemoryLimit, found.Spec.Clusters[0].Spec.MemoryLimit.String())
