@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ringcap/ringcap/monitoring/catalogue"
@@ -59,7 +60,8 @@ func check(p prometheus, out io.Writer) error {
 		for _, row := range d.Rows {
 			for _, panel := range row.Panels {
 				for _, query := range panel.Queries {
-					ask("dashboard "+d.Title+", panel "+panel.Title, query.Runnable(d))
+					// A table of what is wrong is empty while nothing is: its series have to be there.
+					ask("dashboard "+d.Title+", panel "+panel.Title, strings.TrimSuffix(query.Runnable(d), " == 0"))
 				}
 			}
 		}
