@@ -282,9 +282,6 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		return
 	}
 	h.log.Info("a consumer is attached", "pid", peer.Pid)
-	h.mu.Lock()
-	h.connections[conn] = attachment
-	h.mu.Unlock()
 	// It may have been taken back while nobody knew which connection that concerns.
 	if h.queue.isAttached(attachment) {
 		waitForEnd(conn)
@@ -326,17 +323,59 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 	}
 	var attachment uint64
 	if err == nil {
-		attachment, err = h.queue.attach(uint32(peer.Pid), request.MapID)
+		attachment, err = h.attach(ctx, uint32(peer.Pid), request.MapID)
 	}
 	if err != nil {
 		reply.refuse(err)
 		_, sendErr := conn.Write(reply.bytes())
 		return nil, 0, errors.Join(err, sendErr)
 	}
+	h.mu.Lock()
+	h.connections[conn] = attachment
+	h.mu.Unlock()
 	if err := h.send(conn, reply, request.MapID == 0, attachment); err != nil {
 		return nil, 0, errors.Join(err, h.queue.detach(attachment))
 	}
 	return peer, attachment, nil
+}
+
+// attach makes the peer the queue's consumer. The last one may have ended a moment ago, and it is not noticed yet.
+func (h *handoverSocketServer) attach(ctx context.Context, process, known uint32) (uint64, error) {
+	attachment, err := h.queue.attach(process, known)
+	for until := time.Now().Add(requestTimeout); errors.Is(err, errBusy) && h.consumerHungUp() && time.Now().Before(until); {
+		select {
+		case <-ctx.Done():
+			return 0, err
+		case <-time.After(time.Millisecond):
+		}
+		attachment, err = h.queue.attach(process, known)
+	}
+	return attachment, err
+}
+
+// consumerHungUp reports whether the consumer has closed its end of its connection.
+func (h *handoverSocketServer) consumerHungUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for conn, attachment := range h.connections {
+		if attachment != 0 && h.queue.isAttached(attachment) {
+			return closedByPeer(conn)
+		}
+	}
+	return false
+}
+
+func closedByPeer(conn *net.UnixConn) (closed bool) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		closed = err == nil && n == 0
+	})
+	return closed || err != nil
 }
 
 // request reads a request from a peer that may have the queue.

@@ -144,6 +144,15 @@ func TestUserWithoutRightIsRefused(t *testing.T) {
 	require.False(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
 }
 
+// A consumer that follows another at once is not told that this one is still attached.
+func TestTheNextConsumerNeedNotWait(t *testing.T) {
+	l := newLab(t)
+	l.apply(l.engine(), l.plan(1))
+	for range 300 {
+		l.consume("mirror", 0).detach()
+	}
+}
+
 func TestOneConsumerAQueue(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
