@@ -182,7 +182,7 @@ func (m *Manager) noteRegistered() {
 }
 
 func (m *Manager) startOne(ctx context.Context, name string, resource Resource) error {
-	p := newPlugin(name, m.folder, func() Resource { return m.resource(name) }, m.mayStart)
+	p := newPlugin(name, m.folder, m.cdi.path(name), func() Resource { return m.resource(name) }, m.mayStart)
 	p.set(resource)
 	if err := p.start(ctx); err != nil {
 		return err

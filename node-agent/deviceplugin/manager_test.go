@@ -3,6 +3,7 @@
 package deviceplugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
@@ -122,6 +124,7 @@ type fakeQueues struct {
 	busy   int   // for so many looks
 	why    error // it is
 	grants atomic.Int32
+	host   string // device node; empty for /dev/null
 }
 
 func (q *fakeQueues) TakeBack(_ context.Context, id capture.QueueID, holder int) (int, error) {
@@ -143,7 +146,7 @@ func (q *fakeQueues) Grant(id capture.QueueID) (capture.Grant, error) {
 		return capture.Grant{}, capture.ErrNotFound
 	}
 	return capture.Grant{
-		Devices: []capture.PathPair{{Host: "/dev/null", Container: "/dev/ringcap/ids/0"}},
+		Devices: []capture.PathPair{{Host: cmp.Or(q.host, "/dev/null"), Container: "/dev/ringcap/ids/0"}},
 		Mounts:  []capture.PathPair{{Host: "/host/folder", Container: "/run/ringcap/ids/0"}},
 	}, nil
 }
@@ -227,6 +230,48 @@ func TestAllocateWaitsForTheLastConsumerOfAnOlderModule(t *testing.T) {
 		queues.busy, queues.why = 1, why
 		assert.ErrorIs(t, takeBack(t.Context(), queues, id), why)
 	}
+}
+
+// Container runtimes read a description again when it is written, and have the numbers of device nodes from when they read it.
+func TestANewDeviceNumberIsToldToContainerRuntimes(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	device := filepath.Join(t.TempDir(), "0")
+	become := func(what string) {
+		_ = os.Remove(device)
+		require.NoError(t, os.Symlink(what, device))
+	}
+	become("/dev/null")
+	m.Set(offer(&fakeQueues{host: device}, true))
+	k.next()
+	client, closeConn := k.client("ringcap-ids.sock")
+	defer closeConn()
+	described := func() (uint64, string) {
+		var info unix.Stat_t
+		require.NoError(t, unix.Stat(m.cdi.path("ids"), &info))
+		text, err := os.ReadFile(m.cdi.path("ids"))
+		require.NoError(t, err)
+		return info.Ino, string(text)
+	}
+	allocate := func() (uint64, string) {
+		_, err := client.Allocate(context.Background(), &api.AllocateRequest{
+			ContainerRequests: []*api.ContainerAllocateRequest{{DevicesIds: []string{"0"}}},
+		})
+		require.NoError(t, err)
+		return described()
+	}
+	first, text := allocate()
+	again, _ := allocate()
+	assert.Equal(t, first, again, "the number is the same")
+	become("/dev/zero")
+	other, same := allocate()
+	assert.NotEqual(t, first, other)
+	assert.Equal(t, text, same)
+	become("/dev/full")
+	_, err := client.PreStartContainer(context.Background(), &api.PreStartContainerRequest{DevicesIds: []string{"0"}})
+	require.NoError(t, err)
+	last, _ := described()
+	assert.NotEqual(t, other, last)
 }
 
 func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -22,6 +23,7 @@ import (
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -58,18 +60,25 @@ type plugin struct {
 	// resource is what shall be offered now.
 	resource func() Resource
 	mayStart MayStart
+	// description is the file by which container runtimes know the queues (CDI).
+	description string
 
 	mu      sync.Mutex
 	offered Resource
 	// changed is closed, and made anew, when what is offered changed.
 	changed chan struct{}
+	// numbers of the device nodes that were granted last, by the nodes' paths.
+	numbers map[string]uint64
 
 	server *grpc.Server
 	gone   chan struct{}
 }
 
-func newPlugin(name, folder string, resource func() Resource, mayStart MayStart) *plugin {
-	return &plugin{name: name, folder: folder, resource: resource, mayStart: mayStart, changed: make(chan struct{})}
+func newPlugin(name, folder, description string, resource func() Resource, mayStart MayStart) *plugin {
+	return &plugin{
+		name: name, folder: folder, description: description, resource: resource, mayStart: mayStart,
+		changed: make(chan struct{}), numbers: map[string]uint64{},
+	}
 }
 
 func (p *plugin) endpoint() string { return "ringcap-" + p.name + ".sock" }
@@ -236,7 +245,7 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 	if err := takeBack(ctx, engine, id); err != nil {
 		return err
 	}
-	grant, err := engine.Grant(id)
+	grant, err := p.grant(engine, id)
 	if err != nil {
 		return err
 	}
@@ -310,6 +319,38 @@ func (p *plugin) prepare(ctx context.Context, device string) error {
 	if err != nil {
 		return err
 	}
-	_, err = engine.Grant(id)
+	_, err = p.grant(engine, id)
 	return err
+}
+
+// grant is the engine's. Container runtimes keep in memory which number a device node had when they first gave it to a container:
+// where it is another one now, the file is written again, by which they notice.
+func (p *plugin) grant(engine Queues, id capture.QueueID) (capture.Grant, error) {
+	grant, err := engine.Grant(id)
+	if err != nil || !p.renumbered(grant.Devices) {
+		return grant, err
+	}
+	text, err := os.ReadFile(p.description)
+	if err == nil {
+		err = node.WriteFile(p.description, text)
+	}
+	if err != nil {
+		err = fmt.Errorf("tell container runtimes of the queue's new device number: %w", err)
+	}
+	return grant, err
+}
+
+// renumbered notes the numbers of device nodes, and says whether one is not known to be what it was.
+func (p *plugin) renumbered(devices []capture.PathPair) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range devices {
+		var now unix.Stat_t
+		if err := unix.Stat(d.Host, &now); err != nil {
+			continue
+		}
+		changed = changed || p.numbers[d.Host] != now.Rdev
+		p.numbers[d.Host] = now.Rdev
+	}
+	return changed
 }
