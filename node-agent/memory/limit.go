@@ -41,32 +41,32 @@ var memoryVersions = []memoryFiles{
 // everything up to the limit is taken: whatever thread of the agent touches a new page just then is killed with the agent.
 // Where no limit can be read, the kernel's answer remains.
 func RoomFor(size uint64) error {
-	for _, files := range memoryVersions {
-		folder := files.folder()
-		limit, err := readNumber(filepath.Join(folder, files.limit))
-		if err != nil {
-			continue
-		}
-		used, err := readNumber(filepath.Join(folder, files.usage))
-		if err != nil {
-			continue
-		}
-		if used+size+agentReserve <= limit {
-			return nil
-		}
-		// Asked only now: the kernel has to add it up.
-		used -= min(used, files.cache(folder))
-		if used+size+agentReserve <= limit {
-			return nil
-		}
-		return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves: %w",
-			capture.ErrNoMemory, size, agentReserve, limit, ErrLimit)
+	limit, used, cache, limited := ownMemory()
+	if !limited || used+size+agentReserve <= limit {
+		return nil
 	}
-	return nil
+	// Asked only now: the kernel has to add it up.
+	used -= min(used, cache())
+	if used+size+agentReserve <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: %d bytes and a reserve of %d are more than the limit of %d leaves: %w",
+		capture.ErrNoMemory, size, agentReserve, limit, ErrLimit)
 }
 
 // agentRoom is what the memory limit of this process leaves for queues; without one, more than there can be.
 func agentRoom() uint64 {
+	limit, used, cache, limited := ownMemory()
+	if !limited {
+		return math.MaxUint64
+	}
+	used -= min(used, cache())
+	return limit - min(limit, used+agentReserve)
+}
+
+// ownMemory is the memory limit of this process and what it uses, in bytes; cache reads how much of that the kernel can take
+// back. limited is false where no limit can be read.
+func ownMemory() (limit, used uint64, cache func() uint64, limited bool) {
 	for _, files := range memoryVersions {
 		folder := files.folder()
 		limit, err := readNumber(filepath.Join(folder, files.limit))
@@ -77,10 +77,9 @@ func agentRoom() uint64 {
 		if err != nil {
 			continue
 		}
-		used -= min(used, files.cache(folder))
-		return limit - min(limit, used+agentReserve)
+		return limit, used, func() uint64 { return files.cache(folder) }, true
 	}
-	return math.MaxUint64
+	return 0, 0, nil, false
 }
 
 // folder is this process's in the hierarchy, or the root of what is mounted: a container sees nothing else.
