@@ -23,5 +23,5 @@ box_make() {
 	ip link set mirror0 up
 	ip -n rc-wire link set wire0 up
 	box_up() { [ "$(ip -j link show mirror0 | jq -r '.[0].operstate')" = UP ]; }
-	wait_for 10 box_up || { echo 'mirror0 does not come up within 10 s' >&2; return 1; }
+	wait_for 60 box_up || { echo 'mirror0 does not come up within 60 s' >&2; return 1; }
 }

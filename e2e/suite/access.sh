@@ -119,7 +119,7 @@ test_queue_is_taken_back() {
 	wait_for 60 attached_everywhere true || { echo 'the consumers are not attached' >&2; return 1; }
 	close_to elsewhere
 	wait_for 60 attached_everywhere false || { echo 'the queues were not taken back' >&2; return 1; }
-	wait_for 30 taken_back_is_told || { echo 'there are no Events of it' >&2; return 1; }
+	wait_for 90 taken_back_is_told || { echo 'there are no Events of it' >&2; return 1; }
 	expect_refused probe inside node-ebpf take suite-closed 0
 	# Those who had the queues hold what is left of them, and keep nobody from removing them.
 	remove clusters.ringcap.io/suite-closed

@@ -98,6 +98,6 @@ test_card_in_modes_1_and_2() {
 	on_node 'nft delete table netdev suite' || true
 	card_restored() { [ "$(on_node "$card_looks")" = "$before" ]; }
 	wait_for 120 card_restored || { diff <(echo "$before") <(on_node "$card_looks"); return 1; }
-	wait_for 30 card_announced || { kubectl get events; return 1; }
+	wait_for 90 card_announced || { kubectl get events; return 1; }
 	on_node 'ip address del 192.0.2.7/32 dev card0; ! dmesg | grep -E "BUG|Oops|WARNING|general protection"'
 }

@@ -55,7 +55,7 @@ test_node_cut_off_comes_back() {
 	kubectl -n "$system" delete "$agent" --wait
 	kubectl -n "$system" rollout status daemonset ringcap-agent --timeout=120s
 	sleep 30
-	is_heard
+	wait_for 10 is_heard
 	own_says NodeCutOff
 	# Another spec is another ring.
 	own_ring 'transparentMode: 0'

@@ -126,7 +126,7 @@ test_pods_come_and_go_and_none_loses_a_packet() {
 	remove -f examples/pods.yaml
 	remove namespace $shop
 	nothing_tapped() { ! kubectl get nodecaptures -o json | jq -e '.items[].status.interfaces[]? | select(.pod)'; }
-	wait_for 30 nothing_tapped
+	wait_for 90 nothing_tapped
 }
 
 captures_of_shop() {

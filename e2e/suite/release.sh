@@ -262,6 +262,6 @@ test_release() {
 	is_removed "$work/listing-after" ''
 	diff <(grep -v 'ringcap\.io ' "$work/listing-before") "$work/listing-after"
 	bpf_gone() { [ -z "$("$images/bpf" alive <"$work/bpf")" ]; }
-	wait_for 30 bpf_gone || { "$images/bpf" alive <"$work/bpf"; return 1; }
+	wait_for 90 bpf_gone || { "$images/bpf" alive <"$work/bpf"; return 1; }
 	"$root/e2e/cluster/node-exec" node-kmod '! dmesg | grep -E "BUG|Oops|WARNING|general protection"'
 }

@@ -82,7 +82,7 @@ pool_manifest() {
 function_make() {
 	on_node 'modprobe igbvf && echo 1 >/sys/class/net/card0/device/sriov_numvfs'
 	function_up() { function_looks | grep -q .; }
-	wait_for 20 function_up
+	wait_for 90 function_up
 	function_before=$(function_looks)
 	read -r function_name function_mac _ <<<"$function_before"
 	on_node "ethtool -G $function_name rx 4096"
@@ -177,7 +177,7 @@ function_replay() {
 	same 'others in the file' "$(captured "$run/all.pcap" 'not (udp dst port 9 or udp dst port 10)')" 0
 	"$rcdemo" report --dir "$run" --ring $sriov_ring --cluster $sriov_ring --lossless
 	function_counted() { [ $(($(function_received) - received)) = $packets ]; }
-	wait_for 20 function_counted || { echo "the driver counted $(($(function_received) - received)) of $packets packets" >&2; return 1; }
+	wait_for 90 function_counted || { echo "the driver counted $(($(function_received) - received)) of $packets packets" >&2; return 1; }
 }
 
 pool_disowned() { ! kubectl -n kube-system get configmap sriovdp-config; }
@@ -225,7 +225,7 @@ test_sriov_function_and_queue() {
 	function_replay second
 
 	kubectl delete --timeout=3m -f examples/sriov.yaml
-	wait_for 30 pool_disowned
+	wait_for 90 pool_disowned
 	sriov_down "$built"
 	on_node '! dmesg | grep -E "BUG|Oops|WARNING|general protection"'
 }

@@ -135,6 +135,7 @@ static void rt_limit_learner(void *unused)
 	struct ringcap_exact known = rt_exact(7, RINGCAP_ACTION_PASS, false);
 	struct rt_rules_counts counts;
 	struct rt_fixture fixture;
+	u32 from;
 
 	(void)unused;
 	RT_CHECK(!unshare(CLONE_NEWUSER | CLONE_NEWNET), "%m");
@@ -151,13 +152,16 @@ static void rt_limit_learner(void *unused)
 	RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULE_DEL, fixture.ring, &known, 1, NULL, 0), 0);
 	rt_limit_traffic(&fixture, 200, 2);
 	rt_limit_check(&fixture, 101, 52);
-	rt_limit_learn(&fixture, 1);
+	rt_limit_learn(&fixture, 100000);
 	rt_limit_traffic(&fixture, 300, 101);
 	rt_limit_check(&fixture, 100, 53);
-	/* As does one that is idle. */
-	RT_EVENTUALLY((usleep(100000), rt_rules_counts(fixture.ring, &counts), !counts.nr_exact), 20000);
-	rt_limit_traffic(&fixture, 500, 100);
-	rt_limit_check(&fixture, 100, 53);
+	/* As do those that are idle. */
+	rt_limit_learn(&fixture, 1);
+	for (from = 500; from < 800; from += 100) {
+		rt_limit_traffic(&fixture, from, 100);
+		RT_EVENTUALLY((usleep(100000), rt_rules_counts(fixture.ring, &counts), !counts.nr_exact), 20000);
+		RT_EQUAL(counts.not_learnt, 53);
+	}
 }
 
 /* The flows of who is administrator of a namespace only, and those of the machine's own. */

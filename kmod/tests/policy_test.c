@@ -113,11 +113,27 @@ static void rt_policy_take(const struct ringcap_slot *slot, const u8 *packet, vo
 	policy->count++;
 }
 
-static void rt_policy_read(struct rt_policy *policy)
+static void rt_policy_read_by(struct rt_policy *policy, rt_slot_fn take, void *arg)
 {
 	for (policy->at = 0; policy->at < RT_QUEUES; policy->at++)
 		if (policy->attended & 1U << policy->at)
-			rt_queue_read(&policy->queues[policy->at], rt_policy_take, policy);
+			rt_queue_read(&policy->queues[policy->at], take, arg);
+}
+
+static void rt_policy_read(struct rt_policy *policy)
+{
+	rt_policy_read_by(policy, rt_policy_take, policy);
+}
+
+/* All that was sent has come to a queue, or was dropped, and what came has been read. */
+static bool rt_policy_settled(struct rt_policy *policy, rt_slot_fn take, void *arg)
+{
+	struct rt_queue_counts counts;
+
+	rt_policy_read_by(policy, take, arg);
+	rt_cluster_counts(policy->cluster.name, &counts);
+	return policy->count == counts.delivered && counts.delivered + counts.dropped[RINGCAP_DROP_FULL] +
+	       counts.dropped[RINGCAP_DROP_UNATTENDED] == policy->sent;
 }
 
 /* One packet of each flow; each comes out where the model says, and so many flows have another queue than before. */
@@ -135,9 +151,7 @@ static u32 rt_policy_round(struct rt_policy *policy)
 	}
 	policy->rounds++;
 	policy->sent += RT_FLOWS;
-	RT_EVENTUALLY(rt_ring_seen(policy->fixture.ring) >= policy->sent, 10000);
-	usleep(20000);
-	rt_policy_read(policy);
+	RT_EVENTUALLY(rt_policy_settled(policy, rt_policy_take, policy), 10000);
 	for (flow = 0; flow < RT_FLOWS; flow++) {
 		want = rt_policy_queue(policy, flow);
 		RT_CHECK(policy->took[flow] == want, "round %u: flow %u of queue %u came to queue %d instead of %d (attended %x)",
@@ -380,19 +394,14 @@ RT_CASE(policy_churn_under_traffic)
 			rt_policy_detach(&policy, i);
 		else
 			rt_policy_attach(&policy, i);
-		for (policy.at = 0; policy.at < RT_QUEUES; policy.at++)
-			if (policy.attended & 1U << policy.at)
-				rt_queue_read(&policy.queues[policy.at], rt_policy_visit, &visit);
+		rt_policy_read_by(&policy, rt_policy_visit, &visit);
 	}
 	__atomic_store_n(&policy.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
-	RT_EVENTUALLY(rt_ring_seen(policy.fixture.ring) >= policy.sent, 10000);
-	for (policy.at = 0; policy.at < RT_QUEUES; policy.at++) {
-		if (!(policy.attended & 1U << policy.at))
-			rt_policy_attach(&policy, policy.at);
-		usleep(20000);
-		rt_queue_read(&policy.queues[policy.at], rt_policy_visit, &visit);
-	}
+	for (i = 0; i < RT_QUEUES; i++)
+		if (!(policy.attended & 1U << i))
+			rt_policy_attach(&policy, i);
+	RT_EVENTUALLY(rt_policy_settled(&policy, rt_policy_visit, &visit), 10000);
 	rt_cluster_counts(policy.cluster.name, &counts);
 	rt_cluster_balance(policy.cluster.name, &copies, &spread);
 	RT_CHECK(spread > 0, "nothing was spread");

@@ -15,8 +15,23 @@ const (
 	// looks at its rules every quarter of it, has taken them away.
 	idle   = 2 * time.Second
 	inTime = idle / 3
-	over   = 2 * idle
+	over   = 3 * idle
 )
+
+// tries is how often a row is tried on a machine that is too slow for its idle times.
+const tries = 10
+
+// pace tells whether what must come within the idle time did.
+type pace struct {
+	last time.Time
+	late bool
+}
+
+// reached is called after wait and all that was done since the last one, or since the rules were made.
+func (p *pace) reached(wait time.Duration) {
+	p.late = p.late || wait < idle && time.Since(p.last) >= idle
+	p.last = time.Now()
+}
 
 // later makes the first of packets wait.
 func later(wait time.Duration, packets []packet) []packet {
@@ -44,6 +59,7 @@ func idleRows() []row {
 			packets: slices.Concat(decided(1, passed(b)), later(inTime, decided(3, passed(a))), decided(1, passed(b)),
 				later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))),
 				later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))),
+				later(inTime, decided(3, passed(a))), later(inTime, decided(3, passed(a))),
 				decided(2, filtered(b))),
 		},
 		{

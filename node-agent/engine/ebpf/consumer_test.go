@@ -206,7 +206,7 @@ func (c *consumer) collect(n int) ([]*packet, error) {
 			packets = append(packets, p)
 			continue
 		}
-		if !c.wait(5 * time.Second) {
+		if !c.wait(60 * time.Second) {
 			return packets, fmt.Errorf("no more than %d of %d packets came", len(packets), n)
 		}
 	}

@@ -276,7 +276,7 @@ func TestModuleTapFollows(t *testing.T) {
 	p.Rings[0].SnapLen = 500
 	require.Empty(t, l.apply(p))
 	l.send(32, 17)
-	assert.Eventually(t, func() bool { return l.observe().Rings["mirror"].Stats.Seen == 32 }, 5*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return l.observe().Rings["mirror"].Stats.Seen == 32 }, 20*time.Second, 10*time.Millisecond)
 	require.NoError(t, there.LinkSetNsFd(link, int(back)))
 	taps = l.observe().Rings["mirror"].Taps
 	require.Len(t, taps, 1)
