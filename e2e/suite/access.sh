@@ -225,7 +225,7 @@ test_stock_images_capture() {
 	kubectl create namespace $suite --dry-run=client -o yaml | kubectl apply -f -
 	stock_pods debian 'tcpdump, -i, rc-suite-stock, -n, -U, -w, /captures/0.pcap'
 	for kind in rhel alpine; do stock_pods $kind 'pcapdump, rc-suite-stock, /captures/0.pcap'; done
-	wait_for 90 stock_attached || { kubectl -n $suite logs -l suite=stock --prefix; return 1; }
+	wait_for 240 stock_attached || { kubectl -n $suite logs -l suite=stock --prefix; return 1; }
 	each_node 'grep ringcap.io/queue /var/run/cdi/ringcap.io-suite-stock.json'
 	disturbed 0 leave_alone --lossless
 	for pod in $(kubectl -n $suite get pods -l suite=stock -o 'jsonpath={.items[*].metadata.name}'); do

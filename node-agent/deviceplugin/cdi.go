@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"tags.cncf.io/container-device-interface/pkg/parser"
@@ -33,9 +34,11 @@ func cdiName(id capture.QueueID) string {
 
 func cdiDevice(id capture.QueueID) string { return fmt.Sprintf("%s.%d", id.Cluster, id.Queue) }
 
-// cdiSpecs are the files by which container runtimes know queues (Container Device Interface), one a resource.
+// cdiSpecs are the files by which container runtimes know queues (Container Device Interface), one a resource. Its methods
+// may be called at the same time.
 type cdiSpecs struct {
 	folder string
+	mu     sync.Mutex
 	// written is what the files were made of, by resource.
 	written map[string]cdiFile
 }
@@ -66,6 +69,8 @@ func (c *cdiSpecs) path(resource string) string {
 
 // set writes a resource's file, unless it is that already and nobody has touched it.
 func (c *cdiSpecs) set(name string, resource Resource) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	source := cdiSource{len(resource.Healthy), resource.Engine, resource.Mounts}
 	if last, ok := c.written[name]; ok && reflect.DeepEqual(last.cdiSource, source) && last.untouched(c.path(name)) {
 		return nil
@@ -85,8 +90,24 @@ func (c *cdiSpecs) set(name string, resource Resource) error {
 	return nil
 }
 
+// again writes a resource's file as it is. Container runtimes read it then, and with it the numbers of device nodes.
+func (c *cdiSpecs) again(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, err := os.ReadFile(c.path(name))
+	if err == nil {
+		err = node.WriteFile(c.path(name), text)
+	}
+	if err != nil {
+		return fmt.Errorf("tell container runtimes of a queue's new device number: %w", err)
+	}
+	return nil
+}
+
 // keep removes the files of resources that are not wanted, also those of an earlier process.
 func (c *cdiSpecs) keep(wanted map[string]Resource) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	files, err := filepath.Glob(c.path("*"))
 	for _, file := range files {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), cdiVendor+"-"), ".json")

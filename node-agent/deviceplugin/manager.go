@@ -65,7 +65,7 @@ type MayStart func(context.Context, capture.QueueID) error
 // NewManager makes a Manager for the kubelet whose plugin folder is given (/var/lib/kubelet/device-plugins), and for container
 // runtimes that read descriptions of devices (CDI) in the other (/var/run/cdi).
 func NewManager(folder, cdi string, mayStart MayStart) *Manager {
-	return &Manager{folder: folder, cdi: cdiSpecs{cdi, map[string]cdiFile{}}, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
+	return &Manager{folder: folder, cdi: cdiSpecs{folder: cdi, written: map[string]cdiFile{}}, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
 }
 
 // Set says what shall be offered. It returns at once; Run does it.
@@ -182,7 +182,7 @@ func (m *Manager) noteRegistered() {
 }
 
 func (m *Manager) startOne(ctx context.Context, name string, resource Resource) error {
-	p := newPlugin(name, m.folder, m.cdi.path(name), func() Resource { return m.resource(name) }, m.mayStart)
+	p := newPlugin(name, m.folder, func() error { return m.cdi.again(name) }, func() Resource { return m.resource(name) }, m.mayStart)
 	p.set(resource)
 	if err := p.start(ctx); err != nil {
 		return err

@@ -274,6 +274,23 @@ func TestANewDeviceNumberIsToldToContainerRuntimes(t *testing.T) {
 	assert.NotEqual(t, other, last)
 }
 
+// Several pods are given queues of one resource at a time, whose description is one file.
+func TestNewDeviceNumbersOfSeveralQueuesAtOnce(t *testing.T) {
+	k := startKubelet(t, t.TempDir())
+	m := startManager(t, k.folder)
+	m.Set(offer(&fakeQueues{}, true))
+	k.next()
+	var telling sync.WaitGroup
+	for range 16 {
+		telling.Go(func() {
+			for range 20 {
+				assert.NoError(t, m.cdi.again("ids"))
+			}
+		})
+	}
+	telling.Wait()
+}
+
 func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 	k := startKubelet(t, t.TempDir())
 	m := startManager(t, k.folder)

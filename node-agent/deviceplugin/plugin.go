@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,7 +24,6 @@ import (
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
-	"github.com/ringcap/ringcap/node-agent/node"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -60,23 +60,23 @@ type plugin struct {
 	// resource is what shall be offered now.
 	resource func() Resource
 	mayStart MayStart
-	// description is the file by which container runtimes know the queues (CDI).
-	description string
+	// tell has container runtimes read again what they know of the queues (CDI).
+	tell func() error
 
 	mu      sync.Mutex
 	offered Resource
 	// changed is closed, and made anew, when what is offered changed.
 	changed chan struct{}
-	// numbers of the device nodes that were granted last, by the nodes' paths.
+	// numbers of the device nodes that container runtimes were told last, by the nodes' paths.
 	numbers map[string]uint64
 
 	server *grpc.Server
 	gone   chan struct{}
 }
 
-func newPlugin(name, folder, description string, resource func() Resource, mayStart MayStart) *plugin {
+func newPlugin(name, folder string, tell func() error, resource func() Resource, mayStart MayStart) *plugin {
 	return &plugin{
-		name: name, folder: folder, description: description, resource: resource, mayStart: mayStart,
+		name: name, folder: folder, tell: tell, resource: resource, mayStart: mayStart,
 		changed: make(chan struct{}), numbers: map[string]uint64{},
 	}
 }
@@ -324,33 +324,44 @@ func (p *plugin) prepare(ctx context.Context, device string) error {
 }
 
 // grant is the engine's. Container runtimes keep in memory which number a device node had when they first gave it to a container:
-// where it is another one now, the file is written again, by which they notice.
+// where it is another one now, they are told.
 func (p *plugin) grant(engine Queues, id capture.QueueID) (capture.Grant, error) {
 	grant, err := engine.Grant(id)
-	if err != nil || !p.renumbered(grant.Devices) {
+	if err != nil {
 		return grant, err
 	}
-	text, err := os.ReadFile(p.description)
-	if err == nil {
-		err = node.WriteFile(p.description, text)
+	numbers := deviceNumbers(grant.Devices)
+	if p.told(numbers) {
+		return grant, nil
 	}
-	if err != nil {
-		err = fmt.Errorf("tell container runtimes of the queue's new device number: %w", err)
+	if err := p.tell(); err != nil {
+		return grant, err
 	}
-	return grant, err
-}
-
-// renumbered notes the numbers of device nodes, and says whether one is not known to be what it was.
-func (p *plugin) renumbered(devices []capture.PathPair) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	maps.Copy(p.numbers, numbers)
+	return grant, nil
+}
+
+func (p *plugin) told(numbers map[string]uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for path, number := range numbers {
+		if p.numbers[path] != number {
+			return false
+		}
+	}
+	return true
+}
+
+// deviceNumbers are those of the device nodes that are there, by the nodes' paths.
+func deviceNumbers(devices []capture.PathPair) map[string]uint64 {
+	numbers := map[string]uint64{}
 	for _, d := range devices {
 		var now unix.Stat_t
-		if err := unix.Stat(d.Host, &now); err != nil {
-			continue
+		if unix.Stat(d.Host, &now) == nil {
+			numbers[d.Host] = now.Rdev
 		}
-		changed = changed || p.numbers[d.Host] != now.Rdev
-		p.numbers[d.Host] = now.Rdev
 	}
-	return changed
+	return numbers
 }
