@@ -31,6 +31,7 @@ import (
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/cleanup"
+	"github.com/ringcap/ringcap/operator/suspend"
 )
 
 // release is the chart, installed by the real helm where nothing runs pods: the test plays the operator, which takes
@@ -39,6 +40,8 @@ type release struct {
 	t     *testing.T
 	admin client.Client
 	args  []string
+	// deletes: it was installed with crds.keep=false.
+	deletes bool
 }
 
 func (r *release) helm(args ...string) (string, error) {
@@ -58,7 +61,10 @@ func (r *release) uninstall(patience time.Duration) (string, error) {
 		done <- result{out, err}
 	}()
 	succeeded := r.work("cleanup", patience, func(ctx context.Context, c client.Client, out io.Writer) error {
-		return cleanup.Run(ctx, c, out)
+		if r.deletes {
+			return cleanup.Run(ctx, c, out)
+		}
+		return cleanup.Keep(ctx, c, client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-operator"}, out)
 	})
 	if succeeded {
 		r.work("leave", patience, func(ctx context.Context, c client.Client, out io.Writer) error {
@@ -174,7 +180,8 @@ func (r *release) upgradeFromOpenRings(ring *v1alpha1.CaptureRing) {
 	require.NoError(t, err, "of rings that were never open nothing is said: %s", out)
 }
 
-// TestInstallUpgradeUninstall: an uninstall is refused while nodes are not clean, and leaves the CRDs and nothing else.
+// TestInstallUpgradeUninstall: an uninstall is refused while nodes are not clean, and leaves the CRDs with what users made, and nothing
+// else; without crds.keep it leaves nothing.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	admin := bare.Client(t)
 	r := &release{t: t, admin: admin, args: []string{"--namespace=ringcap-system", "--kubeconfig=" + bare.Kubeconfig(t)}}
@@ -196,12 +203,13 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	require.NoError(t, admin.Create(t.Context(), &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}))
 	require.NoError(t, admin.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ringcap-system", Name: "ringcap-operator"}}))
-	// The nodes are rid of it.
-	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
-	ring.Finalizers = nil
-	require.NoError(t, admin.Update(t.Context(), ring))
+	r.suspended(ring)
 	out, err = r.uninstall(30 * time.Second)
 	require.NoError(t, err, out)
+	spec := ring.Spec.DeepCopy()
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
+	require.Equal(t, *spec, ring.Spec)
+	require.Nil(t, ring.DeletionTimestamp)
 	require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(agent), agent)))
 	require.False(t, meta.IsNoMatchError(admin.List(t.Context(), &v1alpha1.CaptureRingList{})), "the CRDs stay")
 	for _, list := range []client.ObjectList{
@@ -212,9 +220,39 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		require.Zero(t, meta.LenList(list), "%T", list)
 	}
 
-	// Once more, over the CRDs that stayed.
+	// Once more, over the CRDs that stayed; the mark of the uninstall is gone.
 	out, err = r.helm("install", "ringcap", "ringcap")
 	require.NoError(t, err, out)
+	require.Empty(t, r.mark())
+
+	// And without keeping anything.
+	out, err = r.helm("upgrade", "ringcap", "ringcap", "--set=crds.keep=false")
+	require.NoError(t, err, out)
+	r.deletes = true
+	out, err = r.uninstall(30 * time.Second)
+	require.NoError(t, err, out)
+	require.Error(t, admin.List(t.Context(), &v1alpha1.CaptureRingList{}))
+	out, err = r.helm("install", "ringcap", "ringcap")
+	require.NoError(t, err, out)
+}
+
+// mark is that of an uninstall on the operator's Deployment.
+func (r *release) mark() string {
+	var operator appsv1.Deployment
+	require.NoError(r.t, r.admin.Get(r.t.Context(), client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-operator"}, &operator))
+	return operator.Annotations[suspend.Annotation]
+}
+
+// suspended plays the operator when the nodes are rid of the ring.
+func (r *release) suspended(ring *v1alpha1.CaptureRing) {
+	require.NotEmpty(r.t, r.mark())
+	require.NoError(r.t, r.admin.Get(r.t.Context(), client.ObjectKeyFromObject(ring), ring))
+	ring.Finalizers = nil
+	require.NoError(r.t, r.admin.Update(r.t.Context(), ring))
+	meta.SetStatusCondition(&ring.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended, Message: "since " + r.mark(),
+	})
+	require.NoError(r.t, r.admin.Status().Update(r.t.Context(), ring))
 }
 
 // upgradeAndRollback: over a release whose CRD lacks a field, an upgrade brings the field, and a rollback takes it away; rings stay.

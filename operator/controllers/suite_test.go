@@ -39,6 +39,7 @@ import (
 	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/snapshot"
+	"github.com/ringcap/ringcap/operator/suspend"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
@@ -113,8 +114,14 @@ func startOperator(admin client.Client, config *rest.Config) error {
 		operator.done <- nil
 		return err
 	}
+	if err := createDeployment(ctx, admin); err != nil {
+		operator.done <- nil
+		return err
+	}
+	caches := snapshot.CacheOptions()
+	caches.ByObject[suspend.Metadata()] = suspend.CacheOption(deployment)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme.Scheme, Cache: snapshot.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
+		Scheme: scheme.Scheme, Cache: caches, Metrics: server.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		operator.done <- nil
@@ -123,9 +130,10 @@ func startOperator(admin client.Client, config *rest.Config) error {
 	check := filtercheck.New(compile).Check
 	now := func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
 	writer := networks.NewWriter(mgr.GetClient(), devicePlugin)
+	mark := suspend.New(mgr.GetClient(), deployment)
 	err = errors.Join(
-		(&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer}).SetupWithManager(mgr),
-		(&status.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
+		(&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer, Mark: mark}).SetupWithManager(mgr),
+		(&status.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer, Mark: mark, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
 	go func() { operator.done <- mgr.Start(ctx) }()
 	return err
 }

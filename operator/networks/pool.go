@@ -90,6 +90,8 @@ func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, no
 	err := w.Client.Get(ctx, w.Plugin.ConfigMap, have)
 	there := err == nil
 	switch {
+	case len(all) == 0 && apierrors.IsForbidden(err):
+		return now, true // without the right to it there is nothing of ours
 	case client.IgnoreNotFound(err) != nil:
 	case there && have.GetLabels()[managedBy] != operator:
 		if len(all) > 0 {

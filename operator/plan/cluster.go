@@ -39,7 +39,7 @@ func (d *draft) clusterIsWanted(cluster *v1alpha1.Cluster) *Verdict {
 	if cluster.DeletionTimestamp != nil {
 		return refuse(v1alpha1.ReasonDeleting, "it is being deleted")
 	}
-	return nil
+	return d.notSuspended()
 }
 
 func (d *draft) clusterHasItsName(cluster *v1alpha1.Cluster) *Verdict {

@@ -33,6 +33,8 @@ type Input struct {
 	Current map[string]v1alpha1.NodeCaptureSpec
 	// CheckFilter says why an expression in the language of pcap-filter(7) does not compile; nil accepts all.
 	CheckFilter func(expression string) error
+	// Suspended: no node is to have anything, although the objects stay.
+	Suspended bool
 }
 
 // Plan is what shall be.
@@ -77,7 +79,7 @@ func (v Verdict) Accepted() bool { return v.Reason == v1alpha1.ReasonAccepted }
 // name cannot stay; anything else is left in peace until it is mended or deleted.
 func (v Verdict) Keeps() bool {
 	switch v.Reason {
-	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonLimitExceeded, v1alpha1.ReasonDeleting:
+	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonLimitExceeded, v1alpha1.ReasonDeleting, v1alpha1.ReasonSuspended:
 		return false
 	}
 	return !v.Accepted()

@@ -32,6 +32,14 @@ func (d *draft) ringIsWanted(ring *v1alpha1.CaptureRing) *Verdict {
 	if ring.DeletionTimestamp != nil {
 		return refuse(v1alpha1.ReasonDeleting, "it is being deleted")
 	}
+	return d.notSuspended()
+}
+
+// notSuspended refuses everything while ringcap is being uninstalled.
+func (d *draft) notSuspended() *Verdict {
+	if d.in.Suspended {
+		return refuse(v1alpha1.ReasonSuspended, "ringcap is being uninstalled")
+	}
 	return nil
 }
 

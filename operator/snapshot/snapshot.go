@@ -26,6 +26,8 @@ type Snapshot struct {
 	Nodes    []plan.Node
 	// Captures by node name.
 	Captures map[string]*v1alpha1.NodeCapture
+	// Suspended is for who takes the snapshot to set: nodes are to have nothing.
+	Suspended bool
 }
 
 // NodeMetadata is the kind by which nodes are watched: their names and labels suffice.
@@ -75,6 +77,6 @@ func (s *Snapshot) Plan(checkFilter func(string) error) plan.Plan {
 		current[name] = capture.Spec
 	}
 	return plan.Make(plan.Input{
-		Rings: s.Rings, Clusters: s.Clusters, Nodes: s.Nodes, Current: current, CheckFilter: checkFilter,
+		Rings: s.Rings, Clusters: s.Clusters, Nodes: s.Nodes, Current: current, CheckFilter: checkFilter, Suspended: s.Suspended,
 	})
 }

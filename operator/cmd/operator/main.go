@@ -3,7 +3,7 @@
 // The operator turns CaptureRings and Clusters into NodeCaptures, and tells in their status how they do.
 //
 //	operator run       reconciles until it is stopped
-//	operator cleanup   deletes all CaptureRings and Clusters and waits until the nodes are rid of them
+//	operator cleanup   deletes all CaptureRings and Clusters, or suspends them, and waits until the nodes are rid of them
 //	operator leave     waits until a DaemonSet has cleaned the nodes, and removes what operator run made for itself
 //	operator ready     waits until a CaptureRing is ready
 package main
@@ -39,6 +39,7 @@ import (
 	"github.com/ringcap/ringcap/operator/metrics"
 	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/snapshot"
+	"github.com/ringcap/ringcap/operator/suspend"
 	"github.com/ringcap/ringcap/operator/wait"
 )
 
@@ -50,7 +51,7 @@ const leaseName = "ringcap-operator"
 
 const usage = `usage: operator COMMAND [flags]
   run      reconciles until it is stopped
-  cleanup  deletes all CaptureRings and Clusters and waits until the nodes are rid of them
+  cleanup  deletes all CaptureRings and Clusters, or suspends them, and waits until the nodes are rid of them
   leave    waits until a DaemonSet has cleaned the nodes, and removes what run made for itself
   ready    waits until a CaptureRing is ready
 -h after each lists its flags.
@@ -80,17 +81,19 @@ func main() {
 
 // runFlags are the flags of run.
 type runFlags struct {
-	namespace, metrics, health, rcbpf string
-	logLevel                          slog.Level
-	upgrade, agents                   string
-	maxUnavailable                    int
-	plugin                            networks.DevicePlugin
+	namespace, deployment  string
+	metrics, health, rcbpf string
+	logLevel               slog.Level
+	upgrade, agents        string
+	maxUnavailable         int
+	plugin                 networks.DevicePlugin
 }
 
 func parseRun(args []string) runFlags {
 	var f runFlags
 	flags := flag.NewFlagSet("operator run", flag.ExitOnError)
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of the leader election's Lease; required outside of a pod")
+	flags.StringVar(&f.deployment, "deployment", "", "the Deployment that runs this, in the same namespace, which operator cleanup --keep marks; empty: none")
 	flags.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.StringVar(&f.rcbpf, "rcbpf", "", "the filter compiler's path; default: rcbpf beside this program, else in PATH")
@@ -111,6 +114,9 @@ func parseRun(args []string) runFlags {
 func run(ctx context.Context, args []string) error {
 	f := parseRun(args)
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: f.logLevel})))
+	if f.deployment != "" && f.namespace == "" {
+		return errors.New("--deployment needs --namespace")
+	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
@@ -119,9 +125,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	deployment, caches := client.ObjectKey{Namespace: f.namespace, Name: f.deployment}, snapshot.CacheOptions()
+	if f.deployment != "" {
+		caches.ByObject[suspend.Metadata()] = suspend.CacheOption(deployment)
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         snapshot.CacheOptions(),
+		Cache:                         caches,
 		Metrics:                       server.Options{BindAddress: f.metrics},
 		HealthProbeBindAddress:        f.health,
 		LeaderElection:                true,
@@ -132,11 +142,18 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
+	var mark *suspend.Mark
+	if f.deployment != "" {
+		mark = suspend.New(mgr.GetClient(), deployment)
+		if err := suspend.New(mgr.GetAPIReader(), deployment).There(ctx); err != nil {
+			return err
+		}
+	}
 	collector := metrics.NewCollector(version)
 	if err := ctrlmetrics.Registry.Register(collector); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, collector, f.plugin); err != nil {
+	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, collector, f.plugin, mark); err != nil {
 		return err
 	}
 	if err := addUpgrader(mgr, f); err != nil {
@@ -168,12 +185,14 @@ func addUpgrader(mgr ctrl.Manager, f runFlags) error {
 	})
 }
 
-func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector, plugin networks.DevicePlugin) error {
+func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector, plugin networks.DevicePlugin,
+	mark *suspend.Mark,
+) error {
 	writer := networks.NewWriter(mgr.GetClient(), plugin)
-	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now, Networks: writer}
+	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now, Networks: writer, Mark: mark}
 	tell := &status.Reconciler{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), CheckFilter: checkFilter, Now: time.Now,
-		Publish: collector.Set, Networks: writer,
+		Publish: collector.Set, Networks: writer, Mark: mark,
 	}
 	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr)); err != nil {
 		return fmt.Errorf("add the controllers: %w", err)
@@ -199,8 +218,20 @@ func synced(known cache.Cache) healthz.Checker {
 func clean(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("operator cleanup", flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait for the nodes")
+	keep := flags.Bool("keep", false, "leave the objects where they are; needs --namespace and --deployment")
+	var operator client.ObjectKey
+	flags.StringVar(&operator.Namespace, "namespace", "", "namespace of operator run")
+	flags.StringVar(&operator.Name, "deployment", "", "the Deployment of operator run")
 	_ = flags.Parse(args) // exits
-	return once(ctx, *timeout, func(ctx context.Context, c client.Client) error { return cleanup.Run(ctx, c, os.Stdout) })
+	if *keep && (operator.Namespace == "" || operator.Name == "") {
+		return errors.New("give --namespace and --deployment with --keep")
+	}
+	return once(ctx, *timeout, func(ctx context.Context, c client.Client) error {
+		if *keep {
+			return cleanup.Keep(ctx, c, operator, os.Stdout)
+		}
+		return cleanup.Run(ctx, c, os.Stdout)
+	})
 }
 
 func leave(ctx context.Context, args []string) error {

@@ -91,8 +91,10 @@ func TestAsTheChartRunsIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	t.Setenv("KUBECONFIG", kubeconfig(t, "ringcap-operator"))
+	require.ErrorContains(t, run(ctx, []string{"--deployment=ringcap-operator"}), "--deployment needs --namespace")
+	ofDeployment := []string{"--namespace=" + namespace, "--deployment=ringcap-operator"}
 	go func() {
-		done <- run(ctx, []string{"--namespace=" + namespace, "--metrics-address=" + scraped, "--health-address=" + health, "--log-level=error"})
+		done <- run(ctx, append(ofDeployment, "--metrics-address="+scraped, "--health-address="+health, "--log-level=error"))
 	}()
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var lease coordinationv1.Lease
@@ -126,14 +128,21 @@ func TestAsTheChartRunsIt(t *testing.T) {
 	}, time.Minute, 200*time.Millisecond)
 
 	t.Setenv("KUBECONFIG", kubeconfig(t, "ringcap-cleanup"))
-	require.NoError(t, clean(t.Context(), []string{"--timeout=30s"}))
-	require.Error(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
+	require.ErrorContains(t, clean(t.Context(), []string{"--keep"}), "give --namespace and --deployment with --keep")
+	require.ErrorContains(t, clean(t.Context(), nil), "forbidden", "where the objects stay the Job need not be able to delete them")
+	require.NoError(t, clean(t.Context(), append(ofDeployment, "--keep", "--timeout=30s")))
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
+	require.Empty(t, ring.Finalizers)
 
 	cancel()
 	require.NoError(t, <-done)
 	var lease coordinationv1.Lease
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: leaseName}, &lease))
 	require.Empty(t, *lease.Spec.HolderIdentity, "who stops lets the next one begin at once")
+
+	t.Setenv("KUBECONFIG", kubeconfig(t, ""))
+	require.ErrorContains(t, run(t.Context(), []string{"--namespace=" + namespace, "--deployment=other", "--metrics-address=0", "--health-address=0"}),
+		"there is no Deployment ringcap-system/other")
 }
 
 func body(c *assert.CollectT, url string) string {

@@ -21,6 +21,7 @@ import (
 	"github.com/ringcap/ringcap/operator/networks"
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/snapshot"
+	"github.com/ringcap/ringcap/operator/suspend"
 )
 
 // recheck is the time after which what depends on the clock or on another program is looked at again: silent nodes
@@ -41,6 +42,8 @@ type Reconciler struct {
 	Now func() time.Time
 	// Networks are written as the rings ask.
 	Networks *networks.Writer
+	// Mark is set while ringcap is being uninstalled; nil for never.
+	Mark *suspend.Mark
 
 	captures captures
 }
@@ -55,7 +58,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "all"}}}
 	})
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named("rollout").
+	b := ctrl.NewControllerManagedBy(mgr).Named("rollout")
+	if r.Mark != nil {
+		b = b.WatchesMetadata(suspend.Metadata(), all, builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
+	}
+	return b.
 		Watches(&v1alpha1.CaptureRing{}, all, generation).
 		Watches(&v1alpha1.Cluster{}, all, generation).
 		Watches(&v1alpha1.NodeCapture{}, all, builder.WithPredicates(predicate.Or[client.Object](
@@ -75,9 +82,21 @@ type scope struct {
 
 // Reconcile plans, and makes the API's objects as planned.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	mark, err := r.Mark.State(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if mark.Gone {
+		ctrl.LoggerFrom(ctx).Info("the operator's Deployment is deleted: nothing is written any more")
+		return ctrl.Result{}, nil
+	}
 	state, err := snapshot.Take(ctx, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	state.Suspended = mark.Marked
+	if !mark.Marked {
+		r.Mark.Settle(mark)
 	}
 	s := &scope{Reconciler: r, state: state, plan: state.Plan(r.CheckFilter)}
 	for _, phase := range []func(context.Context) error{
@@ -96,6 +115,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	if s.plan.Unchecked() {
 		s.again = cmp.Or(s.again, recheck)
+	}
+	if mark.Marked && s.again == 0 {
+		r.Mark.Settle(mark)
 	}
 	return ctrl.Result{RequeueAfter: s.again}, nil
 }

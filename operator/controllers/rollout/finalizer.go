@@ -42,11 +42,11 @@ func (s *scope) holdOn(ctx context.Context) error {
 	return nil
 }
 
-// letGo takes the finalizer off what is being deleted and no node has any more.
+// letGo takes the finalizer off what is being deleted or suspended and no node has any more.
 func (s *scope) letGo(ctx context.Context) error {
 	for i := range s.state.Rings {
 		ring := &s.state.Rings[i]
-		if ring.DeletionTimestamp == nil || s.held(ctx, report.Object{Name: ring.Name, Ring: true}) {
+		if !s.leaves(ring) || s.held(ctx, report.Object{Name: ring.Name, Ring: true}) {
 			continue
 		}
 		if err := s.setFinalizer(ctx, ring, false); err != nil {
@@ -55,7 +55,7 @@ func (s *scope) letGo(ctx context.Context) error {
 	}
 	for i := range s.state.Clusters {
 		cluster := &s.state.Clusters[i]
-		if cluster.DeletionTimestamp == nil || s.held(ctx, report.Object{Name: cluster.Name}) {
+		if !s.leaves(cluster) || s.held(ctx, report.Object{Name: cluster.Name}) {
 			continue
 		}
 		if err := s.setFinalizer(ctx, cluster, false); err != nil {
@@ -63,6 +63,11 @@ func (s *scope) letGo(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leaves says whether the object is to be taken off all nodes.
+func (s *scope) leaves(object client.Object) bool {
+	return s.state.Suspended || object.GetDeletionTimestamp() != nil
 }
 
 // held says whether any node still has the object.

@@ -15,6 +15,7 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/report"
 	"github.com/ringcap/ringcap/operator/snapshot"
+	"github.com/ringcap/ringcap/operator/suspend"
 )
 
 // subject is a CaptureRing or Cluster whose status is written.
@@ -24,6 +25,8 @@ type subject struct {
 	verdict plan.Verdict
 	state   *snapshot.Snapshot
 	reports report.Reports
+	// mark is what an uninstall asks.
+	mark suspend.State
 	// fed: there are queues that its packets go to.
 	fed bool
 }
@@ -54,9 +57,13 @@ func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 	accepted := s.accepted()
 	programmed := s.programmed(states)
 	ready := s.ready(states)
-	if s.meta.GetDeletionTimestamp() != nil {
+	switch {
+	case s.meta.GetDeletionTimestamp() != nil:
 		deleting := r.deleting(s)
 		accepted, programmed, ready = deleting, deleting, deleting
+	case s.mark.Marked:
+		suspended := r.suspended(s)
+		accepted, programmed, ready = suspended, suspended, suspended
 	}
 	s.set(status, v1alpha1.ConditionAccepted, accepted)
 	s.set(status, v1alpha1.ConditionProgrammed, programmed)
@@ -147,6 +154,28 @@ func (s *subject) refused() (bool, outcome) {
 
 // deleting says which nodes the deletion waits for.
 func (r *Reconciler) deleting(s *subject) outcome {
+	waits := r.holders(s)
+	if len(waits) == 0 {
+		return outcome{false, v1alpha1.ReasonDeleting, "no node has it any more"}
+	}
+	return outcome{false, v1alpha1.ReasonDeleting, shorten("waiting for " + strings.Join(waits, "; "))}
+}
+
+// suspended says which nodes an uninstall waits for.
+func (r *Reconciler) suspended(s *subject) outcome {
+	message := fmt.Sprintf("ringcap is being uninstalled (since %s): ", s.mark.Since)
+	switch waits := r.holders(s); {
+	case r.Mark.Settled(s.mark):
+		return outcome{false, v1alpha1.ReasonSuspended, message + "no node has it any more; when ringcap is installed again, it is captured again"}
+	case len(waits) == 0:
+		return outcome{false, v1alpha1.ReasonSuspending, message + "no node has it any more; the operator removes what it wrote for it and for others"}
+	default:
+		return outcome{false, v1alpha1.ReasonSuspending, shorten(message + "waiting for " + strings.Join(waits, "; "))}
+	}
+}
+
+// holders are the nodes that have the subject still, and why.
+func (r *Reconciler) holders(s *subject) []string {
 	now := r.Now()
 	var waits []string
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
@@ -154,10 +183,7 @@ func (r *Reconciler) deleting(s *subject) outcome {
 			waits = append(waits, fmt.Sprintf("%s: %s", holder.Node, holder.Why))
 		}
 	}
-	if len(waits) == 0 {
-		return outcome{false, v1alpha1.ReasonDeleting, "no node has it any more"}
-	}
-	return outcome{false, v1alpha1.ReasonDeleting, shorten("waiting for " + strings.Join(waits, "; "))}
+	return waits
 }
 
 func failing(states []report.State, ok func(report.State) bool) []report.State {

@@ -30,6 +30,7 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/report"
 	"github.com/ringcap/ringcap/operator/snapshot"
+	"github.com/ringcap/ringcap/operator/suspend"
 )
 
 // gather is how long nodes' reports are gathered before they are added up: many nodes report, each every few seconds.
@@ -54,6 +55,8 @@ type Reconciler struct {
 	Now func() time.Time
 	// Networks tells how those of rings do.
 	Networks *networks.Writer
+	// Mark is set while ringcap is being uninstalled; nil for never.
+	Mark *suspend.Mark
 
 	// advised is by ring; one reconciliation runs at a time.
 	advised map[types.UID]advised
@@ -67,7 +70,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return []reconcile.Request{everything}
 	})
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named("status").
+	b := ctrl.NewControllerManagedBy(mgr).Named("status")
+	if r.Mark != nil {
+		b = b.WatchesMetadata(suspend.Metadata(), all, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+			WatchesRawSource(source.Channel(r.Mark.Changed(), all))
+	}
+	return b.
 		Watches(&v1alpha1.CaptureRing{}, all, generation).
 		Watches(&v1alpha1.Cluster{}, all, generation).
 		Watches(&v1alpha1.NodeCapture{}, r.gathered()).
@@ -94,10 +102,15 @@ func (r *Reconciler) gathered() handler.EventHandler {
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := time.Now()
 	defer func() { r.took.Store(int64(time.Since(begun))) }()
+	mark, err := r.Mark.State(ctx)
+	if err != nil || mark.Gone {
+		return ctrl.Result{}, err
+	}
 	state, err := snapshot.Take(ctx, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	state.Suspended = mark.Marked
 	decided, reports := state.Plan(r.CheckFilter), report.ByName(state.Captures)
 
 	var errs []error
@@ -108,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		object := report.Object{Name: ring.Name, Ring: true, OwnQueues: ring.Spec.Queues != nil}
 		changed := ring.DeepCopy()
 		s := &subject{
-			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state, reports: reports,
+			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state, reports: reports, mark: mark,
 			fed: object.OwnQueues || anyAccepted(state.Clusters, decided, ring.Name),
 		}
 		r.fill(&changed.Status, s)
@@ -124,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		changed := cluster.DeepCopy()
 		s := &subject{
 			Object: report.Object{Name: cluster.Name}, meta: cluster, verdict: decided.Clusters[cluster.Name],
-			state: state, reports: reports, fed: true,
+			state: state, reports: reports, mark: mark, fed: true,
 		}
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionConsumersEffective, permits(ruleOf(cluster, state.Rings)))

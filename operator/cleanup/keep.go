@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/suspend"
+)
+
+// Keep is Run, but the objects stay, without the operator's finalizer: it marks the operator's Deployment. The mark is not taken
+// back when this fails; the conditions of all objects tell of it.
+func Keep(ctx context.Context, c client.Client, operator client.ObjectKey, out io.Writer) error {
+	since, err := mark(ctx, c, operator)
+	if err != nil {
+		return err
+	}
+	if since == "" {
+		fmt.Fprintf(out, "Deployment %s is gone already.\n", operator)
+	}
+	return untilNone(ctx, out, func(ctx context.Context) ([]string, error) {
+		all, err := objects(ctx, c)
+		var left []string
+		for _, o := range all {
+			if !o.released(since) {
+				left = append(left, o.waits())
+			}
+		}
+		return left, err
+	})
+}
+
+// mark marks the Deployment where that was not done yet, and returns the mark; "" when there is no Deployment any more.
+func mark(ctx context.Context, c client.Client, operator client.ObjectKey) (since string, err error) {
+	deployment := suspend.Metadata()
+	err = c.Get(ctx, operator, deployment)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && deployment.DeletionTimestamp != nil:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read Deployment %s: %w", operator, err)
+	case deployment.Annotations[suspend.Annotation] != "":
+		return deployment.Annotations[suspend.Annotation], nil
+	}
+	since = time.Now().UTC().Format(time.RFC3339)
+	marked := deployment.DeepCopy()
+	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, suspend.Annotation, since)
+	if err := c.Patch(ctx, marked, client.MergeFrom(deployment)); err != nil {
+		return "", fmt.Errorf("mark Deployment %s: %w", operator, err)
+	}
+	return since, nil
+}
+
+// released says whether no node has the object, and the operator, if there still is one, will not give it to any: that it says so
+// in the conditions is what a plan that was being carried out when the mark came cannot undo.
+func (o object) released(since string) bool {
+	if slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerNodes) {
+		return false
+	}
+	if since == "" || o.GetDeletionTimestamp() != nil {
+		return true
+	}
+	ready := meta.FindStatusCondition(o.status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonSuspended && strings.Contains(ready.Message, since)
+}
