@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The chart over its life: uninstalled while pods hold queues, an earlier release installed, upgraded and rolled back under
+# The chart over its life: uninstalled while pods hold queues, with what users made kept, an earlier release installed, upgraded and rolled back under
 # traffic, the module replaced when it is free, and uninstalled for good. What is there after each uninstall is listed, on the
 # cluster and on the nodes. Needs layer.sh, refused.sh, disturbed.sh and the demo's replay.sh.
 #
@@ -162,6 +162,23 @@ CustomResourceDefinition - clusters.ringcap.io
 CustomResourceDefinition - nodecaptures.ringcap.io
 '
 
+# What users made, as JSON a line, and who has a finalizer on it.
+made_by_users() {
+	kubectl get capturerings,clusters.ringcap.io -o json |
+		jq -cS '.items[] | [.kind, .metadata.name, .metadata.uid, .metadata.annotations, .metadata.labels, .spec, .metadata.finalizers // []]'
+}
+
+# kept_listing FILE: what an uninstall leaves that keeps the objects of FILE, which made_by_users wrote.
+kept_listing() {
+	{ printf %s "$kept_crds"; jq -r '"\(.[0]) - \(.[1])"' "$1"; } | LC_ALL=C sort
+}
+
+# The objects stay as they were and are nobody's: one that is deleted goes at once.
+made_by_users_stays() {
+	diff <(jq -c '.[6] = []' "$1") <(made_by_users)
+	kubectl delete capturering kept --timeout 20s
+}
+
 # is_removed FILE KEPT: soon, for what helm does not wait for.
 is_removed() { wait_for 60 removed "$@" || removed "$@"; }
 
@@ -236,11 +253,19 @@ test_release() {
 	"$rcdemo" trace --out "$input" --at-least 1 "$("$root/e2e/demo/captures")"
 	source=$("$root/e2e/cluster/node-exec" node-kmod 'cut -c 1-8 /sys/module/ringcap/srcversion')
 	earlier_release
+	apply kept CaptureRing '{interfaces: [{name: mirror0}], queues: 1}'
+	wait_for 60 no_rings_unready || { state_unready; return 1; }
+	made_by_users >"$work/made"
 	uninstall_with_consumers
-	is_removed "$work/listing-before" "$kept_crds"
+	is_removed "$work/listing-before" "$(kept_listing "$work/made")"$'\n'
+	made_by_users_stays "$work/made"
 
+	# What was kept is captured again, by itself.
 	install_earlier
 	earlier_in_force
+	wait_for 180 no_rings_unready || { state_unready; return 1; }
+	kubectl get capturering mirror
+	kubectl delete clusters.ringcap.io,capturerings --all --timeout 60s
 	release_rings
 	module_is $earlier EARLIER0
 	(
@@ -260,7 +285,7 @@ test_release() {
 	kubectl delete namespace ringcap-demo
 	release_uninstall
 	is_removed "$work/listing-after" ''
-	diff <(grep -v 'ringcap\.io ' "$work/listing-before") "$work/listing-after"
+	diff <(grep -vE 'ringcap\.io |^(CaptureRing|Cluster) ' "$work/listing-before") "$work/listing-after"
 	bpf_gone() { [ -z "$("$images/bpf" alive <"$work/bpf")" ]; }
 	wait_for 90 bpf_gone || { "$images/bpf" alive <"$work/bpf"; return 1; }
 	"$root/e2e/cluster/node-exec" node-kmod '! dmesg | grep -E "BUG|Oops|WARNING|general protection"'
