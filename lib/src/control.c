@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "abi.h"
 #include "internal.h"
 
 /* Bytes of a message of the kernel's: more than it puts into one. */
@@ -226,24 +227,25 @@ static int find_family(struct control *c, char *errbuf)
 
 static void take_version(const struct control_answer *answer, void *arg)
 {
-	uint32_t *versions = arg;
+	struct abi *theirs = arg;
 
-	versions[0] = control_u32(answer, RINGCAP_A_ABI_MIN);
-	versions[1] = control_u32(answer, RINGCAP_A_ABI);
+	theirs->oldest = control_u32(answer, RINGCAP_A_ABI_MIN);
+	theirs->newest = control_u32(answer, RINGCAP_A_ABI);
 }
 
 static int check_version(struct control *c, char *errbuf)
 {
-	uint32_t versions[2] = { 0 };
+	struct abi theirs = { 0 };
 	int err;
 
 	control_start(c, RINGCAP_CMD_INFO_GET, 0);
-	err = control_call(c, take_version, versions);
+	err = control_call(c, take_version, &theirs);
 	if (err)
 		return fail(errbuf, -err, "asking the ringcap module for its version: %s", strerror(-err));
-	if (versions[0] > RINGCAP_ABI || versions[1] < RINGCAP_ABI_MIN)
+	if (!abi_common(abi_ours, theirs))
 		return fail(errbuf, EPROTO, "the ringcap module speaks versions %u to %u of the interface, this libringcap %u to %u: "
-			    "update the older one", versions[0], versions[1], RINGCAP_ABI_MIN, RINGCAP_ABI);
+			    "update %s", theirs.oldest, theirs.newest, abi_ours.oldest, abi_ours.newest,
+			    abi_older(abi_ours, theirs, "the module"));
 	return 0;
 }
 

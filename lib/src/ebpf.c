@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "abi.h"
 #include "handover.h"
 #include "link.h"
 
@@ -112,7 +113,7 @@ static int await_answer(struct ebpf *e, struct ringcap_handover_reply *reply, ch
 	err = handover_read(e->link_fd, reply, fds);
 	if (err == -EPROTO)
 		return fail(errbuf, EPROTO, "%s: the node agent's answer is not of version %u to %u of the interface", e->path,
-			    RINGCAP_ABI_MIN, RINGCAP_ABI);
+			    abi_ours.oldest, abi_ours.newest);
 	if (err)
 		return fail(errbuf, -err, "%s: the node agent hung up: %s", e->path, strerror(-err));
 	e->map_fd = fds[HANDOVER_RINGBUF];

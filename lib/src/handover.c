@@ -7,6 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi.h"
+
 int handover_connect(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -28,7 +30,9 @@ int handover_connect(const char *path)
 
 int handover_ask(int fd, __u32 map_id)
 {
-	struct ringcap_handover_request request = { .magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .map_id = map_id };
+	struct ringcap_handover_request request = {
+		.magic = RINGCAP_MAGIC, .abi = abi_ours.newest, .abi_min = abi_ours.oldest, .map_id = map_id,
+	};
 
 	return send(fd, &request, sizeof(request), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
@@ -69,7 +73,7 @@ int handover_check(struct ringcap_handover_reply *reply, size_t n)
 	make_printable(reply->name, sizeof(reply->name));
 	if (reply->error)
 		return reply->error < 4096 ? 0 : -EPROTO;
-	if (reply->abi < RINGCAP_ABI_MIN || reply->abi > RINGCAP_ABI)
+	if (reply->abi < abi_ours.oldest || reply->abi > abi_ours.newest)
 		return -EPROTO;
 	if (reply->data_size < 4096 || reply->data_size > RINGCAP_LANE_SIZE_MAX || reply->data_size & (reply->data_size - 1))
 		return -EPROTO;

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "abi.h"
+
 static size_t whole_pages(size_t n)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -44,15 +46,18 @@ static void unmap(const void *p, size_t size)
 static int map_info(struct kmod *k, const char *path, char *errbuf)
 {
 	const struct ringcap_queue_info *info = map(k, whole_pages(1), PROT_READ, RINGCAP_MMAP_INFO);
+	struct abi theirs;
 
 	k->info = info;
 	if (!info)
 		return fail(errbuf, errno, "%s: mapping the info page: %s", path, strerror(errno));
 	if (info->magic != RINGCAP_MAGIC)
 		return fail(errbuf, EPROTO, "%s is not a ringcap queue (magic %#x)", path, info->magic);
-	if (info->abi_min > RINGCAP_ABI || info->abi < RINGCAP_ABI_MIN)
+	theirs = (struct abi){ info->abi_min, info->abi };
+	if (!abi_common(abi_ours, theirs))
 		return fail(errbuf, EPROTO, "%s: the module speaks versions %u to %u of the interface, this libringcap %u to %u: "
-			    "update the older one", path, info->abi_min, info->abi, RINGCAP_ABI_MIN, RINGCAP_ABI);
+			    "update %s", path, theirs.oldest, theirs.newest, abi_ours.oldest, abi_ours.newest,
+			    abi_older(abi_ours, theirs, "the module"));
 	if (info->nr_lanes < 1 || info->nr_lanes > RINGCAP_LANES_MAX || info->lane_size < RINGCAP_LANE_SIZE_MIN ||
 	    info->lane_size > RINGCAP_LANE_SIZE_MAX || info->lane_size & (info->lane_size - 1) ||
 	    !memchr(info->name, '\0', sizeof(info->name)))

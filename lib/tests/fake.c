@@ -292,7 +292,9 @@ int fake_remove_all(const char *dir, const char *name)
 int fake_connect(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct ringcap_handover_request request = { .magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI };
+	struct ringcap_handover_request request = {
+		.magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .abi_min = RINGCAP_ABI_MIN,
+	};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);

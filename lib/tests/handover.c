@@ -161,6 +161,7 @@ static int grant(int listener, const struct fake_queue *q, uint32_t want_map_id)
 	int fd = fake_accept(listener, &request);
 
 	CHECK_EQ(request.abi, RINGCAP_ABI);
+	CHECK_EQ(request.abi_min, RINGCAP_ABI_MIN);
 	CHECK_EQ(request.map_id, want_map_id);
 	fake_answer(fd, q, "mirror", 0, 0, "", !want_map_id);
 	return fd;

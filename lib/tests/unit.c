@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../src/abi.h"
 #include "../src/handover.h"
 #include "../src/internal.h"
 #include "../src/lanes.h"
@@ -534,6 +535,33 @@ static void test_lanes_run_noise(void)
 	module_free(&m);
 }
 
+/* ---------------------------------------------------------------- versions of the interface */
+
+static void test_versions(void)
+{
+	static const struct {
+		struct abi ours, theirs;
+		__u32 common;
+		const char *older;
+	} cases[] = {
+		{ { 2, 2 }, { 2, 2 }, 2, NULL },
+		{ { 2, 2 }, { 2, 3 }, 2, NULL },	/* they are newer, and still speak ours */
+		{ { 2, 4 }, { 1, 3 }, 3, NULL },	/* we are */
+		{ { 2, 2 }, { 1, 9 }, 2, NULL },
+		{ { 2, 2 }, { 3, 4 }, 0, "libringcap" },
+		{ { 3, 4 }, { 1, 2 }, 0, "the module" },
+		{ { 2, 2 }, { 0, 0 }, 0, "the module" },
+		{ { 2, 2 }, { 9, 1 }, 0, "the module" },	/* nonsense */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		CHECK_EQ(abi_common(cases[i].ours, cases[i].theirs), cases[i].common);
+		CHECK_EQ(abi_common(cases[i].theirs, cases[i].ours), cases[i].common);
+		if (cases[i].older)
+			CHECK(!strcmp(abi_older(cases[i].ours, cases[i].theirs, "the module"), cases[i].older));
+	}
+}
+
 /* ---------------------------------------------------------------- the agent's answer */
 
 static struct ringcap_handover_reply good_reply(void)
@@ -634,6 +662,7 @@ int main(void)
 	RUN(test_lanes_runs);
 	RUN(test_lanes_run_corrupt);
 	RUN(test_lanes_run_noise);
+	RUN(test_versions);
 	RUN(test_reply);
 	RUN(test_taken_back);
 	return 0;

@@ -191,8 +191,7 @@ func (l Loader) State(last Outcome, known bool) Outcome {
 
 func (l Loader) loaded(info kmod.Info, how string) Outcome {
 	if !info.Compatible() {
-		o := l.outcome(v1.ReasonIncompatible, "module %s (ABI %d, serving %d and later) %s and this agent does not understand it: unload it, or use a matching version",
-			info.Version, info.ABI, info.ABIMin, how)
+		o := l.outcome(v1.ReasonIncompatible, "module %s %s and %s", info.Version, how, info.Incompatibility())
 		o.Version = info.Version
 		return o
 	}

@@ -43,6 +43,8 @@ type Options struct {
 
 	// withoutTCX attaches as on kernels before 6.6, for tests.
 	withoutTCX bool
+	// versions that are spoken with consumers, for tests.
+	versions versions
 }
 
 func (o *Options) setDefaults() {
@@ -54,6 +56,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.ReconnectGrace == 0 {
 		o.ReconnectGrace = DefaultReconnectGrace
+	}
+	if o.versions == (versions{}) {
+		o.versions = spoken
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

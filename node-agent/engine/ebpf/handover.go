@@ -33,6 +33,7 @@ type handoverServer struct {
 	dir        string
 	authorizer Authorizer
 	users      localUsers
+	versions   versions
 	log        *slog.Logger
 
 	stopping context.Context
@@ -46,7 +47,8 @@ type handoverServer struct {
 func newHandoverServer(options Options) *handoverServer {
 	s := &handoverServer{
 		dir: options.RunDir, authorizer: options.Authorizer, users: newLocalUsers(options.Users), log: options.Logger,
-		sockets: map[*queue]*handoverSocketServer{},
+		versions: options.versions,
+		sockets:  map[*queue]*handoverSocketServer{},
 	}
 	s.stopping, s.stopAll = context.WithCancel(context.Background())
 	return s
@@ -315,7 +317,7 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 	if err != nil {
 		return nil, 0, err
 	}
-	reply := newReply(h.queue.id)
+	reply := newReply(h.queue.id, h.server.versions)
 	request, err := h.request(ctx, conn, peer)
 	// A reply fits into every socket's buffer: a peer cannot hold it up by not reading.
 	if e := conn.SetDeadline(time.Time{}); e != nil {
@@ -323,9 +325,11 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 	}
 	var attachment uint64
 	if err == nil {
+		reply.ABI = request.ABI
 		attachment, err = h.attach(ctx, uint32(peer.Pid), request.MapID)
 	}
 	if err != nil {
+		reply.ABI = h.server.versions.newest
 		reply.refuse(err)
 		_, sendErr := conn.Write(reply.bytes())
 		return nil, 0, errors.Join(err, sendErr)
@@ -378,7 +382,7 @@ func closedByPeer(conn *net.UnixConn) (closed bool) {
 	return closed || err != nil
 }
 
-// request reads a request from a peer that may have the queue.
+// request reads a request from a peer that may have the queue; its ABI is the version that both speak.
 func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, peer *unix.Ucred) (handoverRequest, error) {
 	message := make([]byte, requestSize+1)
 	n, err := conn.Read(message)
@@ -386,6 +390,9 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 		return handoverRequest{}, fmt.Errorf("%w: no request: %w", unix.EPROTO, err)
 	}
 	request, err := parseRequest(message[:n])
+	if err == nil {
+		request.ABI, err = h.server.versions.with(request.versions())
+	}
 	if err != nil {
 		return request, err
 	}

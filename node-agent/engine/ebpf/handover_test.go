@@ -31,7 +31,7 @@ func TestHandOverReply(t *testing.T) {
 	c := l.consume("mirror", 1)
 	want := handoverReply{
 		Magic: protocolMagic, ABI: protocolABI, MapID: c.reply.MapID, DataSize: 1 << 20, NrStats: c.reply.NrStats, Queue: 1,
-		NrQueues: 2, SnapLen: 1514, Watermark: 4096, TimeoutUs: 25000,
+		NrQueues: 2, SnapLen: 1514, Watermark: 4096, TimeoutUs: 25000, ABIMin: protocolABIMin,
 	}
 	copy(want.Name[:], "mirror")
 	require.Equal(t, want, c.reply)

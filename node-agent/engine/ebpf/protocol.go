@@ -17,15 +17,44 @@ import (
 const (
 	protocolMagic  = 0x70616372
 	protocolABI    = 2
+	protocolABIMin = 2
 	handoverSocket = "handover"
 )
 
+// versions are those of the interface that a side speaks.
+type versions struct{ oldest, newest uint32 }
+
+// spoken are this agent's.
+var spoken = versions{protocolABIMin, protocolABI}
+
+// with returns the newest version that both speak; the error says who is to be updated, and wraps EPROTO.
+func (v versions) with(consumer versions) (uint32, error) {
+	newest, oldest := min(v.newest, consumer.newest), max(v.oldest, consumer.oldest)
+	if newest >= oldest {
+		return newest, nil
+	}
+	todo := "upgrade ringcap on this node"
+	if consumer.newest < v.oldest {
+		todo = "update libringcap, or libpcap, in the consumer's image"
+	}
+	return 0, fmt.Errorf("%w: versions of the interface: consumer %d to %d, agent %d to %d: %s", unix.EPROTO,
+		consumer.oldest, consumer.newest, v.oldest, v.newest, todo)
+}
+
 // handoverRequest is struct ringcap_handover_request.
 type handoverRequest struct {
-	Magic uint32
-	ABI   uint32
-	MapID uint32
-	_     uint32
+	Magic  uint32
+	ABI    uint32
+	MapID  uint32
+	ABIMin uint32
+}
+
+// versions are those that the consumer speaks; one that does not say the oldest speaks one only.
+func (r handoverRequest) versions() versions {
+	if r.ABIMin == 0 {
+		return versions{r.ABI, r.ABI}
+	}
+	return versions{r.ABIMin, r.ABI}
 }
 
 // handoverReply is struct ringcap_handover_reply.
@@ -41,14 +70,14 @@ type handoverReply struct {
 	SnapLen   uint32
 	Watermark uint32
 	TimeoutUs uint32
-	_         uint32
+	ABIMin    uint32
 	Name      [maxNameLen + 1]byte
 	Reason    [128]byte
 }
 
 var requestSize = binary.Size(handoverRequest{})
 
-// parseRequest reads a request; what is not one, or of another version, wraps EPROTO.
+// parseRequest reads a request; what is not one wraps EPROTO.
 func parseRequest(message []byte) (handoverRequest, error) {
 	var request handoverRequest
 	if len(message) != requestSize {
@@ -60,15 +89,11 @@ func parseRequest(message []byte) (handoverRequest, error) {
 	if request.Magic != protocolMagic {
 		return request, fmt.Errorf("%w: this is not a ringcap request", unix.EPROTO)
 	}
-	if request.ABI != protocolABI {
-		return request, fmt.Errorf("%w: the consumer's ABI is %d, the agent's %d: update the older one", unix.EPROTO,
-			request.ABI, protocolABI)
-	}
 	return request, nil
 }
 
-func newReply(id capture.QueueID) handoverReply {
-	reply := handoverReply{Magic: protocolMagic, ABI: protocolABI, Queue: uint32(id.Queue)}
+func newReply(id capture.QueueID, mine versions) handoverReply {
+	reply := handoverReply{Magic: protocolMagic, ABI: mine.newest, ABIMin: mine.oldest, Queue: uint32(id.Queue)}
 	copy(reply.Name[:maxNameLen], id.Cluster)
 	return reply
 }

@@ -21,8 +21,17 @@ type Info struct {
 	Version     string
 }
 
-// Compatible says whether this program and the module understand each other.
-func (i Info) Compatible() bool { return i.ABI >= abiMin && i.ABIMin <= abi }
+// Compatible says whether there is a version of the interface that both this program and the module speak.
+func (i Info) Compatible() bool { return min(i.ABI, abi) >= max(i.ABIMin, abiMin) }
+
+// Incompatibility says of a module that is not compatible which versions it and this program speak, and what to do.
+func (i Info) Incompatibility() string {
+	todo := "upgrade ringcap, or unload the module"
+	if i.ABI < abiMin {
+		todo = "unload it (rmmod ringcap), for a newer one to be loaded"
+	}
+	return fmt.Sprintf("speaks versions %d to %d of the interface, this agent %d to %d: %s", i.ABIMin, i.ABI, abiMin, abi, todo)
+}
 
 // ringObject is a ring as the module has it.
 type ringObject struct {

@@ -113,8 +113,9 @@
 #include <linux/types.h>
 
 /*
- * The version of this contract. A module serves consumers and agents whose version lies in
- * [RINGCAP_ABI_MIN, RINGCAP_ABI]; they in turn check the range that the other side names.
+ * The version of this contract. Each side speaks the versions [RINGCAP_ABI_MIN, RINGCAP_ABI] of its own header, and two
+ * sides the newest that both speak. The module names its range in the info page and to INFO_GET, and who reads it
+ * decides; of a consumer and an agent the agent decides. Where there is none in common they refuse.
  */
 #define RINGCAP_ABI		2
 #define RINGCAP_ABI_MIN		2
@@ -479,12 +480,12 @@ struct ringcap_handover_request {
 	__u32	magic;			/* RINGCAP_MAGIC */
 	__u32	abi;			/* the consumer's RINGCAP_ABI */
 	__u32	map_id;			/* of the ring buffer that the consumer already has, 0 = none */
-	__u32	resv;
+	__u32	abi_min;		/* the consumer's RINGCAP_ABI_MIN, 0 = it speaks no other than abi */
 };
 
 struct ringcap_handover_reply {
 	__u32	magic;			/* RINGCAP_MAGIC */
-	__u32	abi;			/* the agent's RINGCAP_ABI */
+	__u32	abi;			/* the newest version that both speak; with EPROTO the agent's RINGCAP_ABI */
 	__u32	error;			/* an errno: EACCES another pod's queue, EBUSY already attached, ESTALE, EPROTO */
 	__u32	map_id;			/* of the ring buffer */
 	__u32	data_size;		/* bytes of the ring buffer, a power of two */
@@ -494,7 +495,7 @@ struct ringcap_handover_reply {
 	__u32	snaplen;
 	__u32	watermark;
 	__u32	timeout_us;
-	__u32	resv;
+	__u32	abi_min;		/* the agent's RINGCAP_ABI_MIN, 0 = it speaks no other than abi */
 	char	name[RINGCAP_NAME_MAX + 1];
 	char	reason[128];		/* for people, NUL-terminated; empty when error is 0 */
 };

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// The numbers are those of the interface's header.
+func TestVersionsAreTheHeaders(t *testing.T) {
+	header, err := os.ReadFile("../../../kmod/include/uapi/linux/ringcap.h")
+	require.NoError(t, err)
+	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_ABI\t\t%d\n", protocolABI))
+	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_ABI_MIN\t\t%d\n", protocolABIMin))
+}
+
+// Of an older and a newer side both speak the newest version that they have in common; without one, the refusal says what each speaks
+// and who is to be updated.
+func TestVersionsMeet(t *testing.T) {
+	l := newLab(t)
+	e := l.engine(func(o *Options) { o.versions = versions{2, 4} })
+	l.apply(e, l.plan(1))
+	path := socketPath(l.runDir, "mirror", 0)
+	for _, c := range []struct {
+		newest, oldest, common uint32
+		refusal                string
+	}{
+		{newest: 2, common: 2}, // one that does not say how old it speaks
+		{newest: 3, oldest: 1, common: 3},
+		{newest: 9, oldest: 4, common: 4},
+		{newest: 1, refusal: "consumer 1 to 1, agent 2 to 4: update libringcap"},
+		{newest: 9, oldest: 5, refusal: "consumer 5 to 9, agent 2 to 4: upgrade ringcap on this node"},
+		{newest: 3, oldest: 9, refusal: "consumer 9 to 3, agent 2 to 4"},
+		{newest: 0, refusal: "consumer 0 to 0, agent 2 to 4: update libringcap"},
+	} {
+		conn, reply, fds, err := request(path, encodeRequest(handoverRequest{Magic: protocolMagic, ABI: c.newest, ABIMin: c.oldest}))
+		if c.refusal != "" {
+			require.ErrorIs(t, err, unix.EPROTO)
+			require.ErrorContains(t, err, c.refusal)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, []uint32{c.common, 2}, []uint32{reply.ABI, reply.ABIMin})
+		require.NoError(t, conn.Close())
+		for _, fd := range fds {
+			require.NoError(t, unix.Close(fd))
+		}
+		l.detached(e, "mirror", 0)
+	}
+}
+
+// An upgrade to an agent of a newer version leaves running consumers attached as long as it speaks theirs.
+func TestVersionsOverAnUpgrade(t *testing.T) {
+	l := newLab(t)
+	plan := l.plan(1)
+	first := l.engine(func(o *Options) { o.versions = versions{2, 2} })
+	l.apply(first, plan)
+	c := l.consume("mirror", 0)
+	require.NoError(t, first.Close())
+	second := l.engine(func(o *Options) { o.versions = versions{2, 3} })
+	l.apply(second, plan)
+	require.NoError(t, comeBack(l, c))
+	require.True(t, l.observe(second).Clusters["mirror"].Queues[0].Attached)
+	require.NoError(t, second.Close())
+	third := l.engine(func(o *Options) { o.versions = versions{3, 4} })
+	l.apply(third, plan)
+	require.ErrorContains(t, comeBack(l, c), "consumer 2 to 2, agent 3 to 4: update libringcap")
+}
