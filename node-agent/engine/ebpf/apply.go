@@ -24,12 +24,27 @@ func (f failures) add(name string, err error) {
 func (e *Engine) Apply(ctx context.Context, plan capture.Plan) (map[string]error, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	failed, err := e.apply(plan)
+	if err == nil {
+		var retired bool
+		if retired, err = e.retireLayouts(); retired && err == nil && len(failed) > 0 {
+			failed, err = e.apply(plan) // for what the other layout took: an interface's XDP, memory
+		}
+	}
+	if err != nil {
+		return failed, fmt.Errorf("eBPF engine: %w", err)
+	}
+	return failed, ctx.Err()
+}
+
+// apply is one round of Apply.
+func (e *Engine) apply(plan capture.Plan) (failures, error) {
 	if err := e.env.tables.setClock(); err != nil {
-		return nil, fmt.Errorf("eBPF engine: %w", err)
+		return nil, err
 	}
 	failed := failures{}
 	if err := e.repair(failed); err != nil {
-		return nil, fmt.Errorf("eBPF engine: %w", err)
+		return nil, err
 	}
 	plannedClusters := map[string]bool{}
 	for _, planned := range plan.Clusters {
@@ -53,7 +68,7 @@ func (e *Engine) Apply(ctx context.Context, plan capture.Plan) (map[string]error
 	e.retireClusters(plannedClusters, failed)
 	e.removeRetired(failed)
 	e.tellTerms()
-	return failed, ctx.Err()
+	return failed, nil
 }
 
 func (e *Engine) ensureCluster(planned capture.Cluster) error {

@@ -138,7 +138,7 @@ func (e *Engine) recover() error {
 	if err := e.recoverRings(); err != nil {
 		return err
 	}
-	if err := e.env.pins.removeIdleQdiscs(); err != nil {
+	if err := errors.Join(e.env.pins.inheritQdiscs(), e.env.pins.removeIdleQdiscs()); err != nil {
 		return err
 	}
 	e.tellTerms()
