@@ -109,6 +109,20 @@ static void kmod_close(struct ringcap *h)
 	k->fd = -1;
 }
 
+/* Whether this process is in a user namespace other than the first. */
+static bool in_user_namespace(void)
+{
+	unsigned int inside = 1, outside = 1, count = 0;
+	FILE *f = fopen("/proc/self/uid_map", "re");
+
+	if (!f)
+		return false;
+	if (fscanf(f, "%u %u %u", &inside, &outside, &count) != 3)
+		count = 0;
+	fclose(f);
+	return inside || outside || count != UINT32_MAX;
+}
+
 static int open_failed(const char *path, int err, char *errbuf)
 {
 	switch (err) {
@@ -116,6 +130,10 @@ static int open_failed(const char *path, int err, char *errbuf)
 		return fail(errbuf, err, "%s: another consumer is attached", path);
 	case EACCES:
 	case EPERM:
+		/* Runtimes make no device file there, but mount the node's own at this path, which is the module's and root's. */
+		if (in_user_namespace())
+			return fail(errbuf, err, "%s: permission denied: a container with a user namespace of its own (hostUsers: false) cannot "
+				    "open the module's queues: set hostUsers: true in the pod, or engine: EBPF in the CaptureRing", path);
 		return fail(errbuf, err, "%s: permission denied: the device node belongs to another user, or the device cgroup "
 			    "refuses it: was this queue given to this container?", path);
 	case ENXIO:

@@ -23,6 +23,7 @@
 
 #include <ringcap/ringcap.h>
 
+#include "../src/internal.h"
 #include "fake.h"
 
 #define QUEUE_BYTES (1u << 18)
@@ -501,6 +502,28 @@ static void test_refusals(void)
 	fake_free(&q);
 }
 
+/* ---------------------------------------------------------------- a module's queue that is not ours to open */
+
+static void open_anothers(int up, int down)
+{
+	char reason[RINGCAP_ERRBUF_SIZE] = "";
+	struct ringcap h = { 0 };
+
+	(void)up, (void)down;
+	CHECK_EQ(kmod_open(&h, "/proc/1/mem", reason), -EACCES);
+	CHECK(strstr(reason, "was this queue given to this container?"));
+	CHECK(!unshare(CLONE_NEWUSER));
+	CHECK_EQ(kmod_open(&h, "/proc/1/mem", reason), -EACCES);
+	CHECK(strstr(reason, "hostUsers: true in the pod, or engine: EBPF"));
+}
+
+static void test_user_namespace(void)
+{
+	struct consumer c = start(open_anothers);
+
+	join(&c);
+}
+
 /* ---------------------------------------------------------------- waiting */
 
 static void *wake_later(void *h)
@@ -683,6 +706,7 @@ int main(void)
 	RUN(test_killed);
 	RUN(test_scribble);
 	RUN(test_refusals);
+	RUN(test_user_namespace);
 	RUN(test_waiting);
 	RUN(test_nothing_strands);
 	CHECK(!fake_remove(dir, "mirror", 0) && !fake_remove_all(dir, "mirror"));

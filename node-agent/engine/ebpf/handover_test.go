@@ -88,12 +88,7 @@ func TestOnlyContainersComeToSockets(t *testing.T) {
 	e := l.engine(closed)
 	_, out = l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, nobody)
 	require.Contains(t, l.line(out), "permission denied")
-	container := filepath.Join(filepath.Dir(l.runDir), "container")
-	inside := filepath.Join(container, "mirror/0")
-	require.NoError(t, os.MkdirAll(inside, 0o755))
-	require.NoError(t, unix.Mount(filepath.Join(l.runDir, "mirror/0"), inside, "", unix.MS_BIND, ""))
-	t.Cleanup(func() { require.NoError(t, unix.Unmount(inside, unix.MNT_DETACH)) })
-	require.NoError(t, unix.Mount("", inside, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	container := l.mountQueue()
 	consumer, out = l.helper("consumer", consumerInput{RunDir: container, Name: "mirror"}, nobody)
 	require.Equal(t, "attached", l.line(out))
 	require.NoError(t, consumer.Process.Kill())
@@ -103,6 +98,19 @@ func TestOnlyContainersComeToSockets(t *testing.T) {
 	l.engine(func(o *Options) { o.Users = []uint32{nobody} })
 	_, out = l.helper("consumer", consumerInput{RunDir: l.runDir, Name: "mirror"}, nobody)
 	require.Equal(t, "attached", l.line(out), "and standalone they do again")
+}
+
+// mountQueue mounts queue 0 of mirror as a container has it, and returns the container's run folder.
+func (l *lab) mountQueue() string {
+	t := l.t
+	t.Helper()
+	container := filepath.Join(filepath.Dir(l.runDir), "container")
+	inside := filepath.Join(container, "mirror/0")
+	require.NoError(t, os.MkdirAll(inside, 0o755))
+	require.NoError(t, unix.Mount(filepath.Join(l.runDir, "mirror/0"), inside, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(inside, unix.MNT_DETACH)) })
+	require.NoError(t, unix.Mount("", inside, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	return container
 }
 
 // Who connects and ends before it is judged is refused: its number may be that of a process that may have the queue.
@@ -309,4 +317,22 @@ func TestTakeBackAfterARestart(t *testing.T) {
 	left, err := old.drain()
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// A consumer in a user namespace of its own is judged by its process like any other, and reads.
+func TestConsumerInUserNamespace(t *testing.T) {
+	l := newLab(t)
+	var asked atomic.Int64
+	e := l.engine(func(o *Options) {
+		o.Authorizer = AuthorizerFunc(func(_ context.Context, pid int, _ capture.QueueID) error {
+			asked.Store(int64(pid))
+			return nil
+		})
+	})
+	l.apply(e, l.plan(1))
+	process, out := l.helper("contained", consumerInput{RunDir: l.mountQueue(), Name: "mirror", Packets: 10}, 0)
+	require.Equal(t, "attached", l.line(out))
+	require.Equal(t, int64(process.Process.Pid), asked.Load())
+	l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
+	require.Equal(t, "read", l.line(out))
 }

@@ -32,9 +32,11 @@ var helpers = map[string]func(input string) error{
 	"engine":   runEngine,
 	"blind":    runEngineWithoutBTF,
 	"consumer": runConsumer,
-	"intruder": runIntruder,
-	"new":      runNew,
-	"parent":   runParent,
+	// A container with a user namespace of its own.
+	"contained": runConsumer,
+	"intruder":  runIntruder,
+	"new":       runNew,
+	"parent":    runParent,
 }
 
 func TestMain(m *testing.M) {
@@ -68,6 +70,10 @@ func (l *lab) helper(role string, input any, user uint32, capabilities ...uintpt
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Credential: &syscall.Credential{Uid: user, Gid: user}, AmbientCaps: capabilities,
 		}
+	}
+	if role == "contained" {
+		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 200000, Size: 65536}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}
 	}
 	out, err := cmd.StdoutPipe()
 	require.NoError(l.t, err)
