@@ -174,8 +174,8 @@ type CaptureStatus struct {
 	// +kubebuilder:default=0
 	QueuesAttached int32 `json:"queuesAttached"`
 
-	// seen packets, summed over all nodes; it lags, as all counters here do, by up to 15 seconds. Of a ring: what its
-	// interfaces saw. Of a Cluster: what its rings passed to it, which is delivered + dropped.
+	// seen packets, summed over all nodes; it lags, as all counters here do, by up to two minutes: `ringcap status` asks the
+	// agents for the present ones. Of a ring: what its interfaces saw. Of a Cluster: what its rings passed to it, which is delivered + dropped.
 	//
 	// +optional
 	// +kubebuilder:default=0

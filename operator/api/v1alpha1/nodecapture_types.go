@@ -398,6 +398,26 @@ type InterfaceSetting struct {
 	Message string `json:"message,omitempty"`
 }
 
+// NodeAgent is where the node's agent can be asked.
+type NodeAgent struct {
+	// namespace of its pod.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+	// pod that it is.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pod string `json:"pod"`
+	// port of its metrics.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +required
+	Port int32 `json:"port"`
+}
+
 // NodeCaptureStatus is what the node's agent reports.
 type NodeCaptureStatus struct {
 	// conditions are Accepted, Programmed, Ready, ModuleReady.
@@ -441,11 +461,16 @@ type NodeCaptureStatus struct {
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
-	// observedTime of the counters. It is renewed at least once a minute: after two minutes without, the node
-	// counts as not reporting.
+	// observedTime of the counters. Counters alone are written once a minute, all else when it changes: after three minutes
+	// without, the node counts as not reporting. `ringcap status` and `ringcap top` ask the agents for the present ones.
 	//
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
+
+	// agent is the pod that says the present counters, at /counters of its metrics' port; absent where none can be asked.
+	//
+	// +optional
+	Agent *NodeAgent `json:"agent,omitempty"`
 
 	// rings are the node's CaptureRings as they are, by name.
 	//
