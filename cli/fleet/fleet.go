@@ -19,7 +19,7 @@ import (
 )
 
 // StaleAfter is the age from which on a node's report does not count any more: the API promises one a minute.
-const StaleAfter = 2 * time.Minute
+const StaleAfter = 3 * time.Minute
 
 // Snapshot is what the cluster said at one time. Lists are sorted by name.
 type Snapshot struct {

@@ -9,9 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/ringcap/ringcap/node-agent/access"
@@ -24,13 +28,15 @@ import (
 	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/status"
+	"github.com/ringcap/ringcap/operator/api/counters"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 // Intervals of the agent.
 const (
-	resync         = 30 * time.Second
-	refresh        = 2 * time.Second
+	resync  = 30 * time.Second
+	refresh = 2 * time.Second
+	// statusInterval is the pause after a status that could not be written, and between very many changes of state.
 	statusInterval = 5 * time.Second
 	// takeBackGrace is how long a consumer keeps a queue that is not its own any more.
 	takeBackGrace = 10 * time.Second
@@ -45,10 +51,12 @@ type Agent struct {
 	KubeletDir     string
 	CDIDir         string
 	MetricsAddress string
-	Identity       node.Identity
-	Reconciler     *datapath.Reconciler
-	Collector      *metrics.Collector
-	Module         func() status.Module
+	// Pod that the agent is, by which it can be asked for its counters; empty where it is none.
+	Pod        types.NamespacedName
+	Identity   node.Identity
+	Reconciler *datapath.Reconciler
+	Collector  *metrics.Collector
+	Module     func() status.Module
 	// Pods is the rule by which pods get queues.
 	Pods access.Pods
 	// Names of interfaces, for consumers.
@@ -64,6 +72,7 @@ type Agent struct {
 	writer      status.Writer
 	writing     outage
 	offered     map[string]deviceplugin.Resource
+	counted     atomic.Pointer[counters.Report]
 
 	health health.State
 }
@@ -97,7 +106,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.writer = status.Writer{
-		Client: direct, Node: a.Node, Interval: statusInterval, Timeout: requestTimeout, Announce: announce, Now: time.Now,
+		Client: direct, Node: a.Node, Agent: a.address(), Interval: statusInterval, Timeout: requestTimeout, Announce: announce, Now: time.Now,
+		Count: func(report counters.Report) { a.counted.Store(&report) },
 	}
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
 	nodePods := podUIDs{direct}
@@ -117,7 +127,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.health.Healthy, a.ready); err != nil {
+	a.writer.Cached = watch.cache
+	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.health.Healthy, a.ready, a.counted.Load); err != nil {
 		return err
 	}
 	if a.watchedPods, err = newPodWatch(a.Config, a.Node, a.Pods.Cgroups, a.Changed.Raise); err != nil {
@@ -133,6 +144,16 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	return a.serve(ctx, watch)
+}
+
+// address is where the agent can be asked for its counters, nil where that is not known.
+func (a *Agent) address() *v1.NodeAgent {
+	_, text, _ := net.SplitHostPort(a.MetricsAddress)
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 || a.Pod.Namespace == "" || a.Pod.Name == "" {
+		return nil
+	}
+	return &v1.NodeAgent{Namespace: a.Pod.Namespace, Pod: a.Pod.Name, Port: int32(port)}
 }
 
 func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {

@@ -41,7 +41,7 @@ func apiServer(t *testing.T, fail error, objects ...client.Object) client.Client
 }
 
 func nodeCapture(change ...func(*v1.NodeCapture)) *v1.NodeCapture {
-	nc := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1", Generation: 4}, Spec: v1.NodeCaptureSpec{
+	nc := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1", Generation: 4, ResourceVersion: "1"}, Spec: v1.NodeCaptureSpec{
 		Rings: []v1.NodeRing{{Name: "mirror", Spec: v1.CaptureRingSpec{Interfaces: []v1.InterfaceSelector{{Name: "eth0"}}}}},
 	}}
 	for _, c := range change {

@@ -76,9 +76,11 @@ func TestTheStatusOfManyQueues(t *testing.T) {
 	object := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "many"}, Spec: largestSpec()}
 	require.NoError(t, c.Create(ctx, object))
 	t.Cleanup(func() { require.NoError(t, c.Delete(ctx, object)) })
-	writer := status.Writer{Client: c, Node: "many", Interval: time.Nanosecond, Timeout: time.Minute, Now: time.Now}
+	now := time.Now()
+	writer := status.Writer{Client: c, Cached: c, Node: "many", Interval: time.Nanosecond, Timeout: time.Minute, Now: func() time.Time { return now }}
 	for round := range uint64(3) {
 		in := manyQueuesInput(round)
+		now = now.Add(time.Minute)
 		require.NoError(t, writer.Write(ctx, in))
 		var stored v1.NodeCapture
 		require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(object), &stored))

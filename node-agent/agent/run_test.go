@@ -64,8 +64,8 @@ func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	case r.URL.Path == one:
 		_ = json.NewEncoder(w).Encode(&s.object)
-	case r.URL.Path == one+"/status" && r.Method == http.MethodPut:
-		var written v1.NodeCapture
+	case r.URL.Path == one+"/status" && r.Method == http.MethodPatch:
+		written := s.object
 		_ = json.NewDecoder(r.Body).Decode(&written)
 		s.statuses <- written.Status
 		_ = json.NewEncoder(w).Encode(&written)

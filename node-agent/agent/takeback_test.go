@@ -104,6 +104,7 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 			"ids": {Queues: []capture.QueueStats{{Attached: true, Holder: 11}, {Attached: true, Holder: 10}, {}}},
 		}}},
 	}
+	a.writer.Cached = a.writer.Client
 	return a, engine, report, &told
 }
 

@@ -65,7 +65,7 @@ func (l *Loop) Run(ctx context.Context) {
 
 // pace is the time until something is done again at an interval that took so long: however much there is to look at, an agent
 // that is asked for nothing spends no more than a hundredth of a CPU on it. The time that it took is the clock's, and long on a
-// busy machine too: so there is a bound, which only many queues raise, for a node that is silent for two minutes counts as lost.
+// busy machine too: so there is a bound, which only many queues raise, for a node that is silent for three minutes counts as lost.
 func pace(interval, took time.Duration, report Report) time.Duration {
 	const (
 		share    = 250 // of which there are two, and as much again is for collecting garbage

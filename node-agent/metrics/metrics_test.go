@@ -4,12 +4,14 @@ package metrics
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/node-agent/status"
+	"github.com/ringcap/ringcap/operator/api/counters"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -218,12 +221,13 @@ func TestServe(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
-	assert.ErrorContains(t, Serve(context.Background(), address, NewCollector("", ""), nil, nil), "serve metrics")
+	assert.ErrorContains(t, Serve(context.Background(), address, NewCollector("", ""), nil, nil, nil), "serve metrics")
 	require.NoError(t, listener.Close())
 
 	problem := errors.New("not registered with the kubelet")
+	var counted atomic.Pointer[counters.Report]
 	require.NoError(t, Serve(t.Context(), address, NewCollector("1.2", "6.1.0-40-amd64"),
-		func() error { return nil }, func() error { return problem }))
+		func() error { return nil }, func() error { return problem }, counted.Load))
 	get := func(path string) (int, string) {
 		response, err := http.Get("http://" + address + path)
 		require.NoError(t, err)
@@ -239,4 +243,12 @@ func TestServe(t *testing.T) {
 	assert.Contains(t, body, "not registered with the kubelet")
 	_, body = get("/metrics")
 	assert.Contains(t, body, `ringcap_build_info{kernel="6.1.0-40-amd64",version="1.2"} 1`)
+	code, _ = get(counters.Path)
+	assert.Equal(t, 503, code)
+	counted.Store(&counters.Report{Node: "n1", Rings: []v1.NodeRingStatus{{Name: "mirror", Seen: 7}}})
+	code, body = get(counters.Path)
+	assert.Equal(t, 200, code)
+	var got counters.Report
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	assert.Equal(t, *counted.Load(), got)
 }

@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,19 +15,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ringcap/ringcap/operator/api/counters"
 )
 
 // Probe says why something is not well, or nil. Any goroutine may call it.
 type Probe func() error
 
-// Serve serves /metrics, /healthz and /readyz at an address until ctx ends. The error is that of listening.
-func Serve(ctx context.Context, address string, collector prometheus.Collector, healthy, ready Probe) error {
+// Counted is the last report of counters, nil before the first. Any goroutine may call it.
+type Counted func() *counters.Report
+
+// Serve serves /metrics, /healthz, /readyz and, unless counted is nil, /counters at an address until ctx ends. The error is that
+// of listening.
+func Serve(ctx context.Context, address string, collector prometheus.Collector, healthy, ready Probe, counted Counted) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	mux.Handle("GET /healthz", answer(healthy))
 	mux.Handle("GET /readyz", answer(ready))
+	if counted != nil {
+		mux.Handle("GET "+counters.Path, tell(counted))
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
@@ -48,5 +58,19 @@ func answer(probe Probe) http.Handler {
 			return
 		}
 		fmt.Fprintln(w, "ok")
+	})
+}
+
+func tell(counted Counted) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		report := counted()
+		if report == nil {
+			http.Error(w, "nothing has been counted yet", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(report); err != nil {
+			slog.Debug("Counters were not told", "error", err)
+		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/operator/api/counters"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -142,14 +143,14 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// lab is a fake API server with one NodeCapture, and a clock.
+// lab is a fake API server with one NodeCapture, and a clock. What the writer reads of the server itself is counted.
 type lab struct {
-	t      *testing.T
-	writer Writer
-	now    time.Time
-	writes int
-	fail   error
-	hang   bool
+	t             *testing.T
+	writer        Writer
+	now           time.Time
+	reads, writes int
+	fail          error
+	hang          bool
 }
 
 func newLab(t *testing.T, objects ...client.Object) *lab {
@@ -157,8 +158,13 @@ func newLab(t *testing.T, objects ...client.Object) *lab {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1.AddToScheme(scheme))
 	l := &lab{t: t, now: time.Unix(1_000_000, 0)}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeCapture{}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeCapture{}).Build()
+	c := interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			l.reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			if l.hang {
 				<-ctx.Done()
 				return ctx.Err()
@@ -167,9 +173,10 @@ func newLab(t *testing.T, objects ...client.Object) *lab {
 				return l.fail
 			}
 			l.writes++
-			return c.SubResource(sub).Update(ctx, o, opts...)
-		}}).Build()
-	l.writer = Writer{Client: c, Node: "n1", Interval: 5 * time.Second, Timeout: time.Minute, Now: func() time.Time { return l.now }}
+			return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+		},
+	})
+	l.writer = Writer{Client: c, Cached: server, Node: "n1", Interval: 5 * time.Second, Timeout: time.Minute, Now: func() time.Time { return l.now }}
 	return l
 }
 
@@ -180,8 +187,14 @@ func (l *lab) write(after time.Duration, in Input) {
 }
 
 func (l *lab) read() v1.NodeCaptureStatus {
+	l.t.Helper()
+	return l.readFrom(l.writer.Cached)
+}
+
+func (l *lab) readFrom(c client.Reader) v1.NodeCaptureStatus {
+	l.t.Helper()
 	var got v1.NodeCapture
-	require.NoError(l.t, l.writer.Client.Get(context.Background(), client.ObjectKey{Name: "n1"}, &got))
+	require.NoError(l.t, c.Get(context.Background(), client.ObjectKey{Name: "n1"}, &got))
 	return got.Status
 }
 
@@ -191,25 +204,109 @@ func count(seen uint64) func(*Input) {
 	}
 }
 
-func TestCountersAreWrittenNowAndThenAndStatesAtOnce(t *testing.T) {
+// Under traffic without a pause a status is written once a minute, and nothing is read for it; a change of state is written at
+// once, and puts the next heartbeat off by nothing.
+func TestCountersAreWrittenOnceAMinuteAndStatesAtOnce(t *testing.T) {
 	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	var told counters.Report
+	l.writer.Count = func(report counters.Report) { told = report }
 	l.write(0, input())
 	assert.Equal(t, 1, l.writes)
-	l.write(2*time.Second, input(count(20)))
-	assert.Equal(t, 1, l.writes, "counters wait")
-	l.write(3*time.Second, input(count(30)))
-	assert.Equal(t, 2, l.writes)
-	assert.EqualValues(t, 30, l.read().Rings[0].Seen)
-	l.write(heartbeat-time.Second, input(count(30)))
-	assert.Equal(t, 2, l.writes, "nothing changed")
-	l.write(time.Second, input(count(30)))
-	assert.Equal(t, 3, l.writes, "the operator wants to hear from the node all the same")
-	assert.Equal(t, l.now.Unix(), l.read().ObservedTime.Unix())
+	for second := range 600 {
+		l.write(time.Second, input(count(uint64(20+second))))
+		assert.EqualValues(t, 20+second, told.Rings[0].Seen, "who asks the agent does not wait")
+		assert.Equal(t, l.now.UnixMicro(), told.Time.UnixMicro())
+	}
+	assert.Equal(t, 11, l.writes)
+	assert.InDelta(t, 600, l.read().Rings[0].Seen, 60)
+	for range 600 {
+		l.write(time.Second, input(count(620)))
+	}
+	assert.Equal(t, 21, l.writes, "the operator wants to hear from a node without traffic all the same")
+	assert.EqualValues(t, 620, l.read().Rings[0].Seen)
 
 	detached := func(in *Input) { in.Report.Observations[v1.EngineEBPF].Clusters["ids"].Queues[0].Attached = false }
-	l.write(time.Millisecond, input(count(30), detached))
-	assert.Equal(t, 4, l.writes, "a consumer went")
+	l.write(time.Millisecond, input(count(630), detached))
+	assert.Equal(t, 22, l.writes, "a consumer went")
 	assert.Equal(t, l.now.Unix(), l.read().ObservedTime.Unix())
+	assert.EqualValues(t, 630, l.read().Rings[0].Seen, "the counters come with it")
+	for range 60 {
+		l.write(time.Second, input(count(630), detached))
+	}
+	assert.Equal(t, 23, l.writes)
+	assert.Zero(t, l.reads)
+}
+
+// A state that changes all the time, as by a consumer that attaches and goes in a loop, is not written each time.
+func TestAStateThatNeverRests(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	for i := range 600 {
+		l.write(100*time.Millisecond, input(func(in *Input) { in.Report.Observations[v1.EngineEBPF].Clusters["ids"].Queues[0].Attached = i%2 == 0 }))
+	}
+	assert.LessOrEqual(t, l.writes, eager+60/5+3)
+	l.write(5*time.Second, input())
+	assert.True(t, l.read().Clusters[0].Queues[0].Attached, "what it comes to is written")
+}
+
+// behind is a watch that is late.
+type behind struct {
+	client.Reader
+	object *v1.NodeCapture
+}
+
+func (b *behind) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if b.object != nil {
+		b.object.DeepCopyInto(o.(*v1.NodeCapture))
+		return nil
+	}
+	return b.Reader.Get(ctx, key, o, opts...)
+}
+
+// Who else writes to the object makes no write fail: the watch has the newer one, or the API server is asked once.
+func TestAWriteToAnObjectThatChanged(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	ctx, server := context.Background(), l.writer.Cached.(client.Client)
+	watch := &behind{Reader: server}
+	l.writer.Cached = watch
+	var old v1.NodeCapture
+	require.NoError(t, server.Get(ctx, client.ObjectKey{Name: "n1"}, &old))
+	l.write(0, input())
+
+	// The watch has not seen the write yet: the writer knows what it wrote.
+	watch.object = old.DeepCopy()
+	l.write(time.Minute, input(count(20)))
+	assert.Equal(t, 2, l.writes)
+	assert.Zero(t, l.reads)
+
+	edit := func(label string) {
+		var now v1.NodeCapture
+		require.NoError(t, server.Get(ctx, client.ObjectKey{Name: "n1"}, &now))
+		now.Labels = map[string]string{"edit": label}
+		require.NoError(t, server.Update(ctx, &now))
+	}
+	edit("1")
+	l.write(time.Minute, input(count(30)))
+	assert.Equal(t, 4, l.writes, "a conflict, and the write")
+	assert.Equal(t, 1, l.reads)
+	assert.EqualValues(t, 30, l.readFrom(server).Rings[0].Seen)
+
+	edit("2")
+	watch.object = nil
+	l.write(time.Minute, input(count(40)))
+	assert.Equal(t, 5, l.writes)
+	assert.Equal(t, 1, l.reads)
+	assert.EqualValues(t, 40, l.readFrom(server).Rings[0].Seen)
+}
+
+// An object that was deleted and made again has no status: it gets one at once.
+func TestAnObjectThatWasMadeAgain(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1"}})
+	server := l.writer.Cached.(client.Client)
+	l.write(0, input())
+	require.NoError(t, server.Delete(context.Background(), &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}))
+	require.NoError(t, server.Create(context.Background(), &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "2"}}))
+	l.write(time.Millisecond, input())
+	assert.Len(t, l.read().Rings, 1)
 }
 
 // A kubelet that restarts cannot be asked, and then leaves out pods that it has: the last known consumer is named, with the time
@@ -236,7 +333,7 @@ func TestTheLastKnownConsumerIsNamed(t *testing.T) {
 	named(2*time.Second, silent)
 	assert.Equal(t, 2, l.writes, "at once")
 	named(time.Minute, silent)
-	next := Writer{Client: l.writer.Client, Node: "n1", Interval: time.Second, Timeout: time.Minute, Now: l.writer.Now}
+	next := Writer{Client: l.writer.Client, Cached: l.writer.Cached, Node: "n1", Interval: time.Second, Timeout: time.Minute, Now: l.writer.Now}
 	l.writer = next
 	named(time.Second, silent, detached)
 	named(time.Second, silent)

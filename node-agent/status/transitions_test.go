@@ -75,7 +75,7 @@ func TestTransitionsAreAnnouncedOnce(t *testing.T) {
 	}
 	l.write(0, input())
 	assert.Equal(t, []string{"n1 EngineFallback", "n1 Programmed"}, heard)
-	next := Writer{Client: l.writer.Client, Node: "n1", Interval: time.Second, Timeout: time.Minute, Now: l.writer.Now, Announce: l.writer.Announce}
+	next := Writer{Client: l.writer.Client, Cached: l.writer.Cached, Node: "n1", Interval: time.Second, Timeout: time.Minute, Now: l.writer.Now, Announce: l.writer.Announce}
 	l.writer = next
 	l.write(time.Minute, input(count(20)))
 	assert.Len(t, heard, 2, "by an agent that was started again")

@@ -7,36 +7,50 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/operator/api/counters"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// heartbeat is the longest time between two writes: the API promises that observedTime is renewed once a minute, and the
-// operator takes a node that does not for silent.
-const heartbeat = 30 * time.Second
+// eager is how many changes of state are written without a pause; after that there is one every Interval.
+const eager = 10
 
-// Writer writes the status of one node's NodeCapture: at once when the state changed, not more often than Interval when
-// only counters did, and at each heartbeat when nothing did. A write that failed is tried again after Interval. It is for
+// retries of a write for which there is a newer object.
+const retries = 3
+
+// Writer writes the status of one node's NodeCapture: at once when the state changed, and once a minute (see counters.Beat) when
+// only counters did or nothing: the operator takes a node that does not renew its observedTime for silent. It reads nothing
+// before it writes: the object is the cache's, or what it wrote last. A write that failed is tried again after Interval. It is for
 // one goroutine.
 type Writer struct {
-	Client   client.Client
-	Node     string
+	Client client.Client
+	// Cached has the NodeCapture as a watch keeps it.
+	Cached client.Reader
+	Node   string
+	// Agent is where the node's agent can be asked for counters, nil where it cannot.
+	Agent    *v1.NodeAgent
 	Interval time.Duration
 	// Timeout bounds a write, for whose end the caller waits.
 	Timeout time.Duration
 	// Announce is told of what changed with each write, since whoever wrote before; nil if nobody wants to hear. The object is
 	// the receiver's to keep.
 	Announce func(*v1.NodeCapture, []Transition)
+	// Count is told the counters of each status, whether or not that is written; nil if nobody wants to hear.
+	Count func(counters.Report)
 	// Now is time.Now but in tests.
 	Now func() time.Time
 
-	written     v1.NodeCaptureStatus
-	writtenTime time.Time
+	// latest status that was made; written is the one that was written last, into the object last.
+	latest, written v1.NodeCaptureStatus
+	writtenTime     time.Time
+	last            *v1.NodeCapture
+	pace            *rate.Limiter
 	// failure of the last try, nil when that succeeded.
 	failure    error
 	failedTime time.Time
@@ -46,22 +60,14 @@ type Writer struct {
 // same error until it has tried again.
 func (w *Writer) Write(ctx context.Context, in Input) error {
 	now := w.Now()
+	status := w.make(in, now)
 	if w.failure != nil && now.Sub(w.failedTime) < w.Interval {
 		return w.failure
 	}
-	status := Build(in)
-	keepConsumers(&status, w.written, in.ConsumersUnknown)
-	bound(&status, v1.MaxListedQueues)
-	status.Conditions = Conditions(w.written.DeepCopy().Conditions, in)
-	if w.failure == nil && !w.due(status, now) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
-	defer cancel()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.update(ctx, status, in, now) })
+	err := w.writeDue(ctx, status, in, now)
 	w.failure = nil
 	if apierrors.IsNotFound(err) {
-		w.written, w.writtenTime = v1.NodeCaptureStatus{}, time.Time{}
+		w.forget()
 		return nil
 	}
 	if err != nil {
@@ -70,38 +76,102 @@ func (w *Writer) Write(ctx context.Context, in Input) error {
 	return w.failure
 }
 
-// due decides whether a status is worth a write.
-func (w *Writer) due(status v1.NodeCaptureStatus, now time.Time) bool {
-	switch {
-	case w.writtenTime.IsZero():
-		return true
-	case !equality.Semantic.DeepEqual(stateOf(status), stateOf(w.written)):
-		return true
-	default:
-		age := now.Sub(w.writtenTime)
-		return age >= heartbeat || age >= w.Interval && !equality.Semantic.DeepEqual(untimed(status), untimed(w.written))
+// make makes the status but for its conditions' transition times.
+func (w *Writer) make(in Input, now time.Time) v1.NodeCaptureStatus {
+	status := Build(in)
+	keepConsumers(&status, w.latest, in.ConsumersUnknown)
+	bound(&status, v1.MaxListedQueues)
+	status.ObservedTime, status.Agent = &metav1.Time{Time: now}, w.Agent
+	w.latest = status
+	if w.Count != nil {
+		w.Count(counters.Of(w.Node, status, metav1.NewMicroTime(now)))
 	}
+	return status
 }
 
-func (w *Writer) update(ctx context.Context, status v1.NodeCaptureStatus, in Input, now time.Time) error {
+// forget that anything was written: the object is not there, or another one is.
+func (w *Writer) forget() {
+	w.written, w.writtenTime, w.last = v1.NodeCaptureStatus{}, time.Time{}, nil
+}
+
+func (w *Writer) writeDue(ctx context.Context, status v1.NodeCaptureStatus, in Input, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	have, err := w.newest(ctx)
+	if err != nil {
+		return err
+	}
+	if w.last != nil && w.last.UID != have.UID {
+		w.forget()
+	}
+	status.Conditions = Conditions(w.written.DeepCopy().Conditions, in)
+	if w.failure == nil && !w.due(status, now) {
+		return nil
+	}
+	err = w.patch(ctx, have, status, in, now)
+	for tries := 1; apierrors.IsConflict(err) && tries < retries; tries++ {
+		if have, err = w.newerThan(ctx, have); err == nil {
+			err = w.patch(ctx, have, status, in, now)
+		}
+	}
+	return err
+}
+
+// due decides whether a status is worth a write.
+func (w *Writer) due(status v1.NodeCaptureStatus, now time.Time) bool {
+	if w.pace == nil {
+		w.pace = rate.NewLimiter(rate.Every(w.Interval), eager)
+	}
+	switch {
+	case w.writtenTime.IsZero(), counters.Beat(w.Node, now) != counters.Beat(w.Node, w.writtenTime):
+		return true
+	case equality.Semantic.DeepEqual(counters.Without(status), counters.Without(w.written)):
+		return false
+	}
+	return w.pace.AllowN(now, 1)
+}
+
+// newest is the object as the watch has it, or as the last write left it: a watch may be behind.
+func (w *Writer) newest(ctx context.Context) (*v1.NodeCapture, error) {
 	var have v1.NodeCapture
-	if err := w.Client.Get(ctx, client.ObjectKey{Name: w.Node}, &have); err != nil {
-		return err
+	if err := w.Cached.Get(ctx, client.ObjectKey{Name: w.Node}, &have); err != nil {
+		return nil, err
 	}
+	if w.last != nil && w.last.UID == have.UID {
+		if order, err := resourceversion.CompareResourceVersion(w.last.ResourceVersion, have.ResourceVersion); err == nil && order > 0 {
+			return w.last, nil
+		}
+	}
+	return &have, nil
+}
+
+// newerThan is what to write to when an object was not the newest: the watch's, or the API server's while the watch is behind.
+func (w *Writer) newerThan(ctx context.Context, tried *v1.NodeCapture) (*v1.NodeCapture, error) {
+	have, err := w.newest(ctx)
+	if err == nil && have.ResourceVersion == tried.ResourceVersion {
+		have = &v1.NodeCapture{}
+		err = w.Client.Get(ctx, client.ObjectKey{Name: w.Node}, have)
+	}
+	return have, err
+}
+
+// patch writes the status into an object that must still be as it is. The spec, which may be large, stays out of it.
+func (w *Writer) patch(ctx context.Context, have *v1.NodeCapture, status v1.NodeCaptureStatus, in Input, now time.Time) error {
 	// The object's own conditions carry the transition times, of an earlier agent too.
-	status.Conditions = Conditions(have.Status.Conditions, in)
-	status.ObservedTime = &metav1.Time{Time: now}
-	before := have.Status
+	status.Conditions = Conditions(have.Status.DeepCopy().Conditions, in)
 	if w.writtenTime.IsZero() {
-		keepConsumers(&status, before, in.ConsumersUnknown)
+		keepConsumers(&status, have.Status, in.ConsumersUnknown)
 	}
-	have.Status = status
-	if err := w.Client.Status().Update(ctx, &have); err != nil {
+	before := v1.NodeCapture{TypeMeta: have.TypeMeta, ObjectMeta: have.ObjectMeta, Status: have.Status}
+	after := before.DeepCopy()
+	after.Status = status
+	if err := w.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
-	w.written, w.writtenTime = status, now
-	if transitions := Transitions(before, status, in.Report.Drivers); w.Announce != nil && len(transitions) > 0 {
-		w.Announce(&have, transitions)
+	w.last = &v1.NodeCapture{TypeMeta: after.TypeMeta, ObjectMeta: after.ObjectMeta, Status: *after.Status.DeepCopy()}
+	w.latest, w.written, w.writtenTime = status, status, now
+	if transitions := Transitions(have.Status, status, in.Report.Drivers); w.Announce != nil && len(transitions) > 0 {
+		w.Announce(after, transitions)
 	}
 	return nil
 }
@@ -111,40 +181,11 @@ func (w *Writer) Tell(ctx context.Context, what Transition) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	var have v1.NodeCapture
-	if err := w.Client.Get(ctx, client.ObjectKey{Name: w.Node}, &have); err != nil {
+	if err := w.Cached.Get(ctx, client.ObjectKey{Name: w.Node}, &have); err != nil {
 		return fmt.Errorf("read NodeCapture %s: %w", w.Node, err)
 	}
 	if w.Announce != nil {
 		w.Announce(&have, []Transition{what})
 	}
 	return nil
-}
-
-func untimed(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
-	status.ObservedTime = nil
-	return status
-}
-
-// stateOf is a status without what changes with every packet.
-func stateOf(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
-	state := untimed(*status.DeepCopy())
-	for i := range state.Rings {
-		r := &state.Rings[i]
-		r.Seen, r.SeenBytes, r.Filtered, r.SampledOut, r.Passed = 0, 0, 0, 0, 0
-		r.Reflected, r.Absorbed, r.Directed = 0, 0, 0
-	}
-	for i := range state.Clusters {
-		c := &state.Clusters[i]
-		c.Duplicated, c.Spread = 0, 0
-		if c.Unlisted != nil {
-			// Which queues are listed changes with the counters.
-			all := c.Totals()
-			c.Queues, c.Unlisted = nil, &v1.QueueTotals{Queues: all.Queues, Attached: all.Attached}
-		}
-		for j := range c.Queues {
-			q := &c.Queues[j]
-			q.Delivered, q.DeliveredBytes, q.UnreadBytes, q.Dropped = 0, 0, 0, nil
-		}
-	}
-	return state
 }

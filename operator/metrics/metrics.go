@@ -58,7 +58,7 @@ var (
 	objectReady   = gauge("object_ready", "1 while a CaptureRing or Cluster is ready on all of its nodes, else 0; reason is that of its condition Ready.", "kind", "name", "reason")
 	nodesDesired  = gauge("object_nodes_desired", "Nodes that a CaptureRing or Cluster is for.", "kind", "name")
 	nodesReady    = gauge("object_nodes_ready", "Nodes on which a CaptureRing or Cluster is ready.", "kind", "name")
-	nodeReporting = gauge("node_reporting", "1 while the agent of a node that has a NodeCapture reports, 0 when it never did or has been silent for two minutes.", "nodecapture")
+	nodeReporting = gauge("node_reporting", "1 while the agent of a node that has a NodeCapture reports, 0 when it never did or has been silent for three minutes.", "nodecapture")
 )
 
 // Collector is a prometheus.Collector over the last Fleet. Its methods may be called by several goroutines.

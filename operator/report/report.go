@@ -13,8 +13,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// StaleAfter is the age from which on a node's report does not count any more.
-const StaleAfter = 2 * time.Minute
+// StaleAfter is the age from which on a node's report does not count any more: agents renew it once a minute.
+const StaleAfter = 3 * time.Minute
 
 // Object is the CaptureRing or the Cluster that is asked about.
 type Object struct {

@@ -69,7 +69,7 @@ func TestOn(t *testing.T) {
 			capture(func(nc *v1alpha1.NodeCapture) {
 				nc.Status.ObservedTime.Time = now.Add(-report.StaleAfter - time.Second)
 			}), ring,
-			state{Reason: v1alpha1.ReasonNodeNotReporting, Message: "its agent has not reported since 2026-01-01T11:57:59Z: see the agent's pod on the node"},
+			state{Reason: v1alpha1.ReasonNodeNotReporting, Message: "its agent has not reported since 2026-01-01T11:56:59Z: see the agent's pod on the node"},
 		},
 		"generation behind": {
 			capture(func(nc *v1alpha1.NodeCapture) { nc.Generation = 4 }), cluster,

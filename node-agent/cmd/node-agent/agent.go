@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -72,6 +73,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),
 		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods, Names: p.names,
 		Library: libpcap.Library{From: f.libpcap, To: f.pluginDir()},
+		Pod:     types.NamespacedName{Namespace: os.Getenv("POD_NAMESPACE"), Name: os.Getenv("POD_NAME")},
 	}
 	return a.Run(ctx)
 }
@@ -100,7 +102,7 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 	var state health.State
 	state.Beat()
 	if f.metricsAddress != "" {
-		if err := metrics.Serve(ctx, f.metricsAddress, collector, state.Healthy, state.Ready); err != nil {
+		if err := metrics.Serve(ctx, f.metricsAddress, collector, state.Healthy, state.Ready, nil); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -52,11 +54,8 @@ func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	case r.URL.Path == one:
 		_ = json.NewEncoder(w).Encode(&s.object)
-	case r.URL.Path == one+"/status" && r.Method == http.MethodPut:
-		var written v1.NodeCapture
-		_ = json.NewDecoder(r.Body).Decode(&written)
-		s.object.Status = written.Status
-		_ = json.NewEncoder(w).Encode(&s.object)
+	case r.URL.Path == one+"/status" && r.Method == http.MethodPatch:
+		s.patch(w, r)
 	case strings.HasSuffix(r.URL.Path, "/events") && r.Method == http.MethodPost:
 		var event eventsv1.Event
 		body, _ := io.ReadAll(r.Body)
@@ -68,7 +67,43 @@ func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch streams the object when its spec is another than that of the version. The lock is held but for the waiting.
+// patch takes a merge patch of the status, to the object as it is now.
+func (s *fakeServer) patch(w http.ResponseWriter, r *http.Request) {
+	var patch struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Status   map[string]any    `json:"status"`
+	}
+	status := map[string]any{}
+	text, _ := json.Marshal(s.object.Status)
+	if err := errors.Join(json.NewDecoder(r.Body).Decode(&patch), json.Unmarshal(text, &status)); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if patch.Metadata.ResourceVersion != s.object.ResourceVersion {
+		conflict := apierrors.NewConflict(v1.GroupVersion.WithResource("nodecaptures").GroupResource(), "n1", errors.New("it changed")).Status()
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(&conflict)
+		return
+	}
+	for field, value := range patch.Status {
+		if status[field] = value; value == nil {
+			delete(status, field)
+		}
+	}
+	text, _ = json.Marshal(status)
+	s.object.Status = v1.NodeCaptureStatus{}
+	_ = json.Unmarshal(text, &s.object.Status)
+	s.written()
+	_ = json.NewEncoder(w).Encode(&s.object)
+}
+
+// written gives the object another version.
+func (s *fakeServer) written() {
+	version, _ := strconv.Atoi(s.object.ResourceVersion)
+	s.object.ResourceVersion = strconv.Itoa(version + 1)
+}
+
+// watch streams the object whenever it has another version. The lock is held but for the waiting.
 func (s *fakeServer) watch(w http.ResponseWriter, r *http.Request, version string) {
 	if r.URL.Query().Has("sendInitialEvents") {
 		w.WriteHeader(http.StatusBadRequest)
@@ -93,7 +128,7 @@ func (s *fakeServer) edit(change func(*v1.CaptureRingSpec)) {
 	defer s.mu.Unlock()
 	change(&s.object.Spec.Rings[0].Spec)
 	s.object.Generation++
-	s.object.ResourceVersion = strconv.FormatInt(s.object.Generation, 10)
+	s.written()
 }
 
 // ring is what the node has said of the ring as it is asked for now; false while it has not.

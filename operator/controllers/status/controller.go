@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -33,11 +32,11 @@ import (
 	"github.com/ringcap/ringcap/operator/suspend"
 )
 
-// gather is how long nodes' reports are gathered before they are added up: many nodes report, each every few seconds.
+// gather is how long nodes' reports are gathered before they are added up: many nodes report, each at a time of its own.
 const gather = time.Second
 
 // recheck finds nodes that have become silent.
-const recheck = report.StaleAfter / 4
+const recheck = report.StaleAfter / 6
 
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings;clusters;nodecaptures,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings/status;clusters/status,verbs=patch
@@ -60,6 +59,8 @@ type Reconciler struct {
 
 	// advised is by ring; one reconciliation runs at a time.
 	advised map[types.UID]advised
+	// sums are paced by object.
+	sums sums
 	// took is how long the last reconciliation took, nanoseconds.
 	took atomic.Int64
 }
@@ -113,6 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	state.Suspended = mark.Marked
 	decided, reports := state.Plan(r.CheckFilter), report.ByName(state.Captures)
 
+	r.sums.begin(r.Now())
 	var errs []error
 	pools := unwritten(r.Networks.PoolOutcome(decided.Pools))
 	fleet := metrics.Fleet{Reporting: reporting(state.Captures, r.Now())}
@@ -144,6 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		errs = append(errs, r.write(ctx, cluster, changed, &cluster.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("Cluster", cluster.Name, &changed.Status))
 	}
+	r.sums.end()
 	if r.Publish != nil {
 		r.Publish(fleet)
 	}
@@ -164,7 +167,7 @@ func anyAccepted(clusters []v1alpha1.Cluster, decided plan.Plan, ring string) bo
 
 // write patches the status where it changed, and tells of changes that people wait for.
 func (r *Reconciler) write(ctx context.Context, old, changed client.Object, before, after *v1alpha1.CaptureStatus) error {
-	if equality.Semantic.DeepEqual(before, after) {
+	if !r.sums.due(old.GetUID(), before, after) {
 		return nil
 	}
 	// A plain merge patch: nobody else writes the status, and it need not fail when the spec changes meanwhile, for
@@ -174,6 +177,7 @@ func (r *Reconciler) write(ctx context.Context, old, changed client.Object, befo
 		return fmt.Errorf("patch the status of %T %s: %w", old, old.GetName(), err)
 	}
 	if err == nil {
+		r.sums.wrote(old.GetUID())
 		r.announce(old, before, after)
 	}
 	return nil

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ringcap/ringcap/operator/api/counters"
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// sums knows when each object's status was last written, or first seen. Nodes report all the time while packets flow, and of most
+// reports only the sums of counters change. The zero value is ready; it is for one goroutine.
+type sums struct {
+	now time.Time
+	// written is by object, seen those of this reconciliation.
+	written, seen map[types.UID]time.Time
+}
+
+func (s *sums) begin(now time.Time) { s.now, s.seen = now, map[types.UID]time.Time{} }
+
+// due decides whether a status is worth a write: at once when more than sums changed, else once a minute.
+func (s *sums) due(object types.UID, before, after *v1alpha1.CaptureStatus) bool {
+	last, known := s.written[object]
+	if !known {
+		last = s.now
+	}
+	s.seen[object] = last
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
+	state := after.DeepCopy()
+	old := before.DeepCopy()
+	was := counters.SumsOf(old)
+	for i, sum := range counters.SumsOf(state) {
+		*sum = *was[i]
+	}
+	return !equality.Semantic.DeepEqual(old, state) || counters.Beat(string(object), s.now) != counters.Beat(string(object), last)
+}
+
+func (s *sums) wrote(object types.UID) { s.seen[object] = s.now }
+
+// end forgets the objects that are gone.
+func (s *sums) end() { s.written = s.seen }
