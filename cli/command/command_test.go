@@ -51,11 +51,12 @@ func over(t *testing.T, have []client.Object) (*app, *bytes.Buffer, *bytes.Buffe
 	phase := func(o client.Object) []string { return []string{string(o.(*corev1.Pod).Status.Phase)} }
 	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).
 		WithIndex(&corev1.Pod{}, "status.phase", phase).WithRuntimeObjects(runtimeObjects(have)...).Build()
+	agents := agentsOf(t, have)
 	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
 	return &app{
 		Streams: Streams{In: strings.NewReader(""), Out: out, Err: errOut}, version: "0.1.0",
 		now:     func() time.Time { return now },
-		connect: func() (*connection, error) { return &connection{Client: c, namespace: "default"}, nil },
+		connect: func() (*connection, error) { return &connection{Client: c, namespace: "default", agents: agents}, nil },
 	}, out, errOut
 }
 

@@ -57,7 +57,7 @@ Exit code 3: there is a finding of severity Error. Warnings and notes do not cou
 
 // facts reads all that doctors look at. What the person may not see is noted, not fatal; an API server that does not
 // answer is.
-func (a *app) facts(ctx context.Context, c client.Client) (doctor.Facts, error) {
+func (a *app) facts(ctx context.Context, c *connection) (doctor.Facts, error) {
 	f := doctor.Facts{CLI: a.version}
 	for _, kind := range []string{"CaptureRing", "Cluster", "NodeCapture"} {
 		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: v1.GroupVersion.Group, Kind: kind}, v1.GroupVersion.Version)
@@ -74,6 +74,10 @@ func (a *app) facts(ctx context.Context, c client.Client) (doctor.Facts, error) 
 	var err error
 	if f.Snapshot, err = fleet.Read(ctx, c, a.now()); err != nil {
 		return f, err
+	}
+	f.Ask(ctx, c.agents)
+	if f.Denied != "" {
+		f.Blind = append(f.Blind, f.Denied)
 	}
 	workloads(ctx, c, &f)
 	return f, nil

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/cli/fleet"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -56,6 +57,8 @@ type app struct {
 
 	kubeconfig, context, namespace, as string
 	timeout                            string
+	// toldDenied: the person knows of the right to ask agents that is missing.
+	toldDenied bool
 	// connect is cluster but in tests.
 	connect func() (*connection, error)
 }
@@ -66,6 +69,8 @@ type connection struct {
 	config *rest.Config
 	// namespace that the person works in.
 	namespace string
+	// agents answers for the agents, through the API server.
+	agents fleet.Asker
 }
 
 // Run runs a command line and returns its exit code. Interrupts end ctx.
@@ -166,7 +171,11 @@ func (a *app) cluster() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	return &connection{Client: c, config: config, namespace: namespace}, nil
+	agents, err := askThrough(config)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Client: c, config: config, namespace: namespace, agents: agents}, nil
 }
 
 // Scheme is Kubernetes' kinds and ringcap's.

@@ -21,7 +21,8 @@ func (a *app) status() *cobra.Command {
   ✗  does not do what was asked; the line below says why
   !  does, but packets are or were lost, or nobody reads a queue
   ✓  fine
-Counters are packets since the ring was made on the node, and lag by up to 15 seconds.
+Counters are packets since the ring was made on the node. They are asked of the agents, through the API server (get on
+pods/proxy); where an agent does not answer they are those of the NodeCapture, up to a minute old, and the line says so.
 
 Exit code 3: something is ✗.`,
 		Example: `  ringcap status
@@ -31,7 +32,7 @@ Exit code 3: something is ✗.`,
 	}
 	o := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, s, err := a.snapshot(cmd.Context())
+		c, s, err := a.snapshot(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -40,6 +41,7 @@ Exit code 3: something is ✗.`,
 				return noRing(s, name)
 			}
 		}
+		a.ask(cmd.Context(), c, &s, args...)
 		t := tree.Of(s, args...)
 		if err := o.write(a.Out, t, func(w io.Writer) error { return tree.Text(w, t) }); err != nil {
 			return err

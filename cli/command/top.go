@@ -25,7 +25,8 @@ func (a *app) top() *cobra.Command {
 		Use:   "top",
 		Short: "live rates and loss of all rings on all nodes, the worst first",
 		Long: `Shows for each ring and node what it sees, filters, delivers and loses a second, who loses most first. Rates are over the
-time between a node's last two reports, which come every five seconds while packets flow.
+time between two answers of a node's agent, which are asked through the API server (get on pods/proxy); where it does not
+answer, over the last two reports in its NodeCapture, which are a minute apart.
 
 On a terminal the screen is refreshed; else one table follows the other, or one JSON array the other with -o json.`,
 		Example: `  ringcap top
@@ -53,6 +54,7 @@ On a terminal the screen is refreshed; else one table follows the other, or one 
 			if err != nil {
 				return err
 			}
+			a.ask(cmd.Context(), c, &s)
 			meter.Add(s)
 			if err := a.table(*o, meter.Rows()); err != nil || i == count {
 				return err

@@ -73,6 +73,7 @@ var checks = []check{
 	{"operator", operator},
 	{"agents", agents},
 	{"nodes report", reporting},
+	{"agents answer", answering},
 	{"versions", versions},
 	{"engines", engines},
 	{"rings and clusters", objects},

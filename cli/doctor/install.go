@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,6 +118,23 @@ func reporting(f Facts) []Finding {
 			found = append(found, Finding{Error, "node " + node.Name, silence,
 				"see that the chart's agent.nodeSelector and agent.tolerations fit the node, and the agent's log there"})
 		}
+	}
+	return found
+}
+
+// answering reports agents that write to the API server and cannot be asked through it; a right that is missing is told elsewhere.
+func answering(f Facts) []Finding {
+	reasons := map[string][]string{}
+	for i := range f.Nodes {
+		node := &f.Nodes[i]
+		if counted, asked := f.Counted[node.Name]; asked && !counted.Live() && f.Denied == "" {
+			reasons[counted.Why] = append(reasons[counted.Why], node.Name)
+		}
+	}
+	var found []Finding
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		found = append(found, Finding{Note, some("node", reasons[why]), why + "; counters are those of the NodeCapture, up to a minute old",
+			"see that all agents are of the operator's version, and that the API server reaches the port of their metrics (agent.metricsPort, 9466) on the nodes"})
 	}
 	return found
 }

@@ -27,6 +27,9 @@ type Snapshot struct {
 	Rings    []v1.CaptureRing
 	Clusters []v1.Cluster
 	Nodes    []v1.NodeCapture
+	// Counted is by the names of nodes whose agents were asked, see Ask; Denied is the right that was missing for it, for people.
+	Counted map[string]Counted
+	Denied  string
 }
 
 // Read takes a snapshot.

@@ -7,20 +7,23 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringcap/ringcap/cli/fleet"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Row is a ring on a node. Rates are per second, over the time between the node's last two reports.
+// Row is a ring on a node. Rates are per second, over the time between the last two counts of the node.
 type Row struct {
 	Ring   string    `json:"ring"`
 	Node   string    `json:"node"`
 	Engine v1.Engine `json:"engine"`
-	// Known: there were two reports to compare. Silent: the node does not report any more.
-	Known  bool `json:"known"`
-	Silent bool `json:"silent"`
-	// Seconds between the reports.
+	// Known: there were two counts to compare. Silent: the node does not report any more. Age of the last count, seconds, where
+	// the agent was not heard just now.
+	Known  bool    `json:"known"`
+	Silent bool    `json:"silent"`
+	Age    float64 `json:"age,omitempty"`
+	// Seconds between the counts.
 	Seconds  float64 `json:"seconds"`
 	Seen     float64 `json:"seen"`
 	Bits     float64 `json:"bits"`
@@ -35,22 +38,27 @@ type Row struct {
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
-// Meter remembers the last two different reports of each node. The zero value is ready; it is for one goroutine.
+// Meter remembers the last two different counts of each node. The zero value is ready; it is for one goroutine.
 type Meter struct {
-	nodes map[string]reports
+	nodes map[string]counts
 	now   fleet.Snapshot
 }
 
-type reports struct{ before, last v1.NodeCapture }
+type counts struct{ before, last count }
+
+type count struct {
+	v1.NodeCapture
+	time time.Time
+}
 
 // Add takes a snapshot.
 func (m *Meter) Add(s fleet.Snapshot) {
 	known := m.nodes
-	m.nodes, m.now = map[string]reports{}, s
+	m.nodes, m.now = map[string]counts{}, s
 	for _, node := range s.Nodes {
 		r := known[node.Name]
-		if !node.Status.ObservedTime.Equal(r.last.Status.ObservedTime) {
-			r.before, r.last = r.last, node
+		if at := s.CountedOn(&node).Time; !at.Equal(r.last.time) {
+			r.before, r.last = r.last, count{node, at}
 		}
 		m.nodes[node.Name] = r
 	}
@@ -64,9 +72,12 @@ func (m *Meter) Rows() []Row {
 		sets := m.now.Over(ring)
 		for _, node := range m.now.Nodes {
 			r := m.nodes[node.Name]
-			if on := fleet.RingOn(&r.last, ring.Name); on != nil {
+			if on := fleet.RingOn(&r.last.NodeCapture, ring.Name); on != nil {
 				row := rowOf(r, *on, sets)
-				row.Silent = fleet.Silence(&r.last, m.now.Now) != ""
+				row.Silent = fleet.Silence(&node, m.now.Now) != ""
+				if !m.now.CountedOn(&node).Live() {
+					row.Age = max(m.now.Now.Sub(r.last.time), 0).Round(time.Second).Seconds()
+				}
 				rows = append(rows, row)
 			}
 		}
@@ -77,11 +88,11 @@ func (m *Meter) Rows() []Row {
 	return rows
 }
 
-func rowOf(r reports, on v1.NodeRingStatus, sets []string) Row {
+func rowOf(r counts, on v1.NodeRingStatus, sets []string) Row {
 	row := Row{Ring: on.Name, Node: r.last.Name, Engine: on.Engine}
-	before := fleet.RingOn(&r.before, on.Name)
-	if before != nil && r.before.Status.ObservedTime != nil {
-		row.Seconds = r.last.Status.ObservedTime.Sub(r.before.Status.ObservedTime.Time).Seconds()
+	before := fleet.RingOn(&r.before.NodeCapture, on.Name)
+	if before != nil {
+		row.Seconds = r.last.time.Sub(r.before.time).Seconds()
 	}
 	// Counters that went back are those of a ring that was made anew.
 	row.Known = row.Seconds > 0 && on.Seen >= before.Seen && on.SeenBytes >= before.SeenBytes
@@ -91,7 +102,7 @@ func rowOf(r reports, on v1.NodeRingStatus, sets []string) Row {
 		row.Filtered = float64(on.Filtered-before.Filtered) / row.Seconds
 	}
 	for _, set := range sets {
-		row.queues(fleet.QueuesOn(&r.before, set), fleet.QueuesOn(&r.last, set))
+		row.queues(fleet.QueuesOn(&r.before.NodeCapture, set), fleet.QueuesOn(&r.last.NodeCapture, set))
 	}
 	return row
 }

@@ -29,8 +29,13 @@ func report(name string, second int, seen, delivered, full int64) v1.NodeCapture
 }
 
 func at(second int, nodes ...v1.NodeCapture) fleet.Snapshot {
+	counted := map[string]fleet.Counted{}
+	for _, node := range nodes {
+		counted[node.Name] = fleet.Counted{Time: node.Status.ObservedTime.Time}
+	}
 	return fleet.Snapshot{
-		Now: begin.Add(time.Duration(second) * time.Second), Nodes: nodes,
+		Counted: counted,
+		Now:     begin.Add(time.Duration(second) * time.Second), Nodes: nodes,
 		Rings:    []v1.CaptureRing{{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}}},
 		Clusters: []v1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "ids"}, Spec: v1.ClusterSpec{Rings: []string{"mirror"}}}},
 	}

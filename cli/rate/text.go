@@ -44,7 +44,10 @@ func (r Row) why() string {
 	if r.Silent {
 		why = append(why, "node does not report")
 	} else if !r.Known {
-		why = append(why, "first report")
+		why = append(why, "first count")
+	}
+	if r.Age > 0 && !r.Silent {
+		why = append(why, fmt.Sprintf("counters %g s old", r.Age))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.ByReason)) {
 		why = append(why, fmt.Sprintf("%s %s/s", reason, whole(r.ByReason[reason])))

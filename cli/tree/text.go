@@ -94,6 +94,9 @@ func (p *printer) node(n Node, last bool) {
 	}
 	if n.Engine != "" {
 		p.line("%s    %s", below, n.Account)
+		if n.CountersAge != "" {
+			p.line("%s    counters are of %s ago: %s", below, n.CountersAge, n.CountersWhy)
+		}
 	}
 	for i, queue := range n.Queues {
 		p.queue(queue, below, i+1 == len(n.Queues)+len(n.Unlisted))

@@ -78,6 +78,9 @@ type Node struct {
 	Engine       v1.Engine `json:"engine,omitempty"`
 	EngineReason string    `json:"engineReason,omitempty"`
 	Interfaces   []string  `json:"interfaces,omitempty"`
+	// CountersAge is how old the counters are, and CountersWhy why, where the node's agent did not say them just now.
+	CountersAge string `json:"countersAge,omitempty"`
+	CountersWhy string `json:"countersWhy,omitempty"`
 	Account
 	Queues []Queue `json:"queues,omitempty"`
 	// Unlisted queues, by set: of a node with very many its status has but the sums.
@@ -151,6 +154,7 @@ func ringOf(s fleet.Snapshot, from *v1.CaptureRing) Ring {
 	sets := s.Over(from)
 	for _, place := range s.Places(from.Name) {
 		n := nodeOf(place, sets, s.Now)
+		n.counted(s.CountedOn(place.Node), s.Now)
 		ring.Health = Worst(ring.Health, n.Health)
 		ring.add(n.Account)
 		ring.Nodes = append(ring.Nodes, n)
@@ -208,6 +212,13 @@ func nodeOf(from fleet.Place, sets []string, now time.Time) Node {
 		n.Health, n.Problem = Failed, from.Problem
 	}
 	return n
+}
+
+// counted says how old the counters are; of a node without any, nothing.
+func (n *Node) counted(c fleet.Counted, now time.Time) {
+	if n.Engine != "" && !c.Live() {
+		n.CountersAge, n.CountersWhy = max(now.Sub(c.Time), 0).Round(time.Second).String(), c.Why
+	}
 }
 
 func (n *Node) queues(set *v1.NodeClusterStatus, now time.Time) {
