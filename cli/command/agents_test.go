@@ -71,7 +71,7 @@ func asking(t *testing.T, answer http.HandlerFunc) fleet.Asker {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
-	ask, err := askThrough(&rest.Config{Host: server.URL})
+	ask, err := fleet.AskThrough(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	return ask
 }

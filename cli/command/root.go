@@ -171,7 +171,7 @@ func (a *app) cluster() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	agents, err := askThrough(config)
+	agents, err := fleet.AskThrough(config)
 	if err != nil {
 		return nil, err
 	}

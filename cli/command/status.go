@@ -64,6 +64,15 @@ func (a *app) snapshot(ctx context.Context) (*connection, fleet.Snapshot, error)
 	return c, s, err
 }
 
+// ask brings the counters of a snapshot up to date, and tells the person once of a right that is missing.
+func (a *app) ask(ctx context.Context, c *connection, s *fleet.Snapshot, rings ...string) {
+	s.Ask(ctx, c.agents, rings...)
+	if s.Denied != "" && !a.toldDenied {
+		a.toldDenied = true
+		a.log("%s", s.Denied)
+	}
+}
+
 func noRing(s fleet.Snapshot, name string) error {
 	names := ringNames(s)
 	if len(names) == 0 {

@@ -67,7 +67,7 @@ card_replay() {
 		nft "add chain netdev suite card { type filter hook ingress device card0 priority 0; }"
 		nft add rule netdev suite card counter'
 	size=$(kubectl -n $consumers exec card -- stat -c %s /captures/card.pcap)
-	kubectl get nodecaptures -o json >"$run/before.json"
+	collect_counters "$run/before.json"
 	replay "$run/input.pcap" "$run/wire.json" node-kmod
 	collect_stable "$run/before.json" "$run/wire.json" "$run/after.json" 150
 	collect_file card "$size" "$run/${consumers}_card.pcap"

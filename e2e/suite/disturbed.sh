@@ -12,7 +12,7 @@ disturbed() {
 	mkdir -p "$run"
 	cp "$input" "$run/input.pcap"
 	collect_sizes >"$run/sizes"
-	kubectl get nodecaptures -o json >"$run/before.json"
+	collect_counters "$run/before.json"
 	sent_before=$(wire_counter node-kmod tx_packets)
 	[ "$at" != 0 ] || "$function"
 	traffic "$run" &

@@ -164,7 +164,7 @@ examples_ping() {
 # Rings and queues are counted a moment apart.
 examples_settled() {
 	local node
-	kubectl get nodecaptures -o json >"$run/after.json"
+	collect_counters "$run/after.json" || return 1
 	for node in $nodes; do
 		[ "$(on "$node" '.rings[] | select(.name == "span").seen')" = "$(jq ".\"$node\".onWire" "$run/wire.json")" ] || return 1
 	done
@@ -183,7 +183,7 @@ test_examples_do_what_they_say() {
 	kubectl apply -f examples/payload.yaml -f examples/quick.yaml -f examples/node.yaml
 	quickstart 'A sensor'
 	wait_for 240 examples_attached || { state_pods; state_unready; return 1; }
-	kubectl get nodecaptures -o json >"$run/before.json"
+	collect_counters "$run/before.json"
 	replay "$input" "$run/wire.json"
 	examples_ping
 	examples_oracle

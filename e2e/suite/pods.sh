@@ -76,7 +76,7 @@ ring_has_all() {
 
 # A report that is made while packets come has ring and queues a moment apart.
 web_adds_up() {
-	kubectl get nodecaptures -o json | jq -e '[.items[].status | (.rings[] | select(.name == "web-pods")) as $ring |
+	"$rcdemo" nodecaptures | jq -e '[.items[].status | (.rings[] | select(.name == "web-pods")) as $ring |
 		[(.clusters[] | select(.name == "web-pods")).queues[] | .delivered + ([.dropped[].packets] | add)] as $queues |
 		$ring.seen == $ring.passed and $ring.passed == ($queues | add)] | all'
 }

@@ -154,7 +154,7 @@ function_forwards() {
 
 # What the ring has seen; nothing while its queue has not had it all, for they are counted a moment apart.
 function_seen() {
-	kubectl get nodecapture node-kmod -o json | jq --arg ring $sriov_ring '.status | (.rings[] | select(.name == $ring)).seen as $seen |
+	"$rcdemo" nodecaptures | jq --arg ring $sriov_ring '.items[] | select(.metadata.name == "node-kmod").status | (.rings[] | select(.name == $ring)).seen as $seen |
 		.clusters[] | select(.name == $ring).queues[0] | select(.delivered + ([.dropped[].packets] | add) == $seen) | $seen'
 }
 
@@ -169,7 +169,7 @@ function_replay() {
 	numbered 9 $packets >"$run/input.pcap"
 	wait_for 60 function_forwards
 	received=$(function_received)
-	kubectl get nodecaptures -o json >"$run/before.json"
+	collect_counters "$run/before.json"
 	replay "$run/input.pcap" "$run/wire.json" node-kmod
 	collect_stable "$run/before.json" "$run/wire.json" "$run/after.json" 60
 	pod_file $sriov_namespace "$pod" /captures/vf.pcap "$run/all.pcap"

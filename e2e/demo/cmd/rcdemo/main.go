@@ -4,6 +4,7 @@
 //
 //	rcdemo trace --out FILE --at-least N FOLDER     makes one capture of those in a folder
 //	rcdemo report --dir FOLDER [--lossless]         prints what became of each packet; fails when one is unaccounted for
+//	rcdemo nodecaptures [--patience TIME]           prints NodeCaptures with the counters that the agents say now
 package main
 
 import (
@@ -22,9 +23,9 @@ import (
 var errUnaccounted = errors.New("packets are unaccounted for")
 
 func main() {
-	commands := map[string]func([]string) error{"trace": makeTrace, "report": report}
+	commands := map[string]func([]string) error{"trace": makeTrace, "report": report, "nodecaptures": nodeCaptures}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: rcdemo trace --out FILE [--at-least N] FOLDER | report --dir FOLDER [--lossless]")
+		fmt.Fprintln(os.Stderr, "usage: rcdemo trace --out FILE [--at-least N] FOLDER | report --dir FOLDER [--lossless] | nodecaptures [--patience TIME]")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package fleet
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/ringcap/ringcap/cli/fleet"
 	"github.com/ringcap/ringcap/operator/api/counters"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -21,10 +20,10 @@ import (
 // longestAnswer is that of an agent with very many queues and rings, bytes, and more: an agent is not trusted with more.
 const longestAnswer = 8 << 20
 
-// askThrough asks agents through the API server's proxy of pods, by the person's own right to that.
-func askThrough(config *rest.Config) (fleet.Asker, error) {
+// AskThrough asks agents through the API server's proxy of pods, by the person's own right to that.
+func AskThrough(config *rest.Config) (Asker, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // fleet bounds it
+	config.QPS = -1 // Ask bounds it
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
@@ -42,13 +41,4 @@ func askThrough(config *rest.Config) (fleet.Asker, error) {
 		}
 		return report, nil
 	}, nil
-}
-
-// ask brings the counters of a snapshot up to date, and tells the person once of a right that is missing.
-func (a *app) ask(ctx context.Context, c *connection, s *fleet.Snapshot, rings ...string) {
-	s.Ask(ctx, c.agents, rings...)
-	if s.Denied != "" && !a.toldDenied {
-		a.toldDenied = true
-		a.log("%s", s.Denied)
-	}
 }
