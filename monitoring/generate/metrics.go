@@ -40,6 +40,8 @@ Besides, ` + "`go_*` and `process_*`" + ` as of every Go program.
 | ` + "`/healthz`" + ` | when the agent has not looked at its data path for three minutes; the kubelet restarts it then, and capture goes on |
 | ` + "`/readyz`" + ` | until the API server has said what to capture; while something that is no single ring's could not be set or read; while a resource is not registered with the kubelet |
 
+On the same port, ` + "`/counters`" + ` is the present counters of rings and queues as JSON, for ` + "`ringcap`" + ` ([cli.md](cli.md)).
+
 Standalone (` + "`--metrics-address`" + `) there are the same metrics and probes, without a kubelet and an API server.
 
 ## Operator
