@@ -9,6 +9,10 @@ state_unready() {
 		.items[] | . as $object | [.status.conditions // [] | .[] | select(.type == "Ready")][0] as $ready |
 		select($ready.status != "True" or $ready.observedGeneration != $object.metadata.generation) |
 		"\(.kind)/\(.metadata.name) is not ready: \($ready.reason // "no status yet") \($ready.message // "")"'
+	# A node that is down does not count in Ready.
+	kubectl get capturerings,clusters.ringcap.io -o json 2>/dev/null | jq -r '
+		.items[] | . as $object | .status.conditions // [] | .[] | select(.type == "Degraded" and .status == "True") |
+		"\($object.kind)/\($object.metadata.name) is degraded: \(.message)"'
 }
 
 state_pods() {

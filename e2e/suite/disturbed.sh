@@ -87,8 +87,11 @@ test_consumers_too_slow() {
 }
 
 # An edit that only the nodes refuse, under traffic, while the agents are replaced by those of an upgrade: with both engines what
-# was accepted goes on, before and after.
-refused_edit() { kubectl patch capturering mirror --type=json --patch "[{\"op\": \"$1\", \"path\": \"/spec/interfaces/0/rxQueues\", \"value\": \"1000\"}]"; }
+# was accepted goes on, before and after. Both get it: by default the rollout would stop at the first.
+refused_edit() {
+	kubectl patch capturering mirror --type=json --patch "[{\"op\": \"$1\", \"path\": \"/spec/interfaces/0/rxQueues\", \"value\": \"1000\"},
+		{\"op\": \"$1\", \"path\": \"/spec/rollout\", \"value\": {\"maxUnavailable\": \"100%\"}}]"
+}
 
 roll_agents() {
 	helm upgrade ringcap charts/ringcap --namespace ringcap-system --reuse-values --set agent.logLevel="${1:-debug}" >/dev/null

@@ -82,6 +82,32 @@ test_ring_larger_than_its_node() {
 	remove capturering/suite-huge
 }
 
+# The snapLength of a ring on each node, by name, as the operator told it.
+told_snap_lengths() {
+	kubectl get nodecaptures -o json | jq -c --arg r "$1" '[.items | sort_by(.metadata.name)[].spec.rings[] | select(.name == $r) | .spec.snapLength]'
+}
+
+are_told() { [ "$(told_snap_lengths "$1")" = "$2" ]; }
+
+# An edit that a node refuses stops at it: node-ebpf comes first by name, and has no such queue. The other keeps what it had, and goes on when
+# the edit is corrected.
+test_edit_stops_at_the_node_that_refuses_it() {
+	local rest='queues: 1, slots: 64'
+	apply suite-edit CaptureRing "{interfaces: [{name: mirror0}], $rest, snapLength: 1000}"
+	expect_condition capturering/suite-edit RolledOut 'True RolledOut told to 2 nodes'
+	expect_condition capturering/suite-edit Ready 'True'
+	apply suite-edit CaptureRing "{interfaces: [{name: mirror0, rxQueues: '1000'}], $rest, snapLength: 1001}"
+	expect_condition capturering/suite-edit RolledOut \
+		'False RolloutPaused told to 1 of 2 nodes; paused.*node-ebpf \(Unsupported\): .*rxQueues 1000.*spec.rollout.maxUnavailable'
+	expect_condition capturering/suite-edit Ready 'False Unsupported'
+	are_told suite-edit '[1001,1000]' || { told_snap_lengths suite-edit >&2; return 1; }
+	apply suite-edit CaptureRing "{interfaces: [{name: mirror0}], $rest, snapLength: 1002}"
+	expect_condition capturering/suite-edit Ready 'True'
+	are_told suite-edit '[1002,1002]' || { told_snap_lengths suite-edit >&2; return 1; }
+	expect_rejected 'maxUnavailable.*1 or more' suite-edit CaptureRing "{interfaces: [{name: mirror0}], rollout: {maxUnavailable: 0}}"
+	remove capturering/suite-edit
+}
+
 test_ring_and_cluster_of_one_name() {
 	apply suite-twin CaptureRing '{interfaces: [{name: mirror0}], queues: 1, slots: 64}'
 	expect_condition capturering/suite-twin Ready 'True'

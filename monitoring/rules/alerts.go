@@ -43,8 +43,8 @@ var Alerts = []Alert{
 	{
 		Name: "RingcapNotReady", Severity: Warning, For: 15 * time.Minute,
 		Expr:        `max by (kind, name) (ringcap_operator_object_ready) == 0`,
-		Summary:     `{{ $labels.kind }} {{ $labels.name }} is not ready on all of its nodes.`,
-		Description: `Its condition Ready names the node and says what to do.`,
+		Summary:     `{{ $labels.kind }} {{ $labels.name }} is not ready on all of its nodes that report.`,
+		Description: `Its condition Ready names the node and says what to do; RolledOut says whether an edit waits for that node.`,
 	},
 	{
 		Name: "RingcapEngineFallback", Severity: Info, For: 10 * time.Minute,

@@ -69,7 +69,7 @@ func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
 	verdict := r.Plan.Rings[name]
 	observed, there := r.Observations[verdict.Engine].Rings[name]
 	status := v1.NodeRingStatus{
-		Name: name, Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces, PodsNotTapped: verdict.PodsNotTapped,
+		Name: name, ObservedRevision: revision(r.Spec.Rings, name), Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces, PodsNotTapped: verdict.PodsNotTapped,
 		Ready: verdict.Ready() && there || verdict.Absent(), Reason: verdict.Reason, Message: verdict.Message,
 		TransparentMode: verdict.TransparentMode, TransparentReason: verdict.TransparentReason,
 		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),
@@ -80,6 +80,16 @@ func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
 		status.Reason, status.Message = v1.ReasonPending, absent(r)
 	}
 	return status
+}
+
+// revision of the entry of that name.
+func revision(rings []v1.NodeRing, name string) string {
+	for i := range rings {
+		if rings[i].Name == name {
+			return rings[i].Revision
+		}
+	}
+	return ""
 }
 
 func clusterStatus(name string, in Input) v1.NodeClusterStatus {

@@ -29,6 +29,7 @@ import (
 func input(change ...func(*Input)) Input {
 	in := Input{
 		Report: datapath.Report{
+			Spec:       v1.NodeCaptureSpec{Rings: []v1.NodeRing{{Name: "mirror", Revision: "r1"}}},
 			Generation: 3,
 			Plan: plan.Result{
 				Plans: map[v1.Engine]capture.Plan{},
@@ -65,7 +66,7 @@ func TestBuild(t *testing.T) {
 	assert.Equal(t, v1.NodeCaptureStatus{
 		AppliedGeneration: 3, Engine: v1.EngineEBPF, EngineReason: "no kernel module", KernelRelease: "6.18", BootID: "boot",
 		Rings: []v1.NodeRingStatus{{
-			Name: "mirror", Engine: v1.EngineEBPF, Interfaces: []string{"eth0"}, Ready: true,
+			Name: "mirror", ObservedRevision: "r1", Engine: v1.EngineEBPF, Interfaces: []string{"eth0"}, Ready: true,
 			Seen: 10, SeenBytes: 1000, Filtered: 3, Passed: 7,
 		}},
 		Clusters: []v1.NodeClusterStatus{{Name: "ids", Ready: true, MemoryBytes: 4096, Queues: []v1.QueueStatus{
@@ -350,6 +351,15 @@ func TestTheLastKnownConsumerIsNamed(t *testing.T) {
 	l.writer = next
 	l.write(time.Second, input(silent, func(in *Input) { in.Identity.BootID = "next" }))
 	assert.Empty(t, queue().Consumer, "no pod outlives a boot")
+}
+
+// TestARevisionIsWrittenAtOnce: other nodes wait for it.
+func TestARevisionIsWrittenAtOnce(t *testing.T) {
+	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	l.write(0, input())
+	l.write(time.Millisecond, input(func(in *Input) { in.Report.Spec.Rings[0].Revision = "r2" }))
+	assert.Equal(t, 2, l.writes)
+	assert.Equal(t, "r2", l.read().Rings[0].ObservedRevision)
 }
 
 func TestTransitionTimesAreKept(t *testing.T) {

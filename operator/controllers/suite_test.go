@@ -128,12 +128,14 @@ func startOperator(admin client.Client, config *rest.Config) error {
 		return err
 	}
 	check := filtercheck.New(compile).Check
-	now := func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	rules := snapshot.Rules{
+		CheckFilter: check, Now: func() time.Time { return time.Now().Add(time.Duration(late.Load())) },
+	}
 	writer := networks.NewWriter(mgr.GetClient(), devicePlugin)
 	mark := suspend.New(mgr.GetClient(), deployment)
 	err = errors.Join(
-		(&rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer, Mark: mark}).SetupWithManager(mgr),
-		(&status.Reconciler{Client: mgr.GetClient(), CheckFilter: check, Now: now, Networks: writer, Mark: mark, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
+		(&rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark}).SetupWithManager(mgr),
+		(&status.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
 	go func() { operator.done <- mgr.Start(ctx) }()
 	return err
 }
@@ -301,7 +303,9 @@ func (w *world) agent(node string, change func(*v1alpha1.NodeCaptureStatus)) {
 func obedient(nc *v1alpha1.NodeCapture) v1alpha1.NodeCaptureStatus {
 	s := v1alpha1.NodeCaptureStatus{AppliedGeneration: nc.Generation, ObservedTime: &metav1.Time{Time: time.Now()}, Engine: v1alpha1.EngineEBPF}
 	for _, r := range nc.Spec.Rings {
-		s.Rings = append(s.Rings, v1alpha1.NodeRingStatus{Name: r.Name, Engine: v1alpha1.EngineEBPF, Ready: true, Seen: 100, Filtered: 10, Passed: 90})
+		s.Rings = append(s.Rings, v1alpha1.NodeRingStatus{
+			Name: r.Name, ObservedRevision: r.Revision, Engine: v1alpha1.EngineEBPF, Ready: true, Seen: 100, Filtered: 10, Passed: 90,
+		})
 		if r.Spec.Queues != nil {
 			s.Clusters = append(s.Clusters, queuesStatus(r.Name, v1alpha1.QueueCount(r.Spec.Queues)))
 		}

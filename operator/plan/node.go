@@ -5,51 +5,84 @@ package plan
 import (
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// nodeSpec is what a node shall have; it notes the node in the verdicts.
-func (d *draft) nodeSpec(node Node, rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster) v1alpha1.NodeCaptureSpec {
-	var spec v1alpha1.NodeCaptureSpec
-	current := d.in.Current[node.Name]
-	for _, ring := range rings {
-		verdict := d.plan.Rings[ring.Name]
-		if entry := ringEntry(ring, verdict, node, current); entry != nil {
-			spec.Rings = append(spec.Rings, *entry)
-			d.plan.Rings[ring.Name] = verdict.on(node)
+// nodeDraft is what a node has been told, and shall be.
+type nodeDraft struct {
+	Node
+	current v1alpha1.NodeCaptureSpec
+	spec    v1alpha1.NodeCaptureSpec
+}
+
+// draftNodes are the nodes by name.
+func draftNodes(in Input) []*nodeDraft {
+	nodes := make([]*nodeDraft, 0, len(in.Nodes))
+	for _, node := range in.Nodes {
+		nodes = append(nodes, &nodeDraft{Node: node, current: in.Current[node.Name]})
+	}
+	slices.SortFunc(nodes, func(a, b *nodeDraft) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
+}
+
+// told is what the node was told of this very ring, nil for nothing. Thousands of nodes share one spec: it is not to be changed.
+func (n *nodeDraft) told(ring *v1alpha1.CaptureRing) *v1alpha1.NodeRing {
+	for i := range n.current.Rings {
+		if r := &n.current.Rings[i]; r.Name == ring.Name && r.UID == string(ring.UID) {
+			return r
 		}
 	}
+	return nil
+}
+
+// place gives the ring to the nodes that shall have it, and notes them in the verdict.
+func (d *draft) place(ring *v1alpha1.CaptureRing) {
+	verdict := d.plan.Rings[ring.Name]
+	draft := d.drafts[ring.Name]
+	give := func(node *nodeDraft, entry *v1alpha1.NodeRing) {
+		if entry != nil {
+			node.spec.Rings = append(node.spec.Rings, *entry)
+		}
+	}
+	switch {
+	case verdict.Accepted():
+		var waiting map[string]bool
+		verdict.Rollout, waiting = draft.turns()
+		for _, node := range draft.nodes {
+			verdict.Nodes = append(verdict.Nodes, node.Name)
+			if waiting[node.Name] {
+				give(node.nodeDraft, node.has)
+			} else {
+				give(node.nodeDraft, &draft.entry)
+			}
+		}
+	case verdict.Keeps():
+		for _, node := range d.nodes {
+			if entry := node.told(ring); entry != nil {
+				verdict.Nodes = append(verdict.Nodes, node.Name)
+				give(node, entry)
+			}
+		}
+	}
+	d.plan.Rings[ring.Name] = verdict
+}
+
+// nodeSpec is what a node shall have, whose rings are in its draft; it notes the node in the verdicts of Clusters.
+func (d *draft) nodeSpec(node *nodeDraft, clusters []*v1alpha1.Cluster) v1alpha1.NodeCaptureSpec {
+	spec := node.spec
 	for _, cluster := range clusters {
 		verdict := d.plan.Clusters[cluster.Name]
-		if entry := clusterEntry(cluster, verdict, spec.Rings, current); entry != nil {
+		if entry := clusterEntry(cluster, verdict, spec.Rings, node.current); entry != nil {
 			spec.Clusters = append(spec.Clusters, *entry)
-			d.plan.Clusters[cluster.Name] = verdict.on(node)
+			d.plan.Clusters[cluster.Name] = verdict.on(node.Node)
 		}
 	}
 	// By name: age would reorder a list that did not change when an object is made anew.
 	sort.Slice(spec.Rings, func(i, j int) bool { return spec.Rings[i].Name < spec.Rings[j].Name })
 	sort.Slice(spec.Clusters, func(i, j int) bool { return spec.Clusters[i].Name < spec.Clusters[j].Name })
 	return spec
-}
-
-// ringEntry is what the node shall have of the ring, nil for nothing. Thousands of nodes share one spec: it is not to be
-// changed.
-func ringEntry(ring *v1alpha1.CaptureRing, verdict Verdict, node Node, current v1alpha1.NodeCaptureSpec) *v1alpha1.NodeRing {
-	if verdict.Accepted() {
-		if !selects(ring.Spec.NodeSelector, node.Labels) {
-			return nil
-		}
-		return &v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Version: v1alpha1.NodeEntryVersion, Spec: ring.Spec}
-	}
-	if !verdict.Keeps() {
-		return nil
-	}
-	i := slices.IndexFunc(current.Rings, func(r v1alpha1.NodeRing) bool { return r.Name == ring.Name && r.UID == string(ring.UID) })
-	if i < 0 {
-		return nil
-	}
-	return current.Rings[i].DeepCopy()
 }
 
 // selects says whether the node has all labels of the selector. It is asked for each ring of each node.
@@ -67,9 +100,7 @@ func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.N
 	var entry *v1alpha1.NodeCluster
 	switch {
 	case verdict.Accepted():
-		entry = &v1alpha1.NodeCluster{
-			Name: cluster.Name, UID: string(cluster.UID), Version: v1alpha1.NodeEntryVersion, Spec: *cluster.Spec.DeepCopy(),
-		}
+		entry = newClusterEntry(cluster)
 	case verdict.Keeps():
 		entry = currentCluster(current, cluster)
 	}
@@ -83,6 +114,13 @@ func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.N
 		return nil
 	}
 	return entry
+}
+
+// newClusterEntry is what nodes with all of the Cluster's rings shall have of it.
+func newClusterEntry(cluster *v1alpha1.Cluster) *v1alpha1.NodeCluster {
+	return &v1alpha1.NodeCluster{
+		Name: cluster.Name, UID: string(cluster.UID), Version: v1alpha1.NodeEntryVersion, Spec: *cluster.Spec.DeepCopy(),
+	}
 }
 
 // currentCluster is a copy of what the node was told of this very Cluster, nil for nothing.

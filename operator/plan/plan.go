@@ -6,9 +6,7 @@ package plan
 
 import (
 	"errors"
-	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -21,6 +19,10 @@ var ErrFilterUnknown = errors.New("the filter could not be checked")
 type Node struct {
 	Name   string
 	Labels map[string]string
+	// Live: its agent reports.
+	Live bool
+	// Behind has the rings that the node was told of and that do not work there as told, or not yet.
+	Behind map[string]bool
 }
 
 // Input is what a plan is made of.
@@ -54,6 +56,16 @@ func (p *Plan) Unchecked() bool {
 	return anyPending(p.Rings) || anyPending(p.Clusters)
 }
 
+// Waiting says whether a node waits for its turn to get a ring.
+func (p *Plan) Waiting() bool {
+	for _, v := range p.Rings {
+		if len(v.Waiting) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func anyPending(verdicts map[string]Verdict) bool {
 	for _, v := range verdicts {
 		if v.Reason == v1alpha1.ReasonPending {
@@ -70,6 +82,7 @@ type Verdict struct {
 	// Nodes are the names of the nodes that shall have it, sorted. Of an object that is not accepted, those that keep
 	// what they were given when it was.
 	Nodes []string
+	Rollout
 }
 
 // Accepted says whether the object is rolled out as it is.
@@ -92,6 +105,7 @@ func Make(in Input) Plan {
 		in: in, rings: map[string]*v1alpha1.CaptureRing{}, names: claimNames(rings, clusters), outputs: map[string]int{}, tapped: map[place][]*v1alpha1.CaptureRing{},
 		plan: Plan{Nodes: map[string]v1alpha1.NodeCaptureSpec{}, Rings: map[string]Verdict{}, Clusters: map[string]Verdict{}},
 	}
+	d.nodes, d.drafts = draftNodes(in), map[string]*ringDraft{}
 	for _, ring := range rings {
 		d.rings[ring.Name] = ring
 		d.plan.Rings[ring.Name] = d.judgeRing(ring)
@@ -99,9 +113,11 @@ func Make(in Input) Plan {
 	for _, cluster := range clusters {
 		d.plan.Clusters[cluster.Name] = d.judgeCluster(cluster)
 	}
-	nodes := slices.SortedFunc(slices.Values(in.Nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
-	for _, node := range nodes {
-		d.plan.Nodes[node.Name] = d.nodeSpec(node, rings, clusters)
+	for _, ring := range rings {
+		d.place(ring)
+	}
+	for _, node := range d.nodes {
+		d.plan.Nodes[node.Name] = d.nodeSpec(node, clusters)
 	}
 	d.plan.Networks, d.plan.Pools = d.networks(rings), d.pools(rings)
 	return d.plan
@@ -112,6 +128,10 @@ type draft struct {
 	in    Input
 	rings map[string]*v1alpha1.CaptureRing
 	names map[string]claim
+	// nodes are by name.
+	nodes []*nodeDraft
+	// drafts are of rings, by name.
+	drafts map[string]*ringDraft
 	// outputs counts the sets of queues that a ring feeds.
 	outputs  map[string]int
 	accepted struct {

@@ -8,6 +8,7 @@ import (
 
 // judgeRing runs the checks of a ring in order; the first that refuses decides.
 func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
+	d.drafts[ring.Name] = d.draftRing(ring)
 	for _, check := range []func(*v1alpha1.CaptureRing) *Verdict{
 		d.ringIsWanted,
 		d.ringHasItsName,

@@ -28,6 +28,8 @@ type State struct {
 	Node string
 	// Programmed: it is in the data path as its spec asks. Ready: and its queues can be requested.
 	Programmed, Ready bool
+	// Silent: the node's agent is not there or not reachable, and has had its time to start.
+	Silent bool
 	// Absent: the node has none of the interfaces, and that is no trouble. It is Ready.
 	Absent bool
 	// Reason and Message say what is wrong when it is not Ready, and why it is Absent.
@@ -38,6 +40,7 @@ type State struct {
 func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) State {
 	s := State{Node: node}
 	if s.Reason, s.Message = silence(capture, now); s.Reason != "" {
+		s.Silent = capture != nil && now.Sub(capture.CreationTimestamp.Time) > StaleAfter
 		return s
 	}
 	if o.Ring {
@@ -46,11 +49,33 @@ func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) Sta
 		s.cluster(capture, o.Name)
 		s.Programmed = s.Ready
 	}
-	if s.Ready && capture.Status.AppliedGeneration < capture.Generation {
+	if s.Ready && !Current(capture, o) {
 		s.Programmed, s.Ready, s.Absent = false, false, false
 		s.pending(capture)
 	}
 	return s
+}
+
+// Current says whether the node's report on the object is about what the node was told last. Of a CaptureRing the report says it; of
+// Clusters, and of agents before revisions, only of all objects at once.
+func Current(capture *v1alpha1.NodeCapture, o Object) bool {
+	if o.Ring {
+		told := slices.IndexFunc(capture.Spec.Rings, func(r v1alpha1.NodeRing) bool { return r.Name == o.Name })
+		said := slices.IndexFunc(capture.Status.Rings, func(r v1alpha1.NodeRingStatus) bool { return r.Name == o.Name })
+		if told >= 0 && said >= 0 && capture.Status.Rings[said].ObservedRevision != "" {
+			return capture.Status.Rings[said].ObservedRevision == capture.Spec.Rings[told].Revision
+		}
+	}
+	return capture.Status.AppliedGeneration >= capture.Generation
+}
+
+// Working says whether the node's agent reports of the ring that what the node was told last works, queues and all. It does not
+// look at the report's age.
+func Working(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
+	o := Object{Name: told.Name, Ring: true, OwnQueues: told.Spec.Queues != nil}
+	s := State{Node: capture.Name}
+	s.ring(capture, o)
+	return s.Ready && Current(capture, o)
 }
 
 // Fresh says whether the node's agent reports.

@@ -52,6 +52,28 @@ func queue(number int32, delivered, full int64) v1alpha1.QueueStatus {
 	}
 }
 
+// revision is what the node was told of the ring, and what its report is about.
+func revision(told, observed string) func(*v1alpha1.NodeCapture) {
+	return func(nc *v1alpha1.NodeCapture) {
+		nc.Spec.Rings[0].Revision, nc.Status.Rings[0].ObservedRevision = told, observed
+	}
+}
+
+// TestWorking: what a node was told last works there, queues and all, by its own word.
+func TestWorking(t *testing.T) {
+	told := v1alpha1.NodeRing{Name: "m", Spec: v1alpha1.CaptureRingSpec{Queues: v1alpha1.Queues(1)}}
+	ringFails := func(nc *v1alpha1.NodeCapture) { nc.Status.Rings[0].Ready = false }
+	queuesFail := func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters[0].Ready = false }
+	behind := func(nc *v1alpha1.NodeCapture) { nc.Generation++ }
+	require.True(t, report.Working(capture(), &told), "an agent that knows no revisions")
+	require.False(t, report.Working(capture(behind), &told), "such an agent")
+	require.True(t, report.Working(capture(revision("1", "1"), behind), &told))
+	require.False(t, report.Working(capture(revision("2", "1")), &told))
+	require.False(t, report.Working(capture(revision("1", "1"), ringFails), &told))
+	require.False(t, report.Working(capture(revision("1", "1"), queuesFail), &told))
+	require.False(t, report.Working(&v1alpha1.NodeCapture{}, &told))
+}
+
 func TestOn(t *testing.T) {
 	type state = report.State
 	tests := map[string]struct {
@@ -69,7 +91,20 @@ func TestOn(t *testing.T) {
 			capture(func(nc *v1alpha1.NodeCapture) {
 				nc.Status.ObservedTime.Time = now.Add(-report.StaleAfter - time.Second)
 			}), ring,
-			state{Reason: v1alpha1.ReasonNodeNotReporting, Message: "its agent has not reported since 2026-01-01T11:56:59Z: see the agent's pod on the node"},
+			state{Silent: true, Reason: v1alpha1.ReasonNodeNotReporting, Message: "its agent has not reported since 2026-01-01T11:56:59Z: see the agent's pod on the node"},
+		},
+		"it may still start": {
+			capture(func(nc *v1alpha1.NodeCapture) {
+				nc.CreationTimestamp.Time, nc.Status = now.Add(-time.Minute), v1alpha1.NodeCaptureStatus{}
+			}), ring,
+			state{Reason: v1alpha1.ReasonNodeNotReporting, Message: "no agent has reported yet: see that an agent's pod runs on the node"},
+		},
+		"another ring's edit": {
+			capture(revision("1", "1"), func(nc *v1alpha1.NodeCapture) { nc.Generation = 4 }), feeding, state{Programmed: true, Ready: true},
+		},
+		"its own edit": {
+			capture(revision("2", "1"), func(nc *v1alpha1.NodeCapture) { nc.Generation = 4 }), feeding,
+			state{Reason: v1alpha1.ReasonPending, Message: "its agent has not applied generation 4 yet (it is at 3)"},
 		},
 		"generation behind": {
 			capture(func(nc *v1alpha1.NodeCapture) { nc.Generation = 4 }), cluster,

@@ -6,6 +6,8 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/report"
 )
 
 // osLabel is the label that kubelets put on their nodes.
@@ -70,13 +73,39 @@ func Take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
+// Rules are what plans are made by, beside the state.
+type Rules struct {
+	// CheckFilter says why a filter does not compile.
+	CheckFilter func(expression string) error
+	// Now is the time.
+	Now func() time.Time
+}
+
 // Plan plans for the state.
-func (s *Snapshot) Plan(checkFilter func(string) error) plan.Plan {
+func (s *Snapshot) Plan(rules Rules) plan.Plan {
 	current := make(map[string]v1alpha1.NodeCaptureSpec, len(s.Captures))
 	for name, capture := range s.Captures {
 		current[name] = capture.Spec
 	}
+	nodes, now := slices.Clone(s.Nodes), rules.Now()
+	for i := range nodes {
+		nodes[i].Live, nodes[i].Behind = liveness(s.Captures[nodes[i].Name], now)
+	}
 	return plan.Make(plan.Input{
-		Rings: s.Rings, Clusters: s.Clusters, Nodes: s.Nodes, Current: current, CheckFilter: checkFilter, Suspended: s.Suspended,
+		Rings: s.Rings, Clusters: s.Clusters, Nodes: nodes, Current: current, CheckFilter: rules.CheckFilter, Suspended: s.Suspended,
 	})
+}
+
+// liveness says whether a node's agent reports, and which of the rings that the node was told of do not work there as told.
+func liveness(capture *v1alpha1.NodeCapture, now time.Time) (live bool, behind map[string]bool) {
+	if !report.Fresh(capture, now) {
+		return false, nil
+	}
+	behind = map[string]bool{}
+	for i := range capture.Spec.Rings {
+		if told := &capture.Spec.Rings[i]; !report.Working(capture, told) {
+			behind[told.Name] = true
+		}
+	}
+	return true, behind
 }

@@ -136,17 +136,40 @@ type CaptureRingSpec struct {
 	// +kubebuilder:default={}
 	NIC NIC `json:"nic,omitempty"`
 
+	// rollout says how nodes get a new ring and its edits. PF_RING: none.
+	//
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+
 	QueueSettings `json:",inline"`
+}
+
+// DefaultMaxUnavailable is the spec.rollout.maxUnavailable of a ring that says none.
+const DefaultMaxUnavailable = "25%"
+
+// Rollout says how nodes get a new ring and its edits.
+type Rollout struct {
+	// maxUnavailable is how many of the ring's nodes, as a number or a percentage of them (rounded up), may be without a working
+	// version at a time because they were given a new one; by default 25%. Nodes get it in the order of their names, those whose
+	// ring does not work first, and the next when the agents of those before report that theirs works: when so many nodes refuse
+	// it, the others keep what they have, and the condition RolledOut says why. Nodes whose agent does not report are not waited
+	// for. Deletion, and nodes that are not selected any more, do not wait. PF_RING: none.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=10
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1000000 : self.matches('^([1-9][0-9]?|100)%$')",message="must be 1 or more, a number of nodes, or 1% to 100% of them, such as 25%: of 0 no node would ever get an edit"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
 // CaptureStatus is what rings and clusters report.
 type CaptureStatus struct {
-	// conditions are Accepted, Programmed, Ready; of a CaptureRing RulesEffective and NetworksWritten, too.
+	// conditions are Accepted, Programmed, Ready, Degraded; of a CaptureRing RolledOut, RulesEffective and NetworksWritten, too.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// nodesDesired is the number of nodes that shall have it.
@@ -160,6 +183,13 @@ type CaptureStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	NodesReady int32 `json:"nodesReady"`
+
+	// nodesNotReporting is the number of those that shall have it and whose agent is not there, or not reachable. Ready is about the
+	// others, unless there are none; Degraded names these.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	NodesNotReporting int32 `json:"nodesNotReporting"`
 
 	// queues is the number of queues over all nodes. Of a ring: its own and those of the Clusters over it, as for
 	// queuesAttached, delivered and dropped.

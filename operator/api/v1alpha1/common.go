@@ -282,6 +282,10 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionReady: packets flow to queues that pods can request.
 	ConditionReady = "Ready"
+	// ConditionDegraded: nodes that shall have it do not report; Ready is about the others.
+	ConditionDegraded = "Degraded"
+	// ConditionRolledOut is on CaptureRing only: no node waits for its turn to get the ring as it is.
+	ConditionRolledOut = "RolledOut"
 	// ConditionRulesEffective is on CaptureRing only: each rule and pattern can decide on some packet. It is advice: what
 	// it speaks of is captured all the same.
 	ConditionRulesEffective = "RulesEffective"
@@ -322,6 +326,12 @@ const (
 	ReasonEngineError         = "EngineError"
 	ReasonReady               = "Ready"
 	ReasonNotReady            = "NotReady"
+	// ReasonAllReporting, of Degraded: no agent is missing.
+	ReasonAllReporting = "AllReporting"
+	// Of RolledOut.
+	ReasonRolledOut     = "RolledOut"
+	ReasonRollingOut    = "RollingOut"
+	ReasonRolloutPaused = "RolloutPaused"
 	// ReasonEngineFallback and ReasonEngineRecovered are of events only: rings with engine Auto get EBPF for want of the module,
 	// or the module again.
 	ReasonEngineFallback  = "EngineFallback"

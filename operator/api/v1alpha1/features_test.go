@@ -29,6 +29,7 @@ spec:
   xdp: GenericAllowed
   nodeTraffic: Allow
   queues: PerRxQueue
+  rollout: {maxUnavailable: "10%"}
   balance: RxQueue
   balanceHeader: Inner
   fragments: WithFlow
@@ -100,6 +101,10 @@ func TestWhatContradictsItself(t *testing.T) {
 		"quick mode and the NIC's clock": {base + "  quickMode: true\n  queues: 1\n  timestamps: Hardware", "spec", "set spec.timestamps to Software"},
 		"quick mode on two interfaces":   {selectors("{name: a}, {name: b}") + "  quickMode: true\n  queues: 1", "spec", "name one in spec.interfaces"},
 		"a queue each, balanced by flow": {base + "  queues: PerRxQueue", "spec", "set spec.balance to RxQueue"},
+		"a rollout to nobody":            {base + "  rollout: {maxUnavailable: 0}", "spec.rollout.maxUnavailable", "1% to 100% of them, such as 25%: of 0 no node"},
+		"a rollout to no share":          {base + "  rollout: {maxUnavailable: 0%}", "spec.rollout.maxUnavailable", "1 or more"},
+		"a rollout to more than all":     {base + "  rollout: {maxUnavailable: 101%}", "spec.rollout.maxUnavailable", "1 or more"},
+		"a rollout to some":              {base + "  rollout: {maxUnavailable: some}", "spec.rollout.maxUnavailable", "such as 25%"},
 		"a queue for each core":          {base + "  queues: PerCore\n  balance: RxQueue", "spec.queues", "or PerRxQueue"},
 		"mode 3":                         {base + "  transparentMode: 3", "spec.transparentMode", "must be 0 (any driver)"},
 		"a sample of none":               {base + "  sampling: {oneIn: 0}", "spec.sampling.oneIn", "1"},

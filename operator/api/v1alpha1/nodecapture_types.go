@@ -27,7 +27,13 @@ type NodeRing struct {
 	// +optional
 	Version int32 `json:"version,omitempty"`
 
-	// spec of the CaptureRing, as the API server accepted it there.
+	// revision is the same for entries that ask for the same. The agent reports which one it acted upon.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Revision string `json:"revision,omitempty"`
+
+	// spec of the CaptureRing, as the API server accepted it there, without its rollout.
 	//
 	// +required
 	// +kubebuilder:validation:Schemaless
@@ -218,6 +224,11 @@ type NodeRingStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	PodsNotTapped []string `json:"podsNotTapped,omitempty"`
+	// observedRevision is the revision of the entry that this is about; absent of agents that know none.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ObservedRevision string `json:"observedRevision,omitempty"`
 	// ready says that it is programmed as the spec asks.
 	//
 	// +required

@@ -153,7 +153,10 @@ func run(ctx context.Context, args []string) error {
 	if err := ctrlmetrics.Registry.Register(collector); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	if err := addControllers(mgr, filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, collector, f.plugin, mark); err != nil {
+	rules := snapshot.Rules{
+		CheckFilter: filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, Now: time.Now,
+	}
+	if err := addControllers(mgr, rules, collector, f.plugin, mark); err != nil {
 		return err
 	}
 	if err := addUpgrader(mgr, f); err != nil {
@@ -185,13 +188,13 @@ func addUpgrader(mgr ctrl.Manager, f runFlags) error {
 	})
 }
 
-func addControllers(mgr ctrl.Manager, checkFilter func(string) error, collector *metrics.Collector, plugin networks.DevicePlugin,
+func addControllers(mgr ctrl.Manager, rules snapshot.Rules, collector *metrics.Collector, plugin networks.DevicePlugin,
 	mark *suspend.Mark,
 ) error {
 	writer := networks.NewWriter(mgr.GetClient(), plugin)
-	nodes := &rollout.Reconciler{Client: mgr.GetClient(), CheckFilter: checkFilter, Now: time.Now, Networks: writer, Mark: mark}
+	nodes := &rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark}
 	tell := &status.Reconciler{
-		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), CheckFilter: checkFilter, Now: time.Now,
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), Rules: rules,
 		Publish: collector.Set, Networks: writer, Mark: mark,
 	}
 	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr)); err != nil {

@@ -7,12 +7,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,17 +39,23 @@ const recheck = 15 * time.Second
 // Reconciler rolls the plan out.
 type Reconciler struct {
 	Client client.Client
-	// CheckFilter says why a filter does not compile.
-	CheckFilter func(expression string) error
-	// Now is the time.
-	Now func() time.Time
+	// Rules are those that the status is told by, too.
+	snapshot.Rules
 	// Networks are written as the rings ask.
 	Networks *networks.Writer
 	// Mark is set while ringcap is being uninstalled; nil for never.
 	Mark *suspend.Mark
 
 	captures captures
+	// written are NodeCaptures that the cache may not have yet, by name.
+	written map[string]*v1alpha1.NodeCapture
+	// took is how long the last plan took, nanoseconds.
+	took atomic.Int64
 }
+
+// gather is how long what nodes report is gathered, at least: in a wave many do at about the same time, and the next one is made of them
+// all. Of a large fleet planning takes longer, and so does the gathering: it takes half a CPU at most.
+const gather = 50 * time.Millisecond
 
 // SetupWithManager registers the reconciler. Everything is planned at once, so every event leads to the same request.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -55,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "all"}}}
+		return []reconcile.Request{everything}
 	})
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rollout")
@@ -65,10 +74,23 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.
 		Watches(&v1alpha1.CaptureRing{}, all, generation).
 		Watches(&v1alpha1.Cluster{}, all, generation).
-		Watches(&v1alpha1.NodeCapture{}, all, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, holdingChanged{}))).
+		Watches(&v1alpha1.NodeCapture{}, r.gathered(), builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, reportChanged{}))).
 		WatchesMetadata(snapshot.NodeMetadata(), all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Complete(r)
+}
+
+var everything = reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}}
+
+// gathered leads to the request after a while.
+func (r *Reconciler) gathered() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	later := func(q queue) { q.AddAfter(everything, max(gather, time.Duration(r.took.Load()))) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { later(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { later(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { later(q) },
+	}
 }
 
 // scope is one run of Reconcile.
@@ -98,7 +120,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if !mark.Marked {
 		r.Mark.Settle(mark)
 	}
-	s := &scope{Reconciler: r, state: state, plan: state.Plan(r.CheckFilter)}
+	begun := time.Now()
+	r.recall(state)
+	s := &scope{Reconciler: r, state: state, plan: state.Plan(r.Rules)}
+	r.took.Store(int64(time.Since(begun)))
 	for _, phase := range []func(context.Context) error{
 		s.holdOn,
 		s.writeNodes,
@@ -113,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			return ctrl.Result{}, err
 		}
 	}
-	if s.plan.Unchecked() {
+	if s.plan.Unchecked() || s.plan.Waiting() { // the nodes that are waited for may become silent
 		s.again = cmp.Or(s.again, recheck)
 	}
 	if mark.Marked && s.again == 0 {

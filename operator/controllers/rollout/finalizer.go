@@ -100,17 +100,22 @@ func (s *scope) setFinalizer(ctx context.Context, object client.Object, present 
 	return err
 }
 
-// holdingChanged passes updates of a NodeCapture by which a node may have become rid of something.
-type holdingChanged struct{ predicate.Funcs }
+// reportChanged passes updates of a NodeCapture by which a node may have become rid of something, or may have got what it was told,
+// or failed to.
+type reportChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
-func (holdingChanged) Update(e event.UpdateEvent) bool {
+func (reportChanged) Update(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*v1alpha1.NodeCapture)
 	after, ok2 := e.ObjectNew.(*v1alpha1.NodeCapture)
 	if !ok || !ok2 {
 		return true
 	}
 	return before.Status.AppliedGeneration != after.Status.AppliedGeneration ||
-		!slices.EqualFunc(before.Status.Rings, after.Status.Rings, func(a, b v1alpha1.NodeRingStatus) bool { return a.Name == b.Name }) ||
-		!slices.EqualFunc(before.Status.Clusters, after.Status.Clusters, func(a, b v1alpha1.NodeClusterStatus) bool { return a.Name == b.Name })
+		!slices.EqualFunc(before.Status.Rings, after.Status.Rings, func(a, b v1alpha1.NodeRingStatus) bool {
+			return a.Name == b.Name && a.ObservedRevision == b.ObservedRevision && a.Ready == b.Ready
+		}) ||
+		!slices.EqualFunc(before.Status.Clusters, after.Status.Clusters, func(a, b v1alpha1.NodeClusterStatus) bool {
+			return a.Name == b.Name && a.Ready == b.Ready
+		})
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
 // writeNodes makes every node's NodeCapture as planned. One that is so already is not written: its generation changes
@@ -43,14 +44,37 @@ func (s *scope) writeNodes(ctx context.Context) error {
 	for i, name := range names {
 		if written[i] != nil {
 			s.state.Captures[name] = written[i]
+			s.remember(written[i])
 		}
 	}
 	return err
 }
 
+// remember keeps what was written for the next runs: of what the cache does not have yet nobody else tells how many nodes are
+// getting a new version of a ring.
+func (r *Reconciler) remember(written *v1alpha1.NodeCapture) {
+	if r.written == nil {
+		r.written = map[string]*v1alpha1.NodeCapture{}
+	}
+	r.written[written.Name] = written
+}
+
+// recall brings a state from the cache up to what was written since, with what the nodes report in the cache.
+func (r *Reconciler) recall(state *snapshot.Snapshot) {
+	for name, written := range r.written {
+		cached := state.Captures[name]
+		if cached == nil || cached.UID != written.UID || cached.Generation >= written.Generation {
+			delete(r.written, name)
+			continue
+		}
+		state.Captures[name] = &v1alpha1.NodeCapture{ObjectMeta: written.ObjectMeta, Spec: written.Spec, Status: cached.Status}
+	}
+}
+
 // writers is how many NodeCaptures are written at a time: one after the other, thousands would take minutes.
 const writers = 16
 
+// writeNode returns what was written, nil for nothing.
 func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
 	log := ctrl.LoggerFrom(ctx).WithValues("node", name)
 	current, ok := s.state.Captures[name]
@@ -63,7 +87,7 @@ func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCa
 		return created, nil
 	}
 	if equality.Semantic.DeepEqual(current.Spec, spec) {
-		return current, nil
+		return nil, nil
 	}
 	changed, err := s.captures.update(ctx, current, spec)
 	if err != nil {

@@ -44,7 +44,8 @@ func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 	if s.verdict.Reason != v1alpha1.ReasonNameConflict { // else they would be the other's
 		sums = s.reports.Sum(s.Object)
 	}
-	status.NodesDesired, status.NodesReady = int32(len(states)), 0
+	here, silent := reachable(states)
+	status.NodesDesired, status.NodesReady, status.NodesNotReporting = int32(len(states)), 0, int32(len(silent))
 	for _, state := range states {
 		if state.Ready {
 			status.NodesReady++
@@ -55,8 +56,8 @@ func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 	status.Engines = sums.Engines
 
 	accepted := s.accepted()
-	programmed := s.programmed(states)
-	ready := s.ready(states)
+	programmed := s.programmed(here).but(silent)
+	ready := s.ready(here).but(silent)
 	switch {
 	case s.meta.GetDeletionTimestamp() != nil:
 		deleting := r.deleting(s)
@@ -68,6 +69,7 @@ func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 	s.set(status, v1alpha1.ConditionAccepted, accepted)
 	s.set(status, v1alpha1.ConditionProgrammed, programmed)
 	s.set(status, v1alpha1.ConditionReady, ready)
+	s.set(status, v1alpha1.ConditionDegraded, degraded(silent, len(states)))
 }
 
 func (s *subject) set(status *v1alpha1.CaptureStatus, condition string, o outcome) {
@@ -85,9 +87,46 @@ func (r *Reconciler) onNodes(s *subject) []report.State {
 	now := r.Now()
 	states := make([]report.State, 0, len(s.verdict.Nodes))
 	for _, node := range s.verdict.Nodes {
-		states = append(states, report.On(node, s.state.Captures[node], s.Object, now))
+		state := report.On(node, s.state.Captures[node], s.Object, now)
+		if _, untold := slices.BinarySearch(s.verdict.Untold, node); untold && state.Reason != v1alpha1.ReasonNodeNotReporting {
+			state = report.State{Node: node, Reason: v1alpha1.ReasonPending, Message: "its turn to get this version is still to come: see the condition RolledOut"}
+		}
+		states = append(states, state)
 	}
 	return concerned(states)
+}
+
+// reachable are the nodes whose agents report, or may still start; silent are the names of the others. When there are only silent ones
+// they are what there is to tell of.
+func reachable(states []report.State) (here []report.State, silent []string) {
+	for _, state := range states {
+		if state.Silent {
+			silent = append(silent, state.Node)
+		} else {
+			here = append(here, state)
+		}
+	}
+	if len(here) == 0 {
+		return states, silent
+	}
+	return here, silent
+}
+
+// but says which nodes it is not about.
+func (o outcome) but(silent []string) outcome {
+	if o.ok && len(silent) > 0 {
+		o.message += fmt.Sprintf("; not counted, for their agents do not report: %s", names(silent))
+	}
+	return o
+}
+
+// degraded says which nodes do not report.
+func degraded(silent []string, nodes int) outcome {
+	if len(silent) == 0 {
+		return outcome{false, v1alpha1.ReasonAllReporting, "the agents of all nodes that shall have it report"}
+	}
+	return outcome{true, v1alpha1.ReasonNodeNotReporting, fmt.Sprintf("the agents of %d of %s do not report: see the agents' pods on %s",
+		len(silent), counted(nodes), names(silent))}
 }
 
 // concerned leaves out the nodes that have none of the interfaces, where that is no trouble. When it is so on all of them, it is.

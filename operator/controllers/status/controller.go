@@ -46,12 +46,10 @@ const recheck = report.StaleAfter / 6
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
-	// CheckFilter says why a filter does not compile.
-	CheckFilter func(expression string) error
+	// Rules are those that nodes are told by.
+	snapshot.Rules
 	// Publish gets what all nodes report; nil for nobody.
 	Publish func(metrics.Fleet)
-	// Now is the time.
-	Now func() time.Time
 	// Networks tells how those of rings do.
 	Networks *networks.Writer
 	// Mark is set while ringcap is being uninstalled; nil for never.
@@ -112,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	state.Suspended = mark.Marked
-	decided, reports := state.Plan(r.CheckFilter), report.ByName(state.Captures)
+	decided, reports := state.Plan(r.Rules), report.ByName(state.Captures)
 
 	r.sums.begin(r.Now())
 	var errs []error
@@ -127,6 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			fed: object.OwnQueues || anyAccepted(state.Clusters, decided, ring.Name),
 		}
 		r.fill(&changed.Status, s)
+		s.set(&changed.Status, v1alpha1.ConditionRolledOut, r.rolledOut(s))
 		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
 		s.set(&changed.Status, v1alpha1.ConditionConsumersEffective, permits(consumers.Rule{consumers.OfRing(ring.Name, ring.Spec.Consumers)}))
 		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, &decided, pools))

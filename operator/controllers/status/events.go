@@ -15,15 +15,16 @@ import (
 // announce makes events of what people wait for or must act upon, of all nodes together: a ring that a hundred nodes refuse is
 // one event. What each node did is in its NodeCapture's events.
 func (r *Reconciler) announce(object runtime.Object, before, after *v1alpha1.CaptureStatus) {
-	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady} {
+	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady, v1alpha1.ConditionRolledOut} {
 		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
-		if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 			continue
 		}
 		switch {
 		case is.Status == metav1.ConditionTrue && kind == v1alpha1.ConditionReady:
 			r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", event.Note(is.Message))
-		case is.Status == metav1.ConditionFalse && (kind == v1alpha1.ConditionAccepted || kind == v1alpha1.ConditionProgrammed && refusedByNodes(is, after)):
+		case is.Status == metav1.ConditionFalse && (kind == v1alpha1.ConditionAccepted || kind == v1alpha1.ConditionProgrammed && refusedByNodes(is, after) ||
+			is.Reason == v1alpha1.ReasonRolloutPaused):
 			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", event.Note(is.Message))
 		}
 	}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/report"
+)
+
+// rolledOut says how far the ring's present version has come, and what it waits for.
+func (r *Reconciler) rolledOut(s *subject) outcome {
+	if s.meta.GetDeletionTimestamp() != nil {
+		return r.deleting(s)
+	}
+	if refused, o := s.refused(); refused {
+		return o
+	}
+	all, untold := len(s.verdict.Nodes), len(s.verdict.Untold)
+	if untold == 0 {
+		return outcome{true, v1alpha1.ReasonRolledOut, "told to " + counted(all) + "; Programmed says where it works"}
+	}
+	message := fmt.Sprintf("told to %d of %s", all-untold, counted(all))
+	failed := r.failed(s)
+	if len(failed) < s.verdict.Most {
+		return outcome{false, v1alpha1.ReasonRollingOut, fmt.Sprintf("%s, at most %d at a time (spec.rollout.maxUnavailable)", message, s.verdict.Most)}
+	}
+	const named = 3
+	more := ""
+	if len(failed) > named {
+		more = fmt.Sprintf("; and %d more", len(failed)-named)
+		failed = failed[:named]
+	}
+	return outcome{false, v1alpha1.ReasonRolloutPaused, shorten(fmt.Sprintf("%s; paused, and the others keep what they had: it does not work on %d, the most that may "+
+		"be unavailable: %s%s. Correct the ring, or what is wrong there, or raise spec.rollout.maxUnavailable",
+		message, s.verdict.Most, strings.Join(failed, "; "), more))}
+}
+
+// failed are the nodes, with what they say, that have been told of the present version and do not have it for another reason than
+// that they are about to.
+func (r *Reconciler) failed(s *subject) []string {
+	var failed []string
+	for _, node := range s.verdict.Unavailable {
+		state := report.On(node, s.state.Captures[node], s.Object, r.Now())
+		if report.Current(s.state.Captures[node], s.Object) && !state.Ready && state.Reason != v1alpha1.ReasonPending {
+			failed = append(failed, fmt.Sprintf("%s (%s): %s", node, state.Reason, state.Message))
+		}
+	}
+	return failed
+}

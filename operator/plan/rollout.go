@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Nodes get a ring and its edits in waves: a spec that some node cannot have, or that harms it, stops at the first of them.
+// Nothing is kept of a rollout but what nodes have been told and say.
+
+// Rollout is how far a ring's nodes have got with its present version.
+type Rollout struct {
+	// Untold nodes have not been told of it yet. Of these, Waiting ones keep what they had until it is their turn; it is that of
+	// the others. Unavailable ones have been told, and their agents report, but not yet that it works. Sorted, each.
+	Untold, Waiting, Unavailable []string
+	// Most is how many nodes may be unavailable.
+	Most int
+}
+
+// ringDraft is a ring that is planned with.
+type ringDraft struct {
+	ring *v1alpha1.CaptureRing
+	// entry is what nodes shall have of it. Thousands share it: it is not to be changed.
+	entry v1alpha1.NodeRing
+	// nodes that it selects, by name.
+	nodes []ringNode
+}
+
+// ringNode is a node that a ring selects, with what it was told of the ring, nil for nothing.
+type ringNode struct {
+	*nodeDraft
+	has *v1alpha1.NodeRing
+}
+
+func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
+	draft := &ringDraft{ring: ring}
+	draft.entry = v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Version: v1alpha1.NodeEntryVersion, Spec: ring.Spec}
+	draft.entry.Spec.Rollout = nil // it is the operator's, and changes nothing on a node
+	sum := sha256.Sum256(encoded(draft.entry))
+	draft.entry.Revision = hex.EncodeToString(sum[:8])
+	for _, node := range d.nodes {
+		if selects(ring.Spec.NodeSelector, node.Labels) {
+			draft.nodes = append(draft.nodes, ringNode{node, node.told(ring)})
+		}
+	}
+	return draft
+}
+
+// encoded is an entry as it is stored, but for commas. What came as JSON goes as such.
+func encoded(entry any) []byte {
+	text, _ := json.Marshal(entry)
+	return text
+}
+
+// turns says how the rollout stands, and which nodes wait. A node whose agent does not report gets at once what it cannot act upon
+// yet; nobody waits for it.
+func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
+	rollout.Most = maxUnavailable(r.ring.Spec.Rollout, len(r.nodes))
+	var failing, next []string
+	for _, node := range r.nodes {
+		told := node.has != nil && r.isTold(node.has)
+		behind := node.has != nil && node.Behind[r.ring.Name]
+		if !told {
+			rollout.Untold = append(rollout.Untold, node.Name)
+		}
+		switch {
+		case !node.Live || told && !behind:
+		case told:
+			rollout.Unavailable = append(rollout.Unavailable, node.Name)
+		case behind:
+			failing = append(failing, node.Name)
+		default:
+			next = append(next, node.Name)
+		}
+	}
+	// First those where the version before does not work: so no more nodes are without a working one than may be, even if
+	// each version fails on nodes of its own.
+	next = append(failing, next...)
+	turns := min(max(rollout.Most-len(rollout.Unavailable), 0), len(next))
+	rollout.Waiting, waiting = next[turns:], map[string]bool{}
+	slices.Sort(rollout.Waiting)
+	for _, name := range rollout.Waiting {
+		waiting[name] = true
+	}
+	return rollout, waiting
+}
+
+// isTold says whether a node that has this has the present version. What an operator before this one wrote has no revision.
+func (r *ringDraft) isTold(has *v1alpha1.NodeRing) bool {
+	if has.Revision == "" {
+		return has.Version == r.entry.Version && equality.Semantic.DeepEqual(has.Spec, r.entry.Spec)
+	}
+	return has.Revision == r.entry.Revision
+}
+
+// maxUnavailable is a number of these nodes, 1 at least. The API takes nothing that is neither a number nor a percentage.
+func maxUnavailable(r *v1alpha1.Rollout, nodes int) int {
+	most := intstr.FromString(v1alpha1.DefaultMaxUnavailable)
+	if r != nil && r.MaxUnavailable != nil {
+		most = *r.MaxUnavailable
+	}
+	n, _ := intstr.GetScaledValueFromIntOrPercent(&most, nodes, true)
+	return max(n, 1)
+}
