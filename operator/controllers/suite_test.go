@@ -129,7 +129,7 @@ func startOperator(admin client.Client, config *rest.Config) error {
 	}
 	check := filtercheck.New(compile).Check
 	rules := snapshot.Rules{
-		CheckFilter: check, Now: func() time.Time { return time.Now().Add(time.Duration(late.Load())) },
+		CheckFilter: check, FleetBytes: 1 << 20, Now: func() time.Time { return time.Now().Add(time.Duration(late.Load())) },
 	}
 	writer := networks.NewWriter(mgr.GetClient(), devicePlugin)
 	mark := suspend.New(mgr.GetClient(), deployment)

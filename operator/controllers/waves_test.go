@@ -3,6 +3,7 @@
 package controllers_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -139,4 +140,33 @@ func TestSilentNodes(t *testing.T) {
 	w.agent("silent-a", func(s *v1alpha1.NodeCaptureStatus) { s.ObservedTime = &metav1.Time{Time: time.Now()} })
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting, "3 of 3 nodes not ready")
 	w.expect(ring, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNodeNotReporting)
+}
+
+// TestFleetLimit: the ring for which all NodeCaptures together have no room is refused, and others are not affected.
+func TestFleetLimit(t *testing.T) {
+	w := newWorld(t)
+	for i := range 8 {
+		w.node(fmt.Sprintf("limit-%d", i))
+	}
+	large := func(r *v1alpha1.CaptureRing, rules int) {
+		r.Spec.Filter = &v1alpha1.Filter{}
+		for i := range rules {
+			r.Spec.Filter.Rules = append(r.Spec.Filter.Rules, v1alpha1.Rule{
+				Action: v1alpha1.RuleDrop, Match: v1alpha1.RuleMatch{Source: fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)},
+			})
+		}
+	}
+	fits, not := w.ring("limit-fits"), w.ring("limit-not")
+	large(not, 3000)
+	w.create(fits)
+	w.create(not)
+	w.expect(not, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonFleetLimitExceeded,
+		"of all CaptureRings and Clusters may take 1024 KiB", "select fewer nodes by spec.nodeSelector", "--fleet-limit")
+	w.expect(not, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonFleetLimitExceeded)
+	w.expect(fits, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+	update(w, fits, func(r *v1alpha1.CaptureRing) { large(r, 3000) })
+	w.expect(fits, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonFleetLimitExceeded, "keep what was accepted last")
+	require.Nil(t, w.capture("limit-3", []string{"limit-fits"}, nil).Spec.Rings[0].Spec.Filter)
+	update(w, not, func(r *v1alpha1.CaptureRing) { large(r, 4) })
+	w.expect(not, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 }

@@ -20,9 +20,13 @@ func (d *draft) judgeCluster(cluster *v1alpha1.Cluster) Verdict {
 		d.clusterRingsTakeClusters,
 		d.clusterFilterCompiles,
 		d.clusterFitsItsMemory,
+		d.clusterFitsTheFleet,
 	} {
 		if refused := check(cluster); refused != nil {
 			verdict = *refused
+			if !verdict.Keeps() {
+				d.ledger.drop(clusterObject(cluster))
+			}
 			break
 		}
 	}

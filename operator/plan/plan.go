@@ -37,6 +37,8 @@ type Input struct {
 	CheckFilter func(expression string) error
 	// Suspended: no node is to have anything, although the objects stay.
 	Suspended bool
+	// FleetBytes is the most that the specs of all NodeCaptures may take, encoded; 0 for no bound.
+	FleetBytes int64
 }
 
 // Plan is what shall be.
@@ -106,6 +108,7 @@ func Make(in Input) Plan {
 		plan: Plan{Nodes: map[string]v1alpha1.NodeCaptureSpec{}, Rings: map[string]Verdict{}, Clusters: map[string]Verdict{}},
 	}
 	d.nodes, d.drafts = draftNodes(in), map[string]*ringDraft{}
+	d.ledger = d.open(rings, clusters)
 	for _, ring := range rings {
 		d.rings[ring.Name] = ring
 		d.plan.Rings[ring.Name] = d.judgeRing(ring)
@@ -132,6 +135,7 @@ type draft struct {
 	nodes []*nodeDraft
 	// drafts are of rings, by name.
 	drafts map[string]*ringDraft
+	ledger ledger
 	// outputs counts the sets of queues that a ring feeds.
 	outputs  map[string]int
 	accepted struct {

@@ -16,8 +16,12 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 		d.ringFilterCompiles,
 		d.ringFitsItsMemory,
 		d.ringSharesItsInterfaces,
+		d.ringFitsTheFleet,
 	} {
 		if refused := check(ring); refused != nil {
+			if !refused.Keeps() {
+				d.ledger.drop(ringObject(ring))
+			}
 			return *refused
 		}
 	}

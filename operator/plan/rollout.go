@@ -29,8 +29,9 @@ type Rollout struct {
 // ringDraft is a ring that is planned with.
 type ringDraft struct {
 	ring *v1alpha1.CaptureRing
-	// entry is what nodes shall have of it. Thousands share it: it is not to be changed.
+	// entry is what nodes shall have of it, which takes so many bytes. Thousands share it: it is not to be changed.
 	entry v1alpha1.NodeRing
+	bytes int64
 	// nodes that it selects, by name.
 	nodes []ringNode
 }
@@ -47,6 +48,7 @@ func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
 	draft.entry.Spec.Rollout = nil // it is the operator's, and changes nothing on a node
 	sum := sha256.Sum256(encoded(draft.entry))
 	draft.entry.Revision = hex.EncodeToString(sum[:8])
+	draft.bytes = int64(len(encoded(draft.entry)))
 	for _, node := range d.nodes {
 		if selects(ring.Spec.NodeSelector, node.Labels) {
 			draft.nodes = append(draft.nodes, ringNode{node, node.told(ring)})

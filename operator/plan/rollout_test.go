@@ -24,6 +24,7 @@ type fleet struct {
 	current map[string]v1alpha1.NodeCaptureSpec
 	dead    map[string]bool
 	applied map[string]string
+	limit   int64
 }
 
 func newFleet(nodes int, most intstr.IntOrString) *fleet {
@@ -52,7 +53,7 @@ func (f *fleet) behind(node string) bool {
 }
 
 func (f *fleet) plan() plan.Plan {
-	in := plan.Input{Rings: rings{f.ring}, Current: f.current}
+	in := plan.Input{Rings: rings{f.ring}, Current: f.current, FleetBytes: f.limit}
 	for _, name := range slices.Sorted(maps.Keys(f.current)) {
 		in.Nodes = append(in.Nodes, plan.Node{Name: name, Live: !f.dead[name], Behind: map[string]bool{"m": f.behind(name)}})
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
 	"github.com/ringcap/ringcap/operator/networks"
+	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/snapshot"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
@@ -127,7 +128,7 @@ func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.
 		Scheme: scheme.Scheme, Cache: snapshot.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
-	rules := snapshot.Rules{CheckFilter: func(string) error { return nil }, Now: time.Now}
+	rules := snapshot.Rules{CheckFilter: func(string) error { return nil }, FleetBytes: plan.DefaultFleetBytes, Now: time.Now}
 	writer := networks.NewWriter(mgr.GetClient(), networks.DevicePlugin{})
 	require.NoError(t, (&rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer}).SetupWithManager(mgr))
 	require.NoError(t, (&status.Reconciler{

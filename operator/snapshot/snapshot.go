@@ -77,6 +77,8 @@ func Take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 type Rules struct {
 	// CheckFilter says why a filter does not compile.
 	CheckFilter func(expression string) error
+	// FleetBytes is the most that the specs of all NodeCaptures may take; 0 for no bound.
+	FleetBytes int64
 	// Now is the time.
 	Now func() time.Time
 }
@@ -92,7 +94,8 @@ func (s *Snapshot) Plan(rules Rules) plan.Plan {
 		nodes[i].Live, nodes[i].Behind = liveness(s.Captures[nodes[i].Name], now)
 	}
 	return plan.Make(plan.Input{
-		Rings: s.Rings, Clusters: s.Clusters, Nodes: nodes, Current: current, CheckFilter: rules.CheckFilter, Suspended: s.Suspended,
+		Rings: s.Rings, Clusters: s.Clusters, Nodes: nodes, Current: current,
+		CheckFilter: rules.CheckFilter, FleetBytes: rules.FleetBytes, Suspended: s.Suspended,
 	})
 }
 

@@ -326,6 +326,8 @@ const (
 	ReasonEngineError         = "EngineError"
 	ReasonReady               = "Ready"
 	ReasonNotReady            = "NotReady"
+	// ReasonFleetLimitExceeded: all NodeCaptures together would take more of the API server's store than the operator lets them.
+	ReasonFleetLimitExceeded = "FleetLimitExceeded"
 	// ReasonAllReporting, of Degraded: no agent is missing.
 	ReasonAllReporting = "AllReporting"
 	// Of RolledOut.

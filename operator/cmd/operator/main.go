@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -38,6 +39,7 @@ import (
 	"github.com/ringcap/ringcap/operator/filtercheck"
 	"github.com/ringcap/ringcap/operator/metrics"
 	"github.com/ringcap/ringcap/operator/networks"
+	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/snapshot"
 	"github.com/ringcap/ringcap/operator/suspend"
 	"github.com/ringcap/ringcap/operator/wait"
@@ -87,6 +89,7 @@ type runFlags struct {
 	upgrade, agents        string
 	maxUnavailable         int
 	plugin                 networks.DevicePlugin
+	fleetLimit             resource.QuantityValue
 }
 
 func parseRun(args []string) runFlags {
@@ -107,6 +110,8 @@ func parseRun(args []string) runFlags {
 		f.plugin.DaemonSets = append(f.plugin.DaemonSets, name)
 		return nil
 	})
+	f.fleetLimit.Quantity = *resource.NewQuantity(plan.DefaultFleetBytes, resource.BinarySI)
+	flags.Var(&f.fleetLimit, "fleet-limit", "bytes, as 256Mi: what the rings and Clusters of all NodeCaptures may take of the API server's store; 0 for no limit")
 	_ = flags.Parse(args) // exits
 	return f
 }
@@ -154,7 +159,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
 	rules := snapshot.Rules{
-		CheckFilter: filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, Now: time.Now,
+		CheckFilter: filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, FleetBytes: max(f.fleetLimit.Value(), 0), Now: time.Now,
 	}
 	if err := addControllers(mgr, rules, collector, f.plugin, mark); err != nil {
 		return err
