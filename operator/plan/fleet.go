@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -76,7 +78,7 @@ func (l *ledger) drop(o object) { l.add(o, -l.of[o]) }
 
 // ringBytes is the size of an entry. Thousands of nodes have the same: it is encoded once.
 func (l *ledger) ringBytes(entry *v1alpha1.NodeRing) int64 {
-	key := entry.UID + " " + entry.Revision
+	key := fmt.Sprint(entry.UID, entry.Revision, entry.Awaited)
 	bytes, known := l.rings[key]
 	if !known || entry.Revision == "" {
 		bytes = int64(len(encoded(entry)))
@@ -121,11 +123,11 @@ func (d *draft) ringFitsTheFleet(ring *v1alpha1.CaptureRing) *Verdict {
 	}
 	draft, bytes := d.drafts[ring.Name], int64(0)
 	for _, node := range draft.nodes {
-		if node.has == nil {
-			bytes += draft.bytes
-		} else {
-			bytes += max(draft.bytes, d.ledger.ringBytes(node.has))
+		takes := d.ledger.ringBytes(draft.entryFor(node))
+		if node.has != nil {
+			takes = max(takes, d.ledger.ringBytes(node.has))
 		}
+		bytes += takes
 	}
 	return d.ledger.pay(ringObject(ring), bytes, "write fewer rules and patterns, or select fewer nodes by spec.nodeSelector")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// nodeDraft is what a node has been told, and shall be.
+// nodeDraft is a node, what it was told, and what it is to be told.
 type nodeDraft struct {
 	Node
 	current v1alpha1.NodeCaptureSpec
@@ -37,7 +37,7 @@ func (n *nodeDraft) told(ring *v1alpha1.CaptureRing) *v1alpha1.NodeRing {
 	return nil
 }
 
-// place gives the ring to the nodes that shall have it, and notes them in the verdict.
+// place gives the ring to the nodes that are to have it, and notes them in the verdict.
 func (d *draft) place(ring *v1alpha1.CaptureRing) {
 	verdict := d.plan.Rings[ring.Name]
 	draft := d.drafts[ring.Name]
@@ -55,7 +55,7 @@ func (d *draft) place(ring *v1alpha1.CaptureRing) {
 			if waiting[node.Name] {
 				give(node.nodeDraft, node.has)
 			} else {
-				give(node.nodeDraft, &draft.entry)
+				give(node.nodeDraft, draft.entryFor(node))
 			}
 		}
 	case verdict.Keeps():
@@ -69,7 +69,7 @@ func (d *draft) place(ring *v1alpha1.CaptureRing) {
 	d.plan.Rings[ring.Name] = verdict
 }
 
-// nodeSpec is what a node shall have, whose rings are in its draft; it notes the node in the verdicts of Clusters.
+// nodeSpec is what a node is to have, whose rings are in its draft; it notes the node in the verdicts of Clusters.
 func (d *draft) nodeSpec(node *nodeDraft, clusters []*v1alpha1.Cluster) v1alpha1.NodeCaptureSpec {
 	spec := node.spec
 	for _, cluster := range clusters {
@@ -116,7 +116,7 @@ func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.N
 	return entry
 }
 
-// newClusterEntry is what nodes with all of the Cluster's rings shall have of it.
+// newClusterEntry is what nodes with all of the Cluster's rings get of it.
 func newClusterEntry(cluster *v1alpha1.Cluster) *v1alpha1.NodeCluster {
 	return &v1alpha1.NodeCluster{
 		Name: cluster.Name, UID: string(cluster.UID), Version: v1alpha1.NodeEntryVersion, Spec: *cluster.Spec.DeepCopy(),

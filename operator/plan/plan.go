@@ -21,7 +21,7 @@ type Node struct {
 	Labels map[string]string
 	// Live: its agent reports.
 	Live bool
-	// Behind has the rings that the node was told of and that do not work there as told, or not yet.
+	// Behind has the rings that the node was told of and that do not work there as told, or not yet, by its last report.
 	Behind map[string]bool
 }
 

@@ -20,7 +20,7 @@ import (
 // Rollout is how far a ring's nodes have got with its present version.
 type Rollout struct {
 	// Untold nodes have not been told of it yet. Of these, Waiting ones keep what they had until it is their turn; it is that of
-	// the others. Unavailable ones have been told, and their agents report, but not yet that it works. Sorted, each.
+	// the others. Unavailable ones have been told while their agents reported, or report now, but not yet that it works. Sorted, each.
 	Untold, Waiting, Unavailable []string
 	// Most is how many nodes may be unavailable.
 	Most int
@@ -29,9 +29,8 @@ type Rollout struct {
 // ringDraft is a ring that is planned with.
 type ringDraft struct {
 	ring *v1alpha1.CaptureRing
-	// entry is what nodes shall have of it, which takes so many bytes. Thousands share it: it is not to be changed.
+	// entry is what nodes are to have of it, but for Awaited.
 	entry v1alpha1.NodeRing
-	bytes int64
 	// nodes that it selects, by name.
 	nodes []ringNode
 }
@@ -48,7 +47,6 @@ func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
 	draft.entry.Spec.Rollout = nil // it is the operator's, and changes nothing on a node
 	sum := sha256.Sum256(encoded(draft.entry))
 	draft.entry.Revision = hex.EncodeToString(sum[:8])
-	draft.bytes = int64(len(encoded(draft.entry)))
 	for _, node := range d.nodes {
 		if selects(ring.Spec.NodeSelector, node.Labels) {
 			draft.nodes = append(draft.nodes, ringNode{node, node.told(ring)})
@@ -64,7 +62,7 @@ func encoded(entry any) []byte {
 }
 
 // turns says how the rollout stands, and which nodes wait. A node whose agent does not report gets at once what it cannot act upon
-// yet; nobody waits for it.
+// yet; nobody waits for it. One that became silent when it had been told may have become so for that: it counts.
 func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
 	rollout.Most = maxUnavailable(r.ring.Spec.Rollout, len(r.nodes))
 	var failing, next []string
@@ -75,9 +73,11 @@ func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
 			rollout.Untold = append(rollout.Untold, node.Name)
 		}
 		switch {
-		case !node.Live || told && !behind:
 		case told:
-			rollout.Unavailable = append(rollout.Unavailable, node.Name)
+			if behind && (node.Live || node.has.Awaited) {
+				rollout.Unavailable = append(rollout.Unavailable, node.Name)
+			}
+		case !node.Live:
 		case behind:
 			failing = append(failing, node.Name)
 		default:
@@ -94,6 +94,17 @@ func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
 		waiting[name] = true
 	}
 	return rollout, waiting
+}
+
+// entryFor is the ring's present version for a node whose turn it is, or that has it.
+func (r *ringDraft) entryFor(node ringNode) *v1alpha1.NodeRing {
+	entry := r.entry
+	if node.has != nil && r.isTold(node.has) {
+		entry.Awaited = node.has.Awaited
+	} else {
+		entry.Awaited = node.Live
+	}
+	return &entry
 }
 
 // isTold says whether a node that has this has the present version. What an operator before this one wrote has no revision.

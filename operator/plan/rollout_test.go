@@ -177,9 +177,25 @@ func TestWhatDoesNotWait(t *testing.T) {
 	_, changed = f.write()
 	require.Equal(t, []string{"n03"}, changed)
 
+	// One that falls silent when it has been told may have done so for that, and keeps its place until it is back or told of another.
+	clear(f.dead)
+	f.settle()
+	f.ring.Spec.SnapLength = 256
+	_, changed = f.write()
+	require.Equal(t, []string{"n00"}, changed)
+	f.dead["n00"] = true
+	verdict, changed := f.write()
+	require.Empty(t, changed)
+	require.Equal(t, []string{"n00"}, verdict.Unavailable)
+	f.ring.Spec.SnapLength = 512
+	_, changed = f.write()
+	require.Equal(t, []string{"n00", "n01"}, changed)
+	clear(f.dead)
+	f.settle()
+
 	deleting(&f.ring)
 	f.write()
-	require.Empty(t, f.with(128))
+	require.Empty(t, f.with(512))
 }
 
 // TestRevision: entries that ask for the same have the same; what an operator before revisions wrote is the same when it asks for the same.
@@ -269,11 +285,12 @@ func TestNoMoreThanMayBeUnavailable(t *testing.T) {
 	t.Log(met)
 }
 
-// unavailable are the nodes that were told of this snapLength, or of any with 0, and whose live agents do not have it.
+// unavailable are the nodes that were told of this snapLength, or of any with 0, while their agents were live or that are so now, and that
+// do not have it.
 func (f *fleet) unavailable(snapLength int32) []string {
 	var found []string
 	for node := range f.current {
-		if told := f.told(node); told != nil && !f.dead[node] && f.behind(node) && (snapLength == 0 || told.Spec.SnapLength == snapLength) {
+		if told := f.told(node); told != nil && (!f.dead[node] || told.Awaited) && f.behind(node) && (snapLength == 0 || told.Spec.SnapLength == snapLength) {
 			found = append(found, node)
 		}
 	}

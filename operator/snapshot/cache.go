@@ -22,7 +22,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// sharedRings are rings as a node had them last, by uid. Most nodes have a ring with the same spec.
+// sharedRings are rings as a node had them last, by uid and revision. Most nodes have a ring with the same spec.
 type sharedRings struct {
 	mu    sync.Mutex
 	rings map[string]v1alpha1.NodeRing
@@ -43,14 +43,16 @@ func (s *sharedRings) share(object any) (any, error) {
 	defer s.mu.Unlock()
 	for i := range capture.Spec.Rings {
 		ring := &capture.Spec.Rings[i]
-		if same := s.rings[ring.UID]; reflect.DeepEqual(same, *ring) {
+		key, same := ring.UID+" "+ring.Revision, s.rings[ring.UID+" "+ring.Revision]
+		same.Awaited = ring.Awaited
+		if reflect.DeepEqual(same, *ring) {
 			*ring = same
 			continue
 		}
 		if len(s.rings) >= maxShared {
 			clear(s.rings)
 		}
-		s.rings[ring.UID] = *ring
+		s.rings[key] = *ring
 	}
 	return capture, nil
 }

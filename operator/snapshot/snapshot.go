@@ -99,9 +99,10 @@ func (s *Snapshot) Plan(rules Rules) plan.Plan {
 	})
 }
 
-// liveness says whether a node's agent reports, and which of the rings that the node was told of do not work there as told.
+// liveness says whether a node's agent reports, and which of the rings that the node was told of do not work there as told by its last
+// report.
 func liveness(capture *v1alpha1.NodeCapture, now time.Time) (live bool, behind map[string]bool) {
-	if !report.Fresh(capture, now) {
+	if capture == nil {
 		return false, nil
 	}
 	behind = map[string]bool{}
@@ -110,5 +111,5 @@ func liveness(capture *v1alpha1.NodeCapture, now time.Time) (live bool, behind m
 			behind[told.Name] = true
 		}
 	}
-	return true, behind
+	return report.Fresh(capture, now), behind
 }

@@ -282,7 +282,7 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionReady: packets flow to queues that pods can request.
 	ConditionReady = "Ready"
-	// ConditionDegraded: nodes that shall have it do not report; Ready is about the others.
+	// ConditionDegraded: nodes that are to have it do not report; Ready is about the others.
 	ConditionDegraded = "Degraded"
 	// ConditionRolledOut is on CaptureRing only: no node waits for its turn to get the ring as it is.
 	ConditionRolledOut = "RolledOut"

@@ -33,6 +33,12 @@ type NodeRing struct {
 	// +kubebuilder:validation:MaxLength=64
 	Revision string `json:"revision,omitempty"`
 
+	// awaited says that the node's agent reported when the node was told of this revision. The rollout waits for its answer, even if it has
+	// become silent since.
+	//
+	// +optional
+	Awaited bool `json:"awaited,omitempty"`
+
 	// spec of the CaptureRing, as the API server accepted it there, without its rollout.
 	//
 	// +required

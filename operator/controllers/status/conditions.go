@@ -123,7 +123,7 @@ func (o outcome) but(silent []string) outcome {
 // degraded says which nodes do not report.
 func degraded(silent []string, nodes int) outcome {
 	if len(silent) == 0 {
-		return outcome{false, v1alpha1.ReasonAllReporting, "the agents of all nodes that shall have it report"}
+		return outcome{false, v1alpha1.ReasonAllReporting, "the agents of all nodes report"}
 	}
 	return outcome{true, v1alpha1.ReasonNodeNotReporting, fmt.Sprintf("the agents of %d of %s do not report: see the agents' pods on %s",
 		len(silent), counted(nodes), names(silent))}

@@ -44,7 +44,8 @@ func (r *Reconciler) failed(s *subject) []string {
 	var failed []string
 	for _, node := range s.verdict.Unavailable {
 		state := report.On(node, s.state.Captures[node], s.Object, r.Now())
-		if report.Current(s.state.Captures[node], s.Object) && !state.Ready && state.Reason != v1alpha1.ReasonPending {
+		said := report.Current(s.state.Captures[node], s.Object) && state.Reason != v1alpha1.ReasonPending
+		if !state.Ready && (said || state.Reason == v1alpha1.ReasonNodeNotReporting) {
 			failed = append(failed, fmt.Sprintf("%s (%s): %s", node, state.Reason, state.Message))
 		}
 	}
