@@ -36,6 +36,7 @@ static void __net_exit rc_net_exit(struct net *net)
 	struct rc_cluster *cluster, *next_cluster;
 	struct rc_ring *ring, *next_ring;
 
+	WRITE_ONCE(this->dying, true);
 	mutex_lock(&this->control);
 	list_for_each_entry_safe(ring, next_ring, &this->rings, list)
 		rc_ring_destroy(ring);

@@ -21,6 +21,8 @@ struct proc_dir_entry;
  * @rules_live, @rules_built: rule sets that packets see, and those under construction; under @control
  * @nr_built: of @rules_built; read without the lock too
  * @rules_work: see rules.c
+ * @rules_round: how often it has looked after the sets; under @control
+ * @dying: the namespace ends, and its sets are not looked after any more
  * @nr_owned: of those with an owner
  * @limited: what limit.h counts; not of the initial namespace
  * @changes: of rings and clusters, so that a dump that was interrupted by one is marked; under @control
@@ -37,6 +39,8 @@ struct rc_net {
 	struct list_head rules_built;
 	unsigned int nr_built;
 	struct delayed_work rules_work;
+	u32 rules_round;
+	bool dying;
 	unsigned int nr_owned;
 	unsigned int changes;
 	atomic_t limited[RC_LIMITS];

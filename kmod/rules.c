@@ -657,8 +657,11 @@ void rc_rules_commit(struct rc_rules *rules)
 
 	lockdep_assert_held(&rules->exacts.rc_net->control);
 	rc_rules_unlist(rules);
-	if (new)
+	if (new) {
+		/* Behind those that were looked after: its time begins now. */
+		new->round = ring->rc_net->rules_round;
 		list_add_tail(&new->list, &ring->rc_net->rules_live);
+	}
 	rcu_assign_pointer(ring->rules, new);
 	rc_steps_update(ring);
 	atomic_inc(&ring->rules_changes);
@@ -765,17 +768,39 @@ static unsigned long rc_rules_step(struct rc_rules *rules)
 	return rules->least_idle_s ? rc_rules_expire_step(rules) : MAX_JIFFY_OFFSET;
 }
 
-/* A step of each set, so that requests get in between. */
+/* A step of the set that was not looked after for longest; false when all were in this round. */
+static bool rc_rules_step_next(struct rc_net *rc_net, unsigned long *delay)
+{
+	struct rc_rules *rules;
+
+	lockdep_assert_held(&rc_net->control);
+	rules = list_first_entry_or_null(&rc_net->rules_live, struct rc_rules, list);
+	if (!rules || rules->round == rc_net->rules_round || READ_ONCE(rc_net->dying))
+		return false;
+	rules->round = rc_net->rules_round;
+	list_move_tail(&rules->list, &rc_net->rules_live);
+	*delay = min(*delay, rc_rules_step(rules));
+	return true;
+}
+
+/*
+ * A step of each set. Each waits for grace periods where something goes, and a namespace may have many: requests, and the
+ * end of the namespace, get in between. What comes meanwhile has armed the work itself.
+ */
 static void rc_rules_work_step(struct work_struct *work)
 {
 	struct rc_net *rc_net = container_of(work, struct rc_net, rules_work.work);
 	unsigned long delay = MAX_JIFFY_OFFSET;
-	struct rc_rules *rules;
+	bool more;
 
 	mutex_lock(&rc_net->control);
-	list_for_each_entry(rules, &rc_net->rules_live, list)
-		delay = min(delay, rc_rules_step(rules));
+	rc_net->rules_round++;
 	mutex_unlock(&rc_net->control);
+	do {
+		mutex_lock(&rc_net->control);
+		more = rc_rules_step_next(rc_net, &delay);
+		mutex_unlock(&rc_net->control);
+	} while (more);
 	if (delay != MAX_JIFFY_OFFSET)
 		queue_delayed_work(rc_rules_workqueue, &rc_net->rules_work, delay);
 }

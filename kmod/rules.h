@@ -67,6 +67,7 @@ struct rc_rules_spec {
  * @expire_at: the exact rules' next head to be looked at for idle rules
  * @expire_next: jiffies, when to begin with the next round
  * @grow_next: jiffies, before which the table of exact rules is not tried to be made larger again
+ * @round: rc_net.rules_round when it was last looked after
  * @ring: NULL once it was deleted while the set is compiled, or the set was given up
  * @portid: of the netlink socket that builds it, 0 = it is in force
  * @compiling: without the lock, so nobody else reads or writes what is compiled
@@ -92,6 +93,7 @@ struct rc_rules {
 	u32 expire_at;
 	unsigned long expire_next;
 	unsigned long grow_next;
+	u32 round;
 	u32 portid;
 	bool compiling;
 	struct list_head list;
