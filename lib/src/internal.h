@@ -34,6 +34,8 @@ struct engine {
 	int (*run)(struct ringcap *h, struct ringcap_run *run);
 	/* Gives back what was passed of the run that was begun last. */
 	void (*pass)(struct ringcap *h, const struct ringcap_run *run);
+	/* Whether the queue was taken back, so that what was fetched may be zeroes by now. NULL = that is seen otherwise. */
+	bool (*revoked)(const struct ringcap *h);
 	/* Makes sure that the next packet, and any that is there, makes the epoll set readable. NULL = it always does. */
 	void (*settle)(struct ringcap *h);
 	/* Handles enum event bits; -ENODEV = the queue is gone and will not come back. */

@@ -192,6 +192,12 @@ static void kmod_pass(struct ringcap *h, const struct ringcap_run *run)
 	lanes_pass(&h->kmod.lanes, run);
 }
 
+/* The kernel says so before it zeroes anything. */
+static bool kmod_revoked(const struct ringcap *h)
+{
+	return __atomic_load_n(&h->kmod.info->revoked, __ATOMIC_ACQUIRE);
+}
+
 static int kmod_service(struct ringcap *h, unsigned int events)
 {
 	(void)h;
@@ -210,6 +216,7 @@ const struct engine engine_kmod = {
 	.release = kmod_release,
 	.run = kmod_run,
 	.pass = kmod_pass,
+	.revoked = kmod_revoked,
 	.service = kmod_service,
 	.stats = kmod_stats,
 	.close = kmod_close,

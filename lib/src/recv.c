@@ -81,16 +81,15 @@ static int explain(struct ringcap *h, int n)
 
 static int fetch(struct ringcap *h, const struct demand *want)
 {
-	int n;
+	int n = explain(h, want->run ? h->engine->run(h, want->run) : h->engine->fetch(h, want->pkts, want->max));
 
-	if (want->run) {
-		n = explain(h, h->engine->run(h, want->run));
+	if (want->run)
 		h->running = n > 0;
-		return n;
-	}
-	n = explain(h, h->engine->fetch(h, want->pkts, want->max));
-	if (n > 0)
+	else if (n > 0)
 		h->outstanding += (unsigned int)n;
+	/* Looked at last: what was whole then is passed on. */
+	if (n > 0 && h->engine->revoked && h->engine->revoked(h))
+		return h->gone = -ENODEV;
 	return n;
 }
 

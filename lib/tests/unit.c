@@ -646,6 +646,54 @@ static void test_taken_back(void)
 	close(h.wake_fd);
 }
 
+static int fetch_one(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
+{
+	(void)h, (void)pkts, (void)max;
+	return 1;
+}
+
+static int run_one(struct ringcap *h, struct ringcap_run *run)
+{
+	(void)h, (void)run;
+	return 1;
+}
+
+static bool revoked;
+
+static bool is_revoked(const struct ringcap *h)
+{
+	(void)h;
+	return revoked;
+}
+
+static void release_none(struct ringcap *h, unsigned int n)
+{
+	(void)h, (void)n;
+}
+
+static void pass_none(struct ringcap *h, const struct ringcap_run *run)
+{
+	(void)h, (void)run;
+}
+
+/* What still looks like packets is not passed on. */
+static void test_taken_back_while_read(void)
+{
+	static const struct engine engine = { .fetch = fetch_one, .run = run_one, .revoked = is_revoked, .release = release_none,
+					      .pass = pass_none };
+	struct ringcap h = { .engine = &engine };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkt;
+
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
+	revoked = true;
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, -1), -ENODEV);
+	ringcap_release(&h, 2);
+	CHECK_EQ(ringcap_read(&h, &run, -1), -ENODEV);
+	CHECK_EQ(ringcap_read(&h, &run, -1), -ENODEV);
+	ringcap_done(&h, &run);
+}
+
 int main(void)
 {
 	RUN(test_names);
@@ -665,5 +713,6 @@ int main(void)
 	RUN(test_versions);
 	RUN(test_reply);
 	RUN(test_taken_back);
+	RUN(test_taken_back_while_read);
 	return 0;
 }
