@@ -142,7 +142,8 @@ func (l *lab) addPair(t *testing.T, sender, tapped string) {
 	for _, name := range []string{sender, tapped} {
 		until(t, name+" is up", func() bool {
 			i, err := netlink.LinkByName(name)
-			return err == nil && i.Attrs().OperState == netlink.OperUp
+			// Who says so sends packets a moment later, and holds the lock that the last call waits for.
+			return err == nil && i.Attrs().OperState == netlink.OperUp && netlink.LinkSetUp(i) == nil
 		})
 	}
 }

@@ -52,6 +52,12 @@ func newLab(t *testing.T) *lab {
 		require.NoError(t, vnl.LinkSetUp(link))
 		*index = link.Attrs().Index
 	}
+	// Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. It holds the
+	// lock that the last call waits for.
+	require.Eventually(t, func() bool {
+		link, err := vnl.LinkByName("rcn0")
+		return err == nil && link.Attrs().OperState == vnl.OperUp && vnl.LinkSetUp(link) == nil
+	}, 20*time.Second, time.Millisecond)
 	var err error
 	l.socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
 	require.NoError(t, err)
