@@ -115,7 +115,8 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	for (i = 0; i < config->nr_queues; i++) {
 		WRITE_ONCE(config->queues[i]->watermark, spec->watermark);
 		WRITE_ONCE(config->queues[i]->timeout_us, spec->timeout_us);
-		rcu_assign_pointer(config->queues[i]->grants, grants);
+		if (!config->queues[i]->dead)
+			rcu_assign_pointer(config->queues[i]->grants, grants);
 	}
 }
 
@@ -187,12 +188,15 @@ static int rc_cluster_create_nodes(struct rc_cluster *cluster, struct rc_node **
 
 static bool rc_cluster_held(const struct rc_cluster *cluster)
 {
+	const struct rc_queue *queue;
 	u32 i;
 
 	lockdep_assert_held(&rc_node_lock);
-	for (i = 0; i < cluster->shape.nr_queues; i++)
-		if (cluster->nodes[i]->queue && cluster->nodes[i]->queue->holder != RC_QUEUE_FREE)
+	for (i = 0; i < cluster->shape.nr_queues; i++) {
+		queue = cluster->nodes[i]->queue;
+		if (queue && !queue->dead && queue->holder != RC_QUEUE_FREE)
 			return true;
+	}
 	return false;
 }
 
@@ -534,6 +538,10 @@ int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink
 	struct rc_queue *queue = rc_cluster_queue(cluster, index);
 	bool held;
 
+	if (queue->dead) {
+		NL_SET_ERR_MSG(extack, "this queue was taken back, and there was no memory for another in its place: RINGCAP_CMD_QUEUE_REVOKE makes one");
+		return -EBUSY;
+	}
 	mutex_lock(&rc_node_lock);
 	held = queue->holder != RC_QUEUE_FREE;
 	if (!held)
@@ -559,33 +567,33 @@ int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink
  * queue's place. The old one is dead from then on, as when its cluster goes (rc_queue_kill): its file says so. It lives as
  * long as the file or a mapping of it, which holds the file; a publisher that still has one of its lanes holds it too.
  *
- * Producers find queues by the cluster's configuration, under RCU: after a grace period nobody writes to the old one, its
- * account is final, and it is zeroed, for its holder to find nothing there that it had not read. Until then nobody may
- * attach to the new one; who may is found by a device number that nobody was given yet.
+ * First delivery ends, which cannot fail: after a grace period nobody writes packets to the old one, and it is zeroed, for its
+ * holder to find nothing there that it had not read. Then there is another, if there is memory for it: who holds memory must
+ * not hold the queue by that. Without, the dead one stays where producers find it, who count there what they drop, until
+ * the next time; or, once its holder has gone, it serves the next. Who may attach to it is found by a device number that
+ * nobody was given yet.
  */
 static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 index, struct rc_cluster_config **config)
 {
 	const struct rc_cluster_config *old = rc_cluster_config(cluster);
+	const struct rc_queue *dead = old->queues[index];
+	struct rc_queue *queue;
 
 	*config = rc_cluster_config_alloc(old->nr_queues);
-	if (!*config)
+	queue = rc_queue_create(&cluster->shape, index);
+	if (!*config || !queue) {
+		kfree(*config);
+		if (queue)
+			rc_queue_put(queue);
 		return -ENOMEM;
+	}
 	**config = *old;
 	memcpy((*config)->queues, old->queues, flex_array_size(old, queues, old->nr_queues));
-	(*config)->queues[index] = rc_queue_create(&cluster->shape, index);
-	if ((*config)->queues[index])
-		return 0;
-	kfree(*config);
-	return -ENOMEM;
-}
-
-static int rc_cluster_check_holder(const struct rc_queue *queue, pid_t pid, struct netlink_ext_ack *extack)
-{
-	lockdep_assert_held(&rc_node_lock);
-	if (!pid || (queue->holder == RC_QUEUE_CONSUMER && pid_vnr(queue->pid) == pid))
-		return 0;
-	NL_SET_ERR_MSG(extack, "RINGCAP_A_ATTACHED_PID: this process is not the queue's consumer (any more)");
-	return -ESRCH;
+	(*config)->queues[index] = queue;
+	queue->watermark = READ_ONCE(dead->watermark);
+	queue->timeout_us = READ_ONCE(dead->timeout_us);
+	queue->holder = RC_QUEUE_RESET;
+	return 0;
 }
 
 static int rc_cluster_show_number(struct rc_node *node, dev_t old, struct netlink_ext_ack *extack)
@@ -597,8 +605,8 @@ static int rc_cluster_show_number(struct rc_node *node, dev_t old, struct netlin
 	return err;
 }
 
-/* Gives the queue that somebody holds, or has just given up, a successor. */
-static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, pid_t pid, struct netlink_ext_ack *extack)
+/* Gives the queue that was taken from somebody who still holds it a successor. */
+static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack)
 {
 	struct rc_queue *queue, *old = rc_cluster_queue(cluster, index);
 	struct rc_node *node = cluster->nodes[index];
@@ -608,18 +616,17 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, pid_t
 
 	err = rc_cluster_prepare_successor(cluster, index, &config);
 	if (err) {
-		NL_SET_ERR_MSG(extack, "no memory for another queue in the place of the one that is taken back: nothing was changed");
+		NL_SET_ERR_MSG(extack,
+			       "the queue was taken back, but there is no memory for another in its place: its packets are dropped until this is repeated, without RINGCAP_A_ATTACHED_PID and RINGCAP_A_ATTACHMENT");
 		return err;
 	}
 	queue = config->queues[index];
 
 	mutex_lock(&rc_node_lock);
-	err = rc_cluster_check_holder(old, pid, extack) ?: rc_node_renumber(node, &devt);
+	err = rc_node_renumber(node, &devt);
 	if (!err) {
-		if (old->holder == RC_QUEUE_CONSUMER)
-			rc_netlink_notify_queue(old, RINGCAP_EVENT_DETACHED);
-		queue->holder = RC_QUEUE_RESET;
-		rc_queue_succeed(queue, old);
+		rc_queue_inherit(queue, old);
+		rc_queue_hand(queue, node);
 	}
 	mutex_unlock(&rc_node_lock);
 	if (err) {
@@ -629,8 +636,8 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, pid_t
 	}
 
 	old_config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
-	/* Waits for the grace period. */
-	rc_queue_reset(old);
+	/* Producers that count in the old one are gone after this. */
+	synchronize_net();
 	mutex_lock(&rc_node_lock);
 	rc_queue_inherit(queue, old);
 	queue->holder = RC_QUEUE_FREE;
@@ -640,7 +647,35 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, pid_t
 	return rc_cluster_show_number(node, devt, extack);
 }
 
-int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, pid_t pid, struct netlink_ext_ack *extack)
+/* Nobody has mapped the queue: its memory serves the next consumer. The caller has made it RC_QUEUE_RESET. */
+static void rc_cluster_renew_queue(struct rc_queue *queue, struct rc_node *node)
+{
+	rc_queue_reset(queue);
+	mutex_lock(&rc_node_lock);
+	rc_queue_hand(queue, node);
+	queue->holder = RC_QUEUE_FREE;
+	mutex_unlock(&rc_node_lock);
+}
+
+static int rc_cluster_check_holder(const struct rc_queue *queue, const struct rc_holder *holder,
+				   struct netlink_ext_ack *extack)
+{
+	bool attached = rc_queue_has_consumer(queue);
+
+	lockdep_assert_held(&rc_node_lock);
+	if (holder->pid && (!attached || pid_vnr(queue->pid) != holder->pid)) {
+		NL_SET_ERR_MSG(extack, "RINGCAP_A_ATTACHED_PID: this process is not the queue's consumer (any more)");
+		return -ESRCH;
+	}
+	if (holder->attachment && (!attached || queue->attachment != holder->attachment)) {
+		NL_SET_ERR_MSG(extack, "RINGCAP_A_ATTACHMENT: this consumer has gone; another may be attached");
+		return -ESRCH;
+	}
+	return 0;
+}
+
+int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct rc_holder *holder,
+			    struct netlink_ext_ack *extack)
 {
 	struct rc_queue *queue = rc_cluster_queue(cluster, index);
 	struct rc_node *node = cluster->nodes[index];
@@ -649,22 +684,23 @@ int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, pid_t pid, st
 	int err;
 
 	mutex_lock(&rc_node_lock);
-	held = queue->holder != RC_QUEUE_FREE;
-	err = rc_cluster_check_holder(queue, pid, extack);
-	if (!err && !held)
+	err = rc_cluster_check_holder(queue, holder, extack);
+	held = queue->holder == RC_QUEUE_CONSUMER;
+	if (!err && rc_queue_has_consumer(queue)) {
+		rc_netlink_notify_queue(queue, RINGCAP_EVENT_DETACHED);
+		rc_queue_take_back(queue);
+	} else if (!err && !held) {
 		err = rc_node_renumber(node, &devt);
-	if (!err && !held)
-		queue->holder = RC_QUEUE_RESET;
+		if (!err)
+			queue->holder = RC_QUEUE_RESET;
+	}
 	mutex_unlock(&rc_node_lock);
 	if (err)
 		return err;
-	if (held)
-		return rc_cluster_replace_queue(cluster, index, pid, extack);
-
-	/* Nobody has mapped it: its memory serves the next. */
-	rc_queue_reset(queue);
-	mutex_lock(&rc_node_lock);
-	queue->holder = RC_QUEUE_FREE;
-	mutex_unlock(&rc_node_lock);
+	if (held) {
+		rc_queue_reset(queue);
+		return rc_cluster_replace_queue(cluster, index, extack);
+	}
+	rc_cluster_renew_queue(queue, node);
 	return rc_cluster_show_number(node, devt, extack);
 }

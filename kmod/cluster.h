@@ -118,8 +118,15 @@ int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, st
 int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack);
 int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack);
 
-/* Takes a queue back from process @pid, in the caller's pid namespace, or with 0 from anybody who has it; see QUEUE_REVOKE. */
-int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, pid_t pid, struct netlink_ext_ack *extack);
+/* Whom a queue is taken back from: process @pid, in the caller's pid namespace, and attachment @attachment; 0 = any. */
+struct rc_holder {
+	pid_t pid;
+	u64 attachment;
+};
+
+/* Takes a queue back from who has it, if it is @holder; see QUEUE_REVOKE. */
+int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct rc_holder *holder,
+			    struct netlink_ext_ack *extack);
 
 /* With its namespace, consumers attached or not. No ring feeds it. */
 void rc_cluster_destroy(struct rc_cluster *cluster);

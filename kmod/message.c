@@ -165,20 +165,23 @@ int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 in
 	struct rc_node *node = cluster->nodes[index];
 	char dev[sizeof("ringcap/") + RINGCAP_NAME_MAX + sizeof("/255")];
 	struct rc_queue *queue;
+	u64 attachment;
 	bool attached;
 	pid_t pid;
 
 	mutex_lock(&rc_node_lock);
 	queue = node->queue;
-	attached = queue->holder == RC_QUEUE_CONSUMER;
+	attached = rc_queue_has_consumer(queue);
 	pid = attached ? pid_vnr(queue->pid) : 0;
+	attachment = queue->attachment;
 	mutex_unlock(&rc_node_lock);
 
 	snprintf(dev, sizeof(dev), "ringcap/%s/%u", cluster->name, index);
 	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
 	    nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
 	    nla_put_u32(msg, RINGCAP_A_ATTACHED, attached) ||
-	    (attached && nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid)) ||
+	    (attached && (nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid) ||
+			  rc_message_put_u64(msg, RINGCAP_A_ATTACHMENT, attachment))) ||
 	    nla_put_string(msg, RINGCAP_A_DEV, dev) ||
 	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(node->devt) << 20 | MINOR(node->devt)))
 		return -EMSGSIZE;

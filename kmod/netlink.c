@@ -372,7 +372,11 @@ static int rc_netlink_queue_reset(struct sk_buff *skb, struct genl_info *info)
 
 static int rc_netlink_queue_revoke(struct sk_buff *skb, struct genl_info *info)
 {
-	pid_t pid = rc_request_u32(info, RINGCAP_A_ATTACHED_PID, 0);
+	const struct nlattr *attachment = info->attrs[RINGCAP_A_ATTACHMENT];
+	const struct rc_holder holder = {
+		.pid = rc_request_u32(info, RINGCAP_A_ATTACHED_PID, 0),
+		.attachment = attachment ? nla_get_u64(attachment) : 0,
+	};
 	struct rc_net *this = rc_net(genl_info_net(info));
 	struct rc_cluster *cluster;
 	u32 index;
@@ -380,7 +384,7 @@ static int rc_netlink_queue_revoke(struct sk_buff *skb, struct genl_info *info)
 
 	mutex_lock(&this->control);
 	cluster = rc_netlink_find_queue(info, &index);
-	err = IS_ERR(cluster) ? PTR_ERR(cluster) : rc_cluster_revoke_queue(cluster, index, pid, info->extack);
+	err = IS_ERR(cluster) ? PTR_ERR(cluster) : rc_cluster_revoke_queue(cluster, index, &holder, info->extack);
 	mutex_unlock(&this->control);
 	return err;
 }

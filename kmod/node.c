@@ -39,7 +39,7 @@ static int rc_node_open(struct inode *inode, struct file *file)
 	node = idr_find(&rc_nodes, iminor(inode));
 	if (node)
 		queue = node->queue;
-	err = queue ? rc_queue_attach(queue) : -ENXIO;
+	err = queue && !queue->dead ? rc_queue_attach(queue) : -ENXIO;
 	if (!err) {
 		rc_queue_get(queue);
 		file->private_data = queue;

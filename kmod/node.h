@@ -17,7 +17,7 @@ struct rc_queue;
 
 /**
  * struct rc_node - a queue's public face
- * @queue: under rc_node_lock; NULL while there is none to attach to
+ * @queue: under rc_node_lock; NULL while there is none; dead while it was taken back and there is no other
  * @cluster: whose node it is
  * @index: number in the cluster
  * @devt: device number

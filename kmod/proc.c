@@ -136,7 +136,8 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 /* Who reads it, if the reader of this file may know. */
 static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *queue)
 {
-	pid_t pid = queue->pid ? pid_vnr(queue->pid) : 0;
+	bool attached = rc_queue_has_consumer(queue);
+	pid_t pid = attached ? pid_vnr(queue->pid) : 0;
 	struct task_struct *task = pid ? get_pid_task(queue->pid, PIDTYPE_TGID) : NULL;
 	char name[TASK_COMM_LEN] = "";
 
@@ -144,7 +145,7 @@ static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *que
 		get_task_comm(name, task);
 		put_task_struct(task);
 	}
-	seq_printf(m, "Attached: %s\nAttached pid: %d\nAttached name: %s\n", queue->pid ? "yes" : "no", pid, name);
+	seq_printf(m, "Attached: %s\nAttached pid: %d\nAttached name: %s\n", attached ? "yes" : "no", pid, name);
 	seq_printf(m, "Watermark: %u\nTimeout us: %u\n", READ_ONCE(queue->watermark), READ_ONCE(queue->timeout_us));
 }
 

@@ -181,6 +181,8 @@ static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *
 	memcpy(info->name, cluster->name, sizeof(info->name));
 }
 
+static u64 rc_queue_attachments;	/* under rc_node_lock */
+
 int rc_queue_attach(struct rc_queue *queue)
 {
 	const struct rc_cluster *cluster = queue->node->cluster;
@@ -195,6 +197,7 @@ int rc_queue_attach(struct rc_queue *queue)
 	}
 	queue->holder = RC_QUEUE_CONSUMER;
 	queue->pid = get_pid(task_tgid(current));
+	queue->attachment = ++rc_queue_attachments;
 	WRITE_ONCE(queue->snaplen, max(queue->snaplen, READ_ONCE(cluster->snaplen) ?: RINGCAP_SNAPLEN_MAX));
 	rc_queue_fill_info(queue, cluster);
 	for (i = 0; i < queue->nr_lanes; i++)
@@ -205,10 +208,15 @@ int rc_queue_attach(struct rc_queue *queue)
 	return 0;
 }
 
-void rc_queue_detach(struct rc_queue *queue)
+static void rc_queue_end_delivery(struct rc_queue *queue)
 {
 	WRITE_ONCE(queue->direct_snaplen, 0);
 	WRITE_ONCE(queue->attended, false);
+}
+
+void rc_queue_detach(struct rc_queue *queue)
+{
+	rc_queue_end_delivery(queue);
 	if (queue->transmit)
 		rc_transmit_destroy(queue->transmit);
 	queue->transmit = NULL;
@@ -245,19 +253,22 @@ void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old)
 	WRITE_ONCE(queue->tx_failed, READ_ONCE(old->tx_failed));
 }
 
-void rc_queue_succeed(struct rc_queue *queue, struct rc_queue *old)
+void rc_queue_take_back(struct rc_queue *queue)
 {
-	struct ringcap_queue_info *info = old->info.addr;
+	struct ringcap_queue_info *info = queue->info.addr;
 
-	queue->watermark = READ_ONCE(old->watermark);
-	queue->timeout_us = READ_ONCE(old->timeout_us);
-	RCU_INIT_POINTER(queue->grants, rcu_access_pointer(old->grants));
-	rc_queue_inherit(queue, old);
-	queue->node = old->node;
-	queue->node->queue = queue;
+	rc_queue_end_delivery(queue);
 	/* Before poll says that it is over: who looks at this then knows why. */
 	WRITE_ONCE(info->revoked, 1);
-	rc_queue_kill(old);
+	rc_queue_kill(queue);
+}
+
+void rc_queue_hand(struct rc_queue *queue, struct rc_node *node)
+{
+	rcu_assign_pointer(queue->grants, node->cluster->grants);
+	queue->dead = false;
+	queue->node = node;
+	node->queue = queue;
 }
 
 bool rc_queue_wake(struct rc_queue *queue, u64 unread, bool busy)

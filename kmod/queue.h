@@ -54,6 +54,7 @@ struct rc_queue_shape {
  * @dead: no cluster's any more, or taken back from its consumer; under rc_node_lock
  * @holder: under rc_node_lock
  * @pid: the consumer's process; under rc_node_lock
+ * @attachment: number of the last time that one attached, of all queues; under rc_node_lock
  * @node: its public face, while not @dead
  * @index: number in its cluster
  * @nr_queues: how many that has
@@ -84,6 +85,7 @@ struct rc_queue {
 	bool dead;
 	enum rc_queue_holder holder;
 	struct pid *pid;
+	u64 attachment;
 	struct rc_node *node;
 	u32 index;
 	u32 nr_queues;
@@ -117,20 +119,23 @@ bool rc_queue_schedule(struct work_struct *work);
 int rc_queue_attach(struct rc_queue *queue);
 void rc_queue_detach(struct rc_queue *queue);
 
-/*
- * Empties and zeroes a queue that the caller has made RC_QUEUE_RESET, or that is dead and was taken from where producers find
- * it. Sleeps.
- */
+/* Not one that it was taken back from. Under rc_node_lock. */
+static inline bool rc_queue_has_consumer(const struct rc_queue *queue)
+{
+	return queue->holder == RC_QUEUE_CONSUMER && !queue->dead;
+}
+
+/* Empties and zeroes a queue that the caller has made RC_QUEUE_RESET, or has taken back. Sleeps. */
 void rc_queue_reset(struct rc_queue *queue);
 
 /* No producer knows the queue any more: tells the consumer. Under rc_node_lock. */
 void rc_queue_kill(struct rc_queue *queue);
 
-/*
- * Puts @queue, which is fresh and RC_QUEUE_RESET, into the place of @old, whose consumer is told that it has it no more. Under
- * rc_node_lock, and producers still find @old.
- */
-void rc_queue_succeed(struct rc_queue *queue, struct rc_queue *old);
+/* The same where producers know it, who drop from now on; and the consumer is told why. Under rc_node_lock. Cannot fail. */
+void rc_queue_take_back(struct rc_queue *queue);
+
+/* Makes a queue that is fresh, or was taken back and is held by nobody any more, @node's. Under rc_node_lock. */
+void rc_queue_hand(struct rc_queue *queue, struct rc_node *node);
 
 /* Takes over what @old has counted until now; of what came between two calls the second makes up. Under rc_node_lock. */
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);

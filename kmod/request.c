@@ -27,6 +27,7 @@ static const struct nla_policy rc_request_tap_policy[RINGCAP_A_MAX + 1] = {
 const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_NAME] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
 	[RINGCAP_A_GENERATION] = { .type = NLA_U64 },
+	[RINGCAP_A_ATTACHMENT] = { .type = NLA_U64 },
 	[RINGCAP_A_QUEUES] = { .type = NLA_U32 },
 	[RINGCAP_A_LANES] = { .type = NLA_U32 },
 	[RINGCAP_A_LANE_SIZE] = { .type = NLA_U32 },

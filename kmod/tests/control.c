@@ -369,16 +369,30 @@ int rt_queue_reset(const char *name, u32 queue)
 	return rt_call(&message, NULL, NULL);
 }
 
-int rt_queue_revoke(const char *name, u32 queue, u32 pid)
+static struct rt_message *rt_queue_message(u8 cmd, const char *name, u32 queue)
 {
 	static struct rt_message message;
 
-	rt_message_init(&message, RINGCAP_CMD_QUEUE_REVOKE, 0);
+	rt_message_init(&message, cmd, 0);
 	rt_message_put_name(&message, RINGCAP_A_NAME, name);
 	rt_message_put_u32(&message, RINGCAP_A_QUEUE, queue);
-	if (pid)
-		rt_message_put_u32(&message, RINGCAP_A_ATTACHED_PID, pid);
-	return rt_call(&message, NULL, NULL);
+	return &message;
+}
+
+int rt_queue_revoke(const char *name, u32 queue, u32 pid)
+{
+	struct rt_message *message = rt_queue_message(RINGCAP_CMD_QUEUE_REVOKE, name, queue);
+
+	rt_message_put_optional(message, RINGCAP_A_ATTACHED_PID, pid);
+	return rt_call(message, NULL, NULL);
+}
+
+int rt_queue_revoke_attachment(const char *name, u32 queue, u64 attachment)
+{
+	struct rt_message *message = rt_queue_message(RINGCAP_CMD_QUEUE_REVOKE, name, queue);
+
+	rt_message_put_u64(message, RINGCAP_A_ATTACHMENT, attachment);
+	return rt_call(message, NULL, NULL);
 }
 
 /* ---- counters ---- */
@@ -486,6 +500,8 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 	counts->memory += rt_answer_u64(answer, RINGCAP_A_MEMORY);
 	counts->attached += rt_answer_u32(answer, RINGCAP_A_ATTACHED);
 	counts->pid = rt_answer_u32(answer, RINGCAP_A_ATTACHED_PID);
+	counts->attachment = rt_answer_u64(answer, RINGCAP_A_ATTACHMENT);
+	counts->devt = rt_answer_u32(answer, RINGCAP_A_DEVT);
 }
 
 static void rt_queue_query(const char *name, struct rt_queue_query *query)

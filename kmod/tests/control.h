@@ -110,6 +110,8 @@ struct rt_queue_counts {
 	u64 delivered, delivered_bytes, dropped[RINGCAP_DROP_REASONS], unread, memory;
 	u64 tx_sent, tx_failed;
 	u32 attached, pid;
+	u64 attachment;
+	u32 devt;
 };
 
 int rt_cluster_set(const struct rt_cluster *cluster);
@@ -118,6 +120,7 @@ int rt_delete(u8 cmd, const char *name);
 int rt_queue_reset(const char *name, u32 queue);
 /* @pid: 0 = from anybody who has it. */
 int rt_queue_revoke(const char *name, u32 queue, u32 pid);
+int rt_queue_revoke_attachment(const char *name, u32 queue, u64 attachment);
 
 /* These fail the case when the object is not there. */
 void rt_ring_counts(const char *name, struct rt_ring_counts *counts);

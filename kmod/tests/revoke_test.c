@@ -234,6 +234,106 @@ RT_CASE(revoke_free)
 	rt_queue_close(&queue);
 }
 
+/* Who attaches again, or in another's place, is not who a queue is to be taken from. */
+RT_CASE(revoke_attachment)
+{
+	struct rt_queue_counts first, second;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_queue_counts(fixture.cluster, 0, &first);
+	RT_CHECK(first.attachment, "no number");
+	rt_queue_close(&queue);
+	RT_EQUAL(rt_queue_revoke_attachment(fixture.cluster, 0, first.attachment), -ESRCH);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_queue_counts(fixture.cluster, 0, &second);
+	RT_EQUAL(second.pid, first.pid);
+	RT_CHECK(second.attachment != first.attachment, "the same number");
+	RT_EQUAL(rt_queue_revoke_attachment(fixture.cluster, 0, first.attachment), -ESRCH);
+	RT_CHECK(strstr(rt_reason, "ATTACHMENT"), "%s", rt_reason);
+	RT_EQUAL(rt_queue_poll(&queue, 0), 0);
+	RT_EQUAL(rt_queue_revoke_attachment(fixture.cluster, 0, second.attachment), 0);
+	rt_check_dead(&queue);
+	rt_queue_close(&queue);
+}
+
+/* Cluster "rest-N" of @shape, or its end. */
+static int rt_rest(struct rt_cluster shape, u32 n, bool there)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "rest-%u", n);
+	shape.name = name;
+	return there ? rt_cluster_set(&shape) : rt_delete(RINGCAP_CMD_CLUSTER_DEL, name);
+}
+
+/* The largest queue that the machine can spare, and then as many more until it cannot; returns how many. */
+static u32 rt_take_all_memory(struct rt_fixture *fixture, struct rt_cluster *shape)
+{
+	u32 n = 0;
+	int err;
+
+	rt_fixture_open_devices(fixture);
+	*shape = (struct rt_cluster){ .name = fixture->cluster, .lanes = 1, .lane_size = RINGCAP_LANE_SIZE_MAX };
+	while ((err = rt_cluster_set(shape)) == -ENOMEM && shape->lane_size > RINGCAP_LANE_SIZE_MIN)
+		shape->lane_size /= 2;
+	RT_CHECK(!err, "%s (%s)", strerror(-err), rt_reason);
+	RT_EQUAL(rt_fixture_change(fixture, &(struct rt_ring){}), 0);
+	while (n < 16 && !rt_rest(*shape, n, true))
+		n++;
+	return n;
+}
+
+/* There is no memory for another queue: who holds this one loses it all the same, and it comes back when there is. */
+RT_CASE(revoke_without_memory)
+{
+	struct rt_traffic traffic = { .flows = 3 };
+	struct rt_cluster shape;
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	u32 rest;
+
+	rest = rt_take_all_memory(&fixture, &shape);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_send(fixture.sender, &traffic, 0, 100);
+	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 100, 10000);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, (u32)getpid()), -ENOMEM);
+	RT_CHECK(strstr(rt_reason, "was taken back"), "%s", rt_reason);
+	rt_check_dead(&queue);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.attached, 0);
+	RT_EQUAL(rt_queue_try_open(fixture.cluster, 0), -ENXIO);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, (u32)getpid()), -ESRCH);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, 0), -ENOMEM);
+	RT_EQUAL(rt_queue_reset(fixture.cluster, 0), -EBUSY);
+	rt_send(fixture.sender, &traffic, 100, 100);
+	rt_fixture_check(&fixture, 200, 0, 100, 0, 100);
+	rt_check_dead(&queue);
+
+	/* The cluster can be changed, and be given another shape or deleted. */
+	RT_EQUAL(rt_cluster_set(&shape), 0);
+	rt_queue_close(&queue);
+	RT_EQUAL(rt_queue_try_open(fixture.cluster, 0), -ENXIO);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, 0), 0);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	RT_EQUAL(queue.info->revoked, 0);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 0);
+	rt_send(fixture.sender, &traffic, 200, 10);
+	RT_EVENTUALLY(rt_queue_read(&queue, NULL, NULL), 10000);
+	RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, 0), -ENOMEM);
+	while (rest)
+		RT_EQUAL(rt_rest(shape, --rest, false), 0);
+	shape.lane_size = RINGCAP_LANE_SIZE_MIN;
+	RT_EQUAL(rt_cluster_set(&shape), 0);
+	rt_check_dead(&queue);
+	rt_queue_close(&queue);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_queue_close(&queue);
+}
+
 static bool rt_churning = true;
 
 /* Attaches, maps all, reads what it can of it without trusting it, and goes. */

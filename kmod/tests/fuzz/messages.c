@@ -357,6 +357,9 @@ static const struct rf_attribute rf_change_attributes[] = {
 };
 
 static const struct rf_attribute rf_queue_attributes[] = { { RINGCAP_A_QUEUE, 1, 1, rf_put_small }, {} };
+static const struct rf_attribute rf_revoke_attributes[] = {
+	{ RINGCAP_A_QUEUE, 1, 1, rf_put_small }, { RINGCAP_A_ATTACHMENT, 8, 1, rf_put_u64 }, {}
+};
 static const struct rf_attribute rf_no_attributes[] = { {} };
 
 /* @weight: of how many it is one; @cluster: NAME is a cluster's, or else a ring's. */
@@ -377,7 +380,7 @@ static const struct rf_command rf_commands[] = {
 	{ RINGCAP_CMD_RULE_NEW, 8, false, rf_change_attributes },
 	{ RINGCAP_CMD_RULE_DEL, 6, false, rf_change_attributes },
 	{ RINGCAP_CMD_QUEUE_RESET, 6, true, rf_queue_attributes },
-	{ RINGCAP_CMD_QUEUE_REVOKE, 4, true, rf_queue_attributes },
+	{ RINGCAP_CMD_QUEUE_REVOKE, 4, true, rf_revoke_attributes },
 	{ RINGCAP_CMD_CLUSTER_DEL, 3, true, rf_no_attributes },
 	{ RINGCAP_CMD_RING_DEL, 3, false, rf_no_attributes },
 	{ RINGCAP_CMD_CLUSTER_GET, 2, true, rf_no_attributes },

@@ -107,6 +107,7 @@ const (
 	attrDevT            = 84
 	attrEvent           = 85
 	attrTapFollows      = 89
+	attrAttachment      = 90
 )
 
 // enum ringcap_event.

@@ -89,9 +89,11 @@
  * device node has another number: who was given the old one opens nothing with it (ENXIO). Its consumer keeps its file, which
  * is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV. Nothing is written to what it has mapped any more: the
  * data reads as zeroes, and the info page says revoked. That memory goes with its last mapping; the queue has other memory from
- * then on. The queue's account goes on; what was not read counts as delivered, as when a consumer goes. With ATTACHED_PID only
- * this process's queue is taken back (ESRCH when another one, or none, is attached); ENOMEM, and nothing changed, when there is
- * no memory for the other queue.
+ * then on. The queue's account goes on; what was not read counts as delivered, as when a consumer goes. With ATTACHMENT it is
+ * taken from the consumer that attached then, and with ATTACHED_PID from this process (ESRCH when another one, or none, is
+ * attached). ENOMEM when there is no memory for the other queue: its consumer has lost it all the same, and it has no other;
+ * open(2) is ENXIO and its packets are dropped as unattended, counted in the stats that the old consumer has mapped, until
+ * the command, without ATTACHMENT and ATTACHED_PID, finds memory, or that the old consumer has gone.
  *
  * TRANSMITTING from a queue of the module, where its cluster has RINGCAP_A_INJECT: two more areas,
  *
@@ -544,7 +546,7 @@ enum ringcap_cmd {
 	RINGCAP_CMD_RULE_NEW,		/* NAME; EXACT, RULE: into the set in force; replaces one of that flow or id; all or none */
 	RINGCAP_CMD_RULE_DEL,		/* NAME; EXACT, RULE (by id): out of it; ENOENT when one is not there: then none goes */
 	RINGCAP_CMD_DEVICE_GET,		/* TAP_IFINDEX -> that and OFFERS */
-	RINGCAP_CMD_QUEUE_REVOKE,	/* NAME, QUEUE, ATTACHED_PID: see A QUEUE THAT IS TAKEN BACK */
+	RINGCAP_CMD_QUEUE_REVOKE,	/* NAME, QUEUE, ATTACHED_PID, ATTACHMENT: see A QUEUE THAT IS TAKEN BACK */
 	__RINGCAP_CMD_MAX
 };
 #define RINGCAP_CMD_MAX (__RINGCAP_CMD_MAX - 1)
@@ -652,6 +654,7 @@ enum ringcap_attr {
 	RINGCAP_A_TRANSPARENT_FALLBACK,	/* u32: 1 = where a tap's driver is not aware, its mode is 0 */
 	RINGCAP_A_OFFERS,		/* u32: of a device's driver: 0 = it is not aware, 1 = skbs, 3 = also frames before there is an skb */
 	RINGCAP_A_TAP_FOLLOWS,		/* u32, see TAPS THAT FOLLOW; absent = 0 */
+	RINGCAP_A_ATTACHMENT,		/* u64: this time that a consumer attached: no other has the number while the module is loaded */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
