@@ -614,7 +614,7 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	dev_t devt;
 	int err;
 
-	err = rc_cluster_prepare_successor(cluster, index, &config);
+	err = rc_node_make_path(node) ?: rc_cluster_prepare_successor(cluster, index, &config);
 	if (err) {
 		NL_SET_ERR_MSG(extack,
 			       "the queue was taken back, but there is no memory for another in its place: its packets are dropped until this is repeated, without RINGCAP_A_ATTACHED_PID and RINGCAP_A_ATTACHMENT");
@@ -690,7 +690,7 @@ int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct 
 		rc_netlink_notify_queue(queue, RINGCAP_EVENT_DETACHED);
 		rc_queue_take_back(queue);
 	} else if (!err && !held) {
-		err = rc_node_renumber(node, &devt);
+		err = rc_node_make_path(node) ?: rc_node_renumber(node, &devt);
 		if (!err)
 			queue->holder = RC_QUEUE_RESET;
 	}

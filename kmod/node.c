@@ -94,11 +94,29 @@ static const struct file_operations rc_node_fops = {
 
 static char *rc_node_devnode(RC_COMPAT_DEVNODE_CONST struct device *device, umode_t *mode)
 {
-	const struct rc_node *node = dev_get_drvdata(device);
+	struct rc_node *node = dev_get_drvdata(device);
+	char *path;
 
-	if (mode && node)
+	if (!node)
+		return NULL;
+	if (mode)
 		*mode = node->mode;
-	return NULL;	/* the device's name, in which '!' stands for '/' */
+	/* The caller frees it. */
+	path = kasprintf(GFP_KERNEL, "ringcap/%s/%u", node->cluster->name, node->index);
+	return path ?: xchg(&node->path, NULL);
+}
+
+int rc_node_make_path(struct rc_node *node)
+{
+	char *path;
+
+	if (READ_ONCE(node->path))
+		return 0;
+	path = kasprintf(GFP_KERNEL_ACCOUNT, "ringcap/%s/%u", node->cluster->name, node->index);
+	if (!path)
+		return -ENOMEM;
+	kfree(xchg(&node->path, path));
+	return 0;
 }
 
 static int rc_node_add_minor(struct rc_node *node)
@@ -158,7 +176,7 @@ struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mo
 	node->cluster = cluster;
 	node->index = index;
 	node->mode = mode;
-	err = rc_node_add_minor(node);
+	err = rc_node_make_path(node) ?: rc_node_add_minor(node);
 	if (err)
 		goto fail;
 	node->proc = rc_proc_add_queue(node);
@@ -174,6 +192,7 @@ struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mo
 fail_minor:
 	rc_node_remove_minor(node);
 fail:
+	kfree(node->path);
 	kfree(node);
 	return ERR_PTR(err);
 }
@@ -183,6 +202,7 @@ void rc_node_destroy(struct rc_node *node)
 	device_destroy(rc_node_class, node->devt);
 	rc_proc_remove(node->proc);
 	rc_node_remove_minor(node);
+	kfree(node->path);
 	kfree(node);
 }
 

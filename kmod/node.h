@@ -22,6 +22,7 @@ struct rc_queue;
  * @index: number in the cluster
  * @devt: device number
  * @mode: permissions of the device node
+ * @path: its name in /dev, for when there is no memory to make another, as who removes it must; NULL once that was so
  */
 struct rc_node {
 	struct rc_queue *queue;
@@ -29,6 +30,7 @@ struct rc_node {
 	u32 index;
 	dev_t devt;
 	umode_t mode;
+	char *path;
 	struct device *device;
 	struct proc_dir_entry *proc;
 };
@@ -44,8 +46,9 @@ struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mo
 /*
  * Gives the node another device number: who was given the old one finds nothing behind it any more. In two steps: the first,
  * under rc_node_lock, leaves the old number in @old or fails with nothing changed; the second, not under it, is for /dev, and when
- * it fails there is no node there, but the number works.
+ * it fails there is no node there, but the number works; not before rc_node_make_path was successful since the last time.
  */
+int rc_node_make_path(struct rc_node *node);
 int rc_node_renumber(struct rc_node *node, dev_t *old);
 int rc_node_show_number(struct rc_node *node, dev_t old);
 

@@ -9,7 +9,10 @@
 
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,6 +151,64 @@ RT_CASE(allocation_failures_of_consumers)
 	rt_try_failures("emptying a queue", rt_empty_queue, &fixture, 1);
 	RT_EQUAL(rt_make_cluster(&fixture), 0);
 	rt_try_failures("deleting a cluster", rt_delete_new, &fixture, 1);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
+	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
+	rt_queue_close(&queue);
+}
+
+/* Takes queue 0 back, with the n'th allocation failing, and says whether one has failed. What /dev shows then is true. */
+static bool rt_revoke_failing(const struct rt_fixture *fixture, u32 n, int *err)
+{
+	struct rt_queue_counts counts;
+	struct stat stat_buf;
+	char path[64];
+	bool failed;
+
+	rt_fail_nth(n);
+	*err = rt_queue_revoke(fixture->cluster, 0, 0);
+	failed = rt_has_failed();
+	rt_fail_nth(0);
+	rt_queue_counts(fixture->cluster, 0, &counts);
+	snprintf(path, sizeof(path), "/dev/ringcap/%s/0", fixture->cluster);
+	if (stat(path, &stat_buf))
+		RT_CHECK(*err, "allocation %u: %s: %m", n, path);
+	else
+		RT_CHECK(stat_buf.st_rdev == makedev(counts.devt >> 20, counts.devt & 0xfffff), "allocation %u: %s is old", n, path);
+	RT_CHECK(n < 2000, "it never succeeds");
+	return failed;
+}
+
+/* A queue is taken back whatever fails: who has it reads nothing more, or has not been asked for it. */
+RT_CASE(allocation_failures_of_revoking)
+{
+	struct rt_traffic traffic = { .flows = 5 };
+	struct rt_queue_counts counts;
+	struct rt_receiver receiver;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	bool failed = true;
+	u32 n, taken = 0;
+	int err;
+
+	rt_faults_open();
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .lanes = 1, .lane_size = RINGCAP_LANE_SIZE_MIN });
+	for (n = 1; failed; n++)
+		failed = rt_revoke_failing(&fixture, n, &err);
+	RT_EQUAL(err, 0);
+	RT_CHECK(n > 5, "only %u allocations", n);
+	for (failed = true, n = 1; failed; n++) {
+		RT_EQUAL(rt_queue_revoke(fixture.cluster, 0, 0), 0);
+		rt_queue_open(&queue, fixture.cluster, 0);
+		failed = rt_revoke_failing(&fixture, n, &err);
+		rt_queue_counts(fixture.cluster, 0, &counts);
+		RT_EQUAL(counts.attached, !queue.info->revoked);
+		taken += err && queue.info->revoked;
+		RT_EQUAL(rt_queue_poll(&queue, 0), queue.info->revoked ? POLLHUP | POLLERR : 0);
+		rt_queue_close(&queue);
+	}
+	RT_EQUAL(err, 0);
+	RT_CHECK(taken > 5, "only %u times it was taken without memory for another", taken);
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
 	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
