@@ -240,31 +240,48 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 }
 
 // TakeBack implements capture.Engine. The queue's device has another number after that: what was granted opens nothing.
-func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder int) (from int, err error) {
+func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, pid int) (from int, err error) {
 	c, err := dial()
 	if err != nil {
 		return 0, err
 	}
 	defer c.close()
-	queues, err := c.queues(id.Cluster)
+	was, err := c.holder(id)
 	if err != nil {
 		return 0, err
 	}
-	if i := slices.IndexFunc(queues, func(q queueObject) bool { return q.number == id.Queue }); i >= 0 {
-		from = queues[i].stats.Holder
+	asked := holder{pid: pid}
+	if pid != 0 && pid == was.pid {
+		asked = was // and not who may attach in between, with the same number
 	}
-	return from, c.takeBack(id, holder)
+	return was.pid, c.takeBack(id, asked)
+}
+
+// holder is who has a queue; zero for nobody, and for a queue that is not there.
+func (c *client) holder(id capture.QueueID) (holder, error) {
+	queues, err := c.queues(id.Cluster)
+	if err != nil {
+		return holder{}, err
+	}
+	i := slices.IndexFunc(queues, func(q queueObject) bool { return q.number == id.Queue })
+	if i < 0 {
+		return holder{}, nil
+	}
+	return holder{pid: queues[i].stats.Holder, attachment: queues[i].attachment}, nil
 }
 
 // takeBack asks an older module, which may stay loaded for its consumers' sake, for what it can do: to empty a queue that nobody
 // has. Of one that somebody has the error is capture.ErrInUse too.
-func (c *client) takeBack(id capture.QueueID, holder int) error {
-	attributes, err := encodeQueue(id, holder)
+func (c *client) takeBack(id capture.QueueID, from holder) error {
+	attributes, err := encodeQueue(id, from)
 	if err != nil {
 		return err
 	}
 	err = c.do(cmdQueueRevoke, attributes)
-	if holder != 0 || !errors.Is(err, capture.ErrUnsupported) {
+	if errors.Is(err, capture.ErrNoMemory) && from.attachment != 0 {
+		return c.isTaken(id, from, err)
+	}
+	if from != (holder{}) || !errors.Is(err, capture.ErrUnsupported) {
 		return err
 	}
 	reset := c.do(cmdQueueReset, attributes)
@@ -272,6 +289,15 @@ func (c *client) takeBack(id capture.QueueID, holder int) error {
 		return fmt.Errorf("%w; the loaded module is of an earlier version and takes queues from nobody (%w)", reset, err)
 	}
 	return reset
+}
+
+// isTaken: without memory for another queue its holder has lost this one all the same. The other is made when the kubelet gives
+// the queue to somebody.
+func (c *client) isTaken(id capture.QueueID, from holder, err error) error {
+	if now, _ := c.holder(id); now == from {
+		return err
+	}
+	return nil
 }
 
 // Close implements capture.Engine; nothing is held.

@@ -9,6 +9,7 @@ import (
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -26,11 +27,41 @@ func TestTakeBackFromAnOlderModule(t *testing.T) {
 		return nil, genltest.Error(answer)
 	})}
 	id := capture.QueueID{Cluster: "ids"}
-	err := c.takeBack(id, 0)
+	err := c.takeBack(id, holder{})
 	assert.ErrorIs(t, err, capture.ErrInUse)
 	assert.ErrorIs(t, err, capture.ErrUnsupported, "it may help to wait for that consumer, and nothing else")
-	assert.ErrorIs(t, c.takeBack(id, 7), capture.ErrUnsupported, "it would empty the queue of another process")
+	assert.ErrorIs(t, c.takeBack(id, holder{pid: 7}), capture.ErrUnsupported, "it would empty the queue of another process")
 	assert.Equal(t, []uint8{cmdQueueRevoke, cmdQueueReset, cmdQueueRevoke}, asked)
 	answer = 0
-	assert.NoError(t, c.takeBack(id, 0))
+	assert.NoError(t, c.takeBack(id, holder{}))
+}
+
+// It is taken from who attached then, whatever number his process has; and taken without memory for another queue is taken.
+func TestTakeBackNamesTheAttachment(t *testing.T) {
+	var revoked []byte
+	attached := uint64(5)
+	c := &client{conn: genltest.Dial(func(m genetlink.Message, _ netlink.Message) ([]genetlink.Message, error) {
+		if m.Header.Command == cmdQueueRevoke {
+			revoked = m.Data
+			return nil, genltest.Error(int(unix.ENOMEM))
+		}
+		e := netlink.NewAttributeEncoder()
+		e.Uint32(attrQueue, 0)
+		e.Uint32(attrAttached, 1)
+		e.Uint32(attrAttachedPID, 7)
+		e.Uint64(attrAttachment, attached)
+		data, err := e.Encode()
+		return []genetlink.Message{{Data: data}}, err
+	})}
+	id := capture.QueueID{Cluster: "ids"}
+	from, err := c.holder(id)
+	require.NoError(t, err)
+	assert.Equal(t, holder{pid: 7, attachment: 5}, from)
+	assert.Error(t, c.takeBack(id, from), "it still has it")
+	attached = 6
+	assert.NoError(t, c.takeBack(id, from))
+	want, err := encodeQueue(id, holder{pid: 7, attachment: 5})
+	require.NoError(t, err)
+	assert.Equal(t, want, revoked)
+	assert.Error(t, c.takeBack(id, holder{}), "for the next there is none")
 }
