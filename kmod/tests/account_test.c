@@ -97,13 +97,15 @@ RT_CASE(account_unattended)
 	rt_fixture_check(&fixture, 400, 0, 200, 0, 200);
 }
 
-/* What a consumer leaves unread is the next one's. */
+/* What a consumer leaves unread is the next one's, who is told where it ends. */
 RT_CASE(account_left_over)
 {
 	struct rt_traffic traffic = { .flows = 5, .max_len = 900 };
 	struct rt_receiver receiver;
 	struct rt_fixture fixture;
 	struct rt_queue queue;
+	u64 left = 0;
+	u32 lane;
 
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 300);
@@ -113,6 +115,11 @@ RT_CASE(account_left_over)
 	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 200, 10000);
 	rt_queue_close(&queue);
 	rt_queue_open(&queue, fixture.cluster, 0);
+	for (lane = 0; lane < queue.nr_lanes; lane++) {
+		RT_EQUAL(queue.consumer[lane].left, queue.kernel[lane].producer);
+		left += queue.consumer[lane].left - queue.consumer[lane].released;
+	}
+	RT_CHECK(left > 100 * RINGCAP_SLOT_SHORT, "%llu bytes are left", (unsigned long long)left);
 	rt_exchange(fixture.sender, &traffic, 200, 0, &queue, 1, &receiver);
 	RT_EQUAL(rt_queue_read(&queue, rt_receive, &receiver), 100);
 	rt_exchange(fixture.sender, &traffic, 200, 100, &queue, 1, &receiver);

@@ -187,6 +187,8 @@ int ebpf_open(struct ringcap *h, const char *path, char *errbuf)
 		ebpf_close(h);
 		return err;
 	}
+	if (!h->take_unread)
+		h->skipped = records_skip(&e->records, reply.left);
 	e->link = LINK_UP;
 	e->map_id = reply.map_id;
 	h->engine = &engine_ebpf;

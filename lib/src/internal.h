@@ -49,6 +49,8 @@ struct ringcap {
 	unsigned int outstanding;	/* packets received and not released */
 	unsigned int turns;		/* calls of ringcap_recv that found packets, since events were looked at */
 	bool running;			/* ringcap_read has begun a run */
+	bool take_unread;		/* what earlier consumers left is read, */
+	uint64_t skipped;		/* else it was skipped: packets */
 	bool fd_given;			/* somebody may wait without ringcap_recv */
 	int gone;			/* -ENODEV once the queue is gone */
 	atomic_uint woken;		/* set by any thread, taken by the reader */

@@ -164,6 +164,8 @@ int kmod_open(struct ringcap *h, const char *path, char *errbuf)
 		kmod_close(h);
 		return err;
 	}
+	for (unsigned int i = 0; i < k->lanes.nr && !h->take_unread; i++)
+		h->skipped += lanes_skip(&k->lanes, i, __atomic_load_n(&k->consumer[i].left, __ATOMIC_RELAXED));
 	h->engine = &engine_kmod;
 	snprintf(h->queue.name, sizeof(h->queue.name), "%s", k->info->name);
 	h->queue.queue = k->info->queue;

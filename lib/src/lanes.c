@@ -60,6 +60,20 @@ void lanes_start(struct lanes *l)
 	}
 }
 
+uint64_t lanes_skip(struct lanes *l, unsigned int i, uint64_t end)
+{
+	struct lane *lane = &l->lane[i];
+	uint64_t skipped = 0;
+
+	while (lane->read < end && slot_fits(slot_at(l, lane, lane->read), lane->end - lane->read)) {
+		lane->read += slot_size(slot_at(l, lane, lane->read));
+		skipped++;
+	}
+	lane->released = lane->read;
+	publish(lane);
+	return skipped;
+}
+
 /* Looks at how far each lane is published; -EBADMSG when one says nonsense. */
 static int refresh(struct lanes *l)
 {

@@ -42,6 +42,9 @@ struct lanes {
 /* Begins where the last consumer stopped. The caller has set nr, lane_size, stretches and each lane's pointers. */
 void lanes_start(struct lanes *l);
 
+/* Gives back, unread, the slots of a lane that begin before position end; their number. Nothing is outstanding. */
+uint64_t lanes_skip(struct lanes *l, unsigned int lane, uint64_t end);
+
 /*
  * Takes up to max packets, oldest first. Returns their number, 0 when there is none, -ENOBUFS when too many are
  * outstanding, -EBADMSG when a lane's next slot is nonsense: then what that lane has is skipped.

@@ -148,15 +148,34 @@ static bool names_interface(const char *name)
 	return name && strlen(name) < IF_NAMESIZE && if_nametoindex(name);
 }
 
+/*
+ * Whether what earlier consumers left is to be read: 1, 0, or -EINVAL. The environment may say so to any program: it opens
+ * nothing that was not open to it.
+ */
+static int takes_unread(unsigned int flags, char *errbuf)
+{
+	const char *said = getenv("RINGCAP_UNREAD");
+
+	if (flags & ~(RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP) || flags == (RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP))
+		return fail(errbuf, EINVAL, "flags %#x: at most one of RINGCAP_OPEN_TAKE (%#x) and RINGCAP_OPEN_SKIP (%#x)", flags,
+			    RINGCAP_OPEN_TAKE, RINGCAP_OPEN_SKIP);
+	if (flags || !said || !*said || !strcmp(said, "skip"))
+		return flags == RINGCAP_OPEN_TAKE;
+	if (!strcmp(said, "take"))
+		return 1;
+	return fail(errbuf, EINVAL, "RINGCAP_UNREAD is '%.80s' in the environment: set it to 'take', to read what earlier consumers left "
+		    "in the queue, or to 'skip'", said);
+}
+
 RINGCAP_API struct ringcap *ringcap_open(const char *name, unsigned int flags, char *errbuf)
 {
 	struct queue_name want;
 	struct ringcap *h;
 	const char *why = "no name was given";
-	int err;
+	int err, take = takes_unread(flags, errbuf);
 
-	if (flags) {
-		errno = -fail(errbuf, EINVAL, "flags %#x: this libringcap knows none", flags);
+	if (take < 0) {
+		errno = -take;
 		return NULL;
 	}
 	if (!name || name_parse(name, &want, &why)) {
@@ -168,6 +187,7 @@ RINGCAP_API struct ringcap *ringcap_open(const char *name, unsigned int flags, c
 	h = new_handle(errbuf);
 	if (!h)
 		return NULL;
+	h->take_unread = take;
 	err = attach_named(h, &want, errbuf);
 	if (!err)
 		return h;
@@ -197,6 +217,11 @@ RINGCAP_API int ringcap_list(struct ringcap_device *devices, size_t max)
 	}
 	free(found);
 	return n;
+}
+
+RINGCAP_API uint64_t ringcap_skipped(const struct ringcap *h)
+{
+	return h->skipped;
 }
 
 RINGCAP_API void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue)

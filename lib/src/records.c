@@ -100,6 +100,18 @@ int records_fetch(struct records *r, struct ringcap_pkt *pkts, unsigned int max)
 	return (int)n;
 }
 
+uint64_t records_skip(struct records *r, uint64_t bytes)
+{
+	uint64_t end = r->read + bytes, skipped = 0;
+	struct ringcap_pkt pkt;
+
+	while (r->read < end && records_fetch(r, &pkt, 1) == 1) {
+		records_release(r, 1);
+		skipped++;
+	}
+	return skipped;
+}
+
 bool records_settled(const struct records *r)
 {
 	/* Our position is out before we look whether another record was begun; its producer begins it before it looks. */

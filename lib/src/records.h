@@ -36,6 +36,9 @@ struct records {
 /* Begins where the last consumer stopped; with the newest record when what it left there makes no sense. */
 void records_start(struct records *r);
 
+/* Gives back, unread, the records that begin within the next so many bytes; the number of packets. Nothing is outstanding. */
+uint64_t records_skip(struct records *r, uint64_t bytes);
+
 /*
  * Takes up to max records. Returns their number, or 0 when there is none, or -EBADMSG when the next one is nonsense:
  * then everything up to the producer's position is skipped, and the next call goes on from there.

@@ -247,6 +247,7 @@ void fake_answer(int fd, const struct fake_queue *q, const char *name, unsigned 
 	struct ringcap_handover_reply reply = {
 		.magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .error = (uint32_t)error, .map_id = q->map_id,
 		.data_size = q->size, .nr_stats = FAKE_NR_STATS, .queue = queue, .nr_queues = queue + 1, .snaplen = 65535,
+		.left = q->left,
 	};
 	union {
 		struct cmsghdr header;

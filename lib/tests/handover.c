@@ -372,6 +372,103 @@ static void test_killed(void)
 	fake_free(&q);
 }
 
+/* ---------------------------------------------------------------- what an earlier consumer left */
+
+#define LEFT 300
+
+/* Bytes of the ring buffer that packets up to number n take. */
+static uint32_t bytes_of(uint64_t n)
+{
+	struct ringcap_slot slot;
+	uint32_t sum = 0;
+	uint8_t data[2048];
+
+	for (uint64_t i = 0; i < n; i++) {
+		packet(i, &slot, data);
+		sum += (8 + slot.hdr_len + slot.caplen + 7) & ~7u;
+	}
+	return sum;
+}
+
+/* Opens what has LEFT packets of an earlier consumer and 50 that came since, reads the latter and leaves the queue. */
+static void read_new(int up, int down)
+{
+	char reason[RINGCAP_ERRBUF_SIZE] = "";
+	struct ringcap *h;
+
+	(void)up;
+	(void)down;
+	CHECK(!setenv("RINGCAP_UNREAD", "all", 1));
+	CHECK(!ringcap_open("mirror", 0, reason) && errno == EINVAL && strstr(reason, "'all'"));
+	CHECK(!unsetenv("RINGCAP_UNREAD"));
+	h = must_open("mirror");
+	CHECK_EQ(ringcap_skipped(h), LEFT);
+	read_packets(h, LEFT, LEFT + 50);
+	ringcap_close(h);
+}
+
+static void read_new_by_flag(int up, int down)
+{
+	struct ringcap *h;
+
+	(void)up;
+	(void)down;
+	CHECK(!setenv("RINGCAP_UNREAD", "take", 1));
+	h = ringcap_open("mirror", RINGCAP_OPEN_SKIP, NULL);
+	CHECK(h);
+	CHECK_EQ(ringcap_skipped(h), LEFT);
+	read_packets(h, LEFT, LEFT + 50);
+	ringcap_close(h);
+}
+
+static void read_all(int up, int down)
+{
+	struct ringcap *h;
+
+	(void)up;
+	(void)down;
+	CHECK(!setenv("RINGCAP_UNREAD", "take", 1));
+	h = must_open("mirror");
+	CHECK_EQ(ringcap_skipped(h), 0);
+	read_packets(h, 0, LEFT + 50);
+	ringcap_close(h);
+}
+
+static void read_all_by_flag(int up, int down)
+{
+	struct ringcap *h = ringcap_open("mirror", RINGCAP_OPEN_TAKE, NULL);
+
+	(void)up;
+	(void)down;
+	CHECK(h);
+	CHECK_EQ(ringcap_skipped(h), 0);
+	read_packets(h, 0, LEFT + 50);
+	ringcap_close(h);
+}
+
+/* What came after the agent had let the consumer in is never skipped. */
+static void test_left(void)
+{
+	static void (*const consumers[])(int, int) = { read_new, read_new_by_flag, read_all, read_all_by_flag };
+	int listener = fake_listen(dir, "mirror", 0), fd;
+
+	for (size_t i = 0; i < sizeof(consumers) / sizeof(consumers[0]); i++) {
+		struct fake_queue q;
+
+		fake_make(&q, 1u << 20);
+		q.left = bytes_of(LEFT);
+		for (uint64_t k = 0; k < LEFT + 50; k++)
+			CHECK(put(&q, k));
+		struct consumer c = start(consumers[i]);
+
+		fd = grant(listener, &q, 0);
+		join(&c);
+		close(fd);
+		fake_free(&q);
+	}
+	close(listener);
+}
+
 /* ---------------------------------------------------------------- what a consumer can reach, and its scribbling */
 
 static void scribble(int up, int down)
@@ -452,7 +549,8 @@ static void expect_refusals(int up, int down)
 	CHECK(strstr(reason, "ringcap.io/mirror"));
 	CHECK(!ringcap_open("../mirror", 0, reason));
 	CHECK_EQ(errno, EINVAL);
-	CHECK(!ringcap_open("mirror", 1, reason));
+	CHECK(!ringcap_open("mirror", 4, reason));
+	CHECK(!ringcap_open("mirror", RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP, reason));
 	CHECK_EQ(errno, EINVAL);
 	/* busy, then free: the next one is taken */
 	struct ringcap *h = must_open("mirror");
@@ -704,6 +802,7 @@ int main(void)
 	RUN(test_full);
 	RUN(test_agent_restart);
 	RUN(test_killed);
+	RUN(test_left);
 	RUN(test_scribble);
 	RUN(test_refusals);
 	RUN(test_user_namespace);

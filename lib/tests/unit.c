@@ -226,6 +226,26 @@ static void test_records_scribbled_start(void)
 	}
 }
 
+/* As many as lie within so many bytes, whatever is claimed, and never a record that is not finished. */
+static void test_records_skip(void)
+{
+	struct ringcap_pkt pkt;
+	struct buffer b;
+
+	buffer_make(&b, 0x10000);
+	for (uint8_t i = 0; i < 6; i++)
+		CHECK(buffer_put(&b, 100, i, i == 5 ? BPF_RINGBUF_BUSY_BIT : 0));
+	CHECK_EQ(records_skip(&b.r, 0), 0);
+	CHECK_EQ(records_skip(&b.r, (b.producer - b.consumer) / 3), 2);
+	CHECK_EQ(b.consumer, 0x10000 + (b.producer - 0x10000) / 3);
+	CHECK_EQ(records_fetch(&b.r, &pkt, 1), 1);
+	check_mark(&pkt, 2);
+	records_release(&b.r, 1);
+	CHECK_EQ(records_skip(&b.r, UINT32_MAX), 2);
+	CHECK_EQ(records_skip(&b.r, UINT32_MAX), 0);
+	buffer_free(&b);
+}
+
 /* Memory and positions of noise never lead outside; the sanitizers watch. */
 static void test_records_noise(void)
 {
@@ -389,6 +409,30 @@ static void test_lanes_merge(void)
 	lanes_release(&m.l, m.l.outstanding);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(m.shared[i], m.producer[i]);
+	module_free(&m);
+}
+
+/* A lane's slots up to a position, whatever is claimed; what does not fit is left for reading to find. */
+static void test_lanes_skip(void)
+{
+	struct ringcap_pkt pkts[4];
+	uint64_t behind_two;
+	struct module m;
+
+	module_make(&m, SIZE);
+	CHECK(module_put(&m, 0, 1, 20) && module_put(&m, 0, 2, 300));
+	behind_two = m.producer[0];
+	CHECK(module_put(&m, 0, 4, 20) && module_put(&m, 1, 3, 20));
+	lanes_start(&m.l);
+	CHECK_EQ(lanes_skip(&m.l, 0, 0), 0);	/* of a module that does not say */
+	CHECK_EQ(lanes_skip(&m.l, 0, behind_two), 2);
+	CHECK_EQ(m.shared[0], behind_two);
+	CHECK_EQ(lanes_skip(&m.l, 1, UINT64_MAX), 1);
+	CHECK_EQ(lanes_skip(&m.l, 2, UINT64_MAX), 0);
+	CHECK(module_put(&m, 1, 5, 20));
+	CHECK_EQ(lanes_fetch(&m.l, pkts, 4), 2);
+	CHECK_EQ(pkts[0].slot->ts_ns, 4);
+	CHECK_EQ(pkts[1].slot->ts_ns, 5);
 	module_free(&m);
 }
 
@@ -701,10 +745,12 @@ int main(void)
 	RUN(test_records_busy_stops);
 	RUN(test_records_corrupt);
 	RUN(test_records_scribbled_start);
+	RUN(test_records_skip);
 	RUN(test_records_noise);
 	RUN(test_records_runs);
 	RUN(test_records_run_noise);
 	RUN(test_lanes_merge);
+	RUN(test_lanes_skip);
 	RUN(test_lanes_corrupt);
 	RUN(test_lanes_noise);
 	RUN(test_lanes_runs);

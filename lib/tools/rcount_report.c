@@ -103,6 +103,16 @@ static void print_queues_json(const struct reader *readers, int n)
 	printf("]");
 }
 
+/* Packets that earlier consumers left and that opening skipped. */
+static uint64_t sum_skipped(const struct reader *readers, int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += ringcap_skipped(readers[i].queue);
+	return sum;
+}
+
 static void print_json(const struct reader *readers, int n, const struct totals *t, const struct ringcap_stats *stats)
 {
 	struct ringcap_queue q;
@@ -111,7 +121,8 @@ static void print_json(const struct reader *readers, int n, const struct totals 
 	printf("{\"name\":\"%s\",\"queue\":%" PRIu32 ",\"engine\":\"%s\",\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64
 	       ",\"capturedBytes\":%" PRIu64 ",\"firstNs\":%" PRIu64 ",\"lastNs\":%" PRIu64, q.name, q.queue, q.engine,
 	       t->packets, t->bytes, t->captured, t->first_ns, t->last_ns);
-	printf(",\"delivered\":%" PRIu64 ",\"deliveredBytes\":%" PRIu64 ",", stats->delivered, stats->delivered_bytes);
+	printf(",\"skipped\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"deliveredBytes\":%" PRIu64 ",", sum_skipped(readers, n),
+	       stats->delivered, stats->delivered_bytes);
 	print_dropped_json(stats);
 	print_ring_json(readers[0].queue);
 	if (n > 1)
@@ -133,6 +144,9 @@ static void print_text(FILE *to, const struct reader *readers, int n, const stru
 	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
 		if (drop_names[i])
 			fprintf(to, ", %s %" PRIu64, drop_names[i], stats->dropped[i]);
+	if (sum_skipped(readers, n))
+		fprintf(to, "; %" PRIu64 " that an earlier consumer left were skipped (RINGCAP_UNREAD=take reads them)",
+			sum_skipped(readers, n));
 	if (!ringcap_ring_stats(readers[0].queue, &ring))
 		fprintf(to, "; the ring: seen %" PRIu64 ", filtered %" PRIu64 ", sampled out %" PRIu64 ", passed %" PRIu64, ring.seen,
 			ring.filtered, ring.sampled_out, ring.passed);

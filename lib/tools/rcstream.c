@@ -207,7 +207,7 @@ static int stream(const char *name, const char *expression)
 
 	if (expression && !filter_compile("rcstream", expression, &s.filter))
 		return 1;
-	s.queue = ringcap_open(name, 0, reason);
+	s.queue = ringcap_open(name, RINGCAP_OPEN_SKIP, reason);
 	if (!s.queue) {
 		fprintf(stderr, "rcstream: %s: %s\n", name, reason);
 		return 1;

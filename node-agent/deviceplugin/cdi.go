@@ -134,7 +134,8 @@ func cdiSpec(name string, resource Resource) (*specs.Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		edits := specs.ContainerEdits{}
+		// The queue is the pod's through restarts of its containers, and so is what they have not read: see ringcap_open(3).
+		edits := specs.ContainerEdits{Env: []string{"RINGCAP_UNREAD=take"}}
 		for _, d := range grant.Devices {
 			edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{HostPath: d.Host, Path: d.Container, Permissions: "rw"})
 		}

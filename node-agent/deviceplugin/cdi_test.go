@@ -42,6 +42,7 @@ func TestQueuesAsContainerRuntimesKnowThem(t *testing.T) {
 	require.Len(t, container.Mounts, 1)
 	assert.Equal(t, "/run/ringcap/ids/0", container.Mounts[0].Destination)
 	assert.Contains(t, container.Mounts[0].Options, "ro")
+	assert.Equal(t, []string{"RINGCAP_UNREAD=take"}, container.Process.Env, "a pod's queue is its own through restarts")
 
 	// What does not change is not asked for again.
 	granted := queues.grants.Load()

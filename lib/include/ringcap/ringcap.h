@@ -97,10 +97,15 @@ struct ringcap_capture {
 	uint64_t channels[RINGCAP_CHANNELS_MAX / 64];	/* bit N: receive queue N of the device; all 0 = all of them */
 };
 
+#define RINGCAP_OPEN_TAKE	(1U << 0)	/* begin with what earlier consumers of the queue left unread */
+#define RINGCAP_OPEN_SKIP	(1U << 1)	/* begin with now: give that back unread, see ringcap_skipped */
+
 /*
  * Opens "NAME" (the first queue of NAME that this container was given and that nobody else has attached) or
  * "NAME@QUEUE". On failure returns NULL and sets errno and, when errbuf is not NULL, RINGCAP_ERRBUF_SIZE bytes that
- * say what failed, on what, why, and what to do. flags: 0. RINGCAP_DEV_DIR and RINGCAP_RUN_DIR in the environment
+ * say what failed, on what, why, and what to do. flags: at most one of RINGCAP_OPEN_*; with 0, RINGCAP_UNREAD in the
+ * environment says "take" or "skip", and without it the latter. The node agent sets it to "take" in containers, whose
+ * queues are their pod's alone. RINGCAP_DEV_DIR and RINGCAP_RUN_DIR in the environment
  * replace /dev/ringcap and /run/ringcap unless the process is setuid or has file capabilities.
  *
  * Where no queue NAME was given but NAME is a network interface: ringcap_open_interface with defaults.
@@ -213,7 +218,13 @@ int ringcap_inject_stats(const struct ringcap *h, struct ringcap_inject_stats *s
 
 void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
 
-/* Detaches. Packets that were not released stay in the queue for the next consumer. */
+/*
+ * Packets that earlier consumers left and that opening the handle gave back unread. They are in the account's delivered, as
+ * those are that were read.
+ */
+uint64_t ringcap_skipped(const struct ringcap *h);
+
+/* Detaches. Packets that were not released stay in the queue for a consumer that takes them. */
 void ringcap_close(struct ringcap *h);
 
 #ifdef __cplusplus

@@ -235,11 +235,12 @@ func (m *machine) flags(name string) (up, promiscuous bool) {
 }
 
 // counted is the number of packets that an rcount that ended has read.
-func (p *process) counted() int64 {
-	var summary struct {
-		Packets int64 `json:"packets"`
-	}
+func (p *process) counted() int64 { return p.number("packets") }
+
+// number is one of the summary of the rcount that ended last.
+func (p *process) number(name string) int64 {
+	var summary map[string]any
 	text := p.output()
-	require.NoError(p.t, json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &summary), text)
-	return summary.Packets
+	require.NoError(p.t, json.Unmarshal([]byte(text[strings.LastIndex(text, "{\"name\""):]), &summary), text)
+	return int64(summary[name].(float64))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,6 +91,30 @@ func TestTheAgentIsKilledUnderTraffic(t *testing.T) {
 	up, promiscuous = m.flags("mirror0")
 	assert.False(t, up, "the interface was down before, and is again")
 	assert.False(t, promiscuous)
+}
+
+// Who opens a queue by hand begins with now, whatever a killed consumer left, and says how much that was.
+func TestTheNextConsumerBeginsWithNow(t *testing.T) {
+	m := newMachine(t)
+	m.manifest("mirror.yaml", strings.ReplaceAll(mirrorManifest, "queues: 2", "queues: 1"))
+	agent := m.agent()
+	m.eventually("ready", ready)
+	hung := m.consumer(0)
+	require.NoError(t, hung.Process.Signal(unix.SIGSTOP))
+	m.send(500)
+	m.eventually("all is seen", func(s v1.NodeCaptureStatus) bool { return ready(s) && s.Rings[0].Seen >= int64(m.sent) })
+	hung.kill()
+	m.eventually("the consumer is gone", func(s v1.NodeCaptureStatus) bool { return ready(s) && !clusterOf(s, "ids").Queues[0].Attached })
+
+	next := m.consumer(0)
+	m.send(100)
+	m.eventually("all is read", func(s v1.NodeCaptureStatus) bool {
+		return ready(s) && clusterOf(s, "ids").Queues[0].UnreadBytes == 0 && s.Rings[0].Seen >= int64(m.sent)
+	})
+	next.interrupt(unix.SIGINT)
+	assert.EqualValues(t, 100, next.counted())
+	assert.EqualValues(t, 500, next.number("skipped"))
+	agent.interrupt(unix.SIGTERM)
 }
 
 // Objects that cannot be had say why, and leave the good ones alone; put right, they come.

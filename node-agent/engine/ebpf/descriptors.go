@@ -39,6 +39,7 @@ func (q *queue) describe(reply *handoverReply, attachment uint64) (descriptors, 
 	reply.SnapLen = q.terms.snapLen
 	reply.Watermark = q.terms.watermark
 	reply.TimeoutUs = uint32(q.terms.timeout.Microseconds())
+	reply.Left = q.left
 
 	var err error
 	if d.data, err = q.data.Clone(); err != nil {

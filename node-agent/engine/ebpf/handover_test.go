@@ -31,7 +31,7 @@ func TestHandOverReply(t *testing.T) {
 	c := l.consume("mirror", 1)
 	want := handoverReply{
 		Magic: protocolMagic, ABI: protocolABI, MapID: c.reply.MapID, DataSize: 1 << 20, NrStats: c.reply.NrStats, Queue: 1,
-		NrQueues: 2, SnapLen: 1514, Watermark: 4096, TimeoutUs: 25000, ABIMin: protocolABIMin,
+		NrQueues: 2, SnapLen: 1514, Watermark: 4096, TimeoutUs: 25000,
 	}
 	copy(want.Name[:], "mirror")
 	require.Equal(t, want, c.reply)
@@ -242,7 +242,9 @@ func TestConsumerKilledAndRestarted(t *testing.T) {
 	require.NoError(t, first.Process.Kill())
 	l.detached(e, "mirror", 0)
 	c := l.consume("mirror", 0)
-	packets := l.collect(c, 200)
+	require.EqualValues(t, *c.produced()-*c.released(), c.reply.Left, "it is told what the last one left")
+	l.sendAll(e, "mirror", 1, func(int) []byte { return frame(300, 60) })
+	packets := l.collect(c, 201)
 	for i, p := range packets {
 		require.Equal(t, frame(100+i, 60), p.data)
 	}

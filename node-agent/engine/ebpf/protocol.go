@@ -70,7 +70,7 @@ type handoverReply struct {
 	SnapLen   uint32
 	Watermark uint32
 	TimeoutUs uint32
-	ABIMin    uint32
+	Left      uint32
 	Name      [maxNameLen + 1]byte
 	Reason    [128]byte
 }
@@ -93,7 +93,7 @@ func parseRequest(message []byte) (handoverRequest, error) {
 }
 
 func newReply(id capture.QueueID, mine versions) handoverReply {
-	reply := handoverReply{Magic: protocolMagic, ABI: mine.newest, ABIMin: mine.oldest, Queue: uint32(id.Queue)}
+	reply := handoverReply{Magic: protocolMagic, ABI: mine.newest, Queue: uint32(id.Queue)}
 	copy(reply.Name[:maxNameLen], id.Cluster)
 	return reply
 }

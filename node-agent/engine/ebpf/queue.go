@@ -60,6 +60,7 @@ type queue struct {
 	consumer   uint32
 	connected  bool
 	attachment uint64
+	left       uint32 // bytes that were unread when the attachment began, unless the consumer came back to them
 	expiry     *time.Timer
 	graces     int // that have passed without it
 }
@@ -212,7 +213,8 @@ func (q *queue) dataSpec() *ebpf.MapSpec {
 }
 
 // attach makes process the queue's consumer, and returns the number by which that is ended. A consumer that comes back names
-// the ring buffer that it has as known; it is 0 for a new one, who finds in the queue what the last did not read.
+// the ring buffer that it has as known; it is 0 for a new one, who finds in the queue what the last did not read, and is told how
+// much that is: whether to read it is for the consumer to say.
 func (q *queue) attach(process, known uint32) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -233,9 +235,15 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 			return 0, err
 		}
 	}
+	// Before packets come for this consumer.
+	left := uint32(0)
+	if known == 0 {
+		left = uint32(q.positions.unread(q.bytes))
+	}
 	if err := q.tables.attached.Put(q.place, process); err != nil {
 		return 0, fmt.Errorf("note the consumer: %w", err)
 	}
+	q.left = left
 	q.stopExpiry()
 	q.consumer, q.connected = process, true
 	q.attachment++

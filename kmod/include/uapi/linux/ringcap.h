@@ -288,7 +288,8 @@ struct ringcap_lane_kernel {
 /* What a consumer tells the kernel of a lane. 64 bytes. */
 struct ringcap_lane_consumer {
 	__u64	released;		/* bytes given back since the lane was made; see (C) */
-	__u64	resv[7];
+	__u64	left;			/* when the consumer attached, how far the lane was published: what earlier ones left ends here */
+	__u64	resv[6];
 };
 
 /**
@@ -497,7 +498,7 @@ struct ringcap_handover_reply {
 	__u32	snaplen;
 	__u32	watermark;
 	__u32	timeout_us;
-	__u32	abi_min;		/* the agent's RINGCAP_ABI_MIN, 0 = it speaks no other than abi */
+	__u32	left;			/* bytes of the ring buffer that earlier consumers left unread; none for one that comes back */
 	char	name[RINGCAP_NAME_MAX + 1];
 	char	reason[128];		/* for people, NUL-terminated; empty when error is 0 */
 };
