@@ -17,6 +17,7 @@
 #define ANSWER_MS	15000	/* how long opening waits for the agent's answer */
 #define ABSENT_MS	10000	/* and for an agent that is being restarted */
 #define ABSENT_STEP_MS	100
+#define CHANGE_MS	5000	/* and for a queue that is being replaced by one of another size */
 
 static size_t page_size(void)
 {
@@ -137,7 +138,7 @@ static int connect_patiently(const char *path)
 	return fd;
 }
 
-static int ask_agent(struct ebpf *e, struct ringcap_handover_reply *reply, char *errbuf)
+static int ask_once(struct ebpf *e, struct ringcap_handover_reply *reply, char *errbuf)
 {
 	int err;
 
@@ -153,6 +154,19 @@ static int ask_agent(struct ebpf *e, struct ringcap_handover_reply *reply, char 
 	if (err)
 		return fail(errbuf, -err, "%s: asking the node agent: %s", e->path, strerror(-err));
 	return await_answer(e, reply, errbuf);
+}
+
+/* Asks again while who would answer goes: the queue is being replaced by one of the same name. */
+static int ask_agent(struct ebpf *e, struct ringcap_handover_reply *reply, char *errbuf)
+{
+	int err = ask_once(e, reply, errbuf);
+
+	for (int ms = 0; (err == -ECONNRESET || err == -EPIPE || err == -ESTALE) && ms < CHANGE_MS; ms += ABSENT_STEP_MS) {
+		close_fd(&e->link_fd);
+		poll(NULL, 0, ABSENT_STEP_MS);
+		err = ask_once(e, reply, errbuf);
+	}
+	return err;
 }
 
 static int watch_all(struct ringcap *h, char *errbuf)

@@ -22,7 +22,7 @@ struct ebpf {
 	enum link_state link;
 	int link_fd;			/* -1 when down */
 	int timer_fd;			/* ticks once a second while the link is not up */
-	unsigned int ticks_waited;	/* for the agent's answer */
+	unsigned int ticks_waited;	/* for the agent's answer, or since its socket is gone */
 	int map_fd;
 	int stats_fd;
 	uint32_t map_id;

@@ -11,6 +11,7 @@
 #include "internal.h"
 
 #define ANSWER_TICKS 5	/* seconds until an unanswered request is given up */
+#define GONE_TICKS 5	/* seconds without a socket until the queue is taken for deleted */
 
 static void set_ticking(struct ebpf *e, bool on)
 {
@@ -28,10 +29,13 @@ static void hang_up(struct ringcap *h)
 	struct ebpf *e = &h->ebpf;
 
 	/* Closing alone would leave it in the epoll set when the program has forked since it was opened. */
-	epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, e->link_fd, NULL);
-	close(e->link_fd);
+	if (e->link_fd >= 0) {
+		epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, e->link_fd, NULL);
+		close(e->link_fd);
+	}
 	e->link_fd = -1;
 	e->link = LINK_DOWN;
+	e->ticks_waited = 0;
 	set_ticking(e, true);
 }
 
@@ -43,20 +47,24 @@ static int give_up(struct ringcap *h)
 	return -ENODEV;
 }
 
-static void try_again(struct ringcap *h)
+/* An agent that ends leaves its sockets behind; who deletes a queue removes its socket. */
+static int try_again(struct ringcap *h)
 {
 	struct ebpf *e = &h->ebpf;
 	int fd = handover_connect(e->path);
 
+	if (fd == -ENOENT && ++e->ticks_waited >= GONE_TICKS)
+		return give_up(h);
+	if (fd != -ENOENT)
+		e->ticks_waited = 0;
 	if (fd < 0)
-		return;
+		return 0;
 	e->link_fd = fd;
-	if (handover_ask(fd, e->map_id) || watch(h, fd, EVENT_LINK)) {
+	if (handover_ask(fd, e->map_id) || watch(h, fd, EVENT_LINK))
 		hang_up(h);
-		return;
-	}
-	e->link = LINK_ASKED;
-	e->ticks_waited = 0;
+	else
+		e->link = LINK_ASKED;
+	return 0;
 }
 
 static int take_answer(struct ringcap *h)
@@ -103,8 +111,8 @@ int link_tick(struct ringcap *h)
 	if (read(e->timer_fd, &ticks, sizeof(ticks)) < 0)
 		return 0;
 	if (e->link == LINK_DOWN)
-		try_again(h);
-	else if (e->link == LINK_ASKED && ++e->ticks_waited >= ANSWER_TICKS)
+		return try_again(h);
+	if (e->link == LINK_ASKED && ++e->ticks_waited >= ANSWER_TICKS)
 		hang_up(h);
 	return 0;
 }

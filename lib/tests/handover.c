@@ -528,6 +528,72 @@ static void test_scribble(void)
 	fake_free(&q);
 }
 
+static void refuse(int listener, const struct fake_queue *q, unsigned int queue, int error, const char *reason)
+{
+	struct ringcap_handover_request request;
+	int fd = fake_accept(listener, &request);
+
+	fake_answer(fd, q, "mirror", queue, error, reason, error == 0 && queue != 1);
+	close(fd);
+}
+
+/* ---------------------------------------------------------------- queues that go */
+
+static void wait_for_end(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_pkt pkt;
+
+	(void)down;
+	say(up, 'a');
+	CHECK_EQ(ringcap_recv(h, &pkt, 1, 60000), -ENODEV);
+	ringcap_close(h);
+}
+
+/* A consumer is told that its queue was deleted: nobody answers any more, and the socket is gone. */
+static void test_deleted(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES);
+	struct consumer c = start(wait_for_end);
+
+	fd = grant(listener, &q, 0);
+	CHECK_EQ(hear(c.heard), 'a');
+	CHECK(!fake_remove(dir, "mirror", 0));
+	close(listener);
+	close(fd);
+	join(&c);
+	fake_free(&q);
+}
+
+static void open_and_close(int up, int down)
+{
+	(void)up;
+	(void)down;
+	ringcap_close(must_open("mirror"));
+}
+
+/* Who opens a queue while it is replaced by another of its name gets that one. */
+static void test_replaced(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct ringcap_handover_request request;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES);
+	struct consumer c = start(open_and_close);
+
+	close(fake_accept(listener, &request));
+	refuse(listener, &q, 0, ESTALE, "this ring buffer was taken from its consumer");
+	fd = grant(listener, &q, 0);
+	join(&c);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
 /* ---------------------------------------------------------------- refusals */
 
 static void expect_refusals(int up, int down)
@@ -564,15 +630,6 @@ static void expect_refusals(int up, int down)
 
 	CHECK_EQ(ringcap_list(devices, 4), 2);
 	CHECK(!strcmp(devices[0].name, "mirror") && devices[0].queue == 0 && devices[1].queue == 1);
-}
-
-static void refuse(int listener, const struct fake_queue *q, unsigned int queue, int error, const char *reason)
-{
-	struct ringcap_handover_request request;
-	int fd = fake_accept(listener, &request);
-
-	fake_answer(fd, q, "mirror", queue, error, reason, error == 0 && queue != 1);
-	close(fd);
 }
 
 static void test_refusals(void)
@@ -804,6 +861,8 @@ int main(void)
 	RUN(test_killed);
 	RUN(test_left);
 	RUN(test_scribble);
+	RUN(test_deleted);
+	RUN(test_replaced);
 	RUN(test_refusals);
 	RUN(test_user_namespace);
 	RUN(test_waiting);
