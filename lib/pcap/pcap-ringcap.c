@@ -122,6 +122,27 @@ static int from_alias(const char *device, char *name, size_t size)
 	return 0;
 }
 
+/*
+ * The queue that is the Nth of "tcpdump -D", for a device "N": tcpdump looks into that list only where no such device exists, and
+ * without rights the kernel does not say whether it does. 0 when it is no queue of ours.
+ */
+static int from_list(const char *device, char *name, size_t size)
+{
+	unsigned long n = strtoul(device, NULL, 10);
+	char errbuf[PCAP_ERRBUF_SIZE];
+	const char *found = NULL;
+	pcap_if_t *list, *entry;
+
+	if (!n || strspn(device, "0123456789") != strlen(device) || if_nametoindex(device) || pcap_findalldevs(&list, errbuf))
+		return 0;
+	for (entry = list; entry && --n; entry = entry->next)
+		;
+	if (entry && (found = after_prefix(entry->name)))
+		snprintf(name, size, "%s", found);
+	pcap_freealldevs(list);
+	return found != NULL;
+}
+
 /* ---------------------------------------------------------------- reading */
 
 /* Apart from the loop, which is shorter without them: most programs have neither. */
@@ -592,7 +613,7 @@ pcap_t *ringcap_create(const char *device, char *errbuf, int *is_ours)
 	struct pcap_ringcap *rc;
 	pcap_t *p;
 
-	*is_ours = from_alias(device, name, sizeof(name)) || ringcap_is_name(device);
+	*is_ours = from_alias(device, name, sizeof(name)) || from_list(device, name, sizeof(name)) || ringcap_is_name(device);
 	if (!*is_ours)
 		return NULL;
 	p = PCAP_CREATE_COMMON(errbuf, struct pcap_ringcap);
