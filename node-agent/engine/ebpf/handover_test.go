@@ -170,6 +170,7 @@ func TestOneConsumerAQueue(t *testing.T) {
 	_, err := consume(l.runDir, "mirror", 0)
 	require.ErrorIs(t, err, unix.EBUSY)
 	require.ErrorContains(t, err, fmt.Sprintf("another consumer is attached to this queue: process %d (", os.Getpid()))
+	require.ErrorContains(t, err, "), this program itself")
 	_, err = e.TakeBack(context.Background(), id, 1)
 	require.ErrorIs(t, err, capture.ErrNotFound, "process 1 does not have it")
 	require.Equal(t, os.Getpid(), l.observe(e).Clusters["mirror"].Queues[0].Holder)

@@ -228,7 +228,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 		return 0, errStale
 	}
 	if q.connected || q.consumer != 0 && q.consumer != process && q.stillThere() {
-		return 0, q.busy()
+		return 0, q.busy(process)
 	}
 	if known == 0 && !q.sound() {
 		if err := q.replaceData(); err != nil {
@@ -352,8 +352,8 @@ func (q *queue) takeBack(holder int) (from int, err error) {
 	return from, errors.Join(err, q.forget())
 }
 
-// busy says who has the queue. Caller holds q.mu.
-func (q *queue) busy() error {
+// busy says to a process who has the queue. Caller holds q.mu.
+func (q *queue) busy(process uint32) error {
 	pid := q.holder()
 	if pid == 0 {
 		return errBusy
@@ -363,7 +363,11 @@ func (q *queue) busy() error {
 	if err != nil {
 		return fmt.Errorf("%w: it has the descriptors of process %d", errBusy, pid)
 	}
-	return fmt.Errorf("%w: process %d (%s)", errBusy, pid, strings.TrimSpace(string(name)))
+	itself := ""
+	if pid == int(process) {
+		itself = ", this program itself"
+	}
+	return fmt.Errorf("%w: process %d (%s)%s", errBusy, pid, strings.TrimSpace(string(name)), itself)
 }
 
 // holder is the consumer's process where it is known. Caller holds q.mu.
