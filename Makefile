@@ -39,8 +39,8 @@ demo-down: ## stop and remove everything that the demo started
 	$(SUDO) e2e/demo/down
 
 .PHONY: demo-standalone
-demo-standalone: deps build ## the same manifests on this machine alone, without Kubernetes
-	$(SUDO) e2e/demo/standalone
+demo-standalone: deps build ## the same manifests on this machine alone, without Kubernetes (KEEP=1: leaves it running, to try)
+	$(SUDO) env KEEP=$(KEEP) e2e/demo/standalone
 
 ##@ build
 
