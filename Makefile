@@ -101,6 +101,10 @@ test-agent: deps build ## the agent against real kernels: everything in namespac
 	node-agent/tests/run 6.1 6.12 7
 	node-agent/tests/kills --every 10 6.1
 
+.PHONY: test-clients
+test-clients: deps build ## programs on libpcap that Debian packages, each on a queue of the eBPF engine: docs/clients.md (CLIENTS="quick", or names)
+	$(SUDO) e2e/clients/run $(CLIENTS)
+
 .PHONY: test-conformance
 test-conformance: deps ## both engines do the same: a table of rings, clusters and packets over both, here and on all kernels (SERIES=6.1)
 	$(SUDO) node-agent/engine/conformance/run $(SERIES)
