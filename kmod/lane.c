@@ -76,6 +76,27 @@ void rc_lane_wake(struct rc_lane *lane)
 	lane->woken_at = claimed;
 }
 
+bool rc_lane_truncate(struct rc_lane *lane, u32 size, u32 bytes)
+{
+	struct ringcap_lane_stats *stats = &lane->kernel->stats;
+
+	if (!rc_lane_has_room(lane, size)) {
+		rc_lane_drop_full(lane);
+		return false;
+	}
+	stats->truncated++;
+	stats->truncated_bytes += bytes;
+	return true;
+}
+
+void rc_lane_untruncate(struct rc_lane *lane, u32 bytes)
+{
+	struct ringcap_lane_stats *stats = &lane->kernel->stats;
+
+	stats->truncated--;
+	stats->truncated_bytes -= bytes;
+}
+
 void rc_lane_publish_later(struct rc_lane *lane)
 {
 	if (!lane->dirty) {

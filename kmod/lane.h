@@ -153,13 +153,19 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 		rc_lane_wake(lane);
 }
 
-/* A slot of so many @bytes is the lane's from here on, and its packet delivered. */
-static __always_inline void rc_lane_append(struct rc_lane *lane, u32 bytes, const struct rc_packet *pkt)
+/* Counts a packet that lacks @bytes in its slot of @size bytes; or drops it, where there is no room for that: false. */
+bool rc_lane_truncate(struct rc_lane *lane, u32 size, u32 bytes);
+
+/* It was not delivered after all. */
+void rc_lane_untruncate(struct rc_lane *lane, u32 bytes);
+
+/* A slot of so many @bytes is the lane's from here on, and @caplen bytes of its packet delivered. */
+static __always_inline void rc_lane_append(struct rc_lane *lane, u32 bytes, u32 caplen)
 {
 	struct ringcap_lane_stats *stats = &lane->kernel->stats;
 
 	stats->delivered++;
-	stats->delivered_bytes += pkt->len;
+	stats->delivered_bytes += caplen;
 	lane->head += bytes;
 }
 
@@ -211,7 +217,7 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 /* Bytes of a lane that @pkt takes. */
 static __always_inline u32 rc_lane_slot_size(const struct rc_packet *pkt, u32 snaplen)
 {
-	return RINGCAP_SLOT_SIZE(pkt->hdr_len, min(pkt->caplen, snaplen));
+	return RINGCAP_SLOT_SIZE(pkt->hdr_len, min3(pkt->len, pkt->snaplen, snaplen));
 }
 
 /* Drops a packet that there is no room for. */
@@ -221,13 +227,30 @@ static __always_inline void rc_lane_drop_full(struct rc_lane *lane)
 	rc_overflow_note(lane->queue);
 }
 
+/*
+ * How many bytes of @pkt are delivered. One that is cut is counted as that here, so that the others, of which there are most, need
+ * not be asked again whether they are; or it is dropped for want of room: false.
+ */
+static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_packet *pkt, u32 snaplen, u32 *caplen)
+{
+	u32 most = min(pkt->snaplen, snaplen);
+
+	*caplen = pkt->len;
+	if (likely(*caplen <= most))
+		return true;
+	*caplen = most;
+	return rc_lane_truncate(lane, RINGCAP_SLOT_SIZE(pkt->hdr_len, most), pkt->len - most);
+}
+
 /* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */
 static inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {
-	u32 caplen = min(pkt->caplen, snaplen);
-	u32 size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
 	struct ringcap_slot *slot = rc_lane_slot(lane, lane->head);
+	u32 caplen, size;
 
+	if (!rc_lane_cut(lane, pkt, snaplen, &caplen))
+		return;
+	size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
 	if (unlikely(!rc_lane_has_room(lane, size))) {
 		rc_lane_drop_full(lane);
 		return;
@@ -236,25 +259,29 @@ static inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 
 	slot->ts_ns = rc_packet_time(pkt);
 	if (unlikely(!rc_packet_copy(pkt, (u8 *)slot + pkt->hdr_len, caplen))) {
 		rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
+		if (caplen < pkt->len)
+			rc_lane_untruncate(lane, pkt->len - caplen);
 		return;
 	}
-	rc_lane_append(lane, size, pkt);
+	rc_lane_append(lane, size, caplen);
 	rc_lane_show(lane, pkt->ts_ns);
 }
 
 /* The same for a packet that is in a row. Before the time is asked for, all is done that can be: little is kept over that. */
 static __always_inline void rc_lane_put_plain(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {
-	u32 caplen = min(pkt->caplen, snaplen);
-	u32 size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
 	struct ringcap_slot *slot = rc_lane_slot(lane, lane->head);
+	u32 caplen, size;
 
+	if (!rc_lane_cut(lane, pkt, snaplen, &caplen))
+		return;
+	size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
 	if (unlikely(!rc_lane_has_room(lane, size))) {
 		rc_lane_drop_full(lane);
 		return;
 	}
 	rc_slot_fill(slot, pkt, caplen);
-	rc_lane_append(lane, size, pkt);
+	rc_lane_append(lane, size, caplen);
 	slot->ts_ns = rc_packet_time(pkt);
 	rc_packet_move((u8 *)slot + pkt->hdr_len, pkt->data, caplen);
 	rc_lane_show(lane, pkt->ts_ns);

@@ -151,6 +151,8 @@ static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 	rc_queue_stats(queue, &sum);
 	if (rc_message_put_u64(msg, RINGCAP_A_DELIVERED, sum.delivered) ||
 	    rc_message_put_u64(msg, RINGCAP_A_DELIVERED_BYTES, sum.delivered_bytes) ||
+	    rc_message_put_u64(msg, RINGCAP_A_TRUNCATED, sum.truncated) ||
+	    rc_message_put_u64(msg, RINGCAP_A_TRUNCATED_BYTES, sum.truncated_bytes) ||
 	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped) ||
 	    rc_message_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
 	    rc_message_put_u64(msg, RINGCAP_A_TX_SENT, READ_ONCE(queue->tx_sent)) ||

@@ -22,7 +22,7 @@ enum rc_parsed {
  * @data: the packet from its MAC header on, without a tag that was taken off, of which @linear bytes are in a row
  * @ts_ns: time of capture, 0 until someone asks
  * @len: bytes on the wire, the VLAN tag that the stack took off included
- * @caplen: how many of them the ring wants
+ * @snaplen: how many of them the ring wants at most
  * @ifindex: tapped interface
  * @hash: for the cluster that has the packet at hand, 0 where it needs none
  * @rule: id of the wildcard rule that decided on it, 0 = none
@@ -39,7 +39,7 @@ struct rc_packet {
 	u64 ts_ns;
 	u32 linear;
 	u32 len;
-	u32 caplen;
+	u32 snaplen;
 	u32 hash;
 	u32 ifindex;
 	u32 rule;
@@ -93,7 +93,7 @@ static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct s
 	pkt->ts_ns = 0;
 	pkt->linear = len;
 	pkt->len = len;
-	pkt->caplen = min(len, snaplen);
+	pkt->snaplen = snaplen;
 	pkt->rule = 0;
 	pkt->rx_queue = rx_queue;
 	pkt->vlan_tpid = 0;

@@ -126,7 +126,8 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 	rc_queue_stats(queue, &sum);
 	seq_printf(m, "Lanes: %u\nLane size: %u\nMemory: %llu\nUnread bytes: %llu\n", queue->nr_lanes,
 		   rc_lane_size(&queue->lanes[0]), rc_queue_memory(queue), rc_queue_unread_bytes(queue));
-	seq_printf(m, "Delivered: %llu\nDelivered bytes: %llu\n", sum.delivered, sum.delivered_bytes);
+	seq_printf(m, "Delivered: %llu\nDelivered bytes: %llu\nTruncated: %llu\nTruncated bytes: %llu\n", sum.delivered,
+		   sum.delivered_bytes, sum.truncated, sum.truncated_bytes);
 	seq_printf(m, "Dropped full: %llu\nDropped unattended: %llu\nDropped nomem: %llu\n",
 		   sum.dropped[RINGCAP_DROP_FULL], sum.dropped[RINGCAP_DROP_UNATTENDED],
 		   sum.dropped[RINGCAP_DROP_NOMEM]);

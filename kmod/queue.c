@@ -420,6 +420,8 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 
 		sum->delivered += READ_ONCE(stats->delivered);
 		sum->delivered_bytes += READ_ONCE(stats->delivered_bytes);
+		sum->truncated += READ_ONCE(stats->truncated);
+		sum->truncated_bytes += READ_ONCE(stats->truncated_bytes);
 		for (reason = 0; reason < RINGCAP_DROP_REASONS; reason++)
 			sum->dropped[reason] += READ_ONCE(stats->dropped[reason]);
 	}

@@ -23,6 +23,8 @@ RT_CASE(account_lossless)
 	rt_ring_counts(fixture.ring, &ring);
 	RT_EQUAL(receiver.bytes, rt_traffic_bytes(&traffic, 0, count));
 	RT_EQUAL(counts.delivered_bytes, receiver.bytes);
+	RT_EQUAL(counts.truncated, 0);
+	RT_EQUAL(counts.truncated_bytes, 0);
 	RT_EQUAL(ring.seen_bytes, receiver.bytes);
 	RT_EQUAL(counts.unread, 0);
 	RT_EQUAL(counts.attached, 1);
@@ -38,11 +40,15 @@ static void rt_check_stats_page(const struct rt_queue *queue, const struct rt_qu
 	for (lane = 0; lane < queue->nr_lanes; lane++) {
 		sum.delivered += queue->kernel[lane].stats.delivered;
 		sum.delivered_bytes += queue->kernel[lane].stats.delivered_bytes;
+		sum.truncated += queue->kernel[lane].stats.truncated;
+		sum.truncated_bytes += queue->kernel[lane].stats.truncated_bytes;
 		sum.dropped[RINGCAP_DROP_FULL] += queue->kernel[lane].stats.dropped[RINGCAP_DROP_FULL];
 		sum.dropped[RINGCAP_DROP_UNATTENDED] += queue->kernel[lane].stats.dropped[RINGCAP_DROP_UNATTENDED];
 	}
 	RT_EQUAL(sum.delivered, want->delivered);
 	RT_EQUAL(sum.delivered_bytes, want->delivered_bytes);
+	RT_EQUAL(sum.truncated, want->truncated);
+	RT_EQUAL(sum.truncated_bytes, want->truncated_bytes);
 	RT_EQUAL(sum.dropped[RINGCAP_DROP_FULL], want->dropped[RINGCAP_DROP_FULL]);
 	RT_EQUAL(sum.dropped[RINGCAP_DROP_UNATTENDED], want->dropped[RINGCAP_DROP_UNATTENDED]);
 }
@@ -258,7 +264,92 @@ RT_CASE(account_snaplen)
 	rt_fixture_check(&fixture, 500, 0, 500, 0, 0);
 	RT_EQUAL(rt_queue_read(&queue, rt_check_snap, &traffic), 500);
 	rt_queue_counts(fixture.cluster, 0, &counts);
-	RT_EQUAL(counts.delivered_bytes, rt_traffic_bytes(&traffic, 0, 500));
+	RT_EQUAL(counts.delivered_bytes + counts.truncated_bytes, rt_traffic_bytes(&traffic, 0, 500));
+	rt_queue_close(&queue);
+}
+
+/* Sends what nobody reads, what the snap length @told cuts, and what it does not: the cut of what is delivered is counted. */
+static void rt_check_truncated(struct rt_cluster *shape, u32 told, u32 snaplen)
+{
+	struct rt_traffic cut = { .min_len = 1000, .max_len = 1000 }, whole = { .min_len = 100, .max_len = 100 };
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, shape);
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .snaplen = told }), 0);
+	rt_send(fixture.sender, &cut, 0, 7);	/* nobody gets these */
+	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 7, 10000);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .snaplen = snaplen }), 0);
+	rt_send(fixture.sender, &cut, 0, 40);
+	rt_send(fixture.sender, &whole, 0, 60);
+	rt_fixture_check(&fixture, 107, 0, 100, 0, 7);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.delivered_bytes, 100 * 100);
+	RT_EQUAL(counts.truncated, 40);
+	RT_EQUAL(counts.truncated_bytes, 40 * 900);
+	rt_check_stats_page(&queue, &counts);
+	rt_queue_close(&queue);
+}
+
+RT_CASE(account_truncated)
+{
+	rt_check_truncated(&(struct rt_cluster){}, 100, 100);
+}
+
+/* The same where processors share a lane. */
+RT_CASE(account_truncated_shared)
+{
+	rt_check_truncated(&(struct rt_cluster){ .lanes = 1 }, 100, 100);
+}
+
+/* A consumer gets no more than it was told when it attached, although the ring captures more by now. */
+RT_CASE(account_truncated_as_told)
+{
+	rt_check_truncated(&(struct rt_cluster){}, 100, 1514);
+}
+
+/* What has no room is dropped, and not truncated as well. */
+RT_CASE(account_truncated_full)
+{
+	struct rt_traffic traffic = { .min_len = 1000, .max_len = 1000 };
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .lane_size = RINGCAP_LANE_SIZE_MIN });
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .snaplen = 500 }), 0);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_send(fixture.sender, &traffic, 0, 2000);
+	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 2000, 10000);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_CHECK(counts.dropped[RINGCAP_DROP_FULL], "nothing was dropped");
+	RT_EQUAL(counts.delivered + counts.dropped[RINGCAP_DROP_FULL], 2000);
+	RT_EQUAL(counts.truncated, counts.delivered);
+	RT_EQUAL(counts.truncated_bytes, counts.delivered * 500);
+	RT_EQUAL(counts.delivered_bytes, counts.delivered * 500);
+	rt_queue_close(&queue);
+}
+
+/* Without a snap length jumbo frames come whole. */
+RT_CASE(account_jumbo)
+{
+	struct rt_traffic traffic = { .min_len = 9014, .max_len = 9014 };
+	struct rt_receiver receiver;
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	rt_ip("link set va mtu 9200");
+	rt_ip("link set vb mtu 9200");
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 300);
+	rt_exchange(fixture.sender, &traffic, 0, 300, &queue, 1, &receiver);
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.delivered_bytes, 300 * 9014);
+	RT_EQUAL(counts.truncated, 0);
 	rt_queue_close(&queue);
 }
 

@@ -492,6 +492,8 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 	memcpy(dropped, answer->attr[RINGCAP_A_DROPPED], sizeof(dropped));
 	counts->delivered += rt_answer_u64(answer, RINGCAP_A_DELIVERED);
 	counts->delivered_bytes += rt_answer_u64(answer, RINGCAP_A_DELIVERED_BYTES);
+	counts->truncated += rt_answer_u64(answer, RINGCAP_A_TRUNCATED);
+	counts->truncated_bytes += rt_answer_u64(answer, RINGCAP_A_TRUNCATED_BYTES);
 	for (i = 0; i < RINGCAP_DROP_REASONS; i++)
 		counts->dropped[i] += dropped[i];
 	counts->unread += rt_answer_u64(answer, RINGCAP_A_UNREAD_BYTES);

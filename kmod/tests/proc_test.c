@@ -80,6 +80,7 @@ RT_CASE(proc_files)
 	RT_PROC_HAS("Ring: %s vb", fixture.ring);
 	RT_PROC_HAS("Watermark: 5000");
 	RT_PROC_HAS("Delivered: 100");
+	RT_PROC_HAS("Truncated: 0");
 	RT_PROC_HAS("Dropped full: 0");
 	rt_queue_close(&queue);
 	RT_CHECK(rt_proc_read("queue/%s-0", fixture.cluster), "no queue");

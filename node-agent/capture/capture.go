@@ -166,7 +166,10 @@ type RingStats struct {
 
 // QueueStats is a queue's account. What its cluster's rings passed to it is Delivered plus all of Dropped.
 type QueueStats struct {
+	// DeliveredBytes are those that consumers can read: without TruncatedBytes.
 	Delivered, DeliveredBytes uint64
+	// Truncated are those of the packets delivered that a snap length has shortened, TruncatedBytes what they lack.
+	Truncated, TruncatedBytes uint64
 	Dropped                   map[DropReason]uint64
 	UnreadBytes               uint64
 	Attached                  bool

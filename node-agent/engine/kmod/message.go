@@ -319,6 +319,10 @@ func decodeQueue(m genetlink.Message) (q queueObject, err error) {
 			q.stats.Delivered = d.Uint64()
 		case attrDeliveredBytes:
 			q.stats.DeliveredBytes = d.Uint64()
+		case attrTruncated:
+			q.stats.Truncated = d.Uint64()
+		case attrTruncatedBytes:
+			q.stats.TruncatedBytes = d.Uint64()
 		case attrUnreadBytes:
 			q.stats.UnreadBytes = d.Uint64()
 		case attrDropped:

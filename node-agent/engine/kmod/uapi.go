@@ -108,6 +108,8 @@ const (
 	attrEvent           = 85
 	attrTapFollows      = 89
 	attrAttachment      = 90
+	attrTruncated       = 91
+	attrTruncatedBytes  = 92
 )
 
 // enum ringcap_event.

@@ -55,6 +55,7 @@ func TestConstantsAreTheHeaders(t *testing.T) {
 		"RINGCAP_A_DELIVERED_BYTES": attrDeliveredBytes, "RINGCAP_A_DROPPED": attrDropped,
 		"RINGCAP_A_UNREAD_BYTES": attrUnreadBytes, "RINGCAP_A_MEMORY": attrMemory, "RINGCAP_A_DEVT": attrDevT,
 		"RINGCAP_A_EVENT": attrEvent, "RINGCAP_A_TAP_FOLLOWS": attrTapFollows, "RINGCAP_A_ATTACHMENT": attrAttachment,
+		"RINGCAP_A_TRUNCATED": attrTruncated, "RINGCAP_A_TRUNCATED_BYTES": attrTruncatedBytes,
 		"RINGCAP_EVENT_ATTACHED": eventAttached, "RINGCAP_EVENT_DETACHED": eventDetached, "RINGCAP_EVENT_TAP_GONE": eventTapGone,
 	} {
 		if assert.Contains(t, there, name) {

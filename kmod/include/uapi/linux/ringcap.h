@@ -46,7 +46,8 @@
  *   cluster:  the sum of passed over its rings + what rules directed to its queues + duplicated
  *             = the sum over its queues of (delivered + dropped by reason)
  *
- * delivered counts the packets that were put where the queue's consumer can read them.
+ * delivered counts the packets that were put where the queue's consumer can read them, truncated those of them that a snap
+ * length has shortened. In bytes: what they had on the wire = delivered_bytes + truncated_bytes.
  *
  * THE SLOT
  *
@@ -220,8 +221,10 @@ enum ringcap_drop {
 /**
  * struct ringcap_lane_stats - a lane's share of its queue's account; the queue's is the sum over its lanes
  * @delivered: packets
- * @delivered_bytes: bytes on the wire of those
+ * @delivered_bytes: bytes of those that are in their slots, the sum of caplen
  * @dropped: packets by enum ringcap_drop
+ * @truncated: packets of those delivered that the snap length has shortened: caplen is less than len
+ * @truncated_bytes: bytes that they lack, the sum of len - caplen
  *
  * 64 bytes, so that lanes do not share cache lines.
  */
@@ -229,7 +232,8 @@ struct ringcap_lane_stats {
 	__u64	delivered;
 	__u64	delivered_bytes;
 	__u64	dropped[RINGCAP_DROP_REASONS];
-	__u64	resv[2];
+	__u64	truncated;
+	__u64	truncated_bytes;
 };
 
 /* ------------------------------------------------------------------ a module queue's memory */
@@ -640,7 +644,7 @@ enum ringcap_attr {
 	RINGCAP_A_ATTACHED,		/* u32: 1 = a consumer is attached */
 	RINGCAP_A_ATTACHED_PID,		/* u32: the process that opened it, in the reader's pid namespace; 0 = not visible */
 	RINGCAP_A_DELIVERED,		/* u64 */
-	RINGCAP_A_DELIVERED_BYTES,	/* u64 */
+	RINGCAP_A_DELIVERED_BYTES,	/* u64: without TRUNCATED_BYTES */
 	RINGCAP_A_DROPPED,		/* binary: __u64[RINGCAP_DROP_REASONS], by enum ringcap_drop */
 	RINGCAP_A_UNREAD_BYTES,		/* u64: published and not released, over all lanes */
 	RINGCAP_A_MEMORY,		/* u64: bytes that the object's memory takes */
@@ -656,6 +660,8 @@ enum ringcap_attr {
 	RINGCAP_A_OFFERS,		/* u32: of a device's driver: 0 = it is not aware, 1 = skbs, 3 = also frames before there is an skb */
 	RINGCAP_A_TAP_FOLLOWS,		/* u32, see TAPS THAT FOLLOW; absent = 0 */
 	RINGCAP_A_ATTACHMENT,		/* u64: this time that a consumer attached: no other has the number while the module is loaded */
+	RINGCAP_A_TRUNCATED,		/* u64: packets of those delivered that the snap length has shortened */
+	RINGCAP_A_TRUNCATED_BYTES,	/* u64: bytes that they lack */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
