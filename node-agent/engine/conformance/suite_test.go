@@ -330,7 +330,9 @@ func requireAccounts(t *testing.T, plan capture.Plan, res result) {
 		given[c.Name] += state.Duplicated + res.directed(c.Name)
 		var accounted uint64
 		for queue, s := range state.Queues {
-			require.EqualValues(t, s.Delivered, len(res.queues[capture.QueueID{Cluster: c.Name, Queue: queue}]), "queue %d of %s", queue, c.Name)
+			packets := res.queues[capture.QueueID{Cluster: c.Name, Queue: queue}]
+			require.EqualValues(t, s.Delivered, len(packets), "queue %d of %s", queue, c.Name)
+			requireBytes(t, s, packets)
 			accounted += s.Delivered
 			for _, n := range s.Dropped {
 				accounted += n
@@ -338,6 +340,20 @@ func requireAccounts(t *testing.T, plan capture.Plan, res result) {
 		}
 		require.Equal(t, given[c.Name], accounted, "what came to %s: %+v", c.Name, state)
 	}
+}
+
+// requireBytes: what consumers cannot read of a packet is said to be cut off.
+func requireBytes(t *testing.T, s capture.QueueStats, packets []received) {
+	t.Helper()
+	var want capture.QueueStats
+	for _, p := range packets {
+		want.DeliveredBytes += uint64(p.slot.Caplen)
+		want.TruncatedBytes += uint64(p.slot.Len - p.slot.Caplen)
+		if p.slot.Caplen < p.slot.Len {
+			want.Truncated++
+		}
+	}
+	require.Equal(t, [3]uint64{want.DeliveredBytes, want.Truncated, want.TruncatedBytes}, [3]uint64{s.DeliveredBytes, s.Truncated, s.TruncatedBytes})
 }
 
 // directed are the packets that rules must send to queues of a cluster.

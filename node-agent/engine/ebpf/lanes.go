@@ -18,7 +18,7 @@ import (
 type laneStats struct {
 	Delivered, DeliveredBytes uint64
 	Dropped                   [4]uint64
-	_                         [2]uint64
+	Truncated, TruncatedBytes uint64
 }
 
 // lanes is a queue's account by CPU, mapped read-only: with thousands of queues a system call for each number were too much.
@@ -48,6 +48,8 @@ func (l *lanes) sum(s *capture.QueueStats) {
 		lane := &l.byCPU[cpu]
 		s.Delivered += atomic.LoadUint64(&lane.Delivered)
 		s.DeliveredBytes += atomic.LoadUint64(&lane.DeliveredBytes)
+		s.Truncated += atomic.LoadUint64(&lane.Truncated)
+		s.TruncatedBytes += atomic.LoadUint64(&lane.TruncatedBytes)
 		for i, reason := range capture.DropReasons {
 			s.Dropped[reason] += atomic.LoadUint64(&lane.Dropped[i])
 		}

@@ -205,12 +205,22 @@ func TestSnapLength(t *testing.T) {
 			c := l.consume("mirror", 0)
 			sent := [][]byte{frame(1, 60), frame(2, 1514), tagged(frame(3, 1514), 0x8100<<16|7)}
 			l.send(sent...)
+			var account capture.QueueStats
 			for i, p := range l.collect(c, len(sent)) {
 				want := sent[i][:min(len(sent[i]), int(snap))]
+				account.DeliveredBytes += uint64(len(want))
+				if cut := uint64(len(sent[i]) - len(want)); cut > 0 {
+					account.Truncated++
+					account.TruncatedBytes += cut
+				}
 				require.Equal(t, want, p.data)
 				require.EqualValues(t, len(sent[i]), p.slot.Len)
 				require.NotZero(t, p.slot.L4Off, "parsed beyond the snap length")
 			}
+			stats := l.settled(e, "mirror", uint64(len(sent))).Clusters["mirror"].Queues[0]
+			require.Equal(t, account, capture.QueueStats{
+				DeliveredBytes: stats.DeliveredBytes, Truncated: stats.Truncated, TruncatedBytes: stats.TruncatedBytes,
+			})
 		})
 	}
 }

@@ -67,8 +67,12 @@ static __always_inline int queue_put(struct work *work, __u32 place, struct ring
 	size &= PLACES_MAX - 1;
 	if (bpf_ringbuf_output(queue, &work->record, sizeof(work->record.slot) + size, 0))
 		return RINGCAP_DROP_FULL + 1;
+	if (work->caplen < work->len) {
+		stats->truncated++;
+		stats->truncated_bytes += work->len - work->caplen;
+	}
+	stats->delivered_bytes += work->caplen;
 	stats->delivered++;
-	stats->delivered_bytes += work->len;
 	return 0;
 }
 
