@@ -7,6 +7,8 @@ void stats_add(struct ringcap_stats *sum, const struct ringcap_lane_stats *lane)
 {
 	sum->delivered += __atomic_load_n(&lane->delivered, __ATOMIC_RELAXED);
 	sum->delivered_bytes += __atomic_load_n(&lane->delivered_bytes, __ATOMIC_RELAXED);
+	sum->truncated += __atomic_load_n(&lane->truncated, __ATOMIC_RELAXED);
+	sum->truncated_bytes += __atomic_load_n(&lane->truncated_bytes, __ATOMIC_RELAXED);
 	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
 		sum->dropped[i] += __atomic_load_n(&lane->dropped[i], __ATOMIC_RELAXED);
 }

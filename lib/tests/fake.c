@@ -80,7 +80,9 @@ static void freeze(int fd)
 /*
  * stats = &stats_map[scratch->cpu];
  * if (bpf_ringbuf_output(ringbuf, scratch->record, scratch->size, 0)) { stats->dropped[FULL]++; return 0; }
- * stats->delivered++; stats->delivered_bytes += the slot's len; return 1;
+ * stats->delivered++; stats->delivered_bytes += the slot's caplen;
+ * if (the slot's len is more) { stats->truncated_bytes += len - caplen; stats->truncated++; }
+ * return 1;
  */
 static int load_program(const struct fake_queue *q)
 {
@@ -116,8 +118,16 @@ static int load_program(const struct fake_queue *q)
 		RETURN(0),
 		ADD_R8(delivered),
 		INSN(BPF_LDX | BPF_W | BPF_MEM, 8, 6,
-		     offsetof(struct fake_scratch, record) + offsetof(struct ringcap_slot, len), 0),
+		     offsetof(struct fake_scratch, record) + offsetof(struct ringcap_slot, caplen), 0),
 		ADD_R8(delivered_bytes),
+		INSN(BPF_LDX | BPF_W | BPF_MEM, 3, 6,
+		     offsetof(struct fake_scratch, record) + offsetof(struct ringcap_slot, len), 0),
+		INSN(BPF_ALU64 | BPF_SUB | BPF_X, 3, 8, 0, 0),
+		INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 8, 0),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 8, 3, 0, 0),
+		ADD_R8(truncated_bytes),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 8, 0, 0, 1),
+		ADD_R8(truncated),
 		RETURN(1),
 	};
 	static char log[65536];
@@ -197,6 +207,8 @@ void fake_count(const struct fake_queue *q, struct ringcap_lane_stats *sum)
 	for (int i = 0; i < FAKE_NR_STATS; i++) {
 		sum->delivered += q->stats[i].delivered;
 		sum->delivered_bytes += q->stats[i].delivered_bytes;
+		sum->truncated += q->stats[i].truncated;
+		sum->truncated_bytes += q->stats[i].truncated_bytes;
 		for (int k = 0; k < RINGCAP_DROP_REASONS; k++)
 			sum->dropped[k] += q->stats[i].dropped[k];
 	}

@@ -39,6 +39,8 @@ static void add_stats(struct ringcap_stats *sum, struct ringcap *queue)
 	ringcap_stats(queue, &stats);
 	sum->delivered += stats.delivered;
 	sum->delivered_bytes += stats.delivered_bytes;
+	sum->truncated += stats.truncated;
+	sum->truncated_bytes += stats.truncated_bytes;
 	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
 		sum->dropped[i] += stats.dropped[i];
 }
@@ -55,6 +57,13 @@ void report_sum(const struct reader *readers, int n, struct totals *totals, stru
 	}
 }
 
+/* Packets that were cut; nothing where none was. */
+static void print_truncated(FILE *to, const struct ringcap_stats *stats)
+{
+	if (stats->truncated)
+		fprintf(to, ", truncated %" PRIu64 " by %" PRIu64 " bytes", stats->truncated, stats->truncated_bytes);
+}
+
 void report_second(const struct reader *readers, int n, const struct totals *before, double seconds)
 {
 	struct ringcap_stats stats;
@@ -66,6 +75,7 @@ void report_second(const struct reader *readers, int n, const struct totals *bef
 	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
 		if (drop_names[i])
 			printf(" %s %" PRIu64, drop_names[i], stats.dropped[i]);
+	print_truncated(stdout, &stats);
 	printf("\n");
 	fflush(stdout);
 }
@@ -121,8 +131,9 @@ static void print_json(const struct reader *readers, int n, const struct totals 
 	printf("{\"name\":\"%s\",\"queue\":%" PRIu32 ",\"engine\":\"%s\",\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64
 	       ",\"capturedBytes\":%" PRIu64 ",\"firstNs\":%" PRIu64 ",\"lastNs\":%" PRIu64, q.name, q.queue, q.engine,
 	       t->packets, t->bytes, t->captured, t->first_ns, t->last_ns);
-	printf(",\"skipped\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"deliveredBytes\":%" PRIu64 ",", sum_skipped(readers, n),
-	       stats->delivered, stats->delivered_bytes);
+	printf(",\"skipped\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"deliveredBytes\":%" PRIu64 ",\"truncated\":%" PRIu64
+	       ",\"truncatedBytes\":%" PRIu64 ",", sum_skipped(readers, n), stats->delivered, stats->delivered_bytes,
+	       stats->truncated, stats->truncated_bytes);
 	print_dropped_json(stats);
 	print_ring_json(readers[0].queue);
 	if (n > 1)
@@ -144,6 +155,7 @@ static void print_text(FILE *to, const struct reader *readers, int n, const stru
 	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
 		if (drop_names[i])
 			fprintf(to, ", %s %" PRIu64, drop_names[i], stats->dropped[i]);
+	print_truncated(to, stats);
 	if (sum_skipped(readers, n))
 		fprintf(to, "; %" PRIu64 " that an earlier consumer left were skipped (RINGCAP_UNREAD=take reads them)",
 			sum_skipped(readers, n));
@@ -157,7 +169,7 @@ static void print_text(FILE *to, const struct reader *readers, int n, const stru
 static void sum_up(const struct reader *readers, int n, struct totals *totals, struct ringcap_stats *stats)
 {
 	report_sum(readers, n, totals, stats);
-	for (int ms = 0; ms < COUNTING_MS && (stats->delivered < totals->packets || stats->delivered_bytes < totals->bytes); ms++) {
+	for (int ms = 0; ms < COUNTING_MS && (stats->delivered < totals->packets || stats->delivered_bytes < totals->captured); ms++) {
 		poll(NULL, 0, 1);
 		report_sum(readers, n, totals, stats);
 	}

@@ -39,8 +39,10 @@ struct ringcap_run {
 /* A queue's account since it was made. */
 struct ringcap_stats {
 	uint64_t delivered;
-	uint64_t delivered_bytes;
+	uint64_t delivered_bytes;	/* that can be read: on the wire they were delivered_bytes + truncated_bytes */
 	uint64_t dropped[RINGCAP_DROP_REASONS];	/* by enum ringcap_drop */
+	uint64_t truncated;		/* packets of those delivered that the ring's snap length has shortened */
+	uint64_t truncated_bytes;	/* that these lack */
 };
 
 /* Injected packets since the handle was opened. */
