@@ -116,8 +116,8 @@ func TestStreamsAreMergedInOrderOfTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, disordered)
 	require.Equal(t, []Result{
-		{Node: "a", Packets: 5000, Account: Account{Read: 5000}},
-		{Node: "b", Packets: 5000, Account: Account{Read: 5000, Full: 3}},
+		{Node: "a", Packets: 5000, Truncated: 5000, TruncatedTo: 66, Account: Account{Read: 5000}},
+		{Node: "b", Packets: 5000, Truncated: 5000, TruncatedTo: 66, Account: Account{Read: 5000, Full: 3}},
 		{Node: "idle", Account: Account{Full: 6}},
 	}, results)
 	r, err := pcapgo.NewNgReader(&file, pcapgo.DefaultNgReaderOptions)

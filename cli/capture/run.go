@@ -19,11 +19,21 @@ type Dial func(ctx context.Context, node int, in io.Reader, out, errOut io.Write
 // Result is how it went on one node.
 type Result struct {
 	Node string `json:"node"`
-	// Packets in the file.
-	Packets int64 `json:"packets"`
+	// Packets in the file. Truncated of them are shorter there than on the wire, the longest of these has TruncatedTo bytes.
+	Packets     int64 `json:"packets"`
+	Truncated   int64 `json:"truncated"`
+	TruncatedTo int   `json:"truncatedTo"`
 	Account
 	// Err is why it ended early, nil if it did not.
 	Err error `json:"-"`
+}
+
+func (r *Result) count(p *Packet) {
+	r.Packets++
+	if len(p.Data) < p.Length {
+		r.Truncated++
+		r.TruncatedTo = max(r.TruncatedTo, len(p.Data))
+	}
 }
 
 const (
@@ -128,7 +138,7 @@ func (r *run) take(e event, ready func()) error {
 		}
 	}
 	if e.packet != nil {
-		r.results[e.node].Packets++
+		r.results[e.node].count(e.packet)
 		r.merger.add(e.node, *e.packet, time.Now())
 	}
 	if e.ended {

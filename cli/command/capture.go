@@ -24,6 +24,7 @@ import (
 	"github.com/ringcap/ringcap/cli/tree"
 	"github.com/ringcap/ringcap/node-agent/filter"
 	"github.com/ringcap/ringcap/operator/api/consumers"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -80,7 +81,7 @@ Exit code 3: packets were lost, a node did not send its account, or pods ran whe
 	flags.StringSliceVar(&f.nodes, "node", nil, "capture on this node only; may be given more than once")
 	flags.StringVar(&f.image, "image", "", "image that has rcstream (default: the agents', which is on all nodes)")
 	flags.Int32Var(&f.slots, "slots", v1.DefaultSlots, "packets that the queue on each node holds, 16 to 4194304")
-	flags.Int32Var(&f.snapLength, "snap-length", v1.DefaultSnapLength, "for pod/NAME and deploy/NAME: bytes captured of a packet, 64 to 65535")
+	flags.Int32Var(&f.snapLength, "snap-length", 0, "for pod/NAME and deploy/NAME: bytes captured of a packet, 64 to 65535, 0 for all of them")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "longest time to wait for queues and pods")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runCapture(cmd.Context(), args[0], f) }
 	return cmd
@@ -92,8 +93,8 @@ func (f captureFlags) check() error {
 		return usagef("--duration: %s is not between 0 and %s", f.duration, deadline)
 	case f.slots < 16 || f.slots > 4194304:
 		return usagef("--slots: %d is not between 16 and 4194304", f.slots)
-	case f.snapLength < 64 || f.snapLength > 65535:
-		return usagef("--snap-length: %d is not between 64 and 65535", f.snapLength)
+	case f.snapLength != 0 && f.snapLength < 64 || f.snapLength > sizing.MaxSnapLength:
+		return usagef("--snap-length: %d is neither 0 nor between 64 and %d", f.snapLength, sizing.MaxSnapLength)
 	case f.timeout <= 0:
 		return usagef("--timeout: %s is no time", f.timeout)
 	}
@@ -218,13 +219,16 @@ func nodeNames(plan capture.Plan) string {
 
 // summary says what came from each node, and what was lost there.
 func (a *app) summary(results []capture.Result, bad bool) error {
-	var packets, lost int64
+	var packets, lost, truncated int64
 	failed := 0
 	for _, r := range results {
-		packets, lost = packets+r.Packets, lost+r.Lost()
+		packets, lost, truncated = packets+r.Packets, lost+r.Lost(), truncated+r.Truncated
 		text := fmt.Sprintf("%s: %s packets in the file of %s read", r.Node, tree.Number(r.Packets), tree.Number(r.Read))
 		if r.Lost() > 0 {
 			text += fmt.Sprintf(", lost %s (full %s, unattended %s, nomem %s)", tree.Number(r.Lost()), tree.Number(r.Full), tree.Number(r.Unattended), tree.Number(r.NoMemory))
+		}
+		if r.Truncated > 0 {
+			text += fmt.Sprintf(", %s cut to at most %s bytes", tree.Number(r.Truncated), tree.Number(int64(r.TruncatedTo)))
 		}
 		if r.Err != nil {
 			failed++
@@ -232,7 +236,11 @@ func (a *app) summary(results []capture.Result, bad bool) error {
 		}
 		a.log("%s", text)
 	}
-	a.log("%s packets captured, %s lost", tree.Number(packets), tree.Number(lost))
+	if truncated > 0 {
+		a.log("%s packets captured, %s of them cut (see the ring's spec.snapLength), %s lost", tree.Number(packets), tree.Number(truncated), tree.Number(lost))
+	} else {
+		a.log("%s packets captured, %s lost", tree.Number(packets), tree.Number(lost))
+	}
 	switch {
 	case failed == len(results):
 		return errors.New("no node captured to the end")

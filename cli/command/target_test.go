@@ -77,7 +77,7 @@ func TestAPodIsCaptured(t *testing.T) {
 	c, s := shop(t)
 	w, err := findWorkload(t.Context(), c, "pod/web-2")
 	require.NoError(t, err)
-	plan, missing, err := w.plan(t.Context(), c, s, captureFlags{image: "agent:1", snapLength: 1536})
+	plan, missing, err := w.plan(t.Context(), c, s, captureFlags{image: "agent:1"})
 	require.NoError(t, err)
 	assert.Empty(t, missing)
 	assert.Equal(t, "node-kmod", plan.Nodes[0].Name)

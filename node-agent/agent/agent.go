@@ -71,6 +71,7 @@ type Agent struct {
 	watchedPods *podWatch
 	writer      status.Writer
 	writing     outage
+	truncation  status.Truncation
 	offered     map[string]deviceplugin.Resource
 	counted     atomic.Pointer[counters.Report]
 
@@ -209,7 +210,7 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	report = a.nameHolders(report)
 	in := status.Input{
 		Report: report, Identity: a.Identity, Module: module, Consumers: podsOf(allocations), ConsumersUnknown: err != nil,
-		Holders: a.holders(report, allocations),
+		Holders: a.holders(report, allocations), Truncating: a.truncation.Look(report, time.Now()),
 	}
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)

@@ -155,6 +155,8 @@ func (s sink) cluster(name, engine string, cluster capture.ClusterState, capacit
 		number := strconv.Itoa(i)
 		s.counter(queueDelivered, queue.Delivered, name, number, engine)
 		s.counter(queueBytes, queue.DeliveredBytes, name, number, engine)
+		s.counter(queueTruncated, queue.Truncated, name, number, engine)
+		s.counter(queueCutBytes, queue.TruncatedBytes, name, number, engine)
 		s.gauge(queueUnread, float64(queue.UnreadBytes), name, number, engine)
 		if capacity > 0 { // one that could not be removed is in no plan
 			s.gauge(queueCapacity, float64(capacity), name, number, engine)

@@ -73,7 +73,9 @@ var (
 	pluginFiltered   = counter("plugin_filtered_packets_total", "Packets that a plugin did not let pass, since the ring was set last.", "ring", "engine", "plugin")
 
 	queueDelivered = counter("queue_delivered_packets_total", "Packets put where the queue's consumer can read them.", "capture_cluster", "queue", "engine")
-	queueBytes     = counter("queue_delivered_bytes_total", "Bytes on the wire of delivered packets.", "capture_cluster", "queue", "engine")
+	queueBytes     = counter("queue_delivered_bytes_total", "Bytes of delivered packets that their consumer can read; on the wire these packets had truncated bytes more.", "capture_cluster", "queue", "engine")
+	queueTruncated = counter("queue_truncated_packets_total", "Of the delivered packets, those that the snap length has shortened.", "capture_cluster", "queue", "engine")
+	queueCutBytes  = counter("queue_truncated_bytes_total", "Bytes that the truncated packets lack.", "capture_cluster", "queue", "engine")
 	queueDropped   = counter("queue_dropped_packets_total", "Packets passed and not delivered, by reason: full (the consumer is too slow), unattended (there is none), nomem (the kernel had no memory).", "capture_cluster", "queue", "engine", "reason")
 	queueUnread    = gauge("queue_unread_bytes", "Bytes of the queue's memory that its consumer has not released: how far it lags.", "capture_cluster", "queue", "engine")
 	queueCapacity  = gauge("queue_capacity_bytes", "Bytes that the queue can hold, over all of its lanes; a packet is dropped when the lane of its CPU is full.", "capture_cluster", "queue", "engine")

@@ -21,9 +21,10 @@ type clusterDraft struct {
 	engine       v1.Engine
 	engineReason string
 	// feeds names the rings that feed it; missing says why others do not.
-	feeds      []string
-	missing    *problem
-	snapLen    uint32
+	feeds   []string
+	missing *problem
+	// slotBytes is how many bytes of a packet each slot is reckoned with.
+	slotBytes  int32
 	queueBytes uint32
 	// lanes is the number of memory areas of each queue; need the bytes of all of them, and claim what is new of the node's memory.
 	lanes       int
@@ -92,14 +93,14 @@ func ringsFeedIt(d *clusterDraft) *problem {
 		ring, ok := d.rings[name]
 		if ok {
 			d.feeds = append(d.feeds, name)
-			d.snapLen = max(d.snapLen, ring.ring.SnapLen)
+			d.slotBytes = max(d.slotBytes, ring.slotBytes)
 			continue
 		}
 		if verdict, known := d.verdicts[name]; known && verdict.Absent() {
-			d.snapLen = max(d.snapLen, verdict.snapLen)
+			d.slotBytes = max(d.slotBytes, verdict.slotBytes)
 			absent = problemf(v1.ReasonRingNotAccepted, "ring %q does not feed it: %s", name, verdict.Message)
 		} else if known {
-			d.snapLen = max(d.snapLen, verdict.snapLen)
+			d.slotBytes = max(d.slotBytes, verdict.slotBytes)
 			d.missing = problemf(v1.ReasonRingNotAccepted, "ring %q does not feed it: %s", name, verdict.Message)
 		} else {
 			d.missing = problemf(v1.ReasonRingNotFound, "spec.rings names %q, and this node has no such ring", name)

@@ -60,7 +60,7 @@ func (l *ledger) sum() (sum uint64, names string) {
 // fewer where the limit has no room for all; those that are there stay as many.
 func memorySuffices(d *clusterDraft) *problem {
 	s, fact := d.cluster.Spec, d.facts.Engines[d.engine]
-	area := sizing.Area(s.Slots, int32(d.snapLen), fact.SlotOverhead)
+	area := sizing.Area(s.Slots, d.slotBytes, fact.SlotOverhead)
 	all := max(fact.Lanes, 1)
 	var limit *int64
 	if s.MemoryLimit != nil {
@@ -70,12 +70,12 @@ func memorySuffices(d *clusterDraft) *problem {
 	d.lanes = sizing.Lanes(s.Queues, area, all, limit)
 	if d.lanes == 0 {
 		return problemf(v1.ReasonMemoryLimitExceeded, "%d queues of %s need %s, and spec.memoryLimit is %s: "+
-			"raise it, or lower spec.slots (%d), spec.queues or the rings' spec.snapLength (%d)",
-			s.Queues, quantity(area), quantity(area*uint64(s.Queues)), s.MemoryLimit, s.Slots, d.snapLen)
+			"raise it, or lower spec.slots (%d of %d bytes), spec.queues or the rings' spec.snapLength",
+			s.Queues, quantity(area), quantity(area*uint64(s.Queues)), s.MemoryLimit, s.Slots, d.slotBytes)
 	}
 	if area > sizing.MaxArea {
 		return problemf(v1.ReasonUnsupported, "spec.slots %d of %d bytes (spec.snapLength) need %s a queue; at most %s can be made: "+
-			"lower spec.slots or the rings' spec.snapLength", s.Slots, d.snapLen, quantity(area), quantity(sizing.MaxArea))
+			"lower spec.slots or the rings' spec.snapLength", s.Slots, d.slotBytes, quantity(area), quantity(sizing.MaxArea))
 	}
 	if now := d.present().Lanes; now > 0 && now < d.lanes {
 		d.lanes = now
@@ -119,9 +119,9 @@ func nodeHasMemory(d *clusterDraft) *problem {
 	if names != "" {
 		why += "; those that are there take " + names
 	}
-	return problemf(v1.ReasonNodeMemoryInsufficient, "%d queues of %s%s need %s, and %s: lower spec.queues, spec.slots (%d) or the rings' "+
-		"spec.snapLength (%d), or delete what takes the memory", d.cluster.Spec.Queues, quantity(uint64(d.queueBytes)), lanesText(d.lanes),
-		mebibytes(d.claim), why, d.cluster.Spec.Slots, d.snapLen)
+	return problemf(v1.ReasonNodeMemoryInsufficient, "%d queues of %s%s need %s, and %s: lower spec.queues, spec.slots (%d of %d bytes) or the "+
+		"rings' spec.snapLength, or delete what takes the memory", d.cluster.Spec.Queues, quantity(uint64(d.queueBytes)), lanesText(d.lanes),
+		mebibytes(d.claim), why, d.cluster.Spec.Slots, d.slotBytes)
 }
 
 // enter notes what a set of queues that is planned gets.

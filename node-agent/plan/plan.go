@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/operator/api/consumers"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -124,8 +125,8 @@ type Verdict struct {
 	// Fallback of a ring's mode.
 	Fallback v1.TransparentFallback
 
-	// snapLen of the ring: its queues keep their size while it is refused.
-	snapLen uint32
+	// slotBytes of the ring: its queues keep their size while it is refused.
+	slotBytes int32
 	// queues is the number of them in a set that was asked for.
 	queues int
 }
@@ -238,6 +239,7 @@ type plannedRing struct {
 	engine       v1.Engine
 	engineReason string
 	ring         capture.Ring
+	slotBytes    int32
 	nic          NICSettings
 }
 
@@ -293,7 +295,7 @@ func (b *builder) addRing(ring v1.NodeRing) {
 		verdict.Reason, verdict.Message = wrong.reason, wrong.message
 	}
 	verdict.Away = draft.away
-	verdict.Interfaces, verdict.snapLen = interfaceNames(draft.taps), uint32(max(ring.Spec.SnapLength, 0))
+	verdict.Interfaces, verdict.slotBytes = interfaceNames(draft.taps), sizing.SlotBytes(ring.Spec.SnapLength)
 	b.result.Rings[ring.Name] = verdict
 }
 

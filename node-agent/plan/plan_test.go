@@ -92,13 +92,33 @@ func TestMirrorWithACluster(t *testing.T) {
 	assert.Equal(t, map[v1.Engine]capture.Plan{v1.EngineKernelModule: {
 		Rings: []capture.Ring{{
 			Name: "mirror", Taps: []capture.Tap{{Interface: "eth0", Index: 2, Direction: capture.Receive}},
-			Filter: acceptAll, SnapLen: 1536, Promiscuous: true, Outputs: []string{"ids"},
+			Filter: acceptAll, SnapLen: 65535, Promiscuous: true, Outputs: []string{"ids"},
 		}},
 		Clusters: []capture.Cluster{{
 			Name: "ids", Queues: 2, Balance: capture.BalanceFlow, HashKey: hashKey(cluster("ids", 2)),
 			QueueBytes: 8 << 20, Watermark: 8 << 20 / 10, WatermarkTimeout: 10 * time.Millisecond,
 		}},
 	}}, got.Plans)
+}
+
+// TestWithoutASnapLengthPacketsAreWhole: and queues are no larger for it, for packets take the bytes that they have.
+func TestWithoutASnapLengthPacketsAreWhole(t *testing.T) {
+	of := func(snapLength int32) func(*v1.CaptureRingSpec) {
+		return func(s *v1.CaptureRingSpec) { s.SnapLength = snapLength }
+	}
+	got := Make(v1.NodeCaptureSpec{
+		Rings: []v1.NodeRing{ring("jumbo", of(9216)), ring("short", of(64)), ring("whole")},
+		Clusters: []v1.NodeCluster{
+			cluster("a", 1, "short"), cluster("b", 1, "whole"), cluster("c", 1, "short", "whole"), cluster("d", 1, "jumbo", "whole"),
+		},
+	}, facts())
+	p := got.Plans[v1.EngineKernelModule]
+	require.Len(t, p.Rings, 3)
+	assert.EqualValues(t, []uint32{9216, 64, 65535}, []uint32{p.Rings[0].SnapLen, p.Rings[1].SnapLen, p.Rings[2].SnapLen})
+	require.Len(t, p.Clusters, 4)
+	for i, want := range []uint32{512 << 10, 8 << 20, 8 << 20, 64 << 20} {
+		assert.Equal(t, want, p.Clusters[i].QueueBytes, p.Clusters[i].Name)
+	}
 }
 
 func TestOwnQueuesAreAClusterOfTheRingsName(t *testing.T) {
@@ -453,7 +473,7 @@ func TestTheNodesMemory(t *testing.T) {
 		"room for all": {asked: []v1.NodeCluster{cluster("a", 4, "good"), cluster("b", 4, "good")}},
 		"what took a node down": {
 			asked:   []v1.NodeCluster{withSlots(cluster("a", 4, "good"), 262144), cluster("b", 4, "good")},
-			refused: map[string]string{"a": "4 queues of 512Mi times 2 CPU lanes need 4128 MiB, and all queues of this node may have 768 MiB of its 1024 MiB (it keeps --memory-reserve, 256 MiB): lower spec.queues, spec.slots (262144)"},
+			refused: map[string]string{"a": "4 queues of 512Mi times 2 CPU lanes need 4128 MiB, and all queues of this node may have 768 MiB of its 1024 MiB (it keeps --memory-reserve, 256 MiB): lower spec.queues, spec.slots (262144 of 1536 bytes)"},
 		},
 		"one after the other, until it is full": {
 			asked:   []v1.NodeCluster{cluster("a", 30, "good"), cluster("b", 30, "good"), cluster("c", 4, "good")},

@@ -12,15 +12,15 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 // The limits of the data path, from the UAPI header.
 const (
-	maxTaps       = 64
-	maxOutputs    = 8
-	maxQueues     = 256
-	maxSnapLength = 65535
+	maxTaps    = 64
+	maxOutputs = 8
+	maxQueues  = 256
 )
 
 // ringDraft is a ring on its way through the checks, which fill in the lower half.
@@ -73,8 +73,8 @@ var ringChecks = []check[ringDraft]{
 
 // ringSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.
 func ringSettingsInRange(d *ringDraft) *problem {
-	if d.spec.SnapLength < 1 || d.spec.SnapLength > maxSnapLength {
-		return problemf(v1.ReasonUnsupported, "spec.snapLength %d: must be between 1 and %d", d.spec.SnapLength, maxSnapLength)
+	if d.spec.SnapLength < 0 || d.spec.SnapLength > sizing.MaxSnapLength {
+		return problemf(v1.ReasonUnsupported, "spec.snapLength %d: must be between 1 and %d", d.spec.SnapLength, sizing.MaxSnapLength)
 	}
 	if q := d.spec.Queues; q != nil && *q != intstr.FromString(v1.QueuesPerRxQueue) && (q.Type == intstr.String || q.IntVal < 1 || q.IntVal > maxQueues) {
 		return problemf(v1.ReasonUnsupported, "spec.queues %s: must be between 1 and %d, or PerRxQueue", q, maxQueues)
@@ -244,7 +244,7 @@ func filterCompiles(d *ringDraft) *problem {
 	if d.spec.Filter == nil || strings.TrimSpace(d.spec.Filter.BPF) == "" {
 		return nil
 	}
-	program, err := d.facts.Compile(d.spec.Filter.BPF, uint32(d.spec.SnapLength))
+	program, err := d.facts.Compile(d.spec.Filter.BPF, uint32(sizing.SnapLength(d.spec.SnapLength)))
 	switch {
 	case errors.Is(err, filter.ErrCompilerUnavailable):
 		return problemf(v1.ReasonEngineError, "spec.filter.bpf could not be compiled: %v", err)
@@ -261,10 +261,10 @@ func filterCompiles(d *ringDraft) *problem {
 
 func (d *ringDraft) planned() plannedRing {
 	return plannedRing{
-		engine: d.engine, engineReason: d.engineReason,
+		engine: d.engine, engineReason: d.engineReason, slotBytes: sizing.SlotBytes(d.spec.SnapLength),
 		ring: capture.Ring{
 			Name: d.name, Taps: d.taps, Filter: d.filter,
-			SnapLen: uint32(d.spec.SnapLength), Promiscuous: d.promiscuous(),
+			SnapLen: uint32(sizing.SnapLength(d.spec.SnapLength)), Promiscuous: d.promiscuous(),
 			XDP: xdpModes[d.spec.XDP], Mode: capture.TransparentMode(d.mode),
 			Quick: d.spec.QuickMode, VLANs: d.vlans, Sampling: d.sampling(), Rules: d.rules, Plugins: d.plugins,
 			Defragment: d.spec.Defragment, HardwareTime: d.spec.Timestamps == v1.TimestampsHardware,

@@ -57,14 +57,22 @@ func accountText(s v1.NodeCaptureStatus) string {
 	for _, r := range s.Rings {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\n", r.Name, r.Seen, r.Filtered, r.SampledOut, r.Passed)
 	}
-	fmt.Fprintln(table, "\nQUEUE\tDELIVERED\tBYTES\tDROPPED\tUNREAD BYTES\tATTACHED")
+	fmt.Fprintln(table, "\nQUEUE\tDELIVERED\tBYTES\tTRUNCATED\tDROPPED\tUNREAD BYTES\tATTACHED")
 	for _, c := range s.Clusters {
 		for _, q := range c.Queues {
-			fmt.Fprintf(table, "%s@%d\t%d\t%d\t%s\t%d\t%s\n", c.Name, q.Queue, q.Delivered, q.DeliveredBytes, drops(q), q.UnreadBytes, yesNo(q.Attached))
+			fmt.Fprintf(table, "%s@%d\t%d\t%d\t%s\t%s\t%d\t%s\n", c.Name, q.Queue, q.Delivered, q.DeliveredBytes, cut(q), drops(q), q.UnreadBytes, yesNo(q.Attached))
 		}
 	}
 	table.Flush()
 	return out.String()
+}
+
+// cut says how many packets were not captured whole.
+func cut(q v1.QueueStatus) string {
+	if q.Truncated == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d by %d bytes", q.Truncated, q.TruncatedBytes)
 }
 
 func drops(q v1.QueueStatus) string {

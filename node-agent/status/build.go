@@ -34,6 +34,8 @@ type Input struct {
 	Consumers map[capture.QueueID]string
 	// ConsumersUnknown: the kubelet does not say.
 	ConsumersUnknown bool
+	// Truncating names the rings whose packets are cut although nobody asked for it.
+	Truncating map[string]bool
 	// Holders says which process reads a queue that is allocated to no pod.
 	Holders map[capture.QueueID]string
 }
@@ -56,7 +58,7 @@ func Build(in Input) v1.NodeCaptureStatus {
 		status.AppliedGeneration = 0
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Plan.Rings)) {
-		status.Rings = append(status.Rings, ringStatus(name, r))
+		status.Rings = append(status.Rings, ringStatus(name, in))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Plan.Clusters)) {
 		status.Clusters = append(status.Clusters, clusterStatus(name, in))
@@ -65,13 +67,14 @@ func Build(in Input) v1.NodeCaptureStatus {
 	return status
 }
 
-func ringStatus(name string, r datapath.Report) v1.NodeRingStatus {
+func ringStatus(name string, in Input) v1.NodeRingStatus {
+	r := in.Report
 	verdict := r.Plan.Rings[name]
 	observed, there := r.Observations[verdict.Engine].Rings[name]
 	status := v1.NodeRingStatus{
 		Name: name, ObservedRevision: revision(r.Spec.Rings, name), Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces, PodsNotTapped: verdict.PodsNotTapped,
 		Ready: verdict.Ready() && there || verdict.Absent(), Reason: verdict.Reason, Message: verdict.Message,
-		TransparentMode: verdict.TransparentMode, TransparentReason: verdict.TransparentReason,
+		TransparentMode: verdict.TransparentMode, TransparentReason: verdict.TransparentReason, Truncating: in.Truncating[name],
 		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),
 		SampledOut: int64(observed.Stats.SampledOut), Passed: int64(observed.Stats.Passed),
 		Reflected: int64(observed.Stats.Reflected), Absorbed: int64(observed.Stats.Absorbed), Directed: int64(observed.Stats.Directed),
@@ -123,6 +126,7 @@ func queueStatus(number int, queue capture.QueueStats) v1.QueueStatus {
 	status := v1.QueueStatus{
 		Queue: int32(number), Attached: queue.Attached,
 		Delivered: int64(queue.Delivered), DeliveredBytes: int64(queue.DeliveredBytes), UnreadBytes: int64(queue.UnreadBytes),
+		Truncated: int64(queue.Truncated), TruncatedBytes: int64(queue.TruncatedBytes),
 	}
 	for _, reason := range capture.DropReasons {
 		status.Dropped = append(status.Dropped, v1.DropCount{Reason: string(reason), Packets: int64(queue.Dropped[reason])})

@@ -110,7 +110,7 @@ func TestStatusAddsUp(t *testing.T) {
 		w.expect(object, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 		s := statusOf(object)
 		require.EqualValues(t, []int32{2, 2, 4, 2}, []int32{s.NodesDesired, s.NodesReady, s.Queues, s.QueuesAttached})
-		require.EqualValues(t, []int64{160, 20}, []int64{s.Delivered, s.Dropped})
+		require.EqualValues(t, []int64{160, 20, 16, 1200}, []int64{s.Delivered, s.Dropped, s.Truncated, s.TruncatedBytes})
 		require.Equal(t, "EBPF,KernelModule", s.Engines)
 	}
 	require.EqualValues(t, 200, ring.Status.Seen, "what the interfaces saw")
@@ -126,6 +126,29 @@ func TestStatusAddsUp(t *testing.T) {
 	update(w, cluster, func(c *v1alpha1.Cluster) { c.Spec.Queues = 3 })
 	w.expect(cluster, v1alpha1.ConditionProgrammed, metav1.ConditionFalse, v1alpha1.ReasonPending,
 		"has not applied generation")
+}
+
+// TestPacketsThatNobodyAskedToCut: what a ring's spec asks for is no trouble, and the condition has no number that changes.
+func TestPacketsThatNobodyAskedToCut(t *testing.T) {
+	w := newWorld(t)
+	w.node("cut-a")
+	w.node("cut-b")
+	ring := w.ring("cut")
+	ring.Spec.Queues = v1alpha1.Queues(1)
+	w.create(ring)
+	w.capture("cut-a", []string{"cut"}, nil)
+	w.capture("cut-b", []string{"cut"}, nil)
+	w.agent("cut-a", nil)
+	w.agent("cut-b", nil)
+	w.expect(ring, v1alpha1.ConditionPacketsWhole, metav1.ConditionTrue, v1alpha1.ReasonWhole, "up to 65535 bytes")
+
+	w.agent("cut-b", func(s *v1alpha1.NodeCaptureStatus) { s.Rings[0].Truncating = true })
+	condition := w.expect(ring, v1alpha1.ConditionPacketsWhole, metav1.ConditionFalse, v1alpha1.ReasonPacketsTruncated, "on cut-b packets have been cut")
+	require.NotContains(t, condition.Message, "cut-a")
+	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 1536 })
+	w.expect(ring, v1alpha1.ConditionPacketsWhole, metav1.ConditionTrue, v1alpha1.ReasonSnapLengthGiven, "1536 bytes")
 }
 
 // TestSilentNode: a node that reported once and does no more is not ready.
@@ -163,7 +186,7 @@ func TestNoNodes(t *testing.T) {
 	var raw unstructured.Unstructured
 	raw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CaptureRing"))
 	require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(ring), &raw))
-	for _, field := range []string{"nodesDesired", "nodesReady", "queues", "queuesAttached", "seen", "delivered", "dropped"} {
+	for _, field := range []string{"nodesDesired", "nodesReady", "queues", "queuesAttached", "seen", "delivered", "dropped", "truncated", "truncatedBytes"} {
 		value, found, err := unstructured.NestedInt64(raw.Object, "status", field)
 		require.NoError(t, err)
 		require.True(t, found, field)

@@ -90,16 +90,16 @@ func (d *draft) clusterRingsAreAccepted(cluster *v1alpha1.Cluster) *Verdict {
 }
 
 func (d *draft) clusterFitsItsMemory(cluster *v1alpha1.Cluster) *Verdict {
-	var snapLength int32
+	var slotBytes int32
 	engine := v1alpha1.EngineAuto
 	for _, name := range cluster.Spec.Rings {
 		ring := d.rings[name].Spec
-		snapLength = max(snapLength, ring.SnapLength)
+		slotBytes = max(slotBytes, sizing.SlotBytes(ring.SnapLength))
 		if ring.Engine != v1alpha1.EngineAuto {
 			engine = ring.Engine
 		}
 	}
-	return fitsMemory(engine, cluster.Spec.Queues, snapLength, cluster.Spec.QueueSettings)
+	return fitsMemory(engine, cluster.Spec.Queues, slotBytes, cluster.Spec.QueueSettings)
 }
 
 // isOnNodes says whether any node was told of this very Cluster.
@@ -114,18 +114,18 @@ func (d *draft) isOnNodes(cluster *v1alpha1.Cluster) bool {
 
 // fitsMemory refuses what no node can have. Where the engine is left to the nodes it is by the one that needs the least; whether
 // a node has so much memory only it knows, and it refuses in its turn.
-func fitsMemory(engine v1alpha1.Engine, queues, snapLength int32, s v1alpha1.QueueSettings) *Verdict {
-	area := sizing.Area(s.Slots, snapLength, sizing.SlotOverhead(engine))
+func fitsMemory(engine v1alpha1.Engine, queues, slotBytes int32, s v1alpha1.QueueSettings) *Verdict {
+	area := sizing.Area(s.Slots, slotBytes, sizing.SlotOverhead(engine))
 	if s.MemoryLimit != nil {
 		limit := s.MemoryLimit.Value()
 		if sizing.Lanes(queues, area, 1, &limit) == 0 {
 			return refuse(v1alpha1.ReasonMemoryLimitExceeded, "spec.memoryLimit %s: %d queues of %d slots of %d bytes need at least %d MiB on each node: "+
-				"raise it, or lower queues, slots or snapLength", s.MemoryLimit, queues, s.Slots, snapLength, (uint64(queues)*area+1<<20-1)>>20)
+				"raise it, or lower queues, slots or snapLength", s.MemoryLimit, queues, s.Slots, slotBytes, (uint64(queues)*area+1<<20-1)>>20)
 		}
 	}
 	if area > sizing.MaxArea {
 		return refuse(v1alpha1.ReasonUnsupported, "spec.slots: %d slots of %d bytes need %d MiB a queue, and at most %d can be made: lower slots or snapLength",
-			s.Slots, snapLength, area>>20, sizing.MaxArea>>20)
+			s.Slots, slotBytes, area>>20, sizing.MaxArea>>20)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"github.com/ringcap/ringcap/operator/api/sizing"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -57,5 +58,5 @@ func (d *draft) ringFitsItsMemory(ring *v1alpha1.CaptureRing) *Verdict {
 		return nil
 	}
 	// Of PerRxQueue each node knows the number: there is one at least.
-	return fitsMemory(ring.Spec.Engine, max(v1alpha1.QueueCount(ring.Spec.Queues), 1), ring.Spec.SnapLength, ring.Spec.QueueSettings)
+	return fitsMemory(ring.Spec.Engine, max(v1alpha1.QueueCount(ring.Spec.Queues), 1), sizing.SlotBytes(ring.Spec.SnapLength), ring.Spec.QueueSettings)
 }

@@ -14,6 +14,8 @@ import (
 type Sums struct {
 	Queues, QueuesAttached   int32
 	Seen, Delivered, Dropped int64
+	// Truncated are those of the delivered packets that were cut, by TruncatedBytes.
+	Truncated, TruncatedBytes int64
 	// Engines in use, sorted, with commas between.
 	Engines string
 }
@@ -106,4 +108,6 @@ func (s *Sums) add(c v1alpha1.NodeClusterStatus) {
 	s.QueuesAttached += all.Attached
 	s.Delivered += all.Delivered
 	s.Dropped += all.DroppedPackets()
+	s.Truncated += all.Truncated
+	s.TruncatedBytes += all.TruncatedBytes
 }

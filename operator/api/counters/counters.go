@@ -108,7 +108,7 @@ func Without(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 
 // SumsOf are those of a CaptureRing's or Cluster's counters over all nodes, which lag too.
 func SumsOf(status *v1.CaptureStatus) []*int64 {
-	return []*int64{&status.Seen, &status.Delivered, &status.Dropped}
+	return []*int64{&status.Seen, &status.Delivered, &status.Dropped, &status.Truncated, &status.TruncatedBytes}
 }
 
 // Every is the time between two writes of counters alone: an agent's of its NodeCapture, and the operator's of the sums over
@@ -131,7 +131,7 @@ func setFigures(c *v1.NodeClusterStatus) []*int64 { return []*int64{&c.Duplicate
 
 // queueFigures are all but those by reason.
 func queueFigures(q *v1.QueueStatus) []*int64 {
-	return []*int64{&q.Delivered, &q.DeliveredBytes, &q.UnreadBytes}
+	return []*int64{&q.Delivered, &q.DeliveredBytes, &q.UnreadBytes, &q.Truncated, &q.TruncatedBytes}
 }
 
 func copyFigures(to, from []*int64) {

@@ -5,6 +5,7 @@
 package sizing
 
 import (
+	"cmp"
 	"math/bits"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -27,6 +28,21 @@ const (
 	EBPFSlot = ModuleSlot + 8
 )
 
+// Bytes of packets.
+const (
+	// MaxSnapLength is the most that can be captured of one.
+	MaxSnapLength = 65535
+	// DefaultSlotBytes is what a slot is reckoned with where spec.snapLength is not given: a frame of an MTU of 1500 with its
+	// headers. Packets take the bytes that they have, so that longer ones only leave room for fewer.
+	DefaultSlotBytes = 1536
+)
+
+// SnapLength is the greatest number of bytes captured of a packet; snapLength is the spec's, 0 where it is not given.
+func SnapLength(snapLength int32) int32 { return cmp.Or(snapLength, MaxSnapLength) }
+
+// SlotBytes is how many bytes of a packet each slot of a queue is reckoned with; snapLength is as for SnapLength.
+func SlotBytes(snapLength int32) int32 { return cmp.Or(snapLength, DefaultSlotBytes) }
+
 // SlotOverhead is that of an engine; where the choice is left to nodes, the least that it can be.
 func SlotOverhead(engine v1.Engine) uint32 {
 	if engine == v1.EngineEBPF {
@@ -35,9 +51,9 @@ func SlotOverhead(engine v1.Engine) uint32 {
 	return ModuleSlot
 }
 
-// Area is the bytes of a memory area that holds at least slots packets of snapLength bytes.
-func Area(slots, snapLength int32, slotOverhead uint32) uint64 {
-	slot := uint64(slotOverhead) + (uint64(max(snapLength, 0))+7)&^7
+// Area is the bytes of a memory area that holds at least slots packets of slotBytes.
+func Area(slots, slotBytes int32, slotOverhead uint32) uint64 {
+	slot := uint64(slotOverhead) + (uint64(max(slotBytes, 0))+7)&^7
 	return roundUpPowerOfTwo(max(uint64(max(slots, 0))*slot, MinArea))
 }
 

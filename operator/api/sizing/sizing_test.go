@@ -13,9 +13,9 @@ import (
 
 func TestArea(t *testing.T) {
 	for _, test := range []struct {
-		slots, snapLength int32
-		engine            v1.Engine
-		want              uint64
+		slots, slotBytes int32
+		engine           v1.Engine
+		want             uint64
 	}{
 		{4096, 1536, v1.EngineAuto, 8 << 20},
 		{4096, 1536, v1.EngineEBPF, 8 << 20},
@@ -24,7 +24,7 @@ func TestArea(t *testing.T) {
 		{16, 60, v1.EngineEBPF, MinArea},
 		{4194304, 65535, v1.EngineEBPF, 512 << 30},
 	} {
-		assert.Equal(t, test.want, Area(test.slots, test.snapLength, SlotOverhead(test.engine)), "%+v", test)
+		assert.Equal(t, test.want, Area(test.slots, test.slotBytes, SlotOverhead(test.engine)), "%+v", test)
 	}
 }
 
@@ -32,8 +32,8 @@ func TestArea(t *testing.T) {
 func TestTheDefaultsFitSixteenQueues(t *testing.T) {
 	limit := resource.MustParse(v1.DefaultMemoryLimit)
 	bytes := limit.Value()
-	for _, snapLength := range []int32{v1.DefaultSnapLength, 2048} {
-		area := Area(v1.DefaultSlots, snapLength, ModuleSlot)
+	for _, snapLength := range []int32{0, 2048} {
+		area := Area(v1.DefaultSlots, SlotBytes(snapLength), ModuleSlot)
 		assert.Equal(t, MaxLanes, Lanes(16, area, MaxLanes, &bytes), "snapLength %d", snapLength)
 	}
 }

@@ -99,10 +99,10 @@ type CaptureRingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 256 : self == 'PerRxQueue'",message="must be 1 to 256, the number of queues on each node, one for each consumer pod there, or PerRxQueue; leave it out for a ring that only feeds Clusters"
 	Queues *intstr.IntOrString `json:"queues,omitempty"`
 
-	// snapLength is the greatest number of bytes captured of a packet, 64 to 65535; by default 1536. PF_RING: caplen of pfring_open.
+	// snapLength is the greatest number of bytes captured of a packet, 64 to 65535. Without it packets are captured whole, up to
+	// 65535 bytes. What is cut off is counted as truncated. PF_RING: caplen of pfring_open.
 	//
 	// +optional
-	// +kubebuilder:default=1536
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=65535
 	SnapLength int32 `json:"snapLength,omitempty"`
@@ -164,7 +164,8 @@ type Rollout struct {
 
 // CaptureStatus is what rings and clusters report.
 type CaptureStatus struct {
-	// conditions are Accepted, Programmed, Ready, Degraded; of a CaptureRing RolledOut, RulesEffective and NetworksWritten, too.
+	// conditions are Accepted, Programmed, Ready, Degraded; of a CaptureRing RolledOut, RulesEffective, PacketsWhole and
+	// NetworksWritten, too.
 	//
 	// +optional
 	// +listType=map
@@ -192,7 +193,7 @@ type CaptureStatus struct {
 	NodesNotReporting int32 `json:"nodesNotReporting"`
 
 	// queues is the number of queues over all nodes. Of a ring: its own and those of the Clusters over it, as for
-	// queuesAttached, delivered and dropped.
+	// queuesAttached, delivered, dropped and truncated.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -222,6 +223,19 @@ type CaptureStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Dropped int64 `json:"dropped"`
+
+	// truncated packets, summed over all queues: of those delivered, the ones of which only the beginning was captured, because
+	// they are longer than the snap length.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	Truncated int64 `json:"truncated"`
+
+	// truncatedBytes that these packets lack.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	TruncatedBytes int64 `json:"truncatedBytes"`
 
 	// engines in use, for people: "EBPF", "KernelModule" or "EBPF,KernelModule".
 	//

@@ -193,7 +193,8 @@ type QueueSettings struct {
 	// +kubebuilder:default=Short
 	PacketHeader PacketHeader `json:"packetHeader,omitempty"`
 
-	// slots is the least number of packets of snapLength bytes that a queue holds, 16 to 4194304; by default 4096. PF_RING: min_num_slots.
+	// slots is the least number of packets of snapLength bytes, 1536 where that is not given, that a queue holds, 16 to 4194304; by
+	// default 4096. A packet takes the bytes that it has, so a queue holds more of shorter and fewer of longer ones. PF_RING: min_num_slots.
 	//
 	// +optional
 	// +kubebuilder:default=4096
@@ -222,7 +223,7 @@ type QueueSettings struct {
 	WatermarkTimeout *metav1.Duration `json:"watermarkTimeout,omitempty"`
 
 	// memoryLimit is the most kernel memory, bytes, that all queues may take on one node; by default 1Gi, which 16 queues have
-	// room in. A queue takes slots times snapLength, rounded up to a power of two. With the kernel module up to four times that,
+	// room in. A queue takes slots times snapLength (1536 where that is not given), rounded up to a power of two. With the kernel module up to four times that,
 	// one area for each CPU, as far as memoryLimit has room for them. What needs more is refused. PF_RING: none.
 	//
 	// +optional
@@ -291,6 +292,9 @@ const (
 	ConditionRulesEffective = "RulesEffective"
 	// ConditionConsumersEffective: some namespace is permitted to have the queues. It is advice: nothing else depends on it.
 	ConditionConsumersEffective = "ConsumersEffective"
+	// ConditionPacketsWhole is on CaptureRing only: no packets are cut that nobody asked to cut. It is advice: nothing else
+	// depends on it.
+	ConditionPacketsWhole = "PacketsWhole"
 	// ConditionNetworksWritten is on CaptureRing only: the NetworkAttachmentDefinitions and the pools that it asks for are there.
 	ConditionNetworksWritten = "NetworksWritten"
 	// ConditionModuleReady is on NodeCapture only: the kernel module is loaded and compatible.
@@ -351,6 +355,11 @@ const (
 	ReasonNodeCutOff = "NodeCutOff"
 	// ReasonAPIServerUnreachable: it is tried only while the node would notice that it is cut off.
 	ReasonAPIServerUnreachable = "APIServerUnreachable"
+
+	// Of PacketsWhole. SnapLengthGiven: what is longer is cut, as asked.
+	ReasonWhole            = "Whole"
+	ReasonSnapLengthGiven  = "SnapLengthGiven"
+	ReasonPacketsTruncated = "PacketsTruncated"
 
 	// Of RulesEffective.
 	ReasonEffective    = "Effective"

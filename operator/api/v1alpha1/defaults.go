@@ -16,7 +16,6 @@ const (
 	DefaultWatermark        = 10
 	DefaultWatermarkTimeout = 10 * time.Millisecond
 	DefaultMemoryLimit      = "1Gi"
-	DefaultSnapLength       = 1536
 	DefaultLinkTimeout      = 10 * time.Second
 )
 
@@ -43,7 +42,6 @@ func (s *QueueSettings) Default() {
 func (s *CaptureRingSpec) Default() {
 	setDefault(&s.Direction, DirectionReceive)
 	setDefault(&s.Engine, EngineAuto)
-	setDefault(&s.SnapLength, DefaultSnapLength)
 	setDefault(&s.TransparentFallback, TransparentFallbackRefuse)
 	setDefault(&s.XDP, XDPNative)
 	setDefault(&s.NodeTraffic, NodeTrafficRefuse)

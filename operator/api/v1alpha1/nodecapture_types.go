@@ -155,10 +155,18 @@ type QueueStatus struct {
 	//
 	// +required
 	Delivered int64 `json:"delivered"`
-	// deliveredBytes on the wire.
+	// deliveredBytes that consumers can read; on the wire they were deliveredBytes + truncatedBytes.
 	//
 	// +required
 	DeliveredBytes int64 `json:"deliveredBytes"`
+	// truncated packets: of those delivered, the ones that the snap length has shortened.
+	//
+	// +optional
+	Truncated int64 `json:"truncated,omitempty"`
+	// truncatedBytes that these lack.
+	//
+	// +optional
+	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
 	// dropped packets, by reason.
 	//
 	// +optional
@@ -188,10 +196,18 @@ type QueueTotals struct {
 	//
 	// +required
 	Delivered int64 `json:"delivered"`
-	// deliveredBytes on the wire.
+	// deliveredBytes that consumers can read; on the wire they were deliveredBytes + truncatedBytes.
 	//
 	// +required
 	DeliveredBytes int64 `json:"deliveredBytes"`
+	// truncated packets: of those delivered, the ones that the snap length has shortened.
+	//
+	// +optional
+	Truncated int64 `json:"truncated,omitempty"`
+	// truncatedBytes that these lack.
+	//
+	// +optional
+	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
 	// dropped packets, by reason.
 	//
 	// +optional
@@ -256,6 +272,11 @@ type NodeRingStatus struct {
 	//
 	// +optional
 	TransparentReason string `json:"transparentReason,omitempty"`
+
+	// truncating says that packets were cut in the last ten minutes although spec.snapLength of the ring is not given.
+	//
+	// +optional
+	Truncating bool `json:"truncating,omitempty"`
 
 	// seen packets and bytes on the wire, by the ring's taps.
 	//

@@ -29,6 +29,8 @@ func (t *QueueTotals) Add(q *QueueStatus) {
 	}
 	t.Delivered += q.Delivered
 	t.DeliveredBytes += q.DeliveredBytes
+	t.Truncated += q.Truncated
+	t.TruncatedBytes += q.TruncatedBytes
 	t.UnreadBytes += q.UnreadBytes
 	for _, d := range q.Dropped {
 		i := slices.IndexFunc(t.Dropped, func(have DropCount) bool { return have.Reason == d.Reason })
