@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ringcap/ringcap/cli/capture"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -136,4 +138,17 @@ func TestNothingInstalled(t *testing.T) {
 	require.Equal(t, ExitBad, a.run(t.Context(), []string{"kubectl-ringcap", "doctor"}))
 	require.Contains(t, out.String(), "operator: is not installed")
 	require.Contains(t, out.String(), "agents: are not installed")
+}
+
+// TestACaptureSaysWhatWasCut: packets that are not whole in the file are not lost, and not what somebody wants who does not know.
+func TestACaptureSaysWhatWasCut(t *testing.T) {
+	var said bytes.Buffer
+	a := &app{Streams: Streams{Err: &said}}
+	require.NoError(t, a.summary([]capture.Result{
+		{Node: "a", Packets: 51, Truncated: 51, TruncatedTo: 1536, Account: capture.Account{Read: 51}},
+		{Node: "b", Packets: 2, Account: capture.Account{Read: 2}},
+	}, false))
+	require.Equal(t, "ringcap: a: 51 packets in the file of 51 read, 51 cut to at most 1,536 bytes\n"+
+		"ringcap: b: 2 packets in the file of 2 read\n"+
+		"ringcap: 53 packets captured, 51 of them cut (see the ring's spec.snapLength), 0 lost\n", said.String())
 }

@@ -88,6 +88,7 @@ func objects(f Facts) []Finding {
 	}
 	for _, ring := range f.Rings {
 		look("CaptureRing "+ring.Name, ring.Status.Conditions)
+		found = append(found, truncated(f, &ring)...)
 		if ring.Spec.Queues == nil && len(f.Over(&ring)) == 0 {
 			found = append(found, Finding{Warning, "CaptureRing " + ring.Name, "feeds nobody: it has no queues, and no Cluster names it",
 				"set spec.queues, or make a Cluster with rings: [" + ring.Name + "]"})
@@ -97,6 +98,25 @@ func objects(f Facts) []Finding {
 		look("Cluster "+cluster.Name, cluster.Status.Conditions)
 	}
 	return found
+}
+
+// truncated reports packets of a ring that consumers do not get whole.
+func truncated(f Facts, ring *v1.CaptureRing) []Finding {
+	what := "CaptureRing " + ring.Name
+	if c := fleet.Truncated(ring.Status.Conditions); c != nil {
+		return []Finding{{Warning, what, c.Reason + ": " + c.Message, fixOf(c.Reason)}}
+	}
+	sets, packets := f.Over(ring), int64(0)
+	eachSet(f.Snapshot, func(_ string, set *v1.NodeClusterStatus) {
+		if all := set.Totals(); slices.Contains(sets, set.Name) {
+			packets += all.Truncated
+		}
+	})
+	if ring.Spec.SnapLength == 0 || packets == 0 {
+		return nil
+	}
+	return []Finding{{Note, what, fmt.Sprintf("%s packets were cut to spec.snapLength, %s bytes", tree.Number(packets), tree.Number(int64(ring.Spec.SnapLength))),
+		fmt.Sprintf(`where packets are wanted whole: kubectl patch capturering %s --type=json -p '[{"op":"remove","path":"/spec/snapLength"}]'`, ring.Name)}}
 }
 
 // fixOf is for reasons whose messages cannot know what the person wants.
@@ -114,6 +134,8 @@ func fixOf(reason string) string {
 		return "kubectl get nodes --show-labels; correct spec.nodeSelector"
 	case v1.ReasonNobodyAllowed:
 		return `kubectl patch capturering NAME --type=merge -p '{"spec":{"consumers":{"namespaces":["NAMESPACE"]}}}'`
+	case v1.ReasonPacketsTruncated:
+		return "restart consumers that have read since before a change of spec.snapLength; else set spec.nic.offloads to Disable, or spec.snapLength if it is all right"
 	case v1.ReasonQueueInUse:
 		return "delete the pods that hold the queues"
 	case v1.ReasonNodeTrafficRefused:

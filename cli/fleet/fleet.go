@@ -157,6 +157,14 @@ func ForNobody(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
+// Truncated returns the condition PacketsWhole if it says that packets are cut that nobody asked to cut, else nil.
+func Truncated(conditions []metav1.Condition) *metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, v1.ConditionPacketsWhole); c != nil && c.Status == metav1.ConditionFalse {
+		return c
+	}
+	return nil
+}
+
 // Wrong returns the first of Accepted, Programmed and Ready that is not true, nil if all are.
 func Wrong(conditions []metav1.Condition) *metav1.Condition {
 	for _, kind := range []string{v1.ConditionAccepted, v1.ConditionProgrammed, v1.ConditionReady} {

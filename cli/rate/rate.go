@@ -32,8 +32,10 @@ type Row struct {
 	Delivered float64            `json:"delivered"`
 	Dropped   float64            `json:"dropped"`
 	ByReason  map[string]float64 `json:"byReason,omitempty"`
-	Queues    int                `json:"queues"`
-	Attached  int                `json:"attached"`
+	// Truncated are those of the delivered packets that were cut.
+	Truncated float64 `json:"truncated"`
+	Queues    int     `json:"queues"`
+	Attached  int     `json:"attached"`
 	// UnreadBytes now.
 	UnreadBytes int64 `json:"unreadBytes"`
 }
@@ -126,6 +128,7 @@ func (row *Row) more(before, last v1.QueueTotals) {
 		return // made anew
 	}
 	row.Delivered += float64(last.Delivered-before.Delivered) / row.Seconds
+	row.Truncated += float64(max(last.Truncated-before.Truncated, 0)) / row.Seconds
 	for _, d := range last.Dropped {
 		more := float64(d.Packets) / row.Seconds
 		if i := slices.IndexFunc(before.Dropped, func(b v1.DropCount) bool { return b.Reason == d.Reason }); i >= 0 {

@@ -52,5 +52,8 @@ func (r Row) why() string {
 	for _, reason := range slices.Sorted(maps.Keys(r.ByReason)) {
 		why = append(why, fmt.Sprintf("%s %s/s", reason, whole(r.ByReason[reason])))
 	}
+	if r.Truncated > 0 {
+		why = append(why, fmt.Sprintf("truncated %s/s", whole(r.Truncated)))
+	}
 	return strings.Join(why, ", ")
 }

@@ -107,8 +107,17 @@ func (p *printer) node(n Node, last bool) {
 }
 
 func (p *printer) unlisted(u Unlisted, indent string, last bool) {
-	p.line("%s%s%s %s: %s queues more, summed up (each: ringcap_queue_* of the agent's metrics)   delivered %s, unread %s B   %s",
-		indent, fork(last), signs[u.Health], u.Set, Number(int64(u.Queues)), Number(u.Delivered), Number(u.UnreadBytes), u.Problem)
+	p.line("%s%s%s %s: %s queues more, summed up (each: ringcap_queue_* of the agent's metrics)   %s, unread %s B   %s",
+		indent, fork(last), signs[u.Health], u.Set, Number(int64(u.Queues)), delivered(u.Delivered, u.Truncated), Number(u.UnreadBytes), u.Problem)
+}
+
+// delivered says how many packets readers were given, and how many of those not whole.
+func delivered(packets, truncated int64) string {
+	text := "delivered " + Number(packets)
+	if truncated != 0 {
+		text += ", truncated " + Number(truncated)
+	}
+	return text
 }
 
 func fork(last bool) string {
@@ -132,6 +141,6 @@ func (p *printer) queue(q Queue, indent string, last bool) {
 	if q.Problem != "" && consumer != "" {
 		consumer += "   "
 	}
-	p.line("%s%s%s %s@%d   delivered %s, unread %s B   %s%s", indent, fork(last), signs[q.Health], q.Set, q.Queue,
-		Number(q.Delivered), Number(q.UnreadBytes), consumer, q.Problem)
+	p.line("%s%s%s %s@%d   %s, unread %s B   %s%s", indent, fork(last), signs[q.Health], q.Set, q.Queue,
+		delivered(q.Delivered, q.Truncated), Number(q.UnreadBytes), consumer, q.Problem)
 }

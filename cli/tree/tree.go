@@ -99,6 +99,7 @@ type Queue struct {
 	ConsumerAge string           `json:"consumerAge,omitempty"`
 	Holder      string           `json:"holder,omitempty"`
 	Delivered   int64            `json:"delivered"`
+	Truncated   int64            `json:"truncated,omitempty"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
 }
@@ -111,6 +112,7 @@ type Unlisted struct {
 	Queues      int32            `json:"queues"`
 	Attached    int32            `json:"attached"`
 	Delivered   int64            `json:"delivered"`
+	Truncated   int64            `json:"truncated,omitempty"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
 }
@@ -171,6 +173,9 @@ func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
 		r.fail(fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
 	if c := fleet.ForNobody(from.Status.Conditions); c != nil {
+		r.degrade(fmt.Sprintf("%s: %s", c.Reason, c.Message))
+	}
+	if c := fleet.Truncated(from.Status.Conditions); c != nil {
 		r.degrade(fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
 	for _, cluster := range s.Clusters {
@@ -244,7 +249,7 @@ func (n *Node) queues(set *v1.NodeClusterStatus, now time.Time) {
 func queueOf(set string, from v1.QueueStatus, now time.Time) Queue {
 	q := Queue{
 		Set: set, Queue: from.Queue, Health: Healthy, Attached: from.Attached, Consumer: from.Consumer, Holder: from.Holder,
-		Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
+		Delivered: from.Delivered, Truncated: from.Truncated, UnreadBytes: from.UnreadBytes,
 	}
 	if from.ConsumerAsOf != nil {
 		q.ConsumerAge = max(now.Sub(from.ConsumerAsOf.Time), 0).Round(time.Second).String()
@@ -262,6 +267,7 @@ func queueOf(set string, from v1.QueueStatus, now time.Time) Queue {
 func unlistedOf(set string, from v1.QueueTotals) Unlisted {
 	u := Unlisted{
 		Set: set, Health: Healthy, Queues: from.Queues, Attached: from.Attached, Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
+		Truncated: from.Truncated,
 	}
 	if u.Dropped, u.Problem = lost(from.Dropped); u.Problem != "" {
 		u.Health = Degraded
