@@ -27,6 +27,7 @@ type Queue struct {
 	Attached       bool              `json:"attached"`
 	Delivered      uint64            `json:"delivered"`
 	DeliveredBytes uint64            `json:"deliveredBytes"`
+	TruncatedBytes uint64            `json:"truncatedBytes"`
 	Dropped        map[string]uint64 `json:"dropped,omitempty"`
 	UnreadBytes    uint64            `json:"unreadBytes"`
 	// Written is what the consumer wrote, in the order of capture.
@@ -122,9 +123,9 @@ func checkCounters(node Node, options Options, add adder) {
 		if queue.Delivered != queue.WrittenPackets && !(options.Again && queue.Delivered < queue.WrittenPackets) {
 			add("queue %d: %d packets were delivered, but %s wrote %d (unread: %d bytes)",
 				queue.Queue, queue.Delivered, consumerName(queue), queue.WrittenPackets, queue.UnreadBytes)
-		} else if queue.DeliveredBytes != queue.WrittenBytes && !options.Again {
-			add("queue %d: %d bytes were delivered, but %s wrote packets of %d",
-				queue.Queue, queue.DeliveredBytes, consumerName(queue), queue.WrittenBytes)
+		} else if queue.DeliveredBytes+queue.TruncatedBytes != queue.WrittenBytes && !options.Again {
+			add("queue %d: %d bytes were delivered and %d cut off, but %s wrote packets of %d",
+				queue.Queue, queue.DeliveredBytes, queue.TruncatedBytes, consumerName(queue), queue.WrittenBytes)
 		}
 	}
 	if node.Passed != queues {

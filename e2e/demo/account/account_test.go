@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 		{"a packet was not seen", true, func(n *Node) { n.OnWire, n.Sent = 7, 7 },
 			[]string{"n2: 7 packets were on the wire, but 6 were seen"}},
 		{"a queue's bytes are not those of its packets", true, func(n *Node) { n.Queues[0].DeliveredBytes = 60 },
-			[]string{"n2: queue 0: 60 bytes were delivered, but x/p0 wrote packets of 0"}},
+			[]string{"n2: queue 0: 60 bytes were delivered and 0 cut off, but x/p0 wrote packets of 0"}},
 		{"the sender's account is wrong", true, func(n *Node) { n.Sent = 8 },
 			[]string{"n2: 8 packets were sent, but 0 were lost before the wire and 6 were on it"}},
 		{"seen is more than the rest", true, func(n *Node) { n.Seen, n.OnWire, n.Sent = 7, 7, 7 },

@@ -115,6 +115,7 @@ func (r Run) queue(node string, status, before v1alpha1.QueueStatus, delta *coun
 		Attached:       status.Attached,
 		Delivered:      delta.of("delivered", before.Delivered, status.Delivered),
 		DeliveredBytes: delta.of("deliveredBytes", before.DeliveredBytes, status.DeliveredBytes),
+		TruncatedBytes: delta.of("truncatedBytes", before.TruncatedBytes, status.TruncatedBytes),
 		UnreadBytes:    uint64(status.UnreadBytes),
 		Dropped:        map[string]uint64{},
 	}
