@@ -96,12 +96,22 @@ func (w workload) ring(ctx context.Context, c *connection, nodes []string, f cap
 	if f.filter != "" {
 		spec.Filter = &v1.Filter{BPF: f.filter}
 	}
-	// A selector of labels can name one node. Without that the ring is on all, and taps nothing where no such pods run.
-	var node corev1.Node
-	if len(nodes) == 1 && c.Get(ctx, client.ObjectKey{Name: nodes[0]}, &node) == nil && node.Labels[corev1.LabelHostname] != "" {
-		spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}
-	}
+	spec.NodeSelector = selectNodes(ctx, c, nodes)
 	return spec
+}
+
+// selectNodes selects the nodes by their hostnames. Where these are not to be known, or are too many, it selects all: the ring taps
+// nothing where no pods of the workload run.
+func selectNodes(ctx context.Context, c *connection, nodes []string) *v1.NodeSelector {
+	var hostnames []string
+	for _, name := range nodes {
+		var node corev1.Node
+		if len(nodes) > v1.MaxSelectorValues || c.Get(ctx, client.ObjectKey{Name: name}, &node) != nil || node.Labels[corev1.LabelHostname] == "" {
+			return nil
+		}
+		hostnames = append(hostnames, node.Labels[corev1.LabelHostname])
+	}
+	return v1.NodesWith(corev1.LabelHostname, hostnames...)
 }
 
 // plan decides where to capture a workload.
@@ -117,7 +127,7 @@ func (w workload) plan(ctx context.Context, c *connection, s fleet.Snapshot, f c
 	}
 	id := rand.String(5)
 	plan = newPlan(c, f, id)
-	plan.Ring, plan.Made = "ringcap-cli-"+id+"-pods", w.ring(ctx, c, nodes, f)
+	var captured []string
 	for _, name := range nodes {
 		if len(f.nodes) > 0 && !slices.Contains(f.nodes, name) {
 			continue
@@ -127,10 +137,12 @@ func (w workload) plan(ctx context.Context, c *connection, s fleet.Snapshot, f c
 			continue
 		}
 		plan.Nodes = append(plan.Nodes, capture.Node{Name: name, Interfaces: []string{w.what}})
+		captured = append(captured, name)
 	}
 	if len(plan.Nodes) == 0 {
 		return plan, nil, fmt.Errorf("%s can be captured nowhere: %s", w.what, strings.Join(append(missing, "none of its pods runs with an interface of its own on a node of ringcap"), "; "))
 	}
+	plan.Ring, plan.Made = "ringcap-cli-"+id+"-pods", w.ring(ctx, c, captured, f)
 	return finishPlan(ctx, c, plan, missing)
 }
 

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,7 +62,7 @@ func TestADeploymentIsCaptured(t *testing.T) {
 	assert.Equal(t, []string{"default"}, ring.Spec.Consumers.Namespaces)
 	assert.Equal(t, plan.Cluster().Labels, ring.Labels)
 	assert.Equal(t, []string{ring.Name}, plan.Cluster().Spec.Rings)
-	assert.Empty(t, ring.Spec.NodeSelector)
+	assert.Nil(t, ring.Spec.NodeSelector, "a node that cannot be looked up cannot be selected")
 	assert.Equal(t, v1.DirectionBoth, ring.Spec.Direction)
 	assert.Equal(t, "port 53", ring.Spec.Filter.BPF)
 	assert.EqualValues(t, 9000, ring.Spec.SnapLength)
@@ -73,6 +74,25 @@ func TestADeploymentIsCaptured(t *testing.T) {
 	assert.NoError(t, w.strays(t.Context(), c, plan, captureFlags{nodes: []string{"node-ebpf"}}))
 }
 
+// TestOnlyTheNamedNodesAreCaptured: of more than one, too.
+func TestOnlyTheNamedNodesAreCaptured(t *testing.T) {
+	c, s := shop(t)
+	require.NoError(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-ebpf", Labels: map[string]string{corev1.LabelHostname: "ebpf"}}}))
+	w, err := findWorkload(t.Context(), c, "deploy/web")
+	require.NoError(t, err)
+	for nodes, want := range map[string]string{
+		"node-ebpf,node-kmod": "kubernetes.io/hostname in (ebpf,kmod)", "node-kmod": "kubernetes.io/hostname=kmod", "": "kubernetes.io/hostname in (ebpf,kmod)",
+	} {
+		f := captureFlags{image: "agent:1", snapLength: 1536}
+		if nodes != "" {
+			f.nodes = strings.Split(nodes, ",")
+		}
+		plan, _, err := w.plan(t.Context(), c, s, f)
+		require.NoError(t, err)
+		assert.Equal(t, want, plan.Made.NodeSelector.String(), nodes)
+	}
+}
+
 func TestAPodIsCaptured(t *testing.T) {
 	c, s := shop(t)
 	w, err := findWorkload(t.Context(), c, "pod/web-2")
@@ -81,7 +101,7 @@ func TestAPodIsCaptured(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, missing)
 	assert.Equal(t, "node-kmod", plan.Nodes[0].Name)
-	assert.Equal(t, map[string]string{corev1.LabelHostname: "kmod"}, plan.Made.NodeSelector)
+	assert.Equal(t, "kubernetes.io/hostname=kmod", plan.Made.NodeSelector.String())
 	assert.Equal(t, map[string]string{nameLabel: "web-2"}, plan.Made.Interfaces[0].PodSelector.MatchLabels)
 	assert.Nil(t, plan.Made.Filter)
 }

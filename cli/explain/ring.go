@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func places(s fleet.Snapshot, ring *v1.CaptureRing) []Step {
 	if len(taps) > 0 {
 		steps = append(steps, Step{"interfaces", Captured, "if it passes " + direction(ring.Spec.Direction) + " " + strings.Join(taps, "; ")})
 	} else if len(broken) == 0 {
-		return []Step{{"interfaces", NotCaptured, fmt.Sprintf("no node is selected by %v", ring.Spec.NodeSelector)}}
+		return []Step{{"interfaces", NotCaptured, "no node has it; its nodeSelector: " + cmp.Or(ring.Spec.NodeSelector.String(), "none, which is all nodes")}}
 	}
 	for _, b := range broken {
 		verdict := Depends

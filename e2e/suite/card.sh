@@ -16,7 +16,7 @@ on_node() { "$root/e2e/cluster/node-exec" node-kmod "$1"; }
 
 # card_ring MODE
 card_ring() {
-	apply suite-card CaptureRing "{nodeSelector: {ringcap.io/lab: kmod}, interfaces: [{driver: igb}], queues: 1, slots: 16384, consumers: {namespaces: [ringcap-suite]},
+	apply suite-card CaptureRing "{nodeSelector: {matchLabels: {ringcap.io/lab: kmod}}, interfaces: [{driver: igb}], queues: 1, slots: 16384, consumers: {namespaces: [ringcap-suite]},
 		snapLength: 2048, transparentMode: $1, nodeTraffic: Allow, nic: {promiscuous: true, offloads: Disable, rxQueues: 1,
 		driver: {policy: Replace, linkTimeout: 30s}}}"
 	wait_for 120 card_has_mode "$1" || { kubectl get nodecapture node-kmod -o json | jq .status; return 1; }

@@ -5,7 +5,7 @@
 # node comes back by itself. Needs refused.sh.
 
 own_ring() {
-	apply suite-own CaptureRing "{nodeSelector: {kubernetes.io/hostname: node-ebpf}, interfaces: [{name: eth0}], queues: 1, slots: 64,
+	apply suite-own CaptureRing "{nodeSelector: {matchLabels: {kubernetes.io/hostname: node-ebpf}}, interfaces: [{name: eth0}], queues: 1, slots: 64,
 		engine: EBPF, xdp: GenericAllowed, $1}"
 }
 
@@ -24,7 +24,7 @@ test_ring_on_the_nodes_own_network() {
 	expect_condition capturering/suite-own Ready 'False NodeTrafficRefused .*spec.nic.vlanOffload Disable, spec.nic.rxQueues would stop its device'
 	remove capturering/suite-own
 	# The module, and a driver that would be replaced.
-	apply suite-own CaptureRing '{nodeSelector: {ringcap.io/lab: kmod}, interfaces: [{name: eth0}], queues: 1, slots: 64, nic: {rxRingSize: 256}}'
+	apply suite-own CaptureRing '{nodeSelector: {matchLabels: {ringcap.io/lab: kmod}}, interfaces: [{name: eth0}], queues: 1, slots: 64, nic: {rxRingSize: 256}}'
 	expect_condition capturering/suite-own Ready 'False NodeTrafficRefused .*eth0 has the address'
 	remove capturering/suite-own
 }

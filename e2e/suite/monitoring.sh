@@ -60,7 +60,7 @@ monitored_rings() {
 		{name: web, action: Pass, match: {protocol: TCP, destinationPort: 80, bidirectional: true}},
 		{action: Drop, match: {protocol: UDP, destinationPort: 53}}]}}'
 	apply suite-payload CaptureRing '{interfaces: [{name: mirror0}], queues: 1, slots: 1024, engine: KernelModule,
-		nodeSelector: {kubernetes.io/hostname: node-kmod}, filter: {payload: [{name: request, text: GET}, {text: POST}]}}'
+		nodeSelector: {matchLabels: {kubernetes.io/hostname: node-kmod}}, filter: {payload: [{name: request, text: GET}, {text: POST}]}}'
 	expect_condition capturering/suite-rules Ready True
 	expect_condition capturering/suite-payload Ready True
 }

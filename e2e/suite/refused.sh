@@ -76,7 +76,7 @@ test_ring_larger_than_its_memory_limit() {
 
 # It took a node down: half a gigabyte a queue and lane, on a machine of less than three. What runs there goes on.
 test_ring_larger_than_its_node() {
-	apply suite-huge CaptureRing '{nodeSelector: {ringcap.io/lab: kmod}, interfaces: [{name: mirror0}], queues: 4, slots: 262144, memoryLimit: 64Gi}'
+	apply suite-huge CaptureRing '{nodeSelector: {matchLabels: {ringcap.io/lab: kmod}}, interfaces: [{name: mirror0}], queues: 4, slots: 262144, memoryLimit: 64Gi}'
 	expect_condition capturering/suite-huge Ready 'False NodeMemoryInsufficient .*4 queues of 512Mi.* need .* MiB.*--memory-reserve.*spec.slots'
 	expect_condition capturering/mirror Ready 'True'
 	remove capturering/suite-huge

@@ -201,7 +201,7 @@ uninstall_with_consumers() {
 release_rings() {
 	wait_for 60 kubectl apply --dry-run=server -f examples/mirror.yaml
 	kubectl apply -f examples/mirror.yaml -f examples/tcpdump.yaml
-	apply card CaptureRing '{nodeSelector: {ringcap.io/lab: kmod}, interfaces: [{driver: igb}], queues: 1, slots: 1024,
+	apply card CaptureRing '{nodeSelector: {matchLabels: {ringcap.io/lab: kmod}}, interfaces: [{driver: igb}], queues: 1, slots: 1024,
 		nic: {rxQueues: 1, rxRingSize: 512, vlanOffload: Disable}}'
 	wait_for 180 everything_ready || { state_rollouts; state_unready; state_pods; return 1; }
 }

@@ -73,7 +73,7 @@ func withBPF(expression string) func(*v1.CaptureRingSpec) {
 }
 
 // onNodes says where the interfaces are.
-func onNodes(s *v1.CaptureRingSpec) { s.NodeSelector = map[string]string{"role": "sensor"} }
+func onNodes(s *v1.CaptureRingSpec) { s.NodeSelector = v1.NodesWith("role", "sensor") }
 
 func withInterface(name string) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.Interfaces = []v1.InterfaceSelector{{Name: name}} }

@@ -137,7 +137,7 @@ func interfacesExist(d *ringDraft) *problem {
 // missing is the reason of a selector that matches nothing. Who names an interface and the nodes that have it wants to know; on a
 // machine without Kubernetes there is but one node.
 func (d *ringDraft) missing(s v1.InterfaceSelector) string {
-	report := len(d.spec.NodeSelector) > 0 && s.Name != "" && !strings.ContainsAny(s.Name, "*?")
+	report := d.spec.NodeSelector != nil && s.Name != "" && !strings.ContainsAny(s.Name, "*?")
 	if s.WhenMissing == v1.WhenMissingReport || s.WhenMissing == "" && (report || d.facts.NoPods) {
 		return v1.ReasonInterfaceNotFound
 	}

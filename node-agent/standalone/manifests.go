@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -207,8 +208,13 @@ func (r *reader) ring(text []byte) {
 		r.problem(err)
 		return
 	}
-	if host, ok := ring.Spec.NodeSelector[hostnameLabel]; ok && host != r.hostname {
-		r.ignore(fmt.Sprintf("for the machine %q, and this is %q", host, r.hostname))
+	other, err := r.otherMachine(ring.Spec.NodeSelector)
+	if err != nil {
+		r.problem(fmt.Errorf("spec.nodeSelector%w", err))
+		return
+	}
+	if other != "" {
+		r.ignore(fmt.Sprintf("for a machine with %s, and this is %q", other, r.hostname))
 		return
 	}
 	ring.Spec.Default()
@@ -216,6 +222,21 @@ func (r *reader) ring(text []byte) {
 		Name: ring.Name, UID: string(ring.UID), Version: v1.NodeEntryVersion, Spec: ring.Spec,
 	})
 	r.found.sources[r.what] = r.path
+}
+
+// otherMachine is what the selector asks of the hostname, if this machine has another.
+func (r *reader) otherMachine(nodes *v1.NodeSelector) (string, error) {
+	selector, err := nodes.AsSelector()
+	if err != nil {
+		return "", err
+	}
+	requirements, _ := selector.Requirements()
+	for _, must := range requirements {
+		if must.Key() == hostnameLabel && !must.Matches(labels.Set{hostnameLabel: r.hostname}) {
+			return must.String(), nil
+		}
+	}
+	return "", nil
 }
 
 func (r *reader) cluster(text []byte) {

@@ -28,6 +28,10 @@ func read(t *testing.T, files map[string]string) Manifests {
 
 const ring = "apiVersion: ringcap.io/v1alpha1\nkind: CaptureRing\nmetadata: {name: NAME}\nspec: {interfaces: [{name: eth0}]}\n"
 
+func onNodes(name, selector string) string {
+	return strings.Replace(named(name), "spec: {", "spec: {nodeSelector: "+selector+", ", 1)
+}
+
 func named(name string) string { return strings.Replace(ring, "NAME", name, 1) }
 
 // The project's own examples are read as they are, with the API's defaults. Only what is about pods is refused.
@@ -94,12 +98,24 @@ func TestReadManifests(t *testing.T) {
 		},
 		"no YAML": {files: map[string]string{"a.yaml": "{{{"}, problems: []string{"a.yaml"}},
 		"for this machine": {
-			files: map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {nodeSelector: {kubernetes.io/hostname: box1}, ", 1)},
+			files: map[string]string{"a.yaml": onNodes("a", "{matchLabels: {kubernetes.io/hostname: box1, role: sensor}}")},
 			rings: []string{"a"},
 		},
 		"for another machine": {
-			files:   map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {nodeSelector: {kubernetes.io/hostname: box2}, ", 1)},
-			ignored: []string{`for the machine "box2", and this is "box1"`},
+			files:   map[string]string{"a.yaml": onNodes("a", "{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [box2, box3]}]}")},
+			ignored: []string{`for a machine with kubernetes.io/hostname in (box2,box3), and this is "box1"`},
+		},
+		"for another machine, as earlier releases have it": {
+			files:   map[string]string{"a.yaml": onNodes("a", "{kubernetes.io/hostname: box2}")},
+			ignored: []string{`for a machine with kubernetes.io/hostname=box2, and this is "box1"`},
+		},
+		"for no machine": {
+			files:    map[string]string{"a.yaml": onNodes("a", "{}")},
+			problems: []string{"spec.nodeSelector is {}, which selects no node: leave it out for all nodes"},
+		},
+		"for what nobody knows": {
+			files:    map[string]string{"a.yaml": onNodes("a", "{matchLabels: {role: sensor}, matchNames: [box1]}")},
+			problems: []string{"spec.nodeSelector.matchNames: there is no such field"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -197,7 +197,7 @@ func (w *world) ring(name string) *v1alpha1.CaptureRing {
 	return &v1alpha1.CaptureRing{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.CaptureRingSpec{
-			NodeSelector: w.label, Interfaces: []v1alpha1.InterfaceSelector{{Name: "mirror0"}},
+			NodeSelector: &v1alpha1.NodeSelector{MatchLabels: w.label}, Interfaces: []v1alpha1.InterfaceSelector{{Name: "mirror0"}},
 		},
 	}
 }

@@ -3,8 +3,6 @@
 package plan
 
 import (
-	"maps"
-
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -30,7 +28,7 @@ func placesOf(ring *v1alpha1.CaptureRing) []place {
 func (d *draft) ringSharesItsInterfaces(ring *v1alpha1.CaptureRing) *Verdict {
 	for _, p := range placesOf(ring) {
 		for _, older := range d.tapped[p] {
-			if !mayShareNode(older, ring) {
+			if !d.mayShareNode(older, ring) {
 				continue
 			}
 			if older.Spec.QuickMode && ring.Spec.QuickMode && sameRxQueues(older, ring) {
@@ -58,16 +56,6 @@ func modeOf(ring *v1alpha1.CaptureRing) int32 {
 		return 0
 	}
 	return *ring.Spec.TransparentMode
-}
-
-// mayShareNode says whether one node can have both: none of the labels that both name differ.
-func mayShareNode(a, b *v1alpha1.CaptureRing) bool {
-	for label := range maps.Keys(a.Spec.NodeSelector) {
-		if value, named := b.Spec.NodeSelector[label]; named && value != a.Spec.NodeSelector[label] {
-			return false
-		}
-	}
-	return true
 }
 
 // sameRxQueues says whether two quick rings, of one selector each, name the same RX queues. Lists that differ may still

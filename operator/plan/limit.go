@@ -28,7 +28,7 @@ func sizeOf(ring *v1alpha1.CaptureRing) int {
 func (d *draft) ringIsWithinTheLimit(ring *v1alpha1.CaptureRing) *Verdict {
 	count, bytes := 0, sizeOf(ring)
 	for _, older := range d.accepted.rings {
-		if mayShareNode(older.ring, ring) {
+		if d.mayShareNode(older.ring, ring) {
 			count++
 			bytes += older.bytes
 		}

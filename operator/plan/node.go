@@ -85,16 +85,6 @@ func (d *draft) nodeSpec(node *nodeDraft, clusters []*v1alpha1.Cluster) v1alpha1
 	return spec
 }
 
-// selects says whether the node has all labels of the selector. It is asked for each ring of each node.
-func selects(selector, labels map[string]string) bool {
-	for key, value := range selector {
-		if have, there := labels[key]; !there || have != value {
-			return false
-		}
-	}
-	return true
-}
-
 // clusterEntry is what the node shall have of the Cluster, nil for nothing; rings are those that the node shall have.
 func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.NodeRing, current v1alpha1.NodeCaptureSpec) *v1alpha1.NodeCluster {
 	var entry *v1alpha1.NodeCluster

@@ -53,7 +53,7 @@ func withQueues(n int32) func(*v1alpha1.CaptureRing) {
 func deleting(r *v1alpha1.CaptureRing) { r.DeletionTimestamp = &metav1.Time{Time: epoch} }
 
 func on(key, value string) func(*v1alpha1.CaptureRing) {
-	return func(r *v1alpha1.CaptureRing) { r.Spec.NodeSelector = map[string]string{key: value} }
+	return func(r *v1alpha1.CaptureRing) { r.Spec.NodeSelector = v1alpha1.NodesWith(key, value) }
 }
 
 func withRule(source, destination string) func(*v1alpha1.CaptureRing) {

@@ -13,6 +13,7 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 	for _, check := range []func(*v1alpha1.CaptureRing) *Verdict{
 		d.ringIsWanted,
 		d.ringHasItsName,
+		d.ringSelectsNodes,
 		d.ringIsWithinTheLimit,
 		d.ringFilterCompiles,
 		d.ringFitsItsMemory,
@@ -31,7 +32,16 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 	if ring.Spec.Queues != nil {
 		d.outputs[ring.Name]++
 	}
-	return Verdict{Reason: v1alpha1.ReasonAccepted, Message: "the spec is valid"}
+	return Verdict{Reason: v1alpha1.ReasonAccepted, Message: "the spec is valid" + oldForms(ring)}
+}
+
+// oldForms says what of the ring is written as in earlier releases.
+func oldForms(ring *v1alpha1.CaptureRing) string {
+	if nodes := ring.Spec.NodeSelector; nodes != nil && nodes.Old {
+		return "; spec.nodeSelector has its labels as in earlier releases, without matchLabels, and goes on selecting the same nodes: write it as now, " +
+			"for a later release may refuse it: " + nodes.Rewrite(ring.Name)
+	}
+	return ""
 }
 
 func (d *draft) ringIsWanted(ring *v1alpha1.CaptureRing) *Verdict {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -29,6 +30,9 @@ type Rollout struct {
 // ringDraft is a ring that is planned with.
 type ringDraft struct {
 	ring *v1alpha1.CaptureRing
+	// selector of nodes; of one that cannot be read, of none, and unreadable says why.
+	selector   labels.Selector
+	unreadable error
 	// entry is what nodes are to have of it, but for Awaited.
 	entry v1alpha1.NodeRing
 	// nodes that it selects, by name.
@@ -43,12 +47,15 @@ type ringNode struct {
 
 func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
 	draft := &ringDraft{ring: ring}
-	draft.entry = v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Version: v1alpha1.NodeEntryVersion, Spec: ring.Spec}
+	if draft.selector, draft.unreadable = ring.Spec.NodeSelector.AsSelector(); draft.unreadable != nil {
+		draft.selector = labels.Nothing()
+	}
+	draft.entry = v1alpha1.NodeRing{Name: ring.Name, UID: string(ring.UID), Version: v1alpha1.NodeEntryVersion, Spec: forNodes(ring.Spec)}
 	draft.entry.Spec.Rollout = nil // it is the operator's, and changes nothing on a node
 	sum := sha256.Sum256(encoded(draft.entry))
 	draft.entry.Revision = hex.EncodeToString(sum[:8])
 	for _, node := range d.nodes {
-		if selects(ring.Spec.NodeSelector, node.Labels) {
+		if draft.selector.Matches(labels.Set(node.Labels)) {
 			draft.nodes = append(draft.nodes, ringNode{node, node.told(ring)})
 		}
 	}

@@ -134,7 +134,7 @@ func (f fleet) populate(t *testing.T, c client.Client) {
 	}
 	for i := range f.rings {
 		ring := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("ring-%03d", i)}}
-		ring.Spec.NodeSelector = map[string]string{"pool": fmt.Sprint(i % f.pools)}
+		ring.Spec.NodeSelector = v1alpha1.NodesWith("pool", fmt.Sprint(i%f.pools))
 		if i == 0 {
 			ring.Name, ring.Spec.NodeSelector = "everywhere", nil
 		}

@@ -20,11 +20,10 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.network)).size() <= 1",message="networks have the ring's name: give one of spec.interfaces a network, and the others in a ring of their own"
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.pool)).size() <= 1",message="a ring tells of one pool what is in it: give one of spec.interfaces a pool, and the others in a ring of their own"
 type CaptureRingSpec struct {
-	// nodeSelector selects nodes by their labels; empty selects all. PF_RING: none, it knows one machine.
+	// nodeSelector selects nodes by their labels; without it the ring is for all nodes. PF_RING: none, it knows one machine.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxProperties=16
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector *NodeSelector `json:"nodeSelector,omitempty"`
 
 	// interfaces to tap, 1 to 16 selectors. On a node, each must match at least one interface, and all together at most 64: of
 	// more the node refuses the ring with reason Unsupported, but for pods' interfaces, of which the newest are left out and

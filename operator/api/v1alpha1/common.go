@@ -303,13 +303,14 @@ const (
 
 // Reasons of conditions.
 const (
-	ReasonAccepted        = "Accepted"
-	ReasonInvalidFilter   = "InvalidFilter"
-	ReasonNameConflict    = "NameConflict"
-	ReasonRingNotFound    = "RingNotFound"
-	ReasonRingNotAccepted = "RingNotAccepted"
-	ReasonLimitExceeded   = "LimitExceeded"
-	ReasonDeleting        = "Deleting"
+	ReasonAccepted            = "Accepted"
+	ReasonInvalidFilter       = "InvalidFilter"
+	ReasonInvalidNodeSelector = "InvalidNodeSelector"
+	ReasonNameConflict        = "NameConflict"
+	ReasonRingNotFound        = "RingNotFound"
+	ReasonRingNotAccepted     = "RingNotAccepted"
+	ReasonLimitExceeded       = "LimitExceeded"
+	ReasonDeleting            = "Deleting"
 	// ReasonSuspending and ReasonSuspended: ringcap is being uninstalled, and the object stays; nodes have it still, or none does.
 	ReasonSuspending          = "Suspending"
 	ReasonSuspended           = "Suspended"

@@ -78,6 +78,13 @@ func TestRefusedBySchema(t *testing.T) {
 		"long timeout":             {name(cluster, "c") + "  watermarkTimeout: 1m", "spec.watermarkTimeout", "between 1ms and 10s"},
 		"timeout without a unit":   {name(ring, "r") + "  watermarkTimeout: '10'", "spec.watermarkTimeout", "between 1ms and 10s"},
 		"memory limit is a word":   {name(ring, "r") + "  memoryLimit: lots", "spec.memoryLimit", "spec.memoryLimit"},
+		"no label of nodes":        {name(ring, "r") + "  nodeSelector: {}", "spec.nodeSelector", "leave nodeSelector out for all nodes"},
+		"empty labels of nodes":    {name(ring, "r") + "  nodeSelector: {matchLabels: {}}", "spec.nodeSelector", "leave nodeSelector out for all nodes"},
+		"nodes as they once were":  {name(ring, "r") + "  nodeSelector: {role: sensor}", "spec.nodeSelector", "nodeSelector: {matchLabels: {role: sensor}}"},
+		"nodes by a bad operator":  {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: Is, values: [a]}]}", "spec.nodeSelector.matchExpressions[0].operator", `"In", "NotIn"`},
+		"nodes by no value":        {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: In}]}", "spec.nodeSelector.matchExpressions[0]", "In and NotIn need values"},
+		"nodes by useless values":  {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: Exists, values: [a]}]}", "spec.nodeSelector.matchExpressions[0]", "leave values out with Exists"},
+		"nodes by a bad key":       {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: a b, operator: Exists}]}", "spec.nodeSelector.matchExpressions[0].key", "such as role or kubernetes.io/hostname"},
 		"filter too long":          {name(ring, "r") + "  filter: {bpf: '" + strings.Repeat("x", 8193) + "'}", "spec.filter.bpf", "8192"},
 	}
 	c := env.Client(t)
