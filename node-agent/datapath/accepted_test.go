@@ -105,7 +105,7 @@ func rules(rule v1.Rule) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.Filter = &v1.Filter{Rules: []v1.Rule{rule}} }
 }
 
-func mode(mode int32, policy v1.DriverReplacement) func(*v1.CaptureRingSpec) {
+func mode(mode v1.TransparentMode, policy v1.DriverReplacement) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.TransparentMode, s.NIC.Driver.Policy = &mode, policy }
 }
 

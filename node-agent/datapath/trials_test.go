@@ -75,7 +75,7 @@ func (l *trialLab) reconcile(spec v1.NodeCaptureSpec) (reason, message string) {
 func (l *trialLab) captures() bool { return l.engine.rings["own"] }
 
 // inMode is a ring in a transparent mode; others are other specs of it.
-func inMode(mode, other int32) v1.NodeCaptureSpec {
+func inMode(mode, other v1.TransparentMode) v1.NodeCaptureSpec {
 	s := spec("own")
 	s.Rings[0].UID, s.Rings[0].Spec.TransparentMode = "uid", &mode
 	s.Rings[0].Spec.NIC.Driver.LinkTimeout.Duration = time.Duration(other) * time.Second

@@ -112,12 +112,8 @@ func (a *asked) when(condition bool, f Feature) {
 // AskedByRing are the features that a ring asks for, besides those of its own queues.
 func AskedByRing(s *v1.CaptureRingSpec) []Feature {
 	var a asked
-	mode := int32(0)
-	if s.TransparentMode != nil {
-		mode = *s.TransparentMode
-	}
-	a.when(mode == 1, TransparentMode1)
-	a.when(mode == 2, TransparentMode2)
+	a.when(s.Mode() == v1.TransparentModeDriver, TransparentMode1)
+	a.when(s.Mode() == v1.TransparentModeRingOnly, TransparentMode2)
 	a.when(s.QuickMode, QuickMode)
 	for i := range s.Interfaces {
 		a.when(s.Interfaces[i].ResourceName != "", ResourceName)

@@ -53,9 +53,7 @@ const defaultLinkTimeout = 10 * time.Second
 // driversAreAware sees to modes 1 and 2 in the module: each interface's driver must be aware, or is to be made so. With
 // transparentFallback Stack a ring that cannot have its mode captures from the stack.
 func driversAreAware(d *ringDraft) *problem {
-	if d.spec.TransparentMode != nil {
-		d.mode = *d.spec.TransparentMode
-	}
+	d.mode = int32(d.spec.Mode())
 	if d.mode == 0 || d.engine != v1.EngineKernelModule {
 		return nil
 	}

@@ -42,7 +42,7 @@ func TestDriversForTransparentModes(t *testing.T) {
 			f := facts()
 			f.Interfaces[1].DriverFact = test.fact
 			asked := ring("mirror", func(s *v1.CaptureRingSpec) {
-				mode := int32(2)
+				mode := v1.TransparentMode(2)
 				s.TransparentMode, s.TransparentFallback = &mode, v1.TransparentFallbackRefuse
 				if test.spec != nil {
 					test.spec(s)
@@ -69,7 +69,7 @@ func TestDriversForTransparentModes(t *testing.T) {
 func TestLinkTimeout(t *testing.T) {
 	f := facts()
 	f.Interfaces[1].DriverFact = DriverFact{Name: "igb", Replacement: "igb_ringcap"}
-	mode := int32(1)
+	mode := v1.TransparentMode(1)
 	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror", func(s *v1.CaptureRingSpec) {
 		s.TransparentMode = &mode
 		s.NIC.Driver = v1.DriverPolicy{Policy: v1.DriverReplace, LinkTimeout: &metav1.Duration{Duration: time.Minute}}

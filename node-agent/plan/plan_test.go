@@ -217,7 +217,7 @@ func TestRefusedRings(t *testing.T) {
 			ring: ring("bad", func(s *v1.CaptureRingSpec) { s.Direction = "Sideways" }), reason: v1.ReasonUnsupported, message: "Sideways",
 		},
 		"transparent mode": {
-			ring:   ring("bad", func(s *v1.CaptureRingSpec) { m := int32(2); s.TransparentMode = &m }),
+			ring:   ring("bad", func(s *v1.CaptureRingSpec) { m := v1.TransparentModeRingOnly; s.TransparentMode = &m }),
 			reason: v1.ReasonDriverNotAware, message: "spec.transparentMode 2",
 		},
 		"engine that is not there": {

@@ -44,8 +44,8 @@ func poolsCanBeTapped(d *ringDraft) *problem {
 		return problemf(v1.ReasonUnsupported, "spec.quickMode is for one interface, and those of a pool come and go: set it to false, or leave spec.interfaces[].resourceName out")
 	case d.spec.Queues != nil && d.spec.Queues.Type == intstr.String:
 		return problemf(v1.ReasonUnsupported, "spec.queues %s: the interfaces of pools come and go: give a number", d.spec.Queues)
-	case d.spec.TransparentMode != nil && *d.spec.TransparentMode != 0:
-		return problemf(v1.ReasonUnsupported, "spec.transparentMode %d: the interfaces of pools are captured in mode 0", *d.spec.TransparentMode)
+	case d.spec.Mode() != v1.TransparentModeStack:
+		return problemf(v1.ReasonUnsupported, "spec.transparentMode %d: the interfaces of pools are captured in mode 0", d.spec.Mode())
 	}
 	return nil
 }

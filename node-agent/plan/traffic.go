@@ -49,7 +49,7 @@ func (f Facts) Runs(name, key string) bool {
 
 // Intrusive says whether a ring asks for anything by which it matters whose traffic an interface carries.
 func Intrusive(spec v1.CaptureRingSpec) bool {
-	return len(stopping(spec)) > 0 || spec.TransparentMode != nil && *spec.TransparentMode != 0
+	return len(stopping(spec)) > 0 || spec.Mode() != v1.TransparentModeStack
 }
 
 // stopping are the fields that stop a device for a moment: most drivers make their queues again for them, or the whole device.

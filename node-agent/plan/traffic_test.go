@@ -12,7 +12,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-func inMode(mode int32) func(*v1.CaptureRingSpec) {
+func inMode(mode v1.TransparentMode) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.TransparentMode = &mode }
 }
 

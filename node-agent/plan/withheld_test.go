@@ -19,7 +19,7 @@ func goodFacts(accepted v1.NodeCaptureSpec) (Result, Facts) {
 	return first, f
 }
 
-func withMode(mode int32) func(*v1.CaptureRingSpec) {
+func withMode(mode v1.TransparentMode) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.TransparentMode, s.NIC.Driver.Policy = &mode, v1.DriverReplace }
 }
 

@@ -35,7 +35,7 @@ func (d *draft) ringSharesItsInterfaces(ring *v1alpha1.CaptureRing) *Verdict {
 				return refuse(v1alpha1.ReasonQuickModeConflict, "spec.interfaces: CaptureRing %q, which is older, has the same interface in quick mode too: "+
 					"give this one another interface or other rxQueues, or set spec.quickMode to false", older.Name)
 			}
-			if a, b := modeOf(older), modeOf(ring); a != b && (a == 2 || b == 2) {
+			if a, b := older.Spec.Mode(), ring.Spec.Mode(); a != b && (a == v1alpha1.TransparentModeRingOnly || b == v1alpha1.TransparentModeRingOnly) {
 				return refuse(v1alpha1.ReasonModeConflict, "spec.transparentMode %d: CaptureRing %q, which is older, has the same interface in mode %d, "+
 					"and what a ring takes in mode 2 does not reach the stack: give both the same mode, or other interfaces", b, older.Name, a)
 			}
@@ -49,13 +49,6 @@ func (d *draft) noteTaps(ring *v1alpha1.CaptureRing) {
 	for _, p := range placesOf(ring) {
 		d.tapped[p] = append(d.tapped[p], ring)
 	}
-}
-
-func modeOf(ring *v1alpha1.CaptureRing) int32 {
-	if ring.Spec.TransparentMode == nil {
-		return 0
-	}
-	return *ring.Spec.TransparentMode
 }
 
 // sameRxQueues says whether two quick rings, of one selector each, name the same RX queues. Lists that differ may still

@@ -70,7 +70,7 @@ func quick(rxQueues string) func(*v1alpha1.CaptureRing) {
 	}
 }
 
-func mode(mode int32) func(*v1alpha1.CaptureRing) {
+func mode(mode v1alpha1.TransparentMode) func(*v1alpha1.CaptureRing) {
 	return func(r *v1alpha1.CaptureRing) { r.Spec.TransparentMode = &mode }
 }
 

@@ -269,7 +269,7 @@ func TestANodeThatIsCutOffComesBack(t *testing.T) {
 	n := newClusterNode(t)
 	agent := n.agent()
 	n.says("")
-	mode := int32(2)
+	mode := v1.TransparentModeRingOnly
 	n.api.edit(func(s *v1.CaptureRingSpec) { s.TransparentMode, s.NIC.VLANOffload = &mode, v1.VLANOffloadDisable })
 	refused := n.says(v1.ReasonNodeTrafficRefused)
 	assert.Contains(t, refused.Message, "eth0 has the address 10.77.0.2/24")

@@ -47,14 +47,17 @@ type CaptureRingSpec struct {
 	// +kubebuilder:default=Auto
 	Engine Engine `json:"engine,omitempty"`
 
-	// transparentMode says where packets are taken, 0 to 2; by default 0. 0: from the stack's receive and transmit path,
-	// with any driver. 1: a capture-aware driver hands them over before the stack sees them, and the stack gets them too. 2:
-	// the same, and the stack never sees them. PF_RING: transparent_mode.
+	// transparentMode says where packets are taken, as a number or a word; by default 0. 0 or Stack: from the stack's receive
+	// and transmit path, with any driver. 1 or Driver: a capture-aware driver hands them over before the stack sees them, and the
+	// stack gets them too. 2 or RingOnly: the same, and the stack never sees them. PF_RING: transparent_mode.
 	//
 	// +optional
 	// +kubebuilder:default=0
-	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 2",message="must be 0 (any driver), 1 (a capture-aware driver; the stack gets packets too) or 2 (the stack does not get them)"
-	TransparentMode *int32 `json:"transparentMode,omitempty"`
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2 : self in ['Stack', 'Driver', 'RingOnly']",message="must be 0 or Stack (any driver), 1 or Driver (a capture-aware driver; the stack gets packets too), or 2 or RingOnly (the stack does not get them)"
+	TransparentMode *TransparentMode `json:"transparentMode,omitempty"`
 
 	// transparentFallback says what becomes of transparentMode 1 and 2 where an interface's driver is not capture-aware:
 	// Refuse (default) or Stack. PF_RING: none.

@@ -47,7 +47,7 @@ func (s *CaptureRingSpec) Default() {
 	setDefault(&s.NodeTraffic, NodeTrafficRefuse)
 	setDefault(&s.Timestamps, TimestampsSoftware)
 	if s.TransparentMode == nil {
-		s.TransparentMode = new(int32)
+		s.TransparentMode = new(TransparentMode)
 	}
 	if s.Sampling != nil {
 		setDefault(&s.Sampling.By, SampleByPacket)

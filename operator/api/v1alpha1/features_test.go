@@ -106,7 +106,7 @@ func TestWhatContradictsItself(t *testing.T) {
 		"a rollout to more than all":     {base + "  rollout: {maxUnavailable: 101%}", "spec.rollout.maxUnavailable", "1 or more"},
 		"a rollout to some":              {base + "  rollout: {maxUnavailable: some}", "spec.rollout.maxUnavailable", "such as 25%"},
 		"a queue for each core":          {base + "  queues: PerCore\n  balance: RxQueue", "spec.queues", "or PerRxQueue"},
-		"mode 3":                         {base + "  transparentMode: 3", "spec.transparentMode", "must be 0 (any driver)"},
+		"mode 3":                         {base + "  transparentMode: 3", "spec.transparentMode", "must be 0 or Stack (any driver)"},
 		"a sample of none":               {base + "  sampling: {oneIn: 0}", "spec.sampling.oneIn", "1"},
 		"polling's CPUs without polling": {base + "  nic: {threadedPolling: {cpus: '1'}}", "spec.nic.threadedPolling", "set mode to Enable"},
 		"CPUs in words":                  {base + "  nic: {threadedPolling: {mode: Enable, cpus: all}}", "spec.nic.threadedPolling.cpus", "such as 2-3,6"},

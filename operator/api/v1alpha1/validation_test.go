@@ -4,6 +4,7 @@ package v1alpha1_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func create(t *testing.T, c client.Client, manifest string) (*unstructured.Unstr
 	require.NoError(t, yaml.Unmarshal([]byte(manifest), &u.Object))
 	err := c.Create(t.Context(), u)
 	if err == nil {
-		t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), u)) })
+		t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(c.Delete(context.Background(), u))) })
 	}
 	return u, err
 }
@@ -70,7 +71,8 @@ func TestRefusedBySchema(t *testing.T) {
 		"unknown engine":           {name(ring, "r") + "  engine: DPDK", "spec.engine", `"Auto", "KernelModule", "EBPF"`},
 		"unknown direction":        {name(ring, "r") + "  direction: Up", "spec.direction", `"Receive"`},
 		"unknown balance":          {name(cluster, "c") + "  balance: Luck", "spec.balance", `"Flow"`},
-		"mode of a later version":  {name(ring, "r") + "  transparentMode: 3", "spec.transparentMode", "must be 0 (any driver)"},
+		"mode of a later version":  {name(ring, "r") + "  transparentMode: 3", "spec.transparentMode", "must be 0 or Stack (any driver)"},
+		"a mode of another name":   {name(ring, "r") + "  transparentMode: Driving", "spec.transparentMode", "2 or RingOnly"},
 		"no snap length":           {name(ring, "r") + "  snapLength: 0", "spec.snapLength", "64"},
 		"few slots":                {name(ring, "r") + "  slots: 1", "spec.slots", "16"},
 		"high watermark":           {name(ring, "r") + "  watermark: 100", "spec.watermark", "90"},
@@ -202,4 +204,20 @@ func TestTwoRingsOfOneName(t *testing.T) {
 	var is v1alpha1.CaptureRing
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(first), &is))
 	require.Nil(t, is.Spec.Queues)
+}
+
+// TestTransparentModeByItsWord: who reads a ring gets the number.
+func TestTransparentModeByItsWord(t *testing.T) {
+	c := env.Client(t)
+	for mode, word := range []string{"Stack", "Driver", "RingOnly"} {
+		u, err := create(t, c, strings.Replace(ring, "NAME", "by-word", 1)+"  transparentMode: "+word)
+		require.NoError(t, err)
+		var r v1alpha1.CaptureRing
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), &r))
+		require.EqualValues(t, mode, r.Spec.Mode())
+		text, err := yaml.Marshal(r.Spec)
+		require.NoError(t, err)
+		require.Contains(t, string(text), fmt.Sprintf("transparentMode: %d\n", mode))
+		require.NoError(t, c.Delete(t.Context(), u))
+	}
 }

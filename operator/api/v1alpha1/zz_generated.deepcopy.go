@@ -88,7 +88,7 @@ func (in *CaptureRingSpec) DeepCopyInto(out *CaptureRingSpec) {
 	}
 	if in.TransparentMode != nil {
 		in, out := &in.TransparentMode, &out.TransparentMode
-		*out = new(int32)
+		*out = new(TransparentMode)
 		**out = **in
 	}
 	if in.Queues != nil {
