@@ -69,7 +69,7 @@ Exit code 3: packets were lost, a node did not send its account, or pods ran whe
 		ValidArgsFunction: a.completeRings,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("%s: give one RING, pod/NAME or deploy/NAME", cmd.CommandPath())
+				return usagef("give one RING, pod/NAME or deploy/NAME")
 			}
 			return nil
 		},
@@ -308,17 +308,12 @@ func admitted(ctx context.Context, c *connection, ring *v1.CaptureRing) error {
 	if err == nil {
 		return nil
 	}
-	namespaces := []string{c.namespace}
 	advice := ""
-	if ring.Spec.Consumers != nil {
-		namespaces = append(slices.Clone(ring.Spec.Consumers.Namespaces), c.namespace)
-		if len(namespaces) > 1 {
-			advice = fmt.Sprintf("capture in a namespace that the ring admits (--namespace %s), or ", namespaces[0])
-		}
+	if ring.Spec.Consumers != nil && len(ring.Spec.Consumers.Namespaces) > 0 {
+		advice = fmt.Sprintf("capture in a namespace that the ring admits (--namespace %s), or ", ring.Spec.Consumers.Namespaces[0])
 	}
-	return fmt.Errorf("a capture in namespace %s may not have the packets of ring %s: %w\n%sadmit this one: "+
-		`kubectl patch capturering %s --type=merge -p '{"spec":{"consumers":{"namespaces":["%s"]}}}'`,
-		c.namespace, ring.Name, err, advice, ring.Name, strings.Join(namespaces, `","`))
+	return fmt.Errorf("a capture in namespace %s may not have the packets of ring %s: %w\n%sadmit this one: %s",
+		c.namespace, ring.Name, err, advice, fleet.Admit(ring, c.namespace))
 }
 
 // newPlan is one without a ring and nodes.

@@ -76,18 +76,22 @@ func some(kind string, names []string) string {
 
 func objects(f Facts) []Finding {
 	var found []Finding
-	look := func(what string, conditions []metav1.Condition) {
+	look := func(what string, conditions []metav1.Condition, rings ...string) {
 		if c := fleet.Wrong(conditions); c != nil {
 			found = append(found, Finding{Error, what, c.Reason + ": " + c.Message, fixOf(c.Reason)})
 		} else if len(conditions) == 0 {
 			found = append(found, Finding{Error, what, "no operator has looked at it yet", "see that the operator's pod runs"})
 		}
-		if c := fleet.ForNobody(conditions); c != nil {
-			found = append(found, Finding{Warning, what, c.Reason + ": " + c.Message, fixOf(c.Reason)})
+		for _, c := range fleet.Advice(conditions) {
+			fix := fixOf(c.Reason)
+			if c.Reason == v1.ReasonNobodyAllowed {
+				fix = admit(f, rings)
+			}
+			found = append(found, Finding{Warning, what, c.Reason + ": " + c.Message, fix})
 		}
 	}
 	for _, ring := range f.Rings {
-		look("CaptureRing "+ring.Name, ring.Status.Conditions)
+		look("CaptureRing "+ring.Name, ring.Status.Conditions, ring.Name)
 		found = append(found, truncated(f, &ring)...)
 		if ring.Spec.Queues == nil && len(f.Over(&ring)) == 0 {
 			found = append(found, Finding{Warning, "CaptureRing " + ring.Name, "feeds nobody: it has no queues, and no Cluster names it",
@@ -95,7 +99,7 @@ func objects(f Facts) []Finding {
 		}
 	}
 	for _, cluster := range f.Clusters {
-		look("Cluster "+cluster.Name, cluster.Status.Conditions)
+		look("Cluster "+cluster.Name, cluster.Status.Conditions, cluster.Spec.Rings...)
 	}
 	return found
 }
@@ -123,7 +127,8 @@ func truncated(f Facts, ring *v1.CaptureRing) []Finding {
 func fixOf(reason string) string {
 	switch reason {
 	case v1.ReasonInterfaceNotFound:
-		return "label the nodes that have the interface and name that label in spec.nodeSelector, or correct spec.interfaces"
+		return "label the nodes that have the interface and name that label in spec.nodeSelector.matchLabels, correct spec.interfaces, " +
+			"or set whenMissing there to Ignore, which leaves such nodes out"
 	case v1.ReasonMemoryLimitExceeded:
 		return "raise spec.memoryLimit, or lower slots, snapLength or queues"
 	case v1.ReasonNodeMemoryInsufficient:
@@ -132,10 +137,10 @@ func fixOf(reason string) string {
 		return "try the expression with: tcpdump -d 'EXPRESSION'"
 	case v1.ReasonNoNodes:
 		return "kubectl get nodes --show-labels; correct spec.nodeSelector"
-	case v1.ReasonNobodyAllowed:
-		return `kubectl patch capturering NAME --type=merge -p '{"spec":{"consumers":{"namespaces":["NAMESPACE"]}}}'`
 	case v1.ReasonPacketsTruncated:
 		return "restart consumers that have read since before a change of spec.snapLength; else set spec.nic.offloads to Disable, or spec.snapLength if it is all right"
+	case v1.ReasonInvalidNodeSelector:
+		return "leave spec.nodeSelector out for all nodes, or write labels in spec.nodeSelector.matchLabels"
 	case v1.ReasonQueueInUse:
 		return "delete the pods that hold the queues"
 	case v1.ReasonNodeTrafficRefused:
@@ -146,6 +151,17 @@ func fixOf(reason string) string {
 		return "see the finding on that node"
 	}
 	return ""
+}
+
+// admit says how the rings admit a namespace.
+func admit(f Facts, rings []string) string {
+	var commands []string
+	for i := range f.Rings {
+		if slices.Contains(rings, f.Rings[i].Name) {
+			commands = append(commands, fleet.Admit(&f.Rings[i], "NAMESPACE"))
+		}
+	}
+	return strings.Join(commands, "; ")
 }
 
 // unattended reports queues that nobody reads, by set.

@@ -149,12 +149,27 @@ func QueuesOn(node *v1.NodeCapture, name string) *v1.NodeClusterStatus {
 	return nil
 }
 
-// ForNobody returns the condition ConsumersEffective if it says that no pod may have the queues, else nil.
-func ForNobody(conditions []metav1.Condition) *metav1.Condition {
-	if c := meta.FindStatusCondition(conditions, v1.ConditionConsumersEffective); c != nil && c.Status == metav1.ConditionFalse {
-		return c
+// Advice returns the conditions that say what may be meant otherwise, and on which nothing else depends: that no pod may have the
+// queues, and that rules never decide.
+func Advice(conditions []metav1.Condition) []metav1.Condition {
+	var said []metav1.Condition
+	for _, kind := range []string{v1.ConditionConsumersEffective, v1.ConditionRulesEffective} {
+		// That a filter is refused is what Accepted says.
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonInvalidFilter {
+			said = append(said, *c)
+		}
 	}
-	return nil
+	return said
+}
+
+// Admit is the command by which a ring admits pods of a namespace, besides those that it admits already.
+func Admit(ring *v1.CaptureRing, namespace string) string {
+	var namespaces []string
+	if ring.Spec.Consumers != nil {
+		namespaces = slices.Clone(ring.Spec.Consumers.Namespaces)
+	}
+	return fmt.Sprintf(`kubectl patch capturering %s --type=merge -p '{"spec":{"consumers":{"namespaces":["%s"]}}}'`,
+		ring.Name, strings.Join(append(namespaces, namespace), `","`))
 }
 
 // Truncated returns the condition PacketsWhole if it says that packets are cut that nobody asked to cut, else nil.

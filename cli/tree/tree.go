@@ -172,7 +172,7 @@ func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
 	} else if c := fleet.Wrong(from.Status.Conditions); c != nil {
 		r.fail(fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
-	if c := fleet.ForNobody(from.Status.Conditions); c != nil {
+	for _, c := range fleet.Advice(from.Status.Conditions) {
 		r.degrade(fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
 	if c := fleet.Truncated(from.Status.Conditions); c != nil {
@@ -185,7 +185,7 @@ func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
 		if c := fleet.Wrong(cluster.Status.Conditions); c != nil {
 			r.fail(fmt.Sprintf("Cluster %s: %s: %s", cluster.Name, c.Reason, c.Message))
 		}
-		if c := fleet.ForNobody(cluster.Status.Conditions); c != nil {
+		for _, c := range fleet.Advice(cluster.Status.Conditions) {
 			r.degrade(fmt.Sprintf("Cluster %s: %s: %s", cluster.Name, c.Reason, c.Message))
 		}
 	}

@@ -29,7 +29,9 @@ func TestNodesAreTold(t *testing.T) {
 	w.create(cluster)
 	nc := w.capture("told-a", []string{"told"}, []string{"told-ids"})
 	w.capture("told-b", []string{"told"}, []string{"told-ids"})
-	require.Equal(t, ring.Spec, nc.Spec.Rings[0].Spec)
+	want := *ring.Spec.DeepCopy()
+	want.NodeSelector, want.Interfaces[0].WhenMissing = nil, v1alpha1.WhenMissingReport
+	require.Equal(t, want, nc.Spec.Rings[0].Spec)
 	require.EqualValues(t, ring.UID, nc.Spec.Rings[0].UID)
 	require.Equal(t, cluster.Spec, nc.Spec.Clusters[0].Spec)
 

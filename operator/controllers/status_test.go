@@ -33,6 +33,9 @@ func TestRulesEffective(t *testing.T) {
 	w.expect(ring, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.Filter.Rules[1].Priority = 1 })
 	w.expect(ring, v1alpha1.ConditionRulesEffective, metav1.ConditionTrue, v1alpha1.ReasonEffective)
+	require.Equal(t, ring.Generation, ring.Status.ObservedGeneration)
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.Filter.Rules[1].Match.Destination = "::/0" })
+	w.expect(ring, v1alpha1.ConditionRulesEffective, metav1.ConditionFalse, v1alpha1.ReasonInvalidFilter, "not accepted: spec.filter.rules[1]")
 }
 
 // TestConsumersEffective: a ring for nobody is pointed out, and so is each Cluster over it, whatever that says itself.

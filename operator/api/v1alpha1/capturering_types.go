@@ -175,6 +175,11 @@ type CaptureStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// observedGeneration is the generation of the spec that the status is about.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// nodesDesired is the number of nodes that shall have it.
 	//
 	// +optional
@@ -250,7 +255,7 @@ type CaptureStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=cring
+// +kubebuilder:resource:scope=Cluster,shortName=cring,categories=ringcap
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 55 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be at most 55 characters of a-z, 0-9 and '-': it becomes the resource ringcap.io/<name>"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
@@ -258,10 +263,11 @@ type CaptureStatus struct {
 // +kubebuilder:printcolumn:name="Nodes-Ready",type=integer,JSONPath=`.status.nodesReady`
 // +kubebuilder:printcolumn:name="Attached",type=integer,JSONPath=`.status.queuesAttached`
 // +kubebuilder:printcolumn:name="Queues",type=integer,JSONPath=`.status.queues`
-// +kubebuilder:printcolumn:name="Engine",type=string,JSONPath=`.status.engines`
-// +kubebuilder:printcolumn:name="Seen",type=integer,JSONPath=`.status.seen`
+// +kubebuilder:printcolumn:name="Engine",type=string,priority=1,JSONPath=`.status.engines`
+// +kubebuilder:printcolumn:name="Seen",type=integer,priority=1,JSONPath=`.status.seen`
 // +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
 // +kubebuilder:printcolumn:name="Consumers",type=string,JSONPath=`.status.conditions[?(@.type=="ConsumersEffective")].reason`
+// +kubebuilder:printcolumn:name="Rules",type=string,JSONPath=`.status.conditions[?(@.type=="RulesEffective")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type CaptureRing struct {
 	metav1.TypeMeta `json:",inline"`

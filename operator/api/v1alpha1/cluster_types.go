@@ -36,7 +36,7 @@ type ClusterSpec struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName=ccluster,categories=ringcap
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 55 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be at most 55 characters of a-z, 0-9 and '-': it becomes the resource ringcap.io/<name>"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
@@ -44,7 +44,7 @@ type ClusterSpec struct {
 // +kubebuilder:printcolumn:name="Nodes-Ready",type=integer,JSONPath=`.status.nodesReady`
 // +kubebuilder:printcolumn:name="Attached",type=integer,JSONPath=`.status.queuesAttached`
 // +kubebuilder:printcolumn:name="Queues",type=integer,JSONPath=`.status.queues`
-// +kubebuilder:printcolumn:name="Delivered",type=integer,JSONPath=`.status.delivered`
+// +kubebuilder:printcolumn:name="Delivered",type=integer,priority=1,JSONPath=`.status.delivered`
 // +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
 // +kubebuilder:printcolumn:name="Consumers",type=string,JSONPath=`.status.conditions[?(@.type=="ConsumersEffective")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

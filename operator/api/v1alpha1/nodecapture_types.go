@@ -537,14 +537,14 @@ type NodeCaptureStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=nc
+// +kubebuilder:resource:scope=Cluster,shortName=nc,categories=ringcap
 // +kubebuilder:printcolumn:name="Engine",type=string,JSONPath=`.status.engine`
 // +kubebuilder:printcolumn:name="Module",type=string,JSONPath=`.status.conditions[?(@.type=="ModuleReady")].reason`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Generation",type=integer,JSONPath=`.metadata.generation`
-// +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.appliedGeneration`
-// +kubebuilder:printcolumn:name="Kernel",type=string,JSONPath=`.status.kernelRelease`
+// +kubebuilder:printcolumn:name="Generation",type=integer,priority=1,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Applied",type=integer,priority=1,JSONPath=`.status.appliedGeneration`
+// +kubebuilder:printcolumn:name="Kernel",type=string,priority=1,JSONPath=`.status.kernelRelease`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodeCapture struct {
 	metav1.TypeMeta `json:",inline"`

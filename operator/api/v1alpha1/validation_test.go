@@ -221,3 +221,14 @@ func TestTransparentModeByItsWord(t *testing.T) {
 		require.NoError(t, c.Delete(t.Context(), u))
 	}
 }
+
+// TestOneNameForAllKinds: kubectl get ringcap.
+func TestOneNameForAllKinds(t *testing.T) {
+	c := env.Client(t)
+	for _, kind := range []string{"capturerings", "clusters", "nodecaptures"} {
+		crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: kind + ".ringcap.io"}, crd))
+		categories, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "acceptedNames", "categories")
+		require.Contains(t, categories, "ringcap", kind)
+	}
+}

@@ -16,7 +16,10 @@ type advised struct {
 }
 
 // effective says whether each of the ring's rules and patterns can decide on some packet.
-func (r *Reconciler) effective(ring *v1alpha1.CaptureRing) outcome {
+func (r *Reconciler) effective(s *subject, ring *v1alpha1.CaptureRing) outcome {
+	if s.verdict.Reason == v1alpha1.ReasonInvalidFilter {
+		return outcome{false, s.verdict.Reason, "not accepted: " + s.verdict.Message}
+	}
 	known, ok := r.advised[ring.UID]
 	if !ok || known.generation != ring.Generation {
 		known = advised{ring.Generation, rules.Advise(ring.Spec.Filter)}
@@ -28,7 +31,7 @@ func (r *Reconciler) effective(ring *v1alpha1.CaptureRing) outcome {
 	if known.advice == (rules.Advice{}) {
 		return outcome{true, v1alpha1.ReasonEffective, "each rule and pattern can decide on some packet"}
 	}
-	return outcome{false, known.advice.Reason, known.advice.Message + "; it is captured all the same: mend the order, the priorities or the match"}
+	return outcome{false, known.advice.Reason, known.advice.Message + "; it is captured all the same: correct the order, the priorities or the match"}
 }
 
 // forgetGone forgets what was said of rings that are gone.

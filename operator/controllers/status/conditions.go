@@ -39,6 +39,7 @@ type outcome struct {
 
 // fill makes the status of the subject.
 func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
+	status.ObservedGeneration = s.meta.GetGeneration()
 	states := r.onNodes(s)
 	var sums report.Sums
 	if s.verdict.Reason != v1alpha1.ReasonNameConflict { // else they would be the other's

@@ -126,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionRolledOut, r.rolledOut(s))
-		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(ring))
+		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(s, ring))
 		s.set(&changed.Status, v1alpha1.ConditionConsumersEffective, permits(consumers.Rule{consumers.OfRing(ring.Name, ring.Spec.Consumers)}))
 		s.set(&changed.Status, v1alpha1.ConditionPacketsWhole, s.packetsWhole(ring.Spec.SnapLength))
 		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, &decided, pools))
