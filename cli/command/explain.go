@@ -44,9 +44,9 @@ Exit code 3: the packet would not be captured, or no packet of the file.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case pcap == "" && len(args) != 4:
-			return usagef("%s: give RING PROTOCOL SOURCE DESTINATION, or RING --pcap FILE", cmd.CommandPath())
+			return usagef("give RING PROTOCOL SOURCE DESTINATION, or RING --pcap FILE")
 		case pcap != "" && len(args) != 1:
-			return usagef("%s: with --pcap give RING only", cmd.CommandPath())
+			return usagef("with --pcap give RING only")
 		case vlan > 4094:
 			return usagef("--vlan: %d is not an id of a VLAN: 1 to 4094", vlan)
 		}

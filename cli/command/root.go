@@ -83,7 +83,7 @@ func Run(ctx context.Context, args []string, version string, streams Streams) in
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root(nameOf(args[0]))
 	root.SetArgs(args[1:])
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var usage usageError
 	switch {
 	case err == nil:
@@ -91,7 +91,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case errors.Is(err, errBad):
 		return ExitBad
 	case errors.As(err, &usage):
-		fmt.Fprintf(a.Err, "ringcap: %v\nSee '%s --help'.\n", err, root.CommandPath())
+		fmt.Fprintf(a.Err, "ringcap: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
 		return ExitUsage
 	default:
 		fmt.Fprintf(a.Err, "ringcap: %v\n", err)
@@ -145,7 +145,7 @@ Exit codes, of all commands:
 // noArgs is cobra.NoArgs with our exit code.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s: unknown argument %q", cmd.CommandPath(), args[0])
+		return usagef("unknown argument %q", args[0])
 	}
 	return nil
 }
