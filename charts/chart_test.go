@@ -240,6 +240,24 @@ func TestImagesByDigest(t *testing.T) {
 	require.Contains(t, out, "digest")
 }
 
+// TestRolesForPeople: who views the cluster sees captures; to change them is part of no role that others have already.
+func TestRolesForPeople(t *testing.T) {
+	objects := decode(t, render(t))
+	viewer, editor := find[*rbacv1.ClusterRole](t, objects, "ringcap-viewer"), find[*rbacv1.ClusterRole](t, objects, "ringcap-editor")
+	require.Equal(t, "true", viewer.Labels["rbac.authorization.k8s.io/aggregate-to-view"])
+	for label := range editor.Labels {
+		require.NotContains(t, label, "aggregate-to")
+	}
+	require.Equal(t, []rbacv1.PolicyRule{
+		{APIGroups: []string{"ringcap.io"}, Resources: []string{"capturerings", "clusters", "nodecaptures"}, Verbs: []string{"get", "list", "watch"}},
+	}, viewer.Rules)
+	for _, rule := range editor.Rules {
+		if slices.Contains(rule.Verbs, "create") {
+			require.Equal(t, []string{"capturerings", "clusters"}, rule.Resources)
+		}
+	}
+}
+
 // TestPoolsAreOwnedOnRequest: by default the operator knows of no device plugin and may write nothing of its; else it may write
 // that alone which it is told of.
 func TestPoolsAreOwnedOnRequest(t *testing.T) {
