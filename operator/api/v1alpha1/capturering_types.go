@@ -16,7 +16,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || has(self.queues)",message="quick mode delivers to the ring's own queues only: set spec.queues, or set spec.quickMode to false"
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.queues) || (type(self.queues) == int && self.queues == 1) || self.balance == 'RxQueue'",message="quick mode chooses no queue by a packet's contents: set spec.queues to 1, or spec.balance to RxQueue"
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || self.timestamps != 'Hardware'",message="quick mode has the kernel's time only: set spec.timestamps to Software, or spec.quickMode to false"
-// +kubebuilder:validation:XValidation:rule="!has(self.queues) || type(self.queues) != string || self.balance == 'RxQueue'",message="spec.queues PerRxQueue gives each RX queue a queue of its own: set spec.balance to RxQueue, or spec.queues to a number"
+// +kubebuilder:validation:XValidation:rule="!has(self.queues) || type(self.queues) != string || self.queues != 'PerRxQueue' || self.balance == 'RxQueue'",message="spec.queues PerRxQueue gives each RX queue a queue of its own: set spec.balance to RxQueue, or spec.queues to a number"
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.network)).size() <= 1",message="networks have the ring's name: give one of spec.interfaces a network, and the others in a ring of their own"
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.pool)).size() <= 1",message="a ring tells of one pool what is in it: give one of spec.interfaces a pool, and the others in a ring of their own"
 type CaptureRingSpec struct {

@@ -216,10 +216,10 @@ type QueueSettings struct {
 	//
 	// +optional
 	// +kubebuilder:default="10ms"
-	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('10s')",message="must be between 1ms and 10s"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string && self.matches('^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s))+$') && duration(self) >= duration('1ms') && duration(self) <= duration('10s')",message="must be a time between 1ms and 10s, with its unit, such as 10ms"
 	WatermarkTimeout *metav1.Duration `json:"watermarkTimeout,omitempty"`
 
 	// memoryLimit is the most kernel memory, bytes, that all queues may take on one node; by default 1Gi, which 16 queues have
@@ -228,6 +228,10 @@ type QueueSettings struct {
 	//
 	// +optional
 	// +kubebuilder:default="1Gi"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || (type(self) == int ? self >= 4096 : isQuantity(self) && quantity(self).compareTo(quantity('4Ki')) >= 0)",optionalOldSelf=true,message="must be a number of bytes, at least 4Ki, such as 256Mi (units are Ki, Mi, Gi, Ti)"
 	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
 
 	// consumers says which pods may have the queues, and what is given to them. PF_RING: none.

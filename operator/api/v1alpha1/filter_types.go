@@ -10,6 +10,7 @@ import (
 // Filter says which packets pass. A packet has to pass all of it, in this order: bpf, vlans, rules, payload, plugins.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.payloadAction) || has(self.payload)",message="payloadAction says what becomes of packets that payload matches: give payload, or leave payloadAction out"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultAction) || self.defaultAction != 'Drop' || has(self.rules) && size(self.rules) > 0 || oldSelf.hasValue() && has(oldSelf.value().defaultAction) && oldSelf.value().defaultAction == 'Drop'",optionalOldSelf=true,message="defaultAction Drop without rules drops everything: give rules that pass what is wanted, or leave defaultAction out"
 type Filter struct {
 	// bpf is a filter expression in the language of pcap-filter(7), over the packet as it was on the wire, up to 8192
 	// bytes. PF_RING: pfring_set_bpf_filter.
@@ -34,6 +35,7 @@ type Filter struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4096
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.all(r, !has(r.match) || (!has(r.match.source) || !isCIDR(r.match.source) || cidr(r.match.source) == cidr(r.match.source).masked()) && (!has(r.match.destination) || !isCIDR(r.match.destination) || cidr(r.match.destination) == cidr(r.match.destination).masked()) && (!has(r.match.innerSource) || !isCIDR(r.match.innerSource) || cidr(r.match.innerSource) == cidr(r.match.innerSource).masked()) && (!has(r.match.innerDestination) || !isCIDR(r.match.innerDestination) || cidr(r.match.innerDestination) == cidr(r.match.innerDestination).masked()))",optionalOldSelf=true,message="a prefix has bits behind its length: write 10.0.0.0/8 for the network of 10.0.0.1/8, or 10.0.0.1 for the one address"
 	Rules []Rule `json:"rules,omitempty"`
 
 	// defaultAction is for packets that no rule matches: Pass (default) or Drop. PF_RING:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,21 +21,28 @@ import (
 // earlierSelector is what the CRD had for spec.nodeSelector.
 var earlierSelector = map[string]any{"type": "object", "maxProperties": int64(16), "additionalProperties": map[string]any{"type": "string"}}
 
-// TestSelectorsOfEarlierReleases: what was stored before the CRD was upgraded is not lost with it. It selects the same nodes, its
-// status and finalizers can be written, and the command that rewrites it does.
-func TestSelectorsOfEarlierReleases(t *testing.T) {
+// TestWhatEarlierReleasesStored: a selector that was stored before the CRD was upgraded is not lost with it. It selects the same
+// nodes, its status and finalizers can be written, and the command that rewrites it does. Other values that are refused now do
+// not keep a status from being written either.
+func TestWhatEarlierReleasesStored(t *testing.T) {
 	c := env.Client(t)
 	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "capturerings.ringcap.io"}, crd))
 	versions := crd.Object["spec"].(map[string]any)["versions"].([]any)
-	path := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "nodeSelector"}
+	path := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties"}
 	schema := func(s map[string]any) {
 		require.NoError(t, unstructured.SetNestedMap(versions[0].(map[string]any), s, path...))
 		require.NoError(t, c.Update(t.Context(), crd))
 		versions = crd.Object["spec"].(map[string]any)["versions"].([]any)
 	}
 	now, _, _ := unstructured.NestedMap(versions[0].(map[string]any), path...)
-	schema(earlierSelector)
+	earlier := runtime.DeepCopyJSON(now)
+	earlier["nodeSelector"] = earlierSelector
+	const rules = "x-kubernetes-validations"
+	unstructured.RemoveNestedField(earlier, "memoryLimit", rules)
+	unstructured.RemoveNestedField(earlier, "filter", rules)
+	unstructured.RemoveNestedField(earlier, "filter", "properties", "rules", rules)
+	schema(earlier)
 	upgraded := false
 	upgrade := func() {
 		if !upgraded {
@@ -51,7 +59,9 @@ func TestSelectorsOfEarlierReleases(t *testing.T) {
 		_, err := create(t, c, ring("old", "{role: sensor, kubernetes.io/os: linux}"))
 		return err == nil
 	}, time.Minute, 100*time.Millisecond, "the API server takes the earlier CRD")
-	_, err := create(t, c, ring("all", "{}"))
+	_, err := create(t, c, ring("all", "{}")+"\n  memoryLimit: 100m\n  filter: {defaultAction: Drop, rules: [{action: Pass, match: {source: 10.0.0.1/8}}]}")
+	require.NoError(t, err)
+	_, err = create(t, c, strings.Replace(ring("drops", "{role: sensor}"), "  nodeS", "  filter: {defaultAction: Drop}\n  nodeS", 1))
 	require.NoError(t, err)
 	upgrade()
 	require.Eventually(t, func() bool {
@@ -59,14 +69,15 @@ func TestSelectorsOfEarlierReleases(t *testing.T) {
 		return err == nil
 	}, time.Minute, 100*time.Millisecond, "the API server takes the CRD")
 
-	var old, all v1alpha1.CaptureRing
+	var old, all, drops v1alpha1.CaptureRing
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "drops"}, &drops))
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "old"}, &old))
 	require.True(t, old.Spec.NodeSelector.Old)
 	require.Equal(t, "kubernetes.io/os=linux,role=sensor", old.Spec.NodeSelector.String())
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "all"}, &all))
 	require.Equal(t, &v1alpha1.NodeSelector{}, all.Spec.NodeSelector)
 
-	for _, r := range []*v1alpha1.CaptureRing{&old, &all} {
+	for _, r := range []*v1alpha1.CaptureRing{&old, &all, &drops} {
 		before := r.DeepCopy()
 		meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "Accepted", Status: "True", Reason: "Accepted"})
 		require.NoError(t, c.Status().Patch(t.Context(), r, client.MergeFrom(before)))

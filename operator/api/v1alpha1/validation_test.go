@@ -56,38 +56,47 @@ func TestRefusedBySchema(t *testing.T) {
 	name := func(manifest, name string) string { return strings.Replace(manifest, "NAME", name, 1) }
 	long := strings.Repeat("x", 56)
 	tests := map[string]struct{ manifest, field, message string }{
-		"ring, no queues":          {name(ring, "r") + "  queues: 0", "spec.queues", "must be 1 to 256"},
-		"ring, too many queues":    {name(ring, "r") + "  queues: 100000", "spec.queues", "must be 1 to 256"},
-		"cluster, no queues":       {strings.Replace(name(cluster, "c"), "queues: 2", "queues: 0", 1), "spec.queues", "must be 1 to 256"},
-		"cluster, too many queues": {strings.Replace(name(cluster, "c"), "queues: 2", "queues: 100000", 1), "spec.queues", "must be 1 to 256"},
-		"queues is a word":         {name(ring, "r") + "  queues: many", "spec.queues", "or PerRxQueue"},
-		"ring's long name":         {name(ring, long), "name", "at most 55"},
-		"cluster's dotted name":    {name(cluster, "a.b"), "name", "a-z, 0-9 and '-'"},
-		"no interfaces":            {strings.Replace(name(ring, "r"), "[{name: mirror0}]", "[]", 1), "spec.interfaces", "at least 1"},
-		"interface with a slash":   {strings.Replace(name(ring, "r"), "mirror0", "a/b", 1), "spec.interfaces[0].name", "ip-link(8)"},
-		"interface's long name":    {strings.Replace(name(ring, "r"), "mirror0", "sixteen-letters-", 1), "spec.interfaces[0].name", "15"},
-		"no rings":                 {strings.Replace(name(cluster, "c"), "[mirror]", "[]", 1), "spec.rings", "at least 1"},
-		"a ring twice":             {strings.Replace(name(cluster, "c"), "[mirror]", "[a, a]", 1), "spec.rings", "Duplicate"},
-		"unknown engine":           {name(ring, "r") + "  engine: DPDK", "spec.engine", `"Auto", "KernelModule", "EBPF"`},
-		"unknown direction":        {name(ring, "r") + "  direction: Up", "spec.direction", `"Receive"`},
-		"unknown balance":          {name(cluster, "c") + "  balance: Luck", "spec.balance", `"Flow"`},
-		"mode of a later version":  {name(ring, "r") + "  transparentMode: 3", "spec.transparentMode", "must be 0 or Stack (any driver)"},
-		"a mode of another name":   {name(ring, "r") + "  transparentMode: Driving", "spec.transparentMode", "2 or RingOnly"},
-		"no snap length":           {name(ring, "r") + "  snapLength: 0", "spec.snapLength", "64"},
-		"few slots":                {name(ring, "r") + "  slots: 1", "spec.slots", "16"},
-		"high watermark":           {name(ring, "r") + "  watermark: 100", "spec.watermark", "90"},
-		"zero timeout":             {name(ring, "r") + "  watermarkTimeout: 0s", "spec.watermarkTimeout", "between 1ms and 10s"},
-		"long timeout":             {name(cluster, "c") + "  watermarkTimeout: 1m", "spec.watermarkTimeout", "between 1ms and 10s"},
-		"timeout without a unit":   {name(ring, "r") + "  watermarkTimeout: '10'", "spec.watermarkTimeout", "between 1ms and 10s"},
-		"memory limit is a word":   {name(ring, "r") + "  memoryLimit: lots", "spec.memoryLimit", "spec.memoryLimit"},
-		"no label of nodes":        {name(ring, "r") + "  nodeSelector: {}", "spec.nodeSelector", "leave nodeSelector out for all nodes"},
-		"empty labels of nodes":    {name(ring, "r") + "  nodeSelector: {matchLabels: {}}", "spec.nodeSelector", "leave nodeSelector out for all nodes"},
-		"nodes as they once were":  {name(ring, "r") + "  nodeSelector: {role: sensor}", "spec.nodeSelector", "nodeSelector: {matchLabels: {role: sensor}}"},
-		"nodes by a bad operator":  {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: Is, values: [a]}]}", "spec.nodeSelector.matchExpressions[0].operator", `"In", "NotIn"`},
-		"nodes by no value":        {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: In}]}", "spec.nodeSelector.matchExpressions[0]", "In and NotIn need values"},
-		"nodes by useless values":  {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: Exists, values: [a]}]}", "spec.nodeSelector.matchExpressions[0]", "leave values out with Exists"},
-		"nodes by a bad key":       {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: a b, operator: Exists}]}", "spec.nodeSelector.matchExpressions[0].key", "such as role or kubernetes.io/hostname"},
-		"filter too long":          {name(ring, "r") + "  filter: {bpf: '" + strings.Repeat("x", 8193) + "'}", "spec.filter.bpf", "8192"},
+		"ring, no queues":                {name(ring, "r") + "  queues: 0", "spec.queues", "must be 1 to 256"},
+		"ring, too many queues":          {name(ring, "r") + "  queues: 100000", "spec.queues", "must be 1 to 256"},
+		"cluster, no queues":             {strings.Replace(name(cluster, "c"), "queues: 2", "queues: 0", 1), "spec.queues", "must be 1 to 256"},
+		"cluster, too many queues":       {strings.Replace(name(cluster, "c"), "queues: 2", "queues: 100000", 1), "spec.queues", "must be 1 to 256"},
+		"queues is a word":               {name(ring, "r") + "  queues: many", "spec.queues", "or PerRxQueue"},
+		"ring's long name":               {name(ring, long), "name", "at most 55"},
+		"cluster's dotted name":          {name(cluster, "a.b"), "name", "a-z, 0-9 and '-'"},
+		"no interfaces":                  {strings.Replace(name(ring, "r"), "[{name: mirror0}]", "[]", 1), "spec.interfaces", "at least 1"},
+		"interface with a slash":         {strings.Replace(name(ring, "r"), "mirror0", "a/b", 1), "spec.interfaces[0].name", "ip-link(8)"},
+		"interface's long name":          {strings.Replace(name(ring, "r"), "mirror0", "sixteen-letters-", 1), "spec.interfaces[0].name", "15"},
+		"no rings":                       {strings.Replace(name(cluster, "c"), "[mirror]", "[]", 1), "spec.rings", "at least 1"},
+		"a ring twice":                   {strings.Replace(name(cluster, "c"), "[mirror]", "[a, a]", 1), "spec.rings", "Duplicate"},
+		"unknown engine":                 {name(ring, "r") + "  engine: DPDK", "spec.engine", `"Auto", "KernelModule", "EBPF"`},
+		"unknown direction":              {name(ring, "r") + "  direction: Up", "spec.direction", `"Receive"`},
+		"unknown balance":                {name(cluster, "c") + "  balance: Luck", "spec.balance", `"Flow"`},
+		"mode of a later version":        {name(ring, "r") + "  transparentMode: 3", "spec.transparentMode", "must be 0 or Stack (any driver)"},
+		"a mode of another name":         {name(ring, "r") + "  transparentMode: Driving", "spec.transparentMode", "2 or RingOnly"},
+		"no snap length":                 {name(ring, "r") + "  snapLength: 0", "spec.snapLength", "64"},
+		"few slots":                      {name(ring, "r") + "  slots: 1", "spec.slots", "16"},
+		"high watermark":                 {name(ring, "r") + "  watermark: 100", "spec.watermark", "90"},
+		"zero timeout":                   {name(ring, "r") + "  watermarkTimeout: 0s", "spec.watermarkTimeout", "between 1ms and 10s"},
+		"long timeout":                   {name(cluster, "c") + "  watermarkTimeout: 1m", "spec.watermarkTimeout", "between 1ms and 10s"},
+		"timeout without a unit":         {name(ring, "r") + "  watermarkTimeout: '10'", "spec.watermarkTimeout", "between 1ms and 10s"},
+		"timeout is a number":            {name(ring, "r") + "  watermarkTimeout: 10", "spec.watermarkTimeout", "with its unit, such as 10ms"},
+		"timeout of a day":               {name(ring, "r") + "  watermarkTimeout: 1d", "spec.watermarkTimeout", "with its unit, such as 10ms"},
+		"memory limit in MB":             {name(ring, "r") + "  memoryLimit: 256MB", "spec.memoryLimit", "such as 256Mi (units are Ki, Mi, Gi, Ti)"},
+		"negative memory limit":          {name(cluster, "c") + "  memoryLimit: -1Gi", "spec.memoryLimit", "at least 4Ki"},
+		"memory limit in thousandths":    {name(ring, "r") + "  memoryLimit: 100m", "spec.memoryLimit", "at least 4Ki"},
+		"memory limit of ten":            {name(ring, "r") + "  memoryLimit: 10", "spec.memoryLimit", "at least 4Ki"},
+		"a prefix with host bits":        {name(ring, "r") + "  filter: {rules: [{action: Drop, match: {source: 10.0.0.1/8}}]}", "spec.filter.rules", "write 10.0.0.0/8 for the network of 10.0.0.1/8"},
+		"an inner prefix with host bits": {name(cluster, "c") + "  filter: {rules: [{action: Drop, match: {innerDestination: 'fd00::1/8'}}]}", "spec.filter.rules", "a prefix has bits behind its length"},
+		"dropping without rules":         {name(ring, "r") + "  filter: {defaultAction: Drop}", "spec.filter", "drops everything: give rules"},
+		"memory limit is a word":         {name(ring, "r") + "  memoryLimit: lots", "spec.memoryLimit", "spec.memoryLimit"},
+		"no label of nodes":              {name(ring, "r") + "  nodeSelector: {}", "spec.nodeSelector", "leave nodeSelector out for all nodes"},
+		"empty labels of nodes":          {name(ring, "r") + "  nodeSelector: {matchLabels: {}}", "spec.nodeSelector", "leave nodeSelector out for all nodes"},
+		"nodes as they once were":        {name(ring, "r") + "  nodeSelector: {role: sensor}", "spec.nodeSelector", "nodeSelector: {matchLabels: {role: sensor}}"},
+		"nodes by a bad operator":        {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: Is, values: [a]}]}", "spec.nodeSelector.matchExpressions[0].operator", `"In", "NotIn"`},
+		"nodes by no value":              {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: In}]}", "spec.nodeSelector.matchExpressions[0]", "In and NotIn need values"},
+		"nodes by useless values":        {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: role, operator: Exists, values: [a]}]}", "spec.nodeSelector.matchExpressions[0]", "leave values out with Exists"},
+		"nodes by a bad key":             {name(ring, "r") + "  nodeSelector: {matchExpressions: [{key: a b, operator: Exists}]}", "spec.nodeSelector.matchExpressions[0].key", "such as role or kubernetes.io/hostname"},
+		"filter too long":                {name(ring, "r") + "  filter: {bpf: '" + strings.Repeat("x", 8193) + "'}", "spec.filter.bpf", "8192"},
 	}
 	c := env.Client(t)
 	for test, tc := range tests {
@@ -95,6 +104,13 @@ func TestRefusedBySchema(t *testing.T) {
 			requireRefused(t, c, tc.manifest, tc.field, tc.message)
 		})
 	}
+}
+
+// TestAllQueuesInAWord: it is said what queues may be, and nothing of rules that have to do with another word.
+func TestAllQueuesInAWord(t *testing.T) {
+	_, err := create(t, env.Client(t), strings.Replace(ring, "NAME", "r", 1)+"  queues: all")
+	require.ErrorContains(t, err, "must be 1 to 256")
+	require.NotContains(t, err.Error(), "RxQueue gives each")
 }
 
 // requireRefused: the API server says what is wrong with the manifest, and where.
