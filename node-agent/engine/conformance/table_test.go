@@ -383,7 +383,7 @@ func modeRows() []row {
 		row{name: "a driver without native XDP", rings: []capture.Ring{onBridge}, clusters: []capture.Cluster{{}}, lacks: map[string]string{byEBPF: "no native XDP", byModule: "capture-aware"}},
 		row{name: "generic XDP, allowed by name", rings: []capture.Ring{generic}, clusters: []capture.Cluster{{}}, lacks: needsAware,
 			packets: []packet{{frame: broadcast(arp()), from: "sender3"}, {frame: append(broadcast(arp()), 1), from: "sender3"}}},
-		row{name: "two rings of mode 1 on an interface", rings: two, clusters: []capture.Cluster{{}}, lacks: map[string]string{byEBPF: "has an XDP program already", byModule: "capture-aware"}},
+		row{name: "two rings of mode 1 on an interface", rings: two, clusters: []capture.Cluster{{}}, lacks: map[string]string{byEBPF: `has an XDP program already, of ring "one"`, byModule: "capture-aware"}},
 	)
 }
 

@@ -73,6 +73,8 @@ type environment struct {
 	attacher     attacher
 	grace        time.Duration
 	memory       func() (capture.Memory, error)
+	// rings are the engine's, whose lock is held.
+	rings map[string]*ring
 }
 
 // Engine implements capture.Engine. Interfaces are those of the network namespace of the thread that calls.
@@ -98,6 +100,7 @@ func New(options Options) (*Engine, error) {
 	if e.env, err = newEnvironment(options); err != nil {
 		return nil, fmt.Errorf("eBPF engine: %w", err)
 	}
+	e.env.rings = e.rings
 	e.handover = newHandoverServer(options)
 	if err := errors.Join(e.recover(), e.env.tables.setClock()); err != nil {
 		return nil, fmt.Errorf("eBPF engine: %w", errors.Join(err, e.Close()))

@@ -233,6 +233,9 @@ func (r *ring) attach(points []tapPoint, loaded programs, env *environment) erro
 	var failed error
 	for _, point := range points {
 		t, err := env.attacher.attach(r, point, loaded.forHook(point.Hook))
+		if errors.Is(err, errTaken) {
+			err = explainTaken(point, env.rings)
+		}
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue

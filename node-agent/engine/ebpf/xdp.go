@@ -5,6 +5,8 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -22,6 +24,23 @@ const (
 	xdpDrop = 1
 	xdpPass = 2
 )
+
+// errTaken: the interface has an XDP program already.
+var errTaken = errors.New("there is an XDP program already")
+
+// explainTaken names the ring that has the interface's XDP program. Other programs' owners are not known.
+func explainTaken(point tapPoint, rings map[string]*ring) error {
+	owner := "of no ring of ringcap (see: bpftool net)"
+	for _, name := range slices.Sorted(maps.Keys(rings)) {
+		for tapped := range rings[name].taps {
+			if tapped.Index == point.Index && tapped.Hook.isXDP() {
+				owner = fmt.Sprintf("of ring %q", name)
+			}
+		}
+	}
+	return fmt.Errorf("spec.transparentMode 1 and 2: %s has an XDP program already, %s, and can have one only: use mode 0 there, "+
+		"or engine KernelModule: %w", interfaceName(point.Index), owner, capture.ErrUnsupported)
+}
 
 func (xdp) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 	l, err := attachXDP(point, program)
@@ -46,8 +65,7 @@ func attachXDP(point tapPoint, program *ebpf.Program) (link.Link, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, unix.EBUSY):
-		return nil, fmt.Errorf("%s has an XDP program already, another ring's of mode 1 or 2 or somebody else's, and can have one "+
-			"only: use transparent mode 0 there: %w", name, capture.ErrUnsupported)
+		return nil, errTaken
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return nil, fmt.Errorf("transparent modes 1 and 2 on %s: its driver has no native XDP: use mode 0, or allow generic XDP, "+
 			"which comes after the driver has made an skb (xdp: GenericAllowed): %w", name, capture.ErrUnsupported)
@@ -69,8 +87,8 @@ func keepsTags(name string) error {
 		return fmt.Errorf("read the features of %s: %w", name, err)
 	}
 	if features[feature] {
-		return fmt.Errorf("transparent modes 1 and 2 on %s: it takes VLAN tags off frames before XDP sees them: turn that off "+
-			"(ethtool -K %s rxvlan off): %w", name, name, capture.ErrUnsupported)
+		return fmt.Errorf("transparent modes 1 and 2 on %s: it takes VLAN tags off frames before XDP sees them: set "+
+			"spec.nic.vlanOffload to Disable: %w", name, capture.ErrUnsupported)
 	}
 	return nil
 }
