@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"github.com/ringcap/ringcap/operator/api/sizing"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -32,16 +34,22 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 	if ring.Spec.Queues != nil {
 		d.outputs[ring.Name]++
 	}
-	return Verdict{Reason: v1alpha1.ReasonAccepted, Message: "the spec is valid" + oldForms(ring)}
+	return Verdict{Reason: v1alpha1.ReasonAccepted, Message: "the spec is valid" + remarks(ring)}
 }
 
-// oldForms says what of the ring is written as in earlier releases.
-func oldForms(ring *v1alpha1.CaptureRing) string {
+// remarks say what of the ring may be meant otherwise, and what is written as in earlier releases.
+func remarks(ring *v1alpha1.CaptureRing) string {
+	said := ""
+	for i, s := range ring.Spec.Interfaces {
+		if s.Name == "*" && s.Driver == "" && s.PCIAddress == "" && s.ResourceName == "" && s.PodSelector == nil {
+			said += fmt.Sprintf("; spec.interfaces[%d].name '*' is every interface of a node: lo, the cluster's network and all pods, too", i)
+		}
+	}
 	if nodes := ring.Spec.NodeSelector; nodes != nil && nodes.Old {
-		return "; spec.nodeSelector has its labels as in earlier releases, without matchLabels, and goes on selecting the same nodes: write it as now, " +
+		said += "; spec.nodeSelector has its labels as in earlier releases, without matchLabels, and goes on selecting the same nodes: write it as now, " +
 			"for a later release may refuse it: " + nodes.Rewrite(ring.Name)
 	}
-	return ""
+	return said
 }
 
 func (d *draft) ringIsWanted(ring *v1alpha1.CaptureRing) *Verdict {

@@ -99,3 +99,12 @@ func TestRingsThatMeetOnNoNode(t *testing.T) {
 		}
 	}
 }
+
+// TestAllInterfacesAreRemarked: lo and the cluster's network are seldom meant.
+func TestAllInterfacesAreRemarked(t *testing.T) {
+	r := ring("r", 0)
+	r.Spec.Interfaces = []v1alpha1.InterfaceSelector{{Name: "eth*"}, {Name: "*", Driver: "igb"}, {Name: "*"}}
+	verdict := plan.Make(plan.Input{Rings: rings{r}}).Rings["r"]
+	require.True(t, verdict.Accepted())
+	require.Equal(t, "the spec is valid; spec.interfaces[2].name '*' is every interface of a node: lo, the cluster's network and all pods, too", verdict.Message)
+}
