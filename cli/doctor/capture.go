@@ -104,12 +104,8 @@ func objects(f Facts) []Finding {
 	return found
 }
 
-// truncated reports packets of a ring that consumers do not get whole.
+// truncated reports packets of a ring that consumers do not get whole, as its spec has it.
 func truncated(f Facts, ring *v1.CaptureRing) []Finding {
-	what := "CaptureRing " + ring.Name
-	if c := fleet.Truncated(ring.Status.Conditions); c != nil {
-		return []Finding{{Warning, what, c.Reason + ": " + c.Message, fixOf(c.Reason)}}
-	}
 	sets, packets := f.Over(ring), int64(0)
 	eachSet(f.Snapshot, func(_ string, set *v1.NodeClusterStatus) {
 		if all := set.Totals(); slices.Contains(sets, set.Name) {
@@ -119,7 +115,7 @@ func truncated(f Facts, ring *v1.CaptureRing) []Finding {
 	if ring.Spec.SnapLength == 0 || packets == 0 {
 		return nil
 	}
-	return []Finding{{Note, what, fmt.Sprintf("%s packets were cut to spec.snapLength, %s bytes", tree.Number(packets), tree.Number(int64(ring.Spec.SnapLength))),
+	return []Finding{{Note, "CaptureRing " + ring.Name, fmt.Sprintf("%s packets were cut to spec.snapLength, %s bytes", tree.Number(packets), tree.Number(int64(ring.Spec.SnapLength))),
 		fmt.Sprintf(`where packets are wanted whole: kubectl patch capturering %s --type=json -p '[{"op":"remove","path":"/spec/snapLength"}]'`, ring.Name)}}
 }
 

@@ -149,13 +149,14 @@ func QueuesOn(node *v1.NodeCapture, name string) *v1.NodeClusterStatus {
 	return nil
 }
 
-// Advice returns the conditions that say what may be meant otherwise, and on which nothing else depends: that no pod may have the
-// queues, and that rules never decide.
+// Advice returns the conditions that say what may be meant otherwise, and on which nothing else depends: that a rollout waits for nodes
+// that refuse it, that no pod may have the queues, that rules never decide, that packets are cut.
 func Advice(conditions []metav1.Condition) []metav1.Condition {
 	var said []metav1.Condition
-	for _, kind := range []string{v1.ConditionConsumersEffective, v1.ConditionRulesEffective} {
-		// That a filter is refused is what Accepted says.
-		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonInvalidFilter {
+	for _, kind := range []string{v1.ConditionRolledOut, v1.ConditionConsumersEffective, v1.ConditionRulesEffective, v1.ConditionPacketsWhole} {
+		c := meta.FindStatusCondition(conditions, kind)
+		// Of a rollout under way there is nothing to say, and of a filter that is refused Accepted says it.
+		if c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonInvalidFilter && c.Reason != v1.ReasonRollingOut {
 			said = append(said, *c)
 		}
 	}
@@ -170,14 +171,6 @@ func Admit(ring *v1.CaptureRing, namespace string) string {
 	}
 	return fmt.Sprintf(`kubectl patch capturering %s --type=merge -p '{"spec":{"consumers":{"namespaces":["%s"]}}}'`,
 		ring.Name, strings.Join(append(namespaces, namespace), `","`))
-}
-
-// Truncated returns the condition PacketsWhole if it says that packets are cut that nobody asked to cut, else nil.
-func Truncated(conditions []metav1.Condition) *metav1.Condition {
-	if c := meta.FindStatusCondition(conditions, v1.ConditionPacketsWhole); c != nil && c.Status == metav1.ConditionFalse {
-		return c
-	}
-	return nil
 }
 
 // Wrong returns the first of Accepted, Programmed and Ready that is not true, nil if all are.

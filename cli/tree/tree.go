@@ -175,9 +175,6 @@ func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
 	for _, c := range fleet.Advice(from.Status.Conditions) {
 		r.degrade(fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
-	if c := fleet.Truncated(from.Status.Conditions); c != nil {
-		r.degrade(fmt.Sprintf("%s: %s", c.Reason, c.Message))
-	}
 	for _, cluster := range s.Clusters {
 		if !slices.Contains(cluster.Spec.Rings, from.Name) {
 			continue
