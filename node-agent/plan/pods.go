@@ -103,8 +103,11 @@ func (f *Facts) selectedPods(selector v1.InterfaceSelector) ([]Pod, error) {
 	return selected, nil
 }
 
-// interfacesOf are a pod's interfaces, of several those whose names match the glob.
+// interfacesOf are a pod's interfaces, of several those whose names match the glob. The node's own are no pod's.
 func (f *Facts) interfacesOf(pod Pod, glob string) ([]Interface, error) {
+	if pod.HostNetwork {
+		return nil, nil
+	}
 	var found []Interface
 	for _, match := range f.Interfaces {
 		if !slices.Contains(pod.Interfaces, match.Index) {

@@ -96,7 +96,15 @@ func TestPodsThatCannotBeTapped(t *testing.T) {
 	assert.True(t, verdict.Ready())
 	assert.Equal(t, []string{"kube/agent: hostNetwork: it has no interface of its own"}, verdict.PodsNotTapped)
 
-	verdict, p := makeRing(t, `{interfaces: [{podSelector: {}}]}`, podFacts())
+	// The node's own interfaces are not that pod's, even if they were said to be.
+	f := podFacts()
+	f.Pods[4].Interfaces = []int{f.Interfaces[0].Index, 13}
+	verdict, p := makeRing(t, `{interfaces: [{podSelector: {matchLabels: {app: agent}}}]}`, f)
+	assert.True(t, verdict.Ready())
+	assert.Empty(t, verdict.Pods)
+	assert.Empty(t, p.Rings[0].Taps)
+
+	verdict, p = makeRing(t, `{interfaces: [{podSelector: {}}]}`, podFacts())
 	assert.True(t, verdict.Planned)
 	assert.Equal(t, v1.ReasonPodNotTapped, verdict.Reason)
 	assert.Equal(t, "spec.interfaces[].podSelector: kube/vlan: macvlan", verdict.Message)
