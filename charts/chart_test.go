@@ -185,7 +185,7 @@ func TestKustomize(t *testing.T) {
 
 // TestUnknownValuesAreRefused: a typo is not ignored.
 func TestUnknownValuesAreRefused(t *testing.T) {
-	for _, value := range []string{"agent.modul.mode=Load", "agent.module.mode=Maybe", "operator.image.tag=a b", "agent.metricsPort=0", "agent.memoryReserve=some", "prometheusRule.runbookURL=docs", "typo=1"} {
+	for _, value := range []string{"agent.modul.mode=Load", "agent.module.mode=Maybe", "operator.image.tag=a b", "agent.metricsPort=0", "agent.memoryReserve=some", "podCapture.maxMemory=some", "podCapture.maxPerNamespace=-1", "prometheusRule.runbookURL=docs", "typo=1"} {
 		out, err := helm(t, "template", "ringcap", "ringcap", "--set="+value)
 		require.Error(t, err, value)
 		require.Contains(t, out, "schema", value)

@@ -160,6 +160,7 @@ kept_crds='APIService - v1alpha1.ringcap.io
 CustomResourceDefinition - capturerings.ringcap.io
 CustomResourceDefinition - clusters.ringcap.io
 CustomResourceDefinition - nodecaptures.ringcap.io
+CustomResourceDefinition - podcaptures.ringcap.io
 '
 
 # What users made, as JSON a line, and who has a finalizer on it.

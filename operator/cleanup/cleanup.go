@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cleanup takes all CaptureRings and Clusters off the nodes and waits until the nodes are rid of them, while an operator
-// and the agents still run: the last step before ringcap is uninstalled. The objects are deleted, or stay for the next install.
+// and the agents still run: the last step before ringcap is uninstalled. The objects, and the PodCaptures that some rings are
+// made of, are deleted, or stay for the next install.
 package cleanup
 
 import (
@@ -13,11 +14,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 // Run deletes everything and waits until it is gone. What it waits for is written to out. When the context ends before,
 // the error names what is left and why.
 func Run(ctx context.Context, c client.Client, out io.Writer) error {
+	if err := deletePodCaptures(ctx, c); err != nil {
+		return err
+	}
 	all, err := objects(ctx, c)
 	if err != nil {
 		return err
@@ -59,4 +65,18 @@ func untilNone(ctx context.Context, out io.Writer, remaining func(context.Contex
 		return fmt.Errorf("not all nodes are clean; delete the pods that hold queues, and try again:\n  %s", strings.Join(left, "\n  "))
 	}
 	return err
+}
+
+// deletePodCaptures comes before the deletion of their rings, which the operator would make again.
+func deletePodCaptures(ctx context.Context, c client.Client) error {
+	var captures v1alpha1.PodCaptureList
+	if err := c.List(ctx, &captures); err != nil {
+		return fmt.Errorf("list PodCaptures: %w", err)
+	}
+	for i := range captures.Items {
+		if err := c.Delete(ctx, &captures.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete PodCapture %s: %w", client.ObjectKeyFromObject(&captures.Items[i]), err)
+		}
+	}
+	return nil
 }

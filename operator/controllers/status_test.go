@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -204,7 +205,9 @@ func TestCleanup(t *testing.T) {
 	ring, cluster := w.ring("clean"), w.cluster("clean-ids", "clean")
 	w.create(ring)
 	w.create(cluster)
-	w.capture("clean", []string{"clean"}, []string{"clean-ids"})
+	pods := podCapture(w.namespace("clean"), "web")
+	w.create(pods)
+	w.capture("clean", []string{"clean", w.ringOf(pods).Name}, []string{"clean-ids"})
 	w.agent("clean", nil)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -221,4 +224,5 @@ func TestCleanup(t *testing.T) {
 	var rings v1alpha1.CaptureRingList
 	require.NoError(t, w.List(t.Context(), &rings))
 	assert.Empty(t, rings.Items)
+	assert.True(t, apierrors.IsNotFound(w.Get(t.Context(), client.ObjectKeyFromObject(pods), pods)))
 }

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/controllers/podcapture"
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
 	"github.com/ringcap/ringcap/operator/filtercheck"
@@ -134,6 +135,7 @@ func startOperator(admin client.Client, config *rest.Config) error {
 	writer := networks.NewWriter(mgr.GetClient(), devicePlugin)
 	mark := suspend.New(mgr.GetClient(), deployment)
 	err = errors.Join(
+		(&podcapture.Reconciler{Client: mgr.GetClient(), Limits: podcapture.Limits{PerNamespace: 2, Memory: 16 << 20}}).SetupWithManager(mgr),
 		(&rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark}).SetupWithManager(mgr),
 		(&status.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
 	go func() { operator.done <- mgr.Start(ctx) }()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the API of ringcap: CaptureRing and Cluster say what to capture, NodeCapture what one node
-// shall do and does.
+// Package v1alpha1 is the API of ringcap: CaptureRing and Cluster say what to capture, PodCapture that pods of one
+// namespace are captured, NodeCapture what one node is asked for and does.
 //
 // +kubebuilder:object:generate=true
 // +groupName=ringcap.io

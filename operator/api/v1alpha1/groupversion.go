@@ -14,7 +14,8 @@ var GroupVersion = schema.GroupVersion{Group: "ringcap.io", Version: "v1alpha1"}
 // AddToScheme adds the kinds of this package to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
-		&CaptureRing{}, &CaptureRingList{}, &Cluster{}, &ClusterList{}, &NodeCapture{}, &NodeCaptureList{})
+		&CaptureRing{}, &CaptureRingList{}, &Cluster{}, &ClusterList{}, &NodeCapture{}, &NodeCaptureList{},
+		&PodCapture{}, &PodCaptureList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -38,6 +39,14 @@ metadata: {name: NAME}
 spec:
   rings: [mirror]
   queues: 2
+`
+
+const podCapture = `
+apiVersion: ringcap.io/v1alpha1
+kind: PodCapture
+metadata: {name: pods, namespace: default}
+spec:
+  podSelector: {}
 `
 
 func create(t *testing.T, c client.Client, manifest string) (*unstructured.Unstructured, error) {
@@ -111,6 +120,32 @@ func TestAllQueuesInAWord(t *testing.T) {
 	_, err := create(t, env.Client(t), strings.Replace(ring, "NAME", "r", 1)+"  queues: all")
 	require.ErrorContains(t, err, "must be 1 to 256")
 	require.NotContains(t, err.Error(), "RxQueue gives each")
+}
+
+// TestPodCapturesStayInTheirNamespace: what reaches further is refused, and so are fields that only a CaptureRing has.
+func TestPodCapturesStayInTheirNamespace(t *testing.T) {
+	c := env.Client(t)
+	filter := func(text string) string { return podCapture + "  filter: {" + text + "}" }
+	for manifest, message := range map[string]string{
+		strings.Replace(podCapture, "  podSelector: {}", "  queues: 1", 1):           "spec.podSelector",
+		filter("plugins: [{name: p}]"):                                               "only a CaptureRing has them",
+		filter("rules: [{action: Pass}, {action: Queue, queue: {cluster: others}}]"): "the actions Pass and Drop here",
+		filter("rules: [{action: Reflect, reflectTo: eth0}]"):                        "the actions Pass and Drop here",
+		filter("rules: [{action: Learn}]"):                                           "the actions Pass and Drop here",
+		podCapture + "  queues: 17":                                                  "spec.queues",
+	} {
+		requireRefused(t, c, manifest, "spec", message)
+	}
+	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)
+	for _, field := range []string{
+		"namespaceSelector: {}", "interfaces: [{name: eth0}]", "nodeTraffic: Allow", "transparentMode: 2", "nic: {}", "engine: EBPF",
+		"consumers: {namespaces: ['*']}", "memoryLimit: 1Ti", "quickMode: true", "defragment: true",
+	} {
+		_, err := create(t, c, podCapture+"  "+field)
+		require.ErrorContains(t, err, "unknown field \"spec."+strings.Split(field, ":")[0]+"\"")
+	}
+	_, err := create(t, c, filter("bpf: tcp, rules: [{action: Drop, match: {protocol: UDP}}], vlans: [1], payload: [{text: x}]")+"\n  sampling: {oneIn: 2}")
+	require.NoError(t, err)
 }
 
 // requireRefused: the API server says what is wrong with the manifest, and where.

@@ -33,6 +33,7 @@ import (
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/cleanup"
+	"github.com/ringcap/ringcap/operator/controllers/podcapture"
 	"github.com/ringcap/ringcap/operator/controllers/rollout"
 	"github.com/ringcap/ringcap/operator/controllers/status"
 	"github.com/ringcap/ringcap/operator/controllers/upgrade"
@@ -53,7 +54,7 @@ const leaseName = "ringcap-operator"
 
 const usage = `usage: operator COMMAND [flags]
   run      reconciles until it is stopped
-  cleanup  deletes all CaptureRings and Clusters, or suspends them, and waits until the nodes are rid of them
+  cleanup  deletes all CaptureRings, Clusters and PodCaptures, or suspends them, and waits until the nodes are rid of them
   leave    waits until a DaemonSet has cleaned the nodes, and removes what run made for itself
   ready    waits until a CaptureRing is ready
 -h after each lists its flags.
@@ -90,6 +91,7 @@ type runFlags struct {
 	maxUnavailable         int
 	plugin                 networks.DevicePlugin
 	fleetLimit             resource.QuantityValue
+	podCaptures            podcapture.Limits
 }
 
 func parseRun(args []string) runFlags {
@@ -112,6 +114,13 @@ func parseRun(args []string) runFlags {
 	})
 	f.fleetLimit.Quantity = *resource.NewQuantity(plan.DefaultFleetBytes, resource.BinarySI)
 	flags.Var(&f.fleetLimit, "fleet-limit", "bytes, as 256Mi: what the rings and Clusters of all NodeCaptures may take of the API server's store; 0 for no limit")
+	flags.IntVar(&f.podCaptures.PerNamespace, "pod-captures-per-namespace", 4, "PodCaptures that a namespace may have; 0 for none")
+	f.podCaptures.Memory = 64 << 20
+	flags.Func("pod-capture-memory", "memory that the queues of a PodCapture may take on each node; default 64Mi", func(text string) error {
+		memory, err := resource.ParseQuantity(text)
+		f.podCaptures.Memory = memory.Value()
+		return err
+	})
 	_ = flags.Parse(args) // exits
 	return f
 }
@@ -161,7 +170,7 @@ func run(ctx context.Context, args []string) error {
 	rules := snapshot.Rules{
 		CheckFilter: filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, FleetBytes: max(f.fleetLimit.Value(), 0), Now: time.Now,
 	}
-	if err := addControllers(mgr, rules, collector, f.plugin, mark); err != nil {
+	if err := addControllers(mgr, rules, collector, f, mark); err != nil {
 		return err
 	}
 	if err := addUpgrader(mgr, f); err != nil {
@@ -193,16 +202,15 @@ func addUpgrader(mgr ctrl.Manager, f runFlags) error {
 	})
 }
 
-func addControllers(mgr ctrl.Manager, rules snapshot.Rules, collector *metrics.Collector, plugin networks.DevicePlugin,
-	mark *suspend.Mark,
-) error {
-	writer := networks.NewWriter(mgr.GetClient(), plugin)
+func addControllers(mgr ctrl.Manager, rules snapshot.Rules, collector *metrics.Collector, f runFlags, mark *suspend.Mark) error {
+	writer := networks.NewWriter(mgr.GetClient(), f.plugin)
 	nodes := &rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark}
 	tell := &status.Reconciler{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), Rules: rules,
 		Publish: collector.Set, Networks: writer, Mark: mark,
 	}
-	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr)); err != nil {
+	pods := &podcapture.Reconciler{Client: mgr.GetClient(), Limits: f.podCaptures}
+	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr), pods.SetupWithManager(mgr)); err != nil {
 		return fmt.Errorf("add the controllers: %w", err)
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("synced", synced(mgr.GetCache()))); err != nil {

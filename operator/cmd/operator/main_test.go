@@ -86,6 +86,8 @@ func TestAsTheChartRunsIt(t *testing.T) {
 	require.NoError(t, admin.Create(t.Context(), ring))
 	lost := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: v1alpha1.ClusterSpec{Rings: []string{"none"}, Queues: 1}}
 	require.NoError(t, admin.Create(t.Context(), lost))
+	pods := &v1alpha1.PodCapture{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "pods"}}
+	require.NoError(t, admin.Create(t.Context(), pods))
 
 	health, scraped := freeAddress(t), freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -107,7 +109,9 @@ func TestAsTheChartRunsIt(t *testing.T) {
 		}
 		var node v1alpha1.NodeCapture
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &node))
-		assert.Len(c, node.Spec.Rings, 1)
+		assert.Len(c, node.Spec.Rings, 2)
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(pods), pods))
+		assert.Equal(c, v1alpha1.ResourcePrefix+node.Spec.Rings[1].Name, pods.Status.Resource)
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
 		assert.Len(c, ring.Status.Conditions, 6, "Accepted, Programmed, Ready, RulesEffective, ConsumersEffective, NetworksWritten")
 		var events corev1.EventList

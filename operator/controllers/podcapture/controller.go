@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podcapture makes a CaptureRing of each PodCapture, keeps it as it has to be, and tells in the PodCapture how it does. Who may
+// write PodCaptures of a namespace captures pods of that namespace so, and has no right to anything in the cluster.
+package podcapture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// gather is how long nodes' reports are gathered before pods are counted.
+const gather = time.Second
+
+// +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures/status,verbs=patch
+// +kubebuilder:rbac:groups=ringcap.io,resources=capturerings,verbs=get;list;watch;create;patch;delete
+
+// Reconciler makes the CaptureRings of all PodCaptures.
+type Reconciler struct {
+	Client client.Client
+	Limits Limits
+}
+
+// SetupWithManager registers the reconciler. All are decided upon at once, so every event leads to the same request.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}}
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{request}
+	})
+	later := handler.Funcs{UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		q.AddAfter(request, gather)
+	}}
+	return ctrl.NewControllerManagedBy(mgr).Named("podcapture").
+		Watches(&v1alpha1.PodCapture{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.CaptureRing{}, all, builder.WithPredicates(made())).
+		Watches(&v1alpha1.NodeCapture{}, later, builder.WithPredicates(podsChanged{})).
+		Complete(r)
+}
+
+// made passes events of rings that are or were of a PodCapture, and of any that gives a name back.
+func made() predicate.Predicate {
+	is := func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelPodCaptureNamespace] != "" }
+	funcs := predicate.NewPredicateFuncs(is)
+	funcs.UpdateFunc = func(e event.UpdateEvent) bool { return is(e.ObjectOld) || is(e.ObjectNew) }
+	funcs.DeleteFunc = nil
+	return funcs
+}
+
+// Reconcile makes the rings as decided, and writes the status of every PodCapture whose status has changed.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var captures v1alpha1.PodCaptureList
+	var list v1alpha1.CaptureRingList
+	if err := errors.Join(r.Client.List(ctx, &captures), r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list PodCaptures and CaptureRings: %w", err)
+	}
+	there := rings{}
+	for i := range list.Items {
+		there[list.Items[i].Name] = &list.Items[i]
+	}
+	decisions := decide(captures.Items, there, r.Limits)
+	errs := []error{r.removeOthers(ctx, there, decisions)}
+	pods, err := r.countPods(ctx, decisions)
+	errs = append(errs, err)
+	for _, d := range decisions {
+		ring, err := r.make(ctx, d, there[d.ring])
+		if err == nil {
+			err = r.tell(ctx, d, ring, pods[d.ring])
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("PodCapture %s: %w", client.ObjectKeyFromObject(d.capture), err))
+		}
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !outdated(err) }) {
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	return ctrl.Result{}, errors.Join(errs...)
+}
+
+// outdated says whether the cache is behind what was written: the watch brings it up.
+func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// removeOthers deletes the rings of PodCaptures that are gone or have none.
+func (r *Reconciler) removeOthers(ctx context.Context, there rings, decisions []decision) error {
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		ring := there[name]
+		if ring.Labels[v1alpha1.LabelPodCaptureNamespace] == "" || ring.DeletionTimestamp != nil ||
+			slices.ContainsFunc(decisions, func(d decision) bool { return d.ring == name }) {
+			continue
+		}
+		if err := r.Client.Delete(ctx, ring, client.Preconditions{UID: &ring.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete CaptureRing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// make creates the ring or puts it right, and returns it as it is now: nil for none. One that is being deleted is made again
+// when it is gone.
+func (r *Reconciler) make(ctx context.Context, d decision, ring *v1alpha1.CaptureRing) (*v1alpha1.CaptureRing, error) {
+	if d.want == nil || ring != nil && ring.DeletionTimestamp != nil {
+		return ring, nil
+	}
+	if ring == nil {
+		if err := r.Client.Create(ctx, d.want); err != nil {
+			return nil, fmt.Errorf("create CaptureRing %s: %w", d.ring, err)
+		}
+		return d.want, nil
+	}
+	changed := ring.DeepCopy()
+	changed.Spec = d.want.Spec
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	maps.Copy(changed.Labels, d.want.Labels)
+	maps.Copy(changed.Annotations, d.want.Annotations)
+	if equality.Semantic.DeepEqual(ring, changed) {
+		return ring, nil
+	}
+	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(ring, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("put CaptureRing %s right: %w", d.ring, err)
+	}
+	return changed, nil
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcapture
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+var limits = Limits{PerNamespace: 4, Memory: 64 << 20}
+
+// old is a PodCapture that was made so many seconds ago, as the API server has it.
+func old(namespace, name string, seconds int) v1alpha1.PodCapture {
+	return v1alpha1.PodCapture{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name),
+			CreationTimestamp: metav1.NewTime(time.Unix(int64(1000000-seconds), 0)),
+		},
+		Spec: v1alpha1.PodCaptureSpec{Queues: 1, Slots: 4096, SnapLength: 1536},
+	}
+}
+
+// TestRingNames: they are names that a CaptureRing may have, and of one namespace each.
+func TestRingNames(t *testing.T) {
+	long := strings.Repeat("n", 62)
+	seen := map[string]string{}
+	for _, namespace := range []string{"a", "shop", "shop-0", "a-b-c-d-e-f-g-h-i-j-k-l", long + "1", long + "2", strings.Repeat("n", 19) + "-x"} {
+		for number := range 100 {
+			name := RingName(namespace, number)
+			assert.Empty(t, seen[name], namespace)
+			assert.LessOrEqual(t, len(name), 45)
+			assert.Regexp(t, `^pods-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[0-9a-f]{10}-[0-9]+$`, name)
+			assert.NotContains(t, name, "--")
+			seen[name] = namespace
+		}
+	}
+}
+
+// TestHalfOfTheRingsAreLeft to those who may write CaptureRings, whatever all namespaces together have.
+func TestHalfOfTheRingsAreLeft(t *testing.T) {
+	var captures []v1alpha1.PodCapture
+	for i := range maxRings + 2 {
+		captures = append(captures, old(fmt.Sprintf("n%d", i/4), fmt.Sprintf("p%d", i%4), i))
+	}
+	served := 0
+	for _, d := range decide(captures, rings{}, limits) {
+		if d.want != nil {
+			served++
+			continue
+		}
+		assert.Equal(t, v1alpha1.ReasonLimitExceeded, d.refused.reason)
+		assert.Contains(t, []string{"n0/p0", "n0/p1"}, d.capture.Namespace+"/"+d.capture.Name, "the newest")
+	}
+	assert.Equal(t, v1alpha1.MaxRings/2, served)
+}
+
+// TestSwitchedOff: no PodCapture has a ring then; and one that is being deleted has none.
+func TestSwitchedOff(t *testing.T) {
+	d := decide([]v1alpha1.PodCapture{old("a", "p", 1)}, rings{}, Limits{Memory: 1 << 30})
+	require.Len(t, d, 1)
+	assert.Equal(t, v1alpha1.ReasonDisabled, d[0].refused.reason)
+	assert.Empty(t, d[0].ring)
+	gone := old("a", "p", 1)
+	gone.DeletionTimestamp = &metav1.Time{}
+	assert.Empty(t, decide([]v1alpha1.PodCapture{gone}, rings{}, limits))
+}
+
+// TestWhoComesAgainWaits for the ring of the one of that name before, whose resource it will have; others get the next one.
+func TestWhoComesAgainWaits(t *testing.T) {
+	before := old("a", "p", 9)
+	before.UID = "before"
+	ring := Ring(&before, RingName("a", 0), limits.Memory)
+	there := rings{ring.Name: ring}
+	d := decide([]v1alpha1.PodCapture{old("a", "p", 1), old("a", "q", 2)}, there, limits)
+	require.Len(t, d, 2)
+	assert.Equal(t, RingName("a", 1), d[0].ring)
+	assert.Equal(t, v1alpha1.ReasonPending, d[1].refused.reason)
+	assert.Contains(t, d[1].refused.message, ring.Name)
+
+	// The one that it had last is taken before one with a smaller number.
+	last := old("a", "p", 1)
+	last.Status.Resource = v1alpha1.ResourcePrefix + RingName("a", 2)
+	assert.Equal(t, RingName("a", 2), decide([]v1alpha1.PodCapture{last}, rings{}, limits)[0].ring)
+	last.Status.Resource = v1alpha1.ResourcePrefix + RingName("b", 2)
+	assert.Equal(t, RingName("a", 0), decide([]v1alpha1.PodCapture{last}, rings{}, limits)[0].ring)
+}

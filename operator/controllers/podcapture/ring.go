@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcapture
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ringcap/ringcap/operator/api/sizing"
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Limits are what the cluster's administrator grants.
+type Limits struct {
+	// PerNamespace is how many PodCaptures a namespace may have, 0 for none at all.
+	PerNamespace int
+	// Memory, bytes, is what the queues of one may take on each node.
+	Memory int64
+}
+
+const (
+	// maxRings leaves half of the CaptureRings that a node can have to those who may write CaptureRings,
+	maxRings = v1alpha1.MaxRings / 2
+	// and maxBytes, with maxRings of them, half of what there is room for in a NodeCapture.
+	maxBytes = 4 << 10
+)
+
+// RingName is the name of the CaptureRing with this number in a namespace, at most 45 characters. There are few of them, because a kubelet
+// never forgets the name of a resource; and each is of one namespace, so that pods which go on requesting one that was given back
+// are in nobody else's way.
+func RingName(namespace string, number int) string {
+	const most = 20
+	text := namespace[:min(len(namespace), most)]
+	return fmt.Sprintf("pods-%s-%.5x-%d", strings.TrimRight(text, "-"), sha256.Sum256([]byte(namespace)), number)
+}
+
+// Ring is the CaptureRing of a PodCapture: over pods of its namespace alone, for consumers there alone.
+func Ring(capture *v1alpha1.PodCapture, name string, memory int64) *v1alpha1.CaptureRing {
+	promiscuous, spec := false, capture.Spec.DeepCopy()
+	ring := &v1alpha1.CaptureRing{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				v1alpha1.LabelPodCaptureNamespace: capture.Namespace, v1alpha1.LabelPodCaptureUID: string(capture.UID),
+			},
+			Annotations: map[string]string{v1alpha1.AnnotationPodCapture: capture.Name},
+		},
+		Spec: v1alpha1.CaptureRingSpec{
+			Interfaces: []v1alpha1.InterfaceSelector{{
+				PodSelector: &spec.PodSelector,
+				// Kubernetes gives each namespace this label, and agents take the name itself for it.
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": capture.Namespace}},
+			}},
+			Direction: v1alpha1.DirectionBoth, Queues: v1alpha1.Queues(spec.Queues), SnapLength: spec.SnapLength,
+			Filter: spec.Filter, Sampling: spec.Sampling,
+			NIC: v1alpha1.NIC{Offloads: v1alpha1.OffloadsKeep, Promiscuous: &promiscuous},
+			QueueSettings: v1alpha1.QueueSettings{
+				Slots: spec.Slots, MemoryLimit: resource.NewQuantity(memory, resource.BinarySI),
+				Consumers: &v1alpha1.Consumers{Namespaces: []string{capture.Namespace}, InjectLibpcap: spec.InjectLibpcap},
+			},
+		},
+	}
+	ring.Spec.Default()
+	return ring
+}
+
+// refusal is why a PodCapture is not served.
+type refusal struct{ reason, message string }
+
+// exceeds says which limit a ring's spec does not keep. Memory is what the engine needs that needs more, so that no node refuses it.
+func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
+	queues := v1alpha1.QueueCount(spec.Queues)
+	area := sizing.Area(spec.Slots, spec.SnapLength, sizing.EBPFSlot)
+	if sizing.Lanes(queues, area, 1, &l.Memory) == 0 {
+		return &refusal{v1alpha1.ReasonMemoryLimitExceeded, fmt.Sprintf(
+			"spec: %d queues of %d slots of %d bytes need %d KiB on each node, and a PodCapture may have %d KiB: "+
+				"lower queues, slots or snapLength, or ask the cluster's administrator (podCapture.maxMemory of the chart)",
+			queues, spec.Slots, spec.SnapLength, uint64(queues)*area>>10, l.Memory>>10)}
+	}
+	// A spec came as JSON, and goes as such.
+	if text, _ := json.Marshal(spec); len(text) > maxBytes {
+		return &refusal{v1alpha1.ReasonLimitExceeded, fmt.Sprintf(
+			"spec takes %d bytes in each node's NodeCapture, and a PodCapture may take %d: write a shorter filter or podSelector", len(text), maxBytes)}
+	}
+	return nil
+}

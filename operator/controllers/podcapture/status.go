@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcapture
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// told are the conditions that a PodCapture has from its ring.
+var told = []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady, v1alpha1.ConditionRulesEffective}
+
+// tell writes the status, where it changed.
+func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, pods int32) error {
+	changed := d.capture.DeepCopy()
+	status := &changed.Status
+	*status = v1alpha1.PodCaptureStatus{ObservedGeneration: changed.Generation, Conditions: status.Conditions, Pods: pods}
+	if ring != nil {
+		of := &ring.Status
+		status.Resource = v1alpha1.ResourcePrefix + ring.Name
+		status.NodesDesired, status.NodesReady = of.NodesDesired, of.NodesReady
+		status.Queues, status.QueuesAttached = of.Queues, of.QueuesAttached
+		status.Seen, status.Delivered, status.Dropped = of.Seen, of.Delivered, of.Dropped
+	}
+	for _, kind := range told {
+		if c := d.condition(kind, ring); c != nil {
+			c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, changed.Generation, metav1.Time{}
+			meta.SetStatusCondition(&status.Conditions, *c)
+		} else {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
+		}
+	}
+	if equality.Semantic.DeepEqual(&d.capture.Status, status) {
+		return nil
+	}
+	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(d.capture))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patch the status: %w", err)
+	}
+	return nil
+}
+
+// condition is the PodCapture's of that kind: its own refusal, else what the ring says about its present spec. RulesEffective is there
+// where the ring has it only.
+func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Condition {
+	var of *metav1.Condition
+	if ring != nil && d.refused == nil {
+		of = meta.FindStatusCondition(ring.Status.Conditions, kind)
+	}
+	switch {
+	case of != nil && of.ObservedGeneration == ring.Generation:
+		same := *of
+		return &same
+	case kind == v1alpha1.ConditionRulesEffective:
+		return nil
+	case d.refused != nil:
+		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: d.refused.reason, Message: d.refused.message}
+	}
+	return &metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPending,
+		Message: fmt.Sprintf("nothing is known yet of its CaptureRing %s", d.ring)}
+}
+
+// countPods counts the pods that rings capture.
+func (r *Reconciler) countPods(ctx context.Context, decisions []decision) (map[string]int32, error) {
+	pods := map[string]int32{}
+	if len(decisions) == 0 {
+		return pods, nil
+	}
+	var captures v1alpha1.NodeCaptureList
+	// Thousands of them, which nobody here changes.
+	if err := r.Client.List(ctx, &captures, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list NodeCaptures: %w", err)
+	}
+	for i := range captures.Items {
+		// A pod may have several interfaces, on its one node.
+		counted := map[[2]string]bool{}
+		for _, on := range captures.Items[i].Status.Interfaces {
+			for _, ring := range on.Rings {
+				if key := [2]string{ring, on.Pod}; on.Pod != "" && !counted[key] {
+					counted[key] = true
+					pods[ring]++
+				}
+			}
+		}
+	}
+	return pods, nil
+}
+
+// podsChanged passes updates of a NodeCapture by which other pods are captured on the node.
+type podsChanged struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (podsChanged) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*v1alpha1.NodeCapture)
+	after, ok2 := e.ObjectNew.(*v1alpha1.NodeCapture)
+	if !ok || !ok2 {
+		return true
+	}
+	return !slices.EqualFunc(before.Status.Interfaces, after.Status.Interfaces, func(a, b v1alpha1.InterfaceStatus) bool {
+		return a.Pod == b.Pod && slices.Equal(a.Rings, b.Rings)
+	})
+}
