@@ -13,12 +13,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/ringcap/ringcap/operator/api/rules"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/controllers/podcapture"
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
@@ -52,6 +56,10 @@ func TestExamples(t *testing.T) {
 				}
 			}
 			for i := range in.Rings {
+				if in.Rings[i].Labels[v1alpha1.LabelPodCaptureNamespace] != "" {
+					require.Contains(t, string(text), " "+v1alpha1.ResourcePrefix+in.Rings[i].Name+": ", "its consumer has the resource")
+					require.Contains(t, string(text), " rc-"+in.Rings[i].Name+"\n")
+				}
 				require.Zero(t, rules.Advise(in.Rings[i].Spec.Filter))
 			}
 		})
@@ -67,6 +75,10 @@ func apply(t *testing.T, document []byte, in *plan.Input) {
 		return
 	}
 	c := env.Client(t)
+	if object.GetNamespace() != "" {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: object.GetNamespace()}}
+		require.NoError(t, client.IgnoreAlreadyExists(c.Create(t.Context(), namespace)))
+	}
 	require.NoError(t, c.Create(t.Context(), object))
 	t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), object)) })
 	served, err := object.MarshalJSON()
@@ -80,6 +92,10 @@ func apply(t *testing.T, document []byte, in *plan.Input) {
 		var cluster v1alpha1.Cluster
 		require.NoError(t, sigsyaml.UnmarshalStrict(served, &cluster))
 		in.Clusters = append(in.Clusters, cluster)
+	case "PodCapture":
+		var capture v1alpha1.PodCapture
+		require.NoError(t, sigsyaml.UnmarshalStrict(served, &capture))
+		in.Rings = append(in.Rings, *podcapture.Ring(&capture, podcapture.RingName(capture.Namespace, 0), 64<<20))
 	default:
 		require.Fail(t, "an example is a "+object.GetKind())
 	}
