@@ -2,8 +2,8 @@
 
 // Package capture takes a ring's packets from all its nodes home, as one time-ordered pcapng.
 //
-// It makes a ring, if the packets are those of pods, a Cluster of one queue over the ring, and on each node a pod without any privilege that is given that queue; in
-// the pods it runs rcstream by pods/exec, merges what they write, and removes all of it in the end.
+// It makes a ring, if the packets are those of pods, a Cluster of one queue over the ring, and on each node a pod without any privilege that is given that queue; for who may make
+// neither ring nor Cluster it makes a PodCapture instead of the two. In the pods it runs rcstream by pods/exec, merges what they write, and removes all of it in the end.
 package capture
 
 import (
@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/cli/doctor"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -26,7 +27,12 @@ type Plan struct {
 	ID   string
 	Ring string
 	// Made is the spec of a ring that is made for the capture, nil for one that is there.
-	Made  *v1.CaptureRingSpec
+	Made *v1.CaptureRingSpec
+	// Own is the spec of a PodCapture that is made instead of ring and Cluster, else nil; Name is its CaptureRing's then, which Start
+	// learns.
+	Own *v1.PodCaptureSpec
+	// Pods is how many it has to capture.
+	Pods  int32
 	Nodes []Node
 	// Namespace of the pods.
 	Namespace string
@@ -66,6 +72,14 @@ func (p Plan) MadeRing() *v1.CaptureRing {
 	return ring
 }
 
+// PodCapture is the one that is made, nil if none is.
+func (p Plan) PodCapture() *v1.PodCapture {
+	if p.Own == nil {
+		return nil
+	}
+	return &v1.PodCapture{ObjectMeta: metav1.ObjectMeta{GenerateName: "ringcap-cli-", Namespace: p.Namespace, Labels: p.labels()}, Spec: *p.Own}
+}
+
 // Cluster is the set of queues.
 func (p Plan) Cluster() *v1.Cluster {
 	return &v1.Cluster{
@@ -89,15 +103,19 @@ func (p Plan) Command() []string {
 	return append(command, "--", p.Name)
 }
 
-// Pod is that of a node. It belongs to the Cluster, and goes with it.
-func (p Plan) Pod(node Node, cluster *v1.Cluster) *corev1.Pod {
+// Pod is that of a node. It belongs to the Cluster or PodCapture, and goes with it.
+func (p Plan) Pod(node Node, owner client.Object) *corev1.Pod {
+	kind := "Cluster"
+	if p.Own != nil {
+		kind = "PodCapture"
+	}
 	deadline := int64(p.Deadline.Seconds())
 	yes, no, nobody := true, false, int64(65534)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: p.Name + "-", Namespace: p.Namespace, Labels: p.labels(),
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+				APIVersion: v1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
 			}},
 		},
 		Spec: corev1.PodSpec{

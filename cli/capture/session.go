@@ -37,6 +37,7 @@ type Session struct {
 
 	ring    *v1.CaptureRing
 	cluster *v1.Cluster
+	own     *v1.PodCapture
 	pods    []string
 	tries   int
 }
@@ -51,8 +52,28 @@ const (
 	maxTries   = 20
 )
 
-// Start makes the ring, if it is to be made, the Cluster and the pods, and waits until they run.
+// Start makes what has the queues and the pods, and waits until they run.
 func (s *Session) Start(ctx context.Context) error {
+	prepare := s.makeQueues
+	if s.Plan.Own != nil {
+		prepare = s.makeOwn
+	}
+	if err := prepare(ctx); err != nil {
+		return err
+	}
+	for _, node := range s.Plan.Nodes {
+		pod := s.Plan.Pod(node, s.owner())
+		if err := s.create(ctx, pod); err != nil {
+			return fmt.Errorf("make a pod in namespace %s: %w", s.Plan.Namespace, err)
+		}
+		s.pods = append(s.pods, pod.Name)
+	}
+	s.Log("waiting for %d pods in namespace %s", len(s.pods), s.Plan.Namespace)
+	return s.wait(ctx, s.running)
+}
+
+// makeQueues makes the ring, if it is to be made, and the Cluster, and waits for its queues.
+func (s *Session) makeQueues(ctx context.Context) error {
 	if s.ring = s.Plan.MadeRing(); s.ring != nil {
 		if err := s.create(ctx, s.ring); err != nil {
 			return fmt.Errorf("make CaptureRing %s: %w", s.Plan.Ring, err)
@@ -63,18 +84,46 @@ func (s *Session) Start(ctx context.Context) error {
 		return fmt.Errorf("make Cluster %s over ring %s: %w", s.Plan.Name, s.Plan.Ring, err)
 	}
 	s.Log("made Cluster %s; waiting for its queues on %d nodes", s.Plan.Name, len(s.Plan.Nodes))
-	if err := s.wait(ctx, s.queues); err != nil {
-		return err
+	return s.wait(ctx, s.queues)
+}
+
+// makeOwn makes the PodCapture, and waits until the pods are captured.
+func (s *Session) makeOwn(ctx context.Context) error {
+	s.own = s.Plan.PodCapture()
+	if err := s.create(ctx, s.own); err != nil {
+		return fmt.Errorf("make a PodCapture in namespace %s: %w", s.Plan.Namespace, err)
 	}
-	for _, node := range s.Plan.Nodes {
-		pod := s.Plan.Pod(node, s.cluster)
-		if err := s.create(ctx, pod); err != nil {
-			return fmt.Errorf("make a pod in namespace %s: %w", s.Plan.Namespace, err)
-		}
-		s.pods = append(s.pods, pod.Name)
+	s.Log("made PodCapture %s; waiting until %d pods are captured", s.own.Name, s.Plan.Pods)
+	return s.wait(ctx, s.captured)
+}
+
+// captured says what the PodCapture still waits for, and learns its name for the nodes. What is refused is an error.
+func (s *Session) captured(ctx context.Context) (string, error) {
+	var own v1.PodCapture
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.own), &own); err != nil {
+		return "", err
 	}
-	s.Log("waiting for %d pods in namespace %s", len(s.pods), s.Plan.Namespace)
-	return s.wait(ctx, s.running)
+	accepted := meta.FindStatusCondition(own.Status.Conditions, v1.ConditionAccepted)
+	ready := meta.FindStatusCondition(own.Status.Conditions, v1.ConditionReady)
+	name := strings.TrimPrefix(own.Status.Resource, v1.ResourcePrefix)
+	switch {
+	case accepted == nil || ready == nil:
+		return "the operator has not seen to PodCapture " + own.Name + " yet", nil
+	case accepted.Status == metav1.ConditionFalse && accepted.Reason != v1.ReasonPending:
+		return "", fmt.Errorf("the operator does not accept the PodCapture: %s: %s", accepted.Reason, accepted.Message)
+	case name == "" || own.Status.Pods < s.Plan.Pods:
+		return fmt.Sprintf("%d of %d pods are captured; PodCapture %s: %s", own.Status.Pods, s.Plan.Pods, own.Name, ready.Message), nil
+	}
+	s.Plan.Name = name
+	return "", nil
+}
+
+// owner is what the pods belong to.
+func (s *Session) owner() client.Object {
+	if s.own != nil {
+		return s.own
+	}
+	return s.cluster
 }
 
 // makeCluster makes the Cluster, by a name that no other capture has.
@@ -206,7 +255,7 @@ func (s *Session) again(ctx context.Context, node int) error {
 	if err := client.IgnoreNotFound(s.Client.Delete(ctx, old, client.GracePeriodSeconds(0))); err != nil {
 		return err
 	}
-	pod := s.Plan.Pod(s.Plan.Nodes[node], s.cluster)
+	pod := s.Plan.Pod(s.Plan.Nodes[node], s.owner())
 	if err := s.create(ctx, pod); err != nil {
 		return err
 	}
@@ -265,6 +314,9 @@ func (s *Session) made() []client.Object {
 	for _, name := range slices.Sorted(slices.Values(s.pods)) {
 		objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Plan.Namespace, Name: name}})
 	}
+	if s.own != nil && s.own.UID != "" {
+		objects = append(objects, s.own)
+	}
 	if s.cluster != nil && s.cluster.UID != "" {
 		objects = append(objects, s.cluster)
 	}
@@ -288,9 +340,13 @@ func (s *Session) gone(ctx context.Context) (string, error) {
 }
 
 func (s *Session) byHand() string {
+	kinds := "pods,clusters.ringcap.io,capturerings"
+	if s.own != nil {
+		kinds = "pods,podcaptures"
+	}
 	for key, value := range s.Plan.labels() {
 		if strings.HasPrefix(key, v1.ResourcePrefix) {
-			return fmt.Sprintf("kubectl delete pods,clusters.ringcap.io,capturerings -n %s -l %s=%s", s.Plan.Namespace, key, value)
+			return fmt.Sprintf("kubectl delete %s -n %s -l %s=%s", kinds, s.Plan.Namespace, key, value)
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@
 package capture
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +68,47 @@ func TestARefusedPodIsMadeAgain(t *testing.T) {
 	s.pods = []string{"q"}
 	_, err = s.running(t.Context())
 	require.ErrorContains(t, err, "no healthy devices present")
+}
+
+// TestAPodCaptureInsteadOfRingAndCluster: its ring's name is the queue's, the pods are its, and it is all there is to be removed.
+func TestAPodCaptureInsteadOfRingAndCluster(t *testing.T) {
+	s := session(t)
+	s.Log, s.Plan.Own, s.Plan.Pods = t.Logf, &v1.PodCaptureSpec{Slots: 64}, 2
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorContains(t, s.makeOwn(stop), "the operator has not seen to PodCapture ringcap-cli-")
+	var made v1.PodCaptureList
+	require.NoError(t, s.Client.List(t.Context(), &made, client.InNamespace("default")))
+	require.Len(t, made.Items, 1)
+	own := &made.Items[0]
+	require.Equal(t, s.Plan.labels(), own.Labels)
+	is := func(accepted, reason string, pods int32) {
+		t.Helper()
+		own.Status.Pods, own.Status.Resource = pods, "ringcap.io/pods-default-0"
+		own.Status.Conditions = []metav1.Condition{
+			{Type: v1.ConditionAccepted, Status: metav1.ConditionStatus(accepted), Reason: reason, Message: "because"}, {Type: v1.ConditionReady, Message: "not yet"},
+		}
+		require.NoError(t, s.Client.Update(t.Context(), own))
+	}
+	is("False", v1.ReasonLimitExceeded, 0)
+	_, err := s.captured(t.Context())
+	require.ErrorContains(t, err, "the operator does not accept the PodCapture: LimitExceeded: because")
+	is("True", v1.ReasonAccepted, 1)
+	left, err := s.captured(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "1 of 2 pods are captured; PodCapture "+own.Name+": not yet", left)
+	is("True", v1.ReasonAccepted, 2)
+	left, err = s.captured(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	require.Equal(t, "pods-default-0", s.Plan.Name)
+	s.own.UID = "u"
+	pod := s.Plan.Pod(s.Plan.Nodes[0], s.owner())
+	require.Equal(t, "PodCapture", pod.OwnerReferences[0].Kind)
+	require.Equal(t, own.Name, pod.OwnerReferences[0].Name)
+	require.Contains(t, pod.Spec.Containers[0].Resources.Limits, corev1.ResourceName("ringcap.io/pods-default-0"))
+	require.Equal(t, []client.Object{s.own}, s.made())
+	require.Contains(t, s.byHand(), "kubectl delete pods,podcaptures -n default -l ")
+	require.NoError(t, s.Remove(t.Context()))
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -87,4 +89,43 @@ func TestDoctorWithFewRights(t *testing.T) {
 	code, said := against(t, kubeconfig, "--as", "nobody", "status")
 	require.Equal(t, ExitFailed, code, said)
 	require.Contains(t, said, "your user needs the verbs get, list and watch on ringcap.io")
+}
+
+// Who may edit one namespace captures its pods there, by a PodCapture, and needs nothing of the cluster; elsewhere the right that is
+// missing is named. No operator runs here, and what was made is removed.
+func TestCaptureWithANamespacesRights(t *testing.T) {
+	kubeconfig, c := api.Kubeconfig(t), api.Client(t)
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "delete"}},
+		{APIGroups: []string{"ringcap.io"}, Resources: []string{"podcaptures"}, Verbs: []string{"get", "create", "delete"}},
+	}
+	for _, namespace := range []string{"mine", "others"} {
+		require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+		require.NoError(t, c.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}))
+		require.NoError(t, c.Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+			Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "x"}}},
+		}))
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: "editor"}
+		require.NoError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}))
+		require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "editor"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "editor"}},
+		}))
+		rules = rules[:1]
+	}
+	capture := func(namespace string) string {
+		code, said := against(t, kubeconfig, "--as", "editor", "-n", namespace, "capture", "pod/web", "-w", filepath.Join(t.TempDir(), "file"), "--image", "agent:1", "--timeout", "2s")
+		assert.Equal(t, ExitFailed, code, said)
+		return said
+	}
+	require.EventuallyWithT(t, func(collect *assert.CollectT) {
+		said := capture("mine")
+		assert.Contains(collect, said, "made PodCapture ringcap-cli-")
+		assert.Contains(collect, said, "while waiting: the operator has not seen to PodCapture ringcap-cli-")
+	}, 30*time.Second, 100*time.Millisecond)
+	var left v1.PodCaptureList
+	require.NoError(t, c.List(t.Context(), &left))
+	require.Empty(t, left.Items)
+	require.Contains(t, capture("others"), "your user needs the verbs get, list and watch on ringcap.io")
 }

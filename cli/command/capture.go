@@ -56,7 +56,8 @@ whoever reads the output has gone. Interfaces are called NODE/INTERFACE in the f
 packets all the same.
 
 For a pod, or the pods of a Deployment, it makes the ring too, over the node's side of their interfaces, both ways, and follows pods that come and go on
-the nodes that have some when it begins. Their interfaces are called NODE/NAMESPACE/POD.
+the nodes that have some when it begins. Their interfaces are called NODE/NAMESPACE/POD. If you may make no CaptureRings, and PodCaptures in the namespace, it makes
+one of those instead of ring and Cluster.
 
 The account at the end says what was lost, for each node. A person's connection is no place for a full mirror port: use -f.
 
@@ -116,22 +117,39 @@ func (a *app) runCapture(ctx context.Context, target string, f captureFlags) err
 	if err := errors.Join(f.check(), checkFilter(ctx, f.filter)); err != nil {
 		return err
 	}
+	if strings.Contains(target, "/") {
+		return a.captureWorkload(ctx, target, f)
+	}
 	c, s, err := a.snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(target, "/") {
-		plan, missing, err := planCapture(ctx, c, s, target, f)
-		if err != nil {
-			return err
-		}
-		return a.captureAsPlanned(ctx, c, plan, missing, f)
+	plan, missing, err := planCapture(ctx, c, s, target, f)
+	if err != nil {
+		return err
+	}
+	return a.captureAsPlanned(ctx, c, plan, missing, f)
+}
+
+// captureWorkload captures pods, and says where they went in the end.
+func (a *app) captureWorkload(ctx context.Context, target string, f captureFlags) error {
+	c, err := a.connect()
+	if err != nil {
+		return err
 	}
 	pods, err := findWorkload(ctx, c, target)
 	if err != nil {
 		return err
 	}
-	plan, missing, err := pods.plan(ctx, c, s, f)
+	var known *fleet.Snapshot
+	if !onlyOwn(ctx, c) {
+		s, err := fleet.Read(ctx, c, a.now())
+		if err != nil {
+			return err
+		}
+		known = &s
+	}
+	plan, missing, err := pods.plan(ctx, c, known, f)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -64,23 +65,23 @@ func findWorkload(ctx context.Context, c *connection, target string) (workload, 
 	return w, usagef("%q is neither a ring nor pod/NAME nor deploy/NAME", target)
 }
 
-// nodes are those on which the workload's pods run, in order; untapped are pods that have no interface of their own.
-func (w workload) nodes(ctx context.Context, c *connection) (nodes, untapped []string, err error) {
+// nodes are those on which the workload's pods run, with their number; untapped are pods that have no interface of their own.
+func (w workload) nodes(ctx context.Context, c *connection) (nodes map[string]int, untapped []string, err error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, w.list...); err != nil {
 		return nil, nil, fmt.Errorf("list the pods of %s: %w", w.what, err)
 	}
-	found := map[string]bool{}
+	nodes = map[string]int{}
 	for _, pod := range pods.Items {
 		switch {
 		case w.name != "" && pod.Name != w.name, pod.Spec.NodeName == "", pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
 		case pod.Spec.HostNetwork:
 			untapped = append(untapped, fmt.Sprintf("pod %s has the network of its node %s: capture a ring over that, with -f", pod.Name, pod.Spec.NodeName))
 		default:
-			found[pod.Spec.NodeName] = true
+			nodes[pod.Spec.NodeName]++
 		}
 	}
-	return slices.Sorted(maps.Keys(found)), untapped, nil
+	return nodes, untapped, nil
 }
 
 // ring is one over the pods' interfaces, both ways. NICs are left as they are.
@@ -114,21 +115,44 @@ func selectNodes(ctx context.Context, c *connection, nodes []string) *v1.NodeSel
 	return v1.NodesWith(corev1.LabelHostname, hostnames...)
 }
 
-// plan decides where to capture a workload.
-func (w workload) plan(ctx context.Context, c *connection, s fleet.Snapshot, f captureFlags) (plan capture.Plan, missing []string, err error) {
+// own is a PodCapture of the pods.
+func (w workload) own(f captureFlags) *v1.PodCaptureSpec {
+	spec := &v1.PodCaptureSpec{PodSelector: w.selector, Slots: f.slots, SnapLength: f.snapLength}
+	if f.filter != "" {
+		spec.Filter = &v1.Filter{BPF: f.filter}
+	}
+	return spec
+}
+
+// onlyOwn says that the person may make PodCaptures in the namespace, and no CaptureRings.
+func onlyOwn(ctx context.Context, c *connection) bool {
+	may := func(resource, namespace string) bool {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "create", Group: v1.GroupVersion.Group, Resource: resource, Namespace: namespace,
+			},
+		}}
+		return c.Create(ctx, review) == nil && review.Status.Allowed
+	}
+	return !may("capturerings", "") && may("podcaptures", c.namespace)
+}
+
+// plan decides where to capture a workload. Without a snapshot it is by a PodCapture: the person cannot ask how the nodes do.
+func (w workload) plan(ctx context.Context, c *connection, s *fleet.Snapshot, f captureFlags) (plan capture.Plan, missing []string, err error) {
 	nodes, missing, err := w.nodes(ctx, c)
 	if err != nil {
 		return plan, nil, err
 	}
 	for _, want := range f.nodes {
-		if !slices.Contains(nodes, want) {
+		if nodes[want] == 0 {
 			return plan, nil, fmt.Errorf("--node: no pod of %s runs on a node %s", w.what, want)
 		}
 	}
 	id := rand.String(5)
 	plan = newPlan(c, f, id)
 	var captured []string
-	for _, name := range nodes {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		plan.Pods += int32(nodes[name])
 		if len(f.nodes) > 0 && !slices.Contains(f.nodes, name) {
 			continue
 		}
@@ -142,12 +166,19 @@ func (w workload) plan(ctx context.Context, c *connection, s fleet.Snapshot, f c
 	if len(plan.Nodes) == 0 {
 		return plan, nil, fmt.Errorf("%s can be captured nowhere: %s", w.what, strings.Join(append(missing, "none of its pods runs with an interface of its own on a node of ringcap"), "; "))
 	}
-	plan.Ring, plan.Made = "ringcap-cli-"+id+"-pods", w.ring(ctx, c, captured, f)
+	if s == nil {
+		plan.Own = w.own(f)
+	} else {
+		plan.Ring, plan.Made = "ringcap-cli-"+id+"-pods", w.ring(ctx, c, captured, f)
+	}
 	return finishPlan(ctx, c, plan, missing)
 }
 
-// silenceOf says why a node cannot be captured, empty if it can.
-func silenceOf(s fleet.Snapshot, node string) string {
+// silenceOf says why a node cannot be captured, empty if it can, or if nothing is known of it.
+func silenceOf(s *fleet.Snapshot, node string) string {
+	if s == nil {
+		return ""
+	}
 	i := slices.IndexFunc(s.Nodes, func(n v1.NodeCapture) bool { return n.Name == node })
 	if i < 0 {
 		return "no agent of ringcap runs there"
@@ -162,7 +193,7 @@ func (w workload) strays(ctx context.Context, c *connection, plan capture.Plan, 
 		return err
 	}
 	var found []string
-	for _, node := range nodes {
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		captured := slices.ContainsFunc(plan.Nodes, func(n capture.Node) bool { return n.Name == node })
 		if !captured && (len(f.nodes) == 0 || slices.Contains(f.nodes, node)) {
 			found = append(found, node)

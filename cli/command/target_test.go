@@ -18,7 +18,7 @@ import (
 )
 
 // shop is a namespace with a Deployment whose pods are on two nodes of the healthy fleet and on one without an agent.
-func shop(t *testing.T) (*connection, fleet.Snapshot) {
+func shop(t *testing.T) (*connection, *fleet.Snapshot) {
 	t.Helper()
 	web := map[string]string{"app": "web"}
 	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
@@ -43,7 +43,7 @@ func shop(t *testing.T) (*connection, fleet.Snapshot) {
 	require.NoError(t, err)
 	s, err := fleet.Read(t.Context(), c, now)
 	require.NoError(t, err)
-	return c, s
+	return c, &s
 }
 
 func TestADeploymentIsCaptured(t *testing.T) {
@@ -104,6 +104,25 @@ func TestAPodIsCaptured(t *testing.T) {
 	assert.Equal(t, "kubernetes.io/hostname=kmod", plan.Made.NodeSelector.String())
 	assert.Equal(t, map[string]string{nameLabel: "web-2"}, plan.Made.Interfaces[0].PodSelector.MatchLabels)
 	assert.Nil(t, plan.Made.Filter)
+}
+
+// TestAPodIsCapturedWithoutRightsInTheCluster: by a PodCapture, on all nodes that have such pods, of which nothing else is known.
+func TestAPodIsCapturedWithoutRightsInTheCluster(t *testing.T) {
+	c, _ := shop(t)
+	require.False(t, onlyOwn(t.Context(), c), "who may nothing is told so by what is asked for first")
+	w, err := findWorkload(t.Context(), c, "deploy/web")
+	require.NoError(t, err)
+	plan, missing, err := w.plan(t.Context(), c, nil, captureFlags{filter: "port 53", image: "agent:1", snapLength: 9000, slots: 64})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"pod host has the network of its node node-ebpf: capture a ring over that, with -f"}, missing)
+	assert.Len(t, plan.Nodes, 3)
+	assert.EqualValues(t, 4, plan.Pods)
+	assert.Nil(t, plan.MadeRing())
+	assert.Equal(t, v1.PodCaptureSpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Slots: 64, SnapLength: 9000,
+		Filter: &v1.Filter{BPF: "port 53"},
+	}, plan.PodCapture().Spec)
+	assert.Equal(t, "default", plan.PodCapture().Namespace)
 }
 
 func TestWorkloadsThatCannotBeCaptured(t *testing.T) {
