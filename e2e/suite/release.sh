@@ -13,7 +13,7 @@ system=ringcap-system
 earlier=0.0.9 present=0.1.0
 
 release_helm() {
-	helm "$@" --namespace $system --wait --timeout 250s --set agent.maxUnavailable=100%
+	helm "$@" --namespace $system --wait --timeout 250s --set agent.maxUnavailable=100% --set cleanup.timeoutSeconds=240
 }
 
 # ---- the earlier release
@@ -185,7 +185,7 @@ is_removed() { wait_for 60 removed "$@" || removed "$@"; }
 
 # ---- install, upgrade, rollback, uninstall
 
-release_uninstall() { helm uninstall ringcap --namespace $system --wait --timeout 250s; }
+release_uninstall() { helm uninstall ringcap --namespace $system --wait --timeout 290s; }
 
 # With consumers it waits and says for whom; when they are gone it goes on.
 uninstall_with_consumers() {
