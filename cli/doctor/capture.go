@@ -17,7 +17,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// TemporaryLabel is on CaptureRings, Clusters and pods that `ringcap capture` makes; its value names the capture.
+// TemporaryLabel is on CaptureRings, Clusters, PodCaptures and pods that `ringcap capture` makes; its value names the capture.
 const TemporaryLabel = "ringcap.io/temporary-capture"
 
 // moduleFixes says what to do about a module that is not ready, by the reason of ModuleReady.

@@ -166,8 +166,8 @@ type Rollout struct {
 
 // CaptureStatus is what rings and clusters report.
 type CaptureStatus struct {
-	// conditions are Accepted, Programmed, Ready, Degraded; of a CaptureRing RolledOut, RulesEffective, PacketsWhole and
-	// NetworksWritten, too.
+	// conditions are Accepted, Programmed, Ready, Degraded and ConsumersEffective; of a CaptureRing RolledOut, RulesEffective,
+	// PacketsWhole and NetworksWritten, too.
 	//
 	// +optional
 	// +listType=map

@@ -3,7 +3,7 @@
 // The operator turns CaptureRings and Clusters into NodeCaptures, and tells in their status how they do.
 //
 //	operator run       reconciles until it is stopped
-//	operator cleanup   deletes all CaptureRings and Clusters, or suspends them, and waits until the nodes are rid of them
+//	operator cleanup   deletes all CaptureRings, Clusters and PodCaptures, or suspends them, and waits until the nodes are rid of them
 //	operator leave     waits until a DaemonSet has cleaned the nodes, and removes what operator run made for itself
 //	operator ready     waits until a CaptureRing is ready
 package main

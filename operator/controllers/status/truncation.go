@@ -26,7 +26,7 @@ func (s *subject) packetsWhole(snapLength int32) outcome {
 	return outcome{true, v1alpha1.ReasonWhole, fmt.Sprintf("packets are captured whole, up to %d bytes", sizing.MaxSnapLength)}
 }
 
-// truncating names the nodes that report it, of those that shall have the ring.
+// truncating names the nodes that report it, of those that are to have the ring.
 func (s *subject) truncating() []string {
 	return slices.DeleteFunc(slices.Clone(s.verdict.Nodes), func(node string) bool {
 		capture := s.state.Captures[node]
