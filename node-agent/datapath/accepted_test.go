@@ -175,7 +175,7 @@ var refusedChanges = []refusedChange{
 
 // Fields of which a node refuses no value: what it does not know there it takes for the default, and the CRD refuses it.
 var neverRefused = []string{
-	"nodeSelector", "transparentFallback", "xdp", "balanceHeader", "fragments", "whenFull", "whenUnattended", "packetHeader", "consumers",
+	"nodeSelector", "transparentFallback", "xdp", "balanceHeader", "fragments", "whenFull", "whenUnattended", "packetHeader", "consumers", "rollout",
 }
 
 func TestEveryFieldIsTriedOrNeverRefused(t *testing.T) {
