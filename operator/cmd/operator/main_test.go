@@ -109,11 +109,11 @@ func TestAsTheChartRunsIt(t *testing.T) {
 		}
 		var node v1alpha1.NodeCapture
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &node))
-		assert.Len(c, node.Spec.Rings, 2)
+		require.Len(c, node.Spec.Rings, 2)
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(pods), pods))
 		assert.Equal(c, v1alpha1.ResourcePrefix+node.Spec.Rings[1].Name, pods.Status.Resource)
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(ring), ring))
-		assert.Len(c, ring.Status.Conditions, 6, "Accepted, Programmed, Ready, RulesEffective, ConsumersEffective, NetworksWritten")
+		assert.Len(c, ring.Status.Conditions, 9, "Accepted, Programmed, Ready, Degraded, RolledOut, RulesEffective, ConsumersEffective, PacketsWhole, NetworksWritten")
 		var events corev1.EventList
 		require.NoError(c, admin.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)))
 		assert.True(c, slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
