@@ -65,7 +65,7 @@ func (w *world) network(namespace string) (*unstructured.Unstructured, error) {
 }
 
 // touch makes the operator look at once.
-func touch(r *v1alpha1.CaptureRing) { r.Spec.SnapLength++ }
+func touch(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = max(r.Spec.SnapLength, 64) + 1 }
 
 // TestNetworks: a ring over a pool gets its networks once Multus, the right and the namespaces are there, and says until then
 // what is missing. They follow the ring; what is somebody else's stays.

@@ -70,10 +70,10 @@ func TestRolloutInWaves(t *testing.T) {
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "on 3 nodes")
 
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 128 })
-	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 1536, "wave-c": 1536})
+	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 0, "wave-c": 0})
 	w.agent("wave-b", nil) // it has the version before
 	w.agent("wave-a", nil)
-	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 128, "wave-c": 1536})
+	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 128, "wave-c": 0})
 	w.agent("wave-b", refuses)
 	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRolloutPaused,
 		"told to 2 of 3 nodes; paused", "wave-b (NodeMemoryInsufficient): 4 queues need 9 GiB", "Correct the ring", "spec.rollout.maxUnavailable")
@@ -81,12 +81,12 @@ func TestRolloutInWaves(t *testing.T) {
 	w.eventually(func(c *assert.CollectT) {
 		assert.Contains(c, strings.Join(w.events(c, ring), "\n"), "Warning RolloutPaused: told to 2 of 3 nodes")
 	})
-	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 128, "wave-c": 1536})
+	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 128, "wave-c": 0})
 
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 256 })
-	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 256, "wave-c": 1536})
+	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 256, "wave-c": 0})
 	w.agent("wave-b", nil)
-	w.snapLengths("wave", map[string]int32{"wave-a": 256, "wave-b": 256, "wave-c": 1536})
+	w.snapLengths("wave", map[string]int32{"wave-a": 256, "wave-b": 256, "wave-c": 0})
 	w.agent("wave-a", nil)
 	w.snapLengths("wave", map[string]int32{"wave-a": 256, "wave-b": 256, "wave-c": 256})
 	w.agent("wave-c", nil)
