@@ -270,11 +270,12 @@ static int rt_rest(struct rt_cluster shape, u32 n, bool there)
 }
 
 /*
- * Half of the largest queue that the machine can spare, and then as many more until it cannot; returns how many. Half, for
- * KASAN's shadow of what is mapped comes out of the machine's reserve: when the others are gone there must be room again.
+ * Half of the largest queue that the machine can spare, and then more until it can spare no other by far; returns how many.
+ * Half, for KASAN's shadow of what is mapped comes out of the machine's reserve: when the others are gone there must be room.
  */
 static u32 rt_take_all_memory(struct rt_fixture *fixture, struct rt_cluster *shape)
 {
+	struct rt_cluster rest;
 	u32 n = 0;
 	int err;
 
@@ -287,8 +288,9 @@ static u32 rt_take_all_memory(struct rt_fixture *fixture, struct rt_cluster *sha
 	shape->lane_size /= 2;
 	RT_EQUAL(rt_cluster_set(shape), 0);
 	RT_EQUAL(rt_fixture_change(fixture, &(struct rt_ring){}), 0);
-	while (n < 16 && !rt_rest(*shape, n, true))
-		n++;
+	for (rest = *shape; rest.lane_size >= shape->lane_size / 8; rest.lane_size /= 2)
+		while (n < 16 && !rt_rest(rest, n, true))
+			n++;
 	return n;
 }
 
@@ -335,7 +337,8 @@ RT_CASE(revoke_without_memory)
 	while (rest)
 		RT_EQUAL(rt_rest(shape, --rest, false), 0);
 	shape.lane_size = RINGCAP_LANE_SIZE_MIN;
-	RT_EQUAL(rt_cluster_set(&shape), 0);
+	/* Their memory is given back a little later. */
+	RT_EVENTUALLY((usleep(10000), !rt_cluster_set(&shape)), 10000);
 	rt_check_dead(&queue);
 	rt_queue_close(&queue);
 	rt_queue_open(&queue, fixture.cluster, 0);
