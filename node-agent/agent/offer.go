@@ -80,7 +80,7 @@ type namedQueues struct {
 }
 
 // TakeBack implements deviceplugin.Queues.
-func (q namedQueues) TakeBack(ctx context.Context, id capture.QueueID, holder int) (from int, err error) {
+func (q namedQueues) TakeBack(ctx context.Context, id capture.QueueID, holder capture.Holder) (from int, err error) {
 	from, err = q.Queues.TakeBack(ctx, id, holder)
 	if err == nil && from != 0 {
 		q.taken(id, from)

@@ -90,9 +90,11 @@ func (e idleEngine) Apply(_ context.Context, p capture.Plan) (map[string]error, 
 func (e idleEngine) Observe(context.Context) (capture.Observation, error) {
 	return capture.Observation{}, nil
 }
-func (e idleEngine) Grant(capture.QueueID) (capture.Grant, error)                { return capture.Grant{}, nil }
-func (e idleEngine) TakeBack(context.Context, capture.QueueID, int) (int, error) { return 0, nil }
-func (e idleEngine) Close() error                                                { return nil }
+func (e idleEngine) Grant(capture.QueueID) (capture.Grant, error) { return capture.Grant{}, nil }
+func (e idleEngine) TakeBack(context.Context, capture.QueueID, capture.Holder) (int, error) {
+	return 0, nil
+}
+func (e idleEngine) Close() error { return nil }
 
 type noNICs struct{}
 

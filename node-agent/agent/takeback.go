@@ -17,9 +17,15 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// holdings are the queues that are attached to, with the engine that has each.
-func holdings(report datapath.Report) (held []access.Holding, engines map[access.Holding]v1.Engine) {
-	engines = map[access.Holding]v1.Engine{}
+// attachment is what tells a holding from a later one of the same process: a decision is about the one that was seen.
+type attachment struct {
+	engine v1.Engine
+	number uint64
+}
+
+// holdings are the queues that are attached to, with the attachment of each.
+func holdings(report datapath.Report) (held []access.Holding, attachments map[access.Holding]attachment) {
+	attachments = map[access.Holding]attachment{}
 	for engine, observation := range report.Observations {
 		for name, cluster := range observation.Clusters {
 			for i, queue := range cluster.Queues {
@@ -27,27 +33,28 @@ func holdings(report datapath.Report) (held []access.Holding, engines map[access
 					continue
 				}
 				h := access.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
-				held, engines[h] = append(held, h), engine
+				held, attachments[h] = append(held, h), attachment{engine, queue.Attachment}
 			}
 		}
 	}
-	return held, engines
+	return held, attachments
 }
 
 // takeBack takes queues from those who have them against the kubelet's word or the ring's.
 func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocations map[capture.QueueID][]access.Pod) {
-	held, engines := holdings(report)
+	held, attachments := holdings(report)
 	asked := func(name string) bool {
 		verdict, there := report.Plan.Clusters[name]
 		return there && !verdict.Leftover
 	}
 	for _, o := range a.keeper.Overstays(ctx, held, allocations, asked) {
-		engine := a.Reconciler.Engine(engines[o.Holding])
+		seen := attachments[o.Holding]
+		engine := a.Reconciler.Engine(seen.engine)
 		if engine == nil || o.PID == 0 && !a.isNobodys(ctx, engine, o.Queue) {
 			continue
 		}
 		who := a.keeper.Who(o.Holding)
-		switch _, err := engine.TakeBack(ctx, o.Queue, o.PID); {
+		switch _, err := engine.TakeBack(ctx, o.Queue, capture.Holder{PID: o.PID, Attachment: seen.number}); {
 		case errors.Is(err, capture.ErrNotFound):
 			// It went by itself.
 		case errors.Is(err, capture.ErrUnsupported):

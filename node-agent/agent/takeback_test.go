@@ -33,7 +33,8 @@ const sensorUID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 // takingEngine notes from whom queues are taken.
 type takingEngine struct {
 	idleEngine
-	taken []access.Holding
+	taken []capture.QueueID
+	from  []capture.Holder
 	err   error
 	seen  []capture.QueueStats
 }
@@ -49,8 +50,8 @@ func (a allocated) Allocations(context.Context) (map[capture.QueueID][]access.Po
 	return a, nil
 }
 
-func (e *takingEngine) TakeBack(_ context.Context, queue capture.QueueID, holder int) (int, error) {
-	e.taken = append(e.taken, access.Holding{Queue: queue, PID: holder})
+func (e *takingEngine) TakeBack(_ context.Context, queue capture.QueueID, holder capture.Holder) (int, error) {
+	e.taken, e.from = append(e.taken, queue), append(e.from, holder)
 	return 10, e.err
 }
 
@@ -101,7 +102,7 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 	report := datapath.Report{
 		Plan: plan.Result{Clusters: map[string]plan.Verdict{"ids": {Engine: v1.EngineEBPF, Planned: true}}},
 		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {Clusters: map[string]capture.ClusterState{
-			"ids": {Queues: []capture.QueueStats{{Attached: true, Holder: 11}, {Attached: true, Holder: 10}, {}}},
+			"ids": {Queues: []capture.QueueStats{{Attached: true, Holder: 11}, {Attached: true, Holder: 10, Attachment: 7}, {}}},
 		}}},
 	}
 	a.writer.Cached = a.writer.Client
@@ -116,7 +117,8 @@ func TestAQueueIsTakenBackFromAPodThatIsGone(t *testing.T) {
 		assert.Empty(t, engine.taken)
 	}
 	a.takeBack(t.Context(), report, allocations)
-	assert.Equal(t, []access.Holding{{Queue: capture.QueueID{Cluster: "ids", Queue: 1}, PID: 10}}, engine.taken)
+	assert.Equal(t, []capture.QueueID{{Cluster: "ids", Queue: 1}}, engine.taken)
+	assert.Equal(t, []capture.Holder{{PID: 10, Attachment: 7}}, engine.from, "who attached since then is another")
 	require.Len(t, *told, 1)
 	assert.Equal(t, v1.ReasonQueueTakenBack, (*told)[0].Reason)
 	assert.Equal(t, "queue 1 of ids was taken back from process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555: "+

@@ -176,6 +176,14 @@ type QueueStats struct {
 	// Holder is the process that attached, by its number in this process's pid namespace; 0 when there is none, or it is not
 	// visible from here. It may have ended, and another one hold what it had.
 	Holder int
+	// Attachment is this time that it attached: no other of the queue has the number. 0 where that is not known.
+	Attachment uint64
+}
+
+// Holder is whom a queue is taken from: a process, and the time that it attached; anybody where both are 0.
+type Holder struct {
+	PID        int
+	Attachment uint64
 }
 
 // DropReason says why a passed packet was not delivered. The values are those of enum ringcap_drop, as words.
@@ -274,9 +282,9 @@ type Engine interface {
 	// Grant returns what a container needs to consume a queue.
 	Grant(QueueID) (Grant, error)
 	// TakeBack takes a queue from anybody who has it, for the next consumer: it is empty and free, and who had it, with whatever
-	// descriptors and mappings, gets nothing more and cannot attach again by what it was granted. With a holder other than 0 only
-	// if that process has it, else ErrNotFound. It returns the process that had it, 0 for none that is known.
-	TakeBack(ctx context.Context, queue QueueID, holder int) (from int, err error)
+	// descriptors and mappings, gets nothing more and cannot attach again by what it was granted. From a holder that is
+	// named only if it has it, else ErrNotFound. It returns the process that had it, 0 for none that is known.
+	TakeBack(ctx context.Context, queue QueueID, holder Holder) (from int, err error)
 	// Close releases what the process holds. Rings, queues and attached consumers live on.
 	Close() error
 }

@@ -81,9 +81,11 @@ func (e *memoryEngine) Observe(context.Context) (capture.Observation, error) {
 	return o, e.broken
 }
 
-func (e *memoryEngine) Grant(capture.QueueID) (capture.Grant, error)                { return capture.Grant{}, nil }
-func (e *memoryEngine) TakeBack(context.Context, capture.QueueID, int) (int, error) { return 0, nil }
-func (e *memoryEngine) Close() error                                                { return nil }
+func (e *memoryEngine) Grant(capture.QueueID) (capture.Grant, error) { return capture.Grant{}, nil }
+func (e *memoryEngine) TakeBack(context.Context, capture.QueueID, capture.Holder) (int, error) {
+	return 0, nil
+}
+func (e *memoryEngine) Close() error { return nil }
 
 type noNICs struct{ outcomes map[string]nic.Outcome }
 

@@ -127,10 +127,10 @@ type fakeQueues struct {
 	host   string // device node; empty for /dev/null
 }
 
-func (q *fakeQueues) TakeBack(_ context.Context, id capture.QueueID, holder int) (int, error) {
+func (q *fakeQueues) TakeBack(_ context.Context, id capture.QueueID, holder capture.Holder) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if holder != 0 {
+	if holder != (capture.Holder{}) {
 		return 0, capture.ErrNotFound
 	}
 	if q.busy--; q.busy >= 0 {

@@ -30,7 +30,7 @@ import (
 // Queues gives queues to containers. capture.Engine is one.
 type Queues interface {
 	Grant(capture.QueueID) (capture.Grant, error)
-	TakeBack(ctx context.Context, queue capture.QueueID, holder int) (from int, err error)
+	TakeBack(ctx context.Context, queue capture.QueueID, holder capture.Holder) (from int, err error)
 }
 
 // engine gives the one that serves the queues now.
@@ -264,7 +264,7 @@ func takeBack(ctx context.Context, engine Queues, id capture.QueueID) error {
 	again := time.NewTicker(detachInterval)
 	defer again.Stop()
 	for {
-		_, err := engine.TakeBack(ctx, id, 0)
+		_, err := engine.TakeBack(ctx, id, capture.Holder{})
 		if !errors.Is(err, capture.ErrInUse) || !errors.Is(err, capture.ErrUnsupported) {
 			return err
 		}

@@ -243,7 +243,7 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 
 // TakeBack gives the queue a new, empty ring buffer, to which programs write from then on. Who holds the old one is hung up on,
 // and told why when it comes back.
-func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder int) (from int, err error) {
+func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder capture.Holder) (from int, err error) {
 	q, err := e.queue(id)
 	if err != nil {
 		return 0, err

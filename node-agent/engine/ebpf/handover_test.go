@@ -45,7 +45,7 @@ func TestHandOverReply(t *testing.T) {
 	for _, id := range []capture.QueueID{{Cluster: "mirror", Queue: 2}, {Cluster: "mirror", Queue: -1}, {Cluster: "other"}} {
 		_, err := e.Grant(id)
 		require.ErrorIs(t, err, capture.ErrNotFound)
-		_, err = e.TakeBack(context.Background(), id, 0)
+		_, err = e.TakeBack(context.Background(), id, capture.Holder{})
 		require.ErrorIs(t, err, capture.ErrNotFound)
 	}
 }
@@ -171,9 +171,10 @@ func TestOneConsumerAQueue(t *testing.T) {
 	require.ErrorIs(t, err, unix.EBUSY)
 	require.ErrorContains(t, err, fmt.Sprintf("another consumer is attached to this queue: process %d (", os.Getpid()))
 	require.ErrorContains(t, err, "), this program itself")
-	_, err = e.TakeBack(context.Background(), id, 1)
+	_, err = e.TakeBack(context.Background(), id, capture.Holder{PID: 1})
 	require.ErrorIs(t, err, capture.ErrNotFound, "process 1 does not have it")
-	require.Equal(t, os.Getpid(), l.observe(e).Clusters["mirror"].Queues[0].Holder)
+	seen := l.observe(e).Clusters["mirror"].Queues[0]
+	require.Equal(t, os.Getpid(), seen.Holder)
 	l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(c, 4), 4)
 	c.detach()
@@ -181,13 +182,15 @@ func TestOneConsumerAQueue(t *testing.T) {
 
 	// The next one goes on where the last stopped.
 	next := l.consume("mirror", 0)
+	_, err = e.TakeBack(context.Background(), id, capture.Holder{PID: seen.Holder, Attachment: seen.Attachment})
+	require.ErrorIs(t, err, capture.ErrNotFound, "it is the same process, which attached again")
 	require.Equal(t, frame(4, 60), l.collect(next, 6)[0].data)
 	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
 	next.detach()
 	l.detached(e, "mirror", 0)
 
 	// Taken back from nobody, there is nothing of the old, and the old is no longer valid.
-	from, err := e.TakeBack(context.Background(), id, 0)
+	from, err := e.TakeBack(context.Background(), id, capture.Holder{})
 	require.NoError(t, err)
 	require.Zero(t, from)
 	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].UnreadBytes)
@@ -273,7 +276,7 @@ func TestTakeBack(t *testing.T) {
 	l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(old, 4), 4)
 
-	from, err := e.TakeBack(context.Background(), id, os.Getpid())
+	from, err := e.TakeBack(context.Background(), id, capture.Holder{PID: os.Getpid()})
 	require.NoError(t, err)
 	require.Equal(t, os.Getpid(), from)
 	require.False(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
@@ -311,7 +314,7 @@ func TestTakeBackAfterARestart(t *testing.T) {
 	require.NoError(t, e.Close())
 	e = l.engine()
 	require.Equal(t, os.Getpid(), l.observe(e).Clusters["mirror"].Queues[0].Holder)
-	from, err := e.TakeBack(context.Background(), capture.QueueID{Cluster: "mirror"}, 0)
+	from, err := e.TakeBack(context.Background(), capture.QueueID{Cluster: "mirror"}, capture.Holder{})
 	require.NoError(t, err)
 	require.Equal(t, os.Getpid(), from)
 	next := l.consume("mirror", 0)

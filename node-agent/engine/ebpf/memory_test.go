@@ -85,6 +85,6 @@ func TestQueuesBeyondTheNodesMemory(t *testing.T) {
 	observed := l.observe(e)
 	require.NotContains(t, observed.Clusters, "large")
 	require.Contains(t, observed.Clusters, "mirror")
-	_, err = e.TakeBack(t.Context(), capture.QueueID{Cluster: "mirror"}, 0)
+	_, err = e.TakeBack(t.Context(), capture.QueueID{Cluster: "mirror"}, capture.Holder{})
 	require.NoError(t, err)
 }

@@ -98,6 +98,9 @@ func (q *queue) observe() capture.QueueStats {
 		Attached:    q.consumer != 0,
 		Holder:      q.holder(),
 	}
+	if stats.Attached {
+		stats.Attachment = q.attachment
+	}
 	q.lanes.sum(&stats)
 	return stats
 }

@@ -331,12 +331,15 @@ func (q *queue) inUse() bool {
 	return q.connected || q.consumer != 0 && q.stillThere()
 }
 
-// takeBack gives the queue a new ring buffer and forgets its consumer. With a holder other than 0 only that process is forgotten.
-func (q *queue) takeBack(holder int) (from int, err error) {
+// takeBack gives the queue a new ring buffer and forgets its consumer, if that is the holder.
+func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	from = q.holder()
-	if holder != 0 && holder != from {
+	if holder.PID != 0 && holder.PID != from {
+		return from, capture.ErrNotFound
+	}
+	if holder.Attachment != 0 && (q.consumer == 0 || holder.Attachment != q.attachment) {
 		return from, capture.ErrNotFound
 	}
 	if q.data == nil {

@@ -303,7 +303,7 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	q := e.clusters["mirror"].queues[0]
 	require.NoError(t, os.Remove(q.dataPin()))
 	require.NoError(t, os.Mkdir(q.dataPin(), 0o700))
-	_, err := e.TakeBack(t.Context(), q.id, 0)
+	_, err := e.TakeBack(t.Context(), q.id, capture.Holder{})
 	require.ErrorContains(t, err, "pin a new ring buffer")
 	c := l.consume("mirror", 0)
 	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
@@ -371,7 +371,7 @@ func TestRestartKeepsNoticeOfReset(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
 	l.apply(e, l.plan(1))
-	_, err := e.TakeBack(context.Background(), capture.QueueID{Cluster: "mirror"}, 0)
+	_, err := e.TakeBack(context.Background(), capture.QueueID{Cluster: "mirror"}, capture.Holder{})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	e = l.engine()

@@ -128,6 +128,7 @@ func TestDecodeQueue(t *testing.T) {
 	e := netlink.NewAttributeEncoder()
 	e.Uint32(attrQueue, 1)
 	e.Uint32(attrAttached, 1)
+	e.Uint64(attrAttachment, 5)
 	e.Uint64(attrDelivered, 10)
 	e.Uint64(attrDeliveredBytes, 1000)
 	e.Uint64(attrTruncated, 2)
@@ -140,7 +141,7 @@ func TestDecodeQueue(t *testing.T) {
 	got, err := decodeQueue(genetlink.Message{Data: data})
 	require.NoError(t, err)
 	assert.Equal(t, queueObject{number: 1, devT: 240<<20 | 7, stats: capture.QueueStats{
-		Delivered: 10, DeliveredBytes: 1000, Truncated: 2, TruncatedBytes: 700, UnreadBytes: 64, Attached: true,
+		Delivered: 10, DeliveredBytes: 1000, Truncated: 2, TruncatedBytes: 700, UnreadBytes: 64, Attached: true, Attachment: 5,
 		Dropped: map[capture.DropReason]uint64{capture.DropFull: 3, capture.DropUnattended: 4, capture.DropNoMemory: 0},
 	}}, got)
 	_, err = decodeQueue(genetlink.Message{Data: []byte{1, 2, 3}})

@@ -240,7 +240,7 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 }
 
 // TakeBack implements capture.Engine. The queue's device has another number after that: what was granted opens nothing.
-func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, pid int) (from int, err error) {
+func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, from capture.Holder) (int, error) {
 	c, err := dial()
 	if err != nil {
 		return 0, err
@@ -250,38 +250,34 @@ func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, pid int) (from 
 	if err != nil {
 		return 0, err
 	}
-	asked := holder{pid: pid}
-	if pid != 0 && pid == was.pid {
-		asked = was // and not who may attach in between, with the same number
-	}
-	return was.pid, c.takeBack(id, asked)
+	return was.PID, c.takeBack(id, from)
 }
 
 // holder is who has a queue; zero for nobody, and for a queue that is not there.
-func (c *client) holder(id capture.QueueID) (holder, error) {
+func (c *client) holder(id capture.QueueID) (capture.Holder, error) {
 	queues, err := c.queues(id.Cluster)
 	if err != nil {
-		return holder{}, err
+		return capture.Holder{}, err
 	}
 	i := slices.IndexFunc(queues, func(q queueObject) bool { return q.number == id.Queue })
 	if i < 0 {
-		return holder{}, nil
+		return capture.Holder{}, nil
 	}
-	return holder{pid: queues[i].stats.Holder, attachment: queues[i].attachment}, nil
+	return capture.Holder{PID: queues[i].stats.Holder, Attachment: queues[i].stats.Attachment}, nil
 }
 
 // takeBack asks an older module, which may stay loaded for its consumers' sake, for what it can do: to empty a queue that nobody
 // has. Of one that somebody has the error is capture.ErrInUse too.
-func (c *client) takeBack(id capture.QueueID, from holder) error {
+func (c *client) takeBack(id capture.QueueID, from capture.Holder) error {
 	attributes, err := encodeQueue(id, from)
 	if err != nil {
 		return err
 	}
 	err = c.do(cmdQueueRevoke, attributes)
-	if errors.Is(err, capture.ErrNoMemory) && from.attachment != 0 {
+	if errors.Is(err, capture.ErrNoMemory) && from.Attachment != 0 {
 		return c.isTaken(id, from, err)
 	}
-	if from != (holder{}) || !errors.Is(err, capture.ErrUnsupported) {
+	if from != (capture.Holder{}) || !errors.Is(err, capture.ErrUnsupported) {
 		return err
 	}
 	reset := c.do(cmdQueueReset, attributes)
@@ -293,7 +289,7 @@ func (c *client) takeBack(id capture.QueueID, from holder) error {
 
 // isTaken: without memory for another queue its holder has lost this one all the same. The other is made when the kubelet gives
 // the queue to somebody.
-func (c *client) isTaken(id capture.QueueID, from holder, err error) error {
+func (c *client) isTaken(id capture.QueueID, from capture.Holder, err error) error {
 	if now, _ := c.holder(id); now == from {
 		return err
 	}

@@ -62,14 +62,6 @@ type queueObject struct {
 	number int
 	devT   uint32
 	stats  capture.QueueStats
-	// attachment is this time that its consumer attached, 0 where the module is too old to tell.
-	attachment uint64
-}
-
-// holder is whom a queue is taken from; anybody where it is zero.
-type holder struct {
-	pid        int
-	attachment uint64
 }
 
 func encodeName(name string) ([]byte, error) {
@@ -78,15 +70,15 @@ func encodeName(name string) ([]byte, error) {
 	return e.Encode()
 }
 
-func encodeQueue(id capture.QueueID, from holder) ([]byte, error) {
+func encodeQueue(id capture.QueueID, from capture.Holder) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
 	e.String(attrName, id.Cluster)
 	e.Uint32(attrQueue, uint32(id.Queue))
-	if from.pid != 0 {
-		e.Uint32(attrAttachedPID, uint32(from.pid))
+	if from.PID != 0 {
+		e.Uint32(attrAttachedPID, uint32(from.PID))
 	}
-	if from.attachment != 0 {
-		e.Uint64(attrAttachment, from.attachment)
+	if from.Attachment != 0 {
+		e.Uint64(attrAttachment, from.Attachment)
 	}
 	return e.Encode()
 }
@@ -314,7 +306,7 @@ func decodeQueue(m genetlink.Message) (q queueObject, err error) {
 		case attrAttachedPID:
 			q.stats.Holder = int(d.Uint32())
 		case attrAttachment:
-			q.attachment = d.Uint64()
+			q.stats.Attachment = d.Uint64()
 		case attrDelivered:
 			q.stats.Delivered = d.Uint64()
 		case attrDeliveredBytes:

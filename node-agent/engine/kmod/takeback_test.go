@@ -27,13 +27,13 @@ func TestTakeBackFromAnOlderModule(t *testing.T) {
 		return nil, genltest.Error(answer)
 	})}
 	id := capture.QueueID{Cluster: "ids"}
-	err := c.takeBack(id, holder{})
+	err := c.takeBack(id, capture.Holder{})
 	assert.ErrorIs(t, err, capture.ErrInUse)
 	assert.ErrorIs(t, err, capture.ErrUnsupported, "it may help to wait for that consumer, and nothing else")
-	assert.ErrorIs(t, c.takeBack(id, holder{pid: 7}), capture.ErrUnsupported, "it would empty the queue of another process")
+	assert.ErrorIs(t, c.takeBack(id, capture.Holder{PID: 7}), capture.ErrUnsupported, "it would empty the queue of another process")
 	assert.Equal(t, []uint8{cmdQueueRevoke, cmdQueueReset, cmdQueueRevoke}, asked)
 	answer = 0
-	assert.NoError(t, c.takeBack(id, holder{}))
+	assert.NoError(t, c.takeBack(id, capture.Holder{}))
 }
 
 // It is taken from who attached then, whatever number his process has; and taken without memory for another queue is taken.
@@ -56,12 +56,12 @@ func TestTakeBackNamesTheAttachment(t *testing.T) {
 	id := capture.QueueID{Cluster: "ids"}
 	from, err := c.holder(id)
 	require.NoError(t, err)
-	assert.Equal(t, holder{pid: 7, attachment: 5}, from)
+	assert.Equal(t, capture.Holder{PID: 7, Attachment: 5}, from)
 	assert.Error(t, c.takeBack(id, from), "it still has it")
 	attached = 6
 	assert.NoError(t, c.takeBack(id, from))
-	want, err := encodeQueue(id, holder{pid: 7, attachment: 5})
+	want, err := encodeQueue(id, capture.Holder{PID: 7, Attachment: 5})
 	require.NoError(t, err)
 	assert.Equal(t, want, revoked)
-	assert.Error(t, c.takeBack(id, holder{}), "for the next there is none")
+	assert.Error(t, c.takeBack(id, capture.Holder{}), "for the next there is none")
 }
