@@ -290,8 +290,9 @@ func (c *client) takeBack(id capture.QueueID, from capture.Holder) error {
 // isTaken: without memory for another queue its holder has lost this one all the same. The other is made when the kubelet gives
 // the queue to somebody.
 func (c *client) isTaken(id capture.QueueID, from capture.Holder, err error) error {
-	if now, _ := c.holder(id); now == from {
-		return err
+	now, e := c.holder(id)
+	if e != nil || now.Attachment == from.Attachment {
+		return errors.Join(err, e)
 	}
 	return nil
 }

@@ -40,9 +40,13 @@ func TestTakeBackFromAnOlderModule(t *testing.T) {
 func TestTakeBackNamesTheAttachment(t *testing.T) {
 	var revoked []byte
 	attached := uint64(5)
+	var silent bool
 	c := &client{conn: genltest.Dial(func(m genetlink.Message, _ netlink.Message) ([]genetlink.Message, error) {
 		if m.Header.Command == cmdQueueRevoke {
 			revoked = m.Data
+			return nil, genltest.Error(int(unix.ENOMEM))
+		}
+		if silent {
 			return nil, genltest.Error(int(unix.ENOMEM))
 		}
 		e := netlink.NewAttributeEncoder()
@@ -64,4 +68,6 @@ func TestTakeBackNamesTheAttachment(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, want, revoked)
 	assert.Error(t, c.takeBack(id, capture.Holder{}), "for the next there is none")
+	silent = true
+	assert.ErrorIs(t, c.takeBack(id, from), capture.ErrNoMemory, "it is not known who has it")
 }
