@@ -250,6 +250,11 @@ func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder capture.
 	}
 	from, err = q.takeBack(holder)
 	e.handover.hangUp(q)
+	if errors.Is(err, errBare) && holder != (capture.Holder{}) {
+		// Its holder has lost it. The other is made when it is given to somebody.
+		e.log.Warn("a queue was taken back", "cluster", id.Cluster, "queue", id.Queue, "error", err)
+		return from, nil
+	}
 	if err != nil {
 		return from, fmt.Errorf("take queue %d of %s back: %w", id.Queue, id.Cluster, err)
 	}

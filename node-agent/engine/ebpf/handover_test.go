@@ -305,6 +305,56 @@ func TestTakeBack(t *testing.T) {
 	require.ErrorIs(t, err, unix.EACCES)
 }
 
+// Who has a queue loses it though another ring buffer cannot be made, as without memory: the queue has none until one can, in the
+// next agent too, and the account goes on.
+func TestTakeBackWithoutMemory(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	id := capture.QueueID{Cluster: "mirror"}
+	old := l.consume("mirror", 0)
+	file, err := old.conn.File()
+	require.NoError(t, err)
+	defer file.Close()
+	queue := func() *queue { return e.clusters["mirror"].queues[0] }
+	bytes := queue().bytes
+	queue().bytes = 3 // which no ring buffer can have
+	from, err := e.TakeBack(t.Context(), id, capture.Holder{PID: os.Getpid()})
+	require.NoError(t, err)
+	require.Equal(t, os.Getpid(), from)
+	var b [1]byte
+	_, err = old.conn.Read(b[:])
+	require.ErrorIs(t, err, io.EOF, "it is hung up on")
+	require.ErrorIs(t, comeBack(l, old), unix.ESTALE)
+	_, err = e.TakeBack(t.Context(), id, capture.Holder{})
+	require.ErrorIs(t, err, errBare, "for the next there is none")
+	_, err = consume(l.runDir, "mirror", 0)
+	require.Error(t, err)
+	unattended := func(n int) {
+		l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+		stats := l.observe(e).Clusters["mirror"].Queues[0]
+		require.False(t, stats.Attached)
+		require.EqualValues(t, n, stats.Dropped[capture.DropUnattended])
+		left, err := old.drain()
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+	unattended(5)
+
+	require.NoError(t, e.Close())
+	e = l.engine()
+	l.apply(e, l.plan(1))
+	unattended(10)
+	require.ErrorIs(t, comeBack(l, old), unix.ESTALE)
+	require.Equal(t, bytes, queue().bytes)
+	next := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(next, 5), 5)
+	left, err := old.drain()
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // The same where the consumer attached while another agent ran, and was not back yet.
 func TestTakeBackAfterARestart(t *testing.T) {
 	l := newLab(t)

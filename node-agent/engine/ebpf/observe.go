@@ -93,10 +93,12 @@ func (q *queue) observe() capture.QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	stats := capture.QueueStats{
-		Dropped:     make(map[capture.DropReason]uint64, len(capture.DropReasons)),
-		UnreadBytes: q.positions.unread(q.bytes),
-		Attached:    q.consumer != 0,
-		Holder:      q.holder(),
+		Dropped:  make(map[capture.DropReason]uint64, len(capture.DropReasons)),
+		Attached: q.consumer != 0,
+		Holder:   q.holder(),
+	}
+	if q.data != nil {
+		stats.UnreadBytes = q.positions.unread(q.bytes)
 	}
 	if stats.Attached {
 		stats.Attachment = q.attachment

@@ -28,6 +28,8 @@ const patience = 6
 var (
 	errBusy  = errors.New("another consumer is attached to this queue")
 	errStale = errors.New("this ring buffer was taken from its consumer; attach anew")
+	// errBare is of taking a queue back, which was done.
+	errBare = errors.New("there is no other ring buffer in its place until one can be made")
 )
 
 // terms are what a consumer is told of its queue.
@@ -48,8 +50,9 @@ type queue struct {
 	tables *tables
 	grace  time.Duration
 
-	mu        sync.Mutex
-	terms     terms
+	mu    sync.Mutex
+	terms terms
+	// data is nil when the queue is closed (stats is, too), or bare: it was taken back, and another could not be made.
 	data      *ebpf.Map
 	dataID    uint32
 	positions *positions
@@ -110,6 +113,9 @@ func (q *queue) recover() error {
 		return err
 	}
 	data, err := ebpf.LoadPinnedMap(q.dataPin(), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return q.bare()
+	}
 	if err != nil {
 		return fmt.Errorf("open %s: %w", q.dataPin(), err)
 	}
@@ -221,7 +227,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 	if process == 0 {
 		process = unknownProcess
 	}
-	if q.data == nil {
+	if q.stats == nil {
 		return 0, errStale
 	}
 	if known != 0 && known != q.dataID {
@@ -331,7 +337,8 @@ func (q *queue) inUse() bool {
 	return q.connected || q.consumer != 0 && q.stillThere()
 }
 
-// takeBack gives the queue a new ring buffer and forgets its consumer, if that is the holder.
+// takeBack forgets the consumer, if that is the holder, and gives the queue a new ring buffer: in this order, for who holds memory
+// must not hold the queue by that.
 func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -342,17 +349,40 @@ func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	if holder.Attachment != 0 && (q.consumer == 0 || holder.Attachment != q.attachment) {
 		return from, capture.ErrNotFound
 	}
-	if q.data == nil {
+	if q.stats == nil {
 		return from, capture.ErrNotFound
 	}
-	last := q.dataID
-	if err = q.replaceData(); q.dataID == last {
+	if err = q.forget(); err != nil {
 		return from, err
 	}
 	q.stopExpiry()
 	q.connected = false
 	q.attachment++
-	return from, errors.Join(err, q.forget())
+	last := q.data
+	if err = q.replaceData(); q.data != last {
+		return from, err
+	}
+	if e := q.bare(); e != nil {
+		return from, errors.Join(err, e)
+	}
+	return from, fmt.Errorf("%w: %w", errBare, err)
+}
+
+// bare leaves the queue without a ring buffer: nothing is written any more to who holds the last one. The next consumer, or the next
+// time that it is taken back, gets it another. Caller holds q.mu.
+func (q *queue) bare() error {
+	q.release()
+	q.dataID = 0
+	if err := os.Remove(q.dataPin()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := q.forget(); err != nil {
+		return err
+	}
+	if err := q.tables.queues.Delete(q.place); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("take a ring buffer out of the table: %w", err)
+	}
+	return nil
 }
 
 // busy says to a process who has the queue. Caller holds q.mu.
@@ -417,6 +447,9 @@ func (q *queue) setTerms(t terms) {
 // sound reports whether a new consumer can go on where the last stopped: that one could write to its page what it
 // liked, and could freeze the map, which keeps everyone after it from mapping that page. Caller holds q.mu.
 func (q *queue) sound() bool {
+	if q.data == nil {
+		return false
+	}
 	info, err := q.data.Info()
 	if err != nil || info.Frozen() {
 		return false
