@@ -76,23 +76,28 @@ type Keeper struct {
 // right is that of a namespace to the queues of a ring or Cluster.
 type right struct{ cluster, namespace string }
 
-// suspicion is on which grounds a holding may not be in order, since when, and how long that must be so.
+// suspicion is on which grounds a holding may not be in order, since when, and how long that must be so; refused where nobody who
+// was given the queue may have it.
 type suspicion struct {
 	grounds  string
 	since    time.Time
 	patience time.Duration
+	refused  bool
 }
 
 // mostPatience is the longest time between two looks at a holding that was let pass.
 const mostPatience = 5 * time.Minute
 
+// remembered is how long a holding that is over was one that is refused: see begun.
+const remembered = time.Minute
+
 // Overstays returns the holdings that are to end now. asked says of a ring or Cluster that it is still asked for: the queues of
 // one that is not go when its consumers do.
 func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[capture.QueueID][]Pod, asked func(string) bool) []Overstay {
-	k.forget(held)
+	now := k.Now()
+	k.forget(held, now)
 	k.sight(held)
 	k.remember(ctx, allocations, asked)
-	now := k.Now()
 	var doubtful []doubt
 	for _, h := range held {
 		if k.left[h] {
@@ -112,9 +117,12 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 			continue
 		}
 		delete(k.settled, h)
-		if s := k.suspect[h]; s.grounds != d.grounds() {
-			k.suspect[h] = suspicion{d.grounds(), now, k.Grace}
-		} else if now.Sub(s.since) >= s.patience {
+		s := k.suspect[h]
+		if s.grounds != d.grounds() {
+			s = suspicion{d.grounds(), k.begun(d, now), k.Grace, d.refused != nil}
+			k.suspect[h] = s
+		}
+		if now.Sub(s.since) >= s.patience {
 			doubtful = append(doubtful, d)
 		}
 	}
@@ -122,6 +130,18 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 		return nil
 	}
 	return k.judge(ctx, doubtful, allocations, now)
+}
+
+// begun is when the time of grace of a holding began that is seen for the first time. Where nobody who was given the queue may have
+// it, who opens it again as another process gains no time by that.
+func (k *Keeper) begun(d doubt, now time.Time) time.Time {
+	begun := now
+	for h, s := range k.suspect {
+		if s.refused && h.Queue == d.Queue && s.grounds == d.grounds() && s.since.Before(begun) {
+			begun = s.since
+		}
+	}
+	return begun
 }
 
 // Leave is told of an overstay that cannot be ended: it is none any more, for as long as it lasts.
@@ -139,12 +159,15 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 		delete(k.suspect, d.Holding)
 		switch {
 		case err != nil:
-			k.suspect[d.Holding] = suspicion{d.grounds(), now, s.patience}
+			k.suspect[d.Holding] = suspicion{d.grounds(), now, s.patience, s.refused}
 		case slices.ContainsFunc(found, func(o Overstay) bool { return o.Holding == d.Holding }):
+			if s.refused {
+				k.suspect[d.Holding] = s // it may have let go just then, to open it again
+			}
 		case len(d.owners) > 0:
 			k.settled[d.Holding] = d.grounds()
 		default:
-			k.suspect[d.Holding] = suspicion{d.grounds(), now, min(2*s.patience, mostPatience)}
+			k.suspect[d.Holding] = suspicion{d.grounds(), now, min(2*s.patience, mostPatience), s.refused}
 		}
 	}
 	return found
@@ -172,7 +195,7 @@ func (k *Keeper) overstays(ctx context.Context, doubtful []doubt, allocations ma
 }
 
 // forget drops what is not held any more.
-func (k *Keeper) forget(held []Holding) {
+func (k *Keeper) forget(held []Holding, now time.Time) {
 	if k.settled == nil {
 		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
 		k.permitted, k.kept, k.left = map[right]bool{}, map[Holding]bool{}, map[Holding]bool{}
@@ -181,7 +204,9 @@ func (k *Keeper) forget(held []Holding) {
 	maps.DeleteFunc(k.left, func(h Holding, _ bool) bool { return gone(h) })
 	maps.DeleteFunc(k.kept, func(h Holding, _ bool) bool { return gone(h) })
 	maps.DeleteFunc(k.settled, func(h Holding, _ string) bool { return gone(h) })
-	maps.DeleteFunc(k.suspect, func(h Holding, _ suspicion) bool { return gone(h) })
+	maps.DeleteFunc(k.suspect, func(h Holding, s suspicion) bool {
+		return gone(h) && (!s.refused || now.Sub(s.since) >= remembered)
+	})
 }
 
 // sight notes which processes those are that attached.

@@ -210,6 +210,25 @@ func TestAHolderThatIsNotKnown(t *testing.T) {
 	assert.Len(t, look(), 1)
 }
 
+// A process that opens a device node again and again, as another process each time, does not begin a new time of grace with that.
+func TestOpeningAgainGainsNoTime(t *testing.T) {
+	l := newKeeperLab(t)
+	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
+	l.process(t, 10, "S", ofPod)
+	l.look()
+	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
+	for pid := 11; pid < 20; pid++ {
+		h := Holding{Queue: held.Queue, PID: min(pid, 17)} // or the same one
+		l.process(t, h.PID, "S", ofPod)
+		taken := l.Overstays(t.Context(), []Holding{h}, map[capture.QueueID][]Pod{held.Queue: l.owners}, func(string) bool { return true })
+		assert.Equal(t, pid > 15, len(taken) == 1, "%d seconds after", 2*(pid-11))
+		l.Overstays(t.Context(), nil, nil, nil) // it is between two
+		l.now = l.now.Add(2 * time.Second)
+	}
+	l.now = l.now.Add(time.Hour)
+	assert.Empty(t, l.look(), "that was another time")
+}
+
 // Who may have a queue at first loses it later, also by a process that attaches after that; who may have it again keeps it.
 func TestAnExclusionIsRemembered(t *testing.T) {
 	l := newKeeperLab(t)
