@@ -122,6 +122,13 @@ func (c *cdiSpecs) keep(wanted map[string]Resource) error {
 	return err
 }
 
+// A queue is its pod's through restarts of its containers, and so is what they have not read: see ringcap_open(3). The kubelet is told,
+// for runtimes that do not know CDI, and the description says it, for pods that got their queues from an earlier agent.
+const (
+	unreadName  = "RINGCAP_UNREAD"
+	unreadTaken = "take"
+)
+
 func cdiSpec(name string, resource Resource) (*specs.Spec, error) {
 	engine, err := resource.engine()
 	if err != nil {
@@ -134,8 +141,7 @@ func cdiSpec(name string, resource Resource) (*specs.Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The queue is the pod's through restarts of its containers, and so is what they have not read: see ringcap_open(3).
-		edits := specs.ContainerEdits{Env: []string{"RINGCAP_UNREAD=take"}}
+		edits := specs.ContainerEdits{Env: []string{unreadName + "=" + unreadTaken}}
 		for _, d := range grant.Devices {
 			edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{HostPath: d.Host, Path: d.Container, Permissions: "rw"})
 		}

@@ -326,6 +326,7 @@ func TestAllocateEmptiesTheQueueAndGrantsIt(t *testing.T) {
 
 	require.Len(t, given.CdiDevices, 1)
 	assert.Equal(t, "ringcap.io/queue=ids.1", given.CdiDevices[0].Name)
+	assert.Equal(t, map[string]string{"RINGCAP_UNREAD": "take"}, given.Envs, "also where the runtime does not know CDI")
 
 	_, err = allocate("3")
 	assert.ErrorContains(t, err, "not found")

@@ -223,7 +223,7 @@ func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*a
 	}
 	response := &api.AllocateResponse{}
 	for _, container := range request.ContainerRequests {
-		given := &api.ContainerAllocateResponse{}
+		given := &api.ContainerAllocateResponse{Envs: map[string]string{unreadName: unreadTaken}}
 		mount(given, resource.Mounts)
 		for _, id := range container.DevicesIds {
 			if err := p.give(ctx, engine, id, given); err != nil {
