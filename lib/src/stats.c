@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "internal.h"
 
+#include <stddef.h>
 #include <string.h>
 
 void stats_add(struct ringcap_stats *sum, const struct ringcap_lane_stats *lane)
@@ -18,4 +19,16 @@ RINGCAP_API int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats)
 	memset(stats, 0, sizeof(*stats));
 	h->engine->stats(h, stats);
 	return 0;
+}
+
+/* For programs of before: see the header. */
+RINGCAP_API int stats_of_before(struct ringcap *h, void *stats) __asm__("ringcap_stats");
+
+RINGCAP_API int stats_of_before(struct ringcap *h, void *stats)
+{
+	struct ringcap_stats now;
+	int err = ringcap_stats(h, &now);
+
+	memcpy(stats, &now, offsetof(struct ringcap_stats, truncated));
+	return err;
 }

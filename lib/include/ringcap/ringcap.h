@@ -191,9 +191,10 @@ void ringcap_wakeup(struct ringcap *h);
 
 /*
  * The queue's account. The EBPF engine counts a packet just after it can be read: for a moment those that were read last may
- * be missing, one for each CPU at most.
+ * be missing, one for each CPU at most. The library has it under a name of its own: what is there under this one is for programs
+ * that were built when the account ended with dropped, and writes nothing behind that.
  */
-int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats);
+int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats) __asm__("ringcap_stats_truncated");
 
 /*
  * 0 if the handle can send, else -errno and the reason: -ENOTSUP by the EBPF engine, -EPERM where the queue's cluster granted
