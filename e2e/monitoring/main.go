@@ -60,8 +60,9 @@ func check(p prometheus, out io.Writer) error {
 		for _, row := range d.Rows {
 			for _, panel := range row.Panels {
 				for _, query := range panel.Queries {
-					// A table of what is wrong is empty while nothing is: its series have to be there.
-					ask("dashboard "+d.Title+", panel "+panel.Title, strings.TrimSuffix(query.Runnable(d), " == 0"))
+					// What shows trouble alone is empty while there is none: its series have to be there.
+					expr := strings.TrimSuffix(strings.TrimSuffix(query.Runnable(d), " == 0"), " > 0")
+					ask("dashboard "+d.Title+", panel "+panel.Title, expr)
 				}
 			}
 		}
