@@ -45,6 +45,7 @@ jumbo_truncated() {
 
 test_jumbo_frames_come_whole() {
 	apply suite-jumbo CaptureRing '{interfaces: [{name: mirror0}], consumers: {namespaces: [default]}}'
+	expect_condition capturering/suite-jumbo Programmed 'True'
 	expect_condition capturering/suite-jumbo PacketsWhole 'True Whole'
 	jumbo_capture "$work/whole.pcapng" jumbo_truncated 0
 	[ "$(stat -c %s "$work/whole.pcapng")" -gt $((jumbo_frames * jumbo_bytes)) ]
@@ -55,6 +56,7 @@ test_jumbo_frames_come_whole() {
 
 test_jumbo_frames_that_are_cut_are_counted() {
 	apply suite-jumbo CaptureRing '{interfaces: [{name: mirror0}], snapLength: 1536, consumers: {namespaces: [default]}}'
+	expect_condition capturering/suite-jumbo Programmed 'True'
 	expect_condition capturering/suite-jumbo PacketsWhole 'True SnapLengthGiven .*1536'
 	jumbo_capture "$work/cut.pcapng" jumbo_truncated "$jumbo_frames"
 	[ "$(stat -c %s "$work/cut.pcapng")" -lt $((jumbo_frames * 2000)) ]
