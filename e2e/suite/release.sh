@@ -266,7 +266,7 @@ test_release() {
 	earlier_in_force
 	wait_for 180 no_rings_unready || { state_unready; return 1; }
 	kubectl get capturering mirror
-	kubectl delete clusters.ringcap.io,capturerings --all --timeout 60s
+	kubectl delete clusters.ringcap.io,capturerings --all --timeout 120s
 	release_rings
 	module_is $earlier EARLIER0
 	(
