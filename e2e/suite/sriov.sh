@@ -149,7 +149,7 @@ function_forwards() {
 	before=$(function_seen)
 	ip netns exec "$(node_wire node-kmod)" tcpreplay --quiet --intf1=wire1 "$work/first.pcap" >"$log/tcpreplay-first.log" 2>&1
 	function_sees() { [ "$(function_seen)" -gt "$before" ]; }
-	wait_for 5 function_sees
+	wait_for 15 function_sees
 }
 
 # What the ring has seen; nothing while its queue has not had it all, for they are counted a moment apart.
@@ -167,7 +167,7 @@ function_replay() {
 	pod=$(sensor)
 	numbered 10 1 >"$work/first.pcap"
 	numbered 9 $packets >"$run/input.pcap"
-	wait_for 60 function_forwards
+	wait_for 120 function_forwards
 	received=$(function_received)
 	collect_counters "$run/before.json"
 	replay "$run/input.pcap" "$run/wire.json" node-kmod
