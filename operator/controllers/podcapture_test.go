@@ -88,6 +88,7 @@ func TestPodCapture(t *testing.T) {
 	require.Equal(t, capture.Spec.Filter, want.Filter)
 	require.Equal(t, capture.Spec.Sampling, want.Sampling)
 	require.EqualValues(t, 16<<20, want.MemoryLimit.Value())
+	require.Zero(t, want.SnapLength, "packets come whole")
 
 	w.capture("pods-1", []string{ring.Name}, nil)
 	w.agent("pods-1", func(s *v1alpha1.NodeCaptureStatus) {
@@ -100,11 +101,11 @@ func TestPodCapture(t *testing.T) {
 	w.eventually(func(c *assert.CollectT) {
 		require.NoError(c, w.Get(t.Context(), client.ObjectKeyFromObject(capture), capture))
 		status := capture.Status
-		assert.Len(c, status.Conditions, 4)
+		assert.Len(c, status.Conditions, 6)
 		status.Conditions = nil
 		assert.Equal(c, v1alpha1.PodCaptureStatus{
 			ObservedGeneration: capture.Generation, Resource: "ringcap.io/" + ring.Name, Pods: 2, NodesDesired: 1, NodesReady: 1,
-			Queues: 2, QueuesAttached: 1, Seen: 100, Delivered: 80, Dropped: 10,
+			Queues: 2, QueuesAttached: 1, Seen: 100, Delivered: 80, Dropped: 10, Truncated: 8,
 		}, status)
 	})
 

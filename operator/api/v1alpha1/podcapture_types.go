@@ -36,8 +36,8 @@ type PodCaptureSpec struct {
 	// +kubebuilder:validation:Maximum=16
 	Queues int32 `json:"queues,omitempty"`
 
-	// slots is the least number of packets of snapLength bytes that a queue holds, 16 to 4194304; by default 4096. The cluster's
-	// administrator says how much memory they may take. PF_RING: min_num_slots.
+	// slots is the least number of packets of snapLength bytes, 1536 where that is not given, that a queue holds, 16 to 4194304; by
+	// default 4096. The cluster's administrator says how much memory they may take. PF_RING: min_num_slots.
 	//
 	// +optional
 	// +kubebuilder:default=4096
@@ -45,10 +45,10 @@ type PodCaptureSpec struct {
 	// +kubebuilder:validation:Maximum=4194304
 	Slots int32 `json:"slots,omitempty"`
 
-	// snapLength is the greatest number of bytes captured of a packet, 64 to 65535; by default 1536. PF_RING: caplen of pfring_open.
+	// snapLength is the greatest number of bytes captured of a packet, 64 to 65535. Without it packets are captured whole, up to
+	// 65535 bytes. What is cut off is counted as truncated. PF_RING: caplen of pfring_open.
 	//
 	// +optional
-	// +kubebuilder:default=1536
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=65535
 	SnapLength int32 `json:"snapLength,omitempty"`
@@ -73,7 +73,7 @@ type PodCaptureSpec struct {
 
 // PodCaptureStatus is what the operator tells of a PodCapture.
 type PodCaptureStatus struct {
-	// conditions are Accepted, Programmed, Ready and RulesEffective, with the reasons of a CaptureRing's.
+	// conditions are Accepted, Programmed, Ready, RolledOut, RulesEffective and PacketsWhole, with the reasons of a CaptureRing's.
 	//
 	// +optional
 	// +listType=map
@@ -140,6 +140,12 @@ type PodCaptureStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Dropped int64 `json:"dropped"`
+
+	// truncated packets, summed over all queues: of those delivered, the ones of which only the beginning was captured.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	Truncated int64 `json:"truncated"`
 }
 
 // PodCapture captures the packets of pods of its own namespace, for consumers in that namespace, without any right in the cluster. The

@@ -75,12 +75,13 @@ type refusal struct{ reason, message string }
 // exceeds says which limit a ring's spec does not keep. Memory is what the engine needs that needs more, so that no node refuses it.
 func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
 	queues := v1alpha1.QueueCount(spec.Queues)
-	area := sizing.Area(spec.Slots, spec.SnapLength, sizing.EBPFSlot)
+	slotBytes := sizing.SlotBytes(spec.SnapLength)
+	area := sizing.Area(spec.Slots, slotBytes, sizing.EBPFSlot)
 	if sizing.Lanes(queues, area, 1, &l.Memory) == 0 {
 		return &refusal{v1alpha1.ReasonMemoryLimitExceeded, fmt.Sprintf(
 			"spec: %d queues of %d slots of %d bytes need %d KiB on each node, and a PodCapture may have %d KiB: "+
 				"lower queues, slots or snapLength, or ask the cluster's administrator (podCapture.maxMemory of the chart)",
-			queues, spec.Slots, spec.SnapLength, uint64(queues)*area>>10, l.Memory>>10)}
+			queues, spec.Slots, slotBytes, uint64(queues)*area>>10, l.Memory>>10)}
 	}
 	// A spec came as JSON, and goes as such.
 	if text, _ := json.Marshal(spec); len(text) > maxBytes {

@@ -18,7 +18,10 @@ import (
 )
 
 // told are the conditions that a PodCapture has from its ring.
-var told = []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady, v1alpha1.ConditionRulesEffective}
+var told = []string{
+	v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady,
+	v1alpha1.ConditionRolledOut, v1alpha1.ConditionRulesEffective, v1alpha1.ConditionPacketsWhole,
+}
 
 // tell writes the status, where it changed.
 func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, pods int32) error {
@@ -31,6 +34,7 @@ func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.Captur
 		status.NodesDesired, status.NodesReady = of.NodesDesired, of.NodesReady
 		status.Queues, status.QueuesAttached = of.Queues, of.QueuesAttached
 		status.Seen, status.Delivered, status.Dropped = of.Seen, of.Delivered, of.Dropped
+		status.Truncated = of.Truncated
 	}
 	for _, kind := range told {
 		if c := d.condition(kind, ring); c != nil {
@@ -50,8 +54,8 @@ func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.Captur
 	return nil
 }
 
-// condition is the PodCapture's of that kind: its own refusal, else what the ring says about its present spec. RulesEffective is there
-// where the ring has it only.
+// condition is the PodCapture's of that kind: its own refusal, else what the ring says about its present spec. RolledOut, RulesEffective
+// and PacketsWhole are there where the ring has them only.
 func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Condition {
 	var of *metav1.Condition
 	if ring != nil && d.refused == nil {
@@ -61,7 +65,7 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 	case of != nil && of.ObservedGeneration == ring.Generation:
 		same := *of
 		return &same
-	case kind == v1alpha1.ConditionRulesEffective:
+	case kind == v1alpha1.ConditionRolledOut, kind == v1alpha1.ConditionRulesEffective, kind == v1alpha1.ConditionPacketsWhole:
 		return nil
 	case d.refused != nil:
 		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: d.refused.reason, Message: d.refused.message}
