@@ -12,7 +12,8 @@ import (
 
 // Each node's NodeCapture repeats the specs of its rings and Clusters, and the API server's store is not large: all of them together
 // have a bound. What nodes have is paid for; of what is new or changed the oldest is paid for first, and what does not fit is
-// refused and stays as it was. So nobody loses anything for another's edit.
+// refused and stays as it was. So nobody loses anything for another's edit. Rings of PodCaptures have half of it: who may write those
+// in a namespace must not use up what those who write CaptureRings need.
 
 // DefaultFleetBytes is the bound that operators have by default. It leaves an etcd with its default quota, 2 GiB, room for each
 // NodeCapture's status, and for what edits of all nodes leave behind until it is compacted.
@@ -22,6 +23,9 @@ const DefaultFleetBytes = 256 << 20
 type ledger struct {
 	limit, total int64
 	of           map[object]int64
+	// namespaces has the rings of PodCaptures, and ofNamespaces is what these take of total.
+	namespaces   map[object]bool
+	ofNamespaces int64
 	rings        map[string]int64
 	clusters     map[string]sizedCluster
 }
@@ -40,12 +44,13 @@ type sizedCluster struct {
 
 // open makes the ledger of what the nodes have of these objects.
 func (d *draft) open(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster) ledger {
-	l := ledger{limit: d.in.FleetBytes, of: map[object]int64{}, rings: map[string]int64{}, clusters: map[string]sizedCluster{}}
+	l := ledger{limit: d.in.FleetBytes, of: map[object]int64{}, namespaces: map[object]bool{}, rings: map[string]int64{}, clusters: map[string]sizedCluster{}}
 	if l.limit == 0 {
 		return l
 	}
 	for _, r := range rings {
 		l.of[ringObject(r)] = 0
+		l.namespaces[ringObject(r)] = r.Labels[v1alpha1.LabelPodCaptureNamespace] != ""
 	}
 	for _, c := range clusters {
 		l.of[clusterObject(c)] = 0
@@ -71,6 +76,9 @@ func (l *ledger) addKnown(o object, bytes int64) {
 func (l *ledger) add(o object, bytes int64) {
 	l.total += bytes
 	l.of[o] += bytes
+	if l.namespaces[o] {
+		l.ofNamespaces += bytes
+	}
 }
 
 // drop takes out what nodes do not keep.
@@ -102,6 +110,11 @@ func (l *ledger) pay(o object, bytes int64, cure string) *Verdict {
 	more := bytes - l.of[o]
 	if more <= 0 {
 		return nil
+	}
+	if l.namespaces[o] && l.ofNamespaces+more > l.limit/2 {
+		return refuse(v1alpha1.ReasonFleetLimitExceeded, "its entries in the NodeCaptures of its nodes are to take %d KiB (now %d KiB), and those of all PodCaptures "+
+			"may take %d KiB, half of the operator's --fleet-limit, of which %d KiB are taken: %s, or wait until another PodCapture is deleted",
+			kib(bytes), kib(l.of[o]), kib(l.limit/2), kib(l.ofNamespaces), cure)
 	}
 	if l.total+more > l.limit {
 		return refuse(v1alpha1.ReasonFleetLimitExceeded, "its entries in the NodeCaptures of its nodes are to take %d KiB (now %d KiB), and those of all CaptureRings "+
