@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,6 +29,22 @@ func TestRemembers(t *testing.T) {
 		require.Equal(t, broken, checker.Check("broken"))
 	}
 	require.Equal(t, map[string]int{"good": 1, "bad": 1, "broken": 3}, runs)
+}
+
+// TestSlow: an expression that the compiler does not finish holds plans up seldom.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		checker := filtercheck.New(func(string) error {
+			runs++
+			time.Sleep(10 * time.Second)
+			return fmt.Errorf("%w: it did not finish", plan.ErrFilterUnknown)
+		})
+		for begun := time.Now(); time.Since(begun) < 12*time.Minute; time.Sleep(15 * time.Second) {
+			require.ErrorIs(t, checker.Check("slow"), plan.ErrFilterUnknown)
+		}
+		require.Equal(t, 3, runs)
+	})
 }
 
 // TestForgets: the memory is bounded.
