@@ -74,6 +74,20 @@ func TestSwitchedOff(t *testing.T) {
 	assert.Empty(t, decide([]v1alpha1.PodCapture{gone}, rings{}, limits))
 }
 
+// TestLongExpression: plans for all rings of the cluster wait while an expression is compiled, and some take very long.
+func TestLongExpression(t *testing.T) {
+	capture := old("a", "p", 1)
+	capture.Spec.Filter = &v1alpha1.Filter{BPF: "port 0" + strings.Repeat("||1", 168)}
+	d := decide([]v1alpha1.PodCapture{capture}, rings{}, limits)
+	require.Nil(t, d[0].refused)
+	capture.Spec.Filter.BPF += "||1"
+	d = decide([]v1alpha1.PodCapture{capture}, rings{}, limits)
+	require.NotNil(t, d[0].refused)
+	assert.Equal(t, v1alpha1.ReasonLimitExceeded, d[0].refused.reason)
+	assert.Contains(t, d[0].refused.message, "spec.filter.bpf has 513 bytes, and a PodCapture's may have 512")
+	assert.Empty(t, d[0].ring)
+}
+
 // TestWhoComesAgainWaits for the ring of the one of that name before, whose resource it will have; others get the next one.
 func TestWhoComesAgainWaits(t *testing.T) {
 	before := old("a", "p", 9)

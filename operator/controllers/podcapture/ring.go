@@ -28,6 +28,8 @@ const (
 	maxRings = v1alpha1.MaxRings / 2
 	// and maxBytes, with maxRings of them, half of what there is room for in a NodeCapture.
 	maxBytes = 4 << 10
+	// maxExpression, bytes, compiles in less than a second: what four times as many take is more than ten, and plans for all rings wait.
+	maxExpression = 512
 )
 
 // RingName is the name of the CaptureRing with this number in a namespace, at most 45 characters. There are few of them, because a kubelet
@@ -82,6 +84,10 @@ func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
 			"spec: %d queues of %d slots of %d bytes need %d KiB on each node, and a PodCapture may have %d KiB: "+
 				"lower queues, slots or snapLength, or ask the cluster's administrator (podCapture.maxMemory of the chart)",
 			queues, spec.Slots, slotBytes, uint64(queues)*area>>10, l.Memory>>10)}
+	}
+	if spec.Filter != nil && len(spec.Filter.BPF) > maxExpression {
+		return &refusal{v1alpha1.ReasonLimitExceeded, fmt.Sprintf(
+			"spec.filter.bpf has %d bytes, and a PodCapture's may have %d: write a shorter one, or spec.filter.rules", len(spec.Filter.BPF), maxExpression)}
 	}
 	// A spec came as JSON, and goes as such.
 	if text, _ := json.Marshal(spec); len(text) > maxBytes {
