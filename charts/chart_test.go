@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/report"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
@@ -160,6 +162,16 @@ func golden(t *testing.T, file, got string) {
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got, "when this is meant: GOLDEN=update go test ./charts")
+}
+
+// TestUninstallOutwaitsSilentNodes: a node that falls silent while it is waited for is left out in time, and before Helm gives up.
+func TestUninstallOutwaitsSilentNodes(t *testing.T) {
+	waits := regexp.MustCompile(`- cleanup\n(?: +- --[a-z]+.*\n)*? +- --timeout=([0-9]+s)`).FindStringSubmatch(render(t))
+	require.NotNil(t, waits)
+	timeout, err := time.ParseDuration(waits[1])
+	require.NoError(t, err)
+	require.Greater(t, timeout, report.StaleAfter+15*time.Second, "the operator looks every 15 s")
+	require.Less(t, timeout+time.Minute, 5*time.Minute, "helm's --timeout, with the minute that the Job's deadline has on top")
 }
 
 // TestKustomize: the base is the chart with its defaults, and a real API server takes all that kustomize makes of it.
