@@ -5,6 +5,7 @@
 package podcapture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,10 @@ import (
 // gather is how long nodes' reports are gathered before pods are counted.
 const gather = time.Second
 
+// Pause between changes of rings, for each node: each is written to all nodes' NodeCaptures, and those who edit PodCaptures are many and
+// may do it all the time. What comes meanwhile is one change. So 5,000 nodes are written to once in 50 s.
+const Pause = 10 * time.Millisecond
+
 // +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures/status,verbs=patch
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings,verbs=get;list;watch;create;patch;delete
@@ -37,6 +42,13 @@ const gather = time.Second
 type Reconciler struct {
 	Client client.Client
 	Limits Limits
+	// Pause is by default Pause.
+	Pause time.Duration
+
+	// nodes is how many there were last, wrote when a ring was changed last; now, that it may be in this run.
+	nodes int
+	wrote time.Time
+	now   bool
 }
 
 // SetupWithManager registers the reconciler. All are decided upon at once, so every event leads to the same request.
@@ -75,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	for i := range list.Items {
 		there[list.Items[i].Name] = &list.Items[i]
 	}
+	r.now = time.Since(r.wrote) >= time.Duration(r.nodes)*cmp.Or(r.Pause, Pause)
 	decisions := decide(captures.Items, there, r.Limits)
 	errs := []error{r.removeOthers(ctx, there, decisions)}
 	pods, err := r.countPods(ctx, decisions)
@@ -95,8 +108,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-// outdated says whether the cache is behind what was written: the watch brings it up.
-func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+// errLater is of a change whose time has not come. Until then the status is about the PodCapture as it was.
+var errLater = errors.New("rings were changed a moment ago")
+
+// outdated says that it is to be tried again soon: the cache is behind what was written, and the watch brings it up; or it is errLater.
+func outdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errLater)
+}
+
+// change makes a change of a ring, if its time has come.
+func (r *Reconciler) change(do func() error) error {
+	if !r.now {
+		return errLater
+	}
+	r.wrote = time.Now()
+	return do()
+}
 
 // removeOthers deletes the rings of PodCaptures that are gone or have none.
 func (r *Reconciler) removeOthers(ctx context.Context, there rings, decisions []decision) error {
@@ -106,7 +133,8 @@ func (r *Reconciler) removeOthers(ctx context.Context, there rings, decisions []
 			slices.ContainsFunc(decisions, func(d decision) bool { return d.ring == name }) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, ring, client.Preconditions{UID: &ring.UID}); client.IgnoreNotFound(err) != nil {
+		err := r.change(func() error { return r.Client.Delete(ctx, ring, client.Preconditions{UID: &ring.UID}) })
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete CaptureRing %s: %w", name, err)
 		}
 	}
@@ -120,7 +148,7 @@ func (r *Reconciler) make(ctx context.Context, d decision, ring *v1alpha1.Captur
 		return ring, nil
 	}
 	if ring == nil {
-		if err := r.Client.Create(ctx, d.want); err != nil {
+		if err := r.change(func() error { return r.Client.Create(ctx, d.want) }); err != nil {
 			return nil, fmt.Errorf("create CaptureRing %s: %w", d.ring, err)
 		}
 		return d.want, nil
@@ -135,7 +163,10 @@ func (r *Reconciler) make(ctx context.Context, d decision, ring *v1alpha1.Captur
 	if equality.Semantic.DeepEqual(ring, changed) {
 		return ring, nil
 	}
-	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(ring, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := r.change(func() error {
+		return r.Client.Patch(ctx, changed, client.MergeFromWithOptions(ring, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
 		return nil, fmt.Errorf("put CaptureRing %s right: %w", d.ring, err)
 	}
 	return changed, nil

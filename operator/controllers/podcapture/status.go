@@ -77,14 +77,12 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 // countPods counts the pods that rings capture.
 func (r *Reconciler) countPods(ctx context.Context, decisions []decision) (map[string]int32, error) {
 	pods := map[string]int32{}
-	if len(decisions) == 0 {
-		return pods, nil
-	}
 	var captures v1alpha1.NodeCaptureList
 	// Thousands of them, which nobody here changes.
 	if err := r.Client.List(ctx, &captures, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodeCaptures: %w", err)
 	}
+	r.nodes = len(captures.Items)
 	for i := range captures.Items {
 		// A pod may have several interfaces, on its one node.
 		counted := map[[2]string]bool{}

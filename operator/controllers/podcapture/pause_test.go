@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcapture
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// TestPause: changes that follow each other closely become one, for each is written to all nodes; until then the status is about what was.
+func TestPause(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	capture := old("shop", "web", 1)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}, &v1alpha1.CaptureRing{}).
+		WithObjects(&capture, &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "node"}}).Build()
+	r := &Reconciler{Client: c, Limits: limits, Pause: time.Hour}
+	run := func() ctrl.Result {
+		result, err := r.Reconcile(t.Context(), ctrl.Request{})
+		require.NoError(t, err)
+		return result
+	}
+	var ring v1alpha1.CaptureRing
+	ringThere := func() bool {
+		err := c.Get(t.Context(), client.ObjectKey{Name: RingName("shop", 0)}, &ring)
+		require.NoError(t, client.IgnoreNotFound(err))
+		return !apierrors.IsNotFound(err)
+	}
+	require.Zero(t, run().RequeueAfter)
+	require.True(t, ringThere(), "the first change does not wait")
+
+	for slots := range int32(3) {
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
+		before := capture.Status
+		capture.Spec.Slots, capture.Generation = 1024+slots, int64(2+slots)
+		require.NoError(t, c.Update(t.Context(), &capture))
+		require.NotZero(t, run().RequeueAfter)
+		require.True(t, ringThere())
+		require.EqualValues(t, 4096, ring.Spec.Slots)
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
+		require.Equal(t, before, capture.Status)
+	}
+	r.wrote = time.Now().Add(-r.Pause)
+	require.Zero(t, run().RequeueAfter)
+	require.True(t, ringThere())
+	require.EqualValues(t, 1026, ring.Spec.Slots)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
+	require.Equal(t, capture.Generation, capture.Status.ObservedGeneration)
+
+	require.NoError(t, c.Delete(t.Context(), &capture))
+	require.NotZero(t, run().RequeueAfter)
+	require.True(t, ringThere())
+	r.wrote = time.Now().Add(-r.Pause)
+	require.Zero(t, run().RequeueAfter)
+	require.False(t, ringThere())
+}
