@@ -88,6 +88,16 @@ func TestLongExpression(t *testing.T) {
 	assert.Empty(t, d[0].ring)
 }
 
+// TestBadSelector: the API server takes it, and every node would refuse it.
+func TestBadSelector(t *testing.T) {
+	capture := old("a", "p", 1)
+	capture.Spec.PodSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Has"}}
+	d := decide([]v1alpha1.PodCapture{capture}, rings{}, limits)
+	require.NotNil(t, d[0].refused)
+	assert.Contains(t, d[0].refused.message, "spec.podSelector: ")
+	assert.Contains(t, d[0].refused.message, "Has")
+}
+
 // TestWhoComesAgainWaits for the ring of the one of that name before, whose resource it will have; others get the next one.
 func TestWhoComesAgainWaits(t *testing.T) {
 	before := old("a", "p", 9)

@@ -74,8 +74,11 @@ func Ring(capture *v1alpha1.PodCapture, name string, memory int64) *v1alpha1.Cap
 // refusal is why a PodCapture is not served.
 type refusal struct{ reason, message string }
 
-// exceeds says which limit a ring's spec does not keep. Memory is what the engine needs that needs more, so that no node refuses it.
+// exceeds says which limit a ring's spec does not keep, and refuses a podSelector that every node would refuse. Memory is what the engine needs that needs more, so that no node refuses it.
 func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
+	if _, err := metav1.LabelSelectorAsSelector(spec.Interfaces[0].PodSelector); err != nil {
+		return &refusal{v1alpha1.ReasonUnsupported, fmt.Sprintf("spec.podSelector: %v", err)}
+	}
 	queues := v1alpha1.QueueCount(spec.Queues)
 	slotBytes := sizing.SlotBytes(spec.SnapLength)
 	area := sizing.Area(spec.Slots, slotBytes, sizing.EBPFSlot)
