@@ -4,6 +4,10 @@ package rules
 
 import "time"
 
+// ofNamespaces are the names of the rings of PodCaptures, which those who may edit a namespace write. What is wrong with them wakes
+// nobody: RingcapNotReady tells of it, and the PodCapture.
+const ofNamespaces = `pods-.+-[0-9a-f]{10}-[0-9]+`
+
 // Alerts are the alerting rules. Each has a runbook of its name.
 var Alerts = []Alert{
 	{
@@ -36,7 +40,8 @@ var Alerts = []Alert{
 	},
 	{
 		Name: "RingcapNotCapturing", Severity: Critical, For: 5 * time.Minute,
-		Expr:        `max by (node, ring) (ringcap_ring_ready) == 0 or max by (node, capture_cluster) (ringcap_cluster_ready) == 0`,
+		Expr: `max by (node, ring) (ringcap_ring_ready{ring!~"` + ofNamespaces + `"}) == 0` +
+			` or max by (node, capture_cluster) (ringcap_cluster_ready{capture_cluster!~"` + ofNamespaces + `"}) == 0`,
 		Summary:     `{{ with $labels.ring }}CaptureRing{{ else }}Cluster{{ end }} {{ $labels.ring }}{{ $labels.capture_cluster }} is not in the data path of {{ $labels.node }} as it asks.`,
 		Description: `The NodeCapture {{ $labels.node }} says why, and what to do. What was captured before by this name goes on where that is possible.`,
 	},

@@ -133,6 +133,11 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 		one("and not at once", []series{{`ringcap_operator_node_reporting{nodecapture="b"}`, "1+0x20 0+0x80"}}, 28),
 		one("a ring", []series{{`ringcap_ring_ready{node="a",ring="r",engine="EBPF",reason="InterfaceNotFound"}`, "0+0x100"}}, 30, times("RingcapNotCapturing", 1)),
 		one("a cluster", []series{{`ringcap_cluster_ready{node="a",capture_cluster="c",engine="EBPF",reason="QueueInUse"}`, "0+0x100"}}, 30, times("RingcapNotCapturing", 1)),
+		one("a PodCapture's ring", []series{
+			{`ringcap_ring_ready{node="a",ring="pods-shop-8d9001d32c-0",engine="EBPF",reason="PodNotTapped"}`, "0+0x100"},
+			{`ringcap_cluster_ready{node="a",capture_cluster="pods-shop-8d9001d32c-0",engine="EBPF",reason="PodNotTapped"}`, "0+0x100"},
+			{`ringcap_operator_object_ready{kind="CaptureRing",name="pods-shop-8d9001d32c-0",reason="PodNotTapped"}`, "0+0x100"},
+		}, 70, times("RingcapNotReady", 1)),
 		one("an object", []series{{`ringcap_operator_object_ready{kind="Cluster",name="c",reason="NoNodes"}`, "0+0x100"}}, 70, times("RingcapNotReady", 1)),
 		one("a resource", []series{{`ringcap_resource_registered{node="a",resource="ringcap.io/c"}`, "0+0x100"}}, 30, times("RingcapResourceNotRegistered", 1)),
 		one("errors", []series{{`ringcap_reconcile_errors_total{node="a"}`, "0+1x200"}}, 120, times("RingcapReconcileErrors", 1)),
