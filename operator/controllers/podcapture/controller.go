@@ -94,6 +94,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	errs = append(errs, err)
 	for _, d := range decisions {
 		ring, err := r.make(ctx, d, there[d.ring])
+		if apierrors.IsInvalid(err) {
+			// It had this before there was a ring that has to be valid as a new one.
+			d.refused, ring, err = &refusal{v1alpha1.ReasonUnsupported, err.Error()}, there[d.ring], nil
+		}
 		if err == nil {
 			err = r.tell(ctx, d, ring, pods[d.ring])
 		}

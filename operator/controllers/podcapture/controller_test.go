@@ -3,16 +3,21 @@
 package podcapture
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -63,4 +68,24 @@ func TestPause(t *testing.T) {
 	r.wrote = time.Now().Add(-r.Pause)
 	require.Zero(t, run().RequeueAfter)
 	require.False(t, ringThere())
+}
+
+// TestInvalid: a PodCapture of which the API server takes no ring says why. It may itself have been let be as it was: a filter that drops
+// everything after its rules were taken out.
+func TestInvalid(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	capture := old("shop", "web", 1)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "CaptureRing"}, RingName("shop", 0),
+		field.ErrorList{field.Invalid(field.NewPath("spec", "filter"), "object", "defaultAction Drop without rules drops everything")})
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}).WithObjects(&capture).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return invalid }}).Build()
+	r := &Reconciler{Client: c, Limits: limits}
+	_, err := r.Reconcile(t.Context(), ctrl.Request{})
+	require.NoError(t, err)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
+	accepted := meta.FindStatusCondition(capture.Status.Conditions, v1alpha1.ConditionAccepted)
+	require.NotNil(t, accepted)
+	require.Equal(t, v1alpha1.ReasonUnsupported, accepted.Reason)
+	require.Contains(t, accepted.Message, "defaultAction Drop without rules drops everything")
 }
