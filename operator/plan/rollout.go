@@ -114,12 +114,20 @@ func (r *ringDraft) entryFor(node ringNode) *v1alpha1.NodeRing {
 	return &entry
 }
 
-// isTold says whether a node that has this has the present version. What an operator before this one wrote has no revision.
+// isTold says whether a node that has this has the present version. What an operator before this one wrote has no revision, maybe no
+// version, and the spec as the ring had it, without fields that are new: when it asks for the same, an upgrade is no edit.
 func (r *ringDraft) isTold(has *v1alpha1.NodeRing) bool {
 	if has.Revision == "" {
-		return has.Version == r.entry.Version && equality.Semantic.DeepEqual(has.Spec, r.entry.Spec)
+		return equality.Semantic.DeepEqual(defaulted(forNodes(has.Spec)), defaulted(r.entry.Spec))
 	}
 	return has.Revision == r.entry.Revision
+}
+
+// defaulted is a copy.
+func defaulted(spec v1alpha1.CaptureRingSpec) *v1alpha1.CaptureRingSpec {
+	whole := spec.DeepCopy()
+	whole.Default()
+	return whole
 }
 
 // maxUnavailable is a number of these nodes, 1 at least. The API takes nothing that is neither a number nor a percentage.

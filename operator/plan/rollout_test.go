@@ -213,6 +213,25 @@ func TestRevision(t *testing.T) {
 	require.Empty(t, verdict.Waiting)
 	require.Len(t, changed, 3)
 	require.Equal(t, first, f.told("n02").Revision)
+
+	// Up to 2026-11-22 there was no version either, nothing was left out or filled in, and nodeTraffic was no field.
+	f.ring.Spec.NodeSelector = &v1alpha1.NodeSelector{MatchExpressions: []v1alpha1.NodeSelectorRequirement{{Key: "x", Operator: "DoesNotExist"}}}
+	for node, spec := range f.current {
+		spec.Rings[0] = v1alpha1.NodeRing{Name: "m", UID: string(f.ring.UID), Spec: *f.ring.Spec.DeepCopy()}
+		spec.Rings[0].Spec.Rollout, spec.Rings[0].Spec.NodeTraffic = nil, ""
+		f.current[node], f.applied[node] = spec, ""
+	}
+	f.ring.Spec.NodeTraffic = v1alpha1.NodeTrafficRefuse
+	f.fails = func(node string, _ int32) bool { return node == "n00" }
+	verdict, changed = f.write()
+	require.Empty(t, verdict.Waiting, "an upgrade is no edit")
+	require.Empty(t, verdict.Untold)
+	require.Len(t, changed, 3)
+	require.Equal(t, v1alpha1.WhenMissingReport, f.told("n02").Spec.Interfaces[0].WhenMissing)
+	f.fails = func(string, int32) bool { return false }
+	f.settle()
+	first = f.told("n00").Revision
+
 	f.ring.UID = "another"
 	f.write()
 	require.Nil(t, f.told("n02"), "another ring of the name waits, and the one before is gone")
