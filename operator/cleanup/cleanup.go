@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,7 +71,7 @@ func untilNone(ctx context.Context, out io.Writer, remaining func(context.Contex
 // deletePodCaptures comes before the deletion of their rings, which the operator would make again.
 func deletePodCaptures(ctx context.Context, c client.Client) error {
 	var captures v1alpha1.PodCaptureList
-	if err := c.List(ctx, &captures); err != nil {
+	if err := c.List(ctx, &captures); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("list PodCaptures: %w", err)
 	}
 	for i := range captures.Items {
