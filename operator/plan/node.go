@@ -79,7 +79,7 @@ func (d *draft) nodeSpec(node *nodeDraft, clusters []*v1alpha1.Cluster) v1alpha1
 			d.plan.Clusters[cluster.Name] = verdict.on(node.Node)
 		}
 	}
-	// By name: age would reorder a list that did not change when an object is made anew.
+	// By name: age would reorder a list that did not change when an object is made again.
 	sort.Slice(spec.Rings, func(i, j int) bool { return spec.Rings[i].Name < spec.Rings[j].Name })
 	sort.Slice(spec.Clusters, func(i, j int) bool { return spec.Clusters[i].Name < spec.Clusters[j].Name })
 	return spec
