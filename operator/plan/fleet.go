@@ -86,7 +86,7 @@ func (l *ledger) drop(o object) { l.add(o, -l.of[o]) }
 
 // ringBytes is the size of an entry. Thousands of nodes have the same: it is encoded once.
 func (l *ledger) ringBytes(entry *v1alpha1.NodeRing) int64 {
-	key := fmt.Sprint(entry.UID, entry.Revision, entry.Awaited)
+	key := fmt.Sprint(entry.UID, entry.Revision, entry.Awaited, entry.Worked)
 	bytes, known := l.rings[key]
 	if !known || entry.Revision == "" {
 		bytes = int64(len(encoded(entry)))

@@ -23,6 +23,8 @@ type Node struct {
 	Live bool
 	// Behind has the rings that the node was told of and that do not work there as told, or not yet, by its last report.
 	Behind map[string]bool
+	// Refused has those of them about which the agent has said so.
+	Refused map[string]bool
 }
 
 // Input is what a plan is made of.

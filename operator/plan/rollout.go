@@ -16,12 +16,14 @@ import (
 )
 
 // Nodes get a ring and its edits in waves: a spec that some node cannot have, or that harms it, stops at the first of them.
-// Nothing is kept of a rollout but what nodes have been told and say.
+// Nothing is kept of a rollout but what nodes have been told and say. A node where no version ever worked loses nothing by another that
+// it refuses: nobody waits for a node that lacks the interface, or the engine, from the start.
 
 // Rollout is how far a ring's nodes have got with its present version.
 type Rollout struct {
 	// Untold nodes have not been told of it yet. Of these, Waiting ones keep what they had until it is their turn; it is that of
-	// the others. Unavailable ones have been told while their agents reported, or report now, but not yet that it works. Sorted, each.
+	// the others. Unavailable ones have been told while their agents reported, or report now, but not yet that it works, or that it
+	// does not where none ever worked. Sorted, each.
 	Untold, Waiting, Unavailable []string
 	// Most is how many nodes may be unavailable.
 	Most int
@@ -33,7 +35,7 @@ type ringDraft struct {
 	// selector of nodes; of one that cannot be read, of none, and unreadable says why.
 	selector   labels.Selector
 	unreadable error
-	// entry is what nodes are to have of it, but for Awaited.
+	// entry is what nodes are to have of it, but for Awaited and Worked.
 	entry v1alpha1.NodeRing
 	// nodes that it selects, by name.
 	nodes []ringNode
@@ -81,7 +83,8 @@ func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
 		}
 		switch {
 		case told:
-			if behind && (node.Live || node.has.Awaited) {
+			lossless := node.Refused[r.ring.Name] && !node.has.Worked
+			if behind && !lossless && (node.Live || node.has.Awaited) {
 				rollout.Unavailable = append(rollout.Unavailable, node.Name)
 			}
 		case !node.Live:
@@ -107,9 +110,10 @@ func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
 func (r *ringDraft) entryFor(node ringNode) *v1alpha1.NodeRing {
 	entry := r.entry
 	if node.has != nil && r.isTold(node.has) {
-		entry.Awaited = node.has.Awaited
+		entry.Awaited, entry.Worked = node.has.Awaited, node.has.Worked
 	} else {
 		entry.Awaited = node.Live
+		entry.Worked = node.has != nil && (node.has.Worked || !node.Behind[r.ring.Name])
 	}
 	return &entry
 }

@@ -52,10 +52,18 @@ func (f *fleet) behind(node string) bool {
 	return told != nil && (f.applied[node] != told.Revision || f.fails(node, told.Spec.SnapLength))
 }
 
+// refused says whether the agent has acted, and says that it does not work.
+func (f *fleet) refused(node string) bool {
+	told := f.told(node)
+	return told != nil && f.applied[node] == told.Revision && f.fails(node, told.Spec.SnapLength)
+}
+
 func (f *fleet) plan() plan.Plan {
 	in := plan.Input{Rings: rings{f.ring}, Current: f.current, FleetBytes: f.limit}
 	for _, name := range slices.Sorted(maps.Keys(f.current)) {
-		in.Nodes = append(in.Nodes, plan.Node{Name: name, Live: !f.dead[name], Behind: map[string]bool{"m": f.behind(name)}})
+		in.Nodes = append(in.Nodes, plan.Node{
+			Name: name, Live: !f.dead[name], Behind: map[string]bool{"m": f.behind(name)}, Refused: map[string]bool{"m": f.refused(name)},
+		})
 	}
 	return plan.Make(in)
 }
@@ -198,6 +206,36 @@ func TestWhatDoesNotWait(t *testing.T) {
 	require.Empty(t, f.with(512))
 }
 
+// TestNodesThatNeverHadIt: a new ring goes on where some nodes refuse it, and so does each edit of it; what works there counts from then on.
+func TestNodesThatNeverHadIt(t *testing.T) {
+	f := newFleet(4, intstr.FromInt32(1))
+	lacks := map[string]bool{"n00": true, "n02": true}
+	f.fails = func(node string, _ int32) bool { return lacks[node] }
+	verdict := f.settle()
+	require.Empty(t, verdict.Waiting)
+	require.Empty(t, verdict.Unavailable)
+	f.ring.Spec.SnapLength = 128
+	_, changed := f.write()
+	require.Equal(t, []string{"n00"}, changed, "until the agent has answered it counts")
+	_, changed = f.write()
+	require.Empty(t, changed)
+	f.settle()
+	require.Len(t, f.with(128), 4)
+
+	clear(lacks)
+	f.ring.Spec.SnapLength = 256
+	f.settle()
+	lacks["n00"] = true
+	f.ring.Spec.SnapLength = 512
+	verdict = f.settle()
+	require.Equal(t, []string{"n00"}, verdict.Unavailable, "it worked there, and does not any more")
+	require.Equal(t, []string{"n01", "n02", "n03"}, verdict.Waiting)
+	f.ring.Spec.SnapLength = 1024
+	verdict = f.settle()
+	require.Equal(t, []string{"n00"}, verdict.Unavailable, "another bad edit takes no further node")
+	require.Equal(t, []string{"n01", "n02", "n03"}, verdict.Waiting)
+}
+
 // TestRevision: entries that ask for the same have the same; what an operator before revisions wrote is the same when it asks for the same.
 func TestRevision(t *testing.T) {
 	f := newFleet(3, intstr.FromInt32(1))
@@ -305,11 +343,13 @@ func TestNoMoreThanMayBeUnavailable(t *testing.T) {
 }
 
 // unavailable are the nodes that were told of this snapLength, or of any with 0, while their agents were live or that are so now, and that
-// do not have it.
+// do not have it, or not yet, where none ever worked.
 func (f *fleet) unavailable(snapLength int32) []string {
 	var found []string
 	for node := range f.current {
-		if told := f.told(node); told != nil && (!f.dead[node] || told.Awaited) && f.behind(node) && (snapLength == 0 || told.Spec.SnapLength == snapLength) {
+		told := f.told(node)
+		if told != nil && (!f.dead[node] || told.Awaited) && f.behind(node) && (told.Worked || !f.refused(node)) &&
+			(snapLength == 0 || told.Spec.SnapLength == snapLength) {
 			found = append(found, node)
 		}
 	}

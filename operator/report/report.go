@@ -78,6 +78,15 @@ func Working(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
 	return s.Ready && Current(capture, o)
 }
 
+// Refused says whether the node's agent reports of the ring that what the node was told last does not work, for another reason than that
+// it is still about it.
+func Refused(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
+	o := Object{Name: told.Name, Ring: true, OwnQueues: told.Spec.Queues != nil}
+	s := State{Node: capture.Name}
+	s.ring(capture, o)
+	return !s.Ready && s.Reason != v1alpha1.ReasonPending && Current(capture, o)
+}
+
 // Fresh says whether the node's agent reports.
 func Fresh(capture *v1alpha1.NodeCapture, now time.Time) bool {
 	reason, _ := silence(capture, now)

@@ -44,7 +44,7 @@ func (s *sharedRings) share(object any) (any, error) {
 	for i := range capture.Spec.Rings {
 		ring := &capture.Spec.Rings[i]
 		key, same := ring.UID+" "+ring.Revision, s.rings[ring.UID+" "+ring.Revision]
-		same.Awaited = ring.Awaited
+		same.Awaited, same.Worked = ring.Awaited, ring.Worked
 		if reflect.DeepEqual(same, *ring) {
 			*ring = same
 			continue

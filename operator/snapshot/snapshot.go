@@ -91,7 +91,7 @@ func (s *Snapshot) Plan(rules Rules) plan.Plan {
 	}
 	nodes, now := slices.Clone(s.Nodes), rules.Now()
 	for i := range nodes {
-		nodes[i].Live, nodes[i].Behind = liveness(s.Captures[nodes[i].Name], now)
+		observe(&nodes[i], s.Captures[nodes[i].Name], now)
 	}
 	return plan.Make(plan.Input{
 		Rings: s.Rings, Clusters: s.Clusters, Nodes: nodes, Current: current,
@@ -99,17 +99,18 @@ func (s *Snapshot) Plan(rules Rules) plan.Plan {
 	})
 }
 
-// liveness says whether a node's agent reports, and which of the rings that the node was told of do not work there as told by its last
+// observe notes whether a node's agent reports, and which of the rings that the node was told of do not work there as told by its last
 // report.
-func liveness(capture *v1alpha1.NodeCapture, now time.Time) (live bool, behind map[string]bool) {
+func observe(node *plan.Node, capture *v1alpha1.NodeCapture, now time.Time) {
 	if capture == nil {
-		return false, nil
+		return
 	}
-	behind = map[string]bool{}
+	node.Live = report.Fresh(capture, now)
+	node.Behind, node.Refused = map[string]bool{}, map[string]bool{}
 	for i := range capture.Spec.Rings {
 		if told := &capture.Spec.Rings[i]; !report.Working(capture, told) {
-			behind[told.Name] = true
+			node.Behind[told.Name] = true
+			node.Refused[told.Name] = report.Refused(capture, told)
 		}
 	}
-	return report.Fresh(capture, now), behind
 }

@@ -154,8 +154,8 @@ type Rollout struct {
 	// maxUnavailable is how many of the ring's nodes, as a number or a percentage of them (rounded up), may be without a working
 	// version at a time because they were given a new one; by default 25%. Nodes get it in the order of their names, those whose
 	// ring does not work first, and the next when the agents of those before report that theirs works: when so many nodes refuse
-	// it, the others keep what they have, and the condition RolledOut says why. Nodes whose agent did not report when they
-	// were told are not waited for. Deletion, and nodes that are not selected any more, do not wait. PF_RING: none.
+	// it, the others keep what they have, and the condition RolledOut says why. A node where no version has ever worked counts
+	// only until its agent has answered, and one whose agent did not report when it was told does not count. Deletion, and nodes that are not selected any more, do not wait. PF_RING: none.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString

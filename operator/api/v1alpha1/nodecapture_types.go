@@ -39,6 +39,12 @@ type NodeRing struct {
 	// +optional
 	Awaited bool `json:"awaited,omitempty"`
 
+	// worked says that an earlier revision worked on the node when it was told of this one, or of one in between that did not. Where none
+	// ever worked nothing is lost by this one: the rollout waits for the agent's answer, and not for it to be good.
+	//
+	// +optional
+	Worked bool `json:"worked,omitempty"`
+
 	// spec of the CaptureRing, as the API server accepted it there, without its rollout.
 	//
 	// +required
