@@ -242,6 +242,10 @@ replace_module() {
 	wait_for 60 no_rings_unready || { state_unready; return 1; }
 }
 
+no_queues_offered() {
+	kubectl get nodes -o json | jq -e 'all(.items[].status.allocatable["ringcap.io/ids"] // "0"; . == "0")'
+}
+
 no_rings_unready() { [ -z "$(state_unready)" ]; }
 
 unattended() { :; }
@@ -267,6 +271,8 @@ test_release() {
 	wait_for 180 no_rings_unready || { state_unready; return 1; }
 	kubectl get capturering mirror
 	kubectl delete clusters.ringcap.io,capturerings --all --timeout 120s
+	# Or the scheduler sends pods to queues that were there before.
+	wait_for 60 no_queues_offered
 	release_rings
 	module_is $earlier EARLIER0
 	(
