@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "fuzz.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -301,6 +302,16 @@ static void rf_fault(int signal)
 	_exit(0);
 }
 
+/* Another process may have deleted the cluster since it was opened: then nothing can be mapped. */
+static void rf_end_where_dead(int otherwise)
+{
+	if (errno == ENODEV)
+		_exit(0);
+	printf("# mmap: %m\n");
+	fflush(stdout);
+	_exit(otherwise);
+}
+
 /* As an honest consumer begins. */
 static void rf_map_all(void)
 {
@@ -313,7 +324,7 @@ static void rf_map_all(void)
 		void *at = mmap(NULL, len, protection, MAP_SHARED, rf_fd, (off_t)offsets[i]);
 
 		if (at == MAP_FAILED)
-			_exit(6);
+			rf_end_where_dead(6);
 		rf_maps[i].len = len;
 		rf_maps[i].protection = protection;
 		rf_maps[i].offset = offsets[i];
@@ -334,7 +345,9 @@ static void rf_open(u64 *seed)
 	rf_count(attached);
 	info = mmap(NULL, 4096, PROT_READ, MAP_SHARED, rf_fd, RINGCAP_MMAP_INFO);
 	/* Its page is the kernel's, and true while we are attached. */
-	if (info == MAP_FAILED || info->magic != RINGCAP_MAGIC || info->nr_lanes > RINGCAP_LANES_MAX)
+	if (info == MAP_FAILED)
+		rf_end_where_dead(5);
+	if (info->magic != RINGCAP_MAGIC || info->nr_lanes > RINGCAP_LANES_MAX)
 		_exit(5);
 	rf_nr_lanes = info->nr_lanes;
 	rf_lane_size = info->lane_size;
