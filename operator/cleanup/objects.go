@@ -37,12 +37,7 @@ func objects(ctx context.Context, c client.Client) ([]object, error) {
 	return all, nil
 }
 
-func (o object) String() string {
-	if o.GetNamespace() != "" {
-		return fmt.Sprintf("%s %s/%s", o.kind, o.GetNamespace(), o.GetName())
-	}
-	return fmt.Sprintf("%s %s", o.kind, o.GetName())
-}
+func (o object) String() string { return o.kind + " " + o.GetName() }
 
 // waits says what the operator still waits for with it.
 func (o object) waits() string {

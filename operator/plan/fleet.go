@@ -3,8 +3,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -26,7 +24,7 @@ type ledger struct {
 	// namespaces has the rings of PodCaptures, and ofNamespaces is what these take of total.
 	namespaces   map[object]bool
 	ofNamespaces int64
-	rings        map[string]int64
+	rings        map[ringKey]int64
 	clusters     map[string]sizedCluster
 }
 
@@ -36,6 +34,12 @@ type object struct{ kind, uid string }
 func ringObject(r *v1alpha1.CaptureRing) object { return object{kindRing, string(r.UID)} }
 func clusterObject(c *v1alpha1.Cluster) object  { return object{kindCluster, string(c.UID)} }
 
+// ringKey is what entries of one size have in common.
+type ringKey struct {
+	uid, revision   string
+	awaited, worked bool
+}
+
 // sizedCluster is an entry with the bytes that it takes.
 type sizedCluster struct {
 	entry *v1alpha1.NodeCluster
@@ -44,7 +48,7 @@ type sizedCluster struct {
 
 // open makes the ledger of what the nodes have of these objects.
 func (d *draft) open(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster) ledger {
-	l := ledger{limit: d.in.FleetBytes, of: map[object]int64{}, namespaces: map[object]bool{}, rings: map[string]int64{}, clusters: map[string]sizedCluster{}}
+	l := ledger{limit: d.in.FleetBytes, of: map[object]int64{}, namespaces: map[object]bool{}, rings: map[ringKey]int64{}, clusters: map[string]sizedCluster{}}
 	if l.limit == 0 {
 		return l
 	}
@@ -86,7 +90,7 @@ func (l *ledger) drop(o object) { l.add(o, -l.of[o]) }
 
 // ringBytes is the size of an entry. Thousands of nodes have the same: it is encoded once.
 func (l *ledger) ringBytes(entry *v1alpha1.NodeRing) int64 {
-	key := fmt.Sprint(entry.UID, entry.Revision, entry.Awaited, entry.Worked)
+	key := ringKey{entry.UID, entry.Revision, entry.Awaited, entry.Worked}
 	bytes, known := l.rings[key]
 	if !known || entry.Revision == "" {
 		bytes = int64(len(encoded(entry)))

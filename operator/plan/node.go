@@ -48,11 +48,10 @@ func (d *draft) place(ring *v1alpha1.CaptureRing) {
 	}
 	switch {
 	case verdict.Accepted():
-		var waiting map[string]bool
-		verdict.Rollout, waiting = draft.turns()
+		verdict.Rollout = draft.turns()
 		for _, node := range draft.nodes {
 			verdict.Nodes = append(verdict.Nodes, node.Name)
-			if waiting[node.Name] {
+			if _, waits := slices.BinarySearch(verdict.Waiting, node.Name); waits {
 				give(node.nodeDraft, node.has)
 			} else {
 				give(node.nodeDraft, draft.entryFor(node))

@@ -41,10 +41,12 @@ type ringDraft struct {
 	nodes []ringNode
 }
 
-// ringNode is a node that a ring selects, with what it was told of the ring, nil for nothing.
+// ringNode is a node that a ring selects, with what it has of the ring, nil for nothing.
 type ringNode struct {
 	*nodeDraft
 	has *v1alpha1.NodeRing
+	// told: what it has is the present version. behind: that, or the one before, does not work there.
+	told, behind bool
 }
 
 func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
@@ -58,10 +60,15 @@ func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
 	draft.entry.Revision = hex.EncodeToString(sum[:8])
 	for _, node := range d.nodes {
 		if draft.selector.Matches(labels.Set(node.Labels)) {
-			draft.nodes = append(draft.nodes, ringNode{node, node.told(ring)})
+			draft.nodes = append(draft.nodes, draft.on(node))
 		}
 	}
 	return draft
+}
+
+func (r *ringDraft) on(node *nodeDraft) ringNode {
+	has := node.told(r.ring)
+	return ringNode{node, has, has != nil && r.isTold(has), has != nil && node.Behind[r.ring.Name]}
 }
 
 // encoded is an entry as it is stored, but for commas. What came as JSON goes as such.
@@ -70,25 +77,23 @@ func encoded(entry any) []byte {
 	return text
 }
 
-// turns says how the rollout stands, and which nodes wait. A node whose agent does not report gets at once what it cannot act upon
+// turns says how the rollout stands. A node whose agent does not report gets at once what it cannot act upon
 // yet; nobody waits for it. One that became silent when it had been told may have become so for that: it counts.
-func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
-	rollout.Most = maxUnavailable(r.ring.Spec.Rollout, len(r.nodes))
+func (r *ringDraft) turns() Rollout {
+	rollout := Rollout{Most: maxUnavailable(r.ring.Spec.Rollout, len(r.nodes))}
 	var failing, next []string
 	for _, node := range r.nodes {
-		told := node.has != nil && r.isTold(node.has)
-		behind := node.has != nil && node.Behind[r.ring.Name]
-		if !told {
+		if !node.told {
 			rollout.Untold = append(rollout.Untold, node.Name)
 		}
 		switch {
-		case told:
+		case node.told:
 			lossless := node.Refused[r.ring.Name] && !node.has.Worked
-			if behind && !lossless && (node.Live || node.has.Awaited) {
+			if node.behind && !lossless && (node.Live || node.has.Awaited) {
 				rollout.Unavailable = append(rollout.Unavailable, node.Name)
 			}
 		case !node.Live:
-		case behind:
+		case node.behind:
 			failing = append(failing, node.Name)
 		default:
 			next = append(next, node.Name)
@@ -98,22 +103,19 @@ func (r *ringDraft) turns() (rollout Rollout, waiting map[string]bool) {
 	// each version fails on nodes of its own.
 	next = append(failing, next...)
 	turns := min(max(rollout.Most-len(rollout.Unavailable), 0), len(next))
-	rollout.Waiting, waiting = next[turns:], map[string]bool{}
+	rollout.Waiting = next[turns:]
 	slices.Sort(rollout.Waiting)
-	for _, name := range rollout.Waiting {
-		waiting[name] = true
-	}
-	return rollout, waiting
+	return rollout
 }
 
 // entryFor is the ring's present version for a node whose turn it is, or that has it.
 func (r *ringDraft) entryFor(node ringNode) *v1alpha1.NodeRing {
 	entry := r.entry
-	if node.has != nil && r.isTold(node.has) {
+	if node.told {
 		entry.Awaited, entry.Worked = node.has.Awaited, node.has.Worked
 	} else {
 		entry.Awaited = node.Live
-		entry.Worked = node.has != nil && (node.has.Worked || !node.Behind[r.ring.Name])
+		entry.Worked = node.has != nil && (node.has.Worked || !node.behind)
 	}
 	return &entry
 }

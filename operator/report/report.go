@@ -72,19 +72,23 @@ func Current(capture *v1alpha1.NodeCapture, o Object) bool {
 // Working says whether the node's agent reports of the ring that what the node was told last works, queues and all. It does not
 // look at the report's age.
 func Working(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
-	o := Object{Name: told.Name, Ring: true, OwnQueues: told.Spec.Queues != nil}
-	s := State{Node: capture.Name}
-	s.ring(capture, o)
-	return s.Ready && Current(capture, o)
+	s, current := answer(capture, told)
+	return current && s.Ready
 }
 
 // Refused says whether the node's agent reports of the ring that what the node was told last does not work, for another reason than that
-// it is still about it.
+// it is still about it. It does not look at the report's age.
 func Refused(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
+	s, current := answer(capture, told)
+	return current && !s.Ready && s.Reason != v1alpha1.ReasonPending
+}
+
+// answer is what the node's agent reports of the ring, and whether that is about what the node was told last.
+func answer(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) (s State, current bool) {
 	o := Object{Name: told.Name, Ring: true, OwnQueues: told.Spec.Queues != nil}
-	s := State{Node: capture.Name}
+	s.Node = capture.Name
 	s.ring(capture, o)
-	return !s.Ready && s.Reason != v1alpha1.ReasonPending && Current(capture, o)
+	return s, Current(capture, o)
 }
 
 // Fresh says whether the node's agent reports.

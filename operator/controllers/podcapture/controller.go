@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.now = time.Since(r.wrote) >= time.Duration(r.nodes)*cmp.Or(r.Pause, Pause)
 	decisions := decide(captures.Items, there, r.Limits)
 	errs := []error{r.removeOthers(ctx, there, decisions)}
-	pods, err := r.countPods(ctx, decisions)
+	pods, err := r.countPods(ctx)
 	errs = append(errs, err)
 	for _, d := range decisions {
 		ring, err := r.make(ctx, d, there[d.ring])

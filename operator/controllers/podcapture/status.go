@@ -17,11 +17,11 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// told are the conditions that a PodCapture has from its ring.
-var told = []string{
-	v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady,
-	v1alpha1.ConditionRolledOut, v1alpha1.ConditionRulesEffective, v1alpha1.ConditionPacketsWhole,
-}
+// A PodCapture always has the conditions own, and those of others that its ring has.
+var (
+	own    = []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady}
+	others = []string{v1alpha1.ConditionRolledOut, v1alpha1.ConditionRulesEffective, v1alpha1.ConditionPacketsWhole}
+)
 
 // tell writes the status, where it changed.
 func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, pods int32) error {
@@ -36,7 +36,7 @@ func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.Captur
 		status.Seen, status.Delivered, status.Dropped = of.Seen, of.Delivered, of.Dropped
 		status.Truncated = of.Truncated
 	}
-	for _, kind := range told {
+	for _, kind := range slices.Concat(own, others) {
 		if c := d.condition(kind, ring); c != nil {
 			c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, changed.Generation, metav1.Time{}
 			meta.SetStatusCondition(&status.Conditions, *c)
@@ -54,8 +54,7 @@ func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.Captur
 	return nil
 }
 
-// condition is the PodCapture's of that kind: its own refusal, else what the ring says about its present spec. RolledOut, RulesEffective
-// and PacketsWhole are there where the ring has them only.
+// condition is the PodCapture's of that kind: its own refusal, else what the ring says about its present spec.
 func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Condition {
 	var of *metav1.Condition
 	if ring != nil && d.refused == nil {
@@ -65,7 +64,7 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 	case of != nil && of.ObservedGeneration == ring.Generation:
 		same := *of
 		return &same
-	case kind == v1alpha1.ConditionRolledOut, kind == v1alpha1.ConditionRulesEffective, kind == v1alpha1.ConditionPacketsWhole:
+	case slices.Contains(others, kind):
 		return nil
 	case d.refused != nil:
 		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: d.refused.reason, Message: d.refused.message}
@@ -75,7 +74,7 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 }
 
 // countPods counts the pods that rings capture.
-func (r *Reconciler) countPods(ctx context.Context, decisions []decision) (map[string]int32, error) {
+func (r *Reconciler) countPods(ctx context.Context) (map[string]int32, error) {
 	pods := map[string]int32{}
 	var captures v1alpha1.NodeCaptureList
 	// Thousands of them, which nobody here changes.
