@@ -46,7 +46,8 @@ func (p *plugin) start(ctx context.Context, folder string) error {
 	_, err = api.NewRegistrationClient(kubelet).Register(ctx, &api.RegisterRequest{
 		Version: api.Version, Endpoint: filepath.Base(socket), ResourceName: p.pool.name(),
 	})
-	if err != nil {
+	// It may be ended after the kubelet was told and before the kubelet's answer is here.
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("register %s: %w", p.pool.name(), err)
 	}
 	return nil
