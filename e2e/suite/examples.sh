@@ -169,7 +169,7 @@ examples_settled() {
 		[ "$(on "$node" '.rings[] | select(.name == "span").seen')" = "$(jq ".\"$node\".onWire" "$run/wire.json")" ] || return 1
 	done
 	jq -e 'all(.items[].status; . as $s | all(.clusters[] | select((.name | IN("suricata", "flows", "watch", "quick", "suspicious")) and .queues);
-		. as $c | ([.queues[] | .unreadBytes] | add) == 0 and ([.queues[] | .delivered, .dropped[].packets] | add) ==
+		. as $c | ([.queues[] | .unreadBytes] | add) == 0 and ([.queues[] | .delivered, .dropped[]?.packets] | add) ==
 		($s.rings[] | select(.name == ({quick: "quick", suspicious: "suspicious"}[$c.name] // "span")).passed)))' "$run/after.json"
 }
 

@@ -155,7 +155,7 @@ function_forwards() {
 # What the ring has seen; nothing while its queue has not had it all, for they are counted a moment apart.
 function_seen() {
 	"$rcdemo" nodecaptures | jq --arg ring $sriov_ring '.items[] | select(.metadata.name == "node-kmod").status | (.rings[] | select(.name == $ring)).seen as $seen |
-		.clusters[] | select(.name == $ring).queues[0] | select(.delivered + ([.dropped[].packets] | add) == $seen) | $seen'
+		.clusters[] | select(.name == $ring).queues[0] | select(.delivered + ([.dropped[]?.packets] | add) == $seen) | $seen'
 }
 
 # function_replay NAME: each of the numbered packets that are on the wire is received by the function, seen by the ring, and in the

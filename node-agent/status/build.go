@@ -129,7 +129,9 @@ func queueStatus(number int, queue capture.QueueStats) v1.QueueStatus {
 		Truncated: int64(queue.Truncated), TruncatedBytes: int64(queue.TruncatedBytes),
 	}
 	for _, reason := range capture.DropReasons {
-		status.Dropped = append(status.Dropped, v1.DropCount{Reason: string(reason), Packets: int64(queue.Dropped[reason])})
+		if packets := queue.Dropped[reason]; packets > 0 {
+			status.Dropped = append(status.Dropped, v1.DropCount{Reason: string(reason), Packets: int64(packets)})
+		}
 	}
 	return status
 }

@@ -173,7 +173,7 @@ type QueueStatus struct {
 	//
 	// +optional
 	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
-	// dropped packets, by reason.
+	// dropped packets, by reason; a reason for which none was dropped is not listed.
 	//
 	// +optional
 	// +listType=atomic
@@ -214,7 +214,7 @@ type QueueTotals struct {
 	//
 	// +optional
 	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
-	// dropped packets, by reason.
+	// dropped packets, by reason; a reason for which none was dropped is not listed.
 	//
 	// +optional
 	// +listType=atomic
