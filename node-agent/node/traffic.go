@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -33,12 +34,31 @@ func Traffic(apiServer []net.IP) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses of interfaces: %w", err)
 	}
-	for _, address := range addresses {
-		if !address.IP.IsLinkLocalUnicast() {
-			own[address.LinkIndex] = fmt.Sprintf("has the address %s", address.IPNet)
+	s := newStack(links)
+	// What a router advertised is said only of an interface that has no other address.
+	for _, fromRouter := range []bool{true, false} {
+		for _, address := range addresses {
+			if link, there := s.links[address.LinkIndex]; there && !address.IP.IsLinkLocalUnicast() && advertised(address) == fromRouter {
+				own[address.LinkIndex] = fmt.Sprintf("has the address %s", address.IPNet) + cure(link, fromRouter)
+			}
 		}
 	}
-	return newStack(links).carriers(own), nil
+	return s.carriers(own), nil
+}
+
+// advertised says whether the kernel made an address by itself from what a router advertised.
+func advertised(address netlink.Addr) bool {
+	const made = unix.IFA_F_MANAGETEMPADDR | unix.IFA_F_TEMPORARY
+	return address.IP.To4() == nil && address.Flags&unix.IFA_F_PERMANENT == 0 && address.Flags&made != 0
+}
+
+// cure is how an interface gets rid of an address that nobody gave it. In sysctls, a dot of its name is a slash.
+func cure(link netlink.Link, fromRouter bool) string {
+	if !fromRouter {
+		return ""
+	}
+	return fmt.Sprintf(" from a router advertisement (an interface that only captures needs none: set net.ipv6.conf.%s.disable_ipv6=1, "+
+		"or accept_ra=0 and delete the address)", strings.ReplaceAll(link.Attrs().Name, ".", "/"))
 }
 
 // addDefaultRoutes adds the interfaces that have one, in any table.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,47 @@ func TestAddressesMakeAnInterfaceTheNodes(t *testing.T) {
 	w.is(map[string]string{"eth0": "has the address 10.0.0.1/24"})
 	w.address(mirror0, "2001:db8::1/64")
 	w.is(map[string]string{"eth0": "has the address 10.0.0.1/24", "mirror0": "has the address 2001:db8::1/64"})
+}
+
+// advertise tries once to send what a router says from its link-local address: hosts make themselves addresses of 2001:db8:7::/64.
+func (w world) advertise(router netlink.Link) {
+	w.Helper()
+	const hour = "\x00\x00\x0e\x10"
+	const none = "\x00\x00\x00\x00"
+	const header = "\x86\x00\x00\x00" + none + none + none // no default route, by a lifetime of 0
+	const prefix = "\x03\x04\x40\xc0" + hour + hour + none + "\x20\x01\x0d\xb8\x00\x07\x00\x00" + none + none
+	socket, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6)
+	require.NoError(w, err)
+	defer unix.Close(socket)
+	require.NoError(w, unix.SetsockoptInt(socket, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, 255))
+	require.NoError(w, unix.SetsockoptInt(socket, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_LOOP, 0))
+	everybody := &unix.SockaddrInet6{Addr: [16]byte(net.IPv6linklocalallnodes), ZoneId: uint32(router.Attrs().Index)}
+	// It fails until the link is ready.
+	_ = unix.Sendto(socket, []byte(header+prefix), 0, everybody)
+}
+
+// What a mirror port hears of a router, say.
+func TestAddressFromARouterIsSaidToBe(t *testing.T) {
+	w := newWorld(t)
+	card, router := w.veth("card0.7", "router0"), w.named("router0")
+	w.withIPv6(card)
+	w.withIPv6(router)
+	sender := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP("fe80::1"), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD}
+	require.NoError(t, netlink.AddrAdd(router, sender))
+	require.NoError(t, netlink.LinkSetUp(router))
+	var own map[string]string
+	for start := time.Now(); own["card0.7"] == "" && time.Since(start) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		w.advertise(router)
+		var err error
+		own, err = Traffic(nil)
+		require.NoError(t, err)
+	}
+	assert.Regexp(t, `^has the address 2001:db8:7:[0-9a-f:]+/64 from a router advertisement \(.*: `+
+		`set net\.ipv6\.conf\.card0/7\.disable_ipv6=1, or accept_ra=0 and delete the address\)$`, own["card0.7"])
+
+	// One with another address may well use IPv6.
+	w.address(card, "10.0.0.1/24")
+	w.is(map[string]string{"card0.7": "has the address 10.0.0.1/24", "router0": "is below card0.7, which has the address 10.0.0.1/24"})
 }
 
 // On a node whose address is the loopback's, the interfaces have routes only: of one hop or several, in any table.
