@@ -220,8 +220,8 @@ func TestDocumentedCapabilities(t *testing.T) {
 	}
 }
 
-// TestAgentsWriteLittleOfSys: what is the node's own is read-only but for devices and drivers; and device nodes are made for the
-// module only.
+// TestAgentsWriteLittleOfSys: what is the node's own is read-only but for devices, drivers and the network's sysctls; and device
+// nodes are made for the module only.
 func TestAgentsWriteLittleOfSys(t *testing.T) {
 	for mode, makesNodes := range map[string]bool{"Load": true, "Disabled": false} {
 		agent := find[*appsv1.DaemonSet](t, decode(t, render(t, "--set=agent.module.mode="+mode)), "ringcap-agent").Spec.Template.Spec.Containers[0]
@@ -232,7 +232,7 @@ func TestAgentsWriteLittleOfSys(t *testing.T) {
 				require.Equal(t, mount.ReadOnly, mount.RecursiveReadOnly != nil, mount.MountPath)
 			}
 		}
-		require.Equal(t, map[string]bool{"/host/sys": false, "/host/sys/devices": true, "/host/sys/bus": true}, writable)
+		require.Equal(t, map[string]bool{"/host/sys": false, "/host/sys/devices": true, "/host/sys/bus": true, "/host/proc/sys/net": true}, writable)
 		require.Equal(t, makesNodes, slices.Contains(agent.SecurityContext.Capabilities.Add, "MKNOD"), mode)
 	}
 }

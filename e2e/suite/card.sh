@@ -10,7 +10,8 @@
 # shellcheck disable=SC2016 # the other shell's
 card_looks='cd /sys/class/net/card0
 	for what in mtu tx_queue_len ifalias address flags; do echo "$what $(cat $what)"; done
-	readlink device/driver; ls queues; ip address show card0 | grep "inet "'
+	grep "" /proc/sys/net/ipv6/conf/card0/disable_ipv6 /proc/sys/net/ipv4/conf/card0/arp_announce
+	readlink device/driver; ls queues; ip address show card0 | grep "inet6* "'
 
 on_node() { "$root/e2e/cluster/node-exec" node-kmod "$1"; }
 
@@ -86,7 +87,8 @@ card_announced() {
 test_card_in_modes_1_and_2() {
 	local before packets=10000
 	tcpdump -r "$input" -w "$work/card.pcap" -c $packets 'greater 60'
-	on_node 'ip link set card0 mtu 1600 qlen 555; echo span port >/sys/class/net/card0/ifalias; ip address flush dev card0; ip address add 192.0.2.7/32 dev card0'
+	on_node 'ip link set card0 mtu 1600 qlen 555; echo span port >/sys/class/net/card0/ifalias; ip address flush dev card0; ip address add 192.0.2.7/32 dev card0
+		echo 1 >/proc/sys/net/ipv6/conf/card0/disable_ipv6; echo 2 >/proc/sys/net/ipv4/conf/card0/arp_announce'
 	before=$(on_node "$card_looks")
 	card_ring 1
 	card_pod

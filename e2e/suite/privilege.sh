@@ -24,13 +24,14 @@ test_agents_have_the_documented_capabilities() {
 	[ "$(awk '/^Seccomp:/ { print $2 }' <<<"$said" | sort -u)" = 2 ]
 }
 
-# Of the node's /sys, with all that is mounted below it, an agent can write devices and drivers, and its pins.
+# Of the node's /sys, with all that is mounted below it, an agent can write devices and drivers, and its pins; of /proc the network's
+# sysctls.
 # shellcheck disable=SC2016 # the other shell's
 test_agents_write_little_of_sys() {
 	local said
-	said=$(each_node 'awk "\$2 ~ /^\/host\/sys/ { print \$2, \$4 }" /proc/$(pidof node-agent)/mounts')
+	said=$(each_node 'awk "\$2 ~ /^\/host/ { print \$2, \$4 }" /proc/$(pidof node-agent)/mounts')
 	echo "$said"
-	[ "$(awk '$2 ~ /^rw/ { print $1 }' <<<"$said" | sort -u | xargs)" = '/host/sys/bus /host/sys/devices' ]
+	[ "$(awk '$2 ~ /^rw/ { print $1 }' <<<"$said" | sort -u | xargs)" = '/host/proc/sys/net /host/sys/bus /host/sys/devices' ]
 	[ "$(grep -c '^/host/sys ro' <<<"$said")" = 2 ]
 }
 

@@ -53,15 +53,19 @@ type Manager struct {
 	// records by the device's address.
 	records node.Records[replacement]
 	sys     sysfs
+	sysctls sysctls
 	// now and waitLink are those of the machine but in tests.
 	now      func() time.Time
 	waitLink func(name string, longest time.Duration) error
 }
 
 // New makes a Manager that keeps its state in a file; state of another boot is void. sys is where a sysfs of the network
-// namespace is mounted, writable.
-func New(path, bootID, sys string) *Manager {
-	return &Manager{records: node.Records[replacement]{Path: path, BootID: bootID}, sys: sysfs(sys), now: time.Now, waitLink: waitLink}
+// namespace is mounted, and netSysctl where its /proc/sys/net is, both writable.
+func New(path, bootID, sys, netSysctl string) *Manager {
+	return &Manager{
+		records: node.Records[replacement]{Path: path, BootID: bootID}, sys: sysfs(sys), sysctls: sysctls(netSysctl),
+		now: time.Now, waitLink: waitLink,
+	}
 }
 
 // Describe says what the plan must know of the interfaces' drivers, by interface name.
@@ -125,7 +129,7 @@ func (m *Manager) begin(have map[string]replacement, iface string, wish plan.Dri
 		return false, nil
 	}
 	r := replacement{hardware: h, Stock: m.sys.bound(h), Aware: wish.Driver, Phase: replacing, attempt: attempt{Tries: former.Tries}}
-	if r.Before, err = m.sys.snapshot(iface); err != nil {
+	if r.Before, err = m.snapshot(iface); err != nil {
 		// Nothing was changed, and nothing is to be put back.
 		r.Phase = failed
 		r.postpone(err, m.now())
@@ -208,7 +212,7 @@ func (m *Manager) taken(have map[string]replacement, r replacement, wished bool)
 func (m *Manager) leave(have map[string]replacement, r replacement) error {
 	names := m.sys.interfaces(r.hardware)
 	if len(names) > 0 {
-		now, err := m.sys.snapshot(names[0])
+		now, err := m.snapshot(names[0])
 		if err != nil {
 			return err
 		}
@@ -244,7 +248,7 @@ func (m *Manager) change(r replacement, driver string) error {
 	if err != nil {
 		return err
 	}
-	return m.sys.restore(r.Before, name)
+	return m.restore(r.Before, name)
 }
 
 func (m *Manager) note(have map[string]replacement, r replacement) error {

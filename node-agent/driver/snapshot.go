@@ -32,6 +32,8 @@ type snapshot struct {
 	Addresses []netlink.Addr `json:"addresses,omitempty"`
 	Routes    []route        `json:"routes,omitempty"`
 	Settings  nic.Settings   `json:"settings"`
+	// Sysctls by key; nil in what agents noted that did not know them.
+	Sysctls map[string]string `json:"sysctls,omitempty"`
 }
 
 // route is a netlink.Route of one next hop, in what matters and can be written down.
@@ -49,7 +51,7 @@ type route struct {
 	AdvMSS      int        `json:"advmss,omitempty"`
 }
 
-func (s sysfs) snapshot(name string) (snapshot, error) {
+func (m *Manager) snapshot(name string) (snapshot, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return snapshot{}, fmt.Errorf("read interface %s: %w", name, err)
@@ -59,14 +61,17 @@ func (s sysfs) snapshot(name string) (snapshot, error) {
 		Name: name, Up: attrs.RawFlags&unix.IFF_UP != 0, Carrier: hasLink(link), MTU: attrs.MTU, TxQueue: attrs.TxQLen,
 		MAC: attrs.HardwareAddr, Alias: attrs.Alias,
 	}
-	shot.Master, _ = s.uppers(name)
+	shot.Master, _ = m.sys.uppers(name)
 	if shot.Addresses, err = addressesOf(link); err != nil {
 		return snapshot{}, fmt.Errorf("read the addresses of %s: %w", name, err)
 	}
 	if shot.Routes, err = routesOf(link); err != nil {
 		return snapshot{}, err
 	}
-	shot.Settings, err = nic.ReadSettings(string(s), name)
+	if shot.Sysctls, err = m.sysctls.read(name); err != nil {
+		return snapshot{}, fmt.Errorf("the sysctls of %s would be lost: %w", name, err)
+	}
+	shot.Settings, err = nic.ReadSettings(string(m.sys), name)
 	return shot, err
 }
 
@@ -107,7 +112,7 @@ func routesOf(link netlink.Link) ([]route, error) {
 
 // restore gives an interface, of whichever name, what the snapshot has. It may be called again. What cannot be had is in
 // the error; the rest is done.
-func (s sysfs) restore(shot snapshot, now string) error {
+func (m *Manager) restore(shot snapshot, now string) error {
 	link, err := netlink.LinkByName(now)
 	if err != nil {
 		return fmt.Errorf("find interface %s: %w", now, err)
@@ -125,14 +130,16 @@ func (s sysfs) restore(shot snapshot, now string) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	try("settings", nic.WriteSettings(string(s), shot.Name, shot.Settings))
+	// Before it is up, for what it hears from then on.
+	try("sysctls", m.sysctls.write(shot.Name, shot.Sysctls))
+	try("settings", nic.WriteSettings(string(m.sys), shot.Name, shot.Settings))
 	if shot.Master != "" {
 		try("master", enslave(link, shot.Master))
 	}
 	if shot.Up {
 		try("link", netlink.LinkSetUp(link))
 		// Some drivers, as igb, fill their table of RX queues when they are first up.
-		try("settings", nic.WriteSettings(string(s), shot.Name, shot.Settings))
+		try("settings", nic.WriteSettings(string(m.sys), shot.Name, shot.Settings))
 	}
 	for _, address := range shot.Addresses {
 		try("address "+address.IPNet.String(), netlink.AddrReplace(link, cleanAddress(address)))

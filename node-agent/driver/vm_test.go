@@ -45,7 +45,7 @@ func newBench(t *testing.T) *bench {
 	if stock == "" {
 		t.Skip("needs NICs of its own: node-agent/tests/run")
 	}
-	b := &bench{t: t, stock: stock, now: time.Unix(0, 0).UTC(), m: New(filepath.Join(t.TempDir(), "drivers.json"), "boot", "/sys")}
+	b := &bench{t: t, stock: stock, now: time.Unix(0, 0).UTC(), m: New(filepath.Join(t.TempDir(), "drivers.json"), "boot", "/sys", procSysNet)}
 	names := b.ports()
 	require.Len(t, names, 2)
 	rename(t, names[0], "mirror7")
@@ -91,7 +91,7 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// dress gives mirror7 addresses, routes, another MAC and MTU, and settings that are no driver's default.
+// dress gives mirror7 addresses, routes, another MAC and MTU, and settings and sysctls that are no driver's default.
 func (b *bench) dress() {
 	t, l := b.t, link(b.t, "mirror7")
 	mac, err := net.ParseMAC("02:00:00:00:77:77")
@@ -100,6 +100,7 @@ func (b *bench) dress() {
 	require.NoError(t, netlink.LinkSetMTU(l, 1400))
 	require.NoError(t, netlink.LinkSetTxQLen(l, 555))
 	require.NoError(t, netlink.LinkSetAlias(l, "span port"))
+	setSysctls(t, [2]string{"ipv6/conf/accept_ra", "0"}, [2]string{"ipv6/neigh/ucast_solicit", "7"}, [2]string{"ipv4/conf/arp_announce", "2"})
 	require.NoError(t, netlink.LinkSetUp(l))
 	for _, text := range []string{"10.9.0.1/24", "fd00:9::1/64"} {
 		address, err := netlink.ParseAddr(text)
@@ -123,7 +124,7 @@ func (b *bench) dress() {
 // look is all of mirror7 that must stay, but for the link, which may come later.
 func (b *bench) look() snapshot {
 	b.t.Helper()
-	shot, err := b.m.sys.snapshot("mirror7")
+	shot, err := b.m.snapshot("mirror7")
 	require.NoError(b.t, err)
 	shot.Carrier = false
 	for i := range shot.Addresses {
@@ -138,7 +139,7 @@ func (b *bench) wish() map[string]plan.DriverWish {
 
 func (b *bench) apply(wanted map[string]plan.DriverWish, moves bool) {
 	b.t.Helper()
-	m := New(b.m.records.Path, "boot", "/sys")
+	m := New(b.m.records.Path, "boot", "/sys", procSysNet)
 	m.now = func() time.Time { return b.now }
 	if b.noLink {
 		m.waitLink = func(string, time.Duration) error { return errors.New("no link") }
@@ -150,7 +151,7 @@ func (b *bench) apply(wanted map[string]plan.DriverWish, moves bool) {
 
 func (b *bench) fact() plan.DriverFact {
 	b.t.Helper()
-	facts, err := New(b.m.records.Path, "boot", "/sys").Describe()
+	facts, err := New(b.m.records.Path, "boot", "/sys", procSysNet).Describe()
 	require.NoError(b.t, err)
 	return facts["mirror7"]
 }
@@ -186,11 +187,30 @@ func TestVMReplacedAndPutBack(t *testing.T) {
 	assert.NoFileExists(t, b.m.records.Path)
 }
 
+// Without IPv6, as sensors' ports often are, mirror7 has it at no time: what it heard in between would give it addresses.
+func TestVMWithoutIPv6(t *testing.T) {
+	b := newBench(t)
+	setSysctls(t, [2]string{"ipv6/conf/disable_ipv6", "1"})
+	before := b.look()
+	heard, done := make(chan netlink.AddrUpdate, 1000), make(chan struct{})
+	require.NoError(t, netlink.AddrSubscribe(heard, done))
+	b.apply(b.wish(), true)
+	assert.Equal(t, before, b.look())
+	b.apply(nil, true)
+	b.isStock(before)
+	close(done)
+	for update := range heard {
+		given := update.NewAddr && update.LinkAddress.IP.To4() == nil && update.LinkIndex != b.otherIndex
+		assert.False(t, given, update)
+	}
+	setSysctls(t, [2]string{"ipv6/conf/disable_ipv6", "0"})
+}
+
 // Wherever the agent dies, the next one converges: to the aware driver while it is wished for, else to the stock one.
 func TestVMKilledInBetween(t *testing.T) {
 	b := newBench(t)
 	before := b.look()
-	shot, err := b.m.sys.snapshot("mirror7")
+	shot, err := b.m.snapshot("mirror7")
 	require.NoError(t, err)
 	aware := b.stock + Suffix
 	deaths := map[string]func(){

@@ -96,7 +96,7 @@ func removePluginDir(folder string) error {
 // removeAll goes on to the end, whatever fails.
 func removeAll(ctx context.Context, where places, identity node.Identity) error {
 	problems := []error{cleanEBPF(ctx, where), cleanModule(ctx, where)}
-	_, err := driver.New(where.driverFile(), identity.BootID, where.sys).Apply(nil)
+	_, err := driver.New(where.driverFile(), identity.BootID, where.sys, where.netSysctl).Apply(nil)
 	problems = append(problems, err)
 	outcomes, err := nic.New(where.nicFile(), identity.BootID, where.sys).Apply(nil)
 	problems = append(problems, err)

@@ -20,16 +20,19 @@ type places struct {
 	runDir string
 	bpffs  string
 	sys    string
+	// netSysctl is /proc/sys/net, which containers have read-only.
+	netSysctl string
 }
 
 func (p *places) register(flags *flag.FlagSet) {
 	flags.StringVar(&p.runDir, "run-dir", "/run/ringcap", "`folder` of the sockets for consumers and of the node's state; must not outlive a boot")
 	flags.StringVar(&p.bpffs, "bpffs", "/sys/fs/bpf", "`folder` where a bpffs is mounted, in which the eBPF engine keeps what outlives this process")
 	flags.StringVar(&p.sys, "sys", "/sys", "`folder` where a sysfs of the node's network namespace is mounted, writable for threaded polling and other drivers")
+	flags.StringVar(&p.netSysctl, "net-sysctl", "/proc/sys/net", "`folder` of the node's network sysctls, writable for other drivers: a new one's interface gets those of the former")
 }
 
 func (p *places) check(errOut io.Writer) error {
-	for name, path := range map[string]string{"--run-dir": p.runDir, "--bpffs": p.bpffs, "--sys": p.sys} {
+	for name, path := range map[string]string{"--run-dir": p.runDir, "--bpffs": p.bpffs, "--sys": p.sys, "--net-sysctl": p.netSysctl} {
 		if !filepath.IsAbs(path) {
 			return badFlag(errOut, "%s %q: must be an absolute path", name, path)
 		}

@@ -40,7 +40,7 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 	p.names = names.NewFolder(f.runDir)
 	p.reconciler = &datapath.Reconciler{
 		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f, who, ebpf.CheckOverlap)},
-		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys),
+		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys, f.netSysctl),
 		NICs:       nic.New(f.nicFile(), identity.BootID, f.sys),
 		Compile:    compiler(ctx, f.rcbpf),
 		Interfaces: node.Interfaces,
