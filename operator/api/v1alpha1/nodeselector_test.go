@@ -94,4 +94,24 @@ func TestWhatEarlierReleasesStored(t *testing.T) {
 	require.NoError(t, c.Patch(t.Context(), &old, client.RawPatch(types.MergePatchType, []byte(patch))))
 	require.False(t, old.Spec.NodeSelector.Old)
 	require.Equal(t, "kubernetes.io/os=linux,role=sensor", old.Spec.NodeSelector.String())
+
+	// A manifest that still has the earlier form, applied again.
+	require.NoError(t, c.Patch(t.Context(), &old, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"nodeSelector":{"role":"sensor"}}}`))))
+	_, err = old.Spec.NodeSelector.AsSelector()
+	require.ErrorContains(t, err, ".role: there is no such field beside matchLabels and matchExpressions")
+
+	// A rollback: the earlier form can be written back as soon as the earlier CRD is, and not before.
+	back := func() error {
+		r := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+		return c.Patch(t.Context(), r, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"nodeSelector":{"matchLabels":null,"matchExpressions":null,"role":"sensor"}}}`)))
+	}
+	require.ErrorContains(t, back(), "selects by no label")
+	schema(earlier)
+	upgraded = false
+	require.Eventually(t, func() bool { return back() == nil }, time.Minute, 100*time.Millisecond, "the API server takes the earlier CRD")
+	upgrade()
+	require.Eventually(t, func() bool {
+		_, err := create(t, c, ring("newer", "{matchLabels: {role: sensor}}"))
+		return err == nil
+	}, time.Minute, 100*time.Millisecond, "the API server takes the CRD")
 }
