@@ -3,9 +3,14 @@
 package sizing
 
 import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -46,4 +51,27 @@ func TestLanesAreAsManyAsTheLimitHolds(t *testing.T) {
 	assert.Equal(t, 1, Lanes(4, 8<<20, 1, limit(128<<20)))
 	assert.Equal(t, 0, Lanes(4, 8<<20, 4, limit(32<<20-1)))
 	assert.Equal(t, 0, Lanes(4, 8<<20, 4, limit(-1)))
+}
+
+// TestTheTableOfThePage: docs/migrating.md has the memory that queues take, and a memoryLimit that has room for all lanes.
+func TestTheTableOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/migrating.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) Gbit/s \| (\d+) \| (\d+) \| (\d+) MiB \| (\d+) MiB \| (\d+) MiB \| (\w+) \| (\d+) ms \|$`).FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		number := func(column int) uint64 {
+			n, err := strconv.ParseUint(row[column], 10, 31)
+			require.NoError(t, err)
+			return n
+		}
+		queues, slots := number(2), int32(number(3))
+		module, ebpf := Area(slots, SlotBytes(0), ModuleSlot), Area(slots, SlotBytes(0), EBPFSlot)
+		assert.Equal(t, []uint64{module >> 20, queues * MaxLanes * module >> 20, queues * ebpf >> 20}, []uint64{number(4), number(5), number(6)}, row[0])
+		limit := resource.MustParse(strings.Replace(row[7], "default", v1.DefaultMemoryLimit, 1))
+		bytes := limit.Value()
+		assert.Equal(t, MaxLanes, Lanes(int32(queues), module, MaxLanes, &bytes), row[0])
+		perSecond := number(1) * 1e9 / 8 / 800 / queues * (32 + 800)
+		assert.Equal(t, module*1000/perSecond, number(8), row[0])
+	}
 }

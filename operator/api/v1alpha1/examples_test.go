@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,15 +28,27 @@ import (
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
-// TestExamples: the API server takes each of examples/ as it is, the operator accepts them, and no rule in them is idle.
+// onPage finds the manifests that a page of the documentation shows in whole.
+var onPage = regexp.MustCompile("(?sm)^```yaml\n(apiVersion: ringcap.io/.*?)^```$")
+
+// TestExamples: the API server takes each of examples/ as it is, and what pages show in whole; the operator accepts them, and no rule
+// in them is idle.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testenv.Root(), "examples", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	for _, name := range []string{"README.md", "docs/migrating.md"} {
+		files = append(files, filepath.Join(testenv.Root(), name))
+	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
+			if filepath.Ext(file) == ".md" {
+				found := onPage.FindSubmatch(text)
+				require.NotNil(t, found, "no manifests")
+				text = found[1]
+			}
 			in := plan.Input{Nodes: []plan.Node{{Name: "node"}}}
 			documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 			for {
