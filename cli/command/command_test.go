@@ -130,6 +130,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestTheReadmeShowsAStatus: as the command prints it, not as somebody remembers it.
+func TestTheReadmeShowsAStatus(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	printed, err := os.ReadFile(filepath.Join("testdata", "status-healthy.golden"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "$ ringcap status\n"+string(printed)+"```\n")
+}
+
 func TestNothingInstalled(t *testing.T) {
 	a, out, _ := over(t, nil)
 	require.Equal(t, ExitFine, a.run(t.Context(), []string{"kubectl-ringcap", "status"}))

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// TestTheReadmeSaysWhatEnginesServe: its table says "no" where an engine refuses a field, and nowhere else.
+func TestTheReadmeSaysWhatEnginesServe(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	says := map[string][]string{} // by field: the cells of KernelModule and EBPF
+	for _, row := range regexp.MustCompile(`(?m)^\| [^|]+ \| ([^|]+) \| ([^|]+) \| (.+) \|$`).FindAllStringSubmatch(string(page), -1) {
+		for _, field := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[3], -1) {
+			says[field[1]] = row[1:3]
+		}
+	}
+	both := append(slices.Clone(served[v1.EngineKernelModule]), served[v1.EngineEBPF]...)
+	for i, engine := range []v1.Engine{v1.EngineKernelModule, v1.EngineEBPF} {
+		for field, cells := range says {
+			refused := slices.Contains(both, Feature("spec."+field)) && !slices.Contains(served[engine], Feature("spec."+field))
+			assert.Equal(t, refused, cells[i] == "**no**", "%s: %s", engine, field)
+		}
+		for _, feature := range Missing(engine, both) {
+			assert.Contains(t, says, strings.TrimPrefix(string(feature), "spec."), "%s does not serve it", engine)
+		}
+	}
+}
