@@ -72,6 +72,9 @@ func TestDesired(t *testing.T) {
 	assert.False(t, known, "an API server that does not answer changes nothing")
 }
 
+// staticUID is as a kubelet makes them.
+const staticUID = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+
 func TestPodUIDs(t *testing.T) {
 	pod := func(name, mirror string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "sensors", Name: name, UID: "uid-x"}}
@@ -80,13 +83,13 @@ func TestPodUIDs(t *testing.T) {
 		}
 		return p
 	}
-	uids := podUIDs{apiServer(t, nil, pod("a", ""), pod("static", "abc"))}
+	uids := podUIDs{apiServer(t, nil, pod("a", ""), pod("static", staticUID))}
 	got, err := uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "a"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"uid-x"}, got)
 	got, err = uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "static"})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"uid-x", "abc"}, got)
+	assert.Equal(t, []string{"uid-x", staticUID}, got)
 	got, err = uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "none"})
 	require.NoError(t, err)
 	assert.Empty(t, got)

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +66,18 @@ type podUIDs struct{ client client.Reader }
 // mirrorAnnotation of a static pod's mirror is the UID that the kubelet knows the pod by.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
+// staticForm is that of a UID that the kubelet makes, a checksum. The API server's have dashes.
+var staticForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// mirrored is the UID of the static pod that a pod is the mirror of, empty for none. Who may make pods may write any annotation: it
+// must not name the UID of another's pod.
+func mirrored(pod *corev1.Pod) string {
+	if uid := pod.Annotations[mirrorAnnotation]; staticForm.MatchString(uid) {
+		return uid
+	}
+	return ""
+}
+
 // PodUIDs implements access.UIDs.
 func (p podUIDs) PodUIDs(ctx context.Context, pod access.Pod) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -82,7 +95,7 @@ func (p podUIDs) PodUIDs(ctx context.Context, pod access.Pod) ([]string, error) 
 
 func uidsOf(pod *corev1.Pod) []string {
 	uids := []string{string(pod.UID)}
-	if mirror := pod.Annotations[mirrorAnnotation]; mirror != "" {
+	if mirror := mirrored(pod); mirror != "" {
 		uids = append(uids, mirror)
 	}
 	return uids

@@ -241,8 +241,10 @@ func object(pod *corev1.Pod, namespaces map[string]map[string]string) (pods.Obje
 		UID:     string(pod.UID),
 		Running: pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil,
 	}
-	if mirror := pod.Annotations[mirrorAnnotation]; mirror != "" {
+	if mirror := mirrored(pod); mirror != "" {
+		// That it runs the kubelet alone can say, and says of no mirror that somebody else made.
 		o.UID = mirror
+		return o, pod.Status.Phase == corev1.PodRunning
 	}
 	return o, pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }

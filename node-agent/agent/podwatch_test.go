@@ -151,6 +151,36 @@ func TestPodsOfANode(t *testing.T) {
 	require.Eventually(t, func() bool { pods, _ := w.Pods(); return len(pods) >= 2 }, 20*time.Second, 10*time.Millisecond)
 }
 
+// The API server lets anybody who may make pods make one that calls itself the mirror of another. It gets that one's UID, by which the
+// other's interfaces and queues would be found, only where the kubelet alone can have said so.
+func TestNobodyIsAnothersMirror(t *testing.T) {
+	c := api.Client(t)
+	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "thieves"}}))
+	require.NoError(t, c.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "thieves"}}))
+	for name, claimed := range map[string]string{"anothers": sensorUID, "static": staticUID} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "thieves", Annotations: map[string]string{mirrorAnnotation: claimed}},
+			Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "none"}}, AutomountServiceAccountToken: new(bool)},
+		}
+		require.NoError(t, c.Create(t.Context(), pod))
+		o, alive := object(pod, nil)
+		if name == "anothers" {
+			assert.Equal(t, string(pod.UID), o.UID)
+			assert.Equal(t, []string{string(pod.UID)}, uidsOf(pod))
+			continue
+		}
+		assert.False(t, alive, "no kubelet says that it runs")
+		pod.Status.Phase = corev1.PodRunning
+		o, alive = object(pod, nil)
+		assert.True(t, alive)
+		assert.Equal(t, claimed, o.UID)
+		kept, err := trimPod(pod)
+		require.NoError(t, err)
+		same, _ := object(kept.(*corev1.Pod), nil)
+		assert.Equal(t, o, same)
+	}
+}
+
 // The loop does not wait for labels; a container's start does, for a moment.
 func TestLabelsThatAreNotThereYet(t *testing.T) {
 	w, err := newPodWatch(&rest.Config{Host: "http://127.0.0.1:1"}, "n1", "", func() {})

@@ -205,7 +205,7 @@ func TestWhatAPodRequests(t *testing.T) {
 		return corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}}}
 	}
 	pod := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "sensors", Name: "a", UID: "u", Annotations: map[string]string{mirrorAnnotation: "m"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "sensors", Name: "a", UID: "u", Annotations: map[string]string{mirrorAnnotation: staticUID}},
 		Spec: corev1.PodSpec{
 			NodeName:       "n1",
 			InitContainers: []corev1.Container{requests("ringcap.io/ids", 1)},
@@ -226,7 +226,7 @@ func TestWhatAPodRequests(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, version)
 	assert.Equal(t, []access.NodePod{{
-		Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{"u", "m"}, Ended: true, Queues: map[string]int{"ids": 3, "flows": 1},
+		Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{"u", staticUID}, Ended: true, Queues: map[string]int{"ids": 3, "flows": 1},
 	}}, got)
 	none, err := podUIDs{c}.NodePods(t.Context(), "n2", false)
 	require.NoError(t, err)
