@@ -131,7 +131,7 @@ func TestSilentNodes(t *testing.T) {
 		s := statusOf(object)
 		require.EqualValues(t, []int32{3, 1, 2}, []int32{s.NodesDesired, s.NodesReady, s.NodesNotReporting})
 	}
-	// An edit reaches them at once.
+	// An edit reaches them at once: no agent has ever said anything there.
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 128 })
 	w.snapLengths("silent", map[string]int32{"silent-a": 128, "silent-b": 128, "silent-c": 128})
 	w.agent("silent-a", old)
@@ -140,6 +140,15 @@ func TestSilentNodes(t *testing.T) {
 	w.agent("silent-a", func(s *v1alpha1.NodeCaptureStatus) { s.ObservedTime = &metav1.Time{Time: time.Now()} })
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting, "3 of 3 nodes not ready")
 	w.expect(ring, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNodeNotReporting)
+	// One where the ring works keeps that until its agent reports again.
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 256 })
+	w.snapLengths("silent", map[string]int32{"silent-a": 128, "silent-b": 256, "silent-c": 256})
+	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRollingOut, "told to 2 of 3 nodes")
+	w.agent("silent-b", old)
+	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionTrue, v1alpha1.ReasonRolledOut,
+		"told to 2 of 3 nodes", "keep what they had until their agents report again: silent-a")
+	w.agent("silent-a", old)
+	w.snapLengths("silent", map[string]int32{"silent-a": 256, "silent-b": 256, "silent-c": 256})
 }
 
 // TestFleetLimit: the ring for which all NodeCaptures together have no room is refused, and others are not affected.

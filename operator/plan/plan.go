@@ -19,8 +19,8 @@ var ErrFilterUnknown = errors.New("the filter could not be checked")
 type Node struct {
 	Name   string
 	Labels map[string]string
-	// Live: its agent reports.
-	Live bool
+	// Live: its agent reports. Silent: it does not, and did before.
+	Live, Silent bool
 	// Behind has the rings that the node was told of and that do not work there as told, or not yet, by its last report.
 	Behind map[string]bool
 	// Refused has those of them about which the agent has said so.

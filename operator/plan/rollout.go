@@ -22,9 +22,9 @@ import (
 // Rollout is how far a ring's nodes have got with its present version.
 type Rollout struct {
 	// Untold nodes have not been told of it yet. Of these, Waiting ones keep what they had until it is their turn; it is that of
-	// the others. Unavailable ones have been told while their agents reported, or report now, but not yet that it works, or that it
-	// does not where none ever worked. Sorted, each.
-	Untold, Waiting, Unavailable []string
+	// the others. Silent ones of those that wait have no turn until their agents report again. Unavailable ones have been told while
+	// their agents reported, or report now, but not yet that it works, or that it does not where none ever worked. Sorted, each.
+	Untold, Waiting, Silent, Unavailable []string
 	// Most is how many nodes may be unavailable.
 	Most int
 }
@@ -77,8 +77,10 @@ func encoded(entry any) []byte {
 	return text
 }
 
-// turns says how the rollout stands. A node whose agent does not report gets at once what it cannot act upon
-// yet; nobody waits for it. One that became silent when it had been told may have become so for that: it counts.
+// turns says how the rollout stands. Nobody waits for a node whose agent does not report. One that became silent when it had been told
+// may have become so for that: it counts. One that is silent keeps what works there until its agent reports again: after an outage of
+// the API server all nodes seem to be silent at once. One without anything that works, or of which no agent ever said anything, gets at
+// once what may help it.
 func (r *ringDraft) turns() Rollout {
 	rollout := Rollout{Most: maxUnavailable(r.ring.Spec.Rollout, len(r.nodes))}
 	var failing, next []string
@@ -92,6 +94,8 @@ func (r *ringDraft) turns() Rollout {
 			if node.behind && !lossless && (node.Live || node.has.Awaited) {
 				rollout.Unavailable = append(rollout.Unavailable, node.Name)
 			}
+		case node.Silent && !node.behind:
+			rollout.Silent = append(rollout.Silent, node.Name)
 		case !node.Live:
 		case node.behind:
 			failing = append(failing, node.Name)
@@ -103,7 +107,7 @@ func (r *ringDraft) turns() Rollout {
 	// each version fails on nodes of its own.
 	next = append(failing, next...)
 	turns := min(max(rollout.Most-len(rollout.Unavailable), 0), len(next))
-	rollout.Waiting = next[turns:]
+	rollout.Waiting = append(next[turns:], rollout.Silent...)
 	slices.Sort(rollout.Waiting)
 	return rollout
 }

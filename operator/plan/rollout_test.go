@@ -17,12 +17,13 @@ import (
 )
 
 // fleet is some nodes with their agents, which a plan is carried out on. An agent has applied a revision of the ring "m", and
-// that works there or not.
+// that works there or not. An agent that is dead may never have said anything.
 type fleet struct {
 	ring    v1alpha1.CaptureRing
 	fails   func(node string, snapLength int32) bool
 	current map[string]v1alpha1.NodeCaptureSpec
 	dead    map[string]bool
+	never   map[string]bool
 	applied map[string]string
 	limit   int64
 }
@@ -62,7 +63,7 @@ func (f *fleet) plan() plan.Plan {
 	in := plan.Input{Rings: rings{f.ring}, Current: f.current, FleetBytes: f.limit}
 	for _, name := range slices.Sorted(maps.Keys(f.current)) {
 		in.Nodes = append(in.Nodes, plan.Node{
-			Name: name, Live: !f.dead[name], Behind: map[string]bool{"m": f.behind(name)}, Refused: map[string]bool{"m": f.refused(name)},
+			Name: name, Live: !f.dead[name], Silent: f.dead[name] && !f.never[name], Behind: map[string]bool{"m": f.behind(name)}, Refused: map[string]bool{"m": f.refused(name)},
 		})
 	}
 	return plan.Make(in)
@@ -177,13 +178,14 @@ func TestRolloutPausesAndResumes(t *testing.T) {
 func TestWhatDoesNotWait(t *testing.T) {
 	f := newFleet(4, intstr.FromInt32(1))
 	f.settle()
-	f.dead["n01"], f.dead["n02"] = true, true
+	f.dead["n01"], f.dead["n02"], f.never = true, true, map[string]bool{"n01": true, "n02": true}
 	f.ring.Spec.SnapLength = 128
 	_, changed := f.write()
 	require.Equal(t, []string{"n00", "n01", "n02"}, changed)
 	f.act("n00")
 	_, changed = f.write()
 	require.Equal(t, []string{"n03"}, changed)
+	f.never = nil
 
 	// One that falls silent when it has been told may have done so for that, and keeps its place until it is back or told of another.
 	clear(f.dead)
@@ -204,6 +206,41 @@ func TestWhatDoesNotWait(t *testing.T) {
 	deleting(&f.ring)
 	f.write()
 	require.Empty(t, f.with(512))
+}
+
+// TestSilenceOfAll: when an API server is back after an outage, no agent has reported for a while, and all of them hear what they are
+// told. A rollout that is paused stays so, and an edit waits for them.
+func TestSilenceOfAll(t *testing.T) {
+	f := newFleet(8, intstr.FromInt32(2))
+	f.settle()
+	f.fails = func(_ string, snapLength int32) bool { return snapLength == 9999 }
+	f.ring.Spec.SnapLength = 9999
+	f.settle()
+	silence := func() {
+		for node := range f.current {
+			f.dead[node] = true
+		}
+	}
+	silence()
+	verdict, changed := f.write()
+	require.Empty(t, changed)
+	require.Equal(t, []string{"n02", "n03", "n04", "n05", "n06", "n07"}, verdict.Waiting)
+	require.Equal(t, verdict.Waiting, verdict.Silent)
+	clear(f.dead)
+	f.settle()
+	require.Equal(t, []string{"n00", "n01"}, f.with(9999))
+
+	// What does not work is corrected at once, for its agent may have nothing to report for that.
+	silence()
+	f.ring.Spec.SnapLength = 512
+	_, changed = f.write()
+	require.Equal(t, []string{"n00", "n01"}, changed)
+	delete(f.dead, "n05")
+	_, changed = f.write()
+	require.Equal(t, []string{"n05"}, changed)
+	clear(f.dead)
+	f.settle()
+	require.Len(t, f.with(512), 8)
 }
 
 // TestNodesThatNeverHadIt: a new ring goes on where some nodes refuse it, and so does each edit of it; what works there counts from then on.

@@ -106,6 +106,7 @@ func observe(node *plan.Node, capture *v1alpha1.NodeCapture, now time.Time) {
 		return
 	}
 	node.Live = report.Fresh(capture, now)
+	node.Silent = !node.Live && capture.Status.ObservedTime != nil
 	node.Behind, node.Refused = map[string]bool{}, map[string]bool{}
 	for i := range capture.Spec.Rings {
 		if told := &capture.Spec.Rings[i]; !report.Working(capture, told) {

@@ -101,7 +101,7 @@ func (s *scope) setFinalizer(ctx context.Context, object client.Object, present 
 }
 
 // reportChanged passes updates of a NodeCapture by which a node may have become rid of something, or may have got what it was told,
-// or failed to.
+// or failed to, and those by which one is silent no more.
 type reportChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -111,7 +111,8 @@ func (reportChanged) Update(e event.UpdateEvent) bool {
 	if !ok || !ok2 {
 		return true
 	}
-	return before.Status.AppliedGeneration != after.Status.AppliedGeneration ||
+	at := after.Status.ObservedTime
+	return before.Status.AppliedGeneration != after.Status.AppliedGeneration || at != nil && !report.Fresh(before, at.Time) ||
 		!slices.EqualFunc(before.Status.Rings, after.Status.Rings, func(a, b v1alpha1.NodeRingStatus) bool {
 			return a.Name == b.Name && a.ObservedRevision == b.ObservedRevision && a.Ready == b.Ready
 		}) ||

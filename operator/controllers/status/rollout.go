@@ -4,6 +4,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -19,10 +20,13 @@ func (r *Reconciler) rolledOut(s *subject) outcome {
 		return o
 	}
 	all, untold := len(s.verdict.Nodes), len(s.verdict.Untold)
-	if untold == 0 {
-		return outcome{true, v1alpha1.ReasonRolledOut, "told to " + counted(all) + "; Programmed says where it works"}
-	}
 	message := fmt.Sprintf("told to %d of %s", all-untold, counted(all))
+	switch silent := s.verdict.Silent; {
+	case untold == 0:
+		return outcome{true, v1alpha1.ReasonRolledOut, "told to " + counted(all) + "; Programmed says where it works"}
+	case untold == len(silent) && len(s.verdict.Unavailable) == 0 && slices.ContainsFunc(s.verdict.Nodes, r.reports(s)):
+		return outcome{true, v1alpha1.ReasonRolledOut, message + "; Programmed says where it works; the others keep what they had until their agents report again: " + names(silent)}
+	}
 	failed := r.failed(s)
 	if len(failed) < s.verdict.Most {
 		return outcome{false, v1alpha1.ReasonRollingOut, fmt.Sprintf("%s, at most %d at a time (spec.rollout.maxUnavailable)", message, s.verdict.Most)}
@@ -36,6 +40,11 @@ func (r *Reconciler) rolledOut(s *subject) outcome {
 	return outcome{false, v1alpha1.ReasonRolloutPaused, shorten(fmt.Sprintf("%s; paused, and the others keep what they had: it does not work on %d, the most that may "+
 		"be unavailable: %s%s. Correct the ring, or what is wrong there, or raise spec.rollout.maxUnavailable",
 		message, s.verdict.Most, strings.Join(failed, "; "), more))}
+}
+
+// reports says whether a node's agent does.
+func (r *Reconciler) reports(s *subject) func(node string) bool {
+	return func(node string) bool { return report.Fresh(s.state.Captures[node], r.Now()) }
 }
 
 // failed are the nodes, with what they say, that have been told of the present version and do not have it for another reason than
