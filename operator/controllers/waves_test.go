@@ -102,6 +102,34 @@ func TestRolloutInWaves(t *testing.T) {
 	}
 }
 
+// TestRolloutWhereAnAgentIsStuck: an agent that can act upon nothing says so of no ring, and the rollout that waits for it says it.
+func TestRolloutWhereAnAgentIsStuck(t *testing.T) {
+	w := newWorld(t)
+	ring := w.ring("stuck")
+	ring.Spec.Queues = v1alpha1.Queues(1)
+	atMost(ring, intstr.FromInt32(1))
+	for _, node := range []string{"stuck-a", "stuck-b"} {
+		w.node(node)
+		w.agent(node, nil)
+	}
+	w.create(ring)
+	for _, node := range []string{"stuck-a", "stuck-b"} {
+		w.capture(node, []string{"stuck"}, nil)
+		w.agent(node, nil)
+	}
+	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 128 })
+	w.snapLengths("stuck", map[string]int32{"stuck-a": 128, "stuck-b": 0})
+	w.agent("stuck-a", func(s *v1alpha1.NodeCaptureStatus) {
+		*s = v1alpha1.NodeCaptureStatus{ObservedTime: s.ObservedTime, Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionProgrammed, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonEngineError, Message: "no bpffs", LastTransitionTime: metav1.Now(),
+		}}}
+	})
+	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRolloutPaused, "stuck-a (EngineError): no bpffs")
+	w.agent("stuck-a", nil)
+	w.snapLengths("stuck", map[string]int32{"stuck-a": 128, "stuck-b": 128})
+}
+
 // TestSilentNodes: nodes whose agent is not there are not waited for, are named, and do not keep the ring from being Ready, unless there
 // are no others.
 func TestSilentNodes(t *testing.T) {

@@ -83,6 +83,12 @@ func Refused(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
 	return current && !s.Ready && s.Reason != v1alpha1.ReasonPending
 }
 
+// Stuck says that the node's agent can act upon nothing that the node was told, and says why.
+func Stuck(capture *v1alpha1.NodeCapture) bool {
+	programmed := meta.FindStatusCondition(capture.Status.Conditions, v1alpha1.ConditionProgrammed)
+	return capture.Status.AppliedGeneration == 0 && programmed != nil && programmed.Reason == v1alpha1.ReasonEngineError
+}
+
 // answer is what the node's agent reports of the ring, and whether that is about what the node was told last.
 func answer(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) (s State, current bool) {
 	o := Object{Name: told.Name, Ring: true, OwnQueues: told.Spec.Queues != nil}
