@@ -19,29 +19,29 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Run deletes everything and waits until it is gone. What it waits for is written to out. When the context ends before,
-// the error names what is left and why.
+// Run deletes everything and waits until it is gone, also what is made meanwhile, as by pipelines that make again what they miss. What it
+// waits for is written to out. When the context ends before, the error names what is left and why.
 func Run(ctx context.Context, c client.Client, out io.Writer) error {
-	if err := deletePodCaptures(ctx, c); err != nil {
-		return err
-	}
-	all, err := objects(ctx, c)
-	if err != nil {
-		return err
-	}
-	// One by one: the right to delete a collection is one more than is needed.
-	for _, o := range all {
-		if err := c.Delete(ctx, o.Object); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete %s: %w", o, err)
-		}
-	}
 	return untilNone(ctx, out, func(ctx context.Context) ([]string, error) {
+		if err := deletePodCaptures(ctx, c); err != nil {
+			return nil, err
+		}
 		all, err := objects(ctx, c)
+		if err != nil {
+			return nil, err
+		}
 		var left []string
 		for _, o := range all {
 			left = append(left, o.waits())
+			// One by one: the right to delete a collection is one more than is needed.
+			if o.GetDeletionTimestamp() == nil {
+				err = c.Delete(ctx, o.Object)
+			}
+			if client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("delete %s: %w", o, err)
+			}
 		}
-		return left, err
+		return left, nil
 	})
 }
 

@@ -198,6 +198,17 @@ func TestNoNodes(t *testing.T) {
 	}
 }
 
+// told says that something was written.
+type told chan struct{}
+
+func (t told) Write(p []byte) (int, error) {
+	select {
+	case t <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
 // TestCleanup: everything is deleted, and what holds it up is named.
 func TestCleanup(t *testing.T) {
 	w := newWorld(t)
@@ -218,11 +229,22 @@ func TestCleanup(t *testing.T) {
 		assert.ErrorContains(c, err, "Cluster clean-ids: waiting for clean: its queues are in use: delete the consumer of queue 0")
 	}, time.Minute, 50*time.Millisecond)
 
-	w.capture("clean", nil, nil)
-	w.agent("clean", nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, cleanup.Run(ctx, w.Client, io.Discard))
+	waits, done := make(told, 1), make(chan error, 1)
+	go func() { done <- cleanup.Run(ctx, w.Client, waits) }()
+	<-waits
+	require.NoError(t, w.Create(t.Context(), podCapture("clean", "web")), "a pipeline makes again what it misses")
+	w.capture("clean", nil, nil)
+	for ended := false; !ended; {
+		w.agent("clean", nil) // as often as it is told something
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			ended = true
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 	var rings v1alpha1.CaptureRingList
 	require.NoError(t, w.List(t.Context(), &rings))
 	assert.Empty(t, rings.Items)
