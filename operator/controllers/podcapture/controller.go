@@ -69,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // made passes events of rings that are or were of a PodCapture, and of any that gives a name back.
 func made() predicate.Predicate {
-	is := func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelPodCaptureNamespace] != "" }
+	is := func(o client.Object) bool { return namespaceOf(o) != "" }
 	funcs := predicate.NewPredicateFuncs(is)
 	funcs.UpdateFunc = func(e event.UpdateEvent) bool { return is(e.ObjectOld) || is(e.ObjectNew) }
 	funcs.DeleteFunc = nil
@@ -133,7 +133,7 @@ func (r *Reconciler) change(do func() error) error {
 func (r *Reconciler) removeOthers(ctx context.Context, there rings, decisions []decision) error {
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		ring := there[name]
-		if ring.Labels[v1alpha1.LabelPodCaptureNamespace] == "" || ring.DeletionTimestamp != nil ||
+		if namespaceOf(ring) == "" || ring.DeletionTimestamp != nil ||
 			slices.ContainsFunc(decisions, func(d decision) bool { return d.ring == name }) {
 			continue
 		}

@@ -84,7 +84,7 @@ func (r rings) nameFor(capture *v1alpha1.PodCapture, given map[string]bool, numb
 	predecessor := ""
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		switch ring := r[name]; {
-		case !isOf(ring, capture.Namespace) || given[name]:
+		case namespaceOf(ring) != capture.Namespace || given[name]:
 		case ring.Labels[v1alpha1.LabelPodCaptureUID] == string(capture.UID):
 			return name, nil
 		case ring.Annotations[v1alpha1.AnnotationPodCapture] == capture.Name:
@@ -99,7 +99,7 @@ func (r rings) nameFor(capture *v1alpha1.PodCapture, given map[string]bool, numb
 	for number := range numbers {
 		name := RingName(capture.Namespace, number)
 		switch {
-		case r[name] != nil && !isOf(r[name], capture.Namespace):
+		case r[name] != nil && namespaceOf(r[name]) != capture.Namespace:
 			conflict = cmp.Or(conflict, name)
 		case r[name] != nil || given[name]:
 		case v1alpha1.ResourcePrefix+name == capture.Status.Resource:
@@ -116,9 +116,4 @@ func (r rings) nameFor(capture *v1alpha1.PodCapture, given map[string]bool, numb
 			"the name %s is taken by a CaptureRing that is not of a PodCapture of this namespace: ask the cluster's administrator to delete it", conflict)}
 	}
 	return "", &refusal{v1alpha1.ReasonPending, "the CaptureRings of PodCaptures that were here before are being removed"}
-}
-
-// isOf says that a ring is one that the operator made for a PodCapture of the namespace.
-func isOf(ring *v1alpha1.CaptureRing, namespace string) bool {
-	return ring.Labels[v1alpha1.LabelPodCaptureNamespace] == namespace
 }

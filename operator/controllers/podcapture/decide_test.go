@@ -98,6 +98,18 @@ func TestBadSelector(t *testing.T) {
 	assert.Contains(t, d[0].refused.message, "Has")
 }
 
+// TestWhoseARingIs: the operator deletes none that it did not make, as one that an administrator made of a copy.
+func TestWhoseARingIs(t *testing.T) {
+	capture := old("shop", "p", 1)
+	for name, want := range map[string]string{
+		RingName("shop", 0): "shop", RingName("shop", 12): "shop", "copy-of-" + RingName("shop", 0): "", RingName("shop", 0) + "-copy": "",
+		RingName("other", 0): "", RingName("shop", 0) + "0": "", "mirror": "", "pods-shop-1": "",
+	} {
+		assert.Equal(t, want, namespaceOf(Ring(&capture, name, limits.Memory)), name)
+	}
+	assert.Empty(t, namespaceOf(&v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: RingName("shop", 0)}}))
+}
+
 // TestWhoComesAgainWaits for the ring of the one of that name before, whose resource it will have; others get the next one.
 func TestWhoComesAgainWaits(t *testing.T) {
 	before := old("a", "p", 9)

@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/sizing"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -39,6 +41,17 @@ func RingName(namespace string, number int) string {
 	const most = 20
 	text := namespace[:min(len(namespace), most)]
 	return fmt.Sprintf("pods-%s-%.5x-%d", strings.TrimRight(text, "-"), sha256.Sum256([]byte(namespace)), number)
+}
+
+// namespaceOf is the namespace of the PodCapture that the operator made a ring for, empty for a ring that somebody else made. A label
+// alone says nothing: who copies a ring may copy it, too.
+func namespaceOf(ring client.Object) string {
+	namespace, name := ring.GetLabels()[v1alpha1.LabelPodCaptureNamespace], ring.GetName()
+	number, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	if namespace == "" || err != nil || name != RingName(namespace, number) {
+		return ""
+	}
+	return namespace
 }
 
 // Ring is the CaptureRing of a PodCapture: over pods of its namespace alone, for consumers there alone.
