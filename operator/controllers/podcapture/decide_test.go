@@ -110,6 +110,24 @@ func TestWhoseARingIs(t *testing.T) {
 	assert.Empty(t, namespaceOf(&v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: RingName("shop", 0)}}))
 }
 
+// TestWhatIsNotTold: who has a namespace does not read what other rings a node has. What is of its own ring is told as it is.
+func TestWhatIsNotTold(t *testing.T) {
+	capture := old("shop", "p", 1)
+	d := decision{capture: &capture, ring: RingName("shop", 0)}
+	ring := Ring(&capture, d.ring, limits.Memory)
+	for reason, told := range map[string]bool{
+		v1alpha1.ReasonNodeMemoryInsufficient: false, v1alpha1.ReasonEngineError: false, v1alpha1.ReasonPodNotTapped: true,
+	} {
+		ring.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: "those that are there take pods-bank-1234567890-0 64 MiB",
+		}}
+		ready := d.condition(v1alpha1.ConditionReady, ring)
+		assert.Equal(t, reason, ready.Reason)
+		assert.Equal(t, told, strings.Contains(ready.Message, "bank"), reason)
+		assert.NotEmpty(t, ready.Message)
+	}
+}
+
 // TestWhoComesAgainWaits for the ring of the one of that name before, whose resource it will have; others get the next one.
 func TestWhoComesAgainWaits(t *testing.T) {
 	before := old("a", "p", 9)

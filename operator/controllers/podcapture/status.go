@@ -23,6 +23,13 @@ var (
 	others = []string{v1alpha1.ConditionRolledOut, v1alpha1.ConditionRulesEffective, v1alpha1.ConditionPacketsWhole}
 )
 
+// discreet is said instead of messages that name what else a node has: rings of other namespaces, and the administrator's.
+var discreet = map[string]string{
+	v1alpha1.ReasonNodeMemoryInsufficient: "a node has too little memory for its queues beside those that are there: lower queues, slots or snapLength, or ask the " +
+		"cluster's administrator, whom the CaptureRing tells more",
+	v1alpha1.ReasonEngineError: "a node's agent cannot make the data path: ask the cluster's administrator, whom the CaptureRing tells more",
+}
+
 // tell writes the status, where it changed.
 func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, pods int32) error {
 	changed := d.capture.DeepCopy()
@@ -63,6 +70,9 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 	switch {
 	case of != nil && of.ObservedGeneration == ring.Generation:
 		same := *of
+		if text, known := discreet[same.Reason]; known && same.Status == metav1.ConditionFalse {
+			same.Message = text
+		}
 		return &same
 	case slices.Contains(others, kind):
 		return nil
