@@ -156,6 +156,9 @@ static int takes_unread(unsigned int flags, char *errbuf)
 {
 	const char *said = getenv("RINGCAP_UNREAD");
 
+	/* What a container runtime was told (CDI) it puts over what the container's own environment has: hence another name. */
+	if (!said)
+		said = getenv("RINGCAP_UNREAD_DEFAULT");
 	if (flags & ~(RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP) || flags == (RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP))
 		return fail(errbuf, EINVAL, "flags %#x: at most one of RINGCAP_OPEN_TAKE (%#x) and RINGCAP_OPEN_SKIP (%#x)", flags,
 			    RINGCAP_OPEN_TAKE, RINGCAP_OPEN_SKIP);

@@ -425,6 +425,20 @@ static void read_new(int up, int down)
 	ringcap_close(h);
 }
 
+static void read_new_by_own_word(int up, int down)
+{
+	struct ringcap *h;
+
+	(void)up;
+	(void)down;
+	CHECK(!setenv("RINGCAP_UNREAD_DEFAULT", "take", 1));
+	CHECK(!setenv("RINGCAP_UNREAD", "skip", 1));
+	h = must_open("mirror");
+	CHECK_EQ(ringcap_skipped(h), LEFT);
+	read_packets(h, LEFT, LEFT + 50);
+	ringcap_close(h);
+}
+
 static void read_new_by_flag(int up, int down)
 {
 	struct ringcap *h;
@@ -452,6 +466,20 @@ static void read_all(int up, int down)
 	ringcap_close(h);
 }
 
+static void read_all_by_default(int up, int down)
+{
+	struct ringcap *h;
+
+	(void)up;
+	(void)down;
+	CHECK(!unsetenv("RINGCAP_UNREAD"));
+	CHECK(!setenv("RINGCAP_UNREAD_DEFAULT", "take", 1));
+	h = must_open("mirror");
+	CHECK_EQ(ringcap_skipped(h), 0);
+	read_packets(h, 0, LEFT + 50);
+	ringcap_close(h);
+}
+
 static void read_all_by_flag(int up, int down)
 {
 	struct ringcap *h = ringcap_open("mirror", RINGCAP_OPEN_TAKE, NULL);
@@ -467,7 +495,9 @@ static void read_all_by_flag(int up, int down)
 /* What came after the agent had let the consumer in is never skipped. */
 static void test_left(void)
 {
-	static void (*const consumers[])(int, int) = { read_new, read_new_by_flag, read_all, read_all_by_flag };
+	static void (*const consumers[])(int, int) = {
+		read_new, read_new_by_own_word, read_new_by_flag, read_all, read_all_by_default, read_all_by_flag,
+	};
 	int listener = fake_listen(dir, "mirror", 0), fd;
 
 	for (size_t i = 0; i < sizeof(consumers) / sizeof(consumers[0]); i++) {

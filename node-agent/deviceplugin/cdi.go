@@ -123,10 +123,12 @@ func (c *cdiSpecs) keep(wanted map[string]Resource) error {
 }
 
 // A queue is its pod's through restarts of its containers, and so is what they have not read: see ringcap_open(3). The kubelet is told,
-// for runtimes that do not know CDI, and the description says it, for pods that got their queues from an earlier agent.
+// for runtimes that do not know CDI, and the description says it, for pods that got their queues from an earlier agent. What a pod says
+// itself comes before: the kubelet sees to that, and runtimes put what is in a description over it, so that has another name.
 const (
-	unreadName  = "RINGCAP_UNREAD"
-	unreadTaken = "take"
+	unreadName    = "RINGCAP_UNREAD"
+	unreadDefault = "RINGCAP_UNREAD_DEFAULT"
+	unreadTaken   = "take"
 )
 
 func cdiSpec(name string, resource Resource) (*specs.Spec, error) {
@@ -141,7 +143,7 @@ func cdiSpec(name string, resource Resource) (*specs.Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		edits := specs.ContainerEdits{Env: []string{unreadName + "=" + unreadTaken}}
+		edits := specs.ContainerEdits{Env: []string{unreadDefault + "=" + unreadTaken}}
 		for _, d := range grant.Devices {
 			edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{HostPath: d.Host, Path: d.Container, Permissions: "rw"})
 		}

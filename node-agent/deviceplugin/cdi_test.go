@@ -42,7 +42,7 @@ func TestQueuesAsContainerRuntimesKnowThem(t *testing.T) {
 	require.Len(t, container.Mounts, 1)
 	assert.Equal(t, "/run/ringcap/ids/0", container.Mounts[0].Destination)
 	assert.Contains(t, container.Mounts[0].Options, "ro")
-	assert.Equal(t, []string{"RINGCAP_UNREAD=take"}, container.Process.Env, "a pod's queue is its own through restarts")
+	assert.Equal(t, []string{"RINGCAP_UNREAD=skip", "RINGCAP_UNREAD_DEFAULT=take"}, container.Process.Env, "a pod's queue is its own through restarts, and so is its word")
 
 	// What does not change is not asked for again.
 	granted := queues.grants.Load()
@@ -86,8 +86,9 @@ func inject(t *testing.T, folder, device string) oci.Spec {
 	cache, err := cdi.NewCache(cdi.WithSpecDirs(folder), cdi.WithAutoRefresh(false))
 	require.NoError(t, err)
 	container := oci.Spec{
-		Linux:  &oci.Linux{Devices: []oci.LinuxDevice{{Path: "/dev/ringcap/ids/0", Type: "c", Major: 1, Minor: 3}}},
-		Mounts: []oci.Mount{{Source: "/host/folder", Destination: "/run/ringcap/ids/0", Options: []string{"ro", "rbind"}}},
+		Process: &oci.Process{Env: []string{"RINGCAP_UNREAD=skip"}}, // its pod's own
+		Linux:   &oci.Linux{Devices: []oci.LinuxDevice{{Path: "/dev/ringcap/ids/0", Type: "c", Major: 1, Minor: 3}}},
+		Mounts:  []oci.Mount{{Source: "/host/folder", Destination: "/run/ringcap/ids/0", Options: []string{"ro", "rbind"}}},
 	}
 	_, err = cache.InjectDevices(&container, device)
 	require.NoError(t, err, "%v", cache.GetErrors())

@@ -106,8 +106,8 @@ struct ringcap_capture {
  * Opens "NAME" (the first queue of NAME that this container was given and that nobody else has attached) or
  * "NAME@QUEUE". On failure returns NULL and sets errno and, when errbuf is not NULL, RINGCAP_ERRBUF_SIZE bytes that
  * say what failed, on what, why, and what to do. flags: at most one of RINGCAP_OPEN_*; with 0, RINGCAP_UNREAD in the
- * environment says "take" or "skip", and without it the latter. The node agent sets it to "take" in containers, whose
- * queues are their pod's alone. RINGCAP_DEV_DIR and RINGCAP_RUN_DIR in the environment
+ * environment says "take" or "skip", without it RINGCAP_UNREAD_DEFAULT, and without both it is the latter. The node agent
+ * sets them to "take" in containers, whose queues are their pod's alone. RINGCAP_DEV_DIR and RINGCAP_RUN_DIR in the environment
  * replace /dev/ringcap and /run/ringcap unless the process is setuid or has file capabilities.
  *
  * Where no queue NAME was given but NAME is a network interface: ringcap_open_interface with defaults.
