@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -120,6 +121,7 @@ func startOperator(admin client.Client, config *rest.Config) error {
 		return err
 	}
 	caches := snapshot.CacheOptions()
+	caches.ByObject[&v1alpha1.PodCapture{}] = cache.ByObject{Transform: podcapture.Trim}
 	caches.ByObject[suspend.Metadata()] = suspend.CacheOption(deployment)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme.Scheme, Cache: caches, Metrics: server.Options{BindAddress: "0"},

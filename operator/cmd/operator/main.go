@@ -140,6 +140,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	deployment, caches := client.ObjectKey{Namespace: f.namespace, Name: f.deployment}, snapshot.CacheOptions()
+	caches.ByObject[&v1alpha1.PodCapture{}] = cache.ByObject{Transform: podcapture.Trim}
 	if f.deployment != "" {
 		caches.ByObject[suspend.Metadata()] = suspend.CacheOption(deployment)
 	}

@@ -67,7 +67,10 @@ func (d *decision) serve(there rings, given map[string]bool, limits Limits) {
 		return
 	}
 	want := Ring(d.capture, d.ring, limits.Memory)
-	if d.refused = limits.exceeds(&want.Spec); d.refused == nil {
+	if d.refused = leftOut(d.capture); d.refused == nil {
+		d.refused = limits.exceeds(&want.Spec)
+	}
+	if d.refused == nil {
 		given[d.ring], d.want = true, want
 		return
 	}

@@ -3,6 +3,7 @@
 package podcapture
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -86,6 +87,34 @@ func TestLongExpression(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonLimitExceeded, d[0].refused.reason)
 	assert.Contains(t, d[0].refused.message, "spec.filter.bpf has 513 bytes, and a PodCapture's may have 512")
 	assert.Empty(t, d[0].ring)
+}
+
+// TestTrim: what the cache has of a PodCapture is small, and of one that is too large as much as is needed to refuse it.
+func TestTrim(t *testing.T) {
+	large := strings.Repeat("x", 1<<18)
+	for _, selector := range []string{"web", large} {
+		capture := old("a", "p", 1)
+		capture.Generation, capture.ResourceVersion = 2, "3"
+		capture.Spec.PodSelector.MatchLabels = map[string]string{"app": selector}
+		want := capture.DeepCopy()
+		capture.Annotations, capture.Finalizers = map[string]string{"note": large, specBytes: "7"}, []string{large}
+		trimmed, err := Trim(&capture)
+		require.NoError(t, err)
+		trimmed, err = Trim(trimmed)
+		require.NoError(t, err)
+		text, err := json.Marshal(trimmed)
+		require.NoError(t, err)
+		require.Less(t, len(text), 8<<10)
+		d := decide([]v1alpha1.PodCapture{*trimmed.(*v1alpha1.PodCapture)}, rings{}, limits)
+		if selector == "web" {
+			require.Equal(t, want, trimmed)
+			require.Nil(t, d[0].refused)
+			continue
+		}
+		require.NotNil(t, d[0].refused)
+		require.Equal(t, v1alpha1.ReasonLimitExceeded, d[0].refused.reason)
+		require.Regexp(t, "spec takes 262[0-9]{3} bytes in each node's NodeCapture, and a PodCapture may take 4096", d[0].refused.message)
+	}
 }
 
 // TestBadSelector: the API server takes it, and every node would refuse it.

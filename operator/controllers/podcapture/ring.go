@@ -107,8 +107,7 @@ func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
 	}
 	// A spec came as JSON, and goes as such.
 	if text, _ := json.Marshal(spec); len(text) > maxBytes {
-		return &refusal{v1alpha1.ReasonLimitExceeded, fmt.Sprintf(
-			"spec takes %d bytes in each node's NodeCapture, and a PodCapture may take %d: write a shorter filter or podSelector", len(text), maxBytes)}
+		return tooLong(strconv.Itoa(len(text)))
 	}
 	return nil
 }
