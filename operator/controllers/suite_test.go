@@ -57,6 +57,9 @@ var (
 	late atomic.Int64
 )
 
+// patience is how long a test waits for the operator, which looks again at what nobody told it every 15 to 30 seconds.
+const patience = 2 * time.Minute
+
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(env.Run(mainWithOperator{m}))
@@ -178,7 +181,7 @@ func (w *world) cleanUp() {
 	for _, object := range w.made {
 		require.EventuallyWithT(w.t, func(c *assert.CollectT) {
 			assert.Error(c, w.Get(ctx, client.ObjectKeyFromObject(object), object), "%s is still there", object.GetName())
-		}, 20*time.Second, 50*time.Millisecond)
+		}, patience, 50*time.Millisecond)
 	}
 }
 
@@ -215,7 +218,7 @@ func (w *world) cluster(name string, rings ...string) *v1alpha1.Cluster {
 // eventually waits for what is asserted.
 func (w *world) eventually(assertion func(*assert.CollectT)) {
 	w.t.Helper()
-	require.EventuallyWithT(w.t, assertion, 30*time.Second, 50*time.Millisecond)
+	require.EventuallyWithT(w.t, assertion, patience, 50*time.Millisecond)
 }
 
 // events are an object's.
