@@ -76,8 +76,9 @@ images: build modules drivers ## build the container images into out/images/, wi
 	RINGCAP_DRIVERS="$(DRIVERS)" images/build
 
 .PHONY: generate
-generate: ## regenerate what follows from Go types (CRDs, RBAC, docs/api.md), from the chart's values, and from monitoring/
+generate: ## regenerate what follows from Go types (CRDs, RBAC, docs/api.md), the netlink specification, the chart's values, and monitoring/
 	operator/generate
+	$(GO) run ./kmod/netlink/generate
 	charts/generate
 	$(GO) run ./monitoring/generate
 

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mdlayher/netlink"
-
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
@@ -135,11 +133,7 @@ func (e *Engine) setCluster(c *client, cluster capture.Cluster) error {
 
 // newRing makes a ring without taps, which gets its rules before it sees a packet.
 func newRing(c *client, ring capture.Ring) error {
-	e := netlink.NewAttributeEncoder()
-	e.String(attrName, ring.Name)
-	e.Uint64(attrGeneration, generationTag)
-	e.Uint32(attrQuick, 0)
-	attributes, err := e.Encode()
+	attributes, err := marshal(ringSetRequest{Name: &ring.Name, Generation: new(generationTag), Quick: flag(false)})
 	if err != nil {
 		return err
 	}

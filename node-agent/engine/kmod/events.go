@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/mdlayher/genetlink"
-	"github.com/mdlayher/netlink"
 )
 
 // Watch calls activity when a consumer comes or goes, and tapGone when a tapped device does, until ctx ends or the
@@ -19,9 +18,9 @@ func Watch(ctx context.Context, activity, tapGone func()) error {
 		return err
 	}
 	defer c.close()
-	i := slices.IndexFunc(c.family.Groups, func(g genetlink.MulticastGroup) bool { return g.Name == familyGroup })
+	i := slices.IndexFunc(c.family.Groups, func(g genetlink.MulticastGroup) bool { return g.Name == groupEvents })
 	if i < 0 {
-		return fmt.Errorf("the module has no multicast group %q", familyGroup)
+		return fmt.Errorf("the module has no multicast group %q", groupEvents)
 	}
 	if err := c.conn.JoinGroup(c.family.Groups[i].ID); err != nil {
 		return fmt.Errorf("join the module's events: %w", err)
@@ -46,15 +45,12 @@ func dispatch(message genetlink.Message, activity, tapGone func()) {
 	if message.Header.Command != cmdEvent {
 		return
 	}
-	_ = eachAttribute(message.Data, func(d *netlink.AttributeDecoder) {
-		if d.Type() != attrEvent {
-			return
-		}
-		switch d.Uint32() {
-		case eventAttached, eventDetached:
-			activity()
-		case eventTapGone:
-			tapGone()
-		}
-	})
+	// Of one that is malformed, what was read before that counts.
+	event, _ := unmarshal(message.Data, parseEventReply)
+	switch event.Event {
+	case eventAttached, eventDetached:
+		activity()
+	case eventTapGone:
+		tapGone()
+	}
 }

@@ -3,14 +3,14 @@
 package kmod
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/mdlayher/genetlink"
-	"github.com/mdlayher/netlink"
-	"github.com/mdlayher/netlink/nlenc"
+	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
@@ -55,168 +55,135 @@ func rulesGeneration(rules capture.RuleSet) uint64 {
 }
 
 func encodeRulesBegin(ring capture.Ring, targets []capture.Target) ([]byte, error) {
-	e := netlink.NewAttributeEncoder()
-	e.String(attrName, ring.Name)
-	e.Uint64(attrGeneration, rulesGeneration(ring.Rules))
-	e.Uint32(attrDefaultAction, uint32(ring.Rules.Default))
+	request := rulesBeginRequest{
+		Name: &ring.Name, Generation: new(rulesGeneration(ring.Rules)), DefaultAction: new(uint32(ring.Rules.Default)),
+	}
 	for _, target := range targets {
-		e.Nested(attrTarget, func(nested *netlink.AttributeEncoder) error {
-			if target.Interface != "" {
-				nested.Uint32(attrTapIfindex, uint32(target.Index))
-				return nil
-			}
-			nested.String(attrOutput, target.Queue.Cluster)
-			nested.Uint32(attrQueue, uint32(target.Queue.Queue))
-			return nil
-		})
+		if target.Interface != "" {
+			request.Target = append(request.Target, targetRequest{TapIfindex: new(uint32(target.Index))})
+		} else {
+			request.Target = append(request.Target, targetRequest{
+				Output: []string{target.Queue.Cluster}, Queue: new(uint32(target.Queue.Queue)),
+			})
+		}
 	}
 	if ring.Rules.DropMatching {
-		e.Uint32(attrPatternAction, uint32(capture.ActionDrop))
+		request.PatternAction = new(uint32(actionDrop))
 	}
-	return e.Encode()
+	return marshal(request)
 }
 
 // encodeRules lays the wildcard rules out in messages.
 func encodeRules(ring capture.Ring, targets []capture.Target) ([][]byte, error) {
-	return encodeArrays(ring, attrRule, ruleSize, ring.Rules.Wildcard, targets, encodeRule)
+	return encodeBatches(ring.Name, batchBytes/binary.Size(rawRule{}), ring.Rules.Wildcard, func(some []capture.WildcardRule) rulesAddRequest {
+		request := rulesAddRequest{Name: &ring.Name}
+		for _, rule := range some {
+			request.Rule = append(request.Rule, newRawRule(rule, targets))
+		}
+		return request
+	})
 }
 
 // encodeExacts lays the exact rules out in messages.
 func encodeExacts(ring capture.Ring, targets []capture.Target) ([][]byte, error) {
-	return encodeArrays(ring, attrExact, exactSize, ring.Rules.Exact, targets, encodeExact)
+	return encodeBatches(ring.Name, batchBytes/binary.Size(rawExact{}), ring.Rules.Exact, func(some []capture.ExactRule) rulesAddRequest {
+		request := rulesAddRequest{Name: &ring.Name}
+		for _, rule := range some {
+			request.Exact = append(request.Exact, newRawExact(rule, targets))
+		}
+		return request
+	})
 }
 
-// encodeArrays lays rules out as arrays of a structure of size bytes, one attribute a message.
-func encodeArrays[R any](ring capture.Ring, attribute uint16, size int, rules []R, targets []capture.Target,
-	encode func(R, []capture.Target) []byte) ([][]byte, error) {
+// encodeBatches encodes one request for each batch of size rules.
+func encodeBatches[R any](ring string, size int, rules []R, request func([]R) rulesAddRequest) ([][]byte, error) {
 	var messages [][]byte
-	for some := range slices.Chunk(rules, batchBytes/size) {
-		structs := make([]byte, 0, len(some)*size)
-		for _, rule := range some {
-			structs = append(structs, encode(rule, targets)...)
-		}
-		e := netlink.NewAttributeEncoder()
-		e.String(attrName, ring.Name)
-		e.Bytes(attribute, structs)
-		message, err := e.Encode()
+	for some := range slices.Chunk(rules, size) {
+		message, err := marshal(request(some))
 		if err != nil {
-			return nil, fmt.Errorf("encode the rules of %s: %w", ring.Name, err)
+			return nil, fmt.Errorf("encode the rules of %s: %w", ring, err)
 		}
 		messages = append(messages, message)
 	}
 	return messages, nil
 }
 
-// exactSize is sizeof(struct ringcap_exact).
-const exactSize = 48
-
-// encodeExact lays a rule out as struct ringcap_exact.
-func encodeExact(r capture.ExactRule, targets []capture.Target) []byte {
-	out := make([]byte, exactSize)
-	copy(out[0:16], r.Source.Addr().AsSlice())
-	copy(out[16:32], r.Destination.Addr().AsSlice())
-	nlenc.PutUint16(out[32:34], r.Source.Port())
-	nlenc.PutUint16(out[34:36], r.Destination.Port())
-	nlenc.PutUint16(out[36:38], 0x86dd)
-	if r.Source.Addr().Is4() {
-		nlenc.PutUint16(out[36:38], 0x0800)
+func newRawExact(r capture.ExactRule, targets []capture.Target) rawExact {
+	raw := rawExact{
+		Sport: r.Source.Port(), Dport: r.Destination.Port(), L3Proto: unix.ETH_P_IPV6, VLANID: r.VLAN, L4Proto: r.Protocol,
+		Action: uint8(r.Action), Target: uint16(capture.TargetNumber(targets, r.Target)), IdleS: uint32(r.Idle / time.Second),
 	}
-	nlenc.PutUint16(out[38:40], r.VLAN)
-	out[40], out[41] = r.Protocol, uint8(r.Action)
-	nlenc.PutUint16(out[42:44], uint16(capture.TargetNumber(targets, r.Target)))
-	nlenc.PutUint32(out[44:48], uint32(r.Idle/time.Second))
-	return out
+	if r.Source.Addr().Is4() {
+		raw.L3Proto = unix.ETH_P_IP
+	}
+	copy(raw.Saddr[:], r.Source.Addr().AsSlice())
+	copy(raw.Daddr[:], r.Destination.Addr().AsSlice())
+	return raw
 }
 
-// ruleSize is sizeof(struct ringcap_rule).
-const ruleSize = 136
-
-// encodeRule lays a rule out as struct ringcap_rule.
-func encodeRule(r capture.WildcardRule, targets []capture.Target) []byte {
-	out := make([]byte, ruleSize)
-	m := r.Match
-	var fields uint32
-	given := func(field uint32, is bool) bool {
-		if is {
-			fields |= field
-		}
-		return is
+func newRawRule(r capture.WildcardRule, targets []capture.Target) rawRule {
+	raw := rawRule{
+		ID: r.ID, Priority: r.Priority, IdleS: uint32(r.Idle / time.Second), Target: uint16(capture.TargetNumber(targets, r.Target)),
+		Action: uint8(r.Action),
 	}
-	nlenc.PutUint32(out[0:4], r.ID)
-	nlenc.PutUint32(out[4:8], r.Priority)
-	nlenc.PutUint32(out[12:16], uint32(r.Idle/time.Second))
-	nlenc.PutUint16(out[16:18], uint16(capture.TargetNumber(targets, r.Target)))
-	out[18] = uint8(r.Action)
 	if r.Both {
-		out[19] = ruleBoth
+		raw.Flags = ruleBoth
 	}
-	if given(matchProtocol, m.Protocol != nil) {
-		out[23] = *m.Protocol
+	m := r.Match
+	fields := &raw.Fields
+	match(fields, matchSMAC, m.SourceMAC, &raw.SMAC)
+	match(fields, matchDMAC, m.DestinationMAC, &raw.DMAC)
+	match(fields, matchEtherType, m.EtherType, &raw.EtherType)
+	match(fields, matchVLAN, m.VLAN, &raw.VLANID)
+	match(fields, matchInnerVLAN, m.InnerVLAN, &raw.InnerVLANID)
+	match(fields, matchProto, m.Protocol, &raw.L4Proto)
+	match(fields, matchSport, (*rawPortRange)(m.SourcePorts), &raw.Sport)
+	match(fields, matchDport, (*rawPortRange)(m.DestinationPorts), &raw.Dport)
+	match(fields, matchTunnelID, m.TunnelID, &raw.TunnelID)
+	if m.TCPFlags != nil {
+		*fields |= matchTCPFlags
+		raw.TCPFlags, raw.TCPMask = m.TCPFlags.Flags, m.TCPFlags.Mask
 	}
-	if given(matchTCPFlags, m.TCPFlags != nil) {
-		out[27], out[28] = m.TCPFlags.Flags, m.TCPFlags.Mask
+	matchPrefix(fields, matchSaddr, m.Source, &raw.Family, &raw.Splen, &raw.Saddr)
+	matchPrefix(fields, matchDaddr, m.Destination, &raw.Family, &raw.Dplen, &raw.Daddr)
+	matchPrefix(fields, matchInnerSaddr, m.InnerSource, &raw.InnerFamily, &raw.InnerSplen, &raw.InnerSaddr)
+	matchPrefix(fields, matchInnerDaddr, m.InnerDestination, &raw.InnerFamily, &raw.InnerDplen, &raw.InnerDaddr)
+	return raw
+}
+
+// match has a rule compare a field, unless value is nil.
+func match[T any](fields *uint32, field uint32, value, into *T) {
+	if value != nil {
+		*fields |= field
+		*into = *value
 	}
-	if given(matchSourceMAC, m.SourceMAC != nil) {
-		copy(out[32:38], m.SourceMAC[:])
+}
+
+// matchPrefix has a rule compare an address, unless prefix is zero.
+func matchPrefix(fields *uint32, field uint32, prefix netip.Prefix, family, length *uint8, address *[16]byte) {
+	if !prefix.IsValid() {
+		return
 	}
-	if given(matchDestinationMAC, m.DestinationMAC != nil) {
-		copy(out[38:44], m.DestinationMAC[:])
+	*fields |= field
+	*family = 6
+	if prefix.Addr().Is4() {
+		*family = 4
 	}
-	for _, number := range []struct {
-		field uint32
-		value *uint16
-		at    int
-	}{{matchEtherType, m.EtherType, 44}, {matchVLAN, m.VLAN, 46}, {matchInnerVLAN, m.InnerVLAN, 48}} {
-		if given(number.field, number.value != nil) {
-			nlenc.PutUint16(out[number.at:number.at+2], *number.value)
-		}
-	}
-	for _, ports := range []struct {
-		field uint32
-		value *capture.PortRange
-		at    int
-	}{{matchSourcePort, m.SourcePorts, 50}, {matchDestinationPort, m.DestinationPorts, 54}} {
-		if given(ports.field, ports.value != nil) {
-			nlenc.PutUint16(out[ports.at:ports.at+2], ports.value.First)
-			nlenc.PutUint16(out[ports.at+2:ports.at+4], ports.value.Last)
-		}
-	}
-	if given(matchTunnelID, m.TunnelID != nil) {
-		nlenc.PutUint32(out[60:64], *m.TunnelID)
-	}
-	for _, prefix := range []struct {
-		field              uint32
-		value              netip.Prefix
-		family, length, at int
-	}{
-		{matchSource, m.Source, 20, 21, 64}, {matchDestination, m.Destination, 20, 22, 80},
-		{matchInnerSource, m.InnerSource, 24, 25, 96}, {matchInnerDestination, m.InnerDestination, 24, 26, 112},
-	} {
-		if given(prefix.field, prefix.value.IsValid()) {
-			out[prefix.family] = 6
-			if prefix.value.Addr().Is4() {
-				out[prefix.family] = 4
-			}
-			out[prefix.length] = uint8(prefix.value.Bits())
-			copy(out[prefix.at:prefix.at+16], prefix.value.Masked().Addr().AsSlice())
-		}
-	}
-	nlenc.PutUint32(out[8:12], fields)
-	return out
+	*length = uint8(prefix.Bits())
+	copy(address[:], prefix.Masked().Addr().AsSlice())
 }
 
 // encodePatterns lays the payload patterns out in messages, in order: their counters come back in it.
 func encodePatterns(ring capture.Ring, _ []capture.Target) ([][]byte, error) {
 	var messages [][]byte
 	for patterns := ring.Rules.Patterns; len(patterns) > 0; {
-		e := netlink.NewAttributeEncoder()
-		e.String(attrName, ring.Name)
+		request := rulesAddRequest{Name: &ring.Name}
 		n := 0
 		for size := 0; n < len(patterns) && size < batchBytes; n++ {
-			e.Nested(attrPattern, encodePattern(patterns[n]))
+			request.Pattern = append(request.Pattern, newPatternRequest(patterns[n]))
 			size += len(patterns[n].Bytes) + patternOverhead
 		}
-		message, err := e.Encode()
+		message, err := marshal(request)
 		if err != nil {
 			return nil, fmt.Errorf("encode the payload patterns of %s: %w", ring.Name, err)
 		}
@@ -228,16 +195,12 @@ func encodePatterns(ring capture.Ring, _ []capture.Target) ([][]byte, error) {
 // patternOverhead is what a pattern takes in a message besides its bytes: five attributes' heads, padding and numbers.
 const patternOverhead = 40
 
-func encodePattern(p capture.Pattern) func(*netlink.AttributeEncoder) error {
-	return func(e *netlink.AttributeEncoder) error {
-		e.Bytes(attrPatternBytes, p.Bytes)
-		if p.IgnoreCase {
-			e.Uint32(attrPatternFlags, patternNoCase)
-		}
-		e.Uint32(attrPatternOffset, p.Offset)
-		e.Uint32(attrPatternDepth, p.Depth)
-		return nil
+func newPatternRequest(p capture.Pattern) patternRequest {
+	request := patternRequest{PatternBytes: p.Bytes, PatternOffset: &p.Offset, PatternDepth: &p.Depth}
+	if p.IgnoreCase {
+		request.PatternFlags = new(uint32(patternNoCase))
 	}
+	return request
 }
 
 // ruleCounts is what a message of a rules dump says.
@@ -246,35 +209,16 @@ type ruleCounts struct {
 	patterns []uint64
 }
 
-// ruleStateSize is sizeof(struct ringcap_rule_state): the rule, packets, bytes, idle time and flags.
-const ruleStateSize = ruleSize + 24
-
 func decodeRules(m genetlink.Message) (counts ruleCounts, err error) {
-	return counts, eachAttribute(m.Data, func(d *netlink.AttributeDecoder) {
-		switch d.Type() {
-		case attrRuleState:
-			counts.rules = decodeRuleStates(d.Bytes())
-		case attrPattern:
-			d.Nested(func(nested *netlink.AttributeDecoder) error {
-				for nested.Next() {
-					if nested.Type() == attrPatternMatches {
-						counts.patterns = append(counts.patterns, nested.Uint64())
-					}
-				}
-				return nil
-			})
-		}
-	})
-}
-
-func decodeRuleStates(array []byte) map[uint32]capture.RuleStats {
-	states := map[uint32]capture.RuleStats{}
-	for ; len(array) >= ruleStateSize; array = array[ruleStateSize:] {
-		states[nlenc.Uint32(array[0:4])] = capture.RuleStats{
-			Packets: nlenc.Uint64(array[ruleSize : ruleSize+8]), Bytes: nlenc.Uint64(array[ruleSize+8 : ruleSize+16]),
-		}
+	reply, err := unmarshal(m.Data, parseRulesGetReply)
+	counts.rules = map[uint32]capture.RuleStats{}
+	for _, state := range reply.RuleState.all() {
+		counts.rules[state.Rule.ID] = capture.RuleStats{Packets: state.Counts.Packets, Bytes: state.Counts.Bytes}
 	}
-	return states
+	for _, pattern := range reply.Pattern {
+		counts.patterns = append(counts.patterns, pattern.PatternMatches)
+	}
+	return counts, err
 }
 
 // rules reads what the rules and patterns of a ring counted.

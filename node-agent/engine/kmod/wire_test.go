@@ -4,6 +4,7 @@ package kmod
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/genetlink/genltest"
@@ -148,6 +150,12 @@ func TestRulesGoInBatches(t *testing.T) {
 	}
 }
 
+// What array copies without decoding it must have no padding.
+func TestStructuresAreNotPadded(t *testing.T) {
+	assert.EqualValues(t, binary.Size(rawRuleState{}), unsafe.Sizeof(rawRuleState{}))
+	assert.EqualValues(t, binary.Size(rawExactState{}), unsafe.Sizeof(rawExactState{}))
+}
+
 // attributes encodes an answer; numbers are those of enum ringcap_attr.
 func attributes(t *testing.T, fill func(*netlink.AttributeEncoder)) genetlink.Message {
 	t.Helper()
@@ -242,6 +250,26 @@ func TestAnswersAboutRules(t *testing.T) {
 		rules:    map[uint32]capture.RuleStats{1: {Packets: 10, Bytes: 100}, 2: {Packets: 11, Bytes: 101}},
 		patterns: []uint64{40, 41},
 	}, counts)
+}
+
+// Of bytes that make no sense there is an error, or nothing.
+func FuzzAnswers(f *testing.F) {
+	want, err := os.ReadFile(recorded)
+	require.NoError(f, err)
+	for _, line := range strings.Split(string(want), "\n") {
+		data, _ := hex.DecodeString(strings.ReplaceAll(line, ".", "0"))
+		f.Add(data)
+		f.Add(data[:max(len(data)-3, 0)])
+	}
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		m := genetlink.Message{Header: genetlink.Header{Command: cmdEvent}, Data: data}
+		_, _ = decodeInfo(m)
+		_, _ = decodeRing(m)
+		_, _ = decodeCluster(m)
+		_, _ = decodeQueue(m)
+		_, _ = decodeRules(m)
+		dispatch(m, func() {}, func() {})
+	})
 }
 
 // An event of each kind calls what waits for it; what is no event calls nothing.

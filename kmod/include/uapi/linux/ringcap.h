@@ -112,6 +112,8 @@
 #ifndef _UAPI_LINUX_RINGCAP_H
 #define _UAPI_LINUX_RINGCAP_H
 
+/* What is in the braces of enumerations is generated: change netlink/ringcap.yaml, and run "make generate". */
+
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
@@ -210,12 +212,13 @@ struct ringcap_slot {
 
 /* ------------------------------------------------------------------ counters */
 
+#define RINGCAP_DROP_REASONS	4	/* room in structures for as many; unused ones are 0 */
+
 /* Why a packet that a ring passed was not delivered to its queue. */
 enum ringcap_drop {
 	RINGCAP_DROP_FULL,		/* the consumer was too slow: no room in the lane or ring buffer */
 	RINGCAP_DROP_UNATTENDED,	/* no consumer was attached */
 	RINGCAP_DROP_NOMEM,		/* memory for handling the packet could not be had, or it could not be read */
-	RINGCAP_DROP_REASONS = 4	/* room in the structure; unused ones are 0 */
 };
 
 /**
@@ -527,28 +530,28 @@ struct ringcap_handover_reply {
  */
 enum ringcap_cmd {
 	RINGCAP_CMD_UNSPEC,
-	RINGCAP_CMD_INFO_GET,		/* -> RINGCAP_A_ABI, _ABI_MIN, _VERSION */
-	RINGCAP_CMD_CLUSTER_SET,	/* the clusters' attributes; EBUSY when its shape changes under a consumer */
+	RINGCAP_CMD_INFO_GET,		/* -> ABI, ABI_MIN, VERSION: the versions of the module and of the contract */
+	RINGCAP_CMD_CLUSTER_SET,	/* the clusters' attributes: makes it so or changes nothing; EBUSY when its shape changes under a consumer */
 	RINGCAP_CMD_CLUSTER_DEL,	/* NAME; EBUSY while a ring feeds it, a rule names it or a consumer is attached */
 	RINGCAP_CMD_CLUSTER_GET,	/* NAME, or a dump: the clusters' attributes, one cluster a message */
 	RINGCAP_CMD_RING_SET,		/* the rings' attributes; its clusters must exist. EDQUOT: max_rings_netns, ENOSPC: max_rings */
-	RINGCAP_CMD_RING_DEL,		/* NAME */
+	RINGCAP_CMD_RING_DEL,		/* NAME: deletes it */
 	RINGCAP_CMD_RING_GET,		/* NAME, or a dump, with counters */
 	RINGCAP_CMD_QUEUE_GET,		/* a dump of NAME's queues, or of all clusters', with counters */
 	RINGCAP_CMD_QUEUE_RESET,	/* NAME, QUEUE: empties and zeroes it; EBUSY while a consumer is attached */
-	RINGCAP_CMD_EVENT,		/* multicast: RINGCAP_A_EVENT and what it is about */
+	RINGCAP_CMD_EVENT,		/* multicast: EVENT and what it is about */
 
 	/*
-	 * A ring's rule set is built aside and put in force in one step: BEGIN, any number of ADDs, COMMIT, from one socket.
-	 * It is forgotten by ABORT, by another BEGIN of that socket, for whatever ring, and when the socket is closed. RING_SET
+	 * A ring's rule set is built aside and replaces the one before it in one step: BEGIN, any number of ADDs, COMMIT, from one
+	 * socket. It is forgotten by ABORT, by another BEGIN of that socket, for any ring, and when the socket is closed. RING_SET
 	 * leaves rule sets alone.
 	 */
 	RINGCAP_CMD_RULES_BEGIN,	/* NAME, GENERATION, DEFAULT_ACTION, TARGETs, PATTERN_ACTION */
 	RINGCAP_CMD_RULES_ADD,		/* NAME; EXACT, RULE, PATTERNs */
 	RINGCAP_CMD_RULES_COMMIT,	/* NAME; a set without rules and patterns that passes everything takes the rules away */
-	RINGCAP_CMD_RULES_ABORT,	/* NAME */
+	RINGCAP_CMD_RULES_ABORT,	/* NAME: forgets what BEGIN began */
 	RINGCAP_CMD_RULES_GET,		/* a dump of NAME's rules: EXACT_STATE, RULE_STATE, PATTERN with PATTERN_MATCHES */
-	RINGCAP_CMD_RULE_NEW,		/* NAME; EXACT, RULE: into the set in force; replaces one of that flow or id; all or none */
+	RINGCAP_CMD_RULE_NEW,		/* NAME; EXACT, RULE: into the committed set; replaces one of that flow or id; all or none */
 	RINGCAP_CMD_RULE_DEL,		/* NAME; EXACT, RULE (by id): out of it; ENOENT when one is not there: then none goes */
 	RINGCAP_CMD_DEVICE_GET,		/* TAP_IFINDEX -> that and OFFERS */
 	RINGCAP_CMD_QUEUE_REVOKE,	/* NAME, QUEUE, ATTACHED_PID, ATTACHMENT: see A QUEUE THAT IS TAKEN BACK */
@@ -570,7 +573,7 @@ enum ringcap_attr {
 	RINGCAP_A_LANES,		/* u32: lanes a queue; 0 = one for each possible CPU, at most 4 */
 	RINGCAP_A_LANE_SIZE,		/* u32: bytes of a lane, power of two, 1 MiB by default */
 	RINGCAP_A_BALANCE,		/* u32: enum ringcap_balance */
-	RINGCAP_A_KEY,			/* binary, RINGCAP_KEY_LEN; by default stays as it is, random at first */
+	RINGCAP_A_KEY,			/* binary: RINGCAP_KEY_LEN bytes; by default stays as it is, random at first */
 	RINGCAP_A_WATERMARK,		/* u32: bytes, at most half of LANE_SIZE; 0 = a quarter of it */
 	RINGCAP_A_TIMEOUT_US,		/* u32: 0 = wakes for each packet .. 1000000; 10000 by default */
 	RINGCAP_A_MODE,			/* u32: the device nodes' permission bits, 0600 by default; never changes */
@@ -600,7 +603,7 @@ enum ringcap_attr {
 	RINGCAP_A_SAMPLE_BY,		/* u32: enum ringcap_sample */
 	RINGCAP_A_DEFRAG,		/* u32: 1 = IPv4 fragments come as one reassembled packet, where there is memory for that */
 	RINGCAP_A_HWTSTAMP,		/* u32: 1 = the device's time where it took one */
-	RINGCAP_A_PLUGIN,		/* nest, repeated, in order: PLUGIN_NAME or PLUGIN_FD, PLUGIN_CONFIG */
+	RINGCAP_A_PLUGIN,		/* nest, repeated: PLUGIN_NAME or PLUGIN_FD, PLUGIN_CONFIG; in order */
 	RINGCAP_A_PLUGIN_NAME,		/* string: a registered plugin's */
 	RINGCAP_A_PLUGIN_FD,		/* u32: descriptor of a BPF_PROG_TYPE_SOCKET_FILTER program, in the configurer; returned 0 = does not pass */
 	RINGCAP_A_PLUGIN_CONFIG,	/* binary: the plugin's own */
@@ -608,7 +611,7 @@ enum ringcap_attr {
 
 	/* rule sets */
 	RINGCAP_A_DEFAULT_ACTION,	/* u32: enum ringcap_action where no rule matches: PASS (default), DROP or REFLECT to target 0 */
-	RINGCAP_A_TARGET,		/* nest, repeated, numbered from 0: OUTPUT and QUEUE, or TAP_IFINDEX */
+	RINGCAP_A_TARGET,		/* nest, repeated: OUTPUT and QUEUE, or TAP_IFINDEX; numbered from 0 */
 	RINGCAP_A_PATTERN_ACTION,	/* u32: PASS = only what matches a pattern passes (default), DROP = only what matches none */
 	RINGCAP_A_EXACT,		/* binary: struct ringcap_exact[] */
 	RINGCAP_A_RULE,			/* binary: struct ringcap_rule[] */
@@ -654,11 +657,11 @@ enum ringcap_attr {
 	/* events */
 	RINGCAP_A_EVENT,		/* u32: enum ringcap_event */
 
+	/* added later */
 	RINGCAP_A_PLUGIN_PROG_ID,	/* u32: in answers, the id of the program that PLUGIN_FD named */
-
 	RINGCAP_A_TRANSPARENT_FALLBACK,	/* u32: 1 = where a tap's driver is not aware, its mode is 0 */
 	RINGCAP_A_OFFERS,		/* u32: of a device's driver: 0 = it is not aware, 1 = skbs, 3 = also frames before there is an skb */
-	RINGCAP_A_TAP_FOLLOWS,		/* u32, see TAPS THAT FOLLOW; absent = 0 */
+	RINGCAP_A_TAP_FOLLOWS,		/* u32: see TAPS THAT FOLLOW; absent = 0 */
 	RINGCAP_A_ATTACHMENT,		/* u64: this time that a consumer attached: no other has the number while the module is loaded */
 	RINGCAP_A_TRUNCATED,		/* u64: packets of those delivered that the snap length has shortened */
 	RINGCAP_A_TRUNCATED_BYTES,	/* u64: bytes that they lack */
@@ -697,8 +700,8 @@ enum ringcap_sample {
 
 enum ringcap_direction {
 	RINGCAP_DIRECTION_RX = 1,
-	RINGCAP_DIRECTION_TX = 2,
-	RINGCAP_DIRECTION_BOTH = 3,
+	RINGCAP_DIRECTION_TX,
+	RINGCAP_DIRECTION_BOTH,
 };
 
 enum ringcap_event {
