@@ -150,6 +150,24 @@ func TestRulesGoInBatches(t *testing.T) {
 	}
 }
 
+// Package capture has enumerations of its own, which are sent as they are.
+func TestCaptureHasTheModulesNumbers(t *testing.T) {
+	for _, pair := range [][2]int{
+		{int(capture.Receive), directionRx}, {int(capture.Transmit), directionTx}, {int(capture.Both), directionBoth},
+		{int(capture.BalanceFlow), balanceFlow}, {int(capture.BalanceFiveTuple), balanceFiveTuple},
+		{int(capture.BalanceFourTuple), balanceFourTuple}, {int(capture.BalanceTwoTuple), balanceTwoTuple},
+		{int(capture.BalanceRoundRobin), balanceRoundRobin}, {int(capture.BalanceTCPFiveTuple), balanceTCPFiveTuple},
+		{int(capture.BalanceBothEnds), balanceBothEnds}, {int(capture.BalanceRxQueue), balanceRxQueue},
+		{int(capture.FragmentsTogether), fragmentsTogether}, {int(capture.FragmentsWithFlow), fragmentsWithFlow},
+		{int(capture.PolicyDrop), policyDrop}, {int(capture.PolicySpread), policySpread},
+		{int(capture.ActionPass), actionPass}, {int(capture.ActionDrop), actionDrop}, {int(capture.ActionLearn), actionLearn},
+		{int(capture.ActionQueue), actionQueue}, {int(capture.ActionReflect), actionReflect},
+	} {
+		assert.Equal(t, pair[1], pair[0])
+	}
+	assert.Equal(t, []capture.DropReason{dropFull: "full", dropUnattended: "unattended", dropNoMem: "nomem"}, capture.DropReasons)
+}
+
 // What array copies without decoding it must have no padding.
 func TestStructuresAreNotPadded(t *testing.T) {
 	assert.EqualValues(t, binary.Size(rawRuleState{}), unsafe.Sizeof(rawRuleState{}))
