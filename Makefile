@@ -76,9 +76,10 @@ images: build modules drivers ## build the container images into out/images/, wi
 	RINGCAP_DRIVERS="$(DRIVERS)" images/build
 
 .PHONY: generate
-generate: ## regenerate what follows from Go types (CRDs, RBAC, docs/api.md), the netlink specification, the chart's values, and monitoring/
+generate: bpf ## regenerate what follows from Go types (CRDs, RBAC, docs/api.md), the netlink specification, the eBPF program, the chart's values, and monitoring/
 	operator/generate
 	$(GO) run ./kmod/netlink/generate
+	$(GO) run ./node-agent/engine/ebpf/generate
 	charts/generate
 	$(GO) run ./monitoring/generate
 

@@ -13,29 +13,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// outputConfig is struct output of bpf/config.h.
-type outputConfig struct {
-	Base, Queues, Balance, Queue               uint32
-	Inner, Fragments, WhenFull, WhenUnattended uint8
-	_                                          uint32
-	Key                                        [2]uint64
-}
-
-// programConfig is struct config of bpf/config.h: what makes the program of one ring differ from another's.
-type programConfig struct {
-	SnapLen, Parsed, Flags, XDPVerdict                uint32
-	NrOutputs, NrShapes, DefaultAction, DefaultTarget uint32
-	SampleN, SampleBy                                 uint32
-	SampleKey                                         [2]uint64
-	PatternDrop, PatternMask                          uint32
-	PatternFirst, PatternLimit                        uint32
-	PatternStart                                      [2]uint32
-	Outputs                                           [maxOutputs]outputConfig
-	Targets                                           [maxTargets]outputConfig
-	VLANs                                             [4096 / 64]uint64
-	PatternClasses                                    [2][256]uint8
-}
-
 // CONFIG_* of bpf/config.h.
 const (
 	configVLANs uint32 = 1 << iota

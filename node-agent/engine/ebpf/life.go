@@ -11,10 +11,8 @@ import (
 // livesMap has the lives of wildcard rules, by rank plus 1; the first is the set's own, which has no idle time.
 const livesMap = "ring_lives"
 
-// life is struct life of bpf/rules.h: nanoseconds of the coarse monotonic clock.
-type life struct{ Last, Idle uint64 }
-
-// isOver reports whether what is in force since began was idle for so long that it is there no more.
+// isOver reports whether a rule of a set that began then was idle for so long that it is gone. Times are nanoseconds of the coarse
+// monotonic clock.
 func (l life) isOver(began, now uint64) bool {
 	last := l.Last
 	if last == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// key is struct rc_key of kmod/classify/rule.h: what a packet is compared with.
+// key is what a packet is compared with: the words of struct rc_key of kmod/classify/rule.h.
 type key [13]uint64
 
 // match is struct rc_match: packets match when key & mask == value.
@@ -189,9 +189,7 @@ func (m *match) putPort(prefix portPrefix, shift int) {
 	m.put(wordPorts, uint64(prefix.mask)<<shift, uint64(prefix.value)<<shift)
 }
 
-// exactKey is struct rc_exact_key: a flow in either direction, the smaller end first.
-type exactKey [5]uint64
-
+// exactKeyOf is a flow in either direction: the smaller end comes first.
 func exactKeyOf(rule capture.ExactRule) exactKey {
 	first, second := rule.Source, rule.Destination
 	if first.Compare(second) > 0 {
@@ -201,16 +199,16 @@ func exactKeyOf(rule capture.ExactRule) exactKey {
 	if first.Addr().Is6() {
 		ipv6 = 1
 	}
-	k := exactKey{ipv6<<60 | uint64(rule.VLAN)<<40 | uint64(rule.Protocol)<<32 | uint64(first.Port())<<16 |
+	w := [5]uint64{ipv6<<60 | uint64(rule.VLAN)<<40 | uint64(rule.Protocol)<<32 | uint64(first.Port())<<16 |
 		uint64(second.Port())}
 	firstHigh, firstLow := addressWords(first.Addr())
 	secondHigh, secondLow := addressWords(second.Addr())
 	if ipv6 == 0 {
-		k[1] = firstHigh | secondHigh>>32
+		w[1] = firstHigh | secondHigh>>32
 	} else {
-		k[1], k[2], k[3], k[4] = firstHigh, firstLow, secondHigh, secondLow
+		w[1], w[2], w[3], w[4] = firstHigh, firstLow, secondHigh, secondLow
 	}
-	return k
+	return exactKey{W: w}
 }
 
 // validateRules finds what cannot be a rule set.

@@ -24,7 +24,7 @@ import (
 var objectFile []byte
 
 const (
-	maxOutputs      = 8
+	maxOutputs      = len(programConfig{}.Outputs)
 	ingressProgram  = "ringcap_ingress"
 	egressProgram   = "ringcap_egress"
 	xdpProgram      = "ringcap_xdp"

@@ -9,14 +9,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// ringCounters is struct ring_counters of ringcap.bpf.c.
-type ringCounters struct {
-	Seen, SeenBytes, Filtered, SampledOut, Passed, Directed, Reflected, ReflectFailed uint64
-}
-
-// balanceAccount is struct balance_account of bpf/balance.h.
-type balanceAccount struct{ Duplicated, Spread uint64 }
-
 // Observe reads what there is from the kernel. Counters are read one after the other while they go on counting: only
 // when no packet is under way do they add up to the last one.
 func (e *Engine) Observe(ctx context.Context) (capture.Observation, error) {

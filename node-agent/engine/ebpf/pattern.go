@@ -29,9 +29,6 @@ type automaton struct {
 	first, limit uint32
 }
 
-// choice is struct choice.
-type choice struct{ Pattern, Len, Least, Most, Last uint32 }
-
 // newAutomaton makes the tables of valid patterns. ErrUnsupported: they do not fit into what programs can look into.
 func newAutomaton(patterns []capture.Pattern) (*automaton, error) {
 	a := &automaton{rows: []uint32{0}}

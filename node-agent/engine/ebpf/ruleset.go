@@ -22,7 +22,7 @@ import (
 // Limits of this engine's rule sets.
 const (
 	maxShapes   = 64 // SHAPES_MAX of bpf/config.h
-	maxTargets  = 16 // TARGETS_MAX
+	maxTargets  = len(programConfig{}.Targets)
 	maxExact    = 1 << 20
 	maxWildcard = 1 << 16
 	maxMatches  = 1 << 20
@@ -50,29 +50,6 @@ type ruleSet struct {
 	patterns                     int
 	automaton                    *automaton
 }
-
-// shape is struct shape of bpf/rules.h.
-type shape struct {
-	Mask      key
-	Has, Best uint32
-}
-
-// wildKey is struct wild_key, wildRule struct wild_rule.
-type wildKey struct {
-	Shape uint64
-	Value key
-}
-
-type wildRule struct{ Rank, ID, Action, Target uint32 }
-
-// exactRule is struct exact_rule, ruleHits struct rule_hits.
-type exactRule struct {
-	Action, Target uint32
-	Hits           ruleHits
-	Life           life
-}
-
-type ruleHits struct{ Packets, Bytes uint64 }
 
 // compile makes a valid rule set one for programs. ErrUnsupported: it has more shapes or targets than they can have.
 func compile(planned capture.RuleSet) (*ruleSet, error) {
@@ -118,11 +95,12 @@ func (s *ruleSet) put(m match, rule wildRule, numbers map[layer]uint64) {
 		if !known {
 			number = uint64(len(s.shapes))
 			numbers[at] = number
-			s.shapes = append(s.shapes, shape{Mask: m.mask, Has: hasOf(m.mask), Best: rule.Rank})
+			s.shapes = append(s.shapes, shape{Mask: packetKey{W: m.mask}, Has: hasOf(m.mask), Best: rule.Rank})
 		}
-		before, taken := s.wild[wildKey{number, m.value}]
+		place := wildKey{Shape: number, W: m.value}
+		before, taken := s.wild[place]
 		if !taken {
-			s.wild[wildKey{number, m.value}] = rule
+			s.wild[place] = rule
 			return
 		}
 		if before.Rank == rule.Rank || !s.goes[before.Rank] {
@@ -152,7 +130,7 @@ func (s *ruleSet) target(target capture.Target) uint32 {
 }
 
 func (s *ruleSet) asksInside() bool {
-	return slices.ContainsFunc(s.shapes, func(s shape) bool { return asksInside(s.Mask) })
+	return slices.ContainsFunc(s.shapes, func(s shape) bool { return asksInside(s.Mask.W) })
 }
 
 // ringMaps are a ring's maps that change with its rules: made aside, filled, and then used by the program that is loaded
@@ -168,7 +146,7 @@ type ringMaps struct {
 	goes  []bool
 }
 
-// channelBits is struct channels of the program.
+// channelBits are receive queues, as in struct channels of the program.
 type channelBits [16]uint64
 
 // mapsLayout is another number whenever the maps of rule sets are laid out otherwise: an older agent's are then made anew.
@@ -335,7 +313,7 @@ func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 		return err
 	}
 	for index, bits := range channels {
-		if err := m.maps["ring_channels"].Put(index, bits); err != nil {
+		if err := m.maps["ring_channels"].Put(index, ringChannels{Bits: bits}); err != nil {
 			return err
 		}
 	}
