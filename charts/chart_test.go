@@ -31,7 +31,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
-	"github.com/ringcap/ringcap/operator/report"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
 
@@ -170,7 +169,7 @@ func TestUninstallOutwaitsSilentNodes(t *testing.T) {
 	require.NotNil(t, waits)
 	timeout, err := time.ParseDuration(waits[1])
 	require.NoError(t, err)
-	require.Greater(t, timeout, report.StaleAfter+15*time.Second, "the operator looks every 15 s")
+	require.Greater(t, timeout, v1alpha1.StaleAfter+15*time.Second, "the operator looks every 15 s")
 	require.Less(t, timeout+time.Minute, 5*time.Minute, "helm's --timeout, with the minute that the Job's deadline has on top")
 }
 

@@ -44,7 +44,7 @@ func engines(f Facts) []Finding {
 	for i := range f.Nodes {
 		node := &f.Nodes[i]
 		c := meta.FindStatusCondition(node.Status.Conditions, v1.ConditionModuleReady)
-		if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonDisabled || fleet.Silence(node, f.Now) != "" {
+		if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonDisabled || node.Silence(f.Now) != "" {
 			continue
 		}
 		g := groups[c.Reason]
@@ -194,7 +194,7 @@ func unattended(f Facts) []Finding {
 
 func eachSet(s fleet.Snapshot, visit func(node string, set *v1.NodeClusterStatus)) {
 	for i := range s.Nodes {
-		if fleet.Silence(&s.Nodes[i], s.Now) != "" {
+		if s.Nodes[i].Silence(s.Now) != "" {
 			continue
 		}
 		for j := range s.Nodes[i].Status.Clusters {

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/ringcap/ringcap/cli/fleet"
 )
 
 const install = "helm upgrade --install ringcap charts/ringcap --namespace ringcap-system --create-namespace"
@@ -109,7 +107,7 @@ func reporting(f Facts) []Finding {
 	var found []Finding
 	for i := range f.Nodes {
 		node := &f.Nodes[i]
-		silence := fleet.Silence(node, f.Now)
+		silence := node.Silence(f.Now)
 		switch {
 		case silence == "":
 		case len(node.Spec.Rings) == 0:

@@ -81,7 +81,7 @@ func (s *Snapshot) Ask(ctx context.Context, ask Asker, rings ...string) {
 
 // worthAsking is a node that counts something, and whose agent is there.
 func worthAsking(node *v1.NodeCapture, now time.Time, rings []string) bool {
-	return Silence(node, now) == "" && slices.ContainsFunc(node.Status.Rings, func(r v1.NodeRingStatus) bool {
+	return node.Silence(now) == "" && slices.ContainsFunc(node.Status.Rings, func(r v1.NodeRingStatus) bool {
 		return len(rings) == 0 || slices.Contains(rings, r.Name)
 	})
 }

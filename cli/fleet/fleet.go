@@ -18,9 +18,6 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// StaleAfter is the age from which on a node's report does not count any more: the API promises one a minute.
-const StaleAfter = 3 * time.Minute
-
 // Snapshot is what the cluster said at one time. Lists are sorted by name.
 type Snapshot struct {
 	Now      time.Time
@@ -86,18 +83,6 @@ func (s Snapshot) Over(ring *v1.CaptureRing) []string {
 	return names
 }
 
-// Silence says why there is no report of a node to go by, and since when; empty if there is one.
-func Silence(node *v1.NodeCapture, now time.Time) string {
-	at := node.Status.ObservedTime
-	if at == nil {
-		return "no agent has reported yet: see that an agent's pod runs on the node"
-	}
-	if age := now.Sub(at.Time); age > StaleAfter {
-		return fmt.Sprintf("its agent has not reported for %s: see the agent's pod on the node", age.Round(time.Second))
-	}
-	return ""
-}
-
 // Place is a ring on one node.
 type Place struct {
 	Node *v1.NodeCapture
@@ -116,7 +101,7 @@ func (s Snapshot) Places(ring string) []Place {
 		if !asked && p.Status == nil || p.Status != nil && p.Status.Ready && p.Status.Reason == v1.ReasonInterfaceAbsent {
 			continue
 		}
-		switch silence := Silence(p.Node, s.Now); {
+		switch silence := p.Node.Silence(s.Now); {
 		case silence != "":
 			p.Problem = silence
 		case p.Status == nil:

@@ -17,7 +17,6 @@ import (
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/cleanup"
-	"github.com/ringcap/ringcap/operator/report"
 )
 
 // TestRulesEffective: a rule that others come before is pointed out, and the ring is accepted all the same.
@@ -167,7 +166,7 @@ func TestSilentNode(t *testing.T) {
 	condition := w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 	require.Equal(t, "pods can request ringcap.io/quiet on 1 node", condition.Message)
 
-	late.Store(int64(report.StaleAfter + time.Second))
+	late.Store(int64(v1alpha1.StaleAfter + time.Second))
 	t.Cleanup(func() { late.Store(0) })
 	// Anything that happens makes the operator look again.
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 256 })

@@ -26,7 +26,7 @@ func HolderOf(capture *v1alpha1.NodeCapture, o Object, now time.Time) (Holder, b
 		h.Why = "it is being told"
 		return h, true
 	}
-	if reason, _ := silence(capture, now); reason != "" {
+	if !Fresh(capture, now) {
 		return h, false
 	}
 	if consumers, processes, there := queuesOf(capture, o.Name); there {

@@ -13,9 +13,6 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// StaleAfter is the age from which on a node's report does not count any more: agents renew it once a minute.
-const StaleAfter = 3 * time.Minute
-
 // Object is the CaptureRing or the Cluster that is asked about.
 type Object struct {
 	Name string
@@ -39,8 +36,8 @@ type State struct {
 // On says how the object does on the node; capture is nil where the node has none yet.
 func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) State {
 	s := State{Node: node}
-	if s.Reason, s.Message = silence(capture, now); s.Reason != "" {
-		s.Silent = capture != nil && now.Sub(capture.CreationTimestamp.Time) > StaleAfter
+	if s.Message = capture.Silence(now); s.Message != "" {
+		s.Reason, s.Silent = v1alpha1.ReasonNodeNotReporting, capture != nil && now.Sub(capture.CreationTimestamp.Time) > v1alpha1.StaleAfter
 		return s
 	}
 	if o.Ring {
@@ -99,20 +96,7 @@ func answer(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) (s State, cu
 
 // Fresh says whether the node's agent reports.
 func Fresh(capture *v1alpha1.NodeCapture, now time.Time) bool {
-	reason, _ := silence(capture, now)
-	return reason == ""
-}
-
-// silence says why there is no report to go by; an empty reason says that there is one.
-func silence(capture *v1alpha1.NodeCapture, now time.Time) (reason, message string) {
-	if capture == nil || capture.Status.ObservedTime == nil {
-		return v1alpha1.ReasonNodeNotReporting, "no agent has reported yet: see that an agent's pod runs on the node"
-	}
-	if age := now.Sub(capture.Status.ObservedTime.Time); age > StaleAfter {
-		return v1alpha1.ReasonNodeNotReporting, fmt.Sprintf("its agent has not reported since %s: see the agent's pod on the node",
-			capture.Status.ObservedTime.UTC().Format(time.RFC3339))
-	}
-	return "", ""
+	return capture.Silence(now) == ""
 }
 
 func (s *State) ring(capture *v1alpha1.NodeCapture, o Object) {

@@ -89,7 +89,7 @@ func TestOn(t *testing.T) {
 		}},
 		"stale": {
 			capture(func(nc *v1alpha1.NodeCapture) {
-				nc.Status.ObservedTime.Time = now.Add(-report.StaleAfter - time.Second)
+				nc.Status.ObservedTime.Time = now.Add(-v1alpha1.StaleAfter - time.Second)
 			}), ring,
 			state{Silent: true, Reason: v1alpha1.ReasonNodeNotReporting, Message: "its agent has not reported since 2026-01-01T11:56:59Z: see the agent's pod on the node"},
 		},

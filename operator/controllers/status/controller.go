@@ -36,7 +36,7 @@ import (
 const gather = time.Second
 
 // recheck finds nodes that have become silent.
-const recheck = report.StaleAfter / 6
+const recheck = v1alpha1.StaleAfter / 6
 
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings;clusters;nodecaptures,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings/status;clusters/status,verbs=patch
