@@ -133,16 +133,16 @@ func startOperator(admin client.Client, config *rest.Config) error {
 		operator.done <- nil
 		return err
 	}
-	check := filtercheck.New(compile).Check
-	rules := snapshot.Rules{
-		CheckFilter: check, FleetBytes: 1 << 20, Now: func() time.Time { return time.Now().Add(time.Duration(late.Load())) },
+	planner := &snapshot.Planner{
+		Reader: mgr.GetClient(), CheckFilter: filtercheck.New(compile).Check, FleetBytes: 1 << 20,
+		Now:  func() time.Time { return time.Now().Add(time.Duration(late.Load())) },
+		Mark: suspend.New(mgr.GetClient(), deployment),
 	}
 	writer := networks.NewWriter(mgr.GetClient(), devicePlugin)
-	mark := suspend.New(mgr.GetClient(), deployment)
 	err = errors.Join(
 		(&podcapture.Reconciler{Client: mgr.GetClient(), Limits: podcapture.Limits{PerNamespace: 2, Memory: 16 << 20}}).SetupWithManager(mgr),
-		(&rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark}).SetupWithManager(mgr),
-		(&status.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
+		(&rollout.Reconciler{Client: mgr.GetClient(), Planner: planner, Networks: writer}).SetupWithManager(mgr),
+		(&status.Reconciler{Client: mgr.GetClient(), Planner: planner, Networks: writer, Recorder: mgr.GetEventRecorder("test")}).SetupWithManager(mgr))
 	go func() { operator.done <- mgr.Start(ctx) }()
 	return err
 }

@@ -157,11 +157,11 @@ func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.
 		Scheme: scheme.Scheme, Cache: snapshot.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
-	rules := snapshot.Rules{CheckFilter: func(string) error { return nil }, FleetBytes: plan.DefaultFleetBytes, Now: time.Now}
+	planner := &snapshot.Planner{Reader: mgr.GetClient(), FleetBytes: plan.DefaultFleetBytes, Now: time.Now}
 	writer := networks.NewWriter(mgr.GetClient(), networks.DevicePlugin{})
-	require.NoError(t, (&rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer}).SetupWithManager(mgr))
+	require.NoError(t, (&rollout.Reconciler{Client: mgr.GetClient(), Planner: planner, Networks: writer}).SetupWithManager(mgr))
 	require.NoError(t, (&status.Reconciler{
-		Client: mgr.GetClient(), Rules: rules, Recorder: mgr.GetEventRecorder("scale"), Networks: writer,
+		Client: mgr.GetClient(), Planner: planner, Recorder: mgr.GetEventRecorder("scale"), Networks: writer,
 	}).SetupWithManager(mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -168,10 +168,11 @@ func run(ctx context.Context, args []string) error {
 	if err := ctrlmetrics.Registry.Register(collector); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	rules := snapshot.Rules{
-		CheckFilter: filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, FleetBytes: max(f.fleetLimit.Value(), 0), Now: time.Now,
+	planner := &snapshot.Planner{
+		Reader: mgr.GetClient(), CheckFilter: filtercheck.New(filtercheck.Compiler(f.rcbpf)).Check, FleetBytes: max(f.fleetLimit.Value(), 0),
+		Now: time.Now, Mark: mark,
 	}
-	if err := addControllers(mgr, rules, collector, f, mark); err != nil {
+	if err := addControllers(mgr, planner, collector, f); err != nil {
 		return err
 	}
 	if err := addUpgrader(mgr, f); err != nil {
@@ -203,12 +204,12 @@ func addUpgrader(mgr ctrl.Manager, f runFlags) error {
 	})
 }
 
-func addControllers(mgr ctrl.Manager, rules snapshot.Rules, collector *metrics.Collector, f runFlags, mark *suspend.Mark) error {
+func addControllers(mgr ctrl.Manager, planner *snapshot.Planner, collector *metrics.Collector, f runFlags) error {
 	writer := networks.NewWriter(mgr.GetClient(), f.plugin)
-	nodes := &rollout.Reconciler{Client: mgr.GetClient(), Rules: rules, Networks: writer, Mark: mark}
+	nodes := &rollout.Reconciler{Client: mgr.GetClient(), Planner: planner, Networks: writer}
 	tell := &status.Reconciler{
-		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), Rules: rules,
-		Publish: collector.Set, Networks: writer, Mark: mark,
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), Planner: planner,
+		Publish: collector.Set, Networks: writer,
 	}
 	pods := &podcapture.Reconciler{Client: mgr.GetClient(), Limits: f.podCaptures}
 	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr), pods.SetupWithManager(mgr)); err != nil {

@@ -22,7 +22,6 @@ import (
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/networks"
-	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/snapshot"
 	"github.com/ringcap/ringcap/operator/suspend"
 )
@@ -39,16 +38,12 @@ const recheck = 15 * time.Second
 // Reconciler rolls the plan out.
 type Reconciler struct {
 	Client client.Client
-	// Rules are those that the status is told by, too.
-	snapshot.Rules
+	// Planner makes the plan that the status tells of, too.
+	Planner *snapshot.Planner
 	// Networks are written as the rings ask.
 	Networks *networks.Writer
-	// Mark is set while ringcap is being uninstalled; nil for never.
-	Mark *suspend.Mark
 
 	captures captures
-	// written are NodeCaptures that the cache may not have yet, by name.
-	written map[string]*v1alpha1.NodeCapture
 	// took is how long the last plan took, nanoseconds.
 	took atomic.Int64
 }
@@ -68,7 +63,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rollout")
-	if r.Mark != nil {
+	if r.Planner.Mark != nil {
 		b = b.WatchesMetadata(suspend.Metadata(), all, builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
 	}
 	return b.
@@ -97,33 +92,27 @@ func (r *Reconciler) gathered() handler.EventHandler {
 type scope struct {
 	*Reconciler
 	state *snapshot.Snapshot
-	plan  plan.Plan
 	// again is the time after which to run again, 0 for when something changes.
 	again time.Duration
 }
 
 // Reconcile plans, and makes the API's objects as planned.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	mark, err := r.Mark.State(ctx)
+	begun := time.Now()
+	state, err := r.Planner.Latest(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.took.Store(int64(time.Since(begun)))
+	mark := state.Mark
 	if mark.Gone {
 		ctrl.LoggerFrom(ctx).Info("the operator's Deployment is deleted: nothing is written any more")
 		return ctrl.Result{}, nil
 	}
-	state, err := snapshot.Take(ctx, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	state.Suspended = mark.Marked
 	if !mark.Marked {
-		r.Mark.Settle(mark)
+		r.Planner.Mark.Settle(mark)
 	}
-	begun := time.Now()
-	r.recall(state)
-	s := &scope{Reconciler: r, state: state, plan: state.Plan(r.Rules)}
-	r.took.Store(int64(time.Since(begun)))
+	s := &scope{Reconciler: r, state: state}
 	for _, phase := range []func(context.Context) error{
 		s.holdOn,
 		s.writeNodes,
@@ -138,18 +127,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			return ctrl.Result{}, err
 		}
 	}
-	if s.plan.Unchecked() || s.plan.Waiting() { // the nodes that are waited for may become silent
+	if state.Plan.Unchecked() || state.Plan.Waiting() { // the nodes that are waited for may become silent
 		s.again = cmp.Or(s.again, recheck)
 	}
 	if mark.Marked && s.again == 0 {
-		r.Mark.Settle(mark)
+		r.Planner.Mark.Settle(mark)
 	}
 	return ctrl.Result{RequeueAfter: s.again}, nil
 }
 
 // writeNetworks looks again and again: the kind comes with Multus, and others may change its objects.
 func (s *scope) writeNetworks(ctx context.Context) error {
-	if !s.Networks.Write(ctx, s.plan) {
+	if !s.Networks.Write(ctx, s.state.Plan) {
 		s.again = cmp.Or(s.again, recheck)
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 func (s *scope) holdOn(ctx context.Context) error {
 	for i := range s.state.Rings {
 		ring := &s.state.Rings[i]
-		if !s.plan.Rings[ring.Name].Accepted() {
+		if !s.state.Plan.Rings[ring.Name].Accepted() {
 			continue
 		}
 		if err := s.setFinalizer(ctx, ring, true); err != nil {
@@ -32,7 +32,7 @@ func (s *scope) holdOn(ctx context.Context) error {
 	}
 	for i := range s.state.Clusters {
 		cluster := &s.state.Clusters[i]
-		if !s.plan.Clusters[cluster.Name].Accepted() {
+		if !s.state.Plan.Clusters[cluster.Name].Accepted() {
 			continue
 		}
 		if err := s.setFinalizer(ctx, cluster, true); err != nil {
@@ -67,13 +67,13 @@ func (s *scope) letGo(ctx context.Context) error {
 
 // leaves says whether the object is to be taken off all nodes.
 func (s *scope) leaves(object client.Object) bool {
-	return s.state.Suspended || object.GetDeletionTimestamp() != nil
+	return s.state.Mark.Marked || object.GetDeletionTimestamp() != nil
 }
 
 // held says whether any node still has the object.
 func (s *scope) held(ctx context.Context, object report.Object) bool {
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
-		if holder, holds := report.HolderOf(s.state.Captures[name], object, s.Now()); holds {
+		if holder, holds := report.HolderOf(s.state.Captures[name], object, s.Planner.Now()); holds {
 			ctrl.LoggerFrom(ctx).Info("deletion waits", "object", object.Name, "node", holder.Node, "why", holder.Why)
 			s.again = cmp.Or(s.again, recheck)
 			return true

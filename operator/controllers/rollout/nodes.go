@@ -15,20 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
-	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
 // writeNodes makes every node's NodeCapture as planned. One that is so already is not written: its generation changes
 // only when the node has something to do.
 func (s *scope) writeNodes(ctx context.Context) error {
-	names := slices.Sorted(maps.Keys(s.plan.Nodes))
+	names := slices.Sorted(maps.Keys(s.state.Plan.Nodes))
 	written := make([]*v1alpha1.NodeCapture, len(names))
 	var behind atomic.Bool
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			written[i], err = s.writeNode(ctx, name, s.plan.Nodes[name])
+			written[i], err = s.writeNode(ctx, name, s.state.Plan.Nodes[name])
 			if outdated(err) {
 				// It is this node's turn again when the watch has brought it up; the others need not wait for that.
 				behind.Store(true)
@@ -44,31 +43,10 @@ func (s *scope) writeNodes(ctx context.Context) error {
 	for i, name := range names {
 		if written[i] != nil {
 			s.state.Captures[name] = written[i]
-			s.remember(written[i])
+			s.Planner.Wrote(written[i])
 		}
 	}
 	return err
-}
-
-// remember keeps what was written for the next runs: of what the cache does not have yet nobody else tells how many nodes are
-// getting a new version of a ring.
-func (r *Reconciler) remember(written *v1alpha1.NodeCapture) {
-	if r.written == nil {
-		r.written = map[string]*v1alpha1.NodeCapture{}
-	}
-	r.written[written.Name] = written
-}
-
-// recall brings a state from the cache up to what was written since, with what the nodes report in the cache.
-func (r *Reconciler) recall(state *snapshot.Snapshot) {
-	for name, written := range r.written {
-		cached := state.Captures[name]
-		if cached == nil || cached.UID != written.UID || cached.Generation >= written.Generation {
-			delete(r.written, name)
-			continue
-		}
-		state.Captures[name] = &v1alpha1.NodeCapture{ObjectMeta: written.ObjectMeta, Spec: written.Spec, Status: cached.Status}
-	}
 }
 
 // writers is how many NodeCaptures are written at a time: one after the other, thousands would take minutes.
@@ -100,7 +78,7 @@ func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCa
 // removeNodes deletes the NodeCaptures of nodes that are gone.
 func (s *scope) removeNodes(ctx context.Context) error {
 	for name, capture := range s.state.Captures {
-		if _, planned := s.plan.Nodes[name]; planned {
+		if _, planned := s.state.Plan.Nodes[name]; planned {
 			continue
 		}
 		if err := s.Client.Delete(ctx, capture); client.IgnoreNotFound(err) != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/report"
 	"github.com/ringcap/ringcap/operator/snapshot"
-	"github.com/ringcap/ringcap/operator/suspend"
 )
 
 // subject is a CaptureRing or Cluster whose status is written.
@@ -25,8 +24,6 @@ type subject struct {
 	verdict plan.Verdict
 	state   *snapshot.Snapshot
 	reports report.Reports
-	// mark is what an uninstall asks.
-	mark suspend.State
 	// fed: there are queues that its packets go to.
 	fed bool
 }
@@ -64,7 +61,7 @@ func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 	case s.meta.GetDeletionTimestamp() != nil:
 		deleting := r.deleting(s)
 		accepted, programmed, ready = deleting, deleting, deleting
-	case s.mark.Marked:
+	case s.state.Mark.Marked:
 		suspended := r.suspended(s)
 		accepted, programmed, ready = suspended, suspended, suspended
 	}
@@ -86,7 +83,7 @@ func (s *subject) set(status *v1alpha1.CaptureStatus, condition string, o outcom
 
 // onNodes says how the subject does on each node that shall have it.
 func (r *Reconciler) onNodes(s *subject) []report.State {
-	now := r.Now()
+	now := r.Planner.Now()
 	states := make([]report.State, 0, len(s.verdict.Nodes))
 	for _, node := range s.verdict.Nodes {
 		state := report.On(node, s.state.Captures[node], s.Object, now)
@@ -204,9 +201,9 @@ func (r *Reconciler) deleting(s *subject) outcome {
 
 // suspended says which nodes an uninstall waits for.
 func (r *Reconciler) suspended(s *subject) outcome {
-	message := fmt.Sprintf("ringcap is being uninstalled (since %s): ", s.mark.Since)
+	message := fmt.Sprintf("ringcap is being uninstalled (since %s): ", s.state.Mark.Since)
 	switch waits := r.holders(s); {
-	case r.Mark.Settled(s.mark):
+	case r.Planner.Mark.Settled(s.state.Mark):
 		return outcome{false, v1alpha1.ReasonSuspended, message + "no node has it any more; when ringcap is installed again, it is captured again"}
 	case len(waits) == 0:
 		return outcome{false, v1alpha1.ReasonSuspending, message + "no node has it any more; the operator removes what it wrote for it and for others"}
@@ -217,7 +214,7 @@ func (r *Reconciler) suspended(s *subject) outcome {
 
 // holders are the nodes that have the subject still, and why.
 func (r *Reconciler) holders(s *subject) []string {
-	now := r.Now()
+	now := r.Planner.Now()
 	var waits []string
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
 		if holder, holds := report.HolderOf(s.state.Captures[name], s.Object, now); holds {

@@ -46,14 +46,12 @@ const recheck = v1alpha1.StaleAfter / 6
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
-	// Rules are those that nodes are told by.
-	snapshot.Rules
+	// Planner makes the plan that nodes are told by.
+	Planner *snapshot.Planner
 	// Publish gets what all nodes report; nil for nobody.
 	Publish func(metrics.Fleet)
 	// Networks tells how those of rings do.
 	Networks *networks.Writer
-	// Mark is set while ringcap is being uninstalled; nil for never.
-	Mark *suspend.Mark
 
 	// advised is by ring; one reconciliation runs at a time.
 	advised map[types.UID]advised
@@ -70,9 +68,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).Named("status")
-	if r.Mark != nil {
+	if mark := r.Planner.Mark; mark != nil {
 		b = b.WatchesMetadata(suspend.Metadata(), all, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-			WatchesRawSource(source.Channel(r.Mark.Changed(), all))
+			WatchesRawSource(source.Channel(mark.Changed(), all))
 	}
 	return b.
 		Watches(&v1alpha1.CaptureRing{}, all, generation).
@@ -101,27 +99,22 @@ func (r *Reconciler) gathered() handler.EventHandler {
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := time.Now()
 	defer func() { r.took.Store(int64(time.Since(begun))) }()
-	mark, err := r.Mark.State(ctx)
-	if err != nil || mark.Gone {
+	state, err := r.Planner.Latest(ctx)
+	if err != nil || state.Mark.Gone {
 		return ctrl.Result{}, err
 	}
-	state, err := snapshot.Take(ctx, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	state.Suspended = mark.Marked
-	decided, reports := state.Plan(r.Rules), report.ByName(state.Captures)
+	decided, reports, now := &state.Plan, report.ByName(state.Captures), r.Planner.Now()
 
-	r.sums.begin(r.Now())
+	r.sums.begin(now)
 	var errs []error
 	pools := unwritten(r.Networks.PoolOutcome(decided.Pools))
-	fleet := metrics.Fleet{Reporting: reporting(state.Captures, r.Now())}
+	fleet := metrics.Fleet{Reporting: reporting(state.Captures, now)}
 	for i := range state.Rings {
 		ring := &state.Rings[i]
 		object := report.Object{Name: ring.Name, Ring: true, OwnQueues: ring.Spec.Queues != nil}
 		changed := ring.DeepCopy()
 		s := &subject{
-			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state, reports: reports, mark: mark,
+			Object: object, meta: ring, verdict: decided.Rings[ring.Name], state: state, reports: reports,
 			fed: object.OwnQueues || anyAccepted(state.Clusters, decided, ring.Name),
 		}
 		r.fill(&changed.Status, s)
@@ -129,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		s.set(&changed.Status, v1alpha1.ConditionRulesEffective, r.effective(s, ring))
 		s.set(&changed.Status, v1alpha1.ConditionConsumersEffective, permits(consumers.Rule{consumers.OfRing(ring.Name, ring.Spec.Consumers)}))
 		s.set(&changed.Status, v1alpha1.ConditionPacketsWhole, s.packetsWhole(ring.Spec.SnapLength))
-		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, &decided, pools))
+		s.set(&changed.Status, v1alpha1.ConditionNetworksWritten, r.networksWritten(s, &ring.Spec, decided, pools))
 		errs = append(errs, r.write(ctx, ring, changed, &ring.Status, &changed.Status))
 		fleet.Objects = append(fleet.Objects, counts("CaptureRing", ring.Name, &changed.Status))
 	}
@@ -139,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		changed := cluster.DeepCopy()
 		s := &subject{
 			Object: report.Object{Name: cluster.Name}, meta: cluster, verdict: decided.Clusters[cluster.Name],
-			state: state, reports: reports, mark: mark, fed: true,
+			state: state, reports: reports, fed: true,
 		}
 		r.fill(&changed.Status, s)
 		s.set(&changed.Status, v1alpha1.ConditionConsumersEffective, permits(ruleOf(cluster, state.Rings)))
@@ -154,7 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 // anyAccepted says whether an accepted Cluster is over the ring.
-func anyAccepted(clusters []v1alpha1.Cluster, decided plan.Plan, ring string) bool {
+func anyAccepted(clusters []v1alpha1.Cluster, decided *plan.Plan, ring string) bool {
 	for _, c := range clusters {
 		for _, name := range c.Spec.Rings {
 			if name == ring && decided.Clusters[c.Name].Accepted() {

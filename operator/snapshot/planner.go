@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/suspend"
+)
+
+// Planner plans for all who read the plan: one writes what it says to the nodes, another tells of it. It is safe for concurrent use.
+type Planner struct {
+	Reader client.Reader
+	// CheckFilter says why a filter does not compile.
+	CheckFilter func(expression string) error
+	// FleetBytes is the most that the specs of all NodeCaptures may take; 0 for no bound.
+	FleetBytes int64
+	// Now is the time.
+	Now func() time.Time
+	// Mark is set while ringcap is being uninstalled; nil for never.
+	Mark *suspend.Mark
+
+	mu sync.Mutex
+	// written are NodeCaptures that the cache may not have yet, by name.
+	written map[string]*v1alpha1.NodeCapture
+	// last is the last plan, nil before the first, and made what it was made of.
+	last *plan.Plan
+	made plan.Input
+}
+
+// Latest is the state now, with a plan for it: the last one where that would be made of the same again.
+func (p *Planner) Latest(ctx context.Context) (*Snapshot, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	mark, err := p.Mark.State(ctx)
+	if err != nil || mark.Gone {
+		return &Snapshot{Mark: mark}, err
+	}
+	s, err := take(ctx, p.Reader)
+	if err != nil {
+		return nil, err
+	}
+	s.Mark = mark
+	p.recall(s.Captures)
+	in := s.input(p.Now())
+	in.FleetBytes = p.FleetBytes
+	if p.last == nil || p.last.Unchecked() || !reflect.DeepEqual(in, p.made) {
+		p.made = in
+		in.CheckFilter = p.CheckFilter
+		made := plan.Make(in)
+		p.last = &made
+	}
+	s.Plan = *p.last
+	return s, nil
+}
+
+// Wrote is told of each NodeCapture that was written. The next states have it: of what the cache does not have yet nobody else
+// tells how many nodes are getting a new version of a ring.
+func (p *Planner) Wrote(capture *v1alpha1.NodeCapture) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.written == nil {
+		p.written = map[string]*v1alpha1.NodeCapture{}
+	}
+	p.written[capture.Name] = capture
+}
+
+// recall brings what the cache has up to what was written since, with what the nodes report in the cache.
+func (p *Planner) recall(captures map[string]*v1alpha1.NodeCapture) {
+	for name, written := range p.written {
+		cached := captures[name]
+		if cached == nil || cached.UID != written.UID || cached.Generation >= written.Generation {
+			delete(p.written, name)
+			continue
+		}
+		captures[name] = &v1alpha1.NodeCapture{ObjectMeta: written.ObjectMeta, Spec: written.Spec, Status: cached.Status}
+	}
+}
+
+// input is what a plan for the state is made of.
+func (s *Snapshot) input(now time.Time) plan.Input {
+	in := plan.Input{
+		Rings: slices.Clone(s.Rings), Clusters: slices.Clone(s.Clusters), Nodes: s.nodes, Suspended: s.Mark.Marked,
+		Current: make(map[string]v1alpha1.NodeCaptureSpec, len(s.Captures)),
+	}
+	// A status is no reason to plan.
+	for i := range in.Rings {
+		in.Rings[i].Status, in.Rings[i].ResourceVersion = v1alpha1.CaptureStatus{}, ""
+	}
+	for i := range in.Clusters {
+		in.Clusters[i].Status, in.Clusters[i].ResourceVersion = v1alpha1.CaptureStatus{}, ""
+	}
+	for name, capture := range s.Captures {
+		in.Current[name] = capture.Spec
+	}
+	for i := range in.Nodes {
+		observe(&in.Nodes[i], s.Captures[in.Nodes[i].Name], now)
+	}
+	return in
+}
