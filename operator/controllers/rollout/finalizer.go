@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -16,27 +15,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
 	"github.com/ringcap/ringcap/operator/report"
 )
 
-// holdOn puts the finalizer on what nodes are about to be told of, before they are.
-func (s *scope) holdOn(ctx context.Context) error {
+// object is a CaptureRing or a Cluster.
+type object struct {
+	client.Object
+	kind    string
+	verdict plan.Verdict
+}
+
+// objects are the CaptureRings, and then the Clusters.
+func (s *scope) objects() []object {
+	var all []object
 	for i := range s.state.Rings {
 		ring := &s.state.Rings[i]
-		if !s.state.Plan.Rings[ring.Name].Accepted() {
-			continue
-		}
-		if err := s.setFinalizer(ctx, ring, true); err != nil {
-			return describe(err, "add the finalizer to CaptureRing %s", ring.Name)
-		}
+		all = append(all, object{ring, "CaptureRing", s.state.Plan.Rings[ring.Name]})
 	}
 	for i := range s.state.Clusters {
 		cluster := &s.state.Clusters[i]
-		if !s.state.Plan.Clusters[cluster.Name].Accepted() {
+		all = append(all, object{cluster, "Cluster", s.state.Plan.Clusters[cluster.Name]})
+	}
+	return all
+}
+
+// holdOn puts the finalizer on what nodes are about to be told of, before they are.
+func (s *scope) holdOn(ctx context.Context) error {
+	for _, o := range s.objects() {
+		if !o.verdict.Accepted() || controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerNodes) {
 			continue
 		}
-		if err := s.setFinalizer(ctx, cluster, true); err != nil {
-			return describe(err, "add the finalizer to Cluster %s", cluster.Name)
+		err := s.patch(ctx, o, func(changed client.Object) { controllerutil.AddFinalizer(changed, v1alpha1.FinalizerNodes) })
+		if err != nil {
+			return describe(err, "add the finalizer to %s %s", o.kind, o.GetName())
 		}
 	}
 	return nil
@@ -44,37 +56,25 @@ func (s *scope) holdOn(ctx context.Context) error {
 
 // letGo takes the finalizer off what is being deleted or suspended and no node has any more.
 func (s *scope) letGo(ctx context.Context) error {
-	for i := range s.state.Rings {
-		ring := &s.state.Rings[i]
-		if !s.leaves(ring) || s.held(ctx, report.Object{Name: ring.Name, Ring: true}) {
+	for _, o := range s.objects() {
+		leaves := s.state.Mark.Marked || o.GetDeletionTimestamp() != nil
+		if !leaves || s.held(ctx, o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerNodes) {
 			continue
 		}
-		if err := s.setFinalizer(ctx, ring, false); err != nil {
-			return describe(err, "take the finalizer off CaptureRing %s", ring.Name)
-		}
-	}
-	for i := range s.state.Clusters {
-		cluster := &s.state.Clusters[i]
-		if !s.leaves(cluster) || s.held(ctx, report.Object{Name: cluster.Name}) {
-			continue
-		}
-		if err := s.setFinalizer(ctx, cluster, false); err != nil {
-			return describe(err, "take the finalizer off Cluster %s", cluster.Name)
+		err := s.patch(ctx, o, func(changed client.Object) { controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerNodes) })
+		if client.IgnoreNotFound(err) != nil {
+			return describe(err, "take the finalizer off %s %s", o.kind, o.GetName())
 		}
 	}
 	return nil
 }
 
-// leaves says whether the object is to be taken off all nodes.
-func (s *scope) leaves(object client.Object) bool {
-	return s.state.Mark.Marked || object.GetDeletionTimestamp() != nil
-}
-
 // held says whether any node still has the object.
-func (s *scope) held(ctx context.Context, object report.Object) bool {
+func (s *scope) held(ctx context.Context, o object) bool {
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
-		if holder, holds := report.HolderOf(s.state.Captures[name], object, s.Planner.Now()); holds {
-			ctrl.LoggerFrom(ctx).Info("deletion waits", "object", object.Name, "node", holder.Node, "why", holder.Why)
+		asked := report.Object{Name: o.GetName(), Ring: o.kind == "CaptureRing"}
+		if holder, holds := report.HolderOf(s.state.Captures[name], asked, s.Planner.Now()); holds {
+			ctrl.LoggerFrom(ctx).Info("deletion waits", "object", o.GetName(), "node", holder.Node, "why", holder.Why)
 			s.again = cmp.Or(s.again, recheck)
 			return true
 		}
@@ -82,22 +82,11 @@ func (s *scope) held(ctx context.Context, object report.Object) bool {
 	return false
 }
 
-// setFinalizer adds or removes the finalizer where that was not done yet.
-func (s *scope) setFinalizer(ctx context.Context, object client.Object, present bool) error {
-	if controllerutil.ContainsFinalizer(object, v1alpha1.FinalizerNodes) == present {
-		return nil
-	}
-	changed := object.DeepCopyObject().(client.Object)
-	if present {
-		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerNodes)
-	} else {
-		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerNodes)
-	}
-	err := s.Client.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
-	if !present && apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+// patch changes the object; it fails with a conflict where the cache is behind.
+func (s *scope) patch(ctx context.Context, o object, change func(client.Object)) error {
+	changed := o.DeepCopyObject().(client.Object)
+	change(changed)
+	return s.Client.Patch(ctx, changed, client.MergeFromWithOptions(o.Object, client.MergeFromWithOptimisticLock{}))
 }
 
 // reportChanged passes updates of a NodeCapture by which a node may have become rid of something, or may have got what it was told,
