@@ -418,3 +418,18 @@ func (f *fleet) disturb(random *rand.Rand, steady bool) {
 		}
 	}
 }
+
+// TestEntriesShareMemory: what a node has already is planned for it in the same memory, which comparing finds out soon; what somebody
+// changed there is not.
+func TestEntriesShareMemory(t *testing.T) {
+	m := ring("m", 0, withFilter("tcp"))
+	entry := func(current v1alpha1.NodeCaptureSpec) v1alpha1.NodeRing {
+		in := plan.Input{Rings: rings{m}, Nodes: []plan.Node{{Name: "n"}}, Current: map[string]v1alpha1.NodeCaptureSpec{"n": current}}
+		return plan.Make(in).Nodes["n"].Rings[0]
+	}
+	current := told(rings{m}, nil)
+	has := current.DeepCopy()
+	require.Same(t, has.Rings[0].Spec.Filter, entry(*has).Spec.Filter)
+	has.Rings[0].Spec.Filter.BPF = "udp"
+	require.Equal(t, current.Rings[0], entry(*has))
+}

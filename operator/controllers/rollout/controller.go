@@ -44,13 +44,16 @@ type Reconciler struct {
 	Networks *networks.Writer
 
 	captures captures
-	// took is how long the last plan took, nanoseconds.
+	// took is how long it took last to find out what is to be written, nanoseconds.
 	took atomic.Int64
 }
 
-// gather is how long what nodes report is gathered, at least: in a wave many do at about the same time, and the next one is made of them
-// all. Of a large fleet planning takes longer, and so does the gathering: it takes half a CPU at most.
-const gather = 50 * time.Millisecond
+// What nodes report is gathered for so long: in a wave many do at about the same time, and the next one is made of them all. Of a large
+// fleet planning takes longer, and so does the gathering: it takes a fifth of a CPU at most, until nodes would wait too long.
+const (
+	gather     = 50 * time.Millisecond
+	gatherMost = 2 * time.Second
+)
 
 // SetupWithManager registers the reconciler. Everything is planned at once, so every event leads to the same request.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -80,7 +83,7 @@ var everything = reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}
 // gathered leads to the request after a while.
 func (r *Reconciler) gathered() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	later := func(q queue) { q.AddAfter(everything, max(gather, time.Duration(r.took.Load()))) }
+	later := func(q queue) { q.AddAfter(everything, min(max(gather, 4*time.Duration(r.took.Load())), gatherMost)) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { later(q) },
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { later(q) },
@@ -92,6 +95,8 @@ func (r *Reconciler) gathered() handler.EventHandler {
 type scope struct {
 	*Reconciler
 	state *snapshot.Snapshot
+	// different are the nodes to be written.
+	different []string
 	// again is the time after which to run again, 0 for when something changes.
 	again time.Duration
 }
@@ -103,7 +108,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.took.Store(int64(time.Since(begun)))
 	mark := state.Mark
 	if mark.Gone {
 		ctrl.LoggerFrom(ctx).Info("the operator's Deployment is deleted: nothing is written any more")
@@ -112,7 +116,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if !mark.Marked {
 		r.Planner.Mark.Settle(mark)
 	}
-	s := &scope{Reconciler: r, state: state}
+	s := &scope{Reconciler: r, state: state, different: different(state)}
+	r.took.Store(int64(time.Since(begun)))
 	for _, phase := range []func(context.Context) error{
 		s.holdOn,
 		s.writeNodes,

@@ -4,7 +4,7 @@ package rollout
 
 import (
 	"context"
-	"maps"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -15,12 +15,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/snapshot"
 )
+
+// different are the nodes whose NodeCaptures are not as planned, sorted.
+func different(state *snapshot.Snapshot) []string {
+	var names []string
+	for name, spec := range state.Plan.Nodes {
+		if current, has := state.Captures[name]; !has || !same(current.Spec, spec) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// same says whether two specs ask for the same. Most are about the same memory: that is seen first.
+func same(a, b v1alpha1.NodeCaptureSpec) bool {
+	return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b)
+}
 
 // writeNodes makes every node's NodeCapture as planned. One that is so already is not written: its generation changes
 // only when the node has something to do.
 func (s *scope) writeNodes(ctx context.Context) error {
-	names := slices.Sorted(maps.Keys(s.state.Plan.Nodes))
+	names := s.different
 	written := make([]*v1alpha1.NodeCapture, len(names))
 	var behind atomic.Bool
 	group, ctx := errgroup.WithContext(ctx)
@@ -52,7 +70,7 @@ func (s *scope) writeNodes(ctx context.Context) error {
 // writers is how many NodeCaptures are written at a time: one after the other, thousands would take minutes.
 const writers = 16
 
-// writeNode returns what was written, nil for nothing.
+// writeNode returns what was written.
 func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
 	log := ctrl.LoggerFrom(ctx).WithValues("node", name)
 	current, ok := s.state.Captures[name]
@@ -63,9 +81,6 @@ func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCa
 		}
 		log.Info("created NodeCapture", "rings", len(spec.Rings), "clusters", len(spec.Clusters))
 		return created, nil
-	}
-	if equality.Semantic.DeepEqual(current.Spec, spec) {
-		return nil, nil
 	}
 	changed, err := s.captures.update(ctx, current, spec)
 	if err != nil {
