@@ -109,7 +109,7 @@ func Make(in Input) Plan {
 		in: in, rings: map[string]*v1alpha1.CaptureRing{}, names: claimNames(rings, clusters), outputs: map[string]int{}, tapped: map[place][]*v1alpha1.CaptureRing{},
 		plan: Plan{Nodes: map[string]v1alpha1.NodeCaptureSpec{}, Rings: map[string]Verdict{}, Clusters: map[string]Verdict{}},
 	}
-	d.nodes, d.drafts = draftNodes(in), map[string]*ringDraft{}
+	d.nodes, d.byLabel, d.drafts = draftNodes(in), map[string]map[string][]*nodeDraft{}, map[string]*ringDraft{}
 	d.ledger = d.open(rings, clusters)
 	for _, ring := range rings {
 		d.rings[ring.Name] = ring
@@ -135,6 +135,8 @@ type draft struct {
 	names map[string]claim
 	// nodes are by name.
 	nodes []*nodeDraft
+	// byLabel has them by the values of a label, for labels that selectors ask for.
+	byLabel map[string]map[string][]*nodeDraft
 	// drafts are of rings, by name.
 	drafts map[string]*ringDraft
 	ledger ledger

@@ -58,7 +58,7 @@ func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
 	draft.entry.Spec.Rollout = nil // it is the operator's, and changes nothing on a node
 	sum := sha256.Sum256(encoded(draft.entry))
 	draft.entry.Revision = hex.EncodeToString(sum[:8])
-	for _, node := range d.nodes {
+	for _, node := range d.candidates(draft.selector) {
 		if draft.selector.Matches(labels.Set(node.Labels)) {
 			draft.nodes = append(draft.nodes, draft.on(node))
 		}

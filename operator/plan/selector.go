@@ -21,10 +21,45 @@ func (d *draft) ringSelectsNodes(ring *v1alpha1.CaptureRing) *Verdict {
 	return nil
 }
 
+// candidates are the nodes with a label that the selector asks for by one value; all nodes where it asks for none so. Looking at each
+// node for each of hundreds of rings was half of a plan.
+func (d *draft) candidates(selector labels.Selector) []*nodeDraft {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		if value, exact := selector.RequiresExactMatch(r.Key()); exact {
+			return d.labelled(r.Key())[value]
+		}
+	}
+	return d.nodes
+}
+
+// labelled has the nodes by a label's value.
+func (d *draft) labelled(key string) map[string][]*nodeDraft {
+	if nodes, known := d.byLabel[key]; known {
+		return nodes
+	}
+	nodes := map[string][]*nodeDraft{}
+	for _, node := range d.nodes {
+		if value, has := node.Labels[key]; has {
+			nodes[value] = append(nodes[value], node)
+		}
+	}
+	d.byLabel[key] = nodes
+	return nodes
+}
+
 // mayShareNode says whether one node can have both rings: no label has to be what the other one's may not be.
 func (d *draft) mayShareNode(a, b *v1alpha1.CaptureRing) bool {
-	one, _ := d.drafts[a.Name].selector.Requirements()
-	other, _ := d.drafts[b.Name].selector.Requirements()
+	mine, its := d.drafts[a.Name].selector, d.drafts[b.Name].selector
+	one, _ := mine.Requirements()
+	other, _ := its.Requirements()
+	for _, r := range one {
+		// Most rings that exclude each other are for other pools: that is seen first.
+		x, exact := mine.RequiresExactMatch(r.Key())
+		if y, both := its.RequiresExactMatch(r.Key()); exact && both && x != y {
+			return false
+		}
+	}
 	for _, r := range one {
 		if same := slices.DeleteFunc(slices.Clone(other), func(o labels.Requirement) bool { return o.Key() != r.Key() }); len(same) > 0 && !fit(append(same, r)) {
 			return false
