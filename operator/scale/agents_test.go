@@ -224,7 +224,6 @@ func queues(name string, count int32, packets int64) v1alpha1.NodeClusterStatus 
 	for q := range count {
 		s.Queues = append(s.Queues, v1alpha1.QueueStatus{
 			Queue: q, Attached: true, Consumer: fmt.Sprintf("sensors/suricata-%d", q), Delivered: packets / 4, DeliveredBytes: packets * 125,
-			Dropped: []v1alpha1.DropCount{{Reason: "full"}, {Reason: "nomem"}, {Reason: "unattended"}},
 		})
 	}
 	return s
