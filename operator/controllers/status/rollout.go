@@ -44,7 +44,7 @@ func (r *Reconciler) rolledOut(s *subject) outcome {
 
 // reports says whether a node's agent does.
 func (r *Reconciler) reports(s *subject) func(node string) bool {
-	return func(node string) bool { return report.Fresh(s.state.Captures[node], r.Now()) }
+	return func(node string) bool { return report.Fresh(s.state.Captures[node], r.Planner.Now()) }
 }
 
 // failed are the nodes, with what they say, that have been told of the present version and do not have it for another reason than
