@@ -108,7 +108,12 @@ bool rt_link_is_ready(const char *name)
 	RT_CHECK(send(fd, &request, request.header.nlmsg_len, 0) == (ssize_t)request.header.nlmsg_len, "%m");
 	RT_CHECK(recv(fd, answer, sizeof(answer), 0) > 0, "%m");
 	close(fd);
-	return rt_link_says_up((const struct nlmsghdr *)answer);
+	if (!rt_link_says_up((const struct nlmsghdr *)answer))
+		return false;
+	/* A worker of the kernel's says so before it lets packets through, under the lock that a change waits for, even of nothing. */
+	rt_link_init(&request, RTM_NEWLINK, 0);
+	rt_link_put_name(&request, IFLA_IFNAME, name);
+	return !rt_link_call(&request);
 }
 
 int rt_link_add_veth(const char *a, const char *b)

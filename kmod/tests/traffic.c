@@ -36,12 +36,8 @@ void rt_veth_create(const char *a, const char *b)
 	int err = rt_pair_is_aware() ? rt_link_add_aware(a, b) : rt_link_add_veth(a, b);
 
 	RT_CHECK(!err, "%s and %s: %s", a, b, strerror(-err));
-	/*
-	 * Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. It holds
-	 * the lock that the last call waits for.
-	 */
+	/* Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. */
 	RT_EVENTUALLY(rt_link_is_ready(a) && rt_link_is_ready(b), 30000);
-	RT_EQUAL(rt_link_set_up(a, true), 0);
 }
 
 void rt_link_delete(const char *name)
