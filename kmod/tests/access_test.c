@@ -229,7 +229,7 @@ RT_CASE(hostile_then_honest)
 	rt_queue_open(&queue, fixture.cluster, 0);
 	memset(queue.consumer, 0xff, queue.consumer_len);
 	rt_send(fixture.sender, &traffic, 0, 100);
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 100, 10000);
+	rt_ring_wait(fixture.ring, 100);
 	memset(queue.consumer, 0, queue.consumer_len);
 	rt_queue_close(&queue);
 	rt_queue_open(&queue, fixture.cluster, 0);
@@ -260,6 +260,7 @@ static void rt_die_reading(void *arg)
 	RT_EQUAL(queue.nr_lanes, 1);
 	rt_send(reader->fixture->sender, reader->traffic, 0, 300);
 	RT_EVENTUALLY(queue.kernel[0].stats.delivered == 300, 10000);
+	rt_settle();
 	RT_EQUAL(rt_queue_peek(&queue, NULL, NULL, 300 - reader->keep), 300 - reader->keep);
 	__atomic_store_n(&queue.consumer[0].released, queue.position[0], __ATOMIC_RELEASE);
 	for (i = 0; i < 10; i++)
@@ -386,7 +387,7 @@ RT_CASE(attach_churn)
 	rt_send(fixture.sender, &traffic, 0, 2000);
 	for (i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 2000, 10000);
+	rt_ring_wait(fixture.ring, 2000);
 	rt_ring_counts(fixture.ring, &ring);
 	rt_cluster_counts(fixture.cluster, &counts);
 	RT_EQUAL(counts.attached, 0);

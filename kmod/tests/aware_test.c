@@ -228,9 +228,9 @@ RT_CASE(aware_rings)
 	RT_EQUAL(rt_ring_of(&aware, "two", 2, RINGCAP_DIRECTION_RX), 0);
 	RT_EQUAL(rt_ring_of(&aware, "sent", 2, RINGCAP_DIRECTION_TX), 0);
 	rt_send(aware.fixture.sender, &traffic, 0, 300);
-	RT_EVENTUALLY(rt_ring_seen("two") >= 300, 5000);
+	rt_ring_wait("two", 300);
 	rt_send(aware.fixture.back, &traffic, 0, 50);
-	RT_EVENTUALLY(rt_ring_seen("sent") >= 50, 5000);
+	rt_ring_wait("sent", 50);
 	RT_EQUAL(rt_ring_seen("one"), 350);
 	RT_EQUAL(rt_ring_seen("two"), 300);
 	RT_EQUAL(rt_ring_seen("sent"), 50);
@@ -239,14 +239,14 @@ RT_CASE(aware_rings)
 	/* Without it the stack and the ring of mode 0 have them again; with two of mode 2 each has them. */
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "two"), 0);
 	rt_send(aware.fixture.sender, &traffic, 300, 100);
-	RT_EVENTUALLY(rt_ring_seen(aware.fixture.ring) >= 100, 5000);
+	rt_ring_wait(aware.fixture.ring, 100);
 	RT_EQUAL(rt_ring_seen(aware.fixture.ring), 100);
 	RT_EQUAL(rt_ring_seen("one"), 450);
 	RT_EQUAL(rt_stack_count(aware.stack), 100);
 	RT_EQUAL(rt_ring_of(&aware, "one", 2, RINGCAP_DIRECTION_RX), 0);
 	RT_EQUAL(rt_ring_of(&aware, "sent", 2, RINGCAP_DIRECTION_BOTH), 0);
 	rt_send(aware.fixture.sender, &traffic, 400, 100);
-	RT_EVENTUALLY(rt_ring_seen("sent") >= 150, 5000);
+	rt_ring_wait("sent", 150);
 	RT_EQUAL(rt_ring_seen("one"), 550);
 	RT_EQUAL(rt_ring_seen("sent"), 150);
 	RT_EQUAL(rt_stack_count(aware.stack), 0);
@@ -308,7 +308,7 @@ RT_CASE(aware_refused)
 	RT_CHECK(!rt_fixture_change(fixture, &(struct rt_ring){ .transparent = 2, .more = rt_want_fallback }), "%s", rt_reason);
 	RT_CHECK(rt_mode_shown("vb", 0), "not the mode in force");
 	rt_send(fixture->sender, &(struct rt_traffic){ .flows = 2 }, 0, 10);
-	RT_EVENTUALLY(rt_ring_seen(fixture->ring) == 10, 5000);
+	rt_ring_wait(fixture->ring, 10);
 	RT_EQUAL(rt_stack_count(aware.stack), 10);
 }
 
@@ -340,7 +340,7 @@ static void *rt_flood(void *arg)
 
 	while (!flood->stop) {
 		if (send(flood->sender, bytes, len, 0) == (ssize_t)len)
-			flood->sent++;
+			__atomic_store_n(&flood->sent, flood->sent + 1, __ATOMIC_RELAXED);
 		else
 			usleep(100);
 	}
@@ -354,6 +354,14 @@ static pthread_t rt_flood_start(struct rt_flood *flood, int sender)
 	*flood = (struct rt_flood){ .sender = sender };
 	RT_CHECK(!pthread_create(&thread, NULL, rt_flood, flood), "no thread");
 	return thread;
+}
+
+/* Until a packet was sent from its beginning on. */
+static void rt_flood_wait(const struct rt_flood *flood)
+{
+	u64 before = __atomic_load_n(&flood->sent, __ATOMIC_RELAXED);
+
+	RT_EVENTUALLY(__atomic_load_n(&flood->sent, __ATOMIC_RELAXED) >= before + 2, 10000);
 }
 
 static void rt_flood_end(struct rt_flood *flood, pthread_t thread)
@@ -374,11 +382,12 @@ RT_CASE(aware_modes_under_traffic)
 	rt_aware_open(&aware, "3", &(struct rt_cluster){});
 	rt_aware_mode(&aware, 1);
 	thread = rt_flood_start(&flood, aware.fixture.sender);
-	for (i = 0; i < rt_scaled(40); i++)
+	for (i = 0; i < rt_scaled(40); i++) {
 		rt_aware_mode(&aware, 1 + i % 2);
+		rt_flood_wait(&flood);
+	}
 	rt_flood_end(&flood, thread);
-	RT_EVENTUALLY(rt_ring_seen(aware.fixture.ring) >= flood.sent, 10000);
-	RT_EQUAL(rt_ring_seen(aware.fixture.ring), flood.sent);
+	rt_ring_wait(aware.fixture.ring, flood.sent);
 	stack = rt_stack_count(aware.stack);
 	RT_CHECK(stack && stack < flood.sent, "%llu", (unsigned long long)stack);
 }
@@ -396,6 +405,7 @@ RT_CASE(aware_zero_under_traffic)
 	thread = rt_flood_start(&flood, aware.fixture.sender);
 	for (i = 0; i < rt_scaled(8); i++)
 		rt_aware_mode(&aware, i % 3);
+	RT_EVENTUALLY(rt_ring_seen(aware.fixture.ring), 10000);
 	rt_flood_end(&flood, thread);
 	usleep(100000);
 	seen = rt_ring_seen(aware.fixture.ring);
@@ -419,7 +429,7 @@ RT_CASE(aware_device_under_traffic)
 		RT_EQUAL(rt_link_rename("vb", "vz"), 0);
 		RT_EQUAL(rt_link_rename("vz", "vb"), 0);
 		rt_ip("link set vb mtu %u", 1400 + i);
-		RT_CHECK(rt_ring_seen(aware.fixture.ring) || !flood.sent, "sees nothing");
+		RT_EVENTUALLY(rt_ring_seen(aware.fixture.ring), 10000);
 		rt_link_delete("vb");
 		rt_flood_end(&flood, thread);
 		rt_link_delete("va");
@@ -462,5 +472,5 @@ RT_CASE(aware_namespace)
 	rt_aware_mode(&aware, 2);
 	RT_EVENTUALLY(rt_link_is_ready("vb"), 30000);
 	rt_send(aware.fixture.sender, &(struct rt_traffic){ .flows = 2 }, 0, 20);
-	RT_EVENTUALLY(rt_ring_seen(aware.fixture.ring) == 20, 5000);
+	rt_ring_wait(aware.fixture.ring, 20);
 }

@@ -98,7 +98,7 @@ RT_CASE(balance_several_clusters)
 		rt_build(&frame, number);
 		rt_frame_send(fixture.sender, &frame);
 	}
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= RT_PACKETS, 10000);
+	rt_ring_wait(fixture.ring, RT_PACKETS);
 	for (i = 0; i < 5; i++) {
 		RT_EVENTUALLY((rt_model_read(&models[i]), models[i].count >= RT_PACKETS + rt_copies(&models[i])), 10000);
 		rt_model_check(&models[i]);
@@ -125,7 +125,7 @@ static void rt_try_directions(u32 balance)
 		rt_build(&frame, number);
 		rt_frame_send(fixture.sender, &frame);
 	}
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= RT_PACKETS, 10000);
+	rt_ring_wait(fixture.ring, RT_PACKETS);
 	RT_EVENTUALLY((rt_model_read(&model), model.count >= RT_PACKETS + rt_copies(&model)), 10000);
 	rt_model_check(&model);
 	for (number = 0; number < RT_PACKETS; number++) {
@@ -227,6 +227,7 @@ RT_CASE(balance_several_rings)
 	rt_model_check(&model);
 	for (number = 0; number < RT_PACKETS; number++)
 		RT_EQUAL(model.seen[number], model.seen[number % RT_FLOWS]);
+	rt_settle();
 	for (i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "r%d-%u", getpid(), i);
 		rt_ring_counts(name, &counts);
@@ -263,7 +264,7 @@ RT_CASE(balance_changed_under_traffic)
 		rt_build(&frame, number);
 		rt_frame_send(fixture.sender, &frame);
 	}
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= RT_PACKETS, 10000);
+	rt_ring_wait(fixture.ring, RT_PACKETS);
 	rt_cluster_counts(cluster.name, &counts);
 	rt_cluster_balance(cluster.name, &duplicated, &spread);
 	RT_CHECK(duplicated > 0, "BOTH_ENDS made no copies");

@@ -125,7 +125,7 @@ RT_CASE(channels_ring_each)
 	}
 	rt_multiqueue_send(fds, &traffic, 0);
 	for (i = 0; i < RT_CHANNELS; i++) {
-		RT_EVENTUALLY(rt_ring_seen(names[i]) >= RT_EACH, 5000);
+		rt_ring_wait(names[i], RT_EACH);
 		RT_EQUAL(rt_ring_seen(names[i]), RT_EACH);
 		rt_expect_channels(&queues[i], 1ULL << i);
 		rt_queue_close(&queues[i]);
@@ -199,7 +199,7 @@ RT_CASE(taps_directions)
 	for (i = 0; i < 3; i++) {
 		static const u64 want[] = { 30, 70, 100 };
 
-		RT_EVENTUALLY(rt_ring_seen(rt_names[i]) >= want[i], 5000);
+		rt_ring_wait(rt_names[i], want[i]);
 		rt_ring_counts(rt_names[i], &counts);
 		RT_EQUAL(counts.seen, want[i]);
 		RT_EQUAL(counts.passed, want[i]);
@@ -248,17 +248,6 @@ RT_CASE(taps_promiscuous)
 	RT_CHECK(!rt_is_promiscuous("vb"), "nobody wants it any more");
 }
 
-static bool rt_is_running(const char *device)
-{
-	struct ifreq request = {};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
-	RT_CHECK(fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &request), "%m");
-	close(fd);
-	return request.ifr_flags & IFF_RUNNING;
-}
-
 /* A tap is the device's, whatever that is called. */
 RT_CASE(taps_renamed_device)
 {
@@ -270,9 +259,8 @@ RT_CASE(taps_renamed_device)
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
 	rt_queue_open(&queue, fixture.cluster, 0);
 	RT_EQUAL(rt_link_rename("vb", "other"), 0);
-	/* Its peer takes a while to see that the link is up again; who changes something waits for who is about to. */
-	RT_EVENTUALLY(rt_is_running("va"), 5000);
-	RT_EQUAL(rt_link_set_up("va", true), 0);
+	/* Its peer takes a while to see that the link is up again. */
+	RT_EVENTUALLY(rt_link_is_ready("va"), 30000);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
 	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
 	rt_fixture_check(&fixture, 100, 0, 100, 0, 0);

@@ -200,7 +200,7 @@ RT_CASE(filter_replaced)
 		RT_EQUAL(rt_fixture_change(&fixture, round % 2 ? &change : &(struct rt_ring){}), 0);
 		rt_send(fixture.sender, &traffic, round * 50, 50);
 		/* Not that the next filter gets what this one should have. */
-		RT_EVENTUALLY(rt_ring_seen(fixture.ring) == (round + 1) * 50, 10000);
+		rt_ring_wait(fixture.ring, (round + 1) * 50);
 	}
 	rt_fixture_check(&fixture, 1000, 250, 0, 0, 750);
 	rt_ring_counts(fixture.ring, &counts);

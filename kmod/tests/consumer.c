@@ -181,7 +181,7 @@ void rt_exchange(int sender, const struct rt_traffic *traffic, u32 from, u32 cou
 		batch = count - done < RT_BATCH ? count - done : RT_BATCH;
 		rt_send(sender, traffic, from + done, batch);
 		want += batch;
-		deadline = rt_now() + 20000000000ULL;
+		deadline = rt_now() + RT_PATIENCE_NS;
 		for (;;) {
 			for (i = 0; i < nr_queues; i++)
 				rt_queue_read(&queues[i], rt_receive, receiver);
@@ -192,4 +192,6 @@ void rt_exchange(int sender, const struct rt_traffic *traffic, u32 from, u32 cou
 			sched_yield();
 		}
 	}
+	/* Rings count a packet after it was shown. */
+	rt_settle();
 }

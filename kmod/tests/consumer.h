@@ -64,7 +64,10 @@ void rt_receiver_init(struct rt_receiver *receiver, const struct rt_traffic *tra
 /* A rt_slot_fn with a struct rt_receiver for argument: fails on a packet that is damaged, unknown, or not the first. */
 void rt_receive(const struct ringcap_slot *slot, const u8 *packet, void *receiver);
 
-/* Sends packets @from .. @from + @count in batches and reads each batch from @queues before it sends the next. */
+/*
+ * Sends packets @from .. @from + @count in batches and reads each batch from @queues before it sends the next. All of them are in all
+ * accounts then.
+ */
 void rt_exchange(int sender, const struct rt_traffic *traffic, u32 from, u32 count, struct rt_queue *queues,
 		 u32 nr_queues, struct rt_receiver *receiver);
 

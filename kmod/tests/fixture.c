@@ -42,13 +42,27 @@ int rt_fixture_change(const struct rt_fixture *fixture, const struct rt_ring *ch
 	return rt_ring_set(&ring);
 }
 
+void rt_ring_wait(const char *ring, u64 seen)
+{
+	u64 deadline = rt_now() + RT_PATIENCE_NS, now;
+
+	while ((now = rt_ring_seen(ring)) < seen) {
+		RT_CHECK(rt_now() < deadline, "%llu of %llu packets came to %s", (unsigned long long)now,
+			 (unsigned long long)seen, ring);
+		sched_yield();
+	}
+	rt_settle();
+	now = rt_ring_seen(ring);
+	RT_CHECK(now == seen, "%llu packets came to %s, and not %llu", (unsigned long long)now, ring, (unsigned long long)seen);
+}
+
 void rt_fixture_check(const struct rt_fixture *fixture, u64 sent, u64 filtered, u64 delivered, u64 full,
 		      u64 unattended)
 {
 	struct rt_ring_counts ring;
 	struct rt_queue_counts queues;
 
-	RT_EVENTUALLY(rt_ring_seen(fixture->ring) >= sent, 10000);
+	rt_ring_wait(fixture->ring, sent);
 	rt_ring_counts(fixture->ring, &ring);
 	rt_cluster_counts(fixture->cluster, &queues);
 	RT_EQUAL(ring.seen, sent);

@@ -37,6 +37,9 @@ void rt_fixture_open_devices(struct rt_fixture *fixture);
 /* The ring of the fixture with another filter, direction or so; zeroes of @change are as rt_fixture_open made it. */
 int rt_fixture_change(const struct rt_fixture *fixture, const struct rt_ring *change);
 
+/* Waits until @ring has seen @seen packets, of which none is under way then, and sees that there is not one more. */
+void rt_ring_wait(const char *ring, u64 seen);
+
 /* That the ring's and the cluster's accounts add up and say: of @sent packets so many were delivered. */
 void rt_fixture_check(const struct rt_fixture *fixture, u64 sent, u64 filtered, u64 delivered, u64 full,
 		      u64 unattended);

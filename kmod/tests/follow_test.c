@@ -122,7 +122,7 @@ RT_CASE(follow_device_ends)
 	RT_EQUAL(rt_travel_taps(&travel), 1);
 	rt_events_open();
 	RT_EQUAL(rt_link_remove("va"), 0);
-	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, 5000), "no event");
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, RT_PATIENCE_MS), "no event");
 	RT_EQUAL(rt_travel_taps(&travel), 0);
 }
 
@@ -146,7 +146,7 @@ RT_CASE(follow_index_taken)
 	rt_events_open();
 	rt_travel_go(&travel, travel.there, travel.here);
 	RT_CHECK(rt_ifindex("vb") != travel.fixture.ifindex, "it has its index again");
-	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, 5000), "no event");
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, RT_PATIENCE_MS), "no event");
 	RT_EQUAL(rt_travel_taps(&travel), 0);
 }
 
@@ -184,7 +184,7 @@ RT_CASE(follow_index_taken_locked)
 	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
 	RT_EQUAL(rt_link_move("locked", travel.here), 0);
 	RT_CHECK(!setns(travel.here, CLONE_NEWNET), "%m");
-	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, 5000), "no event");
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, travel.fixture.ring, RT_PATIENCE_MS), "no event");
 	RT_EQUAL(rt_travel_taps(&travel), 0);
 	RT_EQUAL(rt_promiscuity("locked"), 0);
 	/* It is another interface now. */

@@ -232,7 +232,7 @@ RT_CASE(namespace_ends)
 	rt_queue_open(&queue, tenant.cluster, 0);
 	close(stop[1]);
 	RT_CHECK(waitpid(pid, &status, 0) == pid && !status, "the other process failed");
-	revents = rt_queue_poll(&queue, 30000);
+	revents = rt_queue_poll(&queue, RT_PATIENCE_MS);
 	RT_CHECK(revents & POLLHUP && revents & POLLERR, "poll says %#x of a queue that is no more", (u32)revents);
 	/* What is mapped stays mapped. */
 	for (i = 0; i < queue.lane_size; i += 64)

@@ -52,7 +52,7 @@ RT_CASE(owned_goes_with_socket)
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .owned = 1, .snaplen = 100 }), 0);
 	/* Closes the socket that made them. */
 	rt_control_open();
-	revents = rt_queue_poll(&queue, 5000);
+	revents = rt_queue_poll(&queue, RT_PATIENCE_MS);
 	RT_CHECK(revents & POLLHUP, "poll says %#x of a queue that is no more", (u32)revents);
 	rt_expect_gone(&fixture);
 	rt_send(fixture.sender, &traffic, 0, 10);

@@ -175,6 +175,8 @@ static void rt_policy_account(const struct rt_policy *policy, u64 delivered, u64
 	struct rt_queue_counts counts;
 	u64 copies, went;
 
+	/* What is spread is counted after it was shown. */
+	rt_settle();
 	rt_cluster_counts(policy->cluster.name, &counts);
 	rt_cluster_balance(policy->cluster.name, &copies, &went);
 	RT_EQUAL(counts.delivered, delivered);
@@ -260,7 +262,7 @@ RT_CASE(policy_changed)
 		rt_policy_build(&frame, i);
 		rt_frame_send(policy.fixture.sender, &frame);
 	}
-	RT_EVENTUALLY(rt_ring_seen(policy.fixture.ring) >= 2 * RT_FLOWS, 10000);
+	rt_ring_wait(policy.fixture.ring, 2 * RT_FLOWS);
 	rt_policy_account(&policy, 2 * RT_FLOWS - of_two, 0, of_two, of_two);
 }
 
@@ -291,7 +293,7 @@ static void rt_try_full(u32 lanes, u32 balance)
 		policy.attended |= 1U << full;
 	}
 	policy.sent = i;
-	RT_EVENTUALLY(rt_ring_seen(policy.fixture.ring) >= policy.sent, 10000);
+	rt_ring_wait(policy.fixture.ring, policy.sent);
 	rt_policy_read(&policy);
 	rt_cluster_balance(policy.cluster.name, &copies, &spread);
 	RT_CHECK(spread > 0 || policy.sent < 5000, "nothing was spread");
@@ -331,7 +333,7 @@ RT_CASE(policy_all_full)
 		rt_policy_build(&frame, i);
 		rt_frame_send(policy.fixture.sender, &frame);
 	}
-	RT_EVENTUALLY(rt_ring_seen(policy.fixture.ring) >= 4000, 20000);
+	rt_ring_wait(policy.fixture.ring, 4000);
 	room = RINGCAP_LANE_SIZE_MIN / RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, frame.len);
 	rt_cluster_balance(policy.cluster.name, &copies, &spread);
 	rt_cluster_counts(policy.cluster.name, &counts);
@@ -380,7 +382,7 @@ RT_CASE(policy_churn_under_traffic)
 	static struct rt_policy policy;
 	struct rt_visit visit = { .policy = &policy, .always = 0x7 };
 	struct rt_queue_counts counts;
-	u64 copies, spread, churn = 0, seed = 5;
+	u64 copies, spread, churn, seed = 5, deadline = rt_now() + RT_PATIENCE_NS;
 	pthread_t thread;
 	u32 i;
 
@@ -388,13 +390,15 @@ RT_CASE(policy_churn_under_traffic)
 	for (i = 0; i < 3; i++)
 		rt_policy_attach(&policy, i);
 	RT_CHECK(!pthread_create(&thread, NULL, rt_policy_produce, &policy), "no thread");
-	for (churn = 0; churn < 60; churn++) {
+	/* Until something was spread, however seldom the other thread gets a turn. */
+	for (churn = 0, spread = 0; churn < 60 || (!spread && rt_now() < deadline); churn++) {
 		i = 3 + rt_random(&seed) % 3;
 		if (policy.attended & 1U << i)
 			rt_policy_detach(&policy, i);
 		else
 			rt_policy_attach(&policy, i);
 		rt_policy_read_by(&policy, rt_policy_visit, &visit);
+		rt_cluster_balance(policy.cluster.name, &copies, &spread);
 	}
 	__atomic_store_n(&policy.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);

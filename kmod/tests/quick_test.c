@@ -64,7 +64,7 @@ RT_CASE(quick_overrun)
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, count);
 	rt_send(fixture.sender, &traffic, 0, count);
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= count, 20000);
+	rt_ring_wait(fixture.ring, count);
 	rt_queue_read(&queue, rt_receive, &receiver);
 	RT_CHECK(receiver.count && receiver.count < count, "%llu read", (unsigned long long)receiver.count);
 	rt_fixture_check(&fixture, count, 0, receiver.count, count - receiver.count, 0);
@@ -120,7 +120,7 @@ RT_CASE(quick_processors)
 	}
 	for (i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= 2 * count, 20000);
+	rt_ring_wait(fixture.ring, 2 * count);
 	RT_EVENTUALLY(rt_queue_read(&queue, rt_receive, &receiver) + receiver.count >= 2 * count, 20000);
 	RT_EQUAL(receiver.count, 2 * count);
 	rt_fixture_check(&fixture, 2 * count, 0, 2 * count, 0, 0);

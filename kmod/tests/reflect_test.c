@@ -85,7 +85,7 @@ static void rt_reflect_check(const char *ring, u64 reflected, u64 failed)
 {
 	struct rt_ring_counts counts;
 
-	RT_EVENTUALLY(rt_ring_seen(ring) >= reflected, 10000);
+	rt_ring_wait(ring, reflected);
 	rt_ring_counts(ring, &counts);
 	RT_EQUAL(counts.seen, reflected);
 	RT_EQUAL(counts.reflected, reflected);
@@ -154,7 +154,7 @@ RT_CASE(reflect_smp)
 {
 	struct rt_traffic traffic = { .flows = 20, .max_len = 1000 };
 	const u32 count = rt_scaled(3000) / 20 * 20;
-	u64 received[2] = {}, deadline = rt_now() + 60000000000ULL;
+	u64 received[2] = {}, deadline = rt_now() + RT_PATIENCE_NS;
 	struct rt_receiver at_a, at_b;
 	struct rt_feeder feeders[2];
 	struct rt_bridge bridge;
@@ -223,7 +223,7 @@ RT_CASE(reflect_wire_loop)
 {
 	struct rt_traffic traffic = { .flows = 5 };
 	struct rt_bridge bridge;
-	u64 seen, deadline = rt_now() + 20000000000ULL;
+	u64 seen, deadline = rt_now() + RT_PATIENCE_NS;
 	char there[32], back[32];
 	int sender;
 
@@ -241,9 +241,12 @@ RT_CASE(reflect_wire_loop)
 	}
 	RT_CHECK(seen >= 1000, "only %llu went round", (unsigned long long)seen);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, there), 0);
-	usleep(200000);
-	seen = rt_ring_seen(back);
-	usleep(200000);
+	/* Those that are on their way come to their end. */
+	deadline = rt_now() + RT_PATIENCE_NS;
+	do {
+		seen = rt_ring_seen(back);
+		usleep(200000);
+	} while (rt_ring_seen(back) != seen && rt_now() < deadline);
 	RT_CHECK(rt_ring_seen(back) == seen, "packets still go round");
 	rt_bridge_close(&bridge);
 }
@@ -310,7 +313,7 @@ RT_CASE(reflect_churn)
 	rt_send(bridge.a.sender, &traffic, 0, count);
 	__atomic_store_n(&rt_stop_toggling, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	RT_EVENTUALLY(rt_ring_seen(bridge.ab) == count, 10000);
+	rt_ring_wait(bridge.ab, count);
 	rt_ring_counts(bridge.ab, &counts);
 	RT_EQUAL(counts.reflected, count);
 	RT_CHECK(rt_ring_seen(bridge.b.ring) <= count - counts.reflect_failed, "%llu came, %llu failed",
@@ -423,12 +426,12 @@ RT_CASE(reflect_no_memory)
 	rt_bridge_open(&bridge);
 	rt_fail_atomic(30);
 	rt_send(bridge.a.sender, &traffic, 0, count);
-	RT_EVENTUALLY(rt_ring_seen(bridge.ab) >= count, 10000);
+	rt_ring_wait(bridge.ab, count);
 	rt_fail_atomic(0);
 	rt_ring_counts(bridge.ab, &counts);
 	RT_CHECK(counts.reflect_failed > 0 && counts.reflect_failed < count, "%llu failed", (unsigned long long)counts.reflect_failed);
 	rt_reflect_check(bridge.ab, count, counts.reflect_failed);
-	RT_EVENTUALLY(rt_ring_seen(bridge.b.ring) == count - counts.reflect_failed, 10000);
+	rt_ring_wait(bridge.b.ring, count - counts.reflect_failed);
 	RT_EQUAL(rt_queue_read(&bridge.b.queue, NULL, NULL), count - counts.reflect_failed);
 	rt_bridge_close(&bridge);
 }

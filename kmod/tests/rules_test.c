@@ -17,7 +17,7 @@ static void rt_rules_traffic(const struct rt_fixture *fixture, const struct rt_t
 	u64 seen = rt_ring_seen(fixture->ring);
 
 	rt_send(fixture->sender, traffic, from, count);
-	RT_EVENTUALLY(rt_ring_seen(fixture->ring) >= seen + count, 20000);
+	rt_ring_wait(fixture->ring, seen + count);
 }
 
 static u64 rt_rules_filtered(const struct rt_fixture *fixture)
@@ -202,7 +202,7 @@ RT_CASE(rules_reflected)
 	set.targets[0].ifindex = rt_ifindex("vc");
 	rt_rules_set(fixture.ring, &set, NULL, 0, &rule, 1);
 	rt_rules_traffic(&fixture, &traffic, 0, 100);
-	RT_EVENTUALLY(rt_ring_seen("far") >= 50, 5000);
+	rt_ring_wait("far", 50);
 	rt_ring_counts(fixture.ring, &counts);
 	RT_EQUAL(counts.reflected, 50);
 	RT_EQUAL(counts.reflect_failed, 0);
@@ -516,7 +516,7 @@ static void rt_model_try(const struct rt_fixture *fixture, const struct ringcap_
 		while (send(fixture->sender, bytes, rt_probe_build(&probe, bytes), 0) < 0)
 			RT_CHECK(errno == ENOBUFS, "%m");
 	}
-	RT_EVENTUALLY(rt_ring_seen(fixture->ring) >= seen + packets, 20000);
+	rt_ring_wait(fixture->ring, seen + packets);
 	rt_rules_dump(fixture->ring, &dump);
 	for (i = 0; i < nr; i++) {
 		const struct ringcap_rule_state *state = rt_rules_dump_find(&dump, rules[i].id);
@@ -624,7 +624,7 @@ RT_CASE(rules_swap)
 	}
 	__atomic_store_n(&stream.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= stream.sent, 10000);
+	rt_ring_wait(fixture.ring, stream.sent);
 	rt_ring_counts(fixture.ring, &counts);
 	for (q = 0; q < 3; q++)
 		rt_queue_counts(fixture.cluster, q, &queue[q]);
@@ -664,7 +664,7 @@ RT_CASE(rules_smp)
 		pthread_join(threads[i], NULL);
 	}
 	sent = streams[0].sent + streams[1].sent;
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= sent, 10000);
+	rt_ring_wait(fixture.ring, sent);
 	rt_rules_dump(fixture.ring, &dump);
 	for (i = 0; i < 5; i++)
 		RT_EQUAL(rt_rules_find_exact(&dump, &exacts[i])->counts.packets, sent / 10);

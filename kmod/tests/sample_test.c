@@ -34,7 +34,7 @@ static u64 rt_check_parts(const struct rt_fixture *fixture, u64 sent, u64 filter
 	struct rt_ring_counts ring;
 	struct rt_queue_counts queues;
 
-	RT_EVENTUALLY(rt_ring_seen(fixture->ring) >= sent, 10000);
+	rt_ring_wait(fixture->ring, sent);
 	rt_ring_counts(fixture->ring, &ring);
 	rt_cluster_counts(fixture->cluster, &queues);
 	RT_EQUAL(ring.seen, sent);

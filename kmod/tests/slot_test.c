@@ -94,7 +94,7 @@ static void rt_try_contents(struct rt_cluster *shape, bool hashed)
 		expected.count = 0;
 		expected.from = rt_real_ns();
 		rt_send(fixture.sender, &traffic, 0, 500);
-		RT_EVENTUALLY(rt_ring_seen(fixture.ring) == (i + 1) * 500, 10000);
+		rt_ring_wait(fixture.ring, (i + 1) * 500);
 		expected.to = rt_real_ns();
 		rt_queue_read(&queue, rt_check_contents, &expected);
 		RT_CHECK(expected.count, "queue %u got nothing", i);
@@ -146,7 +146,7 @@ RT_CASE(slot_both_kinds)
 	expected.ifindex = fixture.ifindex;
 	expected.from = rt_real_ns();
 	rt_send(fixture.sender, &traffic, 0, 500);
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == 500, 10000);
+	rt_ring_wait(fixture.ring, 500);
 	expected.to = rt_real_ns();
 	rt_queue_read(&queues[0], rt_check_contents, &expected);
 	expected.hashed = expected.metadata = true;
@@ -207,7 +207,7 @@ RT_CASE(slot_metadata_switched)
 		rt_queue_read(&queue, rt_receive, &receiver);
 	}
 	pthread_join(sender, NULL);
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) == count, 10000);
+	rt_ring_wait(fixture.ring, count);
 	rt_queue_read(&queue, rt_receive, &receiver);
 	RT_EQUAL(receiver.count, count);
 	rt_fixture_check(&fixture, count, 0, count, 0, 0);

@@ -83,7 +83,7 @@ static void rt_smp_lossless(struct rt_smp *smp, u32 count)
 {
 	struct rt_receiver receiver;
 	struct rt_queue queue;
-	u64 deadline = rt_now() + 60000000000ULL;
+	u64 deadline = rt_now() + RT_PATIENCE_NS;
 
 	rt_queue_open(&queue, smp->fixture.cluster, 0);
 	rt_receiver_init(&receiver, &smp->traffic, smp->fixture.ifindex, smp->senders * count);
@@ -142,7 +142,7 @@ static void rt_smp_overrun(struct rt_cluster *shape)
 	rt_receiver_init(&receiver, &smp.traffic, smp.fixture.ifindex, smp.senders * count);
 	rt_smp_start(&smp, count, false);
 	rt_smp_join(&smp);
-	RT_EVENTUALLY(rt_ring_seen(smp.fixture.ring) >= smp.senders * count, 20000);
+	rt_ring_wait(smp.fixture.ring, smp.senders * count);
 	rt_queue_read(&queue, rt_receive, &receiver);
 	RT_CHECK(receiver.count > 0, "nothing came");
 	rt_fixture_check(&smp.fixture, smp.senders * count, 0, receiver.count, smp.senders * count - receiver.count, 0);
@@ -207,7 +207,7 @@ static void rt_receive_any(const struct ringcap_slot *slot, const u8 *packet, vo
 static void rt_smp_devices(struct rt_cluster *shape)
 {
 	const u32 count = rt_scaled(3000);
-	u64 received = 0, sent = 0, deadline = rt_now() + 60000000000ULL;
+	u64 received = 0, sent = 0, deadline = rt_now() + RT_PATIENCE_NS;
 	struct rt_producer producers[RT_DEVICES];
 	struct rt_devices devices = {};
 	pthread_t threads[RT_DEVICES];
@@ -243,8 +243,10 @@ static void rt_smp_devices(struct rt_cluster *shape)
 		__atomic_store_n(&received, devices.count, __ATOMIC_RELAXED);
 		RT_CHECK(rt_now() < deadline, "%llu of %u packets came", (unsigned long long)devices.count, RT_DEVICES * count);
 	}
-	for (i = 0; i < RT_DEVICES; i++) {
+	for (i = 0; i < RT_DEVICES; i++)
 		pthread_join(threads[i], NULL);
+	rt_settle();
+	for (i = 0; i < RT_DEVICES; i++) {
 		snprintf(name, sizeof(name), "ring-%u", i);
 		rt_ring_counts(name, &ring);
 		RT_EQUAL(ring.seen, count);

@@ -26,6 +26,8 @@ u64 rt_stack_count(int stack)
 	struct tpacket_stats stats;
 	socklen_t len = sizeof(stats);
 
+	/* The stack gets a packet after the ring. */
+	rt_settle();
 	RT_CHECK(!getsockopt(stack, SOL_PACKET, PACKET_STATISTICS, &stats, &len), "%m");
 	return stats.tp_packets;
 }

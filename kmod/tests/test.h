@@ -46,11 +46,21 @@ bool rt_mount_sysfs(void);
 /* Keeps this thread on one CPU, so that what it sends arrives in order. */
 void rt_pin(u32 cpu);
 
+/*
+ * Returns when each processor is done with the packet that it had at hand, and with what it had put off, such as to show
+ * packets to consumers: what was counted before stays as it is while nothing is sent.
+ */
+void rt_settle(void);
+
 /* How many of @count packets or rounds are enough on a slow kernel: divided by RT_DIVISOR of the environment. */
 u32 rt_scaled(u32 count);
 
 /* @full of them with RT_FULL in the environment, which takes its time; else @usual, scaled. */
 u32 rt_rounds(u32 full, u32 usual);
+
+/* Nanoseconds and milliseconds that what has to come may take at most, on whatever machine. */
+#define RT_PATIENCE_NS 120000000000ULL
+#define RT_PATIENCE_MS 120000
 
 /* Nanoseconds of CLOCK_MONOTONIC and of CLOCK_REALTIME. */
 u64 rt_now(void);

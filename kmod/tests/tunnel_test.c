@@ -164,7 +164,7 @@ static void rt_try_tunnels(u32 balance)
 		rt_build_tunnel(&frame, number);
 		rt_frame_send(fixture.sender, &frame);
 	}
-	RT_EVENTUALLY(rt_ring_seen(fixture.ring) >= last, 10000);
+	rt_ring_wait(fixture.ring, last);
 	for (i = 0; i < 2; i++) {
 		RT_EVENTUALLY((rt_model_read(&models[i]), models[i].count >= last), 10000);
 		rt_model_check(&models[i]);
@@ -274,6 +274,7 @@ RT_CASE(tunnel_defragmented)
 	}
 	RT_EVENTUALLY((rt_model_read(&model), model.count >= RT_FLOWS), 10000);
 	rt_model_check(&model);
+	rt_settle();
 	rt_ring_counts(fixture.ring, &counts);
 	RT_EQUAL(counts.passed, RT_FLOWS);
 	RT_EQUAL(counts.absorbed, RT_FLOWS * ((frame.len - 34 + 95) / 96 - 1));

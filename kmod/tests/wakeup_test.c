@@ -24,7 +24,7 @@ RT_CASE(wakeup_timeout)
 	RT_EQUAL(rt_queue_poll(&queue, 100), 0);
 	for (i = 0; i < 20; i++) {
 		rt_send(fixture.sender, &traffic, i, 1);
-		RT_EQUAL(rt_queue_poll(&queue, 10000), POLLIN);
+		RT_EQUAL(rt_queue_poll(&queue, RT_PATIENCE_MS), POLLIN);
 		RT_EQUAL(rt_queue_read(&queue, rt_receive, &receiver), 1);
 	}
 	RT_EQUAL(rt_queue_poll(&queue, 100), 0);
@@ -64,7 +64,7 @@ RT_CASE(wakeup_timeout_asleep)
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 20);
 	for (late.from = 0; late.from < 10; late.from++) {
 		RT_CHECK(!pthread_create(&thread, NULL, rt_send_late, &late), "no thread");
-		RT_EQUAL(rt_queue_poll(&queue, 10000), POLLIN);
+		RT_EQUAL(rt_queue_poll(&queue, RT_PATIENCE_MS), POLLIN);
 		RT_EQUAL(rt_queue_read(&queue, rt_receive, &receiver), 1);
 		pthread_join(thread, NULL);
 	}
@@ -85,7 +85,7 @@ static bool rt_wakes_at_watermark(struct rt_late_sender *late, struct rt_queue *
 	below = rt_queue_poll(queue, 0);
 	late->from = from + 20;
 	RT_CHECK(!pthread_create(&thread, NULL, rt_send_late, late), "no thread");
-	at = rt_queue_poll(queue, 10000);
+	at = rt_queue_poll(queue, RT_PATIENCE_MS);
 	pthread_join(thread, NULL);
 	RT_EQUAL(at, POLLIN);
 	return !below && rt_now() < in_time;
@@ -131,7 +131,9 @@ RT_CASE(wakeup_own_queue)
 		ready[i] = (struct pollfd){ .fd = queues[i].fd, .events = POLLIN };
 	}
 	rt_send(fixture.sender, &traffic, 0, 10);
-	RT_EQUAL(poll(ready, 8, 10000), 1);
+	RT_EQUAL(poll(ready, 8, RT_PATIENCE_MS), 1);
+	/* The first has woken us; the others follow. */
+	rt_ring_wait(fixture.ring, 10);
 	for (i = 0; i < 8; i++) {
 		awake += !!ready[i].revents;
 		RT_EQUAL(rt_queue_read(&queues[i], NULL, NULL), ready[i].revents ? 10 : 0);
