@@ -85,6 +85,25 @@ void rt_pin(u32 cpu)
 	RT_CHECK(!sched_setaffinity(0, sizeof(set), &set), "CPU %u: %m", cpu);
 }
 
+u64 rt_proc_number(const char *path, const char *word)
+{
+	char line[128];
+	u64 number = 0;
+	FILE *f = fopen(path, "re");
+
+	RT_CHECK(f, "%s: %s", path, strerror(errno));
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, word, strlen(word)))
+			number = strtoull(line + strlen(word), NULL, 10);
+	fclose(f);
+	return number;
+}
+
+u64 rt_available(void)
+{
+	return rt_proc_number("/proc/meminfo", "MemAvailable:");
+}
+
 /*
  * On a processor where we run nobody is in the midst of a packet, for bottom halves are not preempted; and who lets them run
  * again, as a socket's lock does, works off those that wait.

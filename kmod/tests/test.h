@@ -40,6 +40,12 @@ int rt_child(void (*body)(void *arg), void *arg);
 /* Writes @value to a file of /proc or /sys; false when that is refused. */
 bool rt_write_file(const char *path, const char *value);
 
+/* A number after @word at the start of a line of a file of /proc. */
+u64 rt_proc_number(const char *path, const char *word);
+
+/* KiB that programs can still have. */
+u64 rt_available(void);
+
 /* This namespace's /sys, in a mount namespace that is ours. */
 bool rt_mount_sysfs(void);
 
