@@ -26,6 +26,7 @@ struct rf_counts {
 	u32 devices;
 	u32 files;
 	u32 watched;
+	bool watching;	/* the watch has all that it needs */
 };
 
 extern struct rf_counts *rf_counts;

@@ -19,7 +19,7 @@
 #include "../control.h"
 #include "../link.h"
 
-#define RF_GRACE_SECONDS 60
+#define RF_GRACE_SECONDS 180
 
 struct rf_actor {
 	const char *name;
@@ -190,6 +190,19 @@ static bool rf_wait(void)
 	return good;
 }
 
+/* Others write module parameters, by which a ring is made or refused. */
+static void rf_await_watch(void)
+{
+	const struct rf_actor *watch = &rf_actors[0];
+	u64 limit = rt_now() + RF_GRACE_SECONDS * 1000000000ULL;
+	siginfo_t ended = {};
+
+	while (watch->pid > 0 && !ended.si_pid && !__atomic_load_n(&rf_counts->watching, __ATOMIC_ACQUIRE) && rt_now() < limit) {
+		waitid(P_PID, (id_t)watch->pid, &ended, WEXITED | WNOHANG | WNOWAIT);
+		usleep(1000);
+	}
+}
+
 static void rf_summarize(void)
 {
 	static const char *const names[RINGCAP_CMD_MAX + 2] = {
@@ -270,8 +283,10 @@ int main(int argc, char **argv)
 	rt_control_open();
 	printf("# fuzzing with seed=%llu\n", (unsigned long long)rf_seed);
 	for (i = 0; i < RF_ACTORS; i++)
-		if (all || rf_actors[i].wanted)
+		if (all || rf_actors[i].wanted) {
 			rf_start(&rf_actors[i]);
+			rf_await_watch();
+		}
 	good = rf_wait();
 	rf_summarize();
 	printf("%s - fuzz seed=%llu\n", good ? "ok 1" : "not ok 1", (unsigned long long)rf_seed);

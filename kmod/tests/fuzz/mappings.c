@@ -22,6 +22,7 @@
 #define RF_MAPS 24
 #define RF_THREADS 3
 #define RF_EPISODE_STEPS 150
+#define RF_EPISODE_SECONDS 90	/* more is to hang, on whatever machine */
 
 struct rf_map {
 	u8 *at;
@@ -34,6 +35,13 @@ struct rf_map {
 static int rf_fd;
 static u32 rf_nr_lanes, rf_lane_size, rf_tx_size;
 static volatile struct rf_map rf_maps[RF_MAPS];
+
+/*
+ * What is not the queue's is there before anything is unmapped or closed: a thread's stack or a pipe that came into the
+ * place of a mapping or a descriptor would be taken for them.
+ */
+static pthread_barrier_t rf_ready;
+static __thread int rf_pipe[2];
 
 /* ---- mapping ---- */
 
@@ -251,16 +259,16 @@ static void rf_file_operation(u64 *seed)
 static void rf_pin(u64 *seed, const struct rf_map *map)
 {
 	struct iovec vector = { .iov_base = map->at, .iov_len = 4096 };
-	int ends[2];
+	u8 bytes[64];
 
-	if (pipe2(ends, O_NONBLOCK | O_CLOEXEC))
-		return;
-	if (rf_one_in(seed, 2) && vmsplice(ends[1], &vector, 1, SPLICE_F_GIFT) > 0)
+	if (rf_one_in(seed, 2) && vmsplice(rf_pipe[1], &vector, 1, SPLICE_F_GIFT) > 0)
 		_exit(4);
-	if (write(ends[1], map->at, 64) > 0 && (map->protection & PROT_WRITE))
-		copy_file_range(ends[0], NULL, rf_fd, NULL, 64, 0);
-	close(ends[0]);
-	close(ends[1]);
+	if (write(rf_pipe[1], map->at, sizeof(bytes)) <= 0)
+		return;
+	if (map->protection & PROT_WRITE)
+		copy_file_range(rf_pipe[0], NULL, rf_fd, NULL, sizeof(bytes), 0);
+	while (read(rf_pipe[0], bytes, sizeof(bytes)) > 0)
+		;
 }
 
 /* ---- episodes ---- */
@@ -271,6 +279,9 @@ static void *rf_misbehave(void *arg)
 	struct rf_map map;
 	u32 step;
 
+	if (pipe2(rf_pipe, O_NONBLOCK | O_CLOEXEC))
+		_exit(0);
+	pthread_barrier_wait(&rf_ready);
 	for (step = 0; step < RF_EPISODE_STEPS; step++) {
 		u32 what = rf_below(&seed, 20);
 
@@ -365,14 +376,18 @@ static void rf_be_consumer(u64 seed)
 	signal(SIGBUS, rf_fault);
 	signal(SIGIO, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	alarm(30);
+	alarm(RF_EPISODE_SECONDS);
 	rf_open(&seed);
+	pthread_barrier_init(&rf_ready, NULL, RF_THREADS + 1);
 	for (i = 0; i < RF_THREADS; i++)
 		if (pthread_create(&threads[i], NULL, rf_misbehave, (void *)(unsigned long)(seed + i * 77)))
 			_exit(0);
+	pthread_barrier_wait(&rf_ready);
 	/* The end of a process takes its threads by surprise. */
-	if (rf_one_in(&seed, 2))
+	if (rf_one_in(&seed, 2)) {
+		usleep(rf_below(&seed, 5000));
 		_exit(0);
+	}
 	for (i = 0; i < RF_THREADS; i++)
 		pthread_join(threads[i], NULL);
 	_exit(0);

@@ -24,6 +24,7 @@ void rf_act_watch(u64 seed)
 	rt_fixture_open(&fixture, &shape);
 	rt_queue_open(&queues[0], fixture.cluster, 0);
 	rt_queue_open(&queues[1], fixture.cluster, 1);
+	__atomic_store_n(&rf_counts->watching, true, __ATOMIC_RELEASE);
 	for (rounds = 0; rf_go_on(0); rounds++) {
 		rt_receiver_init(&receiver, &traffic, fixture.ifindex, round);
 		rt_exchange(fixture.sender, &traffic, 0, round, queues, 2, &receiver);
