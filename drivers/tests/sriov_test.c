@@ -137,7 +137,11 @@ static void check_followed(int sender, u32 *next)
 		rt_send(sender, &traffic, (*next)++, 1);
 		usleep(50000);
 	}
-	seen = rt_ring_seen("follow");
+	/* Others of those may still be on their way. */
+	do {
+		seen = rt_ring_seen("follow");
+		usleep(500000);
+	} while (rt_ring_seen("follow") != seen);
 	rt_send(sender, &traffic, *next, 50);
 	*next += 50;
 	RT_EVENTUALLY(rt_ring_seen("follow") == seen + 50, 10000);
