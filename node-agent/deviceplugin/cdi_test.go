@@ -63,7 +63,7 @@ func TestQueuesAsContainerRuntimesKnowThem(t *testing.T) {
 			now, err := os.ReadFile(file)
 			assert.NoError(c, err)
 			assert.Equal(c, string(described), string(now))
-		}, 10*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 	}
 
 	ids := wanted["ids"]
@@ -77,7 +77,7 @@ func TestQueuesAsContainerRuntimesKnowThem(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join(folder, "*"))
 		require.NoError(c, err)
 		assert.Equal(c, []string{foreign}, files)
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // inject does what a container runtime does, with what the kubelet gave beside the name.
@@ -103,7 +103,7 @@ func TestAResourceIsOfferedWhenItIsDescribed(t *testing.T) {
 	m.Set(offer(&fakeQueues{}, true))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.ErrorContains(c, m.Err(), "describe the queues of ids to container runtimes")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, os.Remove(filepath.Join(k.folder, "cdi")))
 	assert.Equal(t, []string{"0 Healthy"}, k.next().health)
 }

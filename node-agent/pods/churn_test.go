@@ -138,7 +138,7 @@ func spec() v1.NodeCaptureSpec {
 // is a reason to do it again, as the agent does when it hears of that.
 func (c *churn) settle() {
 	c.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		waiting := c.tracker.update(time.Now()) != seldom
 		report := c.agent.Reconcile(context.Background(), spec(), 1)
@@ -215,7 +215,7 @@ func (c *churn) stream() (end func() map[string]int) {
 	require.NoError(c.t, command.Start())
 	c.t.Cleanup(func() { _ = command.Process.Kill() })
 	// In this goroutine, whose thread is in the node's namespace.
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		o, err := c.agent.Engine(c.kind).Observe(context.Background())
 		require.NoError(c.t, err)
 		if o.Clusters["pods"].Queues[0].Attached {

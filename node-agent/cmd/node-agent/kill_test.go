@@ -264,17 +264,17 @@ func (m *machine) settledDump(agent *process) map[string]int {
 func (m *machine) sameAs(want map[string]int, agent *process, when string) {
 	m.t.Helper()
 	var wrong []string
-	for range 20 {
+	for deadline := time.Now().Add(m.patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if wrong = difference(want, m.dump(agent)); len(wrong) == 0 {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 	require.Empty(m.t, wrong, when)
 }
 
 // traffic sends to mirror0 until it is told to stop.
 func (m *machine) traffic() (stop func()) {
+	m.connected()
 	end := make(chan struct{})
 	var sending sync.WaitGroup
 	to := &unix.SockaddrLinklayer{Ifindex: m.sender.Attrs().Index, Halen: 6}

@@ -99,8 +99,23 @@ func (m *machine) cable() {
 	m.t.Cleanup(func() { unix.Close(m.socket) })
 }
 
+// connected waits until sender0 has a carrier and sends: what it is given before that is dropped.
+func (m *machine) connected() {
+	m.t.Helper()
+	// In this goroutine: others are not in the machine's namespace.
+	for deadline := time.Now().Add(m.patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		sender, err := netlink.LinkByName("sender0")
+		// Who says so sends packets a moment later, and holds the lock that the last call waits for.
+		if err == nil && sender.Attrs().OperState == netlink.OperUp && netlink.LinkSetUp(sender) == nil {
+			return
+		}
+	}
+	m.t.Fatal("mirror0 is down")
+}
+
 // send sends UDP packets of 64 flows, at a rate that any consumer holds.
 func (m *machine) send(packets int) {
+	m.connected()
 	to := &unix.SockaddrLinklayer{Ifindex: m.sender.Attrs().Index, Halen: 6}
 	pace := time.NewTicker(time.Millisecond)
 	defer pace.Stop()

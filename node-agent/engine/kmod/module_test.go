@@ -57,7 +57,7 @@ func newLab(t *testing.T) *lab {
 	require.Eventually(t, func() bool {
 		link, err := vnl.LinkByName("rcn0")
 		return err == nil && link.Attrs().OperState == vnl.OperUp && vnl.LinkSetUp(link) == nil
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	var err error
 	l.socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func (l *lab) seen(packets uint64) capture.Observation {
 	require.Eventually(l.t, func() bool {
 		o = l.observe()
 		return o.Rings["mirror"].Stats.Seen >= packets
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	return o
 }
 
@@ -229,7 +229,7 @@ func TestModuleEvents(t *testing.T) {
 			case <-time.After(200 * time.Millisecond):
 				return false
 			}
-		}, 20*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 	}
 	wait(activity, func() { unix.Close(l.attach(0)) })
 	require.NoError(t, exec.Command("ip", "link", "del", "rcn0").Run())
@@ -282,7 +282,7 @@ func TestModuleTapFollows(t *testing.T) {
 	p.Rings[0].SnapLen = 500
 	require.Empty(t, l.apply(p))
 	l.send(32, 17)
-	assert.Eventually(t, func() bool { return l.observe().Rings["mirror"].Stats.Seen == 32 }, 20*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return l.observe().Rings["mirror"].Stats.Seen == 32 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, there.LinkSetNsFd(link, int(back)))
 	taps = l.observe().Rings["mirror"].Taps
 	require.Len(t, taps, 1)
