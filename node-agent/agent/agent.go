@@ -207,10 +207,9 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	if allocations != nil {
 		a.takeBack(ctx, report, allocations)
 	}
-	report = a.nameHolders(report)
 	in := status.Input{
 		Report: report, Identity: a.Identity, Module: module, Consumers: podsOf(allocations), ConsumersUnknown: err != nil,
-		Holders: a.holders(report, allocations), Truncating: a.truncation.Look(report, time.Now()),
+		Holders: a.holders(report, allocations), Truncating: a.truncation.Look(report, time.Now()), InUse: a.inUse(report),
 	}
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)

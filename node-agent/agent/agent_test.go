@@ -97,10 +97,8 @@ func TestPodUIDs(t *testing.T) {
 
 func report(fed bool, queues int) datapath.Report {
 	return datapath.Report{
-		Plan: plan.Result{
-			Plans:    map[v1.Engine]capture.Plan{},
-			Clusters: map[string]plan.Verdict{"ids": {Planned: true, Fed: fed, Engine: v1.EngineEBPF}, "planned": {Planned: true, Engine: v1.EngineEBPF}},
-		},
+		Plan:     plan.Result{Plans: map[v1.Engine]capture.Plan{}},
+		Clusters: map[string]datapath.Object{"ids": {Made: true, Fed: fed, Engine: v1.EngineEBPF}, "planned": {Made: true, Engine: v1.EngineEBPF}},
 		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
 			Clusters: map[string]capture.ClusterState{"ids": {Queues: make([]capture.QueueStats, queues)}},
 		}},
@@ -122,7 +120,7 @@ func TestResources(t *testing.T) {
 	assert.Nil(t, a.offered["ids"].Queues(), "no engine is open")
 	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(report(false, 2), true)))
 
-	blind := datapath.Report{Plan: report(true, 2).Plan, ObserveErr: errors.New("the module is gone")}
+	blind := datapath.Report{Clusters: report(true, 2).Clusters, ObserveErr: errors.New("the module is gone")}
 	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(blind, true)))
 	assert.Empty(t, a.resources(datapath.Report{}, true))
 }
@@ -134,9 +132,9 @@ func TestResourcesWithALibrary(t *testing.T) {
 	assert.NoError(t, a.provideLibrary(r), "nobody asks for it")
 	assert.Empty(t, a.resources(r, true)["ids"].Mounts)
 
-	verdict := r.Plan.Clusters["ids"]
-	verdict.InjectLibpcap = true
-	r.Plan.Clusters["ids"] = verdict
+	cluster := r.Clusters["ids"]
+	cluster.Decision.InjectLibpcap = true
+	r.Clusters["ids"] = cluster
 	assert.ErrorContains(t, a.provideLibrary(r), "spec.consumers.injectLibpcap")
 	assert.Equal(t, []bool{false}, a.resources(r, false)["ids"].Healthy)
 	offered := a.resources(r, true)["ids"]
@@ -167,8 +165,8 @@ func TestNUMANodes(t *testing.T) {
 func TestNamespaces(t *testing.T) {
 	r := report(true, 2)
 	rule := consumers.Rule{consumers.OfRing("closed", &v1.Consumers{Namespaces: []string{"sensors"}})}
-	r.Plan.Clusters["closed"] = plan.Verdict{Consumers: rule}
-	r.Plan.Clusters["gone"] = plan.Verdict{Leftover: true}
+	r.Clusters["closed"] = datapath.Object{Decision: plan.Verdict{Consumers: rule}}
+	r.Clusters["gone"] = datapath.Object{Leftover: true}
 	assert.Equal(t, map[string]consumers.Rule{"ids": nil, "planned": nil, "closed": rule}, namespaces(r))
 }
 

@@ -34,11 +34,11 @@ func manyQueuesInput(round uint64) status.Input {
 	rings, clusters := map[string]capture.RingState{}, map[string]capture.ClusterState{}
 	in := status.Input{
 		Report: datapath.Report{
-			Plan: plan.Result{
-				Plans: map[v1.Engine]capture.Plan{v1.EngineKernelModule: {}}, Rings: map[string]plan.Verdict{}, Clusters: map[string]plan.Verdict{},
-			},
+			Plan:         plan.Result{Plans: map[v1.Engine]capture.Plan{v1.EngineKernelModule: {}}},
+			Rings:        map[string]datapath.Object{},
+			Clusters:     map[string]datapath.Object{},
 			Observations: map[v1.Engine]capture.Observation{v1.EngineKernelModule: {Rings: rings, Clusters: clusters}},
-			NICs:         map[string]nic.Outcome{},
+			Outcome:      datapath.Outcome{NICs: map[string]nic.Outcome{}},
 		},
 		Module:    status.Module{Ready: true, Reason: v1.ReasonLoaded, Message: "0.1.0 was loaded from /modules/6.12.94-amd64/ringcap.ko"},
 		Consumers: map[capture.QueueID]string{},
@@ -46,12 +46,13 @@ func manyQueuesInput(round uint64) status.Input {
 	const large = 1_234_567_890_123
 	for i := range manyRings {
 		name, device := fmt.Sprintf("department-%03d-mirror", i), fmt.Sprintf("enp%ds0f1np1", i)
-		in.Report.Plan.Rings[name] = plan.Verdict{
-			Planned: true, Engine: v1.EngineKernelModule, EngineReason: "the kernel module is loaded", Interfaces: []string{device},
+		in.Report.Rings[name] = datapath.Object{
+			Made: true, Engine: v1.EngineKernelModule,
+			Decision: plan.Verdict{EngineReason: "the kernel module is loaded", Interfaces: []string{device}},
 		}
-		in.Report.Plan.Clusters[name] = plan.Verdict{Planned: true, Fed: true, Engine: v1.EngineKernelModule}
+		in.Report.Clusters[name] = datapath.Object{Made: true, Fed: true, Engine: v1.EngineKernelModule}
 		rings[name] = capture.RingState{Stats: capture.RingStats{Seen: large + round, SeenBytes: 1000 * large, Passed: large + round}}
-		in.Report.NICs[device] = nic.Outcome{Settings: []nic.SettingState{
+		in.Report.Outcome.NICs[device] = nic.Outcome{Settings: []nic.SettingState{
 			{Setting: plan.SettingOffloads, Wish: plan.Wish{Value: "off", Ring: name}, Actual: "rx-gro=off rx-gro-hw=off rx-lro=off"},
 			{Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "4096", Ring: name}, Actual: "4096"},
 		}}

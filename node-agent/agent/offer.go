@@ -18,9 +18,9 @@ import (
 // namespaces says from where pods may have the queues that are asked for.
 func namespaces(report datapath.Report) map[string]consumers.Rule {
 	allowed := map[string]consumers.Rule{}
-	for name, verdict := range report.Plan.Clusters {
-		if !verdict.Leftover {
-			allowed[name] = verdict.Consumers
+	for name, cluster := range report.Clusters {
+		if !cluster.Leftover {
+			allowed[name] = cluster.Decision.Consumers
 		}
 	}
 	return allowed
@@ -28,8 +28,8 @@ func namespaces(report datapath.Report) map[string]consumers.Rule {
 
 // provideLibrary has the libpcap for containers on the host while queues are asked for that come with it.
 func (a *Agent) provideLibrary(report datapath.Report) error {
-	for _, verdict := range report.Plan.Clusters {
-		if verdict.InjectLibpcap {
+	for _, cluster := range report.Clusters {
+		if cluster.Decision.InjectLibpcap {
 			return a.Library.Provide()
 		}
 	}
@@ -46,18 +46,18 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 			offer[name] = resource
 		}
 	}
-	for name, verdict := range report.Plan.Clusters {
+	for name, cluster := range report.Clusters {
 		state, ok := report.Queues(name)
 		if !ok {
 			continue
 		}
 		healthy := make([]bool, len(state.Queues))
 		for i := range healthy {
-			healthy[i] = verdict.Fed && (library || !verdict.InjectLibpcap)
+			healthy[i] = cluster.Fed && (library || !cluster.Decision.InjectLibpcap)
 		}
-		engine := verdict.Engine
+		engine := cluster.Engine
 		var mounts []capture.PathPair
-		if verdict.InjectLibpcap {
+		if cluster.Decision.InjectLibpcap {
 			mounts = a.Library.Mounts()
 		}
 		nodes := numaNodes(report, name, node.NUMANodeOf)
@@ -102,7 +102,7 @@ func (q namedQueues) Grant(id capture.QueueID) (capture.Grant, error) {
 // numaNodes are those of the interfaces that feed a set of queues, in order; of says which is an interface's.
 func numaNodes(report datapath.Report, cluster string, of func(string) (int, bool)) []int {
 	nodes := map[int]bool{}
-	for _, ring := range report.Plan.Plans[report.Plan.Clusters[cluster].Engine].Rings {
+	for _, ring := range report.Plan.Plans[report.Clusters[cluster].Engine].Rings {
 		if !slices.Contains(ring.Outputs, cluster) {
 			continue
 		}

@@ -72,7 +72,8 @@ func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
 	}
 	for round := range uint64(300) {
 		in := status.Input{Report: datapath.Report{
-			Plan: plan.Result{Plans: map[v1.Engine]capture.Plan{}, Rings: map[string]plan.Verdict{"mirror": {Planned: true, Engine: v1.EngineEBPF}}},
+			Plan:  plan.Result{Plans: map[v1.Engine]capture.Plan{}},
+			Rings: map[string]datapath.Object{"mirror": {Made: true, Engine: v1.EngineEBPF}},
 			Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
 				Rings: map[string]capture.RingState{"mirror": {Stats: capture.RingStats{Seen: 1000 * round, Passed: 1000 * round}}},
 			}},

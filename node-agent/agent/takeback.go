@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"strings"
 
 	"github.com/ringcap/ringcap/node-agent/access"
@@ -44,8 +43,8 @@ func holdings(report datapath.Report) (held []access.Holding, attachments map[ac
 func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocations map[capture.QueueID][]access.Pod) {
 	held, attachments := holdings(report)
 	asked := func(name string) bool {
-		verdict, there := report.Plan.Clusters[name]
-		return there && !verdict.Leftover
+		cluster, there := report.Clusters[name]
+		return there && !cluster.Leftover
 	}
 	for _, o := range a.keeper.Overstays(ctx, held, allocations, asked) {
 		seen := attachments[o.Holding]
@@ -115,21 +114,19 @@ func (a *Agent) holders(report datapath.Report, allocations map[capture.QueueID]
 	return holders
 }
 
-// nameHolders says of each set of queues that waits for its consumers which processes these are.
-func (a *Agent) nameHolders(report datapath.Report) datapath.Report {
-	clusters := maps.Clone(report.Plan.Clusters)
-	for name, verdict := range clusters {
-		if verdict.Reason != v1.ReasonQueueInUse {
+// inUse says of each set of queues that waits for its consumers which processes these are.
+func (a *Agent) inUse(report datapath.Report) map[string]string {
+	who := map[string]string{}
+	for name, cluster := range report.Clusters {
+		if cluster.Reason != v1.ReasonQueueInUse {
 			continue
 		}
 		state, _ := report.Queues(name)
 		if holders := a.holdersOf(name, state); len(holders) > 0 {
-			verdict.Message += ": " + strings.Join(holders, "; ")
-			clusters[name] = verdict
+			who[name] = strings.Join(holders, "; ")
 		}
 	}
-	report.Plan.Clusters = clusters
-	return report
+	return who
 }
 
 // holdersOf are the first few.

@@ -100,7 +100,7 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 	}
 	a.Reconciler.Adopt(t.Context())
 	report := datapath.Report{
-		Plan: plan.Result{Clusters: map[string]plan.Verdict{"ids": {Engine: v1.EngineEBPF, Planned: true}}},
+		Clusters: map[string]datapath.Object{"ids": {Engine: v1.EngineEBPF, Made: true}},
 		Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {Clusters: map[string]capture.ClusterState{
 			"ids": {Queues: []capture.QueueStats{{Attached: true, Holder: 11}, {Attached: true, Holder: 10, Attachment: 7}, {}}},
 		}}},
@@ -192,11 +192,13 @@ func TestHoldersOfNobodysQueues(t *testing.T) {
 // Who has to stop a consumer is told which it is, once.
 func TestHoldersAreNamed(t *testing.T) {
 	a, _, report, _ := takingLab(t)
-	report.Plan.Clusters["ids"] = plan.Verdict{Engine: v1.EngineEBPF, Reason: v1.ReasonQueueInUse, Message: "remove cluster ids: in use by a consumer"}
+	report.Clusters["ids"] = datapath.Object{Engine: v1.EngineEBPF, Reason: v1.ReasonQueueInUse, Message: "remove cluster ids: in use by a consumer"}
+	message := "remove cluster ids: in use by a consumer: queue 0 is read by process 11 (tcpdump) of the pod with UID " + sensorUID +
+		"; queue 1 is read by process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555"
 	for range 2 {
-		named := a.nameHolders(report)
-		assert.Equal(t, "remove cluster ids: in use by a consumer: queue 0 is read by process 11 (tcpdump) of the pod with UID "+sensorUID+
-			"; queue 1 is read by process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555", named.Plan.Clusters["ids"].Message)
+		in := status.Input{Report: report, InUse: a.inUse(report)}
+		assert.Equal(t, message, status.Build(in).Clusters[0].Message)
+		assert.Contains(t, status.Conditions(nil, in)[1].Message, message)
 	}
 }
 

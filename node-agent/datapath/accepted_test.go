@@ -234,9 +234,9 @@ func outlives(t *testing.T, kind v1.Engine, changed v1.NodeCaptureSpec, what str
 	file := filepath.Join(t.TempDir(), "plugin", "accepted.json")
 	agent := agentOf(kind, engine, file)
 	first := agent.Reconcile(t.Context(), acceptedSpec(kind), 1)
-	require.True(t, first.Plan.Rings["mirror"].Ready(), first.Plan.Rings["mirror"].Message)
-	require.True(t, first.Plan.Clusters["mirror"].Ready(), first.Plan.Clusters["mirror"].Message)
-	require.True(t, first.Plan.Clusters["ids"].Ready(), first.Plan.Clusters["ids"].Message)
+	require.True(t, first.Rings["mirror"].Ready(), first.Rings["mirror"].Message)
+	require.True(t, first.Clusters["mirror"].Ready(), first.Clusters["mirror"].Message)
+	require.True(t, first.Clusters["ids"].Ready(), first.Clusters["ids"].Message)
 	before := engine.last
 
 	for _, agent := range []*Reconciler{agent, agentOf(kind, engine, file), agentOf(kind, engine, file)} {
@@ -244,20 +244,20 @@ func outlives(t *testing.T, kind v1.Engine, changed v1.NodeCaptureSpec, what str
 		require.NoError(t, report.Err)
 		assert.Equal(t, before, engine.last)
 		assert.Equal(t, first.Plan.NICs, report.Plan.NICs)
-		verdict := report.Plan.Rings["mirror"]
+		verdict := report.Rings["mirror"]
 		if what == "cluster" {
-			verdict = report.Plan.Clusters["ids"]
+			verdict = report.Clusters["ids"]
 		}
 		assert.Equal(t, change.reason, verdict.Reason, verdict.Message)
 		assert.Contains(t, verdict.Message, "; until then it stays as it was before the change")
 		assert.Contains(t, verdict.Message, change.harms)
-		assert.True(t, report.Plan.Clusters["ids"].Fed)
+		assert.True(t, report.Clusters["ids"].Fed)
 	}
 	last := agentOf(kind, engine, file)
 	for range 2 {
 		report := last.Reconcile(t.Context(), acceptedSpec(kind), 3)
-		assert.True(t, report.Plan.Rings["mirror"].Ready(), report.Plan.Rings["mirror"].Message)
-		assert.True(t, report.Plan.Clusters["ids"].Ready(), report.Plan.Clusters["ids"].Message)
+		assert.True(t, report.Rings["mirror"].Ready(), report.Rings["mirror"].Message)
+		assert.True(t, report.Clusters["ids"].Ready(), report.Clusters["ids"].Message)
 	}
 	assert.Equal(t, before, engine.last)
 }
@@ -328,13 +328,13 @@ func TestWhatIsNotBelieved(t *testing.T) {
 			}
 			report := agent.Reconcile(t.Context(), refused, 2)
 			assert.NoError(t, report.Err)
-			assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Plan.Clusters["mirror"].Reason)
-			assert.Equal(t, test.kept, report.Plan.Clusters["mirror"].Planned)
+			assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Clusters["mirror"].Reason)
+			assert.Equal(t, test.kept, report.Clusters["mirror"].Made)
 			if test.kept {
 				assert.Equal(t, before, engine.last)
 			}
 			report = agent.Reconcile(t.Context(), withLimit("64Mi"), 3)
-			assert.True(t, report.Plan.Clusters["mirror"].Ready(), "it goes on")
+			assert.True(t, report.Clusters["mirror"].Ready(), "it goes on")
 			assert.Equal(t, name == "damaged", exists(Aside(file)))
 		})
 	}
@@ -363,10 +363,10 @@ func TestAnEnginesRefusalDoesNotHideThatOfTheChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accepted.json")
 	engine.refuse["mirror"] = fmt.Errorf("cluster mirror: %w: stop its consumers first", capture.ErrInUse)
 	report := agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 1)
-	assert.Equal(t, v1.ReasonQueueInUse, report.Plan.Clusters["mirror"].Reason)
+	assert.Equal(t, v1.ReasonQueueInUse, report.Clusters["mirror"].Reason)
 	report = agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("1Mi"), 2)
-	assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Plan.Clusters["mirror"].Reason)
-	assert.Regexp(t, "^2 queues of .* need .*; of what was accepted before it: .*stop its consumers first", report.Plan.Clusters["mirror"].Message)
+	assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Clusters["mirror"].Reason)
+	assert.Regexp(t, "^2 queues of .* need .*; of what was accepted before it: .*stop its consumers first", report.Clusters["mirror"].Message)
 }
 
 // An engine that cannot be asked for a moment, at a start, is no reason to forget.
@@ -379,9 +379,9 @@ func TestAnEngineIsAwayForAMomentAtTheStart(t *testing.T) {
 	open := agent.Providers[0].Open
 	agent.Providers[0].Open = func(context.Context) (capture.Engine, error) { return nil, errors.New("busy") }
 	report := agent.Reconcile(t.Context(), withLimit("1Mi"), 2)
-	assert.Equal(t, v1.ReasonEngineUnavailable, report.Plan.Rings["mirror"].Reason)
+	assert.Equal(t, v1.ReasonEngineUnavailable, report.Rings["mirror"].Reason)
 	agent.Providers[0].Open = open
 	report = agent.Reconcile(t.Context(), withLimit("1Mi"), 2)
-	assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Plan.Clusters["mirror"].Reason)
+	assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Clusters["mirror"].Reason)
 	assert.Equal(t, before, engine.last)
 }

@@ -2,51 +2,37 @@
 
 // Package datapath makes a node's engines and interfaces as a NodeCaptureSpec asks, and observes them. It is the same
 // in a cluster and standalone: where the spec comes from and where the report goes is its callers' business.
+//
+// A reconciliation has four steps. Each makes a value that no later step changes:
+//
+//	look       view         what the node has
+//	plan.Make  plan.Result  what each engine and interface is to have, and a verdict for each ring and set of queues
+//	apply      Outcome      what became of that
+//	conclude   Object       what verdict and outcome come to, for each ring and set of queues: for status, metrics, the kubelet
 package datapath
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"golang.org/x/net/bpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
-	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Report is what a node was asked for, what was decided, and what it has.
-type Report struct {
-	Spec v1.NodeCaptureSpec
-	// Generation of the spec, for the caller.
-	Generation int64
-	// Plan with its verdicts; what an engine or an interface refused is in the verdicts too.
-	Plan plan.Result
-	// Facts of the engines by kind.
-	Engines map[v1.Engine]plan.EngineFact
-	// Observations by engine.
-	Observations map[v1.Engine]capture.Observation
-	Interfaces   []node.Interface
-	// RxQueues of each interface by name.
-	RxQueues map[string]int
-	// Drivers by interface name; empty where they are not known.
-	Drivers map[string]plan.DriverFact
-	// NICs says how the captured interfaces are set, by name.
-	NICs map[string]nic.Outcome
-	// Err concerns the node as a whole: something could not be read or set that is no single ring's.
-	Err error
-	// Memory of the node when it was planned; nil where it is not known.
-	Memory *capture.Memory
-	// plannedWith is the bytes that the queues took then.
-	plannedWith uint64
-	// stale says what could not be read, and is planned with as it was known last.
-	stale error
-	// ObserveErr: the counters of an engine could not be read.
-	ObserveErr error
+// Drivers knows the drivers of the node's interfaces, and replaces them.
+type Drivers interface {
+	// Describe says what a plan must know of each, by interface name.
+	Describe() (map[string]plan.DriverFact, error)
+	// Apply gives the wished interfaces their drivers and the others the ones that they had; moved says that some were made
+	// again, and have other indexes. What could not be had is in the facts from then on.
+	Apply(wanted map[string]plan.DriverWish) (moved bool, err error)
 }
 
 // Names tells consumers what the interfaces of a plan are called, before it is applied.
@@ -118,40 +104,74 @@ func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
 	return r.reconcile(ctx, spec, generation), true
 }
 
+// reconcile looks at the node, plans from what was seen, applies the plan, and looks at what came of it. The engines are looked at
+// before and after and not in between: a plan depends on what they have, and only the kernel knows what was made of the plan.
 func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
 	report := Report{Spec: spec, Generation: generation}
-	report.Engines = r.Adopt(ctx)
-	facts := plan.Facts{
-		Engines: report.Engines, Compile: r.programs.through(r.Compile), Good: r.Accepted.Load(),
-	}
-	presentErr := r.present(ctx, &facts)
-	r.acceptRunning(spec, &facts)
-	memoryErr := r.readMemory(&report, &facts, presentErr == nil)
-	if facts.NoPods = r.Pods == nil; !facts.NoPods {
-		facts.Pods, facts.PodsUnknown = r.Pods()
-	}
-	driverErr, err := r.planWithDrivers(ctx, &report, spec, facts)
-	if err != nil {
+	good, err := r.decide(ctx, &report)
+	if report.Plan.Plans == nil {
 		report.Err = err
 		return report
 	}
-	r.programs.forget()
-	acceptedErr := r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, facts.Good), facts.Good))
-	nicErr := r.applyNICs(&report)
-	var namesErr error
-	if r.Names != nil {
-		namesErr = r.Names.Tell(report.Plan)
-	}
-	failed, engineErr := r.applyEngines(ctx, &report)
-	report.Err = errors.Join(driverErr, memoryErr, acceptedErr, nicErr, namesErr, engineErr, report.stale, r.Trials.applied(&report))
+	acceptedErr := r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, good), good))
+	report.Outcome = r.apply(ctx, report.Plan)
 	r.looked = true
 	report = r.Observe(ctx, report)
-	noteUnfed(&report)
-	addLeftovers(&report, failed)
+	report.Rings, report.Clusters = conclude(report.Plan, report.Outcome, report.Observations)
+	report.Err = errors.Join(err, acceptedErr, report.Outcome.Err, r.Trials.applied(report))
 	return report
 }
 
-// Observe reads the state and the counters anew; what was decided stays.
+// decide makes a report's plan, if one can be made, and returns the specs that were accepted before it. Drivers are replaced on the
+// way: interfaces are made again by that, and are looked at and planned for once more.
+func (r *Reconciler) decide(ctx context.Context, report *Report) (good v1.NodeCaptureSpec, err error) {
+	compile := r.programs.through(r.Compile)
+	seen, err := r.look(ctx, report)
+	if err != nil {
+		return good, err
+	}
+	seen.Compile = compile
+	decision, trialErr := r.plan(ctx, *report, &seen)
+	moved, driverErr := r.replaceDrivers(decision)
+	if moved {
+		refused := seen.Refused
+		if seen, err = r.look(ctx, report); err != nil {
+			return good, errors.Join(trialErr, driverErr, err)
+		}
+		seen.Compile, seen.Refused = compile, refused
+		decision = plan.Make(report.Spec, seen.Facts)
+	}
+	r.programs.forget()
+	report.Plan = decision
+	return seen.Good, errors.Join(trialErr, driverErr, seen.err)
+}
+
+func (r *Reconciler) replaceDrivers(decision plan.Result) (moved bool, err error) {
+	if r.Drivers == nil {
+		return false, nil
+	}
+	return r.Drivers.Apply(decision.Drivers)
+}
+
+// plan plans, and again without what cannot be tried now: what that is shows only in a plan.
+func (r *Reconciler) plan(ctx context.Context, report Report, seen *view) (plan.Result, error) {
+	var admitErr error
+	refused, refusedErr := r.Trials.refused()
+	seen.Refused = refused
+	for {
+		report.Plan = plan.Make(report.Spec, seen.Facts)
+		held, err := r.Trials.admit(ctx, report, seen.Facts, !r.looked)
+		if err != nil {
+			admitErr = err
+		}
+		if len(held) == 0 {
+			return report.Plan, errors.Join(refusedErr, admitErr)
+		}
+		maps.Copy(seen.Refused, held)
+	}
+}
+
+// Observe reads the state and the counters; what was decided and what became of it stay.
 func (r *Reconciler) Observe(ctx context.Context, last Report) Report {
 	last.Observations, last.ObserveErr = map[v1.Engine]capture.Observation{}, nil
 	if interfaces, err := r.Interfaces(); err == nil {
@@ -178,36 +198,6 @@ func (r *Reconciler) Engine(kind v1.Engine) capture.Engine {
 	return r.opened[kind]
 }
 
-// Queues is what the engines have of a set of queues that was asked for, by whichever engine serves it.
-func (r Report) Queues(name string) (capture.ClusterState, bool) {
-	verdict, ok := r.Plan.Clusters[name]
-	if !ok {
-		return capture.ClusterState{}, false
-	}
-	state, ok := r.Observations[verdict.Engine].Clusters[name]
-	return state, ok
-}
-
-// queueMemory is the bytes that the observed queues take.
-func (r Report) queueMemory() (bytes uint64) {
-	for _, observation := range r.Observations {
-		for _, cluster := range observation.Clusters {
-			bytes += cluster.Memory
-		}
-	}
-	return bytes
-}
-
-// queues is how many were observed.
-func (r Report) queues() (n int) {
-	for _, observation := range r.Observations {
-		for _, cluster := range observation.Clusters {
-			n += len(cluster.Queues)
-		}
-	}
-	return n
-}
-
 // Close releases what the process holds of the engines; capture goes on.
 func (r *Reconciler) Close() error {
 	var errs []error
@@ -229,80 +219,4 @@ func (r *Reconciler) noteOpened() {
 			r.opened[p.Kind] = p.engine
 		}
 	}
-}
-
-// present says what the engines have now. An error is of one that does not tell.
-func (r *Reconciler) present(ctx context.Context, facts *plan.Facts) (failed error) {
-	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
-	facts.QueueCounts, facts.Taps = map[string]int{}, map[string][]capture.Tap{}
-	facts.Taken = map[string]plan.Taken{}
-	for _, p := range r.Providers {
-		if p.engine == nil {
-			continue
-		}
-		observation, err := p.engine.Observe(ctx)
-		if err != nil {
-			failed = err
-			continue
-		}
-		for name, state := range observation.Rings {
-			facts.Serving[name], facts.Taps[name] = p.Kind, state.Taps
-		}
-		for name, state := range observation.Clusters {
-			facts.Queues[name], facts.QueueCounts[name] = p.Kind, len(state.Queues)
-			facts.Taken[name] = plan.Taken{Bytes: state.Memory, Lanes: state.Lanes}
-		}
-	}
-	return failed
-}
-
-// acceptRunning takes rings that can cut the node off for accepted where an agent runs for the first time after one of a release
-// that noted nothing, and left them running: they were there before the node could refuse or try them. An operator of that
-// release wrote their entries.
-func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
-	if r.looked || len(facts.Good.Rings)+len(facts.Good.Clusters) > 0 {
-		return
-	}
-	for _, ring := range spec.Rings {
-		if _, served := facts.Serving[ring.Name]; served && plan.Intrusive(ring.Spec) && !r.Trials.knows(ring.Name) {
-			ring.Version = 0
-			facts.Good.Rings = append(facts.Good.Rings, ring)
-		}
-	}
-}
-
-// readMemory says what the node has for queues. Where it is not complete which there are, those would be taken for newcomers:
-// then nothing is refused for want of memory here, but by the engines.
-func (r *Reconciler) readMemory(report *Report, facts *plan.Facts, complete bool) error {
-	for _, taken := range facts.Taken {
-		report.plannedWith += taken.Bytes
-	}
-	if r.Memory == nil || !complete {
-		return nil
-	}
-	memory, err := r.Memory()
-	if err != nil {
-		return fmt.Errorf("read how much memory the node has: %w", err)
-	}
-	report.Memory, facts.Memory = &memory, &memory
-	return nil
-}
-
-// applyEngines returns what single objects failed with, by engine, and what engines as a whole did.
-func (r *Reconciler) applyEngines(ctx context.Context, report *Report) (map[v1.Engine]map[string]error, error) {
-	var errs []error
-	all := map[v1.Engine]map[string]error{}
-	for _, p := range r.Providers {
-		if p.engine == nil {
-			continue
-		}
-		failed, err := p.engine.Apply(ctx, report.Plan.Plans[p.Kind])
-		all[p.Kind] = failed
-		refuse(report.Plan.Rings, p.Kind, failed, err)
-		refuse(report.Plan.Clusters, p.Kind, failed, err)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("engine %s: %w", p.Kind, err))
-		}
-	}
-	return all, errors.Join(errs...)
 }

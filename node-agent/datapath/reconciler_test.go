@@ -28,7 +28,8 @@ type memoryEngine struct {
 	attached map[string]bool
 	refuse   map[string]error
 	broken   error
-	applied  int
+	// applied and observed are how often.
+	applied, observed int
 	// taps of all rings.
 	taps []capture.Tap
 }
@@ -69,6 +70,7 @@ func (e *memoryEngine) Apply(_ context.Context, p capture.Plan) (map[string]erro
 }
 
 func (e *memoryEngine) Observe(context.Context) (capture.Observation, error) {
+	e.observed++
 	o := capture.Observation{Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{}}
 	for name := range e.rings {
 		o.Rings[name] = capture.RingState{Taps: e.taps}
@@ -116,7 +118,8 @@ func spec(rings ...string) v1.NodeCaptureSpec {
 	return s
 }
 
-func TestEnginesRefusalsAreVerdicts(t *testing.T) {
+// What an engine refuses is an outcome. The decision stays what it was.
+func TestEnginesRefusalsAreOutcomes(t *testing.T) {
 	for name, test := range map[string]struct {
 		refusal error
 		reason  string
@@ -132,10 +135,12 @@ func TestEnginesRefusalsAreVerdicts(t *testing.T) {
 			report := newReconciler(engine).Reconcile(context.Background(), spec("bad", "good"), 3)
 			require.NoError(t, report.Err)
 			assert.EqualValues(t, 3, report.Generation)
-			assert.Equal(t, test.reason, report.Plan.Rings["bad"].Reason)
-			assert.Equal(t, test.refusal.Error(), report.Plan.Rings["bad"].Message)
-			assert.False(t, report.Plan.Rings["bad"].Planned)
-			assert.True(t, report.Plan.Rings["good"].Ready())
+			assert.Equal(t, test.reason, report.Rings["bad"].Reason)
+			assert.Equal(t, test.refusal.Error(), report.Rings["bad"].Message)
+			assert.False(t, report.Rings["bad"].Made)
+			assert.True(t, report.Plan.Rings["bad"].Ready())
+			assert.Equal(t, report.Plan.Rings["bad"], report.Rings["bad"].Decision)
+			assert.True(t, report.Rings["good"].Ready())
 		})
 	}
 }
@@ -151,14 +156,14 @@ func TestQueuesOfARingThatCouldNotBeMadeAreNotOffered(t *testing.T) {
 	}
 	r := newReconciler(engine)
 	report := r.Reconcile(context.Background(), asked, 1)
-	assert.False(t, report.Plan.Clusters["over-bad"].Fed)
-	assert.Equal(t, v1.ReasonEngineError, report.Plan.Clusters["over-bad"].Reason)
-	assert.True(t, report.Plan.Clusters["over-good"].Fed)
-	assert.True(t, report.Plan.Clusters["over-good"].Ready())
+	assert.False(t, report.Clusters["over-bad"].Fed)
+	assert.Equal(t, v1.ReasonEngineError, report.Clusters["over-bad"].Reason)
+	assert.True(t, report.Clusters["over-good"].Fed)
+	assert.True(t, report.Clusters["over-good"].Ready())
 	delete(engine.refuse, "bad")
 	report = r.Reconcile(context.Background(), asked, 1)
-	assert.True(t, report.Plan.Clusters["over-bad"].Fed)
-	assert.True(t, report.Plan.Clusters["over-bad"].Ready())
+	assert.True(t, report.Clusters["over-bad"].Fed)
+	assert.True(t, report.Clusters["over-bad"].Ready())
 }
 
 func TestABrokenEngineIsEveryonesProblem(t *testing.T) {
@@ -169,10 +174,10 @@ func TestABrokenEngineIsEveryonesProblem(t *testing.T) {
 	report := r.Reconcile(context.Background(), spec("a"), 2)
 	assert.ErrorContains(t, report.Err, "the module is gone")
 	assert.ErrorContains(t, report.ObserveErr, "the module is gone")
-	assert.Equal(t, v1.ReasonEngineError, report.Plan.Clusters["a"].Reason)
+	assert.Equal(t, v1.ReasonEngineError, report.Clusters["a"].Reason)
 
 	engine.broken = nil
-	assert.True(t, r.Reconcile(context.Background(), spec("a"), 2).Plan.Clusters["a"].Ready())
+	assert.True(t, r.Reconcile(context.Background(), spec("a"), 2).Clusters["a"].Ready())
 }
 
 func TestAnEngineThatCannotBeOpenedIsTriedAgain(t *testing.T) {
@@ -186,11 +191,11 @@ func TestAnEngineThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 	}
 	for range 2 {
 		report := r.Reconcile(context.Background(), spec("a"), 1)
-		assert.Equal(t, v1.ReasonEngineUnavailable, report.Plan.Rings["a"].Reason)
-		assert.Contains(t, report.Plan.Rings["a"].Message, "permission denied")
+		assert.Equal(t, v1.ReasonEngineUnavailable, report.Rings["a"].Reason)
+		assert.Contains(t, report.Rings["a"].Message, "permission denied")
 		assert.Nil(t, r.Engine(v1.EngineEBPF))
 	}
-	assert.True(t, r.Reconcile(context.Background(), spec("a"), 1).Plan.Rings["a"].Ready())
+	assert.True(t, r.Reconcile(context.Background(), spec("a"), 1).Rings["a"].Ready())
 	assert.NotNil(t, r.Engine(v1.EngineEBPF))
 }
 
@@ -206,7 +211,7 @@ func TestAnEngineThatIsNotWantedAnyMore(t *testing.T) {
 
 	available = false
 	report := r.Reconcile(context.Background(), spec("a"), 1)
-	assert.Equal(t, v1.ReasonEngineUnavailable, report.Plan.Rings["a"].Reason)
+	assert.Equal(t, v1.ReasonEngineUnavailable, report.Rings["a"].Reason)
 	assert.Empty(t, engine.rings)
 	assert.Empty(t, engine.clusters)
 
@@ -220,8 +225,8 @@ func TestAnInterfaceThatCannotBeSetIsItsRingsProblem(t *testing.T) {
 	r := newReconciler(newMemoryEngine())
 	r.NICs = noNICs{outcomes: map[string]nic.Outcome{"eth0": {Err: errors.New("GRO stays on")}, "old0": {Err: errors.New("busy")}}}
 	report := r.Reconcile(context.Background(), spec("a"), 1)
-	assert.Equal(t, v1.ReasonEngineError, report.Plan.Rings["a"].Reason)
-	assert.Equal(t, "GRO stays on", report.Plan.Rings["a"].Message)
+	assert.Equal(t, v1.ReasonEngineError, report.Rings["a"].Reason)
+	assert.Equal(t, "GRO stays on", report.Rings["a"].Message)
 	assert.ErrorContains(t, report.Err, "restore interface old0: busy")
 }
 
@@ -235,9 +240,9 @@ func TestASettingThatTheDriverRefuses(t *testing.T) {
 		Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "512", Ring: "a"}, Problem: nic.ProblemNotSupported, Message: "its driver cannot do that",
 	}}}}}
 	report := r.Reconcile(context.Background(), asked, 1)
-	a, b := report.Plan.Rings["a"], report.Plan.Rings["b"]
+	a, b := report.Rings["a"], report.Rings["b"]
 	assert.Equal(t, v1.ReasonNICSettingRefused, a.Reason)
-	assert.True(t, a.Planned)
+	assert.True(t, a.Made)
 	assert.Contains(t, a.Message, "spec.nic.rxRingSize cannot be had on eth0")
 	assert.True(t, b.Ready())
 }
@@ -266,20 +271,20 @@ func TestLeftoversGoWithTheirConsumers(t *testing.T) {
 			return Report{}
 		}
 	}
-	assert.True(t, next().Plan.Clusters["a"].Ready())
+	assert.True(t, next().Clusters["a"].Ready())
 
 	engine.attached["a"], desired = true, spec()
 	changed.Raise()
 	report := next()
-	assert.Equal(t, v1.ReasonQueueInUse, report.Plan.Clusters["a"].Reason)
-	assert.NotContains(t, report.Plan.Rings, "a")
+	assert.Equal(t, v1.ReasonQueueInUse, report.Clusters["a"].Reason)
+	assert.NotContains(t, report.Rings, "a")
 	assert.False(t, report.Blocked())
 
 	activity.Raise()
-	assert.Contains(t, next().Plan.Clusters, "a")
+	assert.Contains(t, next().Clusters, "a")
 	engine.attached["a"] = false
 	activity.Raise()
-	assert.Empty(t, next().Plan.Clusters)
+	assert.Empty(t, next().Clusters)
 	cancel()
 	<-stopped
 }
@@ -339,7 +344,7 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 		s.Rings[i].Spec.Filter = &v1.Filter{BPF: "tcp"}
 	}
 	for range 3 {
-		assert.True(t, r.Reconcile(context.Background(), s, 1).Plan.Rings["a"].Ready())
+		assert.True(t, r.Reconcile(context.Background(), s, 1).Rings["a"].Ready())
 	}
 	assert.Equal(t, 1, compiled)
 }
@@ -353,19 +358,19 @@ func TestTheNodesMemory(t *testing.T) {
 	r.Memory = func() (capture.Memory, error) { return node, nil }
 	report := r.Reconcile(t.Context(), spec("a", "b", "c"), 1)
 	assert.Equal(t, map[string]int{"a": 2, "b": 2}, engine.clusters)
-	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, report.Plan.Clusters["c"].Reason)
+	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, report.Clusters["c"].Reason)
 	assert.Equal(t, uint64(40<<20), report.Memory.Room())
 
 	node.Available = 0
 	report = r.Reconcile(t.Context(), spec("0", "a", "b", "c"), 2)
 	assert.Equal(t, map[string]int{"a": 2, "b": 2}, engine.clusters)
-	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, report.Plan.Clusters["0"].Reason)
+	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, report.Clusters["0"].Reason)
 	assert.False(t, report.Blocked())
 
 	// One that cannot be asked what it has loses nothing by it.
 	engine.broken = errors.New("busy")
 	report = r.Reconcile(t.Context(), spec("a", "b"), 3)
-	assert.NotContains(t, report.Plan.Clusters["a"].Message, "memory")
+	assert.NotContains(t, report.Clusters["a"].Message, "memory")
 	engine.broken = nil
 
 	// What is deleted gives its memory back, and who waits is planned with it.
@@ -377,3 +382,26 @@ func TestTheNodesMemory(t *testing.T) {
 	assert.Equal(t, map[string]int{"b": 2, "c": 2}, engine.clusters)
 	assert.False(t, report.Blocked())
 }
+
+// A plan that is made twice is made from the same view. What a plan depends on is looked at once, and what came of it once: also
+// where a ring cannot be tried and is planned without.
+func TestTheNodeIsLookedAtBeforeAndAfter(t *testing.T) {
+	l := newTrialLab(t)
+	listed, described, asked := 0, 0, 0
+	interfaces := l.r.Interfaces
+	l.r.Interfaces = func() ([]node.Interface, error) { listed++; return interfaces() }
+	l.r.Traffic = func() (map[string]string, error) { asked++; return nil, nil }
+	l.r.Drivers = countedDrivers{&described}
+	l.lost = true
+	report := l.r.Reconcile(t.Context(), inMode(2, 100), 1)
+	assert.Equal(t, v1.ReasonAPIServerUnreachable, report.Rings["own"].Reason)
+	assert.Equal(t, []int{2, 2, 1, 1}, []int{l.engine.observed, listed, described, asked})
+}
+
+type countedDrivers struct{ described *int }
+
+func (d countedDrivers) Describe() (map[string]plan.DriverFact, error) {
+	*d.described++
+	return nil, nil
+}
+func (d countedDrivers) Apply(map[string]plan.DriverWish) (bool, error) { return false, nil }

@@ -299,13 +299,14 @@ func (r trial) lose(name, why string) trial {
 	return r
 }
 
-// admit begins the trials of what is planned and was never tried, and adds to what is refused what cannot be tried now; again
-// says that the plan is to be made again for that. At the agent's first look what runs already is proven: an agent of a release
-// that had no trials left it. What runs as it is asked for is not taken away for want of a trial either.
-func (t *Trials) admit(ctx context.Context, report *Report, facts plan.Facts, first bool) (again bool, failed error) {
+// admit begins the trials of what is planned and was never tried, and returns what cannot be tried now: the plan is to be made
+// again without it. At the agent's first look what runs already is proven: an agent of a release that had no trials left it. What
+// runs as it is asked for is not taken away for want of a trial either.
+func (t *Trials) admit(ctx context.Context, report Report, facts plan.Facts, first bool) (held map[string]plan.Refusal, failed error) {
 	if t == nil {
-		return false, nil
+		return nil, nil
 	}
+	held = map[string]plan.Refusal{}
 	asked, before := false, map[string]trial{}
 	var silence error
 	for name, verdict := range report.Plan.Rings {
@@ -322,8 +323,8 @@ func (t *Trials) admit(ctx context.Context, report *Report, facts plan.Facts, fi
 			asked, silence = true, t.ask(ctx)
 		}
 		if silence != nil {
-			again = hold(facts, name, verdict, v1.ReasonAPIServerUnreachable, fmt.Sprintf(
-				"would not notice while it cannot reach the API server (%v): it is tried when it can", silence)) || again
+			hold(held, facts, name, verdict, v1.ReasonAPIServerUnreachable, fmt.Sprintf(
+				"would not notice while it cannot reach the API server (%v): it is tried when it can", silence))
 			continue
 		}
 		before[name] = r
@@ -333,41 +334,40 @@ func (t *Trials) admit(ctx context.Context, report *Report, facts plan.Facts, fi
 		t.fresh[name] = true
 	}
 	if failed = t.save(); failed == nil {
-		return again, nil
+		return held, nil
 	}
 	for name, r := range before {
 		t.set(name, trial{})
 		t.set(name, r)
 		delete(t.fresh, name)
-		again = hold(facts, name, report.Plan.Rings[name], v1.ReasonEngineError,
-			fmt.Sprintf("what is tried cannot be noted (%v): it is tried when it can", failed)) || again
+		hold(held, facts, name, report.Plan.Rings[name], v1.ReasonEngineError,
+			fmt.Sprintf("what is tried cannot be noted (%v): it is tried when it can", failed))
 	}
-	return again, failed
+	return held, failed
 }
 
-// hold refuses what cannot be tried now, unless it runs already as it is asked for, and says whether it did. A ring that may be
-// captured in mode 0 for want of a driver may run in that mode.
-func hold(facts plan.Facts, name string, verdict plan.Verdict, reason, why string) bool {
+// hold adds what cannot be tried now, unless it runs already as it is asked for. A ring that may be captured in mode 0 for want of
+// a driver may run in that mode.
+func hold(held map[string]plan.Refusal, facts plan.Facts, name string, verdict plan.Verdict, reason, why string) {
 	if verdict.Planned && facts.Runs(name, verdict.Key) && verdict.Fallback != v1.TransparentFallbackStack {
-		return false
+		return
 	}
-	facts.Refused[verdict.Key] = plan.Refusal{Reason: reason, Message: fmt.Sprintf(
+	held[verdict.Key] = plan.Refusal{Reason: reason, Message: fmt.Sprintf(
 		"%s: the node could be cut off by that, and %s", verdict.Watched, why)}
-	return true
 }
 
 // applied is told what became of the plan: the time of a trial runs from when the ring was made. What is not asked for any more,
 // and not planned either, is on trial no more.
-func (t *Trials) applied(report *Report) error {
+func (t *Trials) applied(report Report) error {
 	if t == nil {
 		return nil
 	}
 	for name, r := range t.load() {
-		verdict := report.Plan.Rings[name]
-		made := verdict.Planned && verdict.Key == r.Trying
+		ring := report.Rings[name]
+		made := ring.Made && ring.Decision.Key == r.Trying
 		switch {
 		case r.Trying == "":
-		case verdict.Key != r.Trying && asksOther(report.Spec, name, r.Trying):
+		case ring.Decision.Key != r.Trying && asksOther(report.Spec, name, r.Trying):
 			r = r.dropped()
 		case t.fresh[name] || made && (t.unmade[name] || r.Idle):
 			r.Since, r.Idle = t.now(), false

@@ -67,7 +67,7 @@ func (l *trialLab) reconcile(spec v1.NodeCaptureSpec) (reason, message string) {
 	l.Helper()
 	report := l.r.Reconcile(context.Background(), spec, 1)
 	require.NoError(l, report.Err)
-	verdict := report.Plan.Rings[spec.Rings[0].Name]
+	verdict := report.Rings[spec.Rings[0].Name]
 	return verdict.Reason, verdict.Message
 }
 
@@ -203,7 +203,7 @@ func TestATrialOutlivesTheAgent(t *testing.T) {
 	for range 2 {
 		report, undone := l.r.Undo(context.Background())
 		require.True(t, undone)
-		assert.Equal(t, v1.ReasonNodeCutOff, report.Plan.Rings["own"].Reason)
+		assert.Equal(t, v1.ReasonNodeCutOff, report.Rings["own"].Reason)
 		assert.Equal(t, map[string]bool{"other": true}, l.engine.rings, "the others go on")
 		l.restart("boot")
 		l.r.Adopt(context.Background())
@@ -428,7 +428,7 @@ func TestALostTrialIsUndoneWhateverFails(t *testing.T) {
 			for range 2 {
 				report := l.r.Reconcile(context.Background(), asked, 1)
 				assert.Error(t, report.Err)
-				assert.Equal(t, v1.ReasonNodeCutOff, report.Plan.Rings["own"].Reason)
+				assert.Equal(t, v1.ReasonNodeCutOff, report.Rings["own"].Reason)
 				assert.Equal(t, map[string]bool{"other": true}, l.engine.rings)
 			}
 		})

@@ -81,14 +81,14 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 	tapped := map[string]bool{}
 	auto := ringsOfAnyEngine(r.Spec)
-	for name, verdict := range r.Plan.Rings {
-		s.gauge(ringReady, boolean(verdict.Ready() || verdict.Absent()), name, string(verdict.Engine), verdict.Reason)
-		s.gauge(ringFallback, boolean(auto[name] && verdict.Engine == v1.EngineEBPF), name)
-		for _, i := range verdict.Interfaces {
+	for name, object := range r.Rings {
+		s.gauge(ringReady, boolean(object.Ready() || object.Absent()), name, string(object.Engine), object.Reason)
+		s.gauge(ringFallback, boolean(auto[name] && object.Engine == v1.EngineEBPF), name)
+		for _, i := range object.Decision.Interfaces {
 			tapped[i] = true
 		}
-		if ring, ok := r.Observations[verdict.Engine].Rings[name]; ok {
-			s.ring(name, string(verdict.Engine), ring.Stats)
+		if ring, ok := r.Observations[object.Engine].Rings[name]; ok {
+			s.ring(name, string(object.Engine), ring.Stats)
 		}
 	}
 	capacity := map[string]uint64{}
@@ -106,10 +106,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for name, verdict := range r.Plan.Clusters {
-		s.gauge(clusterReady, boolean(verdict.Ready() || verdict.Absent()), name, string(verdict.Engine), verdict.Reason)
+	for name, object := range r.Clusters {
+		s.gauge(clusterReady, boolean(object.Ready() || object.Absent()), name, string(object.Engine), object.Reason)
 		if cluster, ok := r.Queues(name); ok {
-			s.cluster(name, string(verdict.Engine), cluster, capacity[name])
+			s.cluster(name, string(object.Engine), cluster, capacity[name])
 		}
 	}
 	s.interfaces(r, tapped)

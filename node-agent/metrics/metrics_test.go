@@ -34,12 +34,12 @@ func report() datapath.Report {
 		Spec: v1.NodeCaptureSpec{Rings: []v1.NodeRing{
 			{Name: "mirror", Spec: v1.CaptureRingSpec{Engine: v1.EngineAuto}}, {Name: "broken", Spec: v1.CaptureRingSpec{Engine: v1.EngineEBPF}},
 		}},
+		Rings: map[string]datapath.Object{
+			"mirror": {Made: true, Engine: v1.EngineEBPF, Decision: plan.Verdict{Interfaces: []string{"eth0"}}},
+			"broken": {Reason: v1.ReasonInvalidFilter, Engine: v1.EngineEBPF},
+		},
+		Clusters: map[string]datapath.Object{"ids": {Made: true, Engine: v1.EngineEBPF}},
 		Plan: plan.Result{
-			Rings: map[string]plan.Verdict{
-				"mirror": {Planned: true, Engine: v1.EngineEBPF, Interfaces: []string{"eth0"}},
-				"broken": {Reason: v1.ReasonInvalidFilter, Engine: v1.EngineEBPF},
-			},
-			Clusters: map[string]plan.Verdict{"ids": {Planned: true, Engine: v1.EngineEBPF}},
 			Plans: map[v1.Engine]capture.Plan{v1.EngineEBPF: {Clusters: []capture.Cluster{{Name: "ids", QueueBytes: 131072}}, Rings: []capture.Ring{{
 				Name: "mirror", Plugins: []capture.Plugin{{Name: "dns"}},
 				Rules: capture.RuleSet{

@@ -87,14 +87,12 @@ type Facts struct {
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 }
 
-// Verdict is what was decided about a ring or a set of queues.
+// Verdict is what was decided about a ring or a set of queues. What becomes of the decision is no part of it.
 type Verdict struct {
 	// Planned: it is in the plan of Engine.
 	Planned bool
 	// AsBefore: a change of its spec is refused, for Reason. What is planned, if anything, is the spec that was accepted last.
 	AsBefore bool
-	// Leftover: nobody asks for it any more, and it could not be removed.
-	Leftover bool
 	// Reason and Message say what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
 	// and have a Reason: one of its rings does not feed it.
 	Reason, Message string

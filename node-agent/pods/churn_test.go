@@ -142,11 +142,11 @@ func (c *churn) settle() {
 	for {
 		waiting := c.tracker.update(time.Now()) != seldom
 		report := c.agent.Reconcile(context.Background(), spec(), 1)
-		verdict := report.Plan.Rings["pods"]
-		if !waiting && verdict.Ready() && len(report.Observations[c.kind].Rings["pods"].Taps) == len(c.pods) && len(verdict.Pods) == len(c.pods) {
+		ring := report.Rings["pods"]
+		if !waiting && ring.Ready() && len(report.Observations[c.kind].Rings["pods"].Taps) == len(c.pods) && len(ring.Decision.Pods) == len(c.pods) {
 			return
 		}
-		require.True(c.t, time.Now().Before(deadline), "%+v, pods %v, %v", verdict, c.pods, report.Err)
+		require.True(c.t, time.Now().Before(deadline), "%+v, pods %v, %v", ring, c.pods, report.Err)
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -315,7 +315,7 @@ func (c *churn) restart() {
 	c.start()
 	c.unknown = "not yet"
 	report := c.agent.Reconcile(context.Background(), spec(), 1)
-	assert.Equal(c.t, v1.ReasonPodNotTapped, report.Plan.Rings["pods"].Reason)
+	assert.Equal(c.t, v1.ReasonPodNotTapped, report.Rings["pods"].Reason)
 	assert.Len(c.t, report.Observations[c.kind].Rings["pods"].Taps, 1)
 	c.unknown = ""
 	c.settle()

@@ -11,7 +11,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/node"
-	"github.com/ringcap/ringcap/node-agent/plan"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -38,6 +37,8 @@ type Input struct {
 	Truncating map[string]bool
 	// Holders says which process reads a queue that is allocated to no pod.
 	Holders map[capture.QueueID]string
+	// InUse says of sets of queues that wait for their consumers which processes these are.
+	InUse map[string]string
 }
 
 // Build makes the status but for its conditions' transition times and the time of observation, which Conditions and
@@ -57,10 +58,10 @@ func Build(in Input) v1.NodeCaptureStatus {
 		// Nothing was acted upon.
 		status.AppliedGeneration = 0
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plan.Rings)) {
+	for _, name := range slices.Sorted(maps.Keys(r.Rings)) {
 		status.Rings = append(status.Rings, ringStatus(name, in))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plan.Clusters)) {
+	for _, name := range slices.Sorted(maps.Keys(r.Clusters)) {
 		status.Clusters = append(status.Clusters, clusterStatus(name, in))
 	}
 	status.Interfaces = interfaceStatuses(r)
@@ -69,17 +70,18 @@ func Build(in Input) v1.NodeCaptureStatus {
 
 func ringStatus(name string, in Input) v1.NodeRingStatus {
 	r := in.Report
-	verdict := r.Plan.Rings[name]
-	observed, there := r.Observations[verdict.Engine].Rings[name]
+	ring := r.Rings[name]
+	decision := ring.Decision
+	observed, there := r.Observations[ring.Engine].Rings[name]
 	status := v1.NodeRingStatus{
-		Name: name, ObservedRevision: revision(r.Spec.Rings, name), Engine: verdict.Engine, EngineReason: verdict.EngineReason, Interfaces: verdict.Interfaces, PodsNotTapped: verdict.PodsNotTapped,
-		Ready: verdict.Ready() && there || verdict.Absent(), Reason: verdict.Reason, Message: verdict.Message,
-		TransparentMode: verdict.TransparentMode, TransparentReason: verdict.TransparentReason, Truncating: in.Truncating[name],
+		Name: name, ObservedRevision: revision(r.Spec.Rings, name), Engine: ring.Engine, EngineReason: decision.EngineReason, Interfaces: decision.Interfaces, PodsNotTapped: decision.PodsNotTapped,
+		Ready: ring.Ready() && there || ring.Absent(), Reason: ring.Reason, Message: ring.Message,
+		TransparentMode: decision.TransparentMode, TransparentReason: decision.TransparentReason, Truncating: in.Truncating[name],
 		Seen: int64(observed.Stats.Seen), SeenBytes: int64(observed.Stats.SeenBytes), Filtered: int64(observed.Stats.Filtered),
 		SampledOut: int64(observed.Stats.SampledOut), Passed: int64(observed.Stats.Passed),
 		Reflected: int64(observed.Stats.Reflected), Absorbed: int64(observed.Stats.Absorbed), Directed: int64(observed.Stats.Directed),
 	}
-	if verdict.Ready() && !there {
+	if ring.Ready() && !there {
 		status.Reason, status.Message = v1.ReasonPending, absent(r)
 	}
 	return status
@@ -97,13 +99,13 @@ func revision(rings []v1.NodeRing, name string) string {
 
 func clusterStatus(name string, in Input) v1.NodeClusterStatus {
 	r := in.Report
-	verdict := r.Plan.Clusters[name]
+	cluster := r.Clusters[name]
 	observed, there := r.Queues(name)
 	status := v1.NodeClusterStatus{
-		Name: name, Ready: verdict.Ready() && there || verdict.Absent(), Reason: verdict.Reason, Message: verdict.Message,
+		Name: name, Ready: cluster.Ready() && there || cluster.Absent(), Reason: cluster.Reason, Message: in.clusterMessage(name),
 		MemoryBytes: int64(observed.Memory), Duplicated: int64(observed.Duplicated), Spread: int64(observed.Spread),
 	}
-	if verdict.Ready() && !there {
+	if cluster.Ready() && !there {
 		status.Reason, status.Message = v1.ReasonPending, absent(r)
 	}
 	for i, queue := range observed.Queues {
@@ -113,6 +115,15 @@ func clusterStatus(name string, in Input) v1.NodeClusterStatus {
 		status.Queues = append(status.Queues, q)
 	}
 	return status
+}
+
+// clusterMessage is what is wrong with a set of queues. Who has to stop consumers is told which they are.
+func (in Input) clusterMessage(name string) string {
+	message := in.Report.Clusters[name].Message
+	if who := in.InUse[name]; who != "" {
+		message += ": " + who
+	}
+	return message
 }
 
 func absent(r datapath.Report) string {
@@ -140,22 +151,24 @@ func queueStatus(number int, queue capture.QueueStats) v1.QueueStatus {
 type problem struct {
 	kind, name      string
 	reason, message string
-	// asBefore: it is of a change, and what was before that stays.
-	planned, asBefore bool
+	// made: what is wrong keeps it from nothing that was decided. asBefore: it is of a change, and what was before that stays.
+	made, asBefore bool
 }
 
 // problems lists them in an order that does not change from report to report.
-func problems(r datapath.Report) []problem {
+func problems(in Input) []problem {
 	var found []problem
-	collect := func(kind string, verdicts map[string]plan.Verdict) {
-		for name, v := range verdicts {
-			if !v.Ready() && !v.Absent() {
-				found = append(found, problem{kind, name, v.Reason, v.Message, v.Planned, v.AsBefore})
-			}
+	add := func(kind, name, message string, o datapath.Object) {
+		if !o.Ready() && !o.Absent() {
+			found = append(found, problem{kind, name, o.Reason, message, o.Made, o.Decision.AsBefore})
 		}
 	}
-	collect("ring", r.Plan.Rings)
-	collect("cluster", r.Plan.Clusters)
+	for name, ring := range in.Report.Rings {
+		add("ring", name, ring.Message, ring)
+	}
+	for name, cluster := range in.Report.Clusters {
+		add("cluster", name, in.clusterMessage(name), cluster)
+	}
 	slices.SortFunc(found, func(x, y problem) int {
 		return cmp.Or(-cmp.Compare(x.kind, y.kind), cmp.Compare(x.name, y.name))
 	})

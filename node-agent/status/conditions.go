@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ringcap/ringcap/node-agent/datapath"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -23,7 +22,7 @@ var rejections = map[string]bool{
 // Conditions sets all four conditions into existing ones; what did not change keeps its transition time.
 func Conditions(existing []metav1.Condition, in Input) []metav1.Condition {
 	conditions := existing
-	for _, c := range []metav1.Condition{accepted(in.Report), programmed(in.Report), ready(in), moduleReady(in.Module)} {
+	for _, c := range []metav1.Condition{accepted(in), programmed(in), ready(in), moduleReady(in.Module)} {
 		c.ObservedGeneration = in.Report.Generation
 		c.Message = truncate(c.Message)
 		meta.SetStatusCondition(&conditions, c)
@@ -31,22 +30,22 @@ func Conditions(existing []metav1.Condition, in Input) []metav1.Condition {
 	return conditions
 }
 
-func accepted(r datapath.Report) metav1.Condition {
-	for _, p := range problems(r) {
+func accepted(in Input) metav1.Condition {
+	for _, p := range problems(in) {
 		if p.asBefore || rejections[p.reason] {
 			return condition(v1.ConditionAccepted, false, p.reason, "%s %s: %s", p.kind, p.name, p.message)
 		}
 	}
 	return condition(v1.ConditionAccepted, true, v1.ReasonAccepted, "%d rings and %d sets of queues are asked for",
-		len(r.Plan.Rings), len(r.Plan.Clusters))
+		len(in.Report.Rings), len(in.Report.Clusters))
 }
 
-func programmed(r datapath.Report) metav1.Condition {
-	if r.Err != nil {
-		return condition(v1.ConditionProgrammed, false, v1.ReasonEngineError, "%v", r.Err)
+func programmed(in Input) metav1.Condition {
+	if err := in.Report.Err; err != nil {
+		return condition(v1.ConditionProgrammed, false, v1.ReasonEngineError, "%v", err)
 	}
-	for _, p := range problems(r) {
-		if !p.planned {
+	for _, p := range problems(in) {
+		if !p.made {
 			return condition(v1.ConditionProgrammed, false, p.reason, "%s %s: %s", p.kind, p.name, p.message)
 		}
 	}
@@ -61,7 +60,7 @@ func ready(in Input) metav1.Condition {
 	if err := r.ObserveErr; err != nil {
 		return condition(v1.ConditionReady, false, v1.ReasonEngineError, "%v", err)
 	}
-	for _, p := range problems(r) {
+	for _, p := range problems(in) {
 		return condition(v1.ConditionReady, false, p.reason, "%s %s: %s", p.kind, p.name, p.message)
 	}
 	built := Build(in)

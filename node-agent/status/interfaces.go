@@ -15,10 +15,11 @@ import (
 // interfaceStatuses are those of the interfaces that rings ask for, by name.
 func interfaceStatuses(r datapath.Report) []v1.InterfaceStatus {
 	rings, pods := map[string][]string{}, map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(r.Plan.Rings)) {
-		for _, i := range r.Plan.Rings[name].Interfaces {
+	for _, name := range slices.Sorted(maps.Keys(r.Rings)) {
+		ring := r.Rings[name].Decision
+		for _, i := range ring.Interfaces {
 			rings[i] = append(rings[i], name)
-			if pod := r.Plan.Rings[name].Pods[i]; pod != "" {
+			if pod := ring.Pods[i]; pod != "" {
 				pods[i] = pod
 			}
 		}
@@ -28,7 +29,7 @@ func interfaceStatuses(r datapath.Report) []v1.InterfaceStatus {
 		fact := r.Drivers[name]
 		status := v1.InterfaceStatus{
 			Name: name, Pod: pods[name], Driver: fact.Name, Aware: fact.Aware, StockDriver: fact.Stock, RxQueues: int32(r.RxQueues[name]),
-			Rings: rings[name], Settings: settingStatuses(r.NICs[name]),
+			Rings: rings[name], Settings: settingStatuses(r.Outcome.NICs[name]),
 		}
 		if why := fact.Failure(); why != "" {
 			status.Reason, status.Message = v1.ReasonDriverReplaceFailed, why

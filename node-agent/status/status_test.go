@@ -34,9 +34,9 @@ func input(change ...func(*Input)) Input {
 			Plan: plan.Result{
 				Plans: map[v1.Engine]capture.Plan{},
 				Auto:  v1.EngineEBPF, AutoReason: "no kernel module",
-				Rings:    map[string]plan.Verdict{"mirror": {Planned: true, Engine: v1.EngineEBPF, Interfaces: []string{"eth0"}}},
-				Clusters: map[string]plan.Verdict{"ids": {Planned: true, Fed: true, Engine: v1.EngineEBPF}},
 			},
+			Rings:    map[string]datapath.Object{"mirror": {Made: true, Engine: v1.EngineEBPF, Decision: plan.Verdict{Interfaces: []string{"eth0"}}}},
+			Clusters: map[string]datapath.Object{"ids": {Made: true, Fed: true, Engine: v1.EngineEBPF}},
 			Observations: map[v1.Engine]capture.Observation{v1.EngineEBPF: {
 				Rings: map[string]capture.RingState{"mirror": {Stats: capture.RingStats{Seen: 10, SeenBytes: 1000, Filtered: 3, Passed: 7}}},
 				Clusters: map[string]capture.ClusterState{"ids": {Memory: 4096, Queues: []capture.QueueStats{
@@ -44,10 +44,10 @@ func input(change ...func(*Input)) Input {
 					{Dropped: map[capture.DropReason]uint64{capture.DropUnattended: 2}},
 				}}},
 			}},
-			NICs: map[string]nic.Outcome{"eth0": {Settings: []nic.SettingState{
+			Outcome: datapath.Outcome{NICs: map[string]nic.Outcome{"eth0": {Settings: []nic.SettingState{
 				{Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "512", Ring: "mirror"}, Problem: nic.ProblemNotSupported, Message: "no"},
 				{Setting: plan.SettingOffloads, Wish: plan.Wish{Value: "off", Ring: "mirror"}, Actual: "rx-gro=off"},
-			}}},
+			}}}},
 		},
 		Identity:  node.Identity{BootID: "boot", KernelRelease: "6.18"},
 		Module:    Module{Reason: v1.ReasonModulesUnsupported, Message: "no modules"},
@@ -96,13 +96,13 @@ func TestWhatTheEngineDoesNotHaveIsPending(t *testing.T) {
 
 // All four conditions are always there, with the generation they are about.
 func TestConditions(t *testing.T) {
-	refuse := func(ring bool, reason string, planned bool) func(*Input) {
+	refuse := func(ring bool, reason string, made bool) func(*Input) {
 		return func(in *Input) {
-			verdicts := in.Report.Plan.Clusters
+			objects := in.Report.Clusters
 			if ring {
-				verdicts = in.Report.Plan.Rings
+				objects = in.Report.Rings
 			}
-			verdicts["bad"] = plan.Verdict{Planned: planned, Reason: reason, Message: "why", Engine: v1.EngineEBPF}
+			objects["bad"] = datapath.Object{Made: made, Reason: reason, Message: "why", Engine: v1.EngineEBPF}
 		}
 	}
 	for name, test := range map[string]struct {

@@ -71,7 +71,7 @@ func (t *Truncation) count(r datapath.Report) (grown []queueSet) {
 	if first {
 		t.packets, t.cut = map[queueSet]uint64{}, map[queueSet]time.Time{}
 	}
-	maps.DeleteFunc(t.packets, func(set queueSet, _ uint64) bool { _, planned := r.Plan.Clusters[set.name]; return !planned })
+	maps.DeleteFunc(t.packets, func(set queueSet, _ uint64) bool { _, known := r.Clusters[set.name]; return !known })
 	for engine, observed := range r.Observations {
 		for name, state := range observed.Clusters {
 			set, packets := queueSet{engine, name}, uint64(0)

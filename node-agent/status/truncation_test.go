@@ -24,9 +24,9 @@ func cutting(given, whole, both uint64) datapath.Report {
 		Spec: v1.NodeCaptureSpec{Rings: []v1.NodeRing{
 			{Name: "given", Spec: v1.CaptureRingSpec{SnapLength: 64}}, {Name: "whole"},
 		}},
+		Rings:    map[string]datapath.Object{"given": {Made: true, Engine: v1.EngineEBPF}, "whole": {Made: true, Engine: v1.EngineEBPF}},
+		Clusters: map[string]datapath.Object{"given": {Engine: v1.EngineEBPF}, "whole": {Engine: v1.EngineEBPF}, "both": {Engine: v1.EngineEBPF}},
 		Plan: plan.Result{
-			Rings:    map[string]plan.Verdict{"given": {Planned: true, Engine: v1.EngineEBPF}, "whole": {Planned: true, Engine: v1.EngineEBPF}},
-			Clusters: map[string]plan.Verdict{"given": {Engine: v1.EngineEBPF}, "whole": {Engine: v1.EngineEBPF}, "both": {Engine: v1.EngineEBPF}},
 			Plans: map[v1.Engine]capture.Plan{v1.EngineEBPF: {Rings: []capture.Ring{
 				{Name: "given", Outputs: []string{"both", "given"}}, {Name: "whole", Outputs: []string{"both", "whole"}},
 			}}},
@@ -56,7 +56,7 @@ func TestTruncationIsTroubleWhileItHappens(t *testing.T) {
 	assert.Empty(t, known.Look(cutting(9, 6, 9), after(11*time.Minute)), "long ago")
 
 	gone := cutting(9, 6, 9)
-	delete(gone.Plan.Clusters, "whole")
+	delete(gone.Clusters, "whole")
 	delete(gone.Observations[v1.EngineEBPF].Clusters, "whole")
 	assert.Empty(t, known.Look(gone, after(12*time.Minute)))
 	assert.Equal(t, whole, known.Look(cutting(9, 1, 9), after(13*time.Minute)), "made new, and packets were cut since")

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/nic"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Outcome is what became of a plan.
+type Outcome struct {
+	// NICs says how the captured interfaces are set, by name; and of the others, those that could not be restored.
+	NICs map[string]nic.Outcome
+	// Failed are the objects that an engine could not make, change or remove, by engine and name.
+	Failed map[v1.Engine]map[string]error
+	// Broken is what concerns an engine as a whole, and so all of its objects.
+	Broken map[v1.Engine]error
+	// Err is all that is no single object's.
+	Err error
+}
+
+// problem is why an object is not as planned; nil where it is.
+func (o Outcome) problem(engine v1.Engine, name string) error {
+	if problem := o.Failed[engine][name]; problem != nil {
+		return problem
+	}
+	return o.Broken[engine]
+}
+
+// NICs sets the captured interfaces and restores the others.
+type NICs interface {
+	Apply(wanted map[string]plan.NICSettings) (map[string]nic.Outcome, error)
+}
+
+// apply makes the node as planned. Interfaces are set before the taps are made: what a ring sees first is already as asked.
+// Names are told before there are packets.
+func (r *Reconciler) apply(ctx context.Context, p plan.Result) Outcome {
+	o := Outcome{Failed: map[v1.Engine]map[string]error{}, Broken: map[v1.Engine]error{}}
+	o.NICs, o.Err = r.NICs.Apply(p.NICs)
+	o.Err = errors.Join(o.Err, notRestored(p, o.NICs))
+	if r.Names != nil {
+		o.Err = errors.Join(o.Err, r.Names.Tell(p))
+	}
+	for _, provider := range r.Providers {
+		if provider.engine == nil {
+			continue
+		}
+		kind := provider.Kind
+		o.Failed[kind], o.Broken[kind] = provider.engine.Apply(ctx, p.Plans[kind])
+		if err := o.Broken[kind]; err != nil {
+			o.Err = errors.Join(o.Err, fmt.Errorf("engine %s: %w", kind, err))
+		}
+	}
+	return o
+}
+
+// notRestored is what could not be done for interfaces that no ring taps, and that no ring can tell of.
+func notRestored(p plan.Result, outcomes map[string]nic.Outcome) (err error) {
+	tapped := map[string]bool{}
+	for _, verdict := range p.Rings {
+		for _, name := range verdict.Interfaces {
+			tapped[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
+		if problem := outcomes[name].Err; problem != nil && !tapped[name] {
+			err = errors.Join(err, fmt.Errorf("restore interface %s: %w", name, problem))
+		}
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/nic"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Object is a ring or a set of queues of the node: what was decided about it, and what became of that.
+type Object struct {
+	// Decision is the plan's; empty for a leftover.
+	Decision plan.Verdict
+	// Engine that serves it, or is to.
+	Engine v1.Engine
+	// Made: it was planned, and its engine has it as planned.
+	Made bool
+	// Leftover: nobody asks for it any more, and it could not be removed.
+	Leftover bool
+	// Fed: at least one ring that there is passes packets to this set of queues.
+	Fed bool
+	// Reason and Message say what is wrong, with the decision or since; Reason is empty when all is as the spec asks.
+	Reason, Message string
+}
+
+// Ready says whether it was made as the spec asks.
+func (o Object) Ready() bool { return o.Made && o.Reason == "" }
+
+// Absent says that it does not concern this node, which has none of the interfaces.
+func (o Object) Absent() bool { return o.Decision.Absent() }
+
+// conclude says what a plan and its outcome come to, for each object that is asked for or that an engine still has. It is the
+// only place where the two meet.
+func conclude(p plan.Result, o Outcome, have map[v1.Engine]capture.Observation) (rings, clusters map[string]Object) {
+	rings, clusters = map[string]Object{}, map[string]Object{}
+	for name, verdict := range p.Rings {
+		ring := newObject(verdict, o.problem(verdict.Engine, name))
+		if ring.Ready() {
+			ring.Reason, ring.Message = nicProblem(verdict, o.NICs)
+		}
+		rings[name] = ring
+	}
+	for name, verdict := range p.Clusters {
+		cluster := newObject(verdict, o.problem(verdict.Engine, name))
+		if observation, told := have[verdict.Engine]; told && cluster.Fed && !isFed(name, p.Plans[verdict.Engine], observation) {
+			cluster.unfed()
+		}
+		clusters[name] = cluster
+	}
+	for engine, observation := range have {
+		for name := range observation.Rings {
+			addLeftover(rings, name, engine, o.Failed[engine][name])
+		}
+		for name := range observation.Clusters {
+			addLeftover(clusters, name, engine, o.Failed[engine][name])
+		}
+	}
+	return rings, clusters
+}
+
+// newObject is what was decided, with what its engine could not do. Where a change is withheld, what is wrong with that stays the
+// first thing to be said.
+func newObject(v plan.Verdict, problem error) Object {
+	object := Object{Decision: v, Engine: v.Engine, Made: v.Planned, Fed: v.Fed, Reason: v.Reason, Message: v.Message}
+	if !v.Planned || problem == nil {
+		return object
+	}
+	object.Made = false
+	if v.AsBefore {
+		object.Message += fmt.Sprintf("; of what was accepted before it: %v", problem)
+	} else {
+		object.Reason, object.Message = reasonOf(problem), problem.Error()
+	}
+	return object
+}
+
+// nicProblem is what a ring is told of its interfaces; the reason is empty when all is well. A ring captures where an interface could
+// not be set as it asks, and says so. What is in a pod is set again when it is back.
+func nicProblem(v plan.Verdict, outcomes map[string]nic.Outcome) (reason, message string) {
+	for _, name := range v.Interfaces {
+		if v.Away[name] {
+			continue
+		}
+		if err := outcomes[name].Err; err != nil {
+			return v1.ReasonEngineError, err.Error()
+		}
+		for _, state := range outcomes[name].Settings {
+			if wish, mine := v.NIC[state.Setting]; mine && wish.Value == state.Value && state.Problem != "" {
+				return v1.ReasonNICSettingRefused, fmt.Sprintf("spec.nic.%s cannot be had on %s, and is captured without: %s; choose another value, or leave it out",
+					state.Setting, name, state.Message)
+			}
+		}
+	}
+	return "", ""
+}
+
+// isFed says whether an engine has a ring that is planned to feed a set of queues.
+func isFed(cluster string, planned capture.Plan, have capture.Observation) bool {
+	return slices.ContainsFunc(planned.Rings, func(ring capture.Ring) bool {
+		_, made := have.Rings[ring.Name]
+		return made && slices.Contains(ring.Outputs, cluster)
+	})
+}
+
+// unfed: its rings were planned and not made, and no pod is to be sent to its queues.
+func (o *Object) unfed() {
+	o.Fed = false
+	if o.Reason == "" {
+		o.Reason, o.Message = v1.ReasonEngineError, "none of its rings could be made: see their own status"
+	}
+}
+
+// addLeftover adds what an engine still has and nobody asks for any more, because it could not be removed.
+func addLeftover(objects map[string]Object, name string, engine v1.Engine, problem error) {
+	if _, asked := objects[name]; asked || problem == nil {
+		return
+	}
+	objects[name] = Object{Leftover: true, Engine: engine, Reason: reasonOf(problem), Message: problem.Error()}
+}
+
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, capture.ErrInUse):
+		return v1.ReasonQueueInUse
+	case errors.Is(err, capture.ErrNoMemory):
+		return v1.ReasonNodeMemoryInsufficient
+	case errors.Is(err, capture.ErrUnsupported):
+		return v1.ReasonUnsupported
+	default:
+		return v1.ReasonEngineError
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"slices"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// Report is one reconciliation: what was asked for, what was seen, what was decided, what became of it, and what the node has now.
+type Report struct {
+	Spec v1.NodeCaptureSpec
+	// Generation of the spec, for the caller.
+	Generation int64
+	// Engines are the facts of the engines by kind.
+	Engines map[v1.Engine]plan.EngineFact
+	// RxQueues of each interface by name.
+	RxQueues map[string]int
+	// Drivers by interface name; empty where they are not known.
+	Drivers map[string]plan.DriverFact
+	// Memory of the node when it was planned; nil where it is not known.
+	Memory *capture.Memory
+	// plannedWith is the bytes that the queues took then.
+	plannedWith uint64
+
+	// Plan is what was decided; its Plans are nil where nothing could be. Nothing that happens later changes it.
+	Plan plan.Result
+	// Outcome is what became of the plan.
+	Outcome Outcome
+	// Rings and Clusters are what both say of each object, by name; leftovers, too.
+	Rings, Clusters map[string]Object
+
+	// Observations by engine, after the plan was applied or since.
+	Observations map[v1.Engine]capture.Observation
+	Interfaces   []node.Interface
+	// Err concerns the node as a whole: something could not be read or set that is no single ring's.
+	Err error
+	// ObserveErr: the counters of an engine could not be read.
+	ObserveErr error
+}
+
+// Queues is what the engines have of a set of queues that was asked for, by the engine that serves it.
+func (r Report) Queues(name string) (capture.ClusterState, bool) {
+	object, ok := r.Clusters[name]
+	if !ok {
+		return capture.ClusterState{}, false
+	}
+	state, ok := r.Observations[object.Engine].Clusters[name]
+	return state, ok
+}
+
+// Blocked says whether something could not be changed or removed for its consumers' sake, and these are gone by now, or
+// could not be made for want of memory, and other queues gave some back.
+func (r Report) Blocked() bool {
+	for name, object := range r.Clusters {
+		if object.Reason == v1.ReasonNodeMemoryInsufficient && r.queueMemory() < r.plannedWith {
+			return true
+		}
+		if object.Reason != v1.ReasonQueueInUse {
+			continue
+		}
+		if state, there := r.Queues(name); !there || !slices.ContainsFunc(state.Queues, func(q capture.QueueStats) bool { return q.Attached }) {
+			return true
+		}
+	}
+	return false
+}
+
+// queueMemory is the bytes that the observed queues take.
+func (r Report) queueMemory() (bytes uint64) {
+	for _, observation := range r.Observations {
+		for _, cluster := range observation.Clusters {
+			bytes += cluster.Memory
+		}
+	}
+	return bytes
+}
+
+// queues is how many were observed.
+func (r Report) queues() (n int) {
+	for _, observation := range r.Observations {
+		for _, cluster := range observation.Clusters {
+			n += len(cluster.Queues)
+		}
+	}
+	return n
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/driver"
+	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/plan"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// view is what was seen of the node before a plan is made. The plan depends on its Facts and on nothing else.
+type view struct {
+	plan.Facts
+	interfaces []node.Interface
+	drivers    map[string]plan.DriverFact
+	// err is of what could not be seen; the plan is made without it, or with what was known last.
+	err error
+}
+
+// look sees all that a plan for a report's spec depends on, each thing once, and puts into the report what others want to know of
+// that. It fails where no plan can be made.
+func (r *Reconciler) look(ctx context.Context, report *Report) (view, error) {
+	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load()}}
+	complete := r.lookAtEngines(ctx, &seen.Facts)
+	r.acceptRunning(spec, &seen.Facts)
+	// Where it is not complete which queues there are, those would be taken for newcomers: then nothing is refused for want of
+	// memory here, but by the engines.
+	if r.Memory != nil && complete {
+		memory, err := r.Memory()
+		if err != nil {
+			seen.err = fmt.Errorf("read how much memory the node has: %w", err)
+		} else {
+			seen.Memory = &memory
+		}
+	}
+	if seen.NoPods = r.Pods == nil; !seen.NoPods {
+		seen.Pods, seen.PodsUnknown = r.Pods()
+	}
+	err := r.lookAtInterfaces(spec, &seen)
+	r.lookAtPools(ctx, spec, &seen.Facts)
+	report.Engines, report.Memory, report.plannedWith = seen.Engines, seen.Memory, seen.taken()
+	report.Interfaces, report.RxQueues, report.Drivers = seen.interfaces, seen.rxQueues(), seen.drivers
+	return seen, err
+}
+
+// lookAtEngines says what the engines have now, and whether all of them tell.
+func (r *Reconciler) lookAtEngines(ctx context.Context, facts *plan.Facts) (complete bool) {
+	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
+	facts.QueueCounts, facts.Taps = map[string]int{}, map[string][]capture.Tap{}
+	facts.Taken = map[string]plan.Taken{}
+	complete = true
+	for _, p := range r.Providers {
+		if p.engine == nil {
+			continue
+		}
+		observation, err := p.engine.Observe(ctx)
+		if err != nil {
+			complete = false
+			continue
+		}
+		for name, state := range observation.Rings {
+			facts.Serving[name], facts.Taps[name] = p.Kind, state.Taps
+		}
+		for name, state := range observation.Clusters {
+			facts.Queues[name], facts.QueueCounts[name] = p.Kind, len(state.Queues)
+			facts.Taken[name] = plan.Taken{Bytes: state.Memory, Lanes: state.Lanes}
+		}
+	}
+	return complete
+}
+
+// acceptRunning takes rings that can cut the node off for accepted where an agent runs for the first time after one of a release
+// that noted nothing, and left them running: they were there before the node could refuse or try them. An operator of that
+// release wrote their entries.
+func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
+	if r.looked || len(facts.Good.Rings)+len(facts.Good.Clusters) > 0 {
+		return
+	}
+	for _, ring := range spec.Rings {
+		if _, served := facts.Serving[ring.Name]; served && plan.Intrusive(ring.Spec) && !r.Trials.knows(ring.Name) {
+			ring.Version = 0
+			facts.Good.Rings = append(facts.Good.Rings, ring)
+		}
+	}
+}
+
+// lookAtInterfaces sees the node's interfaces, with their drivers and whose traffic they carry.
+func (r *Reconciler) lookAtInterfaces(spec v1.NodeCaptureSpec, seen *view) (err error) {
+	if seen.interfaces, err = r.Interfaces(); err != nil {
+		return err
+	}
+	if r.Drivers != nil {
+		if seen.drivers, err = r.drivers.read(seen, r.Drivers.Describe); err != nil {
+			return err
+		}
+	}
+	traffic := map[string]string{}
+	if r.asksForTraffic(slices.Concat(spec.Rings, seen.Good.Rings)) {
+		if traffic, err = r.traffic.read(seen, r.Traffic); err != nil {
+			return err
+		}
+	}
+	for _, i := range seen.interfaces {
+		known := interfaceFact(i, seen.drivers[i.Name])
+		known.NodeTraffic = traffic[i.Name]
+		seen.Interfaces = append(seen.Interfaces, known)
+	}
+	return nil
+}
+
+// rxQueues of each interface by name.
+func (v view) rxQueues() map[string]int {
+	queues := map[string]int{}
+	for _, i := range v.Interfaces {
+		queues[i.Name] = i.RxQueues
+	}
+	return queues
+}
+
+// taken is the bytes that all queues have.
+func (v view) taken() (bytes uint64) {
+	for _, taken := range v.Taken {
+		bytes += taken.Bytes
+	}
+	return bytes
+}
+
+// asksForTraffic says whether it matters to a ring whose traffic interfaces carry. Only then it is asked: a node may have very
+// many routes.
+func (r *Reconciler) asksForTraffic(rings []v1.NodeRing) bool {
+	return r.Traffic != nil && slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) })
+}
+
+// lastKnown keeps what was read last for when it cannot be read: what cuts the node off must be undone all the same.
+type lastKnown[T any] struct {
+	value T
+	known bool
+}
+
+// read fails where nothing was ever read; else a failure is the view's.
+func (l *lastKnown[T]) read(seen *view, read func() (T, error)) (T, error) {
+	value, err := read()
+	switch {
+	case err == nil:
+		l.value, l.known = value, true
+	case !l.known:
+		return value, err
+	default:
+		seen.err = errors.Join(seen.err, fmt.Errorf("what was known last is used: %w", err))
+	}
+	return l.value, nil
+}
+
+// lookAtPools asks for pools while a ring is over one, and only then.
+func (r *Reconciler) lookAtPools(ctx context.Context, spec v1.NodeCaptureSpec, facts *plan.Facts) {
+	if r.Pools == nil || !slices.ContainsFunc(spec.Rings, func(ring v1.NodeRing) bool { return plan.OverPool(ring.Spec) }) {
+		return
+	}
+	var err error
+	if facts.Pools, facts.Seen, err = r.Pools(ctx, facts.Interfaces); err != nil {
+		facts.PoolsUnknown = err.Error()
+	}
+}
+
+// interfaceFact is an interface as a plan sees it. Selectors find a device by its driver's name also where that is capture-aware.
+func interfaceFact(i node.Interface, fact plan.DriverFact) plan.Interface {
+	device := node.DeviceOf(i.Name)
+	return plan.Interface{
+		Name: i.Name, Index: i.Index, RxQueues: device.RxQueues, Driver: strings.TrimSuffix(device.Driver, driver.Suffix),
+		PCIAddress: device.PCIAddress, DriverFact: fact,
+	}
+}
