@@ -23,6 +23,7 @@ import (
 //	                    written                              engines have
 //	plan accepts S      S, before anything is changed        what was before, S if it is not cut short
 //	plan refuses T      S                                    S
+//	engine refuses T    T while it is tried, then S          S again
 //	killed in between   what was before, or S                what was before, or S: the next agent makes them the same
 type Accepted struct {
 	// Records are by "ring/NAME" and "cluster/NAME".

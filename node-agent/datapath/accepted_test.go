@@ -33,6 +33,8 @@ type planEngine struct {
 	last capture.Plan
 	// before is called before anything is made.
 	before func()
+	// unlike are plans of which the engine supports nothing else, by the name of an object.
+	unlike map[string]capture.Plan
 }
 
 func (e *planEngine) Apply(ctx context.Context, p capture.Plan) (map[string]error, error) {
@@ -40,7 +42,30 @@ func (e *planEngine) Apply(ctx context.Context, p capture.Plan) (map[string]erro
 		e.before()
 	}
 	e.last = p
+	if e.unlike != nil {
+		clear(e.refuse)
+	}
+	for name, only := range e.unlike {
+		if !reflect.DeepEqual(named(p, name), named(only, name)) {
+			e.refuse[name] = fmt.Errorf("no such thing: %w", capture.ErrUnsupported)
+		}
+	}
 	return e.memoryEngine.Apply(ctx, p)
+}
+
+// named are a plan's objects of a name.
+func named(p capture.Plan, name string) (objects []any) {
+	for _, ring := range p.Rings {
+		if ring.Name == name {
+			objects = append(objects, ring)
+		}
+	}
+	for _, cluster := range p.Clusters {
+		if cluster.Name == name {
+			objects = append(objects, cluster)
+		}
+	}
+	return objects
 }
 
 // agentOf is a Reconciler as a new agent has it, over an engine that an earlier one may have left, and its file.
@@ -384,4 +409,46 @@ func TestAnEngineIsAwayForAMomentAtTheStart(t *testing.T) {
 	report = agent.Reconcile(t.Context(), withLimit("1Mi"), 2)
 	assert.Equal(t, v1.ReasonMemoryLimitExceeded, report.Clusters["mirror"].Reason)
 	assert.Equal(t, before, engine.last)
+}
+
+// What only the engine can tell of a change takes nothing away either, and what was accepted before is still known to the next agent.
+// Each agent tries the change once.
+func TestAChangeThatTheEngineRefuses(t *testing.T) {
+	engine := &planEngine{memoryEngine: newMemoryEngine()}
+	file := filepath.Join(t.TempDir(), "accepted.json")
+	agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 1)
+	before := engine.last
+	for name, change := range map[string]func(*v1.NodeCaptureSpec){
+		"mirror": func(s *v1.NodeCaptureSpec) { s.Rings[0].Spec.SnapLength = 1000 },
+		"ids":    func(s *v1.NodeCaptureSpec) { s.Clusters[0].Spec.Balance = v1.BalanceRoundRobin },
+	} {
+		changed := withLimit("64Mi")
+		change(&changed)
+		engine.unlike = map[string]capture.Plan{name: before}
+		for range 2 {
+			agent := agentOf(v1.EngineEBPF, engine, file)
+			for tries := 2; tries > 0; tries-- {
+				engine.applied = 0
+				report := agent.Reconcile(t.Context(), changed, 2)
+				require.NoError(t, report.Err)
+				assert.Equal(t, before, engine.last)
+				assert.Equal(t, tries, engine.applied)
+				object := report.Rings[name]
+				if name == "ids" {
+					object = report.Clusters[name]
+				}
+				assert.Equal(t, v1.ReasonUnsupported, object.Reason)
+				assert.Contains(t, object.Message, "no such thing: "+capture.ErrUnsupported.Error()+"; until then it stays as it was before the change")
+				assert.True(t, object.Made)
+				assert.True(t, report.Clusters["ids"].Fed)
+			}
+		}
+		engine.unlike = map[string]capture.Plan{}
+		changed.Rings[0].Revision += "."
+		report := agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), changed, 4)
+		assert.True(t, report.Rings["mirror"].Ready())
+		assert.NotEqual(t, before, engine.last)
+		agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 5)
+		assert.Equal(t, before, engine.last)
+	}
 }

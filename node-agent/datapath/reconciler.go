@@ -70,6 +70,8 @@ type Reconciler struct {
 	looked  bool
 	traffic lastKnown[map[string]string]
 	drivers lastKnown[map[string]plan.DriverFact]
+	// unsupported is what engines have refused of the specs that are asked for, by plan.SpecKey.
+	unsupported map[string]plan.Refusal
 	// engines that were opened, for Engine.
 	mu     sync.Mutex
 	opened map[v1.Engine]capture.Engine
@@ -89,6 +91,7 @@ func (r *Reconciler) Adopt(ctx context.Context) map[v1.Engine]plan.EngineFact {
 // Reconcile plans, applies and observes.
 func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
 	forgetErr := r.Trials.forget(spec)
+	r.forgetUnsupported(spec)
 	report := r.reconcile(ctx, spec, generation)
 	report.Err = errors.Join(forgetErr, report.Err)
 	return report
@@ -108,13 +111,21 @@ func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
 // before and after and not in between: a plan depends on what they have, and only the kernel knows what was made of the plan.
 func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
 	report := Report{Spec: spec, Generation: generation}
-	good, err := r.decide(ctx, &report)
+	compile := r.programs.through(r.Compile)
+	seen, err := r.decide(ctx, &report, compile)
 	if report.Plan.Plans == nil {
 		report.Err = err
 		return report
 	}
-	acceptedErr := r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, good), good))
-	report.Outcome = r.apply(ctx, report.Plan)
+	var acceptedErr error
+	for again := true; again; {
+		acceptedErr = r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, seen.Good), seen.Good))
+		report.Outcome = r.apply(ctx, report.Plan)
+		if again = r.noteUnsupported(report, &seen); again {
+			report.Plan = plan.Make(spec, seen.Facts)
+		}
+	}
+	r.programs.forget()
 	r.looked = true
 	report = r.Observe(ctx, report)
 	report.Rings, report.Clusters = conclude(report.Plan, report.Outcome, report.Observations)
@@ -122,13 +133,11 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	return report
 }
 
-// decide makes a report's plan, if one can be made, and returns the specs that were accepted before it. Drivers are replaced on the
-// way: interfaces are made again by that, and are looked at and planned for once more.
-func (r *Reconciler) decide(ctx context.Context, report *Report) (good v1.NodeCaptureSpec, err error) {
-	compile := r.programs.through(r.Compile)
-	seen, err := r.look(ctx, report)
-	if err != nil {
-		return good, err
+// decide makes a report's plan, if one can be made, from what it returns. Drivers are replaced on the way: interfaces are made again by
+// that, and are looked at and planned for once more.
+func (r *Reconciler) decide(ctx context.Context, report *Report, compile compileFunc) (seen view, err error) {
+	if seen, err = r.look(ctx, report); err != nil {
+		return seen, err
 	}
 	seen.Compile = compile
 	decision, trialErr := r.plan(ctx, *report, &seen)
@@ -136,14 +145,13 @@ func (r *Reconciler) decide(ctx context.Context, report *Report) (good v1.NodeCa
 	if moved {
 		refused := seen.Refused
 		if seen, err = r.look(ctx, report); err != nil {
-			return good, errors.Join(trialErr, driverErr, err)
+			return seen, errors.Join(trialErr, driverErr, err)
 		}
 		seen.Compile, seen.Refused = compile, refused
 		decision = plan.Make(report.Spec, seen.Facts)
 	}
-	r.programs.forget()
 	report.Plan = decision
-	return seen.Good, errors.Join(trialErr, driverErr, seen.err)
+	return seen, errors.Join(trialErr, driverErr, seen.err)
 }
 
 func (r *Reconciler) replaceDrivers(decision plan.Result) (moved bool, err error) {

@@ -28,6 +28,8 @@ type memoryEngine struct {
 	attached map[string]bool
 	refuse   map[string]error
 	broken   error
+	// noXDP supports mode 0 only.
+	noXDP bool
 	// applied and observed are how often.
 	applied, observed int
 	// taps of all rings.
@@ -46,14 +48,20 @@ func (e *memoryEngine) Apply(_ context.Context, p capture.Plan) (map[string]erro
 	failed := map[string]error{}
 	clear(e.rings)
 	for _, r := range p.Rings {
-		if failed[r.Name] = e.refuse[r.Name]; failed[r.Name] == nil {
+		failed[r.Name] = e.refuse[r.Name]
+		if e.noXDP && r.Mode != 0 {
+			failed[r.Name] = fmt.Errorf("no native XDP: %w", capture.ErrUnsupported)
+		}
+		if failed[r.Name] == nil {
 			e.rings[r.Name] = true
 		}
 	}
 	wanted := map[string]bool{}
 	for _, c := range p.Clusters {
 		wanted[c.Name] = true
-		if failed[c.Name] = e.refuse[c.Name]; failed[c.Name] == nil {
+		if err := e.refuse[c.Name]; err != nil {
+			failed[c.Name] = err
+		} else {
 			e.clusters[c.Name] = c.Queues
 		}
 	}

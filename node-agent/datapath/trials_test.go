@@ -261,6 +261,27 @@ func TestWhatIsNotMadeStandsNoTrial(t *testing.T) {
 	assert.False(t, l.captures())
 }
 
+// What the engine does not support takes the trial's time and nothing else: what was there before is captured all along, by each
+// agent.
+func TestWhatIsNotSupportedStandsNoTrial(t *testing.T) {
+	l := newTrialLab(t)
+	for i, boot := range []string{"boot", "boot", "another boot"} {
+		l.restart(boot)
+		l.engine.noXDP = true
+		l.r.Accepted.Records.Path = filepath.Join(filepath.Dir(l.file), "accepted.json")
+		if i == 0 {
+			l.reconcile(inMode(0, 100))
+		}
+		for range 2 {
+			reason, message := l.reconcile(inMode(2, 100))
+			assert.Equal(t, v1.ReasonUnsupported, reason, boot)
+			assert.Contains(t, message, "no native XDP: not supported by this engine; until then it stays as it was before the change")
+			assert.True(t, l.captures())
+			l.pass(60)
+		}
+	}
+}
+
 // A file that is none, as after a disk's failure, does not keep the node from capturing.
 func TestTrialsThatCannotBeRead(t *testing.T) {
 	l := newTrialLab(t)

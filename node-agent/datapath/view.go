@@ -28,7 +28,7 @@ type view struct {
 // look sees all that a plan for a report's spec depends on, each thing once, and puts into the report what others want to know of
 // that. It fails where no plan can be made.
 func (r *Reconciler) look(ctx context.Context, report *Report) (view, error) {
-	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load()}}
+	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load(), Unsupported: r.unsupported}}
 	complete := r.lookAtEngines(ctx, &seen.Facts)
 	r.acceptRunning(spec, &seen.Facts)
 	// Where it is not complete which queues there are, those would be taken for newcomers: then nothing is refused for want of

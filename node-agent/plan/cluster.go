@@ -13,10 +13,12 @@ import (
 
 // clusterDraft is a set of queues on its way through the checks, which fill in the lower half.
 type clusterDraft struct {
-	cluster  v1.NodeCluster
-	facts    Facts
-	rings    map[string]plannedRing
-	verdicts map[string]Verdict
+	cluster v1.NodeCluster
+	// unsupported is what the engine has said of this spec.
+	unsupported *problem
+	facts       Facts
+	rings       map[string]plannedRing
+	verdicts    map[string]Verdict
 
 	engine       v1.Engine
 	engineReason string
@@ -40,6 +42,7 @@ var clusterChecks = []check[clusterDraft]{
 	engineServesQueues,
 	quickRingsFeedTheirOwn,
 	ringsHaveRoomForIt,
+	func(d *clusterDraft) *problem { return d.unsupported },
 	memorySuffices,
 	nodeHasMemory,
 }

@@ -70,6 +70,8 @@ type Facts struct {
 	Good v1.NodeCaptureSpec
 	// Refused are specs of rings that the node does not have for having tried them, by TryKey.
 	Refused map[string]Refusal
+	// Unsupported are specs of rings and Clusters that their engine said it cannot do, by SpecKey.
+	Unsupported map[string]Refusal
 	// Pods of the node. PodsUnknown says why they are not known, and then a ring's taps on pods stay as they are; NoPods: the
 	// machine is not a node of Kubernetes.
 	Pods        []Pod
@@ -302,11 +304,13 @@ func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
 	if Intrusive(ring.Spec) {
 		draft.key = TryKey(ring)
 	}
+	draft.unsupported = b.facts.unsupported(func() string { return SpecKey(ring) })
 	return draft, firstProblem(ringChecks, &draft)
 }
 
 func (b *builder) checkCluster(cluster v1.NodeCluster) (clusterDraft, *problem) {
 	draft := clusterDraft{cluster: cluster, facts: b.facts, rings: b.rings, verdicts: b.result.Rings, ledger: b.ledger}
+	draft.unsupported = b.facts.unsupported(func() string { return SpecKey(cluster) })
 	return draft, firstProblem(clusterChecks, &draft)
 }
 

@@ -28,11 +28,13 @@ type ringDraft struct {
 	name    string
 	version int32
 	// key is that of a ring that may have to be tried; empty for others.
-	key        string
-	spec       v1.CaptureRingSpec
-	facts      Facts
-	auto       v1.Engine
-	autoReason string
+	key string
+	// unsupported is what the engine has said of this spec.
+	unsupported *problem
+	spec        v1.CaptureRingSpec
+	facts       Facts
+	auto        v1.Engine
+	autoReason  string
 	// queueCounts is the number of queues of each Cluster and ring with queues that the node shall have.
 	queueCounts map[string]int32
 
@@ -65,6 +67,7 @@ var ringChecks = []check[ringDraft]{
 	quickModeIsAlone,
 	filterCompiles,
 	rulesAreSound,
+	func(d *ringDraft) *problem { return d.unsupported },
 	notRefused,
 	devicesGoOn,
 	driversAreAware,

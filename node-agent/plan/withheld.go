@@ -3,6 +3,9 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -210,6 +213,43 @@ func refusal(v Verdict) *problem {
 		return nil
 	}
 	return &problem{reason: v.Reason, message: v.Message}
+}
+
+// SpecKey tells an object from others, and from itself with another spec.
+func SpecKey[T v1.NodeRing | v1.NodeCluster](object T) string {
+	// A spec came as JSON, and can be written as such.
+	text, _ := json.Marshal(object)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// unsupported is what an engine has said of an object's spec; nil for nothing.
+func (f Facts) unsupported(key func() string) *problem {
+	if len(f.Unsupported) == 0 {
+		return nil // a key of many rules takes its time
+	}
+	if refusal, refused := f.Unsupported[key()]; refused {
+		return &problem{refusal.Reason, refusal.Message}
+	}
+	return nil
+}
+
+// Changed are the objects of a plan that are planned by another spec than the one that was accepted before, which is not withheld,
+// by name, with their SpecKey.
+func (r Result) Changed(spec, before v1.NodeCaptureSpec) map[string]string {
+	changed := map[string]string{}
+	c := newChanges(spec, before)
+	for _, ring := range spec.Rings {
+		if r.Rings[ring.Name].accepted() && c.ringIsChanged(ring) {
+			changed[ring.Name] = SpecKey(ring)
+		}
+	}
+	for _, cluster := range spec.Clusters {
+		if r.Clusters[cluster.Name].accepted() && c.clusterIsChanged(cluster) {
+			changed[cluster.Name] = SpecKey(cluster)
+		}
+	}
+	return changed
 }
 
 // harm is why a change is withheld that is fine by itself.

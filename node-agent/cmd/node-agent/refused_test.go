@@ -49,6 +49,9 @@ func TestTheAgentIsKilledWhileAChangeIsRefused(t *testing.T) {
 				{"name: mirror0", "name: mirror7", v1.ReasonInterfaceNotFound},
 				{"rings: [mirror]", "rings: [nowhere]", v1.ReasonRingNotFound},
 				{"queues: 2", "queue: 2", ""}, // is no field: the document is refused
+				{"snapLength: 1536", "transparentMode: 1", map[v1.Engine]string{ // the veth has native XDP, and takes VLAN tags off
+					v1.EngineEBPF: v1.ReasonUnsupported, v1.EngineKernelModule: v1.ReasonDriverNotAware,
+				}[engine]},
 			} {
 				m.manifest("mirror.yaml", strings.Replace(accepted, change.from, change.to, 1))
 				refused := func(s v1.NodeCaptureStatus) bool {
