@@ -203,6 +203,8 @@ var DropReasons = []DropReason{DropFull, DropUnattended, DropNoMemory}
 type Observation struct {
 	Rings    map[string]RingState
 	Clusters map[string]ClusterState
+	// Own is the engine's, for the Apply that follows: how it was asked for what it has. The zero Observation has none.
+	Own any
 }
 
 // RingState is an observed ring.
@@ -272,11 +274,12 @@ var (
 
 // Engine is a data path. Its methods may be called by several goroutines; Apply by one at a time.
 type Engine interface {
-	// Apply makes the node's data path as planned and removes what the engine made before and is not planned any more.
+	// Apply makes the node's data path as planned and removes what the engine made before and is not planned any more. seen is
+	// what Observe has just returned, so that the engine need not look again; with the zero value it looks.
 	// What is unchanged is not touched: its consumers stay attached and its counters go on. The returned map has an
 	// entry for each ring or cluster (by name) that could not be made as planned; the others are in place all the same.
 	// The error is for what concerns the engine as a whole.
-	Apply(context.Context, Plan) (map[string]error, error)
+	Apply(ctx context.Context, plan Plan, seen Observation) (map[string]error, error)
 	// Observe reads the state and the counters.
 	Observe(context.Context) (Observation, error)
 	// Grant returns what a container needs to consume a queue.

@@ -37,7 +37,7 @@ type planEngine struct {
 	unlike map[string]capture.Plan
 }
 
-func (e *planEngine) Apply(ctx context.Context, p capture.Plan) (map[string]error, error) {
+func (e *planEngine) Apply(ctx context.Context, p capture.Plan, seen capture.Observation) (map[string]error, error) {
 	if e.before != nil {
 		e.before()
 	}
@@ -50,7 +50,7 @@ func (e *planEngine) Apply(ctx context.Context, p capture.Plan) (map[string]erro
 			e.refuse[name] = fmt.Errorf("no such thing: %w", capture.ErrUnsupported)
 		}
 	}
-	return e.memoryEngine.Apply(ctx, p)
+	return e.memoryEngine.Apply(ctx, p, seen)
 }
 
 // named are a plan's objects of a name.

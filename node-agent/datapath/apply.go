@@ -41,7 +41,7 @@ type NICs interface {
 
 // apply makes the node as planned. Interfaces are set before the taps are made: what a ring sees first is already as asked.
 // Names are told before there are packets.
-func (r *Reconciler) apply(ctx context.Context, p plan.Result) Outcome {
+func (r *Reconciler) apply(ctx context.Context, p plan.Result, seen view) Outcome {
 	o := Outcome{Failed: map[v1.Engine]map[string]error{}, Broken: map[v1.Engine]error{}}
 	o.NICs, o.Err = r.NICs.Apply(p.NICs)
 	o.Err = errors.Join(o.Err, notRestored(p, o.NICs))
@@ -53,7 +53,7 @@ func (r *Reconciler) apply(ctx context.Context, p plan.Result) Outcome {
 			continue
 		}
 		kind := provider.Kind
-		o.Failed[kind], o.Broken[kind] = provider.engine.Apply(ctx, p.Plans[kind])
+		o.Failed[kind], o.Broken[kind] = provider.engine.Apply(ctx, p.Plans[kind], seen.engines[kind])
 		if err := o.Broken[kind]; err != nil {
 			o.Err = errors.Join(o.Err, fmt.Errorf("engine %s: %w", kind, err))
 		}

@@ -120,9 +120,9 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	var acceptedErr error
 	for again := true; again; {
 		acceptedErr = r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, seen.Good), seen.Good))
-		report.Outcome = r.apply(ctx, report.Plan)
+		report.Outcome = r.apply(ctx, report.Plan, seen)
 		if again = r.noteUnsupported(report, &seen); again {
-			report.Plan = plan.Make(spec, seen.Facts)
+			report.Plan, seen.engines = plan.Make(spec, seen.Facts), nil // which have changed since
 		}
 	}
 	r.programs.forget()

@@ -32,6 +32,8 @@ type memoryEngine struct {
 	noXDP bool
 	// applied and observed are how often.
 	applied, observed int
+	// told is which observation the last plan came with.
+	told any
 	// taps of all rings.
 	taps []capture.Tap
 }
@@ -40,8 +42,9 @@ func newMemoryEngine() *memoryEngine {
 	return &memoryEngine{rings: map[string]bool{}, clusters: map[string]int{}, attached: map[string]bool{}, refuse: map[string]error{}}
 }
 
-func (e *memoryEngine) Apply(_ context.Context, p capture.Plan) (map[string]error, error) {
+func (e *memoryEngine) Apply(_ context.Context, p capture.Plan, seen capture.Observation) (map[string]error, error) {
 	e.applied++
+	e.told = seen.Own
 	if e.broken != nil {
 		return nil, e.broken
 	}
@@ -79,7 +82,7 @@ func (e *memoryEngine) Apply(_ context.Context, p capture.Plan) (map[string]erro
 
 func (e *memoryEngine) Observe(context.Context) (capture.Observation, error) {
 	e.observed++
-	o := capture.Observation{Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{}}
+	o := capture.Observation{Own: e.observed, Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{}}
 	for name := range e.rings {
 		o.Rings[name] = capture.RingState{Taps: e.taps}
 	}
@@ -404,6 +407,7 @@ func TestTheNodeIsLookedAtBeforeAndAfter(t *testing.T) {
 	report := l.r.Reconcile(t.Context(), inMode(2, 100), 1)
 	assert.Equal(t, v1.ReasonAPIServerUnreachable, report.Rings["own"].Reason)
 	assert.Equal(t, []int{2, 2, 1, 1}, []int{l.engine.observed, listed, described, asked})
+	assert.Equal(t, 1, l.engine.told, "the engine need not look again")
 }
 
 type countedDrivers struct{ described *int }

@@ -19,6 +19,8 @@ import (
 // view is what was seen of the node before a plan is made. The plan depends on its Facts and on nothing else.
 type view struct {
 	plan.Facts
+	// engines are what each that is open has. One that could not be observed is missing.
+	engines    map[v1.Engine]capture.Observation
 	interfaces []node.Interface
 	drivers    map[string]plan.DriverFact
 	// err is of what could not be seen; the plan is made without it, or with what was known last.
@@ -29,7 +31,7 @@ type view struct {
 // that. It fails where no plan can be made.
 func (r *Reconciler) look(ctx context.Context, report *Report) (view, error) {
 	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load(), Unsupported: r.unsupported}}
-	complete := r.lookAtEngines(ctx, &seen.Facts)
+	complete := r.lookAtEngines(ctx, &seen)
 	r.acceptRunning(spec, &seen.Facts)
 	// Where it is not complete which queues there are, those would be taken for newcomers: then nothing is refused for want of
 	// memory here, but by the engines.
@@ -52,11 +54,12 @@ func (r *Reconciler) look(ctx context.Context, report *Report) (view, error) {
 }
 
 // lookAtEngines says what the engines have now, and whether all of them tell.
-func (r *Reconciler) lookAtEngines(ctx context.Context, facts *plan.Facts) (complete bool) {
+func (r *Reconciler) lookAtEngines(ctx context.Context, seen *view) (complete bool) {
+	facts := &seen.Facts
 	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
 	facts.QueueCounts, facts.Taps = map[string]int{}, map[string][]capture.Tap{}
 	facts.Taken = map[string]plan.Taken{}
-	complete = true
+	seen.engines, complete = map[v1.Engine]capture.Observation{}, true
 	for _, p := range r.Providers {
 		if p.engine == nil {
 			continue
@@ -66,6 +69,7 @@ func (r *Reconciler) lookAtEngines(ctx context.Context, facts *plan.Facts) (comp
 			complete = false
 			continue
 		}
+		seen.engines[p.Kind] = observation
 		for name, state := range observation.Rings {
 			facts.Serving[name], facts.Taps[name] = p.Kind, state.Taps
 		}

@@ -82,7 +82,7 @@ func (k RunningKernel) SourceVersion() string {
 // Unload implements Kernel by delete_module(2), which does not wait.
 func (k RunningKernel) Unload() error {
 	engine := kmod.New(k.RunDir, sizing.MaxLanes)
-	failed, err := engine.Apply(context.Background(), capture.Plan{})
+	failed, err := engine.Apply(context.Background(), capture.Plan{}, capture.Observation{})
 	for name, problem := range failed {
 		err = errors.Join(err, fmt.Errorf("%s: %w", name, problem))
 	}

@@ -149,7 +149,7 @@ func cleanModule(ctx context.Context, where places) error {
 }
 
 func clean(ctx context.Context, engine capture.Engine) error {
-	failed, err := engine.Apply(ctx, capture.Plan{})
+	failed, err := engine.Apply(ctx, capture.Plan{}, capture.Observation{})
 	for name, problem := range failed {
 		err = errors.Join(err, fmt.Errorf("%s: %w", name, problem))
 	}

@@ -111,7 +111,7 @@ func runTable(t *testing.T, engine string) {
 func (l *lab) close(t *testing.T) {
 	// That a consumer is gone the engine learns a moment later.
 	until(t, "nothing is in use", func() bool {
-		failed, err := l.engine.Apply(context.Background(), capture.Plan{})
+		failed, err := l.engine.Apply(context.Background(), capture.Plan{}, capture.Observation{})
 		require.NoError(t, err)
 		for _, err := range failed {
 			require.ErrorIs(t, err, capture.ErrInUse)
@@ -123,7 +123,7 @@ func (l *lab) close(t *testing.T) {
 func (l *lab) run(t *testing.T, r row) {
 	plan := l.plan(r)
 	if words, lacks := r.lacks[l.name]; lacks {
-		failed, err := l.engine.Apply(context.Background(), plan)
+		failed, err := l.engine.Apply(context.Background(), plan, capture.Observation{})
 		require.NoError(t, err)
 		l.requireRefusal(t, failed, words)
 		return
@@ -158,7 +158,9 @@ func (l *lab) run(t *testing.T, r row) {
 // result sends a row's packets and tells what became of them, and whether the idle times of its rules passed before they should.
 func (l *lab) result(t *testing.T, plan capture.Plan, r row) (result, bool) {
 	pace := pace{last: time.Now()}
-	failed, err := l.engine.Apply(context.Background(), plan)
+	seen, err := l.engine.Observe(context.Background())
+	require.NoError(t, err)
+	failed, err := l.engine.Apply(context.Background(), plan, seen)
 	require.NoError(t, err)
 	require.Empty(t, failed)
 	l.stack(t)

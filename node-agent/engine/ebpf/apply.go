@@ -19,9 +19,9 @@ func (f failures) add(name string, err error) {
 	}
 }
 
-// Apply makes the node's data path as planned; see capture.Engine. Queues come first, then the rings that feed them,
+// Apply makes the node's data path as planned; see capture.Engine. What the engine has it knows by itself, and repairs. Queues come first, then the rings that feed them,
 // then what is not planned any more goes, in the reverse order: no packet is passed to a queue that is not there.
-func (e *Engine) Apply(ctx context.Context, plan capture.Plan) (map[string]error, error) {
+func (e *Engine) Apply(ctx context.Context, plan capture.Plan, _ capture.Observation) (map[string]error, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	failed, err := e.apply(plan)

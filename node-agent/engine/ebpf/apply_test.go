@@ -269,12 +269,12 @@ func TestClusterThatIsInUseKeepsItsShape(t *testing.T) {
 	l.apply(e, plan)
 	c := l.consume("mirror", 1)
 	wider := l.plan(4)
-	failed, err := e.Apply(context.Background(), wider)
+	failed, err := e.Apply(context.Background(), wider, capture.Observation{})
 	require.NoError(t, err)
 	require.ErrorIs(t, failed["mirror"], capture.ErrInUse)
 	l.sendAll(e, "mirror", 100, func(n int) []byte { return frame(n, 60) })
 
-	failed, err = e.Apply(context.Background(), capture.Plan{})
+	failed, err = e.Apply(context.Background(), capture.Plan{}, capture.Observation{})
 	require.NoError(t, err)
 	require.ErrorIs(t, failed["mirror"], capture.ErrInUse)
 	require.Empty(t, l.taps(), "the ring goes, its queues stay for their consumers")
@@ -311,7 +311,7 @@ func TestInterfaceThatGoesAndComesBack(t *testing.T) {
 			l.sendAll(e, "mirror", 10, func(n int) []byte { return frame(n, 60) })
 			require.NoError(t, netlink.LinkDel(l.sender))
 			require.Empty(t, l.observe(e).Rings["mirror"].Taps)
-			failed, err := e.Apply(context.Background(), plan)
+			failed, err := e.Apply(context.Background(), plan, capture.Observation{})
 			require.NoError(t, err)
 			require.ErrorContains(t, failed["mirror"], "is not there")
 
@@ -361,7 +361,7 @@ func TestWhatCannotBeDoneIsRefusedByName(t *testing.T) {
 			badRing.Taps = append([]capture.Tap(nil), badRing.Taps...)
 			plan.Rings = append(plan.Rings, badRing)
 			c.change(&plan)
-			failed, err := e.Apply(context.Background(), plan)
+			failed, err := e.Apply(context.Background(), plan, capture.Observation{})
 			require.NoError(t, err)
 			require.Len(t, failed, 1)
 			for _, want := range c.want {

@@ -115,7 +115,7 @@ func runEngine(text string) error {
 	if err != nil {
 		return err
 	}
-	failed, err := e.Apply(context.Background(), input.Plan)
+	failed, err := e.Apply(context.Background(), input.Plan, capture.Observation{})
 	if err != nil || len(failed) > 0 {
 		return fmt.Errorf("%v %v", err, strings.ReplaceAll(fmt.Sprint(failed), "\n", " "))
 	}

@@ -175,7 +175,7 @@ func (l *lab) attachedBy(mode string) func(*Options) {
 
 func (l *lab) apply(e *Engine, plan capture.Plan) {
 	l.t.Helper()
-	failed, err := e.Apply(context.Background(), plan)
+	failed, err := e.Apply(context.Background(), plan, capture.Observation{})
 	require.NoError(l.t, err)
 	require.Empty(l.t, failed)
 }

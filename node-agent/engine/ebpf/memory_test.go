@@ -77,7 +77,7 @@ func TestQueuesBeyondTheNodesMemory(t *testing.T) {
 	large := plan.Clusters[0]
 	large.Name, large.Queues, large.QueueBytes = "large", 3, 32<<20
 	plan.Clusters = append(plan.Clusters, large)
-	failed, err := e.Apply(t.Context(), plan)
+	failed, err := e.Apply(t.Context(), plan, capture.Observation{})
 	require.NoError(t, err)
 	require.ErrorIs(t, failed["large"], capture.ErrNoMemory)
 	require.ErrorContains(t, failed["large"], "queue 1 of 3 with 33554432 bytes each: no memory: 33816576 bytes are needed, and the node has less at the moment")

@@ -86,7 +86,7 @@ func TestRulesThatCannotBeNotedLeaveNothingOpen(t *testing.T) {
 	held := mapsHeld(t)
 	plan := l.plan(1)
 	plan.Rings[0].Rules = udpRules()
-	failed, err := e.Apply(context.Background(), plan)
+	failed, err := e.Apply(context.Background(), plan, capture.Observation{})
 	require.NoError(t, err)
 	require.ErrorContains(t, failed["mirror"], "write "+description)
 	require.Equal(t, held, mapsHeld(t))

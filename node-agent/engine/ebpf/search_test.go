@@ -90,7 +90,7 @@ func TestPatternsAreCheckedBeforeAnythingChanges(t *testing.T) {
 		"0 bytes": {}, "256 bytes": {Bytes: make([]byte, 256)}, "depth 2": {Bytes: []byte("abc"), Depth: 2},
 	} {
 		plan.Rings[0].Rules.Patterns = []capture.Pattern{pattern}
-		failed, err := e.Apply(context.Background(), plan)
+		failed, err := e.Apply(context.Background(), plan, capture.Observation{})
 		require.NoError(t, err)
 		require.ErrorContains(t, failed["mirror"], "payload pattern 0: "+reason)
 		require.Equal(t, held, mapsHeld(t))

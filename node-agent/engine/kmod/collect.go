@@ -22,11 +22,9 @@ func collect[T any](c *client, command uint8, attributes []byte, decode func(gen
 }
 
 // objects dumps all rings and clusters of the namespace, other programs' too.
-func (c *client) objects() ([]ringObject, []clusterObject, error) {
-	rings, err := collect(c, cmdRingGet, nil, decodeRing)
-	if err != nil {
-		return nil, nil, err
+func (c *client) objects() (have objects, err error) {
+	if have.rings, err = collect(c, cmdRingGet, nil, decodeRing); err == nil {
+		have.clusters, err = collect(c, cmdClusterGet, nil, decodeCluster)
 	}
-	clusters, err := collect(c, cmdClusterGet, nil, decodeCluster)
-	return rings, clusters, err
+	return have, err
 }

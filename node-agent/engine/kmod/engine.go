@@ -43,32 +43,35 @@ func Probe() (Info, error) {
 	return decodeInfo(answers[0])
 }
 
-// Apply implements capture.Engine.
-func (e *Engine) Apply(_ context.Context, plan capture.Plan) (map[string]error, error) {
+// objects are all that the module has in a namespace, other programs' too.
+type objects struct {
+	rings    []ringObject
+	clusters []clusterObject
+}
+
+// Apply implements capture.Engine. What changes in the module after it was seen makes an event, and is seen the next time. Single rules
+// that somebody removed are made again where they were observed.
+func (e *Engine) Apply(_ context.Context, plan capture.Plan, seen capture.Observation) (map[string]error, error) {
 	c, err := dial()
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
-	rings, clusters, err := c.objects()
-	if err != nil {
-		return nil, err
+	have, known := seen.Own.(objects)
+	if !known {
+		if have, err = c.objects(); err != nil {
+			return nil, err
+		}
 	}
 	var there []string
-	for _, cluster := range clusters {
+	for _, cluster := range have.clusters {
 		there = append(there, cluster.name)
 	}
-	s := diff(plan, rings, clusters, e.lanes)
+	s := diff(plan, have.rings, have.clusters, e.lanes)
 	s.removeNodes = e.nodes.others(there)
 	for _, ring := range plan.Rings {
-		if !s.touches(ring.Name) && !ring.Rules.Empty() {
-			have, _, err := c.rules(ring.Name)
-			if err != nil && !errors.Is(err, capture.ErrNotFound) {
-				return nil, err
-			}
-			if !sameRules(have, ring.Rules.Wildcard) {
-				s.setRules = append(s.setRules, ring)
-			}
+		if known && !s.touches(ring.Name) && !ring.Rules.Empty() && !sameRules(seen.Rings[ring.Name].Rules, ring.Rules.Wildcard) {
+			s.setRules = append(s.setRules, ring)
 		}
 	}
 	return e.take(c, s), nil
@@ -177,11 +180,12 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		return seen, err
 	}
 	defer c.close()
-	rings, clusters, err := c.objects()
+	have, err := c.objects()
 	if err != nil {
 		return seen, err
 	}
-	for _, ring := range rings {
+	seen.Own = have
+	for _, ring := range have.rings {
 		if !ours(ring.generation) {
 			continue
 		}
@@ -193,7 +197,7 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		}
 		seen.Rings[ring.name] = state
 	}
-	for _, cluster := range clusters {
+	for _, cluster := range have.clusters {
 		if !ours(cluster.generation) {
 			continue
 		}

@@ -17,17 +17,17 @@ func Holders(pods map[capture.QueueID][]string) ([]string, error) {
 		return nil, err
 	}
 	defer c.close()
-	rings, clusters, err := c.objects()
+	have, err := c.objects()
 	if err != nil {
 		return nil, err
 	}
 	var holders []string
-	for _, ring := range rings {
+	for _, ring := range have.rings {
 		if !ours(ring.generation) {
 			holders = append(holders, fmt.Sprintf("ring %s of another program", ring.name))
 		}
 	}
-	for _, cluster := range clusters {
+	for _, cluster := range have.clusters {
 		if !ours(cluster.generation) {
 			holders = append(holders, fmt.Sprintf("cluster %s of another program", cluster.name))
 		}

@@ -63,7 +63,7 @@ func newLab(t *testing.T) *lab {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		unix.Close(l.socket)
-		failed, err := l.engine.Apply(context.Background(), capture.Plan{})
+		failed, err := l.engine.Apply(context.Background(), capture.Plan{}, capture.Observation{})
 		assert.NoError(t, err)
 		assert.Empty(t, failed)
 		_ = exec.Command("ip", "link", "del", "rcn0").Run()
@@ -93,7 +93,9 @@ func (l *lab) plan(queues int) capture.Plan {
 
 func (l *lab) apply(p capture.Plan) map[string]error {
 	l.t.Helper()
-	failed, err := l.engine.Apply(context.Background(), p)
+	seen, err := l.engine.Observe(context.Background())
+	require.NoError(l.t, err)
+	failed, err := l.engine.Apply(context.Background(), p, seen)
 	require.NoError(l.t, err)
 	return failed
 }
