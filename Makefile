@@ -99,7 +99,7 @@ test: deps ## everything: units, kernels in VMs, both engines, a real cluster
 
 .PHONY: test-agent
 test-agent: deps build ## the agent against real kernels: everything in namespaces here, an agent killed at each step, and in VMs with the module
-	$(SUDO) env RINGCAP_EVERY=1 go test -count=1 -timeout 60m ./node-agent/...
+	$(SUDO) env RINGCAP_EVERY=1 go test -count=1 -timeout 60m ./filter ./node-agent/...
 	node-agent/tests/run 6.1 6.12 7
 	node-agent/tests/kills --every 10 6.1
 

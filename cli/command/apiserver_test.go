@@ -17,7 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/filter"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/testenv"
 )

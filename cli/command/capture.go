@@ -22,7 +22,7 @@ import (
 	"github.com/ringcap/ringcap/cli/capture"
 	"github.com/ringcap/ringcap/cli/fleet"
 	"github.com/ringcap/ringcap/cli/tree"
-	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/filter"
 	"github.com/ringcap/ringcap/operator/api/consumers"
 	"github.com/ringcap/ringcap/operator/api/sizing"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"

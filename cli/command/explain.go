@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/ringcap/ringcap/cli/explain"
-	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/filter"
 )
 
 // wholePacket is what compiled filters return for packets that match, in bytes.

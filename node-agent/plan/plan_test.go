@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/ringcap/ringcap/filter"
 	"github.com/ringcap/ringcap/node-agent/capture"
-	"github.com/ringcap/ringcap/node-agent/filter"
 	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/bpf"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/ringcap/ringcap/filter"
 	"github.com/ringcap/ringcap/node-agent/capture"
-	"github.com/ringcap/ringcap/node-agent/filter"
 	"github.com/ringcap/ringcap/operator/api/sizing"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )

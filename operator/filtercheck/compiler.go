@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/filter"
 	"github.com/ringcap/ringcap/operator/plan"
 )
 

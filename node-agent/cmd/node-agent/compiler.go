@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/bpf"
 
-	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/filter"
 )
 
 // compiler makes kernel-side programs of filter expressions, with rcbpf at a path or where it is usually found.

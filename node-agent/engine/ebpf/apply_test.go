@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringcap/ringcap/filter"
 	"github.com/ringcap/ringcap/node-agent/capture"
-	"github.com/ringcap/ringcap/node-agent/filter"
 )
 
 // inVLAN is a filter for packets of a VLAN, as libpcap would compile it.

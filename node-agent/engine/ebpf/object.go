@@ -17,7 +17,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/net/bpf"
 
-	"github.com/ringcap/ringcap/node-agent/filter"
+	"github.com/ringcap/ringcap/filter"
 )
 
 //go:embed bpf/ringcap.bpf.o

@@ -18,7 +18,7 @@ import (
 // rcbpf is the compiler that `make -C lib` builds.
 func rcbpf(t testing.TB) string {
 	t.Helper()
-	path, err := filepath.Abs("../../out/bin/rcbpf")
+	path, err := filepath.Abs("../out/bin/rcbpf")
 	if err != nil {
 		t.Fatal(err)
 	}
