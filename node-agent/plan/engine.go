@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ringcap/ringcap/node-agent/engine"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -54,25 +53,25 @@ func engineIsAvailable(d *ringDraft) *problem {
 
 // engineServesRing refuses by name what the engine does not serve.
 func engineServesRing(d *ringDraft) *problem {
-	return serves(d.engine, engine.AskedByRing(&d.spec))
+	return serves(d.engine, askedByRing(&d.spec))
 }
 
 // engineServesQueues refuses by name what the engine does not serve.
 func engineServesQueues(d *clusterDraft) *problem {
-	return serves(d.engine, engine.AskedByQueues(&d.cluster.Spec))
+	return serves(d.engine, askedByQueues(&d.cluster.Spec))
 }
 
-func serves(by v1.Engine, asked []engine.Feature) *problem {
-	missing := engine.Missing(by, asked)
+func serves(by v1.Engine, asked []feature) *problem {
+	missing := missingFeatures(by, asked)
 	if len(missing) == 0 {
 		return nil
 	}
 	var names []string
-	for _, feature := range missing {
-		names = append(names, string(feature))
+	for _, f := range missing {
+		names = append(names, string(f))
 	}
 	advice := "leave it out"
-	if others := engine.Others(asked); len(others) > 0 {
+	if others := enginesFor(asked); len(others) > 0 {
 		advice += fmt.Sprintf(", or set spec.engine to %s, which does it", others[0])
 	}
 	return problemf(v1.ReasonUnsupported, "%s: engine %s does not do it: %s", strings.Join(names, ", "), by, advice)

@@ -25,7 +25,7 @@ const preamble = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 
 All kinds but PodCapture are cluster-scoped. People write CaptureRings and Clusters, and in their namespaces PodCaptures; the
 operator writes one NodeCapture for each node, and that node's agent its status. A field that the engine of a node does not serve is refused there by name, with the reason
-` + "`Unsupported`" + ` in the ring's or Cluster's conditions; ` + "`node-agent/engine/features.go`" + ` is the table.
+` + "`Unsupported`" + ` in the ring's or Cluster's conditions; ` + "`node-agent/plan/features.go`" + ` is the table.
 `
 
 func main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package plan
 
 import (
 	"os"
@@ -28,11 +28,11 @@ func TestTheReadmeSaysWhatEnginesServe(t *testing.T) {
 	both := append(slices.Clone(served[v1.EngineKernelModule]), served[v1.EngineEBPF]...)
 	for i, engine := range []v1.Engine{v1.EngineKernelModule, v1.EngineEBPF} {
 		for field, cells := range says {
-			refused := slices.Contains(both, Feature("spec."+field)) && !slices.Contains(served[engine], Feature("spec."+field))
+			refused := slices.Contains(both, feature("spec."+field)) && !slices.Contains(served[engine], feature("spec."+field))
 			assert.Equal(t, refused, cells[i] == "**no**", "%s: %s", engine, field)
 		}
-		for _, feature := range Missing(engine, both) {
-			assert.Contains(t, says, strings.TrimPrefix(string(feature), "spec."), "%s does not serve it", engine)
+		for _, f := range missingFeatures(engine, both) {
+			assert.Contains(t, says, strings.TrimPrefix(string(f), "spec."), "%s does not serve it", engine)
 		}
 	}
 }
