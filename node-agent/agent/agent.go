@@ -22,7 +22,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
-	"github.com/ringcap/ringcap/node-agent/health"
 	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/names"
@@ -75,7 +74,7 @@ type Agent struct {
 	offered     map[string]deviceplugin.Resource
 	counted     atomic.Pointer[counters.Report]
 
-	health health.State
+	health metrics.Health
 }
 
 // PodAccess is the rule by which consumers get queues, for engines that hand them over. sys is a sysfs in which the node's cgroups

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ringcap/ringcap/node-agent/numbers"
+	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -158,7 +158,7 @@ const maxCPU = 1023
 
 // parseCPUs reads a list as in cpuset(7), such as 0-2,5.
 func parseCPUs(text string) ([]int, error) {
-	cpus, err := numbers.ParseList(text, maxCPU)
+	cpus, err := capture.ParseNumbers(text, maxCPU)
 	if err != nil {
 		return nil, fmt.Errorf("CPUs: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ringcap/ringcap/node-agent/numbers"
+	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
 // maxCPU is beyond any that a kernel is built for.
@@ -46,7 +46,7 @@ func PossibleCPUs() (int, error) {
 
 // countCPUs counts a kernel's CPU list, as 0-3,8-11.
 func countCPUs(list string) (int, error) {
-	cpus, err := numbers.ParseList(list, maxCPU)
+	cpus, err := capture.ParseNumbers(list, maxCPU)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a list of CPUs: %w", list, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringcap/ringcap/node-agent/numbers"
+	"github.com/ringcap/ringcap/node-agent/capture"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -50,7 +50,7 @@ func parseRxQueues(list string) ([]uint16, error) {
 	if list == "" {
 		return nil, nil
 	}
-	all, err := numbers.ParseList(list, maxRxQueue)
+	all, err := capture.ParseNumbers(list, maxRxQueue)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/agent"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
-	"github.com/ringcap/ringcap/node-agent/health"
 	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/node"
@@ -99,7 +98,7 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 	p := newParts(ctx, f, identity, consumers{users: users})
 	p.reconciler.Accepted.Records.Path, p.reconciler.Accepted.Records.BootID = f.acceptedFile(), identity.BootID
 	collector := metrics.NewCollector(version, identity.KernelRelease)
-	var state health.State
+	var state metrics.Health
 	state.Beat()
 	if f.metricsAddress != "" {
 		if err := metrics.Serve(ctx, f.metricsAddress, collector, state.Healthy, state.Ready, nil); err != nil {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package numbers reads lists of numbers such as 0-3,8: the format of cpuset(7), of the kernel's files on CPUs, and of the
-// API's fields.
-package numbers
+package capture
 
 import (
 	"fmt"
@@ -10,8 +8,9 @@ import (
 	"strings"
 )
 
-// ParseList reads numbers from 0 to greatest and ranges of them, in the order of the list and as often as it has them.
-func ParseList(list string, greatest int) ([]int, error) {
+// ParseNumbers reads a list such as 0-3,8, of CPUs or RX queues: the format of cpuset(7), of the kernel's files on CPUs, and of the
+// API's fields. Numbers are from 0 to greatest, and come in the order of the list and as often as it has them.
+func ParseNumbers(list string, greatest int) ([]int, error) {
 	var numbers []int
 	for _, part := range strings.Split(list, ",") {
 		first, last, isRange := strings.Cut(part, "-")

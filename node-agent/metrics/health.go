@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health says whether an agent lives, and whether the node's data path is as asked.
-package health
+package metrics
 
 import (
 	"errors"
@@ -13,36 +12,36 @@ import (
 // stuck is how long a loop may show no life before the agent shall be restarted; capture goes on meanwhile.
 const stuck = 3 * time.Minute
 
-// State is an agent's. The zero State neither lives nor is ready. Its methods may be called by several goroutines.
-type State struct {
+// Health says whether an agent lives, and whether the node's data path is as asked. The zero Health neither lives nor is ready. Its methods may be called by several goroutines.
+type Health struct {
 	// alive is the time of the last sign of life, nanoseconds.
 	alive   atomic.Int64
 	problem atomic.Pointer[string]
 }
 
 // Beat is a sign of life: the desired state, or what there is of it, was looked at.
-func (s *State) Beat() { s.alive.Store(time.Now().UnixNano()) }
+func (h *Health) Beat() { h.alive.Store(time.Now().UnixNano()) }
 
 // Set says what is not as asked; nil for nothing.
-func (s *State) Set(problem error) {
+func (h *Health) Set(problem error) {
 	text := ""
 	if problem != nil {
 		text = problem.Error()
 	}
-	s.problem.Store(&text)
+	h.problem.Store(&text)
 }
 
 // Healthy fails when the loop is stuck.
-func (s *State) Healthy() error {
-	if idle := time.Since(time.Unix(0, s.alive.Load())); idle > stuck {
+func (h *Health) Healthy() error {
+	if idle := time.Since(time.Unix(0, h.alive.Load())); idle > stuck {
 		return fmt.Errorf("the agent has not looked at its data path for %s", idle.Round(time.Second))
 	}
 	return nil
 }
 
 // Ready fails while what is asked for is not known, or not in the data path for the node's own fault.
-func (s *State) Ready() error {
-	switch text := s.problem.Load(); {
+func (h *Health) Ready() error {
+	switch text := h.problem.Load(); {
 	case text == nil:
 		return errors.New("the node's data path has not been looked at yet")
 	case *text != "":
