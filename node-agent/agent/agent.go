@@ -20,11 +20,10 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
-	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/metrics"
-	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/status"
 	"github.com/ringcap/ringcap/operator/api/counters"
@@ -59,9 +58,9 @@ type Agent struct {
 	// Pods is the rule by which pods get queues.
 	Pods access.Pods
 	// Names of interfaces, for consumers.
-	Names *names.Folder
+	Names *containers.Names
 	// Library is what containers get by injectLibpcap.
-	Library libpcap.Library
+	Library containers.Library
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 

@@ -18,9 +18,9 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
-	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -127,7 +127,7 @@ func TestResources(t *testing.T) {
 
 // Queues that come with a library do so only where it is there; others are none the worse.
 func TestResourcesWithALibrary(t *testing.T) {
-	a := &Agent{Reconciler: &datapath.Reconciler{}, Library: libpcap.Library{From: t.TempDir(), To: t.TempDir()}}
+	a := &Agent{Reconciler: &datapath.Reconciler{}, Library: containers.Library{From: t.TempDir(), To: t.TempDir()}}
 	r := report(true, 1)
 	assert.NoError(t, a.provideLibrary(r), "nobody asks for it")
 	assert.Empty(t, a.resources(r, true)["ids"].Mounts)

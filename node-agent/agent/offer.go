@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
-	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/operator/api/consumers"
 )
@@ -74,7 +74,7 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 // namedQueues are queues whose consumers are told the names of interfaces.
 type namedQueues struct {
 	deviceplugin.Queues
-	names *names.Folder
+	names *containers.Names
 	// taken hears from which process a queue was taken.
 	taken func(queue capture.QueueID, from int)
 }

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
-	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
@@ -107,7 +107,7 @@ func newAgent(t *testing.T, address string, engine idleEngine, opened chan<- str
 	pods, err := PodAccess(config, kubelet, "/sys")
 	require.NoError(t, err)
 	return &Agent{
-		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, CDIDir: t.TempDir(), Library: libpcap.Library{To: t.TempDir()}, MetricsAddress: "127.0.0.1:0",
+		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, CDIDir: t.TempDir(), Library: containers.Library{To: t.TempDir()}, MetricsAddress: "127.0.0.1:0",
 		Collector: metrics.NewCollector("test", "6.1"), Module: func() status.Module { return status.Module{Reason: "None", Message: "none"} },
 		Changed: datapath.NewSignal(), Activity: datapath.NewSignal(),
 		Reconciler: &datapath.Reconciler{

@@ -26,10 +26,10 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
-	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
@@ -103,7 +103,7 @@ func (c *churn) path(name string) string { return filepath.Join(c.base, name) }
 // start is what an agent that starts makes.
 func (c *churn) start() {
 	c.agent = &datapath.Reconciler{
-		NICs: noNICs{}, Interfaces: node.Interfaces, Names: names.NewFolder(c.path("run")),
+		NICs: noNICs{}, Interfaces: node.Interfaces, Names: containers.NewNames(c.path("run")),
 		Pods: func() ([]plan.Pod, string) {
 			pods, _ := c.tracker.Pods()
 			return pods, c.unknown

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ringcap/ringcap/node-agent/agent"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
-	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/sriov"
@@ -71,7 +71,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, CDIDir: f.cdiDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),
 		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods, Names: p.names,
-		Library: libpcap.Library{From: f.libpcap, To: f.pluginDir()},
+		Library: containers.Library{From: f.libpcap, To: f.pluginDir()},
 		Pod:     types.NamespacedName{Namespace: os.Getenv("POD_NAMESPACE"), Name: os.Getenv("POD_NAME")},
 	}
 	return a.Run(ctx)

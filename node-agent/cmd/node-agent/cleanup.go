@@ -13,13 +13,12 @@ import (
 	"path/filepath"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/driver"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
-	"github.com/ringcap/ringcap/node-agent/libpcap"
 	"github.com/ringcap/ringcap/node-agent/loader"
-	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/operator/api/sizing"
@@ -83,7 +82,7 @@ func unloadModules(last loader.Outcome, where places) error {
 }
 
 func removePluginDir(folder string) error {
-	err := errors.Join((libpcap.Library{To: folder}).Withdraw(), removeRecords(filepath.Join(folder, acceptedName)),
+	err := errors.Join((containers.Library{To: folder}).Withdraw(), removeRecords(filepath.Join(folder, acceptedName)),
 		removeRecords(filepath.Join(folder, trialsName)))
 	if err != nil {
 		return err
@@ -115,7 +114,7 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 			return err
 		}
 	}
-	if err := errors.Join(removeRecords(where.acceptedFile()), names.NewFolder(where.runDir).RemoveAll()); err != nil {
+	if err := errors.Join(removeRecords(where.acceptedFile()), containers.NewNames(where.runDir).RemoveAll()); err != nil {
 		return err
 	}
 	if err := os.Remove(where.runDir); err != nil {

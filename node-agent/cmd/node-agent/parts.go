@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/driver"
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
 	"github.com/ringcap/ringcap/node-agent/memory"
-	"github.com/ringcap/ringcap/node-agent/names"
 	"github.com/ringcap/ringcap/node-agent/nic"
 	"github.com/ringcap/ringcap/node-agent/node"
 	"github.com/ringcap/ringcap/node-agent/plan"
@@ -30,14 +30,14 @@ import (
 type parts struct {
 	reconciler        *datapath.Reconciler
 	module            moduleState
-	names             *names.Folder
+	names             *containers.Names
 	changed, activity datapath.Signal
 }
 
 func newParts(ctx context.Context, f agentFlags, identity node.Identity, who consumers) parts {
 	p := parts{changed: datapath.NewSignal(), activity: datapath.NewSignal()}
 	p.module = moduleState{runDir: f.runDir, sys: f.sys, identity: identity}
-	p.names = names.NewFolder(f.runDir)
+	p.names = containers.NewNames(f.runDir)
 	p.reconciler = &datapath.Reconciler{
 		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f, who, ebpf.CheckOverlap)},
 		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys, f.netSysctl),

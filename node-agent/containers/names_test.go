@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package names
+package containers
 
 import (
 	"fmt"
@@ -38,13 +38,13 @@ func read(t *testing.T, dir, cluster string) string {
 
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
-	f := NewFolder(dir)
+	f := NewNames(dir)
 	pod := map[string]string{"veth7": "shop/web-1"}
 	require.NoError(t, f.Tell(planned("ids", pod, capture.Tap{Interface: "veth7", Index: 7}, capture.Tap{Interface: "eth0", Index: 2})))
 	assert.Equal(t, "2\teth0\t\n7\tveth7\tshop/web-1\n", read(t, dir, "ids"))
 
 	// The pod is gone, the agent is another, and does not know the other pod yet.
-	f = NewFolder(dir)
+	f = NewNames(dir)
 	require.NoError(t, f.Tell(planned("ids", nil, capture.Tap{Interface: "veth7", Index: 7}, capture.Tap{Interface: "veth9", Index: 9})))
 	assert.Equal(t, "2\teth0\t\n7\tveth7\tshop/web-1\n9\tveth9\t\n", read(t, dir, "ids"))
 
@@ -60,22 +60,22 @@ func TestNames(t *testing.T) {
 	assert.DirExists(t, filepath.Join(dir, "new", "interfaces"))
 
 	require.NoError(t, f.Tell(plan.Result{}))
-	require.NoError(t, NewFolder(dir).RemoveAll())
+	require.NoError(t, NewNames(dir).RemoveAll())
 	assert.NoDirExists(t, filepath.Join(dir, "new"))
 	assert.NoDirExists(t, filepath.Join(dir, "ids"))
 }
 
 func TestNamesAreBounded(t *testing.T) {
 	dir := t.TempDir()
-	f := NewFolder(dir)
+	f := NewNames(dir)
 	for from := range 3 {
 		var taps []capture.Tap
-		for i := range most {
-			taps = append(taps, capture.Tap{Interface: "veth", Index: from*most/2 + i + 1})
+		for i := range mostNames {
+			taps = append(taps, capture.Tap{Interface: "veth", Index: from*mostNames/2 + i + 1})
 		}
 		require.NoError(t, f.Tell(planned("ids", nil, taps...)))
 	}
 	text := read(t, dir, "ids")
-	assert.Equal(t, most, strings.Count(text, "\n"))
-	assert.True(t, strings.HasPrefix(text, fmt.Sprintf("%d\t", most+1)))
+	assert.Equal(t, mostNames, strings.Count(text, "\n"))
+	assert.True(t, strings.HasPrefix(text, fmt.Sprintf("%d\t", mostNames+1)))
 }

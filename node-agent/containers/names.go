@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package names tells consumers what the interfaces are called whose numbers are with their packets, and which pods they
-// belong to, also when these are gone by now.
-package names
+// Package containers has what consumers' containers are given besides their queues: the names of the interfaces whose numbers are
+// with their packets, and a libpcap that knows ringcap.
+package containers
 
 import (
 	"bytes"
@@ -20,57 +20,58 @@ import (
 )
 
 const (
-	folderName = "interfaces"
-	fileName   = "names"
-	// most lines that a file keeps, of those the newest interfaces.
-	most = 4096
+	namesFolder = "interfaces"
+	namesFile   = "names"
+	// mostNames are the lines that a file keeps, of those the newest interfaces.
+	mostNames = 4096
 	// inContainer is where the run folder is for a consumer in a container.
 	inContainer = "/run/ringcap"
 )
 
-// Folder is an agent's run folder. Below it <cluster>/interfaces/names has a line "<ifindex>\t<name>\t<namespace/pod>" for each
+// Names tells consumers what the interfaces are called, and which pods they belong to, also when these are gone by now. In an
+// agent's run folder <cluster>/interfaces/names has a line "<ifindex>\t<name>\t<namespace/pod>" for each
 // interface whose packets the cluster's queues get or got; the pod is empty for other interfaces. Its methods but Mount are
 // for one goroutine.
-type Folder struct {
+type Names struct {
 	path string
 	// told is what is in each file, by cluster.
 	told map[string][]byte
 }
 
-// NewFolder makes a Folder in an agent's run folder.
-func NewFolder(runDir string) *Folder { return &Folder{path: runDir, told: map[string][]byte{}} }
+// NewNames makes Names in an agent's run folder.
+func NewNames(runDir string) *Names { return &Names{path: runDir, told: map[string][]byte{}} }
 
 // Mount is what a container must be given to read a cluster's names. It makes the folder, for containers do not start
 // without it.
-func (f *Folder) Mount(cluster string) (capture.PathPair, error) {
-	return capture.PathPair{Host: f.of(cluster), Container: filepath.Join(inContainer, cluster, folderName)}, os.MkdirAll(f.of(cluster), 0o755)
+func (n *Names) Mount(cluster string) (capture.PathPair, error) {
+	return capture.PathPair{Host: n.of(cluster), Container: filepath.Join(inContainer, cluster, namesFolder)}, os.MkdirAll(n.of(cluster), 0o755)
 }
 
-func (f *Folder) of(cluster string) string { return filepath.Join(f.path, cluster, folderName) }
+func (n *Names) of(cluster string) string { return filepath.Join(n.path, cluster, namesFolder) }
 
 // Tell writes the names that a plan knows beside those that are there, and removes the files of clusters that are not
 // planned any more. It comes before the plan is applied: names are there before packets are.
-func (f *Folder) Tell(p plan.Result) error {
+func (n *Names) Tell(p plan.Result) error {
 	var errs []error
 	for _, planned := range p.Plans {
 		for _, cluster := range planned.Clusters {
-			errs = append(errs, f.tell(cluster.Name, linesOf(cluster.Name, planned, p.Rings)))
+			errs = append(errs, n.tell(cluster.Name, namesOf(cluster.Name, planned, p.Rings)))
 		}
 	}
-	for _, cluster := range slices.Sorted(maps.Keys(f.told)) {
+	for _, cluster := range slices.Sorted(maps.Keys(n.told)) {
 		if _, asked := p.Clusters[cluster]; !asked {
-			errs = append(errs, os.RemoveAll(f.of(cluster)))
-			delete(f.told, cluster)
+			errs = append(errs, os.RemoveAll(n.of(cluster)))
+			delete(n.told, cluster)
 			// Where the engine has removed what is its own, nothing is left.
-			_ = os.Remove(filepath.Dir(f.of(cluster)))
+			_ = os.Remove(filepath.Dir(n.of(cluster)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // RemoveAll removes the files of all clusters, whichever agent wrote them.
-func (f *Folder) RemoveAll() error {
-	found, err := filepath.Glob(filepath.Join(f.path, "*", folderName))
+func (n *Names) RemoveAll() error {
+	found, err := filepath.Glob(filepath.Join(n.path, "*", namesFolder))
 	errs := []error{err}
 	for _, folder := range found {
 		errs = append(errs, os.RemoveAll(folder))
@@ -79,8 +80,8 @@ func (f *Folder) RemoveAll() error {
 	return errors.Join(errs...)
 }
 
-// linesOf are a cluster's lines by ifindex.
-func linesOf(cluster string, planned capture.Plan, rings map[string]plan.Verdict) map[int]string {
+// namesOf are a cluster's lines by ifindex.
+func namesOf(cluster string, planned capture.Plan, rings map[string]plan.Verdict) map[int]string {
 	lines := map[int]string{}
 	for _, ring := range planned.Rings {
 		if !slices.Contains(ring.Outputs, cluster) {
@@ -96,26 +97,26 @@ func linesOf(cluster string, planned capture.Plan, rings map[string]plan.Verdict
 	return lines
 }
 
-func (f *Folder) tell(cluster string, lines map[int]string) error {
-	path := filepath.Join(f.of(cluster), fileName)
-	old, known := f.told[cluster]
+func (n *Names) tell(cluster string, lines map[int]string) error {
+	path := filepath.Join(n.of(cluster), namesFile)
+	old, known := n.told[cluster]
 	if !known {
 		// What an earlier agent knew. Without it this one goes on.
 		old, _ = os.ReadFile(path)
 	}
-	text := merge(old, lines)
+	text := mergeNames(old, lines)
 	if have, err := os.ReadFile(path); known && err == nil && bytes.Equal(text, have) {
 		return nil
 	}
 	if err := node.WriteFile(path, text); err != nil {
 		return fmt.Errorf("tell the consumers of %s the names of interfaces: %w", cluster, err)
 	}
-	f.told[cluster] = text
+	n.told[cluster] = text
 	return nil
 }
 
-// merge adds lines to a file's text; an interface that is in both is the new one.
-func merge(old []byte, lines map[int]string) []byte {
+// mergeNames adds lines to a file's text; an interface that is in both is the new one.
+func mergeNames(old []byte, lines map[int]string) []byte {
 	all := map[int]string{}
 	for line := range strings.Lines(string(old)) {
 		var index int
@@ -134,7 +135,7 @@ func merge(old []byte, lines map[int]string) []byte {
 	indexes := slices.Sorted(maps.Keys(all))
 	// The kernel counts up.
 	var text bytes.Buffer
-	for _, index := range indexes[max(len(indexes)-most, 0):] {
+	for _, index := range indexes[max(len(indexes)-mostNames, 0):] {
 		fmt.Fprintf(&text, "%d\t%s\n", index, all[index])
 	}
 	return text.Bytes()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package libpcap
+package containers
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 func builds(t *testing.T, content string) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, f := range files {
+	for _, f := range libpcapFiles {
 		path := filepath.Join(folder, f.name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(f.name+content), 0o644))
