@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/pods"
 	"github.com/ringcap/ringcap/node-agent/status"
 	"github.com/ringcap/ringcap/operator/api/counters"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -55,8 +55,8 @@ type Agent struct {
 	Reconciler *datapath.Reconciler
 	Collector  *metrics.Collector
 	Module     func() status.Module
-	// Pods is the rule by which pods get queues.
-	Pods access.Pods
+	// Access is the rule by which pods get queues.
+	Access pods.Access
 	// Names of interfaces, for consumers.
 	Names *containers.Names
 	// Library is what containers get by injectLibpcap.
@@ -64,7 +64,7 @@ type Agent struct {
 	// Changed and Activity wake the loop.
 	Changed, Activity datapath.Signal
 
-	keeper      *access.Keeper
+	keeper      *pods.Keeper
 	devices     *deviceplugin.Manager
 	watchedPods *podWatch
 	writer      status.Writer
@@ -78,19 +78,19 @@ type Agent struct {
 
 // PodAccess is the rule by which consumers get queues, for engines that hand them over. sys is a sysfs in which the node's cgroups
 // are mounted.
-func PodAccess(config *rest.Config, kubeletDir, sys string) (access.Pods, error) {
+func PodAccess(config *rest.Config, kubeletDir, sys string) (pods.Access, error) {
 	direct, err := newClient(config)
 	if err != nil {
-		return access.Pods{}, err
+		return pods.Access{}, err
 	}
-	return access.Pods{
-		Allocations: PodResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc", Cgroups: access.Cgroups(filepath.Join(sys, "fs/cgroup")), Namespaces: access.NewNamespaces(),
+	return pods.Access{
+		Allocations: PodResources(kubeletDir), UIDs: podUIDs{direct}, Proc: "/proc", Cgroups: pods.Cgroups(filepath.Join(sys, "fs/cgroup")), Namespaces: pods.NewNamespaces(),
 	}, nil
 }
 
 // PodResources is what the kubelet knows of devices.
-func PodResources(kubeletDir string) *access.Kubelet {
-	return access.NewKubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
+func PodResources(kubeletDir string) *pods.Kubelet {
+	return pods.NewKubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
 }
 
 // Run serves until ctx ends. Capture goes on after that, and consumers keep their queues. While the API server cannot be
@@ -110,13 +110,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
 	nodePods := podUIDs{direct}
-	a.keeper = &access.Keeper{
-		Pods: a.Pods, Grace: takeBackGrace, Now: time.Now,
-		Node: func(ctx context.Context, latest bool) ([]access.NodePod, error) {
+	a.keeper = &pods.Keeper{
+		Access: a.Access, Grace: takeBackGrace, Now: time.Now,
+		Node: func(ctx context.Context, latest bool) ([]pods.NodePod, error) {
 			return nodePods.NodePods(ctx, a.Node, latest)
 		},
 	}
-	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.CDIDir, a.Pods.MayStart)
+	a.devices = deviceplugin.NewManager(filepath.Join(a.KubeletDir, "device-plugins"), a.CDIDir, a.Access.MayStart)
 	a.Collector.Registered = a.devices.Registered
 	a.health.Set(errUnknown)
 	a.health.Beat()
@@ -130,11 +130,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := metrics.Serve(ctx, a.MetricsAddress, a.Collector, a.health.Healthy, a.ready, a.counted.Load); err != nil {
 		return err
 	}
-	if a.watchedPods, err = newPodWatch(a.Config, a.Node, a.Pods.Cgroups, a.Changed.Raise); err != nil {
+	if a.watchedPods, err = newPodWatch(a.Config, a.Node, a.Access.Cgroups, a.Changed.Raise); err != nil {
 		return err
 	}
 	a.Reconciler.Pods = a.watchedPods.Pods
-	a.Pods.Namespaces.Labels, a.Pods.Namespaces.KnownLabels = a.watchedPods.labels, a.watchedPods.knownLabels
+	a.Access.Namespaces.Labels, a.Access.Namespaces.KnownLabels = a.watchedPods.labels, a.watchedPods.knownLabels
 	a.watchedPods.start(ctx)
 	if err := node.WatchInterfaces(ctx, a.interfacesChanged); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 		return
 	}
 	module := a.Module()
-	a.Pods.Namespaces.Set(namespaces(report))
+	a.Access.Namespaces.Set(namespaces(report))
 	libraryErr := a.provideLibrary(report)
 	a.offered = a.resources(report, libraryErr == nil)
 	a.devices.Set(a.offered)
@@ -216,11 +216,11 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 }
 
 // allocations say which pods have which queues; nil where nothing is offered. The error is that the kubelet cannot be asked.
-func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]access.Pod, error) {
+func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]pods.Pod, error) {
 	if len(a.offered) == 0 {
 		return nil, nil
 	}
-	allocations, err := a.Pods.Allocations.Allocations(ctx)
+	allocations, err := a.Access.Allocations.Allocations(ctx)
 	if err != nil {
 		slog.Debug("The kubelet does not say which pod has which queue", "error", err)
 	}
@@ -228,12 +228,12 @@ func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]access.P
 }
 
 // podsOf says which pod has which queue.
-func podsOf(allocations map[capture.QueueID][]access.Pod) map[capture.QueueID]string {
-	pods := map[capture.QueueID]string{}
+func podsOf(allocations map[capture.QueueID][]pods.Pod) map[capture.QueueID]string {
+	names := map[capture.QueueID]string{}
 	for queue, owners := range allocations {
-		pods[queue] = owners[len(owners)-1].String()
+		names[queue] = owners[len(owners)-1].String()
 	}
-	return pods
+	return names
 }
 
 // ready fails while what is asked for is not known, not in the data path for the node's own fault, or not offered.

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/deviceplugin"
 	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/node-agent/pods"
 	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -84,13 +84,13 @@ func TestPodUIDs(t *testing.T) {
 		return p
 	}
 	uids := podUIDs{apiServer(t, nil, pod("a", ""), pod("static", staticUID))}
-	got, err := uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "a"})
+	got, err := uids.PodUIDs(context.Background(), pods.Pod{Namespace: "sensors", Name: "a"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"uid-x"}, got)
-	got, err = uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "static"})
+	got, err = uids.PodUIDs(context.Background(), pods.Pod{Namespace: "sensors", Name: "static"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"uid-x", staticUID}, got)
-	got, err = uids.PodUIDs(context.Background(), access.Pod{Namespace: "sensors", Name: "none"})
+	got, err = uids.PodUIDs(context.Background(), pods.Pod{Namespace: "sensors", Name: "none"})
 	require.NoError(t, err)
 	assert.Empty(t, got)
 }

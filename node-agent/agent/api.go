@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ringcap/ringcap/node-agent/access"
+	"github.com/ringcap/ringcap/node-agent/pods"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -78,8 +78,8 @@ func mirrored(pod *corev1.Pod) string {
 	return ""
 }
 
-// PodUIDs implements access.UIDs.
-func (p podUIDs) PodUIDs(ctx context.Context, pod access.Pod) ([]string, error) {
+// PodUIDs implements pods.UIDs.
+func (p podUIDs) PodUIDs(ctx context.Context, pod pods.Pod) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found corev1.Pod
@@ -102,7 +102,7 @@ func uidsOf(pod *corev1.Pod) []string {
 }
 
 // NodePods lists a node's pods with the queues that they request: the latest, or those that the API server has at hand.
-func (p podUIDs) NodePods(ctx context.Context, node string, latest bool) ([]access.NodePod, error) {
+func (p podUIDs) NodePods(ctx context.Context, node string, latest bool) ([]pods.NodePod, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var list corev1.PodList
@@ -113,16 +113,16 @@ func (p podUIDs) NodePods(ctx context.Context, node string, latest bool) ([]acce
 	if err := p.client.List(ctx, &list, options, client.MatchingFields{"spec.nodeName": node}); err != nil {
 		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
 	}
-	var pods []access.NodePod
+	var pods []pods.NodePod
 	for i := range list.Items {
 		pods = append(pods, nodePod(&list.Items[i]))
 	}
 	return pods, nil
 }
 
-func nodePod(pod *corev1.Pod) access.NodePod {
-	out := access.NodePod{
-		Pod: access.Pod{Namespace: pod.Namespace, Name: pod.Name}, UIDs: uidsOf(pod),
+func nodePod(pod *corev1.Pod) pods.NodePod {
+	out := pods.NodePod{
+		Pod: pods.Pod{Namespace: pod.Namespace, Name: pod.Name}, UIDs: uidsOf(pod),
 		Ended:  pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Queues: map[string]int{},
 	}

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/plan"
 	"github.com/ringcap/ringcap/node-agent/pods"
 	"github.com/ringcap/ringcap/operator/api/consumers"
@@ -51,7 +50,7 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 }
 
 // newPodWatch makes one that watches nothing yet. changed is called when Pods became others.
-func newPodWatch(config *rest.Config, node string, cgroups access.Cgroups, changed func()) (*podWatch, error) {
+func newPodWatch(config *rest.Config, node string, cgroups pods.Cgroups, changed func()) (*podWatch, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err

@@ -104,10 +104,10 @@ func (noNICs) Apply(map[string]plan.NICSettings) (map[string]nic.Outcome, error)
 func newAgent(t *testing.T, address string, engine idleEngine, opened chan<- struct{}) *Agent {
 	t.Helper()
 	config, kubelet := &rest.Config{Host: address}, t.TempDir()
-	pods, err := PodAccess(config, kubelet, "/sys")
+	access, err := PodAccess(config, kubelet, "/sys")
 	require.NoError(t, err)
 	return &Agent{
-		Node: "n1", Config: config, KubeletDir: kubelet, Pods: pods, CDIDir: t.TempDir(), Library: containers.Library{To: t.TempDir()}, MetricsAddress: "127.0.0.1:0",
+		Node: "n1", Config: config, KubeletDir: kubelet, Access: access, CDIDir: t.TempDir(), Library: containers.Library{To: t.TempDir()}, MetricsAddress: "127.0.0.1:0",
 		Collector: metrics.NewCollector("test", "6.1"), Module: func() status.Module { return status.Module{Reason: "None", Message: "none"} },
 		Changed: datapath.NewSignal(), Activity: datapath.NewSignal(),
 		Reconciler: &datapath.Reconciler{

@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
+	"github.com/ringcap/ringcap/node-agent/pods"
 	"github.com/ringcap/ringcap/node-agent/status"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -23,15 +23,15 @@ type attachment struct {
 }
 
 // holdings are the queues that are attached to, with the attachment of each.
-func holdings(report datapath.Report) (held []access.Holding, attachments map[access.Holding]attachment) {
-	attachments = map[access.Holding]attachment{}
+func holdings(report datapath.Report) (held []pods.Holding, attachments map[pods.Holding]attachment) {
+	attachments = map[pods.Holding]attachment{}
 	for engine, observation := range report.Observations {
 		for name, cluster := range observation.Clusters {
 			for i, queue := range cluster.Queues {
 				if !queue.Attached {
 					continue
 				}
-				h := access.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
+				h := pods.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
 				held, attachments[h] = append(held, h), attachment{engine, queue.Attachment}
 			}
 		}
@@ -40,7 +40,7 @@ func holdings(report datapath.Report) (held []access.Holding, attachments map[ac
 }
 
 // takeBack takes queues from those who have them against the kubelet's word or the ring's.
-func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocations map[capture.QueueID][]access.Pod) {
+func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocations map[capture.QueueID][]pods.Pod) {
 	held, attachments := holdings(report)
 	asked := func(name string) bool {
 		cluster, there := report.Clusters[name]
@@ -80,7 +80,7 @@ func (a *Agent) isNobodys(ctx context.Context, engine capture.Engine, queue capt
 	if queue.Queue >= len(queues) || !queues[queue.Queue].Attached || queues[queue.Queue].Holder != 0 {
 		return false
 	}
-	allocations, err := a.Pods.Allocations.Allocations(ctx)
+	allocations, err := a.Access.Allocations.Allocations(ctx)
 	return err == nil && len(allocations[queue]) == 0
 }
 
@@ -98,12 +98,12 @@ func (a *Agent) tellTakenBack(ctx context.Context, queue capture.QueueID, who, w
 
 // tellGiven says from whom a queue was taken that the kubelet gives to a pod. The kubelet waits for nothing of it.
 func (a *Agent) tellGiven(queue capture.QueueID, from int) {
-	who := a.keeper.Who(access.Holding{Queue: queue, PID: from})
+	who := a.keeper.Who(pods.Holding{Queue: queue, PID: from})
 	go a.tellTakenBack(context.Background(), queue, who, "the kubelet gives it to another pod")
 }
 
 // holders are the processes that read queues which the kubelet gave to no pod.
-func (a *Agent) holders(report datapath.Report, allocations map[capture.QueueID][]access.Pod) map[capture.QueueID]string {
+func (a *Agent) holders(report datapath.Report, allocations map[capture.QueueID][]pods.Pod) map[capture.QueueID]string {
 	holders := map[capture.QueueID]string{}
 	held, _ := holdings(report)
 	for _, h := range held {
@@ -134,7 +134,7 @@ func (a *Agent) holdersOf(name string, state capture.ClusterState) (holders []st
 	const most = 4
 	for i, queue := range state.Queues {
 		if queue.Attached && len(holders) < most {
-			holding := access.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
+			holding := pods.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
 			holders = append(holders, fmt.Sprintf("queue %d is read by %s", i, a.keeper.Who(holding)))
 		}
 	}

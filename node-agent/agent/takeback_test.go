@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/datapath"
 	"github.com/ringcap/ringcap/node-agent/plan"
+	"github.com/ringcap/ringcap/node-agent/pods"
 	"github.com/ringcap/ringcap/node-agent/status"
 	"github.com/ringcap/ringcap/operator/api/consumers"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -44,9 +44,9 @@ func (e *takingEngine) Observe(context.Context) (capture.Observation, error) {
 }
 
 // allocated is what the kubelet says.
-type allocated map[capture.QueueID][]access.Pod
+type allocated map[capture.QueueID][]pods.Pod
 
-func (a allocated) Allocations(context.Context) (map[capture.QueueID][]access.Pod, error) {
+func (a allocated) Allocations(context.Context) (map[capture.QueueID][]pods.Pod, error) {
 	return a, nil
 }
 
@@ -74,8 +74,8 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 	require.NoError(t, err)
 	engine := &takingEngine{}
 	now := time.Unix(1000, 0)
-	pods := access.Pods{Proc: proc, Cgroups: access.Cgroups(groups), Namespaces: access.NewNamespaces()}
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": {
+	access := pods.Access{Proc: proc, Cgroups: pods.Cgroups(groups), Namespaces: pods.NewNamespaces()}
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": {
 		consumers.OfRing("ids", &v1.Consumers{Namespaces: []string{"sensors"}}),
 	}})
 	var told []status.Transition
@@ -91,10 +91,10 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 			Node:   "n1", Timeout: time.Second,
 			Announce: func(_ *v1.NodeCapture, what []status.Transition) { told = append(told, what...) },
 		},
-		keeper: &access.Keeper{
-			Pods: pods, Grace: takeBackGrace, Now: func() time.Time { now = now.Add(6 * time.Second); return now },
-			Node: func(context.Context, bool) ([]access.NodePod, error) {
-				return []access.NodePod{{Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{sensorUID}, Queues: map[string]int{"ids": 1}}}, nil
+		keeper: &pods.Keeper{
+			Access: access, Grace: takeBackGrace, Now: func() time.Time { now = now.Add(6 * time.Second); return now },
+			Node: func(context.Context, bool) ([]pods.NodePod, error) {
+				return []pods.NodePod{{Pod: pods.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{sensorUID}, Queues: map[string]int{"ids": 1}}}, nil
 			},
 		},
 	}
@@ -111,7 +111,7 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 
 func TestAQueueIsTakenBackFromAPodThatIsGone(t *testing.T) {
 	a, engine, report, told := takingLab(t)
-	allocations := map[capture.QueueID][]access.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
+	allocations := map[capture.QueueID][]pods.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
 	for range 2 {
 		a.takeBack(t.Context(), report, allocations)
 		assert.Empty(t, engine.taken)
@@ -140,11 +140,11 @@ func TestAHolderThatIsNotKnown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, engine, report, _ := takingLab(t)
-			a.Pods.Allocations = test.given
+			a.Access.Allocations = test.given
 			engine.seen = []capture.QueueStats{{}, test.now}
 			report.Observations[v1.EngineEBPF].Clusters["ids"].Queues[1].Holder = 0
 			for range 3 {
-				a.takeBack(t.Context(), report, map[capture.QueueID][]access.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}})
+				a.takeBack(t.Context(), report, map[capture.QueueID][]pods.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}})
 			}
 			assert.Equal(t, test.taken, len(engine.taken) == 1)
 		})
@@ -157,7 +157,7 @@ func TestAQueueThatCannotBeTakenBack(t *testing.T) {
 		a, engine, report, told := takingLab(t)
 		engine.err = problem
 		for range 6 {
-			a.takeBack(t.Context(), report, map[capture.QueueID][]access.Pod{})
+			a.takeBack(t.Context(), report, map[capture.QueueID][]pods.Pod{})
 		}
 		assert.Greater(t, len(engine.taken), 1, "it is tried again")
 		assert.Empty(t, *told)
@@ -169,7 +169,7 @@ func TestAnEngineThatTakesNothingBack(t *testing.T) {
 	a, engine, report, told := takingLab(t)
 	engine.err = capture.ErrUnsupported
 	for range 9 {
-		a.takeBack(t.Context(), report, map[capture.QueueID][]access.Pod{{Cluster: "ids"}: {{Namespace: "sensors", Name: "a"}}})
+		a.takeBack(t.Context(), report, map[capture.QueueID][]pods.Pod{{Cluster: "ids"}: {{Namespace: "sensors", Name: "a"}}})
 	}
 	assert.Len(t, engine.taken, 1)
 	assert.Empty(t, *told)
@@ -178,7 +178,7 @@ func TestAnEngineThatTakesNothingBack(t *testing.T) {
 // Of queues that are nobody's, the status says who reads them.
 func TestHoldersOfNobodysQueues(t *testing.T) {
 	a, _, report, _ := takingLab(t)
-	allocations := map[capture.QueueID][]access.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
+	allocations := map[capture.QueueID][]pods.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
 	holders := a.holders(report, allocations)
 	assert.Equal(t, map[capture.QueueID]string{
 		{Cluster: "ids", Queue: 1}: "process 10 (tcpdump) of the pod with UID 11111111-2222-3333-4444-555555555555",
@@ -227,8 +227,8 @@ func TestWhatAPodRequests(t *testing.T) {
 	got, err := podUIDs{c}.NodePods(t.Context(), "n1", true)
 	require.NoError(t, err)
 	assert.Empty(t, version)
-	assert.Equal(t, []access.NodePod{{
-		Pod: access.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{"u", staticUID}, Ended: true, Queues: map[string]int{"ids": 3, "flows": 1},
+	assert.Equal(t, []pods.NodePod{{
+		Pod: pods.Pod{Namespace: "sensors", Name: "a"}, UIDs: []string{"u", staticUID}, Ended: true, Queues: map[string]int{"ids": 3, "flows": 1},
 	}}, got)
 	none, err := podUIDs{c}.NodePods(t.Context(), "n2", false)
 	require.NoError(t, err)

@@ -24,7 +24,6 @@ import (
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/containers"
 	"github.com/ringcap/ringcap/node-agent/datapath"
@@ -88,7 +87,7 @@ func newChurn(t *testing.T, kind v1.Engine) *churn {
 	require.NoError(t, os.Mkdir(c.path("bpf"), 0o700))
 	require.NoError(t, unix.Mount("bpf", c.path("bpf"), "bpf", 0, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(c.path("bpf"), unix.MNT_DETACH)) })
-	c.tracker = NewTracker(access.Cgroups(c.cgroups), func() (objects []Object, of uint64) {
+	c.tracker = NewTracker(Cgroups(c.cgroups), func() (objects []Object, of uint64) {
 		for _, s := range c.pods {
 			objects = append(objects, s.object)
 		}

@@ -48,7 +48,7 @@ type sandbox struct {
 	name  string
 }
 
-func uid(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
+func podUID(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 
 // newNamespace makes a namespace and comes back.
 func newNamespace(t testing.TB) netns.NsHandle {
@@ -66,7 +66,7 @@ func newNamespace(t testing.TB) netns.NsHandle {
 func (l *lab) pod(labels map[string]string) *sandbox {
 	l.next++
 	s := &sandbox{namespace: newNamespace(l.t), name: fmt.Sprintf("h%d", l.next)}
-	s.object = Object{Pod: plan.Pod{Namespace: "n", Name: fmt.Sprintf("p%d", l.next), Labels: labels}, UID: uid(l.next), Running: true}
+	s.object = Object{Pod: plan.Pod{Namespace: "n", Name: fmt.Sprintf("p%d", l.next), Labels: labels}, UID: podUID(l.next), Running: true}
 	s.index = l.attach(s, s.name, "eth0")
 	l.process(s, s.namespace)
 	return s

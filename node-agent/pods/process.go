@@ -13,36 +13,34 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
-	"github.com/ringcap/ringcap/node-agent/access"
 )
 
-// process is a pod's.
-type process struct {
+// podProcess is a process of a pod.
+type podProcess struct {
 	pid   int
 	began uint64 // ticks since boot
 }
 
 // processesOf lists a pod's, the oldest first, which is its sandbox's: later ones may make namespaces of their own.
-func processesOf(cgroups access.Cgroups, uid string) ([]process, error) {
+func processesOf(cgroups Cgroups, uid string) ([]podProcess, error) {
 	pids, err := cgroups.Processes(uid)
-	if err != nil && !errors.Is(err, access.ErrNoPod) {
+	if err != nil && !errors.Is(err, ErrNoPod) {
 		return nil, err
 	}
-	var processes []process
+	var processes []podProcess
 	for _, pid := range pids {
 		// Processes end while they are looked at.
 		if began, err := beginning(pid); err == nil {
-			processes = append(processes, process{pid, began})
+			processes = append(processes, podProcess{pid, began})
 		}
 	}
-	slices.SortFunc(processes, func(x, y process) int { return cmp.Or(cmp.Compare(x.began, y.began), x.pid-y.pid) })
+	slices.SortFunc(processes, func(x, y podProcess) int { return cmp.Or(cmp.Compare(x.began, y.began), x.pid-y.pid) })
 	return processes, nil
 }
 
 // namespace is the number that the node's network namespace has for the process's, -1 when it has none: for one that no interface
 // leads to, and for itself, in which a process is that is about to enter its pod's. The kernel tells it of every process.
-func (p process) namespace() (int, error) {
+func (p podProcess) namespace() (int, error) {
 	id, err := netlink.GetNetNsIdByPid(p.pid)
 	if errors.Is(err, unix.ESRCH) {
 		return -1, nil

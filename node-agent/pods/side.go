@@ -37,7 +37,7 @@ func listSides() (sides, error) {
 func (s sides) without(index int) bool { return !slices.Contains(s.indexes, index) }
 
 // of returns the interfaces whose other side is in the namespace of a pod, by the oldest of its processes that has entered one.
-func (s sides) of(processes []process) ([]int, error) {
+func (s sides) of(processes []podProcess) ([]int, error) {
 	for _, p := range processes {
 		id, err := p.namespace()
 		if err != nil || id >= 0 {

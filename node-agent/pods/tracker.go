@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods finds the node's side of the interfaces of this node's pods, and follows pods as they come and go.
+// Package pods knows the pods of this node: which process of theirs may have which queue (Access, Keeper), where their interfaces are,
+// as they come and go (Tracker), and which virtual functions a device plugin has for them (Pools).
 package pods
 
 import (
@@ -12,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
@@ -42,7 +42,7 @@ const (
 // Tracker knows where pods' interfaces are. Any goroutine may ask it.
 type Tracker struct {
 	// Cgroups of the node, in which the kubelet has its pods.
-	Cgroups access.Cgroups
+	Cgroups Cgroups
 	// List is the pods that there are. The number says what was asked for at the time, 0 that they are not known.
 	List func() ([]Object, uint64)
 	// Changed is called when Pods became others.
@@ -84,7 +84,7 @@ func (f *finding) looked(now time.Time) {
 func (f *finding) hope(now time.Time) { f.next, f.wait = now, soon }
 
 // NewTracker makes a Tracker that looks for nothing until Run.
-func NewTracker(cgroups access.Cgroups, list func() ([]Object, uint64), changed func()) *Tracker {
+func NewTracker(cgroups Cgroups, list func() ([]Object, uint64), changed func()) *Tracker {
 	return &Tracker{Cgroups: cgroups, List: list, Changed: changed, events: make(chan struct{}, 1), found: map[string]*finding{}}
 }
 
@@ -192,7 +192,7 @@ func (t *Tracker) find(objects []Object, now time.Time) error {
 }
 
 func (t *Tracker) findInterfaces(wanted map[string]bool) error {
-	processes := map[string][]process{}
+	processes := map[string][]podProcess{}
 	for uid := range wanted {
 		var err error
 		if processes[uid], err = processesOf(t.Cgroups, uid); err != nil {

@@ -11,14 +11,13 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
 // tracked is a tracker of some pods, which the test makes look.
 func (l *lab) tracked(pods ...*sandbox) (t *Tracker, changes *int) {
 	changes = new(int)
-	t = NewTracker(access.Cgroups(l.cgroups), func() ([]Object, uint64) {
+	t = NewTracker(Cgroups(l.cgroups), func() ([]Object, uint64) {
 		var objects []Object
 		for _, s := range pods {
 			objects = append(objects, s.object)
@@ -148,7 +147,7 @@ func TestAPodWithoutAnInterfaceIsNotLookedAtAllTheTime(t *testing.T) {
 }
 
 func TestPodsAreNotKnownBeforeTheyAre(t *testing.T) {
-	tracker := NewTracker(access.Cgroups(t.TempDir()), func() ([]Object, uint64) { return nil, 0 }, func() {})
+	tracker := NewTracker(Cgroups(t.TempDir()), func() ([]Object, uint64) { return nil, 0 }, func() {})
 	tracker.update(time.Now())
 	pods, of := tracker.Pods()
 	assert.Zero(t, of)

@@ -21,7 +21,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 	"github.com/ringcap/ringcap/node-agent/metrics"
 	"github.com/ringcap/ringcap/node-agent/node"
-	"github.com/ringcap/ringcap/node-agent/sriov"
+	"github.com/ringcap/ringcap/node-agent/pods"
 	"github.com/ringcap/ringcap/node-agent/standalone"
 )
 
@@ -50,13 +50,13 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	if err != nil {
 		return err
 	}
-	pods, err := agent.PodAccess(config, f.kubeletDir, f.sys)
+	access, err := agent.PodAccess(config, f.kubeletDir, f.sys)
 	if err != nil {
 		return err
 	}
-	p := newParts(ctx, f, identity, consumers{authorizer: ebpf.AuthorizerFunc(pods.Allow)})
-	p.reconciler.Pools = (&sriov.Pools{
-		List: agent.PodResources(f.kubeletDir).Pools, Records: node.Records[sriov.Function]{Path: f.poolFile(), BootID: identity.BootID},
+	p := newParts(ctx, f, identity, consumers{authorizer: ebpf.AuthorizerFunc(access.Allow)})
+	p.reconciler.Pools = (&pods.Pools{
+		List: agent.PodResources(f.kubeletDir).Pools, Records: node.Records[pods.Function]{Path: f.poolFile(), BootID: identity.BootID},
 	}).Look
 	p.reconciler.Accepted = datapath.Accepted{Node: f.nodeName}
 	p.reconciler.Accepted.Records.Path = filepath.Join(f.pluginDir(), acceptedName)
@@ -70,7 +70,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	a := agent.Agent{
 		Node: f.nodeName, Config: config, KubeletDir: f.kubeletDir, CDIDir: f.cdiDir, MetricsAddress: f.metricsAddress,
 		Identity: identity, Reconciler: p.reconciler, Collector: metrics.NewCollector(version, identity.KernelRelease),
-		Module: p.module.status, Changed: p.changed, Activity: p.activity, Pods: pods, Names: p.names,
+		Module: p.module.status, Changed: p.changed, Activity: p.activity, Access: access, Names: p.names,
 		Library: containers.Library{From: f.libpcap, To: f.pluginDir()},
 		Pod:     types.NamespacedName{Namespace: os.Getenv("POD_NAMESPACE"), Name: os.Getenv("POD_NAME")},
 	}

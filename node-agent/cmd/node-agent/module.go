@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ringcap/ringcap/node-agent/access"
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 	"github.com/ringcap/ringcap/node-agent/loader"
 	"github.com/ringcap/ringcap/node-agent/node"
+	"github.com/ringcap/ringcap/node-agent/pods"
 )
 
 // moduleFlags say what may be loaded.
@@ -87,19 +87,19 @@ func runLoadModule(args []string, out, errOut io.Writer) error {
 
 // holders are those of the module: pods by the kubelet's word, also while they do not read.
 func holders(kubeletDir string) ([]string, error) {
-	pods := map[capture.QueueID][]string{}
+	owners := map[capture.QueueID][]string{}
 	if kubeletDir != "" {
-		given, err := access.NewKubelet(filepath.Join(kubeletDir, "pod-resources/kubelet.sock")).Allocations(context.Background())
+		given, err := pods.NewKubelet(filepath.Join(kubeletDir, "pod-resources/kubelet.sock")).Allocations(context.Background())
 		if err != nil {
 			return nil, err
 		}
 		for queue, holders := range given {
 			for _, pod := range holders {
-				pods[queue] = append(pods[queue], pod.String())
+				owners[queue] = append(owners[queue], pod.String())
 			}
 		}
 	}
-	return kmod.Holders(pods)
+	return kmod.Holders(owners)
 }
 
 // loadDrivers says what came of it: a driver that is missing is the rings' to tell, which ask for it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package pods
 
 import (
 	"fmt"
@@ -180,11 +180,11 @@ func child(t *testing.T, folder, path, from string) int {
 // A user outside of any pod has a delegated cgroup, and names what it makes there after the pod that has the queue.
 func TestAProcessThatOnlyLooksLikeAPods(t *testing.T) {
 	hierarchy, folder := realCgroups(t)
-	pods := Pods{
+	access := Access{
 		Allocations: kubelet(t), Proc: "/proc", Cgroups: Cgroups(hierarchy), UIDs: fakeUIDs{{"sensors", "a"}: {uid}}, Namespaces: NewNamespaces(),
 	}
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
-	ask := func(pid int) error { return pods.Allow(t.Context(), pid, capture.QueueID{Cluster: "ids"}) }
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
+	ask := func(pid int) error { return access.Allow(t.Context(), pid, capture.QueueID{Cluster: "ids"}) }
 
 	named := child(t, folder, "user/pod"+uid, "user")
 	assert.ErrorContains(t, ask(named), fmt.Sprintf("process %d: it runs in no pod: the kubelet has no cgroup of this pod", named))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package pods
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type Overstay struct {
 // Keeper finds consumers whose queues are not theirs: the kubelet gave the queue to another pod or took it from theirs, or their
 // namespace may not have it any more. It is for one goroutine, but for Who.
 type Keeper struct {
-	Pods Pods
+	Access Access
 	// Node lists this node's pods, the latest or what costs the API server less. It is asked about what the kubelet's word does
 	// not settle.
 	Node func(ctx context.Context, latest bool) ([]NodePod, error)
@@ -219,7 +219,7 @@ func (k *Keeper) sight(held []Holding) {
 	maps.DeleteFunc(k.starts, func(h Holding, _ uint64) bool { return !slices.Contains(held, h) })
 	for _, h := range held {
 		if _, seen := k.starts[h]; !seen {
-			_, _, k.starts[h] = k.Pods.stat(h.PID)
+			_, _, k.starts[h] = k.Access.stat(h.PID)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (k *Keeper) sight(held []Holding) {
 func (k *Keeper) remember(ctx context.Context, allocations map[capture.QueueID][]Pod, asked func(string) bool) {
 	for queue, owners := range allocations {
 		for _, owner := range owners {
-			if asked(queue.Cluster) && k.Pods.Namespaces.checkNow(ctx, queue.Cluster, owner) == nil {
+			if asked(queue.Cluster) && k.Access.Namespaces.checkNow(ctx, queue.Cluster, owner) == nil {
 				k.permitted[right{queue.Cluster, owner.Namespace}] = true
 			}
 		}
@@ -273,7 +273,7 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 // was keeps what it has, as after an upgrade from a release that asked less. So does that of a ring that names nobody, and whose
 // labels cannot be read.
 func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
-	err := k.Pods.Namespaces.checkNow(ctx, h.Queue.Cluster, pod)
+	err := k.Access.Namespaces.checkNow(ctx, h.Queue.Cluster, pod)
 	its := right{h.Queue.Cluster, pod.Namespace}
 	if err == nil {
 		k.permitted[its] = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package pods
 
 import (
 	"context"
@@ -152,14 +152,14 @@ func TestAllow(t *testing.T) {
 	process(13, "0::/v1user/pod"+uid+"/abc\n")
 	process(14, "0::/v1user/pod"+third+"\n")
 	put(t, cgroups, "kubepods/pod"+uid+"/abc", 10)
-	pods := Pods{
+	access := Access{
 		Allocations: kubelet(t), Proc: proc, Cgroups: Cgroups(cgroups),
 		UIDs:       fakeUIDs{{"sensors", "a"}: {uid}, {"sensors", "b"}: {other}},
 		Namespaces: NewNamespaces(),
 	}
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("*")})
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("*")})
 	ask := func(pid, queue int) error {
-		return pods.Allow(context.Background(), pid, capture.QueueID{Cluster: "ids", Queue: queue})
+		return access.Allow(context.Background(), pid, capture.QueueID{Cluster: "ids", Queue: queue})
 	}
 	assert.NoError(t, ask(10, 0))
 	assert.ErrorContains(t, ask(10, 1), "allocated to pod sensors/b, and this is another pod")
@@ -169,46 +169,46 @@ func TestAllow(t *testing.T) {
 	assert.ErrorContains(t, ask(13, 0), "runs in no pod: the kubelet has not put it into the pod with UID "+uid)
 	assert.ErrorContains(t, ask(14, 0), "runs in no pod: the kubelet has no cgroup of this pod (UID "+third)
 	assert.ErrorContains(t, ask(0, 0), "hostPID")
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows", "lab")})
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows", "lab")})
 	assert.ErrorContains(t, ask(10, 0), "pod sensors/a may not have queues of ids: spec.consumers of CaptureRing ids names flows, lab, not sensors")
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule()})
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule()})
 	assert.ErrorIs(t, ask(10, 0), consumers.ErrNobody)
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "ids"}},
 	})}})
 	labels := map[string]string{"team": "ids"}
-	pods.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return labels, nil }
+	access.Namespaces.Labels = func(context.Context, string) (map[string]string, error) { return labels, nil }
 	assert.NoError(t, ask(10, 0))
 	labels["team"] = "web"
 	assert.ErrorContains(t, ask(10, 0), "names namespaces with labels team=ids, not sensors")
-	pods.UIDs = fakeUIDs(nil)
+	access.UIDs = fakeUIDs(nil)
 	assert.ErrorContains(t, ask(10, 0), "no API server")
 }
 
 // What a container may start with does not depend on the API server being there.
 func TestMayStart(t *testing.T) {
-	pods := Pods{Allocations: kubelet(t), Namespaces: NewNamespaces()}
+	access := Access{Allocations: kubelet(t), Namespaces: NewNamespaces()}
 	start := func(queue int) error {
-		return pods.MayStart(t.Context(), capture.QueueID{Cluster: "ids", Queue: queue})
+		return access.MayStart(t.Context(), capture.QueueID{Cluster: "ids", Queue: queue})
 	}
 	early, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	assert.ErrorContains(t, pods.MayStart(early, capture.QueueID{Cluster: "ids"}), "has not said yet")
+	assert.ErrorContains(t, access.MayStart(early, capture.QueueID{Cluster: "ids"}), "has not said yet")
 
 	go func() {
 		time.Sleep(20 * time.Millisecond)
-		pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("*")})
+		access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("*")})
 	}()
 	assert.NoError(t, start(0), "it waits until that is known")
 	assert.NoError(t, start(2), "where all may, it does not matter who")
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows", "sensors")})
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows", "sensors")})
 	assert.NoError(t, start(0))
 	assert.ErrorContains(t, start(2), "does not say which pod gets queue 2 of ids, whose spec.consumers does not name all")
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows")})
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows")})
 	assert.ErrorContains(t, start(1), "pod sensors/b may not have queues of ids")
-	pods.Namespaces.Set(map[string]consumers.Rule{})
+	access.Namespaces.Set(map[string]consumers.Rule{})
 	assert.ErrorContains(t, start(0), "nobody asks for ids any more")
-	pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
-	pods.Allocations = NewKubelet(filepath.Join(t.TempDir(), "none"))
+	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
+	access.Allocations = NewKubelet(filepath.Join(t.TempDir(), "none"))
 	assert.ErrorContains(t, start(0), "ask the kubelet")
 }

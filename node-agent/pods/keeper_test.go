@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package pods
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type keeperLab struct {
 func newKeeperLab(t *testing.T) *keeperLab {
 	l := &keeperLab{proc: t.TempDir(), groups: t.TempDir(), now: time.Unix(1000, 0), asked: true}
 	l.Keeper = &Keeper{
-		Pods: Pods{Proc: l.proc, Cgroups: Cgroups(l.groups), Namespaces: NewNamespaces()}, Grace: 10 * time.Second, Now: func() time.Time { return l.now },
+		Access: Access{Proc: l.proc, Cgroups: Cgroups(l.groups), Namespaces: NewNamespaces()}, Grace: 10 * time.Second, Now: func() time.Time { return l.now },
 		Node: func(_ context.Context, latest bool) ([]NodePod, error) {
 			l.asks++
 			if !latest && l.stale != nil {
@@ -48,7 +48,7 @@ func newKeeperLab(t *testing.T) *keeperLab {
 			return l.pods, l.err
 		},
 	}
-	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
+	l.Access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
 	l.inNamespace(t, 1, "1")
 	return l
 }
@@ -143,7 +143,7 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 				l.look()
 			}
 			if test.namespaces != nil {
-				l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule(test.namespaces...)})
+				l.Access.Namespaces.Set(map[string]consumers.Rule{"ids": rule(test.namespaces...)})
 			}
 			l.owners, l.pods, l.asked = test.owners, test.pods, !test.deleted
 			assert.Empty(t, l.look(), "it has the time of grace")
@@ -203,7 +203,7 @@ func TestAHolderThatIsNotKnown(t *testing.T) {
 		return l.Overstays(t.Context(), nobody, allocations, func(string) bool { return true })
 	}
 	assert.Empty(t, look(podA))
-	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
+	l.Access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
 	assert.Empty(t, look(podA))
 	assert.True(t, l.kept[nobody[0]], "it was said")
 	l.pods = nil
@@ -216,7 +216,7 @@ func TestOpeningAgainGainsNoTime(t *testing.T) {
 	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
 	l.process(t, 10, "S", ofPod)
 	l.look()
-	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
+	l.Access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
 	for pid := 11; pid < 20; pid++ {
 		h := Holding{Queue: held.Queue, PID: min(pid, 17)} // or the same one
 		l.process(t, h.PID, "S", ofPod)
@@ -236,9 +236,9 @@ func TestAnExclusionIsRemembered(t *testing.T) {
 	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
 	allocations := map[capture.QueueID][]Pod{held.Queue: l.owners}
 	assert.Empty(t, l.Overstays(t.Context(), nil, allocations, func(string) bool { return true }), "it has not attached yet")
-	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
+	l.Access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("lab")})
 	assert.Len(t, l.after(), 1)
-	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
+	l.Access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("sensors")})
 	assert.Empty(t, l.after())
 }
 
@@ -247,14 +247,14 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)
 	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
-	l.Pods.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return nil, errors.New("no route to host") }
-	l.Pods.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
+	l.Access.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return nil, errors.New("no route to host") }
+	l.Access.Namespaces.Set(map[string]consumers.Rule{"ids": {consumers.OfRing("ids", &v1.Consumers{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "soc"}},
 	})}})
 	assert.Empty(t, l.after())
-	l.Pods.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "soc"}, nil }
+	l.Access.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "soc"}, nil }
 	assert.Empty(t, l.after())
-	l.Pods.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "web"}, nil }
+	l.Access.Namespaces.KnownLabels = func(context.Context, string) (map[string]string, error) { return map[string]string{"team": "web"}, nil }
 	require.Len(t, l.after(), 1)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package pods
 
 import (
 	"bytes"
@@ -28,33 +28,33 @@ type process struct {
 }
 
 // process looks at one by its number; 0 is none that is visible.
-func (p Pods) process(pid int) process {
+func (a Access) process(pid int) process {
 	if pid == 0 {
 		return process{}
 	}
-	name, state, start := p.stat(pid)
+	name, state, start := a.stat(pid)
 	if state == "" || state == "Z" || state == "X" {
 		return process{}
 	}
 	// The error says why none is found; nobody is refused for it here.
-	uid, _ := p.Cgroups.PodOf(p.Proc, pid)
-	return process{there: true, name: name, start: start, pod: uid, host: uid == "" && p.isHosts(pid)}
+	uid, _ := a.Cgroups.PodOf(a.Proc, pid)
+	return process{there: true, name: name, start: start, pod: uid, host: uid == "" && a.isHosts(pid)}
 }
 
 // isHosts reports whether a process sees the node's own files. That no pod is found says less: a pod that is gone has no cgroup
 // any more.
-func (p Pods) isHosts(pid int) bool {
-	own, err := os.Readlink(filepath.Join(p.Proc, strconv.Itoa(pid), "ns", "mnt"))
+func (a Access) isHosts(pid int) bool {
+	own, err := os.Readlink(filepath.Join(a.Proc, strconv.Itoa(pid), "ns", "mnt"))
 	if err != nil {
 		return false
 	}
-	nodes, err := os.Readlink(filepath.Join(p.Proc, "1", "ns", "mnt"))
+	nodes, err := os.Readlink(filepath.Join(a.Proc, "1", "ns", "mnt"))
 	return err == nil && own == nodes
 }
 
 // stat is a process's name, state and start; nothing of one that is not there.
-func (p Pods) stat(pid int) (name, state string, start uint64) {
-	stat, err := os.ReadFile(filepath.Join(p.Proc, strconv.Itoa(pid), "stat"))
+func (a Access) stat(pid int) (name, state string, start uint64) {
+	stat, err := os.ReadFile(filepath.Join(a.Proc, strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return "", "", 0
 	}
@@ -81,7 +81,7 @@ func parseStat(stat []byte) (name, state string, start uint64) {
 
 // holder is the process that attached, while it is there: of its number there may be another since the holding was seen first.
 func (k *Keeper) holder(h Holding) process {
-	p := k.Pods.process(h.PID)
+	p := k.Access.process(h.PID)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if start, seen := k.starts[h]; seen && p.start > start {
@@ -98,7 +98,7 @@ func (k *Keeper) Who(h Holding) string {
 	}
 	var names []string
 	for _, pid := range k.openers(h.Queue) {
-		if p := k.Pods.process(pid); p.there {
+		if p := k.Access.process(pid); p.there {
 			names = append(names, k.describe(pid, p))
 		}
 	}
@@ -136,15 +136,15 @@ func (k *Keeper) openers(queue capture.QueueID) []int {
 	k.scan.Lock()
 	defer k.scan.Unlock()
 	if now := k.Now(); k.opened == nil || now.Sub(k.scanned) >= scanInterval {
-		k.opened, k.scanned = k.Pods.openers(), now
+		k.opened, k.scanned = k.Access.openers(), now
 	}
 	return k.opened[fmt.Sprintf("%s/%d", queue.Cluster, queue.Queue)]
 }
 
 // openers are the processes that have device nodes of queues open, by CLUSTER/QUEUE, by whatever path it ends as in containers.
-func (p Pods) openers() map[string][]int {
+func (a Access) openers() map[string][]int {
 	found := map[string][]int{}
-	links, err := filepath.Glob(filepath.Join(p.Proc, "[0-9]*", "fd", "*"))
+	links, err := filepath.Glob(filepath.Join(a.Proc, "[0-9]*", "fd", "*"))
 	if err != nil {
 		return found
 	}

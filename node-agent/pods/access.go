@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access decides which process may have which queue: one that runs in the pod to which the kubelet allocated it,
-// in a namespace that the ring or Cluster allows.
-package access
+package pods
 
 import (
 	"context"
@@ -20,8 +18,9 @@ type UIDs interface {
 	PodUIDs(context.Context, Pod) ([]string, error)
 }
 
-// Pods decides in a cluster. Its methods may be called by several goroutines.
-type Pods struct {
+// Access decides in a cluster which process may have which queue: one that runs in the pod to which the kubelet allocated it, in a
+// namespace that the ring or Cluster allows. Its methods may be called by several goroutines.
+type Access struct {
 	Allocations Allocations
 	UIDs        UIDs
 	// Proc is the proc file system, in which the processes of all pods are visible, and Cgroups those of the node.
@@ -32,15 +31,15 @@ type Pods struct {
 }
 
 // Allow returns nil if a process may have a queue, and otherwise why not, for whoever runs that process.
-func (p Pods) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
+func (a Access) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 	if pid <= 0 {
 		return errors.New("the asking process is not visible to the agent (its pod needs hostPID: true)")
 	}
-	uid, err := p.Cgroups.PodOf(p.Proc, pid)
+	uid, err := a.Cgroups.PodOf(a.Proc, pid)
 	if err != nil {
 		return fmt.Errorf("process %d: %w", pid, err)
 	}
-	allocations, err := p.Allocations.Allocations(ctx)
+	allocations, err := a.Allocations.Allocations(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,12 +49,12 @@ func (p Pods) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 	}
 	var problems []error
 	for _, owner := range owners {
-		uids, err := p.UIDs.PodUIDs(ctx, owner)
+		uids, err := a.UIDs.PodUIDs(ctx, owner)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("look up pod %s: %w", owner, err))
 		}
 		if slices.Contains(uids, uid) {
-			return p.Namespaces.check(ctx, queue.Cluster, owner)
+			return a.Namespaces.check(ctx, queue.Cluster, owner)
 		}
 	}
 	if len(problems) > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package pods
 
 import (
 	"context"
@@ -81,12 +81,12 @@ func (n *Namespaces) checkBy(ctx context.Context, of labels, cluster string, pod
 
 // MayStart returns nil if the container to which the kubelet is about to give a queue may have it. It does not ask the
 // API server.
-func (p Pods) MayStart(ctx context.Context, queue capture.QueueID) error {
-	allowed, err := p.Namespaces.of(ctx, queue.Cluster)
+func (a Access) MayStart(ctx context.Context, queue capture.QueueID) error {
+	allowed, err := a.Namespaces.of(ctx, queue.Cluster)
 	if err != nil || allowed.Everybody() {
 		return err
 	}
-	allocations, err := p.Allocations.Allocations(ctx)
+	allocations, err := a.Allocations.Allocations(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (p Pods) MayStart(ctx context.Context, queue capture.QueueID) error {
 			"request it in a container that goes on", queue.Queue, queue.Cluster)
 	}
 	for _, owner := range owners {
-		if err := p.Namespaces.check(ctx, queue.Cluster, owner); err != nil {
+		if err := a.Namespaces.check(ctx, queue.Cluster, owner); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sriov knows the pools of virtual functions that a device plugin advertises on this node, and what their interfaces were
-// when they were last here: one that is in a pod is not to be seen.
-package sriov
+package pods
 
 import (
 	"context"
@@ -12,7 +10,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// Pools is for one goroutine.
+// Pools are those of virtual functions that a device plugin advertises on this node, and what their interfaces were when they were last
+// here: one that is in a pod is not to be seen. It is for one goroutine.
 type Pools struct {
 	// List says which devices there are and who has them.
 	List func(context.Context) (map[string][]plan.PoolDevice, error)
@@ -40,7 +39,7 @@ func (p *Pools) Look(ctx context.Context, interfaces []plan.Interface) (map[stri
 	}
 	pools, listErr := p.List(ctx)
 	if listErr == nil {
-		note(records, pools, interfaces)
+		noteFunctions(records, pools, interfaces)
 		err = errors.Join(err, p.Records.Save(records))
 	}
 	seen := map[string]plan.Function{}
@@ -52,8 +51,8 @@ func (p *Pools) Look(ctx context.Context, interfaces []plan.Interface) (map[stri
 	return pools, seen, errors.Join(err, listErr)
 }
 
-// note brings the records up to date with what is here. What is not here stays: it may be in a pod.
-func note(records map[string]Function, pools map[string][]plan.PoolDevice, interfaces []plan.Interface) {
+// noteFunctions brings the records up to date with what is here. What is not here stays: it may be in a pod.
+func noteFunctions(records map[string]Function, pools map[string][]plan.PoolDevice, interfaces []plan.Interface) {
 	resources, given := map[string]string{}, map[string]bool{}
 	for name, devices := range pools {
 		for _, device := range devices {
