@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/operator/api/heartbeat"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/testenv"
 )
@@ -42,15 +44,17 @@ func asAgent(t *testing.T, node string) client.Client {
 	return c
 }
 
-// installAgentRights applies what the chart has about the rights of agents.
+// installAgentRights applies what the chart has about the rights of agents, once for all tests.
 func installAgentRights(t *testing.T, admin client.Client) {
 	t.Helper()
 	installPolicies(t, admin)
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ringcap-system"}}
+	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), system)))
 	for _, object := range decode(t, render(t)) {
 		switch object.(type) {
-		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, *rbacv1.Role, *rbacv1.RoleBinding:
 			if object.GetName() == "ringcap-agent" {
-				require.NoError(t, admin.Create(t.Context(), object))
+				require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), object)))
 			}
 		}
 	}
@@ -90,7 +94,7 @@ func TestAgentWritesItsOwnNodeCaptureOnly(t *testing.T) {
 	}, 30*time.Second, 100*time.Millisecond)
 
 	require.NoError(t, report(mine, "mine"))
-	require.ErrorContains(t, report(mine, "other"), "the agent of node mine may write that node's NodeCapture only, not other's")
+	require.ErrorContains(t, report(mine, "other"), "the agent of node mine may write that node's NodeCapture and Lease only, not NodeCapture other")
 	require.ErrorContains(t, report(nobody, "mine"), "the agent's token names no node")
 	require.NoError(t, report(admin, "other"), "the policy is about agents")
 
@@ -100,6 +104,52 @@ func TestAgentWritesItsOwnNodeCaptureOnly(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(mine.Delete(t.Context(), nc)))
 	require.True(t, apierrors.IsForbidden(mine.List(t.Context(), &corev1.SecretList{})))
 	tellEvents(t, mine)
+}
+
+// TestAgentRenewsItsOwnLeaseOnly, in its own namespace, and does not delete it. Others may do there what they may.
+func TestAgentRenewsItsOwnLeaseOnly(t *testing.T) {
+	admin := env.Client(t)
+	installAgentRights(t, admin)
+	mine, nobody := asAgent(t, "mine"), asAgent(t, "")
+	lease := func(namespace, name string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	renew := func(c client.Client, l *coordinationv1.Lease) error {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"renewTime":"`+time.Now().Format(metav1.RFC3339Micro)+`"}}`))
+		return c.Patch(t.Context(), l.DeepCopy(), patch)
+	}
+	const system = "ringcap-system"
+	own, other, leader := lease(system, heartbeat.Name("mine")), lease(system, heartbeat.Name("other")), lease(system, "ringcap-operator")
+	require.NoError(t, admin.Create(t.Context(), other.DeepCopy()))
+	require.NoError(t, admin.Create(t.Context(), leader.DeepCopy()))
+	// The API server compiles a policy some time after it was created.
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.True(c, apierrors.IsForbidden(renew(mine, other)))
+	}, 30*time.Second, 100*time.Millisecond)
+
+	require.True(t, apierrors.IsNotFound(renew(mine, own)))
+	require.NoError(t, mine.Create(t.Context(), own.DeepCopy()))
+	require.NoError(t, renew(mine, own))
+	const only = "the agent of node mine may write that node's NodeCapture and Lease only, not Lease "
+	require.ErrorContains(t, renew(mine, other), only+"ringcap-agent-other")
+	require.ErrorContains(t, renew(mine, leader), only+"ringcap-operator")
+	require.ErrorContains(t, renew(nobody, own), "the agent's token names no node")
+	require.NoError(t, renew(admin, other), "the policy is about agents")
+	for _, name := range []string{"mine", heartbeat.Name("third"), heartbeat.Name("mine-too")} {
+		require.ErrorContains(t, mine.Create(t.Context(), lease(system, name)), only+name)
+	}
+	generated := lease(system, "")
+	generated.GenerateName = heartbeat.Name("")
+	for what, err := range map[string]error{
+		"a name of the server's making": mine.Create(t.Context(), generated),
+		"another namespace":             mine.Create(t.Context(), lease("elsewhere", own.Name)),
+		"read":                          mine.Get(t.Context(), client.ObjectKeyFromObject(leader), leader.DeepCopy()),
+		"delete":                        mine.Delete(t.Context(), own),
+		"delete all":                    mine.DeleteAllOf(t.Context(), own, client.InNamespace(system)),
+	} {
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+	}
+	require.NoError(t, admin.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(system)))
 }
 
 // asOperator is a client with the operator's service account.

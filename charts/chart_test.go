@@ -261,7 +261,9 @@ func TestRolesForPeople(t *testing.T) {
 	}
 	require.Equal(t, []rbacv1.PolicyRule{
 		{APIGroups: []string{"ringcap.io"}, Resources: []string{"capturerings", "clusters", "nodecaptures"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
 	}, viewer.Rules)
+	require.Contains(t, editor.Rules, viewer.Rules[1])
 	for _, rule := range editor.Rules {
 		if slices.Contains(rule.Verbs, "create") {
 			require.Equal(t, []string{"capturerings", "clusters"}, rule.Resources)

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/operator/api/heartbeat"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/cleanup"
 	"github.com/ringcap/ringcap/operator/suspend"
@@ -203,6 +204,9 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	require.NoError(t, admin.Create(t.Context(), &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}))
 	require.NoError(t, admin.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ringcap-system", Name: "ringcap-operator"}}))
+	require.NoError(t, admin.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ringcap-system", Name: heartbeat.Name("node-1"), Labels: heartbeat.Labels(),
+	}}))
 	r.suspended(ring)
 	out, err = r.uninstall(30 * time.Second)
 	require.NoError(t, err, out)

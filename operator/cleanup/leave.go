@@ -13,12 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/operator/api/heartbeat"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/wait"
 )
 
 // Leave is for when the operator and the agents are gone: it waits until a DaemonSet has cleaned the nodes, then removes what
-// the operator made for itself, the NodeCaptures and its Lease in the DaemonSet's namespace.
+// operator and agents made for themselves: the NodeCaptures, and their Leases in the DaemonSet's namespace.
 func Leave(ctx context.Context, c client.Client, nodes client.ObjectKey, lease string, out io.Writer) error {
 	if err := wait.DaemonSet(ctx, c, nodes, out); err != nil {
 		return fmt.Errorf("not all nodes are clean; on each that is not, run `node-agent cleanup --unload`, or restart it: %w", err)
@@ -31,6 +32,11 @@ func Leave(ctx context.Context, c client.Client, nodes client.ObjectKey, lease s
 		if err := c.Delete(ctx, &captures.Items[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete NodeCapture %s: %w", captures.Items[i].Name, err)
 		}
+	}
+	// They go with their NodeCaptures, but not if these go with their kind.
+	beats := []client.DeleteAllOfOption{client.InNamespace(nodes.Namespace), client.MatchingLabels(heartbeat.Labels())}
+	if err := c.DeleteAllOf(ctx, &coordinationv1.Lease{}, beats...); err != nil {
+		return fmt.Errorf("delete the agents' Leases: %w", err)
 	}
 	elected := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodes.Namespace, Name: lease}}
 	if err := c.Delete(ctx, elected); client.IgnoreNotFound(err) != nil {

@@ -10,11 +10,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/operator/api/heartbeat"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/cleanup"
 )
@@ -154,7 +156,7 @@ func TestPacketsThatNobodyAskedToCut(t *testing.T) {
 	w.expect(ring, v1alpha1.ConditionPacketsWhole, metav1.ConditionTrue, v1alpha1.ReasonSnapLengthGiven, "1536 bytes")
 }
 
-// TestSilentNode: a node that reported once and does no more is not ready.
+// TestSilentNode: a node that reported once and does no more is not ready, unless its agent renews its Lease.
 func TestSilentNode(t *testing.T) {
 	w := newWorld(t)
 	w.node("quiet")
@@ -172,6 +174,23 @@ func TestSilentNode(t *testing.T) {
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 256 })
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting,
 		"quiet: its agent has not reported since")
+
+	// Its agent is there after all: the status still holds, as the Lease says.
+	renewed := metav1.NewMicroTime(time.Now().Add(report.StaleAfter))
+	w.create(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: heartbeat.Name("quiet"), Labels: heartbeat.Labels()},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
+	})
+	w.eventually(func(c *assert.CollectT) {
+		var nc v1alpha1.NodeCapture
+		require.NoError(c, w.Get(t.Context(), client.ObjectKey{Name: "quiet"}, &nc))
+		require.EqualValues(c, 256, nc.Spec.Rings[0].Spec.SnapLength)
+	})
+	w.agent("quiet", nil)
+	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	late.Add(int64(report.StaleAfter))
+	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 512 })
+	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting)
 }
 
 // TestNoNodes: a selector that matches nothing is said to.

@@ -123,7 +123,7 @@ func startOperator(admin client.Client, config *rest.Config) error {
 		operator.done <- nil
 		return err
 	}
-	caches := snapshot.CacheOptions()
+	caches := snapshot.CacheOptions(deployment.Namespace)
 	caches.ByObject[&v1alpha1.PodCapture{}] = cache.ByObject{Transform: podcapture.Trim}
 	caches.ByObject[suspend.Metadata()] = suspend.CacheOption(deployment)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{

@@ -31,6 +31,8 @@ func createDeployment(ctx context.Context, admin client.Client) error {
 	return errors.Join(
 		admin.Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{deployment.Name}, Verbs: []string{"get", "list", "watch"},
+		}, {
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch"},
 		}}}),
 		admin.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: deployment.Name},

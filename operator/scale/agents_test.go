@@ -85,7 +85,7 @@ func playAgents(kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	options := snapshot.CacheOptions()
+	options := snapshot.CacheOptions(metav1.NamespaceDefault)
 	options.Scheme = scheme.Scheme
 	known, err := cache.New(config, options)
 	if err != nil {

@@ -154,7 +154,7 @@ func (f fleet) populate(t *testing.T, c client.Client) {
 func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.Manager {
 	t.Helper()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme.Scheme, Cache: snapshot.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
+		Scheme: scheme.Scheme, Cache: snapshot.CacheOptions(metav1.NamespaceDefault), Metrics: server.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
 	planner := &snapshot.Planner{Reader: mgr.GetClient(), FleetBytes: plan.DefaultFleetBytes, Now: time.Now}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,12 +14,15 @@ import (
 )
 
 // CacheOptions make a manager's cache take little memory for thousands of nodes: who wrote which field is left out, and
-// NodeCaptures share their rings.
-func CacheOptions() cache.Options {
+// NodeCaptures share their rings. The agents' namespace is where their Leases are.
+func CacheOptions(namespace string) cache.Options {
 	shared := &sharedRings{rings: map[string]v1alpha1.NodeRing{}}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.NodeCapture{}: {Transform: shared.share}},
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.NodeCapture{}: {Transform: shared.share},
+			&coordinationv1.Lease{}: leasesOf(namespace),
+		},
 	}
 }
 

@@ -31,7 +31,7 @@ type Snapshot struct {
 	// Rings and Clusters are by name.
 	Rings    []v1alpha1.CaptureRing
 	Clusters []v1alpha1.Cluster
-	// Captures by node name.
+	// Captures by node name. ObservedTime is when the node was last heard of, by its status or its agent's Lease.
 	Captures map[string]*v1alpha1.NodeCapture
 	// Plan is made of all this.
 	Plan plan.Plan
@@ -66,6 +66,9 @@ func take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 	s := &Snapshot{Rings: rings.Items, Clusters: clusters.Items, Captures: map[string]*v1alpha1.NodeCapture{}}
 	for i := range captures.Items {
 		s.Captures[captures.Items[i].Name] = &captures.Items[i]
+	}
+	if err := hear(ctx, reader, s.Captures); err != nil {
+		return nil, err
 	}
 	for _, node := range nodes.Items {
 		if os, known := node.Labels[osLabel]; !known || os == "linux" {

@@ -97,7 +97,7 @@ type runFlags struct {
 func parseRun(args []string) runFlags {
 	var f runFlags
 	flags := flag.NewFlagSet("operator run", flag.ExitOnError)
-	flags.StringVar(&f.namespace, "namespace", "", "namespace of the leader election's Lease; required outside of a pod")
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of the Leases of the leader election and of the agents; required")
 	flags.StringVar(&f.deployment, "deployment", "", "the Deployment that runs this, in the same namespace, which operator cleanup --keep marks; empty: none")
 	flags.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; 0 for none")
@@ -128,8 +128,8 @@ func parseRun(args []string) runFlags {
 func run(ctx context.Context, args []string) error {
 	f := parseRun(args)
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: f.logLevel})))
-	if f.deployment != "" && f.namespace == "" {
-		return errors.New("--deployment needs --namespace")
+	if f.namespace == "" {
+		return errors.New("give --namespace, which is the operator's and the agents'")
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -139,7 +139,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	deployment, caches := client.ObjectKey{Namespace: f.namespace, Name: f.deployment}, snapshot.CacheOptions()
+	deployment, caches := client.ObjectKey{Namespace: f.namespace, Name: f.deployment}, snapshot.CacheOptions(f.namespace)
 	caches.ByObject[&v1alpha1.PodCapture{}] = cache.ByObject{Transform: podcapture.Trim}
 	if f.deployment != "" {
 		caches.ByObject[suspend.Metadata()] = suspend.CacheOption(deployment)

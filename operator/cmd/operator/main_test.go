@@ -93,7 +93,7 @@ func TestAsTheChartRunsIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	t.Setenv("KUBECONFIG", kubeconfig(t, "ringcap-operator"))
-	require.ErrorContains(t, run(ctx, []string{"--deployment=ringcap-operator"}), "--deployment needs --namespace")
+	require.ErrorContains(t, run(ctx, []string{"--deployment=ringcap-operator"}), "give --namespace")
 	ofDeployment := []string{"--namespace=" + namespace, "--deployment=ringcap-operator"}
 	go func() {
 		done <- run(ctx, append(ofDeployment, "--metrics-address="+scraped, "--health-address="+health, "--log-level=error"))

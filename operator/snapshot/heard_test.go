@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ringcap/ringcap/operator/api/heartbeat"
+	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/report"
+)
+
+// TestANodeIsHeardByItsStatusOrItsLease, of which the later counts; and only once it has reported.
+func TestANodeIsHeardByItsStatusOrItsLease(t *testing.T) {
+	require.NoError(t, v1alpha1.AddToScheme(scheme.Scheme))
+	now := time.Unix(1_000_000, 0)
+	const long, fresh, never = time.Hour, time.Minute, -1
+	for name, test := range map[string]struct {
+		status, lease time.Duration // ago
+		reports       bool
+	}{
+		"neither":                    {never, never, false},
+		"a status of long ago":       {long, never, false},
+		"a fresh status":             {fresh, never, true},
+		"both of long ago":           {long, long, false},
+		"a fresh Lease":              {long, fresh, true},
+		"a fresh status, old Lease":  {fresh, long, true},
+		"both":                       {fresh, fresh / 2, true},
+		"the Lease of one before it": {never, fresh, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			capture := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+			var objects []client.Object
+			if test.status != never {
+				capture.Status.ObservedTime = &metav1.Time{Time: now.Add(-test.status)}
+			}
+			if test.lease != never {
+				objects = append(objects, lease(heartbeat.Name("n1"), now.Add(-test.lease)), lease(heartbeat.Name("gone"), now))
+			}
+			want := capture.DeepCopy()
+			require.Equal(t, test.reports, report.Fresh(take(t, append(objects, capture)).Captures["n1"], now))
+			heard(capture, now)
+			require.Equal(t, want.Status, capture.Status, "what is the cache's stays as it is")
+		})
+	}
+	// Others' Leases are none, and one that was never renewed says nothing.
+	old := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.NodeCaptureStatus{ObservedTime: &metav1.Time{Time: now.Add(-long)}}}
+	others := lease(heartbeat.Name("n1"), now)
+	others.Labels = nil
+	require.False(t, report.Fresh(take(t, []client.Object{old, others}).Captures["n1"], now))
+	other := lease("n1", now)
+	require.False(t, report.Fresh(take(t, []client.Object{old, other}).Captures["n1"], now))
+	unused := lease(heartbeat.Name("n1"), now)
+	unused.Spec.RenewTime = nil
+	require.False(t, report.Fresh(take(t, []client.Object{old, unused}).Captures["n1"], now))
+}
+
+func lease(name string, at time.Time) *coordinationv1.Lease {
+	renewed := metav1.NewMicroTime(at)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ringcap-system", Name: name, Labels: heartbeat.Labels()},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
+	}
+}
+
+func take(t *testing.T, objects []client.Object) *Snapshot {
+	t.Helper()
+	s, err := Take(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithLists(&corev1.NodeList{}).Build())
+	require.NoError(t, err)
+	return s
+}
+
+// TestOfLeasesTheCacheKeepsLittle: there are thousands.
+func TestOfLeasesTheCacheKeepsLittle(t *testing.T) {
+	sent := lease("ringcap-agent-n1", time.Unix(1_000_000, 0))
+	sent.ResourceVersion, sent.ManagedFields = "7", []metav1.ManagedFieldsEntry{{Manager: "node-agent"}}
+	sent.OwnerReferences = []metav1.OwnerReference{{Name: "n1"}}
+	want := lease(sent.Name, sent.Spec.RenewTime.Time)
+	want.ResourceVersion = "7"
+	got, err := leasesOf("ringcap-system").Transform(sent)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
