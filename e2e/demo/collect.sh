@@ -7,7 +7,7 @@ consumers=ringcap-demo
 # What is looked at; others are a caller's to choose.
 collect_ring=mirror collect_cluster=ids
 
-# collect_counters FILE: all NodeCaptures, with the counters that the agents say now: in the API they are up to a minute old.
+# collect_counters FILE: all NodeCaptures, with the counters that the agents say now: in the API they are up to five minutes old.
 collect_counters() { "$rcdemo" nodecaptures >"$1.new" && mv "$1.new" "$1"; }
 
 # What each consumer's file has by now: lines of "POD BYTES".

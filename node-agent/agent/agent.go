@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/containers"
@@ -108,6 +109,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		Client: direct, Node: a.Node, Agent: a.address(), Interval: statusInterval, Timeout: requestTimeout, Announce: announce, Now: time.Now,
 		Count: func(report counters.Report) { a.counted.Store(&report) },
 	}
+	a.writer.Heartbeat = a.heartbeat(direct)
 	a.writing = outage{begun: "The node's status cannot be written; it is tried again", ended: "The node's status is written again"}
 	nodePods := podUIDs{direct}
 	a.keeper = &pods.Keeper{
@@ -153,6 +155,20 @@ func (a *Agent) address() *v1.NodeAgent {
 		return nil
 	}
 	return &v1.NodeAgent{Namespace: a.Pod.Namespace, Pod: a.Pod.Name, Port: int32(port)}
+}
+
+// heartbeat renews the node's Lease beside the agent's pod, nil where the agent is no pod.
+func (a *Agent) heartbeat(c client.Client) *status.Heartbeat {
+	if a.Pod.Namespace == "" {
+		return nil
+	}
+	beating := outage{
+		begun: "The node's Lease, by which it counts as reporting, cannot be renewed; its status is written once a minute instead",
+		ended: "The node's Lease is renewed; its status is written when it changes, and every five minutes",
+	}
+	return &status.Heartbeat{
+		Client: c, Namespace: a.Pod.Namespace, Timeout: requestTimeout, Pause: status.OwnPause, Note: beating.note,
+	}
 }
 
 func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {

@@ -4,12 +4,14 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +33,7 @@ func Scheme() (*runtime.Scheme, error) {
 	if err := v1.AddToScheme(s); err != nil {
 		return nil, err
 	}
-	return s, corev1.AddToScheme(s)
+	return s, errors.Join(corev1.AddToScheme(s), coordinationv1.AddToScheme(s))
 }
 
 // resources are those of Scheme's kinds that an agent uses. They are known and not discovered, so that an agent can start
@@ -44,6 +46,8 @@ func resources() meta.RESTMapper {
 	m.AddSpecific(corev1.SchemeGroupVersion.WithKind("Pod"), pods, corev1.SchemeGroupVersion.WithResource("pod"), meta.RESTScopeNamespace)
 	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")
 	m.AddSpecific(corev1.SchemeGroupVersion.WithKind("Namespace"), namespaces, corev1.SchemeGroupVersion.WithResource("namespace"), meta.RESTScopeRoot)
+	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
+	m.AddSpecific(coordinationv1.SchemeGroupVersion.WithKind("Lease"), leases, coordinationv1.SchemeGroupVersion.WithResource("lease"), meta.RESTScopeNamespace)
 	return m
 }
 

@@ -5,12 +5,14 @@ package agent
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -23,7 +25,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// requests counts those of a client by method; a watch and the list before it are the cache's.
+// requests counts those of a client by method and resource; a watch and the list before it are the cache's.
 type requests struct {
 	next http.RoundTripper
 	mu   sync.Mutex
@@ -32,22 +34,27 @@ type requests struct {
 
 func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mu.Lock()
-	r.made[request.Method]++
+	resource := "status"
+	if strings.Contains(request.URL.Path, "/leases") {
+		resource = "lease"
+	}
+	r.made[request.Method+" "+resource]++
 	r.mu.Unlock()
 	return r.next.RoundTrip(request)
 }
 
-// Ten minutes of an agent's reports, one every two seconds with packets in between, are eleven requests to an API server and
-// none that reads. An edit by the operator does not change that.
-func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
+// underTraffic are ten minutes of an agent's reports, one every two seconds with packets in between, and an edit by the operator after
+// five. It returns the requests that were made, and the object.
+func underTraffic(t *testing.T, name string, heartbeat func(c client.Client) *status.Heartbeat) (map[string]int, *v1.NodeCapture) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	admin := api.Client(t)
-	object := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "counted"}}
+	object := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(t, admin.Create(ctx, object))
 	t.Cleanup(func() { require.NoError(t, admin.Delete(context.Background(), object)) })
 
-	watch, err := newNodeWatch(api.Config(t), "counted", func(error) {})
+	watch, err := newNodeWatch(api.Config(t), name, func(error) {})
 	require.NoError(t, err)
 	require.NoError(t, watch.start(ctx, func() {}))
 	require.True(t, watch.cache.WaitForCacheSync(ctx))
@@ -62,8 +69,8 @@ func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
 
 	now := time.Unix(1_000_000, 0)
 	writer := status.Writer{
-		Client: direct, Cached: watch.cache, Node: "counted", Interval: statusInterval, Timeout: requestTimeout,
-		Now: func() time.Time { return now },
+		Client: direct, Cached: watch.cache, Node: name, Interval: statusInterval, Timeout: requestTimeout,
+		Now: func() time.Time { return now }, Heartbeat: heartbeat(direct),
 	}
 	stored := func() *v1.NodeCapture {
 		var have v1.NodeCapture
@@ -90,8 +97,52 @@ func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
 			}, 30*time.Second, 10*time.Millisecond)
 		}
 	}
-	assert.Equal(t, map[string]int{http.MethodPatch: 11}, counter.made)
-	assert.InDelta(t, 300_000, stored().Status.Rings[0].Seen, 31_000)
+	return counter.made, stored()
+}
+
+// An agent under traffic writes its Lease once in 40 to 60 seconds, its status every five minutes, and reads nothing. An edit by the
+// operator does not change that.
+func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
+	pod := types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "agent-x"}
+	made, object := underTraffic(t, "counted", func(c client.Client) *status.Heartbeat {
+		h := (&Agent{Pod: pod}).heartbeat(c)
+		for range 100 {
+			require.Greater(t, h.Pause(), 40*time.Second)
+			require.LessOrEqual(t, h.Pause(), time.Minute)
+		}
+		h.Pause = func() time.Duration { return 50 * time.Second }
+		return h
+	})
+	want := map[string]int{"PATCH status": 3, "POST lease": 1, "PATCH lease": 12}
+	assert.Equal(t, want, made, "the first Lease is not there to be patched")
+	assert.InDelta(t, 300_000, object.Status.Rings[0].Seen, 151_000)
+
+	var lease coordinationv1.Lease
+	require.NoError(t, api.Client(t).Get(t.Context(), client.ObjectKey{Namespace: pod.Namespace, Name: "ringcap-agent-counted"}, &lease))
+	assert.EqualValues(t, 1_000_550, lease.Spec.RenewTime.Unix())
+	assert.Equal(t, "counted", *lease.Spec.HolderIdentity)
+	assert.EqualValues(t, 180, *lease.Spec.LeaseDurationSeconds)
+	assert.Equal(t, "agent-heartbeat", lease.Labels["app.kubernetes.io/component"])
+	require.Len(t, lease.OwnerReferences, 1)
+	assert.Equal(t, object.UID, lease.OwnerReferences[0].UID)
+}
+
+// An agent without the right to Leases, as one whose installation is older, and one that is no pod, write their status once a minute.
+// The log has it once.
+func TestAnAgentWithoutALease(t *testing.T) {
+	var made map[string]int
+	log := logged(t, func() {
+		made, _ = underTraffic(t, "without", func(client.Client) *status.Heartbeat {
+			c, err := newClient(api.NewUser(t, "old-agent"))
+			require.NoError(t, err)
+			return (&Agent{Pod: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "agent-x"}}).heartbeat(c)
+		})
+	})
+	assert.Equal(t, map[string]int{"PATCH status": 11}, made)
+	assert.Equal(t, 1, strings.Count(log, "level="), log)
+	assert.Contains(t, log, "its status is written once a minute instead")
+	assert.Contains(t, log, "cannot patch resource")
+	assert.Nil(t, (&Agent{}).heartbeat(nil))
 }
 
 // The status says where the agent can be asked, if it is a pod that listens.

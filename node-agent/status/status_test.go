@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -150,18 +151,30 @@ type lab struct {
 	reads, writes int
 	fail          error
 	hang          bool
+	// beats are renewals of the Lease, missed those that were to fail with failBeat; told is the outcome of the last.
+	beats, missed  int
+	failBeat, told error
 }
 
 func newLab(t *testing.T, objects ...client.Object) *lab {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1.AddToScheme(scheme))
+	require.NoError(t, coordinationv1.AddToScheme(scheme))
 	l := &lab{t: t, now: time.Unix(1_000_000, 0)}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeCapture{}).Build()
 	c := interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			l.reads++
 			return c.Get(ctx, key, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if l.failBeat != nil {
+				l.missed++
+				return l.failBeat
+			}
+			l.beats++
+			return c.Patch(ctx, o, patch, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			if l.hang {

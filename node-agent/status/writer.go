@@ -24,8 +24,9 @@ const eager = 10
 // retries of a write for which there is a newer object.
 const retries = 3
 
-// Writer writes the status of one node's NodeCapture: at once when the state changed, and once a minute (see counters.Beat) when
-// only counters did or nothing: the operator takes a node that does not renew its observedTime for silent. It reads nothing
+// Writer writes the status of one node's NodeCapture: at once when the state changed, and every five minutes (see counters.Beat) when
+// only counters did or nothing. Meanwhile its Heartbeat says that the status still holds; where that does not work it is written
+// once a minute, for the operator takes a node from which it hears nothing for silent. It reads nothing
 // before it writes: the object is the cache's, or what it wrote last. A write that failed is tried again after Interval. It is for
 // one goroutine.
 type Writer struct {
@@ -38,6 +39,8 @@ type Writer struct {
 	Interval time.Duration
 	// Timeout bounds a write, for whose end the caller waits.
 	Timeout time.Duration
+	// Heartbeat may be nil.
+	Heartbeat *Heartbeat
 	// Announce is told of what changed with each write, since whoever wrote before; nil if nobody wants to hear. The object is
 	// the receiver's to keep.
 	Announce func(*v1.NodeCapture, []Transition)
@@ -72,8 +75,10 @@ func (w *Writer) Write(ctx context.Context, in Input) error {
 	}
 	if err != nil {
 		w.failure, w.failedTime = fmt.Errorf("write the status of NodeCapture %s: %w", w.Node, err), w.Now()
+		return w.failure
 	}
-	return w.failure
+	w.Heartbeat.beat(ctx, w.last, now)
+	return nil
 }
 
 // make makes the status but for its conditions' transition times.
@@ -122,8 +127,12 @@ func (w *Writer) due(status v1.NodeCaptureStatus, now time.Time) bool {
 	if w.pace == nil {
 		w.pace = rate.NewLimiter(rate.Every(w.Interval), eager)
 	}
+	period := counters.Every
+	if w.Heartbeat.works(now) {
+		period = counters.EveryWithLease
+	}
 	switch {
-	case w.writtenTime.IsZero(), counters.Beat(w.Node, now) != counters.Beat(w.Node, w.writtenTime):
+	case w.writtenTime.IsZero(), counters.Beat(w.Node, now, period) != counters.Beat(w.Node, w.writtenTime, period):
 		return true
 	case equality.Semantic.DeepEqual(counters.Without(status), counters.Without(w.written)):
 		return false

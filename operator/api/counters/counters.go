@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package counters is what of a NodeCapture's status changes with every packet: agents write it to the API server once a
-// minute, and say it at any time to who asks them. It is pure.
+// Package counters is what of a NodeCapture's status changes with every packet: agents write it to the API server every
+// few minutes, and say it at any time to who asks them. It is pure.
 package counters
 
 import (
@@ -111,16 +111,19 @@ func SumsOf(status *v1.CaptureStatus) []*int64 {
 	return []*int64{&status.Seen, &status.Delivered, &status.Dropped, &status.Truncated, &status.TruncatedBytes}
 }
 
-// Every is the time between two writes of counters alone: an agent's of its NodeCapture, and the operator's of the sums over
-// all nodes in the status of a CaptureRing or Cluster.
-const Every = time.Minute
+// Time between two writes of counters alone. Every is that of the operator's sums over all nodes in the status of a CaptureRing
+// or Cluster, and of an agent that can say in no other way that it is there; EveryWithLease that of an agent that renews its Lease.
+const (
+	Every          = time.Minute
+	EveryWithLease = 5 * time.Minute
+)
 
-// Beat is the number of the write of counters that a time belongs to. Each object has its own moment in a minute, so that the
-// writes of many are spread, whatever happens to all of them at once.
-func Beat(object string, at time.Time) int64 {
+// Beat is the number of the write of counters that a time belongs to, if there is one in each period. Each object has its own
+// moment in it, so that the writes of many are spread, whatever happens to all of them at once.
+func Beat(object string, at time.Time, period time.Duration) int64 {
 	hash := fnv.New64a()
 	hash.Write([]byte(object))
-	return (at.UnixNano() + int64(hash.Sum64()%uint64(Every))) / int64(Every)
+	return (at.UnixNano() + int64(hash.Sum64()%uint64(period))) / int64(period)
 }
 
 func ringFigures(r *v1.NodeRingStatus) []*int64 {

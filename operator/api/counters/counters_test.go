@@ -111,17 +111,23 @@ func TestAReportOfAnotherMoment(t *testing.T) {
 // A fleet's nodes that start at once, or hear of the same change, write their counters at times of their own.
 func TestBeatsAreSpread(t *testing.T) {
 	const fleet = 6000
-	var seconds [60]int
+	t.Run("with a Lease", func(t *testing.T) { beatsAreSpread(t, EveryWithLease, 5*fleet) })
+	beatsAreSpread(t, Every, fleet)
+}
+
+func beatsAreSpread(t *testing.T, period time.Duration, fleet int) {
+	t.Helper()
+	seconds := make([]int, period/time.Second)
 	from := time.Unix(1_000_000, 0)
 	for i := range fleet {
 		node, second := fmt.Sprintf("worker-%d.example.com", i), 0
-		for Beat(node, from) == Beat(node, from.Add(time.Duration(second)*time.Second)) {
+		for Beat(node, from, period) == Beat(node, from.Add(time.Duration(second)*time.Second), period) {
 			second++
 		}
-		require.LessOrEqual(t, second, 60)
+		require.LessOrEqual(t, second, len(seconds))
 		seconds[second-1]++
 	}
 	for second, beats := range seconds {
-		assert.InDelta(t, fleet/60, beats, 60, "second %d", second)
+		assert.InDelta(t, fleet/len(seconds), beats, 60, "second %d", second)
 	}
 }

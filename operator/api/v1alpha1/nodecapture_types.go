@@ -505,8 +505,10 @@ type NodeCaptureStatus struct {
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
-	// observedTime of the counters. Counters alone are written once a minute, all else when it changes: after three minutes
-	// without, the node counts as not reporting. `ringcap status` and `ringcap top` ask the agents for the present ones.
+	// observedTime of the counters. Counters alone are written every five minutes, all else when it changes. In between the
+	// agent renews the Lease ringcap-agent-NODE in its namespace; where it cannot, it writes the counters once a minute. The
+	// node counts as not reporting when neither is younger than three minutes. `ringcap status` and `ringcap top` ask the
+	// agents for the present counters.
 	//
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`

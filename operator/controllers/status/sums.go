@@ -38,7 +38,7 @@ func (s *sums) due(object types.UID, before, after *v1alpha1.CaptureStatus) bool
 	for i, sum := range counters.SumsOf(state) {
 		*sum = *was[i]
 	}
-	return !equality.Semantic.DeepEqual(old, state) || counters.Beat(string(object), s.now) != counters.Beat(string(object), last)
+	return !equality.Semantic.DeepEqual(old, state) || counters.Beat(string(object), s.now, counters.Every) != counters.Beat(string(object), last, counters.Every)
 }
 
 func (s *sums) wrote(object types.UID) { s.seen[object] = s.now }
