@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/filter"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -86,9 +87,26 @@ func TestDoctorWithFewRights(t *testing.T) {
 		_, said := against(t, kubeconfig, "--as", "viewer", "doctor")
 		return strings.Contains(said, "cannot list DeploymentList") && strings.Contains(said, "docs/cli.md")
 	}, 10*time.Second, 100*time.Millisecond)
+	silentNode(t, c)
+	_, said := against(t, kubeconfig, "--as", "viewer", "doctor")
+	require.Contains(t, said, "needs the verb list on leases in namespace ringcap-system: a node counts as silent after 8 minutes, not 3")
+	require.NotContains(t, said, "has not reported")
+	_, said = against(t, kubeconfig, "doctor")
+	require.Contains(t, said, "has not reported for 5m")
 	code, said := against(t, kubeconfig, "--as", "nobody", "status")
 	require.Equal(t, ExitFailed, code, said)
 	require.Contains(t, said, "your user needs the verbs get, list and watch on ringcap.io")
+}
+
+// silentNode reported five minutes ago, and has no Lease.
+func silentNode(t *testing.T, c client.Client) {
+	t.Helper()
+	node := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "quiet"}, Spec: v1.NodeCaptureSpec{Rings: []v1.NodeRing{{Name: "mirror", UID: "u"}}}}
+	require.NoError(t, c.Create(t.Context(), node))
+	t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), node)) })
+	node.Status.ObservedTime = &metav1.Time{Time: time.Now().Add(-5 * time.Minute)}
+	node.Status.Agent = &v1.NodeAgent{Namespace: "ringcap-system", Pod: "agent-0", Port: 9466}
+	require.NoError(t, c.Status().Update(t.Context(), node))
 }
 
 // Who may edit one namespace captures its pods there, by a PodCapture, and needs nothing of the cluster; elsewhere the right that is

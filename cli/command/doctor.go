@@ -79,6 +79,9 @@ func (a *app) facts(ctx context.Context, c *connection) (doctor.Facts, error) {
 	if f.Denied != "" {
 		f.Blind = append(f.Blind, f.Denied)
 	}
+	if f.Unheard != "" {
+		f.Blind = append(f.Blind, f.Unheard)
+	}
 	workloads(ctx, c, &f)
 	return f, nil
 }

@@ -22,7 +22,7 @@ func (a *app) status() *cobra.Command {
   !  does, but packets are or were lost, or nobody reads a queue
   ✓  fine
 Counters are packets since the ring was made on the node. They are asked of the agents, through the API server (get on
-pods/proxy); where an agent does not answer they are those of the NodeCapture, up to a minute old, and the line says so.
+pods/proxy); where an agent does not answer they are those of the NodeCapture, up to five minutes old, and the line says so.
 
 Exit code 3: something is ✗.`,
 		Example: `  ringcap status

@@ -183,7 +183,7 @@ func silenceOf(s *fleet.Snapshot, node string) string {
 	if i < 0 {
 		return "no agent of ringcap runs there"
 	}
-	return s.Nodes[i].Silence(s.Now)
+	return s.Silence(&s.Nodes[i])
 }
 
 // strays are nodes to which pods of the workload came during the capture, and on which nobody captured them.

@@ -26,7 +26,7 @@ func (a *app) top() *cobra.Command {
 		Short: "live rates and loss of all rings on all nodes, the worst first",
 		Long: `Shows for each ring and node what it sees, filters, delivers and loses a second, who loses most first. Rates are over the
 time between two answers of a node's agent, which are asked through the API server (get on pods/proxy); where it does not
-answer, over the last two reports in its NodeCapture, which are a minute apart.
+answer, over the last two reports in its NodeCapture, which are up to five minutes apart.
 
 On a terminal the screen is refreshed; else one table follows the other, or one JSON array the other with -o json.`,
 		Example: `  ringcap top

@@ -44,7 +44,7 @@ func engines(f Facts) []Finding {
 	for i := range f.Nodes {
 		node := &f.Nodes[i]
 		c := meta.FindStatusCondition(node.Status.Conditions, v1.ConditionModuleReady)
-		if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonDisabled || node.Silence(f.Now) != "" {
+		if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonDisabled || f.Silence(node) != "" {
 			continue
 		}
 		g := groups[c.Reason]
@@ -194,7 +194,7 @@ func unattended(f Facts) []Finding {
 
 func eachSet(s fleet.Snapshot, visit func(node string, set *v1.NodeClusterStatus)) {
 	for i := range s.Nodes {
-		if s.Nodes[i].Silence(s.Now) != "" {
+		if s.Silence(&s.Nodes[i]) != "" {
 			continue
 		}
 		for j := range s.Nodes[i].Status.Clusters {

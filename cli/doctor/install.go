@@ -107,7 +107,7 @@ func reporting(f Facts) []Finding {
 	var found []Finding
 	for i := range f.Nodes {
 		node := &f.Nodes[i]
-		silence := node.Silence(f.Now)
+		silence := f.Silence(node)
 		switch {
 		case silence == "":
 		case len(node.Spec.Rings) == 0:
@@ -131,7 +131,7 @@ func answering(f Facts) []Finding {
 	}
 	var found []Finding
 	for _, why := range slices.Sorted(maps.Keys(reasons)) {
-		found = append(found, Finding{Note, some("node", reasons[why]), why + "; counters are those of the NodeCapture, up to a minute old",
+		found = append(found, Finding{Note, some("node", reasons[why]), why + "; counters are those of the NodeCapture, up to five minutes old",
 			"see that all agents are of the operator's version, and that the API server reaches the port of their metrics (agent.metricsPort, 9466) on the nodes"})
 	}
 	return found

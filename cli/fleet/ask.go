@@ -29,7 +29,7 @@ type Asker func(ctx context.Context, agent v1.NodeAgent) (counters.Report, error
 // Counted says of when a node's counters in a snapshot are.
 type Counted struct {
 	Time time.Time
-	// Why they are those of the NodeCapture, up to a minute old; empty when the agent said them just now.
+	// Why they are those of the NodeCapture, up to five minutes old; empty when the agent said them just now.
 	Why string
 }
 
@@ -63,7 +63,7 @@ func (s *Snapshot) Ask(ctx context.Context, ask Asker, rings ...string) {
 	slots := make(chan struct{}, atOnce)
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
-		if !worthAsking(node, s.Now, rings) {
+		if !s.worthAsking(node, rings) {
 			continue
 		}
 		slots <- struct{}{}
@@ -80,8 +80,8 @@ func (s *Snapshot) Ask(ctx context.Context, ask Asker, rings ...string) {
 }
 
 // worthAsking is a node that counts something, and whose agent is there.
-func worthAsking(node *v1.NodeCapture, now time.Time, rings []string) bool {
-	return node.Silence(now) == "" && slices.ContainsFunc(node.Status.Rings, func(r v1.NodeRingStatus) bool {
+func (s *Snapshot) worthAsking(node *v1.NodeCapture, rings []string) bool {
+	return s.Silence(node) == "" && slices.ContainsFunc(node.Status.Rings, func(r v1.NodeRingStatus) bool {
 		return len(rings) == 0 || slices.Contains(rings, r.Name)
 	})
 }
@@ -128,7 +128,7 @@ func (r *round) deny(namespace string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.right = fmt.Sprintf("you may not ask the agents for their counters, which needs the verb get on pods/proxy in namespace %s: "+
-		"counters are those of the NodeCaptures, up to a minute old", namespace)
+		"counters are those of the NodeCaptures, up to five minutes old", namespace)
 	r.denied[namespace] = "you may not ask its agent"
 	return r.denied[namespace]
 }

@@ -27,6 +27,11 @@ type Snapshot struct {
 	// Counted is by the names of nodes whose agents were asked, see Ask; Denied is the right that was missing for it, for people.
 	Counted map[string]Counted
 	Denied  string
+	// Unheard is the right that is missing to see early that a node is silent, for people.
+	Unheard string
+	// heard has when each agent's Lease was renewed, and unheard the namespaces whose Leases the person may not see.
+	heard   map[client.ObjectKey]time.Time
+	unheard map[string]bool
 }
 
 // Read takes a snapshot.
@@ -45,7 +50,7 @@ func Read(ctx context.Context, c client.Reader, now time.Time) (Snapshot, error)
 	slices.SortFunc(s.Rings, func(a, b v1.CaptureRing) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Clusters, func(a, b v1.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Nodes, func(a, b v1.NodeCapture) int { return strings.Compare(a.Name, b.Name) })
-	return s, nil
+	return s, s.hear(ctx, c)
 }
 
 func explain(err error, list client.ObjectList) error {
@@ -101,7 +106,7 @@ func (s Snapshot) Places(ring string) []Place {
 		if !asked && p.Status == nil || p.Status != nil && p.Status.Ready && p.Status.Reason == v1.ReasonInterfaceAbsent {
 			continue
 		}
-		switch silence := p.Node.Silence(s.Now); {
+		switch silence := s.Silence(p.Node); {
 		case silence != "":
 			p.Problem = silence
 		case p.Status == nil:

@@ -76,7 +76,7 @@ func (m *Meter) Rows() []Row {
 			r := m.nodes[node.Name]
 			if on := fleet.RingOn(&r.last.NodeCapture, ring.Name); on != nil {
 				row := rowOf(r, *on, sets)
-				row.Silent = node.Silence(m.now.Now) != ""
+				row.Silent = m.now.Silence(&node) != ""
 				if !m.now.CountedOn(&node).Live() {
 					row.Age = max(m.now.Now.Sub(r.last.time), 0).Round(time.Second).Seconds()
 				}

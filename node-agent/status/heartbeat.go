@@ -20,7 +20,7 @@ import (
 )
 
 // trusted is how long after its last renewal a Lease is relied on: after that a status can still be written in time.
-const trusted = heartbeat.StaleAfter - time.Minute
+const trusted = v1.StaleAfter - time.Minute
 
 // OwnPause is from 40 to 60 seconds: nodes that begin together do not go on together.
 func OwnPause() time.Duration { return time.Minute - rand.N(20*time.Second) }
@@ -81,7 +81,7 @@ func (h *Heartbeat) renew(ctx context.Context, of *v1.NodeCapture, now time.Time
 
 // lease goes with the NodeCapture, which goes with its node. The agent's pod would be replaced too often to own it.
 func (h *Heartbeat) lease(of *v1.NodeCapture, now time.Time) *coordinationv1.Lease {
-	renewed, seconds := metav1.NewMicroTime(now), int32(heartbeat.StaleAfter/time.Second)
+	renewed, seconds := metav1.NewMicroTime(now), int32(v1.StaleAfter/time.Second)
 	return &coordinationv1.Lease{
 		TypeMeta: metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{

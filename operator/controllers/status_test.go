@@ -176,7 +176,7 @@ func TestSilentNode(t *testing.T) {
 		"quiet: its agent has not reported since")
 
 	// Its agent is there after all: the status still holds, as the Lease says.
-	renewed := metav1.NewMicroTime(time.Now().Add(report.StaleAfter))
+	renewed := metav1.NewMicroTime(time.Now().Add(v1alpha1.StaleAfter))
 	w.create(&coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: heartbeat.Name("quiet"), Labels: heartbeat.Labels()},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
@@ -188,7 +188,7 @@ func TestSilentNode(t *testing.T) {
 	})
 	w.agent("quiet", nil)
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-	late.Add(int64(report.StaleAfter))
+	late.Add(int64(v1alpha1.StaleAfter))
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 512 })
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting)
 }

@@ -47,7 +47,7 @@ func TestANodeIsHeardByItsStatusOrItsLease(t *testing.T) {
 				objects = append(objects, lease(heartbeat.Name("n1"), now.Add(-test.lease)), lease(heartbeat.Name("gone"), now))
 			}
 			want := capture.DeepCopy()
-			require.Equal(t, test.reports, report.Fresh(take(t, append(objects, capture)).Captures["n1"], now))
+			require.Equal(t, test.reports, report.Fresh(taken(t, append(objects, capture)).Captures["n1"], now))
 			heard(capture, now)
 			require.Equal(t, want.Status, capture.Status, "what is the cache's stays as it is")
 		})
@@ -56,12 +56,12 @@ func TestANodeIsHeardByItsStatusOrItsLease(t *testing.T) {
 	old := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.NodeCaptureStatus{ObservedTime: &metav1.Time{Time: now.Add(-long)}}}
 	others := lease(heartbeat.Name("n1"), now)
 	others.Labels = nil
-	require.False(t, report.Fresh(take(t, []client.Object{old, others}).Captures["n1"], now))
+	require.False(t, report.Fresh(taken(t, []client.Object{old, others}).Captures["n1"], now))
 	other := lease("n1", now)
-	require.False(t, report.Fresh(take(t, []client.Object{old, other}).Captures["n1"], now))
+	require.False(t, report.Fresh(taken(t, []client.Object{old, other}).Captures["n1"], now))
 	unused := lease(heartbeat.Name("n1"), now)
 	unused.Spec.RenewTime = nil
-	require.False(t, report.Fresh(take(t, []client.Object{old, unused}).Captures["n1"], now))
+	require.False(t, report.Fresh(taken(t, []client.Object{old, unused}).Captures["n1"], now))
 }
 
 func lease(name string, at time.Time) *coordinationv1.Lease {
@@ -72,9 +72,9 @@ func lease(name string, at time.Time) *coordinationv1.Lease {
 	}
 }
 
-func take(t *testing.T, objects []client.Object) *Snapshot {
+func taken(t *testing.T, objects []client.Object) *Snapshot {
 	t.Helper()
-	s, err := Take(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithLists(&corev1.NodeList{}).Build())
+	s, err := take(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithLists(&corev1.NodeList{}).Build())
 	require.NoError(t, err)
 	return s
 }

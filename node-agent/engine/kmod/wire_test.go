@@ -103,7 +103,7 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 		},
 		func() error { return c.remove(cmdRingDel, "mirror") },
 		func() error { return c.remove(cmdClusterDel, "ids") },
-		func() error { _, _, err := c.objects(); return err },
+		func() error { _, err := c.objects(); return err },
 		func() error { _, err := c.queues("ids"); return err },
 		func() error { _, _, err := c.rules("mirror"); return err },
 		func() error { _, err := c.get(cmdInfoGet, nil); return err },

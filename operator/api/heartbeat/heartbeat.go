@@ -11,9 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// StaleAfter is the age from which on a node's report does not count any more: of its status and its Lease the younger is asked.
-const StaleAfter = 3 * time.Minute
-
 // prefix of a Lease's name, before its node's; the chart's admission policy knows it.
 const prefix = "ringcap-agent-"
 

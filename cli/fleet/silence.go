@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/operator/api/counters"
+	"github.com/ringcap/ringcap/operator/api/heartbeat"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
+)
+
+// unseen is the age from which on a node's status does not count any more where the person may not see its Lease: it is not renewed while
+// nothing but counters changes.
+const unseen = counters.EveryWithLease + v1.StaleAfter
+
+// hear reads the agents' Leases, in the namespaces that they say they are in.
+func (s *Snapshot) hear(ctx context.Context, c client.Reader) error {
+	s.heard, s.unheard = map[client.ObjectKey]time.Time{}, map[string]bool{}
+	asked := map[string]bool{}
+	for i := range s.Nodes {
+		agent := s.Nodes[i].Status.Agent
+		if agent == nil || asked[agent.Namespace] {
+			continue
+		}
+		asked[agent.Namespace] = true
+		var leases coordinationv1.LeaseList
+		err := c.List(ctx, &leases, client.InNamespace(agent.Namespace), client.MatchingLabels(heartbeat.Labels()))
+		if apierrors.IsForbidden(err) {
+			s.unheard[agent.Namespace] = true
+			s.Unheard = fmt.Sprintf("you may not see whether agents are there, which needs the verb list on leases in namespace %s: "+
+				"a node counts as silent after %.0f minutes, not %.0f", agent.Namespace, unseen.Minutes(), v1.StaleAfter.Minutes())
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("list Leases in namespace %s: %w", agent.Namespace, err)
+		}
+		for j := range leases.Items {
+			s.heard[client.ObjectKeyFromObject(&leases.Items[j])] = heartbeat.Time(&leases.Items[j])
+		}
+	}
+	return nil
+}
+
+// Silence says why there is no report of a node to go by; empty if there is one. A node is heard by its status or by
+// its agent's Lease.
+func (s *Snapshot) Silence(node *v1.NodeCapture) string {
+	if node.Status.ObservedTime == nil {
+		return node.Silence(s.Now)
+	}
+	at, stale := node.Status.ObservedTime.Time, v1.StaleAfter
+	if agent := node.Status.Agent; agent != nil {
+		if renewed := s.heard[client.ObjectKey{Namespace: agent.Namespace, Name: heartbeat.Name(node.Name)}]; renewed.After(at) {
+			at = renewed
+		}
+		if s.unheard[agent.Namespace] {
+			stale = unseen
+		}
+	}
+	return v1.SilentSince(at, stale, s.Now)
+}
