@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -29,19 +30,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/operator/api/counters"
+	"github.com/ringcap/ringcap/operator/api/heartbeat"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
 // The agents of the whole fleet are played by one other process, so that what they take is told from the operator. They write
-// what real ones do when they do: the status, by the object that they have at hand, at once when they have got something new,
-// and once a minute for the counters, with jitter. What is not played is that each has a watch of its own.
+// what real ones do when they do: their Lease; the status, as a patch of the object that they have at hand, at once when they have
+// got something new, and for the counters each at its own moment. What is not played is that each has a watch of its own.
 
 // agentsOf is the variable by which this program plays the agents of an API server's nodes, with its kubeconfig.
 const agentsOf = "RINGCAP_SCALE_AGENTS_OF"
 
-// figures is how often an agent writes because of its counters, less some jitter.
-const figures = time.Minute
+// heartbeats is how often an agent renews its Lease, less up to a third of it.
+const heartbeats = time.Minute
 
 // inFlight is how many agents the API server serves at a time. Real ones it has wait in line, by its priority and fairness, from which
 // the administrator who plays them here is exempt.
@@ -156,19 +159,26 @@ func (a *agent) poke() {
 
 // play is one agent's life.
 func (p *players) play(a *agent) {
-	packets := int64(0)
+	packets, came := int64(0), false
+	counted, beat := time.After(rand.N(counters.EveryWithLease)), (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
+		case <-beat:
+			beat = p.renew(a)
+			continue
 		case <-a.wake:
-		case <-time.After(figures - rand.N(figures/6)):
+		case <-counted:
+			counted = time.After(counters.EveryWithLease)
 		}
 		packets += 30000
 		p.turns <- struct{}{}
 		err := p.write(a, packets)
 		<-p.turns
 		switch {
+		case err == nil && !came:
+			came, beat = true, p.renew(a)
 		case err == nil || apierrors.IsNotFound(err):
 		case apierrors.IsConflict(err):
 			time.AfterFunc(time.Second, a.poke) // if the watch does not bring what is newer before
@@ -180,14 +190,41 @@ func (p *players) play(a *agent) {
 
 func (p *players) write(a *agent, packets int64) error {
 	a.mu.Lock()
-	sent := &v1alpha1.NodeCapture{ObjectMeta: *a.latest.ObjectMeta.DeepCopy(), Spec: a.latest.Spec}
+	latest := a.latest
 	a.mu.Unlock()
-	sent.Status = statusOf(sent, packets)
-	if err := p.client.Status().Update(p.ctx, sent); err != nil {
+	before := &v1alpha1.NodeCapture{ObjectMeta: latest.ObjectMeta, Status: latest.Status}
+	sent := before.DeepCopy()
+	sent.Status = statusOf(latest, packets)
+	if err := p.client.Status().Patch(p.ctx, sent, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	a.learn(sent)
 	return nil
+}
+
+// renew renews the agent's Lease, and returns when to do so again.
+func (p *players) renew(a *agent) <-chan time.Time {
+	a.mu.Lock()
+	name, uid := a.latest.Name, a.latest.UID
+	a.mu.Unlock()
+	now, seconds := metav1.NowMicro(), int32(heartbeat.StaleAfter/time.Second)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: heartbeat.Name(name), Labels: heartbeat.Labels(),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeCapture", Name: name, UID: uid}},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+	p.turns <- struct{}{}
+	defer func() { <-p.turns }()
+	err := p.client.Patch(p.ctx, lease.DeepCopy(), client.MergeFrom(&coordinationv1.Lease{}))
+	if apierrors.IsNotFound(err) {
+		err = p.client.Create(p.ctx, lease)
+	}
+	if err != nil && p.ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "agents:", err)
+	}
+	return time.After(heartbeats - rand.N(heartbeats/3))
 }
 
 // statusOf says that the node has all that it was told.
@@ -229,7 +266,7 @@ func queues(name string, count int32, packets int64) v1alpha1.NodeClusterStatus 
 	return s
 }
 
-// awaitReports waits until each node says that it has all that it was told.
+// awaitReports waits until each node says that it has all that it was told, and has its Lease.
 func (f fleet) awaitReports(t *testing.T, c client.Client, patience time.Duration) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(500 * time.Millisecond) {
@@ -241,10 +278,12 @@ func (f fleet) awaitReports(t *testing.T, c client.Client, patience time.Duratio
 				done++
 			}
 		}
-		if done == f.nodes {
+		var leases coordinationv1.LeaseList
+		require.NoError(t, c.List(t.Context(), &leases, client.UnsafeDisableDeepCopy))
+		if done == f.nodes && len(leases.Items) == f.nodes {
 			return
 		}
-		require.Less(t, time.Since(begun), patience, "%d of %d nodes have reported", done, f.nodes)
+		require.Less(t, time.Since(begun), patience, "%d of %d nodes have reported, and %d have a Lease", done, f.nodes, len(leases.Items))
 	}
 }
 
@@ -254,7 +293,7 @@ func (f fleet) requestsAtRest(t *testing.T, s apiServer) float64 {
 	const requests = "apiserver_request_total"
 	f.pause(time.Minute)
 	before, begun := s.sum(t, requests), take(t)
-	f.pause(2 * time.Minute) // two rounds of all agents
+	f.pause(2 * time.Minute) // two rounds of all agents' Leases, and two fifths of their counters
 	after := s.sum(t, requests)
 	return (after - before) / begun.log(t, "at rest, with what agents report").at.Sub(begun.at).Seconds()
 }
