@@ -92,7 +92,7 @@ func TestDoctorWithFewRights(t *testing.T) {
 	require.Contains(t, said, "needs the verb list on leases in namespace ringcap-system: a node counts as silent after 8 minutes, not 3")
 	require.NotContains(t, said, "has not reported")
 	_, said = against(t, kubeconfig, "doctor")
-	require.Contains(t, said, "has not reported for 5m")
+	require.Contains(t, said, "node quiet: its agent has not reported since")
 	code, said := against(t, kubeconfig, "--as", "nobody", "status")
 	require.Equal(t, ExitFailed, code, said)
 	require.Contains(t, said, "your user needs the verbs get, list and watch on ringcap.io")

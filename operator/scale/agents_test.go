@@ -207,7 +207,7 @@ func (p *players) renew(a *agent) <-chan time.Time {
 	a.mu.Lock()
 	name, uid := a.latest.Name, a.latest.UID
 	a.mu.Unlock()
-	now, seconds := metav1.NowMicro(), int32(heartbeat.StaleAfter/time.Second)
+	now, seconds := metav1.NowMicro(), int32(v1alpha1.StaleAfter/time.Second)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceDefault, Name: heartbeat.Name(name), Labels: heartbeat.Labels(),

@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // MaxListedQueues is how many queues the status of a NodeCapture lists: 12,800, which a node may have, would make it larger
 // than an API object may be.
@@ -21,7 +24,7 @@ func (s *NodeClusterStatus) Totals() QueueTotals {
 	return all
 }
 
-// Add counts a queue in.
+// Add counts a queue in. The reasons are by name.
 func (t *QueueTotals) Add(q *QueueStatus) {
 	t.Queues++
 	if q.Attached {
@@ -33,12 +36,11 @@ func (t *QueueTotals) Add(q *QueueStatus) {
 	t.TruncatedBytes += q.TruncatedBytes
 	t.UnreadBytes += q.UnreadBytes
 	for _, d := range q.Dropped {
-		i := slices.IndexFunc(t.Dropped, func(have DropCount) bool { return have.Reason == d.Reason })
-		if i < 0 {
-			t.Dropped = append(t.Dropped, d)
-		} else {
-			t.Dropped[i].Packets += d.Packets
+		i, there := slices.BinarySearchFunc(t.Dropped, d, func(have, d DropCount) int { return strings.Compare(have.Reason, d.Reason) })
+		if !there {
+			t.Dropped = slices.Insert(t.Dropped, i, DropCount{Reason: d.Reason})
 		}
+		t.Dropped[i].Packets += d.Packets
 	}
 }
 
