@@ -143,11 +143,12 @@ func (r *Reconciler) decide(ctx context.Context, report *Report, compile compile
 	decision, trialErr := r.plan(ctx, *report, &seen)
 	moved, driverErr := r.replaceDrivers(decision)
 	if moved {
-		refused := seen.Refused
+		// What ran before this process can be told at the first look only: its trials are noted by now.
+		refused, good := seen.Refused, seen.Good
 		if seen, err = r.look(ctx, report); err != nil {
 			return seen, errors.Join(trialErr, driverErr, err)
 		}
-		seen.Compile, seen.Refused = compile, refused
+		seen.Compile, seen.Refused, seen.Good = compile, refused, good
 		decision = plan.Make(report.Spec, seen.Facts)
 	}
 	report.Plan = decision

@@ -327,6 +327,19 @@ func TestWhatRunsAtTheUpgradeIsOnNoTrial(t *testing.T) {
 	}
 }
 
+// It also goes on where the node is looked at once more, because another ring's driver was replaced.
+func TestWhatRunsAtTheUpgradeGoesOnWhenInterfacesMove(t *testing.T) {
+	l := newTrialLab(t)
+	l.engine.rings["own"], l.engine.taps = true, []capture.Tap{{Index: 2}}
+	l.r.Traffic = func() (map[string]string, error) { return map[string]string{"eth0": "has a default route"}, nil }
+	l.r.Drivers = movingDrivers{}
+	for range 2 {
+		reason, message := l.reconcile(inMode(2, 100))
+		assert.Empty(t, reason, message)
+		assert.True(t, l.captures())
+	}
+}
+
 // What is not there yet is no ring that runs, nor is one whose trial the file had that cannot be read.
 func TestWhatIsOnTrialAllTheSame(t *testing.T) {
 	l := newTrialLab(t)
@@ -461,6 +474,11 @@ type noDrivers struct{ err error }
 
 func (d noDrivers) Describe() (map[string]plan.DriverFact, error)  { return nil, d.err }
 func (d noDrivers) Apply(map[string]plan.DriverWish) (bool, error) { return false, nil }
+
+// movingDrivers makes an interface again each time.
+type movingDrivers struct{ noDrivers }
+
+func (d movingDrivers) Apply(map[string]plan.DriverWish) (bool, error) { return true, nil }
 
 // Of several lost trials the latest spec is what is undone, and one that cannot be decoded is none.
 func TestTheLatestUnfinishedSpec(t *testing.T) {
