@@ -452,3 +452,39 @@ func TestAChangeThatTheEngineRefuses(t *testing.T) {
 		assert.Equal(t, before, engine.last)
 	}
 }
+
+// choosyEngine supports the rings of which it has nothing to say.
+type choosyEngine struct {
+	*planEngine
+	says func(capture.Ring) string
+}
+
+func (e *choosyEngine) Apply(ctx context.Context, p capture.Plan, seen capture.Observation) (map[string]error, error) {
+	for _, ring := range p.Rings {
+		e.refuse[ring.Name] = nil
+		if text := e.says(ring); text != "" {
+			e.refuse[ring.Name] = fmt.Errorf("%s: %w", text, capture.ErrUnsupported)
+		}
+	}
+	return e.planEngine.Apply(ctx, p, seen)
+}
+
+// A Cluster with a ring's name is refused for that. What the engine does not support of the ring is not sought in the Cluster for ever.
+func TestAChangeThatTheEngineRefusesBesideAClusterOfItsName(t *testing.T) {
+	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, says: func(capture.Ring) string { return "" }}
+	agent := agentOf(v1.EngineEBPF, engine, filepath.Join(t.TempDir(), "accepted.json"))
+	asked := withLimit("64Mi")
+	asked.Clusters[0].Name, asked.Rings[0].Spec.Filter = "mirror", nil
+	agent.Reconcile(t.Context(), *asked.DeepCopy(), 1)
+	asked.Rings[0].Spec.SnapLength, asked.Clusters[0].Spec.Queues = 1000, 4
+	tries := 0
+	engine.says = func(r capture.Ring) string {
+		tries++
+		require.Less(t, tries, 10)
+		if r.SnapLen == 1000 {
+			return "no such length"
+		}
+		return ""
+	}
+	assert.Equal(t, v1.ReasonUnsupported, agent.Reconcile(t.Context(), asked, 2).Rings["mirror"].Reason)
+}

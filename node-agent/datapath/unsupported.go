@@ -22,7 +22,8 @@ import (
 func (r *Reconciler) noteUnsupported(report Report, seen *view) (any bool) {
 	for name, key := range report.Plan.Changed(report.Spec, seen.Good) {
 		problem := report.Outcome.unsupported(report.Plan, name)
-		if problem == nil {
+		// A key that is noted is that of another object of this name.
+		if _, noted := r.unsupported[key]; problem == nil || noted {
 			continue
 		}
 		if r.unsupported == nil {
