@@ -469,6 +469,36 @@ func (e *choosyEngine) Apply(ctx context.Context, p capture.Plan, seen capture.O
 	return e.planEngine.Apply(ctx, p, seen)
 }
 
+// A change is not to blame for what the engine refuses of the accepted spec, too, such as an interface that came later and carries no
+// Ethernet frames. It is withheld where it makes more of that.
+func TestAChangeThatIsNotToBlame(t *testing.T) {
+	for more, kept := range map[string]bool{"": false, ", and no native XDP": true} {
+		engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, says: func(capture.Ring) string { return "" }}
+		agent := agentOf(v1.EngineEBPF, engine, filepath.Join(t.TempDir(), "accepted.json"))
+		agent.Reconcile(t.Context(), withLimit("64Mi"), 1)
+		before := engine.last
+		came := "wg0 carries none"
+		engine.says = func(r capture.Ring) string {
+			if r.SnapLen == 1000 {
+				return came + more
+			}
+			return came
+		}
+		changed := withLimit("64Mi")
+		changed.Rings[0].Spec.SnapLength = 1000
+		for range 2 {
+			object := agent.Reconcile(t.Context(), changed, 2).Rings["mirror"]
+			assert.Equal(t, v1.ReasonUnsupported, object.Reason)
+			assert.Contains(t, object.Message, "wg0 carries none")
+			assert.Equal(t, kept, object.Decision.AsBefore)
+			assert.Equal(t, kept, reflect.DeepEqual(before, engine.last))
+		}
+		engine.says = func(capture.Ring) string { return "" }
+		object := agent.Reconcile(t.Context(), changed, 2).Rings["mirror"]
+		assert.Equal(t, !kept, object.Ready(), object.Message)
+	}
+}
+
 // A Cluster with a ring's name is refused for that. What the engine does not support of the ring is not sought in the Cluster for ever.
 func TestAChangeThatTheEngineRefusesBesideAClusterOfItsName(t *testing.T) {
 	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, says: func(capture.Ring) string { return "" }}

@@ -70,8 +70,10 @@ type Reconciler struct {
 	looked  bool
 	traffic lastKnown[map[string]string]
 	drivers lastKnown[map[string]plan.DriverFact]
-	// unsupported is what engines have refused of the specs that are asked for, by plan.SpecKey.
+	// unsupported is what engines have refused of the specs that are asked for, by plan.SpecKey; blameless are those of which they
+	// refused the same before the change.
 	unsupported map[string]plan.Refusal
+	blameless   map[string]bool
 	// engines that were opened, for Engine.
 	mu     sync.Mutex
 	opened map[v1.Engine]capture.Engine
@@ -121,7 +123,7 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	for again := true; again; {
 		acceptedErr = r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, seen.Good), seen.Good))
 		report.Outcome = r.apply(ctx, report.Plan, seen)
-		if again = r.noteUnsupported(report, &seen); again {
+		if again = r.noteUnsupported(report, &seen) || r.acquit(report); again {
 			report.Plan, seen.engines = plan.Make(spec, seen.Facts), nil // which have changed since
 		}
 	}
