@@ -124,7 +124,9 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		acceptedErr = r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, seen.Good), seen.Good))
 		report.Outcome = r.apply(ctx, report.Plan, seen)
 		if again = r.noteUnsupported(report, &seen) || r.acquit(report); again {
-			report.Plan, seen.engines = plan.Make(spec, seen.Facts), nil // which have changed since
+			var planErr error
+			report.Plan, planErr = r.plan(ctx, report, &seen)
+			err, seen.engines = errors.Join(err, planErr), nil // the engines have changed since
 		}
 	}
 	r.programs.forget()

@@ -282,6 +282,32 @@ func TestWhatIsNotSupportedStandsNoTrial(t *testing.T) {
 	}
 }
 
+// What is planned only because another ring's change is not supported is on trial like anything else.
+func TestWhatIsPlannedForWantOfSupportStandsItsTrial(t *testing.T) {
+	l := newTrialLab(t)
+	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: l.engine}, says: func(r capture.Ring) string {
+		if r.SnapLen == 1000 {
+			return "no such length"
+		}
+		return ""
+	}}
+	l.r.Providers[0].Open = func(context.Context) (capture.Engine, error) { return engine, nil }
+	asked := spec("many")
+	asked.Rings[0].Spec.Queues = v1.Queues(8)
+	l.reconcile(asked)
+	asked.Rings[0].Spec.Queues, asked.Rings[0].Spec.SnapLength = v1.Queues(2), 1000
+	asked.Rings = append(inMode(2, 100).Rings, asked.Rings[0])
+	asked.Rings[0].Spec.Filter = &v1.Filter{Rules: []v1.Rule{{Action: v1.RuleQueue, Queue: &v1.QueueReference{Cluster: "many", Queue: 5}}}}
+	reason, message := l.reconcile(asked)
+	assert.Empty(t, reason, message)
+	assert.True(t, l.captures())
+	l.lost = true
+	l.pass(32)
+	reason, _ = l.reconcile(asked)
+	assert.Equal(t, v1.ReasonNodeCutOff, reason)
+	assert.False(t, l.captures())
+}
+
 // A file that is none, as after a disk's failure, does not keep the node from capturing.
 func TestTrialsThatCannotBeRead(t *testing.T) {
 	l := newTrialLab(t)
