@@ -146,14 +146,19 @@ func TestWhatIsNotTold(t *testing.T) {
 	ring := Ring(&capture, d.ring, limits.Memory)
 	for reason, told := range map[string]bool{
 		v1alpha1.ReasonNodeMemoryInsufficient: false, v1alpha1.ReasonEngineError: false, v1alpha1.ReasonPodNotTapped: true,
+		v1alpha1.ReasonRolloutPaused: false,
 	} {
+		kind := v1alpha1.ConditionReady
+		if reason == v1alpha1.ReasonRolloutPaused {
+			kind = v1alpha1.ConditionRolledOut
+		}
 		ring.Status.Conditions = []metav1.Condition{{
-			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: "those that are there take pods-bank-1234567890-0 64 MiB",
+			Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: "those that are there take pods-bank-1234567890-0 64 MiB",
 		}}
-		ready := d.condition(v1alpha1.ConditionReady, ring)
-		assert.Equal(t, reason, ready.Reason)
-		assert.Equal(t, told, strings.Contains(ready.Message, "bank"), reason)
-		assert.NotEmpty(t, ready.Message)
+		said := d.condition(kind, ring)
+		assert.Equal(t, reason, said.Reason)
+		assert.Equal(t, told, strings.Contains(said.Message, "bank"), reason)
+		assert.NotEmpty(t, said.Message)
 	}
 }
 

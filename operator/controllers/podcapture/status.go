@@ -27,6 +27,9 @@ var (
 var discreet = map[string]string{
 	v1alpha1.ReasonNodeMemoryInsufficient: "a node has too little memory for its queues beside those that are there: lower queues, slots or snapLength, or ask the " +
 		"cluster's administrator, whom the CaptureRing tells more",
+	// It has what nodes say, of one of these reasons maybe.
+	v1alpha1.ReasonRolloutPaused: "it does not work on as many nodes as may be unavailable, and the others keep what they had: Programmed and Ready say why; " +
+		"change it, or ask the cluster's administrator, whom the CaptureRing tells more",
 	v1alpha1.ReasonEngineError: "a node's agent cannot make the data path: ask the cluster's administrator, whom the CaptureRing tells more",
 }
 
