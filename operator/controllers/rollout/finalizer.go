@@ -90,7 +90,7 @@ func (s *scope) patch(ctx context.Context, o object, change func(client.Object))
 }
 
 // reportChanged passes updates of a NodeCapture by which a node may have become rid of something, or may have got what it was told,
-// or failed to, and those by which one is silent no more.
+// or failed to. One that is silent no more is found by recheck while it waits for its turn: agents say that they are there by their Leases.
 type reportChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -100,8 +100,7 @@ func (reportChanged) Update(e event.UpdateEvent) bool {
 	if !ok || !ok2 {
 		return true
 	}
-	at := after.Status.ObservedTime
-	return before.Status.AppliedGeneration != after.Status.AppliedGeneration || at != nil && !report.Fresh(before, at.Time) ||
+	return before.Status.AppliedGeneration != after.Status.AppliedGeneration ||
 		!slices.EqualFunc(before.Status.Rings, after.Status.Rings, func(a, b v1alpha1.NodeRingStatus) bool {
 			return a.Name == b.Name && a.ObservedRevision == b.ObservedRevision && a.Ready == b.Ready
 		}) ||
