@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/counters"
@@ -26,7 +27,8 @@ func (s *Snapshot) hear(ctx context.Context, c client.Reader) error {
 	asked := map[string]bool{}
 	for i := range s.Nodes {
 		agent := s.Nodes[i].Status.Agent
-		if agent == nil || asked[agent.Namespace] {
+		// An agent that says it is nowhere is not heard by its Lease; it must not keep the rest from being seen.
+		if agent == nil || asked[agent.Namespace] || len(validation.IsDNS1123Label(agent.Namespace)) > 0 {
 			continue
 		}
 		asked[agent.Namespace] = true

@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -80,6 +82,16 @@ func TestSilence(t *testing.T) {
 	never := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	require.Contains(t, (&Snapshot{Now: now}).Silence(never), "no agent has reported yet")
 
+	// What an agent says of itself keeps nobody from seeing the others.
+	for _, namespace := range []string{"", "..", "a/b", "away/%2e", "\x1b[2J"} {
+		wrong := node(4*time.Minute, home)
+		wrong.Name, wrong.Status.Agent.Namespace = "n0", namespace
+		s, err := Read(t.Context(), reader("", wrong, node(5*time.Minute, home), lease(time.Minute, home)), now)
+		require.NoError(t, err)
+		require.Contains(t, s.Silence(&s.Nodes[0]), "has not reported since")
+		require.Empty(t, s.Silence(&s.Nodes[1]))
+	}
+
 	_, err := Read(t.Context(), reader("", node(0, home)), now)
 	require.NoError(t, err)
 	_, err = Read(t.Context(), reader(forbidden, node(0, "away")), now)
@@ -91,7 +103,11 @@ func reader(forbidden string, objects ...client.Object) client.Reader {
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
 	return interceptor.NewClient(c, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			switch namespace := (&client.ListOptions{}).ApplyOptions(options).Namespace; namespace {
+			namespace := (&client.ListOptions{}).ApplyOptions(options).Namespace
+			if why := rest.IsValidPathSegmentName(namespace); len(why) > 0 {
+				return fmt.Errorf("invalid namespace %q: %v", namespace, why)
+			}
+			switch namespace {
 			case "":
 			case forbidden:
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", errors.New("no"))
