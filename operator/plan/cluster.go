@@ -117,10 +117,11 @@ func (d *draft) isOnNodes(cluster *v1alpha1.Cluster) bool {
 func fitsMemory(engine v1alpha1.Engine, queues, slotBytes int32, s v1alpha1.QueueSettings) *Verdict {
 	area := sizing.Area(s.Slots, slotBytes, sizing.SlotOverhead(engine))
 	if s.MemoryLimit != nil {
-		limit := s.MemoryLimit.Value()
+		given := s.MemoryLimit.DeepCopy() // what prints one writes into it, and this one is the cache's
+		limit := given.Value()
 		if sizing.Lanes(queues, area, 1, &limit) == 0 {
 			return refuse(v1alpha1.ReasonMemoryLimitExceeded, "spec.memoryLimit %s: %d queues of %d slots of %d bytes need at least %d MiB on each node: "+
-				"raise it, or lower queues, slots or snapLength", s.MemoryLimit, queues, s.Slots, slotBytes, (uint64(queues)*area+1<<20-1)>>20)
+				"raise it, or lower queues, slots or snapLength", &given, queues, s.Slots, slotBytes, (uint64(queues)*area+1<<20-1)>>20)
 		}
 	}
 	if area > sizing.MaxArea {

@@ -347,6 +347,16 @@ func TestUnchecked(t *testing.T) {
 	}
 }
 
+// TestInputStays: rings are the cache's, which others read meanwhile. What prints an amount notes the text in it.
+func TestInputStays(t *testing.T) {
+	little := ring("m", 0, func(r *v1alpha1.CaptureRing) { m := resource.MustParse("0.5Mi"); r.Spec.MemoryLimit = &m })
+	little.Spec.Queues = v1alpha1.Queues(1)
+	before := little.DeepCopy()
+	p := plan.Make(plan.Input{Rings: rings{little}})
+	require.Contains(t, p.Rings["m"].Message, "spec.memoryLimit 512Ki: 1 queues")
+	require.Equal(t, *before, little)
+}
+
 // TestOutputsOfARing: a ring feeds at most MaxOutputs sets of queues, the oldest.
 func TestOutputsOfARing(t *testing.T) {
 	cs := clusters{}
