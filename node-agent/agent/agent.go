@@ -157,9 +157,9 @@ func (a *Agent) address() *v1.NodeAgent {
 	return &v1.NodeAgent{Namespace: a.Pod.Namespace, Pod: a.Pod.Name, Port: int32(port)}
 }
 
-// heartbeat renews the node's Lease beside the agent's pod, nil where the agent is no pod.
+// heartbeat renews the node's Lease beside the agent's pod, nil where the status does not say which pod that is: people could not find it.
 func (a *Agent) heartbeat(c client.Client) *status.Heartbeat {
-	if a.Pod.Namespace == "" {
+	if a.address() == nil {
 		return nil
 	}
 	beating := outage{

@@ -105,7 +105,7 @@ func underTraffic(t *testing.T, name string, heartbeat func(c client.Client) *st
 func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
 	pod := types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "agent-x"}
 	made, object := underTraffic(t, "counted", func(c client.Client) *status.Heartbeat {
-		h := (&Agent{Pod: pod}).heartbeat(c)
+		h := (&Agent{Pod: pod, MetricsAddress: ":9466"}).heartbeat(c)
 		for range 100 {
 			require.Greater(t, h.Pause(), 40*time.Second)
 			require.LessOrEqual(t, h.Pause(), time.Minute)
@@ -135,7 +135,7 @@ func TestAnAgentWithoutALease(t *testing.T) {
 		made, _ = underTraffic(t, "without", func(client.Client) *status.Heartbeat {
 			c, err := newClient(api.NewUser(t, "old-agent"))
 			require.NoError(t, err)
-			return (&Agent{Pod: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "agent-x"}}).heartbeat(c)
+			return (&Agent{Pod: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "agent-x"}, MetricsAddress: ":9466"}).heartbeat(c)
 		})
 	})
 	assert.Equal(t, map[string]int{"PATCH status": 11}, made)

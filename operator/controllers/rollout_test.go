@@ -185,9 +185,14 @@ func TestDeletionWaitsForTheNodes(t *testing.T) {
 	w.create(cluster)
 	w.capture("silent", []string{"held"}, []string{"held-ids"})
 	w.capture("holding", []string{"held"}, []string{"held-ids"})
+	w.agent("silent", nil)
 	w.agent("holding", nil)
-	w.agent("silent", func(s *v1alpha1.NodeCaptureStatus) { s.ObservedTime = &metav1.Time{Time: time.Now().Add(-time.Hour)} })
-	w.expect(cluster, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+	w.expect(cluster, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "on 2 nodes")
+	late.Store(int64(v1alpha1.StaleAfter + time.Second))
+	defer late.Store(0)
+	again := func(s *v1alpha1.NodeCaptureStatus) { s.ObservedTime = &metav1.Time{Time: time.Now().Add(time.Minute)} }
+	w.agent("holding", again)
+	w.expect(cluster, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNodeNotReporting, "silent")
 
 	require.NoError(t, w.Delete(t.Context(), cluster))
 	w.capture("holding", []string{"held"}, nil)

@@ -165,7 +165,7 @@ func TestSilentNodes(t *testing.T) {
 	w.agent("silent-a", old)
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 	// None is left.
-	w.agent("silent-a", func(s *v1alpha1.NodeCaptureStatus) { s.ObservedTime = &metav1.Time{Time: time.Now()} })
+	late.Add(int64(v1alpha1.StaleAfter + time.Second))
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting, "3 of 3 nodes not ready")
 	w.expect(ring, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNodeNotReporting)
 	// One where the ring works keeps that until its agent reports again.

@@ -50,12 +50,51 @@ func hear(ctx context.Context, reader client.Reader, captures map[string]*v1alph
 	return nil
 }
 
-// heard is the capture with the later time. The capture itself is the cache's, and stays as it is.
+// heard is the capture with the later time.
 func heard(capture *v1alpha1.NodeCapture, at time.Time) *v1alpha1.NodeCapture {
 	if observed := capture.Status.ObservedTime; observed == nil || !observed.Time.Before(at) {
 		return capture
 	}
-	later := *capture
-	later.Status.ObservedTime = &metav1.Time{Time: at}
-	return &later
+	return observedAt(capture, at)
+}
+
+// observedAt is the capture with another time. The capture itself is the cache's, and stays as it is.
+func observedAt(capture *v1alpha1.NodeCapture, at time.Time) *v1alpha1.NodeCapture {
+	other := *capture
+	other.Status.ObservedTime = &metav1.Time{Time: at}
+	return &other
+}
+
+// beat is the time that a node gave when it was last heard of, and the one at which that was seen here.
+type beat struct{ given, seen time.Time }
+
+// beats are by node name.
+type beats struct {
+	nodes map[string]beat
+	begun bool
+}
+
+// see gives each NodeCapture the time at which its node was last heard of by the clock here. A node's own clock may be minutes off: a
+// time that it gives tells no more than that it was heard again. How old those are that are there at first nobody can tell: they count
+// as given.
+func (b *beats) see(captures map[string]*v1alpha1.NodeCapture, now time.Time) {
+	seen := make(map[string]beat, len(captures))
+	for name, capture := range captures {
+		if capture.Status.ObservedTime == nil {
+			continue
+		}
+		given := capture.Status.ObservedTime.Time
+		last, known := b.nodes[name]
+		switch {
+		case !b.begun && given.Before(now):
+			last = beat{given, given}
+		case !known || !given.Equal(last.given):
+			last = beat{given, now}
+		}
+		seen[name] = last
+		if !last.seen.Equal(given) {
+			captures[name] = observedAt(capture, last.seen)
+		}
+	}
+	b.nodes, b.begun = seen, true
 }

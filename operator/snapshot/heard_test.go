@@ -90,3 +90,37 @@ func TestOfLeasesTheCacheKeepsLittle(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
+
+// TestANodesClock: a node whose clock is behind or ahead is heard as long as it says something else, and is silent when it does not.
+func TestANodesClock(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for name, off := range map[string]time.Duration{"behind": -time.Hour, "right": 0, "ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			seen, now := &beats{}, now
+			says := func(at time.Time) *v1alpha1.NodeCapture {
+				captures := map[string]*v1alpha1.NodeCapture{
+					"n1": {Status: v1alpha1.NodeCaptureStatus{ObservedTime: &metav1.Time{Time: at.Add(off)}}}, "never": {},
+				}
+				seen.see(captures, now)
+				require.Nil(t, captures["never"].Status.ObservedTime)
+				return captures["n1"]
+			}
+			require.Equal(t, off >= 0, report.Fresh(says(now), now), "how old the first report is nobody knows")
+			require.True(t, report.Fresh(says(now.Add(-10*v1alpha1.StaleAfter)), now), "a report that was not there before is new")
+			for range 5 {
+				now = now.Add(time.Minute)
+				require.True(t, report.Fresh(says(now), now))
+			}
+			last := now
+			now = now.Add(v1alpha1.StaleAfter)
+			require.True(t, report.Fresh(says(last), now))
+			now = now.Add(time.Second)
+			require.False(t, report.Fresh(says(last), now))
+			off -= time.Minute
+			require.True(t, report.Fresh(says(last), now), "a clock that was put right")
+		})
+	}
+	seen := &beats{nodes: map[string]beat{"gone": {}}}
+	seen.see(nil, now)
+	require.Empty(t, seen.nodes)
+}

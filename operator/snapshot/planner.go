@@ -28,7 +28,8 @@ type Planner struct {
 	// Mark is set while ringcap is being uninstalled; nil for never.
 	Mark *suspend.Mark
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	beats beats
 	// written are NodeCaptures that the cache may not have yet, by name.
 	written map[string]*v1alpha1.NodeCapture
 	// last is the last plan, nil before the first, and made what it was made of.
@@ -49,8 +50,10 @@ func (p *Planner) Latest(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	s.Mark = mark
+	now := p.Now()
+	p.beats.see(s.Captures, now)
 	p.recall(s.Captures)
-	in := s.input(p.Now())
+	in := s.input(now)
 	in.FleetBytes = p.FleetBytes
 	if p.last == nil || p.last.Unchecked() || !reflect.DeepEqual(in, p.made) {
 		p.made = in
