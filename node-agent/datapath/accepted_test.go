@@ -438,7 +438,7 @@ func TestAChangeThatTheEngineRefuses(t *testing.T) {
 					object = report.Clusters[name]
 				}
 				assert.Equal(t, v1.ReasonUnsupported, object.Reason)
-				assert.Contains(t, object.Message, "no such thing: "+capture.ErrUnsupported.Error()+"; until then it stays as it was before the change")
+				assert.Contains(t, object.Message, "no such thing: "+capture.ErrUnsupported.Error()+"; the change is tried again when it is edited, or when the agent restarts; until then it stays as it was before the change")
 				assert.True(t, object.Made)
 				assert.True(t, report.Clusters["ids"].Fed)
 			}

@@ -275,7 +275,7 @@ func TestWhatIsNotSupportedStandsNoTrial(t *testing.T) {
 		for range 2 {
 			reason, message := l.reconcile(inMode(2, 100))
 			assert.Equal(t, v1.ReasonUnsupported, reason, boot)
-			assert.Contains(t, message, "no native XDP: not supported by this engine; until then it stays as it was before the change")
+			assert.Contains(t, message, "no native XDP: not supported by this engine; the change is tried again when it is edited, or when the agent restarts; until then it stays as it was before the change")
 			assert.True(t, l.captures())
 			l.pass(60)
 		}

@@ -16,6 +16,9 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
+// triedAgain: what an engine cannot do takes away what it did while it is tried.
+const triedAgain = "; the change is tried again when it is edited, or when the agent restarts"
+
 const asBefore = "; until then it stays as it was before the change"
 
 // changes are the differences between what is asked for and what was accepted last. One that is refused is withheld: the
@@ -229,7 +232,7 @@ func (f Facts) unsupported(key func() string) *problem {
 		return nil // a key of many rules takes its time
 	}
 	if refusal, refused := f.Unsupported[key()]; refused {
-		return &problem{refusal.Reason, refusal.Message}
+		return &problem{refusal.Reason, refusal.Message + triedAgain}
 	}
 	return nil
 }
