@@ -59,6 +59,10 @@ func TestManyRings(t *testing.T) {
 	b.figure("CPU of an idle agent", (agent.cpu()-before).Seconds()/float64(idle)*100, "% of a core")
 	b.figure("memory of the agent", agent.resident(), "MiB")
 
+	// Nobody captures on it yet, who would set it up.
+	mirror, err := netlink.LinkByName("mirror0")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkSetUp(mirror))
 	stop := m.traffic()
 	t.Cleanup(stop)
 	b.figure("first packet at a consumer", b.firstPacket("new").Seconds(), "s")
