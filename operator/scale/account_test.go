@@ -84,19 +84,25 @@ func memory(t *testing.T, pid int, cpu time.Duration) usage {
 	return u
 }
 
+// since is the CPU time of all programs from an earlier account to this one.
+func (a account) since(earlier account) (all time.Duration) {
+	for name, u := range a.programs {
+		all += u.cpu - earlier.programs[name].cpu
+	}
+	return all
+}
+
 // log prints what a phase took that began with an account, and returns the account at its end.
 func (a account) log(t *testing.T, phase string) account {
 	t.Helper()
 	now := take(t)
 	took := now.at.Sub(a.at)
-	var all time.Duration
 	parts := []string{}
 	for name, u := range now.programs {
 		cpu := u.cpu - a.programs[name].cpu
-		all += cpu
 		parts = append(parts, fmt.Sprintf("%s %.1f s, %d MiB (at most %d)", name, cpu.Seconds(), u.resident>>20, u.peak>>20))
 	}
 	slices.Sort(parts)
-	t.Logf("bench-operator: %s: %.1f s, %.1f s of CPU; %s", phase, took.Seconds(), all.Seconds(), strings.Join(parts, "; "))
+	t.Logf("bench-operator: %s: %.1f s, %.1f s of CPU; %s", phase, took.Seconds(), now.since(a).Seconds(), strings.Join(parts, "; "))
 	return now
 }
