@@ -117,11 +117,11 @@ func (p podUIDs) NodePods(ctx context.Context, node string, latest bool) ([]pods
 	if err := p.client.List(ctx, &list, options, client.MatchingFields{"spec.nodeName": node}); err != nil {
 		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
 	}
-	var pods []pods.NodePod
+	var all []pods.NodePod
 	for i := range list.Items {
-		pods = append(pods, nodePod(&list.Items[i]))
+		all = append(all, nodePod(&list.Items[i]))
 	}
-	return pods, nil
+	return all, nil
 }
 
 func nodePod(pod *corev1.Pod) pods.NodePod {
