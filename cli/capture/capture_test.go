@@ -183,6 +183,17 @@ func TestConnectionBreaks(t *testing.T) {
 	require.ErrorContains(t, results[0].Err, "before the account came")
 }
 
+// A stream that ends in good order before it is told to is not complete: its account knows nothing of what came later.
+func TestANodeEndsByItself(t *testing.T) {
+	dial := func(_ context.Context, _ int, _ io.Reader, out, _ io.Writer) error {
+		return node(strings.NewReader("\n"), out, "7", every(0, 1, 10), 0)
+	}
+	results, _, err := Stream(t.Context(), plan(Node{"a", []string{"x"}}), dial, io.Discard, func() {})
+	require.NoError(t, err)
+	require.EqualValues(t, 10, results[0].Packets)
+	require.ErrorContains(t, results[0].Err, "ended by itself")
+}
+
 // full is a disk without room.
 type fullDisk struct{}
 

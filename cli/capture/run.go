@@ -46,6 +46,9 @@ const (
 	tick    = 100 * time.Millisecond
 )
 
+// errEarly is of a stream whose account came though nobody had asked for it.
+var errEarly = errors.New("rcstream ended by itself, as if its standard input had been closed: what came later is not in the file")
+
 // event is what a node's stream tells the writer.
 type event struct {
 	node       int
@@ -189,6 +192,9 @@ func (r *run) stream(ctx, stop context.Context, node int) {
 		time.AfterFunc(closing, cancel)
 	})
 	account, err := r.read(ctx, node, out)
+	if err == nil && stop.Err() == nil {
+		err = errEarly
+	}
 	release()
 	// It has sent all: it may end, and need not say goodbye.
 	enough.Close()
