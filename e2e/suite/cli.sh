@@ -40,6 +40,12 @@ captures() {
 	cat "$work/capture.err"
 }
 
+# What the nodes know of captures by the command line, when packets are missing in one.
+accounts_of_captures() {
+	"$rcdemo" nodecaptures | jq -c '.items[] | .metadata.name as $node | .status | (.rings[]?, .clusters[]?) | select(.name | startswith("ringcap-cli-")) |
+		[$node, .name, .ready, .reason, .interfaces, .seen, .passed, .queues[]?]'
+}
+
 # captured FILE [FILTER]: its packets.
 captured() { tcpdump -r "$1" --count ${2:+"$2"} 2>/dev/null | awk '{ print $1 + 0 }'; }
 
@@ -52,7 +58,7 @@ test_ringcap_capture_is_exact() {
 	sent=$(jq '[.[].onWire] | add' "$run/wire.json")
 	# What was sent last is on its way through queue, pod and API server.
 	all_there() { [ "$(captured "$file")" -ge "$sent" ]; }
-	wait_for 60 all_there || true
+	wait_for 60 all_there || accounts_of_captures
 	kill -INT "$capture"
 	wait "$capture" || { cat "$work/capture.err" >&2; return 1; }
 	cat "$work/capture.err"
@@ -80,7 +86,7 @@ test_ringcap_capture_with_a_filter() {
 	replay "$input" "$run/wire.json" node-ebpf
 	want=$(captured "$input" 'tcp port 80')
 	some_there() { [ "$(captured "$file")" -ge "$want" ]; }
-	wait_for 60 some_there || true
+	wait_for 60 some_there || accounts_of_captures
 	kill -INT "$capture"
 	wait "$capture" || { cat "$work/capture.err" >&2; return 1; }
 	cat "$work/capture.err"
