@@ -19,14 +19,15 @@ type Holder struct {
 }
 
 // HolderOf says whether the node still has the object; false once it does not, or has not reported for so long that
-// waiting for it makes no sense: its agent removes what is not planned when it comes back.
-func HolderOf(capture *v1alpha1.NodeCapture, o Object, now time.Time) (Holder, bool) {
+// waiting for it makes no sense: its agent removes what is not planned when it comes back. Nodes are listened to since a time: one
+// that was silent before, maybe because the API server was away, gets as long from then on.
+func HolderOf(capture *v1alpha1.NodeCapture, o Object, since, now time.Time) (Holder, bool) {
 	h := Holder{Node: capture.Name}
 	if planned(capture, o) {
 		h.Why = "it is being told"
 		return h, true
 	}
-	if !Fresh(capture, now) {
+	if !Fresh(capture, now) && (capture.Status.ObservedTime == nil || now.Sub(since) > v1alpha1.StaleAfter) {
 		return h, false
 	}
 	if consumers, processes, there := queuesOf(capture, o.Name); there {

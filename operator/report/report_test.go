@@ -178,7 +178,7 @@ func TestHolderOf(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			holder, holds := report.HolderOf(tc.capture, tc.object, now)
+			holder, holds := report.HolderOf(tc.capture, tc.object, time.Time{}, now)
 			require.Equal(t, tc.why != "", holds)
 			require.Equal(t, "n", holder.Node)
 			if holds {
@@ -186,6 +186,23 @@ func TestHolderOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSilenceBeforeAnybodyListened: an operator that has just started, maybe after an outage of the API server, gives nodes the time to
+// report again. One that had nothing of the object is not waited for, nor one that never reported.
+func TestSilenceBeforeAnybodyListened(t *testing.T) {
+	silent := func(nc *v1alpha1.NodeCapture) {
+		nc.Spec, nc.Status.ObservedTime.Time = v1alpha1.NodeCaptureSpec{}, now.Add(-time.Hour)
+	}
+	holds := func(nc *v1alpha1.NodeCapture, o report.Object, listened time.Duration) bool {
+		_, holds := report.HolderOf(nc, o, now.Add(-listened), now)
+		return holds
+	}
+	require.True(t, holds(capture(silent), cluster, 0))
+	require.True(t, holds(capture(silent), ring, v1alpha1.StaleAfter))
+	require.False(t, holds(capture(silent), ring, v1alpha1.StaleAfter+time.Second))
+	require.False(t, holds(capture(silent), report.Object{Name: "other", Ring: true}, 0))
+	require.False(t, holds(capture(silent, func(nc *v1alpha1.NodeCapture) { nc.Status.ObservedTime = nil }), ring, 0))
 }
 
 // TestSum: a ring's sums are over what it feeds; a Cluster's seen is what was offered to it.

@@ -71,13 +71,18 @@ type beat struct{ given, seen time.Time }
 // beats are by node name.
 type beats struct {
 	nodes map[string]beat
-	begun bool
+	// since is when nodes were listened to for the first time, zero before.
+	since time.Time
 }
 
 // see gives each NodeCapture the time at which its node was last heard of by the clock here. A node's own clock may be minutes off: a
 // time that it gives tells no more than that it was heard again. How old those are that are there at first nobody can tell: they count
 // as given.
 func (b *beats) see(captures map[string]*v1alpha1.NodeCapture, now time.Time) {
+	first := b.since.IsZero()
+	if first {
+		b.since = now
+	}
 	seen := make(map[string]beat, len(captures))
 	for name, capture := range captures {
 		if capture.Status.ObservedTime == nil {
@@ -86,7 +91,7 @@ func (b *beats) see(captures map[string]*v1alpha1.NodeCapture, now time.Time) {
 		given := capture.Status.ObservedTime.Time
 		last, known := b.nodes[name]
 		switch {
-		case !b.begun && given.Before(now):
+		case first && given.Before(now):
 			last = beat{given, given}
 		case !known || !given.Equal(last.given):
 			last = beat{given, now}
@@ -96,5 +101,5 @@ func (b *beats) see(captures map[string]*v1alpha1.NodeCapture, now time.Time) {
 			captures[name] = observedAt(capture, last.seen)
 		}
 	}
-	b.nodes, b.begun = seen, true
+	b.nodes = seen
 }

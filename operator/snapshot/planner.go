@@ -52,6 +52,7 @@ func (p *Planner) Latest(ctx context.Context) (*Snapshot, error) {
 	s.Mark = mark
 	now := p.Now()
 	p.beats.see(s.Captures, now)
+	s.Since = p.beats.since
 	p.recall(s.Captures)
 	in := s.input(now)
 	in.FleetBytes = p.FleetBytes

@@ -33,6 +33,8 @@ type Snapshot struct {
 	Clusters []v1alpha1.Cluster
 	// Captures by node name. ObservedTime is when the node was last heard of, by its status or its agent's Lease.
 	Captures map[string]*v1alpha1.NodeCapture
+	// Since is when the operator began to listen to the nodes.
+	Since time.Time
 	// Plan is made of all this.
 	Plan plan.Plan
 

@@ -73,7 +73,7 @@ func (s *scope) letGo(ctx context.Context) error {
 func (s *scope) held(ctx context.Context, o object) bool {
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
 		asked := report.Object{Name: o.GetName(), Ring: o.kind == "CaptureRing"}
-		if holder, holds := report.HolderOf(s.state.Captures[name], asked, s.Planner.Now()); holds {
+		if holder, holds := report.HolderOf(s.state.Captures[name], asked, s.state.Since, s.Planner.Now()); holds {
 			ctrl.LoggerFrom(ctx).Info("deletion waits", "object", o.GetName(), "node", holder.Node, "why", holder.Why)
 			s.again = cmp.Or(s.again, recheck)
 			return true

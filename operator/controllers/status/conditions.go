@@ -217,7 +217,7 @@ func (r *Reconciler) holders(s *subject) []string {
 	now := r.Planner.Now()
 	var waits []string
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
-		if holder, holds := report.HolderOf(s.state.Captures[name], s.Object, now); holds {
+		if holder, holds := report.HolderOf(s.state.Captures[name], s.Object, s.state.Since, now); holds {
 			waits = append(waits, fmt.Sprintf("%s: %s", holder.Node, holder.Why))
 		}
 	}
