@@ -54,7 +54,7 @@ func (d *draft) open(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster
 	}
 	for _, r := range rings {
 		l.of[ringObject(r)] = 0
-		l.namespaces[ringObject(r)] = r.Labels[v1alpha1.LabelPodCaptureNamespace] != ""
+		l.namespaces[ringObject(r)] = NamespaceOf(r) != ""
 	}
 	for _, c := range clusters {
 		l.of[clusterObject(c)] = 0

@@ -84,20 +84,24 @@ func TestFleetLimit(t *testing.T) {
 
 // TestHalfOfTheFleetLimitIsLeft to those who may write CaptureRings, whatever PodCaptures there are.
 func TestHalfOfTheFleetLimitIsLeft(t *testing.T) {
+	name := func(number int) string { return plan.RingName("shop", number) }
 	ofNamespace := func(r *v1alpha1.CaptureRing) {
 		long(3000)(r)
 		r.Labels = map[string]string{v1alpha1.LabelPodCaptureNamespace: "shop"}
 	}
 	in := plan.Input{
-		Nodes: []plan.Node{{Name: "n1"}, {Name: "n2"}}, FleetBytes: 32 << 10,
-		Rings: rings{ring("pods-0", 0, ofNamespace), ring("pods-1", 1, ofNamespace), ring("pods-2", 2, ofNamespace), ring("mirror", 3, long(6000))},
+		Nodes: []plan.Node{{Name: "n1"}, {Name: "n2"}}, FleetBytes: 40 << 10,
+		Rings: rings{
+			// An administrator's, made of a copy, is of no PodCapture.
+			ring("copy", 0, ofNamespace), ring(name(0), 1, ofNamespace), ring(name(1), 2, ofNamespace), ring(name(2), 3, ofNamespace), ring("mirror", 4, long(6000)),
+		},
 	}
 	for range 2 {
 		p := plan.Make(in)
-		require.True(t, p.Rings["pods-0"].Accepted() && p.Rings["pods-1"].Accepted())
-		refused := p.Rings["pods-2"]
+		require.True(t, p.Rings["copy"].Accepted() && p.Rings[name(0)].Accepted() && p.Rings[name(1)].Accepted())
+		refused := p.Rings[name(2)]
 		require.Equal(t, v1alpha1.ReasonFleetLimitExceeded, refused.Reason)
-		require.Contains(t, refused.Message, "those of all PodCaptures may take 16 KiB, half of the operator's --fleet-limit")
+		require.Contains(t, refused.Message, "those of all PodCaptures may take 20 KiB, half of the operator's --fleet-limit")
 		require.True(t, p.Rings["mirror"].Accepted(), p.Rings["mirror"].Message)
 		in.Current = p.Nodes
 	}

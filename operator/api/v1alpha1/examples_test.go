@@ -108,7 +108,7 @@ func apply(t *testing.T, document []byte, in *plan.Input) {
 	case "PodCapture":
 		var capture v1alpha1.PodCapture
 		require.NoError(t, sigsyaml.UnmarshalStrict(served, &capture))
-		in.Rings = append(in.Rings, *podcapture.Ring(&capture, podcapture.RingName(capture.Namespace, 0), 64<<20))
+		in.Rings = append(in.Rings, *podcapture.Ring(&capture, plan.RingName(capture.Namespace, 0), 64<<20))
 	default:
 		require.Fail(t, "an example is a "+object.GetKind())
 	}

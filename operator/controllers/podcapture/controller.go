@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
 )
 
 // gather is how long nodes' reports are gathered before pods are counted.
@@ -69,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // made passes events of rings that are or were of a PodCapture, and of any that gives a name back.
 func made() predicate.Predicate {
-	is := func(o client.Object) bool { return namespaceOf(o) != "" }
+	is := func(o client.Object) bool { return plan.NamespaceOf(o) != "" }
 	funcs := predicate.NewPredicateFuncs(is)
 	funcs.UpdateFunc = func(e event.UpdateEvent) bool { return is(e.ObjectOld) || is(e.ObjectNew) }
 	funcs.DeleteFunc = nil
@@ -133,7 +134,7 @@ func (r *Reconciler) change(do func() error) error {
 func (r *Reconciler) removeOthers(ctx context.Context, there rings, decisions []decision) error {
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		ring := there[name]
-		if namespaceOf(ring) == "" || ring.DeletionTimestamp != nil ||
+		if plan.NamespaceOf(ring) == "" || ring.DeletionTimestamp != nil ||
 			slices.ContainsFunc(decisions, func(d decision) bool { return d.ring == name }) {
 			continue
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
 )
 
 // TestPause: changes that follow each other closely become one, for each is written to all nodes; until then the status is about what was.
@@ -37,7 +38,7 @@ func TestPause(t *testing.T) {
 	}
 	var ring v1alpha1.CaptureRing
 	ringThere := func() bool {
-		err := c.Get(t.Context(), client.ObjectKey{Name: RingName("shop", 0)}, &ring)
+		err := c.Get(t.Context(), client.ObjectKey{Name: plan.RingName("shop", 0)}, &ring)
 		require.NoError(t, client.IgnoreNotFound(err))
 		return !apierrors.IsNotFound(err)
 	}
@@ -76,7 +77,7 @@ func TestInvalid(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	capture := old("shop", "web", 1)
-	invalid := apierrors.NewInvalid(schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "CaptureRing"}, RingName("shop", 0),
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "CaptureRing"}, plan.RingName("shop", 0),
 		field.ErrorList{field.Invalid(field.NewPath("spec", "filter"), "object", "defaultAction Drop without rules drops everything")})
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}).WithObjects(&capture).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return invalid }}).Build()

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
 )
 
 // decision is what becomes of a PodCapture.
@@ -87,7 +88,7 @@ func (r rings) nameFor(capture *v1alpha1.PodCapture, given map[string]bool, numb
 	predecessor := ""
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		switch ring := r[name]; {
-		case namespaceOf(ring) != capture.Namespace || given[name]:
+		case plan.NamespaceOf(ring) != capture.Namespace || given[name]:
 		case ring.Labels[v1alpha1.LabelPodCaptureUID] == string(capture.UID):
 			return name, nil
 		case ring.Annotations[v1alpha1.AnnotationPodCapture] == capture.Name:
@@ -100,9 +101,9 @@ func (r rings) nameFor(capture *v1alpha1.PodCapture, given map[string]bool, numb
 	}
 	first, conflict := "", ""
 	for number := range numbers {
-		name := RingName(capture.Namespace, number)
+		name := plan.RingName(capture.Namespace, number)
 		switch {
-		case r[name] != nil && namespaceOf(r[name]) != capture.Namespace:
+		case r[name] != nil && plan.NamespaceOf(r[name]) != capture.Namespace:
 			conflict = cmp.Or(conflict, name)
 		case r[name] != nil || given[name]:
 		case v1alpha1.ResourcePrefix+name == capture.Status.Resource:

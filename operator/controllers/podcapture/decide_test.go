@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/plan"
 )
 
 var limits = Limits{PerNamespace: 4, Memory: 64 << 20}
@@ -36,7 +37,7 @@ func TestRingNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, namespace := range []string{"a", "shop", "shop-0", "a-b-c-d-e-f-g-h-i-j-k-l", long + "1", long + "2", strings.Repeat("n", 19) + "-x"} {
 		for number := range 100 {
-			name := RingName(namespace, number)
+			name := plan.RingName(namespace, number)
 			assert.Empty(t, seen[name], namespace)
 			assert.LessOrEqual(t, len(name), 45)
 			assert.Regexp(t, `^pods-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[0-9a-f]{10}-[0-9]+$`, name)
@@ -131,18 +132,18 @@ func TestBadSelector(t *testing.T) {
 func TestWhoseARingIs(t *testing.T) {
 	capture := old("shop", "p", 1)
 	for name, want := range map[string]string{
-		RingName("shop", 0): "shop", RingName("shop", 12): "shop", "copy-of-" + RingName("shop", 0): "", RingName("shop", 0) + "-copy": "",
-		RingName("other", 0): "", RingName("shop", 0) + "0": "", "mirror": "", "pods-shop-1": "",
+		plan.RingName("shop", 0): "shop", plan.RingName("shop", 12): "shop", "copy-of-" + plan.RingName("shop", 0): "", plan.RingName("shop", 0) + "-copy": "",
+		plan.RingName("other", 0): "", plan.RingName("shop", 0) + "0": "", "mirror": "", "pods-shop-1": "",
 	} {
-		assert.Equal(t, want, namespaceOf(Ring(&capture, name, limits.Memory)), name)
+		assert.Equal(t, want, plan.NamespaceOf(Ring(&capture, name, limits.Memory)), name)
 	}
-	assert.Empty(t, namespaceOf(&v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: RingName("shop", 0)}}))
+	assert.Empty(t, plan.NamespaceOf(&v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: plan.RingName("shop", 0)}}))
 }
 
 // TestWhatIsNotTold: who has a namespace does not read what other rings a node has. What is of its own ring is told as it is.
 func TestWhatIsNotTold(t *testing.T) {
 	capture := old("shop", "p", 1)
-	d := decision{capture: &capture, ring: RingName("shop", 0)}
+	d := decision{capture: &capture, ring: plan.RingName("shop", 0)}
 	ring := Ring(&capture, d.ring, limits.Memory)
 	for reason, told := range map[string]bool{
 		v1alpha1.ReasonNodeMemoryInsufficient: false, v1alpha1.ReasonEngineError: false, v1alpha1.ReasonPodNotTapped: true,
@@ -166,18 +167,18 @@ func TestWhatIsNotTold(t *testing.T) {
 func TestWhoComesAgainWaits(t *testing.T) {
 	before := old("a", "p", 9)
 	before.UID = "before"
-	ring := Ring(&before, RingName("a", 0), limits.Memory)
+	ring := Ring(&before, plan.RingName("a", 0), limits.Memory)
 	there := rings{ring.Name: ring}
 	d := decide([]v1alpha1.PodCapture{old("a", "p", 1), old("a", "q", 2)}, there, limits)
 	require.Len(t, d, 2)
-	assert.Equal(t, RingName("a", 1), d[0].ring)
+	assert.Equal(t, plan.RingName("a", 1), d[0].ring)
 	assert.Equal(t, v1alpha1.ReasonPending, d[1].refused.reason)
 	assert.Contains(t, d[1].refused.message, ring.Name)
 
 	// The one that it had last is taken before one with a smaller number.
 	last := old("a", "p", 1)
-	last.Status.Resource = v1alpha1.ResourcePrefix + RingName("a", 2)
-	assert.Equal(t, RingName("a", 2), decide([]v1alpha1.PodCapture{last}, rings{}, limits)[0].ring)
-	last.Status.Resource = v1alpha1.ResourcePrefix + RingName("b", 2)
-	assert.Equal(t, RingName("a", 0), decide([]v1alpha1.PodCapture{last}, rings{}, limits)[0].ring)
+	last.Status.Resource = v1alpha1.ResourcePrefix + plan.RingName("a", 2)
+	assert.Equal(t, plan.RingName("a", 2), decide([]v1alpha1.PodCapture{last}, rings{}, limits)[0].ring)
+	last.Status.Resource = v1alpha1.ResourcePrefix + plan.RingName("b", 2)
+	assert.Equal(t, plan.RingName("a", 0), decide([]v1alpha1.PodCapture{last}, rings{}, limits)[0].ring)
 }

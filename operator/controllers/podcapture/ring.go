@@ -3,15 +3,12 @@
 package podcapture
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/sizing"
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -33,26 +30,6 @@ const (
 	// maxExpression, bytes, compiles in less than a second: what four times as many take is more than ten, and plans for all rings wait.
 	maxExpression = 512
 )
-
-// RingName is the name of the CaptureRing with this number in a namespace, at most 45 characters. There are few of them, because a kubelet
-// never forgets the name of a resource; and each is of one namespace, so that pods which go on requesting one that was given back
-// are in nobody else's way.
-func RingName(namespace string, number int) string {
-	const most = 20
-	text := namespace[:min(len(namespace), most)]
-	return fmt.Sprintf("pods-%s-%.5x-%d", strings.TrimRight(text, "-"), sha256.Sum256([]byte(namespace)), number)
-}
-
-// namespaceOf is the namespace of the PodCapture that the operator made a ring for, empty for a ring that somebody else made. A label
-// alone says nothing: who copies a ring may copy it, too.
-func namespaceOf(ring client.Object) string {
-	namespace, name := ring.GetLabels()[v1alpha1.LabelPodCaptureNamespace], ring.GetName()
-	number, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
-	if namespace == "" || err != nil || name != RingName(namespace, number) {
-		return ""
-	}
-	return namespace
-}
 
 // Ring is the CaptureRing of a PodCapture: over pods of its namespace alone, for consumers there alone.
 func Ring(capture *v1alpha1.PodCapture, name string, memory int64) *v1alpha1.CaptureRing {
