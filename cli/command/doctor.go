@@ -94,16 +94,19 @@ func workloads(ctx context.Context, c client.Client, f *doctor.Facts) {
 		deployments appsv1.DeploymentList
 		daemonSets  appsv1.DaemonSetList
 		pods, waits corev1.PodList
+		temporary   v1.PodCaptureList
 	)
 	list := func(into client.ObjectList, options ...client.ListOption) {
 		if err := c.List(ctx, into, options...); err != nil {
-			f.Blind = append(f.Blind, fmt.Sprintf("cannot list %s: %v", strings.TrimPrefix(fmt.Sprintf("%T", into), "*v1."), err))
+			kind := fmt.Sprintf("%T", into)
+			f.Blind = append(f.Blind, fmt.Sprintf("cannot list %s: %v", kind[strings.LastIndexByte(kind, '.')+1:], err))
 		}
 	}
 	list(&deployments, ours)
 	list(&daemonSets, ours)
 	list(&pods, ours)
 	list(&waits, client.MatchingFields{"status.phase": string(corev1.PodPending)})
+	list(&temporary, client.HasLabels{doctor.TemporaryLabel})
 	for _, d := range deployments.Items {
 		if d.Labels["app.kubernetes.io/component"] == "operator" {
 			f.Operators = append(f.Operators, d)
@@ -114,7 +117,7 @@ func workloads(ctx context.Context, c client.Client, f *doctor.Facts) {
 			f.Agents = append(f.Agents, d)
 		}
 	}
-	f.Pods = pods.Items
+	f.Pods, f.Temporary = pods.Items, temporary.Items
 	for _, pod := range waits.Items {
 		if len(doctor.Wants(pod)) > 0 {
 			f.Pending = append(f.Pending, pod)

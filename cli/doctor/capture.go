@@ -288,17 +288,21 @@ func loss(f Facts) []Finding {
 
 func leftovers(f Facts) []Finding {
 	var found []Finding
-	look := func(what string, labels map[string]string) {
+	look := func(what string, labels map[string]string, remove string) {
 		if name, ok := labels[TemporaryLabel]; ok {
 			found = append(found, Finding{Note, what, "belongs to a capture that runs, or was left over by one that was killed",
-				fmt.Sprintf("if nobody captures: kubectl delete pods,clusters.ringcap.io,capturerings -A -l %s=%s", TemporaryLabel, name)})
+				fmt.Sprintf("if nobody captures: kubectl delete %s -l %s=%s", remove, TemporaryLabel, name)})
 		}
 	}
+	const all = "pods,clusters.ringcap.io,capturerings -A"
 	for _, ring := range f.Rings {
-		look("CaptureRing "+ring.Name, ring.Labels)
+		look("CaptureRing "+ring.Name, ring.Labels, all)
 	}
 	for _, cluster := range f.Clusters {
-		look("Cluster "+cluster.Name, cluster.Labels)
+		look("Cluster "+cluster.Name, cluster.Labels, all)
+	}
+	for _, own := range f.Temporary {
+		look("PodCapture "+own.Namespace+"/"+own.Name, own.Labels, "pods,podcaptures --namespace "+own.Namespace)
 	}
 	return found
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ringcap/ringcap/cli/fleet"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 // Severity orders findings.
@@ -52,6 +53,8 @@ type Facts struct {
 	Pods      []corev1.Pod
 	// Pending are pods that wait for a queue.
 	Pending []corev1.Pod
+	// Temporary are the PodCaptures that captures made, by namespace and name.
+	Temporary []v1.PodCapture
 	// Blind lists what could not be looked at, and why.
 	Blind []string
 }
