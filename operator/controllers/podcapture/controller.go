@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.now = time.Since(r.wrote) >= time.Duration(r.nodes)*cmp.Or(r.Pause, Pause)
 	decisions := decide(captures.Items, there, r.Limits)
 	errs := []error{r.removeOthers(ctx, there, decisions)}
-	pods, err := r.countPods(ctx)
+	on, err := r.findPods(ctx)
 	errs = append(errs, err)
 	for _, d := range decisions {
 		ring, err := r.make(ctx, d, there[d.ring])
@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			d.refused, ring, err = &refusal{v1alpha1.ReasonUnsupported, err.Error()}, there[d.ring], nil
 		}
 		if err == nil {
-			err = r.tell(ctx, d, ring, pods[d.ring])
+			err = r.tell(ctx, d, ring, on)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("PodCapture %s: %w", client.ObjectKeyFromObject(d.capture), err))

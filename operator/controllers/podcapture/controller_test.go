@@ -90,3 +90,45 @@ func TestInvalid(t *testing.T) {
 	require.Equal(t, v1alpha1.ReasonUnsupported, accepted.Reason)
 	require.Contains(t, accepted.Message, "defaultAction Drop without rules drops everything")
 }
+
+// TestWhichNodesAreNamed: those where the namespace has pods of its own, which its people see anyway, and no others.
+func TestWhichNodesAreNamed(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	capture, name := old("shop", "web", 1), plan.RingName("shop", 0)
+	node := func(name string, status v1alpha1.NodeCaptureStatus) *v1alpha1.NodeCapture {
+		return &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}, &v1alpha1.CaptureRing{}).WithObjects(&capture,
+		node("tapped", v1alpha1.NodeCaptureStatus{Interfaces: []v1alpha1.InterfaceStatus{{Pod: "shop/web-1", Rings: []string{name}}}}),
+		node("not-tapped.example", v1alpha1.NodeCaptureStatus{Rings: []v1alpha1.NodeRingStatus{{Name: name, PodsNotTapped: []string{"shop/web-2: hostNetwork"}}}}),
+		node("foreign", v1alpha1.NodeCaptureStatus{Rings: []v1alpha1.NodeRingStatus{{Name: name}}}),
+		node("foreign.example", v1alpha1.NodeCaptureStatus{Interfaces: []v1alpha1.InterfaceStatus{{Pod: "bank/web-1", Rings: []string{"mirror"}}}}),
+	).Build()
+	r := &Reconciler{Client: c, Limits: limits}
+	run := func() {
+		_, err := r.Reconcile(t.Context(), ctrl.Request{})
+		require.NoError(t, err)
+	}
+	run()
+	var ring v1alpha1.CaptureRing
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: name}, &ring))
+	said := map[string]string{
+		v1alpha1.ConditionReady:        "2 of 4 nodes not ready; foreign.example: its agent has not reported since 2026-11-23T10:00:00Z",
+		v1alpha1.ConditionProgrammed:   "programmed; not counted, for their agents do not report: foreign, not-tapped.example, tapped.",
+		v1alpha1.ConditionPacketsWhole: "on foreign packets have been cut within the last ten minutes (foreign/veth1, tapped/veth2, unforeign, foreign-2)",
+	}
+	for kind, message := range said {
+		meta.SetStatusCondition(&ring.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotReady, Message: message})
+	}
+	require.NoError(t, c.Status().Update(t.Context(), &ring))
+	run()
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
+	for kind, want := range map[string]string{
+		v1alpha1.ConditionReady:        "2 of 4 nodes not ready; another node: its agent has not reported since 2026-11-23T10:00:00Z",
+		v1alpha1.ConditionProgrammed:   "programmed; not counted, for their agents do not report: another node, not-tapped.example, tapped.",
+		v1alpha1.ConditionPacketsWhole: "on another node packets have been cut within the last ten minutes (another node/veth1, tapped/veth2, unforeign, foreign-2)",
+	} {
+		require.Equal(t, want, meta.FindStatusCondition(capture.Status.Conditions, kind).Message)
+	}
+}

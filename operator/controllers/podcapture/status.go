@@ -34,10 +34,10 @@ var discreet = map[string]string{
 }
 
 // tell writes the status, where it changed.
-func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, pods int32) error {
+func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, on places) error {
 	changed := d.capture.DeepCopy()
 	status := &changed.Status
-	*status = v1alpha1.PodCaptureStatus{ObservedGeneration: changed.Generation, Conditions: status.Conditions, Pods: pods}
+	*status = v1alpha1.PodCaptureStatus{ObservedGeneration: changed.Generation, Conditions: status.Conditions, Pods: on.pods[d.ring]}
 	if ring != nil {
 		of := &ring.Status
 		status.Resource = v1alpha1.ResourcePrefix + ring.Name
@@ -49,6 +49,7 @@ func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.Captur
 	for _, kind := range slices.Concat(own, others) {
 		if c := d.condition(kind, ring); c != nil {
 			c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, changed.Generation, metav1.Time{}
+			c.Message = on.discreet(d.ring, c.Message)
 			meta.SetStatusCondition(&status.Conditions, *c)
 		} else {
 			meta.RemoveStatusCondition(&status.Conditions, kind)
@@ -84,30 +85,6 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 	}
 	return &metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPending,
 		Message: fmt.Sprintf("nothing is known yet of its CaptureRing %s", d.ring)}
-}
-
-// countPods counts the pods that rings capture.
-func (r *Reconciler) countPods(ctx context.Context) (map[string]int32, error) {
-	pods := map[string]int32{}
-	var captures v1alpha1.NodeCaptureList
-	// Thousands of them, which nobody here changes.
-	if err := r.Client.List(ctx, &captures, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list NodeCaptures: %w", err)
-	}
-	r.nodes = len(captures.Items)
-	for i := range captures.Items {
-		// A pod may have several interfaces, on its one node.
-		counted := map[[2]string]bool{}
-		for _, on := range captures.Items[i].Status.Interfaces {
-			for _, ring := range on.Rings {
-				if key := [2]string{ring, on.Pod}; on.Pod != "" && !counted[key] {
-					counted[key] = true
-					pods[ring]++
-				}
-			}
-		}
-	}
-	return pods, nil
 }
 
 // podsChanged passes updates of a NodeCapture by which other pods are captured on the node.
