@@ -221,6 +221,8 @@ func (m *machine) countSteps(k *killer, engine v1.Engine, state int) (*process, 
 	agent := m.watched(k, 0)
 	m.arrived(state)
 	taken := k.taken(agent.Process.Pid)
+	require.Positive(m.t, taken, "an agent came to another state, and the killer's program saw process %d take no step: there would be no kill",
+		agent.Process.Pid)
 	// One that has only adopted the state holds what any agent may hold.
 	agent.kill()
 	return m.toState(engine, state), taken

@@ -48,7 +48,7 @@ func newKiller(t *testing.T) *killer {
 		require.NoError(t, known.Put(call<<commandBits, uint32(1)))
 	}
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Type: ebpf.RawTracepoint, License: "GPL", Instructions: killerProgram(k.targets, known),
+		Type: ebpf.RawTracepoint, License: "GPL", Instructions: killerProgram(t, k.targets, known),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { program.Close() })
@@ -67,7 +67,10 @@ func newMap(t *testing.T, spec ebpf.MapSpec) *ebpf.Map {
 }
 
 // killerProgram runs at each system call of the machine, as sys_enter(struct pt_regs *regs, long id).
-func killerProgram(targets, known *ebpf.Map) asm.Instructions {
+func killerProgram(t *testing.T, targets, known *ebpf.Map) asm.Instructions {
+	// Where the test runs in a PID namespace of its own, it knows processes by their numbers there.
+	var pids unix.Stat_t
+	require.NoError(t, unix.Stat("/proc/self/ns/pid", &pids))
 	const (
 		context, target, key = asm.R6, asm.R7, asm.R8
 		onStack              = -8
@@ -82,8 +85,10 @@ func killerProgram(targets, known *ebpf.Map) asm.Instructions {
 		add(onStackPointer(asm.R2)...)
 		add(asm.LoadMapPtr(asm.R1, m.FD()), asm.FnMapLookupElem.Call(), asm.JEq.Imm(asm.R0, 0, "out"))
 	}
-	add(asm.Mov.Reg(context, asm.R1), asm.FnGetCurrentPidTgid.Call(), asm.RSh.Imm(asm.R0, 32))
-	add(asm.StoreMem(asm.RFP, onStack, asm.R0, asm.Word))
+	add(asm.Mov.Reg(context, asm.R1), asm.LoadImm(asm.R1, int64(pids.Dev), asm.DWord), asm.LoadImm(asm.R2, int64(pids.Ino), asm.DWord))
+	add(onStackPointer(asm.R3)...)
+	add(asm.Mov.Imm(asm.R4, 8), asm.FnGetNsCurrentPidTgid.Call(), asm.JNE.Imm(asm.R0, 0, "out"))
+	add(asm.LoadMem(asm.R0, asm.RFP, onStack+4, asm.Word), asm.StoreMem(asm.RFP, onStack, asm.R0, asm.Word)) // the process, not the thread
 	lookUp(targets)
 	add(asm.Mov.Reg(target, asm.R0))
 	add(asm.LoadMem(key, context, 8, asm.DWord), asm.Mov.Reg(asm.R9, key), asm.LSh.Imm(key, commandBits))
