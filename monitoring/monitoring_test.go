@@ -119,7 +119,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		assert.Contains(t, string(page), fmt.Sprintf("| [%s](runbooks/%s.md) | %s | %d min |", a.Name, a.Name, a.Severity, int(a.For.Minutes())))
 		text, err := os.ReadFile("../docs/runbooks/" + a.Name + ".md")
 		require.NoError(t, err)
-		for _, part := range []string{"# " + a.Name + "\n", "\n## What it means\n", "\n## Who is affected\n", "\n## Look\n", "\n## Mend\n", "\n## Verify\n"} {
+		for _, part := range []string{"# " + a.Name + "\n", "\n## What it means\n", "\n## Who is affected\n", "\n## Look\n", "\n## Fix\n", "\n## Verify\n"} {
 			assert.Contains(t, string(text), part, a.Name)
 		}
 		assert.True(t, strings.Contains(string(text), "kubectl ") || strings.Contains(string(text), "ringcap "), "%s: a command to look with", a.Name)
