@@ -201,7 +201,7 @@ test_examples_do_what_they_say() {
 	quick_as_expected "$(jq '."node-kmod".onWire' "$run/wire.json")"
 	kubectl delete --timeout=3m -f examples/payload.yaml -f examples/quick.yaml -f examples/node.yaml
 	quickstart 'Alerts'
-	quickstart 'A sensor goes'
+	quickstart 'Simulate a failed sensor'
 	doctor_warns() { "$ringcap" doctor | grep 'queues of flows: 2 of 2 have no reader'; }
 	wait_for 60 doctor_warns || { "$ringcap" doctor; return 1; }
 	kubectl delete --timeout=3m -f examples/sensors.yaml --ignore-not-found
