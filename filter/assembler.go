@@ -60,22 +60,22 @@ func (t *item) length() int {
 	return n
 }
 
-// places returns where each item begins.
-func (s *assembler) places() []int {
-	places := make([]int, len(s.items)+1)
+// offsets returns where each item begins.
+func (s *assembler) offsets() []int {
+	offsets := make([]int, len(s.items)+1)
 	for i := range s.items {
-		places[i+1] = places[i] + s.items[i].length()
+		offsets[i+1] = offsets[i] + s.items[i].length()
 	}
-	return places
+	return offsets
 }
 
 // distance is what a jump of item i to l has to skip, counted from the item's first instruction.
-func (s *assembler) distance(places []int, i int, l label) int {
+func (s *assembler) distance(offsets []int, i int, l label) int {
 	to := i + 1
 	if l != next {
 		to = s.at[l]
 	}
-	return places[to] - places[i] - 1
+	return offsets[to] - offsets[i] - 1
 }
 
 const reach = 255 // instructions that a conditional jump can skip
@@ -83,49 +83,49 @@ const reach = 255 // instructions that a conditional jump can skip
 // widen marks the jumps that are out of reach, until no more come to be: each makes others longer.
 func (s *assembler) widen() []int {
 	for {
-		places, changed := s.places(), false
+		offsets, changed := s.offsets(), false
 		for i := range s.items {
 			t := &s.items[i]
 			if !isConditional(t.ins) {
 				continue
 			}
-			if !t.farTrue && s.distance(places, i, t.onTrue) > reach {
+			if !t.farTrue && s.distance(offsets, i, t.onTrue) > reach {
 				t.farTrue, changed = true, true
 			}
-			if !t.farFalse && s.distance(places, i, t.onFalse) > reach {
+			if !t.farFalse && s.distance(offsets, i, t.onFalse) > reach {
 				t.farFalse, changed = true, true
 			}
 		}
 		if !changed {
-			return places
+			return offsets
 		}
 	}
 }
 
 // program returns what was put together.
 func (s *assembler) program() ([]bpf.RawInstruction, error) {
-	places := s.widen()
-	total := places[len(s.items)]
+	offsets := s.widen()
+	total := offsets[len(s.items)]
 	if total > MaxInstructions {
 		return nil, fmt.Errorf("%w: with VLAN tags considered it has %d instructions, at most %d can be loaded",
 			ErrNotRepresentable, total, MaxInstructions)
 	}
 	prog := make([]bpf.RawInstruction, 0, total)
 	for i := range s.items {
-		prog = s.appendItem(prog, places, i)
+		prog = s.appendItem(prog, offsets, i)
 	}
 	return prog, nil
 }
 
-func (s *assembler) appendItem(prog []bpf.RawInstruction, places []int, i int) []bpf.RawInstruction {
+func (s *assembler) appendItem(prog []bpf.RawInstruction, offsets []int, i int) []bpf.RawInstruction {
 	t := s.items[i]
 	if t.ins.Op == jmp|opJa {
-		t.ins.K = uint32(s.distance(places, i, t.onTrue))
+		t.ins.K = uint32(s.distance(offsets, i, t.onTrue))
 	}
 	if !isConditional(t.ins) {
 		return append(prog, t.ins)
 	}
-	onTrue, onFalse := s.distance(places, i, t.onTrue), s.distance(places, i, t.onFalse)
+	onTrue, onFalse := s.distance(offsets, i, t.onTrue), s.distance(offsets, i, t.onFalse)
 	var hops []bpf.RawInstruction
 	if t.farTrue {
 		hops = append(hops, bpf.RawInstruction{Op: jmp | opJa, K: uint32(onTrue - 1)})

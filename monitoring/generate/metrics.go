@@ -59,5 +59,5 @@ Besides, controller-runtime's own, for the controllers ` + "`rollout` and `statu
 `
 
 func metricsPage() []byte {
-	return fmt.Appendf(nil, metricsText, agent.MostNames, catalogue.Table(agent.Catalogue()), catalogue.Table(operator.Catalogue()))
+	return fmt.Appendf(nil, metricsText, agent.MaxNames, catalogue.Table(agent.Catalogue()), catalogue.Table(operator.Catalogue()))
 }

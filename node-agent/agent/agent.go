@@ -199,7 +199,7 @@ func (a *Agent) serve(ctx context.Context, watch *nodeWatch) error {
 }
 
 func (a *Agent) interfacesChanged() {
-	a.watchedPods.tracker.Look()
+	a.watchedPods.tracker.Refresh()
 	a.Changed.Raise()
 }
 
@@ -223,7 +223,7 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	}
 	in := status.Input{
 		Report: report, Identity: a.Identity, Module: module, Consumers: podsOf(allocations), ConsumersUnknown: err != nil,
-		Holders: a.holders(report, allocations), Truncating: a.truncation.Look(report, time.Now()), InUse: a.inUse(report),
+		Holders: a.holders(report, allocations), Truncating: a.truncation.Refresh(report, time.Now()), InUse: a.inUse(report),
 	}
 	if err := a.writer.Write(ctx, in); ctx.Err() == nil {
 		a.writing.note(err)

@@ -120,8 +120,8 @@ func TestResources(t *testing.T) {
 	assert.Nil(t, a.offered["ids"].Queues(), "no engine is open")
 	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(report(false, 2), true)))
 
-	blind := datapath.Report{Clusters: report(true, 2).Clusters, ObserveErr: errors.New("the module is gone")}
-	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(blind, true)))
+	unobserved := datapath.Report{Clusters: report(true, 2).Clusters, ObserveErr: errors.New("the module is gone")}
+	assert.Equal(t, map[string][]bool{"ids": {false, false}}, health(a.resources(unobserved, true)))
 	assert.Empty(t, a.resources(datapath.Report{}, true))
 }
 
@@ -166,7 +166,7 @@ func TestNamespaces(t *testing.T) {
 	r := report(true, 2)
 	rule := consumers.Rule{consumers.OfRing("closed", &v1.Consumers{Namespaces: []string{"sensors"}})}
 	r.Clusters["closed"] = datapath.Object{Decision: plan.Verdict{Consumers: rule}}
-	r.Clusters["gone"] = datapath.Object{Leftover: true}
+	r.Clusters["gone"] = datapath.Object{Orphaned: true}
 	assert.Equal(t, map[string]consumers.Rule{"ids": nil, "planned": nil, "closed": rule}, namespaces(r))
 }
 

@@ -53,8 +53,8 @@ func manyQueuesInput(round uint64) status.Input {
 		in.Report.Clusters[name] = datapath.Object{Made: true, Fed: true, Engine: v1.EngineKernelModule}
 		rings[name] = capture.RingState{Stats: capture.RingStats{Seen: large + round, SeenBytes: 1000 * large, Passed: large + round}}
 		in.Report.Outcome.NICs[device] = nic.Outcome{Settings: []nic.SettingState{
-			{Setting: plan.SettingOffloads, Wish: plan.Wish{Value: "off", Ring: name}, Actual: "rx-gro=off rx-gro-hw=off rx-lro=off"},
-			{Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "4096", Ring: name}, Actual: "4096"},
+			{Setting: plan.SettingOffloads, Desired: plan.Desired{Value: "off", Ring: name}, Actual: "rx-gro=off rx-gro-hw=off rx-lro=off"},
+			{Setting: plan.SettingRxRingSize, Desired: plan.Desired{Value: "4096", Ring: name}, Actual: "4096"},
 		}}
 		var set capture.ClusterState
 		for q := range uint64(manyQueues) {

@@ -19,7 +19,7 @@ import (
 func namespaces(report datapath.Report) map[string]consumers.Rule {
 	allowed := map[string]consumers.Rule{}
 	for name, cluster := range report.Clusters {
-		if !cluster.Leftover {
+		if !cluster.Orphaned {
 			allowed[name] = cluster.Decision.Consumers
 		}
 	}
@@ -63,7 +63,7 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 		nodes := numaNodes(report, name, node.NUMANodeOf)
 		offer[name] = deviceplugin.Resource{Healthy: healthy, Engine: engine, NUMANodes: nodes, Mounts: mounts, Queues: func() deviceplugin.Queues {
 			if e := a.Reconciler.Engine(engine); e != nil {
-				return namedQueues{e, a.Names, a.tellGiven}
+				return namedQueues{e, a.Names, a.announceGiven}
 			}
 			return nil
 		}}

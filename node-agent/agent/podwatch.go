@@ -111,13 +111,13 @@ func (w *podWatch) watch(ctx context.Context, kind client.Object, wanted bool) {
 			slog.Warn("Pods that no ring selects any more cannot be let go", "error", err)
 		}
 		delete(w.watched, kind)
-		w.tracker.Look()
+		w.tracker.Refresh()
 		return
 	}
 	informer, err := w.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err == nil {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { w.tracker.Look() }, UpdateFunc: func(any, any) { w.tracker.Look() }, DeleteFunc: func(any) { w.tracker.Look() },
+			AddFunc: func(any) { w.tracker.Refresh() }, UpdateFunc: func(any, any) { w.tracker.Refresh() }, DeleteFunc: func(any) { w.tracker.Refresh() },
 		})
 	}
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *podWatch) watch(ctx context.Context, kind client.Object, wanted bool) {
 	w.watched[kind] = informer
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			w.tracker.Look()
+			w.tracker.Refresh()
 		}
 	}()
 }

@@ -57,7 +57,7 @@ func Reach(config *rest.Config) (func(context.Context) error, error) {
 
 // APIServer says at which addresses the API server is; of a name, those that were found last. It is for one goroutine.
 func APIServer(config *rest.Config) func() []net.IP {
-	const patience = 2 * time.Second
+	const timeout = 2 * time.Second
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return func() []net.IP { return nil }
@@ -67,7 +67,7 @@ func APIServer(config *rest.Config) func() []net.IP {
 	}
 	var last []net.IP
 	return func() []net.IP {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if found, err := net.DefaultResolver.LookupIP(ctx, "ip", server.Hostname()); err == nil {
 			last = found

@@ -28,7 +28,7 @@ func TestReach(t *testing.T) {
 		t.Cleanup(front.Close)
 		return front.URL
 	}
-	for name, test := range map[string]struct{ server, says string }{
+	for name, test := range map[string]struct{ server, message string }{
 		"answers":            {answering(http.StatusOK), ""},
 		"forbids":            {answering(http.StatusForbidden), ""},
 		"is of no use":       {answering(http.StatusServiceUnavailable), "says 503"},
@@ -41,10 +41,10 @@ func TestReach(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 			defer cancel()
 			err = reach(ctx)
-			if test.says == "" {
+			if test.message == "" {
 				assert.NoError(t, err)
 			} else {
-				assert.ErrorContains(t, err, test.says)
+				assert.ErrorContains(t, err, test.message)
 			}
 		})
 	}

@@ -44,12 +44,12 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 	held, attachments := holdings(report)
 	asked := func(name string) bool {
 		cluster, there := report.Clusters[name]
-		return there && !cluster.Leftover
+		return there && !cluster.Orphaned
 	}
 	for _, o := range a.keeper.Overstays(ctx, held, allocations, asked) {
 		seen := attachments[o.Holding]
 		engine := a.Reconciler.Engine(seen.engine)
-		if engine == nil || o.PID == 0 && !a.isNobodys(ctx, engine, o.Queue) {
+		if engine == nil || o.PID == 0 && !a.isUnowned(ctx, engine, o.Queue) {
 			continue
 		}
 		who := a.keeper.Who(o.Holding)
@@ -57,21 +57,21 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 		case errors.Is(err, capture.ErrNotFound):
 			// It went by itself.
 		case errors.Is(err, capture.ErrUnsupported):
-			a.keeper.Leave(o.Holding)
+			a.keeper.Exempt(o.Holding)
 			slog.Warn("A queue cannot be taken back: its holder keeps it until it goes", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue,
 				"holder", who, "reason", o.Why, "error", err)
 		case err != nil:
 			slog.Error("A queue cannot be taken back; it is tried again", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue, "holder", who, "error", err)
 		default:
-			a.tellTakenBack(ctx, o.Queue, who, o.Why)
+			a.announceTakenBack(ctx, o.Queue, who, o.Why)
 			a.Activity.Raise()
 		}
 	}
 }
 
-// isNobodys looks again whether a queue is attached to by a process that is not known, and given to no pod: it may have become
+// isUnowned looks again whether a queue is attached to by a process that is not known, and given to no pod: it may have become
 // somebody's since, and is taken from anybody.
-func (a *Agent) isNobodys(ctx context.Context, engine capture.Engine, queue capture.QueueID) bool {
+func (a *Agent) isUnowned(ctx context.Context, engine capture.Engine, queue capture.QueueID) bool {
 	seen, err := engine.Observe(ctx)
 	if err != nil {
 		return false
@@ -84,10 +84,10 @@ func (a *Agent) isNobodys(ctx context.Context, engine capture.Engine, queue capt
 	return err == nil && len(allocations[queue]) == 0
 }
 
-// tellTakenBack says so in the log and in an Event. Any goroutine may call it.
-func (a *Agent) tellTakenBack(ctx context.Context, queue capture.QueueID, who, why string) {
+// announceTakenBack says so in the log and in an Event. Any goroutine may call it.
+func (a *Agent) announceTakenBack(ctx context.Context, queue capture.QueueID, who, why string) {
 	slog.Warn("A queue was taken back", "cluster", queue.Cluster, "queue", queue.Queue, "holder", who, "reason", why)
-	err := a.writer.Tell(ctx, status.Transition{
+	err := a.writer.WriteEvent(ctx, status.Transition{
 		Warning: true, Reason: v1.ReasonQueueTakenBack,
 		Message: fmt.Sprintf("queue %d of %s was taken back from %s: %s", queue.Queue, queue.Cluster, who, why),
 	})
@@ -96,10 +96,10 @@ func (a *Agent) tellTakenBack(ctx context.Context, queue capture.QueueID, who, w
 	}
 }
 
-// tellGiven says from whom a queue was taken that the kubelet gives to a pod. The kubelet waits for nothing of it.
-func (a *Agent) tellGiven(queue capture.QueueID, from int) {
+// announceGiven says from whom a queue was taken that the kubelet gives to a pod. The kubelet waits for nothing of it.
+func (a *Agent) announceGiven(queue capture.QueueID, from int) {
 	who := a.keeper.Who(pods.Holding{Queue: queue, PID: from})
-	go a.tellTakenBack(context.Background(), queue, who, "the kubelet gives it to another pod")
+	go a.announceTakenBack(context.Background(), queue, who, "the kubelet gives it to another pod")
 }
 
 // holders are the processes that read queues which the kubelet gave to no pod.
@@ -131,9 +131,9 @@ func (a *Agent) inUse(report datapath.Report) map[string]string {
 
 // holdersOf are the first few.
 func (a *Agent) holdersOf(name string, state capture.ClusterState) (holders []string) {
-	const most = 4
+	const limit = 4
 	for i, queue := range state.Queues {
-		if queue.Attached && len(holders) < most {
+		if queue.Attached && len(holders) < limit {
 			holding := pods.Holding{Queue: capture.QueueID{Cluster: name, Queue: i}, PID: queue.Holder}
 			holders = append(holders, fmt.Sprintf("queue %d is read by %s", i, a.keeper.Who(holding)))
 		}

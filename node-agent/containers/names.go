@@ -22,8 +22,8 @@ import (
 const (
 	namesFolder = "interfaces"
 	namesFile   = "names"
-	// mostNames are the lines that a file keeps, of those the newest interfaces.
-	mostNames = 4096
+	// maxNames are the lines that a file keeps, of those the newest interfaces.
+	maxNames = 4096
 	// inContainer is where the run folder is for a consumer in a container.
 	inContainer = "/run/ringcap"
 )
@@ -34,12 +34,12 @@ const (
 // for one goroutine.
 type Names struct {
 	path string
-	// told is what is in each file, by cluster.
-	told map[string][]byte
+	// written is what is in each file, by cluster.
+	written map[string][]byte
 }
 
 // NewNames makes Names in an agent's run folder.
-func NewNames(runDir string) *Names { return &Names{path: runDir, told: map[string][]byte{}} }
+func NewNames(runDir string) *Names { return &Names{path: runDir, written: map[string][]byte{}} }
 
 // Mount is what a container must be given to read a cluster's names. It makes the folder, for containers do not start
 // without it.
@@ -49,19 +49,19 @@ func (n *Names) Mount(cluster string) (capture.PathPair, error) {
 
 func (n *Names) of(cluster string) string { return filepath.Join(n.path, cluster, namesFolder) }
 
-// Tell writes the names that a plan knows beside those that are there, and removes the files of clusters that are not
+// Write writes the names that a plan knows beside those that are there, and removes the files of clusters that are not
 // planned any more. It comes before the plan is applied: names are there before packets are.
-func (n *Names) Tell(p plan.Result) error {
+func (n *Names) Write(p plan.Result) error {
 	var errs []error
 	for _, planned := range p.Plans {
 		for _, cluster := range planned.Clusters {
-			errs = append(errs, n.tell(cluster.Name, namesOf(cluster.Name, planned, p.Rings)))
+			errs = append(errs, n.write(cluster.Name, namesOf(cluster.Name, planned, p.Rings)))
 		}
 	}
-	for _, cluster := range slices.Sorted(maps.Keys(n.told)) {
+	for _, cluster := range slices.Sorted(maps.Keys(n.written)) {
 		if _, asked := p.Clusters[cluster]; !asked {
 			errs = append(errs, os.RemoveAll(n.of(cluster)))
-			delete(n.told, cluster)
+			delete(n.written, cluster)
 			// Where the engine has removed what is its own, nothing is left.
 			_ = os.Remove(filepath.Dir(n.of(cluster)))
 		}
@@ -97,9 +97,9 @@ func namesOf(cluster string, planned capture.Plan, rings map[string]plan.Verdict
 	return lines
 }
 
-func (n *Names) tell(cluster string, lines map[int]string) error {
+func (n *Names) write(cluster string, lines map[int]string) error {
 	path := filepath.Join(n.of(cluster), namesFile)
-	old, known := n.told[cluster]
+	old, known := n.written[cluster]
 	if !known {
 		// What an earlier agent knew. Without it this one goes on.
 		old, _ = os.ReadFile(path)
@@ -111,7 +111,7 @@ func (n *Names) tell(cluster string, lines map[int]string) error {
 	if err := node.WriteFile(path, text); err != nil {
 		return fmt.Errorf("tell the consumers of %s the names of interfaces: %w", cluster, err)
 	}
-	n.told[cluster] = text
+	n.written[cluster] = text
 	return nil
 }
 
@@ -135,7 +135,7 @@ func mergeNames(old []byte, lines map[int]string) []byte {
 	indexes := slices.Sorted(maps.Keys(all))
 	// The kernel counts up.
 	var text bytes.Buffer
-	for _, index := range indexes[max(len(indexes)-mostNames, 0):] {
+	for _, index := range indexes[max(len(indexes)-maxNames, 0):] {
 		fmt.Fprintf(&text, "%d\t%s\n", index, all[index])
 	}
 	return text.Bytes()

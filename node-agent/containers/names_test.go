@@ -40,16 +40,16 @@ func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	f := NewNames(dir)
 	pod := map[string]string{"veth7": "shop/web-1"}
-	require.NoError(t, f.Tell(planned("ids", pod, capture.Tap{Interface: "veth7", Index: 7}, capture.Tap{Interface: "eth0", Index: 2})))
+	require.NoError(t, f.Write(planned("ids", pod, capture.Tap{Interface: "veth7", Index: 7}, capture.Tap{Interface: "eth0", Index: 2})))
 	assert.Equal(t, "2\teth0\t\n7\tveth7\tshop/web-1\n", read(t, dir, "ids"))
 
 	// The pod is gone, the agent is another, and does not know the other pod yet.
 	f = NewNames(dir)
-	require.NoError(t, f.Tell(planned("ids", nil, capture.Tap{Interface: "veth7", Index: 7}, capture.Tap{Interface: "veth9", Index: 9})))
+	require.NoError(t, f.Write(planned("ids", nil, capture.Tap{Interface: "veth7", Index: 7}, capture.Tap{Interface: "veth9", Index: 9})))
 	assert.Equal(t, "2\teth0\t\n7\tveth7\tshop/web-1\n9\tveth9\t\n", read(t, dir, "ids"))
 
 	// The number is another interface's by now.
-	require.NoError(t, f.Tell(planned("ids", nil, capture.Tap{Interface: "eth1", Index: 7})))
+	require.NoError(t, f.Write(planned("ids", nil, capture.Tap{Interface: "eth1", Index: 7})))
 	assert.Equal(t, "2\teth0\t\n7\teth1\t\n9\tveth9\t\n", read(t, dir, "ids"))
 
 	mount, err := f.Mount("ids")
@@ -59,7 +59,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	assert.DirExists(t, filepath.Join(dir, "new", "interfaces"))
 
-	require.NoError(t, f.Tell(plan.Result{}))
+	require.NoError(t, f.Write(plan.Result{}))
 	require.NoError(t, NewNames(dir).RemoveAll())
 	assert.NoDirExists(t, filepath.Join(dir, "new"))
 	assert.NoDirExists(t, filepath.Join(dir, "ids"))
@@ -70,12 +70,12 @@ func TestNamesAreBounded(t *testing.T) {
 	f := NewNames(dir)
 	for from := range 3 {
 		var taps []capture.Tap
-		for i := range mostNames {
-			taps = append(taps, capture.Tap{Interface: "veth", Index: from*mostNames/2 + i + 1})
+		for i := range maxNames {
+			taps = append(taps, capture.Tap{Interface: "veth", Index: from*maxNames/2 + i + 1})
 		}
-		require.NoError(t, f.Tell(planned("ids", nil, taps...)))
+		require.NoError(t, f.Write(planned("ids", nil, taps...)))
 	}
 	text := read(t, dir, "ids")
-	assert.Equal(t, mostNames, strings.Count(text, "\n"))
-	assert.True(t, strings.HasPrefix(text, fmt.Sprintf("%d\t", mostNames+1)))
+	assert.Equal(t, maxNames, strings.Count(text, "\n"))
+	assert.True(t, strings.HasPrefix(text, fmt.Sprintf("%d\t", maxNames+1)))
 }

@@ -456,13 +456,13 @@ func TestAChangeThatTheEngineRefuses(t *testing.T) {
 // choosyEngine supports the rings of which it has nothing to say.
 type choosyEngine struct {
 	*planEngine
-	says func(capture.Ring) string
+	message func(capture.Ring) string
 }
 
 func (e *choosyEngine) Apply(ctx context.Context, p capture.Plan, seen capture.Observation) (map[string]error, error) {
 	for _, ring := range p.Rings {
 		e.refuse[ring.Name] = nil
-		if text := e.says(ring); text != "" {
+		if text := e.message(ring); text != "" {
 			e.refuse[ring.Name] = fmt.Errorf("%s: %w", text, capture.ErrUnsupported)
 		}
 	}
@@ -473,12 +473,12 @@ func (e *choosyEngine) Apply(ctx context.Context, p capture.Plan, seen capture.O
 // Ethernet frames. It is withheld where it makes more of that.
 func TestAChangeThatIsNotToBlame(t *testing.T) {
 	for more, kept := range map[string]bool{"": false, ", and no native XDP": true} {
-		engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, says: func(capture.Ring) string { return "" }}
+		engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, message: func(capture.Ring) string { return "" }}
 		agent := agentOf(v1.EngineEBPF, engine, filepath.Join(t.TempDir(), "accepted.json"))
 		agent.Reconcile(t.Context(), withLimit("64Mi"), 1)
 		before := engine.last
 		came := "wg0 carries none"
-		engine.says = func(r capture.Ring) string {
+		engine.message = func(r capture.Ring) string {
 			if r.SnapLen == 1000 {
 				return came + more
 			}
@@ -493,7 +493,7 @@ func TestAChangeThatIsNotToBlame(t *testing.T) {
 			assert.Equal(t, kept, object.Decision.AsBefore)
 			assert.Equal(t, kept, reflect.DeepEqual(before, engine.last))
 		}
-		engine.says = func(capture.Ring) string { return "" }
+		engine.message = func(capture.Ring) string { return "" }
 		object := agent.Reconcile(t.Context(), changed, 2).Rings["mirror"]
 		assert.Equal(t, !kept, object.Ready(), object.Message)
 	}
@@ -501,14 +501,14 @@ func TestAChangeThatIsNotToBlame(t *testing.T) {
 
 // A Cluster with a ring's name is refused for that. What the engine does not support of the ring is not sought in the Cluster for ever.
 func TestAChangeThatTheEngineRefusesBesideAClusterOfItsName(t *testing.T) {
-	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, says: func(capture.Ring) string { return "" }}
+	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, message: func(capture.Ring) string { return "" }}
 	agent := agentOf(v1.EngineEBPF, engine, filepath.Join(t.TempDir(), "accepted.json"))
 	asked := withLimit("64Mi")
 	asked.Clusters[0].Name, asked.Rings[0].Spec.Filter = "mirror", nil
 	agent.Reconcile(t.Context(), *asked.DeepCopy(), 1)
 	asked.Rings[0].Spec.SnapLength, asked.Clusters[0].Spec.Queues = 1000, 4
 	tries := 0
-	engine.says = func(r capture.Ring) string {
+	engine.message = func(r capture.Ring) string {
 		tries++
 		require.Less(t, tries, 10)
 		if r.SnapLen == 1000 {

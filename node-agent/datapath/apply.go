@@ -46,7 +46,7 @@ func (r *Reconciler) apply(ctx context.Context, p plan.Result, seen view) Outcom
 	o.NICs, o.Err = r.NICs.Apply(p.NICs)
 	o.Err = errors.Join(o.Err, notRestored(p, o.NICs))
 	if r.Names != nil {
-		o.Err = errors.Join(o.Err, r.Names.Tell(p))
+		o.Err = errors.Join(o.Err, r.Names.Write(p))
 	}
 	for _, provider := range r.Providers {
 		if provider.engine == nil {

@@ -69,11 +69,11 @@ func (l *Loop) Run(ctx context.Context) {
 func pace(interval, took time.Duration, report Report) time.Duration {
 	const (
 		share    = 250 // of which there are two, and as much again is for collecting garbage
-		most     = 5   // intervals
+		limit    = 5   // intervals
 		perQueue = 3 * time.Millisecond
 		silence  = 45 * time.Second
 	)
-	bound := min(most*interval+time.Duration(report.queues())*perQueue, max(silence, most*interval))
+	bound := min(limit*interval+time.Duration(report.queues())*perQueue, max(silence, limit*interval))
 	return min(max(interval, share*took), bound)
 }
 

@@ -21,8 +21,8 @@ type Object struct {
 	Engine v1.Engine
 	// Made: it was planned, and its engine has it as planned.
 	Made bool
-	// Leftover: nobody asks for it any more, and it could not be removed.
-	Leftover bool
+	// Orphaned: nobody asks for it any more, and it could not be removed.
+	Orphaned bool
 	// Fed: at least one ring that there is passes packets to this set of queues.
 	Fed bool
 	// Reason and Message say what is wrong, with the decision or since; Reason is empty when all is as the spec asks.
@@ -48,17 +48,17 @@ func conclude(p plan.Result, o Outcome, have map[v1.Engine]capture.Observation) 
 	}
 	for name, verdict := range p.Clusters {
 		cluster := newObject(verdict, o.problem(verdict.Engine, name))
-		if observation, told := have[verdict.Engine]; told && cluster.Fed && !isFed(name, p.Plans[verdict.Engine], observation) {
+		if observation, observed := have[verdict.Engine]; observed && cluster.Fed && !isFed(name, p.Plans[verdict.Engine], observation) {
 			cluster.unfed()
 		}
 		clusters[name] = cluster
 	}
 	for engine, observation := range have {
 		for name := range observation.Rings {
-			addLeftover(rings, name, engine, o.Failed[engine][name])
+			addOrphan(rings, name, engine, o.Failed[engine][name])
 		}
 		for name := range observation.Clusters {
-			addLeftover(clusters, name, engine, o.Failed[engine][name])
+			addOrphan(clusters, name, engine, o.Failed[engine][name])
 		}
 	}
 	return rings, clusters
@@ -116,12 +116,12 @@ func (o *Object) unfed() {
 	}
 }
 
-// addLeftover adds what an engine still has and nobody asks for any more, because it could not be removed.
-func addLeftover(objects map[string]Object, name string, engine v1.Engine, problem error) {
+// addOrphan adds what an engine still has and nobody asks for any more, because it could not be removed.
+func addOrphan(objects map[string]Object, name string, engine v1.Engine, problem error) {
 	if _, asked := objects[name]; asked || problem == nil {
 		return
 	}
-	objects[name] = Object{Leftover: true, Engine: engine, Reason: reasonOf(problem), Message: problem.Error()}
+	objects[name] = Object{Orphaned: true, Engine: engine, Reason: reasonOf(problem), Message: problem.Error()}
 }
 
 func reasonOf(err error) string {

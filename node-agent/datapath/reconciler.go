@@ -32,12 +32,12 @@ type Drivers interface {
 	Describe() (map[string]plan.DriverFact, error)
 	// Apply gives the wished interfaces their drivers and the others the ones that they had; moved says that some were made
 	// again, and have other indexes. What could not be had is in the facts from then on.
-	Apply(wanted map[string]plan.DriverWish) (moved bool, err error)
+	Apply(wanted map[string]plan.DesiredDriver) (moved bool, err error)
 }
 
 // Names tells consumers what the interfaces of a plan are called, before it is applied.
 type Names interface {
-	Tell(plan.Result) error
+	Write(plan.Result) error
 }
 
 // Reconciler makes the node's data path as asked. Its methods but Engine are for one goroutine.
@@ -66,10 +66,10 @@ type Reconciler struct {
 	Trials *Trials
 
 	programs programCache
-	// looked: this process has looked at what the engines had when it began. traffic and drivers are what was known last.
-	looked  bool
-	traffic lastKnown[map[string]string]
-	drivers lastKnown[map[string]plan.DriverFact]
+	// inspected: this process has looked at what the engines had when it began. traffic and drivers are what was known last.
+	inspected bool
+	traffic   lastKnown[map[string]string]
+	drivers   lastKnown[map[string]plan.DriverFact]
 	// unsupported is what engines have refused of the specs that are asked for, by plan.SpecKey; blameless are those of which they
 	// refused the same before the change.
 	unsupported map[string]plan.Refusal
@@ -130,7 +130,7 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		}
 	}
 	r.programs.forget()
-	r.looked = true
+	r.inspected = true
 	report = r.Observe(ctx, report)
 	report.Rings, report.Clusters = conclude(report.Plan, report.Outcome, report.Observations)
 	report.Err = errors.Join(err, acceptedErr, report.Outcome.Err, r.Trials.applied(report))
@@ -140,7 +140,7 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 // decide makes a report's plan, if one can be made, from what it returns. Drivers are replaced on the way: interfaces are made again by
 // that, and are looked at and planned for once more.
 func (r *Reconciler) decide(ctx context.Context, report *Report, compile compileFunc) (seen view, err error) {
-	if seen, err = r.look(ctx, report); err != nil {
+	if seen, err = r.inspect(ctx, report); err != nil {
 		return seen, err
 	}
 	seen.Compile = compile
@@ -149,7 +149,7 @@ func (r *Reconciler) decide(ctx context.Context, report *Report, compile compile
 	if moved {
 		// What ran before this process can be told at the first look only: its trials are noted by now.
 		refused, good := seen.Refused, seen.Good
-		if seen, err = r.look(ctx, report); err != nil {
+		if seen, err = r.inspect(ctx, report); err != nil {
 			return seen, errors.Join(trialErr, driverErr, err)
 		}
 		seen.Compile, seen.Refused, seen.Good = compile, refused, good
@@ -173,7 +173,7 @@ func (r *Reconciler) plan(ctx context.Context, report Report, seen *view) (plan.
 	seen.Refused = refused
 	for {
 		report.Plan = plan.Make(report.Spec, seen.Facts)
-		held, err := r.Trials.admit(ctx, report, seen.Facts, !r.looked)
+		held, err := r.Trials.admit(ctx, report, seen.Facts, !r.inspected)
 		if err != nil {
 			admitErr = err
 		}

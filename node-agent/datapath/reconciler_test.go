@@ -248,7 +248,7 @@ func TestASettingThatTheDriverRefuses(t *testing.T) {
 	size := int32(512)
 	asked.Rings[0].Spec.NIC.RxRingSize = &size
 	r.NICs = noNICs{outcomes: map[string]nic.Outcome{"eth0": {Settings: []nic.SettingState{{
-		Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "512", Ring: "a"}, Problem: nic.ProblemNotSupported, Message: "its driver cannot do that",
+		Setting: plan.SettingRxRingSize, Desired: plan.Desired{Value: "512", Ring: "a"}, Problem: nic.ProblemNotSupported, Message: "its driver cannot do that",
 	}}}}}
 	report := r.Reconcile(context.Background(), asked, 1)
 	a, b := report.Rings["a"], report.Rings["b"]
@@ -416,4 +416,4 @@ func (d countedDrivers) Describe() (map[string]plan.DriverFact, error) {
 	*d.described++
 	return nil, nil
 }
-func (d countedDrivers) Apply(map[string]plan.DriverWish) (bool, error) { return false, nil }
+func (d countedDrivers) Apply(map[string]plan.DesiredDriver) (bool, error) { return false, nil }

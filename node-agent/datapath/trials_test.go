@@ -285,7 +285,7 @@ func TestWhatIsNotSupportedStandsNoTrial(t *testing.T) {
 // What is planned only because another ring's change is not supported is on trial like anything else.
 func TestWhatIsPlannedForWantOfSupportStandsItsTrial(t *testing.T) {
 	l := newTrialLab(t)
-	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: l.engine}, says: func(r capture.Ring) string {
+	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: l.engine}, message: func(r capture.Ring) string {
 		if r.SnapLen == 1000 {
 			return "no such length"
 		}
@@ -498,13 +498,13 @@ func TestALostTrialIsUndoneWhateverFails(t *testing.T) {
 // noDrivers replaces none.
 type noDrivers struct{ err error }
 
-func (d noDrivers) Describe() (map[string]plan.DriverFact, error)  { return nil, d.err }
-func (d noDrivers) Apply(map[string]plan.DriverWish) (bool, error) { return false, nil }
+func (d noDrivers) Describe() (map[string]plan.DriverFact, error)     { return nil, d.err }
+func (d noDrivers) Apply(map[string]plan.DesiredDriver) (bool, error) { return false, nil }
 
 // movingDrivers makes an interface again each time.
 type movingDrivers struct{ noDrivers }
 
-func (d movingDrivers) Apply(map[string]plan.DriverWish) (bool, error) { return true, nil }
+func (d movingDrivers) Apply(map[string]plan.DesiredDriver) (bool, error) { return true, nil }
 
 // Of several lost trials the latest spec is what is undone, and one that cannot be decoded is none.
 func TestTheLatestUnfinishedSpec(t *testing.T) {

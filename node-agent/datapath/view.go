@@ -27,11 +27,11 @@ type view struct {
 	err error
 }
 
-// look sees all that a plan for a report's spec depends on, each thing once, and puts into the report what others want to know of
+// inspect sees all that a plan for a report's spec depends on, each thing once, and puts into the report what others want to know of
 // that. It fails where no plan can be made.
-func (r *Reconciler) look(ctx context.Context, report *Report) (view, error) {
+func (r *Reconciler) inspect(ctx context.Context, report *Report) (view, error) {
 	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load(), Unsupported: r.unsupported}}
-	complete := r.lookAtEngines(ctx, &seen)
+	complete := r.inspectEngines(ctx, &seen)
 	r.acceptRunning(spec, &seen.Facts)
 	// Where it is not complete which queues there are, those would be taken for newcomers: then nothing is refused for want of
 	// memory here, but by the engines.
@@ -46,15 +46,15 @@ func (r *Reconciler) look(ctx context.Context, report *Report) (view, error) {
 	if seen.NoPods = r.Pods == nil; !seen.NoPods {
 		seen.Pods, seen.PodsUnknown = r.Pods()
 	}
-	err := r.lookAtInterfaces(spec, &seen)
-	r.lookAtPools(ctx, spec, &seen.Facts)
+	err := r.inspectInterfaces(spec, &seen)
+	r.inspectPools(ctx, spec, &seen.Facts)
 	report.Engines, report.Memory, report.plannedWith = seen.Engines, seen.Memory, seen.taken()
 	report.Interfaces, report.RxQueues, report.Drivers = seen.interfaces, seen.rxQueues(), seen.drivers
 	return seen, err
 }
 
-// lookAtEngines says what the engines have now, and whether all of them tell.
-func (r *Reconciler) lookAtEngines(ctx context.Context, seen *view) (complete bool) {
+// inspectEngines says what the engines have now, and whether all of them tell.
+func (r *Reconciler) inspectEngines(ctx context.Context, seen *view) (complete bool) {
 	facts := &seen.Facts
 	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
 	facts.QueueCounts, facts.Taps = map[string]int{}, map[string][]capture.Tap{}
@@ -85,7 +85,7 @@ func (r *Reconciler) lookAtEngines(ctx context.Context, seen *view) (complete bo
 // that noted nothing, and left them running: they were there before the node could refuse or try them. An operator of that
 // release wrote their entries.
 func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
-	if r.looked || len(facts.Good.Rings)+len(facts.Good.Clusters) > 0 {
+	if r.inspected || len(facts.Good.Rings)+len(facts.Good.Clusters) > 0 {
 		return
 	}
 	for _, ring := range spec.Rings {
@@ -96,8 +96,8 @@ func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	}
 }
 
-// lookAtInterfaces sees the node's interfaces, with their drivers and whose traffic they carry.
-func (r *Reconciler) lookAtInterfaces(spec v1.NodeCaptureSpec, seen *view) (err error) {
+// inspectInterfaces sees the node's interfaces, with their drivers and whose traffic they carry.
+func (r *Reconciler) inspectInterfaces(spec v1.NodeCaptureSpec, seen *view) (err error) {
 	if seen.interfaces, err = r.Interfaces(); err != nil {
 		return err
 	}
@@ -163,8 +163,8 @@ func (l *lastKnown[T]) read(seen *view, read func() (T, error)) (T, error) {
 	return l.value, nil
 }
 
-// lookAtPools asks for pools while a ring is over one, and only then.
-func (r *Reconciler) lookAtPools(ctx context.Context, spec v1.NodeCaptureSpec, facts *plan.Facts) {
+// inspectPools asks for pools while a ring is over one, and only then.
+func (r *Reconciler) inspectPools(ctx context.Context, spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	if r.Pools == nil || !slices.ContainsFunc(spec.Rings, func(ring v1.NodeRing) bool { return plan.OverPool(ring.Spec) }) {
 		return
 	}

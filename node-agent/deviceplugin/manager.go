@@ -47,8 +47,8 @@ type Manager struct {
 	cdi cdiSpecs
 
 	mu sync.Mutex
-	// told: Set was called.
-	told    bool
+	// wasSet: Set was called.
+	wasSet  bool
 	wanted  map[string]Resource
 	plugins map[string]*plugin
 	// registered are the names of plugins, for other goroutines than Run's.
@@ -71,7 +71,7 @@ func NewManager(folder, cdi string, mayStart MayStart) *Manager {
 // Set says what shall be offered. It returns at once; Run does it.
 func (m *Manager) Set(wanted map[string]Resource) {
 	m.mu.Lock()
-	m.wanted, m.told = wanted, true
+	m.wanted, m.wasSet = wanted, true
 	m.mu.Unlock()
 	m.raise()
 }
@@ -138,9 +138,9 @@ func (m *Manager) Run(ctx context.Context) {
 // apply starts, updates and retires plugins.
 func (m *Manager) apply(ctx context.Context) {
 	m.mu.Lock()
-	wanted, told := maps.Clone(m.wanted), m.told
+	wanted, wasSet := maps.Clone(m.wanted), m.wasSet
 	m.mu.Unlock()
-	if !told {
+	if !wasSet {
 		return
 	}
 	for name, p := range m.plugins {

@@ -45,9 +45,9 @@ func (r Resource) engine() (Queues, error) {
 
 const (
 	kubeletTimeout = 5 * time.Second
-	// detachPatience is how long an allocation waits for a queue's last consumer, which the kernel may still be tearing down,
+	// detachTimeout is how long an allocation waits for a queue's last consumer, which the kernel may still be tearing down,
 	// where the engine cannot take the queue from it, and detachInterval how often it looks.
-	detachPatience = 5 * time.Second
+	detachTimeout  = 5 * time.Second
 	detachInterval = 100 * time.Millisecond
 )
 
@@ -60,8 +60,8 @@ type plugin struct {
 	// resource is what shall be offered now.
 	resource func() Resource
 	mayStart MayStart
-	// tell has container runtimes read again what they know of the queues (CDI).
-	tell func() error
+	// refreshCDI has container runtimes read again what they know of the queues (CDI).
+	refreshCDI func() error
 
 	mu      sync.Mutex
 	offered Resource
@@ -74,9 +74,9 @@ type plugin struct {
 	gone   chan struct{}
 }
 
-func newPlugin(name, folder string, tell func() error, resource func() Resource, mayStart MayStart) *plugin {
+func newPlugin(name, folder string, refreshCDI func() error, resource func() Resource, mayStart MayStart) *plugin {
 	return &plugin{
-		name: name, folder: folder, tell: tell, resource: resource, mayStart: mayStart,
+		name: name, folder: folder, refreshCDI: refreshCDI, resource: resource, mayStart: mayStart,
 		changed: make(chan struct{}), numbers: map[string]uint64{},
 	}
 }
@@ -259,7 +259,7 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 
 // takeBack takes a queue from anybody. With a kernel module from before that, it has some patience with one who is going.
 func takeBack(ctx context.Context, engine Queues, id capture.QueueID) error {
-	ctx, cancel := context.WithTimeout(ctx, detachPatience)
+	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
 	defer cancel()
 	again := time.NewTicker(detachInterval)
 	defer again.Stop()
@@ -331,10 +331,10 @@ func (p *plugin) grant(engine Queues, id capture.QueueID) (capture.Grant, error)
 		return grant, err
 	}
 	numbers := deviceNumbers(grant.Devices)
-	if p.told(numbers) {
+	if p.isCurrent(numbers) {
 		return grant, nil
 	}
-	if err := p.tell(); err != nil {
+	if err := p.refreshCDI(); err != nil {
 		return grant, err
 	}
 	p.mu.Lock()
@@ -343,7 +343,7 @@ func (p *plugin) grant(engine Queues, id capture.QueueID) (capture.Grant, error)
 	return grant, nil
 }
 
-func (p *plugin) told(numbers map[string]uint64) bool {
+func (p *plugin) isCurrent(numbers map[string]uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for path, number := range numbers {

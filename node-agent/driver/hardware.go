@@ -70,14 +70,14 @@ func (s sysfs) bind(h hardware, driver string) error {
 		return fmt.Errorf("driver %s is not loaded", driver)
 	}
 	if have != "" {
-		if err := s.tell(h, have, "unbind"); err != nil {
+		if err := s.write(h, have, "unbind"); err != nil {
 			return err
 		}
 	}
-	return s.tell(h, driver, "bind")
+	return s.write(h, driver, "bind")
 }
 
-func (s sysfs) tell(h hardware, driver, what string) error {
+func (s sysfs) write(h hardware, driver, what string) error {
 	file, err := os.OpenFile(s.path("bus", h.Bus, "drivers", driver, what), os.O_WRONLY, 0)
 	if err == nil {
 		_, err = file.WriteString(h.Address)

@@ -99,36 +99,36 @@ func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 // the facts, and the indexes of interfaces, are others now. The link of a wished
 // interface is waited for. What cannot be had is put back, and is in the facts from then on; the error is for what could not
 // be put back or noted.
-func (m *Manager) Apply(wanted map[string]plan.DriverWish) (moved bool, err error) {
+func (m *Manager) Apply(wanted map[string]plan.DesiredDriver) (moved bool, err error) {
 	have, err := m.records.Load()
 	if err != nil {
 		return false, err
 	}
 	var errs []error
 	for _, address := range slices.Sorted(maps.Keys(have)) {
-		done, err := m.proceed(have, address, wanted)
+		done, err := m.resume(have, address, wanted)
 		moved = moved || done
 		errs = append(errs, err)
 	}
 	for _, iface := range slices.Sorted(maps.Keys(wanted)) {
-		done, err := m.begin(have, iface, wanted[iface])
+		done, err := m.start(have, iface, wanted[iface])
 		moved = moved || done
 		errs = append(errs, err)
 	}
 	return moved, errors.Join(append(errs, m.records.Save(have))...)
 }
 
-// begin replaces the driver of an interface that has none of ours yet, or for which that failed long enough ago.
-func (m *Manager) begin(have map[string]replacement, iface string, wish plan.DriverWish) (bool, error) {
+// start replaces the driver of an interface that has none of ours yet, or for which that failed long enough ago.
+func (m *Manager) start(have map[string]replacement, iface string, desired plan.DesiredDriver) (bool, error) {
 	h, err := m.sys.of(iface)
 	if err != nil {
 		return false, fmt.Errorf("interface %s: %w", iface, err)
 	}
 	former, known := have[h.Address]
-	if known && !(former.Phase == failed && former.due(m.now())) || m.sys.bound(h) == wish.Driver {
+	if known && !(former.Phase == failed && former.due(m.now())) || m.sys.bound(h) == desired.Driver {
 		return false, nil
 	}
-	r := replacement{hardware: h, Stock: m.sys.bound(h), Aware: wish.Driver, Phase: replacing, attempt: attempt{Tries: former.Tries}}
+	r := replacement{hardware: h, Stock: m.sys.bound(h), Aware: desired.Driver, Phase: replacing, attempt: attempt{Tries: former.Tries}}
 	if r.Before, err = m.snapshot(iface); err != nil {
 		// Nothing was changed, and nothing is to be put back.
 		r.Phase = failed
@@ -138,27 +138,27 @@ func (m *Manager) begin(have map[string]replacement, iface string, wish plan.Dri
 	if err := m.note(have, r); err != nil {
 		return false, err
 	}
-	return true, m.replace(have, r, wish.LinkTimeout)
+	return true, m.replace(have, r, desired.LinkTimeout)
 }
 
-// proceed goes on with a device that was begun with.
-func (m *Manager) proceed(have map[string]replacement, address string, wanted map[string]plan.DriverWish) (bool, error) {
+// resume goes on with a device that was begun with.
+func (m *Manager) resume(have map[string]replacement, address string, wanted map[string]plan.DesiredDriver) (bool, error) {
 	r := have[address]
 	if _, err := os.Stat(m.sys.device(r.hardware)); err != nil {
 		delete(have, address)
 		return false, nil
 	}
-	wish, wished := m.wishFor(r, wanted)
+	desired, isDesired := m.desiredFor(r, wanted)
 	switch {
-	case r.Phase == replacing && wished:
-		return true, m.replace(have, r, wish.LinkTimeout)
+	case r.Phase == replacing && isDesired:
+		return true, m.replace(have, r, desired.LinkTimeout)
 	case r.Phase == replaced && m.sys.bound(r.hardware) != r.Aware:
-		return m.taken(have, r, wished)
-	case r.Phase == failed && !wished:
+		return m.displaced(have, r, isDesired)
+	case r.Phase == failed && !isDesired:
 		delete(have, address)
 		return false, nil
-	case r.Phase == replaced && !wished:
-		return true, m.leave(have, r)
+	case r.Phase == replaced && !isDesired:
+		return true, m.revert(have, r)
 	case r.Phase == replacing, r.Phase == restoring:
 		return true, m.putBack(have, r)
 	default:
@@ -166,11 +166,11 @@ func (m *Manager) proceed(have map[string]replacement, address string, wanted ma
 	}
 }
 
-// wishFor finds the wish for a device by the name of its interface, or by that which it had.
-func (m *Manager) wishFor(r replacement, wanted map[string]plan.DriverWish) (plan.DriverWish, bool) {
+// desiredFor finds the wish for a device by the name of its interface, or by that which it had.
+func (m *Manager) desiredFor(r replacement, wanted map[string]plan.DesiredDriver) (plan.DesiredDriver, bool) {
 	names := append(m.sys.interfaces(r.hardware), r.Before.Name)
-	wish, ok := wanted[names[0]]
-	return wish, ok && wish.Driver == r.Aware
+	desired, ok := wanted[names[0]]
+	return desired, ok && desired.Driver == r.Aware
 }
 
 // replace binds the aware driver, and goes back when that does not work.
@@ -194,12 +194,12 @@ func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeou
 	return m.putBack(have, r)
 }
 
-// taken leaves a device to whoever gave it another driver; while it is wished for, that is a failure like others, so that two
+// displaced leaves a device to whoever gave it another driver; while it is wished for, that is a failure like others, so that two
 // who want different things do not pull at it for ever.
-func (m *Manager) taken(have map[string]replacement, r replacement, wished bool) (bool, error) {
+func (m *Manager) displaced(have map[string]replacement, r replacement, isDesired bool) (bool, error) {
 	why := fmt.Errorf("somebody else gave it driver %q", m.sys.bound(r.hardware))
 	slog.Warn("A device has lost its capture-aware driver", "device", r.Address, "why", why)
-	if !wished {
+	if !isDesired {
 		delete(have, r.Address)
 		return false, nil
 	}
@@ -208,8 +208,8 @@ func (m *Manager) taken(have map[string]replacement, r replacement, wished bool)
 	return true, m.note(have, r)
 }
 
-// leave puts the stock driver back where the aware one is not wished for any more, with what the interface has by now.
-func (m *Manager) leave(have map[string]replacement, r replacement) error {
+// revert puts the stock driver back where the aware one is not wished for any more, with what the interface has by now.
+func (m *Manager) revert(have map[string]replacement, r replacement) error {
 	names := m.sys.interfaces(r.hardware)
 	if len(names) > 0 {
 		now, err := m.snapshot(names[0])

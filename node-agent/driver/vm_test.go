@@ -133,11 +133,11 @@ func (b *bench) look() snapshot {
 	return shot
 }
 
-func (b *bench) wish() map[string]plan.DriverWish {
-	return map[string]plan.DriverWish{"mirror7": {Driver: b.stock + Suffix, Ring: "r", LinkTimeout: 30 * time.Second}}
+func (b *bench) desired() map[string]plan.DesiredDriver {
+	return map[string]plan.DesiredDriver{"mirror7": {Driver: b.stock + Suffix, Ring: "r", LinkTimeout: 30 * time.Second}}
 }
 
-func (b *bench) apply(wanted map[string]plan.DriverWish, moves bool) {
+func (b *bench) apply(wanted map[string]plan.DesiredDriver, moves bool) {
 	b.t.Helper()
 	m := New(b.m.records.Path, "boot", "/sys", procSysNet)
 	m.now = func() time.Time { return b.now }
@@ -172,7 +172,7 @@ func TestVMReplacedAndPutBack(t *testing.T) {
 	assert.False(t, fact.Aware)
 	assert.Equal(t, b.stock+Suffix, fact.Replacement, fact.Obstacle)
 
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	fact = b.fact()
 	assert.True(t, fact.Aware)
 	assert.Equal(t, b.stock+Suffix, fact.Name)
@@ -180,7 +180,7 @@ func TestVMReplacedAndPutBack(t *testing.T) {
 	assert.Equal(t, before, b.look())
 	assert.Equal(t, b.otherIndex, link(t, "other").Attrs().Index)
 	require.NoError(t, waitLink("mirror7", 0), "the link is waited for")
-	b.apply(b.wish(), false)
+	b.apply(b.desired(), false)
 
 	b.apply(nil, true)
 	b.isStock(before)
@@ -194,7 +194,7 @@ func TestVMWithoutIPv6(t *testing.T) {
 	before := b.look()
 	heard, done := make(chan netlink.AddrUpdate, 1000), make(chan struct{})
 	require.NoError(t, netlink.AddrSubscribe(heard, done))
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	assert.Equal(t, before, b.look())
 	b.apply(nil, true)
 	b.isStock(before)
@@ -215,21 +215,21 @@ func TestVMKilledInBetween(t *testing.T) {
 	aware := b.stock + Suffix
 	deaths := map[string]func(){
 		"noted":   func() {},
-		"unbound": func() { require.NoError(t, b.m.sys.tell(b.hw, b.m.sys.bound(b.hw), "unbind")) },
+		"unbound": func() { require.NoError(t, b.m.sys.write(b.hw, b.m.sys.bound(b.hw), "unbind")) },
 		"bound":   func() { require.NoError(t, b.m.sys.bind(b.hw, aware)) },
 	}
 	for _, death := range []struct {
-		step   phase
-		at     string
-		wished bool
+		step      phase
+		at        string
+		isDesired bool
 	}{
 		{replacing, "noted", false}, {replacing, "unbound", true}, {replacing, "bound", false}, {restoring, "unbound", true}, {restoring, "bound", false},
 	} {
 		have := map[string]replacement{}
 		require.NoError(t, b.m.note(have, replacement{hardware: b.hw, Stock: b.stock, Aware: aware, Phase: death.step, Before: shot}))
 		deaths[death.at]()
-		if death.wished && death.step == replacing {
-			b.apply(b.wish(), true)
+		if death.isDesired && death.step == replacing {
+			b.apply(b.desired(), true)
 			assert.Equal(t, aware, b.m.sys.bound(b.hw), death)
 			assert.Equal(t, before, b.look(), death)
 		}
@@ -243,27 +243,27 @@ func TestVMRolledBack(t *testing.T) {
 	b := newBench(t)
 	before := b.look()
 	b.noLink = true
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	b.isStock(before)
 	assert.Equal(t, "no link", b.fact().Failed)
 	assert.Equal(t, b.now.Add(firstPause), b.fact().NextTry)
 	b.now = b.now.Add(firstPause - 1)
-	b.apply(b.wish(), false)
+	b.apply(b.desired(), false)
 	b.now = b.now.Add(1)
 	require.NoError(t, waitLink("mirror7", 20*time.Second), "one that had none is not waited for")
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	b.isStock(before)
 	assert.Equal(t, b.now.Add(pauseFactor*firstPause), b.fact().NextTry)
 	require.NoError(t, waitLink("mirror7", 20*time.Second))
 	b.now, b.noLink = b.now.Add(pauseFactor*firstPause), false
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	assert.Equal(t, before, b.look())
 	assert.Equal(t, b.stock, b.fact().Stock)
 	assert.Empty(t, b.fact().Failed)
 	b.apply(nil, true)
 	b.isStock(before)
 
-	absent := map[string]plan.DriverWish{"mirror7": {Driver: "nothing_ringcap", LinkTimeout: time.Second}}
+	absent := map[string]plan.DesiredDriver{"mirror7": {Driver: "nothing_ringcap", LinkTimeout: time.Second}}
 	b.apply(absent, true)
 	assert.Equal(t, "driver nothing_ringcap is not loaded", b.fact().Failed)
 	b.isStock(before)
@@ -275,17 +275,17 @@ func TestVMRolledBack(t *testing.T) {
 func TestVMTakenAway(t *testing.T) {
 	b := newBench(t)
 	before := b.look()
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	require.NoError(t, b.m.change(replacement{hardware: b.hw, Before: before}, b.stock))
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	b.isStock(before)
 	assert.Equal(t, `somebody else gave it driver "igb"`, b.fact().Failed)
-	b.apply(b.wish(), false)
+	b.apply(b.desired(), false)
 	b.now = b.fact().NextTry
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	assert.Equal(t, b.stock, b.fact().Stock)
 	require.NoError(t, b.m.change(replacement{hardware: b.hw, Before: before}, b.stock))
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	assert.Equal(t, b.now.Add(pauseFactor*firstPause), b.fact().NextTry, "less and less often")
 	b.apply(nil, false)
 	b.isStock(before)
@@ -304,13 +304,13 @@ func TestVMPostponed(t *testing.T) {
 	require.NoError(t, netlink.RouteAdd(lost))
 	before := link(t, "mirror7").Attrs().Index
 	for range maxTries + 1 {
-		b.apply(b.wish(), true)
+		b.apply(b.desired(), true)
 		assert.Contains(t, b.fact().Failed, "several next hops")
 		assert.Equal(t, before, link(t, "mirror7").Attrs().Index, "never touched")
 		b.now = b.fact().NextTry
 	}
 	require.NoError(t, netlink.RouteDel(lost))
-	b.apply(b.wish(), true)
+	b.apply(b.desired(), true)
 	assert.Equal(t, b.stock, b.fact().Stock)
 	b.apply(nil, true)
 }

@@ -96,7 +96,7 @@ func headersMissing(build, release string) string {
 
 // firstErrors are what is worth reading of a compiler's output.
 func firstErrors(said string) string {
-	const most = 3
+	const limit = 3
 	var found, last []string
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
@@ -108,7 +108,7 @@ func firstErrors(said string) string {
 		}
 	}
 	if len(found) == 0 {
-		found = last[max(0, len(last)-most):]
+		found = last[max(0, len(last)-limit):]
 	}
-	return strings.Join(found[:min(len(found), most)], " / ")
+	return strings.Join(found[:min(len(found), limit)], " / ")
 }

@@ -85,13 +85,13 @@ func (l Loader) missing(path string) string {
 	if err != nil {
 		return "a symbol"
 	}
-	const most = 8
+	const limit = 8
 	names := l.Kernel.Missing(file.Undefined)
 	switch {
 	case len(names) == 0:
 		return "a symbol"
-	case len(names) > most:
-		return fmt.Sprintf("%s and %d more symbols", strings.Join(names[:most], ", "), len(names)-most)
+	case len(names) > limit:
+		return fmt.Sprintf("%s and %d more symbols", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
 	return strings.Join(names, ", ")
 }

@@ -185,14 +185,14 @@ func TestNamesAreBounded(t *testing.T) {
 	rules := &r.Plan.Plans[v1.EngineEBPF].Rings[0].Rules
 	counted := r.Observations[v1.EngineEBPF].Rings["mirror"].Rules
 	rules.Wildcard = nil
-	for i := range uint32(MostNames + 5) {
+	for i := range uint32(MaxNames + 5) {
 		rules.Wildcard = append(rules.Wildcard, capture.WildcardRule{ID: i, Name: fmt.Sprintf("rule-%d", i)})
 		counted[i] = capture.RuleStats{Packets: 10}
 	}
 	c := NewCollector("", "")
 	c.Set(r, status.Module{})
 	text := expose(t, c)
-	assert.Equal(t, MostNames, strings.Count(text, "\nrule_packets_total{"))
+	assert.Equal(t, MaxNames, strings.Count(text, "\nrule_packets_total{"))
 	assert.Contains(t, text, "rules_other_packets_total{engine=EBPF,ring=mirror} 50\n")
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// MostNames is how many names of rules, and of payload patterns, of one ring have series: the first ones of its spec.
-const MostNames = 100
+// MaxNames is how many names of rules, and of payload patterns, of one ring have series: the first ones of its spec.
+const MaxNames = 100
 
 // rules sends what the ring's named rules and patterns, and its plugins, counted. Of several of one name it sends the sum;
 // what has no name, or one too many, is summed up too.
@@ -47,7 +47,7 @@ type sums map[string]uint64
 func newSums() sums { return sums{"": 0} }
 
 func (s sums) add(name string, n uint64) {
-	if _, known := s[name]; !known && len(s) > MostNames {
+	if _, known := s[name]; !known && len(s) > MaxNames {
 		name = ""
 	}
 	s[name] += n

@@ -32,10 +32,10 @@ func Serve(ctx context.Context, address string, collector prometheus.Collector, 
 	registry.MustRegister(collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
-	mux.Handle("GET /healthz", answer(healthy))
-	mux.Handle("GET /readyz", answer(ready))
+	mux.Handle("GET /healthz", probeHandler(healthy))
+	mux.Handle("GET /readyz", probeHandler(ready))
 	if counted != nil {
-		mux.Handle("GET "+counters.Path, tell(counted))
+		mux.Handle("GET "+counters.Path, countersHandler(counted))
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -51,7 +51,7 @@ func Serve(ctx context.Context, address string, collector prometheus.Collector, 
 	return nil
 }
 
-func answer(probe Probe) http.Handler {
+func probeHandler(probe Probe) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := probe(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -61,7 +61,7 @@ func answer(probe Probe) http.Handler {
 	})
 }
 
-func tell(counted Counted) http.Handler {
+func countersHandler(counted Counted) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		report := counted()
 		if report == nil {

@@ -12,21 +12,21 @@ type Settings map[string]string
 
 // copied says whether a knob's value means the same under another driver: the link is its caller's, and the threads are
 // others then.
-func copied(k knob) bool { return k.stage != stageLink && k.stage != stagePlacement }
+func copied(t tunable) bool { return t.stage != stageLink && t.stage != stagePlacement }
 
 // ReadSettings reads all that the driver has.
 func ReadSettings(sys, dev string) (Settings, error) {
 	settings := Settings{}
-	for _, k := range kernelKnobs(sys) {
-		if !copied(k) {
+	for _, t := range kernelTunables(sys) {
+		if !copied(t) {
 			continue
 		}
-		value, err := k.read(dev)
+		value, err := t.read(dev)
 		switch {
 		case err == nil:
-			settings[k.name] = value
+			settings[t.name] = value
 		case !errors.Is(err, errNotSupported):
-			return nil, fmt.Errorf("read %s of %s: %w", k.name, dev, err)
+			return nil, fmt.Errorf("read %s of %s: %w", t.name, dev, err)
 		}
 	}
 	return settings, nil
@@ -35,17 +35,17 @@ func ReadSettings(sys, dev string) (Settings, error) {
 // WriteSettings sets what differs. The error names everything that could not be set; the rest is.
 func WriteSettings(sys, dev string, settings Settings) error {
 	var errs []error
-	for _, k := range kernelKnobs(sys) {
-		value, ok := settings[k.name]
-		if !ok || !copied(k) {
+	for _, t := range kernelTunables(sys) {
+		value, ok := settings[t.name]
+		if !ok || !copied(t) {
 			continue
 		}
-		have, err := k.read(dev)
+		have, err := t.read(dev)
 		if err == nil && have != value {
-			err = k.write(dev, value)
+			err = t.write(dev, value)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s %s: %w", k.name, shorten(value), err))
+			errs = append(errs, fmt.Errorf("%s %s: %w", t.name, shorten(value), err))
 		}
 	}
 	return errors.Join(errs...)

@@ -29,18 +29,18 @@ func newNamespace(t *testing.T) string {
 
 // lab is a pair of interfaces and a Manager of them.
 type lab struct {
-	t    *testing.T
-	m    *Manager
-	sys  string
-	knob map[string]knob
+	t       *testing.T
+	m       *Manager
+	sys     string
+	tunable map[string]tunable
 }
 
 func newLab(t *testing.T) *lab {
 	sys := newNamespace(t)
 	addPair(t)
-	l := &lab{t: t, m: New(filepath.Join(t.TempDir(), "nic.json"), "boot", sys), sys: sys, knob: map[string]knob{}}
-	for _, k := range l.m.device.knobs {
-		l.knob[k.name] = k
+	l := &lab{t: t, m: New(filepath.Join(t.TempDir(), "nic.json"), "boot", sys), sys: sys, tunable: map[string]tunable{}}
+	for _, k := range l.m.device.tunables {
+		l.tunable[k.name] = k
 	}
 	return l
 }
@@ -58,7 +58,7 @@ func addPair(t *testing.T) {
 // all is what every knob of eth0 reads; those that veth does not have are left out.
 func (l *lab) all() map[string]string {
 	values := map[string]string{}
-	for name, k := range l.knob {
+	for name, k := range l.tunable {
 		if value, err := k.read("eth0"); err == nil {
 			values[name] = value
 		} else {
@@ -70,7 +70,7 @@ func (l *lab) all() map[string]string {
 
 func TestKernelSetsAndRestores(t *testing.T) {
 	l := newLab(t)
-	require.NoError(t, l.knob["rx-gro"].write("eth0", on))
+	require.NoError(t, l.tunable["rx-gro"].write("eth0", on))
 	was := l.all()
 	wanted := plan.NICSettings{
 		plan.SettingPromiscuous: {Value: on}, plan.SettingOffloads: {Value: off}, plan.SettingRxQueues: {Value: "2"},
@@ -98,7 +98,7 @@ func TestKernelSoftwareMadeAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, netlink.LinkDel(first))
 	addPair(t)
-	require.NoError(t, l.knob["promiscuous"].write("eth0", on))
+	require.NoError(t, l.tunable["promiscuous"].write("eth0", on))
 	apply(t, l.m)
 	assert.Equal(t, on, l.all()["promiscuous"], "somebody else's")
 }
@@ -156,9 +156,9 @@ func TestKernelLinkMadeAgainStaysUp(t *testing.T) {
 // Threads poll the queues on the CPUs that they are given, and everything is as before when they are not wanted any more.
 func TestKernelThreadedPolling(t *testing.T) {
 	l := newLab(t)
-	require.NoError(t, l.knob[linkName].write("eth0", on))
+	require.NoError(t, l.tunable[linkName].write("eth0", on))
 	// veth polls while it merges packets.
-	require.NoError(t, l.knob["rx-gro"].write("eth0", on))
+	require.NoError(t, l.tunable["rx-gro"].write("eth0", on))
 	was := l.all()
 	last := "0"
 	if runtime.NumCPU() > 1 {

@@ -48,10 +48,10 @@ func newestLink() (newest int, err error) {
 	return newest, nil
 }
 
-func linkKnob() knob {
-	k := flagKnob(linkName, "", unix.IFF_UP, netlink.LinkSetUp, setDownUnlessUsed)
-	k.stage = stageLink
-	return k
+func linkTunable() tunable {
+	t := flagTunable(linkName, "", unix.IFF_UP, netlink.LinkSetUp, setDownUnlessUsed)
+	t.stage = stageLink
+	return t
 }
 
 // setDownUnlessUsed takes an interface down as it was before its capture, unless its owner has put it to use since: it has a
@@ -70,13 +70,13 @@ func setDownUnlessUsed(link netlink.Link) error {
 	return netlink.LinkSetDown(link)
 }
 
-func promiscuousKnob() knob {
-	return flagKnob("promiscuous", plan.SettingPromiscuous, unix.IFF_PROMISC, netlink.SetPromiscOn, netlink.SetPromiscOff)
+func promiscuousTunable() tunable {
+	return flagTunable("promiscuous", plan.SettingPromiscuous, unix.IFF_PROMISC, netlink.SetPromiscOn, netlink.SetPromiscOff)
 }
 
-// flagKnob is a flag as ip-link(8) sets it.
-func flagKnob(name string, setting plan.Setting, flag uint32, setOn, setOff func(netlink.Link) error) knob {
-	return knob{
+// flagTunable is a flag as ip-link(8) sets it.
+func flagTunable(name string, setting plan.Setting, flag uint32, setOn, setOff func(netlink.Link) error) tunable {
+	return tunable{
 		name: name, setting: setting, stage: stageDevice,
 		read: func(dev string) (string, error) {
 			link, err := findLink(dev)
@@ -98,9 +98,9 @@ func flagKnob(name string, setting plan.Setting, flag uint32, setOn, setOff func
 	}
 }
 
-// featureKnob is a feature as ethtool -k shows it. One that the driver does not have is off.
-func featureKnob(feature string, setting plan.Setting) knob {
-	return knob{
+// featureTunable is a feature as ethtool -k shows it. One that the driver does not have is off.
+func featureTunable(feature string, setting plan.Setting) tunable {
+	return tunable{
 		name: feature, setting: setting, stage: stageDevice,
 		read: func(dev string) (string, error) {
 			is, err := readFeature(dev, feature)

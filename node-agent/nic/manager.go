@@ -23,8 +23,8 @@ type device struct {
 	// newest returns the highest index of all interfaces. The kernel counts indices up, so that a higher one is of an interface
 	// that was made since.
 	newest func() (int, error)
-	// knobs in the order in which they are set.
-	knobs []knob
+	// tunables in the order in which they are set.
+	tunables []tunable
 }
 
 // Manager sets interfaces. Its methods are for one goroutine.
@@ -39,7 +39,7 @@ type Manager struct {
 // where a sysfs of the network namespace is mounted.
 func New(path, bootID, sys string) *Manager {
 	return &Manager{records: node.Records[original]{Path: path, BootID: bootID}, device: device{
-		identify: identifyIn(sys), newest: newestLink, knobs: kernelKnobs(sys),
+		identify: identifyIn(sys), newest: newestLink, tunables: kernelTunables(sys),
 	}}
 }
 
@@ -98,80 +98,80 @@ func (m *Manager) set(have map[string]original, name string, wanted plan.NICSett
 		is.Settled = map[string]settled{}
 	}
 	have[name] = is
-	outcome := Outcome{Err: m.putBack(have, name, func(k knob) bool { return k.stage != stageLink && !m.wished(k, wanted) })}
-	for _, k := range m.device.knobs {
-		wish, ok := wanted[k.setting]
-		if k.name == linkName {
-			wish, ok = plan.Wish{Value: on}, true
+	outcome := Outcome{Err: m.putBack(have, name, func(t tunable) bool { return t.stage != stageLink && !m.isDesired(t, wanted) })}
+	for _, t := range m.device.tunables {
+		desired, ok := wanted[t.setting]
+		if t.name == linkName {
+			desired, ok = plan.Desired{Value: on}, true
 		}
 		if !ok {
 			continue
 		}
-		actual, err := m.turn(have, name, k, wish.Value)
-		if k.name == linkName {
+		actual, err := m.tune(have, name, t, desired.Value)
+		if t.name == linkName {
 			outcome.Err = errors.Join(outcome.Err, err)
 			continue
 		}
-		outcome.note(k, wish, actual, err)
+		outcome.note(t, desired, actual, err)
 	}
 	return outcome
 }
 
-// wished says whether a knob is wished for, or is disturbed by one that is: that one's number of queues is not what its noted
+// isDesired says whether a knob is wished for, or is disturbed by one that is: that one's number of queues is not what its noted
 // value was for.
-func (m *Manager) wished(k knob, wanted plan.NICSettings) bool {
-	return slices.ContainsFunc(m.device.knobs, func(other knob) bool {
-		_, wish := wanted[other.setting]
-		return wish && (other.name == k.name || slices.Contains(other.disturbs, k.name))
+func (m *Manager) isDesired(t tunable, wanted plan.NICSettings) bool {
+	return slices.ContainsFunc(m.device.tunables, func(other tunable) bool {
+		_, desired := wanted[other.setting]
+		return desired && (other.name == t.name || slices.Contains(other.disturbs, t.name))
 	})
 }
 
-// turn sets one knob as wished: first the note, then the change. That a link is down by now says nothing of how it was, so
+// tune sets one knob as wished: first the note, then the change. That a link is down by now says nothing of how it was, so
 // its state is noted even where it is as wished.
-func (m *Manager) turn(have map[string]original, name string, k knob, wish string) (string, error) {
+func (m *Manager) tune(have map[string]original, name string, t tunable, desired string) (string, error) {
 	is := have[name]
-	target, err := k.target(name, wish)
+	target, err := t.target(name, desired)
 	if err != nil {
 		return "", err
 	}
-	value, err := k.read(name)
+	value, err := t.read(name)
 	if err != nil {
 		return "", err
 	}
-	_, noted := is.Values[k.name]
-	answered := is.Settled[k.name] == settled{Wanted: target, Actual: value}
-	if !noted && (value != target && !answered || k.stage == stageLink) {
-		m.noteValues(is, name, k, value)
+	_, noted := is.Values[t.name]
+	answered := is.Settled[t.name] == settled{Wanted: target, Actual: value}
+	if !noted && (value != target && !answered || t.stage == stageLink) {
+		m.noteValues(is, name, t, value)
 		if err := m.records.Save(have); err != nil {
 			return value, err
 		}
 	}
 	if value == target || answered {
-		return value, k.judge(target, value)
+		return value, t.judge(target, value)
 	}
-	slog.Info("Set an interface for capture", "interface", name, "what", k.name, "from", value, "to", target)
-	err = k.write(name, target)
+	slog.Info("Set an interface for capture", "interface", name, "what", t.name, "from", value, "to", target)
+	err = t.write(name, target)
 	actual := value
 	if err == nil {
-		actual, err = k.read(name)
+		actual, err = t.read(name)
 	}
-	delete(is.Settled, k.name)
+	delete(is.Settled, t.name)
 	if err == nil && actual != target {
-		is.Settled[k.name] = settled{Wanted: target, Actual: actual}
-		err = k.judge(target, actual)
+		is.Settled[t.name] = settled{Wanted: target, Actual: actual}
+		err = t.judge(target, actual)
 	}
 	if !noted && actual == value && errors.Is(err, errNotSupported) {
 		// What the driver refuses was not changed.
-		delete(is.Values, k.name)
+		delete(is.Values, t.name)
 	}
 	return actual, err
 }
 
 // noteValues notes what a knob is, and what those are that it disturbs.
-func (m *Manager) noteValues(is original, name string, k knob, value string) {
-	is.Values[k.name] = value
-	for _, other := range m.device.knobs {
-		if _, noted := is.Values[other.name]; noted || !slices.Contains(k.disturbs, other.name) {
+func (m *Manager) noteValues(is original, name string, t tunable, value string) {
+	is.Values[t.name] = value
+	for _, other := range m.device.tunables {
+		if _, noted := is.Values[other.name]; noted || !slices.Contains(t.disturbs, other.name) {
 			continue
 		}
 		if value, err := other.read(name); err == nil {
@@ -188,7 +188,7 @@ func (m *Manager) restore(have map[string]original, name string) error {
 	case err != nil:
 		return err
 	case have[name].same(index, hardware):
-		if err := m.putBack(have, name, func(knob) bool { return true }); err != nil {
+		if err := m.putBack(have, name, func(tunable) bool { return true }); err != nil {
 			return err
 		}
 	}
@@ -197,25 +197,25 @@ func (m *Manager) restore(have map[string]original, name string) error {
 }
 
 // putBack writes the noted values of some knobs, and forgets those that it could write.
-func (m *Manager) putBack(have map[string]original, name string, these func(knob) bool) error {
+func (m *Manager) putBack(have map[string]original, name string, selected func(tunable) bool) error {
 	is := have[name]
 	var errs []error
-	for _, k := range backwards(m.device.knobs) {
-		value, noted := is.Values[k.name]
-		if !noted || !these(k) {
+	for _, t := range backwards(m.device.tunables) {
+		value, noted := is.Values[t.name]
+		if !noted || !selected(t) {
 			continue
 		}
-		now, err := k.read(name)
+		now, err := t.read(name)
 		if err == nil && now != value {
-			slog.Info("Restore an interface", "interface", name, "what", k.name, "from", now, "to", value)
-			err = k.write(name, value)
+			slog.Info("Restore an interface", "interface", name, "what", t.name, "from", now, "to", value)
+			err = t.write(name, value)
 		}
 		if err != nil && !errors.Is(err, errNotSupported) {
 			errs = append(errs, err)
 			continue
 		}
-		delete(is.Values, k.name)
-		delete(is.Settled, k.name)
+		delete(is.Values, t.name)
+		delete(is.Settled, t.name)
 	}
 	return errors.Join(errs...)
 }

@@ -36,12 +36,12 @@ func (d *memoryDevice) identify(name string) (int, string, error) {
 	return d.index, d.hardware, nil
 }
 
-func (d *memoryDevice) knob(name string, setting plan.Setting) knob {
+func (d *memoryDevice) tunable(name string, setting plan.Setting) tunable {
 	when := stageDevice
 	if name == linkName {
 		when = stageLink
 	}
-	return knob{
+	return tunable{
 		name: name, setting: setting, stage: when, rounds: setting == plan.SettingRxRingSize,
 		read: func(string) (string, error) {
 			if value, ok := d.values[name]; ok {
@@ -64,9 +64,9 @@ func (d *memoryDevice) knob(name string, setting plan.Setting) knob {
 }
 
 func (d *memoryDevice) device() device {
-	return device{identify: d.identify, newest: func() (int, error) { return d.index, nil }, knobs: []knob{
-		d.knob(linkName, ""), d.knob("promiscuous", plan.SettingPromiscuous), d.knob("rxRingSize", plan.SettingRxRingSize),
-		d.knob("rx-gro", plan.SettingOffloads), d.knob("rx-lro", plan.SettingOffloads), d.knob("rss.hash", plan.SettingRSSHash),
+	return device{identify: d.identify, newest: func() (int, error) { return d.index, nil }, tunables: []tunable{
+		d.tunable(linkName, ""), d.tunable("promiscuous", plan.SettingPromiscuous), d.tunable("rxRingSize", plan.SettingRxRingSize),
+		d.tunable("rx-gro", plan.SettingOffloads), d.tunable("rx-lro", plan.SettingOffloads), d.tunable("rss.hash", plan.SettingRSSHash),
 	}}
 }
 
@@ -135,8 +135,8 @@ func TestNotedBeforeItIsChanged(t *testing.T) {
 	for crash := range 4 {
 		m, d := newManager(t, "boot")
 		steps := d.device()
-		for i, k := range steps.knobs {
-			steps.knobs[i].write = func(dev, value string) error {
+		for i, k := range steps.tunables {
+			steps.tunables[i].write = func(dev, value string) error {
 				if len(d.writes) == crash {
 					panic("killed")
 				}
@@ -253,10 +253,10 @@ func TestWhatWasThatWayStaysThatWay(t *testing.T) {
 func TestRounded(t *testing.T) {
 	m, d := newManager(t, "boot")
 	d.round = map[string]string{"1000": "1024"}
-	wish := plan.NICSettings{plan.SettingRxRingSize: {Value: "1000", Ring: "r"}}
+	desired := plan.NICSettings{plan.SettingRxRingSize: {Value: "1000", Ring: "r"}}
 	for range 3 {
-		outcome := tryApply(t, m, wish)["eth0"]
-		assert.Equal(t, []SettingState{{Setting: plan.SettingRxRingSize, Wish: wish[plan.SettingRxRingSize], Actual: "1024"}}, outcome.Settings)
+		outcome := tryApply(t, m, desired)["eth0"]
+		assert.Equal(t, []SettingState{{Setting: plan.SettingRxRingSize, Desired: desired[plan.SettingRxRingSize], Actual: "1024"}}, outcome.Settings)
 	}
 	assert.Equal(t, []string{"link=on", "rxRingSize=1000"}, d.writes)
 	apply(t, m, plan.NICSettings{plan.SettingRxRingSize: {Value: "2048"}})

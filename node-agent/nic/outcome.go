@@ -23,7 +23,7 @@ const (
 // SettingState is a wish and what became of it.
 type SettingState struct {
 	Setting plan.Setting
-	plan.Wish
+	plan.Desired
 	// Actual is the interface's own text of it: where several things serve a setting, each with its name.
 	Actual  string
 	Problem Problem
@@ -47,18 +47,18 @@ func (e keptError) Error() string { return fmt.Sprintf("its driver keeps it %s",
 func (e keptError) Unwrap() error { return errNotSupported }
 
 // note adds what became of a knob. Knobs of one setting follow each other; their first problem is the setting's.
-func (o *Outcome) note(k knob, wish plan.Wish, actual string, err error) {
-	if n := len(o.Settings); n == 0 || o.Settings[n-1].Setting != k.setting {
-		o.Settings = append(o.Settings, SettingState{Setting: k.setting, Wish: wish})
+func (o *Outcome) note(t tunable, desired plan.Desired, actual string, err error) {
+	if n := len(o.Settings); n == 0 || o.Settings[n-1].Setting != t.setting {
+		o.Settings = append(o.Settings, SettingState{Setting: t.setting, Desired: desired})
 	}
 	state := &o.Settings[len(o.Settings)-1]
 	text := shorten(actual)
-	if k.name != string(k.setting) {
-		text = k.name + "=" + text
+	if t.name != string(t.setting) {
+		text = t.name + "=" + text
 	}
 	state.Actual = strings.TrimSpace(state.Actual + " " + text)
 	if err != nil && state.Problem == "" {
-		state.Problem, state.Message = problemOf(err), fmt.Sprintf("%s: %v", k.name, err)
+		state.Problem, state.Message = problemOf(err), fmt.Sprintf("%s: %v", t.name, err)
 	}
 }
 
@@ -75,9 +75,9 @@ func problemOf(err error) Problem {
 
 // shorten keeps long tables readable.
 func shorten(text string) string {
-	const most = 120
-	if len(text) > most {
-		return text[:most] + "..."
+	const limit = 120
+	if len(text) > limit {
+		return text[:limit] + "..."
 	}
 	return text
 }

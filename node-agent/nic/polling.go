@@ -17,10 +17,10 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// threadedKnob is the kernel's threaded NAPI: a thread polls each RX queue. PF_RING: TNAPI.
-func threadedKnob(sys string) knob {
+// threadedTunable is the kernel's threaded NAPI: a thread polls each RX queue. PF_RING: TNAPI.
+func threadedTunable(sys string) tunable {
 	path := func(dev string) string { return filepath.Join(sys, "class", "net", dev, "threaded") }
-	return knob{
+	return tunable{
 		name: "threadedPolling", setting: plan.SettingThreadedPolling, stage: stageThreads,
 		read: func(dev string) (string, error) {
 			text, err := os.ReadFile(path(dev))
@@ -43,13 +43,13 @@ func threadedKnob(sys string) knob {
 	}
 }
 
-// pollingCPUsKnob is where the polling threads run: "napi/eth0-8193=2 napi/eth0-8194=0-3". They are there while polling is
+// pollingCPUsTunable is where the polling threads run: "napi/eth0-8193=2 napi/eth0-8194=0-3". They are there while polling is
 // threaded; those that went need nothing.
-func pollingCPUsKnob(sys string) knob {
-	return knob{
+func pollingCPUsTunable(sys string) tunable {
+	return tunable{
 		name: "threadedPolling.cpus", setting: plan.SettingPollingCPUs, stage: stagePlacement,
-		resolve: func(dev, wish string) (string, error) {
-			cpus, err := parseCPUs(wish)
+		resolve: func(dev, desired string) (string, error) {
+			cpus, err := parseCPUs(desired)
 			if err != nil {
 				return "", fmt.Errorf("%w: %w", err, errOutOfRange)
 			}
@@ -61,22 +61,22 @@ func pollingCPUsKnob(sys string) knob {
 			if err != nil {
 				return "", err
 			}
-			placed := map[string]string{}
+			pinned := map[string]string{}
 			for _, t := range threads {
 				var set unix.CPUSet
 				if err := unix.SchedGetaffinity(t.pid, &set); err != nil {
 					return "", fmt.Errorf("read the CPUs of %s: %w", t.name, err)
 				}
-				placed[t.name] = formatCPUs(&set)
+				pinned[t.name] = formatCPUs(&set)
 			}
-			return pairs(placed), nil
+			return pairs(pinned), nil
 		},
 		write: func(dev, value string) error {
 			threads, err := pollingThreads(sys, dev)
 			if err != nil {
 				return err
 			}
-			return place(threads, parsePairs(value))
+			return pin(threads, parsePairs(value))
 		},
 	}
 }
@@ -121,16 +121,16 @@ func (t thread) number() int {
 
 // assign gives each thread a CPU, in turn.
 func assign(threads []thread, cpus []int) map[string]string {
-	placed := map[string]string{}
+	pinned := map[string]string{}
 	for i, t := range threads {
-		placed[t.name] = strconv.Itoa(cpus[i%len(cpus)])
+		pinned[t.name] = strconv.Itoa(cpus[i%len(cpus)])
 	}
-	return placed
+	return pinned
 }
 
-func place(threads []thread, placed map[string]string) error {
+func pin(threads []thread, pinned map[string]string) error {
 	for _, t := range threads {
-		text, ok := placed[t.name]
+		text, ok := pinned[t.name]
 		if !ok {
 			continue
 		}
@@ -166,14 +166,14 @@ func parseCPUs(text string) ([]int, error) {
 }
 
 func formatCPUs(set *unix.CPUSet) string {
-	const most = 1024
+	const limit = 1024
 	var parts []string
-	for cpu := 0; cpu < most; cpu++ {
+	for cpu := 0; cpu < limit; cpu++ {
 		if !set.IsSet(cpu) {
 			continue
 		}
 		last := cpu
-		for last+1 < most && set.IsSet(last+1) {
+		for last+1 < limit && set.IsSet(last+1) {
 			last++
 		}
 		if last == cpu {

@@ -13,23 +13,23 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// rxQueuesKnob is ethtool -L: combined queues where the driver has them, else those that receive.
-func rxQueuesKnob() knob {
-	return knob{
+// rxQueuesTunable is ethtool -L: combined queues where the driver has them, else those that receive.
+func rxQueuesTunable() tunable {
+	return tunable{
 		name: "rxQueues", setting: plan.SettingRxQueues, stage: stageDevice, disturbs: []string{rssQueuesName},
-		resolve: func(dev, wish string) (string, error) {
-			c, err := readChannels(dev)
+		resolve: func(dev, desired string) (string, error) {
+			c, err := readRxQueues(dev)
 			if err != nil {
 				return "", err
 			}
-			return within(wish, max(c.MaxCombined, c.MaxRx), "RX queues")
+			return within(desired, max(c.MaxCombined, c.MaxRx), "RX queues")
 		},
 		read: func(dev string) (string, error) {
-			c, err := readChannels(dev)
+			c, err := readRxQueues(dev)
 			return strconv.Itoa(rxQueues(c)), err
 		},
 		write: func(dev, value string) error {
-			c, err := readChannels(dev)
+			c, err := readRxQueues(dev)
 			if err != nil {
 				return err
 			}
@@ -42,14 +42,14 @@ func rxQueuesKnob() knob {
 			} else {
 				c.RxCount = uint32(n)
 			}
-			return refused(setChannels(dev, c))
+			return refused(setRxQueues(dev, c))
 		},
 	}
 }
 
-// setChannels gives up a table of RX queues that somebody set, for the kernel keeps all queues that such a table names. What
+// setRxQueues gives up a table of RX queues that somebody set, for the kernel keeps all queues that such a table names. What
 // it was like is noted: see disturbs.
-func setChannels(dev string, c ethtool.Channels) error {
+func setRxQueues(dev string, c ethtool.Channels) error {
 	set := func() error {
 		return withEthtool(func(e *ethtool.Ethtool) error { _, err := e.SetChannels(dev, c); return err })
 	}
@@ -62,7 +62,7 @@ func setChannels(dev string, c ethtool.Channels) error {
 
 func rxQueues(c ethtool.Channels) int { return int(c.CombinedCount + c.RxCount) }
 
-func readChannels(dev string) (c ethtool.Channels, err error) {
+func readRxQueues(dev string) (c ethtool.Channels, err error) {
 	err = withEthtool(func(e *ethtool.Ethtool) error { c, err = e.GetChannels(dev); return err })
 	if err == nil && c.MaxCombined+c.MaxRx == 0 {
 		return c, fmt.Errorf("its driver has one RX queue only: %w", errNotSupported)
@@ -70,16 +70,16 @@ func readChannels(dev string) (c ethtool.Channels, err error) {
 	return c, unsupported(err)
 }
 
-// rxRingSizeKnob is ethtool -G rx. Drivers may round.
-func rxRingSizeKnob() knob {
-	return knob{
+// rxRingSizeTunable is ethtool -G rx. Drivers may round.
+func rxRingSizeTunable() tunable {
+	return tunable{
 		name: "rxRingSize", setting: plan.SettingRxRingSize, stage: stageDevice, rounds: true,
-		resolve: func(dev, wish string) (string, error) {
+		resolve: func(dev, desired string) (string, error) {
 			r, err := readRing(dev)
 			if err != nil {
 				return "", err
 			}
-			return within(wish, r.RxMaxPending, "descriptors")
+			return within(desired, r.RxMaxPending, "descriptors")
 		},
 		read: func(dev string) (string, error) {
 			r, err := readRing(dev)
@@ -109,10 +109,10 @@ func readRing(dev string) (r ethtool.Ring, err error) {
 }
 
 // within checks a number against the greatest that the device can do.
-func within(wish string, most uint32, what string) (string, error) {
-	n, err := strconv.ParseUint(wish, 10, 32)
-	if err != nil || n < 1 || n > uint64(most) {
-		return "", fmt.Errorf("it can have 1 to %d %s: %w", most, what, errOutOfRange)
+func within(desired string, limit uint32, what string) (string, error) {
+	n, err := strconv.ParseUint(desired, 10, 32)
+	if err != nil || n < 1 || n > uint64(limit) {
+		return "", fmt.Errorf("it can have 1 to %d %s: %w", limit, what, errOutOfRange)
 	}
-	return wish, nil
+	return desired, nil
 }

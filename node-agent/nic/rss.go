@@ -21,19 +21,19 @@ const defaultTable = "default"
 
 const rssQueuesName = "rss.queues"
 
-// rssQueuesKnob is ethtool -X's table: "default" or each entry's queue.
-func rssQueuesKnob() knob {
-	return knob{
+// rssQueuesTunable is ethtool -X's table: "default" or each entry's queue.
+func rssQueuesTunable() tunable {
+	return tunable{
 		name: rssQueuesName, setting: plan.SettingRSSQueues, stage: stageDevice,
-		resolve: func(dev, wish string) (string, error) {
+		resolve: func(dev, desired string) (string, error) {
 			state, queues, err := readTable(dev)
 			if err != nil {
 				return "", err
 			}
-			if _, err := within(wish, uint32(queues), "RX queues"); err != nil {
+			if _, err := within(desired, uint32(queues), "RX queues"); err != nil {
 				return "", err
 			}
-			spread, _ := strconv.Atoi(wish)
+			spread, _ := strconv.Atoi(desired)
 			return tableText(spreadOver(len(state.table), spread), queues), nil
 		},
 		read: func(dev string) (string, error) {
@@ -66,8 +66,8 @@ func readTable(dev string) (rss, int, error) {
 	if len(state.table) == 0 {
 		return rss{}, 0, fmt.Errorf("its driver has no table of RX queues: %w", errNotSupported)
 	}
-	channels, err := readChannels(dev)
-	return state, rxQueues(channels), err
+	counts, err := readRxQueues(dev)
+	return state, rxQueues(counts), err
 }
 
 func spreadOver(entries, queues int) []uint32 {
@@ -96,9 +96,9 @@ func symmetricKey(size int) []byte { return bytes.Repeat([]byte{0x6d, 0x5a}, (si
 // toeplitz is ETH_RSS_HASH_TOP, for which the key is made.
 const toeplitz = 1
 
-// rssHashKnob is the key of the hash, in hexadecimal.
-func rssHashKnob() knob {
-	return knob{
+// rssHashTunable is the key of the hash, in hexadecimal.
+func rssHashTunable() tunable {
+	return tunable{
 		name: "rss.hash", setting: plan.SettingRSSHash, stage: stageDevice,
 		resolve: func(dev, _ string) (string, error) {
 			state, err := readKey(dev)
@@ -141,14 +141,14 @@ const (
 // flowKinds are those whose hash has ports: TCP_V4_FLOW and so on.
 var flowKinds = map[string]uint32{"tcp4": 1, "udp4": 2, "tcp6": 5, "udp6": 6}
 
-// rssFieldsKnob is what the hash is made of, by kind of packets: "tcp4=f0 udp4=30".
-func rssFieldsKnob() knob {
-	return knob{
+// rssFieldsTunable is what the hash is made of, by kind of packets: "tcp4=f0 udp4=30".
+func rssFieldsTunable() tunable {
+	return tunable{
 		name: "rss.fields", setting: plan.SettingRSSFields, stage: stageDevice,
-		resolve: func(dev, wish string) (string, error) {
+		resolve: func(dev, desired string) (string, error) {
 			fields, err := readFields(dev)
 			want := uint64(hashAddresses)
-			if wish == string(v1.RSSFieldsAddressesAndPorts) {
+			if desired == string(v1.RSSFieldsAddressesAndPorts) {
 				want |= hashPorts
 			}
 			for kind := range fields {

@@ -22,7 +22,7 @@ func setTable(t *testing.T, name string) {
 		return
 	}
 	state.table[0] = 1
-	require.NoError(t, rssQueuesKnob().write(name, tableText(state.table, 0)))
+	require.NoError(t, rssQueuesTunable().write(name, tableText(state.table, 0)))
 }
 
 // In a VM (see node-agent/tests): what NICs of several drivers can and cannot be told, and that all of it goes back.
@@ -76,7 +76,7 @@ func TestVMSetsAndRestores(t *testing.T) {
 func everything(t *testing.T, m *Manager, name string) map[string]string {
 	t.Helper()
 	values := map[string]string{}
-	for _, k := range m.device.knobs {
+	for _, k := range m.device.tunables {
 		value, err := k.read(name)
 		if err != nil {
 			require.ErrorIs(t, err, errNotSupported, k.name)

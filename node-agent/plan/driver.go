@@ -37,8 +37,8 @@ func (f DriverFact) Failure() string {
 	return fmt.Sprintf("%s; it is tried again after %s", f.Failed, f.NextTry.UTC().Format(time.RFC3339))
 }
 
-// DriverWish is an interface whose driver shall be a capture-aware one.
-type DriverWish struct {
+// DesiredDriver is an interface whose driver shall be a capture-aware one.
+type DesiredDriver struct {
 	// Driver to be bound.
 	Driver string
 	// Ring whose wish it is.
@@ -59,7 +59,7 @@ func driversAreAware(d *ringDraft) *problem {
 	}
 	var refused *problem
 	for _, tap := range d.taps {
-		if p := d.wishForDriver(tap); p != nil && (refused == nil || refused.reason == v1.ReasonPending) {
+		if p := d.requireAwareDriver(tap); p != nil && (refused == nil || refused.reason == v1.ReasonPending) {
 			refused = p
 		}
 	}
@@ -70,8 +70,8 @@ func driversAreAware(d *ringDraft) *problem {
 	return refused
 }
 
-// wishForDriver says what keeps an interface from having an aware driver, and wishes for one where that helps.
-func (d *ringDraft) wishForDriver(tap capture.Tap) *problem {
+// requireAwareDriver says what keeps an interface from having an aware driver, and wishes for one where that helps.
+func (d *ringDraft) requireAwareDriver(tap capture.Tap) *problem {
 	fact, policy, traffic := d.facts.driver(tap.Interface), d.spec.NIC.Driver, d.facts.nodeTraffic(tap.Interface)
 	want := fmt.Sprintf("spec.transparentMode %d needs a capture-aware driver, and %s of %s is not", d.mode, fact.called(), tap.Interface)
 	switch {
@@ -82,7 +82,7 @@ func (d *ringDraft) wishForDriver(tap capture.Tap) *problem {
 	case fact.Aware && fact.Stock == "":
 		return nil
 	case fact.Aware:
-		d.wish(tap.Interface, fact.Name)
+		d.setDriver(tap.Interface, fact.Name)
 		return nil
 	case fact.Replacement == "":
 		return problemf(v1.ReasonDriverNotAware, "%s, and it cannot be replaced: %s", want, fact.Obstacle)
@@ -90,29 +90,29 @@ func (d *ringDraft) wishForDriver(tap capture.Tap) *problem {
 		return problemf(v1.ReasonDriverReplaceRefused,
 			"%s; it is not replaced because the interface %s: if the node can do without it, set spec.nodeTraffic to Allow", want, traffic)
 	}
-	d.wish(tap.Interface, fact.Replacement)
+	d.setDriver(tap.Interface, fact.Replacement)
 	if why := fact.Failure(); why != "" {
 		return problemf(v1.ReasonDriverReplaceFailed, "%s; replacing it by %s failed: %s", want, fact.Replacement, why)
 	}
 	return problemf(v1.ReasonPending, "%s: it is being replaced by %s", want, fact.Replacement)
 }
 
-func (d *ringDraft) wish(iface, driver string) {
+func (d *ringDraft) setDriver(iface, driver string) {
 	timeout := defaultLinkTimeout
 	if t := d.spec.NIC.Driver.LinkTimeout; t != nil {
 		timeout = t.Duration
 	}
 	if d.drivers == nil {
-		d.drivers = map[string]DriverWish{}
+		d.drivers = map[string]DesiredDriver{}
 	}
-	d.drivers[iface] = DriverWish{Driver: driver, Ring: d.name, LinkTimeout: timeout}
+	d.drivers[iface] = DesiredDriver{Driver: driver, Ring: d.name, LinkTimeout: timeout}
 }
 
 // noteDrivers adds a ring's wishes to those of rings before it; the first ring's timeout holds.
 func (b *builder) noteDrivers(d ringDraft) {
-	for iface, wish := range d.drivers {
+	for iface, desired := range d.drivers {
 		if _, taken := b.result.Drivers[iface]; !taken {
-			b.result.Drivers[iface] = wish
+			b.result.Drivers[iface] = desired
 		}
 	}
 }

@@ -101,11 +101,11 @@ func nodeHasMemory(d *clusterDraft) *problem {
 	}
 	d.claim = sizing.WithTables(d.need)
 	taken, names := d.ledger.sum()
-	most := m.Total - min(m.Total, m.Reserve)
+	limit := m.Total - min(m.Total, m.Reserve)
 	var why string
 	switch {
-	case taken+d.claim > most:
-		why = fmt.Sprintf("all queues of this node may have %s of its %s (it keeps --memory-reserve, %s)", mebibytes(most), mebibytes(m.Total), mebibytes(m.Reserve))
+	case taken+d.claim > limit:
+		why = fmt.Sprintf("all queues of this node may have %s of its %s (it keeps --memory-reserve, %s)", mebibytes(limit), mebibytes(m.Total), mebibytes(m.Reserve))
 	case m.Available < m.Reserve+d.ledger.promised+d.claim:
 		why = fmt.Sprintf("the node has too little available at the moment besides what it keeps, --memory-reserve, %s", mebibytes(m.Reserve))
 	case m.AgentRoom < d.ledger.promised+d.claim:

@@ -37,8 +37,8 @@ const (
 	SettingPollingCPUs Setting = "threadedPolling.cpus"
 )
 
-// Wish is what a setting shall be.
-type Wish struct {
+// Desired is what a setting shall be.
+type Desired struct {
 	Value string
 	// Ring whose wish it is.
 	Ring string
@@ -46,42 +46,42 @@ type Wish struct {
 
 // NICSettings is how an interface shall be set while it is captured, besides being up. What is not in it is left, or put
 // back, as it was.
-type NICSettings map[Setting]Wish
+type NICSettings map[Setting]Desired
 
-// nicWishes are a ring's.
-func nicWishes(ring string, nic v1.NIC, promiscuous bool) NICSettings {
-	wishes := NICSettings{}
-	wish := func(when bool, setting Setting, value string) {
+// nicSettings are a ring's.
+func nicSettings(ring string, nic v1.NIC, promiscuous bool) NICSettings {
+	settings := NICSettings{}
+	set := func(when bool, setting Setting, value string) {
 		if when {
-			wishes[setting] = Wish{Value: value, Ring: ring}
+			settings[setting] = Desired{Value: value, Ring: ring}
 		}
 	}
 	number := func(setting Setting, value *int32) {
 		if value != nil {
-			wish(true, setting, strconv.Itoa(int(*value)))
+			set(true, setting, strconv.Itoa(int(*value)))
 		}
 	}
-	wish(promiscuous, SettingPromiscuous, "on")
-	wish(nic.Offloads == v1.OffloadsDisable, SettingOffloads, "off")
-	wish(nic.VLANOffload == v1.VLANOffloadDisable, SettingVLANOffload, "off")
+	set(promiscuous, SettingPromiscuous, "on")
+	set(nic.Offloads == v1.OffloadsDisable, SettingOffloads, "off")
+	set(nic.VLANOffload == v1.VLANOffloadDisable, SettingVLANOffload, "off")
 	number(SettingRxQueues, nic.RxQueues)
 	number(SettingRxRingSize, nic.RxRingSize)
-	wish(nic.RSS.Hash == v1.RSSHashSymmetric, SettingRSSHash, string(nic.RSS.Hash))
-	wish(nic.RSS.Fields != "" && nic.RSS.Fields != v1.RSSFieldsKeep, SettingRSSFields, string(nic.RSS.Fields))
+	set(nic.RSS.Hash == v1.RSSHashSymmetric, SettingRSSHash, string(nic.RSS.Hash))
+	set(nic.RSS.Fields != "" && nic.RSS.Fields != v1.RSSFieldsKeep, SettingRSSFields, string(nic.RSS.Fields))
 	number(SettingRSSQueues, nic.RSS.Queues)
 	threaded := nic.ThreadedPolling.Mode == v1.ThreadedPollingEnable
-	wish(threaded, SettingThreadedPolling, "on")
-	wish(threaded && nic.ThreadedPolling.CPUs != "", SettingPollingCPUs, nic.ThreadedPolling.CPUs)
-	return wishes
+	set(threaded, SettingThreadedPolling, "on")
+	set(threaded && nic.ThreadedPolling.CPUs != "", SettingPollingCPUs, nic.ThreadedPolling.CPUs)
+	return settings
 }
 
 // setNIC adds a planned ring's wishes for an interface. Rings come in the order of their names, so that what holds does not
 // depend on who was there first, which nobody knows after a restart.
-func (b *builder) setNIC(ring, iface string, wishes NICSettings) {
+func (b *builder) setNIC(ring, iface string, desired NICSettings) {
 	if b.result.NICs[iface] == nil {
 		b.result.NICs[iface] = NICSettings{}
 	}
-	conflict := b.result.NICs[iface].merge(wishes, iface)
+	conflict := b.result.NICs[iface].merge(desired, iface)
 	if verdict := b.result.Rings[ring]; conflict != "" && verdict.Ready() {
 		verdict.Reason, verdict.Message = v1.ReasonNICSettingConflict, conflict
 		b.result.Rings[ring] = verdict
@@ -90,18 +90,18 @@ func (b *builder) setNIC(ring, iface string, wishes NICSettings) {
 
 // merge adds a ring's wishes for an interface to those of rings before it. Of two that differ the first stands, and the
 // message says so; empty when there are none.
-func (s NICSettings) merge(wishes NICSettings, iface string) string {
+func (s NICSettings) merge(desired NICSettings, iface string) string {
 	var conflict string
-	for _, setting := range sortedSettings(wishes) {
-		wish := wishes[setting]
+	for _, setting := range sortedSettings(desired) {
+		want := desired[setting]
 		first, taken := s[setting]
 		if !taken {
-			s[setting] = wish
+			s[setting] = want
 			continue
 		}
-		if first.Value != wish.Value && conflict == "" {
+		if first.Value != want.Value && conflict == "" {
 			conflict = fmt.Sprintf("spec.nic.%s is %s, and %s has been set to %s for ring %s, which comes first by name: make the two equal, or leave one out",
-				setting, wish.Value, iface, first.Value, first.Ring)
+				setting, want.Value, iface, first.Value, first.Ring)
 		}
 	}
 	return conflict

@@ -23,12 +23,12 @@ func TestNICWishes(t *testing.T) {
 			ThreadedPolling: v1.ThreadedPolling{Mode: v1.ThreadedPollingEnable, CPUs: "2-3"},
 		}
 	}))}}, facts())
-	wish := func(value string) Wish { return Wish{Value: value, Ring: "mirror"} }
+	desired := func(value string) Desired { return Desired{Value: value, Ring: "mirror"} }
 	assert.Empty(t, got.Rings["mirror"].Message)
 	assert.Equal(t, NICSettings{
-		SettingVLANOffload: wish("off"), SettingRxRingSize: wish("4096"), SettingRxQueues: wish("4"),
-		SettingRSSHash: wish("Symmetric"), SettingRSSFields: wish("Addresses"), SettingRSSQueues: wish("2"),
-		SettingThreadedPolling: wish("on"), SettingPollingCPUs: wish("2-3"),
+		SettingVLANOffload: desired("off"), SettingRxRingSize: desired("4096"), SettingRxQueues: desired("4"),
+		SettingRSSHash: desired("Symmetric"), SettingRSSFields: desired("Addresses"), SettingRSSQueues: desired("2"),
+		SettingThreadedPolling: desired("on"), SettingPollingCPUs: desired("2-3"),
 	}, got.NICs["eth0"])
 }
 
@@ -38,7 +38,7 @@ func TestNICConflict(t *testing.T) {
 		return withNIC(func(nic *v1.NIC) { nic.RxRingSize = &n })
 	}
 	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("zeek", sized(512)), ring("ids", sized(4096)), ring("same", sized(4096))}}, facts())
-	assert.Equal(t, Wish{Value: "4096", Ring: "ids"}, got.NICs["eth0"][SettingRxRingSize])
+	assert.Equal(t, Desired{Value: "4096", Ring: "ids"}, got.NICs["eth0"][SettingRxRingSize])
 	assert.True(t, got.Rings["ids"].Ready())
 	assert.True(t, got.Rings["same"].Ready())
 	assert.True(t, got.Rings["zeek"].Planned)

@@ -146,7 +146,7 @@ type Result struct {
 	// NICs by interface name.
 	NICs map[string]NICSettings
 	// Drivers that shall be others, by interface name.
-	Drivers map[string]DriverWish
+	Drivers map[string]DesiredDriver
 	// Auto is the engine that serves rings that leave the choice, and why; empty when there is none.
 	Auto       v1.Engine
 	AutoReason string
@@ -174,7 +174,7 @@ func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 			Rings:    map[string]Verdict{},
 			Clusters: map[string]Verdict{},
 			NICs:     map[string]NICSettings{},
-			Drivers:  map[string]DriverWish{},
+			Drivers:  map[string]DesiredDriver{},
 		},
 		rings: map[string]plannedRing{}, ringConsumers: map[string]*v1.Consumers{},
 		ledger: newLedger(facts),
@@ -340,7 +340,7 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	verdict.Consumers = b.consumersOf(draft.cluster)
 	if verdict.Planned {
 		verdict.Fed, verdict.Engine, verdict.EngineReason = len(draft.feeds) > 0, draft.engine, draft.engineReason
-		b.place(draft)
+		b.assign(draft)
 		if !verdict.Fed {
 			b.missed(draft.cluster.Spec.Rings)
 		}
@@ -372,8 +372,8 @@ func (b *builder) missed(rings []string) {
 	}
 }
 
-// place puts a cluster that passed into its engine's plan and makes its rings feed it.
-func (b *builder) place(draft clusterDraft) {
+// assign puts a cluster that passed into its engine's plan and makes its rings feed it.
+func (b *builder) assign(draft clusterDraft) {
 	if b.clusters == nil {
 		b.clusters = map[v1.Engine][]capture.Cluster{}
 	}

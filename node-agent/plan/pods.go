@@ -202,7 +202,7 @@ func (u untapped) String() string {
 
 // notTapped are the pods for the verdict, and what is wrong with the ring for that.
 func (d *ringDraft) notTapped() (texts []string, wrong *problem) {
-	const most = 16
+	const limit = 16
 	for _, u := range d.untapped {
 		if u.wrong && wrong == nil {
 			field := "podSelector"
@@ -211,7 +211,7 @@ func (d *ringDraft) notTapped() (texts []string, wrong *problem) {
 			}
 			wrong = problemf(v1.ReasonPodNotTapped, "spec.interfaces[].%s: %s", field, u)
 		}
-		if text := u.String(); len(texts) < most && !slices.Contains(texts, text) {
+		if text := u.String(); len(texts) < limit && !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}

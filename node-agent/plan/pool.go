@@ -91,7 +91,7 @@ func (d *ringDraft) tapFunction(i int, selector v1.InterfaceSelector, device Poo
 	} else if known && !ok {
 		return nil
 	}
-	where, found := d.place(device.PCIAddress)
+	where, found := d.locate(device.PCIAddress)
 	if !found {
 		d.untapped = append(d.untapped, notThere(device))
 		return nil
@@ -104,7 +104,7 @@ func (d *ringDraft) tapFunction(i int, selector v1.InterfaceSelector, device Poo
 func (d *ringDraft) keepUnlisted(i int, resource string, queues []uint16) *problem {
 	for _, address := range slices.Sorted(maps.Keys(d.facts.Seen)) {
 		listed := slices.ContainsFunc(d.facts.Pools[resource], func(p PoolDevice) bool { return p.PCIAddress == address })
-		where, found := d.place(address)
+		where, found := d.locate(address)
 		if d.facts.Seen[address].Resource != resource || listed || !found || !d.hasFollower(where.Index) {
 			continue
 		}
@@ -115,9 +115,9 @@ func (d *ringDraft) keepUnlisted(i int, resource string, queues []uint16) *probl
 	return nil
 }
 
-// place is a function's interface in the node's network namespace; or as it was there, if the ring has a tap that followed it
+// locate is a function's interface in the node's network namespace; or as it was there, if the ring has a tap that followed it
 // elsewhere, maybe after the taps were looked at, and nothing else has its index.
-func (d *ringDraft) place(address string) (where Interface, found bool) {
+func (d *ringDraft) locate(address string) (where Interface, found bool) {
 	for _, here := range d.facts.Interfaces {
 		if here.PCIAddress == address {
 			return here, true

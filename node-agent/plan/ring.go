@@ -48,7 +48,7 @@ type ringDraft struct {
 	// mode that is in force, and why where it is not the spec's.
 	mode       int32
 	modeReason string
-	drivers    map[string]DriverWish
+	drivers    map[string]DesiredDriver
 	// pods by the name of their tapped interface, and those that are selected and not tapped.
 	pods     map[string]string
 	untapped []untapped
@@ -230,14 +230,14 @@ func matchInterfaces(s v1.InterfaceSelector, interfaces []Interface) ([]Interfac
 
 // listInterfaces names what is there, cut so that the message stays readable on nodes with hundreds of veths.
 func listInterfaces(interfaces []Interface) string {
-	const most = 24
+	const limit = 24
 	var names []string
 	for _, i := range interfaces {
 		names = append(names, i.Name)
 	}
 	slices.Sort(names)
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", ..."
+	if len(names) > limit {
+		return strings.Join(names[:limit], ", ") + ", ..."
 	}
 	return strings.Join(names, ", ")
 }
@@ -292,5 +292,5 @@ func (d *ringDraft) promiscuous() bool {
 // nic is how the ring wishes its interfaces to be set. Promiscuous for the eBPF engine only: the module sees to it itself,
 // by a reference that goes with the ring.
 func (d *ringDraft) nic() NICSettings {
-	return nicWishes(d.name, d.spec.NIC, d.promiscuous() && d.engine == v1.EngineEBPF)
+	return nicSettings(d.name, d.spec.NIC, d.promiscuous() && d.engine == v1.EngineEBPF)
 }

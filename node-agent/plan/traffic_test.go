@@ -33,22 +33,22 @@ func TestTheNodesOwnTraffic(t *testing.T) {
 		spec   []func(*v1.CaptureRingSpec)
 		driver DriverFact
 		// reason and message on eth0; free is the reason on eth1.
-		reason, says, free string
+		reason, message, free string
 	}{
 		"mode 0":                    {},
 		"mode 1":                    {spec: []func(*v1.CaptureRingSpec){inMode(1)}, driver: aware},
 		"mode 1, by XDP":            {spec: []func(*v1.CaptureRingSpec){inMode(1), withEngine(v1.EngineEBPF)}},
-		"mode 2":                    {spec: []func(*v1.CaptureRingSpec){inMode(2)}, driver: aware, reason: v1.ReasonNodeTrafficRefused, says: "eth0 has the address 10.0.0.1/24, and with spec.transparentMode 2 the node would not get its packets: use mode 0 or 1, capture another interface, or set spec.nodeTraffic to Allow"},
-		"mode 2, by XDP":            {spec: []func(*v1.CaptureRingSpec){inMode(2), withEngine(v1.EngineEBPF)}, reason: v1.ReasonNodeTrafficRefused, says: "spec.transparentMode 2"},
+		"mode 2":                    {spec: []func(*v1.CaptureRingSpec){inMode(2)}, driver: aware, reason: v1.ReasonNodeTrafficRefused, message: "eth0 has the address 10.0.0.1/24, and with spec.transparentMode 2 the node would not get its packets: use mode 0 or 1, capture another interface, or set spec.nodeTraffic to Allow"},
+		"mode 2, by XDP":            {spec: []func(*v1.CaptureRingSpec){inMode(2), withEngine(v1.EngineEBPF)}, reason: v1.ReasonNodeTrafficRefused, message: "spec.transparentMode 2"},
 		"mode 2, allowed":           {spec: []func(*v1.CaptureRingSpec){inMode(2), allowed}, driver: aware},
 		"mode 2, or the stack":      {spec: []func(*v1.CaptureRingSpec){inMode(2), func(s *v1.CaptureRingSpec) { s.TransparentFallback = v1.TransparentFallbackStack }}, driver: stock},
-		"new driver":                {spec: []func(*v1.CaptureRingSpec){inMode(1), replace}, driver: stock, reason: v1.ReasonDriverReplaceRefused, says: "eth0 is not; it is not replaced because the interface has the address", free: v1.ReasonPending},
+		"new driver":                {spec: []func(*v1.CaptureRingSpec){inMode(1), replace}, driver: stock, reason: v1.ReasonDriverReplaceRefused, message: "eth0 is not; it is not replaced because the interface has the address", free: v1.ReasonPending},
 		"new driver, allowed":       {spec: []func(*v1.CaptureRingSpec){inMode(2), replace, allowed}, driver: stock, reason: v1.ReasonPending, free: v1.ReasonPending},
 		"new driver alone, allowed": {spec: []func(*v1.CaptureRingSpec){inMode(1), driverOnly}, driver: stock, reason: v1.ReasonPending, free: v1.ReasonPending},
-		"that, with mode 2":         {spec: []func(*v1.CaptureRingSpec){inMode(2), driverOnly}, driver: stock, reason: v1.ReasonDriverReplaceRefused, says: "spec.nodeTraffic", free: v1.ReasonPending},
+		"that, with mode 2":         {spec: []func(*v1.CaptureRingSpec){inMode(2), driverOnly}, driver: stock, reason: v1.ReasonDriverReplaceRefused, message: "spec.nodeTraffic", free: v1.ReasonPending},
 		"new driver is there":       {spec: []func(*v1.CaptureRingSpec){inMode(2), driverOnly}, driver: DriverFact{Name: "igb_ringcap", Aware: true, Stock: "igb"}, reason: v1.ReasonNodeTrafficRefused},
-		"VLAN tags":                 {spec: []func(*v1.CaptureRingSpec){nic(func(n *v1.NIC) { n.VLANOffload = v1.VLANOffloadDisable })}, reason: v1.ReasonNodeTrafficRefused, says: "spec.nic.vlanOffload Disable would stop its device for a moment: leave it out"},
-		"RX queues and their size":  {spec: []func(*v1.CaptureRingSpec){nic(func(n *v1.NIC) { n.RxQueues, n.RxRingSize = &number, &number })}, reason: v1.ReasonNodeTrafficRefused, says: "spec.nic.rxRingSize, spec.nic.rxQueues would stop"},
+		"VLAN tags":                 {spec: []func(*v1.CaptureRingSpec){nic(func(n *v1.NIC) { n.VLANOffload = v1.VLANOffloadDisable })}, reason: v1.ReasonNodeTrafficRefused, message: "spec.nic.vlanOffload Disable would stop its device for a moment: leave it out"},
+		"RX queues and their size":  {spec: []func(*v1.CaptureRingSpec){nic(func(n *v1.NIC) { n.RxQueues, n.RxRingSize = &number, &number })}, reason: v1.ReasonNodeTrafficRefused, message: "spec.nic.rxRingSize, spec.nic.rxQueues would stop"},
 		"RX queues, allowed":        {spec: []func(*v1.CaptureRingSpec){nic(func(n *v1.NIC) { n.RxQueues = &number }), allowed}},
 		"what stops nothing": {spec: []func(*v1.CaptureRingSpec){nic(func(n *v1.NIC) {
 			n.RSS, n.ThreadedPolling.Mode = v1.RSS{Hash: v1.RSSHashSymmetric, Queues: &number}, v1.ThreadedPollingEnable
@@ -61,7 +61,7 @@ func TestTheNodesOwnTraffic(t *testing.T) {
 			spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("own", test.spec...), ring("free", append(test.spec, withInterface("eth1"))...)}}
 			got := Make(spec, f)
 			assert.Equal(t, test.reason, got.Rings["own"].Reason)
-			assert.Contains(t, got.Rings["own"].Message, test.says)
+			assert.Contains(t, got.Rings["own"].Message, test.message)
 			assert.Equal(t, test.free, got.Rings["free"].Reason, got.Rings["free"].Message)
 			if test.reason != "" && test.reason != v1.ReasonPending {
 				assert.NotContains(t, got.NICs, "eth0")

@@ -34,13 +34,13 @@ type changes struct {
 	counts map[string]int
 	grown  map[string]*problem
 	// drivers are those that withheld rings ask for. A replacement that failed is waited for and tried again at its own pace.
-	drivers map[string]DriverWish
+	drivers map[string]DesiredDriver
 }
 
 func newChanges(asked, good v1.NodeCaptureSpec) *changes {
 	return &changes{
 		asked: asked, good: good, rings: map[string]*problem{}, clusters: map[string]*problem{},
-		counts: map[string]int{}, grown: map[string]*problem{}, drivers: map[string]DriverWish{},
+		counts: map[string]int{}, grown: map[string]*problem{}, drivers: map[string]DesiredDriver{},
 	}
 }
 

@@ -58,8 +58,8 @@ type Keeper struct {
 	// holdings that go on and are not in order, of which that was said.
 	permitted map[right]bool
 	kept      map[Holding]bool
-	// left are holdings that nobody can end.
-	left map[Holding]bool
+	// exempt are holdings that nobody can end.
+	exempt map[Holding]bool
 
 	mu sync.Mutex
 	// starts of the processes that attached, as they were when the holding was seen first; 0 of one that had ended.
@@ -79,14 +79,14 @@ type right struct{ cluster, namespace string }
 // suspicion is on which grounds a holding may not be in order, since when, and how long that must be so; refused where nobody who
 // was given the queue may have it.
 type suspicion struct {
-	grounds  string
-	since    time.Time
-	patience time.Duration
-	refused  bool
+	grounds string
+	since   time.Time
+	period  time.Duration
+	refused bool
 }
 
-// mostPatience is the longest time between two looks at a holding that was let pass.
-const mostPatience = 5 * time.Minute
+// maxPeriod is the longest time between two looks at a holding that was let pass.
+const maxPeriod = 5 * time.Minute
 
 // remembered is how long a holding that is over was one that is refused: see begun.
 const remembered = time.Minute
@@ -96,11 +96,11 @@ const remembered = time.Minute
 func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[capture.QueueID][]Pod, asked func(string) bool) []Overstay {
 	now := k.Now()
 	k.forget(held, now)
-	k.sight(held)
+	k.noteStarts(held)
 	k.remember(ctx, allocations, asked)
 	var doubtful []doubt
 	for _, h := range held {
-		if k.left[h] {
+		if k.exempt[h] {
 			continue
 		}
 		d := k.doubt(ctx, h, allocations[h.Queue], asked(h.Queue.Cluster))
@@ -119,10 +119,10 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 		delete(k.settled, h)
 		s := k.suspect[h]
 		if s.grounds != d.grounds() {
-			s = suspicion{d.grounds(), k.begun(d, now), k.Grace, d.refused != nil}
+			s = suspicion{d.grounds(), k.graceStart(d, now), k.Grace, d.refused != nil}
 			k.suspect[h] = s
 		}
-		if now.Sub(s.since) >= s.patience {
+		if now.Sub(s.since) >= s.period {
 			doubtful = append(doubtful, d)
 		}
 	}
@@ -132,20 +132,20 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 	return k.judge(ctx, doubtful, allocations, now)
 }
 
-// begun is when the time of grace of a holding began that is seen for the first time. Where nobody who was given the queue may have
+// graceStart is when the time of grace of a holding began that is seen for the first time. Where nobody who was given the queue may have
 // it, who opens it again as another process gains no time by that.
-func (k *Keeper) begun(d doubt, now time.Time) time.Time {
-	begun := now
+func (k *Keeper) graceStart(d doubt, now time.Time) time.Time {
+	start := now
 	for h, s := range k.suspect {
-		if s.refused && h.Queue == d.Queue && s.grounds == d.grounds() && s.since.Before(begun) {
-			begun = s.since
+		if s.refused && h.Queue == d.Queue && s.grounds == d.grounds() && s.since.Before(start) {
+			start = s.since
 		}
 	}
-	return begun
+	return start
 }
 
-// Leave is told of an overstay that cannot be ended: it is none any more, for as long as it lasts.
-func (k *Keeper) Leave(h Holding) { k.left[h] = true }
+// Exempt is told of an overstay that cannot be ended: it is none any more, for as long as it lasts.
+func (k *Keeper) Exempt(h Holding) { k.exempt[h] = true }
 
 // judge decides on what was doubtful for the time of grace. What it lets pass is looked at again, less and less often, but where
 // that is for good.
@@ -159,7 +159,7 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 		delete(k.suspect, d.Holding)
 		switch {
 		case err != nil:
-			k.suspect[d.Holding] = suspicion{d.grounds(), now, s.patience, s.refused}
+			k.suspect[d.Holding] = suspicion{d.grounds(), now, s.period, s.refused}
 		case slices.ContainsFunc(found, func(o Overstay) bool { return o.Holding == d.Holding }):
 			if s.refused {
 				k.suspect[d.Holding] = s // it may have let go just then, to open it again
@@ -167,7 +167,7 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 		case len(d.owners) > 0:
 			k.settled[d.Holding] = d.grounds()
 		default:
-			k.suspect[d.Holding] = suspicion{d.grounds(), now, min(2*s.patience, mostPatience), s.refused}
+			k.suspect[d.Holding] = suspicion{d.grounds(), now, min(2*s.period, maxPeriod), s.refused}
 		}
 	}
 	return found
@@ -198,10 +198,10 @@ func (k *Keeper) overstays(ctx context.Context, doubtful []doubt, allocations ma
 func (k *Keeper) forget(held []Holding, now time.Time) {
 	if k.settled == nil {
 		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
-		k.permitted, k.kept, k.left = map[right]bool{}, map[Holding]bool{}, map[Holding]bool{}
+		k.permitted, k.kept, k.exempt = map[right]bool{}, map[Holding]bool{}, map[Holding]bool{}
 	}
 	gone := func(h Holding) bool { return !slices.Contains(held, h) }
-	maps.DeleteFunc(k.left, func(h Holding, _ bool) bool { return gone(h) })
+	maps.DeleteFunc(k.exempt, func(h Holding, _ bool) bool { return gone(h) })
 	maps.DeleteFunc(k.kept, func(h Holding, _ bool) bool { return gone(h) })
 	maps.DeleteFunc(k.settled, func(h Holding, _ string) bool { return gone(h) })
 	maps.DeleteFunc(k.suspect, func(h Holding, s suspicion) bool {
@@ -209,8 +209,8 @@ func (k *Keeper) forget(held []Holding, now time.Time) {
 	})
 }
 
-// sight notes which processes those are that attached.
-func (k *Keeper) sight(held []Holding) {
+// noteStarts notes which processes those are that attached.
+func (k *Keeper) noteStarts(held []Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.starts == nil {
@@ -307,9 +307,9 @@ func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.Queu
 	case d.refused != nil:
 		return d.refused.Error()
 	case len(d.owners) > 0:
-		return d.isAnothers(p, pods)
+		return d.isReallocated(p, pods)
 	case p.pod != "":
-		return d.isOver(p, pods)
+		return d.isUnallocated(p, pods)
 	case p.host:
 		// A tool of the node's administrator, who may have what nobody else has.
 		return ""
@@ -322,9 +322,9 @@ func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.Queu
 	return "no pod has it, and none that requests it waits for it"
 }
 
-// isAnothers: the kubelet says whose the queue is. Where the process that attached has ended, or its pod cannot be told, one of
+// isReallocated: the kubelet says whose the queue is. Where the process that attached has ended, or its pod cannot be told, one of
 // those has what it opened: nobody else's outlived the allocation.
-func (d doubt) isAnothers(p process, pods []NodePod) string {
+func (d doubt) isReallocated(p process, pods []NodePod) string {
 	if p.pod == "" && !p.host {
 		return ""
 	}
@@ -345,8 +345,8 @@ func (d doubt) isAnothers(p process, pods []NodePod) string {
 	return fmt.Sprintf("the kubelet gave it to pod %s", d.owners[0])
 }
 
-// isOver: the kubelet says that it is nobody's, as it does of init containers that end, and in the moment of its own start.
-func (d doubt) isOver(p process, pods []NodePod) string {
+// isUnallocated: the kubelet says that it is nobody's, as it does of init containers that end, and in the moment of its own start.
+func (d doubt) isUnallocated(p process, pods []NodePod) string {
 	for _, pod := range pods {
 		if !slices.Contains(pod.UIDs, p.pod) {
 			continue

@@ -31,8 +31,8 @@ type Function struct {
 	Resource string `json:"resource"`
 }
 
-// Look returns the pools, and the interfaces in them as they are or were. With an error the pools are not known.
-func (p *Pools) Look(ctx context.Context, interfaces []plan.Interface) (map[string][]plan.PoolDevice, map[string]plan.Function, error) {
+// Refresh returns the pools, and the interfaces in them as they are or were. With an error the pools are not known.
+func (p *Pools) Refresh(ctx context.Context, interfaces []plan.Interface) (map[string][]plan.PoolDevice, map[string]plan.Function, error) {
 	records, err := p.Records.Load()
 	if err != nil {
 		records = map[string]Function{} // those that are here are noted again

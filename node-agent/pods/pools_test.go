@@ -33,7 +33,7 @@ func TestLook(t *testing.T) {
 			List:    func(context.Context) (map[string][]plan.PoolDevice, error) { return answer, err },
 			Records: node.Records[Function]{Path: file, BootID: boot},
 		}
-		pools, seen, failed := p.Look(t.Context(), interfaces)
+		pools, seen, failed := p.Refresh(t.Context(), interfaces)
 		require.ErrorIs(t, failed, err)
 		require.Equal(t, answer, pools)
 		return seen
@@ -65,7 +65,7 @@ func TestRecordsAreDamaged(t *testing.T) {
 	list := func(context.Context) (map[string][]plan.PoolDevice, error) { return free, nil }
 	p := Pools{List: list, Records: node.Records[Function]{Path: file, BootID: "a"}}
 	for range 2 {
-		_, seen, err := p.Look(t.Context(), []plan.Interface{here})
+		_, seen, err := p.Refresh(t.Context(), []plan.Interface{here})
 		require.NoError(t, err)
 		assert.Equal(t, want, seen)
 		require.FileExists(t, file)
@@ -73,9 +73,9 @@ func TestRecordsAreDamaged(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	p.Records = node.Records[Function]{Path: file, BootID: "a"}
-	_, seen, err := p.Look(t.Context(), []plan.Interface{here})
+	_, seen, err := p.Refresh(t.Context(), []plan.Interface{here})
 	require.ErrorContains(t, err, "pools.json")
 	assert.Equal(t, want, seen)
-	_, _, err = p.Look(t.Context(), nil)
+	_, _, err = p.Refresh(t.Context(), nil)
 	require.NoError(t, err)
 }

@@ -30,7 +30,7 @@ func processesOf(cgroups Cgroups, uid string) ([]podProcess, error) {
 	var processes []podProcess
 	for _, pid := range pids {
 		// Processes end while they are looked at.
-		if began, err := beginning(pid); err == nil {
+		if began, err := startTime(pid); err == nil {
 			processes = append(processes, podProcess{pid, began})
 		}
 	}
@@ -49,15 +49,15 @@ func (p podProcess) namespace() (int, error) {
 		return -1, fmt.Errorf("ask for the number of a pod's network namespace: %w", err)
 	}
 	// The process's number may be another's by now.
-	if began, err := beginning(p.pid); err != nil || began != p.began {
+	if began, err := startTime(p.pid); err != nil || began != p.began {
 		return -1, nil
 	}
 	return id, nil
 }
 
-// beginning is when a process began: field 22 of its stat, the 20th after the name, which is in brackets and may hold
+// startTime is when a process began: field 22 of its stat, the 20th after the name, which is in brackets and may hold
 // anything.
-func beginning(pid int) (uint64, error) {
+func startTime(pid int) (uint64, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -35,8 +35,8 @@ const (
 
 // What is wrong with a pod that runs.
 const (
-	noProcess = "the kubelet's cgroups, in which the agent looks, have no process of it"
-	noSide    = "its interfaces have no other side on the node, as with macvlan, ipvlan and SR-IOV: leave it out of podSelector, or capture the node's interface"
+	noProcess  = "the kubelet's cgroups, in which the agent looks, have no process of it"
+	noVethPeer = "its interfaces have no other side on the node, as with macvlan, ipvlan and SR-IOV: leave it out of podSelector, or capture the node's interface"
 )
 
 // Tracker knows where pods' interfaces are. Any goroutine may ask it.
@@ -51,7 +51,7 @@ type Tracker struct {
 	events chan struct{}
 	// found by UID, and last, the interfaces of the node when it looked last, are for Run's goroutine only.
 	found map[string]*finding
-	last  sides
+	last  vethPeers
 
 	mu   sync.Mutex
 	pods []plan.Pod
@@ -72,24 +72,24 @@ type finding struct {
 // due says whether a pod without interfaces is to be looked at.
 func (f *finding) due(now time.Time) bool { return now.Sub(f.since) < lively || !now.Before(f.next) }
 
-// looked notes that a pod was looked at.
-func (f *finding) looked(now time.Time) {
+// checked notes that a pod was looked at.
+func (f *finding) checked(now time.Time) {
 	f.next = now.Add(f.wait)
 	if now.Sub(f.since) >= lively {
 		f.wait = min(2*f.wait, seldom)
 	}
 }
 
-// hope has it looked at now: an interface appeared, which may be its own.
-func (f *finding) hope(now time.Time) { f.next, f.wait = now, soon }
+// retryNow has it looked at now: an interface appeared, which may be its own.
+func (f *finding) retryNow(now time.Time) { f.next, f.wait = now, soon }
 
 // NewTracker makes a Tracker that looks for nothing until Run.
 func NewTracker(cgroups Cgroups, list func() ([]Object, uint64), changed func()) *Tracker {
 	return &Tracker{Cgroups: cgroups, List: list, Changed: changed, events: make(chan struct{}, 1), found: map[string]*finding{}}
 }
 
-// Look makes it look again: a pod or an interface came or went. It never blocks.
-func (t *Tracker) Look() {
+// Refresh makes it look again: a pod or an interface came or went. It never blocks.
+func (t *Tracker) Refresh() {
 	select {
 	case t.events <- struct{}{}:
 	default:
@@ -157,7 +157,7 @@ func (t *Tracker) update(now time.Time) (again time.Duration) {
 // find brings what was found up to date. A pod whose interfaces are there is not looked at again: it has got all of them
 // before its first process began.
 func (t *Tracker) find(objects []Object, now time.Time) error {
-	links, err := listSides()
+	links, err := listVethPeers()
 	if err != nil {
 		return err
 	}
@@ -177,10 +177,10 @@ func (t *Tracker) find(objects []Object, now time.Time) error {
 			f.indexes, f.since, f.wait = nil, now, soon
 		}
 		if appeared {
-			f.hope(now)
+			f.retryNow(now)
 		}
 		if len(f.indexes) == 0 && f.due(now) {
-			f.looked(now)
+			f.checked(now)
 			wanted[o.UID] = true
 		}
 	}
@@ -200,7 +200,7 @@ func (t *Tracker) findInterfaces(wanted map[string]bool) error {
 		}
 	}
 	// After the processes: who has one has all of its interfaces.
-	links, err := listSides()
+	links, err := listVethPeers()
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (t *Tracker) findInterfaces(wanted map[string]bool) error {
 		if f.missing = noProcess; len(processes[uid]) == 0 {
 			continue
 		}
-		f.missing = noSide
+		f.missing = noVethPeer
 		if f.indexes, err = links.of(processes[uid]); err != nil {
 			return err
 		}

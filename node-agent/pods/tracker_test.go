@@ -108,10 +108,10 @@ func TestPodsWithoutInterfaces(t *testing.T) {
 	}
 	assert.Equal(t, []string{"", "", ""}, problems())
 	tracker.update(start.Add(lively + time.Second))
-	assert.Equal(t, []string{noSide, noProcess, ""}, problems())
+	assert.Equal(t, []string{noVethPeer, noProcess, ""}, problems())
 	hidden.object.Running = false
 	tracker.update(start.Add(lively + time.Second))
-	assert.Equal(t, []string{noSide, "", ""}, problems())
+	assert.Equal(t, []string{noVethPeer, "", ""}, problems())
 }
 
 // A pod that never gets an interface is looked at ever less often, however much happens on the node, and at once when an

@@ -9,8 +9,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// place is a queue's in a status.
-type place struct {
+// queueEntry is a queue's in a status.
+type queueEntry struct {
 	cluster, queue int
 	// first of its consumer in its set.
 	first    bool
@@ -20,16 +20,16 @@ type place struct {
 
 // bound leaves so many queues in a status, over all its sets, and sums up the others: the status is written to an API server,
 // where objects may have 1.5 MiB. Consumers come first, for the operator has to know them, then the queues that lost most.
-func bound(status *v1.NodeCaptureStatus, most int) {
-	places := queuePlaces(status)
-	if len(places) <= most {
+func bound(status *v1.NodeCaptureStatus, limit int) {
+	entries := queueEntries(status)
+	if len(entries) <= limit {
 		return
 	}
-	slices.SortStableFunc(places, func(a, b place) int {
+	slices.SortStableFunc(entries, func(a, b queueEntry) int {
 		return cmp.Or(sooner(a.first, b.first), cmp.Compare(b.dropped, a.dropped), sooner(a.attached, b.attached))
 	})
 	listed := map[[2]int]bool{}
-	for _, p := range places[:most] {
+	for _, p := range entries[:limit] {
 		listed[[2]int{p.cluster, p.queue}] = true
 	}
 	for i := range status.Clusters {
@@ -47,7 +47,7 @@ func sooner(a, b bool) int {
 	return 1
 }
 
-func queuePlaces(status *v1.NodeCaptureStatus) (places []place) {
+func queueEntries(status *v1.NodeCaptureStatus) (entries []queueEntry) {
 	for i, cluster := range status.Clusters {
 		known := map[string]bool{}
 		for j := range cluster.Queues {
@@ -55,10 +55,10 @@ func queuePlaces(status *v1.NodeCaptureStatus) (places []place) {
 			first := held(q) && !known[q.Consumer]
 			known[q.Consumer] = known[q.Consumer] || held(q)
 			alone := v1.QueueTotals{Dropped: q.Dropped}
-			places = append(places, place{i, j, first, q.Attached, alone.DroppedPackets()})
+			entries = append(entries, queueEntry{i, j, first, q.Attached, alone.DroppedPackets()})
 		}
 	}
-	return places
+	return entries
 }
 
 // held says whether somebody has the queue: a pod, or a consumer that is in none, which has no name.

@@ -41,7 +41,7 @@ func numbers(set v1.NodeClusterStatus) (listed []int32) {
 
 func TestBound(t *testing.T) {
 	for name, test := range map[string]struct {
-		most    int
+		limit   int
 		a, b    []int32 // that are listed
 		unnamed int32
 	}{
@@ -53,7 +53,7 @@ func TestBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole, got := sets(), sets()
-			bound(&got, test.most)
+			bound(&got, test.limit)
 			assert.Equal(t, test.a, numbers(got.Clusters[0]))
 			assert.Equal(t, test.b, numbers(got.Clusters[1]))
 			var unnamed int32
@@ -64,7 +64,7 @@ func TestBound(t *testing.T) {
 				}
 			}
 			assert.Equal(t, test.unnamed, unnamed)
-			assert.Equal(t, test.most == 16, got.Clusters[0].Unlisted == nil)
+			assert.Equal(t, test.limit == 16, got.Clusters[0].Unlisted == nil)
 		})
 	}
 }

@@ -95,9 +95,9 @@ func condition(kind string, ok bool, reason, format string, args ...any) metav1.
 
 // truncate keeps a message within what the API server takes.
 func truncate(message string) string {
-	const most = 32768
-	if len(message) > most {
-		return message[:most]
+	const limit = 32768
+	if len(message) > limit {
+		return message[:limit]
 	}
 	return message
 }

@@ -46,8 +46,8 @@ func input(change ...func(*Input)) Input {
 				}}},
 			}},
 			Outcome: datapath.Outcome{NICs: map[string]nic.Outcome{"eth0": {Settings: []nic.SettingState{
-				{Setting: plan.SettingRxRingSize, Wish: plan.Wish{Value: "512", Ring: "mirror"}, Problem: nic.ProblemNotSupported, Message: "no"},
-				{Setting: plan.SettingOffloads, Wish: plan.Wish{Value: "off", Ring: "mirror"}, Actual: "rx-gro=off"},
+				{Setting: plan.SettingRxRingSize, Desired: plan.Desired{Value: "512", Ring: "mirror"}, Problem: nic.ProblemNotSupported, Message: "no"},
+				{Setting: plan.SettingOffloads, Desired: plan.Desired{Value: "off", Ring: "mirror"}, Actual: "rx-gro=off"},
 			}}}},
 		},
 		Identity:  node.Identity{BootID: "boot", KernelRelease: "6.18"},

@@ -31,9 +31,9 @@ type queueSet struct {
 	name   string
 }
 
-// Look takes a report and returns the rings whose packets were cut lately although no snap length is given. A set of queues
+// Refresh takes a report and returns the rings whose packets were cut lately although no snap length is given. A set of queues
 // that also gets packets of a ring with one does not tell whose were cut.
-func (t *Truncation) Look(r datapath.Report, now time.Time) map[string]bool {
+func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 	grown, before := t.count(r), t.given
 	t.given = map[string]bool{}
 	for i := range r.Spec.Rings {

@@ -43,29 +43,29 @@ func TestTruncationIsTroubleWhileItHappens(t *testing.T) {
 	var known Truncation
 	begun, whole := time.Now(), map[string]bool{"whole": true}
 	after := func(d time.Duration) time.Time { return begun.Add(d) }
-	assert.Empty(t, known.Look(cutting(5, 5, 5), begun), "from before")
-	assert.Empty(t, known.Look(cutting(5, 5, 5), after(time.Second)))
-	assert.Empty(t, known.Look(cutting(9, 5, 5), after(2*time.Second)), "as its spec asks")
-	assert.Empty(t, known.Look(cutting(9, 5, 9), after(3*time.Second)), "perhaps as the other ring's spec asks")
-	assert.Equal(t, whole, known.Look(cutting(9, 6, 9), after(4*time.Second)))
-	assert.Equal(t, whole, known.Look(cutting(9, 6, 9), after(9*time.Minute)), "not a change with each packet")
+	assert.Empty(t, known.Refresh(cutting(5, 5, 5), begun), "from before")
+	assert.Empty(t, known.Refresh(cutting(5, 5, 5), after(time.Second)))
+	assert.Empty(t, known.Refresh(cutting(9, 5, 5), after(2*time.Second)), "as its spec asks")
+	assert.Empty(t, known.Refresh(cutting(9, 5, 9), after(3*time.Second)), "perhaps as the other ring's spec asks")
+	assert.Equal(t, whole, known.Refresh(cutting(9, 6, 9), after(4*time.Second)))
+	assert.Equal(t, whole, known.Refresh(cutting(9, 6, 9), after(9*time.Minute)), "not a change with each packet")
 
-	blind := cutting(9, 6, 9)
-	blind.Observations = nil
-	assert.Equal(t, whole, known.Look(blind, after(10*time.Minute)), "accounts that cannot be read")
-	assert.Empty(t, known.Look(cutting(9, 6, 9), after(11*time.Minute)), "long ago")
+	unobserved := cutting(9, 6, 9)
+	unobserved.Observations = nil
+	assert.Equal(t, whole, known.Refresh(unobserved, after(10*time.Minute)), "accounts that cannot be read")
+	assert.Empty(t, known.Refresh(cutting(9, 6, 9), after(11*time.Minute)), "long ago")
 
 	gone := cutting(9, 6, 9)
 	delete(gone.Clusters, "whole")
 	delete(gone.Observations[v1.EngineEBPF].Clusters, "whole")
-	assert.Empty(t, known.Look(gone, after(12*time.Minute)))
-	assert.Equal(t, whole, known.Look(cutting(9, 1, 9), after(13*time.Minute)), "made new, and packets were cut since")
+	assert.Empty(t, known.Refresh(gone, after(12*time.Minute)))
+	assert.Equal(t, whole, known.Refresh(cutting(9, 1, 9), after(13*time.Minute)), "made new, and packets were cut since")
 
 	asked := cutting(9, 5, 9)
 	asked.Spec.Rings[1].Spec.SnapLength = 128
-	assert.Empty(t, known.Look(asked, after(14*time.Minute)), "a snap length was given")
-	assert.Empty(t, known.Look(cutting(9, 8, 9), after(15*time.Minute)), "and left out, perhaps after packets were cut")
-	assert.Equal(t, whole, known.Look(cutting(9, 9, 9), after(16*time.Minute)), "by a consumer that was told it")
+	assert.Empty(t, known.Refresh(asked, after(14*time.Minute)), "a snap length was given")
+	assert.Empty(t, known.Refresh(cutting(9, 8, 9), after(15*time.Minute)), "and left out, perhaps after packets were cut")
+	assert.Equal(t, whole, known.Refresh(cutting(9, 9, 9), after(16*time.Minute)), "by a consumer that was told it")
 }
 
 func TestTruncatedPacketsAreCountedAndNoChangeOfState(t *testing.T) {

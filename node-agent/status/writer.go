@@ -185,8 +185,8 @@ func (w *Writer) patch(ctx context.Context, have *v1.NodeCapture, status v1.Node
 	return nil
 }
 
-// Tell announces what is no change of the status. Any goroutine may call it.
-func (w *Writer) Tell(ctx context.Context, what Transition) error {
+// WriteEvent announces what is no change of the status. Any goroutine may call it.
+func (w *Writer) WriteEvent(ctx context.Context, what Transition) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	var have v1.NodeCapture

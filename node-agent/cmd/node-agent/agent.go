@@ -57,7 +57,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	p := newParts(ctx, f, identity, consumers{authorizer: ebpf.AuthorizerFunc(access.Allow)})
 	p.reconciler.Pools = (&pods.Pools{
 		List: agent.PodResources(f.kubeletDir).Pools, Records: node.Records[pods.Function]{Path: f.poolFile(), BootID: identity.BootID},
-	}).Look
+	}).Refresh
 	p.reconciler.Accepted = datapath.Accepted{Node: f.nodeName}
 	p.reconciler.Accepted.Records.Path = filepath.Join(f.pluginDir(), acceptedName)
 	server := agent.APIServer(config)
@@ -116,7 +116,7 @@ func runStandalone(ctx context.Context, f agentFlags, identity node.Identity, ou
 			collector.Set(report, p.module.status())
 		},
 		Reconciled: collector.Reconciled,
-		Remove:     func(ctx context.Context) error { return removeAll(ctx, f.places, identity) },
+		Remove:     func(ctx context.Context) error { return removeAll(ctx, f.nodePaths, identity) },
 	}
 	return runner.Run(ctx)
 }

@@ -31,7 +31,7 @@ func TestManyRings(t *testing.T) {
 		require.NoError(t, err)
 	}
 	m := newMachine(t)
-	m.patience = 20 * time.Minute
+	m.timeout = 20 * time.Minute
 	b := bench{m: m, engine: engine, rings: rings, queues: queues}
 	for i := range (rings + 1) / 2 {
 		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("a%d", i)}, PeerName: fmt.Sprintf("b%d", i)}

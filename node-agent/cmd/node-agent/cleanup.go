@@ -27,15 +27,15 @@ import (
 // runCleanup removes rings, queues, pins, sockets and notes, and restores interfaces. What a consumer holds stays, and
 // is named; the kernel module stays loaded unless it is asked for.
 func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error {
-	var where places
+	var paths nodePaths
 	flags := flag.NewFlagSet("cleanup", flag.ContinueOnError)
-	where.register(flags)
+	paths.register(flags)
 	unload := flags.Bool("unload", false, "unload the module and capture-aware drivers too, where a load-module loaded them in this boot")
 	pluginDir := flags.String("plugin-dir", "", "`folder` with the libpcap for containers and what was accepted and tried last (<kubelet-dir>/plugins/ringcap.io), to be removed; empty without Kubernetes")
 	if err := parse(flags, args, errOut); err != nil {
 		return err
 	}
-	if err := where.check(errOut); err != nil {
+	if err := paths.check(errOut); err != nil {
 		return err
 	}
 	setLog(slog.LevelInfo, errOut)
@@ -44,15 +44,15 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 		return err
 	}
 	// Read before it is removed.
-	last, known, err := loader.Read(where.runDir, identity)
+	last, known, err := loader.Read(paths.runDir, identity)
 	if err != nil {
 		return err
 	}
-	if err := removeAll(ctx, where, identity); err != nil {
+	if err := removeAll(ctx, paths, identity); err != nil {
 		return fmt.Errorf("not everything could be removed: %w", err)
 	}
 	if *unload && known && last.Ours {
-		if err := unloadModules(last, where); err != nil {
+		if err := unloadModules(last, paths); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,8 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 }
 
 // unloadModules unloads what load-module loaded. When that fails, the note that it did is there for the next attempt.
-func unloadModules(last loader.Outcome, where places) error {
-	kernel := loader.RunningKernel{Sys: where.sys, RunDir: where.runDir}
+func unloadModules(last loader.Outcome, paths nodePaths) error {
+	kernel := loader.RunningKernel{Sys: paths.sys, RunDir: paths.runDir}
 	if kernel.SourceVersion() != last.SourceVersion {
 		return nil // unloaded since, or somebody else's
 	}
@@ -76,7 +76,7 @@ func unloadModules(last loader.Outcome, where places) error {
 		err = kernel.Unload()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("the module stays loaded: it is in use by %w", err), last.Write(where.runDir))
+		return errors.Join(fmt.Errorf("the module stays loaded: it is in use by %w", err), last.Write(paths.runDir))
 	}
 	return nil
 }
@@ -93,11 +93,11 @@ func removePluginDir(folder string) error {
 }
 
 // removeAll goes on to the end, whatever fails.
-func removeAll(ctx context.Context, where places, identity node.Identity) error {
-	problems := []error{cleanEBPF(ctx, where), cleanModule(ctx, where)}
-	_, err := driver.New(where.driverFile(), identity.BootID, where.sys, where.netSysctl).Apply(nil)
+func removeAll(ctx context.Context, paths nodePaths, identity node.Identity) error {
+	problems := []error{cleanEBPF(ctx, paths), cleanModule(ctx, paths)}
+	_, err := driver.New(paths.driverFile(), identity.BootID, paths.sys, paths.netSysctl).Apply(nil)
 	problems = append(problems, err)
-	outcomes, err := nic.New(where.nicFile(), identity.BootID, where.sys).Apply(nil)
+	outcomes, err := nic.New(paths.nicFile(), identity.BootID, paths.sys).Apply(nil)
 	problems = append(problems, err)
 	for _, outcome := range outcomes {
 		problems = append(problems, outcome.Err)
@@ -107,17 +107,17 @@ func removeAll(ctx context.Context, where places, identity node.Identity) error 
 	}
 	// Only what is ringcap's is removed from the folder. One that then is not empty, or is a mount point as in the agent's
 	// pod, stays.
-	nodes, outcome := filepath.Join(where.runDir, kmod.NodesDir), filepath.Join(where.runDir, loader.OutcomeFile)
-	unfinished := []string{node.Unfinished(outcome), node.Unfinished(where.poolFile()), node.Unfinished(where.nicFile()), node.Unfinished(where.driverFile())}
-	for _, path := range append(unfinished, nodes, outcome, where.poolFile()) {
+	nodes, outcome := filepath.Join(paths.runDir, kmod.NodesDir), filepath.Join(paths.runDir, loader.OutcomeFile)
+	unfinished := []string{node.Unfinished(outcome), node.Unfinished(paths.poolFile()), node.Unfinished(paths.nicFile()), node.Unfinished(paths.driverFile())}
+	for _, path := range append(unfinished, nodes, outcome, paths.poolFile()) {
 		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(removeRecords(where.acceptedFile()), containers.NewNames(where.runDir).RemoveAll()); err != nil {
+	if err := errors.Join(removeRecords(paths.acceptedFile()), containers.NewNames(paths.runDir).RemoveAll()); err != nil {
 		return err
 	}
-	if err := os.Remove(where.runDir); err != nil {
+	if err := os.Remove(paths.runDir); err != nil {
 		slog.Debug("The run folder stays", "why", err)
 	}
 	return nil
@@ -129,22 +129,22 @@ func removeRecords(path string) error {
 	return errors.Join(os.RemoveAll(path), os.RemoveAll(datapath.Aside(path)), os.RemoveAll(node.Unfinished(path)))
 }
 
-func cleanEBPF(ctx context.Context, where places) error {
-	if _, err := os.Stat(where.pinDir()); errors.Is(err, os.ErrNotExist) {
+func cleanEBPF(ctx context.Context, paths nodePaths) error {
+	if _, err := os.Stat(paths.pinDir()); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	engine, err := ebpf.New(ebpf.Options{PinDir: where.pinDir(), RunDir: where.runDir})
+	engine, err := ebpf.New(ebpf.Options{PinDir: paths.pinDir(), RunDir: paths.runDir})
 	if err != nil {
 		return err
 	}
-	return errors.Join(clean(ctx, engine), engine.Close(), os.RemoveAll(where.pinDir()))
+	return errors.Join(clean(ctx, engine), engine.Close(), os.RemoveAll(paths.pinDir()))
 }
 
-func cleanModule(ctx context.Context, where places) error {
+func cleanModule(ctx context.Context, paths nodePaths) error {
 	if _, err := kmod.Probe(); err != nil {
 		return nil
 	}
-	return clean(ctx, kmod.New(where.runDir, sizing.MaxLanes))
+	return clean(ctx, kmod.New(paths.runDir, sizing.MaxLanes))
 }
 
 func clean(ctx context.Context, engine capture.Engine) error {

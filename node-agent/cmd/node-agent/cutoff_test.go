@@ -245,21 +245,21 @@ func (n clusterNode) taken() bool {
 // isTaken waits, in the machine's namespace, until they are taken.
 func (n clusterNode) isTaken() {
 	n.t.Helper()
-	for end := time.Now().Add(n.patience); !n.taken(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(n.timeout); !n.taken(); time.Sleep(10 * time.Millisecond) {
 		status, _ := n.api.ring()
 		require.True(n.t, time.Now().Before(end), "eth0's packets go on to the stack: %s %s", status.Reason, status.Message)
 	}
 }
 
 // says waits for the reason of the ring as it is asked for now.
-func (n clusterNode) says(reason string) v1.NodeRingStatus {
+func (n clusterNode) message(reason string) v1.NodeRingStatus {
 	n.t.Helper()
 	var ring v1.NodeRingStatus
 	require.Eventually(n.t, func() bool {
 		status, known := n.api.ring()
 		ring = status
 		return known && status.Reason == reason
-	}, n.patience, 50*time.Millisecond, reason)
+	}, n.timeout, 50*time.Millisecond, reason)
 	return ring
 }
 
@@ -268,10 +268,10 @@ func (n clusterNode) says(reason string) v1.NodeRingStatus {
 func TestANodeThatIsCutOffComesBack(t *testing.T) {
 	n := newClusterNode(t)
 	agent := n.agent()
-	n.says("")
+	n.message("")
 	mode := v1.TransparentModeRingOnly
 	n.api.edit(func(s *v1.CaptureRingSpec) { s.TransparentMode, s.NIC.VLANOffload = &mode, v1.VLANOffloadDisable })
-	refused := n.says(v1.ReasonNodeTrafficRefused)
+	refused := n.message(v1.ReasonNodeTrafficRefused)
 	assert.Contains(t, refused.Message, "eth0 has the address 10.77.0.2/24")
 	assert.Contains(t, refused.Message, "until then it stays as it was before the change")
 	assert.False(t, n.taken())
@@ -279,31 +279,31 @@ func TestANodeThatIsCutOffComesBack(t *testing.T) {
 	began := time.Now()
 	n.api.edit(func(s *v1.CaptureRingSpec) { s.NodeTraffic = v1.NodeTrafficAllow })
 	n.isTaken()
-	lost := n.says(v1.ReasonNodeCutOff)
+	lost := n.message(v1.ReasonNodeCutOff)
 	assert.Contains(t, lost.Message, "spec.nic.vlanOffload Disable, spec.transparentMode 2 on eth0: the API server could not be reached for 10s")
 	assert.False(t, n.taken())
 	silence := n.api.silence(began)
 	t.Logf("The node was cut off for %s, and back after %s.", silence.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 	assert.Greater(t, silence, 8*time.Second, "it was cut off")
-	assert.Less(t, silence, n.patience)
+	assert.Less(t, silence, n.timeout)
 	require.Eventually(t, func() bool {
 		n.api.mu.Lock()
 		defer n.api.mu.Unlock()
 		return slices.Contains(n.api.events, v1.ReasonNodeCutOff)
-	}, n.patience, 50*time.Millisecond, "an event says so")
+	}, n.timeout, 50*time.Millisecond, "an event says so")
 
 	agent.interrupt(os.Interrupt)
 	n.api.mu.Lock()
 	n.api.object.Status = v1.NodeCaptureStatus{}
 	n.api.mu.Unlock()
 	agent = n.agent()
-	n.says(v1.ReasonNodeCutOff)
+	n.message(v1.ReasonNodeCutOff)
 	assert.False(t, n.taken())
 
 	n.api.edit(func(s *v1.CaptureRingSpec) { s.NIC.Driver.LinkTimeout = &metav1.Duration{Duration: time.Minute} })
 	n.isTaken()
 	agent.kill()
 	n.agent()
-	n.says(v1.ReasonNodeCutOff)
+	n.message(v1.ReasonNodeCutOff)
 	assert.False(t, n.taken())
 }

@@ -23,15 +23,15 @@ const (
 )
 
 var onModule = []drift{
-	{name: "ring deleted", stops: true, anew: true, do: func(m *machine) { m.tell(request{moduleRingDel, "mirror", nil}) }},
+	{name: "ring deleted", stops: true, recreated: true, do: func(m *machine) { m.request(request{moduleRingDel, "mirror", nil}) }},
 	{name: "another ring and its queues deleted", do: func(m *machine) {
-		m.tell(request{moduleRingDel, "fresh", nil}, request{moduleClusterDel, "fresh", nil})
+		m.request(request{moduleRingDel, "fresh", nil}, request{moduleClusterDel, "fresh", nil})
 	}},
 	{name: "rules taken away", do: func(m *machine) {
-		m.tell(request{moduleRulesBegin, "mirror", nil}, request{moduleRulesCommit, "mirror", nil})
+		m.request(request{moduleRulesBegin, "mirror", nil}, request{moduleRulesCommit, "mirror", nil})
 	}},
 	{name: "one rule deleted", do: func(m *machine) {
-		m.tell(request{moduleRuleDel, "mirror", binary.NativeEndian.AppendUint32(nil, 2)})
+		m.request(request{moduleRuleDel, "mirror", binary.NativeEndian.AppendUint32(nil, 2)})
 	}},
 	{name: "run folder", do: func(m *machine) { m.unlink("run") }},
 }
@@ -43,8 +43,8 @@ type request struct {
 	rule    []byte
 }
 
-// tell asks the module for something in one session, as whoever has the right may.
-func (m *machine) tell(requests ...request) {
+// request asks the module for something in one session, as whoever has the right may.
+func (m *machine) request(requests ...request) {
 	conn, err := genetlink.Dial(nil)
 	require.NoError(m.t, err)
 	defer conn.Close()

@@ -27,8 +27,8 @@ type drift struct {
 	do   func(*machine)
 	// stops: until the agent has mended it, mirror0 is not captured.
 	stops bool
-	// anew: with the object its counters went.
-	anew bool
+	// recreated: with the object its counters went.
+	recreated bool
 }
 
 // onBoth are drifts whatever the engine is.
@@ -71,7 +71,7 @@ func TestDriftIsRepaired(t *testing.T) {
 
 func runDrifts(t *testing.T, engine v1.Engine, drifts []drift) {
 	m := newMachine(t)
-	m.patience = 40 * time.Second
+	m.timeout = 40 * time.Second
 	m.otherCable()
 	m.foreignPrograms()
 	foreign := m.foreignPin()
@@ -123,9 +123,9 @@ func (m *machine) goesOn(d drift, before sums, sent int) {
 	m.t.Helper()
 	want := sums{before.seen + int64(sent), before.delivered + int64(sent), before.dropped}
 	var got sums
-	for deadline := time.Now().Add(m.patience); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+	for deadline := time.Now().Add(m.timeout); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		m.look()
-		if got = m.sums(); d.anew {
+		if got = m.sums(); d.recreated {
 			want.seen = got.seen
 		}
 		if got == want {

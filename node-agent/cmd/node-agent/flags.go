@@ -15,8 +15,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/memory"
 )
 
-// places are where a node keeps what ringcap makes.
-type places struct {
+// nodePaths are where a node keeps what ringcap makes.
+type nodePaths struct {
 	runDir string
 	bpffs  string
 	sys    string
@@ -24,14 +24,14 @@ type places struct {
 	netSysctl string
 }
 
-func (p *places) register(flags *flag.FlagSet) {
+func (p *nodePaths) register(flags *flag.FlagSet) {
 	flags.StringVar(&p.runDir, "run-dir", "/run/ringcap", "`folder` of the sockets for consumers and of the node's state; must not outlive a boot")
 	flags.StringVar(&p.bpffs, "bpffs", "/sys/fs/bpf", "`folder` where a bpffs is mounted, in which the eBPF engine keeps what outlives this process")
 	flags.StringVar(&p.sys, "sys", "/sys", "`folder` where a sysfs of the node's network namespace is mounted, writable for threaded polling and other drivers")
 	flags.StringVar(&p.netSysctl, "net-sysctl", "/proc/sys/net", "`folder` of the node's network sysctls, writable for other drivers: a new one's interface gets those of the former")
 }
 
-func (p *places) check(errOut io.Writer) error {
+func (p *nodePaths) check(errOut io.Writer) error {
 	for name, path := range map[string]string{"--run-dir": p.runDir, "--bpffs": p.bpffs, "--sys": p.sys, "--net-sysctl": p.netSysctl} {
 		if !filepath.IsAbs(path) {
 			return badFlag(errOut, "%s %q: must be an absolute path", name, path)
@@ -41,28 +41,28 @@ func (p *places) check(errOut io.Writer) error {
 }
 
 // pinDir is the eBPF engine's own folder.
-func (p *places) pinDir() string { return filepath.Join(p.bpffs, "ringcap") }
+func (p *nodePaths) pinDir() string { return filepath.Join(p.bpffs, "ringcap") }
 
-func (p *places) driverFile() string { return filepath.Join(p.runDir, "drivers.json") }
+func (p *nodePaths) driverFile() string { return filepath.Join(p.runDir, "drivers.json") }
 
 // acceptedName is the file of what was accepted last.
 const acceptedName = "accepted.json"
 
 // acceptedFile is that of a machine without Kubernetes, where an agent that ends removes what it made. In a cluster it is in
 // the folder of the kubelet's for this plugin, for it outlives a boot.
-func (p *places) acceptedFile() string { return filepath.Join(p.runDir, acceptedName) }
+func (p *nodePaths) acceptedFile() string { return filepath.Join(p.runDir, acceptedName) }
 
 // poolFile is about the virtual functions of pools.
-func (p *places) poolFile() string { return filepath.Join(p.runDir, "pools.json") }
+func (p *nodePaths) poolFile() string { return filepath.Join(p.runDir, "pools.json") }
 
 // trialsName is the file of what was tried that can cut the node off.
 const trialsName = "trials.json"
 
-func (p *places) nicFile() string { return filepath.Join(p.runDir, "nic.json") }
+func (p *nodePaths) nicFile() string { return filepath.Join(p.runDir, "nic.json") }
 
 // agentFlags are those of the agent, in a cluster and standalone.
 type agentFlags struct {
-	places
+	nodePaths
 	nodeName       string
 	kubeconfig     string
 	kubeletDir     string
@@ -84,7 +84,7 @@ type agentFlags struct {
 func parseAgentFlags(args []string, environment func(string) string, hostname string, errOut io.Writer) (agentFlags, error) {
 	var f agentFlags
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
-	f.places.register(flags)
+	f.nodePaths.register(flags)
 	flags.StringVar(&f.nodeName, "node-name", environment("NODE_NAME"), "`name` of this node (default: the environment's NODE_NAME)")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the API server's address; default: that of the pod")
 	flags.StringVar(&f.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's `folder`")
@@ -107,7 +107,7 @@ func parseAgentFlags(args []string, environment func(string) string, hostname st
 }
 
 func (f *agentFlags) check(errOut io.Writer) error {
-	if err := f.places.check(errOut); err != nil {
+	if err := f.nodePaths.check(errOut); err != nil {
 		return err
 	}
 	if _, err := f.users(); err != nil {

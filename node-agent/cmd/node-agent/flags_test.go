@@ -19,8 +19,8 @@ import (
 func TestBadCommandLines(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	for name, test := range map[string]struct {
-		args []string
-		says string
+		args    []string
+		message string
 	}{
 		"no node name":         {nil, "NODE_NAME is not set"},
 		"unknown command":      {[]string{"fly"}, `no command "fly"`},
@@ -40,7 +40,7 @@ func TestBadCommandLines(t *testing.T) {
 			var out, errOut bytes.Buffer
 			err := run(context.Background(), test.args, &out, &errOut)
 			assert.ErrorIs(t, err, errUsage)
-			assert.Contains(t, errOut.String(), test.says)
+			assert.Contains(t, errOut.String(), test.message)
 		})
 	}
 }

@@ -266,7 +266,7 @@ func (m *machine) settledDump(agent *process) map[string]int {
 func (m *machine) sameAs(want map[string]int, agent *process, when string) {
 	m.t.Helper()
 	var wrong []string
-	for deadline := time.Now().Add(m.patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(m.timeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if wrong = difference(want, m.dump(agent)); len(wrong) == 0 {
 			return
 		}

@@ -51,8 +51,8 @@ type machine struct {
 	sent   int
 	// attended: the queues of "ids" have consumers.
 	attended bool
-	// patience is how long is waited for anything.
-	patience time.Duration
+	// timeout is how long is waited for anything.
+	timeout time.Duration
 }
 
 const outDir = "../../../out/bin"
@@ -73,7 +73,7 @@ func newMachine(t *testing.T) *machine {
 	base, err := os.MkdirTemp("", "rcn")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(base) })
-	m := &machine{t: t, base: base, patience: 3 * time.Minute}
+	m := &machine{t: t, base: base, timeout: 3 * time.Minute}
 	for _, folder := range []string{"bpf", "manifests"} {
 		require.NoError(t, os.Mkdir(m.path(folder), 0o755))
 	}
@@ -103,7 +103,7 @@ func (m *machine) cable() {
 func (m *machine) connected() {
 	m.t.Helper()
 	// In this goroutine: others are not in the machine's namespace.
-	for deadline := time.Now().Add(m.patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(m.timeout); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		sender, err := netlink.LinkByName("sender0")
 		// Who says so sends packets a moment later, and holds the lock that the last call waits for.
 		if err == nil && sender.Attrs().OperState == netlink.OperUp && netlink.LinkSetUp(sender) == nil {
@@ -236,7 +236,7 @@ func (m *machine) status() v1.NodeCaptureStatus {
 func (m *machine) eventually(what string, is func(v1.NodeCaptureStatus) bool) v1.NodeCaptureStatus {
 	m.t.Helper()
 	var s v1.NodeCaptureStatus
-	require.Eventually(m.t, func() bool { s = m.status(); return is(s) }, m.patience, 20*time.Millisecond, what)
+	require.Eventually(m.t, func() bool { s = m.status(); return is(s) }, m.timeout, 20*time.Millisecond, what)
 	return s
 }
 

@@ -49,40 +49,40 @@ func (f *moduleFlags) loader(identity node.Identity, kernel loader.RunningKernel
 
 // runLoadModule is the init container: whatever comes of the module, the agent starts after it.
 func runLoadModule(args []string, out, errOut io.Writer) error {
-	var where places
+	var paths nodePaths
 	var from moduleFlags
 	flags := flag.NewFlagSet("load-module", flag.ContinueOnError)
-	where.register(flags)
+	paths.register(flags)
 	from.register(flags)
 	upgrade := flags.String("upgrade", string(loader.Never), "`when` a module that was loaded by a load-module before makes place for another one: Never, WhenFree or Evict")
 	kubelet := flags.String("kubelet-dir", "", "the kubelet's `folder`, by which pods with queues are known; empty without Kubernetes")
 	if err := parse(flags, args, errOut); err != nil {
 		return err
 	}
-	if err := where.check(errOut); err != nil {
+	if err := paths.check(errOut); err != nil {
 		return err
 	}
 	identity, err := node.ReadIdentity()
 	if err != nil {
 		return err
 	}
-	l, err := from.loader(identity, loader.RunningKernel{Sys: where.sys, RunDir: where.runDir}, errOut)
+	l, err := from.loader(identity, loader.RunningKernel{Sys: paths.sys, RunDir: paths.runDir}, errOut)
 	if err != nil {
 		return err
 	}
 	if l.Upgrade, err = loader.ParseUpgrade(*upgrade); err != nil {
 		return badFlag(errOut, "%v", err)
 	}
-	if last, known, err := loader.Read(where.runDir, identity); known && err == nil {
+	if last, known, err := loader.Read(paths.runDir, identity); known && err == nil {
 		l.Last = last
 	}
 	l.Holders = func() ([]string, error) { return holders(*kubelet) }
 	outcome := l.Run()
 	fmt.Fprintf(out, "%s: %s\n", outcome.Reason, outcome.Message)
 	if outcome.Ready {
-		loadDrivers(l, where.sys, out)
+		loadDrivers(l, paths.sys, out)
 	}
-	return outcome.Write(where.runDir)
+	return outcome.Write(paths.runDir)
 }
 
 // holders are those of the module: pods by the kubelet's word, also while they do not read.

@@ -39,7 +39,7 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 	p.module = moduleState{runDir: f.runDir, sys: f.sys, identity: identity}
 	p.names = containers.NewNames(f.runDir)
 	p.reconciler = &datapath.Reconciler{
-		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.places), ebpfProvider(f, who, ebpf.CheckOverlap)},
+		Providers:  []*datapath.Provider{p.moduleProvider(ctx, f.nodePaths), ebpfProvider(f, who, ebpf.CheckOverlap)},
 		Drivers:    driver.New(f.driverFile(), identity.BootID, f.sys, f.netSysctl),
 		NICs:       nic.New(f.nicFile(), identity.BootID, f.sys),
 		Compile:    compiler(ctx, f.rcbpf),
@@ -94,7 +94,7 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 	}
 }
 
-func (p parts) moduleProvider(ctx context.Context, where places) *datapath.Provider {
+func (p parts) moduleProvider(ctx context.Context, paths nodePaths) *datapath.Provider {
 	lanes := moduleLanes()
 	var once sync.Once
 	return &datapath.Provider{
@@ -109,7 +109,7 @@ func (p parts) moduleProvider(ctx context.Context, where places) *datapath.Provi
 		},
 		Open: func(context.Context) (capture.Engine, error) {
 			once.Do(func() { go watchModule(ctx, p.activity, p.changed) })
-			return kmod.New(where.runDir, lanes), nil
+			return kmod.New(paths.runDir, lanes), nil
 		},
 	}
 }

@@ -32,7 +32,7 @@ func TestTheEBPFEngineIsRefusedWhereConsumersCouldDoHarm(t *testing.T) {
 		answers = answers[1:]
 		return answer
 	}
-	p := ebpfProvider(agentFlags{places: places{bpffs: folder}}, consumers{}, safe)
+	p := ebpfProvider(agentFlags{nodePaths: nodePaths{bpffs: folder}}, consumers{}, safe)
 	for range 5 {
 		assert.True(t, p.Probe(t.Context()).Available)
 	}
@@ -40,7 +40,7 @@ func TestTheEBPFEngineIsRefusedWhereConsumersCouldDoHarm(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(log.String(), "could not be tried"), "a change is logged, not a state")
 	assert.False(t, p.Present())
 
-	p = ebpfProvider(agentFlags{places: places{bpffs: folder}}, consumers{}, func() error { return fmt.Errorf("%w", ebpf.ErrOverlap) })
+	p = ebpfProvider(agentFlags{nodePaths: nodePaths{bpffs: folder}}, consumers{}, func() error { return fmt.Errorf("%w", ebpf.ErrOverlap) })
 	fact := p.Probe(t.Context())
 	assert.False(t, fact.Available)
 	assert.Contains(t, fact.Why, "CVE-2024-41009")

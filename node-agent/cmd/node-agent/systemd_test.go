@@ -135,7 +135,7 @@ func TestTheUnitsAgent(t *testing.T) {
 	m.manifest("mirror.yaml", strings.Replace(mirrorManifest, "queues: 2", "queues: 2, balance: Best, colour: red", 1))
 	require.Eventually(t, func() bool {
 		return strings.Contains(agent.output(), `mirror.yaml: Cluster ids: unknown field "spec.colour"; until then as before the change: Cluster ids`)
-	}, m.patience, 20*time.Millisecond, "the manifest is refused")
+	}, m.timeout, 20*time.Millisecond, "the manifest is refused")
 	m.send(640)
 	m.manifest("mirror.yaml", strings.Replace(mirrorManifest, "name: mirror0", "name: mirror0}, {name: mirror7", 1))
 	m.eventually("the ring is refused, and its queues stay", func(s v1.NodeCaptureStatus) bool {

@@ -43,7 +43,7 @@ func captureRows(t *testing.T) []row {
 // readCapture returns the Ethernet frames of a capture that an interface can send, at most as many as queues hold.
 func readCapture(t *testing.T, path string) []packet {
 	t.Helper()
-	const most, shortest, longest = 400, 14, 9000
+	const limit, shortest, longest = 400, 14, 9000
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -52,7 +52,7 @@ func readCapture(t *testing.T, path string) []packet {
 		return nil
 	}
 	var packets []packet
-	for len(packets) < most {
+	for len(packets) < limit {
 		frame, _, err := reader.ReadPacketData()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {

@@ -67,7 +67,7 @@ func (e *Engine) apply(plan capture.Plan) (failures, error) {
 	e.removeRings(plannedRings, failed)
 	e.retireClusters(plannedClusters, failed)
 	e.removeRetired(failed)
-	e.tellTerms()
+	e.updateParams()
 	return failed, nil
 }
 
@@ -96,7 +96,7 @@ func (e *Engine) ensureCluster(planned capture.Cluster) error {
 
 // makeCluster makes a new cluster, in the place of current if there is one.
 func (e *Engine) makeCluster(planned capture.Cluster, current *cluster) error {
-	base, err := e.freePlaces(planned.Queues)
+	base, err := e.freeIndexes(planned.Queues)
 	if err != nil {
 		return err
 	}
@@ -119,20 +119,20 @@ func (e *Engine) makeCluster(planned capture.Cluster, current *cluster) error {
 	return nil
 }
 
-// freePlaces finds n places in a row that no cluster has.
-func (e *Engine) freePlaces(n int) (uint32, error) {
+// freeIndexes finds n places in a row that no cluster has.
+func (e *Engine) freeIndexes(n int) (uint32, error) {
 	taken := e.occupied()
 	run := 0
-	for place := range uint32(placesMax) {
-		if taken(place) {
+	for index := range uint32(maxNodeQueues) {
+		if taken(index) {
 			run = 0
 			continue
 		}
 		if run++; run == n {
-			return place + 1 - uint32(n), nil
+			return index + 1 - uint32(n), nil
 		}
 	}
-	return 0, fmt.Errorf("%d queues more than the %d that this engine has on a node: %w", n, placesMax,
+	return 0, fmt.Errorf("%d queues more than the %d that this engine has on a node: %w", n, maxNodeQueues,
 		capture.ErrUnsupported)
 }
 
@@ -152,7 +152,7 @@ func (e *Engine) ensureRing(planned capture.Ring) error {
 	r.Outputs, r.SnapLen = planned.Outputs, planned.SnapLen
 	err = r.ensure(program, points, &e.env)
 	if err == nil {
-		err = r.maps.begin()
+		err = r.maps.activate()
 	}
 	if err := errors.Join(err, unusable); err != nil {
 		return fmt.Errorf("ring %s: %w", planned.Name, err)
@@ -221,22 +221,22 @@ func (e *Engine) fed(c *cluster) bool {
 	return false
 }
 
-// tellTerms lets the queues know what their consumers are to be told.
-func (e *Engine) tellTerms() {
+// updateParams lets the queues know what their consumers are to be told.
+func (e *Engine) updateParams() {
 	for _, c := range e.clusters {
-		t := terms{queues: c.Queues, watermark: c.Watermark, timeout: c.WatermarkTimeout}
+		p := queueParams{queues: c.Queues, watermark: c.Watermark, timeout: c.WatermarkTimeout}
 		for _, r := range e.rings {
 			for _, output := range r.Outputs {
 				if output == c.Name {
-					t.snapLen = max(t.snapLen, r.SnapLen)
+					p.snapLen = max(p.snapLen, r.SnapLen)
 				}
 			}
 		}
-		if t.snapLen == 0 {
-			t.snapLen = maxSnapLen
+		if p.snapLen == 0 {
+			p.snapLen = maxSnapLen
 		}
 		for _, q := range c.queues {
-			q.setTerms(t)
+			q.setParams(p)
 		}
 	}
 }

@@ -208,8 +208,8 @@ func TestWhatIsNotPlannedGoesAndLeavesNothing(t *testing.T) {
 				}
 				require.Empty(t, entries)
 			}
-			require.NoError(t, e.env.tables.vacateAllBut(func(place uint32) bool {
-				id, err := e.env.tables.queueAt(place)
+			require.NoError(t, e.env.tables.vacateAllBut(func(index uint32) bool {
+				id, err := e.env.tables.queueAt(index)
 				require.NoError(t, err)
 				require.Zero(t, id)
 				return true

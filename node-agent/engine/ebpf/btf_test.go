@@ -46,7 +46,7 @@ func TestEngineWithoutKernelTypes(t *testing.T) {
 	l := newLab(t)
 	plan := l.plan(1)
 	plan.Rings[0].Filter = inVLAN(t, 5)
-	_, out := l.helper("blind", engineInput{PinDir: l.pinDir, RunDir: l.runDir, Plan: plan}, 0)
+	_, out := l.helper("nobtf", engineInput{PinDir: l.pinDir, RunDir: l.runDir, Plan: plan}, 0)
 	require.Equal(t, "ready", l.line(out))
 	c := l.consume("mirror", 0)
 	l.send(tagged(frame(2, 60), 0x8100<<16|5))

@@ -121,9 +121,9 @@ func (e *environment) hasRoom(bytes uint64) error {
 // atOnce does something with all queues at the same time. A change of the node's tables waits for an RCU grace period, which
 // takes 10 ms and more; so many wait for the same one.
 func (c *cluster) atOnce(do func(*queue) error) error {
-	const most = 64
+	const limit = 64
 	var all errgroup.Group
-	all.SetLimit(most)
+	all.SetLimit(limit)
 	for _, q := range c.queues {
 		all.Go(func() error { return do(q) })
 	}
@@ -137,7 +137,7 @@ func recoverCluster(folder string, env *environment) (*cluster, error) {
 	if err := readDescription(filepath.Join(folder, "description"), c); err != nil {
 		return nil, err
 	}
-	if c.Queues < 1 || c.Queues > maxQueues || c.Base > placesMax-uint32(c.Queues) || env.pins.cluster(c.Name, c.Base) != folder {
+	if c.Queues < 1 || c.Queues > maxQueues || c.Base > maxNodeQueues-uint32(c.Queues) || env.pins.cluster(c.Name, c.Base) != folder {
 		return nil, fmt.Errorf("%s: %w", folder, errNotDescription)
 	}
 	for number := range c.Queues {
@@ -153,7 +153,7 @@ func recoverCluster(folder string, env *environment) (*cluster, error) {
 
 func (e *environment) newQueue(c *cluster, number int) *queue {
 	return &queue{
-		id: capture.QueueID{Cluster: c.Name, Queue: number}, place: c.Base + uint32(number), bytes: c.QueueBytes,
+		id: capture.QueueID{Cluster: c.Name, Queue: number}, index: c.Base + uint32(number), bytes: c.QueueBytes,
 		folder: c.folder, tables: e.tables, grace: e.grace,
 	}
 }

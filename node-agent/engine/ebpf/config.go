@@ -15,8 +15,8 @@ import (
 
 // CONFIG_* of bpf/config.h.
 const (
-	configVLANs uint32 = 1 << iota
-	configChannels
+	configVLANs    uint32 = 1 << iota
+	configRxQueues        // CONFIG_CHANNELS
 	configExact
 	configLearn
 	configWild
@@ -56,7 +56,7 @@ func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringPro
 	if err != nil {
 		return ringProgram{}, err
 	}
-	p := ringProgram{filter: planned.Filter, rules: rules, channels: channelsOf(planned.Taps)}
+	p := ringProgram{filter: planned.Filter, rules: rules, rxQueues: rxQueuesOf(planned.Taps)}
 	p.config.SnapLen, p.config.Parsed = planned.SnapLen, parseMax
 	for i, name := range planned.Outputs {
 		c, ok := clusters[name]
@@ -74,7 +74,7 @@ func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringPro
 		return ringProgram{}, err
 	}
 	p.setSteps(planned)
-	p.maps, err = mapsName(planned.Rules, p.channels, p.fragments)
+	p.maps, err = mapsName(planned.Rules, p.rxQueues, p.fragments)
 	return p, err
 }
 
@@ -113,8 +113,8 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 		c.VLANs[id/64] |= 1 << (id % 64)
 	}
 	for bit, on := range map[uint32]bool{
-		configVLANs: len(planned.VLANs) > 0, configChannels: len(p.channels) > 0, configExact: len(p.rules.exact) > 0,
-		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.asksInside(),
+		configVLANs: len(planned.VLANs) > 0, configRxQueues: len(p.rxQueues) > 0, configExact: len(p.rules.exact) > 0,
+		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.matchesInner(),
 		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles,
 	} {
 		if on {
@@ -146,18 +146,18 @@ var sampleKey = sync.OnceValue(func() [2]uint64 {
 	return keyWords([16]byte(sum[:16]))
 })
 
-// channelsOf returns the receive queues that are captured, of the interfaces of which not all are.
-func channelsOf(taps []capture.Tap) map[uint32]channelBits {
-	channels := map[uint32]channelBits{}
+// rxQueuesOf returns the receive queues that are captured, of the interfaces of which not all are.
+func rxQueuesOf(taps []capture.Tap) map[uint32]rxQueueBits {
+	rxQueues := map[uint32]rxQueueBits{}
 	for _, tap := range taps {
 		if len(tap.RxQueues) == 0 {
 			continue
 		}
-		bits := channels[uint32(tap.Index)]
+		bits := rxQueues[uint32(tap.Index)]
 		for _, queue := range tap.RxQueues {
 			bits[queue/64] |= 1 << (queue % 64)
 		}
-		channels[uint32(tap.Index)] = bits
+		rxQueues[uint32(tap.Index)] = bits
 	}
-	return channels
+	return rxQueues
 }

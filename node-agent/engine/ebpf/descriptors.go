@@ -35,10 +35,10 @@ func (q *queue) describe(reply *handoverReply, attachment uint64) (descriptors, 
 	reply.MapID = q.dataID
 	reply.DataSize = q.bytes
 	reply.NrStats = q.stats.MaxEntries()
-	reply.NrQueues = uint32(q.terms.queues)
-	reply.SnapLen = q.terms.snapLen
-	reply.Watermark = q.terms.watermark
-	reply.TimeoutUs = uint32(q.terms.timeout.Microseconds())
+	reply.NrQueues = uint32(q.params.queues)
+	reply.SnapLen = q.params.snapLen
+	reply.Watermark = q.params.watermark
+	reply.TimeoutUs = uint32(q.params.timeout.Microseconds())
 	reply.Left = q.left
 
 	var err error

@@ -58,7 +58,7 @@ func (o *Options) setDefaults() {
 		o.ReconnectGrace = DefaultReconnectGrace
 	}
 	if o.versions == (versions{}) {
-		o.versions = spoken
+		o.versions = supportedVersions
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -144,7 +144,7 @@ func (e *Engine) recover() error {
 	if err := errors.Join(e.env.pins.inheritQdiscs(), e.env.pins.removeIdleQdiscs()); err != nil {
 		return err
 	}
-	e.tellTerms()
+	e.updateParams()
 	for _, c := range e.clusters {
 		if err := e.handover.serve(c); err != nil {
 			return err
@@ -213,8 +213,8 @@ func (e *Engine) recoverRings() error {
 }
 
 // occupied returns whether a place belongs to a cluster.
-func (e *Engine) occupied() func(place uint32) bool {
-	var taken [placesMax]bool
+func (e *Engine) occupied() func(index uint32) bool {
+	var taken [maxNodeQueues]bool
 	mark := func(c *cluster) {
 		for i := range c.Queues {
 			taken[c.Base+uint32(i)] = true
@@ -226,7 +226,7 @@ func (e *Engine) occupied() func(place uint32) bool {
 	for _, c := range e.retired {
 		mark(c)
 	}
-	return func(place uint32) bool { return taken[place] }
+	return func(index uint32) bool { return taken[index] }
 }
 
 // Grant returns the folder with the queue's socket.
@@ -250,7 +250,7 @@ func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder capture.
 	}
 	from, err = q.takeBack(holder)
 	e.handover.hangUp(q)
-	if errors.Is(err, errBare) && holder != (capture.Holder{}) {
+	if errors.Is(err, errNoRingBuffer) && holder != (capture.Holder{}) {
 		// Its holder has lost it. The other is made when it is given to somebody.
 		e.log.Warn("a queue was taken back", "cluster", id.Cluster, "queue", id.Queue, "error", err)
 		return from, nil

@@ -327,7 +327,7 @@ func TestTakeBackWithoutMemory(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF, "it is hung up on")
 	require.ErrorIs(t, comeBack(l, old), unix.ESTALE)
 	_, err = e.TakeBack(t.Context(), id, capture.Holder{})
-	require.ErrorIs(t, err, errBare, "for the next there is none")
+	require.ErrorIs(t, err, errNoRingBuffer, "for the next there is none")
 	_, err = consume(l.runDir, "mirror", 0)
 	require.Error(t, err)
 	unattended := func(n int) {

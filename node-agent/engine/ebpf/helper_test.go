@@ -30,7 +30,7 @@ const (
 
 var helpers = map[string]func(input string) error{
 	"engine":   runEngine,
-	"blind":    runEngineWithoutBTF,
+	"nobtf":    runEngineWithoutBTF,
 	"consumer": runConsumer,
 	// A container with a user namespace of its own.
 	"contained": runConsumer,
@@ -63,7 +63,7 @@ func (l *lab) helper(role string, input any, user uint32, capabilities ...uintpt
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), helperRole+"="+role, helperInput+"="+string(text))
 	cmd.Stderr = os.Stderr
-	if role == "blind" {
+	if role == "nobtf" {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	}
 	if user != 0 {

@@ -91,15 +91,15 @@ func detachLinks(folder string) error {
 
 // removeOtherFilters removes the filters of ours that are no taps of this engine's rings. They have no pins.
 func (e *Engine) removeOtherFilters() error {
-	type place struct {
+	type filterKey struct {
 		point  tapPoint
 		handle uint32
 	}
-	mine := map[place]bool{}
+	mine := map[filterKey]bool{}
 	for _, r := range e.rings {
 		for point, t := range r.taps {
 			if c, is := t.(*clsactTap); is {
-				mine[place{point, c.filter.Handle}] = true
+				mine[filterKey{point, c.filter.Handle}] = true
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (e *Engine) removeOtherFilters() error {
 			}
 			for _, f := range filters {
 				b, is := f.(*netlink.BpfFilter)
-				if is && b.Handle&^handleMask == handleMark && !mine[place{point, b.Handle}] {
+				if is && b.Handle&^handleMask == handleMark && !mine[filterKey{point, b.Handle}] {
 					err = errors.Join(err, netlink.FilterDel(b))
 				}
 			}

@@ -294,7 +294,7 @@ func validateMatch(rule capture.WildcardRule) error {
 // hasOf returns the RC_HAS_* that a mask asks for.
 func hasOf(mask key) uint32 { return uint32(mask[wordLink] & hasAll) }
 
-// asksInside reports whether a mask is compared with what is inside of tunnels.
-func asksInside(mask key) bool {
+// matchesInner reports whether a mask is compared with what is inside of tunnels.
+func matchesInner(mask key) bool {
 	return bits.OnesCount64(mask[wordLink]&(hasTunnelID|hasInnerIPv4|hasInnerIPv6)) > 0
 }

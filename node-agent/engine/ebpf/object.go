@@ -61,7 +61,7 @@ type ringProgram struct {
 	// remembers fragments.
 	maps      string
 	rules     *ruleSet
-	channels  map[uint32]channelBits
+	rxQueues  map[uint32]rxQueueBits
 	fragments bool
 	// targetBases are the first places of the clusters that rules name.
 	targetBases []uint32

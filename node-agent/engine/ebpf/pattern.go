@@ -147,10 +147,10 @@ func (m *machine) classify(patterns []capture.Pattern) uint32 {
 
 // addState returns the place of a new state: behind the word for its choices.
 func (m *machine) addState() uint32 {
-	place := uint32(len(m.rows)) + 1
+	row := uint32(len(m.rows)) + 1
 	m.rows = append(m.rows, make([]uint32, m.stride)...)
 	m.fails, m.ends = append(m.fails, m.first), append(m.ends, nil)
-	return place
+	return row
 }
 
 func (m *machine) number(state uint32) uint32 { return (state - m.first) / m.stride }

@@ -19,11 +19,11 @@ func plainSearch(patterns []capture.Pattern, payload []byte) int {
 	for end := 1; end <= len(payload); end++ {
 		best := 0
 		for i, p := range patterns {
-			begin := end - len(p.Bytes)
-			if begin < int(p.Offset) || p.Depth != 0 && end > int(p.Offset)+int(p.Depth) {
+			start := end - len(p.Bytes)
+			if start < int(p.Offset) || p.Depth != 0 && end > int(p.Offset)+int(p.Depth) {
 				continue
 			}
-			if !same(payload[begin:end], p) {
+			if !same(payload[start:end], p) {
 				continue
 			}
 			if best == 0 || better(p, patterns[best-1]) {
@@ -59,13 +59,13 @@ func better(p, than capture.Pattern) bool {
 
 // walk is pattern_find of bpf/pattern.h.
 func (a *automaton) walk(payload []byte) int {
-	begin, end := min(int(a.first), len(payload)), min(int(a.limit), len(payload))
+	start, end := min(int(a.first), len(payload)), min(int(a.limit), len(payload))
 	best, bestEnd := choice{}, 0
 	for kind, state := range a.start {
 		if state == 0 {
 			continue
 		}
-		for at := begin; at < end; at++ {
+		for at := start; at < end; at++ {
 			state = a.rows[state+uint32(a.classes[kind][payload[at]])]
 			hit := state & patternHit
 			if state &^= patternHit; hit == 0 {
@@ -101,8 +101,8 @@ func randomPatterns(r *rand.Rand, letters string) []capture.Pattern {
 	longest := []int{3, 8, 255}[r.IntN(3)]
 	for i := range patterns {
 		p := &patterns[i]
-		begin := r.IntN(len(text) - longest)
-		p.Bytes = text[begin : begin+1+r.IntN(longest)]
+		start := r.IntN(len(text) - longest)
+		p.Bytes = text[start : start+1+r.IntN(longest)]
 		p.IgnoreCase = r.IntN(3) == 0
 		if r.IntN(3) == 0 {
 			p.Offset = uint32(r.IntN(40))

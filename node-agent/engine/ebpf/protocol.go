@@ -24,8 +24,8 @@ const (
 // versions are those of the interface that a side speaks.
 type versions struct{ oldest, newest uint32 }
 
-// spoken are this agent's.
-var spoken = versions{protocolABIMin, protocolABI}
+// supportedVersions are this agent's.
+var supportedVersions = versions{protocolABIMin, protocolABI}
 
 // with returns the newest version that both speak; the error says who is to be updated, and wraps EPROTO.
 func (v versions) with(consumer versions) (uint32, error) {

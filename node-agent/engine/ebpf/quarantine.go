@@ -34,7 +34,7 @@ func (e *Engine) quarantineCluster(folder string, why error) error {
 	end := max(strings.LastIndexByte(called, '_'), 0)
 	base, err := strconv.ParseUint(strings.TrimPrefix(called[end:], "_"), 10, 32)
 	stats, _ := filepath.Glob(filepath.Join(folder, "q*_stats"))
-	if err != nil || len(stats) > maxQueues || base+uint64(len(stats)) > placesMax {
+	if err != nil || len(stats) > maxQueues || base+uint64(len(stats)) > maxNodeQueues {
 		return removePins(folder)
 	}
 	c := &cluster{Name: strings.ReplaceAll(called[:end], "_", "."), Queues: len(stats), Base: uint32(base), folder: folder, tables: e.env.tables, unreadable: true}

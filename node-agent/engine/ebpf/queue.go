@@ -21,19 +21,19 @@ import (
 // unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
 const unknownProcess = ^uint32(0)
 
-// patience is how many graces a consumer has whose process is alive.
-const patience = 6
+// maxGraces is how many graces a consumer has whose process is alive.
+const maxGraces = 6
 
 // Why a consumer does not get the queue that it asks for.
 var (
 	errBusy  = errors.New("another consumer is attached to this queue")
 	errStale = errors.New("this ring buffer was taken from its consumer; attach anew")
-	// errBare is of taking a queue back, which was done.
-	errBare = errors.New("there is no other ring buffer in its place until one can be made")
+	// errNoRingBuffer is of taking a queue back, which was done.
+	errNoRingBuffer = errors.New("there is no other ring buffer in its place until one can be made")
 )
 
-// terms are what a consumer is told of its queue.
-type terms struct {
+// queueParams are what a consumer is told of its queue.
+type queueParams struct {
 	queues    int
 	snapLen   uint32
 	watermark uint32
@@ -44,14 +44,14 @@ type terms struct {
 // goroutines.
 type queue struct {
 	id     capture.QueueID
-	place  uint32
+	index  uint32
 	bytes  uint32
 	folder string // of its cluster's pins
 	tables *tables
 	grace  time.Duration
 
-	mu    sync.Mutex
-	terms terms
+	mu     sync.Mutex
+	params queueParams
 	// data is nil when the queue is closed (stats is, too), or bare: it was taken back, and another could not be made.
 	data      *ebpf.Map
 	dataID    uint32
@@ -95,10 +95,10 @@ func (q *queue) create() error {
 }
 
 // occupy puts the queue's maps into the node's tables.
-func (q *queue) occupy() error { return q.tables.occupy(q.place, q.data, q.stats) }
+func (q *queue) occupy() error { return q.tables.occupy(q.index, q.data, q.stats) }
 
 // vacate takes them out.
-func (q *queue) vacate() error { return q.tables.vacate(q.place) }
+func (q *queue) vacate() error { return q.tables.vacate(q.index) }
 
 // recover opens the maps of a queue that another process made. A consumer that was attached has q.grace to come back.
 func (q *queue) recover() error {
@@ -122,7 +122,7 @@ func (q *queue) recover() error {
 	if err := q.adopt(data); err != nil {
 		return err
 	}
-	if err := q.tables.attached.Lookup(q.place, &q.consumer); err != nil {
+	if err := q.tables.attached.Lookup(q.index, &q.consumer); err != nil {
 		return fmt.Errorf("read who is attached: %w", err)
 	}
 	if q.consumer != 0 {
@@ -146,9 +146,9 @@ func (q *queue) finishReset() error {
 	if err != nil {
 		return err
 	}
-	id, err := q.tables.queueAt(q.place)
+	id, err := q.tables.queueAt(q.index)
 	if err != nil {
-		return fmt.Errorf("read place %d of the table of queues: %w", q.place, err)
+		return fmt.Errorf("read place %d of the table of queues: %w", q.index, err)
 	}
 	if id == nextID {
 		return os.Rename(q.nextPin(), q.dataPin())
@@ -233,7 +233,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 	if known != 0 && known != q.dataID {
 		return 0, errStale
 	}
-	if q.connected || q.consumer != 0 && q.consumer != process && q.stillThere() {
+	if q.connected || q.consumer != 0 && q.consumer != process && q.mayReturn() {
 		return 0, q.busy(process)
 	}
 	if known == 0 && !q.sound() {
@@ -246,7 +246,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 	if known == 0 {
 		left = uint32(q.positions.unread(q.bytes))
 	}
-	if err := q.tables.attached.Put(q.place, process); err != nil {
+	if err := q.tables.attached.Put(q.index, process); err != nil {
 		return 0, fmt.Errorf("note the consumer: %w", err)
 	}
 	q.left = left
@@ -286,8 +286,8 @@ func (q *queue) isAttached(attachment uint64) bool {
 	return attachment == q.attachment
 }
 
-// stillThere reports whether the consumer of which an earlier agent left word may yet come back. Caller holds q.mu.
-func (q *queue) stillThere() bool {
+// mayReturn reports whether the consumer of which an earlier agent left word may yet come back. Caller holds q.mu.
+func (q *queue) mayReturn() bool {
 	if q.consumer == unknownProcess || q.consumer > 1<<31-1 {
 		return true
 	}
@@ -308,7 +308,7 @@ func (q *queue) detach(attachment uint64) error {
 // forget clears the consumer. Caller holds q.mu.
 func (q *queue) forget() error {
 	q.consumer = 0
-	if err := q.tables.attached.Put(q.place, uint32(0)); err != nil {
+	if err := q.tables.attached.Put(q.index, uint32(0)); err != nil {
 		return fmt.Errorf("note that the consumer is gone: %w", err)
 	}
 	return nil
@@ -322,7 +322,7 @@ func (q *queue) expire() {
 		return
 	}
 	// One whose process is alive may be short of time: what it is too late for is lost.
-	if q.graces++; q.graces < patience && q.stillThere() {
+	if q.graces++; q.graces < maxGraces && q.mayReturn() {
 		q.expiry.Reset(q.grace)
 		return
 	}
@@ -334,7 +334,7 @@ func (q *queue) expire() {
 func (q *queue) inUse() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.connected || q.consumer != 0 && q.stillThere()
+	return q.connected || q.consumer != 0 && q.mayReturn()
 }
 
 // takeBack forgets the consumer, if that is the holder, and gives the queue a new ring buffer: in this order, for who holds memory
@@ -365,7 +365,7 @@ func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	if e := q.bare(); e != nil {
 		return from, errors.Join(err, e)
 	}
-	return from, fmt.Errorf("%w: %w", errBare, err)
+	return from, fmt.Errorf("%w: %w", errNoRingBuffer, err)
 }
 
 // bare leaves the queue without a ring buffer: nothing is written any more to who holds the last one. The next consumer, or the next
@@ -379,7 +379,7 @@ func (q *queue) bare() error {
 	if err := q.forget(); err != nil {
 		return err
 	}
-	if err := q.tables.queues.Delete(q.place); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := q.tables.queues.Delete(q.index); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("take a ring buffer out of the table: %w", err)
 	}
 	return nil
@@ -425,7 +425,7 @@ func (q *queue) replaceData() error {
 	if err != nil {
 		return err
 	}
-	if err := q.tables.queues.Put(q.place, data); err != nil {
+	if err := q.tables.queues.Put(q.index, data); err != nil {
 		p.unmap()
 		data.Close()
 		return fmt.Errorf("put a new ring buffer into the table: %w", err)
@@ -438,10 +438,10 @@ func (q *queue) replaceData() error {
 	return nil
 }
 
-func (q *queue) setTerms(t terms) {
+func (q *queue) setParams(p queueParams) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.terms = t
+	q.params = p
 }
 
 // sound reports whether a new consumer can go on where the last stopped: that one could write to its page what it

@@ -195,7 +195,7 @@ func TestWhatAnOlderVersionLeftIsTakenOver(t *testing.T) {
 	l.apply(first, plan)
 	c := l.consume("mirror", 0)
 	scratch := filepath.Join(first.env.pins.tables(), "scratch")
-	require.NoError(t, os.Remove(filepath.Join(first.rings["mirror"].maps.folder, livesMap)))
+	require.NoError(t, os.Remove(filepath.Join(first.rings["mirror"].maps.folder, idleTimersMap)))
 	require.NoError(t, first.Close())
 	require.NoError(t, os.Remove(scratch))
 	older, err := newPinned(&ebpf.MapSpec{Name: scratchMap, Type: ebpf.Array, KeySize: 4, ValueSize: 64, MaxEntries: 1}, scratch)
@@ -286,7 +286,7 @@ func TestResetThatWasInterruptedIsFinished(t *testing.T) {
 	require.NoError(t, err)
 	want, err := mapID(fresh)
 	require.NoError(t, err)
-	require.NoError(t, first.env.tables.queues.Put(q.place, fresh))
+	require.NoError(t, first.env.tables.queues.Put(q.index, fresh))
 	fresh.Close()
 	require.NoError(t, first.Close())
 
@@ -329,10 +329,10 @@ func TestGraceThatEndsAfterTheQueue(t *testing.T) {
 	q := e.clusters["mirror"].queues[0]
 	require.NotNil(t, q.expiry)
 	q.close()
-	q.graces = patience
+	q.graces = maxGraces
 	q.expire()
 	var process uint32
-	require.NoError(t, e.env.tables.attached.Lookup(q.place, &process))
+	require.NoError(t, e.env.tables.attached.Lookup(q.index, &process))
 	require.EqualValues(t, os.Getpid(), process)
 }
 

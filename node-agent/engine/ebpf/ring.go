@@ -203,7 +203,7 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 		defer loaded.close()
 	}
 	bases := program.bases()
-	if err := r.intend(points, fingerprint, bases); err != nil {
+	if err := r.recordPending(points, fingerprint, bases); err != nil {
 		return err
 	}
 	for _, point := range surplus {
@@ -225,7 +225,7 @@ func (r *ring) openMaps(program ringProgram) (*ringMaps, error) {
 	if r.maps != nil && r.Maps == program.maps {
 		return r.maps, nil
 	}
-	return openRingMaps(filepath.Join(r.folder, program.maps), program.rules, program.channels, program.fragments)
+	return openRingMaps(filepath.Join(r.folder, program.maps), program.rules, program.rxQueues, program.fragments)
 }
 
 // attach makes taps at the points; what fails at one does not keep it from the others.
@@ -262,8 +262,8 @@ func (r *ring) difference(points []tapPoint) (missing, surplus []tapPoint) {
 	return missing, surplus
 }
 
-// intend writes down where taps may be found from now on, and that what they run is in question if it changes.
-func (r *ring) intend(points []tapPoint, fingerprint string, bases []uint32) error {
+// recordPending writes down where taps may be found from now on, and that what they run is in question if it changes.
+func (r *ring) recordPending(points []tapPoint, fingerprint string, bases []uint32) error {
 	r.Taps = append(r.Taps, points...)
 	r.Bases = append(r.Bases, bases...)
 	if fingerprint != r.Fingerprint {

@@ -35,13 +35,13 @@ const ringMapPrefix = "ring_"
 
 // ruleSet is a capture.RuleSet as programs look it up.
 type ruleSet struct {
-	exact  []capture.ExactRule
-	ids    []uint32 // by rank
-	shapes []shape
-	wild   map[wildKey]wildRule
-	lives  []life // by rank
-	goes   []bool // by rank: the rule itself goes when it is idle; of one that learns that is what it learnt
-	learns bool
+	exact   []capture.ExactRule
+	ids     []uint32 // by rank
+	shapes  []shape
+	wild    map[wildKey]wildRule
+	timers  []life // by rank
+	expires []bool // by rank: the rule itself goes when it is idle; of one that learns that is what it learnt
+	learns  bool
 	// idles: a rule, or what one learns, goes when it is idle.
 	idles bool
 	// defaultAction is for packets without a rule; targets are what all actions' numbers mean.
@@ -68,8 +68,8 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 	s.idles = slices.ContainsFunc(s.exact, func(rule capture.ExactRule) bool { return rule.Idle != 0 })
 	numbers := map[layer]uint64{}
 	for rank, rule := range rules {
-		s.ids, s.lives = append(s.ids, rule.ID), append(s.lives, life{Idle: uint64(rule.Idle)})
-		s.goes = append(s.goes, rule.Idle != 0 && rule.Action != capture.ActionLearn)
+		s.ids, s.timers = append(s.ids, rule.ID), append(s.timers, life{Idle: uint64(rule.Idle)})
+		s.expires = append(s.expires, rule.Idle != 0 && rule.Action != capture.ActionLearn)
 		s.learns = s.learns || rule.Action == capture.ActionLearn
 		s.idles = s.idles || rule.Idle != 0
 		value := wildRule{Rank: uint32(rank), ID: rule.ID, Action: uint32(rule.Action), Target: s.target(rule.Target)}
@@ -97,13 +97,13 @@ func (s *ruleSet) put(m match, rule wildRule, numbers map[layer]uint64) {
 			numbers[at] = number
 			s.shapes = append(s.shapes, shape{Mask: packetKey{W: m.mask}, Has: hasOf(m.mask), Best: rule.Rank})
 		}
-		place := wildKey{Shape: number, W: m.value}
-		before, taken := s.wild[place]
+		entry := wildKey{Shape: number, W: m.value}
+		before, taken := s.wild[entry]
 		if !taken {
-			s.wild[place] = rule
+			s.wild[entry] = rule
 			return
 		}
-		if before.Rank == rule.Rank || !s.goes[before.Rank] {
+		if before.Rank == rule.Rank || !s.expires[before.Rank] {
 			return
 		}
 	}
@@ -129,8 +129,8 @@ func (s *ruleSet) target(target capture.Target) uint32 {
 	return uint32(capture.TargetNumber(s.targets, target))
 }
 
-func (s *ruleSet) asksInside() bool {
-	return slices.ContainsFunc(s.shapes, func(s shape) bool { return asksInside(s.Mask.W) })
+func (s *ruleSet) matchesInner() bool {
+	return slices.ContainsFunc(s.shapes, func(s shape) bool { return matchesInner(s.Mask.W) })
 }
 
 // ringMaps are a ring's maps that change with its rules: made aside, filled, and then used by the program that is loaded
@@ -142,24 +142,24 @@ type ringMaps struct {
 	ids      []uint32
 	patterns int
 	// idles and goes as of the rule set.
-	idles bool
-	goes  []bool
+	idles   bool
+	expires []bool
 }
 
-// channelBits are receive queues, as in struct channels of the program.
-type channelBits [16]uint64
+// rxQueueBits are receive queues, as in struct channels of the program.
+type rxQueueBits [16]uint64
 
 // mapsLayout is another number whenever the maps of rule sets are laid out otherwise: an older agent's are then made anew.
 const mapsLayout = 2
 
 // mapsName names the maps of a rule set and everything else that is in them.
-func mapsName(planned capture.RuleSet, channels map[uint32]channelBits, fragments bool) (string, error) {
+func mapsName(planned capture.RuleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (string, error) {
 	text, err := json.Marshal(struct {
 		Layout    int
 		Rules     capture.RuleSet
-		Channels  map[uint32]channelBits
+		RxQueues  map[uint32]rxQueueBits `json:"Channels"` // the name of rule sets that are there must not change
 		Fragments bool
-	}{mapsLayout, planned, channels, fragments})
+	}{mapsLayout, planned, rxQueues, fragments})
 	if err != nil {
 		return "", fmt.Errorf("encode the rules: %w", err)
 	}
@@ -168,7 +168,7 @@ func mapsName(planned capture.RuleSet, channels map[uint32]channelBits, fragment
 }
 
 // openRingMaps opens the maps in folder, or makes, fills and pins them.
-func openRingMaps(folder string, rules *ruleSet, channels map[uint32]channelBits, fragments bool) (*ringMaps, error) {
+func openRingMaps(folder string, rules *ruleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (*ringMaps, error) {
 	spec, err := loadSpec()
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func openRingMaps(folder string, rules *ruleSet, channels map[uint32]channelBits
 		return nil, err
 	}
 	m.size(spec, rules, fragments)
-	if err := m.make(spec, rules, channels); err != nil {
+	if err := m.make(spec, rules, rxQueues); err != nil {
 		m.close()
 		return nil, errors.Join(err, removePins(folder))
 	}
@@ -238,7 +238,7 @@ func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
 
 // know tells of which rules the maps are.
 func (m *ringMaps) know(rules *ruleSet) {
-	m.ids, m.idles, m.goes, m.patterns = rules.ids, rules.idles, rules.goes, rules.patterns
+	m.ids, m.idles, m.expires, m.patterns = rules.ids, rules.idles, rules.expires, rules.patterns
 }
 
 // size sets how many entries the maps have.
@@ -249,7 +249,7 @@ func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, fragments boo
 	}
 	spec.Maps[patternRowsMap].ValueSize = uint32(4 * len(rules.automaton.rows))
 	if rules.idles {
-		entries[livesMap] = 1 + len(rules.lives)
+		entries[idleTimersMap] = 1 + len(rules.timers)
 	}
 	if rules.learns {
 		entries["ring_learnt"] = maxLearnt
@@ -262,7 +262,7 @@ func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, fragments boo
 	}
 }
 
-func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, channels map[uint32]channelBits) error {
+func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, rxQueues map[uint32]rxQueueBits) error {
 	if err := os.MkdirAll(m.folder, 0o700); err != nil {
 		return fmt.Errorf("make %s in the bpffs: %w", m.folder, explainRights(err))
 	}
@@ -273,13 +273,13 @@ func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, channels map[
 		}
 		m.maps[name] = made
 	}
-	if err := m.fill(rules, channels); err != nil {
+	if err := m.fill(rules, rxQueues); err != nil {
 		return fmt.Errorf("put the ring's rules into their maps: %w", err)
 	}
 	return writeDescription(filepath.Join(m.folder, complete), true)
 }
 
-func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
+func (m *ringMaps) fill(rules *ruleSet, rxQueues map[uint32]rxQueueBits) error {
 	for _, rule := range rules.exact {
 		value := exactRule{Action: uint32(rule.Action), Target: rules.target(rule.Target), Life: life{Idle: uint64(rule.Idle)}}
 		if err := m.maps["ring_exact"].Put(exactKeyOf(rule), value); err != nil {
@@ -291,11 +291,11 @@ func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 			return err
 		}
 	}
-	for rank, l := range rules.lives {
+	for rank, l := range rules.timers {
 		if !rules.idles {
 			break
 		}
-		if err := m.maps[livesMap].Put(uint32(rank)+1, l); err != nil {
+		if err := m.maps[idleTimersMap].Put(uint32(rank)+1, l); err != nil {
 			return err
 		}
 	}
@@ -312,7 +312,7 @@ func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 	if err := m.maps[patternRowsMap].Put(uint32(0), rules.automaton.rows); err != nil {
 		return err
 	}
-	for index, bits := range channels {
+	for index, bits := range rxQueues {
 		if err := m.maps["ring_channels"].Put(index, ringChannels{Bits: bits}); err != nil {
 			return err
 		}
@@ -323,12 +323,12 @@ func (m *ringMaps) fill(rules *ruleSet, channels map[uint32]channelBits) error {
 // counts returns what each wildcard rule counted that is still there, by its id.
 func (m *ringMaps) counts() (map[uint32]capture.RuleStats, error) {
 	counts := map[uint32]capture.RuleStats{}
-	began, err := m.began()
+	activatedAt, err := m.activatedAt()
 	if err != nil {
 		return nil, err
 	}
 	for rank, id := range m.ids {
-		over, err := m.isOver(uint32(rank), began)
+		over, err := m.expired(uint32(rank), activatedAt)
 		if err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// placesMax is QUEUES_MAX of ringcap.bpf.c: how many queues the node can have.
-const placesMax = 16384
+// maxNodeQueues is QUEUES_MAX of ringcap.bpf.c: how many queues the node can have.
+const maxNodeQueues = 16384
 
 // tables are the maps that all rings' programs share. Queues are found in them by their place, 0 to placesMax - 1.
 type tables struct {
@@ -36,7 +36,7 @@ type tables struct {
 const scratchMap = "rc_scratch"
 
 var occupiedSpec = &ebpf.MapSpec{
-	Name: "rc_occupied", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: placesMax,
+	Name: "rc_occupied", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: maxNodeQueues,
 }
 
 // openTables opens the pinned tables in folder, or makes and pins them.
@@ -131,47 +131,47 @@ func (t *tables) close() {
 }
 
 // occupy puts a queue's maps at a place, unattended.
-func (t *tables) occupy(place uint32, data, stats *ebpf.Map) error {
-	if err := t.occupied.Put(place, uint32(1)); err != nil {
+func (t *tables) occupy(index uint32, data, stats *ebpf.Map) error {
+	if err := t.occupied.Put(index, uint32(1)); err != nil {
 		return err
 	}
-	if err := t.attached.Put(place, uint32(0)); err != nil {
+	if err := t.attached.Put(index, uint32(0)); err != nil {
 		return err
 	}
-	if err := t.roundRobin.Put(place, uint32(0)); err != nil {
+	if err := t.roundRobin.Put(index, uint32(0)); err != nil {
 		return err
 	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return fmt.Errorf("number of possible CPUs: %w", err)
 	}
-	if err := t.balance.Put(place, make([]balanceAccount, cpus)); err != nil {
+	if err := t.balance.Put(index, make([]balanceAccount, cpus)); err != nil {
 		return err
 	}
-	if err := t.queueStats.Put(place, stats); err != nil {
+	if err := t.queueStats.Put(index, stats); err != nil {
 		return err
 	}
-	return t.queues.Put(place, data)
+	return t.queues.Put(index, data)
 }
 
 // vacate empties a place.
-func (t *tables) vacate(place uint32) error {
-	err := t.attached.Put(place, uint32(0))
+func (t *tables) vacate(index uint32) error {
+	err := t.attached.Put(index, uint32(0))
 	for _, table := range []*ebpf.Map{t.queues, t.queueStats} {
-		if e := table.Delete(place); e != nil && !errors.Is(e, ebpf.ErrKeyNotExist) {
+		if e := table.Delete(index); e != nil && !errors.Is(e, ebpf.ErrKeyNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return t.occupied.Put(place, uint32(0))
+	return t.occupied.Put(index, uint32(0))
 }
 
 // queueAt returns the id of the ring buffer at a place, 0 for none.
-func (t *tables) queueAt(place uint32) (uint32, error) {
+func (t *tables) queueAt(index uint32) (uint32, error) {
 	var id uint32
-	err := t.queues.Lookup(place, &id)
+	err := t.queues.Lookup(index, &id)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return 0, nil
 	}
@@ -179,18 +179,18 @@ func (t *tables) queueAt(place uint32) (uint32, error) {
 }
 
 // vacateAllBut empties the places for which keep returns false: what a process left that ended in mid-change.
-func (t *tables) vacateAllBut(keep func(place uint32) bool) error {
-	for place := range uint32(placesMax) {
-		if keep(place) {
+func (t *tables) vacateAllBut(keep func(index uint32) bool) error {
+	for index := range uint32(maxNodeQueues) {
+		if keep(index) {
 			continue
 		}
 		var occupied uint32
-		err := t.occupied.Lookup(place, &occupied)
+		err := t.occupied.Lookup(index, &occupied)
 		if err == nil && occupied == 0 {
 			continue
 		}
-		if err = errors.Join(err, t.vacate(place)); err != nil {
-			return fmt.Errorf("empty place %d of the table of queues: %w", place, err)
+		if err = errors.Join(err, t.vacate(index)); err != nil {
+			return fmt.Errorf("empty place %d of the table of queues: %w", index, err)
 		}
 	}
 	return nil

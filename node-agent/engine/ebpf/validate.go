@@ -23,7 +23,7 @@ const (
 	maxTaps       = 64
 	maxSnapLen    = 65535
 	maxFilter     = 4096
-	maxChannels   = 1024
+	maxRxQueues   = 1024
 	maxVLAN       = 4094
 	minQueueBytes = 128 << 10
 	maxQueueBytes = 1 << 30
@@ -87,8 +87,8 @@ func validateRing(r capture.Ring) error {
 	}
 	for _, t := range r.Taps {
 		for _, queue := range t.RxQueues {
-			if queue >= maxChannels {
-				return fmt.Errorf("tap on %s: receive queue %d: must be below %d", t.Interface, queue, maxChannels)
+			if queue >= maxRxQueues {
+				return fmt.Errorf("tap on %s: receive queue %d: must be below %d", t.Interface, queue, maxRxQueues)
 			}
 		}
 		if t.Direction&capture.Both == 0 || t.Direction&^capture.Both != 0 {

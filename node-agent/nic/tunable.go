@@ -25,14 +25,14 @@ var (
 	errOutOfRange   = errors.New("out of range")
 )
 
-// knob is one thing of an interface that can be read and written as text. What read returned can be written.
-type knob struct {
+// tunable is one thing of an interface that can be read and written as text. What read returned can be written.
+type tunable struct {
 	// name in the state file.
 	name string
 	// setting that it belongs to; several knobs may serve one.
 	setting plan.Setting
 	// resolve makes of a wish what is to be written on this device. nil: the wish itself.
-	resolve func(dev, wish string) (string, error)
+	resolve func(dev, desired string) (string, error)
 	read    func(dev string) (string, error)
 	write   func(dev, value string) error
 	// stage says when it is set: early ones first. It is set back in the opposite order of stages, and in the same order
@@ -56,35 +56,35 @@ const (
 )
 
 // judge says what is wrong with a value that was to be another; nil for nothing.
-func (k knob) judge(target, actual string) error {
-	if actual == target || k.rounds {
+func (t tunable) judge(target, actual string) error {
+	if actual == target || t.rounds {
 		return nil
 	}
 	return keptError{actual}
 }
 
 // target is what to write for a wish.
-func (k knob) target(dev, wish string) (string, error) {
-	if k.resolve == nil {
-		return wish, nil
+func (t tunable) target(dev, desired string) (string, error) {
+	if t.resolve == nil {
+		return desired, nil
 	}
-	return k.resolve(dev, wish)
+	return t.resolve(dev, desired)
 }
 
-// kernelKnobs are the knobs of the current network namespace's interfaces, in the order in which they are set. Queues come
+// kernelTunables are the knobs of the current network namespace's interfaces, in the order in which they are set. Queues come
 // before what they disturb.
-func kernelKnobs(sys string) []knob {
-	knobs := []knob{linkKnob(), promiscuousKnob(), rxQueuesKnob(), rxRingSizeKnob()}
+func kernelTunables(sys string) []tunable {
+	tunables := []tunable{linkTunable(), promiscuousTunable(), rxQueuesTunable(), rxRingSizeTunable()}
 	for _, feature := range mergingFeatures {
-		knobs = append(knobs, featureKnob(feature, plan.SettingOffloads))
+		tunables = append(tunables, featureTunable(feature, plan.SettingOffloads))
 	}
-	knobs = append(knobs, featureKnob("rx-vlan-hw-parse", plan.SettingVLANOffload))
-	return append(knobs, rssQueuesKnob(), rssHashKnob(), rssFieldsKnob(), threadedKnob(sys), pollingCPUsKnob(sys))
+	tunables = append(tunables, featureTunable("rx-vlan-hw-parse", plan.SettingVLANOffload))
+	return append(tunables, rssQueuesTunable(), rssHashTunable(), rssFieldsTunable(), threadedTunable(sys), pollingCPUsTunable(sys))
 }
 
 // backwards are knobs in the order in which they are set back.
-func backwards(knobs []knob) []knob {
-	return slices.SortedStableFunc(slices.Values(knobs), func(x, y knob) int { return int(y.stage - x.stage) })
+func backwards(tunables []tunable) []tunable {
+	return slices.SortedStableFunc(slices.Values(tunables), func(x, y tunable) int { return int(y.stage - x.stage) })
 }
 
 // unsupported tells a driver that has no such thing from other errors.

@@ -9,20 +9,20 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// sides are the node's interfaces that have another side in another namespace. The kernel says of each in which: no right to
+// vethPeers are the node's interfaces that have another side in another namespace. The kernel says of each in which: no right to
 // enter that is needed.
-type sides struct {
+type vethPeers struct {
 	indexes []int
 	// byNamespace are indexes by the number that the kernel gives the other namespace in this one.
 	byNamespace map[int][]int
 }
 
-func listSides() (sides, error) {
+func listVethPeers() (vethPeers, error) {
 	links, err := node.Links()
 	if err != nil {
-		return sides{}, fmt.Errorf("list the network interfaces: %w", err)
+		return vethPeers{}, fmt.Errorf("list the network interfaces: %w", err)
 	}
-	s := sides{byNamespace: map[int][]int{}}
+	s := vethPeers{byNamespace: map[int][]int{}}
 	for _, link := range links {
 		attrs := link.Attrs()
 		s.indexes = append(s.indexes, attrs.Index)
@@ -34,10 +34,10 @@ func listSides() (sides, error) {
 }
 
 // without says that an interface is not there.
-func (s sides) without(index int) bool { return !slices.Contains(s.indexes, index) }
+func (s vethPeers) without(index int) bool { return !slices.Contains(s.indexes, index) }
 
 // of returns the interfaces whose other side is in the namespace of a pod, by the oldest of its processes that has entered one.
-func (s sides) of(processes []podProcess) ([]int, error) {
+func (s vethPeers) of(processes []podProcess) ([]int, error) {
 	for _, p := range processes {
 		id, err := p.namespace()
 		if err != nil || id >= 0 {
