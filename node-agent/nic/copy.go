@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// Settings are an interface's, by knob: what another driver of the same hardware shall have again.
+// Settings are an interface's, by tunable. Another driver of the same hardware gets them again.
 type Settings map[string]string
 
-// copied says whether a knob's value means the same under another driver: the link is its caller's, and the threads are
+// copied reports whether a tunable's value means the same under another driver: the link is its caller's, and the threads are
 // others then.
 func copied(t tunable) bool { return t.stage != stageLink && t.stage != stagePlacement }
 

@@ -68,7 +68,7 @@ func featureNumber(dev, feature string) (number uint, known bool, err error) {
 	return number, known, err
 }
 
-// readFeature says whether a feature is on; one that the kernel does not know is off.
+// readFeature reports whether a feature is on; one that the kernel does not know is off.
 func readFeature(dev, feature string) (bool, error) {
 	number, known, err := featureNumber(dev, feature)
 	if err != nil || !known {
@@ -87,7 +87,7 @@ func readFeature(dev, feature string) (bool, error) {
 
 // rss is a NIC's receive side scaling.
 type rss struct {
-	// table says which RX queue each hash goes to.
+	// table maps each hash to an RX queue.
 	table []uint32
 	// key of the hash; empty where the driver does not show it.
 	key []byte

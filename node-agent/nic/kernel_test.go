@@ -55,7 +55,7 @@ func addPair(t *testing.T) {
 	require.NoError(t, netlink.LinkSetUp(far))
 }
 
-// all is what every knob of eth0 reads; those that veth does not have are left out.
+// all is what every tunable of eth0 reads; those that veth does not have are left out.
 func (l *lab) all() map[string]string {
 	values := map[string]string{}
 	for name, k := range l.tunable {

@@ -17,7 +17,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// linkName is the knob that brings an interface up: every captured one is.
+// linkName is the tunable that brings an interface up. Every captured interface is up.
 const linkName = "link"
 
 // mergingFeatures are the kernel's names of the features that merge received packets.

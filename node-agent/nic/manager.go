@@ -16,7 +16,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// device are interfaces as a Manager sees them.
+// device is a Manager's access to interfaces.
 type device struct {
 	// identify returns the index and the hardware's address, which software has none of; os.ErrNotExist (wrapped) for an interface that is not there.
 	identify func(name string) (index int, hardware string, err error)
@@ -35,7 +35,7 @@ type Manager struct {
 	newest int
 }
 
-// New makes a Manager that keeps its state in a file. State of another boot is void: a boot sets every NIC anew. sys is
+// New makes a Manager that keeps its state in a file. State of another boot is void: a boot resets every NIC. sys is
 // where a sysfs of the network namespace is mounted.
 func New(path, bootID, sys string) *Manager {
 	return &Manager{records: node.Records[original]{Path: path, BootID: bootID}, device: device{
@@ -55,7 +55,7 @@ func identifyIn(sys string) func(string) (int, string, error) {
 }
 
 // Apply sets the wanted interfaces and restores those that were wanted before and are not any more. It may be called
-// again and again: what is as it shall be is not touched. The map has an entry for each wanted interface, by name, and for
+// again and again: a setting that is right already is not touched. The map has an entry for each wanted interface, by name, and for
 // each that could not be restored.
 func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]Outcome, error) {
 	have, err := m.records.Load()
@@ -117,8 +117,7 @@ func (m *Manager) set(have map[string]original, name string, wanted plan.NICSett
 	return outcome
 }
 
-// isDesired says whether a knob is wished for, or is disturbed by one that is: that one's number of queues is not what its noted
-// value was for.
+// isDesired reports whether a ring sets a tunable, or one that disturbs it: the noted value was for another number of queues.
 func (m *Manager) isDesired(t tunable, wanted plan.NICSettings) bool {
 	return slices.ContainsFunc(m.device.tunables, func(other tunable) bool {
 		_, desired := wanted[other.setting]
@@ -126,8 +125,8 @@ func (m *Manager) isDesired(t tunable, wanted plan.NICSettings) bool {
 	})
 }
 
-// tune sets one knob as wished: first the note, then the change. That a link is down by now says nothing of how it was, so
-// its state is noted even where it is as wished.
+// tune sets one tunable to the desired value. It saves the old value before the change. A link's state is always noted: that
+// it is up or down now does not tell how it was.
 func (m *Manager) tune(have map[string]original, name string, t tunable, desired string) (string, error) {
 	is := have[name]
 	target, err := t.target(name, desired)
@@ -167,7 +166,7 @@ func (m *Manager) tune(have map[string]original, name string, t tunable, desired
 	return actual, err
 }
 
-// noteValues notes what a knob is, and what those are that it disturbs.
+// noteValues notes the value of a tunable, and the values of those that it disturbs.
 func (m *Manager) noteValues(is original, name string, t tunable, value string) {
 	is.Values[t.name] = value
 	for _, other := range m.device.tunables {
@@ -196,7 +195,7 @@ func (m *Manager) restore(have map[string]original, name string) error {
 	return nil
 }
 
-// putBack writes the noted values of some knobs, and forgets those that it could write.
+// putBack writes the noted values of some tunables, and forgets those that it could write.
 func (m *Manager) putBack(have map[string]original, name string, selected func(tunable) bool) error {
 	is := have[name]
 	var errs []error

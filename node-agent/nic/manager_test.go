@@ -84,7 +84,7 @@ func newManager(t *testing.T, boot string) (*Manager, *memoryDevice) {
 	return &Manager{records: node.Records[original]{Path: filepath.Join(t.TempDir(), "run", "nic.json"), BootID: boot}, device: d.device()}, d
 }
 
-// apply sets eth0, and restores it without wishes; all must be as wished.
+// apply sets eth0, or restores it where nothing is desired. Every setting must get its desired value.
 func apply(t *testing.T, m *Manager, wanted ...plan.NICSettings) {
 	t.Helper()
 	for name, outcome := range tryApply(t, m, wanted...) {
@@ -112,7 +112,7 @@ func TestSetAndRestored(t *testing.T) {
 		apply(t, m, capturing)
 		assert.Equal(t, during, d.values)
 	}
-	assert.Len(t, d.writes, 4, "what is as it shall be is not touched")
+	assert.Len(t, d.writes, 4, "a setting that is right is not touched")
 	apply(t, m)
 	assert.Equal(t, before, d.values)
 	assert.NoFileExists(t, m.records.Path)

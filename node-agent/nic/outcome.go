@@ -10,7 +10,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// Problem is a kind of reason for which a setting is not as wished.
+// Problem is a kind of reason why a setting does not have its desired value.
 type Problem string
 
 // The problems; the empty one is none.
@@ -20,20 +20,20 @@ const (
 	ProblemFailed       Problem = "Failed"
 )
 
-// SettingState is a wish and what became of it.
+// SettingState is a desired setting and its actual state.
 type SettingState struct {
 	Setting plan.Setting
 	plan.Desired
 	// Actual is the interface's own text of it: where several things serve a setting, each with its name.
 	Actual  string
 	Problem Problem
-	// Message says what the problem is; empty without one.
+	// Message describes the problem; empty without one.
 	Message string
 }
 
-// Outcome is how one interface fared.
+// Outcome is the result for one interface.
 type Outcome struct {
-	// Settings that were wished for, in the order in which they are set.
+	// Settings that rings desire, in the order in which they are set.
 	Settings []SettingState
 	// Err concerns the interface as a whole: it could not be read, brought up or restored.
 	Err error
@@ -46,7 +46,7 @@ func (e keptError) Error() string { return fmt.Sprintf("its driver keeps it %s",
 
 func (e keptError) Unwrap() error { return errNotSupported }
 
-// note adds what became of a knob. Knobs of one setting follow each other; their first problem is the setting's.
+// note adds the result for a tunable. Tunables of one setting follow each other; their first problem is the setting's.
 func (o *Outcome) note(t tunable, desired plan.Desired, actual string, err error) {
 	if n := len(o.Settings); n == 0 || o.Settings[n-1].Setting != t.setting {
 		o.Settings = append(o.Settings, SettingState{Setting: t.setting, Desired: desired})

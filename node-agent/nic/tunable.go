@@ -19,7 +19,7 @@ const (
 	off = "off"
 )
 
-// errNotSupported and errOutOfRange are why a wish cannot be met on a device, whatever is tried.
+// errNotSupported and errOutOfRange are why a device can never have a desired value.
 var (
 	errNotSupported = errors.New("not supported")
 	errOutOfRange   = errors.New("out of range")
@@ -29,22 +29,22 @@ var (
 type tunable struct {
 	// name in the state file.
 	name string
-	// setting that it belongs to; several knobs may serve one.
+	// setting that it belongs to; several tunables may serve one.
 	setting plan.Setting
-	// resolve makes of a wish what is to be written on this device. nil: the wish itself.
+	// resolve turns a desired value into what is written on this device. nil: the value itself.
 	resolve func(dev, desired string) (string, error)
 	read    func(dev string) (string, error)
 	write   func(dev, value string) error
-	// stage says when it is set: early ones first. It is set back in the opposite order of stages, and in the same order
+	// stage is when it is set: early ones first. It is set back in the opposite order of stages, and in the same order
 	// within one.
 	stage stage
-	// disturbs are knobs that drivers set anew with this one: what they were is noted before it is turned.
+	// disturbs are tunables that drivers reset with this one. Their values are noted before this one is set.
 	disturbs []string
 	// rounds: drivers make the next value that they can do of it.
 	rounds bool
 }
 
-// stage is a time at which knobs are set: the link comes first and goes last, and threads are there only while polling is
+// stage is a time at which tunables are set. The link comes up first and goes down last. Threads exist only while polling is
 // threaded.
 type stage int
 
@@ -55,7 +55,7 @@ const (
 	stagePlacement
 )
 
-// judge says what is wrong with a value that was to be another; nil for nothing.
+// judge returns an error where a device kept another value than the target.
 func (t tunable) judge(target, actual string) error {
 	if actual == target || t.rounds {
 		return nil
@@ -63,7 +63,7 @@ func (t tunable) judge(target, actual string) error {
 	return keptError{actual}
 }
 
-// target is what to write for a wish.
+// target returns what to write for a desired value.
 func (t tunable) target(dev, desired string) (string, error) {
 	if t.resolve == nil {
 		return desired, nil
@@ -71,7 +71,7 @@ func (t tunable) target(dev, desired string) (string, error) {
 	return t.resolve(dev, desired)
 }
 
-// kernelTunables are the knobs of the current network namespace's interfaces, in the order in which they are set. Queues come
+// kernelTunables are the tunables of the current network namespace's interfaces, in the order in which they are set. Queues come
 // before what they disturb.
 func kernelTunables(sys string) []tunable {
 	tunables := []tunable{linkTunable(), promiscuousTunable(), rxQueuesTunable(), rxRingSizeTunable()}
@@ -82,12 +82,12 @@ func kernelTunables(sys string) []tunable {
 	return append(tunables, rssQueuesTunable(), rssHashTunable(), rssFieldsTunable(), threadedTunable(sys), pollingCPUsTunable(sys))
 }
 
-// backwards are knobs in the order in which they are set back.
+// backwards returns tunables in the order in which they are set back.
 func backwards(tunables []tunable) []tunable {
 	return slices.SortedStableFunc(slices.Values(tunables), func(x, y tunable) int { return int(y.stage - x.stage) })
 }
 
-// unsupported tells a driver that has no such thing from other errors.
+// unsupported marks the error of a driver that lacks a setting.
 func unsupported(err error) error {
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		return fmt.Errorf("its driver cannot do that: %w", errNotSupported)
