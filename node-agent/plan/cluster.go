@@ -22,7 +22,7 @@ type clusterDraft struct {
 
 	engine       v1.Engine
 	engineReason string
-	// feeds names the rings that feed it; missing says why others do not.
+	// feeds names the rings that feed it; missing tells why others do not.
 	feeds   []string
 	missing *problem
 	// slotBytes is how many bytes of a packet each slot is reckoned with.
@@ -124,7 +124,7 @@ func ringsFeedIt(d *clusterDraft) *problem {
 	}
 }
 
-// stays says whether queues that no ring feeds are there already, over a ring that is only refused at the moment.
+// stays reports whether queues that no ring feeds are there already, over a ring that is only refused at the moment.
 func (d *clusterDraft) stays() bool {
 	engine, there := d.facts.Queues[d.cluster.Name]
 	if !there || !d.facts.Engines[engine].Available || d.missing == nil || d.missing.reason == v1.ReasonRingNotFound {

@@ -20,13 +20,13 @@ type DriverFact struct {
 	Replacement, Obstacle string
 	// Stock is the driver that Name replaces, by this agent; empty when it was not.
 	Stock string
-	// Failed is why a replacement that was tried was undone. NextTry is when it is tried again if it is still wished for then;
-	// zero when it is not.
+	// Failed is why a replacement that was tried was undone. NextTry is when it is tried again if it is still desired then;
+	// zero when it is not tried again.
 	Failed  string
 	NextTry time.Time
 }
 
-// Failure says why a replacement failed, and what comes of it; empty when none did.
+// Failure explains why a replacement failed, and what comes of it; empty when none did.
 func (f DriverFact) Failure() string {
 	switch {
 	case f.Failed == "":
@@ -37,11 +37,11 @@ func (f DriverFact) Failure() string {
 	return fmt.Sprintf("%s; it is tried again after %s", f.Failed, f.NextTry.UTC().Format(time.RFC3339))
 }
 
-// DesiredDriver is an interface whose driver shall be a capture-aware one.
+// DesiredDriver is the capture-aware driver that an interface needs.
 type DesiredDriver struct {
 	// Driver to be bound.
 	Driver string
-	// Ring whose wish it is.
+	// Ring that asks for it.
 	Ring string
 	// LinkTimeout is how long the link may take to come back.
 	LinkTimeout time.Duration
@@ -70,7 +70,7 @@ func driversAreAware(d *ringDraft) *problem {
 	return refused
 }
 
-// requireAwareDriver says what keeps an interface from having an aware driver, and wishes for one where that helps.
+// requireAwareDriver returns what keeps an interface from having an aware driver, and asks for one where that helps.
 func (d *ringDraft) requireAwareDriver(tap capture.Tap) *problem {
 	fact, policy, traffic := d.facts.driver(tap.Interface), d.spec.NIC.Driver, d.facts.nodeTraffic(tap.Interface)
 	want := fmt.Sprintf("spec.transparentMode %d needs a capture-aware driver, and %s of %s is not", d.mode, fact.called(), tap.Interface)
@@ -108,7 +108,7 @@ func (d *ringDraft) setDriver(iface, driver string) {
 	d.drivers[iface] = DesiredDriver{Driver: driver, Ring: d.name, LinkTimeout: timeout}
 }
 
-// noteDrivers adds a ring's wishes to those of rings before it; the first ring's timeout holds.
+// noteDrivers adds a ring's desired drivers to those of rings before it; the first ring's timeout holds.
 func (b *builder) noteDrivers(d ringDraft) {
 	for iface, desired := range d.drivers {
 		if _, taken := b.result.Drivers[iface]; !taken {

@@ -34,7 +34,7 @@ func engineIsAvailable(d *ringDraft) *problem {
 	if d.spec.Engine == v1.EngineAuto {
 		if serving := d.facts.Serving[d.name]; serving != d.auto && d.facts.Engines[serving].Available {
 			d.engine = serving
-			d.engineReason = fmt.Sprintf("captures already, and its consumers stay; new rings get %s (make the ring anew to change)", d.auto)
+			d.engineReason = fmt.Sprintf("captures already, and its consumers stay; new rings get %s (delete and recreate the ring to change)", d.auto)
 			return nil
 		}
 		d.engine, d.engineReason = d.auto, d.autoReason

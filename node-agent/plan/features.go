@@ -61,7 +61,7 @@ const (
 	featureClusterFilter        feature = "spec.filter"
 )
 
-// everywhere is what the agent does itself, whichever engine captures.
+// everywhere is what the agent does itself, with both engines.
 var everywhere = []feature{
 	featurePodSelector, featureVLANOffload, featureRxRingSize, featureNICRxQueues, featureRSSHash, featureRSSFields, featureRSSQueues,
 	featureThreadedPolling, featureDriverReplace, featureInjectLibpcap, featureNamespaces, featureNamespaceSelector,

@@ -47,5 +47,5 @@ func (r Result) Good(spec, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	return good
 }
 
-// accepted says whether it is planned by the spec that is asked for now.
+// accepted reports whether it is planned by the spec that is asked for now.
 func (v Verdict) accepted() bool { return v.Planned && !v.AsBefore }

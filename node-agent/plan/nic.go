@@ -13,7 +13,7 @@ import (
 // Setting is one thing of an interface that a ring can have set; its text is the field's name below spec.nic.
 type Setting string
 
-// The settings, and the values that a Wish for them can have.
+// The settings, and the values that can be desired.
 const (
 	// SettingPromiscuous: "on".
 	SettingPromiscuous Setting = "promiscuous"
@@ -37,18 +37,18 @@ const (
 	SettingPollingCPUs Setting = "threadedPolling.cpus"
 )
 
-// Desired is what a setting shall be.
+// Desired is the value that a ring asks for.
 type Desired struct {
 	Value string
-	// Ring whose wish it is.
+	// Ring that asks for it.
 	Ring string
 }
 
-// NICSettings is how an interface shall be set while it is captured, besides being up. What is not in it is left, or put
-// back, as it was.
+// NICSettings are the desired settings of an interface while it is captured, besides being up. Other settings are left, or
+// restored, as they were.
 type NICSettings map[Setting]Desired
 
-// nicSettings are a ring's.
+// nicSettings returns those of one ring.
 func nicSettings(ring string, nic v1.NIC, promiscuous bool) NICSettings {
 	settings := NICSettings{}
 	set := func(when bool, setting Setting, value string) {
@@ -75,8 +75,8 @@ func nicSettings(ring string, nic v1.NIC, promiscuous bool) NICSettings {
 	return settings
 }
 
-// setNIC adds a planned ring's wishes for an interface. Rings come in the order of their names, so that what holds does not
-// depend on who was there first, which nobody knows after a restart.
+// setNIC adds a planned ring's desired settings of an interface. Rings come in the order of their names: the result does not
+// depend on which ring was there first, which nobody knows after a restart.
 func (b *builder) setNIC(ring, iface string, desired NICSettings) {
 	if b.result.NICs[iface] == nil {
 		b.result.NICs[iface] = NICSettings{}
@@ -88,8 +88,8 @@ func (b *builder) setNIC(ring, iface string, desired NICSettings) {
 	}
 }
 
-// merge adds a ring's wishes for an interface to those of rings before it. Of two that differ the first stands, and the
-// message says so; empty when there are none.
+// merge adds a ring's desired settings to those of rings before it. Of two that differ the first wins, and merge returns a
+// message; it is empty without a conflict.
 func (s NICSettings) merge(desired NICSettings, iface string) string {
 	var conflict string
 	for _, setting := range sortedSettings(desired) {

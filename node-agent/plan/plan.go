@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what each engine of a node shall have. It turns the desired state (a NodeCaptureSpec) and the
+// Package plan decides what each engine of a node captures. It turns the desired state (a NodeCaptureSpec) and the
 // facts of the node into one capture.Plan per engine and a verdict per object, and does nothing else: no clock, no
 // kernel, no API.
 package plan
@@ -28,14 +28,14 @@ type Interface struct {
 	RxQueues int
 	// Driver that is bound to it, and the device's PCI address; empty where there is none.
 	Driver, PCIAddress string
-	// DriverFact says what that driver can, and what can take its place.
+	// DriverFact is what that driver can do, and what can replace it.
 	DriverFact DriverFact
-	// NodeTraffic says what makes it one of the node's own traffic, in words that follow its name; empty for one that only
+	// NodeTraffic is what makes it one of the node's own traffic, in words that follow its name; empty for one that only
 	// captures.
 	NodeTraffic string
 }
 
-// EngineFact says whether an engine can be used on this node.
+// EngineFact is whether an engine can be used on this node.
 type EngineFact struct {
 	Available bool
 	// Why it is or is not available, for people.
@@ -72,12 +72,12 @@ type Facts struct {
 	Refused map[string]Refusal
 	// Unsupported are specs of rings and Clusters that their engine said it cannot do, by SpecKey.
 	Unsupported map[string]Refusal
-	// Pods of the node. PodsUnknown says why they are not known, and then a ring's taps on pods stay as they are; NoPods: the
+	// Pods of the node. PodsUnknown tells why they are not known, and then a ring's taps on pods stay as they are; NoPods: the
 	// machine is not a node of Kubernetes.
 	Pods        []Pod
 	PodsUnknown string
 	NoPods      bool
-	// Pools of virtual functions by resource name. PoolsUnknown says why they are not known, and then what a ring taps for them
+	// Pools of virtual functions by resource name. PoolsUnknown tells why they are not known, and then what a ring taps for them
 	// stays as it is.
 	Pools        map[string][]PoolDevice
 	PoolsUnknown string
@@ -105,7 +105,7 @@ type Verdict struct {
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
-	// InjectLibpcap into the containers that get a set of queues; Consumers says which pods may have it.
+	// InjectLibpcap into the containers that get a set of queues; Consumers tells which pods may have it.
 	InjectLibpcap bool
 	Consumers     consumers.Rule
 	// Pods are those of a ring's interfaces, by interface name; PodsNotTapped those that it selects and does not tap, with the
@@ -114,7 +114,7 @@ type Verdict struct {
 	PodsNotTapped []string
 	// Away are those of its interfaces that are in a pod's network namespace, by name.
 	Away map[string]bool
-	// NIC is how a ring wishes them to be set.
+	// NIC are the settings that a ring asks for.
 	NIC NICSettings
 	// TransparentMode of a ring; where it is not the spec's, TransparentReason says why.
 	TransparentMode   int32
@@ -131,10 +131,10 @@ type Verdict struct {
 	queues int
 }
 
-// Ready says whether it was planned as the spec asks.
+// Ready reports whether it was planned as the spec asks.
 func (v Verdict) Ready() bool { return v.Planned && v.Reason == "" }
 
-// Absent says that it does not concern this node, which has none of the interfaces.
+// Absent reports that it does not concern this node, which has none of the interfaces.
 func (v Verdict) Absent() bool { return !v.Planned && v.Reason == v1.ReasonInterfaceAbsent }
 
 // Result is a node's plan.
@@ -145,7 +145,7 @@ type Result struct {
 	Clusters map[string]Verdict
 	// NICs by interface name.
 	NICs map[string]NICSettings
-	// Drivers that shall be others, by interface name.
+	// Drivers that are to be replaced, by interface name.
 	Drivers map[string]DesiredDriver
 	// Auto is the engine that serves rings that leave the choice, and why; empty when there is none.
 	Auto       v1.Engine
@@ -247,16 +247,16 @@ type builder struct {
 	facts  Facts
 	result Result
 	rings  map[string]plannedRing
-	// ringConsumers is what each ring's spec.consumers says, as far as it is not refused.
+	// ringConsumers is each ring's spec.consumers, as far as it is not refused.
 	ringConsumers map[string]*v1.Consumers
-	// queueCounts is the number of queues that each Cluster and each ring with queues shall have.
+	// queueCounts is the number of queues that each Cluster and each ring with queues is to have.
 	queueCounts map[string]int32
 	// clusters that passed all checks, by engine.
 	clusters map[v1.Engine][]capture.Cluster
 	ledger   *ledger
 }
 
-// countAllQueues says which names have how many queues: for rules that name them, and for the rings' own.
+// countAllQueues counts the queues of each name: for rules that name them, and for the rings' own.
 func (b *builder) countAllQueues(spec v1.NodeCaptureSpec) {
 	b.queueCounts = map[string]int32{}
 	for _, cluster := range spec.Clusters {
@@ -348,7 +348,7 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	b.result.Clusters[cluster.Name] = verdict
 }
 
-// consumersOf says which pods may have a set of queues: what its rings on this node permit, and it itself does.
+// consumersOf returns which pods may have a set of queues: those that its rings on this node and it itself permit.
 func (b *builder) consumersOf(cluster v1.NodeCluster) consumers.Rule {
 	if _, own := b.result.Rings[cluster.Name]; own {
 		return consumers.Rule{consumers.OfRing(cluster.Name, cluster.Spec.Consumers)}

@@ -72,7 +72,7 @@ func withBPF(expression string) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { s.Filter = &v1.Filter{BPF: expression} }
 }
 
-// onNodes says where the interfaces are.
+// onNodes reports where the interfaces are.
 func onNodes(s *v1.CaptureRingSpec) { s.NodeSelector = v1.NodesWith("role", "sensor") }
 
 func withInterface(name string) func(*v1.CaptureRingSpec) {
@@ -399,7 +399,7 @@ func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	assert.True(t, second.Clusters["ids"].Planned)
 	assert.False(t, second.Clusters["ids"].Ready())
 
-	// It stays so however often it is planned, and goes when the object goes or is made anew.
+	// It stays so however often it is planned, and goes when the object is deleted or recreated.
 	f.Good = second.Good(changed, f.Good)
 	assert.Equal(t, before, f.Good)
 	changed.Rings[0].UID = "another"

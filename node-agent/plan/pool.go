@@ -27,7 +27,7 @@ type Function struct {
 	Resource string
 }
 
-// OverPool says that a ring's interfaces are, at least in part, those of a pool.
+// OverPool reports that a ring's interfaces are, at least in part, those of a pool.
 func OverPool(ring v1.CaptureRingSpec) bool {
 	return slices.ContainsFunc(ring.Interfaces, func(s v1.InterfaceSelector) bool { return s.ResourceName != "" })
 }
@@ -71,7 +71,7 @@ func (d *ringDraft) tapPool(i int, selector v1.InterfaceSelector, queues []uint1
 	return d.keepUnlisted(i, selector.ResourceName, queues)
 }
 
-// hadPool says that devices of a resource were there, and are not in another pool now.
+// hadPool reports that devices of a resource were there, and are not in another pool now.
 func (d *ringDraft) hadPool(resource string) bool {
 	for _, seen := range d.facts.Seen {
 		if seen.Resource == resource {
@@ -131,12 +131,12 @@ func (d *ringDraft) isHere(index int) bool {
 	return slices.ContainsFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == index })
 }
 
-// hasFollower says that the ring has a tap that follows the interface of this index.
+// hasFollower reports that the ring has a tap that follows the interface of this index.
 func (d *ringDraft) hasFollower(index int) bool {
 	return slices.ContainsFunc(d.facts.Taps[d.name], func(t capture.Tap) bool { return t.Index == index && t.Follows })
 }
 
-// follow taps a function for selector i, wherever it is.
+// follow taps a function for selector i, in the namespace where it is.
 func (d *ringDraft) follow(i int, where Interface, queues []uint16, pod string) *problem {
 	if problem := d.tap(i, where, queues); problem != nil {
 		return problem
@@ -161,7 +161,7 @@ func (d *ringDraft) setPod(name, pod string) {
 	d.pods[name] = pod
 }
 
-// notThere says why a function is not tapped that is not in the node's network namespace.
+// notThere explains why a function is not tapped that is not in the node's network namespace.
 func notThere(device PoolDevice) untapped {
 	if device.Pod == "" {
 		return untapped{pool: true, message: device.PCIAddress + " has no interface on the node: another driver than the network's is bound to it, or something else has it"}

@@ -32,7 +32,7 @@ func (b *builder) refuseQuickRivals(rings []v1.NodeRing) {
 	}
 }
 
-// rivals says whether two quick rings want the same packets of one device.
+// rivals reports whether two quick rings want the same packets of one device.
 func rivals(a, b capture.Ring) bool {
 	if !a.Quick || !b.Quick {
 		return false
@@ -47,7 +47,7 @@ func rivals(a, b capture.Ring) bool {
 	return false
 }
 
-// overlap says whether two lists of RX queues have one in common; an empty list is all.
+// overlap reports whether two lists of RX queues have one in common; an empty list is all.
 func overlap(a, b []uint16) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true

@@ -35,7 +35,7 @@ type ringDraft struct {
 	facts       Facts
 	auto        v1.Engine
 	autoReason  string
-	// queueCounts is the number of queues of each Cluster and ring with queues that the node shall have.
+	// queueCounts is the number of queues of each Cluster and ring with queues that the node is to have.
 	queueCounts map[string]int32
 
 	engine       v1.Engine
@@ -45,7 +45,7 @@ type ringDraft struct {
 	vlans        []uint16
 	rules        capture.RuleSet
 	plugins      []capture.Plugin
-	// mode that is in force, and why where it is not the spec's.
+	// mode that applies, and why where it is not the spec's.
 	mode       int32
 	modeReason string
 	drivers    map[string]DesiredDriver
@@ -289,8 +289,8 @@ func (d *ringDraft) promiscuous() bool {
 	return d.spec.NIC.Promiscuous == nil || *d.spec.NIC.Promiscuous
 }
 
-// nic is how the ring wishes its interfaces to be set. Promiscuous for the eBPF engine only: the module sees to it itself,
-// by a reference that goes with the ring.
+// nic returns the settings that the ring asks for. Promiscuous for the eBPF engine only: the module sets it itself, by a
+// reference that it drops with the ring.
 func (d *ringDraft) nic() NICSettings {
 	return nicSettings(d.name, d.spec.NIC, d.promiscuous() && d.engine == v1.EngineEBPF)
 }

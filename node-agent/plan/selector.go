@@ -15,7 +15,7 @@ import (
 // maxRxQueue is the greatest number of a receive queue that a tap can tell apart: RINGCAP_CHANNELS_MAX - 1.
 const maxRxQueue = 1023
 
-// selects says whether the selector selects the interface: all that it names must match. The error is a malformed glob's.
+// selects reports whether the selector selects the interface: all that it names must match. The error is a malformed glob's.
 func selects(s v1.InterfaceSelector, i Interface) (bool, error) {
 	for _, part := range []struct{ field, glob, value string }{
 		{"name", s.Name, i.Name}, {"driver", s.Driver, i.Driver}, {"pciAddress", s.PCIAddress, i.PCIAddress},

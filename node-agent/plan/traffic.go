@@ -41,13 +41,13 @@ func TryKey(ring v1.NodeRing) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Runs says whether an engine has a ring, and what was accepted last of it has a key.
+// Runs reports whether an engine has a ring, and what was accepted last of it has a key.
 func (f Facts) Runs(name, key string) bool {
 	_, served := f.Serving[name]
 	return served && slices.ContainsFunc(f.Good.Rings, func(r v1.NodeRing) bool { return r.Name == name && TryKey(r) == key })
 }
 
-// Intrusive says whether a ring asks for anything by which it matters whose traffic an interface carries.
+// Intrusive reports whether a ring asks for anything by which it matters whose traffic an interface carries.
 func Intrusive(spec v1.CaptureRingSpec) bool {
 	return len(stopping(spec)) > 0 || spec.Mode() != v1.TransparentModeStack
 }
@@ -87,7 +87,7 @@ func stackKeepsPackets(d *ringDraft) *problem {
 	return refused
 }
 
-// refuseNodeTraffic says why not, if an interface that is tapped carries the node's own traffic. Pods' do not. Where an operator
+// refuseNodeTraffic returns a problem if an interface that is tapped carries the node's own traffic. Pods' do not. Where an operator
 // wrote the entry that does not know spec.nodeTraffic, what runs was not asked, and goes on.
 func (d *ringDraft) refuseNodeTraffic(why string) *problem {
 	if d.spec.NodeTraffic == v1.NodeTrafficAllow {
@@ -103,7 +103,7 @@ func (d *ringDraft) refuseNodeTraffic(why string) *problem {
 	return nil
 }
 
-// runsSinceBefore says whether a ring of an operator that does not know spec.nodeTraffic has a tap already.
+// runsSinceBefore reports whether a ring of an operator that does not know spec.nodeTraffic has a tap already.
 func (d *ringDraft) runsSinceBefore(tap capture.Tap) bool {
 	return d.version == 0 && d.facts.Runs(d.name, d.key) &&
 		slices.ContainsFunc(d.facts.Taps[d.name], func(t capture.Tap) bool { return t.Index == tap.Index })
@@ -117,7 +117,7 @@ func (f Facts) nodeTraffic(iface string) string {
 	return f.Interfaces[i].NodeTraffic
 }
 
-// mayReplaceDriver says whether the driver of an interface that carries the node's own traffic may be replaced.
+// mayReplaceDriver reports whether the driver of an interface that carries the node's own traffic may be replaced.
 func (d *ringDraft) mayReplaceDriver() bool {
 	return d.spec.NodeTraffic == v1.NodeTrafficAllow || d.mode != 2 && d.spec.NIC.Driver.NodeTraffic == v1.NodeTrafficAllow
 }

@@ -60,7 +60,7 @@ func (c *changes) spec() v1.NodeCaptureSpec {
 	return spec
 }
 
-// withholdRefused withholds changes that a plan refuses, and says whether there were any. Rings go first: a Cluster may be
+// withholdRefused withholds changes that a plan refuses, and reports whether there were any. Rings go first: a Cluster may be
 // refused for no other reason than its ring.
 func (c *changes) withholdRefused(result Result) (more bool) {
 	for _, ring := range c.asked.Rings {
@@ -156,7 +156,7 @@ func (c *changes) withholdRing(name string, why *problem, result Result) {
 	}
 }
 
-// ringIsChanged says whether a ring has a change that is not withheld.
+// ringIsChanged reports whether a ring has a change that is not withheld.
 func (c *changes) ringIsChanged(ring v1.NodeRing) bool {
 	good, ok := goodRing(c.good, ring)
 	return ok && c.rings[ring.Name] == nil && !equality.Semantic.DeepEqual(good, ring)
@@ -167,7 +167,7 @@ func (c *changes) clusterIsChanged(cluster v1.NodeCluster) bool {
 	return ok && c.clusters[cluster.Name] == nil && !equality.Semantic.DeepEqual(good, cluster)
 }
 
-// note says in the verdicts what is withheld, and why.
+// note writes into the verdicts what is withheld, and why.
 func (c *changes) note(result Result) {
 	for name, why := range c.rings {
 		result.Rings[name] = result.Rings[name].asBefore(why)
@@ -260,7 +260,7 @@ func harm(kind, name string, refused *problem) *problem {
 	return problemf(refused.reason, "%s %q, which was accepted before, could not stay: %s", kind, name, refused.message)
 }
 
-// sendsTo says whether a rule of a ring sends packets to a queue of a Cluster.
+// sendsTo reports whether a rule of a ring sends packets to a queue of a Cluster.
 func sendsTo(ring v1.NodeRing, cluster string) bool {
 	return ring.Spec.Filter != nil && slices.ContainsFunc(ring.Spec.Filter.Rules, func(r v1.Rule) bool {
 		return r.Queue != nil && r.Queue.Cluster == cluster
