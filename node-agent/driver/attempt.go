@@ -13,11 +13,11 @@ const (
 	pauseFactor = 5
 )
 
-// attempt is how it fared to replace a driver.
+// attempt is the history of replacing a driver.
 type attempt struct {
 	// Failure is why the last try failed.
 	Failure string `json:"failure,omitempty"`
-	// Tries that took the interface away for nothing, or not for long, since it is wished for.
+	// Tries that interrupted the interface since its driver is desired, without lasting success.
 	Tries int `json:"tries,omitempty"`
 	// NextTry is zero when there is none.
 	NextTry time.Time `json:"nextTry,omitzero"`

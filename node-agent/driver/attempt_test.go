@@ -27,7 +27,7 @@ func TestTriesAreFewAndFarBetween(t *testing.T) {
 	assert.Equal(t, "no link", a.Failure)
 }
 
-// What is found before anything is changed may be looked at for as long as it is wished for.
+// An obstacle that is found before anything is changed is checked again for as long as the driver is desired.
 func TestTriesThatChangedNothing(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var a attempt

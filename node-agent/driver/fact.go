@@ -11,7 +11,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// describe says what the plan must know of an interface's driver.
+// describe reports what the plan must know of an interface's driver.
 func (s sysfs) describe(link netlink.Link) plan.DriverFact {
 	name := link.Attrs().Name
 	h, err := s.of(name)

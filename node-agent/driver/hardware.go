@@ -54,7 +54,7 @@ func (s sysfs) device(h hardware, parts ...string) string {
 // bound is the driver of a device; empty without one.
 func (s sysfs) bound(h hardware) string { return node.LinkedName(s.device(h, "driver")) }
 
-// loaded says whether a bus has a driver of that name.
+// loaded reports whether a bus has a driver of that name.
 func (s sysfs) loaded(bus, driver string) bool {
 	_, err := os.Stat(s.path("bus", bus, "drivers", driver, "bind"))
 	return err == nil
@@ -110,7 +110,7 @@ func (s sysfs) waitInterface(h hardware) (string, error) {
 	return "", fmt.Errorf("driver %s made no interface of %s", s.bound(h), h.Address)
 }
 
-// aware says whether a driver's module, or that of a software interface's kind, uses what ringcap offers to drivers.
+// aware reports whether a driver's module, or that of a software interface's kind, uses what ringcap offers to drivers.
 func (s sysfs) aware(iface, kind string) bool {
 	module := cmp.Or(node.LinkedName(s.path("class", "net", iface, "device", "driver", "module")), kind)
 	for _, name := range []string{module, module + Suffix} {
@@ -129,7 +129,7 @@ func (s sysfs) hasHardware(iface string) bool {
 	return err == nil
 }
 
-// virtualFunctions says whether a device has any, which would go with its driver.
+// virtualFunctions reports whether a device has any, which would go with its driver.
 func (s sysfs) virtualFunctions(h hardware) bool {
 	text, err := os.ReadFile(s.device(h, "sriov_numvfs"))
 	return err == nil && strings.TrimSpace(string(text)) != "0"

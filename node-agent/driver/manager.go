@@ -19,14 +19,14 @@ import (
 type phase string
 
 /*
- * What is on disk, and what the next Apply makes of it, whoever died meanwhile:
+ * What is on disk, and what the next Apply does with it, also after a crash:
  *
- *	          wished                     link is there
+ *	          desired                    link is up
  *	 (none) ---------> replacing ---------------------> replaced
- *	   ^                   |  failed, or not wished any more  |
+ *	   ^                   |  failed, or not desired any more |
  *	   |                   v                                  |
  *	   +------------- restoring <-----------------------------+
- *	   | not wished,       | after a failure
+ *	   | not desired,      | after a failure
  *	   | or tried again    v
  *	   +---------------- failed
  */
@@ -68,7 +68,7 @@ func New(path, bootID, sys, netSysctl string) *Manager {
 	}
 }
 
-// Describe says what the plan must know of the interfaces' drivers, by interface name.
+// Describe reports what the plan must know of the interfaces' drivers, by interface name.
 func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 	links, err := node.Links()
 	if err != nil {
@@ -94,11 +94,10 @@ func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 	return facts, nil
 }
 
-// Apply gives the wished interfaces their drivers, and the others, if they have another by an earlier Apply, the former one.
-// It may be called again and again. moved says that
-// the facts, and the indexes of interfaces, are others now. The link of a wished
-// interface is waited for. What cannot be had is put back, and is in the facts from then on; the error is for what could not
-// be put back or noted.
+// Apply binds the desired drivers, and restores the stock ones where none is desired any more. It may be called again and
+// again. moved reports that the facts and the indexes of interfaces have changed. Apply waits for the links of desired
+// interfaces. A replacement that fails is undone, and the facts have it from then on. The error is of what could not be
+// undone or noted.
 func (m *Manager) Apply(wanted map[string]plan.DesiredDriver) (moved bool, err error) {
 	have, err := m.records.Load()
 	if err != nil {
@@ -141,7 +140,7 @@ func (m *Manager) start(have map[string]replacement, iface string, desired plan.
 	return true, m.replace(have, r, desired.LinkTimeout)
 }
 
-// resume goes on with a device that was begun with.
+// resume continues with a device that an earlier Apply started with.
 func (m *Manager) resume(have map[string]replacement, address string, wanted map[string]plan.DesiredDriver) (bool, error) {
 	r := have[address]
 	if _, err := os.Stat(m.sys.device(r.hardware)); err != nil {
@@ -166,7 +165,7 @@ func (m *Manager) resume(have map[string]replacement, address string, wanted map
 	}
 }
 
-// desiredFor finds the wish for a device by the name of its interface, or by that which it had.
+// desiredFor finds the desired driver of a device by the present or the former name of its interface.
 func (m *Manager) desiredFor(r replacement, wanted map[string]plan.DesiredDriver) (plan.DesiredDriver, bool) {
 	names := append(m.sys.interfaces(r.hardware), r.Before.Name)
 	desired, ok := wanted[names[0]]
@@ -194,8 +193,8 @@ func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeou
 	return m.putBack(have, r)
 }
 
-// displaced leaves a device to whoever gave it another driver; while it is wished for, that is a failure like others, so that two
-// who want different things do not pull at it for ever.
+// displaced leaves a device with the driver that somebody else bound. While a driver is desired, that counts as a failed try,
+// so that the two do not rebind the device for ever.
 func (m *Manager) displaced(have map[string]replacement, r replacement, isDesired bool) (bool, error) {
 	why := fmt.Errorf("somebody else gave it driver %q", m.sys.bound(r.hardware))
 	slog.Warn("A device has lost its capture-aware driver", "device", r.Address, "why", why)
@@ -208,7 +207,7 @@ func (m *Manager) displaced(have map[string]replacement, r replacement, isDesire
 	return true, m.note(have, r)
 }
 
-// revert puts the stock driver back where the aware one is not wished for any more, with what the interface has by now.
+// revert restores the stock driver where the aware one is not desired any more. The interface keeps its present settings.
 func (m *Manager) revert(have map[string]replacement, r replacement) error {
 	names := m.sys.interfaces(r.hardware)
 	if len(names) > 0 {

@@ -110,8 +110,8 @@ func routesOf(link netlink.Link) ([]route, error) {
 	return saved, nil
 }
 
-// restore gives an interface, of whichever name, what the snapshot has. It may be called again. What cannot be had is in
-// the error; the rest is done.
+// restore gives an interface the settings of the snapshot; its name may be another by now. It may be called again. The error
+// names what could not be restored; the rest is done.
 func (m *Manager) restore(shot snapshot, now string) error {
 	link, err := netlink.LinkByName(now)
 	if err != nil {

@@ -60,7 +60,7 @@ func (n sysctls) read(dev string) (map[string]string, error) {
 			switch {
 			case err == nil:
 				values[key] = value
-			case !errors.Is(err, unix.EIO): // which says that a secret is not set
+			case !errors.Is(err, unix.EIO): // of a secret that is not set
 				return nil, fmt.Errorf("%w (%s must be writable)", err, n)
 			}
 		}
@@ -86,7 +86,7 @@ func (n sysctls) write(dev string, values map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// readSysctl says also of one that can only be read that it cannot be opened.
+// readSysctl fails also for a sysctl that can only be read.
 func readSysctl(name string) (string, error) {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -206,7 +206,7 @@ func TestVMWithoutIPv6(t *testing.T) {
 	setSysctls(t, [2]string{"ipv6/conf/disable_ipv6", "0"})
 }
 
-// Wherever the agent dies, the next one converges: to the aware driver while it is wished for, else to the stock one.
+// The agent may die at any step: the next one converges to the aware driver while it is desired, else to the stock one.
 func TestVMKilledInBetween(t *testing.T) {
 	b := newBench(t)
 	before := b.look()
@@ -268,10 +268,10 @@ func TestVMRolledBack(t *testing.T) {
 	assert.Equal(t, "driver nothing_ringcap is not loaded", b.fact().Failed)
 	b.isStock(before)
 	b.apply(nil, false)
-	assert.Empty(t, b.fact().Failed, "not wished for any more")
+	assert.Empty(t, b.fact().Failed, "not desired any more")
 }
 
-// Whoever gives the device another driver is not fought for ever.
+// The agent does not fight for ever with somebody who binds another driver.
 func TestVMTakenAway(t *testing.T) {
 	b := newBench(t)
 	before := b.look()
