@@ -50,7 +50,7 @@ type cdiFile struct {
 	modified time.Time
 }
 
-// untouched says whether the file is as it was left.
+// untouched reports whether the file is as it was left.
 func (f cdiFile) untouched(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified)
@@ -99,7 +99,7 @@ func (c *cdiSpecs) again(name string) error {
 		err = node.WriteFile(c.path(name), text)
 	}
 	if err != nil {
-		return fmt.Errorf("tell container runtimes of a queue's new device number: %w", err)
+		return fmt.Errorf("write a queue's new device number for container runtimes: %w", err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ type Manager struct {
 	wake    chan struct{}
 }
 
-// MayStart says whether the container to which the kubelet gave a queue may start, nil if it may. It is asked whenever the
+// MayStart reports whether the container to which the kubelet gave a queue may start, nil if it may. It is asked whenever the
 // container starts. Any goroutine may call it.
 type MayStart func(context.Context, capture.QueueID) error
 
@@ -68,7 +68,7 @@ func NewManager(folder, cdi string, mayStart MayStart) *Manager {
 	return &Manager{folder: folder, cdi: cdiSpecs{folder: cdi, written: map[string]cdiFile{}}, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
 }
 
-// Set says what shall be offered. It returns at once; Run does it.
+// Set sets what Run offers. It returns at once.
 func (m *Manager) Set(wanted map[string]Resource) {
 	m.mu.Lock()
 	m.wanted, m.wasSet = wanted, true
@@ -76,7 +76,7 @@ func (m *Manager) Set(wanted map[string]Resource) {
 	m.raise()
 }
 
-// Err says why not all is registered, nil when it is.
+// Err returns why not all is registered, nil when it is.
 func (m *Manager) Err() error {
 	for name, registered := range m.Registered() {
 		if !registered {
@@ -92,7 +92,7 @@ func (m *Manager) problem() error {
 	return m.failure
 }
 
-// Registered says of each name that shall be offered whether the kubelet has it.
+// Registered reports for each name to be offered whether the kubelet has registered it.
 func (m *Manager) Registered() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +192,7 @@ func (m *Manager) startOne(ctx context.Context, name string, resource Resource) 
 	return nil
 }
 
-// resource is what shall be offered now; of one that shall not, nothing.
+// resource returns what is to be offered now; nothing for a name that is not offered.
 func (m *Manager) resource(name string) Resource {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,7 +217,7 @@ func (m *Manager) stopAll() {
 	m.noteRegistered()
 }
 
-// watch tells when the kubelet restarted: it removes all sockets of its folder and makes its own anew.
+// watch reports restarts of the kubelet, which then removes all sockets of its folder and makes its own again.
 func (m *Manager) watch(ctx context.Context, restarted chan<- struct{}) {
 	for ctx.Err() == nil {
 		if err := m.watchFolder(ctx, restarted); err != nil {

@@ -57,7 +57,7 @@ type plugin struct {
 
 	name   string
 	folder string
-	// resource is what shall be offered now.
+	// resource returns what is to be offered now.
 	resource func() Resource
 	mayStart MayStart
 	// refreshCDI has container runtimes read again what they know of the queues (CDI).
@@ -65,7 +65,7 @@ type plugin struct {
 
 	mu      sync.Mutex
 	offered Resource
-	// changed is closed, and made anew, when what is offered changed.
+	// changed is closed and replaced when the offer changed.
 	changed chan struct{}
 	// numbers of the device nodes that container runtimes were told last, by the nodes' paths.
 	numbers map[string]uint64
@@ -149,7 +149,7 @@ func (p *plugin) retire() {
 	p.server = nil
 }
 
-// set says which queues there are, and tells the kubelet when that is not what it knows.
+// set updates the offered queues, and notifies the kubelet of a change.
 func (p *plugin) set(resource Resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,8 +295,8 @@ func (p *plugin) queue(device string) (capture.QueueID, error) {
 
 // PreStartContainer implements the kubelet's interface. The kubelet calls it before each start of a container, when it is
 // known which pod that is in, and tries again later when it fails. The queues are not emptied here: what a container had
-// not read when it died is for its next start. What it was given is made anew where it is gone or another since, as after
-// the node was started anew: the kubelet remembers what it allocated.
+// not read when it died is for its next start. Device nodes that are gone or have changed, as after a reboot, are made again:
+// the kubelet remembers what it allocated.
 func (p *plugin) PreStartContainer(ctx context.Context, request *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
 	for _, device := range request.DevicesIds {
 		if err := p.prepare(ctx, device); err != nil {
