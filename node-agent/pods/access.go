@@ -30,7 +30,7 @@ type Access struct {
 	Namespaces *Namespaces
 }
 
-// Allow returns nil if a process may have a queue, and otherwise why not, for whoever runs that process.
+// Allow returns nil if a process may have a queue, and otherwise why not, in words for the user of that process.
 func (a Access) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 	if pid <= 0 {
 		return errors.New("the asking process is not visible to the agent (its pod needs hostPID: true)")

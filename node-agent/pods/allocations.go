@@ -25,7 +25,7 @@ type Pod struct{ Namespace, Name string }
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// Allocations says which pods the kubelet gave which queues to.
+// Allocations returns which pods the kubelet gave which queues to.
 type Allocations interface {
 	Allocations(context.Context) (map[capture.QueueID][]Pod, error)
 }

@@ -36,7 +36,7 @@ func (a Access) process(pid int) process {
 	if state == "" || state == "Z" || state == "X" {
 		return process{}
 	}
-	// The error says why none is found; nobody is refused for it here.
+	// The error tells why none is found; nobody is refused for it here.
 	uid, _ := a.Cgroups.PodOf(a.Proc, pid)
 	return process{there: true, name: name, start: start, pod: uid, host: uid == "" && a.isHosts(pid)}
 }
@@ -90,7 +90,7 @@ func (k *Keeper) holder(h Holding) process {
 	return p
 }
 
-// Who says for people which process a holding is. Any goroutine may ask.
+// Who describes a holding's process for people. Any goroutine may ask.
 func (k *Keeper) Who(h Holding) string {
 	p := k.holder(h)
 	if p.there {
@@ -141,7 +141,7 @@ func (k *Keeper) openers(queue capture.QueueID) []int {
 	return k.opened[fmt.Sprintf("%s/%d", queue.Cluster, queue.Queue)]
 }
 
-// openers are the processes that have device nodes of queues open, by CLUSTER/QUEUE, by whatever path it ends as in containers.
+// openers are the processes that have device nodes of queues open, by CLUSTER/QUEUE. Paths differ between containers, but end in that.
 func (a Access) openers() map[string][]int {
 	found := map[string][]int{}
 	links, err := filepath.Glob(filepath.Join(a.Proc, "[0-9]*", "fd", "*"))

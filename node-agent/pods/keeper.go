@@ -85,14 +85,14 @@ type suspicion struct {
 	refused bool
 }
 
-// maxPeriod is the longest time between two looks at a holding that was let pass.
+// maxPeriod is the longest time between two checks of a holding that was let pass.
 const maxPeriod = 5 * time.Minute
 
-// remembered is how long a holding that is over was one that is refused: see begun.
+// remembered is how long a refused holding is kept after its end: see graceStart.
 const remembered = time.Minute
 
-// Overstays returns the holdings that are to end now. asked says of a ring or Cluster that it is still asked for: the queues of
-// one that is not go when its consumers do.
+// Overstays returns the holdings that are to end now. asked reports whether a ring or Cluster is still
+// wanted: the queues of another one are removed when its consumers go.
 func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[capture.QueueID][]Pod, asked func(string) bool) []Overstay {
 	now := k.Now()
 	k.forget(held, now)
@@ -132,8 +132,8 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 	return k.judge(ctx, doubtful, allocations, now)
 }
 
-// graceStart is when the time of grace of a holding began that is seen for the first time. Where nobody who was given the queue may have
-// it, who opens it again as another process gains no time by that.
+// graceStart returns when the grace period of a new holding started. Where no owner of the queue may have it, a consumer gains no
+// time by opening it again as another process.
 func (k *Keeper) graceStart(d doubt, now time.Time) time.Time {
 	start := now
 	for h, s := range k.suspect {
@@ -144,7 +144,7 @@ func (k *Keeper) graceStart(d doubt, now time.Time) time.Time {
 	return start
 }
 
-// Exempt is told of an overstay that cannot be ended: it is none any more, for as long as it lasts.
+// Exempt marks a holding that cannot be ended. It is no overstay any more, for as long as it lasts.
 func (k *Keeper) Exempt(h Holding) { k.exempt[h] = true }
 
 // judge decides on what was doubtful for the time of grace. What it lets pass is looked at again, less and less often, but where
@@ -209,7 +209,7 @@ func (k *Keeper) forget(held []Holding, now time.Time) {
 	})
 }
 
-// noteStarts notes which processes those are that attached.
+// noteStarts notes the start times of the processes that attached.
 func (k *Keeper) noteStarts(held []Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -249,10 +249,10 @@ func (k *Keeper) note(pods []NodePod) {
 // doubt is what is known of a holding without looking at its process or asking the API server.
 type doubt struct {
 	Holding
-	// owners are the pods that the kubelet gave the queue to; refused says why none of them may have it.
+	// owners are the pods that the kubelet gave the queue to; refused tells why none of them may have it.
 	owners  []Pod
 	refused error
-	// allowed says why a pod may not have it.
+	// allowed returns why a pod may not have it.
 	allowed func(Pod) error
 }
 
@@ -269,7 +269,7 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 	return d
 }
 
-// excluded says why a running consumer may not keep a queue: others are named, and its namespace is not any more. One that never
+// excluded explains why a running consumer may not keep a queue: others are named, and its namespace is not any more. One that never
 // was keeps what it has, as after an upgrade from a release that asked less. So does that of a ring that names nobody, and whose
 // labels cannot be read.
 func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
@@ -288,7 +288,7 @@ func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	return nil
 }
 
-// keep says once why a holding goes on that is not in order.
+// keep logs once why a holding goes on that is not in order.
 func (k *Keeper) keep(h Holding, what string, reason error) {
 	if !k.kept[h] {
 		k.kept[h] = true
@@ -301,7 +301,7 @@ func (d doubt) grounds() string {
 	return fmt.Sprint(d.owners, d.refused)
 }
 
-// overstays says why a process's holding is to end; nothing when it is in order, or when that cannot be said.
+// overstays explains why a process's holding is to end; nothing when it is in order, or when that cannot be said.
 func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.QueueID][]Pod) string {
 	switch {
 	case d.refused != nil:
@@ -322,7 +322,7 @@ func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.Queu
 	return "no pod has it, and none that requests it waits for it"
 }
 
-// isReallocated: the kubelet says whose the queue is. Where the process that attached has ended, or its pod cannot be told, one of
+// isReallocated: the kubelet has allocated the queue to the owners. Where the process that attached has ended, or its pod cannot be told, one of
 // those has what it opened: nobody else's outlived the allocation.
 func (d doubt) isReallocated(p process, pods []NodePod) string {
 	if p.pod == "" && !p.host {
@@ -345,7 +345,7 @@ func (d doubt) isReallocated(p process, pods []NodePod) string {
 	return fmt.Sprintf("the kubelet gave it to pod %s", d.owners[0])
 }
 
-// isUnallocated: the kubelet says that it is nobody's, as it does of init containers that end, and in the moment of its own start.
+// isUnallocated: the kubelet has allocated it to nobody, as after init containers end, and in the moment of its own start.
 func (d doubt) isUnallocated(p process, pods []NodePod) string {
 	for _, pod := range pods {
 		if !slices.Contains(pod.UIDs, p.pod) {

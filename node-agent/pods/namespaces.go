@@ -12,7 +12,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
-// Namespaces says from which namespaces pods may have the queues of a ring or Cluster. Its methods may be called by
+// Namespaces decides from which namespaces pods may have the queues of a ring or Cluster. Its methods may be called by
 // several goroutines.
 type Namespaces struct {
 	mu sync.Mutex
@@ -29,7 +29,7 @@ type labels = func(ctx context.Context, namespace string) (map[string]string, er
 // NewNamespaces knows nothing yet.
 func NewNamespaces() *Namespaces { return &Namespaces{known: make(chan struct{})} }
 
-// Set says it for all rings and Clusters.
+// Set sets that for all rings and Clusters.
 func (n *Namespaces) Set(allowed map[string]consumers.Rule) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // Pools are those of virtual functions that a device plugin advertises on this node, and what their interfaces were when they were last
 // here: one that is in a pod is not to be seen. It is for one goroutine.
 type Pools struct {
-	// List says which devices there are and who has them.
+	// List returns which devices there are and who has them.
 	List func(context.Context) (map[string][]plan.PoolDevice, error)
 	// Records outlive the agent.
 	Records node.Records[Function]

@@ -59,7 +59,7 @@ func TestLook(t *testing.T) {
 	assert.Empty(t, look("b", other))
 }
 
-// What somebody makes of the file while the agent runs is undone; what the next agent cannot read it says, and notes anew.
+// A change to the file while the agent runs is undone. A file that the next agent cannot read is reported and replaced.
 func TestRecordsAreDamaged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pools.json")
 	list := func(context.Context) (map[string][]plan.PoolDevice, error) { return free, nil }

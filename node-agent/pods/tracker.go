@@ -43,7 +43,7 @@ const (
 type Tracker struct {
 	// Cgroups of the node, in which the kubelet has its pods.
 	Cgroups Cgroups
-	// List is the pods that there are. The number says what was asked for at the time, 0 that they are not known.
+	// List is the pods that there are. The number tells what was asked for at the time, 0 that they are not known.
 	List func() ([]Object, uint64)
 	// Changed is called when Pods became others.
 	Changed func()
@@ -69,10 +69,10 @@ type finding struct {
 	wait time.Duration
 }
 
-// due says whether a pod without interfaces is to be looked at.
+// due reports whether a pod without interfaces is to be looked at.
 func (f *finding) due(now time.Time) bool { return now.Sub(f.since) < lively || !now.Before(f.next) }
 
-// checked notes that a pod was looked at.
+// checked notes that a pod was checked.
 func (f *finding) checked(now time.Time) {
 	f.next = now.Add(f.wait)
 	if now.Sub(f.since) >= lively {
@@ -80,7 +80,7 @@ func (f *finding) checked(now time.Time) {
 	}
 }
 
-// retryNow has it looked at now: an interface appeared, which may be its own.
+// retryNow makes the pod due: an interface appeared, which may be its own.
 func (f *finding) retryNow(now time.Time) { f.next, f.wait = now, soon }
 
 // NewTracker makes a Tracker that looks for nothing until Run.
@@ -88,7 +88,7 @@ func NewTracker(cgroups Cgroups, list func() ([]Object, uint64), changed func())
 	return &Tracker{Cgroups: cgroups, List: list, Changed: changed, events: make(chan struct{}, 1), found: map[string]*finding{}}
 }
 
-// Refresh makes it look again: a pod or an interface came or went. It never blocks.
+// Refresh triggers a check: a pod or an interface came or went. It never blocks.
 func (t *Tracker) Refresh() {
 	select {
 	case t.events <- struct{}{}:

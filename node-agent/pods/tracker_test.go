@@ -71,7 +71,7 @@ func TestAPodStarts(t *testing.T) {
 	assert.Equal(t, map[string][]int{s.object.Name: {s.index}}, interfacesOf(tracker))
 }
 
-// A sandbox that is made anew has other interfaces.
+// A recreated sandbox has other interfaces.
 func TestASandboxIsMadeAnew(t *testing.T) {
 	l := newLab(t)
 	s := l.pod(nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// vethPeers are the node's interfaces that have another side in another namespace. The kernel says of each in which: no right to
-// enter that is needed.
+// vethPeers are the node's interfaces that have a peer in another namespace. The kernel tells which namespace that is, so that
+// nobody needs the right to enter it.
 type vethPeers struct {
 	indexes []int
 	// byNamespace are indexes by the number that the kernel gives the other namespace in this one.
@@ -33,10 +33,10 @@ func listVethPeers() (vethPeers, error) {
 	return s, nil
 }
 
-// without says that an interface is not there.
+// without reports that an interface is not there.
 func (s vethPeers) without(index int) bool { return !slices.Contains(s.indexes, index) }
 
-// of returns the interfaces whose other side is in the namespace of a pod, by the oldest of its processes that has entered one.
+// of returns the interfaces whose peer is in the namespace of a pod: that of its oldest process that has entered one.
 func (s vethPeers) of(processes []podProcess) ([]int, error) {
 	for _, p := range processes {
 		id, err := p.namespace()
