@@ -243,7 +243,7 @@ func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]pods.Pod
 	return allocations, err
 }
 
-// podsOf says which pod has which queue.
+// podsOf returns which pod has which queue.
 func podsOf(allocations map[capture.QueueID][]pods.Pod) map[capture.QueueID]string {
 	names := map[capture.QueueID]string{}
 	for queue, owners := range allocations {

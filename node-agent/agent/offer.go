@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
-// namespaces says from where pods may have the queues that are asked for.
+// namespaces returns the namespaces whose pods may have the queues of the report.
 func namespaces(report datapath.Report) map[string]consumers.Rule {
 	allowed := map[string]consumers.Rule{}
 	for name, cluster := range report.Clusters {
@@ -99,7 +99,7 @@ func (q namedQueues) Grant(id capture.QueueID) (capture.Grant, error) {
 	return grant, err
 }
 
-// numaNodes are those of the interfaces that feed a set of queues, in order; of says which is an interface's.
+// numaNodes are those of the interfaces that feed a set of queues, in order; of returns an interface's.
 func numaNodes(report datapath.Report, cluster string, of func(string) (int, bool)) []int {
 	nodes := map[int]bool{}
 	for _, ring := range report.Plan.Plans[report.Clusters[cluster].Engine].Rings {

@@ -241,14 +241,14 @@ func object(pod *corev1.Pod, namespaces map[string]map[string]string) (pods.Obje
 		Running: pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil,
 	}
 	if mirror := mirrored(pod); mirror != "" {
-		// That it runs the kubelet alone can say, and says of no mirror that somebody else made.
+		// Only the kubelet knows that it runs, and reports no mirror pod that somebody else made.
 		o.UID = mirror
 		return o, pod.Status.Phase == corev1.PodRunning
 	}
 	return o, pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// needs says what a spec's selectors are by. A namespace's name needs no look at the namespace.
+// needs returns what a spec's selectors select by. A namespace's name needs no look at the namespace.
 func needs(spec v1.NodeCaptureSpec) (pods, namespaces bool) {
 	for _, ring := range spec.Rings {
 		for _, i := range ring.Spec.Interfaces {
@@ -263,7 +263,7 @@ func needs(spec v1.NodeCaptureSpec) (pods, namespaces bool) {
 	return pods, namespaces
 }
 
-// trimPod keeps what list reads: a node's pods are small in the agent's memory, whatever is in them.
+// trimPod keeps only what list reads, so that large pods take little of the agent's memory.
 func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {

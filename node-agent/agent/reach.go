@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Reach asks the API server for something small by a connection of its own: one that was there before a cut says nothing for
-// long. A server that is there answers, or its machine says that nobody listens, as while it is started again: the way to it
+// Reach asks the API server for something small by a connection of its own: one from before a cut looks alive for
+// long. A server that is there answers, or its machine refuses the connection, as while it is started again: the way to it
 // is well. One that answers that it is of no use is none.
 func Reach(config *rest.Config) (func(context.Context) error, error) {
 	tls, err := rest.TLSConfigFor(config)
@@ -55,7 +55,7 @@ func Reach(config *rest.Config) (func(context.Context) error, error) {
 	}, nil
 }
 
-// APIServer says at which addresses the API server is; of a name, those that were found last. It is for one goroutine.
+// APIServer returns the addresses of the API server; for a name, those that were found last. It is for one goroutine.
 func APIServer(config *rest.Config) func() []net.IP {
 	const timeout = 2 * time.Second
 	server, _, err := rest.DefaultServerUrlFor(config)

@@ -80,7 +80,7 @@ func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// idleEngine has nothing, and says what is asked of it.
+// idleEngine has nothing, and reports what is asked of it.
 type idleEngine struct{ applied chan capture.Plan }
 
 func (e idleEngine) Apply(_ context.Context, p capture.Plan, _ capture.Observation) (map[string]error, error) {

@@ -39,7 +39,7 @@ func holdings(report datapath.Report) (held []pods.Holding, attachments map[pods
 	return held, attachments
 }
 
-// takeBack takes queues from those who have them against the kubelet's word or the ring's.
+// takeBack revokes queues whose holders may not have them by the kubelet's allocation or by the ring.
 func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocations map[capture.QueueID][]pods.Pod) {
 	held, attachments := holdings(report)
 	asked := func(name string) bool {
@@ -84,7 +84,7 @@ func (a *Agent) isUnowned(ctx context.Context, engine capture.Engine, queue capt
 	return err == nil && len(allocations[queue]) == 0
 }
 
-// announceTakenBack says so in the log and in an Event. Any goroutine may call it.
+// announceTakenBack writes a log line and an Event. Any goroutine may call it.
 func (a *Agent) announceTakenBack(ctx context.Context, queue capture.QueueID, who, why string) {
 	slog.Warn("A queue was taken back", "cluster", queue.Cluster, "queue", queue.Queue, "holder", who, "reason", why)
 	err := a.writer.WriteEvent(ctx, status.Transition{
@@ -92,11 +92,12 @@ func (a *Agent) announceTakenBack(ctx context.Context, queue capture.QueueID, wh
 		Message: fmt.Sprintf("queue %d of %s was taken back from %s: %s", queue.Queue, queue.Cluster, who, why),
 	})
 	if err != nil {
-		slog.Warn("There is no Event of it", "error", err)
+		slog.Warn("The Event of a queue that was taken back cannot be written", "error", err)
 	}
 }
 
-// announceGiven says from whom a queue was taken that the kubelet gives to a pod. The kubelet waits for nothing of it.
+// announceGiven announces a queue that was taken from somebody because the kubelet gives it to a pod. The kubelet does not
+// wait for that.
 func (a *Agent) announceGiven(queue capture.QueueID, from int) {
 	who := a.keeper.Who(pods.Holding{Queue: queue, PID: from})
 	go a.announceTakenBack(context.Background(), queue, who, "the kubelet gives it to another pod")
@@ -114,7 +115,7 @@ func (a *Agent) holders(report datapath.Report, allocations map[capture.QueueID]
 	return holders
 }
 
-// inUse says of each set of queues that waits for its consumers which processes these are.
+// inUse returns the processes for which each set of queues waits.
 func (a *Agent) inUse(report datapath.Report) map[string]string {
 	who := map[string]string{}
 	for name, cluster := range report.Clusters {
