@@ -61,7 +61,7 @@ func queueEntries(status *v1.NodeCaptureStatus) (entries []queueEntry) {
 	return entries
 }
 
-// held says whether somebody has the queue: a pod, or a consumer that is in none, which has no name.
+// held reports whether somebody has the queue: a pod, or a consumer that is in none, which has no name.
 func held(q *v1.QueueStatus) bool { return q.Consumer != "" || q.Attached }
 
 // sumUp keeps the listed queues of a set.

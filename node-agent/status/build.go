@@ -29,15 +29,15 @@ type Input struct {
 	Report   datapath.Report
 	Identity node.Identity
 	Module   Module
-	// Consumers says which pod a queue is allocated to, as namespace/name.
+	// Consumers are the pods that queues are allocated to, as namespace/name.
 	Consumers map[capture.QueueID]string
 	// ConsumersUnknown: the kubelet does not say.
 	ConsumersUnknown bool
 	// Truncating names the rings whose packets are cut although nobody asked for it.
 	Truncating map[string]bool
-	// Holders says which process reads a queue that is allocated to no pod.
+	// Holders are the processes that read queues which are allocated to no pod.
 	Holders map[capture.QueueID]string
-	// InUse says of sets of queues that wait for their consumers which processes these are.
+	// InUse are the processes for which sets of queues wait, by set.
 	InUse map[string]string
 }
 

@@ -25,7 +25,7 @@ const trusted = v1.StaleAfter - time.Minute
 // OwnPause is from 40 to 60 seconds: nodes that begin together do not go on together.
 func OwnPause() time.Duration { return time.Minute - rand.N(20*time.Second) }
 
-// Heartbeat renews the Lease that says that what a node's NodeCapture says still holds. It is for one goroutine, that of the data path's
+// Heartbeat renews the Lease by which a node's NodeCapture stays valid. It is for one goroutine, that of the data path's
 // loop: a loop that hangs, or a status that cannot be written, is no reason to call a node well. A nil one never works.
 type Heartbeat struct {
 	Client    client.Client
@@ -40,7 +40,7 @@ type Heartbeat struct {
 	renewed, next time.Time
 }
 
-// works says whether the operator hears of the node by the Lease.
+// works reports whether the operator sees the node's renewed Lease.
 func (h *Heartbeat) works(now time.Time) bool {
 	return h != nil && !h.renewed.IsZero() && now.Sub(h.renewed) < trusted
 }

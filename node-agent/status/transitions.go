@@ -23,7 +23,7 @@ type Transition struct {
 	Message string
 }
 
-// Transitions says what changed from one status to the next. What the status does not have any more is looked for among the
+// Transitions returns what changed from one status to the next. What the status does not have any more is looked for among the
 // drivers of all interfaces.
 func Transitions(before, after v1.NodeCaptureStatus, drivers map[string]plan.DriverFact) []Transition {
 	found := engineTransitions(before, after)
@@ -64,7 +64,7 @@ func engineTransitions(before, after v1.NodeCaptureStatus) []Transition {
 	return nil
 }
 
-// moduleDisabled: whoever wants no module does not fall back.
+// moduleDisabled: a node that is not to have the module does not fall back.
 func moduleDisabled(status v1.NodeCaptureStatus) bool {
 	module := meta.FindStatusCondition(status.Conditions, v1.ConditionModuleReady)
 	return module != nil && module.Reason == v1.ReasonDisabled

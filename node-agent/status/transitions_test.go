@@ -63,7 +63,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// A state is announced once, whoever wrote it, and not before it is written.
+// A state is announced once, also where an earlier agent wrote it, and not before it is written.
 func TestTransitionsAreAnnouncedOnce(t *testing.T) {
 	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	var heard []string

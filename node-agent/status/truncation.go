@@ -32,7 +32,7 @@ type queueSet struct {
 }
 
 // Refresh takes a report and returns the rings whose packets were cut lately although no snap length is given. A set of queues
-// that also gets packets of a ring with one does not tell whose were cut.
+// that also gets packets of a ring with a snap length does not count: it is not known whose were cut.
 func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 	grown, before := t.count(r), t.given
 	t.given = map[string]bool{}

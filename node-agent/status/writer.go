@@ -25,7 +25,7 @@ const eager = 10
 const retries = 3
 
 // Writer writes the status of one node's NodeCapture: at once when the state changed, and every five minutes (see counters.Beat) when
-// only counters did or nothing. Meanwhile its Heartbeat says that the status still holds; where that does not work it is written
+// only counters did or nothing. Meanwhile its Heartbeat keeps the status valid; where that does not work it is written
 // once a minute, for the operator takes a node from which it hears nothing for silent. It reads nothing
 // before it writes: the object is the cache's, or what it wrote last. A write that failed is tried again after Interval. It is for
 // one goroutine.
@@ -41,10 +41,10 @@ type Writer struct {
 	Timeout time.Duration
 	// Heartbeat may be nil.
 	Heartbeat *Heartbeat
-	// Announce is told of what changed with each write, since whoever wrote before; nil if nobody wants to hear. The object is
-	// the receiver's to keep.
+	// Announce gets what changed with each write since the previous one, also of another agent. It may be nil. The receiver may
+	// keep the object.
 	Announce func(*v1.NodeCapture, []Transition)
-	// Count is told the counters of each status, whether or not that is written; nil if nobody wants to hear.
+	// Count gets the counters of each status, whether or not that is written. It may be nil.
 	Count func(counters.Report)
 	// Now is time.Now but in tests.
 	Now func() time.Time
@@ -185,7 +185,7 @@ func (w *Writer) patch(ctx context.Context, have *v1.NodeCapture, status v1.Node
 	return nil
 }
 
-// WriteEvent announces what is no change of the status. Any goroutine may call it.
+// WriteEvent announces something that is not a change of the status. Any goroutine may call it.
 func (w *Writer) WriteEvent(ctx context.Context, what Transition) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
