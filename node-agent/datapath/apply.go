@@ -16,7 +16,7 @@ import (
 
 // Outcome is what became of a plan.
 type Outcome struct {
-	// NICs says how the captured interfaces are set, by name; and of the others, those that could not be restored.
+	// NICs are the results for the captured interfaces, by name, and for others that could not be restored.
 	NICs map[string]nic.Outcome
 	// Failed are the objects that an engine could not make, change or remove, by engine and name.
 	Failed map[v1.Engine]map[string]error

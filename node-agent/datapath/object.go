@@ -29,13 +29,13 @@ type Object struct {
 	Reason, Message string
 }
 
-// Ready says whether it was made as the spec asks.
+// Ready reports whether it was made as the spec asks.
 func (o Object) Ready() bool { return o.Made && o.Reason == "" }
 
-// Absent says that it does not concern this node, which has none of the interfaces.
+// Absent reports that it does not concern this node, which has none of the interfaces.
 func (o Object) Absent() bool { return o.Decision.Absent() }
 
-// conclude says what a plan and its outcome come to, for each object that is asked for or that an engine still has. It is the
+// conclude combines a plan and its outcome, for each object that is asked for or that an engine still has. It is the
 // only place where the two meet.
 func conclude(p plan.Result, o Outcome, have map[v1.Engine]capture.Observation) (rings, clusters map[string]Object) {
 	rings, clusters = map[string]Object{}, map[string]Object{}
@@ -91,7 +91,7 @@ func nicProblem(v plan.Verdict, outcomes map[string]nic.Outcome) (reason, messag
 			return v1.ReasonEngineError, err.Error()
 		}
 		for _, state := range outcomes[name].Settings {
-			if wish, mine := v.NIC[state.Setting]; mine && wish.Value == state.Value && state.Problem != "" {
+			if desired, mine := v.NIC[state.Setting]; mine && desired.Value == state.Value && state.Problem != "" {
 				return v1.ReasonNICSettingRefused, fmt.Sprintf("spec.nic.%s cannot be had on %s, and is captured without: %s; choose another value, or leave it out",
 					state.Setting, name, state.Message)
 			}
@@ -100,7 +100,7 @@ func nicProblem(v plan.Verdict, outcomes map[string]nic.Outcome) (reason, messag
 	return "", ""
 }
 
-// isFed says whether an engine has a ring that is planned to feed a set of queues.
+// isFed reports whether an engine has a ring that is planned to feed a set of queues.
 func isFed(cluster string, planned capture.Plan, have capture.Observation) bool {
 	return slices.ContainsFunc(planned.Rings, func(ring capture.Ring) bool {
 		_, made := have.Rings[ring.Name]

@@ -15,10 +15,10 @@ import (
 // Provider is an engine that a node may have.
 type Provider struct {
 	Kind v1.Engine
-	// Probe says whether it can be used now. It is asked at every reconciliation: a module may be loaded later.
+	// Probe reports whether it can be used now. It is called at every reconciliation: a module may be loaded later.
 	Probe func(context.Context) plan.EngineFact
-	// Present says, where Probe says that it cannot or shall not be used, whether it is there all the same: what it was told
-	// before is removed then. nil stands for never.
+	// Present reports whether an engine is there that Probe rules out: what it has from before is removed then. nil stands
+	// for never.
 	Present func() bool
 	// Open is called once, when it can be used or is present.
 	Open func(context.Context) (capture.Engine, error)

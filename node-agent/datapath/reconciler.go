@@ -28,10 +28,10 @@ import (
 
 // Drivers knows the drivers of the node's interfaces, and replaces them.
 type Drivers interface {
-	// Describe says what a plan must know of each, by interface name.
+	// Describe reports what a plan must know of each, by interface name.
 	Describe() (map[string]plan.DriverFact, error)
-	// Apply gives the wished interfaces their drivers and the others the ones that they had; moved says that some were made
-	// again, and have other indexes. What could not be had is in the facts from then on.
+	// Apply binds the desired drivers and restores those of other interfaces. moved reports that some interfaces were
+	// recreated and have other indexes. The facts have failures from then on.
 	Apply(wanted map[string]plan.DesiredDriver) (moved bool, err error)
 }
 
@@ -50,7 +50,7 @@ type Reconciler struct {
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 	// Interfaces lists the node's; node.Interfaces but in tests.
 	Interfaces func() ([]node.Interface, error)
-	// Pods of this node; nil for a machine without Kubernetes. unknown says why they are not known.
+	// Pods of this node; nil for a machine without Kubernetes. unknown tells why they are not known.
 	Pods func() (pods []plan.Pod, unknown string)
 	// Pools of virtual functions; nil for a machine without Kubernetes.
 	Pools func(context.Context, []plan.Interface) (pools map[string][]plan.PoolDevice, seen map[string]plan.Function, err error)
@@ -60,13 +60,13 @@ type Reconciler struct {
 	Names Names
 	// Accepted is what a change goes back to that is refused.
 	Accepted Accepted
-	// Traffic says which interfaces carry the node's own, as node.Traffic does; nil for none.
+	// Traffic reports which interfaces carry the node's own, as node.Traffic does; nil for none.
 	Traffic func() (map[string]string, error)
 	// Trials of what can cut the node off; nil for a machine without an API server.
 	Trials *Trials
 
 	programs programCache
-	// inspected: this process has looked at what the engines had when it began. traffic and drivers are what was known last.
+	// inspected: this process has read what the engines had when it started. traffic and drivers are what was known last.
 	inspected bool
 	traffic   lastKnown[map[string]string]
 	drivers   lastKnown[map[string]plan.DriverFact]

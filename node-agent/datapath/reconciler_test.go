@@ -210,7 +210,7 @@ func TestAnEngineThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 	assert.NotNil(t, r.Engine(v1.EngineEBPF))
 }
 
-// An engine that shall not be used any more loses its rings, and one that is gone is forgotten without an error.
+// An engine that is not to be used any more loses its rings, and one that is gone is forgotten without an error.
 func TestAnEngineThatIsNotWantedAnyMore(t *testing.T) {
 	engine := newMemoryEngine()
 	r := newReconciler(engine)
@@ -361,7 +361,7 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 }
 
 // A node of 64 MiB keeps 24 and has room for two sets of queues of 16 MiB: the third waits until one of them goes, and those that
-// there are stay whatever else takes the node's memory.
+// there are stay also when others take the node's memory.
 func TestTheNodesMemory(t *testing.T) {
 	engine := newMemoryEngine()
 	r := newReconciler(engine)

@@ -53,7 +53,7 @@ func (r Report) Queues(name string) (capture.ClusterState, bool) {
 	return state, ok
 }
 
-// Blocked says whether something could not be changed or removed for its consumers' sake, and these are gone by now, or
+// Blocked reports whether something could not be changed or removed for its consumers' sake, and these are gone by now, or
 // could not be made for want of memory, and other queues gave some back.
 func (r Report) Blocked() bool {
 	for name, object := range r.Clusters {

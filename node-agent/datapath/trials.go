@@ -87,8 +87,8 @@ func NewTrials(path, bootID string, within time.Duration, reach func(context.Con
 	}
 }
 
-// Run asks the API server while something is on trial, until ctx ends. It raises Changed once a second at most, whatever the
-// loop makes of it.
+// Run asks the API server while something is on trial, until ctx ends. It raises Changed once a second at
+// most, also if the loop does not act on it.
 func (t *Trials) Run(ctx context.Context) {
 	const (
 		asks = 15
@@ -133,7 +133,7 @@ func (t *Trials) ask(ctx context.Context) error {
 	return err
 }
 
-// over says that asking finds out nothing more: judge ends all trials.
+// over reports that asking finds out nothing more: judge ends all trials.
 func (t *Trials) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,10 +148,10 @@ func (t *Trials) over() bool {
 	return true
 }
 
-// stood says that the API server answered after a trial's time. The lock is held.
+// stood reports that the API server answered after a trial's time. The lock is held.
 func (t *Trials) stood(since time.Time) bool { return !t.answered.Before(since.Add(t.Within)) }
 
-// silent says that the API server has not answered for too long since something was applied. The lock is held.
+// silent reports that the API server has not answered for too long since something was applied. The lock is held.
 func (t *Trials) silent() bool {
 	since := t.from
 	if t.answered.After(since) {
@@ -217,7 +217,7 @@ func (t *Trials) set(name string, r trial) {
 	}
 }
 
-// knows says whether there is a record of a ring, or may have been one.
+// knows reports whether there is a record of a ring, or may have been one.
 func (t *Trials) knows(name string) bool {
 	if t == nil {
 		return false
@@ -244,7 +244,7 @@ func (t *Trials) forget(spec v1.NodeCaptureSpec) error {
 	return t.save()
 }
 
-// refused ends the trials that are over, and says what the node is not to have, also when that cannot be noted.
+// refused ends the trials that are over, and reports what the node is not to have, also when that cannot be noted.
 func (t *Trials) refused() (map[string]plan.Refusal, error) {
 	if t == nil {
 		return nil, nil
@@ -380,7 +380,7 @@ func (t *Trials) applied(report Report) error {
 	return t.save()
 }
 
-// asksOther says whether a ring is asked for, by another key.
+// asksOther reports whether a ring is asked for, by another key.
 func asksOther(spec v1.NodeCaptureSpec, name, key string) bool {
 	i := slices.IndexFunc(spec.Rings, func(ring v1.NodeRing) bool { return ring.Name == name })
 	return i >= 0 && plan.TryKey(spec.Rings[i]) != key

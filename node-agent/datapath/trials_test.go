@@ -71,7 +71,7 @@ func (l *trialLab) reconcile(spec v1.NodeCaptureSpec) (reason, message string) {
 	return verdict.Reason, verdict.Message
 }
 
-// captures says whether the ring is in the engine.
+// captures reports whether the ring is in the engine.
 func (l *trialLab) captures() bool { return l.engine.rings["own"] }
 
 // inMode is a ring in a transparent mode; others are other specs of it.
@@ -546,7 +546,7 @@ func TestTheNodesOwnTrafficAtTheUpgrade(t *testing.T) {
 	}
 }
 
-// Run tells the loop once a second at most, whatever that makes of it.
+// Run wakes the loop once a second at most, also if that does not act.
 func TestRunPacesItself(t *testing.T) {
 	l := newTrialLab(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)

@@ -17,7 +17,7 @@ import (
 // node. Where the engine says the same of the spec that was accepted before, as of an interface that carries no Ethernet frames, the
 // change is not to blame, and goes on as what cannot be had of a new ring does.
 
-// noteUnsupported notes which changes an engine has refused for what they ask. It says whether there are any: then the plan is to be
+// noteUnsupported notes which changes an engine has refused for what they ask. It tells whether there are any: then the plan is to be
 // made again, with what it has noted.
 func (r *Reconciler) noteUnsupported(report Report, seen *view) (any bool) {
 	for name, key := range report.Plan.Changed(report.Spec, seen.Good) {
@@ -36,7 +36,7 @@ func (r *Reconciler) noteUnsupported(report Report, seen *view) (any bool) {
 	return any
 }
 
-// acquit finds changes that are withheld for what the engine refuses of the accepted spec as well. It says whether there are any: then
+// acquit finds changes that are withheld for what the engine refuses of the accepted spec as well. It tells whether there are any: then
 // the plan is to be made again, with them.
 func (r *Reconciler) acquit(report Report) (any bool) {
 	if len(r.unsupported) == 0 {
@@ -57,7 +57,7 @@ func (r *Reconciler) acquit(report Report) (any bool) {
 	return any
 }
 
-// unsupported is why an engine cannot make a ring or set of queues whatever happens; nil for other reasons too, which may pass.
+// unsupported returns why an engine can never make a ring or set of queues; nil where it can, or may later.
 func (o Outcome) unsupported(p plan.Result, name string) error {
 	for _, verdict := range []plan.Verdict{p.Rings[name], p.Clusters[name]} {
 		if problem := o.Failed[verdict.Engine][name]; errors.Is(problem, capture.ErrUnsupported) {

@@ -27,8 +27,8 @@ type view struct {
 	err error
 }
 
-// inspect sees all that a plan for a report's spec depends on, each thing once, and puts into the report what others want to know of
-// that. It fails where no plan can be made.
+// inspect reads all that a plan for a report's spec depends on, each thing once, and copies into the report what others need of
+// it. It fails where no plan can be made.
 func (r *Reconciler) inspect(ctx context.Context, report *Report) (view, error) {
 	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load(), Unsupported: r.unsupported}}
 	complete := r.inspectEngines(ctx, &seen)
@@ -53,7 +53,7 @@ func (r *Reconciler) inspect(ctx context.Context, report *Report) (view, error) 
 	return seen, err
 }
 
-// inspectEngines says what the engines have now, and whether all of them tell.
+// inspectEngines reads what the engines have now; complete tells whether all of them could be read.
 func (r *Reconciler) inspectEngines(ctx context.Context, seen *view) (complete bool) {
 	facts := &seen.Facts
 	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
@@ -96,7 +96,7 @@ func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	}
 }
 
-// inspectInterfaces sees the node's interfaces, with their drivers and whose traffic they carry.
+// inspectInterfaces reads the node's interfaces, with their drivers and whose traffic they carry.
 func (r *Reconciler) inspectInterfaces(spec v1.NodeCaptureSpec, seen *view) (err error) {
 	if seen.interfaces, err = r.Interfaces(); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (v view) taken() (bytes uint64) {
 	return bytes
 }
 
-// asksForTraffic says whether it matters to a ring whose traffic interfaces carry. Only then it is asked: a node may have very
+// asksForTraffic reports whether it matters to a ring whose traffic interfaces carry. Only then it is asked: a node may have very
 // many routes.
 func (r *Reconciler) asksForTraffic(rings []v1.NodeRing) bool {
 	return r.Traffic != nil && slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) })
@@ -163,7 +163,7 @@ func (l *lastKnown[T]) read(seen *view, read func() (T, error)) (T, error) {
 	return l.value, nil
 }
 
-// inspectPools asks for pools while a ring is over one, and only then.
+// inspectPools reads the pools, but only while a ring is over one.
 func (r *Reconciler) inspectPools(ctx context.Context, spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	if r.Pools == nil || !slices.ContainsFunc(spec.Rings, func(ring v1.NodeRing) bool { return plan.OverPool(ring.Spec) }) {
 		return
