@@ -26,9 +26,9 @@ type Builder struct {
 	Source string
 	// Headers is the node's /lib/modules.
 	Headers string
-	// Out gets RELEASE/ringcap.ko, or the outcome that says why not.
+	// Out gets RELEASE/ringcap.ko, or the outcome that explains why not.
 	Out string
-	// Log gets what make says.
+	// Log gets the output of make.
 	Log      io.Writer
 	Identity node.Identity
 }

@@ -32,7 +32,7 @@ func StockDrivers(sys string) []string {
 // LoadDrivers loads those capture-aware drivers that the image has for this kernel and that could take the place of a stock
 // one. That is done ahead, because nobody but the loader may load modules: a device stays with the driver that it has, until
 // the agent gives it the other. (One that no driver has is taken by the first that is loaded, as ever.) It returns the
-// names of those that are loaded; the error says which could not be.
+// names of those that are loaded; the error tells which could not be.
 func (l Loader) LoadDrivers(stock []string) ([]string, error) {
 	if l.Mode != Load {
 		return nil, nil
@@ -67,7 +67,7 @@ func (l Loader) loadFile(path string) error {
 	return fmt.Errorf("load %s: %w", path, err)
 }
 
-// UnloadDrivers unloads the capture-aware drivers, and what they depend on, where they are loaded. The error says which
+// UnloadDrivers unloads the capture-aware drivers, and what they depend on, where they are loaded. The error tells which
 // device one of them still serves: it would be without any driver.
 func (k RunningKernel) UnloadDrivers() error {
 	holders, _ := filepath.Glob(filepath.Join(k.Sys, "module", driverModule, "holders", "*"))

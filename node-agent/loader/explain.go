@@ -12,7 +12,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// explain makes the kernel's errno a reason, and says what to do.
+// explain turns the kernel's errno into a reason and what to do.
 func (l Loader) explain(path, words string, err error) Outcome {
 	reason, what := l.reason(path, err)
 	if words != "" {
@@ -54,7 +54,7 @@ func (l Loader) lacks(path string) string {
 	return fmt.Sprintf("kernel %s lacks %s, which %s needs: build the module for this very kernel.", l.Identity.KernelRelease, l.missing(path), path)
 }
 
-// misfit says what is wrong with a module's format.
+// misfit returns what is wrong with a module's format.
 func (l Loader) misfit(path string) string {
 	file, err := ReadFile(path)
 	switch {

@@ -26,7 +26,7 @@ type File struct {
 	Undefined []string
 }
 
-// ReadFile reads a module's file; the error says what is wrong with it.
+// ReadFile reads a module's file; the error tells what is wrong with it.
 func ReadFile(path string) (File, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

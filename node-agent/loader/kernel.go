@@ -62,7 +62,7 @@ func (k RunningKernel) SignaturesEnforced() bool {
 	return err == nil && strings.HasPrefix(string(text), "Y")
 }
 
-// Lockdown implements Kernel; the mode in force is the bracketed one.
+// Lockdown implements Kernel; the active mode is the bracketed one.
 func (k RunningKernel) Lockdown() string {
 	text, err := os.ReadFile(filepath.Join(k.Sys, "kernel/security/lockdown"))
 	if err != nil {

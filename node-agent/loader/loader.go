@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loader gets the kernel module loaded, or says why it is not. It never fails a node: whatever comes out, the
-// eBPF engine can still serve.
+// Package loader loads the kernel module, or reports why it is not loaded. It never fails a node: the eBPF engine can
+// still serve.
 package loader
 
 import (
@@ -19,7 +19,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Mode says what the loader may do.
+// Mode is what the loader may do.
 type Mode string
 
 // The modes.
@@ -49,15 +49,15 @@ type Kernel interface {
 	Load(path string) (words string, err error)
 	// LoadContent loads a module that is no file's.
 	LoadContent(module []byte) (words string, err error)
-	// SupportsModules says whether this kernel can have modules at all.
+	// SupportsModules reports whether this kernel can have modules at all.
 	SupportsModules() bool
-	// SignaturesEnforced says whether the kernel takes only modules that are signed with a key that it trusts.
+	// SignaturesEnforced reports whether the kernel takes only modules that are signed with a key that it trusts.
 	SignaturesEnforced() bool
 	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality; empty when it does not say.
 	Lockdown() string
 	// SourceVersion is that of the loaded module's File; empty when it does not say.
 	SourceVersion() string
-	// Unload removes what this program made in the module, and the module. The error says who holds it.
+	// Unload removes what this program made in the module, and the module. The error tells who holds it.
 	Unload() error
 	// Missing returns those of the symbols that the kernel does not have.
 	Missing(symbols []string) []string
@@ -81,7 +81,7 @@ type Loader struct {
 	Kernel   Kernel
 }
 
-// Run gets the module loaded, or says why not.
+// Run loads the module, or returns why it cannot.
 func (l Loader) Run() Outcome {
 	if outcome, done := l.without(); done {
 		if outcome.Version != "" {
@@ -160,7 +160,7 @@ func (l Loader) load(path string) (words string, err error) {
 	return l.Kernel.LoadContent(signed)
 }
 
-// State says how the module fares now, without loading anything. It is what the agent reports: the loader's outcome,
+// State reports how the module fares now, without loading anything. It is what the agent reports: the loader's outcome,
 // unless the module came or went since.
 func (l Loader) State(last Outcome, known bool) Outcome {
 	if l.Mode == Disabled || (known && last.Reason == v1.ReasonDisabled) {

@@ -23,7 +23,7 @@ type Outcome struct {
 	Available string `json:"available,omitempty"`
 	// Ready: the module is loaded and compatible.
 	Ready bool `json:"ready"`
-	// Reason is one of those of the condition ModuleReady; Message says what to do.
+	// Reason is one of those of the condition ModuleReady; Message tells what to do.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }

@@ -28,7 +28,7 @@ type Check struct {
 	Message string `json:"message"`
 }
 
-// Preflight says what would become of a node, without doing it.
+// Preflight reports which engine a node would get, without changing anything.
 type Preflight struct {
 	Kernel string `json:"kernel"`
 	// Running: it is the kernel that this is asked on.
@@ -48,7 +48,7 @@ type Node struct {
 	Headers string
 	// Running: the loader's Identity is that of the running kernel.
 	Running bool
-	// EBPF says why the eBPF engine cannot run; nil when it can.
+	// EBPF is why the eBPF engine cannot run; nil when it can.
 	EBPF func() error
 	// MissingCapabilities of this process, of those that the loader or the agent needs.
 	MissingCapabilities []string
@@ -149,7 +149,7 @@ func (l Loader) checkModules() Check {
 	return Check{"modules", Yes, "this kernel has loadable modules"}
 }
 
-// checkUnsigned says whether the kernel takes modules that nobody signed.
+// checkUnsigned reports whether the kernel takes modules that nobody signed.
 func (l Loader) checkUnsigned() Check {
 	lockdown := l.Kernel.Lockdown()
 	switch {

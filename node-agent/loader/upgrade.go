@@ -11,7 +11,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Upgrade says when a module that a loader loaded before makes place for another one of the image.
+// Upgrade selects when a module that a loader loaded before makes place for another one of the image.
 type Upgrade string
 
 // The policies. Modules of anybody else are never replaced.
