@@ -46,7 +46,7 @@ type refusal struct {
 	object
 }
 
-// of says whether an object's earlier document was in the place of this one. Of one that an earlier agent accepted the file
+// of reports whether an object's earlier document was in the place of this one. Of one that an earlier agent accepted the file
 // is not known: it may be any.
 func (r refusal) of(o object, file string) bool {
 	return (file == r.file || file == "") && (r.name == "" || o == r.object)

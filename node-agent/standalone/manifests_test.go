@@ -193,7 +193,7 @@ func TestTheLastGoodManifestsStay(t *testing.T) {
 	assert.Equal(t, []string{"b eth0"}, rings)
 	assert.Empty(t, problems)
 
-	// Of two of one name the first stays, wherever the other is.
+	// Of two of one name the first stays, in every order of files.
 	write("2.yaml", strings.Replace(named("b"), "eth0", "eth8", 1))
 	rings, problems = again()
 	assert.Equal(t, []string{"b eth0"}, rings)

@@ -39,7 +39,7 @@ type Runner struct {
 	Options    Options
 	Reconciler *datapath.Reconciler
 	Identity   node.Identity
-	// Module says how the kernel module fares.
+	// Module returns the state of the kernel module.
 	Module func() status.Module
 	// Publish gets each report, for the metrics.
 	Publish func(datapath.Report)
@@ -61,7 +61,7 @@ type Runner struct {
 	last      datapath.Report
 }
 
-// Run serves until ctx ends, then removes everything unless it shall be kept.
+// Run serves until ctx ends, then removes everything unless the options keep it.
 func (r *Runner) Run(ctx context.Context) error {
 	r.folder = Folder{Path: r.Options.Folder, Hostname: r.Options.Hostname}
 	if err := watchFolder(ctx, r.Options.Folder, r.folderChanged); err != nil {
@@ -101,8 +101,8 @@ func (r *Runner) folderChanged() {
 	r.Changed.Raise()
 }
 
-// desired reads the folder anew when it was edited, or was not read for long. It is not read for another reason: an editor may
-// just have emptied a file. While it cannot be read, what was asked for last stays.
+// desired reads the folder again when it was edited, or was not read for long. It is not read at other times: an editor may
+// just have emptied a file. While the folder cannot be read, the last spec stays.
 func (r *Runner) desired() (v1.NodeCaptureSpec, int64, bool) {
 	if r.edited.Swap(false) || time.Since(r.readTime) >= resync {
 		if err := r.read(); err != nil {
@@ -139,7 +139,7 @@ func (r *Runner) build(report datapath.Report) v1.NodeCaptureStatus {
 	return built
 }
 
-// finish prints the account and removes everything, unless it shall be kept.
+// finish prints the account and removes everything unless the options keep it.
 func (r *Runner) finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -67,7 +67,7 @@ func accountText(s v1.NodeCaptureStatus) string {
 	return out.String()
 }
 
-// cut says how many packets were not captured whole.
+// cut reports how many packets were not captured whole.
 func cut(q v1.QueueStatus) string {
 	if q.Truncated == 0 {
 		return "0"

@@ -88,7 +88,7 @@ func follow(ctx context.Context, watcher *fsnotify.Watcher, folder string, chang
 		case <-timer.C:
 			changed()
 		case err := <-watcher.Errors:
-			slog.Warn("The watch of the manifests failed; it is begun anew", "error", err)
+			slog.Warn("The watch of the manifests failed; it is restarted", "error", err)
 			return
 		}
 	}
