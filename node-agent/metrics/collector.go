@@ -29,7 +29,7 @@ type Collector struct {
 	version, kernel string
 	last            atomic.Pointer[state]
 	reconciles      reconciles
-	// Registered says of each resource that is to be offered whether the kubelet has it; nil where there is no kubelet. It is
+	// Registered reports for each resource that is to be offered whether the kubelet has it; nil where there is no kubelet. It is
 	// set before the Collector is used.
 	Registered func() map[string]bool
 }
@@ -49,7 +49,7 @@ func (c *Collector) Set(report datapath.Report, module status.Module) {
 	c.last.Store(&state{report: report, module: module})
 }
 
-// Describe implements prometheus.Collector: all series are known beforehand, but for the values of their labels.
+// Describe implements prometheus.Collector: the set of series is fixed, except for the values of their labels.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range known {
 		out <- m.desc

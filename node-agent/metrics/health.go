@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// stuck is how long a loop may show no life before the agent shall be restarted; capture goes on meanwhile.
+// stuck is how long a loop may stand still before the kubelet restarts the agent. Capture goes on meanwhile.
 const stuck = 3 * time.Minute
 
-// Health says whether an agent lives, and whether the node's data path is as asked. The zero Health neither lives nor is ready. Its methods may be called by several goroutines.
+// Health is whether an agent lives, and whether the node's data path is as asked. The zero Health neither lives nor is ready. Its methods may be called by several goroutines.
 type Health struct {
 	// alive is the time of the last sign of life, nanoseconds.
 	alive   atomic.Int64
@@ -22,7 +22,7 @@ type Health struct {
 // Beat is a sign of life: the desired state, or what there is of it, was looked at.
 func (h *Health) Beat() { h.alive.Store(time.Now().UnixNano()) }
 
-// Set says what is not as asked; nil for nothing.
+// Set records what is not as asked; nil for nothing.
 func (h *Health) Set(problem error) {
 	text := ""
 	if problem != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/counters"
 )
 
-// Probe says why something is not well, or nil. Any goroutine may call it.
+// Probe explains why something is not well, or nil. Any goroutine may call it.
 type Probe func() error
 
 // Counted is the last report of counters, nil before the first. Any goroutine may call it.
