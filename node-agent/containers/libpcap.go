@@ -21,8 +21,8 @@ type libpcapFile struct {
 	paths []string
 }
 
-// Mounting over what the loader finds by itself, rather than LD_LIBRARY_PATH, works whatever environment the container
-// sets, and for programs with file capabilities. A file that the image has not is made in the container only. musl looks
+// Mounting over what the loader finds by itself, rather than LD_LIBRARY_PATH, does not depend on the environment that the container
+// sets, and works and for programs with file capabilities. A file that the image has not is made in the container only. musl looks
 // into /usr/local/lib before /usr/lib, where its distributions have libpcap, and where others may have one for glibc.
 var libpcapFiles = []libpcapFile{
 	{"glibc/libpcap.so.0.8", []string{"/usr/lib/" + multiarch[runtime.GOARCH] + "/libpcap.so.0.8", "/usr/lib64/libpcap.so.1"}},

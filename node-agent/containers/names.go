@@ -69,7 +69,7 @@ func (n *Names) Write(p plan.Result) error {
 	return errors.Join(errs...)
 }
 
-// RemoveAll removes the files of all clusters, whichever agent wrote them.
+// RemoveAll removes the files of all clusters, also those of earlier agents.
 func (n *Names) RemoveAll() error {
 	found, err := filepath.Glob(filepath.Join(n.path, "*", namesFolder))
 	errs := []error{err}
@@ -109,7 +109,7 @@ func (n *Names) write(cluster string, lines map[int]string) error {
 		return nil
 	}
 	if err := node.WriteFile(path, text); err != nil {
-		return fmt.Errorf("tell the consumers of %s the names of interfaces: %w", cluster, err)
+		return fmt.Errorf("write the names of interfaces for the consumers of %s: %w", cluster, err)
 	}
 	n.written[cluster] = text
 	return nil
