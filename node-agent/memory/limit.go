@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory says how much of a node's memory queues may have.
+// Package memory limits how much of a node's memory queues may have.
 package memory
 
 import (
@@ -19,7 +19,7 @@ import (
 // agentReserve is what queues leave of the memory limit for the agent itself, in bytes.
 const agentReserve = 16 << 20
 
-// ErrLimit says whose limit it is and what to do.
+// ErrLimit names the limit and what to do.
 var ErrLimit = errors.New("queues count against the memory limit of the agent's container: make it greater, or the " +
 	"queues smaller or fewer")
 
@@ -38,7 +38,7 @@ var memoryVersions = []memoryFiles{
 }
 
 // RoomFor refuses a map that the memory limit of this process has no room for. The kernel refuses it too, but only once
-// everything up to the limit is taken: whatever thread of the agent touches a new page just then is killed with the agent.
+// everything up to the limit is taken: the next page that any thread of the agent touches gets the agent killed.
 // Where no limit can be read, the kernel's answer remains.
 func RoomFor(size uint64) error {
 	limit, used, cache, limited := ownMemory()
