@@ -43,7 +43,7 @@ func Interfaces() ([]Interface, error) {
 	return interfaces, nil
 }
 
-// Links lists them with all that the kernel says.
+// Links lists them with all their attributes.
 func Links() ([]netlink.Link, error) { return Dump(netlink.LinkList) }
 
 // Dump lists again when what the kernel listed changed meanwhile, for then something may be missing. Where it changes all the

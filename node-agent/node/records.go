@@ -25,7 +25,7 @@ type recordsFile[T any] struct {
 	Records map[string]T `json:"records"`
 }
 
-// Load returns what was saved last: by this process, whatever became of the file since, else by an earlier one in this boot.
+// Load returns what this process saved last, even if the file was changed since, or else what an earlier process of this boot saved.
 func (r *Records[T]) Load() (map[string]T, error) {
 	if r.last == nil {
 		text, err := os.ReadFile(r.Path)

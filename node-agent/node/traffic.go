@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Traffic says which interfaces of the current network namespace carry the node's own traffic, by name, and why, in words that
+// Traffic returns which interfaces of the current network namespace carry the node's own traffic, by name, and why, in words that
 // follow the name: "has the address 10.0.0.1/24". Link-local addresses do not count: every interface gets one by itself.
 func Traffic(apiServer []net.IP) (map[string]string, error) {
 	links, err := Links()
@@ -46,7 +46,7 @@ func Traffic(apiServer []net.IP) (map[string]string, error) {
 	return s.carriers(own), nil
 }
 
-// advertised says whether the kernel made an address by itself from what a router advertised.
+// advertised reports whether the kernel made an address by itself from what a router advertised.
 func advertised(address netlink.Addr) bool {
 	const made = unix.IFA_F_MANAGETEMPADDR | unix.IFA_F_TEMPORARY
 	return address.IP.To4() == nil && address.Flags&unix.IFA_F_PERMANENT == 0 && address.Flags&made != 0
