@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// Direction says which of a device's packets a tap takes. The values are those of enum ringcap_direction.
+// Direction selects which of a device's packets a tap takes. The values are those of enum ringcap_direction.
 type Direction uint32
 
 // The directions of a tap.
@@ -37,7 +37,7 @@ const (
 	BalanceRxQueue
 )
 
-// Plan is everything that an engine shall have on this node. Names of rings are unique, names of clusters are unique;
+// Plan is everything that an engine is to have on this node. Names of rings are unique, names of clusters are unique;
 // a ring's own queues are a Cluster of the ring's name.
 type Plan struct {
 	Rings    []Ring
@@ -74,11 +74,11 @@ type Ring struct {
 	HardwareTime bool
 }
 
-// TransparentMode says where packets are taken: 0 from the stack, 1 before the stack, which gets them too, 2 before the
+// TransparentMode is where packets are taken: 0 from the stack, 1 before the stack, which gets them too, 2 before the
 // stack, which does not get them.
 type TransparentMode uint32
 
-// XDPMode says which XDP the eBPF engine may use for transparent modes 1 and 2.
+// XDPMode selects which XDP the eBPF engine may use for transparent modes 1 and 2.
 type XDPMode uint32
 
 // Native XDP runs in the driver. GenericAllowed takes generic XDP, in the stack and after an skb was made, where the driver
@@ -88,7 +88,7 @@ const (
 	XDPGenericAllowed
 )
 
-// Sampling says which packets are in a ring's sample.
+// Sampling selects the packets of a ring's sample.
 type Sampling struct {
 	// OneIn so many packets, or flows; 0 and 1 are all.
 	OneIn uint32
@@ -132,7 +132,7 @@ type Cluster struct {
 	WhenFull, WhenUnattended QueuePolicy
 }
 
-// Fragments says to which queue fragments go. The values are those of enum ringcap_fragments.
+// Fragments selects the queue for fragments. The values are those of enum ringcap_fragments.
 type Fragments uint32
 
 // FragmentsTogether: all of a datagram to one queue. FragmentsWithFlow: to that of the rest of their flow.
@@ -186,7 +186,7 @@ type Holder struct {
 	Attachment uint64
 }
 
-// DropReason says why a passed packet was not delivered. The values are those of enum ringcap_drop, as words.
+// DropReason is why a passed packet was not delivered. The values are those of enum ringcap_drop, as words.
 type DropReason string
 
 // The reasons.
@@ -284,9 +284,9 @@ type Engine interface {
 	Observe(context.Context) (Observation, error)
 	// Grant returns what a container needs to consume a queue.
 	Grant(QueueID) (Grant, error)
-	// TakeBack takes a queue from anybody who has it, for the next consumer: it is empty and free, and who had it, with whatever
-	// descriptors and mappings, gets nothing more and cannot attach again by what it was granted. From a holder that is
-	// named only if it has it, else ErrNotFound. It returns the process that had it, 0 for none that is known.
+	// TakeBack revokes a queue for the next consumer: it is empty and free afterwards. The descriptors and mappings of its
+	// former consumer get nothing more, and it cannot attach again with its old grant. Where a holder is named, only that
+	// one loses the queue, else TakeBack returns ErrNotFound. from is the process that had it, 0 where it is not known.
 	TakeBack(ctx context.Context, queue QueueID, holder Holder) (from int, err error)
 	// Close releases what the process holds. Rings, queues and attached consumers live on.
 	Close() error
