@@ -36,7 +36,7 @@ func Enter(t testing.TB) netns.NsHandle {
 	return own
 }
 
-// Quiet turns IPv6, which sends by itself, off on whatever comes to be in the thread's namespace.
+// Quiet turns off IPv6, which sends packets by itself, on all new interfaces of the thread's namespace.
 func Quiet() error {
 	return os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 }
