@@ -19,7 +19,7 @@ type client struct {
 	family genetlink.Family
 }
 
-// dial finds the module's family anew each time: a module that was reloaded has another number.
+// dial looks up the module's family each time: a reloaded module has another number.
 func dial() (*client, error) {
 	conn, err := genetlink.Dial(nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// A generation is this program's mark on an object: a tag that says whose it is, and a digest of how it was asked for.
+// A generation is this program's mark on an object: a tag of its owner, and a digest of its desired state.
 // What the module has with another tag belongs to somebody else and is never touched.
 const (
 	generationTag  = uint64(0x5243) << 48
@@ -33,7 +33,7 @@ func generationOf(object ...any) uint64 {
 type steps struct {
 	deleteRings []string
 	setClusters []capture.Cluster
-	// newRings are made without taps first where they have rules: no packet shall pass before those are in force.
+	// newRings are made without taps first where they have rules: no packet may pass before the rules apply.
 	newRings       []capture.Ring
 	setRules       []capture.Ring
 	setRings       []capture.Ring
@@ -125,13 +125,13 @@ func sameTaps(have, want []capture.Tap) bool {
 	return len(have) == len(want) && maps.Equal(place(have), place(want))
 }
 
-// touches says whether a ring is new, another's, or gets its rules anyway.
+// touches reports whether a ring is new, another's, or gets its rules anyway.
 func (s *steps) touches(ring string) bool {
 	named := func(r capture.Ring) bool { return r.Name == ring }
 	return slices.Contains(s.foreign, ring) || slices.ContainsFunc(s.newRings, named) || slices.ContainsFunc(s.setRules, named)
 }
 
-// sameRules says whether the module has the rules of a set, whose generation does not tell of single ones that somebody added
+// sameRules reports whether the module has the rules of a set, whose generation does not tell of single ones that somebody added
 // or removed. Those that end by themselves may have.
 func sameRules(have map[uint32]capture.RuleStats, want []capture.WildcardRule) bool {
 	there := 0

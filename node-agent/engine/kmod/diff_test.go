@@ -157,7 +157,7 @@ func TestExplain(t *testing.T) {
 	assert.ErrorContains(t, explain(&netlink.OpError{Err: unix.EINVAL, Message: "lane size is no power of two"}), "lane size is no power of two")
 }
 
-// A copy of a queue's node has its numbers, is made anew when they change, and is behind a closed folder.
+// A copy of a queue's node has its numbers, is replaced when they change, and is behind a closed folder.
 func TestNodeFolder(t *testing.T) {
 	f, id := nodeFolder(t.TempDir()), capture.QueueID{Cluster: "ids", Queue: 1}
 	path, err := f.make(id, 1<<20|3) // the numbers of /dev/null

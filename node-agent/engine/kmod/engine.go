@@ -26,7 +26,7 @@ func New(runDir string, lanes int) *Engine {
 	return &Engine{lanes: lanes, nodes: nodeFolder(runDir)}
 }
 
-// Probe asks the module who it is. The error says why it cannot be asked.
+// Probe asks the module who it is. The error tells why it cannot be asked.
 func Probe() (Info, error) {
 	c, err := dial()
 	if err != nil {
@@ -143,7 +143,7 @@ func newRing(c *client, ring capture.Ring) error {
 	return c.do(cmdRingSet, attributes)
 }
 
-// setRules puts a ring's rules in force, by a socket of its own: with that, what was begun and not finished is forgotten.
+// setRules replaces a ring's rules over a socket of its own. The module discards an unfinished rule set when that is closed.
 func (e *Engine) setRules(ring capture.Ring) error {
 	c, err := dial()
 	if err != nil {

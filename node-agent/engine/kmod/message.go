@@ -13,16 +13,16 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Info is what the module says of itself.
+// Info is the module's description of itself.
 type Info struct {
 	ABI, ABIMin uint32
 	Version     string
 }
 
-// Compatible says whether there is a version of the interface that both this program and the module speak.
+// Compatible reports whether there is a version of the interface that both this program and the module speak.
 func (i Info) Compatible() bool { return min(i.ABI, abi) >= max(i.ABIMin, abiMin) }
 
-// Incompatibility says of a module that is not compatible which versions it and this program speak, and what to do.
+// Incompatibility reports for a module that is not compatible which versions it and this program speak, and what to do.
 func (i Info) Incompatibility() string {
 	todo := "upgrade ringcap, or unload the module"
 	if i.ABI < abiMin {
@@ -38,7 +38,7 @@ type ringObject struct {
 	taps       []capture.Tap
 	stats      capture.RingStats
 	quick      bool
-	// rulesGeneration is the mark of the rule set in force, 0 without one.
+	// rulesGeneration identifies the active rule set, 0 without one.
 	rulesGeneration uint64
 	// plugins has what each plugin filtered, in order.
 	plugins []uint64

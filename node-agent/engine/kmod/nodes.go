@@ -24,7 +24,7 @@ type nodeFolder string
 // NodesDir is the folder of the copies. It is no valid name of a cluster: the run folder has one folder a cluster besides.
 const NodesDir = ".dev"
 
-// make makes the copy of a queue's node, or makes it anew when the queue has another number now.
+// make makes the copy of a queue's node, or replaces it when the queue has another number now.
 func (f nodeFolder) make(id capture.QueueID, devT uint32) (string, error) {
 	root := filepath.Join(string(f), NodesDir)
 	if err := os.MkdirAll(filepath.Join(root, id.Cluster), 0o755); err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// A rule set goes to the module in several messages: BEGIN, ADDs of no more than a message holds, COMMIT. Nothing of it
-// is in force before the last.
+// A rule set goes to the module in several messages: BEGIN, ADDs of no more than a message holds, COMMIT. The rules
+// apply after COMMIT, and none of them before.
 
 // batchBytes is the most that one message carries; an attribute ends at 64 KiB.
 const batchBytes = 32 << 10
 
-// putRules puts a ring's rule set in force, whole.
+// putRules replaces a ring's whole rule set.
 func putRules(c *client, ring capture.Ring) error {
 	targets := ring.Rules.Targets()
 	begin, err := encodeRulesBegin(ring, targets)
@@ -203,7 +203,7 @@ func newPatternRequest(p capture.Pattern) patternRequest {
 	return request
 }
 
-// ruleCounts is what a message of a rules dump says.
+// ruleCounts is the content of a message of a rules dump.
 type ruleCounts struct {
 	rules    map[uint32]capture.RuleStats
 	patterns []uint64

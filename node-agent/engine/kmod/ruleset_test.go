@@ -249,7 +249,7 @@ func TestModuleVLANs(t *testing.T) {
 	assert.EqualValues(t, 1, o.Rings["mirror"].Stats.Passed)
 }
 
-// A ring that goes into quick mode, or out of it, is made anew; its queues stay.
+// A ring that enters or leaves quick mode is recreated; its queues stay.
 func TestModuleQuickModeChanges(t *testing.T) {
 	l := newLab(t)
 	single := func(r *capture.Ring, c *capture.Cluster) { c.Queues = 1 }

@@ -36,7 +36,7 @@ func TestTakeBackFromAnOlderModule(t *testing.T) {
 	assert.NoError(t, c.takeBack(id, capture.Holder{}))
 }
 
-// It is taken from who attached then, whatever number his process has; and taken without memory for another queue is taken.
+// A queue is taken from the consumer of that attachment; its process may have another number. A queue is also taken when there is no memory for the next ring.
 func TestTakeBackNamesTheAttachment(t *testing.T) {
 	var revoked []byte
 	attached := uint64(5)
