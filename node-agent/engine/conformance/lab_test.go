@@ -229,7 +229,7 @@ func packetSocket(t *testing.T, index, protocol int) int {
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !condition(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "in vain waited until %s", what)
+		require.True(t, time.Now().Before(deadline), "timed out: %s", what)
 	}
 }
 

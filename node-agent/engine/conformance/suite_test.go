@@ -56,7 +56,7 @@ func (p packet) sender() string {
 	return p.from
 }
 
-// arrives says where what is written to an interface comes out.
+// arrives is where what is written to an interface comes out.
 var arrives = map[string]string{
 	"sender": "tapped", "sender2": "tapped2", "tapped": "sender", "tapped2": "sender2", "sender3": "bridge",
 }

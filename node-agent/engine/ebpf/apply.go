@@ -94,7 +94,7 @@ func (e *Engine) ensureCluster(planned capture.Cluster) error {
 	return nil
 }
 
-// makeCluster makes a new cluster, in the place of current if there is one.
+// makeCluster makes a new cluster, which replaces current if there is one.
 func (e *Engine) makeCluster(planned capture.Cluster, current *cluster) error {
 	base, err := e.freeIndexes(planned.Queues)
 	if err != nil {
@@ -119,7 +119,7 @@ func (e *Engine) makeCluster(planned capture.Cluster, current *cluster) error {
 	return nil
 }
 
-// freeIndexes finds n places in a row that no cluster has.
+// freeIndexes finds n consecutive indexes that no cluster has.
 func (e *Engine) freeIndexes(n int) (uint32, error) {
 	taken := e.occupied()
 	run := 0
@@ -221,7 +221,7 @@ func (e *Engine) fed(c *cluster) bool {
 	return false
 }
 
-// updateParams lets the queues know what their consumers are to be told.
+// updateParams gives the queues the parameters for their consumers.
 func (e *Engine) updateParams() {
 	for _, c := range e.clusters {
 		p := queueParams{queues: c.Queues, watermark: c.Watermark, timeout: c.WatermarkTimeout}

@@ -14,7 +14,7 @@ import (
 
 // Authorizer decides which process gets which queue. Its methods may be called by several goroutines.
 type Authorizer interface {
-	// Authorize returns nil, or why not, in words for whoever runs that process. The process is the one that connected
+	// Authorize returns nil, or why not, in words for the user of that process. The process is the one that connected
 	// (SO_PEERCRED), by its number in this process's pid namespace; 0 when it is not visible from there.
 	Authorize(ctx context.Context, pid int, queue capture.QueueID) error
 }

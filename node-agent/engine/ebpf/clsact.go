@@ -200,7 +200,7 @@ func (t *clsactTap) alive() bool {
 }
 
 func (t *clsactTap) detach() error {
-	// Whatever it runs by now.
+	// Also if it runs another program by now.
 	if found, err := findFilter(t.filter.Name, t.point()); err == nil {
 		if err := netlink.FilterDel(found); err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
-// cluster is a named set of queues at consecutive places of the node's tables. The exported fields are its pinned
+// cluster is a named set of queues at consecutive indexes of the node's tables. The exported fields are its pinned
 // description.
 type cluster struct {
 	Name    string
@@ -26,19 +26,19 @@ type cluster struct {
 	QueueBytes       uint32
 	Watermark        uint32
 	WatermarkTimeout time.Duration
-	// Base is the place of queue 0.
+	// Base is the index of queue 0.
 	Base uint32
 	// What the balance type does not say.
 	Inner                    bool
 	Fragments                capture.Fragments
 	WhenFull, WhenUnattended capture.QueuePolicy
-	// Made orders two clusters of one name, of which there are two while one of another shape takes the first's place.
+	// Made orders two clusters of one name, of which there are two while one of another shape replaces the first.
 	Made uint64
 
 	folder string
 	tables *tables
 	queues []*queue
-	// unreadable: nothing but its place is known.
+	// unreadable: nothing but its indexes is known.
 	unreadable bool
 }
 
@@ -68,7 +68,7 @@ func (c *cluster) describe() error {
 	return writeDescription(filepath.Join(c.folder, "description"), c)
 }
 
-// newCluster makes the queues of a planned cluster from place base on. When it fails it leaves nothing.
+// newCluster makes the queues of a planned cluster from index base on. When it fails it leaves nothing.
 func newCluster(planned capture.Cluster, base uint32, made uint64, env *environment) (*cluster, error) {
 	c := &cluster{
 		Name: planned.Name, Queues: planned.Queues, QueueBytes: planned.QueueBytes, Base: base, Made: made,

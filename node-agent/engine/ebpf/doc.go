@@ -17,7 +17,7 @@
 //	rings/<name>/tap_<ifindex>_{rx,tx,xdp}        a tap's link (tcx, XDP; filters of clsact are found by their name)
 //	qdiscs/<ifindex>                              a note that the interface's clsact discipline is the engine's
 //
-// New finds all of it again after the process ended in whatever way, and goes on without touching the data path. bpffs
+// New finds all of it again after the process ended or was killed, and goes on without touching the data path. bpffs
 // has no dots in names, so that those of ring and cluster names are written as underscores.
 //
 // # What it needs

@@ -86,7 +86,7 @@ type Engine struct {
 	mu       sync.Mutex
 	rings    map[string]*ring
 	clusters map[string]*cluster
-	// retired are clusters whose place one of another shape took, until no program feeds them any more.
+	// retired are clusters that one of another shape replaced, until no program feeds them any more.
 	retired []*cluster
 }
 
@@ -212,7 +212,7 @@ func (e *Engine) recoverRings() error {
 	return nil
 }
 
-// occupied returns whether a place belongs to a cluster.
+// occupied returns a function that reports whether an index belongs to a cluster.
 func (e *Engine) occupied() func(index uint32) bool {
 	var taken [maxNodeQueues]bool
 	mark := func(c *cluster) {

@@ -111,13 +111,13 @@ func (s *handoverServer) makeFolder(folder string) error {
 	return errors.Join(os.MkdirAll(folder, 0o755), os.Chmod(filepath.Dir(folder), above))
 }
 
-// restore listens anew at the queues' sockets that somebody removed; consumers that are attached keep their connections.
+// restore listens again at the queues' sockets that somebody removed; consumers that are attached keep their connections.
 func (s *handoverServer) restore(c *cluster) error {
 	for _, q := range c.queues {
 		if _, err := os.Lstat(filepath.Join(s.folder(q.id), handoverSocket)); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		s.log.Warn("the socket of a queue was removed; it is made anew", "cluster", q.id.Cluster, "queue", q.id.Queue)
+		s.log.Warn("the socket of a queue was removed; it is made again", "cluster", q.id.Cluster, "queue", q.id.Queue)
 		if err := s.listen(q); err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (h *handoverSocketServer) start(conn *net.UnixConn) {
 	h.server.running.Go(func() { h.handle(conn) })
 }
 
-// stop ends all connections; their consumers remain noted as attached, and have to come back to whoever serves next.
+// stop ends all connections; their consumers remain noted as attached, and must attach again at the next server.
 func (h *handoverSocketServer) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

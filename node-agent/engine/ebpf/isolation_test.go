@@ -50,7 +50,7 @@ func attempts(c *consumer) map[string]func() error {
 		"open other maps by number": func() error {
 			return bpfCall(bpfMapGetFDByID, [2]uint32{c.reply.MapID, 0})
 		},
-		"open the counters' descriptor anew": func() error {
+		"open the counters' descriptor again": func() error {
 			_, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", c.stats), unix.O_RDWR, 0)
 			return err
 		},

@@ -94,7 +94,7 @@ func (l *lab) operational(name string) netlink.Link {
 func (l *lab) until(what string, condition func() bool) {
 	l.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		require.True(l.t, time.Now().Before(deadline), "in vain waited until %s", what)
+		require.True(l.t, time.Now().Before(deadline), "timed out: %s", what)
 	}
 }
 

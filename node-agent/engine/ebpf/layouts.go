@@ -49,7 +49,7 @@ func (p pins) inheritQdiscs() error {
 	return err
 }
 
-// retireLayouts detaches and unpins what agents of other layouts left, and says whether there was anything. What is planned is in the
+// retireLayouts detaches and unpins what agents of other layouts left, and reports whether there was anything. What is planned is in the
 // data path by then; who reads a queue of another layout is told to attach again when it comes back. What is known of another layout is
 // that it pins its links, and how filters of ours are marked.
 func (e *Engine) retireLayouts() (bool, error) {

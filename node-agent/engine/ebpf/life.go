@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// idleTimersMap has the lives of wildcard rules, by rank plus 1; the first is the set's own, which has no idle time.
+// idleTimersMap has the idle timers of wildcard rules, by rank plus 1; the first is the set's own, which has no idle time.
 const idleTimersMap = "ring_lives"
 
-// expired reports whether a rule of a set that began then was idle for so long that it is gone. Times are nanoseconds of the coarse
-// monotonic clock.
+// expired reports whether a rule was idle for its idle time. activatedAt is when its set became active. Times are nanoseconds of
+// the coarse monotonic clock.
 func (l life) expired(activatedAt, now uint64) bool {
 	last := l.Last
 	if last == 0 {
@@ -28,19 +28,19 @@ func monotonic() uint64 {
 	return uint64(now.Nano())
 }
 
-// activatedAt returns since when the set is in force, 0 when it is not or does not matter.
+// activatedAt returns when the set became active, 0 where it is not or no rule expires.
 func (m *ringMaps) activatedAt() (uint64, error) {
 	if !m.idles {
 		return 0, nil
 	}
 	var set life
 	if err := m.maps[idleTimersMap].Lookup(uint32(0), &set); err != nil {
-		return 0, fmt.Errorf("read since when the rules are in force: %w", err)
+		return 0, fmt.Errorf("read when the rules became active: %w", err)
 	}
 	return set.Last, nil
 }
 
-// activate says that the set is in force, from when on its rules may be idle; once.
+// activate starts the idle timers of the set; a second call changes nothing.
 func (m *ringMaps) activate() error {
 	if m == nil || !m.idles {
 		return nil
@@ -50,12 +50,12 @@ func (m *ringMaps) activate() error {
 		err = m.maps[idleTimersMap].Put(uint32(0), life{Last: monotonic()})
 	}
 	if err != nil {
-		return fmt.Errorf("begin to look for idle rules: %w", err)
+		return fmt.Errorf("start the rules' idle timers: %w", err)
 	}
 	return nil
 }
 
-// expired reports whether the wildcard rule of a rank is there no more.
+// expired reports whether the wildcard rule of a rank was idle for too long.
 func (m *ringMaps) expired(rank uint32, activatedAt uint64) (bool, error) {
 	if !m.expires[rank] {
 		return false, nil

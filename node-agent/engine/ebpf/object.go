@@ -63,11 +63,11 @@ type ringProgram struct {
 	rules     *ruleSet
 	rxQueues  map[uint32]rxQueueBits
 	fragments bool
-	// targetBases are the first places of the clusters that rules name.
+	// targetBases are the first indexes of the clusters that rules name.
 	targetBases []uint32
 }
 
-// bases returns the first places of the clusters that the program feeds.
+// bases returns the first indexes of the clusters that the program feeds.
 func (p ringProgram) bases() []uint32 {
 	bases := slices.Clone(p.targetBases)
 	for _, output := range p.config.Outputs[:p.config.NrOutputs] {
@@ -150,7 +150,7 @@ func (p programs) close() {
 	}
 }
 
-// replaceFilter puts a translated filter into the place of the stand-in that the object has; an empty one leaves it.
+// replaceFilter replaces the object's placeholder by a translated filter; an empty filter leaves it.
 func replaceFilter(program asm.Instructions, name string, raw []bpf.RawInstruction) (asm.Instructions, error) {
 	if len(raw) == 0 {
 		return program, nil
@@ -189,7 +189,7 @@ func replaceFilter(program asm.Instructions, name string, raw []bpf.RawInstructi
 // verifierTail is how many of the last lines of the verifier's log an error carries: the complaint, not the walk to it.
 const verifierTail = 8
 
-// explainLoad shortens a verifier's log and says what to do about a lack of rights.
+// explainLoad shortens a verifier's log and adds what to do about a lack of rights.
 func explainLoad(err error) error {
 	var verifier *ebpf.VerifierError
 	if errors.As(err, &verifier) {

@@ -62,7 +62,7 @@ func choiceOf(pattern capture.Pattern, index int) choice {
 	return c
 }
 
-// always: the pattern counts wherever it is, and so no other that ends in the same state behind it.
+// always reports whether the pattern matches at every offset. No later pattern of the same state can match then.
 func (c choice) always() bool { return c.Least == c.Len && c.Most == math.MaxUint32 }
 
 // machine is one of the automaton's while it is made.

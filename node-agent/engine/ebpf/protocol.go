@@ -27,7 +27,7 @@ type versions struct{ oldest, newest uint32 }
 // supportedVersions are this agent's.
 var supportedVersions = versions{protocolABIMin, protocolABI}
 
-// with returns the newest version that both speak; the error says who is to be updated, and wraps EPROTO.
+// with returns the newest version that both speak; the error tells who is to be updated, and wraps EPROTO.
 func (v versions) with(consumer versions) (uint32, error) {
 	newest, oldest := min(v.newest, consumer.newest), max(v.oldest, consumer.oldest)
 	if newest >= oldest {
@@ -98,7 +98,7 @@ func newReply(id capture.QueueID, mine versions) handoverReply {
 	return reply
 }
 
-// refuse makes the reply one that says why not.
+// refuse makes the reply a refusal with its reason.
 func (r *handoverReply) refuse(err error) {
 	number := unix.EIO
 	if !errors.As(err, &number) {

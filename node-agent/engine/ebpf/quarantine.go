@@ -25,7 +25,7 @@ func (e *Engine) setAside(folder string, why error) error {
 	return nil
 }
 
-// quarantineCluster gives up a cluster. Its places stay taken until no program feeds them.
+// quarantineCluster gives up a cluster. Its indexes stay reserved until no program feeds them.
 func (e *Engine) quarantineCluster(folder string, why error) error {
 	if err := e.setAside(folder, why); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (e *Engine) quarantineCluster(folder string, why error) error {
 	return nil
 }
 
-// quarantineRing removes a ring with its taps, wherever they are.
+// quarantineRing removes a ring with its taps on all interfaces.
 func (e *Engine) quarantineRing(folder string, why error) error {
 	if err := e.setAside(folder, why); err != nil {
 		return err

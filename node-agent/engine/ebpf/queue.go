@@ -21,18 +21,18 @@ import (
 // unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
 const unknownProcess = ^uint32(0)
 
-// maxGraces is how many graces a consumer has whose process is alive.
+// maxGraces is how many periods of grace a consumer gets while its process is alive.
 const maxGraces = 6
 
 // Why a consumer does not get the queue that it asks for.
 var (
 	errBusy  = errors.New("another consumer is attached to this queue")
-	errStale = errors.New("this ring buffer was taken from its consumer; attach anew")
-	// errNoRingBuffer is of taking a queue back, which was done.
+	errStale = errors.New("this ring buffer was taken from its consumer; attach again")
+	// errNoRingBuffer: the queue was taken back, but has no ring buffer.
 	errNoRingBuffer = errors.New("there is no other ring buffer in its place until one can be made")
 )
 
-// queueParams are what a consumer is told of its queue.
+// queueParams are the parameters of a queue that its consumer gets.
 type queueParams struct {
 	queues    int
 	snapLen   uint32
@@ -40,7 +40,7 @@ type queueParams struct {
 	timeout   time.Duration
 }
 
-// queue is a place in the node's tables with its maps, and whoever consumes it. Its methods may be called by several
+// queue is an index of the node's tables with its maps and its consumer. Its methods may be called by several
 // goroutines.
 type queue struct {
 	id     capture.QueueID
@@ -58,7 +58,7 @@ type queue struct {
 	positions *positions
 	stats     *ebpf.Map
 	lanes     *lanes
-	// consumer is the process to which the queue was handed over, 0 = none; connected says whether it keeps its
+	// consumer is the process to which the queue was handed over, 0 = none; connected tells whether it keeps its
 	// connection, which it cannot while the agent is not running. attachment counts those that began.
 	consumer   uint32
 	connected  bool
@@ -148,7 +148,7 @@ func (q *queue) finishReset() error {
 	}
 	id, err := q.tables.queueAt(q.index)
 	if err != nil {
-		return fmt.Errorf("read place %d of the table of queues: %w", q.index, err)
+		return fmt.Errorf("read entry %d of the table of queues: %w", q.index, err)
 	}
 	if id == nextID {
 		return os.Rename(q.nextPin(), q.dataPin())
@@ -198,7 +198,7 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	if q.expiry != nil {
 		q.expiry.Stop()
-		q.expiry = nil // for an expire that waits for the lock: the place can be another queue's by then
+		q.expiry = nil // for an expire that waits for the lock: the index can be another queue's by then
 	}
 	q.release()
 	if q.lanes != nil {
@@ -385,7 +385,7 @@ func (q *queue) bare() error {
 	return nil
 }
 
-// busy says to a process who has the queue. Caller holds q.mu.
+// busy tells a process who has the queue. Caller holds q.mu.
 func (q *queue) busy(process uint32) error {
 	pid := q.holder()
 	if pid == 0 {
@@ -430,7 +430,7 @@ func (q *queue) replaceData() error {
 		data.Close()
 		return fmt.Errorf("put a new ring buffer into the table: %w", err)
 	}
-	// From here on it gets the packets, whatever becomes of its pin, which the next change or engine puts right.
+	// It gets the packets from here on, even if it cannot be pinned. The next change or engine repairs the pin.
 	q.hold(data, id, p)
 	if err := os.Rename(q.nextPin(), q.dataPin()); err != nil {
 		return fmt.Errorf("pin a new ring buffer: %w", err)

@@ -62,7 +62,7 @@ func (e *Engine) repair(failed failures) error {
 	return err
 }
 
-// restore pins anew what is not there.
+// restore pins again what is missing.
 func (f folderPins) restore() error {
 	have, err := namesIn(f.path)
 	if err != nil {

@@ -318,7 +318,7 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	require.Len(t, l.collect(c, 2), 2)
 }
 
-// A grace that ends while the queue is closed does not touch the place, which can be another queue's by then.
+// A grace that ends while the queue is closed does not touch the index, which can be another queue's by then.
 func TestGraceThatEndsAfterTheQueue(t *testing.T) {
 	l := newLab(t)
 	first := l.engine()

@@ -25,7 +25,7 @@ type ring struct {
 	// Outputs and SnapLen are those of the plan: what its clusters' consumers are told.
 	Outputs []string
 	SnapLen uint32
-	// Bases are the first places of the clusters that its programs may feed, before and after a change in progress.
+	// Bases are the first indexes of the clusters that its programs may feed, before and after a change in progress.
 	Bases []uint32
 
 	// Maps names the folder with the maps of the rule set.
@@ -139,7 +139,7 @@ func recoverRing(folder string, env *environment) (*ring, error) {
 	return r, nil
 }
 
-// recoverMaps opens the maps of the rule set in force.
+// recoverMaps opens the maps of the active rule set.
 func (r *ring) recoverMaps() error {
 	if err := r.removeOtherMaps(); err != nil || r.Maps == "" {
 		return err
@@ -156,8 +156,7 @@ func (r *ring) recoverMaps() error {
 	return err
 }
 
-// removeOtherMaps unpins the maps of rule sets that are not in force: of the one before, and of changes that did not come to
-// their end.
+// removeOtherMaps unpins the maps of inactive rule sets: of the previous one, and of changes that did not complete.
 func (r *ring) removeOtherMaps() error {
 	folders, err := filepath.Glob(filepath.Join(r.folder, "rules_*"))
 	for _, folder := range folders {
@@ -262,7 +261,7 @@ func (r *ring) difference(points []tapPoint) (missing, surplus []tapPoint) {
 	return missing, surplus
 }
 
-// recordPending writes down where taps may be found from now on, and that what they run is in question if it changes.
+// recordPending notes where taps may be from now on. It clears the fingerprint when the program is about to change.
 func (r *ring) recordPending(points []tapPoint, fingerprint string, bases []uint32) error {
 	r.Taps = append(r.Taps, points...)
 	r.Bases = append(r.Bases, bases...)
@@ -272,7 +271,7 @@ func (r *ring) recordPending(points []tapPoint, fingerprint string, bases []uint
 	return r.describe()
 }
 
-// swap puts loaded programs into the place of those that run, each in one step.
+// swap replaces the running programs, each atomically.
 func (r *ring) swap(loaded programs) error {
 	for point, t := range r.taps {
 		if err := t.update(loaded.forHook(point.Hook)); err != nil {

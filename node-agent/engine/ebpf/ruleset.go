@@ -141,7 +141,7 @@ type ringMaps struct {
 	// ids are of wildcard rules, by rank, and patterns how many there are; none while the plan is not known.
 	ids      []uint32
 	patterns int
-	// idles and goes as of the rule set.
+	// idles and expires are as in the rule set.
 	idles   bool
 	expires []bool
 }
@@ -149,7 +149,7 @@ type ringMaps struct {
 // rxQueueBits are receive queues, as in struct channels of the program.
 type rxQueueBits [16]uint64
 
-// mapsLayout is another number whenever the maps of rule sets are laid out otherwise: an older agent's are then made anew.
+// mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are replaced.
 const mapsLayout = 2
 
 // mapsName names the maps of a rule set and everything else that is in them.

@@ -22,7 +22,7 @@ func frameWith(n int, payload []byte) []byte {
 	return append(f[:payloadAt], payload...)
 }
 
-// TestProgramsFindWhatAPlainSearchFinds puts sets in force, one in another's place, and searches real packets.
+// TestProgramsFindWhatAPlainSearchFinds activates sets one after the other, and searches real packets.
 func TestProgramsFindWhatAPlainSearchFinds(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()

@@ -15,17 +15,17 @@ import (
 // maxNodeQueues is QUEUES_MAX of ringcap.bpf.c: how many queues the node can have.
 const maxNodeQueues = 16384
 
-// tables are the maps that all rings' programs share. Queues are found in them by their place, 0 to placesMax - 1.
+// tables are the maps that all rings' programs share. Queues are found in them by their index, 0 to maxNodeQueues - 1.
 type tables struct {
-	queues     *ebpf.Map // place -> ring buffer
-	queueStats *ebpf.Map // place -> array of counters by CPU
-	attached   *ebpf.Map // place -> the consumer's process, 0 = none
-	roundRobin *ebpf.Map // a cluster's first place -> number of the next packet
-	balance    *ebpf.Map // a cluster's first place -> its account by CPU
+	queues     *ebpf.Map // index -> ring buffer
+	queueStats *ebpf.Map // index -> array of counters by CPU
+	attached   *ebpf.Map // index -> the consumer's process, 0 = none
+	roundRobin *ebpf.Map // a cluster's first index -> number of the next packet
+	balance    *ebpf.Map // a cluster's first index -> its account by CPU
 	clock      *ebpf.Map // nanoseconds that TAI is ahead of UTC
 	scratch    *ebpf.Map // by CPU: where a packet is put together
-	// occupied says at which places there may be something (1). It is a plain array: before Linux 6.8 each look at a map
-	// of maps waits for an RCU grace period, and there are thousands of places.
+	// occupied marks indexes that may be in use (1). It is a plain array: before Linux 6.8 each look at a map
+	// of maps waits for an RCU grace period, and there are thousands of indexes.
 	occupied *ebpf.Map
 
 	// queueSpec and statsSpec are what the first two hold.
@@ -130,7 +130,7 @@ func (t *tables) close() {
 	}
 }
 
-// occupy puts a queue's maps at a place, unattended.
+// occupy puts a queue's maps at an index, unattended.
 func (t *tables) occupy(index uint32, data, stats *ebpf.Map) error {
 	if err := t.occupied.Put(index, uint32(1)); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (t *tables) occupy(index uint32, data, stats *ebpf.Map) error {
 	return t.queues.Put(index, data)
 }
 
-// vacate empties a place.
+// vacate empties an index.
 func (t *tables) vacate(index uint32) error {
 	err := t.attached.Put(index, uint32(0))
 	for _, table := range []*ebpf.Map{t.queues, t.queueStats} {
@@ -168,7 +168,7 @@ func (t *tables) vacate(index uint32) error {
 	return t.occupied.Put(index, uint32(0))
 }
 
-// queueAt returns the id of the ring buffer at a place, 0 for none.
+// queueAt returns the id of the ring buffer at an index, 0 for none.
 func (t *tables) queueAt(index uint32) (uint32, error) {
 	var id uint32
 	err := t.queues.Lookup(index, &id)
@@ -178,7 +178,7 @@ func (t *tables) queueAt(index uint32) (uint32, error) {
 	return id, err
 }
 
-// vacateAllBut empties the places for which keep returns false: what a process left that ended in mid-change.
+// vacateAllBut empties the indexes for which keep returns false: what a process that died in mid-change left.
 func (t *tables) vacateAllBut(keep func(index uint32) bool) error {
 	for index := range uint32(maxNodeQueues) {
 		if keep(index) {
@@ -190,7 +190,7 @@ func (t *tables) vacateAllBut(keep func(index uint32) bool) error {
 			continue
 		}
 		if err = errors.Join(err, t.vacate(index)); err != nil {
-			return fmt.Errorf("empty place %d of the table of queues: %w", index, err)
+			return fmt.Errorf("empty entry %d of the table of queues: %w", index, err)
 		}
 	}
 	return nil

@@ -16,10 +16,10 @@ struct rule_hits {
 };
 
 /*
- * How long a rule is there: what had no packet for its idle time is as if it were not, from then on and for ever, for
- * nothing that is not there has packets. Its place is free again when the set goes. Nanoseconds.
- * @last: when it had its last packet, 0 = it had none since the set is in force
- * @idle: 0 = it never goes
+ * The idle timer of a rule, in nanoseconds. A rule that had no packet for its idle time matches no more: it cannot come
+ * back, for it gets no packets. Its entry is free again when the set is removed.
+ * @last: when it had its last packet, 0 = it had none since the set became active
+ * @idle: 0 = it never expires
  */
 struct life {
 	__u64 last;
@@ -90,7 +90,7 @@ struct {
 	__type(value, struct rule_hits);
 } ring_rule_hits SEC(".maps");
 
-/* By rank plus 1; of a rule that learns, of what it learns. In the first the loader says since when the set is in force. */
+/* By rank plus 1; of a rule that learns, of what it learns. The first has when the set became active. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -67,8 +67,8 @@ enum looked_inside { INNER_UNKNOWN, INNER_NONE, INNER_THERE };
  * @rx_queue: the device's receive queue
  * @inside: what @inner is, enum looked_inside
  * @action, @target: what the rules decided, enum ringcap_action and index of config.targets
- * @now: when it was looked at, by the coarse monotonic clock, @began: since when the rules are in force; only where rules go
- *	when they are idle
+ * @now: when it was looked at, by the coarse monotonic clock, @began: when the rules became active; only where rules
+ *	expire when they are idle
  * @rule: id of the wildcard rule that decided, 0 = none; @rank its place in the order of priorities
  * @home, @seed, @except: how a copy gets to a queue, see balance.h
  * @whole: a fragment's flow as it would be if the datagram were whole
