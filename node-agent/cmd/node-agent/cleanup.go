@@ -92,7 +92,7 @@ func removePluginDir(folder string) error {
 	return nil
 }
 
-// removeAll goes on to the end, whatever fails.
+// removeAll goes on to the end when a step fails.
 func removeAll(ctx context.Context, paths nodePaths, identity node.Identity) error {
 	problems := []error{cleanEBPF(ctx, paths), cleanModule(ctx, paths)}
 	_, err := driver.New(paths.driverFile(), identity.BootID, paths.sys, paths.netSysctl).Apply(nil)

@@ -235,7 +235,7 @@ func (n clusterNode) agent() *process {
 	return n.start("agent", command)
 }
 
-// taken says whether the machine's stack is without eth0's packets.
+// taken reports whether the machine's stack is without eth0's packets.
 func (n clusterNode) taken() bool {
 	link, err := netlink.LinkByName("eth0")
 	require.NoError(n.t, err)

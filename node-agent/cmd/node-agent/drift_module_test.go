@@ -43,7 +43,7 @@ type request struct {
 	rule    []byte
 }
 
-// request asks the module for something in one session, as whoever has the right may.
+// request sends requests to the module in one session, as any privileged process may.
 func (m *machine) request(requests ...request) {
 	conn, err := genetlink.Dial(nil)
 	require.NoError(m.t, err)

@@ -25,13 +25,13 @@ import (
 type drift struct {
 	name string
 	do   func(*machine)
-	// stops: until the agent has mended it, mirror0 is not captured.
+	// stops: mirror0 is not captured until the agent has repaired it.
 	stops bool
-	// recreated: with the object its counters went.
+	// recreated: the object's counters start again at 0.
 	recreated bool
 }
 
-// onBoth are drifts whatever the engine is.
+// onBoth are drifts of both engines.
 var onBoth = []drift{
 	{name: "promiscuous mode off", do: func(m *machine) { require.NoError(m.t, netlink.SetPromiscOff(m.link("mirror0"))) }},
 	{name: "interface down", stops: true, do: func(m *machine) { require.NoError(m.t, netlink.LinkSetDown(m.link("mirror0"))) }},

@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/memory"
 )
 
-// nodePaths are where a node keeps what ringcap makes.
+// nodePaths are the folders of a node that ringcap uses.
 type nodePaths struct {
 	runDir string
 	bpffs  string

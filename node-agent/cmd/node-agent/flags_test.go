@@ -53,7 +53,7 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.Contains(t, out.String(), "--standalone DIR")
 }
 
-// The init container succeeds whatever comes of the module, and says what did.
+// The init container succeeds also where the module cannot be loaded, and reports the outcome.
 func TestLoadModuleNeverFailsANode(t *testing.T) {
 	runDir := filepath.Join(t.TempDir(), "run")
 	var out bytes.Buffer

@@ -28,7 +28,7 @@ const asAgent = "RINGCAP_TEST_AS_AGENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asAgent) != "" {
-		// Whoever holds standard input has something to do before it begins.
+		// The holder of standard input has something to do before the agent starts.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		main()
 		os.Exit(0)
@@ -51,7 +51,7 @@ type machine struct {
 	sent   int
 	// attended: the queues of "ids" have consumers.
 	attended bool
-	// timeout is how long is waited for anything.
+	// timeout of each wait.
 	timeout time.Duration
 }
 

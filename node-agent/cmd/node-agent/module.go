@@ -39,7 +39,7 @@ func (f *moduleFlags) loader(identity node.Identity, kernel loader.RunningKernel
 		Mode: mode, ModulesDir: f.modulesDir, BuiltDir: f.builtDir, Identity: identity, Kernel: kernel,
 	}
 	if f.signingKey != "" {
-		// Without it the kernel may still take the module, or says why it does not.
+		// Without it the kernel may still load the module; if not, its error tells why.
 		if l.Signer, err = loader.ReadSigner(f.signingKey); err != nil {
 			fmt.Fprintf(errOut, "Modules are not signed: %v\n", err)
 		}
@@ -47,7 +47,7 @@ func (f *moduleFlags) loader(identity node.Identity, kernel loader.RunningKernel
 	return l, nil
 }
 
-// runLoadModule is the init container: whatever comes of the module, the agent starts after it.
+// runLoadModule is the init container. The agent starts after it also where the module could not be loaded.
 func runLoadModule(args []string, out, errOut io.Writer) error {
 	var paths nodePaths
 	var from moduleFlags
@@ -102,7 +102,7 @@ func holders(kubeletDir string) ([]string, error) {
 	return kmod.Holders(owners)
 }
 
-// loadDrivers says what came of it: a driver that is missing is the rings' to tell, which ask for it.
+// loadDrivers prints the result. It does not fail: the status of a ring that needs a missing driver reports that.
 func loadDrivers(l loader.Loader, sys string, out io.Writer) {
 	loaded, err := l.LoadDrivers(loader.StockDrivers(sys))
 	if len(loaded) > 0 {

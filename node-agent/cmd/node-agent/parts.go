@@ -138,7 +138,7 @@ func watchModule(ctx context.Context, activity, changed datapath.Signal) {
 	}
 }
 
-// moduleState says how the module fares, whenever it is asked.
+// moduleState returns the present state of the module.
 type moduleState struct {
 	runDir   string
 	sys      string

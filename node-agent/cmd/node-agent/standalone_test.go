@@ -93,7 +93,7 @@ func TestTheAgentIsKilledUnderTraffic(t *testing.T) {
 	assert.False(t, promiscuous)
 }
 
-// Who opens a queue by hand begins with now, whatever a killed consumer left, and says how much that was.
+// A consumer that opens a queue by hand starts with new packets, and reports how many a killed consumer left.
 func TestTheNextConsumerBeginsWithNow(t *testing.T) {
 	m := newMachine(t)
 	m.manifest("mirror.yaml", strings.ReplaceAll(mirrorManifest, "queues: 2", "queues: 1"))
