@@ -39,7 +39,7 @@ func (r *registers) join(o registers) {
 	}
 }
 
-// boundsOf follows a valid program and says what is known before each of its instructions. Jumps go forward only, so one
+// boundsOf follows a valid program and reports what is known before each of its instructions. Jumps go forward only, so one
 // pass does.
 func boundsOf(prog []bpf.RawInstruction) []registers {
 	states := make([]registers, len(prog))

@@ -30,7 +30,7 @@ var (
 	ErrNotRepresentable = fmt.Errorf("the filter cannot be applied in the kernel: %w", capture.ErrUnsupported)
 )
 
-// ExpressionError says why libpcap refuses an expression.
+// ExpressionError is why libpcap refuses an expression.
 type ExpressionError struct {
 	// Message is libpcap's, in one line.
 	Message string

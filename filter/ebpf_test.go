@@ -48,7 +48,7 @@ func runEBPF(t testing.TB, loaded *ebpf.Program, data []byte) uint32 {
 	return verdict
 }
 
-// runnable says whether the kernel makes a packet of the data for a test run: it wants a whole IP header where the
+// runnable reports whether the kernel makes a packet of the data for a test run: it wants a whole IP header where the
 // ethertype says so.
 func runnable(data []byte) bool {
 	if len(data) < 15 {

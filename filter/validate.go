@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// validate says why the kernel would not load the program. Beyond what the kernel wants, every path ends in a return
+// validate returns why the kernel would not load the program. Beyond what the kernel wants, every path ends in a return
 // because jumps go forward only and the last instruction is one.
 func validate(prog []bpf.RawInstruction) error {
 	if len(prog) == 0 || len(prog) > MaxInstructions {
@@ -53,12 +53,12 @@ func validateOne(ins bpf.RawInstruction, rest uint64) error {
 	return nil
 }
 
-// isLoop says whether ins jumps backwards: libpcap's programs do so for "protochain", the kernel's must not.
+// isLoop reports whether ins jumps backwards: libpcap's programs do so for "protochain", the kernel's must not.
 func isLoop(ins bpf.RawInstruction) bool {
 	return ins.Op == jmp|opJa && ins.K >= negative
 }
 
-// loadsMetadata says whether ins is what libpcap makes of inbound, outbound and ifindex: a load of what Linux's sockets know
+// loadsMetadata reports whether ins is what libpcap makes of inbound, outbound and ifindex: a load of what Linux's sockets know
 // of a packet, by an offset below zero. See SKF_AD_OFF, SKF_AD_PKTTYPE and SKF_AD_IFINDEX in linux/filter.h.
 func loadsMetadata(ins bpf.RawInstruction) bool {
 	const offset = 1<<32 - 0x1000
@@ -66,7 +66,7 @@ func loadsMetadata(ins bpf.RawInstruction) bool {
 		ins.Op == ld|sizeW|modeAbs && ins.K == offset+uint32(bpf.ExtInterfaceIndex)
 }
 
-// known says whether the kernel has the operation, and with this addressing.
+// known reports whether the kernel has the operation, and with this addressing.
 func known(op uint16) bool {
 	switch class(op) {
 	case ld:
