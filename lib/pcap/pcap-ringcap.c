@@ -367,7 +367,7 @@ static void ringcap_breakloop(pcap_t *p)
 
 	pcap_breakloop_common(p);
 	if (rc->queue)
-		ringcap_wakeup(rc->queue);	/* of the reader, in whichever thread it is */
+		ringcap_wakeup(rc->queue);	/* of the reader, in any thread */
 }
 
 static int ringcap_getnonblock(pcap_t *p)

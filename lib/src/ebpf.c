@@ -127,7 +127,7 @@ static int await_answer(struct ebpf *e, struct ringcap_handover_reply *reply, ch
 }
 
 /* Connects, also to an agent that leaves its socket behind while it is restarted. */
-static int connect_patiently(const char *path)
+static int connect_retrying(const char *path)
 {
 	int fd = handover_connect(path);
 
@@ -142,7 +142,7 @@ static int ask_once(struct ebpf *e, struct ringcap_handover_reply *reply, char *
 {
 	int err;
 
-	e->link_fd = connect_patiently(e->path);
+	e->link_fd = connect_retrying(e->path);
 	if (e->link_fd < 0) {
 		err = -e->link_fd;
 		if (err == ECONNREFUSED || err == ENOENT)

@@ -10,7 +10,7 @@
 #include "records.h"
 
 /*
- * The connection. It says to the agent that the queue is attended; the packets do not depend on it.
+ * The connection. It tells the agent that the queue is attended; the packets do not depend on it.
  *
  *   LINK_DOWN --a second passed, connected and asked--> LINK_ASKED --granted--> LINK_UP
  *       ^-----------------hung up, refused, or no answer------------'-----------'

@@ -194,7 +194,7 @@ static void kmod_pass(struct ringcap *h, const struct ringcap_run *run)
 	lanes_pass(&h->kmod.lanes, run);
 }
 
-/* The kernel says so before it zeroes anything. */
+/* The kernel sets that before it zeroes anything. */
 static bool kmod_revoked(const struct ringcap *h)
 {
 	return __atomic_load_n(&h->kmod.info->revoked, __ATOMIC_ACQUIRE);

@@ -74,7 +74,7 @@ uint64_t lanes_skip(struct lanes *l, unsigned int i, uint64_t end)
 	return skipped;
 }
 
-/* Looks at how far each lane is published; -EBADMSG when one says nonsense. */
+/* Looks at how far each lane is published; -EBADMSG for an invalid position. */
 static int refresh(struct lanes *l)
 {
 	for (unsigned int i = 0; i < l->nr; i++) {

@@ -5,7 +5,7 @@
 
 #include <ringcap/ringcap.h>
 
-/* The connection is readable or was hung up. 0, or -ENODEV when the agent says that the queue was taken from us. */
+/* The connection is readable or was hung up. 0, or -ENODEV when the agent has taken the queue from us. */
 int link_event(struct ringcap *h);
 
 /* The timer ticked. As link_event. */

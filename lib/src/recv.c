@@ -37,7 +37,7 @@ static int wait_events(struct ringcap *h, int timeout_ms)
 		return -errno;
 	if (seen & ~(unsigned int)(EVENT_WAKE | EVENT_QUEUE) && !h->gone) {
 		h->gone = h->engine->service(h, seen);
-		if (h->gone)	/* stays so that whoever polls comes and is told */
+		if (h->gone)	/* stays so, for the poller to see the error */
 			ringcap_wakeup(h);
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The least that C tests need: a check that says where and what, and a runner that counts. */
+/* The least that C tests need: a check that prints where and what failed, and a runner that counts. */
 #ifndef CHECK_H
 #define CHECK_H
 

@@ -66,7 +66,7 @@ static uint32_t map_id(int fd)
 	return info.id;
 }
 
-/* From now on only programs write to it: whoever gets its descriptor can map it for reading. */
+/* From now on only programs write to it: a process that gets its descriptor can map it for reading. */
 static void freeze(int fd)
 {
 	union bpf_attr attr;

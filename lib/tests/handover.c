@@ -155,7 +155,7 @@ static uint64_t sum_dropped(const struct ringcap_stats *s)
 	return sum;
 }
 
-/* Grants the queue to whoever asks next. */
+/* Grants the queue to the next consumer that asks. */
 static int grant(int listener, const struct fake_queue *q, uint32_t want_map_id)
 {
 	struct ringcap_handover_request request;

@@ -116,7 +116,7 @@ struct served {
 	struct pollfd fds[2 * QUEUES_MAX];	/* the listeners, then the consumers */
 };
 
-/* Answers whoever asks for queue i; 1 when it is attached by that. */
+/* Answers the next request for queue i; 1 when that attached it. */
 static int answer(struct served *s, unsigned int i)
 {
 	int taken = s->fds[s->n + i].fd >= 0;
@@ -131,7 +131,7 @@ static int answer(struct served *s, unsigned int i)
 	return !taken;
 }
 
-/* Answers whoever asks, until all queues are attached (until = n), or all have been left (until = 0). */
+/* Answers requests until all queues are attached (until = n), or all have been left (until = 0). */
 static void attend(struct served *s, unsigned int attached, unsigned int until)
 {
 	while (attached != until) {

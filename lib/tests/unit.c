@@ -206,7 +206,7 @@ static void test_records_corrupt(void)
 	}
 }
 
-/* Whatever an earlier consumer left in the consumer's position. */
+/* Any value may be left in the consumer's position by an earlier consumer. */
 static void test_records_scribbled_start(void)
 {
 	static const uint64_t left[] = { 0, 4, 1ULL << 40, UINT64_MAX, 0x10000 + 8, 0x10000 - SIZE - 8 };

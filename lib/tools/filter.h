@@ -7,7 +7,7 @@
 
 #include <pcap/pcap.h>
 
-/* Compiles a pcap-filter(7) expression for Ethernet; if that fails says why on standard error, as tool. */
+/* Compiles a pcap-filter(7) expression for Ethernet; if that fails prints why on standard error, as tool. */
 bool filter_compile(const char *tool, const char *expression, struct bpf_program *program);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rcount: reads ringcap queues and says how much came; see rcount(1).
+ * rcount: reads ringcap queues and reports how much came; see rcount(1).
  */
 #include "rcount.h"
 

@@ -18,7 +18,7 @@ struct options {
 	const char *filter;		/* expression, NULL = everything */
 	const char *dump_path;		/* pcap file, NULL = none */
 	struct ringcap_capture capture;	/* ad hoc: how */
-	bool has_capture;		/* an option says something about that */
+	bool has_capture;		/* an option sets something of that */
 	uint64_t count;			/* packets, 0 = no end */
 	double seconds;			/* 0 = no end */
 	unsigned int slow_us;		/* to sleep after each batch */

@@ -114,7 +114,7 @@ static bool parse_direction(const char *text, uint32_t *direction)
 	return false;
 }
 
-/* What says how an interface is captured. */
+/* Options for how an interface is captured. */
 static bool parse_capture(int option, const char *arg, struct options *o)
 {
 	struct ringcap_capture *c = &o->capture;
@@ -196,9 +196,9 @@ static bool parse_option(int option, const char *arg, struct options *o)
 static const char *contradiction(const struct options *o)
 {
 	if (o->list)
-		return o->name ? "-l lists all queues, whatever their name" : NULL;
+		return o->name ? "-l lists all queues and takes no NAME" : NULL;
 	if (!o->name)
-		return "what shall be counted? -i INTERFACE, or a queue's NAME; -l lists those";
+		return "nothing to count: give -i INTERFACE or a queue's NAME; -l lists those";
 	if (o->multi && o->capture.cluster)
 		return "--multi makes a cluster of its own: leave out --cluster";
 	if (o->multi && (o->dump_path || o->verbose))

@@ -188,7 +188,7 @@ static void write_end(struct stream *s)
 	pcapng_statistics(stdout, 0, s->nr_interfaces ? s->interfaces[0].written : 0, sum, text);
 }
 
-/* Whoever runs this may lose what is on the way when it ends: so it stays until the other end, which has it all, goes. */
+/* Data in flight may be lost when this process exits. So it waits until the receiver, which has everything then, closes. */
 static void wait_for_end(void)
 {
 	char bytes[64];

@@ -167,7 +167,7 @@ static void make_packet(uint8_t *packet, uint32_t size, uint32_t flow, uint64_t 
 	put32(packet + size - 4, (uint32_t)number);
 }
 
-/* The next packet that shall be sent, of *len bytes; NULL when that was all, or with an error said. */
+/* Returns the next packet to send, of *len bytes; NULL after the last one, or after an error, which it prints. */
 static const uint8_t *next_packet(const struct options *o, struct capture_file *f, uint64_t number, uint64_t *loop,
 				  uint32_t *len, bool *failed)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libringcap: read packets from a ringcap queue, whichever engine serves it.
+ * libringcap: read packets from a ringcap queue of either engine.
  *
  * A handle belongs to one thread at a time; ringcap_wakeup may be called from any thread and from a signal handler.
  * Functions that return int return 0 or a positive count on success and -errno on failure.
@@ -125,7 +125,7 @@ int ringcap_may_capture(char *errbuf);
 
 /*
  * Gives an ad hoc capture another filter (len instructions, 0 = everything passes). *before, unless NULL, is how many
- * packets the queue had got in all when it came in force: those were under the old one. -EOPNOTSUPP for other handles.
+ * packets the queue had got when it became active: they passed the old filter. -EOPNOTSUPP for other handles.
  */
 int ringcap_set_filter(struct ringcap *h, const void *filter, unsigned int len, uint64_t *before);
 
@@ -164,7 +164,7 @@ void ringcap_done(struct ringcap *h, struct ringcap_run *run);
 
 /*
  * The run's next packet, which is valid until ringcap_read or ringcap_done is called; NULL when there is none left.
- * Lengths that cannot be end the run too, and the next ringcap_read says what is wrong.
+ * Lengths that cannot be end the run too, and the next ringcap_read returns the error.
  */
 static inline const struct ringcap_slot *ringcap_next(struct ringcap_run *run)
 {
