@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Every driver: its devices are made known as aware before anybody can see them, and it goes by the module's own name
-// (NAME_ringcap) beside the stock driver. No alias: nothing loads it but whoever wants it.
+// (NAME_ringcap) beside the stock driver. No alias: nothing loads it by itself.
 
 @@ expression D; @@
 - register_netdev(D)

@@ -15,7 +15,7 @@
 
 #define RING "account"
 #define SOME_PACKETS 30
-#define PATIENCE_MS 60000
+#define TIMEOUT_MS 60000
 #define CARRIER_MS 30000
 #define LOOK_US 10000
 #define SHORT 200U	/* packets below are filtered out */
@@ -92,7 +92,7 @@ void rt_account_wait(const struct rt_account *account)
 
 	if (account->counter == RT_COUNTER_DEVICE)
 		rt_account_leave(account);
-	RT_EVENTUALLY(has_seen(before + SOME_PACKETS), PATIENCE_MS);
+	RT_EVENTUALLY(has_seen(before + SOME_PACKETS), TIMEOUT_MS);
 }
 
 static void check_ring(const struct rt_account *account, const struct rt_ring_counts *ring)

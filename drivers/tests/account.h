@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A ring on a network card under traffic, from the card's first packet to its last, whatever happens to it in between; then
- * everything that anybody has counted has to add up.
+ * A ring on a network card under traffic, from the card's first packet to its last, through every change in between.
+ * All counters must add up then.
  */
 #ifndef RT_ACCOUNT_H
 #define RT_ACCOUNT_H
@@ -10,16 +10,16 @@
 #include "flood.h"
 #include "test.h"
 
-/* What a driver's count of received packets says. */
+/* What a driver's count of received packets covers. */
 enum rt_counter {
 	RT_COUNTER_EXACT,	/* those that the driver had in its hands: as many as the ring has seen */
 	RT_COUNTER_DEVICE,	/* those that the device took, of which a reset may lose some; read while there is a link */
-	RT_COUNTER_RESET,	/* it starts anew with each reset */
+	RT_COUNTER_RESET,	/* it starts again with each reset */
 };
 
 /**
  * struct rt_account - a ring and what there is to compare it with
- * @interface: where the ring is; whoever renames it says so here
+ * @interface: where the ring is; a case that renames it changes this
  * @counter: what its driver counts
  * @mode: the ring's transparent mode, 0 = it changed on the way
  * @cluster, @queue: where the ring's packets go

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Traffic that goes on whatever happens to the interface that receives it: one thread sends numbered packets, some of them
+ * Traffic that goes on while the receiving interface is changed or reset: one thread sends numbered packets, some of them
  * longer than 1514 bytes, another one reads a queue and checks that each packet in it is whole and is there once.
  */
 #ifndef RT_FLOOD_H

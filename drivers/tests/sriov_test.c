@@ -34,7 +34,7 @@ static void release_both(const struct rt_nic *igb, const struct rt_nic *peer)
 	rt_nic_release(peer);
 }
 
-/* The card starts anew with other queues, and counts from 0, when virtual functions are made or taken away. */
+/* The card restarts with other queues, and counts from 0, when virtual functions are made or removed. */
 static void capture_on_physical(u32 mode)
 {
 	struct rt_account account;
@@ -125,7 +125,7 @@ static void move_function(int from, int to, int home)
 	RT_CHECK(!setns(home, CLONE_NEWNET), "%m");
 }
 
-/* Every packet is seen once the first is, which says that the card forwards. */
+/* Every packet is seen once the first is, which shows that the card forwards. */
 static void check_followed(int sender, u32 *next)
 {
 	const struct rt_traffic traffic = { .flows = 3 };
@@ -148,8 +148,8 @@ static void check_followed(int sender, u32 *next)
 }
 
 /*
- * One is given to a container and comes back, twice, and is left behind by one that ends; the ring sees what is sent to it wherever
- * it is.
+ * A virtual function moves into a container and back, twice, and stays when the container ends. The ring sees its packets in
+ * each namespace.
  */
 RT_CASE(sriov_virtual_follows)
 {
