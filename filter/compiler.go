@@ -74,7 +74,7 @@ func (c Compiler) Compile(ctx context.Context, expr string, snapLen int) ([]bpf.
 			"set the ring's direction, and name its interfaces"}
 	}
 	if slices.ContainsFunc(prog, isLoop) {
-		return nil, fmt.Errorf("%w: it has a loop, as \"protochain\" does: name the protocol's place instead", ErrNotRepresentable)
+		return nil, fmt.Errorf("%w: it has a loop, as \"protochain\" does: give the protocol's offset instead", ErrNotRepresentable)
 	}
 	if len(prog) > MaxInstructions {
 		return nil, fmt.Errorf("%w: it has %d instructions, at most %d can be loaded", ErrNotRepresentable, len(prog), MaxInstructions)

@@ -238,7 +238,7 @@ func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]pods.Pod
 	}
 	allocations, err := a.Access.Allocations.Allocations(ctx)
 	if err != nil {
-		slog.Debug("The kubelet does not say which pod has which queue", "error", err)
+		slog.Debug("The allocations of queues cannot be read from the kubelet", "error", err)
 	}
 	return allocations, err
 }

@@ -108,7 +108,7 @@ func (w *podWatch) watch(ctx context.Context, kind client.Object, wanted bool) {
 	w.problem = ""
 	if !wanted {
 		if err := w.cache.RemoveInformer(ctx, kind); err != nil {
-			slog.Warn("Pods that no ring selects any more cannot be let go", "error", err)
+			slog.Warn("The watch of pods that no ring selects any more cannot be stopped", "error", err)
 		}
 		delete(w.watched, kind)
 		w.tracker.Refresh()

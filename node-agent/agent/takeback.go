@@ -58,7 +58,7 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 			// It went by itself.
 		case errors.Is(err, capture.ErrUnsupported):
 			a.keeper.Exempt(o.Holding)
-			slog.Warn("A queue cannot be taken back: its holder keeps it until it goes", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue,
+			slog.Warn("A queue cannot be taken back: its holder keeps it until it ends", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue,
 				"holder", who, "reason", o.Why, "error", err)
 		case err != nil:
 			slog.Error("A queue cannot be taken back; it is tried again", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue, "holder", who, "error", err)

@@ -56,12 +56,12 @@ func (a *Accepted) Load() v1.NodeCaptureSpec {
 	records, err := a.Records.Load()
 	if err != nil {
 		aside := Aside(a.Records.Path)
-		slog.Error("What was accepted last is not known: a change that is refused now takes away what it changed. The file is set aside",
+		slog.Error("The last accepted specs cannot be read: a change that is refused now removes the object that it changed. The file is set aside",
 			"error", errors.Join(err, os.Rename(a.Records.Path, aside)), "aside", aside)
 	}
 	for key, text := range records {
 		if err := a.believe(text); err != nil {
-			slog.Warn("What was accepted last is not believed: if it is changed, and the change is refused, it is taken away", "of", key, "why", err)
+			slog.Warn("A last accepted spec is ignored: if the object is changed and the change is refused, the object is removed", "of", key, "why", err)
 		}
 	}
 	return a.spec
@@ -119,7 +119,7 @@ func (a *Accepted) Save(spec v1.NodeCaptureSpec) error {
 		}
 	}
 	if err := a.Records.Save(records); err != nil {
-		return fmt.Errorf("note what was accepted, for the next agent: %w", err)
+		return fmt.Errorf("write the accepted specs for the next agent: %w", err)
 	}
 	return nil
 }

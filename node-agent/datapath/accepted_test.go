@@ -375,7 +375,7 @@ func TestAcceptedCannotBeWritten(t *testing.T) {
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
 	agent := agentOf(v1.EngineEBPF, engine, "/proc/none/accepted.json")
 	report := agent.Reconcile(t.Context(), withLimit("64Mi"), 1)
-	assert.ErrorContains(t, report.Err, "note what was accepted, for the next agent")
+	assert.ErrorContains(t, report.Err, "write the accepted specs for the next agent")
 	before := engine.last
 	assert.Len(t, before.Rings, 1)
 	agent.Reconcile(t.Context(), withLimit("1Mi"), 2)

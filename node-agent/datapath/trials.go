@@ -102,7 +102,7 @@ func (t *Trials) Run(ctx context.Context) {
 		}
 		for !t.over() {
 			if err := t.ask(ctx); err != nil {
-				slog.Warn("The API server does not answer, and something is on trial that may be why", "error", err)
+				slog.Warn("The API server does not answer; a ring on trial may be the cause", "error", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -193,7 +193,7 @@ func (t *Trials) load() map[string]trial {
 	have, err := t.records.Load()
 	if err != nil {
 		aside := Aside(t.records.Path)
-		slog.Error("What was tried on this node is not known, and may be tried again. The file is set aside",
+		slog.Error("The record of trials cannot be read; what failed may be tried again. The file is set aside",
 			"error", errors.Join(err, os.Rename(t.records.Path, aside)), "aside", aside)
 		have, t.damaged = map[string]trial{}, true
 	}
@@ -276,7 +276,7 @@ func (t *Trials) judge(name string, r trial) trial {
 	case stood && t.unmade[name]:
 		r.Idle = true
 	case stood:
-		slog.Info("A ring has stood its trial: the API server is still there", "ring", name, "what", r.Watched)
+		slog.Info("A ring has passed its trial: the API server still answers", "ring", name, "what", r.Watched)
 		return trial{Proven: r.Trying, Refused: r.Refused, Why: r.Why}
 	case silent:
 		return r.lose(name, fmt.Sprintf("the API server could not be reached for %s after that was applied, at %s, and it was undone",
@@ -315,7 +315,7 @@ func (t *Trials) admit(ctx context.Context, report Report, facts plan.Facts, fir
 			continue
 		}
 		if first && !known && !t.damaged && verdict.Planned && facts.Runs(name, verdict.Key) {
-			slog.Info("A ring runs since before there were trials, and is on none", "ring", name, "what", verdict.Watched)
+			slog.Info("A ring of an older agent runs without a trial", "ring", name, "what", verdict.Watched)
 			t.set(name, trial{Proven: verdict.Key})
 			continue
 		}
@@ -413,7 +413,7 @@ func (t *Trials) unfinished() (spec v1.NodeCaptureSpec, generation int64, lost b
 		return spec, 0, false
 	}
 	if _, err := t.refused(); err != nil {
-		slog.Error("What was tried on this node cannot be noted", "error", err)
+		slog.Error("The record of trials cannot be written", "error", err)
 	}
 	for _, r := range t.load() {
 		if r.Trying == "" && r.Spec != nil && r.Spec.Undecodable == "" && r.BootID == t.bootID && (!lost || r.Generation > generation) {

@@ -145,7 +145,7 @@ func (m *Manager) apply(ctx context.Context) {
 	}
 	for name, p := range m.plugins {
 		if _, ok := wanted[name]; !ok {
-			slog.Info("Take a resource back from the kubelet", "resource", name)
+			slog.Info("Withdraw a resource from the kubelet", "resource", name)
 			p.retire()
 			delete(m.plugins, name)
 		}

@@ -184,7 +184,7 @@ func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeou
 		r.succeed()
 		return m.note(have, r)
 	}
-	slog.Warn("A driver could not be replaced; the former one is put back", "interface", r.Before.Name, "driver", r.Aware, "error", err)
+	slog.Warn("A driver could not be replaced; the stock driver is restored", "interface", r.Before.Name, "driver", r.Aware, "error", err)
 	r.Phase = restoring
 	r.fail(err, m.now())
 	if err := m.note(have, r); err != nil {
@@ -226,9 +226,9 @@ func (m *Manager) revert(have map[string]replacement, r replacement) error {
 
 // putBack binds the stock driver. It is tried again at the next Apply when it fails.
 func (m *Manager) putBack(have map[string]replacement, r replacement) error {
-	slog.Info("Put a driver back", "interface", r.Before.Name, "device", r.Address, "driver", r.Stock)
+	slog.Info("Restore a stock driver", "interface", r.Before.Name, "device", r.Address, "driver", r.Stock)
 	if err := m.change(r, r.Stock); err != nil {
-		return fmt.Errorf("put driver %s back to %s (%s): %w", r.Stock, r.Before.Name, r.Address, err)
+		return fmt.Errorf("restore driver %s of %s (%s): %w", r.Stock, r.Before.Name, r.Address, err)
 	}
 	if r.Failure != "" {
 		r.Phase = failed

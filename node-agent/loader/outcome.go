@@ -36,7 +36,7 @@ func outcomeFile(runDir string) string { return filepath.Join(runDir, OutcomeFil
 // Write keeps the outcome below the run folder, in one step.
 func (o Outcome) Write(runDir string) error {
 	if err := node.WriteJSON(outcomeFile(runDir), o); err != nil {
-		return fmt.Errorf("note what came of the module: %w", err)
+		return fmt.Errorf("write the outcome of loading the module: %w", err)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func countersHandler(counted Counted) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(report); err != nil {
-			slog.Debug("Counters were not told", "error", err)
+			slog.Debug("The counters could not be sent", "error", err)
 		}
 	})
 }

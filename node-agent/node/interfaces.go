@@ -100,7 +100,7 @@ func subscribeAgain(ctx context.Context) <-chan netlink.LinkUpdate {
 		if err == nil {
 			return updates
 		}
-		slog.Warn("Changes of interfaces are not heard of", "error", err)
+		slog.Warn("Changes of interfaces cannot be followed", "error", err)
 	}
 }
 

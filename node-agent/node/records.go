@@ -30,7 +30,7 @@ func (r *Records[T]) Load() (map[string]T, error) {
 	if r.last == nil {
 		text, err := os.ReadFile(r.Path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("read what was changed: %w", err)
+			return nil, fmt.Errorf("read the record of changes: %w", err)
 		}
 		r.last = append([]byte{}, text...)
 	}
@@ -38,7 +38,7 @@ func (r *Records[T]) Load() (map[string]T, error) {
 	if len(r.last) > 0 {
 		if err := json.Unmarshal(r.last, &file); err != nil {
 			r.last = nil
-			return nil, fmt.Errorf("read what was changed: decode %s: %w", r.Path, err)
+			return nil, fmt.Errorf("read the record of changes: decode %s: %w", r.Path, err)
 		}
 	}
 	if file.BootID != r.BootID || file.Records == nil {
@@ -58,12 +58,12 @@ func (r *Records[T]) Save(records map[string]T) error {
 	}
 	text, err := json.MarshalIndent(recordsFile[T]{r.BootID, records}, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encode what is changed: %w", err)
+		return fmt.Errorf("encode the record of changes: %w", err)
 	}
 	text = append(text, '\n')
 	if have, err := os.ReadFile(r.Path); err != nil || !bytes.Equal(have, text) {
 		if err := WritePrivateFile(r.Path, text); err != nil {
-			return fmt.Errorf("note what is changed: %w", err)
+			return fmt.Errorf("write the record of changes: %w", err)
 		}
 	}
 	r.last = text

@@ -109,7 +109,7 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 			delete(k.settled, h)
 			delete(k.suspect, h)
 			if d.refused != nil {
-				k.keep(h, "A consumer may not have its queue any more, and it is not known which process that is: it keeps it until it goes", d.refused)
+				k.keep(h, "A consumer may not have its queue any more, but its process is not known: it keeps the queue until it ends", d.refused)
 			}
 			continue
 		}
@@ -152,7 +152,7 @@ func (k *Keeper) Exempt(h Holding) { k.exempt[h] = true }
 func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod, now time.Time) []Overstay {
 	found, err := k.overstays(ctx, doubtful, allocations)
 	if err != nil {
-		slog.Warn("It cannot be found out whether queues are with the pods that they were given to; it is tried again", "error", err)
+		slog.Warn("The holders of queues cannot be compared with the allocations; it is tried again", "error", err)
 	}
 	for _, d := range doubtful {
 		s := k.suspect[d.Holding]
@@ -284,7 +284,7 @@ func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	if k.permitted[its] {
 		return err
 	}
-	k.keep(h, "A consumer may not have its queue, which it had before this agent looked: it keeps it until its pod goes", err)
+	k.keep(h, "A consumer may not have its queue, but had it before this agent started: it keeps the queue until its pod ends", err)
 	return nil
 }
 

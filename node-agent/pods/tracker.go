@@ -36,7 +36,7 @@ const (
 // What is wrong with a pod that runs.
 const (
 	noProcess  = "the kubelet's cgroups, in which the agent looks, have no process of it"
-	noVethPeer = "its interfaces have no other side on the node, as with macvlan, ipvlan and SR-IOV: leave it out of podSelector, or capture the node's interface"
+	noVethPeer = "its interfaces have no veth peer on the node, as with macvlan, ipvlan and SR-IOV: leave it out of podSelector, or capture the node's interface"
 )
 
 // Tracker knows where pods' interfaces are. Any goroutine may ask it.

@@ -87,7 +87,7 @@ func TestASandboxIsMadeAnew(t *testing.T) {
 	assert.Equal(t, map[string][]int{s.object.Name: {s.index}}, interfacesOf(tracker))
 }
 
-// What has no other side on the node, and what has no process, is said of pods that run, not of those that start.
+// What has no veth peer on the node, and what has no process, is said of pods that run, not of those that start.
 func TestPodsWithoutInterfaces(t *testing.T) {
 	l := newLab(t)
 	macvlan, hidden, host := l.pod(nil), l.pod(nil), l.pod(nil)

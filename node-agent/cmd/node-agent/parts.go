@@ -66,7 +66,7 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 		before := unsafe.Error()
 		unsafe = safe()
 		if unsafe != nil && !errors.Is(unsafe, ebpf.ErrOverlap) && unsafe.Error() != before {
-			slog.Warn("It could not be tried whether consumers of the eBPF engine can do harm", "error", unsafe)
+			slog.Warn("Whether this kernel has the fix of CVE-2024-41009 could not be checked", "error", unsafe)
 		}
 		return unsafe
 	}
@@ -148,7 +148,7 @@ type moduleState struct {
 func (m moduleState) outcome() loader.Outcome {
 	last, known, err := loader.Read(m.runDir, m.identity)
 	if err != nil {
-		slog.Warn("What the module loader noted cannot be read", "error", err)
+		slog.Warn("The outcome of the module loader cannot be read", "error", err)
 	}
 	l := loader.Loader{Identity: m.identity, Kernel: loader.RunningKernel{Sys: m.sys}}
 	return l.State(last, known)

@@ -37,7 +37,7 @@ func TestTheEBPFEngineIsRefusedWhereConsumersCouldDoHarm(t *testing.T) {
 		assert.True(t, p.Probe(t.Context()).Available)
 	}
 	assert.Len(t, answers, 1)
-	assert.Equal(t, 1, strings.Count(log.String(), "could not be tried"), "a change is logged, not a state")
+	assert.Equal(t, 1, strings.Count(log.String(), "could not be checked"), "a change is logged, not a state")
 	assert.False(t, p.Present())
 
 	p = ebpfProvider(agentFlags{nodePaths: nodePaths{bpffs: folder}}, consumers{}, func() error { return fmt.Errorf("%w", ebpf.ErrOverlap) })

@@ -280,7 +280,7 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 	peer, attachment, err := h.handshake(conn)
 	<-h.handshakes
 	if err != nil {
-		h.log.Info("a process does not get the queue", "reason", err)
+		h.log.Info("a process was refused the queue", "reason", err)
 		return
 	}
 	h.log.Info("a consumer is attached", "pid", peer.Pid)

@@ -17,7 +17,7 @@ import (
 // it; the others stay as they are.
 func (e *Engine) setAside(folder string, why error) error {
 	kept := filepath.Join(e.env.pins.root, "unreadable", filepath.Base(filepath.Dir(folder))+"_"+filepath.Base(folder))
-	e.log.Error("what an earlier agent left cannot be read: it is removed, and made again as the plan has it; its consumers have to attach again",
+	e.log.Error("the state that an earlier agent left cannot be read: it is removed and made again from the plan; its consumers must attach again",
 		"folder", folder, "kept", kept, "error", why)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.RemoveAll(kept), os.Rename(filepath.Join(folder, "description"), kept)); err != nil {
 		return fmt.Errorf("keep an unreadable description: %w", err)

@@ -488,7 +488,7 @@ func mapID(m *ebpf.Map) (uint32, error) {
 	}
 	id, ok := info.ID()
 	if !ok {
-		return 0, errors.New("this kernel does not tell maps' ids")
+		return 0, errors.New("this kernel does not report the ids of maps")
 	}
 	return uint32(id), nil
 }

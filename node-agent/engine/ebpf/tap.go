@@ -114,7 +114,7 @@ func programID(program *ebpf.Program) (ebpf.ProgramID, error) {
 	}
 	id, ok := info.ID()
 	if !ok {
-		return 0, errors.New("this kernel does not tell programs' ids")
+		return 0, errors.New("this kernel does not report the ids of programs")
 	}
 	return id, nil
 }

@@ -38,7 +38,7 @@ func Probe() (Info, error) {
 		return Info{}, err
 	}
 	if len(answers) == 0 {
-		return Info{}, errors.New("the module does not say which version it is")
+		return Info{}, errors.New("the module reports no version")
 	}
 	return decodeInfo(answers[0])
 }
