@@ -39,8 +39,8 @@ type NICs interface {
 	Apply(wanted map[string]plan.NICSettings) (map[string]nic.Outcome, error)
 }
 
-// apply makes the node as planned. Interfaces are set before the taps are made: what a ring sees first is already as asked.
-// Names are told before there are packets.
+// apply applies a plan to the node. It sets interfaces before it makes taps, so that a ring's first packets have the settings
+// already, and writes the names of interfaces before there are packets.
 func (r *Reconciler) apply(ctx context.Context, p plan.Result, seen view) Outcome {
 	o := Outcome{Failed: map[v1.Engine]map[string]error{}, Broken: map[v1.Engine]error{}}
 	o.NICs, o.Err = r.NICs.Apply(p.NICs)

@@ -21,7 +21,7 @@ type Object struct {
 	Engine v1.Engine
 	// Made: it was planned, and its engine has it as planned.
 	Made bool
-	// Orphaned: nobody asks for it any more, and it could not be removed.
+	// Orphaned: no spec has it any more, but it could not be removed.
 	Orphaned bool
 	// Fed: at least one ring that there is passes packets to this set of queues.
 	Fed bool
@@ -80,8 +80,8 @@ func newObject(v plan.Verdict, problem error) Object {
 	return object
 }
 
-// nicProblem is what a ring is told of its interfaces; the reason is empty when all is well. A ring captures where an interface could
-// not be set as it asks, and says so. What is in a pod is set again when it is back.
+// nicProblem returns the problem of a ring's interfaces; the reason is empty when all is well. A ring captures also where an
+// interface could not be set as it asks, and reports that. What is in a pod is set again when it is back.
 func nicProblem(v plan.Verdict, outcomes map[string]nic.Outcome) (reason, message string) {
 	for _, name := range v.Interfaces {
 		if v.Away[name] {
@@ -116,7 +116,7 @@ func (o *Object) unfed() {
 	}
 }
 
-// addOrphan adds what an engine still has and nobody asks for any more, because it could not be removed.
+// addOrphan adds an object that no spec has any more, but that an engine could not remove.
 func addOrphan(objects map[string]Object, name string, engine v1.Engine, problem error) {
 	if _, asked := objects[name]; asked || problem == nil {
 		return

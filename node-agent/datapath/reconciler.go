@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package datapath makes a node's engines and interfaces as a NodeCaptureSpec asks, and observes them. It is the same
-// in a cluster and standalone: where the spec comes from and where the report goes is its callers' business.
+// in a cluster and standalone: its callers provide the spec and use the report.
 //
 // A reconciliation has four steps. Each makes a value that no later step changes:
 //
-//	look       view         what the node has
+//	inspect    view         what the node has
 //	plan.Make  plan.Result  what each engine and interface is to have, and a verdict for each ring and set of queues
-//	apply      Outcome      what became of that
-//	conclude   Object       what verdict and outcome come to, for each ring and set of queues: for status, metrics, the kubelet
+//	apply      Outcome      the result of each part
+//	conclude   Object       verdict and outcome of each ring and set of queues: for status, metrics, the kubelet
 package datapath
 
 import (
@@ -56,9 +56,9 @@ type Reconciler struct {
 	Pools func(context.Context, []plan.Interface) (pools map[string][]plan.PoolDevice, seen map[string]plan.Function, err error)
 	// Memory of the node; nil leaves it out of account.
 	Memory func() (capture.Memory, error)
-	// Names tells the consumers; nil tells nobody.
+	// Names writes the names of interfaces for consumers; nil writes none.
 	Names Names
-	// Accepted is what a change goes back to that is refused.
+	// Accepted has the specs that a refused change falls back to.
 	Accepted Accepted
 	// Traffic reports which interfaces carry the node's own, as node.Traffic does; nil for none.
 	Traffic func() (map[string]string, error)
@@ -66,7 +66,7 @@ type Reconciler struct {
 	Trials *Trials
 
 	programs programCache
-	// inspected: this process has read what the engines had when it started. traffic and drivers are what was known last.
+	// inspected: this process has read what the engines had when it started. traffic and drivers are the last known values.
 	inspected bool
 	traffic   lastKnown[map[string]string]
 	drivers   lastKnown[map[string]plan.DriverFact]
@@ -109,8 +109,8 @@ func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
 	return r.reconcile(ctx, spec, generation), true
 }
 
-// reconcile looks at the node, plans from what was seen, applies the plan, and looks at what came of it. The engines are looked at
-// before and after and not in between: a plan depends on what they have, and only the kernel knows what was made of the plan.
+// reconcile inspects the node, makes a plan from that, applies it, and observes the result. It observes the engines before and
+// after, not in between: a plan depends on what they have, and only the kernel knows the result.
 func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
 	report := Report{Spec: spec, Generation: generation}
 	compile := r.programs.through(r.Compile)

@@ -17,9 +17,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Trials are a dead man's switch: what can cut the node off from its network is undone when the API server is lost right after
-// it was applied, and is not tried again until the ring's spec changes. What has stood its trial stays when the API server is
-// lost later.
+// Trials protect the node's network. A ring that can cut the node off is undone when the API server is lost right after it was
+// applied, and is not tried again until its spec changes. A ring that passed its trial stays when the API server is lost later.
 //
 //	             asked before,            it answers when Within is over
 //	             it answers
@@ -38,22 +37,22 @@ type Trials struct {
 	// Changed wakes the loop when a trial is over.
 	Changed Signal
 
-	// records of have, which is by ring, nil before it is read. What cannot be written holds in this process all the same.
-	// damaged: it is not known what an earlier one had.
+	// records of have, which is by ring, nil before it is read. What cannot be written still counts in this process. damaged: the
+	// record of an earlier process could not be read.
 	records node.Records[trial]
 	have    map[string]trial
 	damaged bool
 	bootID  string
 	now     func() time.Time
 	began   Signal
-	// fresh are rings whose trial was admitted and has to be applied; unmade those that were not planned, or that their engine
+	// fresh are rings whose trial was admitted and must be applied; unmade those that were not planned, or that their engine
 	// refused.
 	fresh, unmade map[string]bool
 
 	mu sync.Mutex
-	// from is when something was applied last, or this process began, which has to be given the time to ask.
+	// from is when something was applied last, or this process began, which needs time to ask.
 	from time.Time
-	// since is when what is on trial was made, by ring. It has the monotonic clock, which nobody sets; the records' has not.
+	// since is when what is on trial was made, by ring. It is of the monotonic clock, which cannot be set; the records' is not.
 	since map[string]time.Time
 	// answered is when the API server was asked what it answered last.
 	answered time.Time
@@ -61,7 +60,7 @@ type Trials struct {
 
 // trial is what a node knows of a ring that can cut it off: by key, as plan.TryKey makes them.
 type trial struct {
-	// Proven is what has stood its trial last, Refused what has not, and why.
+	// Proven is what passed its trial last, Refused what did not, and why.
 	Proven  string `json:"proven,omitempty"`
 	Refused string `json:"refused,omitempty"`
 	Why     string `json:"why,omitempty"`
@@ -133,7 +132,7 @@ func (t *Trials) ask(ctx context.Context) error {
 	return err
 }
 
-// over reports that asking finds out nothing more: judge ends all trials.
+// over reports that no more answers are needed: judge ends all trials.
 func (t *Trials) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +159,7 @@ func (t *Trials) silent() bool {
 	return t.now().Sub(since) >= t.Within
 }
 
-// watch begins to ask, or goes on, for what was applied.
+// watch starts or continues to ask the API server for what was applied.
 func (t *Trials) watch(name string, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +243,7 @@ func (t *Trials) forget(spec v1.NodeCaptureSpec) error {
 	return t.save()
 }
 
-// refused ends the trials that are over, and reports what the node is not to have, also when that cannot be noted.
+// refused ends the trials that are over, and returns the refused rings, also when the records cannot be written.
 func (t *Trials) refused() (map[string]plan.Refusal, error) {
 	if t == nil {
 		return nil, nil
@@ -380,13 +379,13 @@ func (t *Trials) applied(report Report) error {
 	return t.save()
 }
 
-// asksOther reports whether a ring is asked for, by another key.
+// asksOther reports whether the spec has the ring with another key.
 func asksOther(spec v1.NodeCaptureSpec, name, key string) bool {
 	i := slices.IndexFunc(spec.Rings, func(ring v1.NodeRing) bool { return ring.Name == name })
 	return i >= 0 && plan.TryKey(spec.Rings[i]) != key
 }
 
-// proven leaves out of what a plan can go back to what has not stood its trial; before stays in its place.
+// proven removes from good what has not passed its trial, and keeps what was there before instead.
 func (t *Trials) proven(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	if t == nil {
 		return good

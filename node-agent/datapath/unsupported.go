@@ -11,14 +11,14 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Some of what an engine cannot do shows only when it is told to, such as an interface without native XDP. By then it may have
-// taken away what it had. A change that is refused leaves what was there: the plan is made again with the spec that was accepted
-// before, and the other one is not tried again by this process. The next agent tries it once: it may know more, and so may its
-// node. Where the engine says the same of the spec that was accepted before, as of an interface that carries no Ethernet frames, the
-// change is not to blame, and goes on as what cannot be had of a new ring does.
+// Some limits of an engine show only when it applies a plan, such as an interface without native XDP. By then it may have removed
+// the old object. A refused change must leave the old one: the plan is made again with the last accepted spec, and this process
+// does not try the new one again. The next agent tries it once: the agent or the node may have got the feature. Where the engine
+// refuses the accepted spec for the same reason, as of an interface without Ethernet frames, the change is not at fault. It is
+// then treated as an unsupported new ring.
 
-// noteUnsupported notes which changes an engine has refused for what they ask. It tells whether there are any: then the plan is to be
-// made again, with what it has noted.
+// noteUnsupported notes changes that an engine does not support. It reports whether there are new ones: then the plan must be made
+// again.
 func (r *Reconciler) noteUnsupported(report Report, seen *view) (any bool) {
 	for name, key := range report.Plan.Changed(report.Spec, seen.Good) {
 		problem := report.Outcome.unsupported(report.Plan, name)
@@ -36,8 +36,8 @@ func (r *Reconciler) noteUnsupported(report Report, seen *view) (any bool) {
 	return any
 }
 
-// acquit finds changes that are withheld for what the engine refuses of the accepted spec as well. It tells whether there are any: then
-// the plan is to be made again, with them.
+// acquit finds withheld changes where the engine refuses the accepted spec for the same reason. It reports whether there are any:
+// then the plan must be made again, with those changes.
 func (r *Reconciler) acquit(report Report) (any bool) {
 	if len(r.unsupported) == 0 {
 		return false

@@ -172,7 +172,7 @@ func (m *Manager) desiredFor(r replacement, wanted map[string]plan.DesiredDriver
 	return desired, ok && desired.Driver == r.Aware
 }
 
-// replace binds the aware driver, and goes back when that does not work.
+// replace binds the aware driver, and restores the stock one when that fails.
 func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeout time.Duration) error {
 	slog.Info("Replace a driver", "interface", r.Before.Name, "device", r.Address, "from", r.Stock, "to", r.Aware)
 	err := m.change(r, r.Aware)

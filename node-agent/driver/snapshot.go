@@ -17,7 +17,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// snapshot is what an interface has that goes with its driver, and that the next one's gets.
+// snapshot is the state of an interface that is lost with its driver, and restored with the next one.
 type snapshot struct {
 	Name string `json:"name"`
 	// Up, and whether it had a link then.
@@ -82,7 +82,8 @@ func addressesOf(link netlink.Link) ([]netlink.Addr, error) {
 // momentary are flags of a route that say how its link is just now.
 const momentary = unix.RTNH_F_LINKDOWN | unix.RTNH_F_DEAD
 
-// routesOf lists those that somebody added: the kernel's own come with the addresses, and routers advertise theirs again.
+// routesOf lists the routes that were added by hand or by a daemon. The kernel's own come with the addresses, and routers
+// advertise theirs again.
 func routesOf(link netlink.Link) ([]route, error) {
 	var saved []route
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {

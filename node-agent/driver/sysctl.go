@@ -19,7 +19,7 @@ import (
 // sysctls is the folder of the network's, /proc/sys/net, writable.
 type sysctls string
 
-// ofInterfaces are its folders that have a folder for each interface, which goes with the interface.
+// ofInterfaces are its folders that have a folder for each interface. That is removed with the interface.
 var ofInterfaces = []string{"ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"}
 
 // writtenFirst are those that others depend on: without IPv6 the rest of it does nothing, and a secret chooses how addresses are

@@ -50,7 +50,7 @@ type DesiredDriver struct {
 // defaultLinkTimeout is the CRD's.
 const defaultLinkTimeout = 10 * time.Second
 
-// driversAreAware sees to modes 1 and 2 in the module: each interface's driver must be aware, or is to be made so. With
+// driversAreAware checks modes 1 and 2 in the module: each interface needs an aware driver, or gets one. With
 // transparentFallback Stack a ring that cannot have its mode captures from the stack.
 func driversAreAware(d *ringDraft) *problem {
 	d.mode = int32(d.spec.Mode())

@@ -67,7 +67,7 @@ var everywhere = []feature{
 	featureThreadedPolling, featureDriverReplace, featureInjectLibpcap, featureNamespaces, featureNamespaceSelector,
 }
 
-// served is what each engine does. What is in neither list nobody does yet.
+// served is what each engine does. No engine does what is in neither list.
 var served = map[v1.Engine][]feature{
 	v1.EngineKernelModule: {
 		featureTransparentMode1, featureTransparentMode2, featureQuickMode, featureResourceName, featureRxQueues, featureVLANs,

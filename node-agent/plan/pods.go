@@ -53,7 +53,7 @@ func withName(own map[string]string, name string) labels.Set {
 	return all
 }
 
-// podsCanBeTapped refuses what goes with fixed interfaces only.
+// podsCanBeTapped refuses settings that need a fixed interface.
 func podsCanBeTapped(d *ringDraft) *problem {
 	if !slices.ContainsFunc(d.spec.Interfaces, func(s v1.InterfaceSelector) bool { return s.PodSelector != nil }) {
 		return nil

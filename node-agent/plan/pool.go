@@ -32,7 +32,7 @@ func OverPool(ring v1.CaptureRingSpec) bool {
 	return slices.ContainsFunc(ring.Interfaces, func(s v1.InterfaceSelector) bool { return s.ResourceName != "" })
 }
 
-// poolsCanBeTapped refuses what goes with interfaces that stay only.
+// poolsCanBeTapped refuses settings that need a fixed interface.
 func poolsCanBeTapped(d *ringDraft) *problem {
 	if !OverPool(d.spec) {
 		return nil

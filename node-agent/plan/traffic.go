@@ -47,7 +47,7 @@ func (f Facts) Runs(name, key string) bool {
 	return served && slices.ContainsFunc(f.Good.Rings, func(r v1.NodeRing) bool { return r.Name == name && TryKey(r) == key })
 }
 
-// Intrusive reports whether a ring asks for anything by which it matters whose traffic an interface carries.
+// Intrusive reports whether a ring has settings that can disturb the node's own traffic.
 func Intrusive(spec v1.CaptureRingSpec) bool {
 	return len(stopping(spec)) > 0 || spec.Mode() != v1.TransparentModeStack
 }
@@ -87,8 +87,8 @@ func stackKeepsPackets(d *ringDraft) *problem {
 	return refused
 }
 
-// refuseNodeTraffic returns a problem if an interface that is tapped carries the node's own traffic. Pods' do not. Where an operator
-// wrote the entry that does not know spec.nodeTraffic, what runs was not asked, and goes on.
+// refuseNodeTraffic returns a problem if an interface that is tapped carries the node's own traffic. Pods' do not. An operator
+// that does not know spec.nodeTraffic cannot have allowed it: what runs already goes on then.
 func (d *ringDraft) refuseNodeTraffic(why string) *problem {
 	if d.spec.NodeTraffic == v1.NodeTrafficAllow {
 		return nil

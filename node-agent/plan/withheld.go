@@ -21,11 +21,11 @@ const triedAgain = "; the change is tried again when it is edited, or when the a
 
 const asBefore = "; until then it stays as it was before the change"
 
-// changes are the differences between what is asked for and what was accepted last. One that is refused is withheld: the
-// object is planned by the spec that was accepted last, all of it, as if nobody had changed it.
+// changes are the differences between the desired specs and those accepted last. A refused change is withheld: the object is
+// planned by its whole last accepted spec.
 //
-// Whether a change is to blame or the node is not read from the reason: what the node cannot do at present is refused by the
-// accepted spec too, and then nothing is planned.
+// The reason does not tell whether the change or the node is at fault. Where the node is, the accepted spec is refused too,
+// and nothing is planned.
 type changes struct {
 	asked, good v1.NodeCaptureSpec
 	// rings and clusters that are withheld, by name, with the reason.
@@ -44,7 +44,7 @@ func newChanges(asked, good v1.NodeCaptureSpec) *changes {
 	}
 }
 
-// spec is what is asked for, with what was accepted in the place of what is withheld.
+// spec is the desired spec, with the accepted ones for withheld changes.
 func (c *changes) spec() v1.NodeCaptureSpec {
 	spec := v1.NodeCaptureSpec{Rings: slices.Clone(c.asked.Rings), Clusters: slices.Clone(c.asked.Clusters)}
 	for i, ring := range spec.Rings {
@@ -93,8 +93,8 @@ func (c *changes) keepCount(result Result, facts Facts) bool {
 	return false
 }
 
-// withholdHarmful withholds a change that is fine by itself and takes from another object, which nobody changed or whose change
-// is withheld, what it has: packets of a ring that are too long for a Cluster's memory, queues that a ring's rule names.
+// withholdHarmful withholds a change that is valid by itself, but takes something from another object which is not changed, or
+// whose change is withheld: packets of a ring that are too long for a Cluster's memory, queues that a ring's rule names.
 func (c *changes) withholdHarmful(result Result, facts Facts) bool {
 	for _, cluster := range c.asked.Clusters {
 		refused := refusal(result.Clusters[cluster.Name])

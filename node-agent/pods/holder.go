@@ -14,12 +14,12 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// process is what the agent sees of a process.
+// process describes a process.
 type process struct {
 	// there: it has not ended.
 	there bool
 	name  string
-	// start is when it began, in the kernel's ticks since the node's start; later ones of the same number are others.
+	// start is its start time, in the kernel's ticks since boot. It tells processes of the same number apart.
 	start uint64
 	// pod is the UID of the pod that it runs in, empty where none is found.
 	pod string
@@ -27,7 +27,7 @@ type process struct {
 	host bool
 }
 
-// process looks at one by its number; 0 is none that is visible.
+// process describes the process of a number; 0 is one that is not visible.
 func (a Access) process(pid int) process {
 	if pid == 0 {
 		return process{}
@@ -36,13 +36,13 @@ func (a Access) process(pid int) process {
 	if state == "" || state == "Z" || state == "X" {
 		return process{}
 	}
-	// The error tells why none is found; nobody is refused for it here.
+	// A process without a pod is not refused here.
 	uid, _ := a.Cgroups.PodOf(a.Proc, pid)
 	return process{there: true, name: name, start: start, pod: uid, host: uid == "" && a.isHosts(pid)}
 }
 
-// isHosts reports whether a process sees the node's own files. That no pod is found says less: a pod that is gone has no cgroup
-// any more.
+// isHosts reports whether a process has the node's own mount namespace. A process without a pod need not: a deleted pod has no
+// cgroup any more.
 func (a Access) isHosts(pid int) bool {
 	own, err := os.Readlink(filepath.Join(a.Proc, strconv.Itoa(pid), "ns", "mnt"))
 	if err != nil {

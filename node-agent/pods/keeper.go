@@ -76,8 +76,8 @@ type Keeper struct {
 // right is that of a namespace to the queues of a ring or Cluster.
 type right struct{ cluster, namespace string }
 
-// suspicion is on which grounds a holding may not be in order, since when, and how long that must be so; refused where nobody who
-// was given the queue may have it.
+// suspicion is why a holding may not be in order, since when, and for what period that must last. refused: no owner of the queue
+// may have it.
 type suspicion struct {
 	grounds string
 	since   time.Time
@@ -147,8 +147,8 @@ func (k *Keeper) graceStart(d doubt, now time.Time) time.Time {
 // Exempt marks a holding that cannot be ended. It is no overstay any more, for as long as it lasts.
 func (k *Keeper) Exempt(h Holding) { k.exempt[h] = true }
 
-// judge decides on what was doubtful for the time of grace. What it lets pass is looked at again, less and less often, but where
-// that is for good.
+// judge decides on holdings that were doubtful for the grace period. It checks those that it lets pass again, less and less often,
+// unless it has settled them.
 func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod, now time.Time) []Overstay {
 	found, err := k.overstays(ctx, doubtful, allocations)
 	if err != nil {
@@ -173,7 +173,8 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 	return found
 }
 
-// overstays are those of what is doubtful. What takes a queue from somebody, or leaves it for good, is decided by the latest.
+// overstays returns those of the doubtful holdings that are to end. A decision to take a queue, or to settle a holding, needs the
+// latest list of pods.
 func (k *Keeper) overstays(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod) ([]Overstay, error) {
 	for _, latest := range []bool{slices.ContainsFunc(doubtful, func(d doubt) bool { return len(d.owners) > 0 }), true} {
 		pods, err := k.Node(ctx, latest)
@@ -269,9 +270,9 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 	return d
 }
 
-// excluded explains why a running consumer may not keep a queue: others are named, and its namespace is not any more. One that never
-// was keeps what it has, as after an upgrade from a release that asked less. So does that of a ring that names nobody, and whose
-// labels cannot be read.
+// excluded returns why a running consumer may not keep a queue: its namespace was permitted and is not any more. A consumer whose
+// namespace never was permitted keeps its queue, as after an upgrade from a release that checked less. So does one whose ring
+// names no namespaces, or whose namespace's labels cannot be read.
 func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	err := k.Access.Namespaces.checkNow(ctx, h.Queue.Cluster, pod)
 	its := right{h.Queue.Cluster, pod.Namespace}
@@ -322,8 +323,8 @@ func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.Queu
 	return "no pod has it, and none that requests it waits for it"
 }
 
-// isReallocated: the kubelet has allocated the queue to the owners. Where the process that attached has ended, or its pod cannot be told, one of
-// those has what it opened: nobody else's outlived the allocation.
+// isReallocated: the kubelet has allocated the queue to the owners. Where the process that attached
+// has ended, or its pod is not known, one of the owners has the open queue: no other process outlived the allocation.
 func (d doubt) isReallocated(p process, pods []NodePod) string {
 	if p.pod == "" && !p.host {
 		return ""

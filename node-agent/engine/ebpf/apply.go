@@ -19,8 +19,9 @@ func (f failures) add(name string, err error) {
 	}
 }
 
-// Apply makes the node's data path as planned; see capture.Engine. What the engine has it knows by itself, and repairs. Queues come first, then the rings that feed them,
-// then what is not planned any more goes, in the reverse order: no packet is passed to a queue that is not there.
+// Apply makes the node's data path as planned; see capture.Engine. The engine knows its own objects, and
+// repairs them. It makes queues first, then the rings that feed them. Then it removes what is not planned any more, in the
+// reverse order. So no packet is passed to a missing queue.
 func (e *Engine) Apply(ctx context.Context, plan capture.Plan, _ capture.Observation) (map[string]error, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -112,7 +112,7 @@ func clsactQdisc(index int) netlink.Qdisc {
 	}}
 }
 
-// ingressQdisc returns the kind of discipline that the interface has at the place of ingress and clsact.
+// ingressQdisc returns the kind of the interface's discipline of handle ffff:, that of ingress and clsact.
 func ingressQdisc(index int) (string, error) {
 	qdiscs, err := netlink.QdiscList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
 	if err != nil {

@@ -19,7 +19,7 @@ var descriptionSpec = ebpf.MapSpec{
 }
 
 // writeDescription pins value as JSON in a map at path, or replaces what that map has, in one system call either way.
-// A description lives exactly as long as the kernel objects beside it, which no file outside the bpffs would.
+// A description has the lifetime of the kernel objects beside it; a file outside the bpffs has not.
 func writeDescription(path string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *handoverServer) folder(id capture.QueueID) string {
 	return filepath.Join(s.dir, id.Cluster, strconv.Itoa(id.Queue))
 }
 
-// serve listens for the consumers of the cluster's queues, in the place of an earlier cluster of the same name.
+// serve listens for the consumers of the cluster's queues, and replaces an earlier cluster of the same name.
 func (s *handoverServer) serve(c *cluster) error {
 	for _, q := range c.queues {
 		if err := s.listen(q); err != nil {
@@ -69,8 +69,8 @@ func (s *handoverServer) serve(c *cluster) error {
 	return nil
 }
 
-// listen opens the queue's socket. It takes the place of one that is there in one step, in the same folder: containers
-// have that folder mounted.
+// listen opens the queue's socket. It replaces an old one atomically, in the same folder: containers have that folder
+// mounted.
 func (s *handoverServer) listen(q *queue) error {
 	folder := s.folder(q.id)
 	if err := s.makeFolder(folder); err != nil {
@@ -430,8 +430,8 @@ func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, wit
 	return nil
 }
 
-// peerLives fails when the process that connected has ended: its number, by which it was judged, can be another's. Kernels
-// before 6.5 do not tell; there, nobody but a container that has the folder comes to the socket.
+// peerLives fails when the process that connected has ended: another process can have its number by now. Kernels before 6.5
+// do not tell; there, only containers with the folder can reach the socket.
 func peerLives(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -25,7 +25,7 @@ type automaton struct {
 	choices []choice
 	start   [2]uint32
 	classes [2][256]uint8
-	// first is the least place where a pattern may begin, limit where the last one must have ended.
+	// first is the lowest offset at which a pattern may begin, limit the end of the search.
 	first, limit uint32
 }
 
@@ -145,7 +145,7 @@ func (m *machine) classify(patterns []capture.Pattern) uint32 {
 	return uint32(number)
 }
 
-// addState returns the place of a new state: behind the word for its choices.
+// addState returns the row of a new state, which follows the word for its choices.
 func (m *machine) addState() uint32 {
 	row := uint32(len(m.rows)) + 1
 	m.rows = append(m.rows, make([]uint32, m.stride)...)
@@ -175,7 +175,7 @@ func (m *machine) insert(index int, pattern capture.Pattern) error {
 	return nil
 }
 
-// link goes level by level, so that what a state fails to is done: it resolves failures, and gives each state its choices.
+// link resolves failures and gives each state its choices. It goes level by level: the state that another fails to is complete.
 func (m *machine) link() error {
 	for queue := []uint32{m.first}; len(queue) > 0; queue = queue[1:] {
 		state := queue[0]

@@ -218,9 +218,9 @@ func (q *queue) dataSpec() *ebpf.MapSpec {
 	return spec
 }
 
-// attach makes process the queue's consumer, and returns the number by which that is ended. A consumer that comes back names
-// the ring buffer that it has as known; it is 0 for a new one, who finds in the queue what the last did not read, and is told how
-// much that is: whether to read it is for the consumer to say.
+// attach makes process the queue's consumer, and returns the number of the attachment, which ends it. A consumer that returns
+// gives its ring buffer as known, a new one 0. A new consumer finds unread packets of the last one in the queue. It learns how
+// many bytes these are, and decides whether to read them.
 func (q *queue) attach(process, known uint32) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -256,7 +256,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 	return q.attachment, nil
 }
 
-// stopExpiry: nobody is expected to come back any more. Caller holds q.mu.
+// stopExpiry ends the wait for a consumer's return. Caller holds q.mu.
 func (q *queue) stopExpiry() {
 	if q.expiry != nil {
 		q.expiry.Stop()
@@ -411,8 +411,8 @@ func (q *queue) holder() int {
 	return int(q.consumer)
 }
 
-// replaceData puts a new ring buffer into the old one's place: nothing of it can be read through the new one, and
-// nothing is written any more to who still holds the old. Caller holds q.mu.
+// replaceData replaces the ring buffer. The new one has nothing of the old, and nothing is written to the old one any more.
+// Caller holds q.mu.
 func (q *queue) replaceData() error {
 	if err := os.Remove(q.nextPin()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

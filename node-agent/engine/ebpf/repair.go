@@ -42,8 +42,8 @@ type folderPins struct {
 	described string
 }
 
-// repair puts back what somebody removed from the bpffs and from the run folder. Capture does not need it, and neither do
-// attached consumers; the next engine and the next consumer do.
+// repair restores files that somebody removed from the bpffs and from the run folder. The next engine and the next consumer
+// need them; capture and attached consumers do not.
 func (e *Engine) repair(failed failures) error {
 	err := errors.Join(e.env.tables.pins(e.env.pins.tables()).restore(), e.env.pins.makeFolders(), e.env.pins.restoreQdiscNotes())
 	for _, r := range e.rings {

@@ -43,7 +43,7 @@ type tapPoint struct {
 	Hook  hook
 }
 
-// hook is one of an interface's places where the kernel runs programs.
+// hook is a point at an interface where the kernel runs programs.
 type hook string
 
 const (

@@ -40,9 +40,9 @@ type ruleSet struct {
 	shapes  []shape
 	wild    map[wildKey]wildRule
 	timers  []life // by rank
-	expires []bool // by rank: the rule itself goes when it is idle; of one that learns that is what it learnt
+	expires []bool // by rank: the rule expires when it is idle; of one that learns, only the learnt rules do
 	learns  bool
-	// idles: a rule, or what one learns, goes when it is idle.
+	// idles: a rule, or a learnt one, expires when it is idle.
 	idles bool
 	// defaultAction is for packets without a rule; targets are what all actions' numbers mean.
 	defaultAction, defaultTarget uint32
@@ -80,8 +80,8 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 	return s, s.supported()
 }
 
-// layer is a shape: of rules with the same match the first stays alone, but behind one that goes when it is idle the next one
-// lies in another layer of the same mask.
+// layer is a shape. Of rules with the same match only the first is kept; but where that can expire, the next one is in
+// another layer of the same mask.
 type layer struct {
 	mask key
 	n    int

@@ -82,8 +82,7 @@ func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	return makeTable(path, spec)
 }
 
-// renewTable makes a table that only has to last for a packet in the place of another version's, which programs that are
-// loaded keep for themselves.
+// renewTable replaces a table of another version whose entries last for one packet only. Loaded programs keep the old one.
 func renewTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, fmt.Errorf("unpin %s, which another version of the agent made: %w", path, err)
@@ -196,7 +195,7 @@ func (t *tables) vacateAllBut(keep func(index uint32) bool) error {
 	return nil
 }
 
-// setClock tells the programs how far the TAI clock, by which they take time, is ahead of UTC. TAI follows every step
+// setClock gives the programs the offset of the TAI clock, which they read, from UTC. TAI follows every step
 // of the wall clock by itself; the difference changes with leap seconds and when a time server first tells it.
 func (t *tables) setClock() error {
 	var timex unix.Timex

@@ -17,9 +17,9 @@ import (
 type tap interface {
 	// update replaces the program in one step.
 	update(*ebpf.Program) error
-	// alive reports whether the program is still attached: its interface may have gone, or somebody put another in its place.
+	// alive reports whether the program is still attached: its interface may be gone, or somebody may have replaced it.
 	alive() bool
-	// detach takes the program off; of a tap that is not alive, what is left of it.
+	// detach detaches the program, or removes what is left of a tap that is not alive.
 	detach() error
 	// close lets go of what the process holds.
 	close()
