@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// label is a place in a program that is being put together, bound to an instruction before or after it is jumped to.
+// label is a position in a program that is being assembled, bound to an instruction before or after it is jumped to.
 type label int
 
 // next is the instruction after the one that jumps.
@@ -18,7 +18,7 @@ type item struct {
 	ins               bpf.RawInstruction
 	onTrue            label // of a conditional jump; for an unconditional one, where it goes
 	onFalse           label
-	farTrue, farFalse bool // the place is out of a conditional jump's reach: it goes by an unconditional one
+	farTrue, farFalse bool // the target is out of a conditional jump's reach, and needs an unconditional one
 }
 
 // assembler puts a program together in which jumps go to labels, and finds out how far they are.
@@ -34,7 +34,7 @@ func (s *assembler) labels(n int) label {
 	return first
 }
 
-// bind makes l the place of the next instruction.
+// bind makes l the position of the next instruction.
 func (s *assembler) bind(l label) { s.at[l] = len(s.items) }
 
 func (s *assembler) emit(op uint16, k uint32) {

@@ -62,7 +62,7 @@ func TestCompileRefusesLoops(t *testing.T) {
 	}
 }
 
-// fakeCompiler is a shell script in rcbpf's place.
+// fakeCompiler replaces rcbpf by a shell script.
 func fakeCompiler(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), compilerName)

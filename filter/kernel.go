@@ -21,7 +21,7 @@ const farthest uint32 = 0x7ffffff0
 
 // Kernel turns a program over the packet as on the wire into one over the packet as Linux holds it, with the outermost VLAN
 // tag beside the data: the same verdict for the same packet. It also closes the gaps between what libpcap and the kernel
-// take an instruction for: places beyond 2 GiB (the kernel has other things there) and shifts by 32 and more.
+// take an instruction for: offsets beyond 2 GiB (the kernel has other things there) and shifts by 32 and more.
 //
 // The result tells tagged from untagged packets first, and has the program once for each, where the tag makes a difference.
 // It is one that the kernel loads. Errors are ErrInvalidProgram and ErrNotRepresentable: where it would be longer

@@ -144,7 +144,7 @@ func knownCodes() []uint16 {
 	return codes
 }
 
-// checkAny holds Kernel to what it promises for whatever program.
+// checkAny checks the promises of Kernel for any program.
 func checkAny(t testing.TB, prog []bpf.RawInstruction, wire []byte) {
 	t.Helper()
 	kernel, err := Kernel(prog)

@@ -45,7 +45,7 @@ func (r *rewriter) loadAround(k, bytes uint32) error {
 	return nil
 }
 
-// pieceAt returns how many of the bytes at k are in one place.
+// pieceAt returns how many of the bytes at k are contiguous.
 func pieceAt(k, bytes uint32) uint32 {
 	switch {
 	case k < tpidAt:
@@ -59,7 +59,7 @@ func pieceAt(k, bytes uint32) uint32 {
 	}
 }
 
-// loadPiece loads 1 to 3 bytes that are in one place.
+// loadPiece loads 1 to 3 contiguous bytes.
 func (r *rewriter) loadPiece(k, bytes uint32) {
 	switch {
 	case k < tpidAt:
@@ -164,20 +164,20 @@ func (r *rewriter) loadBehindTag(k, bytes uint32) error {
 // for odd programs only: "tcp port 80" loads the port so, in that part of the program which tagged packets don't get to.
 func (r *rewriter) loadBySwitch(k, bytes uint32) error {
 	r.changed = true
-	first := max(tpidAt-bytes+1, k) // the first place from which a load reaches into the tag
-	around := r.labels(tagEnd)      // more than enough; by place
+	first := max(tpidAt-bytes+1, k) // the first offset from which a load reaches into the tag
+	around := r.labels(tagEnd)      // more than enough; by offset
 	behind, done := r.labels(1), r.labels(1)
 
 	r.emit(txa, 0)
 	r.jumpIf(opJge, tagEnd-k, behind, next)
-	for place := first; place < tagEnd; place++ {
-		r.jumpIf(opJeq, place-k, around+label(place), next)
+	for offset := first; offset < tagEnd; offset++ {
+		r.jumpIf(opJeq, offset-k, around+label(offset), next)
 	}
 	r.emit(ld|sizeFor(bytes)|modeInd, k)
 	r.jump(done)
-	for place := first; place < tagEnd; place++ {
-		r.bind(around + label(place))
-		if err := r.loadAround(place, bytes); err != nil {
+	for offset := first; offset < tagEnd; offset++ {
+		r.bind(around + label(offset))
+		if err := r.loadAround(offset, bytes); err != nil {
 			return err
 		}
 		r.jump(done)

@@ -58,7 +58,7 @@ const (
 	memWords = 16 // words of scratch memory, BPF_MEMWORDS
 )
 
-// Ancillary data: absolute loads from these places, see linux/filter.h.
+// Ancillary data: absolute loads from these offsets, see linux/filter.h.
 const (
 	adOff            uint32 = 0xfffff000
 	adProtocol              = adOff + 0
@@ -69,7 +69,7 @@ const (
 	adVLANTPID              = adOff + 60
 )
 
-// negative is the first offset that the kernel takes for something else than a place in the packet.
+// negative is the first offset that the kernel takes for something else than an offset in the packet.
 const negative uint32 = 1 << 31
 
 func class(op uint16) uint16     { return op & 0x07 }

@@ -20,7 +20,7 @@ enum { LANES_DEFAULT = 4, NAMES_TRIED = 64 };
 
 /* ---------------------------------------------------------------- names */
 
-/* "adhoc-eth4-4711-0": who looks at it sees whose it is. Interfaces' names may have characters that ours must not. */
+/* "adhoc-eth4-4711-0": the name tells the interface and the process. Interfaces' names may have characters that ours must not. */
 static void make_name(char *name, const char *interface)
 {
 	static atomic_uint number;
@@ -165,7 +165,7 @@ static void make_node(const struct control_answer *answer, void *arg)
 {
 	struct node_search *search = arg;
 	uint32_t devt = control_u32(answer, RINGCAP_A_DEVT);
-	struct found found = { .place = PLACE_DEV, .queue = (int)control_u32(answer, RINGCAP_A_QUEUE) };
+	struct found found = { .origin = ORIGIN_DEV, .queue = (int)control_u32(answer, RINGCAP_A_QUEUE) };
 
 	if (search->err)
 		return;
@@ -179,7 +179,7 @@ static void make_node(const struct control_answer *answer, void *arg)
 static void remove_node(const struct control_answer *answer, void *arg)
 {
 	struct node_search *search = arg;
-	struct found found = { .place = PLACE_DEV, .queue = (int)control_u32(answer, RINGCAP_A_QUEUE) };
+	struct found found = { .origin = ORIGIN_DEV, .queue = (int)control_u32(answer, RINGCAP_A_QUEUE) };
 
 	memcpy(found.name, search->name, sizeof(found.name));
 	if (!find_path(&found, search->path, sizeof(search->path)))
@@ -200,12 +200,12 @@ static int find_nodes(struct adhoc *a, char *errbuf)
 	char folder[PATH_MAX];
 	int err;
 
-	if (snprintf(folder, sizeof(folder), "%s/%s", find_base(PLACE_DEV), a->cluster) >= (int)sizeof(folder))
-		return fail(errbuf, ENAMETOOLONG, "%s: the path of its queues is too long", find_base(PLACE_DEV));
+	if (snprintf(folder, sizeof(folder), "%s/%s", find_base(ORIGIN_DEV), a->cluster) >= (int)sizeof(folder))
+		return fail(errbuf, ENAMETOOLONG, "%s: the path of its queues is too long", find_base(ORIGIN_DEV));
 	if (!access(folder, F_OK))
 		return 0;
 	a->made_nodes = true;
-	if ((mkdir(find_base(PLACE_DEV), 0755) && errno != EEXIST) || mkdir(folder, 0700))
+	if ((mkdir(find_base(ORIGIN_DEV), 0755) && errno != EEXIST) || mkdir(folder, 0700))
 		err = -errno;
 	else
 		err = for_each_queue(a, make_node, &search) ?: search.err;
@@ -221,7 +221,7 @@ static void remove_nodes(struct adhoc *a)
 	char folder[PATH_MAX];
 
 	for_each_queue(a, remove_node, &search);
-	if (snprintf(folder, sizeof(folder), "%s/%s", find_base(PLACE_DEV), a->cluster) < (int)sizeof(folder))
+	if (snprintf(folder, sizeof(folder), "%s/%s", find_base(ORIGIN_DEV), a->cluster) < (int)sizeof(folder))
 		rmdir(folder);
 }
 

@@ -15,7 +15,7 @@
 /* Room for a ring with the longest filter. */
 enum { CONTROL_REQUEST_MAX = 48 << 10, CONTROL_REASON_MAX = 200 };
 
-/* What the module made for it with RINGCAP_A_OWNED goes when it is closed. */
+/* The module removes what it made for this socket with RINGCAP_A_OWNED when that is closed. */
 struct control {
 	int fd;
 	uint16_t family;

@@ -156,7 +156,7 @@ static int ask_once(struct ebpf *e, struct ringcap_handover_reply *reply, char *
 	return await_answer(e, reply, errbuf);
 }
 
-/* Asks again while who would answer goes: the queue is being replaced by one of the same name. */
+/* Asks again while the socket is being replaced: a new queue of the same name is on its way. */
 static int ask_agent(struct ebpf *e, struct ringcap_handover_reply *reply, char *errbuf)
 {
 	int err = ask_once(e, reply, errbuf);

@@ -13,21 +13,21 @@ struct list {
 	size_t n, room;
 };
 
-const char *find_base(enum place place)
+const char *find_base(enum origin origin)
 {
-	const char *dir = secure_getenv(place == PLACE_DEV ? "RINGCAP_DEV_DIR" : "RINGCAP_RUN_DIR");
+	const char *dir = secure_getenv(origin == ORIGIN_DEV ? "RINGCAP_DEV_DIR" : "RINGCAP_RUN_DIR");
 
 	if (dir && *dir)
 		return dir;
-	return place == PLACE_DEV ? "/dev/ringcap" : RINGCAP_RUN_DIR;
+	return origin == ORIGIN_DEV ? "/dev/ringcap" : RINGCAP_RUN_DIR;
 }
 
 int find_path(const struct found *found, char *path, size_t size)
 {
-	const char *base = find_base(found->place);
+	const char *base = find_base(found->origin);
 	int n;
 
-	if (found->place == PLACE_DEV)
+	if (found->origin == ORIGIN_DEV)
 		n = snprintf(path, size, "%s/%s/%d", base, found->name, found->queue);
 	else
 		n = snprintf(path, size, "%s/%s/%d/" RINGCAP_HANDOVER_SOCKET, base, found->name, found->queue);
@@ -49,9 +49,9 @@ static int append(struct list *list, const struct found *found)
 	return 0;
 }
 
-static int list_name(struct list *list, enum place place, const char *name)
+static int list_name(struct list *list, enum origin origin, const char *name)
 {
-	struct found found = { .place = place };
+	struct found found = { .origin = origin };
 	char path[PATH_MAX];
 	struct dirent *entry;
 	struct stat st;
@@ -59,7 +59,7 @@ static int list_name(struct list *list, enum place place, const char *name)
 	DIR *dir;
 
 	snprintf(found.name, sizeof(found.name), "%s", name);
-	if (snprintf(path, sizeof(path), "%s/%s", find_base(place), name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s", find_base(origin), name) >= (int)sizeof(path))
 		return 0;
 	dir = opendir(path);
 	if (!dir)
@@ -67,7 +67,7 @@ static int list_name(struct list *list, enum place place, const char *name)
 	while (!err && (entry = readdir(dir))) {
 		found.queue = queue_number(entry->d_name);
 		if (found.queue < 0 || find_path(&found, path, sizeof(path)) || stat(path, &st) ||
-		    (place == PLACE_DEV ? !S_ISCHR(st.st_mode) : !S_ISSOCK(st.st_mode)))
+		    (origin == ORIGIN_DEV ? !S_ISCHR(st.st_mode) : !S_ISSOCK(st.st_mode)))
 			continue;
 		err = append(list, &found);
 	}
@@ -75,17 +75,17 @@ static int list_name(struct list *list, enum place place, const char *name)
 	return err;
 }
 
-static int list_place(struct list *list, enum place place)
+static int list_origin(struct list *list, enum origin origin)
 {
 	struct dirent *entry;
-	DIR *dir = opendir(find_base(place));
+	DIR *dir = opendir(find_base(origin));
 	int err = 0;
 
 	if (!dir)
 		return 0;
 	while (!err && (entry = readdir(dir)))
 		if (name_valid(entry->d_name, strlen(entry->d_name)))
-			err = list_name(list, place, entry->d_name);
+			err = list_name(list, origin, entry->d_name);
 	closedir(dir);
 	return err;
 }
@@ -97,7 +97,7 @@ static int by_name(const void *a, const void *b)
 
 	if (d)
 		return d;
-	return x->queue != y->queue ? x->queue - y->queue : (int)x->place - (int)y->place;
+	return x->queue != y->queue ? x->queue - y->queue : (int)x->origin - (int)y->origin;
 }
 
 /* Keeps the first of equal neighbours. */
@@ -119,8 +119,8 @@ int find_queues(const char *name, struct found **items)
 	struct list list = { 0 };
 	int err = 0;
 
-	for (enum place place = PLACE_DEV; place <= PLACE_RUN && !err; place++)
-		err = name ? list_name(&list, place, name) : list_place(&list, place);
+	for (enum origin origin = ORIGIN_DEV; origin <= ORIGIN_RUN && !err; origin++)
+		err = name ? list_name(&list, origin, name) : list_origin(&list, origin);
 	if (err) {
 		free(list.items);
 		return err;

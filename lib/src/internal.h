@@ -28,13 +28,13 @@ struct engine {
 	const char *name;
 	/* Fills pkts; their number, 0 = none there, -EBADMSG = the memory was nonsense and was skipped. */
 	int (*fetch)(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max);
-	/* Gives back the n oldest; n is at most what is outstanding. */
+	/* Releases the n oldest packets; n is at most the number outstanding. */
 	void (*release)(struct ringcap *h, unsigned int n);
 	/* Begins a run; 1, or as fetch. Nothing is outstanding. */
 	int (*run)(struct ringcap *h, struct ringcap_run *run);
-	/* Gives back what was passed of the run that was begun last. */
+	/* Releases what was passed of the last run. */
 	void (*pass)(struct ringcap *h, const struct ringcap_run *run);
-	/* Whether the queue was taken back, so that what was fetched may be zeroes by now. NULL = that is seen otherwise. */
+	/* Whether the queue was taken back, so that what was fetched may be zeroes by now. NULL = the engine detects that otherwise. */
 	bool (*revoked)(const struct ringcap *h);
 	/* Makes sure that the next packet, and any that is there, makes the epoll set readable. NULL = it always does. */
 	void (*settle)(struct ringcap *h);
@@ -54,7 +54,7 @@ struct ringcap {
 	bool fd_given;			/* somebody may wait without ringcap_recv */
 	int gone;			/* -ENODEV once the queue is gone */
 	atomic_uint woken;		/* set by any thread, taken by the reader */
-	int wake_fd;			/* eventfd that goes with it */
+	int wake_fd;			/* its eventfd */
 	int epoll_fd;
 	struct ringcap_queue queue;
 	struct adhoc *adhoc;		/* NULL when the queue was made by somebody else */

@@ -33,7 +33,7 @@ static void publish(struct lane *lane)
 	__atomic_store_n(lane->shared, lane->released, __ATOMIC_RELEASE);	/* (C) */
 }
 
-/* Goes on at position, and forgets what lies before. Packets still outstanding give nothing back then. */
+/* Continues at position, and drops what lies before. Packets still outstanding release nothing then. */
 static int skip_to(struct lane *lane, uint64_t position)
 {
 	lane->read = position;
@@ -115,7 +115,7 @@ static unsigned int oldest(const struct lanes *l, uint64_t *until)
 	return best;
 }
 
-/* Takes the first slot of a lane that is not empty, and what follows it up to the time until. 0 = it is nonsense. */
+/* Takes the first slot of a lane that is not empty, and what follows it up to the time until. 0 = it is invalid. */
 static unsigned int take(const struct lanes *l, struct lane *lane, uint64_t until, struct ringcap_pkt *pkts, unsigned int max)
 {
 	const uint8_t *at = (const void *)slot_at(l, lane, lane->read);
@@ -198,12 +198,12 @@ void lanes_release(struct lanes *l, unsigned int n)
 		l->first = l->next = 0;	/* the same few stay in the cache */
 }
 
-/* How many bytes from the lane's next slot on come before what other lanes have; at most about most bytes. */
-static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t most)
+/* How many bytes from the lane's next slot on come before what other lanes have; at most about limit bytes. */
+static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t limit)
 {
 	uint64_t position = lane->read;
 
-	while (position != lane->end && position - lane->read < most) {
+	while (position != lane->end && position - lane->read < limit) {
 		const struct ringcap_slot *slot = slot_at(l, lane, position);
 
 		if (!slot_fits(slot, lane->end - position) || (position != lane->read && slot->ts_ns > until))

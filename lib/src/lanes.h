@@ -51,13 +51,13 @@ uint64_t lanes_skip(struct lanes *l, unsigned int lane, uint64_t end);
  */
 int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max);
 
-/* Gives back the n oldest packets, n at most what is outstanding. */
+/* Releases the n oldest packets; n is at most the number outstanding. */
 void lanes_release(struct lanes *l, unsigned int n);
 
 /* Begins a run with the oldest packet; nothing is outstanding. Returns 1, 0 when there is none, -EBADMSG as above. */
 int lanes_run(struct lanes *l, struct ringcap_run *run);
 
-/* Gives back what of the run ringcap_next has passed. */
+/* Releases what ringcap_next has passed of the run. */
 void lanes_pass(struct lanes *l, const struct ringcap_run *run);
 
 #endif

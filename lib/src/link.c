@@ -47,7 +47,7 @@ static int give_up(struct ringcap *h)
 	return -ENODEV;
 }
 
-/* An agent that ends leaves its sockets behind; who deletes a queue removes its socket. */
+/* An agent that ends leaves its sockets behind. Deleting a queue removes its socket. */
 static int try_again(struct ringcap *h)
 {
 	struct ebpf *e = &h->ebpf;
@@ -74,7 +74,7 @@ static int take_answer(struct ringcap *h)
 	int fds[HANDOVER_FDS];
 	int err = handover_read(e->link_fd, &reply, fds);
 
-	for (int i = 0; i < HANDOVER_FDS; i++)	/* what we have is what we keep */
+	for (int i = 0; i < HANDOVER_FDS; i++)	/* the first descriptors stay in use */
 		if (fds[i] >= 0)
 			close(fds[i]);
 	if (err == -EAGAIN)
@@ -86,7 +86,7 @@ static int take_answer(struct ringcap *h)
 	}
 	if (!err && (reply.error == ESTALE || !reply.error))
 		return give_up(h);
-	hang_up(h);	/* the agent may not know yet whose queue it is: ask again */
+	hang_up(h);	/* the agent may not know the owner yet: ask again */
 	return 0;
 }
 
@@ -97,7 +97,7 @@ int link_event(struct ringcap *h)
 
 	if (e->link == LINK_ASKED)
 		return take_answer(h);
-	/* An agent that serves us has nothing to say but that it goes. */
+	/* A serving agent sends nothing; it only hangs up. */
 	if (e->link == LINK_UP && (recv(e->link_fd, &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN))
 		hang_up(h);
 	return 0;

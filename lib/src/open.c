@@ -71,8 +71,8 @@ static int attach(struct ringcap *h, const struct found *found, char *errbuf)
 	char path[PATH_MAX];
 
 	if (find_path(found, path, sizeof(path)))
-		return fail(errbuf, ENAMETOOLONG, "%s: the path of its queues is too long", find_base(found->place));
-	return found->place == PLACE_DEV ? kmod_open(h, path, errbuf) : ebpf_open(h, path, errbuf);
+		return fail(errbuf, ENAMETOOLONG, "%s: the path of its queues is too long", find_base(found->origin));
+	return found->origin == ORIGIN_DEV ? kmod_open(h, path, errbuf) : ebpf_open(h, path, errbuf);
 }
 
 static int none_given(const struct queue_name *want, char *errbuf)
@@ -82,7 +82,7 @@ static int none_given(const struct queue_name *want, char *errbuf)
 	if (want->queue != QUEUE_ANY)
 		snprintf(at, sizeof(at), "@%d", want->queue);
 	return fail(errbuf, ENOENT, "no queue %s%s here (looked in %s and %s): a pod gets one by the resource limit "
-		    "ringcap.io/%s: 1%s", want->name, at, find_base(PLACE_DEV), find_base(PLACE_RUN), want->name,
+		    "ringcap.io/%s: 1%s", want->name, at, find_base(ORIGIN_DEV), find_base(ORIGIN_RUN), want->name,
 		    want->queue == QUEUE_ANY ? "; and no network interface has this name" : "");
 }
 
@@ -156,7 +156,7 @@ static int takes_unread(unsigned int flags, char *errbuf)
 {
 	const char *said = getenv("RINGCAP_UNREAD");
 
-	/* What a container runtime was told (CDI) it puts over what the container's own environment has: hence another name. */
+	/* Variables of CDI override those of the container's own environment: hence another name. */
 	if (!said)
 		said = getenv("RINGCAP_UNREAD_DEFAULT");
 	if (flags & ~(RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP) || flags == (RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP))

@@ -160,7 +160,7 @@ int records_run(struct records *r, struct ringcap_run *run)
 
 void records_pass(struct records *r, const struct ringcap_run *run)
 {
-	if (run->next == r->run) {	/* comes again, and what was discarded before it goes */
+	if (run->next == r->run) {	/* this record is read again; drop the discarded ones before it */
 		r->read -= bytes_taken(*(const uint32_t *)(const void *)(r->run - BPF_RINGBUF_HDR_SZ));
 		r->outstanding = 0;
 		r->released = r->read;

@@ -28,12 +28,12 @@ struct records {
 	uint64_t *consumer;
 	uint64_t size;			/* a power of two */
 	uint64_t read;			/* records before it were received */
-	uint64_t released;		/* records before it were given back; what consumer says unless somebody scribbled */
+	uint64_t released;		/* records before it were released; equals consumer unless that was overwritten */
 	unsigned int outstanding;
 	const uint8_t *run;		/* the slot of the run that was begun */
 };
 
-/* Begins where the last consumer stopped; with the newest record when what it left there makes no sense. */
+/* Starts where the last consumer stopped, or with the newest record when the position that it left is invalid. */
 void records_start(struct records *r);
 
 /* Gives back, unread, the records that begin within the next so many bytes; the number of packets. Nothing is outstanding. */
@@ -60,7 +60,7 @@ void records_release(struct records *r, unsigned int n);
  */
 int records_run(struct records *r, struct ringcap_run *run);
 
-/* Gives back what of the run ringcap_next has passed. */
+/* Releases what ringcap_next has passed of the run. */
 void records_pass(struct records *r, const struct ringcap_run *run);
 
 #endif

@@ -71,7 +71,7 @@ struct demand {
 	struct ringcap_run *run;
 };
 
-/* What makes no sense is what a queue that was taken back leaves: the kernel zeroes it, and says so before it does. */
+/* Invalid data can be that of a revoked queue: the kernel marks it as revoked, then zeroes it. */
 static int explain(struct ringcap *h, int n)
 {
 	if (n == -EBADMSG)
@@ -87,7 +87,7 @@ static int fetch(struct ringcap *h, const struct demand *want)
 		h->running = n > 0;
 	else if (n > 0)
 		h->outstanding += (unsigned int)n;
-	/* Looked at last: what was whole then is passed on. */
+	/* Checked last: what was complete by then is passed on. */
 	if (n > 0 && h->engine->revoked && h->engine->revoked(h))
 		return h->gone = -ENODEV;
 	return n;
@@ -188,7 +188,7 @@ RINGCAP_API void ringcap_release(struct ringcap *h, unsigned int n)
 
 RINGCAP_API int ringcap_fd(const struct ringcap *h)
 {
-	((struct ringcap *)(uintptr_t)h)->fd_given = true;	/* the caller's const is about what it can see */
+	((struct ringcap *)(uintptr_t)h)->fd_given = true;	/* const only for the caller */
 	return h->epoll_fd;
 }
 

@@ -226,7 +226,7 @@ static void test_records_scribbled_start(void)
 	}
 }
 
-/* As many as lie within so many bytes, whatever is claimed, and never a record that is not finished. */
+/* Skips only records within so many bytes, with any claimed length, and never an unfinished one. */
 static void test_records_skip(void)
 {
 	struct ringcap_pkt pkt;
@@ -412,7 +412,7 @@ static void test_lanes_merge(void)
 	module_free(&m);
 }
 
-/* A lane's slots up to a position, whatever is claimed; what does not fit is left for reading to find. */
+/* Skips a lane's slots up to a position, with any claimed length; the reader finds what does not fit. */
 static void test_lanes_skip(void)
 {
 	struct ringcap_pkt pkts[4];
@@ -554,7 +554,7 @@ static void test_lanes_run_corrupt(void)
 	}
 }
 
-/* Whatever memory and positions say, a run stays in the mapping. */
+/* A run stays in the mapping with any contents of memory and positions. */
 static void test_lanes_run_noise(void)
 {
 	uint64_t seed = 13, sum = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the interfaces are called whose numbers are with packets, as the node's agent tells a queue's consumers. */
+/* Names of the interfaces whose numbers are with packets, from the file that the node's agent writes for consumers. */
 #ifndef IFNAME_H
 #define IFNAME_H
 

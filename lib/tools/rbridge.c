@@ -29,7 +29,7 @@ struct options {
 	bool one_way, no_promisc, quiet, json;
 };
 
-/* What was received by one interface, and what became of it. */
+/* Packets received by one interface, and how many were forwarded. */
 struct counts {
 	uint64_t seen, bytes, filtered, reflected, failed;
 };
@@ -159,7 +159,7 @@ static int refused(const struct control *c, const char *interface, const char *w
 	return -1;
 }
 
-/* A ring on interface from whose packets all go out of interface to. It goes with the socket. */
+/* Makes a ring on interface from that sends all packets out of interface to. The module removes it with the socket. */
 static int make_direction(struct control *c, const struct options *o, const unsigned int *ifindex, int from,
 			  const struct bpf_program *filter)
 {

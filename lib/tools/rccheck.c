@@ -33,7 +33,7 @@ struct check {
 	uint64_t count, seconds;
 	uint64_t sent, found;			/* numbers 1 to these */
 	bool begun;				/* a datagram with number 0 was found */
-	uint64_t read;				/* packets, whatever they are */
+	uint64_t read;				/* packets of any kind */
 	struct ringcap_stats before;		/* when the queue was opened */
 };
 
@@ -107,7 +107,7 @@ static bool take(struct check *c, const struct ringcap_pkt *pkt)
 	return c->found == want.number;
 }
 
-/* What is in the queue, waiting for the first packet. 0 or -errno; -EBADMSG when it has said what is wrong. */
+/* What is in the queue, waiting for the first packet. 0 or -errno; -EBADMSG when it has printed what is wrong. */
 static int read_queue(struct check *c, int wait_ms)
 {
 	struct ringcap_pkt pkts[BATCH];

@@ -79,10 +79,10 @@ static void count(struct reader *r, const struct ringcap_pkt *pkts, int n)
 }
 
 /* One batch; 0 or -errno. */
-static int read_batch(struct reader *r, uint64_t most, int timeout_ms)
+static int read_batch(struct reader *r, uint64_t limit, int timeout_ms)
 {
 	struct ringcap_pkt pkts[BATCH];
-	int n = ringcap_recv(r->queue, pkts, most < BATCH ? (unsigned int)most : BATCH, timeout_ms);
+	int n = ringcap_recv(r->queue, pkts, limit < BATCH ? (unsigned int)limit : BATCH, timeout_ms);
 
 	if (n <= 0)
 		return n == -EINTR ? 0 : n;

@@ -35,7 +35,7 @@ struct totals {
 
 struct dump;
 
-/* A queue and who reads it. Totals are written by its thread only, and read by anyone. */
+/* A queue and its reader. Totals are written by its thread only, and read by anyone. */
 struct reader {
 	struct ringcap *queue;
 	struct totals totals;
@@ -52,7 +52,7 @@ int options_parse(int argc, char **argv, struct options *o);
 
 /* ---- rcount_open.c ---- */
 
-/* Opens what the options name, one queue or more; their number, or -1 after saying why not. */
+/* Opens what the options name, one queue or more; their number, or -1 after printing why not. */
 int readers_open(const struct options *o, struct reader *readers);
 
 /* ---- rcount_dump.c ---- */

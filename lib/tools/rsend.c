@@ -28,7 +28,7 @@ struct options {
 	const char *out;	/* the interface to send out of, among several that are granted */
 	uint64_t count;		/* packets, 0 = no end */
 	uint64_t loops;		/* of the file, 0 = no end */
-	double rate;		/* packets a second, 0 = as fast as it goes */
+	double rate;		/* packets a second, 0 = as fast as possible */
 	uint32_t size, flows;	/* of our own packets */
 	bool interface, quiet, json;
 };
