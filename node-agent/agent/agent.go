@@ -95,7 +95,7 @@ func PodResources(kubeletDir string) *pods.Kubelet {
 }
 
 // Run serves until ctx ends. Capture goes on after that, and consumers keep their queues. While the API server cannot be
-// reached, Run goes on trying, and what an earlier agent made stays in use.
+// reached, Run retries, and the data path of an earlier agent stays in use.
 func (a *Agent) Run(ctx context.Context) error {
 	direct, err := newClient(a.Config)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // nodeWatch keeps the node's NodeCapture in a cache. Until the API server has answered once, and whenever the watch ends,
-// it goes on trying, at growing intervals of up to half a minute.
+// it retries, at growing intervals of up to half a minute.
 type nodeWatch struct {
 	name     string
 	cache    cache.Cache

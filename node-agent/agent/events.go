@@ -20,7 +20,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// controllerName is whose Events they are.
+// controllerName is the reporting controller of the Events.
 const controllerName = "ringcap-node-agent"
 
 // newAnnouncer makes Events on the NodeCapture of a node's transitions, in the background, until ctx ends. Events of one

@@ -71,7 +71,7 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 	return offer
 }
 
-// namedQueues are queues whose consumers are told the names of interfaces.
+// namedQueues are queues whose consumers get the names of interfaces.
 type namedQueues struct {
 	deviceplugin.Queues
 	names *containers.Names

@@ -209,7 +209,7 @@ type Observation struct {
 
 // RingState is an observed ring.
 type RingState struct {
-	// Taps that are in place.
+	// Taps that are attached.
 	Taps  []Tap
 	Stats RingStats
 	// Rules has what each wildcard rule counted, by its id.
@@ -277,7 +277,7 @@ type Engine interface {
 	// Apply makes the node's data path as planned and removes what the engine made before and is not planned any more. seen is
 	// what Observe has just returned, so that the engine need not look again; with the zero value it looks.
 	// What is unchanged is not touched: its consumers stay attached and its counters go on. The returned map has an
-	// entry for each ring or cluster (by name) that could not be made as planned; the others are in place all the same.
+	// entry for each ring or cluster (by name) that could not be made as planned; the others were applied.
 	// The error is for what concerns the engine as a whole.
 	Apply(ctx context.Context, plan Plan, seen Observation) (map[string]error, error)
 	// Observe reads the state and the counters.

@@ -27,7 +27,7 @@ func (s RuleSet) Empty() bool {
 }
 
 // Targets lists what the set sends packets to, each once: the default's first, then those of the rules in order. Engines
-// number them by their places.
+// number them by their indexes.
 func (s RuleSet) Targets() []Target {
 	var targets []Target
 	add := func(target Target) {
@@ -45,7 +45,7 @@ func (s RuleSet) Targets() []Target {
 	return targets
 }
 
-// TargetNumber is the place of a target in the list, 0 for one that is zero.
+// TargetNumber is the index of a target in the list, 0 for a zero target.
 func TargetNumber(targets []Target, target Target) int { return max(slices.Index(targets, target), 0) }
 
 // Action is what becomes of a packet. The values are those of enum ringcap_action.
@@ -79,7 +79,7 @@ type ExactRule struct {
 	Idle time.Duration
 }
 
-// WildcardRule is a rule whose Match leaves out what it does not care for.
+// WildcardRule is a rule whose Match may leave out fields.
 type WildcardRule struct {
 	// ID is unique in the set and not 0; among rules of the same priority the smallest decides.
 	ID       uint32
@@ -125,7 +125,7 @@ type Pattern struct {
 	Bytes []byte
 	// IgnoreCase takes ASCII letters of either case for the same.
 	IgnoreCase bool
-	// Offset is the least place in the payload where it may begin; Depth the bytes from there on in which it must lie, 0 = to
+	// Offset is the lowest offset in the payload where it may begin; Depth the bytes from there on in which it must lie, 0 = to
 	// the end.
 	Offset, Depth uint32
 }

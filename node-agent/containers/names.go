@@ -28,7 +28,7 @@ const (
 	inContainer = "/run/ringcap"
 )
 
-// Names tells consumers what the interfaces are called, and which pods they belong to, also when these are gone by now. In an
+// Names writes the names of interfaces, and the pods that they belong to, for consumers, also of interfaces that are gone. In an
 // agent's run folder <cluster>/interfaces/names has a line "<ifindex>\t<name>\t<namespace/pod>" for each
 // interface whose packets the cluster's queues get or got; the pod is empty for other interfaces. Its methods but Mount are
 // for one goroutine.
@@ -101,7 +101,7 @@ func (n *Names) write(cluster string, lines map[int]string) error {
 	path := filepath.Join(n.of(cluster), namesFile)
 	old, known := n.written[cluster]
 	if !known {
-		// What an earlier agent knew. Without it this one goes on.
+		// What an earlier agent wrote; without it this one starts from nothing.
 		old, _ = os.ReadFile(path)
 	}
 	text := mergeNames(old, lines)

@@ -14,7 +14,7 @@ import (
 // signatureMark ends the file of a signed module.
 const signatureMark = "~Module signature appended~\n"
 
-// File is what a module's file says of itself. Whether the kernel takes it, the kernel says.
+// File is what a module's file declares. Only the kernel decides whether it loads it.
 type File struct {
 	Path string
 	// Release is the kernel that it was built for.

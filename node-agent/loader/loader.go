@@ -44,7 +44,7 @@ func ParseMode(text string) (Mode, error) {
 type Kernel interface {
 	// Probe asks a loaded module who it is.
 	Probe() (kmod.Info, error)
-	// Load loads a module from a file. The error is the kernel's errno; words are what its log says of it, where that can
+	// Load loads a module from a file. The error is the kernel's errno; words are its log lines about it, where that can
 	// be read.
 	Load(path string) (words string, err error)
 	// LoadContent loads a module that is no file's.

@@ -16,7 +16,7 @@ type Outcome struct {
 	node.Identity
 	// Version of the module that is loaded; empty when none is.
 	Version string `json:"version,omitempty"`
-	// SourceVersion says exactly which one it is, Ours that a loader loaded it.
+	// SourceVersion identifies the exact build. Ours: a loader loaded it.
 	SourceVersion string `json:"sourceVersion,omitempty"`
 	Ours          bool   `json:"ours,omitempty"`
 	// Available is the image's module when it is another than the loaded one.

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Upgrade selects when a module that a loader loaded before makes place for another one of the image.
+// Upgrade selects when the image's module replaces one that a loader loaded before.
 type Upgrade string
 
 // The policies. Modules of anybody else are never replaced.

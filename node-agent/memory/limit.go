@@ -82,7 +82,7 @@ func ownMemory() (limit, used uint64, cache func() uint64, limited bool) {
 	return 0, 0, nil, false
 }
 
-// folder is this process's in the hierarchy, or the root of what is mounted: a container sees nothing else.
+// folder is this process's in the hierarchy, or the root of what is mounted: a container has no access to others.
 func (f memoryFiles) folder() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

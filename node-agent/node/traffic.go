@@ -137,7 +137,7 @@ func (s stack) below(index int) []int {
 	if peer, there := s.links[parent]; there {
 		below = append(below, parent)
 		if s.is(parent, typeVeth) {
-			// What comes out there goes on by its bridge.
+			// Its bridge forwards the packets.
 			below = append(below, peer.Attrs().MasterIndex)
 		}
 	}

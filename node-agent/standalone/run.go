@@ -83,7 +83,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.finish()
 }
 
-// read reads the folder. What was in the place of a document that is refused stays.
+// read reads the folder. The earlier version of a refused document stays.
 func (r *Runner) read() error {
 	manifests, err := r.folder.Read()
 	if err != nil {

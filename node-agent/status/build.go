@@ -33,7 +33,7 @@ type Input struct {
 	Consumers map[capture.QueueID]string
 	// ConsumersUnknown: the kubelet does not say.
 	ConsumersUnknown bool
-	// Truncating names the rings whose packets are cut although nobody asked for it.
+	// Truncating names the rings whose packets are cut although no snap length is set.
 	Truncating map[string]bool
 	// Holders are the processes that read queues which are allocated to no pod.
 	Holders map[capture.QueueID]string

@@ -17,11 +17,11 @@ const truncationMemory = 10 * time.Minute
 // Truncation remembers for which sets of queues packets are cut. Accounts go on when it ends that packets are cut, and when
 // the agent restarts: what counts is that they grow. The zero value is ready; it is for one goroutine.
 type Truncation struct {
-	// packets that were cut, by the last look.
+	// packets that were cut, by the last report.
 	packets map[queueSet]uint64
 	// cut is when packets were found to be cut that nobody had asked to cut.
 	cut map[queueSet]time.Time
-	// given: the ring had a snap length at the last look.
+	// given: the ring had a snap length at the last report.
 	given map[string]bool
 }
 
@@ -47,7 +47,7 @@ func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 		return slices.ContainsFunc(feeders[set.name], func(ring string) bool { return given[ring] })
 	}
 	for _, set := range grown {
-		// What has come since the last look may be of before a change of the spec.
+		// Packets since the last report may be of before a change of the spec.
 		if !asked(set, before) {
 			t.cut[set] = now
 		}
@@ -65,7 +65,7 @@ func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 	return rings
 }
 
-// count returns the sets of queues whose accounts have grown since the last look. One that cannot be read at the moment has not.
+// count returns the sets of queues whose counts of cut packets grew since the last report. A set that cannot be read now is left out.
 func (t *Truncation) count(r datapath.Report) (grown []queueSet) {
 	first := t.packets == nil
 	if first {

@@ -38,7 +38,7 @@ type steps struct {
 	setRules       []capture.Ring
 	setRings       []capture.Ring
 	deleteClusters []string
-	// removeNodes are clusters that are gone and whose device nodes are not.
+	// removeNodes are removed clusters that still have device nodes.
 	removeNodes []string
 	// foreign are planned names that somebody else's object has.
 	foreign []string

@@ -134,7 +134,7 @@ func (e *Engine) setCluster(c *client, cluster capture.Cluster) error {
 	return c.do(cmdClusterSet, attributes)
 }
 
-// newRing makes a ring without taps, which gets its rules before it sees a packet.
+// newRing makes a ring without taps, which gets its rules before its first packet.
 func newRing(c *client, ring capture.Ring) error {
 	attributes, err := marshal(ringSetRequest{Name: &ring.Name, Generation: new(generationTag), Quick: flag(false)})
 	if err != nil {

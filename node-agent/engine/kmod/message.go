@@ -155,7 +155,7 @@ func channelMask(queues []uint16) (words []uint64) {
 	return words
 }
 
-// encodeFilter lays a program out as struct sock_filter[], whose layout bpf.RawInstruction has.
+// encodeFilter encodes a program as struct sock_filter[], which has the layout of bpf.RawInstruction.
 func encodeFilter(program []bpf.RawInstruction) []byte {
 	// Fails only for values of no fixed size.
 	out, _ := binary.Append(nil, binary.NativeEndian, program)
