@@ -117,7 +117,7 @@ type refusedChange struct {
 	reason  string
 	// only this engine's nodes refuse it.
 	only v1.Engine
-	// harms reports that the change is fine but for another object.
+	// harms: the change is fine but for another object.
 	harms string
 }
 

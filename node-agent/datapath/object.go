@@ -32,7 +32,7 @@ type Object struct {
 // Ready reports whether it was made as the spec asks.
 func (o Object) Ready() bool { return o.Made && o.Reason == "" }
 
-// Absent reports that it does not concern this node, which has none of the interfaces.
+// Absent reports whether it does not concern this node, because that has none of the interfaces.
 func (o Object) Absent() bool { return o.Decision.Absent() }
 
 // conclude combines a plan and its outcome, for each object that is asked for or that an engine still has. It is the

@@ -132,7 +132,7 @@ func (t *Trials) ask(ctx context.Context) error {
 	return err
 }
 
-// over reports that no more answers are needed: judge ends all trials.
+// over reports whether no more answers are needed: judge ends all trials.
 func (t *Trials) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,10 +147,10 @@ func (t *Trials) over() bool {
 	return true
 }
 
-// stood reports that the API server answered after a trial's time. The lock is held.
+// stood reports whether the API server answered after a trial's time. The lock is held.
 func (t *Trials) stood(since time.Time) bool { return !t.answered.Before(since.Add(t.Within)) }
 
-// silent reports that the API server has not answered for too long since something was applied. The lock is held.
+// silent reports whether the API server has not answered for too long since something was applied. The lock is held.
 func (t *Trials) silent() bool {
 	since := t.from
 	if t.answered.After(since) {

@@ -19,20 +19,20 @@ import (
 func TestTheReadmeSaysWhatEnginesServe(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	message := map[string][]string{} // by field: the cells of KernelModule and EBPF
+	cells := map[string][]string{} // by field: the cells of KernelModule and EBPF
 	for _, row := range regexp.MustCompile(`(?m)^\| [^|]+ \| ([^|]+) \| ([^|]+) \| (.+) \|$`).FindAllStringSubmatch(string(page), -1) {
 		for _, field := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[3], -1) {
-			message[field[1]] = row[1:3]
+			cells[field[1]] = row[1:3]
 		}
 	}
 	both := append(slices.Clone(served[v1.EngineKernelModule]), served[v1.EngineEBPF]...)
 	for i, engine := range []v1.Engine{v1.EngineKernelModule, v1.EngineEBPF} {
-		for field, cells := range message {
+		for field, row := range cells {
 			refused := slices.Contains(both, feature("spec."+field)) && !slices.Contains(served[engine], feature("spec."+field))
-			assert.Equal(t, refused, cells[i] == "**no**", "%s: %s", engine, field)
+			assert.Equal(t, refused, row[i] == "**no**", "%s: %s", engine, field)
 		}
 		for _, f := range missingFeatures(engine, both) {
-			assert.Contains(t, message, strings.TrimPrefix(string(f), "spec."), "%s does not serve it", engine)
+			assert.Contains(t, cells, strings.TrimPrefix(string(f), "spec."), "%s does not serve it", engine)
 		}
 	}
 }

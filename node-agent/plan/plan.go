@@ -134,7 +134,7 @@ type Verdict struct {
 // Ready reports whether it was planned as the spec asks.
 func (v Verdict) Ready() bool { return v.Planned && v.Reason == "" }
 
-// Absent reports that it does not concern this node, which has none of the interfaces.
+// Absent reports whether it does not concern this node, because that has none of the interfaces.
 func (v Verdict) Absent() bool { return !v.Planned && v.Reason == v1.ReasonInterfaceAbsent }
 
 // Result is a node's plan.

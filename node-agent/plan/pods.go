@@ -218,7 +218,7 @@ func (d *ringDraft) notTapped() (texts []string, wrong *problem) {
 	return texts, wrong
 }
 
-// ByName reports that a selector of namespaces, if there is one, asks for nothing but their names.
+// ByName reports whether a selector of namespaces, if there is one, asks for nothing but their names.
 func ByName(s *metav1.LabelSelector) bool {
 	if s == nil {
 		return true

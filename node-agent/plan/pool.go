@@ -27,7 +27,7 @@ type Function struct {
 	Resource string
 }
 
-// OverPool reports that a ring's interfaces are, at least in part, those of a pool.
+// OverPool reports whether a ring's interfaces are, at least in part, those of a pool.
 func OverPool(ring v1.CaptureRingSpec) bool {
 	return slices.ContainsFunc(ring.Interfaces, func(s v1.InterfaceSelector) bool { return s.ResourceName != "" })
 }
@@ -71,7 +71,7 @@ func (d *ringDraft) tapPool(i int, selector v1.InterfaceSelector, queues []uint1
 	return d.keepUnlisted(i, selector.ResourceName, queues)
 }
 
-// hadPool reports that devices of a resource were there, and are not in another pool now.
+// hadPool reports whether devices of a resource were there, and are not in another pool now.
 func (d *ringDraft) hadPool(resource string) bool {
 	for _, seen := range d.facts.Seen {
 		if seen.Resource == resource {
@@ -131,7 +131,7 @@ func (d *ringDraft) isHere(index int) bool {
 	return slices.ContainsFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == index })
 }
 
-// hasFollower reports that the ring has a tap that follows the interface of this index.
+// hasFollower reports whether the ring has a tap that follows the interface of this index.
 func (d *ringDraft) hasFollower(index int) bool {
 	return slices.ContainsFunc(d.facts.Taps[d.name], func(t capture.Tap) bool { return t.Index == index && t.Follows })
 }

@@ -33,7 +33,7 @@ func listVethPeers() (vethPeers, error) {
 	return s, nil
 }
 
-// without reports that an interface is not there.
+// without reports whether an interface is not there.
 func (s vethPeers) without(index int) bool { return !slices.Contains(s.indexes, index) }
 
 // of returns the interfaces whose peer is in the namespace of a pod: that of its oldest process that has entered one.
