@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// CaptureRingSpec is what is captured, where and how.
+// CaptureRingSpec defines what a ring captures, where and how.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.filter)",message="quick mode takes packets past all filters: leave spec.filter out, or set spec.quickMode to false"
 // +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.sampling)",message="quick mode does not sample: leave spec.sampling out, or set spec.quickMode to false"
@@ -20,14 +20,14 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.network)).size() <= 1",message="networks have the ring's name: give one of spec.interfaces a network, and the others in a ring of their own"
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.pool)).size() <= 1",message="a ring tells of one pool what is in it: give one of spec.interfaces a pool, and the others in a ring of their own"
 type CaptureRingSpec struct {
-	// nodeSelector selects nodes by their labels; without it the ring is for all nodes. PF_RING: none, it knows one machine.
+	// nodeSelector selects nodes by their labels. Without it the ring is on all nodes.
 	//
 	// +optional
 	NodeSelector *NodeSelector `json:"nodeSelector,omitempty"`
 
-	// interfaces to tap, 1 to 16 selectors. On a node, each must match at least one interface, and all together at most 64: of
-	// more the node refuses the ring with reason Unsupported, but for pods' interfaces, of which the newest are left out and
-	// named in status. PF_RING: device_name of pfring_open, pfring_bind.
+	// interfaces to capture, 1 to 16 selectors. On a node, each selector must match at least one interface, and all selectors
+	// together at most 64. A node with more matches refuses the ring with reason Unsupported. Interfaces of pods are an
+	// exception: the newest are left out and listed in the status.
 	//
 	// +required
 	// +listType=atomic
@@ -35,21 +35,22 @@ type CaptureRingSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Interfaces []InterfaceSelector `json:"interfaces"`
 
-	// direction of the packets to capture; by default Receive. PF_RING: pfring_set_direction.
+	// direction of the packets to capture: Receive (default), Transmit or Both.
 	//
 	// +optional
 	// +kubebuilder:default=Receive
 	Direction Direction `json:"direction,omitempty"`
 
-	// engine to capture with; by default Auto. PF_RING: none, there is only the module. KernelModule and EBPF are refused, with a condition, on nodes that cannot do them.
+	// engine that captures: Auto (default), KernelModule or EBPF. Auto uses the kernel module where it loads, else eBPF. A node
+	// that cannot run the given engine refuses the ring with a condition.
 	//
 	// +optional
 	// +kubebuilder:default=Auto
 	Engine Engine `json:"engine,omitempty"`
 
-	// transparentMode says where packets are taken, as a number or a word; by default 0. 0 or Stack: from the stack's receive
-	// and transmit path, with any driver. 1 or Driver: a capture-aware driver hands them over before the stack sees them, and the
-	// stack gets them too. 2 or RingOnly: the same, and the stack never sees them. PF_RING: transparent_mode.
+	// transparentMode sets where packets are captured, as a number or a word; by default 0. 0 or Stack captures in the receive
+	// and transmit path of the network stack, with any driver. 1 or Driver captures in a capture-aware driver, before the stack,
+	// which gets the packets too. 2 or RingOnly captures there as well, but the stack never gets the packets.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -59,41 +60,41 @@ type CaptureRingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2 : self in ['Stack', 'Driver', 'RingOnly']",message="must be 0 or Stack (any driver), 1 or Driver (a capture-aware driver; the stack gets packets too), or 2 or RingOnly (the stack does not get them)"
 	TransparentMode *TransparentMode `json:"transparentMode,omitempty"`
 
-	// transparentFallback says what becomes of transparentMode 1 and 2 where an interface's driver is not capture-aware:
-	// Refuse (default) or Stack. PF_RING: none.
+	// transparentFallback sets what happens with transparentMode 1 and 2 on an interface whose driver is not capture-aware.
+	// Refuse (default) refuses the ring on that node. Stack captures in mode 0 there.
 	//
 	// +optional
 	// +kubebuilder:default=Refuse
 	TransparentFallback TransparentFallback `json:"transparentFallback,omitempty"`
 
-	// xdp says which XDP engine EBPF may use for transparentMode 1 and 2: Native (default), of the driver, or
-	// GenericAllowed, which takes the kernel's own where the driver has none and comes after the skb. PF_RING: none.
+	// xdp sets which XDP the engine EBPF may use for transparentMode 1 and 2. Native (default) is the driver's XDP.
+	// GenericAllowed also permits the kernel's generic XDP, which runs after the skb is built, where the driver has none.
 	//
 	// +optional
 	// +kubebuilder:default=Native
 	XDP XDP `json:"xdp,omitempty"`
 
-	// nodeTraffic says whether the ring may have what can cut a node off from its network on an interface that carries the node's
-	// own traffic: Refuse (default) or Allow. That is transparentMode 2, whose packets the stack never gets, and what stops the
-	// device for a moment: nic.vlanOffload Disable, nic.rxRingSize, nic.rxQueues and nic.driver.policy Replace. An interface
-	// carries the node's traffic if it has an address other than link-local, a default route, or the way to the API server, or
-	// is below or above one that has (bridge, bond, VLAN, Open vSwitch). Allowed or not, an agent that loses the API server right
-	// after it applied such a ring undoes it. PF_RING: none.
+	// nodeTraffic sets whether the ring may use settings that can cut a node off from its network, on an interface that carries
+	// the node's own traffic: Refuse (default) or Allow. These settings are transparentMode 2, whose packets never reach the
+	// stack, and those that stop the device for a moment: nic.vlanOffload Disable, nic.rxRingSize, nic.rxQueues and
+	// nic.driver.policy Replace. An interface carries the node's traffic if it has an address other than link-local, a default
+	// route or the route to the API server, or if it is below or above such an interface (bridge, bond, VLAN, Open vSwitch). In
+	// both cases, an agent that loses the API server right after it applied such a ring undoes it.
 	//
 	// +optional
 	// +kubebuilder:default=Refuse
 	NodeTraffic NodeTrafficPolicy `json:"nodeTraffic,omitempty"`
 
-	// quickMode takes packets the shortest way: one interface, no filter of any kind, no Clusters, and one queue or balance
-	// RxQueue; by default false. Of two quick rings over the same RX queues of an interface the younger is refused. It can
-	// not be changed while the ring has consumers. PF_RING: quick_mode.
+	// quickMode captures on the shortest path; by default false. It requires one interface, no filter of any kind, no Clusters,
+	// and one queue or balance RxQueue. If two quick rings use the same RX queues of an interface, the younger ring is refused.
+	// It can not be changed while the ring has consumers.
 	//
 	// +optional
 	QuickMode bool `json:"quickMode,omitempty"`
 
-	// queues of the ring's own, besides those of Clusters over it: 1 to 256, or PerRxQueue for one for each RX queue of the
-	// interface that has the most (of pods, has had the most; it goes with balance RxQueue); without it the ring feeds
-	// Clusters only. Pods request them as ringcap.io/<ring name>. PF_RING: the number of applications that join a cluster_id; pfring_open_multichannel.
+	// queues of the ring itself, besides those of the Clusters over it: 1 to 256, or PerRxQueue. PerRxQueue requires balance
+	// RxQueue and creates one queue for each RX queue of the interface with the most RX queues; for interfaces of pods, the most
+	// so far. Without it the ring only feeds Clusters. Pods request the queues as ringcap.io/<ring name>.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -101,44 +102,42 @@ type CaptureRingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 256 : self == 'PerRxQueue'",message="must be 1 to 256, the number of queues on each node, one for each consumer pod there, or PerRxQueue; leave it out for a ring that only feeds Clusters"
 	Queues *intstr.IntOrString `json:"queues,omitempty"`
 
-	// snapLength is the greatest number of bytes captured of a packet, 64 to 65535. Without it packets are captured whole, up to
-	// 65535 bytes. What is cut off is counted as truncated. PF_RING: caplen of pfring_open.
+	// snapLength is the maximum number of bytes to capture of a packet, 64 to 65535. Without it packets are captured whole, up
+	// to 65535 bytes. Packets that are cut are counted as truncated.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=65535
 	SnapLength int32 `json:"snapLength,omitempty"`
 
-	// filter says which packets pass; without it all do. PF_RING: pfring_set_bpf_filter and the filtering rules.
+	// filter selects the packets to capture; without it all packets pass.
 	//
 	// +optional
 	Filter *Filter `json:"filter,omitempty"`
 
-	// sampling passes one in so many of the packets that the filter passed; without it all. PF_RING:
-	// pfring_set_sampling_rate.
+	// sampling captures one in N of the packets that passed the filter; without it all of them.
 	//
 	// +optional
 	Sampling *Sampling `json:"sampling,omitempty"`
 
-	// defragment makes one packet of the IPv4 fragments of a datagram before rules are asked; by default false.
-	// PF_RING: enable_ip_defrag.
+	// defragment reassembles the IPv4 fragments of a datagram into one packet before rules are evaluated; by default false.
 	//
 	// +optional
 	Defragment bool `json:"defragment,omitempty"`
 
-	// timestamps says whose clock times packets; by default Software. PF_RING: PF_RING_HW_TIMESTAMP.
+	// timestamps selects the clock that timestamps packets: Software (default) or Hardware.
 	//
 	// +optional
 	// +kubebuilder:default=Software
 	Timestamps Timestamps `json:"timestamps,omitempty"`
 
-	// nic says how the interfaces are set while they are captured. PF_RING: load_driver.sh and ethtool by hand.
+	// nic configures the interfaces while they are captured.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	NIC NIC `json:"nic,omitempty"`
 
-	// rollout says how nodes get a new ring and its edits. PF_RING: none.
+	// rollout sets how nodes get a new ring and its edits.
 	//
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
@@ -146,16 +145,18 @@ type CaptureRingSpec struct {
 	QueueSettings `json:",inline"`
 }
 
-// DefaultMaxUnavailable is the spec.rollout.maxUnavailable of a ring that says none.
+// DefaultMaxUnavailable is the spec.rollout.maxUnavailable of a ring that does not set one.
 const DefaultMaxUnavailable = "25%"
 
-// Rollout says how nodes get a new ring and its edits.
+// Rollout sets how nodes get a new ring and its edits.
 type Rollout struct {
 	// maxUnavailable is how many of the ring's nodes, as a number or a percentage of them (rounded up), may be without a working
-	// version at a time because they were given a new one; by default 25%. Nodes get it in the order of their names, those whose
-	// ring does not work first, and the next when the agents of those before report that theirs works: when so many nodes refuse
-	// it, the others keep what they have, and the condition RolledOut says why. A node where no version has ever worked counts
-	// only until its agent has answered, and one whose agent did not report when it was told does not count. Deletion, and nodes that are not selected any more, do not wait. PF_RING: none.
+	// version at the same time because they were updated; by default 25%. Nodes are updated in the order of their names, first
+	// those on which the ring does not work. The next nodes are updated when the agents of the previous ones report that the
+	// ring works. When this many nodes refuse the ring, the other nodes keep the version that they have, and the condition
+	// RolledOut gives the reason. A node on which no version has ever worked counts only until its agent has answered. A node
+	// whose agent did not report when the node was updated does not count. Deletion, and nodes that are no longer selected, do
+	// not wait.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -164,10 +165,10 @@ type Rollout struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
-// CaptureStatus is what rings and clusters report.
+// CaptureStatus is the status of CaptureRings and Clusters.
 type CaptureStatus struct {
-	// conditions are Accepted, Programmed, Ready, Degraded and ConsumersEffective; of a CaptureRing RolledOut, RulesEffective,
-	// PacketsWhole and NetworksWritten, too.
+	// conditions are Accepted, Programmed, Ready, Degraded and ConsumersEffective. A CaptureRing also has RolledOut,
+	// RulesEffective, PacketsWhole and NetworksWritten.
 	//
 	// +optional
 	// +listType=map
@@ -175,83 +176,84 @@ type CaptureStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that the status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nodesDesired is the number of nodes that shall have it.
+	// nodesDesired is the number of nodes that should have it.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	NodesDesired int32 `json:"nodesDesired"`
 
-	// nodesReady is the number of those that do.
+	// nodesReady is the number of these nodes on which it is ready.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	NodesReady int32 `json:"nodesReady"`
 
-	// nodesNotReporting is the number of those nodes whose agent is not there, or not reachable. Ready is about the
-	// others, unless there are none; Degraded names these.
+	// nodesNotReporting is the number of these nodes whose agent is missing or unreachable. Ready describes the other nodes,
+	// unless there are none; Degraded names these.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	NodesNotReporting int32 `json:"nodesNotReporting"`
 
-	// queues is the number of queues over all nodes. Of a ring: its own and those of the Clusters over it, as for
-	// queuesAttached, delivered, dropped and truncated.
+	// queues is the number of queues on all nodes. For a ring, queues, queuesAttached, delivered, dropped and truncated include
+	// the queues of the Clusters over it.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Queues int32 `json:"queues"`
 
-	// queuesAttached is the number of those with a consumer.
+	// queuesAttached is the number of these queues that have a consumer.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	QueuesAttached int32 `json:"queuesAttached"`
 
-	// seen packets, summed over all nodes; it lags, as all counters here do, by up to two minutes: `ringcap status` asks the
-	// agents for the present ones. Of a ring: what its interfaces saw. Of a Cluster: what its rings passed to it, which is delivered + dropped.
+	// seen packets, summed over all nodes. For a ring: the packets that its interfaces saw. For a Cluster: the packets that its
+	// rings passed to it, which is delivered + dropped. All counters here lag by up to two minutes; `ringcap status` asks the
+	// agents for the current ones.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Seen int64 `json:"seen"`
 
-	// delivered packets, summed over all queues: each Cluster over a ring gets its own copy.
+	// delivered packets, summed over all queues. Each Cluster over a ring gets its own copy.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Delivered int64 `json:"delivered"`
 
-	// dropped packets, summed over all queues and reasons; NodeCaptures tell the reasons.
+	// dropped packets, summed over all queues and reasons. The NodeCaptures list the reasons.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Dropped int64 `json:"dropped"`
 
-	// truncated packets, summed over all queues: of those delivered, the ones of which only the beginning was captured, because
-	// they are longer than the snap length.
+	// truncated packets, summed over all queues: the delivered packets that were cut because they are longer than the snap
+	// length.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Truncated int64 `json:"truncated"`
 
-	// truncatedBytes that these packets lack.
+	// truncatedBytes were cut off these packets.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	TruncatedBytes int64 `json:"truncatedBytes"`
 
-	// engines in use, for people: "EBPF", "KernelModule" or "EBPF,KernelModule".
+	// engines in use, for display: "EBPF", "KernelModule" or "EBPF,KernelModule".
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Engines string `json:"engines,omitempty"`
 }
 
-// CaptureRing is a named capture.
+// CaptureRing captures the packets of interfaces into queues that pods can request.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -271,16 +273,16 @@ type CaptureStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type CaptureRing struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is as of every object.
+	// metadata is the standard object's metadata.
 	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is captured, and for whom.
+	// spec defines what is captured, and for which consumers.
 	//
 	// +required
 	Spec CaptureRingSpec `json:"spec"`
-	// status is what the nodes report, added up by the operator.
+	// status is the sum of what the nodes report; the operator writes it.
 	//
 	// +optional
 	Status CaptureStatus `json:"status,omitempty"`

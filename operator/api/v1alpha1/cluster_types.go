@@ -4,10 +4,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterSpec is a set of queues that share the packets of one or more rings.
+// ClusterSpec defines a set of queues that share the packets of one or more rings.
 type ClusterSpec struct {
-	// rings whose packets the cluster gets, 1 to 16 by name; each node of a ring has the cluster's queues. PF_RING: the
-	// interfaces whose sockets join a cluster_id.
+	// rings whose packets the Cluster gets, 1 to 16 names. Each node of a ring has the Cluster's queues.
 	//
 	// +required
 	// +listType=set
@@ -16,7 +15,7 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Rings []string `json:"rings"`
 
-	// queues on each node, 1 to 256. PF_RING: the number of applications that join a cluster_id.
+	// queues on each node, 1 to 256.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
@@ -24,7 +23,7 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 256",message="must be 1 to 256: the number of queues on each node, one for each consumer pod there"
 	Queues int32 `json:"queues"`
 
-	// filter says which packets of its rings the cluster gets; without it all. PF_RING: a BPF filter of each application.
+	// filter selects the packets that the Cluster gets from its rings; without it all packets pass.
 	//
 	// +optional
 	Filter *Filter `json:"filter,omitempty"`
@@ -32,7 +31,7 @@ type ClusterSpec struct {
 	QueueSettings `json:",inline"`
 }
 
-// Cluster is a named set of queues over rings. Pods request its queues as ringcap.io/<cluster name>.
+// Cluster is a set of queues that share the packets of one or more rings. Pods request its queues as ringcap.io/<cluster name>.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -50,16 +49,16 @@ type ClusterSpec struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Cluster struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is as of every object.
+	// metadata is the standard object's metadata.
 	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which rings feed it, and its queues.
+	// spec defines the rings that feed the Cluster, and its queues.
 	//
 	// +required
 	Spec ClusterSpec `json:"spec"`
-	// status is what the nodes report, added up by the operator.
+	// status is the sum of what the nodes report; the operator writes it.
 	//
 	// +optional
 	Status CaptureStatus `json:"status,omitempty"`

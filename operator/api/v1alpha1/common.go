@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourcePrefix and the name of a ring or cluster make the extended resource that a consumer pod requests.
+// ResourcePrefix, followed by the name of a ring or Cluster, is the extended resource that a consumer pod requests.
 const ResourcePrefix = "ringcap.io/"
 
 // Engine is a way to capture.
@@ -23,7 +23,7 @@ const (
 	EngineEBPF         Engine = "EBPF"
 )
 
-// Direction says which of an interface's packets are captured.
+// Direction selects which packets of an interface are captured.
 //
 // +kubebuilder:validation:Enum=Receive;Transmit;Both
 type Direction string
@@ -35,7 +35,7 @@ const (
 	DirectionBoth     Direction = "Both"
 )
 
-// Balance is a way to choose a packet's queue. All but RoundRobin, BothEnds and RxQueue send both directions of a flow to
+// Balance is how a packet's queue is chosen. All types but RoundRobin, BothEnds and RxQueue send both directions of a flow to
 // one queue.
 //
 // +kubebuilder:validation:Enum=Flow;FiveTuple;FourTuple;TwoTuple;TCPFiveTuple;BothEnds;RoundRobin;RxQueue
@@ -43,25 +43,25 @@ type Balance string
 
 // The balance types.
 const (
-	// BalanceFlow is by addresses, ports, protocol and VLAN. PF_RING: cluster_per_flow.
+	// BalanceFlow is by addresses, ports, protocol and VLAN.
 	BalanceFlow Balance = "Flow"
-	// BalanceFiveTuple is by addresses, ports and protocol. PF_RING: cluster_per_flow_5_tuple.
+	// BalanceFiveTuple is by addresses, ports and protocol.
 	BalanceFiveTuple Balance = "FiveTuple"
-	// BalanceFourTuple is by addresses and ports. PF_RING: cluster_per_flow_4_tuple.
+	// BalanceFourTuple is by addresses and ports.
 	BalanceFourTuple Balance = "FourTuple"
-	// BalanceTwoTuple is by addresses. PF_RING: cluster_per_flow_2_tuple.
+	// BalanceTwoTuple is by addresses.
 	BalanceTwoTuple Balance = "TwoTuple"
-	// BalanceTCPFiveTuple is FiveTuple for TCP and TwoTuple for the rest. PF_RING: cluster_per_flow_tcp_5_tuple.
+	// BalanceTCPFiveTuple is FiveTuple for TCP and TwoTuple for the rest.
 	BalanceTCPFiveTuple Balance = "TCPFiveTuple"
 	// BalanceBothEnds sends a packet to the queue of its source address and a copy to that of its destination address.
 	BalanceBothEnds Balance = "BothEnds"
-	// BalanceRoundRobin is each to the next queue. PF_RING: cluster_round_robin.
+	// BalanceRoundRobin sends each packet to the next queue.
 	BalanceRoundRobin Balance = "RoundRobin"
-	// BalanceRxQueue is by the device's RX queue: queue N gets those of N, N + queues, and so on.
+	// BalanceRxQueue is by the device's RX queue: queue N gets the packets of RX queues N, N + queues, and so on.
 	BalanceRxQueue Balance = "RxQueue"
 )
 
-// BalanceHeader says which of a tunnelled packet's headers are balanced by.
+// BalanceHeader selects the headers of a tunnelled packet that choose its queue.
 //
 // +kubebuilder:validation:Enum=Outer;Inner
 type BalanceHeader string
@@ -69,24 +69,24 @@ type BalanceHeader string
 // The headers to balance by.
 const (
 	BalanceHeaderOuter BalanceHeader = "Outer"
-	// BalanceHeaderInner is the innermost header of a tunnel (GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP-in-IP) that is there.
+	// BalanceHeaderInner is the innermost header of the packet's tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP-in-IP).
 	BalanceHeaderInner BalanceHeader = "Inner"
 )
 
-// Fragments says where the IP fragments of a datagram go.
+// Fragments sets which queue gets the IP fragments of a datagram.
 //
 // +kubebuilder:validation:Enum=Together;WithFlow
 type Fragments string
 
-// The ways of fragments.
+// The values of fragments.
 const (
-	// FragmentsTogether sends all fragments of a datagram to one queue, which need not be its flow's.
+	// FragmentsTogether sends all fragments of a datagram to one queue, which may differ from its flow's.
 	FragmentsTogether Fragments = "Together"
-	// FragmentsWithFlow sends them with the rest of their flow, as long as the first fragment comes first.
+	// FragmentsWithFlow sends them to their flow's queue, if the first fragment arrives first.
 	FragmentsWithFlow Fragments = "WithFlow"
 )
 
-// QueuePolicy says what becomes of packets for a queue that cannot take them.
+// QueuePolicy sets what happens to packets for a queue that cannot take them.
 //
 // +kubebuilder:validation:Enum=Drop;Spread
 type QueuePolicy string
@@ -99,20 +99,20 @@ const (
 	QueuePolicySpread QueuePolicy = "Spread"
 )
 
-// PacketHeader says how much is told of a packet besides its bytes.
+// PacketHeader sets what consumers get with each packet besides its bytes.
 //
 // +kubebuilder:validation:Enum=Short;Long
 type PacketHeader string
 
-// The headers of packets.
+// The packet headers.
 const (
-	// PacketHeaderShort is time, lengths, interface, RX queue and VLAN; an engine may tell more.
+	// PacketHeaderShort is time, lengths, interface, RX queue and VLAN; an engine may add more.
 	PacketHeaderShort PacketHeader = "Short"
-	// PacketHeaderLong adds the flow hash, the places and protocols of the headers, and the rule that decided.
+	// PacketHeaderLong adds the flow hash, the offsets and protocols of the headers, and the rule that decided.
 	PacketHeaderLong PacketHeader = "Long"
 )
 
-// TransparentFallback says what becomes of a transparent mode that an interface's driver does not have.
+// TransparentFallback sets what happens on an interface whose driver does not support the transparent mode.
 //
 // +kubebuilder:validation:Enum=Refuse;Stack
 type TransparentFallback string
@@ -121,11 +121,11 @@ type TransparentFallback string
 const (
 	// TransparentFallbackRefuse refuses the ring on that node, with a condition.
 	TransparentFallbackRefuse TransparentFallback = "Refuse"
-	// TransparentFallbackStack captures in mode 0 there; the NodeCapture says so.
+	// TransparentFallbackStack captures in mode 0 there; the NodeCapture reports it.
 	TransparentFallbackStack TransparentFallback = "Stack"
 )
 
-// XDP says which XDP may be used.
+// XDP sets which XDP may be used.
 //
 // +kubebuilder:validation:Enum=Native;GenericAllowed
 type XDP string
@@ -136,7 +136,7 @@ const (
 	XDPGenericAllowed XDP = "GenericAllowed"
 )
 
-// Timestamps says whose clock times packets.
+// Timestamps selects the clock that timestamps packets.
 //
 // +kubebuilder:validation:Enum=Software;Hardware
 type Timestamps string
@@ -144,57 +144,56 @@ type Timestamps string
 // The clocks.
 const (
 	TimestampsSoftware Timestamps = "Software"
-	// TimestampsHardware is the NIC's clock, where it timed the packet, else the kernel's.
+	// TimestampsHardware is the NIC's clock for packets that the NIC has timestamped, else the kernel's.
 	TimestampsHardware Timestamps = "Hardware"
 )
 
-// QueuesPerRxQueue as a number of queues is one for each RX queue.
+// QueuesPerRxQueue is the value of queues for one queue for each RX queue.
 const QueuesPerRxQueue = "PerRxQueue"
 
-// QueueSettings is the shape of a set of queues.
+// QueueSettings configures a set of queues.
 type QueueSettings struct {
-	// balance chooses a packet's queue; by default Flow. PF_RING: pfring_set_cluster's cluster_type.
+	// balance sets how a packet's queue is chosen; by default Flow.
 	//
 	// +optional
 	// +kubebuilder:default=Flow
 	Balance Balance `json:"balance,omitempty"`
 
-	// balanceHeader says which headers of a tunnelled packet choose its queue: Outer (default) or Inner. PF_RING:
-	// cluster_per_inner_flow and its like.
+	// balanceHeader selects the headers of a tunnelled packet that choose its queue: Outer (default) or Inner.
 	//
 	// +optional
 	// +kubebuilder:default=Outer
 	BalanceHeader BalanceHeader `json:"balanceHeader,omitempty"`
 
-	// fragments says where the IP fragments of a datagram go: Together (default) or WithFlow. PF_RING:
-	// enable_frag_coherence.
+	// fragments sets which queue gets the IP fragments of a datagram. Together (default) sends all of them to one queue,
+	// WithFlow to the queue of their flow.
 	//
 	// +optional
 	// +kubebuilder:default=Together
 	Fragments Fragments `json:"fragments,omitempty"`
 
-	// whenFull says what becomes of packets for a queue that has no room: Drop (default) or Spread. PF_RING: it drops.
+	// whenFull sets what happens to packets for a queue that is full. Drop (default) drops them, Spread sends them to other
+	// queues that have a consumer.
 	//
 	// +optional
 	// +kubebuilder:default=Drop
 	WhenFull QueuePolicy `json:"whenFull,omitempty"`
 
-	// whenUnattended says what becomes of packets for a queue that has no consumer: Drop (default) or Spread. PF_RING:
-	// applications that leave a cluster take their share with them, and all flows move.
+	// whenUnattended sets what happens to packets for a queue that has no consumer. Drop (default) drops them, Spread sends them
+	// to other queues that have one.
 	//
 	// +optional
 	// +kubebuilder:default=Drop
 	WhenUnattended QueuePolicy `json:"whenUnattended,omitempty"`
 
-	// packetHeader says how much consumers are told of each packet: Short (default), which is faster, or Long. PF_RING:
-	// PF_RING_LONG_HEADER.
+	// packetHeader sets what consumers get with each packet besides its bytes: Short (default), which is faster, or Long.
 	//
 	// +optional
 	// +kubebuilder:default=Short
 	PacketHeader PacketHeader `json:"packetHeader,omitempty"`
 
-	// slots is the least number of packets of snapLength bytes, 1536 where that is not given, that a queue holds, 16 to 4194304; by
-	// default 4096. A packet takes the bytes that it has, so a queue holds more of shorter and fewer of longer ones. PF_RING: min_num_slots.
+	// slots is the minimum number of packets of snapLength bytes (1536 if it is not set) that a queue holds, 16 to 4194304; by
+	// default 4096. A packet takes only the bytes that it has, so a queue holds more short packets and fewer long ones.
 	//
 	// +optional
 	// +kubebuilder:default=4096
@@ -202,8 +201,8 @@ type QueueSettings struct {
 	// +kubebuilder:validation:Maximum=4194304
 	Slots int32 `json:"slots,omitempty"`
 
-	// watermark is the fill of a queue, in percent, at which a sleeping consumer is woken, 1 to 90; by default 10. For a shorter wait than 1 %
-	// takes, lower watermarkTimeout. PF_RING: pfring_set_poll_watermark.
+	// watermark is the fill of a queue, in percent, at which a sleeping consumer is woken, 1 to 90; by default 10. If even 1 %
+	// takes too long to fill, lower watermarkTimeout.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -212,7 +211,6 @@ type QueueSettings struct {
 	Watermark int32 `json:"watermark,omitempty"`
 
 	// watermarkTimeout is the longest time that a packet waits for the watermark, 1ms to 10s; by default 10ms.
-	// PF_RING: pfring_set_poll_watermark_timeout.
 	//
 	// +optional
 	// +kubebuilder:default="10ms"
@@ -222,9 +220,9 @@ type QueueSettings struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string && self.matches('^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s))+$') && duration(self) >= duration('1ms') && duration(self) <= duration('10s')",message="must be a time between 1ms and 10s, with its unit, such as 10ms"
 	WatermarkTimeout *metav1.Duration `json:"watermarkTimeout,omitempty"`
 
-	// memoryLimit is the most kernel memory, bytes, that all queues may take on one node; by default 1Gi, which 16 queues have
-	// room in. A queue takes slots times snapLength (1536 where that is not given), rounded up to a power of two. With the kernel module up to four times that,
-	// one area for each CPU, as far as memoryLimit has room for them. What needs more is refused. PF_RING: none.
+	// memoryLimit is the maximum kernel memory, bytes, of all queues on one node; by default 1Gi, which is enough for 16 queues.
+	// A queue takes slots times snapLength (1536 if it is not set), rounded up to a power of two. With the kernel module it
+	// takes up to four times that, one area for each CPU, as far as memoryLimit allows. Queues that need more are refused.
 	//
 	// +optional
 	// +kubebuilder:default="1Gi"
@@ -234,25 +232,24 @@ type QueueSettings struct {
 	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || (type(self) == int ? self >= 4096 : isQuantity(self) && quantity(self).compareTo(quantity('4Ki')) >= 0)",optionalOldSelf=true,message="must be a number of bytes, at least 4Ki, such as 256Mi (units are Ki, Mi, Gi, Ti)"
 	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
 
-	// consumers says which pods may have the queues, and what is given to them. PF_RING: none.
+	// consumers sets which pods may have the queues, and what their containers get.
 	//
 	// +optional
 	Consumers *Consumers `json:"consumers,omitempty"`
 }
 
-// Consumers says which pods may have queues, and what is given to them. Of a Cluster, a namespace must be permitted by the
-// Cluster, if it names any, and by each of its rings.
+// Consumers sets which pods may have queues, and what their containers get. A pod may have the queues of a Cluster only if each
+// of the Cluster's rings permits its namespace, and the Cluster does, if it names any.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="namespaceSelector selects by no label: give matchLabels or matchExpressions; for all namespaces say namespaces: ['*']"
 type Consumers struct {
-	// injectLibpcap gives the pods' containers a libpcap that knows ringcap, in place of their image's; by default false.
-	// PF_RING: a libpcap that programs are linked against.
+	// injectLibpcap gives the pods' containers a libpcap that supports ringcap, in place of their image's; by default false.
 	//
 	// +optional
 	InjectLibpcap bool `json:"injectLibpcap,omitempty"`
 
-	// namespaces whose pods may have the queues, up to 64; '*' is all of them. Where neither namespaces nor namespaceSelector
-	// names any, nobody's pods may have a ring's queues, and a Cluster is as wide as its rings. PF_RING: none.
+	// namespaces whose pods may have the queues, up to 64; '*' is all of them. If neither namespaces nor namespaceSelector is
+	// set, no pod may have a ring's queues, and a Cluster permits the namespaces that its rings permit.
 	//
 	// +optional
 	// +listType=set
@@ -261,8 +258,7 @@ type Consumers struct {
 	// +kubebuilder:validation:items:Pattern=`^([*]|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// namespaceSelector permits pods of namespaces with these labels too. Who may label a namespace decides then.
-	// PF_RING: none.
+	// namespaceSelector also permits pods of namespaces with these labels. Anyone who may label a namespace can then permit it.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
@@ -270,13 +266,13 @@ type Consumers struct {
 
 // Limits on what one node can have.
 const (
-	// MaxRings is the greatest number of CaptureRings that may be on one node, and of accepted Clusters.
+	// MaxRings is the maximum number of CaptureRings on one node, and of accepted Clusters.
 	MaxRings = 256
-	// MaxOutputs is the greatest number of sets of queues that one ring feeds: its own and those of Clusters.
+	// MaxOutputs is the maximum number of sets of queues that one ring feeds: its own and those of Clusters.
 	MaxOutputs = 8
 )
 
-// FinalizerNodes is on rings and Clusters that nodes may have: it is removed once no node has them any more.
+// FinalizerNodes is on rings and Clusters that nodes may have. It is removed when no node has them any more.
 const FinalizerNodes = "ringcap.io/nodes"
 
 // Condition types, on every kind.
@@ -287,19 +283,19 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionReady: packets flow to queues that pods can request.
 	ConditionReady = "Ready"
-	// ConditionDegraded: nodes that are to have it do not report; Ready is about the others.
+	// ConditionDegraded: nodes that should have it do not report; Ready describes the other nodes.
 	ConditionDegraded = "Degraded"
 	// ConditionRolledOut is on CaptureRing only: no node waits for its turn to get the ring as it is.
 	ConditionRolledOut = "RolledOut"
-	// ConditionRulesEffective is on CaptureRing only: each rule and pattern can decide on some packet. It is advice: what
-	// it speaks of is captured all the same.
+	// ConditionRulesEffective is on CaptureRing only: each rule and pattern can decide on some packet. It is advice: the ring
+	// captures in any case.
 	ConditionRulesEffective = "RulesEffective"
 	// ConditionConsumersEffective: some namespace is permitted to have the queues. It is advice: nothing else depends on it.
 	ConditionConsumersEffective = "ConsumersEffective"
-	// ConditionPacketsWhole is on CaptureRing only: no packets are cut that nobody asked to cut. It is advice: nothing else
+	// ConditionPacketsWhole is on CaptureRing only: no packets are cut unless the spec asks for it. It is advice: nothing else
 	// depends on it.
 	ConditionPacketsWhole = "PacketsWhole"
-	// ConditionNetworksWritten is on CaptureRing only: the NetworkAttachmentDefinitions and the pools that it asks for are there.
+	// ConditionNetworksWritten is on CaptureRing only: the NetworkAttachmentDefinitions and pools that it asks for exist.
 	ConditionNetworksWritten = "NetworksWritten"
 	// ConditionModuleReady is on NodeCapture only: the kernel module is loaded and compatible.
 	ConditionModuleReady = "ModuleReady"
@@ -315,7 +311,8 @@ const (
 	ReasonRingNotAccepted     = "RingNotAccepted"
 	ReasonLimitExceeded       = "LimitExceeded"
 	ReasonDeleting            = "Deleting"
-	// ReasonSuspending and ReasonSuspended: ringcap is being uninstalled, and the object stays; nodes have it still, or none does.
+	// ReasonSuspending and ReasonSuspended: ringcap is being uninstalled, and the object is kept. Suspending: some node still
+	// has it. Suspended: no node has it.
 	ReasonSuspending          = "Suspending"
 	ReasonSuspended           = "Suspended"
 	ReasonNobodyAllowed       = "NobodyAllowed"
@@ -335,7 +332,7 @@ const (
 	ReasonEngineError         = "EngineError"
 	ReasonReady               = "Ready"
 	ReasonNotReady            = "NotReady"
-	// ReasonFleetLimitExceeded: all NodeCaptures together would take more of the API server's store than the operator lets them.
+	// ReasonFleetLimitExceeded: all NodeCaptures together would take more of the API server's store than the operator permits.
 	ReasonFleetLimitExceeded = "FleetLimitExceeded"
 	// ReasonAllReporting, of Degraded: no agent is missing.
 	ReasonAllReporting = "AllReporting"
@@ -343,25 +340,25 @@ const (
 	ReasonRolledOut     = "RolledOut"
 	ReasonRollingOut    = "RollingOut"
 	ReasonRolloutPaused = "RolloutPaused"
-	// ReasonEngineFallback and ReasonEngineRecovered are of events only: rings with engine Auto get EBPF for want of the module,
-	// or the module again.
+	// ReasonEngineFallback and ReasonEngineRecovered are reasons of events only: rings with engine Auto get EBPF because the
+	// module is missing, or get the module again.
 	ReasonEngineFallback  = "EngineFallback"
 	ReasonEngineRecovered = "EngineRecovered"
 	// ReasonQuickModeConflict: two quick rings over the same RX queues of an interface, or a Cluster over a quick ring.
 	ReasonQuickModeConflict = "QuickModeConflict"
 	// ReasonModeConflict: rings over one interface ask for transparent modes that exclude each other.
 	ReasonModeConflict = "ModeConflict"
-	// ReasonNodeMemoryInsufficient: the node has not the memory that the queues need.
+	// ReasonNodeMemoryInsufficient: the node lacks the memory that the queues need.
 	ReasonNodeMemoryInsufficient = "NodeMemoryInsufficient"
 
 	// ReasonNodeTrafficRefused: it could cut the node off from its network, and spec.nodeTraffic does not allow it.
 	ReasonNodeTrafficRefused = "NodeTrafficRefused"
-	// ReasonNodeCutOff: the node tried it, lost the API server, and undid it.
+	// ReasonNodeCutOff: the node applied it, lost the API server, and undid it.
 	ReasonNodeCutOff = "NodeCutOff"
-	// ReasonAPIServerUnreachable: it is tried only while the node would notice that it is cut off.
+	// ReasonAPIServerUnreachable: the node applies it only while it can notice that it is cut off.
 	ReasonAPIServerUnreachable = "APIServerUnreachable"
 
-	// Of PacketsWhole. SnapLengthGiven: what is longer is cut, as asked.
+	// Of PacketsWhole. SnapLengthGiven: longer packets are cut, as the spec asks.
 	ReasonWhole            = "Whole"
 	ReasonSnapLengthGiven  = "SnapLengthGiven"
 	ReasonPacketsTruncated = "PacketsTruncated"
@@ -387,13 +384,13 @@ const (
 	ReasonDriverNotAware       = "DriverNotAware"
 	ReasonDriverReplaceFailed  = "DriverReplaceFailed"
 	ReasonDriverReplaceRefused = "DriverReplaceRefused"
-	// ReasonDriverReplaced and ReasonDriverRestored are of events only.
+	// ReasonDriverReplaced and ReasonDriverRestored are reasons of events only.
 	ReasonDriverReplaced     = "DriverReplaced"
 	ReasonDriverRestored     = "DriverRestored"
 	ReasonNICSettingRefused  = "NICSettingRefused"
 	ReasonNICSettingConflict = "NICSettingConflict"
 
-	// ReasonQueueTakenBack is of events only.
+	// ReasonQueueTakenBack is a reason of events only.
 	ReasonQueueTakenBack = "QueueTakenBack"
 
 	// Of ModuleReady.

@@ -19,7 +19,7 @@ const (
 	DefaultLinkTimeout      = 10 * time.Second
 )
 
-// Default sets the fields that are not given.
+// Default sets the fields that are not set.
 func (s *QueueSettings) Default() {
 	setDefault(&s.Balance, BalanceFlow)
 	setDefault(&s.BalanceHeader, BalanceHeaderOuter)
@@ -38,7 +38,7 @@ func (s *QueueSettings) Default() {
 	}
 }
 
-// Default sets the fields that are not given.
+// Default sets the fields that are not set.
 func (s *CaptureRingSpec) Default() {
 	setDefault(&s.Direction, DirectionReceive)
 	setDefault(&s.Engine, EngineAuto)
@@ -56,7 +56,7 @@ func (s *CaptureRingSpec) Default() {
 	s.QueueSettings.Default()
 }
 
-// Default sets the fields that are not given.
+// Default sets the fields that are not set.
 func (n *NIC) Default() {
 	if n.Promiscuous == nil {
 		promiscuous := true
@@ -74,7 +74,7 @@ func (n *NIC) Default() {
 	}
 }
 
-// Default sets the fields that are not given.
+// Default sets the fields that are not set.
 func (s *ClusterSpec) Default() { s.QueueSettings.Default() }
 
 func setDefault[T comparable](field *T, value T) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the API of ringcap: CaptureRing and Cluster say what to capture, PodCapture that pods of one
-// namespace are captured, NodeCapture what one node is asked for and does.
+// Package v1alpha1 is the API of ringcap. CaptureRing and Cluster define what is captured. PodCapture captures pods of one
+// namespace. NodeCapture is the desired and the actual state of one node.
 //
 // +kubebuilder:object:generate=true
 // +groupName=ringcap.io

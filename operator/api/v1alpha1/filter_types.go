@@ -7,20 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Filter says which packets pass. A packet has to pass all of it, in this order: bpf, vlans, rules, payload, plugins.
+// Filter selects packets. A packet must pass all parts, in this order: bpf, vlans, rules, payload, plugins.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.payloadAction) || has(self.payload)",message="payloadAction says what becomes of packets that payload matches: give payload, or leave payloadAction out"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultAction) || self.defaultAction != 'Drop' || has(self.rules) && size(self.rules) > 0 || oldSelf.hasValue() && has(oldSelf.value().defaultAction) && oldSelf.value().defaultAction == 'Drop'",optionalOldSelf=true,message="defaultAction Drop without rules drops everything: give rules that pass what is wanted, or leave defaultAction out"
 type Filter struct {
-	// bpf is a filter expression in the language of pcap-filter(7), over the packet as it was on the wire, up to 8192
-	// bytes. PF_RING: pfring_set_bpf_filter.
+	// bpf is a filter expression in the language of pcap-filter(7), up to 8192 bytes. It applies to the packet as it was on the
+	// wire.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=8192
 	BPF string `json:"bpf,omitempty"`
 
-	// vlans that pass, by the id of the outermost tag, 0 to 4094; 0 is a packet without a tag. Without it all pass.
-	// PF_RING: pfring_set_vlan_id, which takes one.
+	// vlans that pass, as ids of the outermost tag, 0 to 4094; 0 stands for packets without a tag. Without it all pass.
 	//
 	// +optional
 	// +listType=set
@@ -29,8 +28,8 @@ type Filter struct {
 	// +kubebuilder:validation:items:Maximum=4094
 	VLANs []int32 `json:"vlans,omitempty"`
 
-	// rules say what becomes of packets by their headers, up to 4096. Of those that match a packet, the one of the greatest
-	// priority decides; of equal ones the first in the list. PF_RING: pfring_add_filtering_rule.
+	// rules decide on packets by their headers, up to 4096. Of the rules that match a packet, the one with the highest priority
+	// decides; among equal ones the first in the list.
 	//
 	// +optional
 	// +listType=atomic
@@ -38,28 +37,25 @@ type Filter struct {
 	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.all(r, !has(r.match) || (!has(r.match.source) || !isCIDR(r.match.source) || cidr(r.match.source) == cidr(r.match.source).masked()) && (!has(r.match.destination) || !isCIDR(r.match.destination) || cidr(r.match.destination) == cidr(r.match.destination).masked()) && (!has(r.match.innerSource) || !isCIDR(r.match.innerSource) || cidr(r.match.innerSource) == cidr(r.match.innerSource).masked()) && (!has(r.match.innerDestination) || !isCIDR(r.match.innerDestination) || cidr(r.match.innerDestination) == cidr(r.match.innerDestination).masked()))",optionalOldSelf=true,message="a prefix has bits behind its length: write 10.0.0.0/8 for the network of 10.0.0.1/8, or 10.0.0.1 for the one address"
 	Rules []Rule `json:"rules,omitempty"`
 
-	// defaultAction is for packets that no rule matches: Pass (default) or Drop. PF_RING:
-	// pfring_toggle_filtering_policy.
+	// defaultAction applies to packets that no rule matches: Pass (default) or Drop.
 	//
 	// +optional
 	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
 
-	// payload are patterns that are looked for in the payload of what the rules passed, up to 4096. PF_RING:
-	// filtering_rule's extended_fields.payload_pattern.
+	// payload lists patterns to find in the payload of packets that the rules passed, up to 4096.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4096
 	Payload []PayloadPattern `json:"payload,omitempty"`
 
-	// payloadAction is Pass (default) or Drop: Pass lets only packets pass in which a pattern is found, Drop only
-	// those in which none is.
-	// PF_RING: the rule's rule_action.
+	// payloadAction is Pass (default), which passes only packets in which a pattern is found, or Drop, which drops these and
+	// passes the others.
 	//
 	// +optional
 	PayloadAction DefaultAction `json:"payloadAction,omitempty"`
 
-	// plugins of the node's kernel that are asked, in this order, up to 8. PF_RING: filtering_rule's plugin_action.
+	// plugins of the node's kernel to ask, in this order, up to 8.
 	//
 	// +optional
 	// +listType=atomic
@@ -67,7 +63,7 @@ type Filter struct {
 	Plugins []Plugin `json:"plugins,omitempty"`
 }
 
-// DefaultAction says whether packets pass.
+// DefaultAction sets whether packets pass.
 //
 // +kubebuilder:validation:Enum=Pass;Drop
 type DefaultAction string
@@ -78,67 +74,66 @@ const (
 	DefaultActionDrop DefaultAction = "Drop"
 )
 
-// RuleAction says what becomes of a packet that a rule decides on.
+// RuleAction is what happens to a packet that a rule decides on.
 //
 // +kubebuilder:validation:Enum=Pass;Drop;Learn;Queue;Reflect
 type RuleAction string
 
 // The actions.
 const (
-	// RulePass lets it go on to payload patterns, plugins, sampling and the queues.
+	// RulePass passes it to payload patterns, plugins, sampling and the queues.
 	RulePass RuleAction = "Pass"
 	// RuleDrop filters it.
 	RuleDrop RuleAction = "Drop"
-	// RuleLearn passes it, and passes its flow, in both directions, without asking other rules from now on.
+	// RuleLearn passes it, and from then on passes its flow, in both directions, without asking other rules.
 	RuleLearn RuleAction = "Learn"
-	// RuleQueue passes it to one queue, instead of all others.
+	// RuleQueue passes it to one queue instead of all others.
 	RuleQueue RuleAction = "Queue"
 	// RuleReflect sends it out of an interface, and nowhere else.
 	RuleReflect RuleAction = "Reflect"
 )
 
-// Rule says what becomes of the packets that it matches.
+// Rule decides on the packets that it matches.
 //
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Queue') == has(self.queue)",message="action Queue needs queue, which says which one, and no other action has it"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Reflect') == has(self.reflectTo)",message="action Reflect needs reflectTo, the interface to send out of, and no other action has it"
 type Rule struct {
-	// name by which metrics count the rule, up to 63 bytes; rules without one have none there. PF_RING: rule_id.
+	// name of the rule in metrics, up to 63 bytes. Metrics do not count rules without a name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// priority is 0 to 2147483647, by default 0: of the rules that match, the one of the greatest decides. PF_RING: rule_id,
-	// the smallest of which decides.
+	// priority is 0 to 2147483647, by default 0. Of the rules that match a packet, the one with the highest priority decides.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Priority int32 `json:"priority,omitempty"`
 
-	// action is Pass, Drop, Learn, Queue or Reflect. PF_RING: rule_action.
+	// action is Pass, Drop, Learn, Queue or Reflect.
 	//
 	// +required
 	Action RuleAction `json:"action"`
 
-	// match says which packets; all fields that are given must. Without it all packets match. PF_RING: core_fields.
+	// match selects packets: those that match all fields that are set. Without it all packets match.
 	//
 	// +optional
 	Match RuleMatch `json:"match,omitempty"`
 
-	// queue that action Queue passes packets to. PF_RING: none.
+	// queue that the action Queue sends packets to.
 	//
 	// +optional
 	Queue *QueueReference `json:"queue,omitempty"`
 
-	// reflectTo is the interface that action Reflect sends packets out of. PF_RING: reflector_device_name.
+	// reflectTo is the interface that the action Reflect sends packets out of.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
 	ReflectTo string `json:"reflectTo,omitempty"`
 
-	// idleTimeout is the time without a packet after which the kernel forgets the rule, 1s to 277h, in whole seconds; of a
-	// rule of action Learn, what it learnt. Without it, never. PF_RING: pfring_purge_idle_rules, by hand.
+	// idleTimeout is the time without a matching packet after which the kernel removes the rule, 1s to 277h, in whole seconds.
+	// For the action Learn, it applies to each learned flow. Without it nothing is removed.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -148,16 +143,16 @@ type Rule struct {
 	IdleTimeout *metav1.Duration `json:"idleTimeout,omitempty"`
 }
 
-// QueueReference names a queue of a Cluster, or of a ring's own.
+// QueueReference names a queue of a Cluster or of a ring.
 type QueueReference struct {
-	// cluster is the name of one, or of the ring whose own queues are meant; it is on the same nodes. PF_RING: none.
+	// cluster is the name of the Cluster, or of the ring for one of the ring's own queues. It must be on the same nodes.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// queue is its number there, from 0 on to 255; by default 0. PF_RING: none.
+	// queue is the queue's number, 0 to 255; by default 0.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -165,45 +160,45 @@ type QueueReference struct {
 	Queue int32 `json:"queue,omitempty"`
 }
 
-// RuleMatch says which packets a rule matches: those that have all that is given. A packet without such a field (ports of
-// ICMP) does not match.
+// RuleMatch selects packets: those that match all fields that are set. A packet that lacks such a field, as ICMP lacks ports,
+// does not match.
 type RuleMatch struct {
-	// sourceMAC is the address, as aa:bb:cc:dd:ee:ff. PF_RING: smac.
+	// sourceMAC is the address, as aa:bb:cc:dd:ee:ff.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=17
 	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$`
 	SourceMAC string `json:"sourceMAC,omitempty"`
 
-	// destinationMAC is the address, as aa:bb:cc:dd:ee:ff. PF_RING: dmac.
+	// destinationMAC is the address, as aa:bb:cc:dd:ee:ff.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=17
 	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$`
 	DestinationMAC string `json:"destinationMAC,omitempty"`
 
-	// etherType behind all VLAN tags, 1536 to 65535 (2048 is IPv4, 34525 IPv6, 2054 ARP). PF_RING: eth_type.
+	// etherType behind all VLAN tags, 1536 to 65535 (2048 is IPv4, 34525 IPv6, 2054 ARP).
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1536
 	// +kubebuilder:validation:Maximum=65535
 	EtherType *int32 `json:"etherType,omitempty"`
 
-	// vlan is the id of the outermost VLAN tag, 0 to 4094; 0 is a packet without a tag. PF_RING: vlan_id.
+	// vlan is the id of the outermost VLAN tag, 0 to 4094; 0 is a packet without a tag.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4094
 	VLAN *int32 `json:"vlan,omitempty"`
 
-	// innerVLAN is the id of the second VLAN tag, 0 to 4094; 0 is a packet without a second. PF_RING: none.
+	// innerVLAN is the id of the second VLAN tag, 0 to 4094; 0 is a packet without a second.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4094
 	InnerVLAN *int32 `json:"innerVLAN,omitempty"`
 
-	// protocol above IP: TCP, UDP, SCTP, ICMP, ICMPv6, GRE, or a number from 0 to 255. PF_RING: proto.
+	// protocol above IP: TCP, UDP, SCTP, ICMP, ICMPv6, GRE, or a number from 0 to 255.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -211,21 +206,21 @@ type RuleMatch struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 255 : self in ['TCP', 'UDP', 'SCTP', 'ICMP', 'ICMPv6', 'GRE']",message="must be TCP, UDP, SCTP, ICMP, ICMPv6, GRE, or a protocol's number from 0 to 255"
 	Protocol *intstr.IntOrString `json:"protocol,omitempty"`
 
-	// source address, or prefix as 10.0.0.0/8 or 2001:db8::/32. PF_RING: shost, shost_mask.
+	// source address, or prefix as 10.0.0.0/8 or 2001:db8::/32.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=49
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || isCIDR(self)",message="must be an address or a prefix, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
 	Source string `json:"source,omitempty"`
 
-	// destination address, or prefix. PF_RING: dhost, dhost_mask.
+	// destination address, or prefix.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=49
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || isCIDR(self)",message="must be an address or a prefix, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
 	Destination string `json:"destination,omitempty"`
 
-	// sourcePort of TCP, UDP or SCTP: a number from 0 to 65535, or a range as 1024-65535. PF_RING: sport_low, sport_high.
+	// sourcePort of TCP, UDP or SCTP: a number from 0 to 65535, or a range as 1024-65535.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -233,7 +228,7 @@ type RuleMatch struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 65535 : self.matches('^[0-9]{1,5}-[0-9]{1,5}$')",message="must be a port from 0 to 65535, or a range such as 1024-65535"
 	SourcePort *intstr.IntOrString `json:"sourcePort,omitempty"`
 
-	// destinationPort of TCP, UDP or SCTP: a number from 0 to 65535, or a range. PF_RING: dport_low, dport_high.
+	// destinationPort of TCP, UDP or SCTP: a number from 0 to 65535, or a range.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -241,42 +236,41 @@ type RuleMatch struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 65535 : self.matches('^[0-9]{1,5}-[0-9]{1,5}$')",message="must be a port from 0 to 65535, or a range such as 1024-65535"
 	DestinationPort *intstr.IntOrString `json:"destinationPort,omitempty"`
 
-	// bidirectional matches also with source and destination (MAC, address, port, inner address) exchanged; by default
-	// false. PF_RING: bidirectional.
+	// bidirectional also matches packets with source and destination (MAC, address, port, inner address) exchanged; by default
+	// false.
 	//
 	// +optional
 	Bidirectional bool `json:"bidirectional,omitempty"`
 
-	// tcpFlagsSet are flags of the TCP header that must be set. PF_RING: tcp.flags.
+	// tcpFlagsSet are flags of the TCP header that must be set.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	TCPFlagsSet []TCPFlag `json:"tcpFlagsSet,omitempty"`
 
-	// tcpFlagsClear are flags of the TCP header that must not be set. PF_RING: none.
+	// tcpFlagsClear are flags of the TCP header that must not be set.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	TCPFlagsClear []TCPFlag `json:"tcpFlagsClear,omitempty"`
 
-	// tunnelID is the VNI of VXLAN and Geneve, the key of GRE, the session of ERSPAN or the TEID of GTP-U, 0 to
-	// 4294967295. PF_RING: tunnel.tunnel_id.
+	// tunnelID is the VNI of VXLAN and Geneve, the key of GRE, the session of ERSPAN or the TEID of GTP-U, 0 to 4294967295.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
 	TunnelID *int64 `json:"tunnelID,omitempty"`
 
-	// innerSource address or prefix of what is in the tunnel. PF_RING: tunnel.shost.
+	// innerSource is the source address or prefix of the packet in the tunnel.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=49
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || isCIDR(self)",message="must be an address or a prefix, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
 	InnerSource string `json:"innerSource,omitempty"`
 
-	// innerDestination address or prefix of what is in the tunnel. PF_RING: tunnel.dhost.
+	// innerDestination is the destination address or prefix of the packet in the tunnel.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=49
@@ -301,24 +295,24 @@ const (
 	TCPFlagCWR TCPFlag = "CWR"
 )
 
-// PayloadPattern is a literal that is looked for in packets' payload: what is behind the TCP, UDP, SCTP or ICMP header.
+// PayloadPattern is a literal to find in the payload of packets, which begins behind the TCP, UDP, SCTP or ICMP header.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.text) != has(self.hex)",message="give the pattern as text or as hex, one of the two"
 type PayloadPattern struct {
-	// name by which metrics count the pattern, up to 63 bytes; patterns without one have none there. PF_RING: none.
+	// name of the pattern in metrics, up to 63 bytes. Metrics do not count patterns without a name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// text to look for, 1 to 255 bytes of UTF-8. PF_RING: payload_pattern.
+	// text to look for, 1 to 255 bytes of UTF-8.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Text string `json:"text,omitempty"`
 
-	// hex is the bytes to look for, 1 to 255, two digits each, such as 16030100. PF_RING: none.
+	// hex is the bytes to look for, 1 to 255, as two hexadecimal digits each, such as 16030100.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=2
@@ -326,20 +320,20 @@ type PayloadPattern struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9a-fA-F]{2})+$')",message="must be pairs of hexadecimal digits, such as 16030100"
 	Hex string `json:"hex,omitempty"`
 
-	// ignoreCase finds ASCII letters of either case; by default false. PF_RING: none.
+	// ignoreCase ignores the case of ASCII letters; by default false.
 	//
 	// +optional
 	IgnoreCase bool `json:"ignoreCase,omitempty"`
 
-	// offset is the least place in the payload, bytes, where the pattern may begin, 0 to 65535; by default 0. PF_RING: none.
+	// offset is the first byte of the payload at which the pattern may begin, 0 to 65535; by default 0.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Offset int32 `json:"offset,omitempty"`
 
-	// depth is the number of bytes from offset on in which the pattern must lie, up to 65535; 0 (default) is to the end.
-	// PF_RING: none.
+	// depth is the number of bytes from offset that the pattern must lie in, up to 65535. 0 (default) means up to the end of the
+	// payload.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -349,41 +343,41 @@ type PayloadPattern struct {
 
 // Plugin is a parser or filter that a kernel module of the node offers.
 type Plugin struct {
-	// name that it registered, 1 to 31 bytes. PF_RING: plugin_id.
+	// name of the plugin, as it is registered in the kernel, 1 to 31 bytes.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=31
 	Name string `json:"name"`
 
-	// config is the plugin's own, up to 32768 bytes. PF_RING: plugin_data.
+	// config is passed to the plugin, up to 32768 bytes.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Config string `json:"config,omitempty"`
 }
 
-// Sampling passes one in so many packets.
+// Sampling captures one packet in N.
 type Sampling struct {
-	// oneIn is of how many packets one passes, 1 to 2147483647; 1 is all. PF_RING: pfring_set_sampling_rate.
+	// oneIn is the N of one in N, 1 to 2147483647; 1 captures all.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	OneIn int32 `json:"oneIn"`
 
-	// by Packet (default), each for itself at random, or by Flow, all packets of a flow or none. PF_RING: by packet.
+	// by is what is sampled: Packet (default) decides on each packet at random, Flow captures all packets of a flow or none.
 	//
 	// +optional
 	// +kubebuilder:default=Packet
 	By SampleBy `json:"by,omitempty"`
 }
 
-// SampleBy says what is sampled.
+// SampleBy is what is sampled.
 //
 // +kubebuilder:validation:Enum=Packet;Flow
 type SampleBy string
 
-// What is sampled.
+// The values of by.
 const (
 	SampleByPacket SampleBy = "Packet"
 	SampleByFlow   SampleBy = "Flow"

@@ -4,7 +4,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// InterfaceSelector selects interfaces of a node: those that match all that it names.
+// InterfaceSelector selects interfaces of a node: those that match all fields that are set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) || has(self.driver) || has(self.pciAddress) || has(self.resourceName) || has(self.podSelector)",message="selects nothing: give name, driver, pciAddress, resourceName or podSelector; name: '*' is every interface"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.podSelector)",message="namespaceSelector narrows podSelector: give podSelector too; podSelector: {} is every pod"
@@ -12,7 +12,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.network) || has(self.resourceName)",message="network hands out a pool's virtual functions: give resourceName too"
 // +kubebuilder:validation:XValidation:rule="!has(self.pool) || has(self.resourceName) && self.resourceName.matches('/[_a-zA-Z0-9]+$')",message="pool is what resourceName stands for: give resourceName, of letters, digits and _ behind its prefix, too"
 type InterfaceSelector struct {
-	// name of the interface, or a glob (* and ?) over names, 1 to 15 bytes. PF_RING: device_name.
+	// name of the interface, or a glob (* and ?) over names, 1 to 15 bytes.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -20,7 +20,7 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/:[:space:]]+$')",message="must be an interface's name as ip-link(8) shows it, or a glob of * and ? over names, without '/', ':' and spaces"
 	Name string `json:"name,omitempty"`
 
-	// driver of the interface, as ethtool -i names it, or a glob over names. PF_RING: none.
+	// driver of the interface, as ethtool -i names it, or a glob over names.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -28,7 +28,7 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-_a-zA-Z0-9*?]+$')",message="must be a driver's name as ethtool -i shows it, or a glob of * and ? over names"
 	Driver string `json:"driver,omitempty"`
 
-	// pciAddress of the device, or a glob over addresses, such as 0000:03:00.0. PF_RING: none.
+	// pciAddress of the device, or a glob over addresses, such as 0000:03:00.0.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -36,71 +36,73 @@ type InterfaceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f:.*?]+$')",message="must be a PCI address as lspci -D shows it, in lower case (0000:03:00.0), or a glob of * and ? over addresses"
 	PCIAddress string `json:"pciAddress,omitempty"`
 
-	// resourceName of a pool of sriov-network-device-plugin: the virtual functions in it, free ones and those that pods have got
-	// since the ring was there. Engine KernelModule and transparentMode 0 only, not in quick mode, not with queues PerRxQueue.
-	// PF_RING: none.
+	// resourceName of a pool of sriov-network-device-plugin. It selects the pool's virtual functions: those that are free, and
+	// those that pods have got since the ring was created. It requires engine KernelModule and transparentMode 0, and excludes
+	// quick mode and queues PerRxQueue.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-.a-z0-9]+/[-._a-zA-Z0-9]+$')",message="must be an extended resource's name with its prefix, such as intel.com/sriov_capture"
 	ResourceName string `json:"resourceName,omitempty"`
 
-	// pool tells which virtual functions resourceName stands for: the operator writes that into the configuration of
-	// sriov-network-device-plugin, all of which is the operator's then. Without it the pool is somebody else's. PF_RING: none.
+	// pool defines which virtual functions are in the pool resourceName. The operator writes the pool into the configuration of
+	// sriov-network-device-plugin, and then owns the whole configuration. Without it somebody else configures the pool.
 	//
 	// +optional
 	Pool *FunctionPool `json:"pool,omitempty"`
 
-	// network by which Multus hands the pool's virtual functions to pods; without it none is written. PF_RING: none.
+	// network writes NetworkAttachmentDefinitions, with which Multus attaches the pool's virtual functions to pods; without it
+	// none is written.
 	//
 	// +optional
 	Network *PoolNetwork `json:"network,omitempty"`
 
-	// podSelector selects the node's side of the interfaces of pods with these labels; {} is every pod. Besides its own labels
-	// a pod has its name as kubernetes.io/metadata.name here. What a pod sends is received there: direction Both is the whole
-	// of a pod's traffic. A node on which no such pod runs is ready for the first one. Pods with hostNetwork have no interface
-	// of their own and are not captured. transparentMode 0 only, and not in quick mode. PF_RING: none.
+	// podSelector selects the node's side of the interfaces of pods with these labels; {} is every pod. Besides its own labels,
+	// a pod has its name as the label kubernetes.io/metadata.name here. The node's side receives what a pod sends: direction
+	// Both captures all traffic of a pod. A node without such a pod is ready for the first one. Pods with hostNetwork have no
+	// interface of their own and are not captured. It requires transparentMode 0 and excludes quick mode.
 	//
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
-	// namespaceSelector narrows podSelector to namespaces with these labels, of which kubernetes.io/metadata.name is the name;
-	// without it all namespaces. PF_RING: none.
+	// namespaceSelector restricts podSelector to namespaces with these labels; without it all namespaces. The label
+	// kubernetes.io/metadata.name is the namespace's name.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// rxQueues whose packets are captured, as a list of numbers and ranges from 0 to 1023 such as 0-3,8; without it all.
-	// Of received packets only. PF_RING: channel_id_mask, or eth0@0-3 as the device's name.
+	// rxQueues whose received packets are captured, as a list of numbers and ranges from 0 to 1023 such as 0-3,8; without it
+	// all.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$')",message="must be a list of numbers and ranges, such as 0-3,8"
 	RxQueues string `json:"rxQueues,omitempty"`
 
-	// whenMissing says what a node without such an interface is: Ignore: none of this ring's, unless its queues are there
-	// already, and a ring that is nowhere is not ready; Report: not ready. By default Report for a name without * and ? in a
-	// ring with nodeSelector, which says where it is to be; else Ignore. Not of pods. PF_RING: none.
+	// whenMissing sets what applies on a node without such an interface. Ignore: the ring is not for this node, unless its
+	// queues exist there already. A ring that is on no node is not ready. Report: the ring is not ready on this node. The
+	// default is Report for a name without * and ? in a ring with nodeSelector, which lists the nodes that should have it; else
+	// Ignore. It does not apply to interfaces of pods.
 	//
 	// +optional
 	WhenMissing WhenMissing `json:"whenMissing,omitempty"`
 }
 
-// WhenMissing says what a node without an interface is.
+// WhenMissing sets what applies on a node without the interface.
 //
 // +kubebuilder:validation:Enum=Ignore;Report
 type WhenMissing string
 
-// What a node without an interface is.
+// The values of whenMissing.
 const (
-	// WhenMissingIgnore: the ring does not concern it.
+	// WhenMissingIgnore: the ring is not for this node.
 	WhenMissingIgnore WhenMissing = "Ignore"
 	// WhenMissingReport: the ring is not ready there.
 	WhenMissingReport WhenMissing = "Report"
 )
 
-// FunctionPool selects virtual functions: those that match all that it names, of each field one of its values. The fields are the
-// device plugin's selectors of the same names.
+// FunctionPool selects virtual functions. A function must match all fields that are set, with one of the values of each. The
+// fields are the device plugin's selectors of the same names.
 //
 // +kubebuilder:validation:MinProperties=1
 type FunctionPool struct {
@@ -134,7 +136,8 @@ type FunctionPool struct {
 	// +kubebuilder:validation:items:Pattern=`^[-_a-zA-Z0-9]+$`
 	Drivers []string `json:"drivers,omitempty"`
 
-	// pfNames are interfaces whose functions they are, 1 to 32; with # and numbers or ranges behind it only those: ens1f0#0,2-7.
+	// pfNames are the physical interfaces that the functions belong to, 1 to 32. A # with numbers or ranges selects only these
+	// functions: ens1f0#0,2-7.
 	//
 	// +optional
 	// +listType=set
@@ -155,11 +158,12 @@ type FunctionPool struct {
 	PCIAddresses []string `json:"pciAddresses,omitempty"`
 }
 
-// PoolNetwork asks for NetworkAttachmentDefinitions, which the operator writes and removes with the ring. They have the ring's
-// name; pods name it in their annotation k8s.v1.cni.cncf.io/networks. The CNI plugin host-device moves the virtual function
-// into the pod, without an address.
+// PoolNetwork requests NetworkAttachmentDefinitions, which the operator writes, and deletes with the ring. They have the ring's
+// name; pods name it in their annotation k8s.v1.cni.cncf.io/networks. The CNI plugin host-device moves the virtual function into
+// the pod, without an address.
 type PoolNetwork struct {
-	// namespaces that get one each, 1 to 16 names: those of the pods. What somebody else made under this name stays as it is.
+	// namespaces that get one each, 1 to 16 names: the namespaces of the pods. The operator does not change an object that
+	// somebody else made under this name.
 	//
 	// +required
 	// +listType=set

@@ -4,79 +4,78 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Offloads says what happens to receive offloads that merge packets (GRO, LRO, hardware GRO) on captured interfaces.
+// Offloads sets what happens to receive offloads that merge packets (GRO, LRO, hardware GRO) on captured interfaces.
 //
 // +kubebuilder:validation:Enum=Disable;Keep
 type Offloads string
 
 // The offload policies.
 const (
-	// OffloadsDisable turns them off while captured, so that consumers see the wire's packets, and restores them after.
+	// OffloadsDisable turns them off during the capture, so that consumers see the packets of the wire, and restores them
+	// afterwards.
 	OffloadsDisable Offloads = "Disable"
-	// OffloadsKeep leaves them as they are: packets may be seen merged.
+	// OffloadsKeep does not change them: consumers may see merged packets.
 	OffloadsKeep Offloads = "Keep"
 )
 
-// NIC says how captured interfaces are set; everything that was changed is restored when the ring goes. Where two rings
-// want different settings of an interface, those of the ring whose name comes first hold, and the other's status says so.
+// NIC configures captured interfaces. All changes are undone when the ring is removed. If two rings ask for different settings of
+// an interface, the ring whose name sorts first wins, and the status of the other reports the conflict.
 type NIC struct {
-	// promiscuous makes the interfaces receive what is not addressed to them; by default true. PF_RING: PF_RING_PROMISC.
+	// promiscuous makes the interfaces receive packets that are not addressed to them; by default true.
 	//
 	// +optional
 	// +kubebuilder:default=true
 	Promiscuous *bool `json:"promiscuous,omitempty"`
 
-	// offloads says whether receive offloads that merge packets are turned off: Disable (default) or Keep. PF_RING:
-	// ethtool -K by hand.
+	// offloads sets whether receive offloads that merge packets stay on: Disable (default) turns them off, Keep does not change
+	// them.
 	//
 	// +optional
 	// +kubebuilder:default=Disable
 	Offloads Offloads `json:"offloads,omitempty"`
 
-	// vlanOffload says whether the device goes on taking VLAN tags off: Keep (default) or Disable. Consumers see the tag in
-	// its place either way. PF_RING: ethtool -K rxvlan by hand.
+	// vlanOffload sets whether the device strips VLAN tags: Keep (default) does not change it, Disable turns it off. Consumers
+	// see the tag in its place in both cases.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
 	VLANOffload VLANOffload `json:"vlanOffload,omitempty"`
 
-	// rxRingSize is the number of descriptors of each RX ring, 1 to 65536, within what the device can; without it, it is
-	// kept. PF_RING: ethtool -G rx by hand, or a driver's parameter.
+	// rxRingSize is the number of descriptors of each RX ring, 1 to 65536, within the device's limits. Without it the number is
+	// not changed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	RxRingSize *int32 `json:"rxRingSize,omitempty"`
 
-	// rxQueues is the number of RX queues, 1 to 1024, within what the device can; without it, it is kept. PF_RING: RSS= of
-	// its drivers.
+	// rxQueues is the number of RX queues, 1 to 1024, within the device's limits. Without it the number is not changed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	RxQueues *int32 `json:"rxQueues,omitempty"`
 
-	// rss says how the device spreads packets over its RX queues. PF_RING: RSS= of its drivers.
+	// rss configures how the device spreads packets over its RX queues.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	RSS RSS `json:"rss,omitempty"`
 
-	// threadedPolling says whether the device's RX queues are polled by threads of their own. PF_RING: TNAPI.
+	// threadedPolling sets whether dedicated kernel threads poll the device's RX queues.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	ThreadedPolling ThreadedPolling `json:"threadedPolling,omitempty"`
 
-	// driver says whether the interface's driver may be replaced by a capture-aware one. PF_RING: load_driver.sh of its
-	// drivers.
+	// driver sets whether the interface's driver may be replaced by a capture-aware one.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Driver DriverPolicy `json:"driver,omitempty"`
 }
 
-// VLANOffload says what happens to the device's taking VLAN tags off.
+// VLANOffload sets whether the device strips VLAN tags.
 //
 // +kubebuilder:validation:Enum=Keep;Disable
 type VLANOffload string
@@ -87,23 +86,22 @@ const (
 	VLANOffloadDisable VLANOffload = "Disable"
 )
 
-// RSS says how a device spreads packets over its RX queues.
+// RSS configures how a device spreads packets over its RX queues.
 type RSS struct {
-	// hash is the device's hash: Keep (default), or Symmetric for one that gives both directions of a flow one RX queue.
-	// PF_RING: its drivers' symmetric RSS key.
+	// hash is the device's hash: Keep (default) does not change it, Symmetric sends both directions of a flow to one RX queue.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
 	Hash RSSHash `json:"hash,omitempty"`
 
-	// fields that are hashed: Keep (default), Addresses or AddressesAndPorts. PF_RING: ethtool -N rx-flow-hash by hand.
+	// fields that the device hashes: Keep (default), Addresses or AddressesAndPorts.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
 	Fields RSSFields `json:"fields,omitempty"`
 
-	// queues is the number of RX queues, from the first on, that packets are spread over, 1 to 1024; without it, it is
-	// kept. PF_RING: RSS= of its drivers.
+	// queues is the number of RX queues, counted from the first, that packets are spread over, 1 to 1024. Without it the number
+	// is not changed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -134,18 +132,17 @@ const (
 	RSSFieldsAddressesAndPorts RSSFields = "AddressesAndPorts"
 )
 
-// ThreadedPolling says whether RX queues are polled by threads of their own, and where.
+// ThreadedPolling sets whether dedicated kernel threads poll RX queues, and on which CPUs.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.cpus) || self.mode == 'Enable'",message="cpus are those of the polling threads: set mode to Enable, or leave cpus out"
 type ThreadedPolling struct {
-	// mode is Keep (default) or Enable. PF_RING: TNAPI.
+	// mode is Keep (default), which does not change it, or Enable.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
 	Mode ThreadedPollingMode `json:"mode,omitempty"`
 
-	// cpus that the threads run on, as a list of numbers and ranges such as 2-3,6; without it any. PF_RING: TNAPI's
-	// per-queue CPU binding, set_irq_affinity.
+	// cpus that the threads run on, as a list of numbers and ranges such as 2-3,6; without it any CPU.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -153,7 +150,7 @@ type ThreadedPolling struct {
 	CPUs string `json:"cpus,omitempty"`
 }
 
-// ThreadedPollingMode says whether RX queues are polled by threads of their own.
+// ThreadedPollingMode sets whether dedicated kernel threads poll RX queues.
 //
 // +kubebuilder:validation:Enum=Keep;Enable
 type ThreadedPollingMode string
@@ -164,24 +161,23 @@ const (
 	ThreadedPollingEnable ThreadedPollingMode = "Enable"
 )
 
-// DriverPolicy says whether a driver may be replaced by a capture-aware one.
+// DriverPolicy sets whether a driver may be replaced by a capture-aware one.
 type DriverPolicy struct {
-	// policy is to Keep (default) the driver that is there, or Replace it by a capture-aware one of the same device, which takes
-	// the link down for a moment. PF_RING: load_driver.sh of its drivers.
+	// policy is Keep (default), or Replace, which replaces the driver by a capture-aware one for the same device. The
+	// replacement takes the link down for a moment.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
 	Policy DriverReplacement `json:"policy,omitempty"`
 
-	// nodeTraffic says whether that alone may be done to an interface that carries the node's own traffic: Refuse (default) or
-	// Allow, as spec.nodeTraffic allows it, too. PF_RING: none.
+	// nodeTraffic sets whether the driver may be replaced on an interface that carries the node's own traffic: Refuse (default)
+	// or Allow. spec.nodeTraffic Allow permits it, too.
 	//
 	// +optional
 	// +kubebuilder:default=Refuse
 	NodeTraffic NodeTrafficPolicy `json:"nodeTraffic,omitempty"`
 
-	// linkTimeout is how long the link may take to come back before the former driver is put back, 1s to 5m; by default
-	// 10s. PF_RING: none.
+	// linkTimeout is how long the link may take to come back, 1s to 5m; by default 10s. After it the former driver is restored.
 	//
 	// +optional
 	// +kubebuilder:default="10s"
@@ -192,7 +188,7 @@ type DriverPolicy struct {
 	LinkTimeout *metav1.Duration `json:"linkTimeout,omitempty"`
 }
 
-// DriverReplacement says whether a driver is replaced.
+// DriverReplacement sets whether a driver is replaced.
 //
 // +kubebuilder:validation:Enum=Keep;Replace
 type DriverReplacement string
@@ -203,7 +199,7 @@ const (
 	DriverReplace DriverReplacement = "Replace"
 )
 
-// NodeTrafficPolicy says whether the node's own traffic may suffer.
+// NodeTrafficPolicy sets whether the node's own traffic may be put at risk.
 //
 // +kubebuilder:validation:Enum=Refuse;Allow
 type NodeTrafficPolicy string

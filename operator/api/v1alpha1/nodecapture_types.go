@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeRing is a CaptureRing as one node shall have it.
+// NodeRing is a CaptureRing as one node should have it.
 type NodeRing struct {
 	// name of the CaptureRing.
 	//
@@ -16,31 +16,32 @@ type NodeRing struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// uid of the CaptureRing: a ring that was deleted and made again is another ring.
+	// uid of the CaptureRing: a ring that was deleted and created again is another ring.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
-	// version of the entry. An agent that knows only lower ones refuses the entry, with the reason AgentTooOld.
+	// version of the entry. An agent that supports only lower versions refuses the entry, with the reason AgentTooOld.
 	//
 	// +optional
 	Version int32 `json:"version,omitempty"`
 
-	// revision is the same for entries that ask for the same. The agent reports which one it acted upon.
+	// revision is equal for entries with equal content. The agent reports which revision it acted on.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Revision string `json:"revision,omitempty"`
 
-	// awaited says that the node's agent reported when the node was told of this revision. The rollout waits for its answer, even if it has
-	// become silent since.
+	// awaited is set if the node's agent was reporting when the node got this revision. The rollout waits for its answer, even
+	// if it has become silent since.
 	//
 	// +optional
 	Awaited bool `json:"awaited,omitempty"`
 
-	// worked says that an earlier revision worked on the node when it was told of this one, or of one in between that did not. Where none
-	// ever worked nothing is lost by this one: the rollout waits for the agent's answer, and not for it to be good.
+	// worked is set if an earlier revision worked on the node when the node got this one, or one in between that did not work.
+	// If none ever worked, this revision can break nothing: the rollout waits for the agent's answer, but the answer need not be
+	// good.
 	//
 	// +optional
 	Worked bool `json:"worked,omitempty"`
@@ -54,7 +55,7 @@ type NodeRing struct {
 	Spec CaptureRingSpec `json:"spec"`
 }
 
-// NodeCluster is a Cluster as one node shall have it: spec.rings names only rings of this node.
+// NodeCluster is a Cluster as one node should have it: spec.rings names only rings of this node.
 type NodeCluster struct {
 	// name of the Cluster.
 	//
@@ -68,7 +69,7 @@ type NodeCluster struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 
-	// version of the entry, as a ring's.
+	// version of the entry, as in a ring's entry.
 	//
 	// +optional
 	Version int32 `json:"version,omitempty"`
@@ -82,13 +83,13 @@ type NodeCluster struct {
 	Spec ClusterSpec `json:"spec"`
 }
 
-// NodeEntryVersion is the version of the entries that this build writes and understands. It is raised with every field of a
-// ring or Cluster that an agent must not ignore.
+// NodeEntryVersion is the version of the entries that this build writes and supports. It is raised with each new field of a ring
+// or Cluster that an agent must not ignore.
 const NodeEntryVersion = 1
 
 // NodeCaptureSpec is a node's whole desired state, written by the operator. The specs in its lists have no schema: the API
-// server checked them when people wrote them, and walking them again for each of thousands of nodes is a good part of what a
-// write costs it. The agent looks at them anyway.
+// server validated them in the CaptureRings and Clusters, and to validate them again for each of thousands of nodes makes up a
+// large part of the cost of a write. The agent validates them in any case.
 type NodeCaptureSpec struct {
 	// rings is the list of the node's CaptureRings, by name.
 	//
@@ -106,12 +107,12 @@ type NodeCaptureSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Clusters []NodeCluster `json:"clusters,omitempty"`
 
-	// Undecodable says why the stored spec could not be decoded; then the rest is empty. It is not stored.
+	// Undecodable is the error when the stored spec could not be decoded; the other fields are empty then. It is not stored.
 	Undecodable string `json:"-"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It fails for no spec but notes the problem in Undecodable: a list or a watch of
-// thousands of NodeCaptures would end at the first of them that has, say, a text for a number.
+// UnmarshalJSON implements json.Unmarshaler. It accepts every spec and notes a problem in Undecodable: otherwise a list or watch
+// of thousands of NodeCaptures would fail at the first one with, say, a string for a number.
 func (s *NodeCaptureSpec) UnmarshalJSON(text []byte) error {
 	type plain NodeCaptureSpec
 	var decoded plain
@@ -122,7 +123,7 @@ func (s *NodeCaptureSpec) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// DropCount is a number of packets dropped for one reason.
+// DropCount is the number of packets dropped for one reason.
 type DropCount struct {
 	// reason is full, unattended, nomem.
 	//
@@ -134,26 +135,27 @@ type DropCount struct {
 	Packets int64 `json:"packets"`
 }
 
-// QueueStatus is a queue's state and account.
+// QueueStatus is a queue's state and counters.
 type QueueStatus struct {
 	// queue is its number.
 	//
 	// +required
 	Queue int32 `json:"queue"`
-	// attached says that a consumer reads it.
+	// attached is true if a consumer reads it.
 	//
 	// +required
 	Attached bool `json:"attached"`
-	// consumer is the pod that it is allocated to, as namespace/name.
+	// consumer is the pod that the queue is allocated to, as namespace/name.
 	//
 	// +optional
 	Consumer string `json:"consumer,omitempty"`
-	// consumerAsOf is the time at which the kubelet last said that the queue is allocated to this consumer. It is set only
-	// while the kubelet does not say whose the queue is, as while it restarts: the consumer is then the last known one.
+	// consumerAsOf is the last time at which the kubelet reported that the queue is allocated to this consumer. It is set only
+	// while the kubelet does not report the queue's allocation, for example while it restarts: consumer is then the last known
+	// one.
 	//
 	// +optional
 	ConsumerAsOf *metav1.Time `json:"consumerAsOf,omitempty"`
-	// holder is the process that reads it although it is allocated to no pod, for people.
+	// holder is the process that reads the queue although the queue is allocated to no pod, for display.
 	//
 	// +optional
 	Holder string `json:"holder,omitempty"`
@@ -161,19 +163,19 @@ type QueueStatus struct {
 	//
 	// +required
 	Delivered int64 `json:"delivered"`
-	// deliveredBytes that consumers can read; on the wire they were deliveredBytes + truncatedBytes.
+	// deliveredBytes that consumers can read; the packets had deliveredBytes + truncatedBytes on the wire.
 	//
 	// +required
 	DeliveredBytes int64 `json:"deliveredBytes"`
-	// truncated packets: of those delivered, the ones that the snap length has shortened.
+	// truncated packets: the delivered packets that were cut to the snap length.
 	//
 	// +optional
 	Truncated int64 `json:"truncated,omitempty"`
-	// truncatedBytes that these lack.
+	// truncatedBytes were cut off these packets.
 	//
 	// +optional
 	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
-	// dropped packets, by reason; a reason for which none was dropped is not listed.
+	// dropped packets, by reason; reasons without dropped packets are not listed.
 	//
 	// +optional
 	// +listType=atomic
@@ -184,17 +186,17 @@ type QueueStatus struct {
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
-// QueueTotals is the account of several queues of a set.
+// QueueTotals sums up the counters of several queues of a set.
 type QueueTotals struct {
-	// queues that these are.
+	// queues is the number of queues in the sum.
 	//
 	// +required
 	Queues int32 `json:"queues"`
-	// attached is how many of them a consumer reads.
+	// attached is the number of these queues that a consumer reads.
 	//
 	// +required
 	Attached int32 `json:"attached"`
-	// unnamed is how many of them have a consumer, or are allocated to a pod, that is not named by the queues that are listed.
+	// unnamed is the number of these queues with a consumer or an allocation to a pod that none of the listed queues names.
 	//
 	// +optional
 	Unnamed int32 `json:"unnamed,omitempty"`
@@ -202,19 +204,19 @@ type QueueTotals struct {
 	//
 	// +required
 	Delivered int64 `json:"delivered"`
-	// deliveredBytes that consumers can read; on the wire they were deliveredBytes + truncatedBytes.
+	// deliveredBytes that consumers can read; the packets had deliveredBytes + truncatedBytes on the wire.
 	//
 	// +required
 	DeliveredBytes int64 `json:"deliveredBytes"`
-	// truncated packets: of those delivered, the ones that the snap length has shortened.
+	// truncated packets: the delivered packets that were cut to the snap length.
 	//
 	// +optional
 	Truncated int64 `json:"truncated,omitempty"`
-	// truncatedBytes that these lack.
+	// truncatedBytes were cut off these packets.
 	//
 	// +optional
 	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
-	// dropped packets, by reason; a reason for which none was dropped is not listed.
+	// dropped packets, by reason; reasons without dropped packets are not listed.
 	//
 	// +optional
 	// +listType=atomic
@@ -225,8 +227,7 @@ type QueueTotals struct {
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
-// NodeRingStatus is a ring's state on the node.
-// seen = filtered + sampledOut + reflected + absorbed + directed + passed.
+// NodeRingStatus is a ring's state on the node, where seen = filtered + sampledOut + reflected + absorbed + directed + passed.
 type NodeRingStatus struct {
 	// name of the CaptureRing.
 	//
@@ -236,97 +237,29 @@ type NodeRingStatus struct {
 	//
 	// +required
 	Engine Engine `json:"engine"`
-	// engineReason is why it has that engine.
+	// engineReason is why the ring has this engine.
 	//
 	// +optional
 	EngineReason string `json:"engineReason,omitempty"`
-	// interfaces that are tapped.
+	// interfaces that the ring captures.
 	//
 	// +optional
 	// +listType=atomic
 	Interfaces []string `json:"interfaces,omitempty"`
-	// podsNotTapped are pods that spec.interfaces[].podSelector selects and that are not captured, each with the reason; of
-	// more than 16 the first 16.
+	// podsNotTapped lists pods that spec.interfaces[].podSelector selects and that are not captured, each with the reason; at
+	// most 16.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	PodsNotTapped []string `json:"podsNotTapped,omitempty"`
-	// observedRevision is the revision of the entry that this is about; absent of agents that know none.
+	// observedRevision is the revision of the entry that this status describes; agents that do not support revisions leave it
+	// out.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ObservedRevision string `json:"observedRevision,omitempty"`
-	// ready says that it is programmed as the spec asks.
-	//
-	// +required
-	Ready bool `json:"ready"`
-	// reason and message when it is not ready.
-	//
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// message says in words what is wrong, on what, and what to do.
-	//
-	// +optional
-	Message string `json:"message,omitempty"`
-
-	// transparentMode in force; it differs from the spec's only with transparentFallback Stack.
-	//
-	// +optional
-	TransparentMode int32 `json:"transparentMode,omitempty"`
-	// transparentReason says why it differs.
-	//
-	// +optional
-	TransparentReason string `json:"transparentReason,omitempty"`
-
-	// truncating says that packets were cut in the last ten minutes although spec.snapLength of the ring is not given.
-	//
-	// +optional
-	Truncating bool `json:"truncating,omitempty"`
-
-	// seen packets and bytes on the wire, by the ring's taps.
-	//
-	// +required
-	Seen int64 `json:"seen"`
-	// seenBytes are their bytes on the wire.
-	//
-	// +required
-	SeenBytes int64 `json:"seenBytes"`
-	// filtered packets: the filter did not pass them.
-	//
-	// +required
-	Filtered int64 `json:"filtered"`
-	// sampledOut packets.
-	//
-	// +required
-	SampledOut int64 `json:"sampledOut"`
-	// reflected packets: a rule sent them out of another interface.
-	//
-	// +optional
-	Reflected int64 `json:"reflected,omitempty"`
-	// absorbed packets: fragments that became part of another packet.
-	//
-	// +optional
-	Absorbed int64 `json:"absorbed,omitempty"`
-	// directed packets: a rule sent them to a queue that it names.
-	//
-	// +optional
-	Directed int64 `json:"directed,omitempty"`
-	// passed to the ring's own queues and its Clusters.
-	//
-	// +required
-	Passed int64 `json:"passed"`
-}
-
-// NodeClusterStatus is the state of a set of queues on the node: a Cluster's, or a ring's own.
-// The sum of passed over its rings, of what rules directed to its queues, and duplicated, is the sum of delivered and
-// dropped over its queues.
-type NodeClusterStatus struct {
-	// name of the Cluster, or of the CaptureRing whose own queues they are.
-	//
-	// +required
-	Name string `json:"name"`
-	// ready says that its queues are there and can be requested.
+	// ready is true if the ring is programmed as its spec asks.
 	//
 	// +required
 	Ready bool `json:"ready"`
@@ -334,30 +267,97 @@ type NodeClusterStatus struct {
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says in words what is wrong, on what, and what to do.
+	// message tells what is wrong, on what, and what to do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
-	// memoryBytes that its queues take.
+
+	// transparentMode that is active. It differs from the spec's only with transparentFallback Stack.
+	//
+	// +optional
+	TransparentMode int32 `json:"transparentMode,omitempty"`
+	// transparentReason is why it differs.
+	//
+	// +optional
+	TransparentReason string `json:"transparentReason,omitempty"`
+
+	// truncating is true if packets were cut in the last ten minutes although the ring's spec.snapLength is not set.
+	//
+	// +optional
+	Truncating bool `json:"truncating,omitempty"`
+
+	// seen packets, at the ring's interfaces.
+	//
+	// +required
+	Seen int64 `json:"seen"`
+	// seenBytes are their bytes on the wire.
+	//
+	// +required
+	SeenBytes int64 `json:"seenBytes"`
+	// filtered packets, which the filter did not pass.
+	//
+	// +required
+	Filtered int64 `json:"filtered"`
+	// sampledOut packets, which sampling left out.
+	//
+	// +required
+	SampledOut int64 `json:"sampledOut"`
+	// reflected packets, which a rule sent out of another interface.
+	//
+	// +optional
+	Reflected int64 `json:"reflected,omitempty"`
+	// absorbed packets: fragments that were reassembled into another packet.
+	//
+	// +optional
+	Absorbed int64 `json:"absorbed,omitempty"`
+	// directed packets, which a rule sent to the queue that it names.
+	//
+	// +optional
+	Directed int64 `json:"directed,omitempty"`
+	// passed packets, to the ring's own queues and its Clusters.
+	//
+	// +required
+	Passed int64 `json:"passed"`
+}
+
+// NodeClusterStatus is the state of a set of queues on the node: a Cluster's, or a ring's own. The sum of passed over its rings,
+// of the packets that rules directed to its queues, and of duplicated is the sum of delivered and dropped over its queues.
+type NodeClusterStatus struct {
+	// name of the Cluster, or of the CaptureRing whose own queues they are.
+	//
+	// +required
+	Name string `json:"name"`
+	// ready is true if its queues exist and can be requested.
+	//
+	// +required
+	Ready bool `json:"ready"`
+	// reason is why it is not ready, in one word.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message tells what is wrong, on what, and what to do.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+	// memoryBytes is the memory of its queues.
 	//
 	// +required
 	MemoryBytes int64 `json:"memoryBytes"`
-	// duplicated packets: second copies, by balance BothEnds.
+	// duplicated packets: second copies, which balance BothEnds makes.
 	//
 	// +optional
 	Duplicated int64 `json:"duplicated,omitempty"`
-	// spread packets: those that another queue got by whenFull or whenUnattended.
+	// spread packets, which another queue got because of whenFull or whenUnattended.
 	//
 	// +optional
 	Spread int64 `json:"spread,omitempty"`
-	// queues are listed by number. Of a node with more than 512 queues 512 are listed over all its sets: of each consumer one, then those
-	// that lost most, then those that are read.
+	// queues by number. On a node with more than 512 queues, 512 are listed in all sets together: first one queue of each
+	// consumer, then the queues with the most dropped packets, then queues that are read.
 	//
 	// +optional
 	// +listType=atomic
 	Queues []QueueStatus `json:"queues,omitempty"`
-	// unlisted is the account of the set's queues that are not listed; absent where all are. The agent's metrics have each
-	// queue's.
+	// unlisted sums up the set's queues that are not listed; absent if all are. The agent's metrics have each queue.
 	//
 	// +optional
 	Unlisted *QueueTotals `json:"unlisted,omitempty"`
@@ -370,7 +370,8 @@ type InterfaceStatus struct {
 	// +kubebuilder:validation:MaxLength=15
 	// +required
 	Name string `json:"name"`
-	// pod whose interface's other side it is, as namespace/name, where a ring selects it by podSelector, or pod that has it, of a pool.
+	// pod that the interface belongs to, as namespace/name: a pod that a ring selects by podSelector, or one that has a virtual
+	// function of a pool.
 	//
 	// +optional
 	Pod string `json:"pod,omitempty"`
@@ -378,33 +379,33 @@ type InterfaceStatus struct {
 	//
 	// +optional
 	Driver string `json:"driver,omitempty"`
-	// aware says that the driver is capture-aware.
+	// aware is true if the driver is capture-aware.
 	//
 	// +required
 	Aware bool `json:"aware"`
-	// stockDriver that was replaced.
+	// stockDriver is the driver that was replaced.
 	//
 	// +optional
 	StockDriver string `json:"stockDriver,omitempty"`
-	// rxQueues that it has.
+	// rxQueues is the number of its RX queues.
 	//
 	// +optional
 	RxQueues int32 `json:"rxQueues,omitempty"`
-	// rings that tap it.
+	// rings that capture it.
 	//
 	// +optional
 	// +listType=atomic
 	Rings []string `json:"rings,omitempty"`
-	// reason and message when its driver could not be had as asked for.
+	// reason is why it does not have the driver that a ring asks for, in one word.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says in words what is wrong, on what, and what to do.
+	// message tells what is wrong, on what, and what to do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// settings that rings ask for.
+	// settings that rings ask for, and their actual values.
 	//
 	// +optional
 	// +listType=map
@@ -413,48 +414,48 @@ type InterfaceStatus struct {
 	Settings []InterfaceSetting `json:"settings,omitempty"`
 }
 
-// InterfaceSetting is one setting of an interface, as asked for and as it is.
+// InterfaceSetting is one setting of an interface, as desired and as it is.
 type InterfaceSetting struct {
 	// name is the field of spec.nic, such as offloads, rxRingSize or rss.hash.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Name string `json:"name"`
-	// wanted and actual value.
+	// wanted is the desired value.
 	//
 	// +required
 	Wanted string `json:"wanted"`
-	// actual is what the interface has.
+	// actual is the value that the interface has.
 	//
 	// +required
 	Actual string `json:"actual"`
-	// ring whose wish it is.
+	// ring that asks for the setting.
 	//
 	// +required
 	Ring string `json:"ring"`
-	// reason when it is not as wanted: NotSupported, OutOfRange, Conflict or Failed.
+	// reason why actual differs from wanted: NotSupported, OutOfRange, Conflict or Failed.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says in words why it has something else.
+	// message explains the reason.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// NodeAgent is where the node's agent can be asked.
+// NodeAgent is the address of the node's agent.
 type NodeAgent struct {
 	// namespace of its pod.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Namespace string `json:"namespace"`
-	// pod that it is.
+	// pod that the agent runs in.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Pod string `json:"pod"`
-	// port of its metrics.
+	// port of the agent's metrics.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -462,7 +463,7 @@ type NodeAgent struct {
 	Port int32 `json:"port"`
 }
 
-// NodeCaptureStatus is what the node's agent reports.
+// NodeCaptureStatus is written by the node's agent.
 type NodeCaptureStatus struct {
 	// conditions are Accepted, Programmed, Ready, ModuleReady.
 	//
@@ -472,60 +473,60 @@ type NodeCaptureStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// appliedGeneration is the generation of the spec that was acted upon last, and that rings and clusters below
-	// report on, whether or not all of it could be done.
+	// appliedGeneration is the generation of the spec that the agent acted on last, and that rings and clusters below describe,
+	// even if the agent could not apply all of it.
 	//
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration"`
 
-	// engine that serves the node's rings with engine Auto, and why.
+	// engine of the node's rings with engine Auto.
 	//
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
-	// engineReason is why the node has that engine.
+	// engineReason is why these rings have this engine.
 	//
 	// +optional
 	EngineReason string `json:"engineReason,omitempty"`
 
-	// moduleVersion that is loaded.
+	// moduleVersion is the version of the kernel module that is loaded.
 	//
 	// +optional
 	ModuleVersion string `json:"moduleVersion,omitempty"`
-	// moduleAvailable is the module that the agent's image has, when ringcap loaded another one before: it waits for an
-	// upgrade.
+	// moduleAvailable is the version of the module in the agent's image, if ringcap loaded another version before; it waits for
+	// an upgrade.
 	//
 	// +optional
 	ModuleAvailable string `json:"moduleAvailable,omitempty"`
-	// kernelRelease is what uname -r says.
+	// kernelRelease is the node's kernel, as uname -r prints it.
 	//
 	// +optional
 	KernelRelease string `json:"kernelRelease,omitempty"`
-	// bootID is another one after each boot: counters have begun anew.
+	// bootID changes with each boot: counters start again at 0.
 	//
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
-	// observedTime of the counters. Counters alone are written every five minutes, all else when it changes. In between the
-	// agent renews the Lease ringcap-agent-NODE in its namespace; where it cannot, it writes the counters once a minute. The
-	// node counts as not reporting when neither is younger than three minutes. `ringcap status` and `ringcap top` ask the
-	// agents for the present counters.
+	// observedTime is the time of the counters. The agent writes counters alone every five minutes, and everything else when it
+	// changes. In between it renews the Lease ringcap-agent-NODE in its namespace; if it cannot, it writes the counters once a
+	// minute. A node counts as not reporting when both observedTime and the Lease are older than three minutes. `ringcap status`
+	// and `ringcap top` ask the agents for the current counters.
 	//
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 
-	// agent is the pod that says the present counters, at /counters of its metrics' port; absent where none can be asked.
+	// agent is the pod that serves the current counters, at /counters of its metrics port; absent if no agent can be asked.
 	//
 	// +optional
 	Agent *NodeAgent `json:"agent,omitempty"`
 
-	// rings are the node's CaptureRings as they are, by name.
+	// rings are the states of the node's CaptureRings, by name.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Rings []NodeRingStatus `json:"rings,omitempty"`
 
-	// clusters are the node's sets of queues as they are, by name.
+	// clusters are the states of the node's sets of queues, by name.
 	//
 	// +optional
 	// +listType=map
@@ -541,7 +542,7 @@ type NodeCaptureStatus struct {
 	Interfaces []InterfaceStatus `json:"interfaces,omitempty"`
 }
 
-// NodeCapture is what one node shall capture and captures; its name is the node's.
+// NodeCapture is what one node should capture and what it captures; its name is the node's name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -556,17 +557,17 @@ type NodeCaptureStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodeCapture struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is as of every object; the name is the node's.
+	// metadata is the standard object's metadata; the name is the node's name.
 	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the operator's, as a whole: who wrote which of its fields is not remembered.
+	// spec is owned by the operator, as a whole: the API server does not track who owns which of its fields.
 	//
 	// +optional
 	// +structType=atomic
 	Spec NodeCaptureSpec `json:"spec,omitempty"`
-	// status is the agent's, as a whole.
+	// status is owned by the agent, as a whole.
 	//
 	// +optional
 	// +structType=atomic

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// NodeSelector selects nodes: those that have all of matchLabels and fit all of matchExpressions. It is a LabelSelector but that
-// it selects none when it is empty.
+// NodeSelector selects nodes: those that have all of matchLabels and fit all of matchExpressions. Unlike a LabelSelector, it
+// selects no node when it is empty.
 //
-// Earlier releases had the labels right here, without matchLabels. Such a selector may be stored, so the API server drops no field
-// that it does not know, it is read as what it meant, and the rule below lets be what was there: an API server asks it when a
-// status is written, too.
+// Earlier releases had the labels right here, without matchLabels, and such a selector may still be stored. Therefore the API
+// server keeps unknown fields, and the selector is read as it was meant. The rule below accepts a selector that was stored
+// before, because the API server evaluates it for updates of the status, too.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && !has(oldSelf.value().matchLabels) && !has(oldSelf.value().matchExpressions) || has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",optionalOldSelf=true,message="selects by no label: give matchLabels, such as nodeSelector: {matchLabels: {role: sensor}}, or matchExpressions; leave nodeSelector out for all nodes"
@@ -37,13 +37,13 @@ type NodeSelector struct {
 	// +kubebuilder:validation:MaxItems=16
 	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 
-	// Old says that it is written as in earlier releases. It is not stored.
+	// Old is set if the selector is written as in earlier releases. It is not stored.
 	Old bool `json:"-"`
-	// Unknown are fields that no release knows, sorted. They are not stored.
+	// Unknown are fields that no release defines, sorted. They are not stored.
 	Unknown []string `json:"-"`
 }
 
-// NodeSelectorRequirement is a requirement of a node's labels.
+// NodeSelectorRequirement is a requirement on a node's labels.
 //
 // +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] == (has(self.values) && size(self.values) > 0)",message="In and NotIn need values, such as {key: role, operator: In, values: [sensor]}; leave values out with Exists and DoesNotExist"
 type NodeSelectorRequirement struct {
@@ -55,8 +55,8 @@ type NodeSelectorRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be the key of a label, such as role or kubernetes.io/hostname"
 	Key string `json:"key"`
 
-	// operator of the requirement: the label's value is one of values (In) or none of them (NotIn, also of nodes without the
-	// label), or the label is there (Exists) or not (DoesNotExist).
+	// operator of the requirement. In: the label's value is one of values. NotIn: it is none of them, or the node has no such
+	// label. Exists: the node has the label. DoesNotExist: the node does not have it.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
@@ -74,7 +74,7 @@ type NodeSelectorRequirement struct {
 // MaxSelectorValues is the greatest number of values of a requirement.
 const MaxSelectorValues = 256
 
-// UnmarshalJSON implements json.Unmarshaler. It reads the form of earlier releases, too.
+// UnmarshalJSON implements json.Unmarshaler. It also reads the form of earlier releases.
 func (s *NodeSelector) UnmarshalJSON(text []byte) error {
 	var old map[string]string
 	if json.Unmarshal(text, &old) == nil && len(old) > 0 {
@@ -97,8 +97,8 @@ func (s *NodeSelector) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// AsSelector is what a ring with this selector selects: everything without one. The error names the field, without what is
-// before it.
+// AsSelector returns the selector's label selector; nil selects everything. The error begins with the field's name relative to
+// nodeSelector.
 func (s *NodeSelector) AsSelector() (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -134,7 +134,7 @@ var operators = map[metav1.LabelSelectorOperator]selection.Operator{
 	metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
 }
 
-// String is as kubectl's --selector takes it; of none it is empty.
+// String returns the selector as kubectl's --selector takes it; it is empty for a nil selector.
 func (s *NodeSelector) String() string {
 	selector, err := s.AsSelector()
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *NodeSelector) String() string {
 	return selector.String()
 }
 
-// Rewrite is the command that writes the selector of the named CaptureRing as this release has it.
+// Rewrite returns the command that writes the selector of the named CaptureRing in this release's form.
 func (s *NodeSelector) Rewrite(ring string) string {
 	written := map[string]any{"matchLabels": s.MatchLabels}
 	for key := range s.MatchLabels {

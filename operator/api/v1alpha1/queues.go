@@ -4,7 +4,7 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/util/intstr"
 
-// QueueCount is the number of queues that is written, 0 for PerRxQueue, whose number each node knows for itself.
+// QueueCount is the number of queues in the spec, 0 for PerRxQueue, whose number only each node knows.
 func QueueCount(queues *intstr.IntOrString) int32 {
 	if queues == nil || queues.Type == intstr.String {
 		return 0

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// StaleAfter is the age from which on a node's report does not count any more: of its status and its agent's Lease the younger is asked.
+// StaleAfter is the age at which a node's report is stale. A report is the node's status or its agent's Lease, whichever is
+// younger.
 const StaleAfter = 3 * time.Minute
 
-// Silence says why there is no report of the node to go by; it is empty where there is one. A nil NodeCapture is one that was not made yet.
-// The text does not change while the node stays silent.
+// Silence returns why the node's report is missing or stale, and "" if it is neither. A nil NodeCapture is one that does not
+// exist yet. The text does not change while the node stays silent.
 func (c *NodeCapture) Silence(now time.Time) string {
 	if c == nil || c.Status.ObservedTime == nil {
 		return "no agent has reported yet: see that an agent's pod runs on the node"
@@ -19,7 +20,7 @@ func (c *NodeCapture) Silence(now time.Time) string {
 	return SilentSince(c.Status.ObservedTime.Time, StaleAfter, now)
 }
 
-// SilentSince says that a node was heard at that time for the last time, where this is longer ago than stale; else nothing.
+// SilentSince returns a message that the node was last heard at that time if this is longer ago than stale, else "".
 func SilentSince(heard time.Time, stale time.Duration, now time.Time) string {
 	if now.Sub(heard) <= stale {
 		return ""

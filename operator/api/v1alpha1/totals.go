@@ -11,7 +11,7 @@ import (
 // than an API object may be.
 const MaxListedQueues = 512
 
-// Totals is the account of all queues of a set, listed or not; it does not say how many consumers have no name.
+// Totals sums up the counters of all queues of a set, listed or not; it leaves out the number of unnamed consumers.
 func (s *NodeClusterStatus) Totals() QueueTotals {
 	var all QueueTotals
 	if s.Unlisted != nil {
@@ -24,7 +24,7 @@ func (s *NodeClusterStatus) Totals() QueueTotals {
 	return all
 }
 
-// Add counts a queue in. The reasons are by name.
+// Add adds a queue. The reasons are sorted by name.
 func (t *QueueTotals) Add(q *QueueStatus) {
 	t.Queues++
 	if q.Attached {
@@ -44,7 +44,7 @@ func (t *QueueTotals) Add(q *QueueStatus) {
 	}
 }
 
-// DroppedPackets is the sum over all reasons.
+// DroppedPackets returns the sum over all reasons.
 func (t *QueueTotals) DroppedPackets() (sum int64) {
 	for _, d := range t.Dropped {
 		sum += d.Packets

@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// TransparentMode says where packets are taken: a number, or in manifests a word. It is always written as the number.
+// TransparentMode is where packets are captured: a number, or in manifests a word. It is always written as the number.
 type TransparentMode int32
 
 // The modes, and their words.
 const (
-	// TransparentModeStack takes packets from the stack's receive and transmit path.
+	// TransparentModeStack captures in the receive and transmit path of the network stack.
 	TransparentModeStack TransparentMode = 0
-	// TransparentModeDriver takes them before the stack sees them, which gets them too.
+	// TransparentModeDriver captures in the driver, before the stack, which gets the packets too.
 	TransparentModeDriver TransparentMode = 1
-	// TransparentModeRingOnly takes them before the stack, which never sees them.
+	// TransparentModeRingOnly captures in the driver; the stack never gets the packets.
 	TransparentModeRingOnly TransparentMode = 2
 )
 
