@@ -7,7 +7,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// judgeCluster runs the checks of a Cluster in order; the first that refuses decides. All rings were judged before.
+// judgeCluster runs the checks of a Cluster in order; the first one that refuses it decides. All rings must have been judged
+// before.
 func (d *draft) judgeCluster(cluster *v1alpha1.Cluster) Verdict {
 	verdict := Verdict{Reason: v1alpha1.ReasonAccepted, Message: "the spec is valid"}
 	for _, check := range []func(*v1alpha1.Cluster) *Verdict{
@@ -25,7 +26,7 @@ func (d *draft) judgeCluster(cluster *v1alpha1.Cluster) Verdict {
 		if refused := check(cluster); refused != nil {
 			verdict = *refused
 			if !verdict.Keeps() {
-				d.ledger.drop(clusterObject(cluster))
+				d.ledger.release(clusterObject(cluster))
 			}
 			break
 		}
@@ -54,13 +55,13 @@ func (d *draft) clusterIsWithinTheLimit(*v1alpha1.Cluster) *Verdict {
 	if d.accepted.clusters < v1alpha1.MaxRings {
 		return nil
 	}
-	return refuse(v1alpha1.ReasonLimitExceeded, "there are %d older Clusters already, the most there can be: delete one", v1alpha1.MaxRings)
+	return refuse(v1alpha1.ReasonLimitExceeded, "there are %d older Clusters already, the maximum: delete one", v1alpha1.MaxRings)
 }
 
 func (d *draft) clusterRingsHaveRoom(cluster *v1alpha1.Cluster) *Verdict {
 	for _, name := range cluster.Spec.Rings {
 		if d.outputs[name] >= v1alpha1.MaxOutputs {
-			return refuse(v1alpha1.ReasonLimitExceeded, "spec.rings: CaptureRing %q feeds %d sets of queues already, the most that a ring can: "+
+			return refuse(v1alpha1.ReasonLimitExceeded, "spec.rings: CaptureRing %q feeds %d sets of queues already, the maximum of a ring: "+
 				"make another CaptureRing over the same interfaces", name, v1alpha1.MaxOutputs)
 		}
 	}
@@ -102,7 +103,7 @@ func (d *draft) clusterFitsItsMemory(cluster *v1alpha1.Cluster) *Verdict {
 	return fitsMemory(engine, cluster.Spec.Queues, slotBytes, cluster.Spec.QueueSettings)
 }
 
-// isOnNodes says whether any node was told of this very Cluster.
+// isOnNodes reports whether any node has this Cluster.
 func (d *draft) isOnNodes(cluster *v1alpha1.Cluster) bool {
 	for _, node := range d.in.Nodes {
 		if currentCluster(d.in.Current[node.Name], cluster) != nil {
@@ -112,8 +113,8 @@ func (d *draft) isOnNodes(cluster *v1alpha1.Cluster) bool {
 	return false
 }
 
-// fitsMemory refuses what no node can have. Where the engine is left to the nodes it is by the one that needs the least; whether
-// a node has so much memory only it knows, and it refuses in its turn.
+// fitsMemory refuses a spec for which no node can have the memory. With engine Auto it assumes the engine that needs the least.
+// Whether a node has enough memory only the node knows, and its agent refuses the spec if it does not.
 func fitsMemory(engine v1alpha1.Engine, queues, slotBytes int32, s v1alpha1.QueueSettings) *Verdict {
 	area := sizing.Area(s.Slots, slotBytes, sizing.SlotOverhead(engine))
 	if s.MemoryLimit != nil {

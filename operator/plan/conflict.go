@@ -6,27 +6,27 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Rings over one interface of one node can exclude each other. Who came first stays, and the other is refused with the
-// first one's name. Here interfaces are the same when they are selected by the same words; what different globs match
-// only the node knows, and its agent judges there.
+// Rings over one interface of one node can exclude each other. The oldest is accepted; the others are refused with its name.
+// Here two interfaces are the same if their selectors are equal. Only the agent knows what different globs match on its node,
+// and it makes the same checks there.
 
-// place is what an interface is selected by.
-type place struct{ name, driver, pciAddress, resourceName string }
+// interfaceKey identifies an interface by its selector.
+type interfaceKey struct{ name, driver, pciAddress, resourceName string }
 
-// placesOf are the places that a ring taps.
-func placesOf(ring *v1alpha1.CaptureRing) []place {
-	var places []place
+// interfaceKeysOf returns the keys of the interfaces that a ring captures.
+func interfaceKeysOf(ring *v1alpha1.CaptureRing) []interfaceKey {
+	var keys []interfaceKey
 	for _, i := range ring.Spec.Interfaces {
 		if i.PodSelector == nil {
-			places = append(places, place{i.Name, i.Driver, i.PCIAddress, i.ResourceName})
+			keys = append(keys, interfaceKey{i.Name, i.Driver, i.PCIAddress, i.ResourceName})
 		}
 	}
-	return places
+	return keys
 }
 
-// ringSharesItsInterfaces refuses a ring that an older one excludes.
+// ringSharesItsInterfaces refuses a ring that an older ring excludes.
 func (d *draft) ringSharesItsInterfaces(ring *v1alpha1.CaptureRing) *Verdict {
-	for _, p := range placesOf(ring) {
+	for _, p := range interfaceKeysOf(ring) {
 		for _, older := range d.tapped[p] {
 			if !d.mayShareNode(older, ring) {
 				continue
@@ -44,21 +44,21 @@ func (d *draft) ringSharesItsInterfaces(ring *v1alpha1.CaptureRing) *Verdict {
 	return nil
 }
 
-// noteTaps keeps in mind what an accepted ring taps.
+// noteTaps records the interfaces of an accepted ring.
 func (d *draft) noteTaps(ring *v1alpha1.CaptureRing) {
-	for _, p := range placesOf(ring) {
+	for _, p := range interfaceKeysOf(ring) {
 		d.tapped[p] = append(d.tapped[p], ring)
 	}
 }
 
-// sameRxQueues says whether two quick rings, of one selector each, name the same RX queues. Lists that differ may still
-// meet: the agent, which reads them, judges that.
+// sameRxQueues reports whether two quick rings, with one selector each, name the same RX queues. Lists that differ can still
+// overlap: the agent, which parses them, checks that.
 func sameRxQueues(a, b *v1alpha1.CaptureRing) bool {
 	mine, other := a.Spec.Interfaces[0].RxQueues, b.Spec.Interfaces[0].RxQueues
 	return mine == "" || other == "" || mine == other
 }
 
-// clusterRingsTakeClusters: a quick ring delivers to its own queues only.
+// clusterRingsTakeClusters refuses a Cluster over a quick ring, which delivers to its own queues only.
 func (d *draft) clusterRingsTakeClusters(cluster *v1alpha1.Cluster) *Verdict {
 	for _, name := range cluster.Spec.Rings {
 		if d.rings[name].Spec.QuickMode {

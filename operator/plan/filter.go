@@ -17,7 +17,7 @@ func (d *draft) clusterFilterCompiles(cluster *v1alpha1.Cluster) *Verdict {
 	return d.filterCompiles(cluster.Spec.Filter)
 }
 
-// filterCompiles refuses expressions that do not compile, and rules that make no sense.
+// filterCompiles refuses expressions that do not compile, and invalid rules.
 func (d *draft) filterCompiles(f *v1alpha1.Filter) *Verdict {
 	if f == nil {
 		return nil
@@ -40,11 +40,11 @@ func (d *draft) filterCompiles(f *v1alpha1.Filter) *Verdict {
 	return refuse(v1alpha1.ReasonInvalidFilter, "spec.filter.bpf %q: %v; see pcap-filter(7)", shorten(f.BPF), err)
 }
 
-// shorten keeps a message that quotes a filter within the bounds of a condition.
+// shorten cuts a filter to what fits into a condition's message.
 func shorten(expression string) string {
-	const most = 200
-	if len(expression) <= most {
+	const maxLength = 200
+	if len(expression) <= maxLength {
 		return expression
 	}
-	return expression[:most] + "..."
+	return expression[:maxLength] + "..."
 }

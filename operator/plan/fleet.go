@@ -8,46 +8,46 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Each node's NodeCapture repeats the specs of its rings and Clusters, and the API server's store is not large: all of them together
-// have a bound. What nodes have is paid for; of what is new or changed the oldest is paid for first, and what does not fit is
-// refused and stays as it was. So nobody loses anything for another's edit. Rings of PodCaptures have half of it: who may write those
-// in a namespace must not use up what those who write CaptureRings need.
+// Each node's NodeCapture repeats the specs of its rings and Clusters, and the API server's store is small: all NodeCaptures
+// together have a limit. What nodes have is already counted. New and changed objects reserve their bytes, the oldest first; an
+// object that does not fit is refused, and its nodes keep the previous version. So an edit never takes anything away from other
+// objects. Rings of PodCaptures may take half of the limit: users of namespaces must not use up what CaptureRings need.
 
-// DefaultFleetBytes is the bound that operators have by default. It leaves an etcd with its default quota, 2 GiB, room for each
-// NodeCapture's status, and for what edits of all nodes leave behind until it is compacted.
+// DefaultFleetBytes is the operator's default limit. It leaves room in an etcd with its default quota, 2 GiB, for the status of
+// each NodeCapture and for the old revisions that an edit of all nodes leaves until compaction.
 const DefaultFleetBytes = 256 << 20
 
-// ledger is what the entries of each ring and Cluster take on all nodes, bytes. It is empty where there is no bound.
+// ledger counts the bytes that the entries of each ring and Cluster take on all nodes. It is empty without a limit.
 type ledger struct {
 	limit, total int64
 	of           map[object]int64
-	// namespaces has the rings of PodCaptures, and ofNamespaces is what these take of total.
+	// namespaces holds the rings of PodCaptures; ofNamespaces is their part of total.
 	namespaces   map[object]bool
 	ofNamespaces int64
 	rings        map[ringKey]int64
 	clusters     map[string]sizedCluster
 }
 
-// object is who pays.
+// object identifies a ring or Cluster in the ledger.
 type object struct{ kind, uid string }
 
 func ringObject(r *v1alpha1.CaptureRing) object { return object{kindRing, string(r.UID)} }
 func clusterObject(c *v1alpha1.Cluster) object  { return object{kindCluster, string(c.UID)} }
 
-// ringKey is what entries of one size have in common.
+// ringKey is equal for entries of equal size.
 type ringKey struct {
 	uid, revision   string
 	awaited, worked bool
 }
 
-// sizedCluster is an entry with the bytes that it takes.
+// sizedCluster is an entry with its size in bytes.
 type sizedCluster struct {
 	entry *v1alpha1.NodeCluster
 	bytes int64
 }
 
-// open makes the ledger of what the nodes have of these objects.
-func (d *draft) open(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster) ledger {
+// openLedger returns the ledger of the entries that the nodes have of these objects.
+func (d *draft) openLedger(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster) ledger {
 	l := ledger{limit: d.in.FleetBytes, of: map[object]int64{}, namespaces: map[object]bool{}, rings: map[ringKey]int64{}, clusters: map[string]sizedCluster{}}
 	if l.limit == 0 {
 		return l
@@ -70,7 +70,7 @@ func (d *draft) open(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster
 	return l
 }
 
-// addKnown leaves out what is gone: no node keeps it.
+// addKnown ignores objects that are gone: their entries are removed from all nodes.
 func (l *ledger) addKnown(o object, bytes int64) {
 	if _, known := l.of[o]; known {
 		l.add(o, bytes)
@@ -85,10 +85,10 @@ func (l *ledger) add(o object, bytes int64) {
 	}
 }
 
-// drop takes out what nodes do not keep.
-func (l *ledger) drop(o object) { l.add(o, -l.of[o]) }
+// release removes an object whose entries the nodes do not keep.
+func (l *ledger) release(o object) { l.add(o, -l.of[o]) }
 
-// ringBytes is the size of an entry. Thousands of nodes have the same: it is encoded once.
+// ringBytes returns the size of an entry. Thousands of nodes have equal entries, which are encoded once.
 func (l *ledger) ringBytes(entry *v1alpha1.NodeRing) int64 {
 	key := ringKey{entry.UID, entry.Revision, entry.Awaited, entry.Worked}
 	bytes, known := l.rings[key]
@@ -108,32 +108,32 @@ func (l *ledger) clusterBytes(entry *v1alpha1.NodeCluster) int64 {
 	return last.bytes
 }
 
-// pay refuses an object that is to take so many bytes in all and for which there is no room. What becomes smaller is given back when the
-// nodes have it so.
-func (l *ledger) pay(o object, bytes int64, cure string) *Verdict {
+// reserve refuses an object whose entries need more bytes than are free. Bytes that an edit saves are free when the nodes have
+// the edit.
+func (l *ledger) reserve(o object, bytes int64, fix string) *Verdict {
 	more := bytes - l.of[o]
 	if more <= 0 {
 		return nil
 	}
 	if l.namespaces[o] && l.ofNamespaces+more > l.limit/2 {
-		return refuse(v1alpha1.ReasonFleetLimitExceeded, "its entries in the NodeCaptures of its nodes are to take %d KiB (now %d KiB), and those of all PodCaptures "+
+		return refuse(v1alpha1.ReasonFleetLimitExceeded, "its entries in the NodeCaptures of its nodes would take %d KiB (now %d KiB), and those of all PodCaptures "+
 			"may take %d KiB, half of the operator's --fleet-limit, of which %d KiB are taken: %s, or wait until another PodCapture is deleted",
-			kib(bytes), kib(l.of[o]), kib(l.limit/2), kib(l.ofNamespaces), cure)
+			kib(bytes), kib(l.of[o]), kib(l.limit/2), kib(l.ofNamespaces), fix)
 	}
 	if l.total+more > l.limit {
-		return refuse(v1alpha1.ReasonFleetLimitExceeded, "its entries in the NodeCaptures of its nodes are to take %d KiB (now %d KiB), and those of all CaptureRings "+
+		return refuse(v1alpha1.ReasonFleetLimitExceeded, "its entries in the NodeCaptures of its nodes would take %d KiB (now %d KiB), and those of all CaptureRings "+
 			"and Clusters may take %d KiB, of which %d KiB are taken: %s, delete another, or raise the operator's --fleet-limit if etcd has the room",
-			kib(bytes), kib(l.of[o]), kib(l.limit), kib(l.total), cure)
+			kib(bytes), kib(l.of[o]), kib(l.limit), kib(l.total), fix)
 	}
 	l.add(o, more)
 	return nil
 }
 
-// kib is rounded up.
+// kib converts bytes to KiB, rounded up.
 func kib(bytes int64) int64 { return (bytes + 1023) >> 10 }
 
-// ringFitsTheFleet refuses what the API server's store has no room for on all nodes that the ring selects, also while some still have
-// the version before.
+// ringFitsTheFleet refuses a ring if there is no room for it on all nodes that it selects, also while some of them still have
+// the previous version.
 func (d *draft) ringFitsTheFleet(ring *v1alpha1.CaptureRing) *Verdict {
 	if d.ledger.limit == 0 {
 		return nil
@@ -146,10 +146,10 @@ func (d *draft) ringFitsTheFleet(ring *v1alpha1.CaptureRing) *Verdict {
 		}
 		bytes += takes
 	}
-	return d.ledger.pay(ringObject(ring), bytes, "write fewer rules and patterns, or select fewer nodes by spec.nodeSelector")
+	return d.ledger.reserve(ringObject(ring), bytes, "write fewer rules and patterns, or select fewer nodes by spec.nodeSelector")
 }
 
-// clusterFitsTheFleet is asked of a Cluster whose rings are accepted: they come to the nodes that they select.
+// clusterFitsTheFleet does the same for a Cluster, on the nodes that its rings select. Its rings must be accepted.
 func (d *draft) clusterFitsTheFleet(cluster *v1alpha1.Cluster) *Verdict {
 	if d.ledger.limit == 0 {
 		return nil
@@ -161,5 +161,5 @@ func (d *draft) clusterFitsTheFleet(cluster *v1alpha1.Cluster) *Verdict {
 		}
 	}
 	bytes := len(encoded(newClusterEntry(cluster))) * len(nodes)
-	return d.ledger.pay(clusterObject(cluster), int64(bytes), "write a shorter filter, or name rings of fewer nodes")
+	return d.ledger.reserve(clusterObject(cluster), int64(bytes), "write a shorter filter, or name rings of fewer nodes")
 }

@@ -49,7 +49,7 @@ func TestFleetLimit(t *testing.T) {
 	refused := p.Rings["youngest"]
 	require.Equal(t, v1alpha1.ReasonFleetLimitExceeded, refused.Reason)
 	require.Empty(t, refused.Nodes)
-	require.Contains(t, refused.Message, "are to take 14 KiB (now 0 KiB), and those of all CaptureRings and Clusters may take 20 KiB, of which 15 KiB are taken")
+	require.Contains(t, refused.Message, "would take 14 KiB (now 0 KiB), and those of all CaptureRings and Clusters may take 20 KiB, of which 15 KiB are taken")
 	require.Contains(t, refused.Message, "--fleet-limit")
 
 	in.Current = p.Nodes
@@ -129,7 +129,7 @@ func TestTheFleetLimitHolds(t *testing.T) {
 					continue
 				}
 				refusals++
-				require.False(t, name != edited && before.Rings[name].Accepted() && len(before.Rings[name].Untold) == 0,
+				require.False(t, name != edited && before.Rings[name].Accepted() && len(before.Rings[name].Outdated) == 0,
 					"seed %d: %s was rolled out, and %s was edited", seed, name, edited)
 				for node := range got.Nodes {
 					require.Equal(t, entry(in.Current[node], name), entry(got.Nodes[node], name), "seed %d, %s on %s", seed, name, node)

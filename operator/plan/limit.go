@@ -8,23 +8,23 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// maxNodeBytes is the most that the rings of one node may take in its NodeCapture; an object of more than 1.5 MiB cannot
-// be stored, and Clusters and the status need room too.
+// maxNodeBytes is the maximum size of all rings in one NodeCapture. An object of more than 1.5 MiB cannot be stored, and
+// Clusters and the status need room too.
 const maxNodeBytes = 1 << 20
 
-// sized is an accepted ring with the bytes that it takes in a NodeCapture.
+// sized is an accepted ring with its size in a NodeCapture.
 type sized struct {
 	ring  *v1alpha1.CaptureRing
 	bytes int
 }
 
 func sizeOf(ring *v1alpha1.CaptureRing) int {
-	// A spec came as JSON, and goes as such.
+	// A spec was decoded from JSON: encoding it cannot fail.
 	text, _ := json.Marshal(ring.Spec)
 	return len(text)
 }
 
-// ringIsWithinTheLimit refuses what does not fit on a node with the older rings that may be there too.
+// ringIsWithinTheLimit refuses a ring that does not fit on a node beside the older rings that can be there too.
 func (d *draft) ringIsWithinTheLimit(ring *v1alpha1.CaptureRing) *Verdict {
 	count, bytes := 0, sizeOf(ring)
 	for _, older := range d.accepted.rings {
@@ -35,7 +35,7 @@ func (d *draft) ringIsWithinTheLimit(ring *v1alpha1.CaptureRing) *Verdict {
 	}
 	switch {
 	case count >= v1alpha1.MaxRings:
-		return refuse(v1alpha1.ReasonLimitExceeded, "there are %d older CaptureRings already for the nodes that it may be on, the most there can be: "+
+		return refuse(v1alpha1.ReasonLimitExceeded, "there are %d older CaptureRings already for the nodes that it may be on, the maximum: "+
 			"delete one, or select other nodes by spec.nodeSelector", count)
 	case bytes > maxNodeBytes:
 		return refuse(v1alpha1.ReasonLimitExceeded, "together with %d older CaptureRings for the nodes that it may be on, it takes %d KiB of a NodeCapture's %d: "+

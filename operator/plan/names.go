@@ -12,7 +12,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// claim is who has a name. Rings and Clusters share one name space, for a ring's own queues are requested by its name.
+// claim is the owner of a name. Rings and Clusters share one name space, because pods request a ring's own queues by its name.
 type claim struct {
 	kind     string
 	created  time.Time
@@ -25,8 +25,8 @@ const (
 	kindCluster = "Cluster"
 )
 
-// claimNames gives each name to the one of the two that nodes were told of, else to the older, to the ring when they
-// are equally old. An object that is being deleted has its name until the nodes are rid of it.
+// claimNames assigns each name to the ring or Cluster that nodes already have; else to the older one, and to the ring if they
+// are equally old. An object that is being deleted keeps its name until no node has it any more.
 func claimNames(rings []*v1alpha1.CaptureRing, clusters []*v1alpha1.Cluster) map[string]claim {
 	names := map[string]claim{}
 	for _, r := range rings {
@@ -56,7 +56,7 @@ func (c claim) before(other claim) bool {
 	return c.created.Before(other.created)
 }
 
-// nameIsFree refuses who does not have its name.
+// nameIsFree refuses an object whose name belongs to another one.
 func (d *draft) nameIsFree(kind, name string) *Verdict {
 	holder := d.names[name]
 	switch {

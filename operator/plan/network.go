@@ -16,11 +16,11 @@ type Network struct {
 	Namespace, Ring string
 	// UID of the ring.
 	UID types.UID
-	// Resource is the pool that its virtual functions are of.
+	// Resource is the pool of its virtual functions.
 	Resource string
 }
 
-// networks are those of the rings that are accepted, sorted.
+// networks returns the networks of the accepted rings, sorted.
 func (d *draft) networks(rings []*v1alpha1.CaptureRing) []Network {
 	var all []Network
 	for _, ring := range rings {

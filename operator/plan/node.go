@@ -10,14 +10,14 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// nodeDraft is a node, what it was told, and what it is to be told.
+// nodeDraft is a node, with its current spec and its planned one.
 type nodeDraft struct {
 	Node
 	current v1alpha1.NodeCaptureSpec
 	spec    v1alpha1.NodeCaptureSpec
 }
 
-// draftNodes are the nodes by name.
+// draftNodes returns the nodes by name.
 func draftNodes(in Input) []*nodeDraft {
 	nodes := make([]*nodeDraft, 0, len(in.Nodes))
 	for _, node := range in.Nodes {
@@ -27,8 +27,9 @@ func draftNodes(in Input) []*nodeDraft {
 	return nodes
 }
 
-// told is what the node was told of this very ring, nil for nothing. Thousands of nodes share one spec: it is not to be changed.
-func (n *nodeDraft) told(ring *v1alpha1.CaptureRing) *v1alpha1.NodeRing {
+// currentRing returns the node's entry of this ring, nil for none. Thousands of nodes share one spec: the caller must not change
+// it.
+func (n *nodeDraft) currentRing(ring *v1alpha1.CaptureRing) *v1alpha1.NodeRing {
 	for i := range n.current.Rings {
 		if r := &n.current.Rings[i]; r.Name == ring.Name && r.UID == string(ring.UID) {
 			return r
@@ -37,8 +38,8 @@ func (n *nodeDraft) told(ring *v1alpha1.CaptureRing) *v1alpha1.NodeRing {
 	return nil
 }
 
-// place gives the ring to the nodes that are to have it, and notes them in the verdict.
-func (d *draft) place(ring *v1alpha1.CaptureRing) {
+// assign adds the ring to the planned specs of its nodes, and the nodes to its verdict.
+func (d *draft) assign(ring *v1alpha1.CaptureRing) {
 	verdict := d.plan.Rings[ring.Name]
 	draft := d.drafts[ring.Name]
 	give := func(node *nodeDraft, entry *v1alpha1.NodeRing) {
@@ -48,7 +49,7 @@ func (d *draft) place(ring *v1alpha1.CaptureRing) {
 	}
 	switch {
 	case verdict.Accepted():
-		verdict.Rollout = draft.turns()
+		verdict.Rollout = draft.rollout()
 		for _, node := range draft.nodes {
 			verdict.Nodes = append(verdict.Nodes, node.Name)
 			if _, waits := slices.BinarySearch(verdict.Waiting, node.Name); waits {
@@ -59,7 +60,7 @@ func (d *draft) place(ring *v1alpha1.CaptureRing) {
 		}
 	case verdict.Keeps():
 		for _, node := range d.nodes {
-			if entry := node.told(ring); entry != nil {
+			if entry := node.currentRing(ring); entry != nil {
 				verdict.Nodes = append(verdict.Nodes, node.Name)
 				give(node, entry)
 			}
@@ -68,7 +69,8 @@ func (d *draft) place(ring *v1alpha1.CaptureRing) {
 	d.plan.Rings[ring.Name] = verdict
 }
 
-// nodeSpec is what a node is to have, whose rings are in its draft; it notes the node in the verdicts of Clusters.
+// nodeSpec returns the node's planned spec, with the Clusters over the rings that assign has added; it adds the node to the
+// verdicts of these Clusters.
 func (d *draft) nodeSpec(node *nodeDraft, clusters []*v1alpha1.Cluster) v1alpha1.NodeCaptureSpec {
 	spec := node.spec
 	for _, cluster := range clusters {
@@ -78,13 +80,13 @@ func (d *draft) nodeSpec(node *nodeDraft, clusters []*v1alpha1.Cluster) v1alpha1
 			d.plan.Clusters[cluster.Name] = verdict.on(node.Node)
 		}
 	}
-	// By name: age would reorder a list that did not change when an object is made again.
+	// By name: sorted by age, a list would change its order when an object is created again.
 	sort.Slice(spec.Rings, func(i, j int) bool { return spec.Rings[i].Name < spec.Rings[j].Name })
 	sort.Slice(spec.Clusters, func(i, j int) bool { return spec.Clusters[i].Name < spec.Clusters[j].Name })
 	return spec
 }
 
-// clusterEntry is what the node shall have of the Cluster, nil for nothing; rings are those that the node shall have.
+// clusterEntry returns the node's planned entry of the Cluster, nil for none; rings are the node's planned rings.
 func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.NodeRing, current v1alpha1.NodeCaptureSpec) *v1alpha1.NodeCluster {
 	var entry *v1alpha1.NodeCluster
 	switch {
@@ -105,14 +107,14 @@ func clusterEntry(cluster *v1alpha1.Cluster, verdict Verdict, rings []v1alpha1.N
 	return entry
 }
 
-// newClusterEntry is what nodes with all of the Cluster's rings get of it.
+// newClusterEntry returns the entry for nodes that have all of the Cluster's rings.
 func newClusterEntry(cluster *v1alpha1.Cluster) *v1alpha1.NodeCluster {
 	return &v1alpha1.NodeCluster{
 		Name: cluster.Name, UID: string(cluster.UID), Version: v1alpha1.NodeEntryVersion, Spec: *cluster.Spec.DeepCopy(),
 	}
 }
 
-// currentCluster is a copy of what the node was told of this very Cluster, nil for nothing.
+// currentCluster returns a copy of the node's entry of this Cluster, nil for none.
 func currentCluster(current v1alpha1.NodeCaptureSpec, cluster *v1alpha1.Cluster) *v1alpha1.NodeCluster {
 	i := slices.IndexFunc(current.Clusters, func(c v1alpha1.NodeCluster) bool {
 		return c.Name == cluster.Name && c.UID == string(cluster.UID)

@@ -11,7 +11,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Pool is what sriov-network-device-plugin shall put into a pool, as the ring says that asks the operator to own it.
+// Pool is the content of a pool of sriov-network-device-plugin, as defined by a ring that asks the operator to own the pool.
 type Pool struct {
 	Resource string
 	Ring     string
@@ -20,8 +20,8 @@ type Pool struct {
 	v1alpha1.FunctionPool
 }
 
-// pools are those of the rings that are accepted, and of those that keep what they have, sorted. Where two rings tell what one pool
-// is, the older does.
+// pools returns the pools of the rings that are accepted, and of those that keep what they have, sorted. If two rings define one
+// pool, the older one wins.
 func (d *draft) pools(rings []*v1alpha1.CaptureRing) []Pool {
 	var all []Pool
 	for _, ring := range rings {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// judgeRing runs the checks of a ring in order; the first that refuses decides.
+// judgeRing runs the checks of a ring in order; the first one that refuses it decides.
 func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 	d.drafts[ring.Name] = d.draftRing(ring)
 	for _, check := range []func(*v1alpha1.CaptureRing) *Verdict{
@@ -24,7 +24,7 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 	} {
 		if refused := check(ring); refused != nil {
 			if !refused.Keeps() {
-				d.ledger.drop(ringObject(ring))
+				d.ledger.release(ringObject(ring))
 			}
 			return *refused
 		}
@@ -37,7 +37,8 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 	return Verdict{Reason: v1alpha1.ReasonAccepted, Message: "the spec is valid" + remarks(ring)}
 }
 
-// remarks say what of the ring may be meant otherwise, and what is written as in earlier releases.
+// remarks returns warnings: about selectors that may select more than was meant, and about what is written as in earlier
+// releases.
 func remarks(ring *v1alpha1.CaptureRing) string {
 	said := ""
 	for i, s := range ring.Spec.Interfaces {
@@ -75,6 +76,6 @@ func (d *draft) ringFitsItsMemory(ring *v1alpha1.CaptureRing) *Verdict {
 	if ring.Spec.Queues == nil {
 		return nil
 	}
-	// Of PerRxQueue each node knows the number: there is one at least.
+	// Only each node knows the number of PerRxQueue: it is at least one.
 	return fitsMemory(ring.Spec.Engine, max(v1alpha1.QueueCount(ring.Spec.Queues), 1), sizing.SlotBytes(ring.Spec.SnapLength), ring.Spec.QueueSettings)
 }

@@ -15,38 +15,40 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Nodes get a ring and its edits in waves: a spec that some node cannot have, or that harms it, stops at the first of them.
-// Nothing is kept of a rollout but what nodes have been told and say. A node where no version ever worked loses nothing by another that
-// it refuses: nobody waits for a node that lacks the interface, or the engine, from the start.
+// Nodes get a ring and its edits in waves: a spec that does not work on some node, or harms it, stops at the first wave. The
+// state of a rollout is only in the NodeCaptures: what is in their specs and what their agents report. A node on which no
+// version ever worked loses nothing when it refuses a version: the rollout never waits for a node that has lacked the interface,
+// or the engine, from the start.
 
-// Rollout is how far a ring's nodes have got with its present version.
+// Rollout is the progress of a ring's present version on its nodes.
 type Rollout struct {
-	// Untold nodes have not been told of it yet. Of these, Waiting ones keep what they had until it is their turn; it is that of
-	// the others. Silent ones of those that wait have no turn until their agents report again. Unavailable ones have been told while
-	// their agents reported, or report now, but not yet that it works, or that it does not where none ever worked. Sorted, each.
-	Untold, Waiting, Silent, Unavailable []string
-	// Most is how many nodes may be unavailable.
-	Most int
+	// Outdated nodes do not have it in their spec yet. Of these, Waiting ones keep the previous version until it is their turn,
+	// and the others get it now. Silent ones are the Waiting nodes that have no turn until their agents report again.
+	// Unavailable nodes have it in their spec, and their agents reported then, or report now, but not yet that it works, nor
+	// that it does not on a node where none ever worked. Each list is sorted.
+	Outdated, Waiting, Silent, Unavailable []string
+	// MaxUnavailable is the maximum number of Unavailable nodes.
+	MaxUnavailable int
 }
 
-// ringDraft is a ring that is planned with.
+// ringDraft is a ring with its entries for nodes.
 type ringDraft struct {
 	ring *v1alpha1.CaptureRing
-	// selector of nodes; of one that cannot be read, of none, and unreadable says why.
+	// selector of nodes. If it is invalid it selects no node, and unreadable is the error.
 	selector   labels.Selector
 	unreadable error
-	// entry is what nodes are to have of it, but for Awaited and Worked.
+	// entry is what nodes should have of it, without Awaited and Worked.
 	entry v1alpha1.NodeRing
-	// nodes that it selects, by name.
+	// nodes that the selector selects, by name.
 	nodes []ringNode
 }
 
-// ringNode is a node that a ring selects, with what it has of the ring, nil for nothing.
+// ringNode is a node that a ring selects, with its present entry of the ring, nil for none.
 type ringNode struct {
 	*nodeDraft
 	has *v1alpha1.NodeRing
-	// told: what it has is the present version. behind: that, or the one before, does not work there.
-	told, behind bool
+	// updated: the entry is the present version. behind: the entry does not work there, or not yet.
+	updated, behind bool
 }
 
 func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
@@ -63,13 +65,13 @@ func (d *draft) draftRing(ring *v1alpha1.CaptureRing) *ringDraft {
 			draft.nodes = append(draft.nodes, draft.on(node))
 		}
 	}
-	draft.share()
+	draft.shareSpec()
 	return draft
 }
 
-// share makes the entry hold the same memory as that of a node that was told of it, which other nodes hold too: who compares what nodes
-// have with what they are to have is done sooner.
-func (r *ringDraft) share() {
+// shareSpec makes the entry share memory with an equal entry of a node, which other nodes share too: comparing the present specs
+// of nodes with the planned ones is faster then.
+func (r *ringDraft) shareSpec() {
 	for _, node := range r.nodes {
 		if node.has != nil && node.has.Revision == r.entry.Revision && equality.Semantic.DeepEqual(node.has.Spec, r.entry.Spec) {
 			r.entry.Spec = node.has.Spec
@@ -79,29 +81,30 @@ func (r *ringDraft) share() {
 }
 
 func (r *ringDraft) on(node *nodeDraft) ringNode {
-	has := node.told(r.ring)
-	return ringNode{node, has, has != nil && r.isTold(has), has != nil && node.Behind[r.ring.Name]}
+	has := node.currentRing(r.ring)
+	return ringNode{node, has, has != nil && r.isCurrent(has), has != nil && node.Behind[r.ring.Name]}
 }
 
-// encoded is an entry as it is stored, but for commas. What came as JSON goes as such.
+// encoded returns an entry as it is stored, except for commas. It was decoded from JSON: encoding it cannot fail.
 func encoded(entry any) []byte {
 	text, _ := json.Marshal(entry)
 	return text
 }
 
-// turns says how the rollout stands. Nobody waits for a node whose agent does not report. One that became silent when it had been told
-// may have become so for that: it counts. One that is silent keeps what works there until its agent reports again: after an outage of
-// the API server all nodes seem to be silent at once. One without anything that works, or of which no agent ever said anything, gets at
-// once what may help it.
-func (r *ringDraft) turns() Rollout {
-	rollout := Rollout{Most: maxUnavailable(r.ring.Spec.Rollout, len(r.nodes))}
+// rollout returns the progress, and which nodes wait. It never waits for a node whose agent does not report, except for one that
+// became silent after it got the present version: this version may be the cause, so the node counts. A silent node on which the
+// previous version works keeps it until its agent reports again: after an outage of the API server all nodes seem to be silent
+// at once. A silent node without a working version, or one that never reported, gets the present version at once, because it may
+// help.
+func (r *ringDraft) rollout() Rollout {
+	rollout := Rollout{MaxUnavailable: maxUnavailable(r.ring.Spec.Rollout, len(r.nodes))}
 	var failing, next []string
 	for _, node := range r.nodes {
-		if !node.told {
-			rollout.Untold = append(rollout.Untold, node.Name)
+		if !node.updated {
+			rollout.Outdated = append(rollout.Outdated, node.Name)
 		}
 		switch {
-		case node.told:
+		case node.updated:
 			lossless := node.Refused[r.ring.Name] && !node.has.Worked
 			if node.behind && !lossless && (node.Live || node.has.Awaited) {
 				rollout.Unavailable = append(rollout.Unavailable, node.Name)
@@ -115,19 +118,19 @@ func (r *ringDraft) turns() Rollout {
 			next = append(next, node.Name)
 		}
 	}
-	// First those where the version before does not work: so no more nodes are without a working one than may be, even if
-	// each version fails on nodes of its own.
+	// Nodes on which the previous version does not work come first: so the number of nodes without a working version stays
+	// within the limit, even if each version fails on other nodes.
 	next = append(failing, next...)
-	turns := min(max(rollout.Most-len(rollout.Unavailable), 0), len(next))
-	rollout.Waiting = append(next[turns:], rollout.Silent...)
+	free := min(max(rollout.MaxUnavailable-len(rollout.Unavailable), 0), len(next))
+	rollout.Waiting = append(next[free:], rollout.Silent...)
 	slices.Sort(rollout.Waiting)
 	return rollout
 }
 
-// entryFor is the ring's present version for a node whose turn it is, or that has it.
+// entryFor returns the ring's present version for a node whose turn it is, or that has it already.
 func (r *ringDraft) entryFor(node ringNode) *v1alpha1.NodeRing {
 	entry := r.entry
-	if node.told {
+	if node.updated {
 		entry.Awaited, entry.Worked = node.has.Awaited, node.has.Worked
 	} else {
 		entry.Awaited = node.Live
@@ -136,28 +139,29 @@ func (r *ringDraft) entryFor(node ringNode) *v1alpha1.NodeRing {
 	return &entry
 }
 
-// isTold says whether a node that has this has the present version. What an operator before this one wrote has no revision, maybe no
-// version, and the spec as the ring had it, without fields that are new: when it asks for the same, an upgrade is no edit.
-func (r *ringDraft) isTold(has *v1alpha1.NodeRing) bool {
+// isCurrent reports whether a node's entry is the present version. An entry of an earlier operator has no revision, possibly no
+// version, and no fields that are new. If it asks for the same, the upgrade of the operator is not an edit.
+func (r *ringDraft) isCurrent(has *v1alpha1.NodeRing) bool {
 	if has.Revision == "" {
 		return equality.Semantic.DeepEqual(defaulted(forNodes(has.Spec)), defaulted(r.entry.Spec))
 	}
 	return has.Revision == r.entry.Revision
 }
 
-// defaulted is a copy.
+// defaulted returns a copy with defaults.
 func defaulted(spec v1alpha1.CaptureRingSpec) *v1alpha1.CaptureRingSpec {
 	whole := spec.DeepCopy()
 	whole.Default()
 	return whole
 }
 
-// maxUnavailable is a number of these nodes, 1 at least. The API takes nothing that is neither a number nor a percentage.
+// maxUnavailable returns the maximum number of unavailable nodes, at least 1. The API server accepts only numbers and
+// percentages.
 func maxUnavailable(r *v1alpha1.Rollout, nodes int) int {
-	most := intstr.FromString(v1alpha1.DefaultMaxUnavailable)
+	given := intstr.FromString(v1alpha1.DefaultMaxUnavailable)
 	if r != nil && r.MaxUnavailable != nil {
-		most = *r.MaxUnavailable
+		given = *r.MaxUnavailable
 	}
-	n, _ := intstr.GetScaledValueFromIntOrPercent(&most, nodes, true)
+	n, _ := intstr.GetScaledValueFromIntOrPercent(&given, nodes, true)
 	return max(n, 1)
 }

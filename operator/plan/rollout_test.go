@@ -131,7 +131,7 @@ func TestRolloutInWaves(t *testing.T) {
 	verdict, changed := f.write()
 	require.Equal(t, []string{"n00", "n01"}, changed)
 	require.Equal(t, []string{"n02", "n03", "n04"}, verdict.Waiting)
-	require.Equal(t, []string{"n00", "n01", "n02", "n03", "n04"}, verdict.Untold)
+	require.Equal(t, []string{"n00", "n01", "n02", "n03", "n04"}, verdict.Outdated)
 	f.act("n01")
 	verdict, changed = f.write()
 	require.Equal(t, []string{"n02"}, changed, "n00 has not got it yet")
@@ -151,7 +151,7 @@ func TestRolloutPausesAndResumes(t *testing.T) {
 	require.Equal(t, []string{"n00", "n01", "n02", "n03", "n04"}, f.with(9999))
 	require.Equal(t, []string{"n03", "n04"}, verdict.Unavailable)
 	require.Equal(t, []string{"n05", "n06", "n07"}, verdict.Waiting)
-	require.Equal(t, 2, verdict.Most)
+	require.Equal(t, 2, verdict.MaxUnavailable)
 
 	most := intstr.FromInt32(3)
 	f.ring.Spec.Rollout.MaxUnavailable = &most
@@ -300,7 +300,7 @@ func TestRevision(t *testing.T) {
 	f.fails = func(node string, _ int32) bool { return node == "n00" }
 	verdict, changed = f.write()
 	require.Empty(t, verdict.Waiting, "an upgrade is no edit")
-	require.Empty(t, verdict.Untold)
+	require.Empty(t, verdict.Outdated)
 	require.Len(t, changed, 3)
 	require.Equal(t, v1alpha1.WhenMissingReport, f.told("n02").Spec.Interfaces[0].WhenMissing)
 	f.fails = func(string, int32) bool { return false }
@@ -331,7 +331,7 @@ func TestMaxUnavailable(t *testing.T) {
 		if f.ring.Spec.Rollout.MaxUnavailable = c.most; c.most == nil {
 			f.ring.Spec.Rollout = nil
 		}
-		require.Equal(t, c.want, f.plan().Rings["m"].Most, "%d nodes, %v", c.nodes, c.most)
+		require.Equal(t, c.want, f.plan().Rings["m"].MaxUnavailable, "%d nodes, %v", c.nodes, c.most)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// ringSelectsNodes refuses a selector that cannot be read, and one that is empty. The latter meant all nodes once, and may be what is
-// left of one that selected few: nodes keep what they have of the ring, and no other gets it.
+// ringSelectsNodes refuses a selector that is invalid or empty. An empty one meant all nodes in earlier releases, and may be the
+// rest of one that selected few: nodes keep what they have of the ring, and no other node gets it.
 func (d *draft) ringSelectsNodes(ring *v1alpha1.CaptureRing) *Verdict {
 	if err := d.drafts[ring.Name].unreadable; err != nil {
 		return refuse(v1alpha1.ReasonInvalidNodeSelector, "spec.nodeSelector%v", err)
@@ -21,8 +21,8 @@ func (d *draft) ringSelectsNodes(ring *v1alpha1.CaptureRing) *Verdict {
 	return nil
 }
 
-// candidates are the nodes with a label that the selector asks for by one value; all nodes where it asks for none so. Looking at each
-// node for each of hundreds of rings was half of a plan.
+// candidates returns the nodes that have a label with the one value that the selector requires; all nodes if it requires no such
+// label. Checking each node for each of hundreds of rings took half of the time of a plan.
 func (d *draft) candidates(selector labels.Selector) []*nodeDraft {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -33,7 +33,7 @@ func (d *draft) candidates(selector labels.Selector) []*nodeDraft {
 	return d.nodes
 }
 
-// labelled has the nodes by a label's value.
+// labelled returns the nodes by the values of a label.
 func (d *draft) labelled(key string) map[string][]*nodeDraft {
 	if nodes, known := d.byLabel[key]; known {
 		return nodes
@@ -48,13 +48,14 @@ func (d *draft) labelled(key string) map[string][]*nodeDraft {
 	return nodes
 }
 
-// mayShareNode says whether one node can have both rings: no label has to be what the other one's may not be.
+// mayShareNode reports whether one node can have both rings: the requirements of both selectors on each label can be met
+// together.
 func (d *draft) mayShareNode(a, b *v1alpha1.CaptureRing) bool {
 	mine, its := d.drafts[a.Name].selector, d.drafts[b.Name].selector
 	one, _ := mine.Requirements()
 	other, _ := its.Requirements()
 	for _, r := range one {
-		// Most rings that exclude each other are for other pools: that is seen first.
+		// Most rings that exclude each other select other pools: check that first.
 		x, exact := mine.RequiresExactMatch(r.Key())
 		if y, both := its.RequiresExactMatch(r.Key()); exact && both && x != y {
 			return false
@@ -68,7 +69,7 @@ func (d *draft) mayShareNode(a, b *v1alpha1.CaptureRing) bool {
 	return true
 }
 
-// fit says whether a label can be as all requirements of its key have it.
+// fit reports whether a label can meet all of these requirements on its key.
 func fit(requirements []labels.Requirement) bool {
 	var allowed []string
 	var bounded, there, absent bool
@@ -95,8 +96,8 @@ func fit(requirements []labels.Requirement) bool {
 	return (!there || !absent) && (!bounded || len(allowed) > 0)
 }
 
-// forNodes is the spec as nodes get it. Who names an interface and the nodes that have it wants to know where it is missing: that the
-// agent is told, and not the selector, which is none of its business.
+// forNodes returns the spec for nodes. The selector is left out: it is not for the agent. A ring with a selector that names an
+// interface should report where the interface is missing, so whenMissing is set.
 func forNodes(spec v1alpha1.CaptureRingSpec) v1alpha1.CaptureRingSpec {
 	if spec.NodeSelector == nil {
 		return spec

@@ -169,14 +169,14 @@ func TestOnlyWhatWasWrittenIsTold(t *testing.T) {
 	w.report()
 	w.rings[0].Spec.SnapLength = 128
 	s := w.latest(1, "the ring was edited")
-	require.Len(t, s.Plan.Rings["mirror"].Untold, 8)
+	require.Len(t, s.Plan.Rings["mirror"].Outdated, 8)
 	require.Len(t, s.Plan.Rings["mirror"].Waiting, 6, "a quarter at a time")
-	require.Len(t, w.latest(0, "nothing was written").Plan.Rings["mirror"].Untold, 8)
+	require.Len(t, w.latest(0, "nothing was written").Plan.Rings["mirror"].Outdated, 8)
 
 	w.carryOut(s)
 	s = w.latest(1, "two nodes were told")
 	told := s.Plan.Rings["mirror"]
-	require.Len(t, told.Untold, 6)
+	require.Len(t, told.Outdated, 6)
 	require.Len(t, told.Unavailable, 2)
 	node := s.Captures[told.Unavailable[0]]
 	require.EqualValues(t, 128, node.Spec.Rings[0].Spec.SnapLength)

@@ -47,11 +47,11 @@ func decide(captures []v1alpha1.PodCapture, there rings, limits Limits) []decisi
 				"PodCaptures are switched off in this cluster: ask its administrator (podCapture.maxPerNamespace of the chart)"}
 		case served[capture.Namespace] >= limits.PerNamespace:
 			d.refused = &refusal{v1alpha1.ReasonLimitExceeded, fmt.Sprintf(
-				"there are %d older PodCaptures in this namespace, the most there can be: delete one, or ask the cluster's administrator "+
+				"there are %d older PodCaptures in this namespace, the maximum: delete one, or ask the cluster's administrator "+
 					"(podCapture.maxPerNamespace of the chart)", limits.PerNamespace)}
 		case total >= maxRings:
 			d.refused = &refusal{v1alpha1.ReasonLimitExceeded, fmt.Sprintf(
-				"there are %d older PodCaptures in the cluster, the most there can be: wait until one is deleted", maxRings)}
+				"there are %d older PodCaptures in the cluster, the maximum: wait until one is deleted", maxRings)}
 		default:
 			served[capture.Namespace]++
 			total++

@@ -87,7 +87,7 @@ func (r *Reconciler) onNodes(s *subject) []report.State {
 	states := make([]report.State, 0, len(s.verdict.Nodes))
 	for _, node := range s.verdict.Nodes {
 		state := report.On(node, s.state.Captures[node], s.Object, now)
-		if _, untold := slices.BinarySearch(s.verdict.Untold, node); untold && state.Reason != v1alpha1.ReasonNodeNotReporting {
+		if _, outdated := slices.BinarySearch(s.verdict.Outdated, node); outdated && state.Reason != v1alpha1.ReasonNodeNotReporting {
 			state = report.State{Node: node, Reason: v1alpha1.ReasonPending, Message: "its turn to get this version is still to come: see the condition RolledOut"}
 		}
 		states = append(states, state)
@@ -257,18 +257,18 @@ func counted(nodes int) string {
 
 // names lists a few names and counts the rest.
 func names(nodes []string) string {
-	const most = 5
-	if len(nodes) <= most {
+	const maxNames = 5
+	if len(nodes) <= maxNames {
 		return strings.Join(nodes, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:most], ", "), len(nodes)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:maxNames], ", "), len(nodes)-maxNames)
 }
 
 // shorten keeps a message within what the API takes.
 func shorten(message string) string {
-	const most = 2048
-	if len(message) <= most {
+	const maxLength = 2048
+	if len(message) <= maxLength {
 		return message
 	}
-	return message[:most] + "..."
+	return message[:maxLength] + "..."
 }

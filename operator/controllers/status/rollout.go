@@ -19,17 +19,17 @@ func (r *Reconciler) rolledOut(s *subject) outcome {
 	if refused, o := s.refused(); refused {
 		return o
 	}
-	all, untold := len(s.verdict.Nodes), len(s.verdict.Untold)
-	message := fmt.Sprintf("told to %d of %s", all-untold, counted(all))
+	all, outdated := len(s.verdict.Nodes), len(s.verdict.Outdated)
+	message := fmt.Sprintf("told to %d of %s", all-outdated, counted(all))
 	switch silent := s.verdict.Silent; {
-	case untold == 0:
+	case outdated == 0:
 		return outcome{true, v1alpha1.ReasonRolledOut, "told to " + counted(all) + "; Programmed says where it works"}
-	case untold == len(silent) && len(s.verdict.Unavailable) == 0 && slices.ContainsFunc(s.verdict.Nodes, r.reports(s)):
+	case outdated == len(silent) && len(s.verdict.Unavailable) == 0 && slices.ContainsFunc(s.verdict.Nodes, r.reports(s)):
 		return outcome{true, v1alpha1.ReasonRolledOut, message + "; Programmed says where it works; the others keep what they had until their agents report again: " + names(silent)}
 	}
 	failed := r.failed(s)
-	if len(failed) < s.verdict.Most {
-		return outcome{false, v1alpha1.ReasonRollingOut, fmt.Sprintf("%s, at most %d at a time (spec.rollout.maxUnavailable)", message, s.verdict.Most)}
+	if len(failed) < s.verdict.MaxUnavailable {
+		return outcome{false, v1alpha1.ReasonRollingOut, fmt.Sprintf("%s, at most %d at a time (spec.rollout.maxUnavailable)", message, s.verdict.MaxUnavailable)}
 	}
 	const named = 3
 	more := ""
@@ -39,7 +39,7 @@ func (r *Reconciler) rolledOut(s *subject) outcome {
 	}
 	return outcome{false, v1alpha1.ReasonRolloutPaused, shorten(fmt.Sprintf("%s; paused, and the others keep what they had: it does not work on %d, the most that may "+
 		"be unavailable: %s%s. Correct the ring, or what is wrong there, or raise spec.rollout.maxUnavailable",
-		message, s.verdict.Most, strings.Join(failed, "; "), more))}
+		message, s.verdict.MaxUnavailable, strings.Join(failed, "; "), more))}
 }
 
 // reports says whether a node's agent does.
