@@ -108,7 +108,7 @@ func (s *Session) captured(ctx context.Context) (string, error) {
 	name := strings.TrimPrefix(own.Status.Resource, v1.ResourcePrefix)
 	switch {
 	case accepted == nil || ready == nil:
-		return "the operator has not seen to PodCapture " + own.Name + " yet", nil
+		return "the operator has not processed PodCapture " + own.Name + " yet", nil
 	case accepted.Status == metav1.ConditionFalse && accepted.Reason != v1.ReasonPending:
 		return "", fmt.Errorf("the operator does not accept the PodCapture: %s: %s", accepted.Reason, accepted.Message)
 	case name == "" || own.Status.Pods < s.Plan.Pods:

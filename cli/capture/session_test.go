@@ -76,7 +76,7 @@ func TestAPodCaptureInsteadOfRingAndCluster(t *testing.T) {
 	s.Log, s.Plan.Own, s.Plan.Pods = t.Logf, &v1.PodCaptureSpec{Slots: 64}, 2
 	stop, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorContains(t, s.makeOwn(stop), "the operator has not seen to PodCapture ringcap-cli-")
+	require.ErrorContains(t, s.makeOwn(stop), "the operator has not processed PodCapture ringcap-cli-")
 	var made v1.PodCaptureList
 	require.NoError(t, s.Client.List(t.Context(), &made, client.InNamespace("default")))
 	require.Len(t, made.Items, 1)

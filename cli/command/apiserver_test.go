@@ -140,7 +140,7 @@ func TestCaptureWithANamespacesRights(t *testing.T) {
 	require.EventuallyWithT(t, func(collect *assert.CollectT) {
 		said := capture("mine")
 		assert.Contains(collect, said, "made PodCapture ringcap-cli-")
-		assert.Contains(collect, said, "while waiting: the operator has not seen to PodCapture ringcap-cli-")
+		assert.Contains(collect, said, "while waiting: the operator has not processed PodCapture ringcap-cli-")
 	}, 30*time.Second, 100*time.Millisecond)
 	var left v1.PodCaptureList
 	require.NoError(t, c.List(t.Context(), &left))

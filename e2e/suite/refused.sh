@@ -94,11 +94,11 @@ are_told() { [ "$(told_snap_lengths "$1")" = "$2" ]; }
 test_edit_stops_at_the_node_that_refuses_it() {
 	local rest='queues: 1, slots: 64'
 	apply suite-edit CaptureRing "{interfaces: [{name: mirror0}], $rest, snapLength: 1000}"
-	expect_condition capturering/suite-edit RolledOut 'True RolledOut told to 2 nodes'
+	expect_condition capturering/suite-edit RolledOut 'True RolledOut given to 2 nodes'
 	expect_condition capturering/suite-edit Ready 'True'
 	apply suite-edit CaptureRing "{interfaces: [{name: mirror0, rxQueues: '1000'}], $rest, snapLength: 1001}"
 	expect_condition capturering/suite-edit RolledOut \
-		'False RolloutPaused told to 1 of 2 nodes; paused.*node-ebpf \(Unsupported\): .*rxQueues 1000.*spec.rollout.maxUnavailable'
+		'False RolloutPaused given to 1 of 2 nodes; paused.*node-ebpf \(Unsupported\): .*rxQueues 1000.*spec.rollout.maxUnavailable'
 	expect_condition capturering/suite-edit Ready 'False Unsupported'
 	are_told suite-edit '[1001,1000]' || { told_snap_lengths suite-edit >&2; return 1; }
 	apply suite-edit CaptureRing "{interfaces: [{name: mirror0}], $rest, snapLength: 1002}"

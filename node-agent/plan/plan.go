@@ -353,7 +353,7 @@ func (b *builder) consumersOf(cluster v1.NodeCluster) consumers.Rule {
 	if _, own := b.result.Rings[cluster.Name]; own {
 		return consumers.Rule{consumers.OfRing(cluster.Name, cluster.Spec.Consumers)}
 	}
-	var rings []consumers.Said
+	var rings []consumers.Source
 	for _, name := range cluster.Spec.Rings {
 		if ring, ok := b.ringConsumers[name]; ok {
 			rings = append(rings, consumers.OfRing(name, ring))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cleanup takes all CaptureRings and Clusters off the nodes and waits until the nodes are rid of them, while an operator
-// and the agents still run: the last step before ringcap is uninstalled. The objects, and the PodCaptures that some rings are
-// made of, are deleted, or stay for the next install.
+// Package cleanup removes all CaptureRings and Clusters from the nodes and waits until no node has them any more. It runs while
+// an operator and the agents still run: it is the last step before ringcap is uninstalled. The objects, and the PodCaptures that
+// some rings are made for, are deleted, or kept for the next install.
 package cleanup
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Run deletes everything and waits until it is gone, also what is made meanwhile, as by pipelines that make again what they miss. What it
-// waits for is written to out. When the context ends before, the error names what is left and why.
+// Run deletes all objects and waits until they are gone, including those that are created in the meantime, for example by a
+// pipeline. It writes to out what it waits for. If the context ends first, the error names what is left and why.
 func Run(ctx context.Context, c client.Client, out io.Writer) error {
 	return untilNone(ctx, out, func(ctx context.Context) ([]string, error) {
 		if err := deletePodCaptures(ctx, c); err != nil {
@@ -33,7 +33,7 @@ func Run(ctx context.Context, c client.Client, out io.Writer) error {
 		var left []string
 		for _, o := range all {
 			left = append(left, o.waits())
-			// One by one: the right to delete a collection is one more than is needed.
+			// One by one: deleting the collection would need one more right.
 			if o.GetDeletionTimestamp() == nil {
 				err = c.Delete(ctx, o.Object)
 			}
@@ -45,7 +45,7 @@ func Run(ctx context.Context, c client.Client, out io.Writer) error {
 	})
 }
 
-// untilNone waits until nothing remains.
+// untilNone waits until remaining returns nothing.
 func untilNone(ctx context.Context, out io.Writer, remaining func(context.Context) ([]string, error)) error {
 	var left []string
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
@@ -68,7 +68,7 @@ func untilNone(ctx context.Context, out io.Writer, remaining func(context.Contex
 	return err
 }
 
-// deletePodCaptures comes before the deletion of their rings, which the operator would make again.
+// deletePodCaptures must run before their rings are deleted: the operator would create the rings again.
 func deletePodCaptures(ctx context.Context, c client.Client) error {
 	var captures v1alpha1.PodCaptureList
 	if err := c.List(ctx, &captures); err != nil && !meta.IsNoMatchError(err) {

@@ -19,8 +19,8 @@ import (
 	"github.com/ringcap/ringcap/operator/suspend"
 )
 
-// Keep is Run, but the objects stay, without the operator's finalizer: it marks the operator's Deployment. The mark is not taken
-// back when this fails; the conditions of all objects tell of it.
+// Keep removes everything from the nodes as Run does, but keeps the objects, without the operator's finalizer. It marks the
+// operator's Deployment for that. If it fails the mark stays, and the conditions of all objects report it.
 func Keep(ctx context.Context, c client.Client, operator client.ObjectKey, out io.Writer) error {
 	since, err := mark(ctx, c, operator)
 	if err != nil {
@@ -41,7 +41,7 @@ func Keep(ctx context.Context, c client.Client, operator client.ObjectKey, out i
 	})
 }
 
-// mark marks the Deployment where that was not done yet, and returns the mark; "" when there is no Deployment any more.
+// mark marks the Deployment unless it is marked, and returns the mark; "" if the Deployment is gone.
 func mark(ctx context.Context, c client.Client, operator client.ObjectKey) (since string, err error) {
 	deployment := suspend.Metadata()
 	err = c.Get(ctx, operator, deployment)
@@ -62,8 +62,8 @@ func mark(ctx context.Context, c client.Client, operator client.ObjectKey) (sinc
 	return since, nil
 }
 
-// released says whether no node has the object, and the operator, if there still is one, will not give it to any: that it says so
-// in the conditions is what a plan that was being carried out when the mark came cannot undo.
+// released reports whether no node has the object, and the operator, if it still runs, gives it to no node. Only the object's
+// conditions show the latter: the operator may have been carrying out an older plan when the mark was set.
 func (o object) released(since string) bool {
 	if slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerNodes) {
 		return false

@@ -18,8 +18,8 @@ import (
 	"github.com/ringcap/ringcap/operator/wait"
 )
 
-// Leave is for when the operator and the agents are gone: it waits until a DaemonSet has cleaned the nodes, then removes what
-// operator and agents made for themselves: the NodeCaptures, and their Leases in the DaemonSet's namespace.
+// Leave runs when the operator and the agents are gone. It waits until a DaemonSet has cleaned the nodes, then deletes what
+// operator and agents created for themselves: the NodeCaptures, and their Leases in the DaemonSet's namespace.
 func Leave(ctx context.Context, c client.Client, nodes client.ObjectKey, lease string, out io.Writer) error {
 	if err := wait.DaemonSet(ctx, c, nodes, out); err != nil {
 		return fmt.Errorf("not all nodes are clean; on each that is not, run `node-agent cleanup --unload`, or restart it: %w", err)
@@ -33,7 +33,7 @@ func Leave(ctx context.Context, c client.Client, nodes client.ObjectKey, lease s
 			return fmt.Errorf("delete NodeCapture %s: %w", captures.Items[i].Name, err)
 		}
 	}
-	// They go with their NodeCaptures, but not if these go with their kind.
+	// Leases are deleted with their NodeCaptures, but not when the CRD is deleted with its NodeCaptures.
 	beats := []client.DeleteAllOfOption{client.InNamespace(nodes.Namespace), client.MatchingLabels(heartbeat.Labels())}
 	if err := c.DeleteAllOf(ctx, &coordinationv1.Lease{}, beats...); err != nil {
 		return fmt.Errorf("delete the agents' Leases: %w", err)

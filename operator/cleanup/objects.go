@@ -13,14 +13,14 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// object is one of a user's.
+// object is a CaptureRing or a Cluster.
 type object struct {
 	client.Object
 	kind   string
 	status *v1alpha1.CaptureStatus
 }
 
-// objects are all that there are, those first that are over others.
+// objects returns the Clusters, and then the CaptureRings.
 func objects(ctx context.Context, c client.Client) ([]object, error) {
 	var clusters v1alpha1.ClusterList
 	var rings v1alpha1.CaptureRingList
@@ -39,7 +39,7 @@ func objects(ctx context.Context, c client.Client) ([]object, error) {
 
 func (o object) String() string { return o.kind + " " + o.GetName() }
 
-// waits says what the operator still waits for with it.
+// waits returns what the operator still waits for before it releases the object.
 func (o object) waits() string {
 	condition := meta.FindStatusCondition(o.status.Conditions, v1alpha1.ConditionReady)
 	if condition != nil {
@@ -48,5 +48,5 @@ func (o object) waits() string {
 			return fmt.Sprintf("%s: %s", o, condition.Message)
 		}
 	}
-	return fmt.Sprintf("%s: the operator has not seen to it yet", o)
+	return fmt.Sprintf("%s: the operator has not processed it yet", o)
 }

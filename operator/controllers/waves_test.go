@@ -61,12 +61,12 @@ func TestRolloutInWaves(t *testing.T) {
 	for i, node := range nodes {
 		w.capture(node, []string{"wave"}, nil)
 		if i == 0 {
-			w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRollingOut, "told to 1 of 3 nodes, at most 1 at a time")
+			w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRollingOut, "given to 1 of 3 nodes, at most 1 at a time")
 			w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonPending)
 		}
 		w.agent(node, nil)
 	}
-	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionTrue, v1alpha1.ReasonRolledOut, "told to 3 nodes")
+	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionTrue, v1alpha1.ReasonRolledOut, "given to 3 nodes")
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "on 3 nodes")
 
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 128 })
@@ -76,10 +76,10 @@ func TestRolloutInWaves(t *testing.T) {
 	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 128, "wave-c": 0})
 	w.agent("wave-b", refuses)
 	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRolloutPaused,
-		"told to 2 of 3 nodes; paused", "wave-b (NodeMemoryInsufficient): 4 queues need 9 GiB", "Correct the ring", "spec.rollout.maxUnavailable")
+		"given to 2 of 3 nodes; paused", "wave-b (NodeMemoryInsufficient): 4 queues need 9 GiB", "Correct the ring", "spec.rollout.maxUnavailable")
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeMemoryInsufficient, "2 of 3 nodes not ready; wave-b")
 	w.eventually(func(c *assert.CollectT) {
-		assert.Contains(c, strings.Join(w.events(c, ring), "\n"), "Warning RolloutPaused: told to 2 of 3 nodes")
+		assert.Contains(c, strings.Join(w.events(c, ring), "\n"), "Warning RolloutPaused: given to 2 of 3 nodes")
 	})
 	w.snapLengths("wave", map[string]int32{"wave-a": 128, "wave-b": 128, "wave-c": 0})
 
@@ -171,10 +171,10 @@ func TestSilentNodes(t *testing.T) {
 	// One where the ring works keeps that until its agent reports again.
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 256 })
 	w.snapLengths("silent", map[string]int32{"silent-a": 128, "silent-b": 256, "silent-c": 256})
-	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRollingOut, "told to 2 of 3 nodes")
+	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionFalse, v1alpha1.ReasonRollingOut, "given to 2 of 3 nodes")
 	w.agent("silent-b", old)
 	w.expect(ring, v1alpha1.ConditionRolledOut, metav1.ConditionTrue, v1alpha1.ReasonRolledOut,
-		"told to 2 of 3 nodes", "keep what they had until their agents report again: silent-a")
+		"given to 2 of 3 nodes", "keep what they had until their agents report again: silent-a")
 	w.agent("silent-a", old)
 	w.snapLengths("silent", map[string]int32{"silent-a": 256, "silent-b": 256, "silent-c": 256})
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// snapLength does not matter for whether an expression compiles.
+// snapLength has no influence on whether an expression compiles.
 const snapLength = 65535
 
-// Compiler returns a compiler that does what the nodes' agents do with a filter, so that what it accepts they can load.
-// path is rcbpf's; empty: beside this program, else in the path.
+// Compiler returns a compiler that does the same as the nodes' agents, so that agents can load each filter that it accepts. path
+// is the path of rcbpf; empty: beside this program, else in PATH.
 func Compiler(path string) func(expression string) error {
 	c := filter.Compiler{Path: path}
 	return func(expression string) error {

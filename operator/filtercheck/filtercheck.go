@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filtercheck remembers which filters compile, so that a plan does not run a compiler for each ring each time.
+// Package filtercheck caches which filters compile, so that a plan does not run a compiler for each ring each time.
 package filtercheck
 
 import (
@@ -11,28 +11,27 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// most is the number of expressions that are remembered; all are forgotten when there are more.
-const most = 1024
+// maxCached is the maximum number of cached expressions; all are removed when it is reached.
+const maxCached = 1024
 
 const (
-	// long is from when on the compiler takes long for an expression. Plans wait for it, all other rings' too: of one that it does not
-	// finish,
+	// long is the duration of a compilation from which on it counts as slow. All plans wait for it. If it has no result,
 	long = time.Second
-	// it is asked again after so many times the time that it took.
+	// the expression is tried again after the duration times pause.
 	pause = 30
 )
 
-// Checker runs a compiler and remembers what it said. It may be used by several goroutines.
+// Checker runs a compiler and caches its results. It is safe for concurrent use.
 type Checker struct {
 	compile func(expression string) error
 	mu      sync.Mutex
 	known   map[string]answer
 }
 
-// answer is what the compiler said, or for some time that it said nothing.
+// answer is the compiler's result, or that it had none in time.
 type answer struct {
 	err error
-	// until is when it is asked again, zero for never.
+	// until is when to ask again, zero for never.
 	until time.Time
 }
 
@@ -41,25 +40,26 @@ func New(compile func(expression string) error) *Checker {
 	return &Checker{compile: compile, known: map[string]answer{}}
 }
 
-// Check says why the expression does not compile. What could not be found out is asked again the next time, or later if that took long.
+// Check returns why the expression does not compile. An error of the compiler itself is not cached, unless it took long: then
+// for some time.
 func (c *Checker) Check(expression string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	begun := time.Now()
-	if said, ok := c.known[expression]; ok && (said.until.IsZero() || begun.Before(said.until)) {
-		return said.err
+	if result, ok := c.known[expression]; ok && (result.until.IsZero() || begun.Before(result.until)) {
+		return result.err
 	}
-	said := answer{err: c.compile(expression)}
-	if errors.Is(said.err, plan.ErrFilterUnknown) {
+	result := answer{err: c.compile(expression)}
+	if errors.Is(result.err, plan.ErrFilterUnknown) {
 		took := time.Since(begun)
 		if took < long {
-			return said.err
+			return result.err
 		}
-		said.until = time.Now().Add(pause * took)
+		result.until = time.Now().Add(pause * took)
 	}
-	if len(c.known) >= most {
+	if len(c.known) >= maxCached {
 		clear(c.known)
 	}
-	c.known[expression] = said
-	return said.err
+	c.known[expression] = result
+	return result.err
 }

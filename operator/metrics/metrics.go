@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics exposes to Prometheus what the operator knows of the fleet. Only the operator that leads has it; the
-// durations and errors of its reconciliations are controller-runtime's own metrics.
+// Package metrics exposes the operator's view of the fleet to Prometheus. Only the leading operator has it; the durations and
+// errors of its reconciliations are controller-runtime's own metrics.
 package metrics
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/ringcap/ringcap/monitoring/catalogue"
 )
 
-// Fleet is what all nodes report, added up.
+// Fleet is the sum of what all nodes report.
 type Fleet struct {
 	Objects []Object
-	// Reporting says of each node that has a NodeCapture whether its agent reports.
+	// Reporting is true for each node with a NodeCapture whose agent reports.
 	Reporting map[string]bool
 }
 
@@ -25,7 +25,7 @@ type Object struct {
 	// Ready and Reason are those of its condition Ready.
 	Ready  bool
 	Reason string
-	// NodesDesired shall have it, and on NodesReady it is ready.
+	// NodesDesired is the number of nodes that should have it, NodesReady of those on which it is ready.
 	NodesDesired, NodesReady int32
 }
 
@@ -44,7 +44,7 @@ func gauge(name, help string, labels ...string) metric {
 	return m
 }
 
-// Catalogue lists what the operator exposes, beside what every controller does.
+// Catalogue lists the operator's metrics, except for those of every controller.
 func Catalogue() []catalogue.Metric {
 	var all []catalogue.Metric
 	for _, m := range known {
@@ -67,10 +67,10 @@ type Collector struct {
 	fleet   atomic.Pointer[Fleet]
 }
 
-// NewCollector makes a Collector for an operator of a version.
+// NewCollector returns a Collector for an operator of a version.
 func NewCollector(version string) *Collector { return &Collector{version: version} }
 
-// Set takes a fleet to be exposed from now on.
+// Set sets the fleet to expose from now on.
 func (c *Collector) Set(fleet Fleet) { c.fleet.Store(&fleet) }
 
 // Describe implements prometheus.Collector.

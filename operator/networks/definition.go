@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networks writes the NetworkAttachmentDefinitions by which Multus hands virtual functions to pods, and, where it is asked
-// to own them, the pools that sriov-network-device-plugin puts them into.
+// Package networks writes the NetworkAttachmentDefinitions with which Multus attaches virtual functions to pods, and the pools
+// of sriov-network-device-plugin that rings ask the operator to own.
 package networks
 
 import (
@@ -19,16 +19,16 @@ import (
 const (
 	// ringLabel is on all definitions that the operator writes.
 	ringLabel = "ringcap.io/ring"
-	// poolAnnotation tells Multus which resource's device is the network's.
+	// poolAnnotation names the resource whose device Multus attaches.
 	poolAnnotation = "k8s.v1.cni.cncf.io/resourceName"
 )
 
-// definitionKind is of the Network Plumbing Working Group, and comes with Multus.
+// definitionKind is defined by the Network Plumbing Working Group, and installed with Multus.
 var definitionKind = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
 
-// definition is the object of a network. Multus adds the device that the kubelet gave to the pod to its configuration.
+// definition returns the object of a network. Multus adds the device that the kubelet gave to the pod to its configuration.
 func definition(n plan.Network) *unstructured.Unstructured {
-	// A struct's order of fields is the text's.
+	// A struct: the text has the fields in this order.
 	config, _ := json.Marshal(struct {
 		CNIVersion string `json:"cniVersion"`
 		Name       string `json:"name"`
@@ -44,7 +44,7 @@ func definition(n plan.Network) *unstructured.Unstructured {
 	return object
 }
 
-// object is an object of which nothing is known but what it is.
+// object returns an object with only its kind and key.
 func object(kind schema.GroupVersionKind, key types.NamespacedName) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetGroupVersionKind(kind)
@@ -53,13 +53,13 @@ func object(kind schema.GroupVersionKind, key types.NamespacedName) *unstructure
 	return o
 }
 
-// ownerOf is a ring as the owner of what goes with it.
+// ownerOf returns the ring as an owner reference.
 func ownerOf(ring string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CaptureRing", Name: ring, UID: uid}
 }
 
-// bring makes have what the network asks for, and leaves alone what others added; changed says whether it was otherwise.
-func bring(have *unstructured.Unstructured, n plan.Network) (changed bool) {
+// update sets in have what the network asks for, and keeps what others added; changed reports whether anything differed.
+func update(have *unstructured.Unstructured, n plan.Network) (changed bool) {
 	want := definition(n)
 	spec, _, _ := unstructured.NestedMap(have.Object, "spec")
 	if config, _, _ := unstructured.NestedString(want.Object, "spec", "config"); len(spec) != 1 || spec["config"] != config {

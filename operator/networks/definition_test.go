@@ -27,14 +27,14 @@ func TestDefinition(t *testing.T) {
 // What others added stays, what they changed comes back, and what is right is not written again.
 func TestBring(t *testing.T) {
 	have := definition(span)
-	assert.False(t, bring(have, span))
+	assert.False(t, update(have, span))
 	have.SetAnnotations(map[string]string{"mine": "too", poolAnnotation: "other.com/pool"})
 	have.Object["spec"] = map[string]any{"config": "{}"}
-	assert.True(t, bring(have, span))
+	assert.True(t, update(have, span))
 	assert.Equal(t, map[string]string{"mine": "too", poolAnnotation: span.Resource}, have.GetAnnotations())
 	config, _, _ := unstructured.NestedString(have.Object, "spec", "config")
 	assert.JSONEq(t, `{"cniVersion": "1.0.0", "name": "span", "type": "host-device"}`, config)
-	assert.False(t, bring(have, span))
+	assert.False(t, update(have, span))
 }
 
 func TestSurplus(t *testing.T) {

@@ -24,9 +24,9 @@ import (
 const (
 	managedBy = "app.kubernetes.io/managed-by"
 	operator  = "ringcap-operator"
-	// configKey is where sriov-network-device-plugin's own manifests look for its configuration.
+	// configKey is the key that sriov-network-device-plugin's own manifests use for its configuration.
 	configKey = "config.json"
-	// poolsAnnotation of the device plugin's pods makes them new ones when the configuration is another.
+	// poolsAnnotation on the device plugin's pods replaces them when the configuration changes.
 	poolsAnnotation = "ringcap.io/pools"
 )
 
@@ -35,23 +35,23 @@ var (
 	daemonSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}
 )
 
-// DevicePlugin is where sriov-network-device-plugin has its configuration, and what runs it.
+// DevicePlugin locates the configuration of sriov-network-device-plugin, and its pods.
 type DevicePlugin struct {
-	// ConfigMap is its configuration; the zero value: the operator owns no pools.
+	// ConfigMap is its configuration; the operator owns no pools if it is zero.
 	ConfigMap client.ObjectKey
-	// DaemonSets, in the same namespace, get new pods when the configuration changes, for it is read at their start only; none:
-	// somebody else sees to that.
+	// DaemonSets, in the same namespace, get new pods when the configuration changes, because it is only read at their start. If
+	// there are none, somebody else must restart them.
 	DaemonSets []string
 }
 
-// pools is how the last writing of them went; config is empty before the first.
+// pools is the result of the last write; config is empty before the first.
 type pools struct {
 	config  string
 	problem Problem
 }
 
-// config is the configuration in the device plugin's format: https://github.com/k8snetworkplumbingwg/sriov-network-device-plugin,
-// "Configurations".
+// config returns the configuration in the device plugin's format:
+// https://github.com/k8snetworkplumbingwg/sriov-network-device-plugin, "Configurations".
 func config(all []plan.Pool) string {
 	type resource struct {
 		Name      string                `json:"resourceName"`
@@ -67,7 +67,7 @@ func config(all []plan.Pool) string {
 	return string(text) + "\n"
 }
 
-// PoolOutcome is how the pools did at the last Write; false when they were others.
+// PoolOutcome returns the result of the last Write; false if it wrote other pools.
 func (w *Writer) PoolOutcome(all []plan.Pool) (Problem, bool) {
 	asked := config(all)
 	w.mu.Lock()
@@ -75,8 +75,8 @@ func (w *Writer) PoolOutcome(all []plan.Pool) (Problem, bool) {
 	return w.pools.problem, w.pools.config == asked
 }
 
-// writePools makes the device plugin's configuration as planned, or removes it when no ring asks for it; none says that nothing
-// is left to see to.
+// writePools writes the device plugin's configuration as planned, or deletes it if no ring asks for it; none is true if nothing
+// is left to do.
 func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, none bool) {
 	now.config = config(all)
 	if w.Plugin.ConfigMap.Name == "" {
@@ -96,7 +96,7 @@ func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, no
 	case there && have.GetLabels()[managedBy] != operator:
 		if len(all) > 0 {
 			now.problem = Problem{v1alpha1.ReasonPoolConflict, fmt.Sprintf("the ConfigMap %s is somebody else's and stays as it is: remove it "+
-				"if the operator shall own the pools, else put the pool into it and leave spec.interfaces[].pool out", w.Plugin.ConfigMap)}
+				"if the operator should own the pools, else put the pool into it and leave spec.interfaces[].pool out", w.Plugin.ConfigMap)}
 		}
 		return now, len(all) == 0
 	case len(all) == 0:
@@ -110,13 +110,13 @@ func (w *Writer) writePools(ctx context.Context, all []plan.Pool) (now pools, no
 		err = w.Client.Update(ctx, have)
 	}
 	if err == nil {
-		err = w.renew(ctx, now.config)
+		err = w.restart(ctx, now.config)
 	}
 	now.problem = w.explainPools(err)
 	return now, false
 }
 
-// configMap has the pools' configuration, and goes with the last of their rings.
+// configMap returns the pools' configuration, which is deleted with the last of their rings.
 func (w *Writer) configMap(all []plan.Pool, config string) *unstructured.Unstructured {
 	o := object(configMapKind, w.Plugin.ConfigMap)
 	o.SetLabels(map[string]string{managedBy: operator})
@@ -129,7 +129,7 @@ func (w *Writer) configMap(all []plan.Pool, config string) *unstructured.Unstruc
 	return o
 }
 
-// fill makes have what it shall be; changed says whether it was otherwise.
+// fill sets in have what it should be; changed reports whether anything differed.
 func fill(have, want *unstructured.Unstructured) (changed bool) {
 	if reflect.DeepEqual(have.Object["data"], want.Object["data"]) && reflect.DeepEqual(have.GetOwnerReferences(), want.GetOwnerReferences()) {
 		return false
@@ -139,8 +139,9 @@ func fill(have, want *unstructured.Unstructured) (changed bool) {
 	return true
 }
 
-// renew has the device plugin read its configuration, if it has not read this one: DaemonSets replace their pods, in their own way.
-func (w *Writer) renew(ctx context.Context, config string) error {
+// restart makes the device plugin read its configuration, unless it has read this one: the DaemonSets replace their pods by
+// their update strategy.
+func (w *Writer) restart(ctx context.Context, config string) error {
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(config)))
 	if w.read == sum {
 		return nil
@@ -168,5 +169,5 @@ func (w *Writer) explainPools(err error) Problem {
 		return Problem{v1alpha1.ReasonPoolNotWritten, fmt.Sprintf("there is no namespace %q or not all of the DaemonSets %s in it, which are to read the ConfigMap %s: install "+
 			"sriov-network-device-plugin, or set operator.networks.pools in the chart's values", key.Namespace, strings.Join(w.Plugin.DaemonSets, ", "), key.Name)}
 	}
-	return Problem{v1alpha1.ReasonPoolNotWritten, fmt.Sprintf("the ConfigMap %s could not be written, and is tried again: %v", key, err)}
+	return Problem{v1alpha1.ReasonPoolNotWritten, fmt.Sprintf("the ConfigMap %s could not be written; the operator tries again: %v", key, err)}
 }

@@ -20,35 +20,35 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// Problem is why a network is not as its ring asks; the zero value is none.
+// Problem is why a network is not as its ring asks; the zero value means none.
 type Problem struct{ Reason, Message string }
 
-// Writer makes the networks as planned, and tells how that went. One goroutine writes; any may ask.
+// Writer writes the networks as planned, and keeps the results. One goroutine writes; any may read results.
 type Writer struct {
-	// Client must not answer from a cache: the kind may come later, with Multus.
+	// Client must not read from a cache: the kind may be installed later, with Multus.
 	Client client.Client
-	// Plugin is where pools are written.
+	// Plugin is where pools are written to.
 	Plugin DevicePlugin
 
 	mu       sync.Mutex
 	outcomes map[plan.Network]Problem
 	pools    pools
 	changed  chan event.GenericEvent
-	// clean: there are none, and none were asked for.
+	// clean: none exist, and none are planned.
 	clean bool
-	// read is the sum of the configuration that the device plugin was made to read.
+	// read is the checksum of the configuration that the device plugin has read.
 	read string
 }
 
-// NewWriter makes a Writer.
+// NewWriter returns a Writer.
 func NewWriter(c client.Client, plugin DevicePlugin) *Writer {
 	return &Writer{Client: c, Plugin: plugin, changed: make(chan event.GenericEvent, 1)}
 }
 
-// Changed tells that Outcome or PoolOutcome answers otherwise than before.
+// Changed signals that results of Outcome or PoolOutcome have changed.
 func (w *Writer) Changed() <-chan event.GenericEvent { return w.changed }
 
-// Outcome is how a network did at the last Write; false when it was none of its.
+// Outcome returns the result for a network at the last Write; false if it was not part of it.
 func (w *Writer) Outcome(n plan.Network) (Problem, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,9 +56,9 @@ func (w *Writer) Outcome(n plan.Network) (Problem, bool) {
 	return p, known
 }
 
-// Write makes the networks and pools as planned and removes those that are not asked for any more. Of a ring that is refused, what it
-// had stays. What fails is a ring's problem, not the caller's. It is to be called again until it returns true: then there is
-// nothing to see to.
+// Write writes the networks and pools as planned and deletes those that are no longer planned. A refused ring keeps what it had.
+// A failure is reported for the ring, not to the caller. The caller must repeat it until it returns true: then nothing is left
+// to do.
 func (w *Writer) Write(ctx context.Context, p plan.Plan) (done bool) {
 	if w.clean && len(p.Networks) == 0 && len(p.Pools) == 0 {
 		return true
@@ -69,11 +69,11 @@ func (w *Writer) Write(ctx context.Context, p plan.Plan) (done bool) {
 	for _, n := range p.Networks {
 		outcomes[n] = w.write(ctx, n)
 	}
-	w.tell(outcomes, written)
+	w.publish(outcomes, written)
 	return w.clean
 }
 
-func (w *Writer) tell(outcomes map[plan.Network]Problem, written pools) {
+func (w *Writer) publish(outcomes map[plan.Network]Problem, written pools) {
 	w.mu.Lock()
 	same := maps.Equal(w.outcomes, outcomes) && w.pools == written
 	w.outcomes, w.pools = outcomes, written
@@ -87,8 +87,8 @@ func (w *Writer) tell(outcomes map[plan.Network]Problem, written pools) {
 	}
 }
 
-// removeOthers removes what is not asked for any more; none says that nothing is left to see to. Where the kind or the right to
-// it is missing, there is nothing of ours.
+// removeOthers deletes what is no longer planned; none is true if nothing is left to do. If the kind or the right to it is
+// missing, the operator has written nothing.
 func (w *Writer) removeOthers(ctx context.Context, p plan.Plan) (none bool) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(definitionKind)
@@ -106,7 +106,7 @@ func (w *Writer) removeOthers(ctx context.Context, p plan.Plan) (none bool) {
 	return none
 }
 
-// surplus says of a definition that the operator wrote it, and that no ring asks for it any more.
+// surplus reports whether the operator wrote the definition and no ring asks for it any more.
 func surplus(have *unstructured.Unstructured, p plan.Plan) bool {
 	owner := metav1.GetControllerOf(have)
 	if owner == nil || owner.Kind != "CaptureRing" || have.GetName() != owner.Name {
@@ -131,7 +131,7 @@ func (w *Writer) write(ctx context.Context, n plan.Network) Problem {
 	case err == nil && !ownedBy(have, n.UID):
 		return Problem{v1alpha1.ReasonNetworkConflict, fmt.Sprintf(
 			"the NetworkAttachmentDefinition %s/%s is somebody else's and stays as it is: remove it, or give the ring another name", n.Namespace, n.Ring)}
-	case err == nil && bring(have, n):
+	case err == nil && update(have, n):
 		err = w.Client.Update(ctx, have)
 	}
 	return explain(err, n)
@@ -142,7 +142,7 @@ func ownedBy(have *unstructured.Unstructured, uid types.UID) bool {
 	return owner != nil && owner.UID == uid
 }
 
-// explain says what to do about an error.
+// explain returns what to do about an error.
 func explain(err error, n plan.Network) Problem {
 	where := fmt.Sprintf("the NetworkAttachmentDefinition %s/%s", n.Namespace, n.Ring)
 	switch {
@@ -155,5 +155,5 @@ func explain(err error, n plan.Network) Problem {
 	case apierrors.IsNotFound(err):
 		return Problem{v1alpha1.ReasonNamespaceNotFound, fmt.Sprintf("there is no namespace %q for %s: create it, or take it out of spec.interfaces[].network.namespaces", n.Namespace, where)}
 	}
-	return Problem{v1alpha1.ReasonNetworkNotWritten, fmt.Sprintf("%s could not be written, and is tried again: %v", where, err)}
+	return Problem{v1alpha1.ReasonNetworkNotWritten, fmt.Sprintf("%s could not be written; the operator tries again: %v", where, err)}
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Holder is a node that still has an object which is being deleted, or may have it.
+// Holder is a node that still has, or may have, an object that is being deleted.
 type Holder struct {
 	Node string
-	// Why it has it still, for people.
+	// Why it still has it, for users.
 	Why string
 }
 
-// HolderOf says whether the node still has the object; false once it does not, or has not reported for so long that
-// waiting for it makes no sense: its agent removes what is not planned when it comes back. Nodes are listened to since a time: one
-// that was silent before, maybe because the API server was away, gets as long from then on.
+// HolderOf returns the node as a holder of the object; false if it does not have it, or has been silent for so long that waiting
+// for it makes no sense: its agent removes what is not in its spec when it comes back. The operator has read reports since a
+// time: a node that was silent before, possibly because the API server was down, has as long from then on.
 func HolderOf(capture *v1alpha1.NodeCapture, o Object, since, now time.Time) (Holder, bool) {
 	h := Holder{Node: capture.Name}
 	if planned(capture, o) {
-		h.Why = "it is being told"
+		h.Why = "its NodeCapture still contains it"
 		return h, true
 	}
 	if !Fresh(capture, now) && (capture.Status.ObservedTime == nil || now.Sub(since) > v1alpha1.StaleAfter) {
@@ -55,7 +55,7 @@ func HolderOf(capture *v1alpha1.NodeCapture, o Object, since, now time.Time) (Ho
 	return h, false
 }
 
-// planned says whether the node is still told to have it.
+// planned reports whether the object is still in the node's spec.
 func planned(capture *v1alpha1.NodeCapture, o Object) bool {
 	if o.Ring {
 		return slices.ContainsFunc(capture.Spec.Rings, func(r v1alpha1.NodeRing) bool { return r.Name == o.Name })
@@ -63,7 +63,7 @@ func planned(capture *v1alpha1.NodeCapture, o Object) bool {
 	return slices.ContainsFunc(capture.Spec.Clusters, func(c v1alpha1.NodeCluster) bool { return c.Name == o.Name })
 }
 
-// lastKnown marks a consumer that is not known to have the queue still.
+// lastKnown marks a consumer that may no longer have the queue.
 func lastKnown(q v1alpha1.QueueStatus) string {
 	if q.ConsumerAsOf == nil {
 		return ""
@@ -71,7 +71,8 @@ func lastKnown(q v1alpha1.QueueStatus) string {
 	return fmt.Sprintf(" (which had it at %s; the kubelet does not say now)", q.ConsumerAsOf.UTC().Format(time.RFC3339))
 }
 
-// queuesOf says whether the node has queues of that name, and which pods, or processes of no such pod, hold some.
+// queuesOf reports whether the node has queues of that name, and returns the pods, and the processes without such a pod, that
+// hold some.
 func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers, processes []string, there bool) {
 	for _, c := range capture.Status.Clusters {
 		if c.Name != name {
@@ -88,7 +89,7 @@ func queuesOf(capture *v1alpha1.NodeCapture, name string) (consumers, processes 
 			}
 		}
 		if c.Unlisted != nil && c.Unlisted.Unnamed > 0 {
-			consumers = append(consumers, fmt.Sprintf("the consumers of %d queues more", c.Unlisted.Unnamed))
+			consumers = append(consumers, fmt.Sprintf("the consumers of %d more queues", c.Unlisted.Unnamed))
 		}
 		return consumers, processes, true
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report reads NodeCaptures: what nodes say about one CaptureRing or Cluster. It is pure.
+// Package report reads from NodeCaptures what nodes report about one CaptureRing or Cluster. It is pure.
 package report
 
 import (
@@ -13,27 +13,27 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Object is the CaptureRing or the Cluster that is asked about.
+// Object identifies a CaptureRing or a Cluster.
 type Object struct {
 	Name string
-	// Ring says that it is a CaptureRing; OwnQueues that it has queues of its own.
+	// Ring is true for a CaptureRing; OwnQueues is true if it has queues of its own.
 	Ring, OwnQueues bool
 }
 
-// State is how an object does on one node.
+// State is the state of an object on one node.
 type State struct {
 	Node string
-	// Programmed: it is in the data path as its spec asks. Ready: and its queues can be requested.
+	// Programmed: it is in the data path as its spec asks. Ready: its queues can be requested, too.
 	Programmed, Ready bool
-	// Silent: the node's agent is not there or not reachable, and has had its time to start.
+	// Silent: the node's agent is missing or unreachable, and has had the time to start.
 	Silent bool
-	// Absent: the node has none of the interfaces, and that is no trouble. It is Ready.
+	// Absent: the node has none of the interfaces, and the ring permits that. It is Ready.
 	Absent bool
-	// Reason and Message say what is wrong when it is not Ready, and why it is Absent.
+	// Reason and Message are the problem if it is not Ready, and why it is Absent.
 	Reason, Message string
 }
 
-// On says how the object does on the node; capture is nil where the node has none yet.
+// On returns the object's state on the node; capture is nil if the node has none yet.
 func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) State {
 	s := State{Node: node}
 	if s.Message = capture.Silence(now); s.Message != "" {
@@ -53,48 +53,48 @@ func On(node string, capture *v1alpha1.NodeCapture, o Object, now time.Time) Sta
 	return s
 }
 
-// Current says whether the node's report on the object is about what the node was told last. Of a CaptureRing the report says it; of
-// Clusters, and of agents before revisions, only of all objects at once.
+// Current reports whether the node's report on the object describes the node's present spec. For a CaptureRing the report has a
+// revision; for Clusters, and agents without revisions, only the generation of all objects together is known.
 func Current(capture *v1alpha1.NodeCapture, o Object) bool {
 	if o.Ring {
-		told := slices.IndexFunc(capture.Spec.Rings, func(r v1alpha1.NodeRing) bool { return r.Name == o.Name })
-		said := slices.IndexFunc(capture.Status.Rings, func(r v1alpha1.NodeRingStatus) bool { return r.Name == o.Name })
-		if told >= 0 && said >= 0 && capture.Status.Rings[said].ObservedRevision != "" {
-			return capture.Status.Rings[said].ObservedRevision == capture.Spec.Rings[told].Revision
+		entry := slices.IndexFunc(capture.Spec.Rings, func(r v1alpha1.NodeRing) bool { return r.Name == o.Name })
+		reported := slices.IndexFunc(capture.Status.Rings, func(r v1alpha1.NodeRingStatus) bool { return r.Name == o.Name })
+		if entry >= 0 && reported >= 0 && capture.Status.Rings[reported].ObservedRevision != "" {
+			return capture.Status.Rings[reported].ObservedRevision == capture.Spec.Rings[entry].Revision
 		}
 	}
 	return capture.Status.AppliedGeneration >= capture.Generation
 }
 
-// Working says whether the node's agent reports of the ring that what the node was told last works, queues and all. It does not
-// look at the report's age.
-func Working(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
-	s, current := answer(capture, told)
+// Working reports whether the node's agent reports that the present entry of the ring works, including its queues. It does not
+// check the report's age.
+func Working(capture *v1alpha1.NodeCapture, entry *v1alpha1.NodeRing) bool {
+	s, current := answer(capture, entry)
 	return current && s.Ready
 }
 
-// Refused says whether the node's agent reports of the ring that what the node was told last does not work, for another reason than that
-// it is still about it. It does not look at the report's age.
-func Refused(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) bool {
-	s, current := answer(capture, told)
+// Refused reports whether the node's agent reports that the present entry of the ring does not work, and not because it is still
+// pending. It does not check the report's age.
+func Refused(capture *v1alpha1.NodeCapture, entry *v1alpha1.NodeRing) bool {
+	s, current := answer(capture, entry)
 	return current && !s.Ready && s.Reason != v1alpha1.ReasonPending
 }
 
-// Stuck says that the node's agent can act upon nothing that the node was told, and says why.
+// Stuck reports whether the node's agent can apply nothing at all, and has reported why.
 func Stuck(capture *v1alpha1.NodeCapture) bool {
 	programmed := meta.FindStatusCondition(capture.Status.Conditions, v1alpha1.ConditionProgrammed)
 	return capture.Status.AppliedGeneration == 0 && programmed != nil && programmed.Reason == v1alpha1.ReasonEngineError
 }
 
-// answer is what the node's agent reports of the ring, and whether that is about what the node was told last.
-func answer(capture *v1alpha1.NodeCapture, told *v1alpha1.NodeRing) (s State, current bool) {
-	o := Object{Name: told.Name, Ring: true, OwnQueues: told.Spec.Queues != nil}
+// answer returns what the node's agent reports about the ring, and whether that describes the present entry.
+func answer(capture *v1alpha1.NodeCapture, entry *v1alpha1.NodeRing) (s State, current bool) {
+	o := Object{Name: entry.Name, Ring: true, OwnQueues: entry.Spec.Queues != nil}
 	s.Node = capture.Name
 	s.ring(capture, o)
 	return s, Current(capture, o)
 }
 
-// Fresh says whether the node's agent reports.
+// Fresh reports whether the node's agent reports.
 func Fresh(capture *v1alpha1.NodeCapture, now time.Time) bool {
 	return capture.Silence(now) == ""
 }
@@ -125,7 +125,7 @@ func (s *State) cluster(capture *v1alpha1.NodeCapture, name string) {
 	s.explain()
 }
 
-// pending says that the agent is not there yet, or what keeps it from getting there.
+// pending sets that the agent has not applied the spec yet, or what prevents it.
 func (s *State) pending(capture *v1alpha1.NodeCapture) {
 	programmed := meta.FindStatusCondition(capture.Status.Conditions, v1alpha1.ConditionProgrammed)
 	if programmed != nil && programmed.Reason == v1alpha1.ReasonEngineError {
@@ -136,7 +136,7 @@ func (s *State) pending(capture *v1alpha1.NodeCapture) {
 	s.Message = fmt.Sprintf("its agent has not applied generation %d yet (it is at %d)", capture.Generation, capture.Status.AppliedGeneration)
 }
 
-// explain leaves no state without a reason.
+// explain sets a reason if there is none.
 func (s *State) explain() {
 	if s.Absent = s.Ready && s.Reason == v1alpha1.ReasonInterfaceAbsent; s.Absent {
 		return

@@ -10,21 +10,21 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Sums are an object's counters over all nodes.
+// Sums are an object's counters, summed over all nodes.
 type Sums struct {
 	Queues, QueuesAttached   int32
 	Seen, Delivered, Dropped int64
-	// Truncated are those of the delivered packets that were cut, by TruncatedBytes.
+	// Truncated is the number of delivered packets that were cut, by TruncatedBytes in all.
 	Truncated, TruncatedBytes int64
-	// Engines in use, sorted, with commas between.
+	// Engines in use, sorted and separated by commas.
 	Engines string
 }
 
-// Reports are nodes' reports by the names of the CaptureRings and Clusters that they are about. Of thousands of nodes few
-// may have a ring: its sums are made of theirs.
+// Reports holds the reports of nodes by the names of the CaptureRings and Clusters that they describe. Of thousands of nodes few
+// may have a ring: only their reports are summed up.
 type Reports map[string][]*v1alpha1.NodeCapture
 
-// ByName sorts the reports.
+// ByName indexes the reports.
 func ByName(captures map[string]*v1alpha1.NodeCapture) Reports {
 	reports := Reports{}
 	for _, capture := range captures {
@@ -53,7 +53,7 @@ func (r Reports) add(name string, capture *v1alpha1.NodeCapture) {
 	}
 }
 
-// Sum adds up what the nodes report about the object.
+// Sum sums up what the nodes report about the object.
 func (r Reports) Sum(o Object) Sums {
 	var sums Sums
 	engines := map[string]bool{}
@@ -83,7 +83,7 @@ func (r Reports) Sum(o Object) Sums {
 	return sums
 }
 
-// parts names the rings and the sets of queues of the node that belong to the object.
+// parts returns the names of the node's rings and sets of queues that belong to the object.
 func parts(capture *v1alpha1.NodeCapture, o Object) (rings, queues map[string]bool) {
 	rings, queues = map[string]bool{}, map[string]bool{o.Name: true}
 	if o.Ring {

@@ -13,8 +13,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// CacheOptions make a manager's cache take little memory for thousands of nodes: who wrote which field is left out, and
-// NodeCaptures share their rings. The agents' namespace is where their Leases are.
+// CacheOptions reduces the memory of a manager's cache for thousands of nodes: managed fields are left out, and NodeCaptures
+// share their rings. The namespace is that of the agents' Leases.
 func CacheOptions(namespace string) cache.Options {
 	shared := &sharedRings{rings: map[string]v1alpha1.NodeRing{}}
 	return cache.Options{
@@ -26,17 +26,16 @@ func CacheOptions(namespace string) cache.Options {
 	}
 }
 
-// sharedRings are rings as a node had them last, by uid and revision. Most nodes have a ring with the same spec.
+// sharedRings holds the last decoded ring of each uid and revision. Most nodes have a ring with the same spec.
 type sharedRings struct {
 	mu    sync.Mutex
 	rings map[string]v1alpha1.NodeRing
 }
 
-// maxShared is many times what there may be: those that are gone are forgotten now and then.
+// maxShared is many times the possible number of rings: those that are gone are removed now and then.
 const maxShared = 10_000
 
-// share makes a NodeCapture that comes into the cache hold the rings that others hold already, where they are equal. What is
-// in the cache is not changed by anybody.
+// share makes a NodeCapture that comes into the cache share equal rings with others. Nobody changes objects in the cache.
 func (s *sharedRings) share(object any) (any, error) {
 	capture, ok := object.(*v1alpha1.NodeCapture)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// leasesOf makes a cache hold the agents' Leases of their namespace, and of these what is read here.
+// leasesOf restricts a cache to the agents' Leases of their namespace, and to the fields that are read here.
 func leasesOf(namespace string) cache.ByObject {
 	return cache.ByObject{
 		Namespaces: map[string]cache.Config{namespace: {}},
@@ -33,8 +33,8 @@ func leasesOf(namespace string) cache.ByObject {
 	}
 }
 
-// hear gives each NodeCapture that has reported the time when its node was last heard of, by its status or its Lease.
-func hear(ctx context.Context, reader client.Reader, captures map[string]*v1alpha1.NodeCapture) error {
+// addHeartbeats sets in each NodeCapture that has reported the time of its node's last heartbeat, from its status or its Lease.
+func addHeartbeats(ctx context.Context, reader client.Reader, captures map[string]*v1alpha1.NodeCapture) error {
 	var leases coordinationv1.LeaseList
 	err := reader.List(ctx, &leases, client.MatchingLabels(heartbeat.Labels()), client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -44,40 +44,40 @@ func hear(ctx context.Context, reader client.Reader, captures map[string]*v1alph
 		lease := &leases.Items[i]
 		node, ok := heartbeat.Node(lease.Name)
 		if capture := captures[node]; ok && capture != nil {
-			captures[node] = heard(capture, heartbeat.Time(lease))
+			captures[node] = heardAt(capture, heartbeat.Time(lease))
 		}
 	}
 	return nil
 }
 
-// heard is the capture with the later time.
-func heard(capture *v1alpha1.NodeCapture, at time.Time) *v1alpha1.NodeCapture {
+// heardAt returns the capture with the later time.
+func heardAt(capture *v1alpha1.NodeCapture, at time.Time) *v1alpha1.NodeCapture {
 	if observed := capture.Status.ObservedTime; observed == nil || !observed.Time.Before(at) {
 		return capture
 	}
 	return observedAt(capture, at)
 }
 
-// observedAt is the capture with another time. The capture itself is the cache's, and stays as it is.
+// observedAt returns a copy of the capture with another time; the capture belongs to the cache.
 func observedAt(capture *v1alpha1.NodeCapture, at time.Time) *v1alpha1.NodeCapture {
 	other := *capture
 	other.Status.ObservedTime = &metav1.Time{Time: at}
 	return &other
 }
 
-// beat is the time that a node gave when it was last heard of, and the one at which that was seen here.
+// beat is the time in a node's last heartbeat, and the local time at which it was seen.
 type beat struct{ given, seen time.Time }
 
-// beats are by node name.
+// beats holds them by node name.
 type beats struct {
 	nodes map[string]beat
-	// since is when nodes were listened to for the first time, zero before.
+	// since is when the first heartbeats were seen, zero before.
 	since time.Time
 }
 
-// see gives each NodeCapture the time at which its node was last heard of by the clock here. A node's own clock may be minutes off: a
-// time that it gives tells no more than that it was heard again. How old those are that are there at first nobody can tell: they count
-// as given.
+// see sets in each NodeCapture the time of its node's last heartbeat by the local clock. A node's own clock may be minutes off:
+// a new time only shows that there was a heartbeat. The age of heartbeats that exist at the start is unknown: they count as they
+// are.
 func (b *beats) see(captures map[string]*v1alpha1.NodeCapture, now time.Time) {
 	first := b.since.IsZero()
 	if first {

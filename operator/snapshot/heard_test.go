@@ -48,7 +48,7 @@ func TestANodeIsHeardByItsStatusOrItsLease(t *testing.T) {
 			}
 			want := capture.DeepCopy()
 			require.Equal(t, test.reports, report.Fresh(taken(t, append(objects, capture)).Captures["n1"], now))
-			heard(capture, now)
+			heardAt(capture, now)
 			require.Equal(t, want.Status, capture.Status, "what is the cache's stays as it is")
 		})
 	}

@@ -16,28 +16,29 @@ import (
 	"github.com/ringcap/ringcap/operator/suspend"
 )
 
-// Planner plans for all who read the plan: one writes what it says to the nodes, another tells of it. It is safe for concurrent use.
+// Planner makes the plans for all who read them: the rollout reconciler writes them to the nodes, the status reconciler reports
+// them. It is safe for concurrent use.
 type Planner struct {
 	Reader client.Reader
-	// CheckFilter says why a filter does not compile.
+	// CheckFilter returns why a filter does not compile.
 	CheckFilter func(expression string) error
-	// FleetBytes is the most that the specs of all NodeCaptures may take; 0 for no bound.
+	// FleetBytes is the maximum size of the specs of all NodeCaptures together; 0 for no limit.
 	FleetBytes int64
-	// Now is the time.
+	// Now returns the time.
 	Now func() time.Time
-	// Mark is set while ringcap is being uninstalled; nil for never.
+	// Mark is set during an uninstall; may be nil.
 	Mark *suspend.Mark
 
 	mu    sync.Mutex
 	beats beats
-	// written are NodeCaptures that the cache may not have yet, by name.
+	// written holds NodeCaptures that the cache may not have yet, by name.
 	written map[string]*v1alpha1.NodeCapture
-	// last is the last plan, nil before the first, and made what it was made of.
+	// last is the last plan, nil before the first; made is its input.
 	last *plan.Plan
 	made plan.Input
 }
 
-// Latest is the state now, with a plan for it: the last one where that would be made of the same again.
+// Latest returns the present state with its plan: the last plan if its input has not changed.
 func (p *Planner) Latest(ctx context.Context) (*Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +67,8 @@ func (p *Planner) Latest(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// Wrote is told of each NodeCapture that was written. The next states have it: of what the cache does not have yet nobody else
-// tells how many nodes are getting a new version of a ring.
+// Wrote must be called for each NodeCapture that was written. The next states include it: the cache may be behind, and the plan
+// must count each node that is getting a new version of a ring.
 func (p *Planner) Wrote(capture *v1alpha1.NodeCapture) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +78,7 @@ func (p *Planner) Wrote(capture *v1alpha1.NodeCapture) {
 	p.written[capture.Name] = capture
 }
 
-// recall brings what the cache has up to what was written since, with what the nodes report in the cache.
+// recall updates what the cache returned with what was written since; the status is the cache's.
 func (p *Planner) recall(captures map[string]*v1alpha1.NodeCapture) {
 	for name, written := range p.written {
 		cached := captures[name]
@@ -89,13 +90,13 @@ func (p *Planner) recall(captures map[string]*v1alpha1.NodeCapture) {
 	}
 }
 
-// input is what a plan for the state is made of.
+// input returns the plan's input for the state.
 func (s *Snapshot) input(now time.Time) plan.Input {
 	in := plan.Input{
 		Rings: slices.Clone(s.Rings), Clusters: slices.Clone(s.Clusters), Nodes: s.nodes, Suspended: s.Mark.Marked,
 		Current: make(map[string]v1alpha1.NodeCaptureSpec, len(s.Captures)),
 	}
-	// A status is no reason to plan.
+	// A change of a status does not need a new plan.
 	for i := range in.Rings {
 		in.Rings[i].Status, in.Rings[i].ResourceVersion = v1alpha1.CaptureStatus{}, ""
 	}

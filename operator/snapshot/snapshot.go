@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshot reads what the controllers decide upon.
+// Package snapshot reads the state that the controllers decide on.
 package snapshot
 
 import (
@@ -23,33 +23,33 @@ import (
 // osLabel is the label that kubelets put on their nodes.
 const osLabel = "kubernetes.io/os"
 
-// Snapshot is the state of all that concerns ringcap, and the plan for it. Its objects are shared with the cache, and the plan with other
-// snapshots: do not change them.
+// Snapshot is the state of all objects that ringcap uses, and the plan for it. Its objects are shared with the cache, and the
+// plan with other snapshots: do not change them.
 type Snapshot struct {
-	// Mark is what an uninstall asks. When the operator's Deployment is gone there is nothing else in the snapshot.
+	// Mark is the state of an uninstall. If the operator's Deployment is gone the snapshot has nothing else.
 	Mark suspend.State
 	// Rings and Clusters are by name.
 	Rings    []v1alpha1.CaptureRing
 	Clusters []v1alpha1.Cluster
-	// Captures by node name. ObservedTime is when the node was last heard of, by its status or its agent's Lease.
+	// Captures by node name. ObservedTime is the time of the node's last heartbeat, in its status or its agent's Lease.
 	Captures map[string]*v1alpha1.NodeCapture
-	// Since is when the operator began to listen to the nodes.
+	// Since is when the operator began to read reports of nodes.
 	Since time.Time
-	// Plan is made of all this.
+	// Plan is the plan for this state.
 	Plan plan.Plan
 
 	// nodes are by name.
 	nodes []plan.Node
 }
 
-// NodeMetadata is the kind by which nodes are watched: their names and labels suffice.
+// NodeMetadata is the type with which nodes are watched: their names and labels are enough.
 func NodeMetadata() *metav1.PartialObjectMetadata {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Node"})
 	return node
 }
 
-// take reads the state. Nodes are those that can have an agent: Linux ones.
+// take reads the state. It has only nodes that can have an agent: those with Linux.
 func take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 	var rings v1alpha1.CaptureRingList
 	var clusters v1alpha1.ClusterList
@@ -60,7 +60,7 @@ func take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 		name string
 		list client.ObjectList
 	}{{"CaptureRings", &rings}, {"Clusters", &clusters}, {"NodeCaptures", &captures}, {"Nodes", nodes}} {
-		// Thousands of them, which nobody here changes.
+		// There are thousands, and nobody here changes them.
 		if err := reader.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.name, err)
 		}
@@ -69,7 +69,7 @@ func take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 	for i := range captures.Items {
 		s.Captures[captures.Items[i].Name] = &captures.Items[i]
 	}
-	if err := hear(ctx, reader, s.Captures); err != nil {
+	if err := addHeartbeats(ctx, reader, s.Captures); err != nil {
 		return nil, err
 	}
 	for _, node := range nodes.Items {
@@ -84,8 +84,7 @@ func take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// observe notes whether a node's agent reports, and which of the rings that the node was told of do not work there as told by its last
-// report.
+// observe sets whether a node's agent reports, and which rings of the node's spec do not work there by its last report.
 func observe(node *plan.Node, capture *v1alpha1.NodeCapture, now time.Time) {
 	if capture == nil {
 		return
@@ -93,13 +92,13 @@ func observe(node *plan.Node, capture *v1alpha1.NodeCapture, now time.Time) {
 	node.Live = report.Fresh(capture, now)
 	node.Silent = !node.Live && capture.Status.ObservedTime != nil
 	for i := range capture.Spec.Rings {
-		told := &capture.Spec.Rings[i]
-		if report.Working(capture, told) {
+		entry := &capture.Spec.Rings[i]
+		if report.Working(capture, entry) {
 			continue
 		}
 		if node.Behind == nil { // most nodes have none
 			node.Behind, node.Refused = map[string]bool{}, map[string]bool{}
 		}
-		node.Behind[told.Name], node.Refused[told.Name] = true, report.Refused(capture, told)
+		node.Behind[entry.Name], node.Refused[entry.Name] = true, report.Refused(capture, entry)
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suspend is how an uninstall that keeps CaptureRings and Clusters has the operator take them off the nodes: by a mark on
-// the operator's own Deployment. The mark goes with the Deployment, so nothing has to remove it: the operator that a later install
-// brings finds none, and captures again.
+// Package suspend lets an uninstall that keeps CaptureRings and Clusters make the operator remove them from the nodes, with a
+// mark on the operator's own Deployment. The mark is deleted with the Deployment: the operator of a later install finds none,
+// and captures again.
 package suspend
 
 import (
@@ -21,20 +21,21 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Annotation of the operator's Deployment is the mark; its value says since when, as RFC 3339.
+// Annotation of the operator's Deployment is the mark; its value is the time at which it was set, in RFC 3339.
 const Annotation = "ringcap.io/suspended"
 
-// State is what the Deployment says.
+// State is the state of the Deployment.
 type State struct {
-	// Marked: nodes are to have nothing, and no object a finalizer.
+	// Marked: nodes should have nothing, and objects no finalizer.
 	Marked bool
 	// Since is the mark's value.
 	Since string
-	// Gone: the Deployment is deleted, and this process ends soon. It writes nothing any more, for nobody would take it back.
+	// Gone: the Deployment is deleted, and this process ends soon. It writes nothing any more, because nobody would remove it
+	// again.
 	Gone bool
 }
 
-// Mark reads the mark, and knows whether it was obeyed. A nil one is never set. It is safe for concurrent use.
+// Mark reads the mark, and holds whether it is carried out. A nil Mark is never set. It is safe for concurrent use.
 type Mark struct {
 	reader     client.Reader
 	deployment client.ObjectKey
@@ -44,19 +45,19 @@ type Mark struct {
 	changed chan event.GenericEvent
 }
 
-// New makes a Mark; reader may be a cache with CacheOption.
+// New returns a Mark; reader may be a cache with CacheOption.
 func New(reader client.Reader, deployment client.ObjectKey) *Mark {
 	return &Mark{reader: reader, deployment: deployment, changed: make(chan event.GenericEvent, 1)}
 }
 
-// Metadata is the kind by which the Deployment is read.
+// Metadata is the type with which the Deployment is read.
 func Metadata() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	return object
 }
 
-// CacheOption makes a cache hold this one Deployment: the operator may read no other.
+// CacheOption restricts a cache to this one Deployment: the operator may read no other.
 func CacheOption(deployment client.ObjectKey) cache.ByObject {
 	return cache.ByObject{Namespaces: map[string]cache.Config{
 		deployment.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", deployment.Name)},
@@ -80,7 +81,7 @@ func (m *Mark) State(ctx context.Context) (State, error) {
 	return State{Marked: marked, Since: since}, nil
 }
 
-// There fails when there is no Deployment, at the start: by a wrong name nothing would ever be captured.
+// There fails if there is no Deployment at the start: with a wrong name nothing would ever be captured.
 func (m *Mark) There(ctx context.Context) error {
 	state, err := m.State(ctx)
 	if err == nil && state.Gone {
@@ -89,7 +90,7 @@ func (m *Mark) There(ctx context.Context) error {
 	return err
 }
 
-// Settle notes that all is as this state asks.
+// Settle records that everything is as this state asks.
 func (m *Mark) Settle(s State) {
 	if m == nil {
 		return
@@ -107,7 +108,7 @@ func (m *Mark) Settle(s State) {
 	}
 }
 
-// Settled says whether this state was settled last.
+// Settled reports whether this state was settled last.
 func (m *Mark) Settled(s State) bool {
 	if m == nil {
 		return false
@@ -117,5 +118,5 @@ func (m *Mark) Settled(s State) bool {
 	return m.settled == s
 }
 
-// Changed tells that Settled answers otherwise than before.
+// Changed signals that results of Settled have changed.
 func (m *Mark) Changed() <-chan event.GenericEvent { return m.changed }

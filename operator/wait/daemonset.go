@@ -42,7 +42,7 @@ func describePods(set *appsv1.DaemonSet, pods []corev1.Pod) string {
 	return text
 }
 
-// unready says why a pod is not ready, in the words of its containers or its scheduler; empty when it is.
+// unready returns why a pod is not ready, in the words of its containers or its scheduler; empty if it is ready.
 func unready(pod *corev1.Pod) string {
 	where := pod.Spec.NodeName
 	why := string(pod.Status.Phase)

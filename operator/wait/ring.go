@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Ring waits until a CaptureRing is ready as it is specified now.
+// Ring waits until a CaptureRing is ready in its present generation.
 func Ring(ctx context.Context, c client.Client, name string, out io.Writer) error {
 	var ring v1alpha1.CaptureRing
 	err := until(ctx, out, func(ctx context.Context) (string, error) {
@@ -36,7 +36,7 @@ func notReady(ring *v1alpha1.CaptureRing) string {
 	ready := meta.FindStatusCondition(ring.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration != ring.Generation:
-		return fmt.Sprintf("the operator has not seen to CaptureRing %s yet: is its pod running (app.kubernetes.io/component=operator)?", ring.Name)
+		return fmt.Sprintf("the operator has not processed CaptureRing %s yet: is its pod running (app.kubernetes.io/component=operator)?", ring.Name)
 	case ready.Status != metav1.ConditionTrue:
 		return fmt.Sprintf("CaptureRing %s is not ready: %s: %s", ring.Name, ready.Reason, ready.Message)
 	}

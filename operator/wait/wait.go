@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wait waits for what others make ready, tells what it waits for, and in the end why it waited in vain.
+// Package wait waits for objects to become ready, prints what it waits for, and in the end returns what was still missing.
 package wait
 
 import (
@@ -12,29 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// interval between two looks.
+// interval between two checks.
 const interval = time.Second
 
-// until looks until missing is empty, and writes what is missing to out whenever that changes. The error, when the context
-// ends before, says what is missing then; one of the look itself does not end the wait, for it may pass.
-func until(ctx context.Context, out io.Writer, look func(context.Context) (missing string, err error)) error {
-	said := ""
+// until repeats check until missing is empty, and writes what is missing to out when it changes. If the context ends first, the
+// error contains what is missing then. An error of check does not end the wait, because it may pass.
+func until(ctx context.Context, out io.Writer, check func(context.Context) (missing string, err error)) error {
+	last := ""
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		missing, err := look(ctx)
+		missing, err := check(ctx)
 		if ctx.Err() != nil {
 			return false, nil
 		}
 		if err != nil {
 			missing = err.Error()
 		}
-		if missing != said && missing != "" {
+		if missing != last && missing != "" {
 			fmt.Fprintln(out, "waiting:", missing)
 		}
-		said = missing
+		last = missing
 		return missing == "", nil
 	})
 	if err != nil {
-		return fmt.Errorf("waited in vain: %s", said)
+		return fmt.Errorf("gave up waiting: %s", last)
 	}
 	return nil
 }

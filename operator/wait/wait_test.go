@@ -40,14 +40,14 @@ func TestRing(t *testing.T) {
 		return briefly(t, func(ctx context.Context, out *bytes.Buffer) error { return wait.Ring(ctx, c, "r", out) })
 	}
 	out, err := look()
-	require.ErrorContains(t, err, "waited in vain: there is no CaptureRing r")
+	require.ErrorContains(t, err, "gave up waiting: there is no CaptureRing r")
 	require.Equal(t, "waiting: there is no CaptureRing r\n", out, "once")
 
 	ring := &v1alpha1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
 	ring.Spec.Interfaces = []v1alpha1.InterfaceSelector{{Name: "eth0"}}
 	require.NoError(t, c.Create(t.Context(), ring))
 	_, err = look()
-	require.ErrorContains(t, err, "the operator has not seen to CaptureRing r yet: is its pod running")
+	require.ErrorContains(t, err, "the operator has not processed CaptureRing r yet: is its pod running")
 
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes, Message: "no node has the labels",
@@ -56,7 +56,7 @@ func TestRing(t *testing.T) {
 	ring.Status.Conditions = []metav1.Condition{condition}
 	require.NoError(t, c.Status().Update(t.Context(), ring))
 	_, err = look()
-	require.EqualError(t, err, "waited in vain: CaptureRing r is not ready: NoNodes: no node has the labels")
+	require.EqualError(t, err, "gave up waiting: CaptureRing r is not ready: NoNodes: no node has the labels")
 
 	condition.Status, condition.Message = metav1.ConditionTrue, "on 2 of 2 nodes"
 	ring.Status.Conditions = []metav1.Condition{condition}
@@ -83,7 +83,7 @@ func TestDaemonSet(t *testing.T) {
 		})
 		return err
 	}
-	require.EqualError(t, look(), "waited in vain: the pods of DaemonSet leave are not made yet")
+	require.EqualError(t, look(), "gave up waiting: the pods of DaemonSet leave are not made yet")
 
 	pod := func(name, node string, status corev1.PodStatus) {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels}, Spec: template.Spec}
@@ -101,7 +101,7 @@ func TestDaemonSet(t *testing.T) {
 	}}})
 	set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, DesiredNumberScheduled: 3, NumberReady: 1}
 	require.NoError(t, c.Status().Update(t.Context(), set))
-	require.EqualError(t, look(), "waited in vain: 1 of 3 nodes are done\n  pod fails (n2): node-agent: held\n  pod waits (no node yet): no free ports")
+	require.EqualError(t, look(), "gave up waiting: 1 of 3 nodes are done\n  pod fails (n2): node-agent: held\n  pod waits (no node yet): no free ports")
 
 	set.Status.NumberReady = 3
 	require.NoError(t, c.Status().Update(t.Context(), set))

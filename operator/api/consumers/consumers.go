@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consumers decides from which namespaces pods may have queues.
+// Package consumers decides which namespaces' pods may have queues.
 package consumers
 
 import (
@@ -18,74 +18,75 @@ import (
 // All stands for all namespaces.
 const All = "*"
 
-// ErrNobody: a ring, or all that a Cluster depends on, names no namespace at all.
+// ErrNobody is the error of a ring, or of a Cluster with its rings, whose spec.consumers names no namespace at all.
 var ErrNobody = errors.New("names no namespace")
 
-// NotNamed is why a namespace is not permitted by somebody who names others.
+// NotNamed is the error for a namespace that is missing in a list of namespaces.
 type NotNamed string
 
 // Error implements error.
 func (n NotNamed) Error() string { return string(n) }
 
-// Said is what one ring or Cluster says.
-type Said struct {
-	// By is its kind and name: "CaptureRing mirror".
+// Source is the spec.consumers of one ring or Cluster.
+type Source struct {
+	// By is its kind and name, such as "CaptureRing mirror".
 	By string
 	// Consumers may be nil.
 	*v1.Consumers
 }
 
-// Rule permits a namespace that all who speak permit, and none when nobody speaks.
-type Rule []Said
+// Rule permits a namespace that all of its sources permit; a rule without sources permits none.
+type Rule []Source
 
-// OfRing is the rule for a ring's own queues.
-func OfRing(name string, c *v1.Consumers) Said { return Said{"CaptureRing " + name, c} }
+// OfRing returns the source of a ring's own queues.
+func OfRing(name string, c *v1.Consumers) Source { return Source{"CaptureRing " + name, c} }
 
-// OfCluster is the rule for a Cluster over rings: it is never wider than these, and one that names nobody is as wide.
-func OfCluster(name string, c *v1.Consumers, rings ...Said) Rule {
-	if own := (Said{"Cluster " + name, c}); !own.nobody() {
+// OfCluster returns the rule for a Cluster over rings: it never permits more than the rings, and a Cluster that names no
+// namespace permits the same.
+func OfCluster(name string, c *v1.Consumers, rings ...Source) Rule {
+	if own := (Source{"Cluster " + name, c}); !own.nobody() {
 		return append(Rule{own}, rings...)
 	}
 	return rings
 }
 
-// NamespaceLabels are those of a namespace.
+// NamespaceLabels returns a namespace's labels.
 type NamespaceLabels func(namespace string) (map[string]string, error)
 
-// Check returns nil if pods of the namespace are permitted, and otherwise who does not permit them, for the person who runs the
-// pod. Labels are asked for only where they decide.
+// Check returns nil if pods of the namespace are permitted, else which object does not permit them, for the pod's author. It
+// asks for labels only if they matter.
 func (r Rule) Check(namespace string, of NamespaceLabels) error {
 	if len(r) == 0 {
 		return fmt.Errorf("no CaptureRing feeds it: %w", ErrNobody)
 	}
-	for _, said := range r {
-		if err := said.check(namespace, of); err != nil {
+	for _, source := range r {
+		if err := source.check(namespace, of); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Everybody says whether pods of all namespaces are permitted.
+// Everybody reports whether pods of all namespaces are permitted.
 func (r Rule) Everybody() bool {
-	return len(r) > 0 && !slices.ContainsFunc(r, func(s Said) bool { return !s.everybody() })
+	return len(r) > 0 && !slices.ContainsFunc(r, func(s Source) bool { return !s.everybody() })
 }
 
-// Nobody returns nil unless it is certain that no namespace is permitted; of selectors it cannot be.
+// Nobody returns an error if no namespace can be permitted; of a rule with selectors that is unknown, and it returns nil.
 func (r Rule) Nobody() error {
 	var left, by []string
-	for _, said := range r {
+	for _, source := range r {
 		switch {
-		case said.nobody():
-			return said.refuse()
-		case said.everybody(), said.NamespaceSelector != nil:
+		case source.nobody():
+			return source.refuse()
+		case source.everybody(), source.NamespaceSelector != nil:
 			continue
 		case len(by) == 0:
-			left = said.Namespaces
+			left = source.Namespaces
 		default:
-			left = slices.DeleteFunc(slices.Clone(left), func(n string) bool { return !slices.Contains(said.Namespaces, n) })
+			left = slices.DeleteFunc(slices.Clone(left), func(n string) bool { return !slices.Contains(source.Namespaces, n) })
 		}
-		by = append(by, said.By)
+		by = append(by, source.By)
 	}
 	if len(by) > 0 && len(left) == 0 {
 		return fmt.Errorf("spec.consumers.namespaces of %s have no name in common: a namespace must be named in each", strings.Join(by, ", "))
@@ -93,20 +94,20 @@ func (r Rule) Nobody() error {
 	return nil
 }
 
-// ByLabels says whether it takes a namespace's labels to decide.
+// ByLabels reports whether the decision depends on a namespace's labels.
 func ByLabels(c *v1.Consumers) bool { return c != nil && c.NamespaceSelector != nil }
 
-func (s Said) nobody() bool {
+func (s Source) nobody() bool {
 	return s.Consumers == nil || len(s.Namespaces) == 0 && s.NamespaceSelector == nil
 }
 
-func (s Said) everybody() bool { return s.Consumers != nil && slices.Contains(s.Namespaces, All) }
+func (s Source) everybody() bool { return s.Consumers != nil && slices.Contains(s.Namespaces, All) }
 
-func (s Said) refuse() error {
+func (s Source) refuse() error {
 	return fmt.Errorf("spec.consumers of %s %w: name there whose pods may have its packets ('*' for all)", s.By, ErrNobody)
 }
 
-func (s Said) check(namespace string, of NamespaceLabels) error {
+func (s Source) check(namespace string, of NamespaceLabels) error {
 	if s.nobody() {
 		return s.refuse()
 	}
@@ -124,12 +125,12 @@ func (s Said) check(namespace string, of NamespaceLabels) error {
 	return NotNamed(fmt.Sprintf("spec.consumers of %s names %s, not %s: add the namespace there, or run the pod elsewhere", s.By, names, namespace))
 }
 
-func (s Said) selects(namespace string, of NamespaceLabels) (bool, error) {
+func (s Source) selects(namespace string, of NamespaceLabels) (bool, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s.NamespaceSelector)
 	if err != nil {
 		return false, fmt.Errorf("spec.consumers.namespaceSelector of %s: %w", s.By, err)
 	}
-	// Of manifests that no API server has checked: nothing is not everything here.
+	// No API server may have checked the manifest: an empty selector selects nothing here.
 	if selector.Empty() {
 		return false, nil
 	}

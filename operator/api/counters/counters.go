@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package counters is what of a NodeCapture's status changes with every packet: agents write it to the API server every
-// few minutes, and say it at any time to who asks them. It is pure.
+// Package counters separates the counters from the rest of a NodeCapture's status, because they change with every packet: agents
+// write them to the API server every few minutes, and serve them at any time. It is pure.
 package counters
 
 import (
@@ -17,8 +17,8 @@ import (
 // Path is where an agent serves its Report, beside its metrics.
 const Path = "/counters"
 
-// Report is what an agent counts. It says no more than the agent's metrics do: of rings and sets of queues their names and
-// counters, of queues whether they are read, and not by whom.
+// Report is an agent's counters. It contains no more than the agent's metrics do: of rings and sets of queues the names and
+// counters, of queues whether they have a consumer, but not which.
 type Report struct {
 	Node string `json:"node"`
 	// Time of the counters.
@@ -27,7 +27,7 @@ type Report struct {
 	Clusters []v1.NodeClusterStatus `json:"clusters,omitempty"`
 }
 
-// Of takes the report out of a status. It shares nothing with the status.
+// Of returns the report of a status. It shares nothing with the status.
 func Of(node string, status v1.NodeCaptureStatus, at metav1.MicroTime) Report {
 	r := Report{Node: node, Time: at}
 	for i := range status.Rings {
@@ -51,7 +51,8 @@ func Of(node string, status v1.NodeCaptureStatus, at metav1.MicroTime) Report {
 	return r
 }
 
-// Into puts the counters into a status of the same node. What the status does not have stays out: it says more of all else.
+// Into writes the counters into a status of the same node. It adds nothing that is not in the status, which has all other
+// fields.
 func (r *Report) Into(status *v1.NodeCaptureStatus) {
 	for i := range status.Rings {
 		to := &status.Rings[i]
@@ -67,7 +68,7 @@ func (r *Report) Into(status *v1.NodeCaptureStatus) {
 	}
 }
 
-// intoSet takes the queues that the report lists, which may be others than the status does, with the consumers that the status knows.
+// intoSet replaces the queues by those that the report lists, which may differ, and keeps the consumers that the status names.
 func intoSet(to, from *v1.NodeClusterStatus) {
 	copyFigures(setFigures(to), setFigures(from))
 	for i := range from.Queues {
@@ -83,7 +84,7 @@ func intoSet(to, from *v1.NodeClusterStatus) {
 	to.Queues, to.Unlisted = from.Queues, from.Unlisted
 }
 
-// Without is a status without its counters and their time. It shares nothing with the status.
+// Without returns a status without its counters and their time. It shares nothing with the status.
 func Without(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 	state := *status.DeepCopy()
 	state.ObservedTime = nil
@@ -106,20 +107,20 @@ func Without(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 	return state
 }
 
-// SumsOf are those of a CaptureRing's or Cluster's counters over all nodes, which lag too.
+// SumsOf returns the sums over all nodes in the status of a CaptureRing or Cluster.
 func SumsOf(status *v1.CaptureStatus) []*int64 {
 	return []*int64{&status.Seen, &status.Delivered, &status.Dropped, &status.Truncated, &status.TruncatedBytes}
 }
 
-// Time between two writes of counters alone. Every is that of the operator's sums over all nodes in the status of a CaptureRing
-// or Cluster, and of an agent that can say in no other way that it is there; EveryWithLease that of an agent that renews its Lease.
+// Time between two writes of counters alone. Every is for the operator's sums in the status of a CaptureRing or Cluster, and for
+// an agent that cannot renew a Lease; EveryWithLease is for an agent that renews its Lease.
 const (
 	Every          = time.Minute
 	EveryWithLease = 5 * time.Minute
 )
 
-// Beat is the number of the write of counters that a time belongs to, if there is one in each period. Each object has its own
-// moment in it, so that the writes of many are spread, whatever happens to all of them at once.
+// Beat returns the number of the period that a time is in. Periods of different objects start at different times, so that the
+// writes of many objects are spread, even if something happens to all of them at once.
 func Beat(object string, at time.Time, period time.Duration) int64 {
 	hash := fnv.New64a()
 	hash.Write([]byte(object))
@@ -132,7 +133,7 @@ func ringFigures(r *v1.NodeRingStatus) []*int64 {
 
 func setFigures(c *v1.NodeClusterStatus) []*int64 { return []*int64{&c.Duplicated, &c.Spread} }
 
-// queueFigures are all but those by reason.
+// queueFigures returns all counters except those by reason.
 func queueFigures(q *v1.QueueStatus) []*int64 {
 	return []*int64{&q.Delivered, &q.DeliveredBytes, &q.UnreadBytes, &q.Truncated, &q.TruncatedBytes}
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event is what operator and agents have in common in making Kubernetes Events.
+// Package event is shared by operator and agents to emit Kubernetes Events.
 package event
 
 import "strings"
 
-// MaxNote is the most bytes that the API server takes of an Event's note.
+// MaxNote is the API server's limit of an Event's note, bytes.
 const MaxNote = 1024
 
-// Note is as much of a message as the API server takes.
+// Note cuts a message to MaxNote.
 func Note(message string) string {
 	if len(message) <= MaxNote {
 		return message

@@ -12,12 +12,12 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Advice is what should be mended in a filter that is captured by all the same.
+// Advice is a problem of a filter that does not prevent the capture.
 type Advice struct{ Reason, Message string }
 
-// Advise points out rules and patterns that can never decide on a packet, because none is like that or because others
-// come before them. What it does not see it does not claim: it never speaks of a rule that can decide. The zero Advice
-// is that all is well. Its work grows with the square of the number of rules: 4,096 take a fraction of a second.
+// Advise finds rules and patterns that can never decide on a packet, because no packet matches them or because others come
+// first. It may miss some, but never reports a rule that can decide. It returns the zero Advice if it finds none. Its work grows
+// with the square of the number of rules: 4,096 take a fraction of a second.
 func Advise(f *v1.Filter) Advice {
 	if f == nil {
 		return Advice{}
@@ -32,16 +32,16 @@ func Advise(f *v1.Filter) Advice {
 	return Advice{}
 }
 
-// entry is a rule with its place.
+// entry is a rule with its position.
 type entry struct {
 	Match
 	priority int32
-	// lasting says that it stays however long no packet matches it.
+	// lasting is set if the rule has no idleTimeout.
 	lasting bool
 	label   string
 }
 
-// read returns the rules that make sense, in the order in which they decide.
+// read returns the valid rules, in the order in which they decide.
 func read(rules []v1.Rule) []entry {
 	var entries []entry
 	for i := range rules {
@@ -63,9 +63,9 @@ func label(list string, i int, name string) string {
 }
 
 func list(found []string) string {
-	const most = 5
-	if more := len(found) - most; more > 0 {
-		found = append(found[:most:most], fmt.Sprintf("and %d more", more))
+	const maxListed = 5
+	if more := len(found) - maxListed; more > 0 {
+		found = append(found[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(found, "; ")
 }
@@ -82,7 +82,7 @@ func neverMatching(entries []entry) []string {
 
 const etherIPv4, etherIPv6 = 0x0800, 0x86dd
 
-// contradiction says why no packet can be like that, empty when one can.
+// contradiction returns why no packet can match, empty if one can.
 func (m *Match) contradiction() string {
 	isIP := m.EtherType == nil || *m.EtherType == etherIPv4 || *m.EtherType == etherIPv6
 	hasPorts := m.SourcePorts != nil || m.DestinationPorts != nil
@@ -121,7 +121,8 @@ func shadowedRules(entries []entry) []string {
 	return found
 }
 
-// Covers says whether every packet that other matches is matched by m. It may say no where it is so, never yes where not.
+// Covers reports whether m matches every packet that other matches. It may return false if that is so, but never true if it is
+// not.
 func (m *Match) Covers(other *Match) bool {
 	switch swapped := other.swapped(); {
 	case m.Both:
@@ -132,7 +133,7 @@ func (m *Match) Covers(other *Match) bool {
 	return m.includes(other)
 }
 
-// swapped is the match with source and destination exchanged.
+// swapped returns the match with source and destination exchanged.
 func (m *Match) swapped() Match {
 	s := *m
 	s.SourceMAC, s.DestinationMAC = m.DestinationMAC, m.SourceMAC
@@ -142,7 +143,7 @@ func (m *Match) swapped() Match {
 	return s
 }
 
-// includes compares field by field: what m asks for, other asks for too, and no less.
+// includes compares field by field: each requirement of m is a requirement of other, too.
 func (m *Match) includes(other *Match) bool {
 	return includesPrefix(m.Source, other.Source) && includesPrefix(m.Destination, other.Destination) &&
 		includesPorts(m.SourcePorts, other.SourcePorts) && includesPorts(m.DestinationPorts, other.DestinationPorts) &&
@@ -167,7 +168,7 @@ func includesFlags(a, b *TCPFlags) bool {
 	return a == nil || b != nil && a.Mask&^b.Mask == 0 && b.Flags&a.Mask == a.Flags
 }
 
-// shadowedPatterns finds patterns that are written twice: the first of equal ones counts.
+// shadowedPatterns finds duplicate patterns: the first of equal ones counts.
 func shadowedPatterns(patterns []v1.PayloadPattern) []string {
 	var found []string
 	first := map[v1.PayloadPattern]int{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules reads the rules of a CaptureRing's filter: as values that can be compared, and what is wrong with them.
+// Package rules parses and checks the rules of a CaptureRing's filter.
 package rules
 
 import (
@@ -16,7 +16,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Match is a v1alpha1.RuleMatch in numbers. A nil pointer or zero prefix is not compared.
+// Match is a v1alpha1.RuleMatch, parsed. A nil pointer or zero prefix matches everything.
 type Match struct {
 	SourceMAC, DestinationMAC     *[6]byte
 	EtherType, VLAN, InnerVLAN    *uint16
@@ -29,13 +29,13 @@ type Match struct {
 	Both                          bool
 }
 
-// Ports are from First to Last, both included.
+// Ports is a range from First to Last, both included.
 type Ports struct{ First, Last uint16 }
 
-// TCPFlags match where the flags of the TCP header, masked, are Flags.
+// TCPFlags matches if the flags of the TCP header, masked, equal Flags.
 type TCPFlags struct{ Flags, Mask uint8 }
 
-// The numbers of protocols that have names here.
+// The numbers of the protocols that can be given by name.
 const (
 	ICMP, TCP, UDP, GRE, ICMPv6, SCTP = 1, 6, 17, 47, 58, 132
 )
@@ -47,7 +47,7 @@ var flagBits = map[v1.TCPFlag]uint8{
 	v1.TCPFlagACK: 16, v1.TCPFlagURG: 32, v1.TCPFlagECE: 64, v1.TCPFlagCWR: 128,
 }
 
-// Parse reads a match. The error names the field and says what to write.
+// Parse parses a match. The error names the field and the valid values.
 func Parse(m v1.RuleMatch) (Match, error) {
 	var p parser
 	out := Match{
@@ -65,7 +65,7 @@ func Parse(m v1.RuleMatch) (Match, error) {
 	return out, errors.Join(p...)
 }
 
-// parser notes what it found wrong.
+// parser collects errors.
 type parser []error
 
 func (p *parser) refuse(field string, value any, what string) {
@@ -84,12 +84,12 @@ func (p *parser) mac(field, text string) *[6]byte {
 	return (*[6]byte)(mac)
 }
 
-func (p *parser) number(field string, n *int32, most int32) *uint16 {
+func (p *parser) number(field string, n *int32, greatest int32) *uint16 {
 	if n == nil {
 		return nil
 	}
-	if *n < 0 || *n > most {
-		p.refuse(field, *n, fmt.Sprintf("0 to %d", most))
+	if *n < 0 || *n > greatest {
+		p.refuse(field, *n, fmt.Sprintf("0 to %d", greatest))
 		return nil
 	}
 	small := uint16(*n)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sizing says how much memory queues need. The operator and the nodes' agents use the same figures, so that what the
-// one accepts the others have no other reason to refuse.
+// Package sizing computes the memory of queues. The operator and the nodes' agents use the same numbers, so that the agents do
+// not refuse for its size what the operator accepted.
 package sizing
 
 import (
@@ -15,12 +15,12 @@ import (
 const (
 	MinArea = 128 << 10
 	MaxArea = 1 << 30
-	// MaxLanes is the most lanes that the module's queues get: one for each CPU, and more CPUs share them. The eBPF engine's
-	// have one.
+	// MaxLanes is the maximum number of lanes of a queue in the module: one for each CPU; with more CPUs they are shared. A
+	// queue of the eBPF engine has one.
 	MaxLanes = 4
 )
 
-// What a packet takes in an area besides its own bytes.
+// Bytes of an area that a packet needs besides its own.
 const (
 	// ModuleSlot is sizeof(struct ringcap_slot).
 	ModuleSlot = 48
@@ -30,20 +30,20 @@ const (
 
 // Bytes of packets.
 const (
-	// MaxSnapLength is the most that can be captured of one.
+	// MaxSnapLength is the maximum number of bytes to capture of a packet.
 	MaxSnapLength = 65535
-	// DefaultSlotBytes is what a slot is reckoned with where spec.snapLength is not given: a frame of an MTU of 1500 with its
-	// headers. Packets take the bytes that they have, so that longer ones only leave room for fewer.
+	// DefaultSlotBytes is the size of a slot if spec.snapLength is not set: a frame of an MTU of 1500 with its headers. Packets
+	// take only the bytes that they have, so longer ones leave room for fewer.
 	DefaultSlotBytes = 1536
 )
 
-// SnapLength is the greatest number of bytes captured of a packet; snapLength is the spec's, 0 where it is not given.
+// SnapLength returns the maximum number of bytes to capture of a packet; snapLength is the spec's, 0 if it is not set.
 func SnapLength(snapLength int32) int32 { return cmp.Or(snapLength, MaxSnapLength) }
 
-// SlotBytes is how many bytes of a packet each slot of a queue is reckoned with; snapLength is as for SnapLength.
+// SlotBytes returns the size of a slot of a queue; snapLength is as for SnapLength.
 func SlotBytes(snapLength int32) int32 { return cmp.Or(snapLength, DefaultSlotBytes) }
 
-// SlotOverhead is that of an engine; where the choice is left to nodes, the least that it can be.
+// SlotOverhead returns the overhead of an engine; of EngineAuto, the minimum.
 func SlotOverhead(engine v1.Engine) uint32 {
 	if engine == v1.EngineEBPF {
 		return EBPFSlot
@@ -51,23 +51,23 @@ func SlotOverhead(engine v1.Engine) uint32 {
 	return ModuleSlot
 }
 
-// Area is the bytes of a memory area that holds at least slots packets of slotBytes.
+// Area returns the bytes of a memory area that holds at least slots packets of slotBytes.
 func Area(slots, slotBytes int32, slotOverhead uint32) uint64 {
 	slot := uint64(slotOverhead) + (uint64(max(slotBytes, 0))+7)&^7
 	return roundUpPowerOfTwo(max(uint64(max(slots, 0))*slot, MinArea))
 }
 
-// Lanes is the number of areas that each queue gets of an engine that makes up to most: as many as limit, bytes, has room for.
-// 0: not even one.
-func Lanes(queues int32, area uint64, most int, limit *int64) int {
+// Lanes returns the number of areas of each queue, with an engine that makes up to maxLanes: as many as fit into limit, bytes.
+// 0: not even one fits.
+func Lanes(queues int32, area uint64, maxLanes int, limit *int64) int {
 	if limit == nil {
-		return most
+		return maxLanes
 	}
-	return int(min(uint64(most), uint64(max(*limit, 0))/(uint64(max(queues, 1))*area)))
+	return int(min(uint64(maxLanes), uint64(max(*limit, 0))/(uint64(max(queues, 1))*area)))
 }
 
-// WithTables is what areas of so many bytes take of a node's memory: the kernel's tables of their pages, in which each page is
-// twice, are with them.
+// WithTables returns the memory that areas of this size take, including the kernel's tables of their pages, in which each page
+// appears twice.
 func WithTables(bytes uint64) uint64 { return bytes + bytes/128 }
 
 func roundUpPowerOfTwo(n uint64) uint64 { return 1 << bits.Len64(n-1) }

@@ -207,12 +207,12 @@ func addUpgrader(mgr ctrl.Manager, f runFlags) error {
 func addControllers(mgr ctrl.Manager, planner *snapshot.Planner, collector *metrics.Collector, f runFlags) error {
 	writer := networks.NewWriter(mgr.GetClient(), f.plugin)
 	nodes := &rollout.Reconciler{Client: mgr.GetClient(), Planner: planner, Networks: writer}
-	tell := &status.Reconciler{
+	statuses := &status.Reconciler{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ringcap-operator"), Planner: planner,
 		Publish: collector.Set, Networks: writer,
 	}
 	pods := &podcapture.Reconciler{Client: mgr.GetClient(), Limits: f.podCaptures}
-	if err := errors.Join(nodes.SetupWithManager(mgr), tell.SetupWithManager(mgr), pods.SetupWithManager(mgr)); err != nil {
+	if err := errors.Join(nodes.SetupWithManager(mgr), statuses.SetupWithManager(mgr), pods.SetupWithManager(mgr)); err != nil {
 		return fmt.Errorf("add the controllers: %w", err)
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("synced", synced(mgr.GetCache()))); err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcapture makes a CaptureRing of each PodCapture, keeps it as it has to be, and tells in the PodCapture how it does. Who may
-// write PodCaptures of a namespace captures pods of that namespace so, and has no right to anything in the cluster.
+// Package podcapture creates a CaptureRing for each PodCapture, keeps it up to date, and reports its state in the PodCapture. A
+// user who may write PodCaptures in a namespace can capture the pods of that namespace, and needs no right in the cluster.
 package podcapture
 
 import (
@@ -28,31 +28,33 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// gather is how long nodes' reports are gathered before pods are counted.
+// gather is how long reports of nodes are collected before pods are counted.
 const gather = time.Second
 
-// Pause between changes of rings, for each node: each is written to all nodes' NodeCaptures, and those who edit PodCaptures are many and
-// may do it all the time. What comes meanwhile is one change. So 5,000 nodes are written to once in 50 s.
+// Pause between changes of rings, for each node of the cluster: each change is written to all nodes' NodeCaptures, and many
+// users may edit PodCaptures all the time. Edits in the meantime are one change. With 5,000 nodes, all of them are written once
+// in 50 s.
 const Pause = 10 * time.Millisecond
 
 // +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures/status,verbs=patch
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings,verbs=get;list;watch;create;patch;delete
 
-// Reconciler makes the CaptureRings of all PodCaptures.
+// Reconciler reconciles the CaptureRings of all PodCaptures.
 type Reconciler struct {
 	Client client.Client
 	Limits Limits
-	// Pause is by default Pause.
+	// Pause defaults to the constant Pause.
 	Pause time.Duration
 
-	// nodes is how many there were last, wrote when a ring was changed last; now, that it may be in this run.
+	// nodes is the last number of nodes, and wrote the time of the last change of a ring. now is true if this run may change
+	// rings.
 	nodes int
 	wrote time.Time
 	now   bool
 }
 
-// SetupWithManager registers the reconciler. All are decided upon at once, so every event leads to the same request.
+// SetupWithManager registers the reconciler. One run decides on all PodCaptures, so every event leads to the same request.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}}
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
@@ -68,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// made passes events of rings that are or were of a PodCapture, and of any that gives a name back.
+// made passes events of rings that are or were made for a PodCapture, and of every deletion, which frees a name.
 func made() predicate.Predicate {
 	is := func(o client.Object) bool { return plan.NamespaceOf(o) != "" }
 	funcs := predicate.NewPredicateFuncs(is)
@@ -77,7 +79,7 @@ func made() predicate.Predicate {
 	return funcs
 }
 
-// Reconcile makes the rings as decided, and writes the status of every PodCapture whose status has changed.
+// Reconcile changes the rings as decided, and writes the status of each PodCapture if it has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var captures v1alpha1.PodCaptureList
 	var list v1alpha1.CaptureRingList
@@ -96,11 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	for _, d := range decisions {
 		ring, err := r.make(ctx, d, there[d.ring])
 		if apierrors.IsInvalid(err) {
-			// It had this before there was a ring that has to be valid as a new one.
+			// The PodCapture was stored before its spec had to be valid as a new ring's.
 			d.refused, ring, err = &refusal{v1alpha1.ReasonUnsupported, err.Error()}, there[d.ring], nil
 		}
 		if err == nil {
-			err = r.tell(ctx, d, ring, on)
+			err = r.writeStatus(ctx, d, ring, on)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("PodCapture %s: %w", client.ObjectKeyFromObject(d.capture), err))
@@ -113,15 +115,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-// errLater is of a change whose time has not come. Until then the status is about the PodCapture as it was.
+// errLater is the error of a change that must wait. Until then the status describes the PodCapture's previous spec.
 var errLater = errors.New("rings were changed a moment ago")
 
-// outdated says that it is to be tried again soon: the cache is behind what was written, and the watch brings it up; or it is errLater.
+// outdated reports whether to retry soon: the cache is behind what was written and the watch will update it, or the error is
+// errLater.
 func outdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errLater)
 }
 
-// change makes a change of a ring, if its time has come.
+// change runs a change of a ring, unless it must wait.
 func (r *Reconciler) change(do func() error) error {
 	if !r.now {
 		return errLater
@@ -130,7 +133,7 @@ func (r *Reconciler) change(do func() error) error {
 	return do()
 }
 
-// removeOthers deletes the rings of PodCaptures that are gone or have none.
+// removeOthers deletes the rings of PodCaptures that are gone or should have none.
 func (r *Reconciler) removeOthers(ctx context.Context, there rings, decisions []decision) error {
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		ring := there[name]
@@ -146,7 +149,7 @@ func (r *Reconciler) removeOthers(ctx context.Context, there rings, decisions []
 	return nil
 }
 
-// make creates the ring or puts it right, and returns it as it is now: nil for none. One that is being deleted is made again
+// make creates or corrects the ring, and returns it as it is now: nil for none. A ring that is being deleted is created again
 // when it is gone.
 func (r *Reconciler) make(ctx context.Context, d decision, ring *v1alpha1.CaptureRing) (*v1alpha1.CaptureRing, error) {
 	if d.want == nil || ring != nil && ring.DeletionTimestamp != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// decision is what becomes of a PodCapture.
+// decision is the result for one PodCapture.
 type decision struct {
 	capture *v1alpha1.PodCapture
 	// ring is the name of its CaptureRing, empty for none.
 	ring string
-	// want is what the ring has to be, nil while it stays as it is.
+	// want is the desired ring, nil if the ring is not changed.
 	want *v1alpha1.CaptureRing
 	// refused is nil for a PodCapture that is served.
 	refused *refusal
@@ -26,7 +26,7 @@ type decision struct {
 // rings by their names.
 type rings map[string]*v1alpha1.CaptureRing
 
-// decide gives each PodCapture its ring, the oldest first. One that is being deleted gets none.
+// decide assigns a ring to each PodCapture, the oldest first. One that is being deleted gets none.
 func decide(captures []v1alpha1.PodCapture, there rings, limits Limits) []decision {
 	captures = slices.Clone(captures)
 	slices.SortFunc(captures, func(a, b v1alpha1.PodCapture) int {
@@ -62,7 +62,7 @@ func decide(captures []v1alpha1.PodCapture, there rings, limits Limits) []decisi
 	return decisions
 }
 
-// serve finds the ring's name, and what the ring has to be. A spec that is refused leaves the ring as it is.
+// serve sets the ring's name and the desired ring. If the spec is refused, the ring is not changed.
 func (d *decision) serve(there rings, given map[string]bool, limits Limits) {
 	if d.ring, d.refused = there.nameFor(d.capture, given, limits.PerNamespace); d.refused != nil {
 		return
@@ -83,7 +83,7 @@ func (d *decision) serve(there rings, given map[string]bool, limits Limits) {
 	d.refused.message += "; until then it stays as it was before the change"
 }
 
-// nameFor is the name of the ring that the PodCapture has, else the one that it had last, else the first that is free.
+// nameFor returns the name of the PodCapture's present ring, else of its last one, else the first free name.
 func (r rings) nameFor(capture *v1alpha1.PodCapture, given map[string]bool, numbers int) (string, *refusal) {
 	predecessor := ""
 	for _, name := range slices.Sorted(maps.Keys(r)) {

@@ -14,24 +14,25 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Limits are what the cluster's administrator grants.
+// Limits are set by the cluster's administrator.
 type Limits struct {
-	// PerNamespace is how many PodCaptures a namespace may have, 0 for none at all.
+	// PerNamespace is the maximum number of PodCaptures in a namespace, 0 for none.
 	PerNamespace int
-	// Memory, bytes, is what the queues of one may take on each node.
+	// Memory, bytes, is the maximum for the queues of one PodCapture on each node.
 	Memory int64
 }
 
 const (
-	// maxRings leaves half of the CaptureRings that a node can have to those who may write CaptureRings,
+	// maxRings leaves half of the CaptureRings of a node to users who may write CaptureRings,
 	maxRings = v1alpha1.MaxRings / 2
-	// and maxBytes, with maxRings of them, half of what there is room for in a NodeCapture.
+	// and maxBytes, with maxRings of them, half of the space in a NodeCapture.
 	maxBytes = 4 << 10
-	// maxExpression, bytes, compiles in less than a second: what four times as many take is more than ten, and plans for all rings wait.
+	// maxExpression, bytes, compiles in less than a second: an expression of four times the size takes more than ten, and blocks
+	// the plans for all rings.
 	maxExpression = 512
 )
 
-// Ring is the CaptureRing of a PodCapture: over pods of its namespace alone, for consumers there alone.
+// Ring returns the CaptureRing of a PodCapture: it captures only pods of its namespace, for consumers only there.
 func Ring(capture *v1alpha1.PodCapture, name string, memory int64) *v1alpha1.CaptureRing {
 	promiscuous, spec := false, capture.Spec.DeepCopy()
 	ring := &v1alpha1.CaptureRing{
@@ -45,7 +46,7 @@ func Ring(capture *v1alpha1.PodCapture, name string, memory int64) *v1alpha1.Cap
 		Spec: v1alpha1.CaptureRingSpec{
 			Interfaces: []v1alpha1.InterfaceSelector{{
 				PodSelector: &spec.PodSelector,
-				// Kubernetes gives each namespace this label, and agents take the name itself for it.
+				// Kubernetes sets this label on each namespace, and agents use the namespace's name for it.
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": capture.Namespace}},
 			}},
 			Direction: v1alpha1.DirectionBoth, Queues: v1alpha1.Queues(spec.Queues), SnapLength: spec.SnapLength,
@@ -61,10 +62,11 @@ func Ring(capture *v1alpha1.PodCapture, name string, memory int64) *v1alpha1.Cap
 	return ring
 }
 
-// refusal is why a PodCapture is not served.
+// refusal is why a PodCapture is refused.
 type refusal struct{ reason, message string }
 
-// exceeds says which limit a ring's spec does not keep, and refuses a podSelector that every node would refuse. Memory is what the engine needs that needs more, so that no node refuses it.
+// exceeds returns which limit the ring's spec exceeds, or that its podSelector is invalid, which every node would refuse. It
+// computes the memory for the engine that needs more, so that no node refuses the ring.
 func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
 	if _, err := metav1.LabelSelectorAsSelector(spec.Interfaces[0].PodSelector); err != nil {
 		return &refusal{v1alpha1.ReasonUnsupported, fmt.Sprintf("spec.podSelector: %v", err)}
@@ -82,7 +84,7 @@ func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
 		return &refusal{v1alpha1.ReasonLimitExceeded, fmt.Sprintf(
 			"spec.filter.bpf has %d bytes, and a PodCapture's may have %d: write a shorter one, or spec.filter.rules", len(spec.Filter.BPF), maxExpression)}
 	}
-	// A spec came as JSON, and goes as such.
+	// A spec was decoded from JSON: encoding it cannot fail.
 	if text, _ := json.Marshal(spec); len(text) > maxBytes {
 		return tooLong(strconv.Itoa(len(text)))
 	}

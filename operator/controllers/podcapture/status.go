@@ -17,24 +17,24 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// A PodCapture always has the conditions own, and those of others that its ring has.
+// A PodCapture always has its own conditions, and those of copied that its ring has.
 var (
 	own    = []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady}
-	others = []string{v1alpha1.ConditionRolledOut, v1alpha1.ConditionRulesEffective, v1alpha1.ConditionPacketsWhole}
+	copied = []string{v1alpha1.ConditionRolledOut, v1alpha1.ConditionRulesEffective, v1alpha1.ConditionPacketsWhole}
 )
 
-// discreet is said instead of messages that name what else a node has: rings of other namespaces, and the administrator's.
-var discreet = map[string]string{
+// redacted replaces messages that name other objects of a node: rings of other namespaces, and the administrator's.
+var redacted = map[string]string{
 	v1alpha1.ReasonNodeMemoryInsufficient: "a node has too little memory for its queues beside those that are there: lower queues, slots or snapLength, or ask the " +
-		"cluster's administrator, whom the CaptureRing tells more",
-	// It has what nodes say, of one of these reasons maybe.
+		"cluster's administrator, who finds details in the CaptureRing",
+	// The message quotes nodes, possibly with one of these reasons.
 	v1alpha1.ReasonRolloutPaused: "it does not work on as many nodes as may be unavailable, and the others keep what they had: Programmed and Ready say why; " +
-		"change it, or ask the cluster's administrator, whom the CaptureRing tells more",
-	v1alpha1.ReasonEngineError: "a node's agent cannot make the data path: ask the cluster's administrator, whom the CaptureRing tells more",
+		"change it, or ask the cluster's administrator, who finds details in the CaptureRing",
+	v1alpha1.ReasonEngineError: "a node's agent cannot make the data path: ask the cluster's administrator, who finds details in the CaptureRing",
 }
 
-// tell writes the status, where it changed.
-func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, on places) error {
+// writeStatus writes the status if it has changed.
+func (r *Reconciler) writeStatus(ctx context.Context, d decision, ring *v1alpha1.CaptureRing, on podNodes) error {
 	changed := d.capture.DeepCopy()
 	status := &changed.Status
 	*status = v1alpha1.PodCaptureStatus{ObservedGeneration: changed.Generation, Conditions: status.Conditions, Pods: on.pods[d.ring]}
@@ -46,10 +46,10 @@ func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.Captur
 		status.Seen, status.Delivered, status.Dropped = of.Seen, of.Delivered, of.Dropped
 		status.Truncated = of.Truncated
 	}
-	for _, kind := range slices.Concat(own, others) {
+	for _, kind := range slices.Concat(own, copied) {
 		if c := d.condition(kind, ring); c != nil {
 			c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, changed.Generation, metav1.Time{}
-			c.Message = on.discreet(d.ring, c.Message)
+			c.Message = on.redact(d.ring, c.Message)
 			meta.SetStatusCondition(&status.Conditions, *c)
 		} else {
 			meta.RemoveStatusCondition(&status.Conditions, kind)
@@ -65,7 +65,8 @@ func (r *Reconciler) tell(ctx context.Context, d decision, ring *v1alpha1.Captur
 	return nil
 }
 
-// condition is the PodCapture's of that kind: its own refusal, else what the ring says about its present spec.
+// condition returns the PodCapture's condition of a type: its own refusal, else the ring's condition if it describes the ring's
+// present spec.
 func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Condition {
 	var of *metav1.Condition
 	if ring != nil && d.refused == nil {
@@ -74,20 +75,20 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 	switch {
 	case of != nil && of.ObservedGeneration == ring.Generation:
 		same := *of
-		if text, known := discreet[same.Reason]; known && same.Status == metav1.ConditionFalse {
+		if text, known := redacted[same.Reason]; known && same.Status == metav1.ConditionFalse {
 			same.Message = text
 		}
 		return &same
-	case slices.Contains(others, kind):
+	case slices.Contains(copied, kind):
 		return nil
 	case d.refused != nil:
 		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: d.refused.reason, Message: d.refused.message}
 	}
 	return &metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPending,
-		Message: fmt.Sprintf("nothing is known yet of its CaptureRing %s", d.ring)}
+		Message: fmt.Sprintf("its CaptureRing %s has no status yet", d.ring)}
 }
 
-// podsChanged passes updates of a NodeCapture by which other pods are captured on the node.
+// podsChanged passes updates of a NodeCapture that change which pods are captured on the node.
 type podsChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.

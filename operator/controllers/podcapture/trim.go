@@ -12,14 +12,14 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// specBytes is an annotation that a PodCapture has in the cache alone: the size of a spec that was left out.
+// specBytes is an annotation that a PodCapture has only in the cache: the size of a spec that was left out.
 const specBytes = "ringcap.io/spec-bytes"
 
-// Trim makes a PodCapture that comes into the cache take a few KiB, whatever is in it: those who may edit a namespace can make hundreds
-// of a MiB each, and the operator works for others too. A spec for which no ring is made is left out.
+// Trim limits the memory of a PodCapture in the cache to a few KiB: users who may edit a namespace can create hundreds of a MiB
+// each, and the operator also works for others. A spec that is too large for a ring is left out.
 func Trim(object any) (any, error) {
 	capture, ok := object.(*v1alpha1.PodCapture)
-	// The cache may ask again about what it has. The API server has none without a queue: such a spec was left out.
+	// The cache may call this again for its own objects. The API server sets queues: without it the spec was left out before.
 	if !ok || capture.Spec.Queues == 0 {
 		return object, nil
 	}
@@ -35,7 +35,7 @@ func Trim(object any) (any, error) {
 	return capture, nil
 }
 
-// leftOut refuses a PodCapture whose spec Trim left out. The ring's is not smaller.
+// leftOut refuses a PodCapture whose spec Trim left out. Its ring's spec would not be smaller.
 func leftOut(capture *v1alpha1.PodCapture) *refusal {
 	bytes := capture.Annotations[specBytes]
 	if bytes == "" {

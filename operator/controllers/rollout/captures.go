@@ -15,8 +15,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// captures writes NodeCaptures at the least cost for the API server and for the operator: an edit may have them do thousands,
-// of many rings each. What is returned holds the spec that was passed.
+// captures writes NodeCaptures at the least cost for the API server and the operator: an edit may need thousands of writes, each
+// with many rings. The returned objects hold the spec that was passed.
 type captures struct{ client rest.Interface }
 
 func newCaptures(mgr ctrl.Manager) (captures, error) {
@@ -28,21 +28,20 @@ func newCaptures(mgr ctrl.Manager) (captures, error) {
 	return captures{c}, nil
 }
 
-// metadataOnly has the API server answer with the metadata instead of all that it was just sent.
+// metadataOnly asks the API server to answer with the metadata instead of the whole object.
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// create makes a node's NodeCapture.
+// create creates a node's NodeCapture.
 func (c captures) create(ctx context.Context, node string, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
 	return send(ctx, c.client.Post(), &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: spec})
 }
 
-// update gives the NodeCapture another spec; current stays as it is. It fails with a conflict when current is outdated: a
-// plan over an older state must not undo a newer one.
+// update replaces the NodeCapture's spec; it does not change current. It fails with a conflict if current is outdated: a plan
+// for an older state must not undo a newer one.
 func (c captures) update(ctx context.Context, current *v1alpha1.NodeCapture, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
 	// The status is not written here, and may be large. A whole object costs the API server a third less than a patch.
 	sent := &v1alpha1.NodeCapture{ObjectMeta: current.ObjectMeta, Spec: spec}
-	// By this the API server forgets who wrote which field, and finds it out no more: the spec is the operator's, the status
-	// the agent's.
+	// This stops the API server's tracking of field owners: the spec is the operator's, the status the agent's.
 	sent.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 	changed, err := send(ctx, c.client.Put().Name(current.Name), sent)
 	if err != nil {

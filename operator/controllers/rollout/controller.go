@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rollout writes what the nodes shall have: one NodeCapture for each node, from all CaptureRings and Clusters.
+// Package rollout writes the desired state of the nodes: one NodeCapture for each node, from all CaptureRings and Clusters.
 package rollout
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/ringcap/ringcap/operator/suspend"
 )
 
-// recheck is the time after which what depends on the clock or on another program is looked at again: silent nodes
-// that a deletion waits for, and filters that could not be checked.
+// recheck is the interval of checks that depend on the clock or on another program: silent nodes that a deletion waits for, and
+// filters that could not be checked.
 const recheck = 15 * time.Second
 
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings;clusters,verbs=get;list;watch;patch
@@ -35,27 +35,28 @@ const recheck = 15 * time.Second
 // +kubebuilder:rbac:groups=ringcap.io,resources=nodecaptures,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Reconciler rolls the plan out.
+// Reconciler rolls out the plan.
 type Reconciler struct {
 	Client client.Client
-	// Planner makes the plan that the status tells of, too.
+	// Planner makes the plan, which the status reconciler uses too.
 	Planner *snapshot.Planner
-	// Networks are written as the rings ask.
+	// Networks writes the networks and pools that rings ask for.
 	Networks *networks.Writer
 
 	captures captures
-	// took is how long it took last to find out what is to be written, nanoseconds.
+	// took is how long the last run took to find the differences, nanoseconds.
 	took atomic.Int64
 }
 
-// What nodes report is gathered for so long: in a wave many do at about the same time, and the next one is made of them all. Of a large
-// fleet planning takes longer, and so does the gathering: it takes a fifth of a CPU at most, until nodes would wait too long.
+// Reports of nodes are collected for this time: in a wave many nodes report at about the same time, and the next plan uses all
+// of these reports. In a large fleet planning takes longer, and so does the collection, so that planning takes at most a fifth
+// of a CPU; gatherMax limits how long nodes wait.
 const (
 	gather     = 50 * time.Millisecond
 	gatherMost = 2 * time.Second
 )
 
-// SetupWithManager registers the reconciler. Everything is planned at once, so every event leads to the same request.
+// SetupWithManager registers the reconciler. One plan covers everything, so every event leads to the same request.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
 	if r.captures, err = newCaptures(mgr); err != nil {
@@ -80,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 var everything = reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}}
 
-// gathered leads to the request after a while.
+// gathered enqueues the request after a delay.
 func (r *Reconciler) gathered() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	later := func(q queue) { q.AddAfter(everything, min(max(gather, 4*time.Duration(r.took.Load())), gatherMost)) }
@@ -95,13 +96,13 @@ func (r *Reconciler) gathered() handler.EventHandler {
 type scope struct {
 	*Reconciler
 	state *snapshot.Snapshot
-	// different are the nodes to be written.
+	// different are the nodes whose NodeCapture must be written.
 	different []string
-	// again is the time after which to run again, 0 for when something changes.
+	// again is the time after which to run again, 0 to wait for events.
 	again time.Duration
 }
 
-// Reconcile plans, and makes the API's objects as planned.
+// Reconcile plans, and writes the API's objects as planned.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := time.Now()
 	state, err := r.Planner.Latest(ctx)
@@ -119,11 +120,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	s := &scope{Reconciler: r, state: state, different: different(state)}
 	r.took.Store(int64(time.Since(begun)))
 	for _, phase := range []func(context.Context) error{
-		s.holdOn,
+		s.addFinalizers,
 		s.writeNodes,
 		s.removeNodes,
 		s.writeNetworks,
-		s.letGo,
+		s.removeFinalizers,
 	} {
 		if err := phase(ctx); err != nil {
 			if outdated(err) {
@@ -141,7 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: s.again}, nil
 }
 
-// writeNetworks looks again and again: the kind comes with Multus, and others may change its objects.
+// writeNetworks repeats its check: the kind is installed with Multus, and others may change its objects.
 func (s *scope) writeNetworks(ctx context.Context) error {
 	if !s.Networks.Write(ctx, s.state.Plan) {
 		s.again = cmp.Or(s.again, recheck)
@@ -149,7 +150,7 @@ func (s *scope) writeNetworks(ctx context.Context) error {
 	return nil
 }
 
-// outdated says whether the cache is behind what was written: the watch brings it up.
+// outdated reports whether the cache is behind what was written: the watch will update it.
 func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 func describe(err error, format string, args ...any) error {

@@ -26,7 +26,7 @@ type object struct {
 	verdict plan.Verdict
 }
 
-// objects are the CaptureRings, and then the Clusters.
+// objects returns the CaptureRings, and then the Clusters.
 func (s *scope) objects() []object {
 	var all []object
 	for i := range s.state.Rings {
@@ -40,8 +40,8 @@ func (s *scope) objects() []object {
 	return all
 }
 
-// holdOn puts the finalizer on what nodes are about to be told of, before they are.
-func (s *scope) holdOn(ctx context.Context) error {
+// addFinalizers adds the finalizer to each object before the first node gets it.
+func (s *scope) addFinalizers(ctx context.Context) error {
 	for _, o := range s.objects() {
 		if !o.verdict.Accepted() || controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerNodes) {
 			continue
@@ -54,8 +54,8 @@ func (s *scope) holdOn(ctx context.Context) error {
 	return nil
 }
 
-// letGo takes the finalizer off what is being deleted or suspended and no node has any more.
-func (s *scope) letGo(ctx context.Context) error {
+// removeFinalizers removes the finalizer from objects that are being deleted or suspended when no node has them any more.
+func (s *scope) removeFinalizers(ctx context.Context) error {
 	for _, o := range s.objects() {
 		leaves := s.state.Mark.Marked || o.GetDeletionTimestamp() != nil
 		if !leaves || s.held(ctx, o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerNodes) {
@@ -69,7 +69,7 @@ func (s *scope) letGo(ctx context.Context) error {
 	return nil
 }
 
-// held says whether any node still has the object.
+// held reports whether any node still has the object.
 func (s *scope) held(ctx context.Context, o object) bool {
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
 		asked := report.Object{Name: o.GetName(), Ring: o.kind == "CaptureRing"}
@@ -82,15 +82,15 @@ func (s *scope) held(ctx context.Context, o object) bool {
 	return false
 }
 
-// patch changes the object; it fails with a conflict where the cache is behind.
+// patch changes the object; it fails with a conflict if the cache is behind.
 func (s *scope) patch(ctx context.Context, o object, change func(client.Object)) error {
 	changed := o.DeepCopyObject().(client.Object)
 	change(changed)
 	return s.Client.Patch(ctx, changed, client.MergeFromWithOptions(o.Object, client.MergeFromWithOptimisticLock{}))
 }
 
-// reportChanged passes updates of a NodeCapture by which a node may have become rid of something, or may have got what it was told,
-// or failed to. One that is silent no more is found by recheck while it waits for its turn: agents say that they are there by their Leases.
+// reportChanged passes updates of a NodeCapture with which a node may have removed an object, or applied its spec, or failed to.
+// A node that reports again after a silence renews its agent's Lease only: recheck finds it while it waits for its turn.
 type reportChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.

@@ -18,7 +18,7 @@ import (
 	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
-// different are the nodes whose NodeCaptures are not as planned, sorted.
+// different returns the nodes whose NodeCaptures differ from the plan, sorted.
 func different(state *snapshot.Snapshot) []string {
 	var names []string
 	for name, spec := range state.Plan.Nodes {
@@ -30,13 +30,13 @@ func different(state *snapshot.Snapshot) []string {
 	return names
 }
 
-// same says whether two specs ask for the same. Most are about the same memory: that is seen first.
+// same reports whether two specs are equal. Most of them share memory, which the first comparison detects fast.
 func same(a, b v1alpha1.NodeCaptureSpec) bool {
 	return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b)
 }
 
-// writeNodes makes every node's NodeCapture as planned. One that is so already is not written: its generation changes
-// only when the node has something to do.
+// writeNodes writes each node's NodeCapture that differs from the plan. The others are not written: a new generation means that
+// the node has something to do.
 func (s *scope) writeNodes(ctx context.Context) error {
 	names := s.different
 	written := make([]*v1alpha1.NodeCapture, len(names))
@@ -47,7 +47,7 @@ func (s *scope) writeNodes(ctx context.Context) error {
 		group.Go(func() (err error) {
 			written[i], err = s.writeNode(ctx, name, s.state.Plan.Nodes[name])
 			if outdated(err) {
-				// It is this node's turn again when the watch has brought it up; the others need not wait for that.
+				// This node is written when the watch has updated the cache; the others need not wait for it.
 				behind.Store(true)
 				return nil
 			}
@@ -67,10 +67,10 @@ func (s *scope) writeNodes(ctx context.Context) error {
 	return err
 }
 
-// writers is how many NodeCaptures are written at a time: one after the other, thousands would take minutes.
+// writers is the number of NodeCaptures that are written in parallel: one by one, thousands would take minutes.
 const writers = 16
 
-// writeNode returns what was written.
+// writeNode returns the object as written.
 func (s *scope) writeNode(ctx context.Context, name string, spec v1alpha1.NodeCaptureSpec) (*v1alpha1.NodeCapture, error) {
 	log := ctrl.LoggerFrom(ctx).WithValues("node", name)
 	current, ok := s.state.Captures[name]

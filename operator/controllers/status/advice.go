@@ -9,13 +9,14 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// advised is what was said of a generation of a ring's filter: it is much work to find out, and filters seldom change.
+// advised is the advice on a generation of a ring's filter. It is kept because it is expensive to compute and filters seldom
+// change.
 type advised struct {
 	generation int64
 	advice     rules.Advice
 }
 
-// effective says whether each of the ring's rules and patterns can decide on some packet.
+// effective returns the condition whether each of the ring's rules and patterns can decide on some packet.
 func (r *Reconciler) effective(s *subject, ring *v1alpha1.CaptureRing) outcome {
 	if s.verdict.Reason == v1alpha1.ReasonInvalidFilter {
 		return outcome{false, s.verdict.Reason, "not accepted: " + s.verdict.Message}
@@ -34,7 +35,7 @@ func (r *Reconciler) effective(s *subject, ring *v1alpha1.CaptureRing) outcome {
 	return outcome{false, known.advice.Reason, known.advice.Message + "; it is captured all the same: correct the order, the priorities or the match"}
 }
 
-// forgetGone forgets what was said of rings that are gone.
+// forgetGone removes the advice on rings that are gone.
 func (r *Reconciler) forgetGone(rings []v1alpha1.CaptureRing) {
 	if len(r.advised) <= len(rings) {
 		return

@@ -24,7 +24,7 @@ type subject struct {
 	verdict plan.Verdict
 	state   *snapshot.Snapshot
 	reports report.Reports
-	// fed: there are queues that its packets go to.
+	// fed: its packets go to some queue.
 	fed bool
 }
 
@@ -34,7 +34,7 @@ type outcome struct {
 	reason, message string
 }
 
-// fill makes the status of the subject.
+// fill sets the status of the subject.
 func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 	status.ObservedGeneration = s.meta.GetGeneration()
 	states := r.onNodes(s)
@@ -81,22 +81,22 @@ func (s *subject) set(status *v1alpha1.CaptureStatus, condition string, o outcom
 	})
 }
 
-// onNodes says how the subject does on each node that shall have it.
+// onNodes returns the subject's state on each node that should have it.
 func (r *Reconciler) onNodes(s *subject) []report.State {
 	now := r.Planner.Now()
 	states := make([]report.State, 0, len(s.verdict.Nodes))
 	for _, node := range s.verdict.Nodes {
 		state := report.On(node, s.state.Captures[node], s.Object, now)
 		if _, outdated := slices.BinarySearch(s.verdict.Outdated, node); outdated && state.Reason != v1alpha1.ReasonNodeNotReporting {
-			state = report.State{Node: node, Reason: v1alpha1.ReasonPending, Message: "its turn to get this version is still to come: see the condition RolledOut"}
+			state = report.State{Node: node, Reason: v1alpha1.ReasonPending, Message: "it waits for its turn to get this version: see the condition RolledOut"}
 		}
 		states = append(states, state)
 	}
 	return concerned(states)
 }
 
-// reachable are the nodes whose agents report, or may still start; silent are the names of the others. When there are only silent ones
-// they are what there is to tell of.
+// reachable splits the states: here are nodes whose agents report, or may still start; silent are the names of the others. If
+// all nodes are silent, here holds all of them.
 func reachable(states []report.State) (here []report.State, silent []string) {
 	for _, state := range states {
 		if state.Silent {
@@ -111,7 +111,7 @@ func reachable(states []report.State) (here []report.State, silent []string) {
 	return here, silent
 }
 
-// but says which nodes it is not about.
+// but adds the names of the nodes that the outcome does not cover.
 func (o outcome) but(silent []string) outcome {
 	if o.ok && len(silent) > 0 {
 		o.message += fmt.Sprintf("; not counted, for their agents do not report: %s", names(silent))
@@ -119,7 +119,7 @@ func (o outcome) but(silent []string) outcome {
 	return o
 }
 
-// degraded says which nodes do not report.
+// degraded returns the condition that names the silent nodes.
 func degraded(silent []string, nodes int) outcome {
 	if len(silent) == 0 {
 		return outcome{false, v1alpha1.ReasonAllReporting, "the agents of all nodes report"}
@@ -128,7 +128,8 @@ func degraded(silent []string, nodes int) outcome {
 		len(silent), counted(nodes), names(silent))}
 }
 
-// concerned leaves out the nodes that have none of the interfaces, where that is no trouble. When it is so on all of them, it is.
+// concerned leaves out the nodes that have none of the interfaces, if the ring permits that. If no other node is left, it is an
+// error on all of them.
 func concerned(states []report.State) []report.State {
 	here := slices.DeleteFunc(slices.Clone(states), func(s report.State) bool { return s.Absent })
 	if len(here) > 0 {
@@ -164,7 +165,7 @@ func (s *subject) ready(states []report.State) outcome {
 		return o
 	}
 	if !s.fed {
-		return outcome{false, v1alpha1.ReasonNoQueues, "no packet goes anywhere: set spec.queues, or create a Cluster whose spec.rings names this ring"}
+		return outcome{false, v1alpha1.ReasonNoQueues, "its packets go to no queue: set spec.queues, or create a Cluster whose spec.rings names this ring"}
 	}
 	if bad := failing(states, func(state report.State) bool { return state.Ready }); len(bad) > 0 {
 		return worst(bad, len(states))
@@ -177,7 +178,7 @@ func (s *subject) ready(states []report.State) outcome {
 
 func (s *subject) hasQueues() bool { return !s.Ring || s.OwnQueues }
 
-// refused says what keeps the subject from all nodes.
+// refused returns why no node should have the subject, if so.
 func (s *subject) refused() (bool, outcome) {
 	switch {
 	case !s.verdict.Accepted():
@@ -190,7 +191,7 @@ func (s *subject) refused() (bool, outcome) {
 	return false, outcome{}
 }
 
-// deleting says which nodes the deletion waits for.
+// deleting returns the condition that names the nodes that the deletion waits for.
 func (r *Reconciler) deleting(s *subject) outcome {
 	waits := r.holders(s)
 	if len(waits) == 0 {
@@ -199,7 +200,7 @@ func (r *Reconciler) deleting(s *subject) outcome {
 	return outcome{false, v1alpha1.ReasonDeleting, shorten("waiting for " + strings.Join(waits, "; "))}
 }
 
-// suspended says which nodes an uninstall waits for.
+// suspended returns the condition that names the nodes that an uninstall waits for.
 func (r *Reconciler) suspended(s *subject) outcome {
 	message := fmt.Sprintf("ringcap is being uninstalled (since %s): ", s.state.Mark.Since)
 	switch waits := r.holders(s); {
@@ -212,7 +213,7 @@ func (r *Reconciler) suspended(s *subject) outcome {
 	}
 }
 
-// holders are the nodes that have the subject still, and why.
+// holders returns the nodes that still have the subject, and why.
 func (r *Reconciler) holders(s *subject) []string {
 	now := r.Planner.Now()
 	var waits []string
@@ -228,8 +229,8 @@ func failing(states []report.State, ok func(report.State) bool) []report.State {
 	return slices.DeleteFunc(slices.Clone(states), ok)
 }
 
-// worst tells of the node whose trouble is the most telling: what an agent says comes before an agent's silence, and
-// that before work in progress.
+// worst describes the node with the most important problem: an agent's error comes before an agent's silence, and that before
+// work in progress.
 func worst(bad []report.State, nodes int) outcome {
 	rank := func(s report.State) int {
 		switch s.Reason {
@@ -255,7 +256,7 @@ func counted(nodes int) string {
 	return fmt.Sprintf("%d nodes", nodes)
 }
 
-// names lists a few names and counts the rest.
+// names joins a few names and counts the others.
 func names(nodes []string) string {
 	const maxNames = 5
 	if len(nodes) <= maxNames {
@@ -264,7 +265,7 @@ func names(nodes []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:maxNames], ", "), len(nodes)-maxNames)
 }
 
-// shorten keeps a message within what the API takes.
+// shorten cuts a message to the API's limit.
 func shorten(message string) string {
 	const maxLength = 2048
 	if len(message) <= maxLength {

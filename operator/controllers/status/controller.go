@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status tells in CaptureRings and Clusters what was decided about them and how they do on the nodes.
+// Package status writes the status of CaptureRings and Clusters: the decision about each, and its state on the nodes.
 package status
 
 import (
@@ -32,10 +32,10 @@ import (
 	"github.com/ringcap/ringcap/operator/suspend"
 )
 
-// gather is how long nodes' reports are gathered before they are added up: many nodes report, each at a time of its own.
+// gather is how long reports of nodes are collected before they are summed up: many nodes report, at different times.
 const gather = time.Second
 
-// recheck finds nodes that have become silent.
+// recheck is the interval of the check for nodes that have become silent.
 const recheck = v1alpha1.StaleAfter / 6
 
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings;clusters;nodecaptures,verbs=get;list;watch
@@ -46,22 +46,22 @@ const recheck = v1alpha1.StaleAfter / 6
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
-	// Planner makes the plan that nodes are told by.
+	// Planner makes the plan that the rollout reconciler uses too.
 	Planner *snapshot.Planner
-	// Publish gets what all nodes report; nil for nobody.
+	// Publish receives the sums of what all nodes report; may be nil.
 	Publish func(metrics.Fleet)
-	// Networks tells how those of rings do.
+	// Networks reports whether the networks of rings are written.
 	Networks *networks.Writer
 
-	// advised is by ring; one reconciliation runs at a time.
+	// advised is the advice for each ring; only one reconciliation runs at a time.
 	advised map[types.UID]advised
-	// sums are paced by object.
+	// sums limits how often each object's status is written.
 	sums sums
 	// took is how long the last reconciliation took, nanoseconds.
 	took atomic.Int64
 }
 
-// SetupWithManager registers the reconciler. Everything is added up at once, so every event leads to the same request.
+// SetupWithManager registers the reconciler. One run sums up everything, so every event leads to the same request.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{everything}
@@ -83,8 +83,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 var everything = reconcile.Request{NamespacedName: client.ObjectKey{Name: "all"}}
 
-// gathered leads to the request after a while; until then more events are for free. Of a large fleet, where adding up takes
-// long, the while is longer: it takes a tenth of a CPU at most.
+// gathered enqueues the request after a delay, in which more events cost nothing. In a large fleet summing up takes longer, and
+// so does the delay: the reconciler takes at most a tenth of a CPU.
 func (r *Reconciler) gathered() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	later := func(q queue) { q.AddAfter(everything, max(gather, 9*time.Duration(r.took.Load()))) }
@@ -146,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: recheck}, errors.Join(errs...)
 }
 
-// anyAccepted says whether an accepted Cluster is over the ring.
+// anyAccepted reports whether an accepted Cluster is over the ring.
 func anyAccepted(clusters []v1alpha1.Cluster, decided *plan.Plan, ring string) bool {
 	for _, c := range clusters {
 		for _, name := range c.Spec.Rings {
@@ -158,13 +158,13 @@ func anyAccepted(clusters []v1alpha1.Cluster, decided *plan.Plan, ring string) b
 	return false
 }
 
-// write patches the status where it changed, and tells of changes that people wait for.
+// write patches the status if it has changed, and emits events.
 func (r *Reconciler) write(ctx context.Context, old, changed client.Object, before, after *v1alpha1.CaptureStatus) error {
 	if !r.sums.due(old.GetUID(), before, after) {
 		return nil
 	}
-	// A plain merge patch: nobody else writes the status, and it need not fail when the spec changes meanwhile, for
-	// the conditions name the generation that they are about.
+	// A plain merge patch: nobody else writes the status, and it need not fail when the spec changes in the meantime, because
+	// each condition has its observedGeneration.
 	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(old))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patch the status of %T %s: %w", old, old.GetName(), err)

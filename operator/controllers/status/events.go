@@ -12,8 +12,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// announce makes events of what people wait for or must act upon, of all nodes together: a ring that a hundred nodes refuse is
-// one event. What each node did is in its NodeCapture's events.
+// announce emits events about what users wait for or must act on, for all nodes together: a ring that a hundred nodes refuse is
+// one event. The events of a node's NodeCapture are about that node.
 func (r *Reconciler) announce(object runtime.Object, before, after *v1alpha1.CaptureStatus) {
 	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady, v1alpha1.ConditionRolledOut} {
 		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
@@ -30,7 +30,7 @@ func (r *Reconciler) announce(object runtime.Object, before, after *v1alpha1.Cap
 	}
 }
 
-// refusedByNodes is false for what passes by itself, and for what Accepted says already.
+// refusedByNodes is false for problems that resolve by themselves, and for those that Accepted reports already.
 func refusedByNodes(programmed *metav1.Condition, status *v1alpha1.CaptureStatus) bool {
 	switch programmed.Reason {
 	case v1alpha1.ReasonPending, v1alpha1.ReasonNodeNotReporting:

@@ -21,7 +21,7 @@ func reporting(captures map[string]*v1alpha1.NodeCapture, now time.Time) map[str
 	return nodes
 }
 
-// counts is a status as metrics have it.
+// counts converts a status for the metrics.
 func counts(kind, name string, status *v1alpha1.CaptureStatus) metrics.Object {
 	o := metrics.Object{Kind: kind, Name: name, NodesDesired: status.NodesDesired, NodesReady: status.NodesReady}
 	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {

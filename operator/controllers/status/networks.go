@@ -11,8 +11,8 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// networksWritten says whether the ring's NetworkAttachmentDefinitions are there, and its pool where the operator owns it; pools is
-// what unwritten says of them all.
+// networksWritten returns the condition whether the ring's NetworkAttachmentDefinitions exist, and its pool if the operator owns
+// it; pools is the outcome of writing all pools.
 func (r *Reconciler) networksWritten(s *subject, spec *v1alpha1.CaptureRingSpec, decided *plan.Plan, pools outcome) outcome {
 	if !s.verdict.Accepted() {
 		return outcome{false, s.verdict.Reason, "not accepted: " + s.verdict.Message}
@@ -40,7 +40,7 @@ func (r *Reconciler) networksWritten(s *subject, spec *v1alpha1.CaptureRingSpec,
 	return outcome{true, v1alpha1.ReasonWritten, fmt.Sprintf("a pod with the annotation k8s.v1.cni.cncf.io/networks: %s gets a virtual function: NetworkAttachmentDefinitions written: %d", s.Name, count)}
 }
 
-// pool says how the ring's pool does; the zero value where it asks the operator to own none.
+// pool returns the outcome for the ring's pool; the zero value if it asks the operator to own none.
 func (r *Reconciler) pool(name string, spec *v1alpha1.CaptureRingSpec, all []plan.Pool, pools outcome) outcome {
 	i := slices.IndexFunc(spec.Interfaces, func(s v1alpha1.InterfaceSelector) bool { return s.Pool != nil })
 	if i < 0 {
@@ -49,16 +49,16 @@ func (r *Reconciler) pool(name string, spec *v1alpha1.CaptureRingSpec, all []pla
 	resource := spec.Interfaces[i].ResourceName
 	for _, p := range all {
 		if p.Resource == resource && p.Ring != name {
-			return outcome{false, v1alpha1.ReasonPoolConflict, fmt.Sprintf("what is in the pool %s CaptureRing %s says, which is older: leave spec.interfaces[].pool out", resource, p.Ring)}
+			return outcome{false, v1alpha1.ReasonPoolConflict, fmt.Sprintf("the pool %s is defined by CaptureRing %s, which is older: leave spec.interfaces[].pool out", resource, p.Ring)}
 		}
 	}
 	if pools.reason != "" {
 		return pools
 	}
-	return outcome{true, v1alpha1.ReasonWritten, fmt.Sprintf("the ConfigMap %s tells what is in the pool %s; spec.interfaces asks for no network", r.Networks.Plugin.ConfigMap, resource)}
+	return outcome{true, v1alpha1.ReasonWritten, fmt.Sprintf("the ConfigMap %s defines the pool %s; spec.interfaces asks for no network", r.Networks.Plugin.ConfigMap, resource)}
 }
 
-// unwritten is the zero value for what was written without a problem.
+// unwritten returns the outcome of a write; the zero value if there was no problem.
 func unwritten(problem networks.Problem, known bool) outcome {
 	switch {
 	case !known:

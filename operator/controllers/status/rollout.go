@@ -11,7 +11,7 @@ import (
 	"github.com/ringcap/ringcap/operator/report"
 )
 
-// rolledOut says how far the ring's present version has come, and what it waits for.
+// rolledOut returns the condition on the progress of the ring's present version, and what it waits for.
 func (r *Reconciler) rolledOut(s *subject) outcome {
 	if s.meta.GetDeletionTimestamp() != nil {
 		return r.deleting(s)
@@ -20,12 +20,12 @@ func (r *Reconciler) rolledOut(s *subject) outcome {
 		return o
 	}
 	all, outdated := len(s.verdict.Nodes), len(s.verdict.Outdated)
-	message := fmt.Sprintf("told to %d of %s", all-outdated, counted(all))
+	message := fmt.Sprintf("given to %d of %s", all-outdated, counted(all))
 	switch silent := s.verdict.Silent; {
 	case outdated == 0:
-		return outcome{true, v1alpha1.ReasonRolledOut, "told to " + counted(all) + "; Programmed says where it works"}
+		return outcome{true, v1alpha1.ReasonRolledOut, "given to " + counted(all) + "; see the condition Programmed for where it works"}
 	case outdated == len(silent) && len(s.verdict.Unavailable) == 0 && slices.ContainsFunc(s.verdict.Nodes, r.reports(s)):
-		return outcome{true, v1alpha1.ReasonRolledOut, message + "; Programmed says where it works; the others keep what they had until their agents report again: " + names(silent)}
+		return outcome{true, v1alpha1.ReasonRolledOut, message + "; see the condition Programmed for where it works; the others keep what they had until their agents report again: " + names(silent)}
 	}
 	failed := r.failed(s)
 	if len(failed) < s.verdict.MaxUnavailable {
@@ -42,13 +42,12 @@ func (r *Reconciler) rolledOut(s *subject) outcome {
 		message, s.verdict.MaxUnavailable, strings.Join(failed, "; "), more))}
 }
 
-// reports says whether a node's agent does.
+// reports returns whether a node's agent reports.
 func (r *Reconciler) reports(s *subject) func(node string) bool {
 	return func(node string) bool { return report.Fresh(s.state.Captures[node], r.Planner.Now()) }
 }
 
-// failed are the nodes, with what they say, that have been told of the present version and do not have it for another reason than
-// that they are about to.
+// failed returns the nodes that have the present version in their spec and failed to apply it, with their messages.
 func (r *Reconciler) failed(s *subject) []string {
 	var failed []string
 	for _, node := range s.verdict.Unavailable {

@@ -12,17 +12,17 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// sums knows when each object's status was last written, or first seen. Nodes report all the time while packets flow, and of most
-// reports only the sums of counters change. The zero value is ready; it is for one goroutine.
+// sums holds when each object's status was last written, or first seen. Nodes report all the time while packets flow, and most
+// reports only change the sums of counters. The zero value is ready; it is not safe for concurrent use.
 type sums struct {
 	now time.Time
-	// written is by object, seen those of this reconciliation.
+	// written holds the times by object, seen those of this reconciliation.
 	written, seen map[types.UID]time.Time
 }
 
 func (s *sums) begin(now time.Time) { s.now, s.seen = now, map[types.UID]time.Time{} }
 
-// due decides whether a status is worth a write: at once when more than sums changed, else once a minute.
+// due decides whether to write a status: at once if more than sums changed, else once a minute.
 func (s *sums) due(object types.UID, before, after *v1alpha1.CaptureStatus) bool {
 	last, known := s.written[object]
 	if !known {
@@ -43,5 +43,5 @@ func (s *sums) due(object types.UID, before, after *v1alpha1.CaptureStatus) bool
 
 func (s *sums) wrote(object types.UID) { s.seen[object] = s.now }
 
-// end forgets the objects that are gone.
+// end removes the objects that are gone.
 func (s *sums) end() { s.written = s.seen }

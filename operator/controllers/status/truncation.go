@@ -10,8 +10,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// packetsWhole says whether packets of the ring are cut that nobody asked to cut. It names no numbers, which change all the time:
-// those are in the status.
+// packetsWhole returns the condition whether packets of the ring are cut although the spec does not ask for it. Its message has
+// no counters, which change all the time: they are in the status.
 func (s *subject) packetsWhole(snapLength int32) outcome {
 	if snapLength != 0 {
 		return outcome{true, v1alpha1.ReasonSnapLengthGiven, fmt.Sprintf("packets are captured up to spec.snapLength, %d bytes; leave that out "+
@@ -26,7 +26,7 @@ func (s *subject) packetsWhole(snapLength int32) outcome {
 	return outcome{true, v1alpha1.ReasonWhole, fmt.Sprintf("packets are captured whole, up to %d bytes", sizing.MaxSnapLength)}
 }
 
-// truncating names the nodes that report it, of those that are to have the ring.
+// truncating returns the nodes, of those that should have the ring, that report cut packets.
 func (s *subject) truncating() []string {
 	return slices.DeleteFunc(slices.Clone(s.verdict.Nodes), func(node string) bool {
 		capture := s.state.Captures[node]

@@ -13,28 +13,27 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Policy says which nodes' modules are upgraded.
+// Policy sets which nodes' modules are upgraded.
 type Policy string
 
-// The policies, as the agents' loaders know them.
+// The policies. The agents' loaders use the same names.
 const (
 	Never    Policy = "Never"
 	WhenFree Policy = "WhenFree"
 	Evict    Policy = "Evict"
 )
 
-// tryAgainAfter is the age of an agent's pod from which on it is replaced: its loader has tried when it started.
+// tryAgainAfter is the minimum age of an agent's pod for a replacement: its loader already tried when the pod started.
 const tryAgainAfter = 2 * time.Minute
 
-// step is one node's upgrade: the agent's pod is replaced, whose loader does it, and the holders are evicted.
+// step is the upgrade of one node: the agent's pod is replaced, whose loader loads the module, and the holders are evicted.
 type step struct {
 	node, available string
 	agent           corev1.Pod
 	evict           []types.NamespacedName
 }
 
-// choose says which nodes are upgraded now, by name. A node whose agent is not ready is one that is unavailable, whatever
-// the cause.
+// choose returns the upgrades to start now, by node name. A node whose agent is not ready counts as unavailable, for any reason.
 func choose(captures []v1alpha1.NodeCapture, agents []corev1.Pod, policy Policy, maxUnavailable int, now time.Time) []step {
 	byNode := map[string]corev1.Pod{}
 	unavailable := 0
@@ -64,7 +63,7 @@ func choose(captures []v1alpha1.NodeCapture, agents []corev1.Pod, policy Policy,
 	return steps
 }
 
-// ready says whether the pod is, and is to stay.
+// ready reports whether the pod is ready and not being deleted.
 func ready(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -11,8 +11,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// holdersOf are the pods that have a queue of the node's kernel module; false when somebody has one of whom that is not
-// known, and who therefore cannot be asked to leave.
+// holdersOf returns the pods that have a queue of the node's kernel module. known is false if a queue has an unknown consumer,
+// which cannot be evicted.
 func holdersOf(capture *v1alpha1.NodeCapture) (holders []types.NamespacedName, known bool) {
 	served := servedByModule(capture)
 	for _, cluster := range capture.Status.Clusters {
@@ -36,7 +36,7 @@ func holdersOf(capture *v1alpha1.NodeCapture) (holders []types.NamespacedName, k
 	return holders, true
 }
 
-// servedByModule has the sets of queues that rings in the module feed.
+// servedByModule returns the sets of queues that rings in the module feed.
 func servedByModule(capture *v1alpha1.NodeCapture) map[string]bool {
 	served := map[string]bool{}
 	for _, ring := range capture.Status.Rings {

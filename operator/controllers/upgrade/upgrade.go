@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upgrade has nodes whose agents' image has another kernel module than the one that is loaded, load it, a few nodes at a
-// time. An agent's loader does that when its pod starts, so the pod is replaced.
+// Package upgrade upgrades the kernel module of nodes on which another version is loaded than the agents' image has, a few nodes
+// at a time. An agent's loader loads the module when its pod starts, so the pod is replaced.
 package upgrade
 
 import (
@@ -21,19 +21,19 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// interval is the time between two looks at the fleet.
+// interval is the time between two checks of the fleet.
 const interval = 15 * time.Second
 
 // Upgrader replaces agents' pods.
 type Upgrader struct {
 	Client client.Client
-	// Reader asks the API server itself: agents' pods are looked for when there is something to do only.
+	// Reader reads from the API server, without a cache: agents' pods are listed only when there is something to do.
 	Reader client.Reader
-	// Namespace and Agents are where the agents' pods are, and which.
+	// Namespace and Agents select the agents' pods.
 	Namespace string
 	Agents    labels.Selector
 	Policy    Policy
-	// MaxUnavailable nodes are without a ready agent at a time, at most.
+	// MaxUnavailable is the maximum number of nodes without a ready agent at a time.
 	MaxUnavailable int
 	Now            func() time.Time
 }
@@ -57,10 +57,10 @@ func (u *Upgrader) Start(ctx context.Context) error {
 	}
 }
 
-// Once begins the upgrades that may begin now.
+// Once starts the upgrades that may start now.
 func (u *Upgrader) Once(ctx context.Context) error {
 	var captures v1alpha1.NodeCaptureList
-	// Thousands of them, which nobody here changes.
+	// There are thousands, and nobody here changes them.
 	if err := u.Client.List(ctx, &captures, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NodeCaptures: %w", err)
 	}
@@ -82,7 +82,7 @@ func (u *Upgrader) Once(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// take replaces the agent first: without one, its queues are given to nobody while their holders end.
+// take replaces the agent first: without an agent, freed queues are given to nobody while their holders end.
 func (u *Upgrader) take(ctx context.Context, s step) error {
 	ctrl.LoggerFrom(ctx).WithName("upgrade").Info("the agent is replaced, to load another kernel module",
 		"node", s.node, "module", s.available, "evicted", s.evict)

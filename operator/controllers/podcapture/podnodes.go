@@ -12,24 +12,24 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// places are where the pods of rings are.
-type places struct {
-	// nodes are all, by name.
+// podNodes holds which nodes have the pods of rings.
+type podNodes struct {
+	// nodes has the names of all nodes.
 	nodes map[string]bool
-	// pods is how many a ring captures, by its name.
+	// pods is the number of pods that each ring captures, by its name.
 	pods map[string]int32
-	// has says that a node has pods that the ring selects, captured or not.
-	has map[place]bool
+	// has is true if the node has pods that the ring selects, captured or not.
+	has map[ringNode]bool
 }
 
-// place is a ring on a node.
-type place struct{ ring, node string }
+// ringNode is a ring on a node.
+type ringNode struct{ ring, node string }
 
-// findPods reads what nodes say of the pods that rings select.
-func (r *Reconciler) findPods(ctx context.Context) (places, error) {
-	on := places{nodes: map[string]bool{}, pods: map[string]int32{}, has: map[place]bool{}}
+// findPods reads from the nodes' reports which pods rings select.
+func (r *Reconciler) findPods(ctx context.Context) (podNodes, error) {
+	on := podNodes{nodes: map[string]bool{}, pods: map[string]int32{}, has: map[ringNode]bool{}}
 	var captures v1alpha1.NodeCaptureList
-	// Thousands of them, which nobody here changes.
+	// There are thousands, and nobody here changes them.
 	if err := r.Client.List(ctx, &captures, client.UnsafeDisableDeepCopy); err != nil {
 		return on, fmt.Errorf("list NodeCaptures: %w", err)
 	}
@@ -40,7 +40,7 @@ func (r *Reconciler) findPods(ctx context.Context) (places, error) {
 	return on, nil
 }
 
-func (on places) add(capture *v1alpha1.NodeCapture) {
+func (on podNodes) add(capture *v1alpha1.NodeCapture) {
 	on.nodes[capture.Name] = true
 	// A pod may have several interfaces, on its one node.
 	counted := map[[2]string]bool{}
@@ -49,25 +49,25 @@ func (on places) add(capture *v1alpha1.NodeCapture) {
 			if key := [2]string{ring, tapped.Pod}; tapped.Pod != "" && !counted[key] {
 				counted[key] = true
 				on.pods[ring]++
-				on.has[place{ring, capture.Name}] = true
+				on.has[ringNode{ring, capture.Name}] = true
 			}
 		}
 	}
 	for i := range capture.Status.Rings {
 		if ring := &capture.Status.Rings[i]; len(ring.PodsNotTapped) > 0 {
-			on.has[place{ring.Name, capture.Name}] = true
+			on.has[ringNode{ring.Name, capture.Name}] = true
 		}
 	}
 }
 
-// words are what names of nodes are made of.
+// words matches what can be a node's name.
 var words = regexp.MustCompile(`[a-z0-9]([-.a-z0-9]*[a-z0-9])?`)
 
-// discreet is a ring's message without the names of nodes that have no pods of it. Who has a namespace sees on which nodes its pods run, and
-// no others.
-func (on places) discreet(ring, message string) string {
+// redact returns a ring's message without the names of nodes that have no pods of the ring. Users of a namespace may know the
+// nodes of its pods, but no others.
+func (on podNodes) redact(ring, message string) string {
 	return words.ReplaceAllStringFunc(message, func(word string) string {
-		if on.nodes[word] && !on.has[place{ring, word}] {
+		if on.nodes[word] && !on.has[ringNode{ring, word}] {
 			return "another node"
 		}
 		return word
