@@ -112,7 +112,7 @@ func TestStreamsAreMergedInOrderOfTime(t *testing.T) {
 	}
 	var file bytes.Buffer
 	p := plan(Node{"a", []string{"mirror0"}}, Node{"b", []string{"eth1", "eth2"}}, Node{"idle", []string{"mirror0"}})
-	results, disordered, err := Stream(stop, p, dial, &file, func() { time.AfterFunc(3*patience/2, cancel) })
+	results, disordered, err := Stream(stop, p, dial, &file, func() { time.AfterFunc(3*maxWait/2, cancel) })
 	require.NoError(t, err)
 	require.Zero(t, disordered)
 	require.Equal(t, []Result{

@@ -13,12 +13,13 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// file writes packets of many nodes as one pcapng, whose interfaces are called NODE/INTERFACE or NODE/NAMESPACE/POD. It is for one goroutine.
+// file writes packets of many nodes as one pcapng, whose interfaces are named NODE/INTERFACE or NODE/NAMESPACE/POD. It is not
+// safe for concurrent use.
 type file struct {
 	to     io.Writer
 	plan   Plan
 	writer *pcapgo.NgWriter
-	// ids in the file, by node and by interface in the node's stream.
+	// ids in the file, by node and by index of the interface in the node's stream.
 	ids [][]int
 	// written packets, by id.
 	written []uint64
@@ -29,7 +30,7 @@ func newFile(to io.Writer, plan Plan) *file {
 	return &file{to: to, plan: plan, ids: make([][]int, len(plan.Nodes))}
 }
 
-// describe is an interface of a node. An agent of an older version doesn't tell which of several it is.
+// describe returns an interface of a node. Agents of earlier versions send no name if the ring has several.
 func (f *file) describe(node int, i iface) pcapgo.NgInterface {
 	n := f.plan.Nodes[node]
 	name, own := i.name, i.own
@@ -46,7 +47,7 @@ func (f *file) describe(node int, i iface) pcapgo.NgInterface {
 	}
 }
 
-// announce adds the interfaces that a node's stream has named and the file does not have yet.
+// announce adds to the file the new interfaces of a node's stream.
 func (f *file) announce(node int, interfaces []iface) error {
 	for _, i := range interfaces[len(f.ids[node]):] {
 		id, err := f.add(f.describe(node, i))
@@ -81,7 +82,7 @@ func (f *file) write(node int, p Packet) error {
 	return f.writer.WritePacketWithOptions(info, p.Data, pcapgo.NgPacketOptions{Flags: flags})
 }
 
-// flush hands on what was written.
+// flush flushes what was written.
 func (f *file) flush() error {
 	if f.writer == nil {
 		return nil
@@ -89,13 +90,13 @@ func (f *file) flush() error {
 	return f.writer.Flush()
 }
 
-// finish writes what every interface's account is; a node's loss is with the first of its interfaces.
+// finish writes the counters of each interface; a node's loss is in those of its first interface.
 func (f *file) finish(results []Result, now time.Time) error {
 	for node := range f.plan.Nodes {
 		if len(f.ids[node]) > 0 {
 			continue
 		}
-		// A node without packets is in the file too.
+		// A node without packets must be in the file, too.
 		if err := f.announce(node, []iface{{name: "none"}}); err != nil {
 			return err
 		}

@@ -4,17 +4,17 @@ package capture
 
 import "time"
 
-// merger puts the packets of several streams, each in order, into one order by time. A packet is held back until every
-// stream that goes on has a later one, but not for longer than patience, and not beyond limit bytes: a node without
-// traffic must not stop the others. It is for one goroutine.
+// merger merges the packets of several streams, each in order, by time. A packet is held back until every open stream has a
+// later one, but at most for maxWait, and while at most limit bytes are held: a node without traffic must not stop the others.
+// It is not safe for concurrent use.
 type merger struct {
-	patience time.Duration
-	limit    int // bytes held back
+	maxWait time.Duration
+	limit   int // bytes held back
 
 	lanes []lane
 	held  int
 	last  time.Time
-	// Disordered packets came too late for their place.
+	// disordered is the number of packets that came too late for their position.
 	disordered int64
 }
 
@@ -28,8 +28,8 @@ type held struct {
 	arrived time.Time
 }
 
-func newMerger(streams int, patience time.Duration, limit int) *merger {
-	return &merger{patience: patience, limit: limit, lanes: make([]lane, streams)}
+func newMerger(streams int, maxWait time.Duration, limit int) *merger {
+	return &merger{maxWait: maxWait, limit: limit, lanes: make([]lane, streams)}
 }
 
 func (m *merger) add(stream int, p Packet, now time.Time) {
@@ -37,10 +37,10 @@ func (m *merger) add(stream int, p Packet, now time.Time) {
 	m.held += len(p.Data)
 }
 
-// end says that a stream has no more packets.
+// end marks a stream as ended.
 func (m *merger) end(stream int) { m.lanes[stream].ended = true }
 
-// take returns the next packet in order, and its stream, when there is one that need not wait.
+// take returns the next packet in order, and its stream, if there is one that need not wait.
 func (m *merger) take(now time.Time) (stream int, p Packet, ok bool) {
 	oldest, complete := -1, true
 	for i := range m.lanes {
@@ -57,7 +57,7 @@ func (m *merger) take(now time.Time) (stream int, p Packet, ok bool) {
 	}
 	l := &m.lanes[oldest]
 	head := l.waiting[0]
-	if !complete && m.held <= m.limit && now.Sub(head.arrived) < m.patience {
+	if !complete && m.held <= m.limit && now.Sub(head.arrived) < m.maxWait {
 		return 0, Packet{}, false
 	}
 	l.waiting[0] = held{}

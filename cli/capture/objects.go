@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capture takes a ring's packets from all its nodes home, as one time-ordered pcapng.
+// Package capture streams a ring's packets from all its nodes to the user, as one time-ordered pcapng.
 //
-// It makes a ring, if the packets are those of pods, a Cluster of one queue over the ring, and on each node a pod without any privilege that is given that queue; for who may make
-// neither ring nor Cluster it makes a PodCapture instead of the two. In the pods it runs rcstream by pods/exec, merges what they write, and removes all of it in the end.
+// It creates a ring if the packets are those of pods, a Cluster of one queue over the ring, and on each node an unprivileged pod
+// that gets the queue. For users who may create neither, it creates a PodCapture instead. In the pods it runs rcstream through
+// pods/exec, merges the streams, and deletes all objects in the end.
 package capture
 
 import (
@@ -19,41 +20,41 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Plan is what is made for a capture.
+// Plan describes the objects of a capture.
 type Plan struct {
-	// Name of the Cluster, and the start of the pods' names: the first that is free, which Start finds.
+	// Name of the Cluster, and prefix of the pods' names: the first name that is free, which Start finds.
 	Name string
-	// ID tells what this capture makes from what others do.
+	// ID distinguishes the objects of this capture from those of others.
 	ID   string
 	Ring string
-	// Made is the spec of a ring that is made for the capture, nil for one that is there.
+	// Made is the spec of the ring to create, nil to use an existing one.
 	Made *v1.CaptureRingSpec
-	// Own is the spec of a PodCapture that is made instead of ring and Cluster, else nil; Name is its CaptureRing's then, which Start
-	// learns.
+	// Own is the spec of the PodCapture to create instead of ring and Cluster, else nil; Start then sets Name to the name of its
+	// CaptureRing.
 	Own *v1.PodCaptureSpec
-	// Pods is how many it has to capture.
+	// Pods is the number of pods to capture.
 	Pods  int32
 	Nodes []Node
 	// Namespace of the pods.
 	Namespace string
-	// Image has rcstream in it.
+	// Image contains rcstream.
 	Image string
 	// Filter is a pcap-filter(7) expression, empty for everything.
 	Filter string
 	// Slots of the queue on each node.
 	Slots int32
-	// Deadline after which the pods end by themselves, should nobody be there to remove them.
+	// Deadline after which the pods end if nobody deletes them.
 	Deadline time.Duration
 }
 
-// Node is where packets come from.
+// Node is a node to capture on.
 type Node struct {
 	Name       string
 	Interfaces []string
 }
 
-// names are how many captures there can be at once. A kubelet never forgets the name of a resource: names that are used again
-// leave few of them on a node.
+// names is the maximum number of captures at a time. A kubelet never forgets the name of a resource: names are used again, so
+// that a node sees few of them.
 const names = 8
 
 func name(i int) string { return fmt.Sprintf("ringcap-cli-%d", i) }
@@ -62,7 +63,7 @@ func (p Plan) labels() map[string]string {
 	return map[string]string{doctor.TemporaryLabel: p.ID, "app.kubernetes.io/managed-by": "ringcap-cli"}
 }
 
-// MadeRing is the ring that is made, nil if none is.
+// MadeRing returns the ring to create, nil for none.
 func (p Plan) MadeRing() *v1.CaptureRing {
 	if p.Made == nil {
 		return nil
@@ -72,7 +73,7 @@ func (p Plan) MadeRing() *v1.CaptureRing {
 	return ring
 }
 
-// PodCapture is the one that is made, nil if none is.
+// PodCapture returns the PodCapture to create, nil for none.
 func (p Plan) PodCapture() *v1.PodCapture {
 	if p.Own == nil {
 		return nil
@@ -80,7 +81,7 @@ func (p Plan) PodCapture() *v1.PodCapture {
 	return &v1.PodCapture{ObjectMeta: metav1.ObjectMeta{GenerateName: "ringcap-cli-", Namespace: p.Namespace, Labels: p.labels()}, Spec: *p.Own}
 }
 
-// Cluster is the set of queues.
+// Cluster returns the Cluster to create.
 func (p Plan) Cluster() *v1.Cluster {
 	return &v1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: p.labels()},
@@ -88,13 +89,13 @@ func (p Plan) Cluster() *v1.Cluster {
 	}
 }
 
-// consumers are the capture's own pods.
+// consumers permits the capture's own pods.
 func (p Plan) consumers() *v1.Consumers { return &v1.Consumers{Namespaces: []string{p.Namespace}} }
 
 // container of the pods.
 const container = "rcstream"
 
-// Command is what is run in a pod.
+// Command is the command to run in a pod.
 func (p Plan) Command() []string {
 	command := []string{"/usr/bin/rcstream"}
 	if p.Filter != "" {
@@ -103,7 +104,7 @@ func (p Plan) Command() []string {
 	return append(command, "--", p.Name)
 }
 
-// Pod is that of a node. It belongs to the Cluster or PodCapture, and goes with it.
+// Pod returns the pod for a node. The Cluster or PodCapture owns it, so they are deleted together.
 func (p Plan) Pod(node Node, owner client.Object) *corev1.Pod {
 	kind := "Cluster"
 	if p.Own != nil {
@@ -141,7 +142,7 @@ func (p Plan) Pod(node Node, owner client.Object) *corev1.Pod {
 	}
 }
 
-// onNode leaves it to the scheduler to wait until the node has the queue.
+// onNode uses affinity: the scheduler then waits until the node has the queue.
 func onNode(name string) *corev1.Affinity {
 	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{

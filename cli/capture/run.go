@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Dial starts rcstream on the node at a place of the plan. Its output goes to out and its complaints to errOut until ctx
-// is done or it ends; it stops capturing when in gives a line, and ends when in does.
+// Dial starts rcstream on the plan's node with this index. Its output goes to out and its errors to errOut until ctx is done or
+// it ends. It stops capturing when in returns a line, and ends when in does.
 type Dial func(ctx context.Context, node int, in io.Reader, out, errOut io.Writer) error
 
-// Result is how it went on one node.
+// Result is the result of one node.
 type Result struct {
 	Node string `json:"node"`
-	// Packets in the file. Truncated of them are shorter there than on the wire, the longest of these has TruncatedTo bytes.
+	// Packets in the file. Truncated of them are shorter than on the wire; the longest of these has TruncatedTo bytes.
 	Packets     int64 `json:"packets"`
 	Truncated   int64 `json:"truncated"`
 	TruncatedTo int   `json:"truncatedTo"`
@@ -37,52 +37,52 @@ func (r *Result) count(p *Packet) {
 }
 
 const (
-	// patience with nodes that have no traffic.
-	patience = time.Second
-	// most bytes that are held back for the sake of order.
-	most = 64 << 20
-	// closing is the time for nodes to send what they have when it is enough.
+	// maxWait is how long packets are held back for nodes without traffic.
+	maxWait = time.Second
+	// maxHeld is the maximum number of bytes that are held back to sort packets.
+	maxHeld = 64 << 20
+	// closing is the time that nodes have to send the rest after the stop.
 	closing = 20 * time.Second
 	tick    = 100 * time.Millisecond
 )
 
-// errEarly is of a stream whose account came though nobody had asked for it.
+// errEarly is the error of a stream that ended before it was asked to.
 var errEarly = errors.New("rcstream ended by itself, as if its standard input had been closed: what came later is not in the file")
 
-// event is what a node's stream tells the writer.
+// event is a message of a node's stream to the writer.
 type event struct {
 	node       int
 	packet     *Packet
 	interfaces []iface
-	// listening: the queue is attached. ended: nothing more will come, because of err or, if that is nil, as asked.
+	// listening: the queue is attached. ended: the stream is over, because of err or, if that is nil, as asked.
 	listening, ended bool
 	account          Account
 	err              error
 }
 
-// run is one capture under way.
+// run is one capture in progress.
 type run struct {
 	plan   Plan
 	dial   Dial
 	events chan event
 	file   *file
 	merger *merger
-	// results and open streams, which the writer's goroutine keeps.
+	// results and the number of open streams; only the writer's goroutine uses them.
 	results []Result
 	open    int
-	// starting nodes neither capture yet nor have failed.
+	// starting nodes have neither begun to capture nor failed.
 	starting map[int]bool
 }
 
-// Stream captures until stop is done, or all nodes have failed; every node has an account then or says why not. ready is
-// called when all nodes capture but those that have failed. disordered packets were too late for their place in the file.
-// An error is the writer's: the file is not complete.
+// Stream captures until stop is done or all nodes have failed. Then each result has the node's account or its error. ready is
+// called when all nodes capture, except for those that have failed. disordered is the number of packets that were too late for
+// their position in the file. An error is the writer's: the file is incomplete then.
 func Stream(stop context.Context, plan Plan, dial Dial, to io.Writer, ready func()) (results []Result, disordered int64, err error) {
 	r := &run{
-		plan: plan, dial: dial, events: make(chan event, 256), file: newFile(to, plan), merger: newMerger(len(plan.Nodes), patience, most),
+		plan: plan, dial: dial, events: make(chan event, 256), file: newFile(to, plan), merger: newMerger(len(plan.Nodes), maxWait, maxHeld),
 		results: make([]Result, len(plan.Nodes)), open: len(plan.Nodes), starting: map[int]bool{},
 	}
-	// Streams live on after stop, until they have sent their account.
+	// Streams continue after stop until they have sent their account.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(stop))
 	var streams sync.WaitGroup
 	for i, node := range plan.Nodes {
@@ -93,7 +93,7 @@ func Stream(stop context.Context, plan Plan, dial Dial, to io.Writer, ready func
 	}
 	err = r.write(stop, ready)
 	cancel()
-	// Whoever still wants to tell something is let go.
+	// Let streams that still send an event end.
 	go func() {
 		streams.Wait()
 		close(r.events)
@@ -103,7 +103,7 @@ func Stream(stop context.Context, plan Plan, dial Dial, to io.Writer, ready func
 	return r.results, r.merger.disordered, err
 }
 
-// write takes events until all streams have ended.
+// write handles events until all streams have ended.
 func (r *run) write(stop context.Context, ready func()) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -152,7 +152,7 @@ func (r *run) take(e event, ready func()) error {
 	return nil
 }
 
-// pass writes what need not wait any longer.
+// pass writes the packets that need not wait any longer.
 func (r *run) pass(flush bool) error {
 	now := time.Now()
 	for {
@@ -172,22 +172,22 @@ func (r *run) pass(flush bool) error {
 	return nil
 }
 
-// stream runs rcstream on a node and tells what it says.
+// stream runs rcstream on a node and sends its output as events.
 func (r *run) stream(ctx, stop context.Context, node int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in, enough := io.Pipe()
 	out, output := io.Pipe()
-	said := &limited{most: 4096}
+	stderr := &limited{limit: 4096}
 	done := make(chan error, 1)
 	go func() {
-		err := r.dial(ctx, node, in, output, said)
+		err := r.dial(ctx, node, in, output, stderr)
 		output.CloseWithError(io.EOF)
 		in.CloseWithError(io.ErrClosedPipe)
 		done <- err
 	}()
 	release := context.AfterFunc(stop, func() {
-		// Nobody may read it any more: then this fails, or waits for in to be closed.
+		// If nobody reads it any more, this fails, or waits until in is closed.
 		go func() { _, _ = enough.Write([]byte("\n")) }()
 		time.AfterFunc(closing, cancel)
 	})
@@ -196,12 +196,12 @@ func (r *run) stream(ctx, stop context.Context, node int) {
 		err = errEarly
 	}
 	release()
-	// It has sent all: it may end, and need not say goodbye.
+	// It has sent everything: it may be killed.
 	enough.Close()
 	out.CloseWithError(io.ErrClosedPipe)
 	cancel()
 	if dialled := <-done; err != nil {
-		err = explain(err, dialled, said.String())
+		err = explain(err, dialled, stderr.String())
 	}
 	r.events <- event{node: node, ended: true, account: account, err: err}
 }
@@ -234,12 +234,12 @@ func (r *run) read(ctx context.Context, node int, out io.Reader) (Account, error
 	}
 }
 
-// explain prefers what rcstream itself said.
-func explain(err, dialled error, said string) error {
-	said = strings.TrimPrefix(strings.TrimSpace(said), "rcstream: ")
+// explain prefers rcstream's own error.
+func explain(err, dialled error, stderr string) error {
+	stderr = strings.TrimPrefix(strings.TrimSpace(stderr), "rcstream: ")
 	switch {
-	case said != "":
-		return errors.New(said)
+	case stderr != "":
+		return errors.New(stderr)
 	case dialled != nil && !errors.Is(dialled, context.Canceled):
 		return dialled
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
@@ -248,17 +248,17 @@ func explain(err, dialled error, said string) error {
 	return err
 }
 
-// limited keeps the first bytes of what is written, and forgets the rest.
+// limited keeps the first bytes of what is written, and drops the rest.
 type limited struct {
-	mu   sync.Mutex
-	text strings.Builder
-	most int
+	mu    sync.Mutex
+	text  strings.Builder
+	limit int
 }
 
 func (l *limited) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text.Write(p[:min(len(p), l.most-l.text.Len())])
+	l.text.Write(p[:min(len(p), l.limit-l.text.Len())])
 	return len(p), nil
 }
 

@@ -27,12 +27,12 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Session is what a capture has made in a cluster. Remove must be called whatever happens.
+// Session creates the objects of a capture. Remove must be called in any case.
 type Session struct {
 	Client client.Client
 	Config *rest.Config
 	Plan   Plan
-	// Log is told what is waited for.
+	// Log is called with what the session waits for.
 	Log func(format string, args ...any)
 
 	ring    *v1.CaptureRing
@@ -44,15 +44,15 @@ type Session struct {
 
 const (
 	poll = 250 * time.Millisecond
-	// patient is the time for one request that makes something.
-	patient = 30 * time.Second
-	// unexpected is the reason by which a kubelet refuses a pod that was given to the node for a queue of the capture before,
-	// which had the same name; maxTries bounds how many of them there may be.
+	// requestTimeout is the timeout of one request that creates an object.
+	requestTimeout = 30 * time.Second
+	// unexpected is the reason with which a kubelet refuses a pod that was scheduled for the queue of the previous capture,
+	// which had the same name; maxTries limits the number of such pods.
 	unexpected = "UnexpectedAdmissionError"
 	maxTries   = 20
 )
 
-// Start makes what has the queues and the pods, and waits until they run.
+// Start creates the objects and waits until the pods run.
 func (s *Session) Start(ctx context.Context) error {
 	prepare := s.makeQueues
 	if s.Plan.Own != nil {
@@ -72,7 +72,7 @@ func (s *Session) Start(ctx context.Context) error {
 	return s.wait(ctx, s.running)
 }
 
-// makeQueues makes the ring, if it is to be made, and the Cluster, and waits for its queues.
+// makeQueues creates the Cluster, and the ring if the plan has one, and waits for the Cluster's queues.
 func (s *Session) makeQueues(ctx context.Context) error {
 	if s.ring = s.Plan.MadeRing(); s.ring != nil {
 		if err := s.create(ctx, s.ring); err != nil {
@@ -87,7 +87,7 @@ func (s *Session) makeQueues(ctx context.Context) error {
 	return s.wait(ctx, s.queues)
 }
 
-// makeOwn makes the PodCapture, and waits until the pods are captured.
+// makeOwn creates the PodCapture, and waits until the pods are captured.
 func (s *Session) makeOwn(ctx context.Context) error {
 	s.own = s.Plan.PodCapture()
 	if err := s.create(ctx, s.own); err != nil {
@@ -97,7 +97,7 @@ func (s *Session) makeOwn(ctx context.Context) error {
 	return s.wait(ctx, s.captured)
 }
 
-// captured says what the PodCapture still waits for, and learns its name for the nodes. What is refused is an error.
+// captured returns what the PodCapture still waits for, and sets the plan's name. A refusal is an error.
 func (s *Session) captured(ctx context.Context) (string, error) {
 	var own v1.PodCapture
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.own), &own); err != nil {
@@ -118,7 +118,7 @@ func (s *Session) captured(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// owner is what the pods belong to.
+// owner returns the owner of the pods.
 func (s *Session) owner() client.Object {
 	if s.own != nil {
 		return s.own
@@ -126,7 +126,7 @@ func (s *Session) owner() client.Object {
 	return s.cluster
 }
 
-// makeCluster makes the Cluster, by a name that no other capture has.
+// makeCluster creates the Cluster with a name that no other capture has.
 func (s *Session) makeCluster(ctx context.Context) error {
 	for i := range names {
 		s.Plan.Name = name(i)
@@ -135,17 +135,17 @@ func (s *Session) makeCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%d captures run, the most there can be at once, or were left over: see ringcap doctor", names)
+	return fmt.Errorf("%d captures run, the maximum at a time, or are orphaned: see ringcap doctor", names)
 }
 
-// create is not cut short by an interrupt: what is made is known, and removed.
+// create is not cancelled by an interrupt: the session must know what exists, to delete it.
 func (s *Session) create(ctx context.Context, object client.Object) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patient)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	return s.Client.Create(ctx, object)
 }
 
-// wait asks until there is nothing left to wait for; when ctx is done it says what it was.
+// wait repeats ask until there is nothing left to wait for; when ctx is done the error names what was left.
 func (s *Session) wait(ctx context.Context, ask func(context.Context) (left string, err error)) error {
 	for {
 		left, err := ask(ctx)
@@ -166,7 +166,7 @@ func (s *Session) wait(ctx context.Context, ask func(context.Context) (left stri
 	}
 }
 
-// queues says which nodes do not have their queue yet. What the operator or a node refuses is an error.
+// queues returns which node does not have its queue yet. A refusal by the operator or a node is an error.
 func (s *Session) queues(ctx context.Context) (string, error) {
 	var cluster v1.Cluster
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.cluster), &cluster); err != nil {
@@ -197,8 +197,8 @@ func (s *Session) queues(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// tapped says whether a node still has to tap pods, for a ring that was made for them. What cannot be tapped yet may be in a
-// moment; what is refused is an error.
+// tapped returns whether a node still has to capture pods, for a ring that was created for them. An interface may become ready
+// any time; a refusal is an error.
 func (s *Session) tapped(node *v1.NodeCapture) (string, error) {
 	if s.ring == nil {
 		return "", nil
@@ -215,7 +215,7 @@ func (s *Session) tapped(node *v1.NodeCapture) (string, error) {
 	return "", fmt.Errorf("node %s: %s: %s", node.Name, on.Reason, on.Message)
 }
 
-// running says which pods do not run yet.
+// running returns which pod does not run yet.
 func (s *Session) running(ctx context.Context) (string, error) {
 	for i, name := range s.pods {
 		var pod corev1.Pod
@@ -263,7 +263,7 @@ func (s *Session) again(ctx context.Context, node int) error {
 	return nil
 }
 
-// Dial is a Dial by pods/exec.
+// Dial implements Dial with pods/exec.
 func (s *Session) Dial(ctx context.Context, node int, in io.Reader, out, errOut io.Writer) error {
 	config := rest.CopyConfig(s.Config)
 	config.Timeout = 0
@@ -275,7 +275,7 @@ func (s *Session) Dial(ctx context.Context, node int, in io.Reader, out, errOut 
 		VersionedParams(&corev1.PodExecOptions{
 			Container: container, Command: s.Plan.Command(), Stdin: true, Stdout: true, Stderr: true,
 		}, scheme.ParameterCodec)
-	// As kubectl does: WebSockets, and SPDY for what is in the way and does not know them.
+	// As kubectl does: WebSockets, and SPDY if a proxy on the way does not support them.
 	socket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, request.URL().String())
 	if err != nil {
 		return err
@@ -293,7 +293,7 @@ func (s *Session) Dial(ctx context.Context, node int, in io.Reader, out, errOut 
 	return executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: errOut})
 }
 
-// Remove takes away what was made, and waits until it is gone.
+// Remove deletes what was created, and waits until it is gone.
 func (s *Session) Remove(ctx context.Context) error {
 	var problems []error
 	for _, object := range s.made() {
@@ -308,7 +308,7 @@ func (s *Session) Remove(ctx context.Context) error {
 	return nil
 }
 
-// made is what there is to be removed, in that order: a ring stays while a Cluster is over it.
+// made returns the objects to delete, in that order: a ring stays while a Cluster is over it.
 func (s *Session) made() []client.Object {
 	var objects []client.Object
 	for _, name := range slices.Sorted(slices.Values(s.pods)) {

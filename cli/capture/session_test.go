@@ -40,7 +40,7 @@ func TestNamesAreUsedAgain(t *testing.T) {
 
 	late := session(t)
 	late.Client = s.Client
-	require.ErrorContains(t, late.makeCluster(t.Context()), "8 captures run, the most there can be at once")
+	require.ErrorContains(t, late.makeCluster(t.Context()), "8 captures run, the maximum at a time")
 	require.Empty(t, late.made(), "it removes nothing of the others'")
 }
 

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Packet is one that a node captured.
+// Packet is a packet that a node captured.
 type Packet struct {
 	Time time.Time
-	// Interface is the place of the interface among those that the stream announced.
+	// Interface is the index of the interface among those that the stream announced.
 	Interface int
 	// Length on the wire, bytes.
 	Length   int
@@ -22,25 +22,25 @@ type Packet struct {
 	Data     []byte
 }
 
-// Account is what rcstream says in the end.
+// Account is rcstream's final account.
 type Account struct {
-	// Read from the queue, before the filter. The others were lost since the queue was opened.
+	// Read is the number of packets read from the queue, before the filter. The others were lost since the queue was opened.
 	Read, Full, Unattended, NoMemory int64
 }
 
-// Lost is the number of packets that the queue lost.
+// Lost returns the number of packets that the queue lost.
 func (a Account) Lost() int64 { return a.Full + a.Unattended + a.NoMemory }
 
 // iface is an interface as rcstream announces it.
 type iface struct {
-	// name of the interface or, as NAMESPACE/NAME, of the pod on its other side; the ifindex as text where own is empty.
+	// name of the interface or, as NAMESPACE/NAME, of the pod on its other side; the ifindex as text if own is empty.
 	name string
 	// own name of the interface.
 	own string
 }
 
-// stream reads what rcstream writes: pcapng, in little endian and with nanoseconds. It believes no length: whoever is
-// at the other end may be anybody.
+// stream parses rcstream's output: pcapng, in little endian and with nanoseconds. It trusts no length: the other end may be
+// compromised.
 type stream struct {
 	from *bufio.Reader
 	// interfaces announced so far.
@@ -68,9 +68,9 @@ const (
 	interfaceHeader = 8
 )
 
-var errDamaged = errors.New("what the node sends makes no sense")
+var errDamaged = errors.New("invalid data from the node")
 
-// open reads the first block, which comes as soon as the queue is attached.
+// openStream reads the first block, which arrives as soon as the queue is attached.
 func openStream(from io.Reader) (*stream, error) {
 	s := &stream{from: bufio.NewReaderSize(from, 1<<17)}
 	kind, body, err := s.block()
@@ -83,7 +83,7 @@ func openStream(from io.Reader) (*stream, error) {
 	return s, nil
 }
 
-// next returns the next packet; io.EOF after the account, and io.ErrUnexpectedEOF if that never came.
+// next returns the next packet; io.EOF after the account, and io.ErrUnexpectedEOF if there was none.
 func (s *stream) next() (Packet, error) {
 	for {
 		kind, body, err := s.block()
@@ -179,7 +179,7 @@ func (s *stream) packet(body []byte) (Packet, error) {
 	return p, nil
 }
 
-// statistics takes the account, which comes last, with interface 0's.
+// statistics parses the account, which comes last, with the statistics of interface 0.
 func (s *stream) statistics(body []byte) (last bool, err error) {
 	if len(body) < frame {
 		return false, fmt.Errorf("%w: statistics of %d bytes", errDamaged, len(body))

@@ -62,7 +62,7 @@ func TestServer(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Delete(context.Background(), ring)) })
 	code, said := against(t, kubeconfig, "status")
 	require.Equal(t, ExitBad, code, said)
-	require.Contains(t, said, "no operator has looked at it yet")
+	require.Contains(t, said, "the operator has not processed it yet")
 	code, said = against(t, kubeconfig, "doctor")
 	require.Equal(t, ExitBad, code, said)
 	require.Contains(t, said, "CaptureRing mirror: feeds nobody")

@@ -28,7 +28,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// captureFlags are what the command line says.
+// captureFlags are the flags of ringcap capture.
 type captureFlags struct {
 	filter, file, image string
 	duration, timeout   time.Duration
@@ -37,11 +37,11 @@ type captureFlags struct {
 }
 
 const (
-	// deadline of pods when the capture has no duration.
+	// deadline of pods if the capture has no duration.
 	deadline = 24 * time.Hour
-	// removal is the time for taking away what was made, after an interrupt too.
+	// removal is the timeout for deleting what was created, also after an interrupt.
 	removal = time.Minute
-	// maxNodes is how many streams one person's connection is trusted with.
+	// maxNodes is the maximum number of streams to one user's machine.
 	maxNodes = 64
 )
 
@@ -50,16 +50,16 @@ func (a *app) capture() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capture RING|pod/NAME|deploy/NAME [-f FILTER] [-w FILE] [--duration TIME]",
 		Short: "a ring's or a workload's packets from all nodes, as one time-ordered pcapng",
-		Long: `Makes a Cluster of one queue over the ring and on each of its nodes a pod without any privilege that reads it, streams what
-comes there home, in one order by time, and removes all of it at the end: after --duration, or an interrupt (Ctrl-C), or when
-whoever reads the output has gone. Interfaces are called NODE/INTERFACE in the file. Other consumers of the ring get their
-packets all the same.
+		Long: `Creates a Cluster of one queue over the ring, and on each of its nodes an unprivileged pod that reads the queue. Streams the
+packets to this machine, sorted by time, and deletes all of it at the end: after --duration, an interrupt (Ctrl-C), or when
+the reader of the output exits. Interfaces are named NODE/INTERFACE in the file. Other consumers of the ring still get their
+packets.
 
-For a pod, or the pods of a Deployment, it makes the ring too, over the node's side of their interfaces, both ways, and follows pods that come and go on
-the nodes that have some when it begins. Their interfaces are called NODE/NAMESPACE/POD. If you may make no CaptureRings, and PodCaptures in the namespace, it makes
-one of those instead of ring and Cluster.
+For a pod, or the pods of a Deployment, it also creates the ring, over the node's side of their interfaces, in both directions. It follows
+pods that come and go on the nodes that have some at the start. Their interfaces are named NODE/NAMESPACE/POD. If you may create
+PodCaptures in the namespace but no CaptureRings, it creates a PodCapture instead of ring and Cluster.
 
-The account at the end says what was lost, for each node. A person's connection is no place for a full mirror port: use -f.
+The final account lists what was lost on each node. Your connection may be too slow for a full mirror port: use -f.
 
 Exit code 3: packets were lost, a node did not send its account, or pods ran where nobody captured them.`,
 		Example: `  ringcap capture mirror -f 'tcp port 443' -w https.pcapng --duration 1m
@@ -102,7 +102,7 @@ func (f captureFlags) check() error {
 	return nil
 }
 
-// checkFilter refuses an expression before anything is made for it, where there is a compiler; else the nodes do.
+// checkFilter refuses an invalid expression before any object is created, if there is a compiler; else the nodes do.
 func checkFilter(ctx context.Context, expression string) error {
 	if expression == "" {
 		return nil
@@ -131,7 +131,7 @@ func (a *app) runCapture(ctx context.Context, target string, f captureFlags) err
 	return a.captureAsPlanned(ctx, c, plan, missing, f)
 }
 
-// captureWorkload captures pods, and says where they went in the end.
+// captureWorkload captures pods, and reports nodes that they moved to.
 func (a *app) captureWorkload(ctx context.Context, target string, f captureFlags) error {
 	c, err := a.connect()
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *app) captureWorkload(ctx context.Context, target string, f captureFlags
 	return nil
 }
 
-// captureAsPlanned makes what a capture needs, captures, and removes it whatever happens.
+// captureAsPlanned creates the objects, captures, and deletes them in any case.
 func (a *app) captureAsPlanned(ctx context.Context, c *connection, plan capture.Plan, missing []string, f captureFlags) error {
 	out, err := a.captureFile(f.file)
 	if err != nil {
@@ -208,7 +208,7 @@ func (a *app) stream(ctx context.Context, session *capture.Session, f captureFla
 		}
 	})
 	if disordered > 0 {
-		a.log("%s packets came too late for their place in the file: see the nodes' clocks", tree.Number(disordered))
+		a.log("%s packets came too late for their position in the file: see the nodes' clocks", tree.Number(disordered))
 	}
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (a *app) stream(ctx context.Context, session *capture.Session, f captureFla
 	return a.summary(results, bad)
 }
 
-// flusher hands every write on; pcapgo has a buffer of its own.
+// flusher flushes each write; pcapgo has its own buffer.
 type flusher struct{ *bufio.Writer }
 
 func (f flusher) Write(p []byte) (int, error) {
@@ -235,7 +235,7 @@ func nodeNames(plan capture.Plan) string {
 	return strings.Join(names, "; ")
 }
 
-// summary says what came from each node, and what was lost there.
+// summary prints what each node sent, and what was lost there.
 func (a *app) summary(results []capture.Result, bad bool) error {
 	var packets, lost, truncated int64
 	failed := 0
@@ -268,7 +268,7 @@ func (a *app) summary(results []capture.Result, bad bool) error {
 	return nil
 }
 
-// captureFile opens what is written to.
+// captureFile opens the output.
 func (a *app) captureFile(path string) (io.WriteCloser, error) {
 	if path != "-" {
 		return os.Create(path)
@@ -283,7 +283,7 @@ type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
 
-// planCapture decides where to capture. missing says where the ring is and cannot be captured.
+// planCapture decides where to capture. missing lists the nodes of the ring that cannot capture, and why.
 func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name string, f captureFlags) (plan capture.Plan, missing []string, err error) {
 	ring := s.Ring(name)
 	if ring == nil {
@@ -294,8 +294,8 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 	}
 	plan = newPlan(c, f, rand.String(5))
 	plan.Ring = name
-	places := s.Places(name)
-	for _, p := range places {
+	placements := s.Placements(name)
+	for _, p := range placements {
 		switch {
 		case len(f.nodes) > 0 && !slices.Contains(f.nodes, p.Node.Name):
 		case p.Problem != "":
@@ -305,7 +305,7 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 		}
 	}
 	for _, want := range f.nodes {
-		if !slices.ContainsFunc(places, func(p fleet.Place) bool { return p.Node.Name == want }) {
+		if !slices.ContainsFunc(placements, func(p fleet.Placement) bool { return p.Node.Name == want }) {
 			return plan, nil, fmt.Errorf("--node: ring %s is not on a node %s", name, want)
 		}
 	}
@@ -315,7 +315,7 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 	return finishPlan(ctx, c, plan, missing)
 }
 
-// admitted refuses a capture whose pods the nodes would not give the ring's packets, and says what there is to do.
+// admitted refuses a capture whose pods may not have the ring's packets, and returns how to permit them.
 func admitted(ctx context.Context, c *connection, ring *v1.CaptureRing) error {
 	rule := consumers.Rule{consumers.OfRing(ring.Name, ring.Spec.Consumers)}
 	err := rule.Check(c.namespace, func(name string) (map[string]string, error) {
@@ -334,7 +334,7 @@ func admitted(ctx context.Context, c *connection, ring *v1.CaptureRing) error {
 		c.namespace, ring.Name, err, advice, fleet.Admit(ring, c.namespace))
 }
 
-// newPlan is one without a ring and nodes.
+// newPlan returns a plan without a ring and nodes.
 func newPlan(c *connection, f captureFlags, id string) capture.Plan {
 	plan := capture.Plan{
 		ID: id, Namespace: c.namespace, Image: f.image, Filter: f.filter, Slots: f.slots, Deadline: deadline,
@@ -345,7 +345,7 @@ func newPlan(c *connection, f captureFlags, id string) capture.Plan {
 	return plan
 }
 
-// finishPlan sees that the nodes are not too many, and what their pods run.
+// finishPlan limits the number of nodes, and sets the pods' image.
 func finishPlan(ctx context.Context, c client.Client, plan capture.Plan, missing []string) (capture.Plan, []string, error) {
 	if len(plan.Nodes) > maxNodes {
 		return plan, nil, fmt.Errorf("there are %d nodes to capture on: name up to %d of them with --node", len(plan.Nodes), maxNodes)
@@ -357,7 +357,7 @@ func finishPlan(ctx context.Context, c client.Client, plan capture.Plan, missing
 	return plan, missing, err
 }
 
-// agentImage is what the agents run: every node of a ring has it.
+// agentImage returns the agents' image: every node of a ring has it.
 func agentImage(ctx context.Context, c client.Client) (string, error) {
 	var sets appsv1.DaemonSetList
 	if err := c.List(ctx, &sets, ours); err != nil {

@@ -24,9 +24,9 @@ func (a *app) doctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "what this cluster lacks for capturing, and how to fix it",
-		Long: `Looks at the custom resources, the operator, the agents, every node's report, engines and why a node has no kernel
-module, rings and clusters, queues that nobody reads, pods that wait for queues, loss, and what captures left over.
-Each finding says what to do.
+		Long: `Checks the custom resources, the operator, the agents, every node's report, engines and why a node has no kernel
+module, rings and Clusters, queues without a consumer, pods that wait for queues, loss, and orphaned captures.
+Each finding contains what to do.
 
 Exit code 3: there is a finding of severity Error. Warnings and notes do not count.`,
 		Example: `  ringcap doctor
@@ -55,8 +55,8 @@ Exit code 3: there is a finding of severity Error. Warnings and notes do not cou
 	return cmd
 }
 
-// facts reads all that doctors look at. What the person may not see is noted, not fatal; an API server that does not
-// answer is.
+// facts reads all that the checks need. If the user may not read something, it is noted; if the API server does not answer, it
+// is an error.
 func (a *app) facts(ctx context.Context, c *connection) (doctor.Facts, error) {
 	f := doctor.Facts{CLI: a.version}
 	for _, kind := range []string{"CaptureRing", "Cluster", "NodeCapture"} {
@@ -77,16 +77,16 @@ func (a *app) facts(ctx context.Context, c *connection) (doctor.Facts, error) {
 	}
 	f.Ask(ctx, c.agents)
 	if f.Denied != "" {
-		f.Blind = append(f.Blind, f.Denied)
+		f.Unreadable = append(f.Unreadable, f.Denied)
 	}
-	if f.Unheard != "" {
-		f.Blind = append(f.Blind, f.Unheard)
+	if f.LeasesDenied != "" {
+		f.Unreadable = append(f.Unreadable, f.LeasesDenied)
 	}
 	workloads(ctx, c, &f)
 	return f, nil
 }
 
-// ours selects what the chart makes.
+// ours selects the chart's objects.
 var ours = client.MatchingLabels{"app.kubernetes.io/name": "ringcap"}
 
 func workloads(ctx context.Context, c client.Client, f *doctor.Facts) {
@@ -99,7 +99,7 @@ func workloads(ctx context.Context, c client.Client, f *doctor.Facts) {
 	list := func(into client.ObjectList, options ...client.ListOption) {
 		if err := c.List(ctx, into, options...); err != nil {
 			kind := fmt.Sprintf("%T", into)
-			f.Blind = append(f.Blind, fmt.Sprintf("cannot list %s: %v", kind[strings.LastIndexByte(kind, '.')+1:], err))
+			f.Unreadable = append(f.Unreadable, fmt.Sprintf("cannot list %s: %v", kind[strings.LastIndexByte(kind, '.')+1:], err))
 		}
 	}
 	list(&deployments, ours)

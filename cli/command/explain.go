@@ -25,8 +25,8 @@ func (a *app) explain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain RING (PROTOCOL SOURCE[:PORT] DESTINATION[:PORT] | --pcap FILE)",
 		Short: "why a packet would or would not be captured",
-		Long: `Asks a ring as it is in the cluster about one packet, or about all packets of a capture in pcap or pcapng format: where it
-taps, what its filter makes of the packet step by step, and which queues get it. A packet given by its addresses is a TCP packet
+		Long: `Explains what a ring of the cluster does with one packet, or with all packets of a file in pcap or pcapng format: where it
+captures, how each step of its filter decides, and which queues get the packet. A packet given by its addresses is a TCP packet
 with ACK set, a UDP, SCTP or ICMP packet, without payload.
 
 What only a node's kernel knows (plugins, what is inside of tunnels, ports of fragments) is answered with "depends".
@@ -119,11 +119,11 @@ func (a *app) explainTuple(o output, name string, ring *explain.Ring, tuple expl
 		answer.Verdict = explain.NotCaptured
 	}
 	value := struct {
-		Ring   string         `json:"ring"`
-		Places []explain.Step `json:"places"`
+		Ring       string         `json:"ring"`
+		Placements []explain.Step `json:"places"`
 		explain.Answer
-	}{name, ring.Places(), answer}
-	err = o.write(a.Out, value, func(w io.Writer) error { return explain.Text(w, name, ring.Places(), answer) })
+	}{name, ring.Placements(), answer}
+	err = o.write(a.Out, value, func(w io.Writer) error { return explain.Text(w, name, ring.Placements(), answer) })
 	if err == nil && answer.Verdict == explain.NotCaptured {
 		return errBad
 	}
@@ -145,11 +145,11 @@ func (a *app) explainFile(o output, name string, ring *explain.Ring, path string
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	value := struct {
-		Ring   string         `json:"ring"`
-		Places []explain.Step `json:"places"`
+		Ring       string         `json:"ring"`
+		Placements []explain.Step `json:"places"`
 		explain.Summary
-	}{name, ring.Places(), summary}
-	err = o.write(a.Out, value, func(w io.Writer) error { return explain.SummaryText(w, name, ring.Places(), summary) })
+	}{name, ring.Placements(), summary}
+	err = o.write(a.Out, value, func(w io.Writer) error { return explain.SummaryText(w, name, ring.Placements(), summary) })
 	if err == nil && (summary.Captured+summary.Depends == 0 || !ring.Tapped()) {
 		return errBad
 	}

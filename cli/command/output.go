@@ -38,7 +38,7 @@ func outputFlag(cmd *cobra.Command) *output {
 	return &o
 }
 
-// write prints a value, or what text says of it.
+// write prints a value, or its text.
 func (o output) write(w io.Writer, value any, text func(io.Writer) error) error {
 	switch o {
 	case "json":

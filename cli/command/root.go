@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is ringcap's command line: one file for each command, which reads flags, calls what decides and prints.
+// Package command is ringcap's command line: one file for each command, which parses flags, calls the other packages and prints.
 package command
 
 import (
@@ -27,29 +27,29 @@ import (
 // Exit codes.
 const (
 	ExitFine = 0
-	// ExitFailed: the command could not do what it was asked.
+	// ExitFailed: the command failed.
 	ExitFailed = 1
 	// ExitUsage: the command line is wrong.
 	ExitUsage = 2
-	// ExitBad: it could, and the answer is bad: see each command's help.
+	// ExitBad: the command succeeded and found a problem: see each command's help.
 	ExitBad = 3
 )
 
-// errBad ends a command with ExitBad; what is bad was printed.
+// errBad ends a command with ExitBad; the problem has been printed.
 var errBad = errors.New("bad")
 
-// usageError is a wrong command line.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Streams are what a command reads and writes.
+// Streams are the input and output of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// app is what all commands share.
+// app is shared by all commands.
 type app struct {
 	Streams
 	version string
@@ -57,19 +57,19 @@ type app struct {
 
 	kubeconfig, context, namespace, as string
 	timeout                            string
-	// toldDenied: the person knows of the right to ask agents that is missing.
-	toldDenied bool
-	// connect is cluster but in tests.
+	// deniedLogged: the user has been told about the missing right to ask agents.
+	deniedLogged bool
+	// connect is cluster, except in tests.
 	connect func() (*connection, error)
 }
 
-// connection is how to reach a cluster.
+// connection is a connection to a cluster.
 type connection struct {
 	client.Client
 	config *rest.Config
-	// namespace that the person works in.
+	// namespace that the user works in.
 	namespace string
-	// agents answers for the agents, through the API server.
+	// agents asks the agents, through the API server.
 	agents fleet.Asker
 }
 
@@ -99,7 +99,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 }
 
-// nameOf is what the person typed: kubectl runs kubectl-ringcap for `kubectl ringcap`.
+// nameOf returns the command that the user typed: kubectl runs kubectl-ringcap for `kubectl ringcap`.
 func nameOf(program string) string {
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
 		return "kubectl ringcap"
@@ -111,13 +111,13 @@ func (a *app) root(name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ringcap",
 		Short: "see, understand and take packet captures of a Kubernetes cluster",
-		Long: `ringcap shows what CaptureRings capture and lose, says why, and takes packets home.
+		Long: `ringcap shows what CaptureRings capture and lose, and why, and streams their packets to your machine.
 
 Exit codes, of all commands:
   0  fine
-  1  it could not be done; the error says what failed and what to do
+  1  the command failed; the error names what failed and what to do
   2  the command line is wrong
-  3  it could be done, and the answer is bad: something is not ready (status), an error was found (doctor),
+  3  the command succeeded and found a problem: something is not ready (status), an error was found (doctor),
      a packet would not be captured (explain), packets were lost or a node did not answer (capture)`,
 		Example: `  ringcap doctor
   ringcap status mirror
@@ -142,7 +142,7 @@ Exit codes, of all commands:
 	return root
 }
 
-// noArgs is cobra.NoArgs with our exit code.
+// noArgs is cobra.NoArgs with ringcap's exit code.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("unknown argument %q", args[0])
@@ -178,7 +178,7 @@ func (a *app) cluster() (*connection, error) {
 	return &connection{Client: c, config: config, namespace: namespace, agents: agents}, nil
 }
 
-// Scheme is Kubernetes' kinds and ringcap's.
+// Scheme contains the kinds of Kubernetes and ringcap.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {

@@ -18,11 +18,11 @@ func (a *app) status() *cobra.Command {
 		Use:   "status [RING...]",
 		Short: "the tree ring -> node -> queue -> consumer, what is wrong first",
 		Long: `Shows every CaptureRing, its nodes, their queues and who reads them, the worst first:
-  ✗  does not do what was asked; the line below says why
-  !  does, but packets are or were lost, or nobody reads a queue
+  ✗  does not work as asked; the line below gives the reason
+  !  works, but packets are or were lost, or a queue has no consumer
   ✓  fine
-Counters are packets since the ring was made on the node. They are asked of the agents, through the API server (get on
-pods/proxy); where an agent does not answer they are those of the NodeCapture, up to five minutes old, and the line says so.
+Counters are packets since the ring was created on the node. They come from the agents, through the API server (get on
+pods/proxy). If an agent does not answer they are those of the NodeCapture, up to five minutes old, and the line shows it.
 
 Exit code 3: something is ✗.`,
 		Example: `  ringcap status
@@ -64,11 +64,11 @@ func (a *app) snapshot(ctx context.Context) (*connection, fleet.Snapshot, error)
 	return c, s, err
 }
 
-// ask brings the counters of a snapshot up to date, and tells the person once of a right that is missing.
+// ask updates the counters of a snapshot from the agents, and tells the user once if the right to it is missing.
 func (a *app) ask(ctx context.Context, c *connection, s *fleet.Snapshot, rings ...string) {
 	s.Ask(ctx, c.agents, rings...)
-	if s.Denied != "" && !a.toldDenied {
-		a.toldDenied = true
+	if s.Denied != "" && !a.deniedLogged {
+		a.deniedLogged = true
 		a.log("%s", s.Denied)
 	}
 }
@@ -89,7 +89,7 @@ func ringNames(s fleet.Snapshot) []string {
 	return names
 }
 
-// completeRings completes names of rings.
+// completeRings completes the names of rings.
 func (a *app) completeRings(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	_, s, err := a.snapshot(cmd.Context())
 	if err != nil {

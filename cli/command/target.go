@@ -22,19 +22,19 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// nameLabel is what a podSelector selects a pod's name by, and Kubernetes a namespace's.
+// nameLabel selects a pod by its name in a podSelector, and a namespace in a namespaceSelector.
 const nameLabel = "kubernetes.io/metadata.name"
 
-// workload is the pods of one name or of one Deployment, whose own interfaces are captured.
+// workload is one pod or the pods of one Deployment, with interfaces of their own.
 type workload struct {
 	what     string
 	selector metav1.LabelSelector
 	list     []client.ListOption
-	// name of the only pod, empty for a Deployment's.
+	// name of the pod, empty for a Deployment.
 	name string
 }
 
-// findWorkload looks up pod/NAME or deploy/NAME in the person's namespace.
+// findWorkload looks up pod/NAME or deploy/NAME in the user's namespace.
 func findWorkload(ctx context.Context, c *connection, target string) (workload, error) {
 	kind, name, _ := strings.Cut(target, "/")
 	w := workload{what: fmt.Sprintf("%s/%s in namespace %s", kind, name, c.namespace), list: []client.ListOption{client.InNamespace(c.namespace)}}
@@ -65,7 +65,7 @@ func findWorkload(ctx context.Context, c *connection, target string) (workload, 
 	return w, usagef("%q is neither a ring nor pod/NAME nor deploy/NAME", target)
 }
 
-// nodes are those on which the workload's pods run, with their number; untapped are pods that have no interface of their own.
+// nodes returns the number of the workload's pods on each node; untapped lists pods that have no interface of their own.
 func (w workload) nodes(ctx context.Context, c *connection) (nodes map[string]int, untapped []string, err error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, w.list...); err != nil {
@@ -84,7 +84,7 @@ func (w workload) nodes(ctx context.Context, c *connection) (nodes map[string]in
 	return nodes, untapped, nil
 }
 
-// ring is one over the pods' interfaces, both ways. NICs are left as they are.
+// ring returns a ring over the pods' interfaces, in both directions. It does not change NICs.
 func (w workload) ring(ctx context.Context, c *connection, nodes []string, f captureFlags) *v1.CaptureRingSpec {
 	no := false
 	spec := &v1.CaptureRingSpec{
@@ -101,8 +101,8 @@ func (w workload) ring(ctx context.Context, c *connection, nodes []string, f cap
 	return spec
 }
 
-// selectNodes selects the nodes by their hostnames. Where these are not to be known, or are too many, it selects all: the ring taps
-// nothing where no pods of the workload run.
+// selectNodes selects the nodes by their hostnames. If these are unknown or too many, it selects all: the ring captures nothing
+// on nodes without pods of the workload.
 func selectNodes(ctx context.Context, c *connection, nodes []string) *v1.NodeSelector {
 	var hostnames []string
 	for _, name := range nodes {
@@ -115,7 +115,7 @@ func selectNodes(ctx context.Context, c *connection, nodes []string) *v1.NodeSel
 	return v1.NodesWith(corev1.LabelHostname, hostnames...)
 }
 
-// own is a PodCapture of the pods.
+// own returns a PodCapture of the pods.
 func (w workload) own(f captureFlags) *v1.PodCaptureSpec {
 	spec := &v1.PodCaptureSpec{PodSelector: w.selector, Slots: f.slots, SnapLength: f.snapLength}
 	if f.filter != "" {
@@ -124,7 +124,7 @@ func (w workload) own(f captureFlags) *v1.PodCaptureSpec {
 	return spec
 }
 
-// onlyOwn says that the person may make PodCaptures in the namespace, and no CaptureRings.
+// onlyOwn reports whether the user may create PodCaptures in the namespace, and no CaptureRings.
 func onlyOwn(ctx context.Context, c *connection) bool {
 	may := func(resource, namespace string) bool {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -137,7 +137,7 @@ func onlyOwn(ctx context.Context, c *connection) bool {
 	return !may("capturerings", "") && may("podcaptures", c.namespace)
 }
 
-// plan decides where to capture a workload. Without a snapshot it is by a PodCapture: the person cannot ask how the nodes do.
+// plan decides where to capture a workload. Without a snapshot it uses a PodCapture: the user may not read the nodes' status.
 func (w workload) plan(ctx context.Context, c *connection, s *fleet.Snapshot, f captureFlags) (plan capture.Plan, missing []string, err error) {
 	nodes, missing, err := w.nodes(ctx, c)
 	if err != nil {
@@ -174,7 +174,7 @@ func (w workload) plan(ctx context.Context, c *connection, s *fleet.Snapshot, f 
 	return finishPlan(ctx, c, plan, missing)
 }
 
-// silenceOf says why a node cannot be captured, empty if it can, or if nothing is known of it.
+// silenceOf returns why a node cannot capture, empty if it can or if its state is unknown.
 func silenceOf(s *fleet.Snapshot, node string) string {
 	if s == nil {
 		return ""
@@ -186,7 +186,8 @@ func silenceOf(s *fleet.Snapshot, node string) string {
 	return s.Silence(&s.Nodes[i])
 }
 
-// strays are nodes to which pods of the workload came during the capture, and on which nobody captured them.
+// strays returns an error that names the nodes to which pods of the workload moved during the capture, and on which they were
+// not captured.
 func (w workload) strays(ctx context.Context, c *connection, plan capture.Plan, f captureFlags) error {
 	nodes, _, err := w.nodes(ctx, c)
 	if err != nil {

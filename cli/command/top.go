@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/cli/rate"
 )
 
-// clearScreen puts the cursor to the upper left corner of an empty screen.
+// clearScreen clears the screen and moves the cursor to its upper left corner.
 const clearScreen = "\x1b[H\x1b[2J"
 
 func (a *app) top() *cobra.Command {
@@ -24,9 +24,9 @@ func (a *app) top() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "live rates and loss of all rings on all nodes, the worst first",
-		Long: `Shows for each ring and node what it sees, filters, delivers and loses a second, who loses most first. Rates are over the
-time between two answers of a node's agent, which are asked through the API server (get on pods/proxy); where it does not
-answer, over the last two reports in its NodeCapture, which are up to five minutes apart.
+		Long: `Shows for each ring and node what it sees, filters, delivers and loses per second, sorted by loss. Rates are over the
+time between two answers of a node's agent, which is asked through the API server (get on pods/proxy). If it does not
+answer, they are over the last two reports in its NodeCapture, which are up to five minutes apart.
 
 On a terminal the screen is refreshed; else one table follows the other, or one JSON array the other with -o json.`,
 		Example: `  ringcap top
@@ -35,8 +35,8 @@ On a terminal the screen is refreshed; else one table follows the other, or one 
 		Args: noArgs,
 	}
 	o := outputFlag(cmd)
-	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two looks, at least 1s")
-	cmd.Flags().IntVar(&count, "count", 0, "end after so many tables; 0 is never")
+	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two refreshes, at least 1s")
+	cmd.Flags().IntVar(&count, "count", 0, "end after this many tables; 0 for no end")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if interval < time.Second {
 			return usagef("--interval: %s is less than 1s", interval)
@@ -69,7 +69,7 @@ On a terminal the screen is refreshed; else one table follows the other, or one 
 	return cmd
 }
 
-// table is written in one piece: a screen must not flicker.
+// table writes in one piece: the screen must not flicker.
 func (a *app) table(o output, rows []rate.Row) error {
 	var text bytes.Buffer
 	if isTerminal(a.Out) && o == "text" {
@@ -85,7 +85,7 @@ func (a *app) table(o output, rows []rate.Row) error {
 	return err
 }
 
-// isTerminal says whether people look at what is written.
+// isTerminal reports whether the output is a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

@@ -17,10 +17,11 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// TemporaryLabel is on CaptureRings, Clusters, PodCaptures and pods that `ringcap capture` makes; its value names the capture.
+// TemporaryLabel is on the CaptureRings, Clusters, PodCaptures and pods that `ringcap capture` creates; its value is the
+// capture's ID.
 const TemporaryLabel = "ringcap.io/temporary-capture"
 
-// moduleFixes says what to do about a module that is not ready, by the reason of ModuleReady.
+// moduleFixes are the fixes for a module that is not ready, by the reason of ModuleReady.
 var moduleFixes = map[string]string{
 	v1.ReasonNoPrebuiltModule:    "use an agent image that has the module for this kernel (make modules images), or set agent.module.mode to Preloaded and load it yourself",
 	v1.ReasonInvalidModuleFormat: "the module was built for another kernel: build it against this kernel's headers",
@@ -34,7 +35,7 @@ var moduleFixes = map[string]string{
 	v1.ReasonLoadFailed:          "see the log of the agent's container load-module and the kernel's log on the node",
 }
 
-// engines reports nodes that are served by the fallback, in one finding for each reason.
+// engines reports nodes that use the fallback, in one finding for each reason.
 func engines(f Facts) []Finding {
 	type group struct {
 		message string
@@ -62,25 +63,25 @@ func engines(f Facts) []Finding {
 	return found
 }
 
-// some names the first few of many.
+// some lists the first few of many.
 func some(kind string, names []string) string {
-	const most = 3
+	const maxNames = 3
 	if len(names) == 1 {
 		return kind + " " + names[0]
 	}
-	if len(names) <= most {
+	if len(names) <= maxNames {
 		return kind + "s " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%ss %s and %d more", kind, strings.Join(names[:most], ", "), len(names)-most)
+	return fmt.Sprintf("%ss %s and %d more", kind, strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 }
 
 func objects(f Facts) []Finding {
 	var found []Finding
-	look := func(what string, conditions []metav1.Condition, rings ...string) {
+	check := func(what string, conditions []metav1.Condition, rings ...string) {
 		if c := fleet.Wrong(conditions); c != nil {
 			found = append(found, Finding{Error, what, c.Reason + ": " + c.Message, fixOf(c.Reason)})
 		} else if len(conditions) == 0 {
-			found = append(found, Finding{Error, what, "no operator has looked at it yet", "see that the operator's pod runs"})
+			found = append(found, Finding{Error, what, "the operator has not processed it yet", "see that the operator's pod runs"})
 		}
 		for _, c := range fleet.Advice(conditions) {
 			fix := fixOf(c.Reason)
@@ -91,7 +92,7 @@ func objects(f Facts) []Finding {
 		}
 	}
 	for _, ring := range f.Rings {
-		look("CaptureRing "+ring.Name, ring.Status.Conditions, ring.Name)
+		check("CaptureRing "+ring.Name, ring.Status.Conditions, ring.Name)
 		found = append(found, truncated(f, &ring)...)
 		if ring.Spec.Queues == nil && len(f.Over(&ring)) == 0 {
 			found = append(found, Finding{Warning, "CaptureRing " + ring.Name, "feeds nobody: it has no queues, and no Cluster names it",
@@ -99,12 +100,12 @@ func objects(f Facts) []Finding {
 		}
 	}
 	for _, cluster := range f.Clusters {
-		look("Cluster "+cluster.Name, cluster.Status.Conditions, cluster.Spec.Rings...)
+		check("Cluster "+cluster.Name, cluster.Status.Conditions, cluster.Spec.Rings...)
 	}
 	return found
 }
 
-// truncated reports packets of a ring that consumers do not get whole, as its spec has it.
+// truncated reports packets of a ring that are cut because its spec asks for it.
 func truncated(f Facts, ring *v1.CaptureRing) []Finding {
 	sets, packets := f.Over(ring), int64(0)
 	eachSet(f.Snapshot, func(_ string, set *v1.NodeClusterStatus) {
@@ -119,7 +120,7 @@ func truncated(f Facts, ring *v1.CaptureRing) []Finding {
 		fmt.Sprintf(`where packets are wanted whole: kubectl patch capturering %s --type=json -p '[{"op":"remove","path":"/spec/snapLength"}]'`, ring.Name)}}
 }
 
-// fixOf is for reasons whose messages cannot know what the person wants.
+// fixOf returns the fix for reasons whose messages cannot know what the user wants.
 func fixOf(reason string) string {
 	switch reason {
 	case v1.ReasonInterfaceNotFound:
@@ -149,7 +150,7 @@ func fixOf(reason string) string {
 	return ""
 }
 
-// admit says how the rings admit a namespace.
+// admit returns the commands with which the rings permit a namespace.
 func admit(f Facts, rings []string) string {
 	var commands []string
 	for i := range f.Rings {
@@ -160,7 +161,7 @@ func admit(f Facts, rings []string) string {
 	return strings.Join(commands, "; ")
 }
 
-// unattended reports queues that nobody reads, by set.
+// unattended reports queues without a consumer, by set.
 func unattended(f Facts) []Finding {
 	type count struct {
 		all, idle int32
@@ -231,7 +232,7 @@ func pending(f Facts) []Finding {
 	return found
 }
 
-// Wants lists ringcap's resources that a pod asks for.
+// Wants returns the resources of ringcap that a pod requests.
 func Wants(pod corev1.Pod) []string {
 	wants := map[string]bool{}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -244,7 +245,7 @@ func Wants(pod corev1.Pod) []string {
 	return slices.Sorted(maps.Keys(wants))
 }
 
-// lossFixes says what to do about loss of a reason; unattended has a finding of its own.
+// lossFixes are the fixes for packets lost for a reason; unattended has its own check.
 var lossFixes = map[string]string{
 	"full":  "the consumer is slower than the traffic: give it more CPU, raise spec.queues (and consumers) or spec.slots, or filter more in the ring",
 	"nomem": "the kernel had no memory for them: see the node's memory and the ring's memoryLimit",
@@ -255,7 +256,7 @@ func loss(f Facts) []Finding {
 	type sum struct {
 		packets int64
 		worst   string
-		most    int64
+		highest int64
 	}
 	sums := map[key]*sum{}
 	eachSet(f.Snapshot, func(node string, set *v1.NodeClusterStatus) {
@@ -271,8 +272,8 @@ func loss(f Facts) []Finding {
 		}
 		for _, q := range set.Queues {
 			for _, d := range q.Dropped {
-				if s := sums[key{set.Name, d.Reason}]; s != nil && d.Packets > s.most {
-					s.most, s.worst = d.Packets, fmt.Sprintf("queue %d on node %s", q.Queue, node)
+				if s := sums[key{set.Name, d.Reason}]; s != nil && d.Packets > s.highest {
+					s.highest, s.worst = d.Packets, fmt.Sprintf("queue %d on node %s", q.Queue, node)
 				}
 			}
 		}
@@ -281,28 +282,28 @@ func loss(f Facts) []Finding {
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b key) int { return strings.Compare(a.set+a.reason, b.set+b.reason) }) {
 		s := sums[k]
 		found = append(found, Finding{Warning, "queues of " + k.set, fmt.Sprintf("lost %s packets: %s; most of them, %s, in %s",
-			tree.Number(s.packets), k.reason, tree.Number(s.most), s.worst), lossFixes[k.reason]})
+			tree.Number(s.packets), k.reason, tree.Number(s.highest), s.worst), lossFixes[k.reason]})
 	}
 	return found
 }
 
-func leftovers(f Facts) []Finding {
+func orphans(f Facts) []Finding {
 	var found []Finding
-	look := func(what string, labels map[string]string, remove string) {
+	check := func(what string, labels map[string]string, remove string) {
 		if name, ok := labels[TemporaryLabel]; ok {
-			found = append(found, Finding{Note, what, "belongs to a capture that runs, or was left over by one that was killed",
+			found = append(found, Finding{Note, what, "belongs to a running capture, or was orphaned by one that was killed",
 				fmt.Sprintf("if nobody captures: kubectl delete %s -l %s=%s", remove, TemporaryLabel, name)})
 		}
 	}
 	const all = "pods,clusters.ringcap.io,capturerings -A"
 	for _, ring := range f.Rings {
-		look("CaptureRing "+ring.Name, ring.Labels, all)
+		check("CaptureRing "+ring.Name, ring.Labels, all)
 	}
 	for _, cluster := range f.Clusters {
-		look("Cluster "+cluster.Name, cluster.Labels, all)
+		check("Cluster "+cluster.Name, cluster.Labels, all)
 	}
 	for _, own := range f.Temporary {
-		look("PodCapture "+own.Namespace+"/"+own.Name, own.Labels, "pods,podcaptures --namespace "+own.Namespace)
+		check("PodCapture "+own.Namespace+"/"+own.Name, own.Labels, "pods,podcaptures --namespace "+own.Namespace)
 	}
 	return found
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor finds what a cluster lacks for capturing, and says how to fix it. It is pure.
+// Package doctor finds problems of a cluster that prevent captures, and how to fix them. It is pure.
 package doctor
 
 import (
@@ -20,34 +20,34 @@ type Severity string
 
 // The severities.
 const (
-	// Error: something that was asked for is not done.
+	// Error: something that was asked for does not work.
 	Error Severity = "Error"
-	// Warning: it is done, with loss or less well than it could be.
+	// Warning: it works, with loss or worse than it could.
 	Warning Severity = "Warning"
-	// Note: good to know.
+	// Note: for information.
 	Note Severity = "Note"
 )
 
 var order = []Severity{Error, Warning, Note}
 
-// Finding is one thing that a cluster lacks.
+// Finding is one problem.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	// What it is about: "node worker-1", "CaptureRing mirror".
+	// What the problem is about: "node worker-1", "CaptureRing mirror".
 	What    string `json:"what"`
 	Problem string `json:"problem"`
-	// Fix says what to do.
+	// Fix is what to do.
 	Fix string `json:"fix,omitempty"`
 }
 
-// Facts are what findings are made of.
+// Facts are the input of the checks.
 type Facts struct {
 	fleet.Snapshot
 	// CLI is this program's version.
 	CLI string
-	// Missing are the kinds of ringcap.io that the API server does not serve.
+	// Missing lists the kinds of ringcap.io that the API server does not serve.
 	Missing []string
-	// Operators and Agents are the installed workloads, by the chart's labels; Pods are theirs.
+	// Operators and Agents are the installed workloads, selected by the chart's labels; Pods are their pods.
 	Operators []appsv1.Deployment
 	Agents    []appsv1.DaemonSet
 	Pods      []corev1.Pod
@@ -55,8 +55,8 @@ type Facts struct {
 	Pending []corev1.Pod
 	// Temporary are the PodCaptures that captures made, by namespace and name.
 	Temporary []v1.PodCapture
-	// Blind lists what could not be looked at, and why.
-	Blind []string
+	// Unreadable lists what could not be read, and why.
+	Unreadable []string
 }
 
 // Report is a diagnosis.
@@ -65,7 +65,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// check is one of the things to look at; it returns what it finds.
+// check is one check; it returns its findings.
 type check struct {
 	name string
 	find func(Facts) []Finding
@@ -83,20 +83,20 @@ var checks = []check{
 	{"queues are read", unattended},
 	{"pods that wait for queues", pending},
 	{"loss", loss},
-	{"left over captures", leftovers},
+	{"orphaned captures", orphans},
 }
 
 // Diagnose runs all checks; the worst findings come first.
 func Diagnose(f Facts) Report {
 	report := Report{Findings: []Finding{}}
-	for _, what := range f.Blind {
+	for _, what := range f.Unreadable {
 		report.Findings = append(report.Findings, Finding{Warning, "this command", what, "see docs/cli.md for the rights that it needs"})
 	}
 	for _, c := range checks {
 		report.Checked = append(report.Checked, c.name)
 		report.Findings = append(report.Findings, c.find(f)...)
 		if len(f.Missing) > 0 {
-			// Without its kinds there is nothing else to see.
+			// Without its kinds no other check makes sense.
 			break
 		}
 	}
@@ -106,12 +106,12 @@ func Diagnose(f Facts) Report {
 	return report
 }
 
-// Has says whether there is a finding of a severity.
+// Has reports whether there is a finding of a severity.
 func (r Report) Has(s Severity) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == s })
 }
 
-// Text prints a report for people.
+// Text prints a report for users.
 func Text(w io.Writer, r Report) error {
 	for _, f := range r.Findings {
 		if _, err := fmt.Fprintf(w, "%-7s  %s: %s\n", f.Severity, f.What, f.Problem); err != nil {

@@ -13,7 +13,7 @@ import (
 
 const install = "helm upgrade --install ringcap charts/ringcap --namespace ringcap-system --create-namespace"
 
-// versionLabel is the chart's, on all that it makes.
+// versionLabel is on all of the chart's objects.
 const versionLabel = "app.kubernetes.io/version"
 
 func kinds(f Facts) []Finding {
@@ -72,7 +72,7 @@ func ready(pod corev1.Pod) bool {
 	})
 }
 
-// because says why the first pod of a component that isn't ready is not, as ": REASON MESSAGE"; name may be empty.
+// because returns why the first pod of a component that is not ready is not, as ": REASON MESSAGE"; name may be empty.
 func because(pods []corev1.Pod, namespace, component, name string) string {
 	for _, pod := range pods {
 		if pod.Namespace != namespace || pod.Labels["app.kubernetes.io/component"] != component || name != "" && pod.Name != name || ready(pod) {
@@ -85,7 +85,7 @@ func because(pods []corev1.Pod, namespace, component, name string) string {
 	return ""
 }
 
-// why says what keeps a pod from running.
+// why returns what prevents a pod from running.
 func why(pod corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" {
@@ -120,7 +120,7 @@ func reporting(f Facts) []Finding {
 	return found
 }
 
-// answering reports agents that write to the API server and cannot be asked through it; a right that is missing is told elsewhere.
+// answering reports agents that report to the API server and do not answer through it; ask reports a missing right.
 func answering(f Facts) []Finding {
 	reasons := map[string][]string{}
 	for i := range f.Nodes {

@@ -15,7 +15,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// Count is how many packets of a file had one fate for one reason.
+// Count is the number of packets of a file with one verdict for one reason.
 type Count struct {
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why"`
@@ -24,13 +24,13 @@ type Count struct {
 	First int `json:"first"`
 }
 
-// Summary is what becomes of the packets of a file.
+// Summary is the result for the packets of a file.
 type Summary struct {
 	Packets     int `json:"packets"`
 	Captured    int `json:"captured"`
 	NotCaptured int `json:"notCaptured"`
 	Depends     int `json:"depends"`
-	// Cut are packets that are not whole in the file: what is missing was taken for zeroes.
+	// Cut is the number of packets that are incomplete in the file: missing bytes were assumed to be zero.
 	Cut int `json:"cut"`
 	// Counts: the most frequent first.
 	Counts []Count `json:"counts"`
@@ -41,7 +41,7 @@ type source interface {
 	LinkType() layers.LinkType
 }
 
-// open reads pcap or pcapng.
+// open opens a file in pcap or pcapng format.
 func open(file io.Reader) (source, error) {
 	r := bufio.NewReader(file)
 	magic, err := r.Peek(4)
@@ -54,7 +54,7 @@ func open(file io.Reader) (source, error) {
 	return pcapgo.NewReader(r)
 }
 
-// File asks about every packet of a capture in pcap or pcapng format.
+// File explains every packet of a file in pcap or pcapng format.
 func (r *Ring) File(file io.Reader) (Summary, error) {
 	from, err := open(file)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Summary) add(a Answer) {
 	s.Counts[i].Packets++
 }
 
-// Why is the reason for the verdict, in one line.
+// Why returns the reason for the verdict, in one line.
 func (a Answer) Why() string {
 	why := "no filter"
 	for _, s := range slices.Concat(a.Steps, a.Queues) {

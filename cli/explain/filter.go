@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says why a ring would or would not capture a packet. Apart from compiling filter expressions, which
-// callers bring, it is pure. What only a node's kernel can know, it says so of, and does not guess.
+// Package explain explains why a ring would or would not capture a packet. Apart from compiling filter expressions, which
+// callers provide, it is pure. It never guesses what only a node's kernel can know: it reports that it depends on that.
 package explain
 
 import (
@@ -15,28 +15,28 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Verdict is what becomes of a packet.
+// Verdict is the result for a packet.
 type Verdict string
 
 // The verdicts.
 const (
 	Captured    Verdict = "Captured"
 	NotCaptured Verdict = "NotCaptured"
-	// Depends: on what is not known here.
+	// Depends: the result depends on what is unknown here.
 	Depends Verdict = "Depends"
 )
 
-// Step is one thing that a packet has to pass.
+// Step is one check of a packet.
 type Step struct {
 	Check   string  `json:"check"`
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why"`
 }
 
-// Compile makes a classic BPF program over packets as on the wire from an expression.
+// Compile compiles an expression into a classic BPF program over packets as on the wire.
 type Compile func(expression string) ([]bpf.RawInstruction, error)
 
-// filter is a v1.Filter that can be asked.
+// filter is a v1.Filter that is ready to use.
 type filter struct {
 	spec  v1.Filter
 	vm    *bpf.VM // nil = no bpf
@@ -67,15 +67,15 @@ func newFilter(spec *v1.Filter, compile Compile) (*filter, error) {
 	return f, nil
 }
 
-// packet is one that is asked about.
+// packet is the packet in question.
 type packet struct {
 	headers
-	// bytes on the wire; synthetic: there is no payload because none was given, not because there is none.
+	// bytes on the wire. synthetic: the payload is unknown, not empty.
 	bytes     []byte
 	synthetic bool
 }
 
-// steps asks all parts of a filter in the kernel's order, up to the one that rejects.
+// steps runs all parts of a filter in the kernel's order, up to the one that rejects.
 func (f *filter) steps(p packet) []Step {
 	var steps []Step
 	for _, ask := range []func(packet) *Step{f.bpf, f.vlans, f.byRules, f.payload, f.plugins} {
@@ -192,7 +192,7 @@ func contains(payload []byte, pattern v1.PayloadPattern) bool {
 	return bytes.Contains(payload, want)
 }
 
-// lower is of ASCII only, as in the kernel.
+// lower converts ASCII only, as the kernel does.
 func lower(text []byte) []byte {
 	out := bytes.Clone(text)
 	for i, c := range out {

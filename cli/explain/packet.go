@@ -11,19 +11,19 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// Tuple is a packet as people speak of it.
+// Tuple describes a packet by its addresses and ports.
 type Tuple struct {
-	// Protocol is tcp, udp, sctp, icmp or a number's name as IP knows it.
+	// Protocol is tcp, udp, sctp or icmp.
 	Protocol    string
 	Source      netip.Addr
 	Destination netip.Addr
-	// SourcePort and DestinationPort are of tcp, udp and sctp.
+	// SourcePort and DestinationPort are for tcp, udp and sctp.
 	SourcePort, DestinationPort uint16
 	// VLAN is the id of a tag, 0 for none.
 	VLAN uint16
 }
 
-// Packet makes the packet that a tuple means: TCP with ACK set, and no payload.
+// Packet builds the packet of a tuple: TCP with ACK set, and no payload.
 func (t Tuple) Packet() ([]byte, error) {
 	if t.Source.Is4() != t.Destination.Is4() {
 		return nil, fmt.Errorf("%s and %s are not of one IP version", t.Source, t.Destination)
@@ -99,7 +99,7 @@ func (t Tuple) transport(network gopacket.NetworkLayer) (gopacket.SerializableLa
 	return &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeEchoRequest, 0)}, nil
 }
 
-// headers are what rules ask about, of the outermost addresses and ports.
+// headers are the fields that rules match, of the outermost addresses and ports.
 type headers struct {
 	sourceMAC, destinationMAC [6]byte
 	etherType                 uint16
@@ -112,7 +112,8 @@ type headers struct {
 	flags                     uint8 // of TCP
 	// payload as in kmod/classify/payload.h: behind TCP, UDP, SCTP or ICMP, else behind IP or the EtherType.
 	payload []byte
-	// unsure: fragments and what could not be parsed, where the kernel's classifier may know more.
+	// unsure is why the ports are unknown: the packet is a fragment or could not be parsed. The kernel's classifier may know
+	// more.
 	unsure string
 }
 
@@ -130,7 +131,7 @@ func parse(data []byte) headers {
 	return h
 }
 
-// layer takes what it needs from a layer, and says whether nothing behind it is of interest.
+// layer reads the fields of a layer, and reports whether to ignore all layers behind it.
 func (h *headers) layer(layer gopacket.Layer) bool {
 	switch l := layer.(type) {
 	case *layers.Ethernet:
@@ -175,7 +176,7 @@ func (h *headers) addresses(source, destination net.IP) {
 	h.destination, _ = netip.AddrFromSlice(destination)
 }
 
-// transport takes what it needs from the layer behind IP's.
+// transport reads the fields of the layer behind IP.
 func (h *headers) transport(layer gopacket.Layer) {
 	switch l := layer.(type) {
 	case *layers.TCP:
@@ -187,7 +188,7 @@ func (h *headers) transport(layer gopacket.Layer) {
 		h.setPorts(uint16(l.SrcPort), uint16(l.DstPort))
 	case *layers.ICMPv4:
 	case *layers.ICMPv6:
-		// Of its header of 8 bytes the library takes 4.
+		// The library reads 4 of the 8 bytes of the header.
 		h.payload = l.Payload[min(4, len(l.Payload)):]
 		return
 	default:
@@ -200,7 +201,7 @@ func (h *headers) setPorts(source, destination uint16) {
 	h.ports, h.sourcePort, h.destinationPort = true, source, destination
 }
 
-// exchanged is the packet of the other direction.
+// exchanged returns the headers of the opposite direction.
 func (h headers) exchanged() headers {
 	h.sourceMAC, h.destinationMAC = h.destinationMAC, h.sourceMAC
 	h.source, h.destination = h.destination, h.source
@@ -208,7 +209,7 @@ func (h headers) exchanged() headers {
 	return h
 }
 
-// vlan is the id of a tag from the outermost on, 0 = none.
+// vlan returns the id of a tag, counted from the outermost, 0 for none.
 func (h headers) vlan(number int) uint16 {
 	if number < len(h.vlans) {
 		return h.vlans[number]

@@ -12,12 +12,12 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Ring can be asked about packets.
+// Ring explains what a ring does with packets.
 type Ring struct {
-	spec     v1.CaptureRingSpec
-	places   []Step
-	filter   *filter
-	clusters []output
+	spec       v1.CaptureRingSpec
+	placements []Step
+	filter     *filter
+	clusters   []output
 }
 
 // output is a set of queues that the ring feeds.
@@ -26,17 +26,17 @@ type output struct {
 	filter *filter
 }
 
-// Answer is what becomes of one packet.
+// Answer is the explanation for one packet.
 type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	Steps   []Step  `json:"steps"`
-	// Queues says of each set of queues whether it gets the packet.
+	// Queues has a step for each set of queues: whether it gets the packet.
 	Queues []Step `json:"queues,omitempty"`
 }
 
-// New prepares a ring of a snapshot.
+// New returns the Ring for a ring of a snapshot.
 func New(s fleet.Snapshot, ring *v1.CaptureRing, compile Compile) (*Ring, error) {
-	r := &Ring{spec: ring.Spec, places: places(s, ring)}
+	r := &Ring{spec: ring.Spec, placements: placements(s, ring)}
 	var err error
 	if r.filter, err = newFilter(ring.Spec.Filter, compile); err != nil {
 		return nil, fmt.Errorf("CaptureRing %s: %w", ring.Name, err)
@@ -57,13 +57,13 @@ func New(s fleet.Snapshot, ring *v1.CaptureRing, compile Compile) (*Ring, error)
 	return r, nil
 }
 
-// places says where the ring taps: no packet of elsewhere is captured.
-func places(s fleet.Snapshot, ring *v1.CaptureRing) []Step {
+// placements lists where the ring captures: packets elsewhere are not captured.
+func placements(s fleet.Snapshot, ring *v1.CaptureRing) []Step {
 	if c := fleet.Wrong(ring.Status.Conditions); c != nil && c.Type == v1.ConditionAccepted {
 		return []Step{{"ring", NotCaptured, fmt.Sprintf("it is not accepted: %s: %s", c.Reason, c.Message)}}
 	}
 	var taps, broken []string
-	for _, p := range s.Places(ring.Name) {
+	for _, p := range s.Placements(ring.Name) {
 		if p.Problem != "" {
 			broken = append(broken, p.Node.Name+": "+p.Problem)
 		} else {
@@ -96,14 +96,14 @@ func direction(d v1.Direction) string {
 	return "in by"
 }
 
-// Places says where the ring taps, and where it should and does not.
-func (r *Ring) Places() []Step { return r.places }
+// Placements lists where the ring captures, and where it should and does not.
+func (r *Ring) Placements() []Step { return r.placements }
 
-// Tapped says whether it taps anything at all.
-func (r *Ring) Tapped() bool { return best(r.places) == Captured }
+// Tapped reports whether it captures on any node.
+func (r *Ring) Tapped() bool { return best(r.placements) == Captured }
 
-// Packet says what becomes of a packet that passes one of the interfaces. data is the packet on the wire; synthetic: a
-// person gave its headers only.
+// Packet explains a packet that passes one of the interfaces. data is the packet on the wire; synthetic: the user gave only its
+// headers.
 func (r *Ring) Packet(data []byte, synthetic bool) Answer {
 	p := packet{headers: parse(data), bytes: data, synthetic: synthetic}
 	a := Answer{Steps: r.filter.steps(p)}
@@ -121,7 +121,7 @@ func (r *Ring) Packet(data []byte, synthetic bool) Answer {
 	return a
 }
 
-// queues asks every set; a rule may have chosen one queue.
+// queues runs the filter of every set; a rule may have chosen one queue.
 func (r *Ring) queues(p packet) []Step {
 	if decided, unknown := decide(r.filter.rules, p.headers); decided != nil && unknown == nil && decided.Queue != nil {
 		return []Step{{"queues", Captured, fmt.Sprintf("%s@%d gets it, by %s", decided.Queue.Cluster, decided.Queue.Queue, decided.name)}}
@@ -141,13 +141,13 @@ func (r *Ring) queues(p packet) []Step {
 	return steps
 }
 
-// verdict of steps that must all be passed.
+// verdict returns the result of steps that must all pass.
 func verdict(steps []Step) Verdict { return weigh(steps, NotCaptured, Captured) }
 
-// best of steps one of which is enough.
+// best returns the result of steps of which one must pass.
 func best(steps []Step) Verdict { return weigh(steps, Captured, NotCaptured) }
 
-// weigh: one step that is decisive is enough, one that depends leaves it open, and without either it is otherwise.
+// weigh returns decisive if any step has that verdict, else Depends if any step has that, else otherwise.
 func weigh(steps []Step, decisive, otherwise Verdict) Verdict {
 	has := func(v Verdict) bool { return slices.ContainsFunc(steps, func(s Step) bool { return s.Verdict == v }) }
 	switch {

@@ -11,24 +11,24 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// answer to whether a rule matches.
+// answer is whether a rule matches.
 type answer int
 
 const (
 	no answer = iota
 	yes
-	// perhaps: only the kernel's classifier knows.
+	// perhaps: only the kernel's classifier knows it.
 	perhaps
 )
 
-// rule is one of a filter's that can be asked.
+// rule is a rule of a filter that is ready to use.
 type rule struct {
 	v1.Rule
 	name  string
 	match rules.Match
 }
 
-// readRules returns them in the order in which they decide.
+// readRules returns the rules in the order in which they decide.
 func readRules(specs []v1.Rule) ([]rule, error) {
 	list := make([]rule, len(specs))
 	for i, spec := range specs {
@@ -45,7 +45,7 @@ func readRules(specs []v1.Rule) ([]rule, error) {
 	return list, nil
 }
 
-// decide finds the rule that decides on a packet, nil = none. unknown is a rule before it that may match.
+// decide returns the rule that decides on a packet, nil for none. unknown is a rule before it that may match.
 func decide(list []rule, h headers) (decided, unknown *rule) {
 	for i := range list {
 		switch matches(list[i].match, h) {

@@ -10,12 +10,12 @@ import (
 
 var signs = map[Verdict]string{Captured: "✓", NotCaptured: "✗", Depends: "?"}
 
-// Text prints an answer, and where it holds, for people.
-func Text(w io.Writer, ring string, places []Step, a Answer) error {
+// Text prints an answer, and where it applies, for users.
+func Text(w io.Writer, ring string, placements []Step, a Answer) error {
 	if _, err := fmt.Fprintf(w, "CaptureRing %s: %s\n", ring, a.Verdict); err != nil {
 		return err
 	}
-	return steps(w, slices.Concat(places, a.Steps, a.Queues))
+	return steps(w, slices.Concat(placements, a.Steps, a.Queues))
 }
 
 func steps(w io.Writer, all []Step) error {
@@ -27,12 +27,12 @@ func steps(w io.Writer, all []Step) error {
 	return nil
 }
 
-// SummaryText prints what becomes of a file's packets.
-func SummaryText(w io.Writer, ring string, places []Step, s Summary) error {
+// SummaryText prints the result for the packets of a file.
+func SummaryText(w io.Writer, ring string, placements []Step, s Summary) error {
 	if _, err := fmt.Fprintf(w, "CaptureRing %s: of %d packets %d captured, %d not, %d depend\n", ring, s.Packets, s.Captured, s.NotCaptured, s.Depends); err != nil {
 		return err
 	}
-	if err := steps(w, places); err != nil {
+	if err := steps(w, placements); err != nil {
 		return err
 	}
 	for _, c := range s.Counts {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// atOnce is how many agents are asked at the same time.
+	// atOnce is the number of agents to ask in parallel.
 	atOnce = 32
-	// answerWithin is an agent's time to answer, and askWithin that for asking all.
+	// answerWithin is the timeout for an agent's answer, askWithin the one for all agents.
 	answerWithin = 3 * time.Second
 	askWithin    = 15 * time.Second
 )
@@ -26,17 +26,17 @@ const (
 // Asker asks an agent for its counters.
 type Asker func(ctx context.Context, agent v1.NodeAgent) (counters.Report, error)
 
-// Counted says of when a node's counters in a snapshot are.
+// Counted is the time of a node's counters in a snapshot.
 type Counted struct {
 	Time time.Time
-	// Why they are those of the NodeCapture, up to five minutes old; empty when the agent said them just now.
+	// Why they are from the NodeCapture, up to five minutes old; empty if the agent has just sent them.
 	Why string
 }
 
-// Live says that the agent said them just now.
+// Live reports whether the agent has just sent them.
 func (c Counted) Live() bool { return c.Why == "" }
 
-// CountedOn says of when the counters of a node are.
+// CountedOn returns the time of the counters of a node.
 func (s *Snapshot) CountedOn(node *v1.NodeCapture) Counted {
 	if counted, ok := s.Counted[node.Name]; ok {
 		return counted
@@ -52,8 +52,8 @@ func counted(node *v1.NodeCapture, why string) Counted {
 	return c
 }
 
-// Ask replaces the counters in NodeCaptures by those that the agents say now: of nodes that have one of the rings, or of all. An
-// agent that does not answer leaves those that are there, and CountedOn says why. It takes no longer than askWithin.
+// Ask replaces the counters in NodeCaptures by the agents' current ones, on the nodes that have one of the rings, or on all. If
+// an agent does not answer the counters stay, and CountedOn returns why. It takes no longer than askWithin.
 func (s *Snapshot) Ask(ctx context.Context, ask Asker, rings ...string) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -79,23 +79,23 @@ func (s *Snapshot) Ask(ctx context.Context, ask Asker, rings ...string) {
 	s.Denied = r.right
 }
 
-// worthAsking is a node that counts something, and whose agent is there.
+// worthAsking reports whether a node has counters and a live agent.
 func (s *Snapshot) worthAsking(node *v1.NodeCapture, rings []string) bool {
 	return s.Silence(node) == "" && slices.ContainsFunc(node.Status.Rings, func(r v1.NodeRingStatus) bool {
 		return len(rings) == 0 || slices.Contains(rings, r.Name)
 	})
 }
 
-// round is one of asking all agents.
+// round is the state of one Ask.
 type round struct {
 	ask Asker
 	mu  sync.Mutex
-	// denied is, by namespace, why the person may not ask there; right is what is missing.
+	// denied is why the user may not ask agents, by namespace; right is the missing right.
 	denied map[string]string
 	right  string
 }
 
-// one asks one agent, and puts what it says into the node's status.
+// one asks one agent, and writes its answer into the node's status.
 func (r *round) one(ctx context.Context, node *v1.NodeCapture) Counted {
 	agent := node.Status.Agent
 	if agent == nil {

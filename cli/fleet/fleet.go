@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet reads what a cluster has of ringcap, so that everything that judges it can be a pure function.
+// Package fleet reads the state of ringcap in a cluster, so that everything that evaluates it can be a pure function.
 package fleet
 
 import (
@@ -18,23 +18,23 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Snapshot is what the cluster said at one time. Lists are sorted by name.
+// Snapshot is the state at one time. Lists are sorted by name.
 type Snapshot struct {
 	Now      time.Time
 	Rings    []v1.CaptureRing
 	Clusters []v1.Cluster
 	Nodes    []v1.NodeCapture
-	// Counted is by the names of nodes whose agents were asked, see Ask; Denied is the right that was missing for it, for people.
+	// Counted has the nodes whose agents were asked, by name, see Ask; Denied is the right that was missing for it, for users.
 	Counted map[string]Counted
 	Denied  string
-	// Unheard is the right that is missing to see early that a node is silent, for people.
-	Unheard string
-	// heard has when each agent's Lease was renewed, and unheard the namespaces whose Leases the person may not see.
-	heard   map[client.ObjectKey]time.Time
-	unheard map[string]bool
+	// LeasesDenied is the right that is missing to detect early that a node is silent, for users.
+	LeasesDenied string
+	// renewed is when each agent's Lease was renewed; hidden has the namespaces whose Leases the user may not read.
+	renewed map[client.ObjectKey]time.Time
+	hidden  map[string]bool
 }
 
-// Read takes a snapshot.
+// Read reads a snapshot.
 func Read(ctx context.Context, c client.Reader, now time.Time) (Snapshot, error) {
 	var (
 		rings    v1.CaptureRingList
@@ -50,7 +50,7 @@ func Read(ctx context.Context, c client.Reader, now time.Time) (Snapshot, error)
 	slices.SortFunc(s.Rings, func(a, b v1.CaptureRing) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Clusters, func(a, b v1.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Nodes, func(a, b v1.NodeCapture) int { return strings.Compare(a.Name, b.Name) })
-	return s, s.hear(ctx, c)
+	return s, s.readLeases(ctx, c)
 }
 
 func explain(err error, list client.ObjectList) error {
@@ -88,20 +88,20 @@ func (s Snapshot) Over(ring *v1.CaptureRing) []string {
 	return names
 }
 
-// Place is a ring on one node.
-type Place struct {
+// Placement is a ring on one node.
+type Placement struct {
 	Node *v1.NodeCapture
-	// Status is what the node reports of the ring, nil if nothing.
+	// Status is what the node reports about the ring, nil if nothing.
 	Status *v1.NodeRingStatus
-	// Problem says why the node does not capture as asked, empty if it does.
+	// Problem is why the node does not capture as asked, empty if it does.
 	Problem string
 }
 
-// Places returns the nodes that are asked to have a ring, or have it, but for those without its interfaces that it ignores.
-func (s Snapshot) Places(ring string) []Place {
-	var places []Place
+// Placements returns the nodes that should have a ring, or have it, except for nodes without its interfaces that it ignores.
+func (s Snapshot) Placements(ring string) []Placement {
+	var placements []Placement
 	for i := range s.Nodes {
-		p := Place{Node: &s.Nodes[i], Status: RingOn(&s.Nodes[i], ring)}
+		p := Placement{Node: &s.Nodes[i], Status: RingOn(&s.Nodes[i], ring)}
 		asked := slices.ContainsFunc(p.Node.Spec.Rings, func(r v1.NodeRing) bool { return r.Name == ring })
 		if !asked && p.Status == nil || p.Status != nil && p.Status.Ready && p.Status.Reason == v1.ReasonInterfaceAbsent {
 			continue
@@ -114,12 +114,12 @@ func (s Snapshot) Places(ring string) []Place {
 		case !p.Status.Ready:
 			p.Problem = p.Status.Reason + ": " + p.Status.Message
 		}
-		places = append(places, p)
+		placements = append(placements, p)
 	}
-	return places
+	return placements
 }
 
-// RingOn returns what a node reports of a ring, nil if nothing.
+// RingOn returns what a node reports about a ring, nil if nothing.
 func RingOn(node *v1.NodeCapture, ring string) *v1.NodeRingStatus {
 	for i := range node.Status.Rings {
 		if node.Status.Rings[i].Name == ring {
@@ -129,7 +129,7 @@ func RingOn(node *v1.NodeCapture, ring string) *v1.NodeRingStatus {
 	return nil
 }
 
-// QueuesOn returns what a node reports of a set of queues, nil if nothing.
+// QueuesOn returns what a node reports about a set of queues, nil if nothing.
 func QueuesOn(node *v1.NodeCapture, name string) *v1.NodeClusterStatus {
 	for i := range node.Status.Clusters {
 		if node.Status.Clusters[i].Name == name {
@@ -139,21 +139,21 @@ func QueuesOn(node *v1.NodeCapture, name string) *v1.NodeClusterStatus {
 	return nil
 }
 
-// Advice returns the conditions that say what may be meant otherwise, and on which nothing else depends: that a rollout waits for nodes
-// that refuse it, that no pod may have the queues, that rules never decide, that packets are cut.
+// Advice returns the conditions that are warnings: a rollout waits for nodes that refuse it, no pod may have the queues, rules
+// never decide, or packets are cut.
 func Advice(conditions []metav1.Condition) []metav1.Condition {
-	var said []metav1.Condition
+	var warnings []metav1.Condition
 	for _, kind := range []string{v1.ConditionRolledOut, v1.ConditionConsumersEffective, v1.ConditionRulesEffective, v1.ConditionPacketsWhole} {
 		c := meta.FindStatusCondition(conditions, kind)
-		// Of a rollout under way there is nothing to say, and of a filter that is refused Accepted says it.
+		// A rollout in progress is no problem, and Accepted reports an invalid filter.
 		if c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonInvalidFilter && c.Reason != v1.ReasonRollingOut {
-			said = append(said, *c)
+			warnings = append(warnings, *c)
 		}
 	}
-	return said
+	return warnings
 }
 
-// Admit is the command by which a ring admits pods of a namespace, besides those that it admits already.
+// Admit returns the command with which a ring permits pods of a namespace, besides those that it permits already.
 func Admit(ring *v1.CaptureRing, namespace string) string {
 	var namespaces []string
 	if ring.Spec.Consumers != nil {

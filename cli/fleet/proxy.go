@@ -17,10 +17,10 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// longestAnswer is that of an agent with very many queues and rings, bytes, and more: an agent is not trusted with more.
+// longestAnswer, bytes, is more than an agent with very many queues and rings sends; longer answers are cut.
 const longestAnswer = 8 << 20
 
-// AskThrough asks agents through the API server's proxy of pods, by the person's own right to that.
+// AskThrough returns an Asker that uses the API server's proxy of pods, with the user's own rights.
 func AskThrough(config *rest.Config) (Asker, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // Ask bounds it

@@ -75,7 +75,7 @@ func TestSilence(t *testing.T) {
 			if test.silent != 0 {
 				require.Contains(t, got, "has not reported since "+now.Add(-test.silent).UTC().Format(time.RFC3339))
 			}
-			require.Equal(t, s.Unheard != "", test.node.Status.Agent != nil && test.node.Status.Agent.Namespace == forbidden)
+			require.Equal(t, s.LeasesDenied != "", test.node.Status.Agent != nil && test.node.Status.Agent.Namespace == forbidden)
 			require.True(t, s.CountedOn(&s.Nodes[0]).Time.Equal(test.node.Status.ObservedTime.Time))
 		})
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rate makes rates of the counters that nodes report. It is pure: callers bring snapshots.
+// Package rate computes rates from the counters of nodes. It is pure: callers provide snapshots.
 package rate
 
 import (
@@ -18,8 +18,8 @@ type Row struct {
 	Ring   string    `json:"ring"`
 	Node   string    `json:"node"`
 	Engine v1.Engine `json:"engine"`
-	// Known: there were two counts to compare. Silent: the node does not report any more. Age of the last count, seconds, where
-	// the agent was not heard just now.
+	// Known: there were two counts to compare. Silent: the node no longer reports. Age of the last count, seconds, unless the
+	// agent has just sent it.
 	Known  bool    `json:"known"`
 	Silent bool    `json:"silent"`
 	Age    float64 `json:"age,omitempty"`
@@ -28,11 +28,11 @@ type Row struct {
 	Seen     float64 `json:"seen"`
 	Bits     float64 `json:"bits"`
 	Filtered float64 `json:"filtered"`
-	// Delivered and Dropped are sums over the queues that the ring feeds; a set that other rings feed too counts for each.
+	// Delivered and Dropped are sums over the queues that the ring feeds; a set that several rings feed counts for each.
 	Delivered float64            `json:"delivered"`
 	Dropped   float64            `json:"dropped"`
 	ByReason  map[string]float64 `json:"byReason,omitempty"`
-	// Truncated are those of the delivered packets that were cut.
+	// Truncated is the rate of delivered packets that were cut.
 	Truncated float64 `json:"truncated"`
 	Queues    int     `json:"queues"`
 	Attached  int     `json:"attached"`
@@ -40,7 +40,7 @@ type Row struct {
 	UnreadBytes int64 `json:"unreadBytes"`
 }
 
-// Meter remembers the last two different counts of each node. The zero value is ready; it is for one goroutine.
+// Meter keeps the last two different counts of each node. The zero value is ready; it is not safe for concurrent use.
 type Meter struct {
 	nodes map[string]counts
 	now   fleet.Snapshot
@@ -53,7 +53,7 @@ type count struct {
 	time time.Time
 }
 
-// Add takes a snapshot.
+// Add adds a snapshot.
 func (m *Meter) Add(s fleet.Snapshot) {
 	known := m.nodes
 	m.nodes, m.now = map[string]counts{}, s
@@ -66,7 +66,7 @@ func (m *Meter) Add(s fleet.Snapshot) {
 	}
 }
 
-// Rows are all rings on all nodes: those that lose most come first, then those that see most.
+// Rows returns all rings on all nodes, sorted by loss, then by packets seen.
 func (m *Meter) Rows() []Row {
 	rows := []Row{}
 	for i := range m.now.Rings {
@@ -96,7 +96,7 @@ func rowOf(r counts, on v1.NodeRingStatus, sets []string) Row {
 	if before != nil {
 		row.Seconds = r.last.time.Sub(r.before.time).Seconds()
 	}
-	// Counters that went back are those of a ring that was made anew.
+	// If counters are lower than before, the ring was created again.
 	row.Known = row.Seconds > 0 && on.Seen >= before.Seen && on.SeenBytes >= before.SeenBytes
 	if row.Known {
 		row.Seen = float64(on.Seen-before.Seen) / row.Seconds
@@ -122,10 +122,10 @@ func (row *Row) queues(before, last *v1.NodeClusterStatus) {
 	}
 }
 
-// more counts what a set's queues got between two reports. Which of them a status lists may differ: only sums compare.
+// more adds what a set's queues got between two reports. The statuses may list different queues: only sums can be compared.
 func (row *Row) more(before, last v1.QueueTotals) {
 	if last.Delivered < before.Delivered || last.Queues != before.Queues {
-		return // made anew
+		return // created again
 	}
 	row.Delivered += float64(last.Delivered-before.Delivered) / row.Seconds
 	row.Truncated += float64(max(last.Truncated-before.Truncated, 0)) / row.Seconds

@@ -13,7 +13,7 @@ import (
 // signs are readable without colour.
 var signs = map[Health]string{Failed: "✗", Degraded: "!", Healthy: "✓"}
 
-// Number writes a number with its thousands apart.
+// Number formats a number with commas between thousands.
 func Number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	var b strings.Builder
@@ -26,7 +26,7 @@ func Number(n int64) string {
 	return b.String()
 }
 
-// Text draws the tree for people.
+// Text prints the tree for users.
 func Text(w io.Writer, t Tree) error {
 	p := &printer{w: w}
 	if len(t.Rings) == 0 {
@@ -65,7 +65,7 @@ func (p *printer) ring(r Ring) {
 	}
 }
 
-// String is the account as a sum; what few rings have is left out where it is 0.
+// String formats the account as a sum; rare terms are left out if they are 0.
 func (a Account) String() string {
 	text := fmt.Sprintf("seen %s = filtered %s + sampled out %s", Number(a.Seen), Number(a.Filtered), Number(a.SampledOut))
 	for _, rare := range []struct {
@@ -111,7 +111,7 @@ func (p *printer) unlisted(u Unlisted, indent string, last bool) {
 		indent, fork(last), signs[u.Health], u.Set, Number(int64(u.Queues)), delivered(u.Delivered, u.Truncated), Number(u.UnreadBytes), u.Problem)
 }
 
-// delivered says how many packets readers were given, and how many of those not whole.
+// delivered formats the numbers of delivered and of truncated packets.
 func delivered(packets, truncated int64) string {
 	text := "delivered " + Number(packets)
 	if truncated != 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree makes the tree ring -> node -> queue -> consumer of a snapshot, with what is wrong first. It is pure.
+// Package tree builds the tree ring -> node -> queue -> consumer of a snapshot, sorted by severity. It is pure.
 package tree
 
 import (
@@ -14,21 +14,21 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Health orders what is shown: the worst first.
+// Health is the sort key: the worst first.
 type Health string
 
-// The healths.
+// The values of Health.
 const (
-	// Failed: it does not do what was asked.
+	// Failed: it does not work as asked.
 	Failed Health = "Failed"
-	// Degraded: it does, but packets are or were lost.
+	// Degraded: it works, but packets are or were lost.
 	Degraded Health = "Degraded"
 	Healthy  Health = "Healthy"
 )
 
 var badness = map[Health]int{Failed: 2, Degraded: 1, Healthy: 0}
 
-// Worst returns the worse of two.
+// Worst returns the worse of two values.
 func Worst(a, b Health) Health {
 	if badness[b] > badness[a] {
 		return b
@@ -36,15 +36,15 @@ func Worst(a, b Health) Health {
 	return a
 }
 
-// Tree is all rings.
+// Tree has all rings.
 type Tree struct {
 	Health Health `json:"health"`
-	// Problems that belong to no ring: Clusters that none feeds.
+	// Problems without a ring: Clusters whose rings do not exist.
 	Problems []string `json:"problems,omitempty"`
 	Rings    []Ring   `json:"rings"`
 }
 
-// Account says what became of the packets that a ring saw: seen is the sum of the others.
+// Account counts the packets that a ring saw: seen is the sum of the others.
 type Account struct {
 	Seen       int64 `json:"seen"`
 	Filtered   int64 `json:"filtered"`
@@ -61,7 +61,7 @@ func (a *Account) add(b Account) {
 	a.Passed += b.Passed
 }
 
-// Ring is a CaptureRing. Its account is the sum of those of its nodes, in packets.
+// Ring is a CaptureRing. Its account is the sum of its nodes' accounts, in packets.
 type Ring struct {
 	Name     string   `json:"name"`
 	Health   Health   `json:"health"`
@@ -78,17 +78,17 @@ type Node struct {
 	Engine       v1.Engine `json:"engine,omitempty"`
 	EngineReason string    `json:"engineReason,omitempty"`
 	Interfaces   []string  `json:"interfaces,omitempty"`
-	// CountersAge is how old the counters are, and CountersWhy why, where the node's agent did not say them just now.
+	// CountersAge is the age of the counters, and CountersWhy the reason, unless the node's agent has just sent them.
 	CountersAge string `json:"countersAge,omitempty"`
 	CountersWhy string `json:"countersWhy,omitempty"`
 	Account
 	Queues []Queue `json:"queues,omitempty"`
-	// Unlisted queues, by set: of a node with very many its status has but the sums.
+	// Unlisted queues, by set: the status of a node with very many queues has only sums of them.
 	Unlisted []Unlisted `json:"unlisted,omitempty"`
 }
 
 // Queue is one queue of a set that the ring feeds on that node. A set over several rings is below each of them. ConsumerAge is
-// how long ago the kubelet last said that the consumer has it, where it does not say now.
+// how long ago the kubelet last reported the consumer, if it does not report one now.
 type Queue struct {
 	Set         string           `json:"set"`
 	Queue       int32            `json:"queue"`
@@ -104,7 +104,7 @@ type Queue struct {
 	UnreadBytes int64            `json:"unreadBytes"`
 }
 
-// Unlisted are the queues of a set that a node's status only sums up. Its fields are Queue's.
+// Unlisted are the queues of a set that a node's status only sums up. Its fields are those of Queue.
 type Unlisted struct {
 	Set         string           `json:"set"`
 	Health      Health           `json:"health"`
@@ -117,7 +117,7 @@ type Unlisted struct {
 	UnreadBytes int64            `json:"unreadBytes"`
 }
 
-// Of makes the tree of a snapshot: of the rings named, or of all.
+// Of returns the tree of a snapshot: of the named rings, or of all.
 func Of(s fleet.Snapshot, names ...string) Tree {
 	t := Tree{Health: Healthy, Rings: []Ring{}}
 	for i := range s.Rings {
@@ -139,7 +139,7 @@ func worstFirst(a, b Health, nameA, nameB string) int {
 	return cmp.Or(badness[b]-badness[a], strings.Compare(nameA, nameB))
 }
 
-// orphans notes the Clusters whose rings do not exist.
+// orphans adds the Clusters whose rings do not exist.
 func (t *Tree) orphans(s fleet.Snapshot) {
 	for _, c := range s.Clusters {
 		if slices.ContainsFunc(c.Spec.Rings, func(r string) bool { return s.Ring(r) != nil }) {
@@ -154,9 +154,9 @@ func ringOf(s fleet.Snapshot, from *v1.CaptureRing) Ring {
 	ring := Ring{Name: from.Name, Health: Healthy}
 	ring.conditions(s, from)
 	sets := s.Over(from)
-	for _, place := range s.Places(from.Name) {
-		n := nodeOf(place, sets, s.Now)
-		n.counted(s.CountedOn(place.Node), s.Now)
+	for _, placement := range s.Placements(from.Name) {
+		n := nodeOf(placement, sets, s.Now)
+		n.counted(s.CountedOn(placement.Node), s.Now)
 		ring.Health = Worst(ring.Health, n.Health)
 		ring.add(n.Account)
 		ring.Nodes = append(ring.Nodes, n)
@@ -165,10 +165,10 @@ func ringOf(s fleet.Snapshot, from *v1.CaptureRing) Ring {
 	return ring
 }
 
-// conditions takes what the operator says of the ring and of the Clusters over it.
+// conditions adds problems in the conditions of the ring and of the Clusters over it.
 func (r *Ring) conditions(s fleet.Snapshot, from *v1.CaptureRing) {
 	if len(from.Status.Conditions) == 0 {
-		r.fail("no operator has looked at it yet: see that the operator's pod runs")
+		r.fail("the operator has not processed it yet: see that the operator's pod runs")
 	} else if c := fleet.Wrong(from.Status.Conditions); c != nil {
 		r.fail(fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
@@ -198,7 +198,7 @@ func (r *Ring) degrade(problem string) {
 	r.Problems = append(r.Problems, problem)
 }
 
-func nodeOf(from fleet.Place, sets []string, now time.Time) Node {
+func nodeOf(from fleet.Placement, sets []string, now time.Time) Node {
 	n := Node{Name: from.Node.Name, Health: Healthy}
 	if on := from.Status; on != nil {
 		n.Engine, n.EngineReason, n.Interfaces = on.Engine, on.EngineReason, on.Interfaces
@@ -216,7 +216,7 @@ func nodeOf(from fleet.Place, sets []string, now time.Time) Node {
 	return n
 }
 
-// counted says how old the counters are; of a node without any, nothing.
+// counted sets the age of the counters, if the node has any.
 func (n *Node) counted(c fleet.Counted, now time.Time) {
 	if n.Engine != "" && !c.Live() {
 		n.CountersAge, n.CountersWhy = max(now.Sub(c.Time), 0).Round(time.Second).String(), c.Why
@@ -276,7 +276,7 @@ func unlistedOf(set string, from v1.QueueTotals) Unlisted {
 	return u
 }
 
-// lost are the reasons for which packets were lost, and the same for people.
+// lost returns the reasons for which packets were lost, and their text for users.
 func lost(dropped []v1.DropCount) (packets map[string]int64, problem string) {
 	var reasons []string
 	for _, d := range dropped {

@@ -40,17 +40,17 @@ func (d *draft) judgeRing(ring *v1alpha1.CaptureRing) Verdict {
 // remarks returns warnings: about selectors that may select more than was meant, and about what is written as in earlier
 // releases.
 func remarks(ring *v1alpha1.CaptureRing) string {
-	said := ""
+	text := ""
 	for i, s := range ring.Spec.Interfaces {
 		if s.Name == "*" && s.Driver == "" && s.PCIAddress == "" && s.ResourceName == "" && s.PodSelector == nil {
-			said += fmt.Sprintf("; spec.interfaces[%d].name '*' is every interface of a node: lo, the cluster's network and all pods, too", i)
+			text += fmt.Sprintf("; spec.interfaces[%d].name '*' is every interface of a node: lo, the cluster's network and all pods, too", i)
 		}
 	}
 	if nodes := ring.Spec.NodeSelector; nodes != nil && nodes.Old {
-		said += "; spec.nodeSelector has its labels as in earlier releases, without matchLabels, and goes on selecting the same nodes: write it as now, " +
+		text += "; spec.nodeSelector has its labels as in earlier releases, without matchLabels, and goes on selecting the same nodes: write it as now, " +
 			"for a later release may refuse it: " + nodes.Rewrite(ring.Name)
 	}
-	return said
+	return text
 }
 
 func (d *draft) ringIsWanted(ring *v1alpha1.CaptureRing) *Verdict {

@@ -52,8 +52,8 @@ func (r *Reconciler) failed(s *subject) []string {
 	var failed []string
 	for _, node := range s.verdict.Unavailable {
 		state := report.On(node, s.state.Captures[node], s.Object, r.Planner.Now())
-		said := report.Stuck(s.state.Captures[node]) || report.Current(s.state.Captures[node], s.Object) && state.Reason != v1alpha1.ReasonPending
-		if !state.Ready && (said || state.Reason == v1alpha1.ReasonNodeNotReporting) {
+		answered := report.Stuck(s.state.Captures[node]) || report.Current(s.state.Captures[node], s.Object) && state.Reason != v1alpha1.ReasonPending
+		if !state.Ready && (answered || state.Reason == v1alpha1.ReasonNodeNotReporting) {
 			failed = append(failed, fmt.Sprintf("%s (%s): %s", node, state.Reason, state.Message))
 		}
 	}
