@@ -148,7 +148,7 @@ func TestRendersValidManifests(t *testing.T) {
 	require.Contains(t, render(t, "--set=podMonitor.enabled=true"), "kind: PodMonitor")
 }
 
-// TestGolden shows in review what a change of a template changes. GOLDEN=update writes it anew.
+// TestGolden shows in review what a change of a template changes. GOLDEN=update rewrites it.
 func TestGolden(t *testing.T) {
 	golden(t, filepath.Join("testdata", "defaults.yaml"), render(t, "--set=crds.install=false"))
 }

@@ -51,7 +51,7 @@ func (r *release) helm(args ...string) (string, error) {
 
 // uninstall runs helm uninstall, and the Jobs that it starts with the rights that the chart gives them: before it, and when
 // that one succeeds also after it, with nodes that are clean at once.
-func (r *release) uninstall(patience time.Duration) (string, error) {
+func (r *release) uninstall(timeout time.Duration) (string, error) {
 	type result struct {
 		out string
 		err error
@@ -61,14 +61,14 @@ func (r *release) uninstall(patience time.Duration) (string, error) {
 		out, err := r.helm("uninstall", "ringcap", "--timeout=60s")
 		done <- result{out, err}
 	}()
-	succeeded := r.work("cleanup", patience, func(ctx context.Context, c client.Client, out io.Writer) error {
+	succeeded := r.work("cleanup", timeout, func(ctx context.Context, c client.Client, out io.Writer) error {
 		if r.deletes {
 			return cleanup.Run(ctx, c, out)
 		}
 		return cleanup.Keep(ctx, c, client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-operator"}, out)
 	})
 	if succeeded {
-		r.work("leave", patience, func(ctx context.Context, c client.Client, out io.Writer) error {
+		r.work("leave", timeout, func(ctx context.Context, c client.Client, out io.Writer) error {
 			nodes := client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-leave-node"}
 			r.cleanNodes(nodes)
 			return cleanup.Leave(ctx, c, nodes, "ringcap-operator", out)
@@ -79,7 +79,7 @@ func (r *release) uninstall(patience time.Duration) (string, error) {
 }
 
 // work does what a Job does, as its service account, and says whether it succeeded.
-func (r *release) work(component string, patience time.Duration, do func(context.Context, client.Client, io.Writer) error) bool {
+func (r *release) work(component string, timeout time.Duration, do func(context.Context, client.Client, io.Writer) error) bool {
 	key := client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-" + component}
 	var job batchv1.Job
 	require.EventuallyWithT(r.t, func(c *assert.CollectT) {
@@ -91,7 +91,7 @@ func (r *release) work(component string, patience time.Duration, do func(context
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:ringcap-system:" + key.Name, Groups: []string{"system:authenticated"}}
 	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	require.NoError(r.t, err)
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), timeout)
 	defer cancel()
 	var out bytes.Buffer
 	err = do(ctx, c, &out)

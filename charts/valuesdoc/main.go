@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command valuesdoc writes what follows from the comments in the chart's values.yaml, their single source:
-// values.schema.json, which refuses what is not listed, and the table in README.md.
+// Command valuesdoc generates from the comments in the chart's values.yaml, their single source, values.schema.json, which refuses
+// values that are not listed, and the table in README.md.
 //
 //	valuesdoc CHART OUT
 //
-// A value's type is that of its default. A line "@schema {...}" in its comment, in YAML, adds JSON schema to that, or says
-// other than that. A map whose keys are the user's to choose says so with additionalProperties.
+// A value's type is that of its default. A line "@schema {...}" in its comment, in YAML, adds JSON schema to that or overrides it.
+// A map with keys of the user's choice needs additionalProperties.
 package main
 
 import (
@@ -166,7 +166,7 @@ Packet capture for fleets of network sensors: the operator, and an agent on ever
 
     helm install ringcap charts/ringcap --namespace ringcap-system --create-namespace
 
-A value that is not listed here is refused, so a misspelt one is noticed. docs/user-guide.md says what comes next.
+Values that are not listed here are refused, so that a misspelt one is noticed. docs/user-guide.md has the next steps.
 
 | value | default | meaning |
 |---|---|---|

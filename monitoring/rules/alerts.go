@@ -14,48 +14,48 @@ var Alerts = []Alert{
 		Name: "RingcapPacketsLost", Severity: Warning, For: 5 * time.Minute,
 		Expr:    `sum without (reason) (ringcap:queue_dropped:ratio_rate5m{reason!="unattended"}) > 0.001`,
 		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} loses {{ $value | humanizePercentage }} of its packets.`,
-		Description: `Packets that the ring passed did not reach the consumer. Reason full: it reads more slowly than packets come; give it CPU, ` +
-			`or the cluster more queues or slots, or filter more. Reason nomem: the kernel had no memory for them.`,
+		Description: `Packets that the ring passed did not reach the consumer. Reason full: it reads more slowly than packets come; give it more CPU, ` +
+			`give the Cluster more queues or slots, or filter more. Reason nomem: the kernel had no memory for them.`,
 	},
 	{
 		Name: "RingcapQueueUnattended", Severity: Warning, For: 5 * time.Minute,
 		Expr: `ringcap:queue_dropped:ratio_rate5m{reason="unattended"} > 0.001` +
 			` unless on (node, capture_cluster, queue) max by (node, capture_cluster, queue) (ringcap_queue_attached) == 1`,
-		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} has no consumer, and {{ $value | humanizePercentage }} of its packets are lost for that.`,
-		Description: `Nobody reads this queue: the pods that request ringcap.io/{{ $labels.capture_cluster }} are fewer than its queues, or do not run. ` +
+		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} has no consumer, and {{ $value | humanizePercentage }} of its packets are lost for this reason.`,
+		Description: `No pod reads this queue: fewer pods request ringcap.io/{{ $labels.capture_cluster }} than it has queues, or some do not run. ` +
 			`Start them, lower spec.queues, or set spec.whenUnattended to Spread.`,
 	},
 	{
 		Name: "RingcapConsumerLagging", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `ringcap:queue_fill:ratio > 0.5`,
 		Summary:     `The consumer of queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} lags: the queue is {{ $value | humanizePercentage }} full.`,
-		Description: `When it is full, packets are lost. See what keeps the consumer: a CPU limit, a slow disk, a pod that hangs.`,
+		Description: `When it is full, packets are lost. Find out what slows the consumer down: a CPU limit, a slow disk, a pod that hangs.`,
 	},
 	{
 		Name: "RingcapNICMissingPackets", Severity: Warning, For: 5 * time.Minute,
 		Expr:    `ringcap:interface_lost:ratio_rate5m > 0.001`,
 		Summary: `{{ $labels.interface }} on {{ $labels.node }} loses {{ $value | humanizePercentage }} of its packets before any ring can see them.`,
 		Description: `The NIC had no free descriptor, or its buffer ran over: the CPUs that poll it are too busy. Give it a larger ring (spec.nic.rxRingSize), ` +
-			`more RX queues or threaded polling, or a mode that costs less.`,
+			`more RX queues or threaded polling, or a mode that needs less CPU time.`,
 	},
 	{
 		Name: "RingcapNotCapturing", Severity: Critical, For: 5 * time.Minute,
 		Expr: `max by (node, ring) (ringcap_ring_ready{ring!~"` + ofNamespaces + `"}) == 0` +
 			` or max by (node, capture_cluster) (ringcap_cluster_ready{capture_cluster!~"` + ofNamespaces + `"}) == 0`,
 		Summary:     `{{ with $labels.ring }}CaptureRing{{ else }}Cluster{{ end }} {{ $labels.ring }}{{ $labels.capture_cluster }} is not in the data path of {{ $labels.node }} as it asks.`,
-		Description: `The NodeCapture {{ $labels.node }} says why, and what to do. What was captured before by this name goes on where that is possible.`,
+		Description: `The NodeCapture {{ $labels.node }} contains the reason, and what to do. The previous version keeps capturing if possible.`,
 	},
 	{
 		Name: "RingcapNotReady", Severity: Warning, For: 15 * time.Minute,
 		Expr:        `max by (kind, name) (ringcap_operator_object_ready) == 0`,
 		Summary:     `{{ $labels.kind }} {{ $labels.name }} is not ready on all of its nodes that report.`,
-		Description: `Its condition Ready names the node and says what to do; RolledOut says whether an edit waits for that node.`,
+		Description: `Its condition Ready names the node and what to do; RolledOut shows whether an edit waits for that node.`,
 	},
 	{
 		Name: "RingcapEngineFallback", Severity: Info, For: 10 * time.Minute,
 		Expr:    `max by (node, ring) (ringcap_ring_fallback) == 1 unless on (node) ringcap_module_ready{reason=~"Disabled|NoPrebuiltModule|ModulesUnsupported"}`,
-		Summary: `CaptureRing {{ $labels.ring }} on {{ $labels.node }} is served by the eBPF engine, for the module that is there cannot be used.`,
-		Description: `It captures, with what that engine can do and at its cost. See the NodeCapture's condition ModuleReady; where eBPF is meant, ` +
+		Summary: `CaptureRing {{ $labels.ring }} on {{ $labels.node }} is served by the eBPF engine, because the node's kernel module cannot be used.`,
+		Description: `It captures with the features and the CPU cost of that engine. See the NodeCapture's condition ModuleReady. If you want eBPF, ` +
 			`set spec.engine to EBPF or agent.module.mode to Disabled.`,
 	},
 	{
@@ -63,36 +63,36 @@ var Alerts = []Alert{
 		Expr: `max by (node) (ringcap_module_ready) == 0 and on (node)` +
 			` max by (node) (ringcap_ring_ready{reason="EngineUnavailable"}) == 0`,
 		Summary:     `The kernel module is not usable on {{ $labels.node }}, and a ring there is not served without it.`,
-		Description: `Rings with spec.engine Auto are served by eBPF; those with KernelModule are not served. The NodeCapture's condition ModuleReady says what to do.`,
+		Description: `Rings with spec.engine Auto are served by eBPF; those with KernelModule are not served. The NodeCapture's condition ModuleReady contains what to do.`,
 	},
 	{
 		Name: "RingcapResourceNotRegistered", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `max by (node, resource) (ringcap_resource_registered) == 0`,
 		Summary:     `{{ $labels.resource }} is not registered with the kubelet of {{ $labels.node }}.`,
-		Description: `Pods that request it cannot start there; those that run go on. The agent's log and its /readyz say why.`,
+		Description: `Pods that request it cannot start there; running pods are not affected. The agent's log and its /readyz contain the reason.`,
 	},
 	{
 		Name: "RingcapReconcileErrors", Severity: Warning, For: 15 * time.Minute,
 		Expr:        `sum by (node) (increase(ringcap_reconcile_errors_total[10m])) > 0`,
-		Summary:     `The agent of {{ $labels.node }} cannot make the data path as asked, again and again.`,
-		Description: `Something that is no single ring's fails: an interface that cannot be restored, an engine that does not answer. The agent's log and its /readyz say what.`,
+		Summary:     `The agent of {{ $labels.node }} repeatedly fails to set up the data path.`,
+		Description: `Something that belongs to no single ring fails: an interface that cannot be restored, an engine that does not answer. The agent's log and its /readyz contain the error.`,
 	},
 	{
 		Name: "RingcapNodeNotReporting", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `max by (nodecapture) (ringcap_operator_node_reporting) == 0`,
 		Summary:     `The agent of {{ $labels.nodecapture }} does not report.`,
-		Description: `What it captured goes on, but nothing changes there and nobody sees how it does. See the agent's pod on that node.`,
+		Description: `Its captures continue, but changes do not reach the node, and its status is unknown. See the agent's pod on that node.`,
 	},
 	{
 		Name: "RingcapAgentsAbsent", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `absent(ringcap_build_info)`,
 		Summary:     `Prometheus has no agent of ringcap.`,
-		Description: `No agent runs, or Prometheus does not find them: without their metrics no other alert can tell of loss.`,
+		Description: `No agent runs, or Prometheus does not find them: without their metrics no other alert can report loss.`,
 	},
 	{
 		Name: "RingcapOperatorAbsent", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `absent(ringcap_operator_build_info)`,
 		Summary:     `Prometheus has no operator of ringcap.`,
-		Description: `Capture goes on as it is, but changes of CaptureRings and Clusters do not reach the nodes, and their status is old.`,
+		Description: `Captures continue as they are, but changes of CaptureRings and Clusters do not reach the nodes, and their status is old.`,
 	},
 }

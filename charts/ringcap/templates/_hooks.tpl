@@ -73,7 +73,7 @@ metadata:
     {{- include "ringcap.labels" . | nindent 4 }}
   annotations:
     {{- .hook | nindent 4 }}
-    # Whoever runs helm reads in the terminal what is wrong.
+    # Helm prints the Job's log to the terminal, so that its user sees what failed.
     helm.sh/hook-output-log-policy: {{ .log | default "hook-failed" }}
 spec:
   backoffLimit: 0

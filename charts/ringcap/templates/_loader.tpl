@@ -1,7 +1,7 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/*
 The container that loads the module. Takes a dict with "root", "name", and "built" where a former container may have built one.
-No other may load modules. It succeeds when it cannot: the agent then captures with eBPF and says why.
+No other container may load modules. It also succeeds if it cannot load one: the agent then captures with eBPF and reports why.
 */}}
 {{- define "ringcap.loader" -}}
 {{- $module := .root.Values.agent.module -}}
@@ -35,11 +35,11 @@ No other may load modules. It succeeds when it cannot: the agent then captures w
   volumeMounts:
     - name: run
       mountPath: /run/ringcap
-    # A container's own /sys has no securityfs, which says whether the kernel is locked down.
+    # A container's own /sys has no securityfs, which shows whether the kernel is locked down.
     - name: sys
       mountPath: /host/sys
       readOnly: true
-    # Which pods have queues of the module that is to be replaced.
+    # To find the pods that have queues of the module to replace.
     - name: pod-resources
       mountPath: /kubelet/pod-resources
       readOnly: true
