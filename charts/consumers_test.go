@@ -42,7 +42,7 @@ func consumer(namespace string, resources ...corev1.ResourceName) *corev1.Pod {
 	}
 }
 
-// TestNamespacesOfConsumers: pods get queues where the ring or the Cluster says, and nobody else is in the way.
+// TestNamespacesOfConsumers: pods get queues where the ring or the Cluster permits them, and other pods are not affected.
 func TestNamespacesOfConsumers(t *testing.T) {
 	admin := env.Client(t)
 	installPolicies(t, admin)

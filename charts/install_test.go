@@ -78,7 +78,7 @@ func (r *release) uninstall(timeout time.Duration) (string, error) {
 	return res.out, res.err
 }
 
-// work does what a Job does, as its service account, and says whether it succeeded.
+// work does what a Job does, as its service account, and returns whether it succeeded.
 func (r *release) work(component string, timeout time.Duration, do func(context.Context, client.Client, io.Writer) error) bool {
 	key := client.ObjectKey{Namespace: "ringcap-system", Name: "ringcap-" + component}
 	var job batchv1.Job
@@ -126,7 +126,7 @@ func (r *release) finish(job *batchv1.Job, failure error) {
 	require.NoError(r.t, r.admin.Status().Update(r.t.Context(), job))
 }
 
-// upgradeFromOpenRings: where a ring without namespaces was open, the upgrade that closes it says so and changes nothing.
+// upgradeFromOpenRings: if a ring without namespaces was open, the upgrade that would close it fails with its name and changes nothing.
 func (r *release) upgradeFromOpenRings(ring *v1alpha1.CaptureRing) {
 	t := r.t
 	// The CRDs were upgraded by hand.

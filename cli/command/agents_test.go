@@ -142,7 +142,7 @@ func TestAgentsAreAskedAtOnce(t *testing.T) {
 	require.NotContains(t, out.String(), "counters are of")
 }
 
-// What an agent says is not trusted: it may be no answer, one of another node's, or without an end.
+// An agent's answer is not trusted: it may be invalid, another node's, or endless.
 func TestAnswersThatAreNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer http.HandlerFunc

@@ -57,7 +57,7 @@ func explain(err error, list client.ObjectList) error {
 	kind := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", list), "*v1alpha1."), "List")
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return fmt.Errorf("this cluster does not know the kind %s of ringcap.io: install the chart (helm install ringcap charts/ringcap); 'ringcap doctor' says more", kind)
+		return fmt.Errorf("this cluster does not know the kind %s of ringcap.io: install the chart (helm install ringcap charts/ringcap); see 'ringcap doctor'", kind)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("list %ss: %w: your user needs the verbs get, list and watch on ringcap.io", kind, err)
 	}

@@ -82,7 +82,7 @@ func TestSilence(t *testing.T) {
 	never := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	require.Contains(t, (&Snapshot{Now: now}).Silence(never), "no agent has reported yet")
 
-	// What an agent says of itself keeps nobody from seeing the others.
+	// An agent's report about itself must not prevent reading the others.
 	for _, namespace := range []string{"", "..", "a/b", "away/%2e", "\x1b[2J"} {
 		wrong := node(4*time.Minute, home)
 		wrong.Name, wrong.Status.Agent.Namespace = "n0", namespace

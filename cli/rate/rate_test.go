@@ -63,7 +63,7 @@ func TestRates(t *testing.T) {
 		"mirror  b     EBPF    1,000  0.8     0           1,000        0       0%    1/2   10 B    truncated 100/s\n", text.String())
 }
 
-// A ring that was made anew begins at 0, a node that is gone is forgotten, and one that is silent says so.
+// A ring that was created again begins at 0, a node that is gone is removed, and a silent one is marked.
 func TestChanges(t *testing.T) {
 	var m Meter
 	m.Add(at(1, report("a", 0, 1000, 900, 100)))

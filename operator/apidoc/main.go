@@ -100,7 +100,7 @@ func fields(out io.Writer, path string, object *apiextensions.JSONSchemaProps) {
 	}
 }
 
-// descend says whether an object's fields are ours to describe: Kubernetes' own types are described there.
+// descend reports whether to describe an object's fields: Kubernetes documents its own types.
 func descend(schema *apiextensions.JSONSchemaProps) bool {
 	_, selector := schema.Properties["matchLabels"]
 	_, condition := schema.Properties["lastTransitionTime"]

@@ -201,7 +201,7 @@ func TestPools(t *testing.T) {
 	tail := w.ring("tail")
 	tail.Spec.Interfaces = []v1alpha1.InterfaceSelector{{ResourceName: "example.com/vf", Pool: &v1alpha1.FunctionPool{Drivers: []string{"iavf"}}}}
 	w.create(tail)
-	w.expect(tail, written, metav1.ConditionFalse, v1alpha1.ReasonPoolConflict, "CaptureRing span says")
+	w.expect(tail, written, metav1.ConditionFalse, v1alpha1.ReasonPoolConflict, "is defined by CaptureRing span")
 	update(w, tail, func(r *v1alpha1.CaptureRing) { r.Spec.Interfaces[0].ResourceName = "example.com/more" })
 	w.expect(tail, written, metav1.ConditionTrue, v1alpha1.ReasonWritten, "default/sriovdp-config")
 	both, second, err := w.pools()

@@ -122,7 +122,7 @@ func TestInvalidFilter(t *testing.T) {
 	})
 }
 
-// TestNameConflict: the older keeps the name, the younger says who has it, and follows when it is free.
+// TestNameConflict: the older keeps the name, the younger names its owner, and follows when it is free.
 func TestNameConflict(t *testing.T) {
 	w := newWorld(t)
 	w.node("names")

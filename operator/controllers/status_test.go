@@ -216,7 +216,7 @@ func TestNoNodes(t *testing.T) {
 	}
 }
 
-// told says that something was written.
+// told signals that something was written.
 type told chan struct{}
 
 func (t told) Write(p []byte) (int, error) {

@@ -57,8 +57,8 @@ var (
 	late atomic.Int64
 )
 
-// patience is how long a test waits for the operator, which looks again at what nobody told it every 15 to 30 seconds.
-const patience = 2 * time.Minute
+// timeout is how long a test waits for the operator, which rechecks what has no event every 15 to 30 seconds.
+const timeout = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
@@ -181,7 +181,7 @@ func (w *world) cleanUp() {
 	for _, object := range w.made {
 		require.EventuallyWithT(w.t, func(c *assert.CollectT) {
 			assert.Error(c, w.Get(ctx, client.ObjectKeyFromObject(object), object), "%s is still there", object.GetName())
-		}, patience, 50*time.Millisecond)
+		}, timeout, 50*time.Millisecond)
 	}
 }
 
@@ -218,7 +218,7 @@ func (w *world) cluster(name string, rings ...string) *v1alpha1.Cluster {
 // eventually waits for what is asserted.
 func (w *world) eventually(assertion func(*assert.CollectT)) {
 	w.t.Helper()
-	require.EventuallyWithT(w.t, assertion, patience, 50*time.Millisecond)
+	require.EventuallyWithT(w.t, assertion, timeout, 50*time.Millisecond)
 }
 
 // events are an object's.
@@ -293,7 +293,7 @@ func (w *world) capture(node string, rings, clusters []string) *v1alpha1.NodeCap
 	return &nc
 }
 
-// agent reports, as the node's agent does, that the node has all that it shall have; change changes the report.
+// agent reports, as the node's agent does, that the node has applied its whole spec; change changes the report.
 func (w *world) agent(node string, change func(*v1alpha1.NodeCaptureStatus)) {
 	w.t.Helper()
 	w.eventually(func(c *assert.CollectT) {

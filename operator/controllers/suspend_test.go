@@ -77,7 +77,7 @@ func (w *world) keep(meanwhile func()) (string, error) {
 	return out.String(), err
 }
 
-// kept says that the object is as the user left it, and nobody's.
+// kept requires that the object is as the user left it, without a finalizer.
 func (w *world) kept(before client.Object, spec func(client.Object) any) {
 	w.t.Helper()
 	now := before.DeepCopyObject().(client.Object)

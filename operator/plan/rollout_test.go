@@ -53,7 +53,7 @@ func (f *fleet) behind(node string) bool {
 	return told != nil && (f.applied[node] != told.Revision || f.fails(node, told.Spec.SnapLength))
 }
 
-// refused says whether the agent has acted, and says that it does not work.
+// refused reports whether the agent has applied the spec and reports that it does not work.
 func (f *fleet) refused(node string) bool {
 	told := f.told(node)
 	return told != nil && f.applied[node] == told.Revision && f.fails(node, told.Spec.SnapLength)

@@ -227,7 +227,7 @@ func (p *players) renew(a *agent) <-chan time.Time {
 	return time.After(heartbeats - rand.N(heartbeats/3))
 }
 
-// statusOf says that the node has all that it was told.
+// statusOf reports that the node has applied its whole spec.
 func statusOf(nc *v1alpha1.NodeCapture, packets int64) v1alpha1.NodeCaptureStatus {
 	condition := func(kind, reason, message string) metav1.Condition {
 		return metav1.Condition{
@@ -266,8 +266,8 @@ func queues(name string, count int32, packets int64) v1alpha1.NodeClusterStatus 
 	return s
 }
 
-// awaitReports waits until each node says that it has all that it was told, and has its Lease.
-func (f fleet) awaitReports(t *testing.T, c client.Client, patience time.Duration) {
+// awaitReports waits until each node reports that it has applied its whole spec, and has its Lease.
+func (f fleet) awaitReports(t *testing.T, c client.Client, timeout time.Duration) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(500 * time.Millisecond) {
 		var captures v1alpha1.NodeCaptureList
@@ -283,7 +283,7 @@ func (f fleet) awaitReports(t *testing.T, c client.Client, patience time.Duratio
 		if done == f.nodes && len(leases.Items) == f.nodes {
 			return
 		}
-		require.Less(t, time.Since(begun), patience, "%d of %d nodes have reported, and %d have a Lease", done, f.nodes, len(leases.Items))
+		require.Less(t, time.Since(begun), timeout, "%d of %d nodes have reported, and %d have a Lease", done, f.nodes, len(leases.Items))
 	}
 }
 

@@ -59,7 +59,7 @@ const (
 	limitStore    = 1 << 30
 )
 
-// scaleOf is the variable that says so of a measurement.
+// scaleOf is the variable that marks a measurement.
 const scaleOf = "RINGCAP_SCALE"
 
 // fleet is how many there are. Rings are for nodes of one of the pools, but for one that is for all.
@@ -178,7 +178,7 @@ func startOperator(t *testing.T, ctx context.Context, config *rest.Config) ctrl.
 }
 
 // await waits until every node has its rings, and the one for all with these slots.
-func (f fleet) await(t *testing.T, c client.Client, patience time.Duration, slots int32) {
+func (f fleet) await(t *testing.T, c client.Client, timeout time.Duration, slots int32) {
 	t.Helper()
 	begun := time.Now()
 	for {
@@ -193,7 +193,7 @@ func (f fleet) await(t *testing.T, c client.Client, patience time.Duration, slot
 		if done == f.nodes {
 			return
 		}
-		require.Less(t, time.Since(begun), patience, "%d of %d nodes have it", done, f.nodes)
+		require.Less(t, time.Since(begun), timeout, "%d of %d nodes have it", done, f.nodes)
 		time.Sleep(500 * time.Millisecond) // looking through thousands takes its time, too
 	}
 }

@@ -75,7 +75,7 @@ func (m *Mark) State(ctx context.Context) (State, error) {
 	case apierrors.IsNotFound(err), err == nil && deployment.DeletionTimestamp != nil:
 		return State{Gone: true}, nil
 	case err != nil:
-		return State{}, fmt.Errorf("read Deployment %s, which tells of an uninstall: %w", m.deployment, err)
+		return State{}, fmt.Errorf("read Deployment %s for the mark of an uninstall: %w", m.deployment, err)
 	}
 	since, marked := deployment.Annotations[Annotation]
 	return State{Marked: marked, Since: since}, nil

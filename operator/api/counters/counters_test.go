@@ -66,7 +66,7 @@ func TestEveryNumberIsACounterOrNamedAsAState(t *testing.T) {
 	assert.NotEqual(t, Without(full(1000)), Without(other))
 }
 
-// What a report carries over is all that changes with packets, and nothing that says who reads them.
+// What a report carries over is all that changes with packets, and nothing about their consumers.
 func TestAReportCarriesAllCounters(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(5000, 123000).UTC())
 	report := Of("n1", full(2000), at)

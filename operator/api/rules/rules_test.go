@@ -75,7 +75,7 @@ func (m *Match) matches(p packet) bool {
 	return one(p) || m.Both && one(packet{p.destination, p.source, p.dport, p.sport, p.protocol})
 }
 
-// TestCoversIsNeverWrong: where it says so, no packet of the other is missed.
+// TestCoversIsNeverWrong: if it returns true, no packet of the other is missed.
 func TestCoversIsNeverWrong(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	address := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(4))}) }

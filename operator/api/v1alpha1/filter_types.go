@@ -9,7 +9,7 @@ import (
 
 // Filter selects packets. A packet must pass all parts, in this order: bpf, vlans, rules, payload, plugins.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.payloadAction) || has(self.payload)",message="payloadAction says what becomes of packets that payload matches: give payload, or leave payloadAction out"
+// +kubebuilder:validation:XValidation:rule="!has(self.payloadAction) || has(self.payload)",message="payloadAction needs payload: give payload, or leave payloadAction out"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultAction) || self.defaultAction != 'Drop' || has(self.rules) && size(self.rules) > 0 || oldSelf.hasValue() && has(oldSelf.value().defaultAction) && oldSelf.value().defaultAction == 'Drop'",optionalOldSelf=true,message="defaultAction Drop without rules drops everything: give rules that pass what is wanted, or leave defaultAction out"
 type Filter struct {
 	// bpf is a filter expression in the language of pcap-filter(7), up to 8192 bytes. It applies to the packet as it was on the
@@ -95,7 +95,7 @@ const (
 
 // Rule decides on the packets that it matches.
 //
-// +kubebuilder:validation:XValidation:rule="(self.action == 'Queue') == has(self.queue)",message="action Queue needs queue, which says which one, and no other action has it"
+// +kubebuilder:validation:XValidation:rule="(self.action == 'Queue') == has(self.queue)",message="action Queue needs queue, the one to send to, and no other action has it"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Reflect') == has(self.reflectTo)",message="action Reflect needs reflectTo, the interface to send out of, and no other action has it"
 type Rule struct {
 	// name of the rule in metrics, up to 63 bytes. Metrics do not count rules without a name.

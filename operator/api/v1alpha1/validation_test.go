@@ -148,7 +148,7 @@ func TestPodCapturesStayInTheirNamespace(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// requireRefused: the API server says what is wrong with the manifest, and where.
+// requireRefused requires that the API server names the field and the problem.
 func requireRefused(t *testing.T, c client.Client, manifest, field, message string) {
 	t.Helper()
 	_, err := create(t, c, manifest)
@@ -203,7 +203,7 @@ func TestNodeCaptureHoldsDefaultedSpecs(t *testing.T) {
 }
 
 // TestNodeCaptureThatDoesNotDecode: the API server refuses what is no list of entries, and takes entries whose specs are
-// wrong; a list of NodeCaptures has all others, and says of that one what is wrong.
+// wrong; a list of NodeCaptures has all others, and the problem of that one.
 func TestNodeCaptureThatDoesNotDecode(t *testing.T) {
 	c := env.Client(t)
 	apply := func(name, spec string) error {
@@ -244,7 +244,7 @@ func requireSameYAML(t *testing.T, want, got any) {
 	require.Equal(t, string(w), string(g))
 }
 
-// TestTwoRingsOfOneName: the API server has one object of a name; the second creation says so and changes nothing.
+// TestTwoRingsOfOneName: the API server has one object of a name; the second creation fails and changes nothing.
 func TestTwoRingsOfOneName(t *testing.T) {
 	c := env.Client(t)
 	first, err := create(t, c, strings.Replace(ring, "NAME", "twice", 1))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The operator turns CaptureRings and Clusters into NodeCaptures, and tells in their status how they do.
+// The operator turns CaptureRings and Clusters into NodeCaptures, and writes their status.
 //
 //	operator run       reconciles until it is stopped
-//	operator cleanup   deletes all CaptureRings, Clusters and PodCaptures, or suspends them, and waits until the nodes are rid of them
-//	operator leave     waits until a DaemonSet has cleaned the nodes, and removes what operator run made for itself
+//	operator cleanup   deletes all CaptureRings, Clusters and PodCaptures, or suspends them, and waits until no node has them
+//	operator leave     waits until a DaemonSet has cleaned the nodes, and deletes what operator run created for itself
 //	operator ready     waits until a CaptureRing is ready
 package main
 
@@ -54,8 +54,8 @@ const leaseName = "ringcap-operator"
 
 const usage = `usage: operator COMMAND [flags]
   run      reconciles until it is stopped
-  cleanup  deletes all CaptureRings, Clusters and PodCaptures, or suspends them, and waits until the nodes are rid of them
-  leave    waits until a DaemonSet has cleaned the nodes, and removes what run made for itself
+  cleanup  deletes all CaptureRings, Clusters and PodCaptures, or suspends them, and waits until no node has them
+  leave    waits until a DaemonSet has cleaned the nodes, and deletes what run created for itself
   ready    waits until a CaptureRing is ready
 -h after each lists its flags.
 `
@@ -97,26 +97,26 @@ type runFlags struct {
 func parseRun(args []string) runFlags {
 	var f runFlags
 	flags := flag.NewFlagSet("operator run", flag.ExitOnError)
-	flags.StringVar(&f.namespace, "namespace", "", "namespace of the Leases of the leader election and of the agents; required")
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of the Leases for leader election and of the agents; required")
 	flags.StringVar(&f.deployment, "deployment", "", "the Deployment that runs this, in the same namespace, which operator cleanup --keep marks; empty: none")
 	flags.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.StringVar(&f.rcbpf, "rcbpf", "", "the filter compiler's path; default: rcbpf beside this program, else in PATH")
 	flags.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	flags.StringVar(&f.upgrade, "module-upgrade", string(upgrade.Never), "what nodes' loaded modules make place for new ones: Never, WhenFree, Evict")
+	flags.StringVar(&f.upgrade, "module-upgrade", string(upgrade.Never), "when loaded kernel modules are replaced by new ones: Never, WhenFree, Evict")
 	flags.StringVar(&f.agents, "agents", "app.kubernetes.io/component=agent", "labels of the agents' pods, in the same namespace")
-	flags.IntVar(&f.maxUnavailable, "module-upgrade-max-unavailable", 1, "nodes without a ready agent, at most, for an upgrade of modules to go on")
+	flags.IntVar(&f.maxUnavailable, "module-upgrade-max-unavailable", 1, "maximum number of nodes without a ready agent during an upgrade of modules")
 	flags.StringVar(&f.plugin.ConfigMap.Namespace, "pools-namespace", "kube-system", "namespace of sriov-network-device-plugin")
-	flags.StringVar(&f.plugin.ConfigMap.Name, "pools-configmap", "", "its configuration, which the operator writes where rings say what is in their pools; empty: not")
-	flags.Func("pools-daemonset", "what runs it, and gets new pods when the configuration changes; may be repeated", func(name string) error {
+	flags.StringVar(&f.plugin.ConfigMap.Name, "pools-configmap", "", "ConfigMap of its configuration, which the operator writes for rings that define their pools; empty: never")
+	flags.Func("pools-daemonset", "DaemonSet of its pods, which are replaced when the configuration changes; may be repeated", func(name string) error {
 		f.plugin.DaemonSets = append(f.plugin.DaemonSets, name)
 		return nil
 	})
 	f.fleetLimit.Quantity = *resource.NewQuantity(plan.DefaultFleetBytes, resource.BinarySI)
-	flags.Var(&f.fleetLimit, "fleet-limit", "bytes, as 256Mi: what the rings and Clusters of all NodeCaptures may take of the API server's store; 0 for no limit")
-	flags.IntVar(&f.podCaptures.PerNamespace, "pod-captures-per-namespace", 4, "PodCaptures that a namespace may have; 0 for none")
+	flags.Var(&f.fleetLimit, "fleet-limit", "maximum size of the rings and Clusters in all NodeCaptures together, bytes, such as 256Mi; 0 for no limit")
+	flags.IntVar(&f.podCaptures.PerNamespace, "pod-captures-per-namespace", 4, "maximum number of PodCaptures in a namespace; 0 for none")
 	f.podCaptures.Memory = 64 << 20
-	flags.Func("pod-capture-memory", "memory that the queues of a PodCapture may take on each node; default 64Mi", func(text string) error {
+	flags.Func("pod-capture-memory", "maximum memory of the queues of a PodCapture on each node; default 64Mi", func(text string) error {
 		memory, err := resource.ParseQuantity(text)
 		f.podCaptures.Memory = memory.Value()
 		return err
@@ -236,7 +236,7 @@ func synced(known cache.Cache) healthz.Checker {
 func clean(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("operator cleanup", flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait for the nodes")
-	keep := flags.Bool("keep", false, "leave the objects where they are; needs --namespace and --deployment")
+	keep := flags.Bool("keep", false, "keep the objects; needs --namespace and --deployment")
 	var operator client.ObjectKey
 	flags.StringVar(&operator.Namespace, "namespace", "", "namespace of operator run")
 	flags.StringVar(&operator.Name, "deployment", "", "the Deployment of operator run")

@@ -75,7 +75,7 @@ func installChart(t *testing.T, admin client.Client) {
 	require.NoError(t, err, string(out))
 }
 
-// TestAsTheChartRunsIt: with the chart's rights and no others, the operator is elected, says that it is ready, tells
+// TestAsTheChartRunsIt: with the chart's rights and no others, the operator is elected, becomes ready, writes
 // the nodes, reports, and cleans up.
 func TestAsTheChartRunsIt(t *testing.T) {
 	admin := env.Client(t)

@@ -71,7 +71,7 @@ func TestPause(t *testing.T) {
 	require.False(t, ringThere())
 }
 
-// TestInvalid: a PodCapture of which the API server takes no ring says why. It may itself have been let be as it was: a filter that drops
+// TestInvalid: a PodCapture whose ring the API server refuses has the reason in its status. It may itself have been let be as it was: a filter that drops
 // everything after its rules were taken out.
 func TestInvalid(t *testing.T) {
 	scheme := runtime.NewScheme()
