@@ -5,11 +5,10 @@
 #include <linux/percpu.h>
 #include <net/genetlink.h>
 
+#include "attr.h"
 #include "cluster.h"
 #include "fragment.h"
-#include "message.h"
 #include "params.h"
-#include "request.h"
 
 #define RC_BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
 
@@ -191,25 +190,25 @@ void rc_balance_account_sum(const struct rc_cluster *cluster, struct rc_balance_
 
 static int rc_balance_request_policy(const struct genl_info *info, int type, u8 *policy)
 {
-	u32 value = rc_request_u32(info, type, RINGCAP_POLICY_DROP);
+	u32 value = rc_attr_u32(info, type, RINGCAP_POLICY_DROP);
 
 	*policy = value;
 	if (value <= RINGCAP_POLICY_SPREAD)
 		return 0;
-	return rc_request_refuse(info->extack, info->attrs[type], -EINVAL,
-				 "RINGCAP_A_WHEN_FULL, RINGCAP_A_WHEN_UNATTENDED: a policy is 0 (drop) or 1 (spread over other attended queues)");
+	return rc_attr_refuse(info->extack, info->attrs[type], -EINVAL,
+			      "RINGCAP_A_WHEN_FULL, RINGCAP_A_WHEN_UNATTENDED: a policy is 0 (drop) or 1 (spread over other attended queues)");
 }
 
 int rc_balance_request(const struct genl_info *info, struct rc_balance_options *options)
 {
 	u32 usual = rc_param(enable_frag_coherence) ? RINGCAP_FRAGMENTS_WITH_FLOW : RINGCAP_FRAGMENTS_TOGETHER;
-	u32 fragments = rc_request_u32(info, RINGCAP_A_FRAGMENTS, usual);
+	u32 fragments = rc_attr_u32(info, RINGCAP_A_FRAGMENTS, usual);
 
 	if (fragments > RINGCAP_FRAGMENTS_WITH_FLOW)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_FRAGMENTS], -EINVAL,
-					 "RINGCAP_A_FRAGMENTS: fragments go to one queue 0 (together) or 1 (with their flow)");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_FRAGMENTS], -EINVAL,
+				      "RINGCAP_A_FRAGMENTS: fragments go to one queue 0 (together) or 1 (with their flow)");
 	options->fragments = fragments;
-	return rc_request_flag(info, RINGCAP_A_INNER, &options->inner) ?:
+	return rc_attr_flag(info, RINGCAP_A_INNER, &options->inner) ?:
 	       rc_balance_request_policy(info, RINGCAP_A_WHEN_FULL, &options->when_full) ?:
 	       rc_balance_request_policy(info, RINGCAP_A_WHEN_UNATTENDED, &options->when_unattended);
 }
@@ -224,8 +223,8 @@ int rc_balance_put(struct sk_buff *msg, const struct rc_cluster *cluster)
 	    nla_put_u32(msg, RINGCAP_A_FRAGMENTS, options->fragments) ||
 	    nla_put_u32(msg, RINGCAP_A_WHEN_FULL, options->when_full) ||
 	    nla_put_u32(msg, RINGCAP_A_WHEN_UNATTENDED, options->when_unattended) ||
-	    rc_message_put_u64(msg, RINGCAP_A_DUPLICATED, sum.duplicated) ||
-	    rc_message_put_u64(msg, RINGCAP_A_SPREAD, sum.spread))
+	    rc_attr_put_u64(msg, RINGCAP_A_DUPLICATED, sum.duplicated) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_SPREAD, sum.spread))
 		return -EMSGSIZE;
 	return 0;
 }

@@ -11,7 +11,6 @@
 
 #include "fragment.h"
 #include "net.h"
-#include "netlink.h"
 #include "node.h"
 #include "quick.h"
 #include "owner.h"
@@ -113,8 +112,8 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
 	for (i = 0; i < config->nr_queues; i++) {
-		WRITE_ONCE(config->queues[i]->watermark, spec->watermark);
-		WRITE_ONCE(config->queues[i]->timeout_us, spec->timeout_us);
+		WRITE_ONCE(config->queues[i]->waiter.watermark, spec->watermark);
+		WRITE_ONCE(config->queues[i]->waiter.timeout_us, spec->timeout_us);
 		if (!config->queues[i]->dead)
 			rcu_assign_pointer(config->queues[i]->grants, grants);
 	}
@@ -152,7 +151,7 @@ static struct rc_cluster_config *rc_cluster_create_queues(const struct rc_queue_
 	if (!config)
 		return NULL;
 	for (i = 0; i < shape->nr_queues; i++) {
-		config->queues[i] = rc_queue_create(shape, i);
+		config->queues[i] = rc_queue_create(shape, i, rc_node_tell_overflow);
 		if (!config->queues[i]) {
 			rc_cluster_put_queues(config);
 			kfree(config);
@@ -580,7 +579,7 @@ static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 in
 	struct rc_queue *queue;
 
 	*config = rc_cluster_config_alloc(old->nr_queues);
-	queue = rc_queue_create(&cluster->shape, index);
+	queue = rc_queue_create(&cluster->shape, index, rc_node_tell_overflow);
 	if (!*config || !queue) {
 		kfree(*config);
 		if (queue)
@@ -590,8 +589,8 @@ static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 in
 	**config = *old;
 	memcpy((*config)->queues, old->queues, flex_array_size(old, queues, old->nr_queues));
 	(*config)->queues[index] = queue;
-	queue->watermark = READ_ONCE(dead->watermark);
-	queue->timeout_us = READ_ONCE(dead->timeout_us);
+	queue->waiter.watermark = READ_ONCE(dead->waiter.watermark);
+	queue->waiter.timeout_us = READ_ONCE(dead->waiter.timeout_us);
 	queue->holder = RC_QUEUE_RESET;
 	return 0;
 }
@@ -626,7 +625,7 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	err = rc_node_renumber(node, &devt);
 	if (!err) {
 		rc_queue_inherit(queue, old);
-		rc_queue_hand(queue, node);
+		rc_node_hand(node, queue);
 	}
 	mutex_unlock(&rc_node_lock);
 	if (err) {
@@ -652,7 +651,7 @@ static void rc_cluster_renew_queue(struct rc_queue *queue, struct rc_node *node)
 {
 	rc_queue_reset(queue);
 	mutex_lock(&rc_node_lock);
-	rc_queue_hand(queue, node);
+	rc_node_hand(node, queue);
 	queue->holder = RC_QUEUE_FREE;
 	mutex_unlock(&rc_node_lock);
 }
@@ -687,7 +686,7 @@ int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct 
 	err = rc_cluster_check_holder(queue, holder, extack);
 	held = queue->holder == RC_QUEUE_CONSUMER;
 	if (!err && rc_queue_has_consumer(queue)) {
-		rc_netlink_notify_queue(queue, RINGCAP_EVENT_DETACHED);
+		rc_node_tell(queue, RINGCAP_EVENT_DETACHED);
 		rc_queue_take_back(queue);
 	} else if (!err && !held) {
 		err = rc_node_make_path(node) ?: rc_node_renumber(node, &devt);

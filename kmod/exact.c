@@ -144,7 +144,7 @@ void rc_exacts_destroy(struct rc_exacts *exacts)
 			cond_resched();
 	}
 	kvfree(table);
-	rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, exacts->nr_learnt);
+	rc_limit_give(&exacts->rc_net->limited, RC_LIMIT_LEARNT, exacts->nr_learnt);
 }
 
 u64 rc_exacts_memory(struct rc_exacts *exacts)
@@ -203,7 +203,7 @@ static void rc_exacts_unlearn(struct rc_exacts *exacts, const struct rc_exact *r
 	if (!(rc_exact_verdict(rule).flags & RC_EXACT_LEARNT))
 		return;
 	exacts->nr_learnt--;
-	rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, 1);
+	rc_limit_give(&exacts->rc_net->limited, RC_LIMIT_LEARNT, 1);
 }
 
 void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule)
@@ -234,11 +234,11 @@ static struct rc_exact *rc_exact_alloc_learnt(struct rc_exacts *exacts, const st
 	};
 	struct rc_exact *rule;
 
-	if (READ_ONCE(exacts->nr) >= RINGCAP_EXACT_MAX || rc_limit_take(exacts->rc_net, RC_LIMIT_LEARNT))
+	if (READ_ONCE(exacts->nr) >= RINGCAP_EXACT_MAX || rc_limit_take(&exacts->rc_net->limited, RC_LIMIT_LEARNT))
 		return NULL;
 	rule = rc_exact_alloc(key, words, verdict, GFP_NOWAIT | __GFP_NOWARN);
 	if (!rule)
-		rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, 1);
+		rc_limit_give(&exacts->rc_net->limited, RC_LIMIT_LEARNT, 1);
 	return rule;
 }
 
@@ -258,7 +258,7 @@ bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u
 	spin_unlock(&exacts->lock);
 	if (rule && !room) {
 		rc_exact_free(rule);
-		rc_limit_give(exacts->rc_net, RC_LIMIT_LEARNT, 1);
+		rc_limit_give(&exacts->rc_net->limited, RC_LIMIT_LEARNT, 1);
 	}
 	return room || known;
 }

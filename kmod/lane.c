@@ -4,15 +4,14 @@
 
 #include <linux/module.h>
 
-#include "queue.h"
-
 /* By default longer than the stack takes for a packet of a burst, shorter than for one that comes alone. */
 unsigned int rc_lane_burst_ns __read_mostly = 2000;
 module_param_named(burst_ns, rc_lane_burst_ns, uint, 0644);
 MODULE_PARM_DESC(burst_ns,
 		 "A packet that follows another of its lane within so many nanoseconds is shown to the consumer at the end of the batch, others at once (2000)");
 
-int rc_lane_init(struct rc_lane *lane, struct rc_queue *queue, u32 index, u32 size)
+int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
+		 struct ringcap_lane_consumer *consumer, u32 size)
 {
 	int err;
 
@@ -24,10 +23,10 @@ int rc_lane_init(struct rc_lane *lane, struct rc_queue *queue, u32 index, u32 si
 	if (err)
 		return err;
 	spin_lock_init(&lane->lock);
-	lane->queue = queue;
+	lane->waiter = waiter;
 	lane->mask = size - 1;
-	lane->kernel = (struct ringcap_lane_kernel *)queue->kernel.addr + index;
-	lane->consumer = (struct ringcap_lane_consumer *)queue->consumer.addr + index;
+	lane->kernel = kernel;
+	lane->consumer = consumer;
 	return 0;
 }
 
@@ -57,19 +56,19 @@ void rc_lane_refresh_released(struct rc_lane *lane)
  */
 void rc_lane_wake(struct rc_lane *lane)
 {
-	struct rc_queue *queue = lane->queue;
-	bool timer = hrtimer_is_queued(&queue->timer);
+	struct rc_waiter *waiter = lane->waiter;
+	bool timer = hrtimer_is_queued(&waiter->timer);
 	u64 claimed;
 	u32 polls;
 	bool busy;
 
 	claimed = READ_ONCE(lane->consumer->released);
-	polls = READ_ONCE(queue->polls);
+	polls = READ_ONCE(waiter->polls);
 	busy = lane->woken && lane->woken_polls == polls && lane->woken_at == claimed;
 	if (busy && timer)
 		return;
 	rc_lane_refresh_released(lane);
-	if (!rc_queue_wake(queue, lane->published - lane->released, busy))
+	if (!rc_waiter_tell(waiter, lane->published - lane->released, busy))
 		return;
 	lane->woken = true;
 	lane->woken_polls = polls;
@@ -114,9 +113,9 @@ static void rc_lane_publish_rest(struct rc_lane *lane)
 		rc_lane_publish(lane);
 }
 
-void rc_lane_publish_dirty(struct rc_lane *lane)
+void rc_lane_publish_dirty(struct rc_lane *lane, bool shared)
 {
-	if (!lane->queue->shared) {
+	if (!shared) {
 		rc_lane_publish_rest(lane);
 		return;
 	}

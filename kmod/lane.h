@@ -34,8 +34,7 @@
 #include "overflow.h"
 #include "packet.h"
 #include "publish.h"
-
-struct rc_queue;
+#include "waiter.h"
 
 /* Nanoseconds within which a packet follows another closely: a module parameter. */
 extern unsigned int rc_lane_burst_ns;
@@ -50,7 +49,7 @@ extern unsigned int rc_lane_burst_ns;
  * @published: position that the consumer was last told
  * @last_ns: when the last packet came
  * @kernel, @consumer: this lane's part of the queue's mapped pages
- * @queue: whose lane it is
+ * @waiter: who waits for it: the queue's, by which that is found (rc_queue_of)
  * @area: the ring, mapped twice in a row
  * @mask: bytes of the ring, which are a power of two, less one
  * @dirty: on some CPU's list of lanes to publish
@@ -65,7 +64,7 @@ struct rc_lane {
 	u64 published;
 	u64 last_ns;
 	struct ringcap_lane_kernel *kernel;
-	struct rc_queue *queue;
+	struct rc_waiter *waiter;
 	u32 mask;
 	bool dirty;
 	struct rc_area area;
@@ -101,11 +100,13 @@ static __always_inline struct ringcap_slot *rc_lane_slot(const struct rc_lane *l
 	return lane->area.addr + (position & lane->mask);
 }
 
-int rc_lane_init(struct rc_lane *lane, struct rc_queue *queue, u32 index, u32 size);
+/* @kernel and @consumer: its part of the mapped pages; of @size bytes. */
+int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
+		 struct ringcap_lane_consumer *consumer, u32 size);
 void rc_lane_destroy(struct rc_lane *lane);
 
-/* For the publisher: shows the consumer all that was written, and takes the lane off the list. */
-void rc_lane_publish_dirty(struct rc_lane *lane);
+/* For the publisher: shows the consumer all that was written; the lane is off the list. @shared: it takes the lock for that. */
+void rc_lane_publish_dirty(struct rc_lane *lane, bool shared);
 
 /* For the producer, which has a burst: at the end of the batch, or now if it has become long. */
 void rc_lane_publish_later(struct rc_lane *lane);
@@ -122,10 +123,8 @@ void rc_lane_reset(struct rc_lane *lane);
 /* Frees what the consumer has given back: (D) pairs with (C). */
 void rc_lane_refresh_released(struct rc_lane *lane);
 
-/* Someone sleeps while something was published, and rc_queue_must_know. */
+/* Someone sleeps while something was published, and rc_waiter_must_know. */
 void rc_lane_wake(struct rc_lane *lane);
-
-static __always_inline bool rc_queue_must_know(struct rc_queue *queue, u64 unread);
 
 static __always_inline void rc_lane_drop(struct rc_lane *lane, enum ringcap_drop reason)
 {
@@ -143,13 +142,13 @@ static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
 
 static __always_inline void rc_lane_publish(struct rc_lane *lane)
 {
-	struct rc_queue *queue = lane->queue;
+	struct rc_waiter *waiter = lane->waiter;
 	u64 head = lane->head;
 
 	/* (A): the slots are written before the consumer can see that they are. */
 	smp_store_release(&lane->kernel->producer, head);
 	smp_store_release(&lane->published, head);
-	if (unlikely(rc_queue_must_know(queue, head - lane->released)))
+	if (unlikely(rc_waiter_must_know(waiter, head - lane->released)))
 		rc_lane_wake(lane);
 }
 
@@ -224,7 +223,7 @@ static __always_inline u32 rc_lane_slot_size(const struct rc_packet *pkt, u32 sn
 static __always_inline void rc_lane_drop_full(struct rc_lane *lane)
 {
 	rc_lane_drop(lane, RINGCAP_DROP_FULL);
-	rc_overflow_note(lane->queue);
+	rc_overflow_note(lane);
 }
 
 /*

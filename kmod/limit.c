@@ -3,9 +3,7 @@
 #include "limit.h"
 
 #include <linux/errno.h>
-#include <net/net_namespace.h>
 
-#include "net.h"
 #include "params.h"
 
 static atomic_t rc_limit_all[RC_LIMITS];
@@ -29,37 +27,37 @@ static bool rc_limit_add(atomic_t *count, u32 max)
 	return false;
 }
 
-static int rc_limit_take_other(struct rc_net *rc_net, enum rc_limit limit)
+static int rc_limit_take_other(struct rc_limited *limited, enum rc_limit limit)
 {
-	if (!rc_limit_add(&rc_net->limited[limit], rc_limit_netns(limit)))
+	if (!rc_limit_add(&limited->nr[limit], rc_limit_netns(limit)))
 		return -EDQUOT;
 	if (rc_limit_add(&rc_limit_others[limit], rc_limit_machine(limit) / 2))
 		return 0;
-	atomic_dec(&rc_net->limited[limit]);
+	atomic_dec(&limited->nr[limit]);
 	return -ENOSPC;
 }
 
-static void rc_limit_give_other(struct rc_net *rc_net, enum rc_limit limit, u32 nr)
+static void rc_limit_give_other(struct rc_limited *limited, enum rc_limit limit, u32 nr)
 {
-	atomic_sub(nr, &rc_net->limited[limit]);
+	atomic_sub(nr, &limited->nr[limit]);
 	atomic_sub(nr, &rc_limit_others[limit]);
 }
 
-int rc_limit_take(struct rc_net *rc_net, enum rc_limit limit)
+int rc_limit_take(struct rc_limited *limited, enum rc_limit limit)
 {
-	bool other = !net_eq(rc_net->net, &init_net);
-	int err = other ? rc_limit_take_other(rc_net, limit) : 0;
+	bool other = !limited->initial;
+	int err = other ? rc_limit_take_other(limited, limit) : 0;
 
 	if (err || rc_limit_add(&rc_limit_all[limit], rc_limit_machine(limit)))
 		return err;
 	if (other)
-		rc_limit_give_other(rc_net, limit, 1);
+		rc_limit_give_other(limited, limit, 1);
 	return -ENOSPC;
 }
 
-void rc_limit_give(struct rc_net *rc_net, enum rc_limit limit, u32 nr)
+void rc_limit_give(struct rc_limited *limited, enum rc_limit limit, u32 nr)
 {
-	if (!net_eq(rc_net->net, &init_net))
-		rc_limit_give_other(rc_net, limit, nr);
+	if (!limited->initial)
+		rc_limit_give_other(limited, limit, nr);
 	atomic_sub(nr, &rc_limit_all[limit]);
 }

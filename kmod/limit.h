@@ -16,18 +16,26 @@
 #include <linux/atomic.h>
 #include <linux/types.h>
 
-struct rc_net;
-
 enum rc_limit {
 	RC_LIMIT_RINGS,		/* max_rings, max_rings_netns */
 	RC_LIMIT_LEARNT,	/* max_learnt, max_learnt_netns */
 	RC_LIMITS
 };
 
-/* One more in @rc_net: 0, -EDQUOT if the namespace has enough, -ENOSPC if the machine has. In any context. */
-int rc_limit_take(struct rc_net *rc_net, enum rc_limit limit);
+/**
+ * struct rc_limited - what a namespace has of these
+ * @initial: it is the machine's own, of which only the sum of all is counted
+ * @nr: of each; not of the initial namespace
+ */
+struct rc_limited {
+	bool initial;
+	atomic_t nr[RC_LIMITS];
+};
+
+/* One more in a namespace: 0, -EDQUOT if the namespace has enough, -ENOSPC if the machine has. In any context. */
+int rc_limit_take(struct rc_limited *limited, enum rc_limit limit);
 
 /* @nr less. */
-void rc_limit_give(struct rc_net *rc_net, enum rc_limit limit, u32 nr);
+void rc_limit_give(struct rc_limited *limited, enum rc_limit limit, u32 nr);
 
 #endif /* RC_LIMIT_H */

@@ -5,25 +5,25 @@
 
 #include "bare.h"
 #include "defrag.h"
-#include "net.h"
 #include "netlink.h"
+#include "netns.h"
 #include "node.h"
 #include "outlet.h"
-#include "owner.h"
 #include "publish.h"
-#include "queue.h"
 #include "rules.h"
+#include "socket.h"
 #include "tap.h"
 #include "version.h"
+#include "worker.h"
 
 static int __init rc_module_init(void)
 {
 	int err;
 
 	rc_bare_module_init();
-	err = rc_queue_module_init();
+	err = rc_worker_module_init();
 	if (err)
-		goto fail_queue;
+		goto fail_worker;
 	err = rc_publish_init();
 	if (err)
 		goto fail_publish;
@@ -39,15 +39,15 @@ static int __init rc_module_init(void)
 	err = rc_defrag_module_init();
 	if (err)
 		goto fail_defrag;
-	err = rc_net_module_init();
+	err = rc_netns_module_init();
 	if (err)
-		goto fail_net;
+		goto fail_netns;
 	err = rc_tap_module_init();
 	if (err)
 		goto fail_tap;
-	err = rc_owner_module_init();
+	err = rc_socket_module_init();
 	if (err)
-		goto fail_owner;
+		goto fail_socket;
 	err = rc_netlink_module_init();
 	if (err)
 		goto fail_netlink;
@@ -55,12 +55,12 @@ static int __init rc_module_init(void)
 	return 0;
 
 fail_netlink:
-	rc_owner_module_exit();
-fail_owner:
+	rc_socket_module_exit();
+fail_socket:
 	rc_tap_module_exit();
 fail_tap:
-	rc_net_module_exit();
-fail_net:
+	rc_netns_module_exit();
+fail_netns:
 	rc_defrag_module_exit();
 fail_defrag:
 	rc_rules_module_exit();
@@ -71,8 +71,8 @@ fail_outlet:
 fail_node:
 	rc_publish_exit();
 fail_publish:
-	rc_queue_module_exit();
-fail_queue:
+	rc_worker_module_exit();
+fail_worker:
 	return err;
 }
 
@@ -80,15 +80,15 @@ fail_queue:
 static void __exit rc_module_exit(void)
 {
 	rc_netlink_module_exit();
-	rc_owner_module_exit();
+	rc_socket_module_exit();
 	rc_tap_module_exit();
-	rc_net_module_exit();
+	rc_netns_module_exit();
 	rc_defrag_module_exit();
 	rc_rules_module_exit();
 	rc_outlet_module_exit();
 	rc_node_module_exit();
 	rc_publish_exit();
-	rc_queue_module_exit();
+	rc_worker_module_exit();
 }
 
 module_init(rc_module_init);

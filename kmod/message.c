@@ -8,6 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <net/netlink.h>
 
+#include "attr.h"
 #include "channels.h"
 #include "cluster.h"
 #include "node.h"
@@ -16,11 +17,6 @@
 #include "ring.h"
 #include "rules.h"
 #include "vlans.h"
-
-int rc_message_put_u64(struct sk_buff *msg, int type, u64 value)
-{
-	return nla_put_u64_64bit(msg, type, value, RINGCAP_A_PAD);
-}
 
 /* Those that are still there. */
 static int rc_message_put_grants(struct sk_buff *msg, const struct rc_grants *grants)
@@ -37,7 +33,7 @@ static int rc_message_put_grants(struct sk_buff *msg, const struct rc_grants *gr
 int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster)
 {
 	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
-	    rc_message_put_u64(msg, RINGCAP_A_GENERATION, cluster->generation) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_GENERATION, cluster->generation) ||
 	    nla_put_u32(msg, RINGCAP_A_QUEUES, cluster->shape.nr_queues) ||
 	    nla_put_u32(msg, RINGCAP_A_LANES, cluster->shape.nr_lanes) ||
 	    nla_put_u32(msg, RINGCAP_A_LANE_SIZE, cluster->shape.lane_size) ||
@@ -46,7 +42,7 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 	    nla_put_u32(msg, RINGCAP_A_TIMEOUT_US, cluster->timeout_us) ||
 	    nla_put_u32(msg, RINGCAP_A_MODE, cluster->mode) || nla_put_u32(msg, RINGCAP_A_OWNED, !!cluster->owner) ||
 	    nla_put_u32(msg, RINGCAP_A_METADATA, cluster->metadata) ||
-	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
+	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
 		return -EMSGSIZE;
 	return rc_balance_put(msg, cluster) ?: rc_message_put_grants(msg, cluster->grants);
 }
@@ -71,15 +67,15 @@ static int rc_message_put_account(struct sk_buff *msg, const struct rc_ring *rin
 	struct rc_account_sum sum;
 
 	rc_account_sum(ring->account, &sum);
-	if (rc_message_put_u64(msg, RINGCAP_A_SEEN, sum.seen) ||
-	    rc_message_put_u64(msg, RINGCAP_A_SEEN_BYTES, sum.seen_bytes) ||
-	    rc_message_put_u64(msg, RINGCAP_A_FILTERED, sum.fates[RC_FATE_FILTERED]) ||
-	    rc_message_put_u64(msg, RINGCAP_A_SAMPLED_OUT, sum.fates[RC_FATE_SAMPLED_OUT]) ||
-	    rc_message_put_u64(msg, RINGCAP_A_REFLECTED, sum.fates[RC_FATE_REFLECTED]) ||
-	    rc_message_put_u64(msg, RINGCAP_A_REFLECT_FAILED, sum.reflect_failed) ||
-	    rc_message_put_u64(msg, RINGCAP_A_ABSORBED, sum.fates[RC_FATE_ABSORBED]) ||
-	    rc_message_put_u64(msg, RINGCAP_A_DIRECTED, sum.fates[RC_FATE_DIRECTED]) ||
-	    rc_message_put_u64(msg, RINGCAP_A_PASSED, sum.fates[RC_FATE_PASSED]))
+	if (rc_attr_put_u64(msg, RINGCAP_A_SEEN, sum.seen) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_SEEN_BYTES, sum.seen_bytes) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_FILTERED, sum.fates[RC_FATE_FILTERED]) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_SAMPLED_OUT, sum.fates[RC_FATE_SAMPLED_OUT]) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_REFLECTED, sum.fates[RC_FATE_REFLECTED]) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_REFLECT_FAILED, sum.reflect_failed) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_ABSORBED, sum.fates[RC_FATE_ABSORBED]) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_DIRECTED, sum.fates[RC_FATE_DIRECTED]) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_PASSED, sum.fates[RC_FATE_PASSED]))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -102,7 +98,7 @@ static int rc_message_put_rules(struct sk_buff *msg, const struct rc_ring *ring)
 
 	if (rules) {
 		memory = rc_rules_memory(rules);
-		if (rc_message_put_u64(msg, RINGCAP_A_RULES_GENERATION, rules->generation) ||
+		if (rc_attr_put_u64(msg, RINGCAP_A_RULES_GENERATION, rules->generation) ||
 		    nla_put_u32(msg, RINGCAP_A_DEFAULT_ACTION, rules->default_action) ||
 		    nla_put_u32(msg, RINGCAP_A_NR_EXACT, READ_ONCE(rules->exacts.nr)) ||
 		    nla_put_u32(msg, RINGCAP_A_NR_RULES, rules->nr_rules) ||
@@ -111,9 +107,9 @@ static int rc_message_put_rules(struct sk_buff *msg, const struct rc_ring *ring)
 		    nla_put_u32(msg, RINGCAP_A_NR_PATTERNS, rc_patterns_count(rules->patterns)))
 			return -EMSGSIZE;
 	}
-	if (rc_message_put_u64(msg, RINGCAP_A_EXPIRED, atomic64_read(&ring->expired)) ||
-	    rc_message_put_u64(msg, RINGCAP_A_NOT_LEARNT, atomic64_read(&ring->not_learnt)) ||
-	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, memory))
+	if (rc_attr_put_u64(msg, RINGCAP_A_EXPIRED, atomic64_read(&ring->expired)) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_NOT_LEARNT, atomic64_read(&ring->not_learnt)) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, memory))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -125,7 +121,7 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	u32 i;
 
 	if (nla_put_string(msg, RINGCAP_A_NAME, ring->name) ||
-	    rc_message_put_u64(msg, RINGCAP_A_GENERATION, ring->generation) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_GENERATION, ring->generation) ||
 	    nla_put_u32(msg, RINGCAP_A_SNAPLEN, config->snaplen) ||
 	    nla_put_u32(msg, RINGCAP_A_PROMISC, ring->promiscuous) ||
 	    nla_put_u32(msg, RINGCAP_A_DEFRAG, config->defrag) ||
@@ -149,15 +145,15 @@ static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 	struct ringcap_lane_stats sum;
 
 	rc_queue_stats(queue, &sum);
-	if (rc_message_put_u64(msg, RINGCAP_A_DELIVERED, sum.delivered) ||
-	    rc_message_put_u64(msg, RINGCAP_A_DELIVERED_BYTES, sum.delivered_bytes) ||
-	    rc_message_put_u64(msg, RINGCAP_A_TRUNCATED, sum.truncated) ||
-	    rc_message_put_u64(msg, RINGCAP_A_TRUNCATED_BYTES, sum.truncated_bytes) ||
+	if (rc_attr_put_u64(msg, RINGCAP_A_DELIVERED, sum.delivered) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_DELIVERED_BYTES, sum.delivered_bytes) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_TRUNCATED, sum.truncated) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_TRUNCATED_BYTES, sum.truncated_bytes) ||
 	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped) ||
-	    rc_message_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
-	    rc_message_put_u64(msg, RINGCAP_A_TX_SENT, READ_ONCE(queue->tx_sent)) ||
-	    rc_message_put_u64(msg, RINGCAP_A_TX_FAILED, READ_ONCE(queue->tx_failed)) ||
-	    rc_message_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
+	    rc_attr_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_TX_SENT, READ_ONCE(queue->tx_sent)) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_TX_FAILED, READ_ONCE(queue->tx_failed)) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -183,7 +179,7 @@ int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 in
 	    nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
 	    nla_put_u32(msg, RINGCAP_A_ATTACHED, attached) ||
 	    (attached && (nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid) ||
-			  rc_message_put_u64(msg, RINGCAP_A_ATTACHMENT, attachment))) ||
+			  rc_attr_put_u64(msg, RINGCAP_A_ATTACHMENT, attachment))) ||
 	    nla_put_string(msg, RINGCAP_A_DEV, dev) ||
 	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(node->devt) << 20 | MINOR(node->devt)))
 		return -EMSGSIZE;

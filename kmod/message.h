@@ -9,7 +9,6 @@ struct rc_cluster;
 struct rc_ring;
 struct sk_buff;
 
-int rc_message_put_u64(struct sk_buff *msg, int type, u64 value);
 int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster);
 
 /* Under RTNL too, for the taps. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What ringcap has in a network namespace. */
+/* What ringcap has in a network namespace, and the lock of its configuration. */
 #ifndef RC_NET_H
 #define RC_NET_H
 
@@ -8,10 +8,23 @@
 #include <linux/workqueue.h>
 
 #include "limit.h"
-#include "proc_device.h"
 
 struct net;
 struct proc_dir_entry;
+
+/**
+ * struct rc_proc_devices - what /proc has of a namespace's interfaces, see proc_device.h
+ * @folder: dev
+ * @lock: nests in rc_net.control; RTNL nests in it. A namespace's own, for the removal of an entry waits for who reads it
+ * @entries: under @lock
+ * @work: makes the entries follow
+ */
+struct rc_proc_devices {
+	struct proc_dir_entry *folder;
+	struct mutex lock;
+	struct list_head entries;
+	struct work_struct work;
+};
 
 /**
  * struct rc_net - a namespace's objects
@@ -24,7 +37,7 @@ struct proc_dir_entry;
  * @rules_round: how often it has looked after the sets; under @control
  * @dying: the namespace ends, and its sets are not looked after any more
  * @nr_owned: of those with an owner
- * @limited: what limit.h counts; not of the initial namespace
+ * @limited: what limit.h counts
  * @changes: of rings and clusters, so that a dump that was interrupted by one is marked; under @control
  * @defrag_full: fragments go on as they are, see defrag.c; written by packets
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
@@ -43,7 +56,7 @@ struct rc_net {
 	bool dying;
 	unsigned int nr_owned;
 	unsigned int changes;
-	atomic_t limited[RC_LIMITS];
+	struct rc_limited limited;
 	bool defrag_full;
 	struct proc_dir_entry *proc;
 	struct proc_dir_entry *proc_rings;
@@ -51,8 +64,8 @@ struct rc_net {
 	struct rc_proc_devices proc_devices;
 };
 
-int rc_net_module_init(void);
-void rc_net_module_exit(void);
+/* Of net_generic, set when the module is loaded. */
+extern unsigned int rc_net_id;
 
 struct rc_net *rc_net(const struct net *net);
 

@@ -5,14 +5,15 @@
 #include <linux/if_vlan.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
-#include <linux/pid_namespace.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/sock.h>
 
+#include "attr.h"
 #include "aware.h"
 #include "cluster.h"
 #include "compat/compat.h"
+#include "event.h"
 #include "message.h"
 #include "net.h"
 #include "node.h"
@@ -22,7 +23,6 @@
 #include "version.h"
 
 static struct genl_family rc_netlink_family;
-static bool rc_netlink_registered;	/* events can be sent; changes on loading and unloading only */
 
 /* ---- answers ---- */
 
@@ -374,7 +374,7 @@ static int rc_netlink_queue_revoke(struct sk_buff *skb, struct genl_info *info)
 {
 	const struct nlattr *attachment = info->attrs[RINGCAP_A_ATTACHMENT];
 	const struct rc_holder holder = {
-		.pid = rc_request_u32(info, RINGCAP_A_ATTACHED_PID, 0),
+		.pid = rc_attr_u32(info, RINGCAP_A_ATTACHED_PID, 0),
 		.attachment = attachment ? nla_get_u64(attachment) : 0,
 	};
 	struct rc_net *this = rc_net(genl_info_net(info));
@@ -418,81 +418,9 @@ static int rc_netlink_device_get(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-/* ---- events ---- */
-
 static const struct genl_multicast_group rc_netlink_groups[] = {
 	{ .name = RINGCAP_GENL_MCGRP },
 };
-
-static struct sk_buff *rc_netlink_event(enum ringcap_event event, const char *name, void **header)
-{
-	struct sk_buff *msg;
-
-	if (!READ_ONCE(rc_netlink_registered))
-		return NULL;
-	msg = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!msg)
-		return NULL;
-	*header = genlmsg_put(msg, 0, 0, &rc_netlink_family, 0, RINGCAP_CMD_EVENT);
-	if (*header && !nla_put_u32(msg, RINGCAP_A_EVENT, event) && !nla_put_string(msg, RINGCAP_A_NAME, name))
-		return msg;
-	nlmsg_free(msg);
-	return NULL;
-}
-
-static void rc_netlink_send_event(const struct rc_net *to, struct sk_buff *msg, void *header)
-{
-	genlmsg_end(msg, header);
-	genlmsg_multicast_netns(&rc_netlink_family, to->net, msg, 0, 0, GFP_KERNEL);
-}
-
-void rc_netlink_notify_queue(const struct rc_queue *queue, enum ringcap_event event)
-{
-	const struct rc_cluster *cluster = queue->node->cluster;
-	struct sk_buff *msg;
-	void *header;
-
-	msg = rc_netlink_event(event, cluster->name, &header);
-	if (!msg)
-		return;
-	if (nla_put_u32(msg, RINGCAP_A_QUEUE, queue->index) ||
-	    (queue->pid && nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid_nr(queue->pid))))
-		nlmsg_free(msg);
-	else
-		rc_netlink_send_event(cluster->rc_net, msg, header);
-}
-
-void rc_netlink_notify_overflow(const struct rc_queue *queue)
-{
-	const struct rc_cluster *cluster = queue->node->cluster;
-	struct ringcap_lane_stats sum;
-	struct sk_buff *msg;
-	void *header;
-
-	msg = rc_netlink_event(RINGCAP_EVENT_OVERFLOW, cluster->name, &header);
-	if (!msg)
-		return;
-	rc_queue_stats(queue, &sum);
-	if (nla_put_u32(msg, RINGCAP_A_QUEUE, queue->index) ||
-	    nla_put(msg, RINGCAP_A_DROPPED, sizeof(sum.dropped), sum.dropped))
-		nlmsg_free(msg);
-	else
-		rc_netlink_send_event(cluster->rc_net, msg, header);
-}
-
-void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex)
-{
-	struct sk_buff *msg;
-	void *header;
-
-	msg = rc_netlink_event(RINGCAP_EVENT_TAP_GONE, ring->name, &header);
-	if (!msg)
-		return;
-	if (nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, ifindex))
-		nlmsg_free(msg);
-	else
-		rc_netlink_send_event(ring->rc_net, msg, header);
-}
 
 /* ---- the family ---- */
 
@@ -544,14 +472,15 @@ int rc_netlink_module_init(void)
 	int err = genl_register_family(&rc_netlink_family);
 
 	BUILD_BUG_ON(rc_netlink_ring_max() > RC_NETLINK_ANSWER_MAX);
-	WRITE_ONCE(rc_netlink_registered, !err);
+	if (!err)
+		rc_event_start(&rc_netlink_family);
 	return err;
 }
 
 void rc_netlink_module_exit(void)
 {
-	WRITE_ONCE(rc_netlink_registered, false);
-	/* Events are sent under one of these: who saw it true is done after this. */
+	rc_event_stop();
+	/* Events are sent under one of these: those that had begun are done after this. */
 	mutex_lock(&rc_node_lock);
 	mutex_unlock(&rc_node_lock);
 	rtnl_lock();

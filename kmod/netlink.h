@@ -6,9 +6,6 @@
 #include <linux/ringcap.h>
 #include <net/genetlink.h>
 
-struct rc_cluster;
-struct rc_node;
-struct rc_queue;
 struct rc_ring;
 
 int rc_netlink_module_init(void);
@@ -19,12 +16,5 @@ struct rc_ring *rc_netlink_find_ring(struct genl_info *info);
 
 /* Begins a message of a dump, marked if something changed since the last one; NULL when there is no room. */
 void *rc_netlink_dump_begin(struct sk_buff *skb, struct netlink_callback *cb);
-
-/* RINGCAP_EVENT_ATTACHED or _DETACHED. Under rc_node_lock, the queue is not dead. */
-void rc_netlink_notify_queue(const struct rc_queue *queue, enum ringcap_event event);
-
-/* RINGCAP_EVENT_OVERFLOW. Under rc_node_lock, the queue is not dead. */
-void rc_netlink_notify_overflow(const struct rc_queue *queue);
-void rc_netlink_notify_tap_gone(const struct rc_ring *ring, u32 ifindex);
 
 #endif /* RC_NETLINK_H */

@@ -12,7 +12,10 @@
 
 #include "cluster.h"
 #include "compat/compat.h"
-#include "netlink.h"
+#include "event.h"
+#include "mapping.h"
+#include "net.h"
+#include "poll.h"
 #include "proc.h"
 #include "queue.h"
 #include "transmit.h"
@@ -24,6 +27,43 @@ static DEFINE_IDR(rc_nodes);	/* by minor number; under rc_node_lock */
 static struct class *rc_node_class;
 static struct cdev rc_node_cdev;
 static dev_t rc_node_first;
+
+void rc_node_tell(const struct rc_queue *queue, enum ringcap_event event)
+{
+	const struct rc_cluster *cluster = queue->node->cluster;
+
+	lockdep_assert_held(&rc_node_lock);
+	rc_event_queue(cluster->rc_net->net, cluster->name, queue->index, queue->pid, event);
+}
+
+void rc_node_tell_overflow(struct work_struct *work)
+{
+	struct rc_queue *queue = container_of(work, struct rc_queue, overflow.work);
+	struct ringcap_lane_stats sum;
+
+	mutex_lock(&rc_node_lock);
+	if (!queue->dead) {
+		const struct rc_cluster *cluster = queue->node->cluster;
+
+		rc_queue_stats(queue, &sum);
+		rc_event_overflow(cluster->rc_net->net, cluster->name, queue->index, sum.dropped);
+	}
+	mutex_unlock(&rc_node_lock);
+	rc_queue_put(queue);
+}
+
+void rc_node_hand(struct rc_node *node, struct rc_queue *queue)
+{
+	rcu_assign_pointer(queue->grants, node->cluster->grants);
+	queue->dead = false;
+	queue->node = node;
+	node->queue = queue;
+}
+
+static int rc_node_attach(const struct rc_node *node, struct rc_queue *queue)
+{
+	return rc_queue_attach(queue, node->cluster->name, READ_ONCE(node->cluster->snaplen));
+}
 
 static int rc_node_open(struct inode *inode, struct file *file)
 {
@@ -39,11 +79,11 @@ static int rc_node_open(struct inode *inode, struct file *file)
 	node = idr_find(&rc_nodes, iminor(inode));
 	if (node)
 		queue = node->queue;
-	err = queue && !queue->dead ? rc_queue_attach(queue) : -ENXIO;
+	err = queue && !queue->dead ? rc_node_attach(node, queue) : -ENXIO;
 	if (!err) {
 		rc_queue_get(queue);
 		file->private_data = queue;
-		rc_netlink_notify_queue(queue, RINGCAP_EVENT_ATTACHED);
+		rc_node_tell(queue, RINGCAP_EVENT_ATTACHED);
 	}
 	mutex_unlock(&rc_node_lock);
 	return err ?: nonseekable_open(inode, file);
@@ -56,7 +96,7 @@ static int rc_node_release(struct inode *inode, struct file *file)
 	mutex_lock(&rc_node_lock);
 	rc_queue_detach(queue);
 	if (!queue->dead)
-		rc_netlink_notify_queue(queue, RINGCAP_EVENT_DETACHED);
+		rc_node_tell(queue, RINGCAP_EVENT_DETACHED);
 	mutex_unlock(&rc_node_lock);
 	rc_queue_put(queue);
 	return 0;
@@ -66,13 +106,13 @@ static __poll_t rc_node_poll(struct file *file, poll_table *table)
 {
 	struct rc_queue *queue = file->private_data;
 
-	poll_wait(file, &queue->wait, table);
-	return rc_queue_poll(queue);
+	poll_wait(file, &queue->waiter.wait, table);
+	return rc_poll_queue(queue);
 }
 
 static int rc_node_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	return rc_queue_mmap(file->private_data, vma);
+	return rc_mapping_map(file->private_data, vma);
 }
 
 static long rc_node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)

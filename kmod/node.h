@@ -8,7 +8,9 @@
 #define RC_NODE_H
 
 #include <linux/mutex.h>
+#include <linux/ringcap.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 struct device;
 struct proc_dir_entry;
@@ -51,6 +53,15 @@ struct rc_node *rc_node_create(struct rc_cluster *cluster, u32 index, umode_t mo
 int rc_node_make_path(struct rc_node *node);
 int rc_node_renumber(struct rc_node *node, dev_t *old);
 int rc_node_show_number(struct rc_node *node, dev_t old);
+
+/* Makes a queue that is fresh, or was taken back and is held by nobody any more, @node's. Under rc_node_lock. */
+void rc_node_hand(struct rc_node *node, struct rc_queue *queue);
+
+/* Sends RINGCAP_EVENT_ATTACHED or _DETACHED. Under rc_node_lock, the queue is not dead. */
+void rc_node_tell(const struct rc_queue *queue, enum ringcap_event event);
+
+/* Of a queue's overflow.work, whose reference to the queue it gives back. */
+void rc_node_tell_overflow(struct work_struct *work);
 
 /* Not under rc_node_lock. The queue has been taken away. */
 void rc_node_destroy(struct rc_node *node);

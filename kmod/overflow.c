@@ -4,34 +4,23 @@
 
 #include <linux/jiffies.h>
 
-#include "netlink.h"
-#include "node.h"
 #include "queue.h"
+#include "worker.h"
 
-static void rc_overflow_send(struct work_struct *work)
-{
-	struct rc_queue *queue = container_of(work, struct rc_queue, overflow.work);
-
-	mutex_lock(&rc_node_lock);
-	if (!queue->dead)
-		rc_netlink_notify_overflow(queue);
-	mutex_unlock(&rc_node_lock);
-	rc_queue_put(queue);
-}
-
-void rc_overflow_init(struct rc_overflow *overflow)
+void rc_overflow_init(struct rc_overflow *overflow, work_func_t tell)
 {
 	overflow->next = jiffies;
-	INIT_WORK(&overflow->work, rc_overflow_send);
+	INIT_WORK(&overflow->work, tell);
 }
 
-void rc_overflow_note(struct rc_queue *queue)
+void rc_overflow_note(const struct rc_lane *lane)
 {
+	struct rc_queue *queue = rc_queue_of(lane);
 	unsigned long next = READ_ONCE(queue->overflow.next);
 
 	if (time_before(jiffies, next) || cmpxchg(&queue->overflow.next, next, jiffies + HZ) != next)
 		return;
 	rc_queue_get(queue);
-	if (!rc_queue_schedule(&queue->overflow.work))
+	if (!rc_worker_schedule(&queue->overflow.work))
 		rc_queue_put(queue);
 }

@@ -8,7 +8,7 @@
 
 #include <linux/workqueue.h>
 
-struct rc_queue;
+struct rc_lane;
 
 /**
  * struct rc_overflow - a queue's
@@ -20,9 +20,10 @@ struct rc_overflow {
 	struct work_struct work;
 };
 
-void rc_overflow_init(struct rc_overflow *overflow);
+/* @tell sends the event, and gives the reference to the queue back. */
+void rc_overflow_init(struct rc_overflow *overflow, work_func_t tell);
 
-/* A packet for @queue was dropped for want of room. Bottom halves off; the caller keeps the queue from going. */
-void rc_overflow_note(struct rc_queue *queue);
+/* A packet for @lane was dropped for want of room. Bottom halves off; the caller keeps its queue from going. */
+void rc_overflow_note(const struct rc_lane *lane);
 
 #endif /* RC_OVERFLOW_H */

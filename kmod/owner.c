@@ -3,12 +3,6 @@
 #include "owner.h"
 
 #include <linux/netlink.h>
-#include <linux/notifier.h>
-
-#include "cluster.h"
-#include "net.h"
-#include "ring.h"
-#include "rules.h"
 
 int rc_owner_check_replace(u32 current_owner, u32 owner, struct netlink_ext_ack *extack)
 {
@@ -30,53 +24,4 @@ int rc_owner_check_feed(u32 owner, u32 cluster_owner, struct netlink_ext_ack *ex
 	NL_SET_ERR_MSG(extack,
 		       "this cluster goes when the netlink socket that made it is closed: only rings with RINGCAP_A_OWNED = 1 of the same socket can feed it");
 	return -EBUSY;
-}
-
-/* Rings first: no cluster goes that is fed. */
-static void rc_owner_gone(struct rc_net *rc_net, u32 owner)
-{
-	struct rc_cluster *cluster, *next_cluster;
-	struct rc_ring *ring, *next_ring;
-
-	mutex_lock(&rc_net->control);
-	list_for_each_entry_safe(ring, next_ring, &rc_net->rings, list)
-		if (ring->owner == owner)
-			rc_ring_destroy(ring);
-	list_for_each_entry_safe(cluster, next_cluster, &rc_net->clusters, list)
-		if (cluster->owner == owner)
-			rc_cluster_destroy(cluster);
-	mutex_unlock(&rc_net->control);
-}
-
-/*
- * The port is free again by now, and in theory somebody has already bound it and made something: libringcap chooses
- * ports at random.
- */
-static int rc_owner_socket_event(struct notifier_block *block, unsigned long event, void *data)
-{
-	const struct netlink_notify *notify = data;
-	struct rc_net *this;
-
-	if (event != NETLINK_URELEASE || notify->protocol != NETLINK_GENERIC)
-		return NOTIFY_DONE;
-	this = rc_net(notify->net);
-	rc_rules_socket_gone(this, notify->portid);
-	/* What this socket made, it has made: no lock for the many that make nothing. */
-	if (READ_ONCE(this->nr_owned))
-		rc_owner_gone(this, notify->portid);
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block rc_owner_notifier = {
-	.notifier_call = rc_owner_socket_event,
-};
-
-int rc_owner_module_init(void)
-{
-	return netlink_register_notifier(&rc_owner_notifier);
-}
-
-void rc_owner_module_exit(void)
-{
-	netlink_unregister_notifier(&rc_owner_notifier);
 }

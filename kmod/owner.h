@@ -13,9 +13,6 @@
 
 struct netlink_ext_ack;
 
-int rc_owner_module_init(void);
-void rc_owner_module_exit(void);
-
 /* Whether a request by @owner may replace an object of @current_owner; the same has to be said of it again. */
 int rc_owner_check_replace(u32 current_owner, u32 owner, struct netlink_ext_ack *extack);
 

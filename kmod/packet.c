@@ -6,14 +6,20 @@
 #include <linux/ringcap.h>
 
 #include "bare.h"
-#include "publish.h"
+
+/* Where the first bytes of the packet that a CPU has at hand are put in a row. With bottom halves off. */
+struct rc_packet_row {
+	u8 bytes[RC_INNER_MAX];
+};
+
+static DEFINE_PER_CPU(struct rc_packet_row, rc_packet_rows);
 
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame)
 {
-	u8 *scratch = rc_publish_scratch();
+	u8 *row = this_cpu_ptr(&rc_packet_rows)->bytes;
 
-	if (!skb_copy_bits(skb, 0, scratch, frame->avail))
-		frame->data = scratch;
+	if (!skb_copy_bits(skb, 0, row, frame->avail))
+		frame->data = row;
 	else
 		frame->avail = skb_headlen(skb);
 }

@@ -12,6 +12,7 @@
 #include "node.h"
 #include "params.h"
 #include "plugin.h"
+#include "proc_device.h"
 #include "ring.h"
 #include "version.h"
 #include "vlans.h"
@@ -147,7 +148,7 @@ static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *que
 		put_task_struct(task);
 	}
 	seq_printf(m, "Attached: %s\nAttached pid: %d\nAttached name: %s\n", attached ? "yes" : "no", pid, name);
-	seq_printf(m, "Watermark: %u\nTimeout us: %u\n", READ_ONCE(queue->watermark), READ_ONCE(queue->timeout_us));
+	seq_printf(m, "Watermark: %u\nTimeout us: %u\n", READ_ONCE(queue->waiter.watermark), READ_ONCE(queue->waiter.timeout_us));
 }
 
 /* The rings that deliver to @cluster, and their interfaces. The file is not removed under RTNL. */

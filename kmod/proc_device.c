@@ -12,8 +12,8 @@
 #include "channels.h"
 #include "net.h"
 #include "proc.h"
-#include "queue.h"
 #include "ring.h"
+#include "worker.h"
 
 /**
  * struct rc_proc_device - an interface that has taps, under the name that it had
@@ -137,7 +137,7 @@ static void rc_proc_devices_work(struct work_struct *work)
 
 void rc_proc_devices_follow_later(struct rc_net *rc_net)
 {
-	rc_queue_schedule(&rc_net->proc_devices.work);
+	rc_worker_schedule(&rc_net->proc_devices.work);
 }
 
 bool rc_proc_devices_add(struct rc_net *rc_net)

@@ -6,26 +6,9 @@
 #ifndef RC_PROC_DEVICE_H
 #define RC_PROC_DEVICE_H
 
-#include <linux/list.h>
-#include <linux/mutex.h>
-#include <linux/workqueue.h>
+#include <linux/types.h>
 
-struct proc_dir_entry;
 struct rc_net;
-
-/**
- * struct rc_proc_devices - a namespace's
- * @folder: dev
- * @lock: nests in rc_net.control; RTNL nests in it. A namespace's own, for the removal of an entry waits for who reads it
- * @entries: under @lock
- * @work: makes the entries follow
- */
-struct rc_proc_devices {
-	struct proc_dir_entry *folder;
-	struct mutex lock;
-	struct list_head entries;
-	struct work_struct work;
-};
 
 /* Whether there was memory. Remove also what was not added. */
 bool rc_proc_devices_add(struct rc_net *rc_net);

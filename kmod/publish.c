@@ -6,7 +6,6 @@
 #include <linux/interrupt.h>
 #include <linux/percpu.h>
 
-#include "classify/classify.h"
 #include "lane.h"
 #include "queue.h"
 
@@ -21,14 +20,12 @@
  * struct rc_publisher - a CPU's lanes with unpublished packets
  * @tasklet: runs on this CPU; scheduled while @dirty is not empty
  * @dirty: struct rc_lane.dirty_list; each holds a reference to its queue
- * @scratch: where a packet's first bytes are put in a row
  *
  * All of it is used by its own CPU only, with bottom halves off.
  */
 struct rc_publisher {
 	struct tasklet_struct tasklet;
 	struct list_head dirty;
-	u8 scratch[RC_INNER_MAX];
 };
 
 static DEFINE_PER_CPU(struct rc_publisher, rc_publishers);
@@ -42,11 +39,11 @@ static void rc_publish_run(struct tasklet_struct *tasklet)
 
 	list_splice_init(&publisher->dirty, &batch);
 	list_for_each_entry_safe(lane, next, &batch, dirty_list) {
-		struct rc_queue *queue = lane->queue;
+		struct rc_queue *queue = rc_queue_of(lane);
 
 		/* From here on another CPU that shares the lane may put it on its own list. */
 		list_del(&lane->dirty_list);
-		rc_lane_publish_dirty(lane);
+		rc_lane_publish_dirty(lane, queue->shared);
 		rc_queue_put(queue);
 	}
 }
@@ -55,14 +52,9 @@ void rc_publish_mark(struct rc_lane *lane)
 {
 	struct rc_publisher *publisher = this_cpu_ptr(&rc_publishers);
 
-	rc_queue_get(lane->queue);
+	rc_queue_get(rc_queue_of(lane));
 	list_add_tail(&lane->dirty_list, &publisher->dirty);
 	tasklet_schedule(&publisher->tasklet);
-}
-
-u8 *rc_publish_scratch(void)
-{
-	return this_cpu_ptr(&rc_publishers)->scratch;
 }
 
 /*

@@ -9,8 +9,6 @@
 #ifndef RC_PUBLISH_H
 #define RC_PUBLISH_H
 
-#include <linux/types.h>
-
 struct rc_lane;
 
 int rc_publish_init(void);
@@ -20,8 +18,5 @@ void rc_publish_exit(void);
 
 /* Puts @lane on this CPU's list. Bottom halves are off; the lane is on no list. */
 void rc_publish_mark(struct rc_lane *lane);
-
-/* RC_INNER_MAX bytes for the packet that this CPU has at hand. Bottom halves are off. */
-u8 *rc_publish_scratch(void);
 
 #endif /* RC_PUBLISH_H */

@@ -2,38 +2,14 @@
 
 #include "queue.h"
 
-#include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
-#include "cluster.h"
-#include "compat/compat.h"
-#include "node.h"
 #include "transmit.h"
-
-static struct workqueue_struct *rc_queue_workqueue;
-
-int rc_queue_module_init(void)
-{
-	rc_queue_workqueue = alloc_workqueue("ringcap", WQ_UNBOUND, 0);
-	return rc_queue_workqueue ? 0 : -ENOMEM;
-}
-
-void rc_queue_module_exit(void)
-{
-	/* No queue is polled any more, and rc_queue_look begins anew at most once. */
-	rcu_barrier();
-	rcu_barrier();
-	destroy_workqueue(rc_queue_workqueue);
-}
-
-bool rc_queue_schedule(struct work_struct *work)
-{
-	return queue_work(rc_queue_workqueue, work);
-}
+#include "worker.h"
 
 static void rc_queue_free(struct rc_queue *queue)
 {
@@ -51,8 +27,8 @@ static void rc_queue_free_work(struct work_struct *work)
 {
 	struct rc_queue *queue = container_of(work, struct rc_queue, free_work);
 
-	/* Only those who hold a reference start the timer. */
-	hrtimer_cancel(&queue->timer);
+	/* Only those who hold a reference start its timer. */
+	rc_waiter_destroy(&queue->waiter);
 	rc_queue_free(queue);
 }
 
@@ -60,7 +36,7 @@ static void rc_queue_release(struct kref *ref)
 {
 	struct rc_queue *queue = container_of(ref, struct rc_queue, ref);
 
-	rc_queue_schedule(&queue->free_work);
+	rc_worker_schedule(&queue->free_work);
 }
 
 void rc_queue_put(struct rc_queue *queue)
@@ -68,15 +44,15 @@ void rc_queue_put(struct rc_queue *queue)
 	kref_put(&queue->ref, rc_queue_release);
 }
 
-static enum hrtimer_restart rc_queue_timeout(struct hrtimer *timer)
+static int rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
 {
-	struct rc_queue *queue = container_of(timer, struct rc_queue, timer);
+	struct ringcap_lane_consumer *consumer = queue->consumer.addr;
+	struct ringcap_lane_kernel *kernel = queue->kernel.addr;
 
-	wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
-	return HRTIMER_NORESTART;
+	return rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
 }
 
-struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index)
+struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, work_func_t overflow)
 {
 	struct rc_queue *queue;
 	u32 i;
@@ -86,9 +62,8 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index)
 		return NULL;
 	kref_init(&queue->ref);
 	INIT_WORK(&queue->free_work, rc_queue_free_work);
-	rc_overflow_init(&queue->overflow);
-	init_waitqueue_head(&queue->wait);
-	rc_compat_hrtimer_setup(&queue->timer, rc_queue_timeout, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+	rc_overflow_init(&queue->overflow, overflow);
+	rc_waiter_init(&queue->waiter);
 	queue->index = index;
 	queue->nr_queues = shape->nr_queues;
 	queue->shared = shape->nr_lanes < nr_cpu_ids;
@@ -98,7 +73,7 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index)
 	    rc_area_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
 	for (i = 0; i < shape->nr_lanes; i++) {
-		if (rc_lane_init(&queue->lanes[i], queue, i, shape->lane_size))
+		if (rc_queue_init_lane(queue, i, shape->lane_size))
 			goto fail;
 		queue->nr_lanes = i + 1;
 	}
@@ -161,7 +136,7 @@ bool rc_queue_seems_full(const struct rc_queue *queue, const struct rc_packet *p
 	return used + rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)) > rc_lane_size(lane);
 }
 
-static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *cluster)
+static void rc_queue_fill_info(struct rc_queue *queue, const char *name)
 {
 	struct ringcap_queue_info *info = queue->info.addr;
 
@@ -174,18 +149,17 @@ static void rc_queue_fill_info(struct rc_queue *queue, const struct rc_cluster *
 		.queue = queue->index,
 		.nr_queues = queue->nr_queues,
 		.snaplen = queue->snaplen,
-		.watermark = queue->watermark,
-		.timeout_us = queue->timeout_us,
+		.watermark = queue->waiter.watermark,
+		.timeout_us = queue->waiter.timeout_us,
 		.tx_size = queue->transmit ? RINGCAP_TX_SIZE : 0,
 	};
-	memcpy(info->name, cluster->name, sizeof(info->name));
+	memcpy(info->name, name, sizeof(info->name));
 }
 
 static u64 rc_queue_attachments;	/* under rc_node_lock */
 
-int rc_queue_attach(struct rc_queue *queue)
+int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 {
-	const struct rc_cluster *cluster = queue->node->cluster;
 	u32 i;
 
 	if (queue->holder != RC_QUEUE_FREE)
@@ -198,8 +172,8 @@ int rc_queue_attach(struct rc_queue *queue)
 	queue->holder = RC_QUEUE_CONSUMER;
 	queue->pid = get_pid(task_tgid(current));
 	queue->attachment = ++rc_queue_attachments;
-	WRITE_ONCE(queue->snaplen, max(queue->snaplen, READ_ONCE(cluster->snaplen) ?: RINGCAP_SNAPLEN_MAX));
-	rc_queue_fill_info(queue, cluster);
+	WRITE_ONCE(queue->snaplen, max(queue->snaplen, snaplen ?: RINGCAP_SNAPLEN_MAX));
+	rc_queue_fill_info(queue, name);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
 	/* Producers that see these see all of the above. */
@@ -243,7 +217,7 @@ void rc_queue_kill(struct rc_queue *queue)
 	WRITE_ONCE(queue->dead, true);
 	queue->node = NULL;
 	RCU_INIT_POINTER(queue->grants, NULL);
-	wake_up_all(&queue->wait);
+	wake_up_all(&queue->waiter.wait);
 }
 
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old)
@@ -261,153 +235,6 @@ void rc_queue_take_back(struct rc_queue *queue)
 	/* Before poll says that it is over: who looks at this then knows why. */
 	WRITE_ONCE(info->revoked, 1);
 	rc_queue_kill(queue);
-}
-
-void rc_queue_hand(struct rc_queue *queue, struct rc_node *node)
-{
-	rcu_assign_pointer(queue->grants, node->cluster->grants);
-	queue->dead = false;
-	queue->node = node;
-	node->queue = queue;
-}
-
-bool rc_queue_wake(struct rc_queue *queue, u64 unread, bool busy)
-{
-	u32 timeout_us = READ_ONCE(queue->timeout_us);
-
-	if ((unread >= READ_ONCE(queue->watermark) && !busy) || !timeout_us) {
-		wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
-		return true;
-	}
-	if (!hrtimer_is_queued(&queue->timer))
-		hrtimer_start(&queue->timer, ktime_add_us(ktime_get(), timeout_us), HRTIMER_MODE_ABS_PINNED_SOFT);
-	return false;
-}
-
-/*
- * A producer that looked for sleepers just before one went to sleep, while what it had published was not visible yet, has
- * told nobody (rc_queue_must_know). Producers run under RCU: one that did not see the sleeper is done after a grace period,
- * and what it published is to be seen then.
- */
-static void rc_queue_look(struct rcu_head *head)
-{
-	struct rc_queue *queue = container_of(head, struct rc_queue, look);
-
-	if (rc_queue_unread_bytes(queue))
-		wake_up_interruptible_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
-	if (atomic_cmpxchg(&queue->looks, 1, 0) == 1) {
-		rc_queue_put(queue);
-		return;
-	}
-	/* For who polled after this grace period had begun. */
-	atomic_set(&queue->looks, 1);
-	call_rcu(&queue->look, rc_queue_look);
-}
-
-/* Looks once more for someone who has polled and seen nothing. @looks: 1 = under way, 2 = wanted once more, 0 = neither. */
-static void rc_queue_look_later(struct rc_queue *queue)
-{
-	if (atomic_xchg(&queue->looks, 2))
-		return;
-	rc_queue_get(queue);
-	/* Before the grace period: whoever says 2 in between is served by it. */
-	atomic_set(&queue->looks, 1);
-	call_rcu(&queue->look, rc_queue_look);
-}
-
-/* How long a consumer that has had something unread since @since still sleeps; clocks may have been set meanwhile. */
-static u64 rc_queue_patience(const struct rc_queue *queue, u64 since)
-{
-	u64 timeout = READ_ONCE(queue->timeout_us) * NSEC_PER_USEC;
-	u64 now = ktime_get_real_ns();
-	/* A time to come, because the clock was set back, wraps to an age beyond all patience. */
-	u64 age = now - since;
-
-	return age < timeout ? timeout - age : 0;
-}
-
-/* A consumer that is told to sleep on unread packets has the timer armed, and is looked after on none: nothing strands. */
-__poll_t rc_queue_poll(struct rc_queue *queue)
-{
-	u32 watermark = READ_ONCE(queue->watermark);
-	u64 since = U64_MAX, patience;
-	u32 i;
-
-	WRITE_ONCE(queue->polls, queue->polls + 1);
-	/* We are on the list of waiters, and count, before we look; see rc_queue_must_know. */
-	smp_mb();
-	if (READ_ONCE(queue->dead))
-		return EPOLLHUP | EPOLLERR;
-	for (i = 0; i < queue->nr_lanes; i++) {
-		struct rc_lane_unread unread;
-
-		rc_lane_unread(&queue->lanes[i], &unread);
-		if (!unread.bytes)
-			continue;
-		if (unread.bytes >= watermark)
-			return EPOLLIN | EPOLLRDNORM;
-		since = min(since, unread.since);
-	}
-	if (since == U64_MAX) {
-		rc_queue_look_later(queue);
-		return 0;
-	}
-	patience = rc_queue_patience(queue, since);
-	if (!patience)
-		return EPOLLIN | EPOLLRDNORM;
-	if (!hrtimer_is_queued(&queue->timer))
-		hrtimer_start(&queue->timer, ktime_add_ns(ktime_get(), patience), HRTIMER_MODE_ABS_PINNED_SOFT);
-	return 0;
-}
-
-static const struct rc_area *rc_queue_area(const struct rc_queue *queue, u64 offset)
-{
-	u64 lane = (offset - RINGCAP_MMAP_DATA) >> RINGCAP_MMAP_LANE_SHIFT;
-
-	switch (offset) {
-	case RINGCAP_MMAP_INFO:
-		return &queue->info;
-	case RINGCAP_MMAP_KERNEL:
-		return &queue->kernel;
-	case RINGCAP_MMAP_CONSUMER:
-		return &queue->consumer;
-	case RINGCAP_MMAP_TX_INDEX:
-		return queue->transmit ? &queue->transmit->index : NULL;
-	case RINGCAP_MMAP_TX_DATA:
-		return queue->transmit ? &queue->transmit->data : NULL;
-	}
-	if (offset < RINGCAP_MMAP_DATA || lane >= queue->nr_lanes ||
-	    offset != RINGCAP_MMAP_DATA + (lane << RINGCAP_MMAP_LANE_SHIFT))
-		return NULL;
-	return &queue->lanes[lane].area;
-}
-
-/* The rest is for consumers to read only. */
-static bool rc_queue_area_writable(const struct rc_queue *queue, const struct rc_area *area)
-{
-	return area == &queue->consumer ||
-	       (queue->transmit && (area == &queue->transmit->index || area == &queue->transmit->data));
-}
-
-int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma)
-{
-	const struct rc_area *area = rc_queue_area(queue, (u64)vma->vm_pgoff << PAGE_SHIFT);
-
-	if (READ_ONCE(queue->dead))
-		return -ENODEV;
-	if (!area || !(vma->vm_flags & VM_SHARED) ||
-	    vma->vm_end - vma->vm_start != (u64)area->nr_pages << (PAGE_SHIFT + area->twice))
-		return -EINVAL;
-	if (vma->vm_flags & VM_EXEC)
-		return -EPERM;
-	if (!rc_queue_area_writable(queue, area)) {
-		if (vma->vm_flags & VM_WRITE)
-			return -EPERM;
-		rc_compat_vm_flags_clear(vma, VM_MAYWRITE);
-	}
-	rc_compat_vm_flags_clear(vma, VM_MAYEXEC);
-	rc_compat_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	return rc_area_map(area, vma);
 }
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum)

@@ -9,21 +9,19 @@
 #ifndef RC_QUEUE_H
 #define RC_QUEUE_H
 
-#include <linux/hrtimer.h>
 #include <linux/kref.h>
-#include <linux/poll.h>
 #include <linux/smp.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "area.h"
 #include "lane.h"
 #include "overflow.h"
+#include "waiter.h"
 
 struct rc_grants;
 struct rc_node;
+struct rc_packet;
 struct rc_transmit;
-struct vm_area_struct;
 
 /* Who has a queue for itself. */
 enum rc_queue_holder {
@@ -46,11 +44,8 @@ struct rc_queue_shape {
  * @shared: lanes have several producers, which take their locks
  * @nr_lanes: of @lanes
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
- * @watermark, @timeout_us: when a sleeping consumer is woken
- * @polls: how often someone has asked whether to sleep
- * @timer: wakes for less than the watermark; armed only while someone sleeps
- * @wait: who sleeps
- * @looks, @look: see rc_queue_look_later
+ * @waiter: when a sleeping consumer is woken
+ * @looks, @look: see poll.c
  * @dead: no cluster's any more, or taken back from its consumer; under rc_node_lock
  * @holder: under rc_node_lock
  * @pid: the consumer's process; under rc_node_lock
@@ -70,11 +65,7 @@ struct rc_queue {
 	bool shared;
 	u32 nr_lanes;
 	u32 snaplen;
-	u32 watermark;
-	u32 timeout_us;
-	u32 polls;
-	struct hrtimer timer;
-	wait_queue_head_t wait;
+	struct rc_waiter waiter;
 
 	/* Publishers write to it, once a batch. */
 	struct kref ref ____cacheline_aligned_in_smp;
@@ -100,10 +91,8 @@ struct rc_queue {
 	struct rc_lane lanes[];
 };
 
-int rc_queue_module_init(void);
-void rc_queue_module_exit(void);
-
-struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index);
+/* @overflow is done by the worker when the queue overflows, see overflow.h. NULL without memory. */
+struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, work_func_t overflow);
 
 static inline void rc_queue_get(struct rc_queue *queue)
 {
@@ -112,11 +101,11 @@ static inline void rc_queue_get(struct rc_queue *queue)
 
 void rc_queue_put(struct rc_queue *queue);
 
-/* Has a worker of the module do @work; false if it is waiting to already. */
-bool rc_queue_schedule(struct work_struct *work);
-
-/* Attaches current as the consumer; -EBUSY while the queue is held, -ENOMEM. Under rc_node_lock, the queue is not dead. */
-int rc_queue_attach(struct rc_queue *queue);
+/*
+ * Attaches current as the consumer, which is told that the queue is of a cluster of this @name and, where rings feed it, has
+ * packets of up to @snaplen bytes, else 0. -EBUSY while the queue is held, -ENOMEM. Under rc_node_lock, the queue is not dead.
+ */
+int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen);
 void rc_queue_detach(struct rc_queue *queue);
 
 /* Not one that it was taken back from. Under rc_node_lock. */
@@ -134,42 +123,17 @@ void rc_queue_kill(struct rc_queue *queue);
 /* The same where producers know it, who drop from now on; and the consumer is told why. Under rc_node_lock. Cannot fail. */
 void rc_queue_take_back(struct rc_queue *queue);
 
-/* Makes a queue that is fresh, or was taken back and is held by nobody any more, @node's. Under rc_node_lock. */
-void rc_queue_hand(struct rc_queue *queue, struct rc_node *node);
-
 /* Takes over what @old has counted until now; of what came between two calls the second makes up. Under rc_node_lock. */
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);
-
-__poll_t rc_queue_poll(struct rc_queue *queue);
-int rc_queue_mmap(struct rc_queue *queue, struct vm_area_struct *vma);
-
-/*
- * Someone waits, and a lane of @queue that has published has @unread bytes now. Wakes for the watermark, unless who waits
- * is known to be @busy, and returns true; or leaves it to the timer.
- */
-bool rc_queue_wake(struct rc_queue *queue, u64 unread, bool busy);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
 u64 rc_queue_unread_bytes(struct rc_queue *queue);
 u64 rc_queue_memory(const struct rc_queue *queue);
 
-/* Consumers that don't want to wait that long, microseconds, are looked for with a barrier. */
-#define RC_QUEUE_PATIENT_US 1000
-
-/*
- * Whether who sleeps has to be told that a lane has @unread bytes: there are enough of them, or no timer is running that
- * will tell. To see everybody who went to sleep before seeing what was published, this needs a full barrier for each
- * packet that comes alone, which costs more than the slot. So poll looks a second time instead (rc_queue_look_later).
- */
-static __always_inline bool rc_queue_must_know(struct rc_queue *queue, u64 unread)
+/* Whose @lane it is. */
+static inline struct rc_queue *rc_queue_of(const struct rc_lane *lane)
 {
-	/* data_race: old or new, either was the consumer's wish when it looked; and READ_ONCE costs a register here. */
-	if (unlikely(data_race(queue->timeout_us) < RC_QUEUE_PATIENT_US))
-		smp_mb();	/* pairs with that in rc_queue_poll */
-	if (!waitqueue_active(&queue->wait))
-		return false;
-	/* What was released since we last looked makes it less still. */
-	return !hrtimer_is_queued(&queue->timer) || unread >= READ_ONCE(queue->watermark);
+	return container_of(lane->waiter, struct rc_queue, waiter);
 }
 
 /* What this CPU produces into. */

@@ -5,17 +5,17 @@
 #include <linux/rtnetlink.h>
 #include <net/genetlink.h>
 
+#include "attr.h"
 #include "channels.h"
 #include "cluster.h"
 #include "compat/compat.h"
 #include "net.h"
 #include "params.h"
-#include "request.h"
 #include "ring.h"
 
 #define rc_quick_refuse(info, type)							\
-	rc_request_refuse((info)->extack, (info)->attrs[type], -EINVAL,			\
-			  #type ": not with RINGCAP_A_QUICK, which takes packets as they come: leave one out")
+	rc_attr_refuse((info)->extack, (info)->attrs[type], -EINVAL,			\
+		       #type ": not with RINGCAP_A_QUICK, which takes packets as they come: leave one out")
 
 static int rc_quick_refuse_steps(const struct genl_info *info, const struct rc_ring_spec *spec)
 {
@@ -25,7 +25,7 @@ static int rc_quick_refuse_steps(const struct genl_info *info, const struct rc_r
 		return rc_quick_refuse(info, RINGCAP_A_VLANS);
 	if (info->attrs[RINGCAP_A_PLUGIN])
 		return rc_quick_refuse(info, RINGCAP_A_PLUGIN);
-	if (rc_request_u32(info, RINGCAP_A_SAMPLE, 0) > 1)
+	if (rc_attr_u32(info, RINGCAP_A_SAMPLE, 0) > 1)
 		return rc_quick_refuse(info, RINGCAP_A_SAMPLE);
 	if (spec->defrag)
 		return rc_quick_refuse(info, RINGCAP_A_DEFRAG);
@@ -36,16 +36,16 @@ static int rc_quick_refuse_steps(const struct genl_info *info, const struct rc_r
 
 int rc_quick_request(const struct genl_info *info, struct rc_ring_spec *spec)
 {
-	int err = rc_request_flag_or(info, RINGCAP_A_QUICK, rc_param(quick_mode), &spec->quick);
+	int err = rc_attr_flag_or(info, RINGCAP_A_QUICK, rc_param(quick_mode), &spec->quick);
 
 	if (err || !spec->quick)
 		return err;
 	if (spec->nr_taps != 1)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_TAP], -EINVAL,
-					 "RINGCAP_A_TAP: a ring with RINGCAP_A_QUICK has one tap: make a ring for each interface");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_TAP], -EINVAL,
+				      "RINGCAP_A_TAP: a ring with RINGCAP_A_QUICK has one tap: make a ring for each interface");
 	if (spec->nr_outputs != 1)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_OUTPUT], -EINVAL,
-					 "RINGCAP_A_OUTPUT: a ring with RINGCAP_A_QUICK feeds one cluster");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_OUTPUT], -EINVAL,
+				      "RINGCAP_A_OUTPUT: a ring with RINGCAP_A_QUICK feeds one cluster");
 	return rc_quick_refuse_steps(info, spec);
 }
 

@@ -7,6 +7,7 @@
 #include <linux/ringcap.h>
 #include <net/genetlink.h>
 
+#include "attr.h"
 #include "cluster.h"
 #include "params.h"
 #include "quick.h"
@@ -78,7 +79,7 @@ int rc_request_name(const struct nlattr *attr, char *name, struct netlink_ext_ac
 	size_t i, len;
 
 	if (!attr)
-		return rc_request_refuse(extack, NULL, -EINVAL, "RINGCAP_A_NAME is missing");
+		return rc_attr_refuse(extack, NULL, -EINVAL, "RINGCAP_A_NAME is missing");
 	memset(name, 0, RINGCAP_NAME_MAX + 1);
 	nla_strscpy(name, attr, RINGCAP_NAME_MAX + 1);
 	len = strlen(name);
@@ -86,8 +87,8 @@ int rc_request_name(const struct nlattr *attr, char *name, struct netlink_ext_ac
 		if (!rc_request_name_char(name[i], i == 0 || i == len - 1))
 			break;
 	if (!len || i < len)
-		return rc_request_refuse(extack, attr, -EINVAL,
-					 "RINGCAP_A_NAME: a name is 1 to 63 of a-z, 0-9, '-' and '.', and begins and ends with a letter or digit");
+		return rc_attr_refuse(extack, attr, -EINVAL,
+				      "RINGCAP_A_NAME: a name is 1 to 63 of a-z, 0-9, '-' and '.', and begins and ends with a letter or digit");
 	return 0;
 }
 
@@ -99,49 +100,49 @@ static u64 rc_request_generation(const struct genl_info *info)
 /* The port of the socket that asks, if the object shall go with it; 0 if not. */
 static int rc_request_owner(const struct genl_info *info, u32 *owner)
 {
-	u32 owned = rc_request_u32(info, RINGCAP_A_OWNED, 0);
+	u32 owned = rc_attr_u32(info, RINGCAP_A_OWNED, 0);
 
 	if (owned > 1)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_OWNED], -EINVAL, "RINGCAP_A_OWNED: 0 or 1");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_OWNED], -EINVAL, "RINGCAP_A_OWNED: 0 or 1");
 	*owner = owned ? info->snd_portid : 0;
 	return 0;
 }
 
 static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape *shape)
 {
-	shape->nr_queues = rc_request_u32(info, RINGCAP_A_QUEUES, 1);
+	shape->nr_queues = rc_attr_u32(info, RINGCAP_A_QUEUES, 1);
 	if (!shape->nr_queues || shape->nr_queues > RINGCAP_QUEUES_MAX)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_QUEUES], -EINVAL,
-					 "RINGCAP_A_QUEUES: a cluster has 1 to 256 queues");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_QUEUES], -EINVAL,
+				      "RINGCAP_A_QUEUES: a cluster has 1 to 256 queues");
 
-	shape->nr_lanes = rc_request_u32(info, RINGCAP_A_LANES, 0);
+	shape->nr_lanes = rc_attr_u32(info, RINGCAP_A_LANES, 0);
 	if (shape->nr_lanes > RINGCAP_LANES_MAX)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_LANES], -EINVAL,
-					 "RINGCAP_A_LANES: a queue has 1 to 64 lanes; 0 is one for each possible CPU, at most 4");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_LANES], -EINVAL,
+				      "RINGCAP_A_LANES: a queue has 1 to 64 lanes; 0 is one for each possible CPU, at most 4");
 	if (!shape->nr_lanes)
 		shape->nr_lanes = min(RC_LANES_DEFAULT, nr_cpu_ids);
 	/* No more than can be written to. */
 	shape->nr_lanes = min(shape->nr_lanes, nr_cpu_ids);
 
-	shape->lane_size = rc_request_u32(info, RINGCAP_A_LANE_SIZE, rc_params_lane_size());
+	shape->lane_size = rc_attr_u32(info, RINGCAP_A_LANE_SIZE, rc_params_lane_size());
 	if (!is_power_of_2(shape->lane_size) || shape->lane_size < RINGCAP_LANE_SIZE_MIN ||
 	    shape->lane_size > RINGCAP_LANE_SIZE_MAX)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_LANE_SIZE], -EINVAL,
-					 "RINGCAP_A_LANE_SIZE: a lane's size is a power of two from 131072 to 1073741824 bytes");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_LANE_SIZE], -EINVAL,
+				      "RINGCAP_A_LANE_SIZE: a lane's size is a power of two from 131072 to 1073741824 bytes");
 	return 0;
 }
 
 static int rc_request_wakeup(const struct genl_info *info, struct rc_cluster_spec *spec)
 {
-	spec->watermark = rc_request_u32(info, RINGCAP_A_WATERMARK, 0) ?: spec->shape.lane_size / 4;
+	spec->watermark = rc_attr_u32(info, RINGCAP_A_WATERMARK, 0) ?: spec->shape.lane_size / 4;
 	/* Above, a lane could be full to a consumer that sleeps. */
 	if (spec->watermark > spec->shape.lane_size / 2)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_WATERMARK], -EINVAL,
-					 "RINGCAP_A_WATERMARK: a watermark is 1 byte to half of RINGCAP_A_LANE_SIZE; 0 is a quarter of it");
-	spec->timeout_us = rc_request_u32(info, RINGCAP_A_TIMEOUT_US, RC_TIMEOUT_US_DEFAULT);
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_WATERMARK], -EINVAL,
+				      "RINGCAP_A_WATERMARK: a watermark is 1 byte to half of RINGCAP_A_LANE_SIZE; 0 is a quarter of it");
+	spec->timeout_us = rc_attr_u32(info, RINGCAP_A_TIMEOUT_US, RC_TIMEOUT_US_DEFAULT);
 	if (spec->timeout_us > RC_TIMEOUT_US_MAX)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_TIMEOUT_US], -EINVAL,
-					 "RINGCAP_A_TIMEOUT_US: a consumer waits 0 to 1000000 microseconds for less than the watermark");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_TIMEOUT_US], -EINVAL,
+				      "RINGCAP_A_TIMEOUT_US: a consumer waits 0 to 1000000 microseconds for less than the watermark");
 	return 0;
 }
 
@@ -156,12 +157,12 @@ static int rc_request_inject(const struct genl_info *info, struct rc_cluster_spe
 		if (nla_type(attr) != RINGCAP_A_INJECT)
 			continue;
 		if (spec->nr_inject == RINGCAP_INJECT_MAX)
-			return rc_request_refuse(info->extack, attr, -EINVAL,
-						 "RINGCAP_A_INJECT: consumers may send out of at most 16 interfaces");
+			return rc_attr_refuse(info->extack, attr, -EINVAL,
+					      "RINGCAP_A_INJECT: consumers may send out of at most 16 interfaces");
 		for (i = 0; i < spec->nr_inject; i++)
 			if (spec->inject[i].ifindex == nla_get_u32(attr))
-				return rc_request_refuse(info->extack, attr, -EINVAL,
-							 "RINGCAP_A_INJECT: this interface is named twice");
+				return rc_attr_refuse(info->extack, attr, -EINVAL,
+						      "RINGCAP_A_INJECT: this interface is named twice");
 		spec->inject[spec->nr_inject++] = (struct rc_grant_spec){ nla_get_u32(attr), attr };
 	}
 	return 0;
@@ -174,19 +175,19 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
 	      rc_request_owner(info, &spec->owner) ?: rc_request_shape(info, &spec->shape) ?:
-	      rc_request_wakeup(info, spec) ?: rc_request_flag(info, RINGCAP_A_METADATA, &spec->metadata) ?:
+	      rc_request_wakeup(info, spec) ?: rc_attr_flag(info, RINGCAP_A_METADATA, &spec->metadata) ?:
 	      rc_balance_request(info, &spec->options) ?: rc_request_inject(info, spec);
 	if (err)
 		return err;
-	spec->balance = rc_request_u32(info, RINGCAP_A_BALANCE, RINGCAP_BALANCE_FLOW);
+	spec->balance = rc_attr_u32(info, RINGCAP_A_BALANCE, RINGCAP_BALANCE_FLOW);
 	if (spec->balance >= __RINGCAP_BALANCE_MAX)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_BALANCE], -EINVAL,
-					 "RINGCAP_A_BALANCE: unknown balance type");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_BALANCE], -EINVAL,
+				      "RINGCAP_A_BALANCE: unknown balance type");
 	spec->has_mode = info->attrs[RINGCAP_A_MODE];
-	mode = rc_request_u32(info, RINGCAP_A_MODE, 0600);
+	mode = rc_attr_u32(info, RINGCAP_A_MODE, 0600);
 	if (!mode || (mode & ~0666U))
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_MODE], -EINVAL,
-					 "RINGCAP_A_MODE: a device node's permissions are among 0666");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_MODE], -EINVAL,
+				      "RINGCAP_A_MODE: a device node's permissions are among 0666");
 	spec->mode = mode;
 	spec->has_key = info->attrs[RINGCAP_A_KEY];
 	if (spec->has_key)
@@ -210,37 +211,37 @@ static int rc_request_tap(const struct sk_buff *skb, const struct genl_info *inf
 	int err;
 
 	if (spec->nr_taps == RINGCAP_TAPS_MAX)
-		return rc_request_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_TAP: a ring has at most 64 taps");
+		return rc_attr_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_TAP: a ring has at most 64 taps");
 	err = nla_parse_nested(in, RINGCAP_A_MAX, attr, rc_request_tap_policy, info->extack);
 	if (err)
 		return err;
 	if (!in[RINGCAP_A_TAP_IFINDEX])
-		return rc_request_refuse(info->extack, attr, -EINVAL,
-					 "RINGCAP_A_TAP: RINGCAP_A_TAP_IFINDEX is missing");
+		return rc_attr_refuse(info->extack, attr, -EINVAL,
+				      "RINGCAP_A_TAP: RINGCAP_A_TAP_IFINDEX is missing");
 	tap->attr = attr;
 	tap->ifindex = nla_get_u32(in[RINGCAP_A_TAP_IFINDEX]);
 	tap->direction = rc_param(enable_tx_capture) ? RINGCAP_DIRECTION_BOTH : RINGCAP_DIRECTION_RX;
 	if (in[RINGCAP_A_TAP_DIRECTION])
 		tap->direction = nla_get_u32(in[RINGCAP_A_TAP_DIRECTION]);
 	if (!tap->direction || tap->direction & ~RINGCAP_DIRECTION_BOTH)
-		return rc_request_refuse(info->extack, attr, -EINVAL,
-					 "RINGCAP_A_TAP_DIRECTION: a direction is 1 (receive), 2 (transmit) or 3 (both)");
+		return rc_attr_refuse(info->extack, attr, -EINVAL,
+				      "RINGCAP_A_TAP_DIRECTION: a direction is 1 (receive), 2 (transmit) or 3 (both)");
 	tap->channels = in[RINGCAP_A_TAP_CHANNELS];
 	if (tap->channels && nla_len(tap->channels) % sizeof(u64))
-		return rc_request_refuse(info->extack, tap->channels, -EINVAL,
-					 "RINGCAP_A_TAP_CHANNELS: a set of receive queues is 1 to 16 whole 64-bit words");
+		return rc_attr_refuse(info->extack, tap->channels, -EINVAL,
+				      "RINGCAP_A_TAP_CHANNELS: a set of receive queues is 1 to 16 whole 64-bit words");
 	if (tap->channels && !(tap->direction & RINGCAP_DIRECTION_RX))
-		return rc_request_refuse(info->extack, tap->channels, -EINVAL,
-					 "RINGCAP_A_TAP_CHANNELS: a tap that takes only sent packets has no receive queues");
+		return rc_attr_refuse(info->extack, tap->channels, -EINVAL,
+				      "RINGCAP_A_TAP_CHANNELS: a tap that takes only sent packets has no receive queues");
 	tap->follows = in[RINGCAP_A_TAP_FOLLOWS] && nla_get_u32(in[RINGCAP_A_TAP_FOLLOWS]);
 	/* Else a container's administrator could watch an interface that the machine's took back. */
 	if (tap->follows && !rc_request_may_watch(skb))
-		return rc_request_refuse(info->extack, attr, -EPERM,
-					 "RINGCAP_A_TAP_FOLLOWS: sender and opener of the socket need CAP_PERFMON, for it shows what is in other namespaces");
+		return rc_attr_refuse(info->extack, attr, -EPERM,
+				      "RINGCAP_A_TAP_FOLLOWS: sender and opener of the socket need CAP_PERFMON, for it shows what is in other namespaces");
 	for (i = 0; i < spec->nr_taps; i++)
 		if (spec->taps[i].ifindex == tap->ifindex)
-			return rc_request_refuse(info->extack, attr, -EINVAL,
-						 "RINGCAP_A_TAP_IFINDEX: this interface is named twice; use direction 3 for both directions");
+			return rc_attr_refuse(info->extack, attr, -EINVAL,
+					      "RINGCAP_A_TAP_IFINDEX: this interface is named twice; use direction 3 for both directions");
 	spec->nr_taps++;
 	return 0;
 }
@@ -248,8 +249,8 @@ static int rc_request_tap(const struct sk_buff *skb, const struct genl_info *inf
 static int rc_request_output(const struct genl_info *info, const struct nlattr *attr, struct rc_ring_spec *spec)
 {
 	if (spec->nr_outputs == RINGCAP_OUTPUTS_MAX)
-		return rc_request_refuse(info->extack, attr, -EINVAL,
-					 "RINGCAP_A_OUTPUT: a ring feeds at most 8 clusters");
+		return rc_attr_refuse(info->extack, attr, -EINVAL,
+				      "RINGCAP_A_OUTPUT: a ring feeds at most 8 clusters");
 	spec->outputs[spec->nr_outputs++] = attr;
 	return 0;
 }
@@ -257,8 +258,8 @@ static int rc_request_output(const struct genl_info *info, const struct nlattr *
 static int rc_request_plugin(const struct genl_info *info, const struct nlattr *attr, struct rc_ring_spec *spec)
 {
 	if (spec->nr_plugins == RINGCAP_PLUGINS_MAX)
-		return rc_request_refuse(info->extack, attr, -EINVAL,
-					 "RINGCAP_A_PLUGIN: a ring has at most 8 plugins");
+		return rc_attr_refuse(info->extack, attr, -EINVAL,
+				      "RINGCAP_A_PLUGIN: a ring has at most 8 plugins");
 	spec->plugins[spec->nr_plugins++] = attr;
 	return 0;
 }
@@ -289,24 +290,24 @@ int rc_request_ring(const struct sk_buff *skb, const struct genl_info *info, str
 
 	err = rc_request_name(info->attrs[RINGCAP_A_NAME], spec->name, info->extack) ?:
 	      rc_request_owner(info, &spec->owner) ?: rc_request_lists(skb, info, spec) ?:
-	      rc_request_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
-	      rc_request_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
-	      rc_request_flag(info, RINGCAP_A_TRANSPARENT_FALLBACK, &spec->transparent_fallback) ?:
-	      rc_request_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag) ?:
+	      rc_attr_flag(info, RINGCAP_A_PROMISC, &spec->promiscuous) ?:
+	      rc_attr_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
+	      rc_attr_flag(info, RINGCAP_A_TRANSPARENT_FALLBACK, &spec->transparent_fallback) ?:
+	      rc_attr_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag) ?:
 	      rc_quick_request(info, spec);
 	if (err)
 		return err;
-	spec->snaplen = rc_request_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);
+	spec->snaplen = rc_attr_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);
 	if (!spec->snaplen || spec->snaplen > RINGCAP_SNAPLEN_MAX)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_SNAPLEN], -EINVAL,
-					 "RINGCAP_A_SNAPLEN: a snap length is 1 to 65535 bytes");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_SNAPLEN], -EINVAL,
+				      "RINGCAP_A_SNAPLEN: a snap length is 1 to 65535 bytes");
 	if (filter && (!nla_len(filter) || nla_len(filter) % sizeof(struct sock_filter)))
-		return rc_request_refuse(info->extack, filter, -EINVAL,
-					 "RINGCAP_A_FILTER: a filter is one or more whole struct sock_filter; leave it out to let everything pass");
-	spec->transparent = rc_request_u32(info, RINGCAP_A_TRANSPARENT, rc_param(transparent_mode));
+		return rc_attr_refuse(info->extack, filter, -EINVAL,
+				      "RINGCAP_A_FILTER: a filter is one or more whole struct sock_filter; leave it out to let everything pass");
+	spec->transparent = rc_attr_u32(info, RINGCAP_A_TRANSPARENT, rc_param(transparent_mode));
 	if (spec->transparent > 2)
-		return rc_request_refuse(info->extack, info->attrs[RINGCAP_A_TRANSPARENT], -EINVAL,
-					 "RINGCAP_A_TRANSPARENT: a transparent mode is 0, 1 or 2");
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_TRANSPARENT], -EINVAL,
+				      "RINGCAP_A_TRANSPARENT: a transparent mode is 0, 1 or 2");
 	spec->filter = filter;
 	spec->vlans = info->attrs[RINGCAP_A_VLANS];
 	spec->sample = info->attrs[RINGCAP_A_SAMPLE];

@@ -15,6 +15,7 @@
 #include "owner.h"
 #include "plugin.h"
 #include "proc.h"
+#include "proc_device.h"
 #include "quick.h"
 #include "rules.h"
 #include "steps.h"
@@ -299,14 +300,14 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 
 static void rc_ring_free(struct rc_ring *ring)
 {
-	rc_limit_give(ring->rc_net, RC_LIMIT_RINGS, 1);
+	rc_limit_give(&ring->rc_net->limited, RC_LIMIT_RINGS, 1);
 	free_percpu(ring->account);
 	kfree(ring);
 }
 
 static int rc_ring_take(struct rc_net *rc_net, struct netlink_ext_ack *extack)
 {
-	int err = rc_limit_take(rc_net, RC_LIMIT_RINGS);
+	int err = rc_limit_take(&rc_net->limited, RC_LIMIT_RINGS);
 
 	if (err == -EDQUOT)
 		NL_SET_ERR_MSG(extack,
@@ -327,7 +328,7 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring
 		return ERR_PTR(err);
 	ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
 	if (!ring) {
-		rc_limit_give(rc_net, RC_LIMIT_RINGS, 1);
+		rc_limit_give(&rc_net->limited, RC_LIMIT_RINGS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
 	INIT_LIST_HEAD(&ring->taps);

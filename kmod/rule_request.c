@@ -6,8 +6,8 @@
 #include <linux/slab.h>
 #include <net/genetlink.h>
 
+#include "attr.h"
 #include "pattern.h"
-#include "request.h"
 #include "rules.h"
 
 static const struct nla_policy rc_rule_request_target_policy[RINGCAP_A_MAX + 1] = {
@@ -25,13 +25,13 @@ static int rc_rule_request_target(const struct genl_info *info, const struct nla
 	int err;
 
 	if (spec->nr_targets == RINGCAP_TARGETS_MAX)
-		return rc_request_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_TARGET: a rule set has at most 256 targets");
+		return rc_attr_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_TARGET: a rule set has at most 256 targets");
 	err = nla_parse_nested(in, RINGCAP_A_MAX, attr, rc_rule_request_target_policy, info->extack);
 	if (err)
 		return err;
 	if (!in[RINGCAP_A_OUTPUT] == !in[RINGCAP_A_TAP_IFINDEX] || !in[RINGCAP_A_OUTPUT] != !in[RINGCAP_A_QUEUE])
-		return rc_request_refuse(info->extack, attr, -EINVAL,
-					 "RINGCAP_A_TARGET: a target is either RINGCAP_A_OUTPUT and RINGCAP_A_QUEUE, or RINGCAP_A_TAP_IFINDEX");
+		return rc_attr_refuse(info->extack, attr, -EINVAL,
+				      "RINGCAP_A_TARGET: a target is either RINGCAP_A_OUTPUT and RINGCAP_A_QUEUE, or RINGCAP_A_TAP_IFINDEX");
 	target->attr = attr;
 	if (in[RINGCAP_A_OUTPUT]) {
 		target->cluster = nla_data(in[RINGCAP_A_OUTPUT]);
@@ -51,15 +51,15 @@ static int rc_rule_request_actions(const struct genl_info *info, struct rc_rules
 	spec->default_action = action ? nla_get_u32(action) : RINGCAP_ACTION_PASS;
 	if (spec->default_action != RINGCAP_ACTION_PASS && spec->default_action != RINGCAP_ACTION_DROP &&
 	    spec->default_action != RINGCAP_ACTION_REFLECT)
-		return rc_request_refuse(info->extack, action, -EINVAL,
-					 "RINGCAP_A_DEFAULT_ACTION: where no rule matches packets can be passed, dropped or reflected");
+		return rc_attr_refuse(info->extack, action, -EINVAL,
+				      "RINGCAP_A_DEFAULT_ACTION: where no rule matches packets can be passed, dropped or reflected");
 	if (spec->default_action == RINGCAP_ACTION_REFLECT && (!spec->nr_targets || spec->targets[0].cluster))
-		return rc_request_refuse(info->extack, action, -EINVAL,
-					 "RINGCAP_A_DEFAULT_ACTION: packets are reflected to target 0, which is no interface");
+		return rc_attr_refuse(info->extack, action, -EINVAL,
+				      "RINGCAP_A_DEFAULT_ACTION: packets are reflected to target 0, which is no interface");
 	spec->pattern_action = patterns ? nla_get_u32(patterns) : RINGCAP_ACTION_PASS;
 	if (spec->pattern_action > RINGCAP_ACTION_DROP)
-		return rc_request_refuse(info->extack, patterns, -EINVAL,
-					 "RINGCAP_A_PATTERN_ACTION: what matches a pattern can be passed or dropped");
+		return rc_attr_refuse(info->extack, patterns, -EINVAL,
+				      "RINGCAP_A_PATTERN_ACTION: what matches a pattern can be passed or dropped");
 	return 0;
 }
 
@@ -103,9 +103,9 @@ static int rc_rule_request_array(const struct genl_info *info, const struct nlat
 	if (nla_len(attr) && !(nla_len(attr) % size))
 		return 0;
 	if (nla_type(attr) == RINGCAP_A_EXACT)
-		return rc_request_refuse(info->extack, attr, -EINVAL,
-					 "RINGCAP_A_EXACT: one or more whole struct ringcap_exact");
-	return rc_request_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_RULE: one or more whole struct ringcap_rule");
+		return rc_attr_refuse(info->extack, attr, -EINVAL,
+				      "RINGCAP_A_EXACT: one or more whole struct ringcap_exact");
+	return rc_attr_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_RULE: one or more whole struct ringcap_rule");
 }
 
 static int rc_rule_request_refuse(const struct genl_info *info, const struct nlattr *attr, const char *reason)
@@ -294,8 +294,8 @@ int rc_rule_request_patterns(const struct genl_info *info, struct rc_rules *rule
 		if (err || nla_type(attr) != RINGCAP_A_PATTERN)
 			continue;
 		if (!rules->portid)
-			return rc_request_refuse(info->extack, attr, -EINVAL,
-						 "RINGCAP_A_PATTERN: patterns come and go with a whole set: RINGCAP_CMD_RULES_BEGIN");
+			return rc_attr_refuse(info->extack, attr, -EINVAL,
+					      "RINGCAP_A_PATTERN: patterns come and go with a whole set: RINGCAP_CMD_RULES_BEGIN");
 		if (!rules->patterns)
 			rules->patterns = rc_patterns_create(rules->pattern_action);
 		err = rules->patterns ? rc_patterns_add(rules->patterns, attr, info->extack) : -ENOMEM;

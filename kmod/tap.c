@@ -11,11 +11,12 @@
 
 #include "aware.h"
 #include "channels.h"
+#include "event.h"
 #include "net.h"
-#include "netlink.h"
-#include "queue.h"
+#include "proc_device.h"
 #include "receive.h"
 #include "ring.h"
+#include "worker.h"
 
 static LIST_HEAD(rc_tap_followers);
 static struct work_struct rc_tap_work;
@@ -251,7 +252,7 @@ static void rc_tap_gone(struct rc_tap *tap)
 
 	list_move(&tap->list, &gone);
 	rc_tap_remove_all(&gone);
-	rc_netlink_notify_tap_gone(ring, ifindex);
+	rc_event_tap_gone(ring->rc_net->net, ring->name, ifindex);
 }
 
 /* A device that moves to another namespace is unregistered from this one too, and goes on being registered. */
@@ -304,7 +305,7 @@ static void rc_tap_follower_returns(const struct net_device *dev)
 
 	list_for_each_entry(tap, &rc_tap_followers, followers)
 		if (tap->packet_type.dev == dev && rc_tap_is_lost(tap))
-			rc_queue_schedule(&rc_tap_work);
+			rc_worker_schedule(&rc_tap_work);
 }
 
 static int rc_tap_device_event(struct notifier_block *block, unsigned long event, void *data)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "event.h"
+
+#include <linux/pid.h>
+#include <net/genetlink.h>
+
+/* NULL = nothing can be sent. Changes on loading and unloading only. */
+static const struct genl_family *rc_event_family;
+
+void rc_event_start(const struct genl_family *family)
+{
+	WRITE_ONCE(rc_event_family, family);
+}
+
+void rc_event_stop(void)
+{
+	WRITE_ONCE(rc_event_family, NULL);
+}
+
+/* The beginning of a message about the object of this name, or NULL. */
+static struct sk_buff *rc_event_begin(const struct genl_family *family, enum ringcap_event event, const char *name,
+				      void **header)
+{
+	struct sk_buff *msg;
+
+	if (!family)
+		return NULL;
+	msg = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!msg)
+		return NULL;
+	*header = genlmsg_put(msg, 0, 0, family, 0, RINGCAP_CMD_EVENT);
+	if (*header && !nla_put_u32(msg, RINGCAP_A_EVENT, event) && !nla_put_string(msg, RINGCAP_A_NAME, name))
+		return msg;
+	nlmsg_free(msg);
+	return NULL;
+}
+
+static void rc_event_send(const struct genl_family *family, struct net *net, struct sk_buff *msg, void *header)
+{
+	genlmsg_end(msg, header);
+	genlmsg_multicast_netns(family, net, msg, 0, 0, GFP_KERNEL);
+}
+
+void rc_event_queue(struct net *net, const char *cluster, u32 index, struct pid *pid, enum ringcap_event event)
+{
+	const struct genl_family *family = READ_ONCE(rc_event_family);
+	struct sk_buff *msg;
+	void *header;
+
+	msg = rc_event_begin(family, event, cluster, &header);
+	if (!msg)
+		return;
+	if (nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
+	    (pid && nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid_nr(pid))))
+		nlmsg_free(msg);
+	else
+		rc_event_send(family, net, msg, header);
+}
+
+void rc_event_overflow(struct net *net, const char *cluster, u32 index, const __u64 *dropped)
+{
+	const struct genl_family *family = READ_ONCE(rc_event_family);
+	struct sk_buff *msg;
+	void *header;
+
+	msg = rc_event_begin(family, RINGCAP_EVENT_OVERFLOW, cluster, &header);
+	if (!msg)
+		return;
+	if (nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
+	    nla_put(msg, RINGCAP_A_DROPPED, RINGCAP_DROP_REASONS * sizeof(*dropped), dropped))
+		nlmsg_free(msg);
+	else
+		rc_event_send(family, net, msg, header);
+}
+
+void rc_event_tap_gone(struct net *net, const char *ring, u32 ifindex)
+{
+	const struct genl_family *family = READ_ONCE(rc_event_family);
+	struct sk_buff *msg;
+	void *header;
+
+	msg = rc_event_begin(family, RINGCAP_EVENT_TAP_GONE, ring, &header);
+	if (!msg)
+		return;
+	if (nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, ifindex))
+		nlmsg_free(msg);
+	else
+		rc_event_send(family, net, msg, header);
+}

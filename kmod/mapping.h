@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Mappings: which of a queue's pages are where in its file, and who may write to them. */
+#ifndef RC_MAPPING_H
+#define RC_MAPPING_H
+
+struct rc_queue;
+struct vm_area_struct;
+
+int rc_mapping_map(struct rc_queue *queue, struct vm_area_struct *vma);
+
+#endif /* RC_MAPPING_H */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Polling: what a consumer is told that asks whether to sleep. */
+#ifndef RC_POLL_H
+#define RC_POLL_H
+
+#include <linux/poll.h>
+
+struct rc_queue;
+
+__poll_t rc_poll_queue(struct rc_queue *queue);
+
+#endif /* RC_POLL_H */

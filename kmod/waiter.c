@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "waiter.h"
+
+#include "compat/compat.h"
+
+static enum hrtimer_restart rc_waiter_timeout(struct hrtimer *timer)
+{
+	rc_waiter_wake(container_of(timer, struct rc_waiter, timer));
+	return HRTIMER_NORESTART;
+}
+
+void rc_waiter_init(struct rc_waiter *waiter)
+{
+	init_waitqueue_head(&waiter->wait);
+	rc_compat_hrtimer_setup(&waiter->timer, rc_waiter_timeout, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+void rc_waiter_destroy(struct rc_waiter *waiter)
+{
+	hrtimer_cancel(&waiter->timer);
+}
+
+void rc_waiter_wake(struct rc_waiter *waiter)
+{
+	wake_up_interruptible_poll(&waiter->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+void rc_waiter_arm(struct rc_waiter *waiter, u64 ns)
+{
+	if (!hrtimer_is_queued(&waiter->timer))
+		hrtimer_start(&waiter->timer, ktime_add_ns(ktime_get(), ns), HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy)
+{
+	u32 timeout_us = READ_ONCE(waiter->timeout_us);
+
+	if ((unread >= READ_ONCE(waiter->watermark) && !busy) || !timeout_us) {
+		rc_waiter_wake(waiter);
+		return true;
+	}
+	rc_waiter_arm(waiter, (u64)timeout_us * NSEC_PER_USEC);
+	return false;
+}
