@@ -11,33 +11,15 @@
 #ifndef RC_BALANCE_H
 #define RC_BALANCE_H
 
-#include <linux/ringcap.h>
 #include <linux/types.h>
 
 struct genl_info;
+struct rc_balance_account;
+struct rc_balance_options;
 struct rc_cluster;
 struct rc_cluster_config;
 struct rc_packet;
 struct sk_buff;
-
-/**
- * struct rc_balance_options - what a cluster wants beyond its balance type
- * @inner: to hash the innermost packet of tunnels
- * @fragments: enum ringcap_fragments
- * @when_full, @when_unattended: enum ringcap_policy
- */
-struct rc_balance_options {
-	bool inner;
-	u8 fragments;
-	u8 when_full;
-	u8 when_unattended;
-};
-
-/* One CPU's share of a cluster's account, see RINGCAP_A_DUPLICATED and RINGCAP_A_SPREAD. */
-struct rc_balance_account {
-	u64 duplicated;
-	u64 spread;
-};
 
 /* A cluster of so many queues, hashing or not, has to come here with this balance type and these options. */
 bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options, u32 nr_queues, bool hashed);

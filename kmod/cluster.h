@@ -7,7 +7,6 @@
 #include <linux/rcupdate.h>
 #include <linux/ringcap.h>
 
-#include "balance.h"
 #include "grant.h"
 #include "packet.h"
 #include "queue.h"
@@ -17,23 +16,23 @@ struct rc_fragments;
 struct rc_net;
 struct rc_node;
 
-/* A cluster as its configurer wants it. */
-struct rc_cluster_spec {
-	char name[RINGCAP_NAME_MAX + 1];
-	struct rc_queue_shape shape;
-	u32 balance;
-	u32 watermark;
-	u32 timeout_us;
-	bool metadata;
-	struct rc_balance_options options;
-	u64 generation;
-	u32 owner;
-	umode_t mode;
-	bool has_mode;
-	u32 nr_inject;
-	struct rc_grant_spec inject[RINGCAP_INJECT_MAX];
-	bool has_key;
-	u8 key[RINGCAP_KEY_LEN];
+/**
+ * struct rc_balance_options - what a cluster wants beyond its balance type
+ * @inner: to hash the innermost packet of tunnels
+ * @fragments: enum ringcap_fragments
+ * @when_full, @when_unattended: enum ringcap_policy
+ */
+struct rc_balance_options {
+	bool inner;
+	u8 fragments;
+	u8 when_full;
+	u8 when_unattended;
+};
+
+/* One CPU's share of a cluster's account, see RINGCAP_A_DUPLICATED and RINGCAP_A_SPREAD. */
+struct rc_balance_account {
+	u64 duplicated;
+	u64 spread;
 };
 
 /* How plain packets find their queue, see rc_cluster_find_queue. */
@@ -113,23 +112,15 @@ struct rc_cluster {
 
 struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name);
 
-/* Makes the cluster as described, or changes nothing and says why. */
-int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct netlink_ext_ack *extack);
-int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack);
-int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack);
+/* The configuration that packets see. Under rc_net.control. */
+#define rc_cluster_config(cluster) \
+	rcu_dereference_protected((cluster)->config, rc_net_held((cluster)->rc_net))
 
-/* Whom a queue is taken back from: process @pid, in the caller's pid namespace, and attachment @attachment; 0 = any. */
-struct rc_holder {
-	pid_t pid;
-	u64 attachment;
-};
+/* For so many queues, of which there is none yet. NULL without memory. */
+struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues);
 
-/* Takes a queue back from who has it, if it is @holder; see QUEUE_REVOKE. */
-int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct rc_holder *holder,
-			    struct netlink_ext_ack *extack);
-
-/* With its namespace, consumers attached or not. No ring feeds it. */
-void rc_cluster_destroy(struct rc_cluster *cluster);
+/* Frees @config, which is not in force, but not its queues; @other is the one that is, or comes after it. */
+void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cluster_config *other);
 
 struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
 u64 rc_cluster_memory(const struct rc_cluster *cluster);
@@ -159,22 +150,6 @@ static __always_inline void rc_cluster_describe(const struct rc_cluster_config *
 			rc_packet_parse(pkt);
 		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
 	}
-}
-
-/* Gives @pkt to one of the queues, which accounts for it. Bottom halves off, under RCU. */
-static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struct rc_packet *pkt)
-{
-	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
-	u32 index = 0;
-
-	if (unlikely(config->special)) {
-		rc_balance_deliver(cluster, config, pkt);
-		return;
-	}
-	rc_cluster_describe(config, pkt);
-	if (config->nr_queues > 1)
-		index = rc_cluster_choose(cluster, config, pkt);
-	rc_queue_deliver(config->queues[index], pkt);
 }
 
 /* Gives @pkt to the queue that a rule names, which is there as long as the rule is. Bottom halves off, under RCU. */

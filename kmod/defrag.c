@@ -8,8 +8,8 @@
 #include <net/inet_frag.h>
 #include <net/ip.h>
 
+#include "deliver.h"
 #include "net.h"
-#include "receive.h"
 #include "steps.h"
 #include "vlans.h"
 

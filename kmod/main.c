@@ -5,6 +5,7 @@
 
 #include "bare.h"
 #include "defrag.h"
+#include "device.h"
 #include "netlink.h"
 #include "netns.h"
 #include "node.h"
@@ -12,7 +13,6 @@
 #include "publish.h"
 #include "rules.h"
 #include "socket.h"
-#include "tap.h"
 #include "version.h"
 #include "worker.h"
 
@@ -42,9 +42,9 @@ static int __init rc_module_init(void)
 	err = rc_netns_module_init();
 	if (err)
 		goto fail_netns;
-	err = rc_tap_module_init();
+	err = rc_device_module_init();
 	if (err)
-		goto fail_tap;
+		goto fail_device;
 	err = rc_socket_module_init();
 	if (err)
 		goto fail_socket;
@@ -57,8 +57,8 @@ static int __init rc_module_init(void)
 fail_netlink:
 	rc_socket_module_exit();
 fail_socket:
-	rc_tap_module_exit();
-fail_tap:
+	rc_device_module_exit();
+fail_device:
 	rc_netns_module_exit();
 fail_netns:
 	rc_defrag_module_exit();
@@ -81,7 +81,7 @@ static void __exit rc_module_exit(void)
 {
 	rc_netlink_module_exit();
 	rc_socket_module_exit();
-	rc_tap_module_exit();
+	rc_device_module_exit();
 	rc_netns_module_exit();
 	rc_defrag_module_exit();
 	rc_rules_module_exit();

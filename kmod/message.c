@@ -10,12 +10,14 @@
 
 #include "attr.h"
 #include "channels.h"
+#include "balance.h"
 #include "cluster.h"
 #include "node.h"
 #include "pattern.h"
 #include "plugin.h"
 #include "ring.h"
 #include "rules.h"
+#include "tap.h"
 #include "vlans.h"
 
 /* Those that are still there. */

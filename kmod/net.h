@@ -33,7 +33,7 @@ struct rc_proc_devices {
  * @clusters: under @control
  * @rules_live, @rules_built: rule sets that packets see, and those under construction; under @control
  * @nr_built: of @rules_built; read without the lock too
- * @rules_work: see rules.c
+ * @rules_work: see rules_expire.c
  * @rules_round: how often it has looked after the sets; under @control
  * @dying: the namespace ends, and its sets are not looked after any more
  * @nr_owned: of those with an owner

@@ -5,10 +5,12 @@
 #include <net/net_namespace.h>
 
 #include "cluster.h"
+#include "cluster_set.h"
 #include "net.h"
 #include "proc.h"
 #include "ring.h"
-#include "rules.h"
+#include "ring_set.h"
+#include "rules_expire.h"
 
 static int __net_init rc_netns_init(struct net *net)
 {

@@ -18,7 +18,7 @@
 #include "poll.h"
 #include "proc.h"
 #include "queue.h"
-#include "transmit.h"
+#include "send.h"
 
 #define RC_NODE_MINORS (1U << MINORBITS)
 
@@ -119,7 +119,7 @@ static long rc_node_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 {
 	if (cmd != RINGCAP_IOC_TX)
 		return -ENOTTY;
-	return rc_transmit_run(file->private_data, arg, file->f_flags & O_NONBLOCK);
+	return rc_send_run(file->private_data, arg, file->f_flags & O_NONBLOCK);
 }
 
 static const struct file_operations rc_node_fops = {

@@ -7,6 +7,7 @@
 #include <linux/seq_file.h>
 #include <net/net_namespace.h>
 
+#include "balance.h"
 #include "cluster.h"
 #include "net.h"
 #include "node.h"
@@ -14,6 +15,7 @@
 #include "plugin.h"
 #include "proc_device.h"
 #include "ring.h"
+#include "tap.h"
 #include "version.h"
 #include "vlans.h"
 
@@ -60,17 +62,6 @@ static int rc_proc_show_info(struct seq_file *m, void *unused)
 	return 0;
 }
 
-const char *rc_proc_direction(u32 direction)
-{
-	static const char *const names[] = {
-		[RINGCAP_DIRECTION_RX] = "rx",
-		[RINGCAP_DIRECTION_TX] = "tx",
-		[RINGCAP_DIRECTION_BOTH] = "both",
-	};
-
-	return names[direction];
-}
-
 static void rc_proc_show_steps(struct seq_file *m, const struct rc_ring_config *config)
 {
 	if (config->vlans)
@@ -107,7 +98,7 @@ static int rc_proc_show_ring(struct seq_file *m, void *unused)
 		   ring->owner ? "yes" : "no");
 	rtnl_lock();
 	list_for_each_entry(tap, &ring->taps, list)
-		seq_printf(m, "Tap: %s %s%s\n", tap->packet_type.dev->name, rc_proc_direction(tap->direction),
+		seq_printf(m, "Tap: %s %s%s\n", tap->packet_type.dev->name, rc_tap_direction(tap->direction),
 			   tap->promiscuous ? " promiscuous" : "");
 	rtnl_unlock();
 	rc_proc_show_config(m, ring);

@@ -20,9 +20,6 @@ void rc_proc_remove_net(struct rc_net *rc_net);
 struct proc_dir_entry *rc_proc_add_ring(struct rc_ring *ring);
 struct proc_dir_entry *rc_proc_add_queue(struct rc_node *node);
 
-/* A direction for people. */
-const char *rc_proc_direction(u32 direction);
-
 void rc_proc_remove(struct proc_dir_entry *entry);
 
 #endif /* RC_PROC_H */

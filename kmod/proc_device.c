@@ -11,8 +11,8 @@
 
 #include "channels.h"
 #include "net.h"
-#include "proc.h"
 #include "ring.h"
+#include "tap.h"
 #include "worker.h"
 
 /**
@@ -37,7 +37,7 @@ static void rc_proc_device_show_tap(struct seq_file *m, const struct rc_tap *tap
 {
 	const struct rc_channels *channels = rtnl_dereference(tap->channels);
 
-	seq_printf(m, "Ring: %s %s", tap->ring->name, rc_proc_direction(tap->direction));
+	seq_printf(m, "Ring: %s %s", tap->ring->name, rc_tap_direction(tap->direction));
 	if (channels)
 		seq_printf(m, " channels %*pbl", channels->nr, channels->mask);
 	seq_printf(m, "%s mode %u\n", tap->promiscuous ? " promiscuous" : "", tap->mode);

@@ -12,6 +12,8 @@
 #include "net.h"
 #include "params.h"
 #include "ring.h"
+#include "spec.h"
+#include "tap.h"
 
 #define rc_quick_refuse(info, type)							\
 	rc_attr_refuse((info)->extack, (info)->attrs[type], -EINVAL,			\

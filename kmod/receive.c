@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 
 #include "defrag.h"
+#include "deliver.h"
 #include "steps.h"
 
 /* Any packet that has passed the filter. */

@@ -14,14 +14,7 @@
 #include "cluster.h"
 #include "packet.h"
 #include "ring.h"
-
-static inline void rc_ring_deliver(const struct rc_ring_config *config, struct rc_packet *pkt)
-{
-	u32 i;
-
-	for (i = 0; i < config->nr_outputs; i++)
-		rc_cluster_deliver(config->outputs[i], pkt);
-}
+#include "tap.h"
 
 /*
  * A tap's packet. The skb may be shared with other taps, which see it after us: what we move of it, we move back. Nothing

@@ -8,10 +8,10 @@
 #include <net/genetlink.h>
 
 #include "attr.h"
-#include "cluster.h"
+#include "balance.h"
 #include "params.h"
 #include "quick.h"
-#include "ring.h"
+#include "spec.h"
 
 #define RC_LANES_DEFAULT	4U
 #define RC_TIMEOUT_US_DEFAULT	10000U

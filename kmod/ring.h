@@ -9,40 +9,13 @@
 
 #include "account.h"
 #include "sample.h"
-#include "tap.h"
 
 struct mem_cgroup;
-struct netlink_ext_ack;
-struct nlattr;
 struct rc_cluster;
 struct rc_net;
 struct rc_plugins;
 struct rc_vlans;
 struct rc_rules;
-
-/* A ring as its configurer wants it. What it points to is the request's. */
-struct rc_ring_spec {
-	char name[RINGCAP_NAME_MAX + 1];
-	u32 nr_taps;
-	struct rc_tap_spec taps[RINGCAP_TAPS_MAX];
-	u32 nr_outputs;
-	const struct nlattr *outputs[RINGCAP_OUTPUTS_MAX];
-	const struct nlattr *filter;
-	const struct nlattr *vlans;
-	const struct nlattr *sample;
-	const struct nlattr *sample_by;
-	u32 nr_plugins;
-	const struct nlattr *plugins[RINGCAP_PLUGINS_MAX];
-	u32 snaplen;
-	bool defrag;
-	bool promiscuous;
-	bool hwtstamp;
-	u32 transparent;
-	bool transparent_fallback;
-	bool quick;
-	u32 owner;
-	u64 generation;
-};
 
 /**
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
@@ -112,14 +85,5 @@ struct rc_ring *rc_ring_find(const struct rc_net *rc_net, const char *name);
 
 /* The configuration that packets see. Under rc_net.control. */
 const struct rc_ring_config *rc_ring_config(const struct rc_ring *ring);
-
-/* Makes the ring as described, or changes nothing and says why. Under rc_net.control. */
-int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct netlink_ext_ack *extack);
-
-/* What the clusters are told of the rings that feed them, after something of that has changed. Under rc_net.control. */
-void rc_ring_update_clusters(const struct rc_net *rc_net);
-
-/* Under rc_net.control. */
-void rc_ring_destroy(struct rc_ring *ring);
 
 #endif /* RC_RING_H */

@@ -8,19 +8,22 @@
 #include <net/genetlink.h>
 #include <net/sock.h>
 
+#include "answer.h"
 #include "compat/compat.h"
 #include "net.h"
-#include "netlink.h"
 #include "owner.h"
 #include "pattern.h"
 #include "ring.h"
+#include "ring_netlink.h"
 #include "rule_request.h"
 #include "rules.h"
+#include "rules_change.h"
+#include "rules_commit.h"
 
 /* The ring that a request names and whose rules this socket may change, or an error pointer. */
 static struct rc_ring *rc_rule_netlink_ring(struct genl_info *info)
 {
-	struct rc_ring *ring = rc_netlink_find_ring(info);
+	struct rc_ring *ring = rc_ring_netlink_find(info);
 	int err;
 
 	if (IS_ERR(ring))
@@ -250,7 +253,7 @@ static bool rc_rule_dump_wild(struct sk_buff *skb, struct netlink_callback *cb, 
 static void rc_rule_dump_some(struct sk_buff *skb, struct netlink_callback *cb, struct rc_rules *rules)
 {
 	bool exact = cb->args[0] == RC_RULE_DUMP_EXACT, all;
-	void *header = rc_netlink_dump_begin(skb, cb);
+	void *header = rc_answer_dump_begin(skb, cb);
 	struct nlattr *array;
 
 	array = header ? nla_reserve(skb, exact ? RINGCAP_A_EXACT_STATE : RINGCAP_A_RULE_STATE, 0) : NULL;
@@ -276,7 +279,7 @@ static void rc_rule_dump_patterns(struct sk_buff *skb, struct netlink_callback *
 	void *header;
 
 	if (first < nr) {
-		header = rc_netlink_dump_begin(skb, cb);
+		header = rc_answer_dump_begin(skb, cb);
 		if (!header)
 			return;
 		while (cb->args[1] < nr && !rc_patterns_put(skb, patterns, cb->args[1]))

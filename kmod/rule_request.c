@@ -9,6 +9,7 @@
 #include "attr.h"
 #include "pattern.h"
 #include "rules.h"
+#include "rules_change.h"
 
 static const struct nla_policy rc_rule_request_target_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_OUTPUT] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },

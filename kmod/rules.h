@@ -15,8 +15,7 @@
 #include <linux/xarray.h>
 
 #include "exact.h"
-#include "outlet.h"
-#include "packet.h"
+#include "target.h"
 #include "verdict.h"
 #include "wild.h"
 
@@ -29,21 +28,6 @@ struct rc_ring;
 
 /* Seconds: jiffies are compared in 32 bits. */
 #define RC_IDLE_MAX	1000000U
-
-/* Where rules send packets: a queue of @cluster, or @outlet where that is NULL. */
-struct rc_target {
-	struct rc_cluster *cluster;
-	u32 queue;
-	struct rc_outlet outlet;
-};
-
-/* A target as its configurer wants it; @attr is where he said so. Without a cluster's name it is an interface. */
-struct rc_target_spec {
-	const char *cluster;
-	u32 queue;
-	u32 ifindex;
-	const struct nlattr *attr;
-};
 
 /* A set as its configurer wants it, without rules. */
 struct rc_rules_spec {
@@ -99,28 +83,14 @@ struct rc_rules {
 	struct list_head list;
 };
 
-/**
- * struct rc_rules_change - rules to be added
- * @exacts: by next[0]
- * @rules: by next
- * @least_idle_s: of all of them, 0 = none
- */
-struct rc_rules_change {
-	struct rc_exact *exacts;
-	u32 nr_exacts;
-	struct rc_rule *rules;
-	u32 nr_rules;
-	u32 least_idle_s;
-};
-
 int rc_rules_module_init(void);
 void rc_rules_module_exit(void);
 
-/* What a namespace has of rule sets, and the end of it when it has no ring any more. */
-void rc_rules_net_init(struct rc_net *rc_net);
-void rc_rules_net_exit(struct rc_net *rc_net);
+/* The compiled wildcard rules. Under rc_net.control. */
+#define rc_rules_wild(rules) \
+	rcu_dereference_protected((rules)->wild, rc_net_held((rules)->exacts.rc_net))
 
-/* All that follows is under the namespace's rc_net.control, but rc_rules_compile and rc_rules_decide. */
+/* All that follows is under the namespace's rc_net.control. */
 
 /* A set without rules that socket @portid builds, an error pointer. What that socket has been building is forgotten. */
 struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct rc_rules_spec *spec,
@@ -132,31 +102,6 @@ struct rc_rules *rc_rules_find_built(const struct rc_ring *ring, u32 portid);
 /* The set in force, NULL = none. */
 struct rc_rules *rc_rules_in_force(const struct rc_ring *ring);
 
-/*
- * Adds @change, of which nothing is left, to a set that is built or in force; or changes nothing. In a set that is built
- * an id may come once.
- */
-int rc_rules_add(struct rc_rules *rules, struct rc_rules_change *change, struct netlink_ext_ack *extack);
-
-/* What was not added. */
-void rc_rules_change_free(struct rc_rules_change *change);
-
-/* Takes rules out of a set in force: all that are named, or none. */
-int rc_rules_delete(struct rc_rules *rules, const struct ringcap_exact *exacts, u32 nr_exacts,
-		    const struct ringcap_rule *ids, u32 nr_ids, struct netlink_ext_ack *extack);
-
-/*
- * Compiles a set that was built, which takes its time: rc_rules_compile runs without the lock. It returns wildcard rules,
- * NULL = none, or an error pointer, for rc_rules_compile_end, which then fails too; the set is as before. It fails also
- * where the ring or the set have gone in between: then the set is freed.
- */
-void rc_rules_compile_begin(struct rc_rules *rules);
-struct rc_wild *rc_rules_compile(struct rc_rules *rules, struct netlink_ext_ack *extack);
-int rc_rules_compile_end(struct rc_rules *rules, struct rc_wild *wild, struct netlink_ext_ack *extack);
-
-/* Has packets decided on by a set that was compiled, in place of the ring's last one; when it returns all are. */
-void rc_rules_commit(struct rc_rules *rules);
-
 /* A set that was built, or that no packet knows any more. */
 void rc_rules_destroy(struct rc_rules *rules);
 
@@ -166,16 +111,24 @@ void rc_rules_ring_gone(struct rc_ring *ring);
 /* Those that a netlink socket was building. Takes the lock itself. */
 void rc_rules_socket_gone(struct rc_net *rc_net, u32 portid);
 
-/* Whether @ring's set in force has a target in @cluster. */
-bool rc_rules_name(const struct rc_ring *ring, const struct rc_cluster *cluster);
-
-/* Refuses to take queues from number @from on from @cluster if a rule of a ring names one of them. */
-int rc_rules_check_queues(const struct rc_cluster *cluster, u32 from, struct netlink_ext_ack *extack);
-
 u64 rc_rules_memory(struct rc_rules *rules);
 u32 rc_rules_nr_shapes(const struct rc_rules *rules);
 
-/* What is to become of @pkt. Bottom halves off, under RCU. */
-struct rc_verdict rc_rules_decide(struct rc_rules *rules, struct rc_packet *pkt);
+/* For the files that change sets: takes one out of the list that it is in, and frees one that is nobody's any more. */
+void rc_rules_unlist(struct rc_rules *rules);
+void rc_rules_free(struct rc_rules *rules);
+
+/* Has rules_expire.c look after a set in force soon, if it has rules that expire; or its namespace's, in @delay jiffies. */
+void rc_rules_arm(const struct rc_rules *rules);
+void rc_rules_again(struct rc_net *rc_net, unsigned long delay);
+
+/* Whether the table of exact rules is to become larger, and has not just failed to. */
+static inline bool rc_rules_may_grow(struct rc_rules *rules)
+{
+	return rc_exacts_crowded(&rules->exacts) && time_after_eq(jiffies, READ_ONCE(rules->grow_next));
+}
+
+/* Has that done now. In any context. */
+void rc_rules_grow_soon(const struct rc_rules *rules);
 
 #endif /* RC_RULES_H */

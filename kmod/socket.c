@@ -6,8 +6,10 @@
 #include <linux/notifier.h>
 
 #include "cluster.h"
+#include "cluster_set.h"
 #include "net.h"
 #include "ring.h"
+#include "ring_set.h"
 #include "rules.h"
 
 /* Rings first: no cluster goes that is fed. */

@@ -8,6 +8,7 @@
 #include "pattern.h"
 #include "plugin.h"
 #include "rules.h"
+#include "rules_decide.h"
 #include "sample.h"
 #include "vlans.h"
 

@@ -9,18 +9,7 @@
 
 #include "channels.h"
 
-struct netlink_ext_ack;
-struct nlattr;
 struct rc_ring;
-
-/* A tap as its configurer wants it; @attr is where he said so, @channels may be NULL. */
-struct rc_tap_spec {
-	u32 ifindex;
-	u32 direction;
-	bool follows;
-	const struct nlattr *channels;
-	const struct nlattr *attr;
-};
 
 /**
  * struct rc_tap - a capture point
@@ -60,26 +49,11 @@ struct rc_tap {
 	struct list_head followers;
 };
 
-int rc_tap_module_init(void);
-void rc_tap_module_exit(void);
-
-/* All under RTNL. A new tap gets no packets before it is added, and then its direction set. @mode is what rc_aware_mode says. */
-struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
-				 struct netlink_ext_ack *extack);
-struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode);
-void rc_tap_commit_mode(struct rc_tap *tap);
-void rc_tap_set_follows(struct rc_tap *tap, bool follows);
-
 /* The device is in another namespace than the ring. */
 bool rc_tap_is_away(const struct rc_tap *tap);
 
-void rc_tap_set_direction(struct rc_tap *tap, u32 direction);
-int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous);
-
-/* Gets ready to take the receive queues of @spec only; commit, which cannot fail, makes it so, abandon forgets it. */
-int rc_tap_prepare_channels(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack);
-void rc_tap_commit_channels(struct rc_tap *tap);
-void rc_tap_abandon_channels(struct rc_tap *tap);
+/* A direction for people. */
+const char *rc_tap_direction(u32 direction);
 
 /* Bottom halves off, under RCU. */
 static inline bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
@@ -95,12 +69,5 @@ static inline bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *
 	channels = rcu_dereference(tap->channels);
 	return !channels || rc_channels_has(channels, skb);
 }
-
-/* Frees a tap that was not added. */
-void rc_tap_free(struct rc_tap *tap);
-void rc_tap_add(struct rc_tap *tap);
-
-/* Those of @taps get no packets any more when this returns, and are freed. */
-void rc_tap_remove_all(struct list_head *taps);
 
 #endif /* RC_TAP_H */

@@ -14,8 +14,6 @@
 
 #include "area.h"
 
-struct rc_queue;
-
 /**
  * struct rc_transmit - a consumer's transmit area
  * @lock: one thread of the consumer sends at a time
@@ -38,8 +36,5 @@ struct rc_transmit {
 /* NULL when there is no memory. */
 struct rc_transmit *rc_transmit_create(void);
 void rc_transmit_destroy(struct rc_transmit *transmit);
-
-/* RINGCAP_IOC_TX: how many slots were taken, at most @max if that is not 0, or -errno when it is none. */
-long rc_transmit_run(struct rc_queue *queue, u32 max, bool nonblock);
 
 #endif /* RC_TRANSMIT_H */

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The generic netlink family, of which answers and events are. It is made in netlink.c, with all commands. */
+#ifndef RC_FAMILY_H
+#define RC_FAMILY_H
+
+#include <net/genetlink.h>
+
+extern struct genl_family rc_netlink_family;
+
+#endif /* RC_FAMILY_H */

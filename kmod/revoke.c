@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "revoke.h"
+
+#include <linux/netdevice.h>
+#include <linux/netlink.h>
+#include <linux/overflow.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "cluster.h"
+#include "net.h"
+#include "node.h"
+#include "queue.h"
+
+int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack)
+{
+	struct rc_queue *queue = rc_cluster_queue(cluster, index);
+	bool held;
+
+	if (queue->dead) {
+		NL_SET_ERR_MSG(extack, "this queue was taken back, and there was no memory for another in its place: RINGCAP_CMD_QUEUE_REVOKE makes one");
+		return -EBUSY;
+	}
+	mutex_lock(&rc_node_lock);
+	held = queue->holder != RC_QUEUE_FREE;
+	if (!held)
+		queue->holder = RC_QUEUE_RESET;
+	mutex_unlock(&rc_node_lock);
+	if (held) {
+		NL_SET_ERR_MSG(extack, "a consumer is attached to this queue: it can be emptied once that has closed it");
+		return -EBUSY;
+	}
+
+	rc_queue_reset(queue);
+
+	mutex_lock(&rc_node_lock);
+	queue->holder = RC_QUEUE_FREE;
+	mutex_unlock(&rc_node_lock);
+	return 0;
+}
+
+/*
+ * What a consumer has mapped cannot be taken from it while it runs, so it keeps that memory, and another queue comes into its
+ * queue's place. The old one is dead from then on, as when its cluster goes (rc_queue_kill): its file says so. It lives as
+ * long as the file or a mapping of it, which holds the file; a publisher that still has one of its lanes holds it too.
+ *
+ * First delivery ends, which cannot fail: after a grace period nobody writes packets to the old one, and it is zeroed, for its
+ * holder to find nothing there that it had not read. Then there is another, if there is memory for it: who holds memory must
+ * not hold the queue by that. Without, the dead one stays where producers find it, who count there what they drop, until
+ * the next time; or, once its holder has gone, it serves the next. Who may attach to it is found by a device number that
+ * nobody was given yet.
+ */
+static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 index, struct rc_cluster_config **config)
+{
+	const struct rc_cluster_config *old = rc_cluster_config(cluster);
+	const struct rc_queue *dead = old->queues[index];
+	struct rc_queue *queue;
+
+	*config = rc_cluster_config_alloc(old->nr_queues);
+	queue = rc_queue_create(&cluster->shape, index, rc_node_tell_overflow);
+	if (!*config || !queue) {
+		kfree(*config);
+		if (queue)
+			rc_queue_put(queue);
+		return -ENOMEM;
+	}
+	**config = *old;
+	memcpy((*config)->queues, old->queues, flex_array_size(old, queues, old->nr_queues));
+	(*config)->queues[index] = queue;
+	queue->waiter.watermark = READ_ONCE(dead->waiter.watermark);
+	queue->waiter.timeout_us = READ_ONCE(dead->waiter.timeout_us);
+	queue->holder = RC_QUEUE_RESET;
+	return 0;
+}
+
+static int rc_cluster_show_number(struct rc_node *node, dev_t old, struct netlink_ext_ack *extack)
+{
+	int err = rc_node_show_number(node, old);
+
+	if (err)
+		NL_SET_ERR_MSG(extack, "the queue is free, but its node in /dev/ringcap could not be made again: repeat the command");
+	return err;
+}
+
+/* Gives the queue that was taken from somebody who still holds it a successor. */
+static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack)
+{
+	struct rc_queue *queue, *old = rc_cluster_queue(cluster, index);
+	struct rc_node *node = cluster->nodes[index];
+	struct rc_cluster_config *config, *old_config;
+	dev_t devt;
+	int err;
+
+	err = rc_node_make_path(node) ?: rc_cluster_prepare_successor(cluster, index, &config);
+	if (err) {
+		NL_SET_ERR_MSG(extack,
+			       "the queue was taken back, but there is no memory for another in its place: its packets are dropped until this is repeated, without RINGCAP_A_ATTACHED_PID and RINGCAP_A_ATTACHMENT");
+		return err;
+	}
+	queue = config->queues[index];
+
+	mutex_lock(&rc_node_lock);
+	err = rc_node_renumber(node, &devt);
+	if (!err) {
+		rc_queue_inherit(queue, old);
+		rc_node_hand(node, queue);
+	}
+	mutex_unlock(&rc_node_lock);
+	if (err) {
+		rc_queue_put(queue);
+		kfree(config);
+		return err;
+	}
+
+	old_config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
+	/* Producers that count in the old one are gone after this. */
+	synchronize_net();
+	mutex_lock(&rc_node_lock);
+	rc_queue_inherit(queue, old);
+	queue->holder = RC_QUEUE_FREE;
+	mutex_unlock(&rc_node_lock);
+	rc_queue_put(old);
+	rc_cluster_config_free(old_config, config);
+	return rc_cluster_show_number(node, devt, extack);
+}
+
+/* Nobody has mapped the queue: its memory serves the next consumer. The caller has made it RC_QUEUE_RESET. */
+static void rc_cluster_renew_queue(struct rc_queue *queue, struct rc_node *node)
+{
+	rc_queue_reset(queue);
+	mutex_lock(&rc_node_lock);
+	rc_node_hand(node, queue);
+	queue->holder = RC_QUEUE_FREE;
+	mutex_unlock(&rc_node_lock);
+}
+
+static int rc_cluster_check_holder(const struct rc_queue *queue, const struct rc_holder *holder,
+				   struct netlink_ext_ack *extack)
+{
+	bool attached = rc_queue_has_consumer(queue);
+
+	lockdep_assert_held(&rc_node_lock);
+	if (holder->pid && (!attached || pid_vnr(queue->pid) != holder->pid)) {
+		NL_SET_ERR_MSG(extack, "RINGCAP_A_ATTACHED_PID: this process is not the queue's consumer (any more)");
+		return -ESRCH;
+	}
+	if (holder->attachment && (!attached || queue->attachment != holder->attachment)) {
+		NL_SET_ERR_MSG(extack, "RINGCAP_A_ATTACHMENT: this consumer has gone; another may be attached");
+		return -ESRCH;
+	}
+	return 0;
+}
+
+int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct rc_holder *holder,
+			    struct netlink_ext_ack *extack)
+{
+	struct rc_queue *queue = rc_cluster_queue(cluster, index);
+	struct rc_node *node = cluster->nodes[index];
+	bool held;
+	dev_t devt;
+	int err;
+
+	mutex_lock(&rc_node_lock);
+	err = rc_cluster_check_holder(queue, holder, extack);
+	held = queue->holder == RC_QUEUE_CONSUMER;
+	if (!err && rc_queue_has_consumer(queue)) {
+		rc_node_tell(queue, RINGCAP_EVENT_DETACHED);
+		rc_queue_take_back(queue);
+	} else if (!err && !held) {
+		err = rc_node_make_path(node) ?: rc_node_renumber(node, &devt);
+		if (!err)
+			queue->holder = RC_QUEUE_RESET;
+	}
+	mutex_unlock(&rc_node_lock);
+	if (err)
+		return err;
+	if (held) {
+		rc_queue_reset(queue);
+		return rc_cluster_replace_queue(cluster, index, extack);
+	}
+	rc_cluster_renew_queue(queue, node);
+	return rc_cluster_show_number(node, devt, extack);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include "tap_set.h"
+
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+
+#include "aware.h"
+#include "channels.h"
+#include "net.h"
+#include "ring.h"
+#include "spec.h"
+#include "tap.h"
+#include "tap_receive.h"
+
+LIST_HEAD(rc_tap_followers);
+
+/* Of taps in use too: either handler of mode 0 does right by what the other is there for. */
+static void rc_tap_set_handler(struct rc_tap *tap)
+{
+	bool takes_received = (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->channels);
+
+	WRITE_ONCE(tap->takes_received, takes_received);
+	if (!tap->mode)
+		WRITE_ONCE(tap->packet_type.func, takes_received ? rc_tap_receive : rc_tap_receive_any);
+}
+
+struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
+				 struct netlink_ext_ack *extack)
+{
+	struct net_device *dev = __dev_get_by_index(ring->rc_net->net, spec->ifindex);
+
+	ASSERT_RTNL();
+	if (!dev) {
+		NL_SET_ERR_MSG_ATTR(extack, spec->attr,
+				    "RINGCAP_A_TAP_IFINDEX: there is no interface of this index in this network namespace");
+		return ERR_PTR(-ENODEV);
+	}
+	if (dev->type != ARPHRD_ETHER && dev->type != ARPHRD_LOOPBACK) {
+		NL_SET_ERR_MSG_ATTR(extack, spec->attr,
+				    "RINGCAP_A_TAP_IFINDEX: packets of this interface have no Ethernet header, which ringcap needs");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	return dev;
+}
+
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode)
+{
+	struct rc_tap *tap = kzalloc(sizeof(*tap), GFP_KERNEL_ACCOUNT);
+
+	if (!tap)
+		return ERR_PTR(-ENOMEM);
+	tap->ring = ring;
+	tap->ifindex = spec->ifindex;
+	tap->packet_type.type = htons(ETH_P_ALL);
+	tap->packet_type.dev = dev;
+	tap->packet_type.func = rc_tap_receive_sent;
+	tap->mode = mode;
+	tap->direction = spec->direction;
+	INIT_LIST_HEAD(&tap->followers);
+	if (mode)
+		rc_aware_hold();
+	return tap;
+}
+
+/* A hook stays when it has nothing more to do: to put it back is not possible at once. */
+void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
+{
+	bool sent = direction & RINGCAP_DIRECTION_TX;
+
+	WRITE_ONCE(tap->direction, direction);
+	rc_tap_set_handler(tap);
+	/* Spares the stack a clone of each packet that is sent. */
+	WRITE_ONCE(tap->packet_type.ignore_outgoing, !sent);
+	if (tap->hooked || (tap->mode && !sent))
+		return;
+	dev_add_pack(&tap->packet_type);
+	tap->hooked = true;
+}
+
+void rc_tap_commit_mode(struct rc_tap *tap)
+{
+	if (tap->mode == tap->new_mode)
+		return;
+	WRITE_ONCE(tap->mode, tap->new_mode);
+	rc_aware_update(tap);
+}
+
+void rc_tap_set_follows(struct rc_tap *tap, bool follows)
+{
+	if (tap->follows == follows)
+		return;
+	tap->follows = follows;
+	if (follows)
+		list_add_tail(&tap->followers, &rc_tap_followers);
+	else
+		list_del_init(&tap->followers);
+}
+
+int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous)
+{
+	int err;
+
+	if (tap->promiscuous == promiscuous)
+		return 0;
+	err = dev_set_promiscuity(tap->packet_type.dev, promiscuous ? 1 : -1);
+	if (!err)
+		tap->promiscuous = promiscuous;
+	return err;
+}
+
+int rc_tap_prepare_channels(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
+{
+	struct rc_channels *channels = NULL;
+
+	if (spec->channels)
+		channels = rc_channels_create(spec->channels, tap->packet_type.dev, extack);
+	if (IS_ERR(channels))
+		return PTR_ERR(channels);
+	tap->new_channels = channels;
+	return 0;
+}
+
+void rc_tap_commit_channels(struct rc_tap *tap)
+{
+	struct rc_channels *old = rcu_replace_pointer(tap->channels, tap->new_channels, lockdep_rtnl_is_held());
+
+	tap->new_channels = NULL;
+	rc_tap_set_handler(tap);
+	if (old)
+		kfree_rcu(old, rcu);
+}
+
+void rc_tap_abandon_channels(struct rc_tap *tap)
+{
+	kfree(tap->new_channels);
+	tap->new_channels = NULL;
+}
+
+void rc_tap_free(struct rc_tap *tap)
+{
+	rc_tap_set_promiscuous(tap, false);
+	rc_tap_set_follows(tap, false);
+	rc_tap_abandon_channels(tap);
+	kfree(rcu_dereference_protected(tap->channels, true));
+	if (tap->mode)
+		rc_aware_release();
+	kfree(tap);
+}
+
+void rc_tap_add(struct rc_tap *tap)
+{
+	if (tap->mode)
+		rc_aware_add(tap);
+}
+
+static void rc_tap_unhook(struct rc_tap *tap)
+{
+	if (tap->mode)
+		rc_aware_remove(tap);
+	if (tap->hooked)
+		__dev_remove_pack(&tap->packet_type);
+}
+
+void rc_tap_remove_all(struct list_head *taps)
+{
+	struct rc_tap *tap, *next;
+
+	ASSERT_RTNL();
+	if (list_empty(taps))
+		return;
+	list_for_each_entry(tap, taps, list)
+		rc_tap_unhook(tap);
+	/* After this no CPU receives a packet for one of them. */
+	synchronize_net();
+	list_for_each_entry_safe(tap, next, taps, list)
+		rc_tap_free(tap);
+	INIT_LIST_HEAD(taps);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Taps come, change and go, with the ring that they are of. */
+#ifndef RC_TAP_SET_H
+#define RC_TAP_SET_H
+
+#include <linux/types.h>
+
+struct list_head;
+struct net_device;
+struct netlink_ext_ack;
+struct rc_ring;
+struct rc_tap;
+struct rc_tap_spec;
+
+/* Taps that follow their devices, of all namespaces. Under RTNL. */
+extern struct list_head rc_tap_followers;
+
+/* All under RTNL. A new tap gets no packets before it is added, and then its direction set. @mode is what rc_aware_mode says. */
+struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
+				 struct netlink_ext_ack *extack);
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode);
+void rc_tap_commit_mode(struct rc_tap *tap);
+void rc_tap_set_follows(struct rc_tap *tap, bool follows);
+
+void rc_tap_set_direction(struct rc_tap *tap, u32 direction);
+int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous);
+
+/* Gets ready to take the receive queues of @spec only; commit, which cannot fail, makes it so, abandon forgets it. */
+int rc_tap_prepare_channels(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack);
+void rc_tap_commit_channels(struct rc_tap *tap);
+void rc_tap_abandon_channels(struct rc_tap *tap);
+
+/* Frees a tap that was not added. */
+void rc_tap_free(struct rc_tap *tap);
+void rc_tap_add(struct rc_tap *tap);
+
+/* Those of @taps get no packets any more when this returns, and are freed. */
+void rc_tap_remove_all(struct list_head *taps);
+
+#endif /* RC_TAP_SET_H */

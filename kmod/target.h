@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Targets: where rules send packets. */
+#ifndef RC_TARGET_H
+#define RC_TARGET_H
+
+#include <linux/types.h>
+
+#include "outlet.h"
+
+struct netlink_ext_ack;
+struct nlattr;
+struct rc_cluster;
+struct rc_ring;
+
+/* A queue of @cluster, or @outlet where that is NULL. */
+struct rc_target {
+	struct rc_cluster *cluster;
+	u32 queue;
+	struct rc_outlet outlet;
+};
+
+/* A target as its configurer wants it; @attr is where he said so. Without a cluster's name it is an interface. */
+struct rc_target_spec {
+	const char *cluster;
+	u32 queue;
+	u32 ifindex;
+	const struct nlattr *attr;
+};
+
+/* Both under rc_net.control. The cluster cannot go, nor the queue, while the target is there. */
+int rc_target_open(struct rc_target *target, const struct rc_ring *ring, const struct rc_target_spec *spec,
+		   struct netlink_ext_ack *extack);
+void rc_target_close(struct rc_target *target);
+
+#endif /* RC_TARGET_H */
