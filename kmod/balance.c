@@ -50,18 +50,18 @@ static u32 rc_balance_stand_in(const struct rc_cluster_config *config, const str
 {
 	bool with_room = config->options.when_full == RINGCAP_POLICY_SPREAD;
 	u32 found = RC_BALANCE_NOWHERE, i;
-	u64 most = 0, weight;
+	u64 best = 0, weight;
 
 	for (i = 0; i < config->nr_queues; i++) {
 		if (i == way->home || !READ_ONCE(config->queues[i]->attended))
 			continue;
 		weight = rc_balance_weight(way->seed, i);
-		if (weight < most || weight >= *bound || (with_room && rc_queue_seems_full(config->queues[i], pkt)))
+		if (weight < best || weight >= *bound || (with_room && rc_queue_seems_full(config->queues[i], pkt)))
 			continue;
-		most = weight;
+		best = weight;
 		found = i;
 	}
-	*bound = most;
+	*bound = best;
 	return found;
 }
 

@@ -2,8 +2,8 @@
 
 #include "cluster.h"
 
-#include <linux/slab.h>
 #include <linux/overflow.h>
+#include <linux/slab.h>
 
 #include "fragment.h"
 #include "net.h"

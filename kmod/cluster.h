@@ -14,7 +14,7 @@
 struct netlink_ext_ack;
 struct rc_fragments;
 struct rc_net;
-struct rc_node;
+struct rc_chardev;
 
 /**
  * struct rc_balance_options - what a cluster wants beyond its balance type
@@ -35,12 +35,12 @@ struct rc_balance_account {
 	u64 spread;
 };
 
-/* How plain packets find their queue, see rc_cluster_find_queue. */
-enum rc_cluster_way {
-	RC_WAY_LONG,		/* not directly: something special, or more than a short slot */
-	RC_WAY_ONE,		/* there is only one */
-	RC_WAY_RX_QUEUE,
-	RC_WAY_HASH,
+/* The path of plain packets to their queue, see rc_cluster_find_queue. */
+enum rc_cluster_path {
+	RC_PATH_SLOW,		/* something special, or more than a short slot */
+	RC_PATH_ONE,		/* there is only one */
+	RC_PATH_RX_QUEUE,
+	RC_PATH_HASH,
 };
 
 /**
@@ -48,7 +48,7 @@ enum rc_cluster_way {
  * @balance: how a queue is chosen where there are several
  * @hashed: RINGCAP_SLOT_HASHED where packets are parsed and hashed, for one queue of several or for their slots, else 0
  * @hdr_len: of the slots: with metadata, or short
- * @way: enum rc_cluster_way
+ * @path: enum rc_cluster_path
  * @special: more is asked than rc_cluster_deliver does itself: see balance.h, and @options
  * @key: of the hash
  * @fragments: where fragments go with their flow, else NULL; its successor's too, unless that wants none
@@ -59,7 +59,7 @@ struct rc_cluster_config {
 	u32 balance;
 	u8 hashed;
 	u8 hdr_len;
-	u8 way;
+	u8 path;
 	bool special;
 	struct rc_balance_options options;
 	rc_u64 key[2];
@@ -77,7 +77,7 @@ struct rc_cluster_config {
  * @nr_rings, @nr_quick: rings that feed it, and those of them in quick mode
  * @nr_targets: targets of rule sets that are queues of it
  * @snaplen: the greatest of theirs, 0 = none feeds it
- * @nodes: one for each queue
+ * @chardevs: the public faces of its queues
  * @owner: see owner.h
  * @grants: what their consumers may send out of, NULL = nothing
  *
@@ -105,7 +105,7 @@ struct rc_cluster {
 	unsigned int nr_targets;
 	unsigned int nr_quick;
 	u32 snaplen;
-	struct rc_node **nodes;
+	struct rc_chardev **chardevs;
 	u32 owner;
 	struct rc_grants *grants;
 };
@@ -119,7 +119,7 @@ struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name
 /* For so many queues, of which there is none yet. NULL without memory. */
 struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues);
 
-/* Frees @config, which is not in force, but not its queues; @other is the one that is, or comes after it. */
+/* Frees @config, which packets do not see, but not its queues; @other is the one that they do, or that comes after it. */
 void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cluster_config *other);
 
 struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
@@ -174,11 +174,11 @@ static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *clust
 	pkt->hash = 0;
 	pkt->hashed = 0;
 	pkt->hdr_len = RINGCAP_SLOT_SHORT;
-	if (likely(config->way == RC_WAY_ONE)) {
+	if (likely(config->path == RC_PATH_ONE)) {
 		*queue = config->queues[0];
 		return true;
 	}
-	if (config->way == RC_WAY_HASH) {
+	if (config->path == RC_PATH_HASH) {
 		if (unlikely(!rc_packet_parse_plain(pkt)))
 			return false;
 		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
@@ -186,7 +186,7 @@ static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *clust
 		*queue = config->queues[rc_queue(pkt->hash, config->nr_queues)];
 		return true;
 	}
-	if (config->way != RC_WAY_RX_QUEUE)
+	if (config->path != RC_PATH_RX_QUEUE)
 		return false;
 	*queue = config->queues[pkt->rx_queue % config->nr_queues];
 	return true;

@@ -10,11 +10,11 @@
 #include <linux/slab.h>
 
 #include "balance.h"
+#include "chardev.h"
 #include "cluster.h"
 #include "feed.h"
 #include "fragment.h"
 #include "net.h"
-#include "node.h"
 #include "owner.h"
 #include "quick.h"
 #include "spec.h"
@@ -22,23 +22,23 @@
 static DEFINE_MUTEX(rc_cluster_names_lock);	/* taken last */
 static LIST_HEAD(rc_clusters_registered);	/* of all namespaces; under rc_cluster_names_lock */
 
-/* Packets are parsed and hashed where several queues are chosen from by that, or slots shall tell of it. */
+/* Packets are parsed and hashed where several queues are chosen from by that, or slots tell of it. */
 static bool rc_cluster_needs_hash(const struct rc_cluster_spec *spec)
 {
 	return spec->metadata || (spec->shape.nr_queues > 1 && spec->balance != RINGCAP_BALANCE_ROUND_ROBIN &&
 				  spec->balance != RINGCAP_BALANCE_RX_QUEUE);
 }
 
-static enum rc_cluster_way rc_cluster_way(const struct rc_cluster_spec *spec, const struct rc_cluster_config *config)
+static enum rc_cluster_path rc_cluster_path(const struct rc_cluster_spec *spec, const struct rc_cluster_config *config)
 {
 	if (config->special || spec->metadata)
-		return RC_WAY_LONG;
+		return RC_PATH_SLOW;
 	if (config->nr_queues == 1)
-		return RC_WAY_ONE;
+		return RC_PATH_ONE;
 	if (spec->balance == RINGCAP_BALANCE_RX_QUEUE)
-		return RC_WAY_RX_QUEUE;
+		return RC_PATH_RX_QUEUE;
 	/* A turn is not taken twice. */
-	return spec->balance == RINGCAP_BALANCE_ROUND_ROBIN ? RC_WAY_LONG : RC_WAY_HASH;
+	return spec->balance == RINGCAP_BALANCE_ROUND_ROBIN ? RC_PATH_SLOW : RC_PATH_HASH;
 }
 
 /* What is known of fragments is kept while it is of use. */
@@ -64,7 +64,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	config->hashed = rc_cluster_needs_hash(spec) ? RINGCAP_SLOT_HASHED : 0;
 	config->hdr_len = spec->metadata ? sizeof(struct ringcap_slot) : RINGCAP_SLOT_SHORT;
 	config->special = rc_balance_is_special(spec->balance, &spec->options, config->nr_queues, config->hashed);
-	config->way = rc_cluster_way(spec, config);
+	config->path = rc_cluster_path(spec, config);
 	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
@@ -76,7 +76,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	}
 }
 
-/* Puts what was prepared in force; returns the configuration that was before, for after an RCU grace period. */
+/* Shows packets what was prepared; returns the configuration that was before, for after an RCU grace period. */
 static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
 						   struct rc_cluster_config *config)
 {
@@ -108,7 +108,7 @@ static struct rc_cluster_config *rc_cluster_create_queues(const struct rc_queue_
 	if (!config)
 		return NULL;
 	for (i = 0; i < shape->nr_queues; i++) {
-		config->queues[i] = rc_queue_create(shape, i, rc_node_tell_overflow);
+		config->queues[i] = rc_queue_create(shape, i, rc_chardev_tell_overflow);
 		if (!config->queues[i]) {
 			rc_cluster_put_queues(config);
 			kfree(config);
@@ -118,24 +118,24 @@ static struct rc_cluster_config *rc_cluster_create_queues(const struct rc_queue_
 	return config;
 }
 
-static void rc_cluster_destroy_nodes(struct rc_node **nodes, u32 from, u32 to)
+static void rc_cluster_destroy_chardevs(struct rc_chardev **chardevs, u32 from, u32 to)
 {
 	u32 i;
 
 	for (i = from; i < to; i++)
-		rc_node_destroy(nodes[i]);
+		rc_chardev_destroy(chardevs[i]);
 }
 
-static int rc_cluster_create_nodes(struct rc_cluster *cluster, struct rc_node **nodes, u32 from, u32 to)
+static int rc_cluster_create_chardevs(struct rc_cluster *cluster, struct rc_chardev **chardevs, u32 from, u32 to)
 {
 	u32 i;
 
 	for (i = from; i < to; i++) {
-		nodes[i] = rc_node_create(cluster, i, cluster->mode);
-		if (IS_ERR(nodes[i])) {
-			int err = PTR_ERR(nodes[i]);
+		chardevs[i] = rc_chardev_create(cluster, i, cluster->mode);
+		if (IS_ERR(chardevs[i])) {
+			int err = PTR_ERR(chardevs[i]);
 
-			rc_cluster_destroy_nodes(nodes, from, i);
+			rc_cluster_destroy_chardevs(chardevs, from, i);
 			return err;
 		}
 	}
@@ -147,31 +147,32 @@ static bool rc_cluster_held(const struct rc_cluster *cluster)
 	const struct rc_queue *queue;
 	u32 i;
 
-	lockdep_assert_held(&rc_node_lock);
+	lockdep_assert_held(&rc_chardev_lock);
 	for (i = 0; i < cluster->shape.nr_queues; i++) {
-		queue = cluster->nodes[i]->queue;
+		queue = cluster->chardevs[i]->queue;
 		if (queue && !queue->dead && queue->holder != RC_QUEUE_FREE)
 			return true;
 	}
 	return false;
 }
 
-/* Nodes get the queues of @config, or none; the queues that they had are dead. */
-static void rc_cluster_hand_nodes(struct rc_node **nodes, u32 nr_nodes, const struct rc_cluster_config *config)
+/* The devices get the queues of @config, or none; the queues that they had are dead. */
+static void rc_cluster_hand_chardevs(struct rc_chardev **chardevs, u32 nr_chardevs,
+				     const struct rc_cluster_config *config)
 {
 	u32 i;
 
-	lockdep_assert_held(&rc_node_lock);
-	for (i = 0; i < nr_nodes; i++) {
-		struct rc_node *node = nodes[i];
+	lockdep_assert_held(&rc_chardev_lock);
+	for (i = 0; i < nr_chardevs; i++) {
+		struct rc_chardev *chardev = chardevs[i];
 
-		if (node->queue)
-			rc_queue_kill(node->queue);
-		node->queue = NULL;
-		if (!config || node->index >= config->nr_queues)
+		if (chardev->queue)
+			rc_queue_kill(chardev->queue);
+		chardev->queue = NULL;
+		if (!config || chardev->index >= config->nr_queues)
 			continue;
-		node->queue = config->queues[node->index];
-		node->queue->node = node;
+		chardev->queue = config->queues[chardev->index];
+		chardev->queue->chardev = chardev;
 	}
 }
 
@@ -200,7 +201,7 @@ static void rc_cluster_unregister(struct rc_cluster *cluster)
 
 static void rc_cluster_free(struct rc_cluster *cluster)
 {
-	kfree(cluster->nodes);
+	kfree(cluster->chardevs);
 	free_percpu(cluster->balance_account);
 	free_percpu(cluster->turn);
 	kfree(cluster);
@@ -214,8 +215,8 @@ static struct rc_cluster *rc_cluster_alloc(struct rc_net *rc_net, const struct r
 		return NULL;
 	cluster->turn = alloc_percpu_gfp(u32, GFP_KERNEL_ACCOUNT);
 	cluster->balance_account = alloc_percpu_gfp(struct rc_balance_account, GFP_KERNEL_ACCOUNT);
-	cluster->nodes = kcalloc(spec->shape.nr_queues, sizeof(*cluster->nodes), GFP_KERNEL_ACCOUNT);
-	if (!cluster->turn || !cluster->balance_account || !cluster->nodes) {
+	cluster->chardevs = kcalloc(spec->shape.nr_queues, sizeof(*cluster->chardevs), GFP_KERNEL_ACCOUNT);
+	if (!cluster->turn || !cluster->balance_account || !cluster->chardevs) {
 		rc_cluster_free(cluster);
 		return NULL;
 	}
@@ -251,7 +252,7 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 	err = rc_cluster_prepare_fragments(cluster, spec, config);
 	if (err)
 		goto fail_queues;
-	err = rc_cluster_create_nodes(cluster, cluster->nodes, 0, config->nr_queues);
+	err = rc_cluster_create_chardevs(cluster, cluster->chardevs, 0, config->nr_queues);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the device nodes in /dev/ringcap could not be made");
 		goto fail_queues;
@@ -265,9 +266,9 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 	rc_net->changes++;
 
 	/* Now the nodes may be opened. */
-	mutex_lock(&rc_node_lock);
-	rc_cluster_hand_nodes(cluster->nodes, config->nr_queues, config);
-	mutex_unlock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
+	rc_cluster_hand_chardevs(cluster->chardevs, config->nr_queues, config);
+	mutex_unlock(&rc_chardev_lock);
 	return 0;
 
 fail_queues:
@@ -305,7 +306,7 @@ static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster
 /* All that a new shape needs, before anything is changed. */
 struct rc_cluster_reshaping {
 	struct rc_cluster_config *config;
-	struct rc_node **nodes;
+	struct rc_chardev **chardevs;
 };
 
 static int rc_cluster_prepare_reshape(struct rc_cluster *cluster, const struct rc_queue_shape *shape,
@@ -314,29 +315,29 @@ static int rc_cluster_prepare_reshape(struct rc_cluster *cluster, const struct r
 	u32 kept = min(cluster->shape.nr_queues, shape->nr_queues);
 	int err = -ENOMEM;
 
-	new->nodes = kcalloc(shape->nr_queues, sizeof(*new->nodes), GFP_KERNEL_ACCOUNT);
+	new->chardevs = kcalloc(shape->nr_queues, sizeof(*new->chardevs), GFP_KERNEL_ACCOUNT);
 	new->config = rc_cluster_create_queues(shape);
-	if (!new->nodes || !new->config)
+	if (!new->chardevs || !new->config)
 		goto fail;
-	memcpy(new->nodes, cluster->nodes, kept * sizeof(*new->nodes));
-	err = rc_cluster_create_nodes(cluster, new->nodes, kept, shape->nr_queues);
+	memcpy(new->chardevs, cluster->chardevs, kept * sizeof(*new->chardevs));
+	err = rc_cluster_create_chardevs(cluster, new->chardevs, kept, shape->nr_queues);
 	if (!err)
 		return 0;
 fail:
 	if (new->config)
 		rc_cluster_put_queues(new->config);
 	kfree(new->config);
-	kfree(new->nodes);
+	kfree(new->chardevs);
 	return err;
 }
 
 static void rc_cluster_abandon_reshape(const struct rc_cluster *cluster, struct rc_cluster_reshaping *new)
 {
-	rc_cluster_destroy_nodes(new->nodes, min(cluster->shape.nr_queues, new->config->nr_queues),
-				 new->config->nr_queues);
+	rc_cluster_destroy_chardevs(new->chardevs, min(cluster->shape.nr_queues, new->config->nr_queues),
+				    new->config->nr_queues);
 	rc_cluster_put_queues(new->config);
 	rc_cluster_config_free(new->config, rc_cluster_config(cluster));
-	kfree(new->nodes);
+	kfree(new->chardevs);
 }
 
 static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluster_spec *spec, struct rc_grants *grants,
@@ -345,7 +346,7 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	u32 old_nr = cluster->shape.nr_queues, new_nr = spec->shape.nr_queues;
 	struct rc_cluster_reshaping new;
 	struct rc_cluster_config *old;
-	struct rc_node **old_nodes;
+	struct rc_chardev **old_chardevs;
 	bool held;
 	int err;
 
@@ -364,14 +365,14 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	}
 	rc_cluster_prepare(cluster, spec, grants, new.config);
 
-	mutex_lock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
 	held = rc_cluster_held(cluster);
 	if (!held) {
-		rc_cluster_hand_nodes(cluster->nodes, old_nr, new.config);
+		rc_cluster_hand_chardevs(cluster->chardevs, old_nr, new.config);
 		if (new_nr > old_nr)
-			rc_cluster_hand_nodes(new.nodes + old_nr, new_nr - old_nr, new.config);
+			rc_cluster_hand_chardevs(new.chardevs + old_nr, new_nr - old_nr, new.config);
 	}
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 	if (held) {
 		rc_cluster_abandon_reshape(cluster, &new);
 		NL_SET_ERR_MSG(extack,
@@ -380,14 +381,14 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	}
 
 	cluster->rc_net->changes++;
-	old_nodes = cluster->nodes;
-	cluster->nodes = new.nodes;
+	old_chardevs = cluster->chardevs;
+	cluster->chardevs = new.chardevs;
 	old = rc_cluster_commit(cluster, spec, new.config);
 	synchronize_net();
 	rc_cluster_put_queues(old);
 	rc_cluster_config_free(old, new.config);
-	rc_cluster_destroy_nodes(old_nodes, min(old_nr, new_nr), old_nr);
-	kfree(old_nodes);
+	rc_cluster_destroy_chardevs(old_chardevs, min(old_nr, new_nr), old_nr);
+	kfree(old_chardevs);
 	return 0;
 }
 
@@ -445,9 +446,9 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 {
 	struct rc_cluster_config *config = rc_cluster_config(cluster);
 
-	mutex_lock(&rc_node_lock);
-	rc_cluster_hand_nodes(cluster->nodes, config->nr_queues, NULL);
-	mutex_unlock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
+	rc_cluster_hand_chardevs(cluster->chardevs, config->nr_queues, NULL);
+	mutex_unlock(&rc_chardev_lock);
 	if (cluster->grants) {
 		/* A consumer that is attached still may be sending. */
 		synchronize_net();
@@ -457,7 +458,7 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 	cluster->rc_net->changes++;
 	cluster->rc_net->nr_owned -= !!cluster->owner;
 	list_del(&cluster->list);
-	rc_cluster_destroy_nodes(cluster->nodes, 0, config->nr_queues);
+	rc_cluster_destroy_chardevs(cluster->chardevs, 0, config->nr_queues);
 	rc_cluster_unregister(cluster);
 	rc_cluster_put_queues(config);
 	rc_cluster_config_free(config, NULL);
@@ -476,11 +477,11 @@ int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack
 	err = rc_feed_check_queues(cluster, 0, extack);
 	if (err)
 		return err;
-	mutex_lock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
 	held = rc_cluster_held(cluster);
 	if (!held)
-		rc_cluster_hand_nodes(cluster->nodes, cluster->shape.nr_queues, NULL);
-	mutex_unlock(&rc_node_lock);
+		rc_cluster_hand_chardevs(cluster->chardevs, cluster->shape.nr_queues, NULL);
+	mutex_unlock(&rc_chardev_lock);
 	if (held) {
 		NL_SET_ERR_MSG(extack, "a consumer is attached to this cluster: RINGCAP_CMD_QUEUE_GET says which process");
 		return -EBUSY;

@@ -10,7 +10,7 @@
 
 #include "deliver.h"
 #include "net.h"
-#include "steps.h"
+#include "stages.h"
 #include "vlans.h"
 
 /*
@@ -141,7 +141,7 @@ enum rc_fate rc_defrag_receive(struct rc_ring *ring, const struct rc_ring_config
 		skb = skb_get(fragment->skb);
 	rc_packet_init(&pkt, skb, skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0), config->snaplen,
 		       fragment->ifindex);
-	fate = rc_steps_run(ring, config, &pkt);
+	fate = rc_stages_run(ring, config, &pkt);
 	if (fate == RC_FATE_PASSED)
 		rc_ring_deliver(config, &pkt);
 	consume_skb(skb);

@@ -12,13 +12,13 @@ struct pid;
 /* Events are sent from here on, to the first multicast group of @family, which is registered. */
 void rc_event_start(const struct genl_family *family);
 
-/* No more are begun. Those that are under way hold rc_node_lock or RTNL: take both before the family goes. */
+/* No more are begun. Those that are under way hold rc_chardev_lock or RTNL: take both before the family goes. */
 void rc_event_stop(void);
 
-/* RINGCAP_EVENT_ATTACHED or _DETACHED of queue @index of @cluster; @pid may be NULL. Under rc_node_lock. */
+/* RINGCAP_EVENT_ATTACHED or _DETACHED of queue @index of @cluster; @pid may be NULL. Under rc_chardev_lock. */
 void rc_event_queue(struct net *net, const char *cluster, u32 index, struct pid *pid, enum ringcap_event event);
 
-/* RINGCAP_EVENT_OVERFLOW; @dropped has RINGCAP_DROP_REASONS counters. Under rc_node_lock. */
+/* RINGCAP_EVENT_OVERFLOW; @dropped has RINGCAP_DROP_REASONS counters. Under rc_chardev_lock. */
 void rc_event_overflow(struct net *net, const char *cluster, u32 index, const __u64 *dropped);
 
 /* RINGCAP_EVENT_TAP_GONE. Under RTNL. */

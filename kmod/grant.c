@@ -13,12 +13,12 @@ struct rc_grants *rc_grants_create(struct net *net, const struct rc_grant_spec *
 
 	if (!nr)
 		return NULL;
-	grants = kzalloc(struct_size(grants, outlets, nr), GFP_KERNEL_ACCOUNT);
+	grants = kzalloc(struct_size(grants, egresses, nr), GFP_KERNEL_ACCOUNT);
 	if (!grants)
 		return ERR_PTR(-ENOMEM);
 	rtnl_lock();
 	for (; grants->nr < nr && !err; grants->nr++)
-		err = rc_outlet_open(&grants->outlets[grants->nr], net, spec[grants->nr].ifindex,
+		err = rc_egress_open(&grants->egresses[grants->nr], net, spec[grants->nr].ifindex,
 				     spec[grants->nr].attr, extack);
 	rtnl_unlock();
 	if (!err)
@@ -34,7 +34,7 @@ void rc_grants_destroy(struct rc_grants *grants)
 	if (!grants)
 		return;
 	for (i = 0; i < grants->nr; i++)
-		rc_outlet_close(&grants->outlets[i]);
+		rc_egress_close(&grants->egresses[i]);
 	kfree(grants);
 }
 
@@ -43,7 +43,7 @@ struct net_device *rc_grants_find(const struct rc_grants *grants, u32 ifindex)
 	u32 i;
 
 	for (i = 0; grants && i < grants->nr; i++)
-		if (grants->outlets[i].ifindex == ifindex || (!ifindex && grants->nr == 1))
-			return rcu_dereference(grants->outlets[i].dev);
+		if (grants->egresses[i].ifindex == ifindex || (!ifindex && grants->nr == 1))
+			return rcu_dereference(grants->egresses[i].dev);
 	return NULL;
 }

@@ -6,7 +6,7 @@
 #include <linux/overflow.h>
 #include <linux/ringcap.h>
 
-#include "outlet.h"
+#include "egress.h"
 
 /* A granted interface as the configurer names it; @attr is where. */
 struct rc_grant_spec {
@@ -17,7 +17,7 @@ struct rc_grant_spec {
 /* The interfaces; never changed, only replaced, under RCU. */
 struct rc_grants {
 	u32 nr;
-	struct rc_outlet outlets[];
+	struct rc_egress egresses[];
 };
 
 /* NULL for none, or an ERR_PTR with the reason in @extack. Takes RTNL. */

@@ -19,7 +19,7 @@ int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_
 	BUILD_BUG_ON(sizeof(struct ringcap_lane_kernel) != 128);
 	BUILD_BUG_ON(sizeof(struct ringcap_lane_consumer) != 64);
 
-	err = rc_area_alloc(&lane->area, size, true);
+	err = rc_region_alloc(&lane->region, size, true);
 	if (err)
 		return err;
 	spin_lock_init(&lane->lock);
@@ -32,13 +32,13 @@ int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_
 
 void rc_lane_destroy(struct rc_lane *lane)
 {
-	rc_area_free(&lane->area);
+	rc_region_free(&lane->region);
 }
 
 /* What the consumer says it has released, if that can be; else the nearest that can. */
-static u64 rc_lane_clamp(u64 claimed, u64 least, u64 most)
+static u64 rc_lane_clamp(u64 claimed, u64 low, u64 high)
 {
-	return clamp(claimed, least, most);
+	return clamp(claimed, low, high);
 }
 
 void rc_lane_refresh_released(struct rc_lane *lane)
@@ -138,11 +138,11 @@ static bool rc_lane_is_slot(const struct rc_lane *lane, u64 position, u64 publis
 /* What is released as the consumer says, as far as that can be. */
 static u64 rc_lane_position(const struct rc_lane *lane, u64 *published)
 {
-	u64 least = smp_load_acquire(&lane->released);
+	u64 low = smp_load_acquire(&lane->released);
 
 	/* After released, which it is not smaller than. */
 	*published = smp_load_acquire(&lane->published);
-	return rc_lane_clamp(READ_ONCE(lane->consumer->released), least, *published);
+	return rc_lane_clamp(READ_ONCE(lane->consumer->released), low, *published);
 }
 
 void rc_lane_unread(const struct rc_lane *lane, struct rc_lane_unread *unread)
@@ -167,7 +167,7 @@ void rc_lane_attach(struct rc_lane *lane)
 
 void rc_lane_reset(struct rc_lane *lane)
 {
-	rc_area_zero(&lane->area);
+	rc_region_zero(&lane->region);
 
 	/* The publisher may still be about to do the same. */
 	smp_store_release(&lane->kernel->producer, lane->head);

@@ -30,10 +30,10 @@
 #include <linux/spinlock.h>
 
 #include "account.h"
-#include "area.h"
 #include "overflow.h"
 #include "packet.h"
 #include "publish.h"
+#include "region.h"
 #include "waiter.h"
 
 /* Nanoseconds within which a packet follows another closely: a module parameter. */
@@ -50,7 +50,7 @@ extern unsigned int rc_lane_burst_ns;
  * @last_ns: when the last packet came
  * @kernel, @consumer: this lane's part of the queue's mapped pages
  * @waiter: who waits for it: the queue's, by which that is found (rc_queue_of)
- * @area: the ring, mapped twice in a row
+ * @region: the ring, mapped twice in a row
  * @mask: bytes of the ring, which are a power of two, less one
  * @dirty: on some CPU's list of lanes to publish
  * @lock: taken by producers and publishers where there are several
@@ -58,7 +58,7 @@ extern unsigned int rc_lane_burst_ns;
  * @dirty_list: entry in a publisher's list
  */
 struct rc_lane {
-	/* What each packet needs: a cache line, up to the first field of @area. */
+	/* What each packet needs: a cache line, up to the first field of @region. */
 	u64 head;
 	u64 released;
 	u64 published;
@@ -67,7 +67,7 @@ struct rc_lane {
 	struct rc_waiter *waiter;
 	u32 mask;
 	bool dirty;
-	struct rc_area area;
+	struct rc_region region;
 
 	struct ringcap_lane_consumer *consumer;
 	bool woken;
@@ -97,7 +97,7 @@ static inline u32 rc_lane_size(const struct rc_lane *lane)
 /* Where the slot at @position is. */
 static __always_inline struct ringcap_slot *rc_lane_slot(const struct rc_lane *lane, u64 position)
 {
-	return lane->area.addr + (position & lane->mask);
+	return lane->region.addr + (position & lane->mask);
 }
 
 /* @kernel and @consumer: its part of the mapped pages; of @size bytes. */
@@ -232,13 +232,13 @@ static __always_inline void rc_lane_drop_full(struct rc_lane *lane)
  */
 static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_packet *pkt, u32 snaplen, u32 *caplen)
 {
-	u32 most = min(pkt->snaplen, snaplen);
+	u32 limit = min(pkt->snaplen, snaplen);
 
 	*caplen = pkt->len;
-	if (likely(*caplen <= most))
+	if (likely(*caplen <= limit))
 		return true;
-	*caplen = most;
-	return rc_lane_truncate(lane, RINGCAP_SLOT_SIZE(pkt->hdr_len, most), pkt->len - most);
+	*caplen = limit;
+	return rc_lane_truncate(lane, RINGCAP_SLOT_SIZE(pkt->hdr_len, limit), pkt->len - limit);
 }
 
 /* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */

@@ -3,13 +3,13 @@
 #include <linux/init.h>
 #include <linux/module.h>
 
-#include "bare.h"
+#include "scratch.h"
+#include "chardev.h"
 #include "defrag.h"
 #include "device.h"
+#include "egress.h"
 #include "netlink.h"
 #include "netns.h"
-#include "node.h"
-#include "outlet.h"
 #include "publish.h"
 #include "rules.h"
 #include "socket.h"
@@ -20,19 +20,19 @@ static int __init rc_module_init(void)
 {
 	int err;
 
-	rc_bare_module_init();
+	rc_scratch_module_init();
 	err = rc_worker_module_init();
 	if (err)
 		goto fail_worker;
 	err = rc_publish_init();
 	if (err)
 		goto fail_publish;
-	err = rc_node_module_init();
+	err = rc_chardev_module_init();
 	if (err)
-		goto fail_node;
-	err = rc_outlet_module_init();
+		goto fail_chardev;
+	err = rc_egress_module_init();
 	if (err)
-		goto fail_outlet;
+		goto fail_egress;
 	err = rc_rules_module_init();
 	if (err)
 		goto fail_rules;
@@ -65,10 +65,10 @@ fail_netns:
 fail_defrag:
 	rc_rules_module_exit();
 fail_rules:
-	rc_outlet_module_exit();
-fail_outlet:
-	rc_node_module_exit();
-fail_node:
+	rc_egress_module_exit();
+fail_egress:
+	rc_chardev_module_exit();
+fail_chardev:
 	rc_publish_exit();
 fail_publish:
 	rc_worker_module_exit();
@@ -85,8 +85,8 @@ static void __exit rc_module_exit(void)
 	rc_netns_module_exit();
 	rc_defrag_module_exit();
 	rc_rules_module_exit();
-	rc_outlet_module_exit();
-	rc_node_module_exit();
+	rc_egress_module_exit();
+	rc_chardev_module_exit();
 	rc_publish_exit();
 	rc_worker_module_exit();
 }

@@ -8,7 +8,7 @@
 #include "queue.h"
 #include "transmit.h"
 
-static const struct rc_area *rc_mapping_area(const struct rc_queue *queue, u64 offset)
+static const struct rc_region *rc_mapping_region(const struct rc_queue *queue, u64 offset)
 {
 	u64 lane = (offset - RINGCAP_MMAP_DATA) >> RINGCAP_MMAP_LANE_SHIFT;
 
@@ -27,33 +27,33 @@ static const struct rc_area *rc_mapping_area(const struct rc_queue *queue, u64 o
 	if (offset < RINGCAP_MMAP_DATA || lane >= queue->nr_lanes ||
 	    offset != RINGCAP_MMAP_DATA + (lane << RINGCAP_MMAP_LANE_SHIFT))
 		return NULL;
-	return &queue->lanes[lane].area;
+	return &queue->lanes[lane].region;
 }
 
 /* The rest is for consumers to read only. */
-static bool rc_mapping_writable(const struct rc_queue *queue, const struct rc_area *area)
+static bool rc_mapping_writable(const struct rc_queue *queue, const struct rc_region *region)
 {
-	return area == &queue->consumer ||
-	       (queue->transmit && (area == &queue->transmit->index || area == &queue->transmit->data));
+	return region == &queue->consumer ||
+	       (queue->transmit && (region == &queue->transmit->index || region == &queue->transmit->data));
 }
 
 int rc_mapping_map(struct rc_queue *queue, struct vm_area_struct *vma)
 {
-	const struct rc_area *area = rc_mapping_area(queue, (u64)vma->vm_pgoff << PAGE_SHIFT);
+	const struct rc_region *region = rc_mapping_region(queue, (u64)vma->vm_pgoff << PAGE_SHIFT);
 
 	if (READ_ONCE(queue->dead))
 		return -ENODEV;
-	if (!area || !(vma->vm_flags & VM_SHARED) ||
-	    vma->vm_end - vma->vm_start != (u64)area->nr_pages << (PAGE_SHIFT + area->twice))
+	if (!region || !(vma->vm_flags & VM_SHARED) ||
+	    vma->vm_end - vma->vm_start != (u64)region->nr_pages << (PAGE_SHIFT + region->twice))
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	if (!rc_mapping_writable(queue, area)) {
+	if (!rc_mapping_writable(queue, region)) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
 		rc_compat_vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	rc_compat_vm_flags_clear(vma, VM_MAYEXEC);
 	rc_compat_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	return rc_area_map(area, vma);
+	return rc_region_map(region, vma);
 }

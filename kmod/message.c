@@ -9,10 +9,10 @@
 #include <net/netlink.h>
 
 #include "attr.h"
-#include "channels.h"
 #include "balance.h"
+#include "channels.h"
+#include "chardev.h"
 #include "cluster.h"
-#include "node.h"
 #include "pattern.h"
 #include "plugin.h"
 #include "ring.h"
@@ -26,8 +26,8 @@ static int rc_message_put_grants(struct sk_buff *msg, const struct rc_grants *gr
 	u32 i;
 
 	for (i = 0; grants && i < grants->nr; i++)
-		if (rcu_access_pointer(grants->outlets[i].dev) &&
-		    nla_put_u32(msg, RINGCAP_A_INJECT, grants->outlets[i].ifindex))
+		if (rcu_access_pointer(grants->egresses[i].dev) &&
+		    nla_put_u32(msg, RINGCAP_A_INJECT, grants->egresses[i].ifindex))
 			return -EMSGSIZE;
 	return 0;
 }
@@ -82,7 +82,7 @@ static int rc_message_put_account(struct sk_buff *msg, const struct rc_ring *rin
 	return 0;
 }
 
-static int rc_message_put_steps(struct sk_buff *msg, const struct rc_ring_config *config)
+static int rc_message_put_stages(struct sk_buff *msg, const struct rc_ring_config *config)
 {
 	if ((config->vlans && rc_vlans_put(msg, config->vlans)) ||
 	    (config->plugins && rc_plugins_put(msg, config->plugins)))
@@ -138,7 +138,7 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	for (i = 0; i < config->nr_outputs; i++)
 		if (nla_put_string(msg, RINGCAP_A_OUTPUT, config->outputs[i]->name))
 			return -EMSGSIZE;
-	return rc_message_put_steps(msg, config) ?: rc_message_put_rules(msg, ring) ?:
+	return rc_message_put_stages(msg, config) ?: rc_message_put_rules(msg, ring) ?:
 	       rc_message_put_account(msg, ring);
 }
 
@@ -162,19 +162,19 @@ static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 
 int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index)
 {
-	struct rc_node *node = cluster->nodes[index];
+	struct rc_chardev *chardev = cluster->chardevs[index];
 	char dev[sizeof("ringcap/") + RINGCAP_NAME_MAX + sizeof("/255")];
 	struct rc_queue *queue;
 	u64 attachment;
 	bool attached;
 	pid_t pid;
 
-	mutex_lock(&rc_node_lock);
-	queue = node->queue;
+	mutex_lock(&rc_chardev_lock);
+	queue = chardev->queue;
 	attached = rc_queue_has_consumer(queue);
 	pid = attached ? pid_vnr(queue->pid) : 0;
 	attachment = queue->attachment;
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 
 	snprintf(dev, sizeof(dev), "ringcap/%s/%u", cluster->name, index);
 	if (nla_put_string(msg, RINGCAP_A_NAME, cluster->name) ||
@@ -183,7 +183,7 @@ int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 in
 	    (attached && (nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid) ||
 			  rc_attr_put_u64(msg, RINGCAP_A_ATTACHMENT, attachment))) ||
 	    nla_put_string(msg, RINGCAP_A_DEV, dev) ||
-	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(node->devt) << 20 | MINOR(node->devt)))
+	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(chardev->devt) << 20 | MINOR(chardev->devt)))
 		return -EMSGSIZE;
 	return rc_message_put_stats(msg, queue);
 }

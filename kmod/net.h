@@ -28,7 +28,7 @@ struct rc_proc_devices {
 
 /**
  * struct rc_net - a namespace's objects
- * @control: of its configuration: taken before RTNL and before rc_node_lock; never by a device's notifier, and never two
+ * @control: of its configuration: taken before RTNL and before rc_chardev_lock; never by a device's notifier, and never two
  * @rings: under @control and RTNL to write, either to read
  * @clusters: under @control
  * @rules_live, @rules_built: rule sets that packets see, and those under construction; under @control

@@ -7,11 +7,11 @@
 #include <linux/rtnetlink.h>
 
 #include "answer.h"
-#include "aware.h"
+#include "chardev.h"
 #include "cluster_netlink.h"
+#include "driver_hook.h"
 #include "event.h"
 #include "family.h"
-#include "node.h"
 #include "queue_netlink.h"
 #include "request.h"
 #include "ring_netlink.h"
@@ -34,7 +34,7 @@ static int rc_netlink_info_get(struct sk_buff *skb, struct genl_info *info)
 static int rc_netlink_fill_device(struct sk_buff *msg, const struct rc_answer_subject *subject)
 {
 	if (nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, subject->dev->ifindex) ||
-	    nla_put_u32(msg, RINGCAP_A_OFFERS, rc_aware_offers(subject->dev)))
+	    nla_put_u32(msg, RINGCAP_A_OFFERS, rc_driver_hook_offers(subject->dev)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -120,8 +120,8 @@ void rc_netlink_module_exit(void)
 {
 	rc_event_stop();
 	/* Events are sent under one of these: those that had begun are done after this. */
-	mutex_lock(&rc_node_lock);
-	mutex_unlock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
+	mutex_unlock(&rc_chardev_lock);
 	rtnl_lock();
 	rtnl_unlock();
 	genl_unregister_family(&rc_netlink_family);

@@ -5,7 +5,7 @@
 #include <linux/etherdevice.h>
 #include <linux/ringcap.h>
 
-#include "bare.h"
+#include "scratch.h"
 
 /* Where the first bytes of the packet that a CPU has at hand are put in a row. With bottom halves off. */
 struct rc_packet_row {
@@ -75,8 +75,8 @@ void rc_packet_device_time(struct rc_packet *pkt)
 	/* A packet that is sent has not been at the device yet: what is there is where it came from. */
 	if (pkt->flags & RINGCAP_SLOT_OUTGOING)
 		return;
-	if (rc_bare_is(skb))
-		when = rc_bare_hwtstamp();
+	if (rc_scratch_is(skb))
+		when = rc_scratch_hwtstamp();
 	/* Some drivers leave their own form of it there. */
 	else if (skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP_NETDEV)
 		when = netdev_get_tstamp(skb->dev, skb_hwtstamps(skb), false);

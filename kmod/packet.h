@@ -18,7 +18,7 @@ enum rc_parsed {
 
 /**
  * struct rc_packet - what is known of a packet, collected as it is needed
- * @skb: data points to the MAC header while the packet is under way, but on the direct way (receive.h)
+ * @skb: data points to the MAC header while the packet is under way, but on the fast path (receive.h)
  * @data: the packet from its MAC header on, without a tag that was taken off, of which @linear bytes are in a row
  * @ts_ns: time of capture, 0 until someone asks
  * @len: bytes on the wire, the VLAN tag that the stack took off included
@@ -70,7 +70,7 @@ static __always_inline u16 rc_skb_rx_queue(const struct sk_buff *skb)
 	return skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
 }
 
-/* What the skb says of its payload. One in one piece whose checksum is done is no merged one; a bare skb is such. */
+/* What the skb says of its payload. One in one piece whose checksum is done is no merged one; a scratch skb is such. */
 static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
 {
 	u8 flags = 0;

@@ -39,11 +39,11 @@ static void rc_poll_look_later(struct rc_queue *queue)
 }
 
 /* How long a consumer that has had something unread since @since still sleeps; clocks may have been set meanwhile. */
-static u64 rc_poll_patience(const struct rc_queue *queue, u64 since)
+static u64 rc_poll_remaining(const struct rc_queue *queue, u64 since)
 {
 	u64 timeout = READ_ONCE(queue->waiter.timeout_us) * NSEC_PER_USEC;
 	u64 now = ktime_get_real_ns();
-	/* A time to come, because the clock was set back, wraps to an age beyond all patience. */
+	/* A time to come, because the clock was set back, wraps to an age beyond every timeout. */
 	u64 age = now - since;
 
 	return age < timeout ? timeout - age : 0;
@@ -53,7 +53,7 @@ static u64 rc_poll_patience(const struct rc_queue *queue, u64 since)
 __poll_t rc_poll_queue(struct rc_queue *queue)
 {
 	u32 watermark = READ_ONCE(queue->waiter.watermark);
-	u64 since = U64_MAX, patience;
+	u64 since = U64_MAX, remaining;
 	u32 i;
 
 	WRITE_ONCE(queue->waiter.polls, queue->waiter.polls + 1);
@@ -75,9 +75,9 @@ __poll_t rc_poll_queue(struct rc_queue *queue)
 		rc_poll_look_later(queue);
 		return 0;
 	}
-	patience = rc_poll_patience(queue, since);
-	if (!patience)
+	remaining = rc_poll_remaining(queue, since);
+	if (!remaining)
 		return EPOLLIN | EPOLLRDNORM;
-	rc_waiter_arm(&queue->waiter, patience);
+	rc_waiter_arm(&queue->waiter, remaining);
 	return 0;
 }

@@ -8,9 +8,9 @@
 #include <net/net_namespace.h>
 
 #include "balance.h"
+#include "chardev.h"
 #include "cluster.h"
 #include "net.h"
-#include "node.h"
 #include "params.h"
 #include "plugin.h"
 #include "proc_device.h"
@@ -62,7 +62,7 @@ static int rc_proc_show_info(struct seq_file *m, void *unused)
 	return 0;
 }
 
-static void rc_proc_show_steps(struct seq_file *m, const struct rc_ring_config *config)
+static void rc_proc_show_stages(struct seq_file *m, const struct rc_ring_config *config)
 {
 	if (config->vlans)
 		seq_printf(m, "Vlans: %*pbl\n", VLAN_N_VID, config->vlans->ids);
@@ -84,7 +84,7 @@ static void rc_proc_show_config(struct seq_file *m, const struct rc_ring *ring)
 		   config->defrag ? "yes" : "no");
 	for (i = 0; i < config->nr_outputs; i++)
 		seq_printf(m, "Output: %s\n", config->outputs[i]->name);
-	rc_proc_show_steps(m, config);
+	rc_proc_show_stages(m, config);
 	rcu_read_unlock();
 }
 
@@ -139,7 +139,8 @@ static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *que
 		put_task_struct(task);
 	}
 	seq_printf(m, "Attached: %s\nAttached pid: %d\nAttached name: %s\n", attached ? "yes" : "no", pid, name);
-	seq_printf(m, "Watermark: %u\nTimeout us: %u\n", READ_ONCE(queue->waiter.watermark), READ_ONCE(queue->waiter.timeout_us));
+	seq_printf(m, "Watermark: %u\nTimeout us: %u\n", READ_ONCE(queue->waiter.watermark),
+		   READ_ONCE(queue->waiter.timeout_us));
 }
 
 /* The rings that deliver to @cluster, and their interfaces. The file is not removed under RTNL. */
@@ -167,19 +168,19 @@ static void rc_proc_show_feeders(struct seq_file *m, const struct rc_cluster *cl
 
 static int rc_proc_show_queue(struct seq_file *m, void *unused)
 {
-	const struct rc_node *node = m->private;
+	const struct rc_chardev *chardev = m->private;
 	struct rc_balance_account balance;
 
-	seq_printf(m, "Device: /dev/ringcap/%s/%u\n", node->cluster->name, node->index);
-	rc_proc_show_feeders(m, node->cluster);
-	rc_balance_account_sum(node->cluster, &balance);
+	seq_printf(m, "Device: /dev/ringcap/%s/%u\n", chardev->cluster->name, chardev->index);
+	rc_proc_show_feeders(m, chardev->cluster);
+	rc_balance_account_sum(chardev->cluster, &balance);
 	seq_printf(m, "Cluster duplicated: %llu\nCluster spread: %llu\n", balance.duplicated, balance.spread);
-	mutex_lock(&rc_node_lock);
-	if (node->queue) {
-		rc_proc_show_consumer(m, node->queue);
-		rc_proc_show_stats(m, node->queue);
+	mutex_lock(&rc_chardev_lock);
+	if (chardev->queue) {
+		rc_proc_show_consumer(m, chardev->queue);
+		rc_proc_show_stats(m, chardev->queue);
 	}
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 	return 0;
 }
 
@@ -208,12 +209,12 @@ struct proc_dir_entry *rc_proc_add_ring(struct rc_ring *ring)
 	return proc_create_single_data(ring->name, 0444, ring->rc_net->proc_rings, rc_proc_show_ring, ring);
 }
 
-struct proc_dir_entry *rc_proc_add_queue(struct rc_node *node)
+struct proc_dir_entry *rc_proc_add_queue(struct rc_chardev *chardev)
 {
 	char name[RINGCAP_NAME_MAX + sizeof("-255")];
 
-	snprintf(name, sizeof(name), "%s-%u", node->cluster->name, node->index);
-	return proc_create_single_data(name, 0444, node->cluster->rc_net->proc_queues, rc_proc_show_queue, node);
+	snprintf(name, sizeof(name), "%s-%u", chardev->cluster->name, chardev->index);
+	return proc_create_single_data(name, 0444, chardev->cluster->rc_net->proc_queues, rc_proc_show_queue, chardev);
 }
 
 void rc_proc_remove(struct proc_dir_entry *entry)

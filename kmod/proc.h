@@ -10,7 +10,7 @@
 
 struct proc_dir_entry;
 struct rc_net;
-struct rc_node;
+struct rc_chardev;
 struct rc_ring;
 
 int rc_proc_add_net(struct rc_net *rc_net);
@@ -18,7 +18,7 @@ void rc_proc_remove_net(struct rc_net *rc_net);
 
 /* NULL when there is no memory. */
 struct proc_dir_entry *rc_proc_add_ring(struct rc_ring *ring);
-struct proc_dir_entry *rc_proc_add_queue(struct rc_node *node);
+struct proc_dir_entry *rc_proc_add_queue(struct rc_chardev *chardev);
 
 void rc_proc_remove(struct proc_dir_entry *entry);
 

@@ -17,9 +17,9 @@ static void rc_queue_free(struct rc_queue *queue)
 
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_destroy(&queue->lanes[i]);
-	rc_area_free(&queue->consumer);
-	rc_area_free(&queue->kernel);
-	rc_area_free(&queue->info);
+	rc_region_free(&queue->consumer);
+	rc_region_free(&queue->kernel);
+	rc_region_free(&queue->info);
 	kvfree(queue);
 }
 
@@ -68,9 +68,9 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	queue->nr_queues = shape->nr_queues;
 	queue->shared = shape->nr_lanes < nr_cpu_ids;
 
-	if (rc_area_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
-	    rc_area_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
-	    rc_area_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
+	if (rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
+	    rc_region_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
+	    rc_region_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
 	for (i = 0; i < shape->nr_lanes; i++) {
 		if (rc_queue_init_lane(queue, i, shape->lane_size))
@@ -156,7 +156,7 @@ static void rc_queue_fill_info(struct rc_queue *queue, const char *name)
 	memcpy(info->name, name, sizeof(info->name));
 }
 
-static u64 rc_queue_attachments;	/* under rc_node_lock */
+static u64 rc_queue_attachments;	/* under rc_chardev_lock */
 
 int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 {
@@ -178,13 +178,13 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 		rc_lane_attach(&queue->lanes[i]);
 	/* Producers that see these see all of the above. */
 	smp_store_release(&queue->attended, true);
-	smp_store_release(&queue->direct_snaplen, queue->shared ? 0 : queue->snaplen);
+	smp_store_release(&queue->fast_snaplen, queue->shared ? 0 : queue->snaplen);
 	return 0;
 }
 
 static void rc_queue_end_delivery(struct rc_queue *queue)
 {
-	WRITE_ONCE(queue->direct_snaplen, 0);
+	WRITE_ONCE(queue->fast_snaplen, 0);
 	WRITE_ONCE(queue->attended, false);
 }
 
@@ -206,7 +206,7 @@ void rc_queue_reset(struct rc_queue *queue)
 	/* Producers that saw the last consumer are gone after this. */
 	synchronize_net();
 	/* All of it: a consumer can leave a message for the next one behind the indices as well. */
-	rc_area_zero(&queue->consumer);
+	rc_region_zero(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_reset(&queue->lanes[i]);
 	queue->snaplen = 0;
@@ -215,7 +215,7 @@ void rc_queue_reset(struct rc_queue *queue)
 void rc_queue_kill(struct rc_queue *queue)
 {
 	WRITE_ONCE(queue->dead, true);
-	queue->node = NULL;
+	queue->chardev = NULL;
 	RCU_INIT_POINTER(queue->grants, NULL);
 	wake_up_all(&queue->waiter.wait);
 }
@@ -272,9 +272,9 @@ u64 rc_queue_memory(const struct rc_queue *queue)
 	u64 bytes = struct_size(queue, lanes, queue->nr_lanes);
 	u32 i;
 
-	bytes += rc_area_memory(&queue->info) + rc_area_memory(&queue->kernel) + rc_area_memory(&queue->consumer);
+	bytes += rc_region_memory(&queue->info) + rc_region_memory(&queue->kernel) + rc_region_memory(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
-		bytes += rc_area_memory(&queue->lanes[i].area);
+		bytes += rc_region_memory(&queue->lanes[i].region);
 	/* It may go at any moment: only whether it is there is looked at. */
 	if (READ_ONCE(queue->transmit))
 		bytes += RINGCAP_TX_SIZE + PAGE_SIZE;

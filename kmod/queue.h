@@ -13,13 +13,13 @@
 #include <linux/smp.h>
 #include <linux/workqueue.h>
 
-#include "area.h"
 #include "lane.h"
 #include "overflow.h"
+#include "region.h"
 #include "waiter.h"
 
+struct rc_chardev;
 struct rc_grants;
-struct rc_node;
 struct rc_packet;
 struct rc_transmit;
 
@@ -39,28 +39,28 @@ struct rc_queue_shape {
 
 /**
  * struct rc_queue - a queue
- * @attended: a consumer is attached; written under rc_node_lock, read by producers
- * @direct_snaplen: @snaplen if one is and each CPU has its own lane: producers need not look any further; else 0
+ * @attended: a consumer is attached; written under rc_chardev_lock, read by producers
+ * @fast_snaplen: @snaplen if one is and each CPU has its own lane: producers need not look any further; else 0
  * @shared: lanes have several producers, which take their locks
  * @nr_lanes: of @lanes
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
  * @waiter: when a sleeping consumer is woken
  * @looks, @look: see poll.c
- * @dead: no cluster's any more, or taken back from its consumer; under rc_node_lock
- * @holder: under rc_node_lock
- * @pid: the consumer's process; under rc_node_lock
- * @attachment: number of the last time that one attached, of all queues; under rc_node_lock
- * @node: its public face, while not @dead
+ * @dead: no cluster's any more, or taken back from its consumer; under rc_chardev_lock
+ * @holder: under rc_chardev_lock
+ * @pid: the consumer's process; under rc_chardev_lock
+ * @attachment: number of the last time that one attached, of all queues; under rc_chardev_lock
+ * @chardev: its public face, while not @dead
  * @index: number in its cluster
  * @nr_queues: how many that has
  * @info, @kernel, @consumer: the mapped pages
  * @grants: what its consumer may send out of, the cluster's; NULL = nothing
  * @transmit: from which it does; there while a consumer is attached that found something granted
  * @tx_sent, @tx_failed: packets that consumers have sent; by one thread at a time
- * @before: account of the queues that were in this one's place; under rc_node_lock
+ * @before: account of the queues that were in this one's place; under rc_chardev_lock
  */
 struct rc_queue {
-	u32 direct_snaplen;
+	u32 fast_snaplen;
 	bool attended;
 	bool shared;
 	u32 nr_lanes;
@@ -77,12 +77,12 @@ struct rc_queue {
 	enum rc_queue_holder holder;
 	struct pid *pid;
 	u64 attachment;
-	struct rc_node *node;
+	struct rc_chardev *chardev;
 	u32 index;
 	u32 nr_queues;
-	struct rc_area info;
-	struct rc_area kernel;
-	struct rc_area consumer;
+	struct rc_region info;
+	struct rc_region kernel;
+	struct rc_region consumer;
 	struct rc_grants __rcu *grants;
 	struct rc_transmit *transmit;
 	u64 tx_sent;
@@ -103,12 +103,12 @@ void rc_queue_put(struct rc_queue *queue);
 
 /*
  * Attaches current as the consumer, which is told that the queue is of a cluster of this @name and, where rings feed it, has
- * packets of up to @snaplen bytes, else 0. -EBUSY while the queue is held, -ENOMEM. Under rc_node_lock, the queue is not dead.
+ * packets of up to @snaplen bytes, else 0. -EBUSY while the queue is held, -ENOMEM. Under rc_chardev_lock, the queue is not dead.
  */
 int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen);
 void rc_queue_detach(struct rc_queue *queue);
 
-/* Not one that it was taken back from. Under rc_node_lock. */
+/* Not one that it was taken back from. Under rc_chardev_lock. */
 static inline bool rc_queue_has_consumer(const struct rc_queue *queue)
 {
 	return queue->holder == RC_QUEUE_CONSUMER && !queue->dead;
@@ -117,13 +117,13 @@ static inline bool rc_queue_has_consumer(const struct rc_queue *queue)
 /* Empties and zeroes a queue that the caller has made RC_QUEUE_RESET, or has taken back. Sleeps. */
 void rc_queue_reset(struct rc_queue *queue);
 
-/* No producer knows the queue any more: tells the consumer. Under rc_node_lock. */
+/* No producer knows the queue any more: tells the consumer. Under rc_chardev_lock. */
 void rc_queue_kill(struct rc_queue *queue);
 
-/* The same where producers know it, who drop from now on; and the consumer is told why. Under rc_node_lock. Cannot fail. */
+/* The same where producers know it, who drop from now on; and the consumer is told why. Under rc_chardev_lock. Cannot fail. */
 void rc_queue_take_back(struct rc_queue *queue);
 
-/* Takes over what @old has counted until now; of what came between two calls the second makes up. Under rc_node_lock. */
+/* Takes over what @old has counted until now; of what came between two calls the second makes up. Under rc_chardev_lock. */
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
@@ -171,7 +171,7 @@ void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt);
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
 	/* Pairs with the release in rc_queue_attach. */
-	u32 snaplen = smp_load_acquire(&queue->direct_snaplen);
+	u32 snaplen = smp_load_acquire(&queue->fast_snaplen);
 
 	if (likely(snaplen))
 		rc_lane_put(rc_queue_own_lane(queue), pkt, snaplen);
@@ -183,7 +183,7 @@ static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_p
 static __always_inline bool rc_queue_take(struct rc_queue *queue, struct rc_packet *pkt)
 {
 	/* Pairs with the release in rc_queue_attach. */
-	u32 snaplen = smp_load_acquire(&queue->direct_snaplen);
+	u32 snaplen = smp_load_acquire(&queue->fast_snaplen);
 
 	if (unlikely(!snaplen))
 		return rc_queue_drop_unattended(queue);

@@ -19,7 +19,7 @@
 	rc_attr_refuse((info)->extack, (info)->attrs[type], -EINVAL,			\
 		       #type ": not with RINGCAP_A_QUICK, which takes packets as they come: leave one out")
 
-static int rc_quick_refuse_steps(const struct genl_info *info, const struct rc_ring_spec *spec)
+static int rc_quick_refuse_stages(const struct genl_info *info, const struct rc_ring_spec *spec)
 {
 	if (info->attrs[RINGCAP_A_FILTER])
 		return rc_quick_refuse(info, RINGCAP_A_FILTER);
@@ -48,7 +48,7 @@ int rc_quick_request(const struct genl_info *info, struct rc_ring_spec *spec)
 	if (spec->nr_outputs != 1)
 		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_OUTPUT], -EINVAL,
 				      "RINGCAP_A_OUTPUT: a ring with RINGCAP_A_QUICK feeds one cluster");
-	return rc_quick_refuse_steps(info, spec);
+	return rc_quick_refuse_stages(info, spec);
 }
 
 /* Whether @tap takes a receive queue that @spec asks for too. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Quick mode: a ring that takes all packets of a device, and gives them to one cluster that does not look at them: all
- * that can go the direct way do (receive.h).
+ * that can take the fast path do (receive.h).
  */
 #ifndef RC_QUICK_H
 #define RC_QUICK_H

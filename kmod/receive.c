@@ -6,7 +6,7 @@
 
 #include "defrag.h"
 #include "deliver.h"
-#include "steps.h"
+#include "stages.h"
 
 /* Any packet that has passed the filter. */
 static noinline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config,
@@ -16,10 +16,10 @@ static noinline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct r
 	enum rc_fate fate = RC_FATE_PASSED;
 
 	rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
-	if (rc_steps_any(config)) {
+	if (rc_stages_any(config)) {
 		if (config->defrag && rc_defrag_wants(&pkt))
 			return rc_defrag_receive(ring, config, &pkt);
-		fate = rc_steps_run(ring, config, &pkt);
+		fate = rc_stages_run(ring, config, &pkt);
 	}
 	if (fate == RC_FATE_PASSED)
 		rc_ring_deliver(config, &pkt);
@@ -35,7 +35,7 @@ static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_conf
 
 	if (config->filter && !bpf_prog_run(config->filter, skb))
 		return RC_FATE_FILTERED;
-	if (likely(!rc_steps_any(config) && config->nr_outputs == 1)) {
+	if (likely(!rc_stages_any(config) && config->nr_outputs == 1)) {
 		rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
 		if (likely(rc_cluster_find_queue(config->outputs[0], &pkt, &queue) && rc_queue_take(queue, &pkt)))
 			return RC_FATE_PASSED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Receiving: a packet's way from a tap to the clusters. There are two: the direct one, in one piece, for the packets that
- * there are most of, and the other for all. Every instruction of the direct way, and of what it calls inline, is one for each
- * packet of each ring; what makes it longer for some packets only belongs on the other.
+ * Receiving: a packet's path from a tap to the clusters. There are two: the fast path, in one piece, for the packets that there
+ * are most of, and the slow path for all. Every instruction of the fast path, and of what it calls inline, is one for each packet
+ * of each ring; what makes it longer for some packets only belongs on the slow path.
  */
 #ifndef RC_RECEIVE_H
 #define RC_RECEIVE_H
@@ -23,7 +23,7 @@
 void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex);
 
 /*
- * The direct way of a packet that rc_packet_init_plain has made, to @cluster. False, with nothing done, where there is more
+ * The fast path of a packet that rc_packet_init_plain has made, to @cluster. False, with nothing done, where there is more
  * to do.
  */
 static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, const struct rc_cluster *cluster,
@@ -35,7 +35,7 @@ static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, cons
 	if (unlikely(!rc_cluster_find_queue(cluster, pkt, &queue)))
 		return false;
 	/* Pairs with the release in rc_queue_attach. */
-	snaplen = smp_load_acquire(&queue->direct_snaplen);
+	snaplen = smp_load_acquire(&queue->fast_snaplen);
 	if (unlikely(!snaplen && !rc_queue_drop_unattended(queue)))
 		return false;
 	rc_account_packet(tap->ring->account, RC_FATE_PASSED, pkt->len);
@@ -49,10 +49,10 @@ static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, cons
  * The same as rc_ring_receive for a packet that was received, by a ring that has nothing between its tap and one cluster's
  * queue. False, with nothing done, for packets in pieces or without their VLAN tag, and wherever else there is more to do.
  */
-static __always_inline bool rc_ring_receive_direct(const struct rc_tap *tap, const struct rc_ring_config *config,
-						   struct sk_buff *skb, u16 rx_queue)
+static __always_inline bool rc_ring_receive_fast(const struct rc_tap *tap, const struct rc_ring_config *config,
+						 struct sk_buff *skb, u16 rx_queue)
 {
-	struct rc_cluster *cluster = READ_ONCE(config->direct);
+	struct rc_cluster *cluster = READ_ONCE(config->fast);
 	const u8 *data = skb_mac_header(skb);
 	u32 pulled = skb->data - data;
 	struct rc_packet pkt rc_uninitialized;

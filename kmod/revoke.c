@@ -8,9 +8,9 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "chardev.h"
 #include "cluster.h"
 #include "net.h"
-#include "node.h"
 #include "queue.h"
 
 int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack)
@@ -22,11 +22,11 @@ int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink
 		NL_SET_ERR_MSG(extack, "this queue was taken back, and there was no memory for another in its place: RINGCAP_CMD_QUEUE_REVOKE makes one");
 		return -EBUSY;
 	}
-	mutex_lock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
 	held = queue->holder != RC_QUEUE_FREE;
 	if (!held)
 		queue->holder = RC_QUEUE_RESET;
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 	if (held) {
 		NL_SET_ERR_MSG(extack, "a consumer is attached to this queue: it can be emptied once that has closed it");
 		return -EBUSY;
@@ -34,9 +34,9 @@ int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink
 
 	rc_queue_reset(queue);
 
-	mutex_lock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
 	queue->holder = RC_QUEUE_FREE;
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 	return 0;
 }
 
@@ -58,7 +58,7 @@ static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 in
 	struct rc_queue *queue;
 
 	*config = rc_cluster_config_alloc(old->nr_queues);
-	queue = rc_queue_create(&cluster->shape, index, rc_node_tell_overflow);
+	queue = rc_queue_create(&cluster->shape, index, rc_chardev_tell_overflow);
 	if (!*config || !queue) {
 		kfree(*config);
 		if (queue)
@@ -74,9 +74,9 @@ static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 in
 	return 0;
 }
 
-static int rc_cluster_show_number(struct rc_node *node, dev_t old, struct netlink_ext_ack *extack)
+static int rc_cluster_show_number(struct rc_chardev *chardev, dev_t old, struct netlink_ext_ack *extack)
 {
-	int err = rc_node_show_number(node, old);
+	int err = rc_chardev_show_number(chardev, old);
 
 	if (err)
 		NL_SET_ERR_MSG(extack, "the queue is free, but its node in /dev/ringcap could not be made again: repeat the command");
@@ -87,12 +87,12 @@ static int rc_cluster_show_number(struct rc_node *node, dev_t old, struct netlin
 static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack)
 {
 	struct rc_queue *queue, *old = rc_cluster_queue(cluster, index);
-	struct rc_node *node = cluster->nodes[index];
+	struct rc_chardev *chardev = cluster->chardevs[index];
 	struct rc_cluster_config *config, *old_config;
 	dev_t devt;
 	int err;
 
-	err = rc_node_make_path(node) ?: rc_cluster_prepare_successor(cluster, index, &config);
+	err = rc_chardev_make_path(chardev) ?: rc_cluster_prepare_successor(cluster, index, &config);
 	if (err) {
 		NL_SET_ERR_MSG(extack,
 			       "the queue was taken back, but there is no memory for another in its place: its packets are dropped until this is repeated, without RINGCAP_A_ATTACHED_PID and RINGCAP_A_ATTACHMENT");
@@ -100,13 +100,13 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	}
 	queue = config->queues[index];
 
-	mutex_lock(&rc_node_lock);
-	err = rc_node_renumber(node, &devt);
+	mutex_lock(&rc_chardev_lock);
+	err = rc_chardev_renumber(chardev, &devt);
 	if (!err) {
 		rc_queue_inherit(queue, old);
-		rc_node_hand(node, queue);
+		rc_chardev_hand(chardev, queue);
 	}
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 	if (err) {
 		rc_queue_put(queue);
 		kfree(config);
@@ -116,23 +116,23 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	old_config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
 	/* Producers that count in the old one are gone after this. */
 	synchronize_net();
-	mutex_lock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
 	rc_queue_inherit(queue, old);
 	queue->holder = RC_QUEUE_FREE;
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 	rc_queue_put(old);
 	rc_cluster_config_free(old_config, config);
-	return rc_cluster_show_number(node, devt, extack);
+	return rc_cluster_show_number(chardev, devt, extack);
 }
 
 /* Nobody has mapped the queue: its memory serves the next consumer. The caller has made it RC_QUEUE_RESET. */
-static void rc_cluster_renew_queue(struct rc_queue *queue, struct rc_node *node)
+static void rc_cluster_renew_queue(struct rc_queue *queue, struct rc_chardev *chardev)
 {
 	rc_queue_reset(queue);
-	mutex_lock(&rc_node_lock);
-	rc_node_hand(node, queue);
+	mutex_lock(&rc_chardev_lock);
+	rc_chardev_hand(chardev, queue);
 	queue->holder = RC_QUEUE_FREE;
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 }
 
 static int rc_cluster_check_holder(const struct rc_queue *queue, const struct rc_holder *holder,
@@ -140,7 +140,7 @@ static int rc_cluster_check_holder(const struct rc_queue *queue, const struct rc
 {
 	bool attached = rc_queue_has_consumer(queue);
 
-	lockdep_assert_held(&rc_node_lock);
+	lockdep_assert_held(&rc_chardev_lock);
 	if (holder->pid && (!attached || pid_vnr(queue->pid) != holder->pid)) {
 		NL_SET_ERR_MSG(extack, "RINGCAP_A_ATTACHED_PID: this process is not the queue's consumer (any more)");
 		return -ESRCH;
@@ -156,29 +156,29 @@ int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct 
 			    struct netlink_ext_ack *extack)
 {
 	struct rc_queue *queue = rc_cluster_queue(cluster, index);
-	struct rc_node *node = cluster->nodes[index];
+	struct rc_chardev *chardev = cluster->chardevs[index];
 	bool held;
 	dev_t devt;
 	int err;
 
-	mutex_lock(&rc_node_lock);
+	mutex_lock(&rc_chardev_lock);
 	err = rc_cluster_check_holder(queue, holder, extack);
 	held = queue->holder == RC_QUEUE_CONSUMER;
 	if (!err && rc_queue_has_consumer(queue)) {
-		rc_node_tell(queue, RINGCAP_EVENT_DETACHED);
+		rc_chardev_tell(queue, RINGCAP_EVENT_DETACHED);
 		rc_queue_take_back(queue);
 	} else if (!err && !held) {
-		err = rc_node_make_path(node) ?: rc_node_renumber(node, &devt);
+		err = rc_chardev_make_path(chardev) ?: rc_chardev_renumber(chardev, &devt);
 		if (!err)
 			queue->holder = RC_QUEUE_RESET;
 	}
-	mutex_unlock(&rc_node_lock);
+	mutex_unlock(&rc_chardev_lock);
 	if (err)
 		return err;
 	if (held) {
 		rc_queue_reset(queue);
 		return rc_cluster_replace_queue(cluster, index, extack);
 	}
-	rc_cluster_renew_queue(queue, node);
-	return rc_cluster_show_number(node, devt, extack);
+	rc_cluster_renew_queue(queue, chardev);
+	return rc_cluster_show_number(chardev, devt, extack);
 }

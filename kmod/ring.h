@@ -19,12 +19,12 @@ struct rc_rules;
 
 /**
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
- * @direct: the cluster that gets all packets as they come; NULL where there is a filter, another step or cluster
+ * @fast: the cluster that gets all packets as they come; NULL where there is a filter, another stage or cluster
  * @filter: what passes, NULL = everything
- * @has_steps: there is more to do than to filter, see steps.h
+ * @has_stages: there is more to do than to filter, see stages.h
  * @hwtstamp: packets have the device's time where it took one
- * @defrag: fragments of IPv4 are put together, see defrag.h; implies @has_steps
- * @needs_skb: bare.h is not enough
+ * @defrag: fragments of IPv4 are put together, see defrag.h; implies @has_stages
+ * @needs_skb: scratch.h is not enough
  * @snaplen: bytes
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  * @vlans: which ones pass, NULL = all
@@ -32,9 +32,9 @@ struct rc_rules;
  * @memcg: of who set the ring, to which what is allocated on its behalf later is charged; held. NULL = there are none
  */
 struct rc_ring_config {
-	struct rc_cluster *direct;
+	struct rc_cluster *fast;
 	struct bpf_prog *filter;
-	bool has_steps;
+	bool has_stages;
 	bool hwtstamp;
 	bool defrag;
 	bool needs_skb;

@@ -8,8 +8,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
-#include "aware.h"
 #include "cluster.h"
+#include "driver_hook.h"
 #include "feed.h"
 #include "limit.h"
 #include "net.h"
@@ -21,7 +21,7 @@
 #include "ring.h"
 #include "rules.h"
 #include "spec.h"
-#include "steps.h"
+#include "stages.h"
 #include "tap.h"
 #include "tap_set.h"
 #include "vlans.h"
@@ -85,9 +85,9 @@ static int rc_ring_add_filter(struct rc_ring_config *config, const struct rc_rin
 	return err;
 }
 
-/* What steps.c does to packets. */
-static int rc_ring_add_steps(struct rc_ring_config *config, const struct rc_ring_spec *spec,
-			     struct netlink_ext_ack *extack)
+/* What stages.c does to packets. */
+static int rc_ring_add_stages(struct rc_ring_config *config, const struct rc_ring_spec *spec,
+			      struct netlink_ext_ack *extack)
 {
 	struct rc_plugins *plugins;
 	struct rc_vlans *vlans;
@@ -123,7 +123,7 @@ static struct rc_ring_config *rc_ring_config_create(const struct rc_net *rc_net,
 	config->hwtstamp = spec->hwtstamp;
 	config->defrag = spec->defrag;
 	err = rc_ring_add_outputs(config, rc_net, spec, extack) ?: rc_ring_add_filter(config, spec, extack) ?:
-	      rc_ring_add_steps(config, spec, extack);
+	      rc_ring_add_stages(config, spec, extack);
 	if (!err)
 		return config;
 	rc_ring_config_free(config);
@@ -178,7 +178,7 @@ static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_
 
 	if (IS_ERR(dev))
 		return ERR_CAST(dev);
-	mode = rc_aware_mode(dev, spec->transparent, spec->transparent_fallback, tap_spec->attr, extack);
+	mode = rc_driver_hook_mode(dev, spec->transparent, spec->transparent_fallback, tap_spec->attr, extack);
 	if (mode < 0)
 		return ERR_PTR(mode);
 	if (mode && tap_spec->follows) {
@@ -196,7 +196,7 @@ static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_
 	return tap;
 }
 
-/* Makes the taps that are not there yet, as @fresh, and marks those that shall go; all that can fail is done here. */
+/* Makes the taps that are not there yet, as @fresh, and marks those that are to go; all that can fail is done here. */
 static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec *spec, struct list_head *fresh,
 				struct netlink_ext_ack *extack)
 {
@@ -304,7 +304,7 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring
 	return ring;
 }
 
-/* Puts @config and the taps of @spec in force on @ring, which is new if it is in no list yet. */
+/* Gives @config and the taps of @spec to @ring, which is new if it is in no list yet. */
 static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, struct rc_ring_config *config,
 			 bool is_new, struct netlink_ext_ack *extack)
 {
@@ -315,7 +315,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	rtnl_lock();
 	err = rc_ring_prepare_taps(ring, spec, &fresh, extack);
 	if (!err) {
-		rc_steps_note(ring, config);
+		rc_stages_note(ring, config);
 		old = rcu_replace_pointer(ring->config, config, rc_net_held(ring->rc_net));
 		ring->promiscuous = spec->promiscuous;
 		ring->transparent = spec->transparent;

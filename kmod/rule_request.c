@@ -26,7 +26,8 @@ static int rc_rule_request_target(const struct genl_info *info, const struct nla
 	int err;
 
 	if (spec->nr_targets == RINGCAP_TARGETS_MAX)
-		return rc_attr_refuse(info->extack, attr, -EINVAL, "RINGCAP_A_TARGET: a rule set has at most 256 targets");
+		return rc_attr_refuse(info->extack, attr, -EINVAL,
+				      "RINGCAP_A_TARGET: a rule set has at most 256 targets");
 	err = nla_parse_nested(in, RINGCAP_A_MAX, attr, rc_rule_request_target_policy, info->extack);
 	if (err)
 		return err;

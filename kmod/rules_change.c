@@ -31,7 +31,7 @@ struct rc_wild *rc_rules_compile_wild(struct rc_rules *rules, struct netlink_ext
 	if (!array)
 		return ERR_PTR(-ENOMEM);
 	xa_for_each(&rules->by_id, id, rule) {
-		if (!rule->goes)
+		if (!rule->marked)
 			array[nr++] = rule;
 		cond_resched();
 	}
@@ -182,9 +182,9 @@ int rc_rules_purge(struct rc_rules *rules, struct netlink_ext_ack *extack)
 	err = rc_rules_recompile(rules, extack);
 	xa_for_each(&rules->by_id, id, rule) {
 		cond_resched();
-		if (!rule->goes)
+		if (!rule->marked)
 			continue;
-		rule->goes = false;
+		rule->marked = false;
 		if (err)
 			continue;
 		xa_erase(&rules->by_id, id);
@@ -219,7 +219,7 @@ static int rc_rules_mark(struct rc_rules *rules, const struct ringcap_rule *ids,
 	}
 	for (i = 0; i < nr_ids; i++) {
 		rule = xa_load(&rules->by_id, ids[i].id);
-		rule->goes = true;
+		rule->marked = true;
 	}
 	return 0;
 }

@@ -28,7 +28,7 @@ struct rc_rules_change {
 /* All under rc_net.control, but rc_rules_compile_wild of a set that is compiling. */
 
 /*
- * Adds @change, of which nothing is left, to a set that is built or in force; or changes nothing. In a set that is built
+ * Adds @change, of which nothing is left, to a set that is built or in use; or changes nothing. In a set that is built
  * an id may come once.
  */
 int rc_rules_add(struct rc_rules *rules, struct rc_rules_change *change, struct netlink_ext_ack *extack);
@@ -36,7 +36,7 @@ int rc_rules_add(struct rc_rules *rules, struct rc_rules_change *change, struct 
 /* What was not added. */
 void rc_rules_change_free(struct rc_rules_change *change);
 
-/* Takes rules out of a set in force: all that are named, or none. */
+/* Takes rules out of a set in use: all that are named, or none. */
 int rc_rules_delete(struct rc_rules *rules, const struct ringcap_exact *exacts, u32 nr_exacts,
 		    const struct ringcap_rule *ids, u32 nr_ids, struct netlink_ext_ack *extack);
 

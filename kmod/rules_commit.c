@@ -11,7 +11,7 @@
 #include "ring.h"
 #include "rules.h"
 #include "rules_change.h"
-#include "steps.h"
+#include "stages.h"
 
 /* A set that lets everything pass is none. */
 static bool rc_rules_void(const struct rc_rules *rules)
@@ -66,7 +66,7 @@ void rc_rules_commit(struct rc_rules *rules)
 		list_add_tail(&new->list, &ring->rc_net->rules_live);
 	}
 	rcu_assign_pointer(ring->rules, new);
-	rc_steps_update(ring);
+	rc_stages_update(ring);
 	atomic_inc(&ring->rules_changes);
 	rc_feed_update(ring->rc_net);
 	if (new)

@@ -19,8 +19,8 @@ static void rc_rules_expire_wild(struct rc_rules *rules)
 	u32 count = 0;
 
 	xa_for_each(&rules->by_id, id, rule) {
-		rule->goes = rc_rule_is_idle(rule);
-		count += rule->goes;
+		rule->marked = rc_rule_is_idle(rule);
+		count += rule->marked;
 		cond_resched();
 	}
 	/* Without memory they stay until the next round. */

@@ -53,7 +53,7 @@ static int rc_send_next(struct rc_transmit *transmit, u64 produced, struct ringc
 	}
 }
 
-/* As packet sockets do: the headers are where the device and whoever sees it on its way there look for them. */
+/* As packet sockets do: the headers are where the device and those who see it on its way there look for them. */
 static void rc_send_set_headers(struct sk_buff *skb)
 {
 	int depth = ETH_HLEN;
@@ -128,7 +128,7 @@ static void rc_send_flush(struct rc_queue *queue, struct rc_send_batch *batch)
 	for (i = 0; i < batch->nr; i++) {
 		dev = rc_grants_find(grants, batch->ifindex[i]);
 		if (dev && rc_send_admits(dev, batch->skbs[i]))
-			sent += rc_outlet_send(dev, batch->skbs[i]);
+			sent += rc_egress_send(dev, batch->skbs[i]);
 		else
 			kfree_skb(batch->skbs[i]);
 	}

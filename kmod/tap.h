@@ -18,7 +18,7 @@ struct rc_ring;
  * @ring: whose tap it is
  * @mode: the transparent mode in force; between 0 and the others it never changes
  * @new_mode: what it will be once the configuration that is being put in force is
- * @next_aware: of the device's taps that have a mode, see aware.h
+ * @next_aware: of the device's taps that have a mode, see driver_hook.h
  * @takes_received: whatever was received, by all receive queues
  * @ifindex: of the device, in the ring's namespace
  * @direction: enum ringcap_direction

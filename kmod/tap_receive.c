@@ -13,7 +13,7 @@
  * Gives back the reference to @skb that its handler was given.
  *
  * A handler that is not the last one gets a reference of its own on top of that of the stack's frame that calls it (see
- * deliver_skb in net/core/dev.c). If there are two, they are these; whoever wants another one must have one, so nobody
+ * deliver_skb in net/core/dev.c). If there are two, they are these; who wants another one must have one, so nobody
  * else can change their number, and ours is gone without an atomic operation. The last handler is given the frame's
  * reference instead, and with two of them there the other one is anybody's. A received IPv4 packet has IPv4's handler
  * behind us, which is always there; of others, and of those being sent, we don't know.
@@ -45,8 +45,8 @@ int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_ty
 	/* PACKET_HOST and what follows it, but none that come after PACKET_OUTGOING. */
 	if (unlikely(skb->pkt_type & PACKET_OUTGOING))
 		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
-	if (unlikely(!rc_ring_receive_direct(tap, rcu_dereference(tap->ring->config), skb,
-					     rc_skb_rx_queue(skb))))
+	if (unlikely(!rc_ring_receive_fast(tap, rcu_dereference(tap->ring->config), skb,
+					   rc_skb_rx_queue(skb))))
 		rc_ring_receive(tap->ring, rcu_dereference(tap->ring->config), skb, tap->ifindex);
 	rc_tap_put_received(skb);
 	return 0;

@@ -8,8 +8,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
-#include "aware.h"
 #include "channels.h"
+#include "driver_hook.h"
 #include "net.h"
 #include "ring.h"
 #include "spec.h"
@@ -62,7 +62,7 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	tap->direction = spec->direction;
 	INIT_LIST_HEAD(&tap->followers);
 	if (mode)
-		rc_aware_hold();
+		rc_driver_hook_hold();
 	return tap;
 }
 
@@ -86,7 +86,7 @@ void rc_tap_commit_mode(struct rc_tap *tap)
 	if (tap->mode == tap->new_mode)
 		return;
 	WRITE_ONCE(tap->mode, tap->new_mode);
-	rc_aware_update(tap);
+	rc_driver_hook_update(tap);
 }
 
 void rc_tap_set_follows(struct rc_tap *tap, bool follows)
@@ -147,20 +147,20 @@ void rc_tap_free(struct rc_tap *tap)
 	rc_tap_abandon_channels(tap);
 	kfree(rcu_dereference_protected(tap->channels, true));
 	if (tap->mode)
-		rc_aware_release();
+		rc_driver_hook_release();
 	kfree(tap);
 }
 
 void rc_tap_add(struct rc_tap *tap)
 {
 	if (tap->mode)
-		rc_aware_add(tap);
+		rc_driver_hook_add(tap);
 }
 
 static void rc_tap_unhook(struct rc_tap *tap)
 {
 	if (tap->mode)
-		rc_aware_remove(tap);
+		rc_driver_hook_remove(tap);
 	if (tap->hooked)
 		__dev_remove_pack(&tap->packet_type);
 }

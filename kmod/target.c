@@ -14,7 +14,7 @@ void rc_target_close(struct rc_target *target)
 {
 	if (target->cluster)
 		target->cluster->nr_targets--;
-	rc_outlet_close(&target->outlet);
+	rc_egress_close(&target->egress);
 }
 
 static int rc_target_open_queue(struct rc_target *target, const struct rc_ring *ring, const struct rc_target_spec *spec,
@@ -47,7 +47,7 @@ int rc_target_open(struct rc_target *target, const struct rc_ring *ring, const s
 	if (spec->cluster)
 		return rc_target_open_queue(target, ring, spec, extack);
 	rtnl_lock();
-	err = rc_outlet_open(&target->outlet, ring->rc_net->net, spec->ifindex, spec->attr, extack);
+	err = rc_egress_open(&target->egress, ring->rc_net->net, spec->ifindex, spec->attr, extack);
 	rtnl_unlock();
 	return err;
 }

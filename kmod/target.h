@@ -5,18 +5,18 @@
 
 #include <linux/types.h>
 
-#include "outlet.h"
+#include "egress.h"
 
 struct netlink_ext_ack;
 struct nlattr;
 struct rc_cluster;
 struct rc_ring;
 
-/* A queue of @cluster, or @outlet where that is NULL. */
+/* A queue of @cluster, or @egress where that is NULL. */
 struct rc_target {
 	struct rc_cluster *cluster;
 	u32 queue;
-	struct rc_outlet outlet;
+	struct rc_egress egress;
 };
 
 /* A target as its configurer wants it; @attr is where he said so. Without a cluster's name it is an interface. */

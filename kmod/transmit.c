@@ -60,8 +60,8 @@ struct rc_transmit *rc_transmit_create(void)
 		return NULL;
 	mutex_init(&transmit->lock);
 	transmit->socket = rc_transmit_open_socket();
-	if (transmit->socket && !rc_area_alloc(&transmit->index, sizeof(struct ringcap_tx_index), false) &&
-	    !rc_area_alloc(&transmit->data, RINGCAP_TX_SIZE, false))
+	if (transmit->socket && !rc_region_alloc(&transmit->index, sizeof(struct ringcap_tx_index), false) &&
+	    !rc_region_alloc(&transmit->data, RINGCAP_TX_SIZE, false))
 		return transmit;
 	rc_transmit_destroy(transmit);
 	return NULL;
@@ -69,8 +69,8 @@ struct rc_transmit *rc_transmit_create(void)
 
 void rc_transmit_destroy(struct rc_transmit *transmit)
 {
-	rc_area_free(&transmit->data);
-	rc_area_free(&transmit->index);
+	rc_region_free(&transmit->data);
+	rc_region_free(&transmit->index);
 	if (transmit->socket)
 		rc_transmit_close_socket(transmit->socket);
 	kfree(transmit);

@@ -12,7 +12,7 @@
 #include <linux/mutex.h>
 #include <linux/ringcap.h>
 
-#include "area.h"
+#include "region.h"
 
 /**
  * struct rc_transmit - a consumer's transmit area
@@ -29,8 +29,8 @@ struct rc_transmit {
 	u64 sent;
 	u64 failed;
 	struct socket *socket;
-	struct rc_area index;
-	struct rc_area data;
+	struct rc_region index;
+	struct rc_region data;
 };
 
 /* NULL when there is no memory. */

@@ -43,8 +43,8 @@ void rc_waiter_arm(struct rc_waiter *waiter, u64 ns);
  */
 bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy);
 
-/* Consumers that don't want to wait that long, microseconds, are looked for with a barrier. */
-#define RC_WAITER_PATIENT_US 1000
+/* Consumers that do not wait that long, microseconds, are looked for with a barrier. */
+#define RC_WAITER_SHORT_US 1000
 
 /*
  * Whether who sleeps has to be told that a lane has @unread bytes: there are enough of them, or no timer is running that
@@ -54,7 +54,7 @@ bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy);
 static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 unread)
 {
 	/* data_race: old or new, either is what the consumer wanted when it looked; and READ_ONCE costs a register here. */
-	if (unlikely(data_race(waiter->timeout_us) < RC_WAITER_PATIENT_US))
+	if (unlikely(data_race(waiter->timeout_us) < RC_WAITER_SHORT_US))
 		smp_mb();	/* pairs with that in rc_poll_queue */
 	if (!waitqueue_active(&waiter->wait))
 		return false;

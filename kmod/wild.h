@@ -32,7 +32,7 @@ struct rc_rule_hits {
 /**
  * struct rc_rule - a wildcard rule
  * @made: jiffies
- * @goes: is being taken out
+ * @marked: is being taken out
  * @fresh: is being added
  * @replaced: by this one, while it is being added
  * @next: of a list of rules that come or go
@@ -41,7 +41,7 @@ struct rc_rule {
 	struct ringcap_rule rule;
 	struct rc_rule_hits __percpu *hits;
 	u32 made;
-	bool goes;
+	bool marked;
 	bool fresh;
 	struct rc_rule *replaced;
 	struct rc_rule *next;

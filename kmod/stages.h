@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Steps: what a ring does to a packet between its BPF filter and its clusters, in the order of THE WAY OF A PACKET in
+ * Stages: what a ring does to a packet between its BPF filter and its clusters, in the order of THE WAY OF A PACKET in
  * linux/ringcap.h. Most rings have none of them, and pay one test for all.
  */
-#ifndef RC_STEPS_H
-#define RC_STEPS_H
+#ifndef RC_STAGES_H
+#define RC_STAGES_H
 
 #include "account.h"
 #include "packet.h"
 #include "ring.h"
 
 /* Notes in @config, which is new, whether a ring has any of them. Under rc_net.control. */
-void rc_steps_note(const struct rc_ring *ring, struct rc_ring_config *config);
+void rc_stages_note(const struct rc_ring *ring, struct rc_ring_config *config);
 
 /* The same after a ring's rule set has come or gone, in the configuration that packets see. Under rc_net.control. */
-void rc_steps_update(struct rc_ring *ring);
+void rc_stages_update(struct rc_ring *ring);
 
-static __always_inline bool rc_steps_any(const struct rc_ring_config *config)
+static __always_inline bool rc_stages_any(const struct rc_ring_config *config)
 {
-	return READ_ONCE(config->has_steps);
+	return READ_ONCE(config->has_stages);
 }
 
 /*
  * Decides on @pkt, of which it collects what it needs. A packet that is not PASSED is done with: sent, put into the queue
  * that a rule names, or kept. Bottom halves off, under RCU.
  */
-enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt);
+enum rc_fate rc_stages_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt);
 
-#endif /* RC_STEPS_H */
+#endif /* RC_STAGES_H */

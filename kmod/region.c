@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-#include "area.h"
+#include "region.h"
 
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -9,9 +9,9 @@
 
 #include "compat/compat.h"
 
-static unsigned int rc_area_mapped_pages(const struct rc_area *area)
+static unsigned int rc_region_mapped_pages(const struct rc_region *region)
 {
-	return area->nr_pages << area->twice;
+	return region->nr_pages << region->twice;
 }
 
 /*
@@ -19,7 +19,7 @@ static unsigned int rc_area_mapped_pages(const struct rc_area *area)
  * set aside for huge pages counts as memory, and is never available. The kernel would go on until nothing is
  * left, and then who asks for a page next is killed: better no queue.
  */
-static bool rc_area_fits(unsigned int nr_pages)
+static bool rc_region_fits(unsigned int nr_pages)
 {
 	struct sysinfo info;
 
@@ -27,16 +27,16 @@ static bool rc_area_fits(unsigned int nr_pages)
 	return si_mem_available() >= (long)(nr_pages + min_t(unsigned long, info.totalram / 16, SZ_1G >> PAGE_SHIFT));
 }
 
-int rc_area_alloc(struct rc_area *area, size_t bytes, bool twice)
+int rc_region_alloc(struct rc_region *region, size_t bytes, bool twice)
 {
 	unsigned int nr_pages = PAGE_ALIGN(bytes) >> PAGE_SHIFT;
 	unsigned int i;
 
-	area->twice = twice;
-	if (!rc_area_fits(nr_pages))
+	region->twice = twice;
+	if (!rc_region_fits(nr_pages))
 		return -ENOMEM;
-	area->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*area->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!area->pages)
+	region->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*region->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!region->pages)
 		return -ENOMEM;
 
 	/* Charged to who configures: a large ring must not be free of charge. What is in use is not fought for. */
@@ -45,47 +45,47 @@ int rc_area_alloc(struct rc_area *area, size_t bytes, bool twice)
 
 		if (!page)
 			goto fail;
-		area->pages[i] = page;
+		region->pages[i] = page;
 		if (twice)
-			area->pages[i + nr_pages] = page;
-		area->nr_pages = i + 1;
+			region->pages[i + nr_pages] = page;
+		region->nr_pages = i + 1;
 		if (fatal_signal_pending(current))
 			goto fail;
 		cond_resched();
 	}
 
-	area->addr = vmap(area->pages, rc_area_mapped_pages(area), VM_MAP, PAGE_KERNEL);
-	if (area->addr)
+	region->addr = vmap(region->pages, rc_region_mapped_pages(region), VM_MAP, PAGE_KERNEL);
+	if (region->addr)
 		return 0;
 fail:
-	rc_area_free(area);
+	rc_region_free(region);
 	return -ENOMEM;
 }
 
-void rc_area_free(struct rc_area *area)
+void rc_region_free(struct rc_region *region)
 {
 	unsigned int i;
 
-	vunmap(area->addr);
-	for (i = 0; i < area->nr_pages; i++) {
-		put_page(area->pages[i]);
+	vunmap(region->addr);
+	for (i = 0; i < region->nr_pages; i++) {
+		put_page(region->pages[i]);
 		cond_resched();
 	}
-	kvfree(area->pages);
-	*area = (struct rc_area){};
+	kvfree(region->pages);
+	*region = (struct rc_region){};
 }
 
-void rc_area_zero(struct rc_area *area)
+void rc_region_zero(struct rc_region *region)
 {
 	unsigned int i;
 
-	for (i = 0; i < area->nr_pages; i++) {
-		clear_page(area->addr + ((size_t)i << PAGE_SHIFT));
+	for (i = 0; i < region->nr_pages; i++) {
+		clear_page(region->addr + ((size_t)i << PAGE_SHIFT));
 		cond_resched();
 	}
 }
 
-int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma)
+int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 {
 	unsigned long address = vma->vm_start;
 	unsigned int i;
@@ -96,8 +96,8 @@ int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma)
 	 * which warns of a mapping that it has itself undone for want of memory, where that is all of the vma.
 	 */
 	rc_compat_vm_flags_set(vma, VM_IO | VM_PFNMAP);
-	for (i = 0; i < rc_area_mapped_pages(area); i++, address += PAGE_SIZE) {
-		if (vmf_insert_pfn(vma, address, page_to_pfn(area->pages[i])) != VM_FAULT_NOPAGE)
+	for (i = 0; i < rc_region_mapped_pages(region); i++, address += PAGE_SIZE) {
+		if (vmf_insert_pfn(vma, address, page_to_pfn(region->pages[i])) != VM_FAULT_NOPAGE)
 			return -ENOMEM;
 		/* A lane of 1 GiB is half a million pages. */
 		cond_resched();
@@ -105,7 +105,7 @@ int rc_area_map(const struct rc_area *area, struct vm_area_struct *vma)
 	return 0;
 }
 
-size_t rc_area_memory(const struct rc_area *area)
+size_t rc_region_memory(const struct rc_region *region)
 {
-	return ((size_t)area->nr_pages << PAGE_SHIFT) + rc_area_mapped_pages(area) * sizeof(*area->pages);
+	return ((size_t)region->nr_pages << PAGE_SHIFT) + rc_region_mapped_pages(region) * sizeof(*region->pages);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-#include "aware.h"
+#include "driver_hook.h"
 
 #include <linux/if_vlan.h>
 #include <linux/module.h>
@@ -11,36 +11,36 @@
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 
-#include "bare.h"
 #include "receive.h"
+#include "scratch.h"
 #include "tap.h"
 
 /* Rings that take a device's frames before there is an skb. With more of them, they get skbs. */
-#define RC_AWARE_BARE_MAX 4
+#define RC_DRIVER_HOOK_SCRATCH_MAX 4
 
-static const struct ringcap_driver_api *rc_aware_api;	/* while there are users */
-static unsigned int rc_aware_users;			/* taps */
+static const struct ringcap_driver_api *rc_driver_hook_api;	/* while there are users */
+static unsigned int rc_driver_hook_users;			/* taps */
 
 /* ---- packets ---- */
 
-#define rc_aware_for_each(tap, taps) \
+#define rc_driver_hook_for_each(tap, taps) \
 	for ((tap) = (taps); tap; (tap) = rcu_dereference((tap)->next_aware))
 
-static __always_inline bool rc_aware_wants(const struct rc_tap *tap, const struct sk_buff *skb)
+static __always_inline bool rc_driver_hook_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 {
 	return likely(READ_ONCE(tap->takes_received)) || rc_tap_wants(tap, skb);
 }
 
 /* Whether the tap is the only one of its device and takes whatever is received. */
-static __always_inline bool rc_aware_is_alone(const struct rc_tap *tap)
+static __always_inline bool rc_driver_hook_is_alone(const struct rc_tap *tap)
 {
 	return !rcu_access_pointer(tap->next_aware) && READ_ONCE(tap->takes_received);
 }
 
-static __always_inline void rc_aware_receive(const struct rc_tap *tap, const struct rc_ring_config *config,
-					     struct sk_buff *skb)
+static __always_inline void rc_driver_hook_receive(const struct rc_tap *tap, const struct rc_ring_config *config,
+						   struct sk_buff *skb)
 {
-	if (unlikely(!rc_ring_receive_direct(tap, config, skb, rc_skb_rx_queue(skb))))
+	if (unlikely(!rc_ring_receive_fast(tap, config, skb, rc_skb_rx_queue(skb))))
 		rc_ring_receive(tap->ring, config, skb, tap->ifindex);
 }
 
@@ -48,7 +48,7 @@ static __always_inline void rc_aware_receive(const struct rc_tap *tap, const str
  * A tag that the device has left in the packet is taken out of it as the stack is about to do: rings see the same in all modes.
  * The checks are those with which it cannot fail.
  */
-static void rc_aware_untag(struct sk_buff *skb)
+static void rc_driver_hook_untag(struct sk_buff *skb)
 {
 	if (!skb_vlan_tag_present(skb) && !skb_shared(skb) && !skb_cloned(skb) &&
 	    pskb_may_pull(skb, VLAN_HLEN + sizeof(__be16)))
@@ -59,7 +59,7 @@ static void rc_aware_untag(struct sk_buff *skb)
  * Before the driver gives the stack a packet that has been reflected, or is kept to be put together with others: GRO takes
  * apart what it has, without looking whether someone has a clone. True without memory: the stack got it, past GRO.
  */
-static bool rc_aware_hand_on(struct sk_buff *skb)
+static bool rc_driver_hook_hand_on(struct sk_buff *skb)
 {
 	if (likely(!skb_unclone(skb, GFP_ATOMIC)))
 		return false;
@@ -68,47 +68,47 @@ static bool rc_aware_hand_on(struct sk_buff *skb)
 }
 
 /* Bottom halves are off: all that it needs to keep the memory for the next packet. */
-static __always_inline void rc_aware_consume(struct sk_buff *skb)
+static __always_inline void rc_driver_hook_consume(struct sk_buff *skb)
 {
 	napi_consume_skb(skb, 1);
 }
 
 /* What a tap of mode 2 takes is gone, whether its ring's filters let it pass or not. The stack gets others as they were. */
-static noinline bool rc_aware_offer_skb(const struct rc_tap *taps, struct sk_buff *skb, u16 rx_queue)
+static noinline bool rc_driver_hook_offer_skb(const struct rc_tap *taps, struct sk_buff *skb, u16 rx_queue)
 {
 	u16 queue_mapping = skb->queue_mapping;
 	const struct rc_tap *tap;
 	bool take = false;
 
 	if (unlikely(eth_type_vlan(skb->protocol)))
-		rc_aware_untag(skb);
+		rc_driver_hook_untag(skb);
 	skb_record_rx_queue(skb, rx_queue);
 	skb_reset_network_header(skb);
-	rc_aware_for_each(tap, taps) {
-		if (!rc_aware_wants(tap, skb))
+	rc_driver_hook_for_each(tap, taps) {
+		if (!rc_driver_hook_wants(tap, skb))
 			continue;
 		take |= READ_ONCE(tap->mode) == 2;
-		rc_aware_receive(tap, rcu_dereference(tap->ring->config), skb);
+		rc_driver_hook_receive(tap, rcu_dereference(tap->ring->config), skb);
 	}
 	if (!take) {
 		skb->queue_mapping = queue_mapping;
-		return rc_aware_hand_on(skb);
+		return rc_driver_hook_hand_on(skb);
 	}
-	rc_aware_consume(skb);
+	rc_driver_hook_consume(skb);
 	return true;
 }
 
-/* The direct way first. */
-static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
+/* The fast path first. */
+static bool rc_driver_hook_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 {
 	const struct rc_tap *tap = taps;
 
-	if (unlikely(eth_type_vlan(skb->protocol) || !rc_aware_is_alone(tap) ||
-		     !rc_ring_receive_direct(tap, rcu_dereference(tap->ring->config), skb, rx_queue)))
-		return rc_aware_offer_skb(tap, skb, rx_queue);
+	if (unlikely(eth_type_vlan(skb->protocol) || !rc_driver_hook_is_alone(tap) ||
+		     !rc_ring_receive_fast(tap, rcu_dereference(tap->ring->config), skb, rx_queue)))
+		return rc_driver_hook_offer_skb(tap, skb, rx_queue);
 	if (READ_ONCE(tap->mode) != 2)
 		return false;
-	rc_aware_consume(skb);
+	rc_driver_hook_consume(skb);
 	return true;
 }
 
@@ -116,17 +116,18 @@ static bool rc_aware_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
  * Whether all that have to do with a frame can do without an skb, and the stack gets none: collects them, and how many they
  * are. What the stack is to see, and what needs a real skb, comes again as one.
  */
-static __always_inline bool rc_aware_can(const struct rc_tap *taps, const struct sk_buff *skb,
-					 const struct rc_tap **takers, const struct rc_ring_config **configs, u32 *nr)
+static __always_inline bool rc_driver_hook_can(const struct rc_tap *taps, const struct sk_buff *skb,
+					       const struct rc_tap **takers, const struct rc_ring_config **configs,
+					       u32 *nr)
 {
 	const struct rc_tap *tap;
 
-	rc_aware_for_each(tap, taps) {
+	rc_driver_hook_for_each(tap, taps) {
 		const struct rc_ring_config *config = rcu_dereference(tap->ring->config);
 
-		if (!rc_aware_wants(tap, skb))
+		if (!rc_driver_hook_wants(tap, skb))
 			continue;
-		if (unlikely(READ_ONCE(tap->mode) != 2 || config->needs_skb || *nr == RC_AWARE_BARE_MAX))
+		if (unlikely(READ_ONCE(tap->mode) != 2 || config->needs_skb || *nr == RC_DRIVER_HOOK_SCRATCH_MAX))
 			return false;
 		takers[*nr] = tap;
 		configs[(*nr)++] = config;
@@ -134,56 +135,56 @@ static __always_inline bool rc_aware_can(const struct rc_tap *taps, const struct
 	return *nr;
 }
 
-static noinline bool rc_aware_offer_frame(const struct rc_tap *taps, struct net_device *dev,
-					  const struct ringcap_frame *frame)
+static noinline bool rc_driver_hook_offer_frame(const struct rc_tap *taps, struct net_device *dev,
+						const struct ringcap_frame *frame)
 {
-	const struct rc_ring_config *configs[RC_AWARE_BARE_MAX] rc_uninitialized;
-	const struct rc_tap *takers[RC_AWARE_BARE_MAX] rc_uninitialized;
+	const struct rc_ring_config *configs[RC_DRIVER_HOOK_SCRATCH_MAX] rc_uninitialized;
+	const struct rc_tap *takers[RC_DRIVER_HOOK_SCRATCH_MAX] rc_uninitialized;
 	struct sk_buff *skb;
 	u32 i, nr = 0;
 	bool can;
 
-	skb = rc_bare_lend(dev, frame);
+	skb = rc_scratch_lend(dev, frame);
 	if (unlikely(!skb))
 		return false;
-	can = rc_aware_can(taps, skb, takers, configs, &nr);
+	can = rc_driver_hook_can(taps, skb, takers, configs, &nr);
 	for (i = 0; can && i < nr; i++)
-		rc_aware_receive(takers[i], configs[i], skb);
-	rc_bare_give_back(skb);
+		rc_driver_hook_receive(takers[i], configs[i], skb);
+	rc_scratch_give_back(skb);
 	return can;
 }
 
-/* The direct way, for which not even a bare skb is needed: the one that it is given has nothing in it. */
-static __always_inline bool rc_aware_take_frame(const struct rc_tap *tap, const struct ringcap_frame *frame)
+/* The fast path, for which not even a scratch skb is needed: the one that it is given has nothing in it. */
+static __always_inline bool rc_driver_hook_take_frame(const struct rc_tap *tap, const struct ringcap_frame *frame)
 {
 	const struct rc_ring_config *config = rcu_dereference(tap->ring->config);
-	struct rc_cluster *cluster = READ_ONCE(config->direct);
+	struct rc_cluster *cluster = READ_ONCE(config->fast);
 	struct rc_packet pkt rc_uninitialized;
 
-	if (unlikely(!cluster || frame->vlan_proto || READ_ONCE(tap->mode) != 2 || !rc_aware_is_alone(tap)))
+	if (unlikely(!cluster || frame->vlan_proto || READ_ONCE(tap->mode) != 2 || !rc_driver_hook_is_alone(tap)))
 		return false;
-	rc_packet_init_plain(&pkt, rc_bare_skb(), frame->data, frame->len, config->snaplen, frame->rx_queue);
+	rc_packet_init_plain(&pkt, rc_scratch_skb(), frame->data, frame->len, config->snaplen, frame->rx_queue);
 	return rc_ring_receive_plain(tap, cluster, &pkt);
 }
 
-static bool rc_aware_rx_frame(struct net_device *dev, const struct ringcap_frame *frame, void *taps)
+static bool rc_driver_hook_rx_frame(struct net_device *dev, const struct ringcap_frame *frame, void *taps)
 {
 	if (unlikely(frame->len < ETH_HLEN))
 		return false;
 	/* To take the tag out of it would be to write to it. */
 	if (unlikely(!frame->vlan_proto && eth_type_vlan(((const struct ethhdr *)frame->data)->h_proto)))
 		return false;
-	return likely(rc_aware_take_frame(taps, frame)) || rc_aware_offer_frame(taps, dev, frame);
+	return likely(rc_driver_hook_take_frame(taps, frame)) || rc_driver_hook_offer_frame(taps, dev, frame);
 }
 
 /* ---- taps ---- */
 
-static const struct ringcap_hooks rc_aware_hooks = {
-	.rx_skb = rc_aware_rx_skb,
-	.rx_frame = rc_aware_rx_frame,
+static const struct ringcap_hooks rc_driver_hook_hooks = {
+	.rx_skb = rc_driver_hook_rx_skb,
+	.rx_frame = rc_driver_hook_rx_frame,
 };
 
-unsigned int rc_aware_offers(const struct net_device *dev)
+unsigned int rc_driver_hook_offers(const struct net_device *dev)
 {
 	const struct ringcap_driver_api *api = symbol_get(ringcap_driver_api);
 	unsigned int offers = 0;
@@ -200,10 +201,10 @@ unsigned int rc_aware_offers(const struct net_device *dev)
 	return offers;
 }
 
-int rc_aware_mode(const struct net_device *dev, u32 mode, bool fallback, const struct nlattr *attr,
-		  struct netlink_ext_ack *extack)
+int rc_driver_hook_mode(const struct net_device *dev, u32 mode, bool fallback, const struct nlattr *attr,
+			struct netlink_ext_ack *extack)
 {
-	if (!mode || rc_aware_offers(dev))
+	if (!mode || rc_driver_hook_offers(dev))
 		return mode;
 	if (fallback)
 		return 0;
@@ -213,61 +214,61 @@ int rc_aware_mode(const struct net_device *dev, u32 mode, bool fallback, const s
 }
 
 /* The driver of a device that is registered holds ringcap_driver.ko: it is there. */
-void rc_aware_hold(void)
+void rc_driver_hook_hold(void)
 {
 	ASSERT_RTNL();
-	if (rc_aware_users++)
+	if (rc_driver_hook_users++)
 		return;
-	rc_aware_api = symbol_get(ringcap_driver_api);
-	rc_aware_api->attach(&rc_aware_hooks);
+	rc_driver_hook_api = symbol_get(ringcap_driver_api);
+	rc_driver_hook_api->attach(&rc_driver_hook_hooks);
 }
 
-void rc_aware_release(void)
+void rc_driver_hook_release(void)
 {
 	ASSERT_RTNL();
-	if (--rc_aware_users)
+	if (--rc_driver_hook_users)
 		return;
-	rc_aware_api->detach();
-	rc_aware_api = NULL;
+	rc_driver_hook_api->detach();
+	rc_driver_hook_api = NULL;
 	symbol_put(ringcap_driver_api);
 }
 
 /* While no tap takes packets away from the stack, an skb is needed anyway. */
-static void rc_aware_set(const struct net_device *dev, struct rc_tap *taps)
+static void rc_driver_hook_set(const struct net_device *dev, struct rc_tap *taps)
 {
 	const struct rc_tap *tap;
 	bool frames = false;
 
 	for (tap = taps; tap; tap = rtnl_dereference(tap->next_aware))
 		frames |= tap->mode == 2;
-	rc_aware_api->set_taps(dev, taps, frames);
+	rc_driver_hook_api->set_taps(dev, taps, frames);
 }
 
-void rc_aware_add(struct rc_tap *tap)
+void rc_driver_hook_add(struct rc_tap *tap)
 {
 	const struct net_device *dev = tap->packet_type.dev;
 
-	RCU_INIT_POINTER(tap->next_aware, rc_aware_api->taps(dev));
-	rc_aware_set(dev, tap);
+	RCU_INIT_POINTER(tap->next_aware, rc_driver_hook_api->taps(dev));
+	rc_driver_hook_set(dev, tap);
 }
 
-void rc_aware_update(const struct rc_tap *tap)
+void rc_driver_hook_update(const struct rc_tap *tap)
 {
 	const struct net_device *dev = tap->packet_type.dev;
 
-	rc_aware_set(dev, rc_aware_api->taps(dev));
+	rc_driver_hook_set(dev, rc_driver_hook_api->taps(dev));
 }
 
-void rc_aware_remove(struct rc_tap *tap)
+void rc_driver_hook_remove(struct rc_tap *tap)
 {
 	const struct net_device *dev = tap->packet_type.dev;
 	struct rc_tap *next = rtnl_dereference(tap->next_aware);
-	struct rc_tap *first = rc_aware_api->taps(dev);
+	struct rc_tap *first = rc_driver_hook_api->taps(dev);
 	struct rc_tap *at;
 
 	/* A device that is being unregistered may have been forgotten with all its taps. */
 	for (at = first; at; at = rtnl_dereference(at->next_aware))
 		if (rtnl_dereference(at->next_aware) == tap)
 			rcu_assign_pointer(at->next_aware, next);
-	rc_aware_set(dev, first == tap ? next : first);
+	rc_driver_hook_set(dev, first == tap ? next : first);
 }

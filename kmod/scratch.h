@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bare frames: what a capture-aware driver offers before there is an skb (linux/ringcap_driver.h). So that filters, rules and
+ * Scratch skbs: for frames that a capture-aware driver offers before there is an skb (linux/ringcap_driver.h). So that filters, rules and
  * everything else need not know, each CPU has one skb that is lent to the frame for the time of a call. It is no real one:
  * nobody may keep it, take a reference, clone it, or look at its shared info.
  */
-#ifndef RC_BARE_H
-#define RC_BARE_H
+#ifndef RC_SCRATCH_H
+#define RC_SCRATCH_H
 
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -14,43 +14,43 @@
 #include <linux/skbuff.h>
 
 /**
- * struct rc_bare - a CPU's
+ * struct rc_scratch - a CPU's
  * @skb: its data are NULL while it is not lent
  * @hwtstamp: what a real one has in its shared info
  */
-struct rc_bare {
+struct rc_scratch {
 	struct sk_buff skb;
 	ktime_t hwtstamp;
 };
 
-DECLARE_PER_CPU(struct rc_bare, rc_bare);
+DECLARE_PER_CPU(struct rc_scratch, rc_scratch);
 
-void rc_bare_module_init(void);
+void rc_scratch_module_init(void);
 
-/* A real skb with what is in @skb, which is bare, to be freed; NULL without memory. */
-struct sk_buff *rc_bare_copy(const struct sk_buff *skb);
+/* A real skb with what is in @skb, which is a scratch skb, to be freed; NULL without memory. */
+struct sk_buff *rc_scratch_copy(const struct sk_buff *skb);
 
 /* The skb of a frame that needs none: nothing is in it but that it has no time. Bottom halves off. */
-static __always_inline struct sk_buff *rc_bare_skb(void)
+static __always_inline struct sk_buff *rc_scratch_skb(void)
 {
-	return &this_cpu_ptr(&rc_bare)->skb;
+	return &this_cpu_ptr(&rc_scratch)->skb;
 }
 
 /* Bottom halves off. */
-static inline bool rc_bare_is(const struct sk_buff *skb)
+static inline bool rc_scratch_is(const struct sk_buff *skb)
 {
-	return skb == rc_bare_skb();
+	return skb == rc_scratch_skb();
 }
 
-/* Of the bare skb that this CPU has at hand. */
-static inline ktime_t rc_bare_hwtstamp(void)
+/* Of the scratch skb that this CPU has at hand. */
+static inline ktime_t rc_scratch_hwtstamp(void)
 {
-	return this_cpu_ptr(&rc_bare)->hwtstamp;
+	return this_cpu_ptr(&rc_scratch)->hwtstamp;
 }
 
 /* As eth_type_trans() does it. */
-static __always_inline void rc_bare_set_type(struct sk_buff *skb, const struct net_device *dev,
-					     const struct ethhdr *eth)
+static __always_inline void rc_scratch_set_type(struct sk_buff *skb, const struct net_device *dev,
+						const struct ethhdr *eth)
 {
 	skb->pkt_type = PACKET_HOST;
 	if (unlikely(!ether_addr_equal_64bits(eth->h_dest, dev->dev_addr))) {
@@ -65,10 +65,10 @@ static __always_inline void rc_bare_set_type(struct sk_buff *skb, const struct n
 }
 
 /* This CPU's skb for @frame, to be given back. NULL while it is lent. Bottom halves off. */
-static __always_inline struct sk_buff *rc_bare_lend(struct net_device *dev, const struct ringcap_frame *frame)
+static __always_inline struct sk_buff *rc_scratch_lend(struct net_device *dev, const struct ringcap_frame *frame)
 {
-	struct rc_bare *bare = this_cpu_ptr(&rc_bare);
-	struct sk_buff *skb = &bare->skb;
+	struct rc_scratch *scratch = this_cpu_ptr(&rc_scratch);
+	struct sk_buff *skb = &scratch->skb;
 
 	if (unlikely(skb->data))
 		return NULL;
@@ -81,18 +81,18 @@ static __always_inline struct sk_buff *rc_bare_lend(struct net_device *dev, cons
 	skb->skb_iif = dev->ifindex;
 	skb->hash = frame->hash;
 	skb_record_rx_queue(skb, frame->rx_queue);
-	rc_bare_set_type(skb, dev, frame->data);
+	rc_scratch_set_type(skb, dev, frame->data);
 	if (unlikely(frame->vlan_proto))
 		__vlan_hwaccel_put_tag(skb, frame->vlan_proto, frame->vlan_tci);
 	else
 		__vlan_hwaccel_clear_tag(skb);
-	bare->hwtstamp = frame->hwtstamp;
+	scratch->hwtstamp = frame->hwtstamp;
 	return skb;
 }
 
-static __always_inline void rc_bare_give_back(struct sk_buff *skb)
+static __always_inline void rc_scratch_give_back(struct sk_buff *skb)
 {
 	skb->data = NULL;
 }
 
-#endif /* RC_BARE_H */
+#endif /* RC_SCRATCH_H */

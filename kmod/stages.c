@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-#include "steps.h"
+#include "stages.h"
 
-#include "bare.h"
 #include "cluster.h"
 #include "net.h"
 #include "pattern.h"
@@ -10,42 +9,43 @@
 #include "rules.h"
 #include "rules_decide.h"
 #include "sample.h"
+#include "scratch.h"
 #include "vlans.h"
 
-static bool rc_steps_needed(const struct rc_ring *ring, const struct rc_ring_config *config)
+static bool rc_stages_needed(const struct rc_ring *ring, const struct rc_ring_config *config)
 {
 	return rc_rules_in_force(ring) || config->vlans || config->plugins || config->sample.n > 1 ||
 	       config->hwtstamp || config->defrag;
 }
 
-void rc_steps_note(const struct rc_ring *ring, struct rc_ring_config *config)
+void rc_stages_note(const struct rc_ring *ring, struct rc_ring_config *config)
 {
-	bool has_steps = rc_steps_needed(ring, config);
-	bool is_direct = !has_steps && !config->filter && config->nr_outputs == 1;
+	bool has_stages = rc_stages_needed(ring, config);
+	bool is_fast = !has_stages && !config->filter && config->nr_outputs == 1;
 
-	WRITE_ONCE(config->has_steps, has_steps);
-	WRITE_ONCE(config->direct, is_direct ? config->outputs[0] : NULL);
+	WRITE_ONCE(config->has_stages, has_stages);
+	WRITE_ONCE(config->fast, is_fast ? config->outputs[0] : NULL);
 }
 
-void rc_steps_update(struct rc_ring *ring)
+void rc_stages_update(struct rc_ring *ring)
 {
-	rc_steps_note(ring, rcu_dereference_protected(ring->config, rc_net_held(ring->rc_net)));
+	rc_stages_note(ring, rcu_dereference_protected(ring->config, rc_net_held(ring->rc_net)));
 }
 
-static enum rc_fate rc_steps_reflect(struct rc_ring *ring, const struct rc_target *target, const struct rc_packet *pkt)
+static enum rc_fate rc_stages_reflect(struct rc_ring *ring, const struct rc_target *target, const struct rc_packet *pkt)
 {
 	struct rc_account *account = this_cpu_ptr(ring->account);
 	struct sk_buff *copy = NULL, *skb = pkt->skb;
 
-	if (rc_bare_is(skb))
-		skb = copy = rc_bare_copy(skb);
-	if (!skb || !rc_outlet_reflect(&target->outlet, skb))
+	if (rc_scratch_is(skb))
+		skb = copy = rc_scratch_copy(skb);
+	if (!skb || !rc_egress_reflect(&target->egress, skb))
 		rc_account_add(account->reflect_failed, 1);
 	consume_skb(copy);
 	return RC_FATE_REFLECTED;
 }
 
-enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt)
+enum rc_fate rc_stages_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt)
 {
 	struct rc_rules *rules = rcu_dereference(ring->rules);
 	struct rc_verdict verdict = { .action = RINGCAP_ACTION_PASS };
@@ -60,7 +60,7 @@ enum rc_fate rc_steps_run(struct rc_ring *ring, const struct rc_ring_config *con
 		if (verdict.action == RINGCAP_ACTION_DROP)
 			return RC_FATE_FILTERED;
 		if (verdict.action == RINGCAP_ACTION_REFLECT)
-			return rc_steps_reflect(ring, &rules->targets[verdict.target], pkt);
+			return rc_stages_reflect(ring, &rules->targets[verdict.target], pkt);
 		if (rules->patterns && !rc_patterns_pass(rules->patterns, pkt))
 			return RC_FATE_FILTERED;
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Outlets: interfaces that packets may be sent out of, because a configurer has named them. An outlet is for the device
+ * Egress: interfaces that packets may be sent out of, because a configurer has named them. An egress is for the device
  * that it was opened for and no other: when that is unregistered or leaves the namespace nothing can be sent any more,
  * whatever device gets its index next.
  */
-#ifndef RC_OUTLET_H
-#define RC_OUTLET_H
+#ifndef RC_EGRESS_H
+#define RC_EGRESS_H
 
 #include <linux/list.h>
 #include <linux/netdevice.h>
@@ -15,26 +15,26 @@ struct netlink_ext_ack;
 struct nlattr;
 
 /**
- * struct rc_outlet - an interface that packets may be sent out of
+ * struct rc_egress - an interface that packets may be sent out of
  * @dev: NULL when it is gone. No reference is held: users are under RCU, which the device waits for
  * @ifindex: of the device, also when it is gone
- * @list: in the list of all outlets, or empty
+ * @list: in the list of all of them, or empty
  */
-struct rc_outlet {
+struct rc_egress {
 	struct net_device __rcu *dev;
 	u32 ifindex;
 	struct list_head list;
 };
 
-int rc_outlet_module_init(void);
-void rc_outlet_module_exit(void);
+int rc_egress_module_init(void);
+void rc_egress_module_exit(void);
 
-/* Opens @outlet for interface @ifindex of @net, or says why not; @attr is where the configurer named it. Under RTNL. */
-int rc_outlet_open(struct rc_outlet *outlet, struct net *net, u32 ifindex, const struct nlattr *attr,
+/* Opens @egress for interface @ifindex of @net, or says why not; @attr is where the configurer named it. Under RTNL. */
+int rc_egress_open(struct rc_egress *egress, struct net *net, u32 ifindex, const struct nlattr *attr,
 		   struct netlink_ext_ack *extack);
 
-/* Nobody under RCU uses @outlet any more. May be called for one that is zeroed and was never opened. */
-void rc_outlet_close(struct rc_outlet *outlet);
+/* Nobody under RCU uses @egress any more. May be called for one that is zeroed and was never opened. */
+void rc_egress_close(struct rc_egress *egress);
 
 /*
  * Sends a copy of @skb, which is a received packet, looks as before and stays the caller's; its data begin at the MAC
@@ -43,10 +43,10 @@ void rc_outlet_close(struct rc_outlet *outlet);
  * comes from within a device to which this CPU is just reflecting. So a packet does not go round in this machine, and
  * reflecting never takes one device's transmit lock inside another's. Bottom halves off, under RCU.
  */
-bool rc_outlet_reflect(const struct rc_outlet *outlet, struct sk_buff *skb);
+bool rc_egress_reflect(const struct rc_egress *egress, struct sk_buff *skb);
 
 /* Hands @skb, whose data begin at the MAC header, to @dev; false if that refuses it. @skb is gone in either case. */
-static inline bool rc_outlet_send(struct net_device *dev, struct sk_buff *skb)
+static inline bool rc_egress_send(struct net_device *dev, struct sk_buff *skb)
 {
 	int err;
 
@@ -56,4 +56,4 @@ static inline bool rc_outlet_send(struct net_device *dev, struct sk_buff *skb)
 	return !err || err == NET_XMIT_CN;
 }
 
-#endif /* RC_OUTLET_H */
+#endif /* RC_EGRESS_H */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-#include "bare.h"
+#include "scratch.h"
 
-DEFINE_PER_CPU(struct rc_bare, rc_bare);
+DEFINE_PER_CPU(struct rc_scratch, rc_scratch);
 
 /* What is the same for all frames. */
-void rc_bare_module_init(void)
+void rc_scratch_module_init(void)
 {
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {
-		struct sk_buff *skb = &per_cpu_ptr(&rc_bare, cpu)->skb;
+		struct sk_buff *skb = &per_cpu_ptr(&rc_scratch, cpu)->skb;
 
 		refcount_set(&skb->users, 1);
 		skb->mac_header = 0;
@@ -20,7 +20,7 @@ void rc_bare_module_init(void)
 	}
 }
 
-struct sk_buff *rc_bare_copy(const struct sk_buff *skb)
+struct sk_buff *rc_scratch_copy(const struct sk_buff *skb)
 {
 	struct sk_buff *copy = netdev_alloc_skb(skb->dev, skb->len);
 
@@ -36,6 +36,6 @@ struct sk_buff *rc_bare_copy(const struct sk_buff *skb)
 	copy->hash = skb->hash;
 	skb_copy_queue_mapping(copy, skb);
 	__vlan_hwaccel_copy_tag(copy, skb);
-	skb_hwtstamps(copy)->hwtstamp = rc_bare_hwtstamp();
+	skb_hwtstamps(copy)->hwtstamp = rc_scratch_hwtstamp();
 	return copy;
 }
