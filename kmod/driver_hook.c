@@ -24,7 +24,7 @@ static unsigned int rc_driver_hook_users;			/* taps */
 /* ---- packets ---- */
 
 #define rc_driver_hook_for_each(tap, taps) \
-	for ((tap) = (taps); tap; (tap) = rcu_dereference((tap)->next_aware))
+	for ((tap) = (taps); tap; (tap) = rcu_dereference((tap)->next_hooked))
 
 static __always_inline bool rc_driver_hook_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 {
@@ -34,7 +34,7 @@ static __always_inline bool rc_driver_hook_wants(const struct rc_tap *tap, const
 /* Whether the tap is the only one of its device and takes whatever is received. */
 static __always_inline bool rc_driver_hook_is_alone(const struct rc_tap *tap)
 {
-	return !rcu_access_pointer(tap->next_aware) && READ_ONCE(tap->takes_received);
+	return !rcu_access_pointer(tap->next_hooked) && READ_ONCE(tap->takes_received);
 }
 
 static __always_inline void rc_driver_hook_receive(const struct rc_tap *tap, const struct rc_ring_config *config,
@@ -239,7 +239,7 @@ static void rc_driver_hook_set(const struct net_device *dev, struct rc_tap *taps
 	const struct rc_tap *tap;
 	bool frames = false;
 
-	for (tap = taps; tap; tap = rtnl_dereference(tap->next_aware))
+	for (tap = taps; tap; tap = rtnl_dereference(tap->next_hooked))
 		frames |= tap->mode == 2;
 	rc_driver_hook_api->set_taps(dev, taps, frames);
 }
@@ -248,7 +248,7 @@ void rc_driver_hook_add(struct rc_tap *tap)
 {
 	const struct net_device *dev = tap->packet_type.dev;
 
-	RCU_INIT_POINTER(tap->next_aware, rc_driver_hook_api->taps(dev));
+	RCU_INIT_POINTER(tap->next_hooked, rc_driver_hook_api->taps(dev));
 	rc_driver_hook_set(dev, tap);
 }
 
@@ -262,13 +262,13 @@ void rc_driver_hook_update(const struct rc_tap *tap)
 void rc_driver_hook_remove(struct rc_tap *tap)
 {
 	const struct net_device *dev = tap->packet_type.dev;
-	struct rc_tap *next = rtnl_dereference(tap->next_aware);
+	struct rc_tap *next = rtnl_dereference(tap->next_hooked);
 	struct rc_tap *first = rc_driver_hook_api->taps(dev);
 	struct rc_tap *at;
 
 	/* A device that is being unregistered may have been forgotten with all its taps. */
-	for (at = first; at; at = rtnl_dereference(at->next_aware))
-		if (rtnl_dereference(at->next_aware) == tap)
-			rcu_assign_pointer(at->next_aware, next);
+	for (at = first; at; at = rtnl_dereference(at->next_hooked))
+		if (rtnl_dereference(at->next_hooked) == tap)
+			rcu_assign_pointer(at->next_hooked, next);
 	rc_driver_hook_set(dev, first == tap ? next : first);
 }

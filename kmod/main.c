@@ -3,7 +3,6 @@
 #include <linux/init.h>
 #include <linux/module.h>
 
-#include "scratch.h"
 #include "chardev.h"
 #include "defrag.h"
 #include "device.h"
@@ -12,6 +11,7 @@
 #include "netns.h"
 #include "publish.h"
 #include "rules.h"
+#include "scratch.h"
 #include "socket.h"
 #include "version.h"
 #include "worker.h"

@@ -12,7 +12,7 @@ struct rc_packet_row {
 	u8 bytes[RC_INNER_MAX];
 };
 
-static DEFINE_PER_CPU(struct rc_packet_row, rc_packet_rows);
+static DEFINE_PER_CPU_ALIGNED(struct rc_packet_row, rc_packet_rows);
 
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame)
 {

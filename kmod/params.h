@@ -7,7 +7,7 @@
 #include <linux/types.h>
 
 /**
- * struct rc_params - values in force; they may change at any time, so use rc_param()
+ * struct rc_params - current values; they may change at any time, so use rc_param()
  * @min_num_slots: packets of 1518 bytes that a lane has room for; 0 = RINGCAP_A_LANE_SIZE's usual default
  * @transparent_mode: RINGCAP_A_TRANSPARENT
  * @quick_mode: RINGCAP_A_QUICK

@@ -153,7 +153,7 @@ static void rc_queue_fill_info(struct rc_queue *queue, const char *name)
 		.timeout_us = queue->waiter.timeout_us,
 		.tx_size = queue->transmit ? RINGCAP_TX_SIZE : 0,
 	};
-	memcpy(info->name, name, sizeof(info->name));
+	strscpy_pad(info->name, name, sizeof(info->name));
 }
 
 static u64 rc_queue_attachments;	/* under rc_chardev_lock */

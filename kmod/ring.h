@@ -53,9 +53,9 @@ struct rc_ring_config {
  * @rules: the rule set that packets are decided on by, NULL = none; written under rc_net.control
  * @account: per CPU
  * @expired, @not_learnt: see RINGCAP_A_EXPIRED, RINGCAP_A_NOT_LEARNT
- * @rules_changes: of the rules in force, so that a dump that was interrupted by one is marked
+ * @rules_changes: of the active rules, so that a dump that was interrupted by one is marked
  * @taps: under RTNL
- * @transparent: the mode that was asked for; taps have the one in force, which is 0 for some with @transparent_fallback
+ * @transparent: the mode that was asked for; taps have the active one, which is 0 for some with @transparent_fallback
  * @quick: see quick.h; never changes
  * @owner: see owner.h
  * @list: in rc_net.rings

@@ -148,7 +148,7 @@ int rc_rule_netlink_abort(struct sk_buff *skb, struct genl_info *info)
 	return PTR_ERR_OR_ZERO(rules);
 }
 
-/* The set in force. */
+/* The active set. */
 static struct rc_rules *rc_rule_netlink_in_force(struct genl_info *info)
 {
 	struct rc_ring *ring = rc_rule_netlink_ring(info);
@@ -160,7 +160,7 @@ static struct rc_rules *rc_rule_netlink_in_force(struct genl_info *info)
 	if (rules)
 		return rules;
 	NL_SET_ERR_MSG(info->extack,
-		       "this ring has no rule set in force: make one with RINGCAP_CMD_RULES_BEGIN, _ADD and _COMMIT");
+		       "this ring has no active rule set: make one with RINGCAP_CMD_RULES_BEGIN, _ADD and _COMMIT");
 	return ERR_PTR(-ENOENT);
 }
 

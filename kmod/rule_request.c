@@ -307,7 +307,7 @@ int rc_rule_request_patterns(const struct genl_info *info, struct rc_rules *rule
 
 void rc_rule_request_forget_patterns(struct rc_rules *rules, u32 nr)
 {
-	/* Those in force don't change. */
+	/* Active ones don't change. */
 	if (!rules->patterns || !rules->portid)
 		return;
 	rc_patterns_truncate(rules->patterns, nr);

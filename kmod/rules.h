@@ -2,8 +2,8 @@
 /*
  * Rule sets: a ring's exact rules, wildcard rules and payload patterns, with the targets that they name.
  *
- * A set is built aside by one netlink socket and put in force in one step, under RCU, so that each packet is decided on by
- * one set. Single rules are added to and taken out of the set in force. Exact rules are looked up first, then wildcard
+ * A set is built aside by one netlink socket and activated in one step, under RCU, so that each packet is decided on by
+ * one set. Single rules are added to and taken out of the active set. Exact rules are looked up first, then wildcard
  * rules; where none matches the set's default action holds.
  */
 #ifndef RC_RULES_H
@@ -20,8 +20,6 @@
 #include "wild.h"
 
 struct netlink_ext_ack;
-struct nlattr;
-struct rc_cluster;
 struct rc_net;
 struct rc_patterns;
 struct rc_ring;
@@ -44,7 +42,7 @@ struct rc_rules_spec {
  * @wild: compiled wildcard rules, NULL = none
  * @otherwise: where no rule matches
  * @targets: each counted in its cluster's nr_targets
- * @patterns: payload patterns, NULL = none; they are whole when the set is put in force, and don't change any more
+ * @patterns: payload patterns, NULL = none; they are whole when the set is activated, and don't change any more
  * @by_id: struct rc_rule by id
  * @nr_rules: of @by_id
  * @least_idle_s: the shortest that a rule ever had in here, 0 = none had one
@@ -53,9 +51,9 @@ struct rc_rules_spec {
  * @grow_next: jiffies, before which the table of exact rules is not tried to be made larger again
  * @round: rc_net.rules_round when it was last looked after
  * @ring: NULL once it was deleted while the set is compiled, or the set was given up
- * @portid: of the netlink socket that builds it, 0 = it is in force
+ * @portid: of the netlink socket that builds it, 0 = it is active
  * @compiling: without the lock, so nobody else reads or writes what is compiled
- * @list: of those in force or of those that are built
+ * @list: of the active sets or of those that are built
  *
  * Everything below @patterns is under rc_net.control.
  */
@@ -99,7 +97,7 @@ struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct r
 /* The set for @ring that socket @portid builds, NULL = none. */
 struct rc_rules *rc_rules_find_built(const struct rc_ring *ring, u32 portid);
 
-/* The set in force, NULL = none. */
+/* The active set, NULL = none. */
 struct rc_rules *rc_rules_in_force(const struct rc_ring *ring);
 
 /* A set that was built, or that no packet knows any more. */

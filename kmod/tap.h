@@ -16,17 +16,17 @@ struct rc_ring;
  * @packet_type: our hook on the device. No reference to the device is held: the tap goes when that does
  * @hooked: that hook is there: in transparent modes 1 and 2 it is for sent packets only, if they are wanted
  * @ring: whose tap it is
- * @mode: the transparent mode in force; between 0 and the others it never changes
- * @new_mode: what it will be once the configuration that is being put in force is
- * @next_aware: of the device's taps that have a mode, see driver_hook.h
+ * @mode: the active transparent mode; between 0 and the others it never changes
+ * @new_mode: what it will be once the configuration that is being activated is
+ * @next_hooked: of the device's taps that have a mode, see driver_hook.h
  * @takes_received: whatever was received, by all receive queues
  * @ifindex: of the device, in the ring's namespace
  * @direction: enum ringcap_direction
  * @channels: receive queues whose packets it takes, NULL = all
- * @new_channels: what it will have once the configuration that is being put in force is
+ * @new_channels: what it will have once the configuration that is being activated is
  * @promiscuous: the device receives what is not addressed to it on this tap's behalf
  * @follows: it stays when the device moves to another namespace
- * @stale: not wanted any more by the configuration that is being put in force
+ * @stale: not wanted any more by the configuration that is being activated
  * @list: in rc_ring.taps, or in a list of taps to be added or removed; under RTNL
  * @followers: of all taps that follow, in whichever namespace their devices are; under RTNL
  */
@@ -39,7 +39,7 @@ struct rc_tap {
 	u8 new_mode;
 	u32 ifindex;
 	u32 direction;
-	struct rc_tap __rcu *next_aware;
+	struct rc_tap __rcu *next_hooked;
 	struct rc_channels __rcu *channels;
 	struct rc_channels *new_channels;
 	bool promiscuous;
