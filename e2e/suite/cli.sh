@@ -33,6 +33,8 @@ test_ringcap_status_and_doctor() {
 
 # captures WORDS...: a capture in the background, up to when it captures on both nodes. Its process is $capture.
 captures() {
+	# What an earlier capture printed must not be taken for this one's, which may start late.
+	: >"$work/capture.err"
 	# A virtual machine without KVM takes its time over a pod.
 	"$ringcap" capture "$@" --timeout 4m 2>"$work/capture.err" &
 	capture=$!
