@@ -16,11 +16,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/cli/fleet"
@@ -297,7 +297,13 @@ func (s *Session) Dial(ctx context.Context, node int, in io.Reader, out, errOut 
 func (s *Session) Remove(ctx context.Context) error {
 	var problems []error
 	for _, object := range s.made() {
-		problems = append(problems, client.IgnoreNotFound(s.Client.Delete(ctx, object, client.GracePeriodSeconds(0))))
+		options := []client.DeleteOption{client.GracePeriodSeconds(0)}
+		if uid := object.GetUID(); uid != "" { // pods' names are never used again
+			options = append(options, client.Preconditions{UID: &uid})
+		}
+		if err := s.Client.Delete(ctx, object, options...); !apierrors.IsConflict(err) { // else another capture has the name by now
+			problems = append(problems, client.IgnoreNotFound(err))
+		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("remove what the capture made: %w: %s", err, s.byHand())
@@ -332,7 +338,9 @@ func (s *Session) gone(ctx context.Context) (string, error) {
 		if !ok {
 			continue
 		}
-		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), is); !apierrors.IsNotFound(err) {
+		err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), is)
+		another := err == nil && object.GetUID() != "" && is.GetUID() != object.GetUID()
+		if !another && !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%s %s is still there", strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1alpha1."), object.GetName()), err
 		}
 	}

@@ -4,14 +4,24 @@ package capture
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -111,4 +121,34 @@ func TestAPodCaptureInsteadOfRingAndCluster(t *testing.T) {
 	require.Equal(t, []client.Object{s.own}, s.made())
 	require.Contains(t, s.byHand(), "kubectl delete pods,podcaptures -n default -l ")
 	require.NoError(t, s.Remove(t.Context()))
+}
+
+// TestAnothersClusterStays: names are used again, and one that was deleted by hand may be another capture's by the end of this one.
+func TestAnothersClusterStays(t *testing.T) {
+	others := &v1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name(0), UID: "others"}}
+	s := session(t, others)
+	s.cluster = &v1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name(0), UID: "own"}}
+	var asked []metav1.Preconditions
+	s.Client = interceptor.NewClient(s.Client.(client.WithWatch), interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			asked = append(asked, *(&client.DeleteOptions{}).ApplyOptions(options).AsDeleteOptions().Preconditions)
+			return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), errors.New("the UIDs differ"))
+		},
+	})
+	require.NoError(t, s.Remove(t.Context()))
+	require.Equal(t, []metav1.Preconditions{{UID: new(types.UID("own"))}}, asked)
+}
+
+// TestAProxyWithoutWebSockets: a stream falls back to SPDY, as kubectl's do.
+func TestAProxyWithoutWebSockets(t *testing.T) {
+	var upgrades []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		upgrades = append(upgrades, r.Header.Get("Upgrade"))
+		http.Error(w, "no such protocol here", http.StatusForbidden)
+	}))
+	defer proxy.Close()
+	s := session(t)
+	s.Config, s.pods = &rest.Config{Host: proxy.URL}, []string{"p"}
+	require.Error(t, s.Dial(t.Context(), 0, strings.NewReader(""), io.Discard, io.Discard))
+	require.Equal(t, []string{"websocket", "SPDY/3.1"}, upgrades)
 }
