@@ -20,7 +20,7 @@
 #include "ifname.h"
 #include "pcapng.h"
 
-enum { BATCH = 64, WAIT_MS = 1000, REST_MS = 50, BUFFER = 1 << 18 };
+enum { BATCH = 64, WAIT_MS = 1000, REST_MS = 2000, BUFFER = 1 << 18 };
 
 struct interface {
 	uint32_t ifindex;
@@ -151,7 +151,10 @@ static int copy(struct stream *s)
 	return 0;
 }
 
-/* What the queue had got when it was enough. If it was never empty before, others are taken to have read nothing of it. 0 or -errno. */
+/*
+ * What the queue had got when it was enough. If it was never empty before, others are taken to have read nothing of it. A producer
+ * that stands still may have counted a packet that cannot be read yet: it is waited for, for REST_MS. 0 or -errno.
+ */
 static int copy_rest(struct stream *s)
 {
 	uint64_t others = s->others == UINT64_MAX ? 0 : s->others;
