@@ -94,7 +94,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	decisions := decide(captures.Items, there, r.Limits)
 	errs := []error{r.removeOthers(ctx, there, decisions)}
 	on, err := r.findPods(ctx)
-	errs = append(errs, err)
+	if err != nil {
+		// Without the nodes' names no message could be redacted.
+		return ctrl.Result{}, errors.Join(append(errs, err)...)
+	}
 	for _, d := range decisions {
 		ring, err := r.make(ctx, d, there[d.ring])
 		if apierrors.IsInvalid(err) {

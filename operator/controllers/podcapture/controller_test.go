@@ -4,6 +4,7 @@ package podcapture
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -131,4 +132,28 @@ func TestWhichNodesAreNamed(t *testing.T) {
 	} {
 		require.Equal(t, want, meta.FindStatusCondition(capture.Status.Conditions, kind).Message)
 	}
+}
+
+// TestNodesThatCannotBeRead: the status stays as it is, and names no node.
+func TestNodesThatCannotBeRead(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	capture, name := old("shop", "web", 1), plan.RingName("shop", 0)
+	capture.Status.Pods = 7
+	ring := Ring(&capture, name, limits.Memory)
+	ring.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "1 of 1 nodes not ready; foreign"}}
+	away := errors.New("the API server is away")
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}).WithObjects(&capture, ring).
+		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, nodes := list.(*v1alpha1.NodeCaptureList); nodes {
+				return away
+			}
+			return c.List(ctx, list, options...)
+		}}).Build()
+	r := &Reconciler{Client: c, Limits: limits}
+	_, err := r.Reconcile(t.Context(), ctrl.Request{})
+	require.ErrorIs(t, err, away)
+	before := capture.Status
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
+	require.Equal(t, before, capture.Status)
 }
