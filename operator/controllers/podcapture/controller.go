@@ -26,6 +26,7 @@ import (
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 	"github.com/ringcap/ringcap/operator/plan"
+	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
 // gather is how long reports of nodes are collected before pods are counted.
@@ -39,6 +40,8 @@ const Pause = 10 * time.Millisecond
 // +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ringcap.io,resources=podcaptures/status,verbs=patch
 // +kubebuilder:rbac:groups=ringcap.io,resources=capturerings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=ringcap.io,resources=nodecaptures,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // Reconciler reconciles the CaptureRings of all PodCaptures.
 type Reconciler struct {
@@ -60,13 +63,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{request}
 	})
-	later := handler.Funcs{UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		q.AddAfter(request, gather)
-	}}
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	later := handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(request, gather) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(request, gather) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(request, gather) },
+	}
+	// Of a Node only the name counts, which does not change.
+	named := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 	return ctrl.NewControllerManagedBy(mgr).Named("podcapture").
 		Watches(&v1alpha1.PodCapture{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.CaptureRing{}, all, builder.WithPredicates(made())).
 		Watches(&v1alpha1.NodeCapture{}, later, builder.WithPredicates(podsChanged{})).
+		WatchesMetadata(snapshot.NodeMetadata(), later, builder.WithPredicates(named)).
 		Complete(r)
 }
 

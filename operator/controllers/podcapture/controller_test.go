@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,12 +25,18 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
+// schemeOf returns the scheme of ringcap's kinds and of Nodes.
+func schemeOf(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)))
+	return scheme
+}
+
 // TestPause: changes that follow each other closely become one, for each is written to all nodes; until then the status is about what was.
 func TestPause(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	capture := old("shop", "web", 1)
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}, &v1alpha1.CaptureRing{}).
+	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithStatusSubresource(&v1alpha1.PodCapture{}, &v1alpha1.CaptureRing{}).
 		WithObjects(&capture, &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "node"}}).Build()
 	r := &Reconciler{Client: c, Limits: limits, Pause: time.Hour}
 	run := func() ctrl.Result {
@@ -75,12 +82,10 @@ func TestPause(t *testing.T) {
 // TestInvalid: a PodCapture whose ring the API server refuses has the reason in its status. It may itself have been let be as it was: a filter that drops
 // everything after its rules were taken out.
 func TestInvalid(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	capture := old("shop", "web", 1)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "CaptureRing"}, plan.RingName("shop", 0),
 		field.ErrorList{field.Invalid(field.NewPath("spec", "filter"), "object", "defaultAction Drop without rules drops everything")})
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}).WithObjects(&capture).
+	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithStatusSubresource(&v1alpha1.PodCapture{}).WithObjects(&capture).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return invalid }}).Build()
 	r := &Reconciler{Client: c, Limits: limits}
 	_, err := r.Reconcile(t.Context(), ctrl.Request{})
@@ -94,17 +99,16 @@ func TestInvalid(t *testing.T) {
 
 // TestWhichNodesAreNamed: those where the namespace has pods of its own, which its people see anyway, and no others.
 func TestWhichNodesAreNamed(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	capture, name := old("shop", "web", 1), plan.RingName("shop", 0)
 	node := func(name string, status v1alpha1.NodeCaptureStatus) *v1alpha1.NodeCapture {
 		return &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}, &v1alpha1.CaptureRing{}).WithObjects(&capture,
+	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithStatusSubresource(&v1alpha1.PodCapture{}, &v1alpha1.CaptureRing{}).WithObjects(&capture,
 		node("tapped", v1alpha1.NodeCaptureStatus{Interfaces: []v1alpha1.InterfaceStatus{{Pod: "shop/web-1", Rings: []string{name}}}}),
 		node("not-tapped.example", v1alpha1.NodeCaptureStatus{Rings: []v1alpha1.NodeRingStatus{{Name: name, PodsNotTapped: []string{"shop/web-2: hostNetwork"}}}}),
 		node("foreign", v1alpha1.NodeCaptureStatus{Rings: []v1alpha1.NodeRingStatus{{Name: name}}}),
 		node("foreign.example", v1alpha1.NodeCaptureStatus{Interfaces: []v1alpha1.InterfaceStatus{{Pod: "bank/web-1", Rings: []string{"mirror"}}}}),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "tapped"}},
 	).Build()
 	r := &Reconciler{Client: c, Limits: limits}
 	run := func() {
@@ -116,7 +120,7 @@ func TestWhichNodesAreNamed(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: name}, &ring))
 	said := map[string]string{
 		v1alpha1.ConditionReady:        "2 of 4 nodes not ready; foreign.example: its agent has not reported since 2026-11-23T10:00:00Z",
-		v1alpha1.ConditionProgrammed:   "programmed; not counted, for their agents do not report: foreign, not-tapped.example, tapped.",
+		v1alpha1.ConditionProgrammed:   "programmed; not counted, for their agents do not report: foreign, new, not-tapped.example, tapped.",
 		v1alpha1.ConditionPacketsWhole: "on foreign packets have been cut within the last ten minutes (foreign/veth1, tapped/veth2, unforeign, foreign-2)",
 	}
 	for kind, message := range said {
@@ -127,7 +131,7 @@ func TestWhichNodesAreNamed(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
 	for kind, want := range map[string]string{
 		v1alpha1.ConditionReady:        "2 of 4 nodes not ready; another node: its agent has not reported since 2026-11-23T10:00:00Z",
-		v1alpha1.ConditionProgrammed:   "programmed; not counted, for their agents do not report: another node, not-tapped.example, tapped.",
+		v1alpha1.ConditionProgrammed:   "programmed; not counted, for their agents do not report: another node, another node, not-tapped.example, tapped.",
 		v1alpha1.ConditionPacketsWhole: "on another node packets have been cut within the last ten minutes (another node/veth1, tapped/veth2, unforeign, foreign-2)",
 	} {
 		require.Equal(t, want, meta.FindStatusCondition(capture.Status.Conditions, kind).Message)
@@ -136,14 +140,12 @@ func TestWhichNodesAreNamed(t *testing.T) {
 
 // TestNodesThatCannotBeRead: the status stays as it is, and names no node.
 func TestNodesThatCannotBeRead(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	capture, name := old("shop", "web", 1), plan.RingName("shop", 0)
 	capture.Status.Pods = 7
 	ring := Ring(&capture, name, limits.Memory)
 	ring.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "1 of 1 nodes not ready; foreign"}}
 	away := errors.New("the API server is away")
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PodCapture{}).WithObjects(&capture, ring).
+	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithStatusSubresource(&v1alpha1.PodCapture{}).WithObjects(&capture, ring).
 		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, nodes := list.(*v1alpha1.NodeCaptureList); nodes {
 				return away

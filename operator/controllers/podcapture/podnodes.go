@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -14,7 +16,7 @@ import (
 
 // podNodes holds which nodes have the pods of rings.
 type podNodes struct {
-	// nodes has the names of all nodes.
+	// nodes has the names of all Nodes and NodeCaptures: a Node has no NodeCapture at first, and a NodeCapture outlives its Node.
 	nodes map[string]bool
 	// pods is the number of pods that each ring captures, by its name.
 	pods map[string]int32
@@ -28,8 +30,16 @@ type ringNode struct{ ring, node string }
 // findPods reads from the nodes' reports which pods rings select.
 func (r *Reconciler) findPods(ctx context.Context) (podNodes, error) {
 	on := podNodes{nodes: map[string]bool{}, pods: map[string]int32{}, has: map[ringNode]bool{}}
-	var captures v1alpha1.NodeCaptureList
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
 	// There are thousands, and nobody here changes them.
+	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return on, fmt.Errorf("list Nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		on.nodes[nodes.Items[i].Name] = true
+	}
+	var captures v1alpha1.NodeCaptureList
 	if err := r.Client.List(ctx, &captures, client.UnsafeDisableDeepCopy); err != nil {
 		return on, fmt.Errorf("list NodeCaptures: %w", err)
 	}
