@@ -159,3 +159,38 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture))
 	require.Equal(t, before, capture.Status)
 }
+
+// TestWhatUsersWroteIsNotRedacted: else they could guess the names of nodes.
+func TestWhatUsersWroteIsNotRedacted(t *testing.T) {
+	capture, name := old("shop", "web", 1), plan.RingName("shop", 0)
+	on := podNodes{nodes: map[string]bool{"guess": true}}
+	conditions := func(d decision, reasons map[string]string) map[string]string {
+		ring := Ring(&capture, name, limits.Memory)
+		for kind, reason := range reasons {
+			meta.SetStatusCondition(&ring.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: "host guess"})
+		}
+		d.capture, d.ring = &capture, name
+		c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithStatusSubresource(&capture).WithObjects(&capture).Build()
+		require.NoError(t, (&Reconciler{Client: c}).writeStatus(t.Context(), d, ring, on))
+		written := capture.DeepCopy()
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&capture), written))
+		said := map[string]string{}
+		for _, condition := range written.Status.Conditions {
+			said[condition.Type] = condition.Message
+		}
+		return said
+	}
+	const accepted, ready, rules, whole = v1alpha1.ConditionAccepted, v1alpha1.ConditionReady, v1alpha1.ConditionRulesEffective, v1alpha1.ConditionPacketsWhole
+	invalid, deleting, other := v1alpha1.ReasonInvalidFilter, v1alpha1.ReasonDeleting, v1alpha1.ReasonNotReady
+	said := conditions(decision{refused: &refusal{v1alpha1.ReasonUnsupported, "spec.podSelector: guess"}}, nil)
+	require.Equal(t, "spec.podSelector: guess", said[accepted])
+	said = conditions(decision{}, map[string]string{accepted: invalid, ready: invalid, rules: invalid, whole: other})
+	require.Equal(t, "host guess", said[accepted])
+	require.Equal(t, "host guess", said[ready])
+	require.Equal(t, "host guess", said[rules])
+	require.Equal(t, "host another node", said[whole], "this one names nodes")
+	said = conditions(decision{}, map[string]string{accepted: deleting, ready: deleting, rules: other})
+	require.Equal(t, "host another node", said[accepted])
+	require.Equal(t, "host another node", said[ready])
+	require.Equal(t, "host guess", said[rules])
+}

@@ -49,7 +49,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, d decision, ring *v1alpha1
 	for _, kind := range slices.Concat(own, copied) {
 		if c := d.condition(kind, ring); c != nil {
 			c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, changed.Generation, metav1.Time{}
-			c.Message = on.redact(d.ring, c.Message)
+			if !d.quotesSpec(kind, ring) {
+				c.Message = on.redact(d.ring, c.Message)
+			}
 			meta.SetStatusCondition(&status.Conditions, *c)
 		} else {
 			meta.RemoveStatusCondition(&status.Conditions, kind)
@@ -86,6 +88,23 @@ func (d *decision) condition(kind string, ring *v1alpha1.CaptureRing) *metav1.Co
 	}
 	return &metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPending,
 		Message: fmt.Sprintf("its CaptureRing %s has no status yet", d.ring)}
+}
+
+// quotesSpec reports whether the message of a condition is about the user's spec: it names no node, and may quote what the user
+// wrote. If that were redacted, users could guess a node's name, write it, and see whether there is such a node.
+func (d *decision) quotesSpec(kind string, ring *v1alpha1.CaptureRing) bool {
+	if d.refused != nil || ring == nil || kind == v1alpha1.ConditionRulesEffective {
+		return true
+	}
+	accepted := meta.FindStatusCondition(ring.Status.Conditions, v1alpha1.ConditionAccepted)
+	if accepted == nil || accepted.Status == metav1.ConditionTrue || kind == v1alpha1.ConditionPacketsWhole {
+		return false
+	}
+	switch accepted.Reason {
+	case v1alpha1.ReasonDeleting, v1alpha1.ReasonSuspending, v1alpha1.ReasonSuspended:
+		return false // these list nodes
+	}
+	return true
 }
 
 // podsChanged passes updates of a NodeCapture that change which pods are captured on the node.

@@ -144,8 +144,13 @@ func concerned(states []report.State) []report.State {
 func (s *subject) accepted() outcome {
 	o := outcome{ok: s.verdict.Accepted(), reason: s.verdict.Reason, message: s.verdict.Message}
 	if !o.ok && len(s.verdict.Nodes) > 0 {
+		who := names(s.verdict.Nodes)
+		if plan.NamespaceOf(s.meta) != "" {
+			// Users of a namespace read this unredacted, because it quotes their spec.
+			who = counted(len(s.verdict.Nodes))
+		}
 		o.message += fmt.Sprintf("; until then, %s %s what was accepted last",
-			names(s.verdict.Nodes), map[bool]string{true: "keeps", false: "keep"}[len(s.verdict.Nodes) == 1])
+			who, map[bool]string{true: "keeps", false: "keep"}[len(s.verdict.Nodes) == 1])
 	}
 	return o
 }
