@@ -270,11 +270,12 @@ func names(nodes []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:maxNames], ", "), len(nodes)-maxNames)
 }
 
-// shorten cuts a message to the API's limit.
+// shorten cuts a message to the API's limit, at a space: what is left of a node's name would not be redacted for users who may
+// not know it.
 func shorten(message string) string {
 	const maxLength = 2048
 	if len(message) <= maxLength {
 		return message
 	}
-	return message[:maxLength] + "..."
+	return message[:max(strings.LastIndexByte(message[:maxLength+1], ' '), 0)] + "..."
 }
