@@ -16,20 +16,41 @@ type Holder struct {
 	Node string
 	// Why it still has it, for users.
 	Why string
+	// Until is when it is no longer waited for if it does not report again; zero if it is waited for in any case.
+	Until time.Time
 }
 
 // HolderOf returns the node as a holder of the object; false if it does not have it, or has been silent for so long that waiting
 // for it makes no sense: its agent removes what is not in its spec when it comes back. The operator has read reports since a
-// time: a node that was silent before, possibly because the API server was down, has as long from then on.
+// time: a node that was silent before, possibly because the API server was down, has as long from then on if it had the object
+// by its last report.
 func HolderOf(capture *v1alpha1.NodeCapture, o Object, since, now time.Time) (Holder, bool) {
 	h := Holder{Node: capture.Name}
 	if planned(capture, o) {
 		h.Why = "its NodeCapture still contains it"
 		return h, true
 	}
-	if !Fresh(capture, now) && (capture.Status.ObservedTime == nil || now.Sub(since) > v1alpha1.StaleAfter) {
+	if capture.Status.ObservedTime == nil {
 		return h, false
 	}
+	heard := capture.Status.ObservedTime.Time
+	if h.Until = heard.Add(v1alpha1.StaleAfter); heard.Before(since) {
+		h.Until = since.Add(v1alpha1.StaleAfter)
+	}
+	if now.After(h.Until) {
+		return h, false
+	}
+	silent := !Fresh(capture, now)
+	if h.Why = leftOn(capture, o, silent); h.Why != "" && silent {
+		h.Why += fmt.Sprintf("; its agent has not reported since %s: given up at %s",
+			heard.UTC().Format(time.RFC3339), h.Until.UTC().Format(time.RFC3339))
+	}
+	return h, h.Why != ""
+}
+
+// leftOn returns why a node that should not have the object still has it; empty if it does not. A silent node has what it
+// reported last: it may be behind with its spec for days, for objects that it never had.
+func leftOn(capture *v1alpha1.NodeCapture, o Object, silent bool) string {
 	if consumers, processes, there := queuesOf(capture, o.Name); there {
 		var todo []string
 		if len(consumers) > 0 {
@@ -38,21 +59,18 @@ func HolderOf(capture *v1alpha1.NodeCapture, o Object, since, now time.Time) (Ho
 		if len(processes) > 0 {
 			todo = append(todo, "stop "+strings.Join(processes, ", "))
 		}
-		h.Why = "its queues are being removed"
 		if len(todo) > 0 {
-			h.Why = "its queues are in use: " + strings.Join(todo, "; ")
+			return "its queues are in use: " + strings.Join(todo, "; ")
 		}
-		return h, true
+		return "its queues are being removed"
 	}
 	if o.Ring && slices.ContainsFunc(capture.Status.Rings, func(r v1alpha1.NodeRingStatus) bool { return r.Name == o.Name }) {
-		h.Why = "it is being removed"
-		return h, true
+		return "it is being removed"
 	}
-	if capture.Status.AppliedGeneration < capture.Generation {
-		h.Why = fmt.Sprintf("its agent has not applied generation %d yet", capture.Generation)
-		return h, true
+	if !silent && capture.Status.AppliedGeneration < capture.Generation {
+		return fmt.Sprintf("its agent has not applied generation %d yet", capture.Generation)
 	}
-	return h, false
+	return ""
 }
 
 // planned reports whether the object is still in the node's spec.

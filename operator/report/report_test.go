@@ -203,6 +203,22 @@ func TestSilenceBeforeAnybodyListened(t *testing.T) {
 	require.False(t, holds(capture(silent), ring, v1alpha1.StaleAfter+time.Second))
 	require.False(t, holds(capture(silent), report.Object{Name: "other", Ring: true}, 0))
 	require.False(t, holds(capture(silent, func(nc *v1alpha1.NodeCapture) { nc.Status.ObservedTime = nil }), ring, 0))
+
+	// One that is down gets each edit of any object, and applies none.
+	behind := func(nc *v1alpha1.NodeCapture) { nc.Generation++ }
+	require.False(t, holds(capture(silent, behind), report.Object{Name: "other", Ring: true}, 0))
+	require.False(t, holds(capture(silent, behind), report.Object{Name: "other"}, 0))
+	require.True(t, holds(capture(silent, behind), ring, 0))
+	require.True(t, holds(capture(func(nc *v1alpha1.NodeCapture) { nc.Spec = v1alpha1.NodeCaptureSpec{} }, behind), report.Object{Name: "other"}, 0),
+		"one that reports may have got it since its last report")
+
+	holder, _ := report.HolderOf(capture(silent), cluster, now.Add(-time.Minute), now)
+	require.Equal(t, "its queues are in use: delete the consumer of queue 0, the consumer of queue 1; "+
+		"its agent has not reported since 2026-01-01T11:00:00Z: given up at 2026-01-01T12:02:00Z", holder.Why)
+	require.Equal(t, now.Add(2*time.Minute), holder.Until)
+	holder, _ = report.HolderOf(capture(func(nc *v1alpha1.NodeCapture) { nc.Spec = v1alpha1.NodeCaptureSpec{} }), ring, now.Add(-time.Hour), now)
+	require.Equal(t, "its queues are being removed", holder.Why)
+	require.Equal(t, now.Add(v1alpha1.StaleAfter-10*time.Second), holder.Until)
 }
 
 // TestSum: a ring's sums are over what it feeds; a Cluster's seen is what was offered to it.
