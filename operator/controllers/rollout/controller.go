@@ -4,7 +4,6 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -134,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 	}
 	if state.Plan.Unchecked() || state.Plan.Waiting() { // the nodes that are waited for may become silent
-		s.again = cmp.Or(s.again, recheck)
+		s.runAgain(recheck)
 	}
 	if mark.Marked && s.again == 0 {
 		r.Planner.Mark.Settle(mark)
@@ -145,9 +144,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 // writeNetworks repeats its check: the kind is installed with Multus, and others may change its objects.
 func (s *scope) writeNetworks(ctx context.Context) error {
 	if !s.Networks.Write(ctx, s.state.Plan) {
-		s.again = cmp.Or(s.again, recheck)
+		s.runAgain(recheck)
 	}
 	return nil
+}
+
+// runAgain makes the next run start after that time at the latest.
+func (s *scope) runAgain(after time.Duration) {
+	if s.again == 0 || after < s.again {
+		s.again = after
+	}
 }
 
 // outdated reports whether the cache is behind what was written: the watch will update it.

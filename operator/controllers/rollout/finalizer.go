@@ -3,10 +3,10 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,9 +73,13 @@ func (s *scope) removeFinalizers(ctx context.Context) error {
 func (s *scope) held(ctx context.Context, o object) bool {
 	for _, name := range slices.Sorted(maps.Keys(s.state.Captures)) {
 		asked := report.Object{Name: o.GetName(), Ring: o.kind == "CaptureRing"}
-		if holder, holds := report.HolderOf(s.state.Captures[name], asked, s.state.Since, s.Planner.Now()); holds {
+		now := s.Planner.Now()
+		if holder, holds := report.HolderOf(s.state.Captures[name], asked, s.state.Since, now); holds {
 			ctrl.LoggerFrom(ctx).Info("deletion waits", "object", o.GetName(), "node", holder.Node, "why", holder.Why)
-			s.again = cmp.Or(s.again, recheck)
+			s.runAgain(recheck)
+			if !holder.Until.IsZero() {
+				s.runAgain(holder.Until.Sub(now) + time.Millisecond)
+			}
 			return true
 		}
 	}

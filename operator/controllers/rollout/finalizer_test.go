@@ -38,6 +38,7 @@ func TestDeletionAfterAnOutage(t *testing.T) {
 			require.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 			c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(node).WithObjects(ring, node).Build()
 			r := &Reconciler{Client: c, Planner: &snapshot.Planner{Reader: c, Now: func() time.Time { return now }}}
+			var again time.Duration
 			there := func() bool {
 				state, err := r.Planner.Latest(t.Context())
 				require.NoError(t, err)
@@ -46,11 +47,14 @@ func TestDeletionAfterAnOutage(t *testing.T) {
 				err = c.Get(t.Context(), client.ObjectKeyFromObject(ring), &v1alpha1.CaptureRing{})
 				require.NoError(t, client.IgnoreNotFound(err))
 				require.Equal(t, err == nil, s.again > 0)
+				again = s.again
 				return err == nil
 			}
 			require.True(t, there())
+			require.Equal(t, recheck, again)
 			now = now.Add(v1alpha1.StaleAfter)
 			require.True(t, there())
+			require.Equal(t, time.Millisecond, again, "an uninstall waits for this, and not for long")
 			if returns {
 				require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 				node.Status = v1alpha1.NodeCaptureStatus{AppliedGeneration: node.Generation, ObservedTime: &metav1.Time{Time: now}}

@@ -56,7 +56,7 @@ func (s *scope) writeNodes(ctx context.Context) error {
 	}
 	err := group.Wait()
 	if behind.Load() {
-		s.again = time.Second
+		s.runAgain(time.Second)
 	}
 	for i, name := range names {
 		if written[i] != nil {
