@@ -260,9 +260,11 @@ func TestRolesForPeople(t *testing.T) {
 		require.NotContains(t, label, "aggregate-to")
 	}
 	require.Equal(t, []rbacv1.PolicyRule{
-		{APIGroups: []string{"ringcap.io"}, Resources: []string{"capturerings", "clusters", "nodecaptures"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"ringcap.io"}, Resources: []string{"capturerings", "clusters", "nodecaptures", "podcaptures"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
 	}, viewer.Rules)
+	without := find[*rbacv1.ClusterRole](t, decode(t, render(t, "--set=podCapture.maxPerNamespace=0")), "ringcap-viewer")
+	require.Equal(t, viewer.Rules, without.Rules, "ringcap doctor lists PodCaptures in any case")
 	require.Contains(t, editor.Rules, viewer.Rules[1])
 	for _, rule := range editor.Rules {
 		if slices.Contains(rule.Verbs, "create") {

@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -15,11 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ringcap/ringcap/cli/capture"
+	"github.com/ringcap/ringcap/cli/doctor"
+	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -147,6 +152,19 @@ func TestNothingInstalled(t *testing.T) {
 	require.Equal(t, ExitBad, a.run(t.Context(), []string{"kubectl-ringcap", "doctor"}))
 	require.Contains(t, out.String(), "operator: is not installed")
 	require.Contains(t, out.String(), "agents: are not installed")
+}
+
+// TestDoctorBeforePodCaptures: a cluster whose release has no such kind yet has none that a capture left.
+func TestDoctorBeforePodCaptures(t *testing.T) {
+	unknown := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, is := list.(*v1.PodCaptureList); is {
+			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1.GroupVersion.Group, Kind: "PodCapture"}}
+		}
+		return nil
+	}}
+	var facts doctor.Facts
+	workloads(t.Context(), fake.NewClientBuilder().WithScheme(Scheme()).WithInterceptorFuncs(unknown).Build(), &facts)
+	require.Empty(t, facts.Unreadable)
 }
 
 // TestACaptureSaysWhatWasCut: packets that are not whole in the file are not lost, and not what somebody wants who does not know.

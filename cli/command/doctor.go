@@ -97,7 +97,8 @@ func workloads(ctx context.Context, c client.Client, f *doctor.Facts) {
 		temporary   v1.PodCaptureList
 	)
 	list := func(into client.ObjectList, options ...client.ListOption) {
-		if err := c.List(ctx, into, options...); err != nil {
+		// A cluster from before PodCaptures has none.
+		if err := c.List(ctx, into, options...); err != nil && !meta.IsNoMatchError(err) {
 			kind := fmt.Sprintf("%T", into)
 			f.Unreadable = append(f.Unreadable, fmt.Sprintf("cannot list %s: %v", kind[strings.LastIndexByte(kind, '.')+1:], err))
 		}
