@@ -49,13 +49,19 @@ func NodeMetadata() *metav1.PartialObjectMetadata {
 	return node
 }
 
+// NodeMetadataList returns an empty list of them.
+func NodeMetadataList() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
+	return list
+}
+
 // take reads the state. It has only nodes that can have an agent: those with Linux.
 func take(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 	var rings v1alpha1.CaptureRingList
 	var clusters v1alpha1.ClusterList
 	var captures v1alpha1.NodeCaptureList
-	nodes := &metav1.PartialObjectMetadataList{}
-	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
+	nodes := NodeMetadataList()
 	for _, kind := range []struct {
 		name string
 		list client.ObjectList

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"regexp"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
+	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
 // podNodes holds which nodes have the pods of rings.
@@ -30,8 +29,7 @@ type ringNode struct{ ring, node string }
 // findPods reads from the nodes' reports which pods rings select.
 func (r *Reconciler) findPods(ctx context.Context) (podNodes, error) {
 	on := podNodes{nodes: map[string]bool{}, pods: map[string]int32{}, has: map[ringNode]bool{}}
-	nodes := &metav1.PartialObjectMetadataList{}
-	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
+	nodes := snapshot.NodeMetadataList()
 	// There are thousands, and nobody here changes them.
 	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return on, fmt.Errorf("list Nodes: %w", err)
