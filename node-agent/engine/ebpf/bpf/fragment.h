@@ -132,9 +132,10 @@ static __always_inline void datagram_begin(struct datagram *datagram, const stru
 	datagram->resv = 0;
 }
 
+/* Signed: another processor may have begun the datagram after this one read the clock. */
 static __always_inline int datagram_is_over(const struct datagram *datagram, const struct fragment *fragment, __u64 now)
 {
-	return now - datagram->began > FRAGMENT_NS ||
+	return (__s64)(now - datagram->began) > (__s64)FRAGMENT_NS ||
 	       (datagram->total && datagram->seen >= datagram->total && !fragment->off);
 }
 
