@@ -164,7 +164,11 @@ static u64 rc_fragment_tag(const struct rc_fragments *fragments, const struct rc
 	return siphash(&common, sizeof(common), &fragments->key);
 }
 
-/* The entry of @tag, or in its place a free one: one that has been forgotten, or the oldest. */
+/*
+ * The entry of @tag, or in its place a free one: one that has been forgotten, or the oldest. @now was read with the lock
+ * held: read before, it could be earlier than a stamp that another CPU wrote meanwhile, and the entry would seem to be
+ * very old.
+ */
 static struct rc_fragment_entry *rc_fragment_find(struct rc_fragment_bucket *bucket, u64 tag, u32 now)
 {
 	struct rc_fragment_entry *oldest = &bucket->entries[0], *entry;
@@ -227,7 +231,7 @@ static bool rc_fragment_decide(struct rc_fragment_entry *entry, const struct rc_
 
 bool rc_fragments_complete(struct rc_fragments *fragments, const struct rc_packet *pkt, struct rc_flow *flow)
 {
-	u32 shift = pkt->vlan_tpid ? VLAN_HLEN : 0, now = (u32)jiffies;
+	u32 shift = pkt->vlan_tpid ? VLAN_HLEN : 0, now;
 	struct rc_flow whole = *flow;
 	struct rc_fragment_bucket *bucket;
 	struct rc_fragment fragment;
@@ -241,6 +245,7 @@ bool rc_fragments_complete(struct rc_fragments *fragments, const struct rc_packe
 	tag = rc_fragment_tag(fragments, flow, fragment.id);
 	bucket = &fragments->buckets[tag % RC_FRAGMENT_BUCKETS];
 	spin_lock(&bucket->lock);
+	now = (u32)jiffies;
 	done = rc_fragment_decide(rc_fragment_find(bucket, tag, now), &fragment, has_ports, &whole, now);
 	spin_unlock(&bucket->lock);
 	if (done)
