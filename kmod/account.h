@@ -6,7 +6,9 @@
 #ifndef RC_ACCOUNT_H
 #define RC_ACCOUNT_H
 
+#include <asm/barrier.h>
 #include <linux/compiler.h>
+#include <linux/jiffies.h>
 #include <linux/percpu.h>
 
 /* What became of a packet that a ring saw: each has exactly one fate. See ACCOUNTS in linux/ringcap.h. */
@@ -34,6 +36,18 @@ struct rc_account_sum {
 	u64 fates[RC_FATES];
 	u64 reflect_failed;
 };
+
+/*
+ * Jiffies since @stamp, in which any CPU may be writing jiffies. The stamp is read first: jiffies that were read before it
+ * could be earlier, and the difference would be huge.
+ */
+static inline u32 rc_account_idle(const u32 *stamp)
+{
+	u32 then = READ_ONCE(*stamp);
+
+	smp_rmb();
+	return (u32)jiffies - then;
+}
 
 #define rc_account_add(counter, n) WRITE_ONCE(counter, (counter) + (n))
 

@@ -96,7 +96,7 @@ void rc_exact_state(const struct rc_exact *rule, struct ringcap_exact_state *sta
 	state->counts = (struct ringcap_rule_counts){
 		.packets = READ_ONCE(rule->packets) + atomic64_read(&rule->other_packets),
 		.bytes = READ_ONCE(rule->bytes) + atomic64_read(&rule->other_bytes),
-		.idle_ms = jiffies_to_msecs((u32)jiffies - READ_ONCE(rule->last)),
+		.idle_ms = jiffies_to_msecs(rc_account_idle(&rule->last)),
 		.flags = verdict.flags & RC_EXACT_LEARNT ? RINGCAP_COUNTS_LEARNT : 0,
 	};
 }
@@ -342,7 +342,7 @@ static bool rc_exact_is_idle(const struct rc_exact *rule)
 {
 	u32 idle_s = rc_exact_verdict(rule).idle_s;
 
-	return idle_s && (u32)jiffies - READ_ONCE(rule->last) >= idle_s * HZ;
+	return idle_s && rc_account_idle(&rule->last) >= idle_s * HZ;
 }
 
 u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact **gone)

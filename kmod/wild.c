@@ -52,10 +52,10 @@ void rc_rule_free_list(struct rc_rule *list)
 /* The sum over all CPUs; @idle: jiffies since the last packet of any, or since the rule was made. */
 static void rc_rule_sum(const struct rc_rule *rule, struct rc_rule_hits *sum, u32 *idle)
 {
-	u32 cpu, now = (u32)jiffies;
+	u32 cpu;
 
 	*sum = (struct rc_rule_hits){};
-	*idle = now - rule->made;
+	*idle = rc_account_idle(&rule->made);
 	for_each_possible_cpu(cpu) {
 		const struct rc_rule_hits *hits = per_cpu_ptr(rule->hits, cpu);
 		u64 packets = READ_ONCE(hits->packets);
@@ -64,8 +64,7 @@ static void rc_rule_sum(const struct rc_rule *rule, struct rc_rule_hits *sum, u3
 			continue;
 		sum->packets += packets;
 		sum->bytes += READ_ONCE(hits->bytes);
-		/* One that comes at this moment may be later than now. */
-		*idle = min_t(u32, *idle, max_t(s32, now - READ_ONCE(hits->last), 0));
+		*idle = min(*idle, rc_account_idle(&hits->last));
 	}
 }
 
