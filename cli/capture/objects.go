@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ringcap/ringcap/cli/doctor"
@@ -27,6 +28,8 @@ type Plan struct {
 	// ID distinguishes the objects of this capture from those of others.
 	ID   string
 	Ring string
+	// RingUID is the UID of an existing ring.
+	RingUID types.UID
 	// Made is the spec of the ring to create, nil to use an existing one.
 	Made *v1.CaptureRingSpec
 	// Own is the spec of the PodCapture to create instead of ring and Cluster, else nil; Start then sets Name to the name of its

@@ -341,10 +341,15 @@ func (s *Session) gone(ctx context.Context) (string, error) {
 		err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), is)
 		another := err == nil && object.GetUID() != "" && is.GetUID() != object.GetUID()
 		if !another && !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("%s %s is still there", strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1alpha1."), object.GetName()), err
+			return fmt.Sprintf("%s %s is still there", kindOf(object), object.GetName()), err
 		}
 	}
 	return "", nil
+}
+
+func kindOf(object client.Object) string {
+	kind := fmt.Sprintf("%T", object)
+	return kind[strings.LastIndex(kind, ".")+1:]
 }
 
 func (s *Session) byHand() string {

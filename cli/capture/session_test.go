@@ -152,3 +152,27 @@ func TestAProxyWithoutWebSockets(t *testing.T) {
 	require.Error(t, s.Dial(t.Context(), 0, strings.NewReader(""), io.Discard, io.Discard))
 	require.Equal(t, []string{"websocket", "SPDY/3.1"}, upgrades)
 }
+
+// TestDeletedSources: nodes stop feeding the queue when what it is over is deleted; the capture must not end as if all were well.
+func TestDeletedSources(t *testing.T) {
+	mirror := func(uid types.UID) *v1.CaptureRing {
+		return &v1.CaptureRing{ObjectMeta: metav1.ObjectMeta{Name: "mirror", UID: uid, Finalizers: []string{"ringcap.io/nodes"}}}
+	}
+	s := session(t, mirror("1"))
+	s.Plan.Ring, s.Plan.RingUID = "mirror", "1"
+	require.NoError(t, s.makeCluster(t.Context()))
+	require.NoError(t, s.deleted(t.Context()))
+
+	require.NoError(t, s.Client.Delete(t.Context(), mirror("1")))
+	require.EqualError(t, s.Watch(t.Context()), "CaptureRing mirror was deleted: what came later is not in the file")
+	s.Client = session(t, mirror("2"), s.cluster).Client
+	require.ErrorContains(t, s.deleted(t.Context()), "CaptureRing mirror was deleted", "another has its name")
+	s.Client = session(t, mirror("1")).Client
+	require.ErrorContains(t, s.deleted(t.Context()), "Cluster ringcap-cli-0 was deleted")
+	s.Client = interceptor.NewClient(session(t).Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewServiceUnavailable("down")
+		},
+	})
+	require.NoError(t, s.deleted(t.Context()), "an outage of the API server")
+}

@@ -61,7 +61,8 @@ PodCaptures in the namespace but no CaptureRings, it creates a PodCapture instea
 
 The final account lists what was lost on each node. Your connection may be too slow for a full mirror port: use -f.
 
-Exit code 3: packets were lost, a node did not send its account, or pods ran where nobody captured them.`,
+Exit code 3: packets were lost, a node did not send its account, the ring was deleted meanwhile, or pods ran where nobody captured
+them.`,
 		Example: `  ringcap capture mirror -f 'tcp port 443' -w https.pcapng --duration 1m
   ringcap capture mirror | wireshark -k -i -
   ringcap -n shop capture deploy/web -w web.pcapng
@@ -200,6 +201,11 @@ func (a *app) startCapture(ctx context.Context, session *capture.Session, timeou
 func (a *app) stream(ctx context.Context, session *capture.Session, f captureFlags, out io.Writer, bad bool) error {
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
+	watched := make(chan error, 1)
+	go func() {
+		watched <- session.Watch(stop)
+		cancel()
+	}()
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	results, disordered, err := capture.Stream(stop, session.Plan, session.Dial, flusher{buffered}, func() {
 		a.log("capturing on %s; Ctrl-C ends it", nodeNames(session.Plan))
@@ -212,6 +218,11 @@ func (a *app) stream(ctx context.Context, session *capture.Session, f captureFla
 	}
 	if err != nil {
 		return err
+	}
+	cancel()
+	if err := <-watched; err != nil {
+		a.log("%v", err)
+		bad = true
 	}
 	return a.summary(results, bad)
 }
@@ -293,7 +304,7 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 		return plan, nil, err
 	}
 	plan = newPlan(c, f, rand.String(5))
-	plan.Ring = name
+	plan.Ring, plan.RingUID = name, ring.UID
 	placements := s.Placements(name)
 	for _, p := range placements {
 		switch {
