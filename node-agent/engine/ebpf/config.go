@@ -13,24 +13,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// CONFIG_* of bpf/config.h.
-const (
-	configVLANs    uint32 = 1 << iota
-	configRxQueues        // CONFIG_CHANNELS
-	configExact
-	configLearn
-	configWild
-	configInnerKey
-	configPatterns
-	configIdle
-)
-
-// RC_PARSE_MAX and RC_INNER_MAX of the classifier.
-const (
-	parseMax = 256
-	innerMax = 768
-)
-
 func newOutputConfig(c *cluster) outputConfig {
 	return outputConfig{
 		Base: c.Base, Queues: uint32(c.Queues), Balance: uint32(c.Balance), Inner: flag(c.Inner),

@@ -14,13 +14,6 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// laneStats is struct ringcap_lane_stats.
-type laneStats struct {
-	Delivered, DeliveredBytes uint64
-	Dropped                   [4]uint64
-	Truncated, TruncatedBytes uint64
-}
-
 // lanes is a queue's account by CPU, mapped read-only: with thousands of queues a system call for each number were too much.
 type lanes struct {
 	pages []byte

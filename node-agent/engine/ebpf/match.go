@@ -37,19 +37,8 @@ const (
 	shiftInnerVLAN = 16
 )
 
-// RC_HAS_* in the first word.
-const (
-	hasMACs uint64 = 1 << iota
-	hasIPv4
-	hasIPv6
-	hasIP
-	hasPorts
-	hasTCP
-	hasTunnelID
-	hasInnerIPv4
-	hasInnerIPv6
-	hasAll = 1<<iota - 1
-)
+// hasAll is every RC_HAS_* in the first word.
+const hasAll = hasInnerIPv6<<1 - 1
 
 func (m *match) put(word int, mask, value uint64) {
 	m.mask[word] |= mask

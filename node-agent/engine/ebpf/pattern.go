@@ -12,11 +12,8 @@ import (
 
 // Limits of this engine's payload patterns.
 const (
-	maxPatterns    = 1 << 16 // RINGCAP_PATTERNS_MAX
 	maxPatternRows = 1 << 20 // words of rows; one element of a map of 6.1 has at most 4 MiB
 	maxChoices     = 1 << 18
-	maxChoicesHere = 256     // CHOICES_MAX of bpf/pattern.h
-	patternHit     = 1 << 31 // PATTERN_HIT
 )
 
 // automaton is the tables by which programs search payload; see bpf/pattern.h.

@@ -13,13 +13,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// From kmod/include/uapi/linux/ringcap.h.
-const (
-	protocolMagic  = 0x70616372
-	protocolABI    = 2
-	protocolABIMin = 2
-	handoverSocket = "handover"
-)
+// handoverSocket is RINGCAP_HANDOVER_SOCKET of kmod/include/uapi/linux/ringcap.h.
+const handoverSocket = "handover"
 
 // versions are those of the interface that a side speaks.
 type versions struct{ oldest, newest uint32 }
@@ -41,38 +36,12 @@ func (v versions) with(consumer versions) (uint32, error) {
 		consumer.oldest, consumer.newest, v.oldest, v.newest, todo)
 }
 
-// handoverRequest is struct ringcap_handover_request.
-type handoverRequest struct {
-	Magic  uint32
-	ABI    uint32
-	MapID  uint32
-	ABIMin uint32
-}
-
 // versions are those that the consumer speaks; one that does not say the oldest speaks one only.
 func (r handoverRequest) versions() versions {
 	if r.ABIMin == 0 {
 		return versions{r.ABI, r.ABI}
 	}
 	return versions{r.ABIMin, r.ABI}
-}
-
-// handoverReply is struct ringcap_handover_reply.
-type handoverReply struct {
-	Magic     uint32
-	ABI       uint32
-	Error     uint32
-	MapID     uint32
-	DataSize  uint32
-	NrStats   uint32
-	Queue     uint32
-	NrQueues  uint32
-	SnapLen   uint32
-	Watermark uint32
-	TimeoutUs uint32
-	Left      uint32
-	Name      [maxNameLen + 1]byte
-	Reason    [128]byte
 }
 
 var requestSize = binary.Size(handoverRequest{})

@@ -21,10 +21,7 @@ import (
 
 // Limits of this engine's rule sets.
 const (
-	maxShapes   = 64 // SHAPES_MAX of bpf/config.h
 	maxTargets  = len(programConfig{}.Targets)
-	maxExact    = 1 << 20
-	maxWildcard = 1 << 16
 	maxMatches  = 1 << 20
 	maxLearnt   = 1 << 16 // flows
 	maxDatagram = 1 << 12 // that are remembered for their fragments

@@ -12,9 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxNodeQueues is QUEUES_MAX of ringcap.bpf.c: how many queues the node can have.
-const maxNodeQueues = 16384
-
 // tables are the maps that all rings' programs share. Queues are found in them by their index, 0 to maxNodeQueues - 1.
 type tables struct {
 	queues     *ebpf.Map // index -> ring buffer

@@ -16,18 +16,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// The limits of the contract, kmod/include/uapi/linux/ringcap.h.
-const (
-	maxNameLen    = 63
-	maxQueues     = 256
-	maxTaps       = 64
-	maxSnapLen    = 65535
-	maxFilter     = 4096
-	maxRxQueues   = 1024
-	maxVLAN       = 4094
-	minQueueBytes = 128 << 10
-	maxQueueBytes = 1 << 30
-)
+// maxVLAN is the greatest VLAN id of IEEE 802.1Q.
+const maxVLAN = 4094
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the agent's Go code shares with the programs and with consumers. This file is compiled for its type information
+ * only and is never loaded: node-agent/engine/ebpf/generate writes types.go from it.
+ */
+#include "ringcap.bpf.c"
+
+/* Named as in Go. */
+enum constants {
+	/* The contract with consumers */
+	protocolMagic = RINGCAP_MAGIC,
+	protocolABI = RINGCAP_ABI,
+	protocolABIMin = RINGCAP_ABI_MIN,
+	maxNameLen = RINGCAP_NAME_MAX,
+	maxQueues = RINGCAP_QUEUES_MAX,
+	maxTaps = RINGCAP_TAPS_MAX,
+	maxSnapLen = RINGCAP_SNAPLEN_MAX,
+	maxFilter = RINGCAP_FILTER_MAX,
+	maxRxQueues = RINGCAP_CHANNELS_MAX,
+	minQueueBytes = RINGCAP_LANE_SIZE_MIN,
+	maxQueueBytes = RINGCAP_LANE_SIZE_MAX,
+	maxExact = RINGCAP_EXACT_MAX,
+	maxWildcard = RINGCAP_RULES_MAX,
+	maxPatterns = RINGCAP_PATTERNS_MAX,
+
+	/* The programs' sizes */
+	maxNodeQueues = QUEUES_MAX,
+	maxShapes = SHAPES_MAX,
+	maxChoicesHere = CHOICES_MAX,
+	parseMax = RC_PARSE_MAX,
+	innerMax = RC_INNER_MAX,
+	patternHit = PATTERN_HIT,
+
+	/* programConfig.Flags */
+	configVLANs = CONFIG_VLANS,
+	configRxQueues = CONFIG_CHANNELS,
+	configExact = CONFIG_EXACT,
+	configLearn = CONFIG_LEARN,
+	configWild = CONFIG_WILD,
+	configInnerKey = CONFIG_INNER_KEY,
+	configPatterns = CONFIG_PATTERNS,
+	configIdle = CONFIG_IDLE,
+
+	/* The first word of packetKey */
+	hasMACs = RC_HAS_MACS,
+	hasIPv4 = RC_HAS_IPV4,
+	hasIPv6 = RC_HAS_IPV6,
+	hasIP = RC_HAS_IP,
+	hasPorts = RC_HAS_PORTS,
+	hasTCP = RC_HAS_TCP,
+	hasTunnelID = RC_HAS_TUNNEL_ID,
+	hasInnerIPv4 = RC_HAS_INNER_IPV4,
+	hasInnerIPv6 = RC_HAS_INNER_IPV6,
+} constants;
+
+struct ringcap_lane_stats lane_stats;
+struct ringcap_handover_request handover_request;
+struct ringcap_handover_reply handover_reply;
