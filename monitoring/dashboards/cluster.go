@@ -8,26 +8,26 @@ const (
 )
 
 var cluster = Dashboard{
-	Name: "cluster", Title: "Cluster", Description: "How a cluster's packets are spread over its queues, and how their consumers do.",
+	Name: "cluster", Title: "Cluster", Description: "How a Cluster's packets are balanced over its queues, and whether consumers keep up.",
 	Variables: []Variable{clusters, nodes},
 	Rows: []Row{
 		{Title: "Balance", Panels: []Panel{
 			graph("Delivered by queue", PacketsPerSecond, 12, "", Query{deliveredRate, "{{node}} {{capture_cluster}}@{{queue}}"}),
-			graph("Delivered by queue", BytesPerSecond, 12, "What consumers can read, and what the snap length cut off.",
+			graph("Delivered by queue", BytesPerSecond, 12, "Bytes that consumers can read, and bytes that the snap length cut off.",
 				Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_delivered_bytes_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"},
 				Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_truncated_bytes_total` + ofCluster + `[$__rate_interval])) > 0`, "{{node}} {{capture_cluster}}@{{queue}} cut off"}),
-			graph("Skew", Count, 12, "The busiest queue over the mean: 1 is even, the number of queues is all into one. Few large flows make it large.",
+			graph("Skew", Count, 12, "The busiest queue's rate divided by the mean: 1 if all are equal, the number of queues if one gets all packets. A few large flows make it large.",
 				Query{`max by (node, capture_cluster) (` + deliveredRate + `) / avg by (node, capture_cluster) (` + deliveredRate + `)`, "{{node}} {{capture_cluster}}"}),
-			graph("Spread and doubled", PacketsPerSecond, 12, "Given to another queue by whenFull or whenUnattended; second copies of balance BothEnds.",
+			graph("Spread and doubled", PacketsPerSecond, 12, "Spread: given to another queue by whenFull or whenUnattended. Doubled: second copies with the balance type BothEnds.",
 				Query{`sum by (node, capture_cluster) (rate(ringcap_cluster_spread_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}} spread"},
 				Query{`sum by (node, capture_cluster) (rate(ringcap_cluster_duplicated_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}} doubled"}),
 		}},
 		{Title: "Consumers", Panels: []Panel{
 			stacked(graph("Lost by queue and reason", PacketsPerSecond, 8, "", Query{`sum by (node, capture_cluster, queue, reason) (rate(ringcap_queue_dropped_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}} {{reason}}"})),
-			graph("Truncated by queue", PacketsPerSecond, 8, "Delivered, but shortened to the ring's snap length.", Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_truncated_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
-			graph("Fill", Ratio, 8, "A full queue loses packets.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes` + ofCluster + `) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}@{{queue}}"}),
-			table("Attached", Count, 8, "1 where a consumer reads the queue.", `max by (node, capture_cluster, queue) (ringcap_queue_attached`+ofCluster+`)`),
-			table("In the data path", Count, 8, "1 where a node has the queues as asked; else the reason.", `max by (node, capture_cluster, engine, reason) (ringcap_cluster_ready`+ofCluster+`)`),
+			graph("Truncated by queue", PacketsPerSecond, 8, "Packets that were delivered, but shortened to the ring's snap length.", Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_truncated_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Fill", Ratio, 8, "Unread bytes as a share of capacity. A full queue loses packets.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes` + ofCluster + `) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			table("Attached", Count, 8, "1 if a consumer is attached to the queue.", `max by (node, capture_cluster, queue) (ringcap_queue_attached`+ofCluster+`)`),
+			table("In the data path", Count, 8, "1 if the queues are in the node's data path as the spec asks; otherwise 0 and the reason.", `max by (node, capture_cluster, engine, reason) (ringcap_cluster_ready`+ofCluster+`)`),
 			graph("Memory", Bytes, 8, "", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}"}),
 		}},
 	},

@@ -18,7 +18,7 @@ type Dashboard struct {
 	Rows                     []Row
 }
 
-// Variable is a label whose values a reader picks from.
+// Variable is a label with values that a reader can select.
 type Variable struct {
 	Name, Label string
 	// Values is a metric that has the label.
