@@ -259,7 +259,7 @@ func (r *release) suspended(ring *v1alpha1.CaptureRing) {
 	require.NoError(r.t, r.admin.Status().Update(r.t.Context(), ring))
 }
 
-// upgradeAndRollback: over a release whose CRD lacks a field, an upgrade brings the field, and a rollback takes it away; rings stay.
+// upgradeAndRollback: an upgrade of a release without a field in its CRD adds the field, and a rollback removes it; rings stay.
 func (r *release) upgradeAndRollback() {
 	const field = "watermarkTimeout"
 	former := filepath.Join(r.t.TempDir(), "ringcap")

@@ -48,8 +48,8 @@ func runEBPF(t testing.TB, loaded *ebpf.Program, data []byte) uint32 {
 	return verdict
 }
 
-// runnable reports whether the kernel makes a packet of the data for a test run: it wants a whole IP header where the
-// ethertype says so.
+// runnable reports whether the kernel makes a packet of the data for a test run: it wants a whole IP header if the
+// ethertype is that of IP.
 func runnable(data []byte) bool {
 	if len(data) < 15 {
 		return false

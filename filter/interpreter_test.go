@@ -213,7 +213,7 @@ func (m *machine) calculate(ins bpf.RawInstruction) (uint32, bool) {
 	}
 }
 
-// The interpreter itself is held against x/net's, which knows neither tags nor the kernel.
+// The interpreter itself is compared with x/net's, which knows neither tags nor the kernel.
 func TestInterpreterAgreesWithAnother(t *testing.T) {
 	for _, expr := range expressions {
 		raw := compiled(t, expr)

@@ -13,13 +13,13 @@ const Smallest = 60
 
 // Goal is one that the project has set itself, and what was measured.
 type Goal struct {
-	// Name says what is limited.
+	// Name of what is limited.
 	Name string `json:"name"`
 	// Limit is the greatest value that reaches it.
 	Limit float64 `json:"limit"`
 	// Value was measured; absent when what it is made of was not.
 	Value *float64 `json:"value,omitempty"`
-	// Reached says whether Value is within Limit.
+	// Reached reports whether Value is within Limit.
 	Reached bool `json:"reached"`
 }
 

@@ -30,7 +30,7 @@ func NewTables(result Result) *Tables {
 	return t
 }
 
-// Line is a row of a published table: what it says, and its columns.
+// Line is a row of a published table: its label and its columns.
 type Line struct {
 	Label string
 	Cells []string

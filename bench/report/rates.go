@@ -23,7 +23,7 @@ type Rate struct {
 	Load string `json:"load"`
 	// PacketsPerSecond of emulated time, in which an instruction takes a nanosecond.
 	PacketsPerSecond int `json:"packetsPerSecond"`
-	// LowerBound says that nothing faster could be sent.
+	// LowerBound is true if nothing faster could be sent.
 	LowerBound bool `json:"lowerBound"`
 }
 

@@ -61,10 +61,10 @@ type Result struct {
 
 // Benchmark is what is particular to one.
 type Benchmark struct {
-	// Title says what the figures are of and what they are net of.
+	// Title names what the figures measure, and what has been subtracted.
 	Title string
-	// Baseline says in which group of runs one is compared, and whether it is what the others of its packet size there are
-	// net of.
+	// Baseline returns the group of runs that a run is compared in, and whether the run is the group's baseline, which is
+	// subtracted from the others of its packet size.
 	Baseline func(what, who string) (group string, is bool)
 	// Judge compares rows with the goals.
 	Judge func(*Rows)

@@ -36,7 +36,7 @@ func readSymbols(path string) (symbolTable, error) {
 		var s symbol
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 3 {
-			return nil, fmt.Errorf("%s: %q is no line of kallsyms", path, lines.Text())
+			return nil, fmt.Errorf("%s: %q is not a line of kallsyms", path, lines.Text())
 		}
 		if _, err := fmt.Sscanf(fields[0], "%x", &s.address); err != nil {
 			return nil, fmt.Errorf("%s: %q: %w", path, lines.Text(), err)
@@ -54,7 +54,7 @@ func readSymbols(path string) (symbolTable, error) {
 	return table, lines.Err()
 }
 
-// name says which function has address.
+// name returns the function at an address.
 func (t symbolTable) name(address uint64) string {
 	i := sort.Search(len(t), func(i int) bool { return t[i].address > address }) - 1
 	if i < 0 || address-t[i].address > maxFunction {

@@ -179,7 +179,7 @@ func readme(values []*value) string {
 	return out.String()
 }
 
-// rows has one for each value, and for each map that has something to say of itself.
+// rows writes a row for each value, and for each map that has a comment of its own.
 func rows(out *strings.Builder, values []*value) {
 	for _, v := range values {
 		if v.children == nil || v.about != "" {

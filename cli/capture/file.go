@@ -13,7 +13,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// file writes packets of many nodes as one pcapng, whose interfaces are named NODE/INTERFACE or NODE/NAMESPACE/POD. It is not
+// file writes packets of many nodes as one pcapng. Its interfaces are named NODE/INTERFACE or NODE/NAMESPACE/POD. It is not
 // safe for concurrent use.
 type file struct {
 	to     io.Writer

@@ -90,7 +90,7 @@ func manyNodes(count int, pod string) []client.Object {
 	return objects
 }
 
-// Who may not ask the agents is told once which right that takes, and sees how old the figures are.
+// A user who may not ask the agents is told once which right is missing, and sees how old the figures are.
 func TestWithoutTheRightToAskAgents(t *testing.T) {
 	a, out, errOut := over(t, manyNodes(50, "hidden"))
 	require.Equal(t, ExitBad, a.run(t.Context(), []string{"ringcap", "status"}))

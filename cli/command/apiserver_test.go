@@ -69,7 +69,7 @@ func TestServer(t *testing.T) {
 	require.NotContains(t, said, "cannot list")
 }
 
-// Who may see ringcap's objects only is told what the doctor could not look at.
+// A user who may only read ringcap's objects is told what the doctor could not check.
 func TestDoctorWithFewRights(t *testing.T) {
 	kubeconfig, c := api.Kubeconfig(t), api.Client(t)
 	role := &rbacv1.ClusterRole{
@@ -109,8 +109,8 @@ func silentNode(t *testing.T, c client.Client) {
 	require.NoError(t, c.Status().Update(t.Context(), node))
 }
 
-// Who may edit one namespace captures its pods there, by a PodCapture, and needs nothing of the cluster; elsewhere the right that is
-// missing is named. No operator runs here, and what was made is removed.
+// A user who may edit one namespace captures its pods there by a PodCapture and needs no rights in the cluster. Elsewhere the missing
+// right is named. No operator runs here, and what was made is removed.
 func TestCaptureWithANamespacesRights(t *testing.T) {
 	kubeconfig, c := api.Kubeconfig(t), api.Client(t)
 	rules := []rbacv1.PolicyRule{

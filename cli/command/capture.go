@@ -98,7 +98,7 @@ func (f captureFlags) check() error {
 	case f.snapLength != 0 && f.snapLength < 64 || f.snapLength > sizing.MaxSnapLength:
 		return usagef("--snap-length: %d is neither 0 nor between 64 and %d", f.snapLength, sizing.MaxSnapLength)
 	case f.timeout <= 0:
-		return usagef("--timeout: %s is no time", f.timeout)
+		return usagef("--timeout: %s is not a duration above 0", f.timeout)
 	}
 	return nil
 }
@@ -326,7 +326,7 @@ func planCapture(ctx context.Context, c *connection, s fleet.Snapshot, name stri
 	return finishPlan(ctx, c, plan, missing)
 }
 
-// admitted refuses a capture whose pods may not have the ring's packets, and returns how to permit them.
+// admitted refuses a capture if its pods may not have the ring's packets, and returns how to permit them.
 func admitted(ctx context.Context, c *connection, ring *v1.CaptureRing) error {
 	rule := consumers.Rule{consumers.OfRing(ring.Name, ring.Spec.Consumers)}
 	err := rule.Check(c.namespace, func(name string) (map[string]string, error) {

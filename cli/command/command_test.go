@@ -47,7 +47,7 @@ func objects(t *testing.T, file string) []client.Object {
 	return all
 }
 
-// over makes an app whose cluster has some objects.
+// over makes an app with a cluster that has some objects.
 func over(t *testing.T, have []client.Object) (*app, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	scheme := Scheme()
@@ -154,7 +154,7 @@ func TestNothingInstalled(t *testing.T) {
 	require.Contains(t, out.String(), "agents: are not installed")
 }
 
-// TestDoctorBeforePodCaptures: a cluster whose release has no such kind yet has none that a capture left.
+// TestDoctorBeforePodCaptures: with a release that has no PodCaptures yet, no capture can have left any.
 func TestDoctorBeforePodCaptures(t *testing.T) {
 	unknown := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		if _, is := list.(*v1.PodCaptureList); is {

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// shop is a namespace with a Deployment whose pods are on two nodes of the healthy fleet and on one without an agent.
+// shop is a namespace with a Deployment. Its pods are on two nodes of the healthy fleet and on one without an agent.
 func shop(t *testing.T) (*connection, *fleet.Snapshot) {
 	t.Helper()
 	web := map[string]string{"app": "web"}
@@ -146,7 +146,7 @@ func TestWorkloadsThatCannotBeCaptured(t *testing.T) {
 	assert.True(t, client.IgnoreNotFound(err) == nil)
 }
 
-// TestARingMustAdmitTheCapture: it is said what to do before anything is made.
+// TestARingMustAdmitTheCapture: the error states what to do, before anything is made.
 func TestARingMustAdmitTheCapture(t *testing.T) {
 	a, _, _ := over(t, []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "web"}}}})
 	c, err := a.connect()

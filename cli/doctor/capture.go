@@ -120,7 +120,7 @@ func truncated(f Facts, ring *v1.CaptureRing) []Finding {
 		fmt.Sprintf(`where packets are wanted whole: kubectl patch capturering %s --type=json -p '[{"op":"remove","path":"/spec/snapLength"}]'`, ring.Name)}}
 }
 
-// fixOf returns the fix for reasons whose messages cannot know what the user wants.
+// fixOf returns the fix if the reason's message cannot, because it depends on what the user wants.
 func fixOf(reason string) string {
 	switch reason {
 	case v1.ReasonInterfaceNotFound:

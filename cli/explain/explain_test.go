@@ -194,7 +194,7 @@ func TestWherePayloadIs(t *testing.T) {
 			buffer := gopacket.NewSerializeBuffer()
 			require.NoError(t, gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true}, test.packet...))
 			h := parse(buffer.Bytes())
-			// Frames that are not IP do not say how long they are: padding is payload.
+			// Frames that are not IP have no length field: padding is payload.
 			require.Equal(t, test.want, strings.TrimRight(string(h.payload), "\x00"))
 			if h.source.Is4() {
 				require.Equal(t, "10.0.0.1", h.source.String())

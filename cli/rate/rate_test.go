@@ -53,7 +53,7 @@ func TestRates(t *testing.T) {
 			Queues: 2, Attached: 1, UnreadBytes: 10},
 	}
 	require.Equal(t, want, m.Rows())
-	// The same reports again say the same.
+	// The same reports give the same rates again.
 	m.Add(at(7, report("a", 5, 2000, 1500, 500), report("b", 4, 9000, 9000, 0)))
 	require.Equal(t, want, m.Rows())
 	var text bytes.Buffer

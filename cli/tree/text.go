@@ -136,7 +136,7 @@ func (p *printer) queue(q Queue, indent string, last bool) {
 		consumer = cmp.Or(q.Holder, "a consumer on the node")
 	}
 	if q.ConsumerAge != "" {
-		consumer += fmt.Sprintf(" (%s ago; the kubelet does not say now)", q.ConsumerAge)
+		consumer += fmt.Sprintf(" (%s ago; the kubelet does not report it now)", q.ConsumerAge)
 	}
 	if q.Problem != "" && consumer != "" {
 		consumer += "   "

@@ -39,7 +39,7 @@ func Worst(a, b Health) Health {
 // Tree has all rings.
 type Tree struct {
 	Health Health `json:"health"`
-	// Problems without a ring: Clusters whose rings do not exist.
+	// Problems without a ring: Clusters over rings that do not exist.
 	Problems []string `json:"problems,omitempty"`
 	Rings    []Ring   `json:"rings"`
 }
@@ -139,7 +139,7 @@ func worstFirst(a, b Health, nameA, nameB string) int {
 	return cmp.Or(badness[b]-badness[a], strings.Compare(nameA, nameB))
 }
 
-// orphans adds the Clusters whose rings do not exist.
+// orphans adds the Clusters over rings that do not exist.
 func (t *Tree) orphans(s fleet.Snapshot) {
 	for _, c := range s.Clusters {
 		if slices.ContainsFunc(c.Spec.Rings, func(r string) bool { return s.Ring(r) != nil }) {

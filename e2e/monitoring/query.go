@@ -61,7 +61,7 @@ func (p prometheus) get(what string, values url.Values) ([]series, error) {
 	}
 	var result []series
 	if err := json.Unmarshal(answer.Data.Result, &result); err != nil {
-		return nil, fmt.Errorf("query %s: %s is no list of series: %w", values.Get("query"), answer.Data.ResultType, err)
+		return nil, fmt.Errorf("query %s: %s is not a list of series: %w", values.Get("query"), answer.Data.ResultType, err)
 	}
 	return result, nil
 }

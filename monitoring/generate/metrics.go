@@ -29,16 +29,16 @@ names have; all others are in the sums ` + "`ringcap_rules_other_*`" + ` and ` +
 
 ## Agent
 
-On each node, port 9466 (` + "`agent.metricsPort`" + `). Counters are read every two seconds, or up to every ten where that takes long. They begin anew when a ring or cluster is made anew, and go on
-over a restart of the agent. What is in no engine (yet) has no series but its ` + "`ready`" + `.
+On each node, port 9466 (` + "`agent.metricsPort`" + `). Counters are read every two seconds, or up to every ten where that takes long. They start again at 0 when a ring or cluster is deleted and created again, and go on
+over a restart of the agent. A ring or cluster that is not in an engine (yet) has no series but its ` + "`ready`" + `.
 
 %s
-Besides, ` + "`go_*` and `process_*`" + ` as of every Go program.
+In addition there are ` + "`go_*` and `process_*`" + `, as in every Go program.
 
 | probe | fails |
 |---|---|
 | ` + "`/healthz`" + ` | when the agent has not looked at its data path for three minutes; the kubelet restarts it then, and capture goes on |
-| ` + "`/readyz`" + ` | until the API server has said what to capture; while something that is no single ring's could not be set or read; while a resource is not registered with the kubelet |
+| ` + "`/readyz`" + ` | until the agent has read its NodeCapture; while something that concerns no single ring cannot be set or read; while a resource is not registered with the kubelet |
 
 On the same port, ` + "`/counters`" + ` is the present counters of rings and queues as JSON, for ` + "`ringcap`" + ` ([cli.md](cli.md)).
 

@@ -4,8 +4,8 @@ package rules
 
 import "time"
 
-// ofNamespaces are the names of the rings of PodCaptures, which those who may edit a namespace write. What is wrong with them wakes
-// nobody: RingcapNotReady tells of it, and the PodCapture.
+// ofNamespaces are the names of the rings of PodCaptures, which users with edit rights in one namespace create. Their problems are not
+// critical: RingcapNotReady and the PodCapture report them.
 const ofNamespaces = `pods-.+-[0-9a-f]{10}-[0-9]+`
 
 // Alerts are the alerting rules. Each has a runbook of its name.

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The samples of testdata/faults.yaml at which what happened since has told: its head says when what began.
+// Samples of testdata/faults.yaml at which each phase of the run shows in the series. The file's head lists when the phases
+// began.
 const (
 	well       = 9
 	unattended = 28

@@ -9,7 +9,7 @@ var Recordings = []Recording{
 	{"ringcap:ring_seen_bytes:rate5m", `sum by (node, ring) (rate(ringcap_ring_seen_bytes_total[5m]))`},
 	{"ringcap:queue_delivered_packets:rate5m", `sum by (node, capture_cluster, queue) (rate(ringcap_queue_delivered_packets_total[5m]))`},
 	{"ringcap:queue_dropped_packets:rate5m", `sum by (node, capture_cluster, queue, reason) (rate(ringcap_queue_dropped_packets_total[5m]))`},
-	// Of what was passed to the queue. No value while nothing is.
+	// Share of what was passed to the queue. No value while nothing is.
 	{"ringcap:queue_dropped:ratio_rate5m", `ringcap:queue_dropped_packets:rate5m / on (node, capture_cluster, queue) group_left () (` +
 		`(ringcap:queue_delivered_packets:rate5m + sum by (node, capture_cluster, queue) (ringcap:queue_dropped_packets:rate5m)) > 0)`},
 	{"ringcap:queue_fill:ratio", `sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes)`},
@@ -18,7 +18,7 @@ var Recordings = []Recording{
 	{"ringcap:interface_lost_packets:rate5m", `label_replace(sum by (node, interface) (rate(ringcap_interface_missed_packets_total[5m])), "reason", "missed", "", "")` +
 		` or label_replace(sum by (node, interface) (rate(ringcap_interface_overrun_packets_total[5m])), "reason", "overrun", "", "")` +
 		` or label_replace(sum by (node, interface) (rate(ringcap_interface_errors_packets_total[5m])), "reason", "errors", "", "")`},
-	// Of what came to the interface. No value while nothing does.
+	// Share of what came to the interface. No value while nothing does.
 	{"ringcap:interface_lost:ratio_rate5m", `sum by (node, interface) (ringcap:interface_lost_packets:rate5m{reason=~"missed|overrun"}) / (` +
 		`(sum by (node, interface) (rate(ringcap_interface_received_packets_total[5m])) + sum by (node, interface) (ringcap:interface_lost_packets:rate5m{reason=~"missed|overrun"})) > 0)`},
 }

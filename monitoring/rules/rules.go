@@ -14,11 +14,11 @@ import (
 // Runbooks is where an alert's runbook is, by its name. The chart replaces it by the value prometheusRule.runbookURL.
 const Runbooks = "https://github.com/ringcap/ringcap/blob/main/docs/runbooks"
 
-// Severity says who is to look when.
+// Severity is how soon somebody must look.
 type Severity string
 
-// The severities: something is not captured, something is wrong and needs somebody's hand in the next days, something is as it
-// need not be.
+// The severities: something is not captured; something is wrong and must be fixed in the next days; something could be
+// better.
 const (
 	Critical Severity = "critical"
 	Warning  Severity = "warning"
@@ -38,7 +38,7 @@ type Alert struct {
 	Expr     string
 	For      time.Duration
 	Severity Severity
-	// Summary says what is wrong, in a line; Description what that means and what to do. Both are templates of Prometheus'.
+	// Summary is the problem in one line; Description is what it means and what to do. Both are Prometheus templates.
 	Summary, Description string
 }
 

@@ -157,7 +157,8 @@ func (a *Agent) address() *v1.NodeAgent {
 	return &v1.NodeAgent{Namespace: a.Pod.Namespace, Pod: a.Pod.Name, Port: int32(port)}
 }
 
-// heartbeat renews the node's Lease beside the agent's pod, nil where the status does not say which pod that is: people could not find it.
+// heartbeat renews the node's Lease in the namespace of the agent's pod. It is nil if the status does not name that pod,
+// because people could not find the Lease.
 func (a *Agent) heartbeat(c client.Client) *status.Heartbeat {
 	if a.address() == nil {
 		return nil
@@ -231,7 +232,8 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	a.health.Set(errors.Join(report.Err, report.ObserveErr, libraryErr))
 }
 
-// allocations say which pods have which queues; nil where nothing is offered. The error is that the kubelet cannot be asked.
+// allocations returns the pods that each queue is allocated to; nil if no queues are offered. An error means that the kubelet
+// cannot be asked.
 func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]pods.Pod, error) {
 	if len(a.offered) == 0 {
 		return nil, nil

@@ -130,7 +130,7 @@ func (w *nodeWatch) desired(ctx context.Context) (v1.NodeCaptureSpec, int64, boo
 	return desired(ctx, w.cache, w.name)
 }
 
-// desired reads the node's spec. A node without a NodeCapture, or whose NodeCapture is being deleted, captures nothing.
+// desired reads the node's spec. A node without a NodeCapture, or with one that is being deleted, captures nothing.
 func desired(ctx context.Context, reader client.Reader, name string) (v1.NodeCaptureSpec, int64, bool) {
 	var found v1.NodeCapture
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, &found)

@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
-// namespaces returns the namespaces whose pods may have the queues of the report.
+// namespaces returns, for each set of queues in the report, the namespaces that may have them.
 func namespaces(report datapath.Report) map[string]consumers.Rule {
 	allowed := map[string]consumers.Rule{}
 	for name, cluster := range report.Clusters {
@@ -71,7 +71,7 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 	return offer
 }
 
-// namedQueues are queues whose consumers get the names of interfaces.
+// namedQueues are queues with consumers that get the names of interfaces.
 type namedQueues struct {
 	deviceplugin.Queues
 	names *containers.Names

@@ -111,7 +111,8 @@ func TestPodsOfANode(t *testing.T) {
 	eventually(here, hostnet)
 	assert.NotEmpty(t, changed)
 
-	// What was found without the labels of namespaces does not answer for them, and why they are not known is said.
+	// Pods that were found without the labels of namespaces do not count once these are needed, and the reason why labels are unknown is
+	// reported.
 	w.want(t.Context(), podRing("team"))
 	_, unknown = w.Pods()
 	assert.NotEmpty(t, unknown)
@@ -169,7 +170,7 @@ func TestNobodyIsAnothersMirror(t *testing.T) {
 			assert.Equal(t, []string{string(pod.UID)}, uidsOf(pod))
 			continue
 		}
-		assert.False(t, alive, "no kubelet says that it runs")
+		assert.False(t, alive, "no kubelet reports that it runs")
 		pod.Status.Phase = corev1.PodRunning
 		o, alive = object(pod, nil)
 		assert.True(t, alive)

@@ -49,7 +49,7 @@ func Reach(config *rest.Config) (func(context.Context) error, error) {
 		}
 		defer response.Body.Close()
 		if response.StatusCode >= http.StatusInternalServerError {
-			return fmt.Errorf("the API server at %s says %s", server.Host, response.Status)
+			return fmt.Errorf("the API server at %s answers %s", server.Host, response.Status)
 		}
 		return nil
 	}, nil

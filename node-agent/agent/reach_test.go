@@ -31,7 +31,7 @@ func TestReach(t *testing.T) {
 	for name, test := range map[string]struct{ server, message string }{
 		"answers":            {answering(http.StatusOK), ""},
 		"forbids":            {answering(http.StatusForbidden), ""},
-		"is of no use":       {answering(http.StatusServiceUnavailable), "says 503"},
+		"is of no use":       {answering(http.StatusServiceUnavailable), "answers 503"},
 		"is started again":   {closed.Addr().String(), ""},
 		"is not to be heard": {deaf, "reach the API server at " + deaf},
 	} {

@@ -127,8 +127,8 @@ func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
 	assert.Equal(t, object.UID, lease.OwnerReferences[0].UID)
 }
 
-// An agent without the right to Leases, as one whose installation is older, and one that is no pod, write their status once a minute.
-// The log has it once.
+// An agent that may not write Leases, as in an older installation, writes its status once a minute, and so does an agent that is not a
+// pod. It logs that once.
 func TestAnAgentWithoutALease(t *testing.T) {
 	var made map[string]int
 	log := logged(t, func() {
@@ -145,7 +145,7 @@ func TestAnAgentWithoutALease(t *testing.T) {
 	assert.Nil(t, (&Agent{}).heartbeat(nil))
 }
 
-// The status says where the agent can be asked, if it is a pod that listens.
+// The status has the agent's address if the agent is a pod that listens.
 func TestWhereTheAgentCanBeAsked(t *testing.T) {
 	pod := types.NamespacedName{Namespace: "ringcap-system", Name: "agent-x"}
 	for address, want := range map[string]*v1.NodeAgent{

@@ -137,8 +137,8 @@ func get[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// An agent that starts without an API server adopts what is there, says why it is not ready, and goes to work once the
-// server is there.
+// An agent that starts without an API server adopts what is there and reports why it is not ready. It goes to work once
+// the server is there.
 func TestAnAgentStartsWithoutAnAPIServer(t *testing.T) {
 	server := &nodeServer{object: *nodeCapture(), statuses: make(chan v1.NodeCaptureStatus, 100), events: make(chan eventsv1.Event, 100)}
 	server.object.APIVersion, server.object.Kind = "ringcap.io/v1alpha1", "NodeCapture"

@@ -39,7 +39,7 @@ func holdings(report datapath.Report) (held []pods.Holding, attachments map[pods
 	return held, attachments
 }
 
-// takeBack revokes queues whose holders may not have them by the kubelet's allocation or by the ring.
+// takeBack revokes queues from holders that may not have them by the kubelet's allocation or by the ring.
 func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocations map[capture.QueueID][]pods.Pod) {
 	held, attachments := holdings(report)
 	asked := func(name string) bool {
@@ -69,8 +69,8 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 	}
 }
 
-// isUnowned looks again whether a queue is attached to by a process that is not known, and given to no pod: it may have become
-// somebody's since, and is taken from anybody.
+// isUnowned checks again that a queue is held by an unknown process and is not allocated to a pod, because both may have changed, and
+// revoking takes the queue from any holder.
 func (a *Agent) isUnowned(ctx context.Context, engine capture.Engine, queue capture.QueueID) bool {
 	seen, err := engine.Observe(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *Agent) announceTakenBack(ctx context.Context, queue capture.QueueID, wh
 	}
 }
 
-// announceGiven announces a queue that was taken from somebody because the kubelet gives it to a pod. The kubelet does not
+// announceGiven announces that a queue was taken from its holder because the kubelet gives it to a pod. The kubelet does not
 // wait for that.
 func (a *Agent) announceGiven(queue capture.QueueID, from int) {
 	who := a.keeper.Who(pods.Holding{Queue: queue, PID: from})

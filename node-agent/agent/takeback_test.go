@@ -43,7 +43,7 @@ func (e *takingEngine) Observe(context.Context) (capture.Observation, error) {
 	return capture.Observation{Clusters: map[string]capture.ClusterState{"ids": {Queues: e.seen}}}, nil
 }
 
-// allocated is what the kubelet says.
+// allocated is what the kubelet reports.
 type allocated map[capture.QueueID][]pods.Pod
 
 func (a allocated) Allocations(context.Context) (map[capture.QueueID][]pods.Pod, error) {
@@ -59,7 +59,7 @@ func (e *takingEngine) TakeBack(_ context.Context, queue capture.QueueID, holder
 func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.Transition) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, whose the cgroups of pods are")
+		t.Skip("needs root, to create cgroups of pods")
 	}
 	proc, groups := t.TempDir(), t.TempDir()
 	for pid, uid := range map[string]string{"10": "11111111-2222-3333-4444-555555555555", "11": sensorUID} {
@@ -125,7 +125,7 @@ func TestAQueueIsTakenBackFromAPodThatIsGone(t *testing.T) {
 		"its pod (UID 11111111-2222-3333-4444-555555555555) is gone", (*told)[0].Message)
 }
 
-// Of a holder that is not known a queue is taken only if it still is nobody's then.
+// A queue is taken from an unknown holder only if it still is not allocated by then.
 func TestAHolderThatIsNotKnown(t *testing.T) {
 	queue := capture.QueueID{Cluster: "ids", Queue: 1}
 	for name, test := range map[string]struct {
@@ -175,7 +175,7 @@ func TestAnEngineThatTakesNothingBack(t *testing.T) {
 	assert.Empty(t, *told)
 }
 
-// Of queues that are nobody's, the status says who reads them.
+// The status names the readers of queues that are not allocated.
 func TestHoldersOfNobodysQueues(t *testing.T) {
 	a, _, report, _ := takingLab(t)
 	allocations := map[capture.QueueID][]pods.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
@@ -189,7 +189,7 @@ func TestHoldersOfNobodysQueues(t *testing.T) {
 	assert.Equal(t, holders[capture.QueueID{Cluster: "ids", Queue: 1}], built.Clusters[0].Queues[1].Holder)
 }
 
-// Who has to stop a consumer is told which it is, once.
+// The message names the consumer that has to be stopped, once.
 func TestHoldersAreNamed(t *testing.T) {
 	a, _, report, _ := takingLab(t)
 	report.Clusters["ids"] = datapath.Object{Engine: v1.EngineEBPF, Reason: v1.ReasonQueueInUse, Message: "remove cluster ids: in use by a consumer"}

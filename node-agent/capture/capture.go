@@ -128,7 +128,7 @@ type Cluster struct {
 	Fragments Fragments
 	// LongHeader: slots carry what the parser found and a hash, in engines where they need not.
 	LongHeader bool
-	// WhenFull and WhenUnattended say what becomes of packets for a queue that cannot take them.
+	// WhenFull and WhenUnattended are the policies for packets to a queue that is full, or that has no consumer.
 	WhenFull, WhenUnattended QueuePolicy
 }
 
@@ -215,7 +215,7 @@ type RingState struct {
 	// Rules has what each wildcard rule counted, by its id.
 	Rules map[uint32]RuleStats
 	// Patterns has the packets that each payload pattern decided on, Plugins those that each plugin did not let pass, in the
-	// plan's order; nil where the engine does not say.
+	// plan's order; nil if the engine does not count them.
 	Patterns, Plugins []uint64
 }
 

@@ -79,7 +79,7 @@ type ExactRule struct {
 	Idle time.Duration
 }
 
-// WildcardRule is a rule whose Match may leave out fields.
+// WildcardRule is a rule with a Match that may leave out fields.
 type WildcardRule struct {
 	// ID is unique in the set and not 0; among rules of the same priority the smallest decides.
 	ID       uint32

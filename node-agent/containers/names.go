@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containers has what consumers' containers are given besides their queues: the names of the interfaces whose numbers are
-// with their packets, and a libpcap that knows ringcap.
+// Package containers has what consumers' containers are given besides their queues: the names of the interfaces that packets
+// carry the numbers of, and a libpcap that knows ringcap.
 package containers
 
 import (
@@ -30,7 +30,7 @@ const (
 
 // Names writes the names of interfaces, and the pods that they belong to, for consumers, also of interfaces that are gone. In an
 // agent's run folder <cluster>/interfaces/names has a line "<ifindex>\t<name>\t<namespace/pod>" for each
-// interface whose packets the cluster's queues get or got; the pod is empty for other interfaces. Its methods but Mount are
+// interface that the cluster's queues get or got packets of; the pod is empty for other interfaces. Its methods but Mount are
 // for one goroutine.
 type Names struct {
 	path string

@@ -214,7 +214,7 @@ func TestEveryFieldIsTriedOrNeverRefused(t *testing.T) {
 	for _, spec := range []any{v1.CaptureRingSpec{}, v1.ClusterSpec{}, v1.QueueSettings{}} {
 		for field := range reflect.TypeOf(spec).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			assert.True(t, name == "" || tried[name], "spec.%s: give refusedChanges a value that a node refuses, or say in neverRefused that there is none", name)
+			assert.True(t, name == "" || tried[name], "spec.%s: give refusedChanges a value that a node refuses, or list the field in neverRefused", name)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (c refusedChange) variants(engine v1.Engine) map[string]v1.NodeCaptureSpec 
 	return all
 }
 
-// What a node refuses takes nothing away, neither from the agent to which it is said nor from those after it.
+// A change that a node refuses removes no capture, neither under the agent that got it nor under later ones.
 func TestARefusedChangeOutlivesTheAgent(t *testing.T) {
 	for _, engine := range []v1.Engine{v1.EngineEBPF, v1.EngineKernelModule} {
 		for i, change := range refusedChanges {
@@ -370,7 +370,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A disk that cannot be written is said, and keeps nothing from being captured.
+// A disk that cannot be written is reported, and does not stop any capture.
 func TestAcceptedCannotBeWritten(t *testing.T) {
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
 	agent := agentOf(v1.EngineEBPF, engine, "/proc/none/accepted.json")
@@ -382,7 +382,7 @@ func TestAcceptedCannotBeWritten(t *testing.T) {
 	assert.Equal(t, before, engine.last)
 }
 
-// A person whose change was refused is told why, not to stop consumers for the sake of what was accepted before it.
+// If a change is refused, the message has the reason. It does not ask to stop consumers for the spec that was accepted before.
 func TestAnEnginesRefusalDoesNotHideThatOfTheChange(t *testing.T) {
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
 	file := filepath.Join(t.TempDir(), "accepted.json")
@@ -394,7 +394,7 @@ func TestAnEnginesRefusalDoesNotHideThatOfTheChange(t *testing.T) {
 	assert.Regexp(t, "^2 queues of .* need .*; of what was accepted before it: .*stop its consumers first", report.Clusters["mirror"].Message)
 }
 
-// An engine that cannot be asked for a moment, at a start, is no reason to forget.
+// If an engine cannot be asked for a moment at the start, accepted specs are kept.
 func TestAnEngineIsAwayForAMomentAtTheStart(t *testing.T) {
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
 	file := filepath.Join(t.TempDir(), "accepted.json")
@@ -453,7 +453,7 @@ func TestAChangeThatTheEngineRefuses(t *testing.T) {
 	}
 }
 
-// choosyEngine supports the rings of which it has nothing to say.
+// choosyEngine refuses each ring for which message returns a text.
 type choosyEngine struct {
 	*planEngine
 	message func(capture.Ring) string

@@ -25,7 +25,7 @@ type Object struct {
 	Orphaned bool
 	// Fed: at least one ring that there is passes packets to this set of queues.
 	Fed bool
-	// Reason and Message say what is wrong, with the decision or since; Reason is empty when all is as the spec asks.
+	// Reason and Message describe what is wrong, with the decision or since; Reason is empty when all is as the spec asks.
 	Reason, Message string
 }
 

@@ -158,7 +158,7 @@ func TestEnginesRefusalsAreOutcomes(t *testing.T) {
 
 func TestQueuesOfARingThatCouldNotBeMadeAreNotOffered(t *testing.T) {
 	engine := newMemoryEngine()
-	engine.refuse["bad"] = errors.New("the verifier says no")
+	engine.refuse["bad"] = errors.New("the verifier refuses it")
 	asked := spec("bad", "good")
 	for _, ring := range []string{"bad", "good"} {
 		cluster := v1.NodeCluster{Name: "over-" + ring, Spec: v1.ClusterSpec{Rings: []string{ring}, Queues: 1}}
@@ -241,7 +241,7 @@ func TestAnInterfaceThatCannotBeSetIsItsRingsProblem(t *testing.T) {
 	assert.ErrorContains(t, report.Err, "restore interface old0: busy")
 }
 
-// What its driver cannot do is the ring's to say; it captures all the same, and so do rings that did not ask for it.
+// A ring reports a setting that its driver cannot make. It captures all the same, and so do rings without that setting.
 func TestASettingThatTheDriverRefuses(t *testing.T) {
 	r := newReconciler(newMemoryEngine())
 	asked := spec("a", "b")

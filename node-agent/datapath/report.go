@@ -31,7 +31,7 @@ type Report struct {
 	Plan plan.Result
 	// Outcome is what became of the plan.
 	Outcome Outcome
-	// Rings and Clusters are what both say of each object, by name; leftovers, too.
+	// Rings and Clusters combine plan and outcome for each object, by name; orphaned objects too.
 	Rings, Clusters map[string]Object
 
 	// Observations by engine, after the plan was applied or since.
@@ -53,8 +53,8 @@ func (r Report) Queues(name string) (capture.ClusterState, bool) {
 	return state, ok
 }
 
-// Blocked reports whether something could not be changed or removed for its consumers' sake, and these are gone by now, or
-// could not be made for want of memory, and other queues gave some back.
+// Blocked reports whether a new try may succeed: something could not be changed or removed because of its consumers, which are
+// gone by now, or could not be made for lack of memory, and other queues freed some.
 func (r Report) Blocked() bool {
 	for name, object := range r.Clusters {
 		if object.Reason == v1.ReasonNodeMemoryInsufficient && r.queueMemory() < r.plannedWith {

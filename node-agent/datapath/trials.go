@@ -45,8 +45,8 @@ type Trials struct {
 	bootID  string
 	now     func() time.Time
 	began   Signal
-	// fresh are rings whose trial was admitted and must be applied; unmade those that were not planned, or that their engine
-	// refused.
+	// fresh are the rings on trial that were admitted and must be applied; unmade those that were not planned, or that their
+	// engine refused.
 	fresh, unmade map[string]bool
 
 	mu sync.Mutex
@@ -225,7 +225,7 @@ func (t *Trials) knows(name string) bool {
 	return known || t.damaged
 }
 
-// forget drops the rings that there are no more, and what is kept for want of a spec; it is called with one that is known.
+// forget drops rings that are not in the spec any more, and what was kept while no spec was known.
 func (t *Trials) forget(spec v1.NodeCaptureSpec) error {
 	if t == nil {
 		return nil

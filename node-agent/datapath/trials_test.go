@@ -18,7 +18,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// trialLab is a node whose agent and machine start again and again, over one disk, by a clock of its own.
+// trialLab is a node with an agent and a machine that start again and again, over one disk, by a clock of its own.
 type trialLab struct {
 	*testing.T
 	file   string
@@ -186,7 +186,7 @@ func TestNothingIsTriedWithoutAnAPIServer(t *testing.T) {
 	assert.Empty(t, reason, "mode 0 is not tried")
 }
 
-// An agent that dies while something is on trial, and whose successor cannot ask what is wanted, is no way around.
+// A ring on trial is undone in time although the agent dies and the next agent cannot read the NodeCapture.
 func TestATrialOutlivesTheAgent(t *testing.T) {
 	l := newTrialLab(t)
 	asked := inMode(2, 100)
@@ -243,7 +243,7 @@ func TestABootEndsATrial(t *testing.T) {
 // What the engine refuses has proven nothing: when it can be made, its trial begins.
 func TestWhatIsNotMadeStandsNoTrial(t *testing.T) {
 	l := newTrialLab(t)
-	l.engine.refuse["own"] = errors.New("the verifier says no")
+	l.engine.refuse["own"] = errors.New("the verifier refuses it")
 	l.reconcile(inMode(2, 100))
 	l.pass(60)
 	l.reconcile(inMode(2, 100))
@@ -366,7 +366,8 @@ func TestWhatRunsAtTheUpgradeGoesOnWhenInterfacesMove(t *testing.T) {
 	}
 }
 
-// What is not there yet is no ring that runs, nor is one whose trial the file had that cannot be read.
+// Rings are on trial although the engine has them: one that came after the first look, and one that was on trial when the file of
+// trials became unreadable.
 func TestWhatIsOnTrialAllTheSame(t *testing.T) {
 	l := newTrialLab(t)
 	l.reconcile(spec("other"))
@@ -402,10 +403,10 @@ func TestWhatRunsStaysWithoutAnAPIServer(t *testing.T) {
 	assert.NotEmpty(t, l.r.Trials.have["own"].Trying)
 }
 
-// What the engine refused was never there: a boot is no loss.
+// A spec that the engine refused was never active: a boot of the machine does not count against it.
 func TestABootDoesNotEndAnIdleTrial(t *testing.T) {
 	l := newTrialLab(t)
-	l.engine.refuse["own"] = errors.New("the verifier says no")
+	l.engine.refuse["own"] = errors.New("the verifier refuses it")
 	l.reconcile(inMode(2, 100))
 	l.pass(60)
 	l.reconcile(inMode(2, 100))
@@ -506,7 +507,7 @@ type movingDrivers struct{ noDrivers }
 
 func (d movingDrivers) Apply(map[string]plan.DesiredDriver) (bool, error) { return true, nil }
 
-// Of several lost trials the latest spec is what is undone, and one that cannot be decoded is none.
+// If several trials failed, the latest spec is undone. A trial that cannot be decoded does not count.
 func TestTheLatestUnfinishedSpec(t *testing.T) {
 	l := newTrialLab(t)
 	l.r.Trials.have = map[string]trial{}

@@ -96,7 +96,7 @@ func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	}
 }
 
-// inspectInterfaces reads the node's interfaces, with their drivers and whose traffic they carry.
+// inspectInterfaces reads the node's interfaces, with their drivers and which traffic of the node they carry.
 func (r *Reconciler) inspectInterfaces(spec v1.NodeCaptureSpec, seen *view) (err error) {
 	if seen.interfaces, err = r.Interfaces(); err != nil {
 		return err
@@ -137,8 +137,8 @@ func (v view) taken() (bytes uint64) {
 	return bytes
 }
 
-// asksForTraffic reports whether it matters to a ring whose traffic interfaces carry. Only then it is asked: a node may have very
-// many routes.
+// asksForTraffic reports whether it matters to a ring which traffic of the node its interfaces carry. It is only looked up then,
+// because a node may have very many routes.
 func (r *Reconciler) asksForTraffic(rings []v1.NodeRing) bool {
 	return r.Traffic != nil && slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) })
 }

@@ -122,9 +122,10 @@ func (c *cdiSpecs) keep(wanted map[string]Resource) error {
 	return err
 }
 
-// A queue is its pod's through restarts of its containers, and so is what they have not read: see ringcap_open(3). The kubelet is told,
-// for runtimes that do not know CDI, and the description says it, for pods that got their queues from an earlier agent. What a pod says
-// itself comes before: the kubelet sees to that, and runtimes put what is in a description over it, so that has another name.
+// A queue stays its pod's when containers restart, and so does what they have not read: see ringcap_open(3). The variable is in the
+// answer to the kubelet, for runtimes without CDI, and in the CDI description, for pods that got their queues from an earlier agent. A
+// value that the pod itself sets wins: over the answer by the kubelet; over the description, which runtimes apply last, because the
+// variable has another name there.
 const (
 	unreadName    = "RINGCAP_UNREAD"
 	unreadDefault = "RINGCAP_UNREAD_DEFAULT"

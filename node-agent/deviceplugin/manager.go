@@ -62,8 +62,8 @@ type Manager struct {
 // container starts. Any goroutine may call it.
 type MayStart func(context.Context, capture.QueueID) error
 
-// NewManager makes a Manager for the kubelet whose plugin folder is given (/var/lib/kubelet/device-plugins), and for container
-// runtimes that read descriptions of devices (CDI) in the other (/var/run/cdi).
+// NewManager makes a Manager for the kubelet with this plugin folder (/var/lib/kubelet/device-plugins), and for container
+// runtimes that read descriptions of devices (CDI) in the folder cdi (/var/run/cdi).
 func NewManager(folder, cdi string, mayStart MayStart) *Manager {
 	return &Manager{folder: folder, cdi: cdiSpecs{folder: cdi, written: map[string]cdiFile{}}, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
 }

@@ -274,7 +274,7 @@ func TestANewDeviceNumberIsToldToContainerRuntimes(t *testing.T) {
 	assert.NotEqual(t, other, last)
 }
 
-// Several pods are given queues of one resource at a time, whose description is one file.
+// Several pods are given queues of one resource at a time. The resource's description is one file.
 func TestNewDeviceNumbersOfSeveralQueuesAtOnce(t *testing.T) {
 	k := startKubelet(t, t.TempDir())
 	m := startManager(t, k.folder)

@@ -241,7 +241,7 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 	if err != nil {
 		return err
 	}
-	// The kubelet has it from nobody any more: who still holds it is late, or has what its pod left behind.
+	// The kubelet regards the queue as free: a process that still holds it is late to end, or was left behind by its pod.
 	if err := takeBack(ctx, engine, id); err != nil {
 		return err
 	}

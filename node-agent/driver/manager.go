@@ -37,7 +37,7 @@ const (
 	failed    phase = "failed"
 )
 
-// replacement is a device whose driver is, or was to be, another.
+// replacement is a device with a driver that was replaced, or was to be.
 type replacement struct {
 	hardware
 	Stock string `json:"stock"`

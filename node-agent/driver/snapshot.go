@@ -79,7 +79,7 @@ func addressesOf(link netlink.Link) ([]netlink.Addr, error) {
 	return node.Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 }
 
-// momentary are flags of a route that say how its link is just now.
+// momentary are flags of a route that show the present state of its link.
 const momentary = unix.RTNH_F_LINKDOWN | unix.RTNH_F_DEAD
 
 // routesOf lists the routes that were added by hand or by a daemon. The kernel's own come with the addresses, and routers
@@ -177,7 +177,7 @@ func enslave(link netlink.Link, master string) error {
 	return netlink.LinkSetMaster(link, upper)
 }
 
-// cleanAddress is an address without what only the kernel says of it.
+// cleanAddress is an address without the fields that only the kernel sets.
 func cleanAddress(a netlink.Addr) *netlink.Addr {
 	const kept = unix.IFA_F_NODAD | unix.IFA_F_HOMEADDRESS | unix.IFA_F_MANAGETEMPADDR | unix.IFA_F_NOPREFIXROUTE | unix.IFA_F_MCAUTOJOIN
 	a.LinkIndex, a.Flags = 0, a.Flags&kept

@@ -42,7 +42,7 @@ func (n sysctls) read(dev string) (map[string]string, error) {
 	}
 	values := map[string]string{}
 	for _, folder := range ofInterfaces {
-		// A kernel without IPv6 has no such folder, nor has an interface whose MTU is too small for it.
+		// A kernel without IPv6 has no such folder, nor has an interface with an MTU that is too small for it.
 		files, err := os.ReadDir(n.path(dev, folder+"/"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err

@@ -17,7 +17,7 @@ import (
 // TestBuilderSaysWhy: what a builder could not do comes out of the loader behind it. Real headers and a real compiler
 // are in node-agent/tests/build.
 func TestBuilderSaysWhy(t *testing.T) {
-	// As nobody's child: make says of itself how deep it is.
+	// Not as make's child: make passes its depth on in the environment.
 	t.Setenv("MAKELEVEL", "0")
 	t.Setenv("MAKEFLAGS", "")
 	headers, source := t.TempDir(), t.TempDir()

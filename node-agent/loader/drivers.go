@@ -30,9 +30,9 @@ func StockDrivers(sys string) []string {
 }
 
 // LoadDrivers loads those capture-aware drivers that the image has for this kernel and that could take the place of a stock
-// one. That is done ahead, because nobody but the loader may load modules: a device stays with the driver that it has, until
-// the agent gives it the other. (One that no driver has is taken by the first that is loaded, as ever.) It returns the
-// names of those that are loaded; the error tells which could not be.
+// one. It does so in advance, because only the loader may load modules: a device keeps its driver until the agent gives it the
+// other. (A device without a driver is taken by the first one that is loaded, as always.) It returns the names of the loaded
+// drivers; the error names those that could not be loaded.
 func (l Loader) LoadDrivers(stock []string) ([]string, error) {
 	if l.Mode != Load {
 		return nil, nil
@@ -62,7 +62,7 @@ func (l Loader) loadFile(path string) error {
 		return nil
 	}
 	if words != "" {
-		return fmt.Errorf("load %s: %w (the kernel says: %s)", path, err, words)
+		return fmt.Errorf("load %s: %w (kernel log: %s)", path, err, words)
 	}
 	return fmt.Errorf("load %s: %w", path, err)
 }
@@ -75,7 +75,7 @@ func (k RunningKernel) UnloadDrivers() error {
 		name := filepath.Base(holder)
 		devices, _ := filepath.Glob(filepath.Join(k.Sys, "module", name, "drivers", "*", "*", "driver"))
 		if len(devices) > 0 {
-			return fmt.Errorf("device %s, whose driver is %s: give it another, or take it away", filepath.Base(filepath.Dir(devices[0])), name)
+			return fmt.Errorf("device %s uses the driver %s: give it another driver, or remove it", filepath.Base(filepath.Dir(devices[0])), name)
 		}
 		if err := unix.DeleteModule(name, unix.O_NONBLOCK); err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("the driver %s (%w)", name, err)

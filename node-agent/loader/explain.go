@@ -16,7 +16,7 @@ import (
 func (l Loader) explain(path, words string, err error) Outcome {
 	reason, what := l.reason(path, err)
 	if words != "" {
-		what += " The kernel says: " + words + "."
+		what += " Kernel log: " + words + "."
 	}
 	return l.outcome(reason, "%s (%v) The eBPF engine serves meanwhile.", what, err)
 }

@@ -34,15 +34,15 @@ func ReadFile(path string) (File, error) {
 	}
 	object, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
-		return File{}, fmt.Errorf("%s is no kernel module: %w", path, err)
+		return File{}, fmt.Errorf("%s is not a kernel module: %w", path, err)
 	}
 	f := File{Path: path, Signed: bytes.HasSuffix(content, []byte(signatureMark))}
 	if err := f.information(object); err != nil {
-		return File{}, fmt.Errorf("%s is no kernel module: %w", path, err)
+		return File{}, fmt.Errorf("%s is not a kernel module: %w", path, err)
 	}
 	symbols, err := object.Symbols()
 	if err != nil {
-		return File{}, fmt.Errorf("%s is no kernel module: %w", path, err)
+		return File{}, fmt.Errorf("%s is not a kernel module: %w", path, err)
 	}
 	for _, s := range symbols {
 		if s.Section == elf.SHN_UNDEF && s.Name != "" && elf.ST_BIND(s.Info) == elf.STB_GLOBAL {
@@ -73,7 +73,7 @@ func (f *File) information(object *elf.File) error {
 		}
 	}
 	if f.Release == "" {
-		return fmt.Errorf("it does not say which kernel it is for")
+		return fmt.Errorf("it does not name the kernel that it is for")
 	}
 	return nil
 }

@@ -53,9 +53,9 @@ type Kernel interface {
 	SupportsModules() bool
 	// SignaturesEnforced reports whether the kernel takes only modules that are signed with a key that it trusts.
 	SignaturesEnforced() bool
-	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality; empty when it does not say.
+	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality; empty if it cannot be read.
 	Lockdown() string
-	// SourceVersion is that of the loaded module's File; empty when it does not say.
+	// SourceVersion is that of the loaded module's File; empty if it has none.
 	SourceVersion() string
 	// Unload removes what this program made in the module, and the module. The error tells who holds it.
 	Unload() error

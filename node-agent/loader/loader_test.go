@@ -113,7 +113,7 @@ func TestRun(t *testing.T) {
 		},
 		"a module for another kernel": {
 			kernel: fakeKernel{probe: errAbsent, load: unix.ENOEXEC, log: "ringcap: version magic '6.12' should be '6.1'"},
-			image:  []string{"6.1.0-test"}, reason: v1.ReasonInvalidModuleFormat, message: "is no kernel module", loads: 1,
+			image:  []string{"6.1.0-test"}, reason: v1.ReasonInvalidModuleFormat, message: "is not a kernel module", loads: 1,
 		},
 		"unsigned": {
 			kernel: fakeKernel{probe: errAbsent, load: unix.EKEYREJECTED}, image: []string{"6.1.0-test"},

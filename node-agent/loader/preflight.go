@@ -78,7 +78,7 @@ func (l Loader) Preflight(n Node) Preflight {
 	return p
 }
 
-// foresee is what Run would say, as far as that can be known.
+// foresee is the outcome that Run would have, as far as that can be known.
 func (l Loader) foresee(running bool) Outcome {
 	if running || l.Mode == Disabled {
 		if outcome, done := l.without(); done {
@@ -107,7 +107,7 @@ func (l Loader) foreseeFile(path string, running bool) Outcome {
 	}
 	o := l.outcome(v1.ReasonLoaded, "%s would be loaded", path)
 	if l.Signer != nil || file.Signed {
-		o.Message += ", if the kernel trusts its signature's key: that it says when it is loaded"
+		o.Message += ", if the kernel trusts its signature's key, which only loading it shows"
 	}
 	o.Ready, o.Version = true, file.Version
 	return o
@@ -158,7 +158,7 @@ func (l Loader) checkUnsigned() Check {
 	case l.lockedDown():
 		return Check{"unsigned modules", No, fmt.Sprintf("the kernel is locked down: %s", lockdown)}
 	case lockdown == "":
-		return Check{"unsigned modules", Unknown, "signatures are not enforced; whether the kernel is locked down it does not say (securityfs)"}
+		return Check{"unsigned modules", Unknown, "signatures are not enforced; whether the kernel is locked down cannot be read (securityfs)"}
 	}
 	return Check{"unsigned modules", Yes, "signatures are not enforced, and the kernel is not locked down"}
 }

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// module makes an object with nothing but what a module says of itself.
+// module makes an object with a module's description of itself and nothing else.
 func module(information ...string) []byte {
 	const names = "\x00.modinfo\x00.shstrtab\x00.symtab\x00.strtab\x00"
 	text := strings.Join(information, "\x00") + "\x00"

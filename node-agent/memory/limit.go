@@ -93,7 +93,7 @@ func (f memoryFiles) folder() string {
 		if len(fields) != 3 || fields[1] != f.controller {
 			continue
 		}
-		// Of a hierarchy that is mounted in part only, a process sees the end of its path.
+		// If only a part of the hierarchy is mounted, only the end of the path exists there.
 		for path := strings.TrimPrefix(fields[2], "/"); path != ""; _, path, _ = strings.Cut(path, "/") {
 			folder := filepath.Join(f.mount, path)
 			if _, err := os.Stat(filepath.Join(folder, f.limit)); err == nil {
@@ -104,7 +104,7 @@ func (f memoryFiles) folder() string {
 	return f.mount
 }
 
-// cache is what the kernel can take back, 0 where it does not say.
+// cache is what the kernel can take back; 0 if it does not report that.
 func (f memoryFiles) cache(folder string) uint64 {
 	text, err := os.ReadFile(filepath.Join(folder, "memory.stat"))
 	if err != nil {

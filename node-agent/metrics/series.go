@@ -61,7 +61,7 @@ var (
 	ringAbsorbed      = counter("ring_absorbed_packets_total", "Fragments that became part of another packet.", "ring", "engine")
 	ringDirected      = counter("ring_directed_packets_total", "Packets that a rule sent to a queue that it names.", "ring", "engine")
 	ringPassed        = counter("ring_passed_packets_total", "Packets that the ring passed to each of its clusters.", "ring", "engine")
-	ringReady         = gauge("ring_ready", "1 while the ring is in the data path as its spec asks, else 0; reason says why not.", "ring", "engine", "reason")
+	ringReady         = gauge("ring_ready", "1 while the ring is in the data path as its spec asks, else 0; the label reason explains a 0.", "ring", "engine", "reason")
 	ringFallback      = gauge("ring_fallback", "1 while a ring that leaves the choice of engine to the node (spec.engine Auto) is served by EBPF, else 0.", "ring")
 
 	rulePackets      = counter("rule_packets_total", "Packets that a named rule of the ring's filter decided on.", "ring", "engine", "rule")
@@ -83,7 +83,7 @@ var (
 	clusterMemory  = gauge("cluster_memory_bytes", "Kernel memory that a set of queues takes.", "capture_cluster", "engine")
 	clusterDoubled = counter("cluster_duplicated_packets_total", "Second copies, by balance BothEnds.", "capture_cluster", "engine")
 	clusterSpread  = counter("cluster_spread_packets_total", "Packets that another queue got by whenFull or whenUnattended.", "capture_cluster", "engine")
-	clusterReady   = gauge("cluster_ready", "1 while the queues are there as the spec asks, else 0; reason says why not.", "capture_cluster", "engine", "reason")
+	clusterReady   = gauge("cluster_ready", "1 while the queues are there as the spec asks, else 0; the label reason explains a 0.", "capture_cluster", "engine", "reason")
 
 	interfaceReceived = counter("interface_received_packets_total", "The kernel's rx_packets of a captured interface.", "interface")
 	interfaceBytes    = counter("interface_received_bytes_total", "The kernel's rx_bytes of a captured interface.", "interface")

@@ -88,8 +88,8 @@ type thread struct {
 }
 
 // pollingThreads finds those of an interface by their name, in the order of their NAPI ids, which is mostly that of the
-// queues. Before Linux 6.8 nothing but the name says whose they are: threads of a namesake in another network namespace are
-// taken for this one's too.
+// queues. Before Linux 6.8 only the name tells which interface a thread polls for: threads of an interface of the same name in
+// another network namespace are taken for this one's too.
 func pollingThreads(sys, dev string) ([]thread, error) {
 	text, err := os.ReadFile(filepath.Join(sys, "class", "net", dev, "threaded"))
 	if err != nil || strings.TrimSpace(string(text)) == "0" {

@@ -138,7 +138,7 @@ const (
 	hashPorts     = 1<<6 | 1<<7
 )
 
-// flowKinds are those whose hash has ports: TCP_V4_FLOW and so on.
+// flowKinds are those with ports in the hash: TCP_V4_FLOW and so on.
 var flowKinds = map[string]uint32{"tcp4": 1, "udp4": 2, "tcp6": 5, "udp6": 6}
 
 // rssFieldsTunable is what the hash is made of, by kind of packets: "tcp4=f0 udp4=30".

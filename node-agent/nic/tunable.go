@@ -95,7 +95,7 @@ func unsupported(err error) error {
 	return err
 }
 
-// refused is unsupported for writes: drivers say EINVAL for values that they cannot do.
+// refused is unsupported for writes: drivers return EINVAL for values that they cannot do.
 func refused(err error) error {
 	if errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("its driver does not take this value (%w): %w", err, errNotSupported)

@@ -32,7 +32,7 @@ const sysClassNet = "/sys/class/net"
 // DeviceOf reads what there is to know; an interface without hardware, or that is gone, has none.
 func DeviceOf(name string) Device { return deviceIn(sysClassNet, name) }
 
-// NUMANodeOf is the memory node that an interface's hardware is at; false where the kernel does not say.
+// NUMANodeOf is the memory node that an interface's hardware is at; false if the kernel does not report one.
 func NUMANodeOf(name string) (int, bool) { return numaNodeIn(sysClassNet, name) }
 
 // numaNodeIn asks the device's parents, too: a virtio device is below one of PCI, which knows.

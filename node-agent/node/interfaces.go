@@ -60,8 +60,8 @@ func Dump[T any](list func() ([]T, error)) ([]T, error) {
 
 const iffUp = 1 // IFF_UP of linux/if.h
 
-// WatchInterfaces calls changed when an interface appears, goes, is renamed, or goes up or down, until ctx ends. Where the
-// kernel had more to say than could be heard, changed is called too, for anything may have happened.
+// WatchInterfaces calls changed when an interface appears, goes, is renamed, or goes up or down, until ctx ends. It also calls
+// changed if messages of the kernel were lost, because anything may have happened.
 func WatchInterfaces(ctx context.Context, changed func()) error {
 	updates, err := subscribe(ctx)
 	if err != nil {

@@ -142,7 +142,7 @@ func (s stack) below(index int) []int {
 		}
 	}
 	if s.is(index, typeOVS) {
-		// The kernel does not say which of its ports Open vSwitch takes for which of its bridges.
+		// The kernel does not show which port belongs to which bridge of Open vSwitch.
 		for master, ports := range s.ports {
 			if s.is(master, typeOVS) {
 				below = append(below, ports...)

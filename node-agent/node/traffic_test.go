@@ -25,7 +25,7 @@ type world struct {
 
 func newWorld(t *testing.T) world { return world{t, testnet.Enter(t)} }
 
-// pod is an interface whose other end is in a network namespace of its own.
+// pod is an interface with its other end in a network namespace of its own.
 func (w world) pod(name string) netlink.Link {
 	w.Helper()
 	pod := w.veth(name, name+"-pod")
@@ -109,7 +109,7 @@ func TestAddressesMakeAnInterfaceTheNodes(t *testing.T) {
 	w.is(map[string]string{"eth0": "has the address 10.0.0.1/24", "mirror0": "has the address 2001:db8::1/64"})
 }
 
-// advertise tries once to send what a router says from its link-local address: hosts make themselves addresses of 2001:db8:7::/64.
+// advertise tries once to send a router advertisement from its link-local address: hosts give themselves addresses of 2001:db8:7::/64.
 func (w world) advertise(router netlink.Link) {
 	w.Helper()
 	const hour = "\x00\x00\x0e\x10"
@@ -126,7 +126,7 @@ func (w world) advertise(router netlink.Link) {
 	_ = unix.Sendto(socket, []byte(header+prefix), 0, everybody)
 }
 
-// What a mirror port hears of a router, say.
+// An address from a router's advertisement, which a mirror port may receive, is reported as such.
 func TestAddressFromARouterIsSaidToBe(t *testing.T) {
 	w := newWorld(t)
 	card, router := w.veth("card0.7", "router0"), w.named("router0")
@@ -150,7 +150,7 @@ func TestAddressFromARouterIsSaidToBe(t *testing.T) {
 	w.is(map[string]string{"card0.7": "has the address 10.0.0.1/24", "router0": "is below card0.7, which has the address 10.0.0.1/24"})
 }
 
-// On a node whose address is the loopback's, the interfaces have routes only: of one hop or several, in any table.
+// On a node with its address on the loopback device, the interfaces have routes only: of one hop or several, in any table.
 func TestRoutesMakeAnInterfaceTheNodes(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, netlink.LinkSetUp(w.named("lo")))

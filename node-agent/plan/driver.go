@@ -16,7 +16,7 @@ type DriverFact struct {
 	Name string
 	// Aware: it offers packets to ringcap before the stack has them.
 	Aware bool
-	// Replacement is the aware driver that can take its place; empty when there is none, and Obstacle then says why.
+	// Replacement is the aware driver that can take its place; empty if there is none, and Obstacle then has the reason.
 	Replacement, Obstacle string
 	// Stock is the driver that Name replaces, by this agent; empty when it was not.
 	Stock string
@@ -64,7 +64,7 @@ func driversAreAware(d *ringDraft) *problem {
 		}
 	}
 	if refused != nil && refused.reason != v1.ReasonPending && d.spec.TransparentFallback == v1.TransparentFallbackStack {
-		d.mode, d.modeReason = 0, refused.message+"; captured in mode 0, as spec.transparentFallback says"
+		d.mode, d.modeReason = 0, refused.message+"; captured in mode 0, as spec.transparentFallback allows"
 		return nil
 	}
 	return refused

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// TestWhenMissing: a node without the interface is none of the ring's, unless the ring says that it is one.
+// TestWhenMissing: a node without the interface is not one of the ring's nodes, unless the ring's spec makes it one.
 func TestWhenMissing(t *testing.T) {
 	selectors := func(list ...v1.InterfaceSelector) func(*v1.CaptureRingSpec) {
 		return func(s *v1.CaptureRingSpec) { s.Interfaces = list }

@@ -95,7 +95,7 @@ type Verdict struct {
 	Planned bool
 	// AsBefore: a change of its spec is refused, for Reason. What is planned, if anything, is the spec that was accepted last.
 	AsBefore bool
-	// Reason and Message say what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
+	// Reason and Message describe what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
 	// and have a Reason: one of its rings does not feed it.
 	Reason, Message string
 	// Fed: at least one ring passes packets to this set of queues.
@@ -116,7 +116,7 @@ type Verdict struct {
 	Away map[string]bool
 	// NIC are the settings that a ring asks for.
 	NIC NICSettings
-	// TransparentMode of a ring; where it is not the spec's, TransparentReason says why.
+	// TransparentMode of a ring; TransparentReason is why it is not the spec's, if so.
 	TransparentMode   int32
 	TransparentReason string
 	// Watched is what a ring does that can cut the node off from its network, for people; empty for nothing. Key tells it from
@@ -152,8 +152,8 @@ type Result struct {
 	AutoReason string
 }
 
-// Make decides. The spec's fields must have been defaulted. An object that cannot be had gets a verdict that says why
-// and leaves the others as they are; one whose change cannot be had stays as it was accepted last.
+// Make decides. The spec's fields must have been defaulted. An object that is refused gets a verdict with the reason
+// and leaves the others as they are. If the change of an object is refused, it stays as it was accepted last.
 func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 	changes := newChanges(spec, facts.Good)
 	facts.kept = changes.counts

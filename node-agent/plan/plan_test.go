@@ -175,7 +175,7 @@ func TestBothEnginesServeAtOnce(t *testing.T) {
 	assert.Equal(t, "b", got.Plans[v1.EngineKernelModule].Rings[0].Name)
 }
 
-// A refused ring gets its reason and a message that says what to do; the good ring beside it is planned all the same.
+// A refused ring gets its reason and a message with what to do; the good ring beside it is planned all the same.
 func TestRefusedRings(t *testing.T) {
 	for name, test := range map[string]struct {
 		ring    v1.NodeRing
@@ -316,7 +316,7 @@ func TestTwoRingsOfOneName(t *testing.T) {
 	assert.Equal(t, []string{"eth0"}, got.Rings["x"].Interfaces)
 }
 
-// A cluster that lost one of its rings goes on with the other, and says so.
+// A cluster that lost one of its rings goes on with the other, and reports it.
 func TestAClusterGoesOnWithTheRingsThatAreThere(t *testing.T) {
 	got := Make(v1.NodeCaptureSpec{
 		Rings:    []v1.NodeRing{ring("good")},
@@ -329,7 +329,7 @@ func TestAClusterGoesOnWithTheRingsThatAreThere(t *testing.T) {
 	assert.Len(t, got.Plans[v1.EngineKernelModule].Clusters, 1)
 }
 
-// Who may have queues goes with the queues: a change that is refused leaves it, too.
+// The permitted consumers belong to the queues: a refused change leaves them as they are.
 func TestNamespacesOfConsumers(t *testing.T) {
 	c, mirror := cluster("ids", 1, "mirror"), ring("mirror", withQueues(1))
 	c.Spec.Consumers = &v1.Consumers{Namespaces: []string{"sensors"}}
@@ -375,7 +375,7 @@ func TestQueuesStayWhileNoRingCanFeedThem(t *testing.T) {
 	assert.False(t, got.Clusters["mirror"].Planned)
 }
 
-// A typing error in a change takes nothing away: what was there stays, and the verdict says what is wrong.
+// A typing error in a change takes nothing away: what was there stays, and the verdict reports what is wrong.
 func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	f := facts()
 	before := v1.NodeCaptureSpec{
@@ -454,7 +454,7 @@ func withMemory(taken map[string]Taken) Facts {
 	return f
 }
 
-// withSlots is a cluster whose limit is never what refuses it.
+// withSlots is a cluster with a limit that never refuses it.
 func withSlots(c v1.NodeCluster, slots int32) v1.NodeCluster {
 	limit := resource.MustParse("64Gi")
 	c.Spec.Slots, c.Spec.MemoryLimit = slots, &limit
@@ -548,8 +548,8 @@ func TestWhatCannotGrowStays(t *testing.T) {
 	assert.EqualValues(t, 8<<20, got.Plans[v1.EngineKernelModule].Clusters[0].QueueBytes)
 }
 
-// An interface gets more RX queues, and there is no memory for as many of a ring's own: it keeps those that it has, and gets the others
-// when there is.
+// An interface gets more RX queues, and there is no memory for as many queues of the ring: the ring keeps those that it has, and gets
+// the others when there is memory.
 func TestQueuesOfAnRxQueueThatCannotGrowStay(t *testing.T) {
 	perRxQueue := ring("mirror", func(s *v1.CaptureRingSpec) {
 		all, limit := intstr.FromString(v1.QueuesPerRxQueue), resource.MustParse("64Gi")

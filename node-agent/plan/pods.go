@@ -103,7 +103,8 @@ func (f *Facts) selectedPods(selector v1.InterfaceSelector) ([]Pod, error) {
 	return selected, nil
 }
 
-// interfacesOf are a pod's interfaces, of several those whose names match the glob. The node's own are no pod's.
+// interfacesOf are a pod's interfaces. If there are several, only those with names that match the glob. A pod in the node's
+// network has none.
 func (f *Facts) interfacesOf(pod Pod, glob string) ([]Interface, error) {
 	if pod.HostNetwork {
 		return nil, nil

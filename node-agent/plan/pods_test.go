@@ -90,13 +90,13 @@ func TestPodsBesideAnInterface(t *testing.T) {
 	assert.Equal(t, map[string]string{"veth12": "shop/db"}, verdict.Pods)
 }
 
-// What cannot be had is said, and the rest is captured.
+// Pods that cannot be tapped are reported, and the rest is captured.
 func TestPodsThatCannotBeTapped(t *testing.T) {
 	verdict, _ := makeRing(t, `{interfaces: [{podSelector: {matchLabels: {app: agent}}}]}`, podFacts())
 	assert.True(t, verdict.Ready())
 	assert.Equal(t, []string{"kube/agent: hostNetwork: it has no interface of its own"}, verdict.PodsNotTapped)
 
-	// The node's own interfaces are not that pod's, even if they were said to be.
+	// The node's own interfaces are not that pod's, even if they are listed as the pod's.
 	f := podFacts()
 	f.Pods[4].Interfaces = []int{f.Interfaces[0].Index, 13}
 	verdict, p := makeRing(t, `{interfaces: [{podSelector: {matchLabels: {app: agent}}}]}`, f)

@@ -31,7 +31,7 @@ func poolFacts() Facts {
 	return f
 }
 
-// indexes of the taps, none of which is said to be away: that is for the engine to say.
+// indexes of the taps, none of which is marked as away: only the engine finds that out.
 func indexes(p capture.Plan) (all []int) {
 	for _, tap := range p.Rings[0].Taps {
 		if !tap.Away {
@@ -82,8 +82,8 @@ func TestPoolsThatAreTooLarge(t *testing.T) {
 	assert.Contains(t, verdict.Message, "matches 66 interfaces")
 }
 
-// A function that was in its pod before the ring was there is not to be had, and the pod is named; so is one whose index another
-// interface has by now.
+// A function that was in its pod before the ring was there cannot be tapped, nor can one if another interface has its index by
+// now. The pod is named.
 func TestFunctionsThatCannotBeTapped(t *testing.T) {
 	late, taken := poolFacts(), poolFacts()
 	late.Taps = nil

@@ -59,7 +59,7 @@ func overlap(a, b []uint16) bool {
 func quickRingsFeedTheirOwn(d *clusterDraft) *problem {
 	for _, name := range d.feeds {
 		if d.rings[name].ring.Quick && name != d.cluster.Name {
-			return problemf(v1.ReasonQuickModeConflict, "spec.rings names %q, whose spec.quickMode delivers to its own queues only: "+
+			return problemf(v1.ReasonQuickModeConflict, "spec.rings names %q, which delivers to its own queues only (spec.quickMode): "+
 				"name another ring, or set its spec.quickMode to false", name)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// written is a ring whose spec has what is written in YAML besides the defaults.
+// written is a ring with what is written in YAML besides the defaults.
 func written(t *testing.T, text string) v1.NodeRing {
 	t.Helper()
 	return ring("mirror", func(s *v1.CaptureRingSpec) {

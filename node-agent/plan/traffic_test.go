@@ -71,7 +71,7 @@ func TestTheNodesOwnTraffic(t *testing.T) {
 	}
 }
 
-// Of several interfaces one is enough; pods' are never the node's.
+// One interface of several is enough. Interfaces of pods never carry the node's own traffic.
 func TestWhoseTrafficItIs(t *testing.T) {
 	f := facts()
 	f.Interfaces[2].NodeTraffic = "has a default route"

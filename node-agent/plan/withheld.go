@@ -79,8 +79,8 @@ func (c *changes) withholdRefused(result Result) (more bool) {
 	return more
 }
 
-// keepCount keeps as many queues as a ring has, where one for each RX queue of its interface would be more and is refused. Nobody
-// changed the spec then, and there is nothing to withhold.
+// keepCount keeps a ring's present number of queues if one for each RX queue of its interface would be more, and is refused. The spec
+// has not changed then, so there is nothing to withhold.
 func (c *changes) keepCount(result Result, facts Facts) bool {
 	for _, ring := range c.spec().Rings {
 		own, now := result.Clusters[ring.Name], facts.QueueCounts[ring.Name]
@@ -93,8 +93,8 @@ func (c *changes) keepCount(result Result, facts Facts) bool {
 	return false
 }
 
-// withholdHarmful withholds a change that is valid by itself, but takes something from another object which is not changed, or
-// whose change is withheld: packets of a ring that are too long for a Cluster's memory, queues that a ring's rule names.
+// withholdHarmful withholds a change that is valid by itself but harms another object that is not changed, or has its change
+// withheld: packets of a ring become too long for a Cluster's memory, or queues go that a ring's rule names.
 func (c *changes) withholdHarmful(result Result, facts Facts) bool {
 	for _, cluster := range c.asked.Clusters {
 		refused := refusal(result.Clusters[cluster.Name])

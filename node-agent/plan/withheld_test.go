@@ -39,8 +39,8 @@ func TestAChangeIsRefusedAsAWhole(t *testing.T) {
 	assert.Equal(t, f.Good, got.Good(spec("tcp", 1<<19), f.Good))
 }
 
-// What the node cannot do at present is no change's fault, and the accepted spec cannot be had either: its queues stay as they
-// are for their consumers.
+// If the node cannot do something at present, no change is at fault, and the accepted spec cannot be applied either: its queues stay
+// as they are for their consumers.
 func TestTheNodesTroubleIsNoChanges(t *testing.T) {
 	accepted := v1.NodeCaptureSpec{
 		Rings:    []v1.NodeRing{ring("mirror", withQueues(2)), ring("other", withInterface("eth1"))},

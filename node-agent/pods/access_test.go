@@ -203,7 +203,7 @@ func TestMayStart(t *testing.T) {
 	assert.NoError(t, start(2), "where all may, it does not matter who")
 	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows", "sensors")})
 	assert.NoError(t, start(0))
-	assert.ErrorContains(t, start(2), "does not say which pod gets queue 2 of ids, whose spec.consumers does not name all")
+	assert.ErrorContains(t, start(2), "does not report which pod gets queue 2 of ids, and its spec.consumers does not name all")
 	access.Namespaces.Set(map[string]consumers.Rule{"ids": rule("flows")})
 	assert.ErrorContains(t, start(1), "pod sensors/b may not have queues of ids")
 	access.Namespaces.Set(map[string]consumers.Rule{})

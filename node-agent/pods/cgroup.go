@@ -36,8 +36,8 @@ var claim = regexp.MustCompile(`pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a
 
 const claimsMax = 8
 
-// PodOf returns the UID of the pod that a process runs in: one that its cgroup is called by, and of which the kubelet's part says that
-// the process is in it. proc is a proc file system.
+// PodOf returns the UID of the pod that a process runs in. The process's cgroup must name the pod, and the pod's cgroup in the kubelet's
+// part of the tree must list the process. proc is a proc file system.
 func (c Cgroups) PodOf(proc string, pid int) (string, error) {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -67,7 +67,7 @@ func (c Cgroups) PodOf(proc string, pid int) (string, error) {
 // The error is ErrNoPod when the kubelet has no such pod; it tells of cgroups that look like the pod's and are not root's alone.
 func (c Cgroups) Processes(uid string) ([]int, error) {
 	if !uidForm.MatchString(uid) {
-		return nil, fmt.Errorf("%q is no UID of a pod", uid)
+		return nil, fmt.Errorf("%q is not the UID of a pod", uid)
 	}
 	hierarchy := c.hierarchy()
 	folders, foreign := trusted(hierarchy, uid)

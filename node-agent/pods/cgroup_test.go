@@ -25,7 +25,7 @@ import (
 func put(t *testing.T, cgroups, path string, pids ...int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, whose the cgroups are")
+		t.Skip("needs root, to create cgroups")
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(cgroups, path), 0o755))
 	text := strings.Trim(fmt.Sprintln(pids), "[]\n")
@@ -69,7 +69,7 @@ func TestLayoutsOfCgroups(t *testing.T) {
 	}
 }
 
-// What a container makes of its own cgroup does not matter, whose ever it is; what it names like another pod is still its own.
+// Cgroups that a container makes below its own do not matter: one with the name of another pod is still the container's.
 func TestContainersOwnCgroups(t *testing.T) {
 	c := t.TempDir()
 	put(t, c, "cgroup.controllers")
@@ -105,11 +105,12 @@ func TestCgroupsThatAreNotTheKubelets(t *testing.T) {
 	}
 	for _, wrong := range []string{"", "..", uid + "/..", "*", strings.ToUpper(uid)} {
 		_, err := Cgroups(t.TempDir()).Processes(wrong)
-		assert.ErrorContains(t, err, "is no UID of a pod")
+		assert.ErrorContains(t, err, "is not the UID of a pod")
 	}
 }
 
-// Who owns a cgroup above the pod's could have made that, and is named; the kubelet's own counts beside it.
+// The owner of a cgroup above the pod's could have made the pod's cgroup: the error names the owner. The kubelet's own cgroup of the
+// pod still counts.
 func TestDelegatedCgroups(t *testing.T) {
 	pod := "given/kubepods/burstable/pod" + uid
 	for _, path := range []string{"given", "given/kubepods", "given/kubepods/burstable", pod} {

@@ -42,7 +42,7 @@ const (
 	heapGrowth = 4 << 20
 )
 
-// count of pods that come and go, unless RINGCAP_CHURN says otherwise: an hour's on a busy node are 1,000.
+// count of pods that come and go, RINGCAP_CHURN if set: an hour's on a busy node are 1,000.
 func count(t *testing.T) int {
 	if text := os.Getenv("RINGCAP_CHURN"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -213,7 +213,7 @@ func (c *churn) stream() (end func() map[string]int) {
 	require.NoError(c.t, err)
 	require.NoError(c.t, command.Start())
 	c.t.Cleanup(func() { _ = command.Process.Kill() })
-	// In this goroutine, whose thread is in the node's namespace.
+	// In this goroutine: its thread is in the node's namespace.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		o, err := c.agent.Engine(c.kind).Observe(context.Background())
 		require.NoError(c.t, err)

@@ -63,7 +63,7 @@ func (a Access) stat(pid int) (name, state string, start uint64) {
 
 // parseStat reads the name, and the state and the start behind it, in /proc/<pid>/stat. The name may have anything in it.
 func parseStat(stat []byte) (name, state string, start uint64) {
-	// Of the fields behind the name.
+	// Indexes of the fields behind the name.
 	const stateAt, startAt = 0, 19
 	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if from < 0 || to < from {

@@ -39,8 +39,8 @@ type Overstay struct {
 	Why string
 }
 
-// Keeper finds consumers whose queues are not theirs: the kubelet gave the queue to another pod or took it from theirs, or their
-// namespace may not have it any more. It is for one goroutine, but for Who.
+// Keeper finds consumers that read queues of others: the kubelet allocated the queue to another pod or freed it, or the consumer's
+// namespace may not have it any more. It is for one goroutine, except for Who.
 type Keeper struct {
 	Access Access
 	// Node lists this node's pods, the latest or what costs the API server less. It is asked about what the kubelet's word does
@@ -55,7 +55,7 @@ type Keeper struct {
 	settled map[Holding]string
 	suspect map[Holding]suspicion
 	// permitted are namespaces that could have the queues of a ring or Cluster at some time in this agent's life, and kept
-	// holdings that go on and are not in order, of which that was said.
+	// holdings that go on although they are not in order, and that were logged.
 	permitted map[right]bool
 	kept      map[Holding]bool
 	// exempt are holdings that nobody can end.
@@ -270,9 +270,9 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 	return d
 }
 
-// excluded returns why a running consumer may not keep a queue: its namespace was permitted and is not any more. A consumer whose
-// namespace never was permitted keeps its queue, as after an upgrade from a release that checked less. So does one whose ring
-// names no namespaces, or whose namespace's labels cannot be read.
+// excluded returns why a running consumer may not keep a queue: its namespace was permitted and is not any more. A consumer keeps
+// its queue if its namespace never was permitted, as after an upgrade from a release that checked less; if the ring names no
+// namespaces; and if its namespace's labels cannot be read.
 func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	err := k.Access.Namespaces.checkNow(ctx, h.Queue.Cluster, pod)
 	its := right{h.Queue.Cluster, pod.Namespace}
@@ -365,7 +365,7 @@ func (d doubt) isUnallocated(p process, pods []NodePod) string {
 	return fmt.Sprintf("its pod (UID %s) is gone", p.pod)
 }
 
-// waits reports whether a pod requests more queues of a set than the kubelet says that it has.
+// waits reports whether a pod requests more queues of a set than the kubelet has allocated to it.
 func (p NodePod) waits(cluster string, allocations map[capture.QueueID][]Pod) bool {
 	has := 0
 	for queue, owners := range allocations {

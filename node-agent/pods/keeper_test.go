@@ -191,7 +191,7 @@ func TestANumberOfAnotherProcess(t *testing.T) {
 	assert.Len(t, l.after(), 1, "attached by the process that has the number now")
 }
 
-// Who cannot be told from the pod that a queue was given to is left alone.
+// A holder that may be the pod that the queue is allocated to is left alone.
 func TestAHolderThatIsNotKnown(t *testing.T) {
 	l := newKeeperLab(t)
 	nobody := []Holding{{Queue: held.Queue}}
@@ -229,7 +229,8 @@ func TestOpeningAgainGainsNoTime(t *testing.T) {
 	assert.Empty(t, l.look(), "that was another time")
 }
 
-// Who may have a queue at first loses it later, also by a process that attaches after that; who may have it again keeps it.
+// A namespace that is not permitted any more loses its queues, also those that a process attaches to after that. A namespace that is
+// permitted again keeps them.
 func TestAnExclusionIsRemembered(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)
@@ -258,7 +259,7 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	require.Len(t, l.after(), 1)
 }
 
-// Where the kubelet says whose a queue is, the API server is asked once, until something of it changes.
+// Once the kubelet reports a queue's pod, the API server is asked once, until the allocation changes.
 func TestConsumersInOrderCostNothing(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)
@@ -275,7 +276,7 @@ func TestConsumersInOrderCostNothing(t *testing.T) {
 	assert.Empty(t, l.look())
 }
 
-// Of a holding that the kubelet gives to nobody the API server is asked, less and less often.
+// For a holding that the kubelet has not allocated, the API server is asked less and less often.
 func TestWhatIsLetPassIsAskedAboutLessOften(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)

@@ -20,7 +20,7 @@ import (
 
 /*
  * lab is a node in a network namespace of its own, with pods that have namespaces and veth pairs as a CNI plugin makes them, and
- * cgroups in which the kubelet says of each which processes it has.
+ * cgroups in which the kubelet lists the processes of each.
  *
  *	+------- node -------+      +--- pod ---+
  *	|  h<pid>  ----------|------|--- eth0   |

@@ -56,8 +56,8 @@ func (n *Namespaces) of(ctx context.Context, cluster string) (consumers.Rule, er
 	return allowed, nil
 }
 
-// check returns nil if a pod may have queues of the ring or Cluster. It is consumers.ErrNobody where no namespace is named: that
-// keeps new pods away, and is no reason to take from others what they have.
+// check returns nil if a pod may have queues of the ring or Cluster. If no namespace is named, the error wraps consumers.ErrNobody: new
+// pods get no queues then, and others keep theirs.
 func (n *Namespaces) check(ctx context.Context, cluster string, pod Pod) error {
 	return n.checkBy(ctx, n.Labels, cluster, pod)
 }
@@ -93,7 +93,7 @@ func (a Access) MayStart(ctx context.Context, queue capture.QueueID) error {
 	owners := allocations[queue]
 	if len(owners) == 0 {
 		// The kubelet lists no init containers that end.
-		return fmt.Errorf("the kubelet does not say which pod gets queue %d of %s, whose spec.consumers does not name all namespaces: "+
+		return fmt.Errorf("the kubelet does not report which pod gets queue %d of %s, and its spec.consumers does not name all namespaces: "+
 			"request it in a container that goes on", queue.Queue, queue.Cluster)
 	}
 	for _, owner := range owners {

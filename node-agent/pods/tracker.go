@@ -154,7 +154,7 @@ func (t *Tracker) update(now time.Time) (again time.Duration) {
 	return again
 }
 
-// find brings what was found up to date. A pod whose interfaces are there is not looked at again: it has got all of them
+// find brings what was found up to date. Once a pod's interfaces are found it is not looked at again: it has got all of them
 // before its first process began.
 func (t *Tracker) find(objects []Object, now time.Time) error {
 	links, err := listVethPeers()

@@ -40,7 +40,7 @@ func TestInterfacesAreFound(t *testing.T) {
 	l := newLab(t)
 	one, two := l.pod(nil), l.pod(nil)
 	second := l.attach(two, "second", "net1")
-	// What a pod's later processes are in says nothing: neither the node's namespace nor another pod's.
+	// The namespaces of a pod's later processes do not count: neither the node's nor another pod's.
 	node, err := netns.Get()
 	require.NoError(t, err)
 	defer node.Close()
@@ -87,7 +87,7 @@ func TestASandboxIsMadeAnew(t *testing.T) {
 	assert.Equal(t, map[string][]int{s.object.Name: {s.index}}, interfacesOf(tracker))
 }
 
-// What has no veth peer on the node, and what has no process, is said of pods that run, not of those that start.
+// Running pods without a process, or without a veth peer on the node, are reported as such; pods that start are not.
 func TestPodsWithoutInterfaces(t *testing.T) {
 	l := newLab(t)
 	macvlan, hidden, host := l.pod(nil), l.pod(nil), l.pod(nil)

@@ -36,7 +36,7 @@ func listVethPeers() (vethPeers, error) {
 // without reports whether an interface is not there.
 func (s vethPeers) without(index int) bool { return !slices.Contains(s.indexes, index) }
 
-// of returns the interfaces whose peer is in the namespace of a pod: that of its oldest process that has entered one.
+// of returns the interfaces with a peer in a pod's namespace: that of its oldest process that has entered one.
 func (s vethPeers) of(processes []podProcess) ([]int, error) {
 	for _, p := range processes {
 		id, err := p.namespace()

@@ -31,7 +31,7 @@ type Manifests struct {
 	// Ignored are documents of other kinds, and rings for other machines.
 	Ignored []string
 
-	// sources say which file each object is from.
+	// sources maps objects to their files.
 	sources map[object]string
 	// refused are the documents of Problems.
 	refused []refusal
@@ -84,7 +84,7 @@ func (m *Manifests) keep(last Manifests) {
 	}
 }
 
-// The kinds that say what to capture.
+// The kinds that describe captures.
 const (
 	kindRing    = "CaptureRing"
 	kindCluster = "Cluster"
@@ -179,7 +179,7 @@ func (r *reader) document(document []byte) {
 	ours := head.APIVersion == v1.GroupVersion.String() && (head.Kind == kindRing || head.Kind == kindCluster)
 	switch {
 	case !ours:
-		r.ignore("not a kind of " + v1.GroupVersion.String() + " that says what to capture")
+		r.ignore("not a kind of " + v1.GroupVersion.String() + " that describes a capture")
 	case refused != nil:
 		r.problem(refused)
 	case head.Kind == kindRing:
@@ -250,8 +250,8 @@ func (r *reader) cluster(text []byte) {
 	r.found.sources[r.what] = r.path
 }
 
-// withoutPods refuses what is done to pods. Namespaces are left unread, as in a manifest that is for a cluster too: who may have queues
-// is said by --uids, and nobody else may.
+// withoutPods refuses settings that concern pods. Namespaces are ignored, because a manifest may be for a cluster too: only the users
+// in --uids may have queues.
 func withoutPods(consumers *v1.Consumers) error {
 	switch {
 	case consumers == nil:

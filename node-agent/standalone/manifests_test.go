@@ -142,7 +142,7 @@ func TestAFolderThatIsNotThere(t *testing.T) {
 	assert.ErrorContains(t, err, "read the manifests")
 }
 
-// A change that cannot be used leaves what was there before it, and says so; what is taken away goes.
+// A change that cannot be used is reported and leaves what was there before it. What is taken away goes.
 func TestTheLastGoodManifestsStay(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) {
@@ -193,7 +193,7 @@ func TestTheLastGoodManifestsStay(t *testing.T) {
 	assert.Equal(t, []string{"b eth0"}, rings)
 	assert.Empty(t, problems)
 
-	// Of two of one name the first stays, in every order of files.
+	// If two objects have the same name, the first stays, whatever the order of files.
 	write("2.yaml", strings.Replace(named("b"), "eth0", "eth8", 1))
 	rings, problems = again()
 	assert.Equal(t, []string{"b eth0"}, rings)

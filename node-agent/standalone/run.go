@@ -24,7 +24,7 @@ const resync = 30 * time.Second
 
 // Options are the command line's.
 type Options struct {
-	// Folder of the manifests; Hostname is what nodeSelector's kubernetes.io/hostname is held against.
+	// Folder of the manifests; Hostname is what nodeSelector's kubernetes.io/hostname is compared with.
 	Folder, Hostname string
 	// Keep leaves the capture running at the end; otherwise everything is removed.
 	Keep bool

@@ -69,7 +69,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Which queues are listed changes with what they lost: that is no change of state, and not worth a write at once.
+// The list of queues changes with their losses. That does not count as a change of state and causes no write at once.
 func TestAnotherListIsNoOtherState(t *testing.T) {
 	before, after := sets(), sets()
 	after.Clusters[0].Queues[1].Dropped[0].Packets = 1000

@@ -31,9 +31,9 @@ type Input struct {
 	Module   Module
 	// Consumers are the pods that queues are allocated to, as namespace/name.
 	Consumers map[capture.QueueID]string
-	// ConsumersUnknown: the kubelet does not say.
+	// ConsumersUnknown: the kubelet does not report them.
 	ConsumersUnknown bool
-	// Truncating names the rings whose packets are cut although no snap length is set.
+	// Truncating names the rings that have packets cut although no snap length is set.
 	Truncating map[string]bool
 	// Holders are the processes that read queues which are allocated to no pod.
 	Holders map[capture.QueueID]string

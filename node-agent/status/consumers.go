@@ -4,9 +4,9 @@ package status
 
 import v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 
-// keepConsumers names the last known consumer of queues of which the kubelet says nothing, with the time as of which it is: of
-// all, while the kubelet cannot be asked; and of those that have been attached ever since, for a kubelet that was just started
-// leaves pods out that it has. last is the status before this one, by an earlier agent too.
+// keepConsumers sets the last known consumer, and when it was known, of queues that the kubelet does not report. While the
+// kubelet cannot be asked, these are all queues. Otherwise they are the queues that were attached and still are, because a
+// kubelet that has just started leaves out pods that it has. last is the previous status, perhaps an earlier agent's.
 func keepConsumers(status *v1.NodeCaptureStatus, last v1.NodeCaptureStatus, unknown bool) {
 	if last.BootID != status.BootID {
 		return

@@ -26,11 +26,11 @@ const trusted = v1.StaleAfter - time.Minute
 func OwnPause() time.Duration { return time.Minute - rand.N(20*time.Second) }
 
 // Heartbeat renews the Lease by which a node's NodeCapture stays valid. It is for one goroutine, that of the data path's
-// loop: a loop that hangs, or a status that cannot be written, is no reason to call a node well. A nil one never works.
+// loop: a node with a loop that hangs, or with a status that cannot be written, must not appear healthy. A nil one never works.
 type Heartbeat struct {
 	Client    client.Client
 	Namespace string
-	// Timeout bounds a request, for whose end the caller waits.
+	// Timeout bounds a request. The caller waits for its end.
 	Timeout time.Duration
 	// Pause is the time from one try to the next, OwnPause but in tests.
 	Pause func() time.Duration

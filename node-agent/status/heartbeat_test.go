@@ -17,7 +17,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// newBeatingLab is a lab whose node renews its Lease each 50 seconds.
+// newBeatingLab is a lab with a node that renews its Lease each 50 seconds.
 func newBeatingLab(t *testing.T, objects ...client.Object) *lab {
 	t.Helper()
 	l := newLab(t, objects...)
@@ -92,7 +92,8 @@ func TestANodeWhoseLeaseFailsIsNotSilent(t *testing.T) {
 	}
 }
 
-// A Lease says that the status holds: while that cannot be written, or there is no NodeCapture, nothing says so.
+// A renewed Lease means that the status still holds. It is not renewed while the status cannot be written, nor without a
+// NodeCapture.
 func TestWithoutAStatusThereIsNoHeartbeat(t *testing.T) {
 	l := newBeatingLab(t, n1())
 	l.fail = errors.New("refused")

@@ -274,7 +274,7 @@ func (b *behind) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 	return b.Reader.Get(ctx, key, o, opts...)
 }
 
-// Who else writes to the object makes no write fail: the watch has the newer one, or the API server is asked once.
+// Other writers of the object do not make a write fail: the watch has the newer object, or the API server is asked once.
 func TestAWriteToAnObjectThatChanged(t *testing.T) {
 	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	ctx, server := context.Background(), l.writer.Cached.(client.Client)

@@ -31,8 +31,8 @@ type queueSet struct {
 	name   string
 }
 
-// Refresh takes a report and returns the rings whose packets were cut lately although no snap length is given. A set of queues
-// that also gets packets of a ring with a snap length does not count: it is not known whose were cut.
+// Refresh takes a report and returns the rings that had packets cut lately although no snap length is given. A set of queues
+// that also gets packets of a ring with a snap length does not count: it is not known which ring's packets were cut.
 func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 	grown, before := t.count(r), t.given
 	t.given = map[string]bool{}
@@ -65,7 +65,7 @@ func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 	return rings
 }
 
-// count returns the sets of queues whose counts of cut packets grew since the last report. A set that cannot be read now is left out.
+// count returns the sets of queues with more cut packets than in the last report. A set that cannot be read now is left out.
 func (t *Truncation) count(r datapath.Report) (grown []queueSet) {
 	first := t.packets == nil
 	if first {
@@ -87,7 +87,7 @@ func (t *Truncation) count(r datapath.Report) (grown []queueSet) {
 	return grown
 }
 
-// feedersOf names the rings whose packets go to each set of queues.
+// feedersOf names the rings that feed each set of queues.
 func feedersOf(r datapath.Report) map[string][]string {
 	feeders := map[string][]string{}
 	for _, p := range r.Plan.Plans {

@@ -37,7 +37,7 @@ type Writer struct {
 	// Agent is where the node's agent can be asked for counters, nil where it cannot.
 	Agent    *v1.NodeAgent
 	Interval time.Duration
-	// Timeout bounds a write, for whose end the caller waits.
+	// Timeout bounds a write. The caller waits for its end.
 	Timeout time.Duration
 	// Heartbeat may be nil.
 	Heartbeat *Heartbeat

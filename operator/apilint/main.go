@@ -16,10 +16,10 @@ import (
 )
 
 var linters = config.Linters{Disable: []string{
-	// Nothing and the zero value mean the same in this API, so that a manifest may say bpf: "" or priority: 0, and a pointer is used
+	// Nothing and the zero value mean the same in this API, so that a manifest may have bpf: "" or priority: 0, and a pointer is used
 	// where they differ; counts are always written, zero too. These two would have pointers to all of them.
 	"optionalfields", "requiredfields",
-	// Selectors and patterns have no field that each needs; rules say which may stand together.
+	// Selectors and patterns have no field that each needs; validation rules define which fields go together.
 	"arrayofstruct",
 	// 50ms is what people write, and metav1.Duration what Kubernetes' own configuration takes.
 	"nodurations",

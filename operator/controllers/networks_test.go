@@ -67,8 +67,8 @@ func (w *world) network(namespace string) (*unstructured.Unstructured, error) {
 // touch makes the operator look at once.
 func touch(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = max(r.Spec.SnapLength, 64) + 1 }
 
-// TestNetworks: a ring over a pool gets its networks once Multus, the right and the namespaces are there, and says until then
-// what is missing. They follow the ring; what is somebody else's stays.
+// TestNetworks: a ring over a pool gets its networks once Multus, the right and the namespaces are there, and reports until
+// then what is missing. The networks change and go with the ring; objects of others stay.
 func TestNetworks(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"net-a", "net-b"} {
@@ -87,7 +87,7 @@ func TestNetworks(t *testing.T) {
 	update(w, ring, touch)
 	w.expect(ring, written, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotFound, `"net-c"`)
 
-	// One that was there before stays, and says so.
+	// One that was there before stays, and the condition reports it.
 	foreign := manifest(t, "{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {name: span, namespace: net-b}, spec: {config: theirs}}")
 	w.create(foreign)
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.Interfaces[0].Network.Namespaces = []string{"net-a", "net-b"} })
@@ -175,7 +175,7 @@ func TestPools(t *testing.T) {
 		}},
 	})
 
-	// One that was there before stays, and says so.
+	// One that was there before stays, and the condition reports it.
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sriovdp-config"}, Data: map[string]string{"config.json": "theirs"}}
 	ours, _, err := w.pools()
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestPools(t *testing.T) {
 	assert.Equal(t, ring.UID, ours.OwnerReferences[0].UID)
 	assert.NotEmpty(t, first)
 
-	// A second ring's pool is added; what a ring tells of another's pool is not heard, and it is told so.
+	// A second ring's pool is added. A ring that describes the pool of another ring is refused with a message.
 	tail := w.ring("tail")
 	tail.Spec.Interfaces = []v1alpha1.InterfaceSelector{{ResourceName: "example.com/vf", Pool: &v1alpha1.FunctionPool{Drivers: []string{"iavf"}}}}
 	w.create(tail)

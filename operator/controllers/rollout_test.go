@@ -198,7 +198,7 @@ func TestDeletionWaitsForTheNodes(t *testing.T) {
 	w.capture("holding", []string{"held"}, nil)
 	condition := w.expect(cluster, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeleting,
 		"holding: its queues are in use: delete the consumer of queue 0")
-	require.NotContains(t, condition.Message, "silent", "a node whose agent is silent is not waited for")
+	require.NotContains(t, condition.Message, "silent", "a silent node is not waited for")
 
 	// The agent cannot remove it while a pod has a queue.
 	w.agent("holding", func(s *v1alpha1.NodeCaptureStatus) {

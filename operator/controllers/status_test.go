@@ -40,7 +40,7 @@ func TestRulesEffective(t *testing.T) {
 	w.expect(ring, v1alpha1.ConditionRulesEffective, metav1.ConditionFalse, v1alpha1.ReasonInvalidFilter, "not accepted: spec.filter.rules[1]")
 }
 
-// TestConsumersEffective: a ring for nobody is pointed out, and so is each Cluster over it, whatever that says itself.
+// TestConsumersEffective: a ring that permits no namespace is reported, and so is each Cluster over it, whatever the Cluster permits.
 func TestConsumersEffective(t *testing.T) {
 	w := newWorld(t)
 	w.node("consumers")
@@ -51,7 +51,7 @@ func TestConsumersEffective(t *testing.T) {
 	w.create(cluster)
 	for _, object := range []client.Object{ring, cluster} {
 		w.expect(object, v1alpha1.ConditionConsumersEffective, metav1.ConditionFalse, v1alpha1.ReasonNobodyAllowed,
-			"spec.consumers of CaptureRing consumers names no namespace: name there whose pods may have its packets ('*' for all); no new pod gets")
+			"spec.consumers of CaptureRing consumers names no namespace: list there the namespaces that may have its packets ('*' for all); no new pod gets")
 	}
 	update(w, ring, func(r *v1alpha1.CaptureRing) { r.Spec.Consumers = &v1alpha1.Consumers{Namespaces: []string{"sensors"}} })
 	w.expect(ring, v1alpha1.ConditionConsumersEffective, metav1.ConditionTrue, v1alpha1.ReasonEffective)
@@ -175,7 +175,7 @@ func TestSilentNode(t *testing.T) {
 	w.expect(ring, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReporting,
 		"quiet: its agent has not reported since")
 
-	// Its agent is there after all: the status still holds, as the Lease says.
+	// Its agent is there after all: by the Lease, the status still holds.
 	renewed := metav1.NewMicroTime(time.Now().Add(v1alpha1.StaleAfter))
 	w.create(&coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: heartbeat.Name("quiet"), Labels: heartbeat.Labels()},
@@ -239,7 +239,7 @@ func TestCleanup(t *testing.T) {
 	w.capture("clean", []string{"clean", w.ringOf(pods).Name}, []string{"clean-ids"})
 	w.agent("clean", nil)
 
-	// What it says at the end is as far as the operator has come by then.
+	// The condition's last message is as far as the operator has come by then.
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()

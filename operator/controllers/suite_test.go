@@ -244,8 +244,8 @@ func update[T client.Object](w *world, object T, change func(T)) {
 	})
 }
 
-// expect waits until the condition is about the present generation, has this status and reason, and says these words;
-// it returns the condition.
+// expect waits until the condition is about the present generation, has this status and reason, and its message contains these
+// words. It returns the condition.
 func (w *world) expect(object client.Object, kind string, want metav1.ConditionStatus, reason string, words ...string) metav1.Condition {
 	w.t.Helper()
 	var got metav1.Condition

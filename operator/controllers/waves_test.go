@@ -45,8 +45,8 @@ func refuses(s *v1alpha1.NodeCaptureStatus) {
 	s.Rings[0].Ready, s.Rings[0].Reason, s.Rings[0].Message = false, v1alpha1.ReasonNodeMemoryInsufficient, "4 queues need 9 GiB"
 }
 
-// TestRolloutInWaves: an edit goes on when the agents say that it works, pauses at the first node that refuses it, and goes on when it is
-// corrected. That a node's agent says something about the version before is no progress.
+// TestRolloutInWaves: an edit goes on when the agents report that it works, pauses at the first node that refuses it, and goes on when
+// it is corrected. A report about the previous version is no progress.
 func TestRolloutInWaves(t *testing.T) {
 	w := newWorld(t)
 	nodes := []string{"wave-a", "wave-b", "wave-c"}
@@ -102,7 +102,7 @@ func TestRolloutInWaves(t *testing.T) {
 	}
 }
 
-// TestRolloutWhereAnAgentIsStuck: an agent that can act upon nothing says so of no ring, and the rollout that waits for it says it.
+// TestRolloutWhereAnAgentIsStuck: an agent that can apply nothing does not report that for each ring; the rollout that waits for it does.
 func TestRolloutWhereAnAgentIsStuck(t *testing.T) {
 	w := newWorld(t)
 	ring := w.ring("stuck")
@@ -130,7 +130,7 @@ func TestRolloutWhereAnAgentIsStuck(t *testing.T) {
 	w.snapLengths("stuck", map[string]int32{"stuck-a": 128, "stuck-b": 128})
 }
 
-// TestSilentNodes: nodes whose agent is not there are not waited for, are named, and do not keep the ring from being Ready, unless there
+// TestSilentNodes: nodes without their agent are named and not waited for, and do not keep the ring from being Ready unless there
 // are no others.
 func TestSilentNodes(t *testing.T) {
 	w := newWorld(t)

@@ -35,7 +35,7 @@ type answer struct {
 	until time.Time
 }
 
-// New returns a checker over a compiler, whose error is either about the expression or wraps plan.ErrFilterUnknown.
+// New returns a checker over a compiler. The compiler's error is either about the expression or wraps plan.ErrFilterUnknown.
 func New(compile func(expression string) error) *Checker {
 	return &Checker{compile: compile, known: map[string]answer{}}
 }

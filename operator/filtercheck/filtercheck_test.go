@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/operator/plan"
 )
 
-// TestRemembers: an expression is compiled once, unless the compiler could not say.
+// TestRemembers: an expression is compiled once, unless the compiler could not be run.
 func TestRemembers(t *testing.T) {
 	runs := map[string]int{}
 	bad, broken := errors.New("syntax error"), fmt.Errorf("%w: no memory", plan.ErrFilterUnknown)

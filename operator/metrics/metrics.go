@@ -15,7 +15,7 @@ import (
 // Fleet is the sum of what all nodes report.
 type Fleet struct {
 	Objects []Object
-	// Reporting is true for each node with a NodeCapture whose agent reports.
+	// Reporting is, for each node with a NodeCapture, whether its agent reports.
 	Reporting map[string]bool
 }
 
@@ -55,7 +55,7 @@ func Catalogue() []catalogue.Metric {
 
 var (
 	buildInfo     = gauge("build_info", "1, with the operator's version.", "version")
-	objectReady   = gauge("object_ready", "1 while a CaptureRing or Cluster is ready on all of its nodes whose agents report, else 0; reason is that of its condition Ready.", "kind", "name", "reason")
+	objectReady   = gauge("object_ready", "1 while a CaptureRing or Cluster is ready on all of its nodes with agents that report, else 0; reason is that of its condition Ready.", "kind", "name", "reason")
 	nodesDesired  = gauge("object_nodes_desired", "Nodes that a CaptureRing or Cluster is for.", "kind", "name")
 	nodesReady    = gauge("object_nodes_ready", "Nodes on which a CaptureRing or Cluster is ready.", "kind", "name")
 	nodeReporting = gauge("node_reporting", "1 while the agent of a node that has a NodeCapture reports, 0 when it never did or has been silent for three minutes.", "nodecapture")

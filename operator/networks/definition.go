@@ -19,7 +19,7 @@ import (
 const (
 	// ringLabel is on all definitions that the operator writes.
 	ringLabel = "ringcap.io/ring"
-	// poolAnnotation names the resource whose device Multus attaches.
+	// poolAnnotation names the resource that Multus attaches a device of.
 	poolAnnotation = "k8s.v1.cni.cncf.io/resourceName"
 )
 

@@ -85,7 +85,7 @@ func (l *ledger) add(o object, bytes int64) {
 	}
 }
 
-// release removes an object whose entries the nodes do not keep.
+// release removes an object; the nodes do not keep its entries.
 func (l *ledger) release(o object) { l.add(o, -l.of[o]) }
 
 // ringBytes returns the size of an entry. Thousands of nodes have equal entries, which are encoded once.
@@ -108,7 +108,7 @@ func (l *ledger) clusterBytes(entry *v1alpha1.NodeCluster) int64 {
 	return last.bytes
 }
 
-// reserve refuses an object whose entries need more bytes than are free. Bytes that an edit saves are free when the nodes have
+// reserve refuses an object if its entries need more bytes than are free. Bytes that an edit saves are free when the nodes have
 // the edit.
 func (l *ledger) reserve(o object, bytes int64, fix string) *Verdict {
 	more := bytes - l.of[o]

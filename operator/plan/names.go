@@ -56,7 +56,7 @@ func (c claim) before(other claim) bool {
 	return c.created.Before(other.created)
 }
 
-// nameIsFree refuses an object whose name belongs to another one.
+// nameIsFree refuses an object if its name belongs to another one.
 func (d *draft) nameIsFree(kind, name string) *Verdict {
 	holder := d.names[name]
 	switch {

@@ -127,7 +127,7 @@ func (r *ringDraft) rollout() Rollout {
 	return rollout
 }
 
-// entryFor returns the ring's present version for a node whose turn it is, or that has it already.
+// entryFor returns the ring's present version for a node that is due, or that has it already.
 func (r *ringDraft) entryFor(node ringNode) *v1alpha1.NodeRing {
 	entry := r.entry
 	if node.updated {

@@ -24,7 +24,7 @@ var threeNodes = []plan.Node{
 	{Name: "c", Labels: map[string]string{"kubernetes.io/hostname": "c", "role": "web"}},
 }
 
-// TestNodeSelectors: which nodes a ring is on, by what its nodeSelector says; what cannot be read is on none.
+// TestNodeSelectors: the nodes that a nodeSelector puts a ring on; one that cannot be read puts it on none.
 func TestNodeSelectors(t *testing.T) {
 	for selector, want := range map[string]struct {
 		nodes           []string

@@ -86,7 +86,7 @@ func lastKnown(q v1alpha1.QueueStatus) string {
 	if q.ConsumerAsOf == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (which had it at %s; the kubelet does not say now)", q.ConsumerAsOf.UTC().Format(time.RFC3339))
+	return fmt.Sprintf(" (which had it at %s; the kubelet does not report it now)", q.ConsumerAsOf.UTC().Format(time.RFC3339))
 }
 
 // queuesOf reports whether the node has queues of that name, and returns the pods, and the processes without such a pod, that

@@ -166,7 +166,7 @@ func TestHolderOf(t *testing.T) {
 		"pod":      {capture(untold, func(nc *v1alpha1.NodeCapture) { nc.Status.Clusters[0].Queues[0].Consumer = "ns/pod" }), ring, "its queues are in use: delete pod ns/pod"},
 		"pod, it seems": {capture(untold, func(nc *v1alpha1.NodeCapture) {
 			nc.Status.Clusters[0].Queues[0].Consumer, nc.Status.Clusters[0].Queues[0].ConsumerAsOf = "ns/pod", &metav1.Time{Time: time.Unix(0, 0)}
-		}), ring, "its queues are in use: delete pod ns/pod (which had it at 1970-01-01T00:00:00Z; the kubelet does not say now)"},
+		}), ring, "its queues are in use: delete pod ns/pod (which had it at 1970-01-01T00:00:00Z; the kubelet does not report it now)"},
 		"process":        {capture(untold, processes), cluster, "its queues are in use: delete the consumer of queue 1; stop process 7 (tcpdump), which runs in no pod (queue 0)"},
 		"not named":      {capture(untold, unlisted), cluster, "its queues are in use: delete the consumer of queue 0, the consumer of queue 1, the consumers of 1 more queues"},
 		"not in use":     {capture(untold), ring, "its queues are being removed"},

@@ -106,7 +106,7 @@ func TestOneEditReachesAllNodes(t *testing.T) {
 	edit, cpu := told.at.Sub(begun.at), told.since(begun)
 	begun = told
 	f.awaitReports(t, mgr.GetClient(), 10*time.Minute)
-	begun.log(t, "and all say that it works")
+	begun.log(t, "and all report that it works")
 
 	requests := f.requestsAtRest(t, api)
 	store := api.sum(t, "apiserver_storage_size_bytes")

@@ -52,7 +52,7 @@ func TestANodeIsHeardByItsStatusOrItsLease(t *testing.T) {
 			require.Equal(t, want.Status, capture.Status, "what is the cache's stays as it is")
 		})
 	}
-	// Others' Leases are none, and one that was never renewed says nothing.
+	// Leases of others do not count, nor does one that was never renewed.
 	old := &v1alpha1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.NodeCaptureStatus{ObservedTime: &metav1.Time{Time: now.Add(-long)}}}
 	others := lease(heartbeat.Name("n1"), now)
 	others.Labels = nil
@@ -91,13 +91,13 @@ func TestOfLeasesTheCacheKeepsLittle(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestANodesClock: a node whose clock is behind or ahead is heard as long as it says something else, and is silent when it does not.
+// TestANodesClock: a node with a clock that is behind or ahead counts as heard while its reports change, and as silent when they do not.
 func TestANodesClock(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for name, off := range map[string]time.Duration{"behind": -time.Hour, "right": 0, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			seen, now := &beats{}, now
-			says := func(at time.Time) *v1alpha1.NodeCapture {
+			reportAt := func(at time.Time) *v1alpha1.NodeCapture {
 				captures := map[string]*v1alpha1.NodeCapture{
 					"n1": {Status: v1alpha1.NodeCaptureStatus{ObservedTime: &metav1.Time{Time: at.Add(off)}}}, "never": {},
 				}
@@ -105,19 +105,19 @@ func TestANodesClock(t *testing.T) {
 				require.Nil(t, captures["never"].Status.ObservedTime)
 				return captures["n1"]
 			}
-			require.Equal(t, off >= 0, report.Fresh(says(now), now), "how old the first report is nobody knows")
-			require.True(t, report.Fresh(says(now.Add(-10*v1alpha1.StaleAfter)), now), "a report that was not there before is new")
+			require.Equal(t, off >= 0, report.Fresh(reportAt(now), now), "how old the first report is nobody knows")
+			require.True(t, report.Fresh(reportAt(now.Add(-10*v1alpha1.StaleAfter)), now), "a report that was not there before is new")
 			for range 5 {
 				now = now.Add(time.Minute)
-				require.True(t, report.Fresh(says(now), now))
+				require.True(t, report.Fresh(reportAt(now), now))
 			}
 			last := now
 			now = now.Add(v1alpha1.StaleAfter)
-			require.True(t, report.Fresh(says(last), now))
+			require.True(t, report.Fresh(reportAt(last), now))
 			now = now.Add(time.Second)
-			require.False(t, report.Fresh(says(last), now))
+			require.False(t, report.Fresh(reportAt(last), now))
 			off -= time.Minute
-			require.True(t, report.Fresh(says(last), now), "a clock that was put right")
+			require.True(t, report.Fresh(reportAt(last), now), "a clock that was put right")
 		})
 	}
 	seen := &beats{nodes: map[string]beat{"gone": {}}}

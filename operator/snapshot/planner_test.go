@@ -54,7 +54,7 @@ type world struct {
 	check error
 }
 
-// newWorld has eight nodes, with the labels n=0 to n=7, and a ring for all of them whose filter each plan asks about.
+// newWorld has eight nodes, with the labels n=0 to n=7, and a ring for all of them with a filter that each plan checks.
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, now: time.Unix(1_000_000, 0)}
 	for i := range 8 {
@@ -107,7 +107,7 @@ func (w *world) watch() {
 	}
 }
 
-// report has each agent say that all that it was told works, and count some packets more.
+// report has each agent report that everything it was told works, and count some packets more.
 func (w *world) report() {
 	for i := range w.captures {
 		c := &w.captures[i]

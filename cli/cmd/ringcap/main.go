@@ -20,9 +20,9 @@ import (
 var version = "unknown"
 
 func main() {
-	// Who reads standard output may go before us: that is an error of a write, after which there is something to remove.
+	// The reader of standard output may end before us. The write then has to fail, and not end this process, which must clean up.
 	signal.Ignore(syscall.SIGPIPE)
-	// What libraries say of connections that we end is not for people.
+	// Libraries log connections that we end; users have no use for that.
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package account says whether every packet that was put on a wire can be accounted for: by the counters of the node
+// Package account checks that every packet that was put on a wire can be accounted for: by the counters of the node
 // that captured it, and by what its consumers wrote.
 package account
 
@@ -69,14 +69,14 @@ type Node struct {
 	Queues         []Queue `json:"queues"`
 }
 
-// Options says what a check may take for granted.
+// Options are what a check may take for granted.
 type Options struct {
 	// Lossless: nothing is filtered or dropped, so what was written is all of the input.
 	Lossless bool
 	// Again: consumers were killed in mid-read, so packets may be written more than once, and out of order.
 	Again bool
-	// Protocols says of which protocol a packet is; nil takes all to be of one. Order is only promised within one: of a
-	// batch of packets Linux gives those first to a tap that the node's own stack has a use for.
+	// Protocols maps packets to their protocols; with nil all packets have the same one. Order is only promised within a
+	// protocol: Linux gives a tap those packets of a batch first that the node's own stack has a use for.
 	Protocols map[Digest]string
 }
 

@@ -38,7 +38,7 @@ type Run struct {
 	Cluster string // the name of the cluster over it
 }
 
-// Nodes reads the account of each node on whose wire something was sent, in the order of their names.
+// Nodes reads the account of each node that something was sent to, in the order of their names.
 func (r Run) Nodes() ([]Node, error) {
 	before, err := r.captures("before.json")
 	if err != nil {
@@ -177,7 +177,7 @@ type counters struct{ err error }
 func (c *counters) of(name string, before, after int64) uint64 {
 	if after < before {
 		if c.err == nil {
-			c.err = fmt.Errorf("counter %s went from %d back to %d: it was made anew during the replay", name, before, after)
+			c.err = fmt.Errorf("counter %s went from %d back to %d: it was created again during the replay", name, before, after)
 		}
 		return 0
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // Limits of a frame's length in bytes, without FCS. The kernel refuses to send less than an Ethernet header and drops a
-// received frame whose VLAN tag is cut off before any capture sees it; minFrame excludes both.
+// received frame with a cut VLAN tag before any capture sees it; minFrame excludes both.
 const (
 	minFrame = 20
 	maxFrame = 1514
@@ -30,7 +30,7 @@ const (
 // Frame is a whole Ethernet frame.
 type Frame []byte
 
-// Stats says what came of the captures in a folder.
+// Stats is the result of reading the captures in a folder.
 type Stats struct {
 	Files    int // captures that frames were taken from
 	Skipped  int // files of another format or link type
@@ -127,7 +127,7 @@ type Packet struct {
 	Data   []byte
 }
 
-// Read calls visit for each packet of a classic pcap capture, whose Data is the visitor's to keep.
+// Read calls visit for each packet of a classic pcap capture. The visitor may keep the packet's Data.
 func Read(r io.Reader, visit func(Packet) error) error {
 	reader, err := pcapgo.NewReader(r)
 	if err != nil {

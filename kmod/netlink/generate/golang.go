@@ -152,7 +152,7 @@ func (w *goWriter) all(m message) (all []attribute) {
 	return all
 }
 
-// request writes a type whose fields are absent where they are nil, and how it is encoded, in the order of the attributes.
+// request writes a type in which nil fields are absent, and its encoder, in the order of the attributes.
 func (w *goWriter) request(name, doc string, attributes []attribute) {
 	w.asked[name] = true
 	kind := unexported(name) + "Request"
@@ -178,7 +178,7 @@ func (w *goWriter) request(name, doc string, attributes []attribute) {
 	w.line("}\n")
 }
 
-// reply writes a type whose fields are zero where they are absent, and how it is parsed.
+// reply writes a type in which absent fields are zero, and its parser.
 func (w *goWriter) reply(name, doc string, attributes []attribute) {
 	w.answered[name] = true
 	kind := goName(name) + "Reply"

@@ -60,7 +60,7 @@ func (s *spec) attributes() string {
 	return enumerate(all, "__"+cName(set.Prefix, "max"))
 }
 
-// comment says an attribute's type and what it is.
+// comment describes an attribute: its type and meaning.
 func (a attribute) comment() string {
 	if a.Type == "unused" || a.Type == "pad" {
 		return ""

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run writes the files that are not as they should be, or says that there are some.
+// run writes the files that are out of date; with check it only returns an error if there are any.
 func run(root string, check bool) error {
 	text, err := os.ReadFile(filepath.Join(root, specFile))
 	if err != nil {

@@ -137,7 +137,7 @@ func commentText(item *yaml.Node) string {
 	return strings.Join(lines, "\n")
 }
 
-// resolve gives attributes of nests what the whole set says of them, and looks up all that is named.
+// resolve fills in the attributes of nests from the whole set, and looks up every name.
 func (s *spec) resolve() error {
 	for _, set := range s.Sets[1:] {
 		for i, a := range set.Attributes {

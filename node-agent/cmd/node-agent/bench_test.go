@@ -21,7 +21,7 @@ import (
 )
 
 // What `make bench-agent` is about: an agent with many rings and queues that has nothing to do, and one that is asked for
-// something new. RINGCAP_BENCH="ENGINE RINGS QUEUES SECONDS" says how many, and how long it is idle; a small case is among the
+// something new. RINGCAP_BENCH="ENGINE RINGS QUEUES SECONDS" sets how many, and how long it is idle; a small case is among the
 // ordinary tests. Figures are printed as lines of JSON after the word "figure".
 func TestManyRings(t *testing.T) {
 	engine, rings, queues, idle := v1.EngineEBPF, 8, 4, 2

@@ -154,7 +154,7 @@ func (s *fakeServer) silence(since time.Time) (longest time.Duration) {
 }
 
 /*
- * A node whose only way to the API server is an interface that the agent captures from:
+ * A node that reaches the API server only by an interface that the agent captures from:
  *
  *	+------- the world -------+          +--------- the machine ---------+
  *	|  API server  10.77.0.1  | == veth ==|  eth0 10.77.0.2   node-agent  |
@@ -251,7 +251,7 @@ func (n clusterNode) isTaken() {
 	}
 }
 
-// says waits for the reason of the ring as it is asked for now.
+// message waits until the ring has this reason for its present spec.
 func (n clusterNode) message(reason string) v1.NodeRingStatus {
 	n.t.Helper()
 	var ring v1.NodeRingStatus
@@ -290,7 +290,7 @@ func TestANodeThatIsCutOffComesBack(t *testing.T) {
 		n.api.mu.Lock()
 		defer n.api.mu.Unlock()
 		return slices.Contains(n.api.events, v1.ReasonNodeCutOff)
-	}, n.timeout, 50*time.Millisecond, "an event says so")
+	}, n.timeout, 50*time.Millisecond, "an event reports it")
 
 	agent.interrupt(os.Interrupt)
 	n.api.mu.Lock()

@@ -107,7 +107,7 @@ func runDrifts(t *testing.T, engine v1.Engine, drifts []drift) {
 // look has the agent look again, as it does by itself twice a minute.
 func (m *machine) look() { m.manifest("no-manifest", time.Now().String()) }
 
-// sums are what the status says of the busy ring and of its consumers' queues.
+// sums are the status's counters of the busy ring and of its consumers' queues.
 type sums struct{ seen, delivered, dropped int64 }
 
 func sumsOf(s v1.NodeCaptureStatus) sums {

@@ -79,7 +79,7 @@ func (m *machine) dumpFiles() (lines []string) {
 	return lines
 }
 
-// description is what a pinned description says, but for places.
+// description is the content of a pinned description, without the fields that vary between runs.
 func (m *machine) description(path string) string {
 	pinned, err := ebpf.LoadPinnedMap(path, nil)
 	require.NoError(m.t, err)

@@ -96,7 +96,7 @@ func parseAgentFlags(args []string, environment func(string) string, hostname st
 	flags.TextVar(&f.memoryReserve, "memory-reserve", memory.DefaultReserve, "`share` of the node's memory that queues leave, as 20% (and at least 256Mi) or 4Gi")
 	flags.DurationVar(&f.cutOffAfter, "cut-off-after", 30*time.Second, "how `long` the API server may be out of reach right after something was applied that can cut the node off, before that is undone; 10s to 10m")
 	flags.StringVar(&f.standalone, "standalone", "", "serve the manifests in this `folder`, without Kubernetes")
-	flags.StringVar(&f.hostname, "hostname", hostname, "standalone: the `name` that nodeSelector's kubernetes.io/hostname is held against; other labels are taken as true")
+	flags.StringVar(&f.hostname, "hostname", hostname, "standalone: the `name` that nodeSelector's kubernetes.io/hostname is compared with; other labels are taken as true")
 	flags.BoolVar(&f.keep, "keep", false, "standalone: leave the capture running at the end")
 	flags.StringVar(&f.statusJSON, "status-json", "", "standalone: `file` to write the status to whenever it is read, as JSON")
 	flags.StringVar(&f.uids, "uids", "", "standalone: `users` (numbers, with commas) that may consume queues besides root")

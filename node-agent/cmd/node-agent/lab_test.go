@@ -105,7 +105,7 @@ func (m *machine) connected() {
 	// In this goroutine: others are not in the machine's namespace.
 	for deadline := time.Now().Add(m.timeout); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		sender, err := netlink.LinkByName("sender0")
-		// Who says so sends packets a moment later, and holds the lock that the last call waits for.
+		// The kernel sets the state a moment before it lets packets through, under the lock that LinkSetUp waits for.
 		if err == nil && sender.Attrs().OperState == netlink.OperUp && netlink.LinkSetUp(sender) == nil {
 			return
 		}

@@ -29,7 +29,7 @@ const usage = `node-agent captures packets on one node, for consumers that need 
   node-agent [agent] --standalone DIR        serve the manifests in DIR, without Kubernetes
   node-agent load-module [flags]             load the kernel module, or note why not; always exits 0 then
   node-agent build-module [flags]            compile the kernel module from the node's headers, for load-module
-  node-agent preflight [flags]               say which engine this node would get and why, and load nothing
+  node-agent preflight [flags]               print which engine this node would get and why, and load nothing
   node-agent cleanup [flags]                 remove everything that ringcap made on this node
   node-agent version
 

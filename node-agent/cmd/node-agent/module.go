@@ -17,7 +17,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/pods"
 )
 
-// moduleFlags say what may be loaded.
+// moduleFlags are the flags that limit what may be loaded.
 type moduleFlags struct {
 	mode, modulesDir, builtDir, signingKey string
 }

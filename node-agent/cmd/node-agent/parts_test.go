@@ -18,8 +18,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/engine/ebpf"
 )
 
-// A kernel whose consumers could do harm has no eBPF engine, and what an earlier agent made there goes; that it could not be
-// tried once does not take an engine away that is in use.
+// On a kernel that consumers could harm, there is no eBPF engine, and what an earlier agent made there is removed. If the
+// test cannot be made once, an engine that is in use stays.
 func TestTheEBPFEngineIsRefusedWhereConsumersCouldDoHarm(t *testing.T) {
 	folder := t.TempDir()
 	var log bytes.Buffer

@@ -22,7 +22,7 @@ import (
 // errNotReady: the question was answered, and the answer is that the module would not serve, though it is to.
 var errNotReady = errors.New("the node would not get the engine that is asked for")
 
-// runPreflight answers what load-module would come to, on this kernel or, as far as files say it, on another.
+// runPreflight prints what load-module would do on this kernel or, as far as files tell, on another.
 func runPreflight(args []string, out, errOut io.Writer) error {
 	var from moduleFlags
 	flags := flag.NewFlagSet("preflight", flag.ContinueOnError)

@@ -117,7 +117,7 @@ func TestTheNextConsumerBeginsWithNow(t *testing.T) {
 	agent.interrupt(unix.SIGTERM)
 }
 
-// Objects that cannot be had say why, and leave the good ones alone; put right, they come.
+// Objects that are refused have the reason in their status and do not affect the good ones. Corrected, they are served.
 func TestBadManifestsAmongGoodOnes(t *testing.T) {
 	m := newMachine(t)
 	m.manifest("mirror.yaml", mirrorManifest)
@@ -278,7 +278,7 @@ func TestKeepAndCleanup(t *testing.T) {
 	assert.False(t, promiscuous)
 }
 
-// rccheck, which `helm test` runs, finds what it sends itself, and says so when something is missing.
+// rccheck, which `helm test` runs, finds the packets that it sends, and reports missing ones.
 func TestCheck(t *testing.T) {
 	const ring = "apiVersion: ringcap.io/v1alpha1\nkind: CaptureRing\nmetadata: {name: %s}\nspec: {interfaces: [{name: mirror0}], direction: Both, queues: 1, %s}\n"
 	m := newMachine(t)

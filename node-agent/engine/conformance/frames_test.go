@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// Crafted frames. Each is what it says and nothing else; checksums are not looked at by anyone on the way.
+// Crafted frames. Each has the headers that its name lists and nothing else; nothing on the way checks checksums.
 
 func ethernet(etherType uint16, payload []byte) []byte {
 	frame := []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}

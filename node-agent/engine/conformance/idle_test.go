@@ -50,7 +50,7 @@ func idleRows() []row {
 	forEver.Source, forEver.Idle = netip.MustParseAddrPort("10.0.0.1:1002"), 0
 	return []row{
 		{
-			// Of the two of one match the second counts when the first is gone. The one of UDP is kept by its packets.
+			// Two rules have the same match: the second counts once the first has expired. The rule for UDP is kept by its packets.
 			name: "a rule goes when it is idle", clusters: []capture.Cluster{{}}, gone: []uint32{1},
 			rings: []capture.Ring{{Rules: capture.RuleSet{Default: capture.ActionDrop, Wildcard: []capture.WildcardRule{
 				{ID: 1, Priority: 9, Match: protocol(6), Idle: idle}, {ID: 2, Priority: 5, Match: protocol(6), Action: capture.ActionDrop},
@@ -63,7 +63,7 @@ func idleRows() []row {
 				decided(2, filtered(b))),
 		},
 		{
-			// Of the rule that learns what it learnt goes.
+			// A learnt flow expires; the rule that learns stays.
 			name: "exact rules and learnt flows go when they are idle", clusters: []capture.Cluster{{}},
 			rings: []capture.Ring{{Rules: capture.RuleSet{Default: capture.ActionDrop, Exact: []capture.ExactRule{exact, forEver},
 				Wildcard: []capture.WildcardRule{{ID: 1, Match: syn, Action: capture.ActionLearn, Idle: idle}}}}},

@@ -142,14 +142,14 @@ func (l *lab) addPair(t *testing.T, sender, tapped string) {
 	for _, name := range []string{sender, tapped} {
 		until(t, name+" is up", func() bool {
 			i, err := netlink.LinkByName(name)
-			// Who says so sends packets a moment later, and holds the lock that the last call waits for.
+			// The kernel sets the state a moment before it lets packets through, under the lock that LinkSetUp waits for.
 			return err == nil && i.Attrs().OperState == netlink.OperUp && netlink.LinkSetUp(i) == nil
 		})
 	}
 }
 
 // steer makes crafted frames leave by the transmit queue that the last byte of their source MAC address names, and so come
-// by the receive queue of that number; what is in an skb of veth's says one less. All others leave by the first.
+// by the receive queue of that number; veth's skbs have one less in them. All others leave by the first.
 func (l *lab) steer(t *testing.T, name string) {
 	program, err := cilium.NewProgram(&cilium.ProgramSpec{
 		Type: cilium.SchedCLS, License: "GPL",
@@ -182,7 +182,7 @@ func (l *lab) steer(t *testing.T, name string) {
 	}))
 }
 
-// addBridge makes an interface whose driver has no native XDP.
+// addBridge makes an interface without native XDP.
 func (l *lab) addBridge(t *testing.T, name, port string) {
 	require.NoError(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}))
 	bridge, err := netlink.LinkByName(name)

@@ -18,7 +18,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// answer is what the plain-C classifier says of a packet in a cluster.
+// answer is the plain-C classifier's result for a packet in a cluster.
 type answer struct {
 	l3Off, l4Off, l3Proto, l4Proto, flags, tpid, tci uint32
 	hash                                             [2]uint32

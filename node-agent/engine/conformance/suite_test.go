@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package conformance is the definition of parity: a table of rings, clusters and packets, and what must become of each
-// packet, run over every engine. What an engine lacks is said in the row, in docs/engines.md, and by the engine: a refusal
-// that wraps capture.ErrUnsupported, which becomes the condition reason Unsupported.
+// packet, run over every engine. What an engine lacks is listed in the row and in docs/engines.md, and the engine refuses it
+// with an error that wraps capture.ErrUnsupported, which becomes the condition reason Unsupported.
 package conformance
 
 import (
@@ -61,8 +61,8 @@ var arrives = map[string]string{
 	"sender": "tapped", "sender2": "tapped2", "tapped": "sender", "tapped2": "sender2", "sender3": "bridge",
 }
 
-// row is a line of the table. Its ring is called "ring" and taps "tapped" for what is received, where it says nothing else;
-// its clusters are "a", "b" and so on, and the ring feeds all of them where it does not say which.
+// row is a line of the table. By default its ring is called "ring" and taps what "tapped" receives, its clusters are "a", "b"
+// and so on, and the ring feeds all of them.
 type row struct {
 	name     string
 	rings    []capture.Ring
@@ -79,7 +79,7 @@ type row struct {
 	check func(t *testing.T, r result)
 	// gone are rules that are there no more at the end, with what they counted.
 	gone []uint32
-	// only says for which engine it is, where it is not for all.
+	// only is the engine that the row is for; empty for all.
 	only string
 }
 
@@ -109,7 +109,7 @@ func runTable(t *testing.T, engine string) {
 
 // close removes what the row had.
 func (l *lab) close(t *testing.T) {
-	// That a consumer is gone the engine learns a moment later.
+	// The engine learns a moment later that a consumer is gone.
 	until(t, "nothing is in use", func() bool {
 		failed, err := l.engine.Apply(context.Background(), capture.Plan{}, capture.Observation{})
 		require.NoError(t, err)
@@ -344,7 +344,7 @@ func requireAccounts(t *testing.T, plan capture.Plan, res result) {
 	}
 }
 
-// requireBytes: what consumers cannot read of a packet is said to be cut off.
+// requireBytes: bytes of packets that consumers cannot read are counted as cut off.
 func requireBytes(t *testing.T, s capture.QueueStats, packets []received) {
 	t.Helper()
 	var want capture.QueueStats
@@ -569,7 +569,7 @@ func (r row) feeds(p packet, ring capture.Ring, cluster string) bool {
 	return false
 }
 
-// expectation is what a slot says of a packet, the hash aside.
+// expectation is what a packet's slot has to contain, except for the hash.
 func (l *lab) expectation(ring capture.Ring, p packet, said answer) expectation {
 	e := expectation{packet: p, data: p.frame[:min(len(p.frame), int(ring.SnapLen))]}
 	e.slot = slot{

@@ -180,7 +180,7 @@ func fragmentRows() []row {
 		reversed = append(reversed, passed(parts[1], parts[0])...)
 	}
 	withFlows := []capture.Cluster{{Queues: 8, Fragments: capture.FragmentsWithFlow}}
-	// Of one identification, one datagram after the other: what is complete is over.
+	// Datagrams with the same identification, one after the other: a complete one is forgotten.
 	var reused []packet
 	for i := range 3 {
 		parts, whole := datagram(77, "10.0.0.1", uint16(3000+i), "10.1.0.1", 53), udp("10.0.0.1", uint16(3000+i), "10.1.0.1", 53)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The kernel's own type information is what the verifier would need for relocations, for kernel functions and for
-// functions that it verifies by themselves and whose context it has to recognize.
+// The verifier would need the kernel's own type information for relocations, for kernel functions, and for functions that
+// it verifies by themselves if they have a context argument.
 func TestObjectNeedsNoKernelTypes(t *testing.T) {
 	spec, err := loadSpec()
 	require.NoError(t, err)

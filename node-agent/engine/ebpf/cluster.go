@@ -28,7 +28,7 @@ type cluster struct {
 	WatermarkTimeout time.Duration
 	// Base is the index of queue 0.
 	Base uint32
-	// What the balance type does not say.
+	// Settings of balancing beside its type.
 	Inner                    bool
 	Fragments                capture.Fragments
 	WhenFull, WhenUnattended capture.QueuePolicy

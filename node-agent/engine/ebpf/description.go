@@ -52,8 +52,8 @@ func writeDescription(path string, value any) error {
 	return nil
 }
 
-// readDescription is the reverse of writeDescription. The error wraps os.ErrNotExist when there is none, errNotDescription when what is
-// there says nothing.
+// readDescription is the reverse of writeDescription. The error wraps os.ErrNotExist if there is no description, and
+// errNotDescription if it cannot be decoded.
 func readDescription(path string, value any) error {
 	m, err := ebpf.LoadPinnedMap(path, nil)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	DefaultReconnectGrace = 10 * time.Second
 )
 
-// Options say where the engine keeps what it makes, and who may have it. The zero value of a field is its default.
+// Options set where the engine keeps what it makes, and which consumers get it. The zero value of a field is its default.
 type Options struct {
 	// PinDir is a folder in a bpffs, of which the engine owns everything; its parent is mounted when it is none.
 	PinDir string
@@ -73,7 +73,7 @@ type environment struct {
 	attacher     attacher
 	grace        time.Duration
 	memory       func() (capture.Memory, error)
-	// rings are the engine's, whose lock is held.
+	// rings are the engine's; its lock is held.
 	rings map[string]*ring
 }
 
@@ -92,7 +92,7 @@ type Engine struct {
 
 var _ capture.Engine = (*Engine)(nil)
 
-// New opens the engine and adopts what an earlier one left, whose captures meanwhile went on.
+// New opens the engine and adopts what an earlier one left. Its captures meanwhile went on.
 func New(options Options) (*Engine, error) {
 	options.setDefaults()
 	e := &Engine{log: options.Logger, rings: map[string]*ring{}, clusters: map[string]*cluster{}}

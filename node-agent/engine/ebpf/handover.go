@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// requestTimeout bounds how long a peer may take to say what it wants, handshakeTimeout that and the authorizer's
+	// requestTimeout bounds how long a peer may take to send its request, handshakeTimeout that and the authorizer's
 	// decision.
 	requestTimeout   = 2 * time.Second
 	handshakeTimeout = 10 * time.Second
@@ -137,7 +137,7 @@ func (s *handoverServer) forget(c *cluster) {
 	}
 }
 
-// hangUp ends the connections of those who are no consumers of the queue any more.
+// hangUp ends the connections of processes that are not the queue's consumers any more.
 func (s *handoverServer) hangUp(q *queue) {
 	s.mu.Lock()
 	socket := s.sockets[q]
@@ -258,7 +258,7 @@ func (h *handoverSocketServer) stop() {
 	}
 }
 
-// hangUp ends connections whose attachment is over.
+// hangUp ends the connections of attachments that are over.
 func (h *handoverSocketServer) hangUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

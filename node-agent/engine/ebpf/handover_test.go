@@ -113,7 +113,7 @@ func (l *lab) mountQueue() string {
 	return container
 }
 
-// Who connects and ends before it is judged is refused: its number may be that of a process that may have the queue.
+// A process that connects and ends before it is judged is refused: its number may by now be that of a process that may have the queue.
 func TestAPeerThatHasEnded(t *testing.T) {
 	l := newLab(t)
 	var parent *exec.Cmd
@@ -223,7 +223,7 @@ func TestGarbageRequests(t *testing.T) {
 		_, _, _, err := request(path, message)
 		require.ErrorIs(t, err, unix.EPROTO, name)
 	}
-	// Many that say nothing and do not go away: the queue's rightful consumer comes after them.
+	// Many peers that send nothing and stay connected: the queue's rightful consumer comes after them.
 	for range 2 * handshakesMax {
 		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 		require.NoError(t, err)
@@ -295,7 +295,7 @@ func TestTakeBack(t *testing.T) {
 	require.EqualValues(t, 30, l.observe(e).Clusters["mirror"].Queues[0].Delivered, "the account goes on")
 	require.True(t, l.observe(e).Clusters["mirror"].Queues[0].Attached, "that the old one is gone changes nothing")
 
-	// Who comes back with the old ring buffer is told what became of it, without a right to the queue.
+	// A consumer that comes back with the old ring buffer is told what happened to it, even without a right to the queue.
 	closed.Store(true)
 	_, _, _, err = request(socketPath(l.runDir, "mirror", 0), encodeRequest(handoverRequest{
 		Magic: protocolMagic, ABI: protocolABI, MapID: old.reply.MapID,
@@ -305,8 +305,8 @@ func TestTakeBack(t *testing.T) {
 	require.ErrorIs(t, err, unix.EACCES)
 }
 
-// Who has a queue loses it though another ring buffer cannot be made, as without memory: the queue has none until one can, in the
-// next agent too, and the account goes on.
+// A holder loses its queue even if no other ring buffer can be made, for example without memory. The queue then has none until one
+// can be made, also by the next agent, and the account goes on.
 func TestTakeBackWithoutMemory(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()

@@ -165,7 +165,7 @@ type consumerInput struct {
 	Packets      int
 }
 
-// runConsumer attaches, reads as many packets as it was told and says so, and holds the queue until it is killed.
+// runConsumer attaches, reads as many packets as it was told, reports that, and holds the queue until it is killed.
 func runConsumer(text string) error {
 	var input consumerInput
 	if err := json.Unmarshal([]byte(text), &input); err != nil {

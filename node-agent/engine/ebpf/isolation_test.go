@@ -122,7 +122,7 @@ func runIntruder(text string) error {
 		delivered += binary.NativeEndian.Uint64(stats[64*cpu:])
 	}
 	if delivered != uint64(len(packets)) {
-		return fmt.Errorf("counters say %d, read were %d", delivered, len(packets))
+		return fmt.Errorf("%d packets are counted as delivered, %d were read", delivered, len(packets))
 	}
 	fmt.Println("read")
 	return nil

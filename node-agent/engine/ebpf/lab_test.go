@@ -243,7 +243,7 @@ func (l *lab) plan(queues int) capture.Plan {
 	}
 }
 
-// frame is an Ethernet frame with an IPv4 UDP packet, whose bytes tell n.
+// frame is an Ethernet frame with an IPv4 UDP packet. Its bytes depend on n.
 func frame(n, length int) []byte {
 	f := make([]byte, max(length, 46))
 	copy(f, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, 0x45})

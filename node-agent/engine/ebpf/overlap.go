@@ -17,8 +17,8 @@ import (
 var ErrOverlap = errors.New("this kernel lacks the fix of CVE-2024-41009 (mid-2024): who reads a ring buffer could make records overlap, and corrupt the kernel's memory. " +
 	"Update the kernel, or load the kernel module")
 
-// CheckOverlap tries, without harm, whether a consumer can have the kernel give out parts of a ring buffer that are still being written.
-// The error is ErrOverlap then; others say why that could not be tried.
+// CheckOverlap tries, without harm, whether a consumer can have the kernel give out parts of a ring buffer that are still being
+// written. If so, the error is ErrOverlap. Any other error is the reason why the test could not be made.
 func CheckOverlap() error { return checkOverlap(true) }
 
 // What the program returns: none of the two records was given out, the first, both.
@@ -28,8 +28,8 @@ const (
 	gotBoth
 )
 
-// checkOverlap has a program ask for two records of three quarters of a ring buffer whose consumer claims to have read that much, while
-// the first is being written; or, for tests, is not.
+// checkOverlap claims, as a ring buffer's consumer, to have read three quarters of it, and has a program reserve two records of that
+// size. With busy, the first is still being written when the second is reserved; without, for tests, it is not.
 func checkOverlap(busy bool) error {
 	page := os.Getpagesize()
 	buffer, err := ebpf.NewMap(&ebpf.MapSpec{Name: "ringcap_probe", Type: ebpf.RingBuf, MaxEntries: uint32(4 * page)})

@@ -158,8 +158,8 @@ func (m *machine) insert(index int, pattern capture.Pattern) error {
 		at := state + uint32(m.classes[m.kind][b])
 		if m.rows[at] == 0 {
 			if len(m.rows)+int(m.stride) > maxPatternRows {
-				return unsupported(fmt.Sprintf("payload patterns whose states and bytes make more than %d entries: this engine's table is "+
-					"as large as the kernel lets one be: fewer, shorter, or of fewer different bytes", maxPatternRows))
+				return unsupported(fmt.Sprintf("payload patterns make more than %d entries of states and bytes, and the kernel allows no larger "+
+					"table: use fewer or shorter patterns, or fewer different bytes", maxPatternRows))
 			}
 			m.rows[at] = m.addState()
 		}

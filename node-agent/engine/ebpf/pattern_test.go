@@ -210,7 +210,7 @@ func TestPatternsThatDoNotFitAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What docs/engines.md says of how many there can be.
+// The number of patterns that docs/engines.md promises.
 func TestAThousandPatternsOfTenBytesFit(t *testing.T) {
 	var patterns []capture.Pattern
 	r := rand.New(rand.NewPCG(1, 1))

@@ -37,8 +37,8 @@ func (p *positions) unmap() {
 	_ = unix.Munmap(p.pages)
 }
 
-// unread returns the bytes, of size at most, that are published and not released. What the consumer says of itself
-// may be anything.
+// unread returns the bytes that are published and not released, at most size. The consumer may have written anything
+// as its position.
 func (p *positions) unread(size uint32) uint64 {
 	consumer := atomic.LoadUint64(p.consumer)
 	unread := atomic.LoadUint64(p.producer) - consumer

@@ -60,7 +60,7 @@ func newAttacher(p pins) (attacher, error) {
 		return nil, fmt.Errorf("load an eBPF program: %w", explainLoad(err))
 	}
 	defer program.Close()
-	// No interface has this number: a kernel with tcx says so, one without does not come to look.
+	// No interface has this number: a kernel with tcx answers so, one without does not look for it.
 	l, err := link.AttachTCX(link.TCXOptions{
 		Interface: math.MaxInt32, Program: program, Attach: ebpf.AttachTCXIngress,
 	})

@@ -36,7 +36,7 @@ func (v versions) with(consumer versions) (uint32, error) {
 		consumer.oldest, consumer.newest, v.oldest, v.newest, todo)
 }
 
-// versions are those that the consumer speaks; one that does not say the oldest speaks one only.
+// versions are those that the consumer speaks. Without ABIMin it speaks one only.
 func (r handoverRequest) versions() versions {
 	if r.ABIMin == 0 {
 		return versions{r.ABI, r.ABI}

@@ -321,13 +321,13 @@ func (q *queue) expire() {
 	if q.expiry == nil || q.connected {
 		return
 	}
-	// One whose process is alive may be short of time: what it is too late for is lost.
+	// A consumer that is alive may be short of CPU time. Packets that come after the last grace are lost.
 	if q.graces++; q.graces < maxGraces && q.mayReturn() {
 		q.expiry.Reset(q.grace)
 		return
 	}
 	q.expiry = nil
-	// It fails only if the table itself is gone, which every other call will say.
+	// It fails only if the table itself is gone, which every other call will report.
 	_ = q.forget()
 }
 
@@ -385,13 +385,13 @@ func (q *queue) bare() error {
 	return nil
 }
 
-// busy tells a process who has the queue. Caller holds q.mu.
+// busy returns the error that names the queue's holder to a process. Caller holds q.mu.
 func (q *queue) busy(process uint32) error {
 	pid := q.holder()
 	if pid == 0 {
 		return errBusy
 	}
-	// Of one that has ended, another process has the connection.
+	// If the holder has ended, another process has the connection.
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
 		return fmt.Errorf("%w: it has the descriptors of process %d", errBusy, pid)

@@ -106,7 +106,7 @@ func namesIn(path string) ([]string, error) {
 	return folder.Readdirnames(-1)
 }
 
-// restoreQdiscNotes notes again whose disciplines are ours.
+// restoreQdiscNotes notes again which interfaces have a discipline of ours.
 func (p pins) restoreQdiscNotes() error {
 	for index := range p.qdiscs {
 		if _, err := os.Stat(p.qdisc(index)); errors.Is(err, os.ErrNotExist) {

@@ -32,8 +32,8 @@ func comeBack(l *lab, c *consumer) error {
 	return nil
 }
 
-// An agent that starts while nobody can say whose pods are whose keeps the consumers that an earlier one let in, and lets
-// no other in.
+// An agent that starts while consumers' pods cannot be looked up keeps the consumers that an earlier agent let in, and
+// lets no other in.
 func TestConsumerComesBackWithoutPermission(t *testing.T) {
 	l := newLab(t)
 	plan := l.plan(2)
@@ -210,7 +210,7 @@ func TestWhatAnOlderVersionLeftIsTakenOver(t *testing.T) {
 	require.EqualValues(t, 5, l.observe(e).Rings["mirror"].Rules[7].Packets)
 }
 
-// spoil writes a description that says nothing.
+// spoil writes a description that cannot be decoded.
 func (l *lab) spoil(folder string) {
 	m, err := ebpf.LoadPinnedMap(filepath.Join(folder, "description"), nil)
 	require.NoError(l.t, err)

@@ -168,7 +168,7 @@ func (r *ring) removeOtherMaps() error {
 }
 
 // ensure makes the ring's taps those of the points, running the program. Taps that run it already are not touched. When
-// the program cannot be had, nothing changes.
+// the program cannot be loaded, nothing changes.
 func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) error {
 	fingerprint, err := program.fingerprint()
 	if err != nil {

@@ -233,7 +233,7 @@ func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// know tells of which rules the maps are.
+// know sets which rules the maps have.
 func (m *ringMaps) know(rules *ruleSet) {
 	m.ids, m.idles, m.expires, m.patterns = rules.ids, rules.idles, rules.expires, rules.patterns
 }

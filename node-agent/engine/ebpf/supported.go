@@ -8,7 +8,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// What this engine lacks is refused by name, never ignored; docs/engines.md says why each.
+// What this engine lacks is refused by name, never ignored; docs/engines.md has the reason for each.
 
 func unsupported(what string) error {
 	return fmt.Errorf("%s: %w", what, capture.ErrUnsupported)

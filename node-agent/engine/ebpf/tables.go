@@ -79,7 +79,7 @@ func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	return makeTable(path, spec)
 }
 
-// renewTable replaces a table of another version whose entries last for one packet only. Loaded programs keep the old one.
+// renewTable replaces a table of another version. Its entries last for one packet only. Loaded programs keep the old one.
 func renewTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, fmt.Errorf("unpin %s, which another version of the agent made: %w", path, err)

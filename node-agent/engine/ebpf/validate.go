@@ -91,7 +91,7 @@ func validateRing(r capture.Ring) error {
 	return supportedRing(r)
 }
 
-// usablePoints returns the points whose interfaces are there and carry Ethernet frames, and an error for the others.
+// usablePoints returns the points on interfaces that exist and carry Ethernet frames, and an error for the others.
 func usablePoints(points []tapPoint) (usable []tapPoint, unusable error) {
 	reported := map[int]bool{}
 	for _, point := range points {

@@ -19,8 +19,8 @@ func TestVersionsAreTheHeaders(t *testing.T) {
 	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_ABI_MIN\t\t%d\n", protocolABIMin))
 }
 
-// Of an older and a newer side both speak the newest version that they have in common; without one, the refusal says what each speaks
-// and who is to be updated.
+// An older and a newer side speak the newest version that they have in common. If there is none, the refusal names the versions of
+// each side and the side to update.
 func TestVersionsMeet(t *testing.T) {
 	l := newLab(t)
 	e := l.engine(func(o *Options) { o.versions = versions{2, 4} })
@@ -30,7 +30,7 @@ func TestVersionsMeet(t *testing.T) {
 		newest, oldest, common uint32
 		refusal                string
 	}{
-		{newest: 2, common: 2}, // one that does not say how old it speaks
+		{newest: 2, common: 2}, // one that does not send its oldest version
 		{newest: 3, oldest: 1, common: 3},
 		{newest: 9, oldest: 4, common: 4},
 		{newest: 1, refusal: "consumer 1 to 1, agent 2 to 4: update libringcap"},

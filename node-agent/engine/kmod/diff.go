@@ -131,8 +131,8 @@ func (s *steps) touches(ring string) bool {
 	return slices.Contains(s.foreign, ring) || slices.ContainsFunc(s.newRings, named) || slices.ContainsFunc(s.setRules, named)
 }
 
-// sameRules reports whether the module has the rules of a set, whose generation does not tell of single ones that somebody added
-// or removed. Those that end by themselves may have.
+// sameRules reports whether the module has the rules of a set. The set's generation does not show single rules that somebody added
+// or removed. Rules that expire may be missing.
 func sameRules(have map[uint32]capture.RuleStats, want []capture.WildcardRule) bool {
 	there := 0
 	for _, rule := range want {

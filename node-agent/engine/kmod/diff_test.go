@@ -80,7 +80,7 @@ func TestGenerations(t *testing.T) {
 	assert.NotEqual(t, generationOf(ids, 1), generationOf(ids, 2))
 }
 
-// What is sent is what the header says; read back with the attribute numbers of the header.
+// What is sent has the header's layout: it is read back with the header's attribute numbers.
 func TestEncodeRing(t *testing.T) {
 	data, err := encodeRing(mirror, mirror.Outputs, 77)
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ type Engine struct {
 
 var _ capture.Engine = (*Engine)(nil)
 
-// New makes an Engine whose queues have a number of lanes, and which keeps the device nodes that it gives to containers
-// below runDir.
+// New makes an Engine with a number of lanes for each queue. It keeps the device nodes that it gives to containers below
+// runDir.
 func New(runDir string, lanes int) *Engine {
 	return &Engine{lanes: lanes, nodes: nodeFolder(runDir)}
 }
@@ -264,8 +264,8 @@ func (c *client) holder(id capture.QueueID) (capture.Holder, error) {
 	return capture.Holder{PID: queues[i].stats.Holder, Attachment: queues[i].stats.Attachment}, nil
 }
 
-// takeBack asks an older module, which may stay loaded for its consumers' sake, for what it can do: to empty a queue that nobody
-// has. Of one that somebody has the error is capture.ErrInUse too.
+// takeBack revokes a queue. An older module, which may stay loaded for its consumers, can only empty a queue that is free; for a queue
+// that is held the error then wraps capture.ErrInUse.
 func (c *client) takeBack(id capture.QueueID, from capture.Holder) error {
 	attributes, err := encodeQueue(id, from)
 	if err != nil {
@@ -280,13 +280,13 @@ func (c *client) takeBack(id capture.QueueID, from capture.Holder) error {
 	}
 	reset := c.do(cmdQueueReset, attributes)
 	if errors.Is(reset, capture.ErrInUse) {
-		return fmt.Errorf("%w; the loaded module is of an earlier version and takes queues from nobody (%w)", reset, err)
+		return fmt.Errorf("%w; the loaded module is of an earlier version and cannot revoke queues (%w)", reset, err)
 	}
 	return reset
 }
 
-// isTaken: without memory for another queue its holder has lost this one all the same. The other is made when the kubelet gives
-// the queue to somebody.
+// isTaken: without memory for another queue the holder has lost this one all the same. The other is made when the kubelet gives
+// the queue to a pod.
 func (c *client) isTaken(id capture.QueueID, from capture.Holder, err error) error {
 	now, e := c.holder(id)
 	if e != nil || now.Attachment == from.Attachment {

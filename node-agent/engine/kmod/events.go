@@ -45,7 +45,7 @@ func dispatch(message genetlink.Message, activity, tapGone func()) {
 	if message.Header.Command != cmdEvent {
 		return
 	}
-	// Of one that is malformed, what was read before that counts.
+	// If the event is malformed, what was read before the error counts.
 	event, _ := unmarshal(message.Data, parseEventReply)
 	switch event.Event {
 	case eventAttached, eventDetached:

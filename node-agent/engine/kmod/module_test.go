@@ -31,7 +31,7 @@ func needModule(t *testing.T) {
 	}
 }
 
-// lab is an engine and a veth pair whose one end is tapped.
+// lab is an engine and a veth pair with one end tapped.
 type lab struct {
 	t      *testing.T
 	engine *Engine

@@ -270,7 +270,7 @@ func TestAnswersAboutRules(t *testing.T) {
 	}, counts)
 }
 
-// Of bytes that make no sense there is an error, or nothing.
+// Malformed answers give an error, or nothing.
 func FuzzAnswers(f *testing.F) {
 	want, err := os.ReadFile(recorded)
 	require.NoError(f, err)

@@ -18,7 +18,7 @@ import (
 // All stands for all namespaces.
 const All = "*"
 
-// ErrNobody is the error of a ring, or of a Cluster with its rings, whose spec.consumers names no namespace at all.
+// ErrNobody is the error of a ring, or of a Cluster with its rings, if spec.consumers names no namespace at all.
 var ErrNobody = errors.New("names no namespace")
 
 // NotNamed is the error for a namespace that is missing in a list of namespaces.
@@ -104,7 +104,7 @@ func (s Source) nobody() bool {
 func (s Source) everybody() bool { return s.Consumers != nil && slices.Contains(s.Namespaces, All) }
 
 func (s Source) refuse() error {
-	return fmt.Errorf("spec.consumers of %s %w: name there whose pods may have its packets ('*' for all)", s.By, ErrNobody)
+	return fmt.Errorf("spec.consumers of %s %w: list there the namespaces that may have its packets ('*' for all)", s.By, ErrNobody)
 }
 
 func (s Source) check(namespace string, of NamespaceLabels) error {

@@ -36,7 +36,7 @@ func TestWhoMayHaveQueues(t *testing.T) {
 		everybody bool
 	}{
 		"unset": {
-			rule: Rule{OfRing("r", nil)}, no: map[string]string{"a": "spec.consumers of CaptureRing r names no namespace: name there"}, nobody: "names no namespace",
+			rule: Rule{OfRing("r", nil)}, no: map[string]string{"a": "spec.consumers of CaptureRing r names no namespace: list there"}, nobody: "names no namespace",
 		},
 		"an empty list": {rule: Rule{OfRing("r", named())}, no: map[string]string{"a": "names no namespace"}, nobody: "names no namespace"},
 		"an empty selector": {

@@ -241,7 +241,7 @@ type QueueSettings struct {
 // Consumers sets which pods may have queues, and what their containers get. A pod may have the queues of a Cluster only if each
 // of the Cluster's rings permits its namespace, and the Cluster does, if it names any.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="namespaceSelector selects by no label: give matchLabels or matchExpressions; for all namespaces say namespaces: ['*']"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="namespaceSelector selects by no label: give matchLabels or matchExpressions; for all namespaces set namespaces: ['*']"
 type Consumers struct {
 	// injectLibpcap gives the pods' containers a libpcap that supports ringcap, in place of their image's; by default false.
 	//

@@ -112,7 +112,7 @@ func TestWhatContradictsItself(t *testing.T) {
 		"CPUs in words":                  {base + "  nic: {threadedPolling: {mode: Enable, cpus: all}}", "spec.nic.threadedPolling.cpus", "such as 2-3,6"},
 		"a link that never comes":        {base + "  nic: {driver: {linkTimeout: 10m}}", "spec.nic.driver.linkTimeout", "between 1s and 5m"},
 		"a namespace with a capital":     {base + "  consumers: {namespaces: [Sensors]}", "spec.consumers.namespaces[0]", "[a-z0-9]"},
-		"a selector of no label":         {base + "  consumers: {namespaceSelector: {}}", "spec.consumers", "for all namespaces say namespaces: ['*']"},
+		"a selector of no label":         {base + "  consumers: {namespaceSelector: {}}", "spec.consumers", "for all namespaces set namespaces: ['*']"},
 		"part of a namespace's name":     {base + "  consumers: {namespaces: ['team-*']}", "spec.consumers.namespaces[0]", "[a-z0-9]"},
 		"a rule to nowhere":              {rule("action: Queue"), "spec.filter.rules[0]", "action Queue needs queue"},
 		"a rule that passes to a queue":  {rule("action: Pass, queue: {cluster: c}"), "spec.filter.rules[0]", "no other action has it"},

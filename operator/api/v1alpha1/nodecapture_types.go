@@ -112,7 +112,7 @@ type NodeCaptureSpec struct {
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It accepts every spec and notes a problem in Undecodable: otherwise a list or watch
-// of thousands of NodeCaptures would fail at the first one with, say, a string for a number.
+// of thousands of NodeCaptures would fail at the first one with, for example, a string for a number.
 func (s *NodeCaptureSpec) UnmarshalJSON(text []byte) error {
 	type plain NodeCaptureSpec
 	var decoded plain

@@ -154,7 +154,7 @@ func (s *NodeSelector) Rewrite(ring string) string {
 	return fmt.Sprintf("kubectl patch capturering %s --type=merge -p '%s'", ring, patch)
 }
 
-// NodesWith selects nodes whose label has one of the values.
+// NodesWith selects nodes with one of the values of a label.
 func NodesWith(label string, values ...string) *NodeSelector {
 	if len(values) == 1 {
 		return &NodeSelector{MatchLabels: map[string]string{label: values[0]}}

@@ -4,7 +4,7 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/util/intstr"
 
-// QueueCount is the number of queues in the spec, 0 for PerRxQueue, whose number only each node knows.
+// QueueCount is the number of queues in the spec; 0 for PerRxQueue, because the number differs between nodes.
 func QueueCount(queues *intstr.IntOrString) int32 {
 	if queues == nil || queues.Type == intstr.String {
 		return 0

@@ -115,7 +115,7 @@ func TestRefusedBySchema(t *testing.T) {
 	}
 }
 
-// TestAllQueuesInAWord: it is said what queues may be, and nothing of rules that have to do with another word.
+// TestAllQueuesInAWord: the error lists the values of queues, and does not mention validation rules about other values.
 func TestAllQueuesInAWord(t *testing.T) {
 	_, err := create(t, env.Client(t), strings.Replace(ring, "NAME", "r", 1)+"  queues: all")
 	require.ErrorContains(t, err, "must be 1 to 256")
@@ -202,8 +202,8 @@ func TestNodeCaptureHoldsDefaultedSpecs(t *testing.T) {
 	require.EqualValues(t, 1, nc.Generation, "an update that changes nothing must not look like a change to the agent")
 }
 
-// TestNodeCaptureThatDoesNotDecode: the API server refuses what is no list of entries, and takes entries whose specs are
-// wrong; a list of NodeCaptures has all others, and the problem of that one.
+// TestNodeCaptureThatDoesNotDecode: the API server refuses what is not a list of entries, and takes entries with wrong
+// specs. A list of NodeCaptures then has all others, and the problem of that one.
 func TestNodeCaptureThatDoesNotDecode(t *testing.T) {
 	c := env.Client(t)
 	apply := func(name, spec string) error {

@@ -257,7 +257,7 @@ func leave(ctx context.Context, args []string) error {
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait for the nodes")
 	var nodes client.ObjectKey
 	flags.StringVar(&nodes.Namespace, "namespace", "", "namespace of the DaemonSet and of operator run; required")
-	flags.StringVar(&nodes.Name, "daemonset", "", "name of the DaemonSet whose pods are ready when their nodes are clean; required")
+	flags.StringVar(&nodes.Name, "daemonset", "", "name of the DaemonSet that has ready pods where nodes are clean; required")
 	_ = flags.Parse(args) // exits
 	if nodes.Namespace == "" || nodes.Name == "" {
 		return errors.New("give --namespace and --daemonset")

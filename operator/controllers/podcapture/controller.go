@@ -69,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(request, gather) },
 		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(request, gather) },
 	}
-	// Of a Node only the name counts, which does not change.
+	// Only a Node's name counts, which does not change.
 	named := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 	return ctrl.NewControllerManagedBy(mgr).Named("podcapture").
 		Watches(&v1alpha1.PodCapture{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

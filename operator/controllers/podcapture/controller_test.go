@@ -79,8 +79,8 @@ func TestPause(t *testing.T) {
 	require.False(t, ringThere())
 }
 
-// TestInvalid: a PodCapture whose ring the API server refuses has the reason in its status. It may itself have been let be as it was: a filter that drops
-// everything after its rules were taken out.
+// TestInvalid: if the API server refuses the ring of a PodCapture, the reason is in the PodCapture's status. The PodCapture itself may be one
+// that was created before a check existed: here a filter that drops everything after its rules were taken out.
 func TestInvalid(t *testing.T) {
 	capture := old("shop", "web", 1)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "CaptureRing"}, plan.RingName("shop", 0),

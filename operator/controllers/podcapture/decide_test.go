@@ -163,7 +163,8 @@ func TestWhatIsNotTold(t *testing.T) {
 	}
 }
 
-// TestWhoComesAgainWaits for the ring of the one of that name before, whose resource it will have; others get the next one.
+// TestWhoComesAgainWaits: a PodCapture that is created again waits until the ring of its predecessor is gone, and gets its resource;
+// others get the next one.
 func TestWhoComesAgainWaits(t *testing.T) {
 	before := old("a", "p", 9)
 	before.UID = "before"

@@ -28,7 +28,7 @@ var redacted = map[string]string{
 	v1alpha1.ReasonNodeMemoryInsufficient: "a node has too little memory for its queues beside those that are there: lower queues, slots or snapLength, or ask the " +
 		"cluster's administrator, who finds details in the CaptureRing",
 	// The message quotes nodes, possibly with one of these reasons.
-	v1alpha1.ReasonRolloutPaused: "it does not work on as many nodes as may be unavailable, and the others keep what they had: Programmed and Ready say why; " +
+	v1alpha1.ReasonRolloutPaused: "it does not work on as many nodes as may be unavailable, and the others keep what they had: see the messages of Programmed and Ready; " +
 		"change it, or ask the cluster's administrator, who finds details in the CaptureRing",
 	v1alpha1.ReasonEngineError: "a node's agent cannot make the data path: ask the cluster's administrator, who finds details in the CaptureRing",
 }

@@ -35,7 +35,7 @@ func Trim(object any) (any, error) {
 	return capture, nil
 }
 
-// leftOut refuses a PodCapture whose spec Trim left out. Its ring's spec would not be smaller.
+// leftOut refuses a PodCapture if Trim left out its spec. Its ring's spec would not be smaller.
 func leftOut(capture *v1alpha1.PodCapture) *refusal {
 	bytes := capture.Annotations[specBytes]
 	if bytes == "" {

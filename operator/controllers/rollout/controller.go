@@ -95,7 +95,7 @@ func (r *Reconciler) gathered() handler.EventHandler {
 type scope struct {
 	*Reconciler
 	state *snapshot.Snapshot
-	// different are the nodes whose NodeCapture must be written.
+	// different are the nodes with a NodeCapture that must be written.
 	different []string
 	// again is the time after which to run again, 0 to wait for events.
 	again time.Duration

@@ -18,7 +18,7 @@ import (
 	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
-// different returns the nodes whose NodeCaptures differ from the plan, sorted.
+// different returns the nodes with NodeCaptures that differ from the plan, sorted.
 func different(state *snapshot.Snapshot) []string {
 	var names []string
 	for name, spec := range state.Plan.Nodes {

@@ -17,7 +17,7 @@ import (
 	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
-// subject is a CaptureRing or Cluster whose status is written.
+// subject is the CaptureRing or Cluster that a status is for.
 type subject struct {
 	report.Object
 	meta    metav1.Object

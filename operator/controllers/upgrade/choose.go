@@ -26,14 +26,14 @@ const (
 // tryAgainAfter is the minimum age of an agent's pod for a replacement: its loader already tried when the pod started.
 const tryAgainAfter = 2 * time.Minute
 
-// step is the upgrade of one node: the agent's pod is replaced, whose loader loads the module, and the holders are evicted.
+// step is the upgrade of one node: the agent's pod is replaced so that its loader loads the module, and the holders are evicted.
 type step struct {
 	node, available string
 	agent           corev1.Pod
 	evict           []types.NamespacedName
 }
 
-// choose returns the upgrades to start now, by node name. A node whose agent is not ready counts as unavailable, for any reason.
+// choose returns the upgrades to start now, by node name. A node without a ready agent counts as unavailable, for any reason.
 func choose(captures []v1alpha1.NodeCapture, agents []corev1.Pod, policy Policy, maxUnavailable int, now time.Time) []step {
 	byNode := map[string]corev1.Pod{}
 	unavailable := 0

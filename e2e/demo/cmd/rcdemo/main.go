@@ -4,7 +4,7 @@
 //
 //	rcdemo trace --out FILE --at-least N FOLDER     makes one capture of those in a folder
 //	rcdemo report --dir FOLDER [--lossless]         prints what became of each packet; fails when one is unaccounted for
-//	rcdemo nodecaptures [--patience TIME]           prints NodeCaptures with the counters that the agents say now
+//	rcdemo nodecaptures [--patience TIME]           prints NodeCaptures with the agents' present counters
 package main
 
 import (

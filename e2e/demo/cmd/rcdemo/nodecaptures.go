@@ -20,8 +20,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// nodeCaptures prints all NodeCaptures as kubectl does, with the counters that the agents say now. It tries until all agents
-// answer: one may be starting.
+// nodeCaptures prints all NodeCaptures as kubectl does, with the agents' present counters. It tries until all agents answer,
+// because one may be starting.
 func nodeCaptures(args []string) error {
 	flags := flag.NewFlagSet("nodecaptures", flag.ExitOnError)
 	patience := flags.Duration("patience", time.Minute, "how long to wait for agents that do not answer")
@@ -75,7 +75,7 @@ func askAll(ctx context.Context) (list v1alpha1.NodeCaptureList, err error) {
 	}
 }
 
-// notHeard are the nodes whose counters are not the present ones.
+// notHeard are the nodes with counters that are not the present ones.
 func notHeard(s fleet.Snapshot) (nodes []string) {
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
