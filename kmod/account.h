@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Accounts. A counter is written by one CPU at a time, with bottom halves disabled, and read by anyone: 64-bit additions
- * without a lock that readers cannot see torn. Sums over CPUs are exact when no packet is under way.
+ * Accounts. A counter is written by one CPU at a time, with bottom halves disabled, and read by anyone: 64-bit
+ * additions without a lock that readers cannot see torn. Sums over CPUs are exact when no packet is under way.
  */
 #ifndef RC_ACCOUNT_H
 #define RC_ACCOUNT_H

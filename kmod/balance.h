@@ -3,10 +3,11 @@
  * Balancing that asks for more than one hash of the packet's own flow: inner headers, fragments with their flow, both
  * ends, and what becomes of packets for queues that can't take them. Clusters that want none of it never come here.
  *
- * A queue that cannot take a packet has a stand-in for it by rendezvous (D. Thaler, C. Ravishankar, "A name-based mapping
- * scheme for rendezvous", 1996): each other queue has a weight for the packet's flow, mixed from both, and the greatest
- * weight among the attended ones wins. So flows whose queue is attended never move; those of an unattended one spread
- * over all others, move only when their stand-in leaves or one of a greater weight comes, and go home when they can.
+ * A queue that cannot take a packet has a stand-in for it by rendezvous (D. Thaler, C. Ravishankar, "A name-based
+ * mapping scheme for rendezvous", 1996): each other queue has a weight for the packet's flow, mixed from both, and the
+ * greatest weight among the attended ones wins. So flows whose queue is attended never move; those of an unattended one
+ * spread over all others, move only when their stand-in leaves or one of a greater weight comes, and go home when they
+ * can.
  */
 #ifndef RC_BALANCE_H
 #define RC_BALANCE_H

@@ -16,7 +16,7 @@ static int rc_channels_check(const struct rc_channels *channels, const struct nl
 	}
 	if (channels->nr > dev->num_rx_queues) {
 		NL_SET_ERR_MSG_ATTR(extack, attr,
-				    "RINGCAP_A_TAP_CHANNELS: names a receive queue that the interface does not have: 'ethtool -l' says how many there are");
+				    "RINGCAP_A_TAP_CHANNELS: names a receive queue that the interface does not have: 'ethtool -l' shows how many there are");
 		return -EINVAL;
 	}
 	return 0;

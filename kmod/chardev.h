@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Character devices: a queue's public face, /dev/ringcap/<cluster>/<index> and /proc/net/ringcap/queue/<cluster>-<index>. A cluster
- * that gets another shape gives its devices new queues; device numbers are used again as late as possible, so that who
- * was once given one does not find another's queue behind it.
+ * Character devices: a queue's public face, /dev/ringcap/<cluster>/<index> and
+ * /proc/net/ringcap/queue/<cluster>-<index>. A cluster that gets another shape gives its devices new queues; device
+ * numbers are used again as late as possible, so that who was once given one does not find another's queue behind it.
  */
 #ifndef RC_CHARDEV_H
 #define RC_CHARDEV_H
@@ -46,9 +46,10 @@ void rc_chardev_module_exit(void);
 struct rc_chardev *rc_chardev_create(struct rc_cluster *cluster, u32 index, umode_t mode);
 
 /*
- * Gives the node another device number: who was given the old one finds nothing behind it any more. In two steps: the first,
- * under rc_chardev_lock, leaves the old number in @old or fails with nothing changed; the second, not under it, is for /dev, and when
- * it fails there is no node there, but the number works; not before rc_chardev_make_path was successful since the last time.
+ * Gives the node another device number: who was given the old one finds nothing behind it any more. In two steps: the
+ * first, under rc_chardev_lock, leaves the old number in @old or fails with nothing changed; the second, not under it,
+ * is for /dev, and when it fails there is no node there, but the number works; not before rc_chardev_make_path was
+ * successful since the last time.
  */
 int rc_chardev_make_path(struct rc_chardev *chardev);
 int rc_chardev_renumber(struct rc_chardev *chardev, dev_t *old);

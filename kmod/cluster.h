@@ -119,7 +119,9 @@ struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name
 /* For so many queues, of which there is none yet. NULL without memory. */
 struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues);
 
-/* Frees @config, which packets do not see, but not its queues; @other is the one that they do, or that comes after it. */
+/*
+ * Frees @config, which packets do not see, but not its queues; @other is the one that they do, or that comes after it.
+ */
 void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cluster_config *other);
 
 struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
@@ -139,7 +141,7 @@ static __always_inline u32 rc_cluster_choose(struct rc_cluster *cluster, const s
 	}
 }
 
-/* What the slots of this cluster say of @pkt. */
+/* What the slots of this cluster contain about @pkt. */
 static __always_inline void rc_cluster_describe(const struct rc_cluster_config *config, struct rc_packet *pkt)
 {
 	pkt->hash = 0;
@@ -162,9 +164,9 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 }
 
 /*
- * Finds the @queue of a plain packet, and what its short slot shall say of the hash; false where that is not so easy to say.
- * @pkt is fresh, and it is not handed to anybody from here: the compiler keeps in registers what is needed of it, and forgets
- * the rest.
+ * Finds the @queue of a plain packet, and the hash for its short slot; false if the packet needs the general path.
+ * @pkt is new, and its address is not passed on from here: the compiler keeps in registers what is needed of it, and
+ * drops the rest.
  */
 static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *cluster, struct rc_packet *pkt,
 						  struct rc_queue **queue)

@@ -483,7 +483,7 @@ int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack
 		rc_cluster_hand_chardevs(cluster->chardevs, cluster->shape.nr_queues, NULL);
 	mutex_unlock(&rc_chardev_lock);
 	if (held) {
-		NL_SET_ERR_MSG(extack, "a consumer is attached to this cluster: RINGCAP_CMD_QUEUE_GET says which process");
+		NL_SET_ERR_MSG(extack, "a consumer is attached to this cluster: RINGCAP_CMD_QUEUE_GET reports its process");
 		return -EBUSY;
 	}
 	rc_cluster_destroy(cluster);

@@ -8,7 +8,7 @@ struct rc_cluster;
 struct rc_cluster_spec;
 struct rc_net;
 
-/* Makes the cluster as described, or changes nothing and says why. */
+/* Makes the cluster as described, or changes nothing and reports why. */
 int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct netlink_ext_ack *extack);
 int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack);
 

@@ -74,7 +74,7 @@ static bool rc_defrag_has_room(struct rc_net *this)
 	return !full;
 }
 
-/* As the stack takes a packet in: its header in one piece, and no more than that says. */
+/* As the stack takes a packet in: its header in one piece, and no more bytes than the header's length. */
 static bool rc_defrag_trim(struct sk_buff *skb)
 {
 	u32 off = skb_network_offset(skb), header, len;
@@ -102,7 +102,7 @@ static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc
 	skb = skb_clone(pkt->skb, GFP_ATOMIC);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
-	/* Nothing that waits shall hold what the stack waits for. */
+	/* A packet that waits must not hold what the stack waits for. */
 	skb_dst_drop(skb);
 	nf_reset_ct(skb);
 	skb_ext_reset(skb);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The hook in capture-aware drivers: taps of transparent modes 1 and 2 get received packets from the driver, by way of ringcap_driver.ko,
- * which is looked up when the first of them is made. A device's taps are a list that ringcap_driver.ko has the first of.
+ * The hook in capture-aware drivers: taps of transparent modes 1 and 2 get received packets from the driver, by way of
+ * ringcap_driver.ko, which is looked up when the first of them is made. A device's taps are a list that
+ * ringcap_driver.ko has the first of.
  */
 #ifndef RC_DRIVER_HOOK_H
 #define RC_DRIVER_HOOK_H
@@ -19,8 +20,8 @@ struct rc_tap;
 unsigned int rc_driver_hook_offers(const struct net_device *dev);
 
 /*
- * The transparent mode of a tap on @dev whose ring asks for @mode: that, 0 with @fallback where the driver is not aware, or an
- * error and why.
+ * The transparent mode of a tap on @dev whose ring asks for @mode: that, 0 with @fallback where the driver is not
+ * aware, or an error and why.
  */
 int rc_driver_hook_mode(const struct net_device *dev, u32 mode, bool fallback, const struct nlattr *attr,
 			struct netlink_ext_ack *extack);

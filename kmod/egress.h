@@ -29,7 +29,9 @@ struct rc_egress {
 int rc_egress_module_init(void);
 void rc_egress_module_exit(void);
 
-/* Opens @egress for interface @ifindex of @net, or says why not; @attr is where the configurer named it. Under RTNL. */
+/*
+ * Opens @egress for interface @ifindex of @net, or reports why not; @attr is where the configurer named it. Under RTNL.
+ */
 int rc_egress_open(struct rc_egress *egress, struct net *net, u32 ifindex, const struct nlattr *attr,
 		   struct netlink_ext_ack *extack);
 

@@ -32,7 +32,8 @@
 
 /**
  * struct rc_exact - an exact rule
- * @next: in the table in use and in the one that it grows into; of a rule that was taken out, the latter links the others
+ * @next: in the table in use and in the one that it grows into; the latter links rules that were
+ *	taken out
  * @verdict: a struct rc_verdict as one word
  * @packets, @bytes: counted by CPU @owner, the first that the flow came to
  * @other_packets, @other_bytes: counted by other CPUs, with locked operations: a flow mostly stays on one
@@ -105,7 +106,7 @@ void rc_exacts_unreserve(struct rc_exacts *exacts, u32 nr);
  */
 void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule);
 
-/* Adds a learnt rule, unless the flow has one; false if there is no room or memory, or a limit is reached. In a softirq. */
+/* Adds a learnt rule, unless the flow has one; false if there is no room or memory, or at a limit. In a softirq. */
 bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words, u32 idle_s);
 
 /* More than one rule a head. */
@@ -121,7 +122,9 @@ int rc_exacts_grow(struct rc_exacts *exacts, u32 nr, bool live);
 void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_exact **gone);
 void rc_exacts_free_gone(struct rc_exacts *exacts, struct rc_exact *gone);
 
-/* Takes those that were idle for too long out of @nr heads from *@at on; returns how many. *@at is 0 behind the last. */
+/*
+ * Takes those that were idle for too long out of @nr heads from *@at on; returns how many. *@at is 0 behind the last.
+ */
 u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact **gone);
 
 void rc_exact_state(const struct rc_exact *rule, struct ringcap_exact_state *state);
@@ -148,7 +151,7 @@ static __always_inline u32 rc_exact_words(const u64 *w)
 	return w[0] >> 60 ? RC_EXACT_WORDS_IPV6 : RC_EXACT_WORDS_IPV4;
 }
 
-/* The first word says of which kind, and so how long, a key is. */
+/* The first word has the kind of a key, and thus its length. */
 static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *w, u32 words)
 {
 	if (rule->w[0] != w[0] || rule->w[1] != w[1])

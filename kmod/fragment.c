@@ -47,7 +47,7 @@ struct rc_fragments {
 };
 
 /*
- * What a fragment says of itself.
+ * What a fragment's headers contain.
  *
  * @id: of the datagram
  * @off, @len: bytes of the payload, where it has its place and how many they are

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fragments that stay with their flow (RINGCAP_FRAGMENTS_WITH_FLOW). Only a datagram's first fragment has ports; a table
- * of fixed size remembers them for the others:
+ * Fragments that stay with their flow (RINGCAP_FRAGMENTS_WITH_FLOW). Only a datagram's first fragment has ports; a
+ * table of fixed size remembers them for the others:
  *
  *	first fragment, nothing known yet	goes with its flow, and so will the others
  *	later fragment, nothing known yet	goes by addresses (and protocol), and so will the others, the first too

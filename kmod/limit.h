@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits by number: rings, and flows that rings have learnt. The administrator of a network namespace may make both, and
- * any user of the machine can be one (unshare -Urn). So:
+ * Limits by number: rings, and flows that rings have learnt. The administrator of a network namespace may make both,
+ * and any user of the machine can be one (unshare -Urn). So:
  *
- *	all namespaces together		have as many as the parameter says
+ *	all namespaces together		have at most as many as the parameter sets
  *	the machine's own (initial)	may have all of them
- *	each other one			has as many as the parameter's namesake with _netns says
+ *	each other one			has at most as many as the parameter of that name with _netns sets
  *	all other ones together		have half as many as all: the rest is the machine's own, whatever they do
  *
  * Memory is charged besides: see rc_ring_config.memcg.

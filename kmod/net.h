@@ -15,7 +15,8 @@ struct proc_dir_entry;
 /**
  * struct rc_proc_devices - what /proc has of a namespace's interfaces, see proc_device.h
  * @folder: dev
- * @lock: nests in rc_net.control; RTNL nests in it. A namespace's own, for the removal of an entry waits for who reads it
+ * @lock: nests in rc_net.control; RTNL nests in it. A namespace's own, because the removal of an
+ *	entry waits for its readers
  * @entries: under @lock
  * @work: makes the entries follow
  */
@@ -28,7 +29,8 @@ struct rc_proc_devices {
 
 /**
  * struct rc_net - a namespace's objects
- * @control: of its configuration: taken before RTNL and before rc_chardev_lock; never by a device's notifier, and never two
+ * @control: of its configuration: taken before RTNL and before rc_chardev_lock; never by a device's notifier, and never
+ *	that of two namespaces
  * @rings: under @control and RTNL to write, either to read
  * @clusters: under @control
  * @rules_live, @rules_built: rule sets that packets see, and those under construction; under @control

@@ -18,7 +18,7 @@ static int __net_init rc_netns_init(struct net *net)
 
 	this->net = net;
 	this->limited.initial = net_eq(net, &init_net);
-	this->changes = 1;	/* 0 would say that nothing is checked */
+	this->changes = 1;	/* 0 means that nothing is checked */
 	INIT_LIST_HEAD(&this->rings);
 	INIT_LIST_HEAD(&this->clusters);
 	mutex_init(&this->control);

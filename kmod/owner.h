@@ -4,7 +4,8 @@
  * An object is its socket's for as long as it is there: nobody else replaces it, and what stays does not depend on what
  * goes.
  *
- * An owner is the socket's port, which is unique in its namespace; 0 is nobody, and the object stays until it is deleted.
+ * An owner is the socket's port, which is unique in its namespace; 0 is nobody, and the object stays until it is
+ * deleted.
  */
 #ifndef RC_OWNER_H
 #define RC_OWNER_H

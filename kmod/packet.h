@@ -70,7 +70,7 @@ static __always_inline u16 rc_skb_rx_queue(const struct sk_buff *skb)
 	return skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
 }
 
-/* What the skb says of its payload. One in one piece whose checksum is done is no merged one; a scratch skb is such. */
+/* Flags by the skb's payload. A linear skb with its checksum done, as a scratch skb is, was not merged. */
 static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
 {
 	u8 flags = 0;
@@ -84,7 +84,7 @@ static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
 	return flags;
 }
 
-/* One that was received, has all its @len bytes at @data, and no tag that was taken off. Without the interface's number. */
+/* A received packet with all its @len bytes at @data and no tag beside them. Leaves out the interface's number. */
 static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct sk_buff *skb, const u8 *data, u32 len,
 						 u32 snaplen, u16 rx_queue)
 {
@@ -126,7 +126,9 @@ void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
 /* Copies @n bytes of the packet into @to, with the VLAN tag where it was; false if they could not be read. */
 bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n);
 
-/* What of the packet is to be parsed; what cannot be read is taken as not there. Good until the next call on this CPU. */
+/*
+ * What of the packet is to be parsed; what cannot be read is taken as not there. Good until the next call on this CPU.
+ */
 static __always_inline void rc_packet_frame(const struct rc_packet *pkt, struct rc_frame *frame)
 {
 	const struct sk_buff *skb = pkt->skb;
@@ -205,7 +207,7 @@ void rc_packet_device_time(struct rc_packet *pkt);
 
 static __always_inline u64 rc_packet_time(struct rc_packet *pkt)
 {
-	/* The stack took the time when someone in the system wants it; then everybody shall see the same. */
+	/* The stack took the time if any socket in the system wants it; then all consumers see the same time. */
 	if (!pkt->ts_ns) {
 		if (unlikely(pkt->skb->tstamp))
 			pkt->ts_ns = ktime_to_ns(skb_tstamp(pkt->skb));

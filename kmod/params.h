@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Module parameters: what a new ring or cluster has where the request does not say, and limits. docs/kernel-module.md explains them. */
+/* Module parameters: defaults of new rings and clusters, and limits. docs/kernel-module.md explains them. */
 #ifndef RC_PARAMS_H
 #define RC_PARAMS_H
 

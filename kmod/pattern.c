@@ -135,7 +135,7 @@ static int rc_pattern_refuse(struct netlink_ext_ack *extack, const struct nlattr
 	return err;
 }
 
-/* Checks what a nest says, and gives what of it is to be kept; @pattern->bytes is still the request's. */
+/* Checks a nest's attributes, and sets in @pattern what is kept of them; @pattern->bytes is still the request's. */
 static int rc_pattern_read(struct nlattr *const *in, const struct nlattr *nest, struct rc_pattern *pattern,
 			   struct netlink_ext_ack *extack)
 {

@@ -21,8 +21,8 @@ int rc_patterns_add(struct rc_patterns *patterns, const struct nlattr *nest, str
 void rc_patterns_truncate(struct rc_patterns *patterns, u32 nr);
 
 /*
- * Makes the set ready for packets; nothing can be added afterwards. Sleeps; a large set takes its time. On failure the set
- * is as before. NULL is none.
+ * Makes the set ready for packets; nothing can be added afterwards. Sleeps; a large set takes its time. On failure the
+ * set is as before. NULL is none.
  */
 int rc_patterns_compile(struct rc_patterns *patterns);
 

@@ -154,7 +154,7 @@ static int rc_plugin_use_create(struct rc_plugin_use *use, const struct nlattr *
 	err = nla_parse_nested(in, RINGCAP_A_MAX, nest, rc_plugin_policy, extack);
 	if (!err && !in[RINGCAP_A_PLUGIN_NAME] == !in[RINGCAP_A_PLUGIN_FD]) {
 		NL_SET_ERR_MSG_ATTR(extack, nest,
-				    "RINGCAP_A_PLUGIN: either RINGCAP_A_PLUGIN_NAME or RINGCAP_A_PLUGIN_FD says which plugin");
+				    "RINGCAP_A_PLUGIN: needs either RINGCAP_A_PLUGIN_NAME or RINGCAP_A_PLUGIN_FD");
 		err = -EINVAL;
 	}
 	if (!err && in[RINGCAP_A_PLUGIN_NAME])

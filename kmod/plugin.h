@@ -43,7 +43,7 @@ struct rc_plugins {
 	struct rc_plugin_account __percpu *account;
 };
 
-/* From @nr nests RINGCAP_A_PLUGIN, or an ERR_PTR and a reason. In the configurer's process, whose descriptors are meant. */
+/* From @nr nests RINGCAP_A_PLUGIN, or an ERR_PTR and a reason. File descriptors are the calling process's. */
 struct rc_plugins *rc_plugins_create(const struct nlattr *const *nests, u32 nr, struct netlink_ext_ack *extack);
 
 /* NULL is none. No packet sees them any more. May sleep. */

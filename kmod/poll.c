@@ -33,7 +33,7 @@ static void rc_poll_look_later(struct rc_queue *queue)
 	if (atomic_xchg(&queue->looks, 2))
 		return;
 	rc_queue_get(queue);
-	/* Before the grace period: who says 2 in between is served by it. */
+	/* Before the grace period: a CPU that sets 2 in between is served by it. */
 	atomic_set(&queue->looks, 1);
 	call_rcu(&queue->look, rc_poll_look);
 }

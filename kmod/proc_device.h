@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * /proc/net/ringcap/dev/<interface>: who taps it, and how. Entries follow the taps and the interfaces' names: at once when
- * a ring is changed, soon when an interface is. They are removed outside of RTNL, which their readers take.
+ * /proc/net/ringcap/dev/<interface>: who taps it, and how. Entries follow the taps and the interfaces' names: at once
+ * when a ring is changed, soon when an interface is. They are removed outside of RTNL, which their readers take.
  */
 #ifndef RC_PROC_DEVICE_H
 #define RC_PROC_DEVICE_H

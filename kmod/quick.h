@@ -15,7 +15,7 @@ struct rc_net;
 struct rc_ring;
 struct rc_ring_spec;
 
-/* RINGCAP_A_QUICK of a request whose lists and flags have been read into @spec; refuses by name what does not go with it. */
+/* RINGCAP_A_QUICK of a request with its lists and flags in @spec; refuses by name what does not go with it. */
 int rc_quick_request(const struct genl_info *info, struct rc_ring_spec *spec);
 
 /* Whether @spec, for @ring or for a new one where that is NULL, agrees with what there is. Under rc_net.control. */

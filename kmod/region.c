@@ -15,7 +15,7 @@ static unsigned int rc_region_mapped_pages(const struct rc_region *region)
 }
 
 /*
- * Says whether the machine can spare @nr_pages and keep a sixteenth of its memory, of which a gibibyte is enough: what is
+ * Whether the machine can spare @nr_pages and keep a sixteenth of its memory, of which a gibibyte is enough: what is
  * set aside for huge pages counts as memory, and is never available. The kernel would go on until nothing is
  * left, and then who asks for a page next is killed: better no queue.
  */

@@ -97,7 +97,7 @@ static u64 rc_request_generation(const struct genl_info *info)
 	return info->attrs[RINGCAP_A_GENERATION] ? nla_get_u64(info->attrs[RINGCAP_A_GENERATION]) : 0;
 }
 
-/* The port of the socket that asks, if the object shall go with it; 0 if not. */
+/* The port of the requesting socket if the object is to be deleted with the socket; else 0. */
 static int rc_request_owner(const struct genl_info *info, u32 *owner)
 {
 	u32 owned = rc_attr_u32(info, RINGCAP_A_OWNED, 0);

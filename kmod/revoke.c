@@ -42,8 +42,8 @@ int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink
 
 /*
  * What a consumer has mapped cannot be taken from it while it runs, so it keeps that memory, and another queue comes into its
- * queue's place. The old one is dead from then on, as when its cluster goes (rc_queue_kill): its file says so. It lives as
- * long as the file or a mapping of it, which holds the file; a publisher that still has one of its lanes holds it too.
+ * queue's place. The old one is dead from then on, as when its cluster goes (rc_queue_kill), and its file reports that. It
+ * lives as long as the file or a mapping of it, which holds the file, and as long as a publisher has one of its lanes.
  *
  * First delivery ends, which cannot fail: after a grace period nobody writes packets to the old one, and it is zeroed, for its
  * holder to find nothing there that it had not read. Then there is another, if there is memory for it: who holds memory must

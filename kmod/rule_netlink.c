@@ -20,7 +20,7 @@
 #include "rules_change.h"
 #include "rules_commit.h"
 
-/* The ring that a request names and whose rules this socket may change, or an error pointer. */
+/* The ring that a request names, if this socket may change its rules; else an error pointer. */
 static struct rc_ring *rc_rule_netlink_ring(struct genl_info *info)
 {
 	struct rc_ring *ring = rc_ring_netlink_find(info);
@@ -303,7 +303,7 @@ static int rc_rule_netlink_dump_locked(struct sk_buff *skb, struct netlink_callb
 		NL_SET_ERR_MSG(cb->extack, "RINGCAP_A_NAME: missing, or there is no such ring");
 		return name ? -ENOENT : -EINVAL;
 	}
-	/* Never 0, which would say that nothing is checked. */
+	/* Never 0, which means that nothing is checked. */
 	cb->seq = 2U * atomic_read(&ring->rules_changes) + 1;
 	rules = rc_rules_in_force(ring);
 	while (rules && cb->args[0] < RC_RULE_DUMP_DONE) {

@@ -93,13 +93,13 @@ static const char *rc_rule_request_action(const struct rc_rules *rules, u8 actio
 	if (action != RINGCAP_ACTION_QUEUE && action != RINGCAP_ACTION_REFLECT)
 		return target ? "only RINGCAP_ACTION_QUEUE and _REFLECT have a target: it has to be 0" : NULL;
 	if (target >= rules->nr_targets)
-		return "a rule names a target that the set has not: RINGCAP_CMD_RULES_BEGIN says which it has";
+		return "a rule names a target that the set does not have: RINGCAP_CMD_RULES_BEGIN lists them";
 	if (action == RINGCAP_ACTION_QUEUE)
 		return rules->targets[target].cluster ? NULL : "RINGCAP_ACTION_QUEUE wants a target that is a queue";
 	return rules->targets[target].cluster ? "RINGCAP_ACTION_REFLECT wants a target that is an interface" : NULL;
 }
 
-/* Whether @attr is one or more structures of @size; says why not. */
+/* Whether @attr is one or more structures of @size; if not, reports why. */
 static int rc_rule_request_array(const struct genl_info *info, const struct nlattr *attr, size_t size)
 {
 	if (nla_len(attr) && !(nla_len(attr) % size))

@@ -13,7 +13,9 @@ struct rc_rules_spec;
 /* RULES_BEGIN. @spec points into the message. */
 int rc_rule_request_set(const struct genl_info *info, struct rc_rules_spec *spec);
 
-/* RULES_ADD and RULE_NEW: all rules of the message, for a set with these targets; @change is empty in case of an error. */
+/*
+ * RULES_ADD and RULE_NEW: all rules of the message, for a set with these targets; @change is empty in case of an error.
+ */
 int rc_rule_request_rules(const struct genl_info *info, const struct rc_rules *rules, struct rc_rules_change *change);
 
 /* RULES_ADD: the patterns of the message; undone by forgetting all but the first @nr. */

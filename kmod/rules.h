@@ -116,7 +116,9 @@ u32 rc_rules_nr_shapes(const struct rc_rules *rules);
 void rc_rules_unlist(struct rc_rules *rules);
 void rc_rules_free(struct rc_rules *rules);
 
-/* Has rules_expire.c look after a set in use soon, if it has rules that expire; or its namespace's, in @delay jiffies. */
+/*
+ * Has rules_expire.c look after a set in use soon, if it has rules that expire; or its namespace's, in @delay jiffies.
+ */
 void rc_rules_arm(const struct rc_rules *rules);
 void rc_rules_again(struct rc_net *rc_net, unsigned long delay);
 

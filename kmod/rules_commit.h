@@ -10,9 +10,9 @@ struct rc_wild;
 /* All under rc_net.control, but rc_rules_compile. */
 
 /*
- * Compiles a set that was built, which takes its time: rc_rules_compile runs without the lock. It returns wildcard rules,
- * NULL = none, or an error pointer, for rc_rules_compile_end, which then fails too; the set is as before. It fails also
- * where the ring or the set have gone in between: then the set is freed.
+ * Compiles a set that was built, which takes its time: rc_rules_compile runs without the lock. It returns wildcard
+ * rules, NULL = none, or an error pointer, for rc_rules_compile_end, which then fails too; the set is as before. It
+ * fails also where the ring or the set have gone in between: then the set is freed.
  */
 void rc_rules_compile_begin(struct rc_rules *rules);
 struct rc_wild *rc_rules_compile(struct rc_rules *rules, struct netlink_ext_ack *extack);

@@ -16,7 +16,7 @@ static void rc_rules_learn(struct rc_rules *rules, const struct rc_frame *frame,
 	struct mem_cgroup *memcg;
 	bool learnt;
 
-	/* A fragment does not say which flow it is of. */
+	/* A fragment has no ports, so its flow is not known. */
 	if (pkt->flow.flags & RINGCAP_SLOT_FRAGMENT)
 		return;
 	words = rc_exact_key_of_packet(frame, &pkt->flow, &key);

@@ -15,8 +15,8 @@ struct nlattr;
  * struct rc_sample - which packets are in a sample
  * @n: one in so many, 0 and 1 = all
  * @by: enum ringcap_sample
- * @key: of the hash of flows. The module's own, the same for all rings and for as long as it is loaded: rings that sample
- *	alike have the same flows, and the clusters' queues, which other keys choose, each get their share of them
+ * @key: of the hash of flows. The module's own, the same for all rings and for as long as it is loaded: rings that
+ *	sample alike have the same flows, and the clusters' queues, which other keys choose, each get a share
  */
 struct rc_sample {
 	u32 n;
@@ -29,8 +29,8 @@ int rc_sample_init(struct rc_sample *sample, const struct nlattr *n, const struc
 		   struct netlink_ext_ack *extack);
 
 /*
- * Fragments are flows of their own, by addresses and protocol, since only the first knows the ports. Whatever is not IP is
- * of the flow of its MAC addresses and ethertype.
+ * Fragments are flows of their own, by addresses and protocol, since only the first knows the ports. Whatever is not IP
+ * is of the flow of its MAC addresses and ethertype.
  */
 static inline bool rc_sample_keep(const struct rc_sample *sample, struct rc_packet *pkt)
 {

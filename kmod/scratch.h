@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Scratch skbs: for frames that a capture-aware driver offers before there is an skb (linux/ringcap_driver.h). So that filters, rules and
- * everything else need not know, each CPU has one skb that is lent to the frame for the time of a call. It is no real one:
- * nobody may keep it, take a reference, clone it, or look at its shared info.
+ * Scratch skbs: for frames that a capture-aware driver offers before there is an skb (linux/ringcap_driver.h). So that
+ * filters, rules and everything else need not know, each CPU has one skb that is lent to the frame for the time of a
+ * call. It is no real one: nobody may keep it, take a reference, clone it, or look at its shared info.
  */
 #ifndef RC_SCRATCH_H
 #define RC_SCRATCH_H

@@ -22,8 +22,8 @@ static __always_inline bool rc_stages_any(const struct rc_ring_config *config)
 }
 
 /*
- * Decides on @pkt, of which it collects what it needs. A packet that is not PASSED is done with: sent, put into the queue
- * that a rule names, or kept. Bottom halves off, under RCU.
+ * Decides on @pkt, of which it collects what it needs. A packet that is not PASSED is done with: sent, put into the
+ * queue that a rule names, or kept. Bottom halves off, under RCU.
  */
 enum rc_fate rc_stages_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt);
 

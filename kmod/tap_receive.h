@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A tap's hook in the stack: the handlers of its packet_type. In mode 0 either of the first two does right by what the other is
- * there for. On the CPU that received or sends the packet, with bottom halves off, under RCU.
+ * A tap's hook in the stack: the handlers of its packet_type. In mode 0 either of the first two does right by what the
+ * other is there for. On the CPU that received or sends the packet, with bottom halves off, under RCU.
  */
 #ifndef RC_TAP_RECEIVE_H
 #define RC_TAP_RECEIVE_H

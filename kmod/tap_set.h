@@ -15,7 +15,7 @@ struct rc_tap_spec;
 /* Taps that follow their devices, of all namespaces. Under RTNL. */
 extern struct list_head rc_tap_followers;
 
-/* All under RTNL. A new tap gets no packets before it is added, and then its direction set. @mode is what rc_driver_hook_mode says. */
+/* All under RTNL. A new tap gets packets once it is added and its direction is set. @mode is by rc_driver_hook_mode. */
 struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
 				 struct netlink_ext_ack *extack);
 struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode);

@@ -3,8 +3,8 @@
  * Transmitting: packets that a consumer has written into an area of its own, and tells us to send by an ioctl.
  *
  * A transmit area is there from the consumer's attaching to its detaching, in queues of clusters that grant something
- * at that time. Everything in it may change at any time: a packet is copied before it is looked at, what a slot says is
- * read once. What may be sent out of is decided packet by packet, so a grant that is taken back is taken back.
+ * at that time. Everything in it may change at any time: a packet is copied before it is looked at, a slot's fields
+ * are read once. What may be sent out of is decided packet by packet, so a grant that is taken back is taken back.
  */
 #ifndef RC_TRANSMIT_H
 #define RC_TRANSMIT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a rule says is to become of a packet. */
+/* What a rule decides on a packet. */
 #ifndef RC_VERDICT_H
 #define RC_VERDICT_H
 

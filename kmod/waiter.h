@@ -38,8 +38,8 @@ void rc_waiter_wake(struct rc_waiter *waiter);
 void rc_waiter_arm(struct rc_waiter *waiter, u64 ns);
 
 /*
- * Someone waits, and a lane that has published has @unread bytes now. Wakes for the watermark, unless who waits is known to
- * be @busy, and returns true; or leaves it to the timer.
+ * Someone waits, and a lane that has published has @unread bytes now. Wakes for the watermark, unless who waits is
+ * known to be @busy, and returns true; or leaves it to the timer.
  */
 bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy);
 
@@ -47,13 +47,16 @@ bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy);
 #define RC_WAITER_SHORT_US 1000
 
 /*
- * Whether who sleeps has to be told that a lane has @unread bytes: there are enough of them, or no timer is running that
- * will tell. To see everybody who went to sleep before seeing what was published, this needs a full barrier for each
- * packet that comes alone, which costs more than the slot. So poll looks a second time instead (poll.c).
+ * Whether who sleeps has to be told that a lane has @unread bytes: there are enough of them, or no timer is running
+ * that will tell. To see everybody who went to sleep before seeing what was published, this needs a full barrier for
+ * each packet that comes alone, which costs more than the slot. So poll looks a second time instead (poll.c).
  */
 static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 unread)
 {
-	/* data_race: old or new, either is what the consumer wanted when it looked; and READ_ONCE costs a register here. */
+	/*
+	 * data_race: old or new, either is what the consumer wanted when it looked; and READ_ONCE costs a register
+	 * here.
+	 */
 	if (unlikely(data_race(waiter->timeout_us) < RC_WAITER_SHORT_US))
 		smp_mb();	/* pairs with that in rc_poll_queue */
 	if (!waitqueue_active(&waiter->wait))

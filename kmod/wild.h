@@ -5,7 +5,8 @@
  *
  * Each mask of a rule's matches is a shape; a shape has a hash table of all matches with that mask. A packet's key is
  * masked and looked up once for each shape, in order of the best rule that each has, and the search ends at the first
- * shape whose best could not beat what was found. So the cost is one of shapes; how many rules they have does not matter.
+ * shape whose best could not beat what was found. So the cost is one of shapes; how many rules they have does not
+ * matter.
  *
  * What is compiled never changes: another rule makes another struct rc_wild, under RCU. Rules, and what they have
  * counted, live on.

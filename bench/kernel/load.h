@@ -15,7 +15,7 @@ void load_prefer(void);
 
 /*
  * The kernel thread that takes packets when interrupts leave them is above the hog, or an ordinary one. Where it is not above,
- * the hog keeps packets in the card, whoever reads.
+ * the hog keeps packets in the card, whichever reader runs.
  */
 void softirqs_prefer(bool above);
 

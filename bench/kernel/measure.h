@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One measurement: packets are sent from va, whoever is asked reads them, and the counting plugin is told where it begins and
- * ends.
+ * One measurement: packets are sent from va, the requested readers read them, and the counting plugin is told where it
+ * begins and ends.
  */
 #ifndef RB_MEASURE_H
 #define RB_MEASURE_H
@@ -21,7 +21,7 @@
  * @traffic: what is sent
  * @sizes: of the packets, as bits
  * @rejected: nothing is to arrive
- * @counter: a file that says how many packets arrived, where nobody reads
+ * @counter: a file with the number of packets that arrived, if there are no readers
  * @settle: called when all is set up, returns when packets get through; may be NULL
  * @queues: those of the results, where they are not the readers'
  */
@@ -48,7 +48,7 @@ void experiment_end(const struct experiment *e);
 /* Packets that the readers have got since, or that arrived where nobody reads. */
 uint64_t experiment_received(const struct experiment *e, unsigned int size);
 
-/* Packets that the readers' memory had no room for since, as the kernel says. To be asked once. */
+/* Packets that the readers' memory had no room for since, by the kernel's counters. To be called once. */
 uint64_t experiment_dropped(const struct experiment *e);
 
 /* The number in a file of one line. */

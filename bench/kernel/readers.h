@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ways to read packets from the interface vb or from the ringcap cluster "bench". Each runs in a process of its own, for
- * ever, with 16 MiB of memory or what reader_memory says, and does the same with a packet: it looks at its first bytes and
- * its length.
+ * Ways to read packets from the interface vb or from the ringcap cluster "bench". Each runs in a process of its own,
+ * for ever, with 16 MiB of memory or what reader_memory sets, and does the same with a packet: it looks at its first
+ * bytes and its length.
  */
 #ifndef RB_READERS_H
 #define RB_READERS_H
@@ -39,7 +39,7 @@ void reader_answers(unsigned int reader, int fd, uint64_t (*count)(int fd));
 /* Asks the reader, which is process pid. */
 uint64_t reader_dropped(unsigned int reader, pid_t pid);
 
-/* Says what failed and why, and ends the process. */
+/* Prints what failed and why, and ends the process. */
 void fail(const char *what) __attribute__((noreturn));
 void fail_with(const char *what, const char *why) __attribute__((noreturn));
 
@@ -57,8 +57,8 @@ void read_pcap_ringcap(unsigned int reader);
 void read_pcap_tpacket(unsigned int reader);
 
 /*
- * AF_XDP in copy mode, each reader with a socket on the receive queue of its number: the XDP program run by the driver, and by
- * the stack ("generic").
+ * AF_XDP in copy mode, each reader with a socket on the receive queue of its number: the XDP program run by the driver,
+ * and by the stack ("generic").
  */
 void read_xdp(unsigned int reader);
 void read_xdp_generic(unsigned int reader);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 64 flows from 10.0.0.1 .. 8 to 10.0.1.1, sent out of va; the same packets whoever reads. */
+/* 64 flows from 10.0.0.1 .. 8 to 10.0.1.1, sent out of va; the same packets for every reader. */
 #ifndef RB_TRAFFIC_H
 #define RB_TRAFFIC_H
 

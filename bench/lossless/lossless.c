@@ -138,7 +138,7 @@ static pid_t tcpdump_start(enum reader reader, int *said)
 	return pid;
 }
 
-/* Reads what tcpdump says until it says text. */
+/* Reads tcpdump's output until it contains text. */
 static void tcpdump_await(int said, char *all, size_t size, const char *text)
 {
 	size_t len = 0;
@@ -151,7 +151,7 @@ static void tcpdump_await(int said, char *all, size_t size, const char *text)
 			return;
 	}
 	all[len] = '\0';
-	printf("tcpdump did not say '%s': %s\n", text, all);
+	printf("tcpdump did not print '%s': %s\n", text, all);
 	exit(1);
 }
 

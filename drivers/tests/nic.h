@@ -38,13 +38,13 @@ void rt_nic_set_mtu(const char *name, u32 mtu);
 void rt_nic_set_descriptors(const char *name, u32 number);
 
 /*
- * Waits until a second long all that one interface sends comes to the other. After a reset, which a new MTU is to some cards,
- * they say that there is a carrier before the link is back, and it may go once more; and some drivers become promiscuous later
- * than they say. No ring may take packets from the stack.
+ * Waits until a second long all that one interface sends comes to the other. After a reset, which a new MTU is to some
+ * cards, they report a carrier before the link is back, and it may go once more; and some drivers become promiscuous
+ * later than they report it. No ring may take packets from the stack.
  */
 void rt_nic_wait_for_link(const char *from, const char *to);
 
-/* Packets that the driver says it has received on an interface. */
+/* Packets received on an interface, by the driver's counter. */
 u64 rt_nic_received(const char *name);
 
 #endif /* RT_NIC_H */

@@ -68,7 +68,9 @@ struct rc_flow {
 	rc_u8 flags;
 };
 
-/* Fills @flow from @frame. Never uses a byte outside @frame->data[0 .. avail); a truncated header ends the parse there. */
+/*
+ * Fills @flow from @frame. Never uses a byte outside @frame->data[0 .. avail); a truncated header ends the parse there.
+ */
 static rc_inline void rc_parse(const struct rc_frame *frame, struct rc_flow *flow);
 
 /*
@@ -86,8 +88,8 @@ static rc_inline void rc_key_load(const rc_u8 *bytes, rc_u64 key[2])
 }
 
 /*
- * For balance types that hash each packet in a way that it itself chooses: the one of rc_flow_hash that fits @flow. Others
- * stay what they are.
+ * For balance types that hash each packet in a way that it itself chooses: the one of rc_flow_hash that fits @flow.
+ * Others stay what they are.
  */
 static rc_inline rc_u32 rc_flow_balance(const struct rc_flow *flow, rc_u32 balance);
 

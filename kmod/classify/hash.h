@@ -24,8 +24,8 @@
  *	FLOW		addresses, ports, protocol, the ids of the first two VLAN tags
  *
  *
- * TCP_FIVE_TUPLE is FIVE_TUPLE for TCP and TWO_TUPLE for the rest, TCP's fragments included. BOTH_ENDS hashes either address
- * by itself, like one end of a flow with nothing but a key at the other:
+ * TCP_FIVE_TUPLE is FIVE_TUPLE for TCP and TWO_TUPLE for the rest, TCP's fragments included. BOTH_ENDS hashes either
+ * address by itself, like one end of a flow with nothing but a key at the other:
  *
  *	h = mix(mix(address ^ key[0]) ^ key[1])
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is inside of tunnels: MPLS labels, GRE, ERSPAN, VXLAN, Geneve, GTP-U and IP in IP, at most RC_TUNNELS_MAX of them
- * in each other. Called after rc_parse, where somebody wants to know; who doesn't, pays nothing.
+ * What is inside of tunnels: MPLS labels, GRE, ERSPAN, VXLAN, Geneve, GTP-U and IP in IP, at most RC_TUNNELS_MAX of
+ * them in each other. Called after rc_parse, where somebody wants to know; who doesn't, pays nothing.
  *
- * Each packet on the way in is looked at within RC_PARSE_MAX bytes of its own beginning, its tunnel's header included, so
- * that an engine must give the first RC_INNER_MAX bytes of a packet.
+ * Each packet on the way in is looked at within RC_PARSE_MAX bytes of its own beginning, its tunnel's header included,
+ * so that an engine must give the first RC_INNER_MAX bytes of a packet.
  *
  * What is cut short, not understood, or a fragment is not gone into: then the packet around it is the innermost. So all
  * fragments of a tunnel's packet stay together, and a frame that is damaged inside belongs to the tunnel's own flow.

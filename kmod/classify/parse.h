@@ -6,7 +6,7 @@
  * further on, and the limit of RC_PARSE_MAX bytes is one on the wire: a packet must not be understood further just
  * because its tag is held elsewhere.
  *
- * The length fields of IP are not looked at: a packet shorter than they say is cut short, a longer one has padding,
+ * The length fields of IP are not looked at: a packet shorter than them is cut short, a longer one has padding,
  * which is taken for ports only where a packet ends before its ports do.
  */
 #ifndef RC_PARSE_H
@@ -66,9 +66,9 @@ static rc_inline const rc_u8 *rc_here(const struct rc_cursor *at)
 }
 
 /*
- * For the verifier, an offset must not be a sum of what lies behind: it would follow each way through the headers on its
- * own (190,000 instructions in Linux 6.1, and the program that this is in has others). What comes back from memory is
- * just a number to it. @place is any field of the flow that is not in use; it is 0 afterwards.
+ * For the verifier, an offset must not be a sum of what lies behind: it would follow each way through the headers on
+ * its own (190,000 instructions in Linux 6.1, and the program that this is in has others). What comes back from memory
+ * is just a number to it. @place is any field of the flow that is not in use; it is 0 afterwards.
  */
 static rc_inline void rc_forget(struct rc_cursor *at, rc_u16 *place)
 {
@@ -109,7 +109,9 @@ static rc_inline int rc_is_tag(rc_u16 type)
 	return type == RC_ETH_P_8021Q || type == RC_ETH_P_8021AD || type == RC_ETH_P_QINQ1;
 }
 
-/* Steps over tags, of which the first has the protocol @type; returns the ethertype after them, 0 where there is none. */
+/*
+ * Steps over tags, of which the first has the protocol @type; returns the ethertype after them, 0 where there is none.
+ */
 static rc_inline rc_u16 rc_parse_tags(struct rc_cursor *at, struct rc_flow *flow, rc_u16 type)
 {
 	rc_u32 nr = at->shift ? 1 : 0;

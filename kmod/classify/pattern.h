@@ -3,8 +3,8 @@
  * Patterns: which of many literals is the first in a stream of bytes (A. V. Aho, M. J. Corasick, "Efficient string
  * matching", CACM 18(6), 1975). Plain C without kernel or libc dependencies.
  *
- * Patterns that care for case and those that don't are two machines, of which each byte passes those that are not empty.
- * A machine is a trie of its patterns, its states numbered level by level, so that
+ * Patterns that care for case and those that don't are two machines, of which each byte passes those that are not
+ * empty. A machine is a trie of its patterns, its states numbered level by level, so that
  *
  *	the children of state S are the states child[S] .. child[S + 1] - 1, in the order of their labels;
  *	the shallow states, where ordinary traffic stays, are the first ones: they have dense rows, the next state for each
@@ -12,8 +12,8 @@
  *	the states behind have only their children and a failure link. One byte can follow several of those, but a link
  *	leads at least one level up and a byte one level down: two steps a byte, whatever the bytes are.
  *
- * So a byte costs the same among 10 and among 65,536 patterns. Memory, of both machines together, for patterns of B bytes
- * in all: at most 17 * (B + 8) + 2 * RC_ROWS_MAX bytes. 1,000 patterns of 10 bytes take less than 3 MiB.
+ * So a byte costs the same among 10 and among 65,536 patterns. Memory, of both machines together, for patterns of B
+ * bytes in all: at most 17 * (B + 8) + 2 * RC_ROWS_MAX bytes. 1,000 patterns of 10 bytes take less than 3 MiB.
  *
  * Building takes the patterns in order of their bytes: a state is a range of them, and how many states there will be is
  * known before there is one. The block is allocated once.

@@ -7,8 +7,8 @@
  *	later fragments				behind the IP header; of IPv6 the fixed one, so extension headers are payload
  *	not IP					behind the ethertype or length, that is behind all VLAN tags
  *
- * and it ends where IP says that the packet ends, or with the packet where that is earlier or where IP says nothing
- * sensible (segments that the stack has merged): padding of short frames is no payload. What is in tunnels is payload of
+ * and it ends where the packet ends by IP's length, or with the packet if that is earlier or if IP's length makes no
+ * sense (segments that the stack has merged): padding of short frames is not payload. What is in tunnels is payload of
  * the outer packet.
  */
 #ifndef RC_PAYLOAD_H
@@ -88,7 +88,7 @@ static rc_inline rc_u32 rc_payload_to(const struct rc_frame *frame, const struct
 		said = rc_payload_word(frame, flow->l3_off + 2u);
 	else
 		said = rc_payload_word(frame, flow->l3_off + 4u) + 40;
-	/* 0 in IPv4, or 0 behind the header of IPv6: longer than the field can say. */
+	/* 0 in IPv4, or 0 behind the header of IPv6: longer than the field can hold. */
 	if (said < header || (header == 40 && said == 40 && flow->l4_proto != RC_IPPROTO_NONE))
 		return len;
 	return flow->l3_off + said < len ? flow->l3_off + said : len;

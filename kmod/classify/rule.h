@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Header rules, as far as they are the same in every engine: what of a packet they are compared with, and what a rule
- * says about that. How rules are kept and found is the engine's.
+ * Header rules, as far as they are the same in every engine: the key that is made of a packet, and the keys that a rule
+ * matches. How rules are kept and found is the engine's.
  *
  * An exact rule is a struct rc_exact_key, which is the same for both directions of a flow.
  *
- * A wildcard rule is one or more struct rc_match: a packet's struct rc_key matches when (key & mask) == value. All that a
- * rule can ask for is bits of the key, whether the packet has a field included (RC_HAS_*): so rules with the same mask,
- * the same shape, are found by one look into a hash table. A range of ports is several matches, see rc_port_prefixes.
+ * A wildcard rule is one or more struct rc_match: a packet's struct rc_key matches when (key & mask) == value. All that
+ * a rule can ask for is bits of the key, whether the packet has a field included (RC_HAS_*): so rules with the same
+ * mask, the same shape, are found by one look into a hash table. A range of ports is several matches, see
+ * rc_port_prefixes.
  */
 #ifndef RC_RULE_H
 #define RC_RULE_H
@@ -41,10 +42,10 @@ struct rc_exact_key {
 
 /**
  * struct rc_key - what wildcard rules are compared with
- * @w: 0 ethertype << 48 | VLAN id << 32 | second VLAN id << 16 | RC_HAS_*, 1 source port << 48 | destination port << 32 |
- *	protocol << 24 | TCP flags << 16, 2 and 3 source address (IPv4: the upper half of 2), 4 and 5 destination address,
- *	6 source MAC address, 7 destination MAC address, 8 and 9 inner source address, 10 and 11 inner destination address,
- *	12 tunnel id
+ * @w: 0 ethertype << 48 | VLAN id << 32 | second VLAN id << 16 | RC_HAS_*, 1 source port << 48 | destination port << 32
+ *	| protocol << 24 | TCP flags << 16, 2 and 3 source address (IPv4: the upper half of 2), 4 and 5 destination
+ *	address, 6 source MAC address, 7 destination MAC address, 8 and 9 inner source address, 10 and 11 inner
+ *	destination address, 12 tunnel id
  */
 struct rc_key {
 	rc_u64 w[RC_KEY_WORDS];
@@ -117,8 +118,8 @@ static rc_inline int rc_exact_key_ipv6(struct rc_exact_key *key, const rc_u32 *s
 }
 
 /*
- * The key of a packet's flow, in which unused words are not written. Returns its words, 0 where no exact rule can match:
- * what is not IP, and what lacks the ports that its protocol has.
+ * The key of a packet's flow, in which unused words are not written. Returns its words, 0 where no exact rule can
+ * match: what is not IP, and what lacks the ports that its protocol has.
  */
 static rc_inline rc_u32 rc_exact_key_of_packet(const struct rc_frame *frame, const struct rc_flow *flow,
 					       struct rc_exact_key *key)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where kernels differ. RC_HAVE_X says that probe/X.c compiles against this one (see Kbuild); versions are not asked,
- * because distributions bring changes back into older ones.
+ * Where kernels differ. RC_HAVE_X is defined if probe/X.c compiles against this kernel (see Kbuild); versions do not
+ * count, because distributions bring changes back into older ones.
  */
 #ifndef RC_COMPAT_H
 #define RC_COMPAT_H
@@ -72,8 +72,8 @@ static inline struct nlattr **rc_compat_dump_attrs(struct netlink_callback *cb)
 }
 
 /*
- * 6.2: a reason can be put together. Before, it has to outlast the request, until the answer is made: one of a few buffers
- * does, unless as many requests are refused in the meantime; then a reader gets another's reason.
+ * 6.2: a reason can be put together. Before, it has to outlast the request, until the answer is made: one of a few
+ * buffers does, unless as many requests are refused in the meantime; then a reader gets another's reason.
  */
 #ifdef RC_HAVE_NL_SET_ERR_MSG_FMT
 #define rc_compat_set_err_msg(extack, text) NL_SET_ERR_MSG_FMT(extack, "%s", text)

@@ -7,8 +7,8 @@
  *	name=example.com	this name and all that end in it, case does not matter; "." is all names
  *	port=53			a port, in either direction; repeated for several, 53 without one
  *
- * A message is looked at for its first question, which queries and answers have; no other is sent. A name there can't be
- * compressed, for nothing is before it: a message with a pointer in it has no name here.
+ * A message is looked at for its first question, which queries and answers have; no other is sent. A name there can't
+ * be compressed, for nothing is before it: a message with a pointer in it has no name here.
  */
 #ifndef RC_DNS_H
 #define RC_DNS_H
@@ -113,8 +113,8 @@ static inline const char *rc_dns_configure_line(void *config, const struct rc_li
 }
 
 /*
- * Reads a configuration. @block is for dns->names, rc_names_size(..) bytes. NULL, or what is wrong, with the number of the
- * line in @number; 0 = as a whole.
+ * Reads a configuration. @block is for dns->names, rc_names_size(..) bytes. NULL, or what is wrong, with the number of
+ * the line in @number; 0 = as a whole.
  */
 static inline const char *rc_dns_configure(struct rc_dns *dns, const void *text, rc_u32 len, void *block,
 					   rc_u32 *number)

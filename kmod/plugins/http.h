@@ -8,8 +8,9 @@
  *	uri=/path		what begins with this, byte by byte
  *	port=80			the server's port; repeated for several, 80 without one
  *
- * A request is wanted when its host is one of the hosts, if there are any, and its URI begins with one of the prefixes, if
- * there are any. The beginning of a segment is looked at, where a request that fits begins: what follows of it is not.
+ * A request is wanted when its host is one of the hosts, if there are any, and its URI begins with one of the prefixes,
+ * if there are any. The beginning of a segment is looked at, where a request that fits begins: what follows of it is
+ * not.
  */
 #ifndef RC_HTTP_H
 #define RC_HTTP_H

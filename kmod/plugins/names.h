@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the plugins have in common: a configuration of lines KEY=VALUE, and sets of names. Plain C without kernel or libc
- * dependencies, for it reads what others wrote.
+ * What the plugins have in common: a configuration of lines KEY=VALUE, and sets of names. Plain C without kernel or
+ * libc dependencies, for it reads what others wrote.
  */
 #ifndef RC_NAMES_H
 #define RC_NAMES_H
@@ -43,7 +43,9 @@ static inline void rc_line_start(struct rc_line *line, const void *text, rc_u32 
 	*line = (struct rc_line){ .text = text, .left = len };
 }
 
-/* The next line that says something: 1; 0 at the end; -1 for a line without '='. Empty lines and those with '#' say nothing. */
+/*
+ * The next line with a setting: 1; 0 at the end; -1 for a line without '='. Empty lines and those with '#' are skipped.
+ */
 static inline int rc_line_next(struct rc_line *line)
 {
 	rc_u32 len, equal;

@@ -51,7 +51,7 @@ struct rt_bad_mapping {
 	int flags;
 };
 
-/* What the protocol says is mapped read-only or not at all stays so, by whatever way it is tried. */
+/* What the protocol maps read-only, or not at all, stays so, by whatever way it is tried. */
 RT_CASE(access_mappings)
 {
 	const size_t page = 4096, data = 2 * RINGCAP_LANE_SIZE_MIN;

@@ -276,7 +276,7 @@ static u32 rt_offers(const char *interface)
 	return offers;
 }
 
-/* Mode @wanted in a ring's tap, as /proc/net/ringcap/dev/<interface> says. */
+/* Whether a ring's tap has mode @wanted by /proc/net/ringcap/dev/<interface>. */
 static bool rt_mode_shown(const char *interface, u32 wanted)
 {
 	char path[64], line[256], mode[16];
@@ -306,7 +306,7 @@ RT_CASE(aware_refused)
 	RT_CHECK(strstr(rt_reason, "RINGCAP_A_TRANSPARENT"), "%s", rt_reason);
 	RT_CHECK(rt_control_digest() == before, "refused, but something changed");
 	RT_CHECK(!rt_fixture_change(fixture, &(struct rt_ring){ .transparent = 2, .more = rt_want_fallback }), "%s", rt_reason);
-	RT_CHECK(rt_mode_shown("vb", 0), "not the mode in force");
+	RT_CHECK(rt_mode_shown("vb", 0), "not the active mode");
 	rt_send(fixture->sender, &(struct rt_traffic){ .flows = 2 }, 0, 10);
 	rt_ring_wait(fixture->ring, 10);
 	RT_EQUAL(rt_stack_count(aware.stack), 10);
@@ -320,7 +320,7 @@ RT_CASE(aware_offers)
 	RT_EQUAL(rt_offers("vb"), 3);
 	RT_CHECK(!rt_fixture_change(&aware.fixture, &(struct rt_ring){ .transparent = 2, .more = rt_want_fallback }), "%s",
 		 rt_reason);
-	RT_CHECK(rt_mode_shown("vb", 2), "not the mode in force");
+	RT_CHECK(rt_mode_shown("vb", 2), "not the active mode");
 }
 
 /* ---- under traffic ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Balance types: each packet in the queues that the classifier names in user space, whoever else gets it too. */
+/* Balance types: each packet is at least in the queues that the classifier names in user space. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -238,7 +238,7 @@ RT_CASE(balance_several_rings)
 	rt_model_close(&model);
 }
 
-/* The balance type is changed under traffic and under the consumers' hands: every packet is where one of them says. */
+/* The balance type is changed under traffic, with consumers: every packet is where the old or the new type puts it. */
 RT_CASE(balance_changed_under_traffic)
 {
 	struct rt_cluster cluster = { .queues = 4, .lane_size = RT_LANE_SIZE, .key = rt_keys[0] };

@@ -66,7 +66,7 @@ static void rt_expect_channels(struct rt_queue *queue, u64 mask)
 		RT_EQUAL(count.packets[i], mask >> i & 1 ? RT_EACH : 0);
 }
 
-/* Of a ring that takes @mask, after everything was sent @rounds times with it in force. */
+/* Checks a ring that takes @mask after everything was sent @rounds times. */
 static void rt_try_mask(struct rt_fixture *fixture, const int *fds, struct rt_queue *queue, u64 mask)
 {
 	struct rt_ring change = { .channels = mask };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Objects, interfaces and namespaces come and go under traffic. Each case has an honest ring beside the churn, of which
- * not a packet may be missing, and floods the interfaces that the churn is about. With RT_FULL as often as the plan says.
+ * not a packet may be missing, and floods the interfaces that the churn is about. With RT_FULL as often as in a full run.
  */
 #define _GNU_SOURCE
 #include "fixture.h"

@@ -65,8 +65,8 @@ void rt_receiver_init(struct rt_receiver *receiver, const struct rt_traffic *tra
 void rt_receive(const struct ringcap_slot *slot, const u8 *packet, void *receiver);
 
 /*
- * Sends packets @from .. @from + @count in batches and reads each batch from @queues before it sends the next. All of them are in all
- * accounts then.
+ * Sends packets @from .. @from + @count in batches and reads each batch from @queues before it sends the next. All of
+ * them are in all accounts then.
  */
 void rt_exchange(int sender, const struct rt_traffic *traffic, u32 from, u32 count, struct rt_queue *queues,
 		 u32 nr_queues, struct rt_receiver *receiver);

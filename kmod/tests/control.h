@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The module's generic netlink, spoken without a library, so that nonsense can be said too. A struct rt_message is
- * built attribute by attribute; rt_call sends it and gives back 0 or a negative errno and, in rt_reason, what the
- * kernel's extended acknowledgement says.
+ * The module's generic netlink, spoken without a library, so that malformed messages can be sent too. A struct
+ * rt_message is built attribute by attribute; rt_call sends it and returns 0 or a negative errno and, in rt_reason, the
+ * text of the kernel's extended acknowledgement.
  */
 #ifndef RT_CONTROL_H
 #define RT_CONTROL_H

@@ -97,7 +97,7 @@ RT_CASE(control_events)
 	RT_CHECK(rt_events_wait(RINGCAP_EVENT_TAP_GONE, fixture.ring, RT_PATIENCE_MS), "no event of the interface's going");
 }
 
-/* A queue that drops says so, at once and at most once a second. */
+/* A queue that drops sends an event, at once and at most once a second. */
 RT_CASE(control_overflow_event)
 {
 	struct rt_traffic traffic = { .flows = 5, .min_len = 1500, .max_len = 1500 };

@@ -28,7 +28,7 @@ struct rt_fixture {
 	int back;
 };
 
-/* Fills in the name of @shape, which says what else the cluster is like, and makes everything. */
+/* Fills in the name of @shape, which has the cluster's other settings, and makes everything. */
 void rt_fixture_open(struct rt_fixture *fixture, struct rt_cluster *shape);
 
 /* The same without objects in the module. */
@@ -40,7 +40,7 @@ int rt_fixture_change(const struct rt_fixture *fixture, const struct rt_ring *ch
 /* Waits until @ring has seen @seen packets, of which none is under way then, and sees that there is not one more. */
 void rt_ring_wait(const char *ring, u64 seen);
 
-/* That the ring's and the cluster's accounts add up and say: of @sent packets so many were delivered. */
+/* Checks that the ring's and the cluster's accounts add up, and that so many of @sent packets were delivered. */
 void rt_fixture_check(const struct rt_fixture *fixture, u64 sent, u64 filtered, u64 delivered, u64 full,
 		      u64 unattended);
 

@@ -45,7 +45,7 @@ static void rt_travel_go(const struct rt_travel *travel, int from, int to)
 	RT_EVENTUALLY(rt_link_is_ready("va"), 30000);
 }
 
-/* The ring's only tap says so, and sees all that is sent; @sent is what was sent before, too. */
+/* The ring's only tap reports that it follows, and sees all that is sent; @sent is what was sent before, too. */
 static void rt_travel_check(const struct rt_travel *travel, u32 follows, u32 *sent)
 {
 	struct rt_ring_counts counts;
@@ -67,7 +67,7 @@ static u32 rt_travel_taps(const struct rt_travel *travel)
 	return counts.taps;
 }
 
-/* There and back again, and configured meanwhile; without the wish it ends, and does not hold on to where it is. */
+/* There and back again, and configured meanwhile. A tap that does not follow ends, and holds no reference where it is. */
 RT_CASE(follow_there_and_back)
 {
 	struct rt_travel travel;
@@ -101,7 +101,7 @@ RT_CASE(follow_ring_deleted)
 	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
 	rt_travel_go(&travel, travel.here, travel.there);
 	rt_travel_check(&travel, 2, &sent);
-	/* Asked for without the wish, it is not to be found. */
+	/* A request for a tap that does not follow does not find the device. */
 	RT_EQUAL(rt_travel_tap(&travel, 0), -ENODEV);
 	rt_travel_check(&travel, 2, &sent);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, travel.fixture.ring), 0);

@@ -137,7 +137,7 @@ void rt_model_flow(const u8 *packet, u32 len, bool inner, struct rc_flow *flow)
 		*flow = inside.found.flow;
 }
 
-/* Bits of the queues that a packet should go to, and that its slot's hash says so. */
+/* Bits of the queues that a packet should go to; checks that its slot's hash leads there. */
 static u32 rt_model_wants(const struct rt_model *model, const struct ringcap_slot *slot, const u8 *packet)
 {
 	const struct rt_cluster *cluster = model->cluster;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets of any make, built from the inside out: a payload that ends in the packet's number, and header after header put
- * before it. And a model of balancing: which queues a packet belongs to, as the classifier says in user space.
+ * Packets of any make, built from the inside out: a payload that ends in the packet's number, and header after header
+ * put before it. And a model of balancing: which queues a packet belongs to, by the classifier in user space.
  */
 #ifndef RT_FRAME_H
 #define RT_FRAME_H

@@ -25,7 +25,7 @@ struct rt_injector {
 void rt_injector_open(struct rt_injector *injector, const struct rt_queue *queue);
 void rt_injector_close(struct rt_injector *injector);
 
-/* Writes a packet and says that it is there; false when there is no room. @bytes may be NULL. */
+/* Writes a packet and publishes it; false if there is no room. @bytes may be NULL. */
 bool rt_inject_put(struct rt_injector *injector, u32 ifindex, const u8 *bytes, u32 len);
 
 /* The ioctl: how many slots were taken, or -errno. */

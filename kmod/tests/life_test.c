@@ -194,7 +194,7 @@ struct rt_tenant {
 	char cluster[32];
 };
 
-/* Makes objects in a namespace of its own, says so, and ends when it is told. */
+/* Makes objects in a namespace of its own, reports that, and ends when it is told. */
 static void rt_be_tenant(struct rt_tenant *tenant)
 {
 	struct rt_cluster shape = { .lane_size = RINGCAP_LANE_SIZE_MIN };
@@ -233,7 +233,7 @@ RT_CASE(namespace_ends)
 	close(stop[1]);
 	RT_CHECK(waitpid(pid, &status, 0) == pid && !status, "the other process failed");
 	revents = rt_queue_poll(&queue, RT_PATIENCE_MS);
-	RT_CHECK(revents & POLLHUP && revents & POLLERR, "poll says %#x of a queue that is no more", (u32)revents);
+	RT_CHECK(revents & POLLHUP && revents & POLLERR, "poll returns %#x for a queue that is gone", (u32)revents);
 	/* What is mapped stays mapped. */
 	for (i = 0; i < queue.lane_size; i += 64)
 		total += queue.data[0][i];

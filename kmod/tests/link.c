@@ -110,7 +110,7 @@ bool rt_link_is_ready(const char *name)
 	close(fd);
 	if (!rt_link_says_up((const struct nlmsghdr *)answer))
 		return false;
-	/* A worker of the kernel's says so before it lets packets through, under the lock that a change waits for, even of nothing. */
+	/* A worker of the kernel sets the state before it lets packets through, under the lock that any change waits for. */
 	rt_link_init(&request, RTM_NEWLINK, 0);
 	rt_link_put_name(&request, IFLA_IFNAME, name);
 	return !rt_link_call(&request);

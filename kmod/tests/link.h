@@ -16,8 +16,8 @@ int rt_link_remove(const char *name);
 int rt_link_set_up(const char *name, bool up);
 
 /*
- * Whether it has a carrier and the kernel has taken note: IFF_RUNNING is there before that, and the note still there for a
- * moment when the carrier is not.
+ * Whether it has a carrier and the kernel has taken note: IFF_RUNNING is there before that, and the note still there
+ * for a moment when the carrier is not.
  */
 bool rt_link_is_ready(const char *name);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that is not to be had for rules: each allocation fails in its turn while a set is built and put in force, or rules
- * in force are changed. What is refused leaves nothing behind, so that the same request succeeds at once. Packets whose
- * allocations fail are counted, and captured where that is possible. On the debug kernel only.
+ * No memory for rules: each allocation fails in its turn while a set is built and activated, or active rules are
+ * changed. What is refused leaves nothing behind, so that the same request succeeds at once. Packets with failed
+ * allocations are counted, and captured where that is possible. On the debug kernel only.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -22,7 +22,7 @@ static u64 rt_hash(const void *bytes, size_t len)
 	return hash;
 }
 
-/* A number that depends on the rules in force, however they are kept. */
+/* A number that depends on the active rules, however they are kept. */
 static u64 rt_rules_digest(const char *ring)
 {
 	struct rt_rules_counts counts;
@@ -154,7 +154,7 @@ RT_CASE(allocation_failures_of_rule_sets)
 		RT_STEP(&few, "beginning", round, rt_few_begin(&few, round));
 		RT_STEP(&few, "adding rules", round, rt_few_send(&few, RINGCAP_CMD_RULES_ADD));
 		RT_STEP(&few, "adding patterns", round, rt_few_patterns(&few, round));
-		RT_STEP(&few, "putting in force", round, rt_rules_commit(few.ring));
+		RT_STEP(&few, "activating", round, rt_rules_commit(few.ring));
 		rt_few_check(&few, round, RT_FEW);
 		RT_CHECK(round < 500, "there is no end of it");
 	}

@@ -164,7 +164,7 @@ RT_CASE(allocation_failures_of_consumers)
 	rt_queue_close(&queue);
 }
 
-/* Takes queue 0 back, with the n'th allocation failing, and says whether one has failed. What /dev shows then is true. */
+/* Takes queue 0 back with the n'th allocation failing; true if one has failed. What /dev shows then is true. */
 static bool rt_revoke_failing(const struct rt_fixture *fixture, u32 n, int *err)
 {
 	struct rt_queue_counts counts;

@@ -53,7 +53,7 @@ RT_CASE(owned_goes_with_socket)
 	/* Closes the socket that made them. */
 	rt_control_open();
 	revents = rt_queue_poll(&queue, RT_PATIENCE_MS);
-	RT_CHECK(revents & POLLHUP, "poll says %#x of a queue that is no more", (u32)revents);
+	RT_CHECK(revents & POLLHUP, "poll returns %#x for a queue that is gone", (u32)revents);
 	rt_expect_gone(&fixture);
 	rt_send(fixture.sender, &traffic, 0, 10);
 	rt_queue_close(&queue);

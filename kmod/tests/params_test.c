@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Module parameters: what new objects have where the request does not say. */
+/* Module parameters: defaults of new objects for what the request leaves out. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -92,7 +92,7 @@ RT_CASE(params_quick_mode)
 	rt_params_reset();
 }
 
-/* Whether a tap that does not say in which direction takes what is sent. */
+/* Whether a tap without a direction in its request takes what is sent. */
 static u64 rt_seen_of_sent(struct rt_fixture *fixture)
 {
 	struct rt_ring ring = { .name = fixture->ring, .taps = { { .ifindex = fixture->ifindex } },

@@ -58,7 +58,7 @@ static int rt_patterns_send(u8 cmd, const char *ring, const struct rt_pattern *p
 	return rt_call(&message, NULL, NULL);
 }
 
-/* A whole set in force, in messages of a bearable size. */
+/* Activates a whole set, in messages of a moderate size. */
 static void rt_patterns_set(const char *ring, u32 action, const struct rt_pattern *patterns, u32 nr)
 {
 	u32 at, some;
@@ -237,7 +237,7 @@ RT_CASE(payload_pieces)
 	close(pieces);
 }
 
-/* Says in a packet of traffic.h that its IP packet has @len bytes; what comes after them is a trailer. */
+/* Sets the IP length of a packet of traffic.h to @len bytes; what comes after them is a trailer. */
 static void rt_cut_ip(u8 *packet, u32 len)
 {
 	packet[16] = (u8)(len >> 8);

@@ -382,7 +382,7 @@ static int rt_set_none(const struct rt_fixture *fixture)
 	return rt_fixture_change(fixture, &(struct rt_ring){});
 }
 
-/* A configuration that a plugin has no memory for, and what is wrong in one while there is none to say so. */
+/* A configuration that a plugin has no memory for, and a wrong one while there is no memory for the reason. */
 static int rt_set_wrong(const struct rt_fixture *fixture)
 {
 	int err = rt_set_plugins(fixture, (struct rt_plugin[]){ { .name = "dns", .config = "name=a\nname=b\nport=x" }, {} });

@@ -18,7 +18,7 @@ static const u8 rt_key[RINGCAP_KEY_LEN] = { 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5, 
  * @took: of each flow, the queue where its last packet came out, -1 = nowhere
  * @at: the queue that is being read
  * @count: packets that came out
- * @stop: the producer shall end
+ * @stop: the producer is to end
  */
 struct rt_policy {
 	struct rt_fixture fixture;
@@ -136,7 +136,7 @@ static bool rt_policy_settled(struct rt_policy *policy, rt_slot_fn take, void *a
 	       counts.dropped[RINGCAP_DROP_UNATTENDED] == policy->sent;
 }
 
-/* One packet of each flow; each comes out where the model says, and so many flows have another queue than before. */
+/* One packet of each flow; each comes out at the model's queue, and so many flows have another queue than before. */
 static u32 rt_policy_round(struct rt_policy *policy)
 {
 	int before[RT_FLOWS], want;

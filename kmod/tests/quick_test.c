@@ -145,7 +145,7 @@ static struct rt_message *rt_quick_message(const struct rt_fixture *fixture, con
 	return &message;
 }
 
-/* Refused with @err and a reason that says @word, and nothing is changed. */
+/* Refused with @err and a reason that contains @word, and nothing is changed. */
 static void rt_quick_refused(struct rt_message *message, int err, const char *word)
 {
 	u64 before = rt_control_digest();
@@ -154,7 +154,7 @@ static void rt_quick_refused(struct rt_message *message, int err, const char *wo
 
 	memcpy(reason, rt_reason, sizeof(reason));
 	RT_CHECK(got == err, "%s: %s (%s), not %s", word, strerror(-got), reason, strerror(-err));
-	RT_CHECK(strstr(reason, word), "'%s' says nothing of %s", reason, word);
+	RT_CHECK(strstr(reason, word), "'%s' does not mention %s", reason, word);
 	RT_CHECK(rt_control_digest() == before, "%s: refused, but something changed", word);
 }
 

@@ -199,7 +199,7 @@ RT_CASE(reflect_back)
 	rt_bridge_close(&bridge);
 }
 
-/* What is sent is not reflected, whoever sends it: two rings that see each other's sending end nowhere. */
+/* Sent packets are not reflected, whatever sends them: else two rings would reflect each other's packets for ever. */
 RT_CASE(reflect_outgoing)
 {
 	struct rt_traffic traffic = { .flows = 5, .max_len = 1000 };
@@ -391,7 +391,7 @@ RT_CASE(reflect_tcp)
 	inet_pton(AF_INET, "10.9.0.2", &address.sin_addr);
 	RT_CHECK(!bind(listener, (struct sockaddr *)&address, sizeof(address)) && !listen(listener, 1), "%m");
 	RT_CHECK(!connect(client, (struct sockaddr *)&address, sizeof(address)), "%m");
-	/* While the ends moved the hosts had things to say that nobody was there for. */
+	/* While the ends moved, hosts sent packets that had no receiver. */
 	rt_ring_counts(bridge.ab, &before);
 	server = accept(listener, NULL, NULL);
 	RT_CHECK(server >= 0, "%m");

@@ -22,7 +22,7 @@ struct rt_rules {
 	struct rt_target targets[8];	/* up to the first that is neither */
 };
 
-/* What RING_GET says of rules. */
+/* RING_GET's attributes of rules. */
 struct rt_rules_counts {
 	u64 generation, expired, not_learnt, memory;
 	u32 nr_exact, nr_rules, nr_shapes;
@@ -36,7 +36,7 @@ struct rt_rules_dump {
 	u32 nr_exacts, nr_rules;
 };
 
-/* 0 or a negative errno; rt_reason says why. */
+/* 0 or a negative errno; rt_reason has the reason. */
 int rt_rules_begin(const char *ring, const struct rt_rules *rules);
 int rt_rules_send(u8 cmd, const char *ring, const struct ringcap_exact *exacts, u32 nr_exacts,
 		  const struct ringcap_rule *rules, u32 nr_rules);

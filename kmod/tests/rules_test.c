@@ -89,7 +89,7 @@ RT_CASE(rules_exact)
 	RT_EQUAL(rt_rules_filtered(&fixture), 105);
 }
 
-/* Single rules come to and go from the set in force; what is refused changes nothing. */
+/* Single rules are added to and removed from the active set; what is refused changes nothing. */
 RT_CASE(rules_single)
 {
 	struct ringcap_rule wild = { .id = 9, .fields = RINGCAP_MATCH_PROTO, .l4_proto = 17 }, other = { .id = 8 };
@@ -498,7 +498,7 @@ static u32 rt_model_find(const struct ringcap_rule *rules, u32 nr, const struct 
 
 #define RT_MODEL_RULES 300
 
-/* Sends random packets, and expects of each rule that it decided on those that a plain search says. */
+/* Sends random packets, and expects each rule to have decided on those that a plain search gives it. */
 static void rt_model_try(const struct rt_fixture *fixture, const struct ringcap_rule *rules, u32 nr, u32 packets, u64 *seed)
 {
 	u64 want[RT_MODEL_RULES + 1] = {}, before, dropped = 0, seen = rt_ring_seen(fixture->ring);
@@ -851,7 +851,7 @@ RT_CASE(rules_refused)
 	}
 }
 
-/* More shapes than there may be are refused with the reason, and the set in force stays. */
+/* More shapes than there may be are refused with the reason, and the active set stays. */
 RT_CASE(rules_shapes)
 {
 	static struct ringcap_rule rules[300];
@@ -919,7 +919,7 @@ RT_CASE(rules_built)
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){}), 0);
 	RT_EQUAL(rt_rules_commit(fixture.ring), -ENOENT);
 	rt_rules_counts(fixture.ring, &counts);
-	RT_CHECK(!counts.in_force, "a set is in force");
+	RT_CHECK(!counts.in_force, "a set is active");
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, fixture.cluster), 0);
 }

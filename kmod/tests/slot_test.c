@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What slots say, short ones and those with metadata. */
+/* The contents of slots, short ones and those with metadata. */
 #define _GNU_SOURCE
 #include "fixture.h"
 #include "frame.h"
@@ -25,7 +25,7 @@ static u64 rt_real_ns(void)
 
 /**
  * struct rt_expected - slots of packets of @traffic, and between which times they were sent
- * @hashed: they say which flow's they are
+ * @hashed: they have their flow's hash
  * @metadata: and what the parser found
  */
 struct rt_expected {

@@ -171,7 +171,7 @@ RT_CASE(smp_hundred_runs)
 		struct rt_cluster shape = { .name = smp.fixture.cluster, .lanes = 1 + run % 3, .timeout_us = 1000,
 					    .lane_size = RT_LANE_SIZE << run % 2 };
 
-		/* Another shape has new accounts, and so shall the ring. */
+		/* Another shape has new accounts, and so must the ring. */
 		RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, smp.fixture.ring), 0);
 		RT_EQUAL(rt_cluster_set(&shape), 0);
 		RT_EQUAL(rt_fixture_change(&smp.fixture, &(struct rt_ring){}), 0);

@@ -53,8 +53,8 @@ bool rt_mount_sysfs(void);
 void rt_pin(u32 cpu);
 
 /*
- * Returns when each processor is done with the packet that it had at hand, and with what it had put off, such as to show
- * packets to consumers: what was counted before stays as it is while nothing is sent.
+ * Returns when each processor is done with the packet that it had at hand, and with what it had put off, such as to
+ * show packets to consumers: what was counted before stays as it is while nothing is sent.
  */
 void rt_settle(void);
 
@@ -98,8 +98,8 @@ u32 rt_random(u64 *seed);
 	} while (0)
 
 /*
- * Waits until @condition holds, looking often; for what the kernel does in its own time: up to @milliseconds on a machine
- * that has nothing else to do, and six times as long on any.
+ * Waits until @condition holds, looking often; for what the kernel does in its own time: up to @milliseconds on a
+ * machine that has nothing else to do, and six times as long on any.
  */
 #define RT_EVENTUALLY(condition, milliseconds)				\
 	do {								\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Known packets: what packet number N of a kind of traffic looks like follows from N alone, and N is in its last bytes,
- * so that whoever receives it can tell whether it came whole, once, and where it belonged.
+ * so that a receiver can tell whether it came whole, once, and where it belonged.
  */
 #ifndef RT_TRAFFIC_H
 #define RT_TRAFFIC_H
@@ -31,7 +31,10 @@ struct rt_traffic {
 #define RT_CLIENT_PORT	10000	/* of flow 0 */
 #define RT_SERVER_PORT	53	/* of even flows; odd ones have the next */
 
-/* A pair of connected interfaces in this namespace, up: veth, or with RT_AWARE in the environment of a driver that is aware. */
+/*
+ * A pair of connected interfaces in this namespace, up: veth, or with RT_AWARE in the environment of a driver that is
+ * aware.
+ */
 bool rt_pair_is_aware(void);
 void rt_veth_create(const char *a, const char *b);
 void rt_link_delete(const char *name);

@@ -144,7 +144,7 @@ RT_CASE(transmit_vlan)
 	struct rt_wire wire;
 
 	rt_wire_open(&wire);
-	/* What the slot of a tagged packet says is only known with them. */
+	/* The contents of a tagged packet's slot are only known with them. */
 	rt_transmit_tagged(&wire, &one);
 	rt_transmit_tagged(&wire, &two);
 	rt_wire_check(&wire, 400, 0);
@@ -538,7 +538,7 @@ static void rt_inject_good(struct rt_injector *injector, u32 ifindex, u64 at)
 	*(struct ringcap_tx_slot *)(injector->data + at % RINGCAP_TX_SIZE) = (struct ringcap_tx_slot){ len, ifindex };
 }
 
-/* Nothing that is written there while the kernel reads it does harm, and what it says it sent has been sent. */
+/* Writes to the area while the kernel reads it do no harm, and what the kernel reports as sent has been sent. */
 RT_CASE(transmit_hostile)
 {
 	u64 until, deadline, taken = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libFuzzer target: everything that reads bytes which somebody else wrote. The first byte says what; the rest is a ring
- * buffer's or lane's memory and positions, an agent's answer, or a name.
+ * libFuzzer target: everything that reads bytes which another process wrote. The first byte selects what; the rest is a
+ * ring buffer's or lane's memory and positions, an agent's answer, or a name.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -27,7 +27,7 @@
 #include "pcap-int.h"
 #include "pcap-ringcap.h"
 
-/* Internal names changed in libpcap 1.10.5; the build says which ones there are. */
+/* Internal names changed in libpcap 1.10.5; the build defines which ones there are. */
 #ifdef RINGCAP_PCAPINT
 #define add_dev				pcapint_add_dev
 #define install_bpf_program		pcapint_install_bpf_program
@@ -124,7 +124,7 @@ static int from_alias(const char *device, char *name, size_t size)
 
 /*
  * The queue that is the Nth of "tcpdump -D", for a device "N": tcpdump looks into that list only where no such device exists, and
- * without rights the kernel does not say whether it does. 0 when it is no queue of ours.
+ * without rights the kernel does not tell whether it does. 0 if it is not a queue of ours.
  */
 static int from_list(const char *device, char *name, size_t size)
 {
@@ -170,7 +170,7 @@ static int passes_untagged(const pcap_t *p, const struct ringcap_slot *slot)
 
 /*
  * inbound, outbound and ifindex load what only the kernel's sockets have, from offsets outside of the packet. In our copy of
- * the program such a load becomes a constant, which tell_metadata sets; jt, which loads do not use, says of what.
+ * the program such a load becomes a constant, which tell_metadata sets; jt, which loads do not use, selects which.
  */
 static void mark_metadata(pcap_t *p)
 {

@@ -18,7 +18,7 @@
 enum event {
 	EVENT_WAKE = 1 << 0,	/* ringcap_wakeup was called */
 	EVENT_QUEUE = 1 << 1,	/* packets are there, or the queue was deleted */
-	EVENT_LINK = 1 << 2,	/* eBPF: the connection to the agent has something to say */
+	EVENT_LINK = 1 << 2,	/* eBPF: the connection to the agent is readable, or has ended */
 	EVENT_TIMER = 1 << 3,	/* eBPF: time to try that connection again */
 	EVENT_QUEUE_GONE = 1 << 4,
 };

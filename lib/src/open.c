@@ -149,8 +149,8 @@ static bool names_interface(const char *name)
 }
 
 /*
- * Whether what earlier consumers left is to be read: 1, 0, or -EINVAL. The environment may say so to any program: it opens
- * nothing that was not open to it.
+ * Whether what earlier consumers left is to be read: 1, 0, or -EINVAL. The environment may set this for any program: it gives
+ * access to nothing that the program could not open anyway.
  */
 static int takes_unread(unsigned int flags, char *errbuf)
 {

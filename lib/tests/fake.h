@@ -15,7 +15,7 @@
 struct fake_queue {
 	int ringbuf_fd, stats_fd, scratch_fd, program_fd;
 	uint32_t map_id, size;
-	uint32_t left;	/* what answers say that earlier consumers left: bytes */
+	uint32_t left;	/* bytes that earlier consumers left, as in answers */
 	uint64_t puts;
 	const struct ringcap_lane_stats *stats;
 	struct fake_scratch *scratch;

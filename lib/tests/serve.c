@@ -2,7 +2,7 @@
 /*
  * serve gen FILE N                   writes N packets of noise to FILE (pcap, nanoseconds): IPv4 and IPv6, TCP and UDP, VLANs
  * serve queue DIR NAME QUEUES FILE   serves QUEUES queues as the agent would (see fake.h); as soon as all are attached puts
- *                                    the packets of FILE in, each to the next queue, which have room for all of it; says
+ *                                    the packets of FILE in, each to the next queue, which have room for all of it; prints
  *                                    "served" and what was delivered; ends when all consumers have gone
  * serve full DIR NAME QUEUES FILE    the same, with the packets put in before anybody is attached
  *

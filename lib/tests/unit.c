@@ -424,7 +424,7 @@ static void test_lanes_skip(void)
 	behind_two = m.producer[0];
 	CHECK(module_put(&m, 0, 4, 20) && module_put(&m, 1, 3, 20));
 	lanes_start(&m.l);
-	CHECK_EQ(lanes_skip(&m.l, 0, 0), 0);	/* of a module that does not say */
+	CHECK_EQ(lanes_skip(&m.l, 0, 0), 0);	/* of a module that does not report it */
 	CHECK_EQ(lanes_skip(&m.l, 0, behind_two), 2);
 	CHECK_EQ(m.shared[0], behind_two);
 	CHECK_EQ(lanes_skip(&m.l, 1, UINT64_MAX), 1);

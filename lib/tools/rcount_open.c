@@ -88,7 +88,7 @@ static int open_multi(const struct options *o, struct reader *readers, char *rea
 	struct ringcap_queue first;
 
 	if (!n) {
-		fprintf(stderr, "rcount: %s: /sys/class/net does not say how many receive queues it has\n", o->name);
+		fprintf(stderr, "rcount: %s: /sys/class/net does not show how many receive queues it has\n", o->name);
 		return -1;
 	}
 	readers[0].queue = open_interface(o, (uint32_t)n, reason);
@@ -118,7 +118,7 @@ int readers_open(const struct options *o, struct reader *readers)
 		else
 			readers[0].queue = open_interface(o, 0, reason);
 	} else if (o->has_capture && given(name)) {
-		fprintf(stderr, "rcount: %s is a queue that somebody else made: how it captures is not ours to say\n", name);
+		fprintf(stderr, "rcount: %s is a queue that another program made: only that program can set how it captures\n", name);
 		return -1;
 	} else {
 		readers[0].queue = ringcap_open(name, 0, reason);

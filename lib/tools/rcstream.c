@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rcstream: a queue's packets as pcapng on standard output, until somebody at the other end of standard input says that
- * it is enough; see rcstream(1).
+ * rcstream: a queue's packets as pcapng on standard output, until the other end of standard input tells it to stop; see
+ * rcstream(1).
  */
 #include <errno.h>
 #include <getopt.h>

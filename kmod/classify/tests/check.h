@@ -43,7 +43,7 @@ int tunnels_next(FILE *file, struct vector *v, struct rc_way_in *found);
 /* The key of vectors.txt: bytes 0 .. 15. */
 void vectors_key(rc_u64 key[2]);
 
-/* Field by field, because of the padding; says in which field they differ, or NULL. */
+/* Field by field, because of the padding; returns the field in which they differ, or NULL. */
 const char *flow_differs(const struct rc_flow *a, const struct rc_flow *b);
 
 /* rc_parse on a copy that ends exactly where the packet does, so that the sanitizer sees every read beyond. */

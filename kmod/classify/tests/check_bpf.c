@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * check-bpf CLASSIFY.BPF.O INNER.BPF.O VECTORS.TXT TUNNELS.TXT: has this machine's kernel verify the classifier as tc
- * programs, and run them on every vector. Needs root; without, or where the kernel has no BPF, it says so and succeeds.
+ * programs, and run them on every vector. Needs root; without, or if the kernel has no BPF, it reports that and succeeds.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -80,8 +80,8 @@ static void check_complexity(unsigned int most)
 }
 
 /*
- * Of what the kernel makes no packet for a test run: less than an Ethernet header and a byte, and what says that it is
- * IP and has not the whole header, whose place the kernel sees behind the first 14 bytes only.
+ * The kernel makes no packet for a test run of less than an Ethernet header and a byte, nor of data with the ethertype
+ * of IP in the first 14 bytes and less than a whole IP header behind them.
  */
 static int cannot_run(const struct vector *v)
 {

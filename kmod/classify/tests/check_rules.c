@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rules against plain ones: what a rule's matches say of a packet, and what a search that knows no masks says. */
+/* Rules against a model: the matches of a rule must agree with a plain search that knows no masks. */
 #include "check.h"
 
 #include "../rule.h"
@@ -181,7 +181,7 @@ static int same_bits(const rc_u8 *a, const rc_u32 *words, rc_u32 bits)
 	return 1;
 }
 
-/* What the rule says, read from the packet itself; flow is right, check_vectors has seen to that. */
+/* Whether the rule matches, read from the packet itself; check_vectors has shown that flow is right. */
 static int plainly(const struct ringcap_rule *rule, const rc_u8 *data, rc_u32 len, const struct rc_flow *flow)
 {
 	rc_u32 f = rule->fields, family = !flow->l3_off ? 0 : flow->l3_proto == RC_ETH_P_IPV6 ? 6 : 4;

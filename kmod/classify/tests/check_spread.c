@@ -179,7 +179,7 @@ static double spread_of(rc_u32 kind, rc_u32 balance, const rc_u64 key[2])
 	return worst;
 }
 
-/* Where a flow goes under one key says nothing about where it goes under another, though they differ in one bit. */
+/* A flow's queue under one key does not depend on its queue under another, even if the keys differ in one bit only. */
 static void check_key_bit(rc_u32 kind, rc_u32 bit)
 {
 	rc_u64 key[2] = { next_random(), next_random() }, other[2] = { key[0], key[1] };

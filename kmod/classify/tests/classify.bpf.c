@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The classifier as a tc program, the way the eBPF engine uses it: shows that kernels' verifiers accept it, and lets
- * check_bpf.c compare what it says inside a kernel with what it says outside.
+ * check_bpf.c compare its results inside a kernel with those outside.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

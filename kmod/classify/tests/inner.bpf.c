@@ -11,7 +11,7 @@ struct scratch {
 	struct rc_inner inner;
 };
 
-/* The tag that check_bpf.c says is held elsewhere, and what is found. */
+/* The tag that is held elsewhere, set by check_bpf.c, and what is found. */
 struct result {
 	rc_u16 vlan_tpid;
 	rc_u16 vlan_tci;

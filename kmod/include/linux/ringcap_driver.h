@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a network driver that is capture-aware calls: its received packets are offered to ringcap before the stack has them.
- * Behind it is ringcap_driver.ko, a module of its own: ringcap.ko comes and goes without the network driver.
+ * What a network driver that is capture-aware calls: its received packets are offered to ringcap before the stack has
+ * them. Behind it is ringcap_driver.ko, a module of its own: ringcap.ko comes and goes without the network driver.
  *
  *	probe, before register_netdev():	ringcap_device_register(netdev, RINGCAP_OFFERS_SKB | RINGCAP_OFFERS_FRAME);
  *	probe, where that fails:		ringcap_device_forget(netdev);
  *	receive, a whole frame in one buffer:	if (ringcap_rx_frame(netdev, &frame)) recycle the buffer, next frame
  *	receive, where the stack gets the skb:	if (!ringcap_rx_skb(skb, rx_queue)) napi_gro_receive(napi, skb);
  *
- * Nothing else is to be undone: a device that is unregistered is forgotten. While no ring takes packets from any aware device, an
- * offer costs one branch that is patched out; so does that of a frame while none takes packets away from the stack, which
- * needs an skb.
+ * Nothing else is to be undone: a device that is unregistered is forgotten. While no ring takes packets from any aware
+ * device, an offer costs one branch that is patched out; so does that of a frame while none takes packets away from the
+ * stack, which needs an skb.
  */
 #ifndef _LINUX_RINGCAP_DRIVER_H
 #define _LINUX_RINGCAP_DRIVER_H
@@ -53,8 +53,8 @@ bool __ringcap_rx_skb(struct sk_buff *skb, u16 rx_queue);
 bool __ringcap_rx_frame(struct net_device *dev, const struct ringcap_frame *frame);
 
 /*
- * Makes @dev known, which is about to be registered: with register_netdev() or, under RTNL, register_netdevice(). May sleep.
- * Where memory is short the device works as if its driver were not aware.
+ * Makes @dev known, which is about to be registered: with register_netdev() or, under RTNL, register_netdevice(). May
+ * sleep. Where memory is short the device works as if its driver were not aware.
  */
 void ringcap_device_register(struct net_device *dev, unsigned int offers);
 
@@ -62,9 +62,9 @@ void ringcap_device_register(struct net_device *dev, unsigned int offers);
 void ringcap_device_forget(struct net_device *dev);
 
 /*
- * Offers a received packet, of which the driver knows all that it will ever know: skb->dev, VLAN tag, hash, time are set, and
- * eth_type_trans() has been called. True when it was taken: it is gone then, and must not be touched. Bottom halves off, not
- * in a hard interrupt.
+ * Offers a received packet, of which the driver knows all that it will ever know: skb->dev, VLAN tag, hash, time are
+ * set, and eth_type_trans() has been called. True when it was taken: it is gone then, and must not be touched. Bottom
+ * halves off, not in a hard interrupt.
  */
 static __always_inline bool ringcap_rx_skb(struct sk_buff *skb, u16 rx_queue)
 {
@@ -72,9 +72,9 @@ static __always_inline bool ringcap_rx_skb(struct sk_buff *skb, u16 rx_queue)
 }
 
 /*
- * Offers one whole frame of an Ethernet device, never a piece of one. True when it was taken: the buffer is the driver's
- * again. Else it goes on as if nothing had been, and comes to ringcap_rx_skb() later. Bottom halves off, not in a hard
- * interrupt.
+ * Offers one whole frame of an Ethernet device, never a piece of one. True when it was taken: the buffer is the
+ * driver's again. Else it goes on as if nothing had been, and comes to ringcap_rx_skb() later. Bottom halves off, not
+ * in a hard interrupt.
  */
 static __always_inline bool ringcap_rx_frame(struct net_device *dev, const struct ringcap_frame *frame)
 {
@@ -104,8 +104,8 @@ struct ringcap_hooks {
  * @attach: @hooks get what is offered from now on; there is one ringcap.ko
  * @detach: and no longer. No device has taps
  * @offers: of a registered device; 0 = its driver is not aware
- * @set_taps: for a device that is aware, NULL = none; whether it is to offer @frames too. What was there before may be in use
- *	for an RCU grace period more
+ * @set_taps: for a device that is aware, NULL = none; whether it is to offer @frames too. What was there before may be
+ *	in use for an RCU grace period more
  * @taps: what was set; NULL also for a device that is not aware
  *
  * All under RTNL; they may sleep.

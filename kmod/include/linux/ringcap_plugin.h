@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Plugins of ringcap: filters that other modules bring, by name. A ring names them with RINGCAP_A_PLUGIN, and asks them about
- * each packet that its other filters let through; see THE WAY OF A PACKET in uapi/linux/ringcap.h.
+ * Plugins of ringcap: filters that other modules bring, by name. A ring names them with RINGCAP_A_PLUGIN, and asks them
+ * about each packet that its other filters let through; see THE WAY OF A PACKET in uapi/linux/ringcap.h.
  *
  *	static struct ringcap_plugin example = {
  *		.name = "example", .create = example_create, .destroy = example_destroy, .filter = example_filter,
@@ -10,8 +10,8 @@
  *	module_init: return ringcap_plugin_register(&example);
  *	module_exit: ringcap_plugin_unregister(&example);
  *
- * Each use by a ring is an instance, and holds the plugin's module: it cannot be unloaded while a ring uses it. A plugin that
- * is not used may go any time; rings can't name it any more then.
+ * Each use by a ring is an instance, and holds the plugin's module: it cannot be unloaded while a ring uses it. A
+ * plugin that is not used may go any time; rings can't name it any more then.
  */
 #ifndef _LINUX_RINGCAP_PLUGIN_H
 #define _LINUX_RINGCAP_PLUGIN_H
@@ -52,8 +52,8 @@ struct ringcap_packet {
 };
 
 /*
- * @len bytes at @off, or NULL where the packet does not have them: in the packet itself where they are in a row, else copied
- * to @buffer, which has room for them. Whoever gets them must not write to them.
+ * @len bytes at @off, or NULL if the packet does not have them: in the packet itself if they are in a row, else copied
+ * to @buffer, which has room for them. The caller must not write to them.
  */
 const void *ringcap_packet_bytes(const struct ringcap_packet *packet, u32 off, u32 len, void *buffer);
 
@@ -62,8 +62,8 @@ const void *ringcap_packet_bytes(const struct ringcap_packet *packet, u32 off, u
  * @name: 1 to 31 of a-z, 0-9 and -; no other plugin's
  * @owner: set by ringcap_plugin_register()
  * @create: an instance from the @len bytes of RINGCAP_A_PLUGIN_CONFIG (0 without one), or an ERR_PTR and a reason by
- *	NL_SET_ERR_MSG() or ringcap_plugin_refuse(). Outside input, by whoever may configure rings: an administrator of a
- *	network namespace. May sleep
+ *	NL_SET_ERR_MSG() or ringcap_plugin_refuse(). Untrusted input: an administrator of a network namespace may
+ *	configure rings. May sleep
  * @destroy: the end of an instance, which no packet sees any more. May sleep
  * @filter: whether a packet passes. Bottom halves off, under RCU, on several CPUs at once
  * @list: private

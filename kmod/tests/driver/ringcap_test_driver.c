@@ -4,8 +4,8 @@
  * does: in a NAPI poll, from a buffer of its own, without its VLAN tag if that is switched on, and with the time. Of the
  * devices ('ip link add NAME type aware') each second one is cabled to the one before it.
  *
- * The last byte of the source address says in which receive queue: 1 is the first. Frames of more than RT_BUFFER bytes are, as it were, in several
- * buffers: they come as skbs only.
+ * The last byte of the source address selects the receive queue: 1 is the first. Frames of more than RT_BUFFER bytes
+ * count as spread over several buffers: they come as skbs only.
  *
  * And devices without a cable ('ip link add NAME type locked'), which ask for the lock around their operations where the
  * kernel has one, as those of the cards do that have queue management.

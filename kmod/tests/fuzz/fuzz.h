@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The fuzzer: actors, each a process, that do to the module whatever their rights allow, at the same time, until the time
- * is over or each has done its number of steps. What an actor does follows from its seed; how actors interleave does not.
- * All but the watch share a network namespace; the watch has one of its own, and there not a packet may be missing.
+ * The fuzzer: actors, each a process, that do to the module whatever their rights allow, at the same time, until the
+ * time is over or each has done its number of steps. What an actor does follows from its seed; how actors interleave
+ * does not. All but the watch share a network namespace; the watch has one of its own, and there not a packet may be
+ * missing.
  */
 #ifndef RF_FUZZ_H
 #define RF_FUZZ_H
@@ -49,7 +50,7 @@ void rf_ring_name(u64 *seed, char *name, size_t size);
 /* A socket of this process with the module's family, that never waits. */
 int rf_netlink_open(void);
 
-/* The actors; each returns when rf_go_on says no. */
+/* The actors; each returns when rf_go_on is false. */
 void rf_act_messages(u64 seed);		/* structured netlink messages, then damaged */
 void rf_act_noise(u64 seed);		/* bytes on a netlink socket, dumps that nobody reads to their end */
 void rf_act_mappings(u64 seed);		/* consumers: mappings, ioctls, forks, races of threads */

@@ -76,7 +76,7 @@ struct ringcap_ring_stats {
 };
 
 #define RINGCAP_CAPTURE_PROMISC		(1U << 0)	/* also what is not addressed to the interface */
-#define RINGCAP_CAPTURE_IMMEDIATE	(1U << 1)	/* wake for each packet, whatever timeout_us says */
+#define RINGCAP_CAPTURE_IMMEDIATE	(1U << 1)	/* wake for each packet, whatever timeout_us is */
 #define RINGCAP_CAPTURE_QUICK		(1U << 2)	/* quick mode: no filter */
 #define RINGCAP_CAPTURE_HWTSTAMP	(1U << 3)	/* the device's time stamps, where it takes them */
 #define RINGCAP_CAPTURE_INJECT		(1U << 4)	/* the handle may send out of the interface */
@@ -105,18 +105,18 @@ struct ringcap_capture {
 /*
  * Opens "NAME" (the first queue of NAME that this container was given and that nobody else has attached) or
  * "NAME@QUEUE". On failure returns NULL and sets errno and, when errbuf is not NULL, RINGCAP_ERRBUF_SIZE bytes that
- * say what failed, on what, why, and what to do. flags: at most one of RINGCAP_OPEN_*; with 0, RINGCAP_UNREAD in the
- * environment says "take" or "skip", without it RINGCAP_UNREAD_DEFAULT, and without both it is the latter. The node agent
- * sets them to "take" in containers, whose queues are their pod's alone. RINGCAP_DEV_DIR and RINGCAP_RUN_DIR in the environment
- * replace /dev/ringcap and /run/ringcap unless the process is setuid or has file capabilities.
+ * contain what failed, on what, why, and what to do. flags: at most one of RINGCAP_OPEN_*; with 0, RINGCAP_UNREAD in
+ * the environment is "take" or "skip", without it RINGCAP_UNREAD_DEFAULT, and without both it is the latter. The node
+ * agent sets them to "take" in containers, whose queues are their pod's alone. RINGCAP_DEV_DIR and RINGCAP_RUN_DIR in
+ * the environment replace /dev/ringcap and /run/ringcap unless the process is setuid or has file capabilities.
  *
  * Where no queue NAME was given but NAME is a network interface: ringcap_open_interface with defaults.
  */
 struct ringcap *ringcap_open(const char *name, unsigned int flags, char *errbuf);
 
 /*
- * Opens an interface ad hoc: has the module make a ring and, unless how names one, a cluster, which go when the handle is
- * closed or the process ends. Needs the module and CAP_NET_ADMIN. how may be NULL. Failure as for ringcap_open.
+ * Opens an interface ad hoc: has the module make a ring and, unless how names one, a cluster, which go when the handle
+ * is closed or the process ends. Needs the module and CAP_NET_ADMIN. how may be NULL. Failure as for ringcap_open.
  */
 struct ringcap *ringcap_open_interface(const char *interface, const struct ringcap_capture *how, char *errbuf);
 
@@ -141,8 +141,8 @@ int ringcap_fd(const struct ringcap *h);
 /*
  * Receives up to max packets without copying them. Waits up to timeout_ms for the first (0: not at all, -1: for ever).
  * Returns their number, 0 when the time is up, -EINTR after ringcap_wakeup, -ENODEV when the queue was deleted
- * or taken back from this consumer, -EBADMSG when what is in it makes no sense (it was skipped), -ENOBUFS when 65536 packets
- * are not released yet, -EBUSY in a run of ringcap_read.
+ * or taken back from this consumer, -EBADMSG when what is in it makes no sense (it was skipped), -ENOBUFS when 65536
+ * packets are not released yet, -EBUSY in a run of ringcap_read.
  */
 int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms);
 
@@ -151,13 +151,14 @@ void ringcap_release(struct ringcap *h, unsigned int n);
 
 /*
  * The quick way: begins a run with the oldest packet that was not passed yet, after giving back what ringcap_next has
- * passed of the last one. Waits and fails as ringcap_recv does; returns 1 when there is a packet, 0 when the time is up,
- * -EBUSY while packets of ringcap_recv are not released. A run holds some
- * 256 KiB at most.
+ * passed of the last one. Waits and fails as ringcap_recv does; returns 1 when there is a packet, 0 when the time is
+ * up, -EBUSY while packets of ringcap_recv are not released. A run holds some 256 KiB at most.
  */
 int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms);
 
-/* Gives back what ringcap_next has passed, and ends the run; what is left of it comes again. ringcap_recv may follow. */
+/*
+ * Gives back what ringcap_next has passed, and ends the run; what is left of it comes again. ringcap_recv may follow.
+ */
 void ringcap_done(struct ringcap *h, struct ringcap_run *run);
 
 #define RINGCAP_SLOT_REST_MAX (255 - RINGCAP_SLOT_SHORT + RINGCAP_SNAPLEN_MAX + 1)	/* of a slot, behind its short header */
@@ -190,29 +191,30 @@ static inline const uint8_t *ringcap_data(const struct ringcap_slot *slot)
 void ringcap_wakeup(struct ringcap *h);
 
 /*
- * The queue's account. The EBPF engine counts a packet just after it can be read: for a moment those that were read last may
- * be missing, one for each CPU at most. The library has it under a name of its own: what is there under this one is for programs
- * that were built when the account ended with dropped, and writes nothing behind that.
+ * The queue's account. The EBPF engine counts a packet just after it can be read: for a moment those that were read
+ * last may be missing, one for each CPU at most. The library has it under a name of its own: what is there under this
+ * one is for programs that were built when the account ended with dropped, and writes nothing behind that.
  */
 int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats) __asm__("ringcap_stats_truncated");
 
 /*
- * 0 if the handle can send, else -errno and the reason: -ENOTSUP by the EBPF engine, -EPERM where the queue's cluster granted
- * its consumers no interface when it was opened.
+ * 0 if the handle can send, else -errno and the reason: -ENOTSUP by the EBPF engine, -EPERM where the queue's cluster
+ * granted its consumers no interface when it was opened.
  */
 int ringcap_may_inject(struct ringcap *h, char *errbuf);
 
 /*
- * Copies a packet of len bytes, from its Ethernet header on, to be sent out of interface ifindex, which the queue's cluster
- * must grant; 0 = the only one that it grants. What was copied is sent by ringcap_inject_flush, and before when there is
- * no room for more. -EMSGSIZE for more than any device takes, -EAGAIN when too much is under way: try again later;
- * otherwise as ringcap_may_inject and ringcap_inject_flush.
+ * Copies a packet of len bytes, from its Ethernet header on, to be sent out of interface ifindex, which the queue's
+ * cluster must grant; 0 = the only one that it grants. What was copied is sent by ringcap_inject_flush, and before when
+ * there is no room for more. -EMSGSIZE for more than any device takes, -EAGAIN when too much is under way: try again
+ * later; otherwise as ringcap_may_inject and ringcap_inject_flush.
  */
 int ringcap_inject(struct ringcap *h, uint32_t ifindex, const void *packet, size_t len);
 
 /*
- * Sends what was injected; how many packets were taken, some of which may have failed: see ringcap_inject_stats. -EAGAIN
- * when none could be because too much is under way, -EPERM when nothing is granted any more, -ENODEV when the queue is gone.
+ * Sends what was injected; how many packets were taken, some of which may have failed: see ringcap_inject_stats.
+ * -EAGAIN when none could be because too much is under way, -EPERM when nothing is granted any more, -ENODEV when the
+ * queue is gone.
  */
 int ringcap_inject_flush(struct ringcap *h);
 
@@ -222,8 +224,8 @@ int ringcap_inject_stats(const struct ringcap *h, struct ringcap_inject_stats *s
 void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
 
 /*
- * Packets that earlier consumers left and that opening the handle gave back unread. They are in the account's delivered, as
- * those are that were read.
+ * Packets that earlier consumers left and that opening the handle gave back unread. They are in the account's
+ * delivered, as those are that were read.
  */
 uint64_t ringcap_skipped(const struct ringcap *h);
 

@@ -25,20 +25,22 @@
  *   2  from the driver, and the stack never sees the packet: whatever the tap takes, by its direction and RX queues, passed or
  *      filtered. The rest stays the stack's. Where the driver can, nobody makes an skb of it
  *
- * With several rings on a device, each tap of mode 1 or 2 has its packets and its account; what one of mode 2 takes, taps of mode 0
- * don't see. A tap that changes between 1 and 2 misses nothing; to or from 0 it misses what comes while it changes, and gets
- * nothing twice. XDP programs of the device run where its driver has them run: behind frames, ahead of skbs.
+ * With several rings on a device, each tap of mode 1 or 2 has its packets and its account; what one of mode 2 takes,
+ * taps of mode 0 don't see. A tap that changes between 1 and 2 misses nothing; to or from 0 it misses what comes while
+ * it changes, and gets nothing twice. XDP programs of the device run where its driver has them run: behind frames,
+ * ahead of skbs.
  *
- * A ring that asks for 1 or 2 on a device whose driver is not aware is refused (EOPNOTSUPP), or has mode 0 there if it says
- * RINGCAP_A_TRANSPARENT_FALLBACK; RINGCAP_CMD_DEVICE_GET tells before, and RING_GET says of each tap what is in force.
+ * A ring that asks for 1 or 2 on a device whose driver is not aware is refused (EOPNOTSUPP), or has mode 0 there if it
+ * has RINGCAP_A_TRANSPARENT_FALLBACK; RINGCAP_CMD_DEVICE_GET tells before, and RING_GET reports the active mode of each
+ * tap.
  *
  * TAPS THAT FOLLOW
  *
- * A tap goes when its device leaves the ring's network namespace, unless it has RINGCAP_A_TAP_FOLLOWS 1: then it stays with the
- * device wherever that goes, as with a virtual function that is handed to a container and comes back. It keeps the index that the
- * device had here, by which RING_SET names it meanwhile, and an answer says 2 instead of 1. It goes with the device, or when that
- * comes back with another index. Transparent mode 0 only, and where sender and opener of the netlink socket have
- * CAP_PERFMON in the first user namespace (EPERM).
+ * A tap goes when its device leaves the ring's network namespace, unless it has RINGCAP_A_TAP_FOLLOWS 1: then it stays
+ * with the device wherever that goes, as with a virtual function that is handed to a container and comes back. It keeps
+ * the index that the device had here, by which RING_SET names it meanwhile, and an answer has 2 instead of 1. It goes
+ * with the device, or when that comes back with another index. Transparent mode 0 only, and where sender and opener of
+ * the netlink socket have CAP_PERFMON in the first user namespace (EPERM).
  *
  * ACCOUNTS (every counter is 64 bits wide, monotonic, and starts at 0 when its object is created)
  *
@@ -46,15 +48,15 @@
  *   cluster:  the sum of passed over its rings + what rules directed to its queues + duplicated
  *             = the sum over its queues of (delivered + dropped by reason)
  *
- * delivered counts the packets that were put where the queue's consumer can read them, truncated those of them that a snap
- * length has shortened. In bytes: what they had on the wire = delivered_bytes + truncated_bytes.
+ * delivered counts the packets that were put where the queue's consumer can read them, truncated those of them that a
+ * snap length has shortened. In bytes: what they had on the wire = delivered_bytes + truncated_bytes.
  *
  * THE SLOT
  *
  * A packet in a queue is a struct ringcap_slot followed, hdr_len bytes after the slot's own start, by caplen bytes of
  * the packet as it was on the wire: a VLAN tag that the device took off is back in its place. The slot is the same in
- * every engine. Slots begin at multiples of 8 bytes. A short slot, hdr_len = RINGCAP_SLOT_SHORT, ends before l3_off; the
- * module writes short ones unless the cluster asks for RINGCAP_A_METADATA.
+ * every engine. Slots begin at multiples of 8 bytes. A short slot, hdr_len = RINGCAP_SLOT_SHORT, ends before l3_off;
+ * the module writes short ones unless the cluster asks for RINGCAP_A_METADATA.
  *
  * A QUEUE OF THE KERNEL MODULE: /dev/ringcap/<name>/<queue>
  *
@@ -79,22 +81,23 @@
  *   write the slot and the packet              store_release(&consumer[L].released, position)  (C) pairs with (D)
  *   store_release(&kernel[L].producer)  (A)
  *
- * A slot of the module occupies RINGCAP_SLOT_SIZE(hdr_len, caplen) bytes. The kernel clamps what it reads from consumer[] into
- * [its own last value, producer] and believes nothing else there; a consumer that writes nonsense harms its own queue
- * only. Consumers that want the packets of several lanes in order of time merge them by ts_ns.
+ * A slot of the module occupies RINGCAP_SLOT_SIZE(hdr_len, caplen) bytes. The kernel clamps what it reads from
+ * consumer[] into [its own last value, producer] and believes nothing else there; a consumer that writes nonsense harms
+ * its own queue only. Consumers that want the packets of several lanes in order of time merge them by ts_ns.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
  *
- * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command returns, and its
- * device node has another number: who was given the old one opens nothing with it (ENXIO). Its consumer keeps its file, which
- * is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV. Nothing is written to what it has mapped any more: the
- * data reads as zeroes, and the info page says revoked. That memory goes with its last mapping; the queue has other memory from
- * then on. The queue's account goes on; what was not read counts as delivered, as when a consumer goes. With ATTACHMENT it is
- * taken from the consumer that attached then, and with ATTACHED_PID from this process (ESRCH when another one, or none, is
- * attached). ENOMEM when there is no memory for the other queue: its consumer has lost it all the same, and it has no other;
- * open(2) is ENXIO and its packets are dropped as unattended, counted in the stats that the old consumer has mapped, until
- * the command, without ATTACHMENT and ATTACHED_PID, finds memory, or that the old consumer has gone.
+ * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command
+ * returns, and its device node has another number: who was given the old one opens nothing with it (ENXIO). Its
+ * consumer keeps its file, which is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV.
+ * Nothing is written to what it has mapped any more: the data reads as zeroes, and revoked is set in the info page.
+ * That memory goes with its last mapping; the queue has other memory from then on. The queue's account goes on; what
+ * was not read counts as delivered, as when a consumer goes. With ATTACHMENT it is taken from the consumer that
+ * attached then, and with ATTACHED_PID from this process (ESRCH when another one, or none, is attached). ENOMEM when
+ * there is no memory for the other queue: its consumer has lost it all the same, and it has no other; open(2) is ENXIO
+ * and its packets are dropped as unattended, counted in the stats that the old consumer has mapped, until the command,
+ * without ATTACHMENT and ATTACHED_PID, finds memory, or that the old consumer has gone.
  *
  * TRANSMITTING from a queue of the module, where its cluster has RINGCAP_A_INJECT: two more areas,
  *
@@ -102,8 +105,8 @@
  *   RINGCAP_MMAP_TX_DATA   PROT_READ|PROT_WRITE  tx_size bytes; see struct ringcap_tx_slot
  *
  * The consumer writes slots behind produced, advances it (release), and calls ioctl RINGCAP_IOC_TX, which sends them in
- * order, copying each before it looks at it, and returns how many it took. The kernel's own position is private; sent and
- * failed in the index page are for the consumer to read only.
+ * order, copying each before it looks at it, and returns how many it took. The kernel's own position is private; sent
+ * and failed in the index page are for the consumer to read only.
  *
  * A QUEUE OF THE EBPF ENGINE is a BPF_MAP_TYPE_RINGBUF (see the kernel's Documentation/bpf/ringbuf.rst) whose records
  * are slots, and a BPF_F_MMAPABLE array of struct ringcap_lane_stats, one per possible CPU. Both file descriptors are
@@ -157,9 +160,10 @@
 #define RINGCAP_SLOT_FRAGMENT	(1U << 3)	/* an IP fragment; l4_off is 0 unless it is the first; see @hdr_len */
 #define RINGCAP_SLOT_HASHED	(1U << 4)	/* hash is valid */
 /*
- * Packets that no wire has seen as they are, from or to virtual interfaces mostly. CSUM_PARTIAL: what is in the transport
- * header's checksum is none yet, a device is to compute it: do not check it; the eBPF engine does not know. MERGED: several
- * segments of a flow in one, by GRO or for a device to take apart: longer than the MTU, and the checksum is not theirs.
+ * Packets that no wire has seen as they are, from or to virtual interfaces mostly. CSUM_PARTIAL: what is in the
+ * transport header's checksum is none yet, a device is to compute it: do not check it; the eBPF engine does not know.
+ * MERGED: several segments of a flow in one, by GRO or for a device to take apart: longer than the MTU, and the
+ * checksum is not theirs.
  */
 #define RINGCAP_SLOT_CSUM_PARTIAL (1U << 5)
 #define RINGCAP_SLOT_MERGED	(1U << 6)
@@ -317,8 +321,8 @@ struct ringcap_tx_index {
 
 /**
  * struct ringcap_tx_slot - a packet to be sent; the packet follows, the next slot is at the next multiple of 8 bytes
- * @len: bytes of the packet, 14 up to the device's MTU and headers. RINGCAP_TX_WRAP: the next slot is at the beginning of
- *	the data, because a slot never wraps
+ * @len: bytes of the packet, 14 up to the device's MTU and headers. RINGCAP_TX_WRAP: the next slot is at the beginning
+ *	of the data, because a slot never wraps
  * @ifindex: out of which interface; one that the cluster's RINGCAP_A_INJECT names, or 0 = the only one that it names
  */
 struct ringcap_tx_slot {
@@ -330,8 +334,8 @@ struct ringcap_tx_slot {
 
 /*
  * Sends what was produced, at most arg packets (0 = all); returns how many slots were taken. EPERM without
- * RINGCAP_A_INJECT, EINVAL for a slot or position that makes no sense: those before it were taken, and it is not passed.
- * When packets under way take too much memory it waits, or says EAGAIN where the file is O_NONBLOCK.
+ * RINGCAP_A_INJECT, EINVAL for a slot or position that makes no sense: those before it were taken, and it is not
+ * passed. When packets under way take too much memory it waits, or returns EAGAIN where the file is O_NONBLOCK.
  */
 #define RINGCAP_IOC_TX		_IOW('R', 1, __u32)
 
@@ -460,13 +464,13 @@ struct ringcap_rule_state {
 
 /*
  * PAYLOAD PATTERNS are looked for in a packet's payload: what is behind the header of TCP, UDP, UDP-Lite, SCTP, ICMP or
- * ICMPv6; of another protocol, or of a later fragment, behind the IP header; of what is not IP behind the ethertype. It ends
- * where IP says that the packet ends: padding is none of it. What is inside of a tunnel is payload.
+ * ICMPv6; of another protocol, or of a later fragment, behind the IP header; of what is not IP behind the ethertype. It
+ * ends where the packet ends by IP's length: padding is not payload. What is inside of a tunnel is payload.
  *
- * The first pattern found decides, and nothing is looked for behind it: the one that ends first in the payload, of several
- * that end there the longest, of equal ones one without RINGCAP_PATTERN_NOCASE, then the one that was added first.
- * RINGCAP_A_PATTERN_MATCHES counts for each pattern the packets that it decided on so; their sum is the number of packets
- * in which any was found.
+ * The first pattern found decides, and nothing is looked for behind it: the one that ends first in the payload, of
+ * several that end there the longest, of equal ones one without RINGCAP_PATTERN_NOCASE, then the one that was added
+ * first. RINGCAP_A_PATTERN_MATCHES counts for each pattern the packets that it decided on so; their sum is the number
+ * of packets in which any was found.
  */
 #define RINGCAP_PATTERN_NOCASE	(1U << 0)	/* ASCII letters of either case */
 
@@ -480,7 +484,7 @@ struct ringcap_rule_state {
  * only read it; a descriptor opened with BPF_F_RDONLY cannot be mapped, and bpf(2) is not to be had under the default
  * seccomp profile of container runtimes. The consumer is attached for as long as it
  * keeps the connection. When the agent restarts, the connection breaks but the maps live on: a consumer goes on
- * reading, and reconnects with map_id set to say which ring buffer it still has; the reply then carries no descriptors.
+ * reading, and reconnects with map_id set to the ring buffer that it still has; the reply then carries no descriptors.
  * ESTALE means that this ring buffer was taken from it.
  */
 #define RINGCAP_RUN_DIR		"/run/ringcap"
@@ -519,14 +523,16 @@ struct ringcap_handover_reply {
 /*
  * All commands but the GETs need CAP_NET_ADMIN in the user namespace that owns the network namespace, and so does
  * RULES_GET, which tells of flows and of what is searched for; CLUSTER_SET and QUEUE_REVOKE need it in the initial user
- * namespace, since device nodes are common to all and queues take memory. The other GETs, and events, tell names, sizes and sums to any
- * process of the network namespace, as /proc/net/ringcap does: consumers find their queues by them. Errors come with an
- * extended acknowledgement that names the attribute and the reason. SETs are create-or-replace: with an object of that
- * name there, they make it as described in one step, or fail and change nothing. What is left out has its default. A
- * cluster's shape is QUEUES, LANES and LANE_SIZE: with another shape it gets new queues, whose accounts begin at 0.
+ * namespace, since device nodes are common to all and queues take memory. The other GETs, and events, tell names, sizes
+ * and sums to any process of the network namespace, as /proc/net/ringcap does: consumers find their queues by them.
+ * Errors come with an extended acknowledgement that names the attribute and the reason. SETs are create-or-replace:
+ * with an object of that name there, they make it as described in one step, or fail and change nothing. What is left
+ * out has its default. A cluster's shape is QUEUES, LANES and LANE_SIZE: with another shape it gets new queues, whose
+ * accounts begin at 0.
  *
- * A cluster or ring with OWNED = 1 is the netlink socket's that made it: it goes when that is closed, consumers attached or
- * not, and nobody else can SET it (EBUSY); OWNED never changes. An owned cluster is fed by rings of the same socket only.
+ * A cluster or ring with OWNED = 1 is the netlink socket's that made it: it goes when that is closed, consumers
+ * attached or not, and nobody else can SET it (EBUSY); OWNED never changes. An owned cluster is fed by rings of the
+ * same socket only.
  */
 enum ringcap_cmd {
 	RINGCAP_CMD_UNSPEC,
@@ -596,7 +602,7 @@ enum ringcap_attr {
 	RINGCAP_A_FILTER,		/* binary: struct sock_filter[]; absent = everything passes, returned 0 = does not */
 	RINGCAP_A_PROMISC,		/* u32: 1 = the tapped devices receive what is not addressed to them */
 	RINGCAP_A_TAP_CHANNELS,		/* binary: __u64[], bit N of them is RX queue N; absent = all. Received packets only */
-	RINGCAP_A_TRANSPARENT,		/* u32: transparent mode 0, 1 or 2, see TRANSPARENT MODES; in a TAP's answer, the one in force */
+	RINGCAP_A_TRANSPARENT,		/* u32: transparent mode 0, 1 or 2, see TRANSPARENT MODES; in a TAP's answer, the active one */
 	RINGCAP_A_QUICK,		/* u32: 1 = quick mode: one tap, one cluster, no filter of any kind */
 	RINGCAP_A_VLANS,		/* binary: __u16[] of outermost VLAN ids that pass, 0 = untagged; absent = all */
 	RINGCAP_A_SAMPLE,		/* u32: 1 in so many passes, 0 and 1 = all */
@@ -623,7 +629,7 @@ enum ringcap_attr {
 	RINGCAP_A_PATTERN_MATCHES,	/* u64: packets that it decided on: see PAYLOAD PATTERNS */
 	RINGCAP_A_EXACT_STATE,		/* binary: struct ringcap_exact_state[] */
 	RINGCAP_A_RULE_STATE,		/* binary: struct ringcap_rule_state[] */
-	RINGCAP_A_RULES_GENERATION,	/* u64: of the rule set in force */
+	RINGCAP_A_RULES_GENERATION,	/* u64: of the active rule set */
 	RINGCAP_A_NR_EXACT,		/* u32 */
 	RINGCAP_A_NR_RULES,		/* u32 */
 	RINGCAP_A_NR_SHAPES,		/* u32: mask shapes of the wildcard rules: what they cost */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the plain-C classifier says of packets: the expected values of the conformance suite. One packet a line,
+ * The plain-C classifier's results for packets: the expected values of the conformance suite. One packet a line,
  *
  *	<balance> <inner> <key, 32 hex digits> <queues> <attended queues, hex mask> <spread> <frame, hex digits>
  *

@@ -7,7 +7,7 @@
  *   wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
  *
  * In tc it always returns TC_ACT_UNSPEC, so that what else is attached there runs as if the tap were not. In XDP it returns
- * what the mode says, for each packet that the ring has seen.
+ * the mode's verdict, for each packet that the ring has seen.
  *
  * A ring's configuration is read-only data, constant for a loaded program; a change loads another program with the
  * same counters and puts it in the old one's place in one step. Maps whose names begin with rc_ are one for the node, those
@@ -308,7 +308,7 @@ static __always_inline void reflect(struct __sk_buff *skb, const struct work *wo
 static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 {
 	__u32 len = skb->len + (skb->vlan_present ? TAG_LEN : 0);
-	/* On the receive path 0 says that the device did not record its queue, n that it was n - 1. */
+	/* On the receive path 0 means that the device did not record its queue, n that it was n - 1. */
 	__u32 recorded = flags & RINGCAP_SLOT_OUTGOING ? 0 : skb->queue_mapping;
 	__u32 rx_queue = recorded ? recorded - 1 : 0;
 	struct work *work = this_work();
