@@ -150,7 +150,7 @@ static __always_inline struct rc_lane *rc_queue_own_lane(struct rc_queue *queue)
 	unsigned int cpu = smp_processor_id();
 	struct rc_lane *lane = &queue->lanes[cpu];
 
-	/* Or the compiler would find it anew for each of its fields. */
+	/* Or the compiler would look it up again for each of its fields. */
 	OPTIMIZER_HIDE_VAR(lane);
 	return lane;
 }

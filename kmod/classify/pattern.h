@@ -7,8 +7,8 @@
  * empty. A machine is a trie of its patterns, its states numbered level by level, so that
  *
  *	the children of state S are the states child[S] .. child[S + 1] - 1, in the order of their labels;
- *	the shallow states, where ordinary traffic stays, are the first ones: they have dense rows, the next state for each
- *	class of bytes, failures resolved. Bytes that no pattern of the machine has are one class;
+ *	the shallow states, where ordinary traffic stays, are the first ones: they have dense rows, the next state for
+ *	each class of bytes, failures resolved. Bytes that no pattern of the machine has are one class;
  *	the states behind have only their children and a failure link. One byte can follow several of those, but a link
  *	leads at least one level up and a byte one level down: two steps a byte, whatever the bytes are.
  *

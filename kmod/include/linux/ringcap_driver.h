@@ -3,7 +3,8 @@
  * What a network driver that is capture-aware calls: its received packets are offered to ringcap before the stack has
  * them. Behind it is ringcap_driver.ko, a module of its own: ringcap.ko comes and goes without the network driver.
  *
- *	probe, before register_netdev():	ringcap_device_register(netdev, RINGCAP_OFFERS_SKB | RINGCAP_OFFERS_FRAME);
+ *	probe, before register_netdev():	ringcap_device_register(netdev,
+ *							RINGCAP_OFFERS_SKB | RINGCAP_OFFERS_FRAME);
  *	probe, where that fails:		ringcap_device_forget(netdev);
  *	receive, a whole frame in one buffer:	if (ringcap_rx_frame(netdev, &frame)) recycle the buffer, next frame
  *	receive, where the stack gets the skb:	if (!ringcap_rx_skb(skb, rx_queue)) napi_gro_receive(napi, skb);

@@ -11,8 +11,8 @@
  *
  * THE WAY OF A PACKET
  *
- *   tap (direction, RX queues) -> classic BPF -> the ring's VLANs -> defragmentation -> exact rules -> wildcard rules ->
- *   payload patterns -> plugins -> sampling -> for each cluster: balance -> queue
+ *   tap (direction, RX queues) -> classic BPF -> the ring's VLANs -> defragmentation -> exact rules ->
+ *   wildcard rules -> payload patterns -> plugins -> sampling -> for each cluster: balance -> queue
  *
  * What none of the steps ahead of it needs is not done: a packet for a single queue without rules is not even parsed.
  *
@@ -22,8 +22,8 @@
  *
  *   0  from the stack, on any device: behind GRO, beside everybody else
  *   1  from the device's driver, which must be capture-aware; the stack gets the packet as well, as it was
- *   2  from the driver, and the stack never sees the packet: whatever the tap takes, by its direction and RX queues, passed or
- *      filtered. The rest stays the stack's. Where the driver can, nobody makes an skb of it
+ *   2  from the driver, and the stack never sees the packet: whatever the tap takes, by its direction and RX queues,
+ *      passed or filtered. The rest stays the stack's. If the driver can avoid it, no skb is made
  *
  * With several rings on a device, each tap of mode 1 or 2 has its packets and its account; what one of mode 2 takes,
  * taps of mode 0 don't see. A tap that changes between 1 and 2 misses nothing; to or from 0 it misses what comes while
@@ -64,7 +64,7 @@
  * not released by then stays for the next consumer, until RINGCAP_CMD_QUEUE_RESET empties and zeroes the queue.
  * mmap(2) with these offsets, each MAP_SHARED and of exactly the length that the info page names:
  *
- *   RINGCAP_MMAP_INFO      PROT_READ             one page, struct ringcap_queue_info, constant while attached, but for revoked
+ *   RINGCAP_MMAP_INFO      PROT_READ             one page, struct ringcap_queue_info, constant while attached, except revoked
  *   RINGCAP_MMAP_KERNEL    PROT_READ             nr_lanes * sizeof(struct ringcap_lane_kernel), whole pages
  *   RINGCAP_MMAP_CONSUMER  PROT_READ|PROT_WRITE  nr_lanes * sizeof(struct ringcap_lane_consumer), whole pages
  *   RINGCAP_MMAP_DATA + L  PROT_READ             lane L's data, twice in a row (2 * lane_size bytes), so that a slot
@@ -548,9 +548,9 @@ enum ringcap_cmd {
 	RINGCAP_CMD_EVENT,		/* multicast: EVENT and what it is about */
 
 	/*
-	 * A ring's rule set is built aside and replaces the one before it in one step: BEGIN, any number of ADDs, COMMIT, from one
-	 * socket. It is forgotten by ABORT, by another BEGIN of that socket, for any ring, and when the socket is closed. RING_SET
-	 * leaves rule sets alone.
+	 * A ring's rule set is built aside and replaces the one before it in one step: BEGIN, any number of ADDs, COMMIT,
+	 * from one socket. It is forgotten by ABORT, by another BEGIN of that socket, for any ring, and when the socket
+	 * is closed. RING_SET leaves rule sets alone.
 	 */
 	RINGCAP_CMD_RULES_BEGIN,	/* NAME, GENERATION, DEFAULT_ACTION, TARGETs, PATTERN_ACTION */
 	RINGCAP_CMD_RULES_ADD,		/* NAME; EXACT, RULE, PATTERNs */
