@@ -273,8 +273,8 @@ func TestRolesForPeople(t *testing.T) {
 	}
 }
 
-// TestPoolsAreOwnedOnRequest: by default the operator knows of no device plugin and may write nothing of its; else it may write
-// that alone which it is told of.
+// TestPoolsAreOwnedOnRequest: by default the operator knows no device plugin and may not write a plugin's objects. On request it may
+// write those that the values name, and no others.
 func TestPoolsAreOwnedOnRequest(t *testing.T) {
 	require.NotContains(t, render(t), "pools")
 	objects := decode(t, render(t, "--set=operator.networks.pools.enabled=true,operator.networks.pools.namespace=net",
@@ -291,8 +291,8 @@ func TestPoolsAreOwnedOnRequest(t *testing.T) {
 		[]string{"--pools-namespace=net", "--pools-configmap=config", "--pools-daemonset=a", "--pools-daemonset=b"})
 }
 
-// TestModuleIsBuiltWithoutPrivilege: what compiles has no capability and nothing of the node to write to; it is between two
-// loaders, of which the second has what it made, and both have the key.
+// TestModuleIsBuiltWithoutPrivilege: the compiling container has no capability and no writable folder of the node. It runs between
+// two loaders: the second gets what it built, and both have the key.
 func TestModuleIsBuiltWithoutPrivilege(t *testing.T) {
 	const values = "--set=agent.module.build.enabled=true,agent.module.signing.secretName=modules"
 	agent := find[*appsv1.DaemonSet](t, decode(t, render(t, values)), "ringcap-agent").Spec.Template.Spec

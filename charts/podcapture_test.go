@@ -29,8 +29,9 @@ func as(t *testing.T, user, namespace, role string) client.Client {
 	return c
 }
 
-// TestWhoEditsANamespaceCapturesItsPods, and no others: no PodCapture elsewhere, no status, and nothing of the cluster's. Who views it
-// sees them. The roles are parts of Kubernetes' own, unless it is switched off.
+// TestWhoEditsANamespaceCapturesItsPods: a user with edit rights in a namespace can create PodCaptures there, but not elsewhere, and can
+// write neither their status nor objects of the cluster. A viewer of the namespace can read them. The roles are aggregated to
+// Kubernetes' own, unless that is switched off.
 func TestWhoEditsANamespaceCapturesItsPods(t *testing.T) {
 	admin, objects := env.Client(t), decode(t, render(t, "--set=crds.install=false"))
 	edit := find[*rbacv1.ClusterRole](t, objects, "ringcap-podcapture-edit")

@@ -183,7 +183,7 @@ func TestConnectionBreaks(t *testing.T) {
 	require.ErrorContains(t, results[0].Err, "before the account came")
 }
 
-// A stream that ends in good order before it is told to is not complete: its account knows nothing of what came later.
+// A stream that ends in good order before it is told to is not complete: its account lacks what came later.
 func TestANodeEndsByItself(t *testing.T) {
 	dial := func(_ context.Context, _ int, _ io.Reader, out, _ io.Writer) error {
 		return node(strings.NewReader("\n"), out, "7", every(0, 1, 10), 0)

@@ -60,7 +60,7 @@ func check(p prometheus, out io.Writer) error {
 		for _, row := range d.Rows {
 			for _, panel := range row.Panels {
 				for _, query := range panel.Queries {
-					// What shows trouble alone is empty while there is none: its series have to be there.
+					// A query for trouble has no result while there is none, but its series must exist.
 					expr := strings.TrimSuffix(strings.TrimSuffix(query.Runnable(d), " == 0"), " > 0")
 					ask("dashboard "+d.Title+", panel "+panel.Title, expr)
 				}

@@ -49,7 +49,7 @@ Standalone (` + "`--metrics-address`" + `) there are the same metrics and probes
 Port 8080. Only the operator that leads knows the fleet; the others have ` + "`ringcap_operator_build_info`" + ` alone.
 
 %s
-Besides, controller-runtime's own, for the controllers ` + "`rollout` and `status`" + `: ` + "`controller_runtime_reconcile_time_seconds`, `controller_runtime_reconcile_total`," + `
+In addition there are controller-runtime's own, for the controllers ` + "`rollout` and `status`" + `: ` + "`controller_runtime_reconcile_time_seconds`, `controller_runtime_reconcile_total`," + `
 ` + "`controller_runtime_reconcile_errors_total`, `leader_election_master_status`" + `, and ` + "`workqueue_*`" + `.
 
 | probe (port 8081) | fails |

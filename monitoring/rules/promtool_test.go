@@ -142,7 +142,7 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 		one("a resource", []series{{`ringcap_resource_registered{node="a",resource="ringcap.io/c"}`, "0+0x100"}}, 30, times("RingcapResourceNotRegistered", 1)),
 		one("errors", []series{{`ringcap_reconcile_errors_total{node="a"}`, "0+1x200"}}, 120, times("RingcapReconcileErrors", 1)),
 		one("eBPF as asked", []series{{`ringcap_module_ready{node="a",reason="Disabled"}`, "0+0x100"}, {`ringcap_ring_fallback{node="a",ring="r"}`, "1+0x100"}}, 90),
-		one("eBPF for want of a module", []series{
+		one("eBPF because there is no module", []series{
 			{`ringcap_module_ready{node="a",reason="NoPrebuiltModule"}`, "0+0x100"}, {`ringcap_ring_fallback{node="a",ring="r"}`, "1+0x100"},
 			{`ringcap_ring_ready{node="a",ring="r",engine="EBPF"}`, "1+0x100"},
 		}, 90),

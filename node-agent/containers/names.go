@@ -62,7 +62,7 @@ func (n *Names) Write(p plan.Result) error {
 		if _, asked := p.Clusters[cluster]; !asked {
 			errs = append(errs, os.RemoveAll(n.of(cluster)))
 			delete(n.written, cluster)
-			// Where the engine has removed what is its own, nothing is left.
+			// The folder is empty once the engine has removed its own files.
 			_ = os.Remove(filepath.Dir(n.of(cluster)))
 		}
 	}
@@ -101,7 +101,7 @@ func (n *Names) write(cluster string, lines map[int]string) error {
 	path := filepath.Join(n.of(cluster), namesFile)
 	old, known := n.written[cluster]
 	if !known {
-		// What an earlier agent wrote; without it this one starts from nothing.
+		// The file of an earlier agent; without it this agent begins with an empty one.
 		old, _ = os.ReadFile(path)
 	}
 	text := mergeNames(old, lines)

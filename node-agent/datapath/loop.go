@@ -63,9 +63,9 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// pace is the time until something is done again at an interval that took so long: however much there is to look at, an agent
-// that is asked for nothing spends no more than a hundredth of a CPU on it. The time that it took is the clock's, and long on a
-// busy machine too: so there is a bound, which only many queues raise, for a node that is silent for three minutes counts as lost.
+// pace is the time until periodic work is done again, by how long it took: however much there is to look at, an agent without
+// anything to change spends no more than a hundredth of a CPU on it. The time is measured by the clock, and a busy machine makes
+// it longer. So it has a bound, which only many queues raise, because a node that is silent for three minutes counts as lost.
 func pace(interval, took time.Duration, report Report) time.Duration {
 	const (
 		share    = 250 // of which there are two, and as much again is for collecting garbage

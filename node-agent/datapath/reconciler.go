@@ -79,8 +79,8 @@ type Reconciler struct {
 	opened map[v1.Engine]capture.Engine
 }
 
-// Adopt opens the engines that can be used, with what an earlier process left in them, and changes nothing of that:
-// consumers find whom to get their queues from, before it is known what is wanted.
+// Adopt opens the engines that can be used, with what an earlier process left in them, and changes nothing there. So consumers can
+// get their queues before the agent has read the spec.
 func (r *Reconciler) Adopt(ctx context.Context) map[v1.Engine]plan.EngineFact {
 	facts := map[v1.Engine]plan.EngineFact{}
 	for _, p := range r.Providers {
@@ -147,7 +147,7 @@ func (r *Reconciler) decide(ctx context.Context, report *Report, compile compile
 	decision, trialErr := r.plan(ctx, *report, &seen)
 	moved, driverErr := r.replaceDrivers(decision)
 	if moved {
-		// What ran before this process can be told at the first look only: its trials are noted by now.
+		// Only the first look shows what ran before this process: its own trials are noted by now.
 		refused, good := seen.Refused, seen.Good
 		if seen, err = r.inspect(ctx, report); err != nil {
 			return seen, errors.Join(trialErr, driverErr, err)

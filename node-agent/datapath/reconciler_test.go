@@ -378,7 +378,7 @@ func TestTheNodesMemory(t *testing.T) {
 	assert.Equal(t, v1.ReasonNodeMemoryInsufficient, report.Clusters["0"].Reason)
 	assert.False(t, report.Blocked())
 
-	// One that cannot be asked what it has loses nothing by it.
+	// Nothing is refused for memory while an engine cannot be observed.
 	engine.broken = errors.New("busy")
 	report = r.Reconcile(t.Context(), spec("a", "b"), 3)
 	assert.NotContains(t, report.Clusters["a"].Message, "memory")

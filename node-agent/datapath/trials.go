@@ -64,12 +64,12 @@ type trial struct {
 	Proven  string `json:"proven,omitempty"`
 	Refused string `json:"refused,omitempty"`
 	Why     string `json:"why,omitempty"`
-	// Trying is on trial, for what it does, since it was applied, in a boot.
+	// Trying is on trial because of Watched, which it does; Since is when it was applied, BootID in which boot.
 	Trying  string    `json:"trying,omitempty"`
 	Watched string    `json:"watched,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	BootID  string    `json:"bootID,omitempty"`
-	// Idle: nothing was lost, and nothing proven, for the ring could not be made.
+	// Idle: nothing was lost and nothing proven, because the ring could not be made.
 	Idle bool `json:"idle,omitempty"`
 	// Spec of the node and its generation, of a trial that is not over, or was lost and may have to be undone: an agent that
 	// starts without an API server has nothing else to go by.
@@ -298,9 +298,9 @@ func (r trial) lose(name, why string) trial {
 	return r
 }
 
-// admit begins the trials of what is planned and was never tried, and returns what cannot be tried now: the plan is to be made
-// again without it. At the agent's first look what runs already is proven: an agent of a release that had no trials left it. What
-// runs as it is asked for is not taken away for want of a trial either.
+// admit begins the trials of what is planned and was never tried, and returns what cannot be tried now: the plan must be made
+// again without it. At the agent's first look, what runs already counts as proven: an agent of a release without trials left it.
+// What runs as the spec asks is not removed because it cannot be tried, either.
 func (t *Trials) admit(ctx context.Context, report Report, facts plan.Facts, first bool) (held map[string]plan.Refusal, failed error) {
 	if t == nil {
 		return nil, nil
@@ -345,8 +345,8 @@ func (t *Trials) admit(ctx context.Context, report Report, facts plan.Facts, fir
 	return held, failed
 }
 
-// hold adds what cannot be tried now, unless it runs already as it is asked for. A ring that may be captured in mode 0 for want of
-// a driver may run in that mode.
+// hold adds what cannot be tried now, unless it runs already as the spec asks. A ring that may be captured in mode 0 without a
+// capture-aware driver may run in that mode.
 func hold(held map[string]plan.Refusal, facts plan.Facts, name string, verdict plan.Verdict, reason, why string) {
 	if verdict.Planned && facts.Runs(name, verdict.Key) && verdict.Fallback != v1.TransparentFallbackStack {
 		return

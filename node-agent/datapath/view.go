@@ -33,8 +33,8 @@ func (r *Reconciler) inspect(ctx context.Context, report *Report) (view, error) 
 	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load(), Unsupported: r.unsupported}}
 	complete := r.inspectEngines(ctx, &seen)
 	r.acceptRunning(spec, &seen.Facts)
-	// Where it is not complete which queues there are, those would be taken for newcomers: then nothing is refused for want of
-	// memory here, but by the engines.
+	// If the list of queues is not complete, missing ones would count as new. Then memory is not checked here: the engines
+	// refuse what does not fit.
 	if r.Memory != nil && complete {
 		memory, err := r.Memory()
 		if err != nil {

@@ -213,8 +213,8 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 }
 
 // Allocate implements the kubelet's interface. The kubelet calls it once when it admits a container, not when the
-// container restarts: the queues pass to another consumer, which must find nothing of the last one's, nor the last one anything
-// of its.
+// container restarts: the queues pass to another consumer. It must not find data of the last consumer, nor may the last one read
+// its data.
 func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
 	resource := p.resource()
 	engine, err := resource.engine()

@@ -4,9 +4,9 @@ package driver
 
 import "time"
 
-// What keeps a driver from being replaced may pass: a switch that takes long to have a link, a route that would be lost. But
-// each try takes the interface away twice, so there are few of them, 1, 5 and 25 minutes after the one before. One that
-// found before it changed anything that it could not be done is not counted, and is followed by another after a minute.
+// The reason why a driver cannot be replaced may pass: a switch that takes long to bring up a link, a route that would be lost.
+// But each try takes the interface away twice, so there are few tries, 1, 5 and 25 minutes after the one before. A try that
+// fails before it has changed anything does not count, and the next one follows after a minute.
 const (
 	maxTries    = 4
 	firstPause  = time.Minute

@@ -131,7 +131,7 @@ func (m *Manager) restore(shot snapshot, now string) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	// Before it is up, for what it hears from then on.
+	// Before it is up, because they apply to what it receives from then on.
 	try("sysctls", m.sysctls.write(shot.Name, shot.Sysctls))
 	try("settings", nic.WriteSettings(string(m.sys), shot.Name, shot.Settings))
 	if shot.Master != "" {

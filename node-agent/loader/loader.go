@@ -178,7 +178,7 @@ func (l Loader) State(last Outcome, known bool) Outcome {
 		}
 		return now
 	case known && (!last.Ready || !errors.Is(err, os.ErrNotExist)):
-		// That it could not be asked does not mean that it is gone: its rings and consumers stay.
+		// The module could not be asked, which does not mean that it is gone: its rings and consumers stay.
 		return last
 	case known:
 		return l.outcome(v1.ReasonLoadFailed, "the module was loaded and is gone: %v; restart the agent's pod to load it again", err)

@@ -7,7 +7,7 @@
 //	ringcap_ring_seen_packets_total = filtered + sampled_out + reflected + absorbed + directed + passed of the ring
 //	sum of passed over a cluster's rings + directed to its queues + duplicated = sum over its queues of delivered + dropped
 //
-// What there is, with its unit and labels, is in series.go; docs/metrics.md is generated from that.
+// The series, with their units and labels, are in series.go; docs/metrics.md is generated from that.
 package metrics
 
 import (

@@ -160,7 +160,7 @@ func (m *Manager) tune(have map[string]original, name string, t tunable, desired
 		err = t.judge(target, actual)
 	}
 	if !noted && actual == value && errors.Is(err, errNotSupported) {
-		// What the driver refuses was not changed.
+		// A setting that the driver refused was not changed.
 		delete(is.Values, t.name)
 	}
 	return actual, err

@@ -47,8 +47,8 @@ func rxQueuesTunable() tunable {
 	}
 }
 
-// setRxQueues gives up a table of RX queues that somebody set, for the kernel keeps all queues that such a table names. What
-// it was like is noted: see disturbs.
+// setRxQueues resets a table of RX queues that an administrator set, because the kernel keeps all queues that such a table names.
+// The table is noted before: see disturbs.
 func setRxQueues(dev string, c ethtool.Channels) error {
 	set := func() error {
 		return withEthtool(func(e *ethtool.Ethtool) error { _, err := e.SetChannels(dev, c); return err })

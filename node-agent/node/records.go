@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// Records are kept in a file, by key, of what was changed on this machine and is to be put back. They hold for one boot: those
-// of another are void, for a boot undoes all of it. With an empty BootID they hold over boots. Only root can read the file.
+// Records are kept in a file, by key, of what was changed on this machine and must be restored. They are valid for one boot,
+// because a boot undoes all of it. With an empty BootID they stay valid over boots. Only root can read the file.
 type Records[T any] struct {
 	Path, BootID string
 

@@ -35,7 +35,7 @@ func Traffic(apiServer []net.IP) (map[string]string, error) {
 		return nil, fmt.Errorf("list the addresses of interfaces: %w", err)
 	}
 	s := newStack(links)
-	// What a router advertised is said only of an interface that has no other address.
+	// An address by a router's advertisement counts only if the interface has no other address.
 	for _, fromRouter := range []bool{true, false} {
 		for _, address := range addresses {
 			if link, there := s.links[address.LinkIndex]; there && !address.IP.IsLinkLocalUnicast() && advertised(address) == fromRouter {

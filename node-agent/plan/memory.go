@@ -141,5 +141,5 @@ func quantity(bytes uint64) string {
 	return resource.NewQuantity(int64(bytes), resource.BinarySI).String()
 }
 
-// mebibytes is rounded up, for people.
+// mebibytes is rounded up, for messages.
 func mebibytes(bytes uint64) string { return fmt.Sprintf("%d MiB", (bytes+1<<20-1)>>20) }

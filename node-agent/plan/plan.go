@@ -38,7 +38,7 @@ type Interface struct {
 // EngineFact is whether an engine can be used on this node.
 type EngineFact struct {
 	Available bool
-	// Why it is or is not available, for people.
+	// Why it is or is not available, in text for users.
 	Why string
 	// Lanes is the number of memory areas that the engine makes for each queue, at most.
 	Lanes int
@@ -119,8 +119,8 @@ type Verdict struct {
 	// TransparentMode of a ring; TransparentReason is why it is not the spec's, if so.
 	TransparentMode   int32
 	TransparentReason string
-	// Watched is what a ring does that can cut the node off from its network, for people; empty for nothing. Key tells it from
-	// others, and from itself with another spec.
+	// Watched is what a ring does that can cut the node off from its network, in text for users; empty for nothing. Key tells the
+	// ring from others, and from itself with another spec.
 	Watched, Key string
 	// Fallback of a ring's mode.
 	Fallback v1.TransparentFallback

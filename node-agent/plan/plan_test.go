@@ -101,7 +101,7 @@ func TestMirrorWithACluster(t *testing.T) {
 	}}, got.Plans)
 }
 
-// TestWithoutASnapLengthPacketsAreWhole: and queues are no larger for it, for packets take the bytes that they have.
+// TestWithoutASnapLengthPacketsAreWhole: and queues are not larger because of that, as packets take only the bytes that they have.
 func TestWithoutASnapLengthPacketsAreWhole(t *testing.T) {
 	of := func(snapLength int32) func(*v1.CaptureRingSpec) {
 		return func(s *v1.CaptureRingSpec) { s.SnapLength = snapLength }

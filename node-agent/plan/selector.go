@@ -34,7 +34,7 @@ func selects(s v1.InterfaceSelector, i Interface) (bool, error) {
 	return s.Name+s.Driver+s.PCIAddress != "", nil
 }
 
-// describeSelector is what the selector names, for people.
+// describeSelector is what the selector names, for messages.
 func describeSelector(s v1.InterfaceSelector) string {
 	var parts []string
 	for _, part := range []struct{ field, glob string }{{"name", s.Name}, {"driver", s.Driver}, {"pciAddress", s.PCIAddress}} {

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// What a ring asks for can cut its node off in two ways. What a Refusal or spec.nodeTraffic is about:
+// A ring's settings can cut its node off from the network. This is what spec.nodeTraffic refuses, and what is watched:
 //
 //	                                          the node's own interface   any: watched when applied
 //	transparentMode 2 (the stack gets nothing)        refused                      yes
@@ -28,8 +28,8 @@ import (
 // Refusal is why a node does not have a ring: it has tried its spec, or cannot try it now. Reason and Message are for its status.
 type Refusal struct{ Reason, Message string }
 
-// TryKey tells a ring from others, and from itself with another spec, as far as it matters to whether it can cut the node off. It
-// has no more than that, for what is proven must stay so when a release gives specs another field.
+// TryKey tells a ring from others, and from itself with another spec, by the settings that can cut the node off. It has no other
+// settings, because what is proven must stay so when a release adds a field to specs.
 func TryKey(ring v1.NodeRing) string {
 	spec := ring.Spec
 	// A spec came as JSON, and can be written as such.
@@ -122,7 +122,7 @@ func (d *ringDraft) mayReplaceDriver() bool {
 	return d.spec.NodeTraffic == v1.NodeTrafficAllow || d.mode != 2 && d.spec.NIC.Driver.NodeTraffic == v1.NodeTrafficAllow
 }
 
-// watched is what a ring that is planned, or whose driver is to be replaced, does that can cut the node off; empty for nothing.
+// watched is what a ring does that can cut the node off, if it is planned or its driver is to be replaced; empty for nothing.
 func (d *ringDraft) watched() string {
 	fields := stopping(d.spec)
 	if len(d.drivers) > 0 {

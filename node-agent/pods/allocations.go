@@ -30,8 +30,8 @@ type Allocations interface {
 	Allocations(context.Context) (map[capture.QueueID][]Pod, error)
 }
 
-// Kubelet is Allocations by the kubelet's pod resources API on a unix socket. It keeps its connection, for it is asked all the
-// time. Its methods may be called by several goroutines.
+// Kubelet is Allocations by the kubelet's pod resources API on a unix socket. It keeps its connection, because it is asked all
+// the time. Several goroutines may call its methods.
 type Kubelet struct {
 	socket string
 

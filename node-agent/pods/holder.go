@@ -90,7 +90,7 @@ func (k *Keeper) holder(h Holding) process {
 	return p
 }
 
-// Who describes a holding's process for people. Any goroutine may ask.
+// Who describes a holding's process, for messages. Any goroutine may call it.
 func (k *Keeper) Who(h Holding) string {
 	p := k.holder(h)
 	if p.there {

@@ -18,8 +18,8 @@ type queueEntry struct {
 	dropped  int64
 }
 
-// bound leaves so many queues in a status, over all its sets, and sums up the others: the status is written to an API server,
-// where objects may have 1.5 MiB. Consumers come first, for the operator has to know them, then the queues that lost most.
+// bound leaves at most limit queues in a status, over all its sets, and sums up the others: the API server takes objects of at most
+// 1.5 MiB. Queues with consumers come first, because the operator has to know them, then the queues that lost most.
 func bound(status *v1.NodeCaptureStatus, limit int) {
 	entries := queueEntries(status)
 	if len(entries) <= limit {

@@ -25,10 +25,9 @@ const eager = 10
 const retries = 3
 
 // Writer writes the status of one node's NodeCapture: at once when the state changed, and every five minutes (see counters.Beat) when
-// only counters did or nothing. Meanwhile its Heartbeat keeps the status valid; where that does not work it is written
-// once a minute, for the operator takes a node from which it hears nothing for silent. It reads nothing
-// before it writes: the object is the cache's, or what it wrote last. A write that failed is tried again after Interval. It is for
-// one goroutine.
+// only counters did or nothing. Meanwhile its Heartbeat keeps the status valid. If that does not work, the status is written once a
+// minute, because otherwise the operator takes the node for silent. It reads nothing before it writes: the object is the cache's,
+// or what it wrote last. A write that failed is tried again after Interval. It is for one goroutine.
 type Writer struct {
 	Client client.Client
 	// Cached has the NodeCapture as a watch keeps it.

@@ -230,7 +230,7 @@ func TestSilenceOfAll(t *testing.T) {
 	f.settle()
 	require.Equal(t, []string{"n00", "n01"}, f.with(9999))
 
-	// What does not work is corrected at once, for its agent may have nothing to report for that.
+	// A spec that does not work is corrected at once, because its agent may not report again before that.
 	silence()
 	f.ring.Spec.SnapLength = 512
 	_, changed = f.write()

@@ -189,7 +189,7 @@ func TestHolderOf(t *testing.T) {
 }
 
 // TestSilenceBeforeAnybodyListened: an operator that has just started, maybe after an outage of the API server, gives nodes the time to
-// report again. One that had nothing of the object is not waited for, nor one that never reported.
+// report again. It does not wait for a node that did not have the object, nor for one that never reported.
 func TestSilenceBeforeAnybodyListened(t *testing.T) {
 	silent := func(nc *v1alpha1.NodeCapture) {
 		nc.Spec, nc.Status.ObservedTime.Time = v1alpha1.NodeCaptureSpec{}, now.Add(-time.Hour)

@@ -36,9 +36,9 @@ import (
 	"github.com/ringcap/ringcap/operator/snapshot"
 )
 
-// The agents of the whole fleet are played by one other process, so that what they take is told from the operator. They write
-// what real ones do when they do: their Lease; the status, as a patch of the object that they have at hand, at once when they have
-// got something new, and for the counters each at its own moment. What is not played is that each has a watch of its own.
+// One other process plays the agents of the whole fleet, so that their cost is separate from the operator's. They write what real
+// agents write, at the same times: their Lease; the status, as a patch of the object that they know, at once when they have got
+// something new, and for the counters each at its own moment. Unlike real agents they share one watch.
 
 // agentsOf is the variable by which this program plays the agents of an API server's nodes, with its kubeconfig.
 const agentsOf = "RINGCAP_SCALE_AGENTS_OF"

@@ -41,7 +41,7 @@ func Summarize(run Run, options Options) (Summary, error) {
 	}, nil
 }
 
-// Print writes the summary for people: a table of the nodes, one of their queues, and whether all adds up.
+// Print writes the summary as text: a table of the nodes, one of their queues, and whether all adds up.
 func (s Summary) Print(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 2, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "node\tsent\ton the wire\tseen\tfiltered\tqueue\tdelivered\tdropped\ttcpdump wrote\t")

@@ -87,7 +87,7 @@ func removePluginDir(folder string) error {
 	if err != nil {
 		return err
 	}
-	// What else is in there is not ours.
+	// Other files in there are not ours.
 	_ = os.Remove(folder)
 	return nil
 }

@@ -48,8 +48,8 @@ func (p *nodePaths) driverFile() string { return filepath.Join(p.runDir, "driver
 // acceptedName is the file of what was accepted last.
 const acceptedName = "accepted.json"
 
-// acceptedFile is that of a machine without Kubernetes, where an agent that ends removes what it made. In a cluster it is in
-// the folder of the kubelet's for this plugin, for it outlives a boot.
+// acceptedFile is that of a machine without Kubernetes, where an agent that ends removes what it made. In a cluster the file is
+// in the kubelet's folder for this plugin, which survives a boot.
 func (p *nodePaths) acceptedFile() string { return filepath.Join(p.runDir, acceptedName) }
 
 // poolFile is about the virtual functions of pools.

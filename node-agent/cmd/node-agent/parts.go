@@ -80,7 +80,7 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 			}
 			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: sizing.EBPFSlot}
 		},
-		// What an agent left that did not know better is removed.
+		// Capture that an agent without this check left is removed.
 		Present: func() bool {
 			_, err := os.Stat(f.pinDir())
 			return err == nil

@@ -72,7 +72,7 @@ func inBPFFS(path string) bool {
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.BPF_FS_MAGIC
 }
 
-// explainRights adds to an error for want of rights what to do; it returns other errors unchanged.
+// explainRights adds what to do to an error that is due to missing rights; it returns other errors unchanged.
 func explainRights(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%w (the eBPF engine needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and a kernel that is not "+

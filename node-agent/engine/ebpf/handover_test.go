@@ -189,7 +189,7 @@ func TestOneConsumerAQueue(t *testing.T) {
 	next.detach()
 	l.detached(e, "mirror", 0)
 
-	// Taken back from nobody, there is nothing of the old, and the old is no longer valid.
+	// A free queue that is taken back is empty, and its old ring buffer is no longer valid.
 	from, err := e.TakeBack(context.Background(), id, capture.Holder{})
 	require.NoError(t, err)
 	require.Zero(t, from)

@@ -49,9 +49,9 @@ func (p pins) inheritQdiscs() error {
 	return err
 }
 
-// retireLayouts detaches and unpins what agents of other layouts left, and reports whether there was anything. What is planned is in the
-// data path by then; who reads a queue of another layout is told to attach again when it comes back. What is known of another layout is
-// that it pins its links, and how filters of ours are marked.
+// retireLayouts detaches and unpins what agents of other layouts left, and reports whether there was anything. The plan is in the data
+// path by then. Consumers of queues of another layout are told to attach again when they come back. All layouts pin their links and
+// mark their filters in the same way; nothing else is known of another one.
 func (e *Engine) retireLayouts() (bool, error) {
 	folders, err := e.env.pins.others()
 	if err != nil || len(folders) == 0 {

@@ -337,8 +337,8 @@ func (q *queue) inUse() bool {
 	return q.connected || q.consumer != 0 && q.mayReturn()
 }
 
-// takeBack forgets the consumer, if that is the holder, and gives the queue a new ring buffer: in this order, for who holds memory
-// must not hold the queue by that.
+// takeBack forgets the consumer, if that is the holder, and gives the queue a new ring buffer. In this order, because a consumer that
+// holds memory must not be able to keep the queue by that.
 func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -123,7 +123,7 @@ func usableInterface(index int) error {
 	}
 }
 
-// interfaceName returns the interface's name for people, or its number when it is not there.
+// interfaceName returns the interface's name for messages, or its number if it is not there.
 func interfaceName(index int) string {
 	if name, err := nameOf(index); err == nil {
 		return name

@@ -10,7 +10,7 @@ import (
 	"github.com/mdlayher/netlink"
 )
 
-// What the messages of uapi.go, which are generated, are encoded and parsed with.
+// Encoding and parsing of attributes, for the generated messages in uapi.go.
 
 // encodes is a request, or a nest in one.
 type encodes interface {

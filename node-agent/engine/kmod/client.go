@@ -25,7 +25,7 @@ func dial() (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a generic netlink socket: %w", err)
 	}
-	// Where the kernel cannot extend its answers, errors are shorter.
+	// If the kernel cannot extend its answers, errors are shorter.
 	_ = conn.SetOption(netlink.ExtendedAcknowledge, true)
 	family, err := conn.GetFamily(familyName)
 	if err != nil {

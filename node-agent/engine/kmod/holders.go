@@ -9,7 +9,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Holders lists, for people, who would lose something with the module: consumers of queues, by pod where that is known, and the
+// Holders lists, in text for users, who would lose something with the module: consumers of queues, by pod if that is known, and the
 // makers of rings and clusters that are not this program's.
 func Holders(pods map[capture.QueueID][]string) ([]string, error) {
 	c, err := dial()

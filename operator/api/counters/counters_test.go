@@ -58,7 +58,7 @@ func full(first int64) v1.NodeCaptureStatus {
 	return status
 }
 
-// A counter that is new in the API is known here as one too: else each packet would be a change of state that is written at once.
+// A new counter in the API must be known here as one: otherwise each packet would be a change of state that is written at once.
 func TestEveryNumberIsACounterOrNamedAsAState(t *testing.T) {
 	assert.Equal(t, Without(full(1000)), Without(full(2000)))
 	other := full(1000)

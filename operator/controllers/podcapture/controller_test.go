@@ -33,7 +33,7 @@ func schemeOf(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// TestPause: changes that follow each other closely become one, for each is written to all nodes; until then the status is about what was.
+// TestPause: changes in quick succession become one, because each is written to all nodes. Until then the status describes the former ring.
 func TestPause(t *testing.T) {
 	capture := old("shop", "web", 1)
 	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithStatusSubresource(&v1alpha1.PodCapture{}, &v1alpha1.CaptureRing{}).

@@ -90,7 +90,7 @@ func TestLongExpression(t *testing.T) {
 	assert.Empty(t, d[0].ring)
 }
 
-// TestTrim: what the cache has of a PodCapture is small, and of one that is too large as much as is needed to refuse it.
+// TestTrim: a PodCapture in the cache is small. Of one that is too large, the cache has just what is needed to refuse it.
 func TestTrim(t *testing.T) {
 	large := strings.Repeat("x", 1<<18)
 	for _, selector := range []string{"web", large} {
@@ -128,7 +128,7 @@ func TestBadSelector(t *testing.T) {
 	assert.Contains(t, d[0].refused.message, "Has")
 }
 
-// TestWhoseARingIs: the operator deletes none that it did not make, as one that an administrator made of a copy.
+// TestWhoseARingIs: the operator deletes no ring that it did not make, for example an administrator's copy of one.
 func TestWhoseARingIs(t *testing.T) {
 	capture := old("shop", "p", 1)
 	for name, want := range map[string]string{
