@@ -2,7 +2,7 @@
 /*
  * Character devices: a queue's public face, /dev/ringcap/<cluster>/<index> and
  * /proc/net/ringcap/queue/<cluster>-<index>. A cluster that gets another shape gives its devices new queues; device
- * numbers are used again as late as possible, so that who was once given one does not find another's queue behind it.
+ * numbers are used again as late as possible, so that a process with an old number does not get another's queue by it.
  */
 #ifndef RC_CHARDEV_H
 #define RC_CHARDEV_H
@@ -24,7 +24,7 @@ struct rc_queue;
  * @index: number in the cluster
  * @devt: device number
  * @mode: permissions of the device node
- * @path: its name in /dev, for when there is no memory to make another, as who removes it must; NULL once that was so
+ * @path: its name in /dev, for removing the node, which needs it and may find no memory for it; NULL once that was so
  */
 struct rc_chardev {
 	struct rc_queue *queue;
@@ -37,7 +37,7 @@ struct rc_chardev {
 	struct proc_dir_entry *proc;
 };
 
-/* Who is attached to what. Nests in rc_net.control. */
+/* Protects which consumers are attached to which queues. Nests in rc_net.control. */
 extern struct mutex rc_chardev_lock;
 
 int rc_chardev_module_init(void);
@@ -46,7 +46,7 @@ void rc_chardev_module_exit(void);
 struct rc_chardev *rc_chardev_create(struct rc_cluster *cluster, u32 index, umode_t mode);
 
 /*
- * Gives the node another device number: who was given the old one finds nothing behind it any more. In two steps: the
+ * Gives the node another device number: the old one does not lead to the queue any more. In two steps: the
  * first, under rc_chardev_lock, leaves the old number in @old or fails with nothing changed; the second, not under it,
  * is for /dev, and when it fails there is no node there, but the number works; not before rc_chardev_make_path was
  * successful since the last time.

@@ -417,7 +417,7 @@ static int rc_cluster_change(struct rc_cluster *cluster, const struct rc_cluster
 		err = rc_cluster_reshape(cluster, spec, grants, extack);
 	if (err)
 		return err;
-	/* Both have waited for those who still used the old ones. */
+	/* Both have waited for the last users of the old ones. */
 	cluster->grants = grants;
 	rc_grants_destroy(old);
 	return 0;

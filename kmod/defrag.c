@@ -59,7 +59,7 @@ static u32 rc_defrag_user(const struct rc_ring *ring, const struct rc_packet *pk
 /*
  * What waits for us is charged to the namespace, whose own reassembly ends when its memory is used up: half of it is not
  * ours. Once there, nothing waits until it is down to a quarter: else some fragments of most datagrams would, and not be
- * seen for want of the others.
+ * seen because the others are missing.
  */
 static bool rc_defrag_has_room(struct rc_net *this)
 {
@@ -90,7 +90,7 @@ static bool rc_defrag_trim(struct sk_buff *skb)
 
 /*
  * Takes a fragment in. Returns the datagram if that completes it, from its MAC header on, to be freed; NULL if it waits, or
- * could not be used; an ERR_PTR if nothing was done with it, for want of memory mostly.
+ * could not be used; an ERR_PTR if nothing was done with it, mostly because memory is short.
  */
 static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc_packet *pkt)
 {

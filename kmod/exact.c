@@ -328,7 +328,7 @@ void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_e
 	exacts->nr_ipv6 -= words == RC_EXACT_WORDS_IPV6;
 	rc_exacts_unlearn(exacts, rule);
 	spin_unlock_bh(&exacts->lock);
-	/* Who is at the rule goes on by the link of the table in use. */
+	/* A reader at the rule goes on by the link of the table in use. */
 	RCU_INIT_POINTER(rule->next[!which], *gone);
 	*gone = rule;
 }

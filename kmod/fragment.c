@@ -20,7 +20,7 @@ enum rc_fragment_state {
 /*
  * A datagram.
  *
- * @tag: a keyed hash of what its fragments have in common: as good as that itself, for who does not know the key
+ * @tag: a keyed hash of what its fragments have in common: as good as that itself, to a sender that does not know the key
  * @stamp: when its first packet came, jiffies
  * @seen, @total: bytes of payload that have come, and of the datagram, 0 = not known
  * @sport, @dport, @l4_proto: of the flow, in state WITH_FLOW

@@ -23,7 +23,7 @@
 
 struct rc_fragments;
 
-/* A table, or NULL for want of memory. One table is one cluster's, so that nobody else can crowd out its datagrams. */
+/* A table, or NULL without memory. One table is one cluster's, so that others cannot crowd out its datagrams. */
 struct rc_fragments *rc_fragments_create(void);
 void rc_fragments_destroy(struct rc_fragments *fragments);
 u64 rc_fragments_memory(const struct rc_fragments *fragments);

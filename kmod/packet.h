@@ -120,7 +120,7 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 	}
 }
 
-/* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be had. */
+/* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be read. */
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
 
 /* Copies @n bytes of the packet into @to, with the VLAN tag where it was; false if they could not be read. */

@@ -126,7 +126,7 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 	seq_printf(m, "Sent: %llu\nSend failed: %llu\n", READ_ONCE(queue->tx_sent), READ_ONCE(queue->tx_failed));
 }
 
-/* Who reads it, if the reader of this file may know. */
+/* The queue's consumer, if the reader of this file may know it. */
 static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *queue)
 {
 	bool attached = rc_queue_has_consumer(queue);

@@ -17,7 +17,7 @@ static unsigned int rc_region_mapped_pages(const struct rc_region *region)
 /*
  * Whether the machine can spare @nr_pages and keep a sixteenth of its memory, of which a gibibyte is enough: what is
  * set aside for huge pages counts as memory, and is never available. The kernel would go on until nothing is
- * left, and then who asks for a page next is killed: better no queue.
+ * left, and then the next process that asks for a page is killed: better no queue.
  */
 static bool rc_region_fits(unsigned int nr_pages)
 {
@@ -39,7 +39,7 @@ int rc_region_alloc(struct rc_region *region, size_t bytes, bool twice)
 	if (!region->pages)
 		return -ENOMEM;
 
-	/* Charged to who configures: a large ring must not be free of charge. What is in use is not fought for. */
+	/* Charged to the configuring process: a large ring is not free of charge. Fails early when memory is short. */
 	for (i = 0; i < nr_pages; i++) {
 		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY);
 
@@ -93,7 +93,7 @@ int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 	/*
 	 * As page frames, not as pages: then nobody can take a reference to one (vmsplice, io_uring, O_DIRECT), keep it
 	 * when the queue passes on, and read the next consumer's packets in it. One by one and not with remap_pfn_range,
-	 * which warns of a mapping that it has itself undone for want of memory, where that is all of the vma.
+	 * which warns of a mapping that it has itself undone for lack of memory, where that is all of the vma.
 	 */
 	rc_compat_vm_flags_set(vma, VM_IO | VM_PFNMAP);
 	for (i = 0; i < rc_region_mapped_pages(region); i++, address += PAGE_SIZE) {

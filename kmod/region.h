@@ -26,7 +26,7 @@ int rc_region_alloc(struct rc_region *region, size_t bytes, bool twice);
 void rc_region_free(struct rc_region *region);
 void rc_region_zero(struct rc_region *region);
 
-/* Maps @region into @vma, which must have exactly its size and keep who owns @region from freeing it. */
+/* Maps @region into @vma, which must have exactly its size and keep the owner of @region from freeing it. */
 int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma);
 
 /* Bytes of physical memory, page table pointers included. */

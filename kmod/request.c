@@ -196,7 +196,7 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 	return 0;
 }
 
-/* As perfmon_capable, but of who sent the request and of who opened the socket: else one could have another send it. */
+/* As perfmon_capable, for both sender of the request and opener of the socket: else one could have another send it. */
 static bool rc_request_may_watch(const struct sk_buff *skb)
 {
 	return netlink_capable(skb, CAP_PERFMON) || netlink_capable(skb, CAP_SYS_ADMIN);

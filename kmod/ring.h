@@ -29,7 +29,7 @@ struct rc_rules;
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  * @vlans: which ones pass, NULL = all
  * @plugins: NULL = none
- * @memcg: of who set the ring, to which what is allocated on its behalf later is charged; held. NULL = there are none
+ * @memcg: of the ring's maker: charged for later allocations on the ring's behalf; held. NULL = there are none
  */
 struct rc_ring_config {
 	struct rc_cluster *fast;

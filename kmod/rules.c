@@ -85,7 +85,7 @@ void rc_rules_destroy(struct rc_rules *rules)
 	rc_rules_unlist(rules);
 	for (i = 0; i < rules->nr_targets; i++)
 		rc_target_close(&rules->targets[i]);
-	/* Who compiles it frees it. */
+	/* The task that compiles it frees it. */
 	if (rules->compiling)
 		rules->ring = NULL;
 	else

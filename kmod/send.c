@@ -53,7 +53,7 @@ static int rc_send_next(struct rc_transmit *transmit, u64 produced, struct ringc
 	}
 }
 
-/* As packet sockets do: the headers are where the device and those who see it on its way there look for them. */
+/* As packet sockets do: the headers are where the device, and taps on the way to it, look for them. */
 static void rc_send_set_headers(struct sk_buff *skb)
 {
 	int depth = ETH_HLEN;
@@ -132,7 +132,7 @@ static void rc_send_flush(struct rc_queue *queue, struct rc_send_batch *batch)
 		else
 			kfree_skb(batch->skbs[i]);
 	}
-	/* Before who takes the queue back reads the account, after a grace period. */
+	/* Before a revoker of the queue reads the account, after a grace period. */
 	rc_send_account(queue, sent, batch->nr - sent);
 	rcu_read_unlock();
 	local_bh_enable();
@@ -152,7 +152,7 @@ static int rc_send_take(struct rc_queue *queue, u64 produced, bool nonblock, str
 	if (err <= 0)
 		return err;
 	if (slot.len >= ETH_HLEN && slot.len <= RC_SEND_LEN_MAX) {
-		/* Who waits for memory doesn't have any in hand. */
+		/* A sender that waits for memory does not hold any. */
 		skb = rc_send_copy(transmit, &slot, nonblock || batch->nr, &err);
 		if (!skb && err == -EAGAIN && !nonblock) {
 			rc_send_flush(queue, batch);

@@ -7,7 +7,7 @@
  *   row {"size":S,"reader":"R","losslessRate":PPS}               the greatest rate of the ladder that lost nothing
  *   row {"size":S,"reader":"R","rate":PPS,"sent":N,"lost":N}     both readers at the greater of the two rates
  *
- * The sender is a real-time process that sends every millisecond, so that the offered load does not depend on who else is
+ * The sender is a real-time process that sends every millisecond, so that the offered load does not depend on what else is
  * busy; the kernel's part of capturing runs at its expense. A busy loop of real-time priority, but a lower one, leaves
  * tcpdump the last fifth of each period. A reader that does not account for every packet that was sent ends the run.
  */

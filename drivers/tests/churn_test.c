@@ -18,7 +18,7 @@
 #define LONG_MTU 9000
 
 /**
- * struct cable - an aware driver and who sends to it
+ * struct cable - an aware driver and the device that sends to it
  * @slot, @stock: its device and the stock driver, see rt_nic_find()
  * @peer_slot, @peer_stock: the other end of the cable
  */

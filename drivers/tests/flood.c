@@ -77,7 +77,7 @@ void rt_flood_start(struct rt_flood *flood, const char *interface, struct rt_que
 
 void rt_flood_stop(struct rt_flood *flood)
 {
-	/* Who reads finds the last packets then. */
+	/* The reader finds the last packets then. */
 	rt_settle();
 	__atomic_store_n(&flood->stop, true, __ATOMIC_RELEASE);
 	pthread_join(flood->threads[0], NULL);

@@ -14,7 +14,7 @@
  * input reaches every bit of the output. So IPv4 flows with a common end cannot all meet in one value, and the
  * sequential addresses and ports of real networks spread like random ones.
  *
- * The key makes the spread unpredictable to who sends the packets and does not see where they go. The hash is not a
+ * The key makes the spread unpredictable to a sender that does not see where packets go. The hash is not a
  * cryptographic one and must not be used to prove anything.
  *
  *	balance		hashed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is inside of tunnels: MPLS labels, GRE, ERSPAN, VXLAN, Geneve, GTP-U and IP in IP, at most RC_TUNNELS_MAX of
- * them in each other. Called after rc_parse, where somebody wants to know; who doesn't, pays nothing.
+ * them in each other. Called after rc_parse, only if the result is needed.
  *
  * Each packet on the way in is looked at within RC_PARSE_MAX bytes of its own beginning, its tunnel's header included,
  * so that an engine must give the first RC_INNER_MAX bytes of a packet.

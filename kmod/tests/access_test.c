@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who may do what to a queue, and what a consumer that means harm achieves: nothing beyond its own queue. */
+/* Rights to queues, and what a malicious consumer can do: nothing beyond its own queue. */
 #define _GNU_SOURCE
 #include "fixture.h"
 

@@ -103,7 +103,7 @@ RT_CASE(account_unattended)
 	rt_fixture_check(&fixture, 400, 0, 200, 0, 200);
 }
 
-/* What a consumer leaves unread is the next one's, who is told where it ends. */
+/* What a consumer leaves unread is the next one's, which is told where it ends. */
 RT_CASE(account_left_over)
 {
 	struct rt_traffic traffic = { .flows = 5, .max_len = 900 };

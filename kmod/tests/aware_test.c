@@ -252,7 +252,7 @@ RT_CASE(aware_rings)
 	RT_EQUAL(rt_stack_count(aware.stack), 0);
 }
 
-/* ---- who may ---- */
+/* ---- rights ---- */
 
 static void rt_want_fallback(struct rt_message *message, const void *arg)
 {

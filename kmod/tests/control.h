@@ -118,7 +118,7 @@ int rt_cluster_set(const struct rt_cluster *cluster);
 int rt_ring_set(const struct rt_ring *ring);
 int rt_delete(u8 cmd, const char *name);
 int rt_queue_reset(const char *name, u32 queue);
-/* @pid: 0 = from anybody who has it. */
+/* @pid: 0 = from any holder. */
 int rt_queue_revoke(const char *name, u32 queue, u32 pid);
 int rt_queue_revoke_attachment(const char *name, u32 queue, u64 attachment);
 

@@ -362,12 +362,12 @@ RT_CASE(refused_busy_cluster)
 	rt_refused(&message, -EINVAL, "taking no queue back");
 	rt_message_put_u32(&message, RINGCAP_A_QUEUE, 0);
 	rt_message_put_u32(&message, RINGCAP_A_ATTACHED_PID, getpid());
-	rt_refused(&message, -ESRCH, "taking a queue back from somebody who does not have it");
+	rt_refused(&message, -ESRCH, "taking a queue back from a process that does not have it");
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, fixture.cluster), 0);
 }
 
-/* ---- who may ---- */
+/* ---- rights ---- */
 
 /* Without CAP_NET_ADMIN one may look, but not at flows and signatures, and touch nothing. */
 RT_CASE(refused_without_capability)

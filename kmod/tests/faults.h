@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory that is not to be had, by the kernel's fault injection, which the debug kernel has and others have not. A case
+ * Failing allocations, by the kernel's fault injection, which the debug kernel has and others have not. A case
  * that uses it begins with rt_faults_open.
  */
 #ifndef RT_FAULTS_H

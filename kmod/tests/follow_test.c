@@ -251,7 +251,7 @@ RT_CASE(follow_namespace_ends)
 	rt_travel_open(&travel);
 	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
 	rt_travel_go(&travel, travel.here, travel.there);
-	/* With the last who is in it. */
+	/* With the last process in it. */
 	RT_CHECK(!setns(travel.there, CLONE_NEWNET), "%m");
 	close(rt_control_fd());
 	close(travel.fixture.sender);
@@ -260,7 +260,7 @@ RT_CASE(follow_namespace_ends)
 	RT_EVENTUALLY(!if_nametoindex("vb"), 20000);
 }
 
-/* Not for who is administrator of a namespace only. */
+/* Not for an administrator of a namespace only. */
 RT_CASE(follow_refused)
 {
 	struct rt_travel travel;
@@ -289,7 +289,7 @@ static void rt_may_watch(bool may)
 	RT_CHECK(!syscall(SYS_capset, &header, data), "%m");
 }
 
-/* Nor for who has another write to the socket: that one's right is not enough where the opener had none. */
+/* Nor by having another process write to the socket: its right is not enough if the opener had none. */
 RT_CASE(follow_opener_asked)
 {
 	struct rt_travel travel;

@@ -255,7 +255,7 @@ struct rt_part_sender {
 	u32 *turn;
 };
 
-/* Parts in turns with the other CPU: nobody knows who is first. */
+/* Parts in turns with the other CPU, in unknown order. */
 static void *rt_send_parts(void *arg)
 {
 	const struct rt_part_sender *this = arg;

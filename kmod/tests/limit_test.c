@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Limits: rings and learnt flows by number, of who is administrator of a namespace only; and learnt flows by memory. */
+/* Limits: rings and learnt flows by number, for administrators of a namespace only; and learnt flows by memory. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -60,7 +60,7 @@ static int rt_limit_delete(u32 number)
 	return rt_delete(RINGCAP_CMD_RING_DEL, name);
 }
 
-/* Who made himself administrator of a network namespace has as many rings as one may have. */
+/* A user who became administrator of a network namespace can make as many rings as a namespace may have. */
 static void rt_limit_user(void *unused)
 {
 	u32 number;
@@ -127,7 +127,7 @@ static void rt_limit_traffic(const struct rt_fixture *fixture, u32 from, u32 cou
 	rt_ring_wait(fixture->ring, before + count);
 }
 
-/* So many were learnt, and so many were not for want of room. */
+/* So many were learnt, and so many were not because there was no room. */
 static void rt_limit_check(const struct rt_fixture *fixture, u32 learnt, u64 not_learnt)
 {
 	struct rt_rules_counts counts;
@@ -172,7 +172,7 @@ static void rt_limit_learner(void *unused)
 	}
 }
 
-/* The flows of who is administrator of a namespace only, and those of the machine's own. */
+/* The flows of a namespace's administrator, and those of the machine's own. */
 RT_CASE(limit_learnt)
 {
 	struct rt_rules_counts counts;
@@ -216,7 +216,7 @@ static u64 rt_group_memory(void)
 	return bytes;
 }
 
-/* What packets of others make a ring learn is charged to who set it, and ends at the limit of his memory. */
+/* What a ring learns from others' packets is charged to the ring's maker, and ends at its memory limit. */
 RT_CASE(limit_memory)
 {
 	const u32 count = rt_scaled(20000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that is not to be had: each allocation of a request fails, one after the other, until it succeeds. A request that
+ * No memory: each allocation of a request fails, one after the other, until the request succeeds. A request that
  * fails changes nothing, and what is there goes on working. On the debug kernel only: others cannot inject faults.
  */
 #define _GNU_SOURCE
@@ -186,7 +186,7 @@ static bool rt_revoke_failing(const struct rt_fixture *fixture, u32 n, int *err)
 	return failed;
 }
 
-/* A queue is taken back whatever fails: who has it reads nothing more, or has not been asked for it. */
+/* A queue is taken back whatever fails: the holder reads nothing more, or the request changed nothing. */
 RT_CASE(allocation_failures_of_revoking)
 {
 	struct rt_traffic traffic = { .flows = 5 };

@@ -134,7 +134,7 @@ struct rt_feeder {
 	const u64 *received;
 };
 
-/* In bursts, no more than some hundred ahead of who receives. */
+/* In bursts, no more than some hundred ahead of the receiver. */
 static void *rt_feed(void *arg)
 {
 	const struct rt_feeder *feeder = arg;

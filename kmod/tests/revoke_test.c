@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Queues that are taken back: who has them keeps nothing but dead memory, and the next consumer has them at once. */
+/* Queues that are taken back: the old consumer keeps nothing but dead memory, and the next one gets them at once. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -64,7 +64,7 @@ static u64 rt_delivered_to(const struct rt_queue *queue)
 	return delivered;
 }
 
-/* What is left to who has the queue no more: descriptors of a dead file, and zeroes. */
+/* What is left to the former consumer: descriptors of a dead file, and zeroes. */
 static void rt_check_dead(const struct rt_queue *queue)
 {
 	RT_EQUAL(rt_queue_poll(queue, 0), POLLHUP | POLLERR);
@@ -184,7 +184,7 @@ static dev_t rt_number_of(const char *cluster)
 	return stat_buf.st_rdev;
 }
 
-/* Who was given the device's number, as containers are, has nothing from it any more; the other queue is left alone. */
+/* A container with the old device number gets nothing by it any more; the other queue is left alone. */
 RT_CASE(revoke_number)
 {
 	struct rt_cluster shape = { .queues = 2 };
@@ -244,7 +244,7 @@ RT_CASE(revoke_free)
 	rt_queue_close(&queue);
 }
 
-/* Who attaches again, or in another's place, is not who a queue is to be taken from. */
+/* A consumer that has attached again, or after another, keeps the queue: it is not the one to take it from. */
 RT_CASE(revoke_attachment)
 {
 	struct rt_queue_counts first, second;
@@ -304,7 +304,7 @@ static u32 rt_take_all_memory(struct rt_fixture *fixture, struct rt_cluster *sha
 	return n;
 }
 
-/* There is no memory for another queue: who holds this one loses it all the same, and it comes back when there is. */
+/* There is no memory for another queue: the holder loses this one all the same, and the other is made later. */
 RT_CASE(revoke_without_memory)
 {
 	struct rt_traffic traffic = { .flows = 3 };

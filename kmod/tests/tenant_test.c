@@ -82,7 +82,7 @@ static void rt_build_all(int ready)
 	pause();
 }
 
-/* Who builds as many as a namespace may takes no other's. */
+/* A namespace that builds as many sets as it may takes none from others. */
 RT_CASE(tenant_builds)
 {
 	struct rt_fixture fixture;
@@ -190,7 +190,7 @@ struct rt_rude {
 	bool stop;
 };
 
-/* Begins sets on a socket that is at work on another; the answers are for who reads there, and of no interest. */
+/* Begins sets on a socket that is at work on another; its reader gets the answers, which do not matter here. */
 static void *rt_begin_rudely(void *arg)
 {
 	static struct rt_message message;

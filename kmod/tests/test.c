@@ -105,7 +105,7 @@ u64 rt_available(void)
 }
 
 /*
- * On a processor where we run nobody is in the midst of a packet, for bottom halves are not preempted; and who lets them run
+ * On a processor where we run no packet is under way, because bottom halves are not preempted; and letting them run
  * again, as a socket's lock does, works off those that wait.
  */
 void rt_settle(void)

@@ -656,7 +656,7 @@ RT_CASE(transmit_threads)
 	rt_wire_close(&wire);
 }
 
-/* Something was sent and something not, however seldom who sends gets a turn. */
+/* Some packets were sent and some were not, however seldom the sender gets a turn. */
 static bool rt_both_happened(const struct rt_wire *wire)
 {
 	const struct ringcap_tx_index *index = wire->injector.index;

@@ -639,7 +639,7 @@ static int can_be_captured(int fd, const char *interface)
 	       (request.ifr_hwaddr.sa_family == ARPHRD_ETHER || request.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK);
 }
 
-/* What can be captured ad hoc, by who may. */
+/* Interfaces that can be captured ad hoc, with the rights to do so. */
 static int find_interfaces(pcap_if_list_t *list, char *errbuf)
 {
 	struct if_nameindex *interfaces = ringcap_may_capture(NULL) ? NULL : if_nameindex();

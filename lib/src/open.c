@@ -86,7 +86,7 @@ static int none_given(const struct queue_name *want, char *errbuf)
 		    want->queue == QUEUE_ANY ? "; and no network interface has this name" : "");
 }
 
-/* Attaches to the first of the n queues that can be had. */
+/* Attaches to the first of the n queues that is free. */
 static int attach_first(struct ringcap *h, const struct queue_name *want, const struct found *found, int n, char *errbuf)
 {
 	int tried = 0, busy = 0, err = 0;

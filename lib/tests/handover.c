@@ -623,7 +623,7 @@ static void open_and_close(int up, int down)
 	ringcap_close(must_open("mirror"));
 }
 
-/* Who opens a queue while it is replaced by another of its name gets that one. */
+/* A consumer that opens a queue while another of its name replaces it gets the other. */
 static void test_replaced(void)
 {
 	int listener = fake_listen(dir, "mirror", 0), fd;

@@ -85,7 +85,7 @@ static __always_inline bool ringcap_rx_frame(struct net_device *dev, const struc
 /* ---- the other side: what ringcap.ko does with ringcap_driver.ko, which it looks up when it is needed ---- */
 
 /**
- * struct ringcap_hooks - who gets what is offered, for devices that have taps
+ * struct ringcap_hooks - the receiver of offered packets, for devices that have taps
  * @rx_skb: whether it has taken @skb
  * @rx_frame: whether it has taken @frame
  *

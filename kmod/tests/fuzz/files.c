@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Readers of /proc/net/ringcap, who may be anyone, and writers of module parameters, who are root. */
+/* Readers of /proc/net/ringcap, which any user may be, and writers of module parameters, which are root. */
 #define _GNU_SOURCE
 #include "fuzz.h"
 

@@ -111,7 +111,7 @@ static void rf_start(struct rf_actor *actor)
 	prctl(PR_SET_NAME, name);
 	/* Memory is short by intention; let it be the nonsense that has to go. */
 	rt_write_file("/proc/self/oom_score_adj", actor->run == rf_act_watch ? "-1000" : "1000");
-	/* Who is honest may not have to wait for who is not. */
+	/* Honest actors must not have to wait for others. */
 	RT_CHECK(!setpriority(PRIO_PROCESS, 0, actor->run == rf_act_watch ? -2 : 5), "%m");
 	actor->run(seed);
 	fflush(stdout);

@@ -89,7 +89,7 @@
  * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
  *
  * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command
- * returns, and its device node has another number: who was given the old one opens nothing with it (ENXIO). Its
+ * returns, and its device node has another number: opening the old one fails (ENXIO). Its
  * consumer keeps its file, which is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV.
  * Nothing is written to what it has mapped any more: the data reads as zeroes, and revoked is set in the info page.
  * That memory goes with its last mapping; the queue has other memory from then on. The queue's account goes on; what
@@ -122,7 +122,7 @@
 
 /*
  * The version of this contract. Each side speaks the versions [RINGCAP_ABI_MIN, RINGCAP_ABI] of its own header, and two
- * sides the newest that both speak. The module names its range in the info page and to INFO_GET, and who reads it
+ * sides the newest that both speak. The module names its range in the info page and to INFO_GET, and the reader
  * decides; of a consumer and an agent the agent decides. Where there is none in common they refuse.
  */
 #define RINGCAP_ABI		2
@@ -481,7 +481,7 @@ struct ringcap_rule_state {
  * "handover" in it. The consumer connects and sends struct ringcap_handover_request; the agent, after checking by
  * SO_PEERCRED which pod asks, answers struct ringcap_handover_reply with, when error is 0, two file descriptors as
  * SCM_RIGHTS: the ring buffer map and the statistics map. The latter is frozen (BPF_MAP_FREEZE) so that its holder can
- * only read it; a descriptor opened with BPF_F_RDONLY cannot be mapped, and bpf(2) is not to be had under the default
+ * only read it; a descriptor opened with BPF_F_RDONLY cannot be mapped, and bpf(2) is not available under the default
  * seccomp profile of container runtimes. The consumer is attached for as long as it
  * keeps the connection. When the agent restarts, the connection breaks but the maps live on: a consumer goes on
  * reading, and reconnects with map_id set to the ring buffer that it still has; the reply then carries no descriptors.
@@ -548,9 +548,9 @@ enum ringcap_cmd {
 	RINGCAP_CMD_EVENT,		/* multicast: EVENT and what it is about */
 
 	/*
-	 * A ring's rule set is built aside and replaces the one before it in one step: BEGIN, any number of ADDs, COMMIT,
-	 * from one socket. It is forgotten by ABORT, by another BEGIN of that socket, for any ring, and when the socket
-	 * is closed. RING_SET leaves rule sets alone.
+	 * A ring's rule set is built aside and replaces the one before it in one step: BEGIN, any number of ADDs,
+	 * COMMIT, from one socket. It is forgotten by ABORT, by another BEGIN of that socket, for any ring, and when
+	 * the socket is closed. RING_SET leaves rule sets alone.
 	 */
 	RINGCAP_CMD_RULES_BEGIN,	/* NAME, GENERATION, DEFAULT_ACTION, TARGETs, PATTERN_ACTION */
 	RINGCAP_CMD_RULES_ADD,		/* NAME; EXACT, RULE, PATTERNs */

@@ -34,7 +34,7 @@ static size_t unhex(const char *text, rc_u8 *bytes, size_t room)
 	return n;
 }
 
-/* The queue of @hash, or who stands in for it; @except is where the other copy is. */
+/* The queue of @hash, or its stand-in; @except is where the other copy is. */
 static int choose(const struct line *line, rc_u32 hash, int except)
 {
 	unsigned int home = rc_queue(hash, line->queues), i;

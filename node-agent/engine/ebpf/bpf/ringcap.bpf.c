@@ -285,7 +285,7 @@ static __always_inline struct ring_counters *begin(struct work *work, __u32 len)
 	return counters;
 }
 
-/* A packet that cannot be read is lost for want of memory, in the queue of an empty flow, with any rules. */
+/* A packet that cannot be read counts as lost for lack of memory, in the queue of an empty flow, with any rules. */
 static __always_inline void lose(struct work *work, struct ring_counters *counters)
 {
 	rc_flow_clear(&work->flow);
