@@ -4,7 +4,7 @@
  *
  *	TCP, UDP, UDP-Lite, SCTP, ICMP, ICMPv6	behind that header; SCTP's chunks are payload
  *	another protocol over IP		behind the IP header and the extension headers
- *	later fragments				behind the IP header; for IPv6 the fixed one: extension headers are payload
+ *	later fragments				behind the IP header; for IPv6 the fixed one, without extension headers
  *	not IP					behind the ethertype or length, that is behind all VLAN tags
  *
  * and it ends where the packet ends by IP's length, or with the packet if that is earlier or if IP's length makes no

@@ -19,7 +19,7 @@ type queueEntry struct {
 }
 
 // bound leaves at most limit queues in a status, over all its sets, and sums up the others: the API server takes objects of at most
-// 1.5 MiB. Queues with consumers come first, because the operator has to know them, then the queues that lost most.
+// 1.5 MiB. One queue of each consumer comes first, because the operator has to know consumers, then the queues that lost most.
 func bound(status *v1.NodeCaptureStatus, limit int) {
 	entries := queueEntries(status)
 	if len(entries) <= limit {

@@ -64,7 +64,7 @@
  * not released by then stays for the next consumer, until RINGCAP_CMD_QUEUE_RESET empties and zeroes the queue.
  * mmap(2) with these offsets, each MAP_SHARED and of exactly the length that the info page names:
  *
- *   RINGCAP_MMAP_INFO      PROT_READ             one page, struct ringcap_queue_info, constant while attached, except revoked
+ *   RINGCAP_MMAP_INFO      PROT_READ             one page, struct ringcap_queue_info; only revoked changes
  *   RINGCAP_MMAP_KERNEL    PROT_READ             nr_lanes * sizeof(struct ringcap_lane_kernel), whole pages
  *   RINGCAP_MMAP_CONSUMER  PROT_READ|PROT_WRITE  nr_lanes * sizeof(struct ringcap_lane_consumer), whole pages
  *   RINGCAP_MMAP_DATA + L  PROT_READ             lane L's data, twice in a row (2 * lane_size bytes), so that a slot
