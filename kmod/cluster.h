@@ -74,7 +74,7 @@ struct rc_cluster_config {
  * @balance_account: per CPU
  * @list: in rc_net.clusters
  * @registered: in the list of all namespaces' clusters: device nodes have no namespace
- * @nr_rings, @nr_quick: rings that feed it, and those of them in quick mode
+ * @nr_rings: rings that feed it
  * @nr_targets: targets of rule sets that are queues of it
  * @snaplen: the greatest of theirs, 0 = none feeds it
  * @chardevs: the public faces of its queues
@@ -103,7 +103,6 @@ struct rc_cluster {
 	u8 key[RINGCAP_KEY_LEN];
 	unsigned int nr_rings;
 	unsigned int nr_targets;
-	unsigned int nr_quick;
 	u32 snaplen;
 	struct rc_chardev **chardevs;
 	u32 owner;

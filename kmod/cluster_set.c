@@ -16,7 +16,6 @@
 #include "fragment.h"
 #include "net.h"
 #include "owner.h"
-#include "quick.h"
 #include "spec.h"
 
 static DEFINE_MUTEX(rc_cluster_names_lock);	/* taken last */
@@ -401,11 +400,6 @@ static int rc_cluster_change(struct rc_cluster *cluster, const struct rc_cluster
 	err = rc_owner_check_replace(cluster->owner, spec->owner, extack);
 	if (err)
 		return err;
-	if (cluster->nr_quick && !rc_quick_fits(spec->shape.nr_queues, spec->balance)) {
-		NL_SET_ERR_MSG(extack,
-			       "RINGCAP_A_BALANCE: a ring in quick mode feeds this cluster, which must have one queue or RINGCAP_BALANCE_RX_QUEUE: delete the ring first");
-		return -EBUSY;
-	}
 	if (spec->has_mode && spec->mode != cluster->mode) {
 		NL_SET_ERR_MSG(extack,
 			       "RINGCAP_A_MODE: the device nodes' permissions are set when a cluster is made: delete it first");

@@ -60,7 +60,7 @@ void rc_feed_update(const struct rc_net *rc_net)
 	u32 i;
 
 	list_for_each_entry(cluster, &rc_net->clusters, list) {
-		u32 nr_rings = 0, nr_quick = 0, snaplen = 0;
+		u32 nr_rings = 0, snaplen = 0;
 
 		list_for_each_entry(ring, &rc_net->rings, list) {
 			const struct rc_ring_config *config = rc_ring_config(ring);
@@ -69,14 +69,12 @@ void rc_feed_update(const struct rc_net *rc_net)
 				if (config->outputs[i] != cluster)
 					continue;
 				nr_rings++;
-				nr_quick += ring->quick;
 				snaplen = max(snaplen, config->snaplen);
 			}
 			if (rc_feed_by_rules(ring, cluster))
 				snaplen = max(snaplen, config->snaplen);
 		}
 		cluster->nr_rings = nr_rings;
-		cluster->nr_quick = nr_quick;
 		WRITE_ONCE(cluster->snaplen, snaplen);
 	}
 }

@@ -60,7 +60,7 @@ module_param_cb(transparent_mode, &rc_params_mode, &rc_params.transparent_mode, 
 MODULE_PARM_DESC(transparent_mode,
 		 "New rings: 0 = any driver, 1 = a capture-aware driver and the stack, 2 = a capture-aware driver only (0)");
 module_param_cb(quick_mode, &rc_params_flag, &rc_params.quick_mode, 0644);
-MODULE_PARM_DESC(quick_mode, "New rings: 1 = one interface, one cluster, no filter of any kind (0)");
+MODULE_PARM_DESC(quick_mode, "New rings: accepted for PF_RING's users, without effect: each ring takes the shortest path that its settings leave (0)");
 module_param_cb(enable_tx_capture, &rc_params_flag, &rc_params.enable_tx_capture, 0644);
 MODULE_PARM_DESC(enable_tx_capture, "New taps: 1 = also packets that the interface sends (0)");
 module_param_cb(enable_frag_coherence, &rc_params_flag, &rc_params.enable_frag_coherence, 0644);

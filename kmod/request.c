@@ -10,7 +10,6 @@
 #include "attr.h"
 #include "balance.h"
 #include "params.h"
-#include "quick.h"
 #include "spec.h"
 
 #define RC_LANES_DEFAULT	4U
@@ -294,7 +293,7 @@ int rc_request_ring(const struct sk_buff *skb, const struct genl_info *info, str
 	      rc_attr_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
 	      rc_attr_flag(info, RINGCAP_A_TRANSPARENT_FALLBACK, &spec->transparent_fallback) ?:
 	      rc_attr_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag) ?:
-	      rc_quick_request(info, spec);
+	      rc_attr_flag_or(info, RINGCAP_A_QUICK, rc_param(quick_mode), &spec->quick);
 	if (err)
 		return err;
 	spec->snaplen = rc_attr_u32(info, RINGCAP_A_SNAPLEN, RC_SNAPLEN_DEFAULT);

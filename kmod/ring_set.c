@@ -17,7 +17,6 @@
 #include "plugin.h"
 #include "proc.h"
 #include "proc_device.h"
-#include "quick.h"
 #include "ring.h"
 #include "rules.h"
 #include "spec.h"
@@ -295,7 +294,6 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring
 	INIT_LIST_HEAD(&ring->taps);
 	ring->rc_net = rc_net;
 	strscpy(ring->name, spec->name, sizeof(ring->name));
-	ring->quick = spec->quick;
 	ring->account = alloc_percpu_gfp(struct rc_account, GFP_KERNEL_ACCOUNT);
 	if (!ring->account) {
 		rc_ring_free(ring);
@@ -318,6 +316,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 		rc_stages_note(ring, config);
 		old = rcu_replace_pointer(ring->config, config, rc_net_held(ring->rc_net));
 		ring->promiscuous = spec->promiscuous;
+		ring->quick = spec->quick;
 		ring->transparent = spec->transparent;
 		ring->transparent_fallback = spec->transparent_fallback;
 		ring->generation = spec->generation;
@@ -350,8 +349,6 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 
 	lockdep_assert_held(&rc_net->control);
 	err = ring ? rc_owner_check_replace(ring->owner, spec->owner, extack) : 0;
-	if (!err)
-		err = rc_quick_check(rc_net, ring, spec, extack);
 	if (err)
 		return err;
 	config = rc_ring_config_create(rc_net, spec, extack);

@@ -58,11 +58,6 @@ static int rc_rule_netlink_begin_locked(struct genl_info *info, struct rc_rules_
 
 	if (IS_ERR(ring))
 		return PTR_ERR(ring);
-	if (ring->quick) {
-		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[RINGCAP_A_NAME],
-				    "RINGCAP_A_QUICK: a ring in quick mode takes all packets as they come and has no rules");
-		return -EINVAL;
-	}
 	return PTR_ERR_OR_ZERO(rc_rules_begin(ring, info->snd_portid, spec, info->extack));
 }
 

@@ -441,6 +441,29 @@ void rt_ring_counts(const char *name, struct rt_ring_counts *counts)
 	RT_CHECK(!err, "ring %s: %s (%s)", name, strerror(-err), rt_reason);
 }
 
+struct rt_attr_query {
+	int type;
+	u32 value;
+};
+
+static void rt_take_attr(const struct rt_answer *answer, void *arg)
+{
+	struct rt_attr_query *query = arg;
+
+	query->value = rt_answer_u32(answer, query->type);
+}
+
+u32 rt_get_attr(u8 cmd, const char *name, int type)
+{
+	struct rt_attr_query query = { .type = type };
+	static struct rt_message message;
+
+	rt_message_init(&message, cmd, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, name);
+	RT_EQUAL(rt_call(&message, rt_take_attr, &query), 0);
+	return query.value;
+}
+
 u64 rt_ring_seen(const char *name)
 {
 	struct rt_ring_counts counts;

@@ -127,6 +127,8 @@ void rt_ring_counts(const char *name, struct rt_ring_counts *counts);
 void rt_queue_counts(const char *name, u32 queue, struct rt_queue_counts *counts);
 void rt_cluster_counts(const char *name, struct rt_queue_counts *sum);
 u64 rt_ring_seen(const char *name);
+/* A number that the answer to command cmd, a GET, has of the object. */
+u32 rt_get_attr(u8 cmd, const char *name, int type);
 
 /* What a cluster counts of its own. */
 void rt_cluster_balance(const char *name, u64 *duplicated, u64 *spread);

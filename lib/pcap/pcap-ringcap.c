@@ -394,8 +394,8 @@ static int ringcap_setfilter(pcap_t *p, struct bpf_program *program)
 }
 
 /*
- * The kernel filters, but what was already in the queue is for us. Where it does not accept the program (quick mode knows
- * no filters), all of it is.
+ * The kernel filters, but what was already in the queue is for us. Where it does not accept the program, all of it
+ * is.
  */
 static int adhoc_setfilter(pcap_t *p, struct bpf_program *program)
 {

@@ -33,7 +33,7 @@ static void usage(FILE *to)
 	      "      --watermark BYTES  unread bytes at which to wake up\n"
 	      "      --timeout US       microseconds after which to wake up for less\n"
 	      "      --sample N         1 in N packets\n"
-	      "      --quick            quick mode: no filter\n"
+	      "      --quick            accepted, without effect: always quick\n"
 	      "      --hwtstamp         the device's time stamps\n"
 	      "  -m, --multi            a queue and a thread for each receive queue\n"
 	      "  -g, --cpu LIST         run on these CPUs, a thread on each in turn\n"

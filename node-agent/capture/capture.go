@@ -60,7 +60,7 @@ type Ring struct {
 	// Mode is where packets are taken; XDP how a mode other than 0 may be had without a capture-aware driver.
 	Mode TransparentMode
 	XDP  XDPMode
-	// Quick: one tap, one cluster, and no filter of any kind.
+	// Quick is what spec.quickMode says. Engines accept it; it has no effect.
 	Quick bool
 	// VLANs are the outermost VLAN ids that pass, 0 for untagged packets; empty lets all pass.
 	VLANs    []uint16

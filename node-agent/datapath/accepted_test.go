@@ -149,7 +149,6 @@ var refusedChanges = []refusedChange{
 	{field: "nic", reason: v1.ReasonDriverNotAware, only: v1.EngineKernelModule, ring: mode(1, v1.DriverReplace)},
 	{field: "nodeTraffic", reason: v1.ReasonNodeTrafficRefused, only: v1.EngineEBPF, ring: mode(2, v1.DriverKeep)},
 	{field: "nodeTraffic", reason: v1.ReasonNodeTrafficRefused, ring: func(s *v1.CaptureRingSpec) { s.NIC.VLANOffload = v1.VLANOffloadDisable }},
-	{field: "quickMode", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.QuickMode = true }},
 	{field: "queues", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Queues = v1.Queues(300) }},
 	{field: "queues", reason: v1.ReasonMemoryLimitExceeded, ring: func(s *v1.CaptureRingSpec) { s.Queues = v1.Queues(256) }},
 	{field: "queues", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) {
@@ -200,7 +199,7 @@ var refusedChanges = []refusedChange{
 
 // Fields of which a node refuses no value: what it does not know there it takes for the default, and the CRD refuses it.
 var neverRefused = []string{
-	"nodeSelector", "transparentFallback", "xdp", "balanceHeader", "fragments", "whenFull", "whenUnattended", "packetHeader", "consumers", "rollout",
+	"nodeSelector", "transparentFallback", "xdp", "quickMode", "balanceHeader", "fragments", "whenFull", "whenUnattended", "packetHeader", "consumers", "rollout",
 }
 
 func TestEveryFieldIsTriedOrNeverRefused(t *testing.T) {

@@ -40,7 +40,6 @@ var clusterChecks = []check[clusterDraft]{
 	ringsFeedIt,
 	ringsShareAnEngine,
 	engineServesQueues,
-	quickRingsFeedTheirOwn,
 	ringsHaveRoomForIt,
 	func(d *clusterDraft) *problem { return d.unsupported },
 	memorySuffices,

@@ -17,7 +17,6 @@ type feature string
 const (
 	featureTransparentMode1   feature = "spec.transparentMode 1"
 	featureTransparentMode2   feature = "spec.transparentMode 2"
-	featureQuickMode          feature = "spec.quickMode"
 	featureResourceName       feature = "spec.interfaces[].resourceName"
 	featurePodSelector        feature = "spec.interfaces[].podSelector"
 	featureRxQueues           feature = "spec.interfaces[].rxQueues"
@@ -70,7 +69,7 @@ var everywhere = []feature{
 // served is what each engine does. No engine does what is in neither list.
 var served = map[v1.Engine][]feature{
 	v1.EngineKernelModule: {
-		featureTransparentMode1, featureTransparentMode2, featureQuickMode, featureResourceName, featureRxQueues, featureVLANs,
+		featureTransparentMode1, featureTransparentMode2, featureResourceName, featureRxQueues, featureVLANs,
 		featureRules, featureRuleLearn, featureRuleQueue, featureRuleReflect, featureRuleIdleTimeout, featurePayload, featurePlugins,
 		featureSampling, featureSamplingByFlow, featureDefragment, featureHardwareTimestamps, featureQueuesPerRxQueue,
 		featureBalanceTCPFiveTuple, featureBalanceBothEnds, featureBalanceRxQueue, featureInnerHeader, featureFragmentsWithFlow,
@@ -117,7 +116,6 @@ func askedByRing(s *v1.CaptureRingSpec) []feature {
 	var a asked
 	a.when(s.Mode() == v1.TransparentModeDriver, featureTransparentMode1)
 	a.when(s.Mode() == v1.TransparentModeRingOnly, featureTransparentMode2)
-	a.when(s.QuickMode, featureQuickMode)
 	for i := range s.Interfaces {
 		a.when(s.Interfaces[i].ResourceName != "", featureResourceName)
 		a.when(s.Interfaces[i].PodSelector != nil, featurePodSelector)

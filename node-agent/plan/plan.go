@@ -184,7 +184,6 @@ func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 	for _, ring := range spec.Rings {
 		b.addRing(ring)
 	}
-	b.refuseQuickRivals(spec.Rings)
 	for _, ring := range spec.Rings {
 		if ring.Spec.Queues != nil {
 			b.addCluster(ownQueues(ring, b.queueCounts[ring.Name]))

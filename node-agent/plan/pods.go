@@ -61,8 +61,6 @@ func podsCanBeTapped(d *ringDraft) *problem {
 	switch {
 	case d.facts.NoPods:
 		return problemf(v1.ReasonUnsupported, "spec.interfaces[].podSelector: a machine without Kubernetes has no pods: give the name of an interface")
-	case d.spec.QuickMode:
-		return problemf(v1.ReasonUnsupported, "spec.quickMode is for one interface, and those of pods come and go: set it to false, or leave spec.interfaces[].podSelector out")
 	case d.spec.Mode() != v1.TransparentModeStack:
 		return problemf(v1.ReasonUnsupported, "spec.transparentMode %d: the interfaces of pods are captured in mode 0", d.spec.Mode())
 	}

@@ -143,7 +143,6 @@ func TestTapsStayWhilePodsAreUnknown(t *testing.T) {
 
 func TestPodSelectorsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{interfaces: [{podSelector: {}}], quickMode: true, queues: 1}`:                                     "spec.quickMode is for one interface",
 		`{interfaces: [{podSelector: {}}], transparentMode: 2}`:                                             "spec.transparentMode 2: the interfaces of pods are captured in mode 0",
 		`{interfaces: [{podSelector: {matchLabels: {"no label": x}}}]}`:                                     "spec.interfaces[0].podSelector",
 		`{interfaces: [{podSelector: {}, namespaceSelector: {matchExpressions: [{key: a, operator: X}]}}]}`: "spec.interfaces[0].namespaceSelector",

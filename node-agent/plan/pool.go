@@ -40,8 +40,6 @@ func poolsCanBeTapped(d *ringDraft) *problem {
 	switch {
 	case d.facts.NoPods:
 		return problemf(v1.ReasonUnsupported, "spec.interfaces[].resourceName: a machine without Kubernetes has no pools: give the name of an interface")
-	case d.spec.QuickMode:
-		return problemf(v1.ReasonUnsupported, "spec.quickMode is for one interface, and those of a pool come and go: set it to false, or leave spec.interfaces[].resourceName out")
 	case d.spec.Queues != nil && d.spec.Queues.Type == intstr.String:
 		return problemf(v1.ReasonUnsupported, "spec.queues %s: the interfaces of pools come and go: give a number", d.spec.Queues)
 	case d.spec.Mode() != v1.TransparentModeStack:

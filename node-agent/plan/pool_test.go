@@ -122,7 +122,6 @@ func TestWhatDoesNotGoWithPools(t *testing.T) {
 	pool := `interfaces: [{resourceName: a.com/vf}]`
 	for text, want := range map[string]string{
 		`transparentMode: 2`:                   "spec.transparentMode 2",
-		`quickMode: true, queues: 1`:           "spec.quickMode is for one interface",
 		`queues: PerRxQueue, balance: RxQueue`: "give a number",
 		`engine: EBPF`:                         "spec.interfaces[].resourceName: engine EBPF does not do it",
 	} {

@@ -64,7 +64,6 @@ var ringChecks = []check[ringDraft]{
 	podsCanBeTapped,
 	poolsCanBeTapped,
 	interfacesExist,
-	quickModeIsAlone,
 	filterCompiles,
 	rulesAreSound,
 	func(d *ringDraft) *problem { return d.unsupported },
@@ -186,31 +185,6 @@ func (d *ringDraft) tap(i int, match Interface, queues []uint16) *problem {
 	both := slices.Concat(tap.RxQueues, queues)
 	slices.Sort(both)
 	tap.RxQueues = slices.Compact(both)
-	return nil
-}
-
-// quickModeIsAlone repeats the CRD's rules: a quick ring has one tap, queues of its own and no filter of any kind.
-func quickModeIsAlone(d *ringDraft) *problem {
-	s := &d.spec
-	switch {
-	case !s.QuickMode:
-		return nil
-	case s.Filter != nil:
-		return problemf(v1.ReasonUnsupported, "spec.filter: quick mode takes packets past all filters: leave it out, or set spec.quickMode to false")
-	case s.Sampling != nil:
-		return problemf(v1.ReasonUnsupported, "spec.sampling: quick mode does not sample: leave it out, or set spec.quickMode to false")
-	case s.Defragment:
-		return problemf(v1.ReasonUnsupported, "spec.defragment: quick mode does not reassemble: leave it out, or set spec.quickMode to false")
-	case s.Queues == nil:
-		return problemf(v1.ReasonUnsupported, "spec.queues: quick mode delivers to the ring's own queues only: set it, or set spec.quickMode to false")
-	case v1.QueueCount(s.Queues) != 1 && s.Balance != v1.BalanceRxQueue:
-		return problemf(v1.ReasonUnsupported, "spec.queues %s: quick mode chooses no queue by a packet's contents: set it to 1, or spec.balance to RxQueue", s.Queues)
-	case s.Timestamps == v1.TimestampsHardware:
-		return problemf(v1.ReasonUnsupported, "spec.timestamps: quick mode has the kernel's time only: set it to Software, or spec.quickMode to false")
-	case len(d.taps) != 1:
-		return problemf(v1.ReasonUnsupported, "spec.interfaces matches %d interfaces of this node (%s); quick mode is for one",
-			len(d.taps), strings.Join(interfaceNames(d.taps), ", "))
-	}
 	return nil
 }
 

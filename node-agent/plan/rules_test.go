@@ -176,37 +176,23 @@ func TestInterfacesByDriverAndAddress(t *testing.T) {
 	assert.Equal(t, []uint16{0, 2, 3}, Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{r}}, f).Plans[v1.EngineKernelModule].Rings[0].Taps[0].RxQueues)
 }
 
+// Quick mode is accepted with everything else, by both engines.
 func TestQuickMode(t *testing.T) {
-	quick := func(name, text string) v1.NodeRing {
-		r := written(t, "{quickMode: true, "+text+"}")
-		r.Name, r.UID = name, name
-		return r
-	}
-	got := Make(v1.NodeCaptureSpec{
-		Rings: []v1.NodeRing{
-			quick("a", `queues: 1, interfaces: [{name: eth0, rxQueues: "0-1"}]`),
-			quick("b", `queues: 1, interfaces: [{name: eth0, rxQueues: "1-2"}]`),
-			quick("c", `queues: 1, interfaces: [{name: eth0, rxQueues: "2-3"}]`),
-			ring("plain"),
-		},
-		Clusters: []v1.NodeCluster{cluster("ids", 2, "a")},
-	}, facts())
-	assert.True(t, got.Rings["a"].Ready(), got.Rings["a"].Message)
-	assert.Equal(t, v1.ReasonQuickModeConflict, got.Rings["b"].Reason)
-	assert.Contains(t, got.Rings["b"].Message, `ring "a" taps the same RX queues`)
-	assert.True(t, got.Rings["c"].Ready(), got.Rings["c"].Message)
-	assert.True(t, got.Rings["plain"].Ready())
-	assert.Equal(t, v1.ReasonQuickModeConflict, got.Clusters["ids"].Reason)
-	assert.True(t, got.Plans[v1.EngineKernelModule].Rings[0].Quick)
-
-	for text, want := range map[string]string{
-		`queues: 1, filter: {bpf: tcp}`:           "spec.filter: quick mode",
-		`queues: 1, sampling: {oneIn: 2}`:         "spec.sampling: quick mode",
-		`queues: 2`:                               "set it to 1",
-		`balance: Flow`:                           "spec.queues: quick mode",
-		`queues: 1, interfaces: [{name: "eth*"}]`: "matches 2 interfaces",
+	for _, text := range []string{
+		`queues: 1, filter: {bpf: tcp}`, `queues: 1, sampling: {oneIn: 2}`, `queues: 2`, `queues: 1, interfaces: [{name: "eth*"}]`,
+		`queues: 1, engine: EBPF`,
 	} {
-		assert.Contains(t, Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{quick("q", text)}}, facts()).Rings["q"].Message, want, text)
+		first, second := written(t, "{quickMode: true, "+text+"}"), written(t, "{quickMode: true, "+text+"}")
+		first.Name, first.UID, second.Name, second.UID = "first", "1", "second", "2"
+		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{first, second}, Clusters: []v1.NodeCluster{cluster("ids", 2, "first")}}, facts())
+		assert.True(t, got.Rings["first"].Planned, got.Rings["first"].Message)
+		assert.True(t, got.Rings["second"].Planned, got.Rings["second"].Message)
+		assert.True(t, got.Clusters["ids"].Planned, got.Clusters["ids"].Message)
+		for _, plan := range got.Plans {
+			for _, ring := range plan.Rings {
+				assert.True(t, ring.Quick, text)
+			}
+		}
 	}
 }
 

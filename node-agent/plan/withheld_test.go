@@ -84,13 +84,14 @@ func TestAChangeThatHarmsAnother(t *testing.T) {
 	assert.Equal(t, v1.ReasonMemoryLimitExceeded, got.Clusters["new"].Reason)
 }
 
-func TestARefusedChangeToQuickMode(t *testing.T) {
+func TestAChangeToQuickModeIsMade(t *testing.T) {
 	quick := func(s *v1.CaptureRingSpec) { s.QuickMode = true }
 	accepted := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("a", withQueues(1), quick), ring("b", withQueues(1))}}
 	first, f := goodFacts(accepted)
 	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{accepted.Rings[0], ring("b", withQueues(1), quick)}}, f)
-	assert.Equal(t, v1.ReasonQuickModeConflict, got.Rings["b"].Reason)
-	assert.Equal(t, first.Plans, got.Plans)
+	assert.True(t, got.Rings["b"].Ready(), got.Rings["b"].Message)
+	assert.True(t, got.Plans[v1.EngineKernelModule].Rings[1].Quick)
+	assert.Equal(t, first.Plans[v1.EngineKernelModule].Clusters, got.Plans[v1.EngineKernelModule].Clusters)
 }
 
 // A ring waits for its driver without its taps, as it always did; where that fails it is as before, and the driver is tried again

@@ -18,7 +18,6 @@ func (d *draft) judgeCluster(cluster *v1alpha1.Cluster) Verdict {
 		d.clusterRingsHaveRoom,
 		d.clusterRingsAreThere,
 		d.clusterRingsAreAccepted,
-		d.clusterRingsTakeClusters,
 		d.clusterFilterCompiles,
 		d.clusterFitsItsMemory,
 		d.clusterFitsTheFleet,

@@ -7,8 +7,7 @@ import (
 )
 
 // Rings over one interface of one node can exclude each other. The oldest is accepted; the others are refused with its name.
-// Here two interfaces are the same if their selectors are equal. Only the agent knows what different globs match on its node,
-// and it makes the same checks there.
+// Here two interfaces are the same if their selectors are equal: only the agent knows what different globs match on its node.
 
 // interfaceKey identifies an interface by its selector.
 type interfaceKey struct{ name, driver, pciAddress, resourceName string }
@@ -31,10 +30,6 @@ func (d *draft) ringSharesItsInterfaces(ring *v1alpha1.CaptureRing) *Verdict {
 			if !d.mayShareNode(older, ring) {
 				continue
 			}
-			if older.Spec.QuickMode && ring.Spec.QuickMode && sameRxQueues(older, ring) {
-				return refuse(v1alpha1.ReasonQuickModeConflict, "spec.interfaces: CaptureRing %q, which is older, has the same interface in quick mode too: "+
-					"give this one another interface or other rxQueues, or set spec.quickMode to false", older.Name)
-			}
 			if a, b := older.Spec.Mode(), ring.Spec.Mode(); a != b && (a == v1alpha1.TransparentModeRingOnly || b == v1alpha1.TransparentModeRingOnly) {
 				return refuse(v1alpha1.ReasonModeConflict, "spec.transparentMode %d: CaptureRing %q, which is older, has the same interface in mode %d, "+
 					"and what a ring takes in mode 2 does not reach the stack: give both the same mode, or other interfaces", b, older.Name, a)
@@ -49,22 +44,4 @@ func (d *draft) noteTaps(ring *v1alpha1.CaptureRing) {
 	for _, p := range interfaceKeysOf(ring) {
 		d.tapped[p] = append(d.tapped[p], ring)
 	}
-}
-
-// sameRxQueues reports whether two quick rings, with one selector each, name the same RX queues. Lists that differ can still
-// overlap: the agent, which parses them, checks that.
-func sameRxQueues(a, b *v1alpha1.CaptureRing) bool {
-	mine, other := a.Spec.Interfaces[0].RxQueues, b.Spec.Interfaces[0].RxQueues
-	return mine == "" || other == "" || mine == other
-}
-
-// clusterRingsTakeClusters refuses a Cluster over a quick ring, which delivers to its own queues only.
-func (d *draft) clusterRingsTakeClusters(cluster *v1alpha1.Cluster) *Verdict {
-	for _, name := range cluster.Spec.Rings {
-		if d.rings[name].Spec.QuickMode {
-			return refuse(v1alpha1.ReasonQuickModeConflict, "spec.rings: CaptureRing %q is in quick mode, which delivers to its own queues only: "+
-				"name another, or set its spec.quickMode to false", name)
-		}
-	}
-	return nil
 }

@@ -64,11 +64,7 @@ func withRule(source, destination string) func(*v1alpha1.CaptureRing) {
 	}
 }
 
-func quick(rxQueues string) func(*v1alpha1.CaptureRing) {
-	return func(r *v1alpha1.CaptureRing) {
-		r.Spec.QuickMode, r.Spec.Queues, r.Spec.Interfaces[0].RxQueues = true, v1alpha1.Queues(1), rxQueues
-	}
-}
+func quick(r *v1alpha1.CaptureRing) { r.Spec.QuickMode, r.Spec.Queues = true, v1alpha1.Queues(1) }
 
 func mode(mode v1alpha1.TransparentMode) func(*v1alpha1.CaptureRing) {
 	return func(r *v1alpha1.CaptureRing) { r.Spec.TransparentMode = &mode }
@@ -118,22 +114,14 @@ func TestVerdicts(t *testing.T) {
 			rings: rings{ring("m", 0, withRule("10.0.0.0/8", "::/0"))},
 			want:  map[string][2]string{"ring/m": {"InvalidFilter", `spec.filter.rules[0].match.destination ::/0: must be of the same IP version as source 10.0.0.0/8`}},
 		},
-		"two quick rings over one interface": {
-			rings: rings{ring("a", 1, quick("0-3")), ring("b", 0, quick("0-3")), ring("c", 2, quick("4-7")), ring("plain", 3)},
-			want: map[string][2]string{
-				"ring/a": {"QuickModeConflict", `CaptureRing "b", which is older, has the same interface in quick mode too`},
-				"ring/b": {"Accepted", ""}, "ring/c": {"Accepted", ""}, "ring/plain": {"Accepted", ""},
-			},
-			node: []string{"ring/b!", "ring/c!", "ring/plain!"},
+		"quick rings over one interface, and a cluster over one": {
+			rings: rings{ring("a", 1, quick), ring("b", 0, quick), ring("plain", 3)}, clusters: clusters{cluster("c", 1, "a")},
+			want: map[string][2]string{"ring/a": {"Accepted", ""}, "ring/b": {"Accepted", ""}, "ring/plain": {"Accepted", ""}, "cluster/c": {"Accepted", ""}},
+			node: []string{"ring/a!", "ring/b!", "ring/plain!", "cluster/c!"},
 		},
-		"quick rings on different nodes": {
-			rings: rings{ring("a", 0, quick(""), on("k", "x")), ring("b", 1, quick(""), on("k", "y"))},
+		"a mode that excludes another, on different nodes": {
+			rings: rings{ring("a", 0, mode(2), on("k", "x")), ring("b", 1, mode(0), on("k", "y"))},
 			want:  map[string][2]string{"ring/a": {"Accepted", ""}, "ring/b": {"Accepted", ""}},
-		},
-		"a cluster over a quick ring": {
-			rings: rings{ring("m", 0, quick(""))}, clusters: clusters{cluster("c", 1, "m")},
-			want: map[string][2]string{"cluster/c": {"QuickModeConflict", `CaptureRing "m" is in quick mode`}},
-			node: []string{"ring/m!"},
 		},
 		"modes that exclude each other": {
 			rings: rings{ring("a", 0, mode(2)), ring("b", 1, mode(0)), ring("c", 2, mode(2))},

@@ -78,7 +78,7 @@ func TestNodesAreToldWhereAnInterfaceMustBe(t *testing.T) {
 	require.Equal(t, was, &r, "the ring itself is shared")
 }
 
-// TestRingsThatMeetOnNoNode: two rings in quick mode over one interface exclude each other only where both may be.
+// TestRingsThatMeetOnNoNode: two rings over one interface in modes that exclude each other do so only where both may be.
 func TestRingsThatMeetOnNoNode(t *testing.T) {
 	for _, tc := range []struct {
 		a, b  string
@@ -95,7 +95,7 @@ func TestRingsThatMeetOnNoNode(t *testing.T) {
 		{"null", "{matchLabels: {role: sensor}}", false},
 	} {
 		for _, pair := range [][2]string{{tc.a, tc.b}, {tc.b, tc.a}} {
-			p := plan.Make(plan.Input{Rings: rings{ring("a", 0, quick(""), onNodes(t, pair[0])), ring("b", 1, quick(""), onNodes(t, pair[1]))}})
+			p := plan.Make(plan.Input{Rings: rings{ring("a", 0, mode(2), onNodes(t, pair[0])), ring("b", 1, mode(0), onNodes(t, pair[1]))}})
 			require.Equal(t, tc.apart, p.Rings["b"].Accepted(), "%v", pair)
 		}
 	}

@@ -77,7 +77,7 @@ struct ringcap_ring_stats {
 
 #define RINGCAP_CAPTURE_PROMISC		(1U << 0)	/* also what is not addressed to the interface */
 #define RINGCAP_CAPTURE_IMMEDIATE	(1U << 1)	/* wake for each packet, whatever timeout_us is */
-#define RINGCAP_CAPTURE_QUICK		(1U << 2)	/* quick mode: no filter */
+#define RINGCAP_CAPTURE_QUICK		(1U << 2)	/* accepted, without effect: always quick */
 #define RINGCAP_CAPTURE_HWTSTAMP	(1U << 3)	/* the device's time stamps, where it takes them */
 #define RINGCAP_CAPTURE_INJECT		(1U << 4)	/* the handle may send out of the interface */
 #define RINGCAP_CAPTURE_NOTHING		(1U << 5)	/* no packet is captured: for handles that only send */

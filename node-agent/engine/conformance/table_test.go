@@ -22,7 +22,7 @@ const (
 
 func table() []row {
 	return slices.Concat(wireRows(), filterRows(), balanceRows(), policyRows(), fragmentRows(), ruleRows(), idleRows(), payloadRows(), sampleRows(),
-		tapRows(), modeRows(), refusedRows())
+		tapRows(), quickRows(), modeRows(), refusedRows())
 }
 
 // mixed is a packet of each kind that the parser tells apart.
@@ -351,6 +351,15 @@ func tapRows() []row {
 	}
 }
 
+// quickRows: quick mode is accepted by both engines, and nothing is different.
+func quickRows() []row {
+	both := []packet{{frame: udp("10.0.0.1", 1, "10.0.0.2", 2)}, {frame: udp("10.0.0.3", 3, "10.0.0.4", 4)}, {frame: udp("10.0.0.2", 2, "10.0.0.1", 1)}}
+	return []row{
+		{name: "quick mode", rings: []capture.Ring{{Quick: true}}, clusters: []capture.Cluster{{Queues: 1}}, packets: both},
+		{name: "quick mode beside queues by flow", rings: []capture.Ring{{Quick: true}}, clusters: []capture.Cluster{{Queues: 4}}, packets: both},
+	}
+}
+
 func modeRows() []row {
 	onlyUDP := program(
 		bpf.LoadAbsolute{Off: 12, Size: 2}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x800, SkipTrue: 3},
@@ -395,7 +404,6 @@ func broadcast(frame []byte) []byte {
 func refusedRows() []row {
 	var rows []row
 	for words, ring := range map[string]capture.Ring{
-		"quick mode":           {Quick: true},
 		"defragmentation":      {Defragment: true},
 		"hardware time stamps": {HardwareTime: true},
 		"payload patterns":     {Rules: capture.RuleSet{Patterns: tooManyStates()}},

@@ -16,8 +16,6 @@ func unsupported(what string) error {
 
 func supportedRing(r capture.Ring) error {
 	switch {
-	case r.Quick:
-		return unsupported("quick mode")
 	case r.Defragment:
 		return unsupported("defragmentation")
 	case r.HardwareTime:

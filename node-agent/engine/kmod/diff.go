@@ -70,11 +70,7 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 		switch {
 		case i >= 0 && !ours(rings[i].generation):
 			s.foreign = append(s.foreign, ring.Name)
-		case i < 0 || rings[i].quick != ring.Quick:
-			// A ring cannot be put into quick mode or taken out of it.
-			if i >= 0 {
-				s.deleteRings = append(s.deleteRings, ring.Name)
-			}
+		case i < 0:
 			s.addRing(ring)
 		default:
 			s.changeRing(rings[i], ring)

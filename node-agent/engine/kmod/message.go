@@ -37,7 +37,6 @@ type ringObject struct {
 	generation uint64
 	taps       []capture.Tap
 	stats      capture.RingStats
-	quick      bool
 	// rulesGeneration identifies the active rule set, 0 without one.
 	rulesGeneration uint64
 	// plugins has what each plugin filtered, in order.
@@ -170,7 +169,7 @@ func decodeInfo(m genetlink.Message) (Info, error) {
 func decodeRing(m genetlink.Message) (ringObject, error) {
 	reply, err := unmarshal(m.Data, parseRingGetReply)
 	r := ringObject{
-		name: reply.Name, generation: reply.Generation, quick: reply.Quick == 1, rulesGeneration: reply.RulesGeneration,
+		name: reply.Name, generation: reply.Generation, rulesGeneration: reply.RulesGeneration,
 		stats: capture.RingStats{
 			Seen: reply.Seen, SeenBytes: reply.SeenBytes, Filtered: reply.Filtered, SampledOut: reply.SampledOut, Passed: reply.Passed,
 			Reflected: reply.Reflected, ReflectFailed: reply.ReflectFailed, Absorbed: reply.Absorbed, Directed: reply.Directed,

@@ -9,13 +9,6 @@ import (
 
 // CaptureRingSpec defines what a ring captures, where and how.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.filter)",message="quick mode takes packets past all filters: leave spec.filter out, or set spec.quickMode to false"
-// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.sampling)",message="quick mode does not sample: leave spec.sampling out, or set spec.quickMode to false"
-// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.defragment) || !self.defragment",message="quick mode does not reassemble: leave spec.defragment out, or set spec.quickMode to false"
-// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || self.interfaces.size() == 1",message="quick mode is for one interface: name one in spec.interfaces, or set spec.quickMode to false"
-// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || has(self.queues)",message="quick mode delivers to the ring's own queues only: set spec.queues, or set spec.quickMode to false"
-// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || !has(self.queues) || (type(self.queues) == int && self.queues == 1) || self.balance == 'RxQueue'",message="quick mode chooses no queue by a packet's contents: set spec.queues to 1, or spec.balance to RxQueue"
-// +kubebuilder:validation:XValidation:rule="!has(self.quickMode) || !self.quickMode || self.timestamps != 'Hardware'",message="quick mode has the kernel's time only: set spec.timestamps to Software, or spec.quickMode to false"
 // +kubebuilder:validation:XValidation:rule="!has(self.queues) || type(self.queues) != string || self.queues != 'PerRxQueue' || self.balance == 'RxQueue'",message="spec.queues PerRxQueue gives each RX queue a queue of its own: set spec.balance to RxQueue, or spec.queues to a number"
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.network)).size() <= 1",message="networks have the ring's name: give one of spec.interfaces a network, and the others in a ring of their own"
 // +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.pool)).size() <= 1",message="a ring tells of one pool what is in it: give one of spec.interfaces a pool, and the others in a ring of their own"
@@ -85,9 +78,9 @@ type CaptureRingSpec struct {
 	// +kubebuilder:default=Refuse
 	NodeTraffic NodeTrafficPolicy `json:"nodeTraffic,omitempty"`
 
-	// quickMode captures on the shortest path; by default false. It requires one interface, no filter of any kind, no Clusters,
-	// and one queue or balance RxQueue. If two quick rings use the same RX queues of an interface, the younger ring is refused.
-	// It can not be changed while the ring has consumers.
+	// quickMode is accepted for users of PF_RING and has no effect; by default false. Every ring takes the shortest path that
+	// its other settings leave: the path is shortest with one interface, no filter of any kind, no Clusters, and one queue or
+	// balance RxQueue.
 	//
 	// +optional
 	QuickMode bool `json:"quickMode,omitempty"`

@@ -344,8 +344,6 @@ const (
 	// module is missing, or get the module again.
 	ReasonEngineFallback  = "EngineFallback"
 	ReasonEngineRecovered = "EngineRecovered"
-	// ReasonQuickModeConflict: two quick rings over the same RX queues of an interface, or a Cluster over a quick ring.
-	ReasonQuickModeConflict = "QuickModeConflict"
 	// ReasonModeConflict: rings over one interface ask for transparent modes that exclude each other.
 	ReasonModeConflict = "ModeConflict"
 	// ReasonNodeMemoryInsufficient: the node lacks the memory that the queues need.

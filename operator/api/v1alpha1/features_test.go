@@ -26,6 +26,7 @@ spec:
   - {name: "ens*", whenMissing: Report}
   transparentMode: 2
   transparentFallback: Stack
+  quickMode: true
   xdp: GenericAllowed
   nodeTraffic: Allow
   queues: PerRxQueue
@@ -93,13 +94,6 @@ func TestWhatContradictsItself(t *testing.T) {
 		"a pool of everything":           {selectors(`{resourceName: a/b, pool: {}}`), "spec.interfaces[0].pool", "at least 1"},
 		"a vendor by name":               {selectors(`{resourceName: a/b, pool: {vendors: [INTC]}}`), "spec.interfaces[0].pool.vendors[0]", "0-9a-f"},
 		"two networks of one name":       {selectors(`{resourceName: a/b, network: {namespaces: [sensors]}}, {resourceName: a/c, network: {namespaces: [others]}}`), "spec", "a ring of their own"},
-		"quick mode and a filter":        {base + "  quickMode: true\n  queues: 1\n  filter: {bpf: ip}", "spec", "leave spec.filter out"},
-		"quick mode and a sample":        {base + "  quickMode: true\n  queues: 1\n  sampling: {oneIn: 2}", "spec", "leave spec.sampling out"},
-		"quick mode and defragment":      {base + "  quickMode: true\n  queues: 1\n  defragment: true", "spec", "leave spec.defragment out"},
-		"quick mode without queues":      {base + "  quickMode: true", "spec", "set spec.queues"},
-		"quick mode and many queues":     {base + "  quickMode: true\n  queues: 2", "spec", "set spec.queues to 1, or spec.balance to RxQueue"},
-		"quick mode and the NIC's clock": {base + "  quickMode: true\n  queues: 1\n  timestamps: Hardware", "spec", "set spec.timestamps to Software"},
-		"quick mode on two interfaces":   {selectors("{name: a}, {name: b}") + "  quickMode: true\n  queues: 1", "spec", "name one in spec.interfaces"},
 		"a queue each, balanced by flow": {base + "  queues: PerRxQueue", "spec", "set spec.balance to RxQueue"},
 		"a rollout to nobody":            {base + "  rollout: {maxUnavailable: 0}", "spec.rollout.maxUnavailable", "1% to 100% of them, such as 25%: of 0 no node"},
 		"a rollout to no share":          {base + "  rollout: {maxUnavailable: 0%}", "spec.rollout.maxUnavailable", "1 or more"},

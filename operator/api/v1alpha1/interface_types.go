@@ -38,7 +38,7 @@ type InterfaceSelector struct {
 
 	// resourceName of a pool of sriov-network-device-plugin. It selects the pool's virtual functions: those that are free, and
 	// those that pods have got since the ring was created. It requires engine KernelModule and transparentMode 0, and excludes
-	// quick mode and queues PerRxQueue.
+	// queues PerRxQueue.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -60,7 +60,7 @@ type InterfaceSelector struct {
 	// podSelector selects the node's side of the interfaces of pods with these labels; {} is every pod. Besides its own labels,
 	// a pod has its name as the label kubernetes.io/metadata.name here. The node's side receives what a pod sends: direction
 	// Both captures all traffic of a pod. A node without such a pod is ready for the first one. Pods with hostNetwork have no
-	// interface of their own and are not captured. It requires transparentMode 0 and excludes quick mode.
+	// interface of their own and are not captured. It requires transparentMode 0.
 	//
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`

@@ -603,7 +603,7 @@ enum ringcap_attr {
 	RINGCAP_A_PROMISC,		/* u32: 1 = the tapped devices receive what is not addressed to them */
 	RINGCAP_A_TAP_CHANNELS,		/* binary: __u64[], bit N of them is RX queue N; absent = all. Received packets only */
 	RINGCAP_A_TRANSPARENT,		/* u32: transparent mode 0, 1 or 2, see TRANSPARENT MODES; in a TAP's answer, the active one */
-	RINGCAP_A_QUICK,		/* u32: 1 = quick mode: one tap, one cluster, no filter of any kind */
+	RINGCAP_A_QUICK,		/* u32: 0 or 1, without effect: each ring takes the shortest path that it can */
 	RINGCAP_A_VLANS,		/* binary: __u16[] of outermost VLAN ids that pass, 0 = untagged; absent = all */
 	RINGCAP_A_SAMPLE,		/* u32: 1 in so many passes, 0 and 1 = all */
 	RINGCAP_A_SAMPLE_BY,		/* u32: enum ringcap_sample */
