@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// Smallest is the size of the packets that all goals are for, bytes without FCS.
+// Smallest is the size of the packets that goals are for unless they say otherwise, bytes without FCS.
 const Smallest = 60
 
 // Goal is one that the project has set itself, and what was measured.
@@ -27,43 +27,72 @@ type Goal struct {
 type Key struct {
 	Case, Who string
 	Queues    int
+	On        Setting
 }
 
-// Rows are those of the smallest packets, and the goals that they were compared with.
+// sizedKey names a row.
+type sizedKey struct {
+	Key
+	size int
+}
+
+// Rows are what was measured, and the goals that it was compared with.
 type Rows struct {
-	found map[Key]Row
+	found map[sizedKey]Row
 	goals []Goal
 }
 
-func newRows(rows []Row) *Rows {
-	found := map[Key]Row{}
+func findable(rows []Row) map[sizedKey]Row {
+	found := map[sizedKey]Row{}
 	for _, row := range rows {
-		if row.PacketSize == Smallest {
-			found[Key{row.Case, row.Who, row.Queues}] = row
-		}
+		found[sizedKey{Key{row.Case, row.Who, row.Queues, row.Setting}, row.PacketSize}] = row
 	}
-	return &Rows{found: found}
+	return found
 }
+
+func newRows(rows []Row) *Rows { return &Rows{found: findable(rows)} }
 
 // Limit is a goal: that figure of the row is at most limit.
 func (r *Rows) Limit(name string, limit float64, figure func(Row) float64, key Key) {
-	r.goal(name, limit, func() float64 { return figure(r.found[key]) }, key)
+	r.goal(name, limit, func(rows []Row) float64 { return figure(rows[0]) }, sizedKey{key, Smallest})
 }
 
 // LimitRatio is a goal: that a costs at most limit times what b does.
 func (r *Rows) LimitRatio(name string, limit float64, a, b Key) {
-	r.goal(name, limit, func() float64 { return r.found[a].Total() / r.found[b].Total() }, a, b)
+	r.LimitRatioAt(Smallest, name, limit, a, b)
 }
 
-func (r *Rows) goal(name string, limit float64, value func() float64, needs ...Key) {
+// LimitRatioAt is LimitRatio for packets of that size, in bytes.
+func (r *Rows) LimitRatioAt(size int, name string, limit float64, a, b Key) {
+	r.goal(name, limit, func(rows []Row) float64 { return rows[0].Total() / rows[1].Total() }, sizedKey{a, size}, sizedKey{b, size})
+}
+
+// LimitAdded is a goal: that what a costs more than b is at most limit times what c costs more than d.
+func (r *Rows) LimitAdded(name string, limit float64, a, b, c, d Key) {
+	r.goal(name, limit, func(rows []Row) float64 {
+		return (rows[0].Total() - rows[1].Total()) / (rows[2].Total() - rows[3].Total())
+	}, sizedKey{a, Smallest}, sizedKey{b, Smallest}, sizedKey{c, Smallest}, sizedKey{d, Smallest})
+}
+
+// LimitPerByte is a goal: that each byte more of a packet, between these sizes, costs at most limit instructions.
+func (r *Rows) LimitPerByte(name string, limit float64, key Key, from, to int) {
+	r.goal(name, limit, func(rows []Row) float64 {
+		return (rows[1].Total() - rows[0].Total()) / float64(to-from)
+	}, sizedKey{key, from}, sizedKey{key, to})
+}
+
+func (r *Rows) goal(name string, limit float64, value func([]Row) float64, needs ...sizedKey) {
 	g := Goal{Name: name, Limit: limit}
+	var rows []Row
 	for _, key := range needs {
-		if _, ok := r.found[key]; !ok {
+		row, ok := r.found[key]
+		if !ok {
 			r.goals = append(r.goals, g)
 			return
 		}
+		rows = append(rows, row)
 	}
-	v := value()
+	v := value(rows)
 	g.Value, g.Reached = &v, v <= limit
 	r.goals = append(r.goals, g)
 }

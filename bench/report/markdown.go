@@ -15,19 +15,9 @@ type Tables struct {
 	rates []Rate
 }
 
-// sizedKey names a row.
-type sizedKey struct {
-	Key
-	size int
-}
-
 // NewTables is an empty text on result.
 func NewTables(result Result) *Tables {
-	t := &Tables{found: map[sizedKey]Row{}, goals: result.Goals, rates: result.Rates}
-	for _, row := range result.Rows {
-		t.found[sizedKey{Key{row.Case, row.Who, row.Queues}, row.PacketSize}] = row
-	}
-	return t
+	return &Tables{found: findable(result.Rows), goals: result.Goals, rates: result.Rates}
 }
 
 // Line is a row of a published table: its label and its columns.
@@ -75,7 +65,7 @@ func (t *Tables) Dominators(keys ...Key) {
 				parts = append(parts, fmt.Sprintf("`%s` %.0f", name, cost.Instructions))
 			}
 		}
-		fmt.Fprintf(&t.text, "- %s, %s x%d: %s\n", key.Case, key.Who, key.Queues, strings.Join(parts, ", "))
+		fmt.Fprintf(&t.text, "- %s%s, %s x%d: %s\n", key.On, key.Case, key.Who, key.Queues, strings.Join(parts, ", "))
 	}
 }
 

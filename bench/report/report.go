@@ -17,6 +17,7 @@ import (
 
 // Row is one measurement. Figures are per packet and net of the baseline, but for that itself.
 type Row struct {
+	Setting
 	// Case names what is measured.
 	Case string `json:"case"`
 	// Who reads.
@@ -52,9 +53,9 @@ type Cost struct {
 
 // Result is the JSON file.
 type Result struct {
-	Kernel string `json:"kernel"`
-	Rows   []Row  `json:"rows"`
-	Goals  []Goal `json:"goals"`
+	Machines []Machine `json:"machines"`
+	Rows     []Row     `json:"rows"`
+	Goals    []Goal    `json:"goals"`
 	// Rates are those of benchmarks that look for them.
 	Rates []Rate `json:"losslessRates,omitempty"`
 }
@@ -80,35 +81,28 @@ const (
 // copies are the kernel's functions that copy packets.
 var copies = []string{"memcpy", "memcpy_orig", "__memcpy"}
 
-// Main is the command of a benchmark's report.
+// Main is the command of a benchmark's report. Its arguments are folders, one of each machine, with machine.json, the plugin's
+// run.N, the workload's runs.txt and the guest's symbols.
 func Main(b Benchmark) {
-	raw := flag.String("raw", "", "folder with the plugin's run.N, the workload's runs.txt and the guest's symbols")
-	kernel := flag.String("kernel", "", "release of the kernel that was measured")
 	out := flag.String("out", "", "JSON file to write")
 	tables := flag.String("markdown", "", "file to write the tables of docs/performance.md to")
 	flag.Parse()
-	if err := b.run(os.Stdout, *raw, *kernel, *out, *tables); err != nil {
+	if err := b.run(os.Stdout, flag.Args(), *out, *tables); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func (b Benchmark) run(w io.Writer, raw, kernel, out, tables string) error {
-	runs, err := readRuns(raw)
-	if err != nil {
-		return err
+func (b Benchmark) run(w io.Writer, folders []string, out, tables string) error {
+	var result Result
+	for _, raw := range folders {
+		if err := b.add(&result, raw); err != nil {
+			return err
+		}
 	}
-	rows, err := b.compare(runs)
-	if err != nil {
-		return err
-	}
-	rates, err := readRates(raw)
-	if err != nil {
-		return err
-	}
-	found := newRows(rows)
+	found := newRows(result.Rows)
 	b.Judge(found)
-	result := Result{Kernel: kernel, Rows: rows, Goals: found.goals, Rates: rates}
+	result.Goals = found.goals
 	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
@@ -120,6 +114,33 @@ func (b Benchmark) run(w io.Writer, raw, kernel, out, tables string) error {
 		return err
 	}
 	return b.print(w, result)
+}
+
+// add appends what was measured on one machine.
+func (b Benchmark) add(result *Result, raw string) error {
+	machine, err := readMachine(raw)
+	if err != nil {
+		return err
+	}
+	runs, err := readRuns(raw)
+	if err != nil {
+		return err
+	}
+	rows, err := b.compare(runs)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].Setting = machine.Setting
+	}
+	rates, err := readRates(raw)
+	if err != nil {
+		return err
+	}
+	result.Machines = append(result.Machines, machine)
+	result.Rows = append(result.Rows, rows...)
+	result.Rates = append(result.Rates, rates...)
+	return nil
 }
 
 // compare nets every run against the baseline of its group and packet size. The last baseline counts; where there are
@@ -182,15 +203,11 @@ func newRow(m, base measurement) Row {
 }
 
 func (b Benchmark) print(w io.Writer, result Result) error {
-	fmt.Fprintf(w, "Guest instructions per packet, kernel %s, %s:\n\n", result.Kernel, b.Title)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "case\treader\tqueues\tbytes\ttotal\tkernel\tcopy\tuser\tlocked\t")
-	for _, row := range result.Rows {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.0f\t%.1f\t%.2f\t\n", row.Case, row.Who, row.Queues, row.PacketSize,
-			row.Total(), row.InstructionsKernel, row.InstructionsCopy, row.InstructionsUser, row.LockedOperations)
-	}
-	if err := table.Flush(); err != nil {
-		return err
+	fmt.Fprintf(w, "Guest instructions per packet, %s:\n", b.Title)
+	for _, machine := range result.Machines {
+		if err := printRows(w, machine, result.Rows); err != nil {
+			return err
+		}
 	}
 	if err := printGoals(w, result.Goals); err != nil {
 		return err
@@ -205,7 +222,22 @@ func (b Benchmark) print(w io.Writer, result Result) error {
 		for _, cost := range row.Dominators {
 			parts = append(parts, fmt.Sprintf("%s %.0f", cost.Function, cost.Instructions))
 		}
-		fmt.Fprintf(w, "  %s, %s x%d, %d bytes: %s\n", row.Case, row.Who, row.Queues, row.PacketSize, strings.Join(parts, ", "))
+		fmt.Fprintf(w, "  %s%s, %s x%d, %d bytes: %s\n", row.Setting, row.Case, row.Who, row.Queues, row.PacketSize,
+			strings.Join(parts, ", "))
 	}
 	return nil
+}
+
+// printRows prints those of one machine.
+func printRows(w io.Writer, machine Machine, rows []Row) error {
+	fmt.Fprintf(w, "\n%s:\n\n", machine)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "case\treader\tqueues\tbytes\ttotal\tkernel\tcopy\tuser\tlocked\t")
+	for _, row := range rows {
+		if row.Setting == machine.Setting {
+			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.0f\t%.1f\t%.2f\t\n", row.Case, row.Who, row.Queues, row.PacketSize,
+				row.Total(), row.InstructionsKernel, row.InstructionsCopy, row.InstructionsUser, row.LockedOperations)
+		}
+	}
+	return table.Flush()
 }

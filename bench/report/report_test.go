@@ -18,8 +18,8 @@ func write(t *testing.T, dir, name, text string) {
 }
 
 var (
-	ours    = Key{"plain", "ringcap", 1}
-	another = Key{"plain", "other", 1}
+	ours    = Key{"plain", "ringcap", 1, Setting{}}
+	another = Key{"plain", "other", 1, Setting{}}
 )
 
 var testBenchmark = Benchmark{
@@ -47,13 +47,25 @@ func TestReport(t *testing.T) {
 
 	var table bytes.Buffer
 	out, tables := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.md")
-	require.NoError(t, testBenchmark.run(&table, dir, "6.1", out, tables))
+	write(t, dir, "machine.json", `{"kernel": "6.1.0-1"}`)
+	other := t.TempDir()
+	write(t, other, "machine.json", `{"kernel": "6.1.0-1", "series": "6.1", "possibleProcessors": 8}`)
+	for _, name := range []string{"symbols", "run.0", "run.1", "run.2"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		write(t, other, name, string(data))
+	}
+	write(t, other, "runs.txt", "run warm-up ringcap 1 60 10 10\nrun baseline no-reader 0 60 10 0\nrun plain ringcap 1 60 20 20\n")
+	require.NoError(t, testBenchmark.run(&table, []string{dir, other}, out, tables))
 
 	var result Result
 	data, err := os.ReadFile(out)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(data, &result))
-	require.Len(t, result.Rows, 2)
+	require.Len(t, result.Rows, 4)
+	require.Equal(t, Setting{}, result.Rows[1].Setting)
+	require.Equal(t, Setting{"6.1", 8}, result.Rows[3].Setting)
+	require.Equal(t, []Machine{{Kernel: "6.1.0-1"}, {"6.1.0-1", Setting{"6.1", 8}}}, result.Machines)
 	require.Equal(t, 10.0, result.Rows[0].InstructionsKernel)
 	require.Equal(t, 1.0, result.Rows[0].LockedOperations)
 	ringcap := result.Rows[1]
@@ -62,7 +74,9 @@ func TestReport(t *testing.T) {
 	require.Equal(t, 2.0, ringcap.LockedOperations)
 	require.Equal(t, Cost{"put[ringcap]", 20}, ringcap.Dominators[0])
 	require.Equal(t, Rate{"plain", "ringcap", 1, 60, "busy", 4000000, true}, result.Rates[1])
-	require.Contains(t, table.String(), "put[ringcap] 20, copy 3, user 2")
+	require.Contains(t, table.String(), "  plain, ringcap x1, 60 bytes: put[ringcap] 20, copy 3, user 2")
+	require.Contains(t, table.String(), "  6.1, 8 possible: plain, ringcap x1, 60 bytes: ")
+	require.Contains(t, table.String(), "\nKernel 6.1.0-1, possible processors: 8:\n")
 	require.Contains(t, table.String(), "60 bytes, idle: 264200\n")
 	text, err := os.ReadFile(tables)
 	require.NoError(t, err)
@@ -78,35 +92,49 @@ func TestReportRefuses(t *testing.T) {
 		"no counts":   {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n"},
 		"no baseline": {"symbols": "", "runs.txt": "run plain ringcap 1 60 10 10\n", "run.0": "400000 1 1 0\n"},
 		"bad counts":  {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n", "run.0": "x\n"},
+		"bad machine": {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n", "run.0": "400000 1 1 0\n", "machine.json": "6.1"},
 		"bad symbols": {"symbols": "x\n", "runs.txt": ""},
 		"bad rate": {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n", "run.0": "400000 1 1 0\n",
 			"rates.txt": "rate plain ringcap 1 60 idle fast exact\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
+			write(t, dir, "machine.json", "{}")
 			for file, text := range files {
 				write(t, dir, file, text)
 			}
-			require.Error(t, testBenchmark.run(&bytes.Buffer{}, dir, "6.1", filepath.Join(dir, "out.json"), filepath.Join(dir, "out.md")))
+			require.Error(t, testBenchmark.run(&bytes.Buffer{}, []string{dir}, filepath.Join(dir, "out.json"), filepath.Join(dir, "out.md")))
 		})
 	}
 }
 
 func TestGoals(t *testing.T) {
-	a, b, absent := Key{"a", "r", 1}, Key{"b", "r", 1}, Key{"c", "r", 1}
-	rows := newRows([]Row{
+	many := Setting{Series: "6.1", Possible: 64}
+	a, b, absent := Key{"a", "r", 1, many}, Key{"b", "r", 1, many}, Key{"b", "r", 1, Setting{}}
+	measured := []Row{
 		{Case: "a", Who: "r", Queues: 1, PacketSize: 60, InstructionsKernel: 285, InstructionsUser: 15, LockedOperations: 1.5},
 		{Case: "a", Who: "r", Queues: 1, PacketSize: 1500, InstructionsKernel: 9000},
 		{Case: "b", Who: "r", Queues: 1, PacketSize: 60, InstructionsKernel: 590, InstructionsUser: 10},
-	})
+	}
+	for i := range measured {
+		measured[i].Setting = many
+	}
+	rows := newRows(measured)
 	rows.LimitRatio("half", 0.50, a, b)
 	rows.Limit("locked", 1, func(r Row) float64 { return r.LockedOperations }, a)
 	rows.LimitRatio("unknown", 1, a, absent)
+	rows.LimitRatioAt(1500, "large", 1, a, b)
+	rows.LimitAdded("added", 0.5, b, a, b, a)
+	rows.LimitPerByte("a byte", 6.5, a, Smallest, 1500)
 	require.Equal(t, 0.5, *rows.goals[0].Value)
 	require.True(t, rows.goals[0].Reached)
 	require.False(t, rows.goals[1].Reached)
 	require.Nil(t, rows.goals[2].Value)
 	require.False(t, rows.goals[2].Reached)
+	require.Nil(t, rows.goals[3].Value)
+	require.Equal(t, 1.0, *rows.goals[4].Value)
+	require.False(t, rows.goals[4].Reached)
+	require.InDelta(t, 6.04, *rows.goals[5].Value, 0.01)
 
 	var table bytes.Buffer
 	require.NoError(t, printGoals(&table, rows.goals))
