@@ -72,6 +72,10 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 			s.foreign = append(s.foreign, ring.Name)
 		case i < 0:
 			s.addRing(ring)
+		case rings[i].quick && rings[i].differs(ring):
+			// An earlier agent made it, and the module of that time does not take a ring out of quick mode.
+			s.deleteRings = append(s.deleteRings, ring.Name)
+			s.addRing(ring)
 		default:
 			s.changeRing(rings[i], ring)
 		}
@@ -101,6 +105,11 @@ func (s *steps) changeRing(have ringObject, ring capture.Ring) {
 	if have.generation != generationOf(withoutRules(ring)) || !sameTaps(have.taps, ring.Taps) {
 		s.setRings = append(s.setRings, ring)
 	}
+}
+
+// differs reports whether the ring is not as planned.
+func (r ringObject) differs(ring capture.Ring) bool {
+	return r.rulesGeneration != rulesGeneration(ring.Rules) || r.generation != generationOf(withoutRules(ring)) || !sameTaps(r.taps, ring.Taps)
 }
 
 // withoutRules is what a ring's own generation is of.

@@ -33,6 +33,8 @@ var (
 
 func TestDiff(t *testing.T) {
 	same := ringObject{name: "mirror", generation: generationOf(mirror), taps: []capture.Tap{{Index: 2, Direction: capture.Receive}}}
+	quick, changedQuick := same, same
+	quick.quick, changedQuick.quick, changedQuick.generation = true, true, generationTag|1
 	sameCluster := clusterObject{name: "ids", generation: generationOf(ids, lanes), queues: 2}
 	for name, test := range map[string]struct {
 		plan     capture.Plan
@@ -53,6 +55,11 @@ func TestDiff(t *testing.T) {
 		"a tap is gone": {
 			wanted, []ringObject{{name: "mirror", generation: same.generation}}, []clusterObject{sameCluster},
 			steps{setRings: wanted.Rings},
+		},
+		"an earlier agent's quick ring": {wanted, []ringObject{quick}, []clusterObject{sameCluster}, steps{}},
+		"an earlier agent's quick ring changed": {
+			wanted, []ringObject{changedQuick}, []clusterObject{sameCluster},
+			steps{deleteRings: []string{"mirror"}, setRings: wanted.Rings},
 		},
 		"the cluster changed": {
 			wanted, []ringObject{same}, []clusterObject{{name: "ids", generation: generationTag | 1}},

@@ -37,6 +37,7 @@ type ringObject struct {
 	generation uint64
 	taps       []capture.Tap
 	stats      capture.RingStats
+	quick      bool
 	// rulesGeneration identifies the active rule set, 0 without one.
 	rulesGeneration uint64
 	// plugins has what each plugin filtered, in order.
@@ -116,7 +117,7 @@ func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, er
 		Promisc:    flag(r.Promiscuous),
 		// Attributes that have a module parameter as their default are always given.
 		Transparent: new(uint32(r.Mode)),
-		Quick:       flag(r.Quick),
+		Quick:       flag(false), // it has no effect, and a module of an earlier version refuses rings for it
 		Defrag:      flag(r.Defragment),
 		HWTStamp:    flag(r.HardwareTime),
 		VLANs:       r.VLANs,
@@ -169,7 +170,7 @@ func decodeInfo(m genetlink.Message) (Info, error) {
 func decodeRing(m genetlink.Message) (ringObject, error) {
 	reply, err := unmarshal(m.Data, parseRingGetReply)
 	r := ringObject{
-		name: reply.Name, generation: reply.Generation, rulesGeneration: reply.RulesGeneration,
+		name: reply.Name, generation: reply.Generation, quick: reply.Quick == 1, rulesGeneration: reply.RulesGeneration,
 		stats: capture.RingStats{
 			Seen: reply.Seen, SeenBytes: reply.SeenBytes, Filtered: reply.Filtered, SampledOut: reply.SampledOut, Passed: reply.Passed,
 			Reflected: reply.Reflected, ReflectFailed: reply.ReflectFailed, Absorbed: reply.Absorbed, Directed: reply.Directed,

@@ -237,7 +237,7 @@ func TestAnswers(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	assert.Equal(t, ringObject{
-		name: "mirror", generation: 1, rulesGeneration: 99, plugins: []uint64{20, 21},
+		name: "mirror", generation: 1, quick: true, rulesGeneration: 99, plugins: []uint64{20, 21},
 		taps: []capture.Tap{{Index: 10, Direction: capture.Receive}, {Index: 11, Direction: capture.Transmit, Follows: true, Away: true}},
 		stats: capture.RingStats{
 			Seen: 30, SeenBytes: 31, Filtered: 32, SampledOut: 33, Passed: 34, Reflected: 35, ReflectFailed: 36, Absorbed: 37, Directed: 38,
