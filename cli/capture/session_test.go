@@ -161,18 +161,18 @@ func TestDeletedSources(t *testing.T) {
 	s := session(t, mirror("1"))
 	s.Plan.Ring, s.Plan.RingUID = "mirror", "1"
 	require.NoError(t, s.makeCluster(t.Context()))
-	require.NoError(t, s.deleted(t.Context()))
+	require.NoError(t, s.Deleted(t.Context()))
 
 	require.NoError(t, s.Client.Delete(t.Context(), mirror("1")))
 	require.EqualError(t, s.Watch(t.Context()), "CaptureRing mirror was deleted: what came later is not in the file")
 	s.Client = session(t, mirror("2"), s.cluster).Client
-	require.ErrorContains(t, s.deleted(t.Context()), "CaptureRing mirror was deleted", "another has its name")
+	require.ErrorContains(t, s.Deleted(t.Context()), "CaptureRing mirror was deleted", "another has its name")
 	s.Client = session(t, mirror("1")).Client
-	require.ErrorContains(t, s.deleted(t.Context()), "Cluster ringcap-cli-0 was deleted")
+	require.ErrorContains(t, s.Deleted(t.Context()), "Cluster ringcap-cli-0 was deleted")
 	s.Client = interceptor.NewClient(session(t).Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return apierrors.NewServiceUnavailable("down")
 		},
 	})
-	require.NoError(t, s.deleted(t.Context()), "an outage of the API server")
+	require.NoError(t, s.Deleted(t.Context()), "an outage of the API server")
 }

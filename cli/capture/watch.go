@@ -23,7 +23,7 @@ func (s *Session) Watch(ctx context.Context) error {
 	ticker := time.NewTicker(watchPeriod)
 	defer ticker.Stop()
 	for {
-		if err := s.deleted(ctx); err != nil {
+		if err := s.Deleted(ctx); err != nil {
 			return err
 		}
 		select {
@@ -34,9 +34,9 @@ func (s *Session) Watch(ctx context.Context) error {
 	}
 }
 
-// deleted returns an error that names the object that is being deleted or is gone. An API server that does not answer is no reason
+// Deleted returns an error that names the object that is being deleted or is gone. An API server that does not answer is no reason
 // to stop: the nodes go on without it.
-func (s *Session) deleted(ctx context.Context) error {
+func (s *Session) Deleted(ctx context.Context) error {
 	for _, source := range s.sources() {
 		is, ok := source.DeepCopyObject().(client.Object)
 		if !ok {
