@@ -53,8 +53,10 @@ static unsigned long rc_rules_round(const struct rc_rules *rules)
 static unsigned long rc_rules_expire_step(struct rc_rules *rules)
 {
 	if (!rules->expire_at) {
-		if (time_before(jiffies, rules->expire_next))
-			return rules->expire_next - jiffies;
+		long left = (long)(rules->expire_next - jiffies);
+
+		if (left > 0)
+			return left;
 		rules->expire_next = jiffies + rc_rules_round(rules);
 		rc_rules_expire_wild(rules);
 	}
