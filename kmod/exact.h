@@ -7,8 +7,8 @@
  * other does. Each rule has two links, of which a table uses one: while it grows its rules are in the next one as well.
  *
  * A rule takes 80 bytes (IPv4) or 104 and its place in the table 8 to 16. Those that requests make are charged to the
- * memory cgroup of the requester; what a softirq learns, to that of the ring's maker (see rc_rules_learn), within
- * limit.h.
+ * memory cgroup of the requester; what a softirq learns, to that of the process that set the ring last
+ * (see rc_rules_learn), within limit.h.
  *
  * The hash is a keyed one (HSipHash), or a sender could choose flows that all fall into one place.
  */

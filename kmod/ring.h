@@ -29,7 +29,8 @@ struct rc_rules;
  * @outputs: clusters that get what passes; each counts this ring in its nr_rings
  * @vlans: which ones pass, NULL = all
  * @plugins: NULL = none
- * @memcg: of the ring's maker: charged for later allocations on the ring's behalf; held. NULL = there are none
+ * @memcg: of the process that set the ring last: charged for later allocations on the ring's behalf; held. NULL = there
+ *	are none
  */
 struct rc_ring_config {
 	struct rc_cluster *fast;

@@ -29,7 +29,7 @@ names have; all others are in the sums ` + "`ringcap_rules_other_*`" + ` and ` +
 
 ## Agent
 
-On each node, port 9466 (` + "`agent.metricsPort`" + `). Counters are read every two seconds, or up to every ten where that takes long. They start again at 0 when a ring or cluster is deleted and created again, and go on
+On each node, port 9466 (` + "`agent.metricsPort`" + `). Counters are read every two seconds, or up to every ten where that takes long. They start again at 0 when a ring or cluster is deleted and created again or gets other queues, and go on
 over a restart of the agent. A ring or cluster that is not in an engine (yet) has no series but its ` + "`ready`" + `.
 
 %s
