@@ -35,13 +35,16 @@ func TestTypesFollowFromTheObject(t *testing.T) {
 	assert.ErrorContains(t, run(true), "make bpf")
 }
 
-func TestMissingStructureIsRefused(t *testing.T) {
-	builder, err := btf.NewBuilder([]btf.Type{&btf.Struct{Name: "output", Size: 4}}, nil)
-	require.NoError(t, err)
-	all, err := builder.Spec()
-	require.NoError(t, err)
-	_, err = declare(all)
-	assert.ErrorContains(t, err, "struct config")
+func TestMissingTypesAreRefused(t *testing.T) {
+	output, constants := &btf.Struct{Name: "output", Size: 4}, &btf.Enum{Name: "constants", Size: 4}
+	for want, types := range map[string][]btf.Type{"enum constants": {output}, "struct config": {constants, output}} {
+		builder, err := btf.NewBuilder(types, nil)
+		require.NoError(t, err)
+		all, err := builder.Spec()
+		require.NoError(t, err)
+		_, err = declare(all)
+		assert.ErrorContains(t, err, want)
+	}
 }
 
 func TestIdentifier(t *testing.T) {
