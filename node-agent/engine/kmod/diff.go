@@ -72,7 +72,7 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 			s.foreign = append(s.foreign, ring.Name)
 		case i < 0:
 			s.addRing(ring)
-		case rings[i].quick && rings[i].differs(ring):
+		case rings[i].quick && (rings[i].differs(ring) || rings[i].rulesDiffer(ring)):
 			// An earlier agent made it, and the module of that time does not take a ring out of quick mode.
 			s.deleteRings = append(s.deleteRings, ring.Name)
 			s.addRing(ring)
@@ -99,17 +99,22 @@ func (s *steps) addRing(ring capture.Ring) {
 
 // changeRing makes a ring that is there as planned. Its rules have a generation of their own: the ones go without the other.
 func (s *steps) changeRing(have ringObject, ring capture.Ring) {
-	if have.rulesGeneration != rulesGeneration(ring.Rules) {
+	if have.rulesDiffer(ring) {
 		s.setRules = append(s.setRules, ring)
 	}
-	if have.generation != generationOf(withoutRules(ring)) || !sameTaps(have.taps, ring.Taps) {
+	if have.differs(ring) {
 		s.setRings = append(s.setRings, ring)
 	}
 }
 
-// differs reports whether the ring is not as planned.
+// differs reports whether the ring, but for its rules, is not as planned.
 func (r ringObject) differs(ring capture.Ring) bool {
-	return r.rulesGeneration != rulesGeneration(ring.Rules) || r.generation != generationOf(withoutRules(ring)) || !sameTaps(r.taps, ring.Taps)
+	return r.generation != generationOf(withoutRules(ring)) || !sameTaps(r.taps, ring.Taps)
+}
+
+// rulesDiffer reports whether the ring's rules are not as planned.
+func (r ringObject) rulesDiffer(ring capture.Ring) bool {
+	return r.rulesGeneration != rulesGeneration(ring.Rules)
 }
 
 // withoutRules is what a ring's own generation is of.
