@@ -141,7 +141,7 @@ test-drivers: deps ## capture-aware drivers: what the rules find, and emulated n
 	$(SUDO) drivers/tests/run debug $(CASES)
 
 .PHONY: bench-kernel
-bench-kernel: deps ## instructions per packet beside AF_PACKET, for 64, 8 and 1 possible processors, deterministic
+bench-kernel: deps ## instructions per packet beside AF_PACKET, for 64, 8 and 1 possible processors, one and four producing, deterministic
 	$(SUDO) bench/kernel/run
 
 .PHONY: bench-agent

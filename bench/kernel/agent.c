@@ -14,19 +14,12 @@
 
 #include "readers.h"
 #include "rings.h"
+#include "rules.h"
 
 #define MANIFESTS	"/manifests"
 #define STATUS		"/status.json"
 #define LOG		"/agent.log"
 #define TRIES		3000	/* of 100 ms */
-
-/* With these slots of this length a queue is 16 MiB. */
-static const char manifest[] =
-	"apiVersion: ringcap.io/v1alpha1\n"
-	"kind: CaptureRing\n"
-	"metadata: {name: bench}\n"
-	"spec:\n"
-	"  {engine: EBPF, interfaces: [{name: %s}], queues: %u, slots: 8192, snapLength: 1536, filter: {defaultAction: Pass%s";
 
 static pid_t agent;
 
@@ -37,22 +30,68 @@ static void wait_a_moment(void)
 	nanosleep(&time, NULL);
 }
 
-static void write_manifest(const char *device, unsigned int queues, unsigned int patterns)
+static void put_prefix(FILE *file, const char *field, const __u8 *address, unsigned int len)
 {
-	char text[RING_PATTERN_MAX];
+	fprintf(file, "%s: %u.%u.%u.%u/%u, ", field, address[0], address[1], address[2], address[3], len);
+}
+
+static void put_rule(FILE *file, const struct ringcap_rule *rule)
+{
+	fprintf(file, "{action: %s, priority: %u, match: {", rule->action == RINGCAP_ACTION_LEARN ? "Learn" : "Pass",
+		rule->priority);
+	if (rule->fields & RINGCAP_MATCH_SADDR)
+		put_prefix(file, "source", rule->saddr, rule->splen);
+	if (rule->fields & RINGCAP_MATCH_DADDR)
+		put_prefix(file, "destination", rule->daddr, rule->dplen);
+	if (rule->fields & RINGCAP_MATCH_SPORT)
+		fprintf(file, "sourcePort: %u, ", rule->sport[0]);
+	if (rule->fields & RINGCAP_MATCH_DPORT)
+		fprintf(file, "destinationPort: %u, ", rule->dport[0]);
+	if (rule->fields & RINGCAP_MATCH_PROTO)
+		fprintf(file, "protocol: %u", rule->l4_proto);
+	fprintf(file, "}}, ");
+}
+
+static void put_filter(FILE *file, const struct ring_shape *shape)
+{
+	struct ringcap_rule rule = rule_learning();
+	char text[PATTERN_MAX];
 	unsigned int n;
+
+	fprintf(file, "{defaultAction: %s", ring_passes_by_rule(shape) ? "Drop" : "Pass");
+	if (shape->filter)
+		fprintf(file, ", bpf: tcp port 80");
+	fprintf(file, ", rules: [");
+	if (shape->learn)
+		put_rule(file, &rule);
+	for (n = 0; n < shape->wildcards; n++) {
+		rule = rule_wildcard(n);
+		put_rule(file, &rule);
+	}
+	fprintf(file, "]");
+	for (n = 0; n < shape->patterns; n++) {
+		rule_pattern(n, text);
+		fprintf(file, "%s{text: %s}", n ? ", " : ", payloadAction: Drop, payload: [", text);
+	}
+	fprintf(file, "%s}", n ? "]" : "");
+}
+
+/* With these slots of this length a queue is 16 MiB. */
+static void write_manifest(const struct ring_shape *shape, unsigned int queues)
+{
 	FILE *file;
 
 	mkdir(MANIFESTS, 0755);
 	file = fopen(MANIFESTS "/bench.yaml", "w");
 	if (!file)
 		fail(MANIFESTS);
-	fprintf(file, manifest, device, queues, patterns ? ", payloadAction: Drop, payload: [" : "");
-	for (n = 0; n < patterns; n++) {
-		ring_pattern(n, text);
-		fprintf(file, "%s{text: %s}", n ? ", " : "", text);
-	}
-	fprintf(file, "%s}}\n", patterns ? "]" : "");
+	fprintf(file, "apiVersion: ringcap.io/v1alpha1\n"
+		      "kind: CaptureRing\n"
+		      "metadata: {name: bench}\n"
+		      "spec: {engine: EBPF, interfaces: [{name: %s}], queues: %u, slots: 8192, snapLength: 1536, filter: ",
+		shape->device, queues);
+	put_filter(file, shape);
+	fprintf(file, "}\n");
 	fclose(file);
 }
 
@@ -83,11 +122,11 @@ static int is_ready(void)
 	return ring && strstr(ring, "\"ready\": true") && !strstr(text, "\"ready\": false");
 }
 
-void agent_start(const char *device, unsigned int queues, unsigned int patterns)
+void agent_start(const struct ring_shape *shape, unsigned int queues)
 {
 	int tries;
 
-	write_manifest(device, queues, patterns);
+	write_manifest(shape, queues);
 	unlink(STATUS);
 	agent = fork();
 	if (!agent)

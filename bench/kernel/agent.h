@@ -3,8 +3,10 @@
 #ifndef RB_AGENT_H
 #define RB_AGENT_H
 
+struct ring_shape;
+
 /* Starts an agent and waits until the ring with so many queues is there. */
-void agent_start(const char *device, unsigned int queues, unsigned int patterns);
+void agent_start(const struct ring_shape *shape, unsigned int queues);
 
 /* Stands still: its own instructions would be counted with the packets'. */
 void agent_freeze(void);

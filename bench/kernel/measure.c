@@ -13,6 +13,7 @@
 
 #include "agent.h"
 #include "marker.h"
+#include "producers.h"
 #include "readers.h"
 
 #define PACKETS		(8 * BURST)
@@ -36,6 +37,7 @@ static void start_readers(const struct experiment *e)
 		pids[i] = fork();
 		if (!pids[i]) {
 			sched_setscheduler(0, SCHED_BATCH, &parameter);
+			pin(nr_producers + i % nr_producers);
 			e->read(i);
 			exit(1);
 		}
@@ -115,18 +117,18 @@ void experiment_end(const struct experiment *e)
 bool measure(const struct experiment *e, unsigned int size)
 {
 	uint64_t before, got;
-	int sender = traffic_open();
 
 	experiment_begin(e, size);
-	traffic_send(sender, size, WARM_UP);
+	producers_start(size);
+	producers_send(WARM_UP);
 	before = experiment_received(e, size);
 	RB_MARK(RB_MARKER_BEGIN);
-	traffic_send(sender, size, PACKETS);
+	producers_send(PACKETS);
 	RB_MARK(RB_MARKER_END);
 	got = experiment_received(e, size) - before;
 	printf("run %s %s %u %u %u %llu\n", e->what, e->who,
 	       e->queues ? e->queues : e->readers, size, PACKETS, (unsigned long long)got);
+	producers_stop();
 	experiment_end(e);
-	close(sender);
 	return got == ((e->read || e->counter) && !e->rejected ? PACKETS : 0);
 }

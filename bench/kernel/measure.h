@@ -24,6 +24,7 @@
  * @counter: a file with the number of packets that arrived, if there are no readers
  * @settle: called when all is set up, returns when packets get through; may be NULL
  * @queues: those of the results, where they are not the readers'
+ * @one_rx_queue: the readers get the packets of one receive queue, so it is only measured with one producer
  */
 struct experiment {
 	const char *what, *who;
@@ -36,6 +37,7 @@ struct experiment {
 	const char *counter;
 	void (*settle)(void);
 	unsigned int queues;
+	bool one_rx_queue;
 };
 
 /* Prints "run CASE WHO QUEUES SIZE PACKETS RECEIVED"; false when a reader missed packets, or got what it should not. */

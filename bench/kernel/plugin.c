@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A QEMU TCG plugin that counts guest instructions between markers (marker.h), in all and with a lock prefix, for each
- * block of code, so that they can be assigned to functions afterwards. For one processor.
+ * block of code, so that they can be assigned to functions afterwards. For processors
+ * that run in turn, in one thread of QEMU's.
  *
  *	-plugin plugin.so,out=PREFIX
  *

@@ -9,13 +9,13 @@
 /**
  * struct ring_shape - what is asked of a ring
  * @device: tapped for what it receives
- * @ebpf: a ring of the eBPF engine, of which nothing else but @patterns is asked
+ * @ebpf: a ring of the eBPF engine, of which no mode, @per_rx_queue or @exact is asked, because no manifest has them
  * @transparent: mode 0, 1 or 2
  * @per_rx_queue: each of the device's receive queues has its own of the ring's queues
- * @quick: quick mode
  * @filter: with the BPF program of "tcp port 80"
  * @wildcards: wildcard rules of 8 shapes; the last in priority is the only one that matches the traffic, and nothing else
  *	passes
+ * @learn: one wildcard rule, which learns the traffic's flows; nothing else passes
  * @exact: exact rules; those of the traffic's flows are among them, and nothing else passes
  * @patterns: payload patterns, of which the traffic has none; only what has none passes
  */
@@ -24,17 +24,15 @@ struct ring_shape {
 	bool ebpf;
 	unsigned int transparent;
 	bool per_rx_queue;
-	bool quick;
 	bool filter;
 	unsigned int wildcards;
+	bool learn;
 	unsigned int exact;
 	unsigned int patterns;
 };
 
-#define RING_PATTERN_MAX	32
-
-/* Pattern @n as text; RING_PATTERN_MAX bytes at @text. */
-int ring_pattern(unsigned int n, char *text);
+/* Whether nothing passes but what rules let pass. */
+bool ring_passes_by_rule(const struct ring_shape *shape);
 
 void ring_make(const struct ring_shape *shape, unsigned int queues);
 void ring_delete(const struct ring_shape *shape);

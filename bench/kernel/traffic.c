@@ -75,8 +75,15 @@ int traffic_open(void)
 	return fd;
 }
 
-void traffic_send(int fd, unsigned int size, unsigned int count)
+/* QEMU runs one processor for some milliseconds, or until it has nothing to do, or comes to this instruction. */
+static void give_turn(void)
 {
+	__asm__ volatile("pause");
+}
+
+void traffic_send(int fd, const struct traffic_share *share, unsigned int size, unsigned int count)
+{
+	const unsigned int vector = share->of == 1 ? VECTOR : 1;
 	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
 	struct mmsghdr messages[VECTOR] = {};
 	struct iovec vectors[VECTOR];
@@ -84,15 +91,17 @@ void traffic_send(int fd, unsigned int size, unsigned int count)
 	int n;
 
 	for (sent = 0; sent < count; sent += (unsigned int)n) {
-		for (i = 0; i < VECTOR; i++) {
-			vectors[i] = (struct iovec){ frames[(sent + i) % FLOWS], size };
+		for (i = 0; i < vector; i++) {
+			vectors[i] = (struct iovec){ frames[((sent + i) * share->of + share->which) % FLOWS], size };
 			messages[i].msg_hdr.msg_iov = &vectors[i];
 			messages[i].msg_hdr.msg_iovlen = 1;
 		}
-		n = sendmmsg(fd, messages, VECTOR, 0);
+		n = sendmmsg(fd, messages, vector, 0);
 		if (n <= 0)
 			fail("sendmmsg");
-		if ((sent + (unsigned int)n) % BURST == 0)
+		if (share->of > 1)
+			give_turn();
+		if ((sent + (unsigned int)n) % (BURST / share->of) == 0)
 			nanosleep(&pause, NULL);
 	}
 }

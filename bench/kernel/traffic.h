@@ -23,7 +23,19 @@ const uint8_t *traffic_frame(unsigned int flow);
 /* A socket to send through. */
 int traffic_open(void);
 
-/* Sends count packets, a multiple of BURST, and lets readers run after each burst. */
-void traffic_send(int fd, unsigned int size, unsigned int count);
+/**
+ * struct traffic_share - the flows of one of several senders
+ * @which: its number, from 0
+ * @of: how many senders there are; a power of two, at most FLOWS
+ */
+struct traffic_share {
+	unsigned int which, of;
+};
+
+/*
+ * Sends count packets of the share's flows, a multiple of BURST / of, and lets readers run after each such part of a burst.
+ * One of several senders lets the others run after each packet.
+ */
+void traffic_send(int fd, const struct traffic_share *share, unsigned int size, unsigned int count);
 
 #endif /* RB_TRAFFIC_H */

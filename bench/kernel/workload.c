@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * In the guest: sends the same packets over a veth pair to each kind of reader in turn and marks, for the counting
- * plugin, where each measurement begins and ends. Prints a line for each:
+ * workload PRODUCERS [CASE...], in the guest: sends the same packets over a veth pair to each kind of reader in turn and
+ * marks, for the counting plugin, where each measurement begins and ends. Prints a line for each:
  *
  *   run CASE WHO READERS SIZE PACKETS RECEIVED
  *
  * The sender sleeps after each burst, which fits in every ring, so that nothing is lost; what it and the interfaces cost
- * is measured without readers and can be subtracted. It runs in one process, readers in others at SCHED_BATCH.
+ * is measured without readers and can be subtracted. It runs in one process, readers in others at SCHED_BATCH. With several
+ * PRODUCERS, see producers.h.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -18,6 +20,7 @@
 
 #include "control.h"
 #include "measure.h"
+#include "producers.h"
 #include "readers.h"
 
 static const unsigned int sizes[] = { 60, 512, 1500 };	/* bytes, without FCS */
@@ -45,7 +48,8 @@ static bool measure_all(const struct experiment *experiments, unsigned int nr)
 
 	for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
 		for (i = 0; i < nr; i++)
-			if (experiments[i].sizes & 1U << s && asked_for(experiments[i].what))
+			if (experiments[i].sizes & 1U << s && asked_for(experiments[i].what) &&
+			    !(experiments[i].one_rx_queue && nr_producers > 1))
 				lossless &= measure(&experiments[i], sizes[s]);
 	return lossless;
 }
@@ -87,29 +91,40 @@ static const struct experiment with_module[] = {
 	{ "unattended", "ringcap", 1, NULL, .ring = { .device = "vb" }, .sizes = SMALL },
 	{ "plain", "ringcap", 1, read_ringcap, .ring = { .device = "vb" }, .sizes = EVERY },
 	{ "plain", "ringcap", 4, read_ringcap, .ring = { .device = "vb" }, .sizes = EVERY },
-	{ "plain", "ringcap-quick", 1, read_ringcap, .ring = { .device = "vb", .quick = true }, .sizes = EVERY },
 	{ "plain", "ringcap-recv", 1, read_ringcap_batches, .ring = { .device = "vb" }, .sizes = SMALL },
 	{ "plain", "ringcap-ebpf", 1, read_ringcap, .ring = { .device = "vb", .ebpf = true }, .sizes = EVERY },
 	{ "plain", "ringcap-ebpf", 4, read_ringcap, .ring = { .device = "vb", .ebpf = true }, .sizes = EVERY },
 	{ "plain", "tpacket-v3", 1, read_tpacket, .sizes = EVERY },
 	{ "plain", "tpacket-v3-fanout-hash", 4, read_fanout, .sizes = EVERY },
-	{ "plain", "af-xdp-copy", 1, read_xdp, .sizes = EVERY },
-	{ "plain", "af-xdp-generic", 1, read_xdp_generic, .sizes = SMALL },
+	{ "plain", "af-xdp-copy", 1, read_xdp, .sizes = EVERY, .one_rx_queue = true },
+	{ "plain", "af-xdp-generic", 1, read_xdp_generic, .sizes = SMALL, .one_rx_queue = true },
 	{ "libpcap", "ringcap", 1, read_pcap_ringcap, .ring = { .device = "vb" }, .sizes = SMALL },
 	{ "libpcap", "ringcap-ebpf", 1, read_pcap_ringcap, .ring = { .device = "vb", .ebpf = true }, .sizes = SMALL },
 	{ "libpcap", "tpacket-v3", 1, read_pcap_tpacket, .sizes = SMALL },
 	{ "tcp-port-80-passes", "ringcap", 1, read_ringcap,
 	  .ring = { .device = "vb", .filter = true }, .traffic = TRAFFIC_TCP, .sizes = SMALL },
+	{ "tcp-port-80-passes", "ringcap-ebpf", 1, read_ringcap,
+	  .ring = { .device = "vb", .ebpf = true, .filter = true }, .traffic = TRAFFIC_TCP, .sizes = SMALL },
 	{ "tcp-port-80-passes", "tpacket-v3", 1, read_tpacket_filtered, .traffic = TRAFFIC_TCP, .sizes = SMALL },
 	{ "tcp-port-80-rejects", "ringcap", 1, read_ringcap,
 	  .ring = { .device = "vb", .filter = true }, .sizes = SMALL, .rejected = true },
+	{ "tcp-port-80-rejects", "ringcap-ebpf", 1, read_ringcap,
+	  .ring = { .device = "vb", .ebpf = true, .filter = true }, .sizes = SMALL, .rejected = true },
 	{ "tcp-port-80-rejects", "tpacket-v3", 1, read_tpacket_filtered, .sizes = SMALL, .rejected = true },
-	{ "10-wildcard-rules", "ringcap", 1, read_ringcap,
-	  .ring = { .device = "vb", .wildcards = 10 }, .sizes = SMALL },
+	{ "10-wildcard-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .wildcards = 10 }, .sizes = SMALL },
+	{ "10-wildcard-rules", "ringcap-ebpf", 1, read_ringcap,
+	  .ring = { .device = "vb", .ebpf = true, .wildcards = 10 }, .sizes = SMALL },
 	{ "1000-wildcard-rules", "ringcap", 1, read_ringcap,
 	  .ring = { .device = "vb", .wildcards = 1000 }, .sizes = SMALL },
+	{ "1000-wildcard-rules", "ringcap-ebpf", 1, read_ringcap,
+	  .ring = { .device = "vb", .ebpf = true, .wildcards = 1000 }, .sizes = SMALL },
+	{ "4096-wildcard-rules", "ringcap-ebpf", 1, read_ringcap,	/* the most that a manifest has */
+	  .ring = { .device = "vb", .ebpf = true, .wildcards = 4096 }, .sizes = SMALL },
 	{ "10000-wildcard-rules", "ringcap", 1, read_ringcap,
 	  .ring = { .device = "vb", .wildcards = 10000 }, .sizes = SMALL },
+	{ "learnt-flows", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .learn = true }, .sizes = SMALL },
+	{ "learnt-flows", "ringcap-ebpf", 1, read_ringcap,
+	  .ring = { .device = "vb", .ebpf = true, .learn = true }, .sizes = SMALL },
 	{ "1000-exact-rules", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .exact = 1000 }, .sizes = SMALL },
 	{ "1000-patterns", "ringcap", 1, read_ringcap, .ring = { .device = "vb", .patterns = 1000 }, .sizes = EVERY },
 	{ "1000-patterns", "ringcap-ebpf", 1, read_ringcap,
@@ -121,8 +136,11 @@ int main(int argc, char **argv)
 {
 	bool lossless;
 
-	(void)argc;
-	cases = argv + 1;
+	nr_producers = argc > 1 ? (unsigned int)atoi(argv[1]) : 0;
+	if (!nr_producers || nr_producers > PRODUCERS_MAX || nr_producers & (nr_producers - 1))
+		fail_with("workload", "the number of producers is a power of two, at most 8");
+	pin(2 * nr_producers - 1);
+	cases = argv + 2;
 	progress = mmap(NULL, READERS_MAX * sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (progress == MAP_FAILED)
 		fail("mmap");

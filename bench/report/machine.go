@@ -22,22 +22,32 @@ type Setting struct {
 	Series string `json:"series,omitempty"`
 	// Possible is how many processors the kernel expects, those included that are not there.
 	Possible int `json:"possibleProcessors,omitempty"`
+	// Producers is on how many of them packets arrive at once.
+	Producers int `json:"producers,omitempty"`
 }
 
 func (m Machine) String() string {
 	text := "Kernel " + m.Kernel
 	if m.Possible > 0 {
-		text += fmt.Sprintf(", possible processors: %d", m.Possible)
+		text += fmt.Sprintf(", possible processors: %d, producers: %d", m.Possible, m.Producers)
 	}
 	return text
 }
 
-// String is what comes before a row's name, where there is something to tell.
 func (s Setting) String() string {
+	text := fmt.Sprintf("%s, %d possible processors", s.Series, s.Possible)
+	if s.Producers > 1 {
+		text += fmt.Sprintf(", %d producers", s.Producers)
+	}
+	return text
+}
+
+// prefix comes before a row's name, for benchmarks that have several settings.
+func (s Setting) prefix() string {
 	if s == (Setting{}) {
 		return ""
 	}
-	return fmt.Sprintf("%s, %d possible: ", s.Series, s.Possible)
+	return s.String() + ": "
 }
 
 // readMachine reads machine.json, which the benchmark's run leaves beside what it measured.

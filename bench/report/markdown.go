@@ -65,7 +65,7 @@ func (t *Tables) Dominators(keys ...Key) {
 				parts = append(parts, fmt.Sprintf("`%s` %.0f", name, cost.Instructions))
 			}
 		}
-		fmt.Fprintf(&t.text, "- %s%s, %s x%d: %s\n", key.On, key.Case, key.Who, key.Queues, strings.Join(parts, ", "))
+		fmt.Fprintf(&t.text, "- %s%s, %s x%d: %s\n", key.On.prefix(), key.Case, key.Who, key.Queues, strings.Join(parts, ", "))
 	}
 }
 

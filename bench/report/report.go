@@ -222,7 +222,7 @@ func (b Benchmark) print(w io.Writer, result Result) error {
 		for _, cost := range row.Dominators {
 			parts = append(parts, fmt.Sprintf("%s %.0f", cost.Function, cost.Instructions))
 		}
-		fmt.Fprintf(w, "  %s%s, %s x%d, %d bytes: %s\n", row.Setting, row.Case, row.Who, row.Queues, row.PacketSize,
+		fmt.Fprintf(w, "  %s%s, %s x%d, %d bytes: %s\n", row.prefix(), row.Case, row.Who, row.Queues, row.PacketSize,
 			strings.Join(parts, ", "))
 	}
 	return nil

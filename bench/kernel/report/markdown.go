@@ -30,20 +30,16 @@ var readers = []reader{
 
 func markdown(result report.Result) string {
 	t := report.NewTables(result)
-	for _, on := range []report.Setting{many, manyOn612} {
-		t.Table([]string{head(on), "60 bytes", "512 bytes", "1500 bytes"}, bySize(t, on))
+	for _, on := range result.Machines {
+		t.Table([]string{on.Setting.String(), "60 bytes", "512 bytes", "1500 bytes"}, bySize(t, on.Setting))
 	}
 	t.Table([]string{"60 bytes, 64 possible processors", "module", "eBPF engine", "TPACKET_V3"}, byCase(t))
 	t.Goals()
 	t.Table([]string{"60 bytes, 6.1", "64 possible processors", "8", "1"}, byPossible(t))
-	t.Table([]string{head(one), "60 bytes", "512 bytes", "1500 bytes"}, bySize(t, one))
 	t.Dominators(plain(many, module, 1), plain(many, module, 4), plain(many, ebpf, 1), plain(many, sockets, 1),
-		plain(many, fanout, 4), plain(manyOn612, ebpf, 1), plain(one, module, 1))
+		plain(many, fanout, 4), plain(oneOn612, ebpf, 1), plain(fourAtOnce, module, 1), plain(fourAtOnce, module, 4),
+		plain(fourAtOnce, ebpf, 1), plain(one, module, 1))
 	return t.String()
-}
-
-func head(on report.Setting) string {
-	return fmt.Sprintf("%s, %d possible processors", on.Series, on.Possible)
 }
 
 func bySize(t *report.Tables, on report.Setting) []report.Line {
@@ -86,8 +82,10 @@ func byCase(t *report.Tables) []report.Line {
 		{"no consumer attached", "unattended", report.Smallest},
 		{"10 wildcard rules, 8 shapes", "10-wildcard-rules", report.Smallest},
 		{"1,000 wildcard rules, 8 shapes", "1000-wildcard-rules", report.Smallest},
+		{"4,096 wildcard rules, 8 shapes", "4096-wildcard-rules", report.Smallest},
 		{"10,000 wildcard rules, 8 shapes", "10000-wildcard-rules", report.Smallest},
 		{"1,000 exact rules", "1000-exact-rules", report.Smallest},
+		{"64 flows learnt as exact rules", "learnt-flows", report.Smallest},
 		{"1,000 payload patterns", "1000-patterns", report.Smallest},
 		{"1,000 payload patterns, 512 bytes", "1000-patterns", 512},
 		{"1,000 payload patterns, 1500 bytes", "1000-patterns", 1500},
