@@ -14,8 +14,9 @@
  * transmission from a process nor the publishing tasklet can come in between what the other does. Where a queue has
  * fewer lanes than the machine has CPUs, several of them produce into a lane, and all do so under its lock. Poll and
  * attach come from other CPUs and take no lock: positions only grow, and released never passes published. What is in
- * the consumer page is clamped. Of what consumers can only read, the account is kept there and nowhere else; one writer at a
- * time adds to it, in one go where the machine can. All else in mapped pages is never read back.
+ * the consumer page is clamped. Of what consumers can only read, the account of the packets that came to the lane is kept
+ * there and nowhere else; one writer at a time adds to it, in one go where the machine can. The queue counts those that
+ * nobody attended, and attaching copies their number into lane 0. All else in mapped pages is never read back.
  *
  * When a packet becomes visible: one that comes alone, at once. One that closely follows another waits for the end of
  * the batch (publish.h) or for RC_LANE_BATCHES of the lane to be full: a consumer that looks at the index all the time
@@ -241,8 +242,8 @@ static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_pa
 	return rc_lane_truncate(lane, RINGCAP_SLOT_SIZE(pkt->hdr_len, limit), pkt->len - limit);
 }
 
-/* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */
-static inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
+/* The same as rc_lane_put. Inline: for a packet whose address is passed to nobody. */
+static __always_inline void rc_lane_put_inline(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {
 	struct ringcap_slot *slot = rc_lane_slot(lane, lane->head);
 	u32 caplen, size;
@@ -264,6 +265,12 @@ static inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 
 	}
 	rc_lane_append(lane, size, caplen);
 	rc_lane_show(lane, pkt->ts_ns);
+}
+
+/* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */
+static inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
+{
+	rc_lane_put_inline(lane, pkt, snaplen);
 }
 
 /* The same for a packet that is in a row. Before the time is asked for, all is done that can be: little is kept over that. */

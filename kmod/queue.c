@@ -20,6 +20,7 @@ static void rc_queue_free(struct rc_queue *queue)
 	rc_region_free(&queue->consumer);
 	rc_region_free(&queue->kernel);
 	rc_region_free(&queue->info);
+	free_percpu(queue->unattended);
 	kvfree(queue);
 }
 
@@ -68,7 +69,8 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	queue->nr_queues = shape->nr_queues;
 	queue->shared = shape->nr_lanes < nr_cpu_ids;
 
-	if (rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
+	queue->unattended = alloc_percpu_gfp(u64, GFP_KERNEL_ACCOUNT);
+	if (!queue->unattended || rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
 	    rc_region_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
 	    rc_region_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
@@ -90,7 +92,7 @@ static void rc_queue_deliver_to(struct rc_queue *queue, struct rc_lane *lane, st
 	if (smp_load_acquire(&queue->attended))
 		rc_lane_put(lane, pkt, queue->snaplen);
 	else
-		rc_lane_drop(lane, RINGCAP_DROP_UNATTENDED);
+		rc_queue_drop_unattended(queue);
 }
 
 void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt)
@@ -104,6 +106,14 @@ void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt)
 	spin_lock(&lane->lock);
 	rc_queue_deliver_to(queue, lane, pkt);
 	spin_unlock(&lane->lock);
+}
+
+void rc_queue_deliver_short_slow(struct rc_queue *queue, struct rc_short brief)
+{
+	struct rc_packet pkt rc_uninitialized;
+
+	rc_packet_init_short(&pkt, &brief);
+	rc_queue_deliver_slow(queue, &pkt);
 }
 
 /* The same, but what can't be delivered is not dropped. */
@@ -156,6 +166,16 @@ static void rc_queue_fill_info(struct rc_queue *queue, const char *name)
 	strscpy_pad(info->name, name, sizeof(info->name));
 }
 
+static u64 rc_queue_count_unattended(const struct rc_queue *queue)
+{
+	unsigned int cpu;
+	u64 sum = 0;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(queue->unattended, cpu));
+	return sum;
+}
+
 static u64 rc_queue_attachments;	/* under rc_chardev_lock */
 
 int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
@@ -176,6 +196,8 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	rc_queue_fill_info(queue, name);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
+	/* For the consumer only: the account is elsewhere. */
+	WRITE_ONCE(queue->lanes[0].kernel->stats.dropped[RINGCAP_DROP_UNATTENDED], rc_queue_count_unattended(queue));
 	/* Producers that see these see all of the above. */
 	smp_store_release(&queue->attended, true);
 	smp_store_release(&queue->fast_snaplen, queue->shared ? 0 : queue->snaplen);
@@ -242,6 +264,7 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 	u32 i, reason;
 
 	*sum = queue->before;
+	sum->dropped[RINGCAP_DROP_UNATTENDED] += rc_queue_count_unattended(queue);
 	for (i = 0; i < queue->nr_lanes; i++) {
 		const struct ringcap_lane_stats *stats = &queue->lanes[i].kernel->stats;
 
@@ -250,7 +273,8 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 		sum->truncated += READ_ONCE(stats->truncated);
 		sum->truncated_bytes += READ_ONCE(stats->truncated_bytes);
 		for (reason = 0; reason < RINGCAP_DROP_REASONS; reason++)
-			sum->dropped[reason] += READ_ONCE(stats->dropped[reason]);
+			if (reason != RINGCAP_DROP_UNATTENDED)
+				sum->dropped[reason] += READ_ONCE(stats->dropped[reason]);
 	}
 }
 
@@ -269,7 +293,7 @@ u64 rc_queue_unread_bytes(struct rc_queue *queue)
 
 u64 rc_queue_memory(const struct rc_queue *queue)
 {
-	u64 bytes = struct_size(queue, lanes, queue->nr_lanes);
+	u64 bytes = struct_size(queue, lanes, queue->nr_lanes) + num_possible_cpus() * sizeof(*queue->unattended);
 	u32 i;
 
 	bytes += rc_region_memory(&queue->info) + rc_region_memory(&queue->kernel) + rc_region_memory(&queue->consumer);

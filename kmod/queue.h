@@ -39,6 +39,7 @@ struct rc_queue_shape {
 
 /**
  * struct rc_queue - a queue
+ * @unattended: packets that were dropped because none was, by the CPU that had them
  * @attended: a consumer is attached; written under rc_chardev_lock, read by producers
  * @fast_snaplen: @snaplen if one is and each CPU has its own lane: producers need not look any further; else 0
  * @shared: lanes have several producers, which take their locks
@@ -60,6 +61,7 @@ struct rc_queue_shape {
  * @before: account of the queues that were in this one's place; under rc_chardev_lock
  */
 struct rc_queue {
+	u64 __percpu *unattended;
 	u32 fast_snaplen;
 	bool attended;
 	bool shared;
@@ -155,19 +157,16 @@ static __always_inline struct rc_lane *rc_queue_own_lane(struct rc_queue *queue)
 	return lane;
 }
 
-/* Drops a packet for a queue that has no consumer, and lanes of their own for all CPUs; else false, and nothing is done. */
-static __always_inline bool rc_queue_drop_unattended(struct rc_queue *queue)
+/* Counts a packet that comes while no consumer is attached. Lanes need not be touched for that, nor their locks taken. */
+static __always_inline void rc_queue_drop_unattended(const struct rc_queue *queue)
 {
-	if (queue->shared || READ_ONCE(queue->attended))
-		return false;
-	rc_lane_drop(rc_queue_own_lane(queue), RINGCAP_DROP_UNATTENDED);
-	return true;
+	__this_cpu_inc(*queue->unattended);
 }
 
-/* For lanes that several CPUs produce into, and queues that have no consumer. */
+/* For lanes that several CPUs produce into, and while a consumer comes or goes. */
 void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt);
 
-/* On the CPU that got the packet, with bottom halves off, under RCU. */
+/* Delivers or drops @pkt, on the CPU that got it, with bottom halves off, under RCU. */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
 	/* Pairs with the release in rc_queue_attach. */
@@ -175,20 +174,32 @@ static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_p
 
 	if (likely(snaplen))
 		rc_lane_put(rc_queue_own_lane(queue), pkt, snaplen);
+	else if (!READ_ONCE(queue->attended))
+		rc_queue_drop_unattended(queue);
 	else
 		rc_queue_deliver_slow(queue, pkt);
 }
 
-/* The same if the queue has no more to it than that; else false, and nothing is done. */
-static __always_inline bool rc_queue_take(struct rc_queue *queue, struct rc_packet *pkt)
+/* The same for a packet that has a short slot. */
+void rc_queue_deliver_short_slow(struct rc_queue *queue, struct rc_short brief);
+
+/*
+ * The same as rc_queue_deliver for it; @row: all its bytes are in a row. The slow half gets it by value, and not by its
+ * address: so the compiler keeps in registers what is needed of it, and forgets the rest.
+ */
+static __always_inline void rc_queue_deliver_short(struct rc_queue *queue, struct rc_packet *pkt, bool row)
 {
 	/* Pairs with the release in rc_queue_attach. */
 	u32 snaplen = smp_load_acquire(&queue->fast_snaplen);
 
-	if (unlikely(!snaplen))
-		return rc_queue_drop_unattended(queue);
-	rc_lane_put(rc_queue_own_lane(queue), pkt, snaplen);
-	return true;
+	if (likely(snaplen && row))
+		rc_lane_put_plain(rc_queue_own_lane(queue), pkt, snaplen);
+	else if (likely(snaplen))
+		rc_lane_put_inline(rc_queue_own_lane(queue), pkt, snaplen);
+	else if (!READ_ONCE(queue->attended))
+		rc_queue_drop_unattended(queue);
+	else
+		rc_queue_deliver_short_slow(queue, rc_packet_shorten(pkt));
 }
 
 /* Delivers @pkt as rc_queue_deliver does if a consumer is attached and has room; else does and counts nothing. */

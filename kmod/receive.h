@@ -30,18 +30,12 @@ static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, cons
 						  struct rc_packet *pkt)
 {
 	struct rc_queue *queue;
-	u32 snaplen;
 
 	if (unlikely(!rc_cluster_find_queue(cluster, pkt, &queue)))
 		return false;
-	/* Pairs with the release in rc_queue_attach. */
-	snaplen = smp_load_acquire(&queue->fast_snaplen);
-	if (unlikely(!snaplen && !rc_queue_drop_unattended(queue)))
-		return false;
 	rc_account_packet(tap->ring->account, RC_FATE_PASSED, pkt->len);
 	pkt->ifindex = tap->ifindex;
-	if (likely(snaplen))
-		rc_lane_put_plain(rc_queue_own_lane(queue), pkt, snaplen);
+	rc_queue_deliver_short(queue, pkt, true);
 	return true;
 }
 

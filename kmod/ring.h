@@ -57,7 +57,7 @@ struct rc_ring_config {
  * @rules_changes: of the active rules, so that a dump that was interrupted by one is marked
  * @taps: under RTNL
  * @transparent: the mode that was asked for; taps have the active one, which is 0 for some with @transparent_fallback
- * @quick: quick mode was asked for, which every ring has as far as its settings let it (receive.h): is told, and no more
+ * @quick: quick mode was asked for: is told, and has no effect
  * @owner: see owner.h
  * @list: in rc_net.rings
  */

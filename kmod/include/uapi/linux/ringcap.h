@@ -96,8 +96,8 @@
  * was not read counts as delivered, as when a consumer goes. With ATTACHMENT it is taken from the consumer that
  * attached then, and with ATTACHED_PID from this process (ESRCH when another one, or none, is attached). ENOMEM when
  * there is no memory for the other queue: its consumer has lost it all the same, and it has no other; open(2) is ENXIO
- * and its packets are dropped as unattended, counted in the stats that the old consumer has mapped, until the command,
- * without ATTACHMENT and ATTACHED_PID, finds memory, or that the old consumer has gone.
+ * and its packets are dropped as unattended, which the queue's account has, until the command, without ATTACHMENT and
+ * ATTACHED_PID, finds memory, or that the old consumer has gone.
  *
  * TRANSMITTING from a queue of the module, where its cluster has RINGCAP_A_INJECT: two more areas,
  *
@@ -233,7 +233,8 @@ enum ringcap_drop {
  * @truncated: packets of those delivered that the snap length has shortened: caplen is less than len
  * @truncated_bytes: bytes that they lack, the sum of len - caplen
  *
- * 64 bytes, so that lanes do not share cache lines.
+ * 64 bytes, so that lanes do not share cache lines. A module's queue counts unattended packets elsewhere: its first lane
+ * has those of the time before the consumer attached.
  */
 struct ringcap_lane_stats {
 	__u64	delivered;
