@@ -238,7 +238,8 @@ static void rc_patterns_search_pieces(const struct rc_automaton *automaton, stru
 	skb_prepare_seq_read(skb, from, to, &state);
 	while ((len = skb_seq_read(done, &data, &state))) {
 		/* The last piece may go on behind the payload. */
-		if (rc_search_piece(automaton, search, data, min(len, to - from - done))) {
+		len = min(len, to - from - done);
+		if (rc_search_piece(automaton, search, data, len, done + len < to - from)) {
 			skb_abort_seq_read(&state);
 			return;
 		}
@@ -260,7 +261,7 @@ static u32 rc_patterns_find(const struct rc_patterns *patterns, struct rc_packet
 	to = rc_view_skb_off(&view, view.payload_end);
 	rc_search_start(&search);
 	if (to <= pkt->linear)
-		rc_search_piece(&patterns->automaton, &search, pkt->data + from, to - from);
+		rc_search_piece(&patterns->automaton, &search, pkt->data + from, to - from, false);
 	else
 		rc_patterns_search_pieces(&patterns->automaton, &search, pkt->skb, from, to);
 	return search.hit;

@@ -3,17 +3,28 @@
  * Patterns: which of many literals is the first in a stream of bytes (A. V. Aho, M. J. Corasick, "Efficient string
  * matching", CACM 18(6), 1975). Plain C without kernel or libc dependencies.
  *
- * Patterns that care for case and those that don't are two machines, of which each byte passes those that are not
- * empty. A machine is a trie of its patterns, its states numbered level by level, so that
+ * All patterns are one trie, which folds case as soon as one of them does not care for it. Its states are numbered level
+ * by level, so that
  *
  *	the children of state S are the states child[S] .. child[S + 1] - 1, in the order of their labels;
- *	the shallow states, where ordinary traffic stays, are the first ones: they have dense rows, the next state for
- *	each class of bytes, failures resolved. Bytes that no pattern of the machine has are one class;
+ *	the shallow states, where ordinary traffic stays, are the first ones: they have dense rows, the next row for
+ *	each class of bytes, failures resolved. Bytes that no pattern has are one class. A state is known by the place
+ *	of its row, so that a byte costs a look at its class and one at the row;
  *	the states behind have only their children and a failure link. One byte can follow several of those, but a link
  *	leads at least one level up and a byte one level down: two steps a byte, whatever the bytes are.
  *
- * So a byte costs the same among 10 and among 65,536 patterns. Memory, of both machines together, for patterns of B
- * bytes in all: at most 17 * (B + 8) + 2 * RC_ROWS_MAX bytes. 1,000 patterns of 10 bytes take less than 3 MiB.
+ * Where a row leads to a state in which a pattern ends, or that has no row, it says so by the place of one more row, the
+ * trap, which leads nowhere else. So 16 bytes are read without a question, and only if they end in the trap they
+ * are read again, one by one. Where few bytes begin a pattern, those that begin none are skipped from the root,
+ * without the wait of one look for the other.
+ *
+ * A pattern that cares for case is found folded, if the trie folds, and then its bytes' bit 5 is compared, which tells
+ * letters' case. The stream's bits are taken down when they are first asked for, each byte once.
+ *
+ * So a byte costs the same among 10 and among 65,536 patterns, except where one place ends several that are the same
+ * but for case, offset or depth: those are looked at one by one, some 10 ns each. Memory for N patterns of B bytes in all: at most
+ * 17 * (B + 8) + RC_ROWS_MAX bytes, and 32 * N where patterns of both kinds are mixed. 1,000 patterns of 10 bytes take
+ * less than 3 MiB.
  *
  * Building takes the patterns in order of their bytes: a state is a range of them, and how many states there will be is
  * known before there is one. The block is allocated once.
@@ -22,8 +33,8 @@
  *	rc_automaton_size(a)				bytes of the block
  *	rc_automaton_build(a, block)			the block is the caller's, any content, aligned to 8
  *
- *	rc_search_start(s); then rc_search_piece(a, s, data, len) for one piece of the stream after the other until it
- *	returns true: s->hit is the index of the pattern plus 1, or 0 when no more can come.
+ *	rc_search_start(s); then rc_search_piece(a, s, data, len, more) for one piece of the stream after the other until
+ *	it returns true: s->hit is the index of the pattern plus 1, or 0 when no more can come.
  *
  * The hit is the pattern that ends first; among those that end there the longest; among equals the one that cares for
  * case, then the one that comes first in the array. It does not depend on how the stream is cut into pieces.
@@ -37,9 +48,12 @@
 #define rc_pause() do { } while (0)	/* called often while something long is done */
 #endif
 
-#define RC_ROWS_MAX	(4u << 20)	/* bytes of a machine's dense rows */
-#define RC_HIT		(1u << 31)	/* in a row: some pattern ends in that state */
-#define RC_SAME		(1u << 31)	/* in order: the next one has the same bytes */
+#define RC_ROWS_MAX	(4u << 20)	/* bytes of dense rows */
+#define RC_SKIP		8u		/* bytes that are skipped at once */
+#define RC_STARTS_MAX	32u		/* bytes that begin a pattern, for skipping to be of use */
+#define RC_CASE_WORDS	4u		/* words for a bit of each byte of the longest pattern */
+#define RC_DEEP		(1u << 31)	/* in rc_search.at: the number of a state without a row */
+#define RC_SAME		(1u << 31)	/* in order: the next one has the same bytes, case aside where the trie folds */
 #define RC_UNLIMITED	0xffffffffu
 
 /**
@@ -59,7 +73,7 @@ struct rc_pattern {
 };
 
 /**
- * struct rc_state - a state of a machine
+ * struct rc_state - a state
  * @child: its first child
  * @fail: the state of the longest proper suffix
  * @link: the nearest state by @fail with an @out, 0 = none
@@ -73,89 +87,105 @@ struct rc_state {
 };
 
 /**
- * struct rc_machine - patterns of one kind
- * @order: of its @nr patterns, sorted by their bytes; RC_SAME
+ * struct rc_automaton - all patterns
+ * @order: of its @nr @patterns, sorted by their bytes; RC_SAME
  * @states: @nr_states, and one more that ends the last one's children
  * @labels: class of the byte that leads to each state
- * @rows: @nr_dense rows of @nr_classes, next state and RC_HIT
+ * @rows: @nr_dense rows of @nr_classes places of rows, and the trap
+ * @trap: its place
+ * @cases: bit 5 of each byte of the patterns in order, @case_words each, from the last byte on
+ * @case_words: 0 = no pattern has to be compared
+ * @first: least place where a pattern may begin
+ * @limit: where the last one must have ended, RC_UNLIMITED = nowhere
  * @classes: of each byte
+ * @starts: whether a byte leads away from the root
+ * @skips: whether few do
+ * @fold: whether letters are of either case
  */
-struct rc_machine {
+struct rc_automaton {
 	rc_u32 nr;
 	rc_u32 nr_states;
 	rc_u32 nr_dense;
 	rc_u32 nr_classes;
-	rc_u32 *order;
-	struct rc_state *states;
-	rc_u8 *labels;
-	rc_u32 *rows;
-	rc_u8 classes[256];
-	rc_u8 fold;
-};
-
-/**
- * struct rc_automaton - all patterns
- * @first: least place where a pattern may begin
- * @limit: where the last one must have ended, RC_UNLIMITED = nowhere
- */
-struct rc_automaton {
-	struct rc_machine machines[2];
-	const struct rc_pattern *patterns;
+	rc_u32 trap;
+	rc_u32 case_words;
 	rc_u32 first;
 	rc_u32 limit;
+	const struct rc_pattern *patterns;
+	rc_u32 *order;
+	struct rc_state *states;
+	rc_u64 *cases;
+	rc_u32 *rows;
+	rc_u8 *labels;
+	rc_u8 classes[256];
+	rc_u8 starts[256];
+	rc_u8 skips;
+	rc_u8 fold;
 };
 
 /**
  * struct rc_search - where a search in a stream is
  * @pos: bytes of the stream that went by
- * @states: of the machines
+ * @at: the place of the state's row, or RC_DEEP
  * @hit: 1 + the index of the pattern that was found
+ * @seen: bytes of the stream that went by when @cases was taken down
+ * @cases: bit 5 of the bytes before @seen, from the last byte on
  */
 struct rc_search {
 	rc_u32 pos;
-	rc_u32 states[2];
+	rc_u32 at;
 	rc_u32 hit;
+	rc_u32 seen;
+	rc_u64 cases[RC_CASE_WORDS];
 };
 
-static inline rc_u8 rc_fold(const struct rc_machine *m, rc_u8 byte)
+static inline rc_u8 rc_fold(const struct rc_automaton *a, rc_u8 byte)
 {
-	return m->fold && (rc_u8)(byte - 'A') < 26 ? (rc_u8)(byte | 0x20) : byte;
+	return a->fold && (rc_u8)(byte - 'A') < 26 ? (rc_u8)(byte | 0x20) : byte;
+}
+
+/* Bit 5 of a byte, which tells letters' case. */
+static inline rc_u64 rc_case(rc_u8 byte)
+{
+	return byte >> 5 & 1;
 }
 
 /* ---- in order ---- */
 
-/* Bytes that two patterns have in common from the beginning on, as @m sees them. */
-static inline rc_u32 rc_pattern_common(const struct rc_machine *m, const struct rc_pattern *a,
+/* Bytes that two patterns have in common from the beginning on, as @automaton sees them. */
+static inline rc_u32 rc_pattern_common(const struct rc_automaton *automaton, const struct rc_pattern *a,
 				       const struct rc_pattern *b)
 {
 	rc_u32 len = a->len < b->len ? a->len : b->len, i;
 
 	for (i = 0; i < len; i++)
-		if (rc_fold(m, a->bytes[i]) != rc_fold(m, b->bytes[i]))
+		if (rc_fold(automaton, a->bytes[i]) != rc_fold(automaton, b->bytes[i]))
 			break;
 	return i;
 }
 
 /* Whether pattern @x comes before @y. */
-static inline int rc_pattern_before(const struct rc_machine *m, const struct rc_pattern *patterns, rc_u32 x, rc_u32 y)
+static inline int rc_pattern_before(const struct rc_automaton *automaton, rc_u32 x, rc_u32 y)
 {
-	const struct rc_pattern *a = &patterns[x], *b = &patterns[y];
-	rc_u32 common = rc_pattern_common(m, a, b);
+	const struct rc_pattern *a = &automaton->patterns[x], *b = &automaton->patterns[y];
+	rc_u32 common = rc_pattern_common(automaton, a, b);
 
 	if (common < a->len && common < b->len)
-		return rc_fold(m, a->bytes[common]) < rc_fold(m, b->bytes[common]);
-	return a->len != b->len ? a->len < b->len : x < y;
+		return rc_fold(automaton, a->bytes[common]) < rc_fold(automaton, b->bytes[common]);
+	if (a->len != b->len)
+		return a->len < b->len;
+	return !a->nocase != !b->nocase ? !a->nocase : x < y;
 }
 
 /* Lets the element at @i of a heap of @nr sink to where it belongs. */
-static inline void rc_order_sink(struct rc_machine *m, const struct rc_pattern *patterns, rc_u32 i, rc_u32 nr)
+static inline void rc_order_sink(struct rc_automaton *a, rc_u32 i, rc_u32 nr)
 {
-	rc_u32 *order = m->order, moved = order[i], below;
+	rc_u32 *order = a->order, moved = order[i], below;
 
 	while ((below = 2 * i + 1) < nr) {
-		if (below + 1 < nr && rc_pattern_before(m, patterns, order[below], order[below + 1]))
+		if (below + 1 < nr && rc_pattern_before(a, order[below], order[below + 1]))
 			below++;
-		if (!rc_pattern_before(m, patterns, moved, order[below]))
+		if (!rc_pattern_before(a, moved, order[below]))
 			break;
 		order[i] = order[below];
 		i = below;
@@ -163,74 +193,74 @@ static inline void rc_order_sink(struct rc_machine *m, const struct rc_pattern *
 	order[i] = moved;
 }
 
-static inline void rc_machine_sort(struct rc_machine *m, const struct rc_pattern *patterns)
+static inline void rc_order_sort(struct rc_automaton *a)
 {
 	rc_u32 i, last;
 
-	for (i = m->nr / 2; i-- > 0;) {
-		rc_order_sink(m, patterns, i, m->nr);
+	for (i = a->nr / 2; i-- > 0;) {
+		rc_order_sink(a, i, a->nr);
 		rc_pause();
 	}
-	for (i = m->nr; i-- > 1;) {
-		last = m->order[i];
-		m->order[i] = m->order[0];
-		m->order[0] = last;
-		rc_order_sink(m, patterns, 0, i);
+	for (i = a->nr; i-- > 1;) {
+		last = a->order[i];
+		a->order[i] = a->order[0];
+		a->order[0] = last;
+		rc_order_sink(a, 0, i);
 		rc_pause();
 	}
 }
 
 /* Numbers the bytes that occur, in their order; 0 is all others. */
-static inline void rc_machine_classify(struct rc_machine *m, const struct rc_pattern *patterns)
+static inline void rc_automaton_classify(struct rc_automaton *a)
 {
 	rc_u32 i, j, nr = 0, used = 0;
 
 	for (i = 0; i < 256; i++)
-		m->classes[i] = 0;
-	for (i = 0; i < m->nr; i++)
-		for (j = 0; j < patterns[m->order[i]].len; j++)
-			m->classes[rc_fold(m, patterns[m->order[i]].bytes[j])] = 1;
+		a->classes[i] = 0;
+	for (i = 0; i < a->nr; i++)
+		for (j = 0; j < a->patterns[i].len; j++)
+			a->classes[rc_fold(a, a->patterns[i].bytes[j])] = 1;
 	for (i = 0; i < 256; i++)
-		used += m->classes[i];
+		used += a->classes[i];
 	/* Where all occur there are no others. */
 	nr = used == 256 ? 0 : 1;
 	for (i = 0; i < 256; i++)
-		m->classes[i] = m->classes[i] ? (rc_u8)nr++ : 0;
+		a->classes[i] = a->classes[i] ? (rc_u8)nr++ : 0;
 	for (i = 0; i < 256; i++)
-		m->classes[i] = m->classes[rc_fold(m, (rc_u8)i)];
-	m->nr_classes = nr;
+		a->classes[i] = a->classes[rc_fold(a, (rc_u8)i)];
+	a->nr_classes = nr;
 }
 
 /* How many states there will be, from patterns in order; marks those that are the same as the next. */
-static inline void rc_machine_count(struct rc_machine *m, const struct rc_pattern *patterns)
+static inline void rc_automaton_count(struct rc_automaton *a)
 {
 	rc_u32 i, common = 0;
 
-	m->nr_states = 1;
-	for (i = 0; i < m->nr; i++) {
-		const struct rc_pattern *pattern = &patterns[m->order[i]];
+	a->nr_states = 1;
+	for (i = 0; i < a->nr; i++) {
+		const struct rc_pattern *pattern = &a->patterns[a->order[i]];
 
-		m->nr_states += pattern->len - common;
-		if (i + 1 == m->nr)
+		a->nr_states += pattern->len - common;
+		if (i + 1 == a->nr)
 			break;
-		common = rc_pattern_common(m, pattern, &patterns[m->order[i + 1]]);
-		if (common == pattern->len && common == patterns[m->order[i + 1]].len)
-			m->order[i] |= RC_SAME;
+		common = rc_pattern_common(a, pattern, &a->patterns[a->order[i + 1]]);
+		if (common == pattern->len && common == a->patterns[a->order[i + 1]].len)
+			a->order[i] |= RC_SAME;
 	}
-	m->nr_dense = RC_ROWS_MAX / 4 / m->nr_classes;
-	if (m->nr_dense > m->nr_states)
-		m->nr_dense = m->nr_states;
+	a->nr_dense = RC_ROWS_MAX / 4 / a->nr_classes - 1;
+	if (a->nr_dense > a->nr_states)
+		a->nr_dense = a->nr_states;
 }
 
 /* Between which places of the stream anything can be found. */
-static inline void rc_automaton_bound(struct rc_automaton *a, rc_u32 nr)
+static inline void rc_automaton_bound(struct rc_automaton *a)
 {
 	rc_u64 end;
 	rc_u32 i;
 
-	a->first = nr ? RC_UNLIMITED : 0;
+	a->first = a->nr ? RC_UNLIMITED : 0;
 	a->limit = 0;
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < a->nr; i++) {
 		const struct rc_pattern *pattern = &a->patterns[i];
 
 		end = pattern->depth ? (rc_u64)pattern->offset + pattern->depth : RC_UNLIMITED;
@@ -241,72 +271,79 @@ static inline void rc_automaton_bound(struct rc_automaton *a, rc_u32 nr)
 	}
 }
 
+/* Whether case is folded, and of how many bytes it has to be compared then. */
+static inline void rc_automaton_mix(struct rc_automaton *a)
+{
+	rc_u32 i, longest = 0;
+
+	a->fold = 0;
+	for (i = 0; i < a->nr; i++) {
+		if (a->patterns[i].nocase)
+			a->fold = 1;
+		else if (a->patterns[i].len > longest)
+			longest = a->patterns[i].len;
+	}
+	a->case_words = 0;
+	if (a->fold)
+		a->case_words = (longest + 63) / 64;
+}
+
 /* The first step of building: puts the patterns in order. @patterns and @order stay in use. */
 static inline void rc_automaton_sort(struct rc_automaton *a, const struct rc_pattern *patterns, rc_u32 nr,
 				     rc_u32 *order)
 {
-	rc_u32 fold, i;
+	rc_u32 i;
 
 	a->patterns = patterns;
-	for (fold = 0; fold < 2; fold++) {
-		struct rc_machine *m = &a->machines[fold];
-
-		m->fold = (rc_u8)fold;
-		m->order = order;
-		m->nr = 0;
-		for (i = 0; i < nr; i++)
-			if (!patterns[i].nocase == !fold)
-				m->order[m->nr++] = i;
-		order += m->nr;
-		rc_machine_sort(m, patterns);
-		rc_machine_classify(m, patterns);
-		rc_machine_count(m, patterns);
-	}
-	rc_automaton_bound(a, nr);
+	a->order = order;
+	a->nr = nr;
+	for (i = 0; i < nr; i++)
+		order[i] = i;
+	rc_automaton_mix(a);
+	rc_order_sort(a);
+	rc_automaton_classify(a);
+	rc_automaton_count(a);
+	rc_automaton_bound(a);
 }
 
 /* ---- in one block ---- */
 
-static inline rc_u64 rc_machine_size(const struct rc_machine *m)
-{
-	rc_u64 size = (rc_u64)(m->nr_states + 1) * sizeof(struct rc_state) + (rc_u64)m->nr_dense * m->nr_classes * 4 +
-		      m->nr_states;
-
-	return m->nr ? (size + 7) & ~(rc_u64)7 : 0;
-}
-
 /* Bytes that rc_automaton_build needs. */
 static inline rc_u64 rc_automaton_size(const struct rc_automaton *a)
 {
-	return rc_machine_size(&a->machines[0]) + rc_machine_size(&a->machines[1]);
+	rc_u64 size = (rc_u64)(a->nr_states + 1) * sizeof(struct rc_state) + (rc_u64)a->nr * a->case_words * 8 +
+		      (rc_u64)(a->nr_dense + 1) * a->nr_classes * 4 + a->nr_states;
+
+	return a->nr ? (size + 7) & ~(rc_u64)7 : 0;
 }
 
 /* The child of @state by a byte of class @label, 0 = none. At most 8 comparisons. */
-static inline rc_u32 rc_machine_child(const struct rc_machine *m, rc_u32 state, rc_u8 label)
+static inline rc_u32 rc_automaton_child(const struct rc_automaton *a, rc_u32 state, rc_u8 label)
 {
-	rc_u32 low = m->states[state].child, high = m->states[state + 1].child, middle, end = high;
+	rc_u32 low = a->states[state].child, high = a->states[state + 1].child, middle, end = high;
 
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		if (m->labels[middle] < label)
+		if (a->labels[middle] < label)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < end && m->labels[low] == label ? low : 0;
+	return low < end && a->labels[low] == label ? low : 0;
 }
 
 /*
  * Makes the trie. Until the second pass, @link and @fail of a state are the range of patterns that go through it.
  */
-static inline void rc_machine_grow(struct rc_machine *m, const struct rc_pattern *patterns)
+static inline void rc_automaton_grow(struct rc_automaton *a)
 {
 	rc_u32 state, depth = 0, level_end = 1, next = 1, low, high;
 
-	m->states[0].link = 0;
-	m->states[0].fail = m->nr;
-	for (state = 0; state < m->nr_states; state++) {
-		struct rc_state *s = &m->states[state];
+	a->labels[0] = 0;
+	a->states[0].link = 0;
+	a->states[0].fail = a->nr;
+	for (state = 0; state < a->nr_states; state++) {
+		struct rc_state *s = &a->states[state];
 
 		if (state == level_end) {
 			depth++;
@@ -315,50 +352,45 @@ static inline void rc_machine_grow(struct rc_machine *m, const struct rc_pattern
 		low = s->link;
 		s->child = next;
 		s->out = 0;
-		for (; low < s->fail && patterns[m->order[low] & ~RC_SAME].len == depth; low++)
+		for (; low < s->fail && a->patterns[a->order[low] & ~RC_SAME].len == depth; low++)
 			s->out = s->out ? s->out : low + 1;
 		for (; low < s->fail; low = high) {
-			rc_u8 label = m->classes[patterns[m->order[low] & ~RC_SAME].bytes[depth]];
+			rc_u8 label = a->classes[a->patterns[a->order[low] & ~RC_SAME].bytes[depth]];
 
 			for (high = low + 1; high < s->fail; high++)
-				if (m->classes[patterns[m->order[high] & ~RC_SAME].bytes[depth]] != label)
+				if (a->classes[a->patterns[a->order[high] & ~RC_SAME].bytes[depth]] != label)
 					break;
-			m->labels[next] = label;
-			m->states[next].link = low;
-			m->states[next].fail = high;
+			a->labels[next] = label;
+			a->states[next].link = low;
+			a->states[next].fail = high;
 			next++;
 		}
 		rc_pause();
 	}
-	m->states[m->nr_states].child = next;
-}
-
-static inline rc_u32 rc_machine_hit(const struct rc_machine *m, rc_u32 state)
-{
-	return m->states[state].out | m->states[state].link ? RC_HIT : 0;
+	a->states[a->nr_states].child = next;
 }
 
 /* Where @label leads from @state by children and failure links alone. */
-static inline rc_u32 rc_machine_follow(const struct rc_machine *m, rc_u32 state, rc_u8 label)
+static inline rc_u32 rc_automaton_follow(const struct rc_automaton *a, rc_u32 state, rc_u8 label)
 {
 	rc_u32 child;
 
-	while (!(child = rc_machine_child(m, state, label)) && state)
-		state = m->states[state].fail;
+	while (!(child = rc_automaton_child(a, state, label)) && state)
+		state = a->states[state].fail;
 	return child;
 }
 
 /* Level by level: what a state refers to is shallower and done. */
-static inline void rc_machine_link(struct rc_machine *m)
+static inline void rc_automaton_link(struct rc_automaton *a)
 {
-	struct rc_state *states = m->states;
+	struct rc_state *states = a->states;
 	rc_u32 state, child, fail;
 
 	states[0].fail = 0;
 	states[0].link = 0;
-	for (state = 0; state < m->nr_states; state++) {
+	for (state = 0; state < a->nr_states; state++) {
 		for (child = states[state].child; child < states[state + 1].child; child++) {
-			fail = state ? rc_machine_follow(m, states[state].fail, m->labels[child]) : 0;
+			fail = state ? rc_automaton_follow(a, states[state].fail, a->labels[child]) : 0;
 			states[child].fail = fail;
 			states[child].link = states[fail].out ? fail : states[fail].link;
 		}
@@ -366,116 +398,264 @@ static inline void rc_machine_link(struct rc_machine *m)
 	}
 }
 
-static inline void rc_machine_fill_rows(struct rc_machine *m)
+/* What a row has for a state: its row, or the trap. */
+static inline rc_u32 rc_automaton_entry(const struct rc_automaton *a, rc_u32 state)
 {
-	rc_u32 state, child, i, *row = m->rows;
+	if (state >= a->nr_dense || a->states[state].out || a->states[state].link)
+		return a->trap;
+	return state * a->nr_classes;
+}
 
-	for (state = 0; state < m->nr_dense; state++, row += m->nr_classes) {
-		for (i = 0; i < m->nr_classes; i++)
-			row[i] = state ? m->rows[m->states[state].fail * m->nr_classes + i] : 0;
-		for (child = m->states[state].child; child < m->states[state + 1].child; child++)
-			row[m->labels[child]] = child | rc_machine_hit(m, child);
+static inline void rc_automaton_fill_rows(struct rc_automaton *a)
+{
+	rc_u32 state, child, i, *row = a->rows;
+
+	a->trap = a->nr_dense * a->nr_classes;
+	for (state = 0; state < a->nr_dense; state++, row += a->nr_classes) {
+		for (i = 0; i < a->nr_classes; i++)
+			row[i] = state ? a->rows[a->states[state].fail * a->nr_classes + i] : 0;
+		for (child = a->states[state].child; child < a->states[state + 1].child; child++)
+			row[a->labels[child]] = rc_automaton_entry(a, child);
+		rc_pause();
+	}
+	for (i = 0; i < a->nr_classes; i++)
+		row[i] = a->trap;
+}
+
+static inline void rc_automaton_fill_starts(struct rc_automaton *a)
+{
+	rc_u32 i, nr = 0;
+
+	for (i = 0; i < 256; i++) {
+		a->starts[i] = a->rows[a->classes[i]] != 0;
+		nr += a->starts[i];
+	}
+	a->skips = nr <= RC_STARTS_MAX;
+}
+
+static inline void rc_automaton_fill_cases(struct rc_automaton *a)
+{
+	rc_u64 *words = a->cases;
+	rc_u32 place, i;
+
+	for (place = 0; place < a->nr; place++, words += a->case_words) {
+		const struct rc_pattern *pattern = &a->patterns[a->order[place] & ~RC_SAME];
+
+		for (i = 0; i < a->case_words; i++)
+			words[i] = 0;
+		for (i = 0; i < pattern->len && !pattern->nocase; i++)
+			words[i / 64] |= rc_case(pattern->bytes[pattern->len - 1 - i]) << i % 64;
 		rc_pause();
 	}
 }
 
-/* The last step: makes the machines in @block. */
+/* The last step: makes the automaton in @block. */
 static inline void rc_automaton_build(struct rc_automaton *a, void *block)
 {
-	rc_u8 *at = block;
+	if (!a->nr)
+		return;
+	a->states = block;
+	a->cases = (rc_u64 *)(a->states + a->nr_states + 1);
+	a->rows = (rc_u32 *)(a->cases + (rc_u64)a->nr * a->case_words);
+	a->labels = (rc_u8 *)(a->rows + (a->nr_dense + 1) * a->nr_classes);
+	rc_automaton_grow(a);
+	rc_automaton_link(a);
+	rc_automaton_fill_rows(a);
+	rc_automaton_fill_starts(a);
+	if (a->case_words)
+		rc_automaton_fill_cases(a);
+}
+
+/* ---- of patterns that end in one state ---- */
+
+/* Takes down the case of the first @len bytes of the piece that begins at @s->pos, as far as any pattern can reach. */
+static inline void rc_search_see(struct rc_search *s, const rc_u8 *data, rc_u32 len)
+{
+	rc_u32 i = s->seen > s->pos ? s->seen - s->pos : 0, n, end;
+	rc_u64 bits;
+
+	if (len - i > 64 * RC_CASE_WORDS)
+		i = len - 64 * RC_CASE_WORDS;
+	while (i < len) {
+		n = len - i < 32 ? len - i : 32;
+		for (bits = 0, end = i + n; i < end; i++)
+			bits = bits << 1 | rc_case(data[i]);
+		for (end = RC_CASE_WORDS - 1; end > 0; end--)
+			s->cases[end] = s->cases[end] << n | s->cases[end - 1] >> (64 - n);
+		s->cases[0] = s->cases[0] << n | bits;
+	}
+	s->seen = s->pos + len;
+}
+
+/* Whether the last @len bytes that were seen have the case of the pattern at @place. */
+static inline int rc_search_same_case(const struct rc_automaton *a, const struct rc_search *s, rc_u32 place, rc_u32 len)
+{
+	const rc_u64 *words = a->cases + (rc_u64)place * a->case_words;
 	rc_u32 i;
 
-	for (i = 0; i < 2; i++) {
-		struct rc_machine *m = &a->machines[i];
-
-		if (!m->nr)
-			continue;
-		m->states = (struct rc_state *)at;
-		m->rows = (rc_u32 *)(m->states + m->nr_states + 1);
-		m->labels = (rc_u8 *)(m->rows + m->nr_dense * m->nr_classes);
-		at += rc_machine_size(m);
-		m->labels[0] = 0;
-		rc_machine_grow(m, a->patterns);
-		rc_machine_link(m);
-		rc_machine_fill_rows(m);
-	}
+	for (i = 0; len > 64; i++, len -= 64)
+		if (s->cases[i] != words[i])
+			return 0;
+	return !((s->cases[i] ^ words[i]) << (64 - len));
 }
 
-/* ---- in the stream ---- */
-
-static rc_inline rc_u32 rc_machine_step(const struct rc_machine *m, rc_u32 state, rc_u8 label)
+/*
+ * The longest pattern that ends in @state, is what was read and lies where it may, behind @len bytes of the piece
+ * @data: its index plus 1, or 0.
+ */
+static inline rc_u32 rc_search_choose(const struct rc_automaton *a, struct rc_search *s, rc_u32 state,
+				      const rc_u8 *data, rc_u32 len)
 {
-	rc_u32 child;
+	rc_u32 place, index, end = s->pos + len;
 
-	while (state >= m->nr_dense) {
-		child = rc_machine_child(m, state, label);
-		if (child)
-			return child | rc_machine_hit(m, child);
-		state = m->states[state].fail;
-	}
-	return m->rows[state * m->nr_classes + label];
-}
-
-/* The longest pattern that ends in @state and lies where it may, when @end bytes went by: its index plus 1, or 0. */
-static inline rc_u32 rc_machine_choose(const struct rc_automaton *a, const struct rc_machine *m, rc_u32 state,
-				       rc_u32 end)
-{
-	rc_u32 place, index;
-
-	for (; state; state = m->states[state].link) {
-		place = m->states[state].out;
+	for (; state; state = a->states[state].link) {
+		place = a->states[state].out;
 		if (!place)
 			continue;
 		do {
 			const struct rc_pattern *pattern;
 
-			index = m->order[place - 1];
+			index = a->order[place - 1];
 			pattern = &a->patterns[index & ~RC_SAME];
-			if (end - pattern->len >= pattern->offset &&
-			    (!pattern->depth || end - pattern->offset <= pattern->depth))
-				return (index & ~RC_SAME) + 1;
 			place++;
+			if (end - pattern->len < pattern->offset ||
+			    (pattern->depth && end - pattern->offset > pattern->depth))
+				continue;
+			if (!a->case_words || pattern->nocase)
+				return (index & ~RC_SAME) + 1;
+			rc_search_see(s, data, len);
+			if (rc_search_same_case(a, s, place - 2, pattern->len))
+				return (index & ~RC_SAME) + 1;
 		} while (index & RC_SAME);
 	}
 	return 0;
 }
 
-/* Reads @len bytes; returns the pattern that it found, as in struct rc_search, and how many bytes it took to @used. */
-static inline rc_u32 rc_machine_scan(const struct rc_automaton *a, const struct rc_machine *m, rc_u32 *at, rc_u32 pos,
-				     const rc_u8 *data, rc_u32 len, rc_u32 *used)
-{
-	rc_u32 state = *at, hit = 0, i;
+/* ---- in the stream ---- */
 
-	for (i = 0; i < len && !hit; i++) {
-		state = rc_machine_step(m, state, m->classes[data[i]]);
-		if (state & RC_HIT) {
-			state &= ~RC_HIT;
-			hit = rc_machine_choose(a, m, state, pos + i + 1);
-		}
+/* The place of the row that a byte leads to, or of the trap. */
+static rc_inline rc_u32 rc_read_1(const struct rc_automaton *a, rc_u32 row, const rc_u8 *data)
+{
+	return a->rows[row + a->classes[*data]];
+}
+
+static rc_inline rc_u32 rc_read_4(const struct rc_automaton *a, rc_u32 row, const rc_u8 *data)
+{
+	row = rc_read_1(a, rc_read_1(a, row, data), data + 1);
+	return rc_read_1(a, rc_read_1(a, row, data + 2), data + 3);
+}
+
+static rc_inline rc_u32 rc_read_16(const struct rc_automaton *a, rc_u32 row, const rc_u8 *data)
+{
+	row = rc_read_4(a, rc_read_4(a, row, data), data + 4);
+	return rc_read_4(a, rc_read_4(a, row, data + 8), data + 12);
+}
+
+/* How many bytes from @data on surely leave the automaton at its root. */
+static rc_inline rc_u32 rc_read_nothing(const struct rc_automaton *a, const rc_u8 *data, rc_u32 len)
+{
+	const rc_u8 *starts = a->starts;
+	rc_u32 i;
+
+	for (i = 0; len - i >= RC_SKIP; i += RC_SKIP, data += RC_SKIP)
+		if (starts[data[0]] | starts[data[1]] | starts[data[2]] | starts[data[3]] |
+		    starts[data[4]] | starts[data[5]] | starts[data[6]] | starts[data[7]])
+			break;
+	return i;
+}
+
+static inline rc_u32 rc_search_place(const struct rc_automaton *a, rc_u32 state)
+{
+	return state < a->nr_dense ? state * a->nr_classes : RC_DEEP | state;
+}
+
+/* Reads one byte; returns the state that it leads to where a pattern may end in that, else 0. */
+static inline rc_u32 rc_search_step(const struct rc_automaton *a, struct rc_search *s, rc_u8 label)
+{
+	rc_u32 state, child;
+
+	while (s->at & RC_DEEP) {
+		state = s->at & ~RC_DEEP;
+		child = rc_automaton_child(a, state, label);
+		s->at = rc_search_place(a, child ? child : a->states[state].fail);
+		if (child)
+			return child;
 	}
-	*at = state;
-	*used = i;
-	return hit;
+	if (a->rows[s->at + label] != a->trap) {
+		s->at = a->rows[s->at + label];
+		return 0;
+	}
+	state = rc_automaton_follow(a, s->at / a->nr_classes, label);
+	s->at = rc_search_place(a, state);
+	return state;
+}
+
+/* Reads the bytes from @from to @to of the piece @data one by one, until there is a hit. */
+static inline void rc_search_slowly(const struct rc_automaton *a, struct rc_search *s, const rc_u8 *data, rc_u32 from,
+				    rc_u32 to)
+{
+	rc_u32 state;
+
+	for (; from < to && !s->hit; from++) {
+		state = rc_search_step(a, s, a->classes[data[from]]);
+		if (state)
+			s->hit = rc_search_choose(a, s, state, data, from + 1);
+	}
+}
+
+/* Reads @stride bytes at a time, 16 or 4, until they end in the trap or fewer are left; returns how many it has read. */
+static rc_inline rc_u32 rc_search_run(const struct rc_automaton *a, struct rc_search *s, const rc_u8 *data, rc_u32 len,
+				      rc_u32 stride)
+{
+	const rc_u8 *from = data;
+	rc_u32 row = s->at, next;
+
+	while (len >= stride) {
+		if (!row && a->skips) {
+			next = rc_read_nothing(a, data, len);
+			data += next;
+			len -= next;
+			if (len < stride)
+				break;
+		}
+		next = stride == 16 ? rc_read_16(a, row, data) : rc_read_4(a, row, data);
+		if (next == a->trap)
+			break;
+		row = next;
+		data += stride;
+		len -= stride;
+	}
+	s->at = row;
+	return (rc_u32)(data - from);
+}
+
+static inline void rc_search_read(const struct rc_automaton *a, struct rc_search *s, const rc_u8 *data, rc_u32 len)
+{
+	rc_u32 i = 0, to;
+
+	while (i < len && !s->hit) {
+		if (!(s->at & RC_DEEP)) {
+			i += rc_search_run(a, s, data + i, len - i, 16);
+			i += rc_search_run(a, s, data + i, len - i, 4);
+		}
+		to = len - i < 16 ? len : i + 16;
+		rc_search_slowly(a, s, data, i, to);
+		i = to;
+	}
 }
 
 static inline void rc_search_start(struct rc_search *s)
 {
-	s->pos = 0;
-	s->states[0] = 0;
-	s->states[1] = 0;
-	s->hit = 0;
+	*s = (struct rc_search){ .pos = 0 };
 }
 
-/* Of two patterns that end at one place, the one that counts. */
-static inline rc_u32 rc_search_prefer(const struct rc_automaton *a, rc_u32 exact, rc_u32 folded)
+/*
+ * Whether the search is over, with or without a hit. @more: another piece may follow. A stream is less than 4 GiB.
+ */
+static inline int rc_search_piece(const struct rc_automaton *a, struct rc_search *s, const rc_u8 *data, rc_u32 len,
+				  int more)
 {
-	return a->patterns[folded - 1].len > a->patterns[exact - 1].len ? folded : exact;
-}
-
-/* Whether the search is over, with or without a hit. A stream is less than 4 GiB. */
-static inline int rc_search_piece(const struct rc_automaton *a, struct rc_search *s, const rc_u8 *data, rc_u32 len)
-{
-	rc_u32 skip = s->pos < a->first ? a->first - s->pos : 0, hits[2] = { 0, 0 }, used[2], i;
+	rc_u32 skip = s->pos < a->first ? a->first - s->pos : 0;
 
 	if (skip > len)
 		skip = len;
@@ -484,18 +664,10 @@ static inline int rc_search_piece(const struct rc_automaton *a, struct rc_search
 	len -= skip;
 	if (len > a->limit - s->pos)
 		len = a->limit - s->pos;
-	used[0] = len;
-	for (i = 0; i < 2; i++) {
-		/* The second one has to find something as early as the first one did. */
-		if (a->machines[i].nr)
-			hits[i] = rc_machine_scan(a, &a->machines[i], &s->states[i], s->pos, data, used[0], &used[i]);
-		else
-			used[i] = used[0];
-	}
-	if (hits[1] && hits[0] && used[0] == used[1])
-		s->hit = rc_search_prefer(a, hits[0], hits[1]);
-	else
-		s->hit = hits[1] ? hits[1] : hits[0];
+	rc_search_read(a, s, data, len);
+	/* A pattern may go on in the next piece. */
+	if (more && s->at && a->case_words)
+		rc_search_see(s, data, len);
 	s->pos += len;
 	return s->hit || s->pos >= a->limit;
 }

@@ -237,6 +237,33 @@ RT_CASE(payload_pieces)
 	close(pieces);
 }
 
+/* Patterns of both kinds at once: one that cares for case is found in its own case only, in whatever pieces it comes. */
+RT_CASE(payload_case)
+{
+	static const struct rt_pattern patterns[] = {
+		RT_PATTERN("Straddling"), RT_PATTERN("anything", .flags = RINGCAP_PATTERN_NOCASE), RT_PATTERN("Ling"),
+	};
+	static const u32 linear[] = { 14, 60, 100, 101, 105, 109, 110, 2000 };
+	const u32 len = 8000, nr = sizeof(linear) / sizeof(linear[0]);
+	struct rt_fixture fixture;
+	int pieces;
+	u32 i;
+
+	pieces = rt_open_pieces(&fixture);
+	rt_patterns_set(fixture.ring, RINGCAP_ACTION_PASS, patterns, 3);
+	for (i = 0; i < nr; i++) {
+		rt_send_pieces(pieces, len, linear[i], 100, "Straddling");
+		rt_send_pieces(pieces, len, linear[i], 4090, "Straddling");
+		rt_send_pieces(pieces, len, linear[i], 100, "straddLing");
+		rt_send_pieces(pieces, len, linear[i], 100, "aNyThInG");
+		rt_send_pieces(pieces, len, linear[i], 100, "straddling");
+		rt_send_pieces(pieces, len, linear[i], 4090, "StraddlinG");
+		rt_send_pieces(pieces, len, linear[i], 100, "LINGling");
+	}
+	rt_fixture_check(&fixture, 7 * nr, 3 * nr, 0, 0, 4 * nr);
+	close(pieces);
+}
+
 /* Sets the IP length of a packet of traffic.h to @len bytes; what comes after them is a trailer. */
 static void rt_cut_ip(u8 *packet, u32 len)
 {

@@ -117,6 +117,63 @@ static void check_worst(void)
 	built_free(&built);
 }
 
+/* Text that differs from a pattern by the case of one letter at most, in pieces; another pattern makes the trie fold. */
+static void check_case_of(rc_u32 len)
+{
+	rc_u8 bytes[255], data[600];
+	struct rc_pattern patterns[3] = {
+		{ .bytes = bytes, .len = (rc_u8)len },
+		{ .bytes = (const rc_u8 *)"-any case-", .len = 10, .nocase = 1 },
+		{ .bytes = bytes, .len = (rc_u8)len, .offset = 300 },
+	};
+	struct built built;
+	rc_u32 i, at;
+
+	for (i = 0; i < len; i++)
+		bytes[i] = (rc_u8)("aZmQ7["[next_random() % 6]);
+	built_make(&built, patterns, 3, len % 2);
+	for (i = 0; i <= len; i++) {
+		memset(data, ' ', sizeof(data));
+		at = (rc_u32)(next_random() % (sizeof(data) - 255));
+		memcpy(data + at, bytes, len);
+		if (i < len)
+			data[at + i] ^= 0x20;
+		CHECK(built_find(&built, data, sizeof(data), 1 + (rc_u32)(next_random() % 900)) ==
+		      naive_find(patterns, 3, data, sizeof(data)), "%u bytes at %u, byte %u in another case", len, at, i);
+	}
+	built_free(&built);
+}
+
+static void check_cases(void)
+{
+	static const rc_u32 lens[] = { 1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 193, 254, 255 };
+	rc_u32 i;
+
+	for (i = 0; i < 5 * sizeof(lens) / sizeof(lens[0]); i++)
+		check_case_of(lens[i % (sizeof(lens) / sizeof(lens[0]))]);
+}
+
+/* Every byte asks for the case of hundreds of patterns: what was seen of the stream is not looked at again for each. */
+static void check_cases_everywhere(void)
+{
+	static rc_u8 bytes[255], data[1 << 16];
+	struct rc_pattern patterns[255];
+	struct built built;
+	rc_u32 i;
+
+	memset(bytes, 'a', sizeof(bytes));
+	memset(data, 'a', sizeof(data));
+	bytes[254] = 'A';
+	for (i = 0; i < 254; i++)
+		patterns[i] = (struct rc_pattern){ .bytes = bytes + i, .len = (rc_u8)(255 - i) };
+	patterns[254] = (struct rc_pattern){ .bytes = (const rc_u8 *)"b", .len = 1, .nocase = 1 };
+	built_make(&built, patterns, 255, 1);
+	CHECK(built_find(&built, data, sizeof(data), 7000) == 0, "something that is not there");
+	data[sizeof(data) - 1] = 'A';
+	CHECK(built_find(&built, data, sizeof(data), 7000) == 1, "not the longest");
+	built_free(&built);
+}
+
 static void check_places(void)
 {
 	const struct rc_pattern at_start = { .bytes = (const rc_u8 *)"GET ", .len = 4, .depth = 4 };
@@ -144,6 +201,8 @@ void check_patterns(void)
 	check_places();
 	check_random();
 	check_worst();
+	check_cases();
+	check_cases_everywhere();
 	check_many(1000, 10, 6 << 20);
 	check_many(65536, 16, 40 << 20);
 	check_many(4000, 255, 40 << 20);

@@ -10,13 +10,12 @@ void built_make(struct built *built, const struct rc_pattern *patterns, rc_u32 n
 	memset(built, 0xa5, sizeof(*built));
 	built->order = malloc(nr * sizeof(*built->order) + 1);
 	rc_automaton_sort(&built->automaton, patterns, nr, built->order);
-	for (i = 0; i < 2; i++)
-		if (dense && built->automaton.machines[i].nr_dense > dense)
-			built->automaton.machines[i].nr_dense = dense;
+	if (dense && built->automaton.nr_dense > dense)
+		built->automaton.nr_dense = dense;
 	built->size = rc_automaton_size(&built->automaton);
 	for (i = 0; i < nr; i++)
 		bytes += patterns[i].len;
-	CHECK(built->size <= 17ull * (bytes + 8) + 2 * RC_ROWS_MAX, "%llu bytes", (unsigned long long)built->size);
+	CHECK(built->size <= 17ull * (bytes + 8) + RC_ROWS_MAX + (built->automaton.case_words ? 32ull * nr : 0), "%llu bytes", (unsigned long long)built->size);
 	built->block = malloc(built->size + 1);
 	memset(built->block, 0x5a, built->size + 1);
 	rc_automaton_build(&built->automaton, built->block);
@@ -41,7 +40,7 @@ rc_u32 built_find(const struct built *built, const rc_u8 *data, rc_u32 len, rc_u
 		n = n < len - at ? n : len - at;
 		copy = malloc(n);
 		memcpy(copy, data + at, n);
-		done = rc_search_piece(&built->automaton, &search, copy, n);
+		done = rc_search_piece(&built->automaton, &search, copy, n, at + n < len);
 		free(copy);
 	}
 	return search.hit;
