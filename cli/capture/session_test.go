@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -161,18 +162,22 @@ func TestDeletedSources(t *testing.T) {
 	s := session(t, mirror("1"))
 	s.Plan.Ring, s.Plan.RingUID = "mirror", "1"
 	require.NoError(t, s.makeCluster(t.Context()))
-	require.NoError(t, s.Deleted(t.Context()))
+	require.NoError(t, s.deleted(t.Context()))
 
 	require.NoError(t, s.Client.Delete(t.Context(), mirror("1")))
-	require.EqualError(t, s.Watch(t.Context()), "CaptureRing mirror was deleted: what came later is not in the file")
+	const deleted = "CaptureRing mirror was deleted: what came later is not in the file"
+	synctest.Test(t, func(t *testing.T) { require.EqualError(t, s.Watch(t.Context()), deleted) })
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.EqualError(t, s.Watch(over), deleted, "deleted in the last seconds")
 	s.Client = session(t, mirror("2"), s.cluster).Client
-	require.ErrorContains(t, s.Deleted(t.Context()), "CaptureRing mirror was deleted", "another has its name")
+	require.ErrorContains(t, s.deleted(t.Context()), "CaptureRing mirror was deleted", "another has its name")
 	s.Client = session(t, mirror("1")).Client
-	require.ErrorContains(t, s.Deleted(t.Context()), "Cluster ringcap-cli-0 was deleted")
+	require.ErrorContains(t, s.deleted(t.Context()), "Cluster ringcap-cli-0 was deleted")
 	s.Client = interceptor.NewClient(session(t).Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return apierrors.NewServiceUnavailable("down")
 		},
 	})
-	require.NoError(t, s.Deleted(t.Context()), "an outage of the API server")
+	require.NoError(t, s.deleted(t.Context()), "an outage of the API server")
 }

@@ -14,29 +14,36 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// watchPeriod is the time between two looks at the objects that the packets come from.
-const watchPeriod = 5 * time.Second
+const (
+	// watchPeriod is the time between two looks at the objects that the packets come from.
+	watchPeriod = 5 * time.Second
+	// lastLook is the timeout for finding what was deleted in the last seconds of a capture.
+	lastLook = 10 * time.Second
+)
 
 // Watch returns an error when an object that the packets come from is deleted: nodes then feed the queue no more, which looks as if
-// there were no traffic. It returns nil when ctx is done. Start must have succeeded.
+// there were no traffic. When ctx is done it looks once more, for at most 10 s, and returns nil if nothing is known to be
+// deleted. Start must have succeeded.
 func (s *Session) Watch(ctx context.Context) error {
 	ticker := time.NewTicker(watchPeriod)
 	defer ticker.Stop()
 	for {
-		if err := s.Deleted(ctx); err != nil {
-			return err
-		}
 		select {
 		case <-ctx.Done():
-			return nil
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+			defer cancel()
+			return s.deleted(late)
 		case <-ticker.C:
+			if err := s.deleted(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// Deleted returns an error that names the object that is being deleted or is gone. An API server that does not answer is no reason
+// deleted returns an error that names the object that is being deleted or is gone. An API server that does not answer is no reason
 // to stop: the nodes go on without it.
-func (s *Session) Deleted(ctx context.Context) error {
+func (s *Session) deleted(ctx context.Context) error {
 	for _, source := range s.sources() {
 		is, ok := source.DeepCopyObject().(client.Object)
 		if !ok {

@@ -41,8 +41,6 @@ const (
 	deadline = 24 * time.Hour
 	// removal is the timeout for deleting what was created, also after an interrupt.
 	removal = time.Minute
-	// lastLook is the timeout for finding what was deleted in the last seconds of a capture.
-	lastLook = 10 * time.Second
 	// maxNodes is the maximum number of streams to one user's machine.
 	maxNodes = 64
 )
@@ -222,17 +220,11 @@ func (a *app) stream(ctx context.Context, session *capture.Session, f captureFla
 		return err
 	}
 	cancel()
-	err = <-watched
-	if err == nil {
-		late, end := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
-		err = session.Deleted(late)
-		end()
+	deleted := <-watched
+	if deleted != nil {
+		a.log("%v", deleted)
 	}
-	if err != nil {
-		a.log("%v", err)
-		bad = true
-	}
-	return a.summary(results, bad)
+	return a.summary(results, bad || deleted != nil)
 }
 
 // flusher flushes each write; pcapgo has its own buffer.
