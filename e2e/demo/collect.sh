@@ -4,8 +4,6 @@
 # Takes what the cluster knows of a replay. Needs kubectl in PATH, KUBECONFIG, and rcdemo at $rcdemo.
 
 consumers=ringcap-demo
-# What is looked at; others are a caller's to choose.
-collect_ring=mirror collect_cluster=ids
 
 # collect_counters FILE: all NodeCaptures, with the counters that the agents say now: in the API they are up to five minutes old.
 collect_counters() { "$rcdemo" nodecaptures >"$1.new" && mv "$1.new" "$1"; }
@@ -44,7 +42,7 @@ collect_files() {
 # collect_settled BEFORE WIRES AFTER: on every node the ring has seen what was on its wire, and of the cluster that is
 # looked at nothing is unread.
 collect_settled() {
-	jq -en --slurpfile before "$1" --slurpfile wires "$2" --slurpfile after "$3" --arg ring $collect_ring --arg cluster $collect_cluster '
+	jq -en --slurpfile before "$1" --slurpfile wires "$2" --slurpfile after "$3" --arg ring mirror --arg cluster ids '
 		def seen($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.rings // [] | .[] |
 			select(.name == $ring) | .seen] | add // 0;
 		def unread($list; $node): [$list.items[] | select(.metadata.name == $node) | .status.clusters // [] | .[] |

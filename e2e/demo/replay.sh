@@ -13,7 +13,7 @@ replay_rate() {
 }
 
 # The cable's end that is sent into; another than wire0 is a caller's to choose.
-replay_wire=wire0
+replay_wire=${RINGCAP_REPLAY_WIRE:-wire0}
 
 wire_counter() { ip netns exec "$(node_wire "$1")" cat "/sys/class/net/$replay_wire/statistics/$2"; }
 

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # An image with one more layer than another one that the nodes have, as an OCI archive without what they have: a virtual machine
-# takes minutes to read an image anew, and a second to read a module. Needs $images and $work.
+# takes minutes to read a whole image, and a second to read a module. Needs $images and $work.
 
 # layer_over IMAGE NAME FOLDER: out/images/NAME.tar, ringcap.local/NAME:NAME, which is IMAGE and over it the folder.
 layer_over() {

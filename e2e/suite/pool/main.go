@@ -2,7 +2,7 @@
 
 // Command pool is a stand-in for sriov-network-device-plugin: it advertises the PCI devices that its configuration selects in the
 // same format, under the same resource names, and tells containers about them as that does. It neither looks after the devices'
-// health nor registers anew with a kubelet that starts again.
+// health nor registers again with a kubelet that starts again.
 //
 //	pool CONFIG DEVICES PLUGINS     say /etc/pcidp/config.json /sys/bus/pci/devices /var/lib/kubelet/device-plugins
 package main

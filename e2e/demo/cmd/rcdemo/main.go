@@ -4,7 +4,7 @@
 //
 //	rcdemo trace --out FILE --at-least N FOLDER     makes one capture of those in a folder
 //	rcdemo report --dir FOLDER [--lossless]         prints what became of each packet; fails when one is unaccounted for
-//	rcdemo nodecaptures [--patience TIME]           prints NodeCaptures with the agents' present counters
+//	rcdemo nodecaptures                             prints NodeCaptures with the agents' present counters
 package main
 
 import (
@@ -25,7 +25,7 @@ var errUnaccounted = errors.New("packets are unaccounted for")
 func main() {
 	commands := map[string]func([]string) error{"trace": makeTrace, "report": report, "nodecaptures": nodeCaptures}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: rcdemo trace --out FILE [--at-least N] FOLDER | report --dir FOLDER [--lossless] | nodecaptures [--patience TIME]")
+		fmt.Fprintln(os.Stderr, "usage: rcdemo trace --out FILE [--at-least N] FOLDER | report --dir FOLDER [--lossless] | nodecaptures")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
@@ -72,14 +72,11 @@ func writeTrace(path string, frames []trace.Frame, atLeast int) (int, error) {
 }
 
 func report(args []string) error {
-	var run account.Run
+	run := account.Run{Ring: "mirror", Cluster: "ids"}
 	var options account.Options
 	flags := flag.NewFlagSet("report", flag.ExitOnError)
 	flags.StringVar(&run.Folder, "dir", "", "folder of the run")
-	flags.StringVar(&run.Ring, "ring", "mirror", "name of the ring")
-	flags.StringVar(&run.Cluster, "cluster", "ids", "name of the cluster")
 	flags.BoolVar(&options.Lossless, "lossless", false, "nothing may be lost or filtered")
-	flags.BoolVar(&options.Again, "again", false, "a consumer was killed: it may have written packets twice, not fewer than once")
 	out := flags.String("json", "", "file to write the summary to")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/e2e/demo/account"
+)
+
+// What may happen while packets flow. Each case replays the suite's capture to both nodes, disturbs, and has every packet accounted for.
+
+func (c *Case) agentRestarts() (restarts int) {
+	for _, pod := range c.podsOf(system, agents) {
+		for _, container := range pod.Status.ContainerStatuses {
+			restarts += int(container.RestartCount)
+		}
+	}
+	return restarts
+}
+
+func TestAgentKilledUnderTraffic(t *testing.T) {
+	c := start(t)
+	before := c.agentRestarts()
+	c.replay("killed").disturbed(under{at: 30000, disturb: func() { c.onAll("kill -9 $(pidof node-agent)") }}, lossless)
+	c.until(120, "both agents are restarted", func() { require.GreaterOrEqual(c, c.agentRestarts(), before+2) })
+	c.ready(180)
+}
+
+func TestKubeletRestartedUnderTraffic(t *testing.T) {
+	c := start(t)
+	c.replay("kubelets").disturbed(under{at: 30000, disturb: func() { c.onAll("kill -9 $(cat /run/node/kubelet.pid)") }}, lossless)
+	c.ready(180)
+	for _, node := range nodes {
+		c.until(120, node+" offers its queues again", func() { require.Equal(c, "2", c.offered(node, "ringcap.io/ids")) })
+	}
+}
+
+// A consumer that is killed in mid-read and started again by the kubelet: what was delivered to it and not yet read is there for the
+// next. It may get again what the first had read and not given back, never less. Each start writes a file of its own.
+func TestConsumerKilledAndRestarted(t *testing.T) {
+	c := start(t)
+	c.readyCluster("suite-restart", "{rings: [mirror], queues: 1, slots: 16384}")
+	c.onEach("restarting", consumer("ringcap.local/tcpdump:demo",
+		"[sh, -c, 'n=$(ls /captures | wc -l); exec tcpdump -i rc-suite-restart -n -U -w /captures/$n.pcap']", "suite-restart"))
+	c.attached(60, "suite-restart", []bool{true}, nodes...)
+	r := c.replay("restarted")
+	r.disturbed(under{at: 30000, disturb: func() {
+		c.onAll("for p in $(pidof tcpdump); do ! grep -q rc-suite-restart /proc/$p/cmdline || kill -9 $p; done")
+	}}, lossless)
+	for _, pod := range c.podsOf(pods, "app=restarting") {
+		r.wrote(&pod, allFiles)
+		require.Positive(t, pod.Status.ContainerStatuses[0].RestartCount, "%s was not restarted", pod.Name)
+	}
+	r.Cluster = "suite-restart"
+	r.check(account.Options{Again: true})
+}
+
+// allFiles prints the packets of all files of a pod as one capture.
+const allFiles = `cd /captures; head -c 24 0.pcap; for f in *.pcap; do tail -c +25 $f; done`
+
+// Consumers that do not read lose packets, and each is named.
+func TestConsumersTooSlow(t *testing.T) {
+	c := start(t)
+	r := c.replay("slow")
+	r.input, r.rates = c.file("long.pcap"), []string{"RINGCAP_DEMO_PPS_KMOD=15000"}
+	c.makeTrace(r.input, 400_000)
+	resume := func() { c.onAll("kill -CONT $(pidof tcpdump)") }
+	c.Cleanup(resume)
+	summary := r.disturbed(under{disturb: func() { c.onAll("kill -STOP $(pidof tcpdump)") }, undo: resume}, account.Options{})
+	for _, node := range summary.Nodes {
+		var full uint64
+		for _, queue := range node.Queues {
+			full += queue.Dropped["full"]
+		}
+		require.NotZero(t, full, "%s: no packet was dropped as full: the consumers were fast enough after all", node.Name)
+	}
+}
+
+// An edit that only the nodes refuse, under traffic, while the agents are replaced by those of an upgrade: with both engines what was
+// accepted goes on, before and after. Both get it: by default the rollout would stop at the first.
+func TestAgentsUpgradedWhileAnEditIsRefused(t *testing.T) {
+	c := start(t)
+	edit := func(op string) {
+		c.run("kubectl", "patch", "capturering", "mirror", "--type=json", "--patch", fmt.Sprintf(
+			`[{"op": %[1]q, "path": "/spec/interfaces/0/rxQueues", "value": "1000"},
+			  {"op": %[1]q, "path": "/spec/rollout", "value": {"maxUnavailable": "100%%"}}]`, op))
+	}
+	refused := func(seconds int) {
+		for _, node := range nodes {
+			c.until(seconds, node+" refuses the edit", func() {
+				ring := ringOf(c.nodeCapture(node), "mirror")
+				require.Equal(c, "Unsupported", ring.Reason)
+				require.Regexp(c, "rxQueues 1000: .*until then it stays as it was", ring.Message)
+			})
+		}
+	}
+	c.Cleanup(func() { _ = c.try(func() { edit("remove") }) }) // the case has done so, or failed
+	edit("add")
+	refused(60)
+	c.replay("upgraded").disturbed(under{at: 30000, disturb: func() { c.upgrade("agent.logLevel=debug") }}, lossless)
+	refused(120)
+	edit("remove")
+	c.upgrade("agent.logLevel=info")
+	c.ready(180)
+}

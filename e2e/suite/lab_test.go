@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ringcap/ringcap/cli/command"
+)
+
+// The nodes of the lab: one with each engine.
+const (
+	ebpf = "node-ebpf"
+	kmod = "node-kmod"
+)
+
+var nodes = []string{ebpf, kmod}
+
+// The namespaces of ringcap, of the demo's consumers and of the suite's own pods.
+const (
+	system = "ringcap-system"
+	demo   = "ringcap-demo"
+	pods   = "ringcap-suite"
+)
+
+// Lab is the demo's cluster as the cases find it: up, with ringcap, ring mirror and its consumers ready.
+type Lab struct {
+	client.Client
+	config  *rest.Config
+	clients *kubernetes.Clientset
+	root    string // of the repository
+	work    string // out/suite/work: a folder for each case, and what all use
+	trace   string // a capture of 100,000 packets or more, to replay
+	env     []string
+}
+
+var (
+	lab     Lab
+	opening sync.Once
+	closed  error // why the lab cannot be used
+)
+
+// start gives a case the lab. Without a cluster it skips the case.
+func start(t *testing.T) *Case {
+	t.Helper()
+	if os.Getenv("RINGCAP_SUITE") == "" {
+		t.Skip("changes the demo's cluster, which must be up: make demo, then e2e/suite/run (or RINGCAP_SUITE=1 go test ./e2e/suite)")
+	}
+	c := &Case{TB: t, Lab: &lab, ctx: t.Context(), mine: map[string]bool{}}
+	opening.Do(func() { closed = c.try(c.open) })
+	require.NoError(t, closed, "the lab is not ready for the suite; if no cluster is up, run 'make demo' first")
+	c.dir = filepath.Join(c.work, t.Name())
+	require.NoError(t, os.RemoveAll(c.dir))
+	require.NoError(t, os.MkdirAll(c.dir, 0o755))
+	c.began = c.revision()
+	return c
+}
+
+// together lets a case that sends no packets run beside others of its kind, once all cases that need the lab for themselves are done.
+func together(t *testing.T) *Case {
+	t.Helper()
+	c := start(t)
+	t.Parallel()
+	c.began = c.revision()
+	return c
+}
+
+// open finds the cluster, and makes what all cases use.
+func (c *Case) open() {
+	root, err := filepath.Abs("../..")
+	require.NoError(c, err)
+	state := filepath.Join(root, "out/cluster")
+	kubeconfig := filepath.Join(state, "pki/admin.kubeconfig")
+	c.root, c.work = root, filepath.Join(root, "out/suite/work")
+	c.dir, c.trace = c.work, filepath.Join(c.work, "input.pcap")
+	c.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "CGO_ENABLED=0",
+		"PATH="+filepath.Join(state, "bin")+":"+filepath.Join(root, "out/bin")+":"+os.Getenv("PATH"))
+	c.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(c, err)
+	c.config.QPS = -1 // cases poll
+	c.Client, err = client.New(c.config, client.Options{Scheme: command.Scheme()})
+	require.NoError(c, err)
+	c.clients, err = kubernetes.NewForConfig(c.config)
+	require.NoError(c, err)
+	c.prepare()
+}
+
+// prepare makes the image of the cases' pods, the capture that they replay, and their namespace, which may have packets of ring mirror.
+func (c *Case) prepare() {
+	require.NoError(c, os.MkdirAll(c.work, 0o755))
+	c.provision("image_make")
+	c.run("e2e/cluster/load-images")
+	c.bash("kubectl create namespace " + pods + " --dry-run=client -o yaml | kubectl apply -f -")
+	c.run("kubectl", "patch", "capturering", "mirror", "--type=merge", "-p",
+		fmt.Sprintf(`{"spec": {"consumers": {"namespaces": [%q, %q, "default"]}}}`, demo, pods))
+	c.makeTrace(c.trace, 100_000)
+	c.ready(120)
+}
+
+// ready waits for all rollouts, rings, queues and pods.
+func (c *Case) ready(seconds int) {
+	c.saysNothing(seconds, "state_rollouts; state_unready; state_pods")
+}
+
+// saysNothing waits until functions of e2e/demo/state.sh, which say what is not ready, have nothing to say.
+func (c *Case) saysNothing(seconds int, functions string) {
+	c.until(seconds, functions, func() { require.Empty(c, c.provision("eval", functions)) })
+}
+
+// provision calls a function of the shell's.
+func (c *Case) provision(words ...string) string {
+	return c.run(append([]string{"e2e/suite/provision"}, words...)...)
+}
+
+// run runs a program at the repository's root, with kubectl, helm and ringcap in PATH, and returns what it printed.
+func (c *Case) run(command ...string) string {
+	said, err := c.pipe("", command...)
+	c.Logf("%s\n%s", strings.Join(command, " "), said)
+	require.NoError(c, err)
+	return said
+}
+
+// bash runs a script, and fails the case when one of its commands fails.
+func (c *Case) bash(script string, args ...string) string {
+	return c.run(append([]string{"bash", "-o", "pipefail", "-ec", script, "bash"}, args...)...)
+}
+
+// pipe runs a program with an input, and logs nothing. The error has what the program said besides.
+func (c *Case) pipe(stdin string, command ...string) (string, error) {
+	cmd := c.command(context.Background(), command...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, &errs)
+	}
+	return strings.TrimSpace(out.String()), err
+}
+
+// command finds the program in the PATH that it gives it. What it has started itself ends with it when the context does.
+func (c *Case) command(ctx context.Context, command ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "env", command...)
+	cmd.Dir, cmd.Env = c.root, slices.Concat(c.env, []string{"RINGCAP_SUITE_WORK=" + c.dir})
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// on runs a shell script as root on a node, in its namespaces, and returns what it printed.
+func (c *Case) on(node, script string) string {
+	said, err := c.pipe("", "e2e/cluster/node-exec", node, script)
+	require.NoError(c, err, "%s printed: %s", node, said)
+	return said
+}
+
+// onAll runs a script on each node, and returns what they printed, one after the other.
+func (c *Case) onAll(script string) string {
+	var said []string
+	for _, node := range nodes {
+		said = append(said, c.on(node, script))
+	}
+	return strings.Join(said, "\n")
+}
+
+// kernelIsFine fails the case when the kernel with the module has complained.
+func (c *Case) kernelIsFine() {
+	log := c.on(kmod, "dmesg")
+	require.NotEmpty(c, log)
+	said, err := c.pipe(log, "sh", "-c", "e2e/vm/complaints || [ $? = 1 ]")
+	require.NoError(c, err)
+	require.Empty(c, said, "%s's kernel complains", kmod)
+}
+
+// upgrade changes values of the release, and waits for its pods. When the case ends the values are as they were.
+func (c *Case) upgrade(values string) {
+	set := func(words ...string) {
+		c.run(append([]string{"helm", "upgrade", "ringcap", "charts/ringcap", "--namespace", system}, words...)...)
+		c.rolledOut(180, "daemonset", system, "ringcap-agent")
+		c.rolledOut(180, "deployment", system, "ringcap-operator")
+	}
+	if !c.mine["values"] {
+		c.mine["values"] = true
+		before := c.write(c.file("values.yaml"), c.run("helm", "get", "values", "ringcap", "--namespace", system, "-o", "yaml"))
+		c.Cleanup(func() { set("--reset-values", "-f", before) })
+	}
+	set("--reuse-values", "--set", values)
+}
+
+// file is the path of a file of the case's own.
+func (c *Case) file(name string) string { return filepath.Join(c.dir, name) }
+
+// write writes a file, and returns its path.
+func (c *Case) write(path, text string) string {
+	require.NoError(c, os.WriteFile(path, []byte(text), 0o644))
+	return path
+}
+
+// read is what is in a file, by a path in the repository or a whole one.
+func (c *Case) read(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.root, path)
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(c, err)
+	return string(text)
+}
