@@ -82,22 +82,26 @@ func (r *Rows) LimitPerByte(name string, limit float64, key Key, from, to int) {
 }
 
 func (r *Rows) goal(name string, limit float64, value func([]Row) float64, needs ...sizedKey) {
-	g := Goal{Name: name, Limit: limit}
 	var rows []Row
 	for _, key := range needs {
 		row, ok := r.found[key]
 		if !ok {
-			r.goals = append(r.goals, g)
+			r.goals = append(r.goals, NewGoal(name, limit, nil))
 			return
 		}
 		rows = append(rows, row)
 	}
 	v := value(rows)
-	g.Value, g.Reached = &v, v <= limit
-	r.goals = append(r.goals, g)
+	r.goals = append(r.goals, NewGoal(name, limit, &v))
 }
 
-func printGoals(w io.Writer, goals []Goal) error {
+// NewGoal compares a value with its limit; nil is one that was not measured.
+func NewGoal(name string, limit float64, value *float64) Goal {
+	return Goal{Name: name, Limit: limit, Value: value, Reached: value != nil && *value <= limit}
+}
+
+// PrintGoals prints a table of them.
+func PrintGoals(w io.Writer, goals []Goal) error {
 	fmt.Fprintf(w, "\nGoals, %d bytes:\n\n", Smallest)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, g := range goals {

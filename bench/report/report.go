@@ -103,6 +103,14 @@ func (b Benchmark) run(w io.Writer, folders []string, out, tables string) error 
 	found := newRows(result.Rows)
 	b.Judge(found)
 	result.Goals = found.goals
+	if err := Write(out, result, tables, b.Markdown(result)); err != nil {
+		return err
+	}
+	return b.print(w, result)
+}
+
+// Write leaves a result as JSON, and its tables.
+func Write(out string, result any, tables, text string) error {
 	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
@@ -110,10 +118,7 @@ func (b Benchmark) run(w io.Writer, folders []string, out, tables string) error 
 	if err := os.WriteFile(out, append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(tables, []byte(b.Markdown(result)), 0o644); err != nil {
-		return err
-	}
-	return b.print(w, result)
+	return os.WriteFile(tables, []byte(text), 0o644)
 }
 
 // add appends what was measured on one machine.
@@ -209,7 +214,7 @@ func (b Benchmark) print(w io.Writer, result Result) error {
 			return err
 		}
 	}
-	if err := printGoals(w, result.Goals); err != nil {
+	if err := PrintGoals(w, result.Goals); err != nil {
 		return err
 	}
 	printRates(w, result.Rates)
