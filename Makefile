@@ -153,13 +153,13 @@ bench-drivers: deps ## instructions per packet and lossless rates from the netwo
 	$(SUDO) bench/drivers/run
 
 .PHONY: bench-lossless
-bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lose packets, beside the packet socket's: wall clock
+bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lose packets, beside the packet socket's, deterministic
 	$(SUDO) bench/lossless/run
 
 .PHONY: bench-consumers
 bench-consumers: deps ## CPU time and wake-ups of tcpdump, dumpcap and Suricata on AF_PACKET and on rings; here, and in a VM with the module
 	$(SUDO) bench/consumers/run
-	$(SUDO) bench/consumers/run --vm 6.1
+	$(SUDO) bench/consumers/run --vm 6.1 --rates 1000,20000
 
 # FLEET="NODES RINGS POOLS": a ring is for the nodes of one pool, but for one that is for all.
 .PHONY: bench-operator
