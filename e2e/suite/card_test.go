@@ -58,7 +58,8 @@ func TestCardInModes1And2(t *testing.T) {
 	input := c.file("card.pcap")
 	c.run("tcpdump", "-r", c.trace, "-w", input, "-c", fmt.Sprint(packets), "greater 60")
 	c.Cleanup(func() { c.on(kmod, "nft delete table netdev suite; ip address del 192.0.2.7/32 dev card0; true") })
-	c.on(kmod, `ip link set card0 mtu 1600 qlen 555; echo span port >/sys/class/net/card0/ifalias; ip address flush dev card0; ip address add 192.0.2.7/32 dev card0
+	c.on(kmod, `set -e
+		ip link set card0 mtu 1600 qlen 555; echo span port >/sys/class/net/card0/ifalias; ip address flush dev card0; ip address add 192.0.2.7/32 dev card0
 		echo 1 >/proc/sys/net/ipv6/conf/card0/disable_ipv6; echo 2 >/proc/sys/net/ipv4/conf/card0/arp_announce`)
 	before := c.on(kmod, cardLooks)
 	ring := c.cardRing(1)

@@ -113,13 +113,14 @@ func TestRingcapCaptureWithAFilter(t *testing.T) {
 func TestRingcapCaptureRefuses(t *testing.T) {
 	c := start(t)
 	file := c.file("none.pcapng")
-	refuses := func(want int, words ...string) {
-		_, status := c.ringcap(append(words, "-w", file)...)
+	refuses := func(want int, why string, words ...string) {
+		said, status := c.ringcap(append(words, "-w", file)...)
 		require.Equal(t, want, status)
+		require.Contains(t, said, why)
 		require.NoFileExists(t, file)
 	}
-	refuses(2, "capture", "mirror", "-f", "tcp prt 80")
-	refuses(1, "-n", demo, "capture", "pod/nobody")
+	refuses(2, "tcp prt 80", "capture", "mirror", "-f", "tcp prt 80")
+	refuses(1, `"nobody" not found`, "-n", demo, "capture", "pod/nobody")
 	c.ringcapLeftNothing()
 }
 

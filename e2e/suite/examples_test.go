@@ -189,6 +189,7 @@ func (e *examples) allCounted() {
 		require.EqualValues(e, e.onWire(node), ringOf(report, "span").Seen, "%s: seen by span", node)
 		for name, ring := range rings {
 			queues := queuesOf(report, name)
+			require.Equal(e, name == "quick" && node == ebpf, len(queues) == 0, "%s: %s has no queues", node, name)
 			for _, queue := range queues {
 				require.Zero(e, queue.UnreadBytes, "%s: %s", node, name)
 			}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +53,8 @@ func (c *Case) in(pod *corev1.Pod, command ...string) (said string) {
 // an exec's output may come cut off, so its length is checked.
 func (c *Case) fetch(pod *corev1.Pod, script, to string) {
 	c.until(60, pod.Name+": "+script, func() {
-		size := c.in(pod, "sh", "-c", "("+script+") | wc -c")
+		// A pipe would hide that the script fails.
+		size := c.in(pod, "sh", "-c", "("+script+") >/dev/null && ("+script+") | wc -c")
 		data, err := c.exec(pod, "", "sh", "-c", "("+script+") | head -c "+size)
 		require.NoError(c, err)
 		require.Equal(c, size, fmt.Sprint(len(data)), "bytes")
@@ -62,12 +62,13 @@ func (c *Case) fetch(pod *corev1.Pod, script, to string) {
 	})
 }
 
-// captured is how many packets of a capture a filter takes; without a file there are none.
+// captured is how many packets of a capture a filter takes. A file that is not there or not whole, and a filter that is none, fail the
+// case: they are not "no packets".
 func (c *Case) captured(file string, filter ...string) int {
-	said, _ := c.pipe("", append([]string{"tcpdump", "-r", file, "--count"}, filter...)...)
+	said, err := c.pipe("", append([]string{"tcpdump", "-r", file, "--count"}, filter...)...)
+	require.NoError(c, err)
 	count, _, _ := strings.Cut(said, " ")
-	packets, _ := strconv.Atoi(count)
-	return packets
+	return c.number(count)
 }
 
 // packets fails the case unless the file has so many.

@@ -74,6 +74,7 @@ func TestConsumerScribblesOverWhatItMaps(t *testing.T) {
 	}
 	ringBefore, queuesBefore := passed(r.before)
 	ring, queues := passed(r.after)
+	require.Greater(t, ring, ringBefore, "the nodes report no packet")
 	require.Equal(t, ring-ringBefore, queues-queuesBefore, "the scribbler's queue does not account for all that was passed")
 	c.kernelIsFine()
 }

@@ -59,7 +59,7 @@ func TestAgentsWriteLittleOfSys(t *testing.T) {
 func TestConsumersHaveNoCapability(t *testing.T) {
 	c := together(t)
 	require.Equal(t, "restricted", get[corev1.Namespace](c, "", demo).Labels["pod-security.kubernetes.io/enforce"])
-	said := c.onAll(`for pid in $(pidof tcpdump); do grep -hE "^(Uid|CapEff|CapBnd|NoNewPrivs):" /proc/$pid/status; done`)
+	said := c.onAll(`pids=$(pidof tcpdump) && for pid in $pids; do grep -hE "^(Uid|CapEff|CapBnd|NoNewPrivs):" /proc/$pid/status || exit; done`)
 	require.Equal(t, []string{strings.Repeat("0", 16)}, fields(said, "Cap"), said)
 	require.Equal(t, []string{"65534"}, fields(said, "Uid"), said)
 }

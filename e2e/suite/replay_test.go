@@ -217,6 +217,7 @@ func (r *replay) check(options account.Options) account.Summary {
 	require.NoError(r, summary.Print(&text))
 	r.Logf("%s", &text)
 	r.writeJSON("summary.json", summary)
+	require.Len(r, summary.Nodes, len(r.nodes), "nodes in the account")
 	require.True(r, summary.AddsUp, "not every packet is accounted for:\n%s", strings.Join(summary.Problems, "\n"))
 	return summary
 }
