@@ -88,12 +88,18 @@ bool rc_lane_truncate(struct rc_lane *lane, u32 size, u32 bytes)
 	return true;
 }
 
-void rc_lane_untruncate(struct rc_lane *lane, u32 bytes)
+void rc_lane_take_back(struct rc_lane *lane, u32 size, u32 caplen, u32 cut)
 {
 	struct ringcap_lane_stats *stats = &lane->kernel->stats;
 
-	stats->truncated--;
-	stats->truncated_bytes -= bytes;
+	lane->head -= size;
+	stats->delivered--;
+	stats->delivered_bytes -= caplen;
+	if (cut) {
+		stats->truncated--;
+		stats->truncated_bytes -= cut;
+	}
+	rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
 }
 
 void rc_lane_publish_later(struct rc_lane *lane)
@@ -113,9 +119,9 @@ static void rc_lane_publish_rest(struct rc_lane *lane)
 		rc_lane_publish(lane);
 }
 
-void rc_lane_publish_dirty(struct rc_lane *lane, bool shared)
+void rc_lane_publish_dirty(struct rc_lane *lane)
 {
-	if (!shared) {
+	if (!lane->shared) {
 		rc_lane_publish_rest(lane);
 		return;
 	}

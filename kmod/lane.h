@@ -54,7 +54,7 @@ extern unsigned int rc_lane_burst_ns;
  * @region: the ring, mapped twice in a row
  * @mask: bytes of the ring, which are a power of two, less one
  * @dirty: on some CPU's list of lanes to publish
- * @lock: taken by producers and publishers where there are several
+ * @shared: several CPUs produce into it, and take its @lock for that, as publishers do
  * @woken: the consumer was woken when it said it had released up to @woken_at and had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
  */
@@ -68,6 +68,7 @@ struct rc_lane {
 	struct rc_waiter *waiter;
 	u32 mask;
 	bool dirty;
+	bool shared;
 	struct rc_region region;
 
 	struct ringcap_lane_consumer *consumer;
@@ -101,13 +102,13 @@ static __always_inline struct ringcap_slot *rc_lane_slot(const struct rc_lane *l
 	return lane->region.addr + (position & lane->mask);
 }
 
-/* @kernel and @consumer: its part of the mapped pages; of @size bytes. */
+/* @kernel and @consumer: its part of the mapped pages; of @size bytes. The caller has set @lane->shared. */
 int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
 		 struct ringcap_lane_consumer *consumer, u32 size);
 void rc_lane_destroy(struct rc_lane *lane);
 
-/* For the publisher: shows the consumer all that was written; the lane is off the list. @shared: it takes the lock for that. */
-void rc_lane_publish_dirty(struct rc_lane *lane, bool shared);
+/* For the publisher: shows the consumer all that was written; the lane is off the list. */
+void rc_lane_publish_dirty(struct rc_lane *lane);
 
 /* For the producer, which has a burst: at the end of the batch, or now if it has become long. */
 void rc_lane_publish_later(struct rc_lane *lane);
@@ -156,8 +157,8 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 /* Counts a packet that lacks @bytes in its slot of @size bytes; or drops it, where there is no room for that: false. */
 bool rc_lane_truncate(struct rc_lane *lane, u32 size, u32 bytes);
 
-/* It was not delivered after all. */
-void rc_lane_untruncate(struct rc_lane *lane, u32 bytes);
+/* The last slot, of @size bytes, has a packet that could not be read: it is dropped. @cut: bytes that it lacks. */
+void rc_lane_take_back(struct rc_lane *lane, u32 size, u32 caplen, u32 cut);
 
 /* A slot of so many @bytes is the lane's from here on, and @caplen bytes of its packet delivered. */
 static __always_inline void rc_lane_append(struct rc_lane *lane, u32 bytes, u32 caplen)
@@ -242,8 +243,11 @@ static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_pa
 	return rc_lane_truncate(lane, RINGCAP_SLOT_SIZE(pkt->hdr_len, limit), pkt->len - limit);
 }
 
-/* The same as rc_lane_put. Inline: for a packet whose address is passed to nobody. */
-static __always_inline void rc_lane_put_inline(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
+/*
+ * Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. All that can be done before the time is asked
+ * for is done then: little is kept over that. The address of @pkt is passed to nobody, see rc_queue_deliver.
+ */
+static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
 {
 	struct ringcap_slot *slot = rc_lane_slot(lane, lane->head);
 	u32 caplen, size;
@@ -256,40 +260,12 @@ static __always_inline void rc_lane_put_inline(struct rc_lane *lane, struct rc_p
 		return;
 	}
 	rc_slot_fill(slot, pkt, caplen);
+	rc_lane_append(lane, size, caplen);
 	slot->ts_ns = rc_packet_time(pkt);
 	if (unlikely(!rc_packet_copy(pkt, (u8 *)slot + pkt->hdr_len, caplen))) {
-		rc_lane_drop(lane, RINGCAP_DROP_NOMEM);
-		if (caplen < pkt->len)
-			rc_lane_untruncate(lane, pkt->len - caplen);
+		rc_lane_take_back(lane, size, caplen, pkt->len - caplen);
 		return;
 	}
-	rc_lane_append(lane, size, caplen);
-	rc_lane_show(lane, pkt->ts_ns);
-}
-
-/* Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. */
-static inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
-{
-	rc_lane_put_inline(lane, pkt, snaplen);
-}
-
-/* The same for a packet that is in a row. Before the time is asked for, all is done that can be: little is kept over that. */
-static __always_inline void rc_lane_put_plain(struct rc_lane *lane, struct rc_packet *pkt, u32 snaplen)
-{
-	struct ringcap_slot *slot = rc_lane_slot(lane, lane->head);
-	u32 caplen, size;
-
-	if (!rc_lane_cut(lane, pkt, snaplen, &caplen))
-		return;
-	size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
-	if (unlikely(!rc_lane_has_room(lane, size))) {
-		rc_lane_drop_full(lane);
-		return;
-	}
-	rc_slot_fill(slot, pkt, caplen);
-	rc_lane_append(lane, size, caplen);
-	slot->ts_ns = rc_packet_time(pkt);
-	rc_packet_move((u8 *)slot + pkt->hdr_len, pkt->data, caplen);
 	rc_lane_show(lane, pkt->ts_ns);
 }
 

@@ -120,54 +120,6 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 	}
 }
 
-/* What a short slot says of a packet, but for the time; see rc_packet. */
-struct rc_short {
-	struct sk_buff *skb;
-	const u8 *data;
-	u32 linear;
-	u32 len;
-	u32 snaplen;
-	u32 hash;
-	u32 ifindex;
-	u16 rx_queue;
-	u16 vlan_tpid;
-	u16 vlan_tci;
-	u8 flags;
-	u8 hashed;
-};
-
-static __always_inline struct rc_short rc_packet_shorten(const struct rc_packet *pkt)
-{
-	return (struct rc_short){
-		.skb = pkt->skb,
-		.data = pkt->data,
-		.linear = pkt->linear,
-		.len = pkt->len,
-		.snaplen = pkt->snaplen,
-		.hash = pkt->hash,
-		.ifindex = pkt->ifindex,
-		.rx_queue = pkt->rx_queue,
-		.vlan_tpid = pkt->vlan_tpid,
-		.vlan_tci = pkt->vlan_tci,
-		.flags = pkt->flags,
-		.hashed = pkt->hashed,
-	};
-}
-
-/* The packet that @from was made of, as far as a short slot goes. */
-static __always_inline void rc_packet_init_short(struct rc_packet *pkt, const struct rc_short *from)
-{
-	rc_packet_init_plain(pkt, from->skb, from->data, from->len, from->snaplen, from->rx_queue);
-	pkt->linear = from->linear;
-	pkt->hash = from->hash;
-	pkt->ifindex = from->ifindex;
-	pkt->vlan_tpid = from->vlan_tpid;
-	pkt->vlan_tci = from->vlan_tci;
-	pkt->flags = from->flags;
-	pkt->hashed = from->hashed;
-	pkt->hdr_len = RINGCAP_SLOT_SHORT;
-}
-
 /* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be read. */
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
 

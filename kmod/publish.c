@@ -43,7 +43,7 @@ static void rc_publish_run(struct tasklet_struct *tasklet)
 
 		/* From here on another CPU that shares the lane may put it on its own list. */
 		list_del(&lane->dirty_list);
-		rc_lane_publish_dirty(lane, queue->shared);
+		rc_lane_publish_dirty(lane);
 		rc_queue_put(queue);
 	}
 }

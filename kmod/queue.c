@@ -50,6 +50,7 @@ static int rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
 	struct ringcap_lane_consumer *consumer = queue->consumer.addr;
 	struct ringcap_lane_kernel *kernel = queue->kernel.addr;
 
+	queue->lanes[index].shared = queue->shared;
 	return rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
 }
 
@@ -85,56 +86,38 @@ fail:
 	return NULL;
 }
 
-/* The caller is the lane's producer, or holds its lock. */
-static void rc_queue_deliver_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
-{
-	/* Pairs with the release in rc_queue_attach. */
-	if (smp_load_acquire(&queue->attended))
-		rc_lane_put(lane, pkt, queue->snaplen);
-	else
-		rc_queue_drop_unattended(queue);
-}
-
-void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt)
+struct rc_lane *rc_queue_enter_slow(struct rc_queue *queue)
 {
 	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
 
-	if (!queue->shared) {
-		rc_queue_deliver_to(queue, lane, pkt);
-		return;
+	/* Pairs with the release in rc_queue_attach. */
+	if (!smp_load_acquire(&queue->attended))
+		return NULL;
+	if (lane->shared) {
+		spin_lock(&lane->lock);
+		/* For sparse, which counts a lock that is not always taken as a fault: rc_queue_leave gives it back. */
+		__release(&lane->lock);
 	}
-	spin_lock(&lane->lock);
-	rc_queue_deliver_to(queue, lane, pkt);
+	return lane;
+}
+
+void rc_queue_leave_slow(struct rc_lane *lane)
+{
+	__acquire(&lane->lock);
 	spin_unlock(&lane->lock);
-}
-
-void rc_queue_deliver_short_slow(struct rc_queue *queue, struct rc_short brief)
-{
-	struct rc_packet pkt rc_uninitialized;
-
-	rc_packet_init_short(&pkt, &brief);
-	rc_queue_deliver_slow(queue, &pkt);
-}
-
-/* The same, but what can't be delivered is not dropped. */
-static bool rc_queue_offer_to(struct rc_queue *queue, struct rc_lane *lane, struct rc_packet *pkt)
-{
-	if (!smp_load_acquire(&queue->attended) || !rc_lane_has_room(lane, rc_lane_slot_size(pkt, queue->snaplen)))
-		return false;
-	rc_lane_put(lane, pkt, queue->snaplen);
-	return true;
 }
 
 bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+	struct rc_lane *lane = rc_queue_enter(queue);
 	bool taken;
 
-	if (!queue->shared)
-		return rc_queue_offer_to(queue, lane, pkt);
-	spin_lock(&lane->lock);
-	taken = rc_queue_offer_to(queue, lane, pkt);
-	spin_unlock(&lane->lock);
+	if (!lane)
+		return false;
+	taken = rc_lane_has_room(lane, rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)));
+	if (taken)
+		rc_lane_put(lane, pkt, READ_ONCE(queue->snaplen));
+	rc_queue_leave(lane);
 	return taken;
 }
 
@@ -200,13 +183,13 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	WRITE_ONCE(queue->lanes[0].kernel->stats.dropped[RINGCAP_DROP_UNATTENDED], rc_queue_count_unattended(queue));
 	/* Producers that see these see all of the above. */
 	smp_store_release(&queue->attended, true);
-	smp_store_release(&queue->fast_snaplen, queue->shared ? 0 : queue->snaplen);
+	smp_store_release(&queue->fast, !queue->shared);
 	return 0;
 }
 
 static void rc_queue_end_delivery(struct rc_queue *queue)
 {
-	WRITE_ONCE(queue->fast_snaplen, 0);
+	WRITE_ONCE(queue->fast, false);
 	WRITE_ONCE(queue->attended, false);
 }
 

@@ -41,8 +41,8 @@ struct rc_queue_shape {
  * struct rc_queue - a queue
  * @unattended: packets that were dropped because none was, by the CPU that had them
  * @attended: a consumer is attached; written under rc_chardev_lock, read by producers
- * @fast_snaplen: @snaplen if one is and each CPU has its own lane: producers need not look any further; else 0
- * @shared: lanes have several producers, which take their locks
+ * @fast: one is and each CPU has its own lane: producers need not look any further
+ * @shared: lanes have several producers
  * @nr_lanes: of @lanes
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
  * @waiter: when a sleeping consumer is woken
@@ -62,7 +62,7 @@ struct rc_queue_shape {
  */
 struct rc_queue {
 	u64 __percpu *unattended;
-	u32 fast_snaplen;
+	bool fast;
 	bool attended;
 	bool shared;
 	u32 nr_lanes;
@@ -164,42 +164,39 @@ static __always_inline void rc_queue_drop_unattended(const struct rc_queue *queu
 }
 
 /* For lanes that several CPUs produce into, and while a consumer comes or goes. */
-void rc_queue_deliver_slow(struct rc_queue *queue, struct rc_packet *pkt);
+struct rc_lane *rc_queue_enter_slow(struct rc_queue *queue);
+void rc_queue_leave_slow(struct rc_lane *lane);
 
-/* Delivers or drops @pkt, on the CPU that got it, with bottom halves off, under RCU. */
-static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
+/* The lane that this CPU may produce into until rc_queue_leave; NULL while no consumer is attached. */
+static __always_inline struct rc_lane *rc_queue_enter(struct rc_queue *queue)
 {
 	/* Pairs with the release in rc_queue_attach. */
-	u32 snaplen = smp_load_acquire(&queue->fast_snaplen);
-
-	if (likely(snaplen))
-		rc_lane_put(rc_queue_own_lane(queue), pkt, snaplen);
-	else if (!READ_ONCE(queue->attended))
-		rc_queue_drop_unattended(queue);
-	else
-		rc_queue_deliver_slow(queue, pkt);
+	if (likely(smp_load_acquire(&queue->fast)))
+		return rc_queue_own_lane(queue);
+	return rc_queue_enter_slow(queue);
 }
 
-/* The same for a packet that has a short slot. */
-void rc_queue_deliver_short_slow(struct rc_queue *queue, struct rc_short brief);
+static __always_inline void rc_queue_leave(struct rc_lane *lane)
+{
+	if (unlikely(lane->shared))
+		rc_queue_leave_slow(lane);
+}
 
 /*
- * The same as rc_queue_deliver for it; @row: all its bytes are in a row. The slow half gets it by value, and not by its
- * address: so the compiler keeps in registers what is needed of it, and forgets the rest.
+ * Delivers or drops @pkt, on the CPU that got it, with bottom halves off, under RCU. The address of @pkt is passed to nobody from
+ * here on: where the caller has not passed it on either, the compiler keeps in registers what is needed of it, and forgets the
+ * rest.
  */
-static __always_inline void rc_queue_deliver_short(struct rc_queue *queue, struct rc_packet *pkt, bool row)
+static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	/* Pairs with the release in rc_queue_attach. */
-	u32 snaplen = smp_load_acquire(&queue->fast_snaplen);
+	struct rc_lane *lane = rc_queue_enter(queue);
 
-	if (likely(snaplen && row))
-		rc_lane_put_plain(rc_queue_own_lane(queue), pkt, snaplen);
-	else if (likely(snaplen))
-		rc_lane_put_inline(rc_queue_own_lane(queue), pkt, snaplen);
-	else if (!READ_ONCE(queue->attended))
+	if (unlikely(!lane)) {
 		rc_queue_drop_unattended(queue);
-	else
-		rc_queue_deliver_short_slow(queue, rc_packet_shorten(pkt));
+		return;
+	}
+	rc_lane_put(lane, pkt, READ_ONCE(queue->snaplen));
+	rc_queue_leave(lane);
 }
 
 /* Delivers @pkt as rc_queue_deliver does if a consumer is attached and has room; else does and counts nothing. */

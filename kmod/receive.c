@@ -26,7 +26,7 @@ static noinline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct r
 	return fate;
 }
 
-/* What becomes of a packet that starts at its MAC header. The address of @pkt is passed to nobody: see rc_queue_deliver_short. */
+/* What becomes of a packet that starts at its MAC header. The address of @pkt is passed to nobody: see rc_queue_deliver. */
 static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
 				 u32 wire_len, u32 ifindex)
 {
@@ -38,7 +38,7 @@ static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_conf
 	if (likely(!rc_stages_any(config) && config->nr_outputs == 1)) {
 		rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
 		if (likely(rc_cluster_find_queue(config->outputs[0], &pkt, &queue))) {
-			rc_queue_deliver_short(queue, &pkt, false);
+			rc_queue_deliver(queue, &pkt);
 			return RC_FATE_PASSED;
 		}
 	}

@@ -35,7 +35,7 @@ static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, cons
 		return false;
 	rc_account_packet(tap->ring->account, RC_FATE_PASSED, pkt->len);
 	pkt->ifindex = tap->ifindex;
-	rc_queue_deliver_short(queue, pkt, true);
+	rc_queue_deliver(queue, pkt);
 	return true;
 }
 
