@@ -254,6 +254,9 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 
 	if (!rc_lane_cut(lane, pkt, snaplen, &caplen))
 		return;
+	/* So that what is in a row need not be asked again whether it is. */
+	if (caplen > pkt->len)
+		__builtin_unreachable();
 	size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);
 	if (unlikely(!rc_lane_has_room(lane, size))) {
 		rc_lane_drop_full(lane);

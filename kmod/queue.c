@@ -109,10 +109,10 @@ void rc_queue_leave_slow(struct rc_lane *lane)
 
 bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane = rc_queue_enter(queue);
+	struct rc_lane *lane;
 	bool taken;
 
-	if (!lane)
+	if (!rc_queue_enter(queue, &lane))
 		return false;
 	taken = rc_lane_has_room(lane, rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)));
 	if (taken)

@@ -167,13 +167,19 @@ static __always_inline void rc_queue_drop_unattended(const struct rc_queue *queu
 struct rc_lane *rc_queue_enter_slow(struct rc_queue *queue);
 void rc_queue_leave_slow(struct rc_lane *lane);
 
-/* The lane that this CPU may produce into until rc_queue_leave; NULL while no consumer is attached. */
-static __always_inline struct rc_lane *rc_queue_enter(struct rc_queue *queue)
+/*
+ * Finds the @lane that this CPU may produce into until rc_queue_leave; false while no consumer is attached. Not the lane itself is
+ * returned: the compiler would look whether there is one where each CPU has its own, too.
+ */
+static __always_inline bool rc_queue_enter(struct rc_queue *queue, struct rc_lane **lane)
 {
 	/* Pairs with the release in rc_queue_attach. */
-	if (likely(smp_load_acquire(&queue->fast)))
-		return rc_queue_own_lane(queue);
-	return rc_queue_enter_slow(queue);
+	if (likely(smp_load_acquire(&queue->fast))) {
+		*lane = rc_queue_own_lane(queue);
+		return true;
+	}
+	*lane = rc_queue_enter_slow(queue);
+	return *lane;
 }
 
 static __always_inline void rc_queue_leave(struct rc_lane *lane)
@@ -189,9 +195,9 @@ static __always_inline void rc_queue_leave(struct rc_lane *lane)
  */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane = rc_queue_enter(queue);
+	struct rc_lane *lane;
 
-	if (unlikely(!lane)) {
+	if (unlikely(!rc_queue_enter(queue, &lane))) {
 		rc_queue_drop_unattended(queue);
 		return;
 	}
