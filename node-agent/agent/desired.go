@@ -51,8 +51,8 @@ func newNodeWatch(config *rest.Config, name string, failed func(error)) (*nodeWa
 		ByObject: map[client.Object]cache.ByObject{
 			&v1.NodeCapture{}: {Field: fields.OneTermEqualSelector("metadata.name", name)},
 		},
-		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
-			if !ordinaryEnd(err) {
+		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
+			if ctx.Err() == nil && !ordinaryEnd(err) {
 				note(err)
 			}
 		},

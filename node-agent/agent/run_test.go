@@ -55,7 +55,7 @@ func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_ = json.NewEncoder(w).Encode(&refusal)
 	case r.URL.Path == all && watch:
-		w.(http.Flusher).Flush()
+		// The answer never begins, so an agent that ends cuts a request off.
 		<-r.Context().Done()
 	case r.URL.Path == all && strings.Contains(r.URL.RawQuery, "fieldSelector=metadata.name%3Dn1"):
 		_ = json.NewEncoder(w).Encode(&v1.NodeCaptureList{
