@@ -346,13 +346,17 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 // attach makes the peer the queue's consumer. The last one may have ended a moment ago, and it is not noticed yet.
 func (h *handoverSocketServer) attach(ctx context.Context, process, known uint32) (uint64, error) {
 	attachment, err := h.queue.attach(process, known)
-	for until := time.Now().Add(requestTimeout); errors.Is(err, errBusy) && h.consumerHungUp() && time.Now().Before(until); {
+	for until := time.Now().Add(requestTimeout); errors.Is(err, errBusy) && time.Now().Before(until); {
+		hungUp := h.consumerHungUp()
+		// A consumer that was detached since the last try is not seen to hang up.
+		if attachment, err = h.queue.attach(process, known); !hungUp {
+			break
+		}
 		select {
 		case <-ctx.Done():
-			return 0, err
+			return attachment, err
 		case <-time.After(time.Millisecond):
 		}
-		attachment, err = h.queue.attach(process, known)
 	}
 	return attachment, err
 }
