@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "readers.h"
-#include "rings.h"
 #include "rules.h"
+#include "shape.h"
 
 #define MANIFESTS	"/manifests"
 #define STATUS		"/status.json"

@@ -3,7 +3,7 @@
 #ifndef RB_AGENT_H
 #define RB_AGENT_H
 
-struct ring_shape;
+#include "shape.h"
 
 /* Starts an agent and waits until the ring with so many queues is there. */
 void agent_start(const struct ring_shape *shape, unsigned int queues);

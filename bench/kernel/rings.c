@@ -144,11 +144,6 @@ static void add_patterns(unsigned int count)
 	}
 }
 
-bool ring_passes_by_rule(const struct ring_shape *shape)
-{
-	return shape->wildcards || shape->learn || shape->exact;
-}
-
 void ring_make(const struct ring_shape *shape, unsigned int queues)
 {
 	if (shape->ebpf) {
@@ -157,7 +152,7 @@ void ring_make(const struct ring_shape *shape, unsigned int queues)
 	}
 	make_cluster(shape, queues);
 	make_ring(shape);
-	if (!shape->wildcards && !shape->learn && !shape->exact && !shape->patterns)
+	if (!ring_passes_by_rule(shape) && !shape->patterns)
 		return;
 	begin_rules(ring_passes_by_rule(shape) ? RINGCAP_ACTION_DROP : RINGCAP_ACTION_PASS, false);
 	add_wildcards(shape->wildcards);
