@@ -24,6 +24,14 @@ type Case struct {
 	mine  map[string]bool // what it made
 }
 
+// context is what a command of the case or of its clean-up depends on.
+func (c *Case) context() context.Context {
+	if c.ctx.Err() != nil {
+		return context.Background()
+	}
+	return c.ctx
+}
+
 // attempt stands in for the test in something that may fail: an assertion that fails ends the attempt.
 type attempt struct {
 	testing.TB

@@ -5,9 +5,11 @@ package suite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,6 +22,11 @@ import (
 
 // exec runs a command in a pod's first container and returns what it printed. The error has that too, and what the command said besides.
 func (c *Case) exec(pod *corev1.Pod, stdin string, command ...string) (string, error) {
+	return c.execWithin(execTime, pod, stdin, command...)
+}
+
+// execWithin is exec for a command that may take so long. One that hangs is left behind in its pod.
+func (c *Case) execWithin(limit time.Duration, pod *corev1.Pod, stdin string, command ...string) (string, error) {
 	request := c.clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
 			Container: pod.Spec.Containers[0].Name, Command: command, Stdin: stdin != "", Stdout: true, Stderr: true,
@@ -33,7 +40,8 @@ func (c *Case) exec(pod *corev1.Pod, stdin string, command ...string) (string, e
 	if stdin != "" {
 		options.Stdin = strings.NewReader(stdin)
 	}
-	if err := executor.StreamWithContext(c.ctx, options); err != nil {
+	err = within(c.context(), limit, func(ctx context.Context) error { return executor.StreamWithContext(ctx, options) })
+	if err != nil {
 		return out.String(), fmt.Errorf("%s in %s/%s: %w\n%s%s", strings.Join(command, " "), pod.Namespace, pod.Name, err, &out, &errs)
 	}
 	return out.String(), nil
@@ -78,10 +86,17 @@ func (c *Case) packets(want int, file string, filter ...string) {
 
 // ringcap runs the command line, and returns all that it said, and its exit status.
 func (c *Case) ringcap(words ...string) (string, int) {
-	cmd := c.command(context.Background(), append([]string{"ringcap"}, words...)...)
-	said, err := cmd.CombinedOutput()
-	require.NotNil(c, cmd.ProcessState, "%v", err)
-	status := cmd.ProcessState.ExitCode()
+	var said []byte
+	err := within(c.context(), answerTime, func(ctx context.Context) (err error) {
+		said, err = c.command(ctx, append([]string{"ringcap"}, words...)...).CombinedOutput()
+		return err
+	})
+	status := 0
+	if err != nil {
+		var exit *exec.ExitError
+		require.True(c, errors.As(err, &exit) && exit.Exited(), "ringcap %s: %v\n%s", strings.Join(words, " "), err, said)
+		status = exit.ExitCode()
+	}
 	c.Logf("ringcap %s: status %d\n%s", strings.Join(words, " "), status, said)
 	return string(said), status
 }
@@ -101,8 +116,10 @@ func (c *Case) capture(words ...string) (stop func() string) {
 	c.until(240, "ringcap captures", func() { require.Contains(c, said(), "capturing on") })
 	return func() string {
 		require.NoError(c, cmd.Cancel())
+		hangs := time.AfterFunc(answerTime, func() { _ = cmd.Process.Kill() })
 		err := cmd.Wait()
 		c.Logf("%s\n%s", cmd, said())
+		require.True(c, hangs.Stop(), "%s hung: it did not end within %s of Ctrl-C", cmd, answerTime)
 		require.NoError(c, err)
 		return said()
 	}

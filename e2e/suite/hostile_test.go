@@ -17,7 +17,7 @@ import (
 
 // probe runs the probe in a pod of this label on a node.
 func (c *Case) probe(app, node string, words ...string) error {
-	said, err := c.exec(c.podOn(node, pods, "app="+app), "", append([]string{"probe"}, words...)...)
+	said, err := c.execWithin(answerTime, c.podOn(node, pods, "app="+app), "", append([]string{"probe"}, words...)...)
 	c.Logf("%s: probe %s: %v\n%s", node, strings.Join(words, " "), err, said)
 	return err
 }
@@ -82,7 +82,7 @@ func TestConsumerScribblesOverWhatItMaps(t *testing.T) {
 // asUser asks at a queue's socket as a user of the node, in no pod, from a cgroup that is delegated to the user and that has the name
 // which the kubelet gives to the pod of that UID.
 func (c *Case) asUser(uid, folder string) error {
-	said, err := c.pipe("", "e2e/cluster/node-exec", ebpf, `uid=`+uid+` folder=`+folder+`
+	said, err := c.pipeWithin(answerTime, "", "e2e/cluster/node-exec", ebpf, `uid=`+uid+` folder=`+folder+`
 		top=/sys/fs/cgroup
 		[ ! -d $top/memory ] || top=$top/memory
 		mkdir -p $top/v1user/kubepods/pod$uid

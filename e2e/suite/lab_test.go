@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes"
@@ -56,6 +57,14 @@ var (
 	closed  error // why the lab cannot be used
 )
 
+// How long something may take before it counts as hung: a command here (some build images), a command in a pod, and what is to be refused
+// or answers at once.
+const (
+	commandTime = 30 * time.Minute
+	execTime    = 5 * time.Minute
+	answerTime  = 2 * time.Minute
+)
+
 // start gives a case the lab. Without a cluster it skips the case.
 func start(t *testing.T) *Case {
 	t.Helper()
@@ -94,9 +103,11 @@ func (c *Case) open() {
 	c.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	require.NoError(c, err)
 	c.config.QPS = -1 // cases poll
-	c.Client, err = client.New(c.config, client.Options{Scheme: command.Scheme()})
+	limited := rest.CopyConfig(c.config)
+	limited.Timeout = answerTime
+	c.Client, err = client.New(limited, client.Options{Scheme: command.Scheme()})
 	require.NoError(c, err)
-	c.clients, err = kubernetes.NewForConfig(c.config)
+	c.clients, err = kubernetes.NewForConfig(limited)
 	require.NoError(c, err)
 	c.prepare()
 }
@@ -143,14 +154,32 @@ func (c *Case) bash(script string, args ...string) string {
 
 // pipe runs a program with an input, and logs nothing. The error has what the program said besides.
 func (c *Case) pipe(stdin string, command ...string) (string, error) {
-	cmd := c.command(context.Background(), command...)
+	return c.pipeWithin(commandTime, stdin, command...)
+}
+
+// pipeWithin is pipe for a program that may take so long.
+func (c *Case) pipeWithin(limit time.Duration, stdin string, command ...string) (string, error) {
 	var out, errs bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
-	err := cmd.Run()
+	err := within(c.context(), limit, func(ctx context.Context) error {
+		cmd := c.command(ctx, command...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+		return cmd.Run()
+	})
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, &errs)
 	}
 	return strings.TrimSpace(out.String()), err
+}
+
+// within lets do take so long. The error of what is not done then says that it hung.
+func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("hung: it did not end within %s and was stopped", limit))
+	defer cancel()
+	err := do(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	return err
 }
 
 // command finds the program in the PATH that it gives it. What it has started itself ends with it when the context does.
@@ -159,12 +188,13 @@ func (c *Case) command(ctx context.Context, command ...string) *exec.Cmd {
 	cmd.Dir, cmd.Env = c.root, slices.Concat(c.env, []string{"RINGCAP_SUITE_WORK=" + c.dir})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second // for who else has its output open
 	return cmd
 }
 
 // on runs a shell script as root on a node, in its namespaces, and returns what it printed.
 func (c *Case) on(node, script string) string {
-	said, err := c.pipe("", "e2e/cluster/node-exec", node, script)
+	said, err := c.pipeWithin(execTime, "", "e2e/cluster/node-exec", node, script)
 	require.NoError(c, err, "%s printed: %s", node, said)
 	return said
 }

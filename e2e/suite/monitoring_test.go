@@ -24,7 +24,7 @@ const prometheus = "127.0.0.1:19090"
 
 // fetchURL is what a server answers.
 func (c *Case) fetchURL(url string) string {
-	response, err := http.Get(url)
+	response, err := (&http.Client{Timeout: answerTime}).Get(url)
 	require.NoError(c, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

@@ -37,7 +37,7 @@ func (c *Case) example(kind string, but bool) string {
 
 // forbidden: the editor is refused for want of a right.
 func (c *Case) forbidden(words ...string) {
-	_, err := c.pipe("", append([]string{"kubectl", editor}, words...)...)
+	_, err := c.pipeWithin(answerTime, "", append([]string{"kubectl", editor}, words...)...)
 	require.Error(c, err, "the editor may")
 	require.Regexp(c, "(?i)forbidden", err.Error(), "refused, but not for want of a right")
 }

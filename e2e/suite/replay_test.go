@@ -118,8 +118,8 @@ func (r *replay) send() (err error) {
 // sendOnce replays the input to all nodes at the same time, and returns what the sending ends counted.
 func (r *replay) sendOnce(file string) (wires map[string]account.Wire, err error) {
 	words := append(slices.Clone(r.rates), "RINGCAP_REPLAY_WIRE="+r.wire, "e2e/suite/provision", "replay", r.input, file)
-	if said, err := r.command(r.ctx, append(words, r.nodes...)...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("replay: %w: %s", err, said)
+	if _, err := r.pipe("", append(words, r.nodes...)...); err != nil {
+		return nil, err
 	}
 	data, err := os.ReadFile(file)
 	return wires, errors.Join(err, json.Unmarshal(data, &wires))
