@@ -240,7 +240,7 @@ func (p *replay) sendUntil(done <-chan struct{}) error {
 
 // TestRelease uninstalls what all other cases need: it runs only where -run names it, alone.
 func TestRelease(t *testing.T) {
-	if !strings.Contains(flag.Lookup("test.run").Value.String(), "TestRelease") {
+	if !strings.Contains(flag.Lookup("test.run").Value.String(), "Release") {
 		t.Skip("uninstalls ringcap: run it last and alone, with -run TestRelease")
 	}
 	c := start(t)
