@@ -14,10 +14,12 @@ import (
 
 // What may happen while packets flow. Each case replays the suite's capture to both nodes, disturbs, and has every packet accounted for.
 
-func (c *Case) agentRestarts() (restarts int) {
-	for _, pod := range c.podsOf(system, agents) {
-		for _, container := range pod.Status.ContainerStatuses {
-			restarts += int(container.RestartCount)
+// agentRestarts is how often each node's agent was restarted.
+func (c *Case) agentRestarts() map[string]int {
+	restarts := map[string]int{}
+	for _, node := range nodes {
+		for _, container := range c.podOn(node, system, agents).Status.ContainerStatuses {
+			restarts[node] += int(container.RestartCount)
 		}
 	}
 	return restarts
@@ -26,18 +28,29 @@ func (c *Case) agentRestarts() (restarts int) {
 func TestAgentKilledUnderTraffic(t *testing.T) {
 	c := start(t)
 	before := c.agentRestarts()
-	c.replay("killed").disturbed(under{at: 30000, disturb: func() { c.onAll("kill -9 $(pidof node-agent)") }}, lossless)
-	c.until(120, "both agents are restarted", func() { require.GreaterOrEqual(c, c.agentRestarts(), before+2) })
-	c.ready(180)
+	c.replay("killed").disturbed(under{at: 30000, disturb: func() {
+		c.onAll("kill -9 $(pidof node-agent)")
+		for _, node := range nodes {
+			c.until(120, node+"'s agent is restarted", func() { require.Greater(c, c.agentRestarts()[node], before[node]) })
+		}
+		c.ready(180)
+	}}, lossless)
 }
 
 func TestKubeletRestartedUnderTraffic(t *testing.T) {
 	c := start(t)
-	c.replay("kubelets").disturbed(under{at: 30000, disturb: func() { c.onAll("kill -9 $(cat /run/node/kubelet.pid)") }}, lossless)
-	c.ready(180)
-	for _, node := range nodes {
-		c.until(120, node+" offers its queues again", func() { require.Equal(c, "2", c.offered(node, "ringcap.io/ids")) })
-	}
+	c.replay("kubelets").disturbed(under{at: 30000, disturb: func() {
+		before := map[string]string{}
+		for _, node := range nodes {
+			before[node] = c.on(node, "pidof kubelet")
+			c.on(node, "kill -9 $(cat /run/node/kubelet.pid)")
+		}
+		for _, node := range nodes {
+			c.until(120, node+" has another kubelet", func() { require.NotEqual(c, before[node], c.on(node, "pidof kubelet")) })
+			c.until(120, node+" offers its queues again", func() { require.Equal(c, "2", c.offered(node, "ringcap.io/ids")) })
+		}
+		c.ready(180)
+	}}, lossless)
 }
 
 // A consumer that is killed in mid-read and started again by the kubelet: what was delivered to it and not yet read is there for the
@@ -51,10 +64,15 @@ func TestConsumerKilledAndRestarted(t *testing.T) {
 	r := c.replay("restarted")
 	r.disturbed(under{at: 30000, disturb: func() {
 		c.onAll("for p in $(pidof tcpdump); do ! grep -q rc-suite-restart /proc/$p/cmdline || kill -9 $p; done")
+		c.until(120, "both consumers are restarted", func() {
+			for _, pod := range c.podsOf(pods, "app=restarting") {
+				require.Positive(c, pod.Status.ContainerStatuses[0].RestartCount, pod.Name)
+			}
+		})
+		c.attached(60, "suite-restart", []bool{true}, nodes...)
 	}}, lossless)
 	for _, pod := range c.podsOf(pods, "app=restarting") {
 		r.wrote(&pod, allFiles)
-		require.Positive(t, pod.Status.ContainerStatuses[0].RestartCount, "%s was not restarted", pod.Name)
 	}
 	r.Cluster = "suite-restart"
 	r.check(account.Options{Again: true})
@@ -67,7 +85,7 @@ const allFiles = `cd /captures; head -c 24 0.pcap; for f in *.pcap; do tail -c +
 func TestConsumersTooSlow(t *testing.T) {
 	c := start(t)
 	r := c.replay("slow")
-	r.input, r.rates = c.file("long.pcap"), []string{"RINGCAP_DEMO_PPS_KMOD=15000"}
+	r.input, r.rate = c.file("long.pcap"), 15000
 	c.makeTrace(r.input, 400_000)
 	resume := func() { c.onAll("kill -CONT $(pidof tcpdump)") }
 	c.Cleanup(resume)
@@ -106,8 +124,11 @@ func TestAgentsUpgradedWhileAnEditIsRefused(t *testing.T) {
 	})
 	edit("add")
 	refused(60)
-	c.replay("upgraded").disturbed(under{at: 30000, disturb: func() { c.upgrade("agent.logLevel=debug") }}, lossless)
-	refused(120)
+	c.replay("upgraded").disturbed(under{at: 30000, disturb: func() {
+		c.upgrade("agent.logLevel=debug")
+		refused(120)
+	}}, lossless)
+	refused(10)
 	edit("remove")
 	c.upgrade("agent.logLevel=info")
 	c.ready(180)

@@ -3,15 +3,12 @@
 package suite
 
 import (
-	"bytes"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -208,34 +205,8 @@ func (c *Case) replaceModule(source string) {
 // slow is the replay of a short capture, slowly.
 func (c *Case) slow(name, input string) *replay {
 	p := c.replay(name)
-	p.input, p.rates = input, []string{"RINGCAP_DEMO_PPS_EBPF=1000", "RINGCAP_DEMO_PPS_KMOD=1000"}
+	p.input, p.rate = input, 1000
 	return p
-}
-
-// sendUntil sends the capture again and again until done is closed, and accounts for all of it as one.
-func (p *replay) sendUntil(done <-chan struct{}) error {
-	once, err := os.ReadFile(p.input)
-	if err != nil {
-		return err
-	}
-	total, all := map[string]account.Wire{}, bytes.NewBuffer(once[:24:24])
-	for round := 0; ; round++ {
-		select {
-		case <-done:
-			p.wires = total
-			return os.WriteFile(p.file("input.pcap"), all.Bytes(), 0o644)
-		default:
-		}
-		wires, err := p.sendOnce(p.file(fmt.Sprint("wire.", round)))
-		if err != nil {
-			return err
-		}
-		all.Write(once[24:])
-		for node, wire := range wires {
-			sum := total[node]
-			total[node] = account.Wire{Sent: sum.Sent + wire.Sent, Lost: sum.Lost + wire.Lost, OnWire: sum.OnWire + wire.OnWire}
-		}
-	}
 }
 
 // TestRelease uninstalls what all other cases need: it runs only where -run names it, alone.
@@ -262,10 +233,7 @@ func TestRelease(t *testing.T) {
 	}
 	c.makeRings()
 	c.moduleIs(earlier, earlierSource)
-	done, p := make(chan struct{}), c.slow("upgrade", input)
-	end := sync.OnceFunc(func() { close(done) })
-	defer end()
-	p.disturbed(under{at: 1000, disturb: func() { c.upgradeAndRollBack(); end() }, traffic: func() error { return p.sendUntil(done) }}, lossless)
+	c.slow("upgrade", input).disturbed(under{at: 1000, disturb: c.upgradeAndRollBack}, lossless)
 	// Nobody has a queue: the module is replaced, and each packet is counted as lost.
 	c.replaceModule(source)
 	for _, node := range c.slow("unattended", input).disturbed(under{}, account.Options{}).Nodes {

@@ -5,6 +5,7 @@ package suite
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +34,7 @@ type replay struct {
 	input         string       // the capture that is sent
 	nodes         []string     // to which
 	wire          string       // the cable's end that it is sent into
-	rates         []string     // packets a second, others than the demo's: see e2e/demo/replay.sh
+	rate          int          // packets a second to each node; 0: the demo's, which are not the same for all
 	consumers     []corev1.Pod // each writes /captures/POD.pcap
 	from          []string     // the size of their files before
 	before, after v1alpha1.NodeCaptureList
@@ -57,10 +57,9 @@ func (r *replay) over(name string, consumers ...corev1.Pod) *replay {
 
 // under is what happens while packets flow.
 type under struct {
-	at      int          // packets that were sent to node-kmod when disturb is called; 0: it is called before
-	disturb func()       // on the test's goroutine
-	undo    func()       // when all was sent
-	traffic func() error // send without it
+	at      int    // packets that were sent to each node when disturb is called; 0: it is called before
+	disturb func() // on the test's goroutine; it returns when what it did is over
+	undo    func() // when all was sent
 }
 
 // lossless is what most replays are: nothing is filtered or dropped.
@@ -86,28 +85,82 @@ func (r *replay) begin() {
 }
 
 func (r *replay) flow(u under) {
-	if u.traffic == nil {
-		u.traffic = r.send
+	if u.at > 0 {
+		r.flowThrough(u.at, u.disturb)
+	} else {
+		if u.disturb != nil {
+			u.disturb()
+		}
+		require.NoError(r, r.send())
 	}
-	if u.disturb != nil && u.at == 0 {
-		u.disturb()
-	}
-	before := r.sentTo(kmod)
-	sent := r.background(u.traffic)
-	if u.disturb != nil && u.at > 0 {
-		r.until(60, "packets flow", func() { require.GreaterOrEqual(r, r.sentTo(kmod)-before, u.at) })
-		u.disturb()
-	}
-	require.NoError(r, <-sent)
 	r.writeJSON("wire.json", r.wires)
 	if u.undo != nil {
 		u.undo()
 	}
 }
 
-// sentTo is how many packets the sending end of a node's cable has sent.
-func (r *replay) sentTo(node string) int {
-	return r.number(r.run("RINGCAP_REPLAY_WIRE="+r.wire, "e2e/suite/provision", "wire_counter", node, "tx_packets"))
+// flowThrough sends the input to all nodes at the same rate, round after round, and disturbs once each node has had so many packets. At
+// least one whole round follows the disturbance, so each node has packets before, during and after it.
+func (r *replay) flowThrough(at int, disturb func()) {
+	r.rate = cmp.Or(r.rate, 5000)
+	before := r.onCables()
+	flows, end := context.WithCancel(r.ctx)
+	defer end()
+	done := r.background(func() error { return r.sendUntil(flows) })
+	r.more(before, at)
+	begun := r.onCables()
+	disturb()
+	over := r.onCables()
+	end()
+	require.NoError(r, <-done)
+	for _, node := range r.nodes {
+		require.Greater(r, over[node], begun[node], "%s had no packets during the disturbance", node)
+		require.Greater(r, before[node]+r.onWire(node), over[node], "%s had all its packets before the disturbance ended", node)
+	}
+}
+
+// more waits until each node was sent so many packets more than before.
+func (r *replay) more(before map[string]int, packets int) {
+	r.until(60, "packets flow", func() {
+		for node, sent := range r.onCables() {
+			require.GreaterOrEqual(r, sent-before[node], packets, node)
+		}
+	})
+}
+
+// onCables is how many packets the sending end of each node's cable has sent.
+func (r *replay) onCables() map[string]int {
+	sent := map[string]int{}
+	for _, node := range r.nodes {
+		sent[node] = r.number(r.run("RINGCAP_REPLAY_WIRE="+r.wire, "e2e/suite/provision", "wire_counter", node, "tx_packets"))
+	}
+	return sent
+}
+
+// sendUntil sends the input again and again, the last time begun when ctx is done, and accounts for all of it as one.
+func (r *replay) sendUntil(ctx context.Context) error {
+	once, err := os.ReadFile(r.input)
+	if err != nil {
+		return err
+	}
+	total, all := map[string]account.Wire{}, bytes.NewBuffer(once[:24:24])
+	for round, last := 0, false; !last; round++ {
+		last = ctx.Err() != nil
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		wires, err := r.sendOnce(r.file(fmt.Sprint("wire.", round)))
+		if err != nil {
+			return err
+		}
+		all.Write(once[24:])
+		for node, wire := range wires {
+			sum := total[node]
+			total[node] = account.Wire{Sent: sum.Sent + wire.Sent, Lost: sum.Lost + wire.Lost, OnWire: sum.OnWire + wire.OnWire}
+		}
+	}
+	r.wires = total
+	return os.WriteFile(r.file("input.pcap"), all.Bytes(), 0o644)
 }
 
 func (r *replay) send() (err error) {
@@ -117,7 +170,11 @@ func (r *replay) send() (err error) {
 
 // sendOnce replays the input to all nodes at the same time, and returns what the sending ends counted.
 func (r *replay) sendOnce(file string) (wires map[string]account.Wire, err error) {
-	words := append(slices.Clone(r.rates), "RINGCAP_REPLAY_WIRE="+r.wire, "e2e/suite/provision", "replay", r.input, file)
+	words := []string{"RINGCAP_REPLAY_WIRE=" + r.wire}
+	if r.rate > 0 {
+		words = append(words, fmt.Sprint("RINGCAP_DEMO_PPS_EBPF=", r.rate), fmt.Sprint("RINGCAP_DEMO_PPS_KMOD=", r.rate))
+	}
+	words = append(words, "e2e/suite/provision", "replay", r.input, file)
 	if _, err := r.pipe("", append(words, r.nodes...)...); err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func (c *Case) functionReplay(f function, sensor *corev1.Pod, name string) {
 		c.until(15, "the ring sees it", func() { require.Greater(c, c.functionSeen(), before) })
 	})
 	r := c.replay(name).over(sriovRing)
-	r.input, r.nodes, r.wire, r.rates = r.file("numbered.pcap"), []string{kmod}, "wire1", []string{"RINGCAP_DEMO_PPS_KMOD=2000"}
+	r.input, r.nodes, r.wire, r.rate = r.file("numbered.pcap"), []string{kmod}, "wire1", 2000
 	c.writeFrames(r.input, c.numbered(f, 9, packets), packets)
 	received := c.received(sensor)
 	r.begin()
