@@ -78,7 +78,7 @@ func TestQueueIsTakenBack(t *testing.T) {
 	for _, node := range nodes {
 		pod := c.podOn(node, pods, "app=inside")
 		c.background(func() error {
-			_, err := c.exec(pod, "", "probe", "scribble", "suite-closed", "0", "90")
+			_, err := c.exec(pod, "", "probe", "scribble", "suite-closed", "0")
 			return err
 		})
 	}

@@ -55,10 +55,14 @@ func TestConsumerScribblesOverWhatItMaps(t *testing.T) {
 		var done []<-chan error
 		for _, pod := range c.podsOf(pods, "app=scribbler") {
 			done = append(done, c.background(func() error {
-				_, err := c.exec(&pod, "", "probe", "scribble", "suite-scribble", "0", "15")
+				_, err := c.exec(&pod, "", "probe", "scribble", "suite-scribble", "0")
 				return err
 			}))
 		}
+		c.attached(60, "suite-scribble", []bool{true}, nodes...)
+		r.more(r.onCables(), 50000)
+		// Fails where none is alive any more. Those that are say then whether they could map what they must not.
+		c.onAll("kill $(pidof probe)")
 		for _, result := range done {
 			require.NoError(t, <-result)
 		}

@@ -5,13 +5,14 @@
  *   probe take NAME QUEUE              asks for a queue; says "given" or "refused: why"
  *   probe socket FOLDER                asks on the hand-over socket in a folder; says the same
  *   probe node MAJOR MINOR             makes a device node of its own and opens it; says the same
- *   probe scribble NAME QUEUE SECONDS  asks for a queue and writes nonsense over all that it can map of it
+ *   probe scribble NAME QUEUE          asks for a queue and writes nonsense over all that it can map of it, until SIGTERM
  *
  * It knows both engines' queues from linux/ringcap.h alone, so that no library keeps it from harm.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ringcap.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A queue as its holder has it: the module's device, or the eBPF engine's ring buffer. */
@@ -148,13 +148,19 @@ static unsigned int try_writable(const struct queue *queue)
 	return holes;
 }
 
-/* Nonsense that is near what the other side believes is worse than mere noise: both are written. */
-static void scribble(volatile uint64_t *words, size_t count, long seconds)
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
 {
-	time_t end = time(NULL) + seconds;
+	ended = signal;
+}
+
+/* Nonsense that is near what the other side believes is worse than mere noise: both are written. */
+static void scribble(volatile uint64_t *words, size_t count)
+{
 	uint64_t noise = 88172645463325252ULL;
 
-	while (time(NULL) < end) {
+	while (!ended) {
 		for (unsigned int round = 0; round < 100000; round++) {
 			uint64_t was;
 
@@ -173,7 +179,7 @@ static void scribble(volatile uint64_t *words, size_t count, long seconds)
 	}
 }
 
-static int ruin(const struct queue *queue, long seconds)
+static int ruin(const struct queue *queue)
 {
 	size_t size = queue->page;
 	unsigned int holes = try_writable(queue);
@@ -189,7 +195,8 @@ static int ruin(const struct queue *queue, long seconds)
 		return refuse("consumer page", strerror(errno));
 	printf("scribbling over %zu bytes, %u holes\n", size, holes);
 	fflush(stdout);
-	scribble(area, size / sizeof(uint64_t), seconds);
+	signal(SIGTERM, end);
+	scribble(area, size / sizeof(uint64_t));
 	puts("done");
 	return holes ? -1 : 0;
 }
@@ -212,8 +219,8 @@ int main(int argc, char **argv)
 		puts("given");
 		return 0;
 	}
-	if (argc == 5 && !strcmp(argv[1], "scribble"))
-		return take(&queue, argv[2], argv[3]) || ruin(&queue, strtol(argv[4], NULL, 10)) ? 1 : 0;
-	fputs("usage: probe take NAME QUEUE | socket FOLDER | node MAJOR MINOR | scribble NAME QUEUE SECONDS\n", stderr);
+	if (argc == 4 && !strcmp(argv[1], "scribble"))
+		return take(&queue, argv[2], argv[3]) || ruin(&queue) ? 1 : 0;
+	fputs("usage: probe take NAME QUEUE | socket FOLDER | node MAJOR MINOR | scribble NAME QUEUE\n", stderr);
 	return 2;
 }
