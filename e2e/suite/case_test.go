@@ -18,15 +18,16 @@ import (
 type Case struct {
 	testing.TB // the test, or an attempt within it
 	*Lab
-	ctx   context.Context // ends with the case, before its clean-up
+	ctx   context.Context // ends with the case, before its clean-up, or when the run is interrupted
+	test  context.Context // ends with the case, before its clean-up
 	dir   string          // its files
 	began int             // the cluster's revision when it could go on
 	mine  map[string]bool // what it made
 }
 
-// context is what a command of the case or of its clean-up depends on.
+// context is what a command of the case depends on. Its clean-up is not interrupted.
 func (c *Case) context() context.Context {
-	if c.ctx.Err() != nil {
+	if c.test.Err() != nil {
 		return context.Background()
 	}
 	return c.ctx
@@ -81,6 +82,7 @@ func (c *Case) until(seconds int, what string, check func()) {
 		if err == nil {
 			return
 		}
+		require.NoError(c, context.Cause(c.context()), "%s: %v", what, err)
 		require.Less(c, waited, time.Duration(seconds)*time.Second, "%s: not within %d s: %v", what, seconds, err)
 		time.Sleep(min(max(waited/20, 100*time.Millisecond), time.Second))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,7 +56,20 @@ var (
 	lab     Lab
 	opening sync.Once
 	closed  error // why the lab cannot be used
+
+	// interrupted ends when a signal asks the suite to end.
+	interrupted, _ = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 )
+
+// TestMain lets the case that is interrupted clean up, and then fails the run. A reader of the output that goes away does not end it.
+func TestMain(m *testing.M) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	status := m.Run()
+	if interrupted.Err() != nil {
+		status = 130
+	}
+	os.Exit(status)
+}
 
 // How long something may take before it counts as hung: a command here (some build images), a command in a pod, and what is to be refused
 // or answers at once.
@@ -71,7 +85,13 @@ func start(t *testing.T) *Case {
 	if os.Getenv("RINGCAP_SUITE") == "" {
 		t.Skip("changes the demo's cluster, which must be up: make demo, then e2e/suite/run (or RINGCAP_SUITE=1 go test ./e2e/suite)")
 	}
-	c := &Case{TB: t, Lab: &lab, ctx: t.Context(), mine: map[string]bool{}}
+	if interrupted.Err() != nil {
+		t.Skip(context.Cause(interrupted))
+	}
+	c := &Case{TB: t, Lab: &lab, test: t.Context(), mine: map[string]bool{}}
+	var interrupt context.CancelCauseFunc
+	c.ctx, interrupt = context.WithCancelCause(t.Context())
+	context.AfterFunc(interrupted, func() { interrupt(context.Cause(interrupted)) })
 	opening.Do(func() { closed = c.try(c.open) })
 	require.NoError(t, closed, "the lab is not ready for the suite; if no cluster is up, run 'make demo' first")
 	c.dir = filepath.Join(c.work, t.Name())
@@ -86,6 +106,9 @@ func together(t *testing.T) *Case {
 	t.Helper()
 	c := start(t)
 	t.Parallel()
+	if interrupted.Err() != nil {
+		t.Skip(context.Cause(interrupted))
+	}
 	c.began = c.revision()
 	return c
 }
@@ -187,8 +210,9 @@ func (c *Case) command(ctx context.Context, command ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "env", command...)
 	cmd.Dir, cmd.Env = c.root, slices.Concat(c.env, []string{"RINGCAP_SUITE_WORK=" + c.dir})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 10 * time.Second // for who else has its output open
+	// Not SIGKILL: helm would leave a pending upgrade, after which it refuses the clean-up's.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second // then it is killed, and others that have its output open are not waited for
 	return cmd
 }
 
