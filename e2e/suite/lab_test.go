@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +51,9 @@ type Lab struct {
 	work    string // out/suite/work: a folder for each case, and what all use
 	trace   string // a capture of 100,000 packets or more, to replay
 	env     []string
+	found   map[string]bool // the objects that were there before any case
+	turn    sync.RWMutex    // held by a case that needs the lab for itself, shared by those that run together
+	failed  atomic.Bool     // a case since the last tidy
 }
 
 var (
@@ -79,38 +83,71 @@ const (
 	answerTime  = 2 * time.Minute
 )
 
-// start gives a case the lab. Without a cluster it skips the case.
+// start gives a case the lab for itself. What it leaves is removed when all else of its clean-up is done. Without a cluster it skips the
+// case.
 func start(t *testing.T) *Case {
+	t.Helper()
+	c := newCase(t)
+	c.turn.Lock()
+	c.Cleanup(func() { c.leave(c.turn.Unlock) })
+	c.begin()
+	return c
+}
+
+// together lets a case that sends no packets run beside others of its kind, once all cases that need the lab for themselves are done. What
+// they leave the last of them removes.
+func together(t *testing.T) *Case {
+	t.Helper()
+	c := newCase(t)
+	t.Parallel()
+	c.turn.RLock()
+	c.Cleanup(func() { c.leave(c.turn.RUnlock) })
+	c.begin()
+	return c
+}
+
+// leave ends a case's turn, and removes what it left, unless others still run.
+func (c *Case) leave(unlock func()) {
+	if c.Failed() {
+		c.failed.Store(true)
+	}
+	unlock()
+	if c.turn.TryLock() {
+		defer c.turn.Unlock()
+		c.tidy()
+	}
+}
+
+func newCase(t *testing.T) *Case {
 	t.Helper()
 	if os.Getenv("RINGCAP_SUITE") == "" {
 		t.Skip("changes the demo's cluster, which must be up: make demo, then e2e/suite/run (or RINGCAP_SUITE=1 go test ./e2e/suite)")
 	}
-	if interrupted.Err() != nil {
-		t.Skip(context.Cause(interrupted))
-	}
+	unlessInterrupted(t)
 	c := &Case{TB: t, Lab: &lab, test: t.Context(), mine: map[string]bool{}}
 	var interrupt context.CancelCauseFunc
 	c.ctx, interrupt = context.WithCancelCause(t.Context())
 	context.AfterFunc(interrupted, func() { interrupt(context.Cause(interrupted)) })
 	opening.Do(func() { closed = c.try(c.open) })
 	require.NoError(t, closed, "the lab is not ready for the suite; if no cluster is up, run 'make demo' first")
-	c.dir = filepath.Join(c.work, t.Name())
-	require.NoError(t, os.RemoveAll(c.dir))
-	require.NoError(t, os.MkdirAll(c.dir, 0o755))
-	c.began = c.revision()
 	return c
 }
 
-// together lets a case that sends no packets run beside others of its kind, once all cases that need the lab for themselves are done.
-func together(t *testing.T) *Case {
+// begin makes the case's folder and notes when it began.
+func (c *Case) begin() {
+	unlessInterrupted(c)
+	c.dir = filepath.Join(c.work, c.Name())
+	require.NoError(c, os.RemoveAll(c.dir))
+	require.NoError(c, os.MkdirAll(c.dir, 0o755))
+	c.began = c.revision()
+}
+
+// unlessInterrupted skips a case that would begin after an interrupt. The report says that it was not run.
+func unlessInterrupted(t testing.TB) {
 	t.Helper()
-	c := start(t)
-	t.Parallel()
 	if interrupted.Err() != nil {
 		t.Skip(context.Cause(interrupted))
 	}
-	c.began = c.revision()
-	return c
 }
 
 // open finds the cluster, and makes what all cases use.
@@ -145,6 +182,10 @@ func (c *Case) prepare() {
 		fmt.Sprintf(`{"spec": {"consumers": {"namespaces": [%q, %q, "default"]}}}`, demo, pods))
 	c.makeTrace(c.trace, 100_000)
 	c.ready(120)
+	c.found = map[string]bool{}
+	for _, object := range c.objects() {
+		c.found[nameOf(object)] = true
+	}
 }
 
 // ready waits for all rollouts, rings, queues and pods.

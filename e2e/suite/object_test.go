@@ -10,12 +10,15 @@ import (
 	"strings"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -29,7 +32,7 @@ func (c *Case) apply(manifest string) *unstructured.Unstructured {
 	require.NoError(c, yaml.UnmarshalStrict([]byte(manifest), &object.Object), manifest)
 	require.NoError(c, c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
 		client.FieldOwner("suite"), client.ForceOwnership), manifest)
-	if key := fmt.Sprint(object.GetKind(), " ", client.ObjectKeyFromObject(object)); !c.mine[key] {
+	if key := nameOf(object); !c.mine[key] {
 		c.mine[key] = true
 		c.Cleanup(func() { c.remove(object) })
 	}
@@ -81,6 +84,61 @@ func (c *Case) remove(object *unstructured.Unstructured) {
 	}
 	require.NoError(c, client.IgnoreNotFound(err))
 	c.isGone(180, object)
+}
+
+// nameOf is an object's kind, namespace and name.
+func nameOf(object *unstructured.Unstructured) string {
+	return fmt.Sprint(object.GetKind(), " ", client.ObjectKeyFromObject(object))
+}
+
+// kinds are what cases make, in the order in which they can be removed.
+var kinds = []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind("PodCapture"),
+	appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+	appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	corev1.SchemeGroupVersion.WithKind("Pod"),
+	v1alpha1.GroupVersion.WithKind("Cluster"),
+	v1alpha1.GroupVersion.WithKind("CaptureRing"),
+	corev1.SchemeGroupVersion.WithKind("Namespace"),
+}
+
+// objects are all objects of these kinds, but those that a controller makes.
+func (c *Case) objects() (objects []*unstructured.Unstructured) {
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		err := c.List(context.Background(), list)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue // its kind is gone
+		}
+		require.NoError(c, err)
+		for i := range list.Items {
+			if metav1.GetControllerOf(&list.Items[i]) == nil {
+				objects = append(objects, &list.Items[i])
+			}
+		}
+	}
+	return objects
+}
+
+// tidy removes what was not there before the first case: one that failed may have made what it would have removed later. If none has
+// failed, this one does.
+func (c *Case) tidy() {
+	say := c.Errorf
+	if c.failed.Swap(false) {
+		say = c.Logf
+	}
+	for _, object := range c.objects() {
+		if c.found[nameOf(object)] {
+			continue
+		}
+		if object.GetDeletionTimestamp() == nil {
+			say("left behind: %s", nameOf(object))
+		}
+		if err := c.try(func() { c.remove(object) }); err != nil {
+			c.Errorf("%s cannot be removed: %v", nameOf(object), err)
+		}
+	}
 }
 
 // isGone waits until an object is not there.
