@@ -24,6 +24,7 @@
 
 #include <ringcap/ringcap.h>
 
+#include "device.h"
 #include "pcap-int.h"
 #include "pcap-ringcap.h"
 
@@ -61,43 +62,14 @@ struct pcap_ringcap {
 
 /* ---------------------------------------------------------------- names */
 
-/* The part after our prefix, NULL when there is none. */
-static const char *after_prefix(const char *device)
-{
-	if (!strncmp(device, "ringcap:", strlen("ringcap:")))
-		return device + strlen("ringcap:");
-	if (!strncmp(device, "rc-", strlen("rc-")))
-		return device + strlen("rc-");
-	return NULL;
-}
-
-/* Whether this process was given a queue of that name (which may have "@QUEUE" behind it). */
-static int given(const char *name)
-{
-	size_t len = strcspn(name, "@");
-	struct ringcap_device *devices;
-	int n = ringcap_list(NULL, 0), found = 0;
-
-	if (n <= 0)
-		return 0;
-	devices = calloc((size_t)n, sizeof(*devices));
-	if (!devices)
-		return 0;
-	n = ringcap_list(devices, (size_t)n) < n ? 0 : n;
-	for (int i = 0; i < n; i++)
-		found |= strlen(devices[i].name) == len && !memcmp(devices[i].name, name, len);
-	free(devices);
-	return found;
-}
-
 int ringcap_is_name(const char *device)
 {
-	const char *name = after_prefix(device);
+	const char *name = device_after_prefix(device);
 
 	if (!name)
 		return 0;
 	/* Anybody may call an interface rc-something. */
-	return device[2] != '-' || given(name) || !if_nametoindex(device);
+	return device[2] != '-' || device_given(name) || !if_nametoindex(device);
 }
 
 /*
@@ -137,7 +109,7 @@ static int from_list(const char *device, char *name, size_t size)
 		return 0;
 	for (entry = list; entry && --n; entry = entry->next)
 		;
-	if (entry && (found = after_prefix(entry->name)))
+	if (entry && (found = device_after_prefix(entry->name)))
 		snprintf(name, size, "%s", found);
 	pcap_freealldevs(list);
 	return found != NULL;
@@ -566,7 +538,7 @@ static int ringcap_activate(pcap_t *p)
 		return PCAP_ERROR_RFMON_NOTSUP;
 	}
 	rc->filtered_from = UINT64_MAX;
-	if (!given(rc->name) && if_nametoindex(rc->name))
+	if (!device_given(rc->name) && if_nametoindex(rc->name))
 		rc->queue = open_adhoc(p, reason);
 	else
 		rc->queue = ringcap_open(rc->name, 0, reason);
@@ -620,7 +592,7 @@ pcap_t *ringcap_create(const char *device, char *errbuf, int *is_ours)
 	if (!p)
 		return NULL;
 	rc = p->priv;
-	snprintf(rc->name, sizeof(rc->name), "%s", name[0] ? name : after_prefix(device));
+	snprintf(rc->name, sizeof(rc->name), "%s", name[0] ? name : device_after_prefix(device));
 	p->activate_op = ringcap_activate;
 	if (offer_precisions(p)) {
 		snprintf(errbuf, PCAP_ERRBUF_SIZE, "out of memory");

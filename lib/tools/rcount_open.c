@@ -4,40 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <net/if.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "filter.h"
-
-/* Whether a queue of that name, without what is behind an "@", was given to this process. */
-static bool listed(const char *name)
-{
-	size_t len = strcspn(name, "@");
-	int n = ringcap_list(NULL, 0);
-	struct ringcap_device *devices = n > 0 ? calloc((size_t)n, sizeof(*devices)) : NULL;
-	bool found = false;
-
-	if (devices && ringcap_list(devices, (size_t)n) <= n)
-		for (int i = 0; i < n; i++)
-			found |= strlen(devices[i].name) == len && !memcmp(devices[i].name, name, len);
-	free(devices);
-	return found;
-}
 
 static bool given(const char *name)
 {
-	return strchr(name, '@') || listed(name);
-}
-
-/* Also by the names that libpcap's programs have for it: see pcap-ringcap(7). */
-static const char *queue_name(const char *name)
-{
-	static const char *const prefixes[] = { "ringcap:", "rc-" };
-
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes) && !listed(name); i++)
-		if (!strncmp(name, prefixes[i], strlen(prefixes[i])) && listed(name + strlen(prefixes[i])))
-			return name + strlen(prefixes[i]);
-	return name;
+	return strchr(name, '@') || device_given(name);
 }
 
 /* ---- receive queues ---- */
@@ -108,7 +82,7 @@ static int open_multi(const struct options *o, struct reader *readers, char *rea
 
 int readers_open(const struct options *o, struct reader *readers)
 {
-	const char *name = queue_name(o->name);
+	const char *name = device_queue(o->name);
 	char reason[RINGCAP_ERRBUF_SIZE] = "";
 	int n = 1;
 
