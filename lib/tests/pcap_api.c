@@ -7,39 +7,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <pcap/pcap.h>
 
-#include "fake.h"
-
-enum { FLOOD = 255, FLOOD_PACKETS = 5000 };	/* more than the queue holds */
-
-static int go, done;	/* pipes: the consumer asks for n packets, or a flood, and hears that they are there */
-
-/* Packet i: caplen 60 + i % 40, all bytes (uint8_t)i, microsecond i, every third outgoing, of interface 3 or 4 in turn. */
-static int put(struct fake_queue *q, unsigned int i)
-{
-	struct ringcap_slot slot = { .hdr_len = sizeof(slot), .caplen = 60 + i % 40, .len = 100 + i,
-				     .ts_ns = 1000000000ULL + i * 1000ULL + 7, .flags = i % 3 ? 0 : RINGCAP_SLOT_OUTGOING,
-				     .ifindex = 3 + i % 2 };
-	uint8_t data[100];
-
-	memset(data, (int)i, sizeof(data));
-	return fake_put(q, &slot, data);
-}
-
-static void want(unsigned char n)
-{
-	CHECK_EQ(write(go, &n, 1), 1);
-	CHECK_EQ(read(done, &n, 1), 1);
-}
+#include "asked.h"
 
 static void check_packet(const struct pcap_pkthdr *h, const u_char *data, unsigned int i)
 {
@@ -100,7 +76,7 @@ static void test_next_ex(void)
 	CHECK(pcap_fileno(p) >= 0);
 	CHECK_EQ(pcap_get_selectable_fd(p), pcap_fileno(p));
 	CHECK_EQ(pcap_next_ex(p, &h, &data), 0);	/* the timeout */
-	want(100);
+	asked_put(100);
 	for (unsigned int i = 0; i < 100; i++) {
 		CHECK_EQ(pcap_next_ex(p, &h, &data), 1);
 		CHECK_EQ(h->ts.tv_sec, 1);
@@ -155,7 +131,7 @@ static void test_nonblock(void)
 	pfd = (struct pollfd){ .fd = pcap_get_selectable_fd(p), .events = POLLIN };
 	CHECK_EQ(poll(&pfd, 1, 0), 0);
 	CHECK_EQ(pcap_dispatch(p, -1, on_packet, (u_char *)&s), 0);
-	want(90);
+	asked_put(90);
 	CHECK_EQ(poll(&pfd, 1, 60000), 1);
 	CHECK_EQ(pcap_dispatch(p, 10, on_packet, (u_char *)&s), 10);
 	CHECK_EQ(poll(&pfd, 1, 60000), 1);
@@ -185,7 +161,7 @@ static void test_breakloop(void)
 	CHECK(!pthread_create(&thread, NULL, break_later, p));
 	CHECK_EQ(pcap_loop(p, -1, on_packet, (u_char *)&s), PCAP_ERROR_BREAK);
 	pthread_join(thread, NULL);
-	want(20);
+	asked_put(20);
 	CHECK_EQ(pcap_loop(p, -1, on_packet, (u_char *)&s), PCAP_ERROR_BREAK);	/* from the callback */
 	CHECK_EQ(s.n, 5);
 	CHECK_EQ(pcap_loop(p, 15, on_packet, (u_char *)&s), 0);	/* none lost by that */
@@ -226,7 +202,7 @@ static void test_filter_and_direction(void)
 
 	CHECK_EQ(pcap_activate(p), 0);
 	CHECK_EQ(pcap_setdirection(p, PCAP_D_OUT), 0);
-	want(30);
+	asked_put(30);
 	while (s.n < 10)
 		CHECK(pcap_dispatch(p, -1, on_packet, (u_char *)&s) > 0);
 	CHECK_EQ(pcap_dispatch(p, -1, on_packet, (u_char *)&s), 0);
@@ -235,7 +211,7 @@ static void test_filter_and_direction(void)
 	CHECK_EQ(pcap_setfilter(p, &program), 0);
 	pcap_freecode(&program);
 	s = (struct seen){ .pcap = p, .step = 2, .next = 7 };
-	want(30);
+	asked_put(30);
 	while (s.n < 2)
 		CHECK(pcap_dispatch(p, -1, on_packet, (u_char *)&s) > 0);
 	CHECK_EQ(pcap_dispatch(p, -1, on_packet, (u_char *)&s), 0);
@@ -253,7 +229,7 @@ static unsigned int passing(pcap_t *p, const char *filter)
 	CHECK_EQ(pcap_compile(p, &program, filter, 1, PCAP_NETMASK_UNKNOWN), 0);
 	CHECK_EQ(pcap_setfilter(p, &program), 0);
 	pcap_freecode(&program);
-	want(30);
+	asked_put(30);
 	while ((got = pcap_dispatch(p, -1, count_packet, (u_char *)&n)) > 0)
 		;
 	CHECK_EQ(got, 0);
@@ -293,7 +269,7 @@ static void write_into_all(void)
 	struct seen s = { .pcap = p };
 
 	CHECK_EQ(pcap_activate(p), 0);
-	want(50);
+	asked_put(50);
 	while (s.n < 50)
 		CHECK(pcap_dispatch(p, -1, write_into, (u_char *)&s) > 0);
 	pcap_close(p);
@@ -317,13 +293,13 @@ static void test_statistics_of_loss(void)
 	unsigned int n = 0;
 
 	CHECK_EQ(pcap_activate(p), 0);
-	want(FLOOD);
+	asked_put(ASKED_FLOOD);
 	CHECK(pcap_loop(p, 1000, count_packet, (u_char *)&n) == 0);
 	while (pcap_dispatch(p, -1, count_packet, (u_char *)&n) > 0)
 		;
 	CHECK_EQ(pcap_stats(p, &stat), 0);
 	CHECK(stat.ps_drop > 0);
-	CHECK_EQ(stat.ps_recv, FLOOD_PACKETS);
+	CHECK_EQ(stat.ps_recv, ASKED_FLOOD_PACKETS);
 	CHECK_EQ(stat.ps_recv - stat.ps_drop, n);
 	pcap_close(p);
 }
@@ -346,7 +322,6 @@ static void test_lookups(void)
 
 static void consume(void)
 {
-	CHECK(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534));
 	RUN(test_lookups);
 	RUN(test_refused);
 	RUN(test_next_ex);
@@ -359,72 +334,7 @@ static void consume(void)
 	RUN(test_statistics_of_loss);
 }
 
-/* Serves one queue to one consumer after the other, and puts in what it asks for. */
-static void serve(int listener, struct fake_queue *q, int asked, int answered)
-{
-	struct pollfd fds[3] = { { .fd = listener, .events = POLLIN }, { .fd = asked, .events = POLLIN },
-				 { .fd = -1, .events = POLLIN } };
-	struct ringcap_handover_request request;
-	unsigned char n;
-
-	for (;;) {
-		CHECK(poll(fds, 3, 60000) > 0);
-		if (fds[2].revents) {
-			close(fds[2].fd);
-			fds[2] = (struct pollfd){ .fd = -1, .events = POLLIN };
-		}
-		if (fds[0].revents) {
-			int fd = fake_accept(listener, &request), busy = fds[2].fd >= 0;
-
-			fake_answer(fd, q, "mirror", 0, busy ? EBUSY : 0, busy ? "another consumer is attached" : "", !busy);
-			if (busy)
-				close(fd);
-			else
-				fds[2] = (struct pollfd){ .fd = fd, .events = POLLIN };
-		}
-		if (!fds[1].revents)
-			continue;
-		if (read(asked, &n, 1) != 1)
-			return;
-		for (unsigned int i = 0; i < (n == FLOOD ? FLOOD_PACKETS : n); i++)
-			CHECK(put(q, i) || n == FLOOD);
-		CHECK_EQ(write(answered, &n, 1), 1);
-	}
-}
-
 int main(void)
 {
-	char dir[64];
-	struct fake_queue q;
-	int up[2], down[2], listener, status;
-	pid_t pid;
-
-	if (geteuid()) {
-		fprintf(stderr, "pcap_api: skipped: making BPF maps needs root\n");
-		return 77;
-	}
-	snprintf(dir, sizeof(dir), "/tmp/ringcap-pcap-%d", getpid());
-	CHECK(!setenv("RINGCAP_RUN_DIR", dir, 1) && !setenv("RINGCAP_DEV_DIR", "/nonexistent", 1));
-	fake_make(&q, 1u << 18);
-	listener = fake_listen(dir, "mirror", 0);
-	CHECK(!pipe(up) && !pipe(down));
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		close(up[0]);
-		close(down[1]);
-		close(listener);
-		go = up[1];
-		done = down[0];
-		consume();
-		return 0;
-	}
-	close(up[1]);
-	close(down[0]);
-	serve(listener, &q, up[0], down[1]);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	close(listener);
-	fake_free(&q);
-	return fake_remove(dir, "mirror", 0) || fake_remove_all(dir, "mirror");
+	return asked_run("pcap_api", 1u << 18, consume);
 }
