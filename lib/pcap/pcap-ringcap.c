@@ -9,8 +9,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/filter.h>
-#include <linux/if_packet.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stdatomic.h>
@@ -25,6 +23,7 @@
 #include <ringcap/ringcap.h>
 
 #include "device.h"
+#include "metadata.h"
 #include "pcap-int.h"
 #include "pcap-ringcap.h"
 
@@ -54,7 +53,7 @@ struct pcap_ringcap {
 	u_char *untagged;	/* ad hoc: where a packet without its VLAN tag is put for the filter, else NULL */
 	uint64_t filtered_from;	/* of what is received, the kernel has filtered from this packet on */
 	u_char *copy;		/* where the program gets each packet to write into, else NULL */
-	uint64_t metadata;	/* that the filter was told last, see tell_metadata */
+	uint64_t metadata;	/* that the filter was told last, see metadata.h */
 	time_t second;		/* of the last packet, */
 	uint64_t second_ns;	/* the same in nanoseconds */
 	char name[RINGCAP_NAME_MAX + 8];
@@ -140,50 +139,11 @@ static int passes_untagged(const pcap_t *p, const struct ringcap_slot *slot)
 	return pcap_filter_with_aux_data(p->fcode.bf_insns, rc->untagged, slot->len - TAG, slot->caplen - TAG, &aux) != 0;
 }
 
-/*
- * inbound, outbound and ifindex load what only the kernel's sockets have, from offsets outside of the packet. In our copy of
- * the program such a load becomes a constant, which tell_metadata sets; jt, which loads do not use, selects which.
- */
-static void mark_metadata(pcap_t *p)
-{
-	struct pcap_ringcap *rc = p->priv;
-
-	rc->metadata = UINT64_MAX;
-	for (u_int i = 0; i < p->fcode.bf_len; i++) {
-		struct bpf_insn *insn = &p->fcode.bf_insns[i];
-		bpf_u_int32 what = insn->k - (bpf_u_int32)SKF_AD_OFF;
-
-		if (BPF_CLASS(insn->code) != BPF_LD || BPF_MODE(insn->code) != BPF_ABS ||
-		    (what != SKF_AD_PKTTYPE && what != SKF_AD_IFINDEX))
-			continue;
-		insn->code = BPF_LD | BPF_IMM;
-		insn->jt = (u_char)what;
-	}
-}
-
-/* Tells the filter of a packet's direction and interface, where they are not the last packet's. */
-static void tell_metadata(const pcap_t *p, const struct ringcap_slot *slot)
-{
-	uint32_t type = slot->flags & RINGCAP_SLOT_OUTGOING ? PACKET_OUTGOING : PACKET_HOST;
-	uint64_t metadata = (uint64_t)type << 32 | slot->ifindex;
-	struct pcap_ringcap *rc = p->priv;
-
-	if (metadata == rc->metadata)
-		return;
-	rc->metadata = metadata;
-	for (u_int i = 0; i < p->fcode.bf_len; i++) {
-		struct bpf_insn *insn = &p->fcode.bf_insns[i];
-
-		if (insn->code == (BPF_LD | BPF_IMM) && insn->jt)
-			insn->k = insn->jt == SKF_AD_PKTTYPE ? type : slot->ifindex;
-	}
-}
-
 static __attribute__((noinline)) int filter_passes(const pcap_t *p, const struct ringcap_slot *slot)
 {
-	const struct pcap_ringcap *rc = p->priv;
+	struct pcap_ringcap *rc = p->priv;
 
-	tell_metadata(p, slot);
+	metadata_tell(&p->fcode, &rc->metadata, slot);
 	if (rc->untagged)
 		return passes_untagged(p, slot);
 	return pcap_filter(p->fcode.bf_insns, ringcap_data(slot), slot->len, slot->caplen) != 0;
@@ -359,9 +319,11 @@ static int ringcap_setnonblock(pcap_t *p, int nonblock)
 
 static int ringcap_setfilter(pcap_t *p, struct bpf_program *program)
 {
+	struct pcap_ringcap *rc = p->priv;
+
 	if (install_bpf_program(p, program) < 0)
 		return -1;
-	mark_metadata(p);
+	metadata_mark(&p->fcode, &rc->metadata);
 	return 0;
 }
 
