@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libdaq's module "ringcap": Snort 3 and other programs on libdaq 3 read queues, a queue an instance. Passive: verdicts are
+ * counted and change nothing. See daq-ringcap(7).
+ *
+ * Messages point into the queue's memory. Programs finalise them in any order, while a queue takes packets back in the order
+ * in which it gave them. So the instance notes of each packet that it has not given back whether it is done:
+ *
+ *       first                            next
+ *         | done | done |      | done |   |
+ *         '--- given back at --'
+ *              the next receive
+ *
+ * A message that stays with the program thus keeps those behind it in the queue, but not the program from receiving more:
+ * it may have as many messages as the pool has, and WINDOW packets lie in the queue at most.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <daq_dlt.h>
+#include <daq_module_api.h>
+#include <pcap/pcap.h>
+#include <ringcap/ringcap.h>
+
+#include "device.h"
+#include "metadata.h"
+
+#define MODULE_VERSION	1
+#define POOL_DEFAULT	256U
+#define WINDOW		65536U	/* as many packets as libringcap lends, and a power of two */
+#define NSEC_PER_SEC	1000000000ULL
+
+struct message {
+	DAQ_Msg_t msg;
+	DAQ_PktHdr_t header;
+	struct message *next_free;
+	uint32_t packet;	/* its number, see window */
+	bool lent;		/* the program has it */
+};
+
+/* Packets that were received and not given back; a packet's number counts on and wraps around. */
+struct window {
+	bool done[WINDOW];
+	uint32_t first, next;
+};
+
+struct instance {
+	DAQ_ModuleInstance_h modinst;
+	struct ringcap *queue;		/* NULL once it was closed */
+	pthread_mutex_t closing;	/* of the queue, which others may interrupt meanwhile */
+	struct ringcap_queue about;
+	uint32_t snaplen;
+	int timeout_ms;			/* -1 = for ever */
+	bool report;
+	struct bpf_program filter;	/* without instructions everything passes */
+	uint64_t metadata;		/* that it was told last, see metadata.h */
+	struct message *messages;
+	struct message *free;
+	DAQ_MsgPoolInfo_t pool;
+	struct ringcap_pkt *packets;	/* as many as messages */
+	struct window window;
+	DAQ_Stats_t stats;		/* what the instance itself counts */
+	struct ringcap_stats start;	/* the queue's account at the start or reset, */
+	struct ringcap_stats end;	/* and when it was closed */
+};
+
+static DAQ_BaseAPI_t daq;
+
+static const DAQ_VariableDesc_t variables[] = {
+	{ "report", "At the end, print the queue's account on standard error: what was lost, and why", DAQ_VAR_DESC_FORBIDS_ARGUMENT },
+};
+
+/* ---------------------------------------------------------------- the command line */
+
+static int load(const DAQ_BaseAPI_t *base)
+{
+	if (base->api_version != DAQ_BASE_API_VERSION || base->api_size != sizeof(DAQ_BaseAPI_t))
+		return DAQ_ERROR;
+	daq = *base;
+	return DAQ_SUCCESS;
+}
+
+static int unload(void)
+{
+	memset(&daq, 0, sizeof(daq));
+	return DAQ_SUCCESS;
+}
+
+static int get_variable_descs(const DAQ_VariableDesc_t **table)
+{
+	*table = variables;
+	return sizeof(variables) / sizeof(*variables);
+}
+
+/* libdaq does not say which mode was asked for when it is not one of the module's type. */
+static int check_mode(DAQ_ModuleConfig_h config, DAQ_ModuleInstance_h modinst)
+{
+	if (daq.config_get_mode(config) == DAQ_MODE_PASSIVE)
+		return DAQ_SUCCESS;
+	daq.set_errbuf(modinst, "ringcap: only mode passive works: packets cannot be held up or changed (inline), and the module pcap "
+		       "reads files (read-file)");
+	return DAQ_ERROR_NOTSUP;
+}
+
+static int read_variables(struct instance *in, DAQ_ModuleConfig_h config)
+{
+	const char *key = NULL, *value = NULL;
+
+	for (daq.config_first_variable(config, &key, &value); key; daq.config_next_variable(config, &key, &value)) {
+		if (strcmp(key, variables[0].name)) {
+			daq.set_errbuf(in->modinst, "ringcap: unknown variable '%s': there is only %s", key, variables[0].name);
+			return DAQ_ERROR_INVAL;
+		}
+		if (value) {
+			daq.set_errbuf(in->modinst, "ringcap: variable %s=%s: it takes no value", key, value);
+			return DAQ_ERROR_INVAL;
+		}
+		in->report = true;
+	}
+	return DAQ_SUCCESS;
+}
+
+static void read_config(struct instance *in, DAQ_ModuleConfig_h config)
+{
+	int snaplen = daq.config_get_snaplen(config);
+	unsigned timeout = daq.config_get_timeout(config);
+
+	in->snaplen = snaplen > 0 && snaplen < RINGCAP_SNAPLEN_MAX ? (uint32_t)snaplen : RINGCAP_SNAPLEN_MAX;
+	in->timeout_ms = !timeout ? -1 : timeout < INT_MAX ? (int)timeout : INT_MAX;
+	in->pool.size = daq.config_get_msg_pool_size(config);
+	if (!in->pool.size)
+		in->pool.size = POOL_DEFAULT;
+}
+
+/* ---------------------------------------------------------------- making and ending */
+
+static void close_queue(struct instance *in)
+{
+	pthread_mutex_lock(&in->closing);
+	if (in->queue) {
+		ringcap_stats(in->queue, &in->end);
+		ringcap_close(in->queue);
+	}
+	in->queue = NULL;
+	pthread_mutex_unlock(&in->closing);
+}
+
+static void destroy(void *handle)
+{
+	struct instance *in = handle;
+
+	close_queue(in);
+	pthread_mutex_destroy(&in->closing);
+	pcap_freecode(&in->filter);
+	free(in->messages);
+	free(in->packets);
+	free(in);
+}
+
+static int make_pool(struct instance *in)
+{
+	in->messages = calloc(in->pool.size, sizeof(*in->messages));
+	in->packets = calloc(in->pool.size, sizeof(*in->packets));
+	if (!in->messages || !in->packets) {
+		daq.set_errbuf(in->modinst, "ringcap: out of memory for %u messages", in->pool.size);
+		return DAQ_ERROR_NOMEM;
+	}
+	for (uint32_t i = 0; i < in->pool.size; i++) {
+		struct message *m = &in->messages[i];
+
+		m->msg = (DAQ_Msg_t){ .hdr = &m->header, .hdr_len = sizeof(m->header), .type = DAQ_MSG_TYPE_PACKET,
+				      .owner = in->modinst, .priv = m };
+		m->header = (DAQ_PktHdr_t){ .egress_index = DAQ_PKTHDR_UNKNOWN, .ingress_group = DAQ_PKTHDR_UNKNOWN,
+					    .egress_group = DAQ_PKTHDR_UNKNOWN, .flags = DAQ_PKT_FLAG_NOT_FORWARDING };
+		m->next_free = in->free;
+		in->free = m;
+	}
+	in->pool.available = in->pool.size;
+	in->pool.mem_size = in->pool.size * (sizeof(*in->messages) + sizeof(*in->packets)) + sizeof(in->window);
+	return DAQ_SUCCESS;
+}
+
+/* Each instance takes a queue that no other has: of several with the same input each gets its own. */
+static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
+{
+	unsigned total = daq.config_get_total_instances(config), id = daq.config_get_instance_id(config);
+	const char *input = daq.config_get_input(config);
+	char reason[RINGCAP_ERRBUF_SIZE];
+
+	if (!input || !*input) {
+		daq.set_errbuf(in->modinst, "ringcap: no input: name a ring or cluster (Snort: -i NAME)");
+		return DAQ_ERROR_INVAL;
+	}
+	in->queue = ringcap_open(device_queue(input), 0, reason);
+	if (!in->queue) {
+		int err = errno == ENOENT || errno == ENODEV ? DAQ_ERROR_NODEV : DAQ_ERROR;
+
+		if (total > 1)
+			daq.set_errbuf(in->modinst, "ringcap: instance %u of %u: %s", id, total, reason);
+		else
+			daq.set_errbuf(in->modinst, "ringcap: %s", reason);
+		return err;
+	}
+	ringcap_queue(in->queue, &in->about);
+	ringcap_stats(in->queue, &in->start);
+	return DAQ_SUCCESS;
+}
+
+/*
+ * Opens the queue too, so that a program with more instances than there are queues says so before it starts any. What
+ * arrives until it starts lies in the queue.
+ */
+static int instantiate(const DAQ_ModuleConfig_h config, DAQ_ModuleInstance_h modinst, void **handle)
+{
+	struct instance *in = calloc(1, sizeof(*in));
+	int err;
+
+	if (!in) {
+		daq.set_errbuf(modinst, "ringcap: out of memory");
+		return DAQ_ERROR_NOMEM;
+	}
+	in->modinst = modinst;
+	pthread_mutex_init(&in->closing, NULL);
+	read_config(in, config);
+	err = check_mode(config, modinst);
+	if (!err)
+		err = read_variables(in, config);
+	if (!err)
+		err = make_pool(in);
+	if (!err)
+		err = open_queue(in, config);
+	if (err)
+		destroy(in);
+	else
+		*handle = in;
+	return err;
+}
+
+/* Wrapping modules, such as dump, call it without looking whether there is one. */
+static int start(void *handle)
+{
+	(void)handle;
+	return DAQ_SUCCESS;
+}
+
+static int set_filter(void *handle, const char *expression)
+{
+	struct instance *in = handle;
+	pcap_t *dead = pcap_open_dead(DLT_EN10MB, RINGCAP_SNAPLEN_MAX);
+	struct bpf_program program = { 0 };
+	int err = DAQ_SUCCESS;
+
+	if (!dead || pcap_compile(dead, &program, expression, 1, PCAP_NETMASK_UNKNOWN)) {
+		daq.set_errbuf(in->modinst, "ringcap: filter '%s': %s", expression, dead ? pcap_geterr(dead) : "out of memory");
+		err = DAQ_ERROR_INVAL;
+	} else {
+		pcap_freecode(&in->filter);
+		in->filter = program;
+		metadata_mark(&in->filter, &in->metadata);
+	}
+	if (dead)
+		pcap_close(dead);
+	return err;
+}
+
+/* ---------------------------------------------------------------- receiving */
+
+/* Gives back the packets up to the first that is not done. */
+static void give_back(struct instance *in)
+{
+	struct window *w = &in->window;
+	uint32_t first = w->first;
+
+	while (w->first != w->next && w->done[w->first % WINDOW])
+		w->first++;
+	if (w->first != first)
+		ringcap_release(in->queue, w->first - first);
+}
+
+static const DAQ_Msg_t *lend(struct instance *in, const struct ringcap_pkt *pkt)
+{
+	const struct ringcap_slot *slot = pkt->slot;
+	struct message *m = in->free;
+
+	in->free = m->next_free;
+	m->packet = in->window.next;
+	m->lent = true;
+	m->msg.data = (uint8_t *)(uintptr_t)pkt->data;	/* read-only: a program that may change packets is told so by capabilities */
+	m->msg.data_len = slot->caplen < in->snaplen ? slot->caplen : in->snaplen;
+	m->header.ts.tv_sec = (time_t)(slot->ts_ns / NSEC_PER_SEC);
+	m->header.ts.tv_usec = (suseconds_t)(slot->ts_ns % NSEC_PER_SEC / 1000);
+	m->header.pktlen = slot->len;
+	m->header.ingress_index = (int32_t)slot->ifindex;
+	return &m->msg;
+}
+
+static bool passes(struct instance *in, const struct ringcap_pkt *pkt)
+{
+	if (!in->filter.bf_insns)
+		return true;
+	metadata_tell(&in->filter, &in->metadata, pkt->slot);
+	return bpf_filter(in->filter.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen);
+}
+
+/* Takes n received packets into the window; how many became messages. */
+static unsigned lend_all(struct instance *in, unsigned n, const DAQ_Msg_t *msgs[])
+{
+	unsigned lent = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		bool passed = passes(in, &in->packets[i]);
+
+		in->window.done[in->window.next % WINDOW] = !passed;
+		if (passed)
+			msgs[lent++] = lend(in, &in->packets[i]);
+		in->window.next++;
+	}
+	in->pool.available -= lent;
+	in->stats.packets_received += lent;
+	in->stats.packets_filtered += n - lent;
+	return lent;
+}
+
+static DAQ_RecvStatus failed(struct instance *in, int err)
+{
+	if (err == -EINTR)
+		return DAQ_RSTAT_INTERRUPTED;
+	daq.set_errbuf(in->modinst, "ringcap: %s@%u: %s", in->about.name, in->about.queue,
+		       err == -ENODEV ? "the queue was deleted, or taken back from this consumer" :
+		       err == -EBADMSG ? "the queue's memory is corrupt" : strerror(-err));
+	return DAQ_RSTAT_ERROR;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Receives until the filter has let something pass; *rstat says what else ended it. */
+static unsigned receive(struct instance *in, unsigned max, const DAQ_Msg_t *msgs[], DAQ_RecvStatus *rstat)
+{
+	int64_t end = in->timeout_ms > 0 ? now_ms() + in->timeout_ms : 0;
+	int left = in->timeout_ms;
+
+	for (;;) {
+		uint32_t room = WINDOW - (in->window.next - in->window.first);
+		unsigned want = max < room ? max : room, lent;
+		int n;
+
+		*rstat = DAQ_RSTAT_NOBUF;
+		if (!want)
+			return 0;
+		n = ringcap_recv(in->queue, in->packets, want, left);
+		*rstat = n < 0 ? failed(in, n) : DAQ_RSTAT_TIMEOUT;
+		if (n <= 0)
+			return 0;
+		lent = lend_all(in, (unsigned)n, msgs);
+		*rstat = lent == max ? DAQ_RSTAT_OK : DAQ_RSTAT_WOULD_BLOCK;
+		if (lent)
+			return lent;
+		give_back(in);
+		if (in->timeout_ms > 0) {
+			int64_t rest = end - now_ms();
+
+			left = rest > 0 ? (int)rest : 0;
+		}
+		*rstat = DAQ_RSTAT_TIMEOUT;
+		if (!left)
+			return 0;
+	}
+}
+
+static unsigned msg_receive(void *handle, const unsigned max, const DAQ_Msg_t *msgs[], DAQ_RecvStatus *rstat)
+{
+	struct instance *in = handle;
+
+	*rstat = DAQ_RSTAT_INVALID;
+	if (!in->queue)
+		return 0;
+	give_back(in);
+	return receive(in, max < in->pool.available ? max : in->pool.available, msgs, rstat);
+}
+
+static bool is_lent(const struct instance *in, const DAQ_Msg_t *msg)
+{
+	const struct message *m = msg->priv;
+
+	return m >= in->messages && m < in->messages + in->pool.size && &m->msg == msg && m->lent;
+}
+
+static int msg_finalize(void *handle, const DAQ_Msg_t *msg, DAQ_Verdict verdict)
+{
+	struct instance *in = handle;
+	struct message *m;
+
+	if (!is_lent(in, msg)) {
+		daq.set_errbuf(in->modinst, "ringcap: this message was finalised before, or is another instance's");
+		return DAQ_ERROR_INVAL;
+	}
+	m = msg->priv;
+	m->lent = false;
+	m->next_free = in->free;
+	in->free = m;
+	in->pool.available++;
+	in->window.done[m->packet % WINDOW] = true;
+	in->stats.verdicts[verdict < MAX_DAQ_VERDICT ? verdict : DAQ_VERDICT_PASS]++;
+	return DAQ_SUCCESS;
+}
+
+/* From any thread, also when the instance has been stopped. */
+static int interrupt(void *handle)
+{
+	struct instance *in = handle;
+
+	pthread_mutex_lock(&in->closing);
+	if (in->queue)
+		ringcap_wakeup(in->queue);
+	pthread_mutex_unlock(&in->closing);
+	return DAQ_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- what became of the packets */
+
+static uint64_t lost(const struct ringcap_stats *from, const struct ringcap_stats *to)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < RINGCAP_DROP_REASONS; i++)
+		n += to->dropped[i] - from->dropped[i];
+	return n;
+}
+
+static void account(struct instance *in, struct ringcap_stats *now)
+{
+	if (in->queue)
+		ringcap_stats(in->queue, now);
+	else
+		*now = in->end;
+}
+
+static int get_stats(void *handle, DAQ_Stats_t *stats)
+{
+	struct instance *in = handle;
+	uint64_t arrived, read = in->stats.packets_received + in->stats.packets_filtered;
+	struct ringcap_stats now;
+
+	account(in, &now);
+	arrived = now.delivered - in->start.delivered;
+	*stats = in->stats;
+	stats->packets_outstanding = in->pool.size - in->pool.available;
+	stats->hw_packets_dropped = lost(&in->start, &now);
+	/*
+	 * More were read than arrived when an earlier consumer had left some, or some arrived before the start's account was taken.
+	 * What was lost is in both, as in other modules.
+	 */
+	stats->hw_packets_received = (arrived > read ? arrived : read) + stats->hw_packets_dropped;
+	return DAQ_SUCCESS;
+}
+
+static void reset_stats(void *handle)
+{
+	struct instance *in = handle;
+
+	memset(&in->stats, 0, sizeof(in->stats));
+	account(in, &in->start);
+}
+
+/* libdaq has one number for what was lost. */
+static void report(struct instance *in)
+{
+	const struct ringcap_stats *from = &in->start;
+	struct ringcap_stats now;
+	DAQ_Stats_t stats;
+
+	account(in, &now);
+	get_stats(in, &stats);
+	fprintf(stderr, "ringcap: %s@%u (%s): of %" PRIu64 " packets received %" PRIu64 ", filtered %" PRIu64 "; lost: full %" PRIu64
+		", unattended %" PRIu64 ", nomem %" PRIu64 "\n", in->about.name, in->about.queue, in->about.engine,
+		stats.hw_packets_received, stats.packets_received, stats.packets_filtered,
+		now.dropped[RINGCAP_DROP_FULL] - from->dropped[RINGCAP_DROP_FULL],
+		now.dropped[RINGCAP_DROP_UNATTENDED] - from->dropped[RINGCAP_DROP_UNATTENDED],
+		now.dropped[RINGCAP_DROP_NOMEM] - from->dropped[RINGCAP_DROP_NOMEM]);
+}
+
+/* The queue stays open while messages are out, which point into it: then it is closed with the instance. */
+static int stop(void *handle)
+{
+	struct instance *in = handle;
+
+	give_back(in);
+	if (in->report)
+		report(in);
+	if (in->pool.available == in->pool.size)
+		close_queue(in);
+	return DAQ_SUCCESS;
+}
+
+static int get_snaplen(void *handle)
+{
+	const struct instance *in = handle;
+
+	return (int)in->snaplen;
+}
+
+/*
+ * Nothing can be injected, and each attempt is refused. But a Snort with a rule that answers (reject) opens a raw socket unless the
+ * module can inject, and ends when it may not.
+ */
+static uint32_t get_capabilities(void *handle)
+{
+	(void)handle;
+	return DAQ_CAPA_UNPRIV_START | DAQ_CAPA_INTERRUPT | DAQ_CAPA_BPF | DAQ_CAPA_DEVICE_INDEX | DAQ_CAPA_INJECT;
+}
+
+static int get_datalink_type(void *handle)
+{
+	(void)handle;
+	return DLT_EN10MB;
+}
+
+static int get_msg_pool_info(void *handle, DAQ_MsgPoolInfo_t *info)
+{
+	const struct instance *in = handle;
+
+	*info = in->pool;
+	return DAQ_SUCCESS;
+}
+
+__attribute__((visibility("default"))) extern const DAQ_ModuleAPI_t DAQ_MODULE_DATA;
+
+const DAQ_ModuleAPI_t DAQ_MODULE_DATA = {
+	.api_version = DAQ_MODULE_API_VERSION,
+	.api_size = sizeof(DAQ_ModuleAPI_t),
+	.module_version = MODULE_VERSION,
+	.name = "ringcap",
+	.type = DAQ_TYPE_INTF_CAPABLE | DAQ_TYPE_MULTI_INSTANCE,
+	.load = load,
+	.unload = unload,
+	.get_variable_descs = get_variable_descs,
+	.instantiate = instantiate,
+	.destroy = destroy,
+	.set_filter = set_filter,
+	.start = start,
+	.interrupt = interrupt,
+	.stop = stop,
+	.get_stats = get_stats,
+	.reset_stats = reset_stats,
+	.get_snaplen = get_snaplen,
+	.get_capabilities = get_capabilities,
+	.get_datalink_type = get_datalink_type,
+	.msg_receive = msg_receive,
+	.msg_finalize = msg_finalize,
+	.get_msg_pool_info = get_msg_pool_info,
+};
