@@ -10,6 +10,7 @@
 #define rc_pause() cond_resched()
 #include "account.h"
 #include "classify/pattern.h"
+#include "compat/compat.h"
 #include "packet.h"
 #include "view.h"
 
@@ -216,9 +217,24 @@ static int rc_patterns_try_compile(struct rc_patterns *patterns)
 	return 0;
 }
 
-int rc_patterns_compile(struct rc_patterns *patterns)
+/* Refuses a set with which a byte of payload could cost any time. */
+static int rc_patterns_check_ends(const struct rc_patterns *patterns, struct netlink_ext_ack *extack)
 {
-	int err = patterns ? rc_patterns_try_compile(patterns) : 0;
+	u32 crowded = rc_automaton_crowded(&patterns->automaton);
+	char reason[80];
+
+	BUILD_BUG_ON(RC_ENDS_MAX != RINGCAP_PATTERN_ENDS_MAX);
+	if (!crowded)
+		return 0;
+	snprintf(reason, sizeof(reason), "pattern %u: over %u can end with it: merge those of one text, or of one end",
+		 crowded - 1, RC_ENDS_MAX);
+	rc_compat_set_err_msg(extack, reason);
+	return -E2BIG;
+}
+
+int rc_patterns_compile(struct rc_patterns *patterns, struct netlink_ext_ack *extack)
+{
+	int err = patterns ? rc_patterns_try_compile(patterns) ?: rc_patterns_check_ends(patterns, extack) : 0;
 
 	if (err)
 		rc_patterns_decompile(patterns);

@@ -22,9 +22,9 @@ void rc_patterns_truncate(struct rc_patterns *patterns, u32 nr);
 
 /*
  * Makes the set ready for packets; nothing can be added afterwards. Sleeps; a large set takes its time. On failure the
- * set is as before. NULL is none.
+ * set is as before. -E2BIG: more than RINGCAP_PATTERN_ENDS_MAX may end at one place. NULL is none.
  */
-int rc_patterns_compile(struct rc_patterns *patterns);
+int rc_patterns_compile(struct rc_patterns *patterns, struct netlink_ext_ack *extack);
 
 /* NULL is none. No packet sees the set any more. */
 void rc_patterns_free(struct rc_patterns *patterns);

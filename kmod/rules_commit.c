@@ -33,7 +33,7 @@ struct rc_wild *rc_rules_compile(struct rc_rules *rules, struct netlink_ext_ack 
 
 	if (IS_ERR(wild))
 		return wild;
-	err = rc_patterns_compile(rules->patterns);
+	err = rc_patterns_compile(rules->patterns, extack);
 	if (!err)
 		return wild;
 	rc_wild_free(wild);

@@ -21,8 +21,10 @@
  * A pattern that cares for case is found folded, if the trie folds, and then its bytes' bit 5 is compared, which tells
  * letters' case. The stream's bits are taken down when they are first asked for, each byte once.
  *
- * So a byte costs the same among 10 and among 65,536 patterns, except where one place ends several that are the same
- * but for case, offset or depth: those are looked at one by one, some 10 ns each. Memory for N patterns of B bytes in all: at most
+ * So a byte costs the same among 10 and among 65,536 patterns, except where several end that are the same, or ends of
+ * one another, but for case, offset or depth: those are compared one by one, some 10 ns each. Those that never decide
+ * are left out, and rc_automaton_crowded() names a pattern that ends where more than RC_ENDS_MAX may be compared: the
+ * caller should refuse it. Memory for N patterns of B bytes in all: at most
  * 17 * (B + 8) + RC_ROWS_MAX bytes, and 32 * N where patterns of both kinds are mixed. 1,000 patterns of 10 bytes take
  * less than 3 MiB.
  *
@@ -32,6 +34,7 @@
  *	rc_automaton_sort(a, patterns, nr, order)	order: nr words, the caller's, as long as the automaton lives
  *	rc_automaton_size(a)				bytes of the block
  *	rc_automaton_build(a, block)			the block is the caller's, any content, aligned to 8
+ *	rc_automaton_crowded(a)				index plus 1 of a pattern that ends among too many, or 0
  *
  *	rc_search_start(s); then rc_search_piece(a, s, data, len, more) for one piece of the stream after the other until
  *	it returns true: s->hit is the index of the pattern plus 1, or 0 when no more can come.
@@ -51,6 +54,7 @@
 #define RC_ROWS_MAX	(4u << 20)	/* bytes of dense rows */
 #define RC_SKIP		8u		/* bytes that are skipped at once */
 #define RC_STARTS_MAX	32u		/* bytes that begin a pattern, for skipping to be of use */
+#define RC_ENDS_MAX	64u	/* patterns that may have to be compared for one byte of the stream */
 #define RC_CASE_WORDS	4u		/* words for a bit of each byte of the longest pattern */
 #define RC_DEEP		(1u << 31)	/* in rc_search.at: the number of a state without a row */
 #define RC_SAME		(1u << 31)	/* in order: the next one has the same bytes, case aside where the trie folds */
@@ -88,7 +92,7 @@ struct rc_state {
 
 /**
  * struct rc_automaton - all patterns
- * @order: of its @nr @patterns, sorted by their bytes; RC_SAME
+ * @order: the @nr of @patterns that can decide, sorted by their bytes; RC_SAME
  * @states: @nr_states, and one more that ends the last one's children
  * @labels: class of the byte that leads to each state
  * @rows: @nr_dense rows of @nr_classes places of rows, and the trap
@@ -252,6 +256,57 @@ static inline void rc_automaton_count(struct rc_automaton *a)
 		a->nr_dense = a->nr_states;
 }
 
+/* Behind which place of the stream a pattern cannot end. */
+static inline rc_u64 rc_pattern_limit(const struct rc_pattern *pattern)
+{
+	return pattern->depth ? (rc_u64)pattern->offset + pattern->depth : ~0ull;
+}
+
+/* Whether @a is found wherever @b is, of two whose bytes are the same to @automaton. */
+static inline int rc_pattern_covers(const struct rc_pattern *a, const struct rc_pattern *b)
+{
+	rc_u32 i;
+
+	if (a->offset > b->offset || rc_pattern_limit(a) < rc_pattern_limit(b))
+		return 0;
+	if (a->nocase || b->nocase)
+		return a->nocase;
+	for (i = 0; i < a->len; i++)
+		if (a->bytes[i] != b->bytes[i])
+			return 0;
+	return 1;
+}
+
+/* Whether the pattern at @index never decides, because of one of those from @first to @end in order, of the same bytes. */
+static inline int rc_automaton_covered(const struct rc_automaton *a, rc_u32 first, rc_u32 end, rc_u32 index)
+{
+	/* Of more than these the set is refused. */
+	if (end - first > RC_ENDS_MAX)
+		end = first + RC_ENDS_MAX;
+	for (; first < end; first++)
+		if (rc_pattern_covers(&a->patterns[a->order[first]], &a->patterns[index]))
+			return 1;
+	return 0;
+}
+
+/* Leaves out of the patterns in order those that never decide. */
+static inline void rc_automaton_thin(struct rc_automaton *a)
+{
+	rc_u32 i, nr = 0, first = 0;
+
+	for (i = 0; i < a->nr; i++) {
+		const struct rc_pattern *pattern = &a->patterns[a->order[i]], *before;
+
+		before = nr ? &a->patterns[a->order[first]] : pattern;
+		if (before->len != pattern->len || rc_pattern_common(a, before, pattern) != pattern->len)
+			first = nr;
+		if (!rc_automaton_covered(a, first, nr, a->order[i]))
+			a->order[nr++] = a->order[i];
+		rc_pause();
+	}
+	a->nr = nr;
+}
+
 /* Between which places of the stream anything can be found. */
 static inline void rc_automaton_bound(struct rc_automaton *a)
 {
@@ -263,7 +318,7 @@ static inline void rc_automaton_bound(struct rc_automaton *a)
 	for (i = 0; i < a->nr; i++) {
 		const struct rc_pattern *pattern = &a->patterns[i];
 
-		end = pattern->depth ? (rc_u64)pattern->offset + pattern->depth : RC_UNLIMITED;
+		end = rc_pattern_limit(pattern);
 		if (pattern->offset < a->first)
 			a->first = pattern->offset;
 		if (end > a->limit)
@@ -302,8 +357,9 @@ static inline void rc_automaton_sort(struct rc_automaton *a, const struct rc_pat
 	rc_automaton_mix(a);
 	rc_order_sort(a);
 	rc_automaton_classify(a);
-	rc_automaton_count(a);
 	rc_automaton_bound(a);
+	rc_automaton_thin(a);
+	rc_automaton_count(a);
 }
 
 /* ---- in one block ---- */
@@ -467,6 +523,45 @@ static inline void rc_automaton_build(struct rc_automaton *a, void *block)
 }
 
 /* ---- of patterns that end in one state ---- */
+
+/* Whether a pattern that is found decides, wherever and in whatever case. */
+static inline int rc_pattern_decides(const struct rc_automaton *a, const struct rc_pattern *pattern)
+{
+	return !pattern->offset && !pattern->depth && (!a->case_words || pattern->nocase);
+}
+
+/* How many patterns rc_search_choose() may compare in @state; it stops counting behind RC_ENDS_MAX. */
+static inline rc_u32 rc_automaton_ends(const struct rc_automaton *a, rc_u32 state)
+{
+	rc_u32 place, index, nr = 0;
+
+	for (; state; state = a->states[state].link) {
+		place = a->states[state].out;
+		if (!place)
+			continue;
+		do {
+			index = a->order[place++ - 1];
+			if (++nr > RC_ENDS_MAX || rc_pattern_decides(a, &a->patterns[index & ~RC_SAME]))
+				return nr;
+		} while (index & RC_SAME);
+	}
+	return nr;
+}
+
+/*
+ * A pattern that ends where more than RC_ENDS_MAX may have to be compared: its index plus 1, or 0. The automaton is built.
+ */
+static inline rc_u32 rc_automaton_crowded(const struct rc_automaton *a)
+{
+	rc_u32 state;
+
+	for (state = 0; a->nr && state < a->nr_states; state++) {
+		if (a->states[state].out && rc_automaton_ends(a, state) > RC_ENDS_MAX)
+			return (a->order[a->states[state].out - 1] & ~RC_SAME) + 1;
+		rc_pause();
+	}
+	return 0;
+}
 
 /* Takes down the case of the first @len bytes of the piece that begins at @s->pos, as far as any pattern can reach. */
 static inline void rc_search_see(struct rc_search *s, const rc_u8 *data, rc_u32 len)

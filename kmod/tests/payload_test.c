@@ -340,3 +340,44 @@ RT_CASE(payload_refused)
 	rt_send_text(fixture.sender, 200, 100, "good");
 	rt_fixture_check(&fixture, 2, 1, 0, 0, 1);
 }
+
+/* Sets a text's letters in upper case where @n has a bit. */
+static void rt_spell(char *text, u32 n)
+{
+	u32 i;
+
+	for (i = 0; text[i]; i++)
+		if (n >> i & 1)
+			text[i] &= ~0x20;
+}
+
+/* Patterns that differ by case alone are all compared where one ends: more than RINGCAP_PATTERN_ENDS_MAX are refused. */
+RT_CASE(payload_crowded)
+{
+	const u32 most = RINGCAP_PATTERN_ENDS_MAX;
+	struct rt_pattern patterns[RINGCAP_PATTERN_ENDS_MAX + 2] = {
+		RT_PATTERN("any case", .flags = RINGCAP_PATTERN_NOCASE),
+	};
+	char texts[RINGCAP_PATTERN_ENDS_MAX + 1][9];
+	struct rt_fixture fixture;
+	u32 i;
+
+	rt_fixture_open(&fixture, &(struct rt_cluster){});
+	for (i = 0; i <= most; i++) {
+		memcpy(texts[i], "password", 9);
+		rt_spell(texts[i], i);
+		patterns[1 + i] = (struct rt_pattern){ .bytes = texts[i], .len = 8 };
+	}
+	RT_EQUAL(rt_patterns_begin(fixture.ring, RINGCAP_ACTION_PASS), 0);
+	RT_EQUAL(rt_patterns_send(RINGCAP_CMD_RULES_ADD, fixture.ring, patterns, 1 + most + 1), 0);
+	RT_EQUAL(rt_rules_commit(fixture.ring), -E2BIG);
+	RT_CHECK(strstr(rt_reason, "pattern 1: over 64 can end with it"), "%s", rt_reason);
+	/* One less, and the first again and again, which never decides. */
+	rt_patterns_set(fixture.ring, RINGCAP_ACTION_PASS, patterns, 1 + most);
+	patterns[1 + most] = patterns[1];
+	rt_patterns_set(fixture.ring, RINGCAP_ACTION_PASS, patterns, 1 + most + 1);
+	for (i = 0; i < most; i++)
+		rt_send_text(fixture.sender, 200, 60, texts[i]);
+	rt_send_text(fixture.sender, 200, 60, "PASSWORD");
+	rt_fixture_check(&fixture, most + 1, 1, 0, 0, most);
+}

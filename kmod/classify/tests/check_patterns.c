@@ -31,11 +31,23 @@ static rc_u32 random_patterns(struct rc_pattern *patterns, rc_u8 *pool, rc_u32 l
 	return nr;
 }
 
+/* Very many are the same but for case or place. */
+static void narrow_patterns(struct rc_pattern *patterns, rc_u32 nr)
+{
+	rc_u32 i;
+
+	for (i = 0; i < nr; i++) {
+		patterns[i].len = (rc_u8)(1 + i % 2);
+		patterns[i].offset = (rc_u32)(next_random() % 100);
+		patterns[i].depth = patterns[i].len + (rc_u32)(next_random() % 2);
+	}
+}
+
 static void check_random(void)
 {
 	static rc_u8 pool[POOL], data[400];
 	struct rc_pattern patterns[NR_MAX];
-	rc_u32 round, i, j, nr, hits = 0, tries = 0;
+	rc_u32 round, i, j, nr, hits = 0, tries = 0, crowded = 0;
 
 	for (round = 0; round < 1500; round++) {
 		rc_u32 letters = 2 + (rc_u32)(next_random() % 7);
@@ -49,7 +61,11 @@ static void check_random(void)
 		for (i = 0; i < nr; i++)
 			if (patterns[i].depth && patterns[i].depth < patterns[i].len)
 				patterns[i].depth = patterns[i].len;
+		if (round % 5 == 4)
+			narrow_patterns(patterns, nr);
 		built_make(&built, patterns, nr, (rc_u32)(next_random() % 30));
+		CHECK(!rc_automaton_crowded(&built.automaton) == !naive_crowded(patterns, nr), "round %u: %u patterns", round, nr);
+		crowded += rc_automaton_crowded(&built.automaton) != 0;
 		for (j = 0; j < 10; j++) {
 			rc_u32 len = (rc_u32)(next_random() % sizeof(data)), want, got;
 
@@ -65,6 +81,7 @@ static void check_random(void)
 		}
 		built_free(&built);
 	}
+	CHECK(crowded > 10 && crowded < round / 2, "%u of %u sets are crowded: too few or too many", crowded, round);
 	CHECK(hits > tries / 10 && hits < tries * 9 / 10, "%u of %u streams have a hit: too few or too many", hits, tries);
 }
 
@@ -174,6 +191,50 @@ static void check_cases_everywhere(void)
 	built_free(&built);
 }
 
+/* What rc_automaton_crowded() says of patterns. */
+static void check_crowd(const struct rc_pattern *patterns, rc_u32 nr, rc_u32 want, const char *what)
+{
+	struct built built;
+
+	built_make(&built, patterns, nr, 0);
+	CHECK(rc_automaton_crowded(&built.automaton) == want, "%s: %u", what, rc_automaton_crowded(&built.automaton));
+	built_free(&built);
+}
+
+/* As many as may be compared at one place, and one more. */
+static void check_crowds(void)
+{
+	static rc_u8 cases[RC_ENDS_MAX + 1][8], a[RC_ENDS_MAX + 1];
+	struct rc_pattern patterns[RC_ENDS_MAX + 2];
+	rc_u32 i, j, kind;
+
+	memset(a, 'a', sizeof(a));
+	for (kind = 0; kind < 4; kind++) {
+		/* The first makes the trie fold, and is no part of it. */
+		patterns[0] = (struct rc_pattern){ .bytes = (const rc_u8 *)"-", .len = 1, .nocase = 1 };
+		for (i = 0; i <= RC_ENDS_MAX; i++) {
+			struct rc_pattern *p = &patterns[i + 1];
+
+			for (j = 0; j < 8; j++)
+				cases[i][j] = (rc_u8)(i >> j & 1 ? 'A' : 'a');
+			*p = (struct rc_pattern){ .bytes = cases[kind ? 0 : i], .len = 8 };
+			p->offset = kind == 1 ? RC_ENDS_MAX - i : 0;
+			p->depth = kind == 2 ? 8 + i : 0;
+			if (kind == 3)
+				*p = (struct rc_pattern){ .bytes = a, .len = (rc_u8)(RC_ENDS_MAX + 1 - i) };
+		}
+		check_crowd(patterns, RC_ENDS_MAX + 1, 0, "as many as may be");
+		check_crowd(patterns, RC_ENDS_MAX + 2, 2, "one more");
+		/* One that decides wherever it is ends the search. */
+		patterns[0] = (struct rc_pattern){ .bytes = patterns[1].bytes, .len = patterns[1].len, .nocase = 1 };
+		check_crowd(patterns, RC_ENDS_MAX + 2, kind == 3 ? 0 : 2, "and one that decides");
+	}
+	/* The same again and again costs nothing. */
+	for (i = 0; i < RC_ENDS_MAX + 2; i++)
+		patterns[i] = (struct rc_pattern){ .bytes = a, .len = 5, .offset = 3 + i % 2, .depth = 9 - i % 2 };
+	check_crowd(patterns, RC_ENDS_MAX + 2, 0, "the same");
+}
+
 static void check_places(void)
 {
 	const struct rc_pattern at_start = { .bytes = (const rc_u8 *)"GET ", .len = 4, .depth = 4 };
@@ -203,6 +264,7 @@ void check_patterns(void)
 	check_worst();
 	check_cases();
 	check_cases_everywhere();
+	check_crowds();
 	check_many(1000, 10, 6 << 20);
 	check_many(65536, 16, 40 << 20);
 	check_many(4000, 255, 40 << 20);

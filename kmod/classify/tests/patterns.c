@@ -80,3 +80,56 @@ rc_u32 naive_find(const struct rc_pattern *patterns, rc_u32 nr, const rc_u8 *dat
 	}
 	return best;
 }
+
+static rc_u64 naive_limit(const struct rc_pattern *pattern)
+{
+	return pattern->depth ? (rc_u64)pattern->offset + pattern->depth : ~0ull;
+}
+
+/* Whether @b ends where @a does, case aside where @fold says so. */
+static int naive_ends(const struct rc_pattern *a, const struct rc_pattern *b, int fold)
+{
+	struct rc_pattern end = *b;
+
+	end.nocase = (rc_u8)fold;
+	return b->len <= a->len && naive_equal(&end, a->bytes + a->len - b->len);
+}
+
+/* Whether pattern @i never decides: one of the same text that is preferred is found wherever it is. */
+static int naive_useless(const struct rc_pattern *patterns, rc_u32 nr, rc_u32 i)
+{
+	const struct rc_pattern *b = &patterns[i], *a;
+	rc_u32 j;
+
+	for (j = 0; j < nr; j++) {
+		a = &patterns[j];
+		if (j == i || a->len != b->len || !(naive_better(a, b) || (j < i && !naive_better(b, a))))
+			continue;
+		if (a->offset <= b->offset && naive_limit(a) >= naive_limit(b) && a->nocase == b->nocase &&
+		    naive_equal(a, b->bytes))
+			return 1;
+	}
+	return 0;
+}
+
+int naive_crowded(const struct rc_pattern *patterns, rc_u32 nr)
+{
+	rc_u32 i, j, most, decides;
+	int fold = 0;
+
+	for (i = 0; i < nr; i++)
+		fold |= patterns[i].nocase;
+	for (i = 0; i < nr; i++) {
+		/* The longest one that decides wherever it is: shorter ones are not compared. */
+		for (decides = 0, j = 0; j < nr; j++)
+			if (!patterns[j].offset && !patterns[j].depth && patterns[j].nocase == fold &&
+			    patterns[j].len > decides && naive_ends(&patterns[i], &patterns[j], fold))
+				decides = patterns[j].len;
+		for (most = 0, j = 0; j < nr; j++)
+			most += patterns[j].len >= decides && naive_ends(&patterns[i], &patterns[j], fold) &&
+				!naive_useless(patterns, nr, j);
+		if (most > RC_ENDS_MAX)
+			return 1;
+	}
+	return 0;
+}

@@ -7,32 +7,33 @@ package kmod
 import "github.com/mdlayher/netlink"
 
 const (
-	familyName    = "ringcap"
-	genlVersion   = 1
-	groupEvents   = "events"
-	abi           = 2
-	abiMin        = 2
-	nameMax       = 63
-	queuesMax     = 256
-	tapsMax       = 64
-	outputsMax    = 8
-	lanesMax      = 64
-	snaplenMax    = 65535
-	filterMax     = 4096
-	laneSizeMin   = 131072
-	laneSizeMax   = 1073741824
-	keyLen        = 16
-	channelsMax   = 1024
-	exactMax      = 1048576
-	rulesMax      = 65536
-	shapesMax     = 256
-	patternsMax   = 65536
-	patternLenMax = 255
-	pluginsMax    = 8
-	targetsMax    = 256
-	injectMax     = 16
-	txSize        = 1048576
-	dropReasons   = 4
+	familyName     = "ringcap"
+	genlVersion    = 1
+	groupEvents    = "events"
+	abi            = 2
+	abiMin         = 2
+	nameMax        = 63
+	queuesMax      = 256
+	tapsMax        = 64
+	outputsMax     = 8
+	lanesMax       = 64
+	snaplenMax     = 65535
+	filterMax      = 4096
+	laneSizeMin    = 131072
+	laneSizeMax    = 1073741824
+	keyLen         = 16
+	channelsMax    = 1024
+	exactMax       = 1048576
+	rulesMax       = 65536
+	shapesMax      = 256
+	patternsMax    = 65536
+	patternLenMax  = 255
+	patternEndsMax = 64
+	pluginsMax     = 8
+	targetsMax     = 256
+	injectMax      = 16
+	txSize         = 1048576
+	dropReasons    = 4
 )
 
 // enum ringcap_cmd.

@@ -144,6 +144,7 @@
 #define RINGCAP_SHAPES_MAX	256	/* mask shapes of a ring's wildcard rules */
 #define RINGCAP_PATTERNS_MAX	65536	/* payload patterns of a ring */
 #define RINGCAP_PATTERN_LEN_MAX	255	/* bytes of a pattern */
+#define RINGCAP_PATTERN_ENDS_MAX 64	/* patterns that may end at one place: see PAYLOAD PATTERNS */
 #define RINGCAP_PATTERN_BYTES_MAX (4U << 20)	/* bytes of a ring's patterns together; they take up to 20 times as much memory */
 #define RINGCAP_PLUGINS_MAX	8	/* plugins of a ring */
 #define RINGCAP_PLUGIN_NAME_MAX	31	/* bytes of a plugin's name */
@@ -472,6 +473,11 @@ struct ringcap_rule_state {
  * several that end there the longest, of equal ones one without RINGCAP_PATTERN_NOCASE, then the one that was added
  * first. RINGCAP_A_PATTERN_MATCHES counts for each pattern the packets that it decided on so; their sum is the number
  * of packets in which any was found.
+ *
+ * Where several patterns end at one place of the payload they are compared in this order, until one decides: case, offset
+ * and depth may be others. RULES_COMMIT refuses (E2BIG) a set in which that may take more than RINGCAP_PATTERN_ENDS_MAX
+ * comparisons at one place. A pattern that never decides, because one that is preferred is found wherever it is, does
+ * not count.
  */
 #define RINGCAP_PATTERN_NOCASE	(1U << 0)	/* ASCII letters of either case */
 
