@@ -164,6 +164,11 @@ func (d *ringDraft) readPayload(f *v1.Filter) error {
 		}
 		d.rules.Patterns = append(d.rules.Patterns, pattern)
 	}
+	if i := capture.GroupPatterns(d.rules.Patterns).Crowded(); i >= 0 {
+		return fmt.Errorf("payload[%d]%s: a packet would have to be compared with more than %d patterns where this one ends: "+
+			"use fewer patterns that are the same text, or the end of one another, with another case, offset or depth",
+			i, quoteName(f.Payload[i].Name), capture.MaxPatternEnds)
+	}
 	return nil
 }
 

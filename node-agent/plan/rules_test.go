@@ -124,6 +124,25 @@ func TestUnsoundFilters(t *testing.T) {
 	}
 }
 
+// Patterns of one text that differ by case would all be compared with one place of a packet.
+func TestTooManyPatternsOfOneText(t *testing.T) {
+	r := written(t, "filter: {payload: [{text: x, ignoreCase: true}]}")
+	for i := range 65 {
+		text := []byte("password")
+		for bit := range text {
+			text[bit] ^= byte(i>>bit&1) << 5
+		}
+		r.Spec.Filter.Payload = append(r.Spec.Filter.Payload, v1.PayloadPattern{Name: "first", Text: string(text)})
+	}
+	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{r}}, facts()).Rings["mirror"]
+	assert.Equal(t, v1.ReasonInvalidFilter, got.Reason)
+	assert.Contains(t, got.Message, "spec.filter.payload[1] (first): a packet would have to be compared with more than 64 patterns "+
+		"where this one ends: use fewer patterns that are the same text")
+	r.Spec.Filter.Payload = r.Spec.Filter.Payload[:65]
+	got = Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{r}}, facts()).Rings["mirror"]
+	assert.True(t, got.Ready(), got.Message)
+}
+
 // A rule names one of the queues that its own ring will have, before there are any.
 func TestARuleNamesAQueueOfAnRxQueue(t *testing.T) {
 	for queue, planned := range map[int]bool{3: true, 4: false} {

@@ -228,6 +228,10 @@ func validateRules(set capture.RuleSet) error {
 			return fmt.Errorf("payload pattern %d: %w", i, err)
 		}
 	}
+	if i := capture.GroupPatterns(set.Patterns).Crowded(); i >= 0 {
+		return fmt.Errorf("payload pattern %d: more than %d may have to be compared where it ends: use fewer of the same text, or of "+
+			"the same end", i, capture.MaxPatternEnds)
+	}
 	return nil
 }
 

@@ -210,6 +210,15 @@ func TestPatternsThatDoNotFitAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestTooManyPatternsAtOnePlaceAreRefused(t *testing.T) {
+	var patterns []capture.Pattern
+	for i := range capture.MaxPatternEnds + 1 {
+		patterns = append(patterns, capture.Pattern{Bytes: []byte("same"), Depth: uint32(4 + i)})
+	}
+	require.ErrorContains(t, validateRules(capture.RuleSet{Patterns: patterns}), "payload pattern 0: more than 64")
+	require.NoError(t, validateRules(capture.RuleSet{Patterns: patterns[1:]}))
+}
+
 // The number of patterns that docs/engines.md promises.
 func TestAThousandPatternsOfTenBytesFit(t *testing.T) {
 	var patterns []capture.Pattern

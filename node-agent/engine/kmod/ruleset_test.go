@@ -284,3 +284,8 @@ func TestModuleRefusesWhatItLacks(t *testing.T) {
 		})
 	}
 }
+
+// What the plan accepts the module does, too.
+func TestPatternEndsAreTheModules(t *testing.T) {
+	require.EqualValues(t, patternEndsMax, capture.MaxPatternEnds)
+}
