@@ -42,7 +42,8 @@ type Filter struct {
 	// +optional
 	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
 
-	// payload lists patterns to find in the payload of packets that the rules passed, up to 4096.
+	// payload lists patterns to find in the payload of packets that the rules passed, up to 4096. At most 64 of them may
+	// end at one byte of a packet: patterns that are the same text, or the end of one another, count together.
 	//
 	// +optional
 	// +listType=atomic
