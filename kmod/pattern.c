@@ -226,7 +226,7 @@ static int rc_patterns_check_ends(const struct rc_patterns *patterns, struct net
 	BUILD_BUG_ON(RC_ENDS_MAX != RINGCAP_PATTERN_ENDS_MAX);
 	if (!crowded)
 		return 0;
-	snprintf(reason, sizeof(reason), "pattern %u: over %u can end with it: merge those of one text, or of one end",
+	snprintf(reason, sizeof(reason), "pattern %u: over %u can end with it: merge those of one end",
 		 crowded - 1, RC_ENDS_MAX);
 	rc_compat_set_err_msg(extack, reason);
 	return -E2BIG;
