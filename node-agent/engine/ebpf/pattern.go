@@ -62,6 +62,9 @@ func choiceOf(pattern capture.Pattern, index int) choice {
 // always reports whether the pattern matches at every offset. No later pattern of the same state can match then.
 func (c choice) always() bool { return c.Least == c.Len && c.Most == math.MaxUint32 }
 
+// covers reports whether the pattern is found wherever other is, which is of the same state and as long.
+func (c choice) covers(other choice) bool { return c.Least <= other.Least && c.Most >= other.Most }
+
 // machine is one of the automaton's while it is made.
 type machine struct {
 	*automaton
@@ -165,9 +168,10 @@ func (m *machine) insert(index int, pattern capture.Pattern) error {
 		}
 		state = m.rows[at]
 	}
-	n := m.number(state)
-	if ends := m.ends[n]; len(ends) == 0 || !ends[len(ends)-1].always() {
-		m.ends[n] = append(ends, choiceOf(pattern, index))
+	n, c := m.number(state), choiceOf(pattern, index)
+	// A pattern that never decides is left out, as capture.PatternTexts does, which does not count it.
+	if !slices.ContainsFunc(m.ends[n], func(before choice) bool { return before.covers(c) }) {
+		m.ends[n] = append(m.ends[n], c)
 	}
 	return nil
 }

@@ -201,7 +201,7 @@ func TestPatternsThatDoNotFitAreRefused(t *testing.T) {
 
 	var alike []capture.Pattern
 	for i := range maxChoicesHere + 1 {
-		alike = append(alike, capture.Pattern{Bytes: []byte("same"), Offset: uint32(i + 1)})
+		alike = append(alike, capture.Pattern{Bytes: []byte("same"), Depth: uint32(i + 4)})
 	}
 	_, err = newAutomaton(alike)
 	require.ErrorIs(t, err, capture.ErrUnsupported)
@@ -217,6 +217,21 @@ func TestTooManyPatternsAtOnePlaceAreRefused(t *testing.T) {
 	}
 	require.ErrorContains(t, validateRules(capture.RuleSet{Patterns: patterns}), "payload pattern 0: more than 64")
 	require.NoError(t, validateRules(capture.RuleSet{Patterns: patterns[1:]}))
+}
+
+// They are not counted as patterns that end at one place, so they must not be compared there.
+func TestPatternsThatNeverDecideAreNotCompared(t *testing.T) {
+	var patterns []capture.Pattern
+	for i := range 1000 {
+		patterns = append(patterns, capture.Pattern{Bytes: []byte("Same"), Offset: uint32(3 + i%80), IgnoreCase: i%2 == 0})
+	}
+	require.NoError(t, validateRules(capture.RuleSet{Patterns: patterns}))
+	a, err := newAutomaton(patterns)
+	require.NoError(t, err)
+	require.Len(t, a.choices, 2, "the first of each kind")
+	for _, payload := range []string{"...Same", "....Same", "...same", "..Same"} {
+		require.Equal(t, plainSearch(patterns, []byte(payload)), a.walk([]byte(payload)), payload)
+	}
 }
 
 // The number of patterns that docs/engines.md promises.
