@@ -21,10 +21,11 @@ import (
 // planned again from the node as it is then. They are tied to the node and, by the UIDs in them, to the objects.
 //
 //	                    written                              engines have
-//	plan accepts S      S, before anything is changed        what was before, S if it is not cut short
+//	new object of S     S, before it is made                 S, if that is not cut short
+//	plan accepts T      S until T is made, then T            T, if that is not cut short
 //	plan refuses T      S                                    S
-//	engine refuses T    T while it is tried, then S          S again
-//	killed in between   what was before, or S                what was before, or S: the next agent makes them the same
+//	engine refuses T    S                                    S again
+//	killed in between   S or T                               S, T or neither: the next agent tries T, and goes back to S if that is refused
 type Accepted struct {
 	// Records are by "ring/NAME" and "cluster/NAME".
 	Records node.Records[json.RawMessage]
