@@ -17,8 +17,8 @@ import (
 // Accepted keeps the specs that were accepted last on disk: a change that is refused leaves what was there, and the next agent
 // has to know what that was. The zero Accepted keeps them in this process's memory. It is for one goroutine.
 //
-// They are not tied to a boot, for "until then it stays as it was before the change" holds over one, too: what is believed is
-// planned again from the node as it is then. They are tied to the node and, by the UIDs in them, to the objects.
+// They stay valid over a boot, because "until then it stays as it was before the change" is true after one, too: the specs are
+// planned again, from the node as it is then. They belong to one node and, by the UIDs in them, to their objects.
 //
 //	                    written                              engines have
 //	new object of S     S, before it is made                 S, if that is not cut short

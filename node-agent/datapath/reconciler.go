@@ -99,8 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	return report
 }
 
-// Undo is for as long as it is not known what is wanted. It undoes what an earlier process has tried in this boot, once that has
-// cut the node off; false where there is nothing to undo.
+// Undo is called while the desired state is not known. If a trial that an earlier process of this boot began has cut the node off,
+// Undo undoes it. It returns false if there is nothing to undo.
 func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
 	spec, generation, lost := r.Trials.unfinished()
 	if !lost {

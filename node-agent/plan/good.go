@@ -47,8 +47,8 @@ func (r Result) Good(spec, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	return good
 }
 
-// Unchanged are good specs, with those that were good before in the place of changed ones: what a later plan can go back to while it
-// is not known yet whether an engine supports the changes.
+// Unchanged returns the good specs, but for each changed object the spec that was good before. A later plan can go back to these
+// while it is not known whether an engine supports the changes.
 func Unchanged(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	var unchanged v1.NodeCaptureSpec
 	for _, ring := range good.Rings {
