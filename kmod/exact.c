@@ -12,13 +12,13 @@
 
 #define RC_EXACT_HEADS_MIN	16U
 
-hsiphash_key_t rc_exact_secret __read_mostly;
+u64 rc_exact_secret[RC_EXACT_WORDS_IPV6][2] __read_mostly;
 static struct kmem_cache *rc_exact_cache_ipv4, *rc_exact_cache_ipv6;
 
 int rc_exact_module_init(void)
 {
 	BUILD_BUG_ON(sizeof(struct rc_verdict) != sizeof(u64));
-	get_random_bytes(&rc_exact_secret, sizeof(rc_exact_secret));
+	get_random_bytes(rc_exact_secret, sizeof(rc_exact_secret));
 	rc_exact_cache_ipv4 = kmem_cache_create("ringcap_exact_ipv4",
 						sizeof(struct rc_exact) + RC_EXACT_WORDS_IPV4 * sizeof(u64), 8,
 						SLAB_ACCOUNT, NULL);

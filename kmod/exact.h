@@ -10,7 +10,9 @@
  * memory cgroup of the requester; what a softirq learns, to that of the process that set the ring last
  * (see rc_rules_learn), within limit.h.
  *
- * The hash is a keyed one (HSipHash), or a sender could choose flows that all fall into one place.
+ * The hash is keyed, or a sender could choose flows that all fall into one place. It multiplies pairs of 32 bits (M.
+ * Thorup, "High speed hashing for integers and strings", 2015, section 3.5): whatever two flows a sender chooses
+ * without knowing the key, they have the same hash with a probability of 2^-32, and meet in one of n heads with 1/n.
  */
 #ifndef RC_EXACT_H
 #define RC_EXACT_H
@@ -18,7 +20,6 @@
 #include <linux/jiffies.h>
 #include <linux/rcupdate.h>
 #include <linux/ringcap.h>
-#include <linux/siphash.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 
@@ -81,7 +82,8 @@ struct rc_exacts {
 	struct rc_net *rc_net;
 };
 
-extern hsiphash_key_t rc_exact_secret;
+/* The hash's key: two numbers for each word of a flow's. */
+extern u64 rc_exact_secret[RC_EXACT_WORDS_IPV6][2];
 
 int rc_exact_module_init(void);
 void rc_exact_module_exit(void);
@@ -140,11 +142,19 @@ static __always_inline struct rc_verdict rc_exact_verdict(const struct rc_exact 
 	return both.verdict;
 }
 
+static __always_inline u64 rc_exact_hash_word(u64 w, const u64 secret[2])
+{
+	return ((w >> 32) + secret[0]) * ((u32)w + secret[1]);
+}
+
 static __always_inline u32 rc_exact_hash(const u64 *w, u32 words)
 {
-	if (likely(words == RC_EXACT_WORDS_IPV4))
-		return hsiphash(w, RC_EXACT_WORDS_IPV4 * sizeof(*w), &rc_exact_secret);
-	return hsiphash(w, RC_EXACT_WORDS_IPV6 * sizeof(*w), &rc_exact_secret);
+	u64 sum = rc_exact_hash_word(w[0], rc_exact_secret[0]) + rc_exact_hash_word(w[1], rc_exact_secret[1]);
+	u32 i;
+
+	for (i = RC_EXACT_WORDS_IPV4; i < words; i++)
+		sum += rc_exact_hash_word(w[i], rc_exact_secret[i]);
+	return sum >> 32;
 }
 
 static __always_inline u32 rc_exact_words(const u64 *w)
