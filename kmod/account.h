@@ -22,11 +22,14 @@ enum rc_fate {
 	RC_FATES
 };
 
-/* One CPU's share of a ring's account. @reflect_failed: of those reflected. */
+/*
+ * One CPU's share of a ring's account. @reflect_failed: of those reflected; @not_learnt: see RINGCAP_A_NOT_LEARNT.
+ */
 struct rc_account {
 	u64 seen_bytes;
 	u64 fates[RC_FATES];
 	u64 reflect_failed;
+	u64 not_learnt;
 };
 
 /* What all CPUs have counted. @seen: the sum of the fates, so that an account always adds up. */
@@ -35,6 +38,7 @@ struct rc_account_sum {
 	u64 seen_bytes;
 	u64 fates[RC_FATES];
 	u64 reflect_failed;
+	u64 not_learnt;
 };
 
 /*
@@ -70,6 +74,7 @@ static inline void rc_account_sum(const struct rc_account __percpu *account, str
 		for (fate = 0; fate < RC_FATES; fate++)
 			sum->fates[fate] += READ_ONCE(a->fates[fate]);
 		sum->reflect_failed += READ_ONCE(a->reflect_failed);
+		sum->not_learnt += READ_ONCE(a->not_learnt);
 	}
 	for (fate = 0; fate < RC_FATES; fate++)
 		sum->seen += sum->fates[fate];

@@ -232,13 +232,15 @@ static struct rc_exact *rc_exact_alloc_learnt(struct rc_exacts *exacts, const st
 	struct rc_verdict verdict = {
 		.action = RINGCAP_ACTION_PASS, .flags = RC_EXACT_LEARNT, .idle_s = idle_s,
 	};
+	struct rc_limited *limited = &exacts->rc_net->limited;
 	struct rc_exact *rule;
 
-	if (READ_ONCE(exacts->nr) >= RINGCAP_EXACT_MAX || rc_limit_take(&exacts->rc_net->limited, RC_LIMIT_LEARNT))
+	if (READ_ONCE(exacts->nr) >= RINGCAP_EXACT_MAX || rc_limit_seems_reached(limited, RC_LIMIT_LEARNT) ||
+	    rc_limit_take(limited, RC_LIMIT_LEARNT))
 		return NULL;
 	rule = rc_exact_alloc(key, words, verdict, GFP_NOWAIT | __GFP_NOWARN);
 	if (!rule)
-		rc_limit_give(&exacts->rc_net->limited, RC_LIMIT_LEARNT, 1);
+		rc_limit_give(limited, RC_LIMIT_LEARNT, 1);
 	return rule;
 }
 
@@ -247,16 +249,19 @@ bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u
 	struct rc_exact *rule = rc_exact_alloc_learnt(exacts, key, words, idle_s);
 	bool known, room;
 
+	/* Where nothing can be learnt a flood of new flows takes no lock. */
+	if (unlikely(!rule))
+		return rc_exacts_find(exacts, key->w, words);
 	spin_lock(&exacts->lock);
 	known = rc_exacts_find(exacts, key->w, words);
-	room = rule && !known && exacts->nr < RINGCAP_EXACT_MAX;
+	room = !known && exacts->nr < RINGCAP_EXACT_MAX;
 	if (room) {
 		rc_exacts_link(exacts, rule);
 		WRITE_ONCE(exacts->nr, exacts->nr + 1);
 		exacts->nr_learnt++;
 	}
 	spin_unlock(&exacts->lock);
-	if (rule && !room) {
+	if (!room) {
 		rc_exact_free(rule);
 		rc_limit_give(&exacts->rc_net->limited, RC_LIMIT_LEARNT, 1);
 	}

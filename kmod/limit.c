@@ -43,6 +43,19 @@ static void rc_limit_give_other(struct rc_limited *limited, enum rc_limit limit,
 	atomic_sub(nr, &rc_limit_others[limit]);
 }
 
+static bool rc_limit_is_full(const atomic_t *count, u32 max)
+{
+	return (u32)atomic_read(count) >= max;
+}
+
+bool rc_limit_seems_reached(const struct rc_limited *limited, enum rc_limit limit)
+{
+	if (rc_limit_is_full(&rc_limit_all[limit], rc_limit_machine(limit)))
+		return true;
+	return !limited->initial && (rc_limit_is_full(&limited->nr[limit], rc_limit_netns(limit)) ||
+				     rc_limit_is_full(&rc_limit_others[limit], rc_limit_machine(limit) / 2));
+}
+
 int rc_limit_take(struct rc_limited *limited, enum rc_limit limit)
 {
 	bool other = !limited->initial;

@@ -35,6 +35,9 @@ struct rc_limited {
 /* One more in a namespace: 0, -EDQUOT if the namespace has enough, -ENOSPC if the machine has. In any context. */
 int rc_limit_take(struct rc_limited *limited, enum rc_limit limit);
 
+/* A guess, without a locked operation: rc_limit_take would refuse one more. In any context. */
+bool rc_limit_seems_reached(const struct rc_limited *limited, enum rc_limit limit);
+
 /* @nr less. */
 void rc_limit_give(struct rc_limited *limited, enum rc_limit limit, u32 nr);
 

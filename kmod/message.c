@@ -96,6 +96,7 @@ static int rc_message_put_stages(struct sk_buff *msg, const struct rc_ring_confi
 static int rc_message_put_rules(struct sk_buff *msg, const struct rc_ring *ring)
 {
 	struct rc_rules *rules = rc_rules_in_force(ring);
+	struct rc_account_sum sum;
 	u64 memory = 0;
 
 	if (rules) {
@@ -109,8 +110,9 @@ static int rc_message_put_rules(struct sk_buff *msg, const struct rc_ring *ring)
 		    nla_put_u32(msg, RINGCAP_A_NR_PATTERNS, rc_patterns_count(rules->patterns)))
 			return -EMSGSIZE;
 	}
+	rc_account_sum(ring->account, &sum);
 	if (rc_attr_put_u64(msg, RINGCAP_A_EXPIRED, atomic64_read(&ring->expired)) ||
-	    rc_attr_put_u64(msg, RINGCAP_A_NOT_LEARNT, atomic64_read(&ring->not_learnt)) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_NOT_LEARNT, sum.not_learnt) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, memory))
 		return -EMSGSIZE;
 	return 0;

@@ -53,7 +53,7 @@ struct rc_ring_config {
  * @config: written under rc_net.control
  * @rules: the rule set that packets are decided on by, NULL = none; written under rc_net.control
  * @account: per CPU
- * @expired, @not_learnt: see RINGCAP_A_EXPIRED, RINGCAP_A_NOT_LEARNT
+ * @expired: see RINGCAP_A_EXPIRED
  * @rules_changes: of the active rules, so that a dump that was interrupted by one is marked
  * @taps: under RTNL
  * @transparent: the mode that was asked for; taps have the active one, which is 0 for some with @transparent_fallback
@@ -66,7 +66,6 @@ struct rc_ring {
 	struct rc_rules __rcu *rules;
 	struct rc_account __percpu *account;
 	atomic64_t expired;
-	atomic64_t not_learnt;
 	atomic_t rules_changes;
 
 	char name[RINGCAP_NAME_MAX + 1];

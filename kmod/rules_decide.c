@@ -26,7 +26,7 @@ static void rc_rules_learn(struct rc_rules *rules, const struct rc_frame *frame,
 	learnt = rc_exacts_learn(&rules->exacts, &key, words, idle_s);
 	set_active_memcg(memcg);
 	if (!learnt) {
-		atomic64_inc(&rules->ring->not_learnt);
+		__this_cpu_inc(rules->ring->account->not_learnt);
 		return;
 	}
 	atomic_inc(&rules->ring->rules_changes);
