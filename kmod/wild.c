@@ -10,10 +10,143 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
+#include "packet.h"
+
 #define RC_WILD_MATCHES_MAX	(1U << 20)	/* of a ring's rules together: ranges of ports are many */
 
 /* What of a rule rc_key_add_inner is for. */
 #define RC_MATCH_INSIDE	(RINGCAP_MATCH_TUNNEL_ID | RINGCAP_MATCH_INNER_SADDR | RINGCAP_MATCH_INNER_DADDR)
+
+/* ---- for packets ---- */
+
+/*
+ * Multiply-shift hashing (M. Dietzfelbinger et al., "A reliable randomized algorithm for the closest-pair problem",
+ * 1997): two keys have the same upper n bits with a probability of at most 2 / 2^n, as the odd numbers are random.
+ */
+static __always_inline u64 rc_shape_hash(const struct rc_shape *shape, const struct rc_key *key)
+{
+	const struct rc_shape_word *word = shape->words;
+	u64 hash = 0;
+
+	do {
+		hash += (key->w[word->at] & word->mask) * word->odd;
+	} while (++word != shape->end);
+	return hash;
+}
+
+static __always_inline bool rc_shape_entry_is(const struct rc_shape *shape, const u64 *entry, const struct rc_key *key)
+{
+	const struct rc_shape_word *word = shape->words;
+
+	do {
+		if (*++entry != (key->w[word->at] & word->mask))
+			return false;
+	} while (++word != shape->end);
+	return true;
+}
+
+/* The least rank of a rule of this shape that matches, or U32_MAX. */
+static __always_inline u32 rc_shape_find(const struct rc_shape *shape, const struct rc_key *key)
+{
+	const u64 *entry, *end;
+	const u32 *head;
+	u64 hash;
+
+	if ((key->w[0] & shape->has) != shape->has)
+		return U32_MAX;
+	hash = rc_shape_hash(shape, key);
+	head = shape->heads + (hash >> shape->shift);
+	if (head[0] == head[1])
+		return U32_MAX;
+	entry = shape->entries + (u64)head[0] * shape->stride;
+	end = shape->entries + (u64)head[1] * shape->stride;
+	do {
+		if (entry[0] >> 32 == hash >> 32 && rc_shape_entry_is(shape, entry, key))
+			return (u32)entry[0];
+		entry += shape->stride;
+	} while (entry != end);
+	return U32_MAX;
+}
+
+/* Field @n by which shapes are left out: the first 16 and 24 bits of either address, and the ports. */
+static __always_inline u32 rc_sieve_word(u32 n)
+{
+	return n < 2 ? 2 : n < 4 ? 4 : 1;
+}
+
+static __always_inline u64 rc_sieve_mask(u32 n)
+{
+	return n == 5 ? 0xffffULL << 32 : n == 1 || n == 3 ? ~0ULL << 40 : ~0ULL << 48;
+}
+
+static __always_inline u32 rc_sieve_row(const struct rc_wild *wild, const struct rc_key *key, u32 n)
+{
+	u32 word = rc_sieve_word(n);
+
+	return (key->w[word] & rc_sieve_mask(n)) * wild->odds[word] >> (64 - RC_SIEVE_ROWS_LOG);
+}
+
+/* Which of 64 shapes are to be tried, as bits. */
+static __always_inline u64 rc_sieve_pass(const struct rc_wild *wild, u32 number, const struct rc_key *key)
+{
+	const struct rc_sieve *sieve = &wild->sieves[number];
+
+	return sieve->passes[0][rc_sieve_row(wild, key, 0)] & sieve->passes[1][rc_sieve_row(wild, key, 1)] &
+	       sieve->passes[2][rc_sieve_row(wild, key, 2)] & sieve->passes[3][rc_sieve_row(wild, key, 3)] &
+	       sieve->passes[4][rc_sieve_row(wild, key, 4)] & sieve->passes[5][rc_sieve_row(wild, key, 5)];
+}
+
+/* The least rank that @best and shapes from @first on have; @left: which of 64 are to be tried, as bits. */
+static __always_inline u32 rc_wild_try(const struct rc_wild *wild, const struct rc_key *key, u32 first, u64 left,
+				       u32 best)
+{
+	const struct rc_shape *shape;
+
+	for (; left; left &= left - 1) {
+		shape = &wild->shapes[first + __ffs64(left)];
+		if (shape->best >= best)
+			break;
+		best = min(best, rc_shape_find(shape, key));
+	}
+	return best;
+}
+
+/* All shapes, 64 by 64. */
+static noinline u32 rc_wild_best_of_many(const struct rc_wild *wild, const struct rc_key *key)
+{
+	u32 first, best = U32_MAX;
+
+	for (first = 0; first < wild->nr_shapes; first += RC_SIEVE_SHAPES)
+		best = rc_wild_try(wild, key, first, rc_sieve_pass(wild, first / RC_SIEVE_SHAPES, key), best);
+	return best;
+}
+
+static __always_inline struct rc_rule *rc_wild_search(const struct rc_wild *wild, const struct rc_key *key)
+{
+	u32 best;
+	u64 left;
+
+	if (unlikely(wild->nr_shapes > RC_SIEVE_SHAPES)) {
+		best = rc_wild_best_of_many(wild, key);
+	} else {
+		left = wild->sieves ? rc_sieve_pass(wild, 0, key) : BIT_ULL(wild->nr_shapes) - 1;
+		best = rc_wild_try(wild, key, 0, left, U32_MAX);
+	}
+	return best == U32_MAX ? NULL : wild->rules[best];
+}
+
+struct rc_rule *rc_wild_find(const struct rc_wild *wild, const struct rc_key *key)
+{
+	return rc_wild_search(wild, key);
+}
+
+struct rc_rule *rc_wild_find_plain(const struct rc_wild *wild, const u8 *data, u32 len)
+{
+	struct rc_key key rc_uninitialized;
+
+	rc_key_of_plain(data, len, wild->macs, &key);
+	return rc_wild_search(wild, &key);
+}
 
 /* ---- rules ---- */
 
@@ -148,6 +281,7 @@ struct rc_draft {
 		u32 nr;
 	} of[RINGCAP_SHAPES_MAX];
 	struct rc_shape *shapes;
+	struct rc_wild *wild;
 };
 
 /* Where the mask's shape is noted, or is to be. */
@@ -159,8 +293,8 @@ static u16 *rc_draft_slot(struct rc_draft *draft, const struct rc_key *mask)
 	/* Most words of a mask are empty. */
 	for (i = 0; i < RC_KEY_WORDS; i++)
 		if (mask->w[i])
-			hash = rc_wild_mix(hash, mask->w[i] ^ i);
-	for (i = rc_mix(hash) % RC_DRAFT_SLOTS; draft->slots[i]; i = (i + 1) % RC_DRAFT_SLOTS)
+			hash = rc_mix(hash ^ mask->w[i]) + i;
+	for (i = hash % RC_DRAFT_SLOTS; draft->slots[i]; i = (i + 1) % RC_DRAFT_SLOTS)
 		if (!memcmp(&draft->of[draft->slots[i] - 1].mask, mask, sizeof(*mask)))
 			break;
 	return &draft->slots[i];
@@ -198,22 +332,13 @@ static int rc_draft_count(void *arg, u32 rank, const struct rc_match *match)
 	return 0;
 }
 
-static u64 rc_shape_hash(const struct rc_shape *shape, u64 seed, const struct rc_key *value)
-{
-	u32 i;
-
-	for (i = 0; i < shape->nr_words; i++)
-		seed = rc_wild_mix(seed, value->w[shape->words[i]]);
-	return rc_mix(seed);
-}
-
 /* Second pass: how many have each hash. heads[h + 2], so that the third pass leaves heads[h] at the first of them. */
 static int rc_draft_tally(void *arg, u32 rank, const struct rc_match *match)
 {
 	struct rc_draft *draft = arg;
 	struct rc_shape *shape = &draft->shapes[rc_draft_find(draft, &match->mask)];
 
-	shape->heads[(rc_shape_hash(shape, draft->seed, &match->value) & shape->mask_heads) + 2]++;
+	shape->heads[(rc_shape_hash(shape, &match->value) >> shape->shift) + 2]++;
 	return 0;
 }
 
@@ -222,13 +347,14 @@ static int rc_draft_place(void *arg, u32 rank, const struct rc_match *match)
 {
 	struct rc_draft *draft = arg;
 	struct rc_shape *shape = &draft->shapes[rc_draft_find(draft, &match->mask)];
-	u64 hash = rc_shape_hash(shape, draft->seed, &match->value);
-	u32 at = shape->heads[(hash & shape->mask_heads) + 1]++, i;
-	u64 *entry = shape->entries + (size_t)at * (1 + shape->nr_words);
+	u64 hash = rc_shape_hash(shape, &match->value);
+	u32 at = shape->heads[(hash >> shape->shift) + 1]++;
+	u64 *entry = shape->entries + (u64)at * shape->stride;
+	const struct rc_shape_word *word;
 
-	entry[0] = hash >> 32 << 32 | rank;
-	for (i = 0; i < shape->nr_words; i++)
-		entry[1 + i] = match->value.w[shape->words[i]];
+	*entry = hash >> 32 << 32 | rank;
+	for (word = shape->words; word != shape->end; word++)
+		*++entry = match->value.w[word->at] & word->mask;
 	return 0;
 }
 
@@ -245,17 +371,27 @@ static int rc_draft_pass(struct rc_draft *draft, const struct rc_wild *wild, rc_
 	return err;
 }
 
-static void rc_shape_set_mask(struct rc_shape *shape, const struct rc_key *mask)
+static void rc_shape_set_mask(struct rc_shape *shape, const struct rc_wild *wild, const struct rc_key *mask)
 {
 	u32 i;
 
 	shape->has = (u16)mask->w[0];
+	shape->end = shape->words;
 	for (i = 0; i < RC_KEY_WORDS; i++) {
-		if (!mask->w[i])
-			continue;
-		shape->words[shape->nr_words] = i;
-		shape->masks[shape->nr_words++] = mask->w[i];
+		u64 bits = i ? mask->w[i] : mask->w[i] & ~(u64)U16_MAX;
+
+		if (bits)
+			*shape->end++ = (struct rc_shape_word){ bits, wild->odds[i], i };
 	}
+	/* For one that asks for nothing more: of whatever word, no bits. */
+	if (shape->end == shape->words)
+		*shape->end++ = (struct rc_shape_word){ 0, 1, 0 };
+	shape->stride = 1 + (shape->end - shape->words);
+}
+
+static u32 rc_shape_nr_heads(const struct rc_shape *shape)
+{
+	return 1U << (64 - shape->shift);
 }
 
 static int rc_wild_alloc_shapes(struct rc_wild *wild, const struct rc_draft *draft)
@@ -268,17 +404,17 @@ static int rc_wild_alloc_shapes(struct rc_wild *wild, const struct rc_draft *dra
 	wild->nr_shapes = draft->nr_shapes;
 	for (i = 0; i < draft->nr_shapes; i++) {
 		struct rc_shape *shape = &wild->shapes[i];
-		u32 nr = draft->of[i].nr, nr_heads = roundup_pow_of_two(nr);
+		u32 nr = draft->of[i].nr;
 
-		rc_shape_set_mask(shape, &draft->of[i].mask);
+		rc_shape_set_mask(shape, wild, &draft->of[i].mask);
 		shape->best = draft->of[i].best;
-		shape->mask_heads = nr_heads - 1;
-		shape->heads = kvcalloc(nr_heads + 2, sizeof(*shape->heads), GFP_KERNEL_ACCOUNT);
-		shape->entries = kvcalloc(nr, (1 + shape->nr_words) * sizeof(u64), GFP_KERNEL_ACCOUNT);
+		shape->shift = 64 - (order_base_2(nr) + 1);
+		shape->heads = kvcalloc(rc_shape_nr_heads(shape) + 2, sizeof(*shape->heads), GFP_KERNEL_ACCOUNT);
+		shape->entries = kvcalloc(nr, shape->stride * sizeof(u64), GFP_KERNEL_ACCOUNT);
 		if (!shape->heads || !shape->entries)
 			return -ENOMEM;
-		wild->memory += sizeof(*shape) + (nr_heads + 2) * sizeof(*shape->heads) +
-				(u64)nr * (1 + shape->nr_words) * sizeof(u64);
+		wild->memory += sizeof(*shape) + (rc_shape_nr_heads(shape) + 2) * sizeof(*shape->heads) +
+				(u64)nr * shape->stride * sizeof(u64);
 	}
 	return 0;
 }
@@ -287,11 +423,69 @@ static void rc_shape_sum_heads(struct rc_shape *shape)
 {
 	u32 i;
 
-	for (i = 1; i <= shape->mask_heads + 2; i++) {
+	for (i = 1; i < rc_shape_nr_heads(shape) + 2; i++) {
 		shape->heads[i] += shape->heads[i - 1];
 		if (!(i % 4096))
 			cond_resched();
 	}
+}
+
+/* ---- the sieves ---- */
+
+static int rc_wild_alloc_sieves(struct rc_wild *wild)
+{
+	u32 nr = DIV_ROUND_UP(wild->nr_shapes, RC_SIEVE_SHAPES);
+
+	if (wild->nr_shapes < RC_SIEVE_SHAPES_MIN)
+		return 0;
+	wild->sieves = kvcalloc(nr, sizeof(*wild->sieves), GFP_KERNEL_ACCOUNT);
+	if (!wild->sieves)
+		return -ENOMEM;
+	wild->memory += nr * sizeof(*wild->sieves);
+	return 0;
+}
+
+/* Whether the whole field matters. */
+static bool rc_sieve_asks(const struct rc_key *mask, u32 n)
+{
+	return (mask->w[rc_sieve_word(n)] & rc_sieve_mask(n)) == rc_sieve_mask(n);
+}
+
+/* A shape that does not ask for the whole field passes with all its values. */
+static void rc_sieve_open(struct rc_wild *wild, u32 n, u32 index)
+{
+	struct rc_sieve *sieve = &wild->sieves[index / RC_SIEVE_SHAPES];
+	u32 row;
+
+	for (row = 0; row < ARRAY_SIZE(sieve->passes[n]); row++)
+		sieve->passes[n][row] |= BIT_ULL(index % RC_SIEVE_SHAPES);
+}
+
+/* Fourth pass. */
+static int rc_draft_sieve(void *arg, u32 rank, const struct rc_match *match)
+{
+	struct rc_draft *draft = arg;
+	struct rc_wild *wild = draft->wild;
+	u32 index = rc_draft_find(draft, &match->mask), n;
+	struct rc_sieve *sieve = &wild->sieves[index / RC_SIEVE_SHAPES];
+
+	for (n = 0; n < RC_SIEVE_FIELDS; n++)
+		if (rc_sieve_asks(&match->mask, n))
+			sieve->passes[n][rc_sieve_row(wild, &match->value, n)] |= BIT_ULL(index % RC_SIEVE_SHAPES);
+	return 0;
+}
+
+static void rc_wild_fill_sieves(struct rc_wild *wild, struct rc_draft *draft)
+{
+	u32 i, n;
+
+	for (i = 0; i < wild->nr_shapes; i++) {
+		for (n = 0; n < RC_SIEVE_FIELDS; n++)
+			if (!rc_sieve_asks(&draft->of[i].mask, n))
+				rc_sieve_open(wild, n, i);
+		cond_resched();
+	}
+	rc_draft_pass(draft, wild, rc_draft_sieve);
 }
 
 static int rc_wild_compile(struct rc_wild *wild, struct rc_draft *draft, struct netlink_ext_ack *extack)
@@ -308,16 +502,21 @@ static int rc_wild_compile(struct rc_wild *wild, struct rc_draft *draft, struct 
 			       "RINGCAP_A_RULE: the rules' port ranges come to more than 1048576 blocks: use port ranges that begin and end at powers of two");
 	if (err)
 		return err == -ENOSPC ? -E2BIG : err;
+	for (i = 0; i < draft->nr_shapes; i++)
+		wild->macs |= !!(draft->of[i].mask.w[0] & RC_HAS_MACS);
 	for (i = 0; i < wild->nr_rules; i++)
 		wild->inner |= !!(wild->rules[i]->rule.fields & RC_MATCH_INSIDE);
-	err = rc_wild_alloc_shapes(wild, draft);
+	err = rc_wild_alloc_shapes(wild, draft) ?: rc_wild_alloc_sieves(wild);
 	if (err)
 		return err;
 	draft->shapes = wild->shapes;
+	draft->wild = wild;
 	rc_draft_pass(draft, wild, rc_draft_tally);
 	for (i = 0; i < wild->nr_shapes; i++)
 		rc_shape_sum_heads(&wild->shapes[i]);
 	rc_draft_pass(draft, wild, rc_draft_place);
+	if (wild->sieves)
+		rc_wild_fill_sieves(wild, draft);
 	return 0;
 }
 
@@ -337,13 +536,16 @@ struct rc_wild *rc_wild_create(struct rc_rule **rules, u32 nr_rules, struct netl
 	struct rc_draft *draft = kvzalloc(sizeof(*draft), GFP_KERNEL);
 	struct rc_wild *wild = kzalloc(sizeof(*wild), GFP_KERNEL_ACCOUNT);
 	int err = -ENOMEM;
+	u32 i;
 
 	if (draft && wild) {
 		sort(rules, nr_rules, sizeof(*rules), rc_rule_compare, NULL);
 		wild->rules = rules;
 		wild->nr_rules = nr_rules;
 		wild->memory = sizeof(*wild) + nr_rules * (u64)sizeof(*rules);
-		wild->seed = draft->seed = get_random_u64();
+		draft->seed = get_random_u64();
+		for (i = 0; i < RC_KEY_WORDS; i++)
+			wild->odds[i] = get_random_u64() | 1;
 		err = rc_wild_compile(wild, draft, extack);
 	} else {
 		kvfree(rules);
@@ -366,6 +568,7 @@ void rc_wild_free(struct rc_wild *wild)
 		kvfree(wild->shapes[i].heads);
 		kvfree(wild->shapes[i].entries);
 	}
+	kvfree(wild->sieves);
 	kvfree(wild->shapes);
 	kvfree(wild->rules);
 	kfree(wild);

@@ -8,6 +8,10 @@
  * shape whose best could not beat what was found. So the cost is one of shapes; how many rules they have does not
  * matter.
  *
+ * Most shapes have no match for most packets, and single fields say so ("tuple pruning" in that paper): a sieve has a
+ * table for each of some fields, which says by the hash of the field's value what shapes have a match with such a
+ * value. Only those that are in all of the tables' answers are looked up.
+ *
  * What is compiled never changes: another rule makes another struct rc_wild, under RCU. Rules, and what they have
  * counted, live on.
  */
@@ -48,41 +52,69 @@ struct rc_rule {
 	struct rc_rule *next;
 };
 
+/* A word of the key that a shape's mask does not leave out. @odd: what the hash multiplies it by, one of rc_wild.odds. */
+struct rc_shape_word {
+	u64 mask;
+	u64 odd;
+	u32 at;
+};
+
 /**
  * struct rc_shape - the matches with one mask
  * @best: least rank of a rule that is in here
  * @has: RC_HAS_* that the mask asks for
- * @nr_words: words of the key that the mask does not leave out
- * @heads: each hash's first entry, and one more
- * @entries: of 1 + @nr_words words: tag << 32 | rank, and the masked key; ordered by rank within a hash
+ * @stride: words of an entry
+ * @shift: what the hash is shifted by for a head
+ * @heads: each one's first entry, and one more
+ * @entries: upper half of the hash << 32 | rank, and the masked key; ordered by rank within a head
+ * @end: of those of @words that are in use, one at least
+ * @words: of the first word of the key without what @has says
  */
 struct rc_shape {
 	u32 best;
 	u32 has;
-	u32 nr_words;
-	u32 mask_heads;
+	u32 stride;
+	u32 shift;
 	u32 *heads;
 	u64 *entries;
-	u64 masks[RC_KEY_WORDS];
-	u8 words[RC_KEY_WORDS];
+	struct rc_shape_word *end;
+	struct rc_shape_word words[RC_KEY_WORDS];
+};
+
+#define RC_SIEVE_SHAPES		64U
+#define RC_SIEVE_SHAPES_MIN	3U	/* below, a sieve costs more than it saves */
+#define RC_SIEVE_FIELDS		6U
+#define RC_SIEVE_ROWS_LOG	8U
+
+/**
+ * struct rc_sieve - which of 64 shapes, as bits, may have a match for a packet
+ * @passes: by a field of the packet's key: those that have matches with such a value there, and those that do not ask
+ *	for the whole field
+ */
+struct rc_sieve {
+	u64 passes[RC_SIEVE_FIELDS][1U << RC_SIEVE_ROWS_LOG];
 };
 
 /**
  * struct rc_wild - compiled rules
- * @seed: of the hash
+ * @odds: random odd numbers, by which the hash multiplies the key's words
+ * @macs: some rule asks for MAC addresses
  * @inner: some rule asks for what is inside of tunnels
  * @memory: bytes
  * @rules: by rank: priority, then id
  * @shapes: by @best
+ * @sieves: for each 64 of @shapes; NULL where there are so few that to try all costs less
  */
 struct rc_wild {
-	u64 seed;
+	u64 odds[RC_KEY_WORDS];
 	u32 nr_rules;
 	u32 nr_shapes;
+	bool macs;
 	bool inner;
 	u64 memory;
 	struct rc_rule **rules;
 	struct rc_shape *shapes;
+	struct rc_sieve *sieves;
 };
 
 struct rc_rule *rc_rule_alloc(const struct ringcap_rule *rule);
@@ -96,51 +128,11 @@ struct rc_wild *rc_wild_create(struct rc_rule **rules, u32 nr_rules, struct netl
 /* The rules stay. */
 void rc_wild_free(struct rc_wild *wild);
 
-/* A word more; rc_mix of the last is the hash: its upper half is the tag, what is below chooses the head. */
-static __always_inline u64 rc_wild_mix(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 32;
-}
+/* The best rule that matches @key, or NULL. */
+struct rc_rule *rc_wild_find(const struct rc_wild *wild, const struct rc_key *key);
 
-static __always_inline u32 rc_shape_find(const struct rc_shape *shape, const struct rc_key *key, u64 seed)
-{
-	u32 i, nr_words = shape->nr_words, at, end;
-	u64 masked[RC_KEY_WORDS], hash = seed;
-	const u64 *entry;
-
-	if ((key->w[0] & shape->has) != shape->has)
-		return U32_MAX;
-	for (i = 0; i < nr_words; i++) {
-		masked[i] = key->w[shape->words[i]] & shape->masks[i];
-		hash = rc_wild_mix(hash, masked[i]);
-	}
-	hash = rc_mix(hash);
-	at = shape->heads[hash & shape->mask_heads];
-	end = shape->heads[(hash & shape->mask_heads) + 1];
-	for (; at < end; at++) {
-		entry = shape->entries + (size_t)at * (1 + nr_words);
-		if (entry[0] >> 32 != hash >> 32)
-			continue;
-		for (i = 0; i < nr_words && entry[1 + i] == masked[i]; i++)
-			;
-		if (i == nr_words)
-			return (u32)entry[0];
-	}
-	return U32_MAX;
-}
-
-/* The best rule that matches, or NULL. */
-static __always_inline struct rc_rule *rc_wild_find(const struct rc_wild *wild, const struct rc_key *key)
-{
-	u32 i, found, best = U32_MAX;
-
-	for (i = 0; i < wild->nr_shapes && wild->shapes[i].best < best; i++) {
-		found = rc_shape_find(&wild->shapes[i], key, wild->seed);
-		best = min(best, found);
-	}
-	return best == U32_MAX ? NULL : wild->rules[best];
-}
+/* The same for a packet of @len bytes that rc_parse_plain accepts; not where a rule asks for what is inside of it. */
+struct rc_rule *rc_wild_find_plain(const struct rc_wild *wild, const u8 *data, u32 len);
 
 /* Bottom halves off. */
 static __always_inline void rc_rule_count(struct rc_rule *rule, u32 len)

@@ -247,6 +247,27 @@ static rc_inline void rc_key_of_packet(const struct rc_frame *frame, const struc
 		rc_key_put_ip(key, frame, flow);
 }
 
+/*
+ * The same of a packet that rc_parse_plain accepts, of which @avail bytes are at @p; @macs: some rule asks for MAC
+ * addresses. Words that such a packet has nothing for are not written: a match that asks for them asks also for a
+ * RC_HAS_* that is not there.
+ */
+static rc_inline void rc_key_of_plain(const rc_u8 *p, rc_u32 avail, int macs, struct rc_key *key)
+{
+	rc_u8 proto = p[23];
+
+	key->w[0] = (rc_u64)RC_ETH_P_IPV4 << 48 | RC_HAS_IP | RC_HAS_IPV4 | RC_HAS_PORTS;
+	key->w[1] = (rc_u64)rc_get32(p + 34) << 32 | (rc_u64)proto << 24;
+	key->w[2] = (rc_u64)rc_get32(p + 26) << 32;
+	key->w[4] = (rc_u64)rc_get32(p + 30) << 32;
+	if (proto == RC_IPPROTO_TCP && avail >= 34 + 14) {
+		key->w[0] |= RC_HAS_TCP;
+		key->w[1] |= (rc_u64)p[34 + 13] << 16;
+	}
+	if (macs)
+		rc_key_put_macs(key, p);
+}
+
 /* Adds what is inside of a packet's tunnels to its key, for rules that ask for it. */
 static rc_inline void rc_key_add_inner(const struct rc_way_in *in, struct rc_key *key)
 {

@@ -55,7 +55,7 @@ static void check_ranges(void)
 static rc_u32 small_packet(rc_u8 *frame, int *ipv6)
 {
 	static const rc_u8 protos[] = { RC_IPPROTO_TCP, RC_IPPROTO_UDP, RC_IPPROTO_SCTP, 1 };
-	rc_u32 tags = random_below(3), at = 12, l4, size, i;
+	rc_u32 tags = random_below(2) * (1 + random_below(2)), at = 12, l4, size, i;
 
 	memset(frame, 0, FRAME_MAX);
 	frame[0] = frame[6] = 2;
@@ -254,12 +254,12 @@ static void turn_rule(const struct ringcap_rule *rule, struct ringcap_rule *turn
 static void check_wildcard(void)
 {
 	static struct ringcap_rule rules[NR_RULES], turned[NR_RULES];
-	rc_u32 i, k, len, matched = 0;
+	rc_u32 i, k, len, matched = 0, nr_plain = 0;
 	rc_u8 data[FRAME_MAX];
 	struct rc_frame frame;
 	struct rc_flow flow;
-	struct rc_key key;
-	int ipv6;
+	struct rc_key key, plain;
+	int ipv6, is_plain;
 
 	for (k = 0; k < NR_RULES; k++) {
 		random_rule(&rules[k]);
@@ -269,16 +269,25 @@ static void check_wildcard(void)
 		len = small_packet(data, &ipv6);
 		frame_of(data, len, &frame, &flow);
 		rc_key_of_packet(&frame, &flow, &key);
+		is_plain = rc_parse_plain(&frame, &flow);
+		nr_plain += (rc_u32)is_plain;
+		/* Words that it does not write must not matter. */
+		memset(&plain, 0xa5, sizeof(plain));
+		if (is_plain)
+			rc_key_of_plain(data, frame.avail, 1, &plain);
 		for (k = 0; k < NR_RULES; k++) {
 			rc_u32 there = (rc_u32)plainly(&rules[k], data, len, &flow);
 			rc_u32 back = (rc_u32)plainly(&turned[k], data, len, &flow);
 
 			CHECK(by_matches(&rules[k], &key, 0) == there, "fields %#x: not %u", rules[k].fields, there);
 			CHECK(by_matches(&rules[k], &key, 1) == back, "fields %#x, reverse: not %u", rules[k].fields, back);
+			CHECK(!is_plain || by_matches(&rules[k], &plain, 0) == there, "fields %#x, plain: not %u",
+			      rules[k].fields, there);
 			matched += there;
 		}
 	}
 	CHECK(matched > NR_PACKETS * 20, "only %u matches: that tests little", matched);
+	CHECK(nr_plain > NR_PACKETS / 20, "only %u plain packets: that tests little", nr_plain);
 }
 
 static void check_inner(void)
