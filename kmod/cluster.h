@@ -164,8 +164,8 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 
 /*
  * Finds the @queue of a plain packet, and the hash for its short slot; false if the packet needs the general path.
- * @pkt is new, and its address is not passed on from here: the compiler keeps in registers what is needed of it, and
- * drops the rest.
+ * @pkt is new, or parsed as a plain one, and its address is not passed on from here: the compiler keeps in registers
+ * what is needed of it, and drops the rest.
  */
 static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *cluster, struct rc_packet *pkt,
 						  struct rc_queue **queue)
@@ -180,7 +180,7 @@ static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *clust
 		return true;
 	}
 	if (config->path == RC_PATH_HASH) {
-		if (unlikely(!rc_packet_parse_plain(pkt)))
+		if (unlikely(!pkt->parsed && !rc_packet_parse_plain(pkt)))
 			return false;
 		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
 		pkt->hashed = RINGCAP_SLOT_HASHED;

@@ -102,6 +102,24 @@ static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct s
 	pkt->parsed = RC_PARSED_NOTHING;
 }
 
+/*
+ * The same of an skb as it comes from the stack or a driver, its data not at the MAC header yet; false if it is none such
+ * packet.
+ */
+static __always_inline bool rc_packet_init_received(struct rc_packet *pkt, struct sk_buff *skb, u32 snaplen,
+						    u16 rx_queue)
+{
+	const u8 *data = skb_mac_header(skb);
+	u32 pulled = skb->data - data;
+
+	/* Without a MAC header, @pulled is nonsense of a great number. */
+	if (unlikely(skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || pulled > ETH_HLEN))
+		return false;
+	rc_packet_init_plain(pkt, skb, data, skb->len + pulled, snaplen, rx_queue);
+	pkt->flags = rc_skb_flags(skb);
+	return true;
+}
+
 static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff *skb, u32 wire_len, u32 snaplen,
 					   u32 ifindex)
 {

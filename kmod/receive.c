@@ -6,7 +6,33 @@
 
 #include "defrag.h"
 #include "deliver.h"
+#include "rules_decide.h"
 #include "stages.h"
+
+/*
+ * What an skb's data were before they were moved to the MAC header: received packets begin behind it when they come,
+ * sent ones at it.
+ */
+struct rc_window {
+	unsigned char *data;
+	unsigned int len;
+};
+
+/* Returns the packet's bytes on the wire. */
+static __always_inline u32 rc_window_open(struct rc_window *window, struct sk_buff *skb)
+{
+	window->data = skb->data;
+	window->len = skb->len;
+	if (likely(skb_mac_header_was_set(skb)))
+		__skb_push(skb, skb->data - skb_mac_header(skb));
+	return skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0);
+}
+
+static __always_inline void rc_window_close(const struct rc_window *window, struct sk_buff *skb)
+{
+	skb->data = window->data;
+	skb->len = window->len;
+}
 
 /* Any packet that has passed the filter. */
 static noinline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config,
@@ -45,19 +71,76 @@ static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_conf
 	return rc_ring_decide(ring, config, skb, wire_len, ifindex);
 }
 
-void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
+/* Packets of any kind, of any ring. */
+static noinline void rc_ring_receive_any(struct rc_ring *ring, const struct rc_ring_config *config,
+					 struct sk_buff *skb, u32 ifindex)
 {
-	unsigned char *data = skb->data;
-	unsigned int len = skb->len;
+	struct rc_window window;
 	enum rc_fate fate;
 	u32 wire_len;
 
-	/* Received packets begin behind the MAC header here, sent ones at it. */
-	if (likely(skb_mac_header_was_set(skb)))
-		__skb_push(skb, data - skb_mac_header(skb));
-	wire_len = skb->len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0);
+	wire_len = rc_window_open(&window, skb);
 	fate = rc_ring_pass(ring, config, skb, wire_len, ifindex);
 	rc_account_packet(ring->account, fate, wire_len);
-	skb->data = data;
-	skb->len = len;
+	rc_window_close(&window, skb);
+}
+
+/* What rules decided is more than to drop the packet or to put it into a queue of the ring's cluster. */
+static noinline void rc_ring_obey(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
+				  u32 ifindex, const struct rc_rules *rules, struct rc_verdict verdict, u32 rule)
+{
+	struct rc_packet pkt rc_uninitialized;
+	struct rc_window window;
+	enum rc_fate fate;
+	u32 wire_len;
+
+	wire_len = rc_window_open(&window, skb);
+	rc_packet_init(&pkt, skb, wire_len, config->snaplen, ifindex);
+	pkt.rule = rule;
+	fate = rc_stages_obey(ring, rules, verdict, &pkt);
+	if (fate == RC_FATE_PASSED)
+		rc_ring_deliver(config, &pkt);
+	rc_account_packet(ring->account, fate, wire_len);
+	rc_window_close(&window, skb);
+}
+
+static __always_inline bool rc_ring_is_passed(struct rc_verdict verdict)
+{
+	return verdict.action == RINGCAP_ACTION_PASS || verdict.action == RINGCAP_ACTION_LEARN;
+}
+
+/*
+ * The path of plain packets where a ring has header rules and nothing else. As on the fast path, the address of @pkt is
+ * passed to nobody. Other packets go the way of all.
+ */
+static noinline void rc_ring_receive_ruled(struct rc_ring *ring, const struct rc_ring_config *config,
+					   struct sk_buff *skb, u32 ifindex)
+{
+	struct rc_cluster *cluster = READ_ONCE(config->ruled);
+	struct rc_rules *rules = rcu_dereference(ring->rules);
+	struct rc_packet pkt rc_uninitialized;
+	struct rc_verdict verdict;
+	struct rc_queue *queue;
+
+	if (unlikely(!cluster || !rules || skb->pkt_type == PACKET_OUTGOING ||
+		     !rc_packet_init_received(&pkt, skb, config->snaplen, rc_skb_rx_queue(skb)) ||
+		     !rc_rules_decide_plain(rules, &pkt, &verdict))) {
+		rc_ring_receive_any(ring, config, skb, ifindex);
+	} else if (verdict.action == RINGCAP_ACTION_DROP) {
+		rc_account_packet(ring->account, RC_FATE_FILTERED, pkt.len);
+	} else if (likely(rc_ring_is_passed(verdict) && rc_cluster_find_queue(cluster, &pkt, &queue))) {
+		rc_account_packet(ring->account, RC_FATE_PASSED, pkt.len);
+		pkt.ifindex = ifindex;
+		rc_queue_deliver(queue, &pkt);
+	} else {
+		rc_ring_obey(ring, config, skb, ifindex, rules, verdict, pkt.rule);
+	}
+}
+
+void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
+{
+	if (READ_ONCE(config->ruled))
+		rc_ring_receive_ruled(ring, config, skb, ifindex);
+	else
+		rc_ring_receive_any(ring, config, skb, ifindex);
 }

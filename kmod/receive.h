@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Receiving: a packet's path from a tap to the clusters. There are two: the fast path, in one piece, for the packets
- * that there are most of, and the slow path for all. Every instruction of the fast path, and of what it calls inline,
- * is one for each packet of each ring; what makes it longer for some packets only belongs on the slow path.
+ * Receiving: a packet's path from a tap to the clusters. There are three: the fast path, in one piece, for the packets
+ * that there are most of, the same with header rules, and the slow path for all. Every instruction of the fast path,
+ * and of what it calls inline, is one for each packet of each ring; what makes it longer for some packets only belongs
+ * on the slow path.
  */
 #ifndef RC_RECEIVE_H
 #define RC_RECEIVE_H
@@ -48,15 +49,10 @@ static __always_inline bool rc_ring_receive_fast(const struct rc_tap *tap, const
 						 struct sk_buff *skb, u16 rx_queue)
 {
 	struct rc_cluster *cluster = READ_ONCE(config->fast);
-	const u8 *data = skb_mac_header(skb);
-	u32 pulled = skb->data - data;
 	struct rc_packet pkt rc_uninitialized;
 
-	/* Without a MAC header, @pulled is nonsense of a great number. */
-	if (unlikely(!cluster || skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || pulled > ETH_HLEN))
+	if (unlikely(!cluster || !rc_packet_init_received(&pkt, skb, config->snaplen, rx_queue)))
 		return false;
-	rc_packet_init_plain(&pkt, skb, data, skb->len + pulled, config->snaplen, rx_queue);
-	pkt.flags = rc_skb_flags(skb);
 	return rc_ring_receive_plain(tap, cluster, &pkt);
 }
 

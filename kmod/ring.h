@@ -20,6 +20,7 @@ struct rc_rules;
 /**
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
  * @fast: the cluster that gets all packets as they come; NULL where there is a filter, another stage or cluster
+ * @ruled: the cluster that gets what header rules pass; NULL where there are none, or there is more than they
  * @filter: what passes, NULL = everything
  * @has_stages: there is more to do than to filter, see stages.h
  * @hwtstamp: packets have the device's time where it took one
@@ -34,6 +35,7 @@ struct rc_rules;
  */
 struct rc_ring_config {
 	struct rc_cluster *fast;
+	struct rc_cluster *ruled;
 	struct bpf_prog *filter;
 	bool has_stages;
 	bool hwtstamp;

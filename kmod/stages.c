@@ -12,19 +12,21 @@
 #include "scratch.h"
 #include "vlans.h"
 
-static bool rc_stages_needed(const struct rc_ring *ring, const struct rc_ring_config *config)
+/* Stages other than rules. */
+static bool rc_stages_others(const struct rc_ring_config *config)
 {
-	return rc_rules_in_force(ring) || config->vlans || config->plugins || config->sample.n > 1 ||
-	       config->hwtstamp || config->defrag;
+	return config->vlans || config->plugins || config->sample.n > 1 || config->hwtstamp || config->defrag;
 }
 
 void rc_stages_note(const struct rc_ring *ring, struct rc_ring_config *config)
 {
-	bool has_stages = rc_stages_needed(ring, config);
-	bool is_fast = !has_stages && !config->filter && config->nr_outputs == 1;
+	const struct rc_rules *rules = rc_rules_in_force(ring);
+	bool has_others = rc_stages_others(config);
+	struct rc_cluster *only = config->filter || has_others || config->nr_outputs != 1 ? NULL : config->outputs[0];
 
-	WRITE_ONCE(config->has_stages, has_stages);
-	WRITE_ONCE(config->fast, is_fast ? config->outputs[0] : NULL);
+	WRITE_ONCE(config->has_stages, rules || has_others);
+	WRITE_ONCE(config->fast, rules ? NULL : only);
+	WRITE_ONCE(config->ruled, rules && !rules->patterns ? only : NULL);
 }
 
 void rc_stages_update(struct rc_ring *ring)
@@ -45,11 +47,16 @@ static enum rc_fate rc_stages_reflect(struct rc_ring *ring, const struct rc_targ
 	return RC_FATE_REFLECTED;
 }
 
+static enum rc_fate rc_stages_direct(const struct rc_target *target, struct rc_packet *pkt)
+{
+	rc_cluster_direct(target->cluster, target->queue, pkt);
+	return RC_FATE_DIRECTED;
+}
+
 enum rc_fate rc_stages_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt)
 {
 	struct rc_rules *rules = rcu_dereference(ring->rules);
 	struct rc_verdict verdict = { .action = RINGCAP_ACTION_PASS };
-	const struct rc_target *target;
 
 	if (config->hwtstamp)
 		rc_packet_device_time(pkt);
@@ -70,7 +77,20 @@ enum rc_fate rc_stages_run(struct rc_ring *ring, const struct rc_ring_config *co
 		return RC_FATE_SAMPLED_OUT;
 	if (verdict.action != RINGCAP_ACTION_QUEUE)
 		return RC_FATE_PASSED;
-	target = &rules->targets[verdict.target];
-	rc_cluster_direct(target->cluster, target->queue, pkt);
-	return RC_FATE_DIRECTED;
+	return rc_stages_direct(&rules->targets[verdict.target], pkt);
+}
+
+enum rc_fate rc_stages_obey(struct rc_ring *ring, const struct rc_rules *rules, struct rc_verdict verdict,
+			    struct rc_packet *pkt)
+{
+	switch (verdict.action) {
+	case RINGCAP_ACTION_DROP:
+		return RC_FATE_FILTERED;
+	case RINGCAP_ACTION_REFLECT:
+		return rc_stages_reflect(ring, &rules->targets[verdict.target], pkt);
+	case RINGCAP_ACTION_QUEUE:
+		return rc_stages_direct(&rules->targets[verdict.target], pkt);
+	default:
+		return RC_FATE_PASSED;
+	}
 }

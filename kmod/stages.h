@@ -9,6 +9,7 @@
 #include "account.h"
 #include "packet.h"
 #include "ring.h"
+#include "verdict.h"
 
 /* Notes in @config, which is new, whether a ring has any of them. Under rc_net.control. */
 void rc_stages_note(const struct rc_ring *ring, struct rc_ring_config *config);
@@ -26,5 +27,9 @@ static __always_inline bool rc_stages_any(const struct rc_ring_config *config)
  * queue that a rule names, or kept. Bottom halves off, under RCU.
  */
 enum rc_fate rc_stages_run(struct rc_ring *ring, const struct rc_ring_config *config, struct rc_packet *pkt);
+
+/* The same for a packet of a ring without other stages than @rules, which have decided. */
+enum rc_fate rc_stages_obey(struct rc_ring *ring, const struct rc_rules *rules, struct rc_verdict verdict,
+			    struct rc_packet *pkt);
 
 #endif /* RC_STAGES_H */
