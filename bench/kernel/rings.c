@@ -15,6 +15,7 @@
 
 #define RING	"bench-ring"
 #define CLUSTER	"bench"
+#define MAX_LEARNT	(16U << 20)	/* the module's default */
 
 static struct rt_message message;
 
@@ -85,14 +86,14 @@ static void commit_rules(void)
 	call("committing the rules");
 }
 
-static void add_wildcards(unsigned int count)
+static void add_wildcards(unsigned int count, bool near)
 {
 	static struct ringcap_rule rules[200];
 	unsigned int done, n;
 
 	for (done = 0; done < count; done += n) {
 		for (n = 0; n < 200 && done + n < count; n++)
-			rules[n] = rule_wildcard(done + n);
+			rules[n] = near ? rule_near(done + n) : rule_wildcard(done + n);
 		begin(RINGCAP_CMD_RULES_ADD, RING);
 		rt_message_put(&message, RINGCAP_A_RULE, rules, n * (u32)sizeof(rules[0]));
 		call("adding wildcard rules");
@@ -144,6 +145,15 @@ static void add_patterns(unsigned int count)
 	}
 }
 
+/* How many flows may be learnt from now on. */
+static void set_max_learnt(unsigned int max)
+{
+	FILE *file = fopen("/sys/module/ringcap/parameters/max_learnt", "w");
+
+	if (!file || fprintf(file, "%u", max) < 0 || fclose(file))
+		fail("max_learnt");
+}
+
 void ring_make(const struct ring_shape *shape, unsigned int queues)
 {
 	if (shape->ebpf) {
@@ -155,7 +165,9 @@ void ring_make(const struct ring_shape *shape, unsigned int queues)
 	if (!ring_passes_by_rule(shape) && !shape->patterns)
 		return;
 	begin_rules(ring_passes_by_rule(shape) ? RINGCAP_ACTION_DROP : RINGCAP_ACTION_PASS, false);
-	add_wildcards(shape->wildcards);
+	add_wildcards(shape->wildcards, shape->near);
+	if (shape->full)
+		set_max_learnt(0);
 	if (shape->learn)
 		add_learning();
 	add_exact(shape->exact);
@@ -173,6 +185,8 @@ void ring_delete(const struct ring_shape *shape)
 	call("deleting the ring");
 	begin(RINGCAP_CMD_CLUSTER_DEL, CLUSTER);
 	call("deleting the cluster");
+	if (shape->full)
+		set_max_learnt(MAX_LEARNT);
 }
 
 uint64_t ring_dropped(void)

@@ -36,10 +36,9 @@ static void match_ports(struct ringcap_rule *rule, __u16 source, __u16 destinati
 	}
 }
 
-struct ringcap_rule rule_wildcard(unsigned int n)
+static struct ringcap_rule rule_between(unsigned int n, const __u8 *one, const __u8 *other)
 {
 	struct ringcap_rule rule = { .id = n + 1, .priority = n, .action = RINGCAP_ACTION_PASS };
-	const __u8 one[] = { 172, 16, (__u8)(n >> 11), (__u8)(n >> 3) }, other[] = { 192, 168, one[2], one[3] };
 	const __u16 port = (__u16)(1000 + (n >> 3));
 
 	switch (n % 8) {
@@ -74,6 +73,20 @@ struct ringcap_rule rule_wildcard(unsigned int n)
 		break;
 	}
 	return rule;
+}
+
+struct ringcap_rule rule_wildcard(unsigned int n)
+{
+	const __u8 one[] = { 172, 16, (__u8)(n >> 11), (__u8)(n >> 3) }, other[] = { 192, 168, one[2], one[3] };
+
+	return rule_between(n, one, other);
+}
+
+struct ringcap_rule rule_near(unsigned int n)
+{
+	const __u8 one[] = { 10, 0, 0, (__u8)(100 + (n >> 3)) }, other[] = { 10, 0, 1, one[3] };
+
+	return rule_between(n, one, other);
 }
 
 struct ringcap_rule rule_learning(void)

@@ -10,6 +10,9 @@
 /* Rule n of a set of 8 shapes. Rule 0, which decides last, is the traffic's; no other matches it. */
 struct ringcap_rule rule_wildcard(unsigned int n);
 
+/* The same, n < 1000, about other hosts in the traffic's own networks of 24 bits. */
+struct ringcap_rule rule_near(unsigned int n);
+
 /* A wildcard rule that matches the traffic and learns its flows. */
 struct ringcap_rule rule_learning(void);
 

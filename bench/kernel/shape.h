@@ -14,7 +14,9 @@
  * @filter: with the BPF program of "tcp port 80"
  * @wildcards: wildcard rules of 8 shapes; the last in priority is the only one that matches the traffic, and nothing else
  *	passes
+ * @near: the wildcard rules, at most 1,000, are about the traffic's own networks
  * @learn: one wildcard rule, which learns the traffic's flows; nothing else passes
+ * @full: the module has no room for what is learnt; not of an @ebpf ring
  * @exact: exact rules; those of the traffic's flows are among them, and nothing else passes
  * @patterns: payload patterns, of which the traffic has none; only what has none passes
  */
@@ -25,7 +27,9 @@ struct ring_shape {
 	bool per_rx_queue;
 	bool filter;
 	unsigned int wildcards;
+	bool near;
 	bool learn;
+	bool full;
 	unsigned int exact;
 	unsigned int patterns;
 };
