@@ -31,9 +31,8 @@ struct rc_publisher {
 static DEFINE_PER_CPU(struct rc_publisher, rc_publishers);
 static int rc_publish_cpuhp_state;
 
-static void rc_publish_run(struct tasklet_struct *tasklet)
+static void rc_publish_all(struct rc_publisher *publisher)
 {
-	struct rc_publisher *publisher = container_of(tasklet, struct rc_publisher, tasklet);
 	struct rc_lane *lane, *next;
 	LIST_HEAD(batch);
 
@@ -41,11 +40,21 @@ static void rc_publish_run(struct tasklet_struct *tasklet)
 	list_for_each_entry_safe(lane, next, &batch, dirty_list) {
 		struct rc_queue *queue = rc_queue_of(lane);
 
-		/* From here on another CPU that shares the lane may put it on its own list. */
+		/* Once it is not dirty, another CPU that shares the lane, or gets it, may put it on its own list. */
 		list_del(&lane->dirty_list);
 		rc_lane_publish_dirty(lane);
 		rc_queue_put(queue);
 	}
+}
+
+static void rc_publish_run(struct tasklet_struct *tasklet)
+{
+	rc_publish_all(container_of(tasklet, struct rc_publisher, tasklet));
+}
+
+void rc_publish_now(void)
+{
+	rc_publish_all(this_cpu_ptr(&rc_publishers));
 }
 
 void rc_publish_mark(struct rc_lane *lane)

@@ -20,7 +20,7 @@ static void rc_queue_free(struct rc_queue *queue)
 	rc_region_free(&queue->consumer);
 	rc_region_free(&queue->kernel);
 	rc_region_free(&queue->info);
-	free_percpu(queue->unattended);
+	rc_producers_destroy(queue);
 	kvfree(queue);
 }
 
@@ -50,7 +50,6 @@ static int rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
 	struct ringcap_lane_consumer *consumer = queue->consumer.addr;
 	struct ringcap_lane_kernel *kernel = queue->kernel.addr;
 
-	queue->lanes[index].shared = queue->shared;
 	return rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
 }
 
@@ -68,10 +67,8 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	rc_waiter_init(&queue->waiter);
 	queue->index = index;
 	queue->nr_queues = shape->nr_queues;
-	queue->shared = shape->nr_lanes < nr_cpu_ids;
 
-	queue->unattended = alloc_percpu_gfp(u64, GFP_KERNEL_ACCOUNT);
-	if (!queue->unattended || rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
+	if (rc_producers_init(queue) || rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
 	    rc_region_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
 	    rc_region_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
@@ -86,44 +83,50 @@ fail:
 	return NULL;
 }
 
-struct rc_lane *rc_queue_enter_slow(struct rc_queue *queue)
-{
-	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+DEFINE_PER_CPU(struct rc_packet, rc_queue_packet);
 
-	/* Pairs with the release in rc_queue_attach. */
-	if (!smp_load_acquire(&queue->attended))
-		return NULL;
-	if (lane->shared) {
-		spin_lock(&lane->lock);
-		/* For sparse, which counts a lock that is not always taken as a fault: rc_queue_leave gives it back. */
-		__release(&lane->lock);
+u64 rc_queue_deliver_shared(struct rc_queue *queue)
+{
+	struct rc_packet *pkt = this_cpu_ptr(&rc_queue_packet);
+	struct rc_lane *lane = rc_producer_enter(queue);
+
+	if (!lane) {
+		rc_queue_drop_unattended(queue);
+		return pkt->ts_ns;
 	}
-	return lane;
+	rc_lane_put(lane, pkt);
+	rc_producer_leave(lane);
+	return pkt->ts_ns;
 }
 
-void rc_queue_leave_slow(struct rc_lane *lane)
+static bool rc_queue_offer_to(struct rc_lane *lane, struct rc_packet *pkt)
 {
-	__acquire(&lane->lock);
-	spin_unlock(&lane->lock);
+	int snaplen = rc_lane_snaplen(lane);
+
+	if (snaplen == RC_LANE_UNATTENDED || !rc_lane_has_room(lane, rc_lane_slot_size(pkt, snaplen)))
+		return false;
+	rc_lane_put(lane, pkt);
+	return true;
 }
 
 bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane;
+	struct rc_lane *lane = rc_queue_own_lane(queue);
 	bool taken;
 
-	if (!rc_queue_enter(queue, &lane))
+	if (lane)
+		return rc_queue_offer_to(lane, pkt);
+	lane = rc_producer_enter(queue);
+	if (!lane)
 		return false;
-	taken = rc_lane_has_room(lane, rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)));
-	if (taken)
-		rc_lane_put(lane, pkt, READ_ONCE(queue->snaplen));
-	rc_queue_leave(lane);
+	taken = rc_queue_offer_to(lane, pkt);
+	rc_producer_leave(lane);
 	return taken;
 }
 
 bool rc_queue_seems_full(const struct rc_queue *queue, const struct rc_packet *pkt)
 {
-	const struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+	const struct rc_lane *lane = rc_queue_own_lane(queue) ?: &queue->lanes[0];
 	u64 used = READ_ONCE(lane->head) - READ_ONCE(lane->consumer->released);
 
 	return used + rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)) > rc_lane_size(lane);
@@ -155,7 +158,7 @@ static u64 rc_queue_count_unattended(const struct rc_queue *queue)
 	u64 sum = 0;
 
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(*per_cpu_ptr(queue->unattended, cpu));
+		sum += READ_ONCE(per_cpu_ptr(queue->producers, cpu)->unattended);
 	return sum;
 }
 
@@ -181,16 +184,19 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 		rc_lane_attach(&queue->lanes[i]);
 	/* For the consumer only: the account is elsewhere. */
 	WRITE_ONCE(queue->lanes[0].kernel->stats.dropped[RINGCAP_DROP_UNATTENDED], rc_queue_count_unattended(queue));
-	/* Producers that see these see all of the above. */
-	smp_store_release(&queue->attended, true);
-	smp_store_release(&queue->fast, !queue->shared);
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_set_snaplen(&queue->lanes[i], queue->snaplen);
+	WRITE_ONCE(queue->attended, true);
 	return 0;
 }
 
 static void rc_queue_end_delivery(struct rc_queue *queue)
 {
-	WRITE_ONCE(queue->fast, false);
+	u32 i;
+
 	WRITE_ONCE(queue->attended, false);
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_set_snaplen(&queue->lanes[i], RC_LANE_UNATTENDED);
 }
 
 void rc_queue_detach(struct rc_queue *queue)
@@ -276,7 +282,7 @@ u64 rc_queue_unread_bytes(struct rc_queue *queue)
 
 u64 rc_queue_memory(const struct rc_queue *queue)
 {
-	u64 bytes = struct_size(queue, lanes, queue->nr_lanes) + num_possible_cpus() * sizeof(*queue->unattended);
+	u64 bytes = struct_size(queue, lanes, queue->nr_lanes) + num_possible_cpus() * sizeof(*queue->producers);
 	u32 i;
 
 	bytes += rc_region_memory(&queue->info) + rc_region_memory(&queue->kernel) + rc_region_memory(&queue->consumer);

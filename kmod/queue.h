@@ -15,6 +15,7 @@
 
 #include "lane.h"
 #include "overflow.h"
+#include "producer.h"
 #include "region.h"
 #include "waiter.h"
 
@@ -39,13 +40,12 @@ struct rc_queue_shape {
 
 /**
  * struct rc_queue - a queue
- * @unattended: packets that were dropped because none was, by the CPU that had them
+ * @producers: per CPU
  * @attended: a consumer is attached; written under rc_chardev_lock, read by producers
- * @fast: one is and each CPU has its own lane: producers need not look any further
- * @shared: lanes have several producers
- * @nr_lanes: of @lanes
+ * @nr_lanes: of @lanes, which each have its snap length while one is
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
  * @waiter: when a sleeping consumer is woken
+ * @producers_work: gives lanes to producers that ask for one; holds a reference while it is pending
  * @looks, @look: see poll.c
  * @dead: no cluster's any more, or taken back from its consumer; under rc_chardev_lock
  * @holder: under rc_chardev_lock
@@ -61,10 +61,8 @@ struct rc_queue_shape {
  * @before: account of the queues that were in this one's place; under rc_chardev_lock
  */
 struct rc_queue {
-	u64 __percpu *unattended;
-	bool fast;
+	struct rc_producer __percpu *producers;
 	bool attended;
-	bool shared;
 	u32 nr_lanes;
 	u32 snaplen;
 	struct rc_waiter waiter;
@@ -72,6 +70,7 @@ struct rc_queue {
 	/* Publishers write to it, once a batch. */
 	struct kref ref ____cacheline_aligned_in_smp;
 	struct work_struct free_work;
+	struct work_struct producers_work;
 	atomic_t looks;
 	struct rcu_head look;
 	struct rc_overflow overflow;
@@ -138,55 +137,23 @@ static inline struct rc_queue *rc_queue_of(const struct rc_lane *lane)
 	return container_of(lane->waiter, struct rc_queue, waiter);
 }
 
-/* What this CPU produces into. */
-static __always_inline u32 rc_queue_lane(const struct rc_queue *queue)
-{
-	unsigned int cpu = smp_processor_id();
-
-	return likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes;
-}
-
-/* The same where each CPU has its own. */
-static __always_inline struct rc_lane *rc_queue_own_lane(struct rc_queue *queue)
-{
-	unsigned int cpu = smp_processor_id();
-	struct rc_lane *lane = &queue->lanes[cpu];
-
-	/* Or the compiler would look it up again for each of its fields. */
-	OPTIMIZER_HIDE_VAR(lane);
-	return lane;
-}
-
 /* Counts a packet that comes while no consumer is attached. Lanes need not be touched for that, nor their locks taken. */
 static __always_inline void rc_queue_drop_unattended(const struct rc_queue *queue)
 {
-	__this_cpu_inc(*queue->unattended);
+	__this_cpu_inc(queue->producers->unattended);
 }
 
-/* For lanes that several CPUs produce into, and while a consumer comes or goes. */
-struct rc_lane *rc_queue_enter_slow(struct rc_queue *queue);
-void rc_queue_leave_slow(struct rc_lane *lane);
-
-/*
- * Finds the @lane that this CPU may produce into until rc_queue_leave; false while no consumer is attached. Not the lane itself is
- * returned: the compiler would look whether there is one where each CPU has its own, too.
- */
-static __always_inline bool rc_queue_enter(struct rc_queue *queue, struct rc_lane **lane)
+/* The lane that only this CPU produces into; NULL = none. */
+static __always_inline struct rc_lane *rc_queue_own_lane(const struct rc_queue *queue)
 {
-	/* Pairs with the release in rc_queue_attach. */
-	if (likely(smp_load_acquire(&queue->fast))) {
-		*lane = rc_queue_own_lane(queue);
-		return true;
-	}
-	*lane = rc_queue_enter_slow(queue);
-	return *lane;
+	return __this_cpu_read(queue->producers->own);
 }
 
-static __always_inline void rc_queue_leave(struct rc_lane *lane)
-{
-	if (unlikely(lane->shared))
-		rc_queue_leave_slow(lane);
-}
+/* What rc_queue_deliver_shared delivers: this CPU's, with bottom halves off. */
+DECLARE_PER_CPU(struct rc_packet, rc_queue_packet);
+
+/* rc_queue_deliver of a CPU that has no lane of its own, of rc_queue_packet. Returns the packet's time. */
+u64 rc_queue_deliver_shared(struct rc_queue *queue);
 
 /*
  * Delivers or drops @pkt, on the CPU that got it, with bottom halves off, under RCU. The address of @pkt is passed to nobody from
@@ -195,14 +162,15 @@ static __always_inline void rc_queue_leave(struct rc_lane *lane)
  */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane;
+	struct rc_lane *lane = rc_queue_own_lane(queue);
 
-	if (unlikely(!rc_queue_enter(queue, &lane))) {
-		rc_queue_drop_unattended(queue);
+	if (likely(lane)) {
+		rc_lane_put(lane, pkt);
 		return;
 	}
-	rc_lane_put(lane, pkt, READ_ONCE(queue->snaplen));
-	rc_queue_leave(lane);
+	/* Not on the stack: the compiler would guard that for every packet. */
+	rc_packet_copy_known(this_cpu_ptr(&rc_queue_packet), pkt);
+	pkt->ts_ns = rc_queue_deliver_shared(queue);
 }
 
 /* Delivers @pkt as rc_queue_deliver does if a consumer is attached and has room; else does and counts nothing. */

@@ -70,8 +70,9 @@
  *   RINGCAP_MMAP_DATA + L  PROT_READ             lane L's data, twice in a row (2 * lane_size bytes), so that a slot
  *                                                never wraps; L is shifted by RINGCAP_MMAP_LANE_SHIFT
  *
- * A queue has one lane for each CPU that may produce into it, up to nr_lanes; each lane is a byte ring with one
- * producer and one consumer. Positions count bytes since the lane was made and never wrap (64 bits); a position's place
+ * Each lane is a byte ring with one producer and one consumer. A CPU that produces gets a lane for itself, and may
+ * lose it to another when it produces no more; those for which there is none take turns with the first lane.
+ * Positions count bytes since the lane was made and never wrap (64 bits); a position's place
  * in the data is position & (lane_size - 1).
  *
  *   producer (kernel)                          consumer
@@ -83,7 +84,9 @@
  *
  * A slot of the module occupies RINGCAP_SLOT_SIZE(hdr_len, caplen) bytes. The kernel clamps what it reads from
  * consumer[] into [its own last value, producer] and believes nothing else there; a consumer that writes nonsense harms
- * its own queue only. Consumers that want the packets of several lanes in order of time merge them by ts_ns.
+ * its own queue only. Consumers that want the packets of several lanes in order of time merge them by ts_ns. When a CPU
+ * goes from the shared lane to one of its own, what it had put into that is published first; so a consumer that looks at
+ * producer of the first lane last has not seen its later packets without the earlier ones.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
@@ -583,7 +586,7 @@ enum ringcap_attr {
 
 	/* clusters */
 	RINGCAP_A_QUEUES,		/* u32: 1 .. RINGCAP_QUEUES_MAX, 1 by default */
-	RINGCAP_A_LANES,		/* u32: lanes a queue; 0 = one for each possible CPU, at most 4 */
+	RINGCAP_A_LANES,		/* u32: lanes a queue; 0 = one for each possible CPU and one that is shared, at most 4 */
 	RINGCAP_A_LANE_SIZE,		/* u32: bytes of a lane, power of two, 1 MiB by default */
 	RINGCAP_A_BALANCE,		/* u32: enum ringcap_balance */
 	RINGCAP_A_KEY,			/* binary: RINGCAP_KEY_LEN bytes; by default stays as it is, random at first */
