@@ -12,18 +12,13 @@ module_param_named(burst_ns, rc_lane_burst_ns, uint, 0644);
 MODULE_PARM_DESC(burst_ns,
 		 "A packet that follows another of its lane within so many nanoseconds is shown to the consumer at the end of the batch, others at once (2000)");
 
-int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
-		 struct ringcap_lane_consumer *consumer, u32 size)
+void rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
+		  struct ringcap_lane_consumer *consumer, u32 size)
 {
-	int err;
-
 	BUILD_BUG_ON(sizeof(struct ringcap_slot) % 8);
 	BUILD_BUG_ON(sizeof(struct ringcap_lane_kernel) != 128);
 	BUILD_BUG_ON(sizeof(struct ringcap_lane_consumer) != 64);
 
-	err = rc_region_alloc(&lane->region, size, true);
-	if (err)
-		return err;
 	spin_lock_init(&lane->lock);
 	lane->waiter = waiter;
 	lane->snaplen = RC_LANE_UNATTENDED;
@@ -31,7 +26,19 @@ int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_
 	lane->mask = size - 1;
 	lane->kernel = kernel;
 	lane->consumer = consumer;
-	return 0;
+}
+
+int rc_lane_grow(struct rc_lane *lane)
+{
+	struct rc_region region = {};
+	int err;
+
+	if (rc_region_pages(&lane->region))
+		return 0;
+	err = rc_region_alloc(&region, rc_lane_size(lane), true);
+	if (!err)
+		rc_region_give(&lane->region, &region);
+	return err;
 }
 
 void rc_lane_destroy(struct rc_lane *lane)

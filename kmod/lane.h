@@ -69,7 +69,7 @@ struct rc_tenure {
  * @waiter: who waits for it: the queue's, by which that is found (rc_queue_of)
  * @mask: bytes of the ring, which are a power of two, less one
  * @snaplen: bytes of a packet that the attached consumer gets at most, or RC_LANE_UNATTENDED
- * @region: the ring, mapped twice in a row
+ * @region: the ring, mapped twice in a row; no memory before a CPU wants the lane
  * @shared: several CPUs produce into it, and take its @lock for that, as publishers do
  * @dirty: on some CPU's list of lanes to publish; cleared by the publisher as the last thing that it does to the lane
  * @woken: the consumer was woken when it said it had released up to @woken_at and had polled @woken_polls times
@@ -122,10 +122,13 @@ static __always_inline struct ringcap_slot *rc_lane_slot(const struct rc_lane *l
 	return lane->region.addr + (position & lane->mask);
 }
 
-/* @kernel and @consumer: its part of the mapped pages; of @size bytes. The caller has set @lane->shared. */
-int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
-		 struct ringcap_lane_consumer *consumer, u32 size);
+/* @kernel and @consumer: its part of the mapped pages; of @size bytes, for which it has no memory yet. */
+void rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
+		  struct ringcap_lane_consumer *consumer, u32 size);
 void rc_lane_destroy(struct rc_lane *lane);
+
+/* Gives it memory, if it has none; one at a time. -ENOMEM. May sleep. */
+int rc_lane_grow(struct rc_lane *lane);
 
 /* For the publisher: shows the consumer all that was written; the lane is off the list. */
 void rc_lane_publish_dirty(struct rc_lane *lane);

@@ -125,7 +125,7 @@ static bool rc_producers_offer(struct rc_queue *queue, struct rc_producer *produ
 	if (smp_load_acquire(&producer->offer) || READ_ONCE(producer->own))
 		return true;
 	lane = rc_producers_find(queue, cpu);
-	if (!lane)
+	if (!lane || rc_queue_grow(queue, lane))
 		return false;
 	rc_tenure_begin(lane, cpu);
 	smp_store_release(&producer->offer, lane);

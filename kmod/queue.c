@@ -2,10 +2,12 @@
 
 #include "queue.h"
 
+#include <linux/memcontrol.h>
 #include <linux/overflow.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "transmit.h"
@@ -21,6 +23,7 @@ static void rc_queue_free(struct rc_queue *queue)
 	rc_region_free(&queue->kernel);
 	rc_region_free(&queue->info);
 	rc_producers_destroy(queue);
+	mem_cgroup_put(queue->memcg);
 	kvfree(queue);
 }
 
@@ -45,12 +48,25 @@ void rc_queue_put(struct rc_queue *queue)
 	kref_put(&queue->ref, rc_queue_release);
 }
 
-static int rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
+static void rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
 {
 	struct ringcap_lane_consumer *consumer = queue->consumer.addr;
 	struct ringcap_lane_kernel *kernel = queue->kernel.addr;
 
-	return rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
+	rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
+}
+
+/* Charged to those who made the queue, and not to the worker or the consumer. */
+int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane)
+{
+	struct mem_cgroup *before = set_active_memcg(queue->memcg);
+	int err;
+
+	mutex_lock(&queue->grow);
+	err = rc_lane_grow(lane);
+	mutex_unlock(&queue->grow);
+	set_active_memcg(before);
+	return err;
 }
 
 struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, work_func_t overflow)
@@ -65,6 +81,8 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	INIT_WORK(&queue->free_work, rc_queue_free_work);
 	rc_overflow_init(&queue->overflow, overflow);
 	rc_waiter_init(&queue->waiter);
+	mutex_init(&queue->grow);
+	queue->memcg = get_mem_cgroup_from_mm(current->mm);
 	queue->index = index;
 	queue->nr_queues = shape->nr_queues;
 
@@ -72,11 +90,12 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	    rc_region_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
 	    rc_region_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
-	for (i = 0; i < shape->nr_lanes; i++) {
-		if (rc_queue_init_lane(queue, i, shape->lane_size))
-			goto fail;
-		queue->nr_lanes = i + 1;
-	}
+	for (i = 0; i < shape->nr_lanes; i++)
+		rc_queue_init_lane(queue, i, shape->lane_size);
+	queue->nr_lanes = shape->nr_lanes;
+	/* The others when they are wanted. */
+	if (rc_queue_grow(queue, &queue->lanes[0]))
+		goto fail;
 	return queue;
 fail:
 	rc_queue_free(queue);
@@ -234,6 +253,7 @@ void rc_queue_kill(struct rc_queue *queue)
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old)
 {
 	rc_queue_stats(old, &queue->before);
+	queue->shared_before = rc_queue_shared(old);
 	WRITE_ONCE(queue->tx_sent, READ_ONCE(old->tx_sent));
 	WRITE_ONCE(queue->tx_failed, READ_ONCE(old->tx_failed));
 }
@@ -265,6 +285,13 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 			if (reason != RINGCAP_DROP_UNATTENDED)
 				sum->dropped[reason] += READ_ONCE(stats->dropped[reason]);
 	}
+}
+
+u64 rc_queue_shared(const struct rc_queue *queue)
+{
+	const struct rc_lane *lane = &queue->lanes[0];
+
+	return queue->shared_before + (lane->shared ? READ_ONCE(lane->kernel->stats.delivered) : 0);
 }
 
 u64 rc_queue_unread_bytes(struct rc_queue *queue)

@@ -10,6 +10,7 @@
 #define RC_QUEUE_H
 
 #include <linux/kref.h>
+#include <linux/mutex.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
 
@@ -19,6 +20,7 @@
 #include "region.h"
 #include "waiter.h"
 
+struct mem_cgroup;
 struct rc_chardev;
 struct rc_grants;
 struct rc_packet;
@@ -42,7 +44,8 @@ struct rc_queue_shape {
  * struct rc_queue - a queue
  * @producers: per CPU
  * @attended: a consumer is attached; written under rc_chardev_lock, read by producers
- * @nr_lanes: of @lanes, which each have its snap length while one is
+ * @nr_lanes: of @lanes, which each have its snap length while one is; the most that there may be, of which those that
+ *	were never wanted have no memory
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
  * @waiter: when a sleeping consumer is woken
  * @producers_work: gives lanes to producers that ask for one; holds a reference while it is pending
@@ -54,11 +57,13 @@ struct rc_queue_shape {
  * @chardev: its public face, while not @dead
  * @index: number in its cluster
  * @nr_queues: how many that has
+ * @grow: taken to give a lane memory, innermost but for what allocating takes
+ * @memcg: of the process that made it: charged for that memory; held. NULL = there are none
  * @info, @kernel, @consumer: the mapped pages
  * @grants: what its consumer may send out of, the cluster's; NULL = nothing
  * @transmit: from which it does; there while a consumer is attached that found something granted
  * @tx_sent, @tx_failed: packets that consumers have sent; by one thread at a time
- * @before: account of the queues that were in this one's place; under rc_chardev_lock
+ * @before, @shared_before: account of the queues that were in this one's place; under rc_chardev_lock
  */
 struct rc_queue {
 	struct rc_producer __percpu *producers;
@@ -81,6 +86,8 @@ struct rc_queue {
 	struct rc_chardev *chardev;
 	u32 index;
 	u32 nr_queues;
+	struct mutex grow;
+	struct mem_cgroup *memcg;
 	struct rc_region info;
 	struct rc_region kernel;
 	struct rc_region consumer;
@@ -89,6 +96,7 @@ struct rc_queue {
 	u64 tx_sent;
 	u64 tx_failed;
 	struct ringcap_lane_stats before;
+	u64 shared_before;
 	struct rc_lane lanes[];
 };
 
@@ -101,6 +109,9 @@ static inline void rc_queue_get(struct rc_queue *queue)
 }
 
 void rc_queue_put(struct rc_queue *queue);
+
+/* Gives @lane memory, if it has none. -ENOMEM. Sleeps. */
+int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane);
 
 /*
  * Attaches current as the consumer, which is told that the queue is of a cluster of this @name and, where rings feed it, has
@@ -128,6 +139,9 @@ void rc_queue_take_back(struct rc_queue *queue);
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
+
+/* Packets of those delivered that took the lane that CPUs without one of their own share. */
+u64 rc_queue_shared(const struct rc_queue *queue);
 u64 rc_queue_unread_bytes(struct rc_queue *queue);
 u64 rc_queue_memory(const struct rc_queue *queue);
 

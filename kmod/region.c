@@ -11,7 +11,9 @@
 
 static unsigned int rc_region_mapped_pages(const struct rc_region *region)
 {
-	return region->nr_pages << region->twice;
+	unsigned int nr_pages = rc_region_pages(region);
+
+	return nr_pages ? nr_pages << region->twice : 0;
 }
 
 /*
@@ -77,9 +79,9 @@ void rc_region_free(struct rc_region *region)
 
 void rc_region_zero(struct rc_region *region)
 {
-	unsigned int i;
+	unsigned int i, nr_pages = rc_region_pages(region);
 
-	for (i = 0; i < region->nr_pages; i++) {
+	for (i = 0; i < nr_pages; i++) {
 		clear_page(region->addr + ((size_t)i << PAGE_SHIFT));
 		cond_resched();
 	}
@@ -87,8 +89,8 @@ void rc_region_zero(struct rc_region *region)
 
 int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 {
+	unsigned int i, nr_pages = rc_region_mapped_pages(region);
 	unsigned long address = vma->vm_start;
-	unsigned int i;
 
 	/*
 	 * As page frames, not as pages: then nobody can take a reference to one (vmsplice, io_uring, O_DIRECT), keep it
@@ -96,7 +98,7 @@ int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 	 * which warns of a mapping that it has itself undone for lack of memory, where that is all of the vma.
 	 */
 	rc_compat_vm_flags_set(vma, VM_IO | VM_PFNMAP);
-	for (i = 0; i < rc_region_mapped_pages(region); i++, address += PAGE_SIZE) {
+	for (i = 0; i < nr_pages; i++, address += PAGE_SIZE) {
 		if (vmf_insert_pfn(vma, address, page_to_pfn(region->pages[i])) != VM_FAULT_NOPAGE)
 			return -ENOMEM;
 		/* A lane of 1 GiB is half a million pages. */
@@ -105,7 +107,27 @@ int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 	return 0;
 }
 
+vm_fault_t rc_region_fault(const struct rc_region *region, struct vm_fault *vmf, unsigned long first)
+{
+	unsigned long i, wanted = (vmf->address - vmf->vma->vm_start) >> PAGE_SHIFT, all = vma_pages(vmf->vma);
+	vm_fault_t fault;
+
+	if (first + all > rc_region_mapped_pages(region))
+		return VM_FAULT_SIGBUS;
+	fault = vmf_insert_pfn(vmf->vma, vmf->address & PAGE_MASK, page_to_pfn(region->pages[first + wanted]));
+	if (fault != VM_FAULT_NOPAGE)
+		return fault;
+	/* One fault for all of them, as long as there is memory for the tables. */
+	for (i = 0; i < all; i++) {
+		if (vmf_insert_pfn(vmf->vma, vmf->vma->vm_start + (i << PAGE_SHIFT), page_to_pfn(region->pages[first + i])) !=
+		    VM_FAULT_NOPAGE)
+			break;
+		cond_resched();
+	}
+	return fault;
+}
+
 size_t rc_region_memory(const struct rc_region *region)
 {
-	return ((size_t)region->nr_pages << PAGE_SHIFT) + rc_region_mapped_pages(region) * sizeof(*region->pages);
+	return ((size_t)rc_region_pages(region) << PAGE_SHIFT) + rc_region_mapped_pages(region) * sizeof(*region->pages);
 }

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define RT_SOURCES_MAX	8
@@ -206,6 +207,7 @@ static void rt_expect_order(struct rt_lanes *lanes)
 RT_CASE(producer_gets_lane)
 {
 	u64 deadline = rt_now() + RT_PATIENCE_NS;
+	struct rt_queue_counts counts;
 	struct rt_lanes lanes;
 	u64 shared;
 	u32 from;
@@ -221,6 +223,8 @@ RT_CASE(producer_gets_lane)
 	RT_CHECK(shared, "the first packet came by no shared lane");
 	rt_exchange(lanes.fixture.sender, &lanes.traffic, from, 400, &lanes.queue, 1, &lanes.receiver);
 	RT_EQUAL(lanes.queue.kernel[0].producer, shared);
+	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.shared, lanes.queue.kernel[0].stats.delivered);
 	rt_fixture_check(&lanes.fixture, from + 400, 0, from + 400, 0, 0);
 	rt_queue_close(&lanes.queue);
 }
@@ -428,4 +432,65 @@ RT_CASE(producer_consumers_come_and_go)
 	rt_lanes_check_sum(&lanes, sent + 200);
 	rt_queue_close(&lanes.queue);
 	rt_set_idle("1000");
+}
+
+/* ---- memory ---- */
+
+/* A queue has the memory of the lanes that somebody wants, and the account of it is exact. */
+RT_CASE(producer_memory_follows)
+{
+	const u64 lane = RT_LANE_SIZE + 2 * RT_LANE_SIZE / 4096 * sizeof(void *);
+	u64 deadline = rt_now() + RT_PATIENCE_NS, first;
+	struct rt_queue_counts counts;
+	struct rt_lanes lanes;
+	u32 from;
+
+	rt_lanes_open(&lanes, &(struct rt_cluster){ .lanes = 3 });
+	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
+	first = counts.memory;
+	RT_CHECK(first > lane && first < 2 * lane, "%llu bytes", (unsigned long long)first);
+	rt_pin(0);
+	rt_receiver_init(&lanes.receiver, &lanes.traffic, lanes.fixture.ifindex, 1 << 20);
+	for (from = 0; !lanes.queue.kernel[1].producer; from += 8) {
+		rt_exchange(lanes.fixture.sender, &lanes.traffic, from, 8, &lanes.queue, 1, &lanes.receiver);
+		rt_pin(0);
+		RT_CHECK(rt_now() < deadline, "no lane after %u packets", from);
+	}
+	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.memory, first + lane);
+	/* The one that nobody has wanted is there for who looks, and empty. */
+	for (from = 0; from < 2 * lanes.queue.lane_size; from += 4096)
+		RT_EQUAL(lanes.queue.data[2][from], 0);
+	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.memory, first + 2 * lane);
+	rt_queue_close(&lanes.queue);
+}
+
+/* Parts of a lane's mapping that are left when others were unmapped show what they did. */
+RT_CASE(producer_mapping_in_parts)
+{
+	const size_t page = 4096;
+	struct rt_lanes lanes;
+	const u8 *data;
+	u32 i;
+
+	rt_lanes_open(&lanes, &(struct rt_cluster){ .lanes = 3, .lane_size = RINGCAP_LANE_SIZE_MIN });
+	data = lanes.queue.data[1];
+	RT_EQUAL(munmap((void *)(data + 5 * page), 3 * page), 0);
+	RT_EQUAL(munmap((void *)data, page), 0);
+	RT_EQUAL(data[9 * page], 0);
+	RT_EQUAL(data[page], 0);
+	/* Another one shows the same pages twice in a row. */
+	data = mmap(NULL, 2 * RINGCAP_LANE_SIZE_MIN, PROT_READ, MAP_SHARED, lanes.queue.fd,
+		    (off_t)(RINGCAP_MMAP_DATA + (1ULL << RINGCAP_MMAP_LANE_SHIFT)));
+	RT_CHECK(data != MAP_FAILED, "%m");
+	rt_pin(0);
+	for (i = 0; !lanes.queue.kernel[1].producer && i < 10000; i++) {
+		rt_send(lanes.fixture.sender, &lanes.traffic, 0, 8);
+		usleep(1000);
+	}
+	RT_CHECK(lanes.queue.kernel[1].producer, "nothing came by the lane");
+	RT_CHECK(memcmp(data, data + RINGCAP_LANE_SIZE_MIN, RINGCAP_LANE_SIZE_MIN) == 0, "the two halves differ");
+	RT_CHECK(((const struct ringcap_slot *)data)->ts_ns, "no slot is to be seen");
+	rt_queue_close(&lanes.queue);
 }

@@ -154,6 +154,7 @@ const (
 	attrAttachment          = 90
 	attrTruncated           = 91
 	attrTruncatedBytes      = 92
+	attrShared              = 93
 )
 
 // RINGCAP_DROP_*.
@@ -636,6 +637,7 @@ type queueGetReply struct {
 	TxFailed       uint64
 	Truncated      uint64
 	TruncatedBytes uint64
+	Shared         uint64
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -673,6 +675,8 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.Truncated = d.Uint64()
 		case attrTruncatedBytes:
 			m.TruncatedBytes = d.Uint64()
+		case attrShared:
+			m.Shared = d.Uint64()
 		}
 	}
 	return m
