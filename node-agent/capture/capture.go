@@ -230,6 +230,8 @@ type ClusterState struct {
 	Duplicated, Spread uint64
 	// Memory is the bytes that its queues take.
 	Memory uint64
+	// MemoryMost is the bytes that they may come to take, as more CPUs produce; 0 where that is Memory.
+	MemoryMost uint64
 	// Lanes is the number of memory areas of each queue; 0 where the engine has one.
 	Lanes int
 }

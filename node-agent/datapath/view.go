@@ -75,7 +75,7 @@ func (r *Reconciler) inspectEngines(ctx context.Context, seen *view) (complete b
 		}
 		for name, state := range observation.Clusters {
 			facts.Queues[name], facts.QueueCounts[name] = p.Kind, len(state.Queues)
-			facts.Taken[name] = plan.Taken{Bytes: state.Memory, Lanes: state.Lanes}
+			facts.Taken[name] = plan.Taken{Bytes: max(state.Memory, state.MemoryMost), Lanes: state.Lanes}
 		}
 	}
 	return complete

@@ -14,7 +14,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Taken is what a set of queues has now: bytes of the node's memory, and areas for each queue where the engine tells.
+// Taken is what a set of queues has now: bytes of the node's memory, those that it may yet come to take included, and areas for
+// each queue where the engine tells.
 type Taken struct {
 	Bytes uint64
 	Lanes int
@@ -93,8 +94,20 @@ func (d *clusterDraft) present() Taken {
 }
 
 // nodeHasMemory holds what is new against the node's memory. What is there has its memory, and no newcomer takes it away. Queues
-// of another size are made before the old ones go, so they need all of theirs.
+// of another size are made before the old ones go, so they need all of theirs. Where the node has no room for all areas there are
+// fewer, down to a few: what is refused is refused for the memory of these.
 func nodeHasMemory(d *clusterDraft) *problem {
+	p := d.nodeHasRoom()
+	for p != nil && d.lanes > sizing.EnoughLanes {
+		d.lanes--
+		d.need = uint64(d.queueBytes) * uint64(d.lanes) * uint64(d.cluster.Spec.Queues)
+		p = d.nodeHasRoom()
+	}
+	return p
+}
+
+// nodeHasRoom is nil where the node has memory for all lanes of the draft.
+func (d *clusterDraft) nodeHasRoom() *problem {
 	m := d.facts.Memory
 	if m == nil || d.need <= d.present().Bytes {
 		return nil

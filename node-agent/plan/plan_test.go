@@ -603,3 +603,26 @@ func TestFewerLanes(t *testing.T) {
 	assert.Equal(t, 1, lanes("64Mi", withMemory(map[string]Taken{"ids": {Bytes: 16 << 20, Lanes: 1}})))
 	assert.Equal(t, 1, lanes("31Mi", withMemory(map[string]Taken{"ids": {Bytes: 32 << 20, Lanes: 2}})))
 }
+
+// Where the node has no room for all lanes there are fewer, but a few are held against it as they are.
+func TestFewerLanesOnSmallNodes(t *testing.T) {
+	planned := func(total uint64) (int, string) {
+		f := withMemory(nil)
+		module := f.Engines[v1.EngineKernelModule]
+		module.Lanes = 17
+		f.Engines[v1.EngineKernelModule] = module
+		f.Memory.Total, f.Memory.Reserve = total, 0
+		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{cluster("ids", 4, "good")}}, f)
+		if !got.Clusters["ids"].Ready() {
+			return 0, got.Clusters["ids"].Message
+		}
+		return got.Plans[v1.EngineKernelModule].Clusters[0].Lanes, ""
+	}
+	lanes, _ := planned(1 << 30)
+	assert.Equal(t, 0, lanes, "all")
+	lanes, _ = planned(300 << 20)
+	assert.Equal(t, 9, lanes)
+	lanes, why := planned(100 << 20)
+	assert.Equal(t, 0, lanes)
+	assert.Contains(t, why, "times 4 CPU lanes")
+}
