@@ -287,6 +287,15 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 	}
 }
 
+u32 rc_queue_lanes(const struct rc_queue *queue)
+{
+	u32 i, lanes = 0;
+
+	for (i = 0; i < queue->nr_lanes; i++)
+		lanes += !!rc_region_pages(&queue->lanes[i].region);
+	return lanes;
+}
+
 u64 rc_queue_shared(const struct rc_queue *queue)
 {
 	const struct rc_lane *lane = &queue->lanes[0];

@@ -140,6 +140,9 @@ void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
 
+/* Lanes that have memory. */
+u32 rc_queue_lanes(const struct rc_queue *queue);
+
 /* Packets of those delivered that took the lane that CPUs without one of their own share. */
 u64 rc_queue_shared(const struct rc_queue *queue);
 u64 rc_queue_unread_bytes(struct rc_queue *queue);

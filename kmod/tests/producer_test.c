@@ -448,6 +448,7 @@ RT_CASE(producer_memory_follows)
 	rt_lanes_open(&lanes, &(struct rt_cluster){ .lanes = 3 });
 	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
 	first = counts.memory;
+	RT_EQUAL(counts.lanes, 1);
 	RT_CHECK(first > lane && first < 2 * lane, "%llu bytes", (unsigned long long)first);
 	rt_pin(0);
 	rt_receiver_init(&lanes.receiver, &lanes.traffic, lanes.fixture.ifindex, 1 << 20);
@@ -458,6 +459,7 @@ RT_CASE(producer_memory_follows)
 	}
 	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.memory, first + lane);
+	RT_EQUAL(counts.lanes, 2);
 	/* The one that nobody has wanted is there for who looks, and empty. */
 	for (from = 0; from < 2 * lanes.queue.lane_size; from += 4096)
 		RT_EQUAL(lanes.queue.data[2][from], 0);

@@ -638,6 +638,7 @@ type queueGetReply struct {
 	Truncated      uint64
 	TruncatedBytes uint64
 	Shared         uint64
+	Lanes          uint32
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -677,6 +678,8 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.TruncatedBytes = d.Uint64()
 		case attrShared:
 			m.Shared = d.Uint64()
+		case attrLanes:
+			m.Lanes = d.Uint32()
 		}
 	}
 	return m
