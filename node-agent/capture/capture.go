@@ -172,7 +172,9 @@ type QueueStats struct {
 	Truncated, TruncatedBytes uint64
 	Dropped                   map[DropReason]uint64
 	UnreadBytes               uint64
-	Attached                  bool
+	// Lanes is the number of memory areas that it has by now; 0 where the engine makes all of them at once.
+	Lanes    int
+	Attached bool
 	// Holder is the process that attached, by its number in this process's pid namespace; 0 when there is none, or it is not
 	// visible from here. It may have ended, and another one hold what it had.
 	Holder int
