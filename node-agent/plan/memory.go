@@ -18,13 +18,16 @@ import (
 // each queue where the engine tells.
 type Taken struct {
 	Bytes uint64
-	Lanes int
+	// ToCome is how many of Bytes it has not taken yet, so that they still count as available.
+	ToCome uint64
+	Lanes  int
 }
 
-// ledger is what the sets of queues have of the node's memory, in bytes: taken by those that there are, by name, and promised
-// to those that this plan makes.
+// ledger is what the sets of queues have of the node's memory, in bytes: taken by those that there are, by name, of which some is
+// to come, and promised to those that this plan makes.
 type ledger struct {
 	taken    map[string]uint64
+	toCome   uint64
 	promised uint64
 }
 
@@ -32,6 +35,7 @@ func newLedger(facts Facts) *ledger {
 	l := &ledger{taken: map[string]uint64{}}
 	for name, taken := range facts.Taken {
 		l.taken[name] = taken.Bytes
+		l.toCome += taken.ToCome
 	}
 	return l
 }
@@ -119,9 +123,9 @@ func (d *clusterDraft) nodeHasRoom() *problem {
 	switch {
 	case taken+d.claim > limit:
 		why = fmt.Sprintf("all queues of this node may have %s of its %s (it keeps --memory-reserve, %s)", mebibytes(limit), mebibytes(m.Total), mebibytes(m.Reserve))
-	case m.Available < m.Reserve+d.ledger.promised+d.claim:
+	case m.Available < m.Reserve+d.ledger.toCome+d.ledger.promised+d.claim:
 		why = fmt.Sprintf("the node has too little available at the moment besides what it keeps, --memory-reserve, %s", mebibytes(m.Reserve))
-	case m.AgentRoom < d.ledger.promised+d.claim:
+	case m.AgentRoom < d.ledger.toCome+d.ledger.promised+d.claim:
 		why = "the memory limit of the agent's container (agent.resources.limits.memory), to which queues are charged, leaves too little"
 	default:
 		return nil

@@ -626,3 +626,15 @@ func TestFewerLanesOnSmallNodes(t *testing.T) {
 	assert.Equal(t, 0, lanes)
 	assert.Contains(t, why, "times 4 CPU lanes")
 }
+
+// What a set of queues has not taken yet counts as available, and is nobody else's.
+func TestMemoryToCome(t *testing.T) {
+	ready := func(toCome uint64) bool {
+		f := withMemory(map[string]Taken{"other": {Bytes: 128 << 20, ToCome: toCome, Lanes: 2}})
+		f.Memory.Available = 256<<20 + 40<<20
+		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{cluster("ids", 1, "good")}}, f)
+		return got.Clusters["ids"].Ready()
+	}
+	assert.True(t, ready(0))
+	assert.False(t, ready(32<<20))
+}
