@@ -50,12 +50,12 @@ extern unsigned int rc_lane_burst_ns;
  * struct rc_tenure - which CPU has a lane for itself; the worker's (producer.c)
  * @cpu: -1 = none
  * @leaves: it is being taken from the CPU
- * @head, @since: jiffies since when the lane's head was seen to be the same
+ * @seen, @since: jiffies since when nothing was seen to have come to the lane (rc_lane_activity)
  */
 struct rc_tenure {
 	int cpu;
 	bool leaves;
-	u64 head;
+	u64 seen;
 	unsigned long since;
 };
 
@@ -138,6 +138,14 @@ void rc_lane_publish_rest(struct rc_lane *lane);
 
 /* For the producer, which has a burst: at the end of the batch, or now if it has become long. */
 void rc_lane_publish_later(struct rc_lane *lane);
+
+/* A number that changes when a packet comes to the lane, there being room for it or not. Any CPU may ask. */
+static inline u64 rc_lane_activity(const struct rc_lane *lane)
+{
+	const u64 *dropped = lane->kernel->stats.dropped;
+
+	return READ_ONCE(lane->head) + READ_ONCE(dropped[RINGCAP_DROP_FULL]) + READ_ONCE(dropped[RINGCAP_DROP_NOMEM]);
+}
 
 /* Only what is published is counted as unread. */
 void rc_lane_unread(const struct rc_lane *lane, struct rc_lane_unread *unread);

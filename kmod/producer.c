@@ -95,7 +95,7 @@ void rc_producer_leave(struct rc_lane *lane)
 static void rc_tenure_begin(struct rc_lane *lane, int cpu)
 {
 	lane->tenure.cpu = cpu;
-	lane->tenure.head = READ_ONCE(lane->head);
+	lane->tenure.seen = rc_lane_activity(lane);
 	lane->tenure.since = jiffies;
 }
 
@@ -149,15 +149,15 @@ static bool rc_producers_serve(struct rc_queue *queue)
 	return all;
 }
 
-/* Whether its CPU has put nothing into @lane for a while. The first look begins that while. */
+/* Whether its CPU had nothing for @lane for a while. The first look begins that while. */
 static bool rc_producers_is_idle(struct rc_lane *lane)
 {
 	struct rc_tenure *tenure = &lane->tenure;
-	u64 head = READ_ONCE(lane->head);
+	u64 now = rc_lane_activity(lane);
 
-	if (head == tenure->head)
+	if (now == tenure->seen)
 		return time_after(jiffies, tenure->since + rc_producer_idle());
-	tenure->head = head;
+	tenure->seen = now;
 	tenure->since = jiffies;
 	return false;
 }
