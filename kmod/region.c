@@ -109,18 +109,19 @@ int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 
 vm_fault_t rc_region_fault(const struct rc_region *region, struct vm_fault *vmf, unsigned long first)
 {
-	unsigned long i, wanted = (vmf->address - vmf->vma->vm_start) >> PAGE_SHIFT, all = vma_pages(vmf->vma);
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long wanted = (vmf->address - vma->vm_start) >> PAGE_SHIFT, all = vma_pages(vma), i;
+	struct page **pages = region->pages + first;
 	vm_fault_t fault;
 
 	if (first + all > rc_region_mapped_pages(region))
 		return VM_FAULT_SIGBUS;
-	fault = vmf_insert_pfn(vmf->vma, vmf->address & PAGE_MASK, page_to_pfn(region->pages[first + wanted]));
+	fault = vmf_insert_pfn(vma, vmf->address & PAGE_MASK, page_to_pfn(pages[wanted]));
 	if (fault != VM_FAULT_NOPAGE)
 		return fault;
 	/* One fault for all of them, as long as there is memory for the tables. */
 	for (i = 0; i < all; i++) {
-		if (vmf_insert_pfn(vmf->vma, vmf->vma->vm_start + (i << PAGE_SHIFT), page_to_pfn(region->pages[first + i])) !=
-		    VM_FAULT_NOPAGE)
+		if (vmf_insert_pfn(vma, vma->vm_start + (i << PAGE_SHIFT), page_to_pfn(pages[i])) != VM_FAULT_NOPAGE)
 			break;
 		cond_resched();
 	}
@@ -129,5 +130,7 @@ vm_fault_t rc_region_fault(const struct rc_region *region, struct vm_fault *vmf,
 
 size_t rc_region_memory(const struct rc_region *region)
 {
-	return ((size_t)rc_region_pages(region) << PAGE_SHIFT) + rc_region_mapped_pages(region) * sizeof(*region->pages);
+	size_t pages = rc_region_pages(region);
+
+	return (pages << PAGE_SHIFT) + rc_region_mapped_pages(region) * sizeof(*region->pages);
 }
