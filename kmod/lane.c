@@ -136,7 +136,7 @@ void rc_lane_publish_rest(struct rc_lane *lane)
 static void rc_lane_publish_and_clean(struct rc_lane *lane)
 {
 	rc_lane_publish_rest(lane);
-	/* From here on the lane may be another CPU's: pairs with the acquire in rc_producers_free. */
+	/* From here on the lane may be another CPU's: pairs with the acquire in rc_producers_is_empty. */
 	smp_store_release(&lane->dirty, false);
 }
 

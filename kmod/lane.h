@@ -49,12 +49,10 @@ extern unsigned int rc_lane_burst_ns;
 /**
  * struct rc_tenure - which CPU has a lane for itself; the worker's (producer.c)
  * @cpu: -1 = none
- * @leaves: it is being taken from the CPU
  * @seen, @since: jiffies since when nothing was seen to have come to the lane (rc_lane_activity)
  */
 struct rc_tenure {
 	int cpu;
-	bool leaves;
 	u64 seen;
 	unsigned long since;
 };

@@ -36,28 +36,18 @@ static void rc_producer_ask(struct rc_queue *queue, struct rc_producer *me)
 }
 
 /*
- * Shows the consumer what is in the lane that the worker took from this CPU: it is on the CPU's list, or shown already.
- * For the order within a flow, before the first packet that goes elsewhere.
+ * Begins with the lane that the worker gave this CPU, or goes on with it: until the worker ends that, under the lock of the
+ * shared lane, which we hold, the lane is this CPU's. What is in the shared lane is shown first.
  */
-static void rc_producer_lose(struct rc_producer *me)
-{
-	me->had = false;
-	rc_publish_now();
-}
-
-/* Takes the lane that the worker offers, if it does; what is in the shared lane, whose lock we hold, is shown first. */
 static struct rc_lane *rc_producer_take(struct rc_producer *me, struct rc_lane *shared)
 {
 	/* Pairs with the release in rc_producers_offer: what its last CPU did to the lane is done. */
-	struct rc_lane *lane = smp_load_acquire(&me->offer);
+	struct rc_lane *lane = smp_load_acquire(&me->lane);
 
 	if (!lane)
 		return NULL;
 	rc_lane_publish_rest(shared);
-	me->had = true;
 	WRITE_ONCE(me->own, lane);
-	/* One that sees that it was taken sees by whom. */
-	smp_store_release(&me->offer, NULL);
 	return lane;
 }
 
@@ -68,8 +58,6 @@ struct rc_lane *rc_producer_enter(struct rc_queue *queue)
 
 	if (!READ_ONCE(queue->attended))
 		return NULL;
-	if (me->had)
-		rc_producer_lose(me);
 	spin_lock(&shared->lock);
 	own = rc_producer_take(me, shared);
 	if (own) {
@@ -99,21 +87,15 @@ static void rc_tenure_begin(struct rc_lane *lane, int cpu)
 	lane->tenure.since = jiffies;
 }
 
-/* The lane of @cpu, which may have begun to lose it, or else one that nobody has; NULL = there is none. */
-static struct rc_lane *rc_producers_find(struct rc_queue *queue, int cpu)
+/* A lane that nobody has; NULL = there is none. */
+static struct rc_lane *rc_producers_find(struct rc_queue *queue)
 {
-	struct rc_lane *found = NULL;
 	u32 i;
 
-	for (i = 1; i < queue->nr_lanes; i++) {
-		struct rc_lane *lane = &queue->lanes[i];
-
-		if (lane->tenure.cpu == cpu)
-			return lane;
-		if (!found && lane->tenure.cpu < 0)
-			found = lane;
-	}
-	return found;
+	for (i = 1; i < queue->nr_lanes; i++)
+		if (queue->lanes[i].tenure.cpu < 0)
+			return &queue->lanes[i];
+	return NULL;
 }
 
 /* False if there is no lane for @producer, of @cpu, who has asked. */
@@ -121,14 +103,13 @@ static bool rc_producers_offer(struct rc_queue *queue, struct rc_producer *produ
 {
 	struct rc_lane *lane;
 
-	/* The offer first: if it was taken, @own tells so. */
-	if (smp_load_acquire(&producer->offer) || READ_ONCE(producer->own))
+	if (producer->lane)
 		return true;
-	lane = rc_producers_find(queue, cpu);
+	lane = rc_producers_find(queue);
 	if (!lane || rc_queue_grow(queue, lane))
 		return false;
 	rc_tenure_begin(lane, cpu);
-	smp_store_release(&producer->offer, lane);
+	smp_store_release(&producer->lane, lane);
 	return true;
 }
 
@@ -162,44 +143,59 @@ static bool rc_producers_is_idle(struct rc_lane *lane)
 	return false;
 }
 
-/* False if no lane is to be taken from its CPU. */
-static bool rc_producers_expel(struct rc_queue *queue)
+/* Nothing in @lane waits for the consumer, nor to be shown to it. */
+static bool rc_producers_is_empty(const struct rc_lane *lane)
 {
-	bool any = false;
+	struct rc_lane_unread unread;
+
+	/* Pairs with the release in rc_lane_publish_and_clean: where it is not dirty, all that was written is published. */
+	if (smp_load_acquire(&lane->dirty))
+		return false;
+	rc_lane_unread(lane, &unread);
+	return !unread.bytes;
+}
+
+/* Stops CPUs that were idle from using their lanes without the lock. Returns a bit for each of these lanes. */
+static u64 rc_producers_expel(struct rc_queue *queue)
+{
+	u64 expelled = 0;
 	u32 i;
 
 	for (i = 1; i < queue->nr_lanes; i++) {
 		struct rc_lane *lane = &queue->lanes[i];
-		struct rc_producer *producer;
 
-		if (lane->tenure.cpu < 0 || !rc_producers_is_idle(lane))
+		if (lane->tenure.cpu < 0 || !rc_producers_is_idle(lane) || !rc_producers_is_empty(lane))
 			continue;
-		producer = per_cpu_ptr(queue->producers, lane->tenure.cpu);
-		lane->tenure.leaves = any = true;
-		WRITE_ONCE(producer->offer, NULL);
-		WRITE_ONCE(producer->own, NULL);
+		WRITE_ONCE(per_cpu_ptr(queue->producers, lane->tenure.cpu)->own, NULL);
+		expelled |= BIT_ULL(i);
 	}
-	return any;
+	return expelled;
 }
 
 /*
- * A grace period after a lane was taken from its CPU, nobody produces into it who found it to be its own before. Nor does
- * anybody publish it once it is not dirty. The CPU may have taken it at the same time as its offer was withdrawn: then it
- * has it, and keeps it. If the lane is dirty still, it stays the CPU's, who is offered it again when it asks.
+ * A grace period after @lane was taken from its CPU, that produces into it only after it has come back, under the lock that we
+ * take. Where it has not, and everything that it left there was read, the lane is free: then nothing of this CPU can be overtaken
+ * by what it puts elsewhere, in whatever order the consumer looks at lanes.
  */
-static void rc_producers_free(struct rc_queue *queue)
+static void rc_producers_free(struct rc_queue *queue, struct rc_lane *lane)
+{
+	struct rc_producer *producer = per_cpu_ptr(queue->producers, lane->tenure.cpu);
+
+	spin_lock_bh(&queue->lanes[0].lock);
+	if (!producer->own && rc_producers_is_empty(lane)) {
+		producer->lane = NULL;
+		lane->tenure.cpu = -1;
+	}
+	spin_unlock_bh(&queue->lanes[0].lock);
+}
+
+static void rc_producers_free_all(struct rc_queue *queue, u64 expelled)
 {
 	u32 i;
 
-	for (i = 1; i < queue->nr_lanes; i++) {
-		struct rc_lane *lane = &queue->lanes[i];
-
-		if (!lane->tenure.leaves)
-			continue;
-		lane->tenure.leaves = false;
-		if (!READ_ONCE(per_cpu_ptr(queue->producers, lane->tenure.cpu)->own) && !smp_load_acquire(&lane->dirty))
-			lane->tenure.cpu = -1;
-	}
+	for (i = 1; i < queue->nr_lanes; i++)
+		if (expelled & BIT_ULL(i))
+			rc_producers_free(queue, &queue->lanes[i]);
 }
 
 /* Those who got none ask again after a while, if they still produce. */
@@ -211,16 +207,26 @@ static void rc_producers_forget(struct rc_queue *queue)
 		per_cpu_ptr(queue->producers, cpu)->waits = false;
 }
 
+static void rc_producers_assign(struct rc_queue *queue)
+{
+	u64 expelled;
+
+	if (!rc_producers_serve(queue)) {
+		expelled = rc_producers_expel(queue);
+		if (expelled) {
+			synchronize_net();
+			rc_producers_free_all(queue, expelled);
+			rc_producers_serve(queue);
+		}
+	}
+	rc_producers_forget(queue);
+}
+
 static void rc_producers_work(struct work_struct *work)
 {
 	struct rc_queue *queue = container_of(work, struct rc_queue, producers_work);
 
-	if (!rc_producers_serve(queue) && rc_producers_expel(queue)) {
-		synchronize_net();
-		rc_producers_free(queue);
-		rc_producers_serve(queue);
-	}
-	rc_producers_forget(queue);
+	rc_producers_assign(queue);
 	rc_queue_put(queue);
 }
 

@@ -3,14 +3,15 @@
  * Producers: the CPUs whose packets a queue gets, and which lane each of them has for itself.
  *
  * A queue's first lane is shared, under its lock. The others belong to a CPU each, which takes no lock. A CPU without a
- * lane of its own produces into the shared one and asks the worker for one; the worker offers it one, which it takes with
+ * lane of its own produces into the shared one and asks the worker for one; the worker gives it one, which it takes with
  * its next packet. Where there is no lane to be had, the worker takes one from a CPU that has not produced for a while
  * (lane_idle_ms): its interrupts were moved, or it was taken offline.
  *
- * The worker alone decides who has which lane, one run at a time. A CPU alone says when it begins with one: it first shows the
- * consumer what is in the lane that it leaves, so that no packet of a flow is seen before an earlier one. A lane changes
- * hands without being emptied, but not before its last CPU has seen that it lost it (an RCU grace period) and the lane
- * is on no list of lanes to publish.
+ * The worker alone decides who has which lane, one run at a time. No packet of a CPU is to be seen before an earlier one of it,
+ * whichever lanes they took. So a CPU that begins with a lane first shows the consumer what is in the shared one. And it does not
+ * lose a lane before the consumer has read all that is there: first the worker stops it from using the lane without the shared
+ * one's lock (@own), and waits until it has seen that (an RCU grace period). Then, under this lock, it takes the lane if that
+ * is still empty, or the CPU has come back and keeps it.
  *
  * On a machine with one possible CPU the first lane is that one's own.
  */
@@ -25,22 +26,20 @@ struct rc_queue;
 
 /**
  * struct rc_producer - a CPU as one that produces into a queue
- * @own: the lane that it produces into alone, NULL = none. It sets it, the worker clears it
+ * @own: the lane that it may produce into without a lock, NULL = none. It sets it to @lane, the worker clears it
  * @unattended: packets that it dropped because no consumer was attached
- * @offer: the lane that it may take. The worker sets it; both clear it
+ * @lane: the lane that is its own, NULL = none. The worker sets it, and clears it under the lock of the shared lane
  * @ask: jiffies before which it does not ask; its own
- * @had: it has taken a lane, and not seen yet that the worker took it back; its own
  * @asks: it has asked since the worker last looked
  * @waits: it had, when the worker looked, and was offered none; the worker's
  *
- * @own, @ask and @had are its own with bottom halves off.
+ * It uses @own and @ask with bottom halves off, and sets @own under the lock of the shared lane.
  */
 struct rc_producer {
 	struct rc_lane *own;
 	u64 unattended;
-	struct rc_lane *offer;
+	struct rc_lane *lane;
 	unsigned long ask;
-	bool had;
 	bool asks;
 	bool waits;
 };

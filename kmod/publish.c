@@ -31,8 +31,9 @@ struct rc_publisher {
 static DEFINE_PER_CPU(struct rc_publisher, rc_publishers);
 static int rc_publish_cpuhp_state;
 
-static void rc_publish_all(struct rc_publisher *publisher)
+static void rc_publish_run(struct tasklet_struct *tasklet)
 {
+	struct rc_publisher *publisher = container_of(tasklet, struct rc_publisher, tasklet);
 	struct rc_lane *lane, *next;
 	LIST_HEAD(batch);
 
@@ -45,16 +46,6 @@ static void rc_publish_all(struct rc_publisher *publisher)
 		rc_lane_publish_dirty(lane);
 		rc_queue_put(queue);
 	}
-}
-
-static void rc_publish_run(struct tasklet_struct *tasklet)
-{
-	rc_publish_all(container_of(tasklet, struct rc_publisher, tasklet));
-}
-
-void rc_publish_now(void)
-{
-	rc_publish_all(this_cpu_ptr(&rc_publishers));
 }
 
 void rc_publish_mark(struct rc_lane *lane)

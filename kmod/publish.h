@@ -16,9 +16,6 @@ int rc_publish_init(void);
 /* When no tap is left. All that was marked is published afterwards. */
 void rc_publish_exit(void);
 
-/* Publishes at once what is on this CPU's list. Bottom halves are off; no lane's lock is held. */
-void rc_publish_now(void);
-
 /* Puts @lane on this CPU's list. Bottom halves are off; the lane is on no list. */
 void rc_publish_mark(struct rc_lane *lane);
 

@@ -140,22 +140,17 @@ u32 rt_queue_read(struct rt_queue *queue, rt_slot_fn fn, void *arg)
 	return count;
 }
 
-/* Up to where all lanes were published at one time: until two looks see the same. */
+/* Up to where each lane is published, the first one last, as libringcap looks; now and then it is stopped before that. */
 static void rt_queue_ends(const struct rt_queue *queue, u64 *ends)
 {
-	bool changed;
+	static u32 looks;
 	u32 lane;
 
-	memset(ends, 0xff, queue->nr_lanes * sizeof(*ends));
-	do {
-		changed = false;
-		for (lane = 0; lane < queue->nr_lanes; lane++) {
-			u64 end = rt_lane_end(queue, lane);
-
-			changed |= end != ends[lane];
-			ends[lane] = end;
-		}
-	} while (changed);
+	for (lane = queue->nr_lanes; lane-- > 0;) {
+		if (!lane && queue->stop_us && ++looks % 4 == 0)
+			usleep(queue->stop_us);
+		ends[lane] = rt_lane_end(queue, lane);
+	}
 }
 
 /* The lane with the oldest packet; @queue->nr_lanes = there is none. */

@@ -21,6 +21,7 @@ struct rt_queue {
 	size_t consumer_len;
 	const u8 *data[RINGCAP_LANES_MAX];
 	u64 position[RINGCAP_LANES_MAX];	/* next to be read */
+	u32 stop_us;	/* rt_queue_read_in_order stops as long now and then, between the looks at two lanes */
 };
 
 typedef void (*rt_slot_fn)(const struct ringcap_slot *slot, const u8 *packet, void *arg);

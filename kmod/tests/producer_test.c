@@ -20,6 +20,7 @@ struct rt_lanes;
  * struct rt_source - a thread that sends
  * @cpu: where it does, -1 = on several in turn
  * @pause_us: between bursts
+ * @rest_us: after each 16 of them
  * @first: number of its first packet
  * @sent, @received: packets of it
  * @next: no packet below this may come any more; 0 = in any order
@@ -30,6 +31,7 @@ struct rt_source {
 	pthread_t thread;
 	int cpu;
 	u32 pause_us;
+	u32 rest_us;
 	u32 first;
 	u32 sent;
 	u32 received;
@@ -106,6 +108,8 @@ static void *rt_source_run(void *arg)
 		source->sent += RT_BURST;
 		if (source->pause_us)
 			usleep(source->pause_us);
+		if (source->rest_us && burst % 16 == 15)
+			usleep(source->rest_us);
 		while (lanes->count && rt_under_way(source) > 4 * RT_BURST && !rt_is_stopped(lanes))
 			sched_yield();
 	}
@@ -267,7 +271,7 @@ RT_CASE(producer_more_than_lanes)
 	rt_set_idle("1000");
 }
 
-/* All of them produce now and then, and take the one lane from each other. */
+/* All of them produce now and then, and take the one lane from each other, from under a reader that stops where it hurts. */
 RT_CASE(producer_lane_changes_hands)
 {
 	struct rt_lanes lanes;
@@ -278,13 +282,47 @@ RT_CASE(producer_lane_changes_hands)
 	for (i = 0; i < lanes.nr_sources; i++) {
 		lanes.sources[i].cpu = (int)i;
 		lanes.sources[i].pause_us = 7000 + 3000 * i;
+		lanes.sources[i].rest_us = 100000;
 	}
+	lanes.queue.stop_us = 25000;
 	rt_expect_order(&lanes);
 	rt_lanes_start(&lanes, rt_scaled(4096) / RT_BURST * RT_BURST);
 	rt_lanes_finish(&lanes);
 	for (i = 0; i < lanes.nr_sources; i++)
 		had += !!(lanes.sources[i].lanes & 2);
 	RT_CHECK(had > 1, "%u of %u processors had the lane", had, lanes.nr_sources);
+	rt_set_idle("1000");
+}
+
+/* Sends a few packets from @cpu. Returns how far the second lane is published then. */
+static u64 rt_send_from(struct rt_lanes *lanes, u32 cpu)
+{
+	rt_pin(cpu);
+	rt_send(lanes->fixture.sender, &lanes->traffic, 0, 4);
+	usleep(2000);
+	return __atomic_load_n(&lanes->queue.kernel[1].producer, __ATOMIC_ACQUIRE);
+}
+
+/* A processor does not lose a lane in which there is something of it to be read, however long it is idle. */
+RT_CASE(producer_keeps_unread)
+{
+	u64 deadline = rt_now() + RT_PATIENCE_NS, end = 0;
+	struct rt_lanes lanes;
+	u32 i;
+
+	rt_set_idle("1");
+	rt_lanes_open(&lanes, &(struct rt_cluster){ .lanes = 2 });
+	while (!end) {
+		end = rt_send_from(&lanes, 0);
+		RT_CHECK(rt_now() < deadline, "no lane");
+	}
+	for (i = 0; i < 50; i++)
+		RT_EQUAL(rt_send_from(&lanes, 1), end);
+	while (rt_send_from(&lanes, 1) == end) {
+		rt_queue_read(&lanes.queue, NULL, NULL);
+		RT_CHECK(rt_now() < deadline, "the lane stays with a processor that is idle");
+	}
+	rt_queue_close(&lanes.queue);
 	rt_set_idle("1000");
 }
 
