@@ -56,6 +56,14 @@ static void rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
 	rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
 }
 
+/* What was published has memory already, so that nobody needs more of a queue that gets nothing any more. */
+static int rc_queue_grow_live(struct rc_queue *queue, struct rc_lane *lane)
+{
+	if (rc_region_pages(&lane->region))
+		return 0;
+	return READ_ONCE(queue->dead) ? -ENODEV : rc_lane_grow(lane);
+}
+
 /* Charged to those who made the queue, and not to the worker or the consumer. */
 int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane)
 {
@@ -63,7 +71,7 @@ int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane)
 	int err;
 
 	mutex_lock(&queue->grow);
-	err = rc_lane_grow(lane);
+	err = rc_queue_grow_live(queue, lane);
 	mutex_unlock(&queue->grow);
 	set_active_memcg(before);
 	return err;

@@ -110,7 +110,7 @@ static inline void rc_queue_get(struct rc_queue *queue)
 
 void rc_queue_put(struct rc_queue *queue);
 
-/* Gives @lane memory, if it has none. -ENOMEM. Sleeps. */
+/* Gives @lane memory, if it has none. -ENOMEM; -ENODEV where the queue is dead. Sleeps. */
 int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane);
 
 /*

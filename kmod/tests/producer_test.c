@@ -8,7 +8,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define RT_SOURCES_MAX	8
@@ -503,6 +505,34 @@ RT_CASE(producer_memory_follows)
 		RT_EQUAL(lanes.queue.data[2][from], 0);
 	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.memory, first + 2 * lane);
+	rt_queue_close(&lanes.queue);
+}
+
+/* The signal that ends a process which reads there; 0 = none. */
+static int rt_signal_of(const u8 *data)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	RT_CHECK(pid >= 0, "%m");
+	if (!pid)
+		_exit(*(volatile const u8 *)data);
+	RT_CHECK(waitpid(pid, &status, 0) == pid, "%m");
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* A queue that was taken back takes no more memory, whatever its last consumer does. */
+RT_CASE(producer_dead_queue_stays_small)
+{
+	struct rt_lanes lanes;
+
+	rt_lanes_open(&lanes, &(struct rt_cluster){ .lanes = 3 });
+	RT_EQUAL(lanes.queue.data[1][0], 0);
+	RT_EQUAL(rt_queue_revoke(lanes.fixture.cluster, 0, 0), 0);
+	RT_EQUAL(rt_signal_of(lanes.queue.data[0]), 0);
+	RT_EQUAL(rt_signal_of(lanes.queue.data[1]), 0);
+	RT_EQUAL(rt_signal_of(lanes.queue.data[2]), SIGBUS);
+	RT_EQUAL(rt_signal_of(lanes.queue.data[2] + lanes.queue.lane_size), SIGBUS);
 	rt_queue_close(&lanes.queue);
 }
 
