@@ -87,15 +87,22 @@ static void rc_tenure_begin(struct rc_lane *lane, int cpu)
 	lane->tenure.since = jiffies;
 }
 
-/* A lane that nobody has; NULL = there is none. */
+/* A lane that nobody has, if there is one with memory; NULL = there is none. */
 static struct rc_lane *rc_producers_find(struct rc_queue *queue)
 {
+	struct rc_lane *found = NULL;
 	u32 i;
 
-	for (i = 1; i < queue->nr_lanes; i++)
-		if (queue->lanes[i].tenure.cpu < 0)
-			return &queue->lanes[i];
-	return NULL;
+	for (i = 1; i < queue->nr_lanes; i++) {
+		struct rc_lane *lane = &queue->lanes[i];
+
+		if (lane->tenure.cpu >= 0)
+			continue;
+		if (rc_region_pages(&lane->region))
+			return lane;
+		found = found ?: lane;
+	}
+	return found;
 }
 
 /* False if there is no lane for @producer, of @cpu, who has asked. */
@@ -113,19 +120,26 @@ static bool rc_producers_offer(struct rc_queue *queue, struct rc_producer *produ
 	return true;
 }
 
-/* Offers lanes to those who have asked; false if there were not enough. */
-static bool rc_producers_serve(struct rc_queue *queue)
+/*
+ * Offers lanes to those who have asked; false if there were not enough. Those who got none in the @last round ask again after
+ * a while, if they still produce.
+ */
+static bool rc_producers_serve(struct rc_queue *queue, bool last)
 {
 	bool all = true;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		struct rc_producer *producer = per_cpu_ptr(queue->producers, cpu);
+		bool served;
 
-		producer->waits |= xchg(&producer->asks, false);
-		if (producer->waits)
-			producer->waits = !rc_producers_offer(queue, producer, cpu);
-		all &= !producer->waits;
+		/* Each packet reads this cache line: it is written to only where there is an answer. */
+		if (!READ_ONCE(producer->asks))
+			continue;
+		served = rc_producers_offer(queue, producer, cpu);
+		if (served || last)
+			WRITE_ONCE(producer->asks, false);
+		all &= served;
 	}
 	return all;
 }
@@ -198,28 +212,18 @@ static void rc_producers_free_all(struct rc_queue *queue, u64 expelled)
 			rc_producers_free(queue, &queue->lanes[i]);
 }
 
-/* Those who got none ask again after a while, if they still produce. */
-static void rc_producers_forget(struct rc_queue *queue)
-{
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		per_cpu_ptr(queue->producers, cpu)->waits = false;
-}
-
 static void rc_producers_assign(struct rc_queue *queue)
 {
 	u64 expelled;
 
-	if (!rc_producers_serve(queue)) {
-		expelled = rc_producers_expel(queue);
-		if (expelled) {
-			synchronize_net();
-			rc_producers_free_all(queue, expelled);
-			rc_producers_serve(queue);
-		}
+	if (rc_producers_serve(queue, false))
+		return;
+	expelled = rc_producers_expel(queue);
+	if (expelled) {
+		synchronize_net();
+		rc_producers_free_all(queue, expelled);
 	}
-	rc_producers_forget(queue);
+	rc_producers_serve(queue, true);
 }
 
 static void rc_producers_work(struct work_struct *work)

@@ -30,8 +30,7 @@ struct rc_queue;
  * @unattended: packets that it dropped because no consumer was attached
  * @lane: the lane that is its own, NULL = none. The worker sets it, and clears it under the lock of the shared lane
  * @ask: jiffies before which it does not ask; its own
- * @asks: it has asked since the worker last looked
- * @waits: it had, when the worker looked, and was offered none; the worker's
+ * @asks: it has asked for one, and the worker not answered yet; the worker clears it
  *
  * It uses @own and @ask with bottom halves off, and sets @own under the lock of the shared lane.
  */
@@ -41,7 +40,6 @@ struct rc_producer {
 	struct rc_lane *lane;
 	unsigned long ask;
 	bool asks;
-	bool waits;
 };
 
 /* How many lanes of a queue can be written to: one for each CPU, and one that is shared where there are several. */

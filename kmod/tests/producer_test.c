@@ -508,6 +508,26 @@ RT_CASE(producer_memory_follows)
 	rt_queue_close(&lanes.queue);
 }
 
+/* A processor gets a lane that has memory rather than one that does not. */
+RT_CASE(producer_prefers_memory)
+{
+	u64 deadline = rt_now() + RT_PATIENCE_NS;
+	struct rt_queue_counts counts;
+	struct rt_lanes lanes;
+
+	rt_set_idle("1");
+	rt_lanes_open(&lanes, &(struct rt_cluster){ .lanes = 3 });
+	RT_EQUAL(lanes.queue.data[2][0], 0);
+	while (!__atomic_load_n(&lanes.queue.kernel[2].producer, __ATOMIC_ACQUIRE)) {
+		RT_EQUAL(rt_send_from(&lanes, 0), 0);
+		RT_CHECK(rt_now() < deadline, "no lane");
+	}
+	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.lanes, 2);
+	rt_queue_close(&lanes.queue);
+	rt_set_idle("1000");
+}
+
 /* The signal that ends a process which reads there; 0 = none. */
 static int rt_signal_of(const u8 *data)
 {
