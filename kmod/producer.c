@@ -15,6 +15,9 @@ module_param_named(lane_idle_ms, rc_producer_idle_ms, uint, 0644);
 MODULE_PARM_DESC(lane_idle_ms,
 		 "A processor that puts nothing into its lane of a queue for so many milliseconds may lose it to one that has none (1000)");
 
+/* For how long a queue for which there was no memory takes none. */
+#define RC_PRODUCER_SHORT (10 * HZ)
+
 /* Jiffies after which a lane may be taken from its CPU, and after which a CPU asks again for one. */
 static unsigned long rc_producer_idle(void)
 {
@@ -105,6 +108,34 @@ static struct rc_lane *rc_producers_find(struct rc_queue *queue)
 	return found;
 }
 
+static void rc_producers_tell(struct rc_queue *queue, const struct rc_lane *lane)
+{
+	const struct ringcap_queue_info *info = queue->info.addr;
+
+	pr_warn_ratelimited("ringcap: %.*s, queue %u: no memory for %u bytes more, so processors without a lane share the first; raise the limit of the memory cgroup that made it, or reduce RINGCAP_A_LANE_SIZE\n",
+			    RINGCAP_NAME_MAX, info->name, queue->index, rc_lane_size(lane));
+}
+
+/*
+ * Gives @lane memory, if it has none. Where there is none to be had it is not tried again for a while: each attempt takes what
+ * is left, from others as well, before it fails.
+ */
+static bool rc_producers_grow(struct rc_queue *queue, struct rc_lane *lane)
+{
+	int err;
+
+	if (rc_region_pages(&lane->region))
+		return true;
+	if (time_before(jiffies, queue->grow_again))
+		return false;
+	err = rc_queue_grow(queue, lane);
+	if (err == -ENOMEM) {
+		queue->grow_again = jiffies + RC_PRODUCER_SHORT;
+		rc_producers_tell(queue, lane);
+	}
+	return !err;
+}
+
 /* False if there is no lane for @producer, of @cpu, who has asked. */
 static bool rc_producers_offer(struct rc_queue *queue, struct rc_producer *producer, int cpu)
 {
@@ -113,7 +144,7 @@ static bool rc_producers_offer(struct rc_queue *queue, struct rc_producer *produ
 	if (producer->lane)
 		return true;
 	lane = rc_producers_find(queue);
-	if (!lane || rc_queue_grow(queue, lane))
+	if (!lane || !rc_producers_grow(queue, lane))
 		return false;
 	rc_tenure_begin(lane, cpu);
 	smp_store_release(&producer->lane, lane);
@@ -241,6 +272,7 @@ int rc_producers_init(struct rc_queue *queue)
 	int cpu;
 
 	INIT_WORK(&queue->producers_work, rc_producers_work);
+	queue->grow_again = jiffies;
 	queue->producers = alloc_percpu_gfp(struct rc_producer, GFP_KERNEL_ACCOUNT);
 	if (!queue->producers)
 		return -ENOMEM;

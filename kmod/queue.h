@@ -49,6 +49,7 @@ struct rc_queue_shape {
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
  * @waiter: when a sleeping consumer is woken
  * @producers_work: gives lanes to producers that ask for one; holds a reference while it is pending
+ * @grow_again: jiffies before which that does not try to give a lane memory; its own
  * @looks, @look: see poll.c
  * @dead: no cluster's any more, or taken back from its consumer; under rc_chardev_lock
  * @holder: under rc_chardev_lock
@@ -76,6 +77,7 @@ struct rc_queue {
 	struct kref ref ____cacheline_aligned_in_smp;
 	struct work_struct free_work;
 	struct work_struct producers_work;
+	unsigned long grow_again;
 	atomic_t looks;
 	struct rcu_head look;
 	struct rc_overflow overflow;
