@@ -72,8 +72,8 @@ func memorySuffices(d *clusterDraft) *problem {
 		bytes := s.MemoryLimit.Value()
 		limit = &bytes
 	}
-	d.lanes = sizing.Lanes(s.Queues, area, all, limit)
-	if d.lanes == 0 {
+	d.mostLanes = sizing.Lanes(s.Queues, area, all, limit)
+	if d.mostLanes == 0 {
 		return problemf(v1.ReasonMemoryLimitExceeded, "%d queues of %s need %s, and spec.memoryLimit is %s: "+
 			"raise it, or lower spec.slots (%d of %d bytes), spec.queues or the rings' spec.snapLength",
 			s.Queues, quantity(area), quantity(area*uint64(s.Queues)), s.MemoryLimit, s.Slots, d.slotBytes)
@@ -82,11 +82,16 @@ func memorySuffices(d *clusterDraft) *problem {
 		return problemf(v1.ReasonUnsupported, "spec.slots %d of %d bytes (spec.snapLength) need %s a queue; at most %s can be made: "+
 			"lower spec.slots or the rings' spec.snapLength", s.Slots, d.slotBytes, quantity(area), quantity(sizing.MaxArea))
 	}
-	if now := d.present().Lanes; now > 0 && now < d.lanes {
-		d.lanes = now
+	if now := d.present().Lanes; now > 0 {
+		d.mostLanes = min(now, d.mostLanes)
 	}
-	d.queueBytes, d.need = uint32(area), area*uint64(d.lanes)*uint64(s.Queues)
+	d.queueBytes = uint32(area)
 	return nil
+}
+
+func (d *clusterDraft) setLanes(lanes int) {
+	d.lanes, d.claim = lanes, 0
+	d.need = uint64(d.queueBytes) * uint64(lanes) * uint64(d.cluster.Spec.Queues)
 }
 
 // present is what this set of queues has of its engine now.
@@ -98,16 +103,25 @@ func (d *clusterDraft) present() Taken {
 }
 
 // nodeHasMemory holds what is new against the node's memory. What is there has its memory, and no newcomer takes it away. Queues
-// of another size are made before the old ones go, so they need all of theirs. Where the node has no room for all areas there are
-// fewer, down to a few: what is refused is refused for the memory of these.
+// of another size are made before the old ones go, so they need all of theirs. It asks for a few lanes only: all sets of the plan
+// get these before one gets more (raiseLanes).
 func nodeHasMemory(d *clusterDraft) *problem {
-	p := d.nodeHasRoom()
-	for p != nil && d.lanes > sizing.EnoughLanes {
-		d.lanes--
-		d.need = uint64(d.queueBytes) * uint64(d.lanes) * uint64(d.cluster.Spec.Queues)
-		p = d.nodeHasRoom()
+	d.setLanes(d.mostLanes)
+	if d.need > d.present().Bytes {
+		d.setLanes(min(d.mostLanes, sizing.EnoughLanes))
 	}
-	return p
+	return d.nodeHasRoom()
+}
+
+// raiseLanes gives the draft, which the ledger has with a few lanes, as many of those that it may have as the node has room for.
+func (d *clusterDraft) raiseLanes() {
+	few := d.lanes
+	d.ledger.leave(*d)
+	d.setLanes(d.mostLanes)
+	for d.nodeHasRoom() != nil && d.lanes > few {
+		d.setLanes(d.lanes - 1)
+	}
+	d.ledger.enter(*d)
 }
 
 // nodeHasRoom is nil where the node has memory for all lanes of the draft.
@@ -145,6 +159,12 @@ func (d *clusterDraft) nodeHasRoom() *problem {
 func (l *ledger) enter(d clusterDraft) {
 	l.promised += d.claim
 	l.taken[d.cluster.Name] = max(l.taken[d.cluster.Name], d.claim)
+}
+
+// leave undoes enter.
+func (l *ledger) leave(d clusterDraft) {
+	l.promised -= d.claim
+	l.taken[d.cluster.Name] = d.facts.Taken[d.cluster.Name].Bytes
 }
 
 func lanesText(lanes int) string {

@@ -627,6 +627,31 @@ func TestFewerLanesOnSmallNodes(t *testing.T) {
 	assert.Contains(t, why, "times 4 CPU lanes")
 }
 
+// All sets of queues get a few lanes before one gets more: as many are ready as when none may have more.
+func TestFewLanesForAllFirst(t *testing.T) {
+	lanes := func(most int) (lanes []int) {
+		f := withMemory(nil)
+		module := f.Engines[v1.EngineKernelModule]
+		module.Lanes = most
+		f.Engines[v1.EngineKernelModule] = module
+		f.Memory.Total, f.Memory.Available, f.Memory.Reserve = 4<<30, 4<<30, 512<<20
+		spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}}
+		for i := range 7 {
+			c := cluster(fmt.Sprintf("c%d", i), 4, "good")
+			c.Spec.Slots = 16384
+			spec.Clusters = append(spec.Clusters, c)
+		}
+		got := Make(spec, f)
+		assert.Contains(t, got.Clusters["c6"].Message, "times 4 CPU lanes need 516 MiB")
+		for _, c := range got.Plans[v1.EngineKernelModule].Clusters {
+			lanes = append(lanes, c.Lanes)
+		}
+		return lanes
+	}
+	assert.Equal(t, []int{0, 0, 0, 0, 0, 0}, lanes(4), "all")
+	assert.Equal(t, []int{7, 4, 4, 4, 4, 4}, lanes(17))
+}
+
 // What a set of queues has not taken yet counts as available, and is nobody else's.
 func TestMemoryToCome(t *testing.T) {
 	ready := func(toCome uint64) bool {
