@@ -71,7 +71,8 @@
  *                                                never wraps; L is shifted by RINGCAP_MMAP_LANE_SHIFT
  *
  * Each lane is a byte ring with one producer and one consumer. A CPU that produces gets a lane for itself, and may
- * lose it to another when it produces no more; those for which there is none take turns with the first lane.
+ * lose it to another when it produces no more and all that is there was released; those for which there is none take
+ * turns with the first lane.
  * Positions count bytes since the lane was made and never wrap (64 bits); a position's place
  * in the data is position & (lane_size - 1).
  *
@@ -86,11 +87,13 @@
  * consumer[] into [its own last value, producer] and believes nothing else there; a consumer that writes nonsense harms
  * its own queue only. Consumers that want the packets of several lanes in order of time merge them by ts_ns. When a CPU
  * goes from the shared lane to one of its own, what it had put into that is published first; so a consumer that looks at
- * producer of the first lane last has not seen its later packets without the earlier ones.
+ * producer of the first lane last has not seen its later packets without the earlier ones. Times are not in the order of
+ * arrival where a clock is set back, or where only some packets have their device's time (RINGCAP_A_HWTSTAMP).
  *
  * A LANE HAS MEMORY once a CPU has wanted it for itself; the first one always. The others can be mapped all the same. Who reads in
  * one where nothing was published yet makes it have memory, or gets SIGBUS: where there is none, or the queue is deleted or was
- * taken back.
+ * taken back. So RINGCAP_CMD_CLUSTER_SET needs memory for the first lanes only. Where there is none for another one later, the
+ * CPU goes on with the first lane: RINGCAP_A_SHARED grows, and the kernel's log says so.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
