@@ -155,6 +155,7 @@ const (
 	attrTruncated           = 91
 	attrTruncatedBytes      = 92
 	attrShared              = 93
+	attrLanesTaken          = 94
 )
 
 // RINGCAP_DROP_*.
@@ -638,7 +639,7 @@ type queueGetReply struct {
 	Truncated      uint64
 	TruncatedBytes uint64
 	Shared         uint64
-	Lanes          uint32
+	LanesTaken     uint32
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -678,8 +679,8 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.TruncatedBytes = d.Uint64()
 		case attrShared:
 			m.Shared = d.Uint64()
-		case attrLanes:
-			m.Lanes = d.Uint32()
+		case attrLanesTaken:
+			m.LanesTaken = d.Uint32()
 		}
 	}
 	return m

@@ -593,7 +593,7 @@ enum ringcap_attr {
 
 	/* clusters */
 	RINGCAP_A_QUEUES,		/* u32: 1 .. RINGCAP_QUEUES_MAX, 1 by default */
-	RINGCAP_A_LANES,		/* u32: the most lanes of a queue; 0 = one for each possible CPU and one that is shared, at most 16. Of QUEUE_GET: those that have memory by now */
+	RINGCAP_A_LANES,		/* u32: the most lanes of a queue; 0 = one for each possible CPU and one that is shared, at most 16 */
 	RINGCAP_A_LANE_SIZE,		/* u32: bytes of a lane, power of two, 1 MiB by default */
 	RINGCAP_A_BALANCE,		/* u32: enum ringcap_balance */
 	RINGCAP_A_KEY,			/* binary: RINGCAP_KEY_LEN bytes; by default stays as it is, random at first */
@@ -689,6 +689,7 @@ enum ringcap_attr {
 	RINGCAP_A_TRUNCATED,		/* u64: packets of those delivered that the snap length has shortened */
 	RINGCAP_A_TRUNCATED_BYTES,	/* u64: bytes that they lack */
 	RINGCAP_A_SHARED,		/* u64: packets of those delivered that took a lock, because their CPU had no lane of its own */
+	RINGCAP_A_LANES_TAKEN,		/* u32: lanes of a queue that have memory by now */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
