@@ -119,9 +119,11 @@ vm_fault_t rc_region_fault(const struct rc_region *region, struct vm_fault *vmf,
 	fault = vmf_insert_pfn(vma, vmf->address & PAGE_MASK, page_to_pfn(pages[wanted]));
 	if (fault != VM_FAULT_NOPAGE)
 		return fault;
-	/* One fault for all of them, as long as there is memory for the tables. */
-	for (i = 0; i < all; i++) {
-		if (vmf_insert_pfn(vma, vma->vm_start + (i << PAGE_SHIFT), page_to_pfn(pages[i])) != VM_FAULT_NOPAGE)
+	/* One fault for all of them, as long as there is memory for the tables; after that the next one goes on from its own. */
+	for (i = 1; i < all && !fatal_signal_pending(current); i++) {
+		unsigned long at = (wanted + i) % all;
+
+		if (vmf_insert_pfn(vma, vma->vm_start + (at << PAGE_SHIFT), page_to_pfn(pages[at])) != VM_FAULT_NOPAGE)
 			break;
 		cond_resched();
 	}
