@@ -13,7 +13,7 @@ export RINGCAP_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ringcap
 # Debian keeps these from a user's PATH, and from sudo's when it is told to keep the user's.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-# Captures, namespaces and VM networks need root; everything else runs as whoever calls make.
+# Captures, namespaces and VM networks need root; everything else runs as the user who calls make.
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)")
 # A checkout may belong to another user than the one who builds.
 export GOFLAGS := -buildvcs=false $(GOFLAGS)

@@ -30,7 +30,7 @@ struct rc_cluster_spec {
 	u8 key[RINGCAP_KEY_LEN];
 };
 
-/* A tap as its configurer wants it; @attr is where he said so, @channels may be NULL. */
+/* A tap as its configurer wants it. @attr is the attribute of the request, @channels may be NULL. */
 struct rc_tap_spec {
 	u32 ifindex;
 	u32 direction;

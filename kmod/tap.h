@@ -17,16 +17,16 @@ struct rc_ring;
  * @hooked: that hook is there: in transparent modes 1 and 2 it is for sent packets only, if they are wanted
  * @ring: whose tap it is
  * @mode: the active transparent mode; between 0 and the others it never changes
- * @new_mode: what it will be once the configuration that is being activated is
+ * @new_mode: the mode that the tap gets with the configuration that is being made
  * @next_hooked: of the device's taps that have a mode, see driver_hook.h
  * @takes_received: whatever was received, by all receive queues
  * @ifindex: of the device, in the ring's namespace
  * @direction: enum ringcap_direction
  * @channels: receive queues whose packets it takes, NULL = all
- * @new_channels: what it will have once the configuration that is being activated is
+ * @new_channels: the receive queues that the tap gets with the configuration that is being made
  * @promiscuous: the device receives what is not addressed to it on this tap's behalf
  * @follows: it stays when the device moves to another namespace
- * @stale: not wanted any more by the configuration that is being activated
+ * @stale: the configuration that is being made does not have the tap any more
  * @list: in rc_ring.taps, or in a list of taps to be added or removed; under RTNL
  * @followers: of all taps that follow, in whichever namespace their devices are; under RTNL
  */

@@ -19,7 +19,7 @@ struct rc_target {
 	struct rc_egress egress;
 };
 
-/* A target as its configurer wants it; @attr is where he said so. Without a cluster's name it is an interface. */
+/* A target as its configurer wants it. @attr is the attribute of the request. Without a cluster's name it is an interface. */
 struct rc_target_spec {
 	const char *cluster;
 	u32 queue;

@@ -26,8 +26,8 @@ process_pid() {
 	return 0
 }
 
-# Closes what the shell has open besides standard input, output and error: whoever waits for the end of a pipe shall not
-# wait for a process that goes on in the background.
+# Closes what the shell has open besides standard input, output and error. A reader that waits for the end of a pipe would
+# otherwise wait for a process that goes on in the background.
 process_close_descriptors() {
 	local fd
 	for fd in /proc/"$BASHPID"/fd/*; do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The flow hash. Included by classify.h.
+ * The flow hash, and the queue that it chooses.
  *
  * Each end of a flow (address and port) becomes one 64-bit word: exactly for IPv4 and for MAC addresses, folded under
  * the key for IPv6. The two words are put in order, so that both directions are alike, and then mixed one after the
@@ -38,7 +38,18 @@
 #ifndef RC_HASH_H
 #define RC_HASH_H
 
-#include "classify.h"
+#include <linux/ringcap.h>
+
+#include "flow.h"
+#include "parse.h"
+
+/* The two words of a key of RINGCAP_KEY_LEN bytes: little endian, so a plain copy on most machines. */
+static rc_inline void rc_key_load(const rc_u8 *bytes, rc_u64 key[2])
+{
+	__builtin_memcpy(key, bytes, RINGCAP_KEY_LEN);
+	key[0] = rc_le64(key[0]);
+	key[1] = rc_le64(key[1]);
+}
 
 static rc_inline rc_u64 rc_mix(rc_u64 x)
 {
@@ -89,6 +100,10 @@ static rc_inline rc_u64 rc_flow_rest(const struct rc_flow *flow, rc_u32 balance)
 	return rest;
 }
 
+/*
+ * The flow hash of @flow under @balance (enum ringcap_balance) and a 128-bit @key from rc_key_load. Balance types
+ * that choose no queue by hash (ROUND_ROBIN), and unknown ones, give the hash of FLOW.
+ */
 static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance, const rc_u64 key[2])
 {
 	rc_u64 a, b, swap;
@@ -112,6 +127,10 @@ static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance,
 	return (rc_u32)(rc_mix(a ^ b) >> 32);
 }
 
+/*
+ * For balance types that hash each packet in a way that it itself chooses: the one of rc_flow_hash that fits @flow.
+ * Others stay what they are.
+ */
 static rc_inline rc_u32 rc_flow_balance(const struct rc_flow *flow, rc_u32 balance)
 {
 	if (balance != RINGCAP_BALANCE_TCP_FIVE_TUPLE)
@@ -121,6 +140,7 @@ static rc_inline rc_u32 rc_flow_balance(const struct rc_flow *flow, rc_u32 balan
 	return RINGCAP_BALANCE_TWO_TUPLE;
 }
 
+/* For BOTH_ENDS: the hashes of the source and of the destination address of @flow, each by itself. */
 static rc_inline void rc_end_hashes(const struct rc_flow *flow, const rc_u64 key[2], rc_u32 hashes[2])
 {
 	rc_u64 a, b;
@@ -128,6 +148,12 @@ static rc_inline void rc_end_hashes(const struct rc_flow *flow, const rc_u64 key
 	rc_flow_ends(flow, key, &a, &b);
 	hashes[0] = (rc_u32)(rc_mix(rc_mix(a ^ key[0]) ^ key[1]) >> 32);
 	hashes[1] = (rc_u32)(rc_mix(rc_mix(b ^ key[0]) ^ key[1]) >> 32);
+}
+
+/* The queue, 0 .. @nr_queues - 1, of a flow hash. */
+static rc_inline rc_u32 rc_queue(rc_u32 hash, rc_u32 nr_queues)
+{
+	return (rc_u32)(((rc_u64)hash * nr_queues) >> 32);
 }
 
 #endif /* RC_HASH_H */

@@ -14,7 +14,8 @@
 #ifndef RC_INNER_H
 #define RC_INNER_H
 
-#include "classify.h"
+#include "flow.h"
+#include "parse.h"
 
 #define RC_TUNNELS_MAX	2
 #define RC_INNER_MAX	(RC_PARSE_MAX * (1 + RC_TUNNELS_MAX))

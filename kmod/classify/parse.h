@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Parsing: Ethernet, VLAN tags, IPv4 and IPv6 up to the ports. Included by classify.h.
+ * Parsing: Ethernet, VLAN tags, IPv4 and IPv6 up to the ports.
  *
  * Offsets in here are those in the data. On the wire, everything behind the MAC addresses is rc_cursor.shift bytes
  * further on, and the limit of RC_PARSE_MAX bytes is one on the wire: a packet must not be understood further just
@@ -12,7 +12,9 @@
 #ifndef RC_PARSE_H
 #define RC_PARSE_H
 
-#include "classify.h"
+#include <linux/ringcap.h>
+
+#include "flow.h"
 
 #define RC_TAGS_MAX	4	/* VLAN tags that are stepped over, the one held elsewhere included */
 #define RC_EXTHDRS_MAX	6	/* IPv6 extension headers that are stepped over */
@@ -280,6 +282,9 @@ static rc_inline int rc_parse_plain(const struct rc_frame *frame, struct rc_flow
 	return 1;
 }
 
+/*
+ * Fills @flow from @frame. Never uses a byte outside @frame->data[0 .. avail); a truncated header ends the parse there.
+ */
 static rc_inline void rc_parse(const struct rc_frame *frame, struct rc_flow *flow)
 {
 	struct rc_cursor at = { .data = frame->data, .off = 14, .end = frame->avail };

@@ -254,7 +254,8 @@ func podsOf(allocations map[capture.QueueID][]pods.Pod) map[capture.QueueID]stri
 	return names
 }
 
-// ready fails while what is asked for is not known, not in the data path for the node's own fault, or not offered.
+// ready fails while the desired state is not known, while the data path differs from it because of a fault of the node, and while
+// a queue is not offered to the kubelet.
 func (a *Agent) ready() error {
 	if err := a.health.Ready(); err != nil {
 		return err

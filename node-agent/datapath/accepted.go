@@ -17,14 +17,15 @@ import (
 // Accepted keeps the specs that were accepted last on disk: a change that is refused leaves what was there, and the next agent
 // has to know what that was. The zero Accepted keeps them in this process's memory. It is for one goroutine.
 //
-// They are not tied to a boot, for "until then it stays as it was before the change" holds over one, too: what is believed is
-// planned again from the node as it is then. They are tied to the node and, by the UIDs in them, to the objects.
+// They stay valid over a boot, because "until then it stays as it was before the change" is true after one, too: the specs are
+// planned again, from the node as it is then. They belong to one node and, by the UIDs in them, to their objects.
 //
 //	                    written                              engines have
-//	plan accepts S      S, before anything is changed        what was before, S if it is not cut short
+//	new object of S     S, before it is made                 S, if that is not cut short
+//	plan accepts T      S until T is made, then T            T, if that is not cut short
 //	plan refuses T      S                                    S
-//	engine refuses T    T while it is tried, then S          S again
-//	killed in between   what was before, or S                what was before, or S: the next agent makes them the same
+//	engine refuses T    S                                    S again
+//	killed in between   S or T                               S, T or neither: the next agent tries T, and goes back to S if that is refused
 type Accepted struct {
 	// Records are by "ring/NAME" and "cluster/NAME".
 	Records node.Records[json.RawMessage]

@@ -31,8 +31,8 @@ import (
 type planEngine struct {
 	*memoryEngine
 	last capture.Plan
-	// before is called before anything is made.
-	before func()
+	// before is called before anything is made, after when it was tried.
+	before, after func()
 	// unlike are plans of which the engine supports nothing else, by the name of an object.
 	unlike map[string]capture.Plan
 }
@@ -49,6 +49,9 @@ func (e *planEngine) Apply(ctx context.Context, p capture.Plan, seen capture.Obs
 		if !reflect.DeepEqual(named(p, name), named(only, name)) {
 			e.refuse[name] = fmt.Errorf("no such thing: %w", capture.ErrUnsupported)
 		}
+	}
+	if e.after != nil {
+		defer e.after()
 	}
 	return e.memoryEngine.Apply(ctx, p, seen)
 }
@@ -293,20 +296,18 @@ func withLimit(limit string) v1.NodeCaptureSpec {
 	return spec
 }
 
-// What is accepted is on disk before anything is made, so an agent that is killed at any step is followed by one that knows it.
-func TestWhatIsAcceptedIsNotedBeforeItIsMade(t *testing.T) {
+// What can be gone back to is on disk at each moment: a new object before it is made, a change when the engine has it. So an agent
+// that is killed at any step is followed by one that knows it.
+func TestWhatIsAcceptedIsNoted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accepted.json")
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
-	next := func() v1.NodeCaptureSpec { return agentOf(v1.EngineEBPF, nil, file).Accepted.Load() }
-	for _, limit := range []string{"65Mi", "1Mi", "66Mi"} {
-		want := withLimit(limit)
-		if limit == "1Mi" {
-			want = withLimit("65Mi")
-		}
-		engine.before = func() {
-			assert.Equal(t, quantity(want.Rings[0].Spec.MemoryLimit.String()), next().Rings[0].Spec.MemoryLimit)
-		}
-		agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit(limit), 1)
+	noted := func() string {
+		return agentOf(v1.EngineEBPF, nil, file).Accepted.Load().Rings[0].Spec.MemoryLimit.String()
+	}
+	for _, step := range []struct{ limit, before, after string }{{"65Mi", "65Mi", "65Mi"}, {"1Mi", "65Mi", "65Mi"}, {"66Mi", "65Mi", "66Mi"}} {
+		engine.before = func() { assert.Equal(t, step.before, noted()) }
+		agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit(step.limit), 1)
+		assert.Equal(t, step.after, noted())
 	}
 	about, err := os.Stat(file)
 	require.NoError(t, err)
@@ -449,6 +450,30 @@ func TestAChangeThatTheEngineRefuses(t *testing.T) {
 		assert.NotEqual(t, before, engine.last)
 		agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 5)
 		assert.Equal(t, before, engine.last)
+	}
+}
+
+// An agent that is killed while it tries what the engine refuses is followed by one that goes back to what was accepted before.
+func TestAnAgentIsKilledWhileTheEngineRefuses(t *testing.T) {
+	for name, change := range map[string]func(*v1.NodeCaptureSpec){
+		"mirror": func(s *v1.NodeCaptureSpec) { s.Rings[0].Spec.SnapLength = 1000 },
+		"ids":    func(s *v1.NodeCaptureSpec) { s.Clusters[0].Spec.Balance = v1.BalanceRoundRobin },
+	} {
+		engine := &planEngine{memoryEngine: newMemoryEngine()}
+		file := filepath.Join(t.TempDir(), "accepted.json")
+		agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), withLimit("64Mi"), 1)
+		before, changed := engine.last, withLimit("64Mi")
+		change(&changed)
+		engine.unlike = map[string]capture.Plan{name: before}
+		engine.after = func() { panic("killed") }
+		assert.PanicsWithValue(t, "killed", func() { agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), changed, 2) })
+		require.NotEqual(t, before, engine.last, "it was tried")
+
+		engine.after = nil
+		report := agentOf(v1.EngineEBPF, engine, file).Reconcile(t.Context(), changed, 2)
+		assert.Equal(t, before, engine.last, name)
+		assert.True(t, report.Rings["mirror"].Made)
+		assert.True(t, report.Clusters["ids"].Fed)
 	}
 }
 

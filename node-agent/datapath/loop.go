@@ -24,11 +24,11 @@ func (s Signal) Raise() {
 	}
 }
 
-// Loop reconciles when it is told that something changed, and at intervals all the same.
+// Loop reconciles when it is told that something changed, and at intervals in any case.
 type Loop struct {
 	Reconciler *Reconciler
-	// Desired is the spec and its generation; false while it is not known, and then what is there is adopted and stays, but for
-	// what is on trial.
+	// Desired returns the spec and its generation; false while the spec is not known. Until then the agent adopts what an earlier
+	// agent left and changes nothing, except that it undoes lost trials.
 	Desired func() (spec v1.NodeCaptureSpec, generation int64, known bool)
 	// Changed tells that the desired state or the node changed, Activity that only counters and consumers did.
 	Changed, Activity Signal
@@ -63,9 +63,9 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// pace is the time until periodic work is done again, by how long it took: however much there is to look at, an agent without
-// anything to change spends no more than a hundredth of a CPU on it. The time is measured by the clock, and a busy machine makes
-// it longer. So it has a bound, which only many queues raise, because a node that is silent for three minutes counts as lost.
+// pace returns the time until periodic work is done again, from the time that it took. An agent without anything to change spends
+// at most a hundredth of a CPU on this work, even on a node with many objects. The time is measured by the clock, and a busy
+// machine makes it longer. So it has a bound, which only many queues raise: a node that is silent for three minutes counts as lost.
 func pace(interval, took time.Duration, report Report) time.Duration {
 	const (
 		share    = 250 // of which there are two, and as much again is for collecting garbage

@@ -15,7 +15,7 @@ import (
 
 // Object is a ring or a set of queues of the node: what was decided about it, and what became of that.
 type Object struct {
-	// Decision is the plan's; empty for a leftover.
+	// Decision is the plan's; empty for an orphan.
 	Decision plan.Verdict
 	// Engine that serves it, or is to.
 	Engine v1.Engine

@@ -99,8 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	return report
 }
 
-// Undo is for as long as it is not known what is wanted. It undoes what an earlier process has tried in this boot, once that has
-// cut the node off; false where there is nothing to undo.
+// Undo is called while the desired state is not known. If a trial that an earlier process of this boot began has cut the node off,
+// Undo undoes it. It returns false if there is nothing to undo.
 func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
 	spec, generation, lost := r.Trials.unfinished()
 	if !lost {
@@ -119,9 +119,10 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 		report.Err = err
 		return report
 	}
-	var acceptedErr error
+	var good v1.NodeCaptureSpec
 	for again := true; again; {
-		acceptedErr = r.Accepted.Save(r.Trials.proven(report.Plan.Good(spec, seen.Good), seen.Good))
+		good = r.Trials.proven(report.Plan.Good(spec, seen.Good), seen.Good)
+		_ = r.Accepted.Save(plan.Unchanged(good, seen.Good)) // the last Save's error tells whether the file can be written
 		report.Outcome = r.apply(ctx, report.Plan, seen)
 		if again = r.noteUnsupported(report, &seen) || r.acquit(report); again {
 			var planErr error
@@ -129,6 +130,7 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 			err, seen.engines = errors.Join(err, planErr), nil // the engines have changed since
 		}
 	}
+	acceptedErr := r.Accepted.Save(good)
 	r.programs.forget()
 	r.inspected = true
 	report = r.Observe(ctx, report)

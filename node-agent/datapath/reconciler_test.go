@@ -259,7 +259,7 @@ func TestASettingThatTheDriverRefuses(t *testing.T) {
 }
 
 // What consumers hold outlives its spec, is reported, and goes when they go.
-func TestLeftoversGoWithTheirConsumers(t *testing.T) {
+func TestOrphansAreRemovedWithTheirConsumers(t *testing.T) {
 	engine := newMemoryEngine()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

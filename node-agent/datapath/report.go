@@ -53,8 +53,8 @@ func (r Report) Queues(name string) (capture.ClusterState, bool) {
 	return state, ok
 }
 
-// Blocked reports whether a new try may succeed: something could not be changed or removed because of its consumers, which are
-// gone by now, or could not be made for lack of memory, and other queues freed some.
+// Blocked reports whether a new try may succeed. Either an object could not be changed or removed because of its consumers, and
+// they are gone. Or it could not be made for lack of memory, and other queues have freed some.
 func (r Report) Blocked() bool {
 	for name, object := range r.Clusters {
 		if object.Reason == v1.ReasonNodeMemoryInsufficient && r.queueMemory() < r.plannedWith {

@@ -71,8 +71,8 @@ type trial struct {
 	BootID  string    `json:"bootID,omitempty"`
 	// Idle: nothing was lost and nothing proven, because the ring could not be made.
 	Idle bool `json:"idle,omitempty"`
-	// Spec of the node and its generation, of a trial that is not over, or was lost and may have to be undone: an agent that
-	// starts without an API server has nothing else to go by.
+	// Spec of the node and its generation, while the trial runs, or if it was lost and may have to be undone. An agent that starts
+	// without an API server has no other spec.
 	Spec       *v1.NodeCaptureSpec `json:"spec,omitempty"`
 	Generation int64               `json:"generation,omitempty"`
 }

@@ -82,9 +82,8 @@ func (r *Reconciler) inspectEngines(ctx context.Context, seen *view) (complete b
 	return complete
 }
 
-// acceptRunning takes rings that can cut the node off for accepted where an agent runs for the first time after one of a release
-// that noted nothing, and left them running: they were there before the node could refuse or try them. An operator of that
-// release wrote their entries.
+// acceptRunning counts running rings that can cut the node off as accepted, in the first run after an agent of a release that
+// noted nothing. These rings were there before a node could refuse or try them. An operator of that release wrote their entries.
 func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	if r.inspected || len(facts.Good.Rings)+len(facts.Good.Clusters) > 0 {
 		return
@@ -144,7 +143,7 @@ func (r *Reconciler) asksForTraffic(rings []v1.NodeRing) bool {
 	return r.Traffic != nil && slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) })
 }
 
-// lastKnown keeps what was read last for when it cannot be read: what cuts the node off must be undone all the same.
+// lastKnown keeps the last value for the time in which it cannot be read: a ring that cuts the node off must be undone then, too.
 type lastKnown[T any] struct {
 	value T
 	known bool

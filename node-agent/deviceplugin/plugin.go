@@ -45,8 +45,8 @@ func (r Resource) engine() (Queues, error) {
 
 const (
 	kubeletTimeout = 5 * time.Second
-	// detachTimeout is how long an allocation waits for a queue's last consumer, which the kernel may still be tearing down,
-	// where the engine cannot take the queue from it, and detachInterval how often it looks.
+	// detachTimeout is how long an allocation waits for a queue's last consumer if the engine cannot take the queue from it: the
+	// kernel may still be ending that process. detachInterval is the time between two looks.
 	detachTimeout  = 5 * time.Second
 	detachInterval = 100 * time.Millisecond
 )

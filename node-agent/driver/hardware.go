@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package driver replaces the drivers of single NICs by capture-aware ones, and puts the former ones back. The interface
-// keeps its name, addresses, routes and settings; what it was like is on disk before anything is changed.
+// keeps its name, addresses, routes and settings. Its former state is on disk before anything is changed.
 //
-// An aware driver is a module of its own, with a name of its own on the bus (igb_ringcap beside igb), that the module loader
-// loaded: here devices are only unbound from one driver and bound to the other in sysfs, one at a time, so that other ports
-// of the same driver are not touched and no right to load modules is needed.
+// An aware driver is a module of its own, with a name of its own on the bus (igb_ringcap beside igb). The module loader has
+// loaded it. This package only unbinds devices from one driver and binds them to the other, in sysfs and one at a time. So other
+// ports of the same driver are not touched, and no right to load modules is needed.
 package driver
 
 import (

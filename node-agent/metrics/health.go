@@ -12,7 +12,8 @@ import (
 // stuck is how long a loop may stand still before the kubelet restarts the agent. Capture goes on meanwhile.
 const stuck = 3 * time.Minute
 
-// Health is whether an agent lives, and whether the node's data path is as asked. The zero Health neither lives nor is ready. Its methods may be called by several goroutines.
+// Health tells whether the agent is alive, and whether the node's data path is as desired. The zero Health is neither alive nor
+// ready. Its methods may be called by several goroutines.
 type Health struct {
 	// alive is the time of the last sign of life, nanoseconds.
 	alive   atomic.Int64
@@ -39,7 +40,7 @@ func (h *Health) Healthy() error {
 	return nil
 }
 
-// Ready fails while what is asked for is not known, or not in the data path for the node's own fault.
+// Ready fails while the desired state is not known, and while the data path differs from it because of a fault of the node.
 func (h *Health) Ready() error {
 	switch text := h.problem.Load(); {
 	case text == nil:

@@ -54,8 +54,8 @@ func linkTunable() tunable {
 	return t
 }
 
-// setDownUnlessUsed takes an interface down as it was before its capture, unless its owner has put it to use since: it has a
-// master, or an address other than the one that the kernel gives each interface.
+// setDownUnlessUsed sets an interface down, as it was before its capture. It leaves an interface up that is in use since: one with
+// a master, or with an address other than the one that the kernel gives each interface.
 func setDownUnlessUsed(link netlink.Link) error {
 	name := link.Attrs().Name
 	addresses, err := node.Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })

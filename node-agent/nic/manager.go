@@ -79,7 +79,7 @@ func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]Outcome,
 	return outcomes, errors.Join(err, m.records.Save(have))
 }
 
-// set brings one interface to what is wanted.
+// set applies the desired settings to one interface.
 func (m *Manager) set(have map[string]original, name string, wanted plan.NICSettings) Outcome {
 	index, hardware, err := m.device.identify(name)
 	if err != nil {

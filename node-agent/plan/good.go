@@ -47,5 +47,24 @@ func (r Result) Good(spec, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	return good
 }
 
+// Unchanged returns the good specs, but for each changed object the spec that was good before. A later plan can go back to these
+// while it is not known whether an engine supports the changes.
+func Unchanged(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
+	var unchanged v1.NodeCaptureSpec
+	for _, ring := range good.Rings {
+		if last, ok := goodRing(before, ring); ok {
+			ring = last
+		}
+		unchanged.Rings = append(unchanged.Rings, ring)
+	}
+	for _, cluster := range good.Clusters {
+		if last, ok := goodCluster(before, cluster); ok {
+			cluster = last
+		}
+		unchanged.Clusters = append(unchanged.Clusters, cluster)
+	}
+	return unchanged
+}
+
 // accepted reports whether it is planned by the spec that is asked for now.
 func (v Verdict) accepted() bool { return v.Planned && !v.AsBefore }

@@ -61,8 +61,8 @@ func (l *ledger) sum() (sum uint64, names string) {
 	return sum, strings.TrimPrefix(names, ", ")
 }
 
-// memorySuffices sizes the queues and holds them against spec.memoryLimit. An engine with several areas for each queue makes
-// fewer where the limit has no room for all; those that are there stay as many.
+// memorySuffices computes the size of the queues, and compares it with spec.memoryLimit. An engine with several areas for each
+// queue makes fewer if the limit has no room for all. The number of areas of a queue that exists stays.
 func memorySuffices(d *clusterDraft) *problem {
 	s, fact := d.cluster.Spec, d.facts.Engines[d.engine]
 	area := sizing.Area(s.Slots, d.slotBytes, fact.SlotOverhead)
@@ -102,9 +102,9 @@ func (d *clusterDraft) present() Taken {
 	return d.facts.Taken[d.cluster.Name]
 }
 
-// nodeHasMemory holds what is new against the node's memory. What is there has its memory, and no newcomer takes it away. Queues
-// of another size are made before the old ones go, so they need all of theirs. It asks for a few lanes only: all sets of the plan
-// get these before one gets more (raiseLanes).
+// nodeHasMemory compares the need of new queues with the node's free memory. Queues that exist keep theirs. Queues that change
+// their size are made before the old ones are removed, so they need all of their memory. It asks for a few lanes only: all sets
+// of the plan get these before one gets more (raiseLanes).
 func nodeHasMemory(d *clusterDraft) *problem {
 	d.setLanes(d.mostLanes)
 	if d.need > d.present().Bytes {
@@ -127,6 +127,7 @@ func (d *clusterDraft) raiseLanes() {
 // nodeHasRoom is nil where the node has memory for all lanes of the draft.
 func (d *clusterDraft) nodeHasRoom() *problem {
 	m := d.facts.Memory
+	d.claim = 0
 	if m == nil || d.need <= d.present().Bytes {
 		return nil
 	}

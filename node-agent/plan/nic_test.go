@@ -14,7 +14,7 @@ func withNIC(set func(*v1.NIC)) func(*v1.CaptureRingSpec) {
 	return func(s *v1.CaptureRingSpec) { set(&s.NIC) }
 }
 
-func TestNICWishes(t *testing.T) {
+func TestNICSettings(t *testing.T) {
 	number := func(n int32) *int32 { return &n }
 	got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror", withNIC(func(n *v1.NIC) {
 		*n = v1.NIC{

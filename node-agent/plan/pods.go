@@ -158,7 +158,7 @@ func (d *ringDraft) tapPod(i int, glob string, pod Pod, queues []uint16) *proble
 	return nil
 }
 
-// keepTaps keeps the taps that there are, but for those of pools, while it is not known which there should be.
+// keepTaps keeps the existing taps, except those of pools, while it is not known which taps there should be.
 func (d *ringDraft) keepTaps() {
 	for _, tap := range d.facts.Taps[d.name] {
 		there := slices.IndexFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == tap.Index })

@@ -113,8 +113,8 @@ func (d *ringDraft) keepUnlisted(i int, resource string, queues []uint16) *probl
 	return nil
 }
 
-// locate is a function's interface in the node's network namespace; or as it was there, if the ring has a tap that followed it
-// elsewhere, maybe after the taps were looked at, and nothing else has its index.
+// locate returns a function's interface in the node's network namespace. If the function is in another one, and the ring has a tap
+// that follows it, locate returns the interface as it was last here, unless another interface here has its index by now.
 func (d *ringDraft) locate(address string) (where Interface, found bool) {
 	for _, here := range d.facts.Interfaces {
 		if here.PCIAddress == address {

@@ -93,8 +93,8 @@ func (c *changes) keepCount(result Result, facts Facts) bool {
 	return false
 }
 
-// withholdHarmful withholds a change that is valid by itself but harms another object that is not changed, or has its change
-// withheld: packets of a ring become too long for a Cluster's memory, or queues go that a ring's rule names.
+// withholdHarmful withholds a change that is valid by itself but harms another object, which is not changed or has its change
+// withheld. For example, packets of a ring become too long for a Cluster's memory, or a queue is removed that a ring's rule names.
 func (c *changes) withholdHarmful(result Result, facts Facts) bool {
 	for _, cluster := range c.asked.Clusters {
 		refused := refusal(result.Clusters[cluster.Name])

@@ -19,9 +19,9 @@ import (
 // ErrNoPod: the kubelet has no cgroup of a pod.
 var ErrNoPod = errors.New("the kubelet has no cgroup of this pod")
 
-// Cgroups is the folder where the node's cgroups are mounted (/sys/fs/cgroup), version 2 or 1. Which processes are a pod's is
-// read in the kubelet's part of it, top down: what a process's cgroup is called shows nothing, for cgroups are delegated to users,
-// who name theirs as they like.
+// Cgroups is the folder where the node's cgroups are mounted (/sys/fs/cgroup), version 2 or 1. The processes of a pod are found in
+// the kubelet's part of it, from the top down. The name of a process's cgroup proves nothing: cgroups are delegated to users, who
+// choose the names.
 type Cgroups string
 
 // kubeletRoots are where the kubelet's part is: of a cgroupfs driver and of systemd's, by default and with a cgroupRoot of

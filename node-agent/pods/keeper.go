@@ -54,8 +54,8 @@ type Keeper struct {
 	// settled are holdings that are in order, and on which grounds; suspect those that may not be.
 	settled map[Holding]string
 	suspect map[Holding]suspicion
-	// permitted are namespaces that could have the queues of a ring or Cluster at some time in this agent's life, and kept
-	// holdings that go on although they are not in order, and that were logged.
+	// permitted are namespaces that this agent has permitted the queues of a ring or Cluster at some time. kept are holdings that
+	// were logged as not in order and continue.
 	permitted map[right]bool
 	kept      map[Holding]bool
 	// exempt are holdings that nobody can end.
@@ -271,8 +271,8 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 }
 
 // excluded returns why a running consumer may not keep a queue: its namespace was permitted and is not any more. A consumer keeps
-// its queue if its namespace never was permitted, as after an upgrade from a release that checked less; if the ring names no
-// namespaces; and if its namespace's labels cannot be read.
+// its queue in three cases: its namespace was never permitted (as after an upgrade from a release that checked less), the ring
+// names no namespaces, or the labels of its namespace cannot be read.
 func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	err := k.Access.Namespaces.checkNow(ctx, h.Queue.Cluster, pod)
 	its := right{h.Queue.Cluster, pod.Namespace}

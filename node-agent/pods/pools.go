@@ -10,8 +10,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// Pools are those of virtual functions that a device plugin advertises on this node, and what their interfaces were when they were last
-// here: one that is in a pod is not to be seen. It is for one goroutine.
+// Pools are the pools of virtual functions that a device plugin advertises on this node. They remember each function's interface as
+// it was last here, because an interface in a pod cannot be seen. Pools is for one goroutine.
 type Pools struct {
 	// List returns which devices there are and who has them.
 	List func(context.Context) (map[string][]plan.PoolDevice, error)

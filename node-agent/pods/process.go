@@ -38,8 +38,9 @@ func processesOf(cgroups Cgroups, uid string) ([]podProcess, error) {
 	return processes, nil
 }
 
-// namespace is the number that the node's network namespace has for the process's, -1 when it has none: for one that no interface
-// leads to, and for itself, in which a process is that is about to enter its pod's. The kernel tells it of every process.
+// namespace returns the number that the node's network namespace has for that of the process. It is -1 if no interface leads
+// there, and for the node's own namespace, in which a process is before it enters its pod's. The kernel tells the number of
+// every process.
 func (p podProcess) namespace() (int, error) {
 	id, err := netlink.GetNetNsIdByPid(p.pid)
 	if errors.Is(err, unix.ESRCH) {

@@ -41,7 +41,7 @@ type Input struct {
 	InUse map[string]string
 }
 
-// Build makes the status but for its conditions' transition times and the time of observation, which Conditions and
+// Build makes the status except its conditions' transition times and the time of observation, which Conditions and
 // the writer add. Lists are sorted by name: equal states make equal statuses.
 func Build(in Input) v1.NodeCaptureStatus {
 	r := in.Report

@@ -80,7 +80,7 @@ func (w *Writer) Write(ctx context.Context, in Input) error {
 	return nil
 }
 
-// make makes the status but for its conditions' transition times.
+// make makes the status except its conditions' transition times.
 func (w *Writer) make(in Input, now time.Time) v1.NodeCaptureStatus {
 	status := Build(in)
 	keepConsumers(&status, w.latest, in.ConsumersUnknown)

@@ -12,8 +12,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -67,7 +69,7 @@ func write(out io.Writer, folder string) error {
 }
 
 func kind(out io.Writer, names apiextensions.CustomResourceDefinitionNames, schema *apiextensions.JSONSchemaProps) {
-	fmt.Fprintf(out, "\n## %s\n\n%s\n", names.Kind, prose(schema.Description))
+	fmt.Fprintf(out, "\n## %s\n\n%s\n", names.Kind, wrap("", "", prose(schema.Description)))
 	if len(names.ShortNames) > 0 {
 		fmt.Fprintf(out, "\nShort name: `%s`.\n", strings.Join(names.ShortNames, "`, `"))
 	}
@@ -75,7 +77,7 @@ func kind(out io.Writer, names apiextensions.CustomResourceDefinitionNames, sche
 	for _, part := range []string{"spec", "status"} {
 		fmt.Fprintf(out, "\n### %s: %s\n\n", names.Kind, part)
 		top := schema.Properties[part]
-		fmt.Fprintf(out, "%s\n\n", prose(top.Description))
+		fmt.Fprintf(out, "%s\n\n", wrap("", "", prose(top.Description)))
 		rules(out, "", &top)
 		fields(out, part, &top)
 	}
@@ -89,7 +91,7 @@ func fields(out io.Writer, path string, object *apiextensions.JSONSchemaProps) {
 		if slices.Contains(object.Required, name) {
 			required = ", required"
 		}
-		fmt.Fprintf(out, "- **`%s.%s`** (%s%s) %s\n", path, name, describe(&field), required, prose(field.Description))
+		fmt.Fprintln(out, wrap("- ", "  ", fmt.Sprintf("**`%s.%s`** (%s%s) %s", path, name, describe(&field), required, prose(field.Description))))
 		rules(out, "  ", &field)
 		if below := &field; descend(below) {
 			fields(out, path+"."+name, below)
@@ -155,11 +157,41 @@ func typeOf(s *apiextensions.JSONSchemaProps) string {
 // rules are the CEL rules' messages: what is refused, and what to write instead.
 func rules(out io.Writer, indent string, s *apiextensions.JSONSchemaProps) {
 	for _, rule := range s.XValidations {
-		fmt.Fprintf(out, "%s- rule: %s\n", indent, prose(rule.Message))
+		fmt.Fprintln(out, wrap(indent+"- ", indent+"  ", "rule: "+prose(rule.Message)))
 	}
 }
 
-// prose is a description on one line; what looks like HTML is text.
+// prose is a description on one line. What looks like HTML or Markdown is text.
 func prose(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "|", `\|`).Replace(strings.Join(strings.Fields(text), " "))
 }
+
+// columns is the maximum width of the page's lines.
+const columns = 120
+
+// wrap breaks a text between words into lines of the page's width. The first begins with first, the others with indent, and none
+// with a word that would make it an item of a list or a heading.
+func wrap(first, indent, text string) string {
+	var lines, line []string
+	for i, word := range strings.Fields(text) {
+		if i == 0 {
+			word = first + word
+		}
+		line = append(line, word)
+		if utf8.RuneCountInString(strings.Join(line, " ")) <= columns {
+			continue
+		}
+		last := len(line) - 1
+		for last > 1 && opensBlock.MatchString(line[last]) {
+			last--
+		}
+		if last > 0 {
+			lines = append(lines, strings.Join(line[:last], " "))
+			line = append([]string{indent + line[last]}, line[last+1:]...)
+		}
+	}
+	return strings.Join(append(lines, strings.Join(line, " ")), "\n")
+}
+
+// opensBlock matches words that mean something else at the beginning of a line of Markdown.
+var opensBlock = regexp.MustCompile(`^([-+*]|#+|[0-9]+[.)]|>.*|[=~` + "`" + `]{3,}.*)$`)

@@ -20,10 +20,10 @@ type Holder struct {
 	Until time.Time
 }
 
-// HolderOf returns the node as a holder of the object; false if it does not have it, or has been silent for so long that waiting
-// for it makes no sense: its agent removes what is not in its spec when it comes back. The operator has read reports since a
-// time: a node that was silent before, possibly because the API server was down, has as long from then on if it had the object
-// by its last report.
+// HolderOf returns the node as a holder of the object; false if it does not have it. It also returns false for a node that has been
+// silent too long to wait for: its agent removes what is not in its spec when it comes back. The operator has read reports from
+// since on. A node that was silent before, possibly because the API server was down, gets the same time from since on if its last
+// report has the object.
 func HolderOf(capture *v1alpha1.NodeCapture, o Object, since, now time.Time) (Holder, bool) {
 	h := Holder{Node: capture.Name}
 	if planned(capture, o) {

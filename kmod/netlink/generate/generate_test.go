@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
 const root = "../../.."
@@ -61,14 +63,19 @@ func (s *spec) layout(t *testing.T, d definition) (claims []string) {
 
 var failedClaim = regexp.MustCompile(`"claim (\d+)"`)
 
-// wrongClaims are those that the header below a folder does not fulfil, by the C compiler.
-func wrongClaims(t *testing.T, root string) (wrong []string) {
+// wrongClaims are those of the specification that the header below a folder does not fulfil.
+func wrongClaims(t *testing.T, root string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, specFile))
 	require.NoError(t, err)
 	s, err := parse(text)
 	require.NoError(t, err)
-	claims := s.claims(t)
+	return compile(t, root, s.claims(t))
+}
+
+// compile returns the claims that the header below a folder does not fulfil, by the C compiler.
+func compile(t *testing.T, root string, claims []string) (wrong []string) {
+	t.Helper()
 	program := "#include <stddef.h>\n#include <linux/ringcap.h>\n"
 	for i, claim := range claims {
 		program += fmt.Sprintf("_Static_assert(%s, \"claim %d\");\n", claim, i)
@@ -90,6 +97,17 @@ func wrongClaims(t *testing.T, root string) (wrong []string) {
 
 func TestHeaderHasWhatTheSpecificationHas(t *testing.T) {
 	assert.Empty(t, wrongClaims(t, root))
+}
+
+// The operator and the agent size queues by numbers of their own.
+func TestSizingHasTheHeadersNumbers(t *testing.T) {
+	assert.Empty(t, compile(t, root, []string{
+		fmt.Sprintf("sizeof(struct ringcap_slot) == %d", sizing.ModuleSlot),
+		fmt.Sprintf("RINGCAP_LANE_SIZE_MIN == %d", sizing.MinArea),
+		fmt.Sprintf("RINGCAP_LANE_SIZE_MAX == %d", sizing.MaxArea),
+		fmt.Sprintf("RINGCAP_LANES_MAX >= %d", sizing.MaxLanes),
+		fmt.Sprintf("RINGCAP_SNAPLEN_MAX == %d", sizing.MaxSnapLength),
+	}))
 }
 
 // A change of one thing on one side is noticed, by the check or by the compiler.

@@ -28,8 +28,8 @@ func generationOf(object ...any) uint64 {
 	return generationTag | digest.Sum64()&^generationMask
 }
 
-// steps are what makes the module's state the planned one, in this order: rings that are not wanted go first, because
-// they hold clusters; clusters come before the rings that feed them and the rules that name them, and go after.
+// steps turn the module's state into the planned one, in this order. Rings that are not desired are deleted first, because they
+// hold clusters. Clusters are made before the rings that feed them and the rules that name them, and deleted after these.
 type steps struct {
 	deleteRings []string
 	setClusters []capture.Cluster
@@ -107,7 +107,7 @@ func (s *steps) changeRing(have ringObject, ring capture.Ring) {
 	}
 }
 
-// differs reports whether the ring, but for its rules, is not as planned.
+// differs reports whether the ring is not as planned. It does not compare rules.
 func (r ringObject) differs(ring capture.Ring) bool {
 	return r.generation != generationOf(withoutRules(ring)) || !sameTaps(r.taps, ring.Taps)
 }

@@ -153,9 +153,9 @@ func (e *Engine) setRules(ring capture.Ring) error {
 	return putRules(c, ring)
 }
 
-// setRing makes a ring. A cluster that could not be changed is there in its old shape and goes on being fed; one that
-// could not be made at all makes the module refuse the ring, and then the ring is made without it, and is set again in
-// full, by its generation, the next time.
+// setRing makes or changes a ring. A cluster that could not be changed keeps its old shape, and the ring feeds it. If a cluster is
+// missing, because it could not be made, the module refuses the ring. Then the ring is made without that cluster. Its generation
+// differs from the planned one, so the next reconciliation sets it again with all of its clusters.
 func setRing(c *client, ring capture.Ring, missing []string) error {
 	attributes, err := encodeRing(ring, ring.Outputs, generationOf(withoutRules(ring)))
 	if err != nil {
@@ -287,8 +287,8 @@ func (c *client) takeBack(id capture.QueueID, from capture.Holder) error {
 	return reset
 }
 
-// isTaken: without memory for another queue the holder has lost this one all the same. The other is made when the kubelet gives
-// the queue to a pod.
+// isTaken returns nil if the holder has lost the queue although the request failed with err: the module takes a queue back also if
+// it has no memory for another. That one is made when the kubelet gives the queue to a pod.
 func (c *client) isTaken(id capture.QueueID, from capture.Holder, err error) error {
 	now, e := c.holder(id)
 	if e != nil || now.Attachment == from.Attachment {

@@ -15,10 +15,9 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// nodeFolder is the run folder, below which are copies of the queues' device nodes. The module's own, in /dev, are
-// root's alone. The copies may be opened by anyone who reaches them: the folder keeps the host's users out, and the
-// container runtime makes a node like the copy in the one container that was given the queue, where a user that is not
-// root must be able to open it.
+// nodeFolder is the run folder, which has copies of the queues' device nodes. Only root can open the module's own nodes, in /dev.
+// Every user who reaches a copy can open it; the folder keeps the host's users out. The container runtime makes a node like the
+// copy in the one container that was given the queue. There a user who is not root must be able to open it.
 type nodeFolder string
 
 // NodesDir is the folder of the copies. It is no valid name of a cluster: the run folder has one folder a cluster besides.

@@ -78,9 +78,9 @@ type CaptureRingSpec struct {
 	// +kubebuilder:default=Refuse
 	NodeTraffic NodeTrafficPolicy `json:"nodeTraffic,omitempty"`
 
-	// quickMode is accepted for users of PF_RING and has no effect; by default false. Every ring takes the shortest path that
-	// its other settings leave: the path is shortest with one interface, no filter of any kind, no Clusters, and one queue or
-	// balance RxQueue.
+	// quickMode has no effect, and is accepted so that specs that set it stay valid; by default false. Every ring takes the
+	// shortest path that its other settings leave: the path is shortest with one interface, no filter of any kind, no Clusters,
+	// and one queue or balance RxQueue.
 	//
 	// +optional
 	QuickMode bool `json:"quickMode,omitempty"`
