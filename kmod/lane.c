@@ -4,30 +4,41 @@
 
 #include <linux/module.h>
 
+#include "queue.h"
+
 /* By default longer than the stack takes for a packet of a burst, shorter than for one that comes alone. */
 unsigned int rc_lane_burst_ns __read_mostly = 2000;
 module_param_named(burst_ns, rc_lane_burst_ns, uint, 0644);
 MODULE_PARM_DESC(burst_ns,
 		 "A packet that follows another of its lane within so many nanoseconds is shown to the consumer at the end of the batch, others at once (2000)");
 
-int rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
-		 struct ringcap_lane_consumer *consumer, u32 size)
+void rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
+		  struct ringcap_lane_consumer *consumer, u32 size)
 {
-	int err;
-
 	BUILD_BUG_ON(sizeof(struct ringcap_slot) % 8);
 	BUILD_BUG_ON(sizeof(struct ringcap_lane_kernel) != 128);
 	BUILD_BUG_ON(sizeof(struct ringcap_lane_consumer) != 64);
 
-	err = rc_region_alloc(&lane->region, size, true);
-	if (err)
-		return err;
 	spin_lock_init(&lane->lock);
 	lane->waiter = waiter;
+	lane->snaplen = RC_LANE_UNATTENDED;
+	lane->tenure.cpu = -1;
 	lane->mask = size - 1;
 	lane->kernel = kernel;
 	lane->consumer = consumer;
-	return 0;
+}
+
+int rc_lane_grow(struct rc_lane *lane)
+{
+	struct rc_region region = {};
+	int err;
+
+	if (rc_region_pages(&lane->region))
+		return 0;
+	err = rc_region_alloc(&region, rc_lane_size(lane), true);
+	if (!err)
+		rc_region_give(&lane->region, &region);
+	return err;
 }
 
 void rc_lane_destroy(struct rc_lane *lane)
@@ -75,16 +86,20 @@ void rc_lane_wake(struct rc_lane *lane)
 	lane->woken_at = claimed;
 }
 
-bool rc_lane_truncate(struct rc_lane *lane, u32 size, u32 bytes)
+bool rc_lane_truncate(struct rc_lane *lane, u32 hdr_len, u32 len, int limit)
 {
 	struct ringcap_lane_stats *stats = &lane->kernel->stats;
 
-	if (!rc_lane_has_room(lane, size)) {
+	if (limit == RC_LANE_UNATTENDED) {
+		rc_queue_drop_unattended(rc_queue_of(lane));
+		return false;
+	}
+	if (!rc_lane_has_room(lane, RINGCAP_SLOT_SIZE(hdr_len, limit))) {
 		rc_lane_drop_full(lane);
 		return false;
 	}
 	stats->truncated++;
-	stats->truncated_bytes += bytes;
+	stats->truncated_bytes += len - limit;
 	return true;
 }
 
@@ -112,21 +127,27 @@ void rc_lane_publish_later(struct rc_lane *lane)
 	}
 }
 
-static void rc_lane_publish_rest(struct rc_lane *lane)
+void rc_lane_publish_rest(struct rc_lane *lane)
 {
-	lane->dirty = false;
 	if (lane->head != lane->published)
 		rc_lane_publish(lane);
+}
+
+static void rc_lane_publish_and_clean(struct rc_lane *lane)
+{
+	rc_lane_publish_rest(lane);
+	/* From here on the lane may be another CPU's: pairs with the acquire in rc_producers_is_empty. */
+	smp_store_release(&lane->dirty, false);
 }
 
 void rc_lane_publish_dirty(struct rc_lane *lane)
 {
 	if (!lane->shared) {
-		rc_lane_publish_rest(lane);
+		rc_lane_publish_and_clean(lane);
 		return;
 	}
 	spin_lock(&lane->lock);
-	rc_lane_publish_rest(lane);
+	rc_lane_publish_and_clean(lane);
 	spin_unlock(&lane->lock);
 }
 

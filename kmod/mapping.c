@@ -2,16 +2,49 @@
 
 #include "mapping.h"
 
+#include <linux/fs.h>
 #include <linux/mm.h>
 
 #include "compat/compat.h"
 #include "queue.h"
 #include "transmit.h"
 
-static const struct rc_region *rc_mapping_region(const struct rc_queue *queue, u64 offset)
+/* The lane whose data begins at @offset or before. */
+static struct rc_lane *rc_mapping_lane(struct rc_queue *queue, u64 offset)
 {
 	u64 lane = (offset - RINGCAP_MMAP_DATA) >> RINGCAP_MMAP_LANE_SHIFT;
 
+	return offset >= RINGCAP_MMAP_DATA && lane < queue->nr_lanes ? &queue->lanes[lane] : NULL;
+}
+
+/* Bytes from where the data of a lane begins. */
+static u64 rc_mapping_place(u64 offset)
+{
+	return offset & ((1ULL << RINGCAP_MMAP_LANE_SHIFT) - 1);
+}
+
+/*
+ * A consumer maps all lanes that there may be. One that it has mapped before it had memory is filled in when it looks. It has no
+ * reason to before something is published there; to one that does it anyway the lane's memory is given.
+ */
+static vm_fault_t rc_mapping_fault(struct vm_fault *vmf)
+{
+	u64 offset = (u64)vmf->vma->vm_pgoff << PAGE_SHIFT;
+	struct rc_queue *queue = vmf->vma->vm_file->private_data;
+	struct rc_lane *lane = rc_mapping_lane(queue, offset);
+
+	if (rc_queue_grow(queue, lane))
+		return VM_FAULT_SIGBUS;
+	return rc_region_fault(&lane->region, vmf, rc_mapping_place(offset) >> PAGE_SHIFT);
+}
+
+static const struct vm_operations_struct rc_mapping_lane_ops = {
+	.fault = rc_mapping_fault,
+};
+
+/* All but lanes. */
+static const struct rc_region *rc_mapping_region(const struct rc_queue *queue, u64 offset)
+{
 	switch (offset) {
 	case RINGCAP_MMAP_INFO:
 		return &queue->info;
@@ -24,10 +57,7 @@ static const struct rc_region *rc_mapping_region(const struct rc_queue *queue, u
 	case RINGCAP_MMAP_TX_DATA:
 		return queue->transmit ? &queue->transmit->data : NULL;
 	}
-	if (offset < RINGCAP_MMAP_DATA || lane >= queue->nr_lanes ||
-	    offset != RINGCAP_MMAP_DATA + (lane << RINGCAP_MMAP_LANE_SHIFT))
-		return NULL;
-	return &queue->lanes[lane].region;
+	return NULL;
 }
 
 /* The rest is for consumers to read only. */
@@ -37,23 +67,35 @@ static bool rc_mapping_writable(const struct rc_queue *queue, const struct rc_re
 	       (queue->transmit && (region == &queue->transmit->index || region == &queue->transmit->data));
 }
 
+/* Of a mapping of @offset; 0 = there is none. */
+static u64 rc_mapping_len(const struct rc_region *region, const struct rc_lane *lane, u64 offset)
+{
+	if (region)
+		return (u64)region->nr_pages << (PAGE_SHIFT + region->twice);
+	return lane && !rc_mapping_place(offset) ? 2ULL * rc_lane_size(lane) : 0;
+}
+
 int rc_mapping_map(struct rc_queue *queue, struct vm_area_struct *vma)
 {
-	const struct rc_region *region = rc_mapping_region(queue, (u64)vma->vm_pgoff << PAGE_SHIFT);
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	const struct rc_region *region = rc_mapping_region(queue, offset);
+	const struct rc_lane *lane = rc_mapping_lane(queue, offset);
 
 	if (READ_ONCE(queue->dead))
 		return -ENODEV;
-	if (!region || !(vma->vm_flags & VM_SHARED) ||
-	    vma->vm_end - vma->vm_start != (u64)region->nr_pages << (PAGE_SHIFT + region->twice))
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start != rc_mapping_len(region, lane, offset))
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	if (!rc_mapping_writable(queue, region)) {
+	if (!region || !rc_mapping_writable(queue, region)) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
 		rc_compat_vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	rc_compat_vm_flags_clear(vma, VM_MAYEXEC);
 	rc_compat_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	return rc_region_map(region, vma);
+	if (region)
+		return rc_region_map(region, vma);
+	vma->vm_ops = &rc_mapping_lane_ops;
+	return rc_region_map(&lane->region, vma);
 }

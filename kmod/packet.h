@@ -138,6 +138,32 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 	}
 }
 
+/*
+ * What a queue needs of a packet. Of one that nobody was given the address of, the compiler has it in registers, and so does
+ * not have to write it anywhere but where this copy is made.
+ */
+static __always_inline void rc_packet_copy_known(struct rc_packet *to, const struct rc_packet *from)
+{
+	to->skb = from->skb;
+	to->data = from->data;
+	to->ts_ns = from->ts_ns;
+	to->linear = from->linear;
+	to->len = from->len;
+	to->snaplen = from->snaplen;
+	to->hash = from->hash;
+	to->ifindex = from->ifindex;
+	to->rx_queue = from->rx_queue;
+	to->vlan_tpid = from->vlan_tpid;
+	to->vlan_tci = from->vlan_tci;
+	to->flags = from->flags;
+	to->hashed = from->hashed;
+	to->hdr_len = from->hdr_len;
+	if (from->hdr_len == RINGCAP_SLOT_SHORT)
+		return;
+	to->rule = from->rule;
+	to->flow = from->flow;
+}
+
 /* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be read. */
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
 

@@ -123,6 +123,7 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 	seq_printf(m, "Dropped full: %llu\nDropped unattended: %llu\nDropped nomem: %llu\n",
 		   sum.dropped[RINGCAP_DROP_FULL], sum.dropped[RINGCAP_DROP_UNATTENDED],
 		   sum.dropped[RINGCAP_DROP_NOMEM]);
+	seq_printf(m, "Lanes with memory: %u\nShared lane: %llu\n", rc_queue_lanes(queue), rc_queue_shared(queue));
 	seq_printf(m, "Sent: %llu\nSend failed: %llu\n", READ_ONCE(queue->tx_sent), READ_ONCE(queue->tx_failed));
 }
 

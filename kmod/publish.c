@@ -41,7 +41,7 @@ static void rc_publish_run(struct tasklet_struct *tasklet)
 	list_for_each_entry_safe(lane, next, &batch, dirty_list) {
 		struct rc_queue *queue = rc_queue_of(lane);
 
-		/* From here on another CPU that shares the lane may put it on its own list. */
+		/* Once it is not dirty, another CPU that shares the lane, or gets it, may put it on its own list. */
 		list_del(&lane->dirty_list);
 		rc_lane_publish_dirty(lane);
 		rc_queue_put(queue);

@@ -2,10 +2,12 @@
 
 #include "queue.h"
 
+#include <linux/memcontrol.h>
 #include <linux/overflow.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "transmit.h"
@@ -20,7 +22,8 @@ static void rc_queue_free(struct rc_queue *queue)
 	rc_region_free(&queue->consumer);
 	rc_region_free(&queue->kernel);
 	rc_region_free(&queue->info);
-	free_percpu(queue->unattended);
+	rc_producers_destroy(queue);
+	mem_cgroup_put(queue->memcg);
 	kvfree(queue);
 }
 
@@ -45,13 +48,33 @@ void rc_queue_put(struct rc_queue *queue)
 	kref_put(&queue->ref, rc_queue_release);
 }
 
-static int rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
+static void rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
 {
 	struct ringcap_lane_consumer *consumer = queue->consumer.addr;
 	struct ringcap_lane_kernel *kernel = queue->kernel.addr;
 
-	queue->lanes[index].shared = queue->shared;
-	return rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
+	rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
+}
+
+/* What was published has memory already, so that nobody needs more of a queue that gets nothing any more. */
+static int rc_queue_grow_live(struct rc_queue *queue, struct rc_lane *lane)
+{
+	if (rc_region_pages(&lane->region))
+		return 0;
+	return READ_ONCE(queue->dead) ? -ENODEV : rc_lane_grow(lane);
+}
+
+/* Charged to those who made the queue, and not to the worker or the consumer. */
+int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane)
+{
+	struct mem_cgroup *before = set_active_memcg(queue->memcg);
+	int err;
+
+	mutex_lock(&queue->grow);
+	err = rc_queue_grow_live(queue, lane);
+	mutex_unlock(&queue->grow);
+	set_active_memcg(before);
+	return err;
 }
 
 struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, work_func_t overflow)
@@ -66,64 +89,71 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	INIT_WORK(&queue->free_work, rc_queue_free_work);
 	rc_overflow_init(&queue->overflow, overflow);
 	rc_waiter_init(&queue->waiter);
+	mutex_init(&queue->grow);
+	queue->memcg = get_mem_cgroup_from_mm(current->mm);
 	queue->index = index;
 	queue->nr_queues = shape->nr_queues;
-	queue->shared = shape->nr_lanes < nr_cpu_ids;
 
-	queue->unattended = alloc_percpu_gfp(u64, GFP_KERNEL_ACCOUNT);
-	if (!queue->unattended || rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
+	if (rc_producers_init(queue) || rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
 	    rc_region_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
 	    rc_region_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
-	for (i = 0; i < shape->nr_lanes; i++) {
-		if (rc_queue_init_lane(queue, i, shape->lane_size))
-			goto fail;
-		queue->nr_lanes = i + 1;
-	}
+	for (i = 0; i < shape->nr_lanes; i++)
+		rc_queue_init_lane(queue, i, shape->lane_size);
+	queue->nr_lanes = shape->nr_lanes;
+	/* The others when they are wanted. */
+	if (rc_queue_grow(queue, &queue->lanes[0]))
+		goto fail;
 	return queue;
 fail:
 	rc_queue_free(queue);
 	return NULL;
 }
 
-struct rc_lane *rc_queue_enter_slow(struct rc_queue *queue)
-{
-	struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+DEFINE_PER_CPU(struct rc_packet, rc_queue_packet);
 
-	/* Pairs with the release in rc_queue_attach. */
-	if (!smp_load_acquire(&queue->attended))
-		return NULL;
-	if (lane->shared) {
-		spin_lock(&lane->lock);
-		/* For sparse, which counts a lock that is not always taken as a fault: rc_queue_leave gives it back. */
-		__release(&lane->lock);
+u64 rc_queue_deliver_shared(struct rc_queue *queue)
+{
+	struct rc_packet *pkt = this_cpu_ptr(&rc_queue_packet);
+	struct rc_lane *lane = rc_producer_enter(queue);
+
+	if (!lane) {
+		rc_queue_drop_unattended(queue);
+		return pkt->ts_ns;
 	}
-	return lane;
+	rc_lane_put(lane, pkt);
+	rc_producer_leave(lane);
+	return pkt->ts_ns;
 }
 
-void rc_queue_leave_slow(struct rc_lane *lane)
+static bool rc_queue_offer_to(struct rc_lane *lane, struct rc_packet *pkt)
 {
-	__acquire(&lane->lock);
-	spin_unlock(&lane->lock);
+	int snaplen = rc_lane_snaplen(lane);
+
+	if (snaplen == RC_LANE_UNATTENDED || !rc_lane_has_room(lane, rc_lane_slot_size(pkt, snaplen)))
+		return false;
+	rc_lane_put(lane, pkt);
+	return true;
 }
 
 bool rc_queue_offer(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane;
+	struct rc_lane *lane = rc_queue_own_lane(queue);
 	bool taken;
 
-	if (!rc_queue_enter(queue, &lane))
+	if (lane)
+		return rc_queue_offer_to(lane, pkt);
+	lane = rc_producer_enter(queue);
+	if (!lane)
 		return false;
-	taken = rc_lane_has_room(lane, rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)));
-	if (taken)
-		rc_lane_put(lane, pkt, READ_ONCE(queue->snaplen));
-	rc_queue_leave(lane);
+	taken = rc_queue_offer_to(lane, pkt);
+	rc_producer_leave(lane);
 	return taken;
 }
 
 bool rc_queue_seems_full(const struct rc_queue *queue, const struct rc_packet *pkt)
 {
-	const struct rc_lane *lane = &queue->lanes[rc_queue_lane(queue)];
+	const struct rc_lane *lane = rc_queue_own_lane(queue) ?: &queue->lanes[0];
 	u64 used = READ_ONCE(lane->head) - READ_ONCE(lane->consumer->released);
 
 	return used + rc_lane_slot_size(pkt, READ_ONCE(queue->snaplen)) > rc_lane_size(lane);
@@ -155,7 +185,7 @@ static u64 rc_queue_count_unattended(const struct rc_queue *queue)
 	u64 sum = 0;
 
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(*per_cpu_ptr(queue->unattended, cpu));
+		sum += READ_ONCE(per_cpu_ptr(queue->producers, cpu)->unattended);
 	return sum;
 }
 
@@ -181,16 +211,19 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 		rc_lane_attach(&queue->lanes[i]);
 	/* For the consumer only: the account is elsewhere. */
 	WRITE_ONCE(queue->lanes[0].kernel->stats.dropped[RINGCAP_DROP_UNATTENDED], rc_queue_count_unattended(queue));
-	/* Producers that see these see all of the above. */
-	smp_store_release(&queue->attended, true);
-	smp_store_release(&queue->fast, !queue->shared);
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_set_snaplen(&queue->lanes[i], queue->snaplen);
+	WRITE_ONCE(queue->attended, true);
 	return 0;
 }
 
 static void rc_queue_end_delivery(struct rc_queue *queue)
 {
-	WRITE_ONCE(queue->fast, false);
+	u32 i;
+
 	WRITE_ONCE(queue->attended, false);
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_set_snaplen(&queue->lanes[i], RC_LANE_UNATTENDED);
 }
 
 void rc_queue_detach(struct rc_queue *queue)
@@ -228,6 +261,7 @@ void rc_queue_kill(struct rc_queue *queue)
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old)
 {
 	rc_queue_stats(old, &queue->before);
+	queue->shared_before = rc_queue_shared(old);
 	WRITE_ONCE(queue->tx_sent, READ_ONCE(old->tx_sent));
 	WRITE_ONCE(queue->tx_failed, READ_ONCE(old->tx_failed));
 }
@@ -261,6 +295,22 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 	}
 }
 
+u32 rc_queue_lanes(const struct rc_queue *queue)
+{
+	u32 i, lanes = 0;
+
+	for (i = 0; i < queue->nr_lanes; i++)
+		lanes += !!rc_region_pages(&queue->lanes[i].region);
+	return lanes;
+}
+
+u64 rc_queue_shared(const struct rc_queue *queue)
+{
+	const struct rc_lane *lane = &queue->lanes[0];
+
+	return queue->shared_before + (lane->shared ? READ_ONCE(lane->kernel->stats.delivered) : 0);
+}
+
 u64 rc_queue_unread_bytes(struct rc_queue *queue)
 {
 	struct rc_lane_unread unread;
@@ -276,7 +326,7 @@ u64 rc_queue_unread_bytes(struct rc_queue *queue)
 
 u64 rc_queue_memory(const struct rc_queue *queue)
 {
-	u64 bytes = struct_size(queue, lanes, queue->nr_lanes) + num_possible_cpus() * sizeof(*queue->unattended);
+	u64 bytes = struct_size(queue, lanes, queue->nr_lanes) + num_possible_cpus() * sizeof(*queue->producers);
 	u32 i;
 
 	bytes += rc_region_memory(&queue->info) + rc_region_memory(&queue->kernel) + rc_region_memory(&queue->consumer);

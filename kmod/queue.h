@@ -10,14 +10,17 @@
 #define RC_QUEUE_H
 
 #include <linux/kref.h>
+#include <linux/mutex.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
 
 #include "lane.h"
 #include "overflow.h"
+#include "producer.h"
 #include "region.h"
 #include "waiter.h"
 
+struct mem_cgroup;
 struct rc_chardev;
 struct rc_grants;
 struct rc_packet;
@@ -39,13 +42,14 @@ struct rc_queue_shape {
 
 /**
  * struct rc_queue - a queue
- * @unattended: packets that were dropped because none was, by the CPU that had them
+ * @producers: per CPU
  * @attended: a consumer is attached; written under rc_chardev_lock, read by producers
- * @fast: one is and each CPU has its own lane: producers need not look any further
- * @shared: lanes have several producers
- * @nr_lanes: of @lanes
+ * @nr_lanes: of @lanes, which each have its snap length while one is; the most that there may be, of which those that
+ *	were never wanted have no memory
  * @snaplen: what the attached consumer was told: the greatest since the queue was last empty for sure
  * @waiter: when a sleeping consumer is woken
+ * @producers_work: gives lanes to producers that ask for one; holds a reference while it is pending
+ * @grow_again: jiffies before which that does not try to give a lane memory; its own
  * @looks, @look: see poll.c
  * @dead: no cluster's any more, or taken back from its consumer; under rc_chardev_lock
  * @holder: under rc_chardev_lock
@@ -54,17 +58,17 @@ struct rc_queue_shape {
  * @chardev: its public face, while not @dead
  * @index: number in its cluster
  * @nr_queues: how many that has
+ * @grow: taken to give a lane memory, innermost but for what allocating takes
+ * @memcg: of the process that made it: charged for that memory; held. NULL = there are none
  * @info, @kernel, @consumer: the mapped pages
  * @grants: what its consumer may send out of, the cluster's; NULL = nothing
  * @transmit: from which it does; there while a consumer is attached that found something granted
  * @tx_sent, @tx_failed: packets that consumers have sent; by one thread at a time
- * @before: account of the queues that were in this one's place; under rc_chardev_lock
+ * @before, @shared_before: account of the queues that were in this one's place; under rc_chardev_lock
  */
 struct rc_queue {
-	u64 __percpu *unattended;
-	bool fast;
+	struct rc_producer __percpu *producers;
 	bool attended;
-	bool shared;
 	u32 nr_lanes;
 	u32 snaplen;
 	struct rc_waiter waiter;
@@ -72,6 +76,8 @@ struct rc_queue {
 	/* Publishers write to it, once a batch. */
 	struct kref ref ____cacheline_aligned_in_smp;
 	struct work_struct free_work;
+	struct work_struct producers_work;
+	unsigned long grow_again;
 	atomic_t looks;
 	struct rcu_head look;
 	struct rc_overflow overflow;
@@ -82,6 +88,8 @@ struct rc_queue {
 	struct rc_chardev *chardev;
 	u32 index;
 	u32 nr_queues;
+	struct mutex grow;
+	struct mem_cgroup *memcg;
 	struct rc_region info;
 	struct rc_region kernel;
 	struct rc_region consumer;
@@ -90,6 +98,7 @@ struct rc_queue {
 	u64 tx_sent;
 	u64 tx_failed;
 	struct ringcap_lane_stats before;
+	u64 shared_before;
 	struct rc_lane lanes[];
 };
 
@@ -102,6 +111,9 @@ static inline void rc_queue_get(struct rc_queue *queue)
 }
 
 void rc_queue_put(struct rc_queue *queue);
+
+/* Gives @lane memory, if it has none. -ENOMEM; -ENODEV where the queue is dead. Sleeps. */
+int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane);
 
 /*
  * Attaches current as the consumer, which is told that the queue is of a cluster of this @name and, where rings feed it, has
@@ -129,6 +141,12 @@ void rc_queue_take_back(struct rc_queue *queue);
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
+
+/* Lanes that have memory. */
+u32 rc_queue_lanes(const struct rc_queue *queue);
+
+/* Packets of those delivered that took the lane that CPUs without one of their own share. */
+u64 rc_queue_shared(const struct rc_queue *queue);
 u64 rc_queue_unread_bytes(struct rc_queue *queue);
 u64 rc_queue_memory(const struct rc_queue *queue);
 
@@ -138,55 +156,23 @@ static inline struct rc_queue *rc_queue_of(const struct rc_lane *lane)
 	return container_of(lane->waiter, struct rc_queue, waiter);
 }
 
-/* What this CPU produces into. */
-static __always_inline u32 rc_queue_lane(const struct rc_queue *queue)
-{
-	unsigned int cpu = smp_processor_id();
-
-	return likely(cpu < queue->nr_lanes) ? cpu : cpu % queue->nr_lanes;
-}
-
-/* The same where each CPU has its own. */
-static __always_inline struct rc_lane *rc_queue_own_lane(struct rc_queue *queue)
-{
-	unsigned int cpu = smp_processor_id();
-	struct rc_lane *lane = &queue->lanes[cpu];
-
-	/* Or the compiler would look it up again for each of its fields. */
-	OPTIMIZER_HIDE_VAR(lane);
-	return lane;
-}
-
 /* Counts a packet that comes while no consumer is attached. Lanes need not be touched for that, nor their locks taken. */
 static __always_inline void rc_queue_drop_unattended(const struct rc_queue *queue)
 {
-	__this_cpu_inc(*queue->unattended);
+	__this_cpu_inc(queue->producers->unattended);
 }
 
-/* For lanes that several CPUs produce into, and while a consumer comes or goes. */
-struct rc_lane *rc_queue_enter_slow(struct rc_queue *queue);
-void rc_queue_leave_slow(struct rc_lane *lane);
-
-/*
- * Finds the @lane that this CPU may produce into until rc_queue_leave; false while no consumer is attached. Not the lane itself is
- * returned: the compiler would look whether there is one where each CPU has its own, too.
- */
-static __always_inline bool rc_queue_enter(struct rc_queue *queue, struct rc_lane **lane)
+/* The lane that only this CPU produces into; NULL = none. */
+static __always_inline struct rc_lane *rc_queue_own_lane(const struct rc_queue *queue)
 {
-	/* Pairs with the release in rc_queue_attach. */
-	if (likely(smp_load_acquire(&queue->fast))) {
-		*lane = rc_queue_own_lane(queue);
-		return true;
-	}
-	*lane = rc_queue_enter_slow(queue);
-	return *lane;
+	return __this_cpu_read(queue->producers->own);
 }
 
-static __always_inline void rc_queue_leave(struct rc_lane *lane)
-{
-	if (unlikely(lane->shared))
-		rc_queue_leave_slow(lane);
-}
+/* What rc_queue_deliver_shared delivers: this CPU's, with bottom halves off. */
+DECLARE_PER_CPU(struct rc_packet, rc_queue_packet);
+
+/* rc_queue_deliver of a CPU that has no lane of its own, of rc_queue_packet. Returns the packet's time. */
+u64 rc_queue_deliver_shared(struct rc_queue *queue);
 
 /*
  * Delivers or drops @pkt, on the CPU that got it, with bottom halves off, under RCU. The address of @pkt is passed to nobody from
@@ -195,14 +181,15 @@ static __always_inline void rc_queue_leave(struct rc_lane *lane)
  */
 static __always_inline void rc_queue_deliver(struct rc_queue *queue, struct rc_packet *pkt)
 {
-	struct rc_lane *lane;
+	struct rc_lane *lane = rc_queue_own_lane(queue);
 
-	if (unlikely(!rc_queue_enter(queue, &lane))) {
-		rc_queue_drop_unattended(queue);
+	if (likely(lane)) {
+		rc_lane_put(lane, pkt);
 		return;
 	}
-	rc_lane_put(lane, pkt, READ_ONCE(queue->snaplen));
-	rc_queue_leave(lane);
+	/* Not on the stack: the compiler would guard that for every packet. */
+	rc_packet_copy_known(this_cpu_ptr(&rc_queue_packet), pkt);
+	pkt->ts_ns = rc_queue_deliver_shared(queue);
 }
 
 /* Delivers @pkt as rc_queue_deliver does if a consumer is attached and has room; else does and counts nothing. */

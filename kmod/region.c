@@ -11,7 +11,9 @@
 
 static unsigned int rc_region_mapped_pages(const struct rc_region *region)
 {
-	return region->nr_pages << region->twice;
+	unsigned int nr_pages = rc_region_pages(region);
+
+	return nr_pages ? nr_pages << region->twice : 0;
 }
 
 /*
@@ -35,7 +37,7 @@ int rc_region_alloc(struct rc_region *region, size_t bytes, bool twice)
 	region->twice = twice;
 	if (!rc_region_fits(nr_pages))
 		return -ENOMEM;
-	region->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*region->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	region->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*region->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
 	if (!region->pages)
 		return -ENOMEM;
 
@@ -77,9 +79,9 @@ void rc_region_free(struct rc_region *region)
 
 void rc_region_zero(struct rc_region *region)
 {
-	unsigned int i;
+	unsigned int i, nr_pages = rc_region_pages(region);
 
-	for (i = 0; i < region->nr_pages; i++) {
+	for (i = 0; i < nr_pages; i++) {
 		clear_page(region->addr + ((size_t)i << PAGE_SHIFT));
 		cond_resched();
 	}
@@ -87,8 +89,8 @@ void rc_region_zero(struct rc_region *region)
 
 int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 {
+	unsigned int i, nr_pages = rc_region_mapped_pages(region);
 	unsigned long address = vma->vm_start;
-	unsigned int i;
 
 	/*
 	 * As page frames, not as pages: then nobody can take a reference to one (vmsplice, io_uring, O_DIRECT), keep it
@@ -96,7 +98,7 @@ int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 	 * which warns of a mapping that it has itself undone for lack of memory, where that is all of the vma.
 	 */
 	rc_compat_vm_flags_set(vma, VM_IO | VM_PFNMAP);
-	for (i = 0; i < rc_region_mapped_pages(region); i++, address += PAGE_SIZE) {
+	for (i = 0; i < nr_pages; i++, address += PAGE_SIZE) {
 		if (vmf_insert_pfn(vma, address, page_to_pfn(region->pages[i])) != VM_FAULT_NOPAGE)
 			return -ENOMEM;
 		/* A lane of 1 GiB is half a million pages. */
@@ -105,7 +107,32 @@ int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 	return 0;
 }
 
+vm_fault_t rc_region_fault(const struct rc_region *region, struct vm_fault *vmf, unsigned long first)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long wanted = (vmf->address - vma->vm_start) >> PAGE_SHIFT, all = vma_pages(vma), i;
+	struct page **pages = region->pages + first;
+	vm_fault_t fault;
+
+	if (first + all > rc_region_mapped_pages(region))
+		return VM_FAULT_SIGBUS;
+	fault = vmf_insert_pfn(vma, vmf->address & PAGE_MASK, page_to_pfn(pages[wanted]));
+	if (fault != VM_FAULT_NOPAGE)
+		return fault;
+	/* One fault for all of them, as long as there is memory for the tables; after that the next one goes on from its own. */
+	for (i = 1; i < all && !fatal_signal_pending(current); i++) {
+		unsigned long at = (wanted + i) % all;
+
+		if (vmf_insert_pfn(vma, vma->vm_start + (at << PAGE_SHIFT), page_to_pfn(pages[at])) != VM_FAULT_NOPAGE)
+			break;
+		cond_resched();
+	}
+	return fault;
+}
+
 size_t rc_region_memory(const struct rc_region *region)
 {
-	return ((size_t)region->nr_pages << PAGE_SHIFT) + rc_region_mapped_pages(region) * sizeof(*region->pages);
+	size_t pages = rc_region_pages(region);
+
+	return (pages << PAGE_SHIFT) + rc_region_mapped_pages(region) * sizeof(*region->pages);
 }

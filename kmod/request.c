@@ -12,7 +12,7 @@
 #include "params.h"
 #include "spec.h"
 
-#define RC_LANES_DEFAULT	4U
+#define RC_LANES_DEFAULT	16U
 #define RC_TIMEOUT_US_DEFAULT	10000U
 #define RC_TIMEOUT_US_MAX	1000000U
 #define RC_SNAPLEN_DEFAULT	RINGCAP_SNAPLEN_MAX
@@ -117,11 +117,9 @@ static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape 
 	shape->nr_lanes = rc_attr_u32(info, RINGCAP_A_LANES, 0);
 	if (shape->nr_lanes > RINGCAP_LANES_MAX)
 		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_LANES], -EINVAL,
-				      "RINGCAP_A_LANES: a queue has 1 to 64 lanes; 0 is one for each possible CPU, at most 4");
-	if (!shape->nr_lanes)
-		shape->nr_lanes = min(RC_LANES_DEFAULT, nr_cpu_ids);
+				      "RINGCAP_A_LANES: a queue has 1 to 64 lanes; 0 is one for each possible CPU and one that is shared, at most 16");
 	/* No more than can be written to. */
-	shape->nr_lanes = min(shape->nr_lanes, nr_cpu_ids);
+	shape->nr_lanes = min(shape->nr_lanes ?: RC_LANES_DEFAULT, rc_producers_lanes());
 
 	shape->lane_size = rc_attr_u32(info, RINGCAP_A_LANE_SIZE, rc_params_lane_size());
 	if (!is_power_of_2(shape->lane_size) || shape->lane_size < RINGCAP_LANE_SIZE_MIN ||

@@ -44,7 +44,8 @@ static void make_cluster(const struct ring_shape *shape, unsigned int queues)
 {
 	begin(RINGCAP_CMD_CLUSTER_SET, CLUSTER);
 	rt_message_put_u32(&message, RINGCAP_A_QUEUES, queues);
-	rt_message_put_u32(&message, RINGCAP_A_LANES, nr_producers);
+	/* One each, and the one that is shared. */
+	rt_message_put_u32(&message, RINGCAP_A_LANES, nr_producers + 1);
 	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, reader_memory / nr_producers);
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, WAKE_BYTES);
 	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, WAKE_MS * 1000);

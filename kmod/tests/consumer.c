@@ -83,16 +83,29 @@ static void rt_check_slot(const struct rt_queue *queue, const struct ringcap_slo
 		 slot->caplen, slot->len, queue->info->snaplen);
 }
 
-static u32 rt_lane_read(struct rt_queue *queue, u32 lane, rt_slot_fn fn, void *arg, u32 max)
+/* Up to where a lane is published. */
+static u64 rt_lane_end(const struct rt_queue *queue, u32 lane)
 {
 	u64 producer = __atomic_load_n(&queue->kernel[lane].producer, __ATOMIC_ACQUIRE); /* (B) */
-	const struct ringcap_slot *slot;
-	u32 count = 0;
 
 	RT_CHECK(producer - queue->position[lane] <= queue->lane_size, "lane %u: producer %llu, read up to %llu", lane,
 		 (unsigned long long)producer, (unsigned long long)queue->position[lane]);
+	return producer;
+}
+
+static const struct ringcap_slot *rt_lane_next(const struct rt_queue *queue, u32 lane)
+{
+	return (const void *)(queue->data[lane] + (queue->position[lane] & (queue->lane_size - 1)));
+}
+
+static u32 rt_lane_read(struct rt_queue *queue, u32 lane, rt_slot_fn fn, void *arg, u32 max)
+{
+	u64 producer = rt_lane_end(queue, lane);
+	const struct ringcap_slot *slot;
+	u32 count = 0;
+
 	while (queue->position[lane] != producer && count < max) {
-		slot = (const void *)(queue->data[lane] + (queue->position[lane] & (queue->lane_size - 1)));
+		slot = rt_lane_next(queue, lane);
 		rt_check_slot(queue, slot, producer - queue->position[lane]);
 		if (fn)
 			fn(slot, (const u8 *)slot + slot->hdr_len, arg);
@@ -111,13 +124,72 @@ u32 rt_queue_peek(struct rt_queue *queue, rt_slot_fn fn, void *arg, u32 max)
 	return count;
 }
 
-u32 rt_queue_read(struct rt_queue *queue, rt_slot_fn fn, void *arg)
+static void rt_queue_release(struct rt_queue *queue)
 {
-	u32 lane, count = rt_queue_peek(queue, fn, arg, UINT32_MAX);
+	u32 lane;
 
 	for (lane = 0; lane < queue->nr_lanes; lane++)
 		__atomic_store_n(&queue->consumer[lane].released, queue->position[lane], __ATOMIC_RELEASE); /* (C) */
+}
+
+u32 rt_queue_read(struct rt_queue *queue, rt_slot_fn fn, void *arg)
+{
+	u32 count = rt_queue_peek(queue, fn, arg, UINT32_MAX);
+
+	rt_queue_release(queue);
 	return count;
+}
+
+/* Up to where each lane is published, the first one last, as libringcap looks; now and then it is stopped before that. */
+static void rt_queue_ends(const struct rt_queue *queue, u64 *ends)
+{
+	static u32 looks;
+	u32 lane;
+
+	for (lane = queue->nr_lanes; lane-- > 0;) {
+		if (!lane && queue->stop_us && ++looks % 4 == 0)
+			usleep(queue->stop_us);
+		ends[lane] = rt_lane_end(queue, lane);
+	}
+}
+
+/* The lane with the oldest packet; @queue->nr_lanes = there is none. */
+static u32 rt_queue_oldest(const struct rt_queue *queue, const u64 *ends)
+{
+	u32 lane, oldest = queue->nr_lanes;
+
+	for (lane = 0; lane < queue->nr_lanes; lane++)
+		if (queue->position[lane] != ends[lane] &&
+		    (oldest == queue->nr_lanes || rt_lane_next(queue, lane)->ts_ns < rt_lane_next(queue, oldest)->ts_ns))
+			oldest = lane;
+	return oldest;
+}
+
+u32 rt_queue_read_in_order(struct rt_queue *queue, rt_slot_fn fn, void *arg)
+{
+	u64 ends[RINGCAP_LANES_MAX];
+	u32 lane, count;
+
+	rt_queue_ends(queue, ends);
+	for (count = 0; (lane = rt_queue_oldest(queue, ends)) != queue->nr_lanes; count++) {
+		const struct ringcap_slot *slot = rt_lane_next(queue, lane);
+
+		rt_check_slot(queue, slot, ends[lane] - queue->position[lane]);
+		fn(slot, (const u8 *)slot + slot->hdr_len, arg);
+		queue->position[lane] += RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
+	}
+	rt_queue_release(queue);
+	return count;
+}
+
+u32 rt_queue_lane_of(const struct rt_queue *queue, const struct ringcap_slot *slot)
+{
+	u32 lane;
+
+	for (lane = 0; lane < queue->nr_lanes; lane++)
+		if ((const u8 *)slot - queue->data[lane] < 2 * (ptrdiff_t)queue->lane_size && (const u8 *)slot >= queue->data[lane])
+			break;
+	return lane;
 }
 
 int rt_queue_poll(const struct rt_queue *queue, int milliseconds)

@@ -21,6 +21,7 @@ struct rt_queue {
 	size_t consumer_len;
 	const u8 *data[RINGCAP_LANES_MAX];
 	u64 position[RINGCAP_LANES_MAX];	/* next to be read */
+	u32 stop_us;	/* rt_queue_read_in_order stops as long now and then, between the looks at two lanes */
 };
 
 typedef void (*rt_slot_fn)(const struct ringcap_slot *slot, const u8 *packet, void *arg);
@@ -33,7 +34,13 @@ void rt_queue_close(struct rt_queue *queue);
 /* Reads what is there, calls @fn for each packet and releases it; returns how many. */
 u32 rt_queue_read(struct rt_queue *queue, rt_slot_fn fn, void *arg);
 
-/* The same, at most @max packets, and without giving back what was read. */
+/* The same, with the lanes' packets in order of time: those of a processor are in the order in which it had them. */
+u32 rt_queue_read_in_order(struct rt_queue *queue, rt_slot_fn fn, void *arg);
+
+/* The lane that @slot, which was read, is in. */
+u32 rt_queue_lane_of(const struct rt_queue *queue, const struct ringcap_slot *slot);
+
+/* The same as rt_queue_read, at most @max packets, and without giving back what was read. */
 u32 rt_queue_peek(struct rt_queue *queue, rt_slot_fn fn, void *arg, u32 max);
 
 /* poll(2); returns what it reports, 0 after @milliseconds. */

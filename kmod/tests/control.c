@@ -522,6 +522,8 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 	counts->unread += rt_answer_u64(answer, RINGCAP_A_UNREAD_BYTES);
 	counts->tx_sent += rt_answer_u64(answer, RINGCAP_A_TX_SENT);
 	counts->tx_failed += rt_answer_u64(answer, RINGCAP_A_TX_FAILED);
+	counts->lanes += rt_answer_u32(answer, RINGCAP_A_LANES_TAKEN);
+	counts->shared += rt_answer_u64(answer, RINGCAP_A_SHARED);
 	counts->memory += rt_answer_u64(answer, RINGCAP_A_MEMORY);
 	counts->attached += rt_answer_u32(answer, RINGCAP_A_ATTACHED);
 	counts->pid = rt_answer_u32(answer, RINGCAP_A_ATTACHED_PID);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Limits: rings and learnt flows by number, for administrators of a namespace only; and learnt flows by memory. */
+/* Limits: rings and learnt flows by number, for administrators of a namespace only; learnt flows and lanes by memory. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fixture.h"
 #include "rules.h"
@@ -216,33 +217,62 @@ static u64 rt_group_memory(void)
 	return bytes;
 }
 
+/* Where there are memory cgroups, one for what this process makes from now on; rt_groups_leave gets it out of it. */
+static void rt_groups_enter(void)
+{
+	char text[32];
+
+	RT_CHECK((!mkdir("/tmp", 0755) || errno == EEXIST) && (!mkdir(RT_GROUPS, 0755) || errno == EEXIST), "%m");
+	if (mount("cgroup2", RT_GROUPS, "cgroup2", 0, NULL) || !rt_write_file(RT_GROUPS "/cgroup.subtree_control", "+memory"))
+		rt_skip("this kernel has no memory cgroups: %m");
+	RT_CHECK(!mkdir(RT_GROUPS "/ring", 0755) || errno == EEXIST, "%m");
+	snprintf(text, sizeof(text), "%d", getpid());
+	RT_CHECK(rt_write_file(RT_GROUPS "/ring/cgroup.procs", text), "%m");
+}
+
+static void rt_groups_leave(void)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%d", getpid());
+	RT_CHECK(rt_write_file(RT_GROUPS "/cgroup.procs", text), "%m");
+}
+
+/* It may have so many @bytes more. */
+static void rt_group_limit(u64 bytes)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)(rt_group_memory() + bytes));
+	RT_CHECK(rt_write_file(RT_GROUPS "/ring/memory.max", text), "%m");
+}
+
+/* How often it met its limit. */
+static u64 rt_group_met_limit(void)
+{
+	return rt_proc_number(RT_GROUPS "/ring/memory.events", "max ");
+}
+
 /* What a ring learns from others' packets is charged to the ring's maker, and ends at its memory limit. */
 RT_CASE(limit_memory)
 {
 	const u32 count = rt_scaled(20000);
 	struct rt_rules_counts counts;
 	struct rt_fixture fixture;
-	char text[32];
 	u64 before;
 
 	rt_limit_reset();
-	RT_CHECK((!mkdir("/tmp", 0755) || errno == EEXIST) && (!mkdir(RT_GROUPS, 0755) || errno == EEXIST), "%m");
-	if (mount("cgroup2", RT_GROUPS, "cgroup2", 0, NULL) || !rt_write_file(RT_GROUPS "/cgroup.subtree_control", "+memory"))
-		rt_skip("this kernel has no memory cgroups: %m");
-	RT_CHECK(!mkdir(RT_GROUPS "/ring", 0755) || errno == EEXIST, "%m");
 	rt_fixture_open_devices(&fixture);
-	snprintf(text, sizeof(text), "%d", getpid());
-	RT_CHECK(rt_write_file(RT_GROUPS "/ring/cgroup.procs", text), "%m");
+	rt_groups_enter();
 	rt_limit_learn(&fixture, 0);
-	RT_CHECK(rt_write_file(RT_GROUPS "/cgroup.procs", text), "%m");
+	rt_groups_leave();
 	before = rt_group_memory();
 	rt_limit_traffic(&fixture, 0, count);
 	rt_limit_check(&fixture, count, 0);
 	RT_CHECK(rt_group_memory() >= before + count * 80ULL, "%llu bytes for %u flows",
 		 (unsigned long long)(rt_group_memory() - before), count);
 	/* Room for a part of the flows, whatever of up to 64 pages a CPU was charged ahead. */
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)rt_group_memory() + count * 20ULL);
-	RT_CHECK(rt_write_file(RT_GROUPS "/ring/memory.max", text), "%m");
+	rt_group_limit(count * 20ULL);
 	rt_limit_traffic(&fixture, count, count);
 	rt_rules_counts(fixture.ring, &counts);
 	RT_CHECK(counts.not_learnt && counts.nr_exact > count, "%u learnt, %llu not", counts.nr_exact,
@@ -250,4 +280,43 @@ RT_CASE(limit_memory)
 	RT_EQUAL(counts.nr_exact + counts.not_learnt, 2 * count);
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
 	RT_CHECK(!rmdir(RT_GROUPS "/ring") && !umount(RT_GROUPS), "%m");
+}
+
+/* A queue that gets no memory for another lane goes on with those that it has, and does not fill its group time and again. */
+RT_CASE(limit_memory_of_lanes)
+{
+	struct rt_traffic traffic = { .flows = 5 };
+	u64 deadline = rt_now() + RT_PATIENCE_NS, met, since;
+	struct rt_receiver receiver;
+	struct rt_queue_counts counts;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	u32 from;
+
+	rt_groups_enter();
+	rt_limit_set("lane_idle_ms", "1");
+	rt_fixture_open(&fixture, &(struct rt_cluster){ .lanes = 2 });
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_groups_leave();
+	rt_group_limit(RT_LANE_SIZE / 2);
+	met = rt_group_met_limit();
+	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 1 << 20);
+	for (from = 0; rt_group_met_limit() == met; from += 8) {
+		rt_exchange(fixture.sender, &traffic, from, 8, &queue, 1, &receiver);
+		RT_CHECK(rt_now() < deadline, "nothing wants another lane");
+	}
+	usleep(100000);
+	since = rt_now();
+	met = rt_group_met_limit();
+	rt_exchange(fixture.sender, &traffic, from, 4096, &queue, 1, &receiver);
+	RT_CHECK(rt_group_met_limit() == met || rt_now() - since > 5000000000ULL, "the limit was met %llu times more",
+		 (unsigned long long)(rt_group_met_limit() - met));
+	rt_queue_counts(fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.lanes, 1);
+	rt_fixture_check(&fixture, from + 4096, 0, from + 4096, 0, 0);
+	rt_queue_close(&queue);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, fixture.ring), 0);
+	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, fixture.cluster), 0);
+	RT_CHECK(!rmdir(RT_GROUPS "/ring") && !umount(RT_GROUPS), "%m");
+	rt_limit_set("lane_idle_ms", "1000");
 }

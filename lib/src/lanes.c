@@ -74,10 +74,13 @@ uint64_t lanes_skip(struct lanes *l, unsigned int i, uint64_t end)
 	return skipped;
 }
 
-/* Looks at how far each lane is published; -EBADMSG for an invalid position. */
+/*
+ * Looks at how far each lane is published; -EBADMSG for an invalid position. The first lane last: from that a processor goes to
+ * one of its own, and is not to be seen there without what it had before.
+ */
 static int refresh(struct lanes *l)
 {
-	for (unsigned int i = 0; i < l->nr; i++) {
+	for (unsigned int i = l->nr; i-- > 0;) {
 		struct lane *lane = &l->lane[i];
 
 		lane->end = __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);	/* (B) */

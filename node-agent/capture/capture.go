@@ -172,7 +172,9 @@ type QueueStats struct {
 	Truncated, TruncatedBytes uint64
 	Dropped                   map[DropReason]uint64
 	UnreadBytes               uint64
-	Attached                  bool
+	// Lanes is the number of memory areas that it has by now; 0 where the engine makes all of them at once.
+	Lanes    int
+	Attached bool
 	// Holder is the process that attached, by its number in this process's pid namespace; 0 when there is none, or it is not
 	// visible from here. It may have ended, and another one hold what it had.
 	Holder int
@@ -230,6 +232,8 @@ type ClusterState struct {
 	Duplicated, Spread uint64
 	// Memory is the bytes that its queues take.
 	Memory uint64
+	// MemoryMost is the bytes that they may come to take, as more CPUs produce; 0 where that is Memory.
+	MemoryMost uint64
 	// Lanes is the number of memory areas of each queue; 0 where the engine has one.
 	Lanes int
 }

@@ -75,7 +75,8 @@ func (r *Reconciler) inspectEngines(ctx context.Context, seen *view) (complete b
 		}
 		for name, state := range observation.Clusters {
 			facts.Queues[name], facts.QueueCounts[name] = p.Kind, len(state.Queues)
-			facts.Taken[name] = plan.Taken{Bytes: state.Memory, Lanes: state.Lanes}
+			most := max(state.Memory, state.MemoryMost)
+			facts.Taken[name] = plan.Taken{Bytes: most, ToCome: most - state.Memory, Lanes: state.Lanes}
 		}
 	}
 	return complete

@@ -11,6 +11,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -91,14 +92,14 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			s.ring(name, string(object.Engine), ring.Stats)
 		}
 	}
-	capacity := map[string]uint64{}
+	capacity := map[string]queueSize{}
 	for engine, planned := range r.Plan.Plans {
 		for _, c := range planned.Clusters {
 			lanes := max(r.Engines[engine].Lanes, 1)
 			if c.Lanes > 0 {
 				lanes = c.Lanes
 			}
-			capacity[c.Name] = uint64(c.QueueBytes) * uint64(lanes)
+			capacity[c.Name] = queueSize{uint64(c.QueueBytes), lanes}
 		}
 		for i := range planned.Rings {
 			if state, ok := r.Observations[engine].Rings[planned.Rings[i].Name]; ok {
@@ -147,7 +148,13 @@ func (s sink) ring(name, engine string, stats capture.RingStats) {
 	s.counter(ringPassed, stats.Passed, name, engine)
 }
 
-func (s sink) cluster(name, engine string, cluster capture.ClusterState, capacity uint64) {
+// queueSize is a plan's: bytes of an area, and areas.
+type queueSize struct {
+	area  uint64
+	lanes int
+}
+
+func (s sink) cluster(name, engine string, cluster capture.ClusterState, size queueSize) {
 	s.gauge(clusterMemory, float64(cluster.Memory), name, engine)
 	s.counter(clusterDoubled, cluster.Duplicated, name, engine)
 	s.counter(clusterSpread, cluster.Spread, name, engine)
@@ -158,8 +165,8 @@ func (s sink) cluster(name, engine string, cluster capture.ClusterState, capacit
 		s.counter(queueTruncated, queue.Truncated, name, number, engine)
 		s.counter(queueCutBytes, queue.TruncatedBytes, name, number, engine)
 		s.gauge(queueUnread, float64(queue.UnreadBytes), name, number, engine)
-		if capacity > 0 { // one that could not be removed is in no plan
-			s.gauge(queueCapacity, float64(capacity), name, number, engine)
+		if size.lanes > 0 { // one that could not be removed is in no plan
+			s.gauge(queueCapacity, float64(size.area*uint64(cmp.Or(queue.Lanes, size.lanes))), name, number, engine)
 		}
 		s.gauge(queueAttached, boolean(queue.Attached), name, number, engine)
 		for _, reason := range capture.DropReasons {

@@ -28,8 +28,9 @@ type clusterDraft struct {
 	// slotBytes is how many bytes of a packet each slot is reckoned with.
 	slotBytes  int32
 	queueBytes uint32
-	// lanes is the number of memory areas of each queue; need the bytes of all of them, and claim what is new of the node's memory.
-	lanes       int
+	// lanes is the number of memory areas of each queue, mostLanes how many there may be where the node has room for them.
+	lanes, mostLanes int
+	// need is the bytes of all of them, and claim what is new of the node's memory.
 	need, claim uint64
 	ledger      *ledger
 }

@@ -14,16 +14,20 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Taken is what a set of queues has now: bytes of the node's memory, and areas for each queue where the engine tells.
+// Taken is what a set of queues has now: bytes of the node's memory, those that it may yet come to take included, and areas for
+// each queue where the engine tells.
 type Taken struct {
 	Bytes uint64
-	Lanes int
+	// ToCome is how many of Bytes it has not taken yet, so that they still count as available.
+	ToCome uint64
+	Lanes  int
 }
 
-// ledger is what the sets of queues have of the node's memory, in bytes: taken by those that there are, by name, and promised
-// to those that this plan makes.
+// ledger is what the sets of queues have of the node's memory, in bytes: taken by those that there are, by name, of which some is
+// to come, and promised to those that this plan makes.
 type ledger struct {
 	taken    map[string]uint64
+	toCome   uint64
 	promised uint64
 }
 
@@ -31,6 +35,7 @@ func newLedger(facts Facts) *ledger {
 	l := &ledger{taken: map[string]uint64{}}
 	for name, taken := range facts.Taken {
 		l.taken[name] = taken.Bytes
+		l.toCome += taken.ToCome
 	}
 	return l
 }
@@ -67,8 +72,8 @@ func memorySuffices(d *clusterDraft) *problem {
 		bytes := s.MemoryLimit.Value()
 		limit = &bytes
 	}
-	d.lanes = sizing.Lanes(s.Queues, area, all, limit)
-	if d.lanes == 0 {
+	d.mostLanes = sizing.Lanes(s.Queues, area, all, limit)
+	if d.mostLanes == 0 {
 		return problemf(v1.ReasonMemoryLimitExceeded, "%d queues of %s need %s, and spec.memoryLimit is %s: "+
 			"raise it, or lower spec.slots (%d of %d bytes), spec.queues or the rings' spec.snapLength",
 			s.Queues, quantity(area), quantity(area*uint64(s.Queues)), s.MemoryLimit, s.Slots, d.slotBytes)
@@ -77,11 +82,16 @@ func memorySuffices(d *clusterDraft) *problem {
 		return problemf(v1.ReasonUnsupported, "spec.slots %d of %d bytes (spec.snapLength) need %s a queue; at most %s can be made: "+
 			"lower spec.slots or the rings' spec.snapLength", s.Slots, d.slotBytes, quantity(area), quantity(sizing.MaxArea))
 	}
-	if now := d.present().Lanes; now > 0 && now < d.lanes {
-		d.lanes = now
+	if now := d.present().Lanes; now > 0 {
+		d.mostLanes = min(now, d.mostLanes)
 	}
-	d.queueBytes, d.need = uint32(area), area*uint64(d.lanes)*uint64(s.Queues)
+	d.queueBytes = uint32(area)
 	return nil
+}
+
+func (d *clusterDraft) setLanes(lanes int) {
+	d.lanes, d.claim = lanes, 0
+	d.need = uint64(d.queueBytes) * uint64(lanes) * uint64(d.cluster.Spec.Queues)
 }
 
 // present is what this set of queues has of its engine now.
@@ -93,9 +103,31 @@ func (d *clusterDraft) present() Taken {
 }
 
 // nodeHasMemory compares the need of new queues with the node's free memory. Queues that exist keep theirs. Queues that change
-// their size are made before the old ones are removed, so they need all of their memory.
+// their size are made before the old ones are removed, so they need all of their memory. It asks for a few lanes only: all sets
+// of the plan get these before one gets more (raiseLanes).
 func nodeHasMemory(d *clusterDraft) *problem {
+	d.setLanes(d.mostLanes)
+	if d.need > d.present().Bytes {
+		d.setLanes(min(d.mostLanes, sizing.EnoughLanes))
+	}
+	return d.nodeHasRoom()
+}
+
+// raiseLanes gives the draft, which the ledger has with a few lanes, as many of those that it may have as the node has room for.
+func (d *clusterDraft) raiseLanes() {
+	few := d.lanes
+	d.ledger.leave(*d)
+	d.setLanes(d.mostLanes)
+	for d.nodeHasRoom() != nil && d.lanes > few {
+		d.setLanes(d.lanes - 1)
+	}
+	d.ledger.enter(*d)
+}
+
+// nodeHasRoom is nil where the node has memory for all lanes of the draft.
+func (d *clusterDraft) nodeHasRoom() *problem {
 	m := d.facts.Memory
+	d.claim = 0
 	if m == nil || d.need <= d.present().Bytes {
 		return nil
 	}
@@ -106,9 +138,9 @@ func nodeHasMemory(d *clusterDraft) *problem {
 	switch {
 	case taken+d.claim > limit:
 		why = fmt.Sprintf("all queues of this node may have %s of its %s (it keeps --memory-reserve, %s)", mebibytes(limit), mebibytes(m.Total), mebibytes(m.Reserve))
-	case m.Available < m.Reserve+d.ledger.promised+d.claim:
+	case m.Available < m.Reserve+d.ledger.toCome+d.ledger.promised+d.claim:
 		why = fmt.Sprintf("the node has too little available at the moment besides what it keeps, --memory-reserve, %s", mebibytes(m.Reserve))
-	case m.AgentRoom < d.ledger.promised+d.claim:
+	case m.AgentRoom < d.ledger.toCome+d.ledger.promised+d.claim:
 		why = "the memory limit of the agent's container (agent.resources.limits.memory), to which queues are charged, leaves too little"
 	default:
 		return nil
@@ -128,6 +160,12 @@ func nodeHasMemory(d *clusterDraft) *problem {
 func (l *ledger) enter(d clusterDraft) {
 	l.promised += d.claim
 	l.taken[d.cluster.Name] = max(l.taken[d.cluster.Name], d.claim)
+}
+
+// leave undoes enter.
+func (l *ledger) leave(d clusterDraft) {
+	l.promised -= d.claim
+	l.taken[d.cluster.Name] = d.facts.Taken[d.cluster.Name].Bytes
 }
 
 func lanesText(lanes int) string {

@@ -250,9 +250,9 @@ type builder struct {
 	ringConsumers map[string]*v1.Consumers
 	// queueCounts is the number of queues that each Cluster and each ring with queues is to have.
 	queueCounts map[string]int32
-	// clusters that passed all checks, by engine.
-	clusters map[v1.Engine][]capture.Cluster
-	ledger   *ledger
+	// drafts are the sets of queues that passed all checks, in the spec's order.
+	drafts []clusterDraft
+	ledger *ledger
 }
 
 // countAllQueues counts the queues of each name: for rules that name them, and for the rings' own.
@@ -371,13 +371,10 @@ func (b *builder) missed(rings []string) {
 	}
 }
 
-// assign puts a cluster that passed into its engine's plan and makes its rings feed it.
+// assign notes a cluster that passed for its engine's plan and makes its rings feed it.
 func (b *builder) assign(draft clusterDraft) {
-	if b.clusters == nil {
-		b.clusters = map[v1.Engine][]capture.Cluster{}
-	}
 	b.ledger.enter(draft)
-	b.clusters[draft.engine] = append(b.clusters[draft.engine], draft.planned())
+	b.drafts = append(b.drafts, draft)
 	for _, name := range draft.feeds {
 		ring := b.rings[name]
 		ring.ring.Outputs = append(ring.ring.Outputs, draft.cluster.Name)
@@ -397,12 +394,22 @@ func (b *builder) finish() {
 			b.setNIC(planned.ring.Name, tap.Interface, planned.nic)
 		}
 	}
-	for engine, clusters := range b.clusters {
+	for engine, clusters := range b.plannedClusters() {
 		slices.SortFunc(clusters, func(x, y capture.Cluster) int { return strings.Compare(x.Name, y.Name) })
 		p := b.result.Plans[engine]
 		p.Clusters = clusters
 		b.result.Plans[engine] = p
 	}
+}
+
+// plannedClusters are what passed, by engine, with as many lanes as there is room for.
+func (b *builder) plannedClusters() map[v1.Engine][]capture.Cluster {
+	clusters := map[v1.Engine][]capture.Cluster{}
+	for _, draft := range b.drafts {
+		draft.raiseLanes()
+		clusters[draft.engine] = append(clusters[draft.engine], draft.planned())
+	}
+	return clusters
 }
 
 func interfaceNames(taps []capture.Tap) []string {

@@ -603,3 +603,63 @@ func TestFewerLanes(t *testing.T) {
 	assert.Equal(t, 1, lanes("64Mi", withMemory(map[string]Taken{"ids": {Bytes: 16 << 20, Lanes: 1}})))
 	assert.Equal(t, 1, lanes("31Mi", withMemory(map[string]Taken{"ids": {Bytes: 32 << 20, Lanes: 2}})))
 }
+
+// Where the node has no room for all lanes there are fewer, but a few are held against it as they are.
+func TestFewerLanesOnSmallNodes(t *testing.T) {
+	planned := func(total uint64) (int, string) {
+		f := withMemory(nil)
+		module := f.Engines[v1.EngineKernelModule]
+		module.Lanes = 17
+		f.Engines[v1.EngineKernelModule] = module
+		f.Memory.Total, f.Memory.Reserve = total, 0
+		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{cluster("ids", 4, "good")}}, f)
+		if !got.Clusters["ids"].Ready() {
+			return 0, got.Clusters["ids"].Message
+		}
+		return got.Plans[v1.EngineKernelModule].Clusters[0].Lanes, ""
+	}
+	lanes, _ := planned(1 << 30)
+	assert.Equal(t, 0, lanes, "all")
+	lanes, _ = planned(300 << 20)
+	assert.Equal(t, 9, lanes)
+	lanes, why := planned(100 << 20)
+	assert.Equal(t, 0, lanes)
+	assert.Contains(t, why, "times 4 CPU lanes")
+}
+
+// All sets of queues get a few lanes before one gets more: as many are ready as when none may have more.
+func TestFewLanesForAllFirst(t *testing.T) {
+	lanes := func(most int) (lanes []int) {
+		f := withMemory(nil)
+		module := f.Engines[v1.EngineKernelModule]
+		module.Lanes = most
+		f.Engines[v1.EngineKernelModule] = module
+		f.Memory.Total, f.Memory.Available, f.Memory.Reserve = 4<<30, 4<<30, 512<<20
+		spec := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}}
+		for i := range 7 {
+			c := cluster(fmt.Sprintf("c%d", i), 4, "good")
+			c.Spec.Slots = 16384
+			spec.Clusters = append(spec.Clusters, c)
+		}
+		got := Make(spec, f)
+		assert.Contains(t, got.Clusters["c6"].Message, "times 4 CPU lanes need 516 MiB")
+		for _, c := range got.Plans[v1.EngineKernelModule].Clusters {
+			lanes = append(lanes, c.Lanes)
+		}
+		return lanes
+	}
+	assert.Equal(t, []int{0, 0, 0, 0, 0, 0}, lanes(4), "all")
+	assert.Equal(t, []int{7, 4, 4, 4, 4, 4}, lanes(17))
+}
+
+// What a set of queues has not taken yet counts as available, and is nobody else's.
+func TestMemoryToCome(t *testing.T) {
+	ready := func(toCome uint64) bool {
+		f := withMemory(map[string]Taken{"other": {Bytes: 128 << 20, ToCome: toCome, Lanes: 2}})
+		f.Memory.Available = 256<<20 + 40<<20
+		got := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{cluster("ids", 1, "good")}}, f)
+		return got.Clusters["ids"].Ready()
+	}
+	assert.True(t, ready(0))
+	assert.False(t, ready(32<<20))
+}

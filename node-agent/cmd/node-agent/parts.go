@@ -114,14 +114,17 @@ func (p parts) moduleProvider(ctx context.Context, paths nodePaths) *datapath.Pr
 	}
 }
 
-// moduleLanes is one lane for each CPU that may produce, within bounds.
+// moduleLanes is one lane for each CPU that may produce, and one that is shared where there are several, within bounds.
 func moduleLanes() int {
 	cpus, err := node.PossibleCPUs()
 	if err != nil {
 		slog.Warn("The number of CPUs cannot be read; queues get the most lanes", "error", err)
 		return sizing.MaxLanes
 	}
-	return min(cpus, sizing.MaxLanes)
+	if cpus == 1 {
+		return 1
+	}
+	return min(cpus+1, sizing.MaxLanes)
 }
 
 // watchModule follows the module's events, through reloads.

@@ -115,7 +115,7 @@ func TestEncodeCluster(t *testing.T) {
 	require.NoError(t, err)
 	decoded, err := decodeCluster(genetlink.Message{Data: data})
 	require.NoError(t, err)
-	assert.Equal(t, clusterObject{name: "ids", generation: 78, queues: 2, lanes: lanes}, decoded)
+	assert.Equal(t, clusterObject{name: "ids", generation: 78, queues: 2, lanes: lanes, memoryMost: uint64(2*lanes) * uint64(ids.QueueBytes)}, decoded)
 
 	fewer := ids
 	fewer.Lanes = 1

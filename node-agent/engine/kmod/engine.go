@@ -205,7 +205,9 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		if err != nil {
 			return seen, err
 		}
-		state := capture.ClusterState{Memory: cluster.memory, Lanes: cluster.lanes, Duplicated: cluster.duplicated, Spread: cluster.spread}
+		state := capture.ClusterState{
+			Memory: cluster.memory, MemoryMost: cluster.memoryMost, Lanes: cluster.lanes, Duplicated: cluster.duplicated, Spread: cluster.spread,
+		}
 		for _, queue := range queues {
 			state.Queues = append(state.Queues, queue.stats)
 		}

@@ -50,6 +50,7 @@ type clusterObject struct {
 	generation uint64
 	queues     int
 	memory     uint64
+	memoryMost uint64
 	lanes      int
 	duplicated uint64
 	spread     uint64
@@ -191,7 +192,7 @@ func decodeCluster(m genetlink.Message) (clusterObject, error) {
 	reply, err := unmarshal(m.Data, parseClusterGetReply)
 	return clusterObject{
 		name: reply.Name, generation: reply.Generation, queues: int(reply.Queues), memory: reply.Memory, lanes: int(reply.Lanes),
-		duplicated: reply.Duplicated, spread: reply.Spread,
+		memoryMost: uint64(reply.Queues) * uint64(reply.Lanes) * uint64(reply.LaneSize), duplicated: reply.Duplicated, spread: reply.Spread,
 	}, err
 }
 
@@ -200,7 +201,7 @@ func decodeQueue(m genetlink.Message) (queueObject, error) {
 	return queueObject{number: int(reply.Queue), devT: reply.DevT, stats: capture.QueueStats{
 		Attached: reply.Attached == 1, Holder: int(reply.AttachedPID), Attachment: reply.Attachment,
 		Delivered: reply.Delivered, DeliveredBytes: reply.DeliveredBytes, Truncated: reply.Truncated, TruncatedBytes: reply.TruncatedBytes,
-		UnreadBytes: reply.UnreadBytes, Dropped: droppedBy(reply.Dropped.all()),
+		UnreadBytes: reply.UnreadBytes, Lanes: int(reply.LanesTaken), Dropped: droppedBy(reply.Dropped.all()),
 	}}, err
 }
 

@@ -154,6 +154,8 @@ const (
 	attrAttachment          = 90
 	attrTruncated           = 91
 	attrTruncatedBytes      = 92
+	attrShared              = 93
+	attrLanesTaken          = 94
 )
 
 // RINGCAP_DROP_*.
@@ -636,6 +638,8 @@ type queueGetReply struct {
 	TxFailed       uint64
 	Truncated      uint64
 	TruncatedBytes uint64
+	Shared         uint64
+	LanesTaken     uint32
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -673,6 +677,10 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.Truncated = d.Uint64()
 		case attrTruncatedBytes:
 			m.TruncatedBytes = d.Uint64()
+		case attrShared:
+			m.Shared = d.Uint64()
+		case attrLanesTaken:
+			m.LanesTaken = d.Uint32()
 		}
 	}
 	return m

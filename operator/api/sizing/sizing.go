@@ -15,9 +15,11 @@ import (
 const (
 	MinArea = 128 << 10
 	MaxArea = 1 << 30
-	// MaxLanes is the maximum number of lanes of a queue in the module: one for each CPU; with more CPUs they are shared. A
-	// queue of the eBPF engine has one.
-	MaxLanes = 4
+	// MaxLanes is the maximum number of lanes of a queue in the module: one for each of 16 CPUs that produce, and one that further
+	// ones share. Lanes that no CPU wants take no memory. A queue of the eBPF engine has one.
+	MaxLanes = 17
+	// EnoughLanes is the number of lanes down to which a node without memory for more makes fewer.
+	EnoughLanes = 4
 )
 
 // Bytes of an area that a packet needs besides its own.

@@ -222,7 +222,8 @@ type QueueSettings struct {
 
 	// memoryLimit is the maximum kernel memory, bytes, of all queues on one node; by default 1Gi, which is enough for 16 queues.
 	// A queue takes slots times snapLength (1536 if it is not set), rounded up to a power of two. With the kernel module it
-	// takes up to four times that, one area for each CPU, as far as memoryLimit allows. Queues that need more are refused.
+	// comes to take up to 17 times that, one area for each CPU that captures, as far as memoryLimit allows. Queues that need
+	// more are refused.
 	//
 	// +optional
 	// +kubebuilder:default="1Gi"

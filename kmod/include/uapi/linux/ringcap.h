@@ -70,8 +70,10 @@
  *   RINGCAP_MMAP_DATA + L  PROT_READ             lane L's data, twice in a row (2 * lane_size bytes), so that a slot
  *                                                never wraps; L is shifted by RINGCAP_MMAP_LANE_SHIFT
  *
- * A queue has one lane for each CPU that may produce into it, up to nr_lanes; each lane is a byte ring with one
- * producer and one consumer. Positions count bytes since the lane was made and never wrap (64 bits); a position's place
+ * Each lane is a byte ring with one producer and one consumer. A CPU that produces gets a lane for itself, and may
+ * lose it to another when it produces no more and all that is there was released; those for which there is none take
+ * turns with the first lane.
+ * Positions count bytes since the lane was made and never wrap (64 bits); a position's place
  * in the data is position & (lane_size - 1).
  *
  *   producer (kernel)                          consumer
@@ -83,7 +85,15 @@
  *
  * A slot of the module occupies RINGCAP_SLOT_SIZE(hdr_len, caplen) bytes. The kernel clamps what it reads from
  * consumer[] into [its own last value, producer] and believes nothing else there; a consumer that writes nonsense harms
- * its own queue only. Consumers that want the packets of several lanes in order of time merge them by ts_ns.
+ * its own queue only. Consumers that want the packets of several lanes in order of time merge them by ts_ns. When a CPU
+ * goes from the shared lane to one of its own, what it had put into that is published first; so a consumer that looks at
+ * producer of the first lane last has not seen its later packets without the earlier ones. Times are not in the order of
+ * arrival where a clock is set back, or where only some packets have their device's time (RINGCAP_A_HWTSTAMP).
+ *
+ * A LANE HAS MEMORY once a CPU has wanted it for itself; the first one always. The others can be mapped all the same. Who reads in
+ * one where nothing was published yet makes it have memory, or gets SIGBUS: where there is none, or the queue is deleted or was
+ * taken back. So RINGCAP_CMD_CLUSTER_SET needs memory for the first lanes only. Where there is none for another one later, the
+ * CPU goes on with the first lane: RINGCAP_A_SHARED grows, and the kernel's log says so.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
@@ -91,7 +101,7 @@
  * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command
  * returns, and its device node has another number: opening the old one fails (ENXIO). Its
  * consumer keeps its file, which is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV.
- * Nothing is written to what it has mapped any more: the data reads as zeroes, and revoked is set in the info page.
+ * Nothing is written to what it has mapped any more: what had data reads as zeroes, and revoked is set in the info page.
  * That memory goes with its last mapping; the queue has other memory from then on. The queue's account goes on; what
  * was not read counts as delivered, as when a consumer goes. With ATTACHMENT it is taken from the consumer that
  * attached then, and with ATTACHED_PID from this process (ESRCH when another one, or none, is attached). ENOMEM when
@@ -583,7 +593,7 @@ enum ringcap_attr {
 
 	/* clusters */
 	RINGCAP_A_QUEUES,		/* u32: 1 .. RINGCAP_QUEUES_MAX, 1 by default */
-	RINGCAP_A_LANES,		/* u32: lanes a queue; 0 = one for each possible CPU, at most 4 */
+	RINGCAP_A_LANES,		/* u32: the most lanes of a queue; 0 = one for each possible CPU and one that is shared, at most 16 */
 	RINGCAP_A_LANE_SIZE,		/* u32: bytes of a lane, power of two, 1 MiB by default */
 	RINGCAP_A_BALANCE,		/* u32: enum ringcap_balance */
 	RINGCAP_A_KEY,			/* binary: RINGCAP_KEY_LEN bytes; by default stays as it is, random at first */
@@ -678,6 +688,8 @@ enum ringcap_attr {
 	RINGCAP_A_ATTACHMENT,		/* u64: this time that a consumer attached: no other has the number while the module is loaded */
 	RINGCAP_A_TRUNCATED,		/* u64: packets of those delivered that the snap length has shortened */
 	RINGCAP_A_TRUNCATED_BYTES,	/* u64: bytes that they lack */
+	RINGCAP_A_SHARED,		/* u64: packets of those delivered that took a lock, because their CPU had no lane of its own */
+	RINGCAP_A_LANES_TAKEN,		/* u32: lanes of a queue that have memory by now */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
