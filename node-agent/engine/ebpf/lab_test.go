@@ -237,7 +237,7 @@ func (l *lab) plan(queues int) capture.Plan {
 			Name: "mirror", Taps: []capture.Tap{l.tap(capture.Receive)}, SnapLen: 65535, Outputs: []string{"mirror"},
 		}},
 		Clusters: []capture.Cluster{{
-			Name: "mirror", Queues: queues, QueueBytes: 1 << 20,
+			Name: "mirror", Queues: queues, QueueBytes: 1 << 20, LongHeader: true,
 			HashKey: [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 		}},
 	}

@@ -16,7 +16,7 @@ func TestVersionsAreTheHeaders(t *testing.T) {
 	header, err := os.ReadFile("../../../kmod/include/uapi/linux/ringcap.h")
 	require.NoError(t, err)
 	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_ABI\t\t%d\n", protocolABI))
-	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_ABI_MIN\t\t%d\n", protocolABIMin))
+	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_HANDOVER_ABI_MIN %d\t", protocolABIMin))
 }
 
 // An older and a newer side speak the newest version that they have in common. If there is none, the refusal names the versions of
