@@ -109,10 +109,12 @@ static __always_inline int lane_has_room(struct ringcap_lane_kernel *lane, struc
 static __always_inline struct ringcap_slot *lane_slot(void *data, const volatile struct output *to, __u64 number,
 						      __u64 position)
 {
-	__u64 at = position & (to->lane_size - 8);
+	__u64 at = position & (to->lane_size - 8), stride = lane_stride(to);
 
 	opaque(at);
-	return data + (to->head_size + number * lane_stride(to) + at);
+	/* Linux 6.1 bounds a product whose second factor it knows. */
+	asm volatile("%0 *= %1" : "+r"(number) : "r"(stride));
+	return data + (to->head_size + number + at);
 }
 
 #endif /* RC_LANE_H */

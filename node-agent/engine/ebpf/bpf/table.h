@@ -2,7 +2,8 @@
 /*
  * The tables of the clusters that a ring feeds: one for each output, then one for each target of its rules, by queue the map
  * with its data. The values' size is the cluster's, and the loader puts the clusters' tables in these maps' places. Each has
- * functions of its own, so that the verifier follows one size at a time; those of tables that the ring has not are empty.
+ * functions of its own, so that the verifier follows one size at a time; those of tables that the ring has not are empty. Functions that get the
+ * packet are static: for global ones the verifier asks for the kernel's type information, which not every kernel has.
  */
 #ifndef RC_TABLE_H
 #define RC_TABLE_H
@@ -26,7 +27,7 @@
 
 /* Puts the packet at hand into queue @queue of table @n; whether a packet like it seems to fit in. */
 #define TABLE_FUNCTIONS(n, to) \
-	__attribute__((noinline)) int table_put_##n(struct __sk_buff *skb, __u32 queue) \
+	static __attribute__((noinline)) int table_put_##n(struct __sk_buff *skb, __u32 queue) \
 	{ \
 		struct work *work = this_work(); \
 		if (!work || !(to)->queues) \
@@ -34,7 +35,7 @@
 		queue_put(skb, HOOK_TC, queue_data(&table_##n, queue), to, queue, bpf_get_smp_processor_id(), &work->slot); \
 		return 0; \
 	} \
-	__attribute__((noinline)) int table_put_xdp_##n(struct xdp_md *xdp, __u32 queue) \
+	static __attribute__((noinline)) int table_put_xdp_##n(struct xdp_md *xdp, __u32 queue) \
 	{ \
 		struct work *work = this_work(); \
 		if (!work || !(to)->queues) \
