@@ -26,6 +26,7 @@ static int wait_events(struct ringcap *h, int timeout_ms)
 	uint64_t count;
 	int n = epoll_wait(h->epoll_fd, events, 4, timeout_ms);
 
+	h->found = false;
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	for (int i = 0; i < n; i++) {
@@ -44,8 +45,8 @@ static int wait_events(struct ringcap *h, int timeout_ms)
 }
 
 /*
- * While packets are outstanding the queue's descriptor stays readable, and an engine may not announce new ones: the
- * reader looks again after a moment, unless it is woken.
+ * While packets are outstanding the descriptor of an engine without sleep stays readable, and new ones are not announced:
+ * the reader looks again after a moment, unless it is woken.
  */
 static int wait_outstanding(struct ringcap *h, int timeout_ms)
 {
@@ -79,24 +80,70 @@ static int explain(struct ringcap *h, int n)
 	return n == -EBADMSG && h->gone ? h->gone : n;
 }
 
+static void stir(struct ringcap *h)
+{
+	h->asleep = false;
+	h->announced = h->fd_given;
+	h->engine->stir(h);
+}
+
+static void show(struct ringcap *h)
+{
+	h->announced = true;
+	h->engine->show(h);
+}
+
 static int fetch(struct ringcap *h, const struct demand *want)
 {
-	int n = explain(h, want->run ? h->engine->run(h, want->run) : h->engine->fetch(h, want->pkts, want->max));
+	int n = explain(h, want->run ? lanes_run(h->lanes, want->run) : lanes_fetch(h->lanes, want->pkts, want->max));
 
+	if (n <= 0)
+		return n;
 	if (want->run)
-		h->running = n > 0;
-	else if (n > 0)
+		h->running = true;
+	else
 		h->outstanding += (unsigned int)n;
+	h->found = true;
+	if (h->asleep)
+		stir(h);
+	if (!h->announced && h->fd_given)
+		show(h);
 	/* Checked last: what was complete by then is passed on. */
-	if (n > 0 && h->engine->revoked && h->engine->revoked(h))
+	if (h->engine->revoked && h->engine->revoked(h))
 		return h->gone = -ENODEV;
 	return n;
 }
 
+static bool go_to_sleep(struct ringcap *h)
+{
+	h->asleep = h->announced = h->engine->sleep(h);
+	return h->asleep;
+}
+
+/* Leaves the descriptor to a program that waits for it: it is readable when packets are there, or will be when they come. */
 static void settle(struct ringcap *h)
 {
-	if (h->engine->settle)
-		h->engine->settle(h);
+	if (!h->fd_given || !h->engine->sleep)
+		return;
+	if (h->running || !go_to_sleep(h))
+		show(h);
+}
+
+/*
+ * Waits for packets and events. A look that finds nothing after packets were found is not worth a look at events, too: who
+ * does not wait comes again.
+ */
+static int wait(struct ringcap *h, int timeout_ms)
+{
+	if (!h->engine->sleep && h->outstanding && timeout_ms)
+		return wait_outstanding(h, timeout_ms);
+	if (h->engine->sleep && (timeout_ms || h->fd_given) && !go_to_sleep(h))
+		timeout_ms = 0;
+	if (!timeout_ms && h->found) {
+		h->found = false;
+		return 0;
+	}
+	return wait_events(h, timeout_ms);
 }
 
 /* Nothing was there: waits until something is, or something else is to be told. */
@@ -107,10 +154,8 @@ static int fetch_wait(struct ringcap *h, const struct demand *want, int timeout_
 	int n;
 
 	for (;;) {
-		int err;
+		int err = wait(h, left);
 
-		settle(h);
-		err = h->outstanding && left ? wait_outstanding(h, left) : wait_events(h, left);
 		n = fetch(h, want);
 		if (n)
 			return n;
@@ -125,6 +170,20 @@ static int fetch_wait(struct ringcap *h, const struct demand *want, int timeout_
 		if (timeout_ms >= 0 && left <= 0)
 			return 0;
 	}
+}
+
+/* The first read of a forked child: the handle is the child's from now on. */
+static void take_over(struct ringcap *h)
+{
+	*h->reader = 1;
+	lanes_resume(h->lanes);
+	lanes_release(h->lanes, h->owed);
+	h->outstanding -= h->owed;
+	h->owed = 0;
+	h->asleep = false;
+	h->announced = !h->engine->sleep;
+	if (h->engine->forked)
+		h->engine->forked(h);
 }
 
 static int receive(struct ringcap *h, const struct demand *want, int timeout_ms)
@@ -147,14 +206,18 @@ RINGCAP_API int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsign
 
 	if (!max)
 		return -EINVAL;
-	return h->running ? -EBUSY : receive(h, &want, timeout_ms);
+	if (h->running)
+		return -EBUSY;
+	if (!*h->reader)
+		take_over(h);
+	return receive(h, &want, timeout_ms);
 }
 
 /* Ends the run, if there is one. */
 static void pass(struct ringcap *h, struct ringcap_run *run)
 {
 	if (h->running)
-		h->engine->pass(h, run);
+		lanes_pass(h->lanes, run);
 	h->running = false;
 	run->next = run->stop = NULL;
 }
@@ -163,6 +226,8 @@ RINGCAP_API int ringcap_read(struct ringcap *h, struct ringcap_run *run, int tim
 {
 	const struct demand want = { .run = run };
 
+	if (!*h->reader)
+		take_over(h);
 	if (h->outstanding)
 		return -EBUSY;
 	pass(h, run);
@@ -171,25 +236,37 @@ RINGCAP_API int ringcap_read(struct ringcap *h, struct ringcap_run *run, int tim
 
 RINGCAP_API void ringcap_done(struct ringcap *h, struct ringcap_run *run)
 {
+	if (!*h->reader) {	/* a forked child gives nothing back unless it reads */
+		h->running = false;
+		run->next = run->stop = NULL;
+		return;
+	}
 	pass(h, run);
-	if (h->fd_given)
-		settle(h);
+	settle(h);
 }
 
 RINGCAP_API void ringcap_release(struct ringcap *h, unsigned int n)
 {
-	if (n > h->outstanding)
-		n = h->outstanding;
+	if (n > h->outstanding - h->owed)
+		n = h->outstanding - h->owed;
+	if (!*h->reader) {
+		h->owed += n;
+		return;
+	}
 	h->outstanding -= n;
-	h->engine->release(h, n);
-	if (!h->outstanding && h->fd_given)
+	lanes_release(h->lanes, n);
+	if (!h->outstanding)
 		settle(h);
 }
 
 RINGCAP_API int ringcap_fd(const struct ringcap *h)
 {
-	((struct ringcap *)(uintptr_t)h)->fd_given = true;	/* const only for the caller */
-	return h->epoll_fd;
+	struct ringcap *own = (struct ringcap *)(uintptr_t)h;	/* const only for the caller */
+
+	own->fd_given = true;
+	if (*own->reader)
+		settle(own);
+	return own->epoll_fd;
 }
 
 RINGCAP_API void ringcap_wakeup(struct ringcap *h)
