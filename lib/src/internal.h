@@ -29,8 +29,6 @@ enum event {
  */
 struct engine {
 	const char *name;
-	/* Whether the queue was taken back, so that what was fetched may be zeroes by now. NULL = the engine detects that otherwise. */
-	bool (*revoked)(const struct ringcap *h);
 	/* Has the next packet make the epoll set readable; false = one is there already. */
 	bool (*sleep)(struct ringcap *h);
 	/* With sleep: packets were received, the first ones since then; */
@@ -48,6 +46,7 @@ struct engine {
 struct ringcap {
 	const struct engine *engine;
 	struct lanes *lanes;		/* in the engine's part */
+	const uint32_t *revoked;	/* not 0 once the queue was taken back: then what was fetched may be zeroes */
 	unsigned char *reader;		/* a page of its own: 1 in the process that reads, 0 in what it forks */
 	unsigned int outstanding;	/* packets received and not released */
 	unsigned int owed;		/* that a forked child has released before it began to read */
@@ -70,6 +69,9 @@ struct ringcap {
 		struct ebpf ebpf;
 	};
 };
+
+/* For engines that detect otherwise that a queue was taken back. */
+extern const uint32_t never_revoked;
 
 extern const struct engine engine_kmod;
 extern const struct engine engine_ebpf;

@@ -5,6 +5,8 @@
 
 #define RUN_BYTES (256U << 10)	/* about as much is read until room is given back; at most an eighth of a lane */
 
+#define HOT static inline __attribute__((always_inline))	/* part of what each packet costs where lanes alternate */
+
 _Static_assert(RINGCAP_LANE_TAIL >= RINGCAP_SLOT_SHORT + RINGCAP_SLOT_REST_MAX, "the longest slot ends in the tail");
 
 static bool plausible(const struct lanes *l, uint64_t end, uint64_t position)
@@ -17,13 +19,13 @@ static uint64_t published(const struct lane *lane)
 	return __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);	/* (B) */
 }
 
-static const struct ringcap_slot *slot_at(const struct lanes *l, const struct lane *lane, uint64_t position)
+HOT const struct ringcap_slot *slot_at(const struct lanes *l, const struct lane *lane, uint64_t position)
 {
 	return (const void *)(lane->data + (position & (l->lane_size - 1)));
 }
 
 /* Bytes to the next slot, 0 = this one and its packet do not lie in the room bytes that were published. */
-static uint32_t slot_size(const struct ringcap_slot *slot, uint64_t room)
+HOT uint32_t slot_size(const struct ringcap_slot *slot, uint64_t room)
 {
 	uint32_t hdr_len = __atomic_load_n(&slot->hdr_len, __ATOMIC_RELAXED);	/* each is read once */
 	uint32_t caplen = __atomic_load_n(&slot->caplen, __ATOMIC_RELAXED);
@@ -41,72 +43,71 @@ static void publish(struct lane *lane)
 
 /* ---------------------------------------------------------------- the heap of heads */
 
-/* Puts a head in at place i or further to the root. */
-static void rise(struct lanes *l, unsigned int i, struct head head)
+static void add_head(struct lanes *l, struct lane *lane)
 {
-	while (i && head.ts < l->heads[(i - 1) / 2].ts) {
-		l->heads[i] = l->heads[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
+	struct head head = { slot_at(l, lane, lane->read)->ts_ns, lane };
+	unsigned int i = ++l->nr_heads;
+
+	for (; i > 1 && head.ts < l->heads[i / 2].ts; i /= 2)
+		l->heads[i] = l->heads[i / 2];
 	l->heads[i] = head;
 }
 
-/* Puts a head in at the root or further down. */
-static void sink(struct lanes *l, struct head head)
+/* Puts a head in instead of the first one: there, or where its time belongs. */
+HOT void replace_first(struct lanes *l, uint64_t ts, struct lane *lane)
 {
-	unsigned int i = 0, child;
+	unsigned int i = 1, child;
 
-	while ((child = 2 * i + 1) < l->nr_heads) {
-		child += child + 1 < l->nr_heads && l->heads[child + 1].ts < l->heads[child].ts;
-		if (head.ts <= l->heads[child].ts)
+	while ((child = 2 * i) <= l->nr_heads) {
+		child += l->heads[child + 1].ts < l->heads[child].ts;
+		if (ts <= l->heads[child].ts)
 			break;
 		l->heads[i] = l->heads[child];
 		i = child;
 	}
-	l->heads[i] = head;
+	l->heads[i] = (struct head){ ts, lane };
 }
 
-/* The time of the oldest slot in other lanes than the first one's, whose slots up to then come before it. */
-static uint64_t next_time(const struct lanes *l)
+/* The first head's lane was read as far as was seen. */
+static __attribute__((noinline)) void remove_first(struct lanes *l)
 {
-	uint64_t ts = l->nr_heads > 1 ? l->heads[1].ts : UINT64_MAX;
+	struct head last = l->heads[l->nr_heads];
 
-	return l->nr_heads > 2 && l->heads[2].ts < ts ? l->heads[2].ts : ts;
-}
-
-static struct head head_of(const struct lanes *l, unsigned int i)
-{
-	const struct lane *lane = &l->lane[i];
-
-	return (struct head){ slot_at(l, lane, lane->read)->ts_ns, i };
+	l->heads[l->nr_heads--].ts = UINT64_MAX;
+	if (l->nr_heads)
+		replace_first(l, last.ts, last.lane);
 }
 
 /* The first head's lane was read on. */
-static void first_moved(struct lanes *l)
+HOT void first_moved(struct lanes *l, struct lane *lane)
 {
-	const struct lane *lane = &l->lane[l->heads[0].lane];
+	if (lane->read != lane->end)
+		replace_first(l, slot_at(l, lane, lane->read)->ts_ns, lane);
+	else
+		remove_first(l);
+}
 
-	if (lane->read != lane->end) {
-		sink(l, head_of(l, l->heads[0].lane));
-		return;
-	}
-	if (--l->nr_heads)
-		sink(l, l->heads[l->nr_heads]);
+/* The time of the oldest slot in other lanes than the first one's, whose slots up to then come before it. */
+HOT uint64_t next_time(const struct lanes *l)
+{
+	return l->heads[2].ts < l->heads[3].ts ? l->heads[2].ts : l->heads[3].ts;
 }
 
 /* Makes the heap from what was seen of the lanes. */
 static void order(struct lanes *l)
 {
 	l->nr_heads = 0;
+	for (unsigned int i = 0; i < sizeof(l->heads) / sizeof(l->heads[0]); i++)
+		l->heads[i].ts = UINT64_MAX;
 	for (unsigned int i = 0; i < l->nr; i++)
 		if (l->lane[i].read != l->lane[i].end)
-			rise(l, l->nr_heads++, head_of(l, i));
+			add_head(l, &l->lane[i]);
 }
 
 /* ---------------------------------------------------------------- positions */
 
 /* Continues at position, and drops what lies before. Packets still outstanding release nothing then. */
-static int skip_to(struct lanes *l, struct lane *lane, uint64_t position)
+static __attribute__((cold)) int skip_to(struct lanes *l, struct lane *lane, uint64_t position)
 {
 	lane->read = position;
 	lane->released = position;
@@ -185,7 +186,7 @@ static int look(struct lanes *l)
 		if (!plausible(l, end, lane->read))
 			return skip_to(l, lane, end);
 		lane->end = end;
-		rise(l, l->nr_heads++, head_of(l, i));
+		add_head(l, lane);
 	}
 	return 0;
 }
@@ -226,8 +227,7 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 	if (!l->nr_heads && look(l))
 		return -EBADMSG;
 	for (max = max < room ? max : room; n < max && l->nr_heads; n += got) {
-		unsigned int i = l->heads[0].lane;
-		struct lane *lane = &l->lane[i];
+		struct lane *lane = l->heads[1].lane;
 
 		got = take(l, lane, next_time(l), pkts + n, max - n);
 		if (!got) {
@@ -235,8 +235,8 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 				break;	/* those before it first */
 			return skip_to(l, lane, lane->end);
 		}
-		l->stretches[l->next++ % LANES_OUTSTANDING_MAX] = (struct stretch){ lane->read, got, i };
-		first_moved(l);
+		l->stretches[l->next++ % LANES_OUTSTANDING_MAX] = (struct stretch){ lane->read, got, (uint32_t)(lane - l->lane) };
+		first_moved(l, lane);
 	}
 	l->outstanding += n;
 	return n || room ? (int)n : -ENOBUFS;
@@ -279,41 +279,32 @@ void lanes_release(struct lanes *l, unsigned int n)
 /* ---------------------------------------------------------------- runs */
 
 /* How many bytes from the lane's first slot, of size bytes, on come before what other lanes have; about limit at most. */
-static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t size, uint64_t limit)
+HOT uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t size, uint64_t limit)
 {
-	uint64_t bytes = 0, room = lane->end - lane->read;
+	uint64_t bytes = 0;
 
 	do {
 		const struct ringcap_slot *slot = slot_at(l, lane, lane->read + (bytes += size));
 
 		if (bytes >= limit || slot->ts_ns > until)
 			break;
-		size = slot_size(slot, room - bytes);
+		size = slot_size(slot, lane->end - lane->read - bytes);
 	} while (size);
 	return bytes;
 }
 
-int lanes_run(struct lanes *l, struct ringcap_run *run)
+/* Begins a run in the first lane, which is not empty. */
+HOT int begin(struct lanes *l, struct ringcap_run *run)
 {
-	uint64_t until, room, bytes, ahead;
-	const struct ringcap_slot *slot;
-	struct lane *lane;
-	uint32_t size;
+	uint64_t limit = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES;
+	struct lane *lane = l->heads[1].lane;
+	const struct ringcap_slot *slot = slot_at(l, lane, lane->read);
+	uint64_t room = lane->end - lane->read, until = next_time(l), bytes, ahead;
+	uint32_t size = slot_size(slot, room);
 
-	if (!l->nr_heads && look(l))
-		return -EBADMSG;
-	if (!l->nr_heads)
-		return 0;
-	lane = &l->lane[l->heads[0].lane];
-	slot = slot_at(l, lane, lane->read);
-	room = lane->end - lane->read;
-	size = slot_size(slot, room);
 	if (!size)
 		return skip_to(l, lane, lane->end);
-	bytes = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES;
-	if (bytes > room)
-		bytes = room;
-	until = next_time(l);
+	bytes = limit < room ? limit : room;
 	if (until != UINT64_MAX)
 		bytes = run_bytes(l, lane, until, size, bytes);
 	/* It ends where the lane does, so that no slot that begins in it can reach beyond what is mapped. */
@@ -323,14 +314,39 @@ int lanes_run(struct lanes *l, struct ringcap_run *run)
 	return 1;
 }
 
-void lanes_pass(struct lanes *l, const struct ringcap_run *run)
+int lanes_run(struct lanes *l, struct ringcap_run *run)
 {
-	struct lane *lane = &l->lane[l->heads[0].lane];
-	uint64_t passed = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
+	if (!l->nr_heads && look(l))
+		return -EBADMSG;
+	return l->nr_heads ? begin(l, run) : 0;
+}
+
+/* How far ringcap_next has come, as a position. */
+HOT uint64_t passed(const struct lanes *l, const struct lane *lane, const struct ringcap_run *run)
+{
+	uint64_t bytes = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
 
 	/* Beyond the end: the last slot's length was nonsense. */
-	lane->read = passed > lane->end - lane->read ? lane->end : lane->read + passed;
+	return bytes > lane->end - lane->read ? lane->end : lane->read + bytes;
+}
+
+HOT void pass(struct lanes *l, const struct ringcap_run *run)
+{
+	struct lane *lane = l->heads[1].lane;
+
+	lane->read = passed(l, lane, run);
 	lane->released = lane->read;
 	publish(lane);
-	first_moved(l);
+	first_moved(l, lane);
+}
+
+void lanes_pass(struct lanes *l, const struct ringcap_run *run)
+{
+	pass(l, run);
+}
+
+int lanes_next(struct lanes *l, struct ringcap_run *run)
+{
+	pass(l, run);
+	return l->nr_heads ? begin(l, run) : lanes_run(l, run);
 }

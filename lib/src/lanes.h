@@ -28,7 +28,7 @@ struct lane {
 /* A lane that has slots to be received, and the time of the first one. */
 struct head {
 	uint64_t ts;
-	uint32_t lane;
+	struct lane *lane;
 };
 
 /* Packets that lie in a row in one lane, were received and are not all released. */
@@ -45,7 +45,8 @@ struct lanes {
 	unsigned int outstanding;	/* packets received and not released, runs apart */
 	unsigned int first, next;	/* stretches outstanding, modulo 2^32 */
 	struct stretch *stretches;	/* LANES_OUTSTANDING_MAX of them, used in a circle */
-	struct head heads[RINGCAP_LANES_MAX];	/* a binary heap: the oldest first, which is the lane of a run that was begun */
+	/* A binary heap from heads[1] on, which is the oldest, and the lane of a run that was begun. Unused ones have UINT64_MAX. */
+	struct head heads[2 * RINGCAP_LANES_MAX + 2];
 	struct lane lane[RINGCAP_LANES_MAX];
 };
 
@@ -75,5 +76,8 @@ int lanes_run(struct lanes *l, struct ringcap_run *run);
 
 /* Releases what ringcap_next has passed of the run. */
 void lanes_pass(struct lanes *l, const struct ringcap_run *run);
+
+/* Both: releases that, and begins another one. */
+int lanes_next(struct lanes *l, struct ringcap_run *run);
 
 #endif

@@ -7,8 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SERVICE_TURNS	64	/* receives under load until events are looked at */
+#define SERVICE_TURNS	1024	/* receives under load until events are looked at */
 #define OUTSTANDING_MS	1	/* see wait_outstanding */
+
+const uint32_t never_revoked;
 
 static int64_t now_ms(void)
 {
@@ -65,13 +67,6 @@ static bool take_wakeup(struct ringcap *h)
 	return read(h->wake_fd, &count, sizeof(count)) || true;	/* nothing there: its writer is a moment late */
 }
 
-/* What a reader wants: up to max packets, or a run. */
-struct demand {
-	struct ringcap_pkt *pkts;
-	unsigned int max;
-	struct ringcap_run *run;
-};
-
 /* Invalid data can be that of a revoked queue: the kernel marks it as revoked, then zeroes it. */
 static int explain(struct ringcap *h, int n)
 {
@@ -93,25 +88,35 @@ static void show(struct ringcap *h)
 	h->engine->show(h);
 }
 
-static int fetch(struct ringcap *h, const struct demand *want)
+/* Looked at when packets were received: what was complete before the queue was taken back is handed on. */
+static bool was_revoked(const struct ringcap *h)
 {
-	int n = explain(h, want->run ? lanes_run(h->lanes, want->run) : lanes_fetch(h->lanes, want->pkts, want->max));
+	return __atomic_load_n(h->revoked, __ATOMIC_ACQUIRE);
+}
 
-	if (n <= 0)
-		return n;
-	if (want->run)
-		h->running = true;
-	else
-		h->outstanding += (unsigned int)n;
+/* Packets were received: n, or -ENODEV. */
+static inline int found(struct ringcap *h, int n)
+{
 	h->found = true;
 	if (h->asleep)
 		stir(h);
 	if (!h->announced && h->fd_given)
 		show(h);
-	/* Checked last: what was complete by then is passed on. */
-	if (h->engine->revoked && h->engine->revoked(h))
-		return h->gone = -ENODEV;
-	return n;
+	return was_revoked(h) ? (h->gone = -ENODEV) : n;
+}
+
+/* A run, or else up to max packets; their number, or as ringcap_recv. */
+static int fetch(struct ringcap *h, struct ringcap_run *run, struct ringcap_pkt *pkts, unsigned int max)
+{
+	int n = run ? lanes_run(h->lanes, run) : lanes_fetch(h->lanes, pkts, max);
+
+	if (n <= 0)
+		return explain(h, n);
+	if (run)
+		h->running = true;
+	else
+		h->outstanding += (unsigned int)n;
+	return found(h, n);
 }
 
 static bool go_to_sleep(struct ringcap *h)
@@ -147,7 +152,7 @@ static int wait(struct ringcap *h, int timeout_ms)
 }
 
 /* Nothing was there: waits until something is, or something else is to be told. */
-static int fetch_wait(struct ringcap *h, const struct demand *want, int timeout_ms)
+static int fetch_wait(struct ringcap *h, struct ringcap_run *run, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
 {
 	int64_t end = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
 	int left = timeout_ms;
@@ -156,7 +161,7 @@ static int fetch_wait(struct ringcap *h, const struct demand *want, int timeout_
 	for (;;) {
 		int err = wait(h, left);
 
-		n = fetch(h, want);
+		n = fetch(h, run, pkts, max);
 		if (n)
 			return n;
 		if (h->gone)
@@ -186,15 +191,15 @@ static void take_over(struct ringcap *h)
 		h->engine->forked(h);
 }
 
-static int receive(struct ringcap *h, const struct demand *want, int timeout_ms)
+static int receive(struct ringcap *h, struct ringcap_run *run, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
 {
 	int n;
 
 	if (!h->gone && take_wakeup(h))
 		return -EINTR;
-	n = fetch(h, want);
+	n = fetch(h, run, pkts, max);
 	if (!n)
-		return fetch_wait(h, want, timeout_ms);
+		return fetch_wait(h, run, pkts, max, timeout_ms);
 	if (++h->turns % SERVICE_TURNS == 0)
 		wait_events(h, 0);
 	return n;
@@ -202,15 +207,13 @@ static int receive(struct ringcap *h, const struct demand *want, int timeout_ms)
 
 RINGCAP_API int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
 {
-	const struct demand want = { .pkts = pkts, .max = max };
-
 	if (!max)
 		return -EINVAL;
 	if (h->running)
 		return -EBUSY;
 	if (!*h->reader)
 		take_over(h);
-	return receive(h, &want, timeout_ms);
+	return receive(h, NULL, pkts, max, timeout_ms);
 }
 
 /* Ends the run, if there is one. */
@@ -222,16 +225,42 @@ static void pass(struct ringcap *h, struct ringcap_run *run)
 	run->next = run->stop = NULL;
 }
 
-RINGCAP_API int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
+static __attribute__((noinline)) int begin_run(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
 {
-	const struct demand want = { .run = run };
-
 	if (!*h->reader)
 		take_over(h);
 	if (h->outstanding)
 		return -EBUSY;
 	pass(h, run);
-	return receive(h, &want, timeout_ms);
+	return receive(h, run, NULL, 0, timeout_ms);
+}
+
+/* The run that follows one is n, which is not a packet to be handed on. */
+static __attribute__((noinline)) int end_run(struct ringcap *h, struct ringcap_run *run, int n, int timeout_ms)
+{
+	if (n > 0)
+		return h->gone = -ENODEV;
+	h->running = false;
+	run->next = run->stop = NULL;
+	return n ? explain(h, n) : fetch_wait(h, run, NULL, 0, timeout_ms);
+}
+
+static bool was_woken(const struct ringcap *h)
+{
+	return atomic_load_explicit(&h->woken, memory_order_relaxed);
+}
+
+/* Where lanes alternate each packet comes here: short for the run after a run. */
+RINGCAP_API int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
+{
+	int n;
+
+	if (!h->running || !*h->reader || was_woken(h) || ++h->turns % SERVICE_TURNS == 0)
+		return begin_run(h, run, timeout_ms);
+	n = lanes_next(h->lanes, run);
+	if (n <= 0 || was_revoked(h))
+		return end_run(h, run, n, timeout_ms);
+	return n;
 }
 
 RINGCAP_API void ringcap_done(struct ringcap *h, struct ringcap_run *run)

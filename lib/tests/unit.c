@@ -675,7 +675,7 @@ static void test_taken_back(void)
 	static const struct engine engine = { .service = say_gone };
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = EVENT_QUEUE };
 	unsigned char reader = 1;
-	struct ringcap h = { .engine = &engine, .reader = &reader, .announced = true, .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+	struct ringcap h = { .engine = &engine, .reader = &reader, .revoked = &never_revoked, .announced = true, .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
 			     .wake_fd = eventfd(0, EFD_NONBLOCK) };
 	struct ringcap_run run = { 0 };
 	struct ringcap_pkt pkt;
@@ -701,20 +701,13 @@ static void test_taken_back(void)
 	queue_free(&q);
 }
 
-static bool revoked;
-
-static bool is_revoked(const struct ringcap *h)
-{
-	(void)h;
-	return revoked;
-}
-
 /* What still looks like packets is not passed on. */
 static void test_taken_back_while_read(void)
 {
-	static const struct engine engine = { .revoked = is_revoked };
+	static const struct engine engine = { 0 };
+	uint32_t revoked = 0;
 	unsigned char reader = 1;
-	struct ringcap h = { .engine = &engine, .reader = &reader, .announced = true };
+	struct ringcap h = { .engine = &engine, .reader = &reader, .revoked = &revoked, .announced = true };
 	struct ringcap_run run = { 0 };
 	struct ringcap_pkt pkt;
 	struct queue q;
@@ -724,7 +717,7 @@ static void test_taken_back_while_read(void)
 	for (uint64_t i = 0; i < 4; i++)
 		CHECK(queue_put(&q, 0, i, 20));
 	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
-	revoked = true;
+	revoked = 1;
 	CHECK_EQ(ringcap_recv(&h, &pkt, 1, -1), -ENODEV);
 	ringcap_release(&h, 2);
 	CHECK_EQ(ringcap_read(&h, &run, -1), -ENODEV);
