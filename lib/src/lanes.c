@@ -2,30 +2,38 @@
 #include "lanes.h"
 
 #include <errno.h>
-#include <stdbool.h>
 
 #define RUN_BYTES (256U << 10)	/* about as much is read until room is given back; at most an eighth of a lane */
+
+#define HOT static inline __attribute__((always_inline))	/* part of what each packet costs where lanes alternate */
+
+_Static_assert(RINGCAP_LANE_TAIL >= RINGCAP_SLOT_SHORT + RINGCAP_SLOT_REST_MAX, "the longest slot ends in the tail");
 
 static bool plausible(const struct lanes *l, uint64_t end, uint64_t position)
 {
 	return position <= end && end - position <= l->lane_size && position % 8 == 0;
 }
 
-static const struct ringcap_slot *slot_at(const struct lanes *l, const struct lane *lane, uint64_t position)
+static uint64_t published(const struct lane *lane)
+{
+	return __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);	/* (B) */
+}
+
+HOT const struct ringcap_slot *slot_at(const struct lanes *l, const struct lane *lane, uint64_t position)
 {
 	return (const void *)(lane->data + (position & (l->lane_size - 1)));
 }
 
-static uint32_t slot_size(const struct ringcap_slot *slot)
+/* Bytes to the next slot, 0 = this one and its packet do not lie in the room bytes that were published. */
+HOT uint32_t slot_size(const struct ringcap_slot *slot, uint64_t room)
 {
-	return RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
-}
+	uint32_t hdr_len = __atomic_load_n(&slot->hdr_len, __ATOMIC_RELAXED);	/* each is read once */
+	uint32_t caplen = __atomic_load_n(&slot->caplen, __ATOMIC_RELAXED);
+	uint32_t size = RINGCAP_SLOT_SIZE(hdr_len, caplen);
 
-/* Whether the slot and its packet lie in the room bytes that were published. */
-static bool slot_fits(const struct ringcap_slot *slot, uint64_t room)
-{
-	return room >= RINGCAP_SLOT_SHORT && slot->hdr_len >= RINGCAP_SLOT_SHORT && slot->hdr_len % 8 == 0 &&
-	       slot->caplen <= RINGCAP_SNAPLEN_MAX && slot_size(slot) <= room;
+	if (hdr_len < RINGCAP_SLOT_SHORT || hdr_len % 8 || caplen > RINGCAP_SNAPLEN_MAX || size > room)
+		return 0;
+	return size;
 }
 
 static void publish(struct lane *lane)
@@ -33,14 +41,93 @@ static void publish(struct lane *lane)
 	__atomic_store_n(lane->shared, lane->released, __ATOMIC_RELEASE);	/* (C) */
 }
 
+/* ---------------------------------------------------------------- the heap of heads */
+
+static void add_head(struct lanes *l, struct lane *lane)
+{
+	struct head head = { slot_at(l, lane, lane->read)->ts_ns, lane };
+	unsigned int i = ++l->nr_heads;
+
+	for (; i > 1 && head.ts < l->heads[i / 2].ts; i /= 2)
+		l->heads[i] = l->heads[i / 2];
+	l->heads[i] = head;
+}
+
+/* Puts a head in instead of the first one: there, or where its time belongs. */
+HOT void replace_first(struct lanes *l, uint64_t ts, struct lane *lane)
+{
+	unsigned int i = 1, child;
+
+	while ((child = 2 * i) <= l->nr_heads) {
+		child += l->heads[child + 1].ts < l->heads[child].ts;
+		if (ts <= l->heads[child].ts)
+			break;
+		l->heads[i] = l->heads[child];
+		i = child;
+	}
+	l->heads[i] = (struct head){ ts, lane };
+}
+
+/* The first head's lane was read as far as was seen. */
+static __attribute__((noinline)) void remove_first(struct lanes *l)
+{
+	struct head last = l->heads[l->nr_heads];
+
+	l->heads[l->nr_heads--].ts = UINT64_MAX;
+	if (l->nr_heads)
+		replace_first(l, last.ts, last.lane);
+}
+
+/* The first head's lane was read on. */
+HOT void first_moved(struct lanes *l, struct lane *lane)
+{
+	if (lane->read != lane->end)
+		replace_first(l, slot_at(l, lane, lane->read)->ts_ns, lane);
+	else
+		remove_first(l);
+}
+
+/* The time of the oldest slot in other lanes than the first one's, whose slots up to then come before it. */
+HOT uint64_t next_time(const struct lanes *l)
+{
+	return l->heads[2].ts < l->heads[3].ts ? l->heads[2].ts : l->heads[3].ts;
+}
+
+/* Makes the heap from what was seen of the lanes. */
+static void order(struct lanes *l)
+{
+	l->nr_heads = 0;
+	for (unsigned int i = 0; i < sizeof(l->heads) / sizeof(l->heads[0]); i++)
+		l->heads[i].ts = UINT64_MAX;
+	for (unsigned int i = 0; i < l->nr; i++)
+		if (l->lane[i].read != l->lane[i].end)
+			add_head(l, &l->lane[i]);
+}
+
+/* ---------------------------------------------------------------- positions */
+
 /* Continues at position, and drops what lies before. Packets still outstanding release nothing then. */
-static int skip_to(struct lane *lane, uint64_t position)
+static __attribute__((cold)) int skip_to(struct lanes *l, struct lane *lane, uint64_t position)
 {
 	lane->read = position;
 	lane->released = position;
 	lane->end = position;
 	publish(lane);
+	order(l);
 	return -EBADMSG;
+}
+
+/* Goes on where the memory says that the consumer is; nothing of the lane was received. */
+static void start(const struct lanes *l, struct lane *lane)
+{
+	uint64_t end = published(lane);
+
+	lane->read = __atomic_load_n(lane->shared, __ATOMIC_RELAXED);
+	if (!plausible(l, end, lane->read))
+		lane->read = end;
+	lane->end = lane->read;
+	lane->released = lane->read;
+	publish(lane);
 }
 
 void lanes_start(struct lanes *l)
@@ -48,92 +135,85 @@ void lanes_start(struct lanes *l)
 	l->outstanding = 0;
 	l->first = 0;
 	l->next = 0;
-	for (unsigned int i = 0; i < l->nr; i++) {
-		struct lane *lane = &l->lane[i];
+	for (unsigned int i = 0; i < l->nr; i++)
+		start(l, &l->lane[i]);
+	order(l);
+}
 
-		lane->end = __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);
-		lane->read = __atomic_load_n(lane->shared, __ATOMIC_RELAXED);
-		if (!plausible(l, lane->end, lane->read))
-			lane->read = lane->end;
-		lane->released = lane->read;
-		publish(lane);
-	}
+void lanes_resume(struct lanes *l)
+{
+	for (unsigned int i = 0; i < l->nr; i++)
+		if (__atomic_load_n(l->lane[i].shared, __ATOMIC_RELAXED) != l->lane[i].released)
+			start(l, &l->lane[i]);
+	order(l);
 }
 
 uint64_t lanes_skip(struct lanes *l, unsigned int i, uint64_t end)
 {
 	struct lane *lane = &l->lane[i];
-	uint64_t skipped = 0;
+	uint64_t there = published(lane), skipped = 0;
+	uint32_t size;
 
-	while (lane->read < end && slot_fits(slot_at(l, lane, lane->read), lane->end - lane->read)) {
-		lane->read += slot_size(slot_at(l, lane, lane->read));
+	if (!plausible(l, there, lane->read))
+		return 0;
+	while (lane->read < end && (size = slot_size(slot_at(l, lane, lane->read), there - lane->read))) {
+		lane->read += size;
 		skipped++;
 	}
+	lane->end = lane->read;
 	lane->released = lane->read;
 	publish(lane);
 	return skipped;
 }
 
-/* Looks at how far each lane is published; -EBADMSG for an invalid position. */
-static int refresh(struct lanes *l)
+bool lanes_pending(const struct lanes *l)
+{
+	for (unsigned int i = 0; i < l->nr; i++)
+		if (published(&l->lane[i]) != l->lane[i].read)
+			return true;
+	return false;
+}
+
+/* All lanes were read as far as was seen: looks at how far they are published; -EBADMSG for an invalid position. */
+static int look(struct lanes *l)
 {
 	for (unsigned int i = 0; i < l->nr; i++) {
 		struct lane *lane = &l->lane[i];
+		uint64_t end = published(lane);
 
-		lane->end = __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);	/* (B) */
-		if (!plausible(l, lane->end, lane->read))
-			return skip_to(lane, lane->end);
+		if (end == lane->end)
+			continue;
+		if (!plausible(l, end, lane->read))
+			return skip_to(l, lane, end);
+		lane->end = end;
+		add_head(l, lane);
 	}
 	return 0;
 }
 
-/*
- * The lane whose next slot is the oldest, l->nr = all are empty. Its slots up to the time *until, that of the next in
- * another lane, come before that one; UINT64_MAX = no other lane has any.
- */
-static unsigned int oldest(const struct lanes *l, uint64_t *until)
-{
-	unsigned int best = l->nr;
-	uint64_t ts = UINT64_MAX;
-
-	*until = UINT64_MAX;
-	for (unsigned int i = 0; i < l->nr; i++) {
-		const struct lane *lane = &l->lane[i];
-		uint64_t its;
-
-		if (lane->read == lane->end)
-			continue;
-		its = slot_at(l, lane, lane->read)->ts_ns;
-		if (best != l->nr && its >= ts) {
-			*until = its < *until ? its : *until;
-			continue;
-		}
-		*until = best != l->nr ? ts : *until;
-		best = i;
-		ts = its;
-	}
-	return best;
-}
+/* ---------------------------------------------------------------- packets one by one */
 
 /* Takes the first slot of a lane that is not empty, and what follows it up to the time until. 0 = it is invalid. */
 static unsigned int take(const struct lanes *l, struct lane *lane, uint64_t until, struct ringcap_pkt *pkts, unsigned int max)
 {
 	const uint8_t *at = (const void *)slot_at(l, lane, lane->read);
+	const uint8_t *wrap = lane->data + l->lane_size;
 	uint64_t room = lane->end - lane->read;
 	unsigned int n = 0;
 
 	while (n < max && room) {
 		const struct ringcap_slot *slot = (const void *)at;
-		uint32_t size;
+		uint32_t size = slot_size(slot, room);
 
-		if (!slot_fits(slot, room) || (n && slot->ts_ns > until))
+		if (!size || (n && slot->ts_ns > until))
 			break;
-		size = slot_size(slot);
 		pkts[n].slot = slot;
 		pkts[n].data = at + slot->hdr_len;
 		n++;
-		at += size;
 		room -= size;
+		at += size;
+		if (at >= wrap)
+			at -= l->lane_size;
 	}
 	lane->read = lane->end - room;
 	return n;
@@ -144,21 +224,19 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 	unsigned int room = LANES_OUTSTANDING_MAX - l->outstanding;
 	unsigned int n = 0, got;
 
-	if (refresh(l))
+	if (!l->nr_heads && look(l))
 		return -EBADMSG;
-	for (max = max < room ? max : room; n < max; n += got) {
-		uint64_t until;
-		unsigned int i = oldest(l, &until);
+	for (max = max < room ? max : room; n < max && l->nr_heads; n += got) {
+		struct lane *lane = l->heads[1].lane;
 
-		if (i == l->nr)
-			break;
-		got = take(l, &l->lane[i], until, pkts + n, max - n);
+		got = take(l, lane, next_time(l), pkts + n, max - n);
 		if (!got) {
 			if (n)
 				break;	/* those before it first */
-			return skip_to(&l->lane[i], l->lane[i].end);
+			return skip_to(l, lane, lane->end);
 		}
-		l->stretches[l->next++ % LANES_OUTSTANDING_MAX] = (struct stretch){ l->lane[i].read, got, i };
+		l->stretches[l->next++ % LANES_OUTSTANDING_MAX] = (struct stretch){ lane->read, got, (uint32_t)(lane - l->lane) };
+		first_moved(l, lane);
 	}
 	l->outstanding += n;
 	return n || room ? (int)n : -ENOBUFS;
@@ -170,9 +248,9 @@ static uint64_t position_behind(const struct lanes *l, const struct lane *lane, 
 	uint64_t position = lane->released;
 
 	while (n-- && position != lane->read) {
-		uint32_t size = slot_size(slot_at(l, lane, position));
+		uint32_t size = slot_size(slot_at(l, lane, position), lane->read - position);
 
-		position = size > lane->read - position ? lane->read : position + size;
+		position = size ? position + size : lane->read;
 	}
 	return position;
 }
@@ -198,56 +276,77 @@ void lanes_release(struct lanes *l, unsigned int n)
 		l->first = l->next = 0;	/* the same few stay in the cache */
 }
 
-/* How many bytes from the lane's next slot on come before what other lanes have; at most about limit bytes. */
-static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t limit)
+/* ---------------------------------------------------------------- runs */
+
+/* How many bytes from the lane's first slot, of size bytes, on come before what other lanes have; about limit at most. */
+HOT uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t size, uint64_t limit)
 {
-	uint64_t position = lane->read;
+	uint64_t bytes = 0;
 
-	while (position != lane->end && position - lane->read < limit) {
-		const struct ringcap_slot *slot = slot_at(l, lane, position);
+	do {
+		const struct ringcap_slot *slot = slot_at(l, lane, lane->read + (bytes += size));
 
-		if (!slot_fits(slot, lane->end - position) || (position != lane->read && slot->ts_ns > until))
+		if (bytes >= limit || slot->ts_ns > until)
 			break;
-		position += slot_size(slot);
-	}
-	return position - lane->read;
+		size = slot_size(slot, lane->end - lane->read - bytes);
+	} while (size);
+	return bytes;
+}
+
+/* Begins a run in the first lane, which is not empty. */
+HOT int begin(struct lanes *l, struct ringcap_run *run)
+{
+	uint64_t limit = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES;
+	struct lane *lane = l->heads[1].lane;
+	const struct ringcap_slot *slot = slot_at(l, lane, lane->read);
+	uint64_t room = lane->end - lane->read, until = next_time(l), bytes, ahead;
+	uint32_t size = slot_size(slot, room);
+
+	if (!size)
+		return skip_to(l, lane, lane->end);
+	bytes = limit < room ? limit : room;
+	if (until != UINT64_MAX)
+		bytes = run_bytes(l, lane, until, size, bytes);
+	/* It ends where the lane does, so that no slot that begins in it can reach beyond what is mapped. */
+	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
+	run->next = (const void *)slot;
+	run->stop = run->next + (bytes < ahead ? bytes : ahead);
+	return 1;
 }
 
 int lanes_run(struct lanes *l, struct ringcap_run *run)
 {
-	uint64_t until, room, bytes, ahead;
-	unsigned int i;
-	struct lane *lane;
-
-	if (refresh(l))
+	if (!l->nr_heads && look(l))
 		return -EBADMSG;
-	i = oldest(l, &until);
-	if (i == l->nr)
-		return 0;
-	lane = &l->lane[i];
-	room = lane->end - lane->read;
-	if (!slot_fits(slot_at(l, lane, lane->read), room))
-		return skip_to(lane, lane->end);
-	bytes = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES;
-	if (bytes > room)
-		bytes = room;
-	if (until != UINT64_MAX)
-		bytes = run_bytes(l, lane, until, bytes);
-	/* It ends where the first mapping does, so that no slot that begins in it can reach beyond the second. */
-	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
-	run->next = (const void *)slot_at(l, lane, lane->read);
-	run->stop = run->next + (bytes < ahead ? bytes : ahead);
-	l->running = i;
-	return 1;
+	return l->nr_heads ? begin(l, run) : 0;
+}
+
+/* How far ringcap_next has come, as a position. */
+HOT uint64_t passed(const struct lanes *l, const struct lane *lane, const struct ringcap_run *run)
+{
+	uint64_t bytes = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
+
+	/* Beyond the end: the last slot's length was nonsense. */
+	return bytes > lane->end - lane->read ? lane->end : lane->read + bytes;
+}
+
+HOT void pass(struct lanes *l, const struct ringcap_run *run)
+{
+	struct lane *lane = l->heads[1].lane;
+
+	lane->read = passed(l, lane, run);
+	lane->released = lane->read;
+	publish(lane);
+	first_moved(l, lane);
 }
 
 void lanes_pass(struct lanes *l, const struct ringcap_run *run)
 {
-	struct lane *lane = &l->lane[l->running];
-	uint64_t passed = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
+	pass(l, run);
+}
 
-	/* Beyond the end: the last slot's length was nonsense. */
-	lane->read = passed > lane->end - lane->read ? lane->end : lane->read + passed;
-	lane->released = lane->read;
-	publish(lane);
+int lanes_next(struct lanes *l, struct ringcap_run *run)
+{
+	pass(l, run);
+	return l->nr_heads ? begin(l, run) : lanes_run(l, run);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libringcap against real BPF ring buffers and a stand-in for the agent; every consumer is a process of uid 65534.
+ * libringcap against real BPF maps and a stand-in for the agent; every consumer is a process of uid 65534.
  * Needs root; exits with 77 (skipped) without it.
  */
 #include "check.h"
@@ -162,7 +162,7 @@ static int grant(int listener, const struct fake_queue *q, uint32_t want_map_id)
 	int fd = fake_accept(listener, &request);
 
 	CHECK_EQ(request.abi, RINGCAP_ABI);
-	CHECK_EQ(request.abi_min, RINGCAP_ABI_MIN);
+	CHECK_EQ(request.abi_min, RINGCAP_HANDOVER_ABI_MIN);
 	CHECK_EQ(request.map_id, want_map_id);
 	fake_answer(fd, q, "mirror", 0, 0, "", !want_map_id);
 	return fd;
@@ -216,7 +216,7 @@ static void test_every_packet(void)
 	uint8_t data[2048];
 	int listener = fake_listen(dir, "mirror", 0), fd;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(read_many);
 
 	fd = grant(listener, &q, 0);
@@ -261,7 +261,7 @@ static void test_full(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(read_slowly);
 
 	fd = grant(listener, &q, 0);
@@ -311,7 +311,7 @@ static void test_agent_restart(void)
 	struct fake_queue q;
 	int listener = fake_listen(dir, "mirror", 0), fd;
 
-	fake_make(&q, 1u << 22);
+	fake_make(&q, 1u << 22, 1);
 	struct consumer c = start(read_through_restart);
 
 	fd = grant(listener, &q, 0);
@@ -371,7 +371,7 @@ static void test_killed(void)
 	struct fake_queue q;
 	char byte;
 
-	fake_make(&q, 1u << 22);
+	fake_make(&q, 1u << 22, 1);
 	for (uint64_t i = 0; i < 500; i++)
 		CHECK(put(&q, i));
 	struct consumer c = start(read_and_hang);
@@ -393,20 +393,6 @@ static void test_killed(void)
 /* ---------------------------------------------------------------- what an earlier consumer left */
 
 #define LEFT 300
-
-/* Bytes of the ring buffer that packets up to number n take. */
-static uint32_t bytes_of(uint64_t n)
-{
-	struct ringcap_slot slot;
-	uint32_t sum = 0;
-	uint8_t data[2048];
-
-	for (uint64_t i = 0; i < n; i++) {
-		packet(i, &slot, data);
-		sum += (8 + slot.hdr_len + slot.caplen + 7) & ~7u;
-	}
-	return sum;
-}
 
 /* Opens what has LEFT packets of an earlier consumer and 50 that came since, reads the latter and leaves the queue. */
 static void read_new(int up, int down)
@@ -503,9 +489,11 @@ static void test_left(void)
 	for (size_t i = 0; i < sizeof(consumers) / sizeof(consumers[0]); i++) {
 		struct fake_queue q;
 
-		fake_make(&q, 1u << 20);
-		q.left = bytes_of(LEFT);
-		for (uint64_t k = 0; k < LEFT + 50; k++)
+		fake_make(&q, 1u << 18, 3);
+		for (uint64_t k = 0; k < LEFT; k++)
+			CHECK(put(&q, k));
+		fake_leave(&q);
+		for (uint64_t k = LEFT; k < LEFT + 50; k++)
 			CHECK(put(&q, k));
 		struct consumer c = start(consumers[i]);
 
@@ -524,21 +512,19 @@ static void scribble(int up, int down)
 	struct ringcap_handover_reply reply;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char path[128];
-	int fds[2], fd;
+	int fds[3], fd;
 
 	(void)up;
 	(void)down;
 	snprintf(path, sizeof(path), "%s/mirror/0/handover", dir);
 	fd = fake_connect(path);
 	fake_take(fd, &reply, fds);
-	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], (off_t)page) == MAP_FAILED);
-	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], (off_t)(2 * page)) == MAP_FAILED);
-	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0) == MAP_FAILED);
-	uint8_t *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	uint8_t *consumer = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+	uint8_t *bell = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[2], 0);
 
-	CHECK(p != MAP_FAILED);
-	memset(p, 0xa5, page);
-	CHECK(mprotect(mmap(NULL, page, PROT_READ, MAP_SHARED, fds[0], (off_t)page), page, PROT_READ | PROT_WRITE) < 0);
+	CHECK(consumer != MAP_FAILED && bell != MAP_FAILED);
+	memset(consumer, 0xa5, sizeof(struct ringcap_consumer_page));
+	memset(bell, 0xa5, page);
 }
 
 static void read_after_scribble(int up, int down)
@@ -556,7 +542,7 @@ static void test_scribble(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	for (uint64_t i = 0; i < 10; i++)
 		CHECK(put(&q, i));
 	struct consumer c = start(scribble);
@@ -604,7 +590,7 @@ static void test_deleted(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(wait_for_end);
 
 	fd = grant(listener, &q, 0);
@@ -630,11 +616,11 @@ static void test_replaced(void)
 	struct ringcap_handover_request request;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(open_and_close);
 
 	close(fake_accept(listener, &request));
-	refuse(listener, &q, 0, ESTALE, "this ring buffer was taken from its consumer");
+	refuse(listener, &q, 0, ESTALE, "this queue was taken from its consumer");
 	fd = grant(listener, &q, 0);
 	join(&c);
 	close(fd);
@@ -686,7 +672,7 @@ static void test_refusals(void)
 	struct ringcap_handover_request request;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(expect_refusals);
 
 	refuse(first, &q, 0, EACCES, "no");
@@ -797,7 +783,7 @@ static void test_waiting(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(wait_for_things);
 
 	fd = grant(listener, &q, 0);
@@ -860,14 +846,19 @@ static void read_and_sleep(int up, int down)
 	ringcap_close(h);
 }
 
+struct producer {
+	struct fake_queue *queue;
+	uint32_t lane;
+};
+
 static void *produce(void *arg)
 {
 	struct ringcap_slot slot = { .hdr_len = sizeof(slot), .caplen = 60, .len = 60 };
-	struct fake_queue *q = arg;
+	const struct producer *p = arg;
 	uint8_t data[60] = { 0 };
 
 	for (int i = 0; i < RACES; i++)
-		while (!fake_put(q, &slot, data))
+		while (!fake_put_in(p->queue, p->lane, &slot, data))
 			sched_yield();
 	return NULL;
 }
@@ -875,23 +866,22 @@ static void *produce(void *arg)
 static void test_nothing_strands(void)
 {
 	int listener = fake_listen(dir, "mirror", 0), fd;
-	struct fake_queue q, other;
+	struct fake_queue q;
+	struct producer producers[2] = { { &q, 0 }, { &q, 1 } };
 	pthread_t threads[2];
 
-	fake_make(&q, QUEUE_BYTES);
-	fake_share(&other, &q);
+	fake_make(&q, QUEUE_BYTES, 2);
 	struct consumer c = start(read_and_sleep);
 
 	fd = grant(listener, &q, 0);
 	CHECK_EQ(hear(c.heard), 'a');
-	CHECK(!pthread_create(&threads[0], NULL, produce, &q) && !pthread_create(&threads[1], NULL, produce, &other));
-	pthread_join(threads[0], NULL);
-	pthread_join(threads[1], NULL);
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, produce, &producers[i]));
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
 	join(&c);
 	close(fd);
 	close(listener);
-	close(other.scratch_fd);
-	close(other.program_fd);
 	fake_free(&q);
 }
 
