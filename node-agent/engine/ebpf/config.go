@@ -125,6 +125,9 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 			c.Flags |= bit
 		}
 	}
+	if p.isPlain() {
+		c.Flags |= configPlain
+	}
 	if c.Flags&configInnerKey != 0 {
 		c.Parsed = innerMax
 	}
@@ -132,6 +135,21 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 		c.Parsed = maxSnapLen
 		p.setPatterns(flag(planned.Rules.DropMatching))
 	}
+}
+
+// isPlain reports whether packets go the short way of bpf/plain.h.
+func (p *ringProgram) isPlain() bool {
+	c := p.config
+	o := c.Outputs[0]
+	const beside = configVLANs | configExact | configLearn | configWild | configInnerKey | configPatterns | configIdle
+	if c.NrOutputs != 1 || c.Flags&beside != 0 || c.DefaultAction != uint32(capture.ActionPass) || c.SampleN > 1 || o.HdrLen != shortHeader {
+		return false
+	}
+	if o.Queues > 1 && (o.Hashed == 0 || capture.Balance(o.Balance) == capture.BalanceBothEnds ||
+		max(o.WhenFull, o.WhenUnattended) != uint8(capture.PolicyDrop)) {
+		return false
+	}
+	return o.Hashed == 0 || o.Inner == 0 && capture.Fragments(o.Fragments) != capture.FragmentsWithFlow
 }
 
 // setPatterns sets how the payload, which is in what is parsed, is searched.

@@ -237,10 +237,18 @@ func (l *lab) plan(queues int) capture.Plan {
 			Name: "mirror", Taps: []capture.Tap{l.tap(capture.Receive)}, SnapLen: 65535, Outputs: []string{"mirror"},
 		}},
 		Clusters: []capture.Cluster{{
-			Name: "mirror", Queues: queues, QueueBytes: 1 << 20, LongHeader: true,
+			Name: "mirror", Queues: queues, QueueBytes: 1 << 20,
 			HashKey: [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 		}},
 	}
+}
+
+// withLongHeader makes the slots of all clusters carry what the parser found.
+func withLongHeader(plan capture.Plan) capture.Plan {
+	for i := range plan.Clusters {
+		plan.Clusters[i].LongHeader = true
+	}
+	return plan
 }
 
 // frame is an Ethernet frame with an IPv4 UDP packet. Its bytes depend on n.

@@ -31,6 +31,7 @@ const volatile struct config config;
 #include "fragment.h"
 #include "packet.h"
 #include "pattern.h"
+#include "plain.h"
 #include "queue.h"
 #include "rules.h"
 #include "table.h"
@@ -271,6 +272,17 @@ static __always_inline int capture_any(void *ctx, const enum hook hook, struct r
 	return dispose(ctx, hook, work, counters, ifindex, flags);
 }
 
+/* Returns the packet's fate. */
+static __always_inline int capture_plain(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
+					 struct ringcap_slot *slot, __u32 cpu)
+{
+	counters->passed++;
+	slot->len = len;
+	slot->caplen = len < config.snaplen ? len : config.snaplen;
+	plain_deliver(ctx, hook, slot, cpu);
+	return FATE_PASSED;
+}
+
 /* ---- tc ---- */
 
 static __always_inline void reflect(struct __sk_buff *skb, const struct work *work, struct ring_counters *counters)
@@ -305,6 +317,19 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 	/* Programs are not told whether the checksum is there. */
 	if (skb->gso_size)
 		flags |= RINGCAP_SLOT_MERGED;
+	if (config.flags & CONFIG_PLAIN) {
+		struct ringcap_slot slot = {
+			.ifindex = skb->ifindex, .rx_queue = rx_queue, .flags = flags,
+		};
+
+		if (skb->vlan_present) {
+			slot.vlan_tci = skb->vlan_tci;
+			slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
+			slot.flags |= RINGCAP_SLOT_VLAN;
+		}
+		capture_plain(skb, HOOK_TC, counters, len, &slot, cpu);
+		return TC_ACT_UNSPEC;
+	}
 	work = this_work();
 	if (work && capture_any(skb, HOOK_TC, counters, len, skb->ifindex, rx_queue, flags, work) == FATE_REFLECTED)
 		reflect(skb, work, counters);
@@ -340,6 +365,12 @@ int ringcap_xdp(struct xdp_md *xdp)
 		return XDP_PASS;
 	if (!ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
+		return config.xdp_verdict;
+	}
+	if (config.flags & CONFIG_PLAIN) {
+		struct ringcap_slot slot = { .ifindex = ifindex, .rx_queue = rx_queue };
+
+		capture_plain(xdp, HOOK_XDP, counters, len, &slot, cpu);
 		return config.xdp_verdict;
 	}
 	work = this_work();
