@@ -45,6 +45,9 @@ func (s queueShape) dataSize() uint64 {
 	return uint64(s.headSize) + uint64(s.lanes)*(uint64(s.laneSize)+laneTail)
 }
 
+// MaxQueue is how many bytes the lanes of a queue may have together: the verifier's bound, less the most that is in front of them.
+const MaxQueue = maxDataSize - 64<<10
+
 // check finds what the kernel would refuse.
 func (s queueShape) check() error {
 	if s.lanes < 1 || s.lanes > maxLanes {
