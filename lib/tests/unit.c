@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -245,7 +246,7 @@ static void test_lanes_runs(enum kind kind)
 		for (int i = 0; i < most; i++)
 			ts += (uint64_t)queue_put(&q, (int)(noise(&seed) % (unsigned int)lanes), ts,
 						   (uint32_t)(noise(&seed) % 1500));
-		while (lanes_run(&q.l, &run)) {
+		while (run = (struct ringcap_run){ 0 }, lanes_run(&q.l, &run, round % 4)) {
 			int part = noise(&seed) % 4 ? INT32_MAX : (int)(noise(&seed) % 8);
 			const struct ringcap_slot *slot;
 
@@ -282,18 +283,68 @@ static void test_lanes_run_corrupt(enum kind kind)
 		case 2: slot->caplen = RINGCAP_SNAPLEN_MAX + 300; break;
 		case 3: slot->caplen = RINGCAP_SNAPLEN_MAX; break;	/* in the mapping, but beyond the end */
 		}
-		CHECK_EQ(lanes_run(&q.l, &run), 1);
+		CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 		CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
 		CHECK(!!ringcap_next(&run) == (what == 3));
 		CHECK(!ringcap_next(&run));
 		lanes_pass(&q.l, &run);
-		CHECK_EQ(lanes_run(&q.l, &run), what == 3 ? 0 : -EBADMSG);
+		CHECK_EQ(lanes_run(&q.l, &run, true), what == 3 ? 0 : -EBADMSG);
 		CHECK_EQ(q.shared[0], q.producer[0]);
 		CHECK(queue_put(&q, 0, 5, 20));
-		CHECK_EQ(lanes_run(&q.l, &run), 1);
+		CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 		CHECK_EQ(ringcap_next(&run)->ts_ns, 5);
 		queue_free(&q);
 	}
+}
+
+/* One of three lanes has nonsense behind two packets: what is older comes, and it is told. */
+static void test_lanes_list_corrupt(enum kind kind)
+{
+	struct ringcap_run run = { 0 };
+	struct queue q;
+
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 1; ts < 10; ts++)
+		CHECK(queue_put(&q, (int)(ts % 3), ts, 20));
+	q.data[1][1000 * 8 + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 20) + offsetof(struct ringcap_slot, hdr_len)] = 0;
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(q.l.nr_listed, 3);
+	for (uint64_t ts = 1; ts < 4; ts++)
+		CHECK_EQ(ringcap_next(&run)->ts_ns, ts);
+	CHECK(!ringcap_next(&run));
+	CHECK_EQ(lanes_next(&q.l, &run, true), -EBADMSG);
+	CHECK_EQ(q.shared[1], q.producer[1]);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 5);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 6);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 8);
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 9);
+	queue_free(&q);
+}
+
+/* What was passed of a list, and no more; a program that passes nonsense has passed all of it. */
+static void test_lanes_list_position(enum kind kind)
+{
+	struct ringcap_run run = { 0 };
+	struct queue q;
+
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 0; ts < 300; ts++)
+		CHECK(queue_put(&q, (int)(ts % 3), ts, 20));
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(q.l.nr_listed, LANES_LISTED_MAX);
+	run.listed = NULL;
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, LANES_LISTED_MAX);
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	lanes_pass(&q.l, &run);	/* without having passed any */
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, LANES_LISTED_MAX + 1);
+	queue_free(&q);
 }
 
 /* A run stays in the mapping with any contents of memory and positions. */
@@ -311,7 +362,7 @@ static void test_lanes_run_noise(enum kind kind)
 		for (int i = 0; i < 8; i++)
 			q.data[lane][noise(&seed) % q.size] = (uint8_t)noise(&seed);
 		q.producer[lane] = noise(&seed) % 4 ? q.producer[lane] + (noise(&seed) % 20000 & ~7ULL) : noise(&seed);
-		while (lanes_run(&q.l, &run) == 1) {
+		while (lanes_run(&q.l, &run, true) == 1) {
 			while ((slot = ringcap_next(&run)))
 				sum += ringcap_data(slot)[slot->caplen / 2] + ringcap_data(slot)[slot->caplen];
 			lanes_pass(&q.l, &run);
@@ -368,7 +419,7 @@ static void test_lanes_many(enum kind kind)
 			producer[lane] += RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, slot.caplen);
 			ts++;
 		}
-		while (lanes_run(&q.l, &run)) {
+		while (lanes_run(&q.l, &run, true)) {
 			const struct ringcap_slot *slot;
 
 			while ((slot = ringcap_next(&run)))
@@ -409,7 +460,7 @@ static void test_lanes_longest(enum kind kind)
 			CHECK_EQ(pkt.data[RINGCAP_SNAPLEN_MAX - 1], 42);
 			lanes_release(&q.l, 1);
 		} else if (what == 1) {
-			CHECK_EQ(lanes_run(&q.l, &run), 1);
+			CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 			got = ringcap_next(&run);
 			CHECK_EQ(ringcap_data(got)[RINGCAP_SNAPLEN_MAX - 1], 42);
 			CHECK(!ringcap_next(&run));
@@ -736,6 +787,8 @@ static void test_lanes(enum kind kind)
 	test_lanes_noise(kind);
 	test_lanes_runs(kind);
 	test_lanes_run_corrupt(kind);
+	test_lanes_list_corrupt(kind);
+	test_lanes_list_position(kind);
 	test_lanes_run_noise(kind);
 	test_lanes_longest(kind);
 }

@@ -28,12 +28,15 @@ struct ringcap_pkt {
 };
 
 /*
- * Packets that lie in a row in the queue's memory: what ringcap_read fills in and ringcap_next walks through. Zeroed
- * before its first use; its fields are libringcap's own.
+ * Some packets in the order of their time: what ringcap_read fills in and ringcap_next walks through. They lie in a row in
+ * the queue's memory or, where processors took turns, they are listed. Zeroed before its first use; its fields are
+ * libringcap's own.
  */
 struct ringcap_run {
 	const uint8_t *next;	/* the slot that comes next */
 	const uint8_t *stop;	/* no slot of the run begins here or later */
+	const struct ringcap_slot *const *listed;	/* without such slots: what comes next */
+	const struct ringcap_slot *const *listed_end;
 };
 
 /* A queue's account since it was made. */
@@ -153,13 +156,16 @@ void ringcap_release(struct ringcap *h, unsigned int n);
  * The quick way: begins a run with the oldest packet that was not passed yet, after giving back what ringcap_next has
  * passed of the last one. Waits and fails as ringcap_recv does; returns 1 when there is a packet, 0 when the time is
  * up, -EBUSY while packets of ringcap_recv are not released. A run holds some 256 KiB at most.
+ *
+ * The library has this and ringcap_done under names of their own: what is there under these is for programs that were
+ * built when a run had no list.
  */
-int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms);
+int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms) __asm__("ringcap_read_listed");
 
 /*
  * Gives back what ringcap_next has passed, and ends the run; what is left of it comes again. ringcap_recv may follow.
  */
-void ringcap_done(struct ringcap *h, struct ringcap_run *run);
+void ringcap_done(struct ringcap *h, struct ringcap_run *run) __asm__("ringcap_done_listed");
 
 #define RINGCAP_SLOT_REST_MAX (255 - RINGCAP_SLOT_SHORT + RINGCAP_SNAPLEN_MAX + 1)	/* of a slot, behind its short header */
 
@@ -173,7 +179,7 @@ static inline const struct ringcap_slot *ringcap_next(struct ringcap_run *run)
 	uint64_t rest;
 
 	if (run->next >= run->stop)
-		return NULL;
+		return run->listed < run->listed_end ? *run->listed++ : NULL;
 	rest = ((uint64_t)slot->hdr_len + slot->caplen - RINGCAP_SLOT_SHORT + 7) & ~7ULL;
 	if (rest > RINGCAP_SLOT_REST_MAX)
 		return NULL;
