@@ -171,16 +171,21 @@ uint64_t lanes_skip(struct lanes *l, unsigned int i, uint64_t end)
 
 bool lanes_pending(const struct lanes *l)
 {
+	if (l->nr_heads)
+		return true;
 	for (unsigned int i = 0; i < l->nr; i++)
 		if (published(&l->lane[i]) != l->lane[i].read)
 			return true;
 	return false;
 }
 
-/* All lanes were read as far as was seen: looks at how far they are published; -EBADMSG for an invalid position. */
+/*
+ * All lanes were read as far as was seen: looks at how far they are published; -EBADMSG for an invalid position. The first lane
+ * last: from that a processor goes to one of its own, and is not to be seen there without what it had before.
+ */
 static int look(struct lanes *l)
 {
-	for (unsigned int i = 0; i < l->nr; i++) {
+	for (unsigned int i = l->nr; i-- > 0; ) {
 		struct lane *lane = &l->lane[i];
 		uint64_t end = published(lane);
 
