@@ -193,11 +193,11 @@ static void read_many(int up, int down)
 	struct ringcap_stats stats;
 	struct ringcap_queue q;
 
+	(void)down;
 	ringcap_queue(h, &q);
 	CHECK(!strcmp(q.name, "mirror") && !strcmp(q.engine, "EBPF") && q.queue == 0 && q.nr_queues == 1);
 	say(up, 'a');
 	read_packets(h, 0, MANY);
-	CHECK_EQ(hear(down), 'g');	/* the last one is counted now */
 	CHECK_EQ(stats_of_before(h), MANY);
 	ringcap_stats(h, &stats);
 	CHECK_EQ(stats.delivered, MANY);
@@ -227,7 +227,6 @@ static void test_every_packet(void)
 			offered++;
 		while (!fake_put(&q, &slot, data) && sched_yield() == 0);
 	}
-	say(c.say, 'g');
 	CHECK_EQ(hear(c.heard), 'd');
 	join(&c);
 	fake_count(&q, &sum);

@@ -138,7 +138,10 @@ int ringcap_ring_stats(struct ringcap *h, struct ringcap_ring_stats *stats);
 /* Lists up to max queues that this process was given, whether attached or not; returns how many there are. */
 int ringcap_list(struct ringcap_device *devices, size_t max);
 
-/* A descriptor for poll and epoll: readable when ringcap_recv has packets, has been woken, or must be called. */
+/*
+ * A descriptor for poll and epoll: readable when ringcap_recv has packets, has been woken, or must be called. Give back
+ * what was read before waiting.
+ */
 int ringcap_fd(const struct ringcap *h);
 
 /*
@@ -197,9 +200,8 @@ static inline const uint8_t *ringcap_data(const struct ringcap_slot *slot)
 void ringcap_wakeup(struct ringcap *h);
 
 /*
- * The queue's account. The EBPF engine counts a packet just after it can be read: for a moment those that were read
- * last may be missing, one for each CPU at most. The library has it under a name of its own: what is there under this
- * one is for programs that were built when the account ended with dropped, and writes nothing behind that.
+ * The queue's account. The library has it under a name of its own: what is there under this one is for programs that
+ * were built when the account ended with dropped, and writes nothing behind that.
  */
 int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats) __asm__("ringcap_stats_truncated");
 
@@ -235,7 +237,10 @@ void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
  */
 uint64_t ringcap_skipped(const struct ringcap *h);
 
-/* Detaches. Packets that were not released stay in the queue for a consumer that takes them. */
+/*
+ * Detaches. Packets that were not released stay in the queue for a consumer that takes them. A forked child may close its
+ * copy of the handle, which changes nothing for its parent, or read with it; then it is the child's.
+ */
 void ringcap_close(struct ringcap *h);
 
 #ifdef __cplusplus
