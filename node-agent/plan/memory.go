@@ -67,11 +67,15 @@ func memorySuffices(d *clusterDraft) *problem {
 		bytes := s.MemoryLimit.Value()
 		limit = &bytes
 	}
-	d.lanes = sizing.Lanes(s.Queues, area, all, limit)
+	lane := area + fact.LaneTail
+	d.lanes = sizing.Lanes(s.Queues, lane, all, limit)
+	if fact.MaxQueue > 0 {
+		d.lanes = max(min(d.lanes, int(fact.MaxQueue/lane)), min(d.lanes, 1))
+	}
 	if d.lanes == 0 {
 		return problemf(v1.ReasonMemoryLimitExceeded, "%d queues of %s need %s, and spec.memoryLimit is %s: "+
 			"raise it, or lower spec.slots (%d of %d bytes), spec.queues or the rings' spec.snapLength",
-			s.Queues, quantity(area), quantity(area*uint64(s.Queues)), s.MemoryLimit, s.Slots, d.slotBytes)
+			s.Queues, quantity(lane), quantity(lane*uint64(s.Queues)), s.MemoryLimit, s.Slots, d.slotBytes)
 	}
 	if area > sizing.MaxArea {
 		return problemf(v1.ReasonUnsupported, "spec.slots %d of %d bytes (spec.snapLength) need %s a queue; at most %s can be made: "+
@@ -80,7 +84,7 @@ func memorySuffices(d *clusterDraft) *problem {
 	if now := d.present().Lanes; now > 0 && now < d.lanes {
 		d.lanes = now
 	}
-	d.queueBytes, d.need = uint32(area), area*uint64(d.lanes)*uint64(s.Queues)
+	d.queueBytes, d.need = uint32(area), lane*uint64(d.lanes)*uint64(s.Queues)
 	return nil
 }
 

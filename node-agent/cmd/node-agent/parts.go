@@ -58,6 +58,7 @@ type consumers struct {
 }
 
 func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Provider {
+	lanes := queueLanes()
 	unsafe := errors.New("not tried yet")
 	tried := func() error {
 		if unsafe == nil || errors.Is(unsafe, ebpf.ErrOverlap) {
@@ -78,7 +79,10 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 			if err := tried(); errors.Is(err, ebpf.ErrOverlap) {
 				return plan.EngineFact{Why: err.Error()}
 			}
-			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: sizing.EBPFSlot}
+			return plan.EngineFact{
+				Available: true, Why: "eBPF programs at tc", Lanes: lanes, LaneTail: sizing.EBPFTail, MaxQueue: ebpf.MaxQueue,
+				SlotOverhead: sizing.EBPFSlot,
+			}
 		},
 		// Capture that an agent without this check left is removed.
 		Present: func() bool {
@@ -88,14 +92,14 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 		Open: func(context.Context) (capture.Engine, error) {
 			return ebpf.New(ebpf.Options{
 				PinDir: f.pinDir(), RunDir: f.runDir, Logger: slog.Default(), Authorizer: who.authorizer, Users: who.users,
-				Memory: memory.Node{Reserve: f.memoryReserve}.Read,
+				Lanes: lanes, Memory: memory.Node{Reserve: f.memoryReserve}.Read,
 			})
 		},
 	}
 }
 
 func (p parts) moduleProvider(ctx context.Context, paths nodePaths) *datapath.Provider {
-	lanes := moduleLanes()
+	lanes := queueLanes()
 	var once sync.Once
 	return &datapath.Provider{
 		Kind: v1.EngineKernelModule,
@@ -114,8 +118,8 @@ func (p parts) moduleProvider(ctx context.Context, paths nodePaths) *datapath.Pr
 	}
 }
 
-// moduleLanes is one lane for each CPU that may produce, within bounds.
-func moduleLanes() int {
+// queueLanes is one lane for each CPU that may produce, within bounds.
+func queueLanes() int {
 	cpus, err := node.PossibleCPUs()
 	if err != nil {
 		slog.Warn("The number of CPUs cannot be read; queues get the most lanes", "error", err)

@@ -419,14 +419,14 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 
 // send completes the reply and sends it, with the queue's descriptors if the peer has none yet.
 func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, withDescriptors bool, attachment uint64) error {
-	descriptors, err := h.queue.describe(&reply, attachment)
+	maps, err := h.queue.describe(&reply, attachment)
 	if err != nil {
 		return err
 	}
-	defer descriptors.close()
+	defer maps.close()
 	var rights []byte
 	if withDescriptors {
-		rights = unix.UnixRights(descriptors.data.FD(), descriptors.stats.FD())
+		rights = unix.UnixRights(maps[0].FD(), maps[1].FD(), maps[2].FD())
 	}
 	if _, _, err := conn.WriteMsgUnix(reply.bytes(), rights, nil); err != nil {
 		return fmt.Errorf("send the reply: %w", err)

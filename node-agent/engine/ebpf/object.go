@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -25,6 +26,7 @@ var objectFile []byte
 
 const (
 	maxOutputs      = len(programConfig{}.Outputs)
+	maxTables       = maxOutputs + len(programConfig{}.Targets)
 	ingressProgram  = "ringcap_ingress"
 	egressProgram   = "ringcap_egress"
 	xdpProgram      = "ringcap_xdp"
@@ -49,7 +51,8 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("number of possible CPUs: %w", err)
 	}
 	spec.Maps[scratchMap].MaxEntries = uint32(cpus)
-	spec.Maps["rc_queue_stats"].InnerMap.MaxEntries = uint32(cpus)
+	spec.Maps[ringCountersMap].ValueSize *= cpuSlots(cpus)
+	spec.Maps["rc_doorbells"].InnerMap.MaxEntries = uint32(os.Getpagesize())
 	return spec, nil
 }
 
@@ -65,7 +68,12 @@ type ringProgram struct {
 	fragments bool
 	// targetBases are the first indexes of the clusters that rules name.
 	targetBases []uint32
+	// tables are the clusters' own, by the numbers of outputs and, behind these, of targets; nil where there is none.
+	tables [maxTables]*ebpf.Map
 }
+
+// tableMap is what the table of an output or target is called in the object.
+func tableMap(number int) string { return fmt.Sprintf("table_%d", number) }
 
 // bases returns the first indexes of the clusters that the program feeds.
 func (p ringProgram) bases() []uint32 {
@@ -111,6 +119,13 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	}
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
+	for i, table := range p.tables {
+		if table == nil {
+			table = tables.none
+		}
+		replacements[tableMap(i)] = table
+		spec.Maps[tableMap(i)].MaxEntries = table.MaxEntries()
+	}
 	for name, m := range maps.maps {
 		replacements[name] = m
 		spec.Maps[name].MaxEntries, spec.Maps[name].ValueSize = m.MaxEntries(), m.ValueSize()

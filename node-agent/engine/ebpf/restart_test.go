@@ -165,10 +165,17 @@ func TestLeftoversOfAnInterruptedChange(t *testing.T) {
 		require.NoError(t, err)
 		m.Close()
 	}
-	require.NoError(t, first.env.tables.occupy(77, q.data, q.stats))
-	fresh, err := newPinned(q.dataSpec(), q.nextPin())
+	held, err := q.open()
 	require.NoError(t, err)
-	fresh.Close()
+	defer held.close()
+	elsewhere, err := newDataTable(1, held[0], filepath.Join(p.cluster("half", 77), "queues"))
+	require.NoError(t, err)
+	defer elsewhere.Close()
+	require.NoError(t, first.env.tables.occupy(77, held, elsewhere, 0))
+	fresh, err := q.makeMaps(q.nextPin)
+	require.NoError(t, err)
+	require.NoError(t, first.env.tables.setConsumer(q.index, fresh), "but its data")
+	fresh.close()
 	r := first.rings["mirror"]
 	r.Fingerprint = ""
 	require.NoError(t, r.describe())
@@ -177,7 +184,7 @@ func TestLeftoversOfAnInterruptedChange(t *testing.T) {
 	e := l.engine()
 	require.NoDirExists(t, p.cluster("half", 77))
 	require.NoDirExists(t, p.ring("half"))
-	id, err := e.env.tables.queueAt(77)
+	id, err := idAt(e.env.tables.consumers, 77)
 	require.NoError(t, err)
 	require.Zero(t, id)
 	l.apply(e, l.plan(1))
@@ -277,22 +284,40 @@ func TestUnreadableDescriptions(t *testing.T) {
 	}
 }
 
+// The account has every packet, wherever the process that replaced the maps ended.
 func TestResetThatWasInterruptedIsFinished(t *testing.T) {
-	l := newLab(t)
-	first := l.engine()
-	l.apply(first, l.plan(1))
-	q := first.clusters["mirror"].queues[0]
-	fresh, err := newPinned(q.dataSpec(), q.nextPin())
-	require.NoError(t, err)
-	want, err := mapID(fresh)
-	require.NoError(t, err)
-	require.NoError(t, first.env.tables.queues.Put(q.index, fresh))
-	fresh.Close()
-	require.NoError(t, first.Close())
+	for _, settled := range []bool{false, true} {
+		l := newLab(t)
+		first := l.engine()
+		l.apply(first, l.plan(1))
+		old := l.consume("mirror", 0)
+		l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+		old.detach()
+		l.detached(first, "mirror", 0)
+		l.sendAll(first, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+		q := first.clusters["mirror"].queues[0]
+		fresh, err := q.makeMaps(q.nextPin)
+		require.NoError(t, err)
+		want, err := mapID(fresh[0])
+		require.NoError(t, err)
+		require.NoError(t, q.exchange(fresh))
+		fresh.close()
+		if settled {
+			require.NoError(t, q.settle(q.area.head, q.area.id()))
+			require.NoError(t, os.Rename(q.nextPin(kinds[2]), q.pin(kinds[2])))
+		}
+		require.NoError(t, first.Close())
 
-	l.engine()
-	c := l.consume("mirror", 0)
-	require.Equal(t, want, c.reply.MapID)
+		e := l.engine()
+		c := l.consume("mirror", 0)
+		require.Equal(t, want, c.reply.MapID)
+		l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+		stats := l.observe(e).Clusters["mirror"].Queues[0]
+		require.EqualValues(t, 8, stats.Delivered)
+		require.EqualValues(t, 2, stats.Dropped[capture.DropUnattended])
+		require.Len(t, l.collect(c, 3), 3)
+		require.Len(t, glob(t, filepath.Join(q.folder, "q0_*")), len(kinds))
+	}
 }
 
 // A reset that fails after the switch: who attaches then gets the ring buffer that gets the packets.
@@ -301,14 +326,14 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	e := l.engine()
 	l.apply(e, l.plan(1))
 	q := e.clusters["mirror"].queues[0]
-	require.NoError(t, os.Remove(q.dataPin()))
-	require.NoError(t, os.Mkdir(q.dataPin(), 0o700))
+	require.NoError(t, os.Remove(q.pin("data")))
+	require.NoError(t, os.Mkdir(q.pin("data"), 0o700))
 	_, err := e.TakeBack(t.Context(), q.id, capture.Holder{})
-	require.ErrorContains(t, err, "pin a new ring buffer")
+	require.ErrorContains(t, err, "pin a queue's new maps")
 	c := l.consume("mirror", 0)
 	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(c, 3), 3)
-	require.NoError(t, os.Remove(q.dataPin()))
+	require.NoError(t, os.Remove(q.pin("data")))
 	require.NoError(t, e.Close())
 
 	e = l.engine()

@@ -15,8 +15,7 @@ import (
 const (
 	MinArea = 128 << 10
 	MaxArea = 1 << 30
-	// MaxLanes is the maximum number of lanes of a queue in the module: one for each CPU; with more CPUs they are shared. A
-	// queue of the eBPF engine has one.
+	// MaxLanes is the maximum number of lanes of a queue: one for each CPU; with more CPUs they are shared.
 	MaxLanes = 4
 )
 
@@ -24,8 +23,10 @@ const (
 const (
 	// ModuleSlot is sizeof(struct ringcap_slot).
 	ModuleSlot = 48
-	// EBPFSlot is that and the header of a record in a BPF ring buffer.
-	EBPFSlot = ModuleSlot + 8
+	// EBPFSlot is the same: the slots are.
+	EBPFSlot = ModuleSlot
+	// EBPFTail is RINGCAP_LANE_TAIL: what the eBPF engine needs behind each area.
+	EBPFTail = 68 << 10
 )
 
 // Bytes of packets.
@@ -57,13 +58,21 @@ func Area(slots, slotBytes int32, slotOverhead uint32) uint64 {
 	return roundUpPowerOfTwo(max(uint64(max(slots, 0))*slot, MinArea))
 }
 
-// Lanes returns the number of areas of each queue, with an engine that makes up to maxLanes: as many as fit into limit, bytes.
-// 0: not even one fits.
-func Lanes(queues int32, area uint64, maxLanes int, limit *int64) int {
+// LaneBytes returns the bytes that a lane with an area takes in an engine; of EngineAuto, the minimum.
+func LaneBytes(area uint64, engine v1.Engine) uint64 {
+	if engine == v1.EngineEBPF {
+		return area + EBPFTail
+	}
+	return area
+}
+
+// Lanes returns the number of areas of each queue, with an engine that makes up to maxLanes: as many of laneBytes as fit into limit,
+// bytes. 0: not even one fits.
+func Lanes(queues int32, laneBytes uint64, maxLanes int, limit *int64) int {
 	if limit == nil {
 		return maxLanes
 	}
-	return int(min(uint64(maxLanes), uint64(max(*limit, 0))/(uint64(max(queues, 1))*area)))
+	return int(min(uint64(maxLanes), uint64(max(*limit, 0))/(uint64(max(queues, 1))*laneBytes)))
 }
 
 // WithTables returns the memory that areas of this size take, including the kernel's tables of their pages, in which each page
