@@ -1099,7 +1099,9 @@ static void fork_closing(int up, int down)
 	ringcap_done(h, &run);
 	CHECK_EQ(ringcap_recv(h, pkts, 2, 0), 2);
 	check_packet(&pkts[0], 2);
+	ask(up, down, 'M');
 	wait_for(fork_off(close_copy, h, &run));
+	ask(up, down, 'S');
 	check_packet(&pkts[1], 3);
 	ringcap_release(h, 2);
 	take(h, 4);
@@ -1115,13 +1117,16 @@ static void fork_closing(int up, int down)
 
 static void test_fork_closing(void)
 {
+	uint64_t mark = 0;
 	struct session s;
 	unsigned char n;
 
 	begin_session(&s, 1, fork_closing);
 	while ((n = (unsigned char)hear(s.c.heard))) {
-		if (n == 'S')
-			CHECK_EQ(s.q.consumer->lane[0].released, 0);
+		if (n == 'M')
+			mark = s.q.consumer->lane[0].released;
+		else if (n == 'S')
+			CHECK_EQ(s.q.consumer->lane[0].released, mark);
 		else
 			puts_packets(&s, n);
 		say(s.c.say, 'p');

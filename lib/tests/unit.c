@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -503,6 +504,34 @@ static void test_lanes_wrap(void)
 	queue_free(&q);
 }
 
+/* What lies behind the last slot of a lane looks like one: it is not read. */
+static void test_lanes_end(void)
+{
+	struct ringcap_slot forged = { .ts_ns = 2, .hdr_len = RINGCAP_SLOT_SHORT, .caplen = 20 };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[4];
+	struct queue q;
+
+	for (int what = 0; what < 2; what++) {
+		queue_make(&q, TAIL, RINGCAP_LANE_SIZE_MIN);
+		q.shared[0] = q.producer[0] = RINGCAP_LANE_SIZE_MIN - 64;
+		lanes_start(&q.l);
+		CHECK(queue_put(&q, 0, 1, 100) && queue_put(&q, 0, 3, 100));
+		memcpy(q.data[0] + RINGCAP_LANE_SIZE_MIN - 64 + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 100), &forged, RINGCAP_SLOT_SHORT);
+		if (what) {
+			CHECK_EQ(lanes_fetch(&q.l, pkts, 4), 2);
+			CHECK_EQ(pkts[1].slot->ts_ns, 3);
+		} else {
+			CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+			CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
+			CHECK(!ringcap_next(&run));
+			CHECK_EQ(lanes_next(&q.l, &run, true), 1);
+			CHECK_EQ(ringcap_next(&run)->ts_ns, 3);
+		}
+		queue_free(&q);
+	}
+}
+
 /* ---------------------------------------------------------------- sleeping */
 
 struct sleeper {
@@ -612,6 +641,40 @@ static void test_doorbell_late(void)
 	s.rung += 16;
 	CHECK(doorbell_sleep(&s.d, &s.q.l));
 	CHECK(s.sleep != first && !readable(&s));
+	sleeper_free(&s);
+}
+
+static struct {
+	struct queue *queue;
+	void *page;
+	size_t size;
+} racing;
+
+static void publish_then_let_write(int signal)
+{
+	(void)signal;
+	CHECK(!mprotect(racing.page, racing.size, PROT_READ | PROT_WRITE));
+	CHECK(queue_put(racing.queue, 2, 7, 20));
+}
+
+/* A packet is published just before the number is written: its producer has seen nobody asleep, so the reader must see it. */
+static void test_doorbell_race(void)
+{
+	struct sigaction action = { .sa_handler = publish_then_let_write }, before;
+	struct sleeper s;
+
+	sleeper_make(&s);
+	racing.queue = &s.q;
+	racing.size = (size_t)sysconf(_SC_PAGESIZE);
+	racing.page = mmap(NULL, racing.size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(racing.page != MAP_FAILED);
+	s.d.sleep = racing.page;
+	CHECK(!sigaction(SIGSEGV, &action, &before));
+	CHECK(!doorbell_sleep(&s.d, &s.q.l));
+	CHECK(!sigaction(SIGSEGV, &before, NULL));
+	CHECK_EQ(*s.d.sleep, 0);
+	take_one(&s);
+	munmap(racing.page, racing.size);
 	sleeper_free(&s);
 }
 
@@ -777,6 +840,46 @@ static void test_taken_back_while_read(void)
 	queue_free(&q);
 }
 
+static int shown;
+
+static bool sleep_not(struct ringcap *h)
+{
+	(void)h;
+	return false;
+}
+
+static void show_it(struct ringcap *h)
+{
+	(void)h;
+	shown++;
+}
+
+/* A reader that was awake has packets in hand, and others are there: a program may wait for the descriptor before it goes on. */
+static void test_found_awake(void)
+{
+	static const struct engine engine = { .sleep = sleep_not, .show = show_it };
+	unsigned char reader = 1;
+	struct ringcap h = { .engine = &engine, .reader = &reader, .revoked = &never_revoked };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkt;
+	struct queue q;
+
+	queue_make(&q, TAIL, RINGCAP_LANE_SIZE_MIN);
+	h.lanes = &q.l;
+	for (uint64_t i = 0; i < 4; i++)
+		CHECK(queue_put(&q, 0, i, 20));
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
+	CHECK_EQ(shown, 0);	/* nobody has the descriptor */
+	h.fd_given = true;
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
+	CHECK_EQ(shown, 1);
+	ringcap_release(&h, 2);
+	h.announced = false;
+	CHECK_EQ(ringcap_read(&h, &run, 0), 1);
+	CHECK(shown > 1);
+	queue_free(&q);
+}
+
 static void test_lanes(enum kind kind)
 {
 	test_lanes_merge(kind);
@@ -804,12 +907,15 @@ int main(void)
 	RUN(test_names);
 	RUN(test_lanes_of_both_engines);
 	RUN(test_lanes_wrap);
+	RUN(test_lanes_end);
 	RUN(test_doorbell);
 	RUN(test_doorbell_late);
+	RUN(test_doorbell_race);
 	RUN(test_doorbell_of_another);
 	RUN(test_versions);
 	RUN(test_reply);
 	RUN(test_taken_back);
 	RUN(test_taken_back_while_read);
+	RUN(test_found_awake);
 	return 0;
 }
