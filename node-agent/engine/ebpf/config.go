@@ -120,6 +120,7 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 		configVLANs: len(planned.VLANs) > 0, configRxQueues: len(p.rxQueues) > 0, configExact: len(p.rules.exact) > 0,
 		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.matchesInner(),
 		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles,
+		configFilter: len(planned.Filter) > 0,
 	} {
 		if on {
 			c.Flags |= bit

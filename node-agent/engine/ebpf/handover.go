@@ -295,9 +295,7 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		return
 	}
 	h.log.Info("the consumer is gone", "pid", peer.Pid)
-	if err := h.queue.detach(attachment); err != nil {
-		h.log.Error("cannot detach the consumer", "error", err)
-	}
+	h.queue.detach(attachment)
 }
 
 // waitForEnd returns when the peer has closed the connection or sent something, which it has no reason to.
@@ -338,7 +336,8 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 	h.connections[conn] = attachment
 	h.mu.Unlock()
 	if err := h.send(conn, reply, request.MapID == 0, attachment); err != nil {
-		return nil, 0, errors.Join(err, h.queue.detach(attachment))
+		h.queue.detach(attachment)
+		return nil, 0, err
 	}
 	return peer, attachment, nil
 }

@@ -31,7 +31,9 @@ const (
 	egressProgram   = "ringcap_egress"
 	xdpProgram      = "ringcap_xdp"
 	configVariable  = "config"
-	ringCountersMap = "ring_counters"
+	ringCountersMap = ".data.counters"
+	attachedMap     = ".data.attached"
+	clockMap        = ".data.clock"
 	patternRowsMap  = "ring_pattern_rows"
 )
 
@@ -51,9 +53,19 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("number of possible CPUs: %w", err)
 	}
 	spec.Maps[scratchMap].MaxEntries = uint32(cpus)
-	spec.Maps[ringCountersMap].ValueSize *= cpuSlots(cpus)
+	sizeSection(spec.Maps[ringCountersMap], "rc_counters", cpuSlots(cpus))
+	sizeSection(spec.Maps[attachedMap], "rc_attached", maxNodeQueues)
+	sizeSection(spec.Maps[clockMap], "rc_clock", 1)
+	spec.Maps[attachedMap].Flags |= mmapable
 	spec.Maps["rc_doorbells"].InnerMap.MaxEntries = uint32(os.Getpagesize())
 	return spec, nil
+}
+
+// sizeSection makes the map of a section, which has one element in the object, one for so many.
+func sizeSection(spec *ebpf.MapSpec, name string, elements uint32) {
+	spec.ValueSize *= elements
+	spec.Name, spec.Key, spec.Value = name, nil, nil
+	spec.Contents = []ebpf.MapKV{{Key: uint32(0), Value: make([]byte, spec.ValueSize)}}
 }
 
 // ringProgram is what a ring's taps run.

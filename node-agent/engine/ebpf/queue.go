@@ -115,9 +115,7 @@ func (q *queue) recover() error {
 	if !here {
 		return q.bare()
 	}
-	if err := q.tables.attached.Lookup(q.index, &q.consumer); err != nil {
-		return fmt.Errorf("read who is attached: %w", err)
-	}
+	q.consumer = q.tables.attached.get(q.index)
 	if q.consumer != 0 {
 		q.expiry = time.AfterFunc(q.grace, q.expire)
 	}
@@ -244,9 +242,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 			return 0, err
 		}
 	}
-	if err := q.tables.attached.Put(q.index, process); err != nil {
-		return 0, fmt.Errorf("note the consumer: %w", err)
-	}
+	q.tables.attached.set(q.index, process)
 	q.stopExpiry()
 	q.consumer, q.connected = process, true
 	q.attachment++
@@ -257,9 +253,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 func (q *queue) prepare() error {
 	// One that an earlier agent left word of, and that is gone, gets nothing more.
 	if q.consumer != 0 {
-		if err := q.forget(); err != nil {
-			return err
-		}
+		q.forget()
 	}
 	if !q.sound() {
 		if err := q.replace(); err != nil {
@@ -312,23 +306,20 @@ func (q *queue) mayReturn() bool {
 }
 
 // detach ends what attach began, unless the queue was taken back since.
-func (q *queue) detach(attachment uint64) error {
+func (q *queue) detach(attachment uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if attachment != q.attachment {
-		return nil
+		return
 	}
 	q.connected = false
-	return q.forget()
+	q.forget()
 }
 
 // forget clears the consumer. Caller holds q.mu.
-func (q *queue) forget() error {
+func (q *queue) forget() {
 	q.consumer = 0
-	if err := q.tables.attached.Put(q.index, uint32(0)); err != nil {
-		return fmt.Errorf("note that the consumer is gone: %w", err)
-	}
-	return nil
+	q.tables.attached.set(q.index, 0)
 }
 
 // expire gives up on a consumer that did not come back after the agent's start.
@@ -344,8 +335,7 @@ func (q *queue) expire() {
 		return
 	}
 	q.expiry = nil
-	// It fails only if the table itself is gone, which every other call will report.
-	_ = q.forget()
+	q.forget()
 }
 
 func (q *queue) inUse() bool {
@@ -369,9 +359,7 @@ func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	if q.closed {
 		return from, capture.ErrNotFound
 	}
-	if err = q.forget(); err != nil {
-		return from, err
-	}
+	q.forget()
 	q.stopExpiry()
 	q.connected = false
 	q.attachment++
@@ -388,9 +376,7 @@ func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 // bare leaves the queue without maps: nothing is written any more to who holds the last ones. The next consumer, or the next
 // time that it is taken back, gets it others. Caller holds q.mu.
 func (q *queue) bare() error {
-	if err := q.forget(); err != nil {
-		return err
-	}
+	q.forget()
 	if err := deleteAt(q.table, q.number()); err != nil {
 		return fmt.Errorf("take a queue out of the table: %w", err)
 	}

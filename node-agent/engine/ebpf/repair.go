@@ -124,7 +124,7 @@ func (t *tables) pins(folder string) folderPins {
 		objects[strings.TrimPrefix(own.Name, "rc_")] = pinMap(*field)
 	}
 	for name, field := range t.fields() {
-		objects[strings.TrimPrefix(name, "rc_")] = pinMap(*field)
+		objects[tablePin(name)] = pinMap(*field)
 	}
 	return folderPins{path: folder, objects: objects}
 }

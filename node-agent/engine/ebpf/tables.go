@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -14,14 +15,15 @@ import (
 
 // tables are the maps that all rings' programs share. Queues are found in them by their index, 0 to maxNodeQueues - 1.
 type tables struct {
-	consumers  *ebpf.Map // index -> the consumer's page
-	doorbells  *ebpf.Map // index -> the ring buffer that wakes it
-	bells      *ebpf.Map // index -> when it is woken
-	attached   *ebpf.Map // index -> the consumer's process, 0 = none
-	roundRobin *ebpf.Map // a cluster's first index -> number of the next packet
-	balance    *ebpf.Map // index -> what is counted of a queue outside of its lanes, by CPU
-	clock      *ebpf.Map // nanoseconds that TAI is ahead of UTC
-	scratch    *ebpf.Map // by CPU: where a packet is looked at
+	consumers   *ebpf.Map // index -> the consumer's page
+	doorbells   *ebpf.Map // index -> the ring buffer that wakes it
+	bells       *ebpf.Map // index -> when it is woken
+	attached    *attachedTable
+	attachedMap *ebpf.Map
+	roundRobin  *ebpf.Map // a cluster's first index -> number of the next packet
+	balance     *ebpf.Map // index -> what is counted of a queue outside of its lanes, by CPU
+	clock       *ebpf.Map // nanoseconds that TAI is ahead of UTC
+	scratch     *ebpf.Map // by CPU: where a packet is looked at
 	// These are no program's. occupied marks indexes that may be in use (1). It is a plain array: before Linux 6.8 each look at
 	// a map of maps waits for an RCU grace period, and there are thousands of indexes. accounts has what went with former maps.
 	occupied *ebpf.Map
@@ -51,6 +53,9 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 	t.consumerSpec.Name, t.doorbellSpec.Name = "ringcap_consumer", "ringcap_bell"
 	err := t.open(folder, spec)
 	if err == nil {
+		t.attached, err = mapAttached(t.attachedMap)
+	}
+	if err == nil {
 		t.bell, err = loadBell(t.bells, t.consumers, t.doorbells)
 	}
 	if err == nil {
@@ -65,7 +70,7 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 
 func (t *tables) open(folder string, spec *ebpf.CollectionSpec) error {
 	for name, field := range t.fields() {
-		m, err := openTable(filepath.Join(folder, name[len("rc_"):]), spec.Maps[name])
+		m, err := openTable(filepath.Join(folder, tablePin(name)), spec.Maps[name])
 		if err != nil {
 			return err
 		}
@@ -124,9 +129,14 @@ func makeTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 
 func (t *tables) fields() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
-		"rc_consumers": &t.consumers, "rc_doorbells": &t.doorbells, "rc_bells": &t.bells, "rc_attached": &t.attached,
-		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, "rc_clock": &t.clock, scratchMap: &t.scratch,
+		"rc_consumers": &t.consumers, "rc_doorbells": &t.doorbells, "rc_bells": &t.bells, attachedMap: &t.attachedMap,
+		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, clockMap: &t.clock, scratchMap: &t.scratch,
 	}
+}
+
+// tablePin is what a table is called in the bpffs, which has no dots.
+func tablePin(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, "rc_"), ".data.")
 }
 
 func (t *tables) ownFields() map[*ebpf.MapSpec]**ebpf.Map {
@@ -153,6 +163,9 @@ func (t *tables) close() {
 			(*field).Close()
 		}
 	}
+	if t.attached != nil {
+		t.attached.unmap()
+	}
 	if t.bell != nil {
 		t.bell.Close()
 	}
@@ -169,11 +182,12 @@ func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint3
 	for _, set := range []struct {
 		table *ebpf.Map
 		value any
-	}{{t.attached, uint32(0)}, {t.roundRobin, uint32(0)}, {t.balance, make([]balanceAccount, possibleCPUs())}, {t.accounts, queueAccount{}}} {
+	}{{t.roundRobin, uint32(0)}, {t.balance, make([]balanceAccount, possibleCPUs())}, {t.accounts, queueAccount{}}} {
 		if err := set.table.Put(index, set.value); err != nil {
 			return err
 		}
 	}
+	t.attached.set(index, 0)
 	if err := errors.Join(t.resetBell(index), t.setConsumer(index, m)); err != nil {
 		return err
 	}
@@ -190,7 +204,8 @@ func (t *tables) setConsumer(index uint32, m queueMaps) error {
 
 // vacate empties an index.
 func (t *tables) vacate(index uint32) error {
-	err := t.attached.Put(index, uint32(0))
+	t.attached.set(index, 0)
+	var err error
 	for _, table := range []*ebpf.Map{t.consumers, t.doorbells} {
 		err = errors.Join(err, deleteAt(table, index))
 	}

@@ -43,6 +43,7 @@ const (
 	configPatterns = 64
 	configIdle     = 128
 	configPlain    = 256
+	configFilter   = 512
 	hasMACs        = 1
 	hasIPv4        = 2
 	hasIPv6        = 4

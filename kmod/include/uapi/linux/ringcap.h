@@ -244,7 +244,7 @@ struct ringcap_slot {
 
 /* Why a packet that a ring passed was not delivered to its queue. */
 enum ringcap_drop {
-	RINGCAP_DROP_FULL,		/* the consumer was too slow: no room in the lane or ring buffer */
+	RINGCAP_DROP_FULL,		/* the consumer was too slow: no room in the lane */
 	RINGCAP_DROP_UNATTENDED,	/* no consumer was attached */
 	RINGCAP_DROP_NOMEM,		/* memory for handling the packet could not be had, or it could not be read */
 };

@@ -22,6 +22,8 @@
 #define CONFIG_IDLE	(1U << 7)	/* a rule, or what one learns, goes when it is idle */
 #define CONFIG_PLAIN	(1U << 8)	/* one output whose queue follows from the packet's flow at most: see plain.h */
 
+#define CONFIG_FILTER	(1U << 9)	/* there is a filter */
+
 /**
  * struct output - a cluster that the ring feeds, or the target of a rule
  * @base: the cluster's queue 0 in the node's tables of queues; of a target to reflect to, the interface

@@ -48,6 +48,7 @@ enum constants {
 	configPatterns = CONFIG_PATTERNS,
 	configIdle = CONFIG_IDLE,
 	configPlain = CONFIG_PLAIN,
+	configFilter = CONFIG_FILTER,
 
 	/* The first word of packetKey */
 	hasMACs = RC_HAS_MACS,
@@ -63,6 +64,5 @@ enum constants {
 
 struct ringcap_lane_kernel lane_kernel;
 struct ringcap_consumer_page consumer_page_type;
-struct ring_counters counters;
 struct ringcap_handover_request handover_request;
 struct ringcap_handover_reply handover_reply;

@@ -10,13 +10,11 @@
 #include "lane.h"
 #include "packet.h"
 
-/* The consumer's process by queue, 0 = unattended. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} rc_attached SEC(".maps");
+/*
+ * The consumer's process by queue, 0 = unattended: QUEUES_MAX of these, by which the loader makes the section's map larger. A
+ * program reads what is in such a section without a look-up.
+ */
+volatile __u32 attached SEC(".data.attached");
 
 /**
  * struct balance_account - by a queue's place
@@ -37,26 +35,21 @@ struct {
 } rc_balance SEC(".maps");
 
 /* Nanoseconds to subtract from the TAI clock, which follows the wall clock, for the time since the Unix epoch. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} rc_clock SEC(".maps");
+volatile __u64 clock_offset SEC(".data.clock");
 
 static __always_inline __u64 wall_clock(void)
 {
-	__u32 zero = 0;
-	__u64 *offset = bpf_map_lookup_elem(&rc_clock, &zero);
-
-	return bpf_ktime_get_tai_ns() - (offset ? *offset : 0);
+	return bpf_ktime_get_tai_ns() - clock_offset;
 }
 
-static __always_inline int queue_is_attended(__u32 place)
+static __always_inline int queue_is_attended(__u64 place)
 {
-	__u32 *attached = bpf_map_lookup_elem(&rc_attached, &place);
+	volatile __u32 *first = &attached;
 
-	return attached && *attached;
+	opaque(first);
+	opaque(place);
+	place &= QUEUES_MAX - 1;
+	return first[place];
 }
 
 static __always_inline void queue_count_unattended(__u32 place)
@@ -145,7 +138,23 @@ static __always_inline void queue_wake(const volatile struct output *to, struct 
 	bell_look(place, sleep, unread >= to->watermark || !to->timeout_ns, to->timeout_ns);
 }
 
-/* Delivers the packet that @slot describes to queue @number, whose @data is mapped, or counts why it does not. */
+/* What several CPUs put packets into. */
+static __always_inline int queue_write_shared(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
+					      struct ringcap_consumer_page *page, const struct ringcap_slot *slot)
+{
+	struct ringcap_lane_kernel *lane = data;
+	int written;
+
+	if (!lane_lock(lane)) {
+		queue_lose(lane);
+		return 0;
+	}
+	written = queue_write(ctx, hook, data, to, page, lane, 0, slot);
+	lane_unlock(lane);
+	return written;
+}
+
+/* Delivers the packet that @slot describes to queue @queue, whose @data is mapped, or counts why it does not. */
 static __always_inline void queue_put(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
 				      __u32 queue, __u32 cpu, const struct ringcap_slot *slot)
 {
@@ -153,7 +162,6 @@ static __always_inline void queue_put(void *ctx, const enum hook hook, void *dat
 	struct ringcap_consumer_page *page;
 	struct ringcap_lane_kernel *lane;
 	__u64 number;
-	int written, shared;
 
 	page = consumer_page(place);
 	if (!data || !page || !queue_is_attended(place)) {
@@ -165,16 +173,12 @@ static __always_inline void queue_put(void *ctx, const enum hook hook, void *dat
 	if (number >= to->lanes)
 		return; /* never */
 	lane = data + number * sizeof(*lane);
-	shared = lane_is_shared(to, number);
-	if (shared && !lane_lock(lane)) {
-		queue_lose(lane);
-		return;
-	}
-	written = queue_write(ctx, hook, data, to, page, lane, number, slot);
-	if (shared)
-		lane_unlock(lane);
-	if (written)
+	if (lane_is_shared(to, number)) {
+		if (queue_write_shared(ctx, hook, data, to, page, slot))
+			queue_wake(to, page, data, 0, place);
+	} else if (queue_write(ctx, hook, data, to, page, lane, number, slot)) {
 		queue_wake(to, page, lane, number, place);
+	}
 }
 
 #endif /* RC_QUEUE_H */

@@ -47,13 +47,8 @@ struct ring_counters {
 	__u64 reflect_failed;
 };
 
-/* One value, an array by CPU; the loader sets its size, for a power of two of them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct ring_counters));
-} ring_counters SEC(".maps");
+/* The first CPU's; the loader makes the section's map one for a power of two of them. */
+struct ring_counters ring_counters SEC(".data.counters");
 
 /* The receive queues that are captured, by interface; of one that is not in here all are. */
 struct channels {
@@ -232,15 +227,12 @@ static __always_inline int channel_is_captured(__u32 ifindex, __u32 rx_queue)
 /* Counts a packet of @len bytes. */
 static __always_inline struct ring_counters *begin(__u64 cpu, __u32 len)
 {
-	__u32 zero = 0;
-	void *all = bpf_map_lookup_elem(&ring_counters, &zero);
-	struct ring_counters *counters;
+	struct ring_counters *counters = &ring_counters;
 
-	if (!all)
-		return NULL;
+	opaque(counters);
 	opaque(cpu);
 	cpu &= config.cpu_mask;
-	counters = all + cpu * sizeof(*counters);
+	counters += cpu;
 	counters->seen++;
 	counters->seen_bytes += len;
 	return counters;
@@ -308,9 +300,7 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 	    !channel_is_captured(skb->ifindex, rx_queue))
 		return TC_ACT_UNSPEC;
 	counters = begin(cpu, len);
-	if (!counters)
-		return TC_ACT_UNSPEC;
-	if (!ringcap_filter(skb)) {
+	if ((config.flags & CONFIG_FILTER) && !ringcap_filter(skb)) {
 		counters->filtered++;
 		return TC_ACT_UNSPEC;
 	}
@@ -361,9 +351,7 @@ int ringcap_xdp(struct xdp_md *xdp)
 	if ((config.flags & CONFIG_CHANNELS) && !channel_is_captured(ifindex, rx_queue))
 		return XDP_PASS;
 	counters = begin(cpu, len);
-	if (!counters)
-		return XDP_PASS;
-	if (!ringcap_xdp_filter(xdp)) {
+	if ((config.flags & CONFIG_FILTER) && !ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
 		return config.xdp_verdict;
 	}
