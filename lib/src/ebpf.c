@@ -130,9 +130,9 @@ static int refused(const struct ebpf *e, const struct ringcap_handover_reply *re
 	int err = (int)reply->error;
 
 	if (err == EPROTO)
-		return fail(errbuf, err, "%s: the node agent speaks version %u of the interface, this libringcap %u to %u: update %s: %s",
+		return fail(errbuf, err, "%s: the node agent speaks version %u of the interface, this libringcap %u to %u: update %s",
 			    e->path, reply->abi, abi_handover.oldest, abi_handover.newest,
-			    abi_older(abi_handover, theirs, "the node agent"), reply->reason);
+			    abi_older(abi_handover, theirs, "the node agent"));
 	return fail(errbuf, err, "%s: the node agent refused: %s", e->path, reply->reason[0] ? reply->reason : strerror(err));
 }
 

@@ -52,6 +52,7 @@ struct ringcap {
 	unsigned int owed;		/* that a forked child has released before it began to read */
 	unsigned int turns;		/* calls of ringcap_recv that found packets, since events were looked at */
 	bool running;			/* ringcap_read has begun a run */
+	bool may_list;			/* the program's run has a list */
 	bool take_unread;		/* what earlier consumers left is read, */
 	uint64_t skipped;		/* else it was skipped: packets */
 	bool asleep;			/* engine->sleep said so, and nothing was received since */

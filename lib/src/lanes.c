@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#define LISTED_BELOW 8		/* packets in a row; of more, the run is what lies there */
 #define RUN_BYTES (256U << 10)	/* about as much is read until room is given back; at most an eighth of a lane */
 
 #define HOT static inline __attribute__((always_inline))	/* part of what each packet costs where lanes alternate */
@@ -53,29 +54,31 @@ static void add_head(struct lanes *l, struct lane *lane)
 	l->heads[i] = head;
 }
 
-/* Puts a head in instead of the first one: there, or where its time belongs. */
+/* Puts a head in instead of the first one: there, or where its time belongs. Behind the last ones are times that are later. */
 HOT void replace_first(struct lanes *l, uint64_t ts, struct lane *lane)
 {
-	unsigned int i = 1, child;
+	struct head *at = l->heads + 1, *child;
 
-	while ((child = 2 * i) <= l->nr_heads) {
-		child += l->heads[child + 1].ts < l->heads[child].ts;
-		if (ts <= l->heads[child].ts)
+	for (;; at = child) {
+		child = at + (at - l->heads);	/* number n has children 2n and 2n + 1 */
+		if (child[1].ts < child[0].ts)
+			child++;
+		if (ts <= child->ts)
 			break;
-		l->heads[i] = l->heads[child];
-		i = child;
+		*at = *child;
 	}
-	l->heads[i] = (struct head){ ts, lane };
+	*at = (struct head){ ts, lane };
 }
 
-/* The first head's lane was read as far as was seen. */
-static __attribute__((noinline)) void remove_first(struct lanes *l)
+/* The first head's lane was read as far as was seen. How many there are left. */
+static __attribute__((noinline)) unsigned int remove_first(struct lanes *l)
 {
 	struct head last = l->heads[l->nr_heads];
 
 	l->heads[l->nr_heads--].ts = UINT64_MAX;
 	if (l->nr_heads)
 		replace_first(l, last.ts, last.lane);
+	return l->nr_heads;
 }
 
 /* The first head's lane was read on. */
@@ -168,16 +171,21 @@ uint64_t lanes_skip(struct lanes *l, unsigned int i, uint64_t end)
 
 bool lanes_pending(const struct lanes *l)
 {
+	if (l->nr_heads)
+		return true;
 	for (unsigned int i = 0; i < l->nr; i++)
 		if (published(&l->lane[i]) != l->lane[i].read)
 			return true;
 	return false;
 }
 
-/* All lanes were read as far as was seen: looks at how far they are published; -EBADMSG for an invalid position. */
+/*
+ * All lanes were read as far as was seen: looks at how far they are published; -EBADMSG for an invalid position. The first lane
+ * last: from that a processor goes to one of its own, and is not to be seen there without what it had before.
+ */
 static int look(struct lanes *l)
 {
-	for (unsigned int i = 0; i < l->nr; i++) {
+	for (unsigned int i = l->nr; i-- > 0; ) {
 		struct lane *lane = &l->lane[i];
 		uint64_t end = published(lane);
 
@@ -278,51 +286,89 @@ void lanes_release(struct lanes *l, unsigned int n)
 
 /* ---------------------------------------------------------------- runs */
 
-/* How many bytes from the lane's first slot, of size bytes, on come before what other lanes have; about limit at most. */
-HOT uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t size, uint64_t limit)
+/*
+ * How many bytes from the lane's first slot, of size bytes, on come before what other lanes have; about limit at most. *n is
+ * how many slots that are, as far as LISTED_BELOW.
+ */
+static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint32_t size, uint64_t limit, unsigned int *n)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, until = next_time(l);
 
-	do {
+	for (*n = 1; ; ++*n) {
 		const struct ringcap_slot *slot = slot_at(l, lane, lane->read + (bytes += size));
 
 		if (bytes >= limit || slot->ts_ns > until)
-			break;
+			return bytes;
 		size = slot_size(slot, lane->end - lane->read - bytes);
-	} while (size);
-	return bytes;
+		if (!size)
+			return bytes;
+	}
 }
 
-/* Begins a run in the first lane, which is not empty. */
-HOT int begin(struct lanes *l, struct ringcap_run *run)
+/* Lists what the lanes have, oldest first, and reads on behind it; the first slot is valid. */
+static __attribute__((noinline)) int list(struct lanes *l, struct ringcap_run *run, uint64_t limit)
 {
-	uint64_t limit = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES;
+	const struct ringcap_slot **next = l->listed, **end = l->listed + LANES_LISTED_MAX;
+	uint64_t bytes = 0;
+
+	do {
+		struct lane *lane = l->heads[1].lane;
+		uint64_t read = lane->read;
+		const struct ringcap_slot *slot = slot_at(l, lane, read);
+		uint32_t size = slot_size(slot, lane->end - read);
+
+		if (!size)
+			break;	/* those before it first */
+		*next++ = slot;
+		bytes += size;
+		lane->read = read += size;
+		if (read != lane->end)
+			replace_first(l, slot_at(l, lane, read)->ts_ns, lane);
+		else if (!remove_first(l))
+			break;
+	} while (next < end && bytes < limit);
+	l->nr_listed = (unsigned int)(next - l->listed);
+	run->next = run->stop = NULL;
+	run->listed = l->listed;
+	run->listed_end = next;
+	return 1;
+}
+
+/* Begins a run of what lies in a row, unless that is too little. */
+static int in_a_row(struct lanes *l, struct ringcap_run *run, bool may_list)
+{
+	uint64_t limit = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES, ahead;
 	struct lane *lane = l->heads[1].lane;
 	const struct ringcap_slot *slot = slot_at(l, lane, lane->read);
-	uint64_t room = lane->end - lane->read, until = next_time(l), bytes, ahead;
+	uint64_t room = lane->end - lane->read, bytes = limit < room ? limit : room;
 	uint32_t size = slot_size(slot, room);
+	unsigned int n;
 
 	if (!size)
 		return skip_to(l, lane, lane->end);
-	bytes = limit < room ? limit : room;
-	if (until != UINT64_MAX)
-		bytes = run_bytes(l, lane, until, size, bytes);
+	if (l->nr_heads > 1) {
+		bytes = run_bytes(l, lane, size, bytes, &n);
+		if (n < LISTED_BELOW && may_list)
+			return list(l, run, limit);
+	}
 	/* It ends where the lane does, so that no slot that begins in it can reach beyond what is mapped. */
 	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
 	run->next = (const void *)slot;
 	run->stop = run->next + (bytes < ahead ? bytes : ahead);
+	if (may_list)
+		run->listed = run->listed_end = NULL;
 	return 1;
 }
 
-int lanes_run(struct lanes *l, struct ringcap_run *run)
+int lanes_run(struct lanes *l, struct ringcap_run *run, bool may_list)
 {
 	if (!l->nr_heads && look(l))
 		return -EBADMSG;
-	return l->nr_heads ? begin(l, run) : 0;
+	return l->nr_heads ? in_a_row(l, run, may_list) : 0;
 }
 
-/* How far ringcap_next has come, as a position. */
-HOT uint64_t passed(const struct lanes *l, const struct lane *lane, const struct ringcap_run *run)
+/* How far ringcap_next has come in what lies in a row, as a position. */
+static uint64_t passed(const struct lanes *l, const struct lane *lane, const struct ringcap_run *run)
 {
 	uint64_t bytes = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
 
@@ -330,23 +376,58 @@ HOT uint64_t passed(const struct lanes *l, const struct lane *lane, const struct
 	return bytes > lane->end - lane->read ? lane->end : lane->read + bytes;
 }
 
-HOT void pass(struct lanes *l, const struct ringcap_run *run)
+/* A listed slot was not passed: its lane is read from there on, unless one before it was not passed either. */
+static void unread(struct lanes *l, const struct ringcap_slot *slot)
+{
+	for (unsigned int i = 0; i < l->nr; i++) {
+		struct lane *lane = &l->lane[i];
+		uint64_t place = (uint64_t)((uintptr_t)slot - (uintptr_t)lane->data), back;
+
+		if (place >= l->lane_size)
+			continue;
+		back = (lane->read - place) & (l->lane_size - 1);
+		if (back <= lane->read - lane->released)
+			lane->read -= back;
+	}
+}
+
+/* Releases what was passed of a list. */
+static void pass_list(struct lanes *l, const struct ringcap_run *run)
+{
+	const struct ringcap_slot *const *end = l->listed + l->nr_listed;
+	bool all = run->listed < l->listed || run->listed >= end;
+
+	for (const struct ringcap_slot *const *slot = end; !all && slot > run->listed; )
+		unread(l, *--slot);
+	for (unsigned int i = 0; i < l->nr; i++) {
+		struct lane *lane = &l->lane[i];
+
+		if (lane->released == lane->read)
+			continue;
+		lane->released = lane->read;
+		publish(lane);
+	}
+	if (!all)
+		order(l);
+	l->nr_listed = 0;
+}
+
+void lanes_pass(struct lanes *l, const struct ringcap_run *run)
 {
 	struct lane *lane = l->heads[1].lane;
 
+	if (l->nr_listed) {
+		pass_list(l, run);
+		return;
+	}
 	lane->read = passed(l, lane, run);
 	lane->released = lane->read;
 	publish(lane);
 	first_moved(l, lane);
 }
 
-void lanes_pass(struct lanes *l, const struct ringcap_run *run)
+int lanes_next(struct lanes *l, struct ringcap_run *run, bool may_list)
 {
-	pass(l, run);
-}
-
-int lanes_next(struct lanes *l, struct ringcap_run *run)
-{
-	pass(l, run);
-	return l->nr_heads ? begin(l, run) : lanes_run(l, run);
+	lanes_pass(l, run);
+	return lanes_run(l, run, may_list);
 }

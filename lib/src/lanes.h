@@ -15,6 +15,7 @@
 #include <ringcap/ringcap.h>
 
 #define LANES_OUTSTANDING_MAX 65536	/* packets received and not released; a power of two */
+#define LANES_LISTED_MAX 64	/* packets of a run that are listed */
 
 struct lane {
 	const uint8_t *data;		/* lane_size bytes, and as many again or RINGCAP_LANE_TAIL, in which the last slot ends */
@@ -43,11 +44,13 @@ struct lanes {
 	uint32_t lane_size;		/* a power of two; mapped twice in a row, at least RINGCAP_LANE_SIZE_MIN */
 	unsigned int nr_heads;		/* lanes that were not read as far as was seen */
 	unsigned int outstanding;	/* packets received and not released, runs apart */
+	unsigned int nr_listed;		/* of the run that was begun, 0 = its packets lie in a row */
 	unsigned int first, next;	/* stretches outstanding, modulo 2^32 */
 	struct stretch *stretches;	/* LANES_OUTSTANDING_MAX of them, used in a circle */
-	/* A binary heap from heads[1] on, which is the oldest, and the lane of a run that was begun. Unused ones have UINT64_MAX. */
+	/* A binary heap from heads[1] on, which is the oldest, and the lane of a run in a row. Unused ones have UINT64_MAX. */
 	struct head heads[2 * RINGCAP_LANES_MAX + 2];
 	struct lane lane[RINGCAP_LANES_MAX];
+	const struct ringcap_slot *listed[LANES_LISTED_MAX];
 };
 
 /* Begins where the last consumer stopped. The caller has set nr, lane_size, stretches and each lane's pointers. */
@@ -59,7 +62,7 @@ void lanes_resume(struct lanes *l);
 /* Gives back, unread, the slots of a lane that begin before position end; their number. Nothing was received yet. */
 uint64_t lanes_skip(struct lanes *l, unsigned int lane, uint64_t end);
 
-/* Whether something is there that was not received; a run that was begun was not. */
+/* Whether something is there that was not received; for a run that was begun, either. */
 bool lanes_pending(const struct lanes *l);
 
 /*
@@ -71,13 +74,16 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max);
 /* Releases the n oldest packets; n is at most the number outstanding. */
 void lanes_release(struct lanes *l, unsigned int n);
 
-/* Begins a run with the oldest packet; nothing is outstanding. Returns 1, 0 when there is none, -EBADMSG as above. */
-int lanes_run(struct lanes *l, struct ringcap_run *run);
+/*
+ * Begins a run with the oldest packet; nothing is outstanding. Returns 1, 0 when there is none, -EBADMSG as above. Where lanes
+ * have few packets in a row that are older than what others have, the packets of all are listed, if the caller's run may.
+ */
+int lanes_run(struct lanes *l, struct ringcap_run *run, bool may_list);
 
 /* Releases what ringcap_next has passed of the run. */
 void lanes_pass(struct lanes *l, const struct ringcap_run *run);
 
 /* Both: releases that, and begins another one. */
-int lanes_next(struct lanes *l, struct ringcap_run *run);
+int lanes_next(struct lanes *l, struct ringcap_run *run, bool may_list);
 
 #endif

@@ -108,7 +108,7 @@ static inline int found(struct ringcap *h, int n)
 /* A run, or else up to max packets; their number, or as ringcap_recv. */
 static int fetch(struct ringcap *h, struct ringcap_run *run, struct ringcap_pkt *pkts, unsigned int max)
 {
-	int n = run ? lanes_run(h->lanes, run) : lanes_fetch(h->lanes, pkts, max);
+	int n = run ? lanes_run(h->lanes, run, h->may_list) : lanes_fetch(h->lanes, pkts, max);
 
 	if (n <= 0)
 		return explain(h, n);
@@ -216,13 +216,20 @@ RINGCAP_API int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsign
 	return receive(h, NULL, pkts, max, timeout_ms);
 }
 
+static void forget(const struct ringcap *h, struct ringcap_run *run)
+{
+	run->next = run->stop = NULL;
+	if (h->may_list)
+		run->listed = run->listed_end = NULL;
+}
+
 /* Ends the run, if there is one. */
 static void pass(struct ringcap *h, struct ringcap_run *run)
 {
 	if (h->running)
 		lanes_pass(h->lanes, run);
 	h->running = false;
-	run->next = run->stop = NULL;
+	forget(h, run);
 }
 
 static __attribute__((noinline)) int begin_run(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
@@ -241,7 +248,7 @@ static __attribute__((noinline)) int end_run(struct ringcap *h, struct ringcap_r
 	if (n > 0)
 		return h->gone = -ENODEV;
 	h->running = false;
-	run->next = run->stop = NULL;
+	forget(h, run);
 	return n ? explain(h, n) : fetch_wait(h, run, NULL, 0, timeout_ms);
 }
 
@@ -250,28 +257,57 @@ static bool was_woken(const struct ringcap *h)
 	return atomic_load_explicit(&h->woken, memory_order_relaxed);
 }
 
-/* Where lanes alternate each packet comes here: short for the run after a run. */
-RINGCAP_API int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
+/* Short for the run after a run: there may be few packets in it. */
+static inline int read_run(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
 {
 	int n;
 
 	if (!h->running || !*h->reader || was_woken(h) || ++h->turns % SERVICE_TURNS == 0)
 		return begin_run(h, run, timeout_ms);
-	n = lanes_next(h->lanes, run);
+	n = lanes_next(h->lanes, run, h->may_list);
 	if (n <= 0 || was_revoked(h))
 		return end_run(h, run, n, timeout_ms);
 	return n;
 }
 
-RINGCAP_API void ringcap_done(struct ringcap *h, struct ringcap_run *run)
+static void end(struct ringcap *h, struct ringcap_run *run)
 {
 	if (!*h->reader) {	/* a forked child gives nothing back unless it reads */
 		h->running = false;
-		run->next = run->stop = NULL;
+		forget(h, run);
 		return;
 	}
 	pass(h, run);
 	settle(h);
+}
+
+RINGCAP_API int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
+{
+	h->may_list = true;
+	return read_run(h, run, timeout_ms);
+}
+
+RINGCAP_API void ringcap_done(struct ringcap *h, struct ringcap_run *run)
+{
+	h->may_list = true;
+	end(h, run);
+}
+
+/* For programs of before: see the header. Their runs end with stop. */
+RINGCAP_API int read_of_before(struct ringcap *h, struct ringcap_run *run, int timeout_ms) __asm__("ringcap_read");
+
+RINGCAP_API int read_of_before(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
+{
+	h->may_list = false;
+	return read_run(h, run, timeout_ms);
+}
+
+RINGCAP_API void done_of_before(struct ringcap *h, struct ringcap_run *run) __asm__("ringcap_done");
+
+RINGCAP_API void done_of_before(struct ringcap *h, struct ringcap_run *run)
+{
+	h->may_list = false;
+	end(h, run);
 }
 
 RINGCAP_API void ringcap_release(struct ringcap *h, unsigned int n)

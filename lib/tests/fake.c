@@ -176,11 +176,11 @@ int fake_put_in(struct fake_queue *q, uint32_t lane, const struct ringcap_slot *
 	at += kernel->producer & (q->lane_size - 1);
 	memcpy(at, slot, slot->hdr_len);
 	memcpy(at + slot->hdr_len, data, slot->caplen);
+	count(&kernel->stats, slot);
 	__atomic_exchange_n(&kernel->producer, kernel->producer + size, __ATOMIC_SEQ_CST);
 	sleep = __atomic_load_n(&q->consumer->sleep, __ATOMIC_SEQ_CST);
 	if (sleep && (!q->timeout_us || unread + size >= q->watermark))
 		ring_once(q, sleep);
-	count(&kernel->stats, slot);
 	return 1;
 }
 

@@ -193,11 +193,11 @@ static void read_many(int up, int down)
 	struct ringcap_stats stats;
 	struct ringcap_queue q;
 
+	(void)down;
 	ringcap_queue(h, &q);
 	CHECK(!strcmp(q.name, "mirror") && !strcmp(q.engine, "EBPF") && q.queue == 0 && q.nr_queues == 1);
 	say(up, 'a');
 	read_packets(h, 0, MANY);
-	CHECK_EQ(hear(down), 'g');	/* the last one is counted now */
 	CHECK_EQ(stats_of_before(h), MANY);
 	ringcap_stats(h, &stats);
 	CHECK_EQ(stats.delivered, MANY);
@@ -227,7 +227,6 @@ static void test_every_packet(void)
 			offered++;
 		while (!fake_put(&q, &slot, data) && sched_yield() == 0);
 	}
-	say(c.say, 'g');
 	CHECK_EQ(hear(c.heard), 'd');
 	join(&c);
 	fake_count(&q, &sum);
@@ -505,7 +504,7 @@ static void test_left(void)
 	close(listener);
 }
 
-/* ---------------------------------------------------------------- what a consumer can reach, and its scribbling */
+/* ---------------------------------------------------------------- scribbling over all that a consumer can write */
 
 static void scribble(int up, int down)
 {
@@ -531,9 +530,9 @@ static void read_after_scribble(int up, int down)
 {
 	struct ringcap *h = must_open("mirror");
 
+	(void)down;
 	say(up, 'a');
-	CHECK_EQ(hear(down), 'g');
-	read_packets(h, 10, 20);
+	read_packets(h, 10, 20);	/* asleep at first */
 	ringcap_close(h);
 }
 
@@ -553,9 +552,9 @@ static void test_scribble(void)
 	c = start(read_after_scribble);
 	fd = grant(listener, &q, 0);
 	CHECK_EQ(hear(c.heard), 'a');
+	poll(NULL, 0, 50);
 	for (uint64_t i = 10; i < 20; i++)
 		CHECK(put(&q, i));
-	say(c.say, 'g');
 	join(&c);
 	close(fd);
 	close(listener);
@@ -636,6 +635,14 @@ static void expect_refusals(int up, int down)
 
 	(void)up;
 	(void)down;
+	CHECK(!ringcap_open("mirror@0", 0, reason));
+	CHECK_EQ(errno, EPROTO);
+	CHECK(strstr(reason, "the node agent speaks version 2 of the interface, this libringcap 3 to 3: update the node agent"));
+	CHECK(!ringcap_open("mirror@0", 0, reason));
+	CHECK(strstr(reason, "the node agent speaks version 9 of the interface, this libringcap 3 to 3: update libringcap"));
+	CHECK(!ringcap_open("mirror@0", 0, reason));	/* one that grants what it does not speak */
+	CHECK_EQ(errno, EPROTO);
+	CHECK(strstr(reason, "not of version 3 to 3"));
 	CHECK(!ringcap_open("mirror", 0, reason));
 	CHECK_EQ(errno, EACCES);
 	CHECK(strstr(reason, "this queue was given to pod b"));
@@ -666,6 +673,15 @@ static void expect_refusals(int up, int down)
 	CHECK(!strcmp(devices[0].name, "mirror") && devices[0].queue == 0 && devices[1].queue == 1);
 }
 
+static void refuse_version(int listener, const struct fake_queue *q, uint32_t abi, int error)
+{
+	struct ringcap_handover_request request;
+	int fd = fake_accept(listener, &request);
+
+	fake_answer_as(fd, abi, q, "mirror", 0, error, "versions", !error);
+	close(fd);
+}
+
 static void test_refusals(void)
 {
 	int first = fake_listen(dir, "mirror", 0), second = fake_listen(dir, "mirror", 1), fd;
@@ -675,6 +691,9 @@ static void test_refusals(void)
 	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(expect_refusals);
 
+	refuse_version(first, &q, 2, EPROTO);
+	refuse_version(first, &q, 9, EPROTO);
+	refuse_version(first, &q, 2, 0);
 	refuse(first, &q, 0, EACCES, "no");
 	refuse(second, &q, 1, EACCES, "this queue was given to pod b");
 	refuse(first, &q, 0, EBUSY, "busy");
@@ -799,6 +818,426 @@ static void test_waiting(void)
 	fake_free(&q);
 }
 
+/* ---------------------------------------------------------------- sleeping */
+
+/* A queue and its one consumer, which asks for packets. */
+struct session {
+	struct fake_queue q;
+	struct consumer c;
+	int listener, fd;
+	uint64_t puts;
+};
+
+static void begin_session(struct session *s, uint32_t nr_lanes, void (*run)(int, int))
+{
+	memset(s, 0, sizeof(*s));
+	s->listener = fake_listen(dir, "mirror", 0);
+	fake_make(&s->q, QUEUE_BYTES, nr_lanes);
+	s->c = start(run);
+	s->fd = grant(s->listener, &s->q, 0);
+}
+
+static void end_session(struct session *s)
+{
+	join(&s->c);
+	close(s->fd);
+	close(s->listener);
+	fake_free(&s->q);
+}
+
+static void puts_packets(struct session *s, unsigned int n)
+{
+	while (n--)
+		CHECK(put(&s->q, s->puts++));
+}
+
+/* Waits for the descriptor, which the program asks for once. */
+static int readable(const struct ringcap *h, int timeout_ms)
+{
+	static const struct ringcap *whose;
+	static struct pollfd pfd = { .events = POLLIN };
+
+	if (whose != h)
+		pfd.fd = ringcap_fd(h);
+	whose = h;
+	return poll(&pfd, 1, timeout_ms);
+}
+
+static void take(struct ringcap *h, uint64_t i)
+{
+	struct ringcap_pkt pkt;
+
+	CHECK_EQ(ringcap_recv(h, &pkt, 1, 0), 1);
+	check_packet(&pkt, i);
+	ringcap_release(h, 1);
+}
+
+/* Asks for n packets, and has them when it returns. */
+static void ask(int up, int down, unsigned char n)
+{
+	say(up, (char)n);
+	CHECK_EQ(hear(down), 'p');
+}
+
+static void serve_asked(struct session *s)
+{
+	unsigned char n;
+
+	while ((n = (unsigned char)hear(s->c.heard))) {
+		if (n == 'T')
+			fake_timeout(&s->q);
+		else if (n == 'R')
+			fake_ring(&s->q);
+		else
+			puts_packets(s, n);
+		say(s->c.say, 'p');
+	}
+}
+
+/* Whatever a program did before it waits for the descriptor: that is readable when packets are there, and only then. */
+static void wait_by_descriptor(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	const struct ringcap_slot *slot;
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[4];
+	uint64_t i = 0;
+
+	ask(up, down, 2);
+	CHECK_EQ(readable(h, 0), 1);	/* they were there before it had the descriptor */
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 1);	/* one is left */
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 3);
+	CHECK_EQ(readable(h, 0), 1);
+	CHECK_EQ(ringcap_recv(h, pkts, 1, 0), 1);
+	CHECK_EQ(readable(h, 0), 1);	/* one is in hand, two are left */
+	CHECK_EQ(ringcap_recv(h, pkts, 4, 0), 2);
+	ringcap_release(h, 3);
+	CHECK_EQ(readable(h, 0), 0);
+	i += 3;
+	/* It reads before it is told, as a program does that also reads by a clock: holding a run with packets in it. */
+	CHECK_EQ(ringcap_recv(h, pkts, 1, 0), 0);
+	ask(up, down, 3);
+	CHECK_EQ(ringcap_read(h, &run, 0), 1);
+	slot = ringcap_next(&run);
+	check_packet(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, i++);
+	CHECK_EQ(readable(h, 0), 1);
+	ringcap_done(h, &run);
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	/* A ring that comes late makes it readable once. */
+	ask(up, down, 'R');
+	CHECK_EQ(readable(h, 0), 1);
+	CHECK_EQ(ringcap_recv(h, pkts, 1, 0), 0);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	/* And so for ever. */
+	for (int round = 0; round < 1000; round++) {
+		CHECK_EQ(readable(h, 0), 0);
+		ask(up, down, (unsigned char)(1 + round % 3));
+		CHECK_EQ(readable(h, 0), 1);
+		for (int k = 0; k <= round % 3; k++)
+			take(h, i++);
+	}
+	ringcap_close(h);
+}
+
+static void test_descriptor(void)
+{
+	struct session s;
+
+	begin_session(&s, 2, wait_by_descriptor);
+	serve_asked(&s);
+	end_session(&s);
+}
+
+/* With a watermark and a timeout: it is woken for either, once, and not before. */
+static void wait_for_watermark(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_pkt pkts[64];
+	uint64_t i = 0;
+
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 20), 0);
+	ask(up, down, 'T');
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 'T');	/* nothing is unread */
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 40);	/* of 900 bytes on average: above the watermark */
+	CHECK_EQ(readable(h, 0), 1);
+	i = read_packets(h, i, 41);
+	CHECK_EQ(readable(h, 0), 0);
+	/* What is read before it was told: the timer finds that sleep over, and rings in the next one only. */
+	ask(up, down, 2);
+	take(h, i++);
+	take(h, i++);
+	ask(up, down, 'T');
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 2);
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 'T');	/* the other one */
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	/* More than the watermark in hand: the next packet is told at once, so that a queue never fills unseen. */
+	ask(up, down, 40);
+	CHECK_EQ(ringcap_recv(h, pkts, 64, 0), 40);
+	CHECK_EQ(ringcap_recv(h, pkts, 64, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(ringcap_recv(h, pkts, 64, 10000), 1);
+	ringcap_release(h, 41);
+	ringcap_close(h);
+}
+
+static void test_watermark(void)
+{
+	struct session s;
+
+	begin_session(&s, 1, wait_for_watermark);
+	s.q.watermark = 20000;
+	s.q.timeout_us = 10000;
+	serve_asked(&s);
+	end_session(&s);
+}
+
+/* Without the descriptor, a reader that is at work is not rung for, and one that sleeps once. */
+static void work_awake(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+
+	say(up, 'a');
+	read_packets(h, 0, 1);
+	say(up, 'w');
+	CHECK_EQ(hear(down), 'g');
+	CHECK_EQ(ringcap_recv(h, &(struct ringcap_pkt){ 0 }, 1, 0), 1);
+	ringcap_release(h, 1);
+	read_packets(h, 2, 101);
+	say(up, 'w');
+	CHECK_EQ(hear(down), 'g');
+	read_packets(h, 101, 102);
+	ringcap_close(h);
+}
+
+static void test_awake(void)
+{
+	struct session s;
+
+	begin_session(&s, 2, work_awake);
+	CHECK_EQ(hear(s.c.heard), 'a');
+	poll(NULL, 0, 50);
+	CHECK_EQ(s.q.rings, 0);
+	puts_packets(&s, 1);
+	CHECK_EQ(hear(s.c.heard), 'w');
+	CHECK_EQ(s.q.rings, 1);
+	puts_packets(&s, 100);
+	CHECK_EQ(s.q.rings, 1);
+	say(s.c.say, 'g');
+	CHECK_EQ(hear(s.c.heard), 'w');
+	CHECK_EQ(s.q.rings, 1);
+	say(s.c.say, 'g');
+	poll(NULL, 0, 50);
+	puts_packets(&s, 1);
+	join(&s.c);
+	CHECK_EQ(s.q.rings, 2);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
+/* ---------------------------------------------------------------- forks */
+
+static pid_t fork_off(void (*run)(struct ringcap *, struct ringcap_run *), struct ringcap *h, struct ringcap_run *r)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		run(h, r);
+		_exit(0);
+	}
+	return pid;
+}
+
+static void wait_for(pid_t pid)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void close_copy(struct ringcap *h, struct ringcap_run *run)
+{
+	ringcap_release(h, 1);
+	ringcap_done(h, run);
+	ringcap_close(h);
+}
+
+/* A child that gives back and closes what it has a copy of changes nothing for its parent: neither its place nor its sleep. */
+static void fork_closing(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[2];
+	pid_t pid;
+
+	ask(up, down, 5);
+	CHECK_EQ(ringcap_read(h, &run, 0), 1);
+	CHECK(ringcap_next(&run) && ringcap_next(&run));
+	wait_for(fork_off(close_copy, h, &run));
+	ask(up, down, 'S');	/* nothing was released */
+	ringcap_done(h, &run);
+	CHECK_EQ(ringcap_recv(h, pkts, 2, 0), 2);
+	check_packet(&pkts[0], 2);
+	ask(up, down, 'M');
+	wait_for(fork_off(close_copy, h, &run));
+	ask(up, down, 'S');
+	check_packet(&pkts[1], 3);
+	ringcap_release(h, 2);
+	take(h, 4);
+	CHECK_EQ(readable(h, 0), 0);
+	wait_for(fork_off(close_copy, h, &run));
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 0), 1);
+	pid = fork_off(close_copy, h, &run);
+	take(h, 5);
+	wait_for(pid);
+	ringcap_close(h);
+}
+
+static void test_fork_closing(void)
+{
+	uint64_t mark = 0;
+	struct session s;
+	unsigned char n;
+
+	begin_session(&s, 1, fork_closing);
+	while ((n = (unsigned char)hear(s.c.heard))) {
+		if (n == 'M')
+			mark = s.q.consumer->lane[0].released;
+		else if (n == 'S')
+			CHECK_EQ(s.q.consumer->lane[0].released, mark);
+		else
+			puts_packets(&s, n);
+		say(s.c.say, 'p');
+	}
+	join(&s.c);
+	CHECK_EQ(s.q.consumer->lane[0].released, s.q.kernel[0].producer);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
+static int forked_up, forked_down;
+
+static void read_on(struct ringcap *h, struct ringcap_run *run)
+{
+	const struct ringcap_slot *slot;
+	struct ringcap_pkt pkt;
+
+	(void)run;
+	ringcap_release(h, 1);	/* the first of two in hand; 2 was not received */
+	CHECK_EQ(ringcap_recv(h, &pkt, 1, 0), 1);
+	check_packet(&pkt, 2);
+	ringcap_release(h, 2);
+	CHECK_EQ(readable(h, 0), 1);
+	CHECK_EQ(ringcap_read(h, run, 0), 1);
+	slot = ringcap_next(run);
+	check_packet(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, 3);
+	ringcap_done(h, run);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(forked_up, forked_down, 1);
+	CHECK_EQ(readable(h, 10000), 1);
+	read_packets(h, 4, 5);
+	ringcap_close(h);
+}
+
+/* A program that puts itself in the background goes on with the handle: each packet comes once. */
+static void fork_away(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[2];
+
+	CHECK_EQ(readable(h, 0), 0);	/* asleep */
+	ask(up, down, 4);
+	CHECK_EQ(ringcap_recv(h, pkts, 2, 0), 2);
+	forked_up = up;
+	forked_down = down;
+	wait_for(fork_off(read_on, h, &run));
+	_exit(0);
+}
+
+static void test_fork_away(void)
+{
+	struct session s;
+
+	begin_session(&s, 1, fork_away);
+	serve_asked(&s);
+	join(&s.c);
+	CHECK_EQ(s.q.consumer->lane[0].released, s.q.kernel[0].producer);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
+/* Closed while asleep; the next one finds what came then, and sleeps for itself. */
+static void close_asleep(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+
+	(void)down;
+	CHECK_EQ(readable(h, 0), 0);
+	ringcap_close(h);
+	say(up, 'c');
+}
+
+static void open_after(int up, int down)
+{
+	struct ringcap *h;
+
+	ask(up, down, 1);
+	h = must_open("mirror");
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, 0);
+	take(h, 1);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, 2);
+	ringcap_close(h);
+}
+
+static void test_close_asleep(void)
+{
+	struct session s;
+
+	begin_session(&s, 1, close_asleep);
+	CHECK_EQ(hear(s.c.heard), 'c');
+	join(&s.c);
+	puts_packets(&s, 1);
+	CHECK_EQ(s.q.rings, 1);
+	s.c = start(open_after);
+	CHECK_EQ(hear(s.c.heard), 1);
+	puts_packets(&s, 1);
+	CHECK_EQ(s.q.rings, 1);	/* once a sleep */
+	say(s.c.say, 'p');
+	close(s.fd);
+	s.fd = grant(s.listener, &s.q, 0);
+	serve_asked(&s);
+	end_session(&s);
+}
+
 /* ---------------------------------------------------------------- two producers, and readers that sleep */
 
 #define RACES 150000
@@ -817,23 +1256,43 @@ static uint64_t take_all(struct ringcap *h, unsigned int max)
 	return n;
 }
 
-/* Sleeps in turns in ringcap_recv and on the descriptor, there after having read one batch or all. */
+/* A run to its end, or one packet of it that stays in hand, as libpcap's pcap_next_ex does it. */
+static uint64_t take_run(struct ringcap *h, struct ringcap_run *run, bool one)
+{
+	uint64_t n = 0;
+	int got = ringcap_read(h, run, 0);
+
+	CHECK(got >= 0);
+	while (got && (!one || !n) && ringcap_next(run))
+		n++;
+	if (!one)
+		ringcap_done(h, run);
+	return n;
+}
+
+/* Sleeps in turns in ringcap_recv and on the descriptor, there after having read one batch, a run, one packet or all. */
 static void read_and_sleep(int up, int down)
 {
 	struct ringcap *h = must_open("mirror");
-	struct pollfd pfd = { .fd = ringcap_fd(h), .events = POLLIN };
+	struct ringcap_run run = { 0 };
 	struct ringcap_pkt pkts[8];
 
 	(void)down;
 	say(up, 'a');
 	for (uint64_t n = 0, turn = 0; n < 2 * RACES; turn++) {
-		int got;
+		int got = 0;
 
+		if (turn % 8 >= 6) {
+			CHECK_EQ(readable(h, 10000), 1);
+			n += take_run(h, &run, turn % 8 == 7);
+			continue;
+		}
+		ringcap_done(h, &run);
 		if (turn % 3 == 0) {
 			got = ringcap_recv(h, pkts, 8, 10000);
 			CHECK(got > 0);	/* 0: there is a packet, or will be, and nobody says so */
 		} else {
-			CHECK_EQ(poll(&pfd, 1, 10000), 1);
+			CHECK_EQ(readable(h, 10000), 1);
 			got = ringcap_recv(h, pkts, 1 + turn % 8, 0);
 			CHECK(got >= 0);
 		}
@@ -863,26 +1322,51 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-static void test_nothing_strands(void)
+struct timer {
+	struct fake_queue *queue;
+	bool over;
+};
+
+static void *run_timer(void *arg)
 {
-	int listener = fake_listen(dir, "mirror", 0), fd;
-	struct fake_queue q;
-	struct producer producers[2] = { { &q, 0 }, { &q, 1 } };
-	pthread_t threads[2];
+	struct timer *t = arg;
 
-	fake_make(&q, QUEUE_BYTES, 2);
-	struct consumer c = start(read_and_sleep);
+	while (!__atomic_load_n(&t->over, __ATOMIC_RELAXED)) {
+		fake_timeout(t->queue);
+		poll(NULL, 0, 1);
+	}
+	return NULL;
+}
 
-	fd = grant(listener, &q, 0);
-	CHECK_EQ(hear(c.heard), 'a');
+static void race(uint32_t watermark, uint32_t timeout_us)
+{
+	struct session s;
+	struct producer producers[2] = { { &s.q, 0 }, { &s.q, 1 } };
+	struct timer timer = { .queue = &s.q };
+	pthread_t threads[3];
+
+	begin_session(&s, 2, read_and_sleep);
+	s.q.watermark = watermark;
+	s.q.timeout_us = timeout_us;
+	CHECK_EQ(hear(s.c.heard), 'a');
 	for (int i = 0; i < 2; i++)
 		CHECK(!pthread_create(&threads[i], NULL, produce, &producers[i]));
+	CHECK(!pthread_create(&threads[2], NULL, run_timer, &timer));
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	join(&c);
-	close(fd);
-	close(listener);
-	fake_free(&q);
+	join(&s.c);
+	__atomic_store_n(&timer.over, true, __ATOMIC_RELAXED);
+	pthread_join(threads[2], NULL);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
+static void test_nothing_strands(void)
+{
+	race(0, 0);
+	race(1000, 1000);
+	race(QUEUE_BYTES / 2, 1000);
 }
 
 int main(void)
@@ -905,6 +1389,12 @@ int main(void)
 	RUN(test_refusals);
 	RUN(test_user_namespace);
 	RUN(test_waiting);
+	RUN(test_descriptor);
+	RUN(test_watermark);
+	RUN(test_awake);
+	RUN(test_fork_closing);
+	RUN(test_fork_away);
+	RUN(test_close_asleep);
 	RUN(test_nothing_strands);
 	CHECK(!fake_remove(dir, "mirror", 0) && !fake_remove_all(dir, "mirror"));
 	return 0;

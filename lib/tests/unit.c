@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -245,7 +247,7 @@ static void test_lanes_runs(enum kind kind)
 		for (int i = 0; i < most; i++)
 			ts += (uint64_t)queue_put(&q, (int)(noise(&seed) % (unsigned int)lanes), ts,
 						   (uint32_t)(noise(&seed) % 1500));
-		while (lanes_run(&q.l, &run)) {
+		while (run = (struct ringcap_run){ 0 }, lanes_run(&q.l, &run, round % 4)) {
 			int part = noise(&seed) % 4 ? INT32_MAX : (int)(noise(&seed) % 8);
 			const struct ringcap_slot *slot;
 
@@ -282,18 +284,68 @@ static void test_lanes_run_corrupt(enum kind kind)
 		case 2: slot->caplen = RINGCAP_SNAPLEN_MAX + 300; break;
 		case 3: slot->caplen = RINGCAP_SNAPLEN_MAX; break;	/* in the mapping, but beyond the end */
 		}
-		CHECK_EQ(lanes_run(&q.l, &run), 1);
+		CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 		CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
 		CHECK(!!ringcap_next(&run) == (what == 3));
 		CHECK(!ringcap_next(&run));
 		lanes_pass(&q.l, &run);
-		CHECK_EQ(lanes_run(&q.l, &run), what == 3 ? 0 : -EBADMSG);
+		CHECK_EQ(lanes_run(&q.l, &run, true), what == 3 ? 0 : -EBADMSG);
 		CHECK_EQ(q.shared[0], q.producer[0]);
 		CHECK(queue_put(&q, 0, 5, 20));
-		CHECK_EQ(lanes_run(&q.l, &run), 1);
+		CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 		CHECK_EQ(ringcap_next(&run)->ts_ns, 5);
 		queue_free(&q);
 	}
+}
+
+/* One of three lanes has nonsense behind two packets: what is older comes, and it is told. */
+static void test_lanes_list_corrupt(enum kind kind)
+{
+	struct ringcap_run run = { 0 };
+	struct queue q;
+
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 1; ts < 10; ts++)
+		CHECK(queue_put(&q, (int)(ts % 3), ts, 20));
+	q.data[1][1000 * 8 + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 20) + offsetof(struct ringcap_slot, hdr_len)] = 0;
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(q.l.nr_listed, 3);
+	for (uint64_t ts = 1; ts < 4; ts++)
+		CHECK_EQ(ringcap_next(&run)->ts_ns, ts);
+	CHECK(!ringcap_next(&run));
+	CHECK_EQ(lanes_next(&q.l, &run, true), -EBADMSG);
+	CHECK_EQ(q.shared[1], q.producer[1]);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 5);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 6);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 8);
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 9);
+	queue_free(&q);
+}
+
+/* What was passed of a list, and no more; a program that passes nonsense has passed all of it. */
+static void test_lanes_list_position(enum kind kind)
+{
+	struct ringcap_run run = { 0 };
+	struct queue q;
+
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 0; ts < 300; ts++)
+		CHECK(queue_put(&q, (int)(ts % 3), ts, 20));
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(q.l.nr_listed, LANES_LISTED_MAX);
+	run.listed = NULL;
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, LANES_LISTED_MAX);
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	lanes_pass(&q.l, &run);	/* without having passed any */
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, LANES_LISTED_MAX + 1);
+	queue_free(&q);
 }
 
 /* A run stays in the mapping with any contents of memory and positions. */
@@ -311,7 +363,7 @@ static void test_lanes_run_noise(enum kind kind)
 		for (int i = 0; i < 8; i++)
 			q.data[lane][noise(&seed) % q.size] = (uint8_t)noise(&seed);
 		q.producer[lane] = noise(&seed) % 4 ? q.producer[lane] + (noise(&seed) % 20000 & ~7ULL) : noise(&seed);
-		while (lanes_run(&q.l, &run) == 1) {
+		while (lanes_run(&q.l, &run, true) == 1) {
 			while ((slot = ringcap_next(&run)))
 				sum += ringcap_data(slot)[slot->caplen / 2] + ringcap_data(slot)[slot->caplen];
 			lanes_pass(&q.l, &run);
@@ -368,7 +420,7 @@ static void test_lanes_many(enum kind kind)
 			producer[lane] += RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, slot.caplen);
 			ts++;
 		}
-		while (lanes_run(&q.l, &run)) {
+		while (lanes_run(&q.l, &run, true)) {
 			const struct ringcap_slot *slot;
 
 			while ((slot = ringcap_next(&run)))
@@ -409,7 +461,7 @@ static void test_lanes_longest(enum kind kind)
 			CHECK_EQ(pkt.data[RINGCAP_SNAPLEN_MAX - 1], 42);
 			lanes_release(&q.l, 1);
 		} else if (what == 1) {
-			CHECK_EQ(lanes_run(&q.l, &run), 1);
+			CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 			got = ringcap_next(&run);
 			CHECK_EQ(ringcap_data(got)[RINGCAP_SNAPLEN_MAX - 1], 42);
 			CHECK(!ringcap_next(&run));
@@ -450,6 +502,34 @@ static void test_lanes_wrap(void)
 		}
 	}
 	queue_free(&q);
+}
+
+/* What lies behind the last slot of a lane looks like one: it is not read. */
+static void test_lanes_end(void)
+{
+	struct ringcap_slot forged = { .ts_ns = 2, .hdr_len = RINGCAP_SLOT_SHORT, .caplen = 20 };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[4];
+	struct queue q;
+
+	for (int what = 0; what < 2; what++) {
+		queue_make(&q, TAIL, RINGCAP_LANE_SIZE_MIN);
+		q.shared[0] = q.producer[0] = RINGCAP_LANE_SIZE_MIN - 64;
+		lanes_start(&q.l);
+		CHECK(queue_put(&q, 0, 1, 100) && queue_put(&q, 0, 3, 100));
+		memcpy(q.data[0] + RINGCAP_LANE_SIZE_MIN - 64 + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 100), &forged, RINGCAP_SLOT_SHORT);
+		if (what) {
+			CHECK_EQ(lanes_fetch(&q.l, pkts, 4), 2);
+			CHECK_EQ(pkts[1].slot->ts_ns, 3);
+		} else {
+			CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+			CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
+			CHECK(!ringcap_next(&run));
+			CHECK_EQ(lanes_next(&q.l, &run, true), 1);
+			CHECK_EQ(ringcap_next(&run)->ts_ns, 3);
+		}
+		queue_free(&q);
+	}
 }
 
 /* ---------------------------------------------------------------- sleeping */
@@ -561,6 +641,40 @@ static void test_doorbell_late(void)
 	s.rung += 16;
 	CHECK(doorbell_sleep(&s.d, &s.q.l));
 	CHECK(s.sleep != first && !readable(&s));
+	sleeper_free(&s);
+}
+
+static struct {
+	struct queue *queue;
+	void *page;
+	size_t size;
+} racing;
+
+static void publish_then_let_write(int signal)
+{
+	(void)signal;
+	CHECK(!mprotect(racing.page, racing.size, PROT_READ | PROT_WRITE));
+	CHECK(queue_put(racing.queue, 2, 7, 20));
+}
+
+/* A packet is published just before the number is written: its producer has seen nobody asleep, so the reader must see it. */
+static void test_doorbell_race(void)
+{
+	struct sigaction action = { .sa_handler = publish_then_let_write }, before;
+	struct sleeper s;
+
+	sleeper_make(&s);
+	racing.queue = &s.q;
+	racing.size = (size_t)sysconf(_SC_PAGESIZE);
+	racing.page = mmap(NULL, racing.size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(racing.page != MAP_FAILED);
+	s.d.sleep = racing.page;
+	CHECK(!sigaction(SIGSEGV, &action, &before));
+	CHECK(!doorbell_sleep(&s.d, &s.q.l));
+	CHECK(!sigaction(SIGSEGV, &before, NULL));
+	CHECK_EQ(*s.d.sleep, 0);
+	take_one(&s);
+	munmap(racing.page, racing.size);
 	sleeper_free(&s);
 }
 
@@ -726,6 +840,46 @@ static void test_taken_back_while_read(void)
 	queue_free(&q);
 }
 
+static int shown;
+
+static bool sleep_not(struct ringcap *h)
+{
+	(void)h;
+	return false;
+}
+
+static void show_it(struct ringcap *h)
+{
+	(void)h;
+	shown++;
+}
+
+/* A reader that was awake has packets in hand, and others are there: a program may wait for the descriptor before it goes on. */
+static void test_found_awake(void)
+{
+	static const struct engine engine = { .sleep = sleep_not, .show = show_it };
+	unsigned char reader = 1;
+	struct ringcap h = { .engine = &engine, .reader = &reader, .revoked = &never_revoked };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkt;
+	struct queue q;
+
+	queue_make(&q, TAIL, RINGCAP_LANE_SIZE_MIN);
+	h.lanes = &q.l;
+	for (uint64_t i = 0; i < 4; i++)
+		CHECK(queue_put(&q, 0, i, 20));
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
+	CHECK_EQ(shown, 0);	/* nobody has the descriptor */
+	h.fd_given = true;
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
+	CHECK_EQ(shown, 1);
+	ringcap_release(&h, 2);
+	h.announced = false;
+	CHECK_EQ(ringcap_read(&h, &run, 0), 1);
+	CHECK(shown > 1);
+	queue_free(&q);
+}
+
 static void test_lanes(enum kind kind)
 {
 	test_lanes_merge(kind);
@@ -736,6 +890,8 @@ static void test_lanes(enum kind kind)
 	test_lanes_noise(kind);
 	test_lanes_runs(kind);
 	test_lanes_run_corrupt(kind);
+	test_lanes_list_corrupt(kind);
+	test_lanes_list_position(kind);
 	test_lanes_run_noise(kind);
 	test_lanes_longest(kind);
 }
@@ -751,12 +907,15 @@ int main(void)
 	RUN(test_names);
 	RUN(test_lanes_of_both_engines);
 	RUN(test_lanes_wrap);
+	RUN(test_lanes_end);
 	RUN(test_doorbell);
 	RUN(test_doorbell_late);
+	RUN(test_doorbell_race);
 	RUN(test_doorbell_of_another);
 	RUN(test_versions);
 	RUN(test_reply);
 	RUN(test_taken_back);
 	RUN(test_taken_back_while_read);
+	RUN(test_found_awake);
 	return 0;
 }
