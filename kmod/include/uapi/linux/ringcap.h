@@ -123,7 +123,7 @@
  *
  * The doorbell rings once a sleep at most. A consumer that finds its lanes empty and wants to sleep writes a number to
  * sleep that is not 0 and that it has not used before, then looks at its lanes once more, and waits for the doorbell
- * only when they are still empty. Whoever publishes a packet then looks at sleep:
+ * only when they are still empty. The producer of a packet then looks at sleep:
  *
  *   producer (program)                         consumer
  *
