@@ -50,16 +50,3 @@ func (q *queue) settleMap(data *ebpf.Map) error {
 	defer h.unmap()
 	return q.settle(h, id)
 }
-
-// unattended is how many packets came while no consumer was attached.
-func (q *queue) unattended() (uint64, error) {
-	var byCPU []balanceAccount
-	if err := q.tables.balance.Lookup(q.index, &byCPU); err != nil {
-		return 0, fmt.Errorf("read a queue's account: %w", err)
-	}
-	var sum uint64
-	for _, account := range byCPU {
-		sum += account.Unattended
-	}
-	return sum, nil
-}

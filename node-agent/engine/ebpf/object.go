@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -34,6 +35,7 @@ const (
 	ringCountersMap = ".data.counters"
 	attachedMap     = ".data.attached"
 	clockMap        = ".data.clock"
+	unattendedMap   = ".data.unattended"
 	patternRowsMap  = "ring_pattern_rows"
 )
 
@@ -56,7 +58,9 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 	sizeSection(spec.Maps[ringCountersMap], "rc_counters", cpuSlots(cpus))
 	sizeSection(spec.Maps[attachedMap], "rc_attached", maxNodeQueues)
 	sizeSection(spec.Maps[clockMap], "rc_clock", 1)
+	sizeSection(spec.Maps[unattendedMap], "rc_unattended", maxNodeQueues*cpuSlots(cpus))
 	spec.Maps[attachedMap].Flags |= mmapable
+	spec.Maps[unattendedMap].Flags |= mmapable
 	spec.Maps["rc_doorbells"].InnerMap.MaxEntries = uint32(os.Getpagesize())
 	return spec, nil
 }
@@ -65,8 +69,11 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 func sizeSection(spec *ebpf.MapSpec, name string, elements uint32) {
 	spec.ValueSize *= elements
 	spec.Name, spec.Key, spec.Value = name, nil, nil
-	spec.Contents = []ebpf.MapKV{{Key: uint32(0), Value: make([]byte, spec.ValueSize)}}
+	spec.Contents = []ebpf.MapKV{{Key: uint32(0), Value: zeroes()[:spec.ValueSize]}}
 }
+
+// zeroes is as many as the largest section has; nobody writes there.
+var zeroes = sync.OnceValue(func() []byte { return make([]byte, 8*maxNodeQueues*cpuSlots(possibleCPUs())) })
 
 // ringProgram is what a ring's taps run.
 type ringProgram struct {

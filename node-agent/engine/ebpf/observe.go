@@ -69,11 +69,7 @@ func (r *ring) stats() (capture.RingStats, error) {
 func (c *cluster) observe() (capture.ClusterState, error) {
 	state := capture.ClusterState{Memory: c.memory(), Lanes: c.Lanes}
 	for _, q := range c.queues {
-		stats, err := q.observe()
-		if err != nil {
-			return state, err
-		}
-		state.Queues = append(state.Queues, stats)
+		state.Queues = append(state.Queues, q.observe())
 	}
 	var byCPU []balanceAccount
 	if err := c.tables.balance.Lookup(c.Base, &byCPU); err != nil {
@@ -86,7 +82,7 @@ func (c *cluster) observe() (capture.ClusterState, error) {
 	return state, nil
 }
 
-func (q *queue) observe() (capture.QueueStats, error) {
+func (q *queue) observe() capture.QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	stats := capture.QueueStats{
@@ -104,7 +100,6 @@ func (q *queue) observe() (capture.QueueStats, error) {
 		sum.add(&lanes)
 	}
 	sum.report(&stats)
-	unattended, err := q.unattended()
-	stats.Dropped[capture.DropUnattended] += unattended
-	return stats, err
+	stats.Dropped[capture.DropUnattended] += q.tables.unattended.sum(q.index)
+	return stats
 }

@@ -15,15 +15,17 @@ import (
 
 // tables are the maps that all rings' programs share. Queues are found in them by their index, 0 to maxNodeQueues - 1.
 type tables struct {
-	consumers   *ebpf.Map // index -> the consumer's page
-	doorbells   *ebpf.Map // index -> the ring buffer that wakes it
-	bells       *ebpf.Map // index -> when it is woken
-	attached    *attachedTable
-	attachedMap *ebpf.Map
-	roundRobin  *ebpf.Map // a cluster's first index -> number of the next packet
-	balance     *ebpf.Map // index -> what is counted of a queue outside of its lanes, by CPU
-	clock       *ebpf.Map // nanoseconds that TAI is ahead of UTC
-	scratch     *ebpf.Map // by CPU: where a packet is looked at
+	consumers     *ebpf.Map // index -> the consumer's page
+	doorbells     *ebpf.Map // index -> the ring buffer that wakes it
+	bells         *ebpf.Map // index -> when it is woken
+	attached      *attachedTable
+	attachedMap   *ebpf.Map
+	unattended    *unattendedTable // index -> packets while nobody was attached, by CPU
+	unattendedMap *ebpf.Map
+	roundRobin    *ebpf.Map // a cluster's first index -> number of the next packet
+	balance       *ebpf.Map // a cluster's first index -> its account by CPU
+	clock         *ebpf.Map // nanoseconds that TAI is ahead of UTC
+	scratch       *ebpf.Map // by CPU: where a packet is looked at
 	// These are no program's. occupied marks indexes that may be in use (1). It is a plain array: before Linux 6.8 each look at
 	// a map of maps waits for an RCU grace period, and there are thousands of indexes. accounts has what went with former maps.
 	occupied *ebpf.Map
@@ -54,6 +56,9 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 	err := t.open(folder, spec)
 	if err == nil {
 		t.attached, err = mapAttached(t.attachedMap)
+	}
+	if err == nil {
+		t.unattended, err = mapUnattended(t.unattendedMap)
 	}
 	if err == nil {
 		t.bell, err = loadBell(t.bells, t.consumers, t.doorbells)
@@ -130,6 +135,7 @@ func makeTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 func (t *tables) fields() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"rc_consumers": &t.consumers, "rc_doorbells": &t.doorbells, "rc_bells": &t.bells, attachedMap: &t.attachedMap,
+		unattendedMap:    &t.unattendedMap,
 		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, clockMap: &t.clock, scratchMap: &t.scratch,
 	}
 }
@@ -166,6 +172,9 @@ func (t *tables) close() {
 	if t.attached != nil {
 		t.attached.unmap()
 	}
+	if t.unattended != nil {
+		t.unattended.unmap()
+	}
 	if t.bell != nil {
 		t.bell.Close()
 	}
@@ -188,6 +197,7 @@ func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint3
 		}
 	}
 	t.attached.set(index, 0)
+	t.unattended.reset(index)
 	if err := errors.Join(t.resetBell(index), t.setConsumer(index, m)); err != nil {
 		return err
 	}

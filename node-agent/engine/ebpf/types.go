@@ -122,7 +122,6 @@ type balanceAccount struct {
 	_          structs.HostLayout
 	Duplicated uint64
 	Spread     uint64
-	Unattended uint64
 }
 
 // ringChannels is struct channels.

@@ -41,15 +41,52 @@ static __attribute__((noinline)) long packet_copy_tagged(struct __sk_buff *skb, 
 	return bpf_skb_load_bytes(skb, MACS_LEN, data + MACS_LEN + TAG_LEN, bounded((__u64)n - MACS_LEN - TAG_LEN));
 }
 
+static __always_inline void packet_move32(__u8 *to, const __u8 *from)
+{
+	__u64 a = *(const __u64 *)from, b = *(const __u64 *)(from + 8);
+	__u64 c = *(const __u64 *)(from + 16), d = *(const __u64 *)(from + 24);
+
+	*(__u64 *)to = a;
+	*(__u64 *)(to + 8) = b;
+	*(__u64 *)(to + 16) = c;
+	*(__u64 *)(to + 24) = d;
+}
+
+/*
+ * Copies all of a small packet without a call, as kmod/packet.h does: there are many of them. False where it is not small, or
+ * does not lie in a row.
+ */
+static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __u8 *to, __u32 n)
+{
+	struct __sk_buff *skb = ctx;
+	struct xdp_md *xdp = ctx;
+	const __u8 *data = (void *)(long)(hook == HOOK_XDP ? xdp->data : skb->data), *second;
+	const __u8 *end = (void *)(long)(hook == HOOK_XDP ? xdp->data_end : skb->data_end);
+	__u64 rest = n - 32;
+
+	if (rest > 32)
+		return 0;
+	opaque(rest);
+	rest &= 63;
+	second = data + rest;
+	if (data + 32 > end || second + 32 > end)
+		return 0;
+	packet_move32(to, data);
+	packet_move32(to + rest, second);
+	return 1;
+}
+
 /* The first @n bytes, 1 .. PLACES_MAX, to @data; not 0 where they could not be read. */
 static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *data, __u32 n)
 {
 	struct __sk_buff *skb = ctx;
 
+	if (hook == HOOK_TC && skb->vlan_present)
+		return packet_copy_tagged(skb, data, n);
+	if (packet_copy_small(ctx, hook, data, n))
+		return 0;
 	if (hook == HOOK_XDP)
 		return bpf_xdp_load_bytes(ctx, 0, data, bounded((__u64)n));
-	if (skb->vlan_present)
-		return packet_copy_tagged(skb, data, n);
 	return bpf_skb_load_bytes(skb, 0, data, bounded((__u64)n));
 }
 

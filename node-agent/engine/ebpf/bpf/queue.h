@@ -16,15 +16,13 @@
  */
 volatile __u32 attached SEC(".data.attached");
 
-/**
- * struct balance_account - by a queue's place
- * @unattended: packets for it while it had no consumer, which no lane counts
- * @duplicated, @spread: the cluster's, where the queue is its first
- */
+/* Packets for queues that had no consumer, which no lane counts: for each CPU QUEUES_MAX of these, in a section as above. */
+volatile __u64 unattended SEC(".data.unattended");
+
+/* A cluster's account, by the place of its queue 0. */
 struct balance_account {
 	__u64 duplicated;
 	__u64 spread;
-	__u64 unattended;
 };
 
 struct {
@@ -52,12 +50,16 @@ static __always_inline int queue_is_attended(__u64 place)
 	return first[place];
 }
 
-static __always_inline void queue_count_unattended(__u32 place)
+static __always_inline void queue_count_unattended(__u64 place, __u64 cpu)
 {
-	struct balance_account *account = bpf_map_lookup_elem(&rc_balance, &place);
+	volatile __u64 *count = &unattended;
 
-	if (account)
-		account->unattended++;
+	opaque(count);
+	opaque(place);
+	opaque(cpu);
+	place &= QUEUES_MAX - 1;
+	cpu &= config.cpu_mask;
+	count[cpu * QUEUES_MAX + place]++;
 }
 
 /* The data of queue @number in the table of its cluster. */
@@ -165,7 +167,7 @@ static __always_inline void queue_put(void *ctx, const enum hook hook, void *dat
 
 	page = consumer_page(place);
 	if (!data || !page || !queue_is_attended(place)) {
-		queue_count_unattended(place);
+		queue_count_unattended(place, cpu);
 		return;
 	}
 	number = lane_number(data, to, cpu);
