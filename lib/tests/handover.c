@@ -238,6 +238,62 @@ static void test_every_packet(void)
 	fake_free(&q);
 }
 
+/* ---------------------------------------------------------------- programs that were built when a run had no list */
+
+struct run_of_before {
+	const uint8_t *next, *stop;
+	uint64_t behind[2];
+};
+
+int old_ringcap_read(struct ringcap *h, struct run_of_before *run, int timeout_ms) __asm__("ringcap_read");
+void old_ringcap_done(struct ringcap *h, struct run_of_before *run) __asm__("ringcap_done");
+
+/* Packets of three lanes in turn; nothing is written behind the run. */
+static void read_as_before(int up, int down)
+{
+	struct run_of_before run = { .behind = { 1, 2 } };
+	struct ringcap *h = must_open("mirror");
+	uint64_t i = 0;
+
+	(void)up;
+	(void)down;
+	while (i < 300) {
+		CHECK_EQ(old_ringcap_read(h, &run, 10000), 1);
+		while (run.next < run.stop) {
+			const struct ringcap_slot *slot = (const void *)run.next;
+
+			check_packet(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, i++);
+			run.next += RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
+		}
+		if (i % 7 == 0)
+			old_ringcap_done(h, &run);
+	}
+	old_ringcap_done(h, &run);
+	CHECK_EQ(run.behind[0], 1);
+	CHECK_EQ(run.behind[1], 2);
+	CHECK_EQ(old_ringcap_read(h, &run, 0), 0);
+	ringcap_close(h);
+}
+
+static void test_programs_of_before(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES, 3);
+	for (uint64_t i = 0; i < 300; i++)
+		CHECK(put(&q, i));
+	struct consumer c = start(read_as_before);
+
+	fd = grant(listener, &q, 0);
+	join(&c);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(q.consumer->lane[i].released, q.kernel[i].producer);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
 /* ---------------------------------------------------------------- a consumer that is too slow */
 
 static void read_slowly(int up, int down)
@@ -1379,6 +1435,7 @@ int main(void)
 	snprintf(dir, sizeof(dir), "/tmp/ringcap-lib-%d", getpid());
 	CHECK(!setenv("RINGCAP_RUN_DIR", dir, 1) && !setenv("RINGCAP_DEV_DIR", "/nonexistent", 1));
 	RUN(test_every_packet);
+	RUN(test_programs_of_before);
 	RUN(test_full);
 	RUN(test_agent_restart);
 	RUN(test_killed);
