@@ -153,9 +153,14 @@ func (q *queue) rename() error {
 func removeMaps(pin func(kind string) string) error {
 	var failed error
 	for _, kind := range kinds {
-		if err := os.Remove(pin(kind)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			failed = errors.Join(failed, err)
-		}
+		failed = errors.Join(failed, removePin(pin(kind)))
 	}
 	return failed
+}
+
+func removePin(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -105,7 +105,7 @@ func (q *queue) recover() error {
 	if err := q.tables.accounts.Lookup(q.index, &q.account); err != nil {
 		return fmt.Errorf("read a queue's account: %w", err)
 	}
-	if err := q.finishReset(); err != nil {
+	if err := errors.Join(q.finishReset(), q.finishBare()); err != nil {
 		return err
 	}
 	here, err := q.recoverArea()
@@ -126,28 +126,21 @@ func (q *queue) recover() error {
 func (q *queue) recoverArea() (bool, error) {
 	m, err := openMaps(q.pin)
 	if errors.Is(err, os.ErrNotExist) {
-		return false, q.settlePinned()
+		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	defer m.close()
-	id, err := idAt(q.table, q.number())
-	if err != nil {
-		return false, fmt.Errorf("read entry %d of a table of queues: %w", q.number(), err)
-	}
-	if data, err := mapID(m[0]); err != nil || data != id {
-		return false, errors.Join(err, q.settlePinned())
-	}
 	if frozen(m) {
 		return false, nil
 	}
 	return true, q.adopt(m)
 }
 
-// settlePinned adds the pinned data map, which is not in the table, to the account.
-func (q *queue) settlePinned() error {
-	data, err := ebpf.LoadPinnedMap(q.pin(kinds[0]), nil)
+// settlePinned adds a data map that was the queue's, and is in the table no more, to the account.
+func (q *queue) settlePinned(pin string) error {
+	data, err := ebpf.LoadPinnedMap(pin, nil)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -178,7 +171,7 @@ func (q *queue) finishReset() error {
 		return fmt.Errorf("read entry %d of a table of queues: %w", q.number(), err)
 	}
 	if id == nextID {
-		return errors.Join(q.settlePinned(), q.rename())
+		return errors.Join(q.settlePinned(q.pin(kinds[0])), q.rename())
 	}
 	// Some of the others may be in their tables.
 	m, err := openMaps(q.pin)
@@ -377,19 +370,42 @@ func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 // time that it is taken back, gets it others. Caller holds q.mu.
 func (q *queue) bare() error {
 	q.forget()
-	if err := deleteAt(q.table, q.number()); err != nil {
-		return fmt.Errorf("take a queue out of the table: %w", err)
+	if err := os.Rename(q.pin(kinds[0]), q.gonePin()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("note that a queue loses its maps: %w", err)
+	}
+	if err := q.empty(); err != nil {
+		return err
 	}
 	if err := q.settleArea(); err != nil {
 		return err
 	}
-	return removeMaps(q.pin)
+	return errors.Join(removeMaps(q.pin), removePin(q.gonePin()))
+}
+
+// gonePin is where a data map is that the queue is losing: another process finishes that. A look into the table would tell, too,
+// but before Linux 6.8 each waits for an RCU grace period.
+func (q *queue) gonePin() string { return q.pin("gone") }
+
+// finishBare completes what a process began and did not live to end.
+func (q *queue) finishBare() error {
+	if _, err := os.Lstat(q.gonePin()); err != nil {
+		return nil
+	}
+	return errors.Join(q.empty(), q.settlePinned(q.gonePin()), removeMaps(q.pin), removePin(q.gonePin()))
+}
+
+// empty takes the queue's data map out of the table.
+func (q *queue) empty() error {
+	if err := deleteAt(q.table, q.number()); err != nil {
+		return fmt.Errorf("take a queue out of the table: %w", err)
+	}
+	return nil
 }
 
 // settleArea lets go of the queue's area, which is in the table no more, and adds it to the account. Caller holds q.mu.
 func (q *queue) settleArea() error {
 	if q.area == nil {
-		return q.settlePinned()
+		return q.settlePinned(q.gonePin())
 	}
 	err := q.settle(q.area.head, q.area.id())
 	q.release()
@@ -425,6 +441,11 @@ func (q *queue) holder() int {
 // replace gives the queue other maps. They have nothing of the last ones, to which nothing is written any more. The queue has no
 // consumer. When it fails, the queue has what it had, or is bare. Caller holds q.mu.
 func (q *queue) replace() error {
+	if q.area == nil {
+		if err := q.finishBare(); err != nil {
+			return err
+		}
+	}
 	if err := removeMaps(q.nextPin); err != nil {
 		return err
 	}

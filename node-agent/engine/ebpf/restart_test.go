@@ -320,6 +320,35 @@ func TestResetThatWasInterruptedIsFinished(t *testing.T) {
 	}
 }
 
+// The same where a queue was losing its maps: it has none, its account is whole, and its next consumer gets others.
+func TestLossThatWasInterruptedIsFinished(t *testing.T) {
+	for _, emptied := range []bool{false, true} {
+		l := newLab(t)
+		first := l.engine()
+		l.apply(first, l.plan(1))
+		old := l.consume("mirror", 0)
+		l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+		old.detach()
+		l.detached(first, "mirror", 0)
+		q := first.clusters["mirror"].queues[0]
+		require.NoError(t, os.Rename(q.pin("data"), q.gonePin()))
+		if emptied {
+			require.NoError(t, q.empty())
+		}
+		require.NoError(t, first.Close())
+
+		e := l.engine()
+		require.Empty(t, glob(t, filepath.Join(q.folder, "q0_*")))
+		l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+		c := l.consume("mirror", 0)
+		l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+		stats := l.observe(e).Clusters["mirror"].Queues[0]
+		require.EqualValues(t, 8, stats.Delivered)
+		require.EqualValues(t, 2, stats.Dropped[capture.DropUnattended])
+		require.Len(t, l.collect(c, 3), 3)
+	}
+}
+
 // A reset that fails after the switch: who attaches then gets the ring buffer that gets the packets.
 func TestResetThatCannotBePinned(t *testing.T) {
 	l := newLab(t)
