@@ -59,7 +59,10 @@ static __always_inline void queue_count_unattended(__u64 place, __u64 cpu)
 	opaque(cpu);
 	place &= QUEUES_MAX - 1;
 	cpu &= config.cpu_mask;
-	count[cpu * QUEUES_MAX + place]++;
+	/* Two sums, each of a pointer and what is bounded: Linux 6.1 bounds no "or" of two variables. */
+	count += cpu * QUEUES_MAX;
+	opaque(count);
+	count[place]++;
 }
 
 /* The data of queue @number in the table of its cluster. */
