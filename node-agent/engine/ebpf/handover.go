@@ -393,14 +393,15 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 		return handoverRequest{}, fmt.Errorf("%w: no request: %w", unix.EPROTO, err)
 	}
 	request, err := parseRequest(message[:n])
-	if err == nil {
-		request.ABI, err = h.server.versions.with(request.versions())
-	}
 	if err != nil {
 		return request, err
 	}
+	// Before the versions: libraries that speak none of the agent's end for this, and ask again after any other error.
 	if h.queue.isStale(request.MapID) {
 		return request, errStale
+	}
+	if request.ABI, err = h.server.versions.with(request.versions()); err != nil {
+		return request, err
 	}
 	if h.queue.resumes(uint32(peer.Pid), request.MapID) {
 		return request, nil

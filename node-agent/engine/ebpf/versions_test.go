@@ -54,6 +54,21 @@ func TestVersionsMeet(t *testing.T) {
 	}
 }
 
+// A consumer of a version that the agent does not speak learns that the queue which it has is gone: for EPROTO it would ask again, for ever.
+func TestStaleComesBeforeTheVersions(t *testing.T) {
+	l := newLab(t)
+	l.apply(l.engine(func(o *Options) { o.versions = versions{3, 5} }), l.plan(1))
+	for _, c := range []struct {
+		known uint32
+		want  unix.Errno
+	}{{4711, unix.ESTALE}, {0, unix.EPROTO}} {
+		_, _, _, err := request(socketPath(l.runDir, "mirror", 0), encodeRequest(handoverRequest{
+			Magic: protocolMagic, ABI: 2, ABIMin: 2, MapID: c.known,
+		}))
+		require.ErrorIs(t, err, c.want)
+	}
+}
+
 // An upgrade to an agent of a newer version leaves running consumers attached as long as it speaks theirs.
 func TestVersionsOverAnUpgrade(t *testing.T) {
 	l := newLab(t)
