@@ -664,6 +664,31 @@ static void open_and_close(int up, int down)
 	ringcap_close(must_open("mirror"));
 }
 
+/* Nor does one wait for an agent that speaks none of the library's versions: neither when it says so, nor when it grants in its own. */
+static void test_another_agent(void)
+{
+	static const int errors[] = { EPROTO, 0 };
+	struct ringcap_handover_request request;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES, 1);
+	for (int i = 0; i < 2; i++) {
+		int listener = fake_listen(dir, "mirror", 0), fd;
+		struct consumer c = start(wait_for_end);
+
+		fd = grant(listener, &q, 0);
+		CHECK_EQ(hear(c.heard), 'a');
+		close(fd);
+		fd = fake_accept(listener, &request);
+		CHECK_EQ(request.map_id, q.map_id);
+		fake_answer_as(fd, 2, &q, "mirror", 0, errors[i], "versions", 0);
+		join(&c);
+		close(fd);
+		close(listener);
+	}
+	fake_free(&q);
+}
+
 /* A consumer that opens a queue while another of its name replaces it gets the other. */
 static void test_replaced(void)
 {
@@ -1442,6 +1467,7 @@ int main(void)
 	RUN(test_left);
 	RUN(test_scribble);
 	RUN(test_deleted);
+	RUN(test_another_agent);
 	RUN(test_replaced);
 	RUN(test_refusals);
 	RUN(test_user_namespace);

@@ -147,7 +147,7 @@ int ringcap_fd(const struct ringcap *h);
 /*
  * Receives up to max packets without copying them. Waits up to timeout_ms for the first (0: not at all, -1: for ever).
  * Returns their number, 0 when the time is up, -EINTR after ringcap_wakeup, -ENODEV when the queue was deleted
- * or taken back from this consumer, -EBADMSG when what is in it makes no sense (it was skipped), -ENOBUFS when 65536
+ * or taken back from this consumer, or a new node agent speaks no version that this library does, -EBADMSG when what is in it makes no sense (it was skipped), -ENOBUFS when 65536
  * packets are not released yet, -EBUSY in a run of ringcap_read.
  */
 int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms);
