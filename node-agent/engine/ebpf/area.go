@@ -30,6 +30,7 @@ type area struct {
 	ids       [len(kinds)]uint32
 	head      *laneHeads
 	positions *positions
+	bell      *bellPage
 }
 
 // newArea maps what is looked at of a queue's maps.
@@ -48,6 +49,10 @@ func newArea(m queueMaps, s queueShape) (*area, error) {
 		a.unmap()
 		return nil, err
 	}
+	if a.bell, err = mapBell(m[2]); err != nil {
+		a.unmap()
+		return nil, err
+	}
 	return a, nil
 }
 
@@ -57,6 +62,9 @@ func (a *area) unmap() {
 	}
 	if a.positions != nil {
 		a.positions.unmap()
+	}
+	if a.bell != nil {
+		a.bell.unmap()
 	}
 }
 

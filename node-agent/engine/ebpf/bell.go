@@ -5,9 +5,28 @@ package ebpf
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
+
+// bellPage is the page of a doorbell that its consumer writes to, mapped for writing and not looked at: as long as it is, nobody can
+// freeze the map.
+type bellPage struct{ page []byte }
+
+func mapBell(doorbell *ebpf.Map) (*bellPage, error) {
+	page, err := unix.Mmap(doorbell.FD(), 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map a queue's doorbell: %w", err)
+	}
+	return &bellPage{page}, nil
+}
+
+func (b *bellPage) unmap() {
+	// Fails only for addresses that are not a mapping's.
+	_ = unix.Munmap(b.page)
+}
 
 const bellProgram = "ringcap_bell"
 

@@ -184,7 +184,7 @@ func recoverCluster(folder string, env *environment) (*cluster, error) {
 func (e *environment) newQueue(c *cluster, number int) *queue {
 	return &queue{
 		id: capture.QueueID{Cluster: c.Name, Queue: number}, index: c.Base + uint32(number), shape: c.shape(),
-		folder: c.folder, table: c.table, tables: e.tables, grace: e.grace,
+		folder: c.folder, table: c.table, tables: e.tables, grace: e.grace, hasRoom: e.hasRoom,
 	}
 }
 

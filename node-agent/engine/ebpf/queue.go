@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/memory"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
 // unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
@@ -50,6 +51,8 @@ type queue struct {
 	table  *ebpf.Map
 	tables *tables
 	grace  time.Duration
+	// hasRoom is the environment's.
+	hasRoom func(bytes uint64) error
 
 	mu     sync.Mutex
 	params queueParams
@@ -249,12 +252,20 @@ func (q *queue) prepare() error {
 		q.forget()
 	}
 	if !q.sound() {
-		if err := q.replace(); err != nil {
+		if err := q.renew(); err != nil {
 			return err
 		}
 	}
 	q.area.positions.begin(q.area.head)
 	return q.tables.resetBell(q.index)
+}
+
+// renew gives the queue maps that the next consumer can use. Consumers cause it, who may keep the last ones. Caller holds q.mu.
+func (q *queue) renew() error {
+	if err := q.hasRoom(sizing.WithTables(q.shape.dataSize())); err != nil {
+		return err
+	}
+	return q.replace()
 }
 
 // has reports whether a data map is the queue's. Caller holds q.mu.
@@ -480,7 +491,8 @@ func (q *queue) exchange(m queueMaps) error {
 	return nil
 }
 
-// sound reports whether the next consumer can use the queue's maps: who had them may have frozen those that it can write to.
+// sound reports whether the next consumer can use the queue's maps: who had them may have frozen those that it can write to, while
+// no agent ran.
 func (q *queue) sound() bool {
 	if q.area == nil {
 		return false
