@@ -132,6 +132,32 @@ func TestDoorbell(t *testing.T) {
 	}
 }
 
+// A timer that was started in a sleep which the consumer has ended by itself does not ring in the next one, where nothing came.
+func TestTheTimerIsOfItsSleep(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	l := newLab(t)
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<16, timeout
+	l.apply(l.engine(), plan)
+	c := l.consume("mirror", 0)
+	for range 3 {
+		c.sleeps++
+		atomic.StoreUint64(c.sleep(), c.sleeps)
+		l.send(frame(1, 60))
+		packets, err := c.drain()
+		require.NoError(t, err)
+		require.Len(t, packets, 1)
+	}
+	c.sleeps++
+	atomic.StoreUint64(c.sleep(), c.sleeps)
+	time.Sleep(2 * timeout)
+	require.Zero(t, c.rings())
+	began := time.Now()
+	l.sleepFor(c, 1)
+	require.GreaterOrEqual(t, time.Since(began), timeout*9/10)
+	require.EqualValues(t, 1, c.rings())
+}
+
 // sleepFor sends frames to a consumer that has gone to sleep, and returns when it was woken.
 func (l *lab) sleepFor(c *consumer, frames int) {
 	l.t.Helper()

@@ -132,7 +132,8 @@
  *     ring the doorbell at the watermark,      if (a lane is not empty) sleep = 0, go on
  *     else when the timeout has passed         else wait, then sleep = 0, and empty the doorbell
  *
- * Either the producer sees sleep or the consumer sees the packet. The doorbell's records mean nothing else.
+ * Either the producer sees sleep or the consumer sees the packet. The doorbell's records mean nothing else. The timeout counts
+ * from a sleep's first packet, and rings only in the sleep for which it was started.
  */
 #ifndef _UAPI_LINUX_RINGCAP_H
 #define _UAPI_LINUX_RINGCAP_H

@@ -72,6 +72,27 @@ static __always_inline void bell_ring(struct bell *bell, __u32 place, __u64 slee
 		bpf_ringbuf_output(doorbell, &sleep, sizeof(sleep), BPF_RB_FORCE_WAKEUP);
 }
 
+#define BELL_TRIES	4	/* of CPUs that start the timer at once for sleeps that follow each other */
+
+/*
+ * Starts the timer for the sleep that the consumer is in, unless it was; whether it will ring. What was armed is read before
+ * the sleep, behind a barrier: a CPU that is late must not put a sleep that is over in the place of a later one.
+ */
+static __always_inline int bell_arm(struct bell *bell, __u32 place, __u64 timeout_ns)
+{
+	struct ringcap_consumer_page *page = consumer_page(place);
+
+	for (int i = 0; page && i < BELL_TRIES; i++) {
+		__u64 was = __sync_fetch_and_add(&bell->armed, 0), sleep = read_now(page->sleep);
+
+		if (!sleep || was == sleep)
+			return 1;
+		if (__sync_val_compare_and_swap(&bell->armed, was, sleep) == was)
+			return !bpf_timer_start(&bell->timer, timeout_ns, 0);
+	}
+	return 0;
+}
+
 /* Something was published while the consumer sleeps. @now: it need not wait for the timeout. */
 __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u64 timeout_ns)
 {
@@ -79,22 +100,18 @@ __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u
 
 	if (!bell || read_now(bell->rung) == sleep)
 		return 0;
-	if (!now) {
-		if (read_now(bell->armed) == sleep || __sync_lock_test_and_set(&bell->armed, sleep) == sleep)
-			return 0;
-		if (!bpf_timer_start(&bell->timer, timeout_ns, 0))
-			return 0;
-	}
-	bell_ring(bell, place, sleep);
+	if (now || (read_now(bell->armed) != sleep && !bell_arm(bell, place, timeout_ns)))
+		bell_ring(bell, place, sleep);
 	return 0;
 }
 
+/* Only in the sleep for which the timer was started: in another one there may be nothing to wake the consumer for. */
 static int bell_timeout(void *map __attribute__((unused)), __u32 *place, struct bell *bell)
 {
 	struct ringcap_consumer_page *page = consumer_page(*place);
 	__u64 sleep = page ? read_now(page->sleep) : 0;
 
-	if (sleep)
+	if (sleep && sleep == read_now(bell->armed))
 		bell_ring(bell, *place, sleep);
 	return 0;
 }
