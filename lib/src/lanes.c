@@ -146,8 +146,22 @@ void lanes_start(struct lanes *l)
 void lanes_resume(struct lanes *l)
 {
 	for (unsigned int i = 0; i < l->nr; i++)
-		if (__atomic_load_n(l->lane[i].shared, __ATOMIC_RELAXED) != l->lane[i].released)
+		if (__atomic_load_n(l->lane[i].shared, __ATOMIC_RELAXED) != l->lane[i].released) {
 			start(l, &l->lane[i]);
+			if (l->run_lane == &l->lane[i])
+				l->run_lane = NULL;
+		}
+	order(l);
+}
+
+void lanes_drop(struct lanes *l)
+{
+	l->run_lane = NULL;
+	if (!l->nr_listed)
+		return;
+	l->nr_listed = 0;
+	for (unsigned int i = 0; i < l->nr; i++)
+		l->lane[i].read = l->lane[i].released;
 	order(l);
 }
 
@@ -353,6 +367,7 @@ static int in_a_row(struct lanes *l, struct ringcap_run *run, bool may_list)
 	}
 	/* It ends where the lane does, so that no slot that begins in it can reach beyond what is mapped. */
 	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
+	l->run_lane = lane;
 	run->next = (const void *)slot;
 	run->stop = run->next + (bytes < ahead ? bytes : ahead);
 	if (may_list)
@@ -414,16 +429,21 @@ static void pass_list(struct lanes *l, const struct ringcap_run *run)
 
 void lanes_pass(struct lanes *l, const struct ringcap_run *run)
 {
-	struct lane *lane = l->heads[1].lane;
+	struct lane *lane = l->run_lane;
 
 	if (l->nr_listed) {
 		pass_list(l, run);
 		return;
 	}
+	if (!lane)
+		return;	/* another process has read on there */
 	lane->read = passed(l, lane, run);
 	lane->released = lane->read;
 	publish(lane);
-	first_moved(l, lane);
+	if (lane == l->heads[1].lane)
+		first_moved(l, lane);
+	else
+		order(l);	/* not the first any more: other lanes were read on by another process */
 }
 
 int lanes_next(struct lanes *l, struct ringcap_run *run, bool may_list)

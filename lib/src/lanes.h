@@ -44,10 +44,11 @@ struct lanes {
 	uint32_t lane_size;		/* a power of two; mapped twice in a row, at least RINGCAP_LANE_SIZE_MIN */
 	unsigned int nr_heads;		/* lanes that were not read as far as was seen */
 	unsigned int outstanding;	/* packets received and not released, runs apart */
+	struct lane *run_lane;		/* of the run that was begun, if its packets lie in a row; NULL = it is over */
 	unsigned int nr_listed;		/* of the run that was begun, 0 = its packets lie in a row */
 	unsigned int first, next;	/* stretches outstanding, modulo 2^32 */
 	struct stretch *stretches;	/* LANES_OUTSTANDING_MAX of them, used in a circle */
-	/* A binary heap from heads[1] on, which is the oldest, and the lane of a run in a row. Unused ones have UINT64_MAX. */
+	/* A binary heap from heads[1] on, which is the oldest. Unused ones have UINT64_MAX. */
 	struct head heads[2 * RINGCAP_LANES_MAX + 2];
 	struct lane lane[RINGCAP_LANES_MAX];
 	const struct ringcap_slot *listed[LANES_LISTED_MAX];
@@ -56,8 +57,11 @@ struct lanes {
 /* Begins where the last consumer stopped. The caller has set nr, lane_size, stretches and each lane's pointers. */
 void lanes_start(struct lanes *l);
 
-/* Goes on after a fork: what another process has read since is not read again. */
+/* Goes on after a fork: what another process has read since is not read again, nor passed if a run had it. */
 void lanes_resume(struct lanes *l);
+
+/* Forgets the run that was begun, without a word to the producer: its packets are read again. */
+void lanes_drop(struct lanes *l);
 
 /* Gives back, unread, the slots of a lane that begin before position end; their number. Nothing was received yet. */
 uint64_t lanes_skip(struct lanes *l, unsigned int lane, uint64_t end);

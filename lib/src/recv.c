@@ -273,6 +273,8 @@ static inline int read_run(struct ringcap *h, struct ringcap_run *run, int timeo
 static void end(struct ringcap *h, struct ringcap_run *run)
 {
 	if (!*h->reader) {	/* a forked child gives nothing back unless it reads */
+		if (h->running)
+			lanes_drop(h->lanes);
 		h->running = false;
 		forget(h, run);
 		return;

@@ -880,6 +880,91 @@ static void test_found_awake(void)
 	queue_free(&q);
 }
 
+/* A process forks in a run and reads on, or not; then its child does, from the copy that it has. */
+struct forked {
+	struct queue q;
+	struct lanes copy;
+	struct ringcap_run run, copied;
+};
+
+/* A run of ten packets in lane 0, of which the child has passed two; lane 1 has another two. */
+static void fork_in_run(struct forked *f, enum kind kind, uint64_t in_lane_1, bool reads_on)
+{
+	memset(f, 0, sizeof(*f));
+	queue_make(&f->q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 1; ts <= 10; ts++)
+		CHECK(queue_put(&f->q, 0, ts, 20));
+	CHECK(queue_put(&f->q, 1, in_lane_1, 20) && queue_put(&f->q, 1, in_lane_1 + 1, 20));
+	CHECK_EQ(lanes_run(&f->q.l, &f->run, true), 1);
+	CHECK(ringcap_next(&f->run) && ringcap_next(&f->run));
+	f->copy = f->q.l;
+	f->copied = f->run;
+	while (reads_on && ringcap_next(&f->run))
+		;
+	if (reads_on)
+		lanes_pass(&f->q.l, &f->run);
+	f->q.l = f->copy;	/* at the same addresses, as a child has it */
+}
+
+/* The child reads packets from ts on, up to the last one. */
+static void read_to_end(struct forked *f, uint64_t ts, uint64_t last)
+{
+	const struct ringcap_slot *slot;
+
+	for (; lanes_run(&f->q.l, &f->copied, true) == 1; lanes_pass(&f->q.l, &f->copied))
+		while ((slot = ringcap_next(&f->copied)))
+			CHECK_EQ(slot->ts_ns, ts++);
+	CHECK_EQ(ts, last + 1);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(f->q.shared[i], f->q.producer[i]);
+	queue_free(&f->q);
+}
+
+static void test_lanes_forked(enum kind kind)
+{
+	struct forked f;
+
+	fork_in_run(&f, kind, 11, true);	/* in a row, as pcap_next keeps it: what the parent passed does not come again */
+	CHECK(f.q.l.run_lane);
+	lanes_resume(&f.q.l);
+	lanes_pass(&f.q.l, &f.copied);
+	CHECK_EQ(f.q.shared[1], 8000);
+	read_to_end(&f, 11, 12);
+
+	fork_in_run(&f, kind, 11, true);	/* and all lanes are empty */
+	f.q.l.lane[1].end = f.q.l.lane[1].read;
+	lanes_resume(&f.q.l);
+	lanes_pass(&f.q.l, &f.copied);
+	read_to_end(&f, 11, 12);
+
+	fork_in_run(&f, kind, 11, false);	/* what the child passed does not come to it again */
+	lanes_resume(&f.q.l);
+	lanes_pass(&f.q.l, &f.copied);
+	read_to_end(&f, 3, 12);
+
+	fork_in_run(&f, kind, 11, false);	/* another lane is the first, with what nobody has seen */
+	f.q.l.heads[1] = f.q.l.heads[2];
+	lanes_pass(&f.q.l, &f.copied);
+	read_to_end(&f, 3, 12);
+
+	fork_in_run(&f, kind, 11, false);	/* the child ends the run before it reads: all of it comes */
+	lanes_drop(&f.q.l);
+	lanes_resume(&f.q.l);
+	read_to_end(&f, 1, 12);
+
+	fork_in_run(&f, kind, 4, false);	/* the same of a list, where lane 1 has 4 and 5, too */
+	CHECK(f.q.l.nr_listed);
+	lanes_drop(&f.q.l);
+	lanes_resume(&f.q.l);
+	CHECK(!f.q.l.nr_listed);
+	CHECK_EQ(lanes_run(&f.q.l, &f.copied, true), 1);
+	CHECK_EQ(ringcap_next(&f.copied)->ts_ns, 1);
+	lanes_pass(&f.q.l, &f.copied);
+	CHECK_EQ(lanes_run(&f.q.l, &f.copied, true), 1);
+	CHECK_EQ(ringcap_next(&f.copied)->ts_ns, 2);
+	queue_free(&f.q);
+}
+
 static void test_lanes(enum kind kind)
 {
 	test_lanes_merge(kind);
@@ -894,6 +979,7 @@ static void test_lanes(enum kind kind)
 	test_lanes_list_position(kind);
 	test_lanes_run_noise(kind);
 	test_lanes_longest(kind);
+	test_lanes_forked(kind);
 }
 
 static void test_lanes_of_both_engines(void)
