@@ -17,8 +17,9 @@ import (
 // laneHeads are what programs say of a queue's lanes, mapped read-only: with thousands of queues a system call for each number
 // were too much. The map lives as long as the mapping.
 type laneHeads struct {
-	pages []byte
-	lanes []laneKernel
+	pages    []byte
+	lanes    []laneKernel
+	laneSize uint64 // bytes
 }
 
 func wholePages(bytes int) int {
@@ -31,7 +32,8 @@ func mapHead(data *ebpf.Map, s queueShape) (*laneHeads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map a queue's data: %w", err)
 	}
-	return &laneHeads{pages: pages, lanes: unsafe.Slice((*laneKernel)(unsafe.Pointer(&pages[0])), s.lanes)}, nil
+	lanes := unsafe.Slice((*laneKernel)(unsafe.Pointer(&pages[0])), s.lanes)
+	return &laneHeads{pages: pages, lanes: lanes, laneSize: uint64(s.laneSize)}, nil
 }
 
 func (h *laneHeads) unmap() {

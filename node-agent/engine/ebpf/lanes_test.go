@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -89,6 +90,75 @@ func TestConservationWithSeveralProducers(t *testing.T) {
 			require.Zero(t, stats.UnreadBytes)
 		}
 	}
+}
+
+// A consumer that scribbles into its positions while CPUs share a lane changes no account, and its queue never says that it has more
+// than fits in.
+func TestScribblesWhileCPUsShareALane(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.transmitted(1)
+	plan.Clusters[0].QueueBytes = minQueueBytes
+	l.apply(e, plan)
+	c := l.consume("mirror", 0)
+	done := make(chan struct{})
+	var scribbler sync.WaitGroup
+	scribbler.Go(func() {
+		for n := uint64(0); ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			atomic.StoreUint64(c.sleep(), n)
+			atomic.StoreUint64(c.released(0), atomic.LoadUint64(c.produced(0))+n%3*64)
+			unread := l.observe(e).Clusters["mirror"].Queues[0].UnreadBytes
+			if unread > minQueueBytes {
+				t.Errorf("%d bytes are unread", unread)
+				return
+			}
+		}
+	})
+	sent := l.sendFromAll(50_000)
+	close(done)
+	scribbler.Wait()
+	stats := l.observe(e).Clusters["mirror"].Queues[0]
+	require.EqualValues(t, sent, stats.Delivered+stats.Dropped["full"]+stats.Dropped["nomem"])
+	require.LessOrEqual(t, stats.UnreadBytes, uint64(minQueueBytes))
+	c.detach()
+	l.detached(e, "mirror", 0)
+	next := l.consume("mirror", 0)
+	require.LessOrEqual(t, next.unread(), uint64(minQueueBytes))
+}
+
+// A consumer that may load programs can write into its data map by one. That must not hold up the CPUs that share a lane there.
+func TestAConsumersProgramHoldsNoLane(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.transmitted(1))
+	c := l.consume("mirror", 0)
+	fillPrivateWords(t, c.maps[0])
+	l.sendAll(e, "mirror", 100, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 100), 100)
+	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].Dropped["nomem"])
+}
+
+// fillPrivateWords writes ones to what the engine's programs keep for themselves of lane 0.
+func fillPrivateWords(t *testing.T, data int) {
+	const begin, end = 8, 64
+	filter := asm.Instructions{
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4), asm.StoreImm(asm.R2, 0, 0, asm.Word),
+		asm.LoadMapPtr(asm.R1, data), asm.FnMapLookupElem.Call(), asm.JEq.Imm(asm.R0, 0, "out"), asm.Mov.Imm(asm.R1, 1),
+	}
+	for at := int16(begin); at < end; at += 8 {
+		filter = append(filter, asm.StoreMem(asm.R0, at, asm.R1, asm.DWord))
+	}
+	filter = append(filter, asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SocketFilter, Instructions: filter, License: "GPL"})
+	require.NoError(t, err)
+	defer program.Close()
+	_, err = program.Run(&ebpf.RunOptions{Data: make([]byte, 14)})
+	require.NoError(t, err)
 }
 
 // rings is how often a queue's doorbell was rung: how far the buffer was written, by records of 16 bytes.

@@ -35,6 +35,9 @@ func (p *positions) unmap() {
 func (p *positions) released(h *laneHeads, lane int) (position, producer uint64) {
 	last, claimed := h.released(lane), atomic.LoadUint64(&p.page.Lane[lane].Released)
 	producer = h.producer(lane)
+	if producer-last > h.laneSize {
+		last = producer // programs never write that; other programs that a consumer loaded can
+	}
 	if claimed%8 != 0 || claimed-last > producer-last {
 		return last, producer
 	}

@@ -13,11 +13,13 @@
  * struct bell - by a queue's place
  * @armed: the number of the sleep for which the timer was last started
  * @rung: the last sleep that was ended
+ * @lock: of the queue's shared lane, 1 = a CPU has it; see lane.h
  */
 struct bell {
 	struct bpf_timer timer;
 	__u64 armed;
 	__u64 rung;
+	__u64 lock;
 };
 
 /* Maps with timers cannot be mapped: these are apart from all else. */

@@ -3,22 +3,23 @@
  * Lanes of a queue: the producer's side of A QUEUE OF THE EBPF ENGINE in kmod/include/uapi/linux/ringcap.h, whose lettered
  * barriers are cited. In front of the lanes, in the data map:
  *
- *	struct ringcap_lane_kernel for each lane	resv is LANE_RELEASED and LANE_LOCK
+ *	struct ringcap_lane_kernel for each lane	its first word in resv is LANE_RELEASED
  *	a cache line					its first word: how many CPUs have asked for a lane
  *	a byte for each CPU				its lane, plus 1; 0 = it has not asked yet
  *
  * With as many lanes as CPUs each CPU has the lane of its number. Else the first that ask get lanes 1, 2, ... for as long as
- * the map lives, and the others share lane 0, under its lock. A lane's producer runs with bottom halves off, and nothing that
+ * the map lives, and the others share lane 0, under a lock. That is not in here: consumers get this map. A lane's producer runs with bottom halves off, and nothing that
  * it waits for does.
  */
 #ifndef RC_LANE_H
 #define RC_LANE_H
 
+#include "doorbell.h"
 #include "work.h"
 
 enum lane_private {
-	LANE_RELEASED,	/* what the consumer was last seen to have given back, in [its own last value, producer] */
-	LANE_LOCK,
+	/* What the consumer was last seen to have given back, in [its own last value, producer]. Only the producer writes it. */
+	LANE_RELEASED,
 };
 
 #define LANE_LINE	64		/* bytes of the line behind the lanes' own */
@@ -62,47 +63,61 @@ static __always_inline __u64 lane_number(void *data, const volatile struct outpu
 
 static long lane_try(__u32 i __attribute__((unused)), void *ctx)
 {
-	struct ringcap_lane_kernel **lane = ctx;
+	struct bell **bell = ctx;
 
-	return !read_now((*lane)->resv[LANE_LOCK]) && !__sync_lock_test_and_set(&(*lane)->resv[LANE_LOCK], 1);
+	return !read_now((*bell)->lock) && !__sync_lock_test_and_set(&(*bell)->lock, 1);
 }
 
-/* Whether the lane is this CPU's until lane_unlock. */
-static __always_inline int lane_lock(struct ringcap_lane_kernel *lane)
+/* Whether the queue's lane 0 is this CPU's until lane_unlock. */
+static __always_inline int lane_lock(struct bell *bell)
 {
-	if (!__sync_lock_test_and_set(&lane->resv[LANE_LOCK], 1))
+	if (!__sync_lock_test_and_set(&bell->lock, 1))
 		return 1;
-	return bpf_loop(LANE_TRIES, lane_try, &lane, 0) < LANE_TRIES;
+	return bpf_loop(LANE_TRIES, lane_try, &bell, 0) < LANE_TRIES;
 }
 
-static __always_inline void lane_unlock(struct ringcap_lane_kernel *lane)
+static __always_inline void lane_unlock(struct bell *bell)
 {
-	__sync_lock_test_and_set(&lane->resv[LANE_LOCK], 0);
+	__sync_lock_test_and_set(&bell->lock, 0);
 }
 
-/* What the consumer has given back of lane @number: (D) pairs with (C). Nonsense is not believed. */
-static __always_inline __u64 lane_released(struct ringcap_lane_kernel *lane, struct ringcap_consumer_page *page,
+/*
+ * What the consumer has given back of lane @number, with @producer published: (D) pairs with (C). Nonsense is not believed. Who
+ * only looks at a lane may know less of it than its producer has written since.
+ */
+static __always_inline __u64 lane_released(const struct ringcap_lane_kernel *lane, const struct ringcap_consumer_page *page,
 					   __u64 number, __u64 producer)
 {
-	__u64 last = lane->resv[LANE_RELEASED], claimed;
+	__u64 last = read_now(lane->resv[LANE_RELEASED]), claimed;
 
+	if ((__s64)(producer - last) < 0)
+		return producer;
 	if (number >= RINGCAP_LANES_MAX)
 		return last;
 	claimed = read_now(page->lane[number].released);
-	if (claimed % 8 || claimed - last > producer - last)
-		return last;
-	lane->resv[LANE_RELEASED] = claimed;
-	return claimed;
+	return claimed % 8 || claimed - last > producer - last ? last : claimed;
 }
 
 /* Whether @size bytes fit in. */
-static __always_inline int lane_has_room(struct ringcap_lane_kernel *lane, struct ringcap_consumer_page *page,
+static __always_inline int lane_has_room(const struct ringcap_lane_kernel *lane, const struct ringcap_consumer_page *page,
 					 const volatile struct output *to, __u64 number, __u64 size)
 {
-	__u64 end = lane->producer + size;
+	__u64 producer = read_now(lane->producer);
 
-	return end - lane->resv[LANE_RELEASED] <= to->lane_size ||
-	       end - lane_released(lane, page, number, lane->producer) <= to->lane_size;
+	return producer + size - lane_released(lane, page, number, producer) <= to->lane_size;
+}
+
+/* The same for the lane's producer, which looks at the consumer's page only when it has to, and remembers what that says. */
+static __always_inline int lane_make_room(struct ringcap_lane_kernel *lane, const struct ringcap_consumer_page *page,
+					  const volatile struct output *to, __u64 number, __u64 size)
+{
+	__u64 end = lane->producer + size, released;
+
+	if (end - lane->resv[LANE_RELEASED] <= to->lane_size)
+		return 1;
+	released = lane_released(lane, page, number, lane->producer);
+	lane->resv[LANE_RELEASED] = released;
+	return end - released <= to->lane_size;
 }
 
 /* Where the slot at @position of lane @number is. The verifier sees that RINGCAP_LANE_TAIL bytes from there on are in the map. */

@@ -114,7 +114,7 @@ static __always_inline int queue_write(void *ctx, const enum hook hook, void *da
 		return 0;
 	}
 	size = RINGCAP_SLOT_SIZE((__u64)to->hdr_len, caplen);
-	if (!lane_has_room(lane, page, to, number, size)) {
+	if (!lane_make_room(lane, page, to, number, size)) {
 		lane->stats.dropped[RINGCAP_DROP_FULL]++;
 		return 0;
 	}
@@ -132,30 +132,30 @@ static __always_inline int queue_write(void *ctx, const enum hook hook, void *da
 }
 
 static __always_inline void queue_wake(const volatile struct output *to, struct ringcap_consumer_page *page,
-				       struct ringcap_lane_kernel *lane, __u64 number, __u32 place)
+				       const struct ringcap_lane_kernel *lane, __u64 number, __u32 place)
 {
 	__u64 sleep = read_now(page->sleep), producer, unread;
 
 	if (!sleep)
 		return;
-	producer = lane->producer;
+	producer = read_now(lane->producer);
 	unread = producer - lane_released(lane, page, number, producer);
 	bell_look(place, sleep, unread >= to->watermark || !to->timeout_ns, to->timeout_ns);
 }
 
 /* What several CPUs put packets into. */
 static __always_inline int queue_write_shared(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
-					      struct ringcap_consumer_page *page, const struct ringcap_slot *slot)
+					      struct ringcap_consumer_page *page, __u32 place, const struct ringcap_slot *slot)
 {
-	struct ringcap_lane_kernel *lane = data;
+	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
 	int written;
 
-	if (!lane_lock(lane)) {
-		queue_lose(lane);
+	if (!bell || !lane_lock(bell)) {
+		queue_lose(data);
 		return 0;
 	}
-	written = queue_write(ctx, hook, data, to, page, lane, 0, slot);
-	lane_unlock(lane);
+	written = queue_write(ctx, hook, data, to, page, data, 0, slot);
+	lane_unlock(bell);
 	return written;
 }
 
@@ -179,7 +179,7 @@ static __always_inline void queue_put(void *ctx, const enum hook hook, void *dat
 		return; /* never */
 	lane = data + number * sizeof(*lane);
 	if (lane_is_shared(to, number)) {
-		if (queue_write_shared(ctx, hook, data, to, page, slot))
+		if (queue_write_shared(ctx, hook, data, to, page, place, slot))
 			queue_wake(to, page, data, 0, place);
 	} else if (queue_write(ctx, hook, data, to, page, lane, number, slot)) {
 		queue_wake(to, page, lane, number, place);
