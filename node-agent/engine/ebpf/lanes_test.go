@@ -228,6 +228,27 @@ func TestTheTimerIsOfItsSleep(t *testing.T) {
 	require.EqualValues(t, 1, c.rings())
 }
 
+// A bell that could not be rung, here because the consumer says that the doorbell is full, rings for the next packet of the same sleep.
+func TestARingThatFailedIsRepeated(t *testing.T) {
+	for _, timeout := range []time.Duration{0, 100 * time.Millisecond} {
+		l := newLab(t)
+		plan := l.transmitted(1)
+		plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<16, timeout
+		l.apply(l.engine(), plan)
+		c := l.consume("mirror", 0)
+		atomic.StoreUint64(wordAt(c.bell, 0), ^uint64(c.pageSize-1))
+		c.sleeps++
+		atomic.StoreUint64(c.sleep(), c.sleeps)
+		l.send(frame(1, 60))
+		time.Sleep(2 * timeout)
+		require.Zero(t, c.rings())
+		atomic.StoreUint64(wordAt(c.bell, 0), 0)
+		l.send(frame(2, 60))
+		require.Eventually(t, func() bool { return c.rings() == 1 }, 10*time.Second, time.Millisecond)
+		require.Len(t, l.collect(c, 2), 2)
+	}
+}
+
 // sleepFor sends frames to a consumer that has gone to sleep, and returns when it was woken.
 func (l *lab) sleepFor(c *consumer, frames int) {
 	l.t.Helper()

@@ -62,7 +62,13 @@ static __always_inline struct ringcap_consumer_page *consumer_page(__u32 place)
 	return consumer ? bpf_map_lookup_elem(consumer, &zero) : NULL;
 }
 
-/* A doorbell that is full is readable: its consumer does not sleep. */
+/* The doorbell was full, or its lock not to be had: the sleep's next packet is as its first one. */
+static __always_inline void bell_retry(struct bell *bell, __u64 sleep)
+{
+	__sync_val_compare_and_swap(&bell->armed, sleep, 0);
+	__sync_val_compare_and_swap(&bell->rung, sleep, 0);
+}
+
 static __always_inline void bell_ring(struct bell *bell, __u32 place, __u64 sleep)
 {
 	void *doorbell;
@@ -70,8 +76,8 @@ static __always_inline void bell_ring(struct bell *bell, __u32 place, __u64 slee
 	if (__sync_lock_test_and_set(&bell->rung, sleep) == sleep)
 		return;
 	doorbell = bpf_map_lookup_elem(&rc_doorbells, &place);
-	if (doorbell)
-		bpf_ringbuf_output(doorbell, &sleep, sizeof(sleep), BPF_RB_FORCE_WAKEUP);
+	if (!doorbell || bpf_ringbuf_output(doorbell, &sleep, sizeof(sleep), BPF_RB_FORCE_WAKEUP))
+		bell_retry(bell, sleep);
 }
 
 #define BELL_TRIES	4	/* of CPUs that start the timer at once for sleeps that follow each other */
