@@ -284,6 +284,7 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		return
 	}
 	h.log.Info("a consumer is attached", "pid", peer.Pid)
+	h.warn(peer)
 	// It may have been taken back while nobody knew which connection that concerns.
 	if h.queue.isAttached(attachment) {
 		waitForEnd(conn)
@@ -296,6 +297,13 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 	}
 	h.log.Info("the consumer is gone", "pid", peer.Pid)
 	h.queue.detach(attachment)
+}
+
+// warn tells of a container whose process may call bpf(2): by that it can take memory which is charged to nobody, see docs/security.md.
+func (h *handoverSocketServer) warn(peer *unix.Ucred) {
+	if h.server.authorizer != nil && isUnconfined(peer.Pid) {
+		h.log.Warn("the consumer has no seccomp filter: give its container the profile RuntimeDefault", "pid", peer.Pid)
+	}
 }
 
 // waitForEnd returns when the peer has closed the connection or sent something, which it has no reason to.
