@@ -457,7 +457,7 @@ func (q *queue) replace() error {
 			return err
 		}
 	}
-	if err := removeMaps(q.nextPin); err != nil {
+	if err := q.clearNext(); err != nil {
 		return err
 	}
 	m, err := q.makeMaps(q.nextPin)
@@ -477,6 +477,33 @@ func (q *queue) replace() error {
 	// It gets the packets from here on, even if it cannot be pinned. The next change or engine repairs the pin.
 	q.area = a
 	return errors.Join(err, q.rename())
+}
+
+// clearNext removes what is at the next pins. If that is what the queue has, it is pinned as that first: by its pins another process
+// finds it, and takes what is there for what the table has. Caller holds q.mu.
+func (q *queue) clearNext() error {
+	id, err := pinnedID(q.nextPin(kinds[0]))
+	if errors.Is(err, os.ErrNotExist) {
+		return removeMaps(q.nextPin)
+	}
+	if err != nil {
+		return err
+	}
+	if q.has(id) {
+		if err := q.rename(); err != nil {
+			return err
+		}
+	}
+	return removeMaps(q.nextPin)
+}
+
+func pinnedID(path string) (uint32, error) {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return 0, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer m.Close()
+	return mapID(m)
 }
 
 // exchange puts other maps into the tables, the data map last.

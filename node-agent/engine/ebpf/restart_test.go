@@ -372,6 +372,38 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	require.Len(t, l.collect(c, 2), 2)
 }
 
+// A queue whose maps could not be pinned as its own is reset again, and the agent is killed in the middle of that: the next one finds
+// the maps into which packets go, and no packet is missing in the account.
+func TestResetAfterOneThatCouldNotBePinned(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	q := e.clusters["mirror"].queues[0]
+	aside := q.pin("data") + "_aside"
+	require.NoError(t, os.Rename(q.pin("data"), aside))
+	require.NoError(t, os.Mkdir(q.pin("data"), 0o700))
+	_, err := e.TakeBack(t.Context(), q.id, capture.Holder{})
+	require.ErrorContains(t, err, "pin a queue's new maps")
+	require.NoError(t, os.Remove(q.pin("data")))
+	require.NoError(t, os.Rename(aside, q.pin("data")))
+	c := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 3), 3)
+
+	// The first steps of replace.
+	require.NoError(t, q.clearNext())
+	m, err := q.makeMaps(q.nextPin)
+	require.NoError(t, err)
+	m.close()
+	require.NoError(t, e.Close())
+	e = l.engine()
+	l.apply(e, l.plan(1))
+	require.NoError(t, comeBack(l, c))
+	l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 2), 2)
+	require.EqualValues(t, 5, l.observe(e).Clusters["mirror"].Queues[0].Delivered)
+}
+
 // A grace that ends while the queue is closed does not touch the index, which can be another queue's by then.
 func TestGraceThatEndsAfterTheQueue(t *testing.T) {
 	l := newLab(t)
