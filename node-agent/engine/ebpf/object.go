@@ -58,7 +58,7 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 	sizeSection(spec.Maps[ringCountersMap], "rc_counters", cpuSlots(cpus))
 	sizeSection(spec.Maps[attachedMap], "rc_attached", maxNodeQueues)
 	sizeSection(spec.Maps[clockMap], "rc_clock", 1)
-	sizeSection(spec.Maps[unattendedMap], "rc_unattended", maxNodeQueues*cpuSlots(cpus))
+	sizeSection(spec.Maps[unattendedMap], "rc_unattended", maxNodeQueues*min(cpuSlots(cpus), unattendedCPUs))
 	spec.Maps[attachedMap].Flags |= mmapable
 	spec.Maps[unattendedMap].Flags |= mmapable
 	spec.Maps["rc_doorbells"].InnerMap.MaxEntries = uint32(os.Getpagesize())
@@ -73,7 +73,7 @@ func sizeSection(spec *ebpf.MapSpec, name string, elements uint32) {
 }
 
 // zeroes is as many as the largest section has; nobody writes there.
-var zeroes = sync.OnceValue(func() []byte { return make([]byte, 8*maxNodeQueues*cpuSlots(possibleCPUs())) })
+var zeroes = sync.OnceValue(func() []byte { return make([]byte, 8*maxNodeQueues*min(cpuSlots(possibleCPUs()), unattendedCPUs)) })
 
 // ringProgram is what a ring's taps run.
 type ringProgram struct {

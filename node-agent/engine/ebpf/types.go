@@ -29,6 +29,7 @@ const (
 	maxNodeQueues  = 16384
 	laneReleased   = 0
 	laneLine       = 64
+	unattendedCPUs = 16
 	maxShapes      = 64
 	maxChoicesHere = 256
 	parseMax       = 256

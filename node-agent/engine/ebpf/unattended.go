@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unattendedTable has what programs count of queues without a consumer: for each CPU a number for each queue, mapped.
+// unattendedTable has what programs count of queues without a consumer: for each CPU, or some that share it, a number for each queue, mapped.
 type unattendedTable struct {
 	pages  []byte
 	counts []uint64

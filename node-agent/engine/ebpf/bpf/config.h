@@ -82,6 +82,8 @@ struct config {
 	__u8 pattern_classes[2][256];	/* of bytes, by machine */
 };
 
+#define UNATTENDED_CPUS	16	/* a power of two; see queue.h */
+
 /* A word that others write at the same time. */
 #define read_now(word) (*(volatile __u64 *)&(word))
 

@@ -16,7 +16,10 @@
  */
 volatile __u32 attached SEC(".data.attached");
 
-/* Packets for queues that had no consumer, which no lane counts: for each CPU QUEUES_MAX of these, in a section as above. */
+/*
+ * Packets for queues that had no consumer, which no lane counts: QUEUES_MAX of these for each CPU, in a section as above. CPUs
+ * share them where there are more than UNATTENDED_CPUS, for on large machines they would take more than all else.
+ */
 volatile __u64 unattended SEC(".data.unattended");
 
 /* A cluster's account, by the place of its queue 0. */
@@ -58,11 +61,11 @@ static __always_inline void queue_count_unattended(__u64 place, __u64 cpu)
 	opaque(place);
 	opaque(cpu);
 	place &= QUEUES_MAX - 1;
-	cpu &= config.cpu_mask;
+	cpu &= config.cpu_mask & (UNATTENDED_CPUS - 1);
 	/* Two sums, each of a pointer and what is bounded: Linux 6.1 bounds no "or" of two variables. */
 	count += cpu * QUEUES_MAX;
 	opaque(count);
-	count[place]++;
+	__sync_fetch_and_add(&count[place], 1);
 }
 
 /* The data of queue @number in the table of its cluster. */
@@ -175,8 +178,10 @@ static __always_inline void queue_put(void *ctx, const enum hook hook, void *dat
 	}
 	number = lane_number(data, to, cpu);
 	opaque(number);
-	if (number >= to->lanes)
-		return; /* never */
+	if (number >= to->lanes) { /* never */
+		queue_count_unattended(place, cpu);
+		return;
+	}
 	lane = data + number * sizeof(*lane);
 	if (lane_is_shared(to, number)) {
 		if (queue_write_shared(ctx, hook, data, to, page, place, slot))
