@@ -54,7 +54,8 @@ func (p *positions) unread(h *laneHeads) uint64 {
 	return sum
 }
 
-// begin makes the page that of a consumer that is about to attach, and does not sleep. No packets come meanwhile.
+// begin makes the page that of a consumer that is about to attach, and does not sleep. Packets come no more, but for those of
+// programs that have just seen the last consumer: what these publish a moment later counts as the next one's.
 func (p *positions) begin(h *laneHeads) {
 	for lane := range h.lanes {
 		position, producer := p.released(h, lane)

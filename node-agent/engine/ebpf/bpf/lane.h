@@ -7,9 +7,9 @@
  *	a cache line					its first word: how many CPUs have asked for a lane
  *	a byte for each CPU				its lane, plus 1; 0 = it has not asked yet
  *
- * With as many lanes as CPUs each CPU has the lane of its number. Else the first that ask get lanes 1, 2, ... for as long as
- * the map lives, and the others share lane 0, under a lock. That is not in here: consumers get this map. A lane's producer runs with bottom halves off, and nothing that
- * it waits for does.
+ * With as many lanes as CPUs each CPU has the lane of its number. Else the first that ask get lanes 1, 2, ... for as long
+ * as the map lives, and the others share lane 0, under a lock. That is not in here: consumers get this map. A lane's
+ * producer runs with bottom halves off, and nothing that it waits for does.
  */
 #ifndef RC_LANE_H
 #define RC_LANE_H

@@ -2,8 +2,9 @@
 /*
  * The tables of the clusters that a ring feeds: one for each output, then one for each target of its rules, by queue the map
  * with its data. The values' size is the cluster's, and the loader puts the clusters' tables in these maps' places. Each has
- * functions of its own, so that the verifier follows one size at a time; those of tables that the ring has not are empty. Functions that get the
- * packet are static: for global ones the verifier asks for the kernel's type information, which not every kernel has.
+ * functions of its own, so that the verifier follows one size at a time; those of tables that the ring has not are empty.
+ * Functions that get the packet are static: for global ones the verifier asks for the kernel's type information, which not
+ * every kernel has.
  */
 #ifndef RC_TABLE_H
 #define RC_TABLE_H
