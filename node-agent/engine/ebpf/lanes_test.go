@@ -228,6 +228,27 @@ func TestTheTimerIsOfItsSleep(t *testing.T) {
 	require.EqualValues(t, 1, c.rings())
 }
 
+// A consumer that sleeps is woken before, while and after one agent follows another.
+func TestASleepOverARestart(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<16, 100*time.Millisecond
+	l.apply(e, plan)
+	c := l.consume("mirror", 0)
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+	require.NoError(t, e.Close())
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+	e = l.engine()
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+	l.apply(e, plan)
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+}
+
 // A bell that could not be rung, here because the consumer says that the doorbell is full, rings for the next packet of the same sleep.
 func TestARingThatFailedIsRepeated(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 100 * time.Millisecond} {
