@@ -76,7 +76,7 @@ static void put_filter(FILE *file, const struct ring_shape *shape)
 	fprintf(file, "%s}", n ? "]" : "");
 }
 
-/* With these slots of this length a queue is 16 MiB. */
+/* With these slots of this length a lane is 16 MiB. */
 static void write_manifest(const struct ring_shape *shape, unsigned int queues)
 {
 	FILE *file;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * libFuzzer target: everything that reads bytes which another process wrote. The first byte selects what; the rest is a
- * ring buffer's or lane's memory and positions, an agent's answer, or a name.
+ * lane's memory and positions, an agent's answer, or a name.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "../src/handover.h"
 #include "../src/lanes.h"
 #include "../src/name.h"
-#include "../src/records.h"
 
 #define SIZE 4096
 
@@ -18,15 +17,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static volatile uint8_t sink;
 
-/* Twice in a row as the engines map it; writable copies are not needed, nothing writes there. */
-static uint8_t *twice(const uint8_t *data, size_t n, size_t size)
+/* A lane's memory, with the input over and over: twice in a row as the module maps it, or with the eBPF engine's tail. */
+static uint8_t *lane_memory(const uint8_t *data, size_t n, size_t size, int tail)
 {
-	uint8_t *memory = calloc(2, size);
+	size_t all = size + (tail ? RINGCAP_LANE_TAIL : size);
+	uint8_t *memory = calloc(1, all);
 
 	if (!memory)
 		abort();
-	memcpy(memory, data, n < size ? n : size);
-	memcpy(memory + size, memory, size);
+	for (size_t at = 0; n && at < all; at += n)
+		memcpy(memory + at, data, n < all - at ? n : all - at);
+	if (!tail)
+		memcpy(memory + size, memory, size);
 	return memory;
 }
 
@@ -39,22 +41,6 @@ static void touch(const struct ringcap_pkt *pkts, int n)
 	}
 }
 
-static void fuzz_records(const uint8_t *data, size_t n, const uint64_t position[2])
-{
-	uint64_t producer = position[0], consumer = position[1];
-	uint8_t *memory = twice(data, n, SIZE);
-	struct records r = { .data = memory, .producer = &producer, .consumer = &consumer, .size = SIZE };
-	struct ringcap_pkt pkts[16];
-
-	records_start(&r);
-	for (unsigned int round = 0; round < 8; round++) {
-		touch(pkts, records_fetch(&r, pkts, 16));
-		records_release(&r, r.outstanding * (round % 3) / 2);
-		producer += (position[1] >> (8 * round) & 0xff) * 8;
-	}
-	free(memory);
-}
-
 /* Every second time not to its end. */
 static void touch_run(struct ringcap_run *run, unsigned int round)
 {
@@ -64,57 +50,49 @@ static void touch_run(struct ringcap_run *run, unsigned int round)
 		touch(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, 1);
 }
 
-static void fuzz_records_runs(const uint8_t *data, size_t n, const uint64_t position[2])
+/* Two lanes in the same memory. */
+static void lanes_make(struct lanes *l, uint8_t *memory, uint64_t producer[2], uint64_t shared[2])
 {
-	uint64_t producer = position[0], consumer = position[1];
-	uint8_t *memory = twice(data, n, SIZE);
-	struct records r = { .data = memory, .producer = &producer, .consumer = &consumer, .size = SIZE };
-	struct ringcap_run run = { 0 };
+	static struct stretch stretches[LANES_OUTSTANDING_MAX];
 
-	records_start(&r);
-	for (unsigned int round = 0; round < 8; round++) {
-		if (records_run(&r, &run) > 0) {
-			touch_run(&run, round);
-			records_pass(&r, &run);
-		}
-		producer += (position[1] >> (8 * round) & 0xff) * 8;
-	}
-	free(memory);
+	memset(l, 0, sizeof(*l));
+	l->nr = 2;
+	l->lane_size = RINGCAP_LANE_SIZE_MIN;
+	l->stretches = stretches;
+	for (int i = 0; i < 2; i++)
+		l->lane[i] = (struct lane){ .data = memory, .producer = &producer[i], .shared = &shared[i] };
+	lanes_start(l);
 }
 
-static void fuzz_lanes_runs(const uint8_t *data, size_t n, const uint64_t position[2])
+static void fuzz_lanes_runs(const uint8_t *data, size_t n, const uint64_t position[2], int tail)
 {
-	uint64_t producer = position[0], shared = position[1];
-	uint8_t *memory = twice(data, n, RINGCAP_LANE_SIZE_MIN);
-	struct lanes l = { .nr = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
-	struct ringcap_run run = { 0 };
+	uint64_t producer[2] = { position[0], position[1] }, shared[2] = { position[1], position[0] };
+	uint8_t *memory = lane_memory(data, n, RINGCAP_LANE_SIZE_MIN, tail);
+	struct lanes l;
 
-	l.lane[0] = (struct lane){ .data = memory, .producer = &producer, .shared = &shared };
-	lanes_start(&l);
+	lanes_make(&l, memory, producer, shared);
 	for (unsigned int round = 0; round < 8; round++) {
-		if (lanes_run(&l, &run) > 0) {
+		struct ringcap_run run = { 0 };
+
+		if (lanes_run(&l, &run, round % 4) > 0) {
 			touch_run(&run, round);
 			lanes_pass(&l, &run);
 		}
-		producer += (position[1] >> (8 * round) & 0xff) * 8;
+		producer[round % 2] += (position[1] >> (8 * round) & 0xff) * 8;
 	}
 	free(memory);
 }
 
-static void fuzz_lanes(const uint8_t *data, size_t n, const uint64_t position[2])
+static void fuzz_lanes(const uint8_t *data, size_t n, const uint64_t position[2], int tail)
 {
-	static struct stretch stretches[LANES_OUTSTANDING_MAX];
 	uint64_t producer[2] = { position[0], position[1] }, shared[2] = { position[1], position[0] };
-	uint8_t *memory = twice(data, n, SIZE);
-	struct lanes l = { .nr = 2, .lane_size = SIZE, .stretches = stretches };
+	uint8_t *memory = lane_memory(data, n, RINGCAP_LANE_SIZE_MIN, tail);
 	struct ringcap_pkt pkts[16];
+	struct lanes l;
 
-	for (int i = 0; i < 2; i++) {
-		l.lane[i].data = memory;
-		l.lane[i].producer = &producer[i];
-		l.lane[i].shared = &shared[i];
-	}
-	lanes_start(&l);
+	lanes_make(&l, memory, producer, shared);
+	if (position[0] % 2)
+		lanes_skip(&l, 0, position[1]);
 	for (unsigned int round = 0; round < 8; round++) {
 		touch(pkts, lanes_fetch(&l, pkts, 16));
 		lanes_release(&l, l.outstanding * (round % 3) / 2);
@@ -162,7 +140,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (what < 2 || n < sizeof(position))
 		return 0;
 	memcpy(position, data, sizeof(position));
-	(what == 2 ? fuzz_records : what == 3 ? fuzz_lanes : what == 4 ? fuzz_records_runs : fuzz_lanes_runs)
-		(data + sizeof(position), n - sizeof(position), position);
+	(what < 4 ? fuzz_lanes : fuzz_lanes_runs)(data + sizeof(position), n - sizeof(position), position, what % 2);
 	return 0;
 }

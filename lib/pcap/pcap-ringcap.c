@@ -53,6 +53,7 @@ struct pcap_ringcap {
 	u_char *untagged;	/* ad hoc: where a packet without its VLAN tag is put for the filter, else NULL */
 	uint64_t filtered_from;	/* of what is received, the kernel has filtered from this packet on */
 	u_char *copy;		/* where the program gets each packet to write into, else NULL */
+	int odd;		/* there is a direction, filter or copy: one look for most programs, which have none */
 	uint64_t metadata;	/* that the filter was told last, see metadata.h */
 	time_t second;		/* of the last packet, */
 	uint64_t second_ns;	/* the same in nanoseconds */
@@ -116,6 +117,13 @@ static int from_list(const char *device, char *name, size_t size)
 
 /* ---------------------------------------------------------------- reading */
 
+static void note_odd(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+
+	rc->odd = p->direction != PCAP_D_INOUT || p->fcode.bf_insns || rc->copy;
+}
+
 /* Apart from the loop, which is shorter without them: most programs have neither. */
 static __attribute__((noinline)) int right_direction(const pcap_t *p, const struct ringcap_slot *slot)
 {
@@ -154,7 +162,7 @@ static int wanted(const pcap_t *p, const struct ringcap_slot *slot)
 	return (p->direction == PCAP_D_INOUT || right_direction(p, slot)) && (!p->fcode.bf_insns || filter_passes(p, slot));
 }
 
-static void deliver(pcap_t *p, struct pcap_ringcap *rc, const struct ringcap_slot *slot, pcap_handler callback, u_char *user)
+static void deliver(pcap_t *p, struct pcap_ringcap *rc, const struct ringcap_slot *slot, int odd, pcap_handler callback, u_char *user)
 {
 	const u_char *data = ringcap_data(slot);
 	uint64_t ns = slot->ts_ns - rc->second_ns;
@@ -173,7 +181,7 @@ static void deliver(pcap_t *p, struct pcap_ringcap *rc, const struct ringcap_slo
 	header.ts.tv_sec = rc->second;
 	header.ts.tv_usec = (suseconds_t)ns;
 	header.len = slot->len;
-	if (__builtin_expect(rc->copy != NULL, 0))
+	if (odd && rc->copy)
 		data = memcpy(rc->copy, data, header.caplen);
 	callback(user, &header, data);
 }
@@ -183,18 +191,21 @@ static int drain(pcap_t *p, struct pcap_ringcap *rc, int count, pcap_handler cal
 {
 	struct ringcap_run run = rc->run;	/* one that nobody else can reach stays in registers */
 	const struct ringcap_slot *slot;
-	uint64_t received = 0;
+	uint64_t rejected = 0;
 	int passed = 0;
 
 	while (passed < count && !p->break_loop && (slot = ringcap_next(&run))) {
-		received++;
-		if (!wanted(p, slot))
+		int odd = rc->odd;
+
+		if (__builtin_expect(odd, 0) && !wanted(p, slot)) {
+			rejected++;
 			continue;
+		}
 		passed++;
-		deliver(p, rc, slot, callback, user);
+		deliver(p, rc, slot, odd, callback, user);
 	}
 	rc->run = run;
-	rc->received += received;
+	rc->received += (uint64_t)passed + rejected;
 	return passed;
 }
 
@@ -260,6 +271,7 @@ static void forget_filter(pcap_t *p)
 	struct pcap_ringcap *rc = p->priv;
 
 	pcap_freecode(&p->fcode);
+	note_odd(p);
 	rc->filtered_from = UINT64_MAX;
 }
 
@@ -324,6 +336,7 @@ static int ringcap_setfilter(pcap_t *p, struct bpf_program *program)
 	if (install_bpf_program(p, program) < 0)
 		return -1;
 	metadata_mark(&p->fcode, &rc->metadata);
+	note_odd(p);
 	return 0;
 }
 
@@ -347,6 +360,7 @@ static int adhoc_setfilter(pcap_t *p, struct bpf_program *program)
 static int ringcap_setdirection(pcap_t *p, pcap_direction_t direction)
 {
 	p->direction = direction;
+	note_odd(p);
 	return 0;
 }
 
@@ -510,6 +524,7 @@ static int ringcap_activate(pcap_t *p)
 		ringcap_close(rc->queue);
 		return open_failed(p, ENOMEM, "out of memory");
 	}
+	note_odd(p);
 	ringcap_stats(rc->queue, &rc->start);
 	if (p->snapshot <= 0 || p->snapshot > MAXIMUM_SNAPLEN)
 		p->snapshot = MAXIMUM_SNAPLEN;

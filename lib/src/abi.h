@@ -11,6 +11,7 @@ struct abi {
 };
 
 static const struct abi abi_ours = { RINGCAP_ABI_MIN, RINGCAP_ABI };
+static const struct abi abi_handover = { RINGCAP_HANDOVER_ABI_MIN, RINGCAP_ABI };
 
 /* The newest that both speak, 0 = none. */
 static inline __u32 abi_common(struct abi a, struct abi b)

@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -19,21 +20,11 @@
 #define ABSENT_STEP_MS	100
 #define CHANGE_MS	5000	/* and for a queue that is being replaced by one of another size */
 
-static size_t page_size(void)
+static size_t whole_pages(size_t n)
 {
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-static size_t producer_size(const struct ebpf *e)
-{
-	return page_size() + 2 * e->records.size;
-}
-
-static size_t stats_size(const struct ebpf *e)
-{
-	size_t page = page_size();
-
-	return (e->nr_stats * sizeof(struct ringcap_lane_stats) + page - 1) & ~(page - 1);
+	return (n + page - 1) & ~(page - 1);
 }
 
 static void close_fd(int *fd)
@@ -43,22 +34,28 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+static void unmap(const void *p, size_t size)
+{
+	if (p)
+		munmap((void *)(uintptr_t)p, size);
+}
+
+/* Nothing is written to what is mapped: a forked child that closes its copy changes nothing. */
 static void ebpf_close(struct ringcap *h)
 {
 	struct ebpf *e = &h->ebpf;
 
-	if (e->stats)
-		munmap((void *)(uintptr_t)e->stats, stats_size(e));
-	if (e->producer_pages)
-		munmap((void *)(uintptr_t)e->producer_pages, producer_size(e));
-	if (e->consumer_page)
-		munmap(e->consumer_page, page_size());
-	close_fd(&e->map_fd);
-	close_fd(&e->stats_fd);
+	unmap(e->kernel, e->data_size);
+	unmap(e->consumer, whole_pages(sizeof(*e->consumer)));
+	unmap(e->bell_consumer, whole_pages(1));
+	unmap(e->bell_producer, whole_pages(1));
+	free(e->lanes.stretches);
+	close_fd(&e->bell_fd);
+	close_fd(&e->doorbell.ready_fd);
 	close_fd(&e->timer_fd);
 	close_fd(&e->link_fd);	/* last: from here on the queue is another's */
 	memset(e, 0, sizeof(*e));
-	e->link_fd = e->timer_fd = e->map_fd = e->stats_fd = -1;
+	e->link_fd = e->timer_fd = e->bell_fd = e->doorbell.ready_fd = -1;
 }
 
 /* Maps size bytes of a descriptor, NULL and errno when that fails. */
@@ -69,40 +66,80 @@ static void *map(int fd, size_t size, int prot, size_t offset)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static int map_queue(struct ebpf *e, const struct ringcap_handover_reply *reply, char *errbuf)
+static int map_lanes(struct ebpf *e, const struct ringcap_handover_reply *reply, const int fds[HANDOVER_FDS], char *errbuf)
 {
-	struct records *r = &e->records;
+	size_t stride = (size_t)reply->lane_size + RINGCAP_LANE_TAIL;
+	struct lanes *l = &e->lanes;
 
-	r->size = reply->data_size;
-	e->nr_stats = reply->nr_stats;
-	e->consumer_page = map(e->map_fd, page_size(), PROT_READ | PROT_WRITE, 0);
-	e->producer_pages = e->consumer_page ? map(e->map_fd, producer_size(e), PROT_READ, page_size()) : NULL;
-	if (!e->producer_pages)
-		return fail(errbuf, errno, "%s: mapping the ring buffer of %u bytes: %s", e->path, reply->data_size,
-			    strerror(errno));
-	e->stats = map(e->stats_fd, stats_size(e), PROT_READ, 0);
-	if (!e->stats)
-		return fail(errbuf, errno, "%s: mapping the counters of %u CPUs: %s", e->path, reply->nr_stats,
-			    strerror(errno));
-	r->consumer = e->consumer_page;
-	r->producer = e->producer_pages;
-	r->data = (const uint8_t *)e->producer_pages + page_size();
-	records_start(r);
+	l->nr = reply->nr_lanes;
+	l->lane_size = reply->lane_size;
+	l->stretches = calloc(LANES_OUTSTANDING_MAX, sizeof(*l->stretches));
+	if (!l->stretches)
+		return fail(errbuf, ENOMEM, "%s: out of memory", e->path);
+	e->data_size = whole_pages(reply->head_size + l->nr * stride);
+	e->kernel = map(fds[HANDOVER_DATA], e->data_size, PROT_READ, 0);
+	e->consumer = e->kernel ? map(fds[HANDOVER_CONSUMER], whole_pages(sizeof(*e->consumer)), PROT_READ | PROT_WRITE, 0) : NULL;
+	if (!e->consumer)
+		return fail(errbuf, errno, "%s: mapping %u lanes of %u bytes: %s", e->path, l->nr, l->lane_size, strerror(errno));
+	for (unsigned int i = 0; i < l->nr; i++) {
+		l->lane[i].producer = (const uint64_t *)&e->kernel[i].producer;
+		l->lane[i].shared = (uint64_t *)&e->consumer->lane[i].released;
+		l->lane[i].data = (const uint8_t *)e->kernel + reply->head_size + i * stride;
+	}
+	lanes_start(l);
 	return 0;
+}
+
+static int map_doorbell(struct ebpf *e, char *errbuf)
+{
+	struct doorbell *d = &e->doorbell;
+
+	e->bell_consumer = map(e->bell_fd, whole_pages(1), PROT_READ | PROT_WRITE, 0);
+	e->bell_producer = e->bell_consumer ? map(e->bell_fd, whole_pages(1), PROT_READ, whole_pages(1)) : NULL;
+	if (!e->bell_producer)
+		return fail(errbuf, errno, "%s: mapping the doorbell: %s", e->path, strerror(errno));
+	d->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (d->ready_fd < 0)
+		return fail(errbuf, errno, "%s: eventfd: %s", e->path, strerror(errno));
+	d->sleep = (uint64_t *)&e->consumer->sleep;
+	d->heard = e->bell_consumer;
+	d->rung = e->bell_producer;
+	doorbell_start(d);
+	return 0;
+}
+
+/* The maps live as long as they are mapped. Of the descriptors only the doorbell's is needed: it is waited for. */
+static int map_queue(struct ebpf *e, const struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS], char *errbuf)
+{
+	int err = 0;
+
+	for (int i = 0; i < HANDOVER_FDS; i++)
+		if (fds[i] < 0)
+			err = fail(errbuf, EPROTO, "%s: the node agent's answer came without the queue's descriptors", e->path);
+	if (!err)
+		err = map_lanes(e, reply, fds, errbuf);
+	e->bell_fd = fds[HANDOVER_DOORBELL];
+	close_fd(&fds[HANDOVER_DATA]);
+	close_fd(&fds[HANDOVER_CONSUMER]);
+	return err ? err : map_doorbell(e, errbuf);
 }
 
 static int refused(const struct ebpf *e, const struct ringcap_handover_reply *reply, char *errbuf)
 {
+	struct abi theirs = { 0, reply->abi };
 	int err = (int)reply->error;
 
+	if (err == EPROTO)
+		return fail(errbuf, err, "%s: the node agent speaks version %u of the interface, this libringcap %u to %u: update %s",
+			    e->path, reply->abi, abi_handover.oldest, abi_handover.newest,
+			    abi_older(abi_handover, theirs, "the node agent"));
 	return fail(errbuf, err, "%s: the node agent refused: %s", e->path, reply->reason[0] ? reply->reason : strerror(err));
 }
 
-/* Waits for the answer to the first request and takes what came with it. */
-static int await_answer(struct ebpf *e, struct ringcap_handover_reply *reply, char *errbuf)
+/* Waits for the answer to the first request and takes what came with it; the descriptors are the caller's then. */
+static int await_answer(struct ebpf *e, struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS], char *errbuf)
 {
 	struct pollfd pfd = { .fd = e->link_fd, .events = POLLIN };
-	int fds[HANDOVER_FDS];
 	int err;
 
 	do
@@ -114,16 +151,10 @@ static int await_answer(struct ebpf *e, struct ringcap_handover_reply *reply, ch
 	err = handover_read(e->link_fd, reply, fds);
 	if (err == -EPROTO)
 		return fail(errbuf, EPROTO, "%s: the node agent's answer is not of version %u to %u of the interface", e->path,
-			    abi_ours.oldest, abi_ours.newest);
+			    abi_handover.oldest, abi_handover.newest);
 	if (err)
 		return fail(errbuf, -err, "%s: the node agent hung up: %s", e->path, strerror(-err));
-	e->map_fd = fds[HANDOVER_RINGBUF];
-	e->stats_fd = fds[HANDOVER_STATS];
-	if (reply->error)
-		return refused(e, reply, errbuf);
-	if (e->map_fd < 0 || e->stats_fd < 0)
-		return fail(errbuf, EPROTO, "%s: the node agent's answer came without the queue's descriptors", e->path);
-	return 0;
+	return reply->error ? refused(e, reply, errbuf) : 0;
 }
 
 /* Connects, also to an agent that leaves its socket behind while it is restarted. */
@@ -138,7 +169,7 @@ static int connect_retrying(const char *path)
 	return fd;
 }
 
-static int ask_once(struct ebpf *e, struct ringcap_handover_reply *reply, char *errbuf)
+static int ask_once(struct ebpf *e, struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS], char *errbuf)
 {
 	int err;
 
@@ -153,18 +184,18 @@ static int ask_once(struct ebpf *e, struct ringcap_handover_reply *reply, char *
 	err = handover_ask(e->link_fd, 0);
 	if (err)
 		return fail(errbuf, -err, "%s: asking the node agent: %s", e->path, strerror(-err));
-	return await_answer(e, reply, errbuf);
+	return await_answer(e, reply, fds, errbuf);
 }
 
 /* Asks again while the socket is being replaced: a new queue of the same name is on its way. */
-static int ask_agent(struct ebpf *e, struct ringcap_handover_reply *reply, char *errbuf)
+static int ask_agent(struct ebpf *e, struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS], char *errbuf)
 {
-	int err = ask_once(e, reply, errbuf);
+	int err = ask_once(e, reply, fds, errbuf);
 
 	for (int ms = 0; (err == -ECONNRESET || err == -EPIPE || err == -ESTALE) && ms < CHANGE_MS; ms += ABSENT_STEP_MS) {
 		close_fd(&e->link_fd);
 		poll(NULL, 0, ABSENT_STEP_MS);
-		err = ask_once(e, reply, errbuf);
+		err = ask_once(e, reply, fds, errbuf);
 	}
 	return err;
 }
@@ -177,7 +208,9 @@ static int watch_all(struct ringcap *h, char *errbuf)
 	e->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	err = e->timer_fd < 0 ? -errno : watch(h, e->timer_fd, EVENT_TIMER);
 	if (!err)
-		err = watch(h, e->map_fd, EVENT_QUEUE);
+		err = watch(h, e->bell_fd, EVENT_QUEUE);
+	if (!err)
+		err = watch(h, e->doorbell.ready_fd, EVENT_QUEUE);
 	if (!err)
 		err = watch(h, e->link_fd, EVENT_LINK);
 	return err ? fail(errbuf, -err, "%s: epoll: %s", e->path, strerror(-err)) : 0;
@@ -187,22 +220,25 @@ int ebpf_open(struct ringcap *h, const char *path, char *errbuf)
 {
 	struct ringcap_handover_reply reply;
 	struct ebpf *e = &h->ebpf;
+	int fds[HANDOVER_FDS] = { -1, -1, -1 };
 	int err;
 
 	memset(e, 0, sizeof(*e));
-	e->link_fd = e->timer_fd = e->map_fd = e->stats_fd = -1;
+	e->link_fd = e->timer_fd = e->bell_fd = e->doorbell.ready_fd = -1;
 	snprintf(e->path, sizeof(e->path), "%s", path);
-	err = ask_agent(e, &reply, errbuf);
+	err = ask_agent(e, &reply, fds, errbuf);
 	if (!err)
-		err = map_queue(e, &reply, errbuf);
+		err = map_queue(e, &reply, fds, errbuf);
 	if (!err)
 		err = watch_all(h, errbuf);
 	if (err) {
 		ebpf_close(h);
 		return err;
 	}
-	if (!h->take_unread)
-		h->skipped = records_skip(&e->records, reply.left);
+	for (unsigned int i = 0; i < e->lanes.nr && !h->take_unread; i++)
+		h->skipped += lanes_skip(&e->lanes, i, __atomic_load_n(&e->consumer->lane[i].left, __ATOMIC_RELAXED));
+	h->lanes = &e->lanes;
+	h->revoked = &never_revoked;
 	e->link = LINK_UP;
 	e->map_id = reply.map_id;
 	h->engine = &engine_ebpf;
@@ -213,36 +249,24 @@ int ebpf_open(struct ringcap *h, const char *path, char *errbuf)
 	return 0;
 }
 
-static int ebpf_fetch(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
+static bool ebpf_sleep(struct ringcap *h)
 {
-	return records_fetch(&h->ebpf.records, pkts, max);
+	return doorbell_sleep(&h->ebpf.doorbell, &h->ebpf.lanes);
 }
 
-static void ebpf_release(struct ringcap *h, unsigned int n)
+static void ebpf_stir(struct ringcap *h)
 {
-	records_release(&h->ebpf.records, n);
+	doorbell_stir(&h->ebpf.doorbell, h->fd_given);
 }
 
-static int ebpf_run(struct ringcap *h, struct ringcap_run *run)
+static void ebpf_show(struct ringcap *h)
 {
-	return records_run(&h->ebpf.records, run);
+	doorbell_show(&h->ebpf.doorbell);
 }
 
-static void ebpf_pass(struct ringcap *h, const struct ringcap_run *run)
+static void ebpf_forked(struct ringcap *h)
 {
-	records_pass(&h->ebpf.records, run);
-}
-
-/*
- * The kernel announces a record only when the consumer had caught up with it, so one that was published while the reader
- * was awake may never have been announced. Touching the descriptor's entry makes epoll look for itself.
- */
-static void ebpf_settle(struct ringcap *h)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = EVENT_QUEUE };
-
-	if (!records_settled(&h->ebpf.records))
-		epoll_ctl(h->epoll_fd, EPOLL_CTL_MOD, h->ebpf.map_fd, &event);
+	doorbell_start(&h->ebpf.doorbell);
 }
 
 static int ebpf_service(struct ringcap *h, unsigned int events)
@@ -258,17 +282,16 @@ static int ebpf_service(struct ringcap *h, unsigned int events)
 
 static void ebpf_stats(struct ringcap *h, struct ringcap_stats *stats)
 {
-	for (unsigned int i = 0; i < h->ebpf.nr_stats; i++)
-		stats_add(stats, &h->ebpf.stats[i]);
+	for (unsigned int i = 0; i < h->ebpf.lanes.nr; i++)
+		stats_add(stats, &h->ebpf.kernel[i].stats);
 }
 
 const struct engine engine_ebpf = {
 	.name = "EBPF",
-	.fetch = ebpf_fetch,
-	.release = ebpf_release,
-	.run = ebpf_run,
-	.pass = ebpf_pass,
-	.settle = ebpf_settle,
+	.sleep = ebpf_sleep,
+	.stir = ebpf_stir,
+	.show = ebpf_show,
+	.forked = ebpf_forked,
 	.service = ebpf_service,
 	.stats = ebpf_stats,
 	.close = ebpf_close,

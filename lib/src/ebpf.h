@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A queue of the eBPF engine: a BPF ring buffer that the agent handed over, and the connection to the agent. */
+/* A queue of the eBPF engine: the BPF maps that the agent handed over, and the connection to the agent. */
 #ifndef RINGCAP_EBPF_H
 #define RINGCAP_EBPF_H
 
@@ -7,7 +7,8 @@
 
 #include <ringcap/ringcap.h>
 
-#include "records.h"
+#include "doorbell.h"
+#include "lanes.h"
 
 /*
  * The connection. It tells the agent that the queue is attended; the packets do not depend on it.
@@ -23,14 +24,15 @@ struct ebpf {
 	int link_fd;			/* -1 when down */
 	int timer_fd;			/* ticks once a second while the link is not up */
 	unsigned int ticks_waited;	/* for the agent's answer, or since its socket is gone */
-	int map_fd;
-	int stats_fd;
-	uint32_t map_id;
-	uint32_t nr_stats;
-	void *consumer_page;
-	const void *producer_pages;	/* the producer's page, then the data twice */
-	const struct ringcap_lane_stats *stats;
-	struct records records;
+	uint32_t map_id;		/* of the data map */
+	int bell_fd;
+	const struct ringcap_lane_kernel *kernel;	/* the data map: heads of lanes, then the lanes */
+	size_t data_size;
+	struct ringcap_consumer_page *consumer;
+	void *bell_consumer;		/* the ring buffer's pages that have the consumer's position, and */
+	const void *bell_producer;	/* the producer's */
+	struct doorbell doorbell;
+	struct lanes lanes;
 };
 
 /* Attaches the handle by the socket at path; 0, or -errno with the reason in errbuf and nothing left behind. */

@@ -31,7 +31,7 @@ int handover_connect(const char *path)
 int handover_ask(int fd, __u32 map_id)
 {
 	struct ringcap_handover_request request = {
-		.magic = RINGCAP_MAGIC, .abi = abi_ours.newest, .abi_min = abi_ours.oldest, .map_id = map_id,
+		.magic = RINGCAP_MAGIC, .abi = abi_handover.newest, .abi_min = abi_handover.oldest, .map_id = map_id,
 	};
 
 	return send(fd, &request, sizeof(request), MSG_NOSIGNAL) < 0 ? -errno : 0;
@@ -73,11 +73,13 @@ int handover_check(struct ringcap_handover_reply *reply, size_t n)
 	make_printable(reply->name, sizeof(reply->name));
 	if (reply->error)
 		return reply->error < 4096 ? 0 : -EPROTO;
-	if (reply->abi < abi_ours.oldest || reply->abi > abi_ours.newest)
+	if (reply->abi < abi_handover.oldest || reply->abi > abi_handover.newest)
 		return -EPROTO;
-	if (reply->data_size < 4096 || reply->data_size > RINGCAP_LANE_SIZE_MAX || reply->data_size & (reply->data_size - 1))
+	if (reply->lane_size < RINGCAP_LANE_SIZE_MIN || reply->lane_size > RINGCAP_LANE_SIZE_MAX ||
+	    reply->lane_size & (reply->lane_size - 1))
 		return -EPROTO;
-	if (reply->nr_stats < 1 || reply->nr_stats > 65536)
+	if (reply->nr_lanes < 1 || reply->nr_lanes > RINGCAP_LANES_MAX || reply->head_size % 64 ||
+	    reply->head_size < reply->nr_lanes * sizeof(struct ringcap_lane_kernel) || reply->head_size > RINGCAP_LANE_SIZE_MAX)
 		return -EPROTO;
 	if (reply->nr_queues < 1 || reply->nr_queues > RINGCAP_QUEUES_MAX || reply->queue >= reply->nr_queues)
 		return -EPROTO;
@@ -96,7 +98,8 @@ int handover_read(int fd, struct ringcap_handover_reply *reply, int fds[HANDOVER
 	ssize_t n;
 	int err;
 
-	fds[HANDOVER_RINGBUF] = fds[HANDOVER_STATS] = -1;
+	for (int i = 0; i < HANDOVER_FDS; i++)
+		fds[i] = -1;
 	memset(reply, 0, sizeof(*reply));
 	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)

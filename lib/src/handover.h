@@ -7,7 +7,7 @@
 
 #include <linux/ringcap.h>
 
-enum { HANDOVER_RINGBUF, HANDOVER_STATS, HANDOVER_FDS };
+enum { HANDOVER_DATA, HANDOVER_CONSUMER, HANDOVER_DOORBELL, HANDOVER_FDS };
 
 /* Connects to the agent without waiting: a close-on-exec, non-blocking socket, or -errno. */
 int handover_connect(const char *path);

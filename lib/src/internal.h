@@ -23,21 +23,20 @@ enum event {
 	EVENT_QUEUE_GONE = 1 << 4,
 };
 
-/* An engine's part of a handle's work. None of these waits. */
+/*
+ * An engine's part of a handle's work. None of these waits. Without sleep, the queue's descriptor is readable while
+ * anything is outstanding, and otherwise when packets are there.
+ */
 struct engine {
 	const char *name;
-	/* Fills pkts; their number, 0 = none there, -EBADMSG = the memory was nonsense and was skipped. */
-	int (*fetch)(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max);
-	/* Releases the n oldest packets; n is at most the number outstanding. */
-	void (*release)(struct ringcap *h, unsigned int n);
-	/* Begins a run; 1, or as fetch. Nothing is outstanding. */
-	int (*run)(struct ringcap *h, struct ringcap_run *run);
-	/* Releases what was passed of the last run. */
-	void (*pass)(struct ringcap *h, const struct ringcap_run *run);
-	/* Whether the queue was taken back, so that what was fetched may be zeroes by now. NULL = the engine detects that otherwise. */
-	bool (*revoked)(const struct ringcap *h);
-	/* Makes sure that the next packet, and any that is there, makes the epoll set readable. NULL = it always does. */
-	void (*settle)(struct ringcap *h);
+	/* Has the next packet make the epoll set readable; false = one is there already. */
+	bool (*sleep)(struct ringcap *h);
+	/* With sleep: packets were received, the first ones since then; */
+	void (*stir)(struct ringcap *h);
+	/* packets are there: makes the epoll set readable, unless the engine will; */
+	void (*show)(struct ringcap *h);
+	/* and after a fork, when the child begins to read. */
+	void (*forked)(struct ringcap *h);
 	/* Handles enum event bits; -ENODEV = the queue is gone and will not come back. */
 	int (*service)(struct ringcap *h, unsigned int events);
 	void (*stats)(struct ringcap *h, struct ringcap_stats *stats);
@@ -46,11 +45,19 @@ struct engine {
 
 struct ringcap {
 	const struct engine *engine;
+	struct lanes *lanes;		/* in the engine's part */
+	const uint32_t *revoked;	/* not 0 once the queue was taken back: then what was fetched may be zeroes */
+	unsigned char *reader;		/* a page of its own: 1 in the process that reads, 0 in what it forks */
 	unsigned int outstanding;	/* packets received and not released */
+	unsigned int owed;		/* that a forked child has released before it began to read */
 	unsigned int turns;		/* calls of ringcap_recv that found packets, since events were looked at */
 	bool running;			/* ringcap_read has begun a run */
+	bool may_list;			/* the program's run has a list */
 	bool take_unread;		/* what earlier consumers left is read, */
 	uint64_t skipped;		/* else it was skipped: packets */
+	bool asleep;			/* engine->sleep said so, and nothing was received since */
+	bool announced;			/* the epoll set is readable, or will be when packets are or get there */
+	bool found;			/* packets, since events were looked at */
 	bool fd_given;			/* somebody may wait without ringcap_recv */
 	int gone;			/* -ENODEV once the queue is gone */
 	atomic_uint woken;		/* set by any thread, taken by the reader */
@@ -63,6 +70,9 @@ struct ringcap {
 		struct ebpf ebpf;
 	};
 };
+
+/* For engines that detect otherwise that a queue was taken back. */
+extern const uint32_t never_revoked;
 
 extern const struct engine engine_kmod;
 extern const struct engine engine_ebpf;

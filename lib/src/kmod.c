@@ -166,38 +166,14 @@ int kmod_open(struct ringcap *h, const char *path, char *errbuf)
 	}
 	for (unsigned int i = 0; i < k->lanes.nr && !h->take_unread; i++)
 		h->skipped += lanes_skip(&k->lanes, i, __atomic_load_n(&k->consumer[i].left, __ATOMIC_RELAXED));
+	h->lanes = &k->lanes;
+	h->revoked = &k->info->revoked;	/* the kernel sets that before it zeroes anything */
 	h->engine = &engine_kmod;
 	snprintf(h->queue.name, sizeof(h->queue.name), "%s", k->info->name);
 	h->queue.queue = k->info->queue;
 	h->queue.nr_queues = k->info->nr_queues;
 	h->queue.snaplen = k->info->snaplen;
 	return 0;
-}
-
-static int kmod_fetch(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
-{
-	return lanes_fetch(&h->kmod.lanes, pkts, max);
-}
-
-static void kmod_release(struct ringcap *h, unsigned int n)
-{
-	lanes_release(&h->kmod.lanes, n);
-}
-
-static int kmod_run(struct ringcap *h, struct ringcap_run *run)
-{
-	return lanes_run(&h->kmod.lanes, run);
-}
-
-static void kmod_pass(struct ringcap *h, const struct ringcap_run *run)
-{
-	lanes_pass(&h->kmod.lanes, run);
-}
-
-/* The kernel sets that before it zeroes anything. */
-static bool kmod_revoked(const struct ringcap *h)
-{
-	return __atomic_load_n(&h->kmod.info->revoked, __ATOMIC_ACQUIRE);
 }
 
 static int kmod_service(struct ringcap *h, unsigned int events)
@@ -214,11 +190,6 @@ static void kmod_stats(struct ringcap *h, struct ringcap_stats *stats)
 
 const struct engine engine_kmod = {
 	.name = "KernelModule",
-	.fetch = kmod_fetch,
-	.release = kmod_release,
-	.run = kmod_run,
-	.pass = kmod_pass,
-	.revoked = kmod_revoked,
 	.service = kmod_service,
 	.stats = kmod_stats,
 	.close = kmod_close,

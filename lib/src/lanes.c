@@ -2,30 +2,39 @@
 #include "lanes.h"
 
 #include <errno.h>
-#include <stdbool.h>
 
+#define LISTED_BELOW 8		/* packets in a row; of more, the run is what lies there */
 #define RUN_BYTES (256U << 10)	/* about as much is read until room is given back; at most an eighth of a lane */
+
+#define HOT static inline __attribute__((always_inline))	/* part of what each packet costs where lanes alternate */
+
+_Static_assert(RINGCAP_LANE_TAIL >= RINGCAP_SLOT_SHORT + RINGCAP_SLOT_REST_MAX, "the longest slot ends in the tail");
 
 static bool plausible(const struct lanes *l, uint64_t end, uint64_t position)
 {
 	return position <= end && end - position <= l->lane_size && position % 8 == 0;
 }
 
-static const struct ringcap_slot *slot_at(const struct lanes *l, const struct lane *lane, uint64_t position)
+static uint64_t published(const struct lane *lane)
+{
+	return __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);	/* (B) */
+}
+
+HOT const struct ringcap_slot *slot_at(const struct lanes *l, const struct lane *lane, uint64_t position)
 {
 	return (const void *)(lane->data + (position & (l->lane_size - 1)));
 }
 
-static uint32_t slot_size(const struct ringcap_slot *slot)
+/* Bytes to the next slot, 0 = this one and its packet do not lie in the room bytes that were published. */
+HOT uint32_t slot_size(const struct ringcap_slot *slot, uint64_t room)
 {
-	return RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
-}
+	uint32_t hdr_len = __atomic_load_n(&slot->hdr_len, __ATOMIC_RELAXED);	/* each is read once */
+	uint32_t caplen = __atomic_load_n(&slot->caplen, __ATOMIC_RELAXED);
+	uint32_t size = RINGCAP_SLOT_SIZE(hdr_len, caplen);
 
-/* Whether the slot and its packet lie in the room bytes that were published. */
-static bool slot_fits(const struct ringcap_slot *slot, uint64_t room)
-{
-	return room >= RINGCAP_SLOT_SHORT && slot->hdr_len >= RINGCAP_SLOT_SHORT && slot->hdr_len % 8 == 0 &&
-	       slot->caplen <= RINGCAP_SNAPLEN_MAX && slot_size(slot) <= room;
+	if (hdr_len < RINGCAP_SLOT_SHORT || hdr_len % 8 || caplen > RINGCAP_SNAPLEN_MAX || size > room)
+		return 0;
+	return size;
 }
 
 static void publish(struct lane *lane)
@@ -33,14 +42,95 @@ static void publish(struct lane *lane)
 	__atomic_store_n(lane->shared, lane->released, __ATOMIC_RELEASE);	/* (C) */
 }
 
+/* ---------------------------------------------------------------- the heap of heads */
+
+static void add_head(struct lanes *l, struct lane *lane)
+{
+	struct head head = { slot_at(l, lane, lane->read)->ts_ns, lane };
+	unsigned int i = ++l->nr_heads;
+
+	for (; i > 1 && head.ts < l->heads[i / 2].ts; i /= 2)
+		l->heads[i] = l->heads[i / 2];
+	l->heads[i] = head;
+}
+
+/* Puts a head in instead of the first one: there, or where its time belongs. Behind the last ones are times that are later. */
+HOT void replace_first(struct lanes *l, uint64_t ts, struct lane *lane)
+{
+	struct head *at = l->heads + 1, *child;
+
+	for (;; at = child) {
+		child = at + (at - l->heads);	/* number n has children 2n and 2n + 1 */
+		if (child[1].ts < child[0].ts)
+			child++;
+		if (ts <= child->ts)
+			break;
+		*at = *child;
+	}
+	*at = (struct head){ ts, lane };
+}
+
+/* The first head's lane was read as far as was seen. How many there are left. */
+static __attribute__((noinline)) unsigned int remove_first(struct lanes *l)
+{
+	struct head last = l->heads[l->nr_heads];
+
+	l->heads[l->nr_heads--].ts = UINT64_MAX;
+	if (l->nr_heads)
+		replace_first(l, last.ts, last.lane);
+	return l->nr_heads;
+}
+
+/* The first head's lane was read on. */
+HOT void first_moved(struct lanes *l, struct lane *lane)
+{
+	if (lane->read != lane->end)
+		replace_first(l, slot_at(l, lane, lane->read)->ts_ns, lane);
+	else
+		remove_first(l);
+}
+
+/* The time of the oldest slot in other lanes than the first one's, whose slots up to then come before it. */
+HOT uint64_t next_time(const struct lanes *l)
+{
+	return l->heads[2].ts < l->heads[3].ts ? l->heads[2].ts : l->heads[3].ts;
+}
+
+/* Makes the heap from what was seen of the lanes. */
+static void order(struct lanes *l)
+{
+	l->nr_heads = 0;
+	for (unsigned int i = 0; i < sizeof(l->heads) / sizeof(l->heads[0]); i++)
+		l->heads[i].ts = UINT64_MAX;
+	for (unsigned int i = 0; i < l->nr; i++)
+		if (l->lane[i].read != l->lane[i].end)
+			add_head(l, &l->lane[i]);
+}
+
+/* ---------------------------------------------------------------- positions */
+
 /* Continues at position, and drops what lies before. Packets still outstanding release nothing then. */
-static int skip_to(struct lane *lane, uint64_t position)
+static __attribute__((cold)) int skip_to(struct lanes *l, struct lane *lane, uint64_t position)
 {
 	lane->read = position;
 	lane->released = position;
 	lane->end = position;
 	publish(lane);
+	order(l);
 	return -EBADMSG;
+}
+
+/* Goes on where the memory says that the consumer is; nothing of the lane was received. */
+static void start(const struct lanes *l, struct lane *lane)
+{
+	uint64_t end = published(lane);
+
+	lane->read = __atomic_load_n(lane->shared, __ATOMIC_RELAXED);
+	if (!plausible(l, end, lane->read))
+		lane->read = end;
+	lane->end = lane->read;
+	lane->released = lane->read;
+	publish(lane);
 }
 
 void lanes_start(struct lanes *l)
@@ -48,95 +138,104 @@ void lanes_start(struct lanes *l)
 	l->outstanding = 0;
 	l->first = 0;
 	l->next = 0;
-	for (unsigned int i = 0; i < l->nr; i++) {
-		struct lane *lane = &l->lane[i];
+	for (unsigned int i = 0; i < l->nr; i++)
+		start(l, &l->lane[i]);
+	order(l);
+}
 
-		lane->end = __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);
-		lane->read = __atomic_load_n(lane->shared, __ATOMIC_RELAXED);
-		if (!plausible(l, lane->end, lane->read))
-			lane->read = lane->end;
-		lane->released = lane->read;
-		publish(lane);
-	}
+void lanes_resume(struct lanes *l)
+{
+	for (unsigned int i = 0; i < l->nr; i++)
+		if (__atomic_load_n(l->lane[i].shared, __ATOMIC_RELAXED) != l->lane[i].released) {
+			start(l, &l->lane[i]);
+			if (l->run_lane == &l->lane[i])
+				l->run_lane = NULL;
+		}
+	order(l);
+}
+
+void lanes_drop(struct lanes *l)
+{
+	l->run_lane = NULL;
+	if (!l->nr_listed)
+		return;
+	l->nr_listed = 0;
+	for (unsigned int i = 0; i < l->nr; i++)
+		l->lane[i].read = l->lane[i].released;
+	order(l);
 }
 
 uint64_t lanes_skip(struct lanes *l, unsigned int i, uint64_t end)
 {
 	struct lane *lane = &l->lane[i];
-	uint64_t skipped = 0;
+	uint64_t there = published(lane), skipped = 0;
+	uint32_t size;
 
-	while (lane->read < end && slot_fits(slot_at(l, lane, lane->read), lane->end - lane->read)) {
-		lane->read += slot_size(slot_at(l, lane, lane->read));
+	if (!plausible(l, there, lane->read))
+		return 0;
+	while (lane->read < end && (size = slot_size(slot_at(l, lane, lane->read), there - lane->read))) {
+		lane->read += size;
 		skipped++;
 	}
+	lane->end = lane->read;
 	lane->released = lane->read;
 	publish(lane);
 	return skipped;
 }
 
-/*
- * Looks at how far each lane is published; -EBADMSG for an invalid position. The first lane last: from that a processor goes to
- * one of its own, and is not to be seen there without what it had before.
- */
-static int refresh(struct lanes *l)
+bool lanes_pending(const struct lanes *l)
 {
-	for (unsigned int i = l->nr; i-- > 0;) {
-		struct lane *lane = &l->lane[i];
+	if (l->nr_heads)
+		return true;
+	for (unsigned int i = 0; i < l->nr; i++)
+		if (published(&l->lane[i]) != l->lane[i].read)
+			return true;
+	return false;
+}
 
-		lane->end = __atomic_load_n(lane->producer, __ATOMIC_ACQUIRE);	/* (B) */
-		if (!plausible(l, lane->end, lane->read))
-			return skip_to(lane, lane->end);
+/*
+ * All lanes were read as far as was seen: looks at how far they are published; -EBADMSG for an invalid position. The first lane
+ * last: from that a processor goes to one of its own, and is not to be seen there without what it had before.
+ */
+static int look(struct lanes *l)
+{
+	for (unsigned int i = l->nr; i-- > 0; ) {
+		struct lane *lane = &l->lane[i];
+		uint64_t end = published(lane);
+
+		if (end == lane->end)
+			continue;
+		if (!plausible(l, end, lane->read))
+			return skip_to(l, lane, end);
+		lane->end = end;
+		add_head(l, lane);
 	}
 	return 0;
 }
 
-/*
- * The lane whose next slot is the oldest, l->nr = all are empty. Its slots up to the time *until, that of the next in
- * another lane, come before that one; UINT64_MAX = no other lane has any.
- */
-static unsigned int oldest(const struct lanes *l, uint64_t *until)
-{
-	unsigned int best = l->nr;
-	uint64_t ts = UINT64_MAX;
-
-	*until = UINT64_MAX;
-	for (unsigned int i = 0; i < l->nr; i++) {
-		const struct lane *lane = &l->lane[i];
-		uint64_t its;
-
-		if (lane->read == lane->end)
-			continue;
-		its = slot_at(l, lane, lane->read)->ts_ns;
-		if (best != l->nr && its >= ts) {
-			*until = its < *until ? its : *until;
-			continue;
-		}
-		*until = best != l->nr ? ts : *until;
-		best = i;
-		ts = its;
-	}
-	return best;
-}
+/* ---------------------------------------------------------------- packets one by one */
 
 /* Takes the first slot of a lane that is not empty, and what follows it up to the time until. 0 = it is invalid. */
 static unsigned int take(const struct lanes *l, struct lane *lane, uint64_t until, struct ringcap_pkt *pkts, unsigned int max)
 {
 	const uint8_t *at = (const void *)slot_at(l, lane, lane->read);
+	const uint8_t *wrap = lane->data + l->lane_size;
 	uint64_t room = lane->end - lane->read;
 	unsigned int n = 0;
 
 	while (n < max && room) {
 		const struct ringcap_slot *slot = (const void *)at;
-		uint32_t size;
+		uint32_t size = slot_size(slot, room);
 
-		if (!slot_fits(slot, room) || (n && slot->ts_ns > until))
+		if (!size || (n && slot->ts_ns > until))
 			break;
-		size = slot_size(slot);
 		pkts[n].slot = slot;
 		pkts[n].data = at + slot->hdr_len;
 		n++;
-		at += size;
 		room -= size;
+		at += size;
+		if (at >= wrap)
+			at -= l->lane_size;
 	}
 	lane->read = lane->end - room;
 	return n;
@@ -147,21 +246,19 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 	unsigned int room = LANES_OUTSTANDING_MAX - l->outstanding;
 	unsigned int n = 0, got;
 
-	if (refresh(l))
+	if (!l->nr_heads && look(l))
 		return -EBADMSG;
-	for (max = max < room ? max : room; n < max; n += got) {
-		uint64_t until;
-		unsigned int i = oldest(l, &until);
+	for (max = max < room ? max : room; n < max && l->nr_heads; n += got) {
+		struct lane *lane = l->heads[1].lane;
 
-		if (i == l->nr)
-			break;
-		got = take(l, &l->lane[i], until, pkts + n, max - n);
+		got = take(l, lane, next_time(l), pkts + n, max - n);
 		if (!got) {
 			if (n)
 				break;	/* those before it first */
-			return skip_to(&l->lane[i], l->lane[i].end);
+			return skip_to(l, lane, lane->end);
 		}
-		l->stretches[l->next++ % LANES_OUTSTANDING_MAX] = (struct stretch){ l->lane[i].read, got, i };
+		l->stretches[l->next++ % LANES_OUTSTANDING_MAX] = (struct stretch){ lane->read, got, (uint32_t)(lane - l->lane) };
+		first_moved(l, lane);
 	}
 	l->outstanding += n;
 	return n || room ? (int)n : -ENOBUFS;
@@ -173,9 +270,9 @@ static uint64_t position_behind(const struct lanes *l, const struct lane *lane, 
 	uint64_t position = lane->released;
 
 	while (n-- && position != lane->read) {
-		uint32_t size = slot_size(slot_at(l, lane, position));
+		uint32_t size = slot_size(slot_at(l, lane, position), lane->read - position);
 
-		position = size > lane->read - position ? lane->read : position + size;
+		position = size ? position + size : lane->read;
 	}
 	return position;
 }
@@ -201,56 +298,156 @@ void lanes_release(struct lanes *l, unsigned int n)
 		l->first = l->next = 0;	/* the same few stay in the cache */
 }
 
-/* How many bytes from the lane's next slot on come before what other lanes have; at most about limit bytes. */
-static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint64_t until, uint64_t limit)
+/* ---------------------------------------------------------------- runs */
+
+/*
+ * How many bytes from the lane's first slot, of size bytes, on come before what other lanes have; about limit at most. *n is
+ * how many slots that are, as far as LISTED_BELOW.
+ */
+static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint32_t size, uint64_t limit, unsigned int *n)
 {
-	uint64_t position = lane->read;
+	uint64_t bytes = 0, until = next_time(l);
 
-	while (position != lane->end && position - lane->read < limit) {
-		const struct ringcap_slot *slot = slot_at(l, lane, position);
+	for (*n = 1; ; ++*n) {
+		const struct ringcap_slot *slot = slot_at(l, lane, lane->read + (bytes += size));
 
-		if (!slot_fits(slot, lane->end - position) || (position != lane->read && slot->ts_ns > until))
-			break;
-		position += slot_size(slot);
+		if (bytes >= limit || slot->ts_ns > until)
+			return bytes;
+		size = slot_size(slot, lane->end - lane->read - bytes);
+		if (!size)
+			return bytes;
 	}
-	return position - lane->read;
 }
 
-int lanes_run(struct lanes *l, struct ringcap_run *run)
+/* Lists what the lanes have, oldest first, and reads on behind it; the first slot is valid. */
+static __attribute__((noinline)) int list(struct lanes *l, struct ringcap_run *run, uint64_t limit)
 {
-	uint64_t until, room, bytes, ahead;
-	unsigned int i;
-	struct lane *lane;
+	const struct ringcap_slot **next = l->listed, **end = l->listed + LANES_LISTED_MAX;
+	uint64_t bytes = 0;
 
-	if (refresh(l))
-		return -EBADMSG;
-	i = oldest(l, &until);
-	if (i == l->nr)
-		return 0;
-	lane = &l->lane[i];
-	room = lane->end - lane->read;
-	if (!slot_fits(slot_at(l, lane, lane->read), room))
-		return skip_to(lane, lane->end);
-	bytes = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES;
-	if (bytes > room)
-		bytes = room;
-	if (until != UINT64_MAX)
-		bytes = run_bytes(l, lane, until, bytes);
-	/* It ends where the first mapping does, so that no slot that begins in it can reach beyond the second. */
-	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
-	run->next = (const void *)slot_at(l, lane, lane->read);
-	run->stop = run->next + (bytes < ahead ? bytes : ahead);
-	l->running = i;
+	do {
+		struct lane *lane = l->heads[1].lane;
+		uint64_t read = lane->read;
+		const struct ringcap_slot *slot = slot_at(l, lane, read);
+		uint32_t size = slot_size(slot, lane->end - read);
+
+		if (!size)
+			break;	/* those before it first */
+		*next++ = slot;
+		bytes += size;
+		lane->read = read += size;
+		if (read != lane->end)
+			replace_first(l, slot_at(l, lane, read)->ts_ns, lane);
+		else if (!remove_first(l))
+			break;
+	} while (next < end && bytes < limit);
+	l->nr_listed = (unsigned int)(next - l->listed);
+	run->next = run->stop = NULL;
+	run->listed = l->listed;
+	run->listed_end = next;
 	return 1;
+}
+
+/* Begins a run of what lies in a row, unless that is too little. */
+static int in_a_row(struct lanes *l, struct ringcap_run *run, bool may_list)
+{
+	uint64_t limit = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES, ahead;
+	struct lane *lane = l->heads[1].lane;
+	const struct ringcap_slot *slot = slot_at(l, lane, lane->read);
+	uint64_t room = lane->end - lane->read, bytes = limit < room ? limit : room;
+	uint32_t size = slot_size(slot, room);
+	unsigned int n;
+
+	if (!size)
+		return skip_to(l, lane, lane->end);
+	if (l->nr_heads > 1) {
+		bytes = run_bytes(l, lane, size, bytes, &n);
+		if (n < LISTED_BELOW && may_list)
+			return list(l, run, limit);
+	}
+	/* It ends where the lane does, so that no slot that begins in it can reach beyond what is mapped. */
+	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
+	l->run_lane = lane;
+	run->next = (const void *)slot;
+	run->stop = run->next + (bytes < ahead ? bytes : ahead);
+	if (may_list)
+		run->listed = run->listed_end = NULL;
+	return 1;
+}
+
+int lanes_run(struct lanes *l, struct ringcap_run *run, bool may_list)
+{
+	if (!l->nr_heads && look(l))
+		return -EBADMSG;
+	return l->nr_heads ? in_a_row(l, run, may_list) : 0;
+}
+
+/* How far ringcap_next has come in what lies in a row, as a position. */
+static uint64_t passed(const struct lanes *l, const struct lane *lane, const struct ringcap_run *run)
+{
+	uint64_t bytes = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
+
+	/* Beyond the end: the last slot's length was nonsense. */
+	return bytes > lane->end - lane->read ? lane->end : lane->read + bytes;
+}
+
+/* A listed slot was not passed: its lane is read from there on, unless one before it was not passed either. */
+static void unread(struct lanes *l, const struct ringcap_slot *slot)
+{
+	for (unsigned int i = 0; i < l->nr; i++) {
+		struct lane *lane = &l->lane[i];
+		uint64_t place = (uint64_t)((uintptr_t)slot - (uintptr_t)lane->data), back;
+
+		if (place >= l->lane_size)
+			continue;
+		back = (lane->read - place) & (l->lane_size - 1);
+		if (back <= lane->read - lane->released)
+			lane->read -= back;
+	}
+}
+
+/* Releases what was passed of a list. */
+static void pass_list(struct lanes *l, const struct ringcap_run *run)
+{
+	const struct ringcap_slot *const *end = l->listed + l->nr_listed;
+	bool all = run->listed < l->listed || run->listed >= end;
+
+	for (const struct ringcap_slot *const *slot = end; !all && slot > run->listed; )
+		unread(l, *--slot);
+	for (unsigned int i = 0; i < l->nr; i++) {
+		struct lane *lane = &l->lane[i];
+
+		if (lane->released == lane->read)
+			continue;
+		lane->released = lane->read;
+		publish(lane);
+	}
+	if (!all)
+		order(l);
+	l->nr_listed = 0;
 }
 
 void lanes_pass(struct lanes *l, const struct ringcap_run *run)
 {
-	struct lane *lane = &l->lane[l->running];
-	uint64_t passed = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
+	struct lane *lane = l->run_lane;
 
-	/* Beyond the end: the last slot's length was nonsense. */
-	lane->read = passed > lane->end - lane->read ? lane->end : lane->read + passed;
+	if (l->nr_listed) {
+		pass_list(l, run);
+		return;
+	}
+	if (!lane)
+		return;	/* another process has read on there */
+	lane->read = passed(l, lane, run);
 	lane->released = lane->read;
 	publish(lane);
+	if (lane == l->heads[1].lane)
+		first_moved(l, lane);
+	else
+		order(l);	/* not the first any more: other lanes were read on by another process */
+}
+
+int lanes_next(struct lanes *l, struct ringcap_run *run, bool may_list)
+{
+	lanes_pass(l, run);
+	return lanes_run(l, run, may_list);
 }

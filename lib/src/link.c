@@ -67,6 +67,14 @@ static int try_again(struct ringcap *h)
 	return 0;
 }
 
+/* No later answer will be another one: the queue is not ours any more, or the agent speaks no version that we do. */
+static bool is_final(int err, const struct ringcap_handover_reply *reply)
+{
+	if (err)
+		return err == -EPROTO;
+	return !reply->error || reply->error == ESTALE || reply->error == EPROTO;
+}
+
 static int take_answer(struct ringcap *h)
 {
 	struct ebpf *e = &h->ebpf;
@@ -84,7 +92,7 @@ static int take_answer(struct ringcap *h)
 		set_ticking(e, false);
 		return 0;
 	}
-	if (!err && (reply.error == ESTALE || !reply.error))
+	if (is_final(err, &reply))
 		return give_up(h);
 	hang_up(h);	/* the agent may not know the owner yet: ask again */
 	return 0;

@@ -76,7 +76,7 @@ int asked_run(const char *test, uint32_t size, void (*consume)(void))
 	}
 	snprintf(dir, sizeof(dir), "/tmp/ringcap-asked-%d", getpid());
 	CHECK(!setenv("RINGCAP_RUN_DIR", dir, 1) && !setenv("RINGCAP_DEV_DIR", "/nonexistent", 1));
-	fake_make(&q, size);
+	fake_make(&q, size, 1);
 	listener = fake_listen(dir, "mirror", 0);
 	CHECK(!pipe(up) && !pipe(down));
 	pid = fork();

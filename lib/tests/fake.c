@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/bpf.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define RECORD_MAX 65536
-
-struct fake_scratch {
-	uint64_t size;	/* of the record */
-	uint32_t cpu;	/* whose counters to use */
-	uint32_t resv;
-	uint8_t record[RECORD_MAX];
-};
+#define FDS 3
 
 static void die(const char *what)
 {
@@ -66,69 +58,21 @@ static uint32_t map_id(int fd)
 	return info.id;
 }
 
-/* From now on only programs write to it: a process that gets its descriptor can map it for reading. */
-static void freeze(int fd)
-{
-	union bpf_attr attr;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.map_fd = (uint32_t)fd;
-	if (bpf(BPF_MAP_FREEZE, &attr, sizeof(attr)))
-		die("BPF_MAP_FREEZE");
-}
-
-/*
- * stats = &stats_map[scratch->cpu];
- * if (bpf_ringbuf_output(ringbuf, scratch->record, scratch->size, 0)) { stats->dropped[FULL]++; return 0; }
- * stats->delivered++; stats->delivered_bytes += the slot's caplen;
- * if (the slot's len is more) { stats->truncated_bytes += len - caplen; stats->truncated++; }
- * return 1;
- */
-static int load_program(const struct fake_queue *q)
+/* bpf_ringbuf_output(bell, 8 bytes, BPF_RB_FORCE_WAKEUP); return 0; */
+static int load_program(int bell_fd)
 {
 #define INSN(c, d, s, o, i) { .code = (c), .dst_reg = (d), .src_reg = (s), .off = (short)(o), .imm = (i) }
-#define LOAD_MAP(reg, kind, fd) INSN(BPF_LD | BPF_DW | BPF_IMM, reg, kind, 0, fd), INSN(0, 0, 0, 0, 0)
-#define ADD_R8(field)											\
-	INSN(BPF_LDX | BPF_DW | BPF_MEM, 1, 7, offsetof(struct ringcap_lane_stats, field), 0),		\
-	INSN(BPF_ALU64 | BPF_ADD | BPF_X, 1, 8, 0, 0),							\
-	INSN(BPF_STX | BPF_DW | BPF_MEM, 7, 1, offsetof(struct ringcap_lane_stats, field), 0)
-#define RETURN(value) INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, value), INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
 	const struct bpf_insn program[] = {
-		LOAD_MAP(6, BPF_PSEUDO_MAP_VALUE, q->scratch_fd),
-		INSN(BPF_LDX | BPF_W | BPF_MEM, 1, 6, offsetof(struct fake_scratch, cpu), 0),
-		INSN(BPF_STX | BPF_W | BPF_MEM, 10, 1, -4, 0),
+		INSN(BPF_ST | BPF_DW | BPF_MEM, 10, 0, -8, 1),
+		INSN(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, bell_fd),
+		INSN(0, 0, 0, 0, 0),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 2, 10, 0, 0),
-		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4),
-		LOAD_MAP(1, BPF_PSEUDO_MAP_FD, q->stats_fd),
-		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem),
-		INSN(BPF_JMP | BPF_JNE | BPF_K, 0, 0, 2, 0),
-		RETURN(0),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 7, 0, 0, 0),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 8, 0, 0, 1),
-		INSN(BPF_LDX | BPF_DW | BPF_MEM, 3, 6, offsetof(struct fake_scratch, size), 0),
-		INSN(BPF_JMP | BPF_JLE | BPF_K, 3, 0, 2, RECORD_MAX),
-		RETURN(0),
-		LOAD_MAP(1, BPF_PSEUDO_MAP_FD, q->ringbuf_fd),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 2, 6, 0, 0),
-		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, offsetof(struct fake_scratch, record)),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 4, 0, 0, 0),
+		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -8),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0, 8),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 4, 0, 0, BPF_RB_FORCE_WAKEUP),
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ringbuf_output),
-		INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 5, 0),
-		ADD_R8(dropped[RINGCAP_DROP_FULL]),
-		RETURN(0),
-		ADD_R8(delivered),
-		INSN(BPF_LDX | BPF_W | BPF_MEM, 8, 6,
-		     offsetof(struct fake_scratch, record) + offsetof(struct ringcap_slot, caplen), 0),
-		ADD_R8(delivered_bytes),
-		INSN(BPF_LDX | BPF_W | BPF_MEM, 3, 6,
-		     offsetof(struct fake_scratch, record) + offsetof(struct ringcap_slot, len), 0),
-		INSN(BPF_ALU64 | BPF_SUB | BPF_X, 3, 8, 0, 0),
-		INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 8, 0),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 8, 3, 0, 0),
-		ADD_R8(truncated_bytes),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 8, 0, 0, 1),
-		ADD_R8(truncated),
-		RETURN(1),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0),
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
 	static char log[65536];
 	union bpf_attr attr;
@@ -150,78 +94,139 @@ static int load_program(const struct fake_queue *q)
 	return fd;
 }
 
-static void *map_array(int fd, size_t size, int prot)
+static size_t data_size(const struct fake_queue *q)
 {
-	void *p = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+	return q->head_size + (size_t)q->nr_lanes * (q->lane_size + RINGCAP_LANE_TAIL);
+}
+
+static void *map_array(int fd, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (p == MAP_FAILED)
 		die("mmap of a BPF array");
 	return p;
 }
 
-void fake_make(struct fake_queue *q, uint32_t size)
+void fake_make(struct fake_queue *q, uint32_t lane_size, uint32_t nr_lanes)
 {
 	memset(q, 0, sizeof(*q));
-	q->size = size;
-	q->ringbuf_fd = make_map(BPF_MAP_TYPE_RINGBUF, 0, 0, size, 0);
-	q->stats_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct ringcap_lane_stats), FAKE_NR_STATS, BPF_F_MMAPABLE);
-	q->scratch_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct fake_scratch), 1, BPF_F_MMAPABLE);
-	q->map_id = map_id(q->ringbuf_fd);
-	freeze(q->stats_fd);
-	q->stats = map_array(q->stats_fd, FAKE_NR_STATS * sizeof(*q->stats), PROT_READ);
-	q->scratch = map_array(q->scratch_fd, sizeof(*q->scratch), PROT_READ | PROT_WRITE);
-	q->program_fd = load_program(q);
+	q->lane_size = lane_size;
+	q->nr_lanes = nr_lanes;
+	q->head_size = nr_lanes * (uint32_t)sizeof(struct ringcap_lane_kernel) + 64;
+	q->data_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, (uint32_t)data_size(q), 1, BPF_F_MMAPABLE);
+	q->consumer_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct ringcap_consumer_page), 1, BPF_F_MMAPABLE);
+	q->bell_fd = make_map(BPF_MAP_TYPE_RINGBUF, 0, 0, (uint32_t)sysconf(_SC_PAGESIZE), 0);
+	q->map_id = map_id(q->data_fd);
+	q->kernel = map_array(q->data_fd, data_size(q));
+	q->consumer = map_array(q->consumer_fd, sizeof(*q->consumer));
+	q->rung = (uint64_t *)(void *)((uint8_t *)q->kernel + nr_lanes * sizeof(struct ringcap_lane_kernel));
+	q->program_fd = load_program(q->bell_fd);
 }
 
-void fake_share(struct fake_queue *other, const struct fake_queue *q)
-{
-	*other = *q;
-	other->puts = 1;
-	other->scratch_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct fake_scratch), 1, BPF_F_MMAPABLE);
-	other->scratch = map_array(other->scratch_fd, sizeof(*other->scratch), PROT_READ | PROT_WRITE);
-	other->program_fd = load_program(other);
-}
-
-int fake_put(struct fake_queue *q, const struct ringcap_slot *slot, const void *data)
+void fake_ring(struct fake_queue *q)
 {
 	char frame[64] = { 0 };
 	union bpf_attr attr;
 
-	q->scratch->cpu = (uint32_t)(q->puts++ % FAKE_NR_STATS);
-	q->scratch->size = slot->hdr_len + slot->caplen;
-	memset(q->scratch->record, 0, slot->hdr_len);
-	memcpy(q->scratch->record, slot, sizeof(*slot));
-	memcpy(q->scratch->record + slot->hdr_len, data, slot->caplen);
 	memset(&attr, 0, sizeof(attr));
 	attr.test.prog_fd = (uint32_t)q->program_fd;
 	attr.test.data_in = (uint64_t)(uintptr_t)frame;
 	attr.test.data_size_in = sizeof(frame);
 	if (bpf(BPF_PROG_TEST_RUN, &attr, sizeof(attr)))
 		die("BPF_PROG_TEST_RUN");
-	return attr.test.retval == 1;
+	__atomic_add_fetch(&q->rings, 1, __ATOMIC_RELAXED);
+}
+
+/* Rings in a sleep, unless another producer has. */
+static void ring_once(struct fake_queue *q, uint64_t sleep)
+{
+	if (sleep && __atomic_exchange_n(q->rung, sleep, __ATOMIC_SEQ_CST) != sleep)
+		fake_ring(q);
+}
+
+/* The consumer's position; it may be any. */
+static uint64_t released(const struct fake_queue *q, uint32_t lane)
+{
+	uint64_t producer = __atomic_load_n(&q->kernel[lane].producer, __ATOMIC_RELAXED);
+	uint64_t position = __atomic_load_n(&q->consumer->lane[lane].released, __ATOMIC_ACQUIRE);
+
+	return position <= producer && producer - position <= q->lane_size ? position : producer;
+}
+
+static void count(struct ringcap_lane_stats *stats, const struct ringcap_slot *slot)
+{
+	stats->delivered++;
+	stats->delivered_bytes += slot->caplen;
+	stats->truncated += slot->caplen < slot->len;
+	stats->truncated_bytes += slot->len - slot->caplen;
+}
+
+int fake_put_in(struct fake_queue *q, uint32_t lane, const struct ringcap_slot *slot, const void *data)
+{
+	struct ringcap_lane_kernel *kernel = &q->kernel[lane];
+	uint8_t *at = (uint8_t *)q->kernel + q->head_size + lane * (size_t)(q->lane_size + RINGCAP_LANE_TAIL);
+	uint64_t unread = kernel->producer - released(q, lane), sleep;
+	uint32_t size = RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
+
+	if (unread + size > q->lane_size) {
+		kernel->stats.dropped[RINGCAP_DROP_FULL]++;
+		return 0;
+	}
+	at += kernel->producer & (q->lane_size - 1);
+	memcpy(at, slot, slot->hdr_len);
+	memcpy(at + slot->hdr_len, data, slot->caplen);
+	count(&kernel->stats, slot);
+	__atomic_exchange_n(&kernel->producer, kernel->producer + size, __ATOMIC_SEQ_CST);
+	sleep = __atomic_load_n(&q->consumer->sleep, __ATOMIC_SEQ_CST);
+	if (sleep && (!q->timeout_us || unread + size >= q->watermark))
+		ring_once(q, sleep);
+	return 1;
+}
+
+int fake_put(struct fake_queue *q, const struct ringcap_slot *slot, const void *data)
+{
+	return fake_put_in(q, (uint32_t)(q->puts++ % q->nr_lanes), slot, data);
+}
+
+void fake_timeout(struct fake_queue *q)
+{
+	uint64_t sleep = __atomic_load_n(&q->consumer->sleep, __ATOMIC_SEQ_CST);
+
+	for (uint32_t i = 0; i < q->nr_lanes; i++)
+		if (released(q, i) != __atomic_load_n(&q->kernel[i].producer, __ATOMIC_SEQ_CST))
+			ring_once(q, sleep);
+}
+
+void fake_leave(struct fake_queue *q)
+{
+	for (uint32_t i = 0; i < q->nr_lanes; i++)
+		q->consumer->lane[i].left = q->kernel[i].producer;
 }
 
 void fake_count(const struct fake_queue *q, struct ringcap_lane_stats *sum)
 {
 	memset(sum, 0, sizeof(*sum));
-	for (int i = 0; i < FAKE_NR_STATS; i++) {
-		sum->delivered += q->stats[i].delivered;
-		sum->delivered_bytes += q->stats[i].delivered_bytes;
-		sum->truncated += q->stats[i].truncated;
-		sum->truncated_bytes += q->stats[i].truncated_bytes;
+	for (uint32_t i = 0; i < q->nr_lanes; i++) {
+		const struct ringcap_lane_stats *stats = &q->kernel[i].stats;
+
+		sum->delivered += stats->delivered;
+		sum->delivered_bytes += stats->delivered_bytes;
+		sum->truncated += stats->truncated;
+		sum->truncated_bytes += stats->truncated_bytes;
 		for (int k = 0; k < RINGCAP_DROP_REASONS; k++)
-			sum->dropped[k] += q->stats[i].dropped[k];
+			sum->dropped[k] += stats->dropped[k];
 	}
 }
 
 void fake_free(struct fake_queue *q)
 {
-	munmap((void *)(uintptr_t)q->stats, FAKE_NR_STATS * sizeof(*q->stats));
-	munmap(q->scratch, sizeof(*q->scratch));
+	munmap(q->kernel, data_size(q));
+	munmap(q->consumer, sizeof(*q->consumer));
 	close(q->program_fd);
-	close(q->scratch_fd);
-	close(q->stats_fd);
-	close(q->ringbuf_fd);
+	close(q->bell_fd);
+	close(q->consumer_fd);
+	close(q->data_fd);
 }
 
 int fake_listen(const char *dir, const char *name, unsigned int queue)
@@ -256,18 +261,24 @@ int fake_accept(int listener, struct ringcap_handover_request *request)
 void fake_answer(int fd, const struct fake_queue *q, const char *name, unsigned int queue, int error, const char *reason,
 		 int with_fds)
 {
+	fake_answer_as(fd, RINGCAP_ABI, q, name, queue, error, reason, with_fds);
+}
+
+void fake_answer_as(int fd, uint32_t abi, const struct fake_queue *q, const char *name, unsigned int queue, int error,
+		    const char *reason, int with_fds)
+{
 	struct ringcap_handover_reply reply = {
-		.magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .error = (uint32_t)error, .map_id = q->map_id,
-		.data_size = q->size, .nr_stats = FAKE_NR_STATS, .queue = queue, .nr_queues = queue + 1, .snaplen = 65535,
-		.left = q->left,
+		.magic = RINGCAP_MAGIC, .abi = abi, .error = (uint32_t)error, .map_id = q->map_id,
+		.lane_size = q->lane_size, .nr_lanes = q->nr_lanes, .head_size = q->head_size, .queue = queue,
+		.nr_queues = queue + 1, .snaplen = 65535, .watermark = q->watermark, .timeout_us = q->timeout_us,
 	};
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(FDS * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { .iov_base = &reply, .iov_len = sizeof(reply) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	int fds[2] = { q->ringbuf_fd, q->stats_fd };
+	int fds[FDS] = { q->data_fd, q->consumer_fd, q->bell_fd };
 
 	snprintf(reply.name, sizeof(reply.name), "%s", name);
 	snprintf(reply.reason, sizeof(reply.reason), "%s", reason);
@@ -306,7 +317,7 @@ int fake_connect(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct ringcap_handover_request request = {
-		.magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .abi_min = RINGCAP_ABI_MIN,
+		.magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .abi_min = RINGCAP_HANDOVER_ABI_MIN,
 	};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
@@ -317,11 +328,11 @@ int fake_connect(const char *path)
 	return fd;
 }
 
-void fake_take(int fd, struct ringcap_handover_reply *reply, int fds[2])
+void fake_take(int fd, struct ringcap_handover_reply *reply, int fds[FDS])
 {
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(FDS * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { .iov_base = reply, .iov_len = sizeof(*reply) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
@@ -329,5 +340,5 @@ void fake_take(int fd, struct ringcap_handover_reply *reply, int fds[2])
 
 	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != sizeof(*reply) || !CMSG_FIRSTHDR(&msg))
 		die("hand-over reply");
-	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&msg)), 2 * sizeof(int));
+	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&msg)), FDS * sizeof(int));
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stand-in for the node agent's eBPF engine, with real BPF maps: queues whose packets are put in by a small BPF program
- * run through BPF_PROG_TEST_RUN, and the hand-over socket. Needs root.
+ * A stand-in for the node agent's eBPF engine: queues in real BPF maps, into whose lanes packets are written from here as
+ * the engine's programs do it, a program that rings the doorbell, and the hand-over socket. Needs root.
+ *
+ * The data map is not frozen, for it is written from here.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -10,26 +12,35 @@
 
 #include <linux/ringcap.h>
 
-#define FAKE_NR_STATS 2
-
 struct fake_queue {
-	int ringbuf_fd, stats_fd, scratch_fd, program_fd;
-	uint32_t map_id, size;
-	uint32_t left;	/* bytes that earlier consumers left, as in answers */
+	int data_fd, consumer_fd, bell_fd, program_fd;
+	uint32_t map_id, lane_size, nr_lanes, head_size;
+	uint32_t watermark, timeout_us;	/* 0 by default: rings for each packet, once a sleep */
 	uint64_t puts;
-	const struct ringcap_lane_stats *stats;
-	struct fake_scratch *scratch;
+	struct ringcap_lane_kernel *kernel;
+	struct ringcap_consumer_page *consumer;
+	uint64_t *rung;		/* the last sleep that was rung in, shared by all producers */
+	uint64_t rings;		/* how often it rang */
 };
 
-/* Makes a queue of size bytes; exits with a message when the kernel refuses. */
-void fake_make(struct fake_queue *q, uint32_t size);
+/* Makes a queue; exits with a message when the kernel refuses. */
+void fake_make(struct fake_queue *q, uint32_t lane_size, uint32_t nr_lanes);
 
-/* Makes another producer into the queue, for another thread or process. */
-void fake_share(struct fake_queue *other, const struct fake_queue *q);
-
-/* Puts a packet and counts it as delivered (1) or dropped because the queue is full (0), on the
- * CPUs in turn. */
+/*
+ * Puts a packet and counts it as delivered (1) or dropped because the lane is full (0); lanes in turn. One thread puts into
+ * a queue, or each into a lane of its own by fake_put_in.
+ */
 int fake_put(struct fake_queue *q, const struct ringcap_slot *slot, const void *data);
+int fake_put_in(struct fake_queue *q, uint32_t lane, const struct ringcap_slot *slot, const void *data);
+
+/* What the engine's timer does: rings for a consumer that sleeps and has unread packets, unless it was rung for. */
+void fake_timeout(struct fake_queue *q);
+
+/* Makes the doorbell readable as a ring that comes too late does, whatever the consumer is doing. */
+void fake_ring(struct fake_queue *q);
+
+/* What was published until now, in each lane, was left by earlier consumers. */
+void fake_leave(struct fake_queue *q);
 
 /* Sums the account up. */
 void fake_count(const struct fake_queue *q, struct ringcap_lane_stats *sum);
@@ -46,12 +57,16 @@ int fake_accept(int listener, struct ringcap_handover_request *request);
 void fake_answer(int fd, const struct fake_queue *q, const char *name, unsigned int queue, int error, const char *reason,
 		 int with_fds);
 
+/* The same with any version. */
+void fake_answer_as(int fd, uint32_t abi, const struct fake_queue *q, const char *name, unsigned int queue, int error,
+		    const char *reason, int with_fds);
+
 /* Removes a queue's folder; and the folders above. 0 or -1. */
 int fake_remove(const char *dir, const char *name, unsigned int queue);
 int fake_remove_all(const char *dir, const char *name);
 
-/* A consumer's side without libringcap, for hostile ones. */
+/* A consumer's side without libringcap, for hostile ones: data, consumer, doorbell. */
 int fake_connect(const char *path);
-void fake_take(int fd, struct ringcap_handover_reply *reply, int fds[2]);
+void fake_take(int fd, struct ringcap_handover_reply *reply, int fds[3]);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libringcap against real BPF ring buffers and a stand-in for the agent; every consumer is a process of uid 65534.
+ * libringcap against real BPF maps and a stand-in for the agent; every consumer is a process of uid 65534.
  * Needs root; exits with 77 (skipped) without it.
  */
 #include "check.h"
@@ -162,7 +162,7 @@ static int grant(int listener, const struct fake_queue *q, uint32_t want_map_id)
 	int fd = fake_accept(listener, &request);
 
 	CHECK_EQ(request.abi, RINGCAP_ABI);
-	CHECK_EQ(request.abi_min, RINGCAP_ABI_MIN);
+	CHECK_EQ(request.abi_min, RINGCAP_HANDOVER_ABI_MIN);
 	CHECK_EQ(request.map_id, want_map_id);
 	fake_answer(fd, q, "mirror", 0, 0, "", !want_map_id);
 	return fd;
@@ -193,11 +193,11 @@ static void read_many(int up, int down)
 	struct ringcap_stats stats;
 	struct ringcap_queue q;
 
+	(void)down;
 	ringcap_queue(h, &q);
 	CHECK(!strcmp(q.name, "mirror") && !strcmp(q.engine, "EBPF") && q.queue == 0 && q.nr_queues == 1);
 	say(up, 'a');
 	read_packets(h, 0, MANY);
-	CHECK_EQ(hear(down), 'g');	/* the last one is counted now */
 	CHECK_EQ(stats_of_before(h), MANY);
 	ringcap_stats(h, &stats);
 	CHECK_EQ(stats.delivered, MANY);
@@ -216,7 +216,7 @@ static void test_every_packet(void)
 	uint8_t data[2048];
 	int listener = fake_listen(dir, "mirror", 0), fd;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(read_many);
 
 	fd = grant(listener, &q, 0);
@@ -227,13 +227,68 @@ static void test_every_packet(void)
 			offered++;
 		while (!fake_put(&q, &slot, data) && sched_yield() == 0);
 	}
-	say(c.say, 'g');
 	CHECK_EQ(hear(c.heard), 'd');
 	join(&c);
 	fake_count(&q, &sum);
 	CHECK_EQ(sum.delivered, MANY);
 	CHECK_EQ(sum.delivered_bytes + sum.truncated_bytes, bytes);
 	CHECK_EQ(sum.delivered + sum.dropped[RINGCAP_DROP_FULL], offered);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- programs that were built when a run had no list */
+
+struct run_of_before {
+	const uint8_t *next, *stop;
+	uint64_t behind[2];
+};
+
+int old_ringcap_read(struct ringcap *h, struct run_of_before *run, int timeout_ms) __asm__("ringcap_read");
+void old_ringcap_done(struct ringcap *h, struct run_of_before *run) __asm__("ringcap_done");
+
+/* Packets of three lanes in turn; nothing is written behind the run. */
+static void read_as_before(int up, int down)
+{
+	struct run_of_before run = { .behind = { 1, 2 } };
+	struct ringcap *h = must_open("mirror");
+	uint64_t i = 0;
+
+	(void)up;
+	(void)down;
+	while (i < 300) {
+		CHECK_EQ(old_ringcap_read(h, &run, 10000), 1);
+		while (run.next < run.stop) {
+			const struct ringcap_slot *slot = (const void *)run.next;
+
+			check_packet(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, i++);
+			run.next += RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen);
+		}
+		if (i % 7 == 0)
+			old_ringcap_done(h, &run);
+	}
+	old_ringcap_done(h, &run);
+	CHECK_EQ(run.behind[0], 1);
+	CHECK_EQ(run.behind[1], 2);
+	CHECK_EQ(old_ringcap_read(h, &run, 0), 0);
+	ringcap_close(h);
+}
+
+static void test_programs_of_before(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES, 3);
+	for (uint64_t i = 0; i < 300; i++)
+		CHECK(put(&q, i));
+	struct consumer c = start(read_as_before);
+
+	fd = grant(listener, &q, 0);
+	join(&c);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(q.consumer->lane[i].released, q.kernel[i].producer);
 	close(fd);
 	close(listener);
 	fake_free(&q);
@@ -261,7 +316,7 @@ static void test_full(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(read_slowly);
 
 	fd = grant(listener, &q, 0);
@@ -311,7 +366,7 @@ static void test_agent_restart(void)
 	struct fake_queue q;
 	int listener = fake_listen(dir, "mirror", 0), fd;
 
-	fake_make(&q, 1u << 22);
+	fake_make(&q, 1u << 22, 1);
 	struct consumer c = start(read_through_restart);
 
 	fd = grant(listener, &q, 0);
@@ -371,7 +426,7 @@ static void test_killed(void)
 	struct fake_queue q;
 	char byte;
 
-	fake_make(&q, 1u << 22);
+	fake_make(&q, 1u << 22, 1);
 	for (uint64_t i = 0; i < 500; i++)
 		CHECK(put(&q, i));
 	struct consumer c = start(read_and_hang);
@@ -393,20 +448,6 @@ static void test_killed(void)
 /* ---------------------------------------------------------------- what an earlier consumer left */
 
 #define LEFT 300
-
-/* Bytes of the ring buffer that packets up to number n take. */
-static uint32_t bytes_of(uint64_t n)
-{
-	struct ringcap_slot slot;
-	uint32_t sum = 0;
-	uint8_t data[2048];
-
-	for (uint64_t i = 0; i < n; i++) {
-		packet(i, &slot, data);
-		sum += (8 + slot.hdr_len + slot.caplen + 7) & ~7u;
-	}
-	return sum;
-}
 
 /* Opens what has LEFT packets of an earlier consumer and 50 that came since, reads the latter and leaves the queue. */
 static void read_new(int up, int down)
@@ -503,9 +544,11 @@ static void test_left(void)
 	for (size_t i = 0; i < sizeof(consumers) / sizeof(consumers[0]); i++) {
 		struct fake_queue q;
 
-		fake_make(&q, 1u << 20);
-		q.left = bytes_of(LEFT);
-		for (uint64_t k = 0; k < LEFT + 50; k++)
+		fake_make(&q, 1u << 18, 3);
+		for (uint64_t k = 0; k < LEFT; k++)
+			CHECK(put(&q, k));
+		fake_leave(&q);
+		for (uint64_t k = LEFT; k < LEFT + 50; k++)
 			CHECK(put(&q, k));
 		struct consumer c = start(consumers[i]);
 
@@ -517,37 +560,35 @@ static void test_left(void)
 	close(listener);
 }
 
-/* ---------------------------------------------------------------- what a consumer can reach, and its scribbling */
+/* ---------------------------------------------------------------- scribbling over all that a consumer can write */
 
 static void scribble(int up, int down)
 {
 	struct ringcap_handover_reply reply;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char path[128];
-	int fds[2], fd;
+	int fds[3], fd;
 
 	(void)up;
 	(void)down;
 	snprintf(path, sizeof(path), "%s/mirror/0/handover", dir);
 	fd = fake_connect(path);
 	fake_take(fd, &reply, fds);
-	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], (off_t)page) == MAP_FAILED);
-	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], (off_t)(2 * page)) == MAP_FAILED);
-	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0) == MAP_FAILED);
-	uint8_t *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	uint8_t *consumer = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+	uint8_t *bell = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[2], 0);
 
-	CHECK(p != MAP_FAILED);
-	memset(p, 0xa5, page);
-	CHECK(mprotect(mmap(NULL, page, PROT_READ, MAP_SHARED, fds[0], (off_t)page), page, PROT_READ | PROT_WRITE) < 0);
+	CHECK(consumer != MAP_FAILED && bell != MAP_FAILED);
+	memset(consumer, 0xa5, sizeof(struct ringcap_consumer_page));
+	memset(bell, 0xa5, page);
 }
 
 static void read_after_scribble(int up, int down)
 {
 	struct ringcap *h = must_open("mirror");
 
+	(void)down;
 	say(up, 'a');
-	CHECK_EQ(hear(down), 'g');
-	read_packets(h, 10, 20);
+	read_packets(h, 10, 20);	/* asleep at first */
 	ringcap_close(h);
 }
 
@@ -556,7 +597,7 @@ static void test_scribble(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	for (uint64_t i = 0; i < 10; i++)
 		CHECK(put(&q, i));
 	struct consumer c = start(scribble);
@@ -567,9 +608,9 @@ static void test_scribble(void)
 	c = start(read_after_scribble);
 	fd = grant(listener, &q, 0);
 	CHECK_EQ(hear(c.heard), 'a');
+	poll(NULL, 0, 50);
 	for (uint64_t i = 10; i < 20; i++)
 		CHECK(put(&q, i));
-	say(c.say, 'g');
 	join(&c);
 	close(fd);
 	close(listener);
@@ -604,7 +645,7 @@ static void test_deleted(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(wait_for_end);
 
 	fd = grant(listener, &q, 0);
@@ -623,6 +664,31 @@ static void open_and_close(int up, int down)
 	ringcap_close(must_open("mirror"));
 }
 
+/* Nor does one wait for an agent that speaks none of the library's versions: neither when it says so, nor when it grants in its own. */
+static void test_another_agent(void)
+{
+	static const int errors[] = { EPROTO, 0 };
+	struct ringcap_handover_request request;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES, 1);
+	for (int i = 0; i < 2; i++) {
+		int listener = fake_listen(dir, "mirror", 0), fd;
+		struct consumer c = start(wait_for_end);
+
+		fd = grant(listener, &q, 0);
+		CHECK_EQ(hear(c.heard), 'a');
+		close(fd);
+		fd = fake_accept(listener, &request);
+		CHECK_EQ(request.map_id, q.map_id);
+		fake_answer_as(fd, 2, &q, "mirror", 0, errors[i], "versions", 0);
+		join(&c);
+		close(fd);
+		close(listener);
+	}
+	fake_free(&q);
+}
+
 /* A consumer that opens a queue while another of its name replaces it gets the other. */
 static void test_replaced(void)
 {
@@ -630,11 +696,11 @@ static void test_replaced(void)
 	struct ringcap_handover_request request;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(open_and_close);
 
 	close(fake_accept(listener, &request));
-	refuse(listener, &q, 0, ESTALE, "this ring buffer was taken from its consumer");
+	refuse(listener, &q, 0, ESTALE, "this queue was taken from its consumer");
 	fd = grant(listener, &q, 0);
 	join(&c);
 	close(fd);
@@ -650,6 +716,14 @@ static void expect_refusals(int up, int down)
 
 	(void)up;
 	(void)down;
+	CHECK(!ringcap_open("mirror@0", 0, reason));
+	CHECK_EQ(errno, EPROTO);
+	CHECK(strstr(reason, "the node agent speaks version 2 of the interface, this libringcap 3 to 3: update the node agent"));
+	CHECK(!ringcap_open("mirror@0", 0, reason));
+	CHECK(strstr(reason, "the node agent speaks version 9 of the interface, this libringcap 3 to 3: update libringcap"));
+	CHECK(!ringcap_open("mirror@0", 0, reason));	/* one that grants what it does not speak */
+	CHECK_EQ(errno, EPROTO);
+	CHECK(strstr(reason, "not of version 3 to 3"));
 	CHECK(!ringcap_open("mirror", 0, reason));
 	CHECK_EQ(errno, EACCES);
 	CHECK(strstr(reason, "this queue was given to pod b"));
@@ -680,15 +754,27 @@ static void expect_refusals(int up, int down)
 	CHECK(!strcmp(devices[0].name, "mirror") && devices[0].queue == 0 && devices[1].queue == 1);
 }
 
+static void refuse_version(int listener, const struct fake_queue *q, uint32_t abi, int error)
+{
+	struct ringcap_handover_request request;
+	int fd = fake_accept(listener, &request);
+
+	fake_answer_as(fd, abi, q, "mirror", 0, error, "versions", !error);
+	close(fd);
+}
+
 static void test_refusals(void)
 {
 	int first = fake_listen(dir, "mirror", 0), second = fake_listen(dir, "mirror", 1), fd;
 	struct ringcap_handover_request request;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(expect_refusals);
 
+	refuse_version(first, &q, 2, EPROTO);
+	refuse_version(first, &q, 9, EPROTO);
+	refuse_version(first, &q, 2, 0);
 	refuse(first, &q, 0, EACCES, "no");
 	refuse(second, &q, 1, EACCES, "this queue was given to pod b");
 	refuse(first, &q, 0, EBUSY, "busy");
@@ -797,7 +883,7 @@ static void test_waiting(void)
 	int listener = fake_listen(dir, "mirror", 0), fd;
 	struct fake_queue q;
 
-	fake_make(&q, QUEUE_BYTES);
+	fake_make(&q, QUEUE_BYTES, 1);
 	struct consumer c = start(wait_for_things);
 
 	fd = grant(listener, &q, 0);
@@ -811,6 +897,426 @@ static void test_waiting(void)
 	close(fd);
 	close(listener);
 	fake_free(&q);
+}
+
+/* ---------------------------------------------------------------- sleeping */
+
+/* A queue and its one consumer, which asks for packets. */
+struct session {
+	struct fake_queue q;
+	struct consumer c;
+	int listener, fd;
+	uint64_t puts;
+};
+
+static void begin_session(struct session *s, uint32_t nr_lanes, void (*run)(int, int))
+{
+	memset(s, 0, sizeof(*s));
+	s->listener = fake_listen(dir, "mirror", 0);
+	fake_make(&s->q, QUEUE_BYTES, nr_lanes);
+	s->c = start(run);
+	s->fd = grant(s->listener, &s->q, 0);
+}
+
+static void end_session(struct session *s)
+{
+	join(&s->c);
+	close(s->fd);
+	close(s->listener);
+	fake_free(&s->q);
+}
+
+static void puts_packets(struct session *s, unsigned int n)
+{
+	while (n--)
+		CHECK(put(&s->q, s->puts++));
+}
+
+/* Waits for the descriptor, which the program asks for once. */
+static int readable(const struct ringcap *h, int timeout_ms)
+{
+	static const struct ringcap *whose;
+	static struct pollfd pfd = { .events = POLLIN };
+
+	if (whose != h)
+		pfd.fd = ringcap_fd(h);
+	whose = h;
+	return poll(&pfd, 1, timeout_ms);
+}
+
+static void take(struct ringcap *h, uint64_t i)
+{
+	struct ringcap_pkt pkt;
+
+	CHECK_EQ(ringcap_recv(h, &pkt, 1, 0), 1);
+	check_packet(&pkt, i);
+	ringcap_release(h, 1);
+}
+
+/* Asks for n packets, and has them when it returns. */
+static void ask(int up, int down, unsigned char n)
+{
+	say(up, (char)n);
+	CHECK_EQ(hear(down), 'p');
+}
+
+static void serve_asked(struct session *s)
+{
+	unsigned char n;
+
+	while ((n = (unsigned char)hear(s->c.heard))) {
+		if (n == 'T')
+			fake_timeout(&s->q);
+		else if (n == 'R')
+			fake_ring(&s->q);
+		else
+			puts_packets(s, n);
+		say(s->c.say, 'p');
+	}
+}
+
+/* Whatever a program did before it waits for the descriptor: that is readable when packets are there, and only then. */
+static void wait_by_descriptor(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	const struct ringcap_slot *slot;
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[4];
+	uint64_t i = 0;
+
+	ask(up, down, 2);
+	CHECK_EQ(readable(h, 0), 1);	/* they were there before it had the descriptor */
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 1);	/* one is left */
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 3);
+	CHECK_EQ(readable(h, 0), 1);
+	CHECK_EQ(ringcap_recv(h, pkts, 1, 0), 1);
+	CHECK_EQ(readable(h, 0), 1);	/* one is in hand, two are left */
+	CHECK_EQ(ringcap_recv(h, pkts, 4, 0), 2);
+	ringcap_release(h, 3);
+	CHECK_EQ(readable(h, 0), 0);
+	i += 3;
+	/* It reads before it is told, as a program does that also reads by a clock: holding a run with packets in it. */
+	CHECK_EQ(ringcap_recv(h, pkts, 1, 0), 0);
+	ask(up, down, 3);
+	CHECK_EQ(ringcap_read(h, &run, 0), 1);
+	slot = ringcap_next(&run);
+	check_packet(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, i++);
+	CHECK_EQ(readable(h, 0), 1);
+	ringcap_done(h, &run);
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	/* A ring that comes late makes it readable once. */
+	ask(up, down, 'R');
+	CHECK_EQ(readable(h, 0), 1);
+	CHECK_EQ(ringcap_recv(h, pkts, 1, 0), 0);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	/* And so for ever. */
+	for (int round = 0; round < 1000; round++) {
+		CHECK_EQ(readable(h, 0), 0);
+		ask(up, down, (unsigned char)(1 + round % 3));
+		CHECK_EQ(readable(h, 0), 1);
+		for (int k = 0; k <= round % 3; k++)
+			take(h, i++);
+	}
+	ringcap_close(h);
+}
+
+static void test_descriptor(void)
+{
+	struct session s;
+
+	begin_session(&s, 2, wait_by_descriptor);
+	serve_asked(&s);
+	end_session(&s);
+}
+
+/* With a watermark and a timeout: it is woken for either, once, and not before. */
+static void wait_for_watermark(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_pkt pkts[64];
+	uint64_t i = 0;
+
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 20), 0);
+	ask(up, down, 'T');
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 'T');	/* nothing is unread */
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 40);	/* of 900 bytes on average: above the watermark */
+	CHECK_EQ(readable(h, 0), 1);
+	i = read_packets(h, i, 41);
+	CHECK_EQ(readable(h, 0), 0);
+	/* What is read before it was told: the timer finds that sleep over, and rings in the next one only. */
+	ask(up, down, 2);
+	take(h, i++);
+	take(h, i++);
+	ask(up, down, 'T');
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 2);
+	take(h, i++);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 'T');	/* the other one */
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, i++);
+	/* More than the watermark in hand: the next packet is told at once, so that a queue never fills unseen. */
+	ask(up, down, 40);
+	CHECK_EQ(ringcap_recv(h, pkts, 64, 0), 40);
+	CHECK_EQ(ringcap_recv(h, pkts, 64, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(ringcap_recv(h, pkts, 64, 10000), 1);
+	ringcap_release(h, 41);
+	ringcap_close(h);
+}
+
+static void test_watermark(void)
+{
+	struct session s;
+
+	begin_session(&s, 1, wait_for_watermark);
+	s.q.watermark = 20000;
+	s.q.timeout_us = 10000;
+	serve_asked(&s);
+	end_session(&s);
+}
+
+/* Without the descriptor, a reader that is at work is not rung for, and one that sleeps once. */
+static void work_awake(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+
+	say(up, 'a');
+	read_packets(h, 0, 1);
+	say(up, 'w');
+	CHECK_EQ(hear(down), 'g');
+	CHECK_EQ(ringcap_recv(h, &(struct ringcap_pkt){ 0 }, 1, 0), 1);
+	ringcap_release(h, 1);
+	read_packets(h, 2, 101);
+	say(up, 'w');
+	CHECK_EQ(hear(down), 'g');
+	read_packets(h, 101, 102);
+	ringcap_close(h);
+}
+
+static void test_awake(void)
+{
+	struct session s;
+
+	begin_session(&s, 2, work_awake);
+	CHECK_EQ(hear(s.c.heard), 'a');
+	poll(NULL, 0, 50);
+	CHECK_EQ(s.q.rings, 0);
+	puts_packets(&s, 1);
+	CHECK_EQ(hear(s.c.heard), 'w');
+	CHECK_EQ(s.q.rings, 1);
+	puts_packets(&s, 100);
+	CHECK_EQ(s.q.rings, 1);
+	say(s.c.say, 'g');
+	CHECK_EQ(hear(s.c.heard), 'w');
+	CHECK_EQ(s.q.rings, 1);
+	say(s.c.say, 'g');
+	poll(NULL, 0, 50);
+	puts_packets(&s, 1);
+	join(&s.c);
+	CHECK_EQ(s.q.rings, 2);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
+/* ---------------------------------------------------------------- forks */
+
+static pid_t fork_off(void (*run)(struct ringcap *, struct ringcap_run *), struct ringcap *h, struct ringcap_run *r)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		run(h, r);
+		_exit(0);
+	}
+	return pid;
+}
+
+static void wait_for(pid_t pid)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void close_copy(struct ringcap *h, struct ringcap_run *run)
+{
+	ringcap_release(h, 1);
+	ringcap_done(h, run);
+	ringcap_close(h);
+}
+
+/* A child that gives back and closes what it has a copy of changes nothing for its parent: neither its place nor its sleep. */
+static void fork_closing(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[2];
+	pid_t pid;
+
+	ask(up, down, 5);
+	CHECK_EQ(ringcap_read(h, &run, 0), 1);
+	CHECK(ringcap_next(&run) && ringcap_next(&run));
+	wait_for(fork_off(close_copy, h, &run));
+	ask(up, down, 'S');	/* nothing was released */
+	ringcap_done(h, &run);
+	CHECK_EQ(ringcap_recv(h, pkts, 2, 0), 2);
+	check_packet(&pkts[0], 2);
+	ask(up, down, 'M');
+	wait_for(fork_off(close_copy, h, &run));
+	ask(up, down, 'S');
+	check_packet(&pkts[1], 3);
+	ringcap_release(h, 2);
+	take(h, 4);
+	CHECK_EQ(readable(h, 0), 0);
+	wait_for(fork_off(close_copy, h, &run));
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 0), 1);
+	pid = fork_off(close_copy, h, &run);
+	take(h, 5);
+	wait_for(pid);
+	ringcap_close(h);
+}
+
+static void test_fork_closing(void)
+{
+	uint64_t mark = 0;
+	struct session s;
+	unsigned char n;
+
+	begin_session(&s, 1, fork_closing);
+	while ((n = (unsigned char)hear(s.c.heard))) {
+		if (n == 'M')
+			mark = s.q.consumer->lane[0].released;
+		else if (n == 'S')
+			CHECK_EQ(s.q.consumer->lane[0].released, mark);
+		else
+			puts_packets(&s, n);
+		say(s.c.say, 'p');
+	}
+	join(&s.c);
+	CHECK_EQ(s.q.consumer->lane[0].released, s.q.kernel[0].producer);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
+static int forked_up, forked_down;
+
+static void read_on(struct ringcap *h, struct ringcap_run *run)
+{
+	const struct ringcap_slot *slot;
+	struct ringcap_pkt pkt;
+
+	(void)run;
+	ringcap_release(h, 1);	/* the first of two in hand; 2 was not received */
+	CHECK_EQ(ringcap_recv(h, &pkt, 1, 0), 1);
+	check_packet(&pkt, 2);
+	ringcap_release(h, 2);
+	CHECK_EQ(readable(h, 0), 1);
+	CHECK_EQ(ringcap_read(h, run, 0), 1);
+	slot = ringcap_next(run);
+	check_packet(&(struct ringcap_pkt){ slot, ringcap_data(slot) }, 3);
+	ringcap_done(h, run);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(forked_up, forked_down, 1);
+	CHECK_EQ(readable(h, 10000), 1);
+	read_packets(h, 4, 5);
+	ringcap_close(h);
+}
+
+/* A program that puts itself in the background goes on with the handle: each packet comes once. */
+static void fork_away(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[2];
+
+	CHECK_EQ(readable(h, 0), 0);	/* asleep */
+	ask(up, down, 4);
+	CHECK_EQ(ringcap_recv(h, pkts, 2, 0), 2);
+	forked_up = up;
+	forked_down = down;
+	wait_for(fork_off(read_on, h, &run));
+	_exit(0);
+}
+
+static void test_fork_away(void)
+{
+	struct session s;
+
+	begin_session(&s, 1, fork_away);
+	serve_asked(&s);
+	join(&s.c);
+	CHECK_EQ(s.q.consumer->lane[0].released, s.q.kernel[0].producer);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
+/* Closed while asleep; the next one finds what came then, and sleeps for itself. */
+static void close_asleep(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+
+	(void)down;
+	CHECK_EQ(readable(h, 0), 0);
+	ringcap_close(h);
+	say(up, 'c');
+}
+
+static void open_after(int up, int down)
+{
+	struct ringcap *h;
+
+	ask(up, down, 1);
+	h = must_open("mirror");
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, 0);
+	take(h, 1);
+	CHECK_EQ(readable(h, 0), 0);
+	ask(up, down, 1);
+	CHECK_EQ(readable(h, 0), 1);
+	take(h, 2);
+	ringcap_close(h);
+}
+
+static void test_close_asleep(void)
+{
+	struct session s;
+
+	begin_session(&s, 1, close_asleep);
+	CHECK_EQ(hear(s.c.heard), 'c');
+	join(&s.c);
+	puts_packets(&s, 1);
+	CHECK_EQ(s.q.rings, 1);
+	s.c = start(open_after);
+	CHECK_EQ(hear(s.c.heard), 1);
+	puts_packets(&s, 1);
+	CHECK_EQ(s.q.rings, 1);	/* once a sleep */
+	say(s.c.say, 'p');
+	close(s.fd);
+	s.fd = grant(s.listener, &s.q, 0);
+	serve_asked(&s);
+	end_session(&s);
 }
 
 /* ---------------------------------------------------------------- two producers, and readers that sleep */
@@ -831,23 +1337,43 @@ static uint64_t take_all(struct ringcap *h, unsigned int max)
 	return n;
 }
 
-/* Sleeps in turns in ringcap_recv and on the descriptor, there after having read one batch or all. */
+/* A run to its end, or one packet of it that stays in hand, as libpcap's pcap_next_ex does it. */
+static uint64_t take_run(struct ringcap *h, struct ringcap_run *run, bool one)
+{
+	uint64_t n = 0;
+	int got = ringcap_read(h, run, 0);
+
+	CHECK(got >= 0);
+	while (got && (!one || !n) && ringcap_next(run))
+		n++;
+	if (!one)
+		ringcap_done(h, run);
+	return n;
+}
+
+/* Sleeps in turns in ringcap_recv and on the descriptor, there after having read one batch, a run, one packet or all. */
 static void read_and_sleep(int up, int down)
 {
 	struct ringcap *h = must_open("mirror");
-	struct pollfd pfd = { .fd = ringcap_fd(h), .events = POLLIN };
+	struct ringcap_run run = { 0 };
 	struct ringcap_pkt pkts[8];
 
 	(void)down;
 	say(up, 'a');
 	for (uint64_t n = 0, turn = 0; n < 2 * RACES; turn++) {
-		int got;
+		int got = 0;
 
+		if (turn % 8 >= 6) {
+			CHECK_EQ(readable(h, 10000), 1);
+			n += take_run(h, &run, turn % 8 == 7);
+			continue;
+		}
+		ringcap_done(h, &run);
 		if (turn % 3 == 0) {
 			got = ringcap_recv(h, pkts, 8, 10000);
 			CHECK(got > 0);	/* 0: there is a packet, or will be, and nobody says so */
 		} else {
-			CHECK_EQ(poll(&pfd, 1, 10000), 1);
+			CHECK_EQ(readable(h, 10000), 1);
 			got = ringcap_recv(h, pkts, 1 + turn % 8, 0);
 			CHECK(got >= 0);
 		}
@@ -860,39 +1386,68 @@ static void read_and_sleep(int up, int down)
 	ringcap_close(h);
 }
 
+struct producer {
+	struct fake_queue *queue;
+	uint32_t lane;
+};
+
 static void *produce(void *arg)
 {
 	struct ringcap_slot slot = { .hdr_len = sizeof(slot), .caplen = 60, .len = 60 };
-	struct fake_queue *q = arg;
+	const struct producer *p = arg;
 	uint8_t data[60] = { 0 };
 
 	for (int i = 0; i < RACES; i++)
-		while (!fake_put(q, &slot, data))
+		while (!fake_put_in(p->queue, p->lane, &slot, data))
 			sched_yield();
 	return NULL;
 }
 
+struct timer {
+	struct fake_queue *queue;
+	bool over;
+};
+
+static void *run_timer(void *arg)
+{
+	struct timer *t = arg;
+
+	while (!__atomic_load_n(&t->over, __ATOMIC_RELAXED)) {
+		fake_timeout(t->queue);
+		poll(NULL, 0, 1);
+	}
+	return NULL;
+}
+
+static void race(uint32_t watermark, uint32_t timeout_us)
+{
+	struct session s;
+	struct producer producers[2] = { { &s.q, 0 }, { &s.q, 1 } };
+	struct timer timer = { .queue = &s.q };
+	pthread_t threads[3];
+
+	begin_session(&s, 2, read_and_sleep);
+	s.q.watermark = watermark;
+	s.q.timeout_us = timeout_us;
+	CHECK_EQ(hear(s.c.heard), 'a');
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, produce, &producers[i]));
+	CHECK(!pthread_create(&threads[2], NULL, run_timer, &timer));
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	join(&s.c);
+	__atomic_store_n(&timer.over, true, __ATOMIC_RELAXED);
+	pthread_join(threads[2], NULL);
+	close(s.fd);
+	close(s.listener);
+	fake_free(&s.q);
+}
+
 static void test_nothing_strands(void)
 {
-	int listener = fake_listen(dir, "mirror", 0), fd;
-	struct fake_queue q, other;
-	pthread_t threads[2];
-
-	fake_make(&q, QUEUE_BYTES);
-	fake_share(&other, &q);
-	struct consumer c = start(read_and_sleep);
-
-	fd = grant(listener, &q, 0);
-	CHECK_EQ(hear(c.heard), 'a');
-	CHECK(!pthread_create(&threads[0], NULL, produce, &q) && !pthread_create(&threads[1], NULL, produce, &other));
-	pthread_join(threads[0], NULL);
-	pthread_join(threads[1], NULL);
-	join(&c);
-	close(fd);
-	close(listener);
-	close(other.scratch_fd);
-	close(other.program_fd);
-	fake_free(&q);
+	race(0, 0);
+	race(1000, 1000);
+	race(QUEUE_BYTES / 2, 1000);
 }
 
 int main(void)
@@ -905,16 +1460,24 @@ int main(void)
 	snprintf(dir, sizeof(dir), "/tmp/ringcap-lib-%d", getpid());
 	CHECK(!setenv("RINGCAP_RUN_DIR", dir, 1) && !setenv("RINGCAP_DEV_DIR", "/nonexistent", 1));
 	RUN(test_every_packet);
+	RUN(test_programs_of_before);
 	RUN(test_full);
 	RUN(test_agent_restart);
 	RUN(test_killed);
 	RUN(test_left);
 	RUN(test_scribble);
 	RUN(test_deleted);
+	RUN(test_another_agent);
 	RUN(test_replaced);
 	RUN(test_refusals);
 	RUN(test_user_namespace);
 	RUN(test_waiting);
+	RUN(test_descriptor);
+	RUN(test_watermark);
+	RUN(test_awake);
+	RUN(test_fork_closing);
+	RUN(test_fork_away);
+	RUN(test_close_asleep);
 	RUN(test_nothing_strands);
 	CHECK(!fake_remove(dir, "mirror", 0) && !fake_remove_all(dir, "mirror"));
 	return 0;

@@ -144,6 +144,59 @@ static void test_nonblock(void)
 	pcap_close(p);
 }
 
+/* Blocking reads after poll, as softflowd does it: readable with packets and not without, or it would hang in the read. */
+static void test_blocking_after_poll(void)
+{
+	pcap_t *p = create("rc-mirror", 0);	/* waits for ever */
+	unsigned int n = 0, want = 0;
+	struct pollfd pfd;
+
+	CHECK_EQ(pcap_activate(p), 0);
+	pfd = (struct pollfd){ .fd = pcap_get_selectable_fd(p), .events = POLLIN };
+	for (unsigned char round = 1; round < 200; round++) {
+		CHECK_EQ(poll(&pfd, 1, 0), 0);
+		asked_put(round);
+		want += round;
+		while (n < want) {
+			CHECK_EQ(poll(&pfd, 1, 10000), 1);
+			CHECK(pcap_dispatch(p, round % 2 ? -1 : 7, count_packet, (u_char *)&n) > 0);
+		}
+	}
+	CHECK_EQ(n, want);
+	pcap_close(p);
+}
+
+/* The same one by one, not blocking: each packet stays in hand until the next is asked for. */
+static void test_next_ex_after_poll(void)
+{
+	pcap_t *p = create("rc-mirror", 0);
+	unsigned int n = 0, want = 0, empty = 0;
+	struct pcap_pkthdr *h;
+	char errbuf[PCAP_ERRBUF_SIZE];
+	struct pollfd pfd;
+	const u_char *data;
+
+	CHECK_EQ(pcap_activate(p), 0);
+	CHECK_EQ(pcap_setnonblock(p, 1, errbuf), 0);
+	pfd = (struct pollfd){ .fd = pcap_get_selectable_fd(p), .events = POLLIN };
+	for (unsigned char round = 1; round < 100; round++) {
+		asked_put(round);
+		want += round;
+		while (n < want) {
+			int got;
+
+			CHECK_EQ(poll(&pfd, 1, 10000), 1);
+			got = pcap_next_ex(p, &h, &data);
+			CHECK(got >= 0);
+			n += (unsigned int)got;
+			empty += !got;
+		}
+	}
+	CHECK_EQ(n, want);
+	CHECK(empty <= 100);	/* once a burst, for the last packet was in hand */
+	pcap_close(p);
+}
+
 static void *break_later(void *p)
 {
 	poll(NULL, 0, 50);
@@ -326,6 +379,8 @@ static void consume(void)
 	RUN(test_refused);
 	RUN(test_next_ex);
 	RUN(test_nonblock);
+	RUN(test_blocking_after_poll);
+	RUN(test_next_ex_after_poll);
 	RUN(test_breakloop);
 	RUN(test_breakloop_while_closing);
 	RUN(test_filter_and_direction);

@@ -155,7 +155,7 @@ static int serve(const char *dir, const char *name, unsigned int n, const char *
 
 	CHECK(n >= 1 && n <= QUEUES_MAX);
 	for (unsigned int i = 0; i < n; i++) {
-		fake_make(&s.queues[i], QUEUE_BYTES);
+		fake_make(&s.queues[i], QUEUE_BYTES, 1);
 		s.fds[i] = (struct pollfd){ .fd = fake_listen(dir, name, i), .events = POLLIN };
 		s.fds[n + i] = (struct pollfd){ .fd = -1 };
 	}

@@ -3,7 +3,9 @@
 #include "check.h"
 
 #include <errno.h>
-#include <linux/bpf.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,11 +13,11 @@
 #include <unistd.h>
 
 #include "../src/abi.h"
+#include "../src/doorbell.h"
 #include "../src/handover.h"
 #include "../src/internal.h"
 #include "../src/lanes.h"
 #include "../src/name.h"
-#include "../src/records.h"
 
 #define SIZE 4096u
 
@@ -65,387 +67,129 @@ static void test_names(void)
 	}
 }
 
-/* ---------------------------------------------------------------- BPF ring buffer records */
-
-struct buffer {
-	struct records r;
-	uint64_t producer, consumer;
-	uint8_t *data;
-};
-
-static void buffer_make(struct buffer *b, uint64_t position)
-{
-	memset(b, 0, sizeof(*b));
-	b->data = map_twice(SIZE);
-	b->producer = b->consumer = position;
-	b->r.data = b->data;
-	b->r.producer = &b->producer;
-	b->r.consumer = &b->consumer;
-	b->r.size = SIZE;
-	records_start(&b->r);
-	CHECK_EQ(b->r.read, position);
-}
-
-static void buffer_free(struct buffer *b)
-{
-	munmap(b->data, 2 * SIZE);
-}
-
-/* Puts a record of a slot and caplen bytes of value mark, with flags in its header; 0 when it is full. */
-static int buffer_put(struct buffer *b, uint32_t caplen, uint8_t mark, uint32_t flags)
-{
-	uint32_t len = (uint32_t)sizeof(struct ringcap_slot) + caplen, word = len | flags;
-	struct ringcap_slot slot = { .caplen = caplen, .len = caplen + 1000, .hdr_len = sizeof(slot), .ts_ns = mark };
-	uint8_t *p = b->data + b->producer % SIZE;
-
-	if (b->producer + ((len + 15) & ~7u) - b->consumer > SIZE)
-		return 0;
-	memcpy(p, &word, sizeof(word));
-	memset(p + 4, 0xee, 4);
-	memcpy(p + 8, &slot, sizeof(slot));
-	memset(p + 8 + sizeof(slot), mark, caplen);
-	b->producer += (len + 15) & ~7u;
-	return 1;
-}
-
-static void check_mark(const struct ringcap_pkt *pkt, uint8_t mark)
-{
-	CHECK_EQ(pkt->slot->ts_ns, mark);
-	for (uint32_t i = 0; i < pkt->slot->caplen; i++)
-		CHECK_EQ(pkt->data[i], mark);
-}
-
-/* Random sizes, batches, delays of release and discarded records, many times around the buffer. */
-static void test_records_in_order(void)
-{
-	struct ringcap_pkt pkts[8];
-	uint64_t seed = 1, put = 0, got = 0, released = 0;
-	struct buffer b;
-
-	buffer_make(&b, 0xfffffff8);
-	while (got < 20000) {
-		uint32_t discard = noise(&seed) % 7 == 0 ? BPF_RINGBUF_DISCARD_BIT : 0;
-
-		if (put < 20000 && buffer_put(&b, (uint32_t)(noise(&seed) % 700), (uint8_t)put, discard)) {
-			put += !discard;
-			if (noise(&seed) % 2)
-				continue;
-		}
-		int n = records_fetch(&b.r, pkts, 1 + (unsigned int)(noise(&seed) % 8));
-
-		CHECK(n >= 0);
-		for (int i = 0; i < n; i++)
-			check_mark(&pkts[i], (uint8_t)got++);
-		unsigned int back = (unsigned int)(noise(&seed) % (b.r.outstanding + 1));
-
-		records_release(&b.r, back);
-		released += back;
-		CHECK_EQ(b.r.outstanding, got - released);
-		CHECK(b.consumer <= b.producer && b.producer - b.consumer <= SIZE);
-		if (!b.r.outstanding)
-			CHECK_EQ(b.consumer, b.r.read);
-	}
-	records_release(&b.r, b.r.outstanding);
-	CHECK_EQ(put, got);
-	buffer_free(&b);
-}
-
-static void test_records_busy_stops(void)
-{
-	struct ringcap_pkt pkts[4];
-	struct buffer b;
-	uint32_t word;
-
-	buffer_make(&b, 0);
-	CHECK(buffer_put(&b, 10, 1, 0) && buffer_put(&b, 10, 2, BPF_RINGBUF_BUSY_BIT) && buffer_put(&b, 10, 3, 0));
-	CHECK_EQ(records_fetch(&b.r, pkts, 4), 1);
-	CHECK_EQ(records_fetch(&b.r, pkts, 4), 0);
-	word = (uint32_t)sizeof(struct ringcap_slot) + 10;
-	memcpy(b.data + b.r.read % SIZE, &word, sizeof(word));
-	CHECK_EQ(records_fetch(&b.r, pkts, 4), 2);
-	check_mark(&pkts[0], 2);
-	check_mark(&pkts[1], 3);
-	buffer_free(&b);
-}
-
-/* One thing wrong at a time: it is reported once, what came before is delivered, what comes after is read. */
-static void test_records_corrupt(void)
-{
-	for (int what = 0; what < 6; what++) {
-		struct ringcap_pkt pkts[4];
-		struct ringcap_slot slot;
-		struct buffer b;
-		uint32_t word;
-		uint8_t *p;
-
-		buffer_make(&b, 8 * (uint64_t)what);
-		CHECK(buffer_put(&b, 20, 1, 0) && buffer_put(&b, 20, 2, 0));
-		p = b.data + (b.r.read + 8 + sizeof(slot) + 24) % SIZE;
-		memcpy(&word, p, 4);
-		memcpy(&slot, p + 8, sizeof(slot));
-		switch (what) {
-		case 0: word = 3000; break;
-		case 1: word = 0x3fffffff; break;
-		case 2: word = 4; break;
-		case 3: slot.hdr_len = 8; break;
-		case 4: slot.hdr_len = 255; break;
-		case 5: slot.caplen = 0xfffffff0; break;
-		}
-		memcpy(p, &word, 4);
-		memcpy(p + 8, &slot, sizeof(slot));
-		CHECK_EQ(records_fetch(&b.r, pkts, 4), 1);
-		check_mark(&pkts[0], 1);
-		CHECK_EQ(records_fetch(&b.r, pkts, 4), -EBADMSG);
-		CHECK_EQ(records_fetch(&b.r, pkts, 4), 0);
-		records_release(&b.r, 1);
-		CHECK_EQ(b.consumer, b.producer);
-		CHECK(buffer_put(&b, 20, 3, 0));
-		CHECK_EQ(records_fetch(&b.r, pkts, 4), 1);
-		check_mark(&pkts[0], 3);
-		buffer_free(&b);
-	}
-}
-
-/* Any value may be left in the consumer's position by an earlier consumer. */
-static void test_records_scribbled_start(void)
-{
-	static const uint64_t left[] = { 0, 4, 1ULL << 40, UINT64_MAX, 0x10000 + 8, 0x10000 - SIZE - 8 };
-
-	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
-		struct ringcap_pkt pkt;
-		struct buffer b;
-
-		buffer_make(&b, 0x10000);
-		b.consumer = left[i];
-		records_start(&b.r);
-		CHECK_EQ(b.consumer, b.producer);
-		CHECK_EQ(records_fetch(&b.r, &pkt, 1), 0);
-		CHECK(buffer_put(&b, 1, 9, 0));
-		CHECK_EQ(records_fetch(&b.r, &pkt, 1), 1);
-		buffer_free(&b);
-	}
-}
-
-/* Skips only records within so many bytes, with any claimed length, and never an unfinished one. */
-static void test_records_skip(void)
-{
-	struct ringcap_pkt pkt;
-	struct buffer b;
-
-	buffer_make(&b, 0x10000);
-	for (uint8_t i = 0; i < 6; i++)
-		CHECK(buffer_put(&b, 100, i, i == 5 ? BPF_RINGBUF_BUSY_BIT : 0));
-	CHECK_EQ(records_skip(&b.r, 0), 0);
-	CHECK_EQ(records_skip(&b.r, (b.producer - b.consumer) / 3), 2);
-	CHECK_EQ(b.consumer, 0x10000 + (b.producer - 0x10000) / 3);
-	CHECK_EQ(records_fetch(&b.r, &pkt, 1), 1);
-	check_mark(&pkt, 2);
-	records_release(&b.r, 1);
-	CHECK_EQ(records_skip(&b.r, UINT32_MAX), 2);
-	CHECK_EQ(records_skip(&b.r, UINT32_MAX), 0);
-	buffer_free(&b);
-}
-
-/* Memory and positions of noise never lead outside; the sanitizers watch. */
-static void test_records_noise(void)
-{
-	uint64_t seed = 7, sum = 0;
-	struct buffer b;
-
-	buffer_make(&b, 0);
-	for (int round = 0; round < 20000; round++) {
-		struct ringcap_pkt pkts[16];
-
-		for (int i = 0; i < 8; i++)
-			b.data[noise(&seed) % SIZE] = (uint8_t)noise(&seed);
-		b.producer = noise(&seed) % 4 ? b.producer + (noise(&seed) % 600 & ~7ULL) : noise(&seed);
-		int n = records_fetch(&b.r, pkts, 16);
-
-		for (int i = 0; i < n; i++) {
-			CHECK(pkts[i].data + pkts[i].slot->caplen <= b.data + 2 * SIZE);
-			for (uint32_t k = 0; k < pkts[i].slot->caplen; k++)
-				sum += pkts[i].data[k];
-		}
-		records_release(&b.r, b.r.outstanding);
-	}
-	CHECK(sum != 1);
-	buffer_free(&b);
-}
-
-/* In runs, discarded records among them. */
-static void test_records_runs(void)
-{
-	uint64_t seed = 17, put = 0, got = 0;
-	struct ringcap_run run = { 0 };
-	struct buffer b;
-
-	buffer_make(&b, 0x1000);
-	while (got < 20000) {
-		uint32_t discard = noise(&seed) % 7 == 0 ? BPF_RINGBUF_DISCARD_BIT : 0;
-		int part = noise(&seed) % 4 ? INT32_MAX : (int)(noise(&seed) % 3);
-		const struct ringcap_slot *slot;
-		int n;
-
-		if (put < 20000 && buffer_put(&b, (uint32_t)(noise(&seed) % 200), (uint8_t)put, discard)) {
-			put += !discard;
-			if (noise(&seed) % 8)
-				continue;
-		}
-		n = records_run(&b.r, &run);
-		CHECK(n >= 0);
-		if (!n)
-			continue;
-		while (part-- && (slot = ringcap_next(&run))) {
-			struct ringcap_pkt pkt = { slot, ringcap_data(slot) };
-
-			check_mark(&pkt, (uint8_t)got++);
-		}
-		records_pass(&b.r, &run);
-		CHECK_EQ(b.consumer, b.r.read);
-	}
-	CHECK_EQ(put, got);
-	buffer_free(&b);
-}
-
-static void test_records_run_noise(void)
-{
-	uint64_t seed = 19, sum = 0;
-	struct ringcap_run run = { 0 };
-	struct buffer b;
-
-	buffer_make(&b, 0);
-	for (int round = 0; round < 20000; round++) {
-		const struct ringcap_slot *slot;
-
-		for (int i = 0; i < 8; i++)
-			b.data[noise(&seed) % SIZE] = (uint8_t)noise(&seed);
-		b.producer = noise(&seed) % 4 ? b.producer + (noise(&seed) % 600 & ~7ULL) : noise(&seed);
-		while (records_run(&b.r, &run) == 1) {
-			while ((slot = ringcap_next(&run)))
-				for (uint32_t k = 0; k < slot->caplen; k++)
-					sum += ringcap_data(slot)[k];
-			records_pass(&b.r, &run);
-		}
-	}
-	CHECK(sum != 1);
-	buffer_free(&b);
-}
-
 /* ---------------------------------------------------------------- lanes */
 
-struct module {
+enum kind { TWICE, TAIL, KINDS };	/* of memory: the module's, the eBPF engine's */
+
+struct queue {
 	struct lanes l;
+	enum kind kind;
 	uint32_t size;
 	uint64_t producer[3], shared[3];
 	uint8_t *data[3];
 };
 
-static void module_make(struct module *m, uint32_t size)
+static void queue_make(struct queue *q, enum kind kind, uint32_t size)
 {
-	memset(m, 0, sizeof(*m));
-	m->l.nr = 3;
-	m->l.lane_size = m->size = size;
-	m->l.stretches = calloc(LANES_OUTSTANDING_MAX, sizeof(*m->l.stretches));
-	CHECK(m->l.stretches);
+	memset(q, 0, sizeof(*q));
+	q->kind = kind;
+	q->l.nr = 3;
+	q->l.lane_size = q->size = size;
+	q->l.stretches = calloc(LANES_OUTSTANDING_MAX, sizeof(*q->l.stretches));
+	CHECK(q->l.stretches);
 	for (int i = 0; i < 3; i++) {
-		m->data[i] = map_twice(size);
-		m->producer[i] = m->shared[i] = 1000 * 8 * (uint64_t)i;
-		m->l.lane[i].data = m->data[i];
-		m->l.lane[i].producer = &m->producer[i];
-		m->l.lane[i].shared = &m->shared[i];
+		q->data[i] = kind == TWICE ? map_twice(size) : calloc(1, size + RINGCAP_LANE_TAIL);
+		CHECK(q->data[i]);
+		q->producer[i] = q->shared[i] = 1000 * 8 * (uint64_t)i;
+		q->l.lane[i].data = q->data[i];
+		q->l.lane[i].producer = &q->producer[i];
+		q->l.lane[i].shared = &q->shared[i];
 	}
-	lanes_start(&m->l);
+	lanes_start(&q->l);
 }
 
-static void module_free(struct module *m)
+static void queue_free(struct queue *q)
 {
 	for (int i = 0; i < 3; i++)
-		munmap(m->data[i], 2 * (size_t)m->size);
-	free(m->l.stretches);
+		if (q->kind == TWICE)
+			munmap(q->data[i], 2 * (size_t)q->size);
+		else
+			free(q->data[i]);
+	free(q->l.stretches);
 }
 
 /* Slots of both lengths; 0 when the lane is full. */
-static int module_put(struct module *m, int lane, uint64_t ts, uint32_t caplen)
+static int queue_put(struct queue *q, int lane, uint64_t ts, uint32_t caplen)
 {
 	struct ringcap_slot slot = { .ts_ns = ts, .caplen = caplen, .len = caplen,
 				     .hdr_len = ts % 3 ? RINGCAP_SLOT_SHORT : sizeof(slot) };
 	uint32_t size = RINGCAP_SLOT_SIZE(slot.hdr_len, caplen);
-	uint8_t *at = m->data[lane] + m->producer[lane] % m->size;
+	uint8_t *at = q->data[lane] + q->producer[lane] % q->size;
 
-	if (m->producer[lane] + size - m->shared[lane] > m->size)
+	if (q->producer[lane] + size - q->shared[lane] > q->size)
 		return 0;
 	memcpy(at, &slot, slot.hdr_len);
 	memset(at + slot.hdr_len, (int)(ts & 0xff), caplen);
-	m->producer[lane] += size;
+	q->producer[lane] += size;
 	return 1;
 }
 
 /* Rounds of packets in the order of time over random lanes; each round is visible before it is read. */
-static void test_lanes_merge(void)
+static void test_lanes_merge(enum kind kind)
 {
 	uint64_t seed = 3, ts = 0, got = 0;
 	struct ringcap_pkt pkts[16];
-	struct module m;
+	struct queue q;
 
-	module_make(&m, SIZE);
+	queue_make(&q, kind, SIZE);
 	for (int round = 0; round < 3000; round++) {
 		int n, most = (int)(noise(&seed) % 20);
 
 		for (int i = 0; i < most; i++)
-			ts += (uint64_t)module_put(&m, (int)(noise(&seed) % 3), ts, (uint32_t)(noise(&seed) % 300));
-		while ((n = lanes_fetch(&m.l, pkts, 1 + (unsigned int)(noise(&seed) % 16))) > 0) {
+			ts += (uint64_t)queue_put(&q, (int)(noise(&seed) % 3), ts, (uint32_t)(noise(&seed) % 300));
+		while ((n = lanes_fetch(&q.l, pkts, 1 + (unsigned int)(noise(&seed) % 16))) > 0) {
 			for (int i = 0; i < n; i++) {
 				CHECK_EQ(pkts[i].slot->ts_ns, got);
 				for (uint32_t k = 0; k < pkts[i].slot->caplen; k++)
 					CHECK_EQ(pkts[i].data[k], got & 0xff);
 				got++;
 			}
-			lanes_release(&m.l, (unsigned int)(noise(&seed) % (m.l.outstanding + 1)));
+			lanes_release(&q.l, (unsigned int)(noise(&seed) % (q.l.outstanding + 1)));
 		}
 		CHECK_EQ(n, 0);
 		CHECK_EQ(got, ts);
 	}
 	CHECK(got > 20000);
-	lanes_release(&m.l, m.l.outstanding);
+	lanes_release(&q.l, q.l.outstanding);
 	for (int i = 0; i < 3; i++)
-		CHECK_EQ(m.shared[i], m.producer[i]);
-	module_free(&m);
+		CHECK_EQ(q.shared[i], q.producer[i]);
+	queue_free(&q);
 }
 
 /* Skips a lane's slots up to a position, with any claimed length; the reader finds what does not fit. */
-static void test_lanes_skip(void)
+static void test_lanes_skip(enum kind kind)
 {
 	struct ringcap_pkt pkts[4];
 	uint64_t behind_two;
-	struct module m;
+	struct queue q;
 
-	module_make(&m, SIZE);
-	CHECK(module_put(&m, 0, 1, 20) && module_put(&m, 0, 2, 300));
-	behind_two = m.producer[0];
-	CHECK(module_put(&m, 0, 4, 20) && module_put(&m, 1, 3, 20));
-	lanes_start(&m.l);
-	CHECK_EQ(lanes_skip(&m.l, 0, 0), 0);	/* of a module that does not report it */
-	CHECK_EQ(lanes_skip(&m.l, 0, behind_two), 2);
-	CHECK_EQ(m.shared[0], behind_two);
-	CHECK_EQ(lanes_skip(&m.l, 1, UINT64_MAX), 1);
-	CHECK_EQ(lanes_skip(&m.l, 2, UINT64_MAX), 0);
-	CHECK(module_put(&m, 1, 5, 20));
-	CHECK_EQ(lanes_fetch(&m.l, pkts, 4), 2);
+	queue_make(&q, kind, SIZE);
+	CHECK(queue_put(&q, 0, 1, 20) && queue_put(&q, 0, 2, 300));
+	behind_two = q.producer[0];
+	CHECK(queue_put(&q, 0, 4, 20) && queue_put(&q, 1, 3, 20));
+	lanes_start(&q.l);
+	CHECK_EQ(lanes_skip(&q.l, 0, 0), 0);	/* of a producer that does not report it */
+	CHECK_EQ(lanes_skip(&q.l, 0, behind_two), 2);
+	CHECK_EQ(q.shared[0], behind_two);
+	CHECK_EQ(lanes_skip(&q.l, 1, UINT64_MAX), 1);
+	CHECK_EQ(lanes_skip(&q.l, 2, UINT64_MAX), 0);
+	CHECK(queue_put(&q, 1, 5, 20));
+	CHECK_EQ(lanes_fetch(&q.l, pkts, 4), 2);
 	CHECK_EQ(pkts[0].slot->ts_ns, 4);
 	CHECK_EQ(pkts[1].slot->ts_ns, 5);
-	module_free(&m);
+	queue_free(&q);
 }
 
-static void test_lanes_corrupt(void)
+static void test_lanes_corrupt(enum kind kind)
 {
 	for (int what = 0; what < 6; what++) {
 		struct ringcap_pkt pkts[4];
 		struct ringcap_slot *slot;
-		struct module m;
+		struct queue q;
 
-		module_make(&m, SIZE);
-		CHECK(module_put(&m, 0, 1, 20) && module_put(&m, 1, 2, 20) && module_put(&m, 2, 3, 20));
-		slot = (void *)(m.data[1] + m.l.lane[1].read % SIZE);
+		queue_make(&q, kind, SIZE);
+		CHECK(queue_put(&q, 0, 1, 20) && queue_put(&q, 1, 2, 20) && queue_put(&q, 2, 3, 20));
+		slot = (void *)(q.data[1] + q.l.lane[1].read % SIZE);
 		switch (what) {
 		case 0: slot->hdr_len = 200; break;
 		case 1: slot->hdr_len = 0; break;
@@ -454,56 +198,56 @@ static void test_lanes_corrupt(void)
 		case 4: slot->caplen = 0xfffffff8 - slot->hdr_len; break;
 		case 5: slot->caplen += 8; break;
 		}
-		CHECK_EQ(lanes_fetch(&m.l, pkts, 4), 1);
-		CHECK_EQ(lanes_fetch(&m.l, pkts, 4), -EBADMSG);
-		CHECK_EQ(lanes_fetch(&m.l, pkts, 4), 1);
+		CHECK_EQ(lanes_fetch(&q.l, pkts, 4), 1);
+		CHECK_EQ(lanes_fetch(&q.l, pkts, 4), -EBADMSG);
+		CHECK_EQ(lanes_fetch(&q.l, pkts, 4), 1);
 		CHECK_EQ(pkts[0].slot->ts_ns, 3);
-		lanes_release(&m.l, 2);
+		lanes_release(&q.l, 2);
 		for (int i = 0; i < 3; i++)
-			CHECK_EQ(m.shared[i], m.producer[i]);
-		module_free(&m);
+			CHECK_EQ(q.shared[i], q.producer[i]);
+		queue_free(&q);
 	}
 }
 
-static void test_lanes_noise(void)
+static void test_lanes_noise(enum kind kind)
 {
 	uint64_t seed = 11, sum = 0;
-	struct module m;
+	struct queue q;
 
-	module_make(&m, SIZE);
+	queue_make(&q, kind, SIZE);
 	for (int round = 0; round < 20000; round++) {
 		struct ringcap_pkt pkts[16];
 		int lane = (int)(noise(&seed) % 3);
 
 		for (int i = 0; i < 8; i++)
-			m.data[lane][noise(&seed) % SIZE] = (uint8_t)noise(&seed);
-		m.producer[lane] = noise(&seed) % 4 ? m.producer[lane] + (noise(&seed) % 600 & ~7ULL) : noise(&seed);
-		int n = lanes_fetch(&m.l, pkts, 16);
+			q.data[lane][noise(&seed) % SIZE] = (uint8_t)noise(&seed);
+		q.producer[lane] = noise(&seed) % 4 ? q.producer[lane] + (noise(&seed) % 600 & ~7ULL) : noise(&seed);
+		int n = lanes_fetch(&q.l, pkts, 16);
 
 		for (int i = 0; i < n; i++)
 			for (uint32_t k = 0; k < pkts[i].slot->caplen; k++)
 				sum += pkts[i].data[k];
-		lanes_release(&m.l, m.l.outstanding);
+		lanes_release(&q.l, q.l.outstanding);
 	}
 	CHECK(sum != 1);
-	module_free(&m);
+	queue_free(&q);
 }
 
 /* The same in runs, of which only a part is passed now and then; each packet comes once and in the order of time. */
-static void test_lanes_runs(void)
+static void test_lanes_runs(enum kind kind)
 {
 	uint64_t seed = 5, ts = 0, got = 0;
 	struct ringcap_run run = { 0 };
-	struct module m;
+	struct queue q;
 
-	module_make(&m, RINGCAP_LANE_SIZE_MIN);
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
 	for (int round = 0; round < 3000; round++) {
 		int most = (int)(noise(&seed) % 100), lanes = 1 + (int)(noise(&seed) % 3);
 
 		for (int i = 0; i < most; i++)
-			ts += (uint64_t)module_put(&m, (int)(noise(&seed) % (unsigned int)lanes), ts,
+			ts += (uint64_t)queue_put(&q, (int)(noise(&seed) % (unsigned int)lanes), ts,
 						   (uint32_t)(noise(&seed) % 1500));
-		while (lanes_run(&m.l, &run)) {
+		while (run = (struct ringcap_run){ 0 }, lanes_run(&q.l, &run, round % 4)) {
 			int part = noise(&seed) % 4 ? INT32_MAX : (int)(noise(&seed) % 8);
 			const struct ringcap_slot *slot;
 
@@ -513,70 +257,448 @@ static void test_lanes_runs(void)
 					CHECK_EQ(ringcap_data(slot)[k], got & 0xff);
 				got++;
 			}
-			lanes_pass(&m.l, &run);
+			lanes_pass(&q.l, &run);
 		}
 		CHECK_EQ(got, ts);
 		for (int i = 0; i < 3; i++)
-			CHECK_EQ(m.shared[i], m.producer[i]);
+			CHECK_EQ(q.shared[i], q.producer[i]);
 	}
 	CHECK(got > 50000);
-	module_free(&m);
+	queue_free(&q);
 }
 
 /* A packet of nonsense in a run: those before it come, it is told, and what its lane has is skipped. */
-static void test_lanes_run_corrupt(void)
+static void test_lanes_run_corrupt(enum kind kind)
 {
 	for (int what = 0; what < 4; what++) {
 		struct ringcap_run run = { 0 };
 		struct ringcap_slot *slot;
-		struct module m;
+		struct queue q;
 
-		module_make(&m, RINGCAP_LANE_SIZE_MIN);
-		CHECK(module_put(&m, 0, 1, 20) && module_put(&m, 0, 2, 20) && module_put(&m, 0, 4, 20));
-		slot = (void *)(m.data[0] + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 20));
+		queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+		CHECK(queue_put(&q, 0, 1, 20) && queue_put(&q, 0, 2, 20) && queue_put(&q, 0, 4, 20));
+		slot = (void *)(q.data[0] + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 20));
 		switch (what) {
 		case 0: slot->hdr_len = 0; slot->caplen = 0; break;
 		case 1: slot->caplen = 0xffffffff; break;
 		case 2: slot->caplen = RINGCAP_SNAPLEN_MAX + 300; break;
 		case 3: slot->caplen = RINGCAP_SNAPLEN_MAX; break;	/* in the mapping, but beyond the end */
 		}
-		CHECK_EQ(lanes_run(&m.l, &run), 1);
+		CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 		CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
 		CHECK(!!ringcap_next(&run) == (what == 3));
 		CHECK(!ringcap_next(&run));
-		lanes_pass(&m.l, &run);
-		CHECK_EQ(lanes_run(&m.l, &run), what == 3 ? 0 : -EBADMSG);
-		CHECK_EQ(m.shared[0], m.producer[0]);
-		CHECK(module_put(&m, 0, 5, 20));
-		CHECK_EQ(lanes_run(&m.l, &run), 1);
+		lanes_pass(&q.l, &run);
+		CHECK_EQ(lanes_run(&q.l, &run, true), what == 3 ? 0 : -EBADMSG);
+		CHECK_EQ(q.shared[0], q.producer[0]);
+		CHECK(queue_put(&q, 0, 5, 20));
+		CHECK_EQ(lanes_run(&q.l, &run, true), 1);
 		CHECK_EQ(ringcap_next(&run)->ts_ns, 5);
-		module_free(&m);
+		queue_free(&q);
 	}
 }
 
+/* One of three lanes has nonsense behind two packets: what is older comes, and it is told. */
+static void test_lanes_list_corrupt(enum kind kind)
+{
+	struct ringcap_run run = { 0 };
+	struct queue q;
+
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 1; ts < 10; ts++)
+		CHECK(queue_put(&q, (int)(ts % 3), ts, 20));
+	q.data[1][1000 * 8 + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 20) + offsetof(struct ringcap_slot, hdr_len)] = 0;
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(q.l.nr_listed, 3);
+	for (uint64_t ts = 1; ts < 4; ts++)
+		CHECK_EQ(ringcap_next(&run)->ts_ns, ts);
+	CHECK(!ringcap_next(&run));
+	CHECK_EQ(lanes_next(&q.l, &run, true), -EBADMSG);
+	CHECK_EQ(q.shared[1], q.producer[1]);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 5);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 6);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 8);
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, 9);
+	queue_free(&q);
+}
+
+/* What was passed of a list, and no more; a program that passes nonsense has passed all of it. */
+static void test_lanes_list_position(enum kind kind)
+{
+	struct ringcap_run run = { 0 };
+	struct queue q;
+
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 0; ts < 300; ts++)
+		CHECK(queue_put(&q, (int)(ts % 3), ts, 20));
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(q.l.nr_listed, LANES_LISTED_MAX);
+	run.listed = NULL;
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, LANES_LISTED_MAX);
+	lanes_pass(&q.l, &run);
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	lanes_pass(&q.l, &run);	/* without having passed any */
+	CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+	CHECK_EQ(ringcap_next(&run)->ts_ns, LANES_LISTED_MAX + 1);
+	queue_free(&q);
+}
+
 /* A run stays in the mapping with any contents of memory and positions. */
-static void test_lanes_run_noise(void)
+static void test_lanes_run_noise(enum kind kind)
 {
 	uint64_t seed = 13, sum = 0;
 	struct ringcap_run run = { 0 };
-	struct module m;
+	struct queue q;
 
-	module_make(&m, RINGCAP_LANE_SIZE_MIN);
+	queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
 	for (int round = 0; round < 20000; round++) {
 		const struct ringcap_slot *slot;
 		int lane = (int)(noise(&seed) % 3);
 
 		for (int i = 0; i < 8; i++)
-			m.data[lane][noise(&seed) % m.size] = (uint8_t)noise(&seed);
-		m.producer[lane] = noise(&seed) % 4 ? m.producer[lane] + (noise(&seed) % 20000 & ~7ULL) : noise(&seed);
-		while (lanes_run(&m.l, &run) == 1) {
+			q.data[lane][noise(&seed) % q.size] = (uint8_t)noise(&seed);
+		q.producer[lane] = noise(&seed) % 4 ? q.producer[lane] + (noise(&seed) % 20000 & ~7ULL) : noise(&seed);
+		while (lanes_run(&q.l, &run, true) == 1) {
 			while ((slot = ringcap_next(&run)))
 				sum += ringcap_data(slot)[slot->caplen / 2] + ringcap_data(slot)[slot->caplen];
-			lanes_pass(&m.l, &run);
+			lanes_pass(&q.l, &run);
 		}
 	}
 	CHECK(sum != 1);
-	module_free(&m);
+	queue_free(&q);
+}
+
+/* Any value may be left in the consumer's position by an earlier consumer. */
+static void test_lanes_scribbled_start(enum kind kind)
+{
+	static const uint64_t left[] = { 0, 4, 1ULL << 40, UINT64_MAX, 0x10000 + 8, 0x10000 - SIZE - 8 };
+
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+		struct ringcap_pkt pkt;
+		struct queue q;
+
+		queue_make(&q, kind, SIZE);
+		q.producer[0] = 0x10000;
+		q.shared[0] = left[i];
+		lanes_start(&q.l);
+		CHECK_EQ(q.shared[0], q.producer[0]);
+		CHECK_EQ(lanes_fetch(&q.l, &pkt, 1), 0);
+		CHECK(queue_put(&q, 0, 9, 1));
+		CHECK_EQ(lanes_fetch(&q.l, &pkt, 1), 1);
+		queue_free(&q);
+	}
+}
+
+/* Sixty-four lanes, which have packets in bursts. */
+static void test_lanes_many(enum kind kind)
+{
+	uint64_t seed = 23, ts = 0, got = 0, producer[RINGCAP_LANES_MAX] = { 0 }, shared[RINGCAP_LANES_MAX] = { 0 };
+	struct ringcap_run run = { 0 };
+	struct queue q;
+	uint8_t *data[RINGCAP_LANES_MAX];
+
+	queue_make(&q, kind, SIZE);
+	q.l.nr = RINGCAP_LANES_MAX;
+	for (int i = 0; i < RINGCAP_LANES_MAX; i++) {
+		data[i] = map_twice(SIZE);
+		q.l.lane[i] = (struct lane){ .data = data[i], .producer = &producer[i], .shared = &shared[i] };
+	}
+	lanes_start(&q.l);
+	for (int round = 0; round < 2000; round++) {
+		for (int i = 0; i < 100; i++) {
+			unsigned int lane = (unsigned int)(noise(&seed) % (round % 2 ? RINGCAP_LANES_MAX : 4));
+			struct ringcap_slot slot = { .ts_ns = ts, .hdr_len = RINGCAP_SLOT_SHORT, .caplen = (uint32_t)(ts % 60) };
+
+			if (producer[lane] + 96 - shared[lane] > SIZE)
+				continue;
+			memcpy(data[lane] + producer[lane] % SIZE, &slot, RINGCAP_SLOT_SHORT);
+			producer[lane] += RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, slot.caplen);
+			ts++;
+		}
+		while (lanes_run(&q.l, &run, true)) {
+			const struct ringcap_slot *slot;
+
+			while ((slot = ringcap_next(&run)))
+				CHECK_EQ(slot->ts_ns, got++);
+			lanes_pass(&q.l, &run);
+		}
+		CHECK_EQ(got, ts);
+	}
+	CHECK(got > 100000);
+	for (int i = 0; i < RINGCAP_LANES_MAX; i++)
+		munmap(data[i], 2 * SIZE);
+	q.l.nr = 3;
+	queue_free(&q);
+}
+
+/* The longest slot there is, in the last eight bytes of a lane; and one that says it is longer. */
+static void test_lanes_longest(enum kind kind)
+{
+	uint64_t place = RINGCAP_LANE_SIZE_MIN - 8;
+	struct ringcap_run run = { 0 };
+	const struct ringcap_slot *got;
+	struct ringcap_pkt pkt;
+	struct queue q;
+
+	for (int what = 0; what < 4; what++) {
+		struct ringcap_slot slot = { .ts_ns = 1, .hdr_len = 248, .caplen = RINGCAP_SNAPLEN_MAX + (what == 3) };
+		uint8_t *at;
+
+		queue_make(&q, kind, RINGCAP_LANE_SIZE_MIN);
+		q.shared[0] = place;
+		q.producer[0] = place + RINGCAP_SLOT_SIZE(slot.hdr_len, slot.caplen);
+		lanes_start(&q.l);
+		at = q.data[0] + place;
+		memcpy(at, &slot, sizeof(slot));
+		at[slot.hdr_len + RINGCAP_SNAPLEN_MAX - 1] = 42;
+		if (what == 0) {
+			CHECK_EQ(lanes_fetch(&q.l, &pkt, 1), 1);
+			CHECK_EQ(pkt.data[RINGCAP_SNAPLEN_MAX - 1], 42);
+			lanes_release(&q.l, 1);
+		} else if (what == 1) {
+			CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+			got = ringcap_next(&run);
+			CHECK_EQ(ringcap_data(got)[RINGCAP_SNAPLEN_MAX - 1], 42);
+			CHECK(!ringcap_next(&run));
+			lanes_pass(&q.l, &run);
+		} else if (what == 2) {
+			CHECK_EQ(lanes_skip(&q.l, 0, UINT64_MAX), 1);
+		} else {
+			CHECK_EQ(lanes_fetch(&q.l, &pkt, 1), -EBADMSG);
+		}
+		CHECK_EQ(q.shared[0], q.producer[0]);
+		queue_free(&q);
+	}
+}
+
+/* Behind a lane of the eBPF engine comes its tail, not its beginning: packets in a row go on at the latter. */
+static void test_lanes_wrap(void)
+{
+	uint64_t seed = 29, ts = 0, got = 0;
+	struct ringcap_pkt pkts[64];
+	struct queue q;
+
+	queue_make(&q, TAIL, RINGCAP_LANE_SIZE_MIN);
+	while (got < 20000) {
+		int n;
+
+		while (queue_put(&q, 0, ts, (uint32_t)(noise(&seed) % 3000)))
+			ts++;
+		while ((n = lanes_fetch(&q.l, pkts, 64)) > 0) {
+			for (int i = 0; i < n; i++) {
+				CHECK(pkts[i].slot >= (const struct ringcap_slot *)(void *)q.data[0]);
+				CHECK((const uint8_t *)pkts[i].slot < q.data[0] + q.size);
+				CHECK_EQ(pkts[i].slot->ts_ns, got);
+				for (uint32_t k = 0; k < pkts[i].slot->caplen; k++)
+					CHECK_EQ(pkts[i].data[k], got & 0xff);
+				got++;
+			}
+			lanes_release(&q.l, (unsigned int)n);
+		}
+	}
+	queue_free(&q);
+}
+
+/* What lies behind the last slot of a lane looks like one: it is not read. */
+static void test_lanes_end(void)
+{
+	struct ringcap_slot forged = { .ts_ns = 2, .hdr_len = RINGCAP_SLOT_SHORT, .caplen = 20 };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkts[4];
+	struct queue q;
+
+	for (int what = 0; what < 2; what++) {
+		queue_make(&q, TAIL, RINGCAP_LANE_SIZE_MIN);
+		q.shared[0] = q.producer[0] = RINGCAP_LANE_SIZE_MIN - 64;
+		lanes_start(&q.l);
+		CHECK(queue_put(&q, 0, 1, 100) && queue_put(&q, 0, 3, 100));
+		memcpy(q.data[0] + RINGCAP_LANE_SIZE_MIN - 64 + RINGCAP_SLOT_SIZE(RINGCAP_SLOT_SHORT, 100), &forged, RINGCAP_SLOT_SHORT);
+		if (what) {
+			CHECK_EQ(lanes_fetch(&q.l, pkts, 4), 2);
+			CHECK_EQ(pkts[1].slot->ts_ns, 3);
+		} else {
+			CHECK_EQ(lanes_run(&q.l, &run, true), 1);
+			CHECK_EQ(ringcap_next(&run)->ts_ns, 1);
+			CHECK(!ringcap_next(&run));
+			CHECK_EQ(lanes_next(&q.l, &run, true), 1);
+			CHECK_EQ(ringcap_next(&run)->ts_ns, 3);
+		}
+		queue_free(&q);
+	}
+}
+
+/* ---------------------------------------------------------------- sleeping */
+
+struct sleeper {
+	struct doorbell d;
+	struct queue q;
+	uint64_t sleep, heard, rung;
+};
+
+static void sleeper_make(struct sleeper *s)
+{
+	memset(s, 0, sizeof(*s));
+	queue_make(&s->q, TAIL, SIZE);
+	s->d.sleep = &s->sleep;
+	s->d.heard = &s->heard;
+	s->d.rung = &s->rung;
+	s->d.ready_fd = eventfd(0, EFD_NONBLOCK);
+	CHECK(s->d.ready_fd >= 0);
+	s->sleep = 4711;	/* an earlier consumer's */
+	s->rung = 16;
+	doorbell_start(&s->d);
+	CHECK_EQ(s->sleep, 0);
+	CHECK_EQ(s->heard, 16);
+}
+
+static void sleeper_free(struct sleeper *s)
+{
+	close(s->d.ready_fd);
+	queue_free(&s->q);
+}
+
+static bool readable(const struct sleeper *s)
+{
+	struct pollfd pfd = { .fd = s->d.ready_fd, .events = POLLIN };
+
+	return s->heard != s->rung || poll(&pfd, 1, 0) == 1;
+}
+
+static void take_one(struct sleeper *s)
+{
+	struct ringcap_pkt pkt;
+
+	CHECK_EQ(lanes_fetch(&s->q.l, &pkt, 1), 1);
+	lanes_release(&s->q.l, 1);
+}
+
+static void test_doorbell(void)
+{
+	struct sleeper s;
+	uint64_t first;
+
+	sleeper_make(&s);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	first = s.sleep;
+	CHECK(first);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));	/* still the same sleep */
+	CHECK_EQ(s.sleep, first);
+	CHECK(!readable(&s));
+
+	/* Rung: readable until the last packet was received, and asleep again with another number. */
+	CHECK(queue_put(&s.q, 0, 1, 20) && queue_put(&s.q, 1, 2, 20));
+	s.rung += 16;
+	take_one(&s);
+	doorbell_stir(&s.d, true);
+	CHECK_EQ(s.sleep, first);
+	CHECK(!doorbell_sleep(&s.d, &s.q.l));
+	doorbell_show(&s.d);
+	CHECK(readable(&s) && !s.d.ready);
+	take_one(&s);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	CHECK(s.sleep && s.sleep != first && !readable(&s));
+
+	/* Read before it was rung: no ring of that sleep is to come, or is not waited for. */
+	first = s.sleep;
+	CHECK(queue_put(&s.q, 0, 3, 20) && queue_put(&s.q, 0, 4, 20));
+	take_one(&s);
+	doorbell_stir(&s.d, true);
+	doorbell_show(&s.d);
+	CHECK(!readable(&s) && s.sleep == first);	/* the producer has seen that number: it will ring */
+	take_one(&s);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	CHECK(s.sleep && s.sleep != first);
+
+	/* Without anybody at the descriptor a reader that reads is awake. */
+	CHECK(queue_put(&s.q, 0, 5, 20));
+	take_one(&s);
+	doorbell_stir(&s.d, false);
+	CHECK_EQ(s.sleep, 0);
+	CHECK(queue_put(&s.q, 0, 6, 20));	/* nobody rings for this one */
+	CHECK(!doorbell_sleep(&s.d, &s.q.l));
+	doorbell_show(&s.d);
+	CHECK(readable(&s) && s.d.ready);
+	take_one(&s);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	CHECK(!readable(&s));
+	sleeper_free(&s);
+}
+
+/* A ring of an earlier sleep: the next one has another number, else it would not be rung in. */
+static void test_doorbell_late(void)
+{
+	struct sleeper s;
+	uint64_t first;
+
+	sleeper_make(&s);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	first = s.sleep;
+	s.rung += 16;
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	CHECK(s.sleep != first && !readable(&s));
+	sleeper_free(&s);
+}
+
+static struct {
+	struct queue *queue;
+	void *page;
+	size_t size;
+} racing;
+
+static void publish_then_let_write(int signal)
+{
+	(void)signal;
+	CHECK(!mprotect(racing.page, racing.size, PROT_READ | PROT_WRITE));
+	CHECK(queue_put(racing.queue, 2, 7, 20));
+}
+
+/* A packet is published just before the number is written: its producer has seen nobody asleep, so the reader must see it. */
+static void test_doorbell_race(void)
+{
+	struct sigaction action = { .sa_handler = publish_then_let_write }, before;
+	struct sleeper s;
+
+	sleeper_make(&s);
+	racing.queue = &s.q;
+	racing.size = (size_t)sysconf(_SC_PAGESIZE);
+	racing.page = mmap(NULL, racing.size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(racing.page != MAP_FAILED);
+	s.d.sleep = racing.page;
+	CHECK(!sigaction(SIGSEGV, &action, &before));
+	CHECK(!doorbell_sleep(&s.d, &s.q.l));
+	CHECK(!sigaction(SIGSEGV, &before, NULL));
+	CHECK_EQ(*s.d.sleep, 0);
+	take_one(&s);
+	munmap(racing.page, racing.size);
+	sleeper_free(&s);
+}
+
+/* After a fork, and for the next consumer, whatever the one before has written. */
+static void test_doorbell_of_another(void)
+{
+	struct sleeper s;
+	uint64_t first;
+
+	sleeper_make(&s);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	first = s.sleep;
+	CHECK(queue_put(&s.q, 0, 1, 20));
+	doorbell_start(&s.d);
+	CHECK_EQ(s.sleep, 0);
+	CHECK(!doorbell_sleep(&s.d, &s.q.l));
+	doorbell_show(&s.d);
+	CHECK(readable(&s));
+	doorbell_start(&s.d);
+	CHECK(!readable(&s));
+	take_one(&s);
+	CHECK(doorbell_sleep(&s.d, &s.q.l));
+	CHECK(s.sleep > first);
+	sleeper_free(&s);
 }
 
 /* ---------------------------------------------------------------- versions of the interface */
@@ -611,7 +733,7 @@ static void test_versions(void)
 static struct ringcap_handover_reply good_reply(void)
 {
 	return (struct ringcap_handover_reply){
-		.magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .map_id = 7, .data_size = 1 << 20, .nr_stats = 2, .queue = 1,
+		.magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI, .map_id = 7, .lane_size = 1 << 20, .nr_lanes = 2, .head_size = 320, .queue = 1,
 		.nr_queues = 2, .snaplen = 65535, .name = "mirror",
 	};
 }
@@ -622,23 +744,29 @@ static void test_reply(void)
 
 	CHECK_EQ(handover_check(&r, sizeof(r)), 0);
 	CHECK_EQ(handover_check(&r, sizeof(r) - 1), -EPROTO);
-	for (int what = 0; what < 8; what++) {
+	for (int what = 0; what < 14; what++) {
 		r = good_reply();
 		switch (what) {
 		case 0: r.magic++; break;
 		case 1: r.abi = RINGCAP_ABI + 1; break;
-		case 2: r.data_size = (1 << 20) + 1; break;
-		case 3: r.data_size = 0; break;
-		case 4: r.nr_stats = 0; break;
-		case 5: r.nr_queues = 1; break;
-		case 6: r.nr_queues = RINGCAP_QUEUES_MAX + 1; break;
-		case 7: r.error = 5000; break;
+		case 2: r.abi = RINGCAP_HANDOVER_ABI_MIN - 1; break;
+		case 3: r.lane_size = (1 << 20) + 1; break;
+		case 4: r.lane_size = 0; break;
+		case 5: r.lane_size = RINGCAP_LANE_SIZE_MAX * 2; break;
+		case 6: r.nr_lanes = 0; break;
+		case 7: r.nr_lanes = 3; break;	/* more than there are heads */
+		case 8: r.nr_lanes = RINGCAP_LANES_MAX + 1; r.head_size = 1 << 20; break;
+		case 9: r.head_size = 321; break;
+		case 10: r.head_size = 0xffffffc0; break;
+		case 11: r.nr_queues = 1; break;
+		case 12: r.nr_queues = RINGCAP_QUEUES_MAX + 1; break;
+		case 13: r.error = 5000; break;
 		}
 		CHECK_EQ(handover_check(&r, sizeof(r)), -EPROTO);
 	}
 	r = good_reply();
 	r.error = EACCES;
-	r.data_size = 0;
+	r.lane_size = 0;
 	memset(r.reason, '\n', sizeof(r.reason));
 	memset(r.name, 'x', sizeof(r.name));
 	CHECK_EQ(handover_check(&r, sizeof(r)), 0);
@@ -649,18 +777,6 @@ static void test_reply(void)
 
 /* ---------------------------------------------------------------- a queue that is taken back */
 
-static int fetch_zeroes(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
-{
-	(void)h, (void)pkts, (void)max;
-	return -EBADMSG;
-}
-
-static int run_zeroes(struct ringcap *h, struct ringcap_run *run)
-{
-	(void)h, (void)run;
-	return -EBADMSG;
-}
-
 static int say_gone(struct ringcap *h, unsigned int events)
 {
 	(void)h;
@@ -670,95 +786,222 @@ static int say_gone(struct ringcap *h, unsigned int events)
 /* The kernel zeroes what it takes back, and hangs up first: that is what the reader is told, not that the memory is nonsense. */
 static void test_taken_back(void)
 {
-	static const struct engine zeroes = { .fetch = fetch_zeroes, .run = run_zeroes, .service = say_gone };
+	static const struct engine engine = { .service = say_gone };
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = EVENT_QUEUE };
-	struct ringcap h = { .engine = &zeroes, .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .wake_fd = eventfd(0, EFD_NONBLOCK) };
+	unsigned char reader = 1;
+	struct ringcap h = { .engine = &engine, .reader = &reader, .revoked = &never_revoked, .announced = true, .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+			     .wake_fd = eventfd(0, EFD_NONBLOCK) };
 	struct ringcap_run run = { 0 };
 	struct ringcap_pkt pkt;
-	int queue[2];
+	struct queue q;
+	int fds[2];
 
-	CHECK(h.epoll_fd >= 0 && h.wake_fd >= 0 && !pipe(queue));
-	CHECK(!epoll_ctl(h.epoll_fd, EPOLL_CTL_ADD, queue[0], &event));
+	CHECK(h.epoll_fd >= 0 && h.wake_fd >= 0 && !pipe(fds));
+	CHECK(!epoll_ctl(h.epoll_fd, EPOLL_CTL_ADD, fds[0], &event));
+	queue_make(&q, TWICE, RINGCAP_LANE_SIZE_MIN);
+	h.lanes = &q.l;
+	q.producer[0] += 64;
 	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), -EBADMSG);
+	q.producer[0] += 64;
 	CHECK_EQ(ringcap_read(&h, &run, 0), -EBADMSG);
-	close(queue[1]);
+	close(fds[1]);
+	q.producer[0] += 64;
 	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), -ENODEV);
 	CHECK_EQ(ringcap_read(&h, &run, 0), -ENODEV);
 	CHECK_EQ(ringcap_recv(&h, &pkt, 1, -1), -ENODEV);
-	close(queue[0]);
+	close(fds[0]);
 	close(h.epoll_fd);
 	close(h.wake_fd);
-}
-
-static int fetch_one(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max)
-{
-	(void)h, (void)pkts, (void)max;
-	return 1;
-}
-
-static int run_one(struct ringcap *h, struct ringcap_run *run)
-{
-	(void)h, (void)run;
-	return 1;
-}
-
-static bool revoked;
-
-static bool is_revoked(const struct ringcap *h)
-{
-	(void)h;
-	return revoked;
-}
-
-static void release_none(struct ringcap *h, unsigned int n)
-{
-	(void)h, (void)n;
-}
-
-static void pass_none(struct ringcap *h, const struct ringcap_run *run)
-{
-	(void)h, (void)run;
+	queue_free(&q);
 }
 
 /* What still looks like packets is not passed on. */
 static void test_taken_back_while_read(void)
 {
-	static const struct engine engine = { .fetch = fetch_one, .run = run_one, .revoked = is_revoked, .release = release_none,
-					      .pass = pass_none };
-	struct ringcap h = { .engine = &engine };
+	static const struct engine engine = { 0 };
+	uint32_t revoked = 0;
+	unsigned char reader = 1;
+	struct ringcap h = { .engine = &engine, .reader = &reader, .revoked = &revoked, .announced = true };
 	struct ringcap_run run = { 0 };
 	struct ringcap_pkt pkt;
+	struct queue q;
 
+	queue_make(&q, TWICE, RINGCAP_LANE_SIZE_MIN);
+	h.lanes = &q.l;
+	for (uint64_t i = 0; i < 4; i++)
+		CHECK(queue_put(&q, 0, i, 20));
 	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
-	revoked = true;
+	revoked = 1;
 	CHECK_EQ(ringcap_recv(&h, &pkt, 1, -1), -ENODEV);
 	ringcap_release(&h, 2);
 	CHECK_EQ(ringcap_read(&h, &run, -1), -ENODEV);
 	CHECK_EQ(ringcap_read(&h, &run, -1), -ENODEV);
 	ringcap_done(&h, &run);
+	queue_free(&q);
+}
+
+static int shown;
+
+static bool sleep_not(struct ringcap *h)
+{
+	(void)h;
+	return false;
+}
+
+static void show_it(struct ringcap *h)
+{
+	(void)h;
+	shown++;
+}
+
+/* A reader that was awake has packets in hand, and others are there: a program may wait for the descriptor before it goes on. */
+static void test_found_awake(void)
+{
+	static const struct engine engine = { .sleep = sleep_not, .show = show_it };
+	unsigned char reader = 1;
+	struct ringcap h = { .engine = &engine, .reader = &reader, .revoked = &never_revoked };
+	struct ringcap_run run = { 0 };
+	struct ringcap_pkt pkt;
+	struct queue q;
+
+	queue_make(&q, TAIL, RINGCAP_LANE_SIZE_MIN);
+	h.lanes = &q.l;
+	for (uint64_t i = 0; i < 4; i++)
+		CHECK(queue_put(&q, 0, i, 20));
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
+	CHECK_EQ(shown, 0);	/* nobody has the descriptor */
+	h.fd_given = true;
+	CHECK_EQ(ringcap_recv(&h, &pkt, 1, 0), 1);
+	CHECK_EQ(shown, 1);
+	ringcap_release(&h, 2);
+	h.announced = false;
+	CHECK_EQ(ringcap_read(&h, &run, 0), 1);
+	CHECK(shown > 1);
+	queue_free(&q);
+}
+
+/* A process forks in a run and reads on, or not; then its child does, from the copy that it has. */
+struct forked {
+	struct queue q;
+	struct lanes copy;
+	struct ringcap_run run, copied;
+};
+
+/* A run of ten packets in lane 0, of which the child has passed two; lane 1 has another two. */
+static void fork_in_run(struct forked *f, enum kind kind, uint64_t in_lane_1, bool reads_on)
+{
+	memset(f, 0, sizeof(*f));
+	queue_make(&f->q, kind, RINGCAP_LANE_SIZE_MIN);
+	for (uint64_t ts = 1; ts <= 10; ts++)
+		CHECK(queue_put(&f->q, 0, ts, 20));
+	CHECK(queue_put(&f->q, 1, in_lane_1, 20) && queue_put(&f->q, 1, in_lane_1 + 1, 20));
+	CHECK_EQ(lanes_run(&f->q.l, &f->run, true), 1);
+	CHECK(ringcap_next(&f->run) && ringcap_next(&f->run));
+	f->copy = f->q.l;
+	f->copied = f->run;
+	while (reads_on && ringcap_next(&f->run))
+		;
+	if (reads_on)
+		lanes_pass(&f->q.l, &f->run);
+	f->q.l = f->copy;	/* at the same addresses, as a child has it */
+}
+
+/* The child reads packets from ts on, up to the last one. */
+static void read_to_end(struct forked *f, uint64_t ts, uint64_t last)
+{
+	const struct ringcap_slot *slot;
+
+	for (; lanes_run(&f->q.l, &f->copied, true) == 1; lanes_pass(&f->q.l, &f->copied))
+		while ((slot = ringcap_next(&f->copied)))
+			CHECK_EQ(slot->ts_ns, ts++);
+	CHECK_EQ(ts, last + 1);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(f->q.shared[i], f->q.producer[i]);
+	queue_free(&f->q);
+}
+
+static void test_lanes_forked(enum kind kind)
+{
+	struct forked f;
+
+	fork_in_run(&f, kind, 11, true);	/* in a row, as pcap_next keeps it: what the parent passed does not come again */
+	CHECK(f.q.l.run_lane);
+	lanes_resume(&f.q.l);
+	lanes_pass(&f.q.l, &f.copied);
+	CHECK_EQ(f.q.shared[1], 8000);
+	read_to_end(&f, 11, 12);
+
+	fork_in_run(&f, kind, 11, true);	/* and all lanes are empty */
+	f.q.l.lane[1].end = f.q.l.lane[1].read;
+	lanes_resume(&f.q.l);
+	lanes_pass(&f.q.l, &f.copied);
+	read_to_end(&f, 11, 12);
+
+	fork_in_run(&f, kind, 11, false);	/* what the child passed does not come to it again */
+	lanes_resume(&f.q.l);
+	lanes_pass(&f.q.l, &f.copied);
+	read_to_end(&f, 3, 12);
+
+	fork_in_run(&f, kind, 11, false);	/* another lane is the first, with what nobody has seen */
+	f.q.l.heads[1] = f.q.l.heads[2];
+	lanes_pass(&f.q.l, &f.copied);
+	read_to_end(&f, 3, 12);
+
+	fork_in_run(&f, kind, 11, false);	/* the child ends the run before it reads: all of it comes */
+	lanes_drop(&f.q.l);
+	lanes_resume(&f.q.l);
+	read_to_end(&f, 1, 12);
+
+	fork_in_run(&f, kind, 4, false);	/* the same of a list, where lane 1 has 4 and 5, too */
+	CHECK(f.q.l.nr_listed);
+	lanes_drop(&f.q.l);
+	lanes_resume(&f.q.l);
+	CHECK(!f.q.l.nr_listed);
+	CHECK_EQ(lanes_run(&f.q.l, &f.copied, true), 1);
+	CHECK_EQ(ringcap_next(&f.copied)->ts_ns, 1);
+	lanes_pass(&f.q.l, &f.copied);
+	CHECK_EQ(lanes_run(&f.q.l, &f.copied, true), 1);
+	CHECK_EQ(ringcap_next(&f.copied)->ts_ns, 2);
+	queue_free(&f.q);
+}
+
+static void test_lanes(enum kind kind)
+{
+	test_lanes_merge(kind);
+	test_lanes_many(kind);
+	test_lanes_skip(kind);
+	test_lanes_scribbled_start(kind);
+	test_lanes_corrupt(kind);
+	test_lanes_noise(kind);
+	test_lanes_runs(kind);
+	test_lanes_run_corrupt(kind);
+	test_lanes_list_corrupt(kind);
+	test_lanes_list_position(kind);
+	test_lanes_run_noise(kind);
+	test_lanes_longest(kind);
+	test_lanes_forked(kind);
+}
+
+static void test_lanes_of_both_engines(void)
+{
+	for (enum kind kind = TWICE; kind < KINDS; kind++)
+		test_lanes(kind);
 }
 
 int main(void)
 {
 	RUN(test_names);
-	RUN(test_records_in_order);
-	RUN(test_records_busy_stops);
-	RUN(test_records_corrupt);
-	RUN(test_records_scribbled_start);
-	RUN(test_records_skip);
-	RUN(test_records_noise);
-	RUN(test_records_runs);
-	RUN(test_records_run_noise);
-	RUN(test_lanes_merge);
-	RUN(test_lanes_skip);
-	RUN(test_lanes_corrupt);
-	RUN(test_lanes_noise);
-	RUN(test_lanes_runs);
-	RUN(test_lanes_run_corrupt);
-	RUN(test_lanes_run_noise);
+	RUN(test_lanes_of_both_engines);
+	RUN(test_lanes_wrap);
+	RUN(test_lanes_end);
+	RUN(test_doorbell);
+	RUN(test_doorbell_late);
+	RUN(test_doorbell_race);
+	RUN(test_doorbell_of_another);
 	RUN(test_versions);
 	RUN(test_reply);
 	RUN(test_taken_back);
 	RUN(test_taken_back_while_read);
+	RUN(test_found_awake);
 	return 0;
 }

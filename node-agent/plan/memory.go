@@ -66,13 +66,12 @@ func (l *ledger) sum() (sum uint64, names string) {
 func memorySuffices(d *clusterDraft) *problem {
 	s, fact := d.cluster.Spec, d.facts.Engines[d.engine]
 	area := sizing.Area(s.Slots, d.slotBytes, fact.SlotOverhead)
-	all := max(fact.Lanes, 1)
 	var limit *int64
 	if s.MemoryLimit != nil {
 		bytes := s.MemoryLimit.Value()
 		limit = &bytes
 	}
-	d.mostLanes = sizing.Lanes(s.Queues, area, all, limit)
+	d.mostLanes = mostLanes(fact, s.Queues, area, limit)
 	if d.mostLanes == 0 {
 		return problemf(v1.ReasonMemoryLimitExceeded, "%d queues of %s need %s, and spec.memoryLimit is %s: "+
 			"raise it, or lower spec.slots (%d of %d bytes), spec.queues or the rings' spec.snapLength",
@@ -89,9 +88,21 @@ func memorySuffices(d *clusterDraft) *problem {
 	return nil
 }
 
+// mostLanes returns how many areas of a queue fit into limit, with what the engine needs behind each, and into the engine's largest
+// queue. One is enough for the limit without that: it is given for packets.
+func mostLanes(fact EngineFact, queues int32, area uint64, limit *int64) int {
+	lane := area + fact.LaneTail
+	lanes := sizing.Lanes(queues, lane, max(fact.Lanes, 1), limit)
+	if fact.MaxQueue > 0 {
+		lanes = min(lanes, int(fact.MaxQueue/lane))
+	}
+	return max(lanes, sizing.Lanes(queues, area, 1, limit))
+}
+
 func (d *clusterDraft) setLanes(lanes int) {
+	lane := uint64(d.queueBytes) + d.facts.Engines[d.engine].LaneTail
 	d.lanes, d.claim = lanes, 0
-	d.need = uint64(d.queueBytes) * uint64(lanes) * uint64(d.cluster.Spec.Queues)
+	d.need = lane * uint64(lanes) * uint64(d.cluster.Spec.Queues)
 }
 
 // present is what this set of queues has of its engine now.
@@ -103,8 +114,8 @@ func (d *clusterDraft) present() Taken {
 }
 
 // nodeHasMemory compares the need of new queues with the node's free memory. Queues that exist keep theirs. Queues that change
-// their size are made before the old ones are removed, so they need all of their memory. It asks for a few lanes only: all sets
-// of the plan get these before one gets more (raiseLanes).
+// their size are made before the old ones are removed, so they need all of their memory. It asks for a few lanes only: all sets of
+// the plan get these before one gets more (raiseLanes).
 func nodeHasMemory(d *clusterDraft) *problem {
 	d.setLanes(d.mostLanes)
 	if d.need > d.present().Bytes {
@@ -127,7 +138,6 @@ func (d *clusterDraft) raiseLanes() {
 // nodeHasRoom is nil where the node has memory for all lanes of the draft.
 func (d *clusterDraft) nodeHasRoom() *problem {
 	m := d.facts.Memory
-	d.claim = 0
 	if m == nil || d.need <= d.present().Bytes {
 		return nil
 	}

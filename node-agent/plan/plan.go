@@ -42,6 +42,10 @@ type EngineFact struct {
 	Why string
 	// Lanes is the number of memory areas that the engine makes for each queue, at most.
 	Lanes int
+	// MaxQueue is the greatest number of bytes that the areas of a queue may have together, with their tails; 0: there is none.
+	MaxQueue uint64
+	// LaneTail is the number of bytes that each area needs behind it.
+	LaneTail uint64
 	// SlotOverhead is the number of bytes that a packet takes in a queue besides its own.
 	SlotOverhead uint32
 }

@@ -227,7 +227,7 @@ func TestVerdicts(t *testing.T) {
 				ring("module", 0, withQueues(128), func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength = 2000 }),
 				ring("ebpf", 0, withQueues(128), func(r *v1alpha1.CaptureRing) { r.Spec.SnapLength, r.Spec.Engine = 2000, v1alpha1.EngineEBPF }),
 			},
-			want: map[string][2]string{"ring/module": {"Accepted", ""}, "ring/ebpf": {"MemoryLimitExceeded", "need at least 2048 MiB"}},
+			want: map[string][2]string{"ring/module": {"Accepted", ""}, "ring/ebpf": {"MemoryLimitExceeded", "need at least 1033 MiB"}},
 			node: []string{"ring/module!"},
 		},
 		"more than a queue can be": {

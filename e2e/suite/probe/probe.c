@@ -24,12 +24,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A queue as its holder has it: the module's device, or the eBPF engine's ring buffer. */
+/* A queue as its holder has it: the module's device, or the eBPF engine's maps. */
 struct queue {
 	int fd;
+	int consumer;	/* what may be written to: the same with the module, and a map of its own */
 	int socket;	/* the hand-over's, -1 with the module */
 	size_t page;
-	size_t data;	/* bytes of the ring buffer; of one lane with the module */
+	size_t data;	/* bytes of all lanes and what is in front of them; of one lane with the module */
 	unsigned int lanes;
 };
 
@@ -39,10 +40,10 @@ static int refuse(const char *what, const char *why)
 	return -1;
 }
 
-static int receive(int socket, struct ringcap_handover_reply *reply, int fds[2])
+static int receive(int socket, struct ringcap_handover_reply *reply, int fds[3])
 {
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
 	struct iovec part = { .iov_base = reply, .iov_len = sizeof(*reply) };
@@ -55,16 +56,21 @@ static int receive(int socket, struct ringcap_handover_reply *reply, int fds[2])
 		return -1;
 	header = CMSG_FIRSTHDR(&message);
 	if (header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(header), 2 * sizeof(int));
+		memcpy(fds, CMSG_DATA(header), 3 * sizeof(int));
 	return 0;
 }
 
-static int take_ringbuf(struct queue *queue, const char *folder)
+static size_t whole_pages(const struct queue *queue, size_t bytes)
+{
+	return (bytes + queue->page - 1) / queue->page * queue->page;
+}
+
+static int take_maps(struct queue *queue, const char *folder)
 {
 	struct ringcap_handover_request request = { .magic = RINGCAP_MAGIC, .abi = RINGCAP_ABI };
 	struct ringcap_handover_reply reply = { 0 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fds[2] = { -1, -1 };
+	int fds[3] = { -1, -1, -1 };
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%s", folder, RINGCAP_HANDOVER_SOCKET);
 	queue->socket = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -75,7 +81,9 @@ static int take_ringbuf(struct queue *queue, const char *folder)
 	if (reply.error)
 		return refuse(strerror((int)reply.error), reply.reason);
 	queue->fd = fds[0];
-	queue->data = reply.data_size;
+	queue->consumer = fds[1];
+	queue->lanes = reply.nr_lanes;
+	queue->data = whole_pages(queue, reply.head_size + (size_t)reply.nr_lanes * (reply.lane_size + RINGCAP_LANE_TAIL));
 	return 0;
 }
 
@@ -89,6 +97,7 @@ static int take_device(struct queue *queue, const char *path)
 	info = mmap(NULL, queue->page, PROT_READ, MAP_SHARED, queue->fd, RINGCAP_MMAP_INFO);
 	if (info == MAP_FAILED)
 		return refuse("info page", strerror(errno));
+	queue->consumer = queue->fd;
 	queue->data = info->lane_size;
 	queue->lanes = info->nr_lanes;
 	munmap(info, queue->page);
@@ -105,7 +114,7 @@ static int take(struct queue *queue, const char *name, const char *number)
 	if (!stat(path, &found))
 		return take_device(queue, path);
 	snprintf(path, sizeof(path), "%s/%.63s/%.3s", RINGCAP_RUN_DIR, name, number);
-	return take_ringbuf(queue, path);
+	return take_maps(queue, path);
 }
 
 static int node(const char *major, const char *minor)
@@ -129,7 +138,7 @@ static unsigned int try_writable(const struct queue *queue)
 	unsigned int holes = 0;
 	void *area;
 
-	if (queue->lanes) {
+	if (queue->socket < 0) {
 		static const uint64_t offsets[] = { RINGCAP_MMAP_INFO, RINGCAP_MMAP_KERNEL, RINGCAP_MMAP_DATA };
 		const size_t sizes[] = { queue->page, queue->page, 2 * queue->data };
 
@@ -141,10 +150,10 @@ static unsigned int try_writable(const struct queue *queue)
 		}
 		return holes;
 	}
-	area = mmap(NULL, queue->page, PROT_READ | PROT_WRITE, MAP_SHARED, queue->fd, (off_t)queue->page);
+	area = mmap(NULL, queue->data, PROT_READ | PROT_WRITE, MAP_SHARED, queue->fd, 0);
 	holes += area != MAP_FAILED;
-	area = mmap(NULL, queue->page + 2 * queue->data, PROT_READ, MAP_SHARED, queue->fd, (off_t)queue->page);
-	holes += area != MAP_FAILED && !mprotect(area, queue->page + 2 * queue->data, PROT_READ | PROT_WRITE);
+	area = mmap(NULL, queue->data, PROT_READ, MAP_SHARED, queue->fd, 0);
+	holes += area != MAP_FAILED && !mprotect(area, queue->data, PROT_READ | PROT_WRITE);
 	return holes;
 }
 
@@ -181,16 +190,15 @@ static void scribble(volatile uint64_t *words, size_t count)
 
 static int ruin(const struct queue *queue)
 {
-	size_t size = queue->page;
+	size_t size = sizeof(struct ringcap_consumer_page);
 	unsigned int holes = try_writable(queue);
 	void *area;
 
-	if (queue->lanes) {
+	if (queue->socket < 0)
 		size = queue->lanes * sizeof(struct ringcap_lane_consumer);
-		size = (size + queue->page - 1) / queue->page * queue->page;
-	}
-	area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, queue->fd,
-		    queue->lanes ? (off_t)RINGCAP_MMAP_CONSUMER : 0);
+	size = whole_pages(queue, size);
+	area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, queue->consumer,
+		    queue->socket < 0 ? (off_t)RINGCAP_MMAP_CONSUMER : 0);
 	if (area == MAP_FAILED)
 		return refuse("consumer page", strerror(errno));
 	printf("scribbling over %zu bytes, %u holes\n", size, holes);
@@ -203,12 +211,12 @@ static int ruin(const struct queue *queue)
 
 int main(int argc, char **argv)
 {
-	struct queue queue = { .fd = -1, .socket = -1 };
+	struct queue queue = { .fd = -1, .socket = -1, .page = (size_t)sysconf(_SC_PAGESIZE) };
 
 	if (argc == 4 && !strcmp(argv[1], "node"))
 		return node(argv[2], argv[3]) ? 1 : 0;
 	if (argc == 3 && !strcmp(argv[1], "socket")) {
-		if (take_ringbuf(&queue, argv[2]))
+		if (take_maps(&queue, argv[2]))
 			return 1;
 		puts("given");
 		return 0;

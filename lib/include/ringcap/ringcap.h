@@ -28,12 +28,15 @@ struct ringcap_pkt {
 };
 
 /*
- * Packets that lie in a row in the queue's memory: what ringcap_read fills in and ringcap_next walks through. Zeroed
- * before its first use; its fields are libringcap's own.
+ * Some packets in the order of their time: what ringcap_read fills in and ringcap_next walks through. They lie in a row in
+ * the queue's memory or, where processors took turns, they are listed. Zeroed before its first use; its fields are
+ * libringcap's own.
  */
 struct ringcap_run {
 	const uint8_t *next;	/* the slot that comes next */
 	const uint8_t *stop;	/* no slot of the run begins here or later */
+	const struct ringcap_slot *const *listed;	/* without such slots: what comes next */
+	const struct ringcap_slot *const *listed_end;
 };
 
 /* A queue's account since it was made. */
@@ -135,13 +138,16 @@ int ringcap_ring_stats(struct ringcap *h, struct ringcap_ring_stats *stats);
 /* Lists up to max queues that this process was given, whether attached or not; returns how many there are. */
 int ringcap_list(struct ringcap_device *devices, size_t max);
 
-/* A descriptor for poll and epoll: readable when ringcap_recv has packets, has been woken, or must be called. */
+/*
+ * A descriptor for poll and epoll: readable when ringcap_recv has packets, has been woken, or must be called. Give back
+ * what was read before waiting.
+ */
 int ringcap_fd(const struct ringcap *h);
 
 /*
  * Receives up to max packets without copying them. Waits up to timeout_ms for the first (0: not at all, -1: for ever).
  * Returns their number, 0 when the time is up, -EINTR after ringcap_wakeup, -ENODEV when the queue was deleted
- * or taken back from this consumer, -EBADMSG when what is in it makes no sense (it was skipped), -ENOBUFS when 65536
+ * or taken back from this consumer, or a new node agent speaks no version that this library does, -EBADMSG when what is in it makes no sense (it was skipped), -ENOBUFS when 65536
  * packets are not released yet, -EBUSY in a run of ringcap_read.
  */
 int ringcap_recv(struct ringcap *h, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms);
@@ -153,13 +159,16 @@ void ringcap_release(struct ringcap *h, unsigned int n);
  * The quick way: begins a run with the oldest packet that was not passed yet, after giving back what ringcap_next has
  * passed of the last one. Waits and fails as ringcap_recv does; returns 1 when there is a packet, 0 when the time is
  * up, -EBUSY while packets of ringcap_recv are not released. A run holds some 256 KiB at most.
+ *
+ * The library has this and ringcap_done under names of their own: what is there under these is for programs that were
+ * built when a run had no list.
  */
-int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms);
+int ringcap_read(struct ringcap *h, struct ringcap_run *run, int timeout_ms) __asm__("ringcap_read_listed");
 
 /*
  * Gives back what ringcap_next has passed, and ends the run; what is left of it comes again. ringcap_recv may follow.
  */
-void ringcap_done(struct ringcap *h, struct ringcap_run *run);
+void ringcap_done(struct ringcap *h, struct ringcap_run *run) __asm__("ringcap_done_listed");
 
 #define RINGCAP_SLOT_REST_MAX (255 - RINGCAP_SLOT_SHORT + RINGCAP_SNAPLEN_MAX + 1)	/* of a slot, behind its short header */
 
@@ -173,7 +182,7 @@ static inline const struct ringcap_slot *ringcap_next(struct ringcap_run *run)
 	uint64_t rest;
 
 	if (run->next >= run->stop)
-		return NULL;
+		return run->listed < run->listed_end ? *run->listed++ : NULL;
 	rest = ((uint64_t)slot->hdr_len + slot->caplen - RINGCAP_SLOT_SHORT + 7) & ~7ULL;
 	if (rest > RINGCAP_SLOT_REST_MAX)
 		return NULL;
@@ -191,9 +200,8 @@ static inline const uint8_t *ringcap_data(const struct ringcap_slot *slot)
 void ringcap_wakeup(struct ringcap *h);
 
 /*
- * The queue's account. The EBPF engine counts a packet just after it can be read: for a moment those that were read
- * last may be missing, one for each CPU at most. The library has it under a name of its own: what is there under this
- * one is for programs that were built when the account ended with dropped, and writes nothing behind that.
+ * The queue's account. The library has it under a name of its own: what is there under this one is for programs that
+ * were built when the account ended with dropped, and writes nothing behind that.
  */
 int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats) __asm__("ringcap_stats_truncated");
 
@@ -229,7 +237,10 @@ void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
  */
 uint64_t ringcap_skipped(const struct ringcap *h);
 
-/* Detaches. Packets that were not released stay in the queue for a consumer that takes them. */
+/*
+ * Detaches. Packets that were not released stay in the queue for a consumer that takes them. A forked child may close its
+ * copy of the handle, which changes nothing for its parent, or read with it; then it is the child's.
+ */
 void ringcap_close(struct ringcap *h);
 
 #ifdef __cplusplus

@@ -45,12 +45,12 @@ var onEBPF = []drift{
 	{name: "another ring's tap detached", do: func(m *machine) { m.detach("fresh", "other1") }},
 	{name: "another program in a tap", stops: true, do: (*machine).replaceProgram},
 	{name: "queueing discipline removed", do: (*machine).removeQdisc},
-	{name: "pins of a ring", do: func(m *machine) { m.unlink("bpf", "ringcap", "v2", "rings", "mirror") }},
-	{name: "pins of clusters", do: func(m *machine) { m.unlink("bpf", "ringcap", "v2", "clusters") }},
-	{name: "pin of a queue", do: func(m *machine) { m.unlinkAll("bpf", "ringcap", "v2", "clusters", "ids_*", "q1_data") }},
-	{name: "pin of a description", do: func(m *machine) { m.unlinkAll("bpf", "ringcap", "v2", "*", "*", "description") }},
-	{name: "pins of rules", do: func(m *machine) { m.unlinkAll("bpf", "ringcap", "v2", "rings", "mirror", "rules_*", "ring_*") }},
-	{name: "pins of tables", do: func(m *machine) { m.unlink("bpf", "ringcap", "v2", "tables") }},
+	{name: "pins of a ring", do: func(m *machine) { m.unlink("bpf", "ringcap", "v3", "rings", "mirror") }},
+	{name: "pins of clusters", do: func(m *machine) { m.unlink("bpf", "ringcap", "v3", "clusters") }},
+	{name: "pin of a queue", do: func(m *machine) { m.unlinkAll("bpf", "ringcap", "v3", "clusters", "ids_*", "q1_data") }},
+	{name: "pin of a description", do: func(m *machine) { m.unlinkAll("bpf", "ringcap", "v3", "*", "*", "description") }},
+	{name: "pins of rules", do: func(m *machine) { m.unlinkAll("bpf", "ringcap", "v3", "rings", "mirror", "rules_*", "ring_*") }},
+	{name: "pins of tables", do: func(m *machine) { m.unlink("bpf", "ringcap", "v3", "tables") }},
 	{name: "all pins", do: func(m *machine) { m.unlink("bpf", "ringcap") }},
 	{name: "socket of a queue", do: func(m *machine) { m.unlink("run", "ids", "0", "handover") }},
 	{name: "run folder", do: func(m *machine) { m.unlink("run") }},
@@ -166,7 +166,7 @@ func (m *machine) unlinkAll(parts ...string) {
 }
 
 func (m *machine) tap(ring, iface string) (link.Link, bool) {
-	pin := m.path("bpf", "ringcap", "v2", "rings", ring, fmt.Sprintf("tap_%d_rx", m.link(iface).Attrs().Index))
+	pin := m.path("bpf", "ringcap", "v3", "rings", ring, fmt.Sprintf("tap_%d_rx", m.link(iface).Attrs().Index))
 	l, err := link.LoadPinnedLink(pin, nil)
 	if err != nil {
 		require.ErrorIs(m.t, err, os.ErrNotExist)

@@ -99,16 +99,19 @@ func (m *machine) description(path string) string {
 // dumpTables counts the places of the node's tables that are taken, and those with a consumer.
 func (m *machine) dumpTables() (lines []string) {
 	for _, name := range []string{"occupied", "attached"} {
-		table, err := ebpf.LoadPinnedMap(filepath.Join(m.pinDir(), "v2", "tables", name), nil)
+		table, err := ebpf.LoadPinnedMap(filepath.Join(m.pinDir(), "v3", "tables", name), nil)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // somebody removed it, and it is about to come back
 		}
 		require.NoError(m.t, err)
-		var at, value uint32
-		taken := 0
-		for entries := table.Iterate(); entries.Next(&at, &value); {
-			if value != 0 {
-				taken++
+		// One of them has an element for each place, the other one element of all.
+		taken, places := 0, make([]uint32, table.ValueSize()/4)
+		for at := range table.MaxEntries() {
+			require.NoError(m.t, table.Lookup(at, places))
+			for _, value := range places {
+				if value != 0 {
+					taken++
+				}
 			}
 		}
 		table.Close()

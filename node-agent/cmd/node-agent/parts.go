@@ -58,6 +58,7 @@ type consumers struct {
 }
 
 func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Provider {
+	lanes := ebpfLanes()
 	unsafe := errors.New("not tried yet")
 	tried := func() error {
 		if unsafe == nil || errors.Is(unsafe, ebpf.ErrOverlap) {
@@ -78,7 +79,10 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 			if err := tried(); errors.Is(err, ebpf.ErrOverlap) {
 				return plan.EngineFact{Why: err.Error()}
 			}
-			return plan.EngineFact{Available: true, Why: "eBPF programs at tc", Lanes: 1, SlotOverhead: sizing.EBPFSlot}
+			return plan.EngineFact{
+				Available: true, Why: "eBPF programs at tc", Lanes: lanes, LaneTail: sizing.EBPFTail, MaxQueue: ebpf.MaxQueue,
+				SlotOverhead: sizing.EBPFSlot,
+			}
 		},
 		// Capture that an agent without this check left is removed.
 		Present: func() bool {
@@ -88,7 +92,7 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 		Open: func(context.Context) (capture.Engine, error) {
 			return ebpf.New(ebpf.Options{
 				PinDir: f.pinDir(), RunDir: f.runDir, Logger: slog.Default(), Authorizer: who.authorizer, Users: who.users,
-				Memory: memory.Node{Reserve: f.memoryReserve}.Read,
+				Lanes: lanes, Memory: memory.Node{Reserve: f.memoryReserve}.Read,
 			})
 		},
 	}
@@ -116,15 +120,24 @@ func (p parts) moduleProvider(ctx context.Context, paths nodePaths) *datapath.Pr
 
 // moduleLanes is one lane for each CPU that may produce, and one that is shared where there are several, within bounds.
 func moduleLanes() int {
+	cpus := possibleCPUs()
+	if cpus == 1 {
+		return 1
+	}
+	return min(cpus+1, sizing.MaxLanes)
+}
+
+// ebpfLanes is one lane for each CPU that may produce, within bounds.
+func ebpfLanes() int { return min(possibleCPUs(), sizing.EBPFLanes) }
+
+// possibleCPUs is how many there may be; if that cannot be read, more than any bound.
+func possibleCPUs() int {
 	cpus, err := node.PossibleCPUs()
 	if err != nil {
 		slog.Warn("The number of CPUs cannot be read; queues get the most lanes", "error", err)
 		return sizing.MaxLanes
 	}
-	if cpus == 1 {
-		return 1
-	}
-	return min(cpus+1, sizing.MaxLanes)
+	return cpus
 }
 
 // watchModule follows the module's events, through reloads.

@@ -70,22 +70,21 @@ func word32(memory []byte, at int) uint32 {
 }
 func word64(memory []byte, at int) *uint64 { return (*uint64)(unsafe.Pointer(&memory[at])) }
 
-// ringBuffer consumes a queue of the eBPF engine.
-type ringBuffer struct {
+// mapQueue consumes a queue of the eBPF engine that has one lane.
+type mapQueue struct {
 	conn           *net.UnixConn
-	data           int
-	position, ring []byte
-	size           uint64
+	released, data []byte
+	head, size     uint64
 }
 
-// openRingBuffer asks for a queue where a container would.
-func openRingBuffer(grant capture.Grant) (consumer, error) {
+// openMapQueue asks for a queue where a container would.
+func openMapQueue(grant capture.Grant) (consumer, error) {
 	path := filepath.Join(grant.Mounts[0].Host, "handover")
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		return nil, err
 	}
-	const magic, abi = 0x70616372, 2
+	const magic, abi = 0x70616372, 3
 	request := binary.NativeEndian.AppendUint32(nil, magic)
 	request = binary.NativeEndian.AppendUint32(request, abi)
 	if _, err := conn.Write(append(request, make([]byte, 8)...)); err != nil {
@@ -104,48 +103,62 @@ func openRingBuffer(grant capture.Grant) (consumer, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	unix.Close(descriptors[1])
-	r := &ringBuffer{conn: conn, data: descriptors[0], size: uint64(binary.NativeEndian.Uint32(reply[16:]))}
-	page := os.Getpagesize()
-	if r.position, err = unix.Mmap(r.data, 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err == nil {
-		r.ring, err = unix.Mmap(r.data, int64(page), page+2*int(r.size), unix.PROT_READ, unix.MAP_SHARED)
-	}
-	if err != nil {
-		r.close()
+	defer func() {
+		for _, fd := range descriptors {
+			unix.Close(fd)
+		}
+	}()
+	q := &mapQueue{conn: conn, size: uint64(binary.NativeEndian.Uint32(reply[16:])), head: uint64(binary.NativeEndian.Uint32(reply[44:]))}
+	if err := q.mmap(descriptors, binary.NativeEndian.Uint32(reply[20:])); err != nil {
+		q.close()
 		return nil, err
 	}
-	return r, nil
+	return q, nil
 }
 
-func (r *ringBuffer) drain() ([]received, error) {
-	const busy, header = 1 << 31, 8
-	var all []received
-	page := os.Getpagesize()
-	for released := *word64(r.position, 0); released < atomic.LoadUint64(word64(r.ring, 0)); {
-		at := page + int(released&(r.size-1))
-		length := word32(r.ring, at)
-		if length&busy != 0 {
-			break
-		}
-		one, err := decodeRecord(r.ring[at+header : at+header+int(length)])
-		if err != nil {
-			return all, err
-		}
-		all = append(all, one)
-		released += uint64(header + (length+7)/8*8)
-		atomic.StoreUint64(word64(r.position, 0), released)
+func (q *mapQueue) mmap(descriptors []int, lanes uint32) error {
+	const tail, consumerPage = 68 << 10, 65 * 64
+	if lanes != 1 || len(descriptors) != 3 {
+		return fmt.Errorf("%d lanes and %d descriptors", lanes, len(descriptors))
 	}
-	return all, nil
+	whole := func(bytes uint64) int {
+		page := uint64(os.Getpagesize())
+		return int((bytes + page - 1) / page * page)
+	}
+	var err error
+	if q.data, err = unix.Mmap(descriptors[0], 0, whole(q.head+q.size+tail), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return err
+	}
+	q.released, err = unix.Mmap(descriptors[1], 0, whole(consumerPage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return err
 }
 
-func (r *ringBuffer) close() {
-	for _, m := range [][]byte{r.position, r.ring} {
+func (q *mapQueue) drain() ([]received, error) {
+	return drainLane(q.data, q.released, q.data[q.head:], q.size)
+}
+
+func (q *mapQueue) close() {
+	for _, m := range [][]byte{q.released, q.data} {
 		if m != nil {
 			_ = unix.Munmap(m)
 		}
 	}
-	unix.Close(r.data)
-	r.conn.Close()
+	q.conn.Close()
+}
+
+// drainLane reads a lane of either engine; its position and that of the consumer are at the beginning of what is mapped of them.
+func drainLane(kernel, released, data []byte, size uint64) ([]received, error) {
+	var all []received
+	for position := *word64(released, 0); position < atomic.LoadUint64(word64(kernel, 0)); {
+		one, err := decodeRecord(data[position&(size-1):])
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+		position += (uint64(one.slot.HdrLen) + uint64(one.slot.Caplen) + 7) &^ 7
+		atomic.StoreUint64(word64(released, 0), position)
+	}
+	return all, nil
 }
 
 // laneQueue consumes a queue of the module that has one lane.
@@ -192,17 +205,7 @@ func openLaneQueue(grant capture.Grant) (consumer, error) {
 }
 
 func (q *laneQueue) drain() ([]received, error) {
-	var all []received
-	for released := *word64(q.released, 0); released < atomic.LoadUint64(word64(q.kernel, 0)); {
-		one, err := decodeRecord(q.data[released&(q.size-1):])
-		if err != nil {
-			return all, err
-		}
-		all = append(all, one)
-		released += (uint64(one.slot.HdrLen) + uint64(one.slot.Caplen) + 7) &^ 7
-		atomic.StoreUint64(word64(q.released, 0), released)
-	}
-	return all, nil
+	return drainLane(q.kernel, q.released, q.data, q.size)
 }
 
 func (q *laneQueue) close() {

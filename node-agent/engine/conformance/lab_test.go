@@ -245,10 +245,10 @@ func (l *lab) start(t *testing.T) {
 	require.NoError(t, os.Mkdir(bpffs, 0o700))
 	require.NoError(t, unix.Mount("bpf", bpffs, "bpf", 0, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(bpffs, unix.MNT_DETACH)) })
-	engine, err := ebpf.New(ebpf.Options{PinDir: filepath.Join(bpffs, "ringcap"), RunDir: filepath.Join(base, "run")})
+	engine, err := ebpf.New(ebpf.Options{PinDir: filepath.Join(bpffs, "ringcap"), RunDir: filepath.Join(base, "run"), Lanes: 1})
 	require.NoError(t, err)
 	t.Cleanup(func() { engine.Close() })
-	l.engine, l.open = engine, openRingBuffer
+	l.engine, l.open = engine, openMapQueue
 }
 
 // send writes a packet to an interface.

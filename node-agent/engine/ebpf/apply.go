@@ -73,10 +73,12 @@ func (e *Engine) apply(plan capture.Plan) (failures, error) {
 }
 
 func (e *Engine) ensureCluster(planned capture.Cluster) error {
+	if planned.Lanes == 0 {
+		planned.Lanes = e.env.lanes
+	}
 	if err := validateCluster(planned); err != nil {
 		return fmt.Errorf("cluster %s: %w", planned.Name, err)
 	}
-	planned.LongHeader = false // its slots are always long
 	current := e.clusters[planned.Name]
 	if current != nil && current.planned() == planned {
 		return nil
@@ -86,8 +88,8 @@ func (e *Engine) ensureCluster(planned capture.Cluster) error {
 		return current.describe()
 	}
 	if current != nil && current.inUse() {
-		return fmt.Errorf("cluster %s: change from %d queues of %d bytes to %d of %d: %w: stop its consumers first",
-			planned.Name, current.Queues, current.QueueBytes, planned.Queues, planned.QueueBytes, capture.ErrInUse)
+		return fmt.Errorf("cluster %s: change from %d queues of %d lanes of %d bytes to %d of %d of %d: %w: stop its consumers first",
+			planned.Name, current.Queues, current.Lanes, current.QueueBytes, planned.Queues, planned.Lanes, planned.QueueBytes, capture.ErrInUse)
 	}
 	if err := e.makeCluster(planned, current); err != nil {
 		return fmt.Errorf("cluster %s: %w", planned.Name, err)

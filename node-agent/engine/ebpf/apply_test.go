@@ -99,9 +99,7 @@ func identity(t *testing.T, e *Engine) []uint32 {
 	}
 	for _, c := range e.clusters {
 		for _, q := range c.queues {
-			id, err := mapID(q.stats)
-			require.NoError(t, err)
-			ids = append(ids, q.dataID, id)
+			ids = append(ids, q.area.ids[:]...)
 		}
 	}
 	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
@@ -116,7 +114,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 	plan.Rings[0].Filter = inVLAN(t, 5)
 	l.apply(e, plan)
 	before := identity(t, e)
-	require.Len(t, before, 2*2+1+2*2)
+	require.Len(t, before, 2*2+1+2*3)
 	l.apply(e, plan)
 	require.Equal(t, before, identity(t, e))
 }
@@ -209,7 +207,7 @@ func TestWhatIsNotPlannedGoesAndLeavesNothing(t *testing.T) {
 				require.Empty(t, entries)
 			}
 			require.NoError(t, e.env.tables.vacateAllBut(func(index uint32) bool {
-				id, err := e.env.tables.queueAt(index)
+				id, err := idAt(e.env.tables.consumers, index)
 				require.NoError(t, err)
 				require.Zero(t, id)
 				return true

@@ -14,7 +14,7 @@ import (
 )
 
 // layout is the folder below the pin directory; it changes when what is pinned changes incompatibly.
-const layout = "v2"
+const layout = "v3"
 
 // pins knows where in the bpffs things are.
 type pins struct {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -22,8 +23,9 @@ type cluster struct {
 	Queues  int
 	Balance capture.Balance
 	HashKey [16]byte
-	// QueueBytes, Watermark: bytes.
+	// QueueBytes, Watermark: bytes; the first of each of the Lanes of a queue.
 	QueueBytes       uint32
+	Lanes            int
 	Watermark        uint32
 	WatermarkTimeout time.Duration
 	// Base is the index of queue 0.
@@ -32,11 +34,14 @@ type cluster struct {
 	Inner                    bool
 	Fragments                capture.Fragments
 	WhenFull, WhenUnattended capture.QueuePolicy
+	LongHeader               bool
 	// Made orders two clusters of one name, of which there are two while one of another shape replaces the first.
 	Made uint64
 
 	folder string
 	tables *tables
+	// table has the queues' data maps, by number.
+	table  *ebpf.Map
 	queues []*queue
 	// unreadable: nothing but its indexes is known.
 	unreadable bool
@@ -45,15 +50,18 @@ type cluster struct {
 // planned returns the cluster as the plan would have it.
 func (c *cluster) planned() capture.Cluster {
 	return capture.Cluster{
-		Name: c.Name, Queues: c.Queues, Balance: c.Balance, HashKey: c.HashKey, QueueBytes: c.QueueBytes,
+		Name: c.Name, Queues: c.Queues, Balance: c.Balance, HashKey: c.HashKey, QueueBytes: c.QueueBytes, Lanes: c.Lanes,
 		Watermark: c.Watermark, WatermarkTimeout: c.WatermarkTimeout, Inner: c.Inner, Fragments: c.Fragments,
-		WhenFull: c.WhenFull, WhenUnattended: c.WhenUnattended,
+		WhenFull: c.WhenFull, WhenUnattended: c.WhenUnattended, LongHeader: c.LongHeader,
 	}
 }
 
+// shape is how large the queues' maps are.
+func (c *cluster) shape() queueShape { return newQueueShape(c.Lanes, c.QueueBytes, possibleCPUs()) }
+
 // sameShape reports whether the planned cluster's queues are those that there are.
 func (c *cluster) sameShape(planned capture.Cluster) bool {
-	return c.Queues == planned.Queues && c.QueueBytes == planned.QueueBytes
+	return c.Queues == planned.Queues && c.QueueBytes == planned.QueueBytes && c.Lanes == planned.Lanes
 }
 
 // set takes over from the plan what can change without touching queues.
@@ -62,6 +70,7 @@ func (c *cluster) set(planned capture.Cluster) {
 	c.Watermark, c.WatermarkTimeout = planned.Watermark, planned.WatermarkTimeout
 	c.Inner, c.Fragments = planned.Inner, planned.Fragments
 	c.WhenFull, c.WhenUnattended = planned.WhenFull, planned.WhenUnattended
+	c.LongHeader = planned.LongHeader
 }
 
 func (c *cluster) describe() error {
@@ -71,7 +80,7 @@ func (c *cluster) describe() error {
 // newCluster makes the queues of a planned cluster from index base on. When it fails it leaves nothing.
 func newCluster(planned capture.Cluster, base uint32, made uint64, env *environment) (*cluster, error) {
 	c := &cluster{
-		Name: planned.Name, Queues: planned.Queues, QueueBytes: planned.QueueBytes, Base: base, Made: made,
+		Name: planned.Name, Queues: planned.Queues, QueueBytes: planned.QueueBytes, Lanes: planned.Lanes, Base: base, Made: made,
 		folder: env.pins.cluster(planned.Name, base), tables: env.tables,
 	}
 	c.set(planned)
@@ -86,14 +95,8 @@ func (c *cluster) create(env *environment) error {
 		return fmt.Errorf("make %s in the bpffs: %w", c.folder, explainRights(err))
 	}
 	for number := range c.Queues {
-		q := env.newQueue(c, number)
-		c.queues = append(c.queues, q)
-		err := env.hasRoom(sizing.WithTables(uint64(c.QueueBytes)))
-		if err == nil {
-			err = q.create()
-		}
-		if err != nil {
-			return fmt.Errorf("queue %d of %d with %d bytes each: %w", number, c.Queues, c.QueueBytes, err)
+		if err := c.createQueue(env, number); err != nil {
+			return fmt.Errorf("queue %d of %d with %d lanes of %d bytes each: %w", number, c.Queues, c.Lanes, c.QueueBytes, err)
 		}
 	}
 	if err := c.atOnce((*queue).occupy); err != nil {
@@ -101,6 +104,26 @@ func (c *cluster) create(env *environment) error {
 	}
 	return c.describe()
 }
+
+func (c *cluster) createQueue(env *environment, number int) error {
+	q := env.newQueue(c, number)
+	c.queues = append(c.queues, q)
+	if err := env.hasRoom(sizing.WithTables(q.shape.dataSize())); err != nil {
+		return err
+	}
+	m, err := q.create()
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	if c.table == nil {
+		c.table, err = newDataTable(c.Queues, m[0], c.tablePin())
+	}
+	q.table = c.table
+	return err
+}
+
+func (c *cluster) tablePin() string { return filepath.Join(c.folder, "queues") }
 
 // hasRoom looks at the node's memory before bytes of it are taken: it was planned with, but others take some, too.
 func (e *environment) hasRoom(bytes uint64) error {
@@ -140,6 +163,13 @@ func recoverCluster(folder string, env *environment) (*cluster, error) {
 	if c.Queues < 1 || c.Queues > maxQueues || c.Base > maxNodeQueues-uint32(c.Queues) || env.pins.cluster(c.Name, c.Base) != folder {
 		return nil, fmt.Errorf("%s: %w", folder, errNotDescription)
 	}
+	if err := c.shape().check(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", folder, errNotDescription, err)
+	}
+	var err error
+	if c.table, err = ebpf.LoadPinnedMap(c.tablePin(), nil); err != nil {
+		return nil, fmt.Errorf("open %s: %w", c.tablePin(), err)
+	}
 	for number := range c.Queues {
 		q := env.newQueue(c, number)
 		c.queues = append(c.queues, q)
@@ -153,8 +183,8 @@ func recoverCluster(folder string, env *environment) (*cluster, error) {
 
 func (e *environment) newQueue(c *cluster, number int) *queue {
 	return &queue{
-		id: capture.QueueID{Cluster: c.Name, Queue: number}, index: c.Base + uint32(number), bytes: c.QueueBytes,
-		folder: c.folder, tables: e.tables, grace: e.grace,
+		id: capture.QueueID{Cluster: c.Name, Queue: number}, index: c.Base + uint32(number), shape: c.shape(),
+		folder: c.folder, table: c.table, tables: e.tables, grace: e.grace, hasRoom: e.hasRoom,
 	}
 }
 
@@ -182,16 +212,14 @@ func (c *cluster) close() {
 	for _, q := range c.queues {
 		q.close()
 	}
+	if c.table != nil {
+		c.table.Close()
+		c.table = nil
+	}
 }
 
-// memory returns the bytes that the queues take: data, the three pages of a ring buffer's own account and the table of
-// its pages, which are mapped twice in a row.
-func (c *cluster) memory() uint64 {
-	page := uint64(os.Getpagesize())
-	pages := uint64(c.QueueBytes)/page + 3
-	const pointer = 8
-	return uint64(c.Queues) * (pages*page + 2*pages*pointer)
-}
+// memory returns the bytes that the queues take.
+func (c *cluster) memory() uint64 { return uint64(c.Queues) * c.shape().memory() }
 
 // removePins removes a folder of pins with what is in it.
 func removePins(folder string) error {

@@ -14,11 +14,29 @@ import (
 )
 
 func newOutputConfig(c *cluster) outputConfig {
-	return outputConfig{
+	shape := c.shape()
+	o := outputConfig{
 		Base: c.Base, Queues: uint32(c.Queues), Balance: uint32(c.Balance), Inner: flag(c.Inner),
 		Fragments: uint8(c.Fragments), WhenFull: uint8(c.WhenFull), WhenUnattended: uint8(c.WhenUnattended),
-		Key: keyWords(c.HashKey),
+		Key: keyWords(c.HashKey), Lanes: shape.lanes, LaneSize: shape.laneSize, HeadSize: shape.headSize,
+		Watermark: watermark(c), TimeoutNs: uint64(c.WatermarkTimeout), HdrLen: shortHeader,
 	}
+	if needsHash(c) {
+		o.Hashed = hashedFlag
+	}
+	if c.LongHeader {
+		o.HdrLen = longHeader
+	}
+	return o
+}
+
+// watermark is at most half of a lane, so that there is room for what comes while the consumer wakes up.
+func watermark(c *cluster) uint32 { return max(min(c.Watermark, c.QueueBytes/2), 1) }
+
+// needsHash reports whether slots tell the flow's hash: where it is computed, or asked for.
+func needsHash(c *cluster) bool {
+	byHash := c.Balance != capture.BalanceRoundRobin && c.Balance != capture.BalanceRxQueue
+	return c.LongHeader || c.Queues > 1 && byHash
 }
 
 func keyWords(key [16]byte) [2]uint64 {
@@ -46,6 +64,7 @@ func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringPro
 			return ringProgram{}, fmt.Errorf("output %s: no such cluster: %w", name, capture.ErrNotFound)
 		}
 		p.config.Outputs[i] = newOutputConfig(c)
+		p.tables[i] = c.table
 		p.fragments = p.fragments || c.Fragments == capture.FragmentsWithFlow
 		if c.Inner || c.Fragments == capture.FragmentsWithFlow {
 			p.config.Parsed = innerMax
@@ -56,6 +75,8 @@ func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringPro
 		return ringProgram{}, err
 	}
 	p.setSteps(planned)
+	p.config.CPUs = uint32(possibleCPUs())
+	p.config.CPUMask = cpuSlots(possibleCPUs()) - 1
 	p.maps, err = mapsName(planned.Rules, p.rxQueues, p.fragments)
 	return p, err
 }
@@ -73,6 +94,7 @@ func (p *ringProgram) setTargets(clusters map[string]*cluster) error {
 		}
 		p.config.Targets[i] = newOutputConfig(c)
 		p.config.Targets[i].Queue = uint32(target.Queue.Queue)
+		p.tables[maxOutputs+i] = c.table
 		p.targetBases = append(p.targetBases, c.Base)
 	}
 	return nil
@@ -98,10 +120,14 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 		configVLANs: len(planned.VLANs) > 0, configRxQueues: len(p.rxQueues) > 0, configExact: len(p.rules.exact) > 0,
 		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.matchesInner(),
 		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles,
+		configFilter: len(planned.Filter) > 0,
 	} {
 		if on {
 			c.Flags |= bit
 		}
+	}
+	if p.isPlain() {
+		c.Flags |= configPlain
 	}
 	if c.Flags&configInnerKey != 0 {
 		c.Parsed = innerMax
@@ -110,6 +136,21 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 		c.Parsed = maxSnapLen
 		p.setPatterns(flag(planned.Rules.DropMatching))
 	}
+}
+
+// isPlain reports whether packets go the short way of bpf/plain.h.
+func (p *ringProgram) isPlain() bool {
+	c := p.config
+	o := c.Outputs[0]
+	const beside = configVLANs | configExact | configLearn | configWild | configInnerKey | configPatterns | configIdle
+	if c.NrOutputs != 1 || c.Flags&beside != 0 || c.DefaultAction != uint32(capture.ActionPass) || c.SampleN > 1 || o.HdrLen != shortHeader {
+		return false
+	}
+	if o.Queues > 1 && (o.Hashed == 0 || capture.Balance(o.Balance) == capture.BalanceBothEnds ||
+		max(o.WhenFull, o.WhenUnattended) != uint8(capture.PolicyDrop)) {
+		return false
+	}
+	return o.Hashed == 0 || o.Inner == 0 && capture.Fragments(o.Fragments) != capture.FragmentsWithFlow
 }
 
 // setPatterns sets how the payload, which is in what is parsed, is searched.

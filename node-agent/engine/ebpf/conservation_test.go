@@ -132,8 +132,8 @@ func TestConservationSlowConsumer(t *testing.T) {
 	require.EqualValues(t, sent-len(received), stats.Dropped[capture.DropFull])
 	require.EqualValues(t, sent, observed.Rings["mirror"].Stats.Seen)
 	require.Positive(t, stats.Dropped[capture.DropFull])
-	// What a queue holds is what fits, to less than its size: records of 8 + 48 + 200 bytes.
-	require.EqualValues(t, sent/20_000*((minQueueBytes-1)/256), len(received))
+	// What a lane holds is what fits: slots of 32 + 200 bytes. There is one producer, on whichever CPU.
+	require.GreaterOrEqual(t, len(received), sent/20_000*(minQueueBytes/232))
 }
 
 func TestUnattendedQueueIsCounted(t *testing.T) {

@@ -46,14 +46,18 @@ type packet struct {
 // consumer is the other end of the contract, written from the UAPI header alone: it shares no code with the engine
 // but the encoding of messages.
 type consumer struct {
-	conn        *net.UnixConn
-	reply       handoverReply
-	data, stats int
+	conn  *net.UnixConn
+	reply handoverReply
+	maps  []int // data, consumer, doorbell
 
-	position []byte // the consumer's page
-	ring     []byte // the producer's page and the data, twice
-	page     int
+	data     []byte // the whole data map
+	page     []byte // the consumer's
+	bell     []byte // the doorbell's first page: how far it has been read
+	bellEnd  []byte // and its second: how far it was written
 	epoll    int
+	sleeps   uint64 // the number of the last sleep
+	wakeUps  int
+	pageSize int
 }
 
 func socketPath(runDir, name string, queue int) string {
@@ -128,69 +132,139 @@ func consume(runDir, name string, queue int) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(fds) != 2 {
+	if len(fds) != 3 {
 		conn.Close()
-		return nil, fmt.Errorf("%d descriptors instead of 2", len(fds))
+		return nil, fmt.Errorf("%d descriptors instead of 3", len(fds))
 	}
-	c := &consumer{conn: conn, reply: reply, data: fds[0], stats: fds[1], page: os.Getpagesize()}
+	c := &consumer{conn: conn, reply: reply, maps: fds, pageSize: os.Getpagesize()}
 	return c, c.mmap()
 }
 
+// dataSize is the bytes of the data map.
+func (c *consumer) dataSize() int {
+	const tail = 68 << 10
+	return int(c.reply.HeadSize) + int(c.reply.NrLanes)*(int(c.reply.LaneSize)+tail)
+}
+
+func (c *consumer) pages(bytes int) int { return (bytes + c.pageSize - 1) / c.pageSize * c.pageSize }
+
 func (c *consumer) mmap() error {
+	const pageBytes = 64*64 + 64
+	for _, m := range []struct {
+		to         *[]byte
+		fd         int
+		offset     int
+		bytes      int
+		protection int
+	}{
+		{&c.data, c.maps[0], 0, c.dataSize(), unix.PROT_READ},
+		{&c.page, c.maps[1], 0, pageBytes, unix.PROT_READ | unix.PROT_WRITE},
+		{&c.bell, c.maps[2], 0, c.pageSize, unix.PROT_READ | unix.PROT_WRITE},
+		{&c.bellEnd, c.maps[2], c.pageSize, c.pageSize, unix.PROT_READ},
+	} {
+		var err error
+		if *m.to, err = unix.Mmap(m.fd, int64(m.offset), c.pages(m.bytes), m.protection, unix.MAP_SHARED); err != nil {
+			return fmt.Errorf("map %d bytes at %d: %w", m.bytes, m.offset, err)
+		}
+	}
 	var err error
-	if c.position, err = unix.Mmap(c.data, 0, c.page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return fmt.Errorf("map the consumer's page: %w", err)
-	}
-	length := c.page + 2*int(c.reply.DataSize)
-	if c.ring, err = unix.Mmap(c.data, int64(c.page), length, unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		return fmt.Errorf("map the data: %w", err)
-	}
 	if c.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
 	event := unix.EpollEvent{Events: unix.EPOLLIN}
-	return unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, c.data, &event)
+	return unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, c.maps[2], &event)
 }
 
-func (c *consumer) released() *uint64 { return (*uint64)(unsafe.Pointer(&c.position[0])) }
-func (c *consumer) produced() *uint64 { return (*uint64)(unsafe.Pointer(&c.ring[0])) }
+func wordAt(memory []byte, at int) *uint64 { return (*uint64)(unsafe.Pointer(&memory[at])) }
+
+func (c *consumer) produced(lane int) *uint64 { return wordAt(c.data, 128*lane) }
+func (c *consumer) released(lane int) *uint64 { return wordAt(c.page, 64*lane) }
+func (c *consumer) left(lane int) uint64      { return *wordAt(c.page, 64*lane+8) }
+func (c *consumer) sleep() *uint64            { return wordAt(c.page, 64*64) }
+
+// unread is the bytes that all lanes have.
+func (c *consumer) unread() uint64 {
+	var sum uint64
+	for lane := range int(c.reply.NrLanes) {
+		sum += atomic.LoadUint64(c.produced(lane)) - *c.released(lane)
+	}
+	return sum
+}
+
+// leftBehind is the bytes that earlier consumers left.
+func (c *consumer) leftBehind() uint64 {
+	var sum uint64
+	for lane := range int(c.reply.NrLanes) {
+		sum += c.left(lane) - *c.released(lane)
+	}
+	return sum
+}
+
+// delivered is what the lanes' accounts say.
+func (c *consumer) delivered() uint64 {
+	var sum uint64
+	for lane := range int(c.reply.NrLanes) {
+		sum += atomic.LoadUint64(wordAt(c.data, 128*lane+64))
+	}
+	return sum
+}
+
+// slotAt is the memory from a lane's oldest unread slot on; nil where there is none.
+func (c *consumer) slotAt(lane int) []byte {
+	const tail = 68 << 10
+	released := *c.released(lane)
+	if released >= atomic.LoadUint64(c.produced(lane)) {
+		return nil
+	}
+	return c.data[int(c.reply.HeadSize)+lane*(int(c.reply.LaneSize)+tail)+int(released&uint64(c.reply.LaneSize-1)):]
+}
 
 // next returns the oldest unread packet and releases it; nil when there is none.
 func (c *consumer) next() (*packet, error) {
-	const busy, discard, header = 1 << 31, 1 << 30, 8
-	released := *c.released()
-	if released >= atomic.LoadUint64(c.produced()) {
+	oldest, from := []byte(nil), 0
+	for lane := range int(c.reply.NrLanes) {
+		at := c.slotAt(lane)
+		if at != nil && (oldest == nil || binary.NativeEndian.Uint64(at) < binary.NativeEndian.Uint64(oldest)) {
+			oldest, from = at, lane
+		}
+	}
+	if oldest == nil {
 		return nil, nil
 	}
-	at := c.ring[c.page+int(released&uint64(c.reply.DataSize-1)):]
-	length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&at[0])))
-	if length&busy != 0 {
-		return nil, nil
-	}
-	if length&discard != 0 {
-		return nil, errors.New("a discarded record, which the engine never makes")
-	}
-	record := append([]byte(nil), at[header:header+int(length)]...)
 	p := &packet{}
-	if _, err := binary.Decode(record, binary.NativeEndian, &p.slot); err != nil {
+	header := int(oldest[31])
+	if header != 32 && header != 48 {
+		return nil, fmt.Errorf("a header of %d bytes", header)
+	}
+	whole := make([]byte, 48)
+	copy(whole, oldest[:header])
+	if _, err := binary.Decode(whole, binary.NativeEndian, &p.slot); err != nil {
 		return nil, err
 	}
-	if int(p.slot.HdrLen)+int(p.slot.Caplen) != len(record) {
-		return nil, fmt.Errorf("a record of %d bytes for %d captured", len(record), p.slot.Caplen)
-	}
-	p.data = record[p.slot.HdrLen:]
-	atomic.StoreUint64(c.released(), released+uint64(header+(length+7)/8*8))
+	p.data = append([]byte(nil), oldest[header:header+int(p.slot.Caplen)]...)
+	atomic.AddUint64(c.released(from), uint64(header+int(p.slot.Caplen)+7)&^7)
 	return p, nil
 }
 
-// wait waits for a packet, at most for timeout.
+// wait waits for a packet, at most for timeout, as the contract says.
 func (c *consumer) wait(timeout time.Duration) bool {
+	c.sleeps++
+	atomic.StoreUint64(c.sleep(), c.sleeps)
+	defer atomic.StoreUint64(c.sleep(), 0)
+	if c.unread() > 0 {
+		return true
+	}
 	events := make([]unix.EpollEvent, 1)
 	for {
 		n, err := unix.EpollWait(c.epoll, events, int(timeout.Milliseconds()))
-		if !errors.Is(err, unix.EINTR) {
-			return n > 0
+		if errors.Is(err, unix.EINTR) {
+			continue
 		}
+		if n > 0 {
+			c.wakeUps++
+			atomic.StoreUint64(wordAt(c.bell, 0), atomic.LoadUint64(wordAt(c.bellEnd, 0)))
+		}
+		return n > 0
 	}
 }
 
@@ -230,12 +304,12 @@ func (c *consumer) detach() { c.conn.Close() }
 
 func (c *consumer) close() {
 	c.conn.Close()
-	for _, m := range [][]byte{c.position, c.ring} {
+	for _, m := range [][]byte{c.data, c.page, c.bell, c.bellEnd} {
 		if m != nil {
 			_ = unix.Munmap(m)
 		}
 	}
-	for _, fd := range []int{c.epoll, c.data, c.stats} {
+	for _, fd := range append([]int{c.epoll}, c.maps...) {
 		if fd > 0 {
 			unix.Close(fd)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
 // Defaults of Options.
@@ -36,6 +37,8 @@ type Options struct {
 	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back, six times as long while its
 	// process is alive.
 	ReconnectGrace time.Duration
+	// Lanes of a queue where the plan does not say how many.
+	Lanes int
 	// Memory of the node, looked at before each queue is made; nil looks at none.
 	Memory func() (capture.Memory, error)
 	// Logger gets what is no call's error: consumers that come, go and are refused.
@@ -57,6 +60,9 @@ func (o *Options) setDefaults() {
 	if o.ReconnectGrace == 0 {
 		o.ReconnectGrace = DefaultReconnectGrace
 	}
+	if o.Lanes == 0 {
+		o.Lanes = min(possibleCPUs(), sizing.EBPFLanes)
+	}
 	if o.versions == (versions{}) {
 		o.versions = supportedVersions
 	}
@@ -73,6 +79,7 @@ type environment struct {
 	attacher     attacher
 	grace        time.Duration
 	memory       func() (capture.Memory, error)
+	lanes        int
 	// rings are the engine's; its lock is held.
 	rings map[string]*ring
 }
@@ -109,7 +116,7 @@ func New(options Options) (*Engine, error) {
 }
 
 func newEnvironment(options Options) (environment, error) {
-	env := environment{grace: options.ReconnectGrace, memory: options.Memory}
+	env := environment{grace: options.ReconnectGrace, memory: options.Memory, lanes: options.Lanes}
 	var err error
 	if env.pins, err = openPins(options.PinDir, options.Logger); err != nil {
 		return env, err
@@ -241,7 +248,7 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 	}}}, nil
 }
 
-// TakeBack gives the queue a new, empty ring buffer, to which programs write from then on. Who holds the old one is hung up on,
+// TakeBack gives the queue new, empty memory, to which programs write from then on. Who holds the old one is hung up on,
 // and told why when it comes back.
 func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder capture.Holder) (from int, err error) {
 	q, err := e.queue(id)
@@ -250,7 +257,7 @@ func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder capture.
 	}
 	from, err = q.takeBack(holder)
 	e.handover.hangUp(q)
-	if errors.Is(err, errNoRingBuffer) && holder != (capture.Holder{}) {
+	if errors.Is(err, errNoArea) && holder != (capture.Holder{}) {
 		// Its holder has lost it. The other is made when it is given to somebody.
 		e.log.Warn("a queue was taken back", "cluster", id.Cluster, "queue", id.Queue, "error", err)
 		return from, nil

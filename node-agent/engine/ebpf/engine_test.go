@@ -13,7 +13,7 @@ import (
 func TestPacketsReachTheirConsumer(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
-	l.apply(e, l.plan(1))
+	l.apply(e, withLongHeader(l.plan(1)))
 	c := l.consume("mirror", 0)
 
 	sent := [][]byte{frame(1, 60), frame(2, 1500), frame(3, 9000)}

@@ -284,6 +284,7 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		return
 	}
 	h.log.Info("a consumer is attached", "pid", peer.Pid)
+	h.warn(peer)
 	// It may have been taken back while nobody knew which connection that concerns.
 	if h.queue.isAttached(attachment) {
 		waitForEnd(conn)
@@ -295,8 +296,13 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		return
 	}
 	h.log.Info("the consumer is gone", "pid", peer.Pid)
-	if err := h.queue.detach(attachment); err != nil {
-		h.log.Error("cannot detach the consumer", "error", err)
+	h.queue.detach(attachment)
+}
+
+// warn tells of a container whose process may call bpf(2): by that it can take memory which is charged to nobody, see docs/security.md.
+func (h *handoverSocketServer) warn(peer *unix.Ucred) {
+	if h.server.authorizer != nil && isUnconfined(peer.Pid) {
+		h.log.Warn("the consumer has no seccomp filter: give its container the profile RuntimeDefault", "pid", peer.Pid)
 	}
 }
 
@@ -338,7 +344,8 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 	h.connections[conn] = attachment
 	h.mu.Unlock()
 	if err := h.send(conn, reply, request.MapID == 0, attachment); err != nil {
-		return nil, 0, errors.Join(err, h.queue.detach(attachment))
+		h.queue.detach(attachment)
+		return nil, 0, err
 	}
 	return peer, attachment, nil
 }
@@ -394,14 +401,15 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 		return handoverRequest{}, fmt.Errorf("%w: no request: %w", unix.EPROTO, err)
 	}
 	request, err := parseRequest(message[:n])
-	if err == nil {
-		request.ABI, err = h.server.versions.with(request.versions())
-	}
 	if err != nil {
 		return request, err
 	}
+	// Before the versions: libraries that speak none of the agent's end for this, and ask again after any other error.
 	if h.queue.isStale(request.MapID) {
 		return request, errStale
+	}
+	if request.ABI, err = h.server.versions.with(request.versions()); err != nil {
+		return request, err
 	}
 	if h.queue.resumes(uint32(peer.Pid), request.MapID) {
 		return request, nil
@@ -419,14 +427,14 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 
 // send completes the reply and sends it, with the queue's descriptors if the peer has none yet.
 func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, withDescriptors bool, attachment uint64) error {
-	descriptors, err := h.queue.describe(&reply, attachment)
+	maps, err := h.queue.describe(&reply, attachment)
 	if err != nil {
 		return err
 	}
-	defer descriptors.close()
+	defer maps.close()
 	var rights []byte
 	if withDescriptors {
-		rights = unix.UnixRights(descriptors.data.FD(), descriptors.stats.FD())
+		rights = unix.UnixRights(maps[0].FD(), maps[1].FD(), maps[2].FD())
 	}
 	if _, _, err := conn.WriteMsgUnix(reply.bytes(), rights, nil); err != nil {
 		return fmt.Errorf("send the reply: %w", err)

@@ -30,7 +30,7 @@ func TestHandOverReply(t *testing.T) {
 	l.apply(e, plan)
 	c := l.consume("mirror", 1)
 	want := handoverReply{
-		Magic: protocolMagic, ABI: protocolABI, MapID: c.reply.MapID, DataSize: 1 << 20, NrStats: c.reply.NrStats, Queue: 1,
+		Magic: protocolMagic, ABI: protocolABI, MapID: c.reply.MapID, LaneSize: 1 << 20, NrLanes: c.reply.NrLanes, HeadSize: c.reply.HeadSize, Queue: 1,
 		NrQueues: 2, SnapLen: 1514, Watermark: 4096, TimeoutUs: 25000,
 	}
 	copy(want.Name[:], "mirror")
@@ -246,7 +246,7 @@ func TestConsumerKilledAndRestarted(t *testing.T) {
 	require.NoError(t, first.Process.Kill())
 	l.detached(e, "mirror", 0)
 	c := l.consume("mirror", 0)
-	require.EqualValues(t, *c.produced()-*c.released(), c.reply.Left, "it is told what the last one left")
+	require.Equal(t, c.unread(), c.leftBehind(), "it is told what the last one left")
 	l.sendAll(e, "mirror", 1, func(int) []byte { return frame(300, 60) })
 	packets := l.collect(c, 201)
 	for i, p := range packets {
@@ -317,8 +317,8 @@ func TestTakeBackWithoutMemory(t *testing.T) {
 	require.NoError(t, err)
 	defer file.Close()
 	queue := func() *queue { return e.clusters["mirror"].queues[0] }
-	bytes := queue().bytes
-	queue().bytes = 3 // which no ring buffer can have
+	shape := queue().shape
+	queue().shape.laneSize = 3 << 30 // which no map can have
 	from, err := e.TakeBack(t.Context(), id, capture.Holder{PID: os.Getpid()})
 	require.NoError(t, err)
 	require.Equal(t, os.Getpid(), from)
@@ -327,7 +327,7 @@ func TestTakeBackWithoutMemory(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF, "it is hung up on")
 	require.ErrorIs(t, comeBack(l, old), unix.ESTALE)
 	_, err = e.TakeBack(t.Context(), id, capture.Holder{})
-	require.ErrorIs(t, err, errNoRingBuffer, "for the next there is none")
+	require.ErrorIs(t, err, errNoArea, "for the next there is none")
 	_, err = consume(l.runDir, "mirror", 0)
 	require.Error(t, err)
 	unattended := func(n int) {
@@ -346,7 +346,7 @@ func TestTakeBackWithoutMemory(t *testing.T) {
 	l.apply(e, l.plan(1))
 	unattended(10)
 	require.ErrorIs(t, comeBack(l, old), unix.ESTALE)
-	require.Equal(t, bytes, queue().bytes)
+	require.Equal(t, shape, queue().shape)
 	next := l.consume("mirror", 0)
 	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(next, 5), 5)

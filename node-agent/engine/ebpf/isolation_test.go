@@ -20,38 +20,29 @@ import (
 
 // attempts are what a consumer might try with what it was given, beside reading its queue. Each must fail.
 func attempts(c *consumer) map[string]func() error {
-	page := int64(c.page)
 	return map[string]func() error{
 		"map the data writable": func() error {
-			return mapping(c.data, page, c.page+2*int(c.reply.DataSize), unix.PROT_READ|unix.PROT_WRITE)
+			return mapping(c.maps[0], 0, c.pages(c.dataSize()), unix.PROT_READ|unix.PROT_WRITE)
 		},
-		"map the producer's page writable": func() error {
-			return mapping(c.data, page, c.page, unix.PROT_READ|unix.PROT_WRITE)
-		},
-		"map both pages writable": func() error {
-			return mapping(c.data, 0, 2*c.page, unix.PROT_READ|unix.PROT_WRITE)
+		"map the lanes' heads writable": func() error {
+			return mapping(c.maps[0], 0, c.pageSize, unix.PROT_READ|unix.PROT_WRITE)
 		},
 		"make the mapped data writable": func() error {
-			return unix.Mprotect(c.ring, unix.PROT_READ|unix.PROT_WRITE)
+			return unix.Mprotect(c.data, unix.PROT_READ|unix.PROT_WRITE)
 		},
-		"map the counters writable": func() error {
-			return mapping(c.stats, 0, c.page, unix.PROT_READ|unix.PROT_WRITE)
+		"map the end of the doorbell writable": func() error {
+			return mapping(c.maps[2], int64(c.pageSize), c.pageSize, unix.PROT_READ|unix.PROT_WRITE)
 		},
-		"make the mapped counters writable": func() error {
-			m, err := unix.Mmap(c.stats, 0, c.page, unix.PROT_READ, unix.MAP_SHARED)
-			if err != nil {
-				return fmt.Errorf("they cannot be read either: %w", err)
-			}
-			defer func() { _ = unix.Munmap(m) }()
-			return unix.Mprotect(m, unix.PROT_READ|unix.PROT_WRITE)
+		"make the mapped end of the doorbell writable": func() error {
+			return unix.Mprotect(c.bellEnd, unix.PROT_READ|unix.PROT_WRITE)
 		},
-		"update the counters":    func() error { return updateElement(c.stats) },
-		"update the ring buffer": func() error { return updateElement(c.data) },
+		"update the data":     func() error { return updateElement(c.maps[0], c.dataSize()) },
+		"update the doorbell": func() error { return updateElement(c.maps[2], 8) },
 		"open other maps by number": func() error {
 			return bpfCall(bpfMapGetFDByID, [2]uint32{c.reply.MapID, 0})
 		},
-		"open the counters' descriptor again": func() error {
-			_, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", c.stats), unix.O_RDWR, 0)
+		"open the data's descriptor again": func() error {
+			_, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", c.maps[0]), unix.O_RDWR, 0)
 			return err
 		},
 	}
@@ -71,12 +62,12 @@ func mapping(fd int, offset int64, length, protection int) error {
 	return err
 }
 
-func updateElement(fd int) error {
-	key, value := new(uint32), new(laneStats)
+func updateElement(fd, bytes int) error {
+	key, value := new(uint32), make([]byte, bytes)
 	attributes := struct {
 		fd, _             uint32
 		key, value, flags uint64
-	}{fd: uint32(fd), key: uint64(uintptr(unsafe.Pointer(key))), value: uint64(uintptr(unsafe.Pointer(value)))}
+	}{fd: uint32(fd), key: uint64(uintptr(unsafe.Pointer(key))), value: uint64(uintptr(unsafe.Pointer(&value[0])))}
 	return bpfCall(bpfMapUpdateElem, attributes)
 }
 
@@ -113,14 +104,7 @@ func runIntruder(text string) error {
 	if err != nil {
 		return err
 	}
-	stats, err := unix.Mmap(c.stats, 0, c.page, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	var delivered uint64
-	for cpu := range c.reply.NrStats {
-		delivered += binary.NativeEndian.Uint64(stats[64*cpu:])
-	}
+	delivered := c.delivered()
 	if delivered != uint64(len(packets)) {
 		return fmt.Errorf("%d packets are counted as delivered, %d were read", delivered, len(packets))
 	}
@@ -149,15 +133,17 @@ func TestConsumerThatScribblesHarmsOnlyItself(t *testing.T) {
 	l.apply(e, plan)
 	bad, good := l.consume("mirror", 0), l.consume("mirror", 1)
 	for round, position := range []uint64{1, 1 << 63, ^uint64(0), 0xdeadbeef00000003, 12345} {
-		for i := 0; i+8 <= len(bad.position); i += 8 {
-			binary.NativeEndian.PutUint64(bad.position[i:], position)
+		for _, page := range [][]byte{bad.page, bad.bell} {
+			for i := 0; i+8 <= len(page); i += 8 {
+				binary.NativeEndian.PutUint64(page[i:], position)
+			}
 		}
 		l.sendAll(e, "mirror", 1000, func(n int) []byte { return frame(n, 60) })
 		require.Len(t, l.collect(good, 500), 500)
 		stats := l.observe(e).Clusters["mirror"].Queues
 		require.EqualValues(t, 500*(round+1), stats[1].Delivered)
 		require.EqualValues(t, 500*(round+1), stats[0].Delivered+stats[0].Dropped[capture.DropFull])
-		require.LessOrEqual(t, stats[0].UnreadBytes, uint64(minQueueBytes))
+		require.LessOrEqual(t, stats[0].UnreadBytes, uint64(bad.reply.NrLanes)*minQueueBytes)
 	}
 	bad.detach()
 	l.detached(e, "mirror", 0)

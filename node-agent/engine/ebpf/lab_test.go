@@ -243,6 +243,14 @@ func (l *lab) plan(queues int) capture.Plan {
 	}
 }
 
+// withLongHeader makes the slots of all clusters carry what the parser found.
+func withLongHeader(plan capture.Plan) capture.Plan {
+	for i := range plan.Clusters {
+		plan.Clusters[i].LongHeader = true
+	}
+	return plan
+}
+
 // frame is an Ethernet frame with an IPv4 UDP packet. Its bytes depend on n.
 func frame(n, length int) []byte {
 	f := make([]byte, max(length, 46))

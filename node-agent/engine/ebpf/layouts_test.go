@@ -24,7 +24,7 @@ func (l *lab) anotherLayout(name string) {
 // account for each packet from then on; who read an old one is told to attach again.
 func TestOtherLayoutIsRetired(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact", "xdp"} {
-		for _, name := range []string{"v1", "v99"} {
+		for _, name := range []string{"v2", "v99"} {
 			t.Run(mode+" "+name, func(t *testing.T) {
 				l := newLab(t)
 				how := l.attachedBy(mode)
@@ -51,6 +51,15 @@ func TestOtherLayoutIsRetired(t *testing.T) {
 				require.NoDirExists(t, filepath.Join(l.pinDir, name))
 				require.Equal(t, len(taps), len(l.taps()))
 				require.ErrorIs(t, comeBack(l, c), unix.ESTALE)
+				asOlder := func(known uint32) error { // as one that reads the ring buffers of layout v2
+					_, _, _, err := request(socketPath(l.runDir, "mirror", 0), encodeRequest(handoverRequest{
+						Magic: protocolMagic, ABI: 2, ABIMin: 1, MapID: known,
+					}))
+					return err
+				}
+				require.ErrorIs(t, asOlder(c.reply.MapID), unix.ESTALE)
+				require.ErrorIs(t, asOlder(0), unix.EPROTO)
+				require.ErrorContains(t, asOlder(0), "consumer 1 to 2, agent 3 to 3: update libringcap")
 
 				next := l.consume("mirror", 0)
 				l.sendAll(e, "mirror", 20, func(n int) []byte { return frame(n, 60) })

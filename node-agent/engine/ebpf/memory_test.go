@@ -46,11 +46,11 @@ func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
 	cgroup := l.limitedCgroup(112 << 20)
 	plan := l.plan(1)
 	tooLarge := plan.Clusters[0]
-	tooLarge.Name, tooLarge.Queues, tooLarge.QueueBytes = "large", 3, 64<<20
+	tooLarge.Name, tooLarge.Queues, tooLarge.Lanes, tooLarge.QueueBytes = "large", 3, 1, 64<<20
 	plan.Clusters = append(plan.Clusters, tooLarge)
 	_, out := l.helper("engine", engineInput{PinDir: l.pinDir, RunDir: l.runDir, Plan: plan, Cgroup: cgroup}, 0)
 	answer := l.line(out)
-	require.Contains(t, answer, "cluster large: queue 1 of 3 with 67108864 bytes each")
+	require.Contains(t, answer, "cluster large: queue 1 of 3 with 1 lanes of 67108864 bytes each")
 	require.Contains(t, answer, "memory limit of the agent's container")
 
 	// What could be made is there, and nothing is left of the rest.
@@ -75,12 +75,12 @@ func TestQueuesBeyondTheNodesMemory(t *testing.T) {
 	l.apply(e, l.plan(1))
 	plan := l.plan(1)
 	large := plan.Clusters[0]
-	large.Name, large.Queues, large.QueueBytes = "large", 3, 32<<20
+	large.Name, large.Queues, large.Lanes, large.QueueBytes = "large", 3, 1, 32<<20
 	plan.Clusters = append(plan.Clusters, large)
 	failed, err := e.Apply(t.Context(), plan, capture.Observation{})
 	require.NoError(t, err)
 	require.ErrorIs(t, failed["large"], capture.ErrNoMemory)
-	require.ErrorContains(t, failed["large"], "queue 1 of 3 with 33554432 bytes each: no memory: 33816576 bytes are needed, and the node has less at the moment")
+	require.ErrorContains(t, failed["large"], "queue 1 of 3 with 1 lanes of 33554432 bytes each: no memory: 33887010 bytes are needed, and the node has less at the moment")
 
 	observed := l.observe(e)
 	require.NotContains(t, observed.Clusters, "large")

@@ -10,8 +10,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -25,11 +27,15 @@ var objectFile []byte
 
 const (
 	maxOutputs      = len(programConfig{}.Outputs)
+	maxTables       = maxOutputs + len(programConfig{}.Targets)
 	ingressProgram  = "ringcap_ingress"
 	egressProgram   = "ringcap_egress"
 	xdpProgram      = "ringcap_xdp"
 	configVariable  = "config"
-	ringCountersMap = "ring_counters"
+	ringCountersMap = ".data.counters"
+	attachedMap     = ".data.attached"
+	clockMap        = ".data.clock"
+	unattendedMap   = ".data.unattended"
 	patternRowsMap  = "ring_pattern_rows"
 )
 
@@ -49,9 +55,25 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("number of possible CPUs: %w", err)
 	}
 	spec.Maps[scratchMap].MaxEntries = uint32(cpus)
-	spec.Maps["rc_queue_stats"].InnerMap.MaxEntries = uint32(cpus)
+	sizeSection(spec.Maps[ringCountersMap], "rc_counters", cpuSlots(cpus))
+	sizeSection(spec.Maps[attachedMap], "rc_attached", maxNodeQueues)
+	sizeSection(spec.Maps[clockMap], "rc_clock", 1)
+	sizeSection(spec.Maps[unattendedMap], "rc_unattended", maxNodeQueues*min(cpuSlots(cpus), unattendedCPUs))
+	spec.Maps[attachedMap].Flags |= mmapable
+	spec.Maps[unattendedMap].Flags |= mmapable
+	spec.Maps["rc_doorbells"].InnerMap.MaxEntries = uint32(os.Getpagesize())
 	return spec, nil
 }
+
+// sizeSection makes the map of a section, which has one element in the object, one for so many.
+func sizeSection(spec *ebpf.MapSpec, name string, elements uint32) {
+	spec.ValueSize *= elements
+	spec.Name, spec.Key, spec.Value = name, nil, nil
+	spec.Contents = []ebpf.MapKV{{Key: uint32(0), Value: zeroes()[:spec.ValueSize]}}
+}
+
+// zeroes is as many as the largest section has; nobody writes there.
+var zeroes = sync.OnceValue(func() []byte { return make([]byte, 8*maxNodeQueues*min(cpuSlots(possibleCPUs()), unattendedCPUs)) })
 
 // ringProgram is what a ring's taps run.
 type ringProgram struct {
@@ -65,7 +87,12 @@ type ringProgram struct {
 	fragments bool
 	// targetBases are the first indexes of the clusters that rules name.
 	targetBases []uint32
+	// tables are the clusters' own, by the numbers of outputs and, behind these, of targets; nil where there is none.
+	tables [maxTables]*ebpf.Map
 }
+
+// tableMap is what the table of an output or target is called in the object.
+func tableMap(number int) string { return fmt.Sprintf("table_%d", number) }
 
 // bases returns the first indexes of the clusters that the program feeds.
 func (p ringProgram) bases() []uint32 {
@@ -111,6 +138,13 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	}
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
+	for i, table := range p.tables {
+		if table == nil {
+			table = tables.none
+		}
+		replacements[tableMap(i)] = table
+		spec.Maps[tableMap(i)].MaxEntries = table.MaxEntries()
+	}
 	for name, m := range maps.maps {
 		replacements[name] = m
 		spec.Maps[name].MaxEntries, spec.Maps[name].ValueSize = m.MaxEntries(), m.ValueSize()

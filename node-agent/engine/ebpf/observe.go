@@ -5,6 +5,7 @@ package ebpf
 import (
 	"context"
 	"fmt"
+	"unsafe"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
@@ -48,8 +49,8 @@ func (e *Engine) Observe(ctx context.Context) (capture.Observation, error) {
 
 func (r *ring) stats() (capture.RingStats, error) {
 	var sum capture.RingStats
-	var byCPU []ringCounters
-	if err := r.counters.Lookup(uint32(0), &byCPU); err != nil {
+	byCPU := make([]ringCounters, int(r.counters.ValueSize())/int(unsafe.Sizeof(ringCounters{})))
+	if err := r.counters.Lookup(uint32(0), byCPU); err != nil {
 		return sum, fmt.Errorf("read its counters: %w", err)
 	}
 	for _, c := range byCPU {
@@ -66,7 +67,7 @@ func (r *ring) stats() (capture.RingStats, error) {
 }
 
 func (c *cluster) observe() (capture.ClusterState, error) {
-	state := capture.ClusterState{Memory: c.memory()}
+	state := capture.ClusterState{Memory: c.memory(), Lanes: c.Lanes}
 	for _, q := range c.queues {
 		state.Queues = append(state.Queues, q.observe())
 	}
@@ -89,12 +90,16 @@ func (q *queue) observe() capture.QueueStats {
 		Attached: q.consumer != 0,
 		Holder:   q.holder(),
 	}
-	if q.data != nil {
-		stats.UnreadBytes = q.positions.unread(q.bytes)
-	}
 	if stats.Attached {
 		stats.Attachment = q.attachment
 	}
-	q.lanes.sum(&stats)
+	sum := q.account.Before
+	if q.area != nil {
+		stats.UnreadBytes = q.area.positions.unread(q.area.head)
+		lanes := q.area.head.sum()
+		sum.add(&lanes)
+	}
+	sum.report(&stats)
+	stats.Dropped[capture.DropUnattended] += q.tables.unattended.sum(q.index)
 	return stats
 }

@@ -4,7 +4,6 @@ package ebpf
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"unsafe"
 
@@ -12,24 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// positions is a ring buffer's first two pages, mapped read-only: how far its consumer and its producers are, in bytes
-// since it was made.
+// positions are what a consumer says of its queue's lanes, mapped for writing: as long as they are, nobody can freeze the
+// map. The consumer may have written anything there.
 type positions struct {
-	pages              []byte
-	consumer, producer *uint64
+	pages []byte
+	page  *consumerPage
 }
 
-func mapPositions(ring *ebpf.Map) (*positions, error) {
-	page := os.Getpagesize()
-	pages, err := unix.Mmap(ring.FD(), 0, 2*page, unix.PROT_READ, unix.MAP_SHARED)
+func mapPositions(consumer *ebpf.Map) (*positions, error) {
+	pages, err := unix.Mmap(consumer.FD(), 0, wholePages(int(unsafe.Sizeof(consumerPage{}))), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("map a ring buffer's positions: %w", err)
+		return nil, fmt.Errorf("map a queue's positions: %w", err)
 	}
-	return &positions{
-		pages:    pages,
-		consumer: (*uint64)(unsafe.Pointer(&pages[0])),
-		producer: (*uint64)(unsafe.Pointer(&pages[page])),
-	}, nil
+	return &positions{pages: pages, page: (*consumerPage)(unsafe.Pointer(&pages[0]))}, nil
 }
 
 func (p *positions) unmap() {
@@ -37,16 +31,36 @@ func (p *positions) unmap() {
 	_ = unix.Munmap(p.pages)
 }
 
-// unread returns the bytes that are published and not released, at most size. The consumer may have written anything
-// as its position.
-func (p *positions) unread(size uint32) uint64 {
-	consumer := atomic.LoadUint64(p.consumer)
-	unread := atomic.LoadUint64(p.producer) - consumer
-	return min(unread, uint64(size))
+// released returns how far the consumer has read a lane, as programs would believe it.
+func (p *positions) released(h *laneHeads, lane int) (position, producer uint64) {
+	last, claimed := h.released(lane), atomic.LoadUint64(&p.page.Lane[lane].Released)
+	producer = h.producer(lane)
+	if producer-last > h.laneSize {
+		last = producer // programs never write that; other programs that a consumer loaded can
+	}
+	if claimed%8 != 0 || claimed-last > producer-last {
+		return last, producer
+	}
+	return claimed, producer
 }
 
-// plausible reports whether the consumer's position is one that a consumer comes to.
-func (p *positions) plausible(size uint32) bool {
-	consumer := atomic.LoadUint64(p.consumer)
-	return consumer%8 == 0 && atomic.LoadUint64(p.producer)-consumer <= uint64(size)
+// unread returns the bytes that are published and not released, over all lanes.
+func (p *positions) unread(h *laneHeads) uint64 {
+	var sum uint64
+	for lane := range h.lanes {
+		position, producer := p.released(h, lane)
+		sum += producer - position
+	}
+	return sum
+}
+
+// begin makes the page that of a consumer that is about to attach, and does not sleep. Packets come no more, but for those of
+// programs that have just seen the last consumer: what these publish a moment later counts as the next one's.
+func (p *positions) begin(h *laneHeads) {
+	for lane := range h.lanes {
+		position, producer := p.released(h, lane)
+		atomic.StoreUint64(&p.page.Lane[lane].Released, position)
+		atomic.StoreUint64(&p.page.Lane[lane].Left, producer)
+	}
+	atomic.StoreUint64(&p.page.Sleep, 0)
 }

@@ -30,6 +30,15 @@ func probe() error {
 	// The other direction's program differs in one flag; XDP is for those who ask for it.
 	delete(spec.Programs, egressProgram)
 	delete(spec.Programs, xdpProgram)
+	// As a ring with one queue has it.
+	cpus := possibleCPUs()
+	shape := newQueueShape(1, minQueueBytes, cpus)
+	config := programConfig{SnapLen: maxSnapLen, Parsed: parseMax, NrOutputs: 1, CPUs: uint32(cpus), CPUMask: cpuSlots(cpus) - 1}
+	config.Outputs[0] = outputConfig{Queues: 1, Lanes: 1, LaneSize: shape.laneSize, HeadSize: shape.headSize, HdrLen: shortHeader}
+	spec.Maps[tableMap(0)].InnerMap = shape.dataSpec()
+	if err := spec.Variables[configVariable].Set(config); err != nil {
+		return fmt.Errorf("configure the eBPF program: %w", err)
+	}
 	collection, err := ebpf.NewCollection(spec)
 	if errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("%w: it was built without the bpf system call (CONFIG_BPF_SYSCALL)", err)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
@@ -33,12 +35,17 @@ func (e *Engine) quarantineCluster(folder string, why error) error {
 	called := filepath.Base(folder)
 	end := max(strings.LastIndexByte(called, '_'), 0)
 	base, err := strconv.ParseUint(strings.TrimPrefix(called[end:], "_"), 10, 32)
-	stats, _ := filepath.Glob(filepath.Join(folder, "q*_stats"))
-	if err != nil || len(stats) > maxQueues || base+uint64(len(stats)) > maxNodeQueues {
+	table, e2 := ebpf.LoadPinnedMap(filepath.Join(folder, "queues"), nil)
+	if err = errors.Join(err, e2); err != nil {
 		return removePins(folder)
 	}
-	c := &cluster{Name: strings.ReplaceAll(called[:end], "_", "."), Queues: len(stats), Base: uint32(base), folder: folder, tables: e.env.tables, unreadable: true}
-	for i := range stats {
+	queues := table.MaxEntries()
+	table.Close()
+	if queues > maxQueues || base+uint64(queues) > maxNodeQueues {
+		return removePins(folder)
+	}
+	c := &cluster{Name: strings.ReplaceAll(called[:end], "_", "."), Queues: int(queues), Base: uint32(base), folder: folder, tables: e.env.tables, unreadable: true}
+	for i := range c.Queues {
 		c.queues = append(c.queues, e.env.newQueue(c, i))
 	}
 	e.retired = append(e.retired, c)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/ringcap/ringcap/node-agent/capture"
 	"github.com/ringcap/ringcap/node-agent/memory"
+	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
 // unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
@@ -27,9 +27,9 @@ const maxGraces = 6
 // Why a consumer does not get the queue that it asks for.
 var (
 	errBusy  = errors.New("another consumer is attached to this queue")
-	errStale = errors.New("this ring buffer was taken from its consumer; attach again")
-	// errNoRingBuffer: the queue was taken back, but has no ring buffer.
-	errNoRingBuffer = errors.New("there is no other ring buffer in its place until one can be made")
+	errStale = errors.New("this queue's memory was taken from its consumer; attach again")
+	// errNoArea: the queue was taken back, but has no memory.
+	errNoArea = errors.New("there is no other memory in its place until it can be made")
 )
 
 // queueParams are the parameters of a queue that its consumer gets.
@@ -40,155 +40,169 @@ type queueParams struct {
 	timeout   time.Duration
 }
 
-// queue is an index of the node's tables with its maps and its consumer. Its methods may be called by several
+// queue is a place in the node's tables with its maps and its consumer. Its methods may be called by several
 // goroutines.
 type queue struct {
 	id     capture.QueueID
-	index  uint32
-	bytes  uint32
+	index  uint32 // in the node's tables
+	shape  queueShape
 	folder string // of its cluster's pins
+	// table is its cluster's, by queue number.
+	table  *ebpf.Map
 	tables *tables
 	grace  time.Duration
+	// hasRoom is the environment's.
+	hasRoom func(bytes uint64) error
 
 	mu     sync.Mutex
 	params queueParams
-	// data is nil when the queue is closed (stats is, too), or bare: it was taken back, and another could not be made.
-	data      *ebpf.Map
-	dataID    uint32
-	positions *positions
-	stats     *ebpf.Map
-	lanes     *lanes
+	closed bool
+	// area is nil when the queue is closed, or bare: it was taken back, and another area could not be made.
+	area    *area
+	account queueAccount
 	// consumer is the process to which the queue was handed over, 0 = none; connected tells whether it keeps its
 	// connection, which it cannot while the agent is not running. attachment counts those that began.
 	consumer   uint32
 	connected  bool
 	attachment uint64
-	left       uint32 // bytes that were unread when the attachment began, unless the consumer came back to them
 	expiry     *time.Timer
 	graces     int // that have passed without it
 }
 
-func (q *queue) dataPin() string { return filepath.Join(q.folder, fmt.Sprintf("q%d_data", q.id.Queue)) }
-func (q *queue) nextPin() string { return filepath.Join(q.folder, fmt.Sprintf("q%d_next", q.id.Queue)) }
-func (q *queue) statsPin() string {
-	return filepath.Join(q.folder, fmt.Sprintf("q%d_stats", q.id.Queue))
-}
+func (q *queue) number() uint32 { return uint32(q.id.Queue) }
 
 // create makes and pins the queue's maps.
-func (q *queue) create() error {
-	var err error
-	if q.stats, err = newPinned(q.tables.statsSpec, q.statsPin()); err != nil {
-		return err
+func (q *queue) create() (queueMaps, error) {
+	m, err := q.makeMaps(q.pin)
+	if err != nil {
+		return m, err
 	}
-	// From here on only programs write to it, and consumers can be given a descriptor that they can map.
-	if err := q.stats.Freeze(); err != nil {
-		return fmt.Errorf("freeze %s: %w", q.statsPin(), err)
+	if err := q.adopt(m); err != nil {
+		m.close()
+		return m, err
 	}
-	if q.lanes, err = mapLanes(q.stats); err != nil {
-		return err
-	}
-	data, err := newPinned(q.dataSpec(), q.dataPin())
+	return m, nil
+}
+
+// occupy puts the queue's maps into the tables.
+func (q *queue) occupy() error {
+	m, err := q.open()
 	if err != nil {
 		return err
 	}
-	return q.adopt(data)
+	defer m.close()
+	return q.tables.occupy(q.index, m, q.table, q.number())
 }
 
-// occupy puts the queue's maps into the node's tables.
-func (q *queue) occupy() error { return q.tables.occupy(q.index, q.data, q.stats) }
-
 // vacate takes them out.
-func (q *queue) vacate() error { return q.tables.vacate(q.index) }
+func (q *queue) vacate() error {
+	var err error
+	if q.table != nil {
+		err = deleteAt(q.table, q.number())
+	}
+	return errors.Join(err, q.tables.vacate(q.index))
+}
 
 // recover opens the maps of a queue that another process made. A consumer that was attached has q.grace to come back.
 func (q *queue) recover() error {
-	var err error
-	if q.stats, err = ebpf.LoadPinnedMap(q.statsPin(), nil); err != nil {
-		return fmt.Errorf("open %s: %w", q.statsPin(), err)
+	if err := q.tables.accounts.Lookup(q.index, &q.account); err != nil {
+		return fmt.Errorf("read a queue's account: %w", err)
 	}
-	if q.lanes, err = mapLanes(q.stats); err != nil {
+	if err := errors.Join(q.finishReset(), q.finishBare()); err != nil {
 		return err
 	}
-	if err := q.finishReset(); err != nil {
+	here, err := q.recoverArea()
+	if err != nil {
 		return err
 	}
-	data, err := ebpf.LoadPinnedMap(q.dataPin(), nil)
-	if errors.Is(err, os.ErrNotExist) {
+	if !here {
 		return q.bare()
 	}
-	if err != nil {
-		return fmt.Errorf("open %s: %w", q.dataPin(), err)
-	}
-	if err := q.adopt(data); err != nil {
-		return err
-	}
-	if err := q.tables.attached.Lookup(q.index, &q.consumer); err != nil {
-		return fmt.Errorf("read who is attached: %w", err)
-	}
+	q.consumer = q.tables.attached.get(q.index)
 	if q.consumer != 0 {
 		q.expiry = time.AfterFunc(q.grace, q.expire)
 	}
 	return nil
 }
 
-// finishReset completes a reset that a process began and did not live to end: the new ring buffer is the queue's from
-// when it is in the table.
-func (q *queue) finishReset() error {
-	next, err := ebpf.LoadPinnedMap(q.nextPin(), nil)
+// recoverArea maps the queue's maps; false where it has none, or not all of them: then another area is made for the next consumer.
+func (q *queue) recoverArea() (bool, error) {
+	m, err := openMaps(q.pin)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer m.close()
+	if frozen(m) {
+		return false, nil
+	}
+	return true, q.adopt(m)
+}
+
+// settlePinned adds a data map that was the queue's, and is in the table no more, to the account.
+func (q *queue) settlePinned(pin string) error {
+	data, err := ebpf.LoadPinnedMap(pin, nil)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open %s: %w", q.nextPin(), err)
+		return err
+	}
+	defer data.Close()
+	return q.settleMap(data)
+}
+
+// finishReset completes a reset that a process began and did not live to end: the next maps are the queue's from when their data
+// map is in the table.
+func (q *queue) finishReset() error {
+	next, err := ebpf.LoadPinnedMap(q.nextPin(kinds[0]), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", q.nextPin(kinds[0]), err)
 	}
 	defer next.Close()
 	nextID, err := mapID(next)
 	if err != nil {
 		return err
 	}
-	id, err := q.tables.queueAt(q.index)
+	id, err := idAt(q.table, q.number())
 	if err != nil {
-		return fmt.Errorf("read entry %d of the table of queues: %w", q.index, err)
+		return fmt.Errorf("read entry %d of a table of queues: %w", q.number(), err)
 	}
 	if id == nextID {
-		return os.Rename(q.nextPin(), q.dataPin())
+		return errors.Join(q.settlePinned(q.pin(kinds[0])), q.rename())
 	}
-	return os.Remove(q.nextPin())
+	// Some of the others may be in their tables.
+	m, err := openMaps(q.pin)
+	if err == nil {
+		err = q.tables.setConsumer(q.index, m)
+		m.close()
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, removeMaps(q.nextPin))
 }
 
-// adopt makes data the queue's ring buffer in this process.
-func (q *queue) adopt(data *ebpf.Map) error {
-	id, p, err := examine(data)
+// adopt maps the queue's maps in this process.
+func (q *queue) adopt(m queueMaps) error {
+	a, err := newArea(m, q.shape)
 	if err == nil {
-		q.hold(data, id, p)
+		q.release()
+		q.area = a
 	}
 	return err
 }
 
-// examine does what can fail of adopting a ring buffer; then it closes data.
-func examine(data *ebpf.Map) (uint32, *positions, error) {
-	id, err := mapID(data)
-	var p *positions
-	if err == nil {
-		p, err = mapPositions(data)
-	}
-	if err != nil {
-		data.Close()
-	}
-	return id, p, err
-}
-
-func (q *queue) hold(data *ebpf.Map, id uint32, p *positions) {
-	q.release()
-	q.data, q.dataID, q.positions = data, id, p
-}
-
-// release lets go of the ring buffer in this process.
+// release lets go of the area in this process.
 func (q *queue) release() {
-	if q.data != nil {
-		q.positions.unmap()
-		q.data.Close()
-		q.data, q.positions = nil, nil
+	if q.area != nil {
+		q.area.unmap()
+		q.area = nil
 	}
 }
 
@@ -201,60 +215,61 @@ func (q *queue) close() {
 		q.expiry = nil // for an expire that waits for the lock: the index can be another queue's by then
 	}
 	q.release()
-	if q.lanes != nil {
-		q.lanes.unmap()
-		q.lanes = nil
-	}
-	if q.stats != nil {
-		q.stats.Close()
-		q.stats = nil
-	}
-}
-
-func (q *queue) dataSpec() *ebpf.MapSpec {
-	spec := q.tables.queueSpec.Copy()
-	spec.MaxEntries = q.bytes
-	spec.Name = "ringcap_queue"
-	return spec
+	q.closed = true
 }
 
 // attach makes process the queue's consumer, and returns the number of the attachment, which ends it. A consumer that returns
-// gives its ring buffer as known, a new one 0. A new consumer finds unread packets of the last one in the queue. It learns how
-// many bytes these are, and decides whether to read them.
+// gives its data map as known, a new one 0. A new consumer finds unread packets of the last one in the queue. It learns where
+// these end, and decides whether to read them.
 func (q *queue) attach(process, known uint32) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if process == 0 {
 		process = unknownProcess
 	}
-	if q.stats == nil {
-		return 0, errStale
-	}
-	if known != 0 && known != q.dataID {
+	if q.closed || known != 0 && !q.has(known) {
 		return 0, errStale
 	}
 	if q.connected || q.consumer != 0 && q.consumer != process && q.mayReturn() {
 		return 0, q.busy(process)
 	}
-	if known == 0 && !q.sound() {
-		if err := q.replaceData(); err != nil {
+	if known == 0 {
+		if err := q.prepare(); err != nil {
 			return 0, err
 		}
 	}
-	// Before packets come for this consumer.
-	left := uint32(0)
-	if known == 0 {
-		left = uint32(q.positions.unread(q.bytes))
-	}
-	if err := q.tables.attached.Put(q.index, process); err != nil {
-		return 0, fmt.Errorf("note the consumer: %w", err)
-	}
-	q.left = left
+	q.tables.attached.set(q.index, process)
 	q.stopExpiry()
 	q.consumer, q.connected = process, true
 	q.attachment++
 	return q.attachment, nil
 }
+
+// prepare makes the queue ready for a new consumer, before packets come for it. Caller holds q.mu.
+func (q *queue) prepare() error {
+	// One that an earlier agent left word of, and that is gone, gets nothing more.
+	if q.consumer != 0 {
+		q.forget()
+	}
+	if !q.sound() {
+		if err := q.renew(); err != nil {
+			return err
+		}
+	}
+	q.area.positions.begin(q.area.head)
+	return q.tables.resetBell(q.index)
+}
+
+// renew gives the queue maps that the next consumer can use. Consumers cause it, who may keep the last ones. Caller holds q.mu.
+func (q *queue) renew() error {
+	if err := q.hasRoom(sizing.WithTables(q.shape.dataSize())); err != nil {
+		return err
+	}
+	return q.replace()
+}
+
+// has reports whether a data map is the queue's. Caller holds q.mu.
+func (q *queue) has(known uint32) bool { return q.area != nil && q.area.id() == known }
 
 // stopExpiry ends the wait for a consumer's return. Caller holds q.mu.
 func (q *queue) stopExpiry() {
@@ -264,19 +279,19 @@ func (q *queue) stopExpiry() {
 	}
 }
 
-// isStale reports whether a ring buffer is not the queue's any more. Who has it may know that without any right to the queue.
+// isStale reports whether a data map is not the queue's any more. Who has it may know that without any right to the queue.
 func (q *queue) isStale(known uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return known != 0 && known != q.dataID
+	return known != 0 && !q.has(known)
 }
 
-// resumes reports whether process is the consumer that an earlier agent let in and that still has the queue's ring buffer:
+// resumes reports whether process is the consumer that an earlier agent let in and that still has the queue's data map:
 // it needs no new permission, nor anybody's answer, to go on. It is given no descriptor either.
 func (q *queue) resumes(process, known uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return known != 0 && known == q.dataID && process != 0 && process == q.consumer
+	return known != 0 && q.has(known) && process != 0 && process == q.consumer
 }
 
 // isAttached reports whether an attachment is the queue's.
@@ -295,23 +310,20 @@ func (q *queue) mayReturn() bool {
 }
 
 // detach ends what attach began, unless the queue was taken back since.
-func (q *queue) detach(attachment uint64) error {
+func (q *queue) detach(attachment uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if attachment != q.attachment {
-		return nil
+		return
 	}
 	q.connected = false
-	return q.forget()
+	q.forget()
 }
 
 // forget clears the consumer. Caller holds q.mu.
-func (q *queue) forget() error {
+func (q *queue) forget() {
 	q.consumer = 0
-	if err := q.tables.attached.Put(q.index, uint32(0)); err != nil {
-		return fmt.Errorf("note that the consumer is gone: %w", err)
-	}
-	return nil
+	q.tables.attached.set(q.index, 0)
 }
 
 // expire gives up on a consumer that did not come back after the agent's start.
@@ -327,8 +339,7 @@ func (q *queue) expire() {
 		return
 	}
 	q.expiry = nil
-	// It fails only if the table itself is gone, which every other call will report.
-	_ = q.forget()
+	q.forget()
 }
 
 func (q *queue) inUse() bool {
@@ -337,7 +348,7 @@ func (q *queue) inUse() bool {
 	return q.connected || q.consumer != 0 && q.mayReturn()
 }
 
-// takeBack forgets the consumer, if that is the holder, and gives the queue a new ring buffer. In this order, because a consumer that
+// takeBack forgets the consumer, if that is the holder, and gives the queue other maps. In this order, because a consumer that
 // holds memory must not be able to keep the queue by that.
 func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	q.mu.Lock()
@@ -349,40 +360,67 @@ func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	if holder.Attachment != 0 && (q.consumer == 0 || holder.Attachment != q.attachment) {
 		return from, capture.ErrNotFound
 	}
-	if q.stats == nil {
+	if q.closed {
 		return from, capture.ErrNotFound
 	}
-	if err = q.forget(); err != nil {
-		return from, err
-	}
+	q.forget()
 	q.stopExpiry()
 	q.connected = false
 	q.attachment++
-	last := q.data
-	if err = q.replaceData(); q.data != last {
+	last := q.area
+	if err = q.replace(); q.area != nil && q.area != last {
 		return from, err
 	}
 	if e := q.bare(); e != nil {
 		return from, errors.Join(err, e)
 	}
-	return from, fmt.Errorf("%w: %w", errNoRingBuffer, err)
+	return from, fmt.Errorf("%w: %w", errNoArea, err)
 }
 
-// bare leaves the queue without a ring buffer: nothing is written any more to who holds the last one. The next consumer, or the next
-// time that it is taken back, gets it another. Caller holds q.mu.
+// bare leaves the queue without maps: nothing is written any more to who holds the last ones. The next consumer, or the next
+// time that it is taken back, gets it others. Caller holds q.mu.
 func (q *queue) bare() error {
-	q.release()
-	q.dataID = 0
-	if err := os.Remove(q.dataPin()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	q.forget()
+	if err := os.Rename(q.pin(kinds[0]), q.gonePin()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("note that a queue loses its maps: %w", err)
+	}
+	if err := q.empty(); err != nil {
 		return err
 	}
-	if err := q.forget(); err != nil {
+	if err := q.settleArea(); err != nil {
 		return err
 	}
-	if err := q.tables.queues.Delete(q.index); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("take a ring buffer out of the table: %w", err)
+	return errors.Join(removeMaps(q.pin), removePin(q.gonePin()))
+}
+
+// gonePin is where a data map is that the queue is losing: another process finishes that. A look into the table would tell, too,
+// but before Linux 6.8 each waits for an RCU grace period.
+func (q *queue) gonePin() string { return q.pin("gone") }
+
+// finishBare completes what a process began and did not live to end.
+func (q *queue) finishBare() error {
+	if _, err := os.Lstat(q.gonePin()); err != nil {
+		return nil
+	}
+	return errors.Join(q.empty(), q.settlePinned(q.gonePin()), removeMaps(q.pin), removePin(q.gonePin()))
+}
+
+// empty takes the queue's data map out of the table.
+func (q *queue) empty() error {
+	if err := deleteAt(q.table, q.number()); err != nil {
+		return fmt.Errorf("take a queue out of the table: %w", err)
 	}
 	return nil
+}
+
+// settleArea lets go of the queue's area, which is in the table no more, and adds it to the account. Caller holds q.mu.
+func (q *queue) settleArea() error {
+	if q.area == nil {
+		return q.settlePinned(q.gonePin())
+	}
+	err := q.settle(q.area.head, q.area.id())
+	q.release()
+	return err
 }
 
 // busy returns the error that names the queue's holder to a process. Caller holds q.mu.
@@ -411,50 +449,103 @@ func (q *queue) holder() int {
 	return int(q.consumer)
 }
 
-// replaceData replaces the ring buffer. The new one has nothing of the old, and nothing is written to the old one any more.
-// Caller holds q.mu.
-func (q *queue) replaceData() error {
-	if err := os.Remove(q.nextPin()); err != nil && !errors.Is(err, os.ErrNotExist) {
+// replace gives the queue other maps. They have nothing of the last ones, to which nothing is written any more. The queue has no
+// consumer. When it fails, the queue has what it had, or is bare. Caller holds q.mu.
+func (q *queue) replace() error {
+	if q.area == nil {
+		if err := q.finishBare(); err != nil {
+			return err
+		}
+	}
+	if err := q.clearNext(); err != nil {
 		return err
 	}
-	data, err := newPinned(q.dataSpec(), q.nextPin())
+	m, err := q.makeMaps(q.nextPin)
 	if err != nil {
 		return err
 	}
-	id, p, err := examine(data)
+	defer m.close()
+	a, err := newArea(m, q.shape)
 	if err != nil {
 		return err
 	}
-	if err := q.tables.queues.Put(q.index, data); err != nil {
-		p.unmap()
-		data.Close()
-		return fmt.Errorf("put a new ring buffer into the table: %w", err)
+	if err := q.exchange(m); err != nil {
+		a.unmap()
+		return errors.Join(err, q.bare())
 	}
+	err = q.settleArea()
 	// It gets the packets from here on, even if it cannot be pinned. The next change or engine repairs the pin.
-	q.hold(data, id, p)
-	if err := os.Rename(q.nextPin(), q.dataPin()); err != nil {
-		return fmt.Errorf("pin a new ring buffer: %w", err)
+	q.area = a
+	return errors.Join(err, q.rename())
+}
+
+// clearNext removes what is at the next pins. If that is what the queue has, it is pinned as that first: by its pins another process
+// finds it, and takes what is there for what the table has. Caller holds q.mu.
+func (q *queue) clearNext() error {
+	id, err := pinnedID(q.nextPin(kinds[0]))
+	if errors.Is(err, os.ErrNotExist) {
+		return removeMaps(q.nextPin)
+	}
+	if err != nil {
+		return err
+	}
+	if q.has(id) {
+		if err := q.rename(); err != nil {
+			return err
+		}
+	}
+	return removeMaps(q.nextPin)
+}
+
+func pinnedID(path string) (uint32, error) {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return 0, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer m.Close()
+	return mapID(m)
+}
+
+// exchange puts other maps into the tables, the data map last.
+func (q *queue) exchange(m queueMaps) error {
+	err := q.tables.setConsumer(q.index, m)
+	if err == nil {
+		err = q.table.Put(q.number(), m[0])
+	}
+	if err != nil {
+		return fmt.Errorf("put a queue's new maps into the tables: %w", err)
 	}
 	return nil
 }
 
+// sound reports whether the next consumer can use the queue's maps: who had them may have frozen those that it can write to, while
+// no agent ran.
+func (q *queue) sound() bool {
+	if q.area == nil {
+		return false
+	}
+	m, err := q.open()
+	if err != nil {
+		return false
+	}
+	defer m.close()
+	return !frozen(m)
+}
+
+func frozen(m queueMaps) bool {
+	for _, one := range m[1:] {
+		if info, err := one.Info(); err != nil || info.Frozen() {
+			return true
+		}
+	}
+	return false
+}
+
+// setParams is what the next consumer is told.
 func (q *queue) setParams(p queueParams) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.params = p
-}
-
-// sound reports whether a new consumer can go on where the last stopped: that one could write to its page what it
-// liked, and could freeze the map, which keeps everyone after it from mapping that page. Caller holds q.mu.
-func (q *queue) sound() bool {
-	if q.data == nil {
-		return false
-	}
-	info, err := q.data.Info()
-	if err != nil || info.Frozen() {
-		return false
-	}
-	return q.positions.plausible(q.bytes)
 }
 
 // newPinned makes a map and pins it.

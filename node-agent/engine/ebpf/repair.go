@@ -119,9 +119,12 @@ func (p pins) restoreQdiscNotes() error {
 }
 
 func (t *tables) pins(folder string) folderPins {
-	objects := map[string]pinAgain{"occupied": pinMap(t.occupied)}
+	objects := map[string]pinAgain{}
+	for own, field := range t.ownFields() {
+		objects[strings.TrimPrefix(own.Name, "rc_")] = pinMap(*field)
+	}
 	for name, field := range t.fields() {
-		objects[strings.TrimPrefix(name, "rc_")] = pinMap(*field)
+		objects[tablePin(name)] = pinMap(*field)
 	}
 	return folderPins{path: folder, objects: objects}
 }
@@ -146,14 +149,32 @@ func (r *ring) pins() []folderPins {
 }
 
 func (c *cluster) pins() folderPins {
-	objects := map[string]pinAgain{}
+	objects := map[string]pinAgain{filepath.Base(c.tablePin()): pinMap(c.table)}
 	for _, q := range c.queues {
 		q.mu.Lock()
-		if q.data != nil {
-			objects[filepath.Base(q.dataPin())] = pinMap(q.data)
+		if q.area != nil {
+			for i, kind := range kinds {
+				objects[filepath.Base(q.pin(kind))] = q.pinAgain(i, kind)
+			}
 		}
-		objects[filepath.Base(q.statsPin())] = pinMap(q.stats)
 		q.mu.Unlock()
 	}
 	return folderPins{path: c.folder, objects: objects, describe: c.describe, described: "description"}
+}
+
+// pinAgain pins a queue's map, of which this process has no descriptor.
+func (q *queue) pinAgain(i int, kind string) pinAgain {
+	return func(path string) error {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.area == nil {
+			return nil
+		}
+		one, err := q.openMap(i, kind)
+		if err != nil {
+			return err
+		}
+		defer one.Close()
+		return one.Pin(path)
+	}
 }

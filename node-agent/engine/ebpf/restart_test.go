@@ -165,10 +165,17 @@ func TestLeftoversOfAnInterruptedChange(t *testing.T) {
 		require.NoError(t, err)
 		m.Close()
 	}
-	require.NoError(t, first.env.tables.occupy(77, q.data, q.stats))
-	fresh, err := newPinned(q.dataSpec(), q.nextPin())
+	held, err := q.open()
 	require.NoError(t, err)
-	fresh.Close()
+	defer held.close()
+	elsewhere, err := newDataTable(1, held[0], filepath.Join(p.cluster("half", 77), "queues"))
+	require.NoError(t, err)
+	defer elsewhere.Close()
+	require.NoError(t, first.env.tables.occupy(77, held, elsewhere, 0))
+	fresh, err := q.makeMaps(q.nextPin)
+	require.NoError(t, err)
+	require.NoError(t, first.env.tables.setConsumer(q.index, fresh), "but its data")
+	fresh.close()
 	r := first.rings["mirror"]
 	r.Fingerprint = ""
 	require.NoError(t, r.describe())
@@ -177,7 +184,7 @@ func TestLeftoversOfAnInterruptedChange(t *testing.T) {
 	e := l.engine()
 	require.NoDirExists(t, p.cluster("half", 77))
 	require.NoDirExists(t, p.ring("half"))
-	id, err := e.env.tables.queueAt(77)
+	id, err := idAt(e.env.tables.consumers, 77)
 	require.NoError(t, err)
 	require.Zero(t, id)
 	l.apply(e, l.plan(1))
@@ -277,22 +284,69 @@ func TestUnreadableDescriptions(t *testing.T) {
 	}
 }
 
+// The account has every packet, wherever the process that replaced the maps ended.
 func TestResetThatWasInterruptedIsFinished(t *testing.T) {
-	l := newLab(t)
-	first := l.engine()
-	l.apply(first, l.plan(1))
-	q := first.clusters["mirror"].queues[0]
-	fresh, err := newPinned(q.dataSpec(), q.nextPin())
-	require.NoError(t, err)
-	want, err := mapID(fresh)
-	require.NoError(t, err)
-	require.NoError(t, first.env.tables.queues.Put(q.index, fresh))
-	fresh.Close()
-	require.NoError(t, first.Close())
+	for _, settled := range []bool{false, true} {
+		l := newLab(t)
+		first := l.engine()
+		l.apply(first, l.plan(1))
+		old := l.consume("mirror", 0)
+		l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+		old.detach()
+		l.detached(first, "mirror", 0)
+		l.sendAll(first, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+		q := first.clusters["mirror"].queues[0]
+		fresh, err := q.makeMaps(q.nextPin)
+		require.NoError(t, err)
+		want, err := mapID(fresh[0])
+		require.NoError(t, err)
+		require.NoError(t, q.exchange(fresh))
+		fresh.close()
+		if settled {
+			require.NoError(t, q.settle(q.area.head, q.area.id()))
+			require.NoError(t, os.Rename(q.nextPin(kinds[2]), q.pin(kinds[2])))
+		}
+		require.NoError(t, first.Close())
 
-	l.engine()
-	c := l.consume("mirror", 0)
-	require.Equal(t, want, c.reply.MapID)
+		e := l.engine()
+		c := l.consume("mirror", 0)
+		require.Equal(t, want, c.reply.MapID)
+		l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+		stats := l.observe(e).Clusters["mirror"].Queues[0]
+		require.EqualValues(t, 8, stats.Delivered)
+		require.EqualValues(t, 2, stats.Dropped[capture.DropUnattended])
+		require.Len(t, l.collect(c, 3), 3)
+		require.Len(t, glob(t, filepath.Join(q.folder, "q0_*")), len(kinds))
+	}
+}
+
+// The same where a queue was losing its maps: it has none, its account is whole, and its next consumer gets others.
+func TestLossThatWasInterruptedIsFinished(t *testing.T) {
+	for _, emptied := range []bool{false, true} {
+		l := newLab(t)
+		first := l.engine()
+		l.apply(first, l.plan(1))
+		old := l.consume("mirror", 0)
+		l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+		old.detach()
+		l.detached(first, "mirror", 0)
+		q := first.clusters["mirror"].queues[0]
+		require.NoError(t, os.Rename(q.pin("data"), q.gonePin()))
+		if emptied {
+			require.NoError(t, q.empty())
+		}
+		require.NoError(t, first.Close())
+
+		e := l.engine()
+		require.Empty(t, glob(t, filepath.Join(q.folder, "q0_*")))
+		l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+		c := l.consume("mirror", 0)
+		l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+		stats := l.observe(e).Clusters["mirror"].Queues[0]
+		require.EqualValues(t, 8, stats.Delivered)
+		require.EqualValues(t, 2, stats.Dropped[capture.DropUnattended])
+		require.Len(t, l.collect(c, 3), 3)
+	}
 }
 
 // A reset that fails after the switch: who attaches then gets the ring buffer that gets the packets.
@@ -301,14 +355,14 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	e := l.engine()
 	l.apply(e, l.plan(1))
 	q := e.clusters["mirror"].queues[0]
-	require.NoError(t, os.Remove(q.dataPin()))
-	require.NoError(t, os.Mkdir(q.dataPin(), 0o700))
+	require.NoError(t, os.Remove(q.pin("data")))
+	require.NoError(t, os.Mkdir(q.pin("data"), 0o700))
 	_, err := e.TakeBack(t.Context(), q.id, capture.Holder{})
-	require.ErrorContains(t, err, "pin a new ring buffer")
+	require.ErrorContains(t, err, "pin a queue's new maps")
 	c := l.consume("mirror", 0)
 	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(c, 3), 3)
-	require.NoError(t, os.Remove(q.dataPin()))
+	require.NoError(t, os.Remove(q.pin("data")))
 	require.NoError(t, e.Close())
 
 	e = l.engine()
@@ -316,6 +370,38 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	require.NoError(t, comeBack(l, c))
 	l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n, 60) })
 	require.Len(t, l.collect(c, 2), 2)
+}
+
+// A queue whose maps could not be pinned as its own is reset again, and the agent is killed in the middle of that: the next one finds
+// the maps into which packets go, and no packet is missing in the account.
+func TestResetAfterOneThatCouldNotBePinned(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.plan(1))
+	q := e.clusters["mirror"].queues[0]
+	aside := q.pin("data") + "_aside"
+	require.NoError(t, os.Rename(q.pin("data"), aside))
+	require.NoError(t, os.Mkdir(q.pin("data"), 0o700))
+	_, err := e.TakeBack(t.Context(), q.id, capture.Holder{})
+	require.ErrorContains(t, err, "pin a queue's new maps")
+	require.NoError(t, os.Remove(q.pin("data")))
+	require.NoError(t, os.Rename(aside, q.pin("data")))
+	c := l.consume("mirror", 0)
+	l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 3), 3)
+
+	// The first steps of replace.
+	require.NoError(t, q.clearNext())
+	m, err := q.makeMaps(q.nextPin)
+	require.NoError(t, err)
+	m.close()
+	require.NoError(t, e.Close())
+	e = l.engine()
+	l.apply(e, l.plan(1))
+	require.NoError(t, comeBack(l, c))
+	l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 2), 2)
+	require.EqualValues(t, 5, l.observe(e).Clusters["mirror"].Queues[0].Delivered)
 }
 
 // A grace that ends while the queue is closed does not touch the index, which can be another queue's by then.
@@ -331,9 +417,7 @@ func TestGraceThatEndsAfterTheQueue(t *testing.T) {
 	q.close()
 	q.graces = maxGraces
 	q.expire()
-	var process uint32
-	require.NoError(t, e.env.tables.attached.Lookup(q.index, &process))
-	require.EqualValues(t, os.Getpid(), process)
+	require.EqualValues(t, os.Getpid(), e.env.tables.attached.get(q.index))
 }
 
 // giveTo makes the folders of the engine another user's.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -14,19 +15,28 @@ import (
 
 // tables are the maps that all rings' programs share. Queues are found in them by their index, 0 to maxNodeQueues - 1.
 type tables struct {
-	queues     *ebpf.Map // index -> ring buffer
-	queueStats *ebpf.Map // index -> array of counters by CPU
-	attached   *ebpf.Map // index -> the consumer's process, 0 = none
-	roundRobin *ebpf.Map // a cluster's first index -> number of the next packet
-	balance    *ebpf.Map // a cluster's first index -> its account by CPU
-	clock      *ebpf.Map // nanoseconds that TAI is ahead of UTC
-	scratch    *ebpf.Map // by CPU: where a packet is put together
-	// occupied marks indexes that may be in use (1). It is a plain array: before Linux 6.8 each look at a map
-	// of maps waits for an RCU grace period, and there are thousands of indexes.
+	consumers     *ebpf.Map // index -> the consumer's page
+	doorbells     *ebpf.Map // index -> the ring buffer that wakes it
+	bells         *ebpf.Map // index -> when it is woken
+	attached      *attachedTable
+	attachedMap   *ebpf.Map
+	unattended    *unattendedTable // index -> packets while nobody was attached, by CPU
+	unattendedMap *ebpf.Map
+	roundRobin    *ebpf.Map // a cluster's first index -> number of the next packet
+	balance       *ebpf.Map // a cluster's first index -> its account by CPU
+	clock         *ebpf.Map // nanoseconds that TAI is ahead of UTC
+	scratch       *ebpf.Map // by CPU: where a packet is looked at
+	// These are no program's. occupied marks indexes that may be in use (1). It is a plain array: before Linux 6.8 each look at
+	// a map of maps waits for an RCU grace period, and there are thousands of indexes. accounts has what went with former maps.
 	occupied *ebpf.Map
+	accounts *ebpf.Map
 
-	// queueSpec and statsSpec are what the first two hold.
-	queueSpec, statsSpec *ebpf.MapSpec
+	// consumerSpec and doorbellSpec are what the first two hold.
+	consumerSpec, doorbellSpec *ebpf.MapSpec
+	// bell is the program that makes a queue's bell ready for a new consumer.
+	bell *ebpf.Program
+	// none takes the place of tables that a ring's program has not.
+	none *ebpf.Map
 }
 
 // scratchMap is where programs put a packet together.
@@ -41,21 +51,44 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make %s in the bpffs: %w", folder, explainRights(err))
 	}
-	t := &tables{queueSpec: spec.Maps["rc_queues"].InnerMap, statsSpec: spec.Maps["rc_queue_stats"].InnerMap}
-	for name, field := range t.fields() {
-		m, err := openTable(filepath.Join(folder, name[len("rc_"):]), spec.Maps[name])
-		if err != nil {
-			t.close()
-			return nil, err
-		}
-		*field = m
+	t := &tables{consumerSpec: spec.Maps["rc_consumers"].InnerMap, doorbellSpec: spec.Maps["rc_doorbells"].InnerMap}
+	t.consumerSpec.Name, t.doorbellSpec.Name = "ringcap_consumer", "ringcap_bell"
+	err := t.open(folder, spec)
+	if err == nil {
+		t.attached, err = mapAttached(t.attachedMap)
 	}
-	var err error
-	if t.occupied, err = openTable(filepath.Join(folder, "occupied"), occupiedSpec); err != nil {
+	if err == nil {
+		t.unattended, err = mapUnattended(t.unattendedMap)
+	}
+	if err == nil {
+		t.bell, err = loadBell(t.bells, t.consumers, t.doorbells)
+	}
+	if err == nil {
+		t.none, err = newMap(spec.Maps[tableMap(0)])
+	}
+	if err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
+}
+
+func (t *tables) open(folder string, spec *ebpf.CollectionSpec) error {
+	for name, field := range t.fields() {
+		m, err := openTable(filepath.Join(folder, tablePin(name)), spec.Maps[name])
+		if err != nil {
+			return err
+		}
+		*field = m
+	}
+	for own, field := range t.ownFields() {
+		m, err := openTable(filepath.Join(folder, own.Name[len("rc_"):]), own)
+		if err != nil {
+			return err
+		}
+		*field = m
+	}
+	return nil
 }
 
 func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
@@ -101,9 +134,19 @@ func makeTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 
 func (t *tables) fields() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
-		"rc_queues": &t.queues, "rc_queue_stats": &t.queueStats, "rc_attached": &t.attached,
-		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, "rc_clock": &t.clock, scratchMap: &t.scratch,
+		"rc_consumers": &t.consumers, "rc_doorbells": &t.doorbells, "rc_bells": &t.bells, attachedMap: &t.attachedMap,
+		unattendedMap:    &t.unattendedMap,
+		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, clockMap: &t.clock, scratchMap: &t.scratch,
 	}
+}
+
+// tablePin is what a table is called in the bpffs, which has no dots.
+func tablePin(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, "rc_"), ".data.")
+}
+
+func (t *tables) ownFields() map[*ebpf.MapSpec]**ebpf.Map {
+	return map[*ebpf.MapSpec]**ebpf.Map{occupiedSpec: &t.occupied, accountsSpec: &t.accounts}
 }
 
 // byName returns the tables as the object names them.
@@ -121,57 +164,67 @@ func (t *tables) close() {
 			(*field).Close()
 		}
 	}
-	if t.occupied != nil {
-		t.occupied.Close()
+	for _, field := range t.ownFields() {
+		if *field != nil {
+			(*field).Close()
+		}
+	}
+	if t.attached != nil {
+		t.attached.unmap()
+	}
+	if t.unattended != nil {
+		t.unattended.unmap()
+	}
+	if t.bell != nil {
+		t.bell.Close()
+	}
+	if t.none != nil {
+		t.none.Close()
 	}
 }
 
-// occupy puts a queue's maps at an index, unattended.
-func (t *tables) occupy(index uint32, data, stats *ebpf.Map) error {
+// occupy puts a queue's maps at an index, unattended, and its data map into its cluster's table, by number.
+func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint32) error {
 	if err := t.occupied.Put(index, uint32(1)); err != nil {
 		return err
 	}
-	if err := t.attached.Put(index, uint32(0)); err != nil {
+	for _, set := range []struct {
+		table *ebpf.Map
+		value any
+	}{{t.roundRobin, uint32(0)}, {t.balance, make([]balanceAccount, possibleCPUs())}, {t.accounts, queueAccount{}}} {
+		if err := set.table.Put(index, set.value); err != nil {
+			return err
+		}
+	}
+	t.attached.set(index, 0)
+	t.unattended.reset(index)
+	if err := errors.Join(t.resetBell(index), t.setConsumer(index, m)); err != nil {
 		return err
 	}
-	if err := t.roundRobin.Put(index, uint32(0)); err != nil {
+	return table.Put(number, m[0])
+}
+
+// setConsumer puts what a consumer can write to, and what wakes it, at an index.
+func (t *tables) setConsumer(index uint32, m queueMaps) error {
+	if err := t.consumers.Put(index, m[1]); err != nil {
 		return err
 	}
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		return fmt.Errorf("number of possible CPUs: %w", err)
-	}
-	if err := t.balance.Put(index, make([]balanceAccount, cpus)); err != nil {
-		return err
-	}
-	if err := t.queueStats.Put(index, stats); err != nil {
-		return err
-	}
-	return t.queues.Put(index, data)
+	return t.doorbells.Put(index, m[2])
 }
 
 // vacate empties an index.
 func (t *tables) vacate(index uint32) error {
-	err := t.attached.Put(index, uint32(0))
-	for _, table := range []*ebpf.Map{t.queues, t.queueStats} {
-		if e := table.Delete(index); e != nil && !errors.Is(e, ebpf.ErrKeyNotExist) {
-			err = errors.Join(err, e)
-		}
+	t.attached.set(index, 0)
+	var err error
+	for _, table := range []*ebpf.Map{t.consumers, t.doorbells} {
+		err = errors.Join(err, deleteAt(table, index))
 	}
+	// Its timer goes with the value.
+	err = errors.Join(err, t.bells.Put(index, make([]byte, t.bells.ValueSize())))
 	if err != nil {
 		return err
 	}
 	return t.occupied.Put(index, uint32(0))
-}
-
-// queueAt returns the id of the ring buffer at an index, 0 for none.
-func (t *tables) queueAt(index uint32) (uint32, error) {
-	var id uint32
-	err := t.queues.Lookup(index, &id)
-	if errors.Is(err, ebpf.ErrKeyNotExist) {
-		return 0, nil
-	}
-	return id, err
 }
 
 // vacateAllBut empties the indexes for which keep returns false: what a process that died in mid-change left.

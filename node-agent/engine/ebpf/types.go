@@ -8,20 +8,28 @@ import "structs"
 
 const (
 	protocolMagic  = 1885430642
-	protocolABI    = 2
-	protocolABIMin = 2
+	protocolABI    = 3
+	protocolABIMin = 3
 	maxNameLen     = 63
 	maxQueues      = 256
 	maxTaps        = 64
 	maxSnapLen     = 65535
 	maxFilter      = 4096
 	maxRxQueues    = 1024
+	maxLanes       = 64
+	laneTail       = 69632
+	shortHeader    = 32
+	longHeader     = 48
+	hashedFlag     = 16
 	minQueueBytes  = 131072
 	maxQueueBytes  = 1073741824
 	maxExact       = 1048576
 	maxWildcard    = 65536
 	maxPatterns    = 65536
 	maxNodeQueues  = 16384
+	laneReleased   = 0
+	laneLine       = 64
+	unattendedCPUs = 16
 	maxShapes      = 64
 	maxChoicesHere = 256
 	parseMax       = 256
@@ -35,6 +43,8 @@ const (
 	configInnerKey = 32
 	configPatterns = 64
 	configIdle     = 128
+	configPlain    = 256
+	configFilter   = 512
 	hasMACs        = 1
 	hasIPv4        = 2
 	hasIPv6        = 4
@@ -57,8 +67,15 @@ type outputConfig struct {
 	Fragments      uint8
 	WhenFull       uint8
 	WhenUnattended uint8
-	_              uint32
+	Hashed         uint8
+	HdrLen         uint8
+	_              uint16
 	Key            [2]uint64
+	Lanes          uint32
+	LaneSize       uint32
+	HeadSize       uint32
+	Watermark      uint32
+	TimeoutNs      uint64
 }
 
 // programConfig is struct config.
@@ -80,6 +97,8 @@ type programConfig struct {
 	PatternFirst   uint32
 	PatternLimit   uint32
 	PatternStart   [2]uint32
+	CPUs           uint32
+	CPUMask        uint32
 	Outputs        [8]outputConfig
 	Targets        [16]outputConfig
 	VLANs          [64]uint64
@@ -191,6 +210,30 @@ type laneStats struct {
 	TruncatedBytes uint64
 }
 
+// laneKernel is struct ringcap_lane_kernel.
+type laneKernel struct {
+	_        structs.HostLayout
+	Producer uint64
+	_        [7]uint64
+	Stats    laneStats
+}
+
+// laneConsumer is struct ringcap_lane_consumer.
+type laneConsumer struct {
+	_        structs.HostLayout
+	Released uint64
+	Left     uint64
+	_        [6]uint64
+}
+
+// consumerPage is struct ringcap_consumer_page.
+type consumerPage struct {
+	_     structs.HostLayout
+	Lane  [64]laneConsumer
+	Sleep uint64
+	_     [7]uint64
+}
+
 // handoverRequest is struct ringcap_handover_request.
 type handoverRequest struct {
 	_      structs.HostLayout
@@ -207,14 +250,14 @@ type handoverReply struct {
 	ABI       uint32
 	Error     uint32
 	MapID     uint32
-	DataSize  uint32
-	NrStats   uint32
+	LaneSize  uint32
+	NrLanes   uint32
 	Queue     uint32
 	NrQueues  uint32
 	SnapLen   uint32
 	Watermark uint32
 	TimeoutUs uint32
-	Left      uint32
+	HeadSize  uint32
 	Name      [64]uint8
 	Reason    [128]uint8
 }

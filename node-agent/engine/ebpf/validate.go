@@ -41,6 +41,9 @@ func validateCluster(c capture.Cluster) error {
 		return fmt.Errorf("queues of %d bytes: must be a power of two from %d to %d, in whole pages", c.QueueBytes,
 			minQueueBytes, maxQueueBytes)
 	}
+	if err := newQueueShape(c.Lanes, c.QueueBytes, possibleCPUs()).check(); err != nil {
+		return err
+	}
 	if c.Balance > capture.BalanceRxQueue || c.Fragments > capture.FragmentsWithFlow ||
 		max(c.WhenFull, c.WhenUnattended) > capture.PolicySpread {
 		return unsupported(fmt.Sprintf("balance type %d, fragments %d, whenFull %d, whenUnattended %d", c.Balance, c.Fragments,

@@ -78,8 +78,9 @@ func TestGoldenVectors(t *testing.T) {
 	// or right behind it, before any tap.
 	sendable := func(v vector) bool { return len(v.frame) >= 14 }
 	receivable := func(v vector) bool { return sendable(v) && (len(v.frame) >= 20 || !beginsWithTag(v.frame)) }
-	t.Run("receive", func(t *testing.T) { compareVectors(t, vectors, capture.Receive, receivable) })
-	t.Run("transmit", func(t *testing.T) { compareVectors(t, vectors, capture.Transmit, sendable) })
+	t.Run("receive", func(t *testing.T) { compareVectors(t, vectors, capture.Receive, receivable, false) })
+	t.Run("transmit", func(t *testing.T) { compareVectors(t, vectors, capture.Transmit, sendable, false) })
+	t.Run("plain", func(t *testing.T) { compareVectors(t, vectors, capture.Receive, receivable, true) })
 }
 
 func beginsWithTag(frame []byte) bool {
@@ -87,8 +88,8 @@ func beginsWithTag(frame []byte) bool {
 	return tpid == 0x8100 || tpid == 0x88a8
 }
 
-// compareVectors sends packets to a ring with one cluster for each balance type that hashes.
-func compareVectors(t *testing.T, vectors []vector, direction capture.Direction, possible func(vector) bool) {
+// compareVectors sends packets to a ring with one cluster for each balance type that hashes; or, with plain, to as many plain rings.
+func compareVectors(t *testing.T, vectors []vector, direction capture.Direction, possible func(vector) bool, plain bool) {
 	l := newLab(t)
 	e := l.engine()
 	plan := l.plan(3)
@@ -97,7 +98,11 @@ func compareVectors(t *testing.T, vectors []vector, direction capture.Direction,
 		flags = slotOutgoing
 		plan.Rings[0].Taps = []capture.Tap{{Interface: "sender", Index: l.sender.Attrs().Index, Direction: direction}}
 	}
-	l.apply(e, onePerBalance(plan))
+	all := withLongHeader(onePerBalance(plan))
+	if plain {
+		all = plainRings(onePerBalance(plan))
+	}
+	l.apply(e, all)
 	consumers := map[string][]*consumer{}
 	outputs := onePerBalance(plan).Rings[0].Outputs
 	for _, name := range outputs {
@@ -121,7 +126,11 @@ func compareVectors(t *testing.T, vectors []vector, direction capture.Direction,
 			want := v.slot
 			want.Hash, want.Flags = v.hashes[i], v.slot.Flags|flags|slotHashed
 			want.Ts, want.Len, want.Caplen = p.slot.Ts, p.slot.Len, p.slot.Caplen
-			want.Ifindex, want.HdrLen = p.slot.Ifindex, p.slot.HdrLen
+			want.Ifindex, want.HdrLen = p.slot.Ifindex, longHeader
+			if plain {
+				want = slot{Ts: want.Ts, Len: want.Len, Caplen: want.Caplen, Hash: want.Hash, Ifindex: want.Ifindex, HdrLen: shortHeader}
+				want.Flags, want.VLANTPID, want.VLANTCI = slotHashed|p.slot.Flags&slotVLAN, p.slot.VLANTPID, p.slot.VLANTCI
+			}
 			require.Equal(t, want, p.slot, "%s, %s", v.name, name)
 		}
 	}
@@ -140,5 +149,16 @@ func onePerBalance(plan capture.Plan) capture.Plan {
 		plan.Clusters = append(plan.Clusters, cluster)
 	}
 	plan.Rings = []capture.Ring{ring}
+	return plan
+}
+
+// plainRings gives each cluster a ring of its own.
+func plainRings(plan capture.Plan) capture.Plan {
+	ring := plan.Rings[0]
+	plan.Rings = nil
+	for _, cluster := range plan.Clusters {
+		ring.Name, ring.Outputs = cluster.Name, []string{cluster.Name}
+		plan.Rings = append(plan.Rings, ring)
+	}
 	return plan
 }

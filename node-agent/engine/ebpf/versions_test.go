@@ -16,27 +16,27 @@ func TestVersionsAreTheHeaders(t *testing.T) {
 	header, err := os.ReadFile("../../../kmod/include/uapi/linux/ringcap.h")
 	require.NoError(t, err)
 	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_ABI\t\t%d\n", protocolABI))
-	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_ABI_MIN\t\t%d\n", protocolABIMin))
+	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_HANDOVER_ABI_MIN %d\t", protocolABIMin))
 }
 
 // An older and a newer side speak the newest version that they have in common. If there is none, the refusal names the versions of
 // each side and the side to update.
 func TestVersionsMeet(t *testing.T) {
 	l := newLab(t)
-	e := l.engine(func(o *Options) { o.versions = versions{2, 4} })
+	e := l.engine(func(o *Options) { o.versions = versions{3, 5} })
 	l.apply(e, l.plan(1))
 	path := socketPath(l.runDir, "mirror", 0)
 	for _, c := range []struct {
 		newest, oldest, common uint32
 		refusal                string
 	}{
-		{newest: 2, common: 2}, // one that does not send its oldest version
-		{newest: 3, oldest: 1, common: 3},
-		{newest: 9, oldest: 4, common: 4},
-		{newest: 1, refusal: "consumer 1 to 1, agent 2 to 4: update libringcap"},
-		{newest: 9, oldest: 5, refusal: "consumer 5 to 9, agent 2 to 4: upgrade ringcap on this node"},
-		{newest: 3, oldest: 9, refusal: "consumer 9 to 3, agent 2 to 4"},
-		{newest: 0, refusal: "consumer 0 to 0, agent 2 to 4: update libringcap"},
+		{newest: 3, common: 3}, // one that does not send its oldest version
+		{newest: 4, oldest: 1, common: 4},
+		{newest: 9, oldest: 5, common: 5},
+		{newest: 2, refusal: "consumer 2 to 2, agent 3 to 5: update libringcap"},
+		{newest: 9, oldest: 6, refusal: "consumer 6 to 9, agent 3 to 5: upgrade ringcap on this node"},
+		{newest: 3, oldest: 9, refusal: "consumer 9 to 3, agent 3 to 5"},
+		{newest: 0, refusal: "consumer 0 to 0, agent 3 to 5: update libringcap"},
 	} {
 		conn, reply, fds, err := request(path, encodeRequest(handoverRequest{Magic: protocolMagic, ABI: c.newest, ABIMin: c.oldest}))
 		if c.refusal != "" {
@@ -54,20 +54,35 @@ func TestVersionsMeet(t *testing.T) {
 	}
 }
 
+// A consumer of a version that the agent does not speak learns that the queue which it has is gone: for EPROTO it would ask again, for ever.
+func TestStaleComesBeforeTheVersions(t *testing.T) {
+	l := newLab(t)
+	l.apply(l.engine(func(o *Options) { o.versions = versions{3, 5} }), l.plan(1))
+	for _, c := range []struct {
+		known uint32
+		want  unix.Errno
+	}{{4711, unix.ESTALE}, {0, unix.EPROTO}} {
+		_, _, _, err := request(socketPath(l.runDir, "mirror", 0), encodeRequest(handoverRequest{
+			Magic: protocolMagic, ABI: 2, ABIMin: 2, MapID: c.known,
+		}))
+		require.ErrorIs(t, err, c.want)
+	}
+}
+
 // An upgrade to an agent of a newer version leaves running consumers attached as long as it speaks theirs.
 func TestVersionsOverAnUpgrade(t *testing.T) {
 	l := newLab(t)
 	plan := l.plan(1)
-	first := l.engine(func(o *Options) { o.versions = versions{2, 2} })
+	first := l.engine(func(o *Options) { o.versions = versions{3, 3} })
 	l.apply(first, plan)
 	c := l.consume("mirror", 0)
 	require.NoError(t, first.Close())
-	second := l.engine(func(o *Options) { o.versions = versions{2, 3} })
+	second := l.engine(func(o *Options) { o.versions = versions{3, 4} })
 	l.apply(second, plan)
 	require.NoError(t, comeBack(l, c))
 	require.True(t, l.observe(second).Clusters["mirror"].Queues[0].Attached)
 	require.NoError(t, second.Close())
-	third := l.engine(func(o *Options) { o.versions = versions{3, 4} })
+	third := l.engine(func(o *Options) { o.versions = versions{4, 5} })
 	l.apply(third, plan)
-	require.ErrorContains(t, comeBack(l, c), "consumer 2 to 2, agent 3 to 4: update libringcap")
+	require.ErrorContains(t, comeBack(l, c), "consumer 3 to 3, agent 4 to 5: update libringcap")
 }

@@ -74,7 +74,7 @@ func TestBytesAreThoseOnTheWire(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
 			e := l.engine(l.attachedBy(mode))
-			l.apply(e, l.plan(1))
+			l.apply(e, withLongHeader(l.plan(1)))
 			c := l.consume("mirror", 0)
 			for name, want := range frames {
 				before := time.Now()
@@ -142,8 +142,7 @@ func TestMergedSegments(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			l := newLab(t)
 			e := l.engine(l.attachedBy(mode))
-			plan := l.plan(1)
-			l.apply(e, plan)
+			l.apply(e, l.plan(1))
 			c := l.consume("mirror", 0)
 
 			offloading := l.packetSocket(l.sender)
@@ -154,9 +153,9 @@ func TestMergedSegments(t *testing.T) {
 			header := []byte{1, 1, 54, 0, 0xe8, 0x03, 34, 0, 16, 0}
 			_, err := unix.Write(offloading, append(header, segments...))
 			require.NoError(t, err)
-			require.EqualValues(t, slotMerged|slotHashed, l.collect(c, 1)[0].slot.Flags)
+			require.EqualValues(t, slotMerged, l.collect(c, 1)[0].slot.Flags)
 			l.send(frame(2, 60))
-			require.EqualValues(t, slotHashed, l.collect(c, 1)[0].slot.Flags)
+			require.Zero(t, l.collect(c, 1)[0].slot.Flags)
 		})
 	}
 }
@@ -195,12 +194,16 @@ func (l *lab) pushTag(out netlink.Link, tpid uint16, id int32) {
 }
 
 func TestSnapLength(t *testing.T) {
-	for _, snap := range []uint32{1, 15, 16, 17, 64, 255, 256, 257, 1514, 65535} {
-		t.Run(fmt.Sprint(snap), func(t *testing.T) {
+	for n, snap := range []uint32{1, 15, 16, 17, 64, 255, 256, 257, 1514, 65535, 1, 12, 13, 16, 17, 257} {
+		long := n < 10
+		t.Run(fmt.Sprint(snap, long), func(t *testing.T) {
 			l := newLab(t)
 			e := l.engine()
 			plan := l.plan(1)
 			plan.Rings[0].SnapLen = snap
+			if long {
+				plan = withLongHeader(plan)
+			}
 			l.apply(e, plan)
 			c := l.consume("mirror", 0)
 			sent := [][]byte{frame(1, 60), frame(2, 1514), tagged(frame(3, 1514), 0x8100<<16|7)}
@@ -215,7 +218,7 @@ func TestSnapLength(t *testing.T) {
 				}
 				require.Equal(t, want, p.data)
 				require.EqualValues(t, len(sent[i]), p.slot.Len)
-				require.NotZero(t, p.slot.L4Off, "parsed beyond the snap length")
+				require.Equal(t, long, p.slot.L4Off != 0, "parsed beyond the snap length")
 			}
 			stats := l.settled(e, "mirror", uint64(len(sent))).Clusters["mirror"].Queues[0]
 			require.Equal(t, account, capture.QueueStats{

@@ -16,8 +16,10 @@ const (
 	MinArea = 128 << 10
 	MaxArea = 1 << 30
 	// MaxLanes is the maximum number of lanes of a queue in the module: one for each of 16 CPUs that produce, and one that further
-	// ones share. Lanes that no CPU wants take no memory. A queue of the eBPF engine has one.
+	// ones share. Lanes that no CPU wants take no memory.
 	MaxLanes = 17
+	// EBPFLanes is the maximum in the eBPF engine, whose lanes take memory from the beginning.
+	EBPFLanes = 4
 	// EnoughLanes is the number of lanes down to which a node without memory for more makes fewer.
 	EnoughLanes = 4
 )
@@ -26,8 +28,10 @@ const (
 const (
 	// ModuleSlot is sizeof(struct ringcap_slot).
 	ModuleSlot = 48
-	// EBPFSlot is that and the header of a record in a BPF ring buffer.
-	EBPFSlot = ModuleSlot + 8
+	// EBPFSlot is the same: the slots are.
+	EBPFSlot = ModuleSlot
+	// EBPFTail is RINGCAP_LANE_TAIL: what the eBPF engine needs behind each area.
+	EBPFTail = 68 << 10
 )
 
 // Bytes of packets.
@@ -59,13 +63,13 @@ func Area(slots, slotBytes int32, slotOverhead uint32) uint64 {
 	return roundUpPowerOfTwo(max(uint64(max(slots, 0))*slot, MinArea))
 }
 
-// Lanes returns the number of areas of each queue, with an engine that makes up to maxLanes: as many as fit into limit, bytes.
-// 0: not even one fits.
-func Lanes(queues int32, area uint64, maxLanes int, limit *int64) int {
+// Lanes returns the number of areas of each queue, with an engine that makes up to maxLanes: as many of laneBytes as fit into limit,
+// bytes. 0: not even one fits.
+func Lanes(queues int32, laneBytes uint64, maxLanes int, limit *int64) int {
 	if limit == nil {
 		return maxLanes
 	}
-	return int(min(uint64(maxLanes), uint64(max(*limit, 0))/(uint64(max(queues, 1))*area)))
+	return int(min(uint64(maxLanes), uint64(max(*limit, 0))/(uint64(max(queues, 1))*laneBytes)))
 }
 
 // WithTables returns the memory that areas of this size take, including the kernel's tables of their pages, in which each page

@@ -25,7 +25,7 @@ func TestArea(t *testing.T) {
 		{4096, 1536, v1.EngineAuto, 8 << 20},
 		{4096, 1536, v1.EngineEBPF, 8 << 20},
 		{4096, 2000, v1.EngineKernelModule, 8 << 20}, // 2048 bytes a slot, exactly
-		{4096, 2000, v1.EngineEBPF, 16 << 20},
+		{4096, 2000, v1.EngineEBPF, 8 << 20},
 		{16, 60, v1.EngineEBPF, MinArea},
 		{4194304, 65535, v1.EngineEBPF, 512 << 30},
 	} {
@@ -66,8 +66,9 @@ func TestTheTableOfThePage(t *testing.T) {
 			return n
 		}
 		queues, slots := number(2), int32(number(3))
-		module, ebpf := Area(slots, SlotBytes(0), ModuleSlot), Area(slots, SlotBytes(0), EBPFSlot)
-		assert.Equal(t, []uint64{module >> 20, queues * EnoughLanes * module >> 20, queues * ebpf >> 20}, []uint64{number(4), number(5), number(6)}, row[0])
+		module := Area(slots, SlotBytes(0), ModuleSlot)
+		ebpf := (queues*EBPFLanes*(module+EBPFTail) + 1<<20 - 1) >> 20
+		assert.Equal(t, []uint64{module >> 20, queues * EnoughLanes * module >> 20, ebpf}, []uint64{number(4), number(5), number(6)}, row[0])
 		limit := resource.MustParse(strings.Replace(row[7], "default", v1.DefaultMemoryLimit, 1))
 		bytes := limit.Value()
 		assert.GreaterOrEqual(t, Lanes(int32(queues), module, MaxLanes, &bytes), EnoughLanes, row[0])

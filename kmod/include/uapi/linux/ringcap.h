@@ -118,9 +118,32 @@
  * order, copying each before it looks at it, and returns how many it took. The kernel's own position is private; sent
  * and failed in the index page are for the consumer to read only.
  *
- * A QUEUE OF THE EBPF ENGINE is a BPF_MAP_TYPE_RINGBUF (see the kernel's Documentation/bpf/ringbuf.rst) whose records
- * are slots, and a BPF_F_MMAPABLE array of struct ringcap_lane_stats, one per possible CPU. Both file descriptors are
- * handed over as described at struct ringcap_handover_reply.
+ * A QUEUE OF THE EBPF ENGINE has the same lanes and slots in BPF maps, whose descriptors are handed over as described at
+ * struct ringcap_handover_reply:
+ *
+ *   data       BPF_F_MMAPABLE array with one element, frozen (BPF_MAP_FREEZE): its holder can only read it. First
+ *              struct ringcap_lane_kernel for each lane, and what the programs keep for themselves; from head_size on
+ *              the lanes, each lane_size bytes and RINGCAP_LANE_TAIL more, in which a slot ends that begins before
+ *              the lane's end. So here, too, a slot never wraps, and its place is position & (lane_size - 1)
+ *   consumer   BPF_F_MMAPABLE array with one element, struct ringcap_consumer_page, which the consumer writes
+ *   doorbell   BPF_MAP_TYPE_RINGBUF of one page: readable when the sleeping consumer is to look at its lanes
+ *
+ * Lane 0 is that of all processors that have none of their own, and they take turns there; each other lane has one
+ * producer. Barriers (A) to (D) are as above.
+ *
+ * The doorbell rings once a sleep at most. A consumer that finds its lanes empty and wants to sleep writes a number to
+ * sleep that is not 0 and that it has not used before, then looks at its lanes once more, and waits for the doorbell
+ * only when they are still empty. The producer of a packet then looks at sleep:
+ *
+ *   producer (program)                         consumer
+ *
+ *   atomic_xchg(&kernel[L].producer) (A) (E)   sleep = number
+ *   if (sleep is set, and new)           (E)   full barrier                       (E)
+ *     ring the doorbell at the watermark,      if (a lane is not empty) sleep = 0, go on
+ *     else when the timeout has passed         else wait, then sleep = 0, and empty the doorbell
+ *
+ * Either the producer sees sleep or the consumer sees the packet. The doorbell's records mean nothing else. The timeout counts
+ * from a sleep's first packet, and rings only in the sleep for which it was started.
  */
 #ifndef _UAPI_LINUX_RINGCAP_H
 #define _UAPI_LINUX_RINGCAP_H
@@ -135,8 +158,9 @@
  * sides the newest that both speak. The module names its range in the info page and to INFO_GET, and the reader
  * decides; of a consumer and an agent the agent decides. Where there is none in common they refuse.
  */
-#define RINGCAP_ABI		2
+#define RINGCAP_ABI		3
 #define RINGCAP_ABI_MIN		2
+#define RINGCAP_HANDOVER_ABI_MIN 3	/* the eBPF engine's hand-over: until 2 a queue was a BPF ring buffer of records */
 
 #define RINGCAP_NAME_MAX	63	/* bytes of a ring's or cluster's name: [a-z0-9]([-.a-z0-9]*[a-z0-9])? */
 #define RINGCAP_QUEUES_MAX	256	/* queues of a cluster */
@@ -231,7 +255,7 @@ struct ringcap_slot {
 
 /* Why a packet that a ring passed was not delivered to its queue. */
 enum ringcap_drop {
-	RINGCAP_DROP_FULL,		/* the consumer was too slow: no room in the lane or ring buffer */
+	RINGCAP_DROP_FULL,		/* the consumer was too slow: no room in the lane */
 	RINGCAP_DROP_UNATTENDED,	/* no consumer was attached */
 	RINGCAP_DROP_NOMEM,		/* memory for handling the packet could not be had, or it could not be read */
 };
@@ -304,7 +328,7 @@ struct ringcap_queue_info {
 /* What the kernel tells a consumer of a lane; read-only for the consumer. 128 bytes. */
 struct ringcap_lane_kernel {
 	__u64	producer;		/* bytes published since the lane was made; see (A) */
-	__u64	resv[7];
+	__u64	resv[7];		/* the engine's own */
 	struct ringcap_lane_stats stats;
 };
 
@@ -314,6 +338,19 @@ struct ringcap_lane_consumer {
 	__u64	left;			/* when the consumer attached, how far the lane was published: what earlier ones left ends here */
 	__u64	resv[6];
 };
+
+/**
+ * struct ringcap_consumer_page - what a consumer tells the eBPF engine
+ * @lane: of each lane
+ * @sleep: 0 = the consumer is awake; else the number of this sleep, see A QUEUE OF THE EBPF ENGINE
+ */
+struct ringcap_consumer_page {
+	struct ringcap_lane_consumer lane[RINGCAP_LANES_MAX];
+	__u64	sleep;
+	__u64	resv[7];
+};
+
+#define RINGCAP_LANE_TAIL	(68U << 10)	/* bytes behind a lane of the eBPF engine: the longest slot fits in */
 
 /**
  * struct ringcap_tx_index - the transmit area's index page
@@ -496,13 +533,11 @@ struct ringcap_rule_state {
 /*
  * A container that was given queue Q of cluster N has the folder RINGCAP_RUN_DIR/N/Q with a SOCK_SEQPACKET socket
  * "handover" in it. The consumer connects and sends struct ringcap_handover_request; the agent, after checking by
- * SO_PEERCRED which pod asks, answers struct ringcap_handover_reply with, when error is 0, two file descriptors as
- * SCM_RIGHTS: the ring buffer map and the statistics map. The latter is frozen (BPF_MAP_FREEZE) so that its holder can
- * only read it; a descriptor opened with BPF_F_RDONLY cannot be mapped, and bpf(2) is not available under the default
- * seccomp profile of container runtimes. The consumer is attached for as long as it
- * keeps the connection. When the agent restarts, the connection breaks but the maps live on: a consumer goes on
- * reading, and reconnects with map_id set to the ring buffer that it still has; the reply then carries no descriptors.
- * ESTALE means that this ring buffer was taken from it.
+ * SO_PEERCRED which pod asks, answers struct ringcap_handover_reply with, when error is 0, three file descriptors as
+ * SCM_RIGHTS: the maps data, consumer and doorbell, in this order. What earlier consumers left unread ends in each lane
+ * at left, as in the module. The consumer is attached for as long as it keeps the connection. When the agent restarts,
+ * the connection breaks but the maps live on: a consumer goes on reading, and reconnects with map_id set to the data
+ * map that it still has; the reply then carries no descriptors. ESTALE means that this queue was taken from it.
  */
 #define RINGCAP_RUN_DIR		"/run/ringcap"
 #define RINGCAP_HANDOVER_SOCKET	"handover"
@@ -510,7 +545,7 @@ struct ringcap_rule_state {
 struct ringcap_handover_request {
 	__u32	magic;			/* RINGCAP_MAGIC */
 	__u32	abi;			/* the consumer's RINGCAP_ABI */
-	__u32	map_id;			/* of the ring buffer that the consumer already has, 0 = none */
+	__u32	map_id;			/* of the data map that the consumer already has, 0 = none */
 	__u32	abi_min;		/* the consumer's RINGCAP_ABI_MIN, 0 = it speaks no other than abi */
 };
 
@@ -518,15 +553,15 @@ struct ringcap_handover_reply {
 	__u32	magic;			/* RINGCAP_MAGIC */
 	__u32	abi;			/* the newest version that both speak; with EPROTO the agent's RINGCAP_ABI */
 	__u32	error;			/* an errno: EACCES another pod's queue, EBUSY already attached, ESTALE, EPROTO */
-	__u32	map_id;			/* of the ring buffer */
-	__u32	data_size;		/* bytes of the ring buffer, a power of two */
-	__u32	nr_stats;		/* elements of the statistics map: struct ringcap_lane_stats each */
+	__u32	map_id;			/* of the data map */
+	__u32	lane_size;		/* bytes of a lane, a power of two */
+	__u32	nr_lanes;		/* 1 .. RINGCAP_LANES_MAX */
 	__u32	queue;
 	__u32	nr_queues;
 	__u32	snaplen;
 	__u32	watermark;
 	__u32	timeout_us;
-	__u32	left;			/* bytes of the ring buffer that earlier consumers left unread; none for one that comes back */
+	__u32	head_size;		/* bytes before the first lane, a multiple of 64 */
 	char	name[RINGCAP_NAME_MAX + 1];
 	char	reason[128];		/* for people, NUL-terminated; empty when error is 0 */
 };

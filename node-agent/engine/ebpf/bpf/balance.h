@@ -4,29 +4,17 @@
  * the other attended queues the one of the greatest weight, mixed from queue and flow.
  *
  * Of the packet's copy at hand, work->home is the queue that it belongs to, work->seed stands for its flow, and
- * work->except is the queue that has the other copy.
+ * work->except is the queue that has the other copy. Nothing is delivered here: work->goes are the queues that are to get a
+ * copy, or NOWHERE, and work->hashes what their slots say.
  */
 #ifndef RC_BALANCE_H
 #define RC_BALANCE_H
 
 #include "fragment.h"
-#include "queue.h"
+#include "table.h"
 
 #define BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
 #define NOWHERE		(~0U)	/* no queue */
-
-/* A cluster's account, by the place of its queue 0. */
-struct balance_account {
-	__u64 duplicated;
-	__u64 spread;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__type(value, struct balance_account);
-} rc_balance SEC(".maps");
 
 /* The next queue of a round robin cluster, by the place of its queue 0. */
 struct {
@@ -67,9 +55,10 @@ static __always_inline void balance_count_spread(__u32 base)
 		account->spread++;
 }
 
-/* To a stand-in; the queue that took it, or NOWHERE, and work->found is where the other copy is if that is why. */
-static __always_inline __u32 balance_spread(struct work *work, const volatile struct output *output)
+/* A stand-in for output @number's queue; or NOWHERE, and work->found is where the other copy is if that is why. */
+static __always_inline __u32 balance_spread(struct work *work, __u32 number)
 {
+	const volatile struct output *output = config_element(outputs, number);
 	__u32 base = output->base, queues = output->queues, index;
 	int last = output->when_full == RINGCAP_POLICY_DROP;
 
@@ -78,7 +67,7 @@ static __always_inline __u32 balance_spread(struct work *work, const volatile st
 		index = balance_stand_in(base, queues);
 		if (index == NOWHERE || index == work->except)
 			return NOWHERE;
-		if (queue_deliver(base + index, last) || last) {
+		if (last || table_has_room(number, index)) {
 			balance_count_spread(base);
 			return index;
 		}
@@ -86,32 +75,25 @@ static __always_inline __u32 balance_spread(struct work *work, const volatile st
 	return NOWHERE;
 }
 
-/* Puts the copy somewhere, or counts it as dropped; where, or NOWHERE if its stand-in has the other copy. */
+/* The queue that gets the copy, or counts it as dropped; NOWHERE if its stand-in has the other copy. */
 __attribute__((noinline)) int balance_give(__u32 number)
 {
 	struct work *work = this_work();
 	const volatile struct output *output;
-	__u32 home, policy, took;
+	__u32 policy, took;
 	int attended;
 
 	if (!work)
 		return NOWHERE;
 	output = config_element(outputs, number);
-	home = output->base + work->home;
-	attended = queue_is_attended(home);
+	attended = queue_is_attended(output->base + work->home);
 	policy = attended ? output->when_full : output->when_unattended;
-	if (policy == RINGCAP_POLICY_SPREAD && !(attended && queue_deliver(home, 0))) {
-		took = balance_spread(work, output);
-		if (took != NOWHERE)
-			return took;
-		if (work->found != NOWHERE && work->found == work->except)
-			return NOWHERE;
-		queue_deliver(home, 1);
+	if (policy != RINGCAP_POLICY_SPREAD || (attended && table_has_room(number, work->home)))
 		return work->home;
-	}
-	if (policy != RINGCAP_POLICY_SPREAD)
-		queue_deliver(home, 1);
-	return work->home;
+	took = balance_spread(work, number);
+	if (took == NOWHERE && (work->found == NOWHERE || work->found != work->except))
+		return work->home;
+	return took;
 }
 
 /* ---- what is hashed ---- */
@@ -142,15 +124,17 @@ __attribute__((noinline)) int balance_both_ends(__u32 number)
 	key[0] = output->key[0];
 	key[1] = output->key[1];
 	rc_end_hashes(balance_flow(work, output), key, hashes);
-	work->record.slot.hash = work->seed = hashes[0];
+	work->hashes[0] = work->seed = hashes[0];
 	work->home = rc_queue(hashes[0], output->queues);
 	took = balance_give(number);
+	work->goes[0] = took;
 	work->home = rc_queue(hashes[1], output->queues);
 	if (work->home == took || work->home == rc_queue(hashes[0], output->queues))
 		return 0;
-	work->record.slot.hash = work->seed = hashes[1];
+	work->hashes[1] = work->seed = hashes[1];
 	work->except = took;
-	if ((__u32)balance_give(number) == NOWHERE)
+	work->goes[1] = balance_give(number);
+	if (work->goes[1] == NOWHERE)
 		return 0;
 	account = bpf_map_lookup_elem(&rc_balance, &base);
 	if (account)
@@ -172,7 +156,7 @@ static __always_inline void balance_choose(struct work *work, const volatile str
 {
 	__u32 base = output->base, queues = output->queues, *next;
 
-	work->seed = work->record.slot.hash;
+	work->seed = work->hashes[0];
 	if (output->balance == RINGCAP_BALANCE_ROUND_ROBIN) {
 		next = bpf_map_lookup_elem(&rc_round_robin, &base);
 		work->seed = next ? __sync_fetch_and_add(next, 1) + 1 : 0;
@@ -185,7 +169,7 @@ static __always_inline void balance_choose(struct work *work, const volatile str
 	}
 }
 
-/* To the queues of the ring's output @number. */
+/* Finds the queues of the ring's output @number. */
 __attribute__((noinline)) int balance_output(__u32 number)
 {
 	struct work *work = this_work();
@@ -194,18 +178,18 @@ __attribute__((noinline)) int balance_output(__u32 number)
 	if (!work)
 		return 0;
 	output = config_element(outputs, number);
-	work->except = NOWHERE;
+	work->except = work->goes[0] = work->goes[1] = NOWHERE;
 	if (output->balance == RINGCAP_BALANCE_BOTH_ENDS) {
 		balance_both_ends(number);
 		return 0;
 	}
-	work->record.slot.hash = balance_hash(work, output);
+	work->hashes[0] = balance_hash(work, output);
 	balance_choose(work, output);
-	balance_give(number);
+	work->goes[0] = balance_give(number);
 	return 0;
 }
 
-/* To the queue that a rule names. */
+/* The hash that the slot has in the queue that a rule names. */
 __attribute__((noinline)) int balance_direct(__u32 number)
 {
 	struct work *work = this_work();
@@ -217,8 +201,7 @@ __attribute__((noinline)) int balance_direct(__u32 number)
 	target = config_element(targets, number);
 	key[0] = target->key[0];
 	key[1] = target->key[1];
-	work->record.slot.hash = rc_flow_hash(&work->flow, target->balance, key);
-	queue_deliver(target->base + target->queue, 1);
+	work->hashes[0] = rc_flow_hash(&work->flow, target->balance, key);
 	return 0;
 }
 

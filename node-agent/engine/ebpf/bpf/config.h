@@ -9,6 +9,7 @@
 
 #define QUEUES_MAX	16384	/* queues of the node */
 #define TARGETS_MAX	16	/* targets that a ring's rules name */
+#define TABLES_MAX	(RINGCAP_OUTPUTS_MAX + TARGETS_MAX)
 #define SHAPES_MAX	64	/* mask shapes of a ring's wildcard rules */
 
 #define CONFIG_VLANS	(1U << 0)	/* only the VLANs in config.vlans pass */
@@ -19,13 +20,22 @@
 #define CONFIG_INNER_KEY (1U << 5)	/* a rule asks for what is inside of tunnels */
 #define CONFIG_PATTERNS	(1U << 6)	/* the payload is searched */
 #define CONFIG_IDLE	(1U << 7)	/* a rule, or what one learns, goes when it is idle */
+#define CONFIG_PLAIN	(1U << 8)	/* one output whose queue follows from the packet's flow at most: see plain.h */
+
+#define CONFIG_FILTER	(1U << 9)	/* there is a filter */
 
 /**
  * struct output - a cluster that the ring feeds, or the target of a rule
- * @base: the cluster's queue 0 in the node's table of queues; of a target to reflect to, the interface
- * @queues: how many it has
+ * @base: the cluster's queue 0 in the node's tables of queues; of a target to reflect to, the interface
+ * @queues: how many it has, 0 = it has none to put packets into
  * @balance: enum ringcap_balance
  * @queue: of a target, the queue
+ * @lanes, @lane_size: of each queue, as in struct ringcap_handover_reply; 1 .. RINGCAP_LANES_MAX, and a power of two
+ * @head_size: bytes before the first lane
+ * @watermark: unread bytes of a lane at which a sleeping consumer is woken
+ * @timeout_ns: nanoseconds after which it is woken for fewer, 0 = at each packet
+ * @hashed: RINGCAP_SLOT_HASHED where slots have the flow's hash, else 0
+ * @hdr_len: of slots: sizeof(struct ringcap_slot) or RINGCAP_SLOT_SHORT
  */
 struct output {
 	__u32 base;
@@ -36,8 +46,15 @@ struct output {
 	__u8 fragments;		/* enum ringcap_fragments */
 	__u8 when_full;		/* enum ringcap_policy */
 	__u8 when_unattended;
-	__u32 resv;
+	__u8 hashed;
+	__u8 hdr_len;
+	__u16 resv;
 	__u64 key[2];
+	__u32 lanes;
+	__u32 lane_size;
+	__u32 head_size;
+	__u32 watermark;
+	__u64 timeout_ns;
 };
 
 struct config {
@@ -57,11 +74,18 @@ struct config {
 	__u32 pattern_first;	/* least place in the payload where a pattern may begin */
 	__u32 pattern_limit;	/* where the last one must have ended */
 	__u32 pattern_start[2];	/* states that the machines begin in, 0 = there is none */
+	__u32 cpus;		/* possible CPUs */
+	__u32 cpu_mask;		/* the next power of two, less one */
 	struct output outputs[RINGCAP_OUTPUTS_MAX];
 	struct output targets[TARGETS_MAX];
 	__u64 vlans[4096 / 64];
 	__u8 pattern_classes[2][256];	/* of bytes, by machine */
 };
+
+#define UNATTENDED_CPUS	16	/* a power of two; see queue.h */
+
+/* A word that others write at the same time. */
+#define read_now(word) (*(volatile __u64 *)&(word))
 
 extern const volatile struct config config;
 

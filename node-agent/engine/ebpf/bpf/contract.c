@@ -10,13 +10,18 @@ enum constants {
 	/* The contract with consumers */
 	protocolMagic = RINGCAP_MAGIC,
 	protocolABI = RINGCAP_ABI,
-	protocolABIMin = RINGCAP_ABI_MIN,
+	protocolABIMin = RINGCAP_HANDOVER_ABI_MIN,
 	maxNameLen = RINGCAP_NAME_MAX,
 	maxQueues = RINGCAP_QUEUES_MAX,
 	maxTaps = RINGCAP_TAPS_MAX,
 	maxSnapLen = RINGCAP_SNAPLEN_MAX,
 	maxFilter = RINGCAP_FILTER_MAX,
 	maxRxQueues = RINGCAP_CHANNELS_MAX,
+	maxLanes = RINGCAP_LANES_MAX,
+	laneTail = RINGCAP_LANE_TAIL,
+	shortHeader = RINGCAP_SLOT_SHORT,
+	longHeader = sizeof(struct ringcap_slot),
+	hashedFlag = RINGCAP_SLOT_HASHED,
 	minQueueBytes = RINGCAP_LANE_SIZE_MIN,
 	maxQueueBytes = RINGCAP_LANE_SIZE_MAX,
 	maxExact = RINGCAP_EXACT_MAX,
@@ -25,6 +30,9 @@ enum constants {
 
 	/* The programs' sizes */
 	maxNodeQueues = QUEUES_MAX,
+	laneReleased = LANE_RELEASED,
+	laneLine = LANE_LINE,
+	unattendedCPUs = UNATTENDED_CPUS,
 	maxShapes = SHAPES_MAX,
 	maxChoicesHere = CHOICES_MAX,
 	parseMax = RC_PARSE_MAX,
@@ -40,6 +48,8 @@ enum constants {
 	configInnerKey = CONFIG_INNER_KEY,
 	configPatterns = CONFIG_PATTERNS,
 	configIdle = CONFIG_IDLE,
+	configPlain = CONFIG_PLAIN,
+	configFilter = CONFIG_FILTER,
 
 	/* The first word of packetKey */
 	hasMACs = RC_HAS_MACS,
@@ -53,6 +63,7 @@ enum constants {
 	hasInnerIPv6 = RC_HAS_INNER_IPV6,
 } constants;
 
-struct ringcap_lane_stats lane_stats;
+struct ringcap_lane_kernel lane_kernel;
+struct ringcap_consumer_page consumer_page_type;
 struct ringcap_handover_request handover_request;
 struct ringcap_handover_reply handover_reply;

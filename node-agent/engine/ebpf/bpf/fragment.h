@@ -56,7 +56,7 @@ static __always_inline __u32 fragment_read(const struct work *work, __u32 off)
 		return 0;
 	opaque(at);
 	at &= 1023;
-	return rc_get16(work->record.data + at);
+	return rc_get16(work->data + at);
 }
 
 static __always_inline void fragment_read_ipv4(const struct work *work, const struct rc_flow *flow,

@@ -100,7 +100,7 @@ static long pattern_step(__u32 i __attribute__((unused)), void *unused __attribu
 	opaque(at);
 	if (at >= SEARCHED_MAX)
 		return 1;
-	data = work->record.data + at;
+	data = work->data + at;
 	state = work->search.state;
 	classes = config.pattern_classes[work->search.machine & 1];
 	for (__u32 j = 0; j < PATTERN_CHUNK; j++) {

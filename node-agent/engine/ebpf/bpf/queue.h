@@ -1,94 +1,194 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The node's queues, by their place in its tables; the same maps for all rings. */
+/*
+ * A queue, by its place in the node's tables, and a packet's way into it. The data maps of a cluster's queues are in a table
+ * of its own, by the queue's number: their size is the cluster's.
+ */
 #ifndef RC_QUEUE_H
 #define RC_QUEUE_H
 
-#include "work.h"
+#include "doorbell.h"
+#include "lane.h"
+#include "packet.h"
+
+/*
+ * The consumer's process by queue, 0 = unattended: QUEUES_MAX of these, by which the loader makes the section's map larger. A
+ * program reads what is in such a section without a look-up.
+ */
+volatile __u32 attached SEC(".data.attached");
+
+/*
+ * Packets for queues that had no consumer, which no lane counts: QUEUES_MAX of these for each CPU, in a section as above. CPUs
+ * share them where there are more than UNATTENDED_CPUS, for on large machines they would take more than all else.
+ */
+volatile __u64 unattended SEC(".data.unattended");
+
+/* A cluster's account, by the place of its queue 0. */
+struct balance_account {
+	__u64 duplicated;
+	__u64 spread;
+};
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, QUEUES_MAX);
 	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_RINGBUF);
-		__uint(max_entries, RINGCAP_LANE_SIZE_MIN);
-	});
-} rc_queues SEC(".maps");
+	__type(value, struct balance_account);
+} rc_balance SEC(".maps");
 
-/* By queue an array by CPU; the loader sets the inner max_entries to the number of possible CPUs. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_ARRAY);
-		__uint(max_entries, 1);
-		__uint(map_flags, BPF_F_MMAPABLE);
-		__uint(key_size, sizeof(__u32));
-		__uint(value_size, sizeof(struct ringcap_lane_stats));
-	});
-} rc_queue_stats SEC(".maps");
+/* Nanoseconds to subtract from the TAI clock, which follows the wall clock, for the time since the Unix epoch. */
+volatile __u64 clock_offset SEC(".data.clock");
 
-/* The consumer's process by queue, 0 = unattended. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} rc_attached SEC(".maps");
-
-static __always_inline int queue_is_attended(__u32 place)
+static __always_inline __u64 wall_clock(void)
 {
-	__u32 *attached = bpf_map_lookup_elem(&rc_attached, &place);
-
-	return attached && *attached;
+	return bpf_ktime_get_tai_ns() - clock_offset;
 }
 
-static __always_inline struct ringcap_lane_stats *queue_stats(__u32 place)
+static __always_inline int queue_is_attended(__u64 place)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	void *stats = bpf_map_lookup_elem(&rc_queue_stats, &place);
+	volatile __u32 *first = &attached;
 
-	return stats ? bpf_map_lookup_elem(stats, &cpu) : NULL;
+	opaque(first);
+	opaque(place);
+	place &= QUEUES_MAX - 1;
+	return first[place];
 }
 
-/* Puts the record into the queue at @place, or says why not: enum ringcap_drop + 1, 0 where it is in. */
-static __always_inline int queue_put(struct work *work, __u32 place, struct ringcap_lane_stats *stats)
+static __always_inline void queue_count_unattended(__u64 place, __u64 cpu)
 {
-	__u64 size = work->caplen;
-	void *queue;
+	volatile __u64 *count = &unattended;
 
-	if (!queue_is_attended(place))
-		return RINGCAP_DROP_UNATTENDED + 1;
-	queue = bpf_map_lookup_elem(&rc_queues, &place);
-	if (!queue || !size)
-		return RINGCAP_DROP_NOMEM + 1;
-	opaque(size);
-	size &= PLACES_MAX - 1;
-	if (bpf_ringbuf_output(queue, &work->record, sizeof(work->record.slot) + size, 0))
-		return RINGCAP_DROP_FULL + 1;
-	if (work->caplen < work->len) {
-		stats->truncated++;
-		stats->truncated_bytes += work->len - work->caplen;
+	opaque(count);
+	opaque(place);
+	opaque(cpu);
+	place &= QUEUES_MAX - 1;
+	cpu &= config.cpu_mask & (UNATTENDED_CPUS - 1);
+	/* Two sums, each of a pointer and what is bounded: Linux 6.1 bounds no "or" of two variables. */
+	count += cpu * QUEUES_MAX;
+	opaque(count);
+	__sync_fetch_and_add(&count[place], 1);
+}
+
+/* The data of queue @number in the table of its cluster. */
+#define queue_data(table, number) ({ \
+	__u32 _key = (number), _zero = 0; \
+	void *_map = bpf_map_lookup_elem(table, &_key); \
+	_map ? bpf_map_lookup_elem(_map, &_zero) : NULL; })
+
+/* Several CPUs may lose packets at a lane for which they could not get the lock. */
+static __always_inline void queue_lose(struct ringcap_lane_kernel *lane)
+{
+	__sync_fetch_and_add(&lane->stats.dropped[RINGCAP_DROP_NOMEM], 1);
+}
+
+static __always_inline void queue_fill_slot(struct ringcap_slot *to, const struct ringcap_slot *slot, __u32 hdr_len)
+{
+	const __u64 *from = (const __u64 *)slot;
+	__u64 *words = (__u64 *)to;
+
+	for (int i = 1; i < RINGCAP_SLOT_SHORT / 8; i++)
+		words[i] = from[i];
+	if (hdr_len != RINGCAP_SLOT_SHORT)
+		for (int i = RINGCAP_SLOT_SHORT / 8; i < (int)(sizeof(*slot) / 8); i++)
+			words[i] = from[i];
+	to->hdr_len = hdr_len;
+}
+
+static __always_inline void queue_count(struct ringcap_lane_kernel *lane, __u32 len, __u32 caplen)
+{
+	lane->stats.delivered++;
+	lane->stats.delivered_bytes += caplen;
+	if (caplen < len) {
+		lane->stats.truncated++;
+		lane->stats.truncated_bytes += len - caplen;
 	}
-	stats->delivered_bytes += work->caplen;
-	stats->delivered++;
-	return 0;
 }
 
-/* Returns whether the packet is in the queue at @place now. If it is not and @last, that is counted there. */
-__attribute__((noinline)) int queue_deliver(__u32 place, int last)
+/* Writes the packet into the lane, which is this CPU's; false where nothing was published. */
+static __always_inline int queue_write(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
+				       struct ringcap_consumer_page *page, struct ringcap_lane_kernel *lane,
+				       __u64 number, const struct ringcap_slot *slot)
 {
-	struct ringcap_lane_stats *stats = queue_stats(place);
-	struct work *work = this_work();
-	int why;
+	__u64 producer = lane->producer, size;
+	__u32 caplen = slot->caplen;
+	struct ringcap_slot *at;
 
-	if (!stats || !work)
+	if (!caplen) {
+		queue_lose(lane);
 		return 0;
-	why = queue_put(work, place, stats);
-	if (why && last)
-		stats->dropped[(why - 1) & (RINGCAP_DROP_REASONS - 1)]++;
-	return !why;
+	}
+	size = RINGCAP_SLOT_SIZE((__u64)to->hdr_len, caplen);
+	if (!lane_make_room(lane, page, to, number, size)) {
+		lane->stats.dropped[RINGCAP_DROP_FULL]++;
+		return 0;
+	}
+	at = lane_slot(data, to, number, producer);
+	queue_fill_slot(at, slot, to->hdr_len);
+	at->ts_ns = wall_clock();
+	if (packet_copy(ctx, hook, (__u8 *)at + to->hdr_len, caplen)) {
+		queue_lose(lane);
+		return 0;
+	}
+	queue_count(lane, slot->len, caplen);
+	/* (A), and (E): the consumer's sleep is read behind it. */
+	__sync_lock_test_and_set(&lane->producer, producer + size);
+	return 1;
+}
+
+static __always_inline void queue_wake(const volatile struct output *to, struct ringcap_consumer_page *page,
+				       const struct ringcap_lane_kernel *lane, __u64 number, __u32 place)
+{
+	__u64 sleep = read_now(page->sleep), producer, unread;
+
+	if (!sleep)
+		return;
+	producer = read_now(lane->producer);
+	unread = producer - lane_released(lane, page, number, producer);
+	bell_look(place, sleep, unread >= to->watermark || !to->timeout_ns, to->timeout_ns);
+}
+
+/* What several CPUs put packets into. */
+static __always_inline int queue_write_shared(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
+					      struct ringcap_consumer_page *page, __u32 place, const struct ringcap_slot *slot)
+{
+	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
+	int written;
+
+	if (!bell || !lane_lock(bell)) {
+		queue_lose(data);
+		return 0;
+	}
+	written = queue_write(ctx, hook, data, to, page, data, 0, slot);
+	lane_unlock(bell);
+	return written;
+}
+
+/* Delivers the packet that @slot describes to queue @queue, whose @data is mapped, or counts why it does not. */
+static __always_inline void queue_put(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
+				      __u32 queue, __u32 cpu, const struct ringcap_slot *slot)
+{
+	__u32 place = to->base + queue;
+	struct ringcap_consumer_page *page;
+	struct ringcap_lane_kernel *lane;
+	__u64 number;
+
+	page = consumer_page(place);
+	if (!data || !page || !queue_is_attended(place)) {
+		queue_count_unattended(place, cpu);
+		return;
+	}
+	number = lane_number(data, to, cpu);
+	opaque(number);
+	if (number >= to->lanes) { /* never */
+		queue_count_unattended(place, cpu);
+		return;
+	}
+	lane = data + number * sizeof(*lane);
+	if (lane_is_shared(to, number)) {
+		if (queue_write_shared(ctx, hook, data, to, page, place, slot))
+			queue_wake(to, page, data, 0, place);
+	} else if (queue_write(ctx, hook, data, to, page, lane, number, slot)) {
+		queue_wake(to, page, lane, number, place);
+	}
 }
 
 #endif /* RC_QUEUE_H */

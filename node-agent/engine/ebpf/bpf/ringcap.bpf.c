@@ -3,7 +3,7 @@
  * The eBPF engine's taps. The same program runs at every tapped device, once for each ring: at tc ingress and egress
  * (transparent mode 0) or in XDP, before there is an skb (modes 1 and 2):
  *
- *   RX queues -> count -> the ring's filter -> copy the packet as it was on the wire -> parse -> VLANs -> exact rules ->
+ *   RX queues -> count -> the ring's filter -> copy what is looked at -> parse -> VLANs -> exact rules ->
  *   wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
  *
  * In tc it always returns TC_ACT_UNSPEC, so that what else is attached there runs as if the tap were not. In XDP it returns
@@ -29,9 +29,12 @@ const volatile struct config config;
 #include "work.h"
 #include "balance.h"
 #include "fragment.h"
+#include "packet.h"
 #include "pattern.h"
+#include "plain.h"
 #include "queue.h"
 #include "rules.h"
+#include "table.h"
 
 struct ring_counters {
 	__u64 seen;
@@ -44,12 +47,8 @@ struct ring_counters {
 	__u64 reflect_failed;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ring_counters);
-} ring_counters SEC(".maps");
+/* The first CPU's; the loader makes the section's map one for a power of two of them. */
+struct ring_counters ring_counters SEC(".data.counters");
 
 /* The receive queues that are captured, by interface; of one that is not in here all are. */
 struct channels {
@@ -62,14 +61,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct channels);
 } ring_channels SEC(".maps");
-
-/* Nanoseconds to subtract from the TAI clock, which follows the wall clock, for the time since the Unix epoch. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} rc_clock SEC(".maps");
 
 /*
  * Whether the ring wants the packet. Stand-ins: the loader puts the ring's translated filter program here, which finds
@@ -91,87 +82,20 @@ static __attribute__((noinline)) int ringcap_xdp_filter(struct xdp_md *xdp)
 	return accept;
 }
 
-static __always_inline __u64 wall_clock(void)
-{
-	__u32 zero = 0;
-	__u64 *offset = bpf_map_lookup_elem(&rc_clock, &zero);
-
-	return bpf_ktime_get_tai_ns() - (offset ? *offset : 0);
-}
-
-/* ---- the packet's bytes, as they were on the wire ---- */
-
-/* A length from 1 to PLACES_MAX in the very register that a helper gets. */
-#define bounded_by(n, most) ({ __u64 _n = (n) - 1; opaque(_n); _n &= (most) - 1; _n + 1; })
-#define bounded(n) bounded_by(n, PLACES_MAX)
-
-/* A tag that the device took off is put back. */
-static __always_inline long copy_skb(struct __sk_buff *skb, __u8 *data, __u32 n)
-{
-	__u32 tci;
-
-	if (!skb->vlan_present)
-		return bpf_skb_load_bytes(skb, 0, data, bounded((__u64)n));
-	if (n <= MACS_LEN + TAG_LEN)
-		return -1;
-	if (bpf_skb_load_bytes(skb, 0, data, MACS_LEN))
-		return -1;
-	tci = skb->vlan_tci;
-	*(__be16 *)(data + MACS_LEN) = skb->vlan_proto;
-	*(__be16 *)(data + MACS_LEN + 2) = bpf_htons(tci);
-	return bpf_skb_load_bytes(skb, MACS_LEN, data + MACS_LEN + TAG_LEN, bounded((__u64)n - MACS_LEN - TAG_LEN));
-}
-
-/* How many bytes are needed of a packet of @len. */
-static __always_inline __u32 copied(__u32 len)
-{
-	__u32 need = config.snaplen > config.parsed ? config.snaplen : config.parsed;
-
-	return len < need ? len : need;
-}
-
-/* How many more are searched. */
-static __always_inline __u32 beyond(__u32 len)
-{
-	if (!(config.flags & CONFIG_PATTERNS) || len <= RINGCAP_SNAPLEN_MAX)
-		return 0;
-	return len < SEARCHED_MAX ? len - RINGCAP_SNAPLEN_MAX : BEYOND_MAX;
-}
-
-static __always_inline long copy_skb_beyond(struct __sk_buff *skb, __u8 *data, __u32 len)
-{
-	__u32 n = beyond(len), off = RINGCAP_SNAPLEN_MAX - (skb->vlan_present ? TAG_LEN : 0);
-
-	return n ? bpf_skb_load_bytes(skb, off, data + RINGCAP_SNAPLEN_MAX, bounded_by((__u64)n, BEYOND_MAX)) : 0;
-}
-
-static __always_inline long copy_xdp(struct xdp_md *xdp, __u8 *data, __u32 len)
-{
-	__u32 n = beyond(len);
-	long failed = bpf_xdp_load_bytes(xdp, 0, data, bounded((__u64)copied(len)));
-
-	if (failed || !n)
-		return failed;
-	return bpf_xdp_load_bytes(xdp, RINGCAP_SNAPLEN_MAX, data + RINGCAP_SNAPLEN_MAX, bounded_by((__u64)n, BEYOND_MAX));
-}
-
 /* ---- what becomes of it ---- */
 
 static __always_inline void fill_slot(struct work *work, __u32 ifindex, __u8 flags)
 {
-	struct ringcap_slot *slot = &work->record.slot;
+	struct ringcap_slot *slot = &work->slot;
 	const struct rc_flow *flow = &work->flow;
 
-	slot->ts_ns = wall_clock();
 	slot->len = work->len;
 	slot->caplen = work->caplen;
-	slot->hash = 0;
 	slot->ifindex = ifindex;
 	slot->vlan_tci = flow->vlan_tci;
 	slot->vlan_tpid = flow->vlan_tpid;
 	slot->rx_queue = work->rx_queue;
-	slot->flags = flags | flow->flags | RINGCAP_SLOT_HASHED;
-	slot->hdr_len = sizeof(*slot);
+	slot->flags = flags | flow->flags;
 	slot->l3_off = flow->l3_off;
 	slot->l4_off = flow->l4_off;
 	slot->l3_proto = flow->l3_proto;
@@ -227,15 +151,44 @@ __attribute__((noinline)) int decide(void)
 	return work->action == RINGCAP_ACTION_QUEUE ? FATE_DIRECTED : FATE_PASSED;
 }
 
-static __always_inline void pass(struct ring_counters *counters)
+/* Puts a copy into a queue of output or target @number. */
+static __always_inline void put(void *ctx, const enum hook hook, struct work *work, const volatile struct output *to,
+				__u32 number, __u32 copy, __u32 queue)
 {
-	counters->passed++;
-	for (__u32 i = 0; i < RINGCAP_OUTPUTS_MAX && i < config.nr_outputs; i++)
-		balance_output(i);
+	__u8 flags = work->slot.flags & ~RINGCAP_SLOT_HASHED;
+
+	work->slot.flags = flags | to->hashed;
+	work->slot.hash = to->hashed ? work->hashes[copy] : 0;
+	table_put(ctx, hook, number, queue);
 }
 
-/* Delivers a packet that was copied and parsed, as was decided. Returns the fate, which is counted. */
-static __always_inline int dispose(struct work *work, struct ring_counters *counters, __u32 ifindex, __u8 flags)
+#define PASS_TO(n, to) \
+	if (config.nr_outputs > (n)) { \
+		balance_output(n); \
+		if (work->goes[0] != NOWHERE) \
+			put(ctx, hook, work, to, n, 0, work->goes[0]); \
+		if (work->goes[1] != NOWHERE) \
+			put(ctx, hook, work, to, n, 1, work->goes[1]); \
+	}
+
+static __always_inline void pass(void *ctx, const enum hook hook, struct work *work, struct ring_counters *counters)
+{
+	counters->passed++;
+	TABLE_OUTPUTS(PASS_TO)
+}
+
+static __always_inline void direct(void *ctx, const enum hook hook, struct work *work)
+{
+	__u32 number = work->target & (TARGETS_MAX - 1);
+	const volatile struct output *target = config_element(targets, number);
+
+	balance_direct(number);
+	put(ctx, hook, work, target, RINGCAP_OUTPUTS_MAX + number, 0, target->queue);
+}
+
+/* Delivers a packet that was parsed, as was decided. Returns the fate, which is counted. */
+static __always_inline int dispose(void *ctx, const enum hook hook, struct work *work, struct ring_counters *counters,
+				   __u32 ifindex, __u8 flags)
 {
 	int fate = decide();
 
@@ -252,11 +205,11 @@ static __always_inline int dispose(struct work *work, struct ring_counters *coun
 	case FATE_DIRECTED:
 		counters->directed++;
 		fill_slot(work, ifindex, flags);
-		balance_direct(work->target);
+		direct(ctx, hook, work);
 		break;
 	default:
 		fill_slot(work, ifindex, flags);
-		pass(counters);
+		pass(ctx, hook, work, counters);
 	}
 	return fate;
 }
@@ -271,27 +224,55 @@ static __always_inline int channel_is_captured(__u32 ifindex, __u32 rx_queue)
 	return word < RINGCAP_CHANNELS_MAX / 64 && channels->bits[word] >> (rx_queue % 64) & 1;
 }
 
-static __always_inline struct ring_counters *begin(struct work *work, __u32 len)
+/* Counts a packet of @len bytes. */
+static __always_inline struct ring_counters *begin(__u64 cpu, __u32 len)
 {
-	__u32 zero = 0;
-	struct ring_counters *counters = bpf_map_lookup_elem(&ring_counters, &zero);
+	struct ring_counters *counters = &ring_counters;
 
-	if (!counters)
-		return NULL;
+	opaque(counters);
+	opaque(cpu);
+	cpu &= config.cpu_mask;
+	counters += cpu;
 	counters->seen++;
 	counters->seen_bytes += len;
-	work->len = len;
-	work->caplen = len < config.snaplen ? len : config.snaplen;
 	return counters;
 }
 
 /* A packet that cannot be read counts as lost for lack of memory, in the queue of an empty flow, with any rules. */
-static __always_inline void lose(struct work *work, struct ring_counters *counters)
+static __always_inline void lose(void *ctx, const enum hook hook, struct work *work, struct ring_counters *counters)
 {
 	rc_flow_clear(&work->flow);
 	work->inside = INNER_NONE;
 	work->caplen = 0;
-	pass(counters);
+	work->rule = 0;
+	fill_slot(work, 0, 0);
+	pass(ctx, hook, work, counters);
+}
+
+/* The packet's way where it is not plain. Returns its fate. */
+static __always_inline int capture_any(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
+				       __u32 ifindex, __u32 rx_queue, __u8 flags, struct work *work)
+{
+	work->len = len;
+	work->caplen = len < config.snaplen ? len : config.snaplen;
+	work->rx_queue = rx_queue;
+	if (packet_copy_parsed(ctx, hook, work)) {
+		lose(ctx, hook, work, counters);
+		return FATE_PASSED;
+	}
+	work_parse();
+	return dispose(ctx, hook, work, counters, ifindex, flags);
+}
+
+/* Returns the packet's fate. */
+static __always_inline int capture_plain(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
+					 struct ringcap_slot *slot, __u32 cpu)
+{
+	counters->passed++;
+	slot->len = len;
+	slot->caplen = len < config.snaplen ? len : config.snaplen;
+	plain_deliver(ctx, hook, slot, cpu);
+	return FATE_PASSED;
 }
 
 /* ---- tc ---- */
@@ -311,28 +292,37 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 	/* On the receive path 0 means that the device did not record its queue, n that it was n - 1. */
 	__u32 recorded = flags & RINGCAP_SLOT_OUTGOING ? 0 : skb->queue_mapping;
 	__u32 rx_queue = recorded ? recorded - 1 : 0;
-	struct work *work = this_work();
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct ring_counters *counters;
+	struct work *work;
 
-	if (!work)
-		return TC_ACT_UNSPEC;
 	if ((config.flags & CONFIG_CHANNELS) && !(flags & RINGCAP_SLOT_OUTGOING) &&
 	    !channel_is_captured(skb->ifindex, rx_queue))
 		return TC_ACT_UNSPEC;
-	counters = begin(work, len);
-	if (!counters)
-		return TC_ACT_UNSPEC;
-	work->rx_queue = rx_queue;
-	if (!ringcap_filter(skb)) {
+	counters = begin(cpu, len);
+	if ((config.flags & CONFIG_FILTER) && !ringcap_filter(skb)) {
 		counters->filtered++;
-	} else if (copy_skb(skb, work->record.data, copied(len)) || copy_skb_beyond(skb, work->record.data, len)) {
-		lose(work, counters);
-	} else {
-		work_parse();
-		/* Programs are not told whether the checksum is there. */
-		if (dispose(work, counters, skb->ifindex, flags | (skb->gso_size ? RINGCAP_SLOT_MERGED : 0)) == FATE_REFLECTED)
-			reflect(skb, work, counters);
+		return TC_ACT_UNSPEC;
 	}
+	/* Programs are not told whether the checksum is there. */
+	if (skb->gso_size)
+		flags |= RINGCAP_SLOT_MERGED;
+	if (config.flags & CONFIG_PLAIN) {
+		struct ringcap_slot slot = {
+			.ifindex = skb->ifindex, .rx_queue = rx_queue, .flags = flags,
+		};
+
+		if (skb->vlan_present) {
+			slot.vlan_tci = skb->vlan_tci;
+			slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
+			slot.flags |= RINGCAP_SLOT_VLAN;
+		}
+		capture_plain(skb, HOOK_TC, counters, len, &slot, cpu);
+		return TC_ACT_UNSPEC;
+	}
+	work = this_work();
+	if (work && capture_any(skb, HOOK_TC, counters, len, skb->ifindex, rx_queue, flags, work) == FATE_REFLECTED)
+		reflect(skb, work, counters);
 	return TC_ACT_UNSPEC;
 }
 
@@ -354,25 +344,26 @@ SEC("xdp.frags")
 int ringcap_xdp(struct xdp_md *xdp)
 {
 	__u32 len = bpf_xdp_get_buff_len(xdp), ifindex = xdp->ingress_ifindex, rx_queue = xdp->rx_queue_index;
-	struct work *work = this_work();
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct ring_counters *counters;
+	struct work *work;
 
-	if (!work)
-		return XDP_PASS;
 	if ((config.flags & CONFIG_CHANNELS) && !channel_is_captured(ifindex, rx_queue))
 		return XDP_PASS;
-	counters = begin(work, len);
-	if (!counters)
-		return XDP_PASS;
-	work->rx_queue = rx_queue;
-	if (!ringcap_xdp_filter(xdp)) {
+	counters = begin(cpu, len);
+	if ((config.flags & CONFIG_FILTER) && !ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
-	} else if (copy_xdp(xdp, work->record.data, len)) {
-		lose(work, counters);
-	} else {
-		work_parse();
-		dispose(work, counters, ifindex, 0);
+		return config.xdp_verdict;
 	}
+	if (config.flags & CONFIG_PLAIN) {
+		struct ringcap_slot slot = { .ifindex = ifindex, .rx_queue = rx_queue };
+
+		capture_plain(xdp, HOOK_XDP, counters, len, &slot, cpu);
+		return config.xdp_verdict;
+	}
+	work = this_work();
+	if (work)
+		capture_any(xdp, HOOK_XDP, counters, len, ifindex, rx_queue, 0, work);
 	return config.xdp_verdict;
 }
 

@@ -29,12 +29,6 @@
 	_number &= sizeof(config.array) / sizeof(config.array[0]) - 1; \
 	&config.array[_number]; })
 
-/* A record of a ring buffer as it is put together; the room after the packet lets every bounded copy be proved safe. */
-struct record {
-	struct ringcap_slot slot;
-	__u8 data[PLACES_MAX + MACS_LEN + TAG_LEN + RC_INNER_MAX];
-};
-
 /* A wildcard rule's place: a shape and the masked key. */
 struct wild_key {
 	__u64 shape;
@@ -63,15 +57,17 @@ enum looked_inside { INNER_UNKNOWN, INNER_NONE, INNER_THERE };
 /**
  * struct work - the packet at hand
  * @len: bytes on the wire
- * @caplen: how many of them are in @record, 0 = it could not be read
+ * @caplen: how many of them are captured, 0 = it could not be read
  * @rx_queue: the device's receive queue
  * @inside: what @inner is, enum looked_inside
  * @action, @target: what the rules decided, enum ringcap_action and index of config.targets
  * @now: when it was looked at, by the coarse monotonic clock, @began: when the rules became active; only where rules
  *	expire when they are idle
  * @rule: id of the wildcard rule that decided, 0 = none; @rank its place in the order of priorities
- * @home, @seed, @except: how a copy gets to a queue, see balance.h
+ * @home, @seed, @except, @goes, @hashes: how copies get to queues, see balance.h
  * @whole: a fragment's flow as it would be if the datagram were whole
+ * @slot: what the slot says of it
+ * @data: the bytes that are looked at; the room after them lets every bounded copy be proved safe
  */
 struct work {
 	__u32 len;
@@ -86,6 +82,8 @@ struct work {
 	__u32 seed;
 	__u32 except;
 	__u32 found;
+	__u32 goes[2];
+	__u32 hashes[2];
 	__u64 bound;
 	__u64 now;
 	__u64 began;
@@ -96,7 +94,8 @@ struct work {
 	struct rc_exact_key exact;
 	struct wild_key wild;
 	struct search search;
-	struct record record;
+	struct ringcap_slot slot;
+	__u8 data[PLACES_MAX + MACS_LEN + TAG_LEN + RC_INNER_MAX];
 };
 
 /* The loader sets max_entries to the number of possible CPUs. A per-CPU array could not hold values of this size. */
@@ -116,7 +115,7 @@ static __always_inline struct work *this_work(void)
 
 static __always_inline void work_frame(struct work *work, struct rc_frame *frame, __u32 most)
 {
-	frame->data = work->record.data;
+	frame->data = work->data;
 	frame->avail = work->len < most ? work->len : most;
 	frame->vlan_tpid = 0;
 	frame->vlan_tci = 0;

@@ -39,6 +39,9 @@ var types = []struct{ c, name string }{
 	{"wild_rule", "wildRule"},
 	{"choice", "choice"},
 	{"ringcap_lane_stats", "laneStats"},
+	{"ringcap_lane_kernel", "laneKernel"},
+	{"ringcap_lane_consumer", "laneConsumer"},
+	{"ringcap_consumer_page", "consumerPage"},
 	{"ringcap_handover_request", "handoverRequest"},
 	{"ringcap_handover_reply", "handoverReply"},
 }
@@ -103,7 +106,7 @@ func declare(all *btf.Spec) ([]byte, error) {
 }
 
 // words are those that are not written as they are with one capital.
-var words = map[string]string{"abi": "ABI", "id": "ID", "snaplen": "SnapLen", "vlans": "VLANs", "xdp": "XDP"}
+var words = map[string]string{"abi": "ABI", "cpu": "CPU", "cpus": "CPUs", "id": "ID", "snaplen": "SnapLen", "vlans": "VLANs", "xdp": "XDP"}
 
 // identifier is a member's name in Go; what is reserved has none.
 func identifier(member string) string {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// attachedTable has the consumers' processes by queue, 0 = none. It is one element that programs read without a look-up, and is
+// written to where it is mapped.
+type attachedTable struct {
+	mu    sync.RWMutex
+	pages []byte // nil once it is unmapped: a consumer's grace may end later
+}
+
+func mapAttached(m *ebpf.Map) (*attachedTable, error) {
+	pages, err := unix.Mmap(m.FD(), 0, wholePages(int(m.ValueSize())), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the table of consumers: %w", err)
+	}
+	return &attachedTable{pages: pages}, nil
+}
+
+func (t *attachedTable) unmap() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// Fails only for addresses that are not a mapping's.
+	_ = unix.Munmap(t.pages)
+	t.pages = nil
+}
+
+func (t *attachedTable) at(index uint32) *uint32 { return (*uint32)(unsafe.Pointer(&t.pages[4*index])) }
+
+func (t *attachedTable) set(index, process uint32) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.pages != nil {
+		atomic.StoreUint32(t.at(index), process)
+	}
+}
+
+func (t *attachedTable) get(index uint32) uint32 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.pages == nil {
+		return 0
+	}
+	return atomic.LoadUint32(t.at(index))
+}

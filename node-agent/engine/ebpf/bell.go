@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// bellPage is the page of a doorbell that its consumer writes to, mapped for writing and not looked at: as long as it is, nobody can
+// freeze the map.
+type bellPage struct{ page []byte }
+
+func mapBell(doorbell *ebpf.Map) (*bellPage, error) {
+	page, err := unix.Mmap(doorbell.FD(), 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map a queue's doorbell: %w", err)
+	}
+	return &bellPage{page}, nil
+}
+
+func (b *bellPage) unmap() {
+	// Fails only for addresses that are not a mapping's.
+	_ = unix.Munmap(b.page)
+}
+
+const bellProgram = "ringcap_bell"
+
+// loadBell loads the program that owns the timers of the queues' bells: it stays in the kernel as long as one of them is there.
+func loadBell(bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
+	spec, err := loadSpec()
+	if err != nil {
+		return nil, err
+	}
+	for name := range spec.Programs {
+		if name != bellProgram {
+			delete(spec.Programs, name)
+		}
+	}
+	maps := map[string]*ebpf.Map{"rc_bells": bells, "rc_consumers": consumers, "rc_doorbells": doorbells}
+	for name := range spec.Maps {
+		if maps[name] == nil {
+			delete(spec.Maps, name)
+		}
+	}
+	clear(spec.Variables)
+	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps})
+	if err != nil {
+		return nil, fmt.Errorf("load an eBPF program: %w", explainLoad(err))
+	}
+	defer loaded.Close()
+	return loaded.DetachProgram(bellProgram), nil
+}
+
+// resetBell makes the bell at an index that of a consumer that has not slept yet.
+func (t *tables) resetBell(index uint32) error {
+	const shortest = 14 // of packets that programs can be run with
+	packet := make([]byte, shortest)
+	binary.NativeEndian.PutUint32(packet, index)
+	result, err := t.bell.Run(&ebpf.RunOptions{Data: packet})
+	if err != nil {
+		return fmt.Errorf("run an eBPF program: %w", explainRights(err))
+	}
+	if result != 0 {
+		return fmt.Errorf("set the timer of a queue: error %d", int32(result))
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The doorbell of a consumer that sleeps: at most one ring a sleep, at the watermark at once, else when the timeout has passed
+ * since the first packet. The timer's callback belongs to ringcap_bell, which the agent runs for a queue before its consumer
+ * is attached: a ring's program that had set it could not go while the timer is there.
+ */
+#ifndef RC_DOORBELL_H
+#define RC_DOORBELL_H
+
+#include "config.h"
+
+/**
+ * struct bell - by a queue's place
+ * @armed: the number of the sleep for which the timer was last started
+ * @rung: the last sleep that was ended
+ * @lock: of the queue's shared lane, 1 = a CPU has it; see lane.h
+ */
+struct bell {
+	struct bpf_timer timer;
+	__u64 armed;
+	__u64 rung;
+	__u64 lock;
+};
+
+/* Maps with timers cannot be mapped: these are apart from all else. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, QUEUES_MAX);
+	__type(key, __u32);
+	__type(value, struct bell);
+} rc_bells SEC(".maps");
+
+/* The loader sets the inner max_entries to a page. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, QUEUES_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_RINGBUF);
+		__uint(max_entries, 4096);
+	});
+} rc_doorbells SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, QUEUES_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_ARRAY);
+		__uint(max_entries, 1);
+		__uint(map_flags, BPF_F_MMAPABLE);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, sizeof(struct ringcap_consumer_page));
+	});
+} rc_consumers SEC(".maps");
+
+static __always_inline struct ringcap_consumer_page *consumer_page(__u32 place)
+{
+	void *consumer = bpf_map_lookup_elem(&rc_consumers, &place);
+	__u32 zero = 0;
+
+	return consumer ? bpf_map_lookup_elem(consumer, &zero) : NULL;
+}
+
+/* The doorbell was full, or its lock not to be had: the sleep's next packet is as its first one. */
+static __always_inline void bell_retry(struct bell *bell, __u64 sleep)
+{
+	__sync_val_compare_and_swap(&bell->armed, sleep, 0);
+	__sync_val_compare_and_swap(&bell->rung, sleep, 0);
+}
+
+static __always_inline void bell_ring(struct bell *bell, __u32 place, __u64 sleep)
+{
+	void *doorbell;
+
+	if (__sync_lock_test_and_set(&bell->rung, sleep) == sleep)
+		return;
+	doorbell = bpf_map_lookup_elem(&rc_doorbells, &place);
+	if (!doorbell || bpf_ringbuf_output(doorbell, &sleep, sizeof(sleep), BPF_RB_FORCE_WAKEUP))
+		bell_retry(bell, sleep);
+}
+
+#define BELL_TRIES	4	/* of CPUs that start the timer at once for sleeps that follow each other */
+
+/*
+ * Starts the timer for the sleep that the consumer is in, unless it was; whether it will ring. What was armed is read before
+ * the sleep, behind a barrier: a CPU that is late must not put a sleep that is over in the place of a later one.
+ */
+static __always_inline int bell_arm(struct bell *bell, __u32 place, __u64 timeout_ns)
+{
+	struct ringcap_consumer_page *page = consumer_page(place);
+
+	for (int i = 0; page && i < BELL_TRIES; i++) {
+		__u64 was = __sync_fetch_and_add(&bell->armed, 0), sleep = read_now(page->sleep);
+
+		if (!sleep || was == sleep)
+			return 1;
+		if (__sync_val_compare_and_swap(&bell->armed, was, sleep) == was)
+			return !bpf_timer_start(&bell->timer, timeout_ns, 0);
+	}
+	return 0;
+}
+
+/* Something was published while the consumer sleeps. @now: it need not wait for the timeout. */
+__attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u64 timeout_ns)
+{
+	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
+
+	if (!bell || read_now(bell->rung) == sleep)
+		return 0;
+	if (now || (read_now(bell->armed) != sleep && !bell_arm(bell, place, timeout_ns)))
+		bell_ring(bell, place, sleep);
+	return 0;
+}
+
+/* Only in the sleep for which the timer was started: in another one there may be nothing to wake the consumer for. */
+static int bell_timeout(void *map __attribute__((unused)), __u32 *place, struct bell *bell)
+{
+	struct ringcap_consumer_page *page = consumer_page(*place);
+	__u64 sleep = page ? read_now(page->sleep) : 0;
+
+	if (sleep && sleep == read_now(bell->armed))
+		bell_ring(bell, *place, sleep);
+	return 0;
+}
+
+/* Makes a queue's bell that of a new consumer. The agent runs it with the place in front of a packet. */
+SEC("tc")
+int ringcap_bell(struct __sk_buff *skb)
+{
+	struct bell *bell;
+	__u32 place;
+
+	if (bpf_skb_load_bytes(skb, 0, &place, sizeof(place)))
+		return -1;
+	bell = bpf_map_lookup_elem(&rc_bells, &place);
+	if (!bell)
+		return -1;
+	bell->armed = 0;
+	bell->rung = 0;
+	/* It may have been made before. */
+	bpf_timer_init(&bell->timer, &rc_bells, 1 /* CLOCK_MONOTONIC */);
+	return bpf_timer_set_callback(&bell->timer, bell_timeout);
+}
+
+#endif /* RC_DOORBELL_H */

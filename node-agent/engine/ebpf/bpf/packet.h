@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The bytes of the packet at hand, as they were on the wire, where a tc or an XDP program finds them. */
+#ifndef RC_PACKET_H
+#define RC_PACKET_H
+
+#include "work.h"
+
+enum hook { HOOK_TC, HOOK_XDP };
+
+/* A length from 1 to PLACES_MAX in the very register that a helper gets. */
+#define bounded_by(n, most) ({ __u64 _n = (n) - 1; opaque(_n); _n &= (most) - 1; _n + 1; })
+#define bounded(n) bounded_by(n, PLACES_MAX)
+
+/* The first bytes, fewer than end with the tag that is put back. */
+static __always_inline long packet_copy_short(struct __sk_buff *skb, __u8 *data, __u32 n)
+{
+	__u8 head[MACS_LEN + TAG_LEN];
+	__u32 tci = skb->vlan_tci;
+
+	if (bpf_skb_load_bytes(skb, 0, head, MACS_LEN))
+		return -1;
+	*(__be16 *)(head + MACS_LEN) = skb->vlan_proto;
+	*(__be16 *)(head + MACS_LEN + 2) = bpf_htons(tci);
+	for (__u32 i = 0; i < sizeof(head); i++)
+		if (i < n)
+			data[i] = head[i];
+	return 0;
+}
+
+/* A tag that the device took off is put back. */
+static __attribute__((noinline)) long packet_copy_tagged(struct __sk_buff *skb, __u8 *data, __u32 n)
+{
+	__u32 tci = skb->vlan_tci;
+
+	if (n <= MACS_LEN + TAG_LEN)
+		return packet_copy_short(skb, data, n);
+	if (bpf_skb_load_bytes(skb, 0, data, MACS_LEN))
+		return -1;
+	*(__be16 *)(data + MACS_LEN) = skb->vlan_proto;
+	*(__be16 *)(data + MACS_LEN + 2) = bpf_htons(tci);
+	return bpf_skb_load_bytes(skb, MACS_LEN, data + MACS_LEN + TAG_LEN, bounded((__u64)n - MACS_LEN - TAG_LEN));
+}
+
+static __always_inline void packet_move32(__u8 *to, const __u8 *from)
+{
+	__u64 a = *(const __u64 *)from, b = *(const __u64 *)(from + 8);
+	__u64 c = *(const __u64 *)(from + 16), d = *(const __u64 *)(from + 24);
+
+	*(__u64 *)to = a;
+	*(__u64 *)(to + 8) = b;
+	*(__u64 *)(to + 16) = c;
+	*(__u64 *)(to + 24) = d;
+}
+
+/*
+ * Copies all of a small packet without a call, as kmod/packet.h does: there are many of them. False where it is not small, or
+ * does not lie in a row.
+ */
+static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __u8 *to, __u32 n)
+{
+	struct __sk_buff *skb = ctx;
+	struct xdp_md *xdp = ctx;
+	const __u8 *data = (void *)(long)(hook == HOOK_XDP ? xdp->data : skb->data), *second;
+	const __u8 *end = (void *)(long)(hook == HOOK_XDP ? xdp->data_end : skb->data_end);
+	__u64 rest = n - 32;
+
+	if (rest > 32)
+		return 0;
+	opaque(rest);
+	rest &= 63;
+	second = data + rest;
+	if (data + 32 > end || second + 32 > end)
+		return 0;
+	packet_move32(to, data);
+	packet_move32(to + rest, second);
+	return 1;
+}
+
+/* The first @n bytes, 1 .. PLACES_MAX, to @data; not 0 where they could not be read. */
+static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *data, __u32 n)
+{
+	struct __sk_buff *skb = ctx;
+
+	if (hook == HOOK_TC && skb->vlan_present)
+		return packet_copy_tagged(skb, data, n);
+	if (packet_copy_small(ctx, hook, data, n))
+		return 0;
+	if (hook == HOOK_XDP)
+		return bpf_xdp_load_bytes(ctx, 0, data, bounded((__u64)n));
+	return bpf_skb_load_bytes(skb, 0, data, bounded((__u64)n));
+}
+
+/* How many bytes are searched behind what a slot can have. */
+static __always_inline __u32 packet_beyond(__u32 len)
+{
+	if (!(config.flags & CONFIG_PATTERNS) || len <= RINGCAP_SNAPLEN_MAX)
+		return 0;
+	return len < SEARCHED_MAX ? len - RINGCAP_SNAPLEN_MAX : BEYOND_MAX;
+}
+
+static __always_inline long packet_copy_beyond(void *ctx, const enum hook hook, __u8 *data, __u32 len)
+{
+	__u32 n = packet_beyond(len), off = RINGCAP_SNAPLEN_MAX;
+	struct __sk_buff *skb = ctx;
+
+	if (!n)
+		return 0;
+	data += RINGCAP_SNAPLEN_MAX;
+	if (hook == HOOK_XDP)
+		return bpf_xdp_load_bytes(ctx, off, data, bounded_by((__u64)n, BEYOND_MAX));
+	if (skb->vlan_present)
+		off -= TAG_LEN;
+	return bpf_skb_load_bytes(skb, off, data, bounded_by((__u64)n, BEYOND_MAX));
+}
+
+/* What rules and hashes look at. */
+static __always_inline long packet_copy_parsed(void *ctx, const enum hook hook, struct work *work)
+{
+	__u32 n = work->len < config.parsed ? work->len : config.parsed;
+
+	return packet_copy(ctx, hook, work->data, n) || packet_copy_beyond(ctx, hook, work->data, work->len);
+}
+
+#endif /* RC_PACKET_H */

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// onCPU runs do on a CPU, in the lab's network namespace.
+func (l *lab) onCPU(cpu int, do func()) {
+	runtime.LockOSThread() // and it stays: the thread goes with the goroutine
+	var set unix.CPUSet
+	set.Set(cpu)
+	require.NoError(l.t, unix.SchedSetaffinity(0, &set))
+	do()
+}
+
+// sendFromAll has several CPUs send at once what is captured where it is sent, and returns how many frames these were.
+func (l *lab) sendFromAll(frames int) int {
+	cpus := runtime.NumCPU()
+	var all sync.WaitGroup
+	for cpu := range cpus {
+		socket := l.packetSocket(l.sender)
+		all.Go(func() {
+			l.onCPU(cpu, func() {
+				for n := range frames {
+					for unix.EAGAIN == sendTo(socket, frame(n, 60+n%500)) {
+						continue
+					}
+				}
+			})
+		})
+	}
+	all.Wait()
+	return cpus * frames
+}
+
+func sendTo(socket int, frame []byte) error {
+	_, err := unix.Write(socket, frame)
+	if err == unix.ENOBUFS {
+		return unix.EAGAIN
+	}
+	return err
+}
+
+// transmitted is the lab's plan with a tap on what "sender" sends: the CPU that sends captures.
+func (l *lab) transmitted(lanes int) capture.Plan {
+	plan := l.plan(1)
+	plan.Rings[0].Taps = []capture.Tap{{Interface: "sender", Index: l.sender.Attrs().Index, Direction: capture.Transmit}}
+	plan.Clusters[0].Lanes = lanes
+	return plan
+}
+
+// Whatever CPUs share lanes, and however full these are: each packet is read, or counted as dropped.
+func TestConservationWithSeveralProducers(t *testing.T) {
+	for _, lanes := range []int{1, 2, 4} {
+		for name, bytes := range map[string]uint32{"overload": minQueueBytes, "room": 32 << 20} {
+			l := newLab(t)
+			e := l.engine()
+			plan := l.transmitted(lanes)
+			plan.Clusters[0].QueueBytes = bytes
+			l.apply(e, plan)
+			reading := l.read(l.consume("mirror", 0))
+			sent := l.sendFromAll(30_000)
+			packets, err := reading.stop()
+			require.NoError(t, err)
+			observed := l.observe(e)
+			stats := observed.Clusters["mirror"].Queues[0]
+			require.EqualValues(t, sent, observed.Rings["mirror"].Stats.Passed)
+			require.EqualValues(t, len(packets), stats.Delivered, "%d lanes, %s", lanes, name)
+			require.EqualValues(t, sent, stats.Delivered+stats.Dropped["full"]+stats.Dropped["nomem"])
+			if name == "room" {
+				require.Zero(t, stats.Dropped["full"])
+			}
+			for _, p := range packets {
+				require.Equal(t, frame(int(p.slot.Len), int(p.slot.Len))[:20], p.data[:20])
+			}
+			require.Zero(t, stats.UnreadBytes)
+		}
+	}
+}
+
+// A consumer that scribbles into its positions while CPUs share a lane changes no account, and its queue never says that it has more
+// than fits in.
+func TestScribblesWhileCPUsShareALane(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.transmitted(1)
+	plan.Clusters[0].QueueBytes = minQueueBytes
+	l.apply(e, plan)
+	c := l.consume("mirror", 0)
+	done := make(chan struct{})
+	var scribbler sync.WaitGroup
+	scribbler.Go(func() {
+		for n := uint64(0); ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			atomic.StoreUint64(c.sleep(), n)
+			atomic.StoreUint64(c.released(0), atomic.LoadUint64(c.produced(0))+n%3*64)
+			unread := l.observe(e).Clusters["mirror"].Queues[0].UnreadBytes
+			if unread > minQueueBytes {
+				t.Errorf("%d bytes are unread", unread)
+				return
+			}
+		}
+	})
+	sent := l.sendFromAll(50_000)
+	close(done)
+	scribbler.Wait()
+	stats := l.observe(e).Clusters["mirror"].Queues[0]
+	require.EqualValues(t, sent, stats.Delivered+stats.Dropped["full"]+stats.Dropped["nomem"])
+	require.LessOrEqual(t, stats.UnreadBytes, uint64(minQueueBytes))
+	c.detach()
+	l.detached(e, "mirror", 0)
+	next := l.consume("mirror", 0)
+	require.LessOrEqual(t, next.unread(), uint64(minQueueBytes))
+}
+
+// A consumer that may load programs can write into its data map by one. That must not hold up the CPUs that share a lane there.
+func TestAConsumersProgramHoldsNoLane(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.transmitted(1))
+	c := l.consume("mirror", 0)
+	fillPrivateWords(t, c.maps[0])
+	l.sendAll(e, "mirror", 100, func(n int) []byte { return frame(n, 60) })
+	require.Len(t, l.collect(c, 100), 100)
+	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].Dropped["nomem"])
+}
+
+// fillPrivateWords writes ones to what the engine's programs keep for themselves of lane 0.
+func fillPrivateWords(t *testing.T, data int) {
+	const begin, end = 8, 64
+	filter := asm.Instructions{
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4), asm.StoreImm(asm.R2, 0, 0, asm.Word),
+		asm.LoadMapPtr(asm.R1, data), asm.FnMapLookupElem.Call(), asm.JEq.Imm(asm.R0, 0, "out"), asm.Mov.Imm(asm.R1, 1),
+	}
+	for at := int16(begin); at < end; at += 8 {
+		filter = append(filter, asm.StoreMem(asm.R0, at, asm.R1, asm.DWord))
+	}
+	filter = append(filter, asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SocketFilter, Instructions: filter, License: "GPL"})
+	require.NoError(t, err)
+	defer program.Close()
+	_, err = program.Run(&ebpf.RunOptions{Data: make([]byte, 14)})
+	require.NoError(t, err)
+}
+
+// rings is how often a queue's doorbell was rung: how far the buffer was written, by records of 16 bytes.
+func (c *consumer) rings() uint64 { return atomic.LoadUint64(wordAt(c.bellEnd, 0)) / 16 }
+
+// A consumer that is awake is not rung for; one that sleeps once, at the watermark at once and else when the timeout has passed; and
+// none waits for a packet that is there.
+func TestDoorbell(t *testing.T) {
+	const watermark, timeout = 4096, time.Second
+	l := newLab(t)
+	e := l.engine()
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = watermark, timeout
+	l.apply(e, plan)
+	c := l.consume("mirror", 0)
+	l.send(frame(1, 60), frame(2, 60))
+	require.Len(t, l.collect(c, 2), 2)
+	require.Zero(t, c.rings(), "nobody slept")
+
+	began := time.Now()
+	l.sleepFor(c, 1)
+	require.GreaterOrEqual(t, time.Since(began), timeout*9/10, "it waits for more")
+	require.EqualValues(t, 1, c.rings())
+	l.collect(c, 1)
+
+	began = time.Now()
+	l.sleepFor(c, 100)
+	require.Less(t, time.Since(began), timeout*9/10, "the watermark was reached")
+	require.EqualValues(t, 2, c.rings(), "once a sleep")
+	l.collect(c, 100)
+	time.Sleep(2 * timeout)
+	require.EqualValues(t, 2, c.rings(), "and no more by the timer")
+
+	// Without a timeout each packet ends a sleep. The program is another one then.
+	plan.Clusters[0].WatermarkTimeout = 0
+	l.apply(e, plan)
+	for n := range 20 {
+		l.sleepFor(c, 1)
+		require.EqualValues(t, 3+n, c.rings())
+		l.collect(c, 1)
+	}
+}
+
+// A timer that was started in a sleep which the consumer has ended by itself does not ring in the next one, where nothing came.
+func TestTheTimerIsOfItsSleep(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	l := newLab(t)
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<16, timeout
+	l.apply(l.engine(), plan)
+	c := l.consume("mirror", 0)
+	for range 3 {
+		c.sleeps++
+		atomic.StoreUint64(c.sleep(), c.sleeps)
+		l.send(frame(1, 60))
+		packets, err := c.drain()
+		require.NoError(t, err)
+		require.Len(t, packets, 1)
+	}
+	c.sleeps++
+	atomic.StoreUint64(c.sleep(), c.sleeps)
+	time.Sleep(2 * timeout)
+	require.Zero(t, c.rings())
+	began := time.Now()
+	l.sleepFor(c, 1)
+	require.GreaterOrEqual(t, time.Since(began), timeout*9/10)
+	require.EqualValues(t, 1, c.rings())
+}
+
+// A consumer that sleeps is woken before, while and after one agent follows another.
+func TestASleepOverARestart(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<16, 100*time.Millisecond
+	l.apply(e, plan)
+	c := l.consume("mirror", 0)
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+	require.NoError(t, e.Close())
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+	e = l.engine()
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+	l.apply(e, plan)
+	l.sleepFor(c, 1)
+	l.collect(c, 1)
+}
+
+// A bell that could not be rung, here because the consumer says that the doorbell is full, rings for the next packet of the same sleep.
+func TestARingThatFailedIsRepeated(t *testing.T) {
+	for _, timeout := range []time.Duration{0, 100 * time.Millisecond} {
+		l := newLab(t)
+		plan := l.transmitted(1)
+		plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<16, timeout
+		l.apply(l.engine(), plan)
+		c := l.consume("mirror", 0)
+		atomic.StoreUint64(wordAt(c.bell, 0), ^uint64(c.pageSize-1))
+		c.sleeps++
+		atomic.StoreUint64(c.sleep(), c.sleeps)
+		l.send(frame(1, 60))
+		time.Sleep(2 * timeout)
+		require.Zero(t, c.rings())
+		atomic.StoreUint64(wordAt(c.bell, 0), 0)
+		l.send(frame(2, 60))
+		require.Eventually(t, func() bool { return c.rings() == 1 }, 10*time.Second, time.Millisecond)
+		require.Len(t, l.collect(c, 2), 2)
+	}
+}
+
+// sleepFor sends frames to a consumer that has gone to sleep, and returns when it was woken.
+func (l *lab) sleepFor(c *consumer, frames int) {
+	l.t.Helper()
+	c.sleeps++
+	atomic.StoreUint64(c.sleep(), c.sleeps)
+	require.Zero(l.t, c.unread())
+	for n := range frames {
+		l.send(frame(n, 60))
+	}
+	events := make([]unix.EpollEvent, 1)
+	n, err := unix.EpollWait(c.epoll, events, 10_000)
+	for err == unix.EINTR {
+		n, err = unix.EpollWait(c.epoll, events, 10_000)
+	}
+	require.NoError(l.t, err)
+	require.Equal(l.t, 1, n, "it was not woken")
+	atomic.StoreUint64(c.sleep(), 0)
+	atomic.StoreUint64(wordAt(c.bell, 0), atomic.LoadUint64(wordAt(c.bellEnd, 0)))
+}
+
+// A reader that sleeps whenever it finds nothing misses nothing, and its wake-ups are no more than its sleeps.
+func TestNothingIsStranded(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Millisecond} {
+		l := newLab(t)
+		e := l.engine()
+		plan := l.transmitted(2)
+		plan.Clusters[0].QueueBytes, plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 16<<20, 1<<20, timeout
+		l.apply(e, plan)
+		c := l.consume("mirror", 0)
+		total := 5000 * runtime.NumCPU()
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.collect(total)
+			done <- err
+		}()
+		require.Equal(t, total, l.sendFromAll(5000))
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+		case <-time.After(20 * time.Second):
+			require.Fail(t, "packets are there, and the reader sleeps")
+		}
+		require.LessOrEqual(t, c.rings(), c.sleeps)
+	}
+}
+
+// The next consumer's sleeps have numbers that the last one's had, and it gets its doorbell and its positions all the same.
+func TestTheNextConsumersDoorbell(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.transmitted(1))
+	for range 3 {
+		c := l.consume("mirror", 0)
+		l.sleepFor(c, 1)
+		l.collect(c, 1)
+		*c.sleep() = 99
+		c.detach()
+		l.detached(e, "mirror", 0)
+	}
+}
+
+// While an agent runs, nobody can freeze a queue's maps, or each attachment would cost the memory of another queue. What was frozen
+// while none ran would be of no use to the next consumer: it gets other maps, as far as the node has memory.
+func TestFrozenMapsAreReplaced(t *testing.T) {
+	for kind := 1; kind < len(kinds); kind++ {
+		l := newLab(t)
+		e := l.engine()
+		l.apply(e, l.plan(1))
+		l.sendAll(e, "mirror", 2, func(n int) []byte { return frame(n, 60) })
+		c := l.consume("mirror", 0)
+		l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+		l.collect(c, 5)
+		c.detach()
+		l.detached(e, "mirror", 0)
+		c.close()
+		pin := e.clusters["mirror"].queues[0].pin(kinds[kind])
+		require.ErrorIs(t, freeze(t, pin), unix.EBUSY, "the agent has mapped it for writing")
+		again := l.consume("mirror", 0)
+		require.Equal(t, c.reply.MapID, again.reply.MapID)
+		again.close()
+		require.NoError(t, e.Close())
+		require.NoError(t, freeze(t, pin), "while there is no agent")
+
+		full := true
+		e = l.engine(func(o *Options) {
+			o.Memory = func() (capture.Memory, error) {
+				if full {
+					return capture.Memory{}, nil
+				}
+				return capture.Memory{Total: 1 << 30, Available: 512 << 20, AgentRoom: math.MaxUint64}, nil
+			}
+		})
+		l.apply(e, l.plan(1))
+		_, err := consume(l.runDir, "mirror", 0)
+		require.ErrorContains(t, err, "no memory")
+		full = false
+		next := l.consume("mirror", 0)
+		require.NotEqual(t, c.reply.MapID, next.reply.MapID)
+		l.sendAll(e, "mirror", 3, func(n int) []byte { return frame(n, 60) })
+		l.collect(next, 3)
+		stats := l.observe(e).Clusters["mirror"].Queues[0]
+		require.EqualValues(t, 8, stats.Delivered)
+		require.EqualValues(t, 2, stats.Dropped[capture.DropUnattended])
+	}
+}
+
+// freeze freezes a map as who has its descriptor can.
+func freeze(t *testing.T, pin string) error {
+	m, err := ebpf.LoadPinnedMap(pin, nil)
+	require.NoError(t, err)
+	defer m.Close()
+	return m.Freeze()
+}
+
+// The account over any number of take-backs, under traffic, has each packet once.
+func TestTakeBackLosesNoCount(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.transmitted(2))
+	const enough = 10
+	stop := make(chan struct{})
+	var taken atomic.Int32 // with packets delivered before
+	var takeBacks sync.WaitGroup
+	takeBacks.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			c, err := consume(l.runDir, "mirror", 0)
+			if err == nil {
+				for deadline := time.Now().Add(time.Second); c.unread() == 0 && time.Now().Before(deadline); {
+					time.Sleep(time.Millisecond)
+				}
+				if c.unread() > 0 {
+					taken.Add(1)
+				}
+				c.close()
+			}
+			_, _ = e.TakeBack(t.Context(), capture.QueueID{Cluster: "mirror"}, capture.Holder{})
+		}
+	})
+	sent := 0
+	for taken.Load() < enough {
+		sent += l.sendFromAll(5_000)
+	}
+	close(stop)
+	takeBacks.Wait()
+	stats := l.observe(e).Clusters["mirror"].Queues[0]
+	require.EqualValues(t, sent, stats.Delivered+stats.Dropped["full"]+stats.Dropped["nomem"]+stats.Dropped["unattended"])
+	require.Positive(t, stats.Delivered)
+	require.Positive(t, e.clusters["mirror"].queues[0].account.Before.Delivered)
+}
+
+// A queue whose data programs could not reach is refused, with what to do.
+func TestQueuesThatProgramsCannotReach(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(1)
+	plan.Clusters[0].QueueBytes, plan.Clusters[0].Lanes = 128<<20, 4
+	failed, err := e.Apply(t.Context(), plan, capture.Observation{})
+	require.NoError(t, err)
+	require.ErrorIs(t, failed["mirror"], capture.ErrUnsupported)
+	require.ErrorContains(t, failed["mirror"], "4 lanes of 134217728 bytes a queue: programs reach 536870912 bytes: lower spec.slots")
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// queueShape is how large a queue's maps are.
+type queueShape struct {
+	lanes    uint32
+	laneSize uint32 // bytes
+	headSize uint32 // bytes of the data map before the first lane
+}
+
+// maxDataSize is the verifier's bound for an offset in a map's value, which has to be less.
+const maxDataSize = 1 << 29
+
+// newQueueShape is the shape of queues with so many lanes of so many bytes, on a machine with so many possible CPUs.
+func newQueueShape(lanes int, laneSize uint32, cpus int) queueShape {
+	const line = 64
+	owners := (cpuSlots(cpus) + line - 1) / line * line
+	head := uint32(lanes)*uint32(unsafe.Sizeof(laneKernel{})) + laneLine + owners
+	return queueShape{lanes: uint32(lanes), laneSize: laneSize, headSize: head}
+}
+
+// cpuSlots is a power of two, for numbers of CPUs that the verifier can bound by a mask.
+func cpuSlots(cpus int) uint32 {
+	slots := uint32(1)
+	for int(slots) < cpus {
+		slots *= 2
+	}
+	return slots
+}
+
+// dataSize is the bytes of the data map's value.
+func (s queueShape) dataSize() uint64 {
+	return uint64(s.headSize) + uint64(s.lanes)*(uint64(s.laneSize)+laneTail)
+}
+
+// MaxQueue is how many bytes the lanes of a queue may have together: the verifier's bound, less the most that is in front of them.
+const MaxQueue = maxDataSize - 64<<10
+
+// check finds what the kernel would refuse.
+func (s queueShape) check() error {
+	if s.lanes < 1 || s.lanes > maxLanes {
+		return fmt.Errorf("%d lanes a queue: must be 1 to %d", s.lanes, maxLanes)
+	}
+	if s.dataSize() >= maxDataSize {
+		return fmt.Errorf("%d lanes of %d bytes a queue: programs reach %d bytes: lower spec.slots or spec.snapLength: %w", s.lanes, s.laneSize,
+			uint64(maxDataSize), capture.ErrUnsupported)
+	}
+	return nil
+}
+
+// memory is the bytes that the maps of a queue take: in whole pages, with a page for each array's own account and three for that
+// of the doorbell, and the tables of their pages.
+func (s queueShape) memory() uint64 {
+	page := uint64(os.Getpagesize())
+	pages := func(bytes uint64) uint64 { return (bytes+page-1)/page + 1 }
+	const pointer, doorbell, doorbellTwice = 8, 4, 1
+	count := pages(s.dataSize()) + pages(uint64(unsafe.Sizeof(consumerPage{}))) + doorbell
+	return count*(page+pointer) + doorbellTwice*pointer
+}
+
+func (s queueShape) dataSpec() *ebpf.MapSpec {
+	return &ebpf.MapSpec{
+		Name: "ringcap_queue", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(s.dataSize()), MaxEntries: 1, Flags: mmapable,
+	}
+}
+
+// mmapable is BPF_F_MMAPABLE.
+const mmapable = 1 << 10
+
+// possibleCPUs is the number of CPUs that a packet may be captured on, now or later.
+func possibleCPUs() int {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return runtime.NumCPU() // loadSpec reports it
+	}
+	return cpus
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// unattendedTable has what programs count of queues without a consumer: for each CPU, or some that share it, a number for each queue, mapped.
+type unattendedTable struct {
+	pages  []byte
+	counts []uint64
+}
+
+func mapUnattended(m *ebpf.Map) (*unattendedTable, error) {
+	pages, err := unix.Mmap(m.FD(), 0, wholePages(int(m.ValueSize())), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the table of unattended packets: %w", err)
+	}
+	return &unattendedTable{pages: pages, counts: unsafe.Slice((*uint64)(unsafe.Pointer(&pages[0])), m.ValueSize()/8)}, nil
+}
+
+func (t *unattendedTable) unmap() {
+	// Fails only for addresses that are not a mapping's.
+	_ = unix.Munmap(t.pages)
+}
+
+// sum is a queue's, over all CPUs.
+func (t *unattendedTable) sum(index uint32) uint64 {
+	var sum uint64
+	for i := int(index); i < len(t.counts); i += maxNodeQueues {
+		sum += atomic.LoadUint64(&t.counts[i])
+	}
+	return sum
+}
+
+// reset begins a queue's account. No program feeds it.
+func (t *unattendedTable) reset(index uint32) {
+	for i := int(index); i < len(t.counts); i += maxNodeQueues {
+		atomic.StoreUint64(&t.counts[i], 0)
+	}
+}
