@@ -18,6 +18,7 @@
 
 #define PACKETS		(8 * BURST)
 #define WARM_UP		(2 * BURST)
+#define SETTLE_MS	250
 
 static void pause_ms(long milliseconds)
 {
@@ -112,6 +113,8 @@ void experiment_end(const struct experiment *e)
 	stop_readers(e);
 	if (e->ring.device)
 		ring_delete(&e->ring);
+	/* A worker frees what it had, millions of instructions: not in the next measurement. Time is instructions here. */
+	pause_ms(SETTLE_MS);
 }
 
 bool measure(const struct experiment *e, unsigned int size)
