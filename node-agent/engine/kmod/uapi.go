@@ -10,7 +10,7 @@ const (
 	familyName     = "ringcap"
 	genlVersion    = 1
 	groupEvents    = "events"
-	abi            = 2
+	abi            = 3
 	abiMin         = 2
 	nameMax        = 63
 	queuesMax      = 256
