@@ -119,10 +119,9 @@ func fitsMemory(engine v1alpha1.Engine, queues, slotBytes int32, s v1alpha1.Queu
 	if s.MemoryLimit != nil {
 		given := s.MemoryLimit.DeepCopy() // what prints one writes into it, and this one is the cache's
 		limit := given.Value()
-		lane := sizing.LaneBytes(area, engine)
-		if sizing.Lanes(queues, lane, 1, &limit) == 0 {
+		if sizing.Lanes(queues, area, 1, &limit) == 0 {
 			return refuse(v1alpha1.ReasonMemoryLimitExceeded, "spec.memoryLimit %s: %d queues of %d slots of %d bytes need at least %d MiB on each node: "+
-				"raise it, or lower queues, slots or snapLength", &given, queues, s.Slots, slotBytes, (uint64(queues)*lane+1<<20-1)>>20)
+				"raise it, or lower queues, slots or snapLength", &given, queues, s.Slots, slotBytes, (uint64(queues)*area+1<<20-1)>>20)
 		}
 	}
 	if area > sizing.MaxArea {

@@ -73,12 +73,12 @@ func (l Limits) exceeds(spec *v1alpha1.CaptureRingSpec) *refusal {
 	}
 	queues := v1alpha1.QueueCount(spec.Queues)
 	slotBytes := sizing.SlotBytes(spec.SnapLength)
-	lane := sizing.LaneBytes(sizing.Area(spec.Slots, slotBytes, sizing.EBPFSlot), v1alpha1.EngineEBPF)
-	if sizing.Lanes(queues, lane, 1, &l.Memory) == 0 {
+	area := sizing.Area(spec.Slots, slotBytes, sizing.EBPFSlot)
+	if sizing.Lanes(queues, area, 1, &l.Memory) == 0 {
 		return &refusal{v1alpha1.ReasonMemoryLimitExceeded, fmt.Sprintf(
 			"spec: %d queues of %d slots of %d bytes need %d KiB on each node, and a PodCapture may have %d KiB: "+
 				"lower queues, slots or snapLength, or ask the cluster's administrator (podCapture.maxMemory of the chart)",
-			queues, spec.Slots, slotBytes, uint64(queues)*lane>>10, l.Memory>>10)}
+			queues, spec.Slots, slotBytes, uint64(queues)*area>>10, l.Memory>>10)}
 	}
 	if spec.Filter != nil && len(spec.Filter.BPF) > maxExpression {
 		return &refusal{v1alpha1.ReasonLimitExceeded, fmt.Sprintf(
