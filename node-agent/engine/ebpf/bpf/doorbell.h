@@ -69,28 +69,37 @@ static __always_inline void bell_retry(struct bell *bell, __u64 sleep)
 	__sync_val_compare_and_swap(&bell->rung, sleep, 0);
 }
 
-static __always_inline void bell_ring(struct bell *bell, __u32 place, __u64 sleep)
+#define BELL_TRIES	4	/* of CPUs that ring, or start the timer, at once for sleeps that follow each other */
+
+/*
+ * Ends the sleep, unless it was ended or is over. What was rung is read before the sleep, behind a barrier: a CPU that is late
+ * must not put a sleep that is over in the place of a later one, which would be rung twice. Whoever began the later one
+ * looked at the lanes then, and saw what this CPU had published before it read the earlier one.
+ */
+static __always_inline void bell_ring(struct bell *bell, struct ringcap_consumer_page *page, __u32 place, __u64 sleep)
 {
-	void *doorbell;
+	void *doorbell = bpf_map_lookup_elem(&rc_doorbells, &place);
 
-	if (__sync_lock_test_and_set(&bell->rung, sleep) == sleep)
+	for (int i = 0; i < BELL_TRIES; i++) {
+		__u64 was = __sync_fetch_and_add(&bell->rung, 0);
+
+		if (read_now(page->sleep) != sleep || was == sleep)
+			return;
+		if (__sync_val_compare_and_swap(&bell->rung, was, sleep) != was)
+			continue;
+		if (!doorbell || bpf_ringbuf_output(doorbell, &sleep, sizeof(sleep), BPF_RB_FORCE_WAKEUP))
+			bell_retry(bell, sleep);
 		return;
-	doorbell = bpf_map_lookup_elem(&rc_doorbells, &place);
-	if (!doorbell || bpf_ringbuf_output(doorbell, &sleep, sizeof(sleep), BPF_RB_FORCE_WAKEUP))
-		bell_retry(bell, sleep);
+	}
 }
-
-#define BELL_TRIES	4	/* of CPUs that start the timer at once for sleeps that follow each other */
 
 /*
  * Starts the timer for the sleep that the consumer is in, unless it was; whether it will ring. What was armed is read before
  * the sleep, behind a barrier: a CPU that is late must not put a sleep that is over in the place of a later one.
  */
-static __always_inline int bell_arm(struct bell *bell, __u32 place, __u64 timeout_ns)
+static __always_inline int bell_arm(struct bell *bell, struct ringcap_consumer_page *page, __u64 timeout_ns)
 {
-	struct ringcap_consumer_page *page = consumer_page(place);
-
-	for (int i = 0; page && i < BELL_TRIES; i++) {
+	for (int i = 0; i < BELL_TRIES; i++) {
 		__u64 was = __sync_fetch_and_add(&bell->armed, 0), sleep = read_now(page->sleep);
 
 		if (!sleep || was == sleep)
@@ -105,11 +114,12 @@ static __always_inline int bell_arm(struct bell *bell, __u32 place, __u64 timeou
 __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u64 timeout_ns)
 {
 	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
+	struct ringcap_consumer_page *page = consumer_page(place);
 
-	if (!bell || read_now(bell->rung) == sleep)
+	if (!bell || !page || read_now(bell->rung) == sleep)
 		return 0;
-	if (now || (read_now(bell->armed) != sleep && !bell_arm(bell, place, timeout_ns)))
-		bell_ring(bell, place, sleep);
+	if (now || (read_now(bell->armed) != sleep && !bell_arm(bell, page, timeout_ns)))
+		bell_ring(bell, page, place, sleep);
 	return 0;
 }
 
@@ -120,7 +130,7 @@ static int bell_timeout(void *map __attribute__((unused)), __u32 *place, struct 
 	__u64 sleep = page ? read_now(page->sleep) : 0;
 
 	if (sleep && sleep == read_now(bell->armed))
-		bell_ring(bell, *place, sleep);
+		bell_ring(bell, page, *place, sleep);
 	return 0;
 }
 
