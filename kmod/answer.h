@@ -9,7 +9,7 @@ struct net_device;
 struct rc_cluster;
 struct rc_ring;
 
-/* A ring with all taps, channels, outputs, plugins and VLANs takes 20 kB: see rc_ring_netlink_max. */
+/* A ring with all taps, RX queues, outputs, plugins and VLANs takes 20 kB: see rc_ring_netlink_max. */
 #define RC_ANSWER_MAX 24576U
 
 /* What a message is about; queue is for what is about a queue only. */

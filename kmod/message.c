@@ -10,13 +10,13 @@
 
 #include "attr.h"
 #include "balance.h"
-#include "channels.h"
 #include "chardev.h"
 #include "cluster.h"
 #include "pattern.h"
 #include "plugin.h"
 #include "ring.h"
 #include "rules.h"
+#include "rx_queues.h"
 #include "tap.h"
 #include "vlans.h"
 
@@ -51,14 +51,15 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 
 static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
 {
-	const struct rc_channels *channels = rtnl_dereference(tap->channels);
+	const struct rc_rx_queues *rx_queues = rtnl_dereference(tap->rx_queues);
 	struct nlattr *nest = nla_nest_start(msg, RINGCAP_A_TAP);
 
 	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
 	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction) ||
 	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT, tap->mode) ||
 	    (tap->follows && nla_put_u32(msg, RINGCAP_A_TAP_FOLLOWS, rc_tap_is_away(tap) ? 2 : 1)) ||
-	    (channels && nla_put(msg, RINGCAP_A_TAP_CHANNELS, BITS_TO_U64(channels->nr) * sizeof(u64), channels->mask)))
+	    (rx_queues &&
+	     nla_put(msg, RINGCAP_A_TAP_RX_QUEUES, BITS_TO_U64(rx_queues->nr) * sizeof(u64), rx_queues->mask)))
 		return -EMSGSIZE;
 	nla_nest_end(msg, nest);
 	return 0;

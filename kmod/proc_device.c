@@ -9,9 +9,9 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "channels.h"
 #include "net.h"
 #include "ring.h"
+#include "rx_queues.h"
 #include "tap.h"
 #include "worker.h"
 
@@ -35,11 +35,11 @@ struct rc_proc_device {
 
 static void rc_proc_device_show_tap(struct seq_file *m, const struct rc_tap *tap)
 {
-	const struct rc_channels *channels = rtnl_dereference(tap->channels);
+	const struct rc_rx_queues *rx_queues = rtnl_dereference(tap->rx_queues);
 
 	seq_printf(m, "Ring: %s %s", tap->ring->name, rc_tap_direction(tap->direction));
-	if (channels)
-		seq_printf(m, " channels %*pbl", channels->nr, channels->mask);
+	if (rx_queues)
+		seq_printf(m, " rx-queues %*pbl", rx_queues->nr, rx_queues->mask);
 	seq_printf(m, "%s mode %u\n", tap->promiscuous ? " promiscuous" : "", tap->mode);
 }
 

@@ -20,7 +20,7 @@
 static const struct nla_policy rc_request_tap_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_TAP_IFINDEX] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP_DIRECTION] = { .type = NLA_U32 },
-	[RINGCAP_A_TAP_CHANNELS] = { .type = NLA_BINARY, .len = RINGCAP_CHANNELS_MAX / 8 },
+	[RINGCAP_A_TAP_RX_QUEUES] = { .type = NLA_BINARY, .len = RINGCAP_RX_QUEUES_MAX / 8 },
 	[RINGCAP_A_TAP_FOLLOWS] = NLA_POLICY_MAX(NLA_U32, 1),
 };
 
@@ -223,13 +223,13 @@ static int rc_request_tap(const struct sk_buff *skb, const struct genl_info *inf
 	if (!tap->direction || tap->direction & ~RINGCAP_DIRECTION_BOTH)
 		return rc_attr_refuse(info->extack, attr, -EINVAL,
 				      "RINGCAP_A_TAP_DIRECTION: a direction is 1 (receive), 2 (transmit) or 3 (both)");
-	tap->channels = in[RINGCAP_A_TAP_CHANNELS];
-	if (tap->channels && nla_len(tap->channels) % sizeof(u64))
-		return rc_attr_refuse(info->extack, tap->channels, -EINVAL,
-				      "RINGCAP_A_TAP_CHANNELS: a set of receive queues is 1 to 16 whole 64-bit words");
-	if (tap->channels && !(tap->direction & RINGCAP_DIRECTION_RX))
-		return rc_attr_refuse(info->extack, tap->channels, -EINVAL,
-				      "RINGCAP_A_TAP_CHANNELS: a tap that takes only sent packets has no receive queues");
+	tap->rx_queues = in[RINGCAP_A_TAP_RX_QUEUES];
+	if (tap->rx_queues && nla_len(tap->rx_queues) % sizeof(u64))
+		return rc_attr_refuse(info->extack, tap->rx_queues, -EINVAL,
+				      "RINGCAP_A_TAP_RX_QUEUES: a set of receive queues is 1 to 16 whole 64-bit words");
+	if (tap->rx_queues && !(tap->direction & RINGCAP_DIRECTION_RX))
+		return rc_attr_refuse(info->extack, tap->rx_queues, -EINVAL,
+				      "RINGCAP_A_TAP_RX_QUEUES: a tap that takes only sent packets has no receive queues");
 	tap->follows = in[RINGCAP_A_TAP_FOLLOWS] && nla_get_u32(in[RINGCAP_A_TAP_FOLLOWS]);
 	/* Else a container's administrator could watch an interface that the machine's took back. */
 	if (tap->follows && !rc_request_may_watch(skb))

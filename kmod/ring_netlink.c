@@ -19,7 +19,7 @@
 /* The most that a ring's answer has, but for 1 kB that is more than enough for what it has once. */
 static inline u32 rc_ring_netlink_max(void)
 {
-	u32 tap = nla_total_size(0) + 4 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_CHANNELS_MAX / 8);
+	u32 tap = nla_total_size(0) + 4 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_RX_QUEUES_MAX / 8);
 	u32 plugin = nla_total_size(0) + nla_total_size(RINGCAP_PLUGIN_NAME_MAX + 1) + nla_total_size(sizeof(u32)) +
 		     nla_total_size_64bit(sizeof(u64));
 

@@ -149,7 +149,7 @@ static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
 	list_for_each_entry_safe(tap, next, fresh, list)
 		rc_tap_free(tap);
 	list_for_each_entry(tap, &ring->taps, list) {
-		rc_tap_abandon_channels(tap);
+		rc_tap_abandon_rx_queues(tap);
 		if (!ring->promiscuous)
 			rc_tap_set_promiscuous(tap, false);
 	}
@@ -212,7 +212,7 @@ static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec 
 			break;
 		}
 		tap->stale = false;
-		err = rc_tap_prepare_channels(tap, &spec->taps[i], extack);
+		err = rc_tap_prepare_rx_queues(tap, &spec->taps[i], extack);
 		if (err || !spec->promiscuous)
 			continue;
 		err = rc_tap_set_promiscuous(tap, true);
@@ -237,7 +237,7 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 			list_move_tail(&tap->list, &stale);
 			continue;
 		}
-		rc_tap_commit_channels(tap);
+		rc_tap_commit_rx_queues(tap);
 		rc_tap_commit_mode(tap);
 		if (!spec->promiscuous)
 			rc_tap_set_promiscuous(tap, false);
@@ -246,7 +246,7 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 	rc_tap_remove_all(&stale);
 	list_for_each_entry_safe(tap, next, fresh, list) {
 		list_move_tail(&tap->list, &ring->taps);
-		rc_tap_commit_channels(tap);
+		rc_tap_commit_rx_queues(tap);
 		rc_tap_add(tap);
 	}
 	for (i = 0; i < spec->nr_taps; i++) {

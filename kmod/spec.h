@@ -30,12 +30,12 @@ struct rc_cluster_spec {
 	u8 key[RINGCAP_KEY_LEN];
 };
 
-/* A tap as its configurer wants it. @attr is the attribute of the request, @channels may be NULL. */
+/* A tap as its configurer wants it. @attr is the attribute of the request, @rx_queues may be NULL. */
 struct rc_tap_spec {
 	u32 ifindex;
 	u32 direction;
 	bool follows;
-	const struct nlattr *channels;
+	const struct nlattr *rx_queues;
 	const struct nlattr *attr;
 };
 

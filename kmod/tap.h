@@ -7,7 +7,7 @@
 #include <linux/netdevice.h>
 #include <linux/ringcap.h>
 
-#include "channels.h"
+#include "rx_queues.h"
 
 struct rc_ring;
 
@@ -22,8 +22,8 @@ struct rc_ring;
  * @takes_received: whatever was received, by all receive queues
  * @ifindex: of the device, in the ring's namespace
  * @direction: enum ringcap_direction
- * @channels: receive queues whose packets it takes, NULL = all
- * @new_channels: the receive queues that the tap gets with the configuration that is being made
+ * @rx_queues: those whose packets it takes, NULL = all
+ * @new_rx_queues: those that the tap gets with the configuration that is being made
  * @promiscuous: the device receives what is not addressed to it on this tap's behalf
  * @follows: it stays when the device moves to another namespace
  * @stale: the configuration that is being made does not have the tap any more
@@ -40,8 +40,8 @@ struct rc_tap {
 	u32 ifindex;
 	u32 direction;
 	struct rc_tap __rcu *next_hooked;
-	struct rc_channels __rcu *channels;
-	struct rc_channels *new_channels;
+	struct rc_rx_queues __rcu *rx_queues;
+	struct rc_rx_queues *new_rx_queues;
 	bool promiscuous;
 	bool follows;
 	bool stale;
@@ -59,15 +59,15 @@ const char *rc_tap_direction(u32 direction);
 static inline bool rc_tap_wants(const struct rc_tap *tap, const struct sk_buff *skb)
 {
 	u32 direction = READ_ONCE(tap->direction);
-	const struct rc_channels *channels;
+	const struct rc_rx_queues *rx_queues;
 
 	if (skb->pkt_type == PACKET_OUTGOING)
 		return direction & RINGCAP_DIRECTION_TX;
 	/* PACKET_LOOPBACK is the stack's own copy of a multicast that it sends, not on the wire. */
 	if (!(direction & RINGCAP_DIRECTION_RX) || skb->pkt_type == PACKET_LOOPBACK)
 		return false;
-	channels = rcu_dereference(tap->channels);
-	return !channels || rc_channels_has(channels, skb);
+	rx_queues = rcu_dereference(tap->rx_queues);
+	return !rx_queues || rc_rx_queues_has(rx_queues, skb);
 }
 
 #endif /* RC_TAP_H */

@@ -8,10 +8,10 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
-#include "channels.h"
 #include "driver_hook.h"
 #include "net.h"
 #include "ring.h"
+#include "rx_queues.h"
 #include "spec.h"
 #include "tap.h"
 #include "tap_receive.h"
@@ -21,7 +21,7 @@ LIST_HEAD(rc_tap_followers);
 /* Of taps in use too: either handler of mode 0 does right by what the other is there for. */
 static void rc_tap_set_handler(struct rc_tap *tap)
 {
-	bool takes_received = (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->channels);
+	bool takes_received = (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->rx_queues);
 
 	WRITE_ONCE(tap->takes_received, takes_received);
 	if (!tap->mode)
@@ -112,40 +112,40 @@ int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous)
 	return err;
 }
 
-int rc_tap_prepare_channels(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
+int rc_tap_prepare_rx_queues(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)
 {
-	struct rc_channels *channels = NULL;
+	struct rc_rx_queues *rx_queues = NULL;
 
-	if (spec->channels)
-		channels = rc_channels_create(spec->channels, tap->packet_type.dev, extack);
-	if (IS_ERR(channels))
-		return PTR_ERR(channels);
-	tap->new_channels = channels;
+	if (spec->rx_queues)
+		rx_queues = rc_rx_queues_create(spec->rx_queues, tap->packet_type.dev, extack);
+	if (IS_ERR(rx_queues))
+		return PTR_ERR(rx_queues);
+	tap->new_rx_queues = rx_queues;
 	return 0;
 }
 
-void rc_tap_commit_channels(struct rc_tap *tap)
+void rc_tap_commit_rx_queues(struct rc_tap *tap)
 {
-	struct rc_channels *old = rcu_replace_pointer(tap->channels, tap->new_channels, lockdep_rtnl_is_held());
+	struct rc_rx_queues *old = rcu_replace_pointer(tap->rx_queues, tap->new_rx_queues, lockdep_rtnl_is_held());
 
-	tap->new_channels = NULL;
+	tap->new_rx_queues = NULL;
 	rc_tap_set_handler(tap);
 	if (old)
 		kfree_rcu(old, rcu);
 }
 
-void rc_tap_abandon_channels(struct rc_tap *tap)
+void rc_tap_abandon_rx_queues(struct rc_tap *tap)
 {
-	kfree(tap->new_channels);
-	tap->new_channels = NULL;
+	kfree(tap->new_rx_queues);
+	tap->new_rx_queues = NULL;
 }
 
 void rc_tap_free(struct rc_tap *tap)
 {
 	rc_tap_set_promiscuous(tap, false);
 	rc_tap_set_follows(tap, false);
-	rc_tap_abandon_channels(tap);
-	kfree(rcu_dereference_protected(tap->channels, true));
+	rc_tap_abandon_rx_queues(tap);
+	kfree(rcu_dereference_protected(tap->rx_queues, true));
 	if (tap->mode)
 		rc_driver_hook_release();
 	kfree(tap);

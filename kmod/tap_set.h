@@ -26,9 +26,9 @@ void rc_tap_set_direction(struct rc_tap *tap, u32 direction);
 int rc_tap_set_promiscuous(struct rc_tap *tap, bool promiscuous);
 
 /* Gets ready to take the receive queues of @spec only; commit, which cannot fail, makes it so, abandon forgets it. */
-int rc_tap_prepare_channels(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack);
-void rc_tap_commit_channels(struct rc_tap *tap);
-void rc_tap_abandon_channels(struct rc_tap *tap);
+int rc_tap_prepare_rx_queues(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack);
+void rc_tap_commit_rx_queues(struct rc_tap *tap);
+void rc_tap_abandon_rx_queues(struct rc_tap *tap);
 
 /* Frees a tap that was not added. */
 void rc_tap_free(struct rc_tap *tap);

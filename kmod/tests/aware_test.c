@@ -141,7 +141,7 @@ static void rt_send_queues(int sender, u32 count)
 }
 
 /* What the tap does not take is the stack's. */
-static void rt_try_channels(const char *offers, u32 quick)
+static void rt_try_rx_queues(const char *offers, u32 quick)
 {
 	struct rt_queues_seen seen = { .stamped = 0 };
 	struct rt_aware aware;
@@ -149,7 +149,8 @@ static void rt_try_channels(const char *offers, u32 quick)
 
 	rt_aware_open(&aware, offers, &(struct rt_cluster){});
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, aware.fixture.ring), 0);
-	RT_CHECK(!rt_fixture_change(&aware.fixture, &(struct rt_ring){ .transparent = 2, .channels = 6, .quick = quick }),
+	RT_CHECK(!rt_fixture_change(&aware.fixture,
+				    &(struct rt_ring){ .transparent = 2, .rx_queues = 6, .quick = quick }),
 		 "%s", rt_reason);
 	rt_queue_open(&queue, aware.fixture.cluster, 0);
 	rt_send_queues(aware.fixture.sender, 100);
@@ -162,19 +163,19 @@ static void rt_try_channels(const char *offers, u32 quick)
 	rt_queue_close(&queue);
 }
 
-RT_CASE(aware_channels_frame)
+RT_CASE(aware_rx_queues_frame)
 {
-	rt_try_channels("3", 0);
+	rt_try_rx_queues("3", 0);
 }
 
-RT_CASE(aware_channels_skb)
+RT_CASE(aware_rx_queues_skb)
 {
-	rt_try_channels("1", 0);
+	rt_try_rx_queues("1", 0);
 }
 
-RT_CASE(aware_channels_quick)
+RT_CASE(aware_rx_queues_quick)
 {
-	rt_try_channels("3", 1);
+	rt_try_rx_queues("3", 1);
 }
 
 static void rt_want_hwtstamp(struct rt_message *message, const void *arg)

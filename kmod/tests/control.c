@@ -320,8 +320,8 @@ static void rt_message_put_tap(struct rt_message *message, const struct rt_tap *
 	rt_message_put_u32(message, RINGCAP_A_TAP_IFINDEX, tap->ifindex);
 	rt_message_put_optional(message, RINGCAP_A_TAP_DIRECTION, tap->direction);
 	rt_message_put_optional(message, RINGCAP_A_TAP_FOLLOWS, ring->follows);
-	if (ring->channels)
-		rt_message_put_u64(message, RINGCAP_A_TAP_CHANNELS, ring->channels);
+	if (ring->rx_queues)
+		rt_message_put_u64(message, RINGCAP_A_TAP_RX_QUEUES, ring->rx_queues);
 	rt_message_nest_end(message, nest);
 }
 

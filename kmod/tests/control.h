@@ -90,7 +90,7 @@ struct rt_ring {
 	u32 defrag;
 	const struct sock_filter *filter;
 	u32 filter_len;
-	u64 channels;			/* receive queues of each tap, 0 = all */
+	u64 rx_queues;			/* receive queues of each tap, 0 = all */
 	u32 promiscuous;
 	u32 transparent;
 	u32 owned;

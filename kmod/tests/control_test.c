@@ -128,7 +128,7 @@ RT_CASE(control_overflow_event)
 /* ---- the largest ---- */
 
 struct rt_largest {
-	u32 answers, taps, channels_len, vlans_len;
+	u32 answers, taps, rx_queues_len, vlans_len;
 };
 
 static void rt_take_largest(const struct rt_answer *answer, void *arg)
@@ -138,11 +138,11 @@ static void rt_take_largest(const struct rt_answer *answer, void *arg)
 	largest->answers++;
 	largest->taps += answer->times[RINGCAP_A_TAP];
 	/* Of the last tap, after its index, direction and mode. */
-	largest->channels_len = answer->len[RINGCAP_A_TAP] - 3 * 8 - 4;
+	largest->rx_queues_len = answer->len[RINGCAP_A_TAP] - 3 * 8 - 4;
 	largest->vlans_len = answer->len[RINGCAP_A_VLANS];
 }
 
-static void rt_check_largest(u16 flags, u32 channels_len)
+static void rt_check_largest(u16 flags, u32 rx_queues_len)
 {
 	static struct rt_message message;
 	struct rt_largest largest = {};
@@ -154,7 +154,7 @@ static void rt_check_largest(u16 flags, u32 channels_len)
 	RT_CHECK(!err, "%s (%s)", strerror(-err), rt_reason);
 	RT_EQUAL(largest.answers, 1);
 	RT_EQUAL(largest.taps, RINGCAP_TAPS_MAX);
-	RT_EQUAL(largest.channels_len, channels_len);
+	RT_EQUAL(largest.rx_queues_len, rx_queues_len);
 	RT_EQUAL(largest.vlans_len, 4095 * sizeof(u16));
 }
 
@@ -164,9 +164,9 @@ static void rt_check_largest(u16 flags, u32 channels_len)
  */
 RT_CASE(control_largest_ring)
 {
-	const u32 nr_channels = rt_rounds(RINGCAP_CHANNELS_MAX, 16), channels_len = (nr_channels + 63) / 64 * 8;
+	const u32 nr_rx_queues = rt_rounds(RINGCAP_RX_QUEUES_MAX, 16), rx_queues_len = (nr_rx_queues + 63) / 64 * 8;
 	static struct rt_message message;
-	u64 channels[RINGCAP_CHANNELS_MAX / 64] = {};
+	u64 rx_queues[RINGCAP_RX_QUEUES_MAX / 64] = {};
 	u16 vlans[4095];
 	char name[16];
 	u32 i, nest;
@@ -174,26 +174,26 @@ RT_CASE(control_largest_ring)
 
 	rt_control_open();
 	RT_EQUAL(rt_link_add_veth("va", "vb"), 0);
-	for (i = 0; i < nr_channels; i++)
-		channels[i / 64] |= 1ULL << i % 64;
+	for (i = 0; i < nr_rx_queues; i++)
+		rx_queues[i / 64] |= 1ULL << i % 64;
 	for (i = 0; i < 4095; i++)
 		vlans[i] = (u16)i;
 	rt_message_init(&message, RINGCAP_CMD_RING_SET, 0);
 	rt_message_put_name(&message, RINGCAP_A_NAME, "largest");
 	for (i = 1; i <= RINGCAP_TAPS_MAX; i++) {
 		snprintf(name, sizeof(name), "v%u", i);
-		RT_EQUAL(rt_link_add_vlan("va", name, (u16)i, nr_channels), 0);
+		RT_EQUAL(rt_link_add_vlan("va", name, (u16)i, nr_rx_queues), 0);
 		nest = rt_message_nest(&message, RINGCAP_A_TAP);
 		rt_message_put_u32(&message, RINGCAP_A_TAP_IFINDEX, rt_ifindex(name));
 		rt_message_put_u32(&message, RINGCAP_A_TAP_DIRECTION, RINGCAP_DIRECTION_RX);
-		rt_message_put(&message, RINGCAP_A_TAP_CHANNELS, channels, channels_len);
+		rt_message_put(&message, RINGCAP_A_TAP_RX_QUEUES, rx_queues, rx_queues_len);
 		rt_message_nest_end(&message, nest);
 	}
 	rt_message_put(&message, RINGCAP_A_VLANS, vlans, sizeof(vlans));
 	err = rt_call(&message, NULL, NULL);
 	RT_CHECK(!err, "%s (%s)", strerror(-err), rt_reason);
-	rt_check_largest(0, channels_len);
-	rt_check_largest(NLM_F_DUMP, channels_len);
+	rt_check_largest(0, rx_queues_len);
+	rt_check_largest(NLM_F_DUMP, rx_queues_len);
 }
 
 /* ---- the refused ---- */

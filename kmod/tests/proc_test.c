@@ -97,10 +97,10 @@ RT_CASE(proc_devices)
 	RT_PROC_HAS("Index: %u", fixture.ifindex);
 	RT_PROC_HAS("Promiscuity: 0");
 	RT_PROC_HAS("Ring: %s rx mode 0", fixture.ring);
-	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .promiscuous = 1, .channels = 1 }), 0);
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .promiscuous = 1, .rx_queues = 1 }), 0);
 	RT_CHECK(rt_proc_read("dev/vb"), "no device");
 	RT_PROC_HAS("Promiscuity: 1");
-	RT_PROC_HAS("Ring: %s rx channels 0 promiscuous mode 0", fixture.ring);
+	RT_PROC_HAS("Ring: %s rx rx-queues 0 promiscuous mode 0", fixture.ring);
 	RT_EQUAL(rt_link_rename("vb", "other"), 0);
 	RT_EVENTUALLY(rt_proc_read("dev/other") && !rt_proc_read("dev/vb"), 5000);
 	RT_CHECK(rt_proc_read("dev/other"), "no device");

@@ -80,10 +80,10 @@ static int set_cluster(struct adhoc *a)
 	return control_call(c, NULL, NULL);
 }
 
-static bool all_channels(const struct ringcap_capture *how)
+static bool all_rx_queues(const struct ringcap_capture *how)
 {
-	for (size_t i = 0; i < RINGCAP_CHANNELS_MAX / 64; i++)
-		if (how->channels[i])
+	for (size_t i = 0; i < RINGCAP_RX_QUEUES_MAX / 64; i++)
+		if (how->rx_queues[i])
 			return false;
 	return true;
 }
@@ -100,8 +100,8 @@ static int set_ring(struct adhoc *a, const void *filter, uint32_t filter_len)
 	nest = control_nest(c, RINGCAP_A_TAP);
 	control_put_u32(c, RINGCAP_A_TAP_IFINDEX, a->ifindex);
 	put_optional(c, RINGCAP_A_TAP_DIRECTION, how->direction);
-	if (!all_channels(how))
-		control_put(c, RINGCAP_A_TAP_CHANNELS, how->channels, sizeof(how->channels));
+	if (!all_rx_queues(how))
+		control_put(c, RINGCAP_A_TAP_RX_QUEUES, how->rx_queues, sizeof(how->rx_queues));
 	control_nest_end(c, nest);
 	control_put_string(c, RINGCAP_A_OUTPUT, a->cluster);
 	put_optional(c, RINGCAP_A_SNAPLEN, how->snaplen);

@@ -9,7 +9,7 @@
 #include "number.h"
 
 /* Options without a letter. */
-enum { OPT_SLOW = 256, OPT_CHANNELS, OPT_WATERMARK, OPT_TIMEOUT, OPT_QUICK, OPT_HWTSTAMP, OPT_CLUSTER, OPT_SAMPLE };
+enum { OPT_SLOW = 256, OPT_RX_QUEUES, OPT_WATERMARK, OPT_TIMEOUT, OPT_QUICK, OPT_HWTSTAMP, OPT_CLUSTER, OPT_SAMPLE };
 
 static void usage(FILE *to)
 {
@@ -28,7 +28,7 @@ static void usage(FILE *to)
 	      "  -s, --snaplen N        bytes of a packet\n"
 	      "  -p, --no-promiscuous   only what is addressed to the interface\n"
 	      "  -b, --buffer BYTES     size of a queue\n"
-	      "      --channels LIST    receive queues, such as 0,2-3\n"
+	      "      --rx-queues LIST   receive queues, such as 0,2-3\n"
 	      "      --cluster NAME     deliver to that cluster, which is there, and read one of its queues\n"
 	      "      --watermark BYTES  unread bytes at which to wake up\n"
 	      "      --timeout US       microseconds after which to wake up for less\n"
@@ -84,11 +84,11 @@ static bool parse_list(const char *text, struct options *o, take_fn take)
 	return true;
 }
 
-static bool take_channel(struct options *o, unsigned long number)
+static bool take_rx_queue(struct options *o, unsigned long number)
 {
-	if (number >= RINGCAP_CHANNELS_MAX)
+	if (number >= RINGCAP_RX_QUEUES_MAX)
 		return false;
-	o->capture.channels[number / 64] |= 1ULL << number % 64;
+	o->capture.rx_queues[number / 64] |= 1ULL << number % 64;
 	return true;
 }
 
@@ -135,8 +135,8 @@ static bool parse_capture(int option, const char *arg, struct options *o)
 	case 'm':
 		o->multi = true;
 		return true;
-	case OPT_CHANNELS:
-		return *arg && parse_list(arg, o, take_channel);
+	case OPT_RX_QUEUES:
+		return *arg && parse_list(arg, o, take_rx_queue);
 	case OPT_CLUSTER:
 		c->cluster = arg;
 		return *arg;
@@ -219,7 +219,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "no-promiscuous", no_argument, NULL, 'p' },  { "buffer", required_argument, NULL, 'b' },
 		{ "multi", no_argument, NULL, 'm' },	       { "cpu", required_argument, NULL, 'g' },
 		{ "verbose", no_argument, NULL, 'v' },	       { "write", required_argument, NULL, 'w' },
-		{ "slow", required_argument, NULL, OPT_SLOW }, { "channels", required_argument, NULL, OPT_CHANNELS },
+		{ "slow", required_argument, NULL, OPT_SLOW }, { "rx-queues", required_argument, NULL, OPT_RX_QUEUES },
 		{ "quick", no_argument, NULL, OPT_QUICK },     { "watermark", required_argument, NULL, OPT_WATERMARK },
 		{ "hwtstamp", no_argument, NULL, OPT_HWTSTAMP }, { "timeout", required_argument, NULL, OPT_TIMEOUT },
 		{ "cluster", required_argument, NULL, OPT_CLUSTER }, { "sample", required_argument, NULL, OPT_SAMPLE },

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// maxRxQueue is the greatest number of a receive queue that a tap can tell apart: RINGCAP_CHANNELS_MAX - 1.
+// maxRxQueue is the greatest number of a receive queue that a tap can tell apart: RINGCAP_RX_QUEUES_MAX - 1.
 const maxRxQueue = 1023
 
 // selects reports whether the selector selects the interface: all that it names must match. The error is a malformed glob's.

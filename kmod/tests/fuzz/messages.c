@@ -128,9 +128,9 @@ static void rf_put_words(struct rt_message *message, u64 *seed, u16 type)
 	rt_message_put(message, type, words, n * sizeof(words[0]));
 }
 
-static void rf_put_channels(struct rt_message *message, u64 *seed, u16 type)
+static void rf_put_rx_queues(struct rt_message *message, u64 *seed, u16 type)
 {
-	u64 words[RINGCAP_CHANNELS_MAX / 64 + 1];
+	u64 words[RINGCAP_RX_QUEUES_MAX / 64 + 1];
 
 	rf_bytes(seed, words, sizeof(words));
 	words[0] |= 1;
@@ -195,7 +195,7 @@ static void rf_put_tap(struct rt_message *message, u64 *seed, u16 type)
 	if (rf_one_in(seed, 2))
 		rt_message_put_u32(message, RINGCAP_A_TAP_DIRECTION, rf_one_in(seed, 20) ? rf_number(seed) : 1 + rf_below(seed, 3));
 	if (rf_one_in(seed, 5))
-		rf_put_channels(message, seed, RINGCAP_A_TAP_CHANNELS);
+		rf_put_rx_queues(message, seed, RINGCAP_A_TAP_RX_QUEUES);
 	if (rf_one_in(seed, 5))
 		rt_message_put_u32(message, RINGCAP_A_TAP_FOLLOWS, rf_below(seed, 3));
 	rt_message_nest_end(message, nest);

@@ -99,7 +99,7 @@ struct ringcap_capture {
 	uint32_t filter_len;	/* instructions of filter */
 	const void *filter;	/* struct sock_filter[] (or struct bpf_insn[]) */
 	const char *cluster;	/* deliver to this cluster, which is there, and read one of its queues */
-	uint64_t channels[RINGCAP_CHANNELS_MAX / 64];	/* bit N: receive queue N of the device; all 0 = all of them */
+	uint64_t rx_queues[RINGCAP_RX_QUEUES_MAX / 64];	/* bit N: receive queue N of the device; all 0 = all of them */
 };
 
 #define RINGCAP_OPEN_TAKE	(1U << 0)	/* begin with what earlier consumers of the queue left unread */

@@ -143,7 +143,7 @@ type ringMaps struct {
 	expires []bool
 }
 
-// rxQueueBits are receive queues, as in struct channels of the program.
+// rxQueueBits are receive queues, as in struct rx_queues of the program.
 type rxQueueBits [16]uint64
 
 // mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are replaced.
@@ -310,7 +310,7 @@ func (m *ringMaps) fill(rules *ruleSet, rxQueues map[uint32]rxQueueBits) error {
 		return err
 	}
 	for index, bits := range rxQueues {
-		if err := m.maps["ring_channels"].Put(index, ringChannels{Bits: bits}); err != nil {
+		if err := m.maps["ring_channels"].Put(index, ringRxQueues{Bits: bits}); err != nil {
 			return err
 		}
 	}

@@ -125,8 +125,8 @@ type balanceAccount struct {
 	Spread     uint64
 }
 
-// ringChannels is struct channels.
-type ringChannels struct {
+// ringRxQueues is struct rx_queues.
+type ringRxQueues struct {
 	_    structs.HostLayout
 	Bits [16]uint64
 }

@@ -125,7 +125,7 @@ func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, er
 	}
 	for _, tap := range r.Taps {
 		request.Tap = append(request.Tap, tapRequest{
-			TapIfindex: new(uint32(tap.Index)), TapDirection: new(uint32(tap.Direction)), TapChannels: channelMask(tap.RxQueues),
+			TapIfindex: new(uint32(tap.Index)), TapDirection: new(uint32(tap.Direction)), TapRxQueues: rxQueueMask(tap.RxQueues),
 			TapFollows: unlessZero(*flag(tap.Follows)),
 		})
 	}
@@ -145,8 +145,8 @@ func flag(on bool) *uint32 {
 	return new(uint32(0))
 }
 
-// channelMask has a bit for each of the receive queues, in 64-bit words.
-func channelMask(queues []uint16) (words []uint64) {
+// rxQueueMask has a bit for each of the receive queues, in 64-bit words.
+func rxQueueMask(queues []uint16) (words []uint64) {
 	for _, queue := range queues {
 		for len(words) <= int(queue/64) {
 			words = append(words, 0)

@@ -276,7 +276,7 @@ func TestModuleRefusesWhatItLacks(t *testing.T) {
 		"a plugin that is not loaded": {func(r *capture.Ring, _ *capture.Cluster) {
 			r.Plugins = []capture.Plugin{{Name: "nosuch", Config: []byte("x")}}
 		}, "RINGCAP_A_PLUGIN"},
-		"an RX queue that is not there": {func(r *capture.Ring, _ *capture.Cluster) { r.Taps[0].RxQueues = []uint16{500} }, "RINGCAP_A_TAP_CHANNELS"},
+		"an RX queue that is not there": {func(r *capture.Ring, _ *capture.Cluster) { r.Taps[0].RxQueues = []uint16{500} }, "RINGCAP_A_TAP_RX_QUEUES"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := l.apply(l.plain(test.change))

@@ -22,7 +22,7 @@ const (
 	laneSizeMin    = 131072
 	laneSizeMax    = 1073741824
 	keyLen         = 16
-	channelsMax    = 1024
+	rxQueuesMax    = 1024
 	exactMax       = 1048576
 	rulesMax       = 65536
 	shapesMax      = 256
@@ -92,7 +92,7 @@ const (
 	attrSnapLen             = 28
 	attrFilter              = 29
 	attrPromisc             = 30
-	attrTapChannels         = 31
+	attrTapRxQueues         = 31
 	attrTransparent         = 32
 	attrQuick               = 33
 	attrVLANs               = 34
@@ -855,7 +855,7 @@ func (m queueRevokeRequest) encode(e *netlink.AttributeEncoder) {
 type tapRequest struct {
 	TapIfindex   *uint32
 	TapDirection *uint32
-	TapChannels  []uint64
+	TapRxQueues  []uint64
 	Transparent  *uint32
 	TapFollows   *uint32
 }
@@ -863,7 +863,7 @@ type tapRequest struct {
 func (m tapRequest) encode(e *netlink.AttributeEncoder) {
 	put(e.Uint32, attrTapIfindex, m.TapIfindex)
 	put(e.Uint32, attrTapDirection, m.TapDirection)
-	putArray(e, attrTapChannels, m.TapChannels)
+	putArray(e, attrTapRxQueues, m.TapRxQueues)
 	put(e.Uint32, attrTransparent, m.Transparent)
 	put(e.Uint32, attrTapFollows, m.TapFollows)
 }
@@ -872,7 +872,7 @@ func (m tapRequest) encode(e *netlink.AttributeEncoder) {
 type tapReply struct {
 	TapIfindex   uint32
 	TapDirection uint32
-	TapChannels  array[uint64]
+	TapRxQueues  array[uint64]
 	Transparent  uint32
 	TapFollows   uint32
 }
@@ -884,8 +884,8 @@ func parseTapReply(d *netlink.AttributeDecoder) (m tapReply) {
 			m.TapIfindex = d.Uint32()
 		case attrTapDirection:
 			m.TapDirection = d.Uint32()
-		case attrTapChannels:
-			m.TapChannels = array[uint64](d.Bytes())
+		case attrTapRxQueues:
+			m.TapRxQueues = array[uint64](d.Bytes())
 		case attrTransparent:
 			m.Transparent = d.Uint32()
 		case attrTapFollows:

@@ -172,7 +172,7 @@
 #define RINGCAP_LANE_SIZE_MIN	(128U << 10)	/* bytes; a power of two */
 #define RINGCAP_LANE_SIZE_MAX	(1U << 30)	/* bytes */
 #define RINGCAP_KEY_LEN		16	/* bytes of a flow hash key */
-#define RINGCAP_CHANNELS_MAX	1024	/* RX queues of a device that a tap can tell apart */
+#define RINGCAP_RX_QUEUES_MAX	1024	/* RX queues of a device that a tap can tell apart */
 #define RINGCAP_EXACT_MAX	1048576	/* exact rules of a ring, learnt ones included */
 #define RINGCAP_RULES_MAX	65536	/* wildcard rules of a ring */
 #define RINGCAP_SHAPES_MAX	256	/* mask shapes of a ring's wildcard rules */
@@ -646,14 +646,14 @@ enum ringcap_attr {
 	RINGCAP_A_SPREAD,		/* u64: packets that went to another queue by WHEN_FULL or WHEN_UNATTENDED */
 
 	/* rings */
-	RINGCAP_A_TAP,			/* nest, repeated: TAP_IFINDEX, TAP_DIRECTION, TAP_CHANNELS, TAP_FOLLOWS */
+	RINGCAP_A_TAP,			/* nest, repeated: TAP_IFINDEX, TAP_DIRECTION, TAP_RX_QUEUES, TAP_FOLLOWS */
 	RINGCAP_A_TAP_IFINDEX,		/* u32 */
 	RINGCAP_A_TAP_DIRECTION,	/* u32: enum ringcap_direction, receive by default */
 	RINGCAP_A_OUTPUT,		/* string, repeated: a cluster's name */
 	RINGCAP_A_SNAPLEN,		/* u32: 1 .. RINGCAP_SNAPLEN_MAX, which is the default */
 	RINGCAP_A_FILTER,		/* binary: struct sock_filter[]; absent = everything passes, returned 0 = does not */
 	RINGCAP_A_PROMISC,		/* u32: 1 = the tapped devices receive what is not addressed to them */
-	RINGCAP_A_TAP_CHANNELS,		/* binary: __u64[], bit N of them is RX queue N; absent = all. Received packets only */
+	RINGCAP_A_TAP_RX_QUEUES,	/* binary: __u64[], bit N of them is RX queue N; absent = all. Received packets only */
 	RINGCAP_A_TRANSPARENT,		/* u32: transparent mode 0, 1 or 2, see TRANSPARENT MODES; in a TAP's answer, the active one */
 	RINGCAP_A_QUICK,		/* u32: 0 or 1, without effect: each ring takes the shortest path that it can */
 	RINGCAP_A_VLANS,		/* binary: __u16[] of outermost VLAN ids that pass, 0 = untagged; absent = all */

@@ -13,7 +13,7 @@
 #define SHAPES_MAX	64	/* mask shapes of a ring's wildcard rules */
 
 #define CONFIG_VLANS	(1U << 0)	/* only the VLANs in config.vlans pass */
-#define CONFIG_CHANNELS	(1U << 1)	/* only the receive queues in ring_channels are captured */
+#define CONFIG_RX_QUEUES (1U << 1)	/* only the receive queues in ring_channels are captured */
 #define CONFIG_EXACT	(1U << 2)	/* there are exact rules */
 #define CONFIG_LEARN	(1U << 3)	/* a rule learns */
 #define CONFIG_WILD	(1U << 4)	/* there are wildcard rules */

@@ -16,7 +16,7 @@ enum constants {
 	maxTaps = RINGCAP_TAPS_MAX,
 	maxSnapLen = RINGCAP_SNAPLEN_MAX,
 	maxFilter = RINGCAP_FILTER_MAX,
-	maxRxQueues = RINGCAP_CHANNELS_MAX,
+	maxRxQueues = RINGCAP_RX_QUEUES_MAX,
 	maxLanes = RINGCAP_LANES_MAX,
 	laneTail = RINGCAP_LANE_TAIL,
 	shortHeader = RINGCAP_SLOT_SHORT,
@@ -41,7 +41,7 @@ enum constants {
 
 	/* programConfig.Flags */
 	configVLANs = CONFIG_VLANS,
-	configRxQueues = CONFIG_CHANNELS,
+	configRxQueues = CONFIG_RX_QUEUES,
 	configExact = CONFIG_EXACT,
 	configLearn = CONFIG_LEARN,
 	configWild = CONFIG_WILD,

@@ -51,15 +51,15 @@ struct ring_counters {
 struct ring_counters ring_counters SEC(".data.counters");
 
 /* The receive queues that are captured, by interface; of one that is not in here all are. */
-struct channels {
-	__u64 bits[RINGCAP_CHANNELS_MAX / 64];
+struct rx_queues {
+	__u64 bits[RINGCAP_RX_QUEUES_MAX / 64];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, RINGCAP_TAPS_MAX);
 	__type(key, __u32);
-	__type(value, struct channels);
+	__type(value, struct rx_queues);
 } ring_channels SEC(".maps");
 
 /*
@@ -214,14 +214,14 @@ static __always_inline int dispose(void *ctx, const enum hook hook, struct work 
 	return fate;
 }
 
-static __always_inline int channel_is_captured(__u32 ifindex, __u32 rx_queue)
+static __always_inline int rx_queue_is_captured(__u32 ifindex, __u32 rx_queue)
 {
-	struct channels *channels = bpf_map_lookup_elem(&ring_channels, &ifindex);
+	struct rx_queues *rx_queues = bpf_map_lookup_elem(&ring_channels, &ifindex);
 	__u32 word = rx_queue / 64;
 
-	if (!channels)
+	if (!rx_queues)
 		return 1;
-	return word < RINGCAP_CHANNELS_MAX / 64 && channels->bits[word] >> (rx_queue % 64) & 1;
+	return word < RINGCAP_RX_QUEUES_MAX / 64 && rx_queues->bits[word] >> (rx_queue % 64) & 1;
 }
 
 /* Counts a packet of @len bytes. */
@@ -296,8 +296,8 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 	struct ring_counters *counters;
 	struct work *work;
 
-	if ((config.flags & CONFIG_CHANNELS) && !(flags & RINGCAP_SLOT_OUTGOING) &&
-	    !channel_is_captured(skb->ifindex, rx_queue))
+	if ((config.flags & CONFIG_RX_QUEUES) && !(flags & RINGCAP_SLOT_OUTGOING) &&
+	    !rx_queue_is_captured(skb->ifindex, rx_queue))
 		return TC_ACT_UNSPEC;
 	counters = begin(cpu, len);
 	if ((config.flags & CONFIG_FILTER) && !ringcap_filter(skb)) {
@@ -348,7 +348,7 @@ int ringcap_xdp(struct xdp_md *xdp)
 	struct ring_counters *counters;
 	struct work *work;
 
-	if ((config.flags & CONFIG_CHANNELS) && !channel_is_captured(ifindex, rx_queue))
+	if ((config.flags & CONFIG_RX_QUEUES) && !rx_queue_is_captured(ifindex, rx_queue))
 		return XDP_PASS;
 	counters = begin(cpu, len);
 	if ((config.flags & CONFIG_FILTER) && !ringcap_xdp_filter(xdp)) {

@@ -28,7 +28,7 @@ var types = []struct{ c, name string }{
 	{"config", "programConfig"},
 	{"ring_counters", "ringCounters"},
 	{"balance_account", "balanceAccount"},
-	{"channels", "ringChannels"},
+	{"rx_queues", "ringRxQueues"},
 	{"rule_hits", "ruleHits"},
 	{"life", "life"},
 	{"rc_exact_key", "exactKey"},

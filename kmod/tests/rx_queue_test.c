@@ -11,16 +11,16 @@
 
 #include "link.h"
 
-#define RT_CHANNELS 4
+#define RT_RX_QUEUES 4
 #define RT_EACH 50
 
-/* An Ethernet device with RT_CHANNELS receive queues: what is written to descriptor N comes in by queue N. */
+/* An Ethernet device with RT_RX_QUEUES receive queues: what is written to descriptor N comes in by queue N. */
 static u32 rt_multiqueue_open(int *fds)
 {
 	struct ifreq request = { .ifr_name = "mq", .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE };
 	u32 i;
 
-	for (i = 0; i < RT_CHANNELS; i++) {
+	for (i = 0; i < RT_RX_QUEUES; i++) {
 		fds[i] = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 		RT_CHECK(fds[i] >= 0, "/dev/net/tun: %m");
 		RT_CHECK(!ioctl(fds[i], TUNSETIFF, &request), "%m");
@@ -35,7 +35,7 @@ static void rt_multiqueue_send(const int *fds, const struct rt_traffic *traffic,
 	u8 bytes[RT_PACKET_MAX];
 	u32 i, number, len;
 
-	for (i = 0; i < RT_CHANNELS; i++) {
+	for (i = 0; i < RT_RX_QUEUES; i++) {
 		for (number = 0; number < RT_EACH; number++) {
 			len = rt_packet_build(traffic, from + i * RT_EACH + number, bytes);
 			RT_CHECK(write(fds[i], bytes, len) == (ssize_t)len, "%m");
@@ -43,36 +43,36 @@ static void rt_multiqueue_send(const int *fds, const struct rt_traffic *traffic,
 	}
 }
 
-struct rt_channel_count {
-	u64 packets[RT_CHANNELS];
+struct rt_rx_queue_count {
+	u64 packets[RT_RX_QUEUES];
 };
 
-static void rt_count_channel(const struct ringcap_slot *slot, const u8 *packet, void *arg)
+static void rt_count_rx_queue(const struct ringcap_slot *slot, const u8 *packet, void *arg)
 {
-	struct rt_channel_count *count = arg;
+	struct rt_rx_queue_count *count = arg;
 
-	RT_CHECK(slot->rx_queue < RT_CHANNELS, "receive queue %u", slot->rx_queue);
-	RT_EQUAL(rt_packet_number(packet, slot->caplen) / RT_EACH % RT_CHANNELS, slot->rx_queue);
+	RT_CHECK(slot->rx_queue < RT_RX_QUEUES, "receive queue %u", slot->rx_queue);
+	RT_EQUAL(rt_packet_number(packet, slot->caplen) / RT_EACH % RT_RX_QUEUES, slot->rx_queue);
 	count->packets[slot->rx_queue]++;
 }
 
-static void rt_expect_channels(struct rt_queue *queue, u64 mask)
+static void rt_expect_rx_queues(struct rt_queue *queue, u64 mask)
 {
-	struct rt_channel_count count = {};
+	struct rt_rx_queue_count count = {};
 	u32 i;
 
-	rt_queue_read(queue, rt_count_channel, &count);
-	for (i = 0; i < RT_CHANNELS; i++)
+	rt_queue_read(queue, rt_count_rx_queue, &count);
+	for (i = 0; i < RT_RX_QUEUES; i++)
 		RT_EQUAL(count.packets[i], mask >> i & 1 ? RT_EACH : 0);
 }
 
 /* Checks a ring that takes @mask after everything was sent @rounds times. */
 static void rt_try_mask(struct rt_fixture *fixture, const int *fds, struct rt_queue *queue, u64 mask)
 {
-	struct rt_ring change = { .channels = mask };
+	struct rt_ring change = { .rx_queues = mask };
 	u64 seen = rt_ring_seen(fixture->ring);
 	struct rt_traffic traffic = { .flows = 5 };
-	u32 wanted = mask ? (u32)__builtin_popcountll(mask) : RT_CHANNELS;
+	u32 wanted = mask ? (u32)__builtin_popcountll(mask) : RT_RX_QUEUES;
 
 	RT_EQUAL(rt_fixture_change(fixture, &change), 0);
 	rt_multiqueue_send(fds, &traffic, 0);
@@ -80,15 +80,15 @@ static void rt_try_mask(struct rt_fixture *fixture, const int *fds, struct rt_qu
 	/* Time for what should not come. */
 	usleep(20000);
 	RT_EQUAL(rt_ring_seen(fixture->ring), seen + wanted * RT_EACH);
-	rt_expect_channels(queue, mask ?: UINT64_MAX);
+	rt_expect_rx_queues(queue, mask ?: UINT64_MAX);
 }
 
-RT_CASE(channels_mask)
+RT_CASE(rx_queues_mask)
 {
 	struct rt_queue_counts counts;
 	struct rt_fixture fixture;
 	struct rt_queue queue;
-	int fds[RT_CHANNELS];
+	int fds[RT_RX_QUEUES];
 
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
 	fixture.ifindex = rt_multiqueue_open(fds);
@@ -103,36 +103,36 @@ RT_CASE(channels_mask)
 }
 
 /* A ring for each queue: every packet is one's, and one's only. */
-RT_CASE(channels_ring_each)
+RT_CASE(rx_queues_ring_each)
 {
 	struct rt_traffic traffic = { .flows = 5 };
-	struct rt_queue queues[RT_CHANNELS];
+	struct rt_queue queues[RT_RX_QUEUES];
 	struct rt_fixture fixture;
-	char names[RT_CHANNELS][40];
+	char names[RT_RX_QUEUES][40];
 	struct rt_ring ring;
-	int fds[RT_CHANNELS];
+	int fds[RT_RX_QUEUES];
 	u32 i;
 
 	rt_fixture_open_devices(&fixture);
 	fixture.ifindex = rt_multiqueue_open(fds);
-	for (i = 0; i < RT_CHANNELS; i++) {
+	for (i = 0; i < RT_RX_QUEUES; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s-%u", fixture.cluster, i);
 		RT_EQUAL(rt_cluster_set(&(struct rt_cluster){ .name = names[i], .lane_size = RINGCAP_LANE_SIZE_MIN }), 0);
-		ring = (struct rt_ring){ .name = names[i], .outputs = { names[i] }, .channels = 1ULL << i };
+		ring = (struct rt_ring){ .name = names[i], .outputs = { names[i] }, .rx_queues = 1ULL << i };
 		ring.taps[0] = (struct rt_tap){ fixture.ifindex, RINGCAP_DIRECTION_RX };
 		RT_EQUAL(rt_ring_set(&ring), 0);
 		rt_queue_open(&queues[i], names[i], 0);
 	}
 	rt_multiqueue_send(fds, &traffic, 0);
-	for (i = 0; i < RT_CHANNELS; i++) {
+	for (i = 0; i < RT_RX_QUEUES; i++) {
 		rt_ring_wait(names[i], RT_EACH);
 		RT_EQUAL(rt_ring_seen(names[i]), RT_EACH);
-		rt_expect_channels(&queues[i], 1ULL << i);
+		rt_expect_rx_queues(&queues[i], 1ULL << i);
 		rt_queue_close(&queues[i]);
 	}
 }
 
-static void rt_refused_channels(const struct rt_fixture *fixture, const void *mask, u32 len, u32 direction)
+static void rt_refused_rx_queues(const struct rt_fixture *fixture, const void *mask, u32 len, u32 direction)
 {
 	static struct rt_message message;
 	u64 before = rt_control_digest();
@@ -143,29 +143,29 @@ static void rt_refused_channels(const struct rt_fixture *fixture, const void *ma
 	nest = rt_message_nest(&message, RINGCAP_A_TAP);
 	rt_message_put_u32(&message, RINGCAP_A_TAP_IFINDEX, fixture->ifindex);
 	rt_message_put_u32(&message, RINGCAP_A_TAP_DIRECTION, direction);
-	rt_message_put(&message, RINGCAP_A_TAP_CHANNELS, mask, len);
+	rt_message_put(&message, RINGCAP_A_TAP_RX_QUEUES, mask, len);
 	rt_message_nest_end(&message, nest);
 	rt_message_put_name(&message, RINGCAP_A_OUTPUT, fixture->cluster);
 	RT_EQUAL(rt_call(&message, NULL, NULL), -EINVAL);
-	RT_CHECK(strstr(rt_reason, "RINGCAP_A_TAP_CHANNELS"), "%s", rt_reason);
+	RT_CHECK(strstr(rt_reason, "RINGCAP_A_TAP_RX_QUEUES"), "%s", rt_reason);
 	RT_CHECK(rt_control_digest() == before, "refused, but something changed");
 }
 
-RT_CASE(channels_refused)
+RT_CASE(rx_queues_refused)
 {
-	static const u64 none[16], beyond = 1ULL << RT_CHANNELS, first = 1;
+	static const u64 none[16], beyond = 1ULL << RT_RX_QUEUES, first = 1;
 	struct rt_fixture fixture;
-	int fds[RT_CHANNELS];
+	int fds[RT_RX_QUEUES];
 
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
 	fixture.ifindex = rt_multiqueue_open(fds);
-	rt_refused_channels(&fixture, none, sizeof(none), RINGCAP_DIRECTION_RX);
-	rt_refused_channels(&fixture, none, 0, RINGCAP_DIRECTION_RX);
-	rt_refused_channels(&fixture, &first, 7, RINGCAP_DIRECTION_RX);
-	rt_refused_channels(&fixture, &first, sizeof(first), RINGCAP_DIRECTION_TX);
+	rt_refused_rx_queues(&fixture, none, sizeof(none), RINGCAP_DIRECTION_RX);
+	rt_refused_rx_queues(&fixture, none, 0, RINGCAP_DIRECTION_RX);
+	rt_refused_rx_queues(&fixture, &first, 7, RINGCAP_DIRECTION_RX);
+	rt_refused_rx_queues(&fixture, &first, sizeof(first), RINGCAP_DIRECTION_TX);
 	/* The queues that a tun may have are more than those that were asked for. */
 	fixture.ifindex = rt_ifindex("vb");
-	rt_refused_channels(&fixture, &beyond, sizeof(beyond), RINGCAP_DIRECTION_RX);
+	rt_refused_rx_queues(&fixture, &beyond, sizeof(beyond), RINGCAP_DIRECTION_RX);
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .transparent = 1 }), -EOPNOTSUPP);
 	RT_CHECK(strstr(rt_reason, "RINGCAP_A_TRANSPARENT"), "%s", rt_reason);
 	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .transparent = 2 }), -EOPNOTSUPP);
@@ -222,7 +222,7 @@ static bool rt_is_promiscuous(const char *device)
 
 RT_CASE(taps_promiscuous)
 {
-	struct rt_ring refused = { .name = rt_names[1], .promiscuous = 1, .channels = 1ULL << 63 };
+	struct rt_ring refused = { .name = rt_names[1], .promiscuous = 1, .rx_queues = 1ULL << 63 };
 	struct rt_fixture fixture;
 
 	RT_CHECK(rt_mount_sysfs(), "%m");
