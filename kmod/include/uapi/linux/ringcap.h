@@ -771,4 +771,8 @@ enum ringcap_event {
 	RINGCAP_EVENT_OVERFLOW,		/* NAME, QUEUE, DROPPED: a queue has begun to drop; at most one a second a queue */
 };
 
+/* Former names, for programs that were written with them. */
+#define RINGCAP_CHANNELS_MAX	RINGCAP_RX_QUEUES_MAX
+#define RINGCAP_A_TAP_CHANNELS	RINGCAP_A_TAP_RX_QUEUES
+
 #endif /* _UAPI_LINUX_RINGCAP_H */
