@@ -60,7 +60,7 @@ struct {
 	__uint(max_entries, RINGCAP_TAPS_MAX);
 	__type(key, __u32);
 	__type(value, struct rx_queues);
-} ring_channels SEC(".maps");
+} ring_channels SEC(".maps"); /* as earlier agents pinned it */
 
 /*
  * Whether the ring wants the packet. Stand-ins: the loader puts the ring's translated filter program here, which finds
