@@ -34,6 +34,9 @@ static uint8_t *map_twice(size_t size)
 	return p;
 }
 
+/* Programs may still write a capture's RX queues by their former name. */
+_Static_assert(offsetof(struct ringcap_capture, channels) == offsetof(struct ringcap_capture, rx_queues), "former name");
+
 /* ---------------------------------------------------------------- names */
 
 static void test_names(void)

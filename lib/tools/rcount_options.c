@@ -9,7 +9,10 @@
 #include "number.h"
 
 /* Options without a letter. */
-enum { OPT_SLOW = 256, OPT_RX_QUEUES, OPT_WATERMARK, OPT_TIMEOUT, OPT_QUICK, OPT_HWTSTAMP, OPT_CLUSTER, OPT_SAMPLE };
+enum {
+	OPT_SLOW = 256, OPT_RX_QUEUES, OPT_FORMER_RX_QUEUES, OPT_WATERMARK, OPT_TIMEOUT, OPT_QUICK, OPT_HWTSTAMP,
+	OPT_CLUSTER, OPT_SAMPLE
+};
 
 static void usage(FILE *to)
 {
@@ -135,6 +138,9 @@ static bool parse_capture(int option, const char *arg, struct options *o)
 	case 'm':
 		o->multi = true;
 		return true;
+	case OPT_FORMER_RX_QUEUES:
+		fputs("rcount: --channels is now --rx-queues\n", stderr);
+		/* fall through */
 	case OPT_RX_QUEUES:
 		return *arg && parse_list(arg, o, take_rx_queue);
 	case OPT_CLUSTER:
@@ -223,6 +229,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "quick", no_argument, NULL, OPT_QUICK },     { "watermark", required_argument, NULL, OPT_WATERMARK },
 		{ "hwtstamp", no_argument, NULL, OPT_HWTSTAMP }, { "timeout", required_argument, NULL, OPT_TIMEOUT },
 		{ "cluster", required_argument, NULL, OPT_CLUSTER }, { "sample", required_argument, NULL, OPT_SAMPLE },
+		{ "channels", required_argument, NULL, OPT_FORMER_RX_QUEUES },
 		{ 0 },
 	};
 	const char *wrong;

@@ -99,7 +99,10 @@ struct ringcap_capture {
 	uint32_t filter_len;	/* instructions of filter */
 	const void *filter;	/* struct sock_filter[] (or struct bpf_insn[]) */
 	const char *cluster;	/* deliver to this cluster, which is there, and read one of its queues */
-	uint64_t rx_queues[RINGCAP_RX_QUEUES_MAX / 64];	/* bit N: receive queue N of the device; all 0 = all of them */
+	__extension__ union {
+		uint64_t rx_queues[RINGCAP_RX_QUEUES_MAX / 64];	/* bit N: the device's RX queue N; all 0 = all */
+		uint64_t channels[RINGCAP_RX_QUEUES_MAX / 64];	/* former name of rx_queues */
+	};
 };
 
 #define RINGCAP_OPEN_TAKE	(1U << 0)	/* begin with what earlier consumers of the queue left unread */
