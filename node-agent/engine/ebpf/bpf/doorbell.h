@@ -73,7 +73,7 @@ static __always_inline void bell_retry(struct bell *bell, __u64 sleep)
 
 /*
  * Ends the sleep, unless it was ended or is over. What was rung is read before the sleep, behind a barrier: a CPU that is late
- * must not put a sleep that is over in the place of a later one, which would be rung twice. Whoever began the later one
+ * must not put a sleep that is over in the place of a later one, which would be rung twice. A consumer that began the later one
  * looked at the lanes then, and saw what this CPU had published before it read the earlier one.
  */
 static __always_inline void bell_ring(struct bell *bell, struct ringcap_consumer_page *page, __u32 place, __u64 sleep)
