@@ -33,8 +33,15 @@ static vm_fault_t rc_mapping_fault(struct vm_fault *vmf)
 	struct rc_queue *queue = vmf->vma->vm_file->private_data;
 	struct rc_lane *lane = rc_mapping_lane(queue, offset);
 
-	if (rc_queue_grow(queue, lane))
+	switch (rc_queue_grow(queue, lane)) {
+	case 0:
+		break;
+	case -ENODEV:
+		/* Nothing comes there any more. */
+		return vmf_insert_pfn(vmf->vma, vmf->address & PAGE_MASK, page_to_pfn(ZERO_PAGE(vmf->address)));
+	default:
 		return VM_FAULT_SIGBUS;
+	}
 	return rc_region_fault(&lane->region, vmf, rc_mapping_place(offset) >> PAGE_SHIFT);
 }
 

@@ -90,10 +90,11 @@
  * producer of the first lane last has not seen its later packets without the earlier ones. Times are not in the order of
  * arrival where a clock is set back, or where only some packets have their device's time (RINGCAP_A_HWTSTAMP).
  *
- * A LANE HAS MEMORY once a CPU has wanted it for itself; the first one always. The others can be mapped all the same. Who reads in
- * one where nothing was published yet makes it have memory, or gets SIGBUS: where there is none, or the queue is deleted or was
- * taken back. So RINGCAP_CMD_CLUSTER_SET needs memory for the first lanes only. Where there is none for another one later, the
- * CPU goes on with the first lane: RINGCAP_A_SHARED grows, and the kernel's log says so.
+ * A LANE HAS MEMORY once a CPU has wanted it for itself; the first one always. The others can be mapped all the
+ * same. Who reads in one where nothing was published yet makes it have memory, or gets SIGBUS where there is none.
+ * Of a queue that is deleted or was taken back it reads zeroes. So RINGCAP_CMD_CLUSTER_SET needs memory for the
+ * first lanes only. Where there is none for another one later, the CPU goes on with the first lane:
+ * RINGCAP_A_SHARED grows, and the kernel's log says so.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
@@ -101,7 +102,7 @@
  * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command
  * returns, and its device node has another number: opening the old one fails (ENXIO). Its
  * consumer keeps its file, which is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV.
- * Nothing is written to what it has mapped any more: what had data reads as zeroes, and revoked is set in the info page.
+ * Nothing is written to what it has mapped any more: the data reads as zeroes, and revoked is set in the info page.
  * That memory goes with its last mapping; the queue has other memory from then on. The queue's account goes on; what
  * was not read counts as delivered, as when a consumer goes. With ATTACHMENT it is taken from the consumer that
  * attached then, and with ATTACHED_PID from this process (ESRCH when another one, or none, is attached). ENOMEM when
