@@ -37,7 +37,8 @@ int rc_region_alloc(struct rc_region *region, size_t bytes, bool twice)
 	region->twice = twice;
 	if (!rc_region_fits(nr_pages))
 		return -ENOMEM;
-	region->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*region->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
+	region->pages = kvcalloc((size_t)nr_pages << twice, sizeof(*region->pages),
+				 GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
 	if (!region->pages)
 		return -ENOMEM;
 
