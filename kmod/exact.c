@@ -12,13 +12,11 @@
 
 #define RC_EXACT_HEADS_MIN	16U
 
-u64 rc_exact_secret[RC_EXACT_WORDS_IPV6][2] __read_mostly;
 static struct kmem_cache *rc_exact_cache_ipv4, *rc_exact_cache_ipv6;
 
 int rc_exact_module_init(void)
 {
 	BUILD_BUG_ON(sizeof(struct rc_verdict) != sizeof(u64));
-	get_random_bytes(rc_exact_secret, sizeof(rc_exact_secret));
 	rc_exact_cache_ipv4 = kmem_cache_create("ringcap_exact_ipv4",
 						sizeof(struct rc_exact) + RC_EXACT_WORDS_IPV4 * sizeof(u64), 8,
 						SLAB_ACCOUNT, NULL);
@@ -126,6 +124,7 @@ int rc_exacts_init(struct rc_exacts *exacts, struct rc_net *rc_net)
 	exacts->rc_net = rc_net;
 	if (!table)
 		return -ENOMEM;
+	get_random_bytes(&exacts->secret, sizeof(exacts->secret));
 	spin_lock_init(&exacts->lock);
 	rcu_assign_pointer(exacts->table, table);
 	return 0;
@@ -187,7 +186,7 @@ static void rc_exact_table_link(struct rc_exact_table *table, struct rc_exact *r
 static void rc_exacts_link(struct rc_exacts *exacts, struct rc_exact *rule)
 {
 	struct rc_exact_table *table = rc_exacts_protected(exacts, exacts->table);
-	u32 words = rc_exact_words(rule->w), hash = rc_exact_hash(rule->w, words);
+	u32 words = rc_exact_words(rule->w), hash = rc_exact_hash(exacts, rule->w, words);
 
 	lockdep_assert_held(&exacts->lock);
 	if (exacts->growing && (hash & table->mask) < exacts->grown)
@@ -281,7 +280,7 @@ static void rc_exacts_grow_head(struct rc_exacts *exacts, struct rc_exact_table 
 	spin_lock_bh(&exacts->lock);
 	rule = rc_exacts_protected(exacts, from->heads[head]);
 	for (; rule; rule = rc_exacts_protected(exacts, rule->next[from->which]))
-		rc_exact_table_link(exacts->growing, rule, rc_exact_hash(rule->w, rc_exact_words(rule->w)));
+		rc_exact_table_link(exacts->growing, rule, rc_exact_hash(exacts, rule->w, rc_exact_words(rule->w)));
 	exacts->grown = head + 1;
 	spin_unlock_bh(&exacts->lock);
 }
@@ -321,7 +320,7 @@ void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_e
 {
 	struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);
 	u32 words = rc_exact_words(rule->w), which = table->which;
-	struct rc_exact __rcu **at = &table->heads[rc_exact_hash(rule->w, words) & table->mask];
+	struct rc_exact __rcu **at = &table->heads[rc_exact_hash(exacts, rule->w, words) & table->mask];
 	struct rc_exact *it;
 
 	lockdep_assert_held(&exacts->rc_net->control);

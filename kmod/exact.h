@@ -12,7 +12,9 @@
  *
  * The hash is keyed, or a sender could choose flows that all fall into one place. It multiplies pairs of 32 bits (M.
  * Thorup, "High speed hashing for integers and strings", 2015, section 3.5): whatever two flows a sender chooses
- * without knowing the key, they have the same hash with a probability of 2^-32, and meet in one of n heads with 1/n.
+ * without knowing the key, they have the same sum with a probability of at most 2^-31. Sums are linear in what a sender
+ * chooses, and the order in which rules are read back tells of their heads: so the sum is mixed with another secret, and
+ * each set has a key of its own, of which no other set's order tells anything.
  */
 #ifndef RC_EXACT_H
 #define RC_EXACT_H
@@ -61,6 +63,12 @@ struct rc_exact_table {
 	struct rc_exact __rcu *heads[];
 };
 
+/* The key of a set's hash: two numbers for each word of a flow's key, and one for their sum. */
+struct rc_exact_secret {
+	u64 word[RC_EXACT_WORDS_IPV6][2];
+	u64 sum;
+};
+
 /**
  * struct rc_exacts - the exact rules of a set
  * @table: in use
@@ -70,6 +78,7 @@ struct rc_exact_table {
  * @grown: so many of @table's heads are in @growing already
  * @nr_ipv6: of @nr
  * @nr_learnt: of @nr, each taken from the limit of @rc_net
+ * @secret: of the hash; never changes
  */
 struct rc_exacts {
 	struct rc_exact_table __rcu *table;
@@ -80,10 +89,8 @@ struct rc_exacts {
 	u32 nr_ipv6;
 	u32 nr_learnt;
 	struct rc_net *rc_net;
+	struct rc_exact_secret secret;
 };
-
-/* The hash's key: two numbers for each word of a flow's. */
-extern u64 rc_exact_secret[RC_EXACT_WORDS_IPV6][2];
 
 int rc_exact_module_init(void);
 void rc_exact_module_exit(void);
@@ -147,14 +154,15 @@ static __always_inline u64 rc_exact_hash_word(u64 w, const u64 secret[2])
 	return ((w >> 32) + secret[0]) * ((u32)w + secret[1]);
 }
 
-static __always_inline u32 rc_exact_hash(const u64 *w, u32 words)
+static __always_inline u32 rc_exact_hash(const struct rc_exacts *exacts, const u64 *w, u32 words)
 {
-	u64 sum = rc_exact_hash_word(w[0], rc_exact_secret[0]) + rc_exact_hash_word(w[1], rc_exact_secret[1]);
+	const struct rc_exact_secret *secret = &exacts->secret;
+	u64 sum = rc_exact_hash_word(w[0], secret->word[0]) + rc_exact_hash_word(w[1], secret->word[1]);
 	u32 i;
 
 	for (i = RC_EXACT_WORDS_IPV4; i < words; i++)
-		sum += rc_exact_hash_word(w[i], rc_exact_secret[i]);
-	return sum >> 32;
+		sum += rc_exact_hash_word(w[i], secret->word[i]);
+	return rc_mix(sum ^ secret->sum) >> 32;
 }
 
 static __always_inline u32 rc_exact_words(const u64 *w)
@@ -174,7 +182,7 @@ static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *
 static __always_inline struct rc_exact *rc_exacts_find(const struct rc_exacts *exacts, const u64 *w, u32 words)
 {
 	const struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);
-	struct rc_exact *rule = rc_exacts_dereference(exacts, table->heads[rc_exact_hash(w, words) & table->mask]);
+	struct rc_exact *rule = rc_exacts_dereference(exacts, table->heads[rc_exact_hash(exacts, w, words) & table->mask]);
 
 	while (rule && !rc_exact_is(rule, w, words))
 		rule = rc_exacts_dereference(exacts, rule->next[table->which]);
