@@ -20,8 +20,9 @@
 /* ---- for packets ---- */
 
 /*
- * Multiply-shift hashing (M. Dietzfelbinger et al., "A reliable randomized algorithm for the closest-pair problem",
- * 1997): two keys have the same upper n bits with a probability of at most 2 / 2^n, as the odd numbers are random.
+ * Multiplies pairs of 32 bits, as exact.h does: two keys have the same upper n bits, up to 32, with a probability of at most
+ * 2 / 2^n, as the numbers are random and nobody's. One multiplication a word would not do: keys that differ in the top bits
+ * of two words would have the same hash with any numbers.
  */
 static __always_inline u64 rc_shape_hash(const struct rc_shape *shape, const struct rc_key *key)
 {
@@ -29,7 +30,9 @@ static __always_inline u64 rc_shape_hash(const struct rc_shape *shape, const str
 	u64 hash = 0;
 
 	do {
-		hash += (key->w[word->at] & word->mask) * word->odd;
+		u64 bits = key->w[word->at] & word->mask;
+
+		hash += ((bits >> 32) + word->secret[0]) * ((u32)bits + word->secret[1]);
 	} while (++word != shape->end);
 	return hash;
 }
@@ -371,7 +374,7 @@ static int rc_draft_pass(struct rc_draft *draft, const struct rc_wild *wild, rc_
 	return err;
 }
 
-static void rc_shape_set_mask(struct rc_shape *shape, const struct rc_wild *wild, const struct rc_key *mask)
+static void rc_shape_set_mask(struct rc_shape *shape, const struct rc_key *mask)
 {
 	u32 i;
 
@@ -381,11 +384,11 @@ static void rc_shape_set_mask(struct rc_shape *shape, const struct rc_wild *wild
 		u64 bits = i ? mask->w[i] : mask->w[i] & ~(u64)U16_MAX;
 
 		if (bits)
-			*shape->end++ = (struct rc_shape_word){ bits, wild->odds[i], i };
+			*shape->end++ = (struct rc_shape_word){ bits, { get_random_u64(), get_random_u64() }, i };
 	}
 	/* For one that asks for nothing more: of whatever word, no bits. */
 	if (shape->end == shape->words)
-		*shape->end++ = (struct rc_shape_word){ 0, 1, 0 };
+		*shape->end++ = (struct rc_shape_word){};
 	shape->stride = 1 + (shape->end - shape->words);
 }
 
@@ -406,7 +409,7 @@ static int rc_wild_alloc_shapes(struct rc_wild *wild, const struct rc_draft *dra
 		struct rc_shape *shape = &wild->shapes[i];
 		u32 nr = draft->of[i].nr;
 
-		rc_shape_set_mask(shape, wild, &draft->of[i].mask);
+		rc_shape_set_mask(shape, &draft->of[i].mask);
 		shape->best = draft->of[i].best;
 		shape->shift = 64 - (order_base_2(nr) + 1);
 		shape->heads = kvcalloc(rc_shape_nr_heads(shape) + 2, sizeof(*shape->heads), GFP_KERNEL_ACCOUNT);
@@ -427,6 +430,40 @@ static void rc_shape_sum_heads(struct rc_shape *shape)
 		shape->heads[i] += shape->heads[i - 1];
 		if (!(i % 4096))
 			cond_resched();
+	}
+}
+
+static u64 *rc_shape_entry(const struct rc_shape *shape, u32 at)
+{
+	return shape->entries + (u64)at * shape->stride;
+}
+
+/* Whether one of the entries from @first up to @end has the key of @entry. */
+static bool rc_shape_has(const struct rc_shape *shape, u32 first, u32 end, const u64 *entry)
+{
+	for (; first < end; first++)
+		if (!memcmp(rc_shape_entry(shape, first) + 1, entry + 1, (shape->stride - 1) * sizeof(*entry)))
+			return true;
+	return false;
+}
+
+/*
+ * Of rules with the same match only the first is ever found. The others are left out: else as many as a set may have would
+ * be in one head, for each packet that comes to it.
+ */
+static void rc_shape_leave_out_equal(struct rc_shape *shape)
+{
+	u32 head, first, from = 0, to = 0;
+
+	for (head = 0; head < rc_shape_nr_heads(shape); head++) {
+		for (first = to; from < shape->heads[head + 1]; from++) {
+			if (!rc_shape_has(shape, first, to, rc_shape_entry(shape, from)))
+				memmove(rc_shape_entry(shape, to++), rc_shape_entry(shape, from),
+					shape->stride * sizeof(u64));
+			if (!(from % 4096))
+				cond_resched();
+		}
+		shape->heads[head + 1] = to;
 	}
 }
 
@@ -515,6 +552,8 @@ static int rc_wild_compile(struct rc_wild *wild, struct rc_draft *draft, struct 
 	for (i = 0; i < wild->nr_shapes; i++)
 		rc_shape_sum_heads(&wild->shapes[i]);
 	rc_draft_pass(draft, wild, rc_draft_place);
+	for (i = 0; i < wild->nr_shapes; i++)
+		rc_shape_leave_out_equal(&wild->shapes[i]);
 	if (wild->sieves)
 		rc_wild_fill_sieves(wild, draft);
 	return 0;

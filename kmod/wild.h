@@ -52,10 +52,10 @@ struct rc_rule {
 	struct rc_rule *next;
 };
 
-/* A word of the key that a shape's mask does not leave out. @odd: what the hash multiplies it by, one of rc_wild.odds. */
+/* A word of the key that a shape's mask does not leave out. @secret: random numbers of the hash. */
 struct rc_shape_word {
 	u64 mask;
-	u64 odd;
+	u64 secret[2];
 	u32 at;
 };
 
@@ -97,7 +97,7 @@ struct rc_sieve {
 
 /**
  * struct rc_wild - compiled rules
- * @odds: random odd numbers, by which the hash multiplies the key's words
+ * @odds: random odd numbers, by which a sieve multiplies the key's words
  * @macs: some rule asks for MAC addresses
  * @inner: some rule asks for what is inside of tunnels
  * @memory: bytes
