@@ -93,11 +93,11 @@ func TestRun(t *testing.T) {
 		"disabled": {mode: Disabled, kernel: fakeKernel{info: current}, reason: v1.ReasonDisabled, message: "module.mode: Disabled"},
 		"another ABI": {
 			kernel: fakeKernel{info: kmod.Info{ABI: 9, ABIMin: 8, Version: "9.0"}}, reason: v1.ReasonIncompatible,
-			message: "speaks versions 8 to 9 of the interface, this agent 2 to 2: upgrade ringcap",
+			message: "speaks versions 8 to 9 of the interface, this agent 2 to 3: upgrade ringcap",
 		},
 		"an older ABI": {
 			kernel: fakeKernel{info: kmod.Info{ABI: 1, ABIMin: 1, Version: "0.0"}}, reason: v1.ReasonIncompatible,
-			message: "module 0.0 was loaded before and speaks versions 1 to 1 of the interface, this agent 2 to 2: unload it",
+			message: "module 0.0 was loaded before and speaks versions 1 to 1 of the interface, this agent 2 to 3: unload it",
 		},
 		"a newer one that speaks ours too": {
 			kernel: fakeKernel{info: kmod.Info{ABI: 3, ABIMin: 2, Version: "0.2"}}, reason: v1.ReasonLoaded, message: "module 0.2",
