@@ -112,7 +112,7 @@ test-conformance: deps ## both engines do the same: a table of rings, clusters a
 	$(SUDO) node-agent/engine/conformance/run $(SERIES)
 
 # A real kube-apiserver and etcd, and helm and kubectl; the filter compiler.
-ASSETS = KUBEBUILDER_ASSETS="$$(e2e/cluster/build --print-bin)" RINGCAP_RCBPF=$(CURDIR)/out/bin/rcbpf
+ASSETS = KUBEBUILDER_ASSETS="$$(e2e/cluster/build --print-bin)" RINGCAP_RCBPF='$(CURDIR)/out/bin/rcbpf'
 
 .PHONY: test-operator
 test-operator: deps build ## operator and CLI against a real kube-apiserver: planning, status, conflicts, deletion, upgrades of modules

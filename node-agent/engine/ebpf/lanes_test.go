@@ -434,5 +434,5 @@ func TestQueuesThatProgramsCannotReach(t *testing.T) {
 	failed, err := e.Apply(t.Context(), plan, capture.Observation{})
 	require.NoError(t, err)
 	require.ErrorIs(t, failed["mirror"], capture.ErrUnsupported)
-	require.ErrorContains(t, failed["mirror"], "4 lanes of 134217728 bytes a queue: programs reach 536870912 bytes: lower spec.slots")
+	require.ErrorContains(t, failed["mirror"], "bytes, and programs reach less than 536870912: lower spec.slots")
 }

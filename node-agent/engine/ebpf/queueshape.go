@@ -54,8 +54,8 @@ func (s queueShape) check() error {
 		return fmt.Errorf("%d lanes a queue: must be 1 to %d", s.lanes, maxLanes)
 	}
 	if s.dataSize() >= maxDataSize {
-		return fmt.Errorf("%d lanes of %d bytes a queue: programs reach %d bytes: lower spec.slots or spec.snapLength: %w", s.lanes, s.laneSize,
-			uint64(maxDataSize), capture.ErrUnsupported)
+		return fmt.Errorf("%d lanes of %d bytes a queue need %d bytes, and programs reach less than %d: lower spec.slots or spec.snapLength: %w",
+			s.lanes, s.laneSize, s.dataSize(), uint64(maxDataSize), capture.ErrUnsupported)
 	}
 	return nil
 }

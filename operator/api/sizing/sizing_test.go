@@ -53,12 +53,14 @@ func TestLanesAreAsManyAsTheLimitHolds(t *testing.T) {
 	assert.Equal(t, 0, Lanes(4, 8<<20, 4, limit(-1)))
 }
 
-// TestTheTableOfThePage: docs/migrating.md has the memory that queues of a few lanes take, and a memoryLimit that has room for them.
+// TestTheTableOfThePage: docs/migrating.md has the lanes of queues on a node with many CPUs, and the memory that they take.
 func TestTheTableOfThePage(t *testing.T) {
+	const mostOfEBPF = 512<<20 - 64<<10 // bytes of a queue: MaxQueue of node-agent/engine/ebpf
 	page, err := os.ReadFile("../../../docs/migrating.md")
 	require.NoError(t, err)
-	rows := regexp.MustCompile(`(?m)^\| (\d+) Gbit/s \| (\d+) \| (\d+) \| (\d+) MiB \| (\d+) MiB \| (\d+) MiB \| (\w+) \| (\d+) ms \|$`).FindAllStringSubmatch(string(page), -1)
-	require.NotEmpty(t, rows)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) Gbit/s \| (\d+) \| (\d+) \| (\w+) \| (\d+) MiB \| (\d+) lanes, (\d+) MiB \| (\d+) lanes, (\d+) MiB \| (\d+) ms \|$`).
+		FindAllStringSubmatch(string(page), -1)
+	require.Len(t, rows, 7)
 	for _, row := range rows {
 		number := func(column int) uint64 {
 			n, err := strconv.ParseUint(row[column], 10, 31)
@@ -66,13 +68,20 @@ func TestTheTableOfThePage(t *testing.T) {
 			return n
 		}
 		queues, slots := number(2), int32(number(3))
-		module := Area(slots, SlotBytes(0), ModuleSlot)
-		ebpf := (queues*EBPFLanes*(module+EBPFTail) + 1<<20 - 1) >> 20
-		assert.Equal(t, []uint64{module >> 20, queues * EnoughLanes * module >> 20, ebpf}, []uint64{number(4), number(5), number(6)}, row[0])
-		limit := resource.MustParse(strings.Replace(row[7], "default", v1.DefaultMemoryLimit, 1))
+		limit := resource.MustParse(strings.Replace(row[4], "default", v1.DefaultMemoryLimit, 1))
 		bytes := limit.Value()
-		assert.GreaterOrEqual(t, Lanes(int32(queues), module, MaxLanes, &bytes), EnoughLanes, row[0])
+		area := Area(slots, SlotBytes(0), ModuleSlot)
+		assert.Equal(t, area>>20, number(5), row[0])
+
+		module := uint64(Lanes(int32(queues), area, MaxLanes, &bytes))
+		assert.GreaterOrEqual(t, module, uint64(EnoughLanes), row[0])
+		assert.Equal(t, []uint64{module, queues * module * area >> 20}, []uint64{number(6), number(7)}, row[0])
+
+		lane := area + EBPFTail
+		ebpf := min(uint64(Lanes(int32(queues), lane, EBPFLanes, &bytes)), mostOfEBPF/lane)
+		assert.Equal(t, []uint64{ebpf, (queues*ebpf*lane + 1<<20 - 1) >> 20}, []uint64{number(8), number(9)}, row[0])
+
 		perSecond := number(1) * 1e9 / 8 / 800 / queues * (32 + 800)
-		assert.Equal(t, module*1000/perSecond, number(8), row[0])
+		assert.Equal(t, area*1000/perSecond, number(10), row[0])
 	}
 }

@@ -201,8 +201,8 @@ type QueueSettings struct {
 	// +kubebuilder:validation:Maximum=4194304
 	Slots int32 `json:"slots,omitempty"`
 
-	// watermark is the fill of a queue, in percent, at which a sleeping consumer is woken, 1 to 90; by default 10. If even 1 %
-	// takes too long to fill, lower watermarkTimeout.
+	// watermark is the fill of a lane of a queue, in percent, at which a sleeping consumer is woken, 1 to 90; by default 10. If
+	// even 1 % takes too long to fill, lower watermarkTimeout.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -221,9 +221,9 @@ type QueueSettings struct {
 	WatermarkTimeout *metav1.Duration `json:"watermarkTimeout,omitempty"`
 
 	// memoryLimit is the maximum kernel memory, bytes, of all queues on one node; by default 1Gi, which is enough for 16 queues.
-	// A queue takes slots times snapLength (1536 if it is not set), rounded up to a power of two. With the kernel module it
-	// comes to take up to 17 times that, one area for each CPU that captures, as far as memoryLimit allows. Queues that need
-	// more are refused.
+	// A queue has lanes of slots times snapLength (1536 if it is not set), rounded up to a power of two: with the kernel module
+	// one for each CPU that captures, up to 17, with eBPF one for each CPU, up to 4, as far as memoryLimit allows. Queues of
+	// which not even one lane each fits are refused.
 	//
 	// +optional
 	// +kubebuilder:default="1Gi"
