@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -77,15 +78,23 @@ func memorySuffices(d *clusterDraft) *problem {
 			"raise it, or lower spec.slots (%d of %d bytes), spec.queues or the rings' spec.snapLength",
 			s.Queues, quantity(area), quantity(area*uint64(s.Queues)), s.MemoryLimit, s.Slots, d.slotBytes)
 	}
-	if area > sizing.MaxArea {
+	if largest := largestArea(fact); area > largest {
 		return problemf(v1.ReasonUnsupported, "spec.slots %d of %d bytes (spec.snapLength) need %s a queue; at most %s can be made: "+
-			"lower spec.slots or the rings' spec.snapLength", s.Slots, d.slotBytes, quantity(area), quantity(sizing.MaxArea))
+			"lower spec.slots or the rings' spec.snapLength", s.Slots, d.slotBytes, quantity(area), quantity(largest))
 	}
 	if now := d.present().Lanes; now > 0 {
 		d.mostLanes = min(now, d.mostLanes)
 	}
 	d.queueBytes = uint32(area)
 	return nil
+}
+
+// largestArea returns the size of the largest area that an engine can make, a power of two as all areas are.
+func largestArea(fact EngineFact) uint64 {
+	if fact.MaxQueue == 0 {
+		return sizing.MaxArea
+	}
+	return min(sizing.MaxArea, uint64(1)<<(bits.Len64(fact.MaxQueue-fact.LaneTail)-1))
 }
 
 // mostLanes returns how many areas of a queue fit into limit, with what the engine needs behind each, and into the engine's largest

@@ -589,6 +589,21 @@ func TestQueuesOfAnRxQueueThatCannotGrowStay(t *testing.T) {
 	assert.Equal(t, 64, got.Plans[v1.EngineKernelModule].Clusters[0].Queues)
 }
 
+// What is too large for an engine is refused in the plan, by its largest area.
+func TestLargestArea(t *testing.T) {
+	planned := func(slots int32) string {
+		f, c, limit := facts(), cluster("ids", 1, "good"), resource.MustParse("4Gi")
+		ebpf := f.Engines[v1.EngineEBPF]
+		ebpf.Lanes, ebpf.LaneTail, ebpf.MaxQueue = 4, 68<<10, 511<<20
+		f.Engines[v1.EngineEBPF] = ebpf
+		c.Spec.Slots, c.Spec.MemoryLimit = slots, &limit
+		ring := ring("good", func(s *v1.CaptureRingSpec) { s.Engine, s.SnapLength = v1.EngineEBPF, 65535 })
+		return Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring}, Clusters: []v1.NodeCluster{c}}, f).Clusters["ids"].Message
+	}
+	assert.NotContains(t, planned(2048), "at most")
+	assert.Contains(t, planned(4096), "need 512Mi a queue; at most 256Mi can be made")
+}
+
 // Where spec.memoryLimit has no room for all lanes there are fewer; those that there are stay when it is raised.
 func TestFewerLanes(t *testing.T) {
 	lanes := func(limit string, f Facts) int {
