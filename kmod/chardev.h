@@ -2,7 +2,7 @@
 /*
  * Character devices: the interface of a queue to user space, /dev/ringcap/<cluster>/<index> and
  * /proc/net/ringcap/queue/<cluster>-<index>. A cluster that gets another shape gives its devices new queues. Device
- * numbers are reused as late as possible: a process with an old number must not get another process's queue by it.
+ * numbers are reused as late as possible: a process with an old number must not get another device's queue by it.
  */
 #ifndef RC_CHARDEV_H
 #define RC_CHARDEV_H
