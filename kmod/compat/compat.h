@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where kernels differ. RC_HAVE_X is defined if probe/X.c compiles against this kernel (see Kbuild); versions do not
- * count, because distributions bring changes back into older ones.
+ * Differences between kernels. RC_HAVE_X is defined if probe/X.c compiles against this kernel (see Kbuild). Kernel
+ * versions are not compared, because distributions backport changes to older ones.
  */
 #ifndef RC_COMPAT_H
 #define RC_COMPAT_H
@@ -72,8 +72,9 @@ static inline struct nlattr **rc_compat_dump_attrs(struct netlink_callback *cb)
 }
 
 /*
- * 6.2: a reason can be put together. Before, it has to outlast the request, until the answer is made: one of a few
- * buffers does, unless as many requests are refused in the meantime; then a reader gets another's reason.
+ * 6.2: a message can be formatted. Before 6.2, its text must remain valid after the request, until the answer is made.
+ * So it is in one of a few buffers. If as many other requests are refused in the meantime, the answer has the text of
+ * another request.
  */
 #ifdef RC_HAVE_NL_SET_ERR_MSG_FMT
 #define rc_compat_set_err_msg(extack, text) NL_SET_ERR_MSG_FMT(extack, "%s", text)
