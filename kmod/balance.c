@@ -30,7 +30,7 @@ bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options
  * How a packet, or one of its two copies, gets to a queue.
  *
  * @home: the queue that it belongs to
- * @seed: a number for its flow
+ * @seed: number that represents its flow
  * @except: the queue that has the other copy, RC_BALANCE_NOWHERE = there is no other copy
  */
 struct rc_balance_way {
@@ -134,7 +134,7 @@ static void rc_balance_both_ends(struct rc_cluster *cluster, const struct rc_clu
 		rc_account_add(this_cpu_ptr(cluster->balance_account)->duplicated, 1);
 }
 
-/* A number for a packet's flow. If the balance type does not use flows, it is the value that this type uses. */
+/* The seed for a packet's flow. If the balance type does not use flows, the seed is the value that it uses instead. */
 static u32 rc_balance_seed(struct rc_cluster *cluster, const struct rc_cluster_config *config,
 			   const struct rc_packet *pkt)
 {

@@ -47,8 +47,8 @@ void rc_chardev_module_exit(void);
 struct rc_chardev *rc_chardev_create(struct rc_cluster *cluster, u32 index, umode_t mode);
 
 /*
- * Give the node another device number. The old number no longer leads to the queue. There are two steps, after
- * rc_chardev_make_path has been successful since the last time:
+ * Give the node another device number. The old number no longer leads to the queue. Each time, rc_chardev_make_path
+ * must be successful first. Then there are two steps:
  *
  * rc_chardev_renumber, under rc_chardev_lock, stores the old number in @old. If it fails, nothing has changed.
  *

@@ -51,7 +51,7 @@ enum rc_cluster_path {
  * @path: enum rc_cluster_path
  * @special: @options need more than rc_cluster_deliver does itself, see balance.h
  * @key: of the hash
- * @fragments: if fragments go with their flow, else NULL; the next configuration takes it over if it needs one
+ * @fragments: table, if fragments go with their flow, else NULL; the next configuration takes it over if it needs one
  * @queues: the cluster holds the references to them, not the configuration
  */
 struct rc_cluster_config {

@@ -47,7 +47,7 @@ static void rc_device_end_followers(const struct net_device *dev)
 			rc_device_end_tap(tap);
 }
 
-/* Whether the tap came back with its device, but the device has another index, so the tap cannot be found by it. */
+/* Whether the tap is back with its device, but the device has another index. Then the tap is not found by the index. */
 static bool rc_device_has_lost(const struct rc_tap *tap)
 {
 	return !rc_tap_is_away(tap) && tap->ifindex != tap->packet_type.dev->ifindex;

@@ -19,7 +19,7 @@
 #define RC_DRIVER_HOOK_SCRATCH_MAX 4
 
 static const struct ringcap_driver_api *rc_driver_hook_api;	/* while there are users */
-static unsigned int rc_driver_hook_users;			/* taps */
+static unsigned int rc_driver_hook_users;			/* number of taps */
 
 /* ---- packets ---- */
 

@@ -8,7 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/spinlock.h>
 
-static LIST_HEAD(rc_egress_list);	/* those with a device */
+static LIST_HEAD(rc_egress_list);	/* egresses with a device */
 static DEFINE_SPINLOCK(rc_egress_lock);
 static DEFINE_PER_CPU(bool, rc_egress_reflecting);
 
@@ -66,7 +66,7 @@ bool rc_egress_reflect(const struct rc_egress *egress, struct sk_buff *skb)
 	copy = skb_clone(skb, GFP_ATOMIC);
 	if (unlikely(!copy))
 		return false;
-	/* Drops what the receiving side has found out and what must not be visible on the other side. */
+	/* Drops the findings of the receiving side, and metadata that must not be visible on the other side. */
 	skb_forward_csum(copy);
 	skb_scrub_packet(copy, true);
 	copy->priority = 0;

@@ -7,8 +7,8 @@
  * rule has two links, and a table uses one of them. While a table grows, its rules are in the next table as well.
  *
  * A rule takes 80 bytes (IPv4) or 104 bytes (IPv6), and its place in the table 8 to 16. A rule that a request makes is
- * charged to the memory cgroup of the requester. A rule that a softirq learns is charged to the memory cgroup of the
- * process that last set the ring (see rc_rules_learn), within the limits of limit.h.
+ * charged to the memory cgroup of the requester. A rule that a softirq learns is charged to that of the process that
+ * last set the ring (see rc_rules_learn). limit.h limits the number of learnt rules.
  *
  * The hash is keyed: otherwise a sender could choose flows that all have the same head. It multiplies pairs of 32 bits
  * (M. Thorup, "High speed hashing for integers and strings", 2015, section 3.5). For any two flows that a sender
@@ -36,7 +36,7 @@
 
 /**
  * struct rc_exact - an exact rule
- * @next: links in the table in use and in the table that it grows into; removed rules are listed by the latter
+ * @next: links in the table in use and in the table that it grows into; the latter also links removed rules
  * @verdict: a struct rc_verdict as one word
  * @packets, @bytes: counted by CPU @owner, the first that the flow came to
  * @other_packets, @other_bytes: counted by other CPUs, with locked operations: a flow mostly stays on one CPU
@@ -181,7 +181,7 @@ static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *
 	return words == RC_EXACT_WORDS_IPV4 || !memcmp(rule->w + 2, w + 2, (words - 2) * sizeof(*w));
 }
 
-/* Under RCU or either lock. */
+/* Under RCU, rc_exacts.lock or rc_net.control. */
 static __always_inline struct rc_exact *rc_exacts_find(const struct rc_exacts *exacts, const u64 *w, u32 words)
 {
 	const struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);

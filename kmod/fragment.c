@@ -167,7 +167,7 @@ static u64 rc_fragment_tag(const struct rc_fragments *fragments, const struct rc
 }
 
 /*
- * Returns the entry of @tag. If there is none, frees an entry for it: an expired one, or else the oldest. The caller
+ * Returns the entry of @tag. If there is none, clears an entry for it: an expired one, or else the oldest. The caller
  * must read @now with the lock held. Otherwise it could be earlier than a stamp that another CPU wrote meanwhile, and
  * the entry would seem to be very old.
  */

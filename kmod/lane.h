@@ -20,8 +20,8 @@
  *
  * The account of the packets that came to the lane is kept in the kernel page and nowhere else. Consumers can only read
  * that page. One writer at a time adds to the account, with one instruction where the machine can. The queue counts the
- * packets that came while no consumer was attached; attaching copies their number into lane 0. Nothing else in the
- * mapped pages is read back.
+ * packets that came while no consumer was attached; attaching copies their number into lane 0. Nothing else in mapped
+ * pages is read back.
  *
  * When a packet becomes visible: a packet that comes alone is published at once. A packet that closely follows another
  * waits until the batch ends (publish.h) or the batch fills 1/RC_LANE_BATCHES of the lane. Some consumers read the
@@ -114,13 +114,13 @@ struct rc_lane_unread {
 	u64 since;
 };
 
-/* Bytes of the ring. */
+/* Size of the ring in bytes. */
 static inline u32 rc_lane_size(const struct rc_lane *lane)
 {
 	return lane->mask + 1;
 }
 
-/* Where the slot at @position is. */
+/* The slot at @position. */
 static __always_inline struct ringcap_slot *rc_lane_slot(const struct rc_lane *lane, u64 position)
 {
 	return lane->region.addr + (position & lane->mask);

@@ -4,7 +4,7 @@
  * both. Any user of the machine can become one (unshare -Urn). So there are these limits:
  *
  *	all namespaces together		the parameter, for example max_rings
- *	the initial namespace		the same
+ *	the initial namespace		no limit of its own: it may have all of these
  *	each other namespace		the parameter of that name with _netns
  *	all other namespaces together	half of the parameter: the rest is always left to the initial namespace
  *

@@ -9,7 +9,7 @@
 #include "queue.h"
 #include "transmit.h"
 
-/* The lane with its data at @offset, which may be past their beginning. NULL = none. */
+/* The lane with @offset in its part of the file; NULL = none. */
 static struct rc_lane *rc_mapping_lane(struct rc_queue *queue, u64 offset)
 {
 	u64 lane = (offset - RINGCAP_MMAP_DATA) >> RINGCAP_MMAP_LANE_SHIFT;
