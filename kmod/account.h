@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Accounts. A counter is written by one CPU at a time, with bottom halves disabled, and read by anyone: 64-bit
- * additions without a lock that readers cannot see torn. Sums over CPUs are exact when no packet is under way.
+ * Accounts. One CPU at a time writes a counter, with bottom halves disabled. Any CPU may read it. The 64-bit additions
+ * take no lock, and readers never see a torn value. Sums over CPUs are exact while no packet is being processed.
  */
 #ifndef RC_ACCOUNT_H
 #define RC_ACCOUNT_H
@@ -11,7 +11,7 @@
 #include <linux/jiffies.h>
 #include <linux/percpu.h>
 
-/* What became of a packet that a ring saw: each has exactly one fate. See ACCOUNTS in linux/ringcap.h. */
+/* The fate of a packet that a ring saw. Each packet has exactly one. See ACCOUNTS in linux/ringcap.h. */
 enum rc_fate {
 	RC_FATE_PASSED,
 	RC_FATE_FILTERED,
@@ -23,7 +23,8 @@ enum rc_fate {
 };
 
 /*
- * One CPU's share of a ring's account. @reflect_failed: of those reflected; @not_learnt: see RINGCAP_A_NOT_LEARNT.
+ * One CPU's share of a ring's account. @reflect_failed: part of RC_FATE_REFLECTED. @not_learnt: see
+ * RINGCAP_A_NOT_LEARNT.
  */
 struct rc_account {
 	u64 seen_bytes;
@@ -32,7 +33,7 @@ struct rc_account {
 	u64 not_learnt;
 };
 
-/* What all CPUs have counted. @seen: the sum of the fates, so that an account always adds up. */
+/* The sum over all CPUs. @seen: the sum of the fates, so that an account always adds up. */
 struct rc_account_sum {
 	u64 seen;
 	u64 seen_bytes;
@@ -42,8 +43,8 @@ struct rc_account_sum {
 };
 
 /*
- * Jiffies since @stamp, in which any CPU may be writing jiffies. The stamp is read first: jiffies that were read before it
- * could be earlier, and the difference would be huge.
+ * Jiffies since @stamp. Any CPU may be writing jiffies to @stamp. The stamp is read first: if jiffies were read first,
+ * they could be earlier than the stamp, and the difference would be huge.
  */
 static inline u32 rc_account_idle(const u32 *stamp)
 {
@@ -55,7 +56,7 @@ static inline u32 rc_account_idle(const u32 *stamp)
 
 #define rc_account_add(counter, n) WRITE_ONCE(counter, (counter) + (n))
 
-/* One instruction a counter where the machine has them. */
+/* One instruction per counter where the machine has one. */
 static __always_inline void rc_account_packet(struct rc_account __percpu *account, enum rc_fate fate, u32 bytes)
 {
 	__this_cpu_add(account->seen_bytes, bytes);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Attributes: reading what requests have, refusing it by name, and putting what answers have. */
+/* Netlink attributes: reads those of requests, refuses them by name, and puts those of answers. */
 #ifndef RC_ATTR_H
 #define RC_ATTR_H
 
 #include <linux/ringcap.h>
 #include <net/genetlink.h>
 
-/* Refuses @attr, or its absence. */
+/* Refuses @attr, or reports that it is missing. */
 #define rc_attr_refuse(extack, attr, err, message) ({	\
 	NL_SET_ERR_MSG(extack, message);		\
 	NL_SET_BAD_ATTR(extack, attr);			\
@@ -18,7 +18,7 @@ static inline u32 rc_attr_u32(const struct genl_info *info, int type, u32 absent
 	return info->attrs[type] ? nla_get_u32(info->attrs[type]) : absent;
 }
 
-/* For attributes that are 0 or 1. */
+/* Reads an attribute with the value 0 or 1. */
 #define rc_attr_flag_or(info, type, absent, flag) ({						\
 	u32 rc_value = rc_attr_u32(info, type, absent);					\
 	*(flag) = rc_value;									\

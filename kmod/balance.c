@@ -10,9 +10,9 @@
 #include "fragment.h"
 #include "params.h"
 
-#define RC_BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
+#define RC_BALANCE_TRIES	4	/* a packet is dropped after so many stand-ins turned out to be full */
 
-/* No queue: of a second copy that needs none. */
+/* No queue: there is no stand-in, or no other copy of the packet. */
 #define RC_BALANCE_NOWHERE	U32_MAX
 
 bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options, u32 nr_queues, bool hashed)
@@ -30,8 +30,8 @@ bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options
  * How a packet, or one of its two copies, gets to a queue.
  *
  * @home: the queue that it belongs to
- * @seed: what stands for its flow
- * @except: the queue that has the other copy, RC_BALANCE_NOWHERE = there is none
+ * @seed: number that represents its flow
+ * @except: the queue that has the other copy, RC_BALANCE_NOWHERE = there is no other copy
  */
 struct rc_balance_way {
 	u32 home;
@@ -44,7 +44,7 @@ static u64 rc_balance_weight(u32 seed, u32 index)
 	return rc_mix((u64)seed << 32 | (index + 1));
 }
 
-/* The queue of the greatest weight below *@bound that could take @pkt; *@bound becomes its weight. */
+/* The queue with the greatest weight below *@bound that could take @pkt. *@bound becomes that weight. */
 static u32 rc_balance_stand_in(const struct rc_cluster_config *config, const struct rc_packet *pkt,
 			       const struct rc_balance_way *way, u64 *bound)
 {
@@ -65,7 +65,7 @@ static u32 rc_balance_stand_in(const struct rc_cluster_config *config, const str
 	return found;
 }
 
-/* The queue that @pkt was put into or dropped at; RC_BALANCE_NOWHERE if the stand-in is where the other copy is. */
+/* Returns the queue that took or dropped @pkt. RC_BALANCE_NOWHERE if the stand-in already has the other copy. */
 static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt,
 			   const struct rc_balance_way *way)
 {
@@ -96,11 +96,11 @@ at_home:
 	return way->home;
 }
 
-/* ---- what is hashed ---- */
+/* ---- hashing ---- */
 
 /*
- * The flow that @pkt is hashed by: its own, or that inside of it, and of a fragment that of its datagram, in @whole, where
- * it is known.
+ * The flow that @pkt is hashed by: its own, or that of the packet inside it. For a fragment it is the flow of the whole
+ * datagram, in @whole, if that is known.
  */
 static const struct rc_flow *rc_balance_flow(const struct rc_cluster_config *config, struct rc_packet *pkt,
 					     struct rc_flow *whole)
@@ -114,7 +114,7 @@ static const struct rc_flow *rc_balance_flow(const struct rc_cluster_config *con
 	return rc_fragments_complete(config->fragments, pkt, whole) ? whole : flow;
 }
 
-/* To the queue of the source address and, if that is another one, to that of the destination address. */
+/* Gives @pkt to the queue of its source address, and to that of its destination address if it is another queue. */
 static void rc_balance_both_ends(struct rc_cluster *cluster, const struct rc_cluster_config *config,
 				 struct rc_packet *pkt, const struct rc_flow *flow)
 {
@@ -134,7 +134,7 @@ static void rc_balance_both_ends(struct rc_cluster *cluster, const struct rc_clu
 		rc_account_add(this_cpu_ptr(cluster->balance_account)->duplicated, 1);
 }
 
-/* What stands for a packet's flow: where queues do not go by flows, what they go by. */
+/* The seed for a packet's flow. If the balance type does not use flows, the seed is the value that it uses instead. */
 static u32 rc_balance_seed(struct rc_cluster *cluster, const struct rc_cluster_config *config,
 			   const struct rc_packet *pkt)
 {

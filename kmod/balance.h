@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Balancing that asks for more than one hash of the packet's own flow: inner headers, fragments with their flow, both
- * ends, and what becomes of packets for queues that can't take them. Clusters that want none of it never come here.
+ * Balancing that needs more than one hash of the packet's own flow: inner headers, fragments with their flow, both
+ * ends, and stand-ins for queues that cannot take a packet. Clusters without these options never use this file.
  *
- * A queue that cannot take a packet has a stand-in for it by rendezvous (D. Thaler, C. Ravishankar, "A name-based
- * mapping scheme for rendezvous", 1996): each other queue has a weight for the packet's flow, mixed from both, and the
- * greatest weight among the attended ones wins. So flows whose queue is attended never move; those of an unattended one
- * spread over all others, move only when their stand-in leaves or one of a greater weight comes, and go home when they
- * can.
+ * If a queue cannot take a packet, rendezvous hashing finds a stand-in (D. Thaler, C. Ravishankar, "A name-based
+ * mapping scheme for rendezvous", 1996). Each other queue has a weight, mixed from the packet's flow and the queue. Of
+ * the attended queues, the one with the greatest weight wins.
+ *
+ * So a flow with an attended queue never moves. The flows of an unattended queue spread over all others. Such a flow
+ * moves only when its stand-in leaves or a queue with a greater weight comes. It returns to its own queue when it can.
  */
 #ifndef RC_BALANCE_H
 #define RC_BALANCE_H
@@ -22,10 +23,10 @@ struct rc_cluster_config;
 struct rc_packet;
 struct sk_buff;
 
-/* A cluster of so many queues, hashing or not, has to come here with this balance type and these options. */
+/* Whether a cluster of @nr_queues, @hashed or not, needs this file for its balance type and options. */
 bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options, u32 nr_queues, bool hashed);
 
-/* In the place of rc_cluster_deliver. */
+/* Replaces rc_cluster_deliver for such clusters. */
 void rc_balance_deliver(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt);
 
 void rc_balance_account_sum(const struct rc_cluster *cluster, struct rc_balance_account *sum);

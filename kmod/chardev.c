@@ -201,7 +201,7 @@ static struct device *rc_chardev_create_device(struct rc_chardev *chardev)
 
 int rc_chardev_show_number(struct rc_chardev *chardev, dev_t old)
 {
-	/* There is one device of a name. */
+	/* A name can have only one device. */
 	device_destroy(rc_chardev_class, old);
 	chardev->device = rc_chardev_create_device(chardev);
 	return PTR_ERR_OR_ZERO(chardev->device);

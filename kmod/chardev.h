@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Character devices: a queue's public face, /dev/ringcap/<cluster>/<index> and
- * /proc/net/ringcap/queue/<cluster>-<index>. A cluster that gets another shape gives its devices new queues; device
- * numbers are used again as late as possible, so that a process with an old number does not get another's queue by it.
+ * Character devices: the interface of a queue to user space, /dev/ringcap/<cluster>/<index> and
+ * /proc/net/ringcap/queue/<cluster>-<index>. A cluster that gets another shape gives its devices new queues. Device
+ * numbers are reused as late as possible: a process with an old number must not get another device's queue by it.
  */
 #ifndef RC_CHARDEV_H
 #define RC_CHARDEV_H
@@ -18,13 +18,14 @@ struct rc_cluster;
 struct rc_queue;
 
 /**
- * struct rc_chardev - a queue's public face
- * @queue: under rc_chardev_lock; NULL while there is none; dead while it was taken back and there is no other
+ * struct rc_chardev - the character device of a queue
+ * @queue: under rc_chardev_lock; NULL = none; dead after it was taken back, until there is another
  * @cluster: of the queue
  * @index: number in the cluster
  * @devt: device number
  * @mode: permissions of the device node
- * @path: its name in /dev, for removing the node, which needs it and may find no memory for it; NULL once that was so
+ * @path: spare copy of its name in /dev: removing the node needs the name, and may find no memory for it; NULL after
+ *	this copy was used
  */
 struct rc_chardev {
 	struct rc_queue *queue;
@@ -37,7 +38,7 @@ struct rc_chardev {
 	struct proc_dir_entry *proc;
 };
 
-/* Protects which consumers are attached to which queues. Nests in rc_net.control. */
+/* Protects the attachment of consumers to queues. Nests in rc_net.control. */
 extern struct mutex rc_chardev_lock;
 
 int rc_chardev_module_init(void);
@@ -46,25 +47,27 @@ void rc_chardev_module_exit(void);
 struct rc_chardev *rc_chardev_create(struct rc_cluster *cluster, u32 index, umode_t mode);
 
 /*
- * Gives the node another device number: the old one does not lead to the queue any more. In two steps: the
- * first, under rc_chardev_lock, leaves the old number in @old or fails with nothing changed; the second, not under it,
- * is for /dev, and when it fails there is no node there, but the number works; not before rc_chardev_make_path was
- * successful since the last time.
+ * Give the node another device number. The old number no longer leads to the queue. Each time, rc_chardev_make_path
+ * must be successful first. Then there are two steps:
+ *
+ * rc_chardev_renumber, under rc_chardev_lock, stores the old number in @old. If it fails, nothing has changed.
+ *
+ * rc_chardev_show_number, not under rc_chardev_lock, updates /dev. If it fails, there is no node, but the number works.
  */
 int rc_chardev_make_path(struct rc_chardev *chardev);
 int rc_chardev_renumber(struct rc_chardev *chardev, dev_t *old);
 int rc_chardev_show_number(struct rc_chardev *chardev, dev_t old);
 
-/* Makes a queue that is fresh, or was taken back and is held by nobody any more, @chardev's. Under rc_chardev_lock. */
+/* Gives @queue to @chardev. It is new, or was taken back and has no holder any more. Under rc_chardev_lock. */
 void rc_chardev_hand(struct rc_chardev *chardev, struct rc_queue *queue);
 
-/* Sends RINGCAP_EVENT_ATTACHED or _DETACHED. Under rc_chardev_lock, the queue is not dead. */
+/* Sends RINGCAP_EVENT_ATTACHED or _DETACHED. The queue is not dead. Under rc_chardev_lock. */
 void rc_chardev_tell(const struct rc_queue *queue, enum ringcap_event event);
 
-/* Of a queue's overflow.work, whose reference to the queue it gives back. */
+/* The function of a queue's overflow.work. It puts the work's reference to the queue. */
 void rc_chardev_tell_overflow(struct work_struct *work);
 
-/* Not under rc_chardev_lock. The queue has been taken away. */
+/* The queue has been taken away. Not under rc_chardev_lock. */
 void rc_chardev_destroy(struct rc_chardev *chardev);
 
 #endif /* RC_CHARDEV_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Clusters: named sets of queues, of which each packet goes to one. */
+/* Clusters: named sets of queues. Each packet goes to one queue of the cluster. */
 #ifndef RC_CLUSTER_H
 #define RC_CLUSTER_H
 
@@ -17,8 +17,8 @@ struct rc_net;
 struct rc_chardev;
 
 /**
- * struct rc_balance_options - what a cluster wants beyond its balance type
- * @inner: to hash the innermost packet of tunnels
+ * struct rc_balance_options - options of a cluster beyond its balance type
+ * @inner: hash the innermost packet of tunnels
  * @fragments: enum ringcap_fragments
  * @when_full, @when_unattended: enum ringcap_policy
  */
@@ -37,22 +37,22 @@ struct rc_balance_account {
 
 /* The path of plain packets to their queue, see rc_cluster_find_queue. */
 enum rc_cluster_path {
-	RC_PATH_SLOW,		/* something special, or more than a short slot */
-	RC_PATH_ONE,		/* there is only one */
+	RC_PATH_SLOW,		/* special options, or more than a short slot */
+	RC_PATH_ONE,		/* there is only one queue */
 	RC_PATH_RX_QUEUE,
 	RC_PATH_HASH,
 };
 
 /**
- * struct rc_cluster_config - what packets need of a cluster; never changed, only replaced, under RCU
- * @balance: how a queue is chosen where there are several
- * @hashed: RINGCAP_SLOT_HASHED where packets are parsed and hashed, for one queue of several or for their slots, else 0
- * @hdr_len: of the slots: with metadata, or short
+ * struct rc_cluster_config - the configuration of a cluster that packets use; replaced under RCU, never changed
+ * @balance: how one of several queues is chosen
+ * @hashed: RINGCAP_SLOT_HASHED if packets are parsed and hashed, to choose a queue or for their slots; else 0
+ * @hdr_len: length of the slots' headers: with metadata, or short
  * @path: enum rc_cluster_path
- * @special: more is asked than rc_cluster_deliver does itself: see balance.h, and @options
+ * @special: @options need more than rc_cluster_deliver does itself, see balance.h
  * @key: of the hash
- * @fragments: where fragments go with their flow, else NULL; its successor's too, unless that wants none
- * @queues: references are the cluster's, not the configuration's
+ * @fragments: table, if fragments go with their flow, else NULL; the next configuration takes it over if it needs one
+ * @queues: the cluster holds the references to them, not the configuration
  */
 struct rc_cluster_config {
 	u32 nr_queues;
@@ -73,13 +73,13 @@ struct rc_cluster_config {
  * @turn: per CPU, the next queue of a round robin
  * @balance_account: per CPU
  * @list: in rc_net.clusters
- * @registered: in the list of all namespaces' clusters: device nodes have no namespace
- * @nr_rings: rings that feed it
- * @nr_targets: targets of rule sets that are queues of it
- * @snaplen: the greatest of theirs, 0 = none feeds it
- * @chardevs: the public faces of its queues
+ * @registered: in the list of the clusters of all namespaces: device nodes have no namespace
+ * @nr_rings: number of rings that feed it
+ * @nr_targets: number of rule set targets that are queues of it
+ * @snaplen: greatest snap length of the rings that feed it, 0 = none
+ * @chardevs: character devices of its queues
  * @owner: see owner.h
- * @grants: what their consumers may send out of, NULL = nothing
+ * @grants: interfaces that its consumers may send out of, NULL = none
  *
  * Everything but @config and @snaplen is under rc_net.control.
  */
@@ -115,18 +115,19 @@ struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name
 #define rc_cluster_config(cluster) \
 	rcu_dereference_protected((cluster)->config, rc_net_held((cluster)->rc_net))
 
-/* For so many queues, of which there is none yet. NULL without memory. */
+/* A configuration for @nr_queues queues, without the queues. NULL without memory. */
 struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues);
 
 /*
- * Frees @config, which packets do not see, but not its queues; @other is the one that they do, or that comes after it.
+ * Frees @config, which packets do not see, but not its queues. @other: the configuration that packets see, or its
+ * successor, or NULL.
  */
 void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cluster_config *other);
 
 struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
 u64 rc_cluster_memory(const struct rc_cluster *cluster);
 
-/* Which of several queues gets @pkt. */
+/* The queue, of several, that gets @pkt. */
 static __always_inline u32 rc_cluster_choose(struct rc_cluster *cluster, const struct rc_cluster_config *config,
 					     const struct rc_packet *pkt)
 {
@@ -140,7 +141,7 @@ static __always_inline u32 rc_cluster_choose(struct rc_cluster *cluster, const s
 	}
 }
 
-/* What the slots of this cluster contain about @pkt. */
+/* Fills in @pkt for the slots of this cluster. */
 static __always_inline void rc_cluster_describe(const struct rc_cluster_config *config, struct rc_packet *pkt)
 {
 	pkt->hash = 0;
@@ -153,7 +154,7 @@ static __always_inline void rc_cluster_describe(const struct rc_cluster_config *
 	}
 }
 
-/* Gives @pkt to the queue that a rule names, which is there as long as the rule is. Bottom halves off, under RCU. */
+/* Gives @pkt to the queue that a rule names. It exists as long as the rule. Bottom halves off, under RCU. */
 static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, struct rc_packet *pkt)
 {
 	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
@@ -163,9 +164,9 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 }
 
 /*
- * Finds the @queue of a plain packet, and the hash for its short slot; false if the packet needs the general path.
- * @pkt is new, or parsed as a plain one, and its address is not passed on from here: the compiler keeps in registers
- * what is needed of it, and drops the rest.
+ * Finds the @queue of a plain packet, and the hash for its short slot. False if the packet needs the general path. @pkt
+ * is new, or was parsed as a plain packet. Its address is not passed on from here. So the compiler keeps the necessary
+ * fields in registers and drops the rest.
  */
 static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *cluster, struct rc_packet *pkt,
 						  struct rc_queue **queue)

@@ -21,7 +21,7 @@
 static DEFINE_MUTEX(rc_cluster_names_lock);	/* taken last */
 static LIST_HEAD(rc_clusters_registered);	/* of all namespaces; under rc_cluster_names_lock */
 
-/* Packets are parsed and hashed where several queues are chosen from by that, or slots tell of it. */
+/* Packets are parsed and hashed if that chooses one of several queues, or if slots contain the results. */
 static bool rc_cluster_needs_hash(const struct rc_cluster_spec *spec)
 {
 	return spec->metadata || (spec->shape.nr_queues > 1 && spec->balance != RINGCAP_BALANCE_ROUND_ROBIN &&
@@ -36,11 +36,11 @@ static enum rc_cluster_path rc_cluster_path(const struct rc_cluster_spec *spec, 
 		return RC_PATH_ONE;
 	if (spec->balance == RINGCAP_BALANCE_RX_QUEUE)
 		return RC_PATH_RX_QUEUE;
-	/* A turn is not taken twice. */
+	/* Round robin must not take two turns for one packet. */
 	return spec->balance == RINGCAP_BALANCE_ROUND_ROBIN ? RC_PATH_SLOW : RC_PATH_HASH;
 }
 
-/* What is known of fragments is kept while it is of use. */
+/* Keeps the table of fragments as long as it is needed. */
 static int rc_cluster_prepare_fragments(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
 					struct rc_cluster_config *config)
 {
@@ -52,7 +52,7 @@ static int rc_cluster_prepare_fragments(const struct rc_cluster *cluster, const 
 	return config->fragments ? 0 : -ENOMEM;
 }
 
-/* Makes @config, whose queues are there, ready for @spec. */
+/* Prepares @config for @spec. Its queues exist. */
 static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
 			       struct rc_grants *grants, struct rc_cluster_config *config)
 {
@@ -75,7 +75,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	}
 }
 
-/* Shows packets what was prepared; returns the configuration that was before, for after an RCU grace period. */
+/* Makes @config visible to packets. Returns the previous configuration, to be freed after an RCU grace period. */
 static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, const struct rc_cluster_spec *spec,
 						   struct rc_cluster_config *config)
 {
@@ -155,7 +155,7 @@ static bool rc_cluster_held(const struct rc_cluster *cluster)
 	return false;
 }
 
-/* The devices get the queues of @config, or none; the queues that they had are dead. */
+/* Gives the devices the queues of @config, or none. Their previous queues are dead then. */
 static void rc_cluster_hand_chardevs(struct rc_chardev **chardevs, u32 nr_chardevs,
 				     const struct rc_cluster_config *config)
 {
@@ -175,7 +175,7 @@ static void rc_cluster_hand_chardevs(struct rc_chardev **chardevs, u32 nr_charde
 	}
 }
 
-/* Takes the cluster's name, of which device nodes are made; false if another namespace has it. */
+/* Registers the cluster's name, which its device nodes have. False if another namespace uses it. */
 static bool rc_cluster_register(struct rc_cluster *cluster)
 {
 	const struct rc_cluster *other;
@@ -190,7 +190,7 @@ static bool rc_cluster_register(struct rc_cluster *cluster)
 	return !taken;
 }
 
-/* Once it has no device nodes any more. */
+/* The cluster no longer has device nodes. */
 static void rc_cluster_unregister(struct rc_cluster *cluster)
 {
 	mutex_lock(&rc_cluster_names_lock);
@@ -264,7 +264,7 @@ static int rc_cluster_create(struct rc_net *rc_net, const struct rc_cluster_spec
 	list_add_tail(&cluster->list, &rc_net->clusters);
 	rc_net->changes++;
 
-	/* Now the nodes may be opened. */
+	/* From here on, the nodes may be opened. */
 	mutex_lock(&rc_chardev_lock);
 	rc_cluster_hand_chardevs(cluster->chardevs, config->nr_queues, config);
 	mutex_unlock(&rc_chardev_lock);
@@ -280,7 +280,7 @@ fail_name:
 	return err;
 }
 
-/* The same queues, but balanced or woken differently. */
+/* Keeps the queues, but changes how they are balanced or woken. */
 static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster_spec *spec, struct rc_grants *grants)
 {
 	struct rc_cluster_config *old = rc_cluster_config(cluster);
@@ -302,7 +302,7 @@ static int rc_cluster_retune(struct rc_cluster *cluster, const struct rc_cluster
 	return 0;
 }
 
-/* All that a new shape needs, before anything is changed. */
+/* All that a new shape needs. It is allocated before anything is changed. */
 struct rc_cluster_reshaping {
 	struct rc_cluster_config *config;
 	struct rc_chardev **chardevs;
@@ -411,7 +411,7 @@ static int rc_cluster_change(struct rc_cluster *cluster, const struct rc_cluster
 		err = rc_cluster_reshape(cluster, spec, grants, extack);
 	if (err)
 		return err;
-	/* Both have waited for the last users of the old ones. */
+	/* Both functions above have waited for the last users of the old grants. */
 	cluster->grants = grants;
 	rc_grants_destroy(old);
 	return 0;
@@ -444,7 +444,7 @@ void rc_cluster_destroy(struct rc_cluster *cluster)
 	rc_cluster_hand_chardevs(cluster->chardevs, config->nr_queues, NULL);
 	mutex_unlock(&rc_chardev_lock);
 	if (cluster->grants) {
-		/* A consumer that is attached still may be sending. */
+		/* An attached consumer may still be sending. */
 		synchronize_net();
 		rc_grants_destroy(cluster->grants);
 	}

@@ -8,11 +8,11 @@ struct rc_cluster;
 struct rc_cluster_spec;
 struct rc_net;
 
-/* Makes the cluster as described, or changes nothing and reports why. */
+/* Makes or changes the cluster as @spec describes it. On failure it changes nothing and reports why. */
 int rc_cluster_set(struct rc_net *rc_net, const struct rc_cluster_spec *spec, struct netlink_ext_ack *extack);
 int rc_cluster_delete(struct rc_cluster *cluster, struct netlink_ext_ack *extack);
 
-/* With its namespace, consumers attached or not. No ring feeds it. */
+/* Deletes the cluster with its namespace, even if consumers are attached. No ring feeds it. */
 void rc_cluster_destroy(struct rc_cluster *cluster);
 
 #endif /* RC_CLUSTER_SET_H */

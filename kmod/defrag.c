@@ -14,9 +14,10 @@
 #include "vlans.h"
 
 /*
- * The device that our fragments are from, as far as reassembly knows. No device of a namespace has its index: so when a
- * datagram times out, the stack finds no device to answer on, and sends no ICMP error for what it was only shown. It is a
- * layer 3 domain of its own, or a sender's fragments would count twice against net.ipv4.ipfrag_max_dist, in the stack too.
+ * The device that our fragments come from, as reassembly sees it. No device in a namespace has its index. So when a
+ * datagram times out, the stack finds no device to answer on, and sends no ICMP error for our copies. The device is a
+ * layer 3 domain of its own. Otherwise a sender's fragments would count twice against net.ipv4.ipfrag_max_dist, in the
+ * stack too.
  */
 static struct net_device *rc_defrag_device;
 
@@ -44,7 +45,10 @@ bool rc_defrag_wants(struct rc_packet *pkt)
 	return (pkt->flow.flags & RINGCAP_SLOT_FRAGMENT) && pkt->flow.l3_proto == ETH_P_IP;
 }
 
-/* Whose fragments belong together: a ring's, of one device, direction and VLAN. Above all that the kernel itself uses. */
+/*
+ * The user ID for reassembly. Fragments belong together if they have the same ring, device, direction and VLAN. The ID
+ * is above all that the kernel itself uses.
+ */
 static u32 rc_defrag_user(const struct rc_ring *ring, const struct rc_packet *pkt)
 {
 	const struct rc_flow *flow = &pkt->flow;
@@ -57,9 +61,9 @@ static u32 rc_defrag_user(const struct rc_ring *ring, const struct rc_packet *pk
 }
 
 /*
- * What waits for us is charged to the namespace, whose own reassembly ends when its memory is used up: half of it is not
- * ours. Once there, nothing waits until it is down to a quarter: else some fragments of most datagrams would, and not be
- * seen because the others are missing.
+ * Fragments that wait for us are charged to the namespace. Its own reassembly stops when its memory is used up, so we
+ * leave half of it alone. Once half is used, no fragment waits until the use is down to a quarter. Otherwise some
+ * fragments of most datagrams would wait, and not be seen because the others are missing.
  */
 static bool rc_defrag_has_room(struct rc_net *this)
 {
@@ -74,7 +78,7 @@ static bool rc_defrag_has_room(struct rc_net *this)
 	return !full;
 }
 
-/* As the stack takes a packet in: its header in one piece, and no more bytes than the header's length. */
+/* Trims @skb as the stack does on receipt: its header is linear, and it ends where the header says. */
 static bool rc_defrag_trim(struct sk_buff *skb)
 {
 	u32 off = skb_network_offset(skb), header, len;
@@ -89,8 +93,9 @@ static bool rc_defrag_trim(struct sk_buff *skb)
 }
 
 /*
- * Takes a fragment in. Returns the datagram if that completes it, from its MAC header on, to be freed; NULL if it waits, or
- * could not be used; an ERR_PTR if nothing was done with it, mostly because memory is short.
+ * Gives a fragment to reassembly. Returns the datagram if this fragment completes it: it begins at the MAC header, and
+ * the caller frees it. Returns NULL if the fragment waits or could not be used. Returns an ERR_PTR if nothing was done
+ * with it, mostly because memory is short.
  */
 static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc_packet *pkt)
 {
@@ -102,7 +107,7 @@ static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc
 	skb = skb_clone(pkt->skb, GFP_ATOMIC);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
-	/* A packet that waits must not hold what the stack waits for. */
+	/* A waiting packet must not hold references that the stack waits for. */
 	skb_dst_drop(skb);
 	nf_reset_ct(skb);
 	skb_ext_reset(skb);
@@ -120,7 +125,7 @@ static struct sk_buff *rc_defrag_add(const struct rc_ring *ring, const struct rc
 		return err == -ENOMEM ? ERR_PTR(err) : NULL;
 	skb_clear_hash(skb);
 	skb->dev = pkt->skb->dev;
-	/* Reassembly leaves it at the IP header. */
+	/* After reassembly, the data begin at the IP header. */
 	__skb_push(skb, skb->data - skb_mac_header(skb));
 	return skb;
 }
@@ -131,7 +136,7 @@ enum rc_fate rc_defrag_receive(struct rc_ring *ring, const struct rc_ring_config
 	enum rc_fate fate;
 	struct sk_buff *skb;
 
-	/* Of VLANs that nobody wants, nothing waits. */
+	/* Fragments in VLANs that the ring filters out do not wait. */
 	if (config->vlans && !rc_vlans_pass(config->vlans, fragment))
 		return RC_FATE_FILTERED;
 	skb = rc_defrag_add(ring, fragment);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Delivering: a packet that a ring lets pass goes to its clusters, and in each of them to a queue. */
+/* Delivery: a packet that a ring passes goes to the ring's clusters, and to a queue in each of them. */
 #ifndef RC_DELIVER_H
 #define RC_DELIVER_H
 

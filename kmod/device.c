@@ -26,7 +26,7 @@ static void rc_device_end_tap(struct rc_tap *tap)
 	rc_event_tap_gone(ring->rc_net->net, ring->name, ifindex);
 }
 
-/* A device that moves to another namespace is unregistered from this one too, and goes on being registered. */
+/* A device that moves to another namespace is unregistered from this one too, but its state stays registered. */
 static void rc_device_leaves(struct rc_ring *ring, const struct net_device *dev)
 {
 	bool moves = dev->reg_state == NETREG_REGISTERED;
@@ -37,7 +37,7 @@ static void rc_device_leaves(struct rc_ring *ring, const struct net_device *dev)
 			rc_device_end_tap(tap);
 }
 
-/* Those that followed @dev to where it is gone now. */
+/* Ends the taps that followed @dev to the namespace in which it is unregistered now. */
 static void rc_device_end_followers(const struct net_device *dev)
 {
 	struct rc_tap *tap, *next;
@@ -47,15 +47,15 @@ static void rc_device_end_followers(const struct net_device *dev)
 			rc_device_end_tap(tap);
 }
 
-/* It has come back with its device, and is not found by its index any more. */
+/* Whether the tap is back with its device, but the device has another index. Then the tap is not found by the index. */
 static bool rc_device_has_lost(const struct rc_tap *tap)
 {
 	return !rc_tap_is_away(tap) && tap->ifindex != tap->packet_type.dev->ifindex;
 }
 
 /*
- * Lost taps end here and not in the notifier that tells of them: it may have the lock of the device's operations, which
- * the end of promiscuity takes. A tap that is listed has its device: both go under RTNL.
+ * Lost taps end here, not in the notifier. The notifier may hold the lock of the device's operations, and the end of
+ * promiscuity takes that lock. A listed tap has a device: both go under RTNL.
  */
 static void rc_device_end_lost(struct work_struct *work)
 {
@@ -112,7 +112,7 @@ void rc_device_module_exit(void)
 {
 	struct rc_tap *tap, *next;
 
-	/* Others are told of all devices as if they went. */
+	/* Other taps end below: unregistering the notifier reports each device as if it went. */
 	rtnl_lock();
 	list_for_each_entry_safe(tap, next, &rc_tap_followers, followers)
 		rc_device_end_tap(tap);

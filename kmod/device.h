@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Devices that go, come back or move to another namespace: what becomes of their taps. */
+/* Updates taps when their devices go, come back or move to another namespace. */
 #ifndef RC_DEVICE_H
 #define RC_DEVICE_H
 

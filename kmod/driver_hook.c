@@ -15,11 +15,11 @@
 #include "scratch.h"
 #include "tap.h"
 
-/* Rings that take a device's frames before there is an skb. With more of them, they get skbs. */
+/* At most so many rings get a device's frames before there is an skb. If there are more, they get skbs. */
 #define RC_DRIVER_HOOK_SCRATCH_MAX 4
 
 static const struct ringcap_driver_api *rc_driver_hook_api;	/* while there are users */
-static unsigned int rc_driver_hook_users;			/* taps */
+static unsigned int rc_driver_hook_users;			/* number of taps */
 
 /* ---- packets ---- */
 
@@ -31,7 +31,7 @@ static __always_inline bool rc_driver_hook_wants(const struct rc_tap *tap, const
 	return likely(READ_ONCE(tap->takes_received)) || rc_tap_wants(tap, skb);
 }
 
-/* Whether the tap is the only one of its device and takes whatever is received. */
+/* Whether the tap is the only one of its device and takes all received packets. */
 static __always_inline bool rc_driver_hook_is_alone(const struct rc_tap *tap)
 {
 	return !rcu_access_pointer(tap->next_hooked) && READ_ONCE(tap->takes_received);
@@ -45,8 +45,8 @@ static __always_inline void rc_driver_hook_receive(const struct rc_tap *tap, con
 }
 
 /*
- * A tag that the device has left in the packet is taken out of it as the stack is about to do: rings see the same in all modes.
- * The checks are those with which it cannot fail.
+ * Takes out a tag that the device has left in the packet, as the stack is about to do. So rings see the same in all
+ * modes. With these checks, skb_vlan_untag cannot fail.
  */
 static void rc_driver_hook_untag(struct sk_buff *skb)
 {
@@ -56,8 +56,9 @@ static void rc_driver_hook_untag(struct sk_buff *skb)
 }
 
 /*
- * Before the driver gives the stack a packet that has been reflected, or is kept to be put together with others: GRO takes
- * apart what it has, without looking whether someone has a clone. True without memory: the stack got it, past GRO.
+ * Called before the driver gives a packet to the stack. The packet may have a clone that was reflected, or that waits
+ * for reassembly. GRO takes packets apart without checking for clones, so the packet is uncloned here. Without memory
+ * for that, the stack gets the packet past GRO: returns true.
  */
 static bool rc_driver_hook_hand_on(struct sk_buff *skb)
 {
@@ -67,13 +68,16 @@ static bool rc_driver_hook_hand_on(struct sk_buff *skb)
 	return true;
 }
 
-/* Bottom halves are off: all that it needs to keep the memory for the next packet. */
+/* Bottom halves are off: napi_consume_skb needs no more to keep the memory for the next packet. */
 static __always_inline void rc_driver_hook_consume(struct sk_buff *skb)
 {
 	napi_consume_skb(skb, 1);
 }
 
-/* What a tap of mode 2 takes is gone, whether its ring's filters let it pass or not. The stack gets others as they were. */
+/*
+ * A packet that a tap of mode 2 takes is consumed, whether its ring's filters pass it or not. The stack gets all others
+ * unchanged.
+ */
 static noinline bool rc_driver_hook_offer_skb(const struct rc_tap *taps, struct sk_buff *skb, u16 rx_queue)
 {
 	u16 queue_mapping = skb->queue_mapping;
@@ -98,7 +102,7 @@ static noinline bool rc_driver_hook_offer_skb(const struct rc_tap *taps, struct 
 	return true;
 }
 
-/* The fast path first. */
+/* Tries the fast path first. */
 static bool rc_driver_hook_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 {
 	const struct rc_tap *tap = taps;
@@ -113,8 +117,8 @@ static bool rc_driver_hook_rx_skb(struct sk_buff *skb, u16 rx_queue, void *taps)
 }
 
 /*
- * Whether all that have to do with a frame can do without an skb, and the stack gets none: collects them, and how many they
- * are. What the stack is to see, and what needs a real skb, comes again as one.
+ * Whether all taps that want a frame can use it without an skb, and the stack does not get it. Collects these taps and
+ * their number. If the stack is to see the frame, or a ring needs a real skb, the frame comes again as an skb.
  */
 static __always_inline bool rc_driver_hook_can(const struct rc_tap *taps, const struct sk_buff *skb,
 					       const struct rc_tap **takers, const struct rc_ring_config **configs,
@@ -154,7 +158,7 @@ static noinline bool rc_driver_hook_offer_frame(const struct rc_tap *taps, struc
 	return can;
 }
 
-/* The fast path, for which not even a scratch skb is needed: the one that it is given has nothing in it. */
+/* The fast path. It does not even need to fill a scratch skb: the one that it passes on is empty. */
 static __always_inline bool rc_driver_hook_take_frame(const struct rc_tap *tap, const struct ringcap_frame *frame)
 {
 	const struct rc_ring_config *config = rcu_dereference(tap->ring->config);
@@ -171,7 +175,7 @@ static bool rc_driver_hook_rx_frame(struct net_device *dev, const struct ringcap
 {
 	if (unlikely(frame->len < ETH_HLEN))
 		return false;
-	/* To take the tag out of it would be to write to it. */
+	/* Taking the tag out would write to the frame. */
 	if (unlikely(!frame->vlan_proto && eth_type_vlan(((const struct ethhdr *)frame->data)->h_proto)))
 		return false;
 	return likely(rc_driver_hook_take_frame(taps, frame)) || rc_driver_hook_offer_frame(taps, dev, frame);
@@ -213,7 +217,7 @@ int rc_driver_hook_mode(const struct net_device *dev, u32 mode, bool fallback, c
 	return -EOPNOTSUPP;
 }
 
-/* The driver of a device that is registered holds ringcap_driver.ko: it is there. */
+/* ringcap_driver.ko is loaded: the driver of a registered device holds it. */
 void rc_driver_hook_hold(void)
 {
 	ASSERT_RTNL();
@@ -233,7 +237,7 @@ void rc_driver_hook_release(void)
 	symbol_put(ringcap_driver_api);
 }
 
-/* While no tap takes packets away from the stack, an skb is needed anyway. */
+/* Frames are only of use if a tap takes packets away from the stack. Otherwise an skb is needed anyway. */
 static void rc_driver_hook_set(const struct net_device *dev, struct rc_tap *taps)
 {
 	const struct rc_tap *tap;
@@ -266,7 +270,7 @@ void rc_driver_hook_remove(struct rc_tap *tap)
 	struct rc_tap *first = rc_driver_hook_api->taps(dev);
 	struct rc_tap *at;
 
-	/* A device that is being unregistered may have been forgotten with all its taps. */
+	/* If the device is being unregistered, ringcap_driver.ko may already have forgotten it and its taps. */
 	for (at = first; at; at = rtnl_dereference(at->next_hooked))
 		if (rtnl_dereference(at->next_hooked) == tap)
 			rcu_assign_pointer(at->next_hooked, next);

@@ -8,7 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/spinlock.h>
 
-static LIST_HEAD(rc_egress_list);	/* those with a device */
+static LIST_HEAD(rc_egress_list);	/* egresses with a device */
 static DEFINE_SPINLOCK(rc_egress_lock);
 static DEFINE_PER_CPU(bool, rc_egress_reflecting);
 
@@ -46,7 +46,7 @@ void rc_egress_close(struct rc_egress *egress)
 	spin_unlock(&rc_egress_lock);
 }
 
-/* Packets that hardware has merged beyond recognition cannot be taken apart again. */
+/* Packets that hardware has merged without a GSO type cannot be segmented again. */
 static bool rc_egress_is_lro(const struct sk_buff *skb)
 {
 	return skb_is_gso(skb) && !skb_shinfo(skb)->gso_type;
@@ -58,7 +58,7 @@ bool rc_egress_reflect(const struct rc_egress *egress, struct sk_buff *skb)
 	struct sk_buff *copy;
 	bool sent;
 
-	/* Taps see what is sent under the lock of the device's transmit queue: there is no sending from there. */
+	/* Taps see outgoing packets under the lock of the device's transmit queue: nothing can be sent from there. */
 	if (unlikely(!dev || skb->pkt_type == PACKET_OUTGOING || __this_cpu_read(rc_egress_reflecting)))
 		return false;
 	if (unlikely(rc_egress_is_lro(skb) || !is_skb_forwardable(dev, skb)))
@@ -66,7 +66,7 @@ bool rc_egress_reflect(const struct rc_egress *egress, struct sk_buff *skb)
 	copy = skb_clone(skb, GFP_ATOMIC);
 	if (unlikely(!copy))
 		return false;
-	/* What the receiving side has found out, and what is nobody's business on the other. */
+	/* Drops the findings of the receiving side, and metadata that must not be visible on the other side. */
 	skb_forward_csum(copy);
 	skb_scrub_packet(copy, true);
 	copy->priority = 0;
@@ -95,7 +95,7 @@ static int rc_egress_device_event(struct notifier_block *block, unsigned long ev
 		found = true;
 	}
 	spin_unlock(&rc_egress_lock);
-	/* After this nobody sends out of it on our behalf. */
+	/* After this, nothing is sent out of it on our behalf. */
 	if (found)
 		synchronize_net();
 	return NOTIFY_DONE;

@@ -5,7 +5,7 @@
 #include <linux/pid.h>
 #include <net/genetlink.h>
 
-/* NULL = nothing can be sent. Changes on loading and unloading only. */
+/* NULL = nothing can be sent. Changes only when the module is loaded or unloaded. */
 static const struct genl_family *rc_event_family;
 
 void rc_event_start(const struct genl_family *family)
@@ -18,7 +18,7 @@ void rc_event_stop(void)
 	WRITE_ONCE(rc_event_family, NULL);
 }
 
-/* The beginning of a message about the object of this name, or NULL. */
+/* Begins a message about the object @name, or returns NULL. */
 static struct sk_buff *rc_event_begin(const struct genl_family *family, enum ringcap_event event, const char *name,
 				      void **header)
 {

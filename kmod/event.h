@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Events: what processes that listen to the family's multicast group are told, RINGCAP_CMD_EVENT in linux/ringcap.h. */
+/* Events for processes that listen to the family's multicast group: RINGCAP_CMD_EVENT in linux/ringcap.h. */
 #ifndef RC_EVENT_H
 #define RC_EVENT_H
 
@@ -9,10 +9,13 @@ struct genl_family;
 struct net;
 struct pid;
 
-/* Events are sent from here on, to the first multicast group of @family, which is registered. */
+/* From here on, events are sent to the first multicast group of @family, which is registered. */
 void rc_event_start(const struct genl_family *family);
 
-/* No more are begun. Those that are under way hold rc_chardev_lock or RTNL: take both before the family goes. */
+/*
+ * From here on, no new event is begun. Events that are being sent hold rc_chardev_lock or RTNL: take both before the
+ * family goes.
+ */
 void rc_event_stop(void);
 
 /* RINGCAP_EVENT_ATTACHED or _DETACHED of queue @index of @cluster; @pid may be NULL. Under rc_chardev_lock. */

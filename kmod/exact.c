@@ -101,14 +101,14 @@ void rc_exact_state(const struct rc_exact *rule, struct ringcap_exact_state *sta
 
 /* ---- the table ---- */
 
-/* No packet looks them up yet, or any more, or the lock is held. */
+/* Packets do not look up the rules yet, or no longer do, or the lock is held. */
 #define rc_exacts_protected(exacts, p) rcu_dereference_protected(p, true)
 
 static struct rc_exact_table *rc_exact_table_alloc(u32 nr_heads, u32 which)
 {
 	struct rc_exact_table *table;
 
-	/* Packets that rules learn from make it grow: nobody of the memory cgroup is killed for them. */
+	/* Learning from packets makes the table grow: no process of the memory cgroup must be killed for that. */
 	table = kvzalloc(struct_size(table, heads, nr_heads), GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!table)
 		return NULL;
@@ -182,7 +182,7 @@ static void rc_exact_table_link(struct rc_exact_table *table, struct rc_exact *r
 	rcu_assign_pointer(*head, rule);
 }
 
-/* Under the lock; the flow has no rule. */
+/* Adds @rule to the tables. Under the lock. The flow has no rule. */
 static void rc_exacts_link(struct rc_exacts *exacts, struct rc_exact *rule)
 {
 	struct rc_exact_table *table = rc_exacts_protected(exacts, exacts->table);
@@ -195,7 +195,7 @@ static void rc_exacts_link(struct rc_exacts *exacts, struct rc_exact *rule)
 	exacts->nr_ipv6 += words == RC_EXACT_WORDS_IPV6;
 }
 
-/* Under the lock: @rule was learnt, if it was, and goes or becomes a request's. */
+/* Under the lock. If @rule was learnt, it no longer counts as learnt: it is removed, or a request takes it over. */
 static void rc_exacts_unlearn(struct rc_exacts *exacts, const struct rc_exact *rule)
 {
 	lockdep_assert_held(&exacts->lock);
@@ -224,7 +224,10 @@ void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule)
 		rc_exact_free(rule);
 }
 
-/* A rule of memory that the machine can do without, or NULL: GFP_ATOMIC is above the limits of memory cgroups. */
+/*
+ * A learnt rule, or NULL. It takes only memory that the machine can spare: GFP_ATOMIC would exceed the limits of memory
+ * cgroups.
+ */
 static struct rc_exact *rc_exact_alloc_learnt(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words,
 					      u32 idle_s)
 {
@@ -248,7 +251,7 @@ bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u
 	struct rc_exact *rule = rc_exact_alloc_learnt(exacts, key, words, idle_s);
 	bool known, room;
 
-	/* Where nothing can be learnt a flood of new flows takes no lock. */
+	/* While no rule can be learnt, a flood of new flows takes no lock. */
 	if (unlikely(!rule))
 		return rc_exacts_find(exacts, key->w, words);
 	spin_lock(&exacts->lock);
@@ -272,7 +275,7 @@ bool rc_exacts_crowded(struct rc_exacts *exacts)
 	return READ_ONCE(exacts->nr) > rc_exacts_dereference(exacts, exacts->table)->mask + 1;
 }
 
-/* Makes the rules of one head known to the table that grows. */
+/* Links the rules of one head in the new table too. */
 static void rc_exacts_grow_head(struct rc_exacts *exacts, struct rc_exact_table *from, u32 head)
 {
 	struct rc_exact *rule;
@@ -332,7 +335,7 @@ void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_e
 	exacts->nr_ipv6 -= words == RC_EXACT_WORDS_IPV6;
 	rc_exacts_unlearn(exacts, rule);
 	spin_unlock_bh(&exacts->lock);
-	/* A reader at the rule goes on by the link of the table in use. */
+	/* A reader that is at the rule continues along the link of the table in use. */
 	RCU_INIT_POINTER(rule->next[!which], *gone);
 	*gone = rule;
 }
@@ -355,7 +358,7 @@ u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact 
 	struct rc_exact *rule, *next;
 	u32 count = 0;
 
-	/* Only those that are taken out here go, and only in front of them others come. */
+	/* Only this loop removes rules meanwhile, and new rules are added only at the head of a list. */
 	for (; nr && *at <= table->mask; nr--, ++*at) {
 		for (rule = rc_exacts_dereference(exacts, table->heads[*at]); rule; rule = next) {
 			next = rc_exacts_dereference(exacts, rule->next[table->which]);

@@ -2,19 +2,19 @@
 /*
  * Exact rules: a hash table of flows.
  *
- * Packets look up under RCU, without a lock. Rules are put in by requests and, in softirqs, by what learns flows: under
- * rc_exacts.lock. They are taken out, and the table grows, under rc_net.control too, so neither happens while the
- * other does. Each rule has two links, of which a table uses one: while it grows its rules are in the next one as well.
+ * Packets look up rules under RCU, without a lock. Requests add rules, and so do softirqs that learn flows, both under
+ * rc_exacts.lock. Removing a rule and growing the table also need rc_net.control, so these two exclude each other. Each
+ * rule has two links, and a table uses one of them. While a table grows, its rules are in the next table as well.
  *
- * A rule takes 80 bytes (IPv4) or 104 and its place in the table 8 to 16. Those that requests make are charged to the
- * memory cgroup of the requester; what a softirq learns, to that of the process that set the ring last
- * (see rc_rules_learn), within limit.h.
+ * A rule takes 80 bytes (IPv4) or 104 bytes (IPv6), and its place in the table 8 to 16. A rule that a request makes is
+ * charged to the memory cgroup of the requester. A rule that a softirq learns is charged to that of the process that
+ * last set the ring (see rc_rules_learn). limit.h limits the number of learnt rules.
  *
- * The hash is keyed, or a sender could choose flows that all fall into one place. It multiplies pairs of 32 bits (M.
- * Thorup, "High speed hashing for integers and strings", 2015, section 3.5): whatever two flows a sender chooses
- * without knowing the key, they have the same sum with a probability of at most 2^-31. Sums are linear in what a sender
- * chooses, and the order in which rules are read back tells of their heads: so the sum is mixed with another secret, and
- * each set has a key of its own, of which no other set's order tells anything.
+ * The hash is keyed: otherwise a sender could choose flows that all have the same head. It multiplies pairs of 32 bits
+ * (M. Thorup, "High speed hashing for integers and strings", 2015, section 3.5). For any two flows that a sender
+ * chooses without knowing the key, the probability of equal sums is at most 2^-31. But sums are linear in the values
+ * that a sender chooses, and the order in which rules are read back reveals their heads. So the sum is mixed with
+ * another secret. Each set also has a key of its own, about which the order of other sets reveals nothing.
  */
 #ifndef RC_EXACT_H
 #define RC_EXACT_H
@@ -36,12 +36,11 @@
 
 /**
  * struct rc_exact - an exact rule
- * @next: in the table in use and in the one that it grows into; the latter links rules that were
- *	taken out
+ * @next: links in the table in use and in the table that it grows into; the latter also links removed rules
  * @verdict: a struct rc_verdict as one word
  * @packets, @bytes: counted by CPU @owner, the first that the flow came to
- * @other_packets, @other_bytes: counted by other CPUs, with locked operations: a flow mostly stays on one
- * @last: jiffies of the last packet, or of when the rule was made
+ * @other_packets, @other_bytes: counted by other CPUs, with locked operations: a flow mostly stays on one CPU
+ * @last: jiffies of the last packet, or of the rule's creation
  * @w: the key's words
  */
 struct rc_exact {
@@ -56,7 +55,7 @@ struct rc_exact {
 	u64 w[];
 };
 
-/* @which of a rule's links is the table's; @mask: number of heads, a power of two, less one. */
+/* @mask: number of heads, a power of two, less one. @which: the link of a rule that this table uses. */
 struct rc_exact_table {
 	u32 mask;
 	u32 which;
@@ -72,13 +71,13 @@ struct rc_exact_secret {
 /**
  * struct rc_exacts - the exact rules of a set
  * @table: in use
- * @nr: rules, those that requests have reserved room for included
- * @lock: for all that is written
- * @growing: what @table grows into
- * @grown: so many of @table's heads are in @growing already
- * @nr_ipv6: of @nr
- * @nr_learnt: of @nr, each taken from the limit of @rc_net
- * @secret: of the hash; never changes
+ * @nr: number of rules, including those that requests have reserved room for
+ * @lock: for all writes
+ * @growing: the table that @table grows into
+ * @grown: number of @table's heads that are in @growing already
+ * @nr_ipv6: IPv6 rules among @nr
+ * @nr_learnt: learnt rules among @nr, each taken from the limit of @rc_net
+ * @secret: key of the hash; never changes
  */
 struct rc_exacts {
 	struct rc_exact_table __rcu *table;
@@ -96,44 +95,48 @@ int rc_exact_module_init(void);
 void rc_exact_module_exit(void);
 
 int rc_exacts_init(struct rc_exacts *exacts, struct rc_net *rc_net);
-/* No packet knows them any more. */
+/* Packets no longer see the rules. */
 void rc_exacts_destroy(struct rc_exacts *exacts);
 u64 rc_exacts_memory(struct rc_exacts *exacts);
 
-/* For a rule that is in no table yet. @gfp: of a softirq, or a request's. */
+/* Makes a rule that is in no table yet. @gfp: as the context needs, a softirq or a request. */
 struct rc_exact *rc_exact_alloc(const struct rc_exact_key *key, u32 words, struct rc_verdict verdict, gfp_t gfp);
 void rc_exact_free(struct rc_exact *rule);
-/* A list by next[0] of rules that are in no table. */
+/* Frees a list of rules that are in no table, linked by next[0]. */
 void rc_exact_free_list(struct rc_exact *list);
 
-/* Room for so many more rules, or false. What is not used is given back. */
+/* Reserves room for @nr more rules; false if there is none. Room that is not used must be given back. */
 bool rc_exacts_reserve(struct rc_exacts *exacts, u32 nr);
 void rc_exacts_unreserve(struct rc_exacts *exacts, u32 nr);
 
 /*
- * Puts @rule in, for which there is reserved room, or gives its verdict to the one of that flow: then @rule is freed.
- * Under rc_net.control.
+ * Adds @rule, for which room is reserved. If the flow already has a rule, that rule gets the verdict of @rule, and
+ * @rule is freed. Under rc_net.control.
  */
 void rc_exacts_put(struct rc_exacts *exacts, struct rc_exact *rule);
 
-/* Adds a learnt rule, unless the flow has one; false if there is no room or memory, or at a limit. In a softirq. */
+/* Adds a learnt rule unless the flow has one. False without room or memory, or at a limit. In a softirq. */
 bool rc_exacts_learn(struct rc_exacts *exacts, const struct rc_exact_key *key, u32 words, u32 idle_s);
 
-/* More than one rule a head. */
+/* Whether there is more than one rule per head. */
 bool rc_exacts_crowded(struct rc_exacts *exacts);
 
-/* So that @nr rules find room; 0 or -ENOMEM, then all is as before. @live: packets look it up. Under rc_net.control. */
+/*
+ * Makes the table large enough for @nr rules. On -ENOMEM nothing has changed. @live: packets look up rules in it. Under
+ * rc_net.control.
+ */
 int rc_exacts_grow(struct rc_exacts *exacts, u32 nr, bool live);
 
 /*
- * Takes a rule out and puts it on @gone; packets may still see it for an RCU grace period, after which the caller frees
- * the list with rc_exacts_free_gone. Under rc_net.control.
+ * Removes a rule and puts it on the list @gone. Packets may see it for another RCU grace period. After that the caller
+ * frees the list with rc_exacts_free_gone. Under rc_net.control.
  */
 void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_exact **gone);
 void rc_exacts_free_gone(struct rc_exacts *exacts, struct rc_exact *gone);
 
 /*
- * Takes those that were idle for too long out of @nr heads from *@at on; returns how many. *@at is 0 behind the last.
+ * Removes rules that were idle for too long from @nr heads, beginning at *@at. Returns their number. Advances *@at,
+ * which becomes 0 behind the last head.
  */
 u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact **gone);
 
@@ -170,7 +173,7 @@ static __always_inline u32 rc_exact_words(const u64 *w)
 	return w[0] >> 60 ? RC_EXACT_WORDS_IPV6 : RC_EXACT_WORDS_IPV4;
 }
 
-/* The first word has the kind of a key, and thus its length. */
+/* The first word contains the kind of the key, which determines its length. */
 static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *w, u32 words)
 {
 	if (rule->w[0] != w[0] || rule->w[1] != w[1])
@@ -178,7 +181,7 @@ static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *
 	return words == RC_EXACT_WORDS_IPV4 || !memcmp(rule->w + 2, w + 2, (words - 2) * sizeof(*w));
 }
 
-/* Under RCU or either lock. */
+/* Under RCU, rc_exacts.lock or rc_net.control. */
 static __always_inline struct rc_exact *rc_exacts_find(const struct rc_exacts *exacts, const u64 *w, u32 words)
 {
 	const struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);
@@ -189,7 +192,7 @@ static __always_inline struct rc_exact *rc_exacts_find(const struct rc_exacts *e
 	return rule;
 }
 
-/* A packet of @len bytes. Bottom halves off: so one CPU at a time is the owner, and nothing comes between. */
+/* Counts a packet of @len bytes. Bottom halves off: one CPU at a time is the owner, and nothing interrupts it. */
 static __always_inline void rc_exact_count(struct rc_exact *rule, u32 len)
 {
 	u32 cpu = smp_processor_id(), owner = READ_ONCE(rule->owner), now = (u32)jiffies;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The generic netlink family, of which answers are. It is defined in netlink.c, with all commands. */
+/* The generic netlink family of all answers. netlink.c defines it, with all commands. */
 #ifndef RC_FAMILY_H
 #define RC_FAMILY_H
 

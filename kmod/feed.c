@@ -10,7 +10,7 @@
 #include "ring.h"
 #include "rules.h"
 
-/* Whether @ring's set in use has a target in @cluster. */
+/* Whether the current rule set of @ring has a target in @cluster. */
 static bool rc_feed_by_rules(const struct rc_ring *ring, const struct rc_cluster *cluster)
 {
 	const struct rc_rules *rules = rc_rules_in_force(ring);

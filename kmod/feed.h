@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which rings feed which clusters: by their outputs, and by their rules. All under rc_net.control. */
+/* Which rings feed which clusters, by their outputs or by their rules. All functions under rc_net.control. */
 #ifndef RC_FEED_H
 #define RC_FEED_H
 
@@ -9,10 +9,10 @@ struct netlink_ext_ack;
 struct rc_cluster;
 struct rc_net;
 
-/* What the clusters are told of the rings that feed them, after something of that has changed. */
+/* Updates what the clusters know of the rings that feed them. To be called after any of that has changed. */
 void rc_feed_update(const struct rc_net *rc_net);
 
-/* Refuses to take queues from number @from on from @cluster if a rule of a ring names one of them. */
+/* Fails if a rule of a ring names a queue of @cluster with number @from or above: it must not be taken away. */
 int rc_feed_check_queues(const struct rc_cluster *cluster, u32 from, struct netlink_ext_ack *extack);
 
 #endif /* RC_FEED_H */

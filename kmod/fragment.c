@@ -20,9 +20,10 @@ enum rc_fragment_state {
 /*
  * A datagram.
  *
- * @tag: a keyed hash of what its fragments have in common: as good as that itself, to a sender that does not know the key
- * @stamp: when its first packet came, jiffies
- * @seen, @total: bytes of payload that have come, and of the datagram, 0 = not known
+ * @tag: keyed hash of the fields that its fragments share; as good as these, to a sender that does not know the key
+ * @stamp: jiffies when its first fragment came
+ * @seen: bytes of payload that have come
+ * @total: bytes of payload of the datagram, 0 = not known
  * @sport, @dport, @l4_proto: of the flow, in state WITH_FLOW
  */
 struct rc_fragment_entry {
@@ -47,11 +48,12 @@ struct rc_fragments {
 };
 
 /*
- * What a fragment's headers contain.
+ * Fields of a fragment's headers.
  *
- * @id: of the datagram
- * @off, @len: bytes of the payload, where it has its place and how many they are
- * @more: it is not the last
+ * @id: identification of the datagram
+ * @off: offset of its payload in the datagram, in bytes
+ * @len: length of its payload, in bytes
+ * @more: it is not the last fragment
  */
 struct rc_fragment {
 	u32 id;
@@ -100,7 +102,7 @@ static bool rc_fragment_read_ipv4(const struct sk_buff *skb, int off, struct rc_
 	return true;
 }
 
-/* The parser has seen the fragment header, so that there are few other headers on the way to it. */
+/* The parser has reached the fragment header, so there are only a few other headers before it. */
 static bool rc_fragment_read_ipv6(const struct sk_buff *skb, unsigned int l3_off, struct rc_fragment *fragment)
 {
 	unsigned int off = l3_off;
@@ -125,7 +127,7 @@ static bool rc_fragment_read_ipv6(const struct sk_buff *skb, unsigned int l3_off
 	return true;
 }
 
-/* Reads the ports of a first fragment; false where they are cut off, true without any where the protocol has none. */
+/* Reads the ports of a first fragment; false if they are cut off. True without ports if the protocol has none. */
 static bool rc_fragment_read_ports(const struct sk_buff *skb, u32 shift, struct rc_flow *flow)
 {
 	__be16 copy[2];
@@ -141,7 +143,7 @@ static bool rc_fragment_read_ports(const struct sk_buff *skb, u32 shift, struct 
 	return true;
 }
 
-/* The same for all fragments of a datagram, in this direction and VLAN. IPv6 datagrams are told apart without protocol. */
+/* The same for all fragments of a datagram, in this direction and VLAN. IPv6 tags do not include the protocol. */
 static u64 rc_fragment_tag(const struct rc_fragments *fragments, const struct rc_flow *flow, u32 id)
 {
 	struct {
@@ -165,9 +167,9 @@ static u64 rc_fragment_tag(const struct rc_fragments *fragments, const struct rc
 }
 
 /*
- * The entry of @tag, or in its place a free one: one that has been forgotten, or the oldest. @now was read with the lock
- * held: read before, it could be earlier than a stamp that another CPU wrote meanwhile, and the entry would seem to be
- * very old.
+ * Returns the entry of @tag. If there is none, clears an entry for it: an expired one, or else the oldest. The caller
+ * must read @now with the lock held. Otherwise it could be earlier than a stamp that another CPU wrote meanwhile, and
+ * the entry would seem to be very old.
  */
 static struct rc_fragment_entry *rc_fragment_find(struct rc_fragment_bucket *bucket, u64 tag, u32 now)
 {
@@ -192,7 +194,7 @@ static struct rc_fragment_entry *rc_fragment_find(struct rc_fragment_bucket *buc
 	return oldest;
 }
 
-/* A datagram is known from now on: @with_flow its flow, or that nobody knew when it began. */
+/* A datagram is known from now on. @with_flow: its flow is known too. */
 static void rc_fragment_begin(struct rc_fragment_entry *entry, const struct rc_flow *flow, bool with_flow, u32 now)
 {
 	entry->state = with_flow ? RC_FRAGMENT_WITH_FLOW : RC_FRAGMENT_TOGETHER;
@@ -211,7 +213,7 @@ static void rc_fragment_count(struct rc_fragment_entry *entry, const struct rc_f
 		entry->total = fragment->off + fragment->len;
 }
 
-/* Decides for one fragment; @flow has the ports if that is a first one and they could be read: @has_ports. */
+/* Decides for one fragment. @has_ports: it is a first fragment, its ports could be read, and @flow has them. */
 static bool rc_fragment_decide(struct rc_fragment_entry *entry, const struct rc_fragment *fragment, bool has_ports,
 			       struct rc_flow *flow, u32 now)
 {

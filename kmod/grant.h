@@ -8,26 +8,29 @@
 
 #include "egress.h"
 
-/* A granted interface as the configurer names it; @attr is where. */
+/* A granted interface. @attr: the attribute in which the configurer names it. */
 struct rc_grant_spec {
 	u32 ifindex;
 	const struct nlattr *attr;
 };
 
-/* The interfaces; never changed, only replaced, under RCU. */
+/* The granted interfaces; never changed, only replaced, under RCU. */
 struct rc_grants {
 	u32 nr;
 	struct rc_egress egresses[];
 };
 
-/* NULL for none, or an ERR_PTR with the reason in @extack. Takes RTNL. */
+/* Returns NULL if @nr is 0, or an ERR_PTR with the reason in @extack. Takes RTNL. */
 struct rc_grants *rc_grants_create(struct net *net, const struct rc_grant_spec *spec, u32 nr,
 				   struct netlink_ext_ack *extack);
 
-/* Nobody under RCU uses them any more. @grants may be NULL. */
+/* No reader under RCU uses them any more. @grants may be NULL. */
 void rc_grants_destroy(struct rc_grants *grants);
 
-/* The device of index @ifindex, 0 = the only one, if it is granted and still there. Under RCU; @grants may be NULL. */
+/*
+ * The device with index @ifindex if it is granted and still there, else NULL. @ifindex 0: the only granted device.
+ * Under RCU. @grants may be NULL.
+ */
 struct net_device *rc_grants_find(const struct rc_grants *grants, u32 ifindex);
 
 #endif /* RC_GRANT_H */

@@ -6,7 +6,10 @@
 
 #include "queue.h"
 
-/* By default longer than the stack takes for a packet of a burst, shorter than for one that comes alone. */
+/*
+ * The default is longer than the stack takes for a packet of a burst. It is shorter than the stack takes for a packet
+ * that comes alone.
+ */
 unsigned int rc_lane_burst_ns __read_mostly = 2000;
 module_param_named(burst_ns, rc_lane_burst_ns, uint, 0644);
 MODULE_PARM_DESC(burst_ns,
@@ -46,7 +49,7 @@ void rc_lane_destroy(struct rc_lane *lane)
 	rc_region_free(&lane->region);
 }
 
-/* What the consumer says it has released, if that can be; else the nearest that can. */
+/* The position that the consumer claims to have released, or the nearest possible one. */
 static u64 rc_lane_clamp(u64 claimed, u64 low, u64 high)
 {
 	return clamp(claimed, low, high);
@@ -54,16 +57,16 @@ static u64 rc_lane_clamp(u64 claimed, u64 low, u64 high)
 
 void rc_lane_refresh_released(struct rc_lane *lane)
 {
-	/* (D): the consumer has read what it released before we write there. */
+	/* (D): the consumer has read what it released before we overwrite it. */
 	u64 claimed = smp_load_acquire(&lane->consumer->released);
 
 	smp_store_release(&lane->released, rc_lane_clamp(claimed, lane->released, lane->published));
 }
 
 /*
- * An epoll instance stays on the list of waiters while its owner is busy reading. So who was woken and has since neither
- * released anything nor polled is not woken again. It may be about to look, though, and we not see yet what it released:
- * then the timer wakes it.
+ * An epoll instance stays on the list of waiters while its owner is busy reading. So a consumer is not woken again if
+ * it has neither released anything nor polled since it was last woken. But it may be about to look, and we may not see
+ * yet what it released. Then the timer wakes it.
  */
 void rc_lane_wake(struct rc_lane *lane)
 {
@@ -136,7 +139,7 @@ void rc_lane_publish_rest(struct rc_lane *lane)
 static void rc_lane_publish_and_clean(struct rc_lane *lane)
 {
 	rc_lane_publish_rest(lane);
-	/* From here on the lane may be another CPU's: pairs with the acquire in rc_producers_is_empty. */
+	/* From here on, another CPU may own the lane: pairs with the acquire in rc_producers_is_empty. */
 	smp_store_release(&lane->dirty, false);
 }
 
@@ -151,7 +154,10 @@ void rc_lane_publish_dirty(struct rc_lane *lane)
 	spin_unlock(&lane->lock);
 }
 
-/* Whether a slot can begin at @position; not whether one does, which a consumer harms itself by getting wrong. */
+/*
+ * Whether a slot can begin at @position. Whether one really begins there is not checked: a consumer with a wrong
+ * position only harms itself.
+ */
 static bool rc_lane_is_slot(const struct rc_lane *lane, u64 position, u64 published)
 {
 	const struct ringcap_slot *slot = rc_lane_slot(lane, position);
@@ -162,12 +168,12 @@ static bool rc_lane_is_slot(const struct rc_lane *lane, u64 position, u64 publis
 	return RINGCAP_SLOT_SIZE(slot->hdr_len, slot->caplen) <= published - position;
 }
 
-/* What is released as the consumer says, as far as that can be. */
+/* The position that the consumer claims to have released, clamped to what is possible. */
 static u64 rc_lane_position(const struct rc_lane *lane, u64 *published)
 {
 	u64 low = smp_load_acquire(&lane->released);
 
-	/* After released, which it is not smaller than. */
+	/* Read after released, so that it is not smaller. */
 	*published = smp_load_acquire(&lane->published);
 	return rc_lane_clamp(READ_ONCE(lane->consumer->released), low, *published);
 }
@@ -196,7 +202,7 @@ void rc_lane_reset(struct rc_lane *lane)
 {
 	rc_region_zero(&lane->region);
 
-	/* The publisher may still be about to do the same. */
+	/* The publisher may still be about to store the same values. */
 	smp_store_release(&lane->kernel->producer, lane->head);
 	WRITE_ONCE(lane->published, lane->head);
 	smp_store_release(&lane->released, lane->head);

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lanes: the producer's side of the ring protocol in include/uapi/linux/ringcap.h, whose lettered barriers are cited.
+ * Lanes: the producer's side of the ring protocol. include/uapi/linux/ringcap.h defines the protocol and the barriers
+ * that comments here refer to by letter.
  *
  *	              written by                            read by
  *	head          producer                              producer, publisher
  *	published     producer, publisher                   poll, attach, reset
  *	released      producer, publisher                   poll, attach
  *	kernel page   producer, publisher                   consumer
- *	its account   producer                              producer, whoever asks for it
+ *	its account   producer                              producer, any reader of statistics
  *	consumer page consumer, attach, reset               producer, publisher, poll (clamped)
  *
- * The producer is the CPU that the lane belongs to (producer.h), with bottom halves off, and so is the publisher: neither
- * transmission from a process nor the publishing tasklet can come in between what the other does. A queue's first lane
- * is shared by the CPUs that have none of their own, and all of them produce into it under its lock. Poll and
- * attach come from other CPUs and take no lock: positions only grow, and released never passes published. What is in
- * the consumer page is clamped. Of what consumers can only read, the account of the packets that came to the lane is kept
- * there and nowhere else; one writer at a time adds to it, in one go where the machine can. The queue counts those that
- * nobody attended, and attaching copies their number into lane 0. All else in mapped pages is never read back.
+ * The producer is the CPU that owns the lane (producer.h). It runs with bottom halves off. The publisher runs on the
+ * same CPU, also with bottom halves off. So a transmission from a process and the publishing tasklet cannot interrupt
+ * each other. CPUs without a lane of their own share the queue's first lane. They produce into it under its lock.
  *
- * When a packet becomes visible: one that comes alone, at once. One that closely follows another waits for the end of
- * the batch (publish.h) or for RC_LANE_BATCHES of the lane to be full: a consumer that looks at the index all the time
- * shall not take its cache line from the producer for each packet of a burst.
+ * Poll and attach run on other CPUs and take no lock: positions only grow, and released never passes published. What is
+ * read from the consumer page is clamped.
+ *
+ * The account of the packets that came to the lane is kept in the kernel page and nowhere else. Consumers can only read
+ * that page. One writer at a time adds to the account, with one instruction where the machine can. The queue counts the
+ * packets that came while no consumer was attached; attaching copies their number into lane 0. Nothing else in mapped
+ * pages is read back.
+ *
+ * When a packet becomes visible: a packet that comes alone is published at once. A packet that closely follows another
+ * waits until the batch ends (publish.h) or the batch fills 1/RC_LANE_BATCHES of the lane. Some consumers read the
+ * index all the time: they must not take its cache line from the producer for each packet of a burst.
  */
 #ifndef RC_LANE_H
 #define RC_LANE_H
@@ -37,19 +42,20 @@
 #include "region.h"
 #include "waiter.h"
 
-/* Nanoseconds within which a packet follows another closely: a module parameter. */
+/* A packet follows another closely if it comes within this many nanoseconds. A module parameter. */
 extern unsigned int rc_lane_burst_ns;
 
-/* What part of a lane a batch fills at most. */
+/* A batch fills at most one part in this many of a lane. */
 #define RC_LANE_BATCHES 8
 
-/* rc_lane.snaplen while no consumer is attached: no packet is as short. */
+/* rc_lane.snaplen while no consumer is attached. Every packet is longer. */
 #define RC_LANE_UNATTENDED (-1)
 
 /**
- * struct rc_tenure - which CPU has a lane for itself; the worker's (producer.c)
+ * struct rc_tenure - the CPU that owns a lane; only the worker uses it (producer.c)
  * @cpu: -1 = none
- * @seen, @since: jiffies since when nothing was seen to have come to the lane (rc_lane_activity)
+ * @seen: rc_lane_activity when the worker last looked
+ * @since: jiffies when the worker last saw @seen change
  */
 struct rc_tenure {
 	int cpu;
@@ -60,22 +66,22 @@ struct rc_tenure {
 /**
  * struct rc_lane - a byte ring with one consumer
  * @head: position behind the last slot that was written
- * @released: what the consumer was last seen to have given back, in [its own last value, published]
- * @published: position that the consumer was last told
+ * @released: position up to which the consumer has released, as last read; in [its previous value, @published]
+ * @published: position last shown to the consumer
  * @last_ns: when the last packet came
  * @kernel, @consumer: this lane's part of the queue's mapped pages
- * @waiter: who waits for it: the queue's, by which that is found (rc_queue_of)
- * @mask: bytes of the ring, which are a power of two, less one
- * @snaplen: bytes of a packet that the attached consumer gets at most, or RC_LANE_UNATTENDED
- * @region: the ring, mapped twice in a row; no memory before a CPU wants the lane
- * @shared: several CPUs produce into it, and take its @lock for that, as publishers do
- * @dirty: on some CPU's list of lanes to publish; cleared by the publisher as the last thing that it does to the lane
- * @woken: the consumer was woken when it said it had released up to @woken_at and had polled @woken_polls times
+ * @waiter: the queue's waiter; rc_queue_of finds the queue by it
+ * @mask: size of the ring in bytes, a power of two, less one
+ * @snaplen: maximum number of bytes of a packet that the attached consumer gets, or RC_LANE_UNATTENDED
+ * @region: the ring, mapped twice in a row; it has no memory before a CPU needs the lane
+ * @shared: several CPUs produce into it; they take its @lock, and so do publishers
+ * @dirty: on some CPU's list of lanes to publish; the publisher clears it last
+ * @woken: the consumer was woken; its page then had @woken_at as released, and it had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
  * @tenure: for producer.c
  */
 struct rc_lane {
-	/* What each packet needs: a cache line, up to the first field of @region. */
+	/* Each packet needs these: one cache line, up to the first field of @region. */
 	u64 head;
 	u64 released;
 	u64 published;
@@ -99,45 +105,45 @@ struct rc_lane {
 } ____cacheline_aligned_in_smp;
 
 /**
- * struct rc_lane_unread - what poll wants to know of a lane
+ * struct rc_lane_unread - unread data of a lane, for poll
  * @bytes: published and not released
- * @since: when the oldest of that was captured, nanoseconds since the epoch; 0 if the consumer says it is within a slot
+ * @since: capture time of the oldest, nanoseconds since the epoch; 0 if the consumer's position is inside a slot
  */
 struct rc_lane_unread {
 	u64 bytes;
 	u64 since;
 };
 
-/* Bytes of the ring. */
+/* Size of the ring in bytes. */
 static inline u32 rc_lane_size(const struct rc_lane *lane)
 {
 	return lane->mask + 1;
 }
 
-/* Where the slot at @position is. */
+/* The slot at @position. */
 static __always_inline struct ringcap_slot *rc_lane_slot(const struct rc_lane *lane, u64 position)
 {
 	return lane->region.addr + (position & lane->mask);
 }
 
-/* @kernel and @consumer: its part of the mapped pages; of @size bytes, for which it has no memory yet. */
+/* @kernel, @consumer: the lane's part of the mapped pages. @size: bytes of the ring, which has no memory yet. */
 void rc_lane_init(struct rc_lane *lane, struct rc_waiter *waiter, struct ringcap_lane_kernel *kernel,
 		  struct ringcap_lane_consumer *consumer, u32 size);
 void rc_lane_destroy(struct rc_lane *lane);
 
-/* Gives it memory, if it has none; one at a time. -ENOMEM. May sleep. */
+/* Gives the lane memory, if it has none. One caller at a time. 0 or -ENOMEM. May sleep. */
 int rc_lane_grow(struct rc_lane *lane);
 
-/* For the publisher: shows the consumer all that was written; the lane is off the list. */
+/* For the publisher: shows the consumer all that was written. The lane is no longer on the list. */
 void rc_lane_publish_dirty(struct rc_lane *lane);
 
-/* Shows it all that was written. The caller is the producer, or holds the lock. */
+/* Shows the consumer all that was written. The caller is the producer, or holds the lock. */
 void rc_lane_publish_rest(struct rc_lane *lane);
 
-/* For the producer, which has a burst: at the end of the batch, or now if it has become long. */
+/* For a producer in a burst: publishes at the end of the batch, or now if the batch has become long. */
 void rc_lane_publish_later(struct rc_lane *lane);
 
-/* A number that changes when a packet comes to the lane, there being room for it or not. Any CPU may ask. */
+/* A number that changes when a packet comes to the lane, with or without room for it. Any CPU may call this. */
 static inline u64 rc_lane_activity(const struct rc_lane *lane)
 {
 	const u64 *dropped = lane->kernel->stats.dropped;
@@ -145,16 +151,16 @@ static inline u64 rc_lane_activity(const struct rc_lane *lane)
 	return READ_ONCE(lane->head) + READ_ONCE(dropped[RINGCAP_DROP_FULL]) + READ_ONCE(dropped[RINGCAP_DROP_NOMEM]);
 }
 
-/* Only what is published is counted as unread. */
+/* Only published bytes count as unread. */
 void rc_lane_unread(const struct rc_lane *lane, struct rc_lane_unread *unread);
 
-/* Before a consumer is attached: gives the mapped indices back their true values. */
+/* Before a consumer is attached: restores the true values of the mapped indices. */
 void rc_lane_attach(struct rc_lane *lane);
 
-/* From here on packets are delivered, as the consumer wants them; or nobody attends. */
+/* From here on, packets are delivered with this snap length; with RC_LANE_UNATTENDED, no consumer is attached. */
 static inline void rc_lane_set_snaplen(struct rc_lane *lane, int snaplen)
 {
-	/* Producers that see this see what was prepared for the consumer. */
+	/* Producers that see this value also see all that was prepared for the consumer. */
 	smp_store_release(&lane->snaplen, snaplen);
 }
 
@@ -163,13 +169,13 @@ static __always_inline int rc_lane_snaplen(const struct rc_lane *lane)
 	return smp_load_acquire(&lane->snaplen);
 }
 
-/* Empties and zeroes. No consumer is attached, and no producer since an RCU grace period. May sleep. */
+/* Empties and zeroes the lane. No consumer is attached. For an RCU grace period there was no producer. May sleep. */
 void rc_lane_reset(struct rc_lane *lane);
 
-/* Frees what the consumer has given back: (D) pairs with (C). */
+/* Frees the space that the consumer has released: (D) pairs with (C). */
 void rc_lane_refresh_released(struct rc_lane *lane);
 
-/* Someone sleeps while something was published, and rc_waiter_must_know. */
+/* Data was published while a consumer sleeps, and rc_waiter_must_know is true. */
 void rc_lane_wake(struct rc_lane *lane);
 
 static __always_inline void rc_lane_drop(struct rc_lane *lane, enum ringcap_drop reason)
@@ -177,7 +183,7 @@ static __always_inline void rc_lane_drop(struct rc_lane *lane, enum ringcap_drop
 	lane->kernel->stats.dropped[reason]++;
 }
 
-/* Whether a slot of @bytes fits in now. */
+/* Whether a slot of @bytes fits now. */
 static __always_inline bool rc_lane_has_room(struct rc_lane *lane, u32 bytes)
 {
 	if (likely(lane->head + bytes - 1 - lane->released <= lane->mask))
@@ -191,7 +197,7 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 	struct rc_waiter *waiter = lane->waiter;
 	u64 head = lane->head;
 
-	/* (A): the slots are written before the consumer can see that they are. */
+	/* (A): the slots are written before the consumer can see the new position. */
 	smp_store_release(&lane->kernel->producer, head);
 	smp_store_release(&lane->published, head);
 	if (unlikely(rc_waiter_must_know(waiter, head - lane->released)))
@@ -199,15 +205,15 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 }
 
 /*
- * Counts a packet of @len bytes of which @limit are delivered, behind @hdr_len. Where there is no room for it or nobody attends,
- * it is dropped: false.
+ * Counts a truncated packet: @limit of its @len bytes are delivered, behind a header of @hdr_len bytes. Returns false
+ * if the packet was dropped, because there is no room or no consumer is attached.
  */
 bool rc_lane_truncate(struct rc_lane *lane, u32 hdr_len, u32 len, int limit);
 
-/* The last slot, of @size bytes, has a packet that could not be read: it is dropped. @cut: bytes that it lacks. */
+/* Drops the packet in the last slot, of @size bytes: it could not be read. @cut: bytes that were truncated. */
 void rc_lane_take_back(struct rc_lane *lane, u32 size, u32 caplen, u32 cut);
 
-/* A slot of so many @bytes is the lane's from here on, and @caplen bytes of its packet delivered. */
+/* Adds a slot of @bytes to the lane, and counts @caplen bytes of its packet as delivered. */
 static __always_inline void rc_lane_append(struct rc_lane *lane, u32 bytes, u32 caplen)
 {
 	struct ringcap_lane_stats *stats = &lane->kernel->stats;
@@ -229,7 +235,7 @@ static __always_inline void rc_lane_show(struct rc_lane *lane, u64 ts_ns)
 		rc_lane_publish(lane);
 }
 
-/* What a slot has that is not a short one. */
+/* The fields that short slots do not have. */
 static __always_inline void rc_slot_fill_metadata(struct ringcap_slot *slot, const struct rc_packet *pkt)
 {
 	const struct rc_flow *flow = &pkt->flow;
@@ -246,7 +252,7 @@ static __always_inline void rc_slot_fill_metadata(struct ringcap_slot *slot, con
 	slot->resv2 = 0;
 }
 
-/* All but the time. */
+/* Fills all fields except the time. */
 static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct rc_packet *pkt, u32 caplen)
 {
 	slot->len = pkt->len;
@@ -262,13 +268,13 @@ static __always_inline void rc_slot_fill(struct ringcap_slot *slot, const struct
 		rc_slot_fill_metadata(slot, pkt);
 }
 
-/* Bytes of a lane that @pkt takes. */
+/* Number of bytes that @pkt takes in a lane. */
 static inline u32 rc_lane_slot_size(const struct rc_packet *pkt, u32 snaplen)
 {
 	return RINGCAP_SLOT_SIZE(pkt->hdr_len, min3(pkt->len, pkt->snaplen, snaplen));
 }
 
-/* Drops a packet that there is no room for. */
+/* Drops a packet because there is no room for it. */
 static __always_inline void rc_lane_drop_full(struct rc_lane *lane)
 {
 	rc_lane_drop(lane, RINGCAP_DROP_FULL);
@@ -276,8 +282,8 @@ static __always_inline void rc_lane_drop_full(struct rc_lane *lane)
 }
 
 /*
- * How many bytes of @pkt are delivered. One that is cut is counted as that here, so that the others, of which there are most, need
- * not be asked again whether they are; or it is dropped for want of room or of a consumer: false.
+ * Computes how many bytes of @pkt are delivered. A truncated packet is counted here: most packets are not truncated,
+ * and this way they need no second check. Returns false if the packet was dropped, for lack of room or of a consumer.
  */
 static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_packet *pkt, u32 *caplen)
 {
@@ -291,8 +297,9 @@ static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_pa
 }
 
 /*
- * Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. All that can be done before the time is asked
- * for is done then: little is kept over that. The address of @pkt is passed to nobody, see rc_queue_deliver.
+ * Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. As much as possible is done before the
+ * clock is read, so that few values must be kept across that call. The address of @pkt is not passed on: see
+ * rc_queue_deliver.
  */
 static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt)
 {
@@ -302,7 +309,7 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 	if (!rc_lane_cut(lane, pkt, &caplen))
 		return;
 	slot = rc_lane_slot(lane, lane->head);
-	/* So that what is in a row need not be asked again whether it is. */
+	/* So that the compiler need not check again whether the packet's data is contiguous. */
 	if (caplen > pkt->len)
 		__builtin_unreachable();
 	size = RINGCAP_SLOT_SIZE(pkt->hdr_len, caplen);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits by number: rings, and flows that rings have learnt. The administrator of a network namespace may make both,
- * and any user of the machine can be one (unshare -Urn). So:
+ * Limits on the number of rings, and of flows that rings have learnt. The administrator of a network namespace may make
+ * both. Any user of the machine can become one (unshare -Urn). So there are these limits:
  *
- *	all namespaces together		have at most as many as the parameter sets
- *	the machine's own (initial)	may have all of them
- *	each other one			has at most as many as the parameter of that name with _netns sets
- *	all other ones together		have half as many as all: the rest is the machine's own, whatever they do
+ *	all namespaces together		the parameter, for example max_rings
+ *	the initial namespace		no limit of its own: it may have all of these
+ *	each other namespace		the parameter of that name with _netns
+ *	all other namespaces together	half of the parameter: the rest is always left to the initial namespace
  *
- * Memory is charged besides: see rc_ring_config.memcg.
+ * In addition, memory is charged: see rc_ring_config.memcg.
  */
 #ifndef RC_LIMIT_H
 #define RC_LIMIT_H
@@ -23,22 +23,22 @@ enum rc_limit {
 };
 
 /**
- * struct rc_limited - what a namespace has of these
- * @initial: it is the machine's own, of which only the sum of all is counted
- * @nr: of each; not of the initial namespace
+ * struct rc_limited - the number of limited objects in a namespace
+ * @initial: it is the initial namespace, which counts only in the sum of all
+ * @nr: number for each limit; not used in the initial namespace
  */
 struct rc_limited {
 	bool initial;
 	atomic_t nr[RC_LIMITS];
 };
 
-/* One more in a namespace: 0, -EDQUOT if the namespace has enough, -ENOSPC if the machine has. In any context. */
+/* Takes one. 0, -EDQUOT at the namespace's limit, or -ENOSPC at the machine's. In any context. */
 int rc_limit_take(struct rc_limited *limited, enum rc_limit limit);
 
-/* A guess, without a locked operation: rc_limit_take would refuse one more. In any context. */
+/* Estimates, without a locked operation, whether rc_limit_take would fail. In any context. */
 bool rc_limit_seems_reached(const struct rc_limited *limited, enum rc_limit limit);
 
-/* @nr less. */
+/* Gives @nr back. */
 void rc_limit_give(struct rc_limited *limited, enum rc_limit limit, u32 nr);
 
 #endif /* RC_LIMIT_H */

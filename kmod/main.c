@@ -76,7 +76,7 @@ fail_worker:
 	return err;
 }
 
-/* No file is open: that holds the module. */
+/* No file is open here: an open file holds the module. */
 static void __exit rc_module_exit(void)
 {
 	rc_netlink_module_exit();
@@ -97,4 +97,4 @@ MODULE_DESCRIPTION("Packet capture into mapped rings");
 MODULE_AUTHOR("The ringcap authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(RC_VERSION);
-/* No MODULE_ALIAS_GENL_FAMILY: any user who asks for a netlink family has the module of that alias loaded. */
+/* No MODULE_ALIAS_GENL_FAMILY: with it, any user could have the module loaded by asking for the netlink family. */

@@ -9,7 +9,7 @@
 #include "queue.h"
 #include "transmit.h"
 
-/* The lane whose data begins at @offset or before. */
+/* The lane with @offset in its part of the file; NULL = none. */
 static struct rc_lane *rc_mapping_lane(struct rc_queue *queue, u64 offset)
 {
 	u64 lane = (offset - RINGCAP_MMAP_DATA) >> RINGCAP_MMAP_LANE_SHIFT;
@@ -17,15 +17,16 @@ static struct rc_lane *rc_mapping_lane(struct rc_queue *queue, u64 offset)
 	return offset >= RINGCAP_MMAP_DATA && lane < queue->nr_lanes ? &queue->lanes[lane] : NULL;
 }
 
-/* Bytes from where the data of a lane begins. */
+/* Number of bytes from the beginning of the lane's data to @offset. */
 static u64 rc_mapping_place(u64 offset)
 {
 	return offset & ((1ULL << RINGCAP_MMAP_LANE_SHIFT) - 1);
 }
 
 /*
- * A consumer maps all lanes that there may be. One that it has mapped before it had memory is filled in when it looks. It has no
- * reason to before something is published there; to one that does it anyway the lane's memory is given.
+ * A consumer maps all lanes that a queue may have. A lane may be mapped before it has memory: its pages are inserted
+ * when the consumer accesses them. It has no reason to do so before something is published there. If it does so anyway,
+ * the lane gets memory.
  */
 static vm_fault_t rc_mapping_fault(struct vm_fault *vmf)
 {
@@ -37,7 +38,7 @@ static vm_fault_t rc_mapping_fault(struct vm_fault *vmf)
 	case 0:
 		break;
 	case -ENODEV:
-		/* Nothing comes there any more. */
+		/* No more packets come there. */
 		return vmf_insert_pfn(vmf->vma, vmf->address & PAGE_MASK, page_to_pfn(ZERO_PAGE(vmf->address)));
 	default:
 		return VM_FAULT_SIGBUS;
@@ -49,7 +50,7 @@ static const struct vm_operations_struct rc_mapping_lane_ops = {
 	.fault = rc_mapping_fault,
 };
 
-/* All but lanes. */
+/* The region at @offset; NULL for lanes. */
 static const struct rc_region *rc_mapping_region(const struct rc_queue *queue, u64 offset)
 {
 	switch (offset) {
@@ -67,14 +68,14 @@ static const struct rc_region *rc_mapping_region(const struct rc_queue *queue, u
 	return NULL;
 }
 
-/* The rest is for consumers to read only. */
+/* Consumers can only read all other regions. */
 static bool rc_mapping_writable(const struct rc_queue *queue, const struct rc_region *region)
 {
 	return region == &queue->consumer ||
 	       (queue->transmit && (region == &queue->transmit->index || region == &queue->transmit->data));
 }
 
-/* Of a mapping of @offset; 0 = there is none. */
+/* Length of the mapping at @offset; 0 = there is none. */
 static u64 rc_mapping_len(const struct rc_region *region, const struct rc_lane *lane, u64 offset)
 {
 	if (region)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Mappings: which of a queue's pages are where in its file, and which are writable. */
+/* Mappings: the offsets of a queue's pages in its file, and which pages are writable. */
 #ifndef RC_MAPPING_H
 #define RC_MAPPING_H
 

@@ -20,7 +20,7 @@
 #include "tap.h"
 #include "vlans.h"
 
-/* Those that are still there. */
+/* Puts the granted devices that still exist. */
 static int rc_message_put_grants(struct sk_buff *msg, const struct rc_grants *grants)
 {
 	u32 i;

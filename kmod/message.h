@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Objects as netlink attributes. All return -EMSGSIZE when the message is full, and are called under rc_net.control. */
+/* Objects as netlink attributes. All functions return -EMSGSIZE if the message is full. All under rc_net.control. */
 #ifndef RC_MESSAGE_H
 #define RC_MESSAGE_H
 
@@ -14,7 +14,7 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 /* Under RTNL too, for the taps. */
 int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring);
 
-/* In the asking process, which the consumer's pid is translated for. */
+/* Called in the requesting process: the consumer's pid is translated into its pid namespace. */
 int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index);
 
 #endif /* RC_MESSAGE_H */

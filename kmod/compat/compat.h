@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where kernels differ. RC_HAVE_X is defined if probe/X.c compiles against this kernel (see Kbuild); versions do not
- * count, because distributions bring changes back into older ones.
+ * Differences between kernels. RC_HAVE_X is defined if probe/X.c compiles against this kernel (see Kbuild). Kernel
+ * versions are not compared, because distributions backport changes to older ones.
  */
 #ifndef RC_COMPAT_H
 #define RC_COMPAT_H
@@ -13,14 +13,14 @@
 #include <linux/netlink.h>
 #include <net/genetlink.h>
 
-/* 6.2: devnode gets a const device. */
+/* 6.2: the devnode callback takes a const device. */
 #ifdef RC_HAVE_CLASS_DEVNODE_CONST
 #define RC_COMPAT_DEVNODE_CONST const
 #else
 #define RC_COMPAT_DEVNODE_CONST
 #endif
 
-/* 6.4: a class has no owner. */
+/* 6.4: class_create takes no owner. */
 static inline struct class *rc_compat_class_create(const char *name)
 {
 #ifdef RC_HAVE_CLASS_CREATE_NAME
@@ -30,7 +30,7 @@ static inline struct class *rc_compat_class_create(const char *name)
 #endif
 }
 
-/* 6.3: vm_flags is written through functions. */
+/* 6.3: vm_flags must be written through functions. */
 static inline void rc_compat_vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 {
 #ifdef RC_HAVE_VM_FLAGS_SET
@@ -49,7 +49,7 @@ static inline void rc_compat_vm_flags_clear(struct vm_area_struct *vma, unsigned
 #endif
 }
 
-/* 6.13: one function sets a timer up. */
+/* 6.13: one function sets up a timer, with its callback. */
 static inline void rc_compat_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *),
 					   clockid_t clock, enum hrtimer_mode mode)
 {
@@ -61,7 +61,7 @@ static inline void rc_compat_hrtimer_setup(struct hrtimer *timer, enum hrtimer_r
 #endif
 }
 
-/* 6.6: a dump's request looks like any other. */
+/* 6.6: dumps have a struct genl_info, like other requests. */
 static inline struct nlattr **rc_compat_dump_attrs(struct netlink_callback *cb)
 {
 #ifdef RC_HAVE_GENL_INFO_DUMP
@@ -72,8 +72,9 @@ static inline struct nlattr **rc_compat_dump_attrs(struct netlink_callback *cb)
 }
 
 /*
- * 6.2: a reason can be put together. Before, it has to outlast the request, until the answer is made: one of a few
- * buffers does, unless as many requests are refused in the meantime; then a reader gets another's reason.
+ * 6.2: a message can be formatted. Before 6.2, its text must remain valid after the request, until the answer is made.
+ * So it is in one of a few buffers. If as many other requests are refused in the meantime, the answer has the text of
+ * another request.
  */
 #ifdef RC_HAVE_NL_SET_ERR_MSG_FMT
 #define rc_compat_set_err_msg(extack, text) NL_SET_ERR_MSG_FMT(extack, "%s", text)

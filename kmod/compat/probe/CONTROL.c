@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Compiles everywhere: when it does not, no probe means anything. */
+/* Compiles everywhere. If it does not, the results of all probes are meaningless. */
 #include <linux/module.h>
