@@ -185,7 +185,8 @@ static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *
 static __always_inline struct rc_exact *rc_exacts_find(const struct rc_exacts *exacts, const u64 *w, u32 words)
 {
 	const struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);
-	struct rc_exact *rule = rc_exacts_dereference(exacts, table->heads[rc_exact_hash(exacts, w, words) & table->mask]);
+	u32 head = rc_exact_hash(exacts, w, words) & table->mask;
+	struct rc_exact *rule = rc_exacts_dereference(exacts, table->heads[head]);
 
 	while (rule && !rc_exact_is(rule, w, words))
 		rule = rc_exacts_dereference(exacts, rule->next[table->which]);
