@@ -113,7 +113,8 @@ func (l *lab) mountQueue() string {
 	return container
 }
 
-// A process that connects and ends before it is judged is refused: its number may by now be that of a process that may have the queue.
+// A process that connects and ends before it is judged is refused: its number may by now be that of a process that
+// may have the queue.
 func TestAPeerThatHasEnded(t *testing.T) {
 	l := newLab(t)
 	var parent *exec.Cmd
@@ -254,8 +255,8 @@ func TestConsumerKilledAndRestarted(t *testing.T) {
 	}
 }
 
-// A queue that is taken back is the next consumer's at once: the last one, which keeps its descriptors, its mappings and its
-// connection in another process too, gets nothing more and is told why.
+// A queue that is taken back is the next consumer's at once: the last one, which keeps its descriptors, its mappings
+// and its connection in another process too, gets nothing more and is told why.
 func TestTakeBack(t *testing.T) {
 	l := newLab(t)
 	var closed atomic.Bool
@@ -305,8 +306,8 @@ func TestTakeBack(t *testing.T) {
 	require.ErrorIs(t, err, unix.EACCES)
 }
 
-// A holder loses its queue even if no other ring buffer can be made, for example without memory. The queue then has none until one
-// can be made, also by the next agent, and the account goes on.
+// A holder loses its queue even if no other ring buffer can be made, for example without memory. The queue then has
+// none until one can be made, also by the next agent, and the account goes on.
 func TestTakeBackWithoutMemory(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()

@@ -92,8 +92,8 @@ func TestConservationWithSeveralProducers(t *testing.T) {
 	}
 }
 
-// A consumer that scribbles into its positions while CPUs share a lane changes no account, and its queue never says that it has more
-// than fits in.
+// A consumer that scribbles into its positions while CPUs share a lane changes no account, and its queue never says
+// that it has more than fits in.
 func TestScribblesWhileCPUsShareALane(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -131,7 +131,8 @@ func TestScribblesWhileCPUsShareALane(t *testing.T) {
 	require.LessOrEqual(t, next.unread(), uint64(minQueueBytes))
 }
 
-// A consumer that may load programs can write into its data map by one. That must not hold up the CPUs that share a lane there.
+// A consumer that may load programs can write into its data map by one. That must not hold up the CPUs that share a
+// lane there.
 func TestAConsumersProgramHoldsNoLane(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -164,8 +165,8 @@ func fillPrivateWords(t *testing.T, data int) {
 // rings is how often a queue's doorbell was rung: how far the buffer was written, by records of 16 bytes.
 func (c *consumer) rings() uint64 { return atomic.LoadUint64(wordAt(c.bellEnd, 0)) / 16 }
 
-// A consumer that is awake is not rung for; one that sleeps once, at the watermark at once and else when the timeout has passed; and
-// none waits for a packet that is there.
+// A consumer that is awake is not rung for; one that sleeps once, at the watermark at once and else when the timeout
+// has passed; and none waits for a packet that is there.
 func TestDoorbell(t *testing.T) {
 	const watermark, timeout = 4096, time.Second
 	l := newLab(t)
@@ -202,7 +203,8 @@ func TestDoorbell(t *testing.T) {
 	}
 }
 
-// A timer that was started in a sleep which the consumer has ended by itself does not ring in the next one, where nothing came.
+// A timer that was started in a sleep which the consumer has ended by itself does not ring in the next one, where
+// nothing came.
 func TestTheTimerIsOfItsSleep(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	l := newLab(t)
@@ -249,7 +251,8 @@ func TestASleepOverARestart(t *testing.T) {
 	l.collect(c, 1)
 }
 
-// A bell that could not be rung, here because the consumer says that the doorbell is full, rings for the next packet of the same sleep.
+// A bell that could not be rung, here because the consumer says that the doorbell is full, rings for the next packet
+// of the same sleep.
 func TestARingThatFailedIsRepeated(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 100 * time.Millisecond} {
 		l := newLab(t)
@@ -331,8 +334,9 @@ func TestTheNextConsumersDoorbell(t *testing.T) {
 	}
 }
 
-// While an agent runs, nobody can freeze a queue's maps, or each attachment would cost the memory of another queue. What was frozen
-// while none ran would be of no use to the next consumer: it gets other maps, as far as the node has memory.
+// While an agent runs, nobody can freeze a queue's maps, or each attachment would cost the memory of another queue.
+// What was frozen while none ran would be of no use to the next consumer: it gets other maps, as far as the node has
+// memory.
 func TestFrozenMapsAreReplaced(t *testing.T) {
 	for kind := 1; kind < len(kinds); kind++ {
 		l := newLab(t)

@@ -20,8 +20,8 @@ func (l *lab) anotherLayout(name string) {
 	require.NoError(l.t, os.Rename(filepath.Join(l.pinDir, layout), filepath.Join(l.pinDir, name)))
 }
 
-// What an agent with another layout left goes with the first plan: its taps, its pins and the discipline that it added. The new queues
-// account for each packet from then on; who read an old one is told to attach again.
+// What an agent with another layout left goes with the first plan: its taps, its pins and the discipline that it
+// added. The new queues account for each packet from then on; who read an old one is told to attach again.
 func TestOtherLayoutIsRetired(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact", "xdp"} {
 		for _, name := range []string{"v2", "v99"} {

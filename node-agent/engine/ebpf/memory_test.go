@@ -62,7 +62,8 @@ func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
 	l.apply(e, l.plan(1))
 }
 
-// Each queue is made only while the node has the memory for it; what is there goes on, and gets a new ring buffer all the same.
+// Each queue is made only while the node has the memory for it; what is there goes on, and gets a new ring buffer all
+// the same.
 func TestQueuesBeyondTheNodesMemory(t *testing.T) {
 	l := newLab(t)
 	node := capture.Memory{Total: 1 << 30, Available: 512 << 20, Reserve: 256 << 20, AgentRoom: math.MaxUint64}

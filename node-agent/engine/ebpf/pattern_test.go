@@ -94,7 +94,8 @@ func (a *automaton) chosen(number, end uint32) choice {
 	}
 }
 
-// randomPatterns are of few letters, so that they overlap, contain each other and are found often; some are parts of others.
+// randomPatterns are of few letters, so that they overlap, contain each other and are found often; some are parts of
+// others.
 func randomPatterns(r *rand.Rand, letters string) []capture.Pattern {
 	text := randomText(r, letters, 300)
 	patterns := make([]capture.Pattern, 1+r.IntN(20))
@@ -162,7 +163,8 @@ func FuzzAutomaton(f *testing.F) {
 	})
 }
 
-// describedPatterns reads of each pattern a length, flags (1 = ignore case, 2 = an offset follows, 4 = a depth follows), bytes.
+// describedPatterns reads of each pattern a length, flags (1 = ignore case, 2 = an offset follows, 4 = a depth
+// follows), bytes.
 func describedPatterns(in []byte) []capture.Pattern {
 	var patterns []capture.Pattern
 	take := func() (b byte) {

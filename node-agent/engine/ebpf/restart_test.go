@@ -372,8 +372,8 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	require.Len(t, l.collect(c, 2), 2)
 }
 
-// A queue whose maps could not be pinned as its own is reset again, and the agent is killed in the middle of that: the next one finds
-// the maps into which packets go, and no packet is missing in the account.
+// A queue whose maps could not be pinned as its own is reset again, and the agent is killed in the middle of that:
+// the next one finds the maps into which packets go, and no packet is missing in the account.
 func TestResetAfterOneThatCouldNotBePinned(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()

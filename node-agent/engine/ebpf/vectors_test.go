@@ -88,7 +88,8 @@ func beginsWithTag(frame []byte) bool {
 	return tpid == 0x8100 || tpid == 0x88a8
 }
 
-// compareVectors sends packets to a ring with one cluster for each balance type that hashes; or, with plain, to as many plain rings.
+// compareVectors sends packets to a ring with one cluster for each balance type that hashes; or, with plain, to as
+// many plain rings.
 func compareVectors(t *testing.T, vectors []vector, direction capture.Direction, possible func(vector) bool, plain bool) {
 	l := newLab(t)
 	e := l.engine()
