@@ -101,7 +101,8 @@ func TestMirrorWithACluster(t *testing.T) {
 	}}, got.Plans)
 }
 
-// TestWithoutASnapLengthPacketsAreWhole: and queues are not larger because of that, as packets take only the bytes that they have.
+// TestWithoutASnapLengthPacketsAreWhole: and queues are not larger because of that, as packets take only the bytes
+// that they have.
 func TestWithoutASnapLengthPacketsAreWhole(t *testing.T) {
 	of := func(snapLength int32) func(*v1.CaptureRingSpec) {
 		return func(s *v1.CaptureRingSpec) { s.SnapLength = snapLength }
@@ -548,8 +549,8 @@ func TestWhatCannotGrowStays(t *testing.T) {
 	assert.EqualValues(t, 8<<20, got.Plans[v1.EngineKernelModule].Clusters[0].QueueBytes)
 }
 
-// An interface gets more RX queues, and there is no memory for as many queues of the ring: the ring keeps those that it has, and gets
-// the others when there is memory.
+// An interface gets more RX queues, and there is no memory for as many queues of the ring: the ring keeps those that
+// it has, and gets the others when there is memory.
 func TestQueuesOfAnRxQueueThatCannotGrowStay(t *testing.T) {
 	perRxQueue := ring("mirror", func(s *v1.CaptureRingSpec) {
 		all, limit := intstr.FromString(v1.QueuesPerRxQueue), resource.MustParse("64Gi")
