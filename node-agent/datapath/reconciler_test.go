@@ -360,8 +360,8 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 	assert.Equal(t, 1, compiled)
 }
 
-// A node of 64 MiB keeps 24 and has room for two sets of queues of 16 MiB: the third waits until one of them goes, and those that
-// there are stay also when others take the node's memory.
+// A node of 64 MiB keeps 24 and has room for two sets of queues of 16 MiB: the third waits until one of them goes,
+// and those that there are stay also when others take the node's memory.
 func TestTheNodesMemory(t *testing.T) {
 	engine := newMemoryEngine()
 	r := newReconciler(engine)
@@ -394,8 +394,8 @@ func TestTheNodesMemory(t *testing.T) {
 	assert.False(t, report.Blocked())
 }
 
-// A plan that is made twice is made from the same view. What a plan depends on is looked at once, and what came of it once: also
-// where a ring cannot be tried and is planned without.
+// A plan that is made twice is made from the same view. What a plan depends on is looked at once, and what came of it
+// once: also where a ring cannot be tried and is planned without.
 func TestTheNodeIsLookedAtBeforeAndAfter(t *testing.T) {
 	l := newTrialLab(t)
 	listed, described, asked := 0, 0, 0

@@ -261,8 +261,8 @@ func TestWhatIsNotMadeStandsNoTrial(t *testing.T) {
 	assert.False(t, l.captures())
 }
 
-// What the engine does not support takes the trial's time and nothing else: what was there before is captured all along, by each
-// agent.
+// What the engine does not support takes the trial's time and nothing else: what was there before is captured all
+// along, by each agent.
 func TestWhatIsNotSupportedStandsNoTrial(t *testing.T) {
 	l := newTrialLab(t)
 	for i, boot := range []string{"boot", "boot", "another boot"} {
@@ -329,7 +329,8 @@ func TestTrialsThatCannotBeWritten(t *testing.T) {
 	assert.False(t, l.captures())
 }
 
-// What an agent of the release before left running is on no trial, whether the API server answers or not. Its agent noted nothing.
+// What an agent of the release before left running is on no trial, whether the API server answers or not. Its agent
+// noted nothing.
 func TestWhatRunsAtTheUpgradeIsOnNoTrial(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		l := newTrialLab(t)
@@ -366,8 +367,8 @@ func TestWhatRunsAtTheUpgradeGoesOnWhenInterfacesMove(t *testing.T) {
 	}
 }
 
-// Rings are on trial although the engine has them: one that came after the first look, and one that was on trial when the file of
-// trials became unreadable.
+// Rings are on trial although the engine has them: one that came after the first look, and one that was on trial when
+// the file of trials became unreadable.
 func TestWhatIsOnTrialAllTheSame(t *testing.T) {
 	l := newTrialLab(t)
 	l.reconcile(spec("other"))
@@ -387,7 +388,8 @@ func TestWhatIsOnTrialAllTheSame(t *testing.T) {
 	assert.Equal(t, v1.ReasonNodeCutOff, reason)
 }
 
-// The key of another release may be another: what was accepted and runs stays while the API server is silent, and is tried then.
+// The key of another release may be another: what was accepted and runs stays while the API server is silent, and is
+// tried then.
 func TestWhatRunsStaysWithoutAnAPIServer(t *testing.T) {
 	l := newTrialLab(t)
 	l.reconcile(inMode(2, 100))
@@ -524,7 +526,8 @@ func TestTheLatestUnfinishedSpec(t *testing.T) {
 	}
 }
 
-// Where an operator of the release before wrote the entry, nobody could allow a ring on the node's own interface, and it goes on.
+// Where an operator of the release before wrote the entry, nobody could allow a ring on the node's own interface, and
+// it goes on.
 func TestTheNodesOwnTrafficAtTheUpgrade(t *testing.T) {
 	own := func() (map[string]string, error) { return map[string]string{"eth0": "has a default route"}, nil }
 	for _, version := range []int32{0, 1} {

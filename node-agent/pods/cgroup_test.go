@@ -32,7 +32,8 @@ func put(t *testing.T, cgroups, path string, pids ...int) {
 	require.NoError(t, os.WriteFile(filepath.Join(cgroups, path, "cgroup.procs"), []byte(strings.ReplaceAll(text, " ", "\n")), 0o644))
 }
 
-// Each layout has the pod with process 10, and another with process 11; the path is as a reader at the top or in a container has it.
+// Each layout has the pod with process 10, and another with process 11; the path is as a reader at the top or in a
+// container has it.
 func TestLayoutsOfCgroups(t *testing.T) {
 	const static = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 	const v1 = "12:pids:%s\n4:memory:%[1]s\n1:name=systemd:%[1]s\n0::/\n"
@@ -109,8 +110,8 @@ func TestCgroupsThatAreNotTheKubelets(t *testing.T) {
 	}
 }
 
-// The owner of a cgroup above the pod's could have made the pod's cgroup: the error names the owner. The kubelet's own cgroup of the
-// pod still counts.
+// The owner of a cgroup above the pod's could have made the pod's cgroup: the error names the owner. The kubelet's
+// own cgroup of the pod still counts.
 func TestDelegatedCgroups(t *testing.T) {
 	pod := "given/kubepods/burstable/pod" + uid
 	for _, path := range []string{"given", "given/kubepods", "given/kubepods/burstable", pod} {

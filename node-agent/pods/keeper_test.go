@@ -210,7 +210,8 @@ func TestAHolderThatIsNotKnown(t *testing.T) {
 	assert.Len(t, look(), 1)
 }
 
-// A process that opens a device node again and again, as another process each time, does not begin a new time of grace with that.
+// A process that opens a device node again and again, as another process each time, does not begin a new time of
+// grace with that.
 func TestOpeningAgainGainsNoTime(t *testing.T) {
 	l := newKeeperLab(t)
 	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
@@ -229,8 +230,8 @@ func TestOpeningAgainGainsNoTime(t *testing.T) {
 	assert.Empty(t, l.look(), "that was another time")
 }
 
-// A namespace that is not permitted any more loses its queues, also those that a process attaches to after that. A namespace that is
-// permitted again keeps them.
+// A namespace that is not permitted any more loses its queues, also those that a process attaches to after that. A
+// namespace that is permitted again keeps them.
 func TestAnExclusionIsRemembered(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)
