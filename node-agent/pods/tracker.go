@@ -62,7 +62,7 @@ type Tracker struct {
 // finding is what is known of a pod's interfaces.
 type finding struct {
 	indexes []int
-	// missing is why there are none. since is the time from which on.
+	// missing is why there are none. since is when that began.
 	missing string
 	since   time.Time
 	// next is when to check again if nothing happens. wait is the time from then to the following check.
