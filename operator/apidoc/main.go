@@ -154,7 +154,7 @@ func typeOf(s *apiextensions.JSONSchemaProps) string {
 	return s.Type
 }
 
-// rules returns the messages of the CEL rules: what is refused, and what to write instead.
+// rules prints the messages of the CEL rules: what is refused, and what to write instead.
 func rules(out io.Writer, indent string, s *apiextensions.JSONSchemaProps) {
 	for _, rule := range s.XValidations {
 		fmt.Fprintln(out, wrap(indent+"- ", indent+"  ", "rule: "+prose(rule.Message)))
