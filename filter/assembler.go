@@ -8,7 +8,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// label is a position in a program that is being assembled, bound to an instruction before or after it is jumped to.
+// label is a position in a program that is being assembled. It may be bound to an instruction before or after a jump
+// to it.
 type label int
 
 // next is the instruction after the one that jumps.
@@ -16,18 +17,18 @@ const next label = -1
 
 type item struct {
 	ins               bpf.RawInstruction
-	onTrue            label // of a conditional jump; for an unconditional one, where it goes
+	onTrue            label // target of a conditional jump if true; target of an unconditional one
 	onFalse           label
 	farTrue, farFalse bool // the target is out of a conditional jump's reach, and needs an unconditional one
 }
 
-// assembler puts a program together in which jumps go to labels, and finds out how far they are.
+// assembler assembles a program in which jumps go to labels, and computes their distances.
 type assembler struct {
 	items []item
 	at    []int // the item that a label is bound to
 }
 
-// labels makes n labels, of which it returns the first.
+// labels makes n labels and returns the first.
 func (s *assembler) labels(n int) label {
 	first := label(len(s.at))
 	s.at = append(s.at, make([]int, n)...)
@@ -69,7 +70,7 @@ func (s *assembler) offsets() []int {
 	return offsets
 }
 
-// distance is what a jump of item i to l has to skip, counted from the item's first instruction.
+// distance returns how many instructions a jump of item i to l must skip, counted from the item's first instruction.
 func (s *assembler) distance(offsets []int, i int, l label) int {
 	to := i + 1
 	if l != next {
@@ -80,7 +81,8 @@ func (s *assembler) distance(offsets []int, i int, l label) int {
 
 const reach = 255 // instructions that a conditional jump can skip
 
-// widen marks the jumps that are out of reach, until no more come to be: each makes others longer.
+// widen marks the jumps that are out of reach. It repeats this until there are no more, because each makes others
+// longer.
 func (s *assembler) widen() []int {
 	for {
 		offsets, changed := s.offsets(), false
@@ -102,7 +104,7 @@ func (s *assembler) widen() []int {
 	}
 }
 
-// program returns what was put together.
+// program returns the assembled program.
 func (s *assembler) program() ([]bpf.RawInstruction, error) {
 	offsets := s.widen()
 	total := offsets[len(s.items)]

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// interval is what is known of a 32-bit value: low <= value <= high.
+// interval is the known range of a 32-bit value: low <= value <= high.
 type interval struct{ low, high uint64 }
 
 var anything = interval{0, math.MaxUint32}
@@ -39,8 +39,8 @@ func (r *registers) join(o registers) {
 	}
 }
 
-// boundsOf follows a valid program and reports what is known before each of its instructions. Jumps go forward only, so one
-// pass does.
+// boundsOf follows a valid program and returns what is known before each of its instructions. Jumps only go forward,
+// so one pass is enough.
 func boundsOf(prog []bpf.RawInstruction) []registers {
 	states := make([]registers, len(prog))
 	states[0] = registers{reached: true} // all zero, as the kernel starts
@@ -99,7 +99,7 @@ func (r registers) loaded(ins bpf.RawInstruction) interval {
 	return interval{0, 1<<(8*bytesOf(ins.Op)) - 1}
 }
 
-// calculate gives the interval of an operation's result; anything where it may wrap.
+// calculate returns the interval of an operation's result. If the result may wrap, the interval is unlimited.
 func calculate(op uint16, a, b interval) interval {
 	result := anything
 	switch op {

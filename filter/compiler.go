@@ -28,23 +28,23 @@ const (
 	maxMessage     = 1 << 10 // bytes of the compiler's message that are kept
 )
 
-// Compiler runs rcbpf, the libpcap compiler as a program of its own: an expression that makes libpcap misbehave takes that
-// process down, not the caller. The zero value is ready, and safe for concurrent use.
+// Compiler runs rcbpf, the libpcap compiler as a separate program. An expression that makes libpcap misbehave ends
+// that process, not the caller. The zero value is ready, and safe for concurrent use.
 type Compiler struct {
-	// Path of rcbpf. If empty: $RINGCAP_RCBPF, or rcbpf beside this executable, or in $PATH.
+	// Path of rcbpf. If it is empty, rcbpf is $RINGCAP_RCBPF, or beside this executable, or in $PATH.
 	Path string
 	// Timeout for one expression, 10 s if zero.
 	Timeout time.Duration
 }
 
-// Compile is Compile of the zero Compiler.
+// Compile calls Compile of the zero Compiler.
 func Compile(ctx context.Context, expr string, snapLen int) ([]bpf.RawInstruction, error) {
 	return Compiler{}.Compile(ctx, expr, snapLen)
 }
 
-// Compile makes a program over Ethernet packets as on the wire that returns snapLen (bytes) for those that match expr, and 0
-// for others. An empty expression matches all. Errors are *ExpressionError where expr is at fault, ErrNotRepresentable
-// where the kernel could not run the program, else ErrCompilerUnavailable.
+// Compile makes a program over Ethernet packets as on the wire. The program returns snapLen (bytes) for those that
+// match expr, and 0 for others. An empty expression matches all. The error is an *ExpressionError if expr is at
+// fault, ErrNotRepresentable if the kernel could not run the program, else ErrCompilerUnavailable.
 func (c Compiler) Compile(ctx context.Context, expr string, snapLen int) ([]bpf.RawInstruction, error) {
 	path, err := c.find()
 	if err != nil {
@@ -122,7 +122,7 @@ func explain(ctx context.Context, path string, err error, message string) error 
 	return fmt.Errorf("%w: %s: %w", ErrCompilerUnavailable, path, err)
 }
 
-// parse reads what rcbpf prints: the number of instructions, and one a line.
+// parse reads the output of rcbpf: the number of instructions, and then one instruction on each line.
 func parse(out *limitedBuffer) ([]bpf.RawInstruction, error) {
 	if out.exceeded {
 		return nil, fmt.Errorf("printed more than %d bytes", out.limit)
@@ -142,8 +142,8 @@ func parse(out *limitedBuffer) ([]bpf.RawInstruction, error) {
 	return prog, nil
 }
 
-// limitedBuffer keeps the first limit bytes and forgets the rest, so that the writer does not block. It has no ReadFrom,
-// which would go round the limit.
+// limitedBuffer keeps the first limit bytes and drops the rest, so that the writer does not block. It has no
+// ReadFrom, which would bypass the limit.
 type limitedBuffer struct {
 	kept     bytes.Buffer
 	limit    int

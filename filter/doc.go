@@ -22,17 +22,18 @@ import (
 const MaxInstructions = 4096
 
 var (
-	// ErrCompilerUnavailable: the compiler could not be run or did not do its part; the expression may be fine.
+	// ErrCompilerUnavailable means that the compiler could not be run or did not work. The expression may be valid.
 	ErrCompilerUnavailable = errors.New("the filter compiler cannot be run")
-	// ErrInvalidProgram: not a program that the kernel would load. The error names the instruction.
+	// ErrInvalidProgram means that the kernel would not load the program. The error names the instruction.
 	ErrInvalidProgram = errors.New("not a valid BPF program")
-	// ErrNotRepresentable: a valid program that has no equivalent in the kernel. The error names the instruction.
+	// ErrNotRepresentable means that a valid program has no equivalent in the kernel. The error names the
+	// instruction.
 	ErrNotRepresentable = fmt.Errorf("the filter cannot be applied in the kernel: %w", capture.ErrUnsupported)
 )
 
-// ExpressionError is why libpcap refuses an expression.
+// ExpressionError is the reason why libpcap refuses an expression.
 type ExpressionError struct {
-	// Message is libpcap's, in one line.
+	// Message is libpcap's message, in one line.
 	Message string
 }
 

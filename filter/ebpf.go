@@ -17,7 +17,7 @@ const (
 	regX   = asm.R8
 
 	scratchAt = -4 * memWords // scratch memory, word by word
-	loadedAt  = scratchAt - 8 // where loads put their bytes
+	loadedAt  = scratchAt - 8 // where loads store their bytes
 )
 
 // Fields of struct __sk_buff, see linux/bpf.h.
@@ -65,7 +65,7 @@ func translate(prog []bpf.RawInstruction, xdp bool) (asm.Instructions, error) {
 	for i, reached := range reachable(prog) {
 		t.starts[i] = len(t.out)
 		if !reached {
-			continue // the verifier refuses what cannot be reached
+			continue // the verifier refuses unreachable instructions
 		}
 		if err := t.one(i, prog[i]); err != nil {
 			return nil, fmt.Errorf("instruction %d: %w", i, err)
@@ -97,11 +97,11 @@ func reachable(prog []bpf.RawInstruction) []bool {
 // translator writes an eBPF function. Every instruction in it takes one 8-byte slot.
 type translator struct {
 	out    asm.Instructions
-	starts []int // where the classic instructions' translations begin; behind the last, where rejecting does
+	starts []int // where the translation of each classic instruction begins; the last entry is where rejecting begins
 	jumps  []pendingJump
-	// rejects: something jumps to where packets are rejected.
+	// rejects means that something jumps to where packets are rejected.
 	rejects bool
-	// xdp: for an XDP program, not one of tc.
+	// xdp means that the function is for an XDP program, not for tc.
 	xdp bool
 }
 
@@ -203,7 +203,8 @@ func (t *translator) loadX(ins bpf.RawInstruction) {
 	}
 }
 
-// loadPacket loads from the offset in R2. The helper fails for what is not in the packet, offsets from 2 GiB on included.
+// loadPacket loads from the offset in R2. The helper fails for offsets outside the packet, including those from 2 GiB
+// on.
 func (t *translator) loadPacket(to asm.Register, op uint16) {
 	sizes := map[uint16]asm.Size{sizeB: asm.Byte, sizeH: asm.Half, sizeW: asm.Word}
 	width := sizes[size(op)]
@@ -233,7 +234,7 @@ func (t *translator) loadLength(to asm.Register) {
 	t.emit(asm.LoadMem(to, regSkb, skbLen, asm.Word))
 }
 
-// loadXDPAncillary loads what an XDP program knows beside the packet.
+// loadXDPAncillary loads data that an XDP program has besides the packet.
 func (t *translator) loadXDPAncillary(what uint32) error {
 	switch what {
 	case adIfindex:

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// Where the outermost VLAN tag is on the wire, and what Linux has of it beside the packet.
+// Position of the outermost VLAN tag on the wire, and the parts of it that Linux keeps beside the packet.
 const (
 	tpidAt  = 12 // after the MAC addresses
 	tciAt   = 14
@@ -16,16 +16,17 @@ const (
 	tagSize = 4
 )
 
-// farthest is beyond every packet, and so far from negative offsets that no load at it reaches one.
+// farthest is beyond every packet. It is so far from negative offsets that no load at it reaches one.
 const farthest uint32 = 0x7ffffff0
 
-// Kernel turns a program over the packet as on the wire into one over the packet as Linux holds it, with the outermost VLAN
-// tag beside the data: the same verdict for the same packet. It also closes the gaps between what libpcap and the kernel
-// take an instruction for: offsets beyond 2 GiB (the kernel has other things there) and shifts by 32 and more.
-//
-// The result tells tagged from untagged packets first, and has the program once for each, where the tag makes a difference.
-// It is one that the kernel loads. Errors are ErrInvalidProgram and ErrNotRepresentable: where it would be longer
-// than MaxInstructions, or prog leaves no word of scratch memory free where one is needed.
+// Kernel turns a program over the packet as on the wire into one over the packet as Linux holds it, with the
+// outermost VLAN tag beside the data. Both give the same verdict for the same packet. Kernel also removes differences
+// between libpcap and the kernel in the meaning of an instruction: offsets beyond 2 GiB (the kernel has other things
+// there) and shifts by 32 and more.
+// \ The result first distinguishes tagged from untagged packets. If the tag makes a difference, it has the program
+// once for each. The kernel loads the result. Errors are ErrInvalidProgram and ErrNotRepresentable. The latter means
+// that the result would be longer than MaxInstructions, or that it needs a word of scratch memory and prog leaves
+// none free.
 func Kernel(prog []bpf.RawInstruction) ([]bpf.RawInstruction, error) {
 	if err := validate(prog); err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func Kernel(prog []bpf.RawInstruction) ([]bpf.RawInstruction, error) {
 		return nil, err
 	}
 	if tagged.changed {
-		// Both copies, the one for packets without a tag first: it is the one most run.
+		// Both copies are made. The one for packets without a tag comes first, because it runs most.
 		tagged = newRewriter(asm, prog, true)
 		untaggedStart, taggedStart := asm.labels(1), asm.labels(1)
 		asm.emit(ld|sizeW|modeAbs, adVLANTagPresent)
@@ -46,7 +47,7 @@ func Kernel(prog []bpf.RawInstruction) ([]bpf.RawInstruction, error) {
 			return nil, err
 		}
 		asm.bind(taggedStart)
-		asm.emit(ld|modeImm, 0) // what a program starts with
+		asm.emit(ld|modeImm, 0) // the initial values of a program
 		if err := tagged.all(); err != nil {
 			return nil, err
 		}
@@ -62,9 +63,9 @@ type rewriter struct {
 	prog   []bpf.RawInstruction
 	bounds []registers
 	tagged bool
-	base   label // of the first instruction, with those of the others after it
+	base   label // label of the first instruction; those of the others follow
 	free   int   // a word of scratch memory that prog does not use, -1 = none
-	// changed: an instruction means something else where there is a tag.
+	// changed means that an instruction has another meaning if there is a tag.
 	changed bool
 }
 
@@ -131,7 +132,7 @@ func (r *rewriter) jumpInstruction(i int, ins bpf.RawInstruction) {
 	r.jumpIf(ins.Op&^jmp, ins.K, after+label(ins.Jt), after+label(ins.Jf))
 }
 
-// shift by X: libpcap has 0 for 32 and more, where the kernel takes the last five bits.
+// shift writes a shift by X. For 32 and more, libpcap has the result 0, but the kernel takes the last five bits.
 func (r *rewriter) shift(ins bpf.RawInstruction, x interval) error {
 	if x.high < 32 {
 		r.emit(ins.Op, 0)
@@ -155,7 +156,7 @@ func (r *rewriter) shift(ins bpf.RawInstruction, x interval) error {
 	return nil
 }
 
-// word is a word of scratch memory for a value that must survive a few instructions.
+// word returns a word of scratch memory for a value that must survive a few instructions.
 func (r *rewriter) word() (uint32, error) {
 	if r.free < 0 {
 		return 0, fmt.Errorf("%w: it uses all %d words of scratch memory", ErrNotRepresentable, memWords)
@@ -163,7 +164,7 @@ func (r *rewriter) word() (uint32, error) {
 	return uint32(r.free), nil
 }
 
-// keepingA loads X by what loads A.
+// keepingA loads X with the code that loads A.
 func (r *rewriter) keepingA(load func()) error {
 	word, err := r.word()
 	if err != nil {
@@ -183,5 +184,5 @@ func (r *rewriter) loadLength() {
 	r.emit(alu|opAdd|srcK, tagSize)
 }
 
-// reject ends the program as a load beyond the packet's end does.
+// reject ends the program in the same way as a load beyond the packet's end.
 func (r *rewriter) reject() { r.emit(retK, 0) }

@@ -2,7 +2,7 @@
 
 package filter
 
-// Loads. In the copy for tagged packets, bytes 12 to 15 of the wire are beside the packet, and what comes after them is 4
+// Loads. In the copy for tagged packets, bytes 12 to 15 of the wire are beside the packet. What comes after them is 4
 // bytes nearer than on the wire. A tagged packet has at least 12 bytes without its tag.
 
 // loadAbsolute loads bytes at k of the wire into A.
@@ -22,7 +22,7 @@ func (r *rewriter) loadAbsolute(k, bytes uint32) error {
 	return nil
 }
 
-// loadAround loads what is partly or wholly in the tag, piece by piece. X is as before.
+// loadAround loads bytes that are partly or wholly in the tag, piece by piece. It does not change X.
 func (r *rewriter) loadAround(k, bytes uint32) error {
 	n := pieceAt(k, bytes)
 	r.loadPiece(k, n)
@@ -73,7 +73,8 @@ func (r *rewriter) loadPiece(k, bytes uint32) {
 	}
 }
 
-// loadBytes loads from the packet as it is. Three bytes never are its first: there is one before them to load too.
+// loadBytes loads from the packet as Linux holds it. Three bytes are never its first, so the byte before them can be
+// loaded too.
 func (r *rewriter) loadBytes(k, bytes uint32) {
 	if bytes == 3 {
 		r.emit(ld|sizeW|modeAbs, k-1)
@@ -95,7 +96,7 @@ func (r *rewriter) loadHalf(field, offset, bytes uint32) {
 	}
 }
 
-// loadHeaderLength is ldxb 4*([k]&0xf).
+// loadHeaderLength loads as ldxb 4*([k]&0xf) does.
 func (r *rewriter) loadHeaderLength(k uint32) error {
 	switch {
 	case k >= negative:
@@ -140,7 +141,7 @@ func (r *rewriter) loadIndirect(k, bytes uint32, x interval) error {
 	return r.loadBySwitch(k, bytes)
 }
 
-// loadBehindTag loads what is known to be behind the tag.
+// loadBehindTag loads bytes that are known to be after the tag.
 func (r *rewriter) loadBehindTag(k, bytes uint32) error {
 	r.changed = true
 	if k >= tagSize {
@@ -160,8 +161,9 @@ func (r *rewriter) loadBehindTag(k, bytes uint32) error {
 	return nil
 }
 
-// loadBySwitch finds out, when the program runs, whether X+k is before, around or behind the tag. It is not, as it looks,
-// for odd programs only: "tcp port 80" loads the port so, in that part of the program which tagged packets don't get to.
+// loadBySwitch writes code that finds out at run time whether X+k is before, around or after the tag. Not only
+// unusual programs need it: "tcp port 80" loads the port in this way, in a part of the program that tagged packets do
+// not reach.
 func (r *rewriter) loadBySwitch(k, bytes uint32) error {
 	r.changed = true
 	first := max(tpidAt-bytes+1, k) // the first offset from which a load reaches into the tag

@@ -69,7 +69,7 @@ const (
 	adVLANTPID              = adOff + 60
 )
 
-// negative is the first offset that the kernel takes for something else than an offset in the packet.
+// negative is the first offset that the kernel does not treat as an offset in the packet.
 const negative uint32 = 1 << 31
 
 func class(op uint16) uint16     { return op & 0x07 }

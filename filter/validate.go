@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// validate returns why the kernel would not load the program. Beyond what the kernel wants, every path ends in a return
-// because jumps go forward only and the last instruction is one.
+// validate returns why the kernel would not load the program. It also checks that every path ends in a return: jumps
+// only go forward, and the last instruction is a return.
 func validate(prog []bpf.RawInstruction) error {
 	if len(prog) == 0 || len(prog) > MaxInstructions {
 		return fmt.Errorf("%w: %d instructions, want 1 to %d", ErrInvalidProgram, len(prog), MaxInstructions)
@@ -25,7 +25,7 @@ func validate(prog []bpf.RawInstruction) error {
 	return validateMemory(prog)
 }
 
-// validateOne looks at an instruction after which there are rest more.
+// validateOne checks an instruction that rest more instructions follow.
 func validateOne(ins bpf.RawInstruction, rest uint64) error {
 	if !known(ins.Op) {
 		return fmt.Errorf("unknown code %#x", ins.Op)
@@ -53,20 +53,21 @@ func validateOne(ins bpf.RawInstruction, rest uint64) error {
 	return nil
 }
 
-// isLoop reports whether ins jumps backwards: libpcap's programs do so for "protochain", the kernel's must not.
+// isLoop reports whether ins jumps backwards. libpcap's programs do so for "protochain"; the kernel's must not.
 func isLoop(ins bpf.RawInstruction) bool {
 	return ins.Op == jmp|opJa && ins.K >= negative
 }
 
-// loadsMetadata reports whether ins is what libpcap makes of inbound, outbound and ifindex: a load of what Linux's sockets know
-// of a packet, by an offset below zero. See SKF_AD_OFF, SKF_AD_PKTTYPE and SKF_AD_IFINDEX in linux/filter.h.
+// loadsMetadata reports whether ins is libpcap's translation of inbound, outbound and ifindex. This is a load of
+// socket metadata of a packet, by an offset below zero. See SKF_AD_OFF, SKF_AD_PKTTYPE and SKF_AD_IFINDEX in
+// linux/filter.h.
 func loadsMetadata(ins bpf.RawInstruction) bool {
 	const offset = 1<<32 - 0x1000
 	return ins.Op == ld|sizeH|modeAbs && ins.K == offset+uint32(bpf.ExtType) ||
 		ins.Op == ld|sizeW|modeAbs && ins.K == offset+uint32(bpf.ExtInterfaceIndex)
 }
 
-// known reports whether the kernel has the operation, and with this addressing.
+// known reports whether the kernel supports the operation with this addressing.
 func known(op uint16) bool {
 	switch class(op) {
 	case ld:
@@ -100,7 +101,7 @@ func scratchWord(ins bpf.RawInstruction) (word uint32, uses bool) {
 }
 
 // validateMemory refuses reads of scratch memory that some path has not written. Paths to an instruction come from
-// before it, so one pass does.
+// before it, so one pass is enough.
 func validateMemory(prog []bpf.RawInstruction) error {
 	written := make([]uint16, len(prog)) // words written on every path to it
 	for i := range written {
@@ -124,7 +125,7 @@ func validateMemory(prog []bpf.RawInstruction) error {
 	return nil
 }
 
-// successors are the instructions that may come after ins, which is number i.
+// successors returns the instructions that may come after ins, which is number i.
 func successors(ins bpf.RawInstruction, i int) []int {
 	switch {
 	case class(ins.Op) == ret:

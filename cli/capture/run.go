@@ -54,7 +54,8 @@ type event struct {
 	node       int
 	packet     *Packet
 	interfaces []iface
-	// listening: the queue is attached. ended: the stream is over, because of err or, if that is nil, as asked.
+	// listening means that the queue is attached. ended means that the stream is over, because of err or, if that is
+	// nil, as asked.
 	listening, ended bool
 	account          Account
 	err              error

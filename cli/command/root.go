@@ -27,11 +27,11 @@ import (
 // Exit codes.
 const (
 	ExitFine = 0
-	// ExitFailed: the command failed.
+	// ExitFailed means that the command failed.
 	ExitFailed = 1
-	// ExitUsage: the command line is wrong.
+	// ExitUsage means that the command line is wrong.
 	ExitUsage = 2
-	// ExitBad: the command succeeded and found a problem: see each command's help.
+	// ExitBad means that the command succeeded and found a problem: see each command's help.
 	ExitBad = 3
 )
 
@@ -57,7 +57,7 @@ type app struct {
 
 	kubeconfig, context, namespace, as string
 	timeout                            string
-	// deniedLogged: the user has been told about the missing right to ask agents.
+	// deniedLogged means that the user has been told about the missing right to ask agents.
 	deniedLogged bool
 	// connect is cluster, except in tests.
 	connect func() (*connection, error)

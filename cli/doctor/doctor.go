@@ -20,11 +20,11 @@ type Severity string
 
 // The severities.
 const (
-	// Error: something that was asked for does not work.
+	// Error means that something that was asked for does not work.
 	Error Severity = "Error"
-	// Warning: it works, with loss or worse than it could.
+	// Warning means that it works, with loss or worse than it could.
 	Warning Severity = "Warning"
-	// Note: for information.
+	// Note is for information.
 	Note Severity = "Note"
 )
 

@@ -110,7 +110,7 @@ type headers struct {
 	sourcePort                uint16
 	destinationPort           uint16
 	flags                     uint8 // of TCP
-	// payload as in kmod/classify/payload.h: behind TCP, UDP, SCTP or ICMP, else behind IP or the EtherType.
+	// payload as in kmod/classify/payload.h: after TCP, UDP, SCTP or ICMP, else after IP or the EtherType.
 	payload []byte
 	// unsure is why the ports are unknown: the packet is a fragment or could not be parsed. The kernel's classifier may know
 	// more.

@@ -24,12 +24,14 @@ type Snapshot struct {
 	Rings    []v1.CaptureRing
 	Clusters []v1.Cluster
 	Nodes    []v1.NodeCapture
-	// Counted has the nodes whose agents were asked, by name, see Ask; Denied is the right that was missing for it, for users.
+	// Counted has the nodes with agents that were asked, by name, see Ask. Denied is the right that was missing for
+	// it, for users.
 	Counted map[string]Counted
 	Denied  string
 	// LeasesDenied is the right that is missing to detect early that a node is silent, for users.
 	LeasesDenied string
-	// renewed is when each agent's Lease was renewed; hidden has the namespaces whose Leases the user may not read.
+	// renewed is when each agent's Lease was renewed. hidden has the namespaces with Leases that the user may not
+	// read.
 	renewed map[client.ObjectKey]time.Time
 	hidden  map[string]bool
 }

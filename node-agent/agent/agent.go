@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent runs the data path of one node of a cluster: it makes it as the node's NodeCapture asks, offers the
-// queues to the kubelet, and reports.
+// Package agent runs the data path of one node of a cluster. It makes the data path as the node's NodeCapture asks,
+// offers the queues to the kubelet, and reports the state.
 package agent
 
 import (
@@ -35,28 +35,29 @@ import (
 const (
 	resync  = 30 * time.Second
 	refresh = 2 * time.Second
-	// statusInterval is the pause after a status that could not be written, and between very many changes of state.
+	// statusInterval is the pause after a failed write of the status, and between writes if the state changes very
+	// often.
 	statusInterval = 5 * time.Second
-	// takeBackGrace is how long a consumer keeps a queue that is not its own any more.
+	// takeBackGrace is how long a consumer keeps a queue that is no longer its own.
 	takeBackGrace = 10 * time.Second
 )
 
 var errUnknown = errors.New("the API server has not said yet what to capture")
 
-// Agent is one node's. Its exported fields are set before Run.
+// Agent is the agent of one node. Its exported fields are set before Run.
 type Agent struct {
 	Node           string
 	Config         *rest.Config
 	KubeletDir     string
 	CDIDir         string
 	MetricsAddress string
-	// Pod that the agent is, by which it can be asked for its counters; empty where it is none.
+	// Pod of the agent, by which others ask it for its counters; empty if it runs in none.
 	Pod        types.NamespacedName
 	Identity   node.Identity
 	Reconciler *datapath.Reconciler
 	Collector  *metrics.Collector
 	Module     func() status.Module
-	// Access is the rule by which pods get queues.
+	// Access decides which pods get queues.
 	Access pods.Access
 	// Names of interfaces, for consumers.
 	Names *containers.Names
@@ -77,8 +78,8 @@ type Agent struct {
 	health metrics.Health
 }
 
-// PodAccess is the rule by which consumers get queues, for engines that hand them over. sys is a sysfs in which the node's cgroups
-// are mounted.
+// PodAccess returns the rule by which consumers get queues, for engines that hand them over. sys is a sysfs in which
+// the node's cgroups are mounted.
 func PodAccess(config *rest.Config, kubeletDir, sys string) (pods.Access, error) {
 	direct, err := newClient(config)
 	if err != nil {
@@ -89,13 +90,13 @@ func PodAccess(config *rest.Config, kubeletDir, sys string) (pods.Access, error)
 	}, nil
 }
 
-// PodResources is what the kubelet knows of devices.
+// PodResources returns access to the kubelet's information about devices.
 func PodResources(kubeletDir string) *pods.Kubelet {
 	return pods.NewKubelet(filepath.Join(kubeletDir, "pod-resources", "kubelet.sock"))
 }
 
-// Run serves until ctx ends. Capture goes on after that, and consumers keep their queues. While the API server cannot be
-// reached, Run retries, and the data path of an earlier agent stays in use.
+// Run serves until ctx ends. After that, capture continues and consumers keep their queues. While the API server
+// cannot be reached, Run retries, and the data path of an earlier agent stays in use.
 func (a *Agent) Run(ctx context.Context) error {
 	direct, err := newClient(a.Config)
 	if err != nil {
@@ -147,7 +148,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.serve(ctx, watch)
 }
 
-// address is where the agent can be asked for its counters, nil where that is not known.
+// address returns where others ask the agent for its counters; nil if that is not known.
 func (a *Agent) address() *v1.NodeAgent {
 	_, text, _ := net.SplitHostPort(a.MetricsAddress)
 	port, err := strconv.ParseUint(text, 10, 16)
@@ -157,8 +158,8 @@ func (a *Agent) address() *v1.NodeAgent {
 	return &v1.NodeAgent{Namespace: a.Pod.Namespace, Pod: a.Pod.Name, Port: int32(port)}
 }
 
-// heartbeat renews the node's Lease in the namespace of the agent's pod. It is nil if the status does not name that pod,
-// because people could not find the Lease.
+// heartbeat returns what renews the node's Lease in the namespace of the agent's pod. It is nil if the status does
+// not name that pod, because people could not find the Lease.
 func (a *Agent) heartbeat(c client.Client) *status.Heartbeat {
 	if a.address() == nil {
 		return nil
@@ -204,11 +205,11 @@ func (a *Agent) interfacesChanged() {
 	a.Changed.Raise()
 }
 
-// publish tells the kubelet, Prometheus and the API server.
+// publish reports to the kubelet, Prometheus and the API server.
 func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	a.health.Beat()
 	if report.Plan.Plans == nil {
-		// Nothing could be decided: what was offered and reported stays.
+		// Nothing could be decided: the previous offer and status stay.
 		a.health.Set(report.Err)
 		return
 	}
@@ -232,8 +233,8 @@ func (a *Agent) publish(ctx context.Context, report datapath.Report) {
 	a.health.Set(errors.Join(report.Err, report.ObserveErr, libraryErr))
 }
 
-// allocations returns the pods that each queue is allocated to; nil if no queues are offered. An error means that the kubelet
-// cannot be asked.
+// allocations returns the pods that each queue is allocated to; nil if no queues are offered. An error means that the
+// kubelet cannot be asked.
 func (a *Agent) allocations(ctx context.Context) (map[capture.QueueID][]pods.Pod, error) {
 	if len(a.offered) == 0 {
 		return nil, nil
@@ -254,8 +255,8 @@ func podsOf(allocations map[capture.QueueID][]pods.Pod) map[capture.QueueID]stri
 	return names
 }
 
-// ready fails while the desired state is not known, while the data path differs from it because of a fault of the node, and while
-// a queue is not offered to the kubelet.
+// ready returns an error while the desired state is not known, while a fault of the node keeps the data path from it,
+// and while the kubelet is not offered a queue.
 func (a *Agent) ready() error {
 	if err := a.health.Ready(); err != nil {
 		return err

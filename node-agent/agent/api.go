@@ -24,7 +24,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// requestTimeout bounds a request to the API server: while it hangs, the loop does nothing else.
+// requestTimeout bounds a request to the API server, because the loop does nothing else until it ends.
 const requestTimeout = 5 * time.Second
 
 // Scheme has the kinds that an agent reads and writes.
@@ -36,8 +36,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, errors.Join(corev1.AddToScheme(s), coordinationv1.AddToScheme(s))
 }
 
-// resources are those of Scheme's kinds that an agent uses. They are known and not discovered, so that an agent can start
-// without an API server.
+// resources maps the kinds of Scheme that an agent uses. They are built in and not discovered, so that an agent can
+// start without an API server.
 func resources() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	nodeCaptures := v1.GroupVersion.WithResource("nodecaptures")
@@ -51,7 +51,7 @@ func resources() meta.RESTMapper {
 	return m
 }
 
-// newClient makes a client that asks the API server each time. Making it asks nothing.
+// newClient makes a client without a cache. It sends no request itself.
 func newClient(config *rest.Config) (client.Client, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -67,14 +67,14 @@ func newClient(config *rest.Config) (client.Client, error) {
 // podUIDs looks pods up in the API.
 type podUIDs struct{ client client.Reader }
 
-// mirrorAnnotation of a static pod's mirror is the UID that the kubelet knows the pod by.
+// mirrorAnnotation of a static pod's mirror has the UID by which the kubelet knows the pod.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
-// staticForm is that of a UID that the kubelet makes, a checksum. The API server's have dashes.
+// staticForm matches a UID that the kubelet makes, which is a checksum. The API server's UIDs have dashes.
 var staticForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// mirrored is the UID of the static pod that a pod is the mirror of, empty for none. Who may make pods may write any annotation: it
-// must not name the UID of another's pod.
+// mirrored returns the UID of the static pod that a pod is the mirror of; empty for none. A user who may make pods
+// may write any annotation, so it must not name the UID of another user's pod.
 func mirrored(pod *corev1.Pod) string {
 	if uid := pod.Annotations[mirrorAnnotation]; staticForm.MatchString(uid) {
 		return uid
@@ -105,7 +105,8 @@ func uidsOf(pod *corev1.Pod) []string {
 	return uids
 }
 
-// NodePods lists a node's pods with the queues that they request: the latest, or those that the API server has at hand.
+// NodePods lists a node's pods with the queues that they request. latest asks for the latest list; otherwise the API
+// server may answer from its cache.
 func (p podUIDs) NodePods(ctx context.Context, node string, latest bool) ([]pods.NodePod, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

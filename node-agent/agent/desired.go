@@ -19,8 +19,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// nodeWatch keeps the node's NodeCapture in a cache. Until the API server has answered once, and whenever the watch ends,
-// it retries, at growing intervals of up to half a minute.
+// nodeWatch keeps the node's NodeCapture in a cache. It retries until the API server has answered once, and whenever
+// the watch ends, at growing intervals of up to half a minute.
 type nodeWatch struct {
 	name     string
 	cache    cache.Cache
@@ -28,7 +28,7 @@ type nodeWatch struct {
 	outage   outage
 }
 
-// newNodeWatch prepares a watch, and asks nothing yet. failed gets the errors of the tries before the first success.
+// newNodeWatch prepares a watch, but sends no request. failed gets the errors of the tries before the first success.
 func newNodeWatch(config *rest.Config, name string, failed func(error)) (*nodeWatch, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -64,8 +64,8 @@ func newNodeWatch(config *rest.Config, name string, failed func(error)) (*nodeWa
 	return w, err
 }
 
-// watchTransport notes what becomes of requests: informers keep to themselves that a server cannot be reached. Refusals
-// are not its business, for informers try in more than one way.
+// watchTransport notes the outcome of requests, because informers do not report that a server cannot be reached. It
+// ignores refusals, because informers try in more than one way.
 type watchTransport struct {
 	next http.RoundTripper
 	note func(error)
@@ -84,7 +84,8 @@ func (t watchTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// ordinaryEnd is how API servers end watches that are well. An end of file that is wrapped is that of a request.
+// ordinaryEnd reports whether a healthy API server ended a watch in the usual way. A wrapped end of file is that of a
+// request.
 func ordinaryEnd(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || err == io.EOF || err == io.ErrUnexpectedEOF
 }
@@ -107,7 +108,7 @@ func (w *nodeWatch) start(ctx context.Context, changed func()) error {
 	return nil
 }
 
-// generationHandler ignores the statuses, which are this agent's own.
+// generationHandler ignores changes of the status, which this agent makes itself.
 func generationHandler(changed func()) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { changed() },
@@ -122,7 +123,7 @@ func generationHandler(changed func()) toolscache.ResourceEventHandler {
 	}
 }
 
-// desired is the node's spec, once the API server has told it.
+// desired returns the node's spec, once the API server has sent it.
 func (w *nodeWatch) desired(ctx context.Context) (v1.NodeCaptureSpec, int64, bool) {
 	if !w.informer.HasSynced() {
 		return v1.NodeCaptureSpec{}, 0, false

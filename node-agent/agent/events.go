@@ -23,8 +23,8 @@ import (
 // controllerName is the reporting controller of the Events.
 const controllerName = "ringcap-node-agent"
 
-// newAnnouncer makes Events on the NodeCapture of a node's transitions, in the background, until ctx ends. Events of one
-// reason about one ring within a few minutes become one, with a count.
+// newAnnouncer returns a function that makes Events on the NodeCapture of a node's transitions, in the background,
+// until ctx ends. Events of one reason about one ring within a few minutes become one, with a count.
 func newAnnouncer(ctx context.Context, config *rest.Config) (func(*v1.NodeCapture, []status.Transition), error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -50,12 +50,12 @@ func newAnnouncer(ctx context.Context, config *rest.Config) (func(*v1.NodeCaptur
 	}, nil
 }
 
-// regarding is without the version, by which Events that are alike would not be found to be.
+// regarding leaves out the version. With it, Events that are alike would not be recognized.
 func regarding(object *v1.NodeCapture) runtime.Object {
 	return &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: object.Name, UID: object.UID}}
 }
 
-// related is the ring that a transition concerns; nil for none.
+// related returns the ring that a transition concerns; nil for none.
 func related(object *v1.NodeCapture, ring string) runtime.Object {
 	if ring == "" {
 		return nil

@@ -70,8 +70,8 @@ func manyQueuesInput(round uint64) status.Input {
 	return in
 }
 
-// The status of 12,800 queues is one that an API server takes, beside the largest spec that the operator writes; its sums are
-// those of all queues, and each pod is named. Without the bound it would not be taken.
+// The status of 12,800 queues is one that an API server takes, beside the largest spec that the operator writes; its
+// sums are those of all queues, and each pod is named. Without the bound it would not be taken.
 func TestTheStatusOfManyQueues(t *testing.T) {
 	ctx, c := context.Background(), api.Client(t)
 	object := &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "many"}, Spec: largestSpec()}

@@ -26,7 +26,7 @@ func namespaces(report datapath.Report) map[string]consumers.Rule {
 	return allowed
 }
 
-// provideLibrary has the libpcap for containers on the host while queues are asked for that come with it.
+// provideLibrary provides the libpcap for containers on the host while queues that come with it are asked for.
 func (a *Agent) provideLibrary(report datapath.Report) error {
 	for _, cluster := range report.Clusters {
 		if cluster.Decision.InjectLibpcap {
@@ -36,7 +36,7 @@ func (a *Agent) provideLibrary(report datapath.Report) error {
 	return a.Library.Withdraw()
 }
 
-// resources are the queues that there are. While they cannot be observed, those that were offered stay, as unhealthy, as do
+// resources returns the existing queues. While they cannot be observed, the offered ones stay, as unhealthy. So do
 // those that come with a library while there is none.
 func (a *Agent) resources(report datapath.Report, library bool) map[string]deviceplugin.Resource {
 	offer := map[string]deviceplugin.Resource{}
@@ -71,11 +71,11 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 	return offer
 }
 
-// namedQueues are queues with consumers that get the names of interfaces.
+// namedQueues are queues whose consumers get the names of interfaces.
 type namedQueues struct {
 	deviceplugin.Queues
 	names *containers.Names
-	// taken hears from which process a queue was taken.
+	// taken is told the process from which a queue was taken.
 	taken func(queue capture.QueueID, from int)
 }
 
@@ -99,7 +99,7 @@ func (q namedQueues) Grant(id capture.QueueID) (capture.Grant, error) {
 	return grant, err
 }
 
-// numaNodes are those of the interfaces that feed a set of queues, in order; of returns an interface's.
+// numaNodes returns the NUMA nodes of the interfaces that feed a set of queues, in order. of returns an interface's.
 func numaNodes(report datapath.Report, cluster string, of func(string) (int, bool)) []int {
 	nodes := map[int]bool{}
 	for _, ring := range report.Plan.Plans[report.Clusters[cluster].Engine].Rings {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// outage logs what fails again and again: once when it begins, when the API server's reason becomes another, and when it
-// is over. Errors of the network are one reason, for their texts differ each time. Any goroutine may use it.
+// outage logs a repeated failure only when it begins, when the API server's reason changes, and when it is over.
+// Errors of the network count as one reason, because their texts differ each time. Any goroutine may use it.
 type outage struct {
 	// begun and ended are the log's messages.
 	begun, ended string
@@ -21,7 +21,7 @@ type outage struct {
 	reason metav1.StatusReason
 }
 
-// note takes the outcome of one try.
+// note records the outcome of one try.
 func (o *outage) note(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pods of a real API server come and go, 20 at a time, 100 or RINGCAP_CHURN of them: the agent's watch has all that there are,
-// then none, and its memory does not grow with those that went. What becomes of their interfaces is in node-agent/pods.
+// Pods of a real API server come and go, 20 at a time, 100 or RINGCAP_CHURN of them: the agent's watch has all that
+// there are, then none, and its memory does not grow with those that went. What becomes of their interfaces is in
+// node-agent/pods.
 func TestPodsComeAndGo(t *testing.T) {
 	const batch, growth = 20, 4 << 20
 	count := 100

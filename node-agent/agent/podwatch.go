@@ -24,15 +24,15 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// podWatch follows this node's pods, and the labels of namespaces, while a ring or Cluster selects by them, and only then:
-// what is not asked for costs the API server nothing.
+// podWatch follows this node's pods, and the labels of namespaces, but only while a ring or Cluster selects by them.
+// So what is not asked for costs the API server nothing.
 type podWatch struct {
 	cache   cache.Cache
 	tracker *pods.Tracker
 
 	mu      sync.Mutex
 	watched map[client.Object]cache.Informer
-	// asked counts changes of watched: what was found before one does not answer what is asked for after it.
+	// asked counts changes of watched. What was found before a change does not answer what is asked for after it.
 	asked   uint64
 	problem string
 }
@@ -49,7 +49,7 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// newPodWatch makes one that watches nothing yet. changed is called when Pods became others.
+// newPodWatch makes a podWatch that watches nothing yet. changed is called when the result of Pods changes.
 func newPodWatch(config *rest.Config, node string, cgroups pods.Cgroups, changed func()) (*podWatch, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -132,7 +132,7 @@ func (w *podWatch) watch(ctx context.Context, kind client.Object, wanted bool) {
 	}()
 }
 
-// Pods are those that are known, or why they are not.
+// Pods returns the known pods, or the reason why they are not known.
 func (w *podWatch) Pods() (pods []plan.Pod, unknown string) {
 	pods, of := w.tracker.Pods()
 	w.mu.Lock()
@@ -146,7 +146,7 @@ func (w *podWatch) Pods() (pods []plan.Pod, unknown string) {
 	return nil, "the API server has not said yet which pods this node has"
 }
 
-// list reads the pods with their namespaces' labels, once all that is watched is there.
+// list reads the pods with their namespaces' labels, once everything that is watched has arrived.
 func (w *podWatch) list() ([]pods.Object, uint64) {
 	of, namespaces := w.synced()
 	if of == 0 {
@@ -175,7 +175,7 @@ func (w *podWatch) list() ([]pods.Object, uint64) {
 	return objects, of
 }
 
-// synced is what is asked for, when it is there, and whether namespaces are among it.
+// synced returns the asked count for which the watched objects have arrived, and whether namespaces are among them.
 func (w *podWatch) synced() (of uint64, namespaces bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,8 @@ func (w *podWatch) namespaceLabels(ctx context.Context) (map[string]map[string]s
 	return labels, nil
 }
 
-// labels are those of a namespace, by which consumers are selected. For a moment after the agent's start it waits for them.
+// labels returns the labels of a namespace, by which consumers are selected. For a moment after the agent's start it
+// waits for them.
 func (w *podWatch) labels(ctx context.Context, namespace string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -213,7 +214,7 @@ func (w *podWatch) labels(ctx context.Context, namespace string) (map[string]str
 	return w.knownLabels(ctx, namespace)
 }
 
-// knownLabels are labels that are known already.
+// knownLabels returns labels that are already known.
 func (w *podWatch) knownLabels(ctx context.Context, namespace string) (map[string]string, error) {
 	if informer := w.namespaceInformer(); informer == nil || !informer.HasSynced() {
 		w.mu.Lock()
@@ -231,7 +232,7 @@ func (w *podWatch) namespaceInformer() cache.Informer {
 	return w.watched[namespaceKind]
 }
 
-// object is a pod that may have processes.
+// object converts a pod that may have processes.
 func object(pod *corev1.Pod, namespaces map[string]map[string]string) (pods.Object, bool) {
 	o := pods.Object{
 		Pod: plan.Pod{
@@ -241,14 +242,14 @@ func object(pod *corev1.Pod, namespaces map[string]map[string]string) (pods.Obje
 		Running: pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil,
 	}
 	if mirror := mirrored(pod); mirror != "" {
-		// Only the kubelet knows that it runs, and reports no mirror pod that somebody else made.
+		// Only the kubelet knows that it runs. It does not report a mirror pod that somebody else made.
 		o.UID = mirror
 		return o, pod.Status.Phase == corev1.PodRunning
 	}
 	return o, pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// needs returns what a spec's selectors select by. A namespace's name needs no look at the namespace.
+// needs returns what a spec's selectors select by. A selector by a namespace's name does not need the namespace.
 func needs(spec v1.NodeCaptureSpec) (pods, namespaces bool) {
 	for _, ring := range spec.Rings {
 		for _, i := range ring.Spec.Interfaces {
@@ -263,7 +264,7 @@ func needs(spec v1.NodeCaptureSpec) (pods, namespaces bool) {
 	return pods, namespaces
 }
 
-// trimPod keeps only what list reads, so that large pods take little of the agent's memory.
+// trimPod keeps only what list reads, so that large pods take little memory of the agent.
 func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {

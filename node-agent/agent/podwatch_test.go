@@ -111,8 +111,8 @@ func TestPodsOfANode(t *testing.T) {
 	eventually(here, hostnet)
 	assert.NotEmpty(t, changed)
 
-	// Pods that were found without the labels of namespaces do not count once these are needed, and the reason why labels are unknown is
-	// reported.
+	// Pods that were found without the labels of namespaces do not count once these are needed, and the reason why
+	// labels are unknown is reported.
 	w.want(t.Context(), podRing("team"))
 	_, unknown = w.Pods()
 	assert.NotEmpty(t, unknown)
@@ -152,8 +152,8 @@ func TestPodsOfANode(t *testing.T) {
 	require.Eventually(t, func() bool { pods, _ := w.Pods(); return len(pods) >= 2 }, 20*time.Second, 10*time.Millisecond)
 }
 
-// The API server lets anybody who may make pods make one that calls itself the mirror of another. It gets that one's UID, by which the
-// other's interfaces and queues would be found, only where the kubelet alone can have said so.
+// The API server lets anybody who may make pods make one that calls itself the mirror of another. It gets that one's
+// UID, by which the other's interfaces and queues would be found, only where the kubelet alone can have said so.
 func TestNobodyIsAnothersMirror(t *testing.T) {
 	c := api.Client(t)
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "thieves"}}))

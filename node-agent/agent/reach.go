@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Reach asks the API server for something small by a connection of its own: one from before a cut looks alive for
-// long. A server that is there answers, or its machine refuses the connection, as while it is started again: the way to it
-// is well. One that answers that it is of no use is none.
+// Reach sends the API server a small request by a new connection, because a connection from before a cut looks alive
+// for long. If the server answers, or its machine refuses the connection, as during a restart, the network is intact.
+// A server that answers that it cannot serve counts as unreachable.
 func Reach(config *rest.Config) (func(context.Context) error, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -55,7 +55,8 @@ func Reach(config *rest.Config) (func(context.Context) error, error) {
 	}, nil
 }
 
-// APIServer returns the addresses of the API server; for a name, those that were found last. It is for one goroutine.
+// APIServer returns the addresses of the API server. For a name, these are the last known ones. It is for one
+// goroutine.
 func APIServer(config *rest.Config) func() []net.IP {
 	const timeout = 2 * time.Second
 	server, _, err := rest.DefaultServerUrlFor(config)

@@ -43,8 +43,8 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// underTraffic are ten minutes of an agent's reports, one every two seconds with packets in between, and an edit by the operator after
-// five. It returns the requests that were made, and the object.
+// underTraffic are ten minutes of an agent's reports, one every two seconds with packets in between, and an edit by
+// the operator after five. It returns the requests that were made, and the object.
 func underTraffic(t *testing.T, name string, heartbeat func(c client.Client) *status.Heartbeat) (map[string]int, *v1.NodeCapture) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,8 +100,8 @@ func underTraffic(t *testing.T, name string, heartbeat func(c client.Client) *st
 	return counter.made, stored()
 }
 
-// An agent under traffic writes its Lease once in 40 to 60 seconds, its status every five minutes, and reads nothing. An edit by the
-// operator does not change that.
+// An agent under traffic writes its Lease once in 40 to 60 seconds, its status every five minutes, and reads nothing.
+// An edit by the operator does not change that.
 func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
 	pod := types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "agent-x"}
 	made, object := underTraffic(t, "counted", func(c client.Client) *status.Heartbeat {
@@ -127,8 +127,8 @@ func TestRequestsOfAnAgentUnderTraffic(t *testing.T) {
 	assert.Equal(t, object.UID, lease.OwnerReferences[0].UID)
 }
 
-// An agent that may not write Leases, as in an older installation, writes its status once a minute, and so does an agent that is not a
-// pod. It logs that once.
+// An agent that may not write Leases, as in an older installation, writes its status once a minute, and so does an
+// agent that is not a pod. It logs that once.
 func TestAnAgentWithoutALease(t *testing.T) {
 	var made map[string]int
 	log := logged(t, func() {

@@ -16,13 +16,13 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// attachment is what tells a holding from a later one of the same process: a decision is about the one that was seen.
+// attachment tells a holding from a later one of the same process. A decision is about the one that was seen.
 type attachment struct {
 	engine v1.Engine
 	number uint64
 }
 
-// holdings are the queues that are attached to, with the attachment of each.
+// holdings returns the queues with a consumer, and the attachment of each.
 func holdings(report datapath.Report) (held []pods.Holding, attachments map[pods.Holding]attachment) {
 	attachments = map[pods.Holding]attachment{}
 	for engine, observation := range report.Observations {
@@ -55,7 +55,7 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 		who := a.keeper.Who(o.Holding)
 		switch _, err := engine.TakeBack(ctx, o.Queue, capture.Holder{PID: o.PID, Attachment: seen.number}); {
 		case errors.Is(err, capture.ErrNotFound):
-			// It went by itself.
+			// The holder detached by itself.
 		case errors.Is(err, capture.ErrUnsupported):
 			a.keeper.Exempt(o.Holding)
 			slog.Warn("A queue cannot be taken back: its holder keeps it until it ends", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue,
@@ -69,8 +69,8 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 	}
 }
 
-// isUnowned checks again that a queue is held by an unknown process and is not allocated to a pod, because both may have changed, and
-// revoking takes the queue from any holder.
+// isUnowned checks again that a queue is held by an unknown process and is not allocated to a pod. Both may have
+// changed, and revoking takes the queue from any holder.
 func (a *Agent) isUnowned(ctx context.Context, engine capture.Engine, queue capture.QueueID) bool {
 	seen, err := engine.Observe(ctx)
 	if err != nil {
@@ -96,14 +96,14 @@ func (a *Agent) announceTakenBack(ctx context.Context, queue capture.QueueID, wh
 	}
 }
 
-// announceGiven announces that a queue was taken from its holder because the kubelet gives it to a pod. The kubelet does not
-// wait for that.
+// announceGiven announces that a queue was taken from its holder because the kubelet gives it to a pod. The kubelet
+// does not wait for that.
 func (a *Agent) announceGiven(queue capture.QueueID, from int) {
 	who := a.keeper.Who(pods.Holding{Queue: queue, PID: from})
 	go a.announceTakenBack(context.Background(), queue, who, "the kubelet gives it to another pod")
 }
 
-// holders are the processes that read queues which the kubelet gave to no pod.
+// holders returns the processes that read queues which the kubelet gave to no pod.
 func (a *Agent) holders(report datapath.Report, allocations map[capture.QueueID][]pods.Pod) map[capture.QueueID]string {
 	holders := map[capture.QueueID]string{}
 	held, _ := holdings(report)
@@ -130,7 +130,7 @@ func (a *Agent) inUse(report datapath.Report) map[string]string {
 	return who
 }
 
-// holdersOf are the first few.
+// holdersOf returns the first few holders.
 func (a *Agent) holdersOf(name string, state capture.ClusterState) (holders []string) {
 	const limit = 4
 	for i, queue := range state.Queues {

@@ -55,7 +55,8 @@ func (e *takingEngine) TakeBack(_ context.Context, queue capture.QueueID, holder
 	return 10, e.err
 }
 
-// takingLab is a node where process 10, of a pod that is gone, holds queue 1 of ids, and process 11 of pod sensors/a queue 0.
+// takingLab is a node where process 10, of a pod that is gone, holds queue 1 of ids, and process 11 of pod sensors/a
+// queue 0.
 func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.Transition) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package capture holds the desired and the observed state of one node's data path as plain values. The planner makes
-// a Plan, an engine applies it and reports an Observation; both know nothing of Kubernetes.
+// a Plan, an engine applies it and reports an Observation. Neither depends on Kubernetes.
 package capture
 
 import (
@@ -37,8 +37,8 @@ const (
 	BalanceRxQueue
 )
 
-// Plan is everything that an engine is to have on this node. Names of rings are unique, names of clusters are unique;
-// a ring's own queues are a Cluster of the ring's name.
+// Plan is everything that an engine is to have on this node. Names of rings are unique, and so are names of clusters.
+// A ring's own queues are a Cluster of the ring's name.
 type Plan struct {
 	Rings    []Ring
 	Clusters []Cluster
@@ -48,41 +48,42 @@ type Plan struct {
 type Ring struct {
 	Name string
 	Taps []Tap
-	// Filter is a kernel-side classic BPF program over the packet as the kernel holds it (package filter makes it from
-	// one over the packet as it was on the wire); empty lets everything pass.
+	// Filter is a kernel-side classic BPF program over the packet as the kernel holds it. Package filter makes it
+	// from a program over the packet as it was on the wire. If it is empty, everything passes.
 	Filter []bpf.RawInstruction
 	// SnapLen is the greatest number of bytes captured of a packet, 1 to 65535.
 	SnapLen uint32
-	// Promiscuous makes the tapped devices receive what is not addressed to them.
+	// Promiscuous makes the tapped devices receive packets that are not addressed to them.
 	Promiscuous bool
 	// Outputs names the clusters that the ring feeds, at most 8.
 	Outputs []string
-	// Mode is where packets are taken; XDP how a mode other than 0 may be had without a capture-aware driver.
+	// Mode is where packets are taken. XDP selects how the engine may provide a mode other than 0 without a
+	// capture-aware driver.
 	Mode TransparentMode
 	XDP  XDPMode
-	// Quick is what spec.quickMode says. Engines accept it; it has no effect.
+	// Quick is the value of spec.quickMode. Engines accept it, but it has no effect.
 	Quick bool
-	// VLANs are the outermost VLAN ids that pass, 0 for untagged packets; empty lets all pass.
+	// VLANs are the outermost VLAN ids that pass, 0 for untagged packets. If it is empty, all pass.
 	VLANs    []uint16
 	Sampling Sampling
 	Rules    RuleSet
-	// Defragment makes the fragments of an IPv4 datagram come as one packet.
+	// Defragment delivers the fragments of an IPv4 datagram as one packet.
 	Defragment bool
-	// Plugins are asked in this order, at most 8, after the patterns.
+	// Plugins are called in this order, at most 8, after the patterns.
 	Plugins []Plugin
-	// HardwareTime takes the device's time of a packet where it took one.
+	// HardwareTime uses the device's time of a packet if the device recorded one.
 	HardwareTime bool
 }
 
-// TransparentMode is where packets are taken: 0 from the stack, 1 before the stack, which gets them too, 2 before the
-// stack, which does not get them.
+// TransparentMode is where packets are taken. 0 is from the stack. 1 is before the stack, which also gets them. 2 is
+// before the stack, which does not get them.
 type TransparentMode uint32
 
 // XDPMode selects which XDP the eBPF engine may use for transparent modes 1 and 2.
 type XDPMode uint32
 
-// Native XDP runs in the driver. GenericAllowed takes generic XDP, in the stack and after an skb was made, where the driver
-// has no other.
+// Native XDP runs in the driver. GenericAllowed permits generic XDP if the driver has no native one. Generic XDP runs
+// in the stack, after an skb was made.
 const (
 	XDPNative XDPMode = iota
 	XDPGenericAllowed
@@ -90,7 +91,7 @@ const (
 
 // Sampling selects the packets of a ring's sample.
 type Sampling struct {
-	// OneIn so many packets, or flows; 0 and 1 are all.
+	// OneIn is the n of one in n packets, or flows; 0 and 1 mean all.
 	OneIn uint32
 	// ByFlow takes all packets of a flow or none.
 	ByFlow bool
@@ -101,11 +102,11 @@ type Tap struct {
 	Interface string
 	Index     int
 	Direction Direction
-	// RxQueues are the device's receive queues that are captured, in order; empty is all.
+	// RxQueues are the captured receive queues of the device, in order; empty means all.
 	RxQueues []uint16
-	// Follows: the tap stays when the device goes to another network namespace.
+	// Follows means that the tap stays when the device goes to another network namespace.
 	Follows bool `json:",omitempty"`
-	// Away, of an observed tap: the device is in another one.
+	// Away, of an observed tap, means that the device is in another namespace.
 	Away bool `json:",omitempty"`
 }
 
@@ -115,18 +116,20 @@ type Cluster struct {
 	Queues  int
 	Balance Balance
 	HashKey [16]byte
-	// QueueBytes is the size of one queue's data (of each lane of it, in the module), a power of two of at least 128 KiB.
+	// QueueBytes is the size of one queue's data (of each lane of it, in the module). It is a power of two of at
+	// least 128 KiB.
 	QueueBytes uint32
-	// Lanes is the number of memory areas of each queue where there are to be fewer than the engine makes; 0: as many as that.
+	// Lanes is the number of memory areas of each queue if it is to be fewer than the engine makes; 0 for the
+	// engine's number.
 	Lanes int `json:",omitempty"`
-	// Watermark is the number of unread bytes at which a sleeping consumer is woken; WatermarkTimeout the time after
-	// which it is woken for fewer.
+	// Watermark is the number of unread bytes at which a sleeping consumer is woken. WatermarkTimeout is the time
+	// after which it is woken for fewer.
 	Watermark        uint32
 	WatermarkTimeout time.Duration
 	// Inner hashes the innermost packet of tunnels.
 	Inner     bool
 	Fragments Fragments
-	// LongHeader: slots carry what the parser found and a hash, in engines where they need not.
+	// LongHeader means that slots carry the parser's results and a hash, in engines where these are optional.
 	LongHeader bool
 	// WhenFull and WhenUnattended are the policies for packets to a queue that is full, or that has no consumer.
 	WhenFull, WhenUnattended QueuePolicy
@@ -135,16 +138,17 @@ type Cluster struct {
 // Fragments selects the queue for fragments. The values are those of enum ringcap_fragments.
 type Fragments uint32
 
-// FragmentsTogether: all of a datagram to one queue. FragmentsWithFlow: to that of the rest of their flow.
+// FragmentsTogether sends all fragments of a datagram to one queue. FragmentsWithFlow sends them to the queue of the
+// rest of their flow.
 const (
 	FragmentsTogether Fragments = iota
 	FragmentsWithFlow
 )
 
-// QueuePolicy is what becomes of packets for a queue that cannot take them. The values are those of enum ringcap_policy.
+// QueuePolicy decides about packets for a queue that cannot take them. The values are those of enum ringcap_policy.
 type QueuePolicy uint32
 
-// PolicyDrop drops and counts them there; PolicySpread gives them to other attended queues.
+// PolicyDrop drops the packets and counts them there. PolicySpread gives them to other attended queues.
 const (
 	PolicyDrop QueuePolicy = iota
 	PolicySpread
@@ -159,30 +163,32 @@ type QueueID struct {
 // RingStats is a ring's account: Seen = Filtered + SampledOut + Reflected + Absorbed + Directed + Passed.
 type RingStats struct {
 	Seen, SeenBytes, Filtered, SampledOut, Passed uint64
-	// Reflected were sent out of another interface, of which ReflectFailed were refused by it; Absorbed are fragments that
-	// went into another packet; Directed went to a queue that a rule names.
+	// Reflected packets were sent out of another interface. ReflectFailed is the part of them that the interface
+	// refused. Absorbed fragments went into another packet. Directed packets went to a queue that a rule names.
 	Reflected, ReflectFailed, Absorbed, Directed uint64
 }
 
 // QueueStats is a queue's account. What its cluster's rings passed to it is Delivered plus all of Dropped.
 type QueueStats struct {
-	// DeliveredBytes are those that consumers can read: without TruncatedBytes.
+	// DeliveredBytes counts the bytes that consumers can read: without TruncatedBytes.
 	Delivered, DeliveredBytes uint64
-	// Truncated are those of the packets delivered that a snap length has shortened, TruncatedBytes what they lack.
+	// Truncated counts the delivered packets that a snap length has shortened. TruncatedBytes counts the bytes that
+	// they lack.
 	Truncated, TruncatedBytes uint64
 	Dropped                   map[DropReason]uint64
 	UnreadBytes               uint64
-	// Lanes is the number of memory areas that it has by now; 0 where the engine makes all of them at once.
+	// Lanes is the present number of memory areas; 0 if the engine makes all of them at once.
 	Lanes    int
 	Attached bool
-	// Holder is the process that attached, by its number in this process's pid namespace; 0 when there is none, or it is not
-	// visible from here. It may have ended, and another one hold what it had.
+	// Holder is the process that attached, by its number in this process's pid namespace. It is 0 if there is none,
+	// or if it is not visible from here. It may have ended, and another process may hold what it had.
 	Holder int
-	// Attachment is this time that it attached: no other of the queue has the number. 0 where that is not known.
+	// Attachment identifies this attachment: no other of the queue has the number. It is 0 if that is not known.
 	Attachment uint64
 }
 
-// Holder is whom a queue is taken from: a process, and the time that it attached; anybody where both are 0.
+// Holder identifies the holder that a queue is taken from, by process and attachment. If both are 0, it is any
+// holder.
 type Holder struct {
 	PID        int
 	Attachment uint64
@@ -205,7 +211,8 @@ var DropReasons = []DropReason{DropFull, DropUnattended, DropNoMemory}
 type Observation struct {
 	Rings    map[string]RingState
 	Clusters map[string]ClusterState
-	// Own is the engine's, for the Apply that follows: how it was asked for what it has. The zero Observation has none.
+	// Own is for the engine itself, in the following Apply: the settings with which its objects were asked for. The
+	// zero Observation has none.
 	Own any
 }
 
@@ -214,46 +221,47 @@ type RingState struct {
 	// Taps that are attached.
 	Taps  []Tap
 	Stats RingStats
-	// Rules has what each wildcard rule counted, by its id.
+	// Rules holds the counters of each wildcard rule, by its id.
 	Rules map[uint32]RuleStats
-	// Patterns has the packets that each payload pattern decided on, Plugins those that each plugin did not let pass, in the
-	// plan's order; nil if the engine does not count them.
+	// Patterns holds the number of packets that each payload pattern decided on, and Plugins that of packets that
+	// each plugin did not let pass. Both are in the plan's order. They are nil if the engine does not count them.
 	Patterns, Plugins []uint64
 }
 
-// RuleStats is what a rule counted.
+// RuleStats are the counters of a rule.
 type RuleStats struct{ Packets, Bytes uint64 }
 
 // ClusterState is an observed cluster.
 type ClusterState struct {
 	Queues []QueueStats
-	// Duplicated counts second copies (BalanceBothEnds); Spread packets that went to another queue by WhenFull or
-	// WhenUnattended. What rings passed and directed to it, and Duplicated, is the sum over its queues.
+	// Duplicated counts second copies (BalanceBothEnds). Spread counts packets that went to another queue by WhenFull
+	// or WhenUnattended. What rings passed and directed to it, and Duplicated, is the sum over its queues.
 	Duplicated, Spread uint64
-	// Memory is the bytes that its queues take.
+	// Memory is the number of bytes that its queues take.
 	Memory uint64
-	// MemoryMost is the bytes that they may come to take, as more CPUs produce; 0 where that is Memory.
+	// MemoryMost is the number of bytes that they may come to take, as more CPUs produce. It is 0 if that is Memory.
 	MemoryMost uint64
-	// Lanes is the number of memory areas of each queue; 0 where the engine has one.
+	// Lanes is the number of memory areas of each queue; 0 if the engine has one.
 	Lanes int
 }
 
-// Memory is a node's, in bytes.
+// Memory is the memory of a node, in bytes.
 type Memory struct {
-	// Total of the node without huge pages that were set aside, and Available of it to programs now.
+	// Total is the node's memory without huge pages that were set aside. Available is the part that is available to
+	// programs now.
 	Total, Available uint64
 	// Reserve is what queues leave of both.
 	Reserve uint64
-	// AgentRoom is what the memory limit of the agent's container leaves for queues, which are charged to it.
+	// AgentRoom is how much the memory limit of the agent's container leaves for queues, which are charged to it.
 	AgentRoom uint64
 }
 
-// Room is the bytes that new queues may have.
+// Room returns the number of bytes that new queues may take.
 func (m Memory) Room() uint64 {
 	return min(m.Available-min(m.Available, m.Reserve), m.AgentRoom)
 }
 
-// Grant is what a container must be given to consume a queue.
+// Grant is what a container needs to consume a queue.
 type Grant struct {
 	// Devices are device nodes: path on the host, path in the container.
 	Devices []PathPair
@@ -261,37 +269,38 @@ type Grant struct {
 	Mounts []PathPair
 }
 
-// PathPair is a path on the host and what it is called in the container.
+// PathPair is a path on the host and the path of the same file in the container.
 type PathPair struct{ Host, Container string }
 
 // Errors that engines return, to be tested with errors.Is.
 var (
-	// ErrInUse: a consumer holds what the change would take away.
+	// ErrInUse means that a consumer holds what the change would take away.
 	ErrInUse = errors.New("in use by a consumer")
-	// ErrUnsupported: the engine cannot do what the plan asks; the error names it.
+	// ErrUnsupported means that the engine cannot do what the plan asks. The error names it.
 	ErrUnsupported = errors.New("not supported by this engine")
-	// ErrNoMemory: the node has no memory for it.
+	// ErrNoMemory means that the node does not have enough memory.
 	ErrNoMemory = errors.New("no memory")
-	// ErrNotFound: no such ring, cluster or queue, or it is not this process that has it.
+	// ErrNotFound means that there is no such ring, cluster or queue, or that another process has it.
 	ErrNotFound = errors.New("not found")
 )
 
-// Engine is a data path. Its methods may be called by several goroutines; Apply by one at a time.
+// Engine is a data path. Its methods may be called by several goroutines, but Apply only by one at a time.
 type Engine interface {
-	// Apply makes the node's data path as planned and removes what the engine made before and is not planned any more. seen is
-	// what Observe has just returned, so that the engine need not look again; with the zero value it looks.
-	// What is unchanged is not touched: its consumers stay attached and its counters go on. The returned map has an
-	// entry for each ring or cluster (by name) that could not be made as planned; the others were applied.
-	// The error is for what concerns the engine as a whole.
+	// Apply makes the node's data path as planned. It removes what the engine made before and is no longer planned.
+	// seen is what Observe has just returned, so that the engine need not look again. With the zero value it looks.
+	// Apply does not touch what is unchanged: its consumers stay attached and its counters continue. The returned map
+	// has an entry for each ring or cluster (by name) that could not be made as planned. The others were applied. The
+	// error is about the engine as a whole.
 	Apply(ctx context.Context, plan Plan, seen Observation) (map[string]error, error)
 	// Observe reads the state and the counters.
 	Observe(context.Context) (Observation, error)
 	// Grant returns what a container needs to consume a queue.
 	Grant(QueueID) (Grant, error)
-	// TakeBack revokes a queue for the next consumer: it is empty and free afterwards. The descriptors and mappings of its
-	// former consumer get nothing more, and it cannot attach again with its old grant. Where a holder is named, only that
-	// one loses the queue, else TakeBack returns ErrNotFound. from is the process that had it, 0 where it is not known.
+	// TakeBack revokes a queue for the next consumer. Afterwards it is empty and free. The descriptors and mappings
+	// of its former consumer get nothing more, and it cannot attach again with its old grant. If a holder is named,
+	// only that holder loses the queue; for another one, TakeBack returns ErrNotFound. from is the process that had
+	// the queue, 0 if it is not known.
 	TakeBack(ctx context.Context, queue QueueID, holder Holder) (from int, err error)
-	// Close releases what the process holds. Rings, queues and attached consumers live on.
+	// Close releases the process's resources. Rings, queues and attached consumers stay.
 	Close() error
 }

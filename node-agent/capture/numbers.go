@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// ParseNumbers reads a list such as 0-3,8, of CPUs or RX queues: the format of cpuset(7), of the kernel's files on CPUs, and of the
-// API's fields. Numbers are from 0 to greatest, and come in the order of the list and as often as it has them.
+// ParseNumbers reads a list such as 0-3,8, of CPUs or RX queues. This is the format of cpuset(7), of the kernel's
+// files on CPUs, and of the API's fields. Numbers are from 0 to greatest. The result has them in the order of the
+// list, and as often as the list.
 func ParseNumbers(list string, greatest int) ([]int, error) {
 	var numbers []int
 	for _, part := range strings.Split(list, ",") {

@@ -9,18 +9,20 @@ import (
 	"slices"
 )
 
-// MaxPatternEnds is how many payload patterns may have to be compared at one byte of payload, in both engines:
-// RINGCAP_PATTERN_ENDS_MAX.
+// MaxPatternEnds is how many payload patterns an engine may have to compare at one byte of payload. It applies to
+// both engines: RINGCAP_PATTERN_ENDS_MAX.
 const MaxPatternEnds = 64
 
-// PatternTexts are payload patterns by their bytes, in lower case if one of them ignores case.
+// PatternTexts groups payload patterns by their bytes. The bytes are in lower case if one of the patterns ignores
+// case.
 type PatternTexts struct {
 	patterns []Pattern
 	// Folds is set if one of them ignores case.
 	Folds bool
-	// lens are the lengths that occur, the greatest first.
+	// lens holds the lengths that occur, the greatest first.
 	lens []int
-	// indexes of patterns of one text in the order in which they are compared, without those that never decide.
+	// indexes holds the patterns of each text, in the order in which they are compared, without those that never
+	// decide.
 	indexes map[string][]int
 }
 
@@ -52,7 +54,7 @@ func ignored(p Pattern) int {
 	return 0
 }
 
-// Text returns the bytes of the pattern at the index as the group sees them.
+// Text returns the bytes of the pattern at the index, in the form of the group.
 func (t *PatternTexts) Text(index int) []byte {
 	if !t.Folds {
 		return t.patterns[index].Bytes
@@ -69,11 +71,11 @@ func (t *PatternTexts) Text(index int) []byte {
 // Indexes returns the patterns of a text in the order in which they are compared, without those that never decide.
 func (t *PatternTexts) Indexes(text []byte) []int { return t.indexes[string(text)] }
 
-// deciding leaves out the patterns of one text that never decide, because one before them is found wherever they are.
+// deciding leaves out the patterns of one text that never decide, because an earlier one is found wherever they are.
 func (t *PatternTexts) deciding(indexes []int) []int {
 	var kept []int
 	for _, i := range indexes {
-		// With more than that the set is refused.
+		// If there are more, the set is refused.
 		if !slices.ContainsFunc(kept[:min(len(kept), MaxPatternEnds)], func(k int) bool { return t.patterns[k].covers(t.patterns[i]) }) {
 			kept = append(kept, i)
 		}
@@ -81,7 +83,7 @@ func (t *PatternTexts) deciding(indexes []int) []int {
 	return kept
 }
 
-// covers reports whether p is found wherever other is, which has the same text.
+// covers reports whether p is found wherever other is. Both have the same text.
 func (p Pattern) covers(other Pattern) bool {
 	if p.Offset > other.Offset || p.limit() < other.limit() {
 		return false

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// RuleSet is what a ring does to packets that its filter passed: exact rules first, then the wildcard rule of the greatest
-// priority that matches, then Default; what passes so is searched for Patterns. The zero value passes everything.
+// RuleSet is what a ring does to packets that its filter passed. Exact rules come first, then the matching wildcard
+// rule with the greatest priority, then Default. Packets that pass are searched for Patterns. The zero value passes
+// everything.
 type RuleSet struct {
 	Exact    []ExactRule
 	Wildcard []WildcardRule
@@ -17,7 +18,7 @@ type RuleSet struct {
 	Default       Action
 	DefaultTarget Target
 	Patterns      []Pattern
-	// DropMatching drops what contains a pattern; without it only what contains one passes.
+	// DropMatching drops packets that contain a pattern. Without it, only such packets pass.
 	DropMatching bool
 }
 
@@ -26,8 +27,8 @@ func (s RuleSet) Empty() bool {
 	return len(s.Exact) == 0 && len(s.Wildcard) == 0 && len(s.Patterns) == 0 && s.Default == ActionPass
 }
 
-// Targets lists what the set sends packets to, each once: the default's first, then those of the rules in order. Engines
-// number them by their indexes.
+// Targets lists where the set sends packets, each target once: the default's first, then those of the rules in order.
+// Engines number them by their indexes.
 func (s RuleSet) Targets() []Target {
 	var targets []Target
 	add := func(target Target) {
@@ -45,14 +46,14 @@ func (s RuleSet) Targets() []Target {
 	return targets
 }
 
-// TargetNumber is the index of a target in the list, 0 for a zero target.
+// TargetNumber returns the index of a target in the list, 0 for a zero target.
 func TargetNumber(targets []Target, target Target) int { return max(slices.Index(targets, target), 0) }
 
-// Action is what becomes of a packet. The values are those of enum ringcap_action.
+// Action is the treatment of a packet. The values are those of enum ringcap_action.
 type Action uint8
 
-// The actions: ActionLearn passes, and passes this flow by an exact rule from now on; ActionQueue and ActionReflect send it
-// to the rule's target and nowhere else.
+// The actions. ActionLearn passes the packet, and from now on passes its flow by an exact rule. ActionQueue and
+// ActionReflect send it only to the rule's target.
 const (
 	ActionPass Action = iota
 	ActionDrop
@@ -61,45 +62,45 @@ const (
 	ActionReflect
 )
 
-// Target is a queue, for ActionQueue, or an interface, for ActionReflect; else zero.
+// Target is a queue, for ActionQueue, or an interface, for ActionReflect. Otherwise it is zero.
 type Target struct {
 	Queue     QueueID
 	Interface string
 	Index     int
 }
 
-// ExactRule is one flow in both directions. Ports are 0 where the protocol has none, VLAN is 0 for untagged packets.
+// ExactRule is one flow in both directions. Ports are 0 if the protocol has none. VLAN is 0 for untagged packets.
 type ExactRule struct {
 	Source, Destination netip.AddrPort
 	Protocol            uint8
 	VLAN                uint16
 	Action              Action
 	Target              Target
-	// Idle is the time without a packet after which the rule goes, in whole seconds, 0 = never.
+	// Idle is the time without a packet after which the rule is removed, in whole seconds, 0 = never.
 	Idle time.Duration
 }
 
 // WildcardRule is a rule with a Match that may leave out fields.
 type WildcardRule struct {
-	// ID is unique in the set and not 0; among rules of the same priority the smallest decides.
+	// ID is unique in the set and not 0. Among rules of the same priority the smallest ID decides.
 	ID       uint32
 	Priority uint32
-	// Name is for metrics; a rule without one has none.
+	// Name is for metrics; a rule without a name has none.
 	Name  string
 	Match Match
 	// Both also matches with source and destination exchanged.
 	Both   bool
 	Action Action
 	Target Target
-	// Idle as in ExactRule; ActionLearn gives it to what is learnt.
+	// Idle is as in ExactRule. ActionLearn gives it to the learnt rules.
 	Idle time.Duration
 }
 
-// Match is what a packet is compared with. A nil pointer or zero prefix is not compared; a packet that lacks a field that is
-// does not match.
+// Match holds the values that a packet is compared with. A nil pointer or zero prefix is not compared. A packet that
+// lacks a compared field does not match.
 type Match struct {
 	SourceMAC, DestinationMAC *[6]byte
-	// EtherType is the one after all VLAN tags. VLAN is the outermost id, InnerVLAN the second; 0 = there is none.
+	// EtherType is the one after all VLAN tags. VLAN is the outermost id, InnerVLAN the second; 0 = no tag.
 	EtherType, VLAN, InnerVLAN *uint16
 	Protocol                   *uint8
 	Source, Destination        netip.Prefix
@@ -114,19 +115,19 @@ type Match struct {
 // PortRange is from First to Last, both included.
 type PortRange struct{ First, Last uint16 }
 
-// TCPFlags matches where the flags of the TCP header, masked, are Flags.
+// TCPFlags matches if the flags of the TCP header, masked, are Flags.
 type TCPFlags struct{ Flags, Mask uint8 }
 
-// Pattern is looked for in a packet's payload.
+// Pattern is searched for in a packet's payload.
 type Pattern struct {
-	// Name is for metrics; a pattern without one has none.
+	// Name is for metrics; a pattern without a name has none.
 	Name string
 	// Bytes are 1 to 255.
 	Bytes []byte
-	// IgnoreCase takes ASCII letters of either case for the same.
+	// IgnoreCase treats ASCII letters of either case as equal.
 	IgnoreCase bool
-	// Offset is the lowest offset in the payload where it may begin; Depth the bytes from there on in which it must lie, 0 = to
-	// the end.
+	// Offset is the lowest offset in the payload at which it may begin. Depth is the number of bytes from there on in
+	// which it must lie, 0 = to the end.
 	Offset, Depth uint32
 }
 
@@ -134,6 +135,6 @@ type Pattern struct {
 type Plugin struct {
 	// Name that it has registered, 1 to 31 bytes.
 	Name string
-	// Config is the plugin's own, at most 32768 bytes.
+	// Config is for the plugin, at most 32768 bytes.
 	Config []byte
 }

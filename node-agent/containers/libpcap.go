@@ -21,9 +21,10 @@ type libpcapFile struct {
 	paths []string
 }
 
-// Mounting over what the loader finds by itself, rather than LD_LIBRARY_PATH, does not depend on the environment that the container
-// sets, and works and for programs with file capabilities. A file that the image has not is made in the container only. musl looks
-// into /usr/local/lib before /usr/lib, where its distributions have libpcap, and where others may have one for glibc.
+// Mounting over what the loader finds by itself, rather than LD_LIBRARY_PATH, does not depend on the environment that
+// the container sets, and works and for programs with file capabilities. A file that the image has not is made in the
+// container only. musl looks into /usr/local/lib before /usr/lib, where its distributions have libpcap, and where
+// others may have one for glibc.
 var libpcapFiles = []libpcapFile{
 	{"glibc/libpcap.so.0.8", []string{"/usr/lib/" + multiarch[runtime.GOARCH] + "/libpcap.so.0.8", "/usr/lib64/libpcap.so.1"}},
 	{"musl/libpcap.so.1", []string{"/usr/local/lib/libpcap.so.1"}},
@@ -32,8 +33,8 @@ var libpcapFiles = []libpcapFile{
 // multiarch is Debian's name of the folder for libraries.
 var multiarch = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 
-// Library gives containers of stock images a libpcap that knows ringcap: a file of the host, mounted over the one that programs of the
-// image load. It is the builds that an agent has, and their copies on the host.
+// Library gives containers of stock images a libpcap that knows ringcap: a file of the host, mounted over the one
+// that programs of the image load. It is the builds that an agent has, and their copies on the host.
 type Library struct {
 	// From is the agent's own folder; To one of the host, by the same path for the agent and for the kubelet, from which
 	// code can be executed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containers has what consumers' containers are given besides their queues: the names of the interfaces that packets
-// carry the numbers of, and a libpcap that knows ringcap.
+// Package containers has what consumers' containers get besides their queues: the names of the interfaces behind the
+// packets' interface numbers, and a libpcap that supports ringcap.
 package containers
 
 import (
@@ -22,35 +22,35 @@ import (
 const (
 	namesFolder = "interfaces"
 	namesFile   = "names"
-	// maxNames are the lines that a file keeps, of those the newest interfaces.
+	// maxNames is the number of lines that a file keeps, those of the newest interfaces.
 	maxNames = 4096
-	// inContainer is where the run folder is for a consumer in a container.
+	// inContainer is the path of the run folder for a consumer in a container.
 	inContainer = "/run/ringcap"
 )
 
-// Names writes the names of interfaces, and the pods that they belong to, for consumers, also of interfaces that are gone. In an
-// agent's run folder <cluster>/interfaces/names has a line "<ifindex>\t<name>\t<namespace/pod>" for each
-// interface that the cluster's queues get or got packets of; the pod is empty for other interfaces. Its methods but Mount are
-// for one goroutine.
+// Names writes the names of interfaces, and the pods that they belong to, for consumers. It keeps those of interfaces
+// that are gone. In an agent's run folder, <cluster>/interfaces/names has a line "<ifindex>\t<name>\t<namespace/pod>"
+// for each interface that the cluster's queues get or got packets of. The pod is empty for other interfaces. Its
+// methods except Mount are for one goroutine.
 type Names struct {
 	path string
-	// written is what is in each file, by cluster.
+	// written holds the content of each file, by cluster.
 	written map[string][]byte
 }
 
 // NewNames makes Names in an agent's run folder.
 func NewNames(runDir string) *Names { return &Names{path: runDir, written: map[string][]byte{}} }
 
-// Mount is what a container must be given to read a cluster's names. It makes the folder, for containers do not start
-// without it.
+// Mount returns the mount with which a container can read a cluster's names. It makes the folder, because containers
+// do not start without it.
 func (n *Names) Mount(cluster string) (capture.PathPair, error) {
 	return capture.PathPair{Host: n.of(cluster), Container: filepath.Join(inContainer, cluster, namesFolder)}, os.MkdirAll(n.of(cluster), 0o755)
 }
 
 func (n *Names) of(cluster string) string { return filepath.Join(n.path, cluster, namesFolder) }
 
-// Write writes the names that a plan knows beside those that are there, and removes the files of clusters that are not
-// planned any more. It comes before the plan is applied: names are there before packets are.
+// Write adds the names in a plan to the existing ones, and removes the files of clusters that are no longer planned.
+// It is called before the plan is applied, so that names are there before packets are.
 func (n *Names) Write(p plan.Result) error {
 	var errs []error
 	for _, planned := range p.Plans {
@@ -69,7 +69,7 @@ func (n *Names) Write(p plan.Result) error {
 	return errors.Join(errs...)
 }
 
-// RemoveAll removes the files of all clusters, also those of earlier agents.
+// RemoveAll removes the files of all clusters, including those of earlier agents.
 func (n *Names) RemoveAll() error {
 	found, err := filepath.Glob(filepath.Join(n.path, "*", namesFolder))
 	errs := []error{err}
@@ -80,7 +80,7 @@ func (n *Names) RemoveAll() error {
 	return errors.Join(errs...)
 }
 
-// namesOf are a cluster's lines by ifindex.
+// namesOf returns a cluster's lines by ifindex.
 func namesOf(cluster string, planned capture.Plan, rings map[string]plan.Verdict) map[int]string {
 	lines := map[int]string{}
 	for _, ring := range planned.Rings {
@@ -101,7 +101,7 @@ func (n *Names) write(cluster string, lines map[int]string) error {
 	path := filepath.Join(n.of(cluster), namesFile)
 	old, known := n.written[cluster]
 	if !known {
-		// The file of an earlier agent; without it this agent begins with an empty one.
+		// This is the file of an earlier agent. Without it, this agent begins with an empty one.
 		old, _ = os.ReadFile(path)
 	}
 	text := mergeNames(old, lines)
@@ -115,7 +115,7 @@ func (n *Names) write(cluster string, lines map[int]string) error {
 	return nil
 }
 
-// mergeNames adds lines to a file's text; an interface that is in both is the new one.
+// mergeNames adds lines to a file's text. If an interface is in both, the new line replaces the old one.
 func mergeNames(old []byte, lines map[int]string) []byte {
 	all := map[int]string{}
 	for line := range strings.Lines(string(old)) {
@@ -127,13 +127,13 @@ func mergeNames(old []byte, lines map[int]string) []byte {
 	}
 	for index, line := range lines {
 		if _, pod, _ := strings.Cut(line, "\t"); pod == "" && strings.HasPrefix(all[index], line) {
-			// Which pod's it is was known, and is not at the moment.
+			// Its pod was known, but is not known at the moment.
 			continue
 		}
 		all[index] = line
 	}
 	indexes := slices.Sorted(maps.Keys(all))
-	// The kernel counts up.
+	// The kernel counts indexes up.
 	var text bytes.Buffer
 	for _, index := range indexes[max(len(indexes)-maxNames, 0):] {
 		fmt.Fprintf(&text, "%d\t%s\n", index, all[index])

@@ -14,11 +14,13 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Accepted keeps the specs that were accepted last on disk: a change that is refused leaves what was there, and the next agent
-// has to know what that was. The zero Accepted keeps them in this process's memory. It is for one goroutine.
+// Accepted keeps the specs that were accepted last on disk: a change that is refused leaves what was there, and the
+// next agent has to know what that was. The zero Accepted keeps them in this process's memory. It is for one
+// goroutine.
 //
-// They stay valid over a boot, because "until then it stays as it was before the change" is true after one, too: the specs are
-// planned again, from the node as it is then. They belong to one node and, by the UIDs in them, to their objects.
+// They stay valid over a boot, because "until then it stays as it was before the change" is true after one, too: the
+// specs are planned again, from the node as it is then. They belong to one node and, by the UIDs in them, to their
+// objects.
 //
 //	                    written                              engines have
 //	new object of S     S, before it is made                 S, if that is not cut short
@@ -27,7 +29,7 @@ import (
 //	engine refuses T    S                                    S again
 //	killed in between   S or T                               S, T or neither: the next agent tries T, and goes back to S if that is refused
 type Accepted struct {
-	// Records are by "ring/NAME" and "cluster/NAME".
+	// Records are stored by "ring/NAME" and "cluster/NAME".
 	Records node.Records[json.RawMessage]
 	// Node is the node's name; empty without Kubernetes.
 	Node string
@@ -36,8 +38,8 @@ type Accepted struct {
 	loaded bool
 }
 
-// acceptedVersion is that of the record. Fields of specs need no other: one with a field that this agent does not know is
-// not believed, and one that lacks a field gets its default.
+// acceptedVersion is the version of the record. New fields of specs need no new version. A record with a field that
+// this agent does not know is not used. A missing field gets its default.
 const acceptedVersion = 1
 
 type acceptedRecord struct {
@@ -47,7 +49,7 @@ type acceptedRecord struct {
 	Cluster *v1.NodeCluster `json:"cluster,omitempty"`
 }
 
-// Load returns what was saved last, by this process or an earlier one. A file that cannot be read is set aside, and then
+// Load returns what this process or an earlier one saved last. It sets a file aside that cannot be read, and then
 // nothing is known.
 func (a *Accepted) Load() v1.NodeCaptureSpec {
 	if a.loaded || a.Records.Path == "" {
@@ -68,10 +70,11 @@ func (a *Accepted) Load() v1.NodeCaptureSpec {
 	return a.spec
 }
 
-// Aside is where a file that cannot be read is put.
+// Aside returns the path to which a file that cannot be read is moved.
 func Aside(path string) string { return path + ".damaged" }
 
-// believe takes a record over. An unknown field could be one that keeps packets or pods out.
+// believe adopts a record. It rejects unknown fields, because such a field could be one that keeps packets or pods
+// out.
 func (a *Accepted) believe(text []byte) error {
 	var record acceptedRecord
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -96,7 +99,7 @@ func (a *Accepted) believe(text []byte) error {
 	return nil
 }
 
-// Save notes the specs, of which this process is the one that knows best even when they cannot be written.
+// Save records the specs. This process uses them even if they cannot be written.
 func (a *Accepted) Save(spec v1.NodeCaptureSpec) error {
 	a.spec, a.loaded = spec, true
 	if a.Records.Path == "" {

@@ -71,7 +71,7 @@ func named(p capture.Plan, name string) (objects []any) {
 	return objects
 }
 
-// agentOf is a Reconciler as a new agent has it, over an engine that an earlier one may have left, and its file.
+// agentOf returns the Reconciler of a new agent, over an engine that an earlier one may have left, and its file.
 func agentOf(kind v1.Engine, engine capture.Engine, file string) *Reconciler {
 	r := newReconciler(nil)
 	r.Providers[0].Kind = kind
@@ -91,7 +91,8 @@ func agentOf(kind v1.Engine, engine capture.Engine, file string) *Reconciler {
 	return r
 }
 
-// acceptedSpec is a ring with queues of its own and a Cluster over it, to a queue of which a rule of the ring's sends packets.
+// acceptedSpec returns a ring with its own queues and a Cluster over it. A rule of the ring sends packets to a queue
+// of the Cluster.
 func acceptedSpec(engine v1.Engine) v1.NodeCaptureSpec {
 	limit := resource.MustParse("64Mi")
 	ring := v1.NodeRing{Name: "mirror", UID: "1", Spec: v1.CaptureRingSpec{
@@ -200,7 +201,8 @@ var refusedChanges = []refusedChange{
 	{field: "filter", reason: v1.ReasonUnsupported, cluster: func(s *v1.ClusterSpec) { s.Filter = &v1.Filter{BPF: "tcp"} }},
 }
 
-// Fields of which a node refuses no value: what it does not know there it takes for the default, and the CRD refuses it.
+// These are fields of which a node refuses no value. It treats an unknown value as the default, and the CRD refuses
+// it.
 var neverRefused = []string{
 	"nodeSelector", "transparentFallback", "xdp", "quickMode", "balanceHeader", "fragments", "whenFull", "whenUnattended", "packetHeader", "consumers", "rollout",
 }
@@ -221,7 +223,7 @@ func TestEveryFieldIsTriedOrNeverRefused(t *testing.T) {
 	}
 }
 
-// variants are the specs with the change made, by what was changed: settings of queues, a ring's and a Cluster's.
+// variants returns the specs with the change made, by what was changed: settings of queues, a ring's and a Cluster's.
 func (c refusedChange) variants(engine v1.Engine) map[string]v1.NodeCaptureSpec {
 	all := map[string]v1.NodeCaptureSpec{}
 	change := func(what string, change func(*v1.NodeCaptureSpec)) {
@@ -296,8 +298,8 @@ func withLimit(limit string) v1.NodeCaptureSpec {
 	return spec
 }
 
-// What can be gone back to is on disk at each moment: a new object before it is made, a change when the engine has it. So an agent
-// that is killed at any step is followed by one that knows it.
+// The specs that an agent can go back to are on disk at each moment: a new object before it is made, a change when
+// the engine has it. So if an agent is killed at any step, the next agent knows them.
 func TestWhatIsAcceptedIsNoted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accepted.json")
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
@@ -319,7 +321,8 @@ func TestWhatIsAcceptedIsNoted(t *testing.T) {
 	assert.Empty(t, engine.last)
 }
 
-// A note that is not about this node, this object or this version of the agent is not believed, and a damaged one stops nobody.
+// A record that is not about this node, this object or this version of the agent is not used. A damaged record stops
+// no agent.
 func TestWhatIsNotBelieved(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(string) string
@@ -382,7 +385,8 @@ func TestAcceptedCannotBeWritten(t *testing.T) {
 	assert.Equal(t, before, engine.last)
 }
 
-// If a change is refused, the message has the reason. It does not ask to stop consumers for the spec that was accepted before.
+// If a change is refused, the message has the reason. It does not ask to stop consumers for the spec that was
+// accepted before.
 func TestAnEnginesRefusalDoesNotHideThatOfTheChange(t *testing.T) {
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
 	file := filepath.Join(t.TempDir(), "accepted.json")
@@ -411,8 +415,8 @@ func TestAnEngineIsAwayForAMomentAtTheStart(t *testing.T) {
 	assert.Equal(t, before, engine.last)
 }
 
-// What only the engine can tell of a change takes nothing away either, and what was accepted before is still known to the next agent.
-// Each agent tries the change once.
+// A problem of a change that only the engine can report removes nothing either. The next agent still knows what was
+// accepted before. Each agent tries the change once.
 func TestAChangeThatTheEngineRefuses(t *testing.T) {
 	engine := &planEngine{memoryEngine: newMemoryEngine()}
 	file := filepath.Join(t.TempDir(), "accepted.json")
@@ -453,7 +457,7 @@ func TestAChangeThatTheEngineRefuses(t *testing.T) {
 	}
 }
 
-// An agent that is killed while it tries what the engine refuses is followed by one that goes back to what was accepted before.
+// An agent is killed while it tries what the engine refuses. The next agent goes back to what was accepted before.
 func TestAnAgentIsKilledWhileTheEngineRefuses(t *testing.T) {
 	for name, change := range map[string]func(*v1.NodeCaptureSpec){
 		"mirror": func(s *v1.NodeCaptureSpec) { s.Rings[0].Spec.SnapLength = 1000 },
@@ -493,8 +497,8 @@ func (e *choosyEngine) Apply(ctx context.Context, p capture.Plan, seen capture.O
 	return e.planEngine.Apply(ctx, p, seen)
 }
 
-// A change is not to blame for what the engine refuses of the accepted spec, too, such as an interface that came later and carries no
-// Ethernet frames. It is withheld where it makes more of that.
+// A change is not to blame for a problem that the engine also has with the accepted spec, such as an interface that
+// came later and carries no Ethernet frames. The change is withheld if it makes this problem greater.
 func TestAChangeThatIsNotToBlame(t *testing.T) {
 	for more, kept := range map[string]bool{"": false, ", and no native XDP": true} {
 		engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, message: func(capture.Ring) string { return "" }}
@@ -523,7 +527,8 @@ func TestAChangeThatIsNotToBlame(t *testing.T) {
 	}
 }
 
-// A Cluster with a ring's name is refused for that. What the engine does not support of the ring is not sought in the Cluster for ever.
+// A Cluster with a ring's name is refused for the name. The agent does not look in the Cluster for ever for what the
+// engine does not support of the ring.
 func TestAChangeThatTheEngineRefusesBesideAClusterOfItsName(t *testing.T) {
 	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: newMemoryEngine()}, message: func(capture.Ring) string { return "" }}
 	agent := agentOf(v1.EngineEBPF, engine, filepath.Join(t.TempDir(), "accepted.json"))

@@ -14,19 +14,19 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Outcome is what became of a plan.
+// Outcome is the result of applying a plan.
 type Outcome struct {
-	// NICs are the results for the captured interfaces, by name, and for others that could not be restored.
+	// NICs holds the results for the captured interfaces, by name, and for others that could not be restored.
 	NICs map[string]nic.Outcome
-	// Failed are the objects that an engine could not make, change or remove, by engine and name.
+	// Failed holds the errors of objects that an engine could not make, change or remove, by engine and name.
 	Failed map[v1.Engine]map[string]error
-	// Broken is what concerns an engine as a whole, and so all of its objects.
+	// Broken holds errors that concern an engine as a whole, and so all of its objects.
 	Broken map[v1.Engine]error
-	// Err is all that is no single object's.
+	// Err holds all errors that do not concern a single object.
 	Err error
 }
 
-// problem is why an object is not as planned; nil where it is.
+// problem returns why an object is not as planned; nil if it is.
 func (o Outcome) problem(engine v1.Engine, name string) error {
 	if problem := o.Failed[engine][name]; problem != nil {
 		return problem
@@ -39,8 +39,8 @@ type NICs interface {
 	Apply(wanted map[string]plan.NICSettings) (map[string]nic.Outcome, error)
 }
 
-// apply applies a plan to the node. It sets interfaces before it makes taps, so that a ring's first packets have the settings
-// already, and writes the names of interfaces before there are packets.
+// apply applies a plan to the node. It sets interfaces before it makes taps, so that the settings apply to a ring's
+// first packets. It writes the names of interfaces before there are packets.
 func (r *Reconciler) apply(ctx context.Context, p plan.Result, seen view) Outcome {
 	o := Outcome{Failed: map[v1.Engine]map[string]error{}, Broken: map[v1.Engine]error{}}
 	o.NICs, o.Err = r.NICs.Apply(p.NICs)
@@ -61,7 +61,8 @@ func (r *Reconciler) apply(ctx context.Context, p plan.Result, seen view) Outcom
 	return o
 }
 
-// notRestored is what could not be done for interfaces that no ring taps, and that no ring can tell of.
+// notRestored returns the errors for interfaces that could not be restored. No ring taps these, so no ring can report
+// them.
 func notRestored(p plan.Result, outcomes map[string]nic.Outcome) (err error) {
 	tapped := map[string]bool{}
 	for _, verdict := range p.Rings {

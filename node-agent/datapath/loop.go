@@ -10,7 +10,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Signal wakes a loop; several raised before it wakes are one.
+// Signal wakes a loop. Several signals raised before the loop wakes count as one.
 type Signal chan struct{}
 
 // NewSignal makes a Signal.
@@ -27,20 +27,21 @@ func (s Signal) Raise() {
 // Loop reconciles when it is told that something changed, and at intervals in any case.
 type Loop struct {
 	Reconciler *Reconciler
-	// Desired returns the spec and its generation; false while the spec is not known. Until then the agent adopts what an earlier
-	// agent left and changes nothing, except that it undoes lost trials.
+	// Desired returns the spec and its generation; false while the spec is not known. Until then the agent adopts the
+	// objects of an earlier agent and changes nothing, except that it undoes lost trials.
 	Desired func() (spec v1.NodeCaptureSpec, generation int64, known bool)
-	// Changed tells that the desired state or the node changed, Activity that only counters and consumers did.
+	// Changed signals that the desired state or the node changed. Activity signals that only counters and consumers
+	// did.
 	Changed, Activity Signal
-	// Resync is the interval of reconciliations, Refresh of observations: at least, see pace.
+	// Resync is the shortest interval of reconciliations, Refresh that of observations; see pace.
 	Resync, Refresh time.Duration
 	// Publish gets each report.
 	Publish func(context.Context, Report)
-	// Reconciled gets the duration and the error of each reconciliation; nil for nobody.
+	// Reconciled gets the duration and the error of each reconciliation; it may be nil.
 	Reconciled func(took time.Duration, err error)
 }
 
-// Run returns when ctx ends; capture goes on.
+// Run returns when ctx ends. Capture continues.
 func (l *Loop) Run(ctx context.Context) {
 	resync, refresh := time.NewTimer(l.Resync), time.NewTimer(l.Refresh)
 	defer resync.Stop()
@@ -63,12 +64,13 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// pace returns the time until periodic work is done again, from the time that it took. An agent without anything to change spends
-// at most a hundredth of a CPU on this work, even on a node with many objects. The time is measured by the clock, and a busy
-// machine makes it longer. So it has a bound, which only many queues raise: a node that is silent for three minutes counts as lost.
+// pace returns the time until periodic work is done again, from the time that it took. An agent without anything to
+// change spends at most a hundredth of a CPU on this work, even on a node with many objects. The time is measured by
+// the clock, and a busy machine makes it longer. So the result has a bound, which only many queues raise: a node that
+// is silent for three minutes counts as lost.
 func pace(interval, took time.Duration, report Report) time.Duration {
 	const (
-		share    = 250 // of which there are two, and as much again is for collecting garbage
+		share    = 250 // there are two such tasks, and garbage collection takes as much again
 		limit    = 5   // intervals
 		perQueue = 3 * time.Millisecond
 		silence  = 45 * time.Second
@@ -77,7 +79,7 @@ func pace(interval, took time.Duration, report Report) time.Duration {
 	return min(max(interval, share*took), bound)
 }
 
-// reconcile is not cut short when ctx ends: what was begun is finished.
+// reconcile does not stop when ctx ends. It completes what it began.
 func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
 	spec, generation, known := l.Desired()
 	if !known {
@@ -97,7 +99,7 @@ func (l *Loop) reconcile(ctx context.Context) (Report, bool) {
 	return report, true
 }
 
-// observe reads counters and consumers, and reconciles when a consumer went that a change waited for.
+// observe reads counters and consumers. It reconciles if a consumer has ended that a change waited for.
 func (l *Loop) observe(ctx context.Context, last Report, known bool) (Report, bool) {
 	if !known || ctx.Err() != nil {
 		return last, known

@@ -13,30 +13,31 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Object is a ring or a set of queues of the node: what was decided about it, and what became of that.
+// Object is a ring or a set of queues of the node, with the decision about it and the result.
 type Object struct {
-	// Decision is the plan's; empty for an orphan.
+	// Decision is the plan's verdict; empty for an orphan.
 	Decision plan.Verdict
-	// Engine that serves it, or is to.
+	// Engine that serves it, or is to serve it.
 	Engine v1.Engine
-	// Made: it was planned, and its engine has it as planned.
+	// Made means that it was planned, and its engine has it as planned.
 	Made bool
-	// Orphaned: no spec has it any more, but it could not be removed.
+	// Orphaned means that no spec has it any more, but it could not be removed.
 	Orphaned bool
-	// Fed: at least one ring that there is passes packets to this set of queues.
+	// Fed means that at least one existing ring passes packets to this set of queues.
 	Fed bool
-	// Reason and Message describe what is wrong, with the decision or since; Reason is empty when all is as the spec asks.
+	// Reason and Message describe what is wrong, with the decision or since. Reason is empty if all is as the spec
+	// asks.
 	Reason, Message string
 }
 
 // Ready reports whether it was made as the spec asks.
 func (o Object) Ready() bool { return o.Made && o.Reason == "" }
 
-// Absent reports whether it does not concern this node, because that has none of the interfaces.
+// Absent reports whether it does not concern this node, because the node has none of the interfaces.
 func (o Object) Absent() bool { return o.Decision.Absent() }
 
-// conclude combines a plan and its outcome, for each object that is asked for or that an engine still has. It is the
-// only place where the two meet.
+// conclude combines a plan and its outcome, for each object that is asked for or that an engine still has. Only this
+// function combines the two.
 func conclude(p plan.Result, o Outcome, have map[v1.Engine]capture.Observation) (rings, clusters map[string]Object) {
 	rings, clusters = map[string]Object{}, map[string]Object{}
 	for name, verdict := range p.Rings {
@@ -64,8 +65,8 @@ func conclude(p plan.Result, o Outcome, have map[v1.Engine]capture.Observation) 
 	return rings, clusters
 }
 
-// newObject is what was decided, with what its engine could not do. Where a change is withheld, what is wrong with that stays the
-// first thing to be said.
+// newObject combines a verdict with the problem of its engine. If a change is withheld, the reason for this is
+// reported first.
 func newObject(v plan.Verdict, problem error) Object {
 	object := Object{Decision: v, Engine: v.Engine, Made: v.Planned, Fed: v.Fed, Reason: v.Reason, Message: v.Message}
 	if !v.Planned || problem == nil {
@@ -80,8 +81,9 @@ func newObject(v plan.Verdict, problem error) Object {
 	return object
 }
 
-// nicProblem returns the problem of a ring's interfaces; the reason is empty when all is well. A ring captures also where an
-// interface could not be set as it asks, and reports that. What is in a pod is set again when it is back.
+// nicProblem returns the problem of a ring's interfaces. The reason is empty if there is none. If an interface could
+// not be set as a ring asks, the ring still captures there, and reports it. An interface in a pod is set again when
+// it is back.
 func nicProblem(v plan.Verdict, outcomes map[string]nic.Outcome) (reason, message string) {
 	for _, name := range v.Interfaces {
 		if v.Away[name] {
@@ -108,7 +110,7 @@ func isFed(cluster string, planned capture.Plan, have capture.Observation) bool 
 	})
 }
 
-// unfed: its rings were planned and not made, and no pod is to be sent to its queues.
+// unfed records that its rings were planned but not made. No pod is to be sent to its queues.
 func (o *Object) unfed() {
 	o.Fed = false
 	if o.Reason == "" {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// programCache keeps the programs of the last plan: compiling starts a process, and most plans have the same filters.
+// programCache keeps the programs of the last plan. Compiling starts a process, and most plans have the same filters.
 type programCache struct {
 	last, next map[programKey][]bpf.RawInstruction
 }

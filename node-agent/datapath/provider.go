@@ -15,20 +15,22 @@ import (
 // Provider is an engine that a node may have.
 type Provider struct {
 	Kind v1.Engine
-	// Probe reports whether it can be used now. It is called at every reconciliation: a module may be loaded later.
+	// Probe reports whether the engine can be used now. It is called at every reconciliation, because a module may be
+	// loaded later.
 	Probe func(context.Context) plan.EngineFact
-	// Present reports whether an engine is there that Probe rules out: what it has from before is removed then. nil stands
-	// for never.
+	// Present reports whether the engine exists although Probe rules it out. Then its remaining objects are removed.
+	// nil means never.
 	Present func() bool
-	// Open is called once, when it can be used or is present.
+	// Open is called once, when the engine can be used or is present.
 	Open func(context.Context) (capture.Engine, error)
 
 	engine capture.Engine
-	// failure of the last Open, to log a change and not a state.
+	// failure of the last Open. It serves to log a change and not a state.
 	failure string
 }
 
-// fact probes the engine and opens it when that is due. One that is gone, as a module that was unloaded, is let go.
+// fact probes the engine and opens it when that is due. It closes an engine that is gone, for example because the
+// module was unloaded.
 func (p *Provider) fact(ctx context.Context) plan.EngineFact {
 	fact := p.Probe(ctx)
 	wanted := fact.Available || p.Present != nil && p.Present()

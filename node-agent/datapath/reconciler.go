@@ -28,59 +28,60 @@ import (
 
 // Drivers knows the drivers of the node's interfaces, and replaces them.
 type Drivers interface {
-	// Describe reports what a plan must know of each, by interface name.
+	// Describe returns the facts of each driver that a plan needs, by interface name.
 	Describe() (map[string]plan.DriverFact, error)
 	// Apply binds the desired drivers and restores those of other interfaces. moved reports that some interfaces were
-	// recreated and have other indexes. The facts have failures from then on.
+	// recreated with other indexes. From then on, the facts contain failures.
 	Apply(wanted map[string]plan.DesiredDriver) (moved bool, err error)
 }
 
-// Names tells consumers what the interfaces of a plan are called, before it is applied.
+// Names tells consumers the names of a plan's interfaces, before the plan is applied.
 type Names interface {
 	Write(plan.Result) error
 }
 
-// Reconciler makes the node's data path as asked. Its methods but Engine are for one goroutine.
+// Reconciler makes the node's data path as the spec asks. All its methods except Engine are for one goroutine.
 type Reconciler struct {
 	Providers []*Provider
 	NICs      NICs
-	// Drivers of the interfaces; nil leaves them alone, and none is known to be capture-aware.
+	// Drivers of the interfaces. If it is nil, drivers stay as they are, and none is known to be capture-aware.
 	Drivers Drivers
 	// Compile makes a kernel-side program from a filter expression.
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
-	// Interfaces lists the node's; node.Interfaces but in tests.
+	// Interfaces lists the node's interfaces. It is node.Interfaces except in tests.
 	Interfaces func() ([]node.Interface, error)
-	// Pods of this node; nil for a machine without Kubernetes. unknown tells why they are not known.
+	// Pods of this node; nil for a machine without Kubernetes. unknown is the reason why they are not known.
 	Pods func() (pods []plan.Pod, unknown string)
 	// Pools of virtual functions; nil for a machine without Kubernetes.
 	Pools func(context.Context, []plan.Interface) (pools map[string][]plan.PoolDevice, seen map[string]plan.Function, err error)
-	// Memory of the node; nil leaves it out of account.
+	// Memory of the node. If it is nil, plans ignore memory.
 	Memory func() (capture.Memory, error)
 	// Names writes the names of interfaces for consumers; nil writes none.
 	Names Names
 	// Accepted has the specs that a refused change falls back to.
 	Accepted Accepted
-	// Traffic reports which interfaces carry the node's own, as node.Traffic does; nil for none.
+	// Traffic reports which interfaces carry the node's own traffic, as node.Traffic does; nil for none.
 	Traffic func() (map[string]string, error)
-	// Trials of what can cut the node off; nil for a machine without an API server.
+	// Trials of rings that can cut the node off; nil for a machine without an API server.
 	Trials *Trials
 
 	programs programCache
-	// inspected: this process has read what the engines had when it started. traffic and drivers are the last known values.
+	// inspected means that this process has read what the engines had when it started. traffic and drivers are the
+	// last known values.
 	inspected bool
 	traffic   lastKnown[map[string]string]
 	drivers   lastKnown[map[string]plan.DriverFact]
-	// unsupported is what engines have refused of the specs that are asked for, by plan.SpecKey; blameless are those of which they
-	// refused the same before the change.
+	// unsupported holds the currently asked specs that engines have refused, by plan.SpecKey. blameless holds those
+	// that an engine refused for the same reason before the change.
 	unsupported map[string]plan.Refusal
 	blameless   map[string]bool
-	// engines that were opened, for Engine.
+	// mu guards the opened engines, for Engine.
 	mu     sync.Mutex
 	opened map[v1.Engine]capture.Engine
 }
 
-// Adopt opens the engines that can be used, with what an earlier process left in them, and changes nothing there. So consumers can
-// get their queues before the agent has read the spec.
+// Adopt opens the usable engines, with the objects that an earlier process left in them. It changes nothing there. So
+// consumers can get their queues before the agent has read the spec.
 func (r *Reconciler) Adopt(ctx context.Context) map[v1.Engine]plan.EngineFact {
 	facts := map[v1.Engine]plan.EngineFact{}
 	for _, p := range r.Providers {
@@ -99,8 +100,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	return report
 }
 
-// Undo is called while the desired state is not known. If a trial that an earlier process of this boot began has cut the node off,
-// Undo undoes it. It returns false if there is nothing to undo.
+// Undo is called while the desired state is not known. If a trial that an earlier process of this boot began has cut
+// the node off, Undo undoes it. It returns false if there is nothing to undo.
 func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
 	spec, generation, lost := r.Trials.unfinished()
 	if !lost {
@@ -109,8 +110,8 @@ func (r *Reconciler) Undo(ctx context.Context) (Report, bool) {
 	return r.reconcile(ctx, spec, generation), true
 }
 
-// reconcile inspects the node, makes a plan from that, applies it, and observes the result. It observes the engines before and
-// after, not in between: a plan depends on what they have, and only the kernel knows the result.
+// reconcile inspects the node, makes a plan, applies it, and observes the result. It observes the engines before and
+// after, but not in between. A plan depends on what they have, and only the kernel knows the result.
 func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, generation int64) Report {
 	report := Report{Spec: spec, Generation: generation}
 	compile := r.programs.through(r.Compile)
@@ -139,8 +140,8 @@ func (r *Reconciler) reconcile(ctx context.Context, spec v1.NodeCaptureSpec, gen
 	return report
 }
 
-// decide makes a report's plan, if one can be made, from what it returns. Drivers are replaced on the way: interfaces are made again by
-// that, and are looked at and planned for once more.
+// decide makes a report's plan, if it can make one, from what it returns. It replaces drivers on the way. This
+// recreates interfaces, so decide inspects the node and plans once more.
 func (r *Reconciler) decide(ctx context.Context, report *Report, compile compileFunc) (seen view, err error) {
 	if seen, err = r.inspect(ctx, report); err != nil {
 		return seen, err
@@ -149,7 +150,8 @@ func (r *Reconciler) decide(ctx context.Context, report *Report, compile compile
 	decision, trialErr := r.plan(ctx, *report, &seen)
 	moved, driverErr := r.replaceDrivers(decision)
 	if moved {
-		// Only the first look shows what ran before this process: its own trials are noted by now.
+		// Only the first inspection shows what ran before this process. By now this process's own trials are
+		// recorded.
 		refused, good := seen.Refused, seen.Good
 		if seen, err = r.inspect(ctx, report); err != nil {
 			return seen, errors.Join(trialErr, driverErr, err)
@@ -168,7 +170,7 @@ func (r *Reconciler) replaceDrivers(decision plan.Result) (moved bool, err error
 	return r.Drivers.Apply(decision.Drivers)
 }
 
-// plan plans, and again without what cannot be tried now: what that is shows only in a plan.
+// plan makes a plan, and then another without what cannot be tried now. Only a plan shows what this is.
 func (r *Reconciler) plan(ctx context.Context, report Report, seen *view) (plan.Result, error) {
 	var admitErr error
 	refused, refusedErr := r.Trials.refused()
@@ -186,7 +188,7 @@ func (r *Reconciler) plan(ctx context.Context, report Report, seen *view) (plan.
 	}
 }
 
-// Observe reads the state and the counters; what was decided and what became of it stay.
+// Observe reads the state and the counters. The decision and its outcome stay.
 func (r *Reconciler) Observe(ctx context.Context, last Report) Report {
 	last.Observations, last.ObserveErr = map[v1.Engine]capture.Observation{}, nil
 	if interfaces, err := r.Interfaces(); err == nil {
@@ -206,14 +208,14 @@ func (r *Reconciler) Observe(ctx context.Context, last Report) Report {
 	return last
 }
 
-// Engine is an engine that is in use, nil when it is not. Any goroutine may ask.
+// Engine returns an engine that is in use, or nil. Any goroutine may call it.
 func (r *Reconciler) Engine(kind v1.Engine) capture.Engine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.opened[kind]
 }
 
-// Close releases what the process holds of the engines; capture goes on.
+// Close releases the process's resources of the engines. Capture continues.
 func (r *Reconciler) Close() error {
 	var errs []error
 	for _, p := range r.Providers {

@@ -210,7 +210,7 @@ func TestAnEngineThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 	assert.NotNil(t, r.Engine(v1.EngineEBPF))
 }
 
-// An engine that is not to be used any more loses its rings, and one that is gone is forgotten without an error.
+// An engine that must no longer be used loses its rings. One that is gone is forgotten without an error.
 func TestAnEngineThatIsNotWantedAnyMore(t *testing.T) {
 	engine := newMemoryEngine()
 	r := newReconciler(engine)
@@ -241,7 +241,8 @@ func TestAnInterfaceThatCannotBeSetIsItsRingsProblem(t *testing.T) {
 	assert.ErrorContains(t, report.Err, "restore interface old0: busy")
 }
 
-// A ring reports a setting that its driver cannot make. It captures all the same, and so do rings without that setting.
+// A ring reports a setting that its driver does not support. The ring still captures, and so do rings without that
+// setting.
 func TestASettingThatTheDriverRefuses(t *testing.T) {
 	r := newReconciler(newMemoryEngine())
 	asked := spec("a", "b")
@@ -360,8 +361,8 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 	assert.Equal(t, 1, compiled)
 }
 
-// A node of 64 MiB keeps 24 and has room for two sets of queues of 16 MiB: the third waits until one of them goes, and those that
-// there are stay also when others take the node's memory.
+// A node of 64 MiB keeps 24 and has room for two sets of queues of 16 MiB. The third waits until one of them goes.
+// The existing sets stay even when others take the node's memory.
 func TestTheNodesMemory(t *testing.T) {
 	engine := newMemoryEngine()
 	r := newReconciler(engine)
@@ -394,8 +395,8 @@ func TestTheNodesMemory(t *testing.T) {
 	assert.False(t, report.Blocked())
 }
 
-// A plan that is made twice is made from the same view. What a plan depends on is looked at once, and what came of it once: also
-// where a ring cannot be tried and is planned without.
+// If a plan is made twice, both are made from the same view. The inputs of a plan are read once, and its result once.
+// This also holds if a ring cannot be tried and is planned without.
 func TestTheNodeIsLookedAtBeforeAndAfter(t *testing.T) {
 	l := newTrialLab(t)
 	listed, described, asked := 0, 0, 0

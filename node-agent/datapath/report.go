@@ -11,7 +11,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Report is one reconciliation: what was asked for, what was seen, what was decided, what became of it, and what the node has now.
+// Report describes one reconciliation: what was asked for, what was seen, what was decided, the outcome, and what the
+// node has now.
 type Report struct {
 	Spec v1.NodeCaptureSpec
 	// Generation of the spec, for the caller.
@@ -20,30 +21,31 @@ type Report struct {
 	Engines map[v1.Engine]plan.EngineFact
 	// RxQueues of each interface by name.
 	RxQueues map[string]int
-	// Drivers by interface name; empty where they are not known.
+	// Drivers by interface name; empty if they are not known.
 	Drivers map[string]plan.DriverFact
-	// Memory of the node when it was planned; nil where it is not known.
+	// Memory of the node at the time of the plan; nil if it is not known.
 	Memory *capture.Memory
-	// plannedWith is the bytes that the queues took then.
+	// plannedWith is the number of bytes that the queues took at that time.
 	plannedWith uint64
 
-	// Plan is what was decided; its Plans are nil where nothing could be. Nothing that happens later changes it.
+	// Plan is the decision. Its Plans are nil if there could be none. Nothing that happens later changes it.
 	Plan plan.Result
-	// Outcome is what became of the plan.
+	// Outcome is the result of applying the plan.
 	Outcome Outcome
-	// Rings and Clusters combine plan and outcome for each object, by name; orphaned objects too.
+	// Rings and Clusters combine plan and outcome for each object, by name. They include orphaned objects.
 	Rings, Clusters map[string]Object
 
 	// Observations by engine, after the plan was applied or since.
 	Observations map[v1.Engine]capture.Observation
 	Interfaces   []node.Interface
-	// Err concerns the node as a whole: something could not be read or set that is no single ring's.
+	// Err concerns the node as a whole: the agent could not read or set something that does not belong to a single
+	// ring.
 	Err error
-	// ObserveErr: the counters of an engine could not be read.
+	// ObserveErr means that the counters of an engine could not be read.
 	ObserveErr error
 }
 
-// Queues is what the engines have of a set of queues that was asked for, by the engine that serves it.
+// Queues returns the engine's state of a set of queues that was asked for, from the engine that serves it.
 func (r Report) Queues(name string) (capture.ClusterState, bool) {
 	object, ok := r.Clusters[name]
 	if !ok {
@@ -53,8 +55,8 @@ func (r Report) Queues(name string) (capture.ClusterState, bool) {
 	return state, ok
 }
 
-// Blocked reports whether a new try may succeed. Either an object could not be changed or removed because of its consumers, and
-// they are gone. Or it could not be made for lack of memory, and other queues have freed some.
+// Blocked reports whether a new try may succeed. Either an object could not be changed or removed because of its
+// consumers, and they are gone. Or it could not be made for lack of memory, and other queues have freed some.
 func (r Report) Blocked() bool {
 	for name, object := range r.Clusters {
 		if object.Reason == v1.ReasonNodeMemoryInsufficient && r.queueMemory() < r.plannedWith {
@@ -70,7 +72,7 @@ func (r Report) Blocked() bool {
 	return false
 }
 
-// queueMemory is the bytes that the observed queues take.
+// queueMemory returns the number of bytes that the observed queues take.
 func (r Report) queueMemory() (bytes uint64) {
 	for _, observation := range r.Observations {
 		for _, cluster := range observation.Clusters {
@@ -80,7 +82,7 @@ func (r Report) queueMemory() (bytes uint64) {
 	return bytes
 }
 
-// queues is how many were observed.
+// queues returns the number of observed queues.
 func (r Report) queues() (n int) {
 	for _, observation := range r.Observations {
 		for _, cluster := range observation.Clusters {

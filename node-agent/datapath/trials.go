@@ -17,8 +17,9 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Trials protect the node's network. A ring that can cut the node off is undone when the API server is lost right after it was
-// applied, and is not tried again until its spec changes. A ring that passed its trial stays when the API server is lost later.
+// Trials protect the node's network. A ring that can cut the node off is undone when the API server is lost right
+// after it was applied, and is not tried again until its spec changes. A ring that passed its trial stays when the
+// API server is lost later.
 //
 //	             asked before,            it answers when Within is over
 //	             it answers
@@ -30,54 +31,55 @@ import (
 //
 // Run is for one goroutine of its own; the rest is the Reconciler's. A nil *Trials tries everything and watches nothing.
 type Trials struct {
-	// Reach asks the API server for anything; nil is an answer.
+	// Reach sends any request to the API server. nil means that it answered.
 	Reach func(context.Context) error
 	// Within is how long the API server may be silent.
 	Within time.Duration
 	// Changed wakes the loop when a trial is over.
 	Changed Signal
 
-	// records of have, which is by ring, nil before it is read. What cannot be written still counts in this process. damaged: the
-	// record of an earlier process could not be read.
+	// records stores have, which is by ring and nil before it is read. A record that cannot be written still counts
+	// in this process. damaged means that the record of an earlier process could not be read.
 	records node.Records[trial]
 	have    map[string]trial
 	damaged bool
 	bootID  string
 	now     func() time.Time
 	began   Signal
-	// fresh are the rings on trial that were admitted and must be applied; unmade those that were not planned, or that their
-	// engine refused.
+	// fresh holds the rings on trial that were admitted and must be applied. unmade holds those that were not
+	// planned, or that their engine refused.
 	fresh, unmade map[string]bool
 
 	mu sync.Mutex
-	// from is when something was applied last, or this process began, which needs time to ask.
+	// from is when something was last applied, or when this process began, which needs time to ask.
 	from time.Time
-	// since is when what is on trial was made, by ring. It is of the monotonic clock, which cannot be set; the records' is not.
+	// since is when what is on trial was made, by ring. It is of the monotonic clock, which cannot be set. The
+	// records' times are not.
 	since map[string]time.Time
-	// answered is when the API server was asked what it answered last.
+	// answered is when the API server was asked the question that it answered last.
 	answered time.Time
 }
 
-// trial is what a node knows of a ring that can cut it off: by key, as plan.TryKey makes them.
+// trial is what a node knows of a ring that can cut it off. It refers to specs by key, as plan.TryKey makes them.
 type trial struct {
-	// Proven is what passed its trial last, Refused what did not, and why.
+	// Proven passed its trial last. Refused did not pass, with the reason.
 	Proven  string `json:"proven,omitempty"`
 	Refused string `json:"refused,omitempty"`
 	Why     string `json:"why,omitempty"`
-	// Trying is on trial because of Watched, which it does; Since is when it was applied, BootID in which boot.
+	// Trying is on trial because of Watched, which the ring does. Since is when it was applied, BootID in which boot.
 	Trying  string    `json:"trying,omitempty"`
 	Watched string    `json:"watched,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	BootID  string    `json:"bootID,omitempty"`
-	// Idle: nothing was lost and nothing proven, because the ring could not be made.
+	// Idle means that nothing was lost and nothing proven, because the ring could not be made.
 	Idle bool `json:"idle,omitempty"`
-	// Spec of the node and its generation, while the trial runs, or if it was lost and may have to be undone. An agent that starts
-	// without an API server has no other spec.
+	// Spec of the node and its generation. They are kept while the trial runs, or if it was lost and may have to be
+	// undone. An agent that starts without an API server has no other spec.
 	Spec       *v1.NodeCaptureSpec `json:"spec,omitempty"`
 	Generation int64               `json:"generation,omitempty"`
 }
 
-// NewTrials makes Trials that keep their state in a file, which must outlive a boot.
+// NewTrials makes Trials that keep their state in a file. The file must outlive a boot.
 func NewTrials(path, bootID string, within time.Duration, reach func(context.Context) error, changed Signal) *Trials {
 	return &Trials{
 		Reach: reach, Within: within, Changed: changed, records: node.Records[trial]{Path: path}, bootID: bootID,
@@ -86,8 +88,8 @@ func NewTrials(path, bootID string, within time.Duration, reach func(context.Con
 	}
 }
 
-// Run asks the API server while something is on trial, until ctx ends. It raises Changed once a second at
-// most, also if the loop does not act on it.
+// Run asks the API server while something is on trial, until ctx ends. It raises Changed at most once a second, even
+// if the loop does not act on it.
 func (t *Trials) Run(ctx context.Context) {
 	const (
 		asks = 15
@@ -118,7 +120,7 @@ func (t *Trials) Run(ctx context.Context) {
 	}
 }
 
-// ask notes an answer with the time of the question.
+// ask records an answer with the time of the question.
 func (t *Trials) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.Within/10)
 	defer cancel()
@@ -132,7 +134,7 @@ func (t *Trials) ask(ctx context.Context) error {
 	return err
 }
 
-// over reports whether no more answers are needed: judge ends all trials.
+// over reports whether no more answers are needed, because judge ends all trials.
 func (t *Trials) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,8 +172,8 @@ func (t *Trials) watch(name string, since time.Time) {
 	t.began.Raise()
 }
 
-// appliedAt is when something on trial was made. What an earlier process made has the time of a clock that may have been set
-// back since.
+// appliedAt returns when something on trial was made. For objects of an earlier process this is the time of a clock
+// that may have been set back since.
 func (t *Trials) appliedAt(name string, r trial) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +186,8 @@ func (t *Trials) appliedAt(name string, r trial) time.Time {
 	return r.Since
 }
 
-// load reads what was tried. A file that cannot be read is set aside: its rings are on trial once more, which protects the node.
+// load reads the records. It sets a file aside that cannot be read. Its rings are then on trial once more, which
+// protects the node.
 func (t *Trials) load() map[string]trial {
 	if t.have != nil {
 		return t.have
@@ -200,10 +203,10 @@ func (t *Trials) load() map[string]trial {
 	return have
 }
 
-// save writes what there is for the next process.
+// save writes the records for the next process.
 func (t *Trials) save() error { return t.records.Save(t.have) }
 
-// set notes what is known of a ring now.
+// set records what is known of a ring now.
 func (t *Trials) set(name string, r trial) {
 	t.have[name] = r
 	if r == (trial{}) {
@@ -225,7 +228,7 @@ func (t *Trials) knows(name string) bool {
 	return known || t.damaged
 }
 
-// forget drops rings that are not in the spec any more, and what was kept while no spec was known.
+// forget removes rings that are no longer in the spec, and what was kept while no spec was known.
 func (t *Trials) forget(spec v1.NodeCaptureSpec) error {
 	if t == nil {
 		return nil
@@ -243,7 +246,8 @@ func (t *Trials) forget(spec v1.NodeCaptureSpec) error {
 	return t.save()
 }
 
-// refused ends the trials that are over, and returns the refused rings, also when the records cannot be written.
+// refused ends the trials that are over, and returns the refused rings. It returns them even if the records cannot be
+// written.
 func (t *Trials) refused() (map[string]plan.Refusal, error) {
 	if t == nil {
 		return nil, nil
@@ -286,7 +290,7 @@ func (t *Trials) judge(name string, r trial) trial {
 	return r
 }
 
-// dropped is what is known without the trial, which found out nothing.
+// dropped returns what is known without the trial, which had no result.
 func (r trial) dropped() trial { return trial{Proven: r.Proven, Refused: r.Refused, Why: r.Why} }
 
 func (r trial) lose(name, why string) trial {
@@ -298,9 +302,10 @@ func (r trial) lose(name, why string) trial {
 	return r
 }
 
-// admit begins the trials of what is planned and was never tried, and returns what cannot be tried now: the plan must be made
-// again without it. At the agent's first look, what runs already counts as proven: an agent of a release without trials left it.
-// What runs as the spec asks is not removed because it cannot be tried, either.
+// admit begins the trials of planned rings that were never tried. It returns what cannot be tried now, and the plan
+// must be made again without that. At the agent's first inspection, what runs already counts as proven, because an
+// agent of a release without trials left it. Also, what runs as the spec asks is not removed because it cannot be
+// tried.
 func (t *Trials) admit(ctx context.Context, report Report, facts plan.Facts, first bool) (held map[string]plan.Refusal, failed error) {
 	if t == nil {
 		return nil, nil
@@ -345,8 +350,8 @@ func (t *Trials) admit(ctx context.Context, report Report, facts plan.Facts, fir
 	return held, failed
 }
 
-// hold adds what cannot be tried now, unless it runs already as the spec asks. A ring that may be captured in mode 0 without a
-// capture-aware driver may run in that mode.
+// hold adds what cannot be tried now, unless it already runs as the spec asks. A ring that may be captured in mode 0
+// without a capture-aware driver may run in that mode.
 func hold(held map[string]plan.Refusal, facts plan.Facts, name string, verdict plan.Verdict, reason, why string) {
 	if verdict.Planned && facts.Runs(name, verdict.Key) && verdict.Fallback != v1.TransparentFallbackStack {
 		return
@@ -355,8 +360,8 @@ func hold(held map[string]plan.Refusal, facts plan.Facts, name string, verdict p
 		"%s: the node could be cut off by that, and %s", verdict.Watched, why)}
 }
 
-// applied is told what became of the plan: the time of a trial runs from when the ring was made. What is not asked for any more,
-// and not planned either, is on trial no more.
+// applied gets the outcome of the plan. The time of a trial runs from when the ring was made. A ring that is neither
+// asked for nor planned is no longer on trial.
 func (t *Trials) applied(report Report) error {
 	if t == nil {
 		return nil
@@ -385,7 +390,7 @@ func asksOther(spec v1.NodeCaptureSpec, name, key string) bool {
 	return i >= 0 && plan.TryKey(spec.Rings[i]) != key
 }
 
-// proven removes from good what has not passed its trial, and keeps what was there before instead.
+// proven removes from good what has not passed its trial, and keeps the previous spec instead.
 func (t *Trials) proven(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	if t == nil {
 		return good
@@ -406,7 +411,7 @@ func (t *Trials) proven(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	return good
 }
 
-// unfinished is the latest spec with which a trial was begun in this boot that is lost by now.
+// unfinished returns the latest spec that began a trial in this boot which is now lost.
 func (t *Trials) unfinished() (spec v1.NodeCaptureSpec, generation int64, lost bool) {
 	if t == nil {
 		return spec, 0, false

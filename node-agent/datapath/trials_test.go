@@ -36,7 +36,7 @@ func newTrialLab(t *testing.T) *trialLab {
 	return l
 }
 
-// restart makes another process of the agent, which finds what is in the engine; another boot's finds nothing there.
+// restart starts another process of the agent, which finds the engine's objects. In another boot it finds none.
 func (l *trialLab) restart(boot string) {
 	if l.r != nil && l.r.Trials.bootID != boot {
 		l.engine = newMemoryEngine()
@@ -186,7 +186,7 @@ func TestNothingIsTriedWithoutAnAPIServer(t *testing.T) {
 	assert.Empty(t, reason, "mode 0 is not tried")
 }
 
-// A ring on trial is undone in time although the agent dies and the next agent cannot read the NodeCapture.
+// A ring on trial is undone in time even if the agent dies and the next agent cannot read the NodeCapture.
 func TestATrialOutlivesTheAgent(t *testing.T) {
 	l := newTrialLab(t)
 	asked := inMode(2, 100)
@@ -261,8 +261,7 @@ func TestWhatIsNotMadeStandsNoTrial(t *testing.T) {
 	assert.False(t, l.captures())
 }
 
-// What the engine does not support takes the trial's time and nothing else: what was there before is captured all along, by each
-// agent.
+// An unsupported change costs only the trial's time. What was there before is captured all the time, by each agent.
 func TestWhatIsNotSupportedStandsNoTrial(t *testing.T) {
 	l := newTrialLab(t)
 	for i, boot := range []string{"boot", "boot", "another boot"} {
@@ -282,7 +281,7 @@ func TestWhatIsNotSupportedStandsNoTrial(t *testing.T) {
 	}
 }
 
-// What is planned only because another ring's change is not supported is on trial like anything else.
+// A change may be planned only because another ring's change is not supported. It is on trial like any other.
 func TestWhatIsPlannedForWantOfSupportStandsItsTrial(t *testing.T) {
 	l := newTrialLab(t)
 	engine := &choosyEngine{planEngine: &planEngine{memoryEngine: l.engine}, message: func(r capture.Ring) string {
@@ -329,7 +328,8 @@ func TestTrialsThatCannotBeWritten(t *testing.T) {
 	assert.False(t, l.captures())
 }
 
-// What an agent of the release before left running is on no trial, whether the API server answers or not. Its agent noted nothing.
+// Rings that an agent of the previous release left running are not on trial, whether the API server answers or not.
+// That agent recorded nothing.
 func TestWhatRunsAtTheUpgradeIsOnNoTrial(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		l := newTrialLab(t)
@@ -353,7 +353,7 @@ func TestWhatRunsAtTheUpgradeIsOnNoTrial(t *testing.T) {
 	}
 }
 
-// It also goes on where the node is looked at once more, because another ring's driver was replaced.
+// They also continue if the node is inspected once more, because another ring's driver was replaced.
 func TestWhatRunsAtTheUpgradeGoesOnWhenInterfacesMove(t *testing.T) {
 	l := newTrialLab(t)
 	l.engine.rings["own"], l.engine.taps = true, []capture.Tap{{Index: 2}}
@@ -366,8 +366,8 @@ func TestWhatRunsAtTheUpgradeGoesOnWhenInterfacesMove(t *testing.T) {
 	}
 }
 
-// Rings are on trial although the engine has them: one that came after the first look, and one that was on trial when the file of
-// trials became unreadable.
+// These rings are on trial although the engine has them: one that came after the first inspection, and one that was
+// on trial when the file of trials became unreadable.
 func TestWhatIsOnTrialAllTheSame(t *testing.T) {
 	l := newTrialLab(t)
 	l.reconcile(spec("other"))
@@ -387,7 +387,8 @@ func TestWhatIsOnTrialAllTheSame(t *testing.T) {
 	assert.Equal(t, v1.ReasonNodeCutOff, reason)
 }
 
-// The key of another release may be another: what was accepted and runs stays while the API server is silent, and is tried then.
+// The key of another release may differ. What was accepted and runs stays while the API server is silent, and is
+// tried afterwards.
 func TestWhatRunsStaysWithoutAnAPIServer(t *testing.T) {
 	l := newTrialLab(t)
 	l.reconcile(inMode(2, 100))
@@ -462,7 +463,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// A disk that is full does not keep a lost trial from being undone, nor does another thing that cannot be read.
+// A lost trial is undone even if the disk is full, or if something else cannot be read.
 func TestALostTrialIsUndoneWhateverFails(t *testing.T) {
 	for name, fail := range map[string]func(*trialLab){
 		"Save": func(l *trialLab) {
@@ -524,7 +525,8 @@ func TestTheLatestUnfinishedSpec(t *testing.T) {
 	}
 }
 
-// Where an operator of the release before wrote the entry, nobody could allow a ring on the node's own interface, and it goes on.
+// If an operator of the previous release wrote the entry, nobody could allow a ring on the node's own interface. The
+// ring continues.
 func TestTheNodesOwnTrafficAtTheUpgrade(t *testing.T) {
 	own := func() (map[string]string, error) { return map[string]string{"eth0": "has a default route"}, nil }
 	for _, version := range []int32{0, 1} {

@@ -11,18 +11,18 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Some limits of an engine show only when it applies a plan, such as an interface without native XDP. By then it may have removed
-// the old object. A refused change must leave the old one: the plan is made again with the last accepted spec, and this process
-// does not try the new one again. The next agent tries it once: the agent or the node may have got the feature. Where the engine
-// refuses the accepted spec for the same reason, as of an interface without Ethernet frames, the change is not at fault. It is
-// then treated as an unsupported new ring.
+// Some limits of an engine show only when it applies a plan, such as an interface without native XDP. By then it may
+// have removed the old object. A refused change must leave the old object. So the plan is made again with the last
+// accepted spec, and this process does not try the new one again. The next agent tries it once, because the agent or
+// the node may have got the feature. The engine may refuse the accepted spec for the same reason, for example for an
+// interface without Ethernet frames. Then the change is not at fault, and counts as an unsupported new ring.
 
-// noteUnsupported notes changes that an engine does not support. It reports whether there are new ones: then the plan must be made
-// again.
+// noteUnsupported records changes that an engine does not support. It reports whether there are new ones. If so, the
+// plan must be made again.
 func (r *Reconciler) noteUnsupported(report Report, seen *view) (any bool) {
 	for name, key := range report.Plan.Changed(report.Spec, seen.Good) {
 		problem := report.Outcome.unsupported(report.Plan, name)
-		// A key that is noted is that of another object of this name.
+		// A recorded key is that of another object of this name.
 		if _, noted := r.unsupported[key]; problem == nil || noted || r.blameless[key] {
 			continue
 		}
@@ -36,8 +36,8 @@ func (r *Reconciler) noteUnsupported(report Report, seen *view) (any bool) {
 	return any
 }
 
-// acquit finds withheld changes where the engine refuses the accepted spec for the same reason. It reports whether there are any:
-// then the plan must be made again, with those changes.
+// acquit finds withheld changes for which the engine refuses the accepted spec for the same reason. It reports
+// whether there are any. If so, the plan must be made again, with those changes.
 func (r *Reconciler) acquit(report Report) (any bool) {
 	if len(r.unsupported) == 0 {
 		return false
@@ -57,7 +57,8 @@ func (r *Reconciler) acquit(report Report) (any bool) {
 	return any
 }
 
-// unsupported returns why an engine can never make a ring or set of queues; nil where it can, or may later.
+// unsupported returns why an engine can never make a ring or set of queues. It is nil if the engine can, or may
+// later.
 func (o Outcome) unsupported(p plan.Result, name string) error {
 	for _, verdict := range []plan.Verdict{p.Rings[name], p.Clusters[name]} {
 		if problem := o.Failed[verdict.Engine][name]; errors.Is(problem, capture.ErrUnsupported) {
@@ -67,7 +68,7 @@ func (o Outcome) unsupported(p plan.Result, name string) error {
 	return nil
 }
 
-// forgetUnsupported forgets the specs that are not asked for any more.
+// forgetUnsupported removes the specs that are no longer asked for.
 func (r *Reconciler) forgetUnsupported(spec v1.NodeCaptureSpec) {
 	if len(r.unsupported)+len(r.blameless) == 0 {
 		return
@@ -78,7 +79,7 @@ func (r *Reconciler) forgetUnsupported(spec v1.NodeCaptureSpec) {
 	maps.DeleteFunc(r.blameless, func(key string, _ bool) bool { return gone(key) })
 }
 
-// namesByKey are the names of a spec's objects by plan.SpecKey.
+// namesByKey returns the names of a spec's objects by plan.SpecKey.
 func namesByKey(spec v1.NodeCaptureSpec) map[string]string {
 	names := map[string]string{}
 	for _, ring := range spec.Rings {

@@ -16,25 +16,25 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// view is what was seen of the node before a plan is made. The plan depends on its Facts and on nothing else.
+// view is the state of the node before a plan is made. The plan depends only on its Facts.
 type view struct {
 	plan.Facts
-	// engines are what each that is open has. One that could not be observed is missing.
+	// engines holds what each open engine has. An engine that could not be observed is missing.
 	engines    map[v1.Engine]capture.Observation
 	interfaces []node.Interface
 	drivers    map[string]plan.DriverFact
-	// err is of what could not be seen; the plan is made without it, or with what was known last.
+	// err holds the errors of what could not be read. The plan is made without it, or with the last known value.
 	err error
 }
 
-// inspect reads all that a plan for a report's spec depends on, each thing once, and copies into the report what others need of
-// it. It fails where no plan can be made.
+// inspect reads everything that a plan for a report's spec depends on, each thing once. It copies the parts that
+// others need into the report. It fails if no plan can be made.
 func (r *Reconciler) inspect(ctx context.Context, report *Report) (view, error) {
 	spec, seen := report.Spec, view{Facts: plan.Facts{Engines: r.Adopt(ctx), Good: r.Accepted.Load(), Unsupported: r.unsupported}}
 	complete := r.inspectEngines(ctx, &seen)
 	r.acceptRunning(spec, &seen.Facts)
-	// If the list of queues is not complete, missing ones would count as new. Then memory is not checked here: the engines
-	// refuse what does not fit.
+	// If the list of queues is incomplete, missing queues would count as new. In that case memory is not checked
+	// here; the engines refuse what does not fit.
 	if r.Memory != nil && complete {
 		memory, err := r.Memory()
 		if err != nil {
@@ -53,7 +53,7 @@ func (r *Reconciler) inspect(ctx context.Context, report *Report) (view, error) 
 	return seen, err
 }
 
-// inspectEngines reads what the engines have now; complete tells whether all of them could be read.
+// inspectEngines reads what the engines have now. complete tells whether all of them could be read.
 func (r *Reconciler) inspectEngines(ctx context.Context, seen *view) (complete bool) {
 	facts := &seen.Facts
 	facts.Serving, facts.Queues = map[string]v1.Engine{}, map[string]v1.Engine{}
@@ -82,8 +82,9 @@ func (r *Reconciler) inspectEngines(ctx context.Context, seen *view) (complete b
 	return complete
 }
 
-// acceptRunning counts running rings that can cut the node off as accepted, in the first run after an agent of a release that
-// noted nothing. These rings were there before a node could refuse or try them. An operator of that release wrote their entries.
+// acceptRunning counts running rings that can cut the node off as accepted. It does so in the first run after an
+// agent of a release that recorded nothing. These rings existed before a node could refuse or try them. An operator
+// of that release wrote their entries.
 func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	if r.inspected || len(facts.Good.Rings)+len(facts.Good.Clusters) > 0 {
 		return
@@ -96,7 +97,7 @@ func (r *Reconciler) acceptRunning(spec v1.NodeCaptureSpec, facts *plan.Facts) {
 	}
 }
 
-// inspectInterfaces reads the node's interfaces, with their drivers and which traffic of the node they carry.
+// inspectInterfaces reads the node's interfaces, with their drivers and the node traffic that they carry.
 func (r *Reconciler) inspectInterfaces(spec v1.NodeCaptureSpec, seen *view) (err error) {
 	if seen.interfaces, err = r.Interfaces(); err != nil {
 		return err
@@ -129,7 +130,7 @@ func (v view) rxQueues() map[string]int {
 	return queues
 }
 
-// taken is the bytes that all queues have.
+// taken returns the number of bytes that all queues take.
 func (v view) taken() (bytes uint64) {
 	for _, taken := range v.Taken {
 		bytes += taken.Bytes
@@ -137,19 +138,20 @@ func (v view) taken() (bytes uint64) {
 	return bytes
 }
 
-// asksForTraffic reports whether it matters to a ring which traffic of the node its interfaces carry. It is only looked up then,
-// because a node may have very many routes.
+// asksForTraffic reports whether a ring depends on which node traffic its interfaces carry. The traffic is only
+// looked up in that case, because a node may have very many routes.
 func (r *Reconciler) asksForTraffic(rings []v1.NodeRing) bool {
 	return r.Traffic != nil && slices.ContainsFunc(rings, func(ring v1.NodeRing) bool { return plan.Intrusive(ring.Spec) })
 }
 
-// lastKnown keeps the last value for the time in which it cannot be read: a ring that cuts the node off must be undone then, too.
+// lastKnown keeps the last value for the time in which it cannot be read. A ring that cuts the node off must be
+// undone then, too.
 type lastKnown[T any] struct {
 	value T
 	known bool
 }
 
-// read fails where nothing was ever read; else a failure is the view's.
+// read fails if the value was never read. Otherwise it adds the failure to the view.
 func (l *lastKnown[T]) read(seen *view, read func() (T, error)) (T, error) {
 	value, err := read()
 	switch {
@@ -174,7 +176,8 @@ func (r *Reconciler) inspectPools(ctx context.Context, spec v1.NodeCaptureSpec, 
 	}
 }
 
-// interfaceFact is an interface as a plan sees it. Selectors find a device by its driver's name also where that is capture-aware.
+// interfaceFact returns an interface in the form of a plan. Selectors find a device by its driver's name even if that
+// driver is capture-aware.
 func interfaceFact(i node.Interface, fact plan.DriverFact) plan.Interface {
 	device := node.DeviceOf(i.Name)
 	return plan.Interface{

@@ -21,25 +21,26 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// The kind of all queues. It has not the ring's name, which can begin with a digit: no class of devices does.
+// The kind of all queues. It does not contain the ring's name, which can begin with a digit. Classes of devices
+// cannot.
 const (
 	cdiVendor = "ringcap.io"
 	cdiClass  = "queue"
 )
 
-// cdiName is what container runtimes know a queue by: ringcap.io/queue=NAME.NUMBER.
+// cdiName returns the name by which container runtimes know a queue: ringcap.io/queue=NAME.NUMBER.
 func cdiName(id capture.QueueID) string {
 	return parser.QualifiedName(cdiVendor, cdiClass, cdiDevice(id))
 }
 
 func cdiDevice(id capture.QueueID) string { return fmt.Sprintf("%s.%d", id.Cluster, id.Queue) }
 
-// cdiSpecs are the files by which container runtimes know queues (Container Device Interface), one a resource. Its methods
-// may be called at the same time.
+// cdiSpecs are the files that describe queues to container runtimes (Container Device Interface), one for each
+// resource. Its methods may be called at the same time.
 type cdiSpecs struct {
 	folder string
 	mu     sync.Mutex
-	// written is what the files were made of, by resource.
+	// written holds the inputs of the written files, by resource.
 	written map[string]cdiFile
 }
 
@@ -50,13 +51,13 @@ type cdiFile struct {
 	modified time.Time
 }
 
-// untouched reports whether the file is as it was left.
+// untouched reports whether the file is as it was written.
 func (f cdiFile) untouched(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified)
 }
 
-// cdiSource is what a resource's file depends on.
+// cdiSource holds what a resource's file depends on.
 type cdiSource struct {
 	queues int
 	engine v1.Engine
@@ -67,7 +68,7 @@ func (c *cdiSpecs) path(resource string) string {
 	return filepath.Join(c.folder, cdiVendor+"-"+resource+".json")
 }
 
-// set writes a resource's file, unless it is that already and nobody has touched it.
+// set writes a resource's file, unless the file is up to date and nobody has touched it.
 func (c *cdiSpecs) set(name string, resource Resource) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +91,7 @@ func (c *cdiSpecs) set(name string, resource Resource) error {
 	return nil
 }
 
-// again writes a resource's file as it is. Container runtimes read it then, and with it the numbers of device nodes.
+// again writes a resource's file without a change. Container runtimes then read it, with the numbers of device nodes.
 func (c *cdiSpecs) again(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +105,7 @@ func (c *cdiSpecs) again(name string) error {
 	return nil
 }
 
-// keep removes the files of resources that are not wanted, also those of an earlier process.
+// keep removes the files of resources that are not wanted, including those of an earlier process.
 func (c *cdiSpecs) keep(wanted map[string]Resource) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,10 +123,11 @@ func (c *cdiSpecs) keep(wanted map[string]Resource) error {
 	return err
 }
 
-// A queue stays its pod's when containers restart, and so does what they have not read: see ringcap_open(3). The variable is in the
-// answer to the kubelet, for runtimes without CDI, and in the CDI description, for pods that got their queues from an earlier agent. A
-// value that the pod itself sets wins: over the answer by the kubelet; over the description, which runtimes apply last, because the
-// variable has another name there.
+// A queue stays with its pod when containers restart, and so do packets that they have not read: see ringcap_open(3).
+// The variable is in the answer to the kubelet, for runtimes without CDI. It is also in the CDI description, for pods
+// that got their queues from an earlier agent. A value that the pod itself sets wins. The kubelet lets it win over
+// the answer. It also wins over the description, which runtimes apply last, because the variable has another name
+// there.
 const (
 	unreadName    = "RINGCAP_UNREAD"
 	unreadDefault = "RINGCAP_UNREAD_DEFAULT"

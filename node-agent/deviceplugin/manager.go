@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deviceplugin offers queues to the kubelet as extended resources, one device a queue: ringcap.io/<ring or
-// cluster>. A resource is offered once its queues are there, and taken back when they go.
+// Package deviceplugin offers queues to the kubelet as extended resources, one device for each queue:
+// ringcap.io/<ring or cluster>. It offers a resource once its queues exist, and withdraws it when they are removed.
 package deviceplugin
 
 import (
@@ -24,17 +24,17 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Resource is what is offered under one name.
+// Resource is offered under one name.
 type Resource struct {
 	// Healthy has an entry for each queue.
 	Healthy []bool
-	// Engine that has them.
+	// Engine that has the queues.
 	Engine v1.Engine
-	// NUMANodes are those that the queues are near; empty where that is not known.
+	// NUMANodes are the NUMA nodes near the queues; empty if they are not known.
 	NUMANodes []int
-	// Mounts are what containers get besides their queues.
+	// Mounts are given to containers in addition to their queues.
 	Mounts []capture.PathPair
-	// Queues gives the engine that serves them now, nil when there is none. Any goroutine may call it.
+	// Queues returns the engine that serves the queues now, nil if there is none. Any goroutine may call it.
 	Queues func() Queues
 }
 
@@ -47,18 +47,18 @@ type Manager struct {
 	cdi cdiSpecs
 
 	mu sync.Mutex
-	// wasSet: Set was called.
+	// wasSet means that Set was called.
 	wasSet  bool
 	wanted  map[string]Resource
 	plugins map[string]*plugin
-	// registered are the names of plugins, for other goroutines than Run's.
+	// registered holds the names of registered plugins, for goroutines other than Run's.
 	registered map[string]bool
-	// failure is why something is not registered, nil when all is.
+	// failure is why something is not registered; nil if everything is.
 	failure error
 	wake    chan struct{}
 }
 
-// MayStart reports whether the container to which the kubelet gave a queue may start, nil if it may. It is asked whenever the
+// MayStart returns nil if the container to which the kubelet gave a queue may start. It is called whenever the
 // container starts. Any goroutine may call it.
 type MayStart func(context.Context, capture.QueueID) error
 
@@ -68,7 +68,7 @@ func NewManager(folder, cdi string, mayStart MayStart) *Manager {
 	return &Manager{folder: folder, cdi: cdiSpecs{folder: cdi, written: map[string]cdiFile{}}, mayStart: mayStart, retry: 2 * time.Second, plugins: map[string]*plugin{}, wake: make(chan struct{}, 1)}
 }
 
-// Set sets what Run offers. It returns at once.
+// Set sets the resources that Run offers. It returns at once.
 func (m *Manager) Set(wanted map[string]Resource) {
 	m.mu.Lock()
 	m.wanted, m.wasSet = wanted, true
@@ -76,7 +76,7 @@ func (m *Manager) Set(wanted map[string]Resource) {
 	m.raise()
 }
 
-// Err returns why not all is registered, nil when it is.
+// Err returns why not everything is registered; nil if everything is.
 func (m *Manager) Err() error {
 	for name, registered := range m.Registered() {
 		if !registered {
@@ -110,8 +110,8 @@ func (m *Manager) raise() {
 	}
 }
 
-// Run offers until ctx ends. What was registered then stays known to the kubelet, as unhealthy, until another Manager
-// registers it again; containers that have their queues keep them.
+// Run offers resources until ctx ends. After that, the kubelet knows the registered ones as unhealthy, until another
+// Manager registers them again. Containers that have their queues keep them.
 func (m *Manager) Run(ctx context.Context) {
 	restarted := make(chan struct{}, 1)
 	go m.watch(ctx, restarted)
@@ -158,7 +158,7 @@ func (m *Manager) apply(ctx context.Context) {
 	m.note(errors.Join(failures...))
 }
 
-// applyOne offers what container runtimes know as well: Allocate names it.
+// applyOne also describes the resource to container runtimes, because Allocate names that description.
 func (m *Manager) applyOne(ctx context.Context, name string, resource Resource) error {
 	err := m.cdi.set(name, resource)
 	if p, ok := m.plugins[name]; ok {
@@ -171,7 +171,7 @@ func (m *Manager) applyOne(ctx context.Context, name string, resource Resource) 
 	return m.startOne(ctx, name, resource)
 }
 
-// noteRegistered is for Run's goroutine.
+// noteRegistered updates registered. It is for Run's goroutine.
 func (m *Manager) noteRegistered() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,14 +192,14 @@ func (m *Manager) startOne(ctx context.Context, name string, resource Resource) 
 	return nil
 }
 
-// resource returns what is to be offered now; nothing for a name that is not offered.
+// resource returns what to offer now; nothing for a name that is not offered.
 func (m *Manager) resource(name string) Resource {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.wanted[name]
 }
 
-// note keeps the failure, and logs it when it is another than before.
+// note stores the failure, and logs it if it differs from the previous one.
 func (m *Manager) note(failure error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,7 +217,8 @@ func (m *Manager) stopAll() {
 	m.noteRegistered()
 }
 
-// watch reports restarts of the kubelet, which then removes all sockets of its folder and makes its own again.
+// watch reports restarts of the kubelet. When it starts, the kubelet removes all sockets of its folder and makes its
+// own again.
 func (m *Manager) watch(ctx context.Context, restarted chan<- struct{}) {
 	for ctx.Err() == nil {
 		if err := m.watchFolder(ctx, restarted); err != nil {

@@ -215,7 +215,8 @@ func TestTheKubeletComesLater(t *testing.T) {
 	assert.Equal(t, map[string]bool{"ids": true}, m.Registered())
 }
 
-// An older module cannot take a queue from a consumer that is being torn down; nobody waits for what waiting does not change.
+// An older module cannot take a queue from a consumer that is being torn down; nobody waits for what waiting does not
+// change.
 func TestAllocateWaitsForTheLastConsumerOfAnOlderModule(t *testing.T) {
 	id := capture.QueueID{Cluster: "ids"}
 	queues := &fakeQueues{busy: 2, why: errors.Join(capture.ErrInUse, capture.ErrUnsupported)}
@@ -232,7 +233,8 @@ func TestAllocateWaitsForTheLastConsumerOfAnOlderModule(t *testing.T) {
 	}
 }
 
-// Container runtimes read a description again when it is written, and have the numbers of device nodes from when they read it.
+// Container runtimes read a description again when it is written, and have the numbers of device nodes from when they
+// read it.
 func TestANewDeviceNumberIsToldToContainerRuntimes(t *testing.T) {
 	k := startKubelet(t, t.TempDir())
 	m := startManager(t, k.folder)

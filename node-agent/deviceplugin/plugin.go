@@ -33,7 +33,7 @@ type Queues interface {
 	TakeBack(ctx context.Context, queue capture.QueueID, holder capture.Holder) (from int, err error)
 }
 
-// engine gives the one that serves the queues now.
+// engine returns the engine that serves the queues now.
 func (r Resource) engine() (Queues, error) {
 	if r.Queues != nil {
 		if engine := r.Queues(); engine != nil {
@@ -45,29 +45,29 @@ func (r Resource) engine() (Queues, error) {
 
 const (
 	kubeletTimeout = 5 * time.Second
-	// detachTimeout is how long an allocation waits for a queue's last consumer if the engine cannot take the queue from it: the
-	// kernel may still be ending that process. detachInterval is the time between two looks.
+	// detachTimeout is how long an allocation waits for a queue's last consumer if the engine cannot take the queue
+	// from it, because the kernel may still be ending that process. detachInterval is the time between two checks.
 	detachTimeout  = 5 * time.Second
 	detachInterval = 100 * time.Millisecond
 )
 
-// plugin serves one extended resource: one ring's or cluster's queues.
+// plugin serves one extended resource: the queues of one ring or cluster.
 type plugin struct {
 	api.UnimplementedDevicePluginServer
 
 	name   string
 	folder string
-	// resource returns what is to be offered now.
+	// resource returns what to offer now.
 	resource func() Resource
 	mayStart MayStart
-	// refreshCDI has container runtimes read again what they know of the queues (CDI).
+	// refreshCDI makes container runtimes read the description of the queues (CDI) again.
 	refreshCDI func() error
 
 	mu      sync.Mutex
 	offered Resource
-	// changed is closed and replaced when the offer changed.
+	// changed is closed and replaced when the offer changes.
 	changed chan struct{}
-	// numbers of the device nodes that container runtimes were told last, by the nodes' paths.
+	// numbers of the device nodes that container runtimes were last told, by the nodes' paths.
 	numbers map[string]uint64
 
 	server *grpc.Server
@@ -122,7 +122,7 @@ func (p *plugin) register(ctx context.Context) error {
 	return nil
 }
 
-// abandon stops without a word to the kubelet, which is not there or forgot this plugin.
+// abandon stops without a message to the kubelet, which is not there or has forgotten this plugin.
 func (p *plugin) abandon() {
 	if p.server != nil {
 		p.server.Stop()
@@ -130,7 +130,7 @@ func (p *plugin) abandon() {
 	}
 }
 
-// retire tells the kubelet that there are no queues any more, and stops.
+// retire tells the kubelet that there are no more queues, and stops.
 func (p *plugin) retire() {
 	if p.server == nil {
 		return
@@ -194,7 +194,8 @@ func options() *api.DevicePluginOptions {
 	return &api.DevicePluginOptions{PreStartRequired: true, GetPreferredAllocationAvailable: true}
 }
 
-// ListAndWatch implements the kubelet's interface: one device a queue, again whenever health changes.
+// ListAndWatch implements the kubelet's interface. It sends one device for each queue, and sends again whenever
+// health changes.
 func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[api.ListAndWatchResponse]) error {
 	gone := p.gone
 	for {
@@ -212,9 +213,9 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 	}
 }
 
-// Allocate implements the kubelet's interface. The kubelet calls it once when it admits a container, not when the
-// container restarts: the queues pass to another consumer. It must not find data of the last consumer, nor may the last one read
-// its data.
+// Allocate implements the kubelet's interface. The kubelet calls it once when it admits a container, but not when the
+// container restarts. The queues pass to another consumer. It must not find data of the last consumer, and the last
+// one must not read its data.
 func (p *plugin) Allocate(ctx context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
 	resource := p.resource()
 	engine, err := resource.engine()
@@ -241,7 +242,7 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 	if err != nil {
 		return err
 	}
-	// The kubelet regards the queue as free: a process that still holds it is late to end, or was left behind by its pod.
+	// The kubelet regards the queue as free. A process that still holds it is late to end, or its pod left it behind.
 	if err := takeBack(ctx, engine, id); err != nil {
 		return err
 	}
@@ -257,7 +258,8 @@ func (p *plugin) give(ctx context.Context, engine Queues, device string, given *
 	return nil
 }
 
-// takeBack takes a queue from anybody. With a kernel module from before that, it has some patience with one who is going.
+// takeBack takes a queue from any holder. With an older kernel module without this feature, it waits for a holder
+// that is ending.
 func takeBack(ctx context.Context, engine Queues, id capture.QueueID) error {
 	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
 	defer cancel()
@@ -276,7 +278,7 @@ func takeBack(ctx context.Context, engine Queues, id capture.QueueID) error {
 	}
 }
 
-// mount adds what is not there yet: two queues of a set share some.
+// mount adds the paths that are not there yet. Two queues of a set share some.
 func mount(given *api.ContainerAllocateResponse, pairs []capture.PathPair) {
 	for _, m := range pairs {
 		if !slices.ContainsFunc(given.Mounts, func(g *api.Mount) bool { return g.ContainerPath == m.Container }) {
@@ -293,10 +295,10 @@ func (p *plugin) queue(device string) (capture.QueueID, error) {
 	return capture.QueueID{Cluster: p.name, Queue: number}, nil
 }
 
-// PreStartContainer implements the kubelet's interface. The kubelet calls it before each start of a container, when it is
-// known which pod that is in, and tries again later when it fails. The queues are not emptied here: what a container had
-// not read when it died is for its next start. Device nodes that are gone or have changed, as after a reboot, are made again:
-// the kubelet remembers what it allocated.
+// PreStartContainer implements the kubelet's interface. The kubelet calls it before each start of a container, when
+// the container's pod is known. If it fails, the kubelet tries again later. It does not empty the queues: what a
+// container had not read when it died is for its next start. It makes device nodes again that are gone or have
+// changed, as after a reboot, because the kubelet remembers what it allocated.
 func (p *plugin) PreStartContainer(ctx context.Context, request *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
 	for _, device := range request.DevicesIds {
 		if err := p.prepare(ctx, device); err != nil {
@@ -323,8 +325,8 @@ func (p *plugin) prepare(ctx context.Context, device string) error {
 	return err
 }
 
-// grant is the engine's. Container runtimes keep in memory which number a device node had when they first gave it to a container:
-// where it is another one now, they are told.
+// grant returns the engine's Grant. Container runtimes keep in memory the number that a device node had when they
+// first gave it to a container. If the number is another one now, grant tells them.
 func (p *plugin) grant(engine Queues, id capture.QueueID) (capture.Grant, error) {
 	grant, err := engine.Grant(id)
 	if err != nil {
@@ -354,7 +356,7 @@ func (p *plugin) isCurrent(numbers map[string]uint64) bool {
 	return true
 }
 
-// deviceNumbers are those of the device nodes that are there, by the nodes' paths.
+// deviceNumbers returns the numbers of the existing device nodes, by the nodes' paths.
 func deviceNumbers(devices []capture.PathPair) map[string]uint64 {
 	numbers := map[string]uint64{}
 	for _, d := range devices {

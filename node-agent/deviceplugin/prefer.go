@@ -11,9 +11,9 @@ import (
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// GetPreferredAllocation implements the kubelet's interface: the queues with the lowest numbers, so that the same pods get
-// the same queues. All queues of a ring or Cluster are near the same NUMA nodes; which of them the kubelet takes is nothing
-// to the packets.
+// GetPreferredAllocation implements the kubelet's interface. It prefers the queues with the lowest numbers, so that
+// the same pods get the same queues. All queues of a ring or Cluster are near the same NUMA nodes, so the kubelet's
+// choice does not matter to the packets.
 func (p *plugin) GetPreferredAllocation(_ context.Context, request *api.PreferredAllocationRequest) (*api.PreferredAllocationResponse, error) {
 	response := &api.PreferredAllocationResponse{}
 	for _, container := range request.ContainerRequests {
@@ -24,7 +24,7 @@ func (p *plugin) GetPreferredAllocation(_ context.Context, request *api.Preferre
 	return response, nil
 }
 
-// prefer takes what must be in, and of what else is free the lowest.
+// prefer takes the required devices, and the lowest of the free ones.
 func prefer(must, free []string, count int) []string {
 	chosen, rest := slices.Clone(must), slices.Clone(free)
 	slices.SortFunc(rest, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
@@ -36,7 +36,7 @@ func prefer(must, free []string, count int) []string {
 	return chosen
 }
 
-// number is a queue's; a device that is none, which the kubelet has no reason to name, comes last.
+// number returns a queue's number. A device that is not a queue comes last; the kubelet has no reason to name one.
 func number(device string) uint64 {
 	n, err := strconv.ParseUint(device, 10, 32)
 	if err != nil {

@@ -4,9 +4,9 @@ package driver
 
 import "time"
 
-// The reason why a driver cannot be replaced may pass: a switch that takes long to bring up a link, a route that would be lost.
-// But each try takes the interface away twice, so there are few tries, 1, 5 and 25 minutes after the one before. A try that
-// fails before it has changed anything does not count, and the next one follows after a minute.
+// The reason why a driver cannot be replaced may pass: a switch that takes long to bring up a link, or a route that
+// would be lost. But each try takes the interface away twice. So there are few tries: 1, 5 and 25 minutes after the
+// one before. A try that fails before it has changed anything does not count. The next one follows after a minute.
 const (
 	maxTries    = 4
 	firstPause  = time.Minute
@@ -23,7 +23,7 @@ type attempt struct {
 	NextTry time.Time `json:"nextTry,omitzero"`
 }
 
-// fail notes a try that failed after the interface was taken away.
+// fail records a try that failed after the interface was taken away.
 func (a *attempt) fail(why error, now time.Time) {
 	a.Failure, a.NextTry = why.Error(), time.Time{}
 	if a.Tries++; a.Tries >= maxTries {
@@ -38,7 +38,7 @@ func (a *attempt) fail(why error, now time.Time) {
 
 func (a *attempt) succeed() { a.Failure, a.NextTry = "", time.Time{} }
 
-// postpone notes a try that changed nothing.
+// postpone records a try that changed nothing.
 func (a *attempt) postpone(why error, now time.Time) {
 	a.Failure, a.NextTry = why.Error(), now.Add(firstPause)
 }

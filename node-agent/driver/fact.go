@@ -11,7 +11,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// describe reports what the plan must know of an interface's driver.
+// describe returns the facts of an interface's driver for the plan.
 func (s sysfs) describe(link netlink.Link) plan.DriverFact {
 	name := link.Attrs().Name
 	h, err := s.of(name)
@@ -35,7 +35,7 @@ func (s sysfs) describe(link netlink.Link) plan.DriverFact {
 	return fact
 }
 
-// obstacle is why a driver cannot be replaced; empty for nothing.
+// obstacle returns why a driver cannot be replaced; empty if it can.
 func (s sysfs) obstacle(name string, h hardware, replacement string) string {
 	_, uppers := s.uppers(name)
 	switch {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package driver replaces the drivers of single NICs by capture-aware ones, and puts the former ones back. The interface
-// keeps its name, addresses, routes and settings. Its former state is on disk before anything is changed.
-//
-// An aware driver is a module of its own, with a name of its own on the bus (igb_ringcap beside igb). The module loader has
-// loaded it. This package only unbinds devices from one driver and binds them to the other, in sysfs and one at a time. So other
-// ports of the same driver are not touched, and no right to load modules is needed.
+// Package driver replaces the drivers of single NICs by capture-aware ones, and restores the former ones. The
+// interface keeps its name, addresses, routes and settings. Its former state is on disk before anything changes.
+// \ An aware driver is a module of its own, with its own name on the bus (igb_ringcap beside igb). The module loader
+// has loaded it. This package only unbinds a device from one driver and binds it to the other, by sysfs, one device
+// at a time. So it does not touch other ports of the same driver, and needs no right to load modules.
 package driver
 
 import (
@@ -20,20 +19,20 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// Suffix makes a stock driver's name that of the aware one built from its source.
+// Suffix follows a stock driver's name in the name of the aware driver that is built from its source.
 const Suffix = "_ringcap"
 
-// hardware is what is behind an interface.
+// hardware is the device of an interface.
 type hardware struct {
 	Bus string `json:"bus"`
 	// Address on the bus, such as 0000:00:04.0.
 	Address string `json:"address"`
 }
 
-// sysfs is where one is mounted, writable.
+// sysfs is the path of a writable sysfs.
 type sysfs string
 
-// of finds what is behind an interface; the error is os.ErrNotExist (wrapped) for one that is software.
+// of finds the hardware of an interface. The error is os.ErrNotExist (wrapped) for a software interface.
 func (s sysfs) of(iface string) (hardware, error) {
 	device := s.path("class", "net", iface, "device")
 	h := hardware{Bus: node.LinkedName(filepath.Join(device, "subsystem")), Address: node.LinkedName(device)}
@@ -51,7 +50,7 @@ func (s sysfs) device(h hardware, parts ...string) string {
 	return s.path(append([]string{"bus", h.Bus, "devices", h.Address}, parts...)...)
 }
 
-// bound is the driver of a device; empty without one.
+// bound returns the driver of a device; empty if it has none.
 func (s sysfs) bound(h hardware) string { return node.LinkedName(s.device(h, "driver")) }
 
 // loaded reports whether a bus has a driver of that name.
@@ -60,7 +59,7 @@ func (s sysfs) loaded(bus, driver string) bool {
 	return err == nil
 }
 
-// bind gives a device to a driver and takes it from the one that it has, if that is another.
+// bind binds a device to a driver. If the device has another driver, it first unbinds that one.
 func (s sysfs) bind(h hardware, driver string) error {
 	have := s.bound(h)
 	if have == driver {
@@ -89,7 +88,7 @@ func (s sysfs) write(h hardware, driver, what string) error {
 	return nil
 }
 
-// interfaces are the names of a device's interfaces.
+// interfaces returns the names of a device's interfaces.
 func (s sysfs) interfaces(h hardware) []string {
 	entries, _ := os.ReadDir(s.device(h, "net"))
 	var names []string
@@ -99,7 +98,7 @@ func (s sysfs) interfaces(h hardware) []string {
 	return names
 }
 
-// waitInterface waits for the interface that a driver makes of a device.
+// waitInterface waits for the interface that a driver makes for a device.
 func (s sysfs) waitInterface(h hardware) (string, error) {
 	const longest, pause = 10 * time.Second, 20 * time.Millisecond
 	for start := time.Now(); time.Since(start) < longest; time.Sleep(pause) {
@@ -110,7 +109,8 @@ func (s sysfs) waitInterface(h hardware) (string, error) {
 	return "", fmt.Errorf("driver %s made no interface of %s", s.bound(h), h.Address)
 }
 
-// aware reports whether a driver's module, or that of a software interface's kind, uses what ringcap offers to drivers.
+// aware reports whether the module of a driver, or of a software interface's kind, uses ringcap's interface for
+// drivers.
 func (s sysfs) aware(iface, kind string) bool {
 	module := cmp.Or(node.LinkedName(s.path("class", "net", iface, "device", "driver", "module")), kind)
 	for _, name := range []string{module, module + Suffix} {
@@ -129,13 +129,14 @@ func (s sysfs) hasHardware(iface string) bool {
 	return err == nil
 }
 
-// virtualFunctions reports whether a device has any, which would go with its driver.
+// virtualFunctions reports whether a device has any. They would be removed with its driver.
 func (s sysfs) virtualFunctions(h hardware) bool {
 	text, err := os.ReadFile(s.device(h, "sriov_numvfs"))
 	return err == nil && strings.TrimSpace(string(text)) != "0"
 }
 
-// uppers are the interfaces on top of another; one that is its master (bridge, bond) gets it back, others are lost with it.
+// uppers returns the interfaces on top of another one. Its master (bridge, bond) gets it back; the others are lost
+// with it.
 func (s sysfs) uppers(iface string) (master string, others []string) {
 	master = node.LinkedName(s.path("class", "net", iface, "master"))
 	entries, _ := filepath.Glob(s.path("class", "net", iface, "upper_*"))

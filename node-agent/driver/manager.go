@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// phase is how far a replacement is.
+// phase is the progress of a replacement.
 type phase string
 
 /*
@@ -37,13 +37,13 @@ const (
 	failed    phase = "failed"
 )
 
-// replacement is a device with a driver that was replaced, or was to be.
+// replacement is a device with a replaced driver, or with one that was to be replaced.
 type replacement struct {
 	hardware
 	Stock string `json:"stock"`
 	Aware string `json:"aware"`
 	Phase phase  `json:"phase"`
-	// Before is what the interface was like before the last change of driver.
+	// Before is the state of the interface before the last change of driver.
 	Before snapshot `json:"before"`
 	attempt
 }
@@ -54,13 +54,13 @@ type Manager struct {
 	records node.Records[replacement]
 	sys     sysfs
 	sysctls sysctls
-	// now and waitLink are those of the machine but in tests.
+	// now and waitLink are those of the machine except in tests.
 	now      func() time.Time
 	waitLink func(name string, longest time.Duration) error
 }
 
-// New makes a Manager that keeps its state in a file; state of another boot is void. sys is where a sysfs of the network
-// namespace is mounted, and netSysctl where its /proc/sys/net is, both writable.
+// New makes a Manager that keeps its state in a file. State of another boot is void. sys is the path of a sysfs of
+// the network namespace, and netSysctl that of its /proc/sys/net. Both are writable.
 func New(path, bootID, sys, netSysctl string) *Manager {
 	return &Manager{
 		records: node.Records[replacement]{Path: path, BootID: bootID}, sys: sysfs(sys), sysctls: sysctls(netSysctl),
@@ -68,7 +68,7 @@ func New(path, bootID, sys, netSysctl string) *Manager {
 	}
 }
 
-// Describe reports what the plan must know of the interfaces' drivers, by interface name.
+// Describe returns the facts of the interfaces' drivers for the plan, by interface name.
 func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 	links, err := node.Links()
 	if err != nil {
@@ -94,10 +94,10 @@ func (m *Manager) Describe() (map[string]plan.DriverFact, error) {
 	return facts, nil
 }
 
-// Apply binds the desired drivers, and restores the stock ones where none is desired any more. It may be called again and
-// again. moved reports that the facts and the indexes of interfaces have changed. Apply waits for the links of desired
-// interfaces. A replacement that fails is undone, and the facts have it from then on. The error is of what could not be
-// undone or noted.
+// Apply binds the desired drivers, and restores the stock ones if none is desired any more. It may be called
+// repeatedly. moved reports that the facts and the indexes of interfaces have changed. Apply waits for the links of
+// desired interfaces. It undoes a failed replacement, and the facts contain the failure from then on. The error is
+// about what could not be undone or recorded.
 func (m *Manager) Apply(wanted map[string]plan.DesiredDriver) (moved bool, err error) {
 	have, err := m.records.Load()
 	if err != nil {
@@ -117,7 +117,7 @@ func (m *Manager) Apply(wanted map[string]plan.DesiredDriver) (moved bool, err e
 	return moved, errors.Join(append(errs, m.records.Save(have))...)
 }
 
-// start replaces the driver of an interface that has none of ours yet, or for which that failed long enough ago.
+// start replaces the driver of an interface that has none of ours yet, or if an earlier try failed long enough ago.
 func (m *Manager) start(have map[string]replacement, iface string, desired plan.DesiredDriver) (bool, error) {
 	h, err := m.sys.of(iface)
 	if err != nil {
@@ -129,7 +129,7 @@ func (m *Manager) start(have map[string]replacement, iface string, desired plan.
 	}
 	r := replacement{hardware: h, Stock: m.sys.bound(h), Aware: desired.Driver, Phase: replacing, attempt: attempt{Tries: former.Tries}}
 	if r.Before, err = m.snapshot(iface); err != nil {
-		// Nothing was changed, and nothing is to be put back.
+		// Nothing was changed, so nothing must be restored.
 		r.Phase = failed
 		r.postpone(err, m.now())
 		return true, m.note(have, r)
@@ -140,7 +140,7 @@ func (m *Manager) start(have map[string]replacement, iface string, desired plan.
 	return true, m.replace(have, r, desired.LinkTimeout)
 }
 
-// resume continues with a device that an earlier Apply started with.
+// resume continues with a device that an earlier Apply began to change.
 func (m *Manager) resume(have map[string]replacement, address string, wanted map[string]plan.DesiredDriver) (bool, error) {
 	r := have[address]
 	if _, err := os.Stat(m.sys.device(r.hardware)); err != nil {
@@ -172,7 +172,7 @@ func (m *Manager) desiredFor(r replacement, wanted map[string]plan.DesiredDriver
 	return desired, ok && desired.Driver == r.Aware
 }
 
-// replace binds the aware driver, and restores the stock one when that fails.
+// replace binds the aware driver. If that fails, it restores the stock driver.
 func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeout time.Duration) error {
 	slog.Info("Replace a driver", "interface", r.Before.Name, "device", r.Address, "from", r.Stock, "to", r.Aware)
 	err := m.change(r, r.Aware)
@@ -193,8 +193,8 @@ func (m *Manager) replace(have map[string]replacement, r replacement, linkTimeou
 	return m.putBack(have, r)
 }
 
-// displaced leaves a device with the driver that somebody else bound. While a driver is desired, that counts as a failed try,
-// so that the two do not rebind the device for ever.
+// displaced leaves a device with the driver that somebody else bound. While a driver is desired, this counts as a
+// failed try, so that the two do not rebind the device for ever.
 func (m *Manager) displaced(have map[string]replacement, r replacement, isDesired bool) (bool, error) {
 	why := fmt.Errorf("somebody else gave it driver %q", m.sys.bound(r.hardware))
 	slog.Warn("A device has lost its capture-aware driver", "device", r.Address, "why", why)
@@ -207,7 +207,7 @@ func (m *Manager) displaced(have map[string]replacement, r replacement, isDesire
 	return true, m.note(have, r)
 }
 
-// revert restores the stock driver where the aware one is not desired any more. The interface keeps its present settings.
+// revert restores the stock driver if the aware one is no longer desired. The interface keeps its present settings.
 func (m *Manager) revert(have map[string]replacement, r replacement) error {
 	names := m.sys.interfaces(r.hardware)
 	if len(names) > 0 {
@@ -224,7 +224,7 @@ func (m *Manager) revert(have map[string]replacement, r replacement) error {
 	return m.putBack(have, r)
 }
 
-// putBack binds the stock driver. It is tried again at the next Apply when it fails.
+// putBack binds the stock driver. If it fails, the next Apply tries again.
 func (m *Manager) putBack(have map[string]replacement, r replacement) error {
 	slog.Info("Restore a stock driver", "interface", r.Before.Name, "device", r.Address, "driver", r.Stock)
 	if err := m.change(r, r.Stock); err != nil {
@@ -238,7 +238,7 @@ func (m *Manager) putBack(have map[string]replacement, r replacement) error {
 	return m.records.Save(have)
 }
 
-// change binds a driver and gives its interface what the one before had.
+// change binds a driver and restores the former state of its interface.
 func (m *Manager) change(r replacement, driver string) error {
 	if err := m.sys.bind(r.hardware, driver); err != nil {
 		return err

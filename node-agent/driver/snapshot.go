@@ -17,10 +17,10 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// snapshot is the state of an interface that is lost with its driver, and restored with the next one.
+// snapshot is the part of an interface's state that is lost with its driver, and restored under the next one.
 type snapshot struct {
 	Name string `json:"name"`
-	// Up, and whether it had a link then.
+	// Up and Carrier tell whether the interface was up, and whether it had a link.
 	Up      bool             `json:"up"`
 	Carrier bool             `json:"carrier"`
 	MTU     int              `json:"mtu"`
@@ -32,11 +32,11 @@ type snapshot struct {
 	Addresses []netlink.Addr `json:"addresses,omitempty"`
 	Routes    []route        `json:"routes,omitempty"`
 	Settings  nic.Settings   `json:"settings"`
-	// Sysctls by key; nil in what agents noted that did not know them.
+	// Sysctls by key; nil in records of agents that did not know them.
 	Sysctls map[string]string `json:"sysctls,omitempty"`
 }
 
-// route is a netlink.Route of one next hop, in what matters and can be written down.
+// route has the parts of a netlink.Route with one next hop that matter and can be stored.
 type route struct {
 	Destination *net.IPNet `json:"destination,omitempty"`
 	Source      net.IP     `json:"source,omitempty"`
@@ -79,11 +79,11 @@ func addressesOf(link netlink.Link) ([]netlink.Addr, error) {
 	return node.Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 }
 
-// momentary are flags of a route that show the present state of its link.
+// momentary has the flags of a route that show the present state of its link.
 const momentary = unix.RTNH_F_LINKDOWN | unix.RTNH_F_DEAD
 
-// routesOf lists the routes that were added by hand or by a daemon. The kernel's own come with the addresses, and routers
-// advertise theirs again.
+// routesOf lists the routes that a user or a daemon added. The kernel's own routes come with the addresses, and
+// routers advertise theirs again.
 func routesOf(link netlink.Link) ([]route, error) {
 	var saved []route
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
@@ -111,8 +111,8 @@ func routesOf(link netlink.Link) ([]route, error) {
 	return saved, nil
 }
 
-// restore gives an interface the settings of the snapshot; its name may be another by now. It may be called again. The error
-// names what could not be restored; the rest is done.
+// restore gives an interface the state of the snapshot. Its name may have changed. It may be called again. The error
+// names what could not be restored. All else is restored.
 func (m *Manager) restore(shot snapshot, now string) error {
 	link, err := netlink.LinkByName(now)
 	if err != nil {
@@ -131,7 +131,7 @@ func (m *Manager) restore(shot snapshot, now string) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	// Before it is up, because they apply to what it receives from then on.
+	// This comes before it is up, because sysctls apply to what it receives from then on.
 	try("sysctls", m.sysctls.write(shot.Name, shot.Sysctls))
 	try("settings", nic.WriteSettings(string(m.sys), shot.Name, shot.Settings))
 	if shot.Master != "" {
@@ -139,7 +139,7 @@ func (m *Manager) restore(shot snapshot, now string) error {
 	}
 	if shot.Up {
 		try("link", netlink.LinkSetUp(link))
-		// Some drivers, as igb, fill their table of RX queues when they are first up.
+		// Some drivers, such as igb, fill their table of RX queues when they are first up.
 		try("settings", nic.WriteSettings(string(m.sys), shot.Name, shot.Settings))
 	}
 	for _, address := range shot.Addresses {
@@ -151,7 +151,7 @@ func (m *Manager) restore(shot snapshot, now string) error {
 	return errors.Join(errs...)
 }
 
-// setIdentity sets what an interface is known by.
+// setIdentity sets the names and addresses that identify an interface.
 func setIdentity(link netlink.Link, shot snapshot) error {
 	attrs, errs := link.Attrs(), []error(nil)
 	if !bytes.Equal(attrs.HardwareAddr, shot.MAC) {
@@ -177,14 +177,15 @@ func enslave(link netlink.Link, master string) error {
 	return netlink.LinkSetMaster(link, upper)
 }
 
-// cleanAddress is an address without the fields that only the kernel sets.
+// cleanAddress returns an address without the fields that only the kernel sets.
 func cleanAddress(a netlink.Addr) *netlink.Addr {
 	const kept = unix.IFA_F_NODAD | unix.IFA_F_HOMEADDRESS | unix.IFA_F_MANAGETEMPADDR | unix.IFA_F_NOPREFIXROUTE | unix.IFA_F_MCAUTOJOIN
 	a.LinkIndex, a.Flags = 0, a.Flags&kept
 	if a.IP.To4() == nil {
 		return &a
 	}
-	// In four bytes, which it is not when it comes from a file; without one netlink.AddrReplace would make one up.
+	// It must have four bytes, which it does not have when it comes from a file. Without one, netlink.AddrReplace
+	// would make one up.
 	if a.Broadcast = a.Broadcast.To4(); a.Broadcast == nil {
 		a.Broadcast = net.IPv4zero.To4()
 	}

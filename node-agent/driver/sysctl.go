@@ -16,33 +16,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysctls is the folder of the network's, /proc/sys/net, writable.
+// sysctls is the path of the network's sysctls, /proc/sys/net, writable.
 type sysctls string
 
-// ofInterfaces are its folders that have a folder for each interface. That is removed with the interface.
+// ofInterfaces lists the folders with a folder for each interface. The interface's folder is removed with the
+// interface.
 var ofInterfaces = []string{"ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"}
 
-// writtenFirst are those that others depend on: without IPv6 the rest of it does nothing, and a secret chooses how addresses are
-// made (addr_gen_mode).
+// writtenFirst lists the sysctls that others depend on. Without IPv6, the rest of it does nothing. A secret chooses
+// how addresses are made (addr_gen_mode).
 var writtenFirst = []string{"ipv6/conf/disable_ipv6", "ipv6/conf/stable_secret"}
 
-// notKept is made the interface's MTU by the kernel whenever a link comes up.
+// notKept is the sysctl that the kernel sets to the interface's MTU whenever a link comes up.
 const notKept = "ipv6/conf/mtu"
 
-// path of a key such as "ipv6/conf/accept_ra".
+// path returns the path of a key such as "ipv6/conf/accept_ra".
 func (n sysctls) path(dev, key string) string {
 	folder, name := path.Split(key)
 	return filepath.Join(string(n), folder, dev, name)
 }
 
-// read gives what an interface has, by key. One that could not be written is an error: its value would be lost.
+// read returns the sysctls of an interface, by key. A sysctl that could not be written is an error, because its value
+// would be lost.
 func (n sysctls) read(dev string) (map[string]string, error) {
 	if _, err := os.Stat(string(n)); err != nil {
 		return nil, err
 	}
 	values := map[string]string{}
 	for _, folder := range ofInterfaces {
-		// A kernel without IPv6 has no such folder, nor has an interface with an MTU that is too small for it.
+		// The folder is missing on a kernel without IPv6, or if the interface's MTU is too small for IPv6.
 		files, err := os.ReadDir(n.path(dev, folder+"/"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
@@ -60,7 +62,7 @@ func (n sysctls) read(dev string) (map[string]string, error) {
 			switch {
 			case err == nil:
 				values[key] = value
-			case !errors.Is(err, unix.EIO): // of a secret that is not set
+			case !errors.Is(err, unix.EIO): // the error of a secret that is not set
 				return nil, fmt.Errorf("%w (%s must be writable)", err, n)
 			}
 		}
@@ -68,7 +70,7 @@ func (n sysctls) read(dev string) (map[string]string, error) {
 	return values, nil
 }
 
-// write sets what differs. The error names everything that could not be set; the rest is.
+// write sets the values that differ. The error names everything that could not be set. All others are set.
 func (n sysctls) write(dev string, values map[string]string) error {
 	var errs []error
 	for _, key := range append(slices.Clone(writtenFirst), slices.Sorted(maps.Keys(values))...) {
@@ -86,7 +88,7 @@ func (n sysctls) write(dev string, values map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// readSysctl fails also for a sysctl that can only be read.
+// readSysctl also returns an error for a sysctl that is read-only.
 func readSysctl(name string) (string, error) {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

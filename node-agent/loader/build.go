@@ -16,27 +16,27 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// moduleFile is the module's name in a folder that has it for kernels: RELEASE/ringcap.ko.
+// moduleFile is the module's file name in a folder of modules for several kernels: RELEASE/ringcap.ko.
 const moduleFile = "ringcap.ko"
 
-// Builder compiles the module for this node's kernel. It needs a compiler, make and no privilege; what it makes is for a
-// Loader.
+// Builder compiles the module for this node's kernel. It needs a compiler, make and no privilege. A Loader loads the
+// result.
 type Builder struct {
-	// Source has the module's Kbuild.
+	// Source is the folder with the module's Kbuild.
 	Source string
 	// Headers is the node's /lib/modules.
 	Headers string
-	// Out gets RELEASE/ringcap.ko, or the outcome that explains why not.
+	// Out gets RELEASE/ringcap.ko, or an outcome that explains why there is none.
 	Out string
 	// Log gets the output of make.
 	Log      io.Writer
 	Identity node.Identity
 }
 
-// headers are where a kernel's are below /lib/modules.
+// headers returns the path of a kernel's headers below /lib/modules.
 func headers(modules, release string) string { return filepath.Join(modules, release, "build") }
 
-// Run compiles, unless that was done before. What came of it is in Out for the loader too.
+// Run compiles the module, unless that was already done. It writes the result to Out for the loader.
 func (b Builder) Run(ctx context.Context) (Outcome, error) {
 	outcome := b.build(ctx)
 	return outcome, outcome.Write(b.Out)
@@ -56,7 +56,7 @@ func (b Builder) build(ctx context.Context) Outcome {
 	if err := b.prepare(work); err != nil {
 		return b.outcome(v1.ReasonBuildFailed, "prepare the build: %v", err)
 	}
-	// BTF of a module wants the kernel's own image and another program, and nothing here wants BTF of a module.
+	// A module's BTF requires the kernel's own image and another program, and nothing here uses it.
 	make := exec.CommandContext(ctx, "make", "-C", build, "M="+work, fmt.Sprintf("-j%d", runtime.NumCPU()),
 		"CC=gcc", "HOSTCC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
 	said, err := make.CombinedOutput()
@@ -74,7 +74,7 @@ func (b Builder) build(ctx context.Context) Outcome {
 	return b.outcome(v1.ReasonLoaded, "%s was built with %s", made, build)
 }
 
-// prepare makes a copy of the sources: make writes among them.
+// prepare makes a copy of the sources, because make writes among them.
 func (b Builder) prepare(work string) error {
 	if err := os.RemoveAll(work); err != nil {
 		return err
@@ -94,7 +94,7 @@ func headersMissing(build, release string) string {
 		release, build, release, release)
 }
 
-// firstErrors are what is worth reading of a compiler's output.
+// firstErrors returns the useful part of a compiler's output.
 func firstErrors(said string) string {
 	const limit = 3
 	var found, last []string

@@ -15,10 +15,10 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// driverModule is what all capture-aware drivers depend on.
+// driverModule is the module that all capture-aware drivers depend on.
 const driverModule = "ringcap_driver"
 
-// StockDrivers are the drivers of the node's network devices, from a sysfs.
+// StockDrivers returns the drivers of the node's network devices, from a sysfs.
 func StockDrivers(sys string) []string {
 	links, _ := filepath.Glob(filepath.Join(sys, "class", "net", "*", "device", "driver"))
 	var names []string
@@ -29,10 +29,10 @@ func StockDrivers(sys string) []string {
 	return slices.Compact(names)
 }
 
-// LoadDrivers loads those capture-aware drivers that the image has for this kernel and that could take the place of a stock
-// one. It does so in advance, because only the loader may load modules: a device keeps its driver until the agent gives it the
-// other. (A device without a driver is taken by the first one that is loaded, as always.) It returns the names of the loaded
-// drivers; the error names those that could not be loaded.
+// LoadDrivers loads the image's capture-aware drivers for this kernel that could replace a stock driver. It does so
+// in advance, because only the loader may load modules. A device keeps its driver until the agent binds the other one
+// to it. (A device without a driver is taken by the first one that is loaded, as always.) LoadDrivers returns the
+// names of the loaded drivers. The error names those that could not be loaded.
 func (l Loader) LoadDrivers(stock []string) ([]string, error) {
 	if l.Mode != Load {
 		return nil, nil
@@ -55,7 +55,7 @@ func (l Loader) LoadDrivers(stock []string) ([]string, error) {
 	return loaded, errors.Join(errs...)
 }
 
-// loadFile loads a module, unless it is loaded.
+// loadFile loads a module, unless it is already loaded.
 func (l Loader) loadFile(path string) error {
 	words, err := l.load(path)
 	if err == nil || errors.Is(err, unix.EEXIST) {
@@ -67,8 +67,8 @@ func (l Loader) loadFile(path string) error {
 	return fmt.Errorf("load %s: %w", path, err)
 }
 
-// UnloadDrivers unloads the capture-aware drivers, and what they depend on, where they are loaded. The error tells which
-// device one of them still serves: it would be without any driver.
+// UnloadDrivers unloads the capture-aware drivers that are loaded, and their dependencies. The error names a device
+// that one of them still serves: the device would be left without any driver.
 func (k RunningKernel) UnloadDrivers() error {
 	holders, _ := filepath.Glob(filepath.Join(k.Sys, "module", driverModule, "holders", "*"))
 	for _, holder := range holders {

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// explain turns the kernel's errno into a reason and what to do.
+// explain turns the kernel's errno into a reason and advice.
 func (l Loader) explain(path, words string, err error) Outcome {
 	reason, what := l.reason(path, err)
 	if words != "" {

@@ -14,19 +14,19 @@ import (
 // signatureMark ends the file of a signed module.
 const signatureMark = "~Module signature appended~\n"
 
-// File is what a module's file declares. Only the kernel decides whether it loads it.
+// File is what a module's file declares. Only the kernel decides whether it loads the module.
 type File struct {
 	Path string
 	// Release is the kernel that it was built for.
 	Release string
-	// Version is its own, SourceVersion a hash of its sources.
+	// Version is the module's own version. SourceVersion is a hash of its sources.
 	Version, SourceVersion string
 	Signed                 bool
-	// Undefined are the symbols that the kernel has to have.
+	// Undefined lists the symbols that the kernel must have.
 	Undefined []string
 }
 
-// ReadFile reads a module's file; the error tells what is wrong with it.
+// ReadFile reads a module's file. The error tells what is wrong with it.
 func ReadFile(path string) (File, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func ReadFile(path string) (File, error) {
 	return f, nil
 }
 
-// information reads .modinfo: words key=value with a zero byte behind each.
+// information reads .modinfo: words key=value, each followed by a zero byte.
 func (f *File) information(object *elf.File) error {
 	section := object.Section(".modinfo")
 	if section == nil {

@@ -20,7 +20,7 @@ import (
 
 // RunningKernel is the kernel that this process runs on.
 type RunningKernel struct {
-	// Sys is a sysfs with the securityfs in it: a container's own /sys has none.
+	// Sys is a sysfs that contains the securityfs. A container's own /sys has none.
 	Sys string
 	// RunDir is the folder of the module's device nodes.
 	RunDir string
@@ -50,7 +50,7 @@ func (RunningKernel) LoadContent(module []byte) (string, error) {
 	return log.read(), err
 }
 
-// SupportsModules implements Kernel: a kernel without modules has no list of them.
+// SupportsModules implements Kernel. A kernel without module support has no list of modules.
 func (RunningKernel) SupportsModules() bool {
 	_, err := os.Stat("/proc/modules")
 	return err == nil
@@ -62,7 +62,7 @@ func (k RunningKernel) SignaturesEnforced() bool {
 	return err == nil && strings.HasPrefix(string(text), "Y")
 }
 
-// Lockdown implements Kernel; the active mode is the bracketed one.
+// Lockdown implements Kernel. The active mode is the one in brackets.
 func (k RunningKernel) Lockdown() string {
 	text, err := os.ReadFile(filepath.Join(k.Sys, "kernel/security/lockdown"))
 	if err != nil {
@@ -99,7 +99,7 @@ func (k RunningKernel) Unload() error {
 	return fmt.Errorf("a process that has a queue open (%w)", err)
 }
 
-// Missing implements Kernel, by the names of all symbols, which everyone may read.
+// Missing implements Kernel, by the names of all symbols, which every user may read.
 func (RunningKernel) Missing(symbols []string) []string {
 	text, err := os.ReadFile("/proc/kallsyms")
 	if err != nil {
@@ -114,7 +114,8 @@ func (RunningKernel) Missing(symbols []string) []string {
 	return slices.DeleteFunc(slices.Clone(symbols), func(name string) bool { return there[name] })
 }
 
-// kernelLog is /dev/kmsg from a moment on; -1 for those who may not read it (CAP_SYSLOG where dmesg is restricted).
+// kernelLog is /dev/kmsg from a certain time on. It is -1 for users that may not read it (without CAP_SYSLOG where
+// dmesg is restricted).
 type kernelLog int
 
 func openLog() kernelLog {
@@ -135,7 +136,7 @@ func (log kernelLog) close() {
 	}
 }
 
-// read returns the lines since then that are about the module: they begin with its name.
+// read returns the lines since then that are about the module. They begin with its name.
 func (log kernelLog) read() string {
 	var lines []string
 	record := make([]byte, 8192)

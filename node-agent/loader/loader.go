@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loader loads the kernel module, or reports why it is not loaded. It never fails a node: the eBPF engine can
-// still serve.
+// Package loader loads the kernel module, or reports why it is not loaded. It never makes a node fail, because the
+// eBPF engine can still serve.
 package loader
 
 import (
@@ -19,7 +19,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Mode is what the loader may do.
+// Mode selects what the loader may do.
 type Mode string
 
 // The modes.
@@ -28,7 +28,7 @@ const (
 	Load Mode = "Load"
 	// Preloaded uses a module that somebody else loaded, and loads none.
 	Preloaded Mode = "Preloaded"
-	// Disabled uses none, even if one is loaded.
+	// Disabled uses no module, even if one is loaded.
 	Disabled Mode = "Disabled"
 )
 
@@ -40,40 +40,40 @@ func ParseMode(text string) (Mode, error) {
 	return "", fmt.Errorf("--mode %q: must be Load, Preloaded or Disabled", text)
 }
 
-// Kernel is what the loader asks of the kernel.
+// Kernel is the loader's interface to the kernel.
 type Kernel interface {
-	// Probe asks a loaded module who it is.
+	// Probe returns the identity of a loaded module.
 	Probe() (kmod.Info, error)
-	// Load loads a module from a file. The error is the kernel's errno; words are its log lines about it, where that can
-	// be read.
+	// Load loads a module from a file. The error is the kernel's errno. words are its log lines about the module, if
+	// they can be read.
 	Load(path string) (words string, err error)
-	// LoadContent loads a module that is no file's.
+	// LoadContent loads a module from memory.
 	LoadContent(module []byte) (words string, err error)
-	// SupportsModules reports whether this kernel can have modules at all.
+	// SupportsModules reports whether this kernel supports modules at all.
 	SupportsModules() bool
-	// SignaturesEnforced reports whether the kernel takes only modules that are signed with a key that it trusts.
+	// SignaturesEnforced reports whether the kernel accepts only modules that are signed with a key that it trusts.
 	SignaturesEnforced() bool
-	// Lockdown is the kernel's lockdown mode: none, integrity, confidentiality; empty if it cannot be read.
+	// Lockdown returns the kernel's lockdown mode: none, integrity, confidentiality; empty if it cannot be read.
 	Lockdown() string
-	// SourceVersion is that of the loaded module's File; empty if it has none.
+	// SourceVersion returns that of the loaded module's File; empty if it has none.
 	SourceVersion() string
-	// Unload removes what this program made in the module, and the module. The error tells who holds it.
+	// Unload removes what this program made in the module, and the module. The error names what holds the module.
 	Unload() error
-	// Missing returns those of the symbols that the kernel does not have.
+	// Missing returns the symbols that the kernel does not have.
 	Missing(symbols []string) []string
 }
 
-// Loader decides what to do and does it.
+// Loader decides what to load, and loads it.
 type Loader struct {
 	Mode Mode
-	// ModulesDir has the image's modules.
+	// ModulesDir is the folder with the image's modules.
 	ModulesDir string
-	// BuiltDir is a Builder's Out; empty without one.
+	// BuiltDir is a Builder's Out; empty if there is none.
 	BuiltDir string
-	// Signer signs what is loaded; nil for none.
+	// Signer signs the modules that are loaded; nil to sign none.
 	Signer *Signer
-	// Upgrade is about a module that is loaded; Last is what the loader said before in this boot; Holders lists who holds the
-	// module.
+	// Upgrade is the policy for a module that is already loaded. Last is the loader's previous outcome in this boot.
+	// Holders lists who holds the module.
 	Upgrade  Upgrade
 	Last     Outcome
 	Holders  func() ([]string, error)
@@ -109,7 +109,7 @@ func (l Loader) loadPath(path string) Outcome {
 	return o
 }
 
-// without is the outcome where nothing is to be loaded: false where a module is.
+// without returns the outcome if no module must be loaded. It returns false if one must be.
 func (l Loader) without() (Outcome, bool) {
 	if l.Mode == Disabled {
 		return l.outcome(v1.ReasonDisabled, "the kernel module is disabled (module.mode: Disabled)"), true
@@ -126,7 +126,8 @@ func (l Loader) without() (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// find returns the file of the module for this kernel, the image's or else the one that was built; or why there is none.
+// find returns the file of the module for this kernel: the image's, or else the one that was built. If there is none,
+// it returns the reason.
 func (l Loader) find() (string, Outcome) {
 	release := l.Identity.KernelRelease
 	for _, folder := range []string{l.ModulesDir, l.BuiltDir} {
@@ -160,8 +161,8 @@ func (l Loader) load(path string) (words string, err error) {
 	return l.Kernel.LoadContent(signed)
 }
 
-// State reports how the module fares now, without loading anything. It is what the agent reports: the loader's outcome,
-// unless the module came or went since.
+// State returns the present state of the module, without loading anything. The agent reports this: the loader's
+// outcome, unless the module was loaded or unloaded since.
 func (l Loader) State(last Outcome, known bool) Outcome {
 	if l.Mode == Disabled || (known && last.Reason == v1.ReasonDisabled) {
 		return l.outcome(v1.ReasonDisabled, "the kernel module is disabled (module.mode: Disabled)")
@@ -178,7 +179,7 @@ func (l Loader) State(last Outcome, known bool) Outcome {
 		}
 		return now
 	case known && (!last.Ready || !errors.Is(err, os.ErrNotExist)):
-		// The module could not be asked, which does not mean that it is gone: its rings and consumers stay.
+		// The module could not be asked. This does not mean that it is gone: its rings and consumers stay.
 		return last
 	case known:
 		return l.outcome(v1.ReasonLoadFailed, "the module was loaded and is gone: %v; restart the agent's pod to load it again", err)
@@ -204,7 +205,7 @@ func (l Loader) outcome(reason, format string, args ...any) Outcome {
 	return Outcome{Identity: l.Identity, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// releases lists the kernels that the image has modules for.
+// releases lists the kernels for which the image has modules.
 func (l Loader) releases() string {
 	paths, _ := filepath.Glob(filepath.Join(l.ModulesDir, "*", "ringcap.ko"))
 	var found []string

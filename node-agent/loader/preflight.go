@@ -11,17 +11,17 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// State of a Check.
+// State is the result of a Check.
 type State string
 
-// The states: Unknown is what cannot be found out here.
+// The states. Unknown means that it cannot be determined here.
 const (
 	Yes     State = "yes"
 	No      State = "no"
 	Unknown State = "unknown"
 )
 
-// Check is one thing that a node's engine depends on.
+// Check is one condition that a node's engine depends on.
 type Check struct {
 	Name    string `json:"name"`
 	State   State  `json:"state"`
@@ -31,9 +31,9 @@ type Check struct {
 // Preflight reports which engine a node would get, without changing anything.
 type Preflight struct {
 	Kernel string `json:"kernel"`
-	// Running: it is the kernel that this is asked on.
+	// Running means that this kernel is the one that runs.
 	Running bool `json:"running"`
-	// Engine that rings with engine Auto would get; empty for none.
+	// Engine that rings with engine Auto would get; empty if none.
 	Engine v1.Engine `json:"engine"`
 	// Ready, Reason and Message are those of ModuleReady.
 	Ready   bool    `json:"ready"`
@@ -42,21 +42,21 @@ type Preflight struct {
 	Checks  []Check `json:"checks"`
 }
 
-// Node is what a preflight needs to know besides the kernel's answers.
+// Node holds what a preflight needs besides the kernel's answers.
 type Node struct {
 	// Headers is the node's /lib/modules.
 	Headers string
-	// Running: the loader's Identity is that of the running kernel.
+	// Running means that the loader's Identity is that of the running kernel.
 	Running bool
-	// EBPF is why the eBPF engine cannot run; nil when it can.
+	// EBPF returns why the eBPF engine cannot run; nil if it can.
 	EBPF func() error
-	// MissingCapabilities of this process, of those that the loader or the agent needs.
+	// MissingCapabilities lists capabilities that the loader or the agent needs and that this process lacks.
 	MissingCapabilities []string
 	// BTF is the path of the kernel's type information.
 	BTF string
 }
 
-// Preflight looks at everything that Run would, and loads nothing.
+// Preflight checks everything that Run would check, and loads nothing.
 func (l Loader) Preflight(n Node) Preflight {
 	p := Preflight{Kernel: l.Identity.KernelRelease, Running: n.Running}
 	outcome := l.foresee(n.Running)
@@ -78,7 +78,7 @@ func (l Loader) Preflight(n Node) Preflight {
 	return p
 }
 
-// foresee is the outcome that Run would have, as far as that can be known.
+// foresee returns the outcome that Run would have, as far as that can be known.
 func (l Loader) foresee(running bool) Outcome {
 	if running || l.Mode == Disabled {
 		if outcome, done := l.without(); done {
@@ -92,7 +92,7 @@ func (l Loader) foresee(running bool) Outcome {
 	return l.foreseeFile(path, running)
 }
 
-// foreseeFile is what loading a file would come to.
+// foreseeFile returns the expected outcome of loading a file.
 func (l Loader) foreseeFile(path string, running bool) Outcome {
 	file, err := ReadFile(path)
 	switch {
@@ -149,7 +149,7 @@ func (l Loader) checkModules() Check {
 	return Check{"modules", Yes, "this kernel has loadable modules"}
 }
 
-// checkUnsigned reports whether the kernel takes modules that nobody signed.
+// checkUnsigned reports whether the kernel accepts unsigned modules.
 func (l Loader) checkUnsigned() Check {
 	lockdown := l.Kernel.Lockdown()
 	switch {

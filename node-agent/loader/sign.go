@@ -23,8 +23,8 @@ type Signer struct {
 	certificate *x509.Certificate
 }
 
-// ReadSigner reads tls.key and tls.crt, as a Secret of type kubernetes.io/tls has them, from a folder. Kernels of all ages
-// understand RSA, so that is wanted.
+// ReadSigner reads tls.key and tls.crt from a folder, as in a Secret of type kubernetes.io/tls. It requires RSA,
+// because kernels of all ages understand it.
 func ReadSigner(folder string) (*Signer, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
 	if err != nil {
@@ -45,7 +45,8 @@ var (
 	oidRSA        = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 1}
 )
 
-// A SignedData of RFC 5652 as the kernel reads it: over content that is elsewhere, with no certificate and no attributes.
+// These types are a SignedData of RFC 5652 in the form that the kernel reads: over detached content, with no
+// certificate and no attributes.
 type (
 	contentInfo struct {
 		Type    asn1.ObjectIdentifier
@@ -80,7 +81,7 @@ type signatureInfo struct {
 // typePKCS7 is the kernel's PKEY_ID_PKCS7.
 const typePKCS7 = 2
 
-// Sign returns the module with a signature behind it.
+// Sign returns the module with an appended signature.
 func (s *Signer) Sign(module []byte) ([]byte, error) {
 	message, err := s.message(module)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Signer) Sign(module []byte) ([]byte, error) {
 	return append(signed, signatureMark...), err
 }
 
-// message is the SignedData over a module.
+// message returns the SignedData over a module.
 func (s *Signer) message(module []byte) ([]byte, error) {
 	digest := sha256.Sum256(module)
 	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, digest[:])

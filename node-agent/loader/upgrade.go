@@ -14,13 +14,13 @@ import (
 // Upgrade selects when the image's module replaces one that a loader loaded before.
 type Upgrade string
 
-// The policies. Modules of anybody else are never replaced.
+// The policies. They never replace modules that somebody else loaded.
 const (
-	// Never: what is loaded stays until the next boot.
+	// Never keeps the loaded module until the next boot.
 	Never Upgrade = "Never"
-	// WhenFree: when nobody would lose a queue by it.
+	// WhenFree replaces it if nobody would lose a queue.
 	WhenFree Upgrade = "WhenFree"
-	// Evict: the same, and holders have some time to leave, because the operator evicts them.
+	// Evict does the same, but gives holders some time to end, because the operator evicts them.
 	Evict Upgrade = "Evict"
 )
 
@@ -32,10 +32,11 @@ func ParseUpgrade(text string) (Upgrade, error) {
 	return "", fmt.Errorf("--upgrade %q: must be Never, WhenFree or Evict", text)
 }
 
-// evictionTime is what evicted pods have to end, by Kubernetes' default 30 s, and some more.
+// evictionTime is the time for evicted pods to end: Kubernetes' default of 30 s, and some more.
 const evictionTime = 45 * time.Second
 
-// upgrade looks whether the image has another module than the one that is loaded, and loads it where that is allowed.
+// upgrade checks whether the image has another module than the loaded one. If so, and if the policy allows it,
+// upgrade loads that module.
 func (l Loader) upgrade(now Outcome) Outcome {
 	now.SourceVersion = l.Kernel.SourceVersion()
 	now.Ours = l.Last.Ours && l.Last.SourceVersion == now.SourceVersion
@@ -62,7 +63,7 @@ func (l Loader) upgrade(now Outcome) Outcome {
 	return l.loadPath(path)
 }
 
-// waitForHolders returns who holds the module still.
+// waitForHolders waits, and returns who still holds the module.
 func (l Loader) waitForHolders() []string {
 	until := time.Now()
 	if l.Upgrade == Evict {

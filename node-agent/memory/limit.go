@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory limits how much of a node's memory queues may have.
+// Package memory limits how much of a node's memory queues may take.
 package memory
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// agentReserve is what queues leave of the memory limit for the agent itself, in bytes.
+// agentReserve is the part of the memory limit that queues leave for the agent itself, in bytes.
 const agentReserve = 16 << 20
 
 // ErrLimit names the limit and what to do.
 var ErrLimit = errors.New("queues count against the memory limit of the agent's container: make it greater, or the " +
 	"queues smaller or fewer")
 
-// memoryFiles are where a version of cgroups tells of memory: Linux, Documentation/admin-guide/cgroup-v1/memory.rst and
-// cgroup-v2.rst.
+// memoryFiles are the files in which a version of cgroups reports memory: Linux,
+// Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
 type memoryFiles struct {
 	mount, controller, limit, usage string
-	// cached are the lines of memory.stat with what the kernel can take back from the page cache.
+	// cached names the lines of memory.stat with memory that the kernel can reclaim from the page cache.
 	cached []string
 }
 
@@ -37,15 +37,15 @@ var memoryVersions = []memoryFiles{
 	{"/sys/fs/cgroup", "", "memory.max", "memory.current", []string{"inactive_file", "active_file"}},
 }
 
-// RoomFor refuses a map that the memory limit of this process has no room for. The kernel refuses it too, but only once
-// everything up to the limit is taken: the next page that any thread of the agent touches gets the agent killed.
-// Where no limit can be read, the kernel's answer remains.
+// RoomFor refuses a map for which the memory limit of this process has no room. The kernel refuses it too, but only
+// once everything up to the limit is taken. Then the next page that any thread of the agent touches gets the agent
+// killed. If no limit can be read, only the kernel decides.
 func RoomFor(size uint64) error {
 	limit, used, cache, limited := ownMemory()
 	if !limited || used+size+agentReserve <= limit {
 		return nil
 	}
-	// Asked only now: the kernel has to add it up.
+	// This is read only now, because the kernel must add it up.
 	used -= min(used, cache())
 	if used+size+agentReserve <= limit {
 		return nil
@@ -54,7 +54,8 @@ func RoomFor(size uint64) error {
 		capture.ErrNoMemory, size, agentReserve, limit, ErrLimit)
 }
 
-// agentRoom is what the memory limit of this process leaves for queues; without one, more than there can be.
+// agentRoom returns how much the memory limit of this process leaves for queues. Without a limit, it returns more
+// than there can be.
 func agentRoom() uint64 {
 	limit, used, cache, limited := ownMemory()
 	if !limited {
@@ -64,8 +65,8 @@ func agentRoom() uint64 {
 	return limit - min(limit, used+agentReserve)
 }
 
-// ownMemory is the memory limit of this process and what it uses, in bytes; cache reads how much of that the kernel can take
-// back. limited is false where no limit can be read.
+// ownMemory returns the memory limit of this process and its use, in bytes. cache returns how much of that the kernel
+// can reclaim. limited is false if no limit can be read.
 func ownMemory() (limit, used uint64, cache func() uint64, limited bool) {
 	for _, files := range memoryVersions {
 		folder := files.folder()
@@ -82,7 +83,8 @@ func ownMemory() (limit, used uint64, cache func() uint64, limited bool) {
 	return 0, 0, nil, false
 }
 
-// folder is this process's in the hierarchy, or the root of what is mounted: a container has no access to others.
+// folder returns this process's folder in the hierarchy, or the root of the mount: a container has no access to
+// others.
 func (f memoryFiles) folder() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -104,7 +106,7 @@ func (f memoryFiles) folder() string {
 	return f.mount
 }
 
-// cache is what the kernel can take back; 0 if it does not report that.
+// cache returns what the kernel can reclaim; 0 if it does not report that.
 func (f memoryFiles) cache(folder string) uint64 {
 	text, err := os.ReadFile(filepath.Join(folder, "memory.stat"))
 	if err != nil {
@@ -121,7 +123,7 @@ func (f memoryFiles) cache(folder string) uint64 {
 	return sum
 }
 
-// readNumber reads a file of one number; "max" is none.
+// readNumber reads a file with one number. "max" is no number.
 func readNumber(path string) (uint64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// least is what a Reserve in percent keeps of a small node: 256 MiB.
+// least is the minimum that a Reserve in percent keeps on a small node: 256 MiB.
 const least = 256 << 20
 
-// Reserve is what queues leave of a node's memory: a percentage of it and at least 256 MiB, or a number of bytes.
+// Reserve is the part of a node's memory that queues leave free: a percentage with a minimum of 256 MiB, or a number
+// of bytes.
 type Reserve struct {
 	percent, bytes uint64
 }
@@ -51,7 +52,7 @@ func (r Reserve) MarshalText() ([]byte, error) {
 	return []byte(resource.NewQuantity(int64(r.bytes), resource.BinarySI).String()), nil
 }
 
-// of is the bytes that are left of total.
+// of returns how many bytes of total the Reserve keeps free.
 func (r Reserve) of(total uint64) uint64 {
 	if r.percent > 0 {
 		return max(total/100*r.percent, least)
@@ -59,8 +60,8 @@ func (r Reserve) of(total uint64) uint64 {
 	return r.bytes
 }
 
-// hugePages are the bytes that were set aside as huge pages, which no queue can have; MemAvailable is without them. Old kernels
-// tell of those of the default size only.
+// hugePages returns the bytes that were set aside as huge pages, which no queue can have. MemAvailable does not
+// include them. Old kernels report only those of the default size.
 func hugePages(meminfo map[string]uint64) uint64 {
 	if all, known := meminfo["Hugetlb:"]; known {
 		return all
@@ -71,7 +72,7 @@ func hugePages(meminfo map[string]uint64) uint64 {
 // Node is the memory of this node.
 type Node struct{ Reserve Reserve }
 
-// Read reads it.
+// Read reads the node's memory.
 func (n Node) Read() (capture.Memory, error) { return n.read("/proc/meminfo") }
 
 func (n Node) read(path string) (capture.Memory, error) {

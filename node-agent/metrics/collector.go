@@ -30,8 +30,8 @@ type Collector struct {
 	version, kernel string
 	last            atomic.Pointer[state]
 	reconciles      reconciles
-	// Registered reports for each resource that is to be offered whether the kubelet has it; nil where there is no kubelet. It is
-	// set before the Collector is used.
+	// Registered reports for each resource to be offered whether the kubelet has it; nil if there is no kubelet. It
+	// is set before the Collector is used.
 	Registered func() map[string]bool
 }
 
@@ -45,12 +45,12 @@ func NewCollector(version, kernel string) *Collector {
 	return &Collector{version: version, kernel: kernel, reconciles: newReconciles()}
 }
 
-// Set takes a report to be exposed from now on.
+// Set sets the report to expose from now on.
 func (c *Collector) Set(report datapath.Report, module status.Module) {
 	c.last.Store(&state{report: report, module: module})
 }
 
-// Describe implements prometheus.Collector: the set of series is fixed, except for the values of their labels.
+// Describe implements prometheus.Collector. The set of series is fixed, except for the values of their labels.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range known {
 		out <- m.desc
@@ -116,7 +116,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	s.interfaces(r, tapped)
 }
 
-// ringsOfAnyEngine are those that leave the choice of engine to the node.
+// ringsOfAnyEngine returns the rings that leave the choice of engine to the node.
 func ringsOfAnyEngine(spec v1.NodeCaptureSpec) map[string]bool {
 	auto := map[string]bool{}
 	for i := range spec.Rings {
@@ -148,7 +148,7 @@ func (s sink) ring(name, engine string, stats capture.RingStats) {
 	s.counter(ringPassed, stats.Passed, name, engine)
 }
 
-// queueSize is a plan's: bytes of an area, and areas.
+// queueSize is a plan's size of a queue: the bytes of an area, and the number of areas.
 type queueSize struct {
 	area  uint64
 	lanes int
@@ -165,7 +165,7 @@ func (s sink) cluster(name, engine string, cluster capture.ClusterState, size qu
 		s.counter(queueTruncated, queue.Truncated, name, number, engine)
 		s.counter(queueCutBytes, queue.TruncatedBytes, name, number, engine)
 		s.gauge(queueUnread, float64(queue.UnreadBytes), name, number, engine)
-		if size.lanes > 0 { // one that could not be removed is in no plan
+		if size.lanes > 0 { // a set that could not be removed is in no plan
 			s.gauge(queueCapacity, float64(size.area*uint64(cmp.Or(queue.Lanes, size.lanes))), name, number, engine)
 		}
 		s.gauge(queueAttached, boolean(queue.Attached), name, number, engine)
@@ -194,7 +194,7 @@ func (s sink) interfaces(r datapath.Report, tapped map[string]bool) {
 	}
 }
 
-// driverState is what the agent made of an interface's driver.
+// driverState returns the agent's state of an interface's driver.
 func driverState(fact plan.DriverFact) string {
 	switch {
 	case fact.Stock != "":

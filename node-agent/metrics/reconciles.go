@@ -29,7 +29,7 @@ func (r reconciles) collect(out chan<- prometheus.Metric) {
 	r.errors.Collect(out)
 }
 
-// Reconciled counts a reconciliation that took so long, with its error or nil.
+// Reconciled counts a reconciliation with its duration, and its error or nil.
 func (c *Collector) Reconciled(took time.Duration, err error) {
 	c.reconciles.durations.Observe(took.Seconds())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // MaxNames is how many names of rules, and of payload patterns, of one ring have series: the first ones of its spec.
 const MaxNames = 100
 
-// rules sends what the ring's named rules and patterns, and its plugins, counted. Of several of one name it sends the sum;
-// what has no name, or one too many, is summed up too.
+// rules sends the counters of the ring's named rules and patterns, and of its plugins. For several of one name it
+// sends the sum. It also sums up those without a name, and those that exceed MaxNames.
 func (s sink) rules(ring *capture.Ring, engine string, state capture.RingState) {
 	packets, bytes, patterns, plugins := newSums(), newSums(), newSums(), newSums()
 	for _, rule := range ring.Rules.Wildcard {
@@ -41,7 +41,7 @@ func (s sink) rules(ring *capture.Ring, engine string, state capture.RingState) 
 	}
 }
 
-// sums are by name; that of the empty name is of all that have no series of their own.
+// sums are by name. The sum of the empty name is that of all without their own series.
 type sums map[string]uint64
 
 func newSums() sums { return sums{"": 0} }

@@ -16,7 +16,7 @@ type metric struct {
 	desc *prometheus.Desc
 }
 
-// known are all, in the order of this file.
+// known lists all metrics, in the order of this file.
 var known []metric
 
 func define(kind catalogue.Kind, name, help string, labels ...string) metric {
@@ -34,7 +34,7 @@ func gauge(name, help string, labels ...string) metric {
 	return define(catalogue.Gauge, name, help, labels...)
 }
 
-// Catalogue lists what an agent exposes, beside what every Go process does.
+// Catalogue lists what an agent exposes, in addition to the metrics of every Go process.
 func Catalogue() []catalogue.Metric {
 	var all []catalogue.Metric
 	for _, m := range known {

@@ -19,14 +19,14 @@ import (
 	"github.com/ringcap/ringcap/operator/api/counters"
 )
 
-// Probe explains why something is not well, or nil. Any goroutine may call it.
+// Probe returns why something is not well, or nil. Any goroutine may call it.
 type Probe func() error
 
-// Counted is the last report of counters, nil before the first. Any goroutine may call it.
+// Counted returns the last report of counters, nil before the first. Any goroutine may call it.
 type Counted func() *counters.Report
 
-// Serve serves /metrics, /healthz, /readyz and, unless counted is nil, /counters at an address until ctx ends. The error is that
-// of listening.
+// Serve serves /metrics, /healthz, /readyz and, unless counted is nil, /counters at an address until ctx ends. The
+// error is that of listening.
 func Serve(ctx context.Context, address string, collector prometheus.Collector, healthy, ready Probe, counted Counted) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

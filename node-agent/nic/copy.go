@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-// Settings are an interface's, by tunable. Another driver of the same hardware gets them again.
+// Settings holds an interface's values, by tunable. They are set again under another driver of the same hardware.
 type Settings map[string]string
 
-// copied reports whether a tunable's value means the same under another driver: the link is its caller's, and the threads are
-// others then.
+// copied reports whether a tunable's value means the same under another driver. The caller sets the link, and the
+// threads are different ones then.
 func copied(t tunable) bool { return t.stage != stageLink && t.stage != stagePlacement }
 
-// ReadSettings reads all that the driver has.
+// ReadSettings reads all settings that the driver has.
 func ReadSettings(sys, dev string) (Settings, error) {
 	settings := Settings{}
 	for _, t := range kernelTunables(sys) {
@@ -32,7 +32,7 @@ func ReadSettings(sys, dev string) (Settings, error) {
 	return settings, nil
 }
 
-// WriteSettings sets what differs. The error names everything that could not be set; the rest is.
+// WriteSettings sets the values that differ. The error names everything that could not be set. All others are set.
 func WriteSettings(sys, dev string, settings Settings) error {
 	var errs []error
 	for _, t := range kernelTunables(sys) {

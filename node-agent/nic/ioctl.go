@@ -29,7 +29,7 @@ type ifreq struct {
 	_    [16]byte
 }
 
-// ethtoolCall passes a command's structure, in the machine's byte order, to the driver, which may answer in it.
+// ethtoolCall passes a command's structure, in the machine's byte order, to the driver. The driver may answer in it.
 func ethtoolCall(dev string, structure []byte) error {
 	if len(dev) >= unix.IFNAMSIZ {
 		return fmt.Errorf("interface name %q is too long: %w", dev, unix.EINVAL)
@@ -49,7 +49,8 @@ func ethtoolCall(dev string, structure []byte) error {
 	return nil
 }
 
-// featureNumbers are the kernel's, the same for all interfaces: asking for their names takes megabytes.
+// featureNumbers caches the kernel's numbers, which are the same for all interfaces. To ask for their names takes
+// megabytes.
 var featureNumbers struct {
 	sync.Mutex
 	byName map[string]uint
@@ -68,14 +69,14 @@ func featureNumber(dev, feature string) (number uint, known bool, err error) {
 	return number, known, err
 }
 
-// readFeature reports whether a feature is on; one that the kernel does not know is off.
+// readFeature reports whether a feature is on. A feature that the kernel does not know is off.
 func readFeature(dev, feature string) (bool, error) {
 	number, known, err := featureNumber(dev, feature)
 	if err != nil || !known {
 		return false, err
 	}
-	// struct ethtool_gfeatures: cmd, number of blocks, and for each 32 features a block of what is available, requested, active
-	// and never changed.
+	// struct ethtool_gfeatures: cmd, number of blocks, and for each 32 features a block of what is available,
+	// requested, active and never changed.
 	const head, block, active = 8, 16, 8
 	blocks := number/32 + 1
 	request := make([]byte, head+blocks*block)
@@ -91,14 +92,14 @@ type rss struct {
 	table []uint32
 	// key of the hash; empty where the driver does not show it.
 	key []byte
-	// function is the hash's, as a bit of the driver's choice.
+	// function is the hash function, as a bit of the driver's choice.
 	function byte
 }
 
 // rssHeader is the size of struct ethtool_rxfh: cmd, context, table's size, key's size, function, 3 + 4 bytes reserved.
 const rssHeader = 24
 
-// resetTable as the size of the table sets the driver's own; keepTable sets none.
+// As the size of the table, resetTable sets the driver's own table, and keepTable sets none.
 const (
 	resetTable = 0
 	keepTable  = 0xffffffff
@@ -123,7 +124,7 @@ func readRSS(dev string) (rss, error) {
 	return state, nil
 }
 
-// writeRSS sets the table, where size is its length, resetTable or keepTable, and the key unless it is empty.
+// writeRSS sets the table and, unless it is empty, the key. size is the table's length, resetTable or keepTable.
 func writeRSS(dev string, table []uint32, size uint32, key []byte) error {
 	whole := make([]byte, rssHeader, rssHeader+4*len(table)+len(key))
 	binary.NativeEndian.PutUint32(whole, ethtoolSetRSS)
@@ -135,10 +136,11 @@ func writeRSS(dev string, table []uint32, size uint32, key []byte) error {
 	return ethtoolCall(dev, append(whole, key...))
 }
 
-// hashFieldsSize is that of struct ethtool_rxnfc: only its first 16 bytes matter here, and the driver may read it all.
+// hashFieldsSize is the size of struct ethtool_rxnfc. Only its first 16 bytes matter here, but the driver may read
+// all of it.
 const hashFieldsSize = 192
 
-// readHashFields returns what the hash of a kind of packets (TCP_V4_FLOW and so on) is made of.
+// readHashFields returns the fields in the hash of a kind of packets (TCP_V4_FLOW and so on).
 func readHashFields(dev string, flow uint32) (uint64, error) {
 	request := make([]byte, hashFieldsSize)
 	binary.NativeEndian.PutUint32(request, ethtoolGetHashFields)

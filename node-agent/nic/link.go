@@ -20,10 +20,10 @@ import (
 // linkName is the tunable that brings an interface up. Every captured interface is up.
 const linkName = "link"
 
-// mergingFeatures are the kernel's names of the features that merge received packets.
+// mergingFeatures holds the kernel's names of the features that merge received packets.
 var mergingFeatures = []string{"rx-gro", "rx-lro", "rx-gro-hw"}
 
-// findLink's error is os.ErrNotExist (wrapped) for an interface that is not there.
+// findLink finds a link. The error is os.ErrNotExist (wrapped) if the interface does not exist.
 func findLink(dev string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(dev)
 	if err == nil {
@@ -36,7 +36,7 @@ func findLink(dev string) (netlink.Link, error) {
 	return nil, fmt.Errorf("read interface %s: %w", dev, err)
 }
 
-// newestLink is the highest index of the network namespace's interfaces.
+// newestLink returns the highest index of the network namespace's interfaces.
 func newestLink() (newest int, err error) {
 	links, err := node.Links()
 	if err != nil {
@@ -54,8 +54,8 @@ func linkTunable() tunable {
 	return t
 }
 
-// setDownUnlessUsed sets an interface down, as it was before its capture. It leaves an interface up that is in use since: one with
-// a master, or with an address other than the one that the kernel gives each interface.
+// setDownUnlessUsed sets an interface down, as it was before its capture. It leaves the interface up if it is now in
+// use: it has a master, or an address other than the one that the kernel gives each interface.
 func setDownUnlessUsed(link netlink.Link) error {
 	name := link.Attrs().Name
 	addresses, err := node.Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
@@ -74,7 +74,7 @@ func promiscuousTunable() tunable {
 	return flagTunable("promiscuous", plan.SettingPromiscuous, unix.IFF_PROMISC, netlink.SetPromiscOn, netlink.SetPromiscOff)
 }
 
-// flagTunable is a flag as ip-link(8) sets it.
+// flagTunable returns a tunable for a flag, as ip-link(8) sets it.
 func flagTunable(name string, setting plan.Setting, flag uint32, setOn, setOff func(netlink.Link) error) tunable {
 	return tunable{
 		name: name, setting: setting, stage: stageDevice,
@@ -98,7 +98,8 @@ func flagTunable(name string, setting plan.Setting, flag uint32, setOn, setOff f
 	}
 }
 
-// featureTunable is a feature as ethtool -k shows it. One that the driver does not have is off.
+// featureTunable returns a tunable for a feature, as ethtool -k shows it. A feature that the driver does not have is
+// off.
 func featureTunable(feature string, setting plan.Setting) tunable {
 	return tunable{
 		name: feature, setting: setting, stage: stageDevice,

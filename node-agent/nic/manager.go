@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nic sets network interfaces for capture, and sets them back. What an interface was like is on disk before it
-// is changed, so that it is restored exactly, even by another process after a crash.
+// Package nic sets network interfaces for capture, and restores them. It saves the state of an interface to disk
+// before a change. So even another process can restore it exactly after a crash.
 package nic
 
 import (
@@ -18,10 +18,11 @@ import (
 
 // device is a Manager's access to interfaces.
 type device struct {
-	// identify returns the index and the hardware's address, which software has none of; os.ErrNotExist (wrapped) for an interface that is not there.
+	// identify returns the index and the hardware's address, which is empty for software interfaces. The error is
+	// os.ErrNotExist (wrapped) if the interface does not exist.
 	identify func(name string) (index int, hardware string, err error)
-	// newest returns the highest index of all interfaces. The kernel counts indices up, so that a higher one is of an interface
-	// that was made since.
+	// newest returns the highest index of all interfaces. The kernel counts indices up, so a higher index means an
+	// interface that was made since.
 	newest func() (int, error)
 	// tunables in the order in which they are set.
 	tunables []tunable
@@ -31,19 +32,19 @@ type device struct {
 type Manager struct {
 	records node.Records[original]
 	device  device
-	// newest index when Apply was last called; 0 before.
+	// newest is the highest index at the last call of Apply; 0 before.
 	newest int
 }
 
-// New makes a Manager that keeps its state in a file. State of another boot is void: a boot resets every NIC. sys is
-// where a sysfs of the network namespace is mounted.
+// New makes a Manager that keeps its state in a file. State of another boot is void, because a boot resets every NIC.
+// sys is the path of a sysfs of the network namespace.
 func New(path, bootID, sys string) *Manager {
 	return &Manager{records: node.Records[original]{Path: path, BootID: bootID}, device: device{
 		identify: identifyIn(sys), newest: newestLink, tunables: kernelTunables(sys),
 	}}
 }
 
-// identifyIn finds interfaces with their hardware in a sysfs.
+// identifyIn returns a function that identifies interfaces by their hardware in a sysfs.
 func identifyIn(sys string) func(string) (int, string, error) {
 	return func(name string) (int, string, error) {
 		link, err := findLink(name)
@@ -54,8 +55,8 @@ func identifyIn(sys string) func(string) (int, string, error) {
 	}
 }
 
-// Apply sets the wanted interfaces and restores those that were wanted before and are not any more. It may be called
-// again and again: a setting that is right already is not touched. The map has an entry for each wanted interface, by name, and for
+// Apply sets the wanted interfaces, and restores those that are no longer wanted. It may be called repeatedly: it
+// does not touch a setting that is already right. The map has an entry for each wanted interface, by name, and for
 // each that could not be restored.
 func (m *Manager) Apply(wanted map[string]plan.NICSettings) (map[string]Outcome, error) {
 	have, err := m.records.Load()
@@ -89,7 +90,7 @@ func (m *Manager) set(have map[string]original, name string, wanted plan.NICSett
 	if !known || !is.same(index, hardware) {
 		is = original{Values: map[string]string{}}
 		if m.newest > 0 && index > m.newest {
-			// It was made a moment ago, and its owner may not have brought it up yet: it is not left down.
+			// It was just made, and its owner may not have brought it up yet. So it is not left down.
 			is.Values[linkName] = on
 		}
 	}
@@ -117,7 +118,8 @@ func (m *Manager) set(have map[string]original, name string, wanted plan.NICSett
 	return outcome
 }
 
-// isDesired reports whether a ring sets a tunable, or one that disturbs it: the noted value was for another number of queues.
+// isDesired reports whether a ring sets a tunable, or one that disturbs it. In the second case, the saved value was
+// for another number of queues.
 func (m *Manager) isDesired(t tunable, wanted plan.NICSettings) bool {
 	return slices.ContainsFunc(m.device.tunables, func(other tunable) bool {
 		_, desired := wanted[other.setting]
@@ -125,8 +127,8 @@ func (m *Manager) isDesired(t tunable, wanted plan.NICSettings) bool {
 	})
 }
 
-// tune sets one tunable to the desired value. It saves the old value before the change. A link's state is always noted: that
-// it is up or down now does not tell how it was.
+// tune sets one tunable to the desired value. It saves the old value before the change. It always saves a link's
+// state, because the present state does not tell the former one.
 func (m *Manager) tune(have map[string]original, name string, t tunable, desired string) (string, error) {
 	is := have[name]
 	target, err := t.target(name, desired)
@@ -166,7 +168,7 @@ func (m *Manager) tune(have map[string]original, name string, t tunable, desired
 	return actual, err
 }
 
-// noteValues notes the value of a tunable, and the values of those that it disturbs.
+// noteValues saves the value of a tunable, and the values of those that it disturbs.
 func (m *Manager) noteValues(is original, name string, t tunable, value string) {
 	is.Values[t.name] = value
 	for _, other := range m.device.tunables {
@@ -179,7 +181,7 @@ func (m *Manager) noteValues(is original, name string, t tunable, value string) 
 	}
 }
 
-// restore sets an interface back. One that is gone, or is another by now, needs nothing.
+// restore restores an interface. An interface that is gone, or that another has replaced, needs nothing.
 func (m *Manager) restore(have map[string]original, name string) error {
 	index, hardware, err := m.device.identify(name)
 	switch {
@@ -195,7 +197,7 @@ func (m *Manager) restore(have map[string]original, name string) error {
 	return nil
 }
 
-// putBack writes the noted values of some tunables, and forgets those that it could write.
+// putBack writes the saved values of some tunables. It removes the records of those that it could write.
 func (m *Manager) putBack(have map[string]original, name string, selected func(tunable) bool) error {
 	is := have[name]
 	var errs []error

@@ -24,10 +24,10 @@ const (
 type SettingState struct {
 	Setting plan.Setting
 	plan.Desired
-	// Actual is the interface's own text of it: where several things serve a setting, each with its name.
+	// Actual is the interface's own text of the value. If several things serve a setting, each has its name.
 	Actual  string
 	Problem Problem
-	// Message describes the problem; empty without one.
+	// Message describes the problem; empty if there is none.
 	Message string
 }
 
@@ -39,14 +39,15 @@ type Outcome struct {
 	Err error
 }
 
-// keptError: the driver took a value and did not follow it.
+// keptError means that the driver took a value but did not apply it.
 type keptError struct{ actual string }
 
 func (e keptError) Error() string { return fmt.Sprintf("its driver keeps it %s", shorten(e.actual)) }
 
 func (e keptError) Unwrap() error { return errNotSupported }
 
-// note adds the result for a tunable. Tunables of one setting follow each other; their first problem is the setting's.
+// note adds the result for a tunable. Tunables of one setting follow each other; their first problem is the
+// setting's.
 func (o *Outcome) note(t tunable, desired plan.Desired, actual string, err error) {
 	if n := len(o.Settings); n == 0 || o.Settings[n-1].Setting != t.setting {
 		o.Settings = append(o.Settings, SettingState{Setting: t.setting, Desired: desired})
@@ -73,7 +74,7 @@ func problemOf(err error) Problem {
 	}
 }
 
-// shorten keeps long tables readable.
+// shorten shortens long tables, to keep them readable.
 func shorten(text string) string {
 	const limit = 120
 	if len(text) > limit {

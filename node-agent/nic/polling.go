@@ -17,7 +17,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// threadedTunable is the kernel's threaded NAPI: a thread polls each RX queue. PF_RING: TNAPI.
+// threadedTunable is the kernel's threaded NAPI: a thread polls each RX queue. In PF_RING this is TNAPI.
 func threadedTunable(sys string) tunable {
 	path := func(dev string) string { return filepath.Join(sys, "class", "net", dev, "threaded") }
 	return tunable{
@@ -43,8 +43,8 @@ func threadedTunable(sys string) tunable {
 	}
 }
 
-// pollingCPUsTunable is where the polling threads run: "napi/eth0-8193=2 napi/eth0-8194=0-3". They are there while polling is
-// threaded; those that went need nothing.
+// pollingCPUsTunable holds the CPUs of the polling threads: "napi/eth0-8193=2 napi/eth0-8194=0-3". The threads exist
+// while polling is threaded. Threads that ended need nothing.
 func pollingCPUsTunable(sys string) tunable {
 	return tunable{
 		name: "threadedPolling.cpus", setting: plan.SettingPollingCPUs, stage: stagePlacement,
@@ -87,9 +87,9 @@ type thread struct {
 	pid  int
 }
 
-// pollingThreads finds those of an interface by their name, in the order of their NAPI ids, which is mostly that of the
-// queues. Before Linux 6.8 only the name tells which interface a thread polls for: threads of an interface of the same name in
-// another network namespace are taken for this one's too.
+// pollingThreads finds an interface's threads by their name, in the order of their NAPI ids, which is mostly the
+// order of the queues. Before Linux 6.8, only the name tells which interface a thread polls. There it also finds
+// threads of an interface with the same name in another network namespace.
 func pollingThreads(sys, dev string) ([]thread, error) {
 	text, err := os.ReadFile(filepath.Join(sys, "class", "net", dev, "threaded"))
 	if err != nil || strings.TrimSpace(string(text)) == "0" {
@@ -113,7 +113,7 @@ func pollingThreads(sys, dev string) ([]thread, error) {
 	return threads, nil
 }
 
-// number is the NAPI id, at the end of the name.
+// number returns the NAPI id, which is at the end of the name.
 func (t thread) number() int {
 	n, _ := strconv.Atoi(t.name[strings.LastIndex(t.name, "-")+1:])
 	return n
@@ -153,7 +153,7 @@ func pin(threads []thread, pinned map[string]string) error {
 	return nil
 }
 
-// maxCPU is the greatest that unix.CPUSet can hold.
+// maxCPU is the greatest CPU number that unix.CPUSet can hold.
 const maxCPU = 1023
 
 // parseCPUs reads a list as in cpuset(7), such as 0-2,5.

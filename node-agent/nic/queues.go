@@ -13,7 +13,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// rxQueuesTunable is ethtool -L: combined queues where the driver has them, else those that receive.
+// rxQueuesTunable is the setting of ethtool -L: combined queues if the driver has them, else receive queues.
 func rxQueuesTunable() tunable {
 	return tunable{
 		name: "rxQueues", setting: plan.SettingRxQueues, stage: stageDevice, disturbs: []string{rssQueuesName},
@@ -47,8 +47,8 @@ func rxQueuesTunable() tunable {
 	}
 }
 
-// setRxQueues resets a table of RX queues that an administrator set, because the kernel keeps all queues that such a table names.
-// The table is noted before: see disturbs.
+// setRxQueues resets a table of RX queues that an administrator set, because the kernel keeps all queues that such a
+// table names. The table is saved before: see disturbs.
 func setRxQueues(dev string, c ethtool.Channels) error {
 	set := func() error {
 		return withEthtool(func(e *ethtool.Ethtool) error { _, err := e.SetChannels(dev, c); return err })
@@ -70,7 +70,7 @@ func readRxQueues(dev string) (c ethtool.Channels, err error) {
 	return c, unsupported(err)
 }
 
-// rxRingSizeTunable is ethtool -G rx. Drivers may round.
+// rxRingSizeTunable is the setting of ethtool -G rx. Drivers may round it.
 func rxRingSizeTunable() tunable {
 	return tunable{
 		name: "rxRingSize", setting: plan.SettingRxRingSize, stage: stageDevice, rounds: true,
@@ -108,7 +108,7 @@ func readRing(dev string) (r ethtool.Ring, err error) {
 	return r, unsupported(err)
 }
 
-// within checks a number against the greatest that the device can do.
+// within checks a number against the greatest that the device supports.
 func within(desired string, limit uint32, what string) (string, error) {
 	n, err := strconv.ParseUint(desired, 10, 32)
 	if err != nil || n < 1 || n > uint64(limit) {

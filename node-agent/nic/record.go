@@ -2,25 +2,26 @@
 
 package nic
 
-// original is what an interface was like before it was changed; what was not changed is not in it.
+// original is the state of an interface before it was changed. It has only what was changed.
 type original struct {
-	// Index and Device tell an interface from a later one of its name. Device is the hardware's address, empty without: it
-	// stays when the interface is recreated, as by another driver.
+	// Index and Device tell an interface from a later one of its name. Device is the hardware's address, empty if
+	// there is none. It stays when the interface is recreated, as by another driver.
 	Index  int    `json:"index"`
 	Device string `json:"device,omitempty"`
-	// Values by tunable. The link's is always there.
+	// Values by tunable. The link's value is always there.
 	Values map[string]string `json:"values"`
-	// Settled by tunable, where a driver set another value than the desired one.
+	// Settled by tunable, if a driver set another value than the desired one.
 	Settled map[string]settled `json:"settled,omitempty"`
 }
 
-// settled is what a driver was told and what it made of that: telling it again would reset the NIC for nothing.
+// settled is a value that a driver was given, and the value that it set. To give it again would reset the NIC for
+// nothing.
 type settled struct {
 	Wanted string `json:"wanted"`
 	Actual string `json:"actual"`
 }
 
-// same reports whether it is of this very interface.
+// same reports whether the record is of this very interface.
 func (o original) same(index int, device string) bool {
 	return o.Index == index || o.Device != "" && o.Device == device
 }

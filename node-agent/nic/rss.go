@@ -21,7 +21,7 @@ const defaultTable = "default"
 
 const rssQueuesName = "rss.queues"
 
-// rssQueuesTunable is ethtool -X's table: "default" or each entry's queue.
+// rssQueuesTunable is the table of ethtool -X: "default", or the queue of each entry.
 func rssQueuesTunable() tunable {
 	return tunable{
 		name: rssQueuesName, setting: plan.SettingRSSQueues, stage: stageDevice,
@@ -90,10 +90,11 @@ func tableText(table []uint32, queues int) string {
 	return strings.Join(words, ",")
 }
 
-// symmetricKey makes Toeplitz hashing give both directions of a flow one value: 0x6d5a again and again (Woo and Park, 2012).
+// symmetricKey returns a key with which Toeplitz hashing gives both directions of a flow one value: 0x6d5a repeated
+// (Woo and Park, 2012).
 func symmetricKey(size int) []byte { return bytes.Repeat([]byte{0x6d, 0x5a}, (size+1)/2)[:size] }
 
-// toeplitz is ETH_RSS_HASH_TOP, for which the key is made.
+// toeplitz is ETH_RSS_HASH_TOP, the function that the key is for.
 const toeplitz = 1
 
 // rssHashTunable is the key of the hash, in hexadecimal.
@@ -138,10 +139,10 @@ const (
 	hashPorts     = 1<<6 | 1<<7
 )
 
-// flowKinds are those with ports in the hash: TCP_V4_FLOW and so on.
+// flowKinds holds the kinds of packets with ports in the hash: TCP_V4_FLOW and so on.
 var flowKinds = map[string]uint32{"tcp4": 1, "udp4": 2, "tcp6": 5, "udp6": 6}
 
-// rssFieldsTunable is what the hash is made of, by kind of packets: "tcp4=f0 udp4=30".
+// rssFieldsTunable holds the fields of the hash, by kind of packets: "tcp4=f0 udp4=30".
 func rssFieldsTunable() tunable {
 	return tunable{
 		name: "rss.fields", setting: plan.SettingRSSFields, stage: stageDevice,
@@ -182,7 +183,7 @@ func readFields(dev string) (map[string]string, error) {
 	return fields, nil
 }
 
-// writeFields sets what differs: drivers refuse some kinds even where nothing would change.
+// writeFields sets the values that differ. Drivers refuse some kinds even if nothing would change.
 func writeFields(dev, value string) error {
 	have, err := readFields(dev)
 	if err != nil {

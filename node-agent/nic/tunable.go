@@ -13,39 +13,40 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// The values of what is on or off.
+// The values of tunables that are on or off.
 const (
 	on  = "on"
 	off = "off"
 )
 
-// errNotSupported and errOutOfRange are why a device can never have a desired value.
+// errNotSupported and errOutOfRange are the reasons why a device can never have a desired value.
 var (
 	errNotSupported = errors.New("not supported")
 	errOutOfRange   = errors.New("out of range")
 )
 
-// tunable is one thing of an interface that can be read and written as text. What read returned can be written.
+// tunable is a property of an interface that can be read and written as text. A text that read returned can be
+// written.
 type tunable struct {
 	// name in the state file.
 	name string
 	// setting that it belongs to; several tunables may serve one.
 	setting plan.Setting
-	// resolve turns a desired value into what is written on this device. nil: the value itself.
+	// resolve turns a desired value into the text to write on this device. If it is nil, this is the value itself.
 	resolve func(dev, desired string) (string, error)
 	read    func(dev string) (string, error)
 	write   func(dev, value string) error
-	// stage is when it is set: early ones first. It is set back in the opposite order of stages, and in the same order
-	// within one.
+	// stage is when it is set: early stages first. Stages are restored in the opposite order, but tunables within one
+	// in the same order.
 	stage stage
-	// disturbs are tunables that drivers reset with this one. Their values are noted before this one is set.
+	// disturbs lists tunables that drivers reset with this one. Their values are saved before this one is set.
 	disturbs []string
-	// rounds: drivers make the next value that they can do of it.
+	// rounds means that drivers use the next value that they support.
 	rounds bool
 }
 
-// stage is a time at which tunables are set. The link comes up first and goes down last. Threads exist only while polling is
-// threaded.
+// stage is a time at which tunables are set. The link comes up first and goes down last. Threads exist only while
+// polling is threaded.
 type stage int
 
 const (
@@ -55,7 +56,7 @@ const (
 	stagePlacement
 )
 
-// judge returns an error where a device kept another value than the target.
+// judge returns an error if a device kept another value than the target.
 func (t tunable) judge(target, actual string) error {
 	if actual == target || t.rounds {
 		return nil
@@ -71,8 +72,8 @@ func (t tunable) target(dev, desired string) (string, error) {
 	return t.resolve(dev, desired)
 }
 
-// kernelTunables are the tunables of the current network namespace's interfaces, in the order in which they are set. Queues come
-// before what they disturb.
+// kernelTunables returns the tunables of the current network namespace's interfaces, in the order in which they are
+// set. Queues come before what they disturb.
 func kernelTunables(sys string) []tunable {
 	tunables := []tunable{linkTunable(), promiscuousTunable(), rxQueuesTunable(), rxRingSizeTunable()}
 	for _, feature := range mergingFeatures {
@@ -82,7 +83,7 @@ func kernelTunables(sys string) []tunable {
 	return append(tunables, rssQueuesTunable(), rssHashTunable(), rssFieldsTunable(), threadedTunable(sys), pollingCPUsTunable(sys))
 }
 
-// backwards returns tunables in the order in which they are set back.
+// backwards returns tunables in the order in which they are restored.
 func backwards(tunables []tunable) []tunable {
 	return slices.SortedStableFunc(slices.Values(tunables), func(x, y tunable) int { return int(y.stage - x.stage) })
 }
@@ -95,7 +96,7 @@ func unsupported(err error) error {
 	return err
 }
 
-// refused is unsupported for writes: drivers return EINVAL for values that they cannot do.
+// refused is unsupported for writes. Drivers return EINVAL for values that they do not support.
 func refused(err error) error {
 	if errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("its driver does not take this value (%w): %w", err, errNotSupported)
@@ -103,7 +104,7 @@ func refused(err error) error {
 	return unsupported(err)
 }
 
-// pairs writes a map as "key=value" with spaces, sorted.
+// pairs formats a map as "key=value" with spaces, sorted.
 func pairs(values map[string]string) string {
 	words := make([]string, 0, len(values))
 	for key, value := range values {

@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// Device is what sysfs knows of an interface's hardware.
+// Device describes an interface's hardware, from sysfs.
 type Device struct {
-	// Driver that is bound, and the PCI address; empty where there is none.
+	// Driver that is bound, and the PCI address; empty if there is none.
 	Driver, PCIAddress string
 	// RxQueues is the number of receive queues in use, at least 1.
 	RxQueues int
 }
 
-// LinkedName is the name of what a link in sysfs leads to, as that of a device or of its driver; empty without a link.
+// LinkedName returns the name of the target of a link in sysfs, such as a device or its driver. It is empty without a
+// link.
 func LinkedName(link string) string {
 	target, err := os.Readlink(link)
 	if err != nil {
@@ -26,16 +27,16 @@ func LinkedName(link string) string {
 	return filepath.Base(target)
 }
 
-// sysClassNet is where the kernel shows interfaces.
+// sysClassNet is the folder in which the kernel lists interfaces.
 const sysClassNet = "/sys/class/net"
 
-// DeviceOf reads what there is to know; an interface without hardware, or that is gone, has none.
+// DeviceOf reads an interface's hardware. It is empty for an interface without hardware, or one that is gone.
 func DeviceOf(name string) Device { return deviceIn(sysClassNet, name) }
 
-// NUMANodeOf is the memory node that an interface's hardware is at; false if the kernel does not report one.
+// NUMANodeOf returns the NUMA node of an interface's hardware. It returns false if the kernel does not report one.
 func NUMANodeOf(name string) (int, bool) { return numaNodeIn(sysClassNet, name) }
 
-// numaNodeIn asks the device's parents, too: a virtio device is below one of PCI, which knows.
+// numaNodeIn also asks the device's parents: a virtio device is below a PCI device, which knows the node.
 func numaNodeIn(root, name string) (int, bool) {
 	folder, err := filepath.EvalSymlinks(filepath.Join(root, name, "device"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// WriteJSON writes value to a file in one step: a reader, or a crash, finds the old content or the new.
+// WriteJSON writes value to a file in one step. A reader, or a crash, finds the old content or the new.
 func WriteJSON(path string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -18,13 +18,14 @@ func WriteJSON(path string, value any) error {
 	return WriteFile(path, append(text, '\n'))
 }
 
-// WriteFile writes a file in one step, for everybody to read, and makes its folder if that is missing.
+// WriteFile writes a file in one step, readable for all users. It makes its folder if that is missing.
 func WriteFile(path string, content []byte) error { return writeFile(path, content, 0o644) }
 
-// WritePrivateFile is WriteFile for the owner's eyes.
+// WritePrivateFile is WriteFile for a file that only the owner may read.
 func WritePrivateFile(path string, content []byte) error { return writeFile(path, content, 0o600) }
 
-// Unfinished is where the next content of a file is written. What a process leaves there that is killed, the next one writes over.
+// Unfinished returns the path at which the next content of a file is written. If a process is killed, the next one
+// overwrites what it left there.
 func Unfinished(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 }
@@ -55,7 +56,7 @@ func writeFile(path string, content []byte, mode os.FileMode) error {
 	return os.Rename(temporary.Name(), path)
 }
 
-// ReadJSON reads a file that WriteJSON wrote. The error is os.ErrNotExist (wrapped) when there is none.
+// ReadJSON reads a file that WriteJSON wrote. The error is os.ErrNotExist (wrapped) if there is none.
 func ReadJSON(path string, value any) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Interface is a network interface of the current network namespace with its receive counters, which tell of packets
-// that were lost before any ring could see them.
+// Interface is a network interface of the current network namespace with its receive counters. They show packets that
+// were lost before any ring could see them.
 type Interface struct {
 	Name  string
 	Index int
@@ -24,7 +24,7 @@ type Interface struct {
 	Received, ReceivedBytes, Dropped, Missed, Overrun, Errors uint64
 }
 
-// Interfaces lists those of the current network namespace.
+// Interfaces lists the interfaces of the current network namespace.
 func Interfaces() ([]Interface, error) {
 	links, err := Links()
 	if err != nil {
@@ -43,11 +43,11 @@ func Interfaces() ([]Interface, error) {
 	return interfaces, nil
 }
 
-// Links lists them with all their attributes.
+// Links lists the links with all their attributes.
 func Links() ([]netlink.Link, error) { return Dump(netlink.LinkList) }
 
-// Dump lists again when what the kernel listed changed meanwhile, for then something may be missing. Where it changes all the
-// time, the error is netlink.ErrDumpInterrupted, and the list is not to be used.
+// Dump repeats a list if the kernel's objects changed during it, because something may be missing. If they change all
+// the time, the error is netlink.ErrDumpInterrupted, and the list must not be used.
 func Dump[T any](list func() ([]T, error)) ([]T, error) {
 	const tries = 5
 	for try := 1; ; try++ {
@@ -60,8 +60,8 @@ func Dump[T any](list func() ([]T, error)) ([]T, error) {
 
 const iffUp = 1 // IFF_UP of linux/if.h
 
-// WatchInterfaces calls changed when an interface appears, goes, is renamed, or goes up or down, until ctx ends. It also calls
-// changed if messages of the kernel were lost, because anything may have happened.
+// WatchInterfaces calls changed when an interface appears, is removed or renamed, or goes up or down, until ctx ends.
+// It also calls changed if messages of the kernel were lost, because anything may have happened.
 func WatchInterfaces(ctx context.Context, changed func()) error {
 	updates, err := subscribe(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func subscribe(ctx context.Context) (<-chan netlink.LinkUpdate, error) {
 	return updates, nil
 }
 
-// subscribeAgain tries until it can; nil when ctx has ended.
+// subscribeAgain tries until it succeeds. It returns nil if ctx has ended.
 func subscribeAgain(ctx context.Context) <-chan netlink.LinkUpdate {
 	const pause = time.Second
 	for {
@@ -104,7 +104,7 @@ func subscribeAgain(ctx context.Context) <-chan netlink.LinkUpdate {
 	}
 }
 
-// follow tells of changes until the channel is closed, which happens at the first error.
+// follow reports changes until the channel is closed, which happens at the first error.
 func follow(updates <-chan netlink.LinkUpdate, changed func()) {
 	known := map[int32]string{}
 	for update := range updates {

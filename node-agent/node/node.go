@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node reads what an agent must know of the machine that it runs on, and keeps small state files there.
+// Package node reads what an agent must know of its machine, and keeps small state files there.
 package node
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// maxCPU is beyond any that a kernel is built for.
+// maxCPU is higher than the CPU numbers of any kernel.
 const maxCPU = 1<<16 - 1
 
-// Identity is one boot of one kernel on one machine: what was set in a kernel is gone with it.
+// Identity identifies one boot of one kernel on one machine. Settings in a kernel are lost with it.
 type Identity struct {
 	BootID        string `json:"bootID"`
 	KernelRelease string `json:"kernelRelease"`
 }
 
-// ReadIdentity reads it from the running kernel.
+// ReadIdentity reads the identity from the running kernel.
 func ReadIdentity() (Identity, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -35,7 +35,7 @@ func ReadIdentity() (Identity, error) {
 	return Identity{BootID: strings.TrimSpace(string(id)), KernelRelease: unix.ByteSliceToString(uts.Release[:])}, nil
 }
 
-// PossibleCPUs is the number of CPUs that this kernel may ever have, and for which it makes per-CPU memory.
+// PossibleCPUs returns the number of CPUs that this kernel may ever have, and for which it makes per-CPU memory.
 func PossibleCPUs() (int, error) {
 	text, err := os.ReadFile("/sys/devices/system/cpu/possible")
 	if err != nil {
@@ -44,7 +44,7 @@ func PossibleCPUs() (int, error) {
 	return countCPUs(strings.TrimSpace(string(text)))
 }
 
-// countCPUs counts a kernel's CPU list, as 0-3,8-11.
+// countCPUs counts the CPUs of a kernel's list such as 0-3,8-11.
 func countCPUs(list string) (int, error) {
 	cpus, err := capture.ParseNumbers(list, maxCPU)
 	if err != nil {

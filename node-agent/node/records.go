@@ -10,22 +10,24 @@ import (
 	"os"
 )
 
-// Records are kept in a file, by key, of what was changed on this machine and must be restored. They are valid for one boot,
-// because a boot undoes all of it. With an empty BootID they stay valid over boots. Only root can read the file.
+// Records are kept in a file, by key. They describe what was changed on this machine and must be restored. They are
+// valid for one boot, because a boot undoes all changes. With an empty BootID they stay valid over boots. Only root
+// can read the file.
 type Records[T any] struct {
 	Path, BootID string
 
-	// last is what the file had when it was last read or written here, nil before that.
+	// last is the file's content when it was last read or written here; nil before that.
 	last []byte
 }
 
-// recordsFile is its content.
+// recordsFile is the content of the file.
 type recordsFile[T any] struct {
 	BootID  string       `json:"bootID"`
 	Records map[string]T `json:"records"`
 }
 
-// Load returns what this process saved last, even if the file was changed since, or else what an earlier process of this boot saved.
+// Load returns what this process saved last, even if the file was changed since. Otherwise it returns what an earlier
+// process of this boot saved.
 func (r *Records[T]) Load() (map[string]T, error) {
 	if r.last == nil {
 		text, err := os.ReadFile(r.Path)
@@ -47,7 +49,7 @@ func (r *Records[T]) Load() (map[string]T, error) {
 	return file.Records, nil
 }
 
-// Save writes the records, unless the file has them; without any there is no file.
+// Save writes the records, unless the file already has them. Without records there is no file.
 func (r *Records[T]) Save(records map[string]T) error {
 	if len(records) == 0 {
 		r.last = []byte{}

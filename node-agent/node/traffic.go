@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Traffic returns which interfaces of the current network namespace carry the node's own traffic, by name, and why, in words that
-// follow the name: "has the address 10.0.0.1/24". Link-local addresses do not count: every interface gets one by itself.
+// Traffic returns which interfaces of the current network namespace carry the node's own traffic, by name. The values
+// are the reasons, in words that follow the name: "has the address 10.0.0.1/24". Link-local addresses do not count,
+// because every interface gets one by itself.
 func Traffic(apiServer []net.IP) (map[string]string, error) {
 	links, err := Links()
 	if err != nil {
@@ -21,7 +22,7 @@ func Traffic(apiServer []net.IP) (map[string]string, error) {
 	}
 	own := map[int]string{}
 	for _, address := range apiServer {
-		// Without a way there, none can be lost.
+		// Without a route to the address, none can be lost.
 		routes, _ := netlink.RouteGet(address)
 		for _, route := range routes {
 			own[route.LinkIndex] = fmt.Sprintf("is on the way to the API server %s", address)
@@ -35,7 +36,7 @@ func Traffic(apiServer []net.IP) (map[string]string, error) {
 		return nil, fmt.Errorf("list the addresses of interfaces: %w", err)
 	}
 	s := newStack(links)
-	// An address by a router's advertisement counts only if the interface has no other address.
+	// An address from a router's advertisement counts only if the interface has no other address.
 	for _, fromRouter := range []bool{true, false} {
 		for _, address := range addresses {
 			if link, there := s.links[address.LinkIndex]; there && !address.IP.IsLinkLocalUnicast() && advertised(address) == fromRouter {
@@ -46,13 +47,13 @@ func Traffic(apiServer []net.IP) (map[string]string, error) {
 	return s.carriers(own), nil
 }
 
-// advertised reports whether the kernel made an address by itself from what a router advertised.
+// advertised reports whether the kernel made an address from a router's advertisement.
 func advertised(address netlink.Addr) bool {
 	const made = unix.IFA_F_MANAGETEMPADDR | unix.IFA_F_TEMPORARY
 	return address.IP.To4() == nil && address.Flags&unix.IFA_F_PERMANENT == 0 && address.Flags&made != 0
 }
 
-// cure is how an interface gets rid of an address that nobody gave it. In sysctls, a dot of its name is a slash.
+// cure returns how to remove an address that nobody gave to an interface. In sysctls, a dot of its name is a slash.
 func cure(link netlink.Link, fromRouter bool) string {
 	if !fromRouter {
 		return ""
@@ -61,7 +62,7 @@ func cure(link netlink.Link, fromRouter bool) string {
 		"or accept_ra=0 and delete the address)", strings.ReplaceAll(link.Attrs().Name, ".", "/"))
 }
 
-// addDefaultRoutes adds the interfaces that have one, in any table.
+// addDefaultRoutes adds the interfaces that have a default route, in any table.
 func addDefaultRoutes(own map[int]string) error {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		routes, err := Dump(func() ([]netlink.Route, error) {
@@ -90,10 +91,11 @@ func isDefault(destination *net.IPNet) bool {
 	return ones == 0
 }
 
-// stack is how interfaces are below and above each other.
+// stack tells which interfaces are below and above each other.
 type stack struct {
 	links map[int]netlink.Link
-	// ports by the index of their bridge, bond or other master; children (VLANs and the like) by that of their parent.
+	// ports are by the index of their bridge, bond or other master. children (VLANs and the like) are by the index of
+	// their parent.
 	ports, children map[int][]int
 }
 
@@ -112,7 +114,8 @@ func newStack(links []netlink.Link) stack {
 	return s
 }
 
-// parentOf is the interface that a link sends by, of a veth its peer; 0 for none, or one of another network namespace.
+// parentOf returns the interface that a link sends by; for a veth, its peer. It is 0 if there is none, or if it is in
+// another network namespace.
 func parentOf(link netlink.Link) int {
 	if attrs := link.Attrs(); attrs.NetNsID == -1 {
 		return attrs.ParentIndex
@@ -130,7 +133,7 @@ func (s stack) is(index int, kind string) bool {
 	return there && link.Type() == kind
 }
 
-// below are the interfaces that carry the packets of one.
+// below returns the interfaces that carry an interface's packets.
 func (s stack) below(index int) []int {
 	below := slices.Clone(s.ports[index])
 	parent := parentOf(s.links[index])
@@ -152,7 +155,7 @@ func (s stack) below(index int) []int {
 	return below
 }
 
-// above are the interfaces that get their packets from one.
+// above returns the interfaces that get their packets from an interface.
 func (s stack) above(index int) []int {
 	above := []int{s.links[index].Attrs().MasterIndex}
 	if !s.is(index, typeVeth) {
@@ -161,7 +164,8 @@ func (s stack) above(index int) []int {
 	return above
 }
 
-// carriers adds to the node's own interfaces, by index, those below and above them, and gives all of them by name.
+// carriers adds the interfaces below and above the node's own interfaces, which are by index. It returns all of them
+// by name.
 func (s stack) carriers(own map[int]string) map[string]string {
 	carriers := map[string]string{}
 	var indexes []int
@@ -179,7 +183,7 @@ func (s stack) carriers(own map[int]string) map[string]string {
 	return carriers
 }
 
-// spread adds what is next to one of the node's own, next to that, and so on.
+// spread adds the neighbours of one of the node's own interfaces, then their neighbours, and so on.
 func (s stack) spread(carriers map[string]string, from int, why, where string, next func(int) []int) {
 	seen := map[int]bool{from: true}
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {

@@ -109,7 +109,8 @@ func TestAddressesMakeAnInterfaceTheNodes(t *testing.T) {
 	w.is(map[string]string{"eth0": "has the address 10.0.0.1/24", "mirror0": "has the address 2001:db8::1/64"})
 }
 
-// advertise tries once to send a router advertisement from its link-local address: hosts give themselves addresses of 2001:db8:7::/64.
+// advertise tries once to send a router advertisement from its link-local address: hosts give themselves addresses of
+// 2001:db8:7::/64.
 func (w world) advertise(router netlink.Link) {
 	w.Helper()
 	const hour = "\x00\x00\x0e\x10"

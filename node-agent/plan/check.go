@@ -4,17 +4,17 @@ package plan
 
 import "fmt"
 
-// problem is why an object cannot be had as its spec asks.
+// problem is the reason why an object cannot be planned as its spec asks.
 type problem struct{ reason, message string }
 
 func problemf(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// check looks at one thing and may note what it found in the draft; nil means that it is fine.
+// check checks one thing and may record what it found in the draft. nil means no problem.
 type check[D any] func(*D) *problem
 
-// firstProblem runs the checks in order: a later one may rely on what an earlier one established.
+// firstProblem runs the checks in order. A later check may rely on what an earlier one established.
 func firstProblem[D any](checks []check[D], draft *D) *problem {
 	for _, c := range checks {
 		if p := c(draft); p != nil {

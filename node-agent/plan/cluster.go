@@ -11,10 +11,10 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// clusterDraft is a set of queues on its way through the checks, which fill in the lower half.
+// clusterDraft is a set of queues during the checks, which fill in the lower half.
 type clusterDraft struct {
 	cluster v1.NodeCluster
-	// unsupported is what the engine has said of this spec.
+	// unsupported is the problem that the engine reported for this spec.
 	unsupported *problem
 	facts       Facts
 	rings       map[string]plannedRing
@@ -22,15 +22,16 @@ type clusterDraft struct {
 
 	engine       v1.Engine
 	engineReason string
-	// feeds names the rings that feed it; missing tells why others do not.
+	// feeds names the rings that feed it. missing is the reason why other rings do not.
 	feeds   []string
 	missing *problem
-	// slotBytes is how many bytes of a packet each slot is reckoned with.
+	// slotBytes is how many bytes of a packet the calculation allows for each slot.
 	slotBytes  int32
 	queueBytes uint32
-	// lanes is the number of memory areas of each queue, mostLanes how many there may be where the node has room for them.
+	// lanes is the number of memory areas of each queue. mostLanes is how many there may be if the node has room for
+	// them.
 	lanes, mostLanes int
-	// need is the bytes of all of them, and claim what is new of the node's memory.
+	// need is the bytes of all of them. claim is the part that is not yet taken from the node's memory.
 	need, claim uint64
 	ledger      *ledger
 }
@@ -47,7 +48,7 @@ var clusterChecks = []check[clusterDraft]{
 	nodeHasMemory,
 }
 
-// queueSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.
+// queueSettingsInRange repeats the CRD's bounds, because manifests of a standalone node pass no API server.
 func queueSettingsInRange(d *clusterDraft) *problem {
 	s := d.cluster.Spec
 	timeout := s.WatermarkTimeout
@@ -88,8 +89,8 @@ var policies = map[v1.QueuePolicy]capture.QueuePolicy{
 	v1.QueuePolicySpread: capture.PolicySpread,
 }
 
-// ringsFeedIt finds the rings that can feed it. One that cannot is a problem of this cluster, but takes the queues
-// away only when no other ring is left: consumers go on with what there is.
+// ringsFeedIt finds the rings that can feed it. A ring that cannot is a problem of this cluster. It takes the queues
+// away only if no other ring is left. Otherwise consumers continue with the remaining rings.
 func ringsFeedIt(d *clusterDraft) *problem {
 	var absent *problem
 	for _, name := range d.cluster.Spec.Rings {
@@ -124,7 +125,7 @@ func ringsFeedIt(d *clusterDraft) *problem {
 	}
 }
 
-// stays reports whether queues that no ring feeds are there already, over a ring that is only refused at the moment.
+// stays reports whether existing queues that no ring feeds stay, because a ring is only refused at the moment.
 func (d *clusterDraft) stays() bool {
 	engine, there := d.facts.Queues[d.cluster.Name]
 	if !there || !d.facts.Engines[engine].Available || d.missing == nil || d.missing.reason == v1.ReasonRingNotFound {
@@ -134,7 +135,7 @@ func (d *clusterDraft) stays() bool {
 	return true
 }
 
-// ringsShareAnEngine: queues live in one engine.
+// ringsShareAnEngine checks that the rings have one engine, because queues belong to one engine.
 func ringsShareAnEngine(d *clusterDraft) *problem {
 	if len(d.feeds) == 0 {
 		return nil
@@ -150,7 +151,7 @@ func ringsShareAnEngine(d *clusterDraft) *problem {
 	return nil
 }
 
-// ringsHaveRoomForIt: a ring feeds a bounded number of clusters.
+// ringsHaveRoomForIt checks the bound on the clusters that a ring feeds.
 func ringsHaveRoomForIt(d *clusterDraft) *problem {
 	for _, name := range d.feeds {
 		if outputs := d.rings[name].ring.Outputs; len(outputs) >= maxOutputs {
@@ -179,8 +180,7 @@ func (d *clusterDraft) planned() capture.Cluster {
 	}
 }
 
-// hashKey is the same on all nodes and engines, so that a flow that is seen on two nodes has one hash, and another
-// cluster's is another.
+// hashKey is the same on all nodes and engines, but differs between clusters. So a flow has one hash on all nodes.
 func hashKey(cluster v1.NodeCluster) [16]byte {
 	seed := cluster.UID
 	if seed == "" {

@@ -10,23 +10,24 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// DriverFact is what is known of an interface's driver.
+// DriverFact describes an interface's driver.
 type DriverFact struct {
-	// Name of the driver; empty where the kernel names none.
+	// Name of the driver; empty if the kernel reports none.
 	Name string
-	// Aware: it offers packets to ringcap before the stack has them.
+	// Aware means that the driver offers packets to ringcap before the stack has them.
 	Aware bool
-	// Replacement is the aware driver that can take its place; empty if there is none, and Obstacle then has the reason.
+	// Replacement is the aware driver that can take its place. If it is empty, there is none, and Obstacle has the
+	// reason.
 	Replacement, Obstacle string
-	// Stock is the driver that Name replaces, by this agent; empty when it was not.
+	// Stock is the driver that this agent replaced with Name; empty if it replaced none.
 	Stock string
-	// Failed is why a replacement that was tried was undone. NextTry is when it is tried again if it is still desired then;
-	// zero when it is not tried again.
+	// Failed is why a replacement was undone. NextTry is when it is tried again if it is still desired then; zero if
+	// it is not tried again.
 	Failed  string
 	NextTry time.Time
 }
 
-// Failure explains why a replacement failed, and what comes of it; empty when none did.
+// Failure explains why a replacement failed, and the consequence; empty if none failed.
 func (f DriverFact) Failure() string {
 	switch {
 	case f.Failed == "":
@@ -39,7 +40,7 @@ func (f DriverFact) Failure() string {
 
 // DesiredDriver is the capture-aware driver that an interface needs.
 type DesiredDriver struct {
-	// Driver to be bound.
+	// Driver that is to be bound.
 	Driver string
 	// Ring that asks for it.
 	Ring string
@@ -47,11 +48,11 @@ type DesiredDriver struct {
 	LinkTimeout time.Duration
 }
 
-// defaultLinkTimeout is the CRD's.
+// defaultLinkTimeout is the default of the CRD.
 const defaultLinkTimeout = 10 * time.Second
 
 // driversAreAware checks modes 1 and 2 in the module: each interface needs an aware driver, or gets one. With
-// transparentFallback Stack a ring that cannot have its mode captures from the stack.
+// transparentFallback Stack, a ring that cannot have its mode captures from the stack.
 func driversAreAware(d *ringDraft) *problem {
 	d.mode = int32(d.spec.Mode())
 	if d.mode == 0 || d.engine != v1.EngineKernelModule {
@@ -70,7 +71,7 @@ func driversAreAware(d *ringDraft) *problem {
 	return refused
 }
 
-// requireAwareDriver returns what keeps an interface from having an aware driver, and asks for one where that helps.
+// requireAwareDriver returns why an interface cannot have an aware driver. It asks for one where that helps.
 func (d *ringDraft) requireAwareDriver(tap capture.Tap) *problem {
 	fact, policy, traffic := d.facts.driver(tap.Interface), d.spec.NIC.Driver, d.facts.nodeTraffic(tap.Interface)
 	want := fmt.Sprintf("spec.transparentMode %d needs a capture-aware driver, and %s of %s is not", d.mode, fact.called(), tap.Interface)
@@ -108,7 +109,7 @@ func (d *ringDraft) setDriver(iface, driver string) {
 	d.drivers[iface] = DesiredDriver{Driver: driver, Ring: d.name, LinkTimeout: timeout}
 }
 
-// noteDrivers adds a ring's desired drivers to those of rings before it; the first ring's timeout holds.
+// noteDrivers adds a ring's desired drivers to those of earlier rings. The first ring's timeout applies.
 func (b *builder) noteDrivers(d ringDraft) {
 	for iface, desired := range d.drivers {
 		if _, taken := b.result.Drivers[iface]; !taken {

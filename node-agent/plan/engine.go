@@ -9,7 +9,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// chooseAuto is the engine for rings that leave the choice: the module where it is loaded, else eBPF.
+// chooseAuto returns the engine for rings that leave the choice: the module if it is loaded, else eBPF.
 func chooseAuto(engines map[v1.Engine]EngineFact) (v1.Engine, string) {
 	module, ebpf := engines[v1.EngineKernelModule], engines[v1.EngineEBPF]
 	switch {
@@ -29,7 +29,7 @@ func why(fact EngineFact) string {
 	return fact.Why
 }
 
-// engineIsAvailable settles which engine serves the ring.
+// engineIsAvailable decides which engine serves the ring.
 func engineIsAvailable(d *ringDraft) *problem {
 	if d.spec.Engine == v1.EngineAuto {
 		if serving := d.facts.Serving[d.name]; serving != d.auto && d.facts.Engines[serving].Available {
@@ -51,12 +51,12 @@ func engineIsAvailable(d *ringDraft) *problem {
 	return nil
 }
 
-// engineServesRing refuses by name what the engine does not serve.
+// engineServesRing refuses by name what the engine does not serve for rings.
 func engineServesRing(d *ringDraft) *problem {
 	return serves(d.engine, askedByRing(&d.spec))
 }
 
-// engineServesQueues refuses by name what the engine does not serve.
+// engineServesQueues refuses by name what the engine does not serve for queues.
 func engineServesQueues(d *clusterDraft) *problem {
 	return serves(d.engine, askedByQueues(&d.cluster.Spec))
 }

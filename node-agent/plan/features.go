@@ -10,7 +10,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// feature is a field of the API, or a value of one, that not every engine serves, as people write it.
+// feature is a field of the API, or a value of one, that not every engine serves. It is written as in a manifest.
 type feature string
 
 // The features of rings.
@@ -60,13 +60,13 @@ const (
 	featureClusterFilter        feature = "spec.filter"
 )
 
-// everywhere is what the agent does itself, with both engines.
+// everywhere lists what the agent does itself, with both engines.
 var everywhere = []feature{
 	featurePodSelector, featureVLANOffload, featureRxRingSize, featureNICRxQueues, featureRSSHash, featureRSSFields, featureRSSQueues,
 	featureThreadedPolling, featureDriverReplace, featureInjectLibpcap, featureNamespaces, featureNamespaceSelector,
 }
 
-// served is what each engine does. No engine does what is in neither list.
+// served lists what each engine does. No engine does what is in neither list.
 var served = map[v1.Engine][]feature{
 	v1.EngineKernelModule: {
 		featureTransparentMode1, featureTransparentMode2, featureResourceName, featureRxQueues, featureVLANs,
@@ -84,14 +84,14 @@ var served = map[v1.Engine][]feature{
 	},
 }
 
-// missingFeatures are those of the features that the engine does not serve.
+// missingFeatures returns the features that the engine does not serve.
 func missingFeatures(engine v1.Engine, asked []feature) []feature {
 	return slices.DeleteFunc(slices.Clone(asked), func(f feature) bool {
 		return slices.Contains(everywhere, f) || slices.Contains(served[engine], f)
 	})
 }
 
-// enginesFor are the engines that serve all of the features.
+// enginesFor returns the engines that serve all of the features.
 func enginesFor(asked []feature) []v1.Engine {
 	var engines []v1.Engine
 	for _, engine := range []v1.Engine{v1.EngineKernelModule, v1.EngineEBPF} {
@@ -111,7 +111,7 @@ func (a *asked) when(condition bool, f feature) {
 	}
 }
 
-// askedByRing are the features that a ring asks for, besides those of its own queues.
+// askedByRing returns the features that a ring asks for, except those of its own queues.
 func askedByRing(s *v1.CaptureRingSpec) []feature {
 	var a asked
 	a.when(s.Mode() == v1.TransparentModeDriver, featureTransparentMode1)
@@ -157,7 +157,7 @@ func (a *asked) nic(n *v1.NIC) {
 	a.when(n.Driver.Policy == v1.DriverReplace, featureDriverReplace)
 }
 
-// askedByQueues are the features that a set of queues asks for.
+// askedByQueues returns the features that a set of queues asks for.
 func askedByQueues(s *v1.ClusterSpec) []feature {
 	var a asked
 	a.when(s.Balance == v1.BalanceTCPFiveTuple, featureBalanceTCPFiveTuple)

@@ -15,7 +15,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// TestTheReadmeSaysWhatEnginesServe: its table has "no" where an engine refuses a field, and nowhere else.
+// TestTheReadmeSaysWhatEnginesServe requires that the README's table has "no" where an engine refuses a field, and
+// nowhere else.
 func TestTheReadmeSaysWhatEnginesServe(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

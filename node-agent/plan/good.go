@@ -8,7 +8,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// goodRing is the spec of the same ring that was accepted last. A ring that was deleted and made again is another.
+// goodRing returns the last accepted spec of the same ring. A ring that was deleted and made again is another ring.
 func goodRing(good v1.NodeCaptureSpec, ring v1.NodeRing) (v1.NodeRing, bool) {
 	i := slices.IndexFunc(good.Rings, func(r v1.NodeRing) bool { return r.Name == ring.Name && r.UID == ring.UID })
 	if i < 0 {
@@ -17,7 +17,7 @@ func goodRing(good v1.NodeCaptureSpec, ring v1.NodeRing) (v1.NodeRing, bool) {
 	return good.Rings[i], true
 }
 
-// goodCluster is the spec of the same Cluster that was accepted last.
+// goodCluster returns the last accepted spec of the same Cluster.
 func goodCluster(good v1.NodeCaptureSpec, cluster v1.NodeCluster) (v1.NodeCluster, bool) {
 	i := slices.IndexFunc(good.Clusters, func(c v1.NodeCluster) bool { return c.Name == cluster.Name && c.UID == cluster.UID })
 	if i < 0 {
@@ -26,8 +26,8 @@ func goodCluster(good v1.NodeCaptureSpec, cluster v1.NodeCluster) (v1.NodeCluste
 	return good.Clusters[i], true
 }
 
-// Good are the specs that a later plan can go back to: of what is planned as its spec asks, that spec; of everything else,
-// the one that was good before. What is deleted has none.
+// Good returns the specs that a later plan can go back to. For an object that is planned as its spec asks, this is
+// that spec. For any other object, it is the previous good spec. A deleted object has none.
 func (r Result) Good(spec, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	var good v1.NodeCaptureSpec
 	for _, ring := range spec.Rings {
@@ -47,8 +47,8 @@ func (r Result) Good(spec, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	return good
 }
 
-// Unchanged returns the good specs, but for each changed object the spec that was good before. A later plan can go back to these
-// while it is not known whether an engine supports the changes.
+// Unchanged returns the good specs, but for each changed object its previous good spec. A later plan can go back to
+// these while it is not known whether an engine supports the changes.
 func Unchanged(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	var unchanged v1.NodeCaptureSpec
 	for _, ring := range good.Rings {
@@ -66,5 +66,5 @@ func Unchanged(good, before v1.NodeCaptureSpec) v1.NodeCaptureSpec {
 	return unchanged
 }
 
-// accepted reports whether it is planned by the spec that is asked for now.
+// accepted reports whether the object is planned by its current spec.
 func (v Verdict) accepted() bool { return v.Planned && !v.AsBefore }

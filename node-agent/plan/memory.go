@@ -15,17 +15,17 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Taken is what a set of queues has now: bytes of the node's memory, those that it may yet come to take included, and areas for
-// each queue where the engine tells.
+// Taken is what a set of queues has now. Bytes counts the node's memory, including what the set may yet take. Lanes
+// is the number of areas of each queue, if the engine reports it.
 type Taken struct {
 	Bytes uint64
-	// ToCome is how many of Bytes it has not taken yet, so that they still count as available.
+	// ToCome is the part of Bytes that it has not taken yet. This part still counts as available.
 	ToCome uint64
 	Lanes  int
 }
 
-// ledger is what the sets of queues have of the node's memory, in bytes: taken by those that there are, by name, of which some is
-// to come, and promised to those that this plan makes.
+// ledger holds the sets of queues' shares of the node's memory, in bytes. It has what existing sets took, by name,
+// including what some of them may yet take. It also has what this plan promises to the sets that it makes.
 type ledger struct {
 	taken    map[string]uint64
 	toCome   uint64
@@ -41,7 +41,7 @@ func newLedger(facts Facts) *ledger {
 	return l
 }
 
-// sum is the bytes of all sets of queues, and names who has them, the greatest first.
+// sum returns the bytes of all sets of queues. names lists the sets, the greatest first.
 func (l *ledger) sum() (sum uint64, names string) {
 	sorted := slices.SortedFunc(maps.Keys(l.taken), func(a, b string) int {
 		if l.taken[a] != l.taken[b] {
@@ -62,8 +62,8 @@ func (l *ledger) sum() (sum uint64, names string) {
 	return sum, strings.TrimPrefix(names, ", ")
 }
 
-// memorySuffices computes the size of the queues, and compares it with spec.memoryLimit. An engine with several areas for each
-// queue makes fewer if the limit has no room for all. The number of areas of a queue that exists stays.
+// memorySuffices computes the size of the queues, and compares it with spec.memoryLimit. An engine with several areas
+// for each queue makes fewer if the limit has no room for all. The number of areas of an existing queue stays.
 func memorySuffices(d *clusterDraft) *problem {
 	s, fact := d.cluster.Spec, d.facts.Engines[d.engine]
 	area := sizing.Area(s.Slots, d.slotBytes, fact.SlotOverhead)
@@ -97,8 +97,9 @@ func largestArea(fact EngineFact) uint64 {
 	return min(sizing.MaxArea, uint64(1)<<(bits.Len64(fact.MaxQueue-fact.LaneTail)-1))
 }
 
-// mostLanes returns how many areas of a queue fit into limit, with what the engine needs behind each, and into the engine's largest
-// queue. One is enough for the limit without that: it is given for packets.
+// mostLanes returns how many areas of a queue fit into limit and into the engine's largest queue. It includes what
+// the engine needs behind each area. A single area may use the whole limit without that, because the limit is for
+// packets.
 func mostLanes(fact EngineFact, queues int32, area uint64, limit *int64) int {
 	lane := area + fact.LaneTail
 	lanes := sizing.Lanes(queues, lane, max(fact.Lanes, 1), limit)
@@ -114,7 +115,7 @@ func (d *clusterDraft) setLanes(lanes int) {
 	d.need = lane * uint64(lanes) * uint64(d.cluster.Spec.Queues)
 }
 
-// present is what this set of queues has of its engine now.
+// present returns what this set of queues has of its engine now.
 func (d *clusterDraft) present() Taken {
 	if d.facts.Queues[d.cluster.Name] != d.engine {
 		return Taken{}
@@ -122,9 +123,9 @@ func (d *clusterDraft) present() Taken {
 	return d.facts.Taken[d.cluster.Name]
 }
 
-// nodeHasMemory compares the need of new queues with the node's free memory. Queues that exist keep theirs. Queues that change
-// their size are made before the old ones are removed, so they need all of their memory. It asks for a few lanes only: all sets of
-// the plan get these before one gets more (raiseLanes).
+// nodeHasMemory compares the need of new queues with the node's free memory. Existing queues keep theirs. Queues that
+// change their size are made before the old ones are removed, so they need all of their memory. It asks for a few
+// lanes only: all sets of the plan get these before one gets more (raiseLanes).
 func nodeHasMemory(d *clusterDraft) *problem {
 	d.setLanes(d.mostLanes)
 	if d.need > d.present().Bytes {
@@ -133,7 +134,8 @@ func nodeHasMemory(d *clusterDraft) *problem {
 	return d.nodeHasRoom()
 }
 
-// raiseLanes gives the draft, which the ledger has with a few lanes, as many of those that it may have as the node has room for.
+// raiseLanes raises the draft's lanes as far as the draft permits and the node has room. The ledger has the draft
+// with a few lanes.
 func (d *clusterDraft) raiseLanes() {
 	few := d.lanes
 	d.ledger.leave(*d)
@@ -144,7 +146,7 @@ func (d *clusterDraft) raiseLanes() {
 	d.ledger.enter(*d)
 }
 
-// nodeHasRoom is nil where the node has memory for all lanes of the draft.
+// nodeHasRoom returns nil if the node has memory for all lanes of the draft.
 func (d *clusterDraft) nodeHasRoom() *problem {
 	m := d.facts.Memory
 	if m == nil || d.need <= d.present().Bytes {
@@ -175,7 +177,7 @@ func (d *clusterDraft) nodeHasRoom() *problem {
 		mebibytes(d.claim), why, d.cluster.Spec.Slots, d.slotBytes)
 }
 
-// enter notes what a set of queues that is planned gets.
+// enter records the memory of a planned set of queues.
 func (l *ledger) enter(d clusterDraft) {
 	l.promised += d.claim
 	l.taken[d.cluster.Name] = max(l.taken[d.cluster.Name], d.claim)
@@ -198,5 +200,5 @@ func quantity(bytes uint64) string {
 	return resource.NewQuantity(int64(bytes), resource.BinarySI).String()
 }
 
-// mebibytes is rounded up, for messages.
+// mebibytes returns bytes in MiB, rounded up, for messages.
 func mebibytes(bytes uint64) string { return fmt.Sprintf("%d MiB", (bytes+1<<20-1)>>20) }

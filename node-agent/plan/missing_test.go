@@ -52,7 +52,7 @@ func TestWhenMissing(t *testing.T) {
 	}
 }
 
-// TestAnInterfaceThatWentIsReported: of queues that are there packets were asked for.
+// TestAnInterfaceThatWentIsReported: existing queues show that packets were asked for.
 func TestAnInterfaceThatWentIsReported(t *testing.T) {
 	f := facts()
 	f.Queues = map[string]v1.Engine{"ids": v1.EngineKernelModule}

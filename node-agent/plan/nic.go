@@ -10,30 +10,30 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Setting is one thing of an interface that a ring can have set; its text is the field's name below spec.nic.
+// Setting is a setting of an interface that a ring can change. Its text is the field's name below spec.nic.
 type Setting string
 
-// The settings, and the values that can be desired.
+// The settings and their possible desired values.
 const (
-	// SettingPromiscuous: "on".
+	// SettingPromiscuous is "on".
 	SettingPromiscuous Setting = "promiscuous"
-	// SettingOffloads: "off", receive offloads that merge packets.
+	// SettingOffloads is "off"; it concerns receive offloads that merge packets.
 	SettingOffloads Setting = "offloads"
-	// SettingVLANOffload: "off", the removal of VLAN tags by the NIC.
+	// SettingVLANOffload is "off"; it concerns the removal of VLAN tags by the NIC.
 	SettingVLANOffload Setting = "vlanOffload"
-	// SettingRxQueues: a number.
+	// SettingRxQueues is a number.
 	SettingRxQueues Setting = "rxQueues"
-	// SettingRxRingSize: descriptors for each RX queue.
+	// SettingRxRingSize is the number of descriptors for each RX queue.
 	SettingRxRingSize Setting = "rxRingSize"
-	// SettingRSSHash: v1.RSSHashSymmetric.
+	// SettingRSSHash is v1.RSSHashSymmetric.
 	SettingRSSHash Setting = "rss.hash"
-	// SettingRSSFields: v1.RSSFieldsAddresses or v1.RSSFieldsAddressesAndPorts.
+	// SettingRSSFields is v1.RSSFieldsAddresses or v1.RSSFieldsAddressesAndPorts.
 	SettingRSSFields Setting = "rss.fields"
-	// SettingRSSQueues: the number of RX queues, from the first on, that packets are spread over.
+	// SettingRSSQueues is the number of RX queues, from the first on, that packets are spread over.
 	SettingRSSQueues Setting = "rss.queues"
-	// SettingThreadedPolling: "on".
+	// SettingThreadedPolling is "on".
 	SettingThreadedPolling Setting = "threadedPolling"
-	// SettingPollingCPUs: a list of CPUs as in cpuset(7); the polling threads are given one each, in turn.
+	// SettingPollingCPUs is a list of CPUs as in cpuset(7). Each polling thread gets one of them, in turn.
 	SettingPollingCPUs Setting = "threadedPolling.cpus"
 )
 
@@ -44,11 +44,11 @@ type Desired struct {
 	Ring string
 }
 
-// NICSettings are the desired settings of an interface while it is captured, besides being up. Other settings are left, or
-// restored, as they were.
+// NICSettings holds the desired settings of an interface while it is captured, besides being up. Other settings stay,
+// or are restored, as they were.
 type NICSettings map[Setting]Desired
 
-// nicSettings returns those of one ring.
+// nicSettings returns the settings of one ring.
 func nicSettings(ring string, nic v1.NIC, promiscuous bool) NICSettings {
 	settings := NICSettings{}
 	set := func(when bool, setting Setting, value string) {
@@ -75,8 +75,8 @@ func nicSettings(ring string, nic v1.NIC, promiscuous bool) NICSettings {
 	return settings
 }
 
-// setNIC adds a planned ring's desired settings of an interface. Rings come in the order of their names: the result does not
-// depend on which ring was there first, which nobody knows after a restart.
+// setNIC adds a planned ring's desired settings of an interface. Rings come in the order of their names. So the
+// result does not depend on which ring was there first, which nobody knows after a restart.
 func (b *builder) setNIC(ring, iface string, desired NICSettings) {
 	if b.result.NICs[iface] == nil {
 		b.result.NICs[iface] = NICSettings{}
@@ -88,8 +88,8 @@ func (b *builder) setNIC(ring, iface string, desired NICSettings) {
 	}
 }
 
-// merge adds a ring's desired settings to those of rings before it. Of two that differ the first wins, and merge returns a
-// message; it is empty without a conflict.
+// merge adds a ring's desired settings to those of earlier rings. If two differ, the first wins, and merge returns a
+// message. The message is empty without a conflict.
 func (s NICSettings) merge(desired NICSettings, iface string) string {
 	var conflict string
 	for _, setting := range sortedSettings(desired) {

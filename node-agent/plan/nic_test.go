@@ -32,7 +32,7 @@ func TestNICSettings(t *testing.T) {
 	}, got.NICs["eth0"])
 }
 
-// The first ring by name has its way; the other captures all the same, and reports what it did not get.
+// The first ring by name gets its settings. The other still captures, and reports what it did not get.
 func TestNICConflict(t *testing.T) {
 	sized := func(n int32) func(*v1.CaptureRingSpec) {
 		return withNIC(func(nic *v1.NIC) { nic.RxRingSize = &n })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what each engine of a node captures. It turns the desired state (a NodeCaptureSpec) and the
-// facts of the node into one capture.Plan per engine and a verdict per object, and does nothing else: no clock, no
-// kernel, no API.
+// Package plan decides what each engine of a node captures. From the desired state (a NodeCaptureSpec) and the facts
+// of the node, it makes one capture.Plan per engine and one verdict per object. It uses no clock, no kernel and no
+// API.
 package plan
 
 import (
@@ -28,117 +28,120 @@ type Interface struct {
 	RxQueues int
 	// Driver that is bound to it, and the device's PCI address; empty where there is none.
 	Driver, PCIAddress string
-	// DriverFact is what that driver can do, and what can replace it.
+	// DriverFact tells what that driver can do, and what can replace it.
 	DriverFact DriverFact
-	// NodeTraffic is what makes it one of the node's own traffic, in words that follow its name; empty for one that only
-	// captures.
+	// NodeTraffic tells why the interface carries the node's own traffic, in words that follow its name. It is empty
+	// for an interface that only captures.
 	NodeTraffic string
 }
 
-// EngineFact is whether an engine can be used on this node.
+// EngineFact tells whether an engine can be used on this node.
 type EngineFact struct {
 	Available bool
-	// Why it is or is not available, in text for users.
+	// Why is the reason why it is available or not, in text for users.
 	Why string
-	// Lanes is the number of memory areas that the engine makes for each queue, at most.
+	// Lanes is the greatest number of memory areas that the engine makes for each queue.
 	Lanes int
-	// MaxQueue is the greatest number of bytes that the areas of a queue may have together, with their tails; 0: there is none.
+	// MaxQueue is the greatest number of bytes that the areas of a queue may have together, with their tails; 0 means
+	// no limit.
 	MaxQueue uint64
 	// LaneTail is the number of bytes that each area needs behind it.
 	LaneTail uint64
-	// SlotOverhead is the number of bytes that a packet takes in a queue besides its own.
+	// SlotOverhead is the number of bytes that a packet takes in a queue in addition to its own.
 	SlotOverhead uint32
 }
 
-// Facts are what a plan depends on besides the desired state.
+// Facts are the inputs of a plan other than the desired state.
 type Facts struct {
 	Interfaces []Interface
-	// Engines by v1.EngineKernelModule and v1.EngineEBPF; one that is absent is not available.
+	// Engines holds the facts by v1.EngineKernelModule and v1.EngineEBPF. An absent engine is not available.
 	Engines map[v1.Engine]EngineFact
-	// Serving is the engine that has a ring of that name now. A ring that leaves the choice stays with it, because its
-	// consumers' containers were given what that engine needs.
+	// Serving is the engine that has a ring now, by ring name. A ring that leaves the choice stays with this engine,
+	// because its consumers' containers were given what the engine needs.
 	Serving map[string]v1.Engine
-	// Queues is the engine that has a set of queues of that name now. They stay for their consumers while no ring can feed
-	// them, as when an interface is gone for a moment; new ones are made only when there is a ring to feed them.
+	// Queues is the engine that has a set of queues now, by name. Existing queues stay for their consumers while no
+	// ring can feed them, for example while an interface is gone for a moment. New ones are made only if there is a
+	// ring to feed them.
 	Queues map[string]v1.Engine
 	// QueueCounts is the number of queues in each such set.
 	QueueCounts map[string]int
-	// kept are rings' own queues of which there are to be as many as there are, however many RX queues there are.
+	// kept is the number of a ring's own queues that stays the same, however many RX queues there are.
 	kept map[string]int
 	// Taken is what each set of queues has of the node's memory now.
 	Taken map[string]Taken
-	// Memory of the node; nil where it is not known, and then only spec.memoryLimit holds.
+	// Memory of the node; nil if it is not known. Then only spec.memoryLimit applies.
 	Memory *capture.Memory
-	// Good are the specs that were accepted last. What is in the data path stays as it is when its spec is changed to one that
-	// is refused.
+	// Good holds the specs that were accepted last. If a spec is changed to one that is refused, the data path stays
+	// as it is.
 	Good v1.NodeCaptureSpec
-	// Refused are specs of rings that the node does not have for having tried them, by TryKey.
+	// Refused holds specs of rings that the node refuses because it has tried them, by TryKey.
 	Refused map[string]Refusal
-	// Unsupported are specs of rings and Clusters that their engine said it cannot do, by SpecKey.
+	// Unsupported holds specs of rings and Clusters that their engine reported as unsupported, by SpecKey.
 	Unsupported map[string]Refusal
-	// Pods of the node. PodsUnknown tells why they are not known, and then a ring's taps on pods stay as they are; NoPods: the
-	// machine is not a node of Kubernetes.
+	// Pods of the node. PodsUnknown is the reason why they are not known. Then a ring's taps on pods stay as they
+	// are. NoPods: the machine is not a node of Kubernetes.
 	Pods        []Pod
 	PodsUnknown string
 	NoPods      bool
-	// Pools of virtual functions by resource name. PoolsUnknown tells why they are not known, and then what a ring taps for them
-	// stays as it is.
+	// Pools of virtual functions by resource name. PoolsUnknown is the reason why they are not known. Then what a
+	// ring taps for them stays as it is.
 	Pools        map[string][]PoolDevice
 	PoolsUnknown string
-	// Seen are interfaces of pools as they were last seen in the node's network namespace, by PCI address.
+	// Seen holds interfaces of pools as they were last seen in the node's network namespace, by PCI address.
 	Seen map[string]Function
-	// Taps that rings have now, by name.
+	// Taps that rings have now, by the name of the ring.
 	Taps map[string][]capture.Tap
-	// Compile makes a classic BPF program from a pcap-filter(7) expression; its error is the compiler's own message.
+	// Compile makes a classic BPF program from a pcap-filter(7) expression. Its error is the compiler's own message.
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 }
 
-// Verdict is what was decided about a ring or a set of queues. What becomes of the decision is no part of it.
+// Verdict is the decision about a ring or a set of queues. It does not tell whether the decision was carried out.
 type Verdict struct {
-	// Planned: it is in the plan of Engine.
+	// Planned means that it is in the plan of Engine.
 	Planned bool
-	// AsBefore: a change of its spec is refused, for Reason. What is planned, if anything, is the spec that was accepted last.
+	// AsBefore means that a change of its spec is refused, for Reason. What is planned, if anything, is the last
+	// accepted spec.
 	AsBefore bool
-	// Reason and Message describe what is wrong; Reason is empty when all is as the spec asks. A set of queues may be planned
-	// and have a Reason: one of its rings does not feed it.
+	// Reason and Message describe what is wrong. Reason is empty if all is as the spec asks. A set of queues may be
+	// planned and have a Reason: one of its rings does not feed it.
 	Reason, Message string
-	// Fed: at least one ring passes packets to this set of queues.
+	// Fed means that at least one ring passes packets to this set of queues.
 	Fed bool
-	// Engine that serves it, and why that one.
+	// Engine that serves it, and the reason for that choice.
 	Engine       v1.Engine
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
-	// InjectLibpcap into the containers that get a set of queues; Consumers tells which pods may have it.
+	// InjectLibpcap into the containers that get a set of queues. Consumers tells which pods may have it.
 	InjectLibpcap bool
 	Consumers     consumers.Rule
-	// Pods are those of a ring's interfaces, by interface name; PodsNotTapped those that it selects and does not tap, with the
-	// reasons.
+	// Pods holds the pods of a ring's interfaces, by interface name. PodsNotTapped holds the pods that it selects but
+	// does not tap, with the reasons.
 	Pods          map[string]string
 	PodsNotTapped []string
-	// Away are those of its interfaces that are in a pod's network namespace, by name.
+	// Away holds its interfaces that are in a pod's network namespace, by name.
 	Away map[string]bool
-	// NIC are the settings that a ring asks for.
+	// NIC holds the settings that a ring asks for.
 	NIC NICSettings
-	// TransparentMode of a ring; TransparentReason is why it is not the spec's, if so.
+	// TransparentMode of a ring. If it differs from the spec, TransparentReason has the reason.
 	TransparentMode   int32
 	TransparentReason string
-	// Watched is what a ring does that can cut the node off from its network, in text for users; empty for nothing. Key tells the
-	// ring from others, and from itself with another spec.
+	// Watched tells what a ring does that can cut the node off from its network, in text for users. It is empty for
+	// nothing. Key tells the ring from others, and from itself with another spec.
 	Watched, Key string
 	// Fallback of a ring's mode.
 	Fallback v1.TransparentFallback
 
 	// slotBytes of the ring: its queues keep their size while it is refused.
 	slotBytes int32
-	// queues is the number of them in a set that was asked for.
+	// queues is the number of queues in a set that was asked for.
 	queues int
 }
 
 // Ready reports whether it was planned as the spec asks.
 func (v Verdict) Ready() bool { return v.Planned && v.Reason == "" }
 
-// Absent reports whether it does not concern this node, because that has none of the interfaces.
+// Absent reports whether it does not concern this node, because the node has none of the interfaces.
 func (v Verdict) Absent() bool { return !v.Planned && v.Reason == v1.ReasonInterfaceAbsent }
 
 // Result is a node's plan.
@@ -147,17 +150,17 @@ type Result struct {
 	// Rings and Clusters have a verdict for each object, by name. A ring's own queues have one in Clusters.
 	Rings    map[string]Verdict
 	Clusters map[string]Verdict
-	// NICs by interface name.
+	// NICs holds the settings by interface name.
 	NICs map[string]NICSettings
-	// Drivers that are to be replaced, by interface name.
+	// Drivers holds the drivers that are to be replaced, by interface name.
 	Drivers map[string]DesiredDriver
-	// Auto is the engine that serves rings that leave the choice, and why; empty when there is none.
+	// Auto is the engine that serves rings that leave the choice, with the reason. It is empty if there is none.
 	Auto       v1.Engine
 	AutoReason string
 }
 
-// Make decides. The spec's fields must have been defaulted. An object that is refused gets a verdict with the reason
-// and leaves the others as they are. If the change of an object is refused, it stays as it was accepted last.
+// Make makes the plan. The spec's fields must have been defaulted. A refused object gets a verdict with the reason,
+// and leaves the others as they are. If the change of an object is refused, the object stays as it was accepted last.
 func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 	changes := newChanges(spec, facts.Good)
 	facts.kept = changes.counts
@@ -169,7 +172,7 @@ func Make(spec v1.NodeCaptureSpec, facts Facts) Result {
 	return result
 }
 
-// decide plans a spec as it is.
+// decide plans a spec without changes to it.
 func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 	b := &builder{
 		facts: facts,
@@ -204,15 +207,16 @@ func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 	return b.result
 }
 
-// ownQueues are a ring's own queues, as a cluster of its name.
+// ownQueues returns a ring's own queues, as a cluster of its name.
 func ownQueues(ring v1.NodeRing, count int32) v1.NodeCluster {
 	return v1.NodeCluster{Name: ring.Name, UID: ring.UID, Version: ring.Version, Spec: v1.ClusterSpec{
 		Rings: []string{ring.Name}, Queues: count, QueueSettings: ring.Spec.QueueSettings,
 	}}
 }
 
-// countQueues is the number of a ring's own queues. One for each RX queue is as many as its interface with the most has;
-// while that is not there, as many as there are. Pods come and go, so theirs become no fewer.
+// countQueues returns the number of a ring's own queues. With one for each RX queue, the interface with the most RX
+// queues gives the number. While that interface is missing, the present number stays. Pods come and go, so the number
+// of queues for pods never decreases.
 func (b *builder) countQueues(ring v1.NodeRing) int32 {
 	if ring.Spec.Queues.Type == intstr.Int {
 		return v1.QueueCount(ring.Spec.Queues)
@@ -222,7 +226,7 @@ func (b *builder) countQueues(ring v1.NodeRing) int32 {
 	}
 	count, now := 0, b.facts.QueueCounts[ring.Name]
 	for _, selector := range ring.Spec.Interfaces {
-		// A selector that is none is the ring's problem, and finds nothing.
+		// An invalid selector is the ring's problem, and finds nothing.
 		matches, _ := matchInterfaces(selector, b.facts.Interfaces)
 		if selector.PodSelector != nil {
 			matches, count = b.facts.podInterfaces(selector), max(count, now)
@@ -250,22 +254,22 @@ type builder struct {
 	facts  Facts
 	result Result
 	rings  map[string]plannedRing
-	// ringConsumers is each ring's spec.consumers, as far as it is not refused.
+	// ringConsumers holds each ring's spec.consumers, unless it is refused.
 	ringConsumers map[string]*v1.Consumers
 	// queueCounts is the number of queues that each Cluster and each ring with queues is to have.
 	queueCounts map[string]int32
-	// drafts are the sets of queues that passed all checks, in the spec's order.
+	// drafts holds the sets of queues that passed all checks, in the spec's order.
 	drafts []clusterDraft
 	ledger *ledger
 }
 
-// countAllQueues counts the queues of each name: for rules that name them, and for the rings' own.
+// countAllQueues counts the queues of each name, for rules that name them and for the rings' own queues.
 func (b *builder) countAllQueues(spec v1.NodeCaptureSpec) {
 	b.queueCounts = map[string]int32{}
 	for _, cluster := range spec.Clusters {
 		b.queueCounts[cluster.Name] = cluster.Spec.Queues
 	}
-	for _, ring := range slices.Backward(spec.Rings) { // of two of one name the first is captured
+	for _, ring := range slices.Backward(spec.Rings) { // of two rings with one name, the first is captured
 		if ring.Spec.Queues != nil {
 			b.queueCounts[ring.Name] = b.countQueues(ring)
 		}
@@ -317,7 +321,7 @@ func (b *builder) checkCluster(cluster v1.NodeCluster) (clusterDraft, *problem) 
 	return draft, firstProblem(clusterChecks, &draft)
 }
 
-// refuseName refuses a Cluster that has the name of a ring. The ring goes on, with its own queues if it has any.
+// refuseName refuses a Cluster that has the name of a ring. The ring continues, with its own queues if it has any.
 func (b *builder) refuseName(name string) {
 	verdict := b.result.Clusters[name]
 	verdict.Reason = v1.ReasonNameConflict
@@ -351,7 +355,8 @@ func (b *builder) addCluster(cluster v1.NodeCluster) {
 	b.result.Clusters[cluster.Name] = verdict
 }
 
-// consumersOf returns which pods may have a set of queues: those that its rings on this node and it itself permit.
+// consumersOf returns which pods may have a set of queues. Both its rings on this node and the set itself must permit
+// a pod.
 func (b *builder) consumersOf(cluster v1.NodeCluster) consumers.Rule {
 	if _, own := b.result.Rings[cluster.Name]; own {
 		return consumers.Rule{consumers.OfRing(cluster.Name, cluster.Spec.Consumers)}
@@ -365,7 +370,8 @@ func (b *builder) consumersOf(cluster v1.NodeCluster) consumers.Rule {
 	return consumers.OfCluster(cluster.Name, cluster.Spec.Consumers, rings...)
 }
 
-// missed reports interfaces that are ignored where there are none, and were here: queues wait for their packets.
+// missed reports absent interfaces that were here before, although absent ones are otherwise ignored: queues wait for
+// their packets.
 func (b *builder) missed(rings []string) {
 	for _, name := range rings {
 		if verdict := b.result.Rings[name]; verdict.Absent() {
@@ -375,7 +381,7 @@ func (b *builder) missed(rings []string) {
 	}
 }
 
-// assign notes a cluster that passed for its engine's plan and makes its rings feed it.
+// assign adds a cluster that passed to its engine's plan, and makes its rings feed it.
 func (b *builder) assign(draft clusterDraft) {
 	b.ledger.enter(draft)
 	b.drafts = append(b.drafts, draft)
@@ -386,7 +392,7 @@ func (b *builder) assign(draft clusterDraft) {
 	}
 }
 
-// finish sorts what was placed into the plans, so that equal desired states make equal plans.
+// finish sorts the plans, so that equal desired states make equal plans.
 func (b *builder) finish() {
 	for _, name := range slices.Sorted(maps.Keys(b.rings)) {
 		planned := b.rings[name]
@@ -406,7 +412,7 @@ func (b *builder) finish() {
 	}
 }
 
-// plannedClusters are what passed, by engine, with as many lanes as there is room for.
+// plannedClusters returns the clusters that passed, by engine, with as many lanes as there is room for.
 func (b *builder) plannedClusters() map[v1.Engine][]capture.Cluster {
 	clusters := map[v1.Engine][]capture.Cluster{}
 	for _, draft := range b.drafts {

@@ -23,7 +23,8 @@ import (
 
 var acceptAll = []bpf.RawInstruction{{Op: 6, K: 0xffffffff}}
 
-// facts of a node with both engines and three interfaces; "tcp port" is the only expression that does not compile.
+// facts returns the facts of a node with both engines and three interfaces. "tcp port" is the only expression that
+// does not compile.
 func facts() Facts {
 	return Facts{
 		Interfaces: []Interface{{Name: "lo", Index: 1, RxQueues: 1}, {Name: "eth0", Index: 2, RxQueues: 4}, {Name: "eth1", Index: 3, RxQueues: 2}},
@@ -101,7 +102,8 @@ func TestMirrorWithACluster(t *testing.T) {
 	}}, got.Plans)
 }
 
-// TestWithoutASnapLengthPacketsAreWhole: and queues are not larger because of that, as packets take only the bytes that they have.
+// TestWithoutASnapLengthPacketsAreWhole: queues are not larger for that, because packets take only the bytes that
+// they have.
 func TestWithoutASnapLengthPacketsAreWhole(t *testing.T) {
 	of := func(snapLength int32) func(*v1.CaptureRingSpec) {
 		return func(s *v1.CaptureRingSpec) { s.SnapLength = snapLength }
@@ -175,7 +177,7 @@ func TestBothEnginesServeAtOnce(t *testing.T) {
 	assert.Equal(t, "b", got.Plans[v1.EngineKernelModule].Rings[0].Name)
 }
 
-// A refused ring gets its reason and a message with what to do; the good ring beside it is planned all the same.
+// A refused ring gets its reason and a message with advice. The good ring beside it is still planned.
 func TestRefusedRings(t *testing.T) {
 	for name, test := range map[string]struct {
 		ring    v1.NodeRing
@@ -316,7 +318,7 @@ func TestTwoRingsOfOneName(t *testing.T) {
 	assert.Equal(t, []string{"eth0"}, got.Rings["x"].Interfaces)
 }
 
-// A cluster that lost one of its rings goes on with the other, and reports it.
+// A cluster that lost one of its rings continues with the other, and reports the loss.
 func TestAClusterGoesOnWithTheRingsThatAreThere(t *testing.T) {
 	got := Make(v1.NodeCaptureSpec{
 		Rings:    []v1.NodeRing{ring("good")},
@@ -349,7 +351,7 @@ func TestNamespacesOfConsumers(t *testing.T) {
 	assert.Equal(t, v1.ReasonUnsupported, second.Clusters["ids"].Reason)
 	assert.Equal(t, only, second.Clusters["ids"].Consumers)
 
-	// A ring's list binds the Clusters over it while its interface is away, too.
+	// A ring's list also binds the Clusters over it while its interface is away.
 	f.Good, f.Queues = v1.NodeCaptureSpec{}, map[string]v1.Engine{"ids": v1.EngineKernelModule}
 	mirror.Spec.Consumers, mirror.Spec.Interfaces = nil, []v1.InterfaceSelector{{Name: "gone0"}}
 	third := Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{mirror}, Clusters: []v1.NodeCluster{c}}, f)
@@ -375,7 +377,7 @@ func TestQueuesStayWhileNoRingCanFeedThem(t *testing.T) {
 	assert.False(t, got.Clusters["mirror"].Planned)
 }
 
-// A typing error in a change takes nothing away: what was there stays, and the verdict reports what is wrong.
+// A typing error in a change removes nothing. What was there stays, and the verdict reports the error.
 func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	f := facts()
 	before := v1.NodeCaptureSpec{
@@ -399,7 +401,7 @@ func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	assert.True(t, second.Clusters["ids"].Planned)
 	assert.False(t, second.Clusters["ids"].Ready())
 
-	// It stays so however often it is planned, and goes when the object is deleted or recreated.
+	// It stays however often it is planned, until the object is deleted or recreated.
 	f.Good = second.Good(changed, f.Good)
 	assert.Equal(t, before, f.Good)
 	changed.Rings[0].UID = "another"
@@ -443,7 +445,8 @@ func TestHashKeyIsTheUIDs(t *testing.T) {
 	assert.NotEqual(t, hashKey(v1.NodeCluster{Name: "a"}), hashKey(v1.NodeCluster{Name: "b"}))
 }
 
-// withMemory is a node that has 1 GiB, of which queues leave 256 MiB, and these sets of queues of the module already.
+// withMemory returns a node with 1 GiB, of which queues must leave 256 MiB, and with existing sets of queues of the
+// module.
 func withMemory(taken map[string]Taken) Facts {
 	f := facts()
 	f.Memory = &capture.Memory{Total: 1 << 30, Available: 1 << 30, Reserve: 256 << 20, AgentRoom: math.MaxUint64}
@@ -454,7 +457,7 @@ func withMemory(taken map[string]Taken) Facts {
 	return f
 }
 
-// withSlots is a cluster with a limit that never refuses it.
+// withSlots returns a cluster with a limit that never refuses it.
 func withSlots(c v1.NodeCluster, slots int32) v1.NodeCluster {
 	limit := resource.MustParse("64Gi")
 	c.Spec.Slots, c.Spec.MemoryLimit = slots, &limit
@@ -467,7 +470,7 @@ func TestTheNodesMemory(t *testing.T) {
 		taken  map[string]Taken
 		change func(*capture.Memory)
 		asked  []v1.NodeCluster
-		// refused by name, with what the message has.
+		// refused by name, with a part of the message
 		refused map[string]string
 	}{
 		"room for all": {asked: []v1.NodeCluster{cluster("a", 4, "good"), cluster("b", 4, "good")}},
@@ -534,7 +537,7 @@ func TestTheNodesMemory(t *testing.T) {
 	}
 }
 
-// A set of queues that is to grow, and cannot, stays as it was.
+// A set of queues that is to grow but cannot stays as it was.
 func TestWhatCannotGrowStays(t *testing.T) {
 	f := withMemory(map[string]Taken{"ids": {Bytes: 64 << 20}})
 	f.Good = v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("good")}, Clusters: []v1.NodeCluster{cluster("ids", 4, "good")}}
@@ -548,8 +551,8 @@ func TestWhatCannotGrowStays(t *testing.T) {
 	assert.EqualValues(t, 8<<20, got.Plans[v1.EngineKernelModule].Clusters[0].QueueBytes)
 }
 
-// An interface gets more RX queues, and there is no memory for as many queues of the ring: the ring keeps those that it has, and gets
-// the others when there is memory.
+// An interface gets more RX queues, and there is no memory for as many queues of the ring. The ring keeps its present
+// queues, and gets the others when there is memory.
 func TestQueuesOfAnRxQueueThatCannotGrowStay(t *testing.T) {
 	perRxQueue := ring("mirror", func(s *v1.CaptureRingSpec) {
 		all, limit := intstr.FromString(v1.QueuesPerRxQueue), resource.MustParse("64Gi")
@@ -604,7 +607,7 @@ func TestLargestArea(t *testing.T) {
 	assert.Contains(t, planned(4096), "need 512Mi a queue; at most 256Mi can be made")
 }
 
-// Where spec.memoryLimit has no room for all lanes there are fewer; those that there are stay when it is raised.
+// If spec.memoryLimit has no room for all lanes, there are fewer. The existing ones stay when the limit is raised.
 func TestFewerLanes(t *testing.T) {
 	lanes := func(limit string, f Facts) int {
 		c, bytes := cluster("ids", 2, "good"), resource.MustParse(limit)
@@ -642,7 +645,7 @@ func TestFewerLanesOnSmallNodes(t *testing.T) {
 	assert.Contains(t, why, "times 4 CPU lanes")
 }
 
-// All sets of queues get a few lanes before one gets more: as many are ready as when none may have more.
+// All sets of queues get a few lanes before one gets more. So as many are ready as if none could have more.
 func TestFewLanesForAllFirst(t *testing.T) {
 	lanes := func(most int) (lanes []int) {
 		f := withMemory(nil)
@@ -667,7 +670,7 @@ func TestFewLanesForAllFirst(t *testing.T) {
 	assert.Equal(t, []int{7, 4, 4, 4, 4, 4}, lanes(17))
 }
 
-// What a set of queues has not taken yet counts as available, and is nobody else's.
+// What a set of queues has not taken yet counts as available, but only for this set.
 func TestMemoryToCome(t *testing.T) {
 	ready := func(toCome uint64) bool {
 		f := withMemory(map[string]Taken{"other": {Bytes: 128 << 20, ToCome: toCome, Lanes: 2}})

@@ -19,20 +19,20 @@ type Pod struct {
 	Namespace, Name string
 	// Labels of the pod and of its namespace.
 	Labels, NamespaceLabels map[string]string
-	// HostNetwork: it has the node's interfaces and none of its own.
+	// HostNetwork means that the pod has the node's interfaces and none of its own.
 	HostNetwork bool
-	// Interfaces are the indexes of the node's side of its own interfaces; empty while it starts.
+	// Interfaces holds the indexes of the node's side of its own interfaces. It is empty while the pod starts.
 	Interfaces []int
-	// Problem is why there are none, where there should be by now.
+	// Problem is why there are none although there should be by now.
 	Problem string
 }
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// nameLabel is what Kubernetes labels every namespace with; pods are selected by it, too.
+// nameLabel is the label that Kubernetes gives every namespace. Selectors of pods can use it, too.
 const nameLabel = "kubernetes.io/metadata.name"
 
-// podSelectors are a selector's two, made ready. The error names the field.
+// podSelectors parses a selector's two label selectors. The error names the field.
 func podSelectors(s v1.InterfaceSelector) (pods, namespaces labels.Selector, err error) {
 	if pods, err = metav1.LabelSelectorAsSelector(s.PodSelector); err != nil {
 		return nil, nil, fmt.Errorf("podSelector: %w", err)
@@ -67,7 +67,7 @@ func podsCanBeTapped(d *ringDraft) *problem {
 	return nil
 }
 
-// tapPods finds the taps of a selector of pods. That there are none is no problem: they may come.
+// tapPods finds the taps of a selector of pods. Finding none is no problem, because pods may come later.
 func (d *ringDraft) tapPods(i int, selector v1.InterfaceSelector, queues []uint16) *problem {
 	if d.facts.PodsUnknown != "" {
 		d.keepTaps()
@@ -86,7 +86,7 @@ func (d *ringDraft) tapPods(i int, selector v1.InterfaceSelector, queues []uint1
 	return nil
 }
 
-// selectedPods are the pods that a selector selects.
+// selectedPods returns the pods that a selector selects.
 func (f *Facts) selectedPods(selector v1.InterfaceSelector) ([]Pod, error) {
 	pods, namespaces, err := podSelectors(selector)
 	if err != nil {
@@ -101,8 +101,8 @@ func (f *Facts) selectedPods(selector v1.InterfaceSelector) ([]Pod, error) {
 	return selected, nil
 }
 
-// interfacesOf are a pod's interfaces. If there are several, only those with names that match the glob. A pod in the node's
-// network has none.
+// interfacesOf returns a pod's interfaces. If there are several, it returns only those with names that match the
+// glob. A pod in the node's network has none.
 func (f *Facts) interfacesOf(pod Pod, glob string) ([]Interface, error) {
 	if pod.HostNetwork {
 		return nil, nil
@@ -124,7 +124,8 @@ func (f *Facts) interfacesOf(pod Pod, glob string) ([]Interface, error) {
 	return found, nil
 }
 
-// podInterfaces are those that a selector of pods selects. A selector that is none is the ring's problem, and finds nothing.
+// podInterfaces returns the interfaces that a selector of pods selects. An invalid selector is the ring's problem,
+// and finds nothing.
 func (f *Facts) podInterfaces(selector v1.InterfaceSelector) []Interface {
 	pods, err := f.selectedPods(selector)
 	if err != nil {
@@ -158,7 +159,7 @@ func (d *ringDraft) tapPod(i int, glob string, pod Pod, queues []uint16) *proble
 	return nil
 }
 
-// keepTaps keeps the existing taps, except those of pools, while it is not known which taps there should be.
+// keepTaps keeps the existing taps, except those of pools, while the desired taps are not known.
 func (d *ringDraft) keepTaps() {
 	for _, tap := range d.facts.Taps[d.name] {
 		there := slices.IndexFunc(d.facts.Interfaces, func(i Interface) bool { return i.Index == tap.Index })
@@ -169,7 +170,7 @@ func (d *ringDraft) keepTaps() {
 	}
 }
 
-// cutPods leaves pods' interfaces out that are too many for a ring, the newest first, so that those that stay lose nothing.
+// cutPods removes pods' interfaces that exceed a ring's limit, the newest first. So those that stay lose nothing.
 func (d *ringDraft) cutPods() {
 	for at := len(d.taps) - 1; at >= 0 && len(d.taps) > maxTaps; at-- {
 		name := d.taps[at].Interface
@@ -182,13 +183,13 @@ func (d *ringDraft) cutPods() {
 	}
 }
 
-// untapped is what a podSelector or a pool selects and the ring cannot have.
+// untapped is an interface or pod that a podSelector or a pool selects, but that the ring cannot tap.
 type untapped struct {
-	// pool: it is of a pool.
+	// pool means that it is of a pool.
 	pool bool
-	// pod, empty for all of them.
+	// pod is empty for all of them.
 	pod, message string
-	// wrong: the ring is not as its spec asks for that.
+	// wrong means that the ring is therefore not as its spec asks.
 	wrong bool
 }
 
@@ -199,7 +200,7 @@ func (u untapped) String() string {
 	return u.pod + ": " + u.message
 }
 
-// notTapped are the pods for the verdict, and what is wrong with the ring for that.
+// notTapped returns the untapped pods for the verdict, and the problem that they are for the ring.
 func (d *ringDraft) notTapped() (texts []string, wrong *problem) {
 	const limit = 16
 	for _, u := range d.untapped {
@@ -217,7 +218,7 @@ func (d *ringDraft) notTapped() (texts []string, wrong *problem) {
 	return texts, wrong
 }
 
-// ByName reports whether a selector of namespaces, if there is one, asks for nothing but their names.
+// ByName reports whether a selector of namespaces, if there is one, selects only by name.
 func ByName(s *metav1.LabelSelector) bool {
 	if s == nil {
 		return true

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// podFacts are those of a node with pods of two namespaces: web-1 has two interfaces, one runs on the node's own, one
-// starts, and one has an interface that no tap can be put beside.
+// podFacts returns the facts of a node with pods of two namespaces. web-1 has two interfaces, one pod runs on the
+// node's own, one starts, and one has an interface that cannot be tapped.
 func podFacts() Facts {
 	f := facts()
 	for index := 10; index < 14; index++ {
@@ -60,7 +60,8 @@ func TestPodsAreTapped(t *testing.T) {
 	}
 }
 
-// A queue for each RX queue is as many as the selected pods' interface with the most has, and no fewer when that goes.
+// With a queue for each RX queue, the selected pods' interface with the most RX queues gives the number. It does not
+// decrease when that interface goes.
 func TestQueuesForEachRxQueueOfPods(t *testing.T) {
 	f := podFacts()
 	for i := range f.Interfaces {
@@ -90,7 +91,7 @@ func TestPodsBesideAnInterface(t *testing.T) {
 	assert.Equal(t, map[string]string{"veth12": "shop/db"}, verdict.Pods)
 }
 
-// Pods that cannot be tapped are reported, and the rest is captured.
+// Pods that cannot be tapped are reported. The rest is captured.
 func TestPodsThatCannotBeTapped(t *testing.T) {
 	verdict, _ := makeRing(t, `{interfaces: [{podSelector: {matchLabels: {app: agent}}}]}`, podFacts())
 	assert.True(t, verdict.Ready())
@@ -112,7 +113,7 @@ func TestPodsThatCannotBeTapped(t *testing.T) {
 	assert.Len(t, verdict.PodsNotTapped, 2)
 }
 
-// Beyond the limit those that were there first stay.
+// Beyond the limit, the earliest ones stay.
 func TestMorePodsThanARingTaps(t *testing.T) {
 	f := podFacts()
 	f.Interfaces = append(f.Interfaces, Interface{Name: "late0", Index: 1000})
@@ -130,7 +131,7 @@ func TestMorePodsThanARingTaps(t *testing.T) {
 	assert.Len(t, verdict.Pods, maxTaps-1)
 }
 
-// While it is not known which pods there are, taps stay: an agent that has just started loses nobody's packets.
+// While the pods are not known, taps stay. So an agent that has just started loses no packets.
 func TestTapsStayWhilePodsAreUnknown(t *testing.T) {
 	f := podFacts()
 	f.Pods, f.PodsUnknown = nil, "forbidden"

@@ -17,7 +17,7 @@ import (
 // PoolDevice is a device of a pool that a device plugin advertises.
 type PoolDevice struct {
 	PCIAddress string
-	// Pod that has it; empty while it is free.
+	// Pod that has the device; empty while it is free.
 	Pod string
 }
 
@@ -27,7 +27,7 @@ type Function struct {
 	Resource string
 }
 
-// OverPool reports whether a ring's interfaces are, at least in part, those of a pool.
+// OverPool reports whether some or all of a ring's interfaces are those of a pool.
 func OverPool(ring v1.CaptureRingSpec) bool {
 	return slices.ContainsFunc(ring.Interfaces, func(s v1.InterfaceSelector) bool { return s.ResourceName != "" })
 }
@@ -97,8 +97,8 @@ func (d *ringDraft) tapFunction(i int, selector v1.InterfaceSelector, device Poo
 	return d.follow(i, where, queues, device.Pod)
 }
 
-// keepUnlisted keeps the taps of functions that the kubelet does not list for the moment, as when it or the plugin is away, or the
-// plugin does not know how a function does.
+// keepUnlisted keeps the taps of functions that the kubelet does not list for the moment. This happens when the
+// kubelet or the plugin is away, or when the plugin does not know the health of a function.
 func (d *ringDraft) keepUnlisted(i int, resource string, queues []uint16) *problem {
 	for _, address := range slices.Sorted(maps.Keys(d.facts.Seen)) {
 		listed := slices.ContainsFunc(d.facts.Pools[resource], func(p PoolDevice) bool { return p.PCIAddress == address })
@@ -113,8 +113,9 @@ func (d *ringDraft) keepUnlisted(i int, resource string, queues []uint16) *probl
 	return nil
 }
 
-// locate returns a function's interface in the node's network namespace. If the function is in another one, and the ring has a tap
-// that follows it, locate returns the interface as it was last here, unless another interface here has its index by now.
+// locate returns a function's interface in the node's network namespace. If the function is in another namespace, and
+// the ring has a tap that follows it, locate returns the interface as it was last here. It does not if another
+// interface here has its index by now.
 func (d *ringDraft) locate(address string) (where Interface, found bool) {
 	for _, here := range d.facts.Interfaces {
 		if here.PCIAddress == address {
@@ -134,7 +135,7 @@ func (d *ringDraft) hasFollower(index int) bool {
 	return slices.ContainsFunc(d.facts.Taps[d.name], func(t capture.Tap) bool { return t.Index == index && t.Follows })
 }
 
-// follow taps a function for selector i, in the namespace where it is.
+// follow taps a function for selector i, in the namespace that the function is in.
 func (d *ringDraft) follow(i int, where Interface, queues []uint16, pod string) *problem {
 	if problem := d.tap(i, where, queues); problem != nil {
 		return problem
@@ -159,7 +160,7 @@ func (d *ringDraft) setPod(name, pod string) {
 	d.pods[name] = pod
 }
 
-// notThere explains why a function is not tapped that is not in the node's network namespace.
+// notThere explains why a function outside of the node's network namespace is not tapped.
 func notThere(device PoolDevice) untapped {
 	if device.Pod == "" {
 		return untapped{pool: true, message: device.PCIAddress + " has no interface on the node: another driver than the network's is bound to it, or something else has it"}
@@ -168,7 +169,7 @@ func notThere(device PoolDevice) untapped {
 		"it has had %s since before this ring could tap it: delete the pod; its successor's is captured", device.PCIAddress)}
 }
 
-// listPools names what there is.
+// listPools lists the names of the pools.
 func listPools(pools map[string][]PoolDevice) string {
 	if len(pools) == 0 {
 		return "no devices"

@@ -15,8 +15,8 @@ import (
 
 const vfRing = `{interfaces: [{resourceName: a.com/vf}]}`
 
-// poolFacts are those of a node with a pool of three functions: one is here, one in a pod with its tap, one is bound to a driver
-// that makes no interface. A fourth is not in the pool.
+// poolFacts returns the facts of a node with a pool of three functions. One is here, one is in a pod with its tap,
+// and one has a driver that makes no interface. A fourth is not in the pool.
 func poolFacts() Facts {
 	f := facts()
 	here := Interface{Name: "vf0", Index: 20, RxQueues: 2, Driver: "igbvf", PCIAddress: "0000:04:10.0"}
@@ -31,7 +31,7 @@ func poolFacts() Facts {
 	return f
 }
 
-// indexes of the taps, none of which is marked as away: only the engine finds that out.
+// indexes returns the indexes of the taps. None of them is marked as away, because only the engine finds that out.
 func indexes(p capture.Plan) (all []int) {
 	for _, tap := range p.Rings[0].Taps {
 		if !tap.Away {
@@ -82,8 +82,8 @@ func TestPoolsThatAreTooLarge(t *testing.T) {
 	assert.Contains(t, verdict.Message, "matches 66 interfaces")
 }
 
-// A function that was in its pod before the ring was there cannot be tapped, nor can one if another interface has its index by
-// now. The pod is named.
+// A function that was in its pod before the ring was there cannot be tapped, nor can one if another interface has its
+// index by now. The pod is named.
 func TestFunctionsThatCannotBeTapped(t *testing.T) {
 	late, taken := poolFacts(), poolFacts()
 	late.Taps = nil

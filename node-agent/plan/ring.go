@@ -23,19 +23,19 @@ const (
 	maxQueues  = 256
 )
 
-// ringDraft is a ring on its way through the checks, which fill in the lower half.
+// ringDraft is a ring during the checks, which fill in the lower half.
 type ringDraft struct {
 	name    string
 	version int32
-	// key is that of a ring that may have to be tried; empty for others.
+	// key is the TryKey of a ring that may have to be tried; empty for others.
 	key string
-	// unsupported is what the engine has said of this spec.
+	// unsupported is the problem that the engine reported for this spec.
 	unsupported *problem
 	spec        v1.CaptureRingSpec
 	facts       Facts
 	auto        v1.Engine
 	autoReason  string
-	// queueCounts is the number of queues of each Cluster and ring with queues that the node is to have.
+	// queueCounts is the number of queues that each Cluster and ring with queues is to have on the node.
 	queueCounts map[string]int32
 
 	engine       v1.Engine
@@ -45,14 +45,14 @@ type ringDraft struct {
 	vlans        []uint16
 	rules        capture.RuleSet
 	plugins      []capture.Plugin
-	// mode that applies, and why where it is not the spec's.
+	// mode is the effective mode. modeReason is the reason if it is not the spec's.
 	mode       int32
 	modeReason string
 	drivers    map[string]DesiredDriver
-	// pods by the name of their tapped interface, and those that are selected and not tapped.
+	// pods by the name of their tapped interface, and the selected ones that are not tapped.
 	pods     map[string]string
 	untapped []untapped
-	// away are tapped interfaces that are not in the node's network namespace, by name.
+	// away holds tapped interfaces that are not in the node's network namespace, by name.
 	away map[string]bool
 }
 
@@ -73,7 +73,7 @@ var ringChecks = []check[ringDraft]{
 	stackKeepsPackets,
 }
 
-// ringSettingsInRange repeats the CRD's bounds: manifests of a standalone node pass no API server.
+// ringSettingsInRange repeats the CRD's bounds, because manifests of a standalone node pass no API server.
 func ringSettingsInRange(d *ringDraft) *problem {
 	if d.spec.SnapLength < 0 || d.spec.SnapLength > sizing.MaxSnapLength {
 		return problemf(v1.ReasonUnsupported, "spec.snapLength %d: must be between 1 and %d", d.spec.SnapLength, sizing.MaxSnapLength)
@@ -99,7 +99,7 @@ var directions = map[v1.Direction]capture.Direction{
 	v1.DirectionBoth:     capture.Both,
 }
 
-// interfacesExist finds the taps: each selector but those of pods must match at least one interface.
+// interfacesExist finds the taps. Each selector, except those of pods, must match at least one interface.
 func interfacesExist(d *ringDraft) *problem {
 	var absent *problem
 	found := false
@@ -136,8 +136,8 @@ func interfacesExist(d *ringDraft) *problem {
 	return nil
 }
 
-// missing is the reason of a selector that matches nothing. Who names an interface and the nodes that have it wants to know; on a
-// machine without Kubernetes there is but one node.
+// missing returns the reason for a selector that matches nothing. A user who names an interface and its nodes wants
+// to know. A machine without Kubernetes is the only node.
 func (d *ringDraft) missing(s v1.InterfaceSelector) string {
 	report := d.spec.NodeSelector != nil && s.Name != "" && !strings.ContainsAny(s.Name, "*?")
 	if s.WhenMissing == v1.WhenMissingReport || s.WhenMissing == "" && (report || d.facts.NoPods) {
@@ -164,7 +164,8 @@ func (d *ringDraft) tapInterfaces(i int, selector v1.InterfaceSelector, queues [
 	return nil
 }
 
-// tap adds an interface that selector i matches. What two selectors match is tapped once, with the RX queues of both.
+// tap adds an interface that selector i matches. An interface that two selectors match is tapped once, with the RX
+// queues of both.
 func (d *ringDraft) tap(i int, match Interface, queues []uint16) *problem {
 	if len(queues) > 0 && int(queues[len(queues)-1]) >= max(match.RxQueues, 1) {
 		return problemf(v1.ReasonUnsupported, "spec.interfaces[%d].rxQueues %s: %s has %d RX queues, from 0 on",
@@ -202,7 +203,8 @@ func matchInterfaces(s v1.InterfaceSelector, interfaces []Interface) ([]Interfac
 	return matches, nil
 }
 
-// listInterfaces names what is there, cut so that the message stays readable on nodes with hundreds of veths.
+// listInterfaces lists the names of the interfaces. It cuts the list so that the message stays readable on nodes with
+// hundreds of veths.
 func listInterfaces(interfaces []Interface) string {
 	const limit = 24
 	var names []string
@@ -216,7 +218,7 @@ func listInterfaces(interfaces []Interface) string {
 	return strings.Join(names, ", ")
 }
 
-// filterCompiles makes the ring's program.
+// filterCompiles compiles the ring's filter.
 func filterCompiles(d *ringDraft) *problem {
 	if d.spec.Filter == nil || strings.TrimSpace(d.spec.Filter.BPF) == "" {
 		return nil
@@ -263,8 +265,8 @@ func (d *ringDraft) promiscuous() bool {
 	return d.spec.NIC.Promiscuous == nil || *d.spec.NIC.Promiscuous
 }
 
-// nic returns the settings that the ring asks for. Promiscuous for the eBPF engine only: the module sets it itself, by a
-// reference that it drops with the ring.
+// nic returns the settings that the ring asks for. It includes promiscuous mode for the eBPF engine only. The module
+// sets this itself, by a reference that it drops with the ring.
 func (d *ringDraft) nic() NICSettings {
 	return nicSettings(d.name, d.spec.NIC, d.promiscuous() && d.engine == v1.EngineEBPF)
 }

@@ -32,7 +32,7 @@ var defaultActions = map[v1.DefaultAction]capture.Action{
 	"": capture.ActionPass, v1.DefaultActionPass: capture.ActionPass, v1.DefaultActionDrop: capture.ActionDrop,
 }
 
-// rulesAreSound makes the ring's VLANs, rule set and plugins.
+// rulesAreSound checks and makes the ring's VLANs, rule set and plugins.
 func rulesAreSound(d *ringDraft) *problem {
 	f := d.spec.Filter
 	if f == nil {

@@ -15,7 +15,8 @@ import (
 // maxRxQueue is the greatest number of a receive queue that a tap can tell apart: RINGCAP_RX_QUEUES_MAX - 1.
 const maxRxQueue = 1023
 
-// selects reports whether the selector selects the interface: all that it names must match. The error is a malformed glob's.
+// selects reports whether the selector selects the interface: every field that it sets must match. The error is that
+// of a malformed glob.
 func selects(s v1.InterfaceSelector, i Interface) (bool, error) {
 	for _, part := range []struct{ field, glob, value string }{
 		{"name", s.Name, i.Name}, {"driver", s.Driver, i.Driver}, {"pciAddress", s.PCIAddress, i.PCIAddress},
@@ -34,7 +35,7 @@ func selects(s v1.InterfaceSelector, i Interface) (bool, error) {
 	return s.Name+s.Driver+s.PCIAddress != "", nil
 }
 
-// describeSelector is what the selector names, for messages.
+// describeSelector returns the selector's fields, for messages.
 func describeSelector(s v1.InterfaceSelector) string {
 	var parts []string
 	for _, part := range []struct{ field, glob string }{{"name", s.Name}, {"driver", s.Driver}, {"pciAddress", s.PCIAddress}} {
@@ -45,7 +46,7 @@ func describeSelector(s v1.InterfaceSelector) string {
 	return strings.Join(parts, ", ")
 }
 
-// parseRxQueues reads a list of numbers and ranges such as 0-3,8; nil for an empty one.
+// parseRxQueues reads a list of numbers and ranges such as 0-3,8. It returns nil for an empty list.
 func parseRxQueues(list string) ([]uint16, error) {
 	if list == "" {
 		return nil, nil

@@ -25,14 +25,15 @@ import (
 //	promiscuous, offloads, rss, threadedPolling          -                          -
 //	(set while packets pass), mode 0
 
-// Refusal is why a node does not have a ring: it has tried its spec, or cannot try it now. Reason and Message are for its status.
+// Refusal is why a node does not run a ring: it has tried its spec, or cannot try it now. Reason and Message are for
+// the ring's status.
 type Refusal struct{ Reason, Message string }
 
-// TryKey tells a ring from others, and from itself with another spec, by the settings that can cut the node off. It has no other
-// settings, because what is proven must stay so when a release adds a field to specs.
+// TryKey tells a ring from others, and from itself with another spec, by the settings that can cut the node off. It
+// leaves out other settings: when a release adds a field to specs, what is proven must stay so.
 func TryKey(ring v1.NodeRing) string {
 	spec := ring.Spec
-	// A spec came as JSON, and can be written as such.
+	// A spec came as JSON, so it can be encoded as JSON.
 	text, _ := json.Marshal([]any{
 		ring.UID, spec.Interfaces, spec.Direction, spec.Engine, spec.TransparentMode, spec.TransparentFallback, spec.XDP, spec.NodeTraffic,
 		spec.NIC.VLANOffload, spec.NIC.RxRingSize, spec.NIC.RxQueues, spec.NIC.Driver,
@@ -41,7 +42,7 @@ func TryKey(ring v1.NodeRing) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Runs reports whether an engine has a ring, and what was accepted last of it has a key.
+// Runs reports whether an engine has a ring, and the ring's last accepted spec has the key.
 func (f Facts) Runs(name, key string) bool {
 	_, served := f.Serving[name]
 	return served && slices.ContainsFunc(f.Good.Rings, func(r v1.NodeRing) bool { return r.Name == name && TryKey(r) == key })
@@ -52,7 +53,8 @@ func Intrusive(spec v1.CaptureRingSpec) bool {
 	return len(stopping(spec)) > 0 || spec.Mode() != v1.TransparentModeStack
 }
 
-// stopping are the fields that stop a device for a moment: most drivers make their queues again for them, or the whole device.
+// stopping returns the fields that stop a device for a moment. For these, most drivers make their queues again, or
+// restart the whole device.
 func stopping(spec v1.CaptureRingSpec) (fields []string) {
 	add := func(when bool, field string) {
 		if when {
@@ -65,8 +67,8 @@ func stopping(spec v1.CaptureRingSpec) (fields []string) {
 	return fields
 }
 
-// devicesGoOn refuses what stops the device of an interface that carries the node's own traffic. What replaces its driver is
-// refused together with what else is wrong with the driver.
+// devicesGoOn refuses what stops the device of an interface that carries the node's own traffic. Another check
+// refuses a replacement of the driver, together with other problems of the driver.
 func devicesGoOn(d *ringDraft) *problem {
 	fields := stopping(d.spec)
 	if len(fields) == 0 {
@@ -87,8 +89,8 @@ func stackKeepsPackets(d *ringDraft) *problem {
 	return refused
 }
 
-// refuseNodeTraffic returns a problem if an interface that is tapped carries the node's own traffic. Pods' do not. An operator
-// that does not know spec.nodeTraffic cannot have allowed it: what runs already goes on then.
+// refuseNodeTraffic returns a problem if a tapped interface carries the node's own traffic. Pods' interfaces do not.
+// An operator that does not know spec.nodeTraffic cannot have allowed it. In that case, what already runs continues.
 func (d *ringDraft) refuseNodeTraffic(why string) *problem {
 	if d.spec.NodeTraffic == v1.NodeTrafficAllow {
 		return nil
@@ -103,7 +105,7 @@ func (d *ringDraft) refuseNodeTraffic(why string) *problem {
 	return nil
 }
 
-// runsSinceBefore reports whether a ring of an operator that does not know spec.nodeTraffic has a tap already.
+// runsSinceBefore reports whether a ring of an operator that does not know spec.nodeTraffic already has a tap.
 func (d *ringDraft) runsSinceBefore(tap capture.Tap) bool {
 	return d.version == 0 && d.facts.Runs(d.name, d.key) &&
 		slices.ContainsFunc(d.facts.Taps[d.name], func(t capture.Tap) bool { return t.Index == tap.Index })
@@ -122,7 +124,8 @@ func (d *ringDraft) mayReplaceDriver() bool {
 	return d.spec.NodeTraffic == v1.NodeTrafficAllow || d.mode != 2 && d.spec.NIC.Driver.NodeTraffic == v1.NodeTrafficAllow
 }
 
-// watched is what a ring does that can cut the node off, if it is planned or its driver is to be replaced; empty for nothing.
+// watched returns what a ring does that can cut the node off, if it is planned or its driver is to be replaced. It is
+// empty for nothing.
 func (d *ringDraft) watched() string {
 	fields := stopping(d.spec)
 	if len(d.drivers) > 0 {
@@ -137,7 +140,7 @@ func (d *ringDraft) watched() string {
 	return fmt.Sprintf("%s on %s", strings.Join(fields, ", "), strings.Join(interfaceNames(d.taps), ", "))
 }
 
-// notRefused holds back what the node has tried, or cannot try now.
+// notRefused refuses a spec that the node has tried, or cannot try now.
 func notRefused(d *ringDraft) *problem {
 	if refusal, refused := d.facts.Refused[d.key]; refused {
 		return &problem{refusal.Reason, refusal.Message}

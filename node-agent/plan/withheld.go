@@ -16,24 +16,25 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// triedAgain: what an engine cannot do takes away what it did while it is tried.
+// triedAgain tells when a change is tried again. While an engine tries what it cannot do, what it did before is gone.
 const triedAgain = "; the change is tried again when it is edited, or when the agent restarts"
 
 const asBefore = "; until then it stays as it was before the change"
 
-// changes are the differences between the desired specs and those accepted last. A refused change is withheld: the object is
-// planned by its whole last accepted spec.
-//
-// The reason does not tell whether the change or the node is at fault. Where the node is, the accepted spec is refused too,
-// and nothing is planned.
+// changes are the differences between the desired specs and the last accepted ones. A refused change is withheld: the
+// object is planned by its whole last accepted spec.
+// \ The reason does not tell whether the change or the node is at fault. If it is the node, the accepted spec is
+// refused too, and nothing is planned.
 type changes struct {
 	asked, good v1.NodeCaptureSpec
-	// rings and clusters that are withheld, by name, with the reason.
+	// rings and clusters hold the reasons of withheld changes, by name.
 	rings, clusters map[string]*problem
-	// counts of queues that stay as they are though their ring's interface has more RX queues now, by ring, and why.
+	// counts holds numbers of queues, by ring, that stay although the ring's interface now has more RX queues. grown
+	// has the reasons.
 	counts map[string]int
 	grown  map[string]*problem
-	// drivers are those that withheld rings ask for. A replacement that failed is waited for and tried again at its own pace.
+	// drivers holds the drivers that withheld rings ask for. A failed replacement is waited for, and tried again at
+	// its own pace.
 	drivers map[string]DesiredDriver
 }
 
@@ -44,7 +45,7 @@ func newChanges(asked, good v1.NodeCaptureSpec) *changes {
 	}
 }
 
-// spec is the desired spec, with the accepted ones for withheld changes.
+// spec returns the desired spec, with the accepted specs in place of withheld changes.
 func (c *changes) spec() v1.NodeCaptureSpec {
 	spec := v1.NodeCaptureSpec{Rings: slices.Clone(c.asked.Rings), Clusters: slices.Clone(c.asked.Clusters)}
 	for i, ring := range spec.Rings {
@@ -60,8 +61,8 @@ func (c *changes) spec() v1.NodeCaptureSpec {
 	return spec
 }
 
-// withholdRefused withholds changes that a plan refuses, and reports whether there were any. Rings go first: a Cluster may be
-// refused for no other reason than its ring.
+// withholdRefused withholds changes that a plan refuses, and reports whether there were any. Rings go first, because
+// a Cluster may be refused only because of its ring.
 func (c *changes) withholdRefused(result Result) (more bool) {
 	for _, ring := range c.asked.Rings {
 		if refused := refusalOfRing(result, ring); refused != nil && c.ringIsChanged(ring) {
@@ -79,8 +80,8 @@ func (c *changes) withholdRefused(result Result) (more bool) {
 	return more
 }
 
-// keepCount keeps a ring's present number of queues if one for each RX queue of its interface would be more, and is refused. The spec
-// has not changed then, so there is nothing to withhold.
+// keepCount keeps a ring's present number of queues if one queue for each RX queue of its interface would be more,
+// and is refused. In this case the spec has not changed, so there is nothing to withhold.
 func (c *changes) keepCount(result Result, facts Facts) bool {
 	for _, ring := range c.spec().Rings {
 		own, now := result.Clusters[ring.Name], facts.QueueCounts[ring.Name]
@@ -93,8 +94,9 @@ func (c *changes) keepCount(result Result, facts Facts) bool {
 	return false
 }
 
-// withholdHarmful withholds a change that is valid by itself but harms another object, which is not changed or has its change
-// withheld. For example, packets of a ring become too long for a Cluster's memory, or a queue is removed that a ring's rule names.
+// withholdHarmful withholds a change that is valid by itself but harms another object. That object has no change, or
+// its change is withheld. For example, packets of a ring become too long for a Cluster's memory, or a queue is
+// removed that a ring's rule names.
 func (c *changes) withholdHarmful(result Result, facts Facts) bool {
 	for _, cluster := range c.asked.Clusters {
 		refused := refusal(result.Clusters[cluster.Name])
@@ -131,7 +133,7 @@ func (c *changes) withholdHarmful(result Result, facts Facts) bool {
 	return false
 }
 
-// take withholds what another withholds, if that is more and helps.
+// take withholds what another set of changes withholds, if that is more and helps.
 func (c *changes) take(other *changes, facts Facts, helps func(Result) bool) bool {
 	more := len(other.rings)+len(other.clusters) > len(c.rings)+len(c.clusters)
 	if !more || !helps(decide(other.spec(), facts)) {
@@ -201,7 +203,7 @@ func (v Verdict) asBefore(why *problem) Verdict {
 	return v
 }
 
-// refusalOfRing is why a ring, or its own queues, are not in a plan.
+// refusalOfRing returns why a ring, or its own queues, are not in a plan.
 func refusalOfRing(result Result, ring v1.NodeRing) *problem {
 	verdict := result.Rings[ring.Name]
 	if ring.Spec.Queues == nil || !verdict.Planned {
@@ -210,7 +212,8 @@ func refusalOfRing(result Result, ring v1.NodeRing) *problem {
 	return refusal(result.Clusters[ring.Name])
 }
 
-// refusal is why an object is not in a plan. One that waits for its driver is not refused, nor one that does not concern this node.
+// refusal returns why an object is not in a plan. An object that waits for its driver is not refused. Neither is one
+// that does not concern this node.
 func refusal(v Verdict) *problem {
 	if v.Planned || v.Absent() || v.Reason == v1.ReasonPending {
 		return nil
@@ -220,16 +223,16 @@ func refusal(v Verdict) *problem {
 
 // SpecKey tells an object from others, and from itself with another spec.
 func SpecKey[T v1.NodeRing | v1.NodeCluster](object T) string {
-	// A spec came as JSON, and can be written as such.
+	// A spec came as JSON, so it can be encoded as JSON.
 	text, _ := json.Marshal(object)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// unsupported is what an engine has said of an object's spec; nil for nothing.
+// unsupported returns what an engine reported for an object's spec; nil for nothing.
 func (f Facts) unsupported(key func() string) *problem {
 	if len(f.Unsupported) == 0 {
-		return nil // a key of many rules takes its time
+		return nil // the key of many rules takes time to compute
 	}
 	if refusal, refused := f.Unsupported[key()]; refused {
 		return &problem{refusal.Reason, refusal.Message + triedAgain}
@@ -237,8 +240,8 @@ func (f Facts) unsupported(key func() string) *problem {
 	return nil
 }
 
-// Changed are the objects of a plan that are planned by another spec than the one that was accepted before, which is not withheld,
-// by name, with their SpecKey.
+// Changed returns the objects with a new spec in the plan: not the last accepted one, and not withheld. The result
+// has their SpecKey, by name.
 func (r Result) Changed(spec, before v1.NodeCaptureSpec) map[string]string {
 	changed := map[string]string{}
 	c := newChanges(spec, before)
@@ -255,7 +258,7 @@ func (r Result) Changed(spec, before v1.NodeCaptureSpec) map[string]string {
 	return changed
 }
 
-// harm is why a change is withheld that is fine by itself.
+// harm returns why a change is withheld that is valid by itself.
 func harm(kind, name string, refused *problem) *problem {
 	return problemf(refused.reason, "%s %q, which was accepted before, could not stay: %s", kind, name, refused.message)
 }

@@ -39,8 +39,8 @@ func TestAChangeIsRefusedAsAWhole(t *testing.T) {
 	assert.Equal(t, f.Good, got.Good(spec("tcp", 1<<19), f.Good))
 }
 
-// If the node cannot do something at present, no change is at fault, and the accepted spec cannot be applied either: its queues stay
-// as they are for their consumers.
+// If the node cannot do something at present, no change is at fault, and the accepted spec cannot be applied either:
+// its queues stay as they are for their consumers.
 func TestTheNodesTroubleIsNoChanges(t *testing.T) {
 	accepted := v1.NodeCaptureSpec{
 		Rings:    []v1.NodeRing{ring("mirror", withQueues(2)), ring("other", withInterface("eth1"))},
@@ -94,8 +94,8 @@ func TestAChangeToQuickModeIsMade(t *testing.T) {
 	assert.Equal(t, first.Plans[v1.EngineKernelModule].Clusters, got.Plans[v1.EngineKernelModule].Clusters)
 }
 
-// A ring waits for its driver without its taps, as it always did; where that fails it is as before, and the driver is tried again
-// at its own pace.
+// A ring waits for its driver without its taps, as it always did; where that fails it is as before, and the driver is
+// tried again at its own pace.
 func TestAChangeThatNeedsAnotherDriver(t *testing.T) {
 	accepted := v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring("mirror", withQueues(2))}}
 	first, f := goodFacts(accepted)

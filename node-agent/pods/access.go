@@ -11,26 +11,28 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// UIDs looks pods up.
+// UIDs looks up the UIDs of pods.
 type UIDs interface {
-	// PodUIDs returns the UIDs that a pod of this node is known by in the cgroup tree; none when there is no such pod. A
-	// static pod has the kubelet's UID besides that of its mirror in the API.
+	// PodUIDs returns the UIDs by which the cgroup tree knows a pod of this node; none if there is no such pod. A
+	// static pod has the kubelet's UID in addition to that of its mirror in the API.
 	PodUIDs(context.Context, Pod) ([]string, error)
 }
 
-// Access decides in a cluster which process may have which queue: one that runs in the pod to which the kubelet allocated it, in a
-// namespace that the ring or Cluster allows. Its methods may be called by several goroutines.
+// Access decides which process in a cluster may have which queue. The process must run in the pod to which the
+// kubelet allocated the queue. The ring or Cluster must allow its namespace. Its methods may be called by several
+// goroutines.
 type Access struct {
 	Allocations Allocations
 	UIDs        UIDs
-	// Proc is the proc file system, in which the processes of all pods are visible, and Cgroups those of the node.
+	// Proc is the proc file system that shows the processes of all pods. Cgroups holds their cgroups.
 	Proc    string
 	Cgroups Cgroups
-	// Namespaces are those that rings and Clusters allow.
+	// Namespaces that rings and Clusters allow.
 	Namespaces *Namespaces
 }
 
-// Allow returns nil if a process may have a queue, and otherwise why not, in words for the user of that process.
+// Allow returns nil if a process may have a queue. Otherwise it returns the reason, in words for the user of that
+// process.
 func (a Access) Allow(ctx context.Context, pid int, queue capture.QueueID) error {
 	if pid <= 0 {
 		return errors.New("the asking process is not visible to the agent (its pod needs hostPID: true)")

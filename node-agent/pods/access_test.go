@@ -97,7 +97,7 @@ func serve(t *testing.T, socket string) (*grpc.Server, *counter) {
 	return server, counted
 }
 
-// The kubelet is asked by one connection until it restarts, and the first question after that is answered.
+// The kubelet is asked over one connection until it restarts. The first request after that is answered.
 func TestTheKubeletIsAskedByOneConnection(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "kubelet.sock")
 	k := NewKubelet(socket)

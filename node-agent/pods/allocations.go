@@ -25,13 +25,13 @@ type Pod struct{ Namespace, Name string }
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// Allocations returns which pods the kubelet gave which queues to.
+// Allocations returns the pods to which the kubelet gave queues.
 type Allocations interface {
 	Allocations(context.Context) (map[capture.QueueID][]Pod, error)
 }
 
-// Kubelet is Allocations by the kubelet's pod resources API on a unix socket. It keeps its connection, because it is asked all
-// the time. Several goroutines may call its methods.
+// Kubelet implements Allocations by the kubelet's pod resources API on a unix socket. It keeps its connection,
+// because it is called all the time. Several goroutines may call its methods.
 type Kubelet struct {
 	socket string
 
@@ -41,11 +41,11 @@ type Kubelet struct {
 
 const (
 	kubeletTimeout = 5 * time.Second
-	// maxAnswer is for nodes with many pods and devices.
+	// maxAnswer has room for nodes with many pods and devices.
 	maxAnswer = 16 << 20
 )
 
-// NewKubelet makes a Kubelet, and connects to nothing yet.
+// NewKubelet makes a Kubelet. It does not connect yet.
 func NewKubelet(socket string) *Kubelet { return &Kubelet{socket: socket} }
 
 // Allocations implements Allocations.
@@ -62,7 +62,7 @@ func (k *Kubelet) Allocations(ctx context.Context) (map[capture.QueueID][]Pod, e
 	return found, nil
 }
 
-// ask asks by the connection that there is, and when that is of no use by another: the kubelet may have restarted.
+// ask uses the existing connection. If that is broken, it uses a new one, because the kubelet may have restarted.
 func (k *Kubelet) ask(ctx context.Context, question func(context.Context, api.PodResourcesListerClient) error) error {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (k *Kubelet) ask(ctx context.Context, question func(context.Context, api.Po
 			return fmt.Errorf("connect to the kubelet's pod resources: %w", err)
 		}
 		err = question(ctx, api.NewPodResourcesListerClient(conn))
-		// Canceled is what becomes of a question when another has found the connection broken.
+		// A request gets Canceled if another request has found the connection broken.
 		if code := status.Code(err); broken != nil || ctx.Err() != nil || code != codes.Unavailable && code != codes.Canceled {
 			return err
 		}
@@ -81,7 +81,7 @@ func (k *Kubelet) ask(ctx context.Context, question func(context.Context, api.Po
 	}
 }
 
-// connection returns the one that there is, unless it is broken.
+// connection returns the existing connection unless it is the broken one.
 func (k *Kubelet) connection(broken *grpc.ClientConn) (*grpc.ClientConn, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

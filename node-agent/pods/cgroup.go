@@ -16,28 +16,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoPod: the kubelet has no cgroup of a pod.
+// ErrNoPod means that the kubelet has no cgroup of a pod.
 var ErrNoPod = errors.New("the kubelet has no cgroup of this pod")
 
-// Cgroups is the folder where the node's cgroups are mounted (/sys/fs/cgroup), version 2 or 1. The processes of a pod are found in
-// the kubelet's part of it, from the top down. The name of a process's cgroup proves nothing: cgroups are delegated to users, who
-// choose the names.
+// Cgroups is the folder where the node's cgroups are mounted (/sys/fs/cgroup), version 2 or 1. The processes of a pod
+// are found in the kubelet's part of it, from the top down. The name of a process's cgroup proves nothing: cgroups
+// are delegated to users, who choose the names.
 type Cgroups string
 
-// kubeletRoots are where the kubelet's part is: of a cgroupfs driver and of systemd's, by default and with a cgroupRoot of
-// one folder, as kind has it (/kubelet).
+// kubeletRoots are the paths of the kubelet's part: for a cgroupfs and a systemd driver. They include the default and
+// a cgroupRoot of one folder, as kind has it (/kubelet).
 var kubeletRoots = []string{"kubepods", "kubepods.slice", "*/kubepods", "*.slice/*-kubepods.slice"}
 
-// uidForm is a pod's UID; that of a static pod has no dashes. It becomes a part of a path.
+// uidForm matches a pod's UID. The UID of a static pod has no dashes. It becomes a part of a path.
 var uidForm = regexp.MustCompile(`^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
 
-// claim is a pod's folder in a path, with dashes or underscores in the UID; claimsMax are the outermost that are looked at.
+// claim matches a pod's folder in a path, with dashes or underscores in the UID. claimsMax bounds the outermost
+// folders that are looked at.
 var claim = regexp.MustCompile(`pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?(?:/|\n|$)`)
 
 const claimsMax = 8
 
-// PodOf returns the UID of the pod that a process runs in. The process's cgroup must name the pod, and the pod's cgroup in the kubelet's
-// part of the tree must list the process. proc is a proc file system.
+// PodOf returns the UID of the pod that a process runs in. The process's cgroup must name the pod, and the pod's
+// cgroup in the kubelet's part of the tree must list the process. proc is a proc file system.
 func (c Cgroups) PodOf(proc string, pid int) (string, error) {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -63,8 +64,9 @@ func (c Cgroups) PodOf(proc string, pid int) (string, error) {
 	return "", errors.New(strings.Join(why, ": "))
 }
 
-// Processes lists the processes of the pod that the kubelet knows by a UID, by their numbers in this process's PID namespace.
-// The error is ErrNoPod when the kubelet has no such pod; it tells of cgroups that look like the pod's and are not root's alone.
+// Processes lists the processes of the pod that the kubelet knows by a UID. Their numbers are those in this process's
+// PID namespace. The error is ErrNoPod if the kubelet has no such pod. It names cgroups that look like the pod's but
+// do not belong to root alone.
 func (c Cgroups) Processes(uid string) ([]int, error) {
 	if !uidForm.MatchString(uid) {
 		return nil, fmt.Errorf("%q is not the UID of a pod", uid)
@@ -84,10 +86,10 @@ func (c Cgroups) Processes(uid string) ([]int, error) {
 	return pids, nil
 }
 
-// trusted are a pod's cgroups that the kubelet made; foreign tells of those that another could have made.
+// trusted returns a pod's cgroups that the kubelet made. foreign names cgroups that another user could have made.
 func trusted(hierarchy, uid string) (folders []string, foreign error) {
 	for _, pattern := range kubeletRoots {
-		roots, _ := filepath.Glob(filepath.Join(hierarchy, pattern)) // fails for a wrong pattern only
+		roots, _ := filepath.Glob(filepath.Join(hierarchy, pattern)) // fails only for a wrong pattern
 		for _, root := range roots {
 			for _, folder := range podFolders(root, uid) {
 				if !exists(folder) {
@@ -104,7 +106,7 @@ func trusted(hierarchy, uid string) (folders []string, foreign error) {
 	return folders, foreign
 }
 
-// hierarchy is the one of version 2, or of version 1 one in which every kubelet puts its pods.
+// hierarchy returns the hierarchy of version 2, or one of version 1 in which every kubelet puts its pods.
 func (c Cgroups) hierarchy() string {
 	if memory := filepath.Join(string(c), "memory"); exists(memory) && !exists(filepath.Join(string(c), "cgroup.controllers")) {
 		return memory
@@ -117,7 +119,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// podFolders are where below its root a kubelet can have a pod's cgroup: one for each class of service and driver.
+// podFolders returns the possible paths of a pod's cgroup below its root: one for each class of service and driver.
 func podFolders(root, uid string) []string {
 	prefix, systemd := strings.CutSuffix(filepath.Base(root), ".slice")
 	if !systemd {
@@ -135,7 +137,7 @@ func podFolders(root, uid string) []string {
 	return folders
 }
 
-// rootsOwn fails when a cgroup or one above it, up to the top, can be written by others than root.
+// rootsOwn returns an error if other users than root can write to a cgroup, or to one above it up to the top.
 func rootsOwn(top, folder string) error {
 	for ; ; folder = filepath.Dir(folder) {
 		var st unix.Stat_t
@@ -152,8 +154,8 @@ func rootsOwn(top, folder string) error {
 	}
 }
 
-// appendProcesses adds those of a pod's cgroup and all below it, which come and go meanwhile. Below it, containers may own
-// cgroups: they have their own processes to put into them.
+// appendProcesses adds the processes of a pod's cgroup and of all cgroups below it. These come and go in the
+// meantime. Containers may own the cgroups below it, but can put only their own processes into them.
 func appendProcesses(pids []int, pod string) ([]int, error) {
 	err := filepath.WalkDir(pod, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "cgroup.procs" {
@@ -165,7 +167,7 @@ func appendProcesses(pids []int, pod string) ([]int, error) {
 				}
 			}
 		}
-		// The processes of a threaded cgroup are listed above it.
+		// The cgroup above a threaded cgroup lists its processes.
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP) {
 			return nil
 		}

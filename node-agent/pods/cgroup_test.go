@@ -32,7 +32,8 @@ func put(t *testing.T, cgroups, path string, pids ...int) {
 	require.NoError(t, os.WriteFile(filepath.Join(cgroups, path, "cgroup.procs"), []byte(strings.ReplaceAll(text, " ", "\n")), 0o644))
 }
 
-// Each layout has the pod with process 10, and another with process 11; the path is as a reader at the top or in a container has it.
+// Each layout has the pod with process 10, and another pod with process 11. The path is that of a reader at the top
+// or in a container.
 func TestLayoutsOfCgroups(t *testing.T) {
 	const static = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 	const v1 = "12:pids:%s\n4:memory:%[1]s\n1:name=systemd:%[1]s\n0::/\n"
@@ -109,8 +110,8 @@ func TestCgroupsThatAreNotTheKubelets(t *testing.T) {
 	}
 }
 
-// The owner of a cgroup above the pod's could have made the pod's cgroup: the error names the owner. The kubelet's own cgroup of the
-// pod still counts.
+// The owner of a cgroup above the pod's could have made the pod's cgroup: the error names the owner. The kubelet's
+// own cgroup of the pod still counts.
 func TestDelegatedCgroups(t *testing.T) {
 	pod := "given/kubepods/burstable/pod" + uid
 	for _, path := range []string{"given", "given/kubepods", "given/kubepods/burstable", pod} {
@@ -152,7 +153,8 @@ func removeCgroup(t *testing.T, path string) {
 	require.Eventually(t, func() bool { return unix.Rmdir(path) == nil }, 10*time.Second, 10*time.Millisecond, path)
 }
 
-// child is a process of a user without rights in a cgroup that is made for it, and belongs to the user from some folder on.
+// child starts a process of a user without rights in a cgroup that is made for it. From a given folder on, the cgroup
+// belongs to the user.
 func child(t *testing.T, folder, path, from string) int {
 	t.Helper()
 	parent := folder
@@ -178,7 +180,7 @@ func child(t *testing.T, folder, path, from string) int {
 	return cmd.Process.Pid
 }
 
-// A user outside of any pod has a delegated cgroup, and names what it makes there after the pod that has the queue.
+// A user outside of any pod has a delegated cgroup. The user names a cgroup in it after the pod that has the queue.
 func TestAProcessThatOnlyLooksLikeAPods(t *testing.T) {
 	hierarchy, folder := realCgroups(t)
 	access := Access{

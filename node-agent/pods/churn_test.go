@@ -133,8 +133,8 @@ func spec() v1.NodeCaptureSpec {
 	return v1.NodeCaptureSpec{Rings: []v1.NodeRing{ring}}
 }
 
-// settle does what the agent does until the ring is ready and taps all pods. An interface that goes while the taps are set
-// is a reason to do it again, as the agent does when it hears of that.
+// settle does what the agent does until the ring is ready and taps all pods. If an interface goes while the taps are
+// set, settle does it again, as the agent does when it is notified.
 func (c *churn) settle() {
 	c.t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -198,7 +198,8 @@ func (c *churn) round() (came []string) {
 	return came
 }
 
-// stream runs rcstream on the ring's queue, and returns what ends it and gives the packets by interface name.
+// stream runs rcstream on the ring's queue. It returns a function that ends it and returns the packets by interface
+// name.
 func (c *churn) stream() (end func() map[string]int) {
 	program := os.Getenv("RINGCAP_RCSTREAM")
 	if program == "" {
@@ -258,8 +259,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Pods come and go, and the agent is restarted among them. One that stays loses nothing, each packet is its
-// pod's, nothing is left of those that went, and the agent's memory does not grow with them.
+// Pods come and go, and the agent is restarted in between. A pod that stays loses nothing, and each packet is
+// assigned to its pod. Nothing is left of the pods that went, and the agent's memory does not grow with them.
 func testChurn(t *testing.T, kind v1.Engine) {
 	c := newChurn(t, kind)
 	stays := c.pod(map[string]string{"app": "web"})

@@ -14,8 +14,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Pools are the devices that other device plugins advertise on this node, by resource name and in order of their ids, which are
-// PCI addresses where a plugin for virtual functions made them.
+// Pools returns the devices that other device plugins advertise on this node, by resource name and in order of their
+// ids. If a plugin for virtual functions made them, the ids are PCI addresses.
 func (k *Kubelet) Pools(ctx context.Context) (map[string][]plan.PoolDevice, error) {
 	var found map[string][]plan.PoolDevice
 	err := k.ask(ctx, func(ctx context.Context, client api.PodResourcesListerClient) error {

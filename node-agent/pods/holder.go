@@ -16,18 +16,18 @@ import (
 
 // process describes a process.
 type process struct {
-	// there: it has not ended.
+	// there means that it has not ended.
 	there bool
 	name  string
 	// start is its start time, in the kernel's ticks since boot. It tells processes of the same number apart.
 	start uint64
-	// pod is the UID of the pod that it runs in, empty where none is found.
+	// pod is the UID of the pod that it runs in; empty if none is found.
 	pod string
-	// host: it is in no container.
+	// host means that it is in no container.
 	host bool
 }
 
-// process describes the process of a number; 0 is one that is not visible.
+// process describes the process with a number. 0 is a process that is not visible.
 func (a Access) process(pid int) process {
 	if pid == 0 {
 		return process{}
@@ -41,8 +41,8 @@ func (a Access) process(pid int) process {
 	return process{there: true, name: name, start: start, pod: uid, host: uid == "" && a.isHosts(pid)}
 }
 
-// isHosts reports whether a process has the node's own mount namespace. A process without a pod need not: a deleted pod has no
-// cgroup any more.
+// isHosts reports whether a process has the node's own mount namespace. A process without a pod need not have it,
+// because a deleted pod has no cgroup any more.
 func (a Access) isHosts(pid int) bool {
 	own, err := os.Readlink(filepath.Join(a.Proc, strconv.Itoa(pid), "ns", "mnt"))
 	if err != nil {
@@ -52,7 +52,7 @@ func (a Access) isHosts(pid int) bool {
 	return err == nil && own == nodes
 }
 
-// stat is a process's name, state and start; nothing of one that is not there.
+// stat returns a process's name, state and start. They are empty for a process that does not exist.
 func (a Access) stat(pid int) (name, state string, start uint64) {
 	stat, err := os.ReadFile(filepath.Join(a.Proc, strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -61,9 +61,10 @@ func (a Access) stat(pid int) (name, state string, start uint64) {
 	return parseStat(stat)
 }
 
-// parseStat reads the name, and the state and the start behind it, in /proc/<pid>/stat. The name may have anything in it.
+// parseStat reads the name in /proc/<pid>/stat, and the state and the start that follow it. The name may contain
+// anything.
 func parseStat(stat []byte) (name, state string, start uint64) {
-	// Indexes of the fields behind the name.
+	// Indexes of the fields that follow the name.
 	const stateAt, startAt = 0, 19
 	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if from < 0 || to < from {
@@ -79,7 +80,8 @@ func parseStat(stat []byte) (name, state string, start uint64) {
 	return string(stat[from+1 : to]), fields[stateAt], start
 }
 
-// holder is the process that attached, while it is there: of its number there may be another since the holding was seen first.
+// holder returns the process that attached, while it exists. Another process may have got its number since the
+// holding was first seen.
 func (k *Keeper) holder(h Holding) process {
 	p := k.Access.process(h.PID)
 	k.mu.Lock()
@@ -128,10 +130,10 @@ func (k *Keeper) describe(pid int, p process) string {
 	return text + " of the pod with UID " + p.pod
 }
 
-// scanInterval is how long it is believed who has which device node open: a look at all descriptors of a node costs much.
+// scanInterval is how long a scan for open device nodes stays valid. Scanning all descriptors of a node is expensive.
 const scanInterval = 30 * time.Second
 
-// openers are the processes that have the queue's device node open.
+// openers returns the processes that have the queue's device node open.
 func (k *Keeper) openers(queue capture.QueueID) []int {
 	k.scan.Lock()
 	defer k.scan.Unlock()
@@ -141,7 +143,8 @@ func (k *Keeper) openers(queue capture.QueueID) []int {
 	return k.opened[fmt.Sprintf("%s/%d", queue.Cluster, queue.Queue)]
 }
 
-// openers are the processes that have device nodes of queues open, by CLUSTER/QUEUE. Paths differ between containers, but end in that.
+// openers returns the processes that have device nodes of queues open, by CLUSTER/QUEUE. Paths differ between
+// containers, but end in that.
 func (a Access) openers() map[string][]int {
 	found := map[string][]int{}
 	links, err := filepath.Glob(filepath.Join(a.Proc, "[0-9]*", "fd", "*"))

@@ -16,68 +16,69 @@ import (
 	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
-// NodePod is a pod of this node, as the API has it.
+// NodePod is a pod of this node, as described by the API.
 type NodePod struct {
 	Pod
-	// UIDs that it is known by in the cgroup tree.
+	// UIDs by which the cgroup tree knows it.
 	UIDs []string
-	// Ended: none of its containers runs any more.
+	// Ended means that none of its containers runs any more.
 	Ended bool
 	// Queues that its containers request, by ring or Cluster.
 	Queues map[string]int
 }
 
-// Holding is a queue and the process that attached to it, 0 where that is not known.
+// Holding is a queue and the process that attached to it, 0 if that is not known.
 type Holding struct {
 	Queue capture.QueueID
 	PID   int
 }
 
-// Overstay is a holding that is to end, and why.
+// Overstay is a holding that must end, with the reason.
 type Overstay struct {
 	Holding
 	Why string
 }
 
-// Keeper finds consumers that read queues of others: the kubelet allocated the queue to another pod or freed it, or the consumer's
-// namespace may not have it any more. It is for one goroutine, except for Who.
+// Keeper finds consumers that read queues of others. Either the kubelet allocated the queue to another pod or freed
+// it, or the consumer's namespace may no longer have it. Keeper is for one goroutine, except for Who.
 type Keeper struct {
 	Access Access
-	// Node lists this node's pods, the latest or what costs the API server less. It is asked about what the kubelet's word does
-	// not settle.
+	// Node lists this node's pods. latest asks for the latest list; without it the list costs the API server less. It
+	// is called for what the kubelet's answer does not settle.
 	Node func(ctx context.Context, latest bool) ([]NodePod, error)
-	// Grace is how long that must be so: a pod that is deleted has this time to let its queue go by itself.
+	// Grace is how long a holding must be wrong before it ends. It gives a deleted pod time to release its queue.
 	Grace time.Duration
-	// Now is time.Now but in tests.
+	// Now is time.Now except in tests.
 	Now func() time.Time
 
-	// settled are holdings that are in order, and on which grounds; suspect those that may not be.
+	// settled holds the holdings that are in order, with the grounds. suspect holds those that may not be.
 	settled map[Holding]string
 	suspect map[Holding]suspicion
-	// permitted are namespaces that this agent has permitted the queues of a ring or Cluster at some time. kept are holdings that
-	// were logged as not in order and continue.
+	// permitted holds the namespaces that this agent has permitted the queues of a ring or Cluster at some time. kept
+	// holds holdings that were logged as not in order and continue.
 	permitted map[right]bool
 	kept      map[Holding]bool
-	// exempt are holdings that nobody can end.
+	// exempt holds holdings that nobody can end.
 	exempt map[Holding]bool
 
 	mu sync.Mutex
-	// starts of the processes that attached, as they were when the holding was seen first; 0 of one that had ended.
+	// starts holds the start times of the processes that attached, from when the holding was first seen. It is 0 for
+	// a process that had ended.
 	starts map[Holding]uint64
-	// names of the pods that were seen, by UID.
+	// names holds the pods that were seen, by UID.
 	names map[string]Pod
 
 	scan sync.Mutex
-	// opened are processes that have device nodes open, as they were when it was scanned for them.
+	// opened holds processes that have device nodes open, from the last scan.
 	opened  map[string][]int
 	scanned time.Time
 }
 
-// right is that of a namespace to the queues of a ring or Cluster.
+// right is the right of a namespace to the queues of a ring or Cluster.
 type right struct{ cluster, namespace string }
 
-// suspicion is why a holding may not be in order, since when, and for what period that must last. refused: no owner of the queue
-// may have it.
+// suspicion tells why a holding may not be in order, since when, and for what period that must last. refused means
+// that no owner of the queue may have it.
 type suspicion struct {
 	grounds string
 	since   time.Time
@@ -85,14 +86,14 @@ type suspicion struct {
 	refused bool
 }
 
-// maxPeriod is the longest time between two checks of a holding that was let pass.
+// maxPeriod is the longest time between two checks of a holding that was left to continue.
 const maxPeriod = 5 * time.Minute
 
 // remembered is how long a refused holding is kept after its end: see graceStart.
 const remembered = time.Minute
 
-// Overstays returns the holdings that are to end now. asked reports whether a ring or Cluster is still
-// wanted: the queues of another one are removed when its consumers go.
+// Overstays returns the holdings that must end now. asked reports whether a ring or Cluster is still wanted. If not,
+// its queues are removed when its consumers end.
 func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[capture.QueueID][]Pod, asked func(string) bool) []Overstay {
 	now := k.Now()
 	k.forget(held, now)
@@ -105,7 +106,7 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 		}
 		d := k.doubt(ctx, h, allocations[h.Queue], asked(h.Queue.Cluster))
 		if h.PID == 0 && len(d.owners) > 0 {
-			// Nothing tells a consumer that may not have it from the next that the queue is given to.
+			// Nothing distinguishes a consumer that may not have the queue from the next one that gets it.
 			delete(k.settled, h)
 			delete(k.suspect, h)
 			if d.refused != nil {
@@ -132,8 +133,8 @@ func (k *Keeper) Overstays(ctx context.Context, held []Holding, allocations map[
 	return k.judge(ctx, doubtful, allocations, now)
 }
 
-// graceStart returns when the grace period of a new holding started. Where no owner of the queue may have it, a consumer gains no
-// time by opening it again as another process.
+// graceStart returns when the grace period of a new holding started. If no owner of the queue may have it, a consumer
+// gains no time by opening it again as another process.
 func (k *Keeper) graceStart(d doubt, now time.Time) time.Time {
 	start := now
 	for h, s := range k.suspect {
@@ -144,11 +145,11 @@ func (k *Keeper) graceStart(d doubt, now time.Time) time.Time {
 	return start
 }
 
-// Exempt marks a holding that cannot be ended. It is no overstay any more, for as long as it lasts.
+// Exempt marks a holding that cannot be ended. As long as it lasts, it is no longer an overstay.
 func (k *Keeper) Exempt(h Holding) { k.exempt[h] = true }
 
-// judge decides on holdings that were doubtful for the grace period. It checks those that it lets pass again, less and less often,
-// unless it has settled them.
+// judge decides on holdings that were doubtful for the grace period. It checks those that it leaves again, at growing
+// intervals, unless it has settled them.
 func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod, now time.Time) []Overstay {
 	found, err := k.overstays(ctx, doubtful, allocations)
 	if err != nil {
@@ -162,7 +163,7 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 			k.suspect[d.Holding] = suspicion{d.grounds(), now, s.period, s.refused}
 		case slices.ContainsFunc(found, func(o Overstay) bool { return o.Holding == d.Holding }):
 			if s.refused {
-				k.suspect[d.Holding] = s // it may have let go just then, to open it again
+				k.suspect[d.Holding] = s // it may have just closed the queue, to open it again
 			}
 		case len(d.owners) > 0:
 			k.settled[d.Holding] = d.grounds()
@@ -173,8 +174,8 @@ func (k *Keeper) judge(ctx context.Context, doubtful []doubt, allocations map[ca
 	return found
 }
 
-// overstays returns those of the doubtful holdings that are to end. A decision to take a queue, or to settle a holding, needs the
-// latest list of pods.
+// overstays returns the doubtful holdings that must end. A decision to take a queue, or to settle a holding, needs
+// the latest list of pods.
 func (k *Keeper) overstays(ctx context.Context, doubtful []doubt, allocations map[capture.QueueID][]Pod) ([]Overstay, error) {
 	for _, latest := range []bool{slices.ContainsFunc(doubtful, func(d doubt) bool { return len(d.owners) > 0 }), true} {
 		pods, err := k.Node(ctx, latest)
@@ -195,7 +196,7 @@ func (k *Keeper) overstays(ctx context.Context, doubtful []doubt, allocations ma
 	return nil, nil
 }
 
-// forget drops what is not held any more.
+// forget removes what is no longer held.
 func (k *Keeper) forget(held []Holding, now time.Time) {
 	if k.settled == nil {
 		k.settled, k.suspect = map[Holding]string{}, map[Holding]suspicion{}
@@ -210,7 +211,7 @@ func (k *Keeper) forget(held []Holding, now time.Time) {
 	})
 }
 
-// noteStarts notes the start times of the processes that attached.
+// noteStarts records the start times of the processes that attached.
 func (k *Keeper) noteStarts(held []Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -225,7 +226,7 @@ func (k *Keeper) noteStarts(held []Holding) {
 	}
 }
 
-// remember notes who may have what they were given, also while they do not hold it.
+// remember records which pods may have the queues that they were given, even while they do not hold them.
 func (k *Keeper) remember(ctx context.Context, allocations map[capture.QueueID][]Pod, asked func(string) bool) {
 	for queue, owners := range allocations {
 		for _, owner := range owners {
@@ -247,10 +248,10 @@ func (k *Keeper) note(pods []NodePod) {
 	}
 }
 
-// doubt is what is known of a holding without looking at its process or asking the API server.
+// doubt is what is known of a holding without a look at its process or a request to the API server.
 type doubt struct {
 	Holding
-	// owners are the pods that the kubelet gave the queue to; refused tells why none of them may have it.
+	// owners are the pods to which the kubelet gave the queue. refused is the reason why none of them may have it.
 	owners  []Pod
 	refused error
 	// allowed returns why a pod may not have it.
@@ -270,9 +271,9 @@ func (k *Keeper) doubt(ctx context.Context, h Holding, owners []Pod, asked bool)
 	return d
 }
 
-// excluded returns why a running consumer may not keep a queue: its namespace was permitted and is not any more. A consumer keeps
-// its queue in three cases: its namespace was never permitted (as after an upgrade from a release that checked less), the ring
-// names no namespaces, or the labels of its namespace cannot be read.
+// excluded returns why a running consumer may not keep a queue: its namespace was permitted and no longer is. A
+// consumer keeps its queue in three cases. Its namespace was never permitted (as after an upgrade from a release that
+// checked less), the ring names no namespaces, or the labels of its namespace cannot be read.
 func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	err := k.Access.Namespaces.checkNow(ctx, h.Queue.Cluster, pod)
 	its := right{h.Queue.Cluster, pod.Namespace}
@@ -289,7 +290,7 @@ func (k *Keeper) excluded(ctx context.Context, h Holding, pod Pod) error {
 	return nil
 }
 
-// keep logs once why a holding goes on that is not in order.
+// keep logs once why a holding continues although it is not in order.
 func (k *Keeper) keep(h Holding, what string, reason error) {
 	if !k.kept[h] {
 		k.kept[h] = true
@@ -297,12 +298,13 @@ func (k *Keeper) keep(h Holding, what string, reason error) {
 	}
 }
 
-// grounds are equal as long as nothing of this changes.
+// grounds returns a text that stays equal as long as none of this changes.
 func (d doubt) grounds() string {
 	return fmt.Sprint(d.owners, d.refused)
 }
 
-// overstays explains why a process's holding is to end; nothing when it is in order, or when that cannot be said.
+// overstays explains why a process's holding must end. It returns nothing if the holding is in order, or if that
+// cannot be decided.
 func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.QueueID][]Pod) string {
 	switch {
 	case d.refused != nil:
@@ -312,7 +314,7 @@ func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.Queu
 	case p.pod != "":
 		return d.isUnallocated(p, pods)
 	case p.host:
-		// A tool of the node's administrator, who may have what nobody else has.
+		// A tool of the node's administrator may have what no other process may have.
 		return ""
 	}
 	for _, pod := range pods {
@@ -323,8 +325,8 @@ func (d doubt) overstays(p process, pods []NodePod, allocations map[capture.Queu
 	return "no pod has it, and none that requests it waits for it"
 }
 
-// isReallocated: the kubelet has allocated the queue to the owners. Where the process that attached
-// has ended, or its pod is not known, one of the owners has the open queue: no other process outlived the allocation.
+// isReallocated reports that the kubelet has allocated the queue to the owners. If the process that attached has
+// ended, or its pod is not known, one of the owners has the open queue. No other process outlived the allocation.
 func (d doubt) isReallocated(p process, pods []NodePod) string {
 	if p.pod == "" && !p.host {
 		return ""
@@ -340,13 +342,14 @@ func (d doubt) isReallocated(p process, pods []NodePod) string {
 		known = true
 	}
 	if !known {
-		// The kubelet may run what the API server has not heard of.
+		// The kubelet may run a pod that the API server does not know.
 		return ""
 	}
 	return fmt.Sprintf("the kubelet gave it to pod %s", d.owners[0])
 }
 
-// isUnallocated: the kubelet has allocated it to nobody, as after init containers end, and in the moment of its own start.
+// isUnallocated reports that the kubelet has allocated the queue to no pod. This is so after init containers end, and
+// for a moment when the kubelet starts.
 func (d doubt) isUnallocated(p process, pods []NodePod) string {
 	for _, pod := range pods {
 		if !slices.Contains(pod.UIDs, p.pod) {

@@ -64,7 +64,7 @@ func (l *keeperLab) process(t *testing.T, pid int, state, cgroup string) {
 	}
 }
 
-// inNamespace puts a process into a mount namespace; that of process 1 is the node's.
+// inNamespace puts a process into a mount namespace. The node's is that of process 1.
 func (l *keeperLab) inNamespace(t *testing.T, pid int, name string) {
 	t.Helper()
 	folder := filepath.Join(l.proc, strconv.Itoa(pid), "ns")
@@ -160,7 +160,7 @@ func TestWhoKeepsAQueueThatIsNotTheirs(t *testing.T) {
 	}
 }
 
-// A process that attached and ended leaves its queue to its children, and its number to anybody.
+// A process attached and ended. Its queue stays with its children, and any other process may get its number.
 func TestANumberOfAnotherProcess(t *testing.T) {
 	l := newKeeperLab(t)
 	put(t, l.groups, "kubepods/pod"+other+"/abc", 10)
@@ -210,7 +210,7 @@ func TestAHolderThatIsNotKnown(t *testing.T) {
 	assert.Len(t, look(), 1)
 }
 
-// A process that opens a device node again and again, as another process each time, does not begin a new time of grace with that.
+// A process that repeatedly opens a device node, each time as another process, does not start a new grace period.
 func TestOpeningAgainGainsNoTime(t *testing.T) {
 	l := newKeeperLab(t)
 	l.owners, l.pods = []Pod{podA}, []NodePod{theirs}
@@ -229,8 +229,8 @@ func TestOpeningAgainGainsNoTime(t *testing.T) {
 	assert.Empty(t, l.look(), "that was another time")
 }
 
-// A namespace that is not permitted any more loses its queues, also those that a process attaches to after that. A namespace that is
-// permitted again keeps them.
+// A namespace that is no longer permitted loses its queues, including those that a process attaches to afterwards. A
+// namespace that is permitted again keeps them.
 func TestAnExclusionIsRemembered(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)
@@ -276,7 +276,7 @@ func TestConsumersInOrderCostNothing(t *testing.T) {
 	assert.Empty(t, l.look())
 }
 
-// For a holding that the kubelet has not allocated, the API server is asked less and less often.
+// For a holding that the kubelet has not allocated, the API server is asked at growing intervals.
 func TestWhatIsLetPassIsAskedAboutLessOften(t *testing.T) {
 	l := newKeeperLab(t)
 	l.process(t, 10, "S", ofPod)

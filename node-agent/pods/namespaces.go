@@ -12,24 +12,24 @@ import (
 	"github.com/ringcap/ringcap/operator/api/consumers"
 )
 
-// Namespaces decides from which namespaces pods may have the queues of a ring or Cluster. Its methods may be called by
+// Namespaces decides which namespaces' pods may have the queues of a ring or Cluster. Its methods may be called by
 // several goroutines.
 type Namespaces struct {
 	mu sync.Mutex
-	// allowed by ring or Cluster.
+	// allowed holds the rules by ring or Cluster.
 	allowed map[string]consumers.Rule
 	known   chan struct{}
-	// Labels of namespaces, for rules that ask for them; it may wait for them. KnownLabels are those that are known at once. Both
-	// are set before Set is called.
+	// Labels returns the labels of namespaces, for rules that ask for them. It may wait for them. KnownLabels returns
+	// labels that are known at once. Both are set before Set is called.
 	Labels, KnownLabels labels
 }
 
 type labels = func(ctx context.Context, namespace string) (map[string]string, error)
 
-// NewNamespaces knows nothing yet.
+// NewNamespaces makes Namespaces without rules.
 func NewNamespaces() *Namespaces { return &Namespaces{known: make(chan struct{})} }
 
-// Set sets that for all rings and Clusters.
+// Set sets the rules of all rings and Clusters.
 func (n *Namespaces) Set(allowed map[string]consumers.Rule) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -39,8 +39,7 @@ func (n *Namespaces) Set(allowed map[string]consumers.Rule) {
 	n.allowed = allowed
 }
 
-// of returns the rule of a ring or Cluster. Until it is known, which is so for a moment after the agent's start,
-// it waits.
+// of returns the rule of a ring or Cluster. It waits until the rules are known, for a moment after the agent's start.
 func (n *Namespaces) of(ctx context.Context, cluster string) (consumers.Rule, error) {
 	select {
 	case <-n.known:
@@ -56,13 +55,13 @@ func (n *Namespaces) of(ctx context.Context, cluster string) (consumers.Rule, er
 	return allowed, nil
 }
 
-// check returns nil if a pod may have queues of the ring or Cluster. If no namespace is named, the error wraps consumers.ErrNobody: new
-// pods get no queues then, and others keep theirs.
+// check returns nil if a pod may have queues of the ring or Cluster. If no namespace is named, the error wraps
+// consumers.ErrNobody. Then new pods get no queues, and others keep theirs.
 func (n *Namespaces) check(ctx context.Context, cluster string, pod Pod) error {
 	return n.checkBy(ctx, n.Labels, cluster, pod)
 }
 
-// checkNow is check by what is known at once.
+// checkNow checks by the labels that are known at once.
 func (n *Namespaces) checkNow(ctx context.Context, cluster string, pod Pod) error {
 	return n.checkBy(ctx, n.KnownLabels, cluster, pod)
 }
@@ -79,8 +78,8 @@ func (n *Namespaces) checkBy(ctx context.Context, of labels, cluster string, pod
 	return nil
 }
 
-// MayStart returns nil if the container to which the kubelet is about to give a queue may have it. It does not ask the
-// API server.
+// MayStart returns nil if the container to which the kubelet is about to give a queue may have it. It does not ask
+// the API server.
 func (a Access) MayStart(ctx context.Context, queue capture.QueueID) error {
 	allowed, err := a.Namespaces.of(ctx, queue.Cluster)
 	if err != nil || allowed.Everybody() {
@@ -92,7 +91,7 @@ func (a Access) MayStart(ctx context.Context, queue capture.QueueID) error {
 	}
 	owners := allocations[queue]
 	if len(owners) == 0 {
-		// The kubelet lists no init containers that end.
+		// The kubelet does not list init containers that end.
 		return fmt.Errorf("the kubelet does not report which pod gets queue %d of %s, and its spec.consumers does not name all namespaces: "+
 			"request it in a container that goes on", queue.Queue, queue.Cluster)
 	}

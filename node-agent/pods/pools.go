@@ -10,10 +10,10 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// Pools are the pools of virtual functions that a device plugin advertises on this node. They remember each function's interface as
-// it was last here, because an interface in a pod cannot be seen. Pools is for one goroutine.
+// Pools are the pools of virtual functions that a device plugin advertises on this node. They remember each
+// function's interface as it was last here, because an interface in a pod cannot be seen. Pools is for one goroutine.
 type Pools struct {
-	// List returns which devices there are and who has them.
+	// List returns the devices and the pods that have them.
 	List func(context.Context) (map[string][]plan.PoolDevice, error)
 	// Records outlive the agent.
 	Records node.Records[Function]
@@ -31,11 +31,12 @@ type Function struct {
 	Resource string `json:"resource"`
 }
 
-// Refresh returns the pools, and the interfaces in them as they are or were. With an error the pools are not known.
+// Refresh returns the pools, with the interfaces in them as they are or last were. With an error the pools are not
+// known.
 func (p *Pools) Refresh(ctx context.Context, interfaces []plan.Interface) (map[string][]plan.PoolDevice, map[string]plan.Function, error) {
 	records, err := p.Records.Load()
 	if err != nil {
-		records = map[string]Function{} // those that are here are noted again
+		records = map[string]Function{} // the interfaces that are here are recorded again
 	}
 	pools, listErr := p.List(ctx)
 	if listErr == nil {
@@ -51,7 +52,8 @@ func (p *Pools) Refresh(ctx context.Context, interfaces []plan.Interface) (map[s
 	return pools, seen, errors.Join(err, listErr)
 }
 
-// noteFunctions brings the records up to date with what is here. What is not here stays: it may be in a pod.
+// noteFunctions updates the records with the interfaces that are here. Records of others stay, because they may be in
+// a pod.
 func noteFunctions(records map[string]Function, pools map[string][]plan.PoolDevice, interfaces []plan.Interface) {
 	resources, given := map[string]string{}, map[string]bool{}
 	for name, devices := range pools {
@@ -69,7 +71,7 @@ func noteFunctions(records map[string]Function, pools map[string][]plan.PoolDevi
 			}
 			records[i.PCIAddress] = Function{Name: i.Name, Index: i.Index, Driver: i.Driver, RxQueues: i.RxQueues, Resource: resource}
 		case len(pools[have.Resource]) > 0:
-			delete(records, i.PCIAddress) // was taken out of a pool that there still is
+			delete(records, i.PCIAddress) // it was taken out of a pool that still exists
 		}
 	}
 }

@@ -23,8 +23,8 @@ var (
 	want  = map[string]plan.Function{here.PCIAddress: {Interface: here, Resource: "a.com/vf"}}
 )
 
-// An interface is known while it is in a pod, to the next agent and without the kubelet too; not after a boot, and not when it was
-// taken out of its pool.
+// The interface stays known while it is in a pod, even to the next agent and without the kubelet. It is unknown after
+// a boot, and when it was taken out of its pool.
 func TestLook(t *testing.T) {
 	file, answer, err := filepath.Join(t.TempDir(), "pools.json"), free, error(nil)
 	look := func(boot string, interfaces ...plan.Interface) map[string]plan.Function {

@@ -21,7 +21,8 @@ type podProcess struct {
 	began uint64 // ticks since boot
 }
 
-// processesOf lists a pod's, the oldest first, which is its sandbox's: later ones may make namespaces of their own.
+// processesOf lists a pod's processes, the oldest first. The oldest is of its sandbox. Later ones may make namespaces
+// of their own.
 func processesOf(cgroups Cgroups, uid string) ([]podProcess, error) {
 	pids, err := cgroups.Processes(uid)
 	if err != nil && !errors.Is(err, ErrNoPod) {
@@ -29,7 +30,7 @@ func processesOf(cgroups Cgroups, uid string) ([]podProcess, error) {
 	}
 	var processes []podProcess
 	for _, pid := range pids {
-		// Processes end while they are looked at.
+		// Processes may end during this loop.
 		if began, err := startTime(pid); err == nil {
 			processes = append(processes, podProcess{pid, began})
 		}
@@ -38,9 +39,9 @@ func processesOf(cgroups Cgroups, uid string) ([]podProcess, error) {
 	return processes, nil
 }
 
-// namespace returns the number that the node's network namespace has for that of the process. It is -1 if no interface leads
-// there, and for the node's own namespace, in which a process is before it enters its pod's. The kernel tells the number of
-// every process.
+// namespace returns the number that the node's network namespace has for the process's network namespace. It is -1 if
+// no interface leads there. It is also -1 for the node's own namespace, in which a process is before it enters its
+// pod's. The kernel tells the number to every process.
 func (p podProcess) namespace() (int, error) {
 	id, err := netlink.GetNetNsIdByPid(p.pid)
 	if errors.Is(err, unix.ESRCH) {
@@ -49,15 +50,15 @@ func (p podProcess) namespace() (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("ask for the number of a pod's network namespace: %w", err)
 	}
-	// The process's number may be another's by now.
+	// By now, another process may have the number.
 	if began, err := startTime(p.pid); err != nil || began != p.began {
 		return -1, nil
 	}
 	return id, nil
 }
 
-// startTime is when a process began: field 22 of its stat, the 20th after the name, which is in brackets and may hold
-// anything.
+// startTime returns when a process began. This is field 22 of its stat, the 20th after the name. The name is in
+// brackets and may contain anything.
 func startTime(pid int) (uint64, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
 	text, err := os.ReadFile(path)

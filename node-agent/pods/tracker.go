@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods knows the pods of this node: which process of theirs may have which queue (Access, Keeper), where their interfaces are,
-// as they come and go (Tracker), and which virtual functions a device plugin has for them (Pools).
+// Package pods knows the pods of this node. Access and Keeper decide which of their processes may have which queue.
+// Tracker finds their interfaces, as they come and go. Pools holds the virtual functions that a device plugin has for
+// them.
 package pods
 
 import (
@@ -16,40 +17,40 @@ import (
 	"github.com/ringcap/ringcap/node-agent/plan"
 )
 
-// Object is a pod of this node as the API has it.
+// Object is a pod of this node as described by the API.
 type Object struct {
 	plan.Pod
 	// UID by which the kubelet names its cgroup.
 	UID string
-	// Running: its containers run, and it is not being deleted.
+	// Running means that its containers run, and it is not being deleted.
 	Running bool
 }
 
 const (
-	// soon is how often a new pod is looked at. One that is new no more is looked at as soon when an interface appears, then ever less
-	// often, at least seldom.
+	// soon is the interval of checks of a new pod. A pod that is no longer new is checked as soon when an interface
+	// appears. Then the interval grows, up to seldom.
 	soon, seldom = 200 * time.Millisecond, 10 * time.Second
-	// lively is how long a pod is new; one that runs has its interfaces by then.
+	// lively is how long a pod is new. A running pod has its interfaces by then.
 	lively = 10 * time.Second
 )
 
-// What is wrong with a pod that runs.
+// Problems of a running pod.
 const (
 	noProcess  = "the kubelet's cgroups, in which the agent looks, have no process of it"
 	noVethPeer = "its interfaces have no veth peer on the node, as with macvlan, ipvlan and SR-IOV: leave it out of podSelector, or capture the node's interface"
 )
 
-// Tracker knows where pods' interfaces are. Any goroutine may ask it.
+// Tracker finds pods' interfaces. Any goroutine may call its methods.
 type Tracker struct {
-	// Cgroups of the node, in which the kubelet has its pods.
+	// Cgroups of the node, which contain the kubelet's pods.
 	Cgroups Cgroups
-	// List is the pods that there are. The number tells what was asked for at the time, 0 that they are not known.
+	// List returns the pods. The number tells what was asked for at the time; 0 means that they are not known.
 	List func() ([]Object, uint64)
-	// Changed is called when Pods became others.
+	// Changed is called when the result of Pods changes.
 	Changed func()
 
 	events chan struct{}
-	// found by UID, and last, the interfaces of the node when it looked last, are for Run's goroutine only.
+	// found is by UID. last holds the interfaces of the node at the last check. Both are for Run's goroutine only.
 	found map[string]*finding
 	last  vethPeers
 
@@ -61,15 +62,15 @@ type Tracker struct {
 // finding is what is known of a pod's interfaces.
 type finding struct {
 	indexes []int
-	// missing is why there are none, since when.
+	// missing is why there are none. since is when that began.
 	missing string
 	since   time.Time
-	// next is when to look again, if nothing happens, wait how long after that.
+	// next is when to check again if nothing happens. wait is the time from then to the following check.
 	next time.Time
 	wait time.Duration
 }
 
-// due reports whether a pod without interfaces is to be looked at.
+// due reports whether a pod without interfaces must be checked.
 func (f *finding) due(now time.Time) bool { return now.Sub(f.since) < lively || !now.Before(f.next) }
 
 // checked notes that a pod was checked.
@@ -83,12 +84,12 @@ func (f *finding) checked(now time.Time) {
 // retryNow makes the pod due: an interface appeared, which may be its own.
 func (f *finding) retryNow(now time.Time) { f.next, f.wait = now, soon }
 
-// NewTracker makes a Tracker that looks for nothing until Run.
+// NewTracker makes a Tracker that checks nothing until Run.
 func NewTracker(cgroups Cgroups, list func() ([]Object, uint64), changed func()) *Tracker {
 	return &Tracker{Cgroups: cgroups, List: list, Changed: changed, events: make(chan struct{}, 1), found: map[string]*finding{}}
 }
 
-// Refresh triggers a check: a pod or an interface came or went. It never blocks.
+// Refresh triggers a check, because a pod or an interface came or went. It never blocks.
 func (t *Tracker) Refresh() {
 	select {
 	case t.events <- struct{}{}:
@@ -96,14 +97,14 @@ func (t *Tracker) Refresh() {
 	}
 }
 
-// Pods are those of this node, sorted, with the number that List gave with them.
+// Pods returns the pods of this node, sorted, with the number that List returned with them.
 func (t *Tracker) Pods() ([]plan.Pod, uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pods, t.of
 }
 
-// Run follows the pods until ctx ends.
+// Run tracks the pods until ctx ends.
 func (t *Tracker) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -118,7 +119,7 @@ func (t *Tracker) Run(ctx context.Context) {
 	}
 }
 
-// update looks once, and returns when to look again if nothing happens.
+// update checks once, and returns when to check again if nothing happens.
 func (t *Tracker) update(now time.Time) (again time.Duration) {
 	again = seldom
 	objects, of := t.List()
@@ -154,8 +155,8 @@ func (t *Tracker) update(now time.Time) (again time.Duration) {
 	return again
 }
 
-// find brings what was found up to date. Once a pod's interfaces are found it is not looked at again: it has got all of them
-// before its first process began.
+// find updates what was found. Once a pod's interfaces are found, it is not checked again: it got all of them before
+// its first process began.
 func (t *Tracker) find(objects []Object, now time.Time) error {
 	links, err := listVethPeers()
 	if err != nil {
@@ -199,7 +200,7 @@ func (t *Tracker) findInterfaces(wanted map[string]bool) error {
 			return err
 		}
 	}
-	// After the processes: who has one has all of its interfaces.
+	// This must be after the processes: a pod with a process has all of its interfaces.
 	links, err := listVethPeers()
 	if err != nil {
 		return err

@@ -114,8 +114,8 @@ func TestPodsWithoutInterfaces(t *testing.T) {
 	assert.Equal(t, []string{noVethPeer, "", ""}, problems())
 }
 
-// A pod that never gets an interface is looked at ever less often, however much happens on the node, and at once when an
-// interface appears.
+// A pod that never gets an interface is checked at growing intervals, however much happens on the node. When an
+// interface appears, it is checked at once.
 func TestAPodWithoutAnInterfaceIsNotLookedAtAllTheTime(t *testing.T) {
 	l := newLab(t)
 	s := l.pod(nil)

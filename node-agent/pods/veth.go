@@ -9,11 +9,11 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// vethPeers are the node's interfaces that have a peer in another namespace. The kernel tells which namespace that is, so that
-// nobody needs the right to enter it.
+// vethPeers are the node's interfaces that have a peer in another namespace. The kernel tells which namespace that
+// is, so no process needs the right to enter it.
 type vethPeers struct {
 	indexes []int
-	// byNamespace are indexes by the number that the kernel gives the other namespace in this one.
+	// byNamespace holds indexes by the number that the kernel gives the other namespace in this one.
 	byNamespace map[int][]int
 }
 
@@ -33,10 +33,11 @@ func listVethPeers() (vethPeers, error) {
 	return s, nil
 }
 
-// without reports whether an interface is not there.
+// without reports whether an interface does not exist.
 func (s vethPeers) without(index int) bool { return !slices.Contains(s.indexes, index) }
 
-// of returns the interfaces with a peer in a pod's namespace: that of its oldest process that has entered one.
+// of returns the interfaces with a peer in a pod's namespace. This is the namespace of its oldest process that has
+// entered one.
 func (s vethPeers) of(processes []podProcess) ([]int, error) {
 	for _, p := range processes {
 		id, err := p.namespace()

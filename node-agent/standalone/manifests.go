@@ -23,39 +23,39 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Manifests is what a folder asks of this machine.
+// Manifests holds what a folder asks of this machine.
 type Manifests struct {
 	Spec v1.NodeCaptureSpec
-	// Problems are documents that could not be used, each with its file and what is wrong.
+	// Problems holds documents that could not be used, each with its file and what is wrong.
 	Problems []error
-	// Ignored are documents of other kinds, and rings for other machines.
+	// Ignored holds documents of other kinds, and rings for other machines.
 	Ignored []string
 
 	// sources maps objects to their files.
 	sources map[object]string
-	// refused are the documents of Problems.
+	// refused holds the documents of Problems.
 	refused []refusal
 }
 
-// object names what a document asks for.
+// object identifies what a document asks for.
 type object struct{ kind, name string }
 
-// refusal is a document that could not be used: of an object, or, with an empty name, anything in its file.
+// refusal is a document that could not be used. It is of an object or, with an empty name, anything in its file.
 type refusal struct {
 	file string
 	object
 }
 
-// of reports whether an object's earlier document was in the place of this one. Of one that an earlier agent accepted the file
-// is not known: it may be any.
+// of reports whether an object's earlier document was in the place of this one. If an earlier agent accepted it, the
+// file is not known, and may be any.
 func (r refusal) of(o object, file string) bool {
 	return (file == r.file || file == "") && (r.name == "" || o == r.object)
 }
 
-// File that an object is from, empty if none asks for it.
+// File returns the file of an object; empty if none asks for it.
 func (m Manifests) File(kind, name string) string { return m.sources[object{kind, name}] }
 
-// keep takes over from the last manifests what a refused document asked for before it was changed.
+// keep takes over from the last manifests what a refused document asked for before its change.
 func (m *Manifests) keep(last Manifests) {
 	for at, refused := range m.refused {
 		var kept []string
@@ -90,19 +90,20 @@ const (
 	kindCluster = "Cluster"
 )
 
-// hostnameLabel is the one label that a machine without Kubernetes has. Others in a nodeSelector are taken as true.
+// hostnameLabel is the only label of a machine without Kubernetes. Others in a nodeSelector count as true.
 const hostnameLabel = "kubernetes.io/hostname"
 
-// Folder has manifests. It is for one goroutine.
+// Folder reads manifests. It is for one goroutine.
 type Folder struct {
-	// Path of the folder; Hostname of the machine that it is for.
+	// Path of the folder. Hostname of the machine that it is for.
 	Path, Hostname string
-	// converted are the documents of the last reading, as JSON: of large ones, that is the greatest part of the work.
+	// converted holds the documents of the last reading, as JSON. The conversion of large documents is the greatest
+	// part of the work.
 	converted map[string][]byte
 }
 
-// Read reads the *.yaml, *.yml and *.json files in the order of their names. A document that cannot be used does not keep
-// the others from being used; the error is for the folder itself.
+// Read reads the *.yaml, *.yml and *.json files in the order of their names. A document that cannot be used does not
+// affect the others. The error is for the folder itself.
 func (f *Folder) Read() (Manifests, error) {
 	entries, err := os.ReadDir(f.Path)
 	if err != nil {
@@ -125,9 +126,9 @@ func (f *Folder) Read() (Manifests, error) {
 type reader struct {
 	hostname string
 	found    Manifests
-	// known and converted documents: of the reading before, and of this one.
+	// known holds the converted documents of the previous reading, converted those of this one.
 	known, converted map[string][]byte
-	// path and what of the document that is read.
+	// path of the file, and what part of it is being read.
 	path string
 	what object
 }
@@ -163,7 +164,7 @@ func (r *reader) document(document []byte) {
 	}
 	text, refused := r.toJSON(document)
 	if refused != nil {
-		// Which object it is may be readable all the same.
+		// The object may still be identifiable.
 		if err := yaml.Unmarshal(document, &head); err != nil {
 			r.problem(err)
 			return
@@ -224,7 +225,7 @@ func (r *reader) ring(text []byte) {
 	r.found.sources[r.what] = r.path
 }
 
-// otherMachine is what the selector asks of the hostname, if this machine has another.
+// otherMachine returns the hostname requirement of the selector, if this machine has another hostname.
 func (r *reader) otherMachine(nodes *v1.NodeSelector) (string, error) {
 	selector, err := nodes.AsSelector()
 	if err != nil {
@@ -250,8 +251,8 @@ func (r *reader) cluster(text []byte) {
 	r.found.sources[r.what] = r.path
 }
 
-// withoutPods refuses settings that concern pods. Namespaces are ignored, because a manifest may be for a cluster too: only the users
-// in --uids may have queues.
+// withoutPods refuses settings that concern pods. It ignores namespaces, because a manifest may also be for a
+// cluster: only the users in --uids may have queues.
 func withoutPods(consumers *v1.Consumers) error {
 	switch {
 	case consumers == nil:
@@ -262,10 +263,10 @@ func withoutPods(consumers *v1.Consumers) error {
 	return nil
 }
 
-// validName is the rule that the CRD has, too.
+// validName is the same rule as in the CRD.
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?$`)
 
-// decode is strict: a misspelt field is named, not ignored.
+// decode is strict. It reports a misspelt field by name, and does not ignore it.
 func (r *reader) decode(text []byte, into any, metadata *metav1.ObjectMeta) error {
 	misspelt, err := json.UnmarshalStrict(text, into)
 	if err := errors.Join(append(misspelt, err)...); err != nil {

@@ -19,16 +19,16 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// resync is the interval at which everything is looked at, the folder too.
+// resync is the interval at which everything is checked, including the folder.
 const resync = 30 * time.Second
 
-// Options are the command line's.
+// Options are those of the command line.
 type Options struct {
-	// Folder of the manifests; Hostname is what nodeSelector's kubernetes.io/hostname is compared with.
+	// Folder of the manifests. Hostname is compared with nodeSelector's kubernetes.io/hostname.
 	Folder, Hostname string
-	// Keep leaves the capture running at the end; otherwise everything is removed.
+	// Keep leaves the capture running at the end. Otherwise everything is removed.
 	Keep bool
-	// StatusFile gets the status as JSON, whenever it changed, for scripts; empty for none.
+	// StatusFile gets the status as JSON, whenever it changes, for scripts; empty for none.
 	StatusFile string
 	Refresh    time.Duration
 	Out        io.Writer
@@ -51,7 +51,7 @@ type Runner struct {
 	Changed, Activity datapath.Signal
 
 	folder Folder
-	// edited: something in the folder changed, and nothing since; readTime is when it was read last.
+	// edited means that something in the folder changed, and nothing since. readTime is when it was read last.
 	edited   atomic.Bool
 	readTime time.Time
 
@@ -83,7 +83,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.finish()
 }
 
-// read reads the folder. The earlier version of a refused document stays.
+// read reads the folder. If a document is refused, its earlier version stays.
 func (r *Runner) read() error {
 	manifests, err := r.folder.Read()
 	if err != nil {
@@ -101,8 +101,8 @@ func (r *Runner) folderChanged() {
 	r.Changed.Raise()
 }
 
-// desired reads the folder again when it was edited, or was not read for long. It is not read at other times: an editor may
-// just have emptied a file. While the folder cannot be read, the last spec stays.
+// desired reads the folder again if it was edited, or if it was not read for long. It does not read it at other
+// times, because an editor may have just emptied a file. While the folder cannot be read, the last spec stays.
 func (r *Runner) desired() (v1.NodeCaptureSpec, int64, bool) {
 	if r.edited.Swap(false) || time.Since(r.readTime) >= resync {
 		if err := r.read(); err != nil {

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// stateText is what is captured, and what is not and why. It changes only when that does, not with the counters.
+// stateText returns what is captured, what is not, and why. It changes only with these, not with the counters.
 func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
 	var out bytes.Buffer
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -41,7 +41,7 @@ func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
 	return out.String()
 }
 
-// from names the file of an object, to look into.
+// from returns the file of an object, for the user to look into.
 func from(manifests Manifests, kind, name string) string {
 	if file := manifests.File(kind, name); file != "" {
 		return " (" + file + ")"
@@ -49,7 +49,7 @@ func from(manifests Manifests, kind, name string) string {
 	return ""
 }
 
-// accountText is what became of every packet.
+// accountText returns the account of every packet.
 func accountText(s v1.NodeCaptureStatus) string {
 	var out bytes.Buffer
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -67,7 +67,7 @@ func accountText(s v1.NodeCaptureStatus) string {
 	return out.String()
 }
 
-// cut reports how many packets were not captured whole.
+// cut reports how many packets were truncated.
 func cut(q v1.QueueStatus) string {
 	if q.Truncated == 0 {
 		return "0"

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// quiet is how long nothing must happen in the folder before it is read: editors empty a file before they write it.
+	// quiet is how long the folder must not change before it is read, because editors empty a file before they write
+	// it.
 	quiet = 200 * time.Millisecond
-	// again is how often a folder is looked for that cannot be watched.
+	// again is the interval of tries for a folder that cannot be watched.
 	again = time.Second
 )
 
-// watchFolder calls changed when something in a folder changed, until ctx ends; also after the folder was replaced. The
-// error is for a folder that cannot be watched now.
+// watchFolder calls changed when something in a folder changed, until ctx ends. It continues after the folder was
+// replaced. The error is for a folder that cannot be watched now.
 func watchFolder(ctx context.Context, folder string, changed func()) error {
 	watcher, err := newWatcher(folder)
 	if err != nil {
@@ -52,7 +53,7 @@ func newWatcher(folder string) (*fsnotify.Watcher, error) {
 	return watcher, nil
 }
 
-// newWatcherAgain tries until it can; nil when ctx has ended.
+// newWatcherAgain tries until it succeeds. It returns nil if ctx has ended.
 func newWatcherAgain(ctx context.Context, folder string) *fsnotify.Watcher {
 	for warned := false; ; warned = true {
 		select {
@@ -70,7 +71,7 @@ func newWatcherAgain(ctx context.Context, folder string) *fsnotify.Watcher {
 	}
 }
 
-// follow tells of changes until the folder itself is gone, the watch fails, or ctx ends.
+// follow reports changes until the folder itself is gone, the watch fails, or ctx ends.
 func follow(ctx context.Context, watcher *fsnotify.Watcher, folder string, changed func()) {
 	timer := time.NewTimer(quiet)
 	timer.Stop()

@@ -9,17 +9,18 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// queueEntry is a queue's in a status.
+// queueEntry is the entry of a queue in a status.
 type queueEntry struct {
 	cluster, queue int
-	// first of its consumer in its set.
+	// first queue of its consumer in its set
 	first    bool
 	attached bool
 	dropped  int64
 }
 
-// bound leaves at most limit queues in a status, over all its sets, and sums up the others: the API server takes objects of at most
-// 1.5 MiB. One queue of each consumer comes first, because the operator has to know consumers, then the queues that lost most.
+// bound leaves at most limit queues in a status, over all its sets, and sums up the others. The API server accepts
+// objects of at most 1.5 MiB. One queue of each consumer comes first, because the operator must know the consumers.
+// Then come the queues that lost most.
 func bound(status *v1.NodeCaptureStatus, limit int) {
 	entries := queueEntries(status)
 	if len(entries) <= limit {
@@ -61,7 +62,7 @@ func queueEntries(status *v1.NodeCaptureStatus) (entries []queueEntry) {
 	return entries
 }
 
-// held reports whether somebody has the queue: a pod, or a consumer that is in none, which has no name.
+// held reports whether the queue has a consumer: a pod, or a process outside of pods, which has no name.
 func held(q *v1.QueueStatus) bool { return q.Consumer != "" || q.Attached }
 
 // sumUp keeps the listed queues of a set.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status makes the status of a NodeCapture of what a node's data path reports, and writes it.
+// Package status makes the status of a NodeCapture from the report of a node's data path, and writes it.
 package status
 
 import (
@@ -17,32 +17,32 @@ import (
 // Module is the state of the kernel module.
 type Module struct {
 	Ready bool
-	// Reason is one of those of ModuleReady.
+	// Reason is one of the reasons of ModuleReady.
 	Reason, Message string
 	Version         string
-	// Available is the one that waits for an upgrade.
+	// Available is the module that waits for an upgrade.
 	Available string
 }
 
-// Input is what a status is made of.
+// Input holds everything that a status is made of.
 type Input struct {
 	Report   datapath.Report
 	Identity node.Identity
 	Module   Module
 	// Consumers are the pods that queues are allocated to, as namespace/name.
 	Consumers map[capture.QueueID]string
-	// ConsumersUnknown: the kubelet does not report them.
+	// ConsumersUnknown means that the kubelet does not report them.
 	ConsumersUnknown bool
-	// Truncating names the rings that have packets cut although no snap length is set.
+	// Truncating names the rings with truncated packets although no snap length is set.
 	Truncating map[string]bool
 	// Holders are the processes that read queues which are allocated to no pod.
 	Holders map[capture.QueueID]string
-	// InUse are the processes for which sets of queues wait, by set.
+	// InUse names the processes for which sets of queues wait, by set.
 	InUse map[string]string
 }
 
-// Build makes the status except its conditions' transition times and the time of observation, which Conditions and
-// the writer add. Lists are sorted by name: equal states make equal statuses.
+// Build makes the status except its conditions' transition times and the time of observation. Conditions and the
+// writer add these. Lists are sorted by name, so equal states make equal statuses.
 func Build(in Input) v1.NodeCaptureStatus {
 	r := in.Report
 	status := v1.NodeCaptureStatus{
@@ -55,7 +55,7 @@ func Build(in Input) v1.NodeCaptureStatus {
 		BootID:            in.Identity.BootID,
 	}
 	if r.Plan.Plans == nil {
-		// Nothing was acted upon.
+		// Nothing was applied.
 		status.AppliedGeneration = 0
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Rings)) {
@@ -87,7 +87,7 @@ func ringStatus(name string, in Input) v1.NodeRingStatus {
 	return status
 }
 
-// revision of the entry of that name.
+// revision returns the revision of the entry of that name.
 func revision(rings []v1.NodeRing, name string) string {
 	for i := range rings {
 		if rings[i].Name == name {
@@ -117,7 +117,7 @@ func clusterStatus(name string, in Input) v1.NodeClusterStatus {
 	return status
 }
 
-// clusterMessage is what is wrong with a set of queues. Who has to stop consumers is told which they are.
+// clusterMessage returns what is wrong with a set of queues. It names the consumers that somebody must stop.
 func (in Input) clusterMessage(name string) string {
 	message := in.Report.Clusters[name].Message
 	if who := in.InUse[name]; who != "" {
@@ -147,15 +147,16 @@ func queueStatus(number int, queue capture.QueueStats) v1.QueueStatus {
 	return status
 }
 
-// problem is an object that is not as asked.
+// problem is an object that is not as its spec asks.
 type problem struct {
 	kind, name      string
 	reason, message string
-	// made: what is wrong keeps it from nothing that was decided. asBefore: it is of a change, and what was before that stays.
+	// made means that everything decided was made despite the problem. asBefore means that a change has the problem,
+	// and what was before it stays.
 	made, asBefore bool
 }
 
-// problems lists them in an order that does not change from report to report.
+// problems lists the problems in an order that does not change from report to report.
 func problems(in Input) []problem {
 	var found []problem
 	add := func(kind, name, message string, o datapath.Object) {

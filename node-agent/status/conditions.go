@@ -11,15 +11,15 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// rejections are the reasons that a new spec is to blame for; the others are the node's state or the engine's. A change that is
-// withheld is to blame for any.
+// rejections holds the reasons for which a new spec is to blame. The others are about the node's state or the
+// engine's. For a withheld change, the change is to blame whatever the reason.
 var rejections = map[string]bool{
 	v1.ReasonInvalidFilter: true, v1.ReasonNameConflict: true, v1.ReasonRingNotFound: true,
 	v1.ReasonMemoryLimitExceeded: true, v1.ReasonUnsupported: true,
 	v1.ReasonNodeTrafficRefused: true, v1.ReasonNodeCutOff: true,
 }
 
-// Conditions sets all four conditions into existing ones; what did not change keeps its transition time.
+// Conditions sets all four conditions into existing ones. Unchanged conditions keep their transition time.
 func Conditions(existing []metav1.Condition, in Input) []metav1.Condition {
 	conditions := existing
 	for _, c := range []metav1.Condition{accepted(in), programmed(in), ready(in), moduleReady(in.Module)} {
@@ -93,7 +93,7 @@ func condition(kind string, ok bool, reason, format string, args ...any) metav1.
 	return c
 }
 
-// truncate keeps a message within what the API server takes.
+// truncate cuts a message to the length that the API server accepts.
 func truncate(message string) string {
 	const limit = 32768
 	if len(message) > limit {

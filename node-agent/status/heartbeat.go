@@ -19,22 +19,23 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// trusted is how long after its last renewal a Lease is relied on: after that a status can still be written in time.
+// trusted is how long after its last renewal a Lease counts. After that, there is still time to write a status.
 const trusted = v1.StaleAfter - time.Minute
 
-// OwnPause is from 40 to 60 seconds: nodes that begin together do not go on together.
+// OwnPause returns 40 to 60 seconds. So nodes that begin together do not stay in step.
 func OwnPause() time.Duration { return time.Minute - rand.N(20*time.Second) }
 
-// Heartbeat renews the Lease by which a node's NodeCapture stays valid. It is for one goroutine, that of the data path's
-// loop: a node with a loop that hangs, or with a status that cannot be written, must not appear healthy. A nil one never works.
+// Heartbeat renews the Lease by which a node's NodeCapture stays valid. It is for one goroutine, that of the data
+// path's loop. A node must not appear healthy if its loop hangs, or if its status cannot be written. A nil Heartbeat
+// never works.
 type Heartbeat struct {
 	Client    client.Client
 	Namespace string
 	// Timeout bounds a request. The caller waits for its end.
 	Timeout time.Duration
-	// Pause is the time from one try to the next, OwnPause but in tests.
+	// Pause returns the time from one try to the next. It is OwnPause except in tests.
 	Pause func() time.Duration
-	// Note is told the outcome of each try.
+	// Note gets the outcome of each try.
 	Note func(error)
 
 	renewed, next time.Time
@@ -45,7 +46,7 @@ func (h *Heartbeat) works(now time.Time) bool {
 	return h != nil && !h.renewed.IsZero() && now.Sub(h.renewed) < trusted
 }
 
-// beat renews the Lease of a NodeCapture's node if it is time to.
+// beat renews the Lease of a NodeCapture's node if it is due.
 func (h *Heartbeat) beat(ctx context.Context, of *v1.NodeCapture, now time.Time) {
 	if h == nil || now.Before(h.next) {
 		return
@@ -60,7 +61,7 @@ func (h *Heartbeat) beat(ctx context.Context, of *v1.NodeCapture, now time.Time)
 	}
 }
 
-// renew writes all of the Lease without reading it: nobody else writes it but an earlier agent of the same node.
+// renew writes all of the Lease without reading it. Only an earlier agent of the same node also writes it.
 func (h *Heartbeat) renew(ctx context.Context, of *v1.NodeCapture, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
@@ -79,7 +80,8 @@ func (h *Heartbeat) renew(ctx context.Context, of *v1.NodeCapture, now time.Time
 	return nil
 }
 
-// lease goes with the NodeCapture, which goes with its node. The agent's pod would be replaced too often to own it.
+// lease returns a Lease owned by the NodeCapture, which is owned by its node. The agent's pod would be replaced too
+// often to own it.
 func (h *Heartbeat) lease(of *v1.NodeCapture, now time.Time) *coordinationv1.Lease {
 	renewed, seconds := metav1.NewMicroTime(now), int32(v1.StaleAfter/time.Second)
 	return &coordinationv1.Lease{

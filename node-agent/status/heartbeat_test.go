@@ -39,8 +39,8 @@ func n1() *v1.NodeCapture {
 	return &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}}
 }
 
-// While its Lease is renewed, a node's status is written every five minutes; when that fails for long, once a minute, before the
-// operator takes the node for silent.
+// While its Lease is renewed, a node's status is written every five minutes; when that fails for long, once a minute,
+// before the operator takes the node for silent.
 func TestWithALeaseAStatusIsWrittenEveryFiveMinutes(t *testing.T) {
 	l := newBeatingLab(t, n1())
 	run := func(seconds int) (beats, writes int) {

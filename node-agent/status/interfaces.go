@@ -12,7 +12,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// interfaceStatuses are those of the interfaces that rings ask for, by name.
+// interfaceStatuses returns the statuses of the interfaces that rings ask for, by name.
 func interfaceStatuses(r datapath.Report) []v1.InterfaceStatus {
 	rings, pods := map[string][]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Rings)) {
@@ -39,7 +39,7 @@ func interfaceStatuses(r datapath.Report) []v1.InterfaceStatus {
 	return statuses
 }
 
-// settingStatuses are in the order of their names, which are the fields' of spec.nic.
+// settingStatuses returns the settings in the order of their names, which are the names of the fields of spec.nic.
 func settingStatuses(outcome nic.Outcome) []v1.InterfaceSetting {
 	var settings []v1.InterfaceSetting
 	for _, s := range outcome.Settings {

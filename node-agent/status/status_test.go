@@ -216,8 +216,8 @@ func count(seen uint64) func(*Input) {
 	}
 }
 
-// Under traffic without a pause a status is written once a minute, and nothing is read for it; a change of state is written at
-// once, and puts the next heartbeat off by nothing.
+// Under traffic without a pause a status is written once a minute, and nothing is read for it; a change of state is
+// written at once, and puts the next heartbeat off by nothing.
 func TestCountersAreWrittenOnceAMinuteAndStatesAtOnce(t *testing.T) {
 	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	var told counters.Report
@@ -321,8 +321,8 @@ func TestAnObjectThatWasMadeAgain(t *testing.T) {
 	assert.Len(t, l.read().Rings, 1)
 }
 
-// A kubelet that restarts cannot be asked, and then leaves out pods that it has: the last known consumer is named, with the time
-// as of which it is; one that has gone since is not.
+// A kubelet that restarts cannot be asked, and then leaves out pods that it has: the last known consumer is named,
+// with the time as of which it is; one that has gone since is not.
 func TestTheLastKnownConsumerIsNamed(t *testing.T) {
 	l := newLab(t, &v1.NodeCapture{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	l.now = time.Unix(1000, 0)

@@ -13,9 +13,9 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// Transition is a change of a node's state that a person may want to hear of when it happens.
+// Transition is a change of a node's state that a user may want to know of when it happens.
 type Transition struct {
-	// Warning: something is not as asked for.
+	// Warning means that something is not as asked for.
 	Warning bool
 	Reason  string
 	// Ring that it concerns; empty for the node as a whole.
@@ -23,7 +23,7 @@ type Transition struct {
 	Message string
 }
 
-// Transitions returns what changed from one status to the next. What the status does not have any more is looked for among the
+// Transitions returns what changed from one status to the next. What the status no longer has is looked up among the
 // drivers of all interfaces.
 func Transitions(before, after v1.NodeCaptureStatus, drivers map[string]plan.DriverFact) []Transition {
 	found := engineTransitions(before, after)
@@ -49,7 +49,7 @@ func Transitions(before, after v1.NodeCaptureStatus, drivers map[string]plan.Dri
 	return found
 }
 
-// engineTransitions are those of rings with engine Auto.
+// engineTransitions returns the transitions of rings with engine Auto.
 func engineTransitions(before, after v1.NodeCaptureStatus) []Transition {
 	switch {
 	case after.Engine == before.Engine:
@@ -64,7 +64,7 @@ func engineTransitions(before, after v1.NodeCaptureStatus) []Transition {
 	return nil
 }
 
-// moduleDisabled: a node that is not to have the module does not fall back.
+// moduleDisabled reports whether the node is not to have the module. Such a node does not fall back.
 func moduleDisabled(status v1.NodeCaptureStatus) bool {
 	module := meta.FindStatusCondition(status.Conditions, v1.ConditionModuleReady)
 	return module != nil && module.Reason == v1.ReasonDisabled
@@ -81,7 +81,7 @@ func driverTransitions(was, is v1.InterfaceStatus) []Transition {
 	return nil
 }
 
-// ringTransitions leave out what its interface tells.
+// ringTransitions leaves out what the transitions of the interface tell.
 func ringTransitions(was, is v1.NodeRingStatus) []Transition {
 	switch {
 	case is.Reason == v1.ReasonInterfaceAbsent:

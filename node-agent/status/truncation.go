@@ -11,28 +11,30 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// truncationMemory is how long packets that were cut are a ring's trouble: its state does not change with each of them.
+// truncationMemory is how long truncated packets count as a problem of a ring, so that its state does not change with
+// each packet.
 const truncationMemory = 10 * time.Minute
 
-// Truncation remembers for which sets of queues packets are cut. Accounts go on when it ends that packets are cut, and when
-// the agent restarts: what counts is that they grow. The zero value is ready; it is for one goroutine.
+// Truncation remembers for which sets of queues packets are truncated. The counters stay when the truncation ends,
+// and when the agent restarts, so only their growth counts. The zero value is ready. It is for one goroutine.
 type Truncation struct {
-	// packets that were cut, by the last report.
+	// packets that were truncated, by the last report.
 	packets map[queueSet]uint64
-	// cut is when packets were found to be cut that nobody had asked to cut.
+	// cut is when packets were found to be truncated although no ring asked for that.
 	cut map[queueSet]time.Time
-	// given: the ring had a snap length at the last report.
+	// given means that the ring had a snap length at the last report.
 	given map[string]bool
 }
 
-// queueSet is one of an engine.
+// queueSet is a set of queues of an engine.
 type queueSet struct {
 	engine v1.Engine
 	name   string
 }
 
-// Refresh takes a report and returns the rings that had packets cut lately although no snap length is given. A set of queues
-// that also gets packets of a ring with a snap length does not count: it is not known which ring's packets were cut.
+// Refresh reads a report. It returns the rings with recently truncated packets although no snap length is given. A
+// set of queues that also gets packets of a ring with a snap length does not count, because it is not known which
+// ring's packets were truncated.
 func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 	grown, before := t.count(r), t.given
 	t.given = map[string]bool{}
@@ -47,7 +49,7 @@ func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 		return slices.ContainsFunc(feeders[set.name], func(ring string) bool { return given[ring] })
 	}
 	for _, set := range grown {
-		// Packets since the last report may be of before a change of the spec.
+		// Packets since the last report may be from before a change of the spec.
 		if !asked(set, before) {
 			t.cut[set] = now
 		}
@@ -65,7 +67,8 @@ func (t *Truncation) Refresh(r datapath.Report, now time.Time) map[string]bool {
 	return rings
 }
 
-// count returns the sets of queues with more cut packets than in the last report. A set that cannot be read now is left out.
+// count returns the sets of queues with more truncated packets than in the last report. It leaves out a set that
+// cannot be read now.
 func (t *Truncation) count(r datapath.Report) (grown []queueSet) {
 	first := t.packets == nil
 	if first {

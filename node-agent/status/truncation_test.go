@@ -15,7 +15,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// cutting is a node with a ring that has a snap length and one that has none; each feeds queues of its own, and both feed "both".
+// cutting is a node with a ring that has a snap length and one that has none; each feeds queues of its own, and both
+// feed "both".
 func cutting(given, whole, both uint64) datapath.Report {
 	set := func(truncated uint64) capture.ClusterState {
 		return capture.ClusterState{Queues: []capture.QueueStats{{}, {Truncated: truncated, TruncatedBytes: 10 * truncated}}}

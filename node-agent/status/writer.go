@@ -18,48 +18,49 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// eager is how many changes of state are written without a pause; after that there is one every Interval.
+// eager is how many changes of state are written without a pause. After that, one is written every Interval.
 const eager = 10
 
-// retries of a write for which there is a newer object.
+// retries is how often a write is repeated because there is a newer object.
 const retries = 3
 
-// Writer writes the status of one node's NodeCapture: at once when the state changed, and every five minutes (see counters.Beat) when
-// only counters did or nothing. Meanwhile its Heartbeat keeps the status valid. If that does not work, the status is written once a
-// minute, because otherwise the operator takes the node for silent. It reads nothing before it writes: the object is the cache's,
-// or what it wrote last. A write that failed is tried again after Interval. It is for one goroutine.
+// Writer writes the status of one node's NodeCapture. It writes at once when the state changed, and every five
+// minutes (see counters.Beat) when only counters changed, or nothing. In between, its Heartbeat keeps the status
+// valid. If that does not work, it writes the status once a minute, because otherwise the operator regards the node
+// as silent. It reads nothing before it writes: the object is from the cache, or is what it wrote last. It tries a
+// failed write again after Interval. It is for one goroutine.
 type Writer struct {
 	Client client.Client
-	// Cached has the NodeCapture as a watch keeps it.
+	// Cached returns the NodeCapture from a watch.
 	Cached client.Reader
 	Node   string
-	// Agent is where the node's agent can be asked for counters, nil where it cannot.
+	// Agent is where others ask the node's agent for counters; nil if they cannot.
 	Agent    *v1.NodeAgent
 	Interval time.Duration
 	// Timeout bounds a write. The caller waits for its end.
 	Timeout time.Duration
 	// Heartbeat may be nil.
 	Heartbeat *Heartbeat
-	// Announce gets what changed with each write since the previous one, also of another agent. It may be nil. The receiver may
-	// keep the object.
+	// Announce gets, with each write, what changed since the previous write, even that of another agent. It may be
+	// nil. The receiver may keep the object.
 	Announce func(*v1.NodeCapture, []Transition)
-	// Count gets the counters of each status, whether or not that is written. It may be nil.
+	// Count gets the counters of each status, even if that is not written. It may be nil.
 	Count func(counters.Report)
-	// Now is time.Now but in tests.
+	// Now is time.Now except in tests.
 	Now func() time.Time
 
-	// latest status that was made; written is the one that was written last, into the object last.
+	// latest is the last status that was made. written is the last one that was written, into the object last.
 	latest, written v1.NodeCaptureStatus
 	writtenTime     time.Time
 	last            *v1.NodeCapture
 	pace            *rate.Limiter
-	// failure of the last try, nil when that succeeded.
+	// failure of the last try; nil if it succeeded.
 	failure    error
 	failedTime time.Time
 }
 
-// Write writes what is to be written by now. Without a NodeCapture there is nothing to do. After a failure it returns the
-// same error until it has tried again.
+// Write writes what is due. Without a NodeCapture it does nothing. After a failure it returns the same error until it
+// has tried again.
 func (w *Writer) Write(ctx context.Context, in Input) error {
 	now := w.Now()
 	status := w.make(in, now)
@@ -93,7 +94,7 @@ func (w *Writer) make(in Input, now time.Time) v1.NodeCaptureStatus {
 	return status
 }
 
-// forget that anything was written: the object is not there, or another one is.
+// forget drops what was written, because the object does not exist, or is another one.
 func (w *Writer) forget() {
 	w.written, w.writtenTime, w.last = v1.NodeCaptureStatus{}, time.Time{}, nil
 }
@@ -139,7 +140,7 @@ func (w *Writer) due(status v1.NodeCaptureStatus, now time.Time) bool {
 	return w.pace.AllowN(now, 1)
 }
 
-// newest is the object as the watch has it, or as the last write left it: a watch may be behind.
+// newest returns the object from the watch, or from the last write: a watch may be behind.
 func (w *Writer) newest(ctx context.Context) (*v1.NodeCapture, error) {
 	var have v1.NodeCapture
 	if err := w.Cached.Get(ctx, client.ObjectKey{Name: w.Node}, &have); err != nil {
@@ -153,7 +154,7 @@ func (w *Writer) newest(ctx context.Context) (*v1.NodeCapture, error) {
 	return &have, nil
 }
 
-// newerThan is what to write to when an object was not the newest: the watch's, or the API server's while the watch is behind.
+// newerThan returns a newer object to write to: the watch's, or the API server's while the watch is behind.
 func (w *Writer) newerThan(ctx context.Context, tried *v1.NodeCapture) (*v1.NodeCapture, error) {
 	have, err := w.newest(ctx)
 	if err == nil && have.ResourceVersion == tried.ResourceVersion {
@@ -163,9 +164,9 @@ func (w *Writer) newerThan(ctx context.Context, tried *v1.NodeCapture) (*v1.Node
 	return have, err
 }
 
-// patch writes the status into an object that must still be as it is. The spec, which may be large, stays out of it.
+// patch writes the status into an object, if that has not changed since. It leaves out the spec, which may be large.
 func (w *Writer) patch(ctx context.Context, have *v1.NodeCapture, status v1.NodeCaptureStatus, in Input, now time.Time) error {
-	// The object's own conditions carry the transition times, of an earlier agent too.
+	// The object's own conditions have the transition times, even of an earlier agent.
 	status.Conditions = Conditions(have.Status.DeepCopy().Conditions, in)
 	if w.writtenTime.IsZero() {
 		keepConsumers(&status, have.Status, in.ConsumersUnknown)

@@ -83,7 +83,7 @@ func kind(out io.Writer, names apiextensions.CustomResourceDefinitionNames, sche
 	}
 }
 
-// fields lists an object's fields, and theirs behind each.
+// fields lists an object's fields, each followed by its own fields.
 func fields(out io.Writer, path string, object *apiextensions.JSONSchemaProps) {
 	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
 		field := object.Properties[name]
@@ -109,7 +109,7 @@ func descend(schema *apiextensions.JSONSchemaProps) bool {
 	return len(schema.Properties) > 0 && !selector && !condition
 }
 
-// describe is a field's type, bounds and default.
+// describe returns a field's type, bounds and default.
 func describe(s *apiextensions.JSONSchemaProps) string {
 	parts := []string{typeOf(s)}
 	if len(s.Enum) > 0 {
@@ -154,7 +154,7 @@ func typeOf(s *apiextensions.JSONSchemaProps) string {
 	return s.Type
 }
 
-// rules are the CEL rules' messages: what is refused, and what to write instead.
+// rules prints the messages of the CEL rules: what is refused, and what to write instead.
 func rules(out io.Writer, indent string, s *apiextensions.JSONSchemaProps) {
 	for _, rule := range s.XValidations {
 		fmt.Fprintln(out, wrap(indent+"- ", indent+"  ", "rule: "+prose(rule.Message)))

@@ -34,7 +34,7 @@ type Writer struct {
 	outcomes map[plan.Network]Problem
 	pools    pools
 	changed  chan event.GenericEvent
-	// clean: none exist, and none are planned.
+	// clean means that none exist, and none are planned.
 	clean bool
 	// read is the checksum of the configuration that the device plugin has read.
 	read string

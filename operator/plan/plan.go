@@ -37,7 +37,7 @@ type Input struct {
 	Current map[string]v1alpha1.NodeCaptureSpec
 	// CheckFilter returns why an expression in the language of pcap-filter(7) does not compile; nil accepts all.
 	CheckFilter func(expression string) error
-	// Suspended: no node should have anything, although the objects are kept.
+	// Suspended means that no node should have anything, although the objects are kept.
 	Suspended bool
 	// FleetBytes is the maximum encoded size of the specs of all NodeCaptures together; 0 for no limit.
 	FleetBytes int64

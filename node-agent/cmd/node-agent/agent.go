@@ -77,7 +77,7 @@ func runInCluster(ctx context.Context, f agentFlags, identity node.Identity) err
 	return a.Run(ctx)
 }
 
-// apiServer is the pod's, or a kubeconfig's.
+// apiServer returns the configuration of the pod, or of a kubeconfig.
 func apiServer(kubeconfig string) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {

@@ -20,9 +20,9 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// What `make bench-agent` is about: an agent with many rings and queues that has nothing to do, and one that is asked for
-// something new. RINGCAP_BENCH="ENGINE RINGS QUEUES SECONDS" sets how many, and how long it is idle; a small case is among the
-// ordinary tests. Figures are printed as lines of JSON after the word "figure".
+// What `make bench-agent` is about: an agent with many rings and queues that has nothing to do, and one that is asked
+// for something new. RINGCAP_BENCH="ENGINE RINGS QUEUES SECONDS" sets how many, and how long it is idle; a small case
+// is among the ordinary tests. Figures are printed as lines of JSON after the word "figure".
 func TestManyRings(t *testing.T) {
 	engine, rings, queues, idle := v1.EngineEBPF, 8, 4, 2
 	asked := os.Getenv("RINGCAP_BENCH")
@@ -146,7 +146,8 @@ func (b bench) ready(s v1.NodeCaptureStatus, rings int) bool {
 	return true
 }
 
-// firstPacket is the time from when a ring on the busy interface is asked for until a consumer that waits for it has a packet.
+// firstPacket is the time from when a ring on the busy interface is asked for until a consumer that waits for it has
+// a packet.
 func (b bench) firstPacket(name string) time.Duration {
 	b.m.manifest(name+".yaml", b.ring(name, "mirror0", 1))
 	started := time.Now()

@@ -14,7 +14,8 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// runBuildModule is an init container between two of load-module: it makes what the first one lacked, for the second.
+// runBuildModule runs as an init container between two of load-module. It makes for the second what the first one
+// lacked.
 func runBuildModule(ctx context.Context, args []string, out, errOut io.Writer) error {
 	flags := flag.NewFlagSet("build-module", flag.ContinueOnError)
 	runDir := flags.String("run-dir", "/run/ringcap", "`folder` where load-module notes what came of the module")

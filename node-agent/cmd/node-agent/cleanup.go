@@ -24,8 +24,8 @@ import (
 	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
-// runCleanup removes rings, queues, pins, sockets and notes, and restores interfaces. What a consumer holds stays, and
-// is named; the kernel module stays loaded unless it is asked for.
+// runCleanup removes rings, queues, pins, sockets and records, and restores interfaces. It leaves what a consumer
+// holds, and names it. The kernel module stays loaded unless its removal is asked for.
 func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error {
 	var paths nodePaths
 	flags := flag.NewFlagSet("cleanup", flag.ContinueOnError)
@@ -43,7 +43,7 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 	if err != nil {
 		return err
 	}
-	// Read before it is removed.
+	// This is read before it is removed.
 	last, known, err := loader.Read(paths.runDir, identity)
 	if err != nil {
 		return err
@@ -65,11 +65,11 @@ func runCleanup(ctx context.Context, args []string, out, errOut io.Writer) error
 	return nil
 }
 
-// unloadModules unloads what load-module loaded. When that fails, the note that it did is there for the next attempt.
+// unloadModules unloads what load-module loaded. If that fails, the record of the load stays for the next try.
 func unloadModules(last loader.Outcome, paths nodePaths) error {
 	kernel := loader.RunningKernel{Sys: paths.sys, RunDir: paths.runDir}
 	if kernel.SourceVersion() != last.SourceVersion {
-		return nil // unloaded since, or somebody else's
+		return nil // unloaded since, or loaded by somebody else
 	}
 	err := kernel.UnloadDrivers()
 	if err == nil {
@@ -92,7 +92,7 @@ func removePluginDir(folder string) error {
 	return nil
 }
 
-// removeAll goes on to the end when a step fails.
+// removeAll continues to the end even if a step fails.
 func removeAll(ctx context.Context, paths nodePaths, identity node.Identity) error {
 	problems := []error{cleanEBPF(ctx, paths), cleanModule(ctx, paths)}
 	_, err := driver.New(paths.driverFile(), identity.BootID, paths.sys, paths.netSysctl).Apply(nil)
@@ -105,8 +105,8 @@ func removeAll(ctx context.Context, paths nodePaths, identity node.Identity) err
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	// Only what is ringcap's is removed from the folder. One that then is not empty, or is a mount point as in the agent's
-	// pod, stays.
+	// It removes only ringcap's files from the folder. The folder stays if it is not empty afterwards, or if it is a
+	// mount point as in the agent's pod.
 	nodes, outcome := filepath.Join(paths.runDir, kmod.NodesDir), filepath.Join(paths.runDir, loader.OutcomeFile)
 	unfinished := []string{node.Unfinished(outcome), node.Unfinished(paths.poolFile()), node.Unfinished(paths.nicFile()), node.Unfinished(paths.driverFile())}
 	for _, path := range append(unfinished, nodes, outcome, paths.poolFile()) {
@@ -123,8 +123,8 @@ func removeAll(ctx context.Context, paths nodePaths, identity node.Identity) err
 	return nil
 }
 
-// removeRecords removes what was accepted or tried, the file of it that was set aside, and what an agent did not finish that was
-// killed.
+// removeRecords removes the record of what was accepted or tried. It also removes a copy that was set aside, and an
+// unfinished file of an agent that was killed.
 func removeRecords(path string) error {
 	return errors.Join(os.RemoveAll(path), os.RemoveAll(datapath.Aside(path)), os.RemoveAll(node.Unfinished(path)))
 }

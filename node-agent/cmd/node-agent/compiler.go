@@ -10,7 +10,8 @@ import (
 	"github.com/ringcap/ringcap/filter"
 )
 
-// compiler makes kernel-side programs of filter expressions, with rcbpf at a path or where it is usually found.
+// compiler returns a function that makes kernel-side programs of filter expressions. It uses rcbpf at a path, or
+// where it is usually found.
 func compiler(ctx context.Context, rcbpf string) func(string, uint32) ([]bpf.RawInstruction, error) {
 	c := filter.Compiler{Path: rcbpf}
 	return func(expression string, snapLen uint32) ([]bpf.RawInstruction, error) {

@@ -263,8 +263,9 @@ func (n clusterNode) message(reason string) v1.NodeRingStatus {
 	return ring
 }
 
-// A ring takes all packets of the interface by which the agent reaches the API server. It is refused; where it is allowed the node
-// is cut off, comes back by itself, and stays so: also when the agent is started again, or is killed while it is cut off.
+// A ring takes all packets of the interface by which the agent reaches the API server. It is refused; where it is
+// allowed the node is cut off, comes back by itself, and stays so: also when the agent is started again, or is killed
+// while it is cut off.
 func TestANodeThatIsCutOffComesBack(t *testing.T) {
 	n := newClusterNode(t)
 	agent := n.agent()

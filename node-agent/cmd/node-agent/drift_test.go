@@ -214,8 +214,8 @@ func (m *machine) replaceProgram() {
 	require.NoError(m.t, netlink.FilterReplace(filter))
 }
 
-// removeQdisc takes away the discipline of an interface that the agent gave one to; where it attaches without, that of another
-// is left alone.
+// removeQdisc takes away the discipline of an interface that the agent gave one to; where it attaches without, that
+// of another is left alone.
 func (m *machine) removeQdisc() {
 	if _, tcx := m.tap("fresh", "other1"); !tcx {
 		require.NoError(m.t, netlink.QdiscDel(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{

@@ -25,9 +25,9 @@ import (
 	"github.com/ringcap/ringcap/node-agent/engine/kmod"
 )
 
-// dump tells what there is on the machine, counters and processes apart, in lines that are the same for the same state: every
-// file and pin, what the pins describe, what is attached to the interfaces and how they are set, what the module has, and
-// what the agent holds open of the eBPF engine.
+// dump tells what there is on the machine, counters and processes apart, in lines that are the same for the same
+// state: every file and pin, what the pins describe, what is attached to the interfaces and how they are set, what
+// the module has, and what the agent holds open of the eBPF engine.
 func (m *machine) dump(agent *process) map[string]int {
 	m.t.Helper()
 	lines := slices.Concat(m.dumpFiles(), m.dumpTables(), m.dumpInterfaces(), m.dumpModule(), m.dumpDescriptors(agent.Process.Pid))

@@ -15,12 +15,12 @@ import (
 	"github.com/ringcap/ringcap/node-agent/memory"
 )
 
-// nodePaths are the folders of a node that ringcap uses.
+// nodePaths holds the folders of a node that ringcap uses.
 type nodePaths struct {
 	runDir string
 	bpffs  string
 	sys    string
-	// netSysctl is /proc/sys/net, which containers have read-only.
+	// netSysctl is /proc/sys/net, which is read-only in containers.
 	netSysctl string
 }
 
@@ -40,27 +40,27 @@ func (p *nodePaths) check(errOut io.Writer) error {
 	return nil
 }
 
-// pinDir is the eBPF engine's own folder.
+// pinDir returns the eBPF engine's own folder.
 func (p *nodePaths) pinDir() string { return filepath.Join(p.bpffs, "ringcap") }
 
 func (p *nodePaths) driverFile() string { return filepath.Join(p.runDir, "drivers.json") }
 
-// acceptedName is the file of what was accepted last.
+// acceptedName is the name of the file with the last accepted specs.
 const acceptedName = "accepted.json"
 
-// acceptedFile is that of a machine without Kubernetes, where an agent that ends removes what it made. In a cluster the file is
-// in the kubelet's folder for this plugin, which survives a boot.
+// acceptedFile returns the file of a machine without Kubernetes, on which an agent removes its objects when it ends.
+// In a cluster the file is in the kubelet's folder for this plugin, which survives a boot.
 func (p *nodePaths) acceptedFile() string { return filepath.Join(p.runDir, acceptedName) }
 
-// poolFile is about the virtual functions of pools.
+// poolFile returns the file with the virtual functions of pools.
 func (p *nodePaths) poolFile() string { return filepath.Join(p.runDir, "pools.json") }
 
-// trialsName is the file of what was tried that can cut the node off.
+// trialsName is the name of the file with the trials of settings that can cut the node off.
 const trialsName = "trials.json"
 
 func (p *nodePaths) nicFile() string { return filepath.Join(p.runDir, "nic.json") }
 
-// agentFlags are those of the agent, in a cluster and standalone.
+// agentFlags are the flags of the agent, in a cluster and standalone.
 type agentFlags struct {
 	nodePaths
 	nodeName       string
@@ -126,10 +126,10 @@ func (f *agentFlags) check(errOut io.Writer) error {
 	return nil
 }
 
-// pluginDir is the folder of the kubelet's for what is ringcap's.
+// pluginDir returns the kubelet's folder for ringcap.
 func (f *agentFlags) pluginDir() string { return filepath.Join(f.kubeletDir, "plugins", "ringcap.io") }
 
-// users are those of --uids.
+// users returns the users of --uids.
 func (f *agentFlags) users() ([]uint32, error) {
 	var users []uint32
 	for _, text := range strings.Split(f.uids, ",") {

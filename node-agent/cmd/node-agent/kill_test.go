@@ -85,8 +85,9 @@ var states = [2]struct {
 	probes         int
 }{{stateBefore, "old", 3}, {stateAfter, "fresh", 2}}
 
-// An agent is killed at each step from one state to the other and back, under traffic. The next one comes to the same end as
-// if nothing had happened, nothing is left over, and consumers that were attached all along have got every packet.
+// An agent is killed at each step from one state to the other and back, under traffic. The next one comes to the same
+// end as if nothing had happened, nothing is left over, and consumers that were attached all along have got every
+// packet.
 //
 // RINGCAP_EVERY=1 kills at each of the some 400; by default it is each 29th.
 func TestTheAgentIsKilledAtEachStep(t *testing.T) {
@@ -155,7 +156,8 @@ func runKills(t *testing.T, engine v1.Engine, every int) {
 	agent.interrupt(unix.SIGTERM)
 }
 
-// allRead ends consumers: the first two, of "ids", have all packets between them, and each that reads another's ring has them too.
+// allRead ends consumers: the first two, of "ids", have all packets between them, and each that reads another's ring
+// has them too.
 func (m *machine) allRead(consumers []*process) {
 	m.t.Helper()
 	var read int64

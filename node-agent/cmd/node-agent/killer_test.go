@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killer kills a process in the system call with which it takes its nth step, from inside the kernel. A step is a call that
-// changes what outlives a process: what is pinned, attached or said to the module, files, settings of interfaces. Others leave
-// nothing that the step before had not left.
+// killer kills a process in the system call with which it takes its nth step, from inside the kernel. A step is a
+// call that changes what outlives a process: what is pinned, attached or said to the module, files, settings of
+// interfaces. Others leave nothing that the step before had not left.
 type killer struct {
 	t       *testing.T
 	targets *ebpf.Map

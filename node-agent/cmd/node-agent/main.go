@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command node-agent runs the data path of one node: in a cluster, from its NodeCapture; with --standalone, from
-// manifests in a folder. `node-agent help` lists what it does.
+// manifests in a folder. `node-agent help` lists its commands.
 package main
 
 import (
@@ -36,7 +36,7 @@ const usage = `node-agent captures packets on one node, for consumers that need 
 node-agent COMMAND --help lists a command's flags.
 `
 
-// errUsage: the command line is wrong, and the person was told so.
+// errUsage means that the command line is wrong, and the user was told so.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -99,13 +99,13 @@ func parse(flags *flag.FlagSet, args []string, errOut io.Writer) error {
 	return nil
 }
 
-// badFlag tells the person what is wrong with a flag's value.
+// badFlag tells the user what is wrong with a flag's value.
 func badFlag(errOut io.Writer, format string, args ...any) error {
 	fmt.Fprintf(errOut, "node-agent: "+format+"\n", args...)
 	return errUsage
 }
 
-// setLog sets this process's log, for the Kubernetes libraries too.
+// setLog sets this process's log, including that of the Kubernetes libraries.
 func setLog(level slog.Level, errOut io.Writer) {
 	handler := slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: level})
 	slog.SetDefault(slog.New(handler))

@@ -29,7 +29,7 @@ func (f *moduleFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&f.signingKey, "signing-key", "", "`folder` with tls.key and tls.crt, by which modules are signed before they are loaded; empty for none")
 }
 
-// loader makes the loader that the flags ask for.
+// loader returns the loader that the flags ask for.
 func (f *moduleFlags) loader(identity node.Identity, kernel loader.RunningKernel, errOut io.Writer) (loader.Loader, error) {
 	mode, err := loader.ParseMode(f.mode)
 	if err != nil {
@@ -39,7 +39,7 @@ func (f *moduleFlags) loader(identity node.Identity, kernel loader.RunningKernel
 		Mode: mode, ModulesDir: f.modulesDir, BuiltDir: f.builtDir, Identity: identity, Kernel: kernel,
 	}
 	if f.signingKey != "" {
-		// Without it the kernel may still load the module; if not, its error tells why.
+		// Without a signer, the kernel may still load the module. If not, its error tells why.
 		if l.Signer, err = loader.ReadSigner(f.signingKey); err != nil {
 			fmt.Fprintf(errOut, "Modules are not signed: %v\n", err)
 		}
@@ -47,7 +47,7 @@ func (f *moduleFlags) loader(identity node.Identity, kernel loader.RunningKernel
 	return l, nil
 }
 
-// runLoadModule is the init container. The agent starts after it also where the module could not be loaded.
+// runLoadModule runs as the init container. The agent starts after it even if the module could not be loaded.
 func runLoadModule(args []string, out, errOut io.Writer) error {
 	var paths nodePaths
 	var from moduleFlags
@@ -85,7 +85,8 @@ func runLoadModule(args []string, out, errOut io.Writer) error {
 	return outcome.Write(paths.runDir)
 }
 
-// holders are those of the module: pods by the kubelet's word, also while they do not read.
+// holders returns what holds the module. It includes pods that have queues by the kubelet's answer, even while they
+// do not read.
 func holders(kubeletDir string) ([]string, error) {
 	owners := map[capture.QueueID][]string{}
 	if kubeletDir != "" {

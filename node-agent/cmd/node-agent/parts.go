@@ -26,7 +26,7 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// parts are what an agent is put together from.
+// parts are the components of an agent.
 type parts struct {
 	reconciler        *datapath.Reconciler
 	module            moduleState
@@ -51,7 +51,7 @@ func newParts(ctx context.Context, f agentFlags, identity node.Identity, who con
 	return p
 }
 
-// consumers are who may have queues: those that the authorizer lets, else the users.
+// consumers tells which processes may have queues: those that the authorizer permits, else those of the users.
 type consumers struct {
 	authorizer ebpf.Authorizer
 	users      []uint32
@@ -73,9 +73,9 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 	}
 	return &datapath.Provider{
 		Kind: v1.EngineEBPF,
-		// Whether it can be used otherwise is found out by opening it.
+		// Other reasons show when it is opened.
 		Probe: func(context.Context) plan.EngineFact {
-			// For another error, what is in use is not given up; it is tried again the next time.
+			// For another error, the engine in use is kept, and the next call tries again.
 			if err := tried(); errors.Is(err, ebpf.ErrOverlap) {
 				return plan.EngineFact{Why: err.Error()}
 			}
@@ -84,7 +84,7 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 				SlotOverhead: sizing.EBPFSlot,
 			}
 		},
-		// Capture that an agent without this check left is removed.
+		// This removes the capture that an agent without this check left.
 		Present: func() bool {
 			_, err := os.Stat(f.pinDir())
 			return err == nil
@@ -118,7 +118,8 @@ func (p parts) moduleProvider(ctx context.Context, paths nodePaths) *datapath.Pr
 	}
 }
 
-// moduleLanes is one lane for each CPU that may produce, and one that is shared where there are several, within bounds.
+// moduleLanes returns one lane for each CPU that may produce. With several CPUs it adds a shared lane. The number is
+// within bounds.
 func moduleLanes() int {
 	cpus := possibleCPUs()
 	if cpus == 1 {
@@ -127,10 +128,10 @@ func moduleLanes() int {
 	return min(cpus+1, sizing.MaxLanes)
 }
 
-// ebpfLanes is one lane for each CPU that may produce, within bounds.
+// ebpfLanes returns one lane for each CPU that may produce, within bounds.
 func ebpfLanes() int { return min(possibleCPUs(), sizing.EBPFLanes) }
 
-// possibleCPUs is how many there may be; if that cannot be read, more than any bound.
+// possibleCPUs returns how many CPUs there may be. If that cannot be read, it returns more than any bound.
 func possibleCPUs() int {
 	cpus, err := node.PossibleCPUs()
 	if err != nil {
@@ -140,7 +141,7 @@ func possibleCPUs() int {
 	return cpus
 }
 
-// watchModule follows the module's events, through reloads.
+// watchModule follows the module's events, even if the module is reloaded.
 func watchModule(ctx context.Context, activity, changed datapath.Signal) {
 	const again = 5 * time.Second
 	for ctx.Err() == nil {

@@ -76,7 +76,7 @@ func printPreflight(report loader.Preflight, format string, out io.Writer) error
 	return table.Flush()
 }
 
-// needed are the capabilities that the loader or the agent needs, as docs/security.md explains them.
+// needed lists the capabilities that the loader or the agent needs; docs/security.md explains them.
 var needed = []struct {
 	name   string
 	number int
@@ -90,7 +90,8 @@ var needed = []struct {
 	{"CAP_BPF", unix.CAP_BPF},
 }
 
-// missingCapabilities are those that this process does not have; a kernel that cannot be asked is taken to give none.
+// missingCapabilities returns those that this process does not have. If the kernel cannot be asked, it returns all of
+// them.
 func missingCapabilities() []string {
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0]); err != nil {

@@ -26,8 +26,8 @@ metadata: {name: ids}
 spec: {rings: [mirror], queues: 2, balance: Flow, slots: 4096, memoryLimit: 64Mi}
 `
 
-// Each change is refused on the machine, and the agent killed while it is. Capture goes on before the next agent is there and
-// after it, every packet is accounted for, and a person is told what is wrong with the change.
+// Each change is refused on the machine, and the agent killed while it is. Capture goes on before the next agent is
+// there and after it, every packet is accounted for, and a person is told what is wrong with the change.
 func TestTheAgentIsKilledWhileAChangeIsRefused(t *testing.T) {
 	for _, engine := range []v1.Engine{v1.EngineEBPF, v1.EngineKernelModule} {
 		t.Run(string(engine), func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// captureRows are rows of real packets: the captures in the folders that RINGCAP_CAPTURES lists, separated by colons.
+// captureRows returns rows of real packets: the captures in the folders that RINGCAP_CAPTURES lists, separated by
+// colons.
 func captureRows(t *testing.T) []row {
 	t.Helper()
 	var rows []row

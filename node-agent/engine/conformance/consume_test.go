@@ -146,7 +146,8 @@ func (q *mapQueue) close() {
 	q.conn.Close()
 }
 
-// drainLane reads a lane of either engine; its position and that of the consumer are at the beginning of what is mapped of them.
+// drainLane reads a lane of either engine. The lane's position and that of the consumer are at the beginning of their
+// mappings.
 func drainLane(kernel, released, data []byte, size uint64) ([]received, error) {
 	var all []received
 	for position := *word64(released, 0); position < atomic.LoadUint64(word64(kernel, 0)); {

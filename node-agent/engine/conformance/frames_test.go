@@ -82,7 +82,7 @@ func icmp(source, destination string) []byte {
 
 func arp() []byte { return ethernet(0x0806, []byte{0, 1, 8, 0, 6, 4, 0, 1}) }
 
-// datagram is the frames of a UDP datagram of IPv4 in two fragments, the first with the ports.
+// datagram returns the frames of a UDP datagram of IPv4 in two fragments, the first with the ports.
 func datagram(id uint16, source string, sport uint16, destination string, dport uint16) [2][]byte {
 	whole := udpHeader(sport, dport, make([]byte, 40))
 	var frames [2][]byte

@@ -47,7 +47,8 @@ type lab struct {
 
 const txQueues = 4 // of the senders, and as many receive queues of the tapped ones
 
-// newLab makes a lab for the engine "EBPF" or "KernelModule"; it skips where that cannot run, unless RINGCAP_ENGINES names it.
+// newLab makes a lab for the engine "EBPF" or "KernelModule". It skips the test if that engine cannot run, unless
+// RINGCAP_ENGINES names it.
 func newLab(t *testing.T, engine string) *lab {
 	t.Helper()
 	must := strings.Contains(os.Getenv("RINGCAP_ENGINES"), engine)
@@ -148,8 +149,9 @@ func (l *lab) addPair(t *testing.T, sender, tapped string) {
 	}
 }
 
-// steer makes crafted frames leave by the transmit queue that the last byte of their source MAC address names, and so come
-// by the receive queue of that number; veth's skbs have one less in them. All others leave by the first.
+// steer makes crafted frames leave by the transmit queue that the last byte of their source MAC address names. So
+// they arrive by the receive queue of that number; veth's skbs have one less in them. All other frames leave by the
+// first queue.
 func (l *lab) steer(t *testing.T, name string) {
 	program, err := cilium.NewProgram(&cilium.ProgramSpec{
 		Type: cilium.SchedCLS, License: "GPL",
@@ -217,7 +219,7 @@ func (l *lab) stack(t *testing.T) int {
 	}
 }
 
-// packetSocket opens a raw socket on an interface, which receives packets of a protocol, or none.
+// packetSocket opens a raw socket on an interface. It receives packets of a protocol, or none.
 func packetSocket(t *testing.T, index, protocol int) int {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance is the definition of parity: a table of rings, clusters and packets, and what must become of each
-// packet, run over every engine. What an engine lacks is listed in the row and in docs/engines.md, and the engine refuses it
-// with an error that wraps capture.ErrUnsupported, which becomes the condition reason Unsupported.
+// Package conformance defines parity: a table of rings, clusters and packets, with the required result for each
+// packet, runs over every engine. The row and docs/engines.md list what an engine lacks. The engine refuses it with
+// an error that wraps capture.ErrUnsupported, which becomes the condition reason Unsupported.
 package conformance
 
 import (
@@ -61,8 +61,8 @@ var arrives = map[string]string{
 	"sender": "tapped", "sender2": "tapped2", "tapped": "sender", "tapped2": "sender2", "sender3": "bridge",
 }
 
-// row is a line of the table. By default its ring is called "ring" and taps what "tapped" receives, its clusters are "a", "b"
-// and so on, and the ring feeds all of them.
+// row is a line of the table. By default, its ring is called "ring" and taps what "tapped" receives. Its clusters are
+// "a", "b" and so on, and the ring feeds all of them.
 type row struct {
 	name     string
 	rings    []capture.Ring
@@ -74,8 +74,8 @@ type row struct {
 	stack *int
 	// lacks: engines that refuse it, with words of the refusal.
 	lacks map[string]string
-	// check is instead of the comparison with each packet's fate, where chance or the size of memory decides; the accounts
-	// have been checked by then.
+	// check replaces the comparison with each packet's result if chance or the size of memory decides. By then, the
+	// accounts have been checked.
 	check func(t *testing.T, r result)
 	// gone are rules that are there no more at the end, with what they counted.
 	gone []uint32
@@ -155,7 +155,8 @@ func (l *lab) run(t *testing.T, r row) {
 	requirePatterns(t, plan, res)
 }
 
-// result sends a row's packets and tells what became of them, and whether the idle times of its rules passed before they should.
+// result sends a row's packets and returns what became of them. It also reports whether the idle times of its rules
+// passed too early.
 func (l *lab) result(t *testing.T, plan capture.Plan, r row) (result, bool) {
 	pace := pace{last: time.Now()}
 	seen, err := l.engine.Observe(context.Background())
@@ -188,7 +189,7 @@ func (r row) timed() bool {
 	return slices.ContainsFunc(r.packets, func(p packet) bool { return p.wait > 0 })
 }
 
-// requireRefusal: it is refused by name, and nothing of the ring or cluster is there.
+// requireRefusal requires that it is refused by name, and that nothing of the ring or cluster exists.
 func (l *lab) requireRefusal(t *testing.T, failed map[string]error, words string) {
 	t.Helper()
 	found := false
@@ -279,7 +280,7 @@ func (r row) isUnattended(id capture.QueueID) bool {
 	return false
 }
 
-// settled observes until the rings have seen what they must, and queues account for all of it.
+// settled observes until the rings have seen all expected packets, and the queues account for all of them.
 func (l *lab) settled(t *testing.T, r row) capture.Observation {
 	t.Helper()
 	want := uint64(0)
@@ -344,7 +345,7 @@ func requireAccounts(t *testing.T, plan capture.Plan, res result) {
 	}
 }
 
-// requireBytes: bytes of packets that consumers cannot read are counted as cut off.
+// requireBytes requires that bytes of packets that consumers cannot read are counted as truncated.
 func requireBytes(t *testing.T, s capture.QueueStats, packets []received) {
 	t.Helper()
 	var want capture.QueueStats
@@ -480,7 +481,7 @@ func requireRules(t *testing.T, res result) {
 	require.Equal(t, want, got, "packets by wildcard rule")
 }
 
-// requirePatterns: payload patterns counted the packets that they decided on.
+// requirePatterns requires that payload patterns counted the packets that they decided on.
 func requirePatterns(t *testing.T, plan capture.Plan, res result) {
 	t.Helper()
 	patterns := plan.Rings[0].Rules.Patterns
@@ -569,7 +570,7 @@ func (r row) feeds(p packet, ring capture.Ring, cluster string) bool {
 	return false
 }
 
-// expectation is what a packet's slot has to contain, except for the hash.
+// expectation returns what a packet's slot must contain, except for the hash.
 func (l *lab) expectation(ring capture.Ring, p packet, said answer) expectation {
 	e := expectation{packet: p, data: p.frame[:min(len(p.frame), int(ring.SnapLen))]}
 	e.slot = slot{

@@ -170,7 +170,7 @@ func fragmentRows() []row {
 		parts := datagram(uint16(i+1), address, uint16(2000+i), "10.1.0.1", 53)
 		together = append(together, passed(whole, parts[0], parts[1])...)
 		withFlow = append(withFlow, packet{frame: whole}, packet{frame: parts[0], hashedAs: whole}, packet{frame: parts[1], hashedAs: whole})
-		// The second comes first: nobody knows the flow, and all of the datagram stays together.
+		// The second fragment comes first. Nobody knows the flow, and all of the datagram stays together.
 		reversed = append(reversed, passed(parts[1], parts[0])...)
 		address = fmt.Sprintf("2001:db8::1:%x", i+1)
 		whole = udp(address, uint16(2000+i), "2001:db8::2", 53)

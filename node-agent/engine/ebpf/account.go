@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// queueAccount is what a queue counted in data maps that are not its own any more, the last of which has the id Until. It is in
-// the node's table of accounts, in one value: so another process knows whether a map that went is in it.
+// queueAccount is the sum of the counters of a queue's former data maps. The last of them has the id Until. It is one
+// value in the node's table of accounts, so another process can tell whether a former map is included.
 type queueAccount struct {
 	Before laneStats
 	Until  uint32
@@ -20,8 +20,8 @@ var accountsSpec = &ebpf.MapSpec{
 	Name: "rc_accounts", Type: ebpf.Array, KeySize: 4, ValueSize: 72, MaxEntries: maxNodeQueues,
 }
 
-// settle adds a data map to the queue's account. It is in the table no more, and no program writes to it: a change of a map
-// of maps waits for the programs that are running.
+// settle adds a data map to the queue's account. The map is no longer in the table, and no program writes to it: a
+// change of a map of maps waits for the programs that are running.
 func (q *queue) settle(h *laneHeads, id uint32) error {
 	if q.account.Until == id {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// failures are what could not be made as planned, by the name of the ring or cluster.
+// failures holds the errors of what could not be made as planned, by the name of the ring or cluster.
 type failures map[string]error
 
 func (f failures) add(name string, err error) {
@@ -19,8 +19,8 @@ func (f failures) add(name string, err error) {
 	}
 }
 
-// Apply makes the node's data path as planned; see capture.Engine. The engine knows its own objects, and
-// repairs them. It makes queues first, then the rings that feed them. Then it removes what is not planned any more, in the
+// Apply makes the node's data path as planned; see capture.Engine. The engine knows its own objects, and repairs
+// them. It makes queues first, then the rings that feed them. Then it removes what is no longer planned, in the
 // reverse order. So no packet is passed to a missing queue.
 func (e *Engine) Apply(ctx context.Context, plan capture.Plan, _ capture.Observation) (map[string]error, error) {
 	e.mu.Lock()
@@ -29,7 +29,7 @@ func (e *Engine) Apply(ctx context.Context, plan capture.Plan, _ capture.Observa
 	if err == nil {
 		var retired bool
 		if retired, err = e.retireLayouts(); retired && err == nil && len(failed) > 0 {
-			failed, err = e.apply(plan) // for what the other layout took: an interface's XDP, memory
+			failed, err = e.apply(plan) // for resources of the other layout: an interface's XDP, memory
 		}
 	}
 	if err != nil {
@@ -38,7 +38,7 @@ func (e *Engine) Apply(ctx context.Context, plan capture.Plan, _ capture.Observa
 	return failed, ctx.Err()
 }
 
-// apply is one round of Apply.
+// apply does one round of Apply.
 func (e *Engine) apply(plan capture.Plan) (failures, error) {
 	if err := e.env.tables.setClock(); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (e *Engine) makeCluster(planned capture.Cluster, current *cluster) error {
 	return nil
 }
 
-// freeIndexes finds n consecutive indexes that no cluster has.
+// freeIndexes finds n consecutive indexes that no cluster uses.
 func (e *Engine) freeIndexes(n int) (uint32, error) {
 	taken := e.occupied()
 	run := 0
@@ -183,7 +183,7 @@ func (e *Engine) removeRings(planned map[string]bool, failed failures) {
 	}
 }
 
-// retireClusters gives up the clusters that are not planned any more, but not from under a consumer.
+// retireClusters retires the clusters that are no longer planned. It does not take a queue away from a consumer.
 func (e *Engine) retireClusters(planned map[string]bool, failed failures) {
 	for name, c := range e.clusters {
 		if planned[name] {
@@ -214,7 +214,7 @@ func (e *Engine) removeRetired(failed failures) {
 	e.retired = kept
 }
 
-// fed reports whether a program may still run that was made for the cluster.
+// fed reports whether a program that was made for the cluster may still run.
 func (e *Engine) fed(c *cluster) bool {
 	for _, r := range e.rings {
 		if r.feeds(c) {
@@ -224,7 +224,7 @@ func (e *Engine) fed(c *cluster) bool {
 	return false
 }
 
-// updateParams gives the queues the parameters for their consumers.
+// updateParams updates the parameters that the queues pass to their consumers.
 func (e *Engine) updateParams() {
 	for _, c := range e.clusters {
 		p := queueParams{queues: c.Queues, watermark: c.Watermark, timeout: c.WatermarkTimeout}

@@ -50,7 +50,8 @@ func TestFilter(t *testing.T) {
 			plan.Rings[0].Filter = inVLAN(t, 5)
 			l.apply(e, plan)
 			c := l.consume("mirror", 0)
-			// Of each four: one without a tag, one in VLAN 5, one in another, one in VLAN 5 within another.
+			// Of every four packets, one has no tag, one is in VLAN 5, one is in another VLAN, and one is in VLAN 5
+			// within another.
 			l.sendAll(e, "mirror", 400, func(n int) []byte {
 				tags := [][]uint32{{}, {0x8100<<16 | 0x2005}, {0x8100<<16 | 6}, {0x88a8<<16 | 7, 0x8100<<16 | 5}}
 				return tagged(frame(n, 60), tags[n%4]...)
@@ -68,7 +69,7 @@ func TestLongestFilter(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
 	plan := l.plan(1)
-	// As long as filters may be: a comparison after the other, of which the last accepts.
+	// This is the longest possible filter: a sequence of comparisons, of which the last accepts.
 	var long []bpf.Instruction
 	long = append(long, bpf.LoadAbsolute{Off: 26, Size: 4})
 	for n := range (maxFilter - 3) / 2 {
@@ -83,7 +84,7 @@ func TestLongestFilter(t *testing.T) {
 	require.EqualValues(t, 3, l.observe(e).Rings["mirror"].Stats.Passed)
 }
 
-// identity is everything of a lab's engine that has a number in the kernel.
+// identity returns the kernel's numbers of all objects of a lab's engine.
 func identity(t *testing.T, e *Engine) []uint32 {
 	t.Helper()
 	var ids []uint32
@@ -234,7 +235,7 @@ func TestForeignProgramsAreLeftAlone(t *testing.T) {
 		}))
 	}
 	add(netlink.HANDLE_MIN_INGRESS, 1, unix.ETH_P_ALL)
-	// One for IPv4 alone takes the first priority, where one for all protocols then has no place.
+	// A filter for IPv4 alone takes the first priority, which a filter for all protocols then cannot have.
 	add(netlink.HANDLE_MIN_EGRESS, 1, unix.ETH_P_IP)
 	require.Equal(t, []string{"foreign", "foreign"}, l.taps())
 
@@ -248,7 +249,7 @@ func TestForeignProgramsAreLeftAlone(t *testing.T) {
 	require.Equal(t, "clsact", l.qdisc())
 }
 
-// A process may end between a discipline and the first filter in it, or behind the last.
+// A process may end between the discipline and its first filter, or after the removal of the last.
 func TestADisciplineWithoutFiltersIsNotLeft(t *testing.T) {
 	l := newLab(t)
 	clsactOnly := func(o *Options) { o.withoutTCX = true }

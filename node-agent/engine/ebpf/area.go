@@ -11,10 +11,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// kinds are the maps of a queue, in the order in which a consumer gets them; by these names they are pinned.
+// kinds names the maps of a queue, in the order in which a consumer gets them. They are pinned by these names.
 var kinds = [...]string{"data", "consumer", "doorbell"}
 
-// queueMaps are descriptors of a queue's maps, by kind.
+// queueMaps holds the descriptors of a queue's maps, by kind.
 type queueMaps [len(kinds)]*ebpf.Map
 
 func (m queueMaps) close() {
@@ -25,7 +25,7 @@ func (m queueMaps) close() {
 	}
 }
 
-// area is a queue's memory in this process: what it has mapped of it, and the maps' ids. It has no descriptor.
+// area is a queue's memory in this process: the mapped parts and the maps' ids. It holds no descriptor.
 type area struct {
 	ids       [len(kinds)]uint32
 	head      *laneHeads
@@ -33,7 +33,7 @@ type area struct {
 	bell      *bellPage
 }
 
-// newArea maps what is looked at of a queue's maps.
+// newArea maps the parts of a queue's maps that this process uses.
 func newArea(m queueMaps, s queueShape) (*area, error) {
 	a := &area{}
 	var err error
@@ -68,14 +68,14 @@ func (a *area) unmap() {
 	}
 }
 
-// id is that of the data map, by which consumers know the area.
+// id returns the id of the data map. Consumers identify the area by it.
 func (a *area) id() uint32 { return a.ids[0] }
 
 func (q *queue) pin(kind string) string {
 	return filepath.Join(q.folder, fmt.Sprintf("q%d_%s", q.id.Queue, kind))
 }
 
-// nextPin is where a map is until it is the queue's.
+// nextPin returns the path of a map that is not yet the queue's.
 func (q *queue) nextPin(kind string) string { return q.pin("next_" + kind) }
 
 // makeMaps makes and pins a queue's maps.
@@ -89,7 +89,7 @@ func (q *queue) makeMaps(pin func(kind string) string) (queueMaps, error) {
 		}
 		m[i] = one
 	}
-	// From here on only programs write to it, and consumers can be given a descriptor that they can map.
+	// From here on only programs write to it. A consumer can get a descriptor that it can map.
 	if err := m[0].Freeze(); err != nil {
 		m.close()
 		return m, fmt.Errorf("freeze %s: %w", pin(kinds[0]), err)
@@ -97,7 +97,7 @@ func (q *queue) makeMaps(pin func(kind string) string) (queueMaps, error) {
 	return m, nil
 }
 
-// openMaps opens the maps at their pins. The error wraps os.ErrNotExist where one is not there.
+// openMaps opens the maps at their pins. The error wraps os.ErrNotExist if one is missing.
 func openMaps(pin func(kind string) string) (queueMaps, error) {
 	var m queueMaps
 	for i, kind := range kinds {
@@ -138,7 +138,7 @@ func (q *queue) openMap(i int, kind string) (*ebpf.Map, error) {
 		}
 		one.Close()
 	}
-	// Somebody has removed the pins: who may do all on this machine finds it nevertheless.
+	// Somebody has removed the pins. A process with all capabilities on this machine still finds the map.
 	one, err := ebpf.NewMapFromID(ebpf.MapID(q.area.ids[i]))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", q.pin(kind), errors.Join(failed, err))
@@ -146,8 +146,8 @@ func (q *queue) openMap(i int, kind string) (*ebpf.Map, error) {
 	return one, nil
 }
 
-// rename makes the maps at the next pins those of the queue. The data map's is the last: as long as it is there, there is
-// something to finish.
+// rename moves the maps from the next pins to the queue's pins. The data map is the last: while its next pin exists,
+// the change is incomplete.
 func (q *queue) rename() error {
 	for i := len(kinds) - 1; i >= 0; i-- {
 		err := os.Rename(q.nextPin(kinds[i]), q.pin(kinds[i]))

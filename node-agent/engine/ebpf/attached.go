@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attachedTable has the consumers' processes by queue, 0 = none. It is one element that programs read without a look-up, and is
-// written to where it is mapped.
+// attachedTable holds the consumers' processes by queue, 0 = none. It is one element, which programs read without a
+// look-up. This process writes to it through a mapping.
 type attachedTable struct {
 	mu    sync.RWMutex
-	pages []byte // nil once it is unmapped: a consumer's grace may end later
+	pages []byte // nil once unmapped: a consumer's grace may end later
 }
 
 func mapAttached(m *ebpf.Map) (*attachedTable, error) {
@@ -30,7 +30,7 @@ func mapAttached(m *ebpf.Map) (*attachedTable, error) {
 func (t *attachedTable) unmap() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Fails only for addresses that are not a mapping's.
+	// Fails only for addresses that are not of a mapping.
 	_ = unix.Munmap(t.pages)
 	t.pages = nil
 }

@@ -14,12 +14,13 @@ import (
 
 // Authorizer decides which process gets which queue. Its methods may be called by several goroutines.
 type Authorizer interface {
-	// Authorize returns nil, or why not, in words for the user of that process. The process is the one that connected
-	// (SO_PEERCRED), by its number in this process's pid namespace; 0 when it is not visible from there.
+	// Authorize returns nil, or an error with the reason, in words for the user of that process. The process is the
+	// one that connected (SO_PEERCRED). pid is its number in this process's pid namespace, 0 if it is not visible
+	// there.
 	Authorize(ctx context.Context, pid int, queue capture.QueueID) error
 }
 
-// AuthorizerFunc is a function as an Authorizer.
+// AuthorizerFunc makes an Authorizer of a function.
 type AuthorizerFunc func(ctx context.Context, pid int, queue capture.QueueID) error
 
 // Authorize calls the function.
@@ -27,7 +28,7 @@ func (f AuthorizerFunc) Authorize(ctx context.Context, pid int, queue capture.Qu
 	return f(ctx, pid, queue)
 }
 
-// localUsers are the users that get any queue on a machine without Kubernetes.
+// localUsers holds the users that get any queue on a machine without Kubernetes.
 type localUsers map[uint32]bool
 
 func newLocalUsers(numbers []uint32) localUsers {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bellPage is the page of a doorbell that its consumer writes to, mapped for writing and not looked at: as long as it is, nobody can
-// freeze the map.
+// bellPage is the doorbell's page that the consumer writes to. It is mapped for writing, but not read. As long as it
+// is mapped, nobody can freeze the map.
 type bellPage struct{ page []byte }
 
 func mapBell(doorbell *ebpf.Map) (*bellPage, error) {
@@ -24,13 +24,14 @@ func mapBell(doorbell *ebpf.Map) (*bellPage, error) {
 }
 
 func (b *bellPage) unmap() {
-	// Fails only for addresses that are not a mapping's.
+	// Fails only for addresses that are not of a mapping.
 	_ = unix.Munmap(b.page)
 }
 
 const bellProgram = "ringcap_bell"
 
-// loadBell loads the program that owns the timers of the queues' bells: it stays in the kernel as long as one of them is there.
+// loadBell loads the program that owns the timers of the queues' bells. The program stays in the kernel as long as
+// one of the timers exists.
 func loadBell(bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
 	spec, err := loadSpec()
 	if err != nil {
@@ -56,9 +57,9 @@ func loadBell(bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
 	return loaded.DetachProgram(bellProgram), nil
 }
 
-// resetBell makes the bell at an index that of a consumer that has not slept yet.
+// resetBell resets the bell at an index for a consumer that has not slept yet.
 func (t *tables) resetBell(index uint32) error {
-	const shortest = 14 // of packets that programs can be run with
+	const shortest = 14 // the shortest packet that programs can be run with
 	packet := make([]byte, shortest)
 	binary.NativeEndian.PutUint32(packet, index)
 	result, err := t.bell.Run(&ebpf.RunOptions{Data: packet})

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// layout is the folder below the pin directory; it changes when what is pinned changes incompatibly.
+// layout is the folder below the pin directory. It changes with each incompatible change of the pins.
 const layout = "v3"
 
-// pins knows where in the bpffs things are.
+// pins knows the paths in the bpffs.
 type pins struct {
 	root string
-	// qdiscs are the interfaces of which it is noted that their clsact discipline is ours.
+	// qdiscs holds the interfaces with a note that the engine added their clsact discipline.
 	qdiscs map[int]bool
 }
 
@@ -35,12 +35,12 @@ func (p pins) ring(name string) string {
 	return filepath.Join(p.rings(), pinName(name))
 }
 
-// pinName is name as bpffs accepts it: no dots. Names have no underscores of their own.
+// pinName returns the name as bpffs accepts it: without dots. Names of rings and clusters have no underscores.
 func pinName(name string) string {
 	return strings.ReplaceAll(name, ".", "_")
 }
 
-// openPins makes sure that dir is in a bpffs, which it mounts when nothing is there yet.
+// openPins ensures that dir is in a bpffs. It mounts one if nothing is mounted there yet.
 func openPins(dir string, log *slog.Logger) (pins, error) {
 	p := pins{root: filepath.Join(dir, layout), qdiscs: map[int]bool{}}
 	mountPoint := filepath.Dir(dir)
@@ -72,7 +72,7 @@ func inBPFFS(path string) bool {
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.BPF_FS_MAGIC
 }
 
-// explainRights adds what to do to an error that is due to missing rights; it returns other errors unchanged.
+// explainRights adds advice to an error that is due to missing rights. It returns other errors unchanged.
 func explainRights(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%w (the eBPF engine needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and a kernel that is not "+

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The verifier would need the kernel's own type information for relocations, for kernel functions, and for functions that
-// it verifies by themselves if they have a context argument.
+// The verifier would need the kernel's own type information for relocations and for kernel functions. It would also
+// need it for functions with a context argument that it verifies by themselves.
 func TestObjectNeedsNoKernelTypes(t *testing.T) {
 	spec, err := loadSpec()
 	require.NoError(t, err)
@@ -33,7 +33,8 @@ func TestObjectNeedsNoKernelTypes(t *testing.T) {
 	}
 }
 
-// requireNumbersOnly: a function that takes numbers has nothing that the verifier needs the kernel's types for.
+// requireNumbersOnly requires that a function takes only numbers. For these the verifier does not need the kernel's
+// types.
 func requireNumbersOnly(t *testing.T, function *btf.Func) {
 	t.Helper()
 	for _, parameter := range function.Type.(*btf.FuncProto).Params {

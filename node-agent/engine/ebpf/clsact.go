@@ -20,8 +20,9 @@ const (
 	handleMask = 0xffff
 )
 
-// clsact attaches by filters of the clsact queueing discipline, on kernels that have no tcx. They live with their
-// interface, without a pin; ours have names and handles of their own. Others' are not touched.
+// clsact attaches programs as filters of the clsact queueing discipline, on kernels without tcx. Filters exist as
+// long as their interface, without a pin. The engine's filters have their own names and handles. It does not touch
+// other filters.
 type clsact struct{ pins pins }
 
 type clsactTap struct {
@@ -75,7 +76,7 @@ func (a clsact) tryAttach(r *ring, point tapPoint, program *ebpf.Program) (tap, 
 	return t, nil
 }
 
-// ensureQdisc gives the interface a clsact discipline if it has none, and notes that it is ours.
+// ensureQdisc adds a clsact discipline to the interface if it has none, and notes that the engine added it.
 func (a clsact) ensureQdisc(point tapPoint) error {
 	kind, err := ingressQdisc(point.Index)
 	if err != nil {
@@ -97,7 +98,7 @@ func (a clsact) ensureQdisc(point tapPoint) error {
 	return nil
 }
 
-// noteQdisc notes that an interface's discipline is ours.
+// noteQdisc notes that the engine added an interface's discipline.
 func (p pins) noteQdisc(index int) error {
 	p.qdiscs[index] = true
 	if err := os.MkdirAll(filepath.Dir(p.qdisc(index)), 0o700); err != nil {
@@ -112,7 +113,7 @@ func clsactQdisc(index int) netlink.Qdisc {
 	}}
 }
 
-// ingressQdisc returns the kind of the interface's discipline of handle ffff:, that of ingress and clsact.
+// ingressQdisc returns the kind of the interface's discipline with handle ffff:, which ingress and clsact have.
 func ingressQdisc(index int) (string, error) {
 	qdiscs, err := netlink.QdiscList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
 	if err != nil {
@@ -135,7 +136,7 @@ func filtersAt(point tapPoint) ([]netlink.Filter, error) {
 	return filters, nil
 }
 
-// freeFilter finds the first priority that BPF filters may have, where others of ours may be, and a free handle.
+// freeFilter finds the first priority that is free for BPF filters or has them already, and a free handle.
 func freeFilter(others []netlink.Filter) (priority uint16, handle uint32) {
 	foreign, handles := map[uint16]bool{}, map[uint32]bool{}
 	for _, other := range others {
@@ -160,7 +161,8 @@ func (a clsact) recover(r *ring, point tapPoint) (tap, error) {
 	return &clsactTap{filter: *found, pins: a.pins}, nil
 }
 
-// findFilter finds a filter of ours; the error wraps os.ErrNotExist when it is not there, or its interface is not.
+// findFilter finds a filter of the engine. The error wraps os.ErrNotExist if the filter or its interface does not
+// exist.
 func findFilter(name string, point tapPoint) (*netlink.BpfFilter, error) {
 	filters, err := filtersAt(point)
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) {
@@ -200,7 +202,7 @@ func (t *clsactTap) alive() bool {
 }
 
 func (t *clsactTap) detach() error {
-	// Also if it runs another program by now.
+	// This includes a filter that now runs another program.
 	if found, err := findFilter(t.filter.Name, t.point()); err == nil {
 		if err := netlink.FilterDel(found); err != nil {
 			return err
@@ -209,7 +211,7 @@ func (t *clsactTap) detach() error {
 	return t.pins.removeQdisc(t.filter.LinkIndex)
 }
 
-// removeQdisc removes the discipline that the engine added to an interface once nobody has a filter there.
+// removeQdisc removes the discipline that the engine added to an interface once it has no filters.
 func (p pins) removeQdisc(index int) error {
 	if _, err := os.Stat(p.qdisc(index)); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -222,7 +224,7 @@ func (p pins) removeQdisc(index int) error {
 			return nil
 		}
 	}
-	// Without an interface there is nothing to remove but the note.
+	// If the interface is gone, only the note is left to remove.
 	if kind, err := ingressQdisc(index); err == nil && kind == "clsact" {
 		if err := netlink.QdiscDel(clsactQdisc(index)); err != nil {
 			return fmt.Errorf("remove the clsact queueing discipline: %w", err)
@@ -232,7 +234,7 @@ func (p pins) removeQdisc(index int) error {
 	return os.Remove(p.qdisc(index))
 }
 
-// removeIdleQdiscs removes those that a former process left, which ended between a discipline and its filters.
+// removeIdleQdiscs removes disciplines of a former process that ended before it added their filters.
 func (p pins) removeIdleQdiscs() error {
 	notes, err := os.ReadDir(filepath.Dir(p.qdisc(0)))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -23,31 +23,31 @@ type cluster struct {
 	Queues  int
 	Balance capture.Balance
 	HashKey [16]byte
-	// QueueBytes, Watermark: bytes; the first of each of the Lanes of a queue.
+	// QueueBytes and Watermark are in bytes, for each of the Lanes of a queue.
 	QueueBytes       uint32
 	Lanes            int
 	Watermark        uint32
 	WatermarkTimeout time.Duration
 	// Base is the index of queue 0.
 	Base uint32
-	// Settings of balancing beside its type.
+	// Settings of balancing besides its type.
 	Inner                    bool
 	Fragments                capture.Fragments
 	WhenFull, WhenUnattended capture.QueuePolicy
 	LongHeader               bool
-	// Made orders two clusters of one name, of which there are two while one of another shape replaces the first.
+	// Made orders two clusters of one name. There are two while a cluster of another shape replaces the first.
 	Made uint64
 
 	folder string
 	tables *tables
-	// table has the queues' data maps, by number.
+	// table holds the queues' data maps, by queue number.
 	table  *ebpf.Map
 	queues []*queue
-	// unreadable: nothing but its indexes is known.
+	// unreadable: only the indexes of the cluster are known.
 	unreadable bool
 }
 
-// planned returns the cluster as the plan would have it.
+// planned returns the cluster in the form of the plan.
 func (c *cluster) planned() capture.Cluster {
 	return capture.Cluster{
 		Name: c.Name, Queues: c.Queues, Balance: c.Balance, HashKey: c.HashKey, QueueBytes: c.QueueBytes, Lanes: c.Lanes,
@@ -56,10 +56,10 @@ func (c *cluster) planned() capture.Cluster {
 	}
 }
 
-// shape is how large the queues' maps are.
+// shape returns the size of the queues' maps.
 func (c *cluster) shape() queueShape { return newQueueShape(c.Lanes, c.QueueBytes, possibleCPUs()) }
 
-// sameShape reports whether the planned cluster's queues are those that there are.
+// sameShape reports whether the existing queues have the shape of the planned cluster's.
 func (c *cluster) sameShape(planned capture.Cluster) bool {
 	return c.Queues == planned.Queues && c.QueueBytes == planned.QueueBytes && c.Lanes == planned.Lanes
 }
@@ -77,7 +77,7 @@ func (c *cluster) describe() error {
 	return writeDescription(filepath.Join(c.folder, "description"), c)
 }
 
-// newCluster makes the queues of a planned cluster from index base on. When it fails it leaves nothing.
+// newCluster makes the queues of a planned cluster, from index base on. It leaves nothing if it fails.
 func newCluster(planned capture.Cluster, base uint32, made uint64, env *environment) (*cluster, error) {
 	c := &cluster{
 		Name: planned.Name, Queues: planned.Queues, QueueBytes: planned.QueueBytes, Lanes: planned.Lanes, Base: base, Made: made,
@@ -125,7 +125,8 @@ func (c *cluster) createQueue(env *environment, number int) error {
 
 func (c *cluster) tablePin() string { return filepath.Join(c.folder, "queues") }
 
-// hasRoom looks at the node's memory before bytes of it are taken: it was planned with, but others take some, too.
+// hasRoom checks that the node has bytes of free memory. The plan checked this too, but other processes also use
+// memory.
 func (e *environment) hasRoom(bytes uint64) error {
 	if e.memory == nil {
 		return nil
@@ -141,8 +142,8 @@ func (e *environment) hasRoom(bytes uint64) error {
 	return nil
 }
 
-// atOnce does something with all queues at the same time. A change of the node's tables waits for an RCU grace period, which
-// takes 10 ms and more; so many wait for the same one.
+// atOnce calls do for all queues concurrently. A change of the node's tables waits for an RCU grace period, which
+// takes 10 ms and more. Concurrent changes wait for the same grace period.
 func (c *cluster) atOnce(do func(*queue) error) error {
 	const limit = 64
 	var all errgroup.Group
@@ -153,8 +154,8 @@ func (c *cluster) atOnce(do func(*queue) error) error {
 	return all.Wait()
 }
 
-// recoverCluster opens a cluster that another process made. The error wraps os.ErrNotExist when that process did not
-// come to the end of it.
+// recoverCluster opens a cluster that another process made. The error wraps os.ErrNotExist if that process did not
+// complete it.
 func recoverCluster(folder string, env *environment) (*cluster, error) {
 	c := &cluster{folder: folder, tables: env.tables}
 	if err := readDescription(filepath.Join(folder, "description"), c); err != nil {
@@ -197,7 +198,7 @@ func (c *cluster) inUse() bool {
 	return false
 }
 
-// remove takes the queues out of the node's tables and forgets them. No program may feed them any more.
+// remove removes the queues from the node's tables and unpins them. No program may feed them any more.
 func (c *cluster) remove() error {
 	var failed error
 	if err := os.Remove(filepath.Join(c.folder, "description")); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -218,10 +219,10 @@ func (c *cluster) close() {
 	}
 }
 
-// memory returns the bytes that the queues take.
+// memory returns the number of bytes that the queues take.
 func (c *cluster) memory() uint64 { return uint64(c.Queues) * c.shape().memory() }
 
-// removePins removes a folder of pins with what is in it.
+// removePins removes a folder of pins with its contents.
 func removePins(folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("remove %s: %w", folder, err)

@@ -30,10 +30,10 @@ func newOutputConfig(c *cluster) outputConfig {
 	return o
 }
 
-// watermark is at most half of a lane, so that there is room for what comes while the consumer wakes up.
+// watermark returns at most half of a lane. The rest is for packets that arrive while the consumer wakes up.
 func watermark(c *cluster) uint32 { return max(min(c.Watermark, c.QueueBytes/2), 1) }
 
-// needsHash reports whether slots tell the flow's hash: where it is computed, or asked for.
+// needsHash reports whether slots need the flow's hash: balancing uses it, or the cluster asks for it.
 func needsHash(c *cluster) bool {
 	byHash := c.Balance != capture.BalanceRoundRobin && c.Balance != capture.BalanceRxQueue
 	return c.LongHeader || c.Queues > 1 && byHash
@@ -50,7 +50,7 @@ func flag(on bool) uint8 {
 	return 0
 }
 
-// newRingProgram makes a ring's program for the clusters that there are.
+// newRingProgram makes a ring's program for the existing clusters.
 func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringProgram, error) {
 	rules, err := compile(planned.Rules)
 	if err != nil {
@@ -81,7 +81,7 @@ func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringPro
 	return p, err
 }
 
-// setTargets sets what the rules' targets are.
+// setTargets sets the targets that the rules name.
 func (p *ringProgram) setTargets(clusters map[string]*cluster) error {
 	for i, target := range p.rules.targets {
 		if target.Index != 0 {
@@ -100,7 +100,7 @@ func (p *ringProgram) setTargets(clusters map[string]*cluster) error {
 	return nil
 }
 
-// setSteps sets what is on a packet's way to the outputs.
+// setSteps sets the steps that a packet takes to the outputs.
 func (p *ringProgram) setSteps(planned capture.Ring) {
 	c := &p.config
 	c.XDPVerdict = xdpPass
@@ -138,7 +138,7 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	}
 }
 
-// isPlain reports whether packets go the short way of bpf/plain.h.
+// isPlain reports whether packets take the short path of bpf/plain.h.
 func (p *ringProgram) isPlain() bool {
 	c := p.config
 	o := c.Outputs[0]
@@ -153,7 +153,7 @@ func (p *ringProgram) isPlain() bool {
 	return o.Hashed == 0 || o.Inner == 0 && capture.Fragments(o.Fragments) != capture.FragmentsWithFlow
 }
 
-// setPatterns sets how the payload, which is in what is parsed, is searched.
+// setPatterns sets how the program searches the payload of parsed packets.
 func (p *ringProgram) setPatterns(drop uint8) {
 	c, a := &p.config, p.rules.automaton
 	c.PatternDrop, c.PatternMask = uint32(drop), uint32(len(a.rows)-1)
@@ -161,15 +161,16 @@ func (p *ringProgram) setPatterns(drop uint8) {
 	c.PatternStart, c.PatternClasses = a.start, a.classes
 }
 
-// sampleKey is the same for all rings until the node boots again: rings that sample alike have the same flows.
+// sampleKey is the same for all rings until the node boots again. So rings with the same sampling select the same
+// flows.
 var sampleKey = sync.OnceValue(func() [2]uint64 {
-	// Without a boot id, which every kernel has, the sample would be the same on all nodes: still a sample.
+	// Every kernel has a boot id. Without one, the sample would be the same on all nodes, but still a sample.
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	sum := sha256.Sum256(slices.Concat([]byte("ringcap sample"), boot))
 	return keyWords([16]byte(sum[:16]))
 })
 
-// rxQueuesOf returns the receive queues that are captured, of the interfaces of which not all are.
+// rxQueuesOf returns the captured receive queues of each interface that is not captured on all of them.
 func rxQueuesOf(taps []capture.Tap) map[uint32]rxQueueBits {
 	rxQueues := map[uint32]rxQueueBits{}
 	for _, tap := range taps {

@@ -65,7 +65,7 @@ func TestConservationFastConsumers(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
 	plan := l.plan(queues)
-	// Room for all of them, so that it does not depend on how fast this machine happens to be.
+	// There is room for all of them, so the result does not depend on the speed of this machine.
 	plan.Clusters[0].QueueBytes = 64 << 20
 	l.apply(e, plan)
 	var readers [queues]*reader
@@ -94,7 +94,7 @@ func TestConservationFastConsumers(t *testing.T) {
 	}
 }
 
-// requireSequence requires packets of the fast test's, whole and in the order in which they were sent.
+// requireSequence requires the packets of the fast test, whole and in the order in which they were sent.
 func requireSequence(t *testing.T, packets []*packet) {
 	t.Helper()
 	last := -1
@@ -117,7 +117,7 @@ func TestConservationSlowConsumer(t *testing.T) {
 	l.apply(e, plan)
 	c := l.consume("mirror", 0)
 
-	// The consumer reads only every 20,000 packets, when its queue has long been full.
+	// The consumer reads only every 20,000 packets. By then its queue has long been full.
 	var received []*packet
 	for range sent / 20_000 {
 		l.sendAll(e, "mirror", 20_000, func(n int) []byte { return frame(n, 200) })
@@ -132,7 +132,7 @@ func TestConservationSlowConsumer(t *testing.T) {
 	require.EqualValues(t, sent-len(received), stats.Dropped[capture.DropFull])
 	require.EqualValues(t, sent, observed.Rings["mirror"].Stats.Seen)
 	require.Positive(t, stats.Dropped[capture.DropFull])
-	// What a lane holds is what fits: slots of 32 + 200 bytes. There is one producer, on whichever CPU.
+	// A lane holds what fits: slots of 32 + 200 bytes. There is one producer, on any CPU.
 	require.GreaterOrEqual(t, len(received), sent/20_000*(minQueueBytes/232))
 }
 

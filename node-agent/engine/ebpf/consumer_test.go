@@ -43,8 +43,8 @@ type packet struct {
 	data []byte
 }
 
-// consumer is the other end of the contract, written from the UAPI header alone: it shares no code with the engine
-// but the encoding of messages.
+// consumer is the other end of the contract, written from the UAPI header alone. It shares only the encoding of
+// messages with the engine.
 type consumer struct {
 	conn  *net.UnixConn
 	reply handoverReply
@@ -52,7 +52,7 @@ type consumer struct {
 
 	data     []byte // the whole data map
 	page     []byte // the consumer's
-	bell     []byte // the doorbell's first page: how far it has been read
+	bell     []byte // the doorbell's first page: how far it was read
 	bellEnd  []byte // and its second: how far it was written
 	epoll    int
 	sleeps   uint64 // the number of the last sleep
@@ -140,7 +140,7 @@ func consume(runDir, name string, queue int) (*consumer, error) {
 	return c, c.mmap()
 }
 
-// dataSize is the bytes of the data map.
+// dataSize returns the number of bytes of the data map.
 func (c *consumer) dataSize() int {
 	const tail = 68 << 10
 	return int(c.reply.HeadSize) + int(c.reply.NrLanes)*(int(c.reply.LaneSize)+tail)
@@ -182,7 +182,7 @@ func (c *consumer) released(lane int) *uint64 { return wordAt(c.page, 64*lane) }
 func (c *consumer) left(lane int) uint64      { return *wordAt(c.page, 64*lane+8) }
 func (c *consumer) sleep() *uint64            { return wordAt(c.page, 64*64) }
 
-// unread is the bytes that all lanes have.
+// unread returns the number of unread bytes in all lanes.
 func (c *consumer) unread() uint64 {
 	var sum uint64
 	for lane := range int(c.reply.NrLanes) {
@@ -191,7 +191,7 @@ func (c *consumer) unread() uint64 {
 	return sum
 }
 
-// leftBehind is the bytes that earlier consumers left.
+// leftBehind returns the number of bytes that earlier consumers left.
 func (c *consumer) leftBehind() uint64 {
 	var sum uint64
 	for lane := range int(c.reply.NrLanes) {
@@ -200,7 +200,7 @@ func (c *consumer) leftBehind() uint64 {
 	return sum
 }
 
-// delivered is what the lanes' accounts say.
+// delivered returns the sum of the lanes' accounts.
 func (c *consumer) delivered() uint64 {
 	var sum uint64
 	for lane := range int(c.reply.NrLanes) {
@@ -209,7 +209,7 @@ func (c *consumer) delivered() uint64 {
 	return sum
 }
 
-// slotAt is the memory from a lane's oldest unread slot on; nil where there is none.
+// slotAt returns the memory from a lane's oldest unread slot on; nil if there is none.
 func (c *consumer) slotAt(lane int) []byte {
 	const tail = 68 << 10
 	released := *c.released(lane)
@@ -219,7 +219,7 @@ func (c *consumer) slotAt(lane int) []byte {
 	return c.data[int(c.reply.HeadSize)+lane*(int(c.reply.LaneSize)+tail)+int(released&uint64(c.reply.LaneSize-1)):]
 }
 
-// next returns the oldest unread packet and releases it; nil when there is none.
+// next returns the oldest unread packet and releases it; nil if there is none.
 func (c *consumer) next() (*packet, error) {
 	oldest, from := []byte(nil), 0
 	for lane := range int(c.reply.NrLanes) {
@@ -246,7 +246,7 @@ func (c *consumer) next() (*packet, error) {
 	return p, nil
 }
 
-// wait waits for a packet, at most for timeout, as the contract says.
+// wait waits for a packet as the contract says, at most for timeout.
 func (c *consumer) wait(timeout time.Duration) bool {
 	c.sleeps++
 	atomic.StoreUint64(c.sleep(), c.sleeps)
@@ -268,7 +268,7 @@ func (c *consumer) wait(timeout time.Duration) bool {
 	}
 }
 
-// collect returns the next n packets; fewer, with an error, when they do not come.
+// collect returns the next n packets. If they do not arrive, it returns fewer, with an error.
 func (c *consumer) collect(n int) ([]*packet, error) {
 	var packets []*packet
 	for len(packets) < n {
@@ -287,7 +287,7 @@ func (c *consumer) collect(n int) ([]*packet, error) {
 	return packets, nil
 }
 
-// drain returns what is there.
+// drain returns all unread packets.
 func (c *consumer) drain() ([]*packet, error) {
 	var packets []*packet
 	for {
@@ -299,7 +299,7 @@ func (c *consumer) drain() ([]*packet, error) {
 	}
 }
 
-// detach closes the connection, and keeps the rest.
+// detach closes the connection, and keeps everything else.
 func (c *consumer) detach() { c.conn.Close() }
 
 func (c *consumer) close() {

@@ -13,8 +13,8 @@ import (
 
 const bpfMapCreate = 0
 
-// newDataTable makes a cluster's table of its queues' data maps. The template is one of these: making one, as the library
-// does, would take the memory of a queue once more.
+// newDataTable makes a cluster's table of its queues' data maps. The template is one of these maps. If the library
+// made its own, it would take the memory of one more queue.
 func newDataTable(queues int, template *ebpf.Map, path string) (*ebpf.Map, error) {
 	attributes := struct {
 		mapType, keySize, valueSize, maxEntries, flags, innerMapFD, numaNode uint32
@@ -36,7 +36,7 @@ func newDataTable(queues int, template *ebpf.Map, path string) (*ebpf.Map, error
 	return table, nil
 }
 
-// idAt returns the id of the map at an index of a map of maps, 0 for none.
+// idAt returns the id of the map at an index of a map of maps, 0 if there is none.
 func idAt(table *ebpf.Map, index uint32) (uint32, error) {
 	var id uint32
 	err := table.Lookup(index, &id)
@@ -46,7 +46,7 @@ func idAt(table *ebpf.Map, index uint32) (uint32, error) {
 	return id, err
 }
 
-// deleteAt empties an index.
+// deleteAt clears an index.
 func deleteAt(table *ebpf.Map, index uint32) error {
 	if err := table.Delete(index); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err

@@ -11,15 +11,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// descriptionSize is room for the longest description, a ring of 64 taps, several times over.
+// descriptionSize has room for several times the longest description, which is that of a ring with 64 taps.
 const descriptionSize = 32 << 10
 
 var descriptionSpec = ebpf.MapSpec{
 	Name: "rc_description", Type: ebpf.Array, KeySize: 4, ValueSize: descriptionSize, MaxEntries: 1,
 }
 
-// writeDescription pins value as JSON in a map at path, or replaces what that map has, in one system call either way.
-// A description has the lifetime of the kernel objects beside it; a file outside the bpffs has not.
+// writeDescription writes value as JSON into a new map pinned at path, or replaces the value of the existing map.
+// Either takes one system call. A description has the lifetime of the kernel objects beside it. A file outside the
+// bpffs does not.
 func writeDescription(path string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -52,7 +53,7 @@ func writeDescription(path string, value any) error {
 	return nil
 }
 
-// readDescription is the reverse of writeDescription. The error wraps os.ErrNotExist if there is no description, and
+// readDescription reads what writeDescription wrote. The error wraps os.ErrNotExist if there is no description, and
 // errNotDescription if it cannot be decoded.
 func readDescription(path string, value any) error {
 	m, err := ebpf.LoadPinnedMap(path, nil)

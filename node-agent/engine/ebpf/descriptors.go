@@ -2,9 +2,9 @@
 
 package ebpf
 
-// describe completes a reply about the queue and returns what a consumer gets, which the caller closes; for an attachment that is
-// over there is none. Of the maps, the data is frozen, so that its holder can only read it: a descriptor opened read-only could
-// not be mapped. The agent itself has them only mapped.
+// describe completes a reply about the queue and returns the descriptors for the consumer. The caller closes them. If
+// the attachment has ended, there are none. The data map is frozen, so its holder can only read it. A descriptor
+// opened read-only could not be mapped. The agent itself holds only mappings.
 func (q *queue) describe(reply *handoverReply, attachment uint64) (queueMaps, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Beside what the engine and a ring need, a queue takes one descriptor: its socket's. An adopted one takes no more.
+// In addition to what the engine and a ring need, a queue takes one descriptor, for its socket. An adopted queue
+// takes no more.
 func TestDescriptorsOfQueues(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")

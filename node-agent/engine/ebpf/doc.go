@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ebpf is the capture engine for kernels without the ringcap module: programs at tc ingress and egress copy
-// packets into the lanes of a queue, which are the module's, in maps that can be mapped. A server on a unix socket hands a
-// queue's maps to the process that it was given to. The contract with that process is kmod/include/uapi/linux/ringcap.h.
+// Package ebpf is the capture engine for kernels without the ringcap module. Programs at tc ingress and egress copy
+// packets into the lanes of a queue. The lanes have the module's layout, in maps that can be mapped. A server on a unix
+// socket hands a queue's maps to the process that gets the queue. The contract with that process is
+// kmod/include/uapi/linux/ringcap.h.
 //
 // # What is kept where
 //
@@ -20,25 +21,31 @@
 //	rings/<name>/tap_<ifindex>_{rx,tx,xdp}        a tap's link (tcx, XDP; filters of clsact are found by their name)
 //	qdiscs/<ifindex>                              a note that the interface's clsact discipline is the engine's
 //
-// Of a queue's maps the process keeps what it has mapped of the first two, and no descriptor: it opens them at their pins
-// for a consumer that attaches.
+// The process keeps mappings of a queue's data and consumer maps, but no descriptor. For a consumer that attaches, it
+// opens the maps at their pins.
 //
-// New finds all of it again after the process ended or was killed, and goes on without touching the data path. bpffs
-// has no dots in names, so that those of ring and cluster names are written as underscores.
+// After the process ended or was killed, New finds all of this again. It continues without touching the data path. bpffs
+// allows no dots in names, so the dots of ring and cluster names are written as underscores.
 //
 // # What it needs
 //
-// CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, a bpffs that it may write to and that outlives it (one mounted inside of its
-// container does not), and Linux 6.1 or later. The kernel's own type information (/sys/kernel/btf) is not used. Queues
-// count against the memory limit of its cgroup.
+// The engine needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.1 or later. It needs a bpffs that it may write to
+// and that outlives it. A bpffs mounted inside of its container does not outlive it. The engine does not use the kernel's
+// own type information (/sys/kernel/btf). Queues count against the memory limit of its cgroup.
 //
 // # Limits
 //
-// What it lacks beside the module is in docs/engines.md and in supported.go. In transparent mode 0 packets are taken from
-// the stack, after generic receive offload and before other tc programs; on kernels without tcx, after filters of another
-// kind that are there already. In modes 1 and 2 they are taken by XDP, of which an interface has one program. Time stamps are software ones,
-// from the kernel's TAI clock (nanoseconds, within some of each other on different CPUs) less its distance from UTC,
-// which is read at every Apply and Observe: a step of the wall clock is followed at once. A queue's maps have less than
-// 512 MiB together, the verifier's bound for an offset in a value. With more CPUs than lanes several CPUs take turns in
-// lane 0; one that waits too long, for example for a virtual CPU that stands still, drops its packet for lack of memory.
+// docs/engines.md and supported.go list what the engine lacks compared with the module.
+//
+// In transparent mode 0 it takes packets from the stack, after generic receive offload and before other tc programs. On
+// kernels without tcx it takes them after existing filters of another kind. In modes 1 and 2 it takes them by XDP; an
+// interface has only one XDP program.
+//
+// Time stamps are software ones, in nanoseconds. They are from the kernel's TAI clock, less its offset from UTC. On
+// different CPUs the clock agrees within some nanoseconds. The engine reads the offset at every Apply and Observe. It
+// follows a step of the wall clock at once.
+//
+// A queue's maps have less than 512 MiB together, the verifier's bound for an offset in a value. With more CPUs than
+// lanes, several CPUs take turns in lane 0. A CPU that waits too long, for example for a virtual CPU that stands still,
+// drops its packet for lack of memory.
 package ebpf

@@ -25,28 +25,32 @@ const (
 	DefaultReconnectGrace = 10 * time.Second
 )
 
-// Options set where the engine keeps what it makes, and which consumers get it. The zero value of a field is its default.
+// Options set where the engine keeps its objects, and which consumers get queues. The zero value of a field means its
+// default.
 type Options struct {
-	// PinDir is a folder in a bpffs, of which the engine owns everything; its parent is mounted when it is none.
+	// PinDir is a folder in a bpffs. The engine owns everything in it. If the parent folder is not in a bpffs, the
+	// engine mounts one there.
 	PinDir string
 	// RunDir is the folder with the sockets for consumers: <RunDir>/<cluster>/<queue>/handover.
 	RunDir string
-	// Authorizer decides which process gets which queue. Without one, root, this process's user and Users get all.
+	// Authorizer decides which process gets which queue. Without one, root, this process's user and Users get all
+	// queues.
 	Authorizer Authorizer
 	Users      []uint32
-	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back, six times as long while its
-	// process is alive.
+	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back. While its
+	// process is alive, it has six times as long.
 	ReconnectGrace time.Duration
-	// Lanes of a queue where the plan does not say how many.
+	// Lanes is the number of lanes of a queue if the plan does not set it.
 	Lanes int
-	// Memory of the node, looked at before each queue is made; nil looks at none.
+	// Memory returns the node's memory. The engine checks it before it makes a queue. If it is nil, the engine does
+	// not check.
 	Memory func() (capture.Memory, error)
-	// Logger gets what is no call's error: consumers that come, go and are refused.
+	// Logger logs what is not the error of a call: consumers that come, go and are refused.
 	Logger *slog.Logger
 
-	// withoutTCX attaches as on kernels before 6.6, for tests.
+	// withoutTCX makes the engine attach as on kernels before 6.6, for tests.
 	withoutTCX bool
-	// versions that are spoken with consumers, for tests.
+	// versions are the protocol versions that the engine offers to consumers, for tests.
 	versions versions
 }
 
@@ -71,7 +75,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// environment is what clusters and rings need of the engine to be made.
+// environment is the part of the engine that clusters and rings use.
 type environment struct {
 	pins         pins
 	tables       *tables
@@ -80,11 +84,11 @@ type environment struct {
 	grace        time.Duration
 	memory       func() (capture.Memory, error)
 	lanes        int
-	// rings are the engine's; its lock is held.
+	// rings are the engine's rings. Its lock is held.
 	rings map[string]*ring
 }
 
-// Engine implements capture.Engine. Interfaces are those of the network namespace of the thread that calls.
+// Engine implements capture.Engine. Interfaces are those of the calling thread's network namespace.
 type Engine struct {
 	env      environment
 	handover *handoverServer
@@ -93,13 +97,13 @@ type Engine struct {
 	mu       sync.Mutex
 	rings    map[string]*ring
 	clusters map[string]*cluster
-	// retired are clusters that one of another shape replaced, until no program feeds them any more.
+	// retired holds clusters that one of another shape replaced, until no program feeds them any more.
 	retired []*cluster
 }
 
 var _ capture.Engine = (*Engine)(nil)
 
-// New opens the engine and adopts what an earlier one left. Its captures meanwhile went on.
+// New opens the engine and adopts the objects of an earlier one. Their captures continued in the meantime.
 func New(options Options) (*Engine, error) {
 	options.setDefaults()
 	e := &Engine{log: options.Logger, rings: map[string]*ring{}, clusters: map[string]*cluster{}}
@@ -137,7 +141,7 @@ func newEnvironment(options Options) (environment, error) {
 	return env, err
 }
 
-// recover adopts what is pinned.
+// recover adopts the pinned objects.
 func (e *Engine) recover() error {
 	if err := e.recoverClusters(); err != nil {
 		return err
@@ -158,7 +162,7 @@ func (e *Engine) recover() error {
 		}
 	}
 	for _, c := range e.retired {
-		e.handover.stop(c, e.clusters[c.Name]) // which the process that retired it may not have come to
+		e.handover.stop(c, e.clusters[c.Name]) // the process that retired it may not have done this
 	}
 	return nil
 }
@@ -248,8 +252,8 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 	}}}, nil
 }
 
-// TakeBack gives the queue new, empty memory, to which programs write from then on. Who holds the old one is hung up on,
-// and told why when it comes back.
+// TakeBack gives the queue new, empty memory. Programs write to it from then on. The engine closes the connection of
+// the former holder, and tells it the reason when it comes back.
 func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder capture.Holder) (from int, err error) {
 	q, err := e.queue(id)
 	if err != nil {
@@ -258,7 +262,7 @@ func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, holder capture.
 	from, err = q.takeBack(holder)
 	e.handover.hangUp(q)
 	if errors.Is(err, errNoArea) && holder != (capture.Holder{}) {
-		// Its holder has lost it. The other is made when it is given to somebody.
+		// Its holder has lost it. The new memory is made when somebody gets the queue.
 		e.log.Warn("a queue was taken back", "cluster", id.Cluster, "queue", id.Queue, "error", err)
 		return from, nil
 	}
@@ -278,7 +282,7 @@ func (e *Engine) queue(id capture.QueueID) (*queue, error) {
 	return c.queues[id.Queue], nil
 }
 
-// Close stops handing queues over. The data path and attached consumers go on; another engine adopts them.
+// Close stops the handover of queues. The data path and attached consumers continue; another engine adopts them.
 func (e *Engine) Close() error {
 	err := e.handover.close()
 	e.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Two processors have fragments of one datagram at the same time: the one that read the clock first finds a datagram
-// which begins after its own packet. The others of its fragments stay in the flow's queue nevertheless.
+// Two processors have fragments of one datagram at the same time. The one that read the clock first finds a datagram
+// that begins after its own packet. The datagram's other fragments still stay in the flow's queue.
 func TestFragmentOfADatagramThatBeganLater(t *testing.T) {
 	const datagrams, queues = 32, 4
 	l := newLab(t)

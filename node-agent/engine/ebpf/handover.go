@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// requestTimeout bounds how long a peer may take to send its request, handshakeTimeout that and the authorizer's
-	// decision.
+	// requestTimeout bounds the time for a peer to send its request. handshakeTimeout bounds the time for this and
+	// the authorizer's decision.
 	requestTimeout   = 2 * time.Second
 	handshakeTimeout = 10 * time.Second
-	// handshakesMax bounds the connections to one queue that are being answered; the others wait in the backlog.
+	// handshakesMax bounds the connections to one queue that are in a handshake. The others wait in the backlog.
 	handshakesMax = 16
 )
 
-// handoverServer hands queues over to the processes that may have them, each on its own socket.
+// handoverServer hands queues over to permitted processes. Each queue has its own socket.
 type handoverServer struct {
 	dir        string
 	authorizer Authorizer
@@ -69,8 +69,8 @@ func (s *handoverServer) serve(c *cluster) error {
 	return nil
 }
 
-// listen opens the queue's socket. It replaces an old one atomically, in the same folder: containers have that folder
-// mounted.
+// listen opens the queue's socket. It atomically replaces an old socket in the same folder, because containers have
+// that folder mounted.
 func (s *handoverServer) listen(q *queue) error {
 	folder := s.folder(q.id)
 	if err := s.makeFolder(folder); err != nil {
@@ -86,7 +86,7 @@ func (s *handoverServer) listen(q *queue) error {
 		return fmt.Errorf("listen for consumers of queue %d: %w", q.id.Queue, err)
 	}
 	listener.SetUnlinkOnClose(false)
-	// Any user may connect; who gets the queue is decided then.
+	// Any user may connect. The handshake decides who gets the queue.
 	if err := errors.Join(os.Chmod(fresh, 0o666), os.Rename(fresh, path)); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -101,8 +101,8 @@ func (s *handoverServer) listen(q *queue) error {
 	return nil
 }
 
-// makeFolder makes a queue's folder, which any user of the container that has it mounted may enter. With an authorizer the cluster's,
-// above it, keeps the node's own users out; without one they are the consumers.
+// makeFolder makes a queue's folder. Any user of a container with this mount may enter it. With an authorizer, the
+// cluster's folder above it keeps the node's own users out. Without one, these users are the consumers.
 func (s *handoverServer) makeFolder(folder string) error {
 	above := os.FileMode(0o755)
 	if s.authorizer != nil {
@@ -111,7 +111,7 @@ func (s *handoverServer) makeFolder(folder string) error {
 	return errors.Join(os.MkdirAll(folder, 0o755), os.Chmod(filepath.Dir(folder), above))
 }
 
-// restore listens again at the queues' sockets that somebody removed; consumers that are attached keep their connections.
+// restore listens again at the queues' sockets that somebody removed. Attached consumers keep their connections.
 func (s *handoverServer) restore(c *cluster) error {
 	for _, q := range c.queues {
 		if _, err := os.Lstat(filepath.Join(s.folder(q.id), handoverSocket)); !errors.Is(err, os.ErrNotExist) {
@@ -125,7 +125,7 @@ func (s *handoverServer) restore(c *cluster) error {
 	return nil
 }
 
-// forget stops serving the cluster's queues and leaves their sockets' files alone.
+// forget stops serving the cluster's queues and leaves the files of their sockets.
 func (s *handoverServer) forget(c *cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *handoverServer) forget(c *cluster) {
 	}
 }
 
-// hangUp ends the connections of processes that are not the queue's consumers any more.
+// hangUp closes the connections of processes that are no longer the queue's consumers.
 func (s *handoverServer) hangUp(q *queue) {
 	s.mu.Lock()
 	socket := s.sockets[q]
@@ -147,7 +147,7 @@ func (s *handoverServer) hangUp(q *queue) {
 	}
 }
 
-// stop stops serving the cluster's queues and removes the sockets that its successor, if there is one, has not got.
+// stop stops serving the cluster's queues. It removes the sockets that the successor, if there is one, does not have.
 func (s *handoverServer) stop(c, successor *cluster) {
 	s.forget(c)
 	for _, q := range c.queues {
@@ -155,14 +155,14 @@ func (s *handoverServer) stop(c, successor *cluster) {
 			continue
 		}
 		folder := s.folder(q.id)
-		// What else is in there is not ours, and keeps the folders.
+		// Other files in there are not ours, and keep the folders.
 		_ = os.Remove(filepath.Join(folder, handoverSocket))
 		_ = os.Remove(folder)
 	}
 	_ = os.Remove(filepath.Join(s.dir, c.Name))
 }
 
-// close stops serving; attached consumers stay attached.
+// close stops serving. Attached consumers stay attached.
 func (s *handoverServer) close() error {
 	s.stopAll()
 	s.mu.Lock()
@@ -185,7 +185,7 @@ type handoverSocketServer struct {
 
 	mu      sync.Mutex
 	stopped bool
-	// connections by the attachment that each is for, 0 while it is not known whether there will be one.
+	// connections maps each connection to its attachment, 0 while it has none.
 	connections map[*net.UnixConn]uint64
 }
 
@@ -197,7 +197,7 @@ func newHandoverSocket(s *handoverServer, q *queue) *handoverSocketServer {
 	}
 }
 
-// listenAt accepts connections at another listener than before.
+// listenAt accepts connections at a new listener.
 func (h *handoverSocketServer) listenAt(listener *net.UnixListener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,7 +216,7 @@ func (h *handoverSocketServer) run(listener *net.UnixListener) {
 			return
 		}
 		if err != nil {
-			// Out of descriptors or memory: pass the time, the peers wait in the backlog.
+			// Out of descriptors or memory: wait. The peers wait in the backlog.
 			h.log.Error("cannot accept a consumer", "error", err)
 			select {
 			case <-h.server.stopping.Done():
@@ -247,7 +247,7 @@ func (h *handoverSocketServer) start(conn *net.UnixConn) {
 	h.server.running.Go(func() { h.handle(conn) })
 }
 
-// stop ends all connections; their consumers remain noted as attached, and must attach again at the next server.
+// stop closes all connections. Their consumers stay recorded as attached, and must attach again to the next server.
 func (h *handoverSocketServer) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -258,7 +258,7 @@ func (h *handoverSocketServer) stop() {
 	}
 }
 
-// hangUp ends the connections of attachments that are over.
+// hangUp closes the connections of attachments that have ended.
 func (h *handoverSocketServer) hangUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,7 +269,7 @@ func (h *handoverSocketServer) hangUp() {
 	}
 }
 
-// handle answers one consumer, and notes when it is gone.
+// handle answers one consumer, and records when it is gone.
 func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 	defer func() {
 		conn.Close()
@@ -285,7 +285,7 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 	}
 	h.log.Info("a consumer is attached", "pid", peer.Pid)
 	h.warn(peer)
-	// It may have been taken back while nobody knew which connection that concerns.
+	// It may have been taken back before its connection was known.
 	if h.queue.isAttached(attachment) {
 		waitForEnd(conn)
 	}
@@ -299,20 +299,21 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 	h.queue.detach(attachment)
 }
 
-// warn tells of a container whose process may call bpf(2): by that it can take memory which is charged to nobody, see docs/security.md.
+// warn warns of a container with a process that may call bpf(2). Such a process can take memory that is charged to
+// nobody, see docs/security.md.
 func (h *handoverSocketServer) warn(peer *unix.Ucred) {
 	if h.server.authorizer != nil && isUnconfined(peer.Pid) {
 		h.log.Warn("the consumer has no seccomp filter: give its container the profile RuntimeDefault", "pid", peer.Pid)
 	}
 }
 
-// waitForEnd returns when the peer has closed the connection or sent something, which it has no reason to.
+// waitForEnd returns when the peer has closed the connection or sent something. A peer has no reason to send.
 func waitForEnd(conn *net.UnixConn) {
 	var b [1]byte
 	_, _ = conn.Read(b[:])
 }
 
-// handshake reads the request, decides and replies. When it returns no error, the peer is attached.
+// handshake reads the request, decides and replies. If it returns no error, the peer is attached.
 func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint64, error) {
 	ctx, cancel := context.WithTimeout(h.server.stopping, handshakeTimeout)
 	defer cancel()
@@ -325,7 +326,7 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 	}
 	reply := newReply(h.queue.id, h.server.versions)
 	request, err := h.request(ctx, conn, peer)
-	// A reply fits into every socket's buffer: a peer cannot hold it up by not reading.
+	// A reply fits into every socket's buffer, so a peer cannot delay it by not reading.
 	if e := conn.SetDeadline(time.Time{}); e != nil {
 		return nil, 0, e
 	}
@@ -350,12 +351,12 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 	return peer, attachment, nil
 }
 
-// attach makes the peer the queue's consumer. The last one may have ended a moment ago, and it is not noticed yet.
+// attach makes the peer the queue's consumer. The last consumer may have just ended without the server knowing yet.
 func (h *handoverSocketServer) attach(ctx context.Context, process, known uint32) (uint64, error) {
 	attachment, err := h.queue.attach(process, known)
 	for until := time.Now().Add(requestTimeout); errors.Is(err, errBusy) && time.Now().Before(until); {
 		hungUp := h.consumerHungUp()
-		// A consumer that was detached since the last try is not seen to hang up.
+		// A consumer that was detached since the last try does not appear as hung up.
 		if attachment, err = h.queue.attach(process, known); !hungUp {
 			break
 		}
@@ -393,7 +394,7 @@ func closedByPeer(conn *net.UnixConn) (closed bool) {
 	return closed || err != nil
 }
 
-// request reads a request from a peer that may have the queue; its ABI is the version that both speak.
+// request reads a request from a peer that may have the queue. Its ABI is the version that both sides speak.
 func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, peer *unix.Ucred) (handoverRequest, error) {
 	message := make([]byte, requestSize+1)
 	n, err := conn.Read(message)
@@ -404,7 +405,8 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 	if err != nil {
 		return request, err
 	}
-	// Before the versions: libraries that speak none of the agent's end for this, and ask again after any other error.
+	// This comes before the check of versions. Libraries that speak none of the agent's versions end on this error,
+	// and retry after any other.
 	if h.queue.isStale(request.MapID) {
 		return request, errStale
 	}
@@ -425,7 +427,7 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 	return request, nil
 }
 
-// send completes the reply and sends it, with the queue's descriptors if the peer has none yet.
+// send completes the reply and sends it. It adds the queue's descriptors if the peer has none yet.
 func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, withDescriptors bool, attachment uint64) error {
 	maps, err := h.queue.describe(&reply, attachment)
 	if err != nil {
@@ -442,8 +444,8 @@ func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, wit
 	return nil
 }
 
-// peerLives fails when the process that connected has ended: another process can have its number by now. Kernels before 6.5
-// do not tell; there, only containers with the folder can reach the socket.
+// peerLives returns an error if the process that connected has ended, because another process may now have its
+// number. Kernels before 6.5 do not provide this. There, only containers with the folder can reach the socket.
 func peerLives(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -466,7 +468,7 @@ func peerLives(conn *net.UnixConn) error {
 	return nil
 }
 
-// peerOf returns who connected.
+// peerOf returns the process that connected.
 func peerOf(conn *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -71,7 +71,7 @@ func TestHandOverIsAuthorized(t *testing.T) {
 	require.EqualValues(t, os.Getpid(), asked.Load())
 }
 
-// A user of the node does not come as far as to ask; one of the container that has the queue's folder mounted does.
+// A user of the node cannot reach the socket. A user of the container with the queue's folder can.
 func TestOnlyContainersComeToSockets(t *testing.T) {
 	l := newLab(t)
 	closed := func(o *Options) {
@@ -113,7 +113,8 @@ func (l *lab) mountQueue() string {
 	return container
 }
 
-// A process that connects and ends before it is judged is refused: its number may by now be that of a process that may have the queue.
+// A process that connects and ends before the decision is refused. By then, a process that may have the queue may
+// have its number.
 func TestAPeerThatHasEnded(t *testing.T) {
 	l := newLab(t)
 	var parent *exec.Cmd
@@ -152,7 +153,7 @@ func TestUserWithoutRightIsRefused(t *testing.T) {
 	require.False(t, l.observe(e).Clusters["mirror"].Queues[0].Attached)
 }
 
-// A consumer that follows another at once is not told that this one is still attached.
+// A consumer that immediately follows another does not get the error that the other is still attached.
 func TestTheNextConsumerNeedNotWait(t *testing.T) {
 	l := newLab(t)
 	l.apply(l.engine(), l.plan(1))
@@ -180,7 +181,7 @@ func TestOneConsumerAQueue(t *testing.T) {
 	c.detach()
 	l.detached(e, "mirror", 0)
 
-	// The next one goes on where the last stopped.
+	// The next consumer continues where the last one stopped.
 	next := l.consume("mirror", 0)
 	_, err = e.TakeBack(context.Background(), id, capture.Holder{PID: seen.Holder, Attachment: seen.Attachment})
 	require.ErrorIs(t, err, capture.ErrNotFound, "it is the same process, which attached again")
@@ -223,7 +224,7 @@ func TestGarbageRequests(t *testing.T) {
 		_, _, _, err := request(path, message)
 		require.ErrorIs(t, err, unix.EPROTO, name)
 	}
-	// Many peers that send nothing and stay connected: the queue's rightful consumer comes after them.
+	// Many peers send nothing and stay connected. The queue's rightful consumer comes after them.
 	for range 2 * handshakesMax {
 		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 		require.NoError(t, err)
@@ -254,8 +255,8 @@ func TestConsumerKilledAndRestarted(t *testing.T) {
 	}
 }
 
-// A queue that is taken back is the next consumer's at once: the last one, which keeps its descriptors, its mappings and its
-// connection in another process too, gets nothing more and is told why.
+// A queue that is taken back is immediately free for the next consumer. The last one keeps its descriptors, its
+// mappings and its connection, also in another process. It gets nothing more, and is told why.
 func TestTakeBack(t *testing.T) {
 	l := newLab(t)
 	var closed atomic.Bool
@@ -305,8 +306,8 @@ func TestTakeBack(t *testing.T) {
 	require.ErrorIs(t, err, unix.EACCES)
 }
 
-// A holder loses its queue even if no other ring buffer can be made, for example without memory. The queue then has none until one
-// can be made, also by the next agent, and the account goes on.
+// A holder loses its queue even if no other ring buffer can be made, for example without memory. The queue then has
+// none until one can be made, also by the next agent. Its account continues.
 func TestTakeBackWithoutMemory(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -355,7 +356,7 @@ func TestTakeBackWithoutMemory(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// The same where the consumer attached while another agent ran, and was not back yet.
+// The same for a consumer that attached while another agent ran, and was not back yet.
 func TestTakeBackAfterARestart(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -375,7 +376,7 @@ func TestTakeBackAfterARestart(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A consumer in a user namespace of its own is judged by its process like any other, and reads.
+// A consumer in its own user namespace is judged by its process like any other, and can read.
 func TestConsumerInUserNamespace(t *testing.T) {
 	l := newLab(t)
 	var asked atomic.Int64

@@ -21,8 +21,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Some tests need a process of its own: one to kill, or one of another user. It is this test program, told by these
-// variables what to be.
+// Some tests need a separate process: one to kill, or one of another user. It is this test program; these variables
+// tell it what to do.
 const (
 	helperRole  = "RINGCAP_TEST_ROLE"
 	helperInput = "RINGCAP_TEST_INPUT"
@@ -54,7 +54,8 @@ func TestMain(m *testing.M) {
 // nobody is a user without any right.
 const nobody = 65534
 
-// helper starts this program in a role, as a user with capabilities. It is killed at the end of the test at the latest.
+// helper starts this program in a role, as a user with capabilities. It is killed at the latest at the end of the
+// test.
 func (l *lab) helper(role string, input any, user uint32, capabilities ...uintptr) (*exec.Cmd, *bufio.Scanner) {
 	l.t.Helper()
 	text, err := json.Marshal(input)
@@ -96,7 +97,7 @@ type engineInput struct {
 	PinDir, RunDir string
 	WithoutTCX     bool
 	Plan           capture.Plan
-	// Cgroup is a file to be written to for being in a cgroup.
+	// Cgroup is a file; a process writes to it to join the cgroup.
 	Cgroup string
 }
 
@@ -123,7 +124,7 @@ func runEngine(text string) error {
 	return waitForKill()
 }
 
-// runEngineWithoutBTF is runEngine where the kernel's type information cannot be found.
+// runEngineWithoutBTF does the same as runEngine, but the kernel's type information cannot be found.
 func runEngineWithoutBTF(text string) error {
 	const btf = "/sys/kernel/btf"
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -165,7 +166,7 @@ type consumerInput struct {
 	Packets      int
 }
 
-// runConsumer attaches, reads as many packets as it was told, reports that, and holds the queue until it is killed.
+// runConsumer attaches, reads the given number of packets, reports that, and holds the queue until it is killed.
 func runConsumer(text string) error {
 	var input consumerInput
 	if err := json.Unmarshal([]byte(text), &input); err != nil {
@@ -183,7 +184,7 @@ func runConsumer(text string) error {
 	return waitForKill()
 }
 
-// runParent asks for a queue, and leaves the answer to a child, which prints it.
+// runParent requests a queue, and leaves the answer to a child, which prints it.
 func runParent(text string) error {
 	var input consumerInput
 	if err := json.Unmarshal([]byte(text), &input); err != nil {

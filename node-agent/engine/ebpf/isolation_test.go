@@ -18,7 +18,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// attempts are what a consumer might try with what it was given, beside reading its queue. Each must fail.
+// attempts returns what a consumer might try with its descriptors, besides reading its queue. Each attempt must fail.
 func attempts(c *consumer) map[string]func() error {
 	return map[string]func() error{
 		"map the data writable": func() error {
@@ -79,7 +79,7 @@ func bpfCall[T any](command uintptr, attributes T) error {
 	return nil
 }
 
-// runIntruder is an unprivileged consumer that reads packets as it should and tries the rest as well.
+// runIntruder is an unprivileged consumer that reads packets as it should, and also makes the attempts.
 func runIntruder(text string) error {
 	var input consumerInput
 	if err := json.Unmarshal([]byte(text), &input); err != nil {

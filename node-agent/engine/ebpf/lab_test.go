@@ -76,8 +76,8 @@ func (l *lab) addVeth(a, b string) (netlink.Link, netlink.Link) {
 	return l.operational(a), tapped
 }
 
-// operational waits until an interface has a carrier and the queueing discipline that comes with it: before, what is sent
-// is dropped without a word.
+// operational waits until an interface has a carrier and the queueing discipline that comes with it. Before, packets
+// that are sent are silently dropped.
 func (l *lab) operational(name string) netlink.Link {
 	l.t.Helper()
 	l.up(name)
@@ -90,7 +90,7 @@ func (l *lab) operational(name string) netlink.Link {
 	return i
 }
 
-// until waits for a condition, which it asks for in this goroutine: others are not in the test's network namespace.
+// until waits for a condition. It calls it in this goroutine, because others are not in the test's network namespace.
 func (l *lab) until(what string, condition func() bool) {
 	l.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
@@ -134,8 +134,8 @@ func (l *lab) send(frames ...[]byte) {
 	}
 }
 
-// sendAll writes frames in portions, each of which has arrived before the next leaves: the backlog of a veth is bounded,
-// and what it drops nobody counts.
+// sendAll writes frames in portions. It sends a portion when the previous one has arrived, because the backlog of a
+// veth is bounded, and nobody counts what it drops.
 func (l *lab) sendAll(e *Engine, ring string, frames int, make func(n int) []byte) {
 	l.t.Helper()
 	const portion = 500
@@ -160,7 +160,7 @@ func (l *lab) engine(change ...func(*Options)) *Engine {
 	return e
 }
 
-// attachedBy is an option for how taps are attached: "tcx" or "clsact".
+// attachedBy returns an option for how taps are attached: "tcx" or "clsact".
 func (l *lab) attachedBy(mode string) func(*Options) {
 	l.t.Helper()
 	if mode == "tcx" {
@@ -202,7 +202,7 @@ func (l *lab) observe(e *Engine) capture.Observation {
 	return observed
 }
 
-// settled observes until a ring has seen n packets: they cross the veth in the receiving CPU's own time.
+// settled observes until a ring has seen n packets. They cross the veth when the receiving CPU processes them.
 func (l *lab) settled(e *Engine, ring string, n uint64) capture.Observation {
 	l.t.Helper()
 	var observed capture.Observation
@@ -230,7 +230,7 @@ func (l *lab) tap(d capture.Direction) capture.Tap {
 	return capture.Tap{Interface: "tapped", Index: l.tapped.Attrs().Index, Direction: d}
 }
 
-// plan is a ring "mirror" on "tapped" with queues of its own.
+// plan returns a plan with a ring "mirror" on "tapped" with its own queues.
 func (l *lab) plan(queues int) capture.Plan {
 	return capture.Plan{
 		Rings: []capture.Ring{{
@@ -243,7 +243,7 @@ func (l *lab) plan(queues int) capture.Plan {
 	}
 }
 
-// withLongHeader makes the slots of all clusters carry what the parser found.
+// withLongHeader makes the slots of all clusters carry the parser's results.
 func withLongHeader(plan capture.Plan) capture.Plan {
 	for i := range plan.Clusters {
 		plan.Clusters[i].LongHeader = true
@@ -251,7 +251,7 @@ func withLongHeader(plan capture.Plan) capture.Plan {
 	return plan
 }
 
-// frame is an Ethernet frame with an IPv4 UDP packet. Its bytes depend on n.
+// frame returns an Ethernet frame with an IPv4 UDP packet. Its bytes depend on n.
 func frame(n, length int) []byte {
 	f := make([]byte, max(length, 46))
 	copy(f, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, 0x45})

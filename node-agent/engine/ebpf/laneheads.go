@@ -14,8 +14,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// laneHeads are what programs say of a queue's lanes, mapped read-only: with thousands of queues a system call for each number
-// were too much. The map lives as long as the mapping.
+// laneHeads are the programs' counters and positions of a queue's lanes, mapped read-only. With thousands of queues,
+// one system call for each number would take too long. The map exists as long as the mapping.
 type laneHeads struct {
 	pages    []byte
 	lanes    []laneKernel
@@ -37,19 +37,19 @@ func mapHead(data *ebpf.Map, s queueShape) (*laneHeads, error) {
 }
 
 func (h *laneHeads) unmap() {
-	// Fails only for addresses that are not a mapping's.
+	// Fails only for addresses that are not of a mapping.
 	_ = unix.Munmap(h.pages)
 }
 
 func (h *laneHeads) producer(lane int) uint64 { return atomic.LoadUint64(&h.lanes[lane].Producer) }
 
-// released is what programs have last seen of the consumer's position.
+// released returns the consumer's position as programs last saw it.
 func (h *laneHeads) released(lane int) uint64 {
 	at := unsafe.Add(unsafe.Pointer(&h.lanes[lane]), 8*(1+laneReleased))
 	return atomic.LoadUint64((*uint64)(at))
 }
 
-// sum is the lanes' account.
+// sum returns the sum of the lanes' accounts.
 func (h *laneHeads) sum() laneStats {
 	var sum laneStats
 	for i := range h.lanes {
@@ -58,7 +58,7 @@ func (h *laneHeads) sum() laneStats {
 	return sum
 }
 
-// add adds an account that programs may be writing to.
+// add adds an account that programs may be writing to at the same time.
 func (s *laneStats) add(lane *laneStats) {
 	s.Delivered += atomic.LoadUint64(&lane.Delivered)
 	s.DeliveredBytes += atomic.LoadUint64(&lane.DeliveredBytes)

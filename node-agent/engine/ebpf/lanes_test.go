@@ -20,14 +20,14 @@ import (
 
 // onCPU runs do on a CPU, in the lab's network namespace.
 func (l *lab) onCPU(cpu int, do func()) {
-	runtime.LockOSThread() // and it stays: the thread goes with the goroutine
+	runtime.LockOSThread() // it stays locked: the thread ends with the goroutine
 	var set unix.CPUSet
 	set.Set(cpu)
 	require.NoError(l.t, unix.SchedSetaffinity(0, &set))
 	do()
 }
 
-// sendFromAll has several CPUs send at once what is captured where it is sent, and returns how many frames these were.
+// sendFromAll sends from several CPUs at once, with the capture on the sending side. It returns the number of frames.
 func (l *lab) sendFromAll(frames int) int {
 	cpus := runtime.NumCPU()
 	var all sync.WaitGroup
@@ -55,7 +55,7 @@ func sendTo(socket int, frame []byte) error {
 	return err
 }
 
-// transmitted is the lab's plan with a tap on what "sender" sends: the CPU that sends captures.
+// transmitted returns the lab's plan with a tap on what "sender" sends, so that the sending CPU captures.
 func (l *lab) transmitted(lanes int) capture.Plan {
 	plan := l.plan(1)
 	plan.Rings[0].Taps = []capture.Tap{{Interface: "sender", Index: l.sender.Attrs().Index, Direction: capture.Transmit}}
@@ -63,7 +63,7 @@ func (l *lab) transmitted(lanes int) capture.Plan {
 	return plan
 }
 
-// Whatever CPUs share lanes, and however full these are: each packet is read, or counted as dropped.
+// Each packet is read or counted as dropped, whichever CPUs share lanes, and however full these are.
 func TestConservationWithSeveralProducers(t *testing.T) {
 	for _, lanes := range []int{1, 2, 4} {
 		for name, bytes := range map[string]uint32{"overload": minQueueBytes, "room": 32 << 20} {
@@ -92,8 +92,8 @@ func TestConservationWithSeveralProducers(t *testing.T) {
 	}
 }
 
-// A consumer that scribbles into its positions while CPUs share a lane changes no account, and its queue never says that it has more
-// than fits in.
+// A consumer overwrites its positions while CPUs share a lane. This changes no account, and its queue never reports
+// more than fits into it.
 func TestScribblesWhileCPUsShareALane(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -131,7 +131,8 @@ func TestScribblesWhileCPUsShareALane(t *testing.T) {
 	require.LessOrEqual(t, next.unread(), uint64(minQueueBytes))
 }
 
-// A consumer that may load programs can write into its data map by one. That must not hold up the CPUs that share a lane there.
+// A consumer that may load programs can use one to write into its data map. That must not delay the CPUs that share a
+// lane there.
 func TestAConsumersProgramHoldsNoLane(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -143,7 +144,7 @@ func TestAConsumersProgramHoldsNoLane(t *testing.T) {
 	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].Dropped["nomem"])
 }
 
-// fillPrivateWords writes ones to what the engine's programs keep for themselves of lane 0.
+// fillPrivateWords writes ones to the private words of the engine's programs in lane 0.
 func fillPrivateWords(t *testing.T, data int) {
 	const begin, end = 8, 64
 	filter := asm.Instructions{
@@ -161,11 +162,11 @@ func fillPrivateWords(t *testing.T, data int) {
 	require.NoError(t, err)
 }
 
-// rings is how often a queue's doorbell was rung: how far the buffer was written, by records of 16 bytes.
+// rings returns how often a queue's doorbell was rung: how far the buffer was written, in records of 16 bytes.
 func (c *consumer) rings() uint64 { return atomic.LoadUint64(wordAt(c.bellEnd, 0)) / 16 }
 
-// A consumer that is awake is not rung for; one that sleeps once, at the watermark at once and else when the timeout has passed; and
-// none waits for a packet that is there.
+// A consumer that is awake is not rung for. One that sleeps is rung for once: immediately at the watermark, else when
+// the timeout has passed. No consumer waits for a packet that is there.
 func TestDoorbell(t *testing.T) {
 	const watermark, timeout = 4096, time.Second
 	l := newLab(t)
@@ -192,7 +193,7 @@ func TestDoorbell(t *testing.T) {
 	time.Sleep(2 * timeout)
 	require.EqualValues(t, 2, c.rings(), "and no more by the timer")
 
-	// Without a timeout each packet ends a sleep. The program is another one then.
+	// Without a timeout each packet ends a sleep. In this case the program is another one.
 	plan.Clusters[0].WatermarkTimeout = 0
 	l.apply(e, plan)
 	for n := range 20 {
@@ -202,7 +203,8 @@ func TestDoorbell(t *testing.T) {
 	}
 }
 
-// A timer that was started in a sleep which the consumer has ended by itself does not ring in the next one, where nothing came.
+// A timer from a sleep that the consumer has ended by itself does not ring in the next sleep, in which no packet
+// arrived.
 func TestTheTimerIsOfItsSleep(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	l := newLab(t)
@@ -249,7 +251,8 @@ func TestASleepOverARestart(t *testing.T) {
 	l.collect(c, 1)
 }
 
-// A bell that could not be rung, here because the consumer says that the doorbell is full, rings for the next packet of the same sleep.
+// A bell may fail to ring, here because the consumer claims that the doorbell is full. Then it rings for the next
+// packet of the same sleep.
 func TestARingThatFailedIsRepeated(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 100 * time.Millisecond} {
 		l := newLab(t)
@@ -290,7 +293,7 @@ func (l *lab) sleepFor(c *consumer, frames int) {
 	atomic.StoreUint64(wordAt(c.bell, 0), atomic.LoadUint64(wordAt(c.bellEnd, 0)))
 }
 
-// A reader that sleeps whenever it finds nothing misses nothing, and its wake-ups are no more than its sleeps.
+// A reader that sleeps whenever it finds nothing misses nothing. It is woken no more often than it sleeps.
 func TestNothingIsStranded(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Millisecond} {
 		l := newLab(t)
@@ -316,7 +319,8 @@ func TestNothingIsStranded(t *testing.T) {
 	}
 }
 
-// The next consumer's sleeps have numbers that the last one's had, and it gets its doorbell and its positions all the same.
+// The next consumer's sleeps have the same numbers as those of the last one. It still gets its doorbell and its
+// positions.
 func TestTheNextConsumersDoorbell(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -331,8 +335,9 @@ func TestTheNextConsumersDoorbell(t *testing.T) {
 	}
 }
 
-// While an agent runs, nobody can freeze a queue's maps, or each attachment would cost the memory of another queue. What was frozen
-// while none ran would be of no use to the next consumer: it gets other maps, as far as the node has memory.
+// While an agent runs, nobody can freeze a queue's maps. Otherwise each attachment would cost the memory of another
+// queue. Maps that were frozen while no agent ran are of no use to the next consumer. It gets other maps, as far as
+// the node has memory.
 func TestFrozenMapsAreReplaced(t *testing.T) {
 	for kind := 1; kind < len(kinds); kind++ {
 		l := newLab(t)
@@ -376,7 +381,7 @@ func TestFrozenMapsAreReplaced(t *testing.T) {
 	}
 }
 
-// freeze freezes a map as who has its descriptor can.
+// freeze freezes a map in the way that is open to a holder of its descriptor.
 func freeze(t *testing.T, pin string) error {
 	m, err := ebpf.LoadPinnedMap(pin, nil)
 	require.NoError(t, err)
@@ -384,7 +389,7 @@ func freeze(t *testing.T, pin string) error {
 	return m.Freeze()
 }
 
-// The account over any number of take-backs, under traffic, has each packet once.
+// The account has each packet once, over any number of take-backs under traffic.
 func TestTakeBackLosesNoCount(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -425,7 +430,7 @@ func TestTakeBackLosesNoCount(t *testing.T) {
 	require.Positive(t, e.clusters["mirror"].queues[0].account.Before.Delivered)
 }
 
-// A queue whose data programs could not reach is refused, with what to do.
+// If programs could not reach the data of a queue, the queue is refused, with advice.
 func TestQueuesThatProgramsCannotReach(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()

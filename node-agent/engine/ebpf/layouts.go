@@ -17,10 +17,10 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// layoutName is what a layout's folder is called.
+// layoutName matches the names of layouts' folders.
 var layoutName = regexp.MustCompile(`^v[0-9]+$`)
 
-// others are the folders of other layouts: of agents before an upgrade, or before a rollback.
+// others returns the folders of other layouts: of agents before an upgrade, or before a rollback.
 func (p pins) others() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.root))
 	if err != nil {
@@ -35,7 +35,7 @@ func (p pins) others() ([]string, error) {
 	return folders, nil
 }
 
-// inheritQdiscs takes over which clsact disciplines are ours from other layouts.
+// inheritQdiscs takes over the notes of other layouts about clsact disciplines that the agent added.
 func (p pins) inheritQdiscs() error {
 	folders, err := p.others()
 	for _, folder := range folders {
@@ -49,9 +49,10 @@ func (p pins) inheritQdiscs() error {
 	return err
 }
 
-// retireLayouts detaches and unpins what agents of other layouts left, and reports whether there was anything. The plan is in the data
-// path by then. Consumers of queues of another layout are told to attach again when they come back. All layouts pin their links and
-// mark their filters in the same way; nothing else is known of another one.
+// retireLayouts detaches and unpins the objects of agents with other layouts, and reports whether there were any. At
+// that time the plan is in the data path. Consumers of another layout's queues are told to attach again when they
+// come back. All layouts pin their links and mark their filters in the same way. Nothing else is known of another
+// layout.
 func (e *Engine) retireLayouts() (bool, error) {
 	folders, err := e.env.pins.others()
 	if err != nil || len(folders) == 0 {
@@ -70,7 +71,8 @@ func (e *Engine) retireLayouts() (bool, error) {
 	return true, errors.Join(err, e.env.pins.removeIdleQdiscs())
 }
 
-// detachLinks detaches all links that are pinned below the folder: without the pin they could live on by another's descriptor.
+// detachLinks detaches all links that are pinned below the folder. Without the pin, a descriptor of another process
+// could keep them attached.
 func detachLinks(folder string) error {
 	var failed error
 	for pinned, err := range pin.WalkDir(folder, nil) {
@@ -89,7 +91,7 @@ func detachLinks(folder string) error {
 	return failed
 }
 
-// removeOtherFilters removes the filters of ours that are no taps of this engine's rings. They have no pins.
+// removeOtherFilters removes the agent's filters that are not taps of this engine's rings. They have no pins.
 func (e *Engine) removeOtherFilters() error {
 	type filterKey struct {
 		point  tapPoint
@@ -112,7 +114,7 @@ func (e *Engine) removeOtherFilters() error {
 			point := tapPoint{Index: l.Attrs().Index, Hook: h}
 			filters, e := filtersAt(point)
 			if e != nil {
-				continue // the interface went meanwhile, or can have none
+				continue // the interface is gone, or can have none
 			}
 			for _, f := range filters {
 				b, is := f.(*netlink.BpfFilter)

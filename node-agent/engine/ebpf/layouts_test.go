@@ -14,14 +14,14 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// anotherLayout makes what is pinned that of an agent with another layout.
+// anotherLayout turns the pins into those of an agent with another layout.
 func (l *lab) anotherLayout(name string) {
 	l.t.Helper()
 	require.NoError(l.t, os.Rename(filepath.Join(l.pinDir, layout), filepath.Join(l.pinDir, name)))
 }
 
-// What an agent with another layout left goes with the first plan: its taps, its pins and the discipline that it added. The new queues
-// account for each packet from then on; who read an old one is told to attach again.
+// The first plan removes what an agent with another layout left: its taps, its pins and the discipline that it added.
+// From then on the new queues account for each packet. A consumer of an old queue is told to attach again.
 func TestOtherLayoutIsRetired(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact", "xdp"} {
 		for _, name := range []string{"v2", "v99"} {

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// idleTimersMap has the idle timers of wildcard rules, by rank plus 1; the first is the set's own, which has no idle time.
+// idleTimersMap holds the idle timers of wildcard rules, by rank plus 1. The first is the set's own, which has no
+// idle time.
 const idleTimersMap = "ring_lives"
 
-// expired reports whether a rule was idle for its idle time. activatedAt is when its set became active. Times are nanoseconds of
-// the coarse monotonic clock.
+// expired reports whether a rule was idle for its idle time. activatedAt is the time at which its set became active.
+// Times are nanoseconds of the coarse monotonic clock.
 func (l life) expired(activatedAt, now uint64) bool {
 	last := l.Last
 	if last == 0 {
@@ -21,14 +22,14 @@ func (l life) expired(activatedAt, now uint64) bool {
 	return l.Idle != 0 && last != 0 && int64(now-last) >= int64(l.Idle)
 }
 
-// monotonic is the programs' clock, bpf_ktime_get_coarse_ns.
+// monotonic returns the time of the programs' clock, bpf_ktime_get_coarse_ns.
 func monotonic() uint64 {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC_COARSE, &now) // every kernel has it
 	return uint64(now.Nano())
 }
 
-// activatedAt returns when the set became active, 0 where it is not or no rule expires.
+// activatedAt returns the time at which the set became active. It is 0 if the set is not active or no rule expires.
 func (m *ringMaps) activatedAt() (uint64, error) {
 	if !m.idles {
 		return 0, nil
@@ -40,7 +41,7 @@ func (m *ringMaps) activatedAt() (uint64, error) {
 	return set.Last, nil
 }
 
-// activate starts the idle timers of the set; a second call changes nothing.
+// activate starts the idle timers of the set. A second call changes nothing.
 func (m *ringMaps) activate() error {
 	if m == nil || !m.idles {
 		return nil
@@ -55,7 +56,7 @@ func (m *ringMaps) activate() error {
 	return nil
 }
 
-// expired reports whether the wildcard rule of a rank was idle for too long.
+// expired reports whether the wildcard rule of a rank was idle for its idle time.
 func (m *ringMaps) expired(rank uint32, activatedAt uint64) (bool, error) {
 	if !m.expires[rank] {
 		return false, nil

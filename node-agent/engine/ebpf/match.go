@@ -11,7 +11,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// key is what a packet is compared with: the words of struct rc_key of kmod/classify/rule.h.
+// key holds the values of a packet that rules match: the words of struct rc_key of kmod/classify/rule.h.
 type key [13]uint64
 
 // match is struct rc_match: packets match when key & mask == value.
@@ -37,7 +37,7 @@ const (
 	shiftInnerVLAN = 16
 )
 
-// hasAll is every RC_HAS_* in the first word.
+// hasAll has every RC_HAS_* bit of the first word.
 const hasAll = hasInnerIPv6<<1 - 1
 
 func (m *match) put(word int, mask, value uint64) {
@@ -47,7 +47,7 @@ func (m *match) put(word int, mask, value uint64) {
 
 func (m *match) has(what uint64) { m.put(wordLink, what, what) }
 
-// matchesOf returns the matches that a valid rule is: more than one with a range of ports, or in both directions.
+// matchesOf returns the matches of a valid rule. A port range, or both directions, needs more than one.
 func matchesOf(rule capture.WildcardRule) []match {
 	var matches []match
 	for _, source := range prefixesOf(rule.Match.SourcePorts) {
@@ -62,11 +62,11 @@ func matchesOf(rule capture.WildcardRule) []match {
 	return matches
 }
 
-// portPrefix matches ports with port & mask == value; a mask of 0 is for rules that do not look at the port.
+// portPrefix matches ports with port & mask == value. Rules that do not match the port have a mask of 0.
 type portPrefix struct{ value, mask uint16 }
 
-// prefixesOf is the fewest prefixes that are a range together: each is the largest aligned block that begins where the last
-// ended.
+// prefixesOf returns the fewest prefixes that together make up the range. Each is the largest aligned block that
+// begins where the last one ended.
 func prefixesOf(ports *capture.PortRange) []portPrefix {
 	if ports == nil {
 		return []portPrefix{{}}
@@ -141,7 +141,7 @@ func (m *match) putMAC(word int, address *[6]byte) {
 	m.put(word, 1<<48-1, binary.BigEndian.Uint64(append([]byte{0, 0}, address[:]...)))
 }
 
-// putAddress puts a prefix into two words; of IPv4 in the first half of the first.
+// putAddress puts a prefix into two words. An IPv4 prefix takes the first half of the first word.
 func (m *match) putAddress(word int, prefix netip.Prefix, ipv4, ipv6 uint64) {
 	if !prefix.IsValid() {
 		return
@@ -163,7 +163,7 @@ func firstBits(n int) uint64 {
 	return ^uint64(0) << (64 - min(n, 64))
 }
 
-// addressWords are the halves of an address, of IPv4 followed by zeroes.
+// addressWords returns the halves of an address. An IPv4 address is followed by zeroes.
 func addressWords(address netip.Addr) (high, low uint64) {
 	if address.Is4() {
 		a := address.As4()
@@ -178,7 +178,7 @@ func (m *match) putPort(prefix portPrefix, shift int) {
 	m.put(wordPorts, uint64(prefix.mask)<<shift, uint64(prefix.value)<<shift)
 }
 
-// exactKeyOf is a flow in either direction: the smaller end comes first.
+// exactKeyOf returns the key of a flow, which is the same in either direction: the smaller end comes first.
 func exactKeyOf(rule capture.ExactRule) exactKey {
 	first, second := rule.Source, rule.Destination
 	if first.Compare(second) > 0 {
@@ -200,7 +200,7 @@ func exactKeyOf(rule capture.ExactRule) exactKey {
 	return exactKey{W: w}
 }
 
-// validateRules finds what cannot be a rule set.
+// validateRules checks that a rule set is valid.
 func validateRules(set capture.RuleSet) error {
 	if set.Default == capture.ActionLearn || set.Default == capture.ActionQueue || set.Default > capture.ActionReflect {
 		return fmt.Errorf("default action %d: where no rule matches packets can be passed, dropped or reflected", set.Default)
@@ -284,10 +284,10 @@ func validateMatch(rule capture.WildcardRule) error {
 	return validateTarget(rule.Action, rule.Target)
 }
 
-// hasOf returns the RC_HAS_* that a mask asks for.
+// hasOf returns the RC_HAS_* bits that a mask asks for.
 func hasOf(mask key) uint32 { return uint32(mask[wordLink] & hasAll) }
 
-// matchesInner reports whether a mask is compared with what is inside of tunnels.
+// matchesInner reports whether a mask matches headers inside of tunnels.
 func matchesInner(mask key) bool {
 	return bits.OnesCount64(mask[wordLink]&(hasTunnelID|hasInnerIPv4|hasInnerIPv6)) > 0
 }

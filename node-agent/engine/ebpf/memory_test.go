@@ -53,7 +53,7 @@ func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
 	require.Contains(t, answer, "cluster large: queue 1 of 3 with 1 lanes of 67108864 bytes each")
 	require.Contains(t, answer, "memory limit of the agent's container")
 
-	// What could be made is there, and nothing is left of the rest.
+	// What could be made exists, and nothing is left of the rest.
 	e := l.engine()
 	observed := l.observe(e)
 	require.Contains(t, observed.Clusters, "mirror")
@@ -62,13 +62,14 @@ func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
 	l.apply(e, l.plan(1))
 }
 
-// Each queue is made only while the node has the memory for it; what is there goes on, and gets a new ring buffer all the same.
+// Each queue is made only while the node has the memory for it. Existing queues continue, and can still get a new
+// ring buffer.
 func TestQueuesBeyondTheNodesMemory(t *testing.T) {
 	l := newLab(t)
 	node := capture.Memory{Total: 1 << 30, Available: 512 << 20, Reserve: 256 << 20, AgentRoom: math.MaxUint64}
 	e := l.engine(func(o *Options) {
 		o.Memory = func() (capture.Memory, error) {
-			node.Available -= 100 << 20 // others take it
+			node.Available -= 100 << 20 // other processes take it
 			return node, nil
 		}
 	})

@@ -39,12 +39,12 @@ const (
 	patternRowsMap  = "ring_pattern_rows"
 )
 
-// filterSymbols are the stand-ins for filters, by program.
+// filterSymbols holds the placeholders for filters, by program.
 var filterSymbols = map[string]string{
 	ingressProgram: "ringcap_filter", egressProgram: "ringcap_filter", xdpProgram: "ringcap_xdp_filter",
 }
 
-// loadSpec reads the embedded object and fits it to this machine.
+// loadSpec reads the embedded object and adapts it to this machine.
 func loadSpec() (*ebpf.CollectionSpec, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(objectFile))
 	if err != nil {
@@ -65,33 +65,34 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// sizeSection makes the map of a section, which has one element in the object, one for so many.
+// sizeSection sets the number of elements of a section's map, which has one in the object.
 func sizeSection(spec *ebpf.MapSpec, name string, elements uint32) {
 	spec.ValueSize *= elements
 	spec.Name, spec.Key, spec.Value = name, nil, nil
 	spec.Contents = []ebpf.MapKV{{Key: uint32(0), Value: zeroes()[:spec.ValueSize]}}
 }
 
-// zeroes is as many as the largest section has; nobody writes there.
+// zeroes has the length of the largest section. Nobody writes to it.
 var zeroes = sync.OnceValue(func() []byte { return make([]byte, 8*maxNodeQueues*min(cpuSlots(possibleCPUs()), unattendedCPUs)) })
 
-// ringProgram is what a ring's taps run.
+// ringProgram is the program of a ring's taps.
 type ringProgram struct {
 	config programConfig
 	filter []bpf.RawInstruction
-	// maps names what is in the ring's maps: its rules, the receive queues that it captures by interface, and whether it
-	// remembers fragments.
+	// maps names the contents of the ring's maps: its rules, the receive queues that it captures by interface, and
+	// whether it remembers fragments.
 	maps      string
 	rules     *ruleSet
 	rxQueues  map[uint32]rxQueueBits
 	fragments bool
-	// targetBases are the first indexes of the clusters that rules name.
+	// targetBases holds the first indexes of the clusters that rules name.
 	targetBases []uint32
-	// tables are the clusters' own, by the numbers of outputs and, behind these, of targets; nil where there is none.
+	// tables holds the clusters' own tables, by the number of the output. The targets follow the outputs. Unused
+	// entries are nil.
 	tables [maxTables]*ebpf.Map
 }
 
-// tableMap is what the table of an output or target is called in the object.
+// tableMap returns the name in the object of the table of an output or target.
 func tableMap(number int) string { return fmt.Sprintf("table_%d", number) }
 
 // bases returns the first indexes of the clusters that the program feeds.
@@ -103,8 +104,8 @@ func (p ringProgram) bases() []uint32 {
 	return bases
 }
 
-// fingerprint names the program by everything that went into it, this binary's object included: a newer agent swaps
-// its own program in.
+// fingerprint names the program by everything that it was made from, including this binary's object. So a newer agent
+// replaces the program with its own.
 func (p ringProgram) fingerprint() (string, error) {
 	hash := sha256.New()
 	hash.Write(objectFile)
@@ -116,7 +117,8 @@ func (p ringProgram) fingerprint() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// load puts the program into the kernel, once for each kind of hook among the points. The caller closes the programs.
+// load loads the program into the kernel, once for each kind of hook among the points. The caller closes the
+// programs.
 func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (programs, error) {
 	spec, err := loadSpec()
 	if err != nil {
@@ -161,10 +163,10 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	return all, nil
 }
 
-// programs are a ring's loaded programs, by name.
+// programs holds a ring's loaded programs, by name.
 type programs map[string]*ebpf.Program
 
-// program names what runs at the hook.
+// program returns the name of the program that runs at the hook.
 func (h hook) program() string {
 	switch {
 	case h.isXDP():
@@ -184,7 +186,7 @@ func (p programs) close() {
 	}
 }
 
-// replaceFilter replaces the object's placeholder by a translated filter; an empty filter leaves it.
+// replaceFilter replaces the object's placeholder by a translated filter. An empty filter leaves the placeholder.
 func replaceFilter(program asm.Instructions, name string, raw []bpf.RawInstruction) (asm.Instructions, error) {
 	if len(raw) == 0 {
 		return program, nil
@@ -211,7 +213,7 @@ func replaceFilter(program asm.Instructions, name string, raw []bpf.RawInstructi
 	if start < 0 {
 		return nil, fmt.Errorf("the eBPF object has no function %s", filterSymbol)
 	}
-	// The first instruction's metadata has the symbol and the function's type, by which the kernel knows where
+	// The first instruction's metadata has the symbol and the function's type. From these the kernel knows where
 	// functions begin.
 	translated[0].Metadata = program[start].Metadata
 	replaced := make(asm.Instructions, 0, len(program)+len(translated))
@@ -220,10 +222,11 @@ func replaceFilter(program asm.Instructions, name string, raw []bpf.RawInstructi
 	return append(replaced, program[end:]...), nil
 }
 
-// verifierTail is how many of the last lines of the verifier's log an error carries: the complaint, not the walk to it.
+// verifierTail is how many of the last lines of the verifier's log an error carries. They have the complaint, without
+// the steps that led to it.
 const verifierTail = 8
 
-// explainLoad shortens a verifier's log and adds what to do about a lack of rights.
+// explainLoad shortens a verifier's log and adds advice for missing rights.
 func explainLoad(err error) error {
 	var verifier *ebpf.VerifierError
 	if errors.As(err, &verifier) {

@@ -10,8 +10,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Observe reads what there is from the kernel. Counters are read one after the other while they go on counting: only
-// when no packet is under way do they add up to the last one.
+// Observe reads the state of the data path from the kernel. It reads counters one after the other while programs
+// update them. They add up exactly only while no packet is being processed.
 func (e *Engine) Observe(ctx context.Context) (capture.Observation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,23 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOverlap: on this kernel consumers could corrupt the kernel's memory.
+// ErrOverlap means that consumers could corrupt the kernel's memory on this kernel.
 var ErrOverlap = errors.New("this kernel lacks the fix of CVE-2024-41009 (mid-2024): who reads a ring buffer could make records overlap, and corrupt the kernel's memory. " +
 	"Update the kernel, or load the kernel module")
 
-// CheckOverlap tries, without harm, whether a consumer can have the kernel give out parts of a ring buffer that are still being
-// written. If so, the error is ErrOverlap. Any other error is the reason why the test could not be made.
+// CheckOverlap tests, without harm, whether a consumer can make the kernel hand out parts of a ring buffer that are
+// still being written. If so, the error is ErrOverlap. Any other error is the reason why the test could not be made.
 func CheckOverlap() error { return checkOverlap(true) }
 
-// What the program returns: none of the two records was given out, the first, both.
+// Results of the program: it could reserve none of the two records, the first, or both.
 const (
 	gotNone = iota + 1
 	gotFirst
 	gotBoth
 )
 
-// checkOverlap claims, as a ring buffer's consumer, to have read three quarters of it, and has a program reserve two records of that
-// size. With busy, the first is still being written when the second is reserved; without, for tests, it is not.
+// checkOverlap claims, as a ring buffer's consumer, that three quarters of it are read. Then a program reserves two
+// records of that size. With busy, the first is still being written when the second is reserved. Without it, for
+// tests, the first is complete.
 func checkOverlap(busy bool) error {
 	page := os.Getpagesize()
 	buffer, err := ebpf.NewMap(&ebpf.MapSpec{Name: "ringcap_probe", Type: ebpf.RingBuf, MaxEntries: uint32(4 * page)})
@@ -62,7 +63,7 @@ func checkOverlap(busy bool) error {
 	return nil
 }
 
-// reserveTwice writes nothing into the records, and gives them back.
+// reserveTwice writes nothing into the records, and discards them.
 func reserveTwice(buffer, size int, busy bool) asm.Instructions {
 	reserve := asm.Instructions{
 		asm.LoadMapPtr(asm.R1, buffer), asm.Mov.Imm(asm.R2, int32(size)), asm.Mov.Imm(asm.R3, 0), asm.FnRingbufReserve.Call(),

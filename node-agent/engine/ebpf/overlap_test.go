@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The kernels of the suites have the fix. That one without it would be found shows a first record that is given back before the
-// second is asked for: then every kernel gives out the second, as one without the fix does anyway.
+// The kernels of the suites have the fix. To show that a kernel without it would be found, the first record is given
+// back before the second is asked for. Then every kernel gives out the second, as one without the fix does anyway.
 func TestKernelsThatLetRecordsOverlapAreFound(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it loads an eBPF program")

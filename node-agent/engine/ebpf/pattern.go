@@ -12,21 +12,22 @@ import (
 
 // Limits of this engine's payload patterns.
 const (
-	maxPatternRows = 1 << 20 // words of rows; one element of a map of 6.1 has at most 4 MiB
+	maxPatternRows = 1 << 20 // words of rows; on 6.1 one element of a map has at most 4 MiB
 	maxChoices     = 1 << 18
 )
 
-// automaton is the tables by which programs search payload; see bpf/pattern.h.
+// automaton holds the tables by which programs search payload; see bpf/pattern.h.
 type automaton struct {
 	rows    []uint32
 	choices []choice
 	start   [2]uint32
 	classes [2][256]uint8
-	// first is the lowest offset at which a pattern may begin, limit the end of the search.
+	// first is the lowest offset at which a pattern may begin. limit is the end of the search.
 	first, limit uint32
 }
 
-// newAutomaton makes the tables of valid patterns. ErrUnsupported: they do not fit into what programs can look into.
+// newAutomaton makes the tables of valid patterns. It returns ErrUnsupported if they are larger than programs can
+// search.
 func newAutomaton(patterns []capture.Pattern) (*automaton, error) {
 	a := &automaton{rows: []uint32{0}}
 	if len(patterns) == 0 {
@@ -59,20 +60,20 @@ func choiceOf(pattern capture.Pattern, index int) choice {
 	return c
 }
 
-// always reports whether the pattern matches at every offset. No later pattern of the same state can match then.
+// always reports whether the pattern matches at every offset. If so, no later pattern of the same state can match.
 func (c choice) always() bool { return c.Least == c.Len && c.Most == math.MaxUint32 }
 
-// covers reports whether the pattern is found wherever other is, which is of the same state and as long.
+// covers reports whether the pattern is found wherever other is. Both are of the same state and of the same length.
 func (c choice) covers(other choice) bool { return c.Least <= other.Least && c.Most >= other.Most }
 
-// machine is one of the automaton's while it is made.
+// machine is one of the automaton's machines while it is being made.
 type machine struct {
 	*automaton
 	kind   int // 1 ignores case
 	stride uint32
 	first  uint32
 	fails  []uint32   // by state
-	ends   [][]choice // patterns that are all of a state, by state
+	ends   [][]choice // the patterns that end in a state, by state
 }
 
 func foldCase(b byte) byte {
@@ -113,8 +114,8 @@ func (a *automaton) addMachine(kind int, patterns []capture.Pattern) error {
 	return nil
 }
 
-// classify numbers the bytes that occur in the machine's patterns; 0 is all others. It returns how many classes there are, 0
-// without patterns.
+// classify numbers the bytes that occur in the machine's patterns. All others are 0. It returns the number of
+// classes, 0 without patterns.
 func (m *machine) classify(patterns []capture.Pattern) uint32 {
 	var occurs [256]bool
 	used := 0
@@ -130,7 +131,7 @@ func (m *machine) classify(patterns []capture.Pattern) uint32 {
 		return 0
 	}
 	number := 0
-	if used < 256 { // where all occur there are no others
+	if used < 256 { // if all bytes occur, there are no others
 		number = 1
 	}
 	for b := range 256 {
@@ -145,7 +146,7 @@ func (m *machine) classify(patterns []capture.Pattern) uint32 {
 	return uint32(number)
 }
 
-// addState returns the row of a new state, which follows the word for its choices.
+// addState adds a state and returns its row. The row follows the word for its choices.
 func (m *machine) addState() uint32 {
 	row := uint32(len(m.rows)) + 1
 	m.rows = append(m.rows, make([]uint32, m.stride)...)
@@ -169,14 +170,15 @@ func (m *machine) insert(index int, pattern capture.Pattern) error {
 		state = m.rows[at]
 	}
 	n, c := m.number(state), choiceOf(pattern, index)
-	// A pattern that never decides is left out, as capture.PatternTexts does, which does not count it.
+	// Leave out a pattern that never decides. capture.PatternTexts does not count it either.
 	if !slices.ContainsFunc(m.ends[n], func(before choice) bool { return before.covers(c) }) {
 		m.ends[n] = append(m.ends[n], c)
 	}
 	return nil
 }
 
-// link resolves failures and gives each state its choices. It goes level by level: the state that another fails to is complete.
+// link resolves failures and gives each state its choices. It goes level by level, so the state that another fails to
+// is complete.
 func (m *machine) link() error {
 	for queue := []uint32{m.first}; len(queue) > 0; queue = queue[1:] {
 		state := queue[0]
@@ -200,7 +202,8 @@ func (m *machine) link() error {
 	return nil
 }
 
-// choose lists the patterns that end in a state: its own, then, which are shorter, those of the state that it fails to.
+// choose lists the patterns that end in a state. First come its own, then the shorter ones of the state that it fails
+// to.
 func (m *machine) choose(state, fail uint32) error {
 	all := slices.Clone(m.ends[m.number(state)])
 	if len(all) == 0 {
@@ -227,7 +230,7 @@ func (m *machine) choose(state, fail uint32) error {
 	return nil
 }
 
-// markHits marks in all rows the states in which some pattern ends.
+// markHits marks, in all rows, the states in which a pattern ends.
 func (m *machine) markHits() {
 	for n := range uint32(len(m.fails)) {
 		for class := range m.stride - 1 {
@@ -239,7 +242,7 @@ func (m *machine) markHits() {
 	}
 }
 
-// pad makes the rows as many words as their map has: a power of two.
+// pad pads the rows to the number of words of their map, a power of two.
 func (a *automaton) pad() {
 	for size := 1; ; size *= 2 {
 		if size >= len(a.rows) {

@@ -14,7 +14,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// plainSearch is what must be found, by comparing every pattern at every place; the pattern's number plus 1, or 0.
+// plainSearch returns what must be found, by comparing every pattern at every offset: the pattern's number plus 1, or
+// 0.
 func plainSearch(patterns []capture.Pattern, payload []byte) int {
 	for end := 1; end <= len(payload); end++ {
 		best := 0
@@ -41,7 +42,7 @@ func same(found []byte, p capture.Pattern) bool {
 	if !p.IgnoreCase {
 		return bytes.Equal(found, p.Bytes)
 	}
-	// Not by runes, as bytes.EqualFold compares.
+	// Compare by bytes, not by runes as bytes.EqualFold does.
 	for i, b := range found {
 		if foldCase(b) != foldCase(p.Bytes[i]) {
 			return false
@@ -57,7 +58,7 @@ func better(p, than capture.Pattern) bool {
 	return !p.IgnoreCase && than.IgnoreCase
 }
 
-// walk is pattern_find of bpf/pattern.h.
+// walk does the same as pattern_find of bpf/pattern.h.
 func (a *automaton) walk(payload []byte) int {
 	start, end := min(int(a.first), len(payload)), min(int(a.limit), len(payload))
 	best, bestEnd := choice{}, 0
@@ -94,7 +95,8 @@ func (a *automaton) chosen(number, end uint32) choice {
 	}
 }
 
-// randomPatterns are of few letters, so that they overlap, contain each other and are found often; some are parts of others.
+// randomPatterns returns patterns of few letters, so that they overlap, contain each other and are found often. Some
+// are parts of others.
 func randomPatterns(r *rand.Rand, letters string) []capture.Pattern {
 	text := randomText(r, letters, 300)
 	patterns := make([]capture.Pattern, 1+r.IntN(20))
@@ -162,7 +164,8 @@ func FuzzAutomaton(f *testing.F) {
 	})
 }
 
-// describedPatterns reads of each pattern a length, flags (1 = ignore case, 2 = an offset follows, 4 = a depth follows), bytes.
+// describedPatterns reads of each pattern a length, flags (1 = ignore case, 2 = an offset follows, 4 = a depth
+// follows), bytes.
 func describedPatterns(in []byte) []capture.Pattern {
 	var patterns []capture.Pattern
 	take := func() (b byte) {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// positions are what a consumer says of its queue's lanes, mapped for writing: as long as they are, nobody can freeze the
-// map. The consumer may have written anything there.
+// positions are the consumer's positions in its queue's lanes, mapped for writing. As long as they are mapped, nobody
+// can freeze the map. The consumer may have written anything there.
 type positions struct {
 	pages []byte
 	page  *consumerPage
@@ -27,16 +27,16 @@ func mapPositions(consumer *ebpf.Map) (*positions, error) {
 }
 
 func (p *positions) unmap() {
-	// Fails only for addresses that are not a mapping's.
+	// Fails only for addresses that are not of a mapping.
 	_ = unix.Munmap(p.pages)
 }
 
-// released returns how far the consumer has read a lane, as programs would believe it.
+// released returns how far the consumer has read a lane, as far as programs would believe it.
 func (p *positions) released(h *laneHeads, lane int) (position, producer uint64) {
 	last, claimed := h.released(lane), atomic.LoadUint64(&p.page.Lane[lane].Released)
 	producer = h.producer(lane)
 	if producer-last > h.laneSize {
-		last = producer // programs never write that; other programs that a consumer loaded can
+		last = producer // programs never write this; other programs that a consumer loaded can
 	}
 	if claimed%8 != 0 || claimed-last > producer-last {
 		return last, producer
@@ -44,7 +44,7 @@ func (p *positions) released(h *laneHeads, lane int) (position, producer uint64)
 	return claimed, producer
 }
 
-// unread returns the bytes that are published and not released, over all lanes.
+// unread returns the number of bytes, over all lanes, that are published and not released.
 func (p *positions) unread(h *laneHeads) uint64 {
 	var sum uint64
 	for lane := range h.lanes {
@@ -54,8 +54,9 @@ func (p *positions) unread(h *laneHeads) uint64 {
 	return sum
 }
 
-// begin makes the page that of a consumer that is about to attach, and does not sleep. Packets come no more, but for those of
-// programs that have just seen the last consumer: what these publish a moment later counts as the next one's.
+// begin resets the page for a consumer that is about to attach, and does not sleep. Packets no longer arrive, except
+// from programs that have just seen the last consumer. What these publish a moment later counts for the next
+// consumer.
 func (p *positions) begin(h *laneHeads) {
 	for lane := range h.lanes {
 		position, producer := p.released(h, lane)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe reports whether this kernel can run the engine, and if not, why and what to do. It loads the program that
-// taps run, attaches it nowhere, and leaves nothing.
+// Probe reports whether this kernel can run the engine. If not, the error has the reason and what to do. Probe loads
+// the program of taps, attaches it nowhere, and leaves nothing behind.
 func Probe() error {
 	if err := probe(); err != nil {
 		return fmt.Errorf("this kernel (%s) cannot run the eBPF engine: %w", kernelRelease(), err)
@@ -27,10 +27,10 @@ func probe() error {
 	if err != nil {
 		return err
 	}
-	// The other direction's program differs in one flag; XDP is for those who ask for it.
+	// The program of the other direction differs in one flag. XDP is only for rings that ask for it.
 	delete(spec.Programs, egressProgram)
 	delete(spec.Programs, xdpProgram)
-	// As a ring with one queue has it.
+	// As in a ring with one queue.
 	cpus := possibleCPUs()
 	shape := newQueueShape(1, minQueueBytes, cpus)
 	config := programConfig{SnapLen: maxSnapLen, Parsed: parseMax, NrOutputs: 1, CPUs: uint32(cpus), CPUMask: cpuSlots(cpus) - 1}
@@ -59,7 +59,7 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-// newAttacher returns the best way to attach that this kernel has.
+// newAttacher returns the best way to attach that this kernel supports.
 func newAttacher(p pins) (attacher, error) {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "ringcap_probe", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
@@ -69,7 +69,8 @@ func newAttacher(p pins) (attacher, error) {
 		return nil, fmt.Errorf("load an eBPF program: %w", explainLoad(err))
 	}
 	defer program.Close()
-	// No interface has this number: a kernel with tcx answers so, one without does not look for it.
+	// No interface has this number. A kernel with tcx reports this; a kernel without tcx does not look for the
+	// interface.
 	l, err := link.AttachTCX(link.TCXOptions{
 		Interface: math.MaxInt32, Program: program, Attach: ebpf.AttachTCXIngress,
 	})

@@ -16,13 +16,14 @@ import (
 // handoverSocket is RINGCAP_HANDOVER_SOCKET of kmod/include/uapi/linux/ringcap.h.
 const handoverSocket = "handover"
 
-// versions are those of the interface that a side speaks.
+// versions are the versions of the interface that one side speaks.
 type versions struct{ oldest, newest uint32 }
 
-// supportedVersions are this agent's.
+// supportedVersions are the versions that this agent speaks.
 var supportedVersions = versions{protocolABIMin, protocolABI}
 
-// with returns the newest version that both speak; the error tells who is to be updated, and wraps EPROTO.
+// with returns the newest version that both sides speak. The error tells which side must be updated, and wraps
+// EPROTO.
 func (v versions) with(consumer versions) (uint32, error) {
 	newest, oldest := min(v.newest, consumer.newest), max(v.oldest, consumer.oldest)
 	if newest >= oldest {
@@ -36,7 +37,7 @@ func (v versions) with(consumer versions) (uint32, error) {
 		consumer.oldest, consumer.newest, v.oldest, v.newest, todo)
 }
 
-// versions are those that the consumer speaks. Without ABIMin it speaks one only.
+// versions returns the versions that the consumer speaks. Without ABIMin it speaks only one.
 func (r handoverRequest) versions() versions {
 	if r.ABIMin == 0 {
 		return versions{r.ABI, r.ABI}
@@ -46,7 +47,7 @@ func (r handoverRequest) versions() versions {
 
 var requestSize = binary.Size(handoverRequest{})
 
-// parseRequest reads a request; what is not one wraps EPROTO.
+// parseRequest reads a request. For anything else the error wraps EPROTO.
 func parseRequest(message []byte) (handoverRequest, error) {
 	var request handoverRequest
 	if len(message) != requestSize {
@@ -67,7 +68,7 @@ func newReply(id capture.QueueID, mine versions) handoverReply {
 	return reply
 }
 
-// refuse makes the reply a refusal with its reason.
+// refuse makes the reply a refusal with the error's reason.
 func (r *handoverReply) refuse(err error) {
 	number := unix.EIO
 	if !errors.As(err, &number) {
@@ -84,7 +85,7 @@ func (r *handoverReply) refuse(err error) {
 
 func (r *handoverReply) bytes() []byte {
 	var message bytes.Buffer
-	// Fails only for values of no fixed size.
+	// Fails only for values without a fixed size.
 	_ = binary.Write(&message, binary.NativeEndian, r)
 	return message.Bytes()
 }

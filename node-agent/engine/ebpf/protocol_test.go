@@ -13,7 +13,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Messages of the hand-over and the account of a queue have the layout that consumers know, on a machine of this byte order.
+// The messages of the handover and the account of a queue have the layout that consumers know, on a machine of this
+// byte order.
 func TestLayoutsOfTheContract(t *testing.T) {
 	reply := newReply(capture.QueueID{Cluster: "ids", Queue: 3}, versions{1, 2})
 	reply.Error, reply.MapID, reply.LaneSize, reply.NrLanes, reply.NrQueues = 0x11, 0x22, 0x33, 0x44, 0x55

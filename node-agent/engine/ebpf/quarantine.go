@@ -15,8 +15,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/node"
 )
 
-// setAside keeps an unreadable description for analysis. The object is removed, and made again from the next plan; others stay
-// as they are.
+// setAside keeps an unreadable description for analysis. It removes the object, and the next plan makes it again.
+// Other objects stay as they are.
 func (e *Engine) setAside(folder string, why error) error {
 	kept := filepath.Join(e.env.pins.root, "unreadable", filepath.Base(filepath.Dir(folder))+"_"+filepath.Base(folder))
 	e.log.Error("the state that an earlier agent left cannot be read: it is removed and made again from the plan; its consumers must attach again",

@@ -18,13 +18,14 @@ import (
 	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
-// unknownProcess stands in the table of consumers for one that is in a pid namespace which is not visible from here.
+// unknownProcess is the entry in the table of consumers for a process in a pid namespace that is not visible from
+// here.
 const unknownProcess = ^uint32(0)
 
-// maxGraces is how many periods of grace a consumer gets while its process is alive.
+// maxGraces is how many grace periods a consumer gets while its process is alive.
 const maxGraces = 6
 
-// Why a consumer does not get the queue that it asks for.
+// Reasons why a consumer does not get the queue that it asks for.
 var (
 	errBusy  = errors.New("another consumer is attached to this queue")
 	errStale = errors.New("this queue's memory was taken from its consumer; attach again")
@@ -32,7 +33,7 @@ var (
 	errNoArea = errors.New("there is no other memory in its place until it can be made")
 )
 
-// queueParams are the parameters of a queue that its consumer gets.
+// queueParams are the parameters that a queue's consumer gets.
 type queueParams struct {
 	queues    int
 	snapLen   uint32
@@ -40,33 +41,33 @@ type queueParams struct {
 	timeout   time.Duration
 }
 
-// queue is a place in the node's tables with its maps and its consumer. Its methods may be called by several
+// queue is an entry of the node's tables, with its maps and its consumer. Its methods may be called by several
 // goroutines.
 type queue struct {
 	id     capture.QueueID
 	index  uint32 // in the node's tables
 	shape  queueShape
 	folder string // of its cluster's pins
-	// table is its cluster's, by queue number.
+	// table is the table of its cluster, by queue number.
 	table  *ebpf.Map
 	tables *tables
 	grace  time.Duration
-	// hasRoom is the environment's.
+	// hasRoom is the environment's hasRoom.
 	hasRoom func(bytes uint64) error
 
 	mu     sync.Mutex
 	params queueParams
 	closed bool
-	// area is nil when the queue is closed, or bare: it was taken back, and another area could not be made.
+	// area is nil when the queue is closed or bare. A bare queue was taken back, and another area could not be made.
 	area    *area
 	account queueAccount
-	// consumer is the process to which the queue was handed over, 0 = none; connected tells whether it keeps its
-	// connection, which it cannot while the agent is not running. attachment counts those that began.
+	// consumer is the process to which the queue was handed over, 0 = none. connected tells whether it keeps its
+	// connection, which it cannot while the agent is not running. attachment counts the attachments that began.
 	consumer   uint32
 	connected  bool
 	attachment uint64
 	expiry     *time.Timer
-	graces     int // that have passed without it
+	graces     int // grace periods that have passed without the consumer
 }
 
 func (q *queue) number() uint32 { return uint32(q.id.Queue) }
@@ -94,7 +95,7 @@ func (q *queue) occupy() error {
 	return q.tables.occupy(q.index, m, q.table, q.number())
 }
 
-// vacate takes them out.
+// vacate takes the queue's maps out of the tables.
 func (q *queue) vacate() error {
 	var err error
 	if q.table != nil {
@@ -125,7 +126,8 @@ func (q *queue) recover() error {
 	return nil
 }
 
-// recoverArea maps the queue's maps; false where it has none, or not all of them: then another area is made for the next consumer.
+// recoverArea maps the queue's maps. It returns false if some or all of them are missing. Then another area is made
+// for the next consumer.
 func (q *queue) recoverArea() (bool, error) {
 	m, err := openMaps(q.pin)
 	if errors.Is(err, os.ErrNotExist) {
@@ -141,7 +143,7 @@ func (q *queue) recoverArea() (bool, error) {
 	return true, q.adopt(m)
 }
 
-// settlePinned adds a data map that was the queue's, and is in the table no more, to the account.
+// settlePinned adds a former data map of the queue, which is no longer in the table, to the account.
 func (q *queue) settlePinned(pin string) error {
 	data, err := ebpf.LoadPinnedMap(pin, nil)
 	if errors.Is(err, os.ErrNotExist) {
@@ -154,8 +156,8 @@ func (q *queue) settlePinned(pin string) error {
 	return q.settleMap(data)
 }
 
-// finishReset completes a reset that a process began and did not live to end: the next maps are the queue's from when their data
-// map is in the table.
+// finishReset completes a reset that a process began but did not finish. The next maps become the queue's as soon as
+// their data map is in the table.
 func (q *queue) finishReset() error {
 	next, err := ebpf.LoadPinnedMap(q.nextPin(kinds[0]), nil)
 	if errors.Is(err, os.ErrNotExist) {
@@ -176,7 +178,7 @@ func (q *queue) finishReset() error {
 	if id == nextID {
 		return errors.Join(q.settlePinned(q.pin(kinds[0])), q.rename())
 	}
-	// Some of the others may be in their tables.
+	// Some of the other maps may already be in their tables.
 	m, err := openMaps(q.pin)
 	if err == nil {
 		err = q.tables.setConsumer(q.index, m)
@@ -198,7 +200,7 @@ func (q *queue) adopt(m queueMaps) error {
 	return err
 }
 
-// release lets go of the area in this process.
+// release unmaps the area in this process.
 func (q *queue) release() {
 	if q.area != nil {
 		q.area.unmap()
@@ -206,21 +208,21 @@ func (q *queue) release() {
 	}
 }
 
-// close lets go of what the process holds.
+// close releases the process's resources.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.expiry != nil {
 		q.expiry.Stop()
-		q.expiry = nil // for an expire that waits for the lock: the index can be another queue's by then
+		q.expiry = nil // for an expire that waits for the lock: by then the index may belong to another queue
 	}
 	q.release()
 	q.closed = true
 }
 
-// attach makes process the queue's consumer, and returns the number of the attachment, which ends it. A consumer that returns
-// gives its data map as known, a new one 0. A new consumer finds unread packets of the last one in the queue. It learns where
-// these end, and decides whether to read them.
+// attach makes process the queue's consumer. It returns the number of the attachment, which ends the attachment. A
+// returning consumer gives its data map as known, a new one 0. A new consumer finds unread packets of the last one in
+// the queue. It learns where these end, and decides whether to read them.
 func (q *queue) attach(process, known uint32) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -245,9 +247,9 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 	return q.attachment, nil
 }
 
-// prepare makes the queue ready for a new consumer, before packets come for it. Caller holds q.mu.
+// prepare makes the queue ready for a new consumer, before packets arrive for it. Caller holds q.mu.
 func (q *queue) prepare() error {
-	// One that an earlier agent left word of, and that is gone, gets nothing more.
+	// A consumer that an earlier agent recorded, and that is gone, gets nothing more.
 	if q.consumer != 0 {
 		q.forget()
 	}
@@ -260,7 +262,8 @@ func (q *queue) prepare() error {
 	return q.tables.resetBell(q.index)
 }
 
-// renew gives the queue maps that the next consumer can use. Consumers cause it, who may keep the last ones. Caller holds q.mu.
+// renew gives the queue maps that the next consumer can use. Consumers trigger it, and may still hold the last maps.
+// Caller holds q.mu.
 func (q *queue) renew() error {
 	if err := q.hasRoom(sizing.WithTables(q.shape.dataSize())); err != nil {
 		return err
@@ -271,7 +274,7 @@ func (q *queue) renew() error {
 // has reports whether a data map is the queue's. Caller holds q.mu.
 func (q *queue) has(known uint32) bool { return q.area != nil && q.area.id() == known }
 
-// stopExpiry ends the wait for a consumer's return. Caller holds q.mu.
+// stopExpiry stops waiting for a consumer's return. Caller holds q.mu.
 func (q *queue) stopExpiry() {
 	if q.expiry != nil {
 		q.expiry.Stop()
@@ -279,29 +282,30 @@ func (q *queue) stopExpiry() {
 	}
 }
 
-// isStale reports whether a data map is not the queue's any more. Who has it may know that without any right to the queue.
+// isStale reports whether a data map is no longer the queue's. A holder of the map may learn this without any right
+// to the queue.
 func (q *queue) isStale(known uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return known != 0 && !q.has(known)
 }
 
-// resumes reports whether process is the consumer that an earlier agent let in and that still has the queue's data map:
-// it needs no new permission, nor anybody's answer, to go on. It is given no descriptor either.
+// resumes reports whether process is the consumer that an earlier agent admitted, and still has the queue's data map.
+// To continue, it needs no new permission, and no answer from anybody. It gets no descriptor either.
 func (q *queue) resumes(process, known uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return known != 0 && q.has(known) && process != 0 && process == q.consumer
 }
 
-// isAttached reports whether an attachment is the queue's.
+// isAttached reports whether an attachment is the queue's current one.
 func (q *queue) isAttached(attachment uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return attachment == q.attachment
 }
 
-// mayReturn reports whether the consumer of which an earlier agent left word may yet come back. Caller holds q.mu.
+// mayReturn reports whether the consumer that an earlier agent recorded may yet come back. Caller holds q.mu.
 func (q *queue) mayReturn() bool {
 	if q.consumer == unknownProcess || q.consumer > 1<<31-1 {
 		return true
@@ -309,7 +313,7 @@ func (q *queue) mayReturn() bool {
 	return !errors.Is(unix.Kill(int(q.consumer), 0), unix.ESRCH)
 }
 
-// detach ends what attach began, unless the queue was taken back since.
+// detach ends the attachment that attach began, unless the queue was taken back since.
 func (q *queue) detach(attachment uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -333,7 +337,7 @@ func (q *queue) expire() {
 	if q.expiry == nil || q.connected {
 		return
 	}
-	// A consumer that is alive may be short of CPU time. Packets that come after the last grace are lost.
+	// A live consumer may be short of CPU time. Packets that arrive after the last grace period are lost.
 	if q.graces++; q.graces < maxGraces && q.mayReturn() {
 		q.expiry.Reset(q.grace)
 		return
@@ -348,8 +352,8 @@ func (q *queue) inUse() bool {
 	return q.connected || q.consumer != 0 && q.mayReturn()
 }
 
-// takeBack forgets the consumer, if that is the holder, and gives the queue other maps. In this order, because a consumer that
-// holds memory must not be able to keep the queue by that.
+// takeBack forgets the consumer, if it is the holder, and then gives the queue other maps. This order matters: a
+// consumer that holds memory must not be able to keep the queue by that.
 func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -377,8 +381,8 @@ func (q *queue) takeBack(holder capture.Holder) (from int, err error) {
 	return from, fmt.Errorf("%w: %w", errNoArea, err)
 }
 
-// bare leaves the queue without maps: nothing is written any more to who holds the last ones. The next consumer, or the next
-// time that it is taken back, gets it others. Caller holds q.mu.
+// bare leaves the queue without maps: a holder of the last ones gets no more packets. It gets new maps with the next
+// consumer, or when it is taken back again. Caller holds q.mu.
 func (q *queue) bare() error {
 	q.forget()
 	if err := os.Rename(q.pin(kinds[0]), q.gonePin()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -393,11 +397,11 @@ func (q *queue) bare() error {
 	return errors.Join(removeMaps(q.pin), removePin(q.gonePin()))
 }
 
-// gonePin is where a data map is that the queue is losing: another process finishes that. A look into the table would tell, too,
-// but before Linux 6.8 each waits for an RCU grace period.
+// gonePin returns the path of a data map that the queue is losing. Another process completes this. A look into the
+// table would also tell, but before Linux 6.8 each look waits for an RCU grace period.
 func (q *queue) gonePin() string { return q.pin("gone") }
 
-// finishBare completes what a process began and did not live to end.
+// finishBare completes what a process began but did not finish.
 func (q *queue) finishBare() error {
 	if _, err := os.Lstat(q.gonePin()); err != nil {
 		return nil
@@ -413,7 +417,8 @@ func (q *queue) empty() error {
 	return nil
 }
 
-// settleArea lets go of the queue's area, which is in the table no more, and adds it to the account. Caller holds q.mu.
+// settleArea adds the queue's area, which is no longer in the table, to the account, and releases it. Caller holds
+// q.mu.
 func (q *queue) settleArea() error {
 	if q.area == nil {
 		return q.settlePinned(q.gonePin())
@@ -423,7 +428,7 @@ func (q *queue) settleArea() error {
 	return err
 }
 
-// busy returns the error that names the queue's holder to a process. Caller holds q.mu.
+// busy returns the error that tells a process which process holds the queue. Caller holds q.mu.
 func (q *queue) busy(process uint32) error {
 	pid := q.holder()
 	if pid == 0 {
@@ -441,7 +446,7 @@ func (q *queue) busy(process uint32) error {
 	return fmt.Errorf("%w: process %d (%s)%s", errBusy, pid, strings.TrimSpace(string(name)), itself)
 }
 
-// holder is the consumer's process where it is known. Caller holds q.mu.
+// holder returns the consumer's process if it is known. Caller holds q.mu.
 func (q *queue) holder() int {
 	if q.consumer > 1<<31-1 {
 		return 0
@@ -449,8 +454,8 @@ func (q *queue) holder() int {
 	return int(q.consumer)
 }
 
-// replace gives the queue other maps. They have nothing of the last ones, to which nothing is written any more. The queue has no
-// consumer. When it fails, the queue has what it had, or is bare. Caller holds q.mu.
+// replace gives the queue other maps. They contain nothing of the last ones, and programs no longer write to those.
+// The queue has no consumer. If replace fails, the queue keeps its maps, or is bare. Caller holds q.mu.
 func (q *queue) replace() error {
 	if q.area == nil {
 		if err := q.finishBare(); err != nil {
@@ -474,13 +479,14 @@ func (q *queue) replace() error {
 		return errors.Join(err, q.bare())
 	}
 	err = q.settleArea()
-	// It gets the packets from here on, even if it cannot be pinned. The next change or engine repairs the pin.
+	// The new area gets the packets from here on, even if it cannot be pinned. The next change or engine repairs the
+	// pin.
 	q.area = a
 	return errors.Join(err, q.rename())
 }
 
-// clearNext removes what is at the next pins. If that is what the queue has, it is pinned as that first: by its pins another process
-// finds it, and takes what is there for what the table has. Caller holds q.mu.
+// clearNext removes the maps at the next pins. If they are the queue's current maps, it first pins them as such.
+// Another process finds the maps by these pins, and takes them for the maps in the table. Caller holds q.mu.
 func (q *queue) clearNext() error {
 	id, err := pinnedID(q.nextPin(kinds[0]))
 	if errors.Is(err, os.ErrNotExist) {
@@ -518,8 +524,8 @@ func (q *queue) exchange(m queueMaps) error {
 	return nil
 }
 
-// sound reports whether the next consumer can use the queue's maps: who had them may have frozen those that it can write to, while
-// no agent ran.
+// sound reports whether the next consumer can use the queue's maps. The last consumer may have frozen the maps that
+// it can write to while no agent ran.
 func (q *queue) sound() bool {
 	if q.area == nil {
 		return false
@@ -541,7 +547,7 @@ func frozen(m queueMaps) bool {
 	return false
 }
 
-// setParams is what the next consumer is told.
+// setParams sets the parameters that the next consumer gets.
 func (q *queue) setParams(p queueParams) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,17 +13,18 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// queueShape is how large a queue's maps are.
+// queueShape is the size of a queue's maps.
 type queueShape struct {
 	lanes    uint32
 	laneSize uint32 // bytes
 	headSize uint32 // bytes of the data map before the first lane
 }
 
-// maxDataSize is the verifier's bound for an offset in a map's value, which has to be less.
+// maxDataSize is the verifier's bound for an offset in a map's value. The offset must be less.
 const maxDataSize = 1 << 29
 
-// newQueueShape is the shape of queues with so many lanes of so many bytes, on a machine with so many possible CPUs.
+// newQueueShape returns the shape of queues with the given number of lanes and bytes per lane, on a machine with the
+// given number of possible CPUs.
 func newQueueShape(lanes int, laneSize uint32, cpus int) queueShape {
 	const line = 64
 	owners := (cpuSlots(cpus) + line - 1) / line * line
@@ -31,7 +32,7 @@ func newQueueShape(lanes int, laneSize uint32, cpus int) queueShape {
 	return queueShape{lanes: uint32(lanes), laneSize: laneSize, headSize: head}
 }
 
-// cpuSlots is a power of two, for numbers of CPUs that the verifier can bound by a mask.
+// cpuSlots returns a power of two, so that the verifier can bound a CPU's number by a mask.
 func cpuSlots(cpus int) uint32 {
 	slots := uint32(1)
 	for int(slots) < cpus {
@@ -40,15 +41,16 @@ func cpuSlots(cpus int) uint32 {
 	return slots
 }
 
-// dataSize is the bytes of the data map's value.
+// dataSize returns the number of bytes of the data map's value.
 func (s queueShape) dataSize() uint64 {
 	return uint64(s.headSize) + uint64(s.lanes)*(uint64(s.laneSize)+laneTail)
 }
 
-// MaxQueue is how many bytes the lanes of a queue may have together: the verifier's bound, less the most that is in front of them.
+// MaxQueue is how many bytes the lanes of a queue may have together. It is the verifier's bound, less the most that
+// can precede the lanes.
 const MaxQueue = maxDataSize - 64<<10
 
-// check finds what the kernel would refuse.
+// check rejects shapes that the kernel would refuse.
 func (s queueShape) check() error {
 	if s.lanes < 1 || s.lanes > maxLanes {
 		return fmt.Errorf("%d lanes a queue: must be 1 to %d", s.lanes, maxLanes)
@@ -60,8 +62,8 @@ func (s queueShape) check() error {
 	return nil
 }
 
-// memory is the bytes that the maps of a queue take: in whole pages, with a page for each array's own account and three for that
-// of the doorbell, and the tables of their pages.
+// memory returns the number of bytes that the maps of a queue take. It counts whole pages, a page for each array's
+// own account, three for that of the doorbell, and the tables of their pages.
 func (s queueShape) memory() uint64 {
 	page := uint64(os.Getpagesize())
 	pages := func(bytes uint64) uint64 { return (bytes+page-1)/page + 1 }
@@ -79,11 +81,11 @@ func (s queueShape) dataSpec() *ebpf.MapSpec {
 // mmapable is BPF_F_MMAPABLE.
 const mmapable = 1 << 10
 
-// possibleCPUs is the number of CPUs that a packet may be captured on, now or later.
+// possibleCPUs returns the number of CPUs that may capture a packet, now or later.
 func possibleCPUs() int {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
-		return runtime.NumCPU() // loadSpec reports it
+		return runtime.NumCPU() // loadSpec reports the error
 	}
 	return cpus
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// pinAgain pins what a process holds at a path where it was pinned before.
+// pinAgain pins an object that a process holds at its former path.
 type pinAgain func(path string) error
 
 func pinMap(m *ebpf.Map) pinAgain {
 	return func(path string) error {
-		// The map takes itself for pinned there.
+		// The map still regards itself as pinned there.
 		again, err := m.Clone()
 		if err != nil {
 			return err
@@ -33,17 +33,17 @@ func pinLink(l link.Link) pinAgain {
 	return func(path string) error { return errors.Join(l.Unpin(), l.Pin(path)) }
 }
 
-// folderPins are what a folder of the bpffs has: objects by name, and a description, which is written by describe.
+// folderPins describes a folder of the bpffs: objects by name, and a description, which describe writes.
 type folderPins struct {
 	path     string
 	objects  map[string]pinAgain
 	describe func() error
-	// described is the description's name.
+	// described is the name of the description.
 	described string
 }
 
-// repair restores files that somebody removed from the bpffs and from the run folder. The next engine and the next consumer
-// need them; capture and attached consumers do not.
+// repair restores files that somebody removed from the bpffs and from the run folder. The next engine and the next
+// consumer need them. Capture and attached consumers do not.
 func (e *Engine) repair(failed failures) error {
 	err := errors.Join(e.env.tables.pins(e.env.pins.tables()).restore(), e.env.pins.makeFolders(), e.env.pins.restoreQdiscNotes())
 	for _, r := range e.rings {
@@ -62,7 +62,7 @@ func (e *Engine) repair(failed failures) error {
 	return err
 }
 
-// restore pins again what is missing.
+// restore pins missing objects again.
 func (f folderPins) restore() error {
 	have, err := namesIn(f.path)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f folderPins) restore() error {
 	return nil
 }
 
-// namesIn lists a folder; one that is not there has nothing in it.
+// namesIn lists a folder. A missing folder has no names.
 func namesIn(path string) ([]string, error) {
 	folder, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -106,7 +106,7 @@ func namesIn(path string) ([]string, error) {
 	return folder.Readdirnames(-1)
 }
 
-// restoreQdiscNotes notes again which interfaces have a discipline of ours.
+// restoreQdiscNotes restores the notes about interfaces with a discipline that the engine added.
 func (p pins) restoreQdiscNotes() error {
 	for index := range p.qdiscs {
 		if _, err := os.Stat(p.qdisc(index)); errors.Is(err, os.ErrNotExist) {
@@ -162,7 +162,7 @@ func (c *cluster) pins() folderPins {
 	return folderPins{path: c.folder, objects: objects, describe: c.describe, described: "description"}
 }
 
-// pinAgain pins a queue's map, of which this process has no descriptor.
+// pinAgain pins a map of the queue. This process has no descriptor of it.
 func (q *queue) pinAgain(i int, kind string) pinAgain {
 	return func(path string) error {
 		q.mu.Lock()

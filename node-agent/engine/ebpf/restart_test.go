@@ -19,7 +19,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// comeBack is what a consumer does when its connection broke.
+// comeBack does what a consumer does when its connection broke.
 func comeBack(l *lab, c *consumer) error {
 	conn, _, fds, err := request(socketPath(l.runDir, "mirror", int(c.reply.Queue)), encodeRequest(handoverRequest{
 		Magic: protocolMagic, ABI: protocolABI, MapID: c.reply.MapID,
@@ -32,8 +32,8 @@ func comeBack(l *lab, c *consumer) error {
 	return nil
 }
 
-// An agent that starts while consumers' pods cannot be looked up keeps the consumers that an earlier agent let in, and
-// lets no other in.
+// An agent starts while consumers' pods cannot be looked up. It keeps the consumers that an earlier agent admitted,
+// and admits no others.
 func TestConsumerComesBackWithoutPermission(t *testing.T) {
 	l := newLab(t)
 	plan := l.plan(2)
@@ -113,7 +113,7 @@ func TestEngineKilledUnderTraffic(t *testing.T) {
 	}
 }
 
-// acceptAll is a filter that lets everything pass, but is there.
+// acceptAll returns a filter that lets everything pass, as opposed to no filter.
 func acceptAll(t *testing.T) []bpf.RawInstruction {
 	raw, err := bpf.Assemble([]bpf.Instruction{bpf.LoadAbsolute{Off: 0, Size: 1}, bpf.RetConstant{Val: 1}})
 	require.NoError(t, err)
@@ -156,8 +156,8 @@ func TestLeftoversOfAnInterruptedChange(t *testing.T) {
 	l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
 	q := first.clusters["mirror"].queues[0]
 
-	// A cluster and a ring that were not finished, queues in the table that no cluster has, a reset that was prepared
-	// only, and the program of a ring in question.
+	// These are a cluster and a ring that were not finished, queues in the table that no cluster has, a reset that
+	// was only prepared, and the program of a ring in question.
 	p := first.env.pins
 	for _, folder := range []string{p.cluster("half", 77), p.ring("half")} {
 		require.NoError(t, os.Mkdir(folder, 0o700))
@@ -225,7 +225,8 @@ func (l *lab) spoil(folder string) {
 	require.NoError(l.t, m.Close())
 }
 
-// What cannot be read goes, with its taps, and comes again as planned; what can be stays, and so does its consumer.
+// An object with an unreadable description is removed with its taps, and made again as planned. The others stay, and
+// so do their consumers.
 func TestUnreadableDescriptions(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		for _, what := range []string{"cluster", "ring", "rules"} {
@@ -320,7 +321,8 @@ func TestResetThatWasInterruptedIsFinished(t *testing.T) {
 	}
 }
 
-// The same where a queue was losing its maps: it has none, its account is whole, and its next consumer gets others.
+// The same for a queue that was losing its maps. It has none, its account is complete, and its next consumer gets
+// others.
 func TestLossThatWasInterruptedIsFinished(t *testing.T) {
 	for _, emptied := range []bool{false, true} {
 		l := newLab(t)
@@ -349,7 +351,7 @@ func TestLossThatWasInterruptedIsFinished(t *testing.T) {
 	}
 }
 
-// A reset that fails after the switch: who attaches then gets the ring buffer that gets the packets.
+// A reset fails after the switch. A consumer that then attaches gets the ring buffer that gets the packets.
 func TestResetThatCannotBePinned(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -372,8 +374,8 @@ func TestResetThatCannotBePinned(t *testing.T) {
 	require.Len(t, l.collect(c, 2), 2)
 }
 
-// A queue whose maps could not be pinned as its own is reset again, and the agent is killed in the middle of that: the next one finds
-// the maps into which packets go, and no packet is missing in the account.
+// A queue has maps that could not be pinned as its own. It is reset again, and the agent is killed during that. The
+// next agent finds the maps that get the packets, and no packet is missing in the account.
 func TestResetAfterOneThatCouldNotBePinned(t *testing.T) {
 	l := newLab(t)
 	e := l.engine()
@@ -404,7 +406,7 @@ func TestResetAfterOneThatCouldNotBePinned(t *testing.T) {
 	require.EqualValues(t, 5, l.observe(e).Clusters["mirror"].Queues[0].Delivered)
 }
 
-// A grace that ends while the queue is closed does not touch the index, which can be another queue's by then.
+// A grace period that ends while the queue is closed does not touch the index, which may be another queue's by then.
 func TestGraceThatEndsAfterTheQueue(t *testing.T) {
 	l := newLab(t)
 	first := l.engine()
@@ -420,7 +422,7 @@ func TestGraceThatEndsAfterTheQueue(t *testing.T) {
 	require.EqualValues(t, os.Getpid(), e.env.tables.attached.get(q.index))
 }
 
-// giveTo makes the folders of the engine another user's.
+// giveTo changes the owner of the engine's folders to another user.
 func (l *lab) giveTo(user int) {
 	l.t.Helper()
 	require.NoError(l.t, os.Mkdir(l.runDir, 0o755))

@@ -18,14 +18,15 @@ import (
 // ring is a named capture with its taps. The exported fields are its pinned description.
 type ring struct {
 	Name string
-	// Fingerprint names the program that all its taps run, empty while they are being changed.
+	// Fingerprint names the program that all its taps run. It is empty while they are being changed.
 	Fingerprint string
-	// Taps are where it has, or is about to have, taps.
+	// Taps lists where the ring has taps, or is about to have them.
 	Taps []tapPoint
-	// Outputs and SnapLen are those of the plan: what its clusters' consumers are told.
+	// Outputs and SnapLen are those of the plan. The consumers of its clusters get them.
 	Outputs []string
 	SnapLen uint32
-	// Bases are the first indexes of the clusters that its programs may feed, before and after a change in progress.
+	// Bases holds the first indexes of the clusters that its programs may feed, before and after a change in
+	// progress.
 	Bases []uint32
 
 	// Maps names the folder with the maps of the rule set.
@@ -49,7 +50,7 @@ type hook string
 const (
 	hookIngress hook = "rx"
 	hookEgress  hook = "tx"
-	// hookXDP is native XDP, hookXDPAny generic XDP where there is no native.
+	// hookXDP is native XDP. hookXDPAny is generic XDP where there is no native XDP.
 	hookXDP    hook = "xdp"
 	hookXDPAny hook = "xdpany"
 )
@@ -107,8 +108,8 @@ func newRing(name string, env *environment) (*ring, error) {
 	return r, nil
 }
 
-// recoverRing opens a ring that another process made. The error wraps os.ErrNotExist when that process did not come to
-// the end of it.
+// recoverRing opens a ring that another process made. The error wraps os.ErrNotExist if that process did not complete
+// it.
 func recoverRing(folder string, env *environment) (*ring, error) {
 	r := &ring{folder: folder, taps: map[tapPoint]tap{}}
 	if err := readDescription(filepath.Join(folder, "description"), r); err != nil {
@@ -167,7 +168,7 @@ func (r *ring) removeOtherMaps() error {
 	return err
 }
 
-// ensure makes the ring's taps those of the points, running the program. Taps that run it already are not touched. When
+// ensure makes the ring's taps those of the points, with the program. It does not touch taps that already run it. If
 // the program cannot be loaded, nothing changes.
 func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) error {
 	fingerprint, err := program.fingerprint()
@@ -175,7 +176,7 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 		return err
 	}
 	if r.maps != nil && r.Maps == program.maps {
-		r.maps.know(program.rules) // which an earlier process kept to itself
+		r.maps.know(program.rules) // an earlier process did not store this
 	}
 	missing, surplus := r.difference(points)
 	changed := fingerprint != r.Fingerprint
@@ -219,7 +220,7 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 	return errors.Join(r.attach(missing, loaded, env), r.describe(), r.removeOtherMaps())
 }
 
-// openMaps returns the maps for a program's rules, those that there are if they are the same.
+// openMaps returns the maps for a program's rules. If the existing maps are for the same rules, it returns these.
 func (r *ring) openMaps(program ringProgram) (*ringMaps, error) {
 	if r.maps != nil && r.Maps == program.maps {
 		return r.maps, nil
@@ -227,7 +228,7 @@ func (r *ring) openMaps(program ringProgram) (*ringMaps, error) {
 	return openRingMaps(filepath.Join(r.folder, program.maps), program.rules, program.rxQueues, program.fragments)
 }
 
-// attach makes taps at the points; what fails at one does not keep it from the others.
+// attach makes taps at the points. A failure at one point does not keep it from the others.
 func (r *ring) attach(points []tapPoint, loaded programs, env *environment) error {
 	var failed error
 	for _, point := range points {
@@ -244,7 +245,7 @@ func (r *ring) attach(points []tapPoint, loaded programs, env *environment) erro
 	return failed
 }
 
-// difference returns the points without a working tap and those with a tap that is not wanted.
+// difference returns the points without a working tap, and the points with a surplus tap.
 func (r *ring) difference(points []tapPoint) (missing, surplus []tapPoint) {
 	wanted := map[tapPoint]bool{}
 	for _, point := range points {
@@ -261,7 +262,7 @@ func (r *ring) difference(points []tapPoint) (missing, surplus []tapPoint) {
 	return missing, surplus
 }
 
-// recordPending notes where taps may be from now on. It clears the fingerprint when the program is about to change.
+// recordPending records where taps may be from now on. It clears the fingerprint when the program is about to change.
 func (r *ring) recordPending(points []tapPoint, fingerprint string, bases []uint32) error {
 	r.Taps = append(r.Taps, points...)
 	r.Bases = append(r.Bases, bases...)
@@ -289,7 +290,7 @@ func (r *ring) detach(point tapPoint) error {
 	return nil
 }
 
-// remove takes the taps off and forgets the ring.
+// remove detaches the taps and unpins the ring.
 func (r *ring) remove() error {
 	var failed error
 	for point := range r.taps {
@@ -316,7 +317,7 @@ func (r *ring) close() {
 	}
 }
 
-// tapsInPlace returns the taps that work, both hooks of an interface as one.
+// tapsInPlace returns the working taps. It combines both hooks of an interface into one tap.
 func (r *ring) tapsInPlace() []capture.Tap {
 	byIndex := map[int]capture.Direction{}
 	for point, t := range r.taps {
@@ -342,7 +343,7 @@ func (r *ring) feeds(c *cluster) bool {
 	return false
 }
 
-// filterName is what a tap's program is called where tc lists it.
+// filterName returns the name of a tap's program in the lists of tc.
 func filterName(ringName string, h hook) string {
 	return strings.Join([]string{"ringcap", ringName, string(h)}, ":")
 }

@@ -24,31 +24,32 @@ const (
 	maxTargets  = len(programConfig{}.Targets)
 	maxMatches  = 1 << 20
 	maxLearnt   = 1 << 16 // flows
-	maxDatagram = 1 << 12 // that are remembered for their fragments
+	maxDatagram = 1 << 12 // flows that are remembered for their fragments
 )
 
-// ringMapPrefix is what the names of the maps in the object begin with that belong to one ring and one rule set.
+// ringMapPrefix begins the names of the object's maps that belong to one ring and one rule set.
 const ringMapPrefix = "ring_"
 
-// ruleSet is a capture.RuleSet as programs look it up.
+// ruleSet is a capture.RuleSet in the form in which programs look it up.
 type ruleSet struct {
 	exact   []capture.ExactRule
 	ids     []uint32 // by rank
 	shapes  []shape
 	wild    map[wildKey]wildRule
 	timers  []life // by rank
-	expires []bool // by rank: the rule expires when it is idle; of one that learns, only the learnt rules do
+	expires []bool // by rank: the rule expires when it is idle; if it learns, only its learnt rules do
 	learns  bool
-	// idles: a rule, or a learnt one, expires when it is idle.
+	// idles tells whether any rule, or a learnt one, expires when it is idle.
 	idles bool
-	// defaultAction is for packets without a rule; targets are what all actions' numbers mean.
+	// defaultAction is for packets without a rule. targets gives the numbers in all actions their meaning.
 	defaultAction, defaultTarget uint32
 	targets                      []capture.Target
 	patterns                     int
 	automaton                    *automaton
 }
 
-// compile makes a valid rule set one for programs. ErrUnsupported: it has more shapes or targets than they can have.
+// compile translates a valid rule set for programs. It returns ErrUnsupported if the set has more shapes or targets
+// than programs support.
 func compile(planned capture.RuleSet) (*ruleSet, error) {
 	s := &ruleSet{
 		exact: planned.Exact, wild: map[wildKey]wildRule{}, targets: planned.Targets(), defaultAction: uint32(planned.Default),
@@ -77,15 +78,15 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 	return s, s.supported()
 }
 
-// layer is a shape. Of rules with the same match only the first is kept; but where that can expire, the next one is in
+// layer is a shape. Of rules with the same match only the first is kept. If that one can expire, the next is put into
 // another layer of the same mask.
 type layer struct {
 	mask key
 	n    int
 }
 
-// put puts a rule into the first layer that has room for its match. Rules come by rank: the first of a shape is its best, and
-// shapes are in the order of their best.
+// put puts a rule into the first layer that has room for its match. Rules come by rank: the first of a shape is its
+// best. Shapes are in the order of their best rules.
 func (s *ruleSet) put(m match, rule wildRule, numbers map[layer]uint64) {
 	for at := (layer{mask: m.mask}); ; at.n++ {
 		number, known := numbers[at]
@@ -130,15 +131,16 @@ func (s *ruleSet) matchesInner() bool {
 	return slices.ContainsFunc(s.shapes, func(s shape) bool { return matchesInner(s.Mask.W) })
 }
 
-// ringMaps are a ring's maps that change with its rules: made aside, filled, and then used by the program that is loaded
-// with them. They are pinned for the sake of what they counted and learnt.
+// ringMaps are the maps of a ring that change with its rules. They are made and filled first, and then used by the
+// program that is loaded with them. They are pinned to keep what they counted and learnt.
 type ringMaps struct {
 	folder string
 	maps   map[string]*ebpf.Map
-	// ids are of wildcard rules, by rank, and patterns how many there are; none while the plan is not known.
+	// ids holds the ids of wildcard rules, by rank. patterns is the number of patterns. Both are empty while the plan
+	// is not known.
 	ids      []uint32
 	patterns int
-	// idles and expires are as in the rule set.
+	// idles and expires are as in ruleSet.
 	idles   bool
 	expires []bool
 }
@@ -146,15 +148,16 @@ type ringMaps struct {
 // rxQueueBits are receive queues, as in struct rx_queues of the program.
 type rxQueueBits [16]uint64
 
-// mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are replaced.
+// mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are
+// replaced.
 const mapsLayout = 2
 
-// mapsName names the maps of a rule set and everything else that is in them.
+// mapsName names the maps of a rule set by the rule set and everything else that the maps contain.
 func mapsName(planned capture.RuleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (string, error) {
 	text, err := json.Marshal(struct {
 		Layout    int
 		Rules     capture.RuleSet
-		RxQueues  map[uint32]rxQueueBits `json:"Channels"` // the name of rule sets that are there must not change
+		RxQueues  map[uint32]rxQueueBits `json:"Channels"` // the name of existing rule sets must not change
 		Fragments bool
 	}{mapsLayout, planned, rxQueues, fragments})
 	if err != nil {
@@ -185,8 +188,8 @@ func openRingMaps(folder string, rules *ruleSet, rxQueues map[uint32]rxQueueBits
 	return m, nil
 }
 
-// recoverRingMaps opens the maps that another process made; the error wraps os.ErrNotExist when they are not whole. Of which
-// rules they are is known when the plan has named them again.
+// recoverRingMaps opens the maps that another process made. The error wraps os.ErrNotExist if they are incomplete.
+// Their rules are known once the plan has named them again.
 func recoverRingMaps(folder string) (*ringMaps, error) {
 	spec, err := loadSpec()
 	if err != nil {
@@ -196,7 +199,7 @@ func recoverRingMaps(folder string) (*ringMaps, error) {
 	return m, m.recover(spec)
 }
 
-// ringMapNames lists the object's maps that are in ringMaps.
+// ringMapNames lists the maps of the object that are in ringMaps.
 func ringMapNames(spec *ebpf.CollectionSpec) []string {
 	var names []string
 	for name := range spec.Maps {
@@ -208,7 +211,7 @@ func ringMapNames(spec *ebpf.CollectionSpec) []string {
 	return names
 }
 
-// complete is pinned last, so that maps that were not filled to the end are not taken for whole.
+// complete is pinned last, so that incompletely filled maps are not mistaken for complete ones.
 const complete = "complete"
 
 func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
@@ -233,12 +236,12 @@ func (m *ringMaps) recover(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// know sets which rules the maps have.
+// know sets which rules the maps contain.
 func (m *ringMaps) know(rules *ruleSet) {
 	m.ids, m.idles, m.expires, m.patterns = rules.ids, rules.idles, rules.expires, rules.patterns
 }
 
-// size sets how many entries the maps have.
+// size sets the number of entries of the maps.
 func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, fragments bool) {
 	entries := map[string]int{
 		"ring_exact": len(rules.exact), "ring_shapes": len(rules.shapes), "ring_wild": len(rules.wild),
@@ -317,7 +320,7 @@ func (m *ringMaps) fill(rules *ruleSet, rxQueues map[uint32]rxQueueBits) error {
 	return nil
 }
 
-// counts returns what each wildcard rule counted that is still there, by its id.
+// counts returns the counters of each wildcard rule that still exists, by its id.
 func (m *ringMaps) counts() (map[uint32]capture.RuleStats, error) {
 	counts := map[uint32]capture.RuleStats{}
 	activatedAt, err := m.activatedAt()
@@ -363,7 +366,7 @@ func (m *ringMaps) patternCounts() ([]uint64, error) {
 	return counts, nil
 }
 
-// close lets go of the maps, which stay pinned; nil has none.
+// close closes the maps, which stay pinned. A nil ringMaps has none.
 func (m *ringMaps) close() {
 	if m == nil {
 		return

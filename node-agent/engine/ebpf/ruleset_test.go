@@ -15,7 +15,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// udpRules is a set of two rules for the same packets, of which only the first ever decides.
+// udpRules returns a set of two rules for the same packets. Only the first ever decides.
 func udpRules() capture.RuleSet {
 	udp := uint8(17)
 	return capture.RuleSet{Wildcard: []capture.WildcardRule{
@@ -47,7 +47,7 @@ func TestRulesThatWereIdleStayGoneAfterARestart(t *testing.T) {
 	l.apply(first, plan)
 	l.sendAll(first, "mirror", 5, func(n int) []byte { return frame(n, 60) })
 	time.Sleep(1100 * time.Millisecond)
-	// On a slow machine the rule was gone before all packets had come.
+	// On a slow machine the rule had expired before all packets arrived.
 	before := l.observe(first).Rings["mirror"].Rules
 	require.Equal(t, map[uint32]capture.RuleStats{9: before[9]}, before)
 	require.NoError(t, first.Close())
@@ -58,7 +58,7 @@ func TestRulesThatWereIdleStayGoneAfterARestart(t *testing.T) {
 		l.observe(e).Rings["mirror"].Rules)
 }
 
-// mapsHeld is the number of this process's descriptors of maps.
+// mapsHeld returns the number of this process's descriptors of maps.
 func mapsHeld(t *testing.T) int {
 	t.Helper()
 	infos, err := filepath.Glob("/proc/self/fdinfo/*")

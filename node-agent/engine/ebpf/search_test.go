@@ -13,10 +13,10 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// payloadAt is where the payload of frame's packets begins: behind the headers of Ethernet, IPv4 and UDP.
+// payloadAt is the offset of the payload in frame's packets: after the headers of Ethernet, IPv4 and UDP.
 const payloadAt = 14 + 20 + 8
 
-// frameWith is frame(n) with a payload.
+// frameWith returns frame(n) with a payload.
 func frameWith(n int, payload []byte) []byte {
 	f := frame(n, payloadAt+len(payload))
 	return append(f[:payloadAt], payload...)
@@ -56,7 +56,7 @@ func TestProgramsFindWhatAPlainSearchFinds(t *testing.T) {
 	}
 }
 
-// TestTheWholePayloadIsSearched finds a pattern at the end of the longest packet, of which a slot cannot have all.
+// TestTheWholePayloadIsSearched finds a pattern at the end of the longest packet, which does not fit into a slot.
 func TestTheWholePayloadIsSearched(t *testing.T) {
 	l := newLab(t)
 	for _, i := range []netlink.Link{l.sender, l.tapped} {

@@ -36,7 +36,7 @@ func (b *lockedBuffer) String() string {
 	return b.buffer.String()
 }
 
-// The agent tells of a container without a seccomp filter; on a machine without Kubernetes there is nothing to tell.
+// The agent reports a container without a seccomp filter. On a machine without Kubernetes it reports nothing.
 func TestUnconfinedConsumersAreTold(t *testing.T) {
 	mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// What this engine lacks is refused by name, never ignored; docs/engines.md has the reason for each.
+// The engine refuses by name what it lacks, and never ignores it. docs/engines.md has the reasons.
 
 func unsupported(what string) error {
 	return fmt.Errorf("%s: %w", what, capture.ErrUnsupported)
@@ -31,7 +31,7 @@ func supportedRing(r capture.Ring) error {
 	return nil
 }
 
-// supportedXDP is about modes 1 and 2.
+// supportedXDP checks the settings of modes 1 and 2.
 func supportedXDP(r capture.Ring) error {
 	for _, t := range r.Taps {
 		if t.Direction != capture.Receive {

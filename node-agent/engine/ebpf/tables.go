@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tables are the maps that all rings' programs share. Queues are found in them by their index, 0 to maxNodeQueues - 1.
+// tables are the maps that all rings' programs share. A queue's index in them is 0 to maxNodeQueues - 1.
 type tables struct {
 	consumers     *ebpf.Map // index -> the consumer's page
 	doorbells     *ebpf.Map // index -> the ring buffer that wakes it
@@ -26,20 +26,21 @@ type tables struct {
 	balance       *ebpf.Map // a cluster's first index -> its account by CPU
 	clock         *ebpf.Map // nanoseconds that TAI is ahead of UTC
 	scratch       *ebpf.Map // by CPU: where a packet is looked at
-	// These are no program's. occupied marks indexes that may be in use (1). It is a plain array: before Linux 6.8 each look at
-	// a map of maps waits for an RCU grace period, and there are thousands of indexes. accounts has what went with former maps.
+	// No program uses these. occupied marks indexes that may be in use (1). It is a plain array: before Linux 6.8
+	// each look at a map of maps waits for an RCU grace period, and there are thousands of indexes. accounts holds
+	// the counters of former maps.
 	occupied *ebpf.Map
 	accounts *ebpf.Map
 
-	// consumerSpec and doorbellSpec are what the first two hold.
+	// consumerSpec and doorbellSpec describe the entries of the first two maps.
 	consumerSpec, doorbellSpec *ebpf.MapSpec
 	// bell is the program that makes a queue's bell ready for a new consumer.
 	bell *ebpf.Program
-	// none takes the place of tables that a ring's program has not.
+	// none stands in for tables that a ring's program does not use.
 	none *ebpf.Map
 }
 
-// scratchMap is where programs put a packet together.
+// scratchMap is the map in which programs assemble a packet.
 const scratchMap = "rc_scratch"
 
 var occupiedSpec = &ebpf.MapSpec{
@@ -112,7 +113,8 @@ func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	return makeTable(path, spec)
 }
 
-// renewTable replaces a table of another version. Its entries last for one packet only. Loaded programs keep the old one.
+// renewTable replaces a table of another version. Its entries are valid for one packet only. Loaded programs keep the
+// old table.
 func renewTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, fmt.Errorf("unpin %s, which another version of the agent made: %w", path, err)
@@ -140,7 +142,7 @@ func (t *tables) fields() map[string]**ebpf.Map {
 	}
 }
 
-// tablePin is what a table is called in the bpffs, which has no dots.
+// tablePin returns a table's name in the bpffs, which does not allow dots.
 func tablePin(name string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, "rc_"), ".data.")
 }
@@ -149,7 +151,7 @@ func (t *tables) ownFields() map[*ebpf.MapSpec]**ebpf.Map {
 	return map[*ebpf.MapSpec]**ebpf.Map{occupiedSpec: &t.occupied, accountsSpec: &t.accounts}
 }
 
-// byName returns the tables as the object names them.
+// byName returns the tables by their names in the object.
 func (t *tables) byName() map[string]*ebpf.Map {
 	maps := map[string]*ebpf.Map{}
 	for name, field := range t.fields() {
@@ -183,7 +185,8 @@ func (t *tables) close() {
 	}
 }
 
-// occupy puts a queue's maps at an index, unattended, and its data map into its cluster's table, by number.
+// occupy puts a queue's maps at an index, with no consumer attached. It puts the data map into its cluster's table,
+// by number.
 func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint32) error {
 	if err := t.occupied.Put(index, uint32(1)); err != nil {
 		return err
@@ -204,7 +207,7 @@ func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint3
 	return table.Put(number, m[0])
 }
 
-// setConsumer puts what a consumer can write to, and what wakes it, at an index.
+// setConsumer sets, at an index, the map that a consumer can write to, and the doorbell that wakes it.
 func (t *tables) setConsumer(index uint32, m queueMaps) error {
 	if err := t.consumers.Put(index, m[1]); err != nil {
 		return err
@@ -212,14 +215,14 @@ func (t *tables) setConsumer(index uint32, m queueMaps) error {
 	return t.doorbells.Put(index, m[2])
 }
 
-// vacate empties an index.
+// vacate clears an index.
 func (t *tables) vacate(index uint32) error {
 	t.attached.set(index, 0)
 	var err error
 	for _, table := range []*ebpf.Map{t.consumers, t.doorbells} {
 		err = errors.Join(err, deleteAt(table, index))
 	}
-	// Its timer goes with the value.
+	// The timer is removed with the value.
 	err = errors.Join(err, t.bells.Put(index, make([]byte, t.bells.ValueSize())))
 	if err != nil {
 		return err
@@ -227,7 +230,7 @@ func (t *tables) vacate(index uint32) error {
 	return t.occupied.Put(index, uint32(0))
 }
 
-// vacateAllBut empties the indexes for which keep returns false: what a process that died in mid-change left.
+// vacateAllBut clears the indexes for which keep returns false: remains of a process that ended during a change.
 func (t *tables) vacateAllBut(keep func(index uint32) bool) error {
 	for index := range uint32(maxNodeQueues) {
 		if keep(index) {
@@ -245,8 +248,8 @@ func (t *tables) vacateAllBut(keep func(index uint32) bool) error {
 	return nil
 }
 
-// setClock gives the programs the offset of the TAI clock, which they read, from UTC. TAI follows every step
-// of the wall clock by itself; the difference changes with leap seconds and when a time server first tells it.
+// setClock gives the programs the offset of the TAI clock, which they read, from UTC. TAI follows every step of the
+// wall clock by itself. The offset changes with leap seconds, and when a time server first sets it.
 func (t *tables) setClock() error {
 	var timex unix.Timex
 	if _, err := unix.Adjtimex(&timex); err != nil {

@@ -17,22 +17,23 @@ import (
 type tap interface {
 	// update replaces the program in one step.
 	update(*ebpf.Program) error
-	// alive reports whether the program is still attached: its interface may be gone, or somebody may have replaced it.
+	// alive reports whether the program is still attached. Its interface may be gone, or somebody may have replaced
+	// it.
 	alive() bool
-	// detach detaches the program, or removes what is left of a tap that is not alive.
+	// detach detaches the program, or removes the remains of a tap that is not alive.
 	detach() error
-	// close lets go of what the process holds.
+	// close releases the process's resources.
 	close()
 }
 
 // attacher is a way to attach programs to hooks. Programs run before those that others attached.
 type attacher interface {
 	attach(*ring, tapPoint, *ebpf.Program) (tap, error)
-	// recover finds the tap that another process made; the error wraps os.ErrNotExist when there is none.
+	// recover finds the tap that another process made. The error wraps os.ErrNotExist if there is none.
 	recover(*ring, tapPoint) (tap, error)
 }
 
-// tcx attaches by links, which kernels from 6.6 on have.
+// tcx attaches programs by links, on kernels from 6.6 on.
 type tcx struct{}
 
 func (tcx) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
@@ -51,12 +52,12 @@ func (tcx) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
 
 func (tcx) recover(r *ring, point tapPoint) (tap, error) { return recoverTap(r, point) }
 
-// linkTap is a tap by a link, which lives in its pin.
+// linkTap is a tap by a link, which exists as long as its pin.
 type linkTap struct {
 	link  link.Link
 	pin   string
 	point tapPoint
-	// program that it is to run.
+	// program is the program that it is to run.
 	program ebpf.ProgramID
 }
 
@@ -64,7 +65,7 @@ func tapPin(r *ring, point tapPoint) string {
 	return filepath.Join(r.folder, fmt.Sprintf("tap_%d_%s", point.Index, point.Hook))
 }
 
-// pinTap makes a tap of a link, which it closes when it fails.
+// pinTap makes a tap of a link. It closes the link on failure.
 func pinTap(r *ring, point tapPoint, l link.Link) (tap, error) {
 	t, err := newLinkTap(r, point, l)
 	if err != nil {
@@ -77,7 +78,7 @@ func pinTap(r *ring, point tapPoint, l link.Link) (tap, error) {
 	return t, nil
 }
 
-// newLinkTap is the tap of a link with the program that it runs; when it fails, it closes the link.
+// newLinkTap makes the tap of a link with the program that it runs. It closes the link on failure.
 func newLinkTap(r *ring, point tapPoint, l link.Link) (*linkTap, error) {
 	info, err := l.Info()
 	if err != nil {
@@ -133,13 +134,13 @@ func (t *linkTap) alive() bool {
 	if index != t.point.Index || info.Program != t.program {
 		return false
 	}
-	// A device that moved to another network namespace keeps its program, but is not this node's any more.
+	// A device that moved to another network namespace keeps its program, but is no longer this node's.
 	_, err = nameOf(index)
 	return err == nil
 }
 
 func (t *linkTap) detach() error {
-	// Somebody else may hold the link, too.
+	// Another process may hold the link, too.
 	if err := t.link.Detach(); err != nil && t.alive() {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unattendedTable has what programs count of queues without a consumer: for each CPU, or some that share it, a number for each queue, mapped.
+// unattendedTable holds the programs' counters of queues without a consumer, mapped. For each CPU, or group of CPUs
+// that share it, it has a number for each queue.
 type unattendedTable struct {
 	pages  []byte
 	counts []uint64
@@ -26,11 +27,11 @@ func mapUnattended(m *ebpf.Map) (*unattendedTable, error) {
 }
 
 func (t *unattendedTable) unmap() {
-	// Fails only for addresses that are not a mapping's.
+	// Fails only for addresses that are not of a mapping.
 	_ = unix.Munmap(t.pages)
 }
 
-// sum is a queue's, over all CPUs.
+// sum returns the sum of a queue's counters over all CPUs.
 func (t *unattendedTable) sum(index uint32) uint64 {
 	var sum uint64
 	for i := int(index); i < len(t.counts); i += maxNodeQueues {
@@ -39,7 +40,7 @@ func (t *unattendedTable) sum(index uint32) uint64 {
 	return sum
 }
 
-// reset begins a queue's account. No program feeds it.
+// reset resets a queue's counters. No program feeds the queue.
 func (t *unattendedTable) reset(index uint32) {
 	for i := int(index); i < len(t.counts); i += maxNodeQueues {
 		atomic.StoreUint64(&t.counts[i], 0)

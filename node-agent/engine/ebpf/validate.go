@@ -134,7 +134,7 @@ func interfaceName(index int) string {
 	return fmt.Sprintf("interface %d", index)
 }
 
-// nameOf asks for one name; net.InterfaceByIndex would have all interfaces listed.
+// nameOf looks up one name. net.InterfaceByIndex would list all interfaces.
 func nameOf(index int) (string, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

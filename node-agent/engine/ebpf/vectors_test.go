@@ -16,11 +16,11 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// vector is a line of the classifier's golden vectors: a packet, and what it must be taken for in every engine.
+// vector is a line of the classifier's golden vectors: a packet, and the result that every engine must have for it.
 type vector struct {
 	name   string
 	frame  []byte // as on the wire
-	slot   slot   // what the packet itself decides of it
+	slot   slot   // the result from the packet itself
 	hashes [4]uint32
 }
 
@@ -74,8 +74,8 @@ func parseVector(t *testing.T, fields []string) vector {
 
 func TestGoldenVectors(t *testing.T) {
 	vectors := readVectors(t)
-	// A socket cannot send less than an Ethernet header. On receiving, the stack drops what ends in its first VLAN tag
-	// or right behind it, before any tap.
+	// A socket cannot send less than an Ethernet header. On receiving, the stack drops packets that end in their
+	// first VLAN tag, or right after it, before any tap.
 	sendable := func(v vector) bool { return len(v.frame) >= 14 }
 	receivable := func(v vector) bool { return sendable(v) && (len(v.frame) >= 20 || !beginsWithTag(v.frame)) }
 	t.Run("receive", func(t *testing.T) { compareVectors(t, vectors, capture.Receive, receivable, false) })
@@ -88,7 +88,8 @@ func beginsWithTag(frame []byte) bool {
 	return tpid == 0x8100 || tpid == 0x88a8
 }
 
-// compareVectors sends packets to a ring with one cluster for each balance type that hashes; or, with plain, to as many plain rings.
+// compareVectors sends packets to a ring with one cluster for each balance type that hashes. With plain, it sends
+// them to as many plain rings.
 func compareVectors(t *testing.T, vectors []vector, direction capture.Direction, possible func(vector) bool, plain bool) {
 	l := newLab(t)
 	e := l.engine()
@@ -152,7 +153,7 @@ func onePerBalance(plan capture.Plan) capture.Plan {
 	return plan
 }
 
-// plainRings gives each cluster a ring of its own.
+// plainRings gives each cluster its own ring.
 func plainRings(plan capture.Plan) capture.Plan {
 	ring := plan.Rings[0]
 	plan.Rings = nil

@@ -19,8 +19,8 @@ func TestVersionsAreTheHeaders(t *testing.T) {
 	require.Contains(t, string(header), fmt.Sprintf("#define RINGCAP_HANDOVER_ABI_MIN %d\t", protocolABIMin))
 }
 
-// An older and a newer side speak the newest version that they have in common. If there is none, the refusal names the versions of
-// each side and the side to update.
+// An older and a newer side speak the newest version that they have in common. If there is none, the refusal names
+// the versions of each side and the side to update.
 func TestVersionsMeet(t *testing.T) {
 	l := newLab(t)
 	e := l.engine(func(o *Options) { o.versions = versions{3, 5} })
@@ -54,7 +54,8 @@ func TestVersionsMeet(t *testing.T) {
 	}
 }
 
-// A consumer of a version that the agent does not speak learns that the queue which it has is gone: for EPROTO it would ask again, for ever.
+// A consumer of a version that the agent does not speak learns that its queue is gone. With EPROTO it would ask again
+// for ever.
 func TestStaleComesBeforeTheVersions(t *testing.T) {
 	l := newLab(t)
 	l.apply(l.engine(func(o *Options) { o.versions = versions{3, 5} }), l.plan(1))
@@ -69,7 +70,8 @@ func TestStaleComesBeforeTheVersions(t *testing.T) {
 	}
 }
 
-// An upgrade to an agent of a newer version leaves running consumers attached as long as it speaks theirs.
+// After an upgrade to an agent of a newer version, running consumers stay attached as long as the agent speaks their
+// version.
 func TestVersionsOverAnUpgrade(t *testing.T) {
 	l := newLab(t)
 	plan := l.plan(1)

@@ -127,7 +127,7 @@ func TestTransmitDirection(t *testing.T) {
 			}
 			l.collectSet(c, map[string]uint8{string(frame(1, 60)): slotOutgoing, string(frame(2, 60)): 0})
 			if mode == "tcx" {
-				// Like a VLAN device: the tag is in the packet's metadata when it comes to the tap.
+				// As with a VLAN device, the tag is in the packet's metadata when it reaches the tap.
 				l.pushTag(l.sender, 0x8100, 5)
 				l.send(frame(3, 60))
 				l.collectSet(c, map[string]uint8{string(tagged(frame(3, 60), 0x8100<<16|5)): slotOutgoing | slotVLAN})
@@ -136,7 +136,7 @@ func TestTransmitDirection(t *testing.T) {
 	}
 }
 
-// What a virtual machine sends to be taken apart by a device, and GRO puts together, is no packet of a wire.
+// A packet that a virtual machine sends for a device to segment, or that GRO merges, is not a packet of a wire.
 func TestMergedSegments(t *testing.T) {
 	for _, mode := range []string{"tcx", "clsact"} {
 		t.Run(mode, func(t *testing.T) {
@@ -175,7 +175,7 @@ func (l *lab) collectSet(c *consumer, want map[string]uint8) {
 	require.Equal(l.t, want, got)
 }
 
-// pushTag tags what leaves by an interface, before the ring's tap sees it.
+// pushTag tags packets that leave by an interface, before the ring's tap sees them.
 func (l *lab) pushTag(out netlink.Link, tpid uint16, id int32) {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SchedCLS, License: "GPL",

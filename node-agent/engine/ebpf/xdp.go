@@ -16,7 +16,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// xdp attaches before there is an skb: transparent modes 1 and 2. An interface has one XDP program, whosever it is.
+// xdp attaches before there is an skb, in transparent modes 1 and 2. An interface has only one XDP program, of any
+// owner.
 type xdp struct{}
 
 // xdpPass and xdpDrop are what the programs of the modes return.
@@ -25,10 +26,10 @@ const (
 	xdpPass = 2
 )
 
-// errTaken: the interface has an XDP program already.
+// errTaken means that the interface already has an XDP program.
 var errTaken = errors.New("there is an XDP program already")
 
-// explainTaken names the ring that has the interface's XDP program. Other programs' owners are not known.
+// explainTaken names the ring that has the interface's XDP program. The owners of other programs are not known.
 func explainTaken(point tapPoint, rings map[string]*ring) error {
 	owner := "of no ring of ringcap (see: bpftool net)"
 	for _, name := range slices.Sorted(maps.Keys(rings)) {
@@ -74,7 +75,8 @@ func attachXDP(point tapPoint, program *ebpf.Program) (link.Link, error) {
 	}
 }
 
-// keepsTags: a VLAN tag that the device takes off is beside the frame, where XDP does not see it.
+// keepsTags checks that the device does not remove VLAN tags. A removed tag is beside the frame, where XDP does not
+// see it.
 func keepsTags(name string) error {
 	const feature = "rx-vlan-hw-parse"
 	tool, err := ethtool.NewEthtool()
@@ -95,7 +97,7 @@ func keepsTags(name string) error {
 
 func (xdp) recover(r *ring, point tapPoint) (tap, error) { return recoverTap(r, point) }
 
-// attachers are XDP beside a way to attach to tc.
+// attachers combines XDP with a way to attach to tc.
 type attachers struct{ tc attacher }
 
 func (a attachers) at(point tapPoint) attacher {

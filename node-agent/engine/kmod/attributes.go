@@ -10,28 +10,28 @@ import (
 	"github.com/mdlayher/netlink"
 )
 
-// Encoding and parsing of attributes, for the generated messages in uapi.go.
+// This file encodes and parses attributes, for the generated messages in uapi.go.
 
-// encodes is a request, or a nest in one.
+// encodes is implemented by a request, and by a nest in one.
 type encodes interface {
 	encode(*netlink.AttributeEncoder)
 }
 
-// marshal lays a request out as netlink attributes.
+// marshal encodes a request as netlink attributes.
 func marshal(request encodes) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
 	request.encode(e)
 	return e.Encode()
 }
 
-// put encodes a value that is not nil.
+// put encodes a value if it is not nil.
 func put[T any](encode func(uint16, T), attribute uint16, value *T) {
 	if value != nil {
 		encode(attribute, *value)
 	}
 }
 
-// putArray encodes structures or numbers, one behind the other, as C has them; none are left out.
+// putArray encodes structures or numbers, one after the other, as C has them. It leaves out an empty array.
 func putArray[T any](e *netlink.AttributeEncoder, attribute uint16, array []T) {
 	if len(array) > 0 {
 		e.Do(attribute, func() ([]byte, error) { return binary.Append(nil, binary.NativeEndian, array) })
@@ -68,11 +68,12 @@ func nest[M any](d *netlink.AttributeDecoder, parse func(*netlink.AttributeDecod
 	return m
 }
 
-// array is structures or numbers as C has them, not decoded: there may be many that nobody asks for.
+// array holds structures or numbers as C has them. It does not decode them at once, because there may be many that
+// nobody asks for.
 type array[T any] []byte
 
-// all decodes the whole ones that there are. T is without pointers and padding, as C's is: bytes are copied as they are, which
-// takes a hundredth of the time of package binary, and a dump has 65536 rules.
+// all decodes all complete elements. T has no pointers or padding, as in C. So bytes are copied as they are, which
+// takes a hundredth of the time of package binary. A dump has 65536 rules.
 func (a array[T]) all() []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	all := make([]T, len(a)/size)

@@ -19,7 +19,7 @@ type client struct {
 	family genetlink.Family
 }
 
-// dial looks up the module's family each time: a reloaded module has another number.
+// dial looks up the module's family each time, because a reloaded module has another number.
 func dial() (*client, error) {
 	conn, err := genetlink.Dial(nil)
 	if err != nil {
@@ -37,7 +37,7 @@ func dial() (*client, error) {
 
 func (c *client) close() { c.conn.Close() }
 
-// do sends a command and wants no more than to know that it was done.
+// do sends a command. It only returns whether the command succeeded.
 func (c *client) do(command uint8, attributes []byte) error {
 	_, err := c.execute(command, attributes, netlink.Request|netlink.Acknowledge)
 	return err
@@ -62,7 +62,8 @@ func (c *client) execute(command uint8, attributes []byte, flags netlink.HeaderF
 	return answers, nil
 }
 
-// explain makes the kernel's errno one of package capture's errors, and takes its words where it has some.
+// explain translates the kernel's errno into one of package capture's errors. It includes the kernel's text if there
+// is any.
 func explain(err error) error {
 	text := err.Error()
 	var op *netlink.OpError

@@ -21,7 +21,7 @@ func collect[T any](c *client, command uint8, attributes []byte, decode func(gen
 	return objects, nil
 }
 
-// objects dumps all rings and clusters of the namespace, other programs' too.
+// objects dumps all rings and clusters of the namespace, including those of other programs.
 func (c *client) objects() (have objects, err error) {
 	if have.rings, err = collect(c, cmdRingGet, nil, decodeRing); err == nil {
 		have.clusters, err = collect(c, cmdClusterGet, nil, decodeCluster)

@@ -11,8 +11,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// A generation is this program's mark on an object: a tag of its owner, and a digest of its desired state.
-// What the module has with another tag belongs to somebody else and is never touched.
+// A generation is this program's mark on an object: a tag of its owner, and a digest of its desired state. An object
+// of the module with another tag belongs to another program, and is never touched.
 const (
 	generationTag  = uint64(0x5243) << 48
 	generationMask = uint64(0xffff) << 48
@@ -20,7 +20,7 @@ const (
 
 func ours(generation uint64) bool { return generation&generationMask == generationTag }
 
-// generationOf is the same for equal objects.
+// generationOf returns the same generation for equal objects.
 func generationOf(object ...any) uint64 {
 	digest := fnv.New64a()
 	// Plain structs of numbers, strings and slices always encode.
@@ -28,23 +28,24 @@ func generationOf(object ...any) uint64 {
 	return generationTag | digest.Sum64()&^generationMask
 }
 
-// steps turn the module's state into the planned one, in this order. Rings that are not desired are deleted first, because they
-// hold clusters. Clusters are made before the rings that feed them and the rules that name them, and deleted after these.
+// steps change the module's state to the planned one, in this order. Rings that are not desired are deleted first,
+// because they hold clusters. Clusters are made before the rings that feed them and the rules that name them. They
+// are deleted after these.
 type steps struct {
 	deleteRings []string
 	setClusters []capture.Cluster
-	// newRings are made without taps first where they have rules: no packet may pass before the rules apply.
+	// newRings with rules are first made without taps, because no packet may pass before the rules apply.
 	newRings       []capture.Ring
 	setRules       []capture.Ring
 	setRings       []capture.Ring
 	deleteClusters []string
-	// removeNodes are removed clusters that still have device nodes.
+	// removeNodes lists removed clusters that still have device nodes.
 	removeNodes []string
-	// foreign are planned names that somebody else's object has.
+	// foreign lists planned names that an object of another program has.
 	foreign []string
 }
 
-// diff compares the plan with what the module has.
+// diff compares the plan with the module's objects.
 func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes int) steps {
 	var s steps
 	wanted := map[string]bool{}
@@ -73,7 +74,7 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 		case i < 0:
 			s.addRing(ring)
 		case rings[i].quick && (rings[i].differs(ring) || rings[i].rulesDiffer(ring)):
-			// An earlier agent made it, and the module of that time does not take a ring out of quick mode.
+			// An earlier agent made it. A module of that version cannot take a ring out of quick mode.
 			s.deleteRings = append(s.deleteRings, ring.Name)
 			s.addRing(ring)
 		default:
@@ -88,7 +89,7 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 	return s
 }
 
-// addRing makes a ring that is not there.
+// addRing adds a ring that does not exist.
 func (s *steps) addRing(ring capture.Ring) {
 	if !ring.Rules.Empty() {
 		s.newRings = append(s.newRings, ring)
@@ -97,7 +98,8 @@ func (s *steps) addRing(ring capture.Ring) {
 	s.setRings = append(s.setRings, ring)
 }
 
-// changeRing makes a ring that is there as planned. Its rules have a generation of their own: the ones go without the other.
+// changeRing changes an existing ring to the planned state. Its rules have their own generation, so the ring or its
+// rules can change alone.
 func (s *steps) changeRing(have ringObject, ring capture.Ring) {
 	if have.rulesDiffer(ring) {
 		s.setRules = append(s.setRules, ring)
@@ -117,13 +119,13 @@ func (r ringObject) rulesDiffer(ring capture.Ring) bool {
 	return r.rulesGeneration != rulesGeneration(ring.Rules)
 }
 
-// withoutRules is what a ring's own generation is of.
+// withoutRules returns the part of a ring that its own generation covers.
 func withoutRules(ring capture.Ring) capture.Ring {
 	ring.Rules = capture.RuleSet{}
 	return ring
 }
 
-// sameTaps compares without regard to order; the module knows no names.
+// sameTaps compares taps in any order. The module does not know their names.
 func sameTaps(have, want []capture.Tap) bool {
 	place := func(taps []capture.Tap) map[int]capture.Direction {
 		places := map[int]capture.Direction{}
@@ -135,14 +137,14 @@ func sameTaps(have, want []capture.Tap) bool {
 	return len(have) == len(want) && maps.Equal(place(have), place(want))
 }
 
-// touches reports whether a ring is new, another's, or gets its rules anyway.
+// touches reports whether a ring is new, belongs to another program, or gets its rules anyway.
 func (s *steps) touches(ring string) bool {
 	named := func(r capture.Ring) bool { return r.Name == ring }
 	return slices.Contains(s.foreign, ring) || slices.ContainsFunc(s.newRings, named) || slices.ContainsFunc(s.setRules, named)
 }
 
-// sameRules reports whether the module has the rules of a set. The set's generation does not show single rules that somebody added
-// or removed. Rules that expire may be missing.
+// sameRules reports whether the module has the rules of a set. The set's generation does not show whether somebody
+// added or removed single rules. Rules that expire may be missing.
 func sameRules(have map[uint32]capture.RuleStats, want []capture.WildcardRule) bool {
 	there := 0
 	for _, rule := range want {

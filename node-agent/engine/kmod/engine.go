@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kmod is the capture engine that the ringcap kernel module is: a client of its generic netlink family.
+// Package kmod is the capture engine that uses the ringcap kernel module. It is a client of the module's generic
+// netlink family.
 package kmod
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Engine is a capture.Engine. All its state is in the module: any number of them may come and go.
+// Engine is a capture.Engine. All its state is in the module, so any number of Engines may exist, one after the other
+// or at once.
 type Engine struct {
 	lanes int
 	nodes nodeFolder
@@ -20,13 +22,13 @@ type Engine struct {
 
 var _ capture.Engine = (*Engine)(nil)
 
-// New makes an Engine with a number of lanes for each queue. It keeps the device nodes that it gives to containers below
-// runDir.
+// New makes an Engine with a number of lanes for each queue. It keeps the device nodes that it gives to containers
+// below runDir.
 func New(runDir string, lanes int) *Engine {
 	return &Engine{lanes: lanes, nodes: nodeFolder(runDir)}
 }
 
-// Probe asks the module who it is. The error tells why it cannot be asked.
+// Probe returns the module's identity. The error tells why the module cannot be asked.
 func Probe() (Info, error) {
 	c, err := dial()
 	if err != nil {
@@ -43,14 +45,14 @@ func Probe() (Info, error) {
 	return decodeInfo(answers[0])
 }
 
-// objects are all that the module has in a namespace, other programs' too.
+// objects are all objects of the module in a namespace, including those of other programs.
 type objects struct {
 	rings    []ringObject
 	clusters []clusterObject
 }
 
-// Apply implements capture.Engine. What changes in the module after it was seen makes an event, and is seen the next time. Single rules
-// that somebody removed are made again where they were observed.
+// Apply implements capture.Engine. A change in the module after the observation makes an event, and the next call
+// sees it. If the rules were observed, Apply makes single rules again that somebody removed.
 func (e *Engine) Apply(_ context.Context, plan capture.Plan, seen capture.Observation) (map[string]error, error) {
 	c, err := dial()
 	if err != nil {
@@ -77,7 +79,7 @@ func (e *Engine) Apply(_ context.Context, plan capture.Plan, seen capture.Observ
 	return e.take(c, s), nil
 }
 
-// take makes the steps. One that fails keeps no other from being made.
+// take carries out the steps. A failed step does not prevent the others.
 func (e *Engine) take(c *client, s steps) map[string]error {
 	failed := map[string]error{}
 	note := func(name string, err error) {
@@ -111,7 +113,7 @@ func (e *Engine) take(c *client, s steps) map[string]error {
 		note(ring.Name, err)
 	}
 	for _, ring := range s.setRings {
-		// With other rules than it should have, more would pass than may be seen: it stays as it is.
+		// With the wrong rules, the ring would pass packets that must not be seen. So it stays as it is.
 		if !unruled[ring.Name] {
 			note(ring.Name, setRing(c, ring, missing))
 		}
@@ -134,7 +136,7 @@ func (e *Engine) setCluster(c *client, cluster capture.Cluster) error {
 	return c.do(cmdClusterSet, attributes)
 }
 
-// newRing makes a ring without taps, which gets its rules before its first packet.
+// newRing makes a ring without taps. The ring gets its rules before its first packet.
 func newRing(c *client, ring capture.Ring) error {
 	attributes, err := marshal(ringSetRequest{Name: &ring.Name, Generation: new(generationTag), Quick: flag(false)})
 	if err != nil {
@@ -143,7 +145,8 @@ func newRing(c *client, ring capture.Ring) error {
 	return c.do(cmdRingSet, attributes)
 }
 
-// setRules replaces a ring's rules over a socket of its own. The module discards an unfinished rule set when that is closed.
+// setRules replaces a ring's rules over a separate socket. The module discards an unfinished rule set when the socket
+// is closed.
 func (e *Engine) setRules(ring capture.Ring) error {
 	c, err := dial()
 	if err != nil {
@@ -153,9 +156,10 @@ func (e *Engine) setRules(ring capture.Ring) error {
 	return putRules(c, ring)
 }
 
-// setRing makes or changes a ring. A cluster that could not be changed keeps its old shape, and the ring feeds it. If a cluster is
-// missing, because it could not be made, the module refuses the ring. Then the ring is made without that cluster. Its generation
-// differs from the planned one, so the next reconciliation sets it again with all of its clusters.
+// setRing makes or changes a ring. A cluster that could not be changed keeps its old shape, and the ring feeds it. If
+// a cluster is missing, because it could not be made, the module refuses the ring. Then setRing makes the ring
+// without that cluster. The ring's generation then differs from the planned one, so the next reconciliation sets it
+// again with all of its clusters.
 func setRing(c *client, ring capture.Ring, missing []string) error {
 	attributes, err := encodeRing(ring, ring.Outputs, generationOf(withoutRules(ring)))
 	if err != nil {
@@ -172,7 +176,7 @@ func setRing(c *client, ring capture.Ring, missing []string) error {
 	return c.do(cmdRingSet, attributes)
 }
 
-// Observe implements capture.Engine. It reports what this program made, and nobody else's.
+// Observe implements capture.Engine. It reports only what this program made.
 func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 	seen := capture.Observation{Rings: map[string]capture.RingState{}, Clusters: map[string]capture.ClusterState{}}
 	c, err := dial()
@@ -216,7 +220,8 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 	return seen, nil
 }
 
-// Grant implements capture.Engine: a device node of the queue's numbers that anyone in the container may open.
+// Grant implements capture.Engine. It returns a device node with the queue's numbers that any user in the container
+// may open.
 func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 	c, err := dial()
 	if err != nil {
@@ -239,7 +244,8 @@ func (e *Engine) Grant(id capture.QueueID) (capture.Grant, error) {
 	return capture.Grant{Devices: []capture.PathPair{{Host: host, Container: container}}}, nil
 }
 
-// TakeBack implements capture.Engine. The queue's device has another number after that: what was granted opens nothing.
+// TakeBack implements capture.Engine. Afterwards, the queue's device has another number, so the former grant opens
+// nothing.
 func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, from capture.Holder) (int, error) {
 	c, err := dial()
 	if err != nil {
@@ -253,7 +259,7 @@ func (e *Engine) TakeBack(_ context.Context, id capture.QueueID, from capture.Ho
 	return was.PID, c.takeBack(id, from)
 }
 
-// holder is who has a queue; zero for nobody, and for a queue that is not there.
+// holder returns the holder of a queue. It is zero for a queue without a holder, and for one that does not exist.
 func (c *client) holder(id capture.QueueID) (capture.Holder, error) {
 	queues, err := c.queues(id.Cluster)
 	if err != nil {
@@ -266,8 +272,8 @@ func (c *client) holder(id capture.QueueID) (capture.Holder, error) {
 	return capture.Holder{PID: queues[i].stats.Holder, Attachment: queues[i].stats.Attachment}, nil
 }
 
-// takeBack revokes a queue. An older module, which may stay loaded for its consumers, can only empty a queue that is free; for a queue
-// that is held the error then wraps capture.ErrInUse.
+// takeBack revokes a queue. An older module, which may stay loaded for its consumers, can only empty a free queue. If
+// the queue is held, the error then wraps capture.ErrInUse.
 func (c *client) takeBack(id capture.QueueID, from capture.Holder) error {
 	attributes, err := encodeQueue(id, from)
 	if err != nil {
@@ -287,8 +293,8 @@ func (c *client) takeBack(id capture.QueueID, from capture.Holder) error {
 	return reset
 }
 
-// isTaken returns nil if the holder has lost the queue although the request failed with err: the module takes a queue back also if
-// it has no memory for another. That one is made when the kubelet gives the queue to a pod.
+// isTaken returns nil if the holder has lost the queue although the request failed with err. The module takes a queue
+// back even if it has no memory for another area. It makes that area when the kubelet gives the queue to a pod.
 func (c *client) isTaken(id capture.QueueID, from capture.Holder, err error) error {
 	now, e := c.holder(id)
 	if e != nil || now.Attachment == from.Attachment {
@@ -297,7 +303,7 @@ func (c *client) isTaken(id capture.QueueID, from capture.Holder, err error) err
 	return nil
 }
 
-// Close implements capture.Engine; nothing is held.
+// Close implements capture.Engine. The engine holds no resources.
 func (e *Engine) Close() error { return nil }
 
 // named sends a command about an object.
@@ -309,7 +315,7 @@ func (c *client) named(command uint8, name string) error {
 	return c.do(command, attributes)
 }
 
-// remove deletes an object; that it is gone already is fine.
+// remove deletes an object. It succeeds if the object is already gone.
 func (c *client) remove(command uint8, name string) error {
 	if err := c.named(command, name); err != nil && !errors.Is(err, capture.ErrNotFound) {
 		return err

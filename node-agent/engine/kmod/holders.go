@@ -9,8 +9,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// Holders lists, in text for users, who would lose something with the module: consumers of queues, by pod if that is known, and the
-// makers of rings and clusters that are not this program's.
+// Holders lists, in text for users, who would lose something with the module. These are consumers of queues, by pod
+// if that is known, and the makers of rings and clusters that are not this program's.
 func Holders(pods map[capture.QueueID][]string) ([]string, error) {
 	c, err := dial()
 	if err != nil {

@@ -19,10 +19,11 @@ type Info struct {
 	Version     string
 }
 
-// Compatible reports whether there is a version of the interface that both this program and the module speak.
+// Compatible reports whether this program and the module speak a common version of the interface.
 func (i Info) Compatible() bool { return min(i.ABI, abi) >= max(i.ABIMin, abiMin) }
 
-// Incompatibility reports for a module that is not compatible which versions it and this program speak, and what to do.
+// Incompatibility describes a module that is not compatible: the versions that it and this program speak, and what to
+// do.
 func (i Info) Incompatibility() string {
 	todo := "upgrade ringcap, or unload the module"
 	if i.ABI < abiMin {
@@ -31,20 +32,20 @@ func (i Info) Incompatibility() string {
 	return fmt.Sprintf("speaks versions %d to %d of the interface, this agent %d to %d: %s", i.ABIMin, i.ABI, abiMin, abi, todo)
 }
 
-// ringObject is a ring as the module has it.
+// ringObject is a ring as the module reports it.
 type ringObject struct {
 	name       string
 	generation uint64
 	taps       []capture.Tap
 	stats      capture.RingStats
 	quick      bool
-	// rulesGeneration identifies the active rule set, 0 without one.
+	// rulesGeneration identifies the active rule set; 0 without one.
 	rulesGeneration uint64
-	// plugins has what each plugin filtered, in order.
+	// plugins holds how many packets each plugin filtered, in order.
 	plugins []uint64
 }
 
-// clusterObject is a cluster as the module has it.
+// clusterObject is a cluster as the module reports it.
 type clusterObject struct {
 	name       string
 	generation uint64
@@ -56,7 +57,7 @@ type clusterObject struct {
 	spread     uint64
 }
 
-// queueObject is a queue as the module has it.
+// queueObject is a queue as the module reports it.
 type queueObject struct {
 	number int
 	devT   uint32
@@ -65,14 +66,15 @@ type queueObject struct {
 
 func encodeName(name string) ([]byte, error) { return marshal(nameRequest{Name: &name}) }
 
-// encodeQueue is for RINGCAP_CMD_QUEUE_REVOKE, and for RINGCAP_CMD_QUEUE_RESET where from is nobody.
+// encodeQueue encodes the request of RINGCAP_CMD_QUEUE_REVOKE. With a zero from, it is also that of
+// RINGCAP_CMD_QUEUE_RESET.
 func encodeQueue(id capture.QueueID, from capture.Holder) ([]byte, error) {
 	return marshal(queueRevokeRequest{
 		Name: &id.Cluster, Queue: new(uint32(id.Queue)), AttachedPID: unlessZero(uint32(from.PID)), Attachment: unlessZero(from.Attachment),
 	})
 }
 
-// unlessZero is an attribute that is left out where it is 0.
+// unlessZero returns an attribute that is left out if it is 0.
 func unlessZero[T uint32 | uint64](value T) *T {
 	if value == 0 {
 		return nil
@@ -102,10 +104,11 @@ func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, err
 	})
 }
 
-// maxTimeout is the module's limit. A packet is never shown later than asked for, and may be sooner.
+// maxTimeout is the module's limit. A packet is never shown later than asked for, but may be shown sooner.
 const maxTimeout = time.Second
 
-// watermark is within the module's bounds: half of a lane, and not 0, which stands for its own default.
+// watermark returns a value within the module's bounds: at most half of a lane, and not 0, which stands for the
+// module's default.
 func watermark(c capture.Cluster) uint32 { return max(min(c.Watermark, c.QueueBytes/2), 1) }
 
 func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, error) {
@@ -116,7 +119,7 @@ func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, er
 		SnapLen:    &r.SnapLen,
 		Filter:     encodeFilter(r.Filter),
 		Promisc:    flag(r.Promiscuous),
-		// Attributes that have a module parameter as their default are always given.
+		// Attributes with a module parameter as their default are always given.
 		Transparent: new(uint32(r.Mode)),
 		Quick:       flag(false), // it has no effect, and a module of an earlier version refuses rings for it
 		Defrag:      flag(r.Defragment),
@@ -145,7 +148,7 @@ func flag(on bool) *uint32 {
 	return new(uint32(0))
 }
 
-// rxQueueMask has a bit for each of the receive queues, in 64-bit words.
+// rxQueueMask sets a bit for each of the receive queues, in 64-bit words.
 func rxQueueMask(queues []uint16) (words []uint64) {
 	for _, queue := range queues {
 		for len(words) <= int(queue/64) {
@@ -158,7 +161,7 @@ func rxQueueMask(queues []uint16) (words []uint64) {
 
 // encodeFilter encodes a program as struct sock_filter[], which has the layout of bpf.RawInstruction.
 func encodeFilter(program []bpf.RawInstruction) []byte {
-	// Fails only for values of no fixed size.
+	// Fails only for values without a fixed size.
 	out, _ := binary.Append(nil, binary.NativeEndian, program)
 	return out
 }

@@ -52,8 +52,8 @@ func newLab(t *testing.T) *lab {
 		require.NoError(t, vnl.LinkSetUp(link))
 		*index = link.Attrs().Index
 	}
-	// Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. It holds the
-	// lock that the last call waits for.
+	// Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. It
+	// holds the lock that the last call waits for.
 	require.Eventually(t, func() bool {
 		link, err := vnl.LinkByName("rcn0")
 		return err == nil && link.Attrs().OperState == vnl.OperUp && vnl.LinkSetUp(link) == nil
@@ -254,7 +254,8 @@ func (l *lab) attach(queue int) int {
 	return fd
 }
 
-// A tap that follows stays with its interface in another network namespace, where its plan finds it again by the same index.
+// A tap that follows stays with its interface in another network namespace, where its plan finds it again by the same
+// index.
 func TestModuleTapFollows(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

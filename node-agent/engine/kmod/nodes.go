@@ -15,15 +15,17 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// nodeFolder is the run folder, which has copies of the queues' device nodes. Only root can open the module's own nodes, in /dev.
-// Every user who reaches a copy can open it; the folder keeps the host's users out. The container runtime makes a node like the
-// copy in the one container that was given the queue. There a user who is not root must be able to open it.
+// nodeFolder is the run folder, which has copies of the queues' device nodes. Only root can open the module's own
+// nodes, in /dev. Every user who reaches a copy can open it, but the folder keeps the host's users out. The container
+// runtime makes a node like the copy in the one container that gets the queue. A user in that container who is not
+// root must be able to open it.
 type nodeFolder string
 
-// NodesDir is the folder of the copies. It is no valid name of a cluster: the run folder has one folder a cluster besides.
+// NodesDir is the folder of the copies. It is not a valid name of a cluster, because the run folder also has one
+// folder for each cluster.
 const NodesDir = ".dev"
 
-// make makes the copy of a queue's node, or replaces it when the queue has another number now.
+// make makes the copy of a queue's node. It replaces the copy if the queue now has another number.
 func (f nodeFolder) make(id capture.QueueID, devT uint32) (string, error) {
 	root := filepath.Join(string(f), NodesDir)
 	if err := os.MkdirAll(filepath.Join(root, id.Cluster), 0o755); err != nil {
@@ -55,7 +57,8 @@ func (f nodeFolder) remove(cluster string) error {
 	return os.RemoveAll(filepath.Join(string(f), NodesDir, cluster))
 }
 
-// others lists the clusters that have copies and are not among those given: a process that removed them did not come to this.
+// others lists the clusters with copies that are not among those given. A process that removed these clusters ended
+// before it removed the copies.
 func (f nodeFolder) others(clusters []string) (names []string) {
 	folders, _ := os.ReadDir(filepath.Join(string(f), NodesDir)) // there is none before the first copy
 	for _, folder := range folders {
@@ -66,7 +69,7 @@ func (f nodeFolder) others(clusters []string) (names []string) {
 	return names
 }
 
-// hostDevice makes a kernel's device number one of user space.
+// hostDevice converts a kernel's device number to one of user space.
 func hostDevice(devT uint32) uint64 {
 	return unix.Mkdev(devT>>20, devT&(1<<20-1))
 }

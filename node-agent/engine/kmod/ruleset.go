@@ -15,10 +15,10 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// A rule set goes to the module in several messages: BEGIN, ADDs of no more than a message holds, COMMIT. The rules
-// apply after COMMIT, and none of them before.
+// A rule set takes several messages to the module: BEGIN, ADDs of limited size, COMMIT. No rule applies before
+// COMMIT, and all of them apply after it.
 
-// batchBytes is the most that one message carries; an attribute ends at 64 KiB.
+// batchBytes is the most that one message carries. An attribute ends at 64 KiB.
 const batchBytes = 32 << 10
 
 // putRules replaces a ring's whole rule set.
@@ -37,7 +37,7 @@ func putRules(c *client, ring capture.Ring) error {
 			return err
 		}
 		for _, message := range messages {
-			// The socket is closed on the way out, and the set that is not committed goes with it.
+			// Closing the socket discards the uncommitted set.
 			if err := c.do(cmdRulesAdd, message); err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func putRules(c *client, ring capture.Ring) error {
 	return c.named(cmdRulesCommit, ring.Name)
 }
 
-// rulesGeneration is the mark of a rule set, 0 for none.
+// rulesGeneration returns the mark of a rule set, 0 for none.
 func rulesGeneration(rules capture.RuleSet) uint64 {
 	if rules.Empty() {
 		return 0
@@ -73,7 +73,7 @@ func encodeRulesBegin(ring capture.Ring, targets []capture.Target) ([]byte, erro
 	return marshal(request)
 }
 
-// encodeRules lays the wildcard rules out in messages.
+// encodeRules encodes the wildcard rules into messages.
 func encodeRules(ring capture.Ring, targets []capture.Target) ([][]byte, error) {
 	return encodeBatches(ring.Name, batchBytes/binary.Size(rawRule{}), ring.Rules.Wildcard, func(some []capture.WildcardRule) rulesAddRequest {
 		request := rulesAddRequest{Name: &ring.Name}
@@ -84,7 +84,7 @@ func encodeRules(ring capture.Ring, targets []capture.Target) ([][]byte, error) 
 	})
 }
 
-// encodeExacts lays the exact rules out in messages.
+// encodeExacts encodes the exact rules into messages.
 func encodeExacts(ring capture.Ring, targets []capture.Target) ([][]byte, error) {
 	return encodeBatches(ring.Name, batchBytes/binary.Size(rawExact{}), ring.Rules.Exact, func(some []capture.ExactRule) rulesAddRequest {
 		request := rulesAddRequest{Name: &ring.Name}
@@ -151,7 +151,7 @@ func newRawRule(r capture.WildcardRule, targets []capture.Target) rawRule {
 	return raw
 }
 
-// match has a rule compare a field, unless value is nil.
+// match makes a rule compare a field, unless value is nil.
 func match[T any](fields *uint32, field uint32, value, into *T) {
 	if value != nil {
 		*fields |= field
@@ -159,7 +159,7 @@ func match[T any](fields *uint32, field uint32, value, into *T) {
 	}
 }
 
-// matchPrefix has a rule compare an address, unless prefix is zero.
+// matchPrefix makes a rule compare an address, unless prefix is zero.
 func matchPrefix(fields *uint32, field uint32, prefix netip.Prefix, family, length *uint8, address *[16]byte) {
 	if !prefix.IsValid() {
 		return
@@ -173,7 +173,8 @@ func matchPrefix(fields *uint32, field uint32, prefix netip.Prefix, family, leng
 	copy(address[:], prefix.Masked().Addr().AsSlice())
 }
 
-// encodePatterns lays the payload patterns out in messages, in order: their counters come back in it.
+// encodePatterns encodes the payload patterns into messages, in order. The module reports their counters in that
+// order.
 func encodePatterns(ring capture.Ring, _ []capture.Target) ([][]byte, error) {
 	var messages [][]byte
 	for patterns := ring.Rules.Patterns; len(patterns) > 0; {
@@ -192,7 +193,8 @@ func encodePatterns(ring capture.Ring, _ []capture.Target) ([][]byte, error) {
 	return messages, nil
 }
 
-// patternOverhead is what a pattern takes in a message besides its bytes: five attributes' heads, padding and numbers.
+// patternOverhead is the size of a pattern in a message besides its bytes: five attributes' heads, padding and
+// numbers.
 const patternOverhead = 40
 
 func newPatternRequest(p capture.Pattern) patternRequest {
@@ -221,7 +223,7 @@ func decodeRules(m genetlink.Message) (counts ruleCounts, err error) {
 	return counts, err
 }
 
-// rules reads what the rules and patterns of a ring counted.
+// rules reads the counters of a ring's rules and patterns.
 func (c *client) rules(ring string) (map[uint32]capture.RuleStats, []uint64, error) {
 	attributes, err := encodeName(ring)
 	if err != nil {

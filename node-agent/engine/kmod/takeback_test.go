@@ -15,7 +15,8 @@ import (
 	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
-// A module from before QUEUE_REVOKE, which stays loaded while it is in use, empties free queues; it cannot take one from somebody.
+// A module from before QUEUE_REVOKE, which stays loaded while it is in use, empties free queues; it cannot take one
+// from somebody.
 func TestTakeBackFromAnOlderModule(t *testing.T) {
 	var asked []uint8
 	answer := int(unix.EBUSY)
@@ -36,7 +37,8 @@ func TestTakeBackFromAnOlderModule(t *testing.T) {
 	assert.NoError(t, c.takeBack(id, capture.Holder{}))
 }
 
-// A queue is taken from the consumer of that attachment; its process may have another number. A queue is also taken when there is no memory for the next ring.
+// A queue is taken from the consumer of that attachment; its process may have another number. A queue is also taken
+// when there is no memory for the next ring.
 func TestTakeBackNamesTheAttachment(t *testing.T) {
 	var revoked []byte
 	attached := uint64(5)

@@ -11,16 +11,16 @@ import (
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
-// A queue has a memory area for each of its lanes, of a size that is a power of two, from the UAPI header.
+// A queue has a memory area for each of its lanes. Its size is a power of two, from the UAPI header.
 const (
 	MinArea = 128 << 10
 	MaxArea = 1 << 30
 	// MaxLanes is the maximum number of lanes of a queue in the module: one for each of 16 CPUs that produce, and one that further
 	// ones share. Lanes that no CPU wants take no memory.
 	MaxLanes = 17
-	// EBPFLanes is the maximum in the eBPF engine, whose lanes take memory from the beginning.
+	// EBPFLanes is the maximum in the eBPF engine. Its lanes take memory from the beginning.
 	EBPFLanes = 4
-	// EnoughLanes is the number of lanes down to which a node without memory for more makes fewer.
+	// EnoughLanes is the minimum to which a node without memory for more reduces the number of lanes.
 	EnoughLanes = 4
 )
 

@@ -24,7 +24,7 @@ type subject struct {
 	verdict plan.Verdict
 	state   *snapshot.Snapshot
 	reports report.Reports
-	// fed: its packets go to some queue.
+	// fed means that its packets go to some queue.
 	fed bool
 }
 
