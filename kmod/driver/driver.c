@@ -68,8 +68,8 @@ static __always_inline struct rc_device *rc_device_find(const struct net_device 
 /* ---- packets ---- */
 
 /*
- * Accounts and lanes belong to a CPU only while its bottom halves are off. If a driver calls us otherwise, we decline the
- * packet, and it goes to the stack.
+ * Accounts and lanes belong to a CPU only while its bottom halves are off. If a driver calls us otherwise, we decline
+ * the packet, and it goes to the stack.
  */
 static __always_inline bool rc_device_may(void)
 {
