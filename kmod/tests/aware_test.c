@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Transparent modes 1 and 2, on a capture-aware driver: the ring and the stack each see the packets that they should, once
- * and whole.
+ * Transparent modes 1 and 2, on a capture-aware driver: the ring and the stack each see the packets that they should,
+ * once and whole.
  *
  *	va ---- vb	of the test driver; vb is tapped, and a packet socket on it counts the stack's packets
  */

@@ -245,7 +245,7 @@ RT_CASE(revoke_free)
 }
 
 /*
- * A consumer that has attached again, or after another one, keeps the queue: the request names an earlier attachment.
+ * A consumer that has attached again, or after another one, keeps the queue: it is not the one to take the queue from.
  */
 RT_CASE(revoke_attachment)
 {
@@ -295,9 +295,7 @@ static u32 rt_take_all_memory(struct rt_fixture *fixture, struct rt_cluster *sha
 
 	rt_fixture_open_devices(fixture);
 	*shape = (struct rt_cluster){ .name = fixture->cluster, .lanes = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
-	/*
-	 * Not by trying: memory of deleted objects is given back a little later. Then there would be some to spare.
-	 */
+	/* Not by trying: memory of deleted objects is freed a little later, and then there would be some to spare. */
 	while (4ULL * shape->lane_size <= spare && shape->lane_size < RINGCAP_LANE_SIZE_MAX)
 		shape->lane_size *= 2;
 	err = rt_cluster_set(shape);

@@ -12,7 +12,7 @@
 
 static const u8 rt_key[RINGCAP_KEY_LEN] = { 1, 4, 1, 4, 2, 1, 3, 5, 6, 2, 3, 7 };
 
-/* Puts a tunnel's packet around @frame, which begins at the IP header; @back: as the other end of the tunnel sends it. */
+/* Puts a tunnel's packet around @frame, which begins at the IP header; @back: as the tunnel's other end sends it. */
 typedef void (*rt_wrap_fn)(struct rt_frame *frame, bool back);
 
 /* The tunnel's ends are other ones for each direction: what is around must make no difference. */
