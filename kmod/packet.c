@@ -54,7 +54,7 @@ bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n)
 	if (!skb_vlan_tag_present(skb))
 		return !skb_copy_bits(skb, 0, to, n);
 
-	/* The tag goes back between the MAC addresses and what follows them. */
+	/* The tag is put back between the MAC addresses and the bytes that follow them. */
 	if (skb_copy_bits(skb, 0, to, min(n, tag_off)))
 		return false;
 	if (n <= tag_off)

@@ -74,7 +74,7 @@ static __always_inline u16 rc_skb_rx_queue(const struct sk_buff *skb)
 }
 
 /*
- * Flags that follow from the skb's payload. A linear skb whose checksum is done was not merged; a scratch skb is such
+ * Flags that follow from the skb's payload. A linear skb with its checksum done was not merged; a scratch skb is such
  * an skb.
  */
 static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
@@ -91,8 +91,7 @@ static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
 }
 
 /*
- * A received packet whose @len bytes are all at @data, with no tag outside of them. Does not set the interface's
- * number.
+ * A received packet with all its @len bytes at @data, and no tag outside of them. Does not set the interface's number.
  */
 static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct sk_buff *skb, const u8 *data, u32 len,
 						 u32 snaplen, u16 rx_queue)
@@ -148,8 +147,8 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 }
 
 /*
- * Copies what a queue needs of a packet. The compiler keeps a packet in registers if its address is passed to no function.
- * Then this copy is the only place where the packet is written to memory.
+ * Copies what a queue needs of a packet. The compiler keeps a packet in registers if its address is passed to no
+ * function. Then this copy is the only place where the packet is written to memory.
  */
 static __always_inline void rc_packet_copy_known(struct rc_packet *to, const struct rc_packet *from)
 {
@@ -210,7 +209,7 @@ static __always_inline void rc_packet_parse(struct rc_packet *pkt)
 	pkt->parsed = RC_PARSED_OUTER;
 }
 
-/* The same for plain packets whose parsed part is in one piece; returns false for others. */
+/* The same for plain packets, if the parsed part is in one piece; returns false for others. */
 static __always_inline bool rc_packet_parse_plain(struct rc_packet *pkt)
 {
 	struct rc_frame frame = { .data = pkt->data, .avail = pkt->linear, .vlan_tpid = pkt->vlan_tpid };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* RX queues: the queues of a device whose packets a tap takes, if it does not take all of them. */
+/* RX queues: the queues of a device from which a tap takes packets, if it does not take all of them. */
 #ifndef RC_RX_QUEUES_H
 #define RC_RX_QUEUES_H
 

@@ -22,7 +22,7 @@ struct rc_ring;
  * @takes_received: takes all received packets, from all receive queues
  * @ifindex: of the device, in the ring's namespace
  * @direction: enum ringcap_direction
- * @rx_queues: receive queues whose packets it takes, NULL = all
+ * @rx_queues: receive queues from which it takes packets, NULL = all
  * @new_rx_queues: the receive queues of the configuration that is being made
  * @promiscuous: for this tap, the device receives packets that are not addressed to it
  * @follows: it stays when the device moves to another namespace

@@ -88,8 +88,8 @@ struct rc_shape {
 
 /**
  * struct rc_sieve - which of 64 shapes, as bits, may have a match for a packet
- * @passes: by a field of the packet's key: the shapes that have matches with such a value, and those whose mask does
- *	not have the whole field
+ * @passes: by a field of the packet's key: the shapes that have matches with such a value, and those that do not have
+ *	the whole field in their mask
  */
 struct rc_sieve {
 	u64 passes[RC_SIEVE_FIELDS][1U << RC_SIEVE_ROWS_LOG];

@@ -78,8 +78,8 @@ struct rc_inner {
 };
 
 /*
- * Parses the packet inside the one at @frame, whose flow is @flow from rc_parse. Returns whether there is one.
- * @frame->avail is min(length, RC_INNER_MAX) here; no byte behind it is used.
+ * Parses the packet inside the one at @frame. @flow is the result of rc_parse for that one. Returns whether there is an
+ * inner packet. @frame->avail is min(length, RC_INNER_MAX) here; no byte behind it is used.
  */
 static rc_inline int rc_parse_inner(const struct rc_frame *frame, const struct rc_flow *flow, struct rc_inner *inner);
 

@@ -264,7 +264,7 @@ static inline rc_u64 rc_pattern_limit(const struct rc_pattern *pattern)
 	return pattern->depth ? (rc_u64)pattern->offset + pattern->depth : ~0ull;
 }
 
-/* Whether @a is found wherever @b is, for two patterns whose bytes are the same to @automaton. */
+/* Whether @a is found wherever @b is, for two patterns with the same bytes to @automaton. */
 static inline int rc_pattern_covers(const struct rc_pattern *a, const struct rc_pattern *b)
 {
 	rc_u32 i;

@@ -386,8 +386,8 @@ static rc_inline void rc_match_put_port(struct rc_match *match, const struct rc_
 }
 
 /*
- * The match of @rule, which is valid, for packets whose ports have these prefixes. If the rule has no range for a port,
- * that port's prefix is ignored. @reverse: with source and destination exchanged.
+ * The match of @rule, which is valid, for packets with ports that have these prefixes. If the rule has no range for a
+ * port, that port's prefix is ignored. @reverse: with source and destination exchanged.
  */
 static rc_inline void rc_match_of_rule(const struct ringcap_rule *rule, const struct rc_port_prefix *sport,
 				       const struct rc_port_prefix *dport, int reverse, struct rc_match *match)

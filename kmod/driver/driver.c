@@ -14,7 +14,7 @@
 #include "../version.h"
 
 /**
- * struct rc_device - a device whose driver is capture-aware
+ * struct rc_device - a device with a capture-aware driver
  * @node: in rc_devices
  * @dev: no reference is held: the entry is removed when the device is
  * @taps: ringcap.ko's, NULL = none; written under RTNL

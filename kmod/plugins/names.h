@@ -178,7 +178,7 @@ static inline int rc_names_compare(const struct rc_names *names, rc_u32 i, const
 	return __builtin_memcmp(bytes, names->pool + name->off, len);
 }
 
-/* The first place whose name does not come before @bytes. */
+/* The place of the first name that does not come before @bytes. */
 static inline rc_u32 rc_names_place(const struct rc_names *names, const rc_u8 *bytes, rc_u32 len)
 {
 	rc_u32 low = 0, high = names->nr, middle;

@@ -274,7 +274,7 @@ RT_CASE(account_snaplen)
 }
 
 /*
- * Sends packets that nobody reads, packets that the snap length @told cuts, and packets that it does not cut. Only cut
+ * Sends packets that stay unread, packets that the snap length @told cuts, and packets that it does not cut. Only cut
  * packets that are delivered are counted as truncated.
  */
 static void rt_check_truncated(struct rt_cluster *shape, u32 told, u32 snaplen)

@@ -99,7 +99,7 @@ static int rt_churn_ring(const char *name, u32 ifindex, u32 direction)
 	return rt_ring_set(&ring);
 }
 
-/* Reads the account of a ring whose traffic continues, until two readings in a row are the same. */
+/* Reads the account of a ring that still has traffic, until two readings in a row are the same. */
 static void rt_churn_account(const char *name)
 {
 	struct rt_ring_counts counts, again;

@@ -174,7 +174,7 @@ static int rt_promiscuity(const char *name)
 	return atoi(at + strlen("promiscuity "));
 }
 
-/* The same for a device whose operations have a lock, which is held while others are notified that it is back. */
+/* The same for a device with a lock for its operations, which is held while others are notified that it is back. */
 RT_CASE(follow_index_taken_locked)
 {
 	struct rt_travel travel;

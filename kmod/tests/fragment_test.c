@@ -476,8 +476,8 @@ RT_CASE(defrag_flood)
 }
 
 /*
- * Fragments for whose reassembly there is no memory are captured as they are, or absorbed. Each is counted once. On the
- * debug kernel only.
+ * Fragments are captured as they are, or absorbed, if there is no memory to reassemble them. Each is counted once. On
+ * the debug kernel only.
  */
 RT_CASE(defrag_no_memory)
 {
@@ -505,7 +505,7 @@ RT_CASE(defrag_no_memory)
 	for (i = 0; i < RT_QUEUES; i++)
 		read += rt_queue_read(&reader.queues[i], NULL, NULL);
 	RT_EQUAL(read, before.passed);
-	/* With memory, all is as ever. */
+	/* With memory, everything works as before. */
 	for (number = count; number < 2 * count; number++) {
 		for (i = 0; i < RT_PARTS; i++) {
 			rt_build_part(&frame, number, i, false);

@@ -13,7 +13,7 @@
 
 #define RT_FRAME_ROOM 4096
 
-/* @data: of the first header so far, within @room, up to whose end the packet goes */
+/* @data: the first header so far, within @room. The packet ends at the end of @room. */
 struct rt_frame {
 	u8 room[RT_FRAME_ROOM];
 	u8 *data;

@@ -155,7 +155,7 @@ static void rt_limit_learner(void *unused)
 	rt_limit_learn(&fixture, 0);
 	rt_limit_traffic(&fixture, 0, 150);
 	rt_limit_check(&fixture, 100, 50);
-	/* One that somebody makes is not a learnt one any more. */
+	/* A rule that a request makes does not count as learnt any more. */
 	RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULE_NEW, fixture.ring, &known, 1, NULL, 0), 0);
 	rt_limit_traffic(&fixture, 150, 2);
 	rt_limit_check(&fixture, 101, 51);

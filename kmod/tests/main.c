@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Runs the cases whose names contain one of the arguments, or all: each in a process and a namespace of its own. */
+/* Runs the cases with names that contain one of the arguments, or all: each in a process and a namespace of its own. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -293,6 +293,6 @@ RT_CASE(queues_beyond_the_memory)
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
 	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
 	rt_queue_close(&queue);
-	/* What was had meanwhile is given back a little later; the next case needs some. */
+	/* Memory that was used meanwhile is freed a little later; the next case needs some. */
 	RT_EVENTUALLY((usleep(10000), rt_available() >= available / 2), 20000);
 }

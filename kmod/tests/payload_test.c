@@ -200,7 +200,7 @@ static int rt_open_pieces(struct rt_fixture *fixture)
 	return pieces;
 }
 
-/* Sends a packet whose first @linear bytes are in a row in the kernel, and the rest in pages. */
+/* Sends a packet with its first @linear bytes contiguous in the kernel, and the rest in pages. */
 static void rt_send_pieces(int sender, u32 len, u32 linear, u32 at, const char *text)
 {
 	struct rt_traffic traffic = { .min_len = len };

@@ -84,7 +84,7 @@ static u32 rt_policy_home(const struct rt_policy *policy, u32 flow)
 	return rc_queue(policy->hash[flow], RT_QUEUES);
 }
 
-/* By rendezvous, as balance.h has it; -1 if nobody is there. */
+/* By rendezvous, as balance.h defines it; -1 if no queue is attended. */
 static int rt_policy_queue(const struct rt_policy *policy, u32 flow)
 {
 	u32 home = rt_policy_home(policy, flow), i;
@@ -203,7 +203,7 @@ RT_CASE(policy_unattended_spread)
 		for (flow = gone = 0; flow < RT_FLOWS; flow++)
 			gone += policy.took[flow] == (int)leave[i];
 		moved = rt_policy_round(&policy);
-		RT_EQUAL(moved, gone);	/* those of the queue that left, and nobody else */
+		RT_EQUAL(moved, gone);	/* those of the queue that left, and no others */
 		for (flow = 0; flow < RT_FLOWS; flow++)
 			spread += policy.took[flow] != (int)rt_policy_home(&policy, flow);
 	}
@@ -239,7 +239,7 @@ RT_CASE(policy_nobody_there)
 	}
 }
 
-/* The policy is put on and taken off while a queue has nobody. */
+/* The policy is enabled and disabled while a queue is unattended. */
 RT_CASE(policy_changed)
 {
 	static struct rt_policy policy;
@@ -266,7 +266,7 @@ RT_CASE(policy_changed)
 	rt_policy_account(&policy, 2 * RT_FLOWS - of_two, 0, of_two, of_two);
 }
 
-/* Queue @full's consumer doesn't read: packets without room there go to other queues, whose own flows stay. */
+/* Queue @full's consumer doesn't read: packets without room there go to other queues. The own flows of those stay. */
 static void rt_try_full(u32 lanes, u32 balance)
 {
 	static struct rt_policy policy;

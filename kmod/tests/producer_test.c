@@ -326,7 +326,7 @@ RT_CASE(producer_keeps_unread)
 	rt_set_idle("1000");
 }
 
-/* Interrupts move between processors, as those who set their affinity have them do, beside traffic of others. */
+/* Interrupts move between CPUs, as when their affinity is set, while other CPUs have traffic. */
 RT_CASE(producer_affinity_moves)
 {
 	struct rt_lanes lanes;
@@ -498,7 +498,7 @@ RT_CASE(producer_memory_follows)
 	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.memory, first + lane);
 	RT_EQUAL(counts.lanes, 2);
-	/* The one that nobody has wanted is there for who looks, and empty. */
+	/* The lane that was never wanted can be read, and is empty. */
 	for (from = 0; from < 2 * lanes.queue.lane_size; from += 4096)
 		RT_EQUAL(lanes.queue.data[2][from], 0);
 	rt_queue_counts(lanes.fixture.cluster, 0, &counts);

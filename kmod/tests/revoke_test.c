@@ -151,7 +151,7 @@ static void rt_take_back_under_traffic(struct rt_cluster *shape)
 	rt_fixture_check(&fixture, count, 0, counts.delivered, counts.dropped[RINGCAP_DROP_FULL],
 			 counts.dropped[RINGCAP_DROP_UNATTENDED]);
 
-	/* That the old one goes is nothing to the new one. */
+	/* The end of the old one does not affect the new one. */
 	rt_queue_close(&old);
 	rt_queue_counts(fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.attached, 1);
@@ -222,7 +222,7 @@ RT_CASE(revoke_number)
 	rt_queue_close(&other);
 }
 
-/* What nobody has read, in a queue that nobody has, is nobody's. */
+/* Unread packets of a queue without a consumer are gone after a revoke. */
 RT_CASE(revoke_free)
 {
 	struct rt_traffic traffic = { .flows = 3 };
@@ -351,7 +351,7 @@ RT_CASE(revoke_without_memory)
 	while (rest)
 		RT_EQUAL(rt_rest(shape, --rest, false), 0);
 	shape.lane_size = RINGCAP_LANE_SIZE_MIN;
-	/* Their memory is given back a little later. */
+	/* Their memory is freed a little later. */
 	RT_EVENTUALLY((usleep(10000), !rt_cluster_set(&shape)), 10000);
 	rt_check_dead(&queue);
 	rt_queue_close(&queue);

@@ -151,7 +151,7 @@ RT_CASE(transmit_vlan)
 	rt_wire_close(&wire);
 }
 
-/* A tap of direction TX on the interface sees what is sent as it sees what anybody sends. */
+/* A tap of direction TX on the interface sees these packets as it sees those of any sender. */
 RT_CASE(transmit_tapped)
 {
 	struct rt_traffic traffic = { .flows = 5, .max_len = 1000 };
@@ -245,7 +245,7 @@ RT_CASE(transmit_grants)
 	RT_EQUAL(rt_inject_kick(&wire.injector, 0), -EPERM);
 	RT_EQUAL(wire.injector.index->failed, 13);
 
-	/* Both are; what was waiting goes now. */
+	/* Both are; the waiting packets leave now. */
 	wire.shape.inject[0] = wire.va;
 	wire.shape.inject[1] = vc;
 	RT_EQUAL(rt_cluster_set(&wire.shape), 0);
@@ -386,7 +386,7 @@ RT_CASE(transmit_device_down)
 	rt_wire_close(&wire);
 }
 
-/* The successor of an interface that goes inherits nothing, even with its index. */
+/* The successor of a deleted interface inherits nothing, even with its index. */
 RT_CASE(transmit_device_gone)
 {
 	struct rt_traffic traffic = { .flows = 5 };
@@ -435,7 +435,7 @@ RT_CASE(transmit_device_moved)
 	rt_wire_close(&wire);
 }
 
-/* A cluster whose consumer may send is not deleted while it is attached, and leaves no trace when it is deleted. */
+/* A cluster is not deleted while a consumer that may send is attached, and leaves no trace when it is deleted. */
 RT_CASE(transmit_cluster_gone)
 {
 	struct rt_wire wire;

@@ -134,7 +134,9 @@ static void check_worst(void)
 	built_free(&built);
 }
 
-/* Text that differs from a pattern by the case of one letter at most, in pieces; another pattern makes the trie fold. */
+/*
+ * Text that differs from a pattern by the case of at most one letter, in pieces; another pattern makes the trie fold.
+ */
 static void check_case_of(rc_u32 len)
 {
 	rc_u8 bytes[255], data[600];

@@ -18,7 +18,7 @@
 #define CHOICES_MAX	256	/* patterns that may end in one state */
 
 /*
- * One element, whose size the loader sets to a power of two. Places are masked with config.pattern_mask, because the
+ * One element. The loader sets its size to a power of two. Places are masked with config.pattern_mask, because the
  * verifier knows no other bound. The word before a row is the number of the state's first choice plus 1, 0 = none.
  */
 struct {
@@ -59,8 +59,8 @@ struct {
 } ring_pattern_hits SEC(".maps");
 
 /*
- * Whether a pattern of the state whose first choice is @number lies at an allowed position, if it ends at
- * work->search.at + @used.
+ * Whether a pattern of a state lies at an allowed position, if it ends at work->search.at + @used. @number is the
+ * state's first choice.
  */
 __attribute__((noinline)) int pattern_choose(__u32 number, __u32 used)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The path of most packets of most rings (CONFIG_PLAIN). The ring has one cluster, whose settings need at most a flow's
- * hash, and short slots. It has no stage but the filter before the cluster. Work that the ring does not need is
- * omitted: without a hash the packet is not parsed.
+ * The path of most packets of most rings (CONFIG_PLAIN). The ring has one cluster with short slots. The cluster's
+ * settings need at most a flow's hash. There is no stage but the filter before the cluster. Work that the ring does not
+ * need is omitted: without a hash the packet is not parsed.
  */
 #ifndef RC_PLAIN_H
 #define RC_PLAIN_H

@@ -78,7 +78,7 @@ static __always_inline void queue_count_unattended(__u64 place, __u64 cpu)
 	void *_map = bpf_map_lookup_elem(table, &_key); \
 	_map ? bpf_map_lookup_elem(_map, &_zero) : NULL; })
 
-/* Several CPUs may lose packets of a lane whose lock they could not take. */
+/* Several CPUs may lose packets of a lane because they could not take its lock. */
 static __always_inline void queue_lose(struct ringcap_lane_kernel *lane)
 {
 	__sync_fetch_and_add(&lane->stats.dropped[RINGCAP_DROP_NOMEM], 1);
@@ -166,7 +166,9 @@ static __always_inline int queue_write_shared(void *ctx, const enum hook hook, v
 	return written;
 }
 
-/* Delivers the packet that @slot describes to queue @queue, whose @data is mapped, or counts the reason why not. */
+/*
+ * Delivers the packet that @slot describes to queue @queue, or counts the reason why not. The queue's @data is mapped.
+ */
 static __always_inline void queue_put(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
 				      __u32 queue, __u32 cpu, const struct ringcap_slot *slot)
 {

@@ -10,8 +10,8 @@
  * returns the mode's verdict, for each packet that the ring has seen.
  *
  * A ring's configuration is read-only data, constant for a loaded program. A change loads another program with the same
- * counters, which replaces the old one in one step. Maps whose names begin with rc_ exist once for the node. Maps whose
- * names begin with ring_ belong to the ring.
+ * counters, which replaces the old one in one step. Maps with the prefix rc_ exist once for the node. Maps with the
+ * prefix ring_ belong to the ring.
  *
  * Counters of rings, queues and clusters are plain increments in memory that belongs to one CPU: see work.h.
  */

@@ -27,8 +27,8 @@
 #define opaque(value) asm volatile("" : "+r"(value))
 
 /*
- * Element @number of an array in config, whose length is a power of two. A check of @number in another register would
- * not help.
+ * Element @number of an array in config. The array's length is a power of two. A check of @number in another register
+ * would not help.
  */
 #define config_element(array, number) ({ \
 	__u64 _number = (number); \
@@ -62,7 +62,7 @@ struct search {
 enum looked_inside { INNER_UNKNOWN, INNER_NONE, INNER_THERE };
 
 /**
- * struct work - the packet at hand
+ * struct work - the current packet
  * @len: bytes on the wire
  * @caplen: how many of them are captured, 0 = it could not be read
  * @rx_queue: the device's receive queue
