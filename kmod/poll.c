@@ -8,9 +8,9 @@
 #include "queue.h"
 
 /*
- * A consumer may go to sleep just after a producer checked for sleepers, while the data that it published is not visible
- * yet. Then the producer has woken nobody (rc_waiter_must_know). Producers run under RCU. After a grace period a producer
- * that did not see the sleeper is done, and the data that it published is visible.
+ * A consumer may go to sleep just after a producer checked for sleepers, while the data that it published is not
+ * visible yet. Then the producer has not woken it (rc_waiter_must_know). Producers run under RCU. After a grace period
+ * a producer that did not see the sleeper is done, and the data that it published is visible.
  */
 static void rc_poll_look(struct rcu_head *head)
 {

@@ -21,8 +21,8 @@
 
 /*
  * Multiplies pairs of 32 bits, as exact.h does. The numbers are random and secret. So two keys have the same upper n
- * bits, up to 32, with a probability of at most 2 / 2^n. One multiplication a word would not be enough. Keys that differ
- * in the top bits of two words would then have the same hash, whatever the numbers are.
+ * bits, up to 32, with a probability of at most 2 / 2^n. One multiplication a word would not be enough. Keys that
+ * differ in the top bits of two words would then have the same hash, whatever the numbers are.
  */
 static __always_inline u64 rc_shape_hash(const struct rc_shape *shape, const struct rc_key *key)
 {
