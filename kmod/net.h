@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What ringcap has in a network namespace, and the lock of its configuration. */
+/* The module's objects in one network namespace, and the lock of their configuration. */
 #ifndef RC_NET_H
 #define RC_NET_H
 
@@ -13,12 +13,12 @@ struct net;
 struct proc_dir_entry;
 
 /**
- * struct rc_proc_devices - what /proc has of a namespace's interfaces, see proc_device.h
+ * struct rc_proc_devices - the entries in /proc for a namespace's interfaces, see proc_device.h
  * @folder: dev
- * @lock: nests in rc_net.control; RTNL nests in it. A namespace's own, because the removal of an
- *	entry waits for its readers
+ * @lock: nests in rc_net.control; RTNL nests in it. It is a separate lock because the removal of an entry waits for
+ *	its readers
  * @entries: under @lock
- * @work: makes the entries follow
+ * @work: updates the entries
  */
 struct rc_proc_devices {
 	struct proc_dir_entry *folder;
@@ -29,21 +29,21 @@ struct rc_proc_devices {
 
 /**
  * struct rc_net - a namespace's objects
- * @control: of its configuration: taken before RTNL and before rc_chardev_lock; never by a device's notifier, and never
- *	that of two namespaces
- * @rings: under @control and RTNL to write, either to read
+ * @control: lock of the configuration. Taken before RTNL and before rc_chardev_lock. A device's notifier never takes
+ *	it. Nobody holds it for two namespaces at once
+ * @rings: written under @control and RTNL, read under either
  * @clusters: under @control
  * @rules_live, @rules_built: rule sets that packets see, and those under construction; under @control
- * @nr_built: of @rules_built; read without the lock too
+ * @nr_built: length of @rules_built; read without the lock too
  * @rules_work: see rules_expire.c
- * @rules_round: how often it has looked after the sets; under @control
- * @dying: the namespace ends, and its sets are not looked after any more
- * @nr_owned: of those with an owner
+ * @rules_round: number of times that it has checked the sets; under @control
+ * @dying: the namespace is being removed, and its sets are no longer checked
+ * @nr_owned: number of objects that have an owner
  * @limited: what limit.h counts
- * @changes: of rings and clusters, so that a dump that was interrupted by one is marked; under @control
- * @defrag_full: fragments go on as they are, see defrag.c; written by packets
+ * @changes: counts changes of rings and clusters, so that a dump is marked if a change interrupted it; under @control
+ * @defrag_full: fragments pass through as they are, see defrag.c; written by packets
  * @proc, @proc_rings, @proc_queues: folders in /proc/net/ringcap
- * @proc_devices: one more
+ * @proc_devices: the folder dev there
  */
 struct rc_net {
 	struct net *net;
@@ -66,12 +66,12 @@ struct rc_net {
 	struct rc_proc_devices proc_devices;
 };
 
-/* Of net_generic, set when the module is loaded. */
+/* Index for net_generic, set when the module is loaded. */
 extern unsigned int rc_net_id;
 
 struct rc_net *rc_net(const struct net *net);
 
-/* For lockdep: whether the namespace's configuration is the caller's. */
+/* For lockdep: whether the caller holds the lock of the namespace's configuration. */
 #define rc_net_held(rc_net) lockdep_is_held(&(rc_net)->control)
 
 #endif /* RC_NET_H */

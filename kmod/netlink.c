@@ -65,10 +65,11 @@ static const struct genl_multicast_group rc_netlink_groups[] = {
 };
 
 /*
- * Clusters, and queues that come in the place of others, make device nodes, which all namespaces have in common, and take
- * memory: not for the administrator of just any user namespace. The GETs that are for everybody tell names, sizes and sums, as
- * /proc/net does, and no consumer finds its queue without them; rules tell flows, with their addresses, and what is searched
- * for.
+ * Some commands are not for the administrator of an arbitrary user namespace. Clusters, and queues that replace
+ * others, create device nodes, which all namespaces share, and take memory.
+ *
+ * Some GETs need no privilege. They report names, sizes and sums, as /proc/net does, and no consumer finds its queue
+ * without them. Rules reveal flows with their addresses, and what is searched for.
  */
 static const struct genl_ops rc_netlink_ops[] = {
 	{ .cmd = RINGCAP_CMD_INFO_GET, .doit = rc_netlink_info_get },
@@ -99,7 +100,7 @@ struct genl_family rc_netlink_family __ro_after_init = {
 	.policy = rc_request_policy,
 	.module = THIS_MODULE,
 	.netnsok = true,
-	.parallel_ops = true,	/* each namespace has its own lock: large rings take their time */
+	.parallel_ops = true,	/* each namespace has its own lock: large rings take long */
 	.ops = rc_netlink_ops,
 	.n_ops = ARRAY_SIZE(rc_netlink_ops),
 	.resv_start_op = __RINGCAP_CMD_MAX,
@@ -119,7 +120,7 @@ int rc_netlink_module_init(void)
 void rc_netlink_module_exit(void)
 {
 	rc_event_stop();
-	/* Events are sent under one of these: those that had begun are done after this. */
+	/* Events are sent under one of these locks: after this, all events that had begun are sent. */
 	mutex_lock(&rc_chardev_lock);
 	mutex_unlock(&rc_chardev_lock);
 	rtnl_lock();

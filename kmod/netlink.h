@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The generic netlink family, whose manual is include/uapi/linux/ringcap.h. */
+/* The generic netlink family. Its manual is include/uapi/linux/ringcap.h. */
 #ifndef RC_NETLINK_H
 #define RC_NETLINK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Network namespaces: what begins and ends with one. */
+/* Network namespaces: setup and cleanup of each. */
 #ifndef RC_NETNS_H
 #define RC_NETNS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Overflow: a queue whose consumer is too slow tells whoever listens to events, at the first packet that is dropped and
- * then at most once a second. The packet's path only looks at the clock; a worker sends the event.
+ * Overflow: a consumer is too slow for its queue. An event reports this at the first packet that is dropped, and then
+ * at most once a second. The packet path only looks at the clock; a worker sends the event.
  */
 #ifndef RC_OVERFLOW_H
 #define RC_OVERFLOW_H
@@ -11,8 +11,8 @@
 struct rc_lane;
 
 /**
- * struct rc_overflow - a queue's
- * @next: jiffies before which there is no event; written by any CPU that produces into the queue
+ * struct rc_overflow - overflow state of a queue
+ * @next: jiffies before which no event is sent; written by any CPU that produces into the queue
  * @work: sends the event; holds a reference to the queue while it is pending
  */
 struct rc_overflow {
@@ -20,10 +20,10 @@ struct rc_overflow {
 	struct work_struct work;
 };
 
-/* @tell sends the event, and gives the reference to the queue back. */
+/* @tell sends the event and drops the reference to the queue. */
 void rc_overflow_init(struct rc_overflow *overflow, work_func_t tell);
 
-/* A packet for @lane was dropped for want of room. Bottom halves off; the caller keeps its queue from going. */
+/* A packet for @lane was dropped for lack of room. Bottom halves off; the caller keeps the lane's queue alive. */
 void rc_overflow_note(const struct rc_lane *lane);
 
 #endif /* RC_OVERFLOW_H */

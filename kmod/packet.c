@@ -7,7 +7,7 @@
 
 #include "scratch.h"
 
-/* Where the first bytes of the packet that a CPU has at hand are put in a row. With bottom halves off. */
+/* Buffer in which the first bytes of the CPU's current packet are made contiguous. With bottom halves off. */
 struct rc_packet_row {
 	u8 bytes[RC_INNER_MAX];
 };
@@ -54,7 +54,7 @@ bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n)
 	if (!skb_vlan_tag_present(skb))
 		return !skb_copy_bits(skb, 0, to, n);
 
-	/* The tag goes back between the MAC addresses and what follows them. */
+	/* The tag is put back between the MAC addresses and the bytes that follow them. */
 	if (skb_copy_bits(skb, 0, to, min(n, tag_off)))
 		return false;
 	if (n <= tag_off)
@@ -72,12 +72,12 @@ void rc_packet_device_time(struct rc_packet *pkt)
 	struct sk_buff *skb = pkt->skb;
 	ktime_t when;
 
-	/* A packet that is sent has not been at the device yet: what is there is where it came from. */
+	/* A packet that is sent has not reached the device yet: a timestamp in it is from its origin. */
 	if (pkt->flags & RINGCAP_SLOT_OUTGOING)
 		return;
 	if (rc_scratch_is(skb))
 		when = rc_scratch_hwtstamp();
-	/* Some drivers leave their own form of it there. */
+	/* Some drivers leave their own form of the timestamp there. */
 	else if (skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP_NETDEV)
 		when = netdev_get_tstamp(skb->dev, skb_hwtstamps(skb), false);
 	else

@@ -8,30 +8,30 @@
 
 #include "classify/classify.h"
 
-/* How far a packet has been looked into. */
+/* How far a packet has been parsed. */
 enum rc_parsed {
 	RC_PARSED_NOTHING,
-	RC_PARSED_OUTER,	/* but not looked for anything inside */
-	RC_PARSED_NO_INNER,	/* there is nothing inside */
+	RC_PARSED_OUTER,	/* but not for inner packets */
+	RC_PARSED_NO_INNER,	/* there is no inner packet */
 	RC_PARSED_INNER,
 };
 
 /**
  * struct rc_packet - what is known of a packet, collected as it is needed
- * @skb: data points to the MAC header while the packet is under way, but on the fast path (receive.h)
- * @data: the packet from its MAC header on, without a tag that was taken off, of which @linear bytes are in a row
- * @ts_ns: time of capture, 0 until someone asks
- * @len: bytes on the wire, the VLAN tag that the stack took off included
+ * @skb: data points to the MAC header while the packet is processed, except on the fast path (receive.h)
+ * @data: the packet from its MAC header on, without a tag that was stripped; the first @linear bytes are contiguous
+ * @ts_ns: time of capture, 0 until it is first needed
+ * @len: bytes on the wire, including the VLAN tag that the stack stripped
  * @snaplen: how many of them the ring wants at most
  * @ifindex: tapped interface
- * @hash: for the cluster that has the packet at hand, 0 where it needs none
+ * @hash: for the current cluster, 0 where it needs none
  * @rule: id of the wildcard rule that decided on it, 0 = none
- * @rx_queue: the device's receive queue; 0 of a packet that is sent
- * @vlan_tpid, @vlan_tci: the tag that was taken off, host order; both 0 = none
- * @flags: RINGCAP_SLOT_*, but for RINGCAP_SLOT_HASHED and what the parser finds
- * @parsed: what is valid, enum rc_parsed: @flow, and @inner
+ * @rx_queue: the device's receive queue; 0 for a packet that is sent
+ * @vlan_tpid, @vlan_tci: the tag that was stripped, host order; both 0 = none
+ * @flags: RINGCAP_SLOT_*, except RINGCAP_SLOT_HASHED and the flags that the parser sets
+ * @parsed: enum rc_parsed: whether @flow and @inner are valid
  * @hashed: RINGCAP_SLOT_HASHED where @hash is valid, else 0
- * @hdr_len: of the slot that the cluster wants; @flow is valid where that is not a short one
+ * @hdr_len: header length of the slot that the cluster wants; @flow is valid unless that is the short one
  */
 struct rc_packet {
 	struct sk_buff *skb;
@@ -55,8 +55,8 @@ struct rc_packet {
 };
 
 /*
- * For what is filled as it is needed: kernels that zero all variables on the stack would spend as long on that as on
- * half a small packet's copy.
+ * For variables that are filled only as needed. A kernel that zeroes all variables on the stack would spend half as
+ * much time on that as on copying a small packet.
  */
 #if __has_attribute(__uninitialized__)
 #define rc_uninitialized __attribute__((__uninitialized__))
@@ -64,13 +64,19 @@ struct rc_packet {
 #define rc_uninitialized
 #endif
 
-/* Where the driver has recorded it. In an skb that is sent the same field is the transmit queue. */
+/*
+ * The receive queue, where the driver has recorded it. In an skb that is sent the same field holds the transmit
+ * queue.
+ */
 static __always_inline u16 rc_skb_rx_queue(const struct sk_buff *skb)
 {
 	return skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;
 }
 
-/* Flags by the skb's payload. A linear skb with its checksum done, as a scratch skb is, was not merged. */
+/*
+ * Flags that follow from the skb's payload. A linear skb with its checksum done was not merged; a scratch skb is such
+ * an skb.
+ */
 static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
 {
 	u8 flags = 0;
@@ -84,7 +90,9 @@ static __always_inline u8 rc_skb_flags(const struct sk_buff *skb)
 	return flags;
 }
 
-/* A received packet with all its @len bytes at @data and no tag beside them. Leaves out the interface's number. */
+/*
+ * A received packet with all its @len bytes at @data, and no tag outside of them. Does not set the interface's number.
+ */
 static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct sk_buff *skb, const u8 *data, u32 len,
 						 u32 snaplen, u16 rx_queue)
 {
@@ -103,8 +111,8 @@ static __always_inline void rc_packet_init_plain(struct rc_packet *pkt, struct s
 }
 
 /*
- * The same of an skb as it comes from the stack or a driver, its data not at the MAC header yet; false if it is none such
- * packet.
+ * The same for an skb as it comes from the stack or a driver: its data does not start at the MAC header yet. Returns
+ * false if it is not such a packet.
  */
 static __always_inline bool rc_packet_init_received(struct rc_packet *pkt, struct sk_buff *skb, u32 snaplen,
 						    u16 rx_queue)
@@ -112,7 +120,7 @@ static __always_inline bool rc_packet_init_received(struct rc_packet *pkt, struc
 	const u8 *data = skb_mac_header(skb);
 	u32 pulled = skb->data - data;
 
-	/* Without a MAC header, @pulled is nonsense of a great number. */
+	/* Without a MAC header, @pulled is an invalid large number. */
 	if (unlikely(skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || pulled > ETH_HLEN))
 		return false;
 	rc_packet_init_plain(pkt, skb, data, skb->len + pulled, snaplen, rx_queue);
@@ -139,8 +147,8 @@ static __always_inline void rc_packet_init(struct rc_packet *pkt, struct sk_buff
 }
 
 /*
- * What a queue needs of a packet. Of one that nobody was given the address of, the compiler has it in registers, and so does
- * not have to write it anywhere but where this copy is made.
+ * Copies what a queue needs of a packet. The compiler keeps a packet in registers if its address is passed to no
+ * function. Then this copy is the only place where the packet is written to memory.
  */
 static __always_inline void rc_packet_copy_known(struct rc_packet *to, const struct rc_packet *from)
 {
@@ -164,14 +172,15 @@ static __always_inline void rc_packet_copy_known(struct rc_packet *to, const str
 	to->flow = from->flow;
 }
 
-/* For packets in pieces: the first @frame->avail bytes in a row, or as many of them as can be read. */
+/* For packets in pieces: the first @frame->avail contiguous bytes, or as many of them as can be read. */
 void rc_packet_gather(const struct sk_buff *skb, struct rc_frame *frame);
 
 /* Copies @n bytes of the packet into @to, with the VLAN tag where it was; false if they could not be read. */
 bool rc_packet_copy_slow(const struct sk_buff *skb, u8 *to, u32 n);
 
 /*
- * What of the packet is to be parsed; what cannot be read is taken as not there. Good until the next call on this CPU.
+ * The part of the packet that is parsed. Bytes that cannot be read are treated as absent. Valid until the next call
+ * on this CPU.
  */
 static __always_inline void rc_packet_frame(const struct rc_packet *pkt, struct rc_frame *frame)
 {
@@ -182,7 +191,7 @@ static __always_inline void rc_packet_frame(const struct rc_packet *pkt, struct 
 	frame->vlan_tpid = pkt->vlan_tpid;
 	frame->vlan_tci = pkt->vlan_tci;
 	if (unlikely(pkt->linear < frame->avail)) {
-		/* So that only this one has to be in memory. */
+		/* So that only this copy has to be in memory. */
 		struct rc_frame pieces = *frame;
 
 		rc_packet_gather(skb, &pieces);
@@ -200,7 +209,7 @@ static __always_inline void rc_packet_parse(struct rc_packet *pkt)
 	pkt->parsed = RC_PARSED_OUTER;
 }
 
-/* The same for plain packets, of which all that matters is in one piece; else false. */
+/* The same for plain packets, if the parsed part is in one piece; returns false for others. */
 static __always_inline bool rc_packet_parse_plain(struct rc_packet *pkt)
 {
 	struct rc_frame frame = { .data = pkt->data, .avail = pkt->linear, .vlan_tpid = pkt->vlan_tpid };
@@ -211,7 +220,7 @@ static __always_inline bool rc_packet_parse_plain(struct rc_packet *pkt)
 	return true;
 }
 
-/* The innermost packet in @pkt, which is parsed, and its tunnel; NULL where it is no tunnel's. Looks once only. */
+/* The innermost packet in @pkt, which is parsed, and its tunnel; NULL if it is no tunnel's. Parses this only once. */
 const struct rc_way_in *rc_packet_inner(struct rc_packet *pkt);
 
 static __always_inline void rc_packet_move32(u8 *to, const u8 *from)
@@ -225,7 +234,7 @@ static __always_inline void rc_packet_move32(u8 *to, const u8 *from)
 	put_unaligned(d, (u64 *)(to + 24));
 }
 
-/* Small packets are the ones that there are many of: no call, and no finding out how to copy so few bytes. */
+/* Most packets are small: this avoids a call, and the choice of a copy method, for so few bytes. */
 static __always_inline void rc_packet_move(u8 *to, const u8 *from, u32 n)
 {
 	if (n - 32 <= 32) {
@@ -246,12 +255,12 @@ static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, 
 	return rc_packet_copy_slow(pkt->skb, to, n);
 }
 
-/* Takes the time that the device took, if it did. */
+/* Uses the device's timestamp, if there is one. */
 void rc_packet_device_time(struct rc_packet *pkt);
 
 static __always_inline u64 rc_packet_time(struct rc_packet *pkt)
 {
-	/* The stack took the time if any socket in the system wants it; then all consumers see the same time. */
+	/* The stack took a timestamp if any socket in the system wants one. Then all consumers see the same time. */
 	if (!pkt->ts_ns) {
 		if (unlikely(pkt->skb->tstamp))
 			pkt->ts_ns = ktime_to_ns(skb_tstamp(pkt->skb));

@@ -8,7 +8,7 @@
 
 /**
  * struct rc_params - current values; they may change at any time, so use rc_param()
- * @min_num_slots: packets of 1518 bytes that a lane has room for; 0 = RINGCAP_A_LANE_SIZE's usual default
+ * @min_num_slots: packets of 1518 bytes that fit into a lane; 0 = RINGCAP_A_LANE_SIZE's usual default
  * @transparent_mode: RINGCAP_A_TRANSPARENT
  * @quick_mode: RINGCAP_A_QUICK
  * @enable_tx_capture: RINGCAP_A_TAP_DIRECTION is BOTH, not RX

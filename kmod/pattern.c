@@ -16,13 +16,13 @@
 
 /**
  * struct rc_patterns - a set of patterns
- * @nr: how many there are in @list
- * @room: how many there is room for in @list
- * @bytes: of all patterns together
- * @action: RINGCAP_ACTION_PASS or _DROP, for what contains one
- * @stride: counters in @matches for each possible CPU, written by that one only
- * @list: as they were added, each with its own copy of its bytes
- * @automaton: in @order and @block, once compiled
+ * @nr: number of patterns in @list
+ * @room: number of patterns that fit into @list
+ * @bytes: total length of all patterns
+ * @action: RINGCAP_ACTION_PASS or _DROP, for payload that contains a pattern
+ * @stride: counters in @matches for each possible CPU; only that CPU writes them
+ * @list: in the order in which they were added, each with its own copy of its bytes
+ * @automaton: in @order and @block, once it is compiled
  * @order: see classify/pattern.h
  * @block: see classify/pattern.h
  * @size: bytes of @block
@@ -128,7 +128,7 @@ static int rc_patterns_grow(struct rc_patterns *patterns)
 
 static int rc_pattern_refuse(struct netlink_ext_ack *extack, const struct nlattr *attr, int err, const char *message)
 {
-	/* The macro wants a literal; these are. */
+	/* The macro requires a literal; these are literals. */
 	if (extack) {
 		extack->_msg = message;
 		extack->bad_attr = attr;
@@ -136,7 +136,10 @@ static int rc_pattern_refuse(struct netlink_ext_ack *extack, const struct nlattr
 	return err;
 }
 
-/* Checks a nest's attributes, and sets in @pattern what is kept of them; @pattern->bytes is still the request's. */
+/*
+ * Checks a nest's attributes, and sets in @pattern the values that are kept; @pattern->bytes still points into the
+ * request.
+ */
 static int rc_pattern_read(struct nlattr *const *in, const struct nlattr *nest, struct rc_pattern *pattern,
 			   struct netlink_ext_ack *extack)
 {
@@ -217,7 +220,7 @@ static int rc_patterns_try_compile(struct rc_patterns *patterns)
 	return 0;
 }
 
-/* Refuses a set with which a byte of payload could cost any time. */
+/* Rejects a set in which one byte of payload could take unbounded time. */
 static int rc_patterns_check_ends(const struct rc_patterns *patterns, struct netlink_ext_ack *extack)
 {
 	u32 crowded = rc_automaton_crowded(&patterns->automaton);
@@ -243,7 +246,7 @@ int rc_patterns_compile(struct rc_patterns *patterns, struct netlink_ext_ack *ex
 
 /* ---- packets ---- */
 
-/* Payload in pieces; what of it cannot be read is taken as not there. */
+/* Payload in pieces; bytes that cannot be read are treated as absent. */
 static void rc_patterns_search_pieces(const struct rc_automaton *automaton, struct rc_search *search,
 				      struct sk_buff *skb, u32 from, u32 to)
 {
@@ -253,7 +256,7 @@ static void rc_patterns_search_pieces(const struct rc_automaton *automaton, stru
 
 	skb_prepare_seq_read(skb, from, to, &state);
 	while ((len = skb_seq_read(done, &data, &state))) {
-		/* The last piece may go on behind the payload. */
+		/* The last piece may extend beyond the payload. */
 		len = min(len, to - from - done);
 		if (rc_search_piece(automaton, search, data, len, done + len < to - from)) {
 			skb_abort_seq_read(&state);
@@ -263,7 +266,7 @@ static void rc_patterns_search_pieces(const struct rc_automaton *automaton, stru
 	}
 }
 
-/* The index of the pattern in the packet's payload plus 1, 0 = none. */
+/* The index plus 1 of the pattern that is in the packet's payload, 0 = none. */
 static u32 rc_patterns_find(const struct rc_patterns *patterns, struct rc_packet *pkt)
 {
 	struct ringcap_packet view;

@@ -17,10 +17,10 @@
 #include "packet.h"
 #include "view.h"
 
-/* ---- the plugins that there are ---- */
+/* ---- registered plugins ---- */
 
 static LIST_HEAD(rc_plugin_list);
-static DEFINE_MUTEX(rc_plugin_lock);	/* of the list; taken last */
+static DEFINE_MUTEX(rc_plugin_lock);	/* protects the list; taken last */
 
 static struct ringcap_plugin *rc_plugin_find(const char *name)
 {
@@ -78,7 +78,7 @@ void ringcap_plugin_refuse(struct netlink_ext_ack *extack, const char *format, .
 }
 EXPORT_SYMBOL_GPL(ringcap_plugin_refuse);
 
-/* The plugin of a name, its module held; NULL = there is none, or it is about to go. */
+/* The plugin with this name, with its module held; NULL = there is none, or it is being unregistered. */
 static struct ringcap_plugin *rc_plugin_get(const char *name)
 {
 	struct ringcap_plugin *plugin;
@@ -91,7 +91,7 @@ static struct ringcap_plugin *rc_plugin_get(const char *name)
 	return plugin;
 }
 
-/* ---- a ring's use of them ---- */
+/* ---- a ring's plugins ---- */
 
 static const struct nla_policy rc_plugin_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_PLUGIN_NAME] = { .type = NLA_NUL_STRING, .len = RINGCAP_PLUGIN_NAME_MAX },
@@ -212,8 +212,9 @@ void rc_plugins_free(struct rc_plugins *plugins)
 }
 
 /*
- * A program sees what a socket filter of a raw packet socket sees: data from the MAC header on, a tag that was taken off in
- * the skb's fields. What it does to the skb's control block is undone: others see the skb after us.
+ * A program sees what a socket filter of a raw packet socket sees. Data starts at the MAC header, and a tag that was
+ * stripped is in the skb's fields. Changes that it makes to the skb's control block are undone: others see the skb
+ * after us.
  */
 static bool rc_plugin_use_pass(const struct rc_plugin_use *use, struct sk_buff *skb, const struct ringcap_packet *view)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Plugins in use: what linux/ringcap_plugin.h is for plugins, and eBPF programs in their place. */
+/* Plugins in use, and eBPF programs that take a plugin's place. linux/ringcap_plugin.h is the plugins' interface. */
 #ifndef RC_PLUGIN_H
 #define RC_PLUGIN_H
 
@@ -24,7 +24,7 @@ struct rc_plugin_use {
 	struct bpf_prog *prog;
 };
 
-/* One CPU's counts of what did not pass, by place. */
+/* One CPU's counts of packets that did not pass, by plugin. */
 struct rc_plugin_account {
 	u64 filtered[RINGCAP_PLUGINS_MAX];
 };
@@ -32,7 +32,7 @@ struct rc_plugin_account {
 /**
  * struct rc_plugins - a ring's plugins, in their order; never changed, packets see it under RCU
  * @need_view: some are functions of modules
- * @has_program: some are eBPF programs, which may look into all of an skb
+ * @has_program: some are eBPF programs, which may read all of an skb
  * @account: per CPU
  */
 struct rc_plugins {
@@ -43,10 +43,13 @@ struct rc_plugins {
 	struct rc_plugin_account __percpu *account;
 };
 
-/* From @nr nests RINGCAP_A_PLUGIN, or an ERR_PTR and a reason. File descriptors are the calling process's. */
+/*
+ * Creates plugins from @nr nests RINGCAP_A_PLUGIN. Returns an ERR_PTR and a reason on failure. File descriptors are
+ * those of the calling process.
+ */
 struct rc_plugins *rc_plugins_create(const struct nlattr *const *nests, u32 nr, struct netlink_ext_ack *extack);
 
-/* NULL is none. No packet sees them any more. May sleep. */
+/* Does nothing for NULL. No packet sees the plugins any more. May sleep. */
 void rc_plugins_free(struct rc_plugins *plugins);
 
 /* Whether all of them let the packet pass. */
@@ -55,7 +58,7 @@ bool rc_plugins_pass(const struct rc_plugins *plugins, struct rc_packet *pkt);
 /* Puts the nests RINGCAP_A_PLUGIN. */
 int rc_plugins_put(struct sk_buff *msg, const struct rc_plugins *plugins);
 
-/* Lines for people. Under RCU. */
+/* Human-readable lines. Under RCU. */
 void rc_plugins_show(struct seq_file *m, const struct rc_plugins *plugins);
 
 #endif /* RC_PLUGIN_H */

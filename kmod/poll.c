@@ -8,9 +8,9 @@
 #include "queue.h"
 
 /*
- * A producer that looked for sleepers just before one went to sleep, while what it had published was not visible yet, has
- * told nobody (rc_waiter_must_know). Producers run under RCU: one that did not see the sleeper is done after a grace period,
- * and what it published is to be seen then.
+ * A consumer may go to sleep just after a producer checked for sleepers, while the data that it published is not
+ * visible yet. Then the producer has not woken it (rc_waiter_must_know). Producers run under RCU. After a grace period
+ * a producer that did not see the sleeper is done, and the data that it published is visible.
  */
 static void rc_poll_look(struct rcu_head *head)
 {
@@ -22,34 +22,40 @@ static void rc_poll_look(struct rcu_head *head)
 		rc_queue_put(queue);
 		return;
 	}
-	/* For who polled after this grace period had begun. */
+	/* For consumers that polled after this grace period had begun. */
 	atomic_set(&queue->looks, 1);
 	call_rcu(&queue->look, rc_poll_look);
 }
 
-/* Looks once more for someone who has polled and seen nothing. @looks: 1 = under way, 2 = wanted once more, 0 = neither. */
+/*
+ * Looks once more for a consumer that has polled and seen nothing. @looks: 1 = under way, 2 = wanted once more, 0 =
+ * neither.
+ */
 static void rc_poll_look_later(struct rc_queue *queue)
 {
 	if (atomic_xchg(&queue->looks, 2))
 		return;
 	rc_queue_get(queue);
-	/* Before the grace period: a CPU that sets 2 in between is served by it. */
+	/* Set before the grace period begins: it covers a CPU that sets 2 in between. */
 	atomic_set(&queue->looks, 1);
 	call_rcu(&queue->look, rc_poll_look);
 }
 
-/* How long a consumer that has had something unread since @since still sleeps; clocks may have been set meanwhile. */
+/* How much longer a consumer sleeps that has had unread data since @since; the clock may have been set meanwhile. */
 static u64 rc_poll_remaining(const struct rc_queue *queue, u64 since)
 {
 	u64 timeout = READ_ONCE(queue->waiter.timeout_us) * NSEC_PER_USEC;
 	u64 now = ktime_get_real_ns();
-	/* A time to come, because the clock was set back, wraps to an age beyond every timeout. */
+	/* If the clock was set back, @since is in the future. Then the age wraps and exceeds every timeout. */
 	u64 age = now - since;
 
 	return age < timeout ? timeout - age : 0;
 }
 
-/* A consumer that is told to sleep on unread packets has the timer armed, and is looked after on none: nothing strands. */
+/*
+ * A consumer that sleeps with unread packets has the timer armed. For one that sleeps without any, we look again
+ * later. So no packet is stranded.
+ */
 __poll_t rc_poll_queue(struct rc_queue *queue)
 {
 	u32 watermark = READ_ONCE(queue->waiter.watermark);
@@ -57,7 +63,7 @@ __poll_t rc_poll_queue(struct rc_queue *queue)
 	u32 i;
 
 	WRITE_ONCE(queue->waiter.polls, queue->waiter.polls + 1);
-	/* We are on the list of waiters, and count, before we look; see rc_waiter_must_know. */
+	/* The caller is on the list of waiters, and is counted, before we look; see rc_waiter_must_know. */
 	smp_mb();
 	if (READ_ONCE(queue->dead))
 		return EPOLLHUP | EPOLLERR;

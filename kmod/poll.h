@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Polling: what a consumer is told that asks whether to sleep. */
+/* Polling: what a consumer learns when it asks whether to sleep. */
 #ifndef RC_POLL_H
 #define RC_POLL_H
 

@@ -19,7 +19,7 @@
 #include "version.h"
 #include "vlans.h"
 
-/* Of this network namespace. The file is not removed under rc_net.control. */
+/* Totals of this network namespace. The file is not removed under rc_net.control. */
 static void rc_proc_show_totals(struct seq_file *m, struct rc_net *rc_net)
 {
 	unsigned int rings = 0, taps = 0, clusters = 0, queues = 0;
@@ -127,7 +127,7 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 	seq_printf(m, "Sent: %llu\nSend failed: %llu\n", READ_ONCE(queue->tx_sent), READ_ONCE(queue->tx_failed));
 }
 
-/* The queue's consumer, if the reader of this file may know it. */
+/* The queue's consumer, if the reader of this file is allowed to see it. */
 static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *queue)
 {
 	bool attached = rc_queue_has_consumer(queue);

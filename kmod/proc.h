@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * /proc/net/ringcap, for people: "Name: value" lines. Removing an entry waits for its readers; so these take no lock
- * under which entries are removed.
+ * /proc/net/ringcap, for people: "Name: value" lines. The removal of an entry waits for its readers. So readers take
+ * no lock under which entries are removed.
  */
 #ifndef RC_PROC_H
 #define RC_PROC_H

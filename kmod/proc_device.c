@@ -18,11 +18,11 @@
 /**
  * struct rc_proc_device - an interface that has taps, under the name that it had
  * @list: in rc_proc_devices.entries
- * @rc_net: its namespace's
+ * @rc_net: its namespace
  * @ifindex: of the interface
  * @name: of the interface
  * @entry: NULL when there was no memory for it
- * @stale: it has no taps any more, or another name
+ * @stale: the interface has no taps any more, or has another name
  */
 struct rc_proc_device {
 	struct list_head list;
@@ -75,7 +75,7 @@ static struct rc_proc_device *rc_proc_device_find(const struct rc_net *rc_net, c
 	return NULL;
 }
 
-/* An entry without its file yet; without memory there is none. */
+/* An entry without its file yet; no entry if there is no memory. */
 static void rc_proc_device_note(struct rc_net *rc_net, const struct net_device *dev)
 {
 	struct rc_proc_device *this = rc_proc_device_find(rc_net, dev);
@@ -115,7 +115,7 @@ void rc_proc_devices_follow(struct rc_net *rc_net)
 
 	mutex_lock(&devices->lock);
 	rc_proc_devices_note(rc_net);
-	/* First what goes: its name may be another's now. */
+	/* Remove stale entries first: another interface may have the name now. */
 	list_for_each_entry_safe(this, next, &devices->entries, list) {
 		if (!this->stale)
 			continue;

@@ -15,18 +15,18 @@ module_param_named(lane_idle_ms, rc_producer_idle_ms, uint, 0644);
 MODULE_PARM_DESC(lane_idle_ms,
 		 "A processor that puts nothing into its lane of a queue for so many milliseconds may lose it to one that has none (1000)");
 
-/* For how long a queue for which there was no memory takes none. */
+/* After an allocation failed, how long a queue does not try again to give a lane memory. */
 #define RC_PRODUCER_SHORT (10 * HZ)
 
-/* Jiffies after which a lane may be taken from its CPU, and after which a CPU asks again for one. */
+/* Idle time in jiffies after which a CPU may lose its lane. Also the time after which a CPU asks for a lane again. */
 static unsigned long rc_producer_idle(void)
 {
 	return max(msecs_to_jiffies(READ_ONCE(rc_producer_idle_ms)), 1UL);
 }
 
-/* ---- what a CPU does ---- */
+/* ---- the CPU's part ---- */
 
-/* At most once in a while: with more producers than lanes there may be none to be had for long. */
+/* Asks at most once in a while: with more producers than lanes, no lane may be available for a long time. */
 static void rc_producer_ask(struct rc_queue *queue, struct rc_producer *me)
 {
 	if (queue->nr_lanes == 1 || time_before(jiffies, me->ask))
@@ -39,12 +39,12 @@ static void rc_producer_ask(struct rc_queue *queue, struct rc_producer *me)
 }
 
 /*
- * Begins with the lane that the worker gave this CPU, or goes on with it: until the worker ends that, under the lock of the
- * shared lane, which we hold, the lane is this CPU's. What is in the shared lane is shown first.
+ * Begins with the lane that the worker gave this CPU, or continues with it. The lane is this CPU's until the worker
+ * takes it back under the lock of the shared lane, which we hold. The packets in the shared lane are published first.
  */
 static struct rc_lane *rc_producer_take(struct rc_producer *me, struct rc_lane *shared)
 {
-	/* Pairs with the release in rc_producers_offer: what its last CPU did to the lane is done. */
+	/* Pairs with the release in rc_producers_offer: the lane's last CPU is done with it. */
 	struct rc_lane *lane = smp_load_acquire(&me->lane);
 
 	if (!lane)
@@ -68,7 +68,7 @@ struct rc_lane *rc_producer_enter(struct rc_queue *queue)
 		return own;
 	}
 	rc_producer_ask(queue, me);
-	/* For sparse, which counts a lock that is not always taken as a fault: rc_producer_leave gives it back. */
+	/* For sparse, which reports a lock that is taken only conditionally: rc_producer_leave unlocks it. */
 	__release(&shared->lock);
 	return shared;
 }
@@ -81,7 +81,7 @@ void rc_producer_leave(struct rc_lane *lane)
 	spin_unlock(&lane->lock);
 }
 
-/* ---- what the worker does ---- */
+/* ---- the worker's part ---- */
 
 static void rc_tenure_begin(struct rc_lane *lane, int cpu)
 {
@@ -90,7 +90,7 @@ static void rc_tenure_begin(struct rc_lane *lane, int cpu)
 	lane->tenure.since = jiffies;
 }
 
-/* A lane that nobody has, if there is one with memory; NULL = there is none. */
+/* A lane that no CPU has and that has memory, if there is one; else one without memory; NULL = all are taken. */
 static struct rc_lane *rc_producers_find(struct rc_queue *queue)
 {
 	struct rc_lane *found = NULL;
@@ -117,7 +117,7 @@ static void rc_producers_tell(struct rc_queue *queue, const struct rc_lane *lane
 }
 
 /*
- * Gives @lane memory, if it has none. Where there is none to be had it is not tried again for a while: each attempt takes what
+ * Gives @lane memory, if it has none. After a failure it does not try again for a while: each attempt takes what memory
  * is left, from others as well, before it fails.
  */
 static bool rc_producers_grow(struct rc_queue *queue, struct rc_lane *lane)
@@ -136,7 +136,7 @@ static bool rc_producers_grow(struct rc_queue *queue, struct rc_lane *lane)
 	return !err;
 }
 
-/* False if there is no lane for @producer, of @cpu, who has asked. */
+/* Gives a lane to @producer of @cpu, which has asked for one. Returns false if there is none. */
 static bool rc_producers_offer(struct rc_queue *queue, struct rc_producer *producer, int cpu)
 {
 	struct rc_lane *lane;
@@ -152,8 +152,8 @@ static bool rc_producers_offer(struct rc_queue *queue, struct rc_producer *produ
 }
 
 /*
- * Offers lanes to those who have asked; false if there were not enough. Those who got none in the @last round ask again after
- * a while, if they still produce.
+ * Offers lanes to the CPUs that have asked for one; returns false if there were not enough. In the @last round, the
+ * request of a CPU that gets none is cleared. It asks again after a while, if it still produces.
  */
 static bool rc_producers_serve(struct rc_queue *queue, bool last)
 {
@@ -164,7 +164,7 @@ static bool rc_producers_serve(struct rc_queue *queue, bool last)
 		struct rc_producer *producer = per_cpu_ptr(queue->producers, cpu);
 		bool served;
 
-		/* Each packet reads this cache line: it is written to only where there is an answer. */
+		/* Each packet reads this cache line. So we write to it only when there is an answer. */
 		if (!READ_ONCE(producer->asks))
 			continue;
 		served = rc_producers_offer(queue, producer, cpu);
@@ -175,7 +175,7 @@ static bool rc_producers_serve(struct rc_queue *queue, bool last)
 	return all;
 }
 
-/* Whether its CPU had nothing for @lane for a while. The first look begins that while. */
+/* Whether the lane's CPU has had nothing for it for a while. The first call starts that time. */
 static bool rc_producers_is_idle(struct rc_lane *lane)
 {
 	struct rc_tenure *tenure = &lane->tenure;
@@ -188,19 +188,22 @@ static bool rc_producers_is_idle(struct rc_lane *lane)
 	return false;
 }
 
-/* Nothing in @lane waits for the consumer, nor to be shown to it. */
+/* Whether @lane has neither unread packets nor packets that are still to be published. */
 static bool rc_producers_is_empty(const struct rc_lane *lane)
 {
 	struct rc_lane_unread unread;
 
-	/* Pairs with the release in rc_lane_publish_and_clean: where it is not dirty, all that was written is published. */
+	/*
+	 * Pairs with the release in rc_lane_publish_and_clean: if the lane is not dirty, all packets written to it are
+	 * published.
+	 */
 	if (smp_load_acquire(&lane->dirty))
 		return false;
 	rc_lane_unread(lane, &unread);
 	return !unread.bytes;
 }
 
-/* Stops CPUs that were idle from using their lanes without the lock. Returns a bit for each of these lanes. */
+/* Makes idle CPUs take the lock to use their lanes. Returns a bit for each of these lanes. */
 static u64 rc_producers_expel(struct rc_queue *queue)
 {
 	u64 expelled = 0;
@@ -218,9 +221,11 @@ static u64 rc_producers_expel(struct rc_queue *queue)
 }
 
 /*
- * A grace period after @lane was taken from its CPU, that produces into it only after it has come back, under the lock that we
- * take. Where it has not, and everything that it left there was read, the lane is free: then nothing of this CPU can be overtaken
- * by what it puts elsewhere, in whatever order the consumer looks at lanes.
+ * Called a grace period after @lane was taken from its CPU. If the CPU came back, it did so under the lock that we
+ * take, and it produces into the lane only after that.
+ *
+ * If it has not come back, and the consumer has read everything that it left in the lane, the lane is free. Then no
+ * packet of this CPU can be overtaken by one that it puts elsewhere, in whatever order the consumer looks at lanes.
  */
 static void rc_producers_free(struct rc_queue *queue, struct rc_lane *lane)
 {
@@ -265,7 +270,7 @@ static void rc_producers_work(struct work_struct *work)
 	rc_queue_put(queue);
 }
 
-/* ---- for the queue ---- */
+/* ---- for queue.c ---- */
 
 int rc_producers_init(struct rc_queue *queue)
 {

@@ -41,7 +41,9 @@ static void rc_publish_run(struct tasklet_struct *tasklet)
 	list_for_each_entry_safe(lane, next, &batch, dirty_list) {
 		struct rc_queue *queue = rc_queue_of(lane);
 
-		/* Once it is not dirty, another CPU that shares the lane, or gets it, may put it on its own list. */
+		/*
+		 * As soon as the lane is not dirty, another CPU that shares it or gets it may put it on its own list.
+		 */
 		list_del(&lane->dirty_list);
 		rc_lane_publish_dirty(lane);
 		rc_queue_put(queue);
@@ -58,8 +60,8 @@ void rc_publish_mark(struct rc_lane *lane)
 }
 
 /*
- * A CPU that goes away leaves its tasklet to another one, which then is the only one to touch its list. It must be
- * done with that before the CPU comes back: wait here, before it is brought up.
+ * When a CPU goes offline, its tasklet moves to another CPU. From then on only that CPU touches the list. It must be
+ * done with the list before the first CPU comes back. So we wait here, before that CPU is brought up.
  */
 static int rc_publish_cpu_prepare(unsigned int cpu)
 {

@@ -31,7 +31,7 @@ static void rc_queue_free_work(struct work_struct *work)
 {
 	struct rc_queue *queue = container_of(work, struct rc_queue, free_work);
 
-	/* Only those who hold a reference start its timer. */
+	/* Only code that holds a reference starts its timer. */
 	rc_waiter_destroy(&queue->waiter);
 	rc_queue_free(queue);
 }
@@ -56,7 +56,7 @@ static void rc_queue_init_lane(struct rc_queue *queue, u32 index, u32 size)
 	rc_lane_init(&queue->lanes[index], &queue->waiter, kernel + index, consumer + index, size);
 }
 
-/* What was published has memory already, so that nobody needs more of a queue that gets nothing any more. */
+/* Published data has its memory already. So a queue that no longer gets packets needs no more memory. */
 static int rc_queue_grow_live(struct rc_queue *queue, struct rc_lane *lane)
 {
 	if (rc_region_pages(&lane->region))
@@ -64,7 +64,7 @@ static int rc_queue_grow_live(struct rc_queue *queue, struct rc_lane *lane)
 	return READ_ONCE(queue->dead) ? -ENODEV : rc_lane_grow(lane);
 }
 
-/* Charged to those who made the queue, and not to the worker or the consumer. */
+/* Charged to the process that made the queue, not to the worker or the consumer. */
 int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane)
 {
 	struct mem_cgroup *before = set_active_memcg(queue->memcg);
@@ -101,7 +101,7 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	for (i = 0; i < shape->nr_lanes; i++)
 		rc_queue_init_lane(queue, i, shape->lane_size);
 	queue->nr_lanes = shape->nr_lanes;
-	/* The others when they are wanted. */
+	/* The other lanes get memory when they are wanted. */
 	if (rc_queue_grow(queue, &queue->lanes[0]))
 		goto fail;
 	return queue;
@@ -209,7 +209,7 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	rc_queue_fill_info(queue, name);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
-	/* For the consumer only: the account is elsewhere. */
+	/* For the consumer only: the count itself is kept elsewhere. */
 	WRITE_ONCE(queue->lanes[0].kernel->stats.dropped[RINGCAP_DROP_UNATTENDED], rc_queue_count_unattended(queue));
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_set_snaplen(&queue->lanes[i], queue->snaplen);
@@ -241,9 +241,9 @@ void rc_queue_reset(struct rc_queue *queue)
 {
 	u32 i;
 
-	/* Producers that saw the last consumer are gone after this. */
+	/* After this, no producer still sees the last consumer. */
 	synchronize_net();
-	/* All of it: a consumer can leave a message for the next one behind the indices as well. */
+	/* Zeroes all of it: a consumer could also leave a message for the next one behind the indices. */
 	rc_region_zero(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_reset(&queue->lanes[i]);
@@ -271,7 +271,7 @@ void rc_queue_take_back(struct rc_queue *queue)
 	struct ringcap_queue_info *info = queue->info.addr;
 
 	rc_queue_end_delivery(queue);
-	/* Before poll says that it is over: who looks at this then knows why. */
+	/* Set before poll reports the end: a consumer that then reads this field knows the reason. */
 	WRITE_ONCE(info->revoked, 1);
 	rc_queue_kill(queue);
 }
@@ -332,7 +332,7 @@ u64 rc_queue_memory(const struct rc_queue *queue)
 	bytes += rc_region_memory(&queue->info) + rc_region_memory(&queue->kernel) + rc_region_memory(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
 		bytes += rc_region_memory(&queue->lanes[i].region);
-	/* It may go at any moment: only whether it is there is looked at. */
+	/* The area may be freed at any moment: only check whether it exists. */
 	if (READ_ONCE(queue->transmit))
 		bytes += RINGCAP_TX_SIZE + PAGE_SIZE;
 	return bytes;

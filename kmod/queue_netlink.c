@@ -19,7 +19,7 @@ static int rc_queue_netlink_fill(struct sk_buff *msg, const struct rc_answer_sub
 	return rc_message_put_queue(msg, subject->cluster, subject->queue);
 }
 
-/* Goes on with queue cb->args[1] of cluster number cb->args[0]. */
+/* Continues with queue cb->args[1] of cluster number cb->args[0]. */
 static int rc_queue_netlink_dump_some(struct sk_buff *skb, struct netlink_callback *cb, const char *only)
 {
 	struct rc_answer_subject subject = {};
@@ -60,7 +60,7 @@ int rc_queue_netlink_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len ?: err;
 }
 
-/* Finds the cluster and the number of a queue. */
+/* Finds the cluster and the queue number that a request names. */
 static struct rc_cluster *rc_queue_netlink_find(struct genl_info *info, u32 *index)
 {
 	const struct nlattr *queue = info->attrs[RINGCAP_A_QUEUE];

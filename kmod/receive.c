@@ -10,8 +10,8 @@
 #include "stages.h"
 
 /*
- * What an skb's data were before they were moved to the MAC header: received packets begin behind it when they come,
- * sent ones at it.
+ * The state of an skb's data before it was moved to the MAC header. When the skb arrives, the data of a received packet
+ * begins behind that header, and that of a sent one begins at it.
  */
 struct rc_window {
 	unsigned char *data;
@@ -34,7 +34,7 @@ static __always_inline void rc_window_close(const struct rc_window *window, stru
 	skb->len = window->len;
 }
 
-/* Any packet that has passed the filter. */
+/* For any packet that has passed the filter. */
 static noinline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct rc_ring_config *config,
 					    struct sk_buff *skb, u32 wire_len, u32 ifindex)
 {
@@ -52,7 +52,9 @@ static noinline enum rc_fate rc_ring_decide(struct rc_ring *ring, const struct r
 	return fate;
 }
 
-/* What becomes of a packet that starts at its MAC header. The address of @pkt is passed to nobody: see rc_queue_deliver. */
+/*
+ * Decides a packet that starts at its MAC header. The address of @pkt is passed to no function: see rc_queue_deliver.
+ */
 static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
 				 u32 wire_len, u32 ifindex)
 {
@@ -71,7 +73,7 @@ static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_conf
 	return rc_ring_decide(ring, config, skb, wire_len, ifindex);
 }
 
-/* Packets of any kind, of any ring. */
+/* For packets of any kind, of any ring. */
 static noinline void rc_ring_receive_any(struct rc_ring *ring, const struct rc_ring_config *config,
 					 struct sk_buff *skb, u32 ifindex)
 {
@@ -85,7 +87,7 @@ static noinline void rc_ring_receive_any(struct rc_ring *ring, const struct rc_r
 	rc_window_close(&window, skb);
 }
 
-/* What rules decided is more than to drop the packet or to put it into a queue of the ring's cluster. */
+/* Handles a rule's verdict that does more than drop the packet or put it into a queue of the ring's cluster. */
 static noinline void rc_ring_obey(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
 				  u32 ifindex, const struct rc_rules *rules, struct rc_verdict verdict, u32 rule)
 {
@@ -110,8 +112,8 @@ static __always_inline bool rc_ring_is_passed(struct rc_verdict verdict)
 }
 
 /*
- * The path of plain packets where a ring has header rules and nothing else. As on the fast path, the address of @pkt is
- * passed to nobody. Other packets go the way of all.
+ * The path of plain packets in a ring that has only header rules. As on the fast path, the address of @pkt is passed to
+ * no function. Other packets take the slow path.
  */
 static noinline void rc_ring_receive_ruled(struct rc_ring *ring, const struct rc_ring_config *config,
 					   struct sk_buff *skb, u32 ifindex)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Receiving: a packet's path from a tap to the clusters. There are three: the fast path, in one piece, for the packets
- * that there are most of, the same with header rules, and the slow path for all. Every instruction of the fast path,
- * and of what it calls inline, is one for each packet of each ring; what makes it longer for some packets only belongs
- * on the slow path.
+ * Receiving: a packet's path from a tap to the clusters. There are three paths. The fast path is one piece of code for
+ * the most frequent packets. The second path is the same with header rules. The slow path is for all packets.
+ *
+ * The fast path and the functions that it calls inline cost each packet of each ring every one of their instructions.
+ * Code that only some packets need belongs on the slow path.
  */
 #ifndef RC_RECEIVE_H
 #define RC_RECEIVE_H
@@ -18,14 +19,14 @@
 #include "tap.h"
 
 /*
- * A tap's packet. The skb may be shared with other taps, which see it after us: what we move of it, we move back.
- * Nothing else is written to it. Bottom halves off, under RCU.
+ * Receives a tap's packet. The skb may be shared with other taps, which see it after us: we undo what we move in it. We
+ * write nothing else to it. Bottom halves off, under RCU.
  */
 void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex);
 
 /*
- * The fast path of a packet that rc_packet_init_plain has made, to @cluster. False, with nothing done, where there is
- * more to do.
+ * The fast path to @cluster for a packet that rc_packet_init_plain has made. If the packet needs more, returns false
+ * and has done nothing.
  */
 static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, const struct rc_cluster *cluster,
 						  struct rc_packet *pkt)
@@ -41,9 +42,8 @@ static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, cons
 }
 
 /*
- * The same as rc_ring_receive for a packet that was received, by a ring that has nothing between its tap and one
- * cluster's queue. False, with nothing done, for packets in pieces or without their VLAN tag, and wherever else there
- * is more to do.
+ * Does the same as rc_ring_receive for a received packet, if the ring has nothing between its tap and one cluster's
+ * queue. Returns false and has done nothing if the packet is in pieces, has its tag stripped, or needs more work.
  */
 static __always_inline bool rc_ring_receive_fast(const struct rc_tap *tap, const struct rc_ring_config *config,
 						 struct sk_buff *skb, u16 rx_queue)

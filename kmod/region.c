@@ -17,9 +17,11 @@ static unsigned int rc_region_mapped_pages(const struct rc_region *region)
 }
 
 /*
- * Whether the machine can spare @nr_pages and keep a sixteenth of its memory, of which a gibibyte is enough: what is
- * set aside for huge pages counts as memory, and is never available. The kernel would go on until nothing is
- * left, and then the next process that asks for a page is killed: better no queue.
+ * Whether the machine can spare @nr_pages and still keep a sixteenth of its memory, but no more than a gibibyte. Pages
+ * that are reserved as huge pages count as memory, and are never available.
+ *
+ * The kernel would allocate until no memory is left. Then it would kill the next process that asks for a page. A
+ * failure here is better.
  */
 static bool rc_region_fits(unsigned int nr_pages)
 {
@@ -42,7 +44,7 @@ int rc_region_alloc(struct rc_region *region, size_t bytes, bool twice)
 	if (!region->pages)
 		return -ENOMEM;
 
-	/* Charged to the configuring process: a large ring is not free of charge. Fails early when memory is short. */
+	/* Charged to the configuring process, so that large rings have a cost. Fails early when memory is short. */
 	for (i = 0; i < nr_pages; i++) {
 		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY);
 
@@ -94,9 +96,11 @@ int rc_region_map(const struct rc_region *region, struct vm_area_struct *vma)
 	unsigned long address = vma->vm_start;
 
 	/*
-	 * As page frames, not as pages: then nobody can take a reference to one (vmsplice, io_uring, O_DIRECT), keep it
-	 * when the queue passes on, and read the next consumer's packets in it. One by one and not with remap_pfn_range,
-	 * which warns of a mapping that it has itself undone for lack of memory, where that is all of the vma.
+	 * Map page frames, not pages. Then no process can take a reference to a page (vmsplice, io_uring, O_DIRECT),
+	 * keep it when the queue gets another consumer, and read that one's packets.
+	 *
+	 * Map them one by one, not with remap_pfn_range: that warns of a mapping that it has itself undone for lack of
+	 * memory, if it is all of the vma.
 	 */
 	rc_compat_vm_flags_set(vma, VM_IO | VM_PFNMAP);
 	for (i = 0; i < nr_pages; i++, address += PAGE_SIZE) {
@@ -120,7 +124,10 @@ vm_fault_t rc_region_fault(const struct rc_region *region, struct vm_fault *vmf,
 	fault = vmf_insert_pfn(vma, vmf->address & PAGE_MASK, page_to_pfn(pages[wanted]));
 	if (fault != VM_FAULT_NOPAGE)
 		return fault;
-	/* One fault for all of them, as long as there is memory for the tables; after that the next one goes on from its own. */
+	/*
+	 * One fault maps all of them, as long as there is memory for page tables. Otherwise the next fault continues
+	 * from its own page.
+	 */
 	for (i = 1; i < all && !fatal_signal_pending(current); i++) {
 		unsigned long at = (wanted + i) % all;
 

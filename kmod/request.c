@@ -96,7 +96,7 @@ static u64 rc_request_generation(const struct genl_info *info)
 	return info->attrs[RINGCAP_A_GENERATION] ? nla_get_u64(info->attrs[RINGCAP_A_GENERATION]) : 0;
 }
 
-/* The port of the requesting socket if the object is to be deleted with the socket; else 0. */
+/* The port of the requesting socket if the object is to be deleted together with the socket; else 0. */
 static int rc_request_owner(const struct genl_info *info, u32 *owner)
 {
 	u32 owned = rc_attr_u32(info, RINGCAP_A_OWNED, 0);
@@ -118,7 +118,7 @@ static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape 
 	if (shape->nr_lanes > RINGCAP_LANES_MAX)
 		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_LANES], -EINVAL,
 				      "RINGCAP_A_LANES: a queue has 1 to 64 lanes; 0 is one for each possible CPU and one that is shared, at most 16");
-	/* No more than can be written to. */
+	/* No more lanes than can be written to. */
 	shape->nr_lanes = min(shape->nr_lanes ?: RC_LANES_DEFAULT, rc_producers_lanes());
 
 	shape->lane_size = rc_attr_u32(info, RINGCAP_A_LANE_SIZE, rc_params_lane_size());
@@ -132,7 +132,7 @@ static int rc_request_shape(const struct genl_info *info, struct rc_queue_shape 
 static int rc_request_wakeup(const struct genl_info *info, struct rc_cluster_spec *spec)
 {
 	spec->watermark = rc_attr_u32(info, RINGCAP_A_WATERMARK, 0) ?: spec->shape.lane_size / 4;
-	/* Above, a lane could be full to a consumer that sleeps. */
+	/* With a higher watermark a lane could be full while the consumer still sleeps. */
 	if (spec->watermark > spec->shape.lane_size / 2)
 		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_WATERMARK], -EINVAL,
 				      "RINGCAP_A_WATERMARK: a watermark is 1 byte to half of RINGCAP_A_LANE_SIZE; 0 is a quarter of it");
@@ -143,7 +143,7 @@ static int rc_request_wakeup(const struct genl_info *info, struct rc_cluster_spe
 	return 0;
 }
 
-/* A repeated attribute: info->attrs has the last only. */
+/* A repeated attribute: info->attrs has only the last one. */
 static int rc_request_inject(const struct genl_info *info, struct rc_cluster_spec *spec)
 {
 	const struct nlattr *attr;
@@ -193,7 +193,10 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 	return 0;
 }
 
-/* As perfmon_capable, for both sender of the request and opener of the socket: else one could have another send it. */
+/*
+ * Like perfmon_capable, for both the sender of the request and the opener of the socket. Otherwise one process could
+ * have another send it.
+ */
 static bool rc_request_may_watch(const struct sk_buff *skb)
 {
 	return netlink_capable(skb, CAP_PERFMON) || netlink_capable(skb, CAP_SYS_ADMIN);
@@ -231,7 +234,7 @@ static int rc_request_tap(const struct sk_buff *skb, const struct genl_info *inf
 		return rc_attr_refuse(info->extack, tap->rx_queues, -EINVAL,
 				      "RINGCAP_A_TAP_RX_QUEUES: a tap that takes only sent packets has no receive queues");
 	tap->follows = in[RINGCAP_A_TAP_FOLLOWS] && nla_get_u32(in[RINGCAP_A_TAP_FOLLOWS]);
-	/* Else a container's administrator could watch an interface that the machine's took back. */
+	/* Otherwise a container's administrator could watch an interface after the host took it back. */
 	if (tap->follows && !rc_request_may_watch(skb))
 		return rc_attr_refuse(info->extack, attr, -EPERM,
 				      "RINGCAP_A_TAP_FOLLOWS: sender and opener of the socket need CAP_PERFMON, for it shows what is in other namespaces");
@@ -261,7 +264,7 @@ static int rc_request_plugin(const struct genl_info *info, const struct nlattr *
 	return 0;
 }
 
-/* Taps, outputs and plugins are repeated attributes: info->attrs has the last of each only. */
+/* Taps, outputs and plugins are repeated attributes: info->attrs has only the last one of each. */
 static int rc_request_lists(const struct sk_buff *skb, const struct genl_info *info, struct rc_ring_spec *spec)
 {
 	const struct nlattr *attr;

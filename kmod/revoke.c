@@ -41,15 +41,18 @@ int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink
 }
 
 /*
- * What a consumer has mapped cannot be taken from it while it runs, so it keeps that memory, and another queue comes into its
- * queue's place. The old one is dead from then on, as when its cluster goes (rc_queue_kill), and its file reports that. It
- * lives as long as the file or a mapping of it, which holds the file, and as long as a publisher has one of its lanes.
+ * A consumer's mapped memory cannot be taken from it while it runs. So the consumer keeps that memory, and another
+ * queue replaces its queue. The old queue is dead from then on, as when its cluster is deleted (rc_queue_kill), and its
+ * file reports that. It lives as long as the file or a mapping, which holds the file. It also lives as long as a
+ * publisher has one of its lanes.
  *
- * First delivery ends, which cannot fail: after a grace period nobody writes packets to the old one, and it is zeroed, for its
- * holder to find nothing there that it had not read. Then there is another, if there is memory for it: who holds memory must
- * not hold the queue by that. Without, the dead one stays where producers find it, who count there what they drop, until
- * the next time; or, once its holder has gone, it serves the next. Who may attach to it is found by a device number that
- * nobody was given yet.
+ * First, delivery ends, which cannot fail. After a grace period no CPU writes packets to the old queue. Then it is
+ * zeroed, so that its holder does not find packets in it that it had not read.
+ *
+ * Then a new queue is made, if there is memory for it: a process that holds memory must not thereby hold the queue.
+ * Without memory, the dead queue stays where producers find it, and they count in it what they drop. This lasts until
+ * the next attempt. If the old holder is gone by then, the dead queue serves the next consumer instead. The next
+ * consumer finds its queue by a device number that no process was given before.
  */
 static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 index, struct rc_cluster_config **config)
 {
@@ -83,7 +86,7 @@ static int rc_cluster_show_number(struct rc_chardev *chardev, dev_t old, struct 
 	return err;
 }
 
-/* Gives the queue that was taken from somebody who still holds it a successor. */
+/* Replaces a queue that was taken back but that its consumer still holds. */
 static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack)
 {
 	struct rc_queue *queue, *old = rc_cluster_queue(cluster, index);
@@ -114,7 +117,7 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	}
 
 	old_config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
-	/* Producers that count in the old one are gone after this. */
+	/* After this, no producer counts in the old queue. */
 	synchronize_net();
 	mutex_lock(&rc_chardev_lock);
 	rc_queue_inherit(queue, old);
@@ -125,7 +128,9 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	return rc_cluster_show_number(chardev, devt, extack);
 }
 
-/* Nobody has mapped the queue: its memory serves the next consumer. The caller has made it RC_QUEUE_RESET. */
+/*
+ * For a queue that no process has mapped: its memory serves the next consumer. The caller has made it RC_QUEUE_RESET.
+ */
 static void rc_cluster_renew_queue(struct rc_queue *queue, struct rc_chardev *chardev)
 {
 	rc_queue_reset(queue);

@@ -11,13 +11,16 @@ struct rc_cluster;
 /* Empties a queue that no consumer is attached to; see QUEUE_RESET. Under rc_net.control. */
 int rc_cluster_reset_queue(struct rc_cluster *cluster, u32 index, struct netlink_ext_ack *extack);
 
-/* Whom a queue is taken back from: process @pid, in the caller's pid namespace, and attachment @attachment; 0 = any. */
+/*
+ * Identifies the consumer that a queue is taken back from: process @pid, in the caller's pid namespace, and attachment
+ * @attachment; 0 = any.
+ */
 struct rc_holder {
 	pid_t pid;
 	u64 attachment;
 };
 
-/* Takes a queue back from who has it, if it is @holder; see QUEUE_REVOKE. */
+/* Takes a queue back from its consumer, if that is @holder; see QUEUE_REVOKE. */
 int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct rc_holder *holder,
 			    struct netlink_ext_ack *extack);
 

@@ -19,19 +19,19 @@ struct rc_rules;
 
 /**
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
- * @fast: the cluster that gets all packets as they come; NULL where there is a filter, another stage or cluster
- * @ruled: the cluster that gets what header rules pass; NULL where there are none, or there is more than they
- * @filter: what passes, NULL = everything
- * @has_stages: there is more to do than to filter, see stages.h
- * @hwtstamp: packets have the device's time where it took one
- * @defrag: fragments of IPv4 are put together, see defrag.h; implies @has_stages
- * @needs_skb: scratch.h is not enough
+ * @fast: the cluster that gets all packets unchanged; NULL if there is a filter, a stage or another cluster
+ * @ruled: the cluster that gets what header rules pass; NULL if there are none, or other stages as well
+ * @filter: packets that pass, NULL = all
+ * @has_stages: there are stages besides the filter, see stages.h
+ * @hwtstamp: packets have the device's timestamp if it took one
+ * @defrag: fragments of IPv4 are reassembled, see defrag.h; implies @has_stages
+ * @needs_skb: a scratch skb is not enough, see scratch.h
  * @snaplen: bytes
- * @outputs: clusters that get what passes; each counts this ring in its nr_rings
- * @vlans: which ones pass, NULL = all
+ * @outputs: clusters that get the packets that pass; each counts this ring in its nr_rings
+ * @vlans: VLANs that pass, NULL = all
  * @plugins: NULL = none
- * @memcg: of the process that set the ring last: charged for later allocations on the ring's behalf; held. NULL = there
- *	are none
+ * @memcg: of the process that last set the ring; later allocations for the ring are charged to it; held. NULL = the
+ *	kernel has no memory cgroups
  */
 struct rc_ring_config {
 	struct rc_cluster *fast;
@@ -53,13 +53,13 @@ struct rc_ring_config {
 /**
  * struct rc_ring - a ring
  * @config: written under rc_net.control
- * @rules: the rule set that packets are decided on by, NULL = none; written under rc_net.control
+ * @rules: the rule set that decides on packets, NULL = none; written under rc_net.control
  * @account: per CPU
  * @expired: see RINGCAP_A_EXPIRED
- * @rules_changes: of the active rules, so that a dump that was interrupted by one is marked
+ * @rules_changes: counts changes of the active rules, so that a dump is marked if a change interrupted it
  * @taps: under RTNL
- * @transparent: the mode that was asked for; taps have the active one, which is 0 for some with @transparent_fallback
- * @quick: quick mode was asked for: is told, and has no effect
+ * @transparent: the mode that was requested. Taps have the active mode, which is 0 for some with @transparent_fallback
+ * @quick: quick mode was requested: it is reported, and has no effect
  * @owner: see owner.h
  * @list: in rc_net.rings
  */

@@ -16,7 +16,7 @@
 #include "ring_set.h"
 #include "spec.h"
 
-/* The most that a ring's answer has, but for 1 kB that is more than enough for what it has once. */
+/* Maximum size of the answer for a ring. 1 kB is more than enough for the attributes that occur once. */
 static inline u32 rc_ring_netlink_max(void)
 {
 	u32 tap = nla_total_size(0) + 4 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_RX_QUEUES_MAX / 8);

@@ -84,7 +84,7 @@ static int rc_ring_add_filter(struct rc_ring_config *config, const struct rc_rin
 	return err;
 }
 
-/* What stages.c does to packets. */
+/* Sets what stages.c does to packets. */
 static int rc_ring_add_stages(struct rc_ring_config *config, const struct rc_ring_spec *spec,
 			      struct netlink_ext_ack *extack)
 {
@@ -155,7 +155,7 @@ static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
 	}
 }
 
-/* Of a tap that follows, the device wherever it is, unless another one here has its index. */
+/* The tap's device. A tap that follows keeps its device in any namespace, unless another device here has its index. */
 static struct net_device *rc_ring_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
 					     struct netlink_ext_ack *extack)
 {
@@ -166,7 +166,10 @@ static struct net_device *rc_ring_tap_device(const struct rc_ring *ring, const s
 	return rc_tap_device(ring, spec, extack);
 }
 
-/* The tap that @spec asks for, if it is there and gets its packets where that wants them; else a new one, in @fresh. */
+/*
+ * The tap that @spec asks for, if it exists and gets its packets where @spec wants it to. Otherwise a new one, in
+ * @fresh.
+ */
 static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_ring_spec *spec,
 					  const struct rc_tap_spec *tap_spec, struct list_head *fresh,
 					  struct netlink_ext_ack *extack)
@@ -195,7 +198,7 @@ static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_
 	return tap;
 }
 
-/* Makes the taps that are not there yet, as @fresh, and marks those that are to go; all that can fail is done here. */
+/* Makes missing taps, as @fresh, and marks those to be removed. All steps that can fail are done here. */
 static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec *spec, struct list_head *fresh,
 				struct netlink_ext_ack *extack)
 {
@@ -242,7 +245,10 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 		if (!spec->promiscuous)
 			rc_tap_set_promiscuous(tap, false);
 	}
-	/* First, for a packet on its way from the driver to the stack could pass an old one and a new one. */
+	/*
+	 * Old taps are removed first: a packet on its way from the driver to the stack could pass an old tap and a new
+	 * one.
+	 */
 	rc_tap_remove_all(&stale);
 	list_for_each_entry_safe(tap, next, fresh, list) {
 		list_move_tail(&tap->list, &ring->taps);
@@ -302,7 +308,7 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring
 	return ring;
 }
 
-/* Gives @config and the taps of @spec to @ring, which is new if it is in no list yet. */
+/* Gives @config and the taps of @spec to @ring. The ring is new if it is not in a list yet. */
 static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, struct rc_ring_config *config,
 			 bool is_new, struct netlink_ext_ack *extack)
 {
@@ -332,7 +338,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	if (err)
 		return err;
 
-	/* Clusters that are not fed any more may be deleted after this. */
+	/* After this, clusters that are no longer fed may be deleted. */
 	if (old)
 		synchronize_net();
 	rc_ring_config_free(old);
@@ -363,7 +369,7 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 			rc_ring_free(ring);
 		return err;
 	}
-	/* For people only: a ring without it works. */
+	/* For people only: a ring works without it. */
 	if (is_new)
 		ring->proc = rc_proc_add_ring(ring);
 	rc_proc_devices_follow(rc_net);

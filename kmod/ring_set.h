@@ -8,7 +8,7 @@ struct rc_net;
 struct rc_ring;
 struct rc_ring_spec;
 
-/* Makes the ring as described, or changes nothing and reports why. Under rc_net.control. */
+/* Makes the ring as described, or changes nothing and reports the reason. Under rc_net.control. */
 int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct netlink_ext_ack *extack);
 
 /* Under rc_net.control. */

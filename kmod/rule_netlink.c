@@ -20,7 +20,7 @@
 #include "rules_change.h"
 #include "rules_commit.h"
 
-/* The ring that a request names, if this socket may change its rules; else an error pointer. */
+/* The ring that a request names, if this socket may change the ring's rules; else an error pointer. */
 static struct rc_ring *rc_rule_netlink_ring(struct genl_info *info)
 {
 	struct rc_ring *ring = rc_ring_netlink_find(info);
@@ -185,15 +185,18 @@ int rc_rule_netlink_del(struct sk_buff *skb, struct genl_info *info)
 
 /* ---- dumps ---- */
 
-/* Where a dump is: cb->args[0]. */
+/* Position of a dump: cb->args[0]. */
 enum rc_rule_dump {
-	RC_RULE_DUMP_EXACT,	/* args[1]: head of the table, args[2]: rules of that head that are done */
-	RC_RULE_DUMP_WILD,	/* args[1]: least id that is left */
-	RC_RULE_DUMP_PATTERNS,	/* args[1]: how many are done */
+	RC_RULE_DUMP_EXACT,	/* args[1]: head of the table, args[2]: rules of that head that were dumped */
+	RC_RULE_DUMP_WILD,	/* args[1]: least id that is still to be dumped */
+	RC_RULE_DUMP_PATTERNS,	/* args[1]: number of patterns that were dumped */
 	RC_RULE_DUMP_DONE,
 };
 
-/* Room for one more structure in an array of attribute @type that is the last of the message; NULL when it is full. */
+/*
+ * Room for one more structure in an array of attribute @type, which is the last of the message; NULL when the message
+ * is full.
+ */
 static void *rc_rule_dump_more(struct sk_buff *skb, struct nlattr *array, size_t size)
 {
 	if (array->nla_len + size > U16_MAX || skb_tailroom(skb) < size)
@@ -202,7 +205,10 @@ static void *rc_rule_dump_more(struct sk_buff *skb, struct nlattr *array, size_t
 	return memset(skb_put(skb, size), 0, size);
 }
 
-/* True when all of this kind are in; rules that come meanwhile may be missed or there twice, and the dump is marked. */
+/*
+ * True when all rules of this kind are in. A dump may miss rules that are added meanwhile, or have them twice; then it
+ * is marked.
+ */
 static bool rc_rule_dump_exacts(struct sk_buff *skb, struct netlink_callback *cb, struct rc_rules *rules,
 				struct nlattr *array)
 {
@@ -244,7 +250,7 @@ static bool rc_rule_dump_wild(struct sk_buff *skb, struct netlink_callback *cb, 
 	return true;
 }
 
-/* One message with rules of one kind. */
+/* Fills one message with rules of one kind. */
 static void rc_rule_dump_some(struct sk_buff *skb, struct netlink_callback *cb, struct rc_rules *rules)
 {
 	bool exact = cb->args[0] == RC_RULE_DUMP_EXACT, all;
@@ -266,7 +272,7 @@ static void rc_rule_dump_some(struct sk_buff *skb, struct netlink_callback *cb, 
 	cb->args[2] = 0;
 }
 
-/* One message with patterns. */
+/* Fills one message with patterns. */
 static void rc_rule_dump_patterns(struct sk_buff *skb, struct netlink_callback *cb, const struct rc_patterns *patterns)
 {
 	u32 nr = rc_patterns_count(patterns);
@@ -298,7 +304,7 @@ static int rc_rule_netlink_dump_locked(struct sk_buff *skb, struct netlink_callb
 		NL_SET_ERR_MSG(cb->extack, "RINGCAP_A_NAME: missing, or there is no such ring");
 		return name ? -ENOENT : -EINVAL;
 	}
-	/* Never 0, which means that nothing is checked. */
+	/* Never 0, which would mean that nothing is checked. */
 	cb->seq = 2U * atomic_read(&ring->rules_changes) + 1;
 	rules = rc_rules_in_force(ring);
 	while (rules && cb->args[0] < RC_RULE_DUMP_DONE) {

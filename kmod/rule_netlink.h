@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The netlink commands about rules. */
+/* The netlink commands for rules. */
 #ifndef RC_RULE_NETLINK_H
 #define RC_RULE_NETLINK_H
 

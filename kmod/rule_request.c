@@ -81,9 +81,9 @@ int rc_rule_request_set(const struct genl_info *info, struct rc_rules_spec *spec
 	return rc_rule_request_actions(info, spec);
 }
 
-/* ---- what rules of both kinds have ---- */
+/* ---- common to rules of both kinds ---- */
 
-/* Why it can't be, or NULL. */
+/* The reason why the action is not possible, or NULL. */
 static const char *rc_rule_request_action(const struct rc_rules *rules, u8 action, u16 target, u32 idle_s)
 {
 	if (action >= __RINGCAP_ACTION_MAX)
@@ -307,7 +307,7 @@ int rc_rule_request_patterns(const struct genl_info *info, struct rc_rules *rule
 
 void rc_rule_request_forget_patterns(struct rc_rules *rules, u32 nr)
 {
-	/* Active ones don't change. */
+	/* Active patterns don't change. */
 	if (!rules->patterns || !rules->portid)
 		return;
 	rc_patterns_truncate(rules->patterns, nr);

@@ -11,7 +11,7 @@
 #include "pattern.h"
 #include "ring.h"
 
-#define RC_RULES_BUILT_MAX	64U	/* sets that are being built at a time in a namespace */
+#define RC_RULES_BUILT_MAX	64U	/* sets under construction at a time in a namespace */
 
 static struct workqueue_struct *rc_rules_workqueue;
 
@@ -85,7 +85,7 @@ void rc_rules_destroy(struct rc_rules *rules)
 	rc_rules_unlist(rules);
 	for (i = 0; i < rules->nr_targets; i++)
 		rc_target_close(&rules->targets[i]);
-	/* The task that compiles it frees it. */
+	/* The task that compiles the set frees it. */
 	if (rules->compiling)
 		rules->ring = NULL;
 	else
@@ -103,7 +103,7 @@ static void rc_rules_forget_built(struct rc_net *rc_net, u32 portid)
 
 void rc_rules_socket_gone(struct rc_net *rc_net, u32 portid)
 {
-	/* What this socket began, it has begun: no lock for the many that build nothing. */
+	/* A closed socket starts no more sets, so this check needs no lock. Most sockets build none. */
 	if (!READ_ONCE(rc_net->nr_built))
 		return;
 	mutex_lock(&rc_net->control);

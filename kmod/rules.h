@@ -2,9 +2,9 @@
 /*
  * Rule sets: a ring's exact rules, wildcard rules and payload patterns, with the targets that they name.
  *
- * A set is built aside by one netlink socket and activated in one step, under RCU, so that each packet is decided on by
- * one set. Single rules are added to and taken out of the active set. Exact rules are looked up first, then wildcard
- * rules; where none matches the set's default action holds.
+ * One netlink socket builds a set while packets do not see it. The set is activated in one step, under RCU, so one set
+ * decides on each packet. Single rules are added to the active set and deleted from it. Exact rules are looked up
+ * first, then wildcard rules. If no rule matches, the set's default action applies.
  */
 #ifndef RC_RULES_H
 #define RC_RULES_H
@@ -40,20 +40,20 @@ struct rc_rules_spec {
  * struct rc_rules - a rule set
  * @exacts: exact rules
  * @wild: compiled wildcard rules, NULL = none
- * @otherwise: where no rule matches
+ * @otherwise: verdict when no rule matches
  * @targets: each counted in its cluster's nr_targets
- * @patterns: payload patterns, NULL = none; they are whole when the set is activated, and don't change any more
+ * @patterns: payload patterns, NULL = none. They are complete when the set is activated, and do not change any more
  * @by_id: struct rc_rule by id
- * @nr_rules: of @by_id
- * @least_idle_s: the shortest that a rule ever had in here, 0 = none had one
- * @expire_at: the exact rules' next head to be looked at for idle rules
- * @expire_next: jiffies, when to begin with the next round
- * @grow_next: jiffies, before which the table of exact rules is not tried to be made larger again
- * @round: rc_net.rules_round when it was last looked after
- * @ring: NULL once it was deleted while the set is compiled, or the set was given up
- * @portid: of the netlink socket that builds it, 0 = it is active
- * @compiling: without the lock, so nobody else reads or writes what is compiled
- * @list: of the active sets or of those that are built
+ * @nr_rules: number of rules in @by_id
+ * @least_idle_s: the shortest idle time that a rule of this set ever had, 0 = no rule had one
+ * @expire_at: the next head of exact rules that is checked for idle rules
+ * @expire_next: jiffies at which the next round begins
+ * @grow_next: jiffies before which we do not try again to enlarge the table of exact rules
+ * @round: rc_net.rules_round when the set was last checked
+ * @ring: NULL once the ring was deleted, or the set was abandoned, while the set was being compiled
+ * @portid: of the netlink socket that builds the set, 0 = it is active
+ * @compiling: runs without the lock, so no other code reads or writes the data that is compiled
+ * @list: of the active sets or of those under construction
  *
  * Everything below @patterns is under rc_net.control.
  */
@@ -88,9 +88,12 @@ void rc_rules_module_exit(void);
 #define rc_rules_wild(rules) \
 	rcu_dereference_protected((rules)->wild, rc_net_held((rules)->exacts.rc_net))
 
-/* All that follows is under the namespace's rc_net.control. */
+/* Everything below is under the namespace's rc_net.control. */
 
-/* A set without rules that socket @portid builds, an error pointer. What that socket has been building is forgotten. */
+/*
+ * A set without rules that socket @portid builds, or an error pointer. The set that this socket was building is
+ * discarded.
+ */
 struct rc_rules *rc_rules_begin(struct rc_ring *ring, u32 portid, const struct rc_rules_spec *spec,
 				struct netlink_ext_ack *extack);
 
@@ -100,35 +103,39 @@ struct rc_rules *rc_rules_find_built(const struct rc_ring *ring, u32 portid);
 /* The active set, NULL = none. */
 struct rc_rules *rc_rules_in_force(const struct rc_ring *ring);
 
-/* A set that was built, or that no packet knows any more. */
+/* For a set that was under construction, or that no packet sees any more. */
 void rc_rules_destroy(struct rc_rules *rules);
 
-/* All sets of a ring, which gets no packets any more. */
+/* Frees all sets of a ring that gets no packets any more. */
 void rc_rules_ring_gone(struct rc_ring *ring);
 
-/* Those that a netlink socket was building. Takes the lock itself. */
+/* Frees the sets that a netlink socket was building. Takes the lock itself. */
 void rc_rules_socket_gone(struct rc_net *rc_net, u32 portid);
 
 u64 rc_rules_memory(struct rc_rules *rules);
 u32 rc_rules_nr_shapes(const struct rc_rules *rules);
 
-/* For the files that change sets: takes one out of the list that it is in, and frees one that is nobody's any more. */
+/*
+ * For the files that change sets. The first removes a set from its list. The second frees a set that nothing uses any
+ * more.
+ */
 void rc_rules_unlist(struct rc_rules *rules);
 void rc_rules_free(struct rc_rules *rules);
 
 /*
- * Has rules_expire.c look after a set in use soon, if it has rules that expire; or its namespace's, in @delay jiffies.
+ * Schedules rules_expire.c: for an active set, soon, if it has rules that expire; or for its namespace, in @delay
+ * jiffies.
  */
 void rc_rules_arm(const struct rc_rules *rules);
 void rc_rules_again(struct rc_net *rc_net, unsigned long delay);
 
-/* Whether the table of exact rules is to become larger, and has not just failed to. */
+/* Whether the table of exact rules needs to grow, and the last attempt has not just failed. */
 static inline bool rc_rules_may_grow(struct rc_rules *rules)
 {
 	return rc_exacts_crowded(&rules->exacts) && time_after_eq(jiffies, READ_ONCE(rules->grow_next));
 }
 
-/* Has that done now. In any context. */
+/* Schedules this now. In any context. */
 void rc_rules_grow_soon(const struct rc_rules *rules);
 
 #endif /* RC_RULES_H */

@@ -41,7 +41,7 @@ struct rc_wild *rc_rules_compile_wild(struct rc_rules *rules, struct netlink_ext
 	return NULL;
 }
 
-/* Compiles a set that packets see and shows them the outcome; what it was before is freed. */
+/* Compiles a set that packets see and activates the result; frees the previous one. */
 static int rc_rules_recompile(struct rc_rules *rules, struct netlink_ext_ack *extack)
 {
 	struct rc_wild *wild = rc_rules_compile_wild(rules, extack), *old;
@@ -56,7 +56,7 @@ static int rc_rules_recompile(struct rc_rules *rules, struct netlink_ext_ack *ex
 	return 0;
 }
 
-/* Takes the first @nr rules of @change out of the set again, and puts those that they had replaced back. */
+/* Removes the first @nr rules of @change from the set again, and restores the rules that they had replaced. */
 static void rc_rules_unstore(struct rc_rules *rules, struct rc_rules_change *change, u32 nr)
 {
 	struct rc_rule *rule;
@@ -65,7 +65,7 @@ static void rc_rules_unstore(struct rc_rules *rules, struct rc_rules_change *cha
 	for (rule = change->rules; nr; nr--, rule = rule->next) {
 		old = rule->replaced;
 		rule->replaced = NULL;
-		/* Nothing is allocated to change or clear what is there. */
+		/* Changing or clearing an existing entry allocates nothing. */
 		xa_store(&rules->by_id, rule->rule.id, old, 0);
 		rules->nr_rules -= !old;
 	}
@@ -80,7 +80,7 @@ static int rc_rules_store(struct rc_rules *rules, struct rc_rules_change *change
 	for (rule = change->rules; rule && !err; rule = rule->next) {
 		struct rc_rule *old = xa_load(&rules->by_id, rule->rule.id);
 
-		/* The same id twice in a request, or in a set that is built. */
+		/* The same id occurs twice in a request, or in a set under construction. */
 		if (old && (rules->portid || old->replaced || old->fresh)) {
 			NL_SET_ERR_MSG(extack, "RINGCAP_A_RULE: two rules have the same id: ids are unique in a set");
 			err = -EEXIST;
@@ -118,7 +118,7 @@ static int rc_rules_reserve(struct rc_rules *rules, const struct rc_rules_change
 	return err;
 }
 
-/* All that can fail is done: the set has the wildcard rules, now it gets the exact ones. */
+/* No step can fail any more: the set has the wildcard rules, and now gets the exact ones. */
 static void rc_rules_settle(struct rc_rules *rules, struct rc_rules_change *change)
 {
 	struct rc_exact *exact, *next_exact;
@@ -128,7 +128,7 @@ static void rc_rules_settle(struct rc_rules *rules, struct rc_rules_change *chan
 		next_exact = rcu_dereference_protected(exact->next[0], true);
 		rc_exacts_put(&rules->exacts, exact);
 	}
-	/* No packet knows those that were replaced. */
+	/* No packet sees the replaced rules any more. */
 	for (rule = change->rules; rule; rule = next_rule) {
 		next_rule = rule->next;
 		if (rule->replaced)
@@ -154,7 +154,7 @@ int rc_rules_add(struct rc_rules *rules, struct rc_rules_change *change, struct 
 	err = rc_rules_store(rules, change, extack);
 	if (err)
 		goto fail;
-	/* One that is built is compiled when it is whole. */
+	/* A set under construction is compiled when it is complete. */
 	if (!rules->portid && change->nr_rules) {
 		err = rc_rules_recompile(rules, extack);
 		if (err)
@@ -171,7 +171,7 @@ fail:
 	return err;
 }
 
-/* ---- taking out ---- */
+/* ---- removing ---- */
 
 int rc_rules_purge(struct rc_rules *rules, struct netlink_ext_ack *extack)
 {
@@ -231,7 +231,7 @@ static void rc_rules_take_exacts(struct rc_rules *rules, const struct ringcap_ex
 
 	for (i = 0; i < nr_exacts; i++) {
 		exact = rc_rules_find_exact_rule(rules, &exacts[i]);
-		/* It may be named twice. */
+		/* A request may name it twice. */
 		if (exact)
 			rc_exacts_take(&rules->exacts, exact, &gone);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Rules come into sets and go. */
+/* Adding rules to sets, and deleting them. */
 #ifndef RC_RULES_CHANGE_H
 #define RC_RULES_CHANGE_H
 
@@ -28,22 +28,22 @@ struct rc_rules_change {
 /* All under rc_net.control, but rc_rules_compile_wild of a set that is compiling. */
 
 /*
- * Adds @change, of which nothing is left, to a set that is built or in use; or changes nothing. In a set that is built
- * an id may come once.
+ * Adds @change to a set that is built or in use, and leaves it empty; or changes nothing. In a set under construction
+ * an id may occur once.
  */
 int rc_rules_add(struct rc_rules *rules, struct rc_rules_change *change, struct netlink_ext_ack *extack);
 
-/* What was not added. */
+/* Frees the rules that were not added. */
 void rc_rules_change_free(struct rc_rules_change *change);
 
-/* Takes rules out of a set in use: all that are named, or none. */
+/* Deletes rules from an active set: all named ones, or none. */
 int rc_rules_delete(struct rc_rules *rules, const struct ringcap_exact *exacts, u32 nr_exacts,
 		    const struct ringcap_rule *ids, u32 nr_ids, struct netlink_ext_ack *extack);
 
-/* All rules but those that are to go, compiled; NULL for none, an error pointer. */
+/* Compiles all rules except those that are to be removed. Returns NULL for none, or an error pointer. */
 struct rc_wild *rc_rules_compile_wild(struct rc_rules *rules, struct netlink_ext_ack *extack);
 
-/* Takes out the wildcard rules that are marked, which is done in one step for all; they stay if that fails. */
+/* Removes the marked wildcard rules, all in one step. If this fails, they stay. */
 int rc_rules_purge(struct rc_rules *rules, struct netlink_ext_ack *extack);
 
 #endif /* RC_RULES_CHANGE_H */

@@ -13,7 +13,7 @@
 #include "rules_change.h"
 #include "stages.h"
 
-/* A set that lets everything pass is none. */
+/* A set that passes everything counts as no set. */
 static bool rc_rules_void(const struct rc_rules *rules)
 {
 	return !rules->exacts.nr && !rules->nr_rules && !rules->patterns &&
@@ -61,7 +61,7 @@ void rc_rules_commit(struct rc_rules *rules)
 	lockdep_assert_held(&rules->exacts.rc_net->control);
 	rc_rules_unlist(rules);
 	if (new) {
-		/* Behind those that were looked after: its time begins now. */
+		/* Goes behind the sets that were checked: its time begins now. */
 		new->round = ring->rc_net->rules_round;
 		list_add_tail(&new->list, &ring->rc_net->rules_live);
 	}
@@ -73,7 +73,7 @@ void rc_rules_commit(struct rc_rules *rules)
 		rc_rules_arm(new);
 	else
 		rc_rules_destroy(rules);
-	/* No packet is on its way that knows of the old ones, or of none, after this. */
+	/* After this, no packet is still being processed with the old set, or with none. */
 	if (old || new)
 		synchronize_net();
 	rc_rules_destroy(old);

@@ -8,13 +8,13 @@
 #include "rules.h"
 #include "verdict.h"
 
-/* What is to become of @pkt. Bottom halves off, under RCU. */
+/* Decides on @pkt. Bottom halves off, under RCU. */
 struct rc_verdict rc_rules_decide(struct rc_rules *rules, struct rc_packet *pkt);
 
-/* Adds the flow of a packet that a rule learns from to the exact rules, or counts that it could not. */
+/* Adds the flow of the packet that matched a learning rule to the exact rules, or counts that this failed. */
 void rc_rules_learn(struct rc_rules *rules, const struct rc_exact_key *key, u32 words, u32 idle_s);
 
-/* The verdict of the exact rule of the packet's flow, which counts it; false where there is none. */
+/* The verdict of the exact rule of the packet's flow. The rule counts the packet. Returns false if there is no rule. */
 static __always_inline bool rc_rules_decide_exact(struct rc_rules *rules, const struct rc_frame *frame,
 						  const struct rc_flow *flow, u32 len, struct rc_verdict *verdict)
 {
@@ -33,7 +33,7 @@ static __always_inline bool rc_rules_decide_exact(struct rc_rules *rules, const 
 	return true;
 }
 
-/* The verdict of @rule, which counts the packet and has its id noted in @id; the set's default where it is NULL. */
+/* The verdict of @rule, which counts the packet; @id gets the rule's id. If @rule is NULL, the set's default. */
 static __always_inline struct rc_verdict rc_rules_decide_wild(struct rc_rules *rules, struct rc_rule *rule,
 							      const struct rc_frame *frame, const struct rc_flow *flow,
 							      u32 len, u32 *id)
@@ -58,8 +58,9 @@ static __always_inline struct rc_verdict rc_rules_decide_wild(struct rc_rules *r
 }
 
 /*
- * The same as rc_rules_decide for a packet that is all in one piece, has no tag beside it, and whose address is passed
- * to nobody; false, with nothing done, for what is not plain and where patterns or what is in tunnels matter.
+ * Does the same as rc_rules_decide for a packet that is contiguous and has no tag outside of its data. Its address is
+ * passed to no function. Returns false and has done nothing if the packet is not plain, or if patterns or packets in
+ * tunnels matter.
  */
 static __always_inline bool rc_rules_decide_plain(struct rc_rules *rules, struct rc_packet *pkt,
 						  struct rc_verdict *verdict)

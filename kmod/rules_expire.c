@@ -10,7 +10,7 @@
 #include "rules.h"
 #include "rules_change.h"
 
-#define RC_EXPIRE_HEADS		16384U	/* looked at in a step */
+#define RC_EXPIRE_HEADS		16384U	/* checked in one step */
 
 static void rc_rules_expire_wild(struct rc_rules *rules)
 {
@@ -23,7 +23,7 @@ static void rc_rules_expire_wild(struct rc_rules *rules)
 		count += rule->marked;
 		cond_resched();
 	}
-	/* Without memory they stay until the next round. */
+	/* If there is no memory, they stay until the next round. */
 	if (count && !rc_rules_purge(rules, NULL)) {
 		atomic64_add(count, &rules->ring->expired);
 		atomic_inc(&rules->ring->rules_changes);
@@ -43,7 +43,7 @@ static void rc_rules_expire_exact(struct rc_rules *rules)
 	atomic_inc(&rules->ring->rules_changes);
 }
 
-/* A quarter of the shortest idle time, within half a second and ten. */
+/* A quarter of the shortest idle time, but at least half a second and at most ten. */
 static unsigned long rc_rules_round(const struct rc_rules *rules)
 {
 	return clamp(rules->least_idle_s * (HZ / 4UL), HZ / 2UL, 10UL * HZ);
@@ -65,14 +65,14 @@ static unsigned long rc_rules_expire_step(struct rc_rules *rules)
 }
 
 /*
- * Charged to the process that set the ring, as what was learnt is. Without memory the table stays crowded for a second at
- * least: others must not pay for packets that make it try.
+ * The memory is charged to the process that set the ring, like that of learnt rules. Without memory the table stays
+ * crowded for at least a second: others must not pay for packets that trigger further attempts.
  */
 static void rc_rules_grow(struct rc_rules *rules)
 {
 	struct mem_cgroup *memcg = set_active_memcg(rc_ring_config(rules->ring)->memcg);
 
-	/* A dump that is under way would go on at other rules. */
+	/* A dump in progress would continue at other rules. */
 	if (!rc_exacts_grow(&rules->exacts, 2 * READ_ONCE(rules->exacts.nr), true))
 		atomic_inc(&rules->ring->rules_changes);
 	else
@@ -80,7 +80,7 @@ static void rc_rules_grow(struct rc_rules *rules)
 	set_active_memcg(memcg);
 }
 
-/* Room for what was learnt, and the end of what was idle; returns as rc_rules_expire_step does. */
+/* Makes room for learnt rules, and removes idle ones; returns as rc_rules_expire_step does. */
 static unsigned long rc_rules_step(struct rc_rules *rules)
 {
 	if (rc_rules_may_grow(rules))
@@ -88,7 +88,7 @@ static unsigned long rc_rules_step(struct rc_rules *rules)
 	return rules->least_idle_s ? rc_rules_expire_step(rules) : MAX_JIFFY_OFFSET;
 }
 
-/* A step of the set that was not looked after for longest; false when all were in this round. */
+/* Does a step for the set that was not checked for longest; false when all sets had theirs in this round. */
 static bool rc_rules_step_next(struct rc_net *rc_net, unsigned long *delay)
 {
 	struct rc_rules *rules;
@@ -104,8 +104,9 @@ static bool rc_rules_step_next(struct rc_net *rc_net, unsigned long *delay)
 }
 
 /*
- * A step of each set. Each waits for grace periods where something goes, and a namespace may have many: requests, and the
- * end of the namespace, get in between. What comes meanwhile has armed the work itself.
+ * Does a step for each set. A step that removes rules waits for grace periods, and a namespace may have many sets. So
+ * the lock is released in between: requests, and the end of the namespace, do not wait for all of them. A set that is
+ * added meanwhile has armed the work itself.
  */
 static void rc_rules_work_step(struct work_struct *work)
 {

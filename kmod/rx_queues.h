@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* RX queues: those of a device whose packets a tap takes, where it does not take all of them. */
+/* RX queues: the queues of a device from which a tap takes packets, if it does not take all of them. */
 #ifndef RC_RX_QUEUES_H
 #define RC_RX_QUEUES_H
 
@@ -13,7 +13,7 @@ struct nlattr;
 
 /**
  * struct rc_rx_queues - a set of RX queues; never changed, only replaced, under RCU
- * @nr: least number that none of them reaches
+ * @nr: the greatest number in the set plus 1
  */
 struct rc_rx_queues {
 	struct rcu_head rcu;
@@ -21,11 +21,11 @@ struct rc_rx_queues {
 	DECLARE_BITMAP(mask, RINGCAP_RX_QUEUES_MAX);
 };
 
-/* Of RINGCAP_A_TAP_RX_QUEUES, for @dev; or an error and why. */
+/* The set of RINGCAP_A_TAP_RX_QUEUES, for @dev; or an error and a reason. */
 struct rc_rx_queues *rc_rx_queues_create(const struct nlattr *attr, const struct net_device *dev,
 					 struct netlink_ext_ack *extack);
 
-/* A device that does not record the queue has one. */
+/* A device that does not record the queue has only one. */
 static __always_inline bool rc_rx_queues_has(const struct rc_rx_queues *rx_queues, const struct sk_buff *skb)
 {
 	u32 queue = skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sampling: one packet, or one flow, in so many. */
+/* Sampling: selects one in N packets, or one in N flows. */
 #ifndef RC_SAMPLE_H
 #define RC_SAMPLE_H
 
@@ -12,11 +12,12 @@ struct netlink_ext_ack;
 struct nlattr;
 
 /**
- * struct rc_sample - which packets are in a sample
- * @n: one in so many, 0 and 1 = all
+ * struct rc_sample - selects the packets of a sample
+ * @n: one in N, 0 and 1 = all
  * @by: enum ringcap_sample
- * @key: of the hash of flows. The module's own, the same for all rings and for as long as it is loaded: rings that
- *	sample alike have the same flows, and the clusters' queues, which other keys choose, each get a share
+ * @key: of the hash of flows. The module has one key for all rings and for as long as it is loaded. So rings that
+ *	sample alike have the same flows. The clusters choose queues by other keys, so each queue gets a share of a
+ *	sample
  */
 struct rc_sample {
 	u32 n;
@@ -29,8 +30,8 @@ int rc_sample_init(struct rc_sample *sample, const struct nlattr *n, const struc
 		   struct netlink_ext_ack *extack);
 
 /*
- * Fragments are flows of their own, by addresses and protocol, since only the first knows the ports. Whatever is not IP
- * is of the flow of its MAC addresses and ethertype.
+ * A fragment belongs to a flow of its own, by addresses and protocol, because only the first one knows the ports. A
+ * packet that is not IP belongs to the flow of its MAC addresses and ethertype.
  */
 static inline bool rc_sample_keep(const struct rc_sample *sample, struct rc_packet *pkt)
 {

@@ -4,7 +4,7 @@
 
 DEFINE_PER_CPU(struct rc_scratch, rc_scratch);
 
-/* What is the same for all frames. */
+/* Sets the fields that are the same for all frames. */
 void rc_scratch_module_init(void)
 {
 	unsigned int cpu;

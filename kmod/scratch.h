@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Scratch skbs: for frames that a capture-aware driver offers before there is an skb (linux/ringcap_driver.h). So that
- * filters, rules and everything else need not know, each CPU has one skb that is lent to the frame for the time of a
- * call. It is no real one: nobody may keep it, take a reference, clone it, or look at its shared info.
+ * Scratch skbs: for frames that a capture-aware driver offers before there is an skb (linux/ringcap_driver.h). Each CPU
+ * has one skb, which is lent to the frame for the time of a call. So filters, rules and the rest of the code need not
+ * know about frames. It is no real skb: no code may keep it, take a reference, clone it, or look at its shared info.
  */
 #ifndef RC_SCRATCH_H
 #define RC_SCRATCH_H
@@ -14,9 +14,9 @@
 #include <linux/skbuff.h>
 
 /**
- * struct rc_scratch - a CPU's
- * @skb: its data are NULL while it is not lent
- * @hwtstamp: what a real one has in its shared info
+ * struct rc_scratch - a CPU's scratch skb
+ * @skb: its data pointer is NULL while it is not lent
+ * @hwtstamp: a real skb has this in its shared info
  */
 struct rc_scratch {
 	struct sk_buff skb;
@@ -27,10 +27,10 @@ DECLARE_PER_CPU(struct rc_scratch, rc_scratch);
 
 void rc_scratch_module_init(void);
 
-/* A real skb with what is in @skb, which is a scratch skb, to be freed; NULL without memory. */
+/* A real skb with the contents of the scratch skb @skb. The caller frees it. NULL without memory. */
 struct sk_buff *rc_scratch_copy(const struct sk_buff *skb);
 
-/* The skb of a frame that needs none: nothing is in it but that it has no time. Bottom halves off. */
+/* The skb of a frame that needs none: it is empty, except that it has no timestamp. Bottom halves off. */
 static __always_inline struct sk_buff *rc_scratch_skb(void)
 {
 	return &this_cpu_ptr(&rc_scratch)->skb;
@@ -42,13 +42,13 @@ static inline bool rc_scratch_is(const struct sk_buff *skb)
 	return skb == rc_scratch_skb();
 }
 
-/* Of the scratch skb that this CPU has at hand. */
+/* Timestamp of the scratch skb that this CPU is using. */
 static inline ktime_t rc_scratch_hwtstamp(void)
 {
 	return this_cpu_ptr(&rc_scratch)->hwtstamp;
 }
 
-/* As eth_type_trans() does it. */
+/* Like eth_type_trans(). */
 static __always_inline void rc_scratch_set_type(struct sk_buff *skb, const struct net_device *dev,
 						const struct ethhdr *eth)
 {
@@ -64,7 +64,7 @@ static __always_inline void rc_scratch_set_type(struct sk_buff *skb, const struc
 	skb->protocol = likely(eth_proto_is_802_3(eth->h_proto)) ? eth->h_proto : htons(ETH_P_802_2);
 }
 
-/* This CPU's skb for @frame, to be given back. NULL while it is lent. Bottom halves off. */
+/* Lends this CPU's skb to @frame; the caller gives it back. NULL while it is already lent. Bottom halves off. */
 static __always_inline struct sk_buff *rc_scratch_lend(struct net_device *dev, const struct ringcap_frame *frame)
 {
 	struct rc_scratch *scratch = this_cpu_ptr(&rc_scratch);

@@ -13,14 +13,17 @@
 #include "queue.h"
 #include "transmit.h"
 
-/* Packets that are handed on together, with bottom halves off. */
+/* Packets that are sent together, with bottom halves off. */
 #define RC_SEND_BATCH	32
 /* No device takes more. */
 #define RC_SEND_LEN_MAX	(65536 + VLAN_ETH_HLEN)
-/* Above a page, what a packet has in its first piece: more headers than anybody looks for there. */
+/*
+ * If a packet is longer than a page, its first piece has this length: it holds more headers than any code looks for
+ * there.
+ */
 #define RC_SEND_LINEAR	256
 
-/* Packets that were copied and not yet handed on. */
+/* Packets that were copied but not sent yet. */
 struct rc_send_batch {
 	u32 nr;
 	struct sk_buff *skbs[RC_SEND_BATCH];
@@ -28,8 +31,8 @@ struct rc_send_batch {
 };
 
 /*
- * Finds the next packet that lies before position @produced: 1 with its slot, 0 when there is none, -EINVAL when what is
- * there is no slot.
+ * Finds the next packet before position @produced: 1 with its slot; 0 when there is none; -EINVAL when the data is no
+ * valid slot.
  */
 static int rc_send_next(struct rc_transmit *transmit, u64 produced, struct ringcap_tx_slot *slot)
 {
@@ -53,7 +56,7 @@ static int rc_send_next(struct rc_transmit *transmit, u64 produced, struct ringc
 	}
 }
 
-/* As packet sockets do: the headers are where the device, and taps on the way to it, look for them. */
+/* Sets the headers as packet sockets do, so that the device and taps on the way find them. */
 static void rc_send_set_headers(struct sk_buff *skb)
 {
 	int depth = ETH_HLEN;
@@ -66,8 +69,8 @@ static void rc_send_set_headers(struct sk_buff *skb)
 }
 
 /*
- * A copy of the packet behind @slot, which is the next. NULL with -EAGAIN or what a signal means when the memory of
- * packets under way is used up, with -ENOBUFS when there is none at all.
+ * A copy of the packet behind @slot, which is the next one. NULL with -EAGAIN, or with the error of a signal, when the
+ * memory for packets in flight is used up. NULL with -ENOBUFS when there is no memory at all.
  */
 static struct sk_buff *rc_send_copy(struct rc_transmit *transmit, const struct ringcap_tx_slot *slot,
 				    bool nonblock, int *err)
@@ -113,7 +116,7 @@ static void rc_send_account(struct rc_queue *queue, u32 sent, u32 failed)
 	rc_account_add(queue->tx_failed, failed);
 }
 
-/* Hands on what was copied, and lets the consumer write over it. */
+/* Sends the copied packets, and lets the consumer overwrite them. */
 static void rc_send_flush(struct rc_queue *queue, struct rc_send_batch *batch)
 {
 	struct ringcap_tx_index *index = queue->transmit->index.addr;
@@ -121,7 +124,7 @@ static void rc_send_flush(struct rc_queue *queue, struct rc_send_batch *batch)
 	struct net_device *dev;
 	u32 i, sent = 0;
 
-	/* Or a veth would run the softirq that receives for each. */
+	/* Otherwise a veth would run the receive softirq for each packet. */
 	local_bh_disable();
 	rcu_read_lock();
 	grants = rcu_dereference(queue->grants);
@@ -132,7 +135,7 @@ static void rc_send_flush(struct rc_queue *queue, struct rc_send_batch *batch)
 		else
 			kfree_skb(batch->skbs[i]);
 	}
-	/* Before a revoker of the queue reads the account, after a grace period. */
+	/* Done before a revoker of the queue reads the account, which it does after a grace period. */
 	rc_send_account(queue, sent, batch->nr - sent);
 	rcu_read_unlock();
 	local_bh_enable();
@@ -140,7 +143,7 @@ static void rc_send_flush(struct rc_queue *queue, struct rc_send_batch *batch)
 	smp_store_release(&index->consumed, queue->transmit->position);
 }
 
-/* Takes the next slot: 1, 0 when there is none, or an error, and then it is still the next. */
+/* Takes the next slot: returns 1; 0 when there is none; or an error, and then the slot is still the next one. */
 static int rc_send_take(struct rc_queue *queue, u64 produced, bool nonblock, struct rc_send_batch *batch)
 {
 	struct rc_transmit *transmit = queue->transmit;
@@ -152,7 +155,7 @@ static int rc_send_take(struct rc_queue *queue, u64 produced, bool nonblock, str
 	if (err <= 0)
 		return err;
 	if (slot.len >= ETH_HLEN && slot.len <= RC_SEND_LEN_MAX) {
-		/* A sender that waits for memory does not hold any. */
+		/* A sender that waits for memory holds none. */
 		skb = rc_send_copy(transmit, &slot, nonblock || batch->nr, &err);
 		if (!skb && err == -EAGAIN && !nonblock) {
 			rc_send_flush(queue, batch);
@@ -181,7 +184,7 @@ static long rc_send_slots(struct rc_queue *queue, u32 max, bool nonblock)
 	u64 produced;
 	int err;
 
-	/* Pairs with the consumer's release: what it wrote before is there. */
+	/* Pairs with the consumer's release: everything that it wrote before is visible. */
 	produced = smp_load_acquire(&index->produced);
 	if (produced - queue->transmit->position > RINGCAP_TX_SIZE)
 		return -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sending what a consumer has put into its transmit area. */
+/* Sends packets that a consumer has put into its transmit area. */
 #ifndef RC_SEND_H
 #define RC_SEND_H
 
@@ -7,7 +7,9 @@
 
 struct rc_queue;
 
-/* RINGCAP_IOC_TX: how many slots were taken, at most @max if that is not 0, or -errno when it is none. */
+/*
+ * RINGCAP_IOC_TX: takes at most @max slots, or all if @max is 0. Returns how many it took, or -errno when it took none.
+ */
 long rc_send_run(struct rc_queue *queue, u32 max, bool nonblock);
 
 #endif /* RC_SEND_H */

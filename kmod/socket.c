@@ -12,7 +12,7 @@
 #include "ring_set.h"
 #include "rules.h"
 
-/* Rings first: no cluster goes that is fed. */
+/* Rings first: a cluster that a ring feeds cannot be deleted. */
 static void rc_socket_gone(struct rc_net *rc_net, u32 owner)
 {
 	struct rc_cluster *cluster, *next_cluster;
@@ -29,7 +29,7 @@ static void rc_socket_gone(struct rc_net *rc_net, u32 owner)
 }
 
 /*
- * The port is free again by now, and in theory somebody has already bound it and made something: libringcap chooses
+ * The port is free again by now. In theory another socket has already bound it and made an object: libringcap chooses
  * ports at random.
  */
 static int rc_socket_event(struct notifier_block *block, unsigned long event, void *data)
@@ -41,7 +41,7 @@ static int rc_socket_event(struct notifier_block *block, unsigned long event, vo
 		return NOTIFY_DONE;
 	this = rc_net(notify->net);
 	rc_rules_socket_gone(this, notify->portid);
-	/* What this socket made, it has made: no lock for the many that make nothing. */
+	/* A closed socket makes no more objects, so this check needs no lock. Most sockets make none. */
 	if (READ_ONCE(this->nr_owned))
 		rc_socket_gone(this, notify->portid);
 	return NOTIFY_DONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Netlink sockets: what goes with one that is closed, see owner.h. */
+/* Netlink sockets: deletes the objects of a socket that is closed, see owner.h. */
 #ifndef RC_SOCKET_H
 #define RC_SOCKET_H
 

@@ -39,7 +39,7 @@ struct rc_tap_spec {
 	const struct nlattr *attr;
 };
 
-/* A ring as its configurer wants it. What it points to is the request's. */
+/* A ring as its configurer wants it. Its pointers point into the request. */
 struct rc_ring_spec {
 	char name[RINGCAP_NAME_MAX + 1];
 	u32 nr_taps;

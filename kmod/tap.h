@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Taps: where a ring gets its packets, one device each. */
+/* Taps: each gets a ring's packets from one device. */
 #ifndef RC_TAP_H
 #define RC_TAP_H
 
@@ -13,22 +13,22 @@ struct rc_ring;
 
 /**
  * struct rc_tap - a capture point
- * @packet_type: our hook on the device. No reference to the device is held: the tap goes when that does
- * @hooked: that hook is there: in transparent modes 1 and 2 it is for sent packets only, if they are wanted
- * @ring: whose tap it is
- * @mode: the active transparent mode; between 0 and the others it never changes
+ * @packet_type: our hook on the device. No reference to the device is held: the tap is removed when the device is
+ * @hooked: that hook is registered. In transparent modes 1 and 2 it is only for sent packets, if they are wanted
+ * @ring: the tap's ring
+ * @mode: the active transparent mode; it never changes between 0 and another mode
  * @new_mode: the mode that the tap gets with the configuration that is being made
- * @next_hooked: of the device's taps that have a mode, see driver_hook.h
- * @takes_received: whatever was received, by all receive queues
+ * @next_hooked: next of the device's taps that have a mode, see driver_hook.h
+ * @takes_received: takes all received packets, from all receive queues
  * @ifindex: of the device, in the ring's namespace
  * @direction: enum ringcap_direction
- * @rx_queues: those whose packets it takes, NULL = all
- * @new_rx_queues: those that the tap gets with the configuration that is being made
- * @promiscuous: the device receives what is not addressed to it on this tap's behalf
+ * @rx_queues: receive queues from which it takes packets, NULL = all
+ * @new_rx_queues: the receive queues of the configuration that is being made
+ * @promiscuous: for this tap, the device receives packets that are not addressed to it
  * @follows: it stays when the device moves to another namespace
  * @stale: the configuration that is being made does not have the tap any more
  * @list: in rc_ring.taps, or in a list of taps to be added or removed; under RTNL
- * @followers: of all taps that follow, in whichever namespace their devices are; under RTNL
+ * @followers: list of all taps that follow, in whichever namespace their devices are; under RTNL
  */
 struct rc_tap {
 	struct packet_type packet_type;
@@ -52,7 +52,7 @@ struct rc_tap {
 /* The device is in another namespace than the ring. */
 bool rc_tap_is_away(const struct rc_tap *tap);
 
-/* A direction for people. */
+/* A human-readable direction. */
 const char *rc_tap_direction(u32 direction);
 
 /* Bottom halves off, under RCU. */

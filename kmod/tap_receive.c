@@ -10,13 +10,15 @@
 #include "tap.h"
 
 /*
- * Gives back the reference to @skb that its handler was given.
+ * Drops the reference to @skb that its handler was given.
  *
- * A handler that is not the last one gets a reference of its own on top of that of the stack's frame that calls it (see
- * deliver_skb in net/core/dev.c). If there are two, they are these; who wants another one must have one, so nobody
- * else can change their number, and ours is gone without an atomic operation. The last handler is given the frame's
- * reference instead, and with two of them there the other one is anybody's. A received IPv4 packet has IPv4's handler
- * behind us, which is always there; of others, and of those being sent, we don't know.
+ * A handler that is not the last one gets a reference of its own. The stack's frame that calls it has another one (see
+ * deliver_skb in net/core/dev.c). If there are two references, they are these. Only code that has a reference can take
+ * another one. So nobody else can change their number, and we can drop ours without an atomic operation.
+ *
+ * The last handler instead gets the frame's reference. If there are two then, anyone may have the other one. A received
+ * IPv4 packet has IPv4's handler behind us, which is always there. For other packets, and for those that are sent, we
+ * don't know.
  */
 static __always_inline void rc_tap_put_received(struct sk_buff *skb)
 {
@@ -42,7 +44,7 @@ int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_ty
 {
 	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
 
-	/* PACKET_HOST and what follows it, but none that come after PACKET_OUTGOING. */
+	/* PACKET_HOST and the types that follow it, but no type after PACKET_OUTGOING. */
 	if (unlikely(skb->pkt_type & PACKET_OUTGOING))
 		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
 	if (unlikely(!rc_ring_receive_fast(tap, rcu_dereference(tap->ring->config), skb,

@@ -18,7 +18,7 @@
 
 LIST_HEAD(rc_tap_followers);
 
-/* Of taps in use too: either handler of mode 0 does right by what the other is there for. */
+/* Also for taps in use: each handler of mode 0 also handles the packets of the other correctly. */
 static void rc_tap_set_handler(struct rc_tap *tap)
 {
 	bool takes_received = (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->rx_queues);
@@ -66,14 +66,14 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	return tap;
 }
 
-/* A hook stays when it has nothing more to do: to put it back is not possible at once. */
+/* A hook stays even if it has nothing more to do: it could not be put back at once. */
 void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
 {
 	bool sent = direction & RINGCAP_DIRECTION_TX;
 
 	WRITE_ONCE(tap->direction, direction);
 	rc_tap_set_handler(tap);
-	/* Spares the stack a clone of each packet that is sent. */
+	/* Saves the stack a clone of each packet that is sent. */
 	WRITE_ONCE(tap->packet_type.ignore_outgoing, !sent);
 	if (tap->hooked || (tap->mode && !sent))
 		return;
@@ -174,7 +174,7 @@ void rc_tap_remove_all(struct list_head *taps)
 		return;
 	list_for_each_entry(tap, taps, list)
 		rc_tap_unhook(tap);
-	/* After this no CPU receives a packet for one of them. */
+	/* After this no CPU receives a packet for one of these taps. */
 	synchronize_net();
 	list_for_each_entry_safe(tap, next, taps, list)
 		rc_tap_free(tap);

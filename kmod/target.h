@@ -19,7 +19,10 @@ struct rc_target {
 	struct rc_egress egress;
 };
 
-/* A target as its configurer wants it. @attr is the attribute of the request. Without a cluster's name it is an interface. */
+/*
+ * A target as its configurer wants it. @attr is the attribute of the request. If no cluster is named, it is an
+ * interface.
+ */
 struct rc_target_spec {
 	const char *cluster;
 	u32 queue;
@@ -27,7 +30,7 @@ struct rc_target_spec {
 	const struct nlattr *attr;
 };
 
-/* Both under rc_net.control. The cluster cannot go, nor the queue, while the target is there. */
+/* Both under rc_net.control. Neither the cluster nor the queue can be deleted while the target exists. */
 int rc_target_open(struct rc_target *target, const struct rc_ring *ring, const struct rc_target_spec *spec,
 		   struct netlink_ext_ack *extack);
 void rc_target_close(struct rc_target *target);

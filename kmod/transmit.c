@@ -9,10 +9,10 @@
 #include <net/sock.h>
 
 
-/* Bytes of memory that packets may take from here until the device is done with them: as much as fills a NIC's ring. */
+/* Bytes of memory that packets may take until the device is done with them: enough to fill a NIC's ring. */
 #define RC_TRANSMIT_SNDBUF	(4 << 20)
 
-/* Packets under way hold the socket, and so the module. */
+/* Packets in flight hold the socket, and thereby the module. */
 static struct proto rc_transmit_proto = {
 	.name = "ringcap",
 	.owner = THIS_MODULE,
@@ -32,8 +32,9 @@ static void rc_transmit_close_socket(struct socket *socket)
 }
 
 /*
- * Of the initial namespace, which stays: what is sent belongs to the device's. Of no family, as tun's: who meets a socket of
- * PF_PACKET on a packet takes it for a struct packet_sock, which is larger.
+ * The socket is in the initial namespace, which stays: sent packets belong to the device's namespace. It has no family,
+ * like tun's socket. Code that finds a socket of PF_PACKET on a packet takes it for a struct packet_sock, which is
+ * larger.
  */
 static struct socket *rc_transmit_open_socket(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Transmitting: packets that a consumer has written into an area of its own, and tells us to send by an ioctl.
+ * Transmitting: a consumer writes packets into an area of its own, and tells us by an ioctl to send them.
  *
- * A transmit area is there from the consumer's attaching to its detaching, in queues of clusters that grant something
- * at that time. Everything in it may change at any time: a packet is copied before it is looked at, a slot's fields
- * are read once. What may be sent out of is decided packet by packet, so a grant that is taken back is taken back.
+ * A consumer has a transmit area from attach to detach, if its cluster grants something at attach time. Everything in
+ * the area may change at any time. So a packet is copied before we look at it, and a slot's fields are read once. Each
+ * packet is checked against the grants, so a grant that is revoked takes effect at once.
  */
 #ifndef RC_TRANSMIT_H
 #define RC_TRANSMIT_H
@@ -17,9 +17,9 @@
 /**
  * struct rc_transmit - a consumer's transmit area
  * @lock: one thread of the consumer sends at a time
- * @position: bytes that were taken
+ * @position: number of bytes that were taken
  * @sent, @failed: packets
- * @socket: whose send buffer bounds the memory of packets that are under way
+ * @socket: its send buffer bounds the memory of packets in flight
  * @index: struct ringcap_tx_index
  * @data: RINGCAP_TX_SIZE bytes
  */

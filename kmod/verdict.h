@@ -8,9 +8,9 @@
 /**
  * struct rc_verdict - a rule's answer; a word, so that it can be exchanged while packets are under way
  * @action: enum ringcap_action
- * @flags: of exact rules, RC_EXACT_*
+ * @flags: for exact rules, RC_EXACT_*
  * @target: number of the set's target
- * @idle_s: seconds without a packet after which the rule goes, 0 = never
+ * @idle_s: seconds without a packet after which the rule expires, 0 = never
  */
 struct rc_verdict {
 	u8 action;

@@ -40,7 +40,7 @@ void rc_view_init(struct ringcap_packet *view, struct rc_packet *pkt)
 	};
 }
 
-/* The byte at @off, where a tag that was taken off may be or follow. */
+/* The byte at @off, which may lie in or behind a stripped tag. */
 static bool rc_view_byte(const struct ringcap_packet *view, u32 off, u8 *byte)
 {
 	const u32 tag_off = 2 * ETH_ALEN;
@@ -63,7 +63,7 @@ const void *ringcap_packet_bytes(const struct ringcap_packet *packet, u32 off, u
 		return skb_header_pointer(packet->skb, rc_view_skb_off(packet, off), len, buffer);
 	if (off + len <= 2 * ETH_ALEN)
 		return skb_header_pointer(packet->skb, off, len, buffer);
-	/* Hardly anybody asks for bytes across the tag. */
+	/* Requests for bytes across the tag are rare. */
 	for (i = 0; i < len; i++)
 		if (!rc_view_byte(packet, off + i, &bytes[i]))
 			return NULL;

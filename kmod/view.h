@@ -7,10 +7,10 @@
 
 struct rc_packet;
 
-/* Parses @pkt where that has not been done. Bottom halves off. */
+/* Parses @pkt if that has not been done. Bottom halves off. */
 void rc_view_init(struct ringcap_packet *view, struct rc_packet *pkt);
 
-/* The offset in the skb of what is at @off on the wire, behind the MAC addresses and a tag that was taken off. */
+/* The offset in the skb of the byte at @off on the wire, which lies behind the MAC addresses and a stripped tag. */
 static inline u32 rc_view_skb_off(const struct ringcap_packet *view, u32 off)
 {
 	return view->vlan_tpid ? off - 4 : off;

@@ -13,7 +13,7 @@ struct nlattr;
 
 /**
  * struct rc_vlans - a set of outermost VLAN ids; never changed
- * @ids: 0 is for packets without a tag, and with one that has a priority only
+ * @ids: 0 is for packets without a tag, and for those with a tag that has only a priority
  */
 struct rc_vlans {
 	DECLARE_BITMAP(ids, VLAN_N_VID);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Waiters: who sleeps until there is something to read, and when they are woken: for the watermark at once, for less of
- * it by a timer.
+ * Waiters: consumers that sleep until there is data to read, and when they are woken: at the watermark at once, for
+ * less data by a timer.
  */
 #ifndef RC_WAITER_H
 #define RC_WAITER_H
@@ -12,11 +12,11 @@
 #include <linux/wait.h>
 
 /**
- * struct rc_waiter - those who wait for a queue
- * @watermark, @timeout_us: unread bytes of a lane for which they are woken, and how long they wait for less
- * @polls: how often someone has asked whether to sleep
- * @timer: wakes for less than the watermark; armed only while someone sleeps
- * @wait: who sleeps
+ * struct rc_waiter - the consumers that wait for a queue
+ * @watermark, @timeout_us: unread bytes of a lane for which they are woken, and how long they wait for fewer
+ * @polls: how often a consumer has asked whether to sleep
+ * @timer: wakes for less than the watermark; armed only while a consumer sleeps
+ * @wait: sleeping consumers
  */
 struct rc_waiter {
 	u32 watermark;
@@ -28,40 +28,43 @@ struct rc_waiter {
 
 void rc_waiter_init(struct rc_waiter *waiter);
 
-/* Nobody sleeps any more, or can begin to. May sleep. */
+/* No consumer sleeps any more, or can begin to. May sleep. */
 void rc_waiter_destroy(struct rc_waiter *waiter);
 
-/* There is something to read. */
+/* There is data to read. */
 void rc_waiter_wake(struct rc_waiter *waiter);
 
-/* Has the waiters woken @ns nanoseconds from now, unless the timer is running already. */
+/* Wakes the waiters @ns nanoseconds from now, unless the timer is running already. */
 void rc_waiter_arm(struct rc_waiter *waiter, u64 ns);
 
 /*
- * Someone waits, and a lane that has published has @unread bytes now. Wakes for the watermark, unless who waits is
- * known to be @busy, and returns true; or leaves it to the timer.
+ * A consumer waits, and a lane that has published has @unread bytes now. At the watermark, wakes it and returns true,
+ * unless it is known to be @busy. Otherwise leaves it to the timer.
  */
 bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy);
 
-/* Consumers that do not wait that long, microseconds, are looked for with a barrier. */
+/* If a consumer's timeout is shorter than this, in microseconds, the check for it uses a barrier. */
 #define RC_WAITER_SHORT_US 1000
 
 /*
- * Whether who sleeps has to be told that a lane has @unread bytes: there are enough of them, or no timer is running
- * that will tell. To see everybody who went to sleep before seeing what was published, this needs a full barrier for
- * each packet that comes alone, which costs more than the slot. So poll looks a second time instead (poll.c).
+ * Whether a sleeping consumer must be told that a lane has @unread bytes. It must if they reach the watermark, or if no
+ * timer is running that will tell it.
+ *
+ * Without a barrier, this can miss a consumer that went to sleep before it saw what was published. A full barrier would
+ * be needed for each packet that arrives alone, which costs more than the slot. So poll looks a second time instead
+ * (poll.c).
  */
 static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 unread)
 {
 	/*
-	 * data_race: old or new, either is what the consumer wanted when it looked; and READ_ONCE costs a register
-	 * here.
+	 * data_race: the old and the new value are both what the consumer wanted when it looked. READ_ONCE would cost a
+	 * register here.
 	 */
 	if (unlikely(data_race(waiter->timeout_us) < RC_WAITER_SHORT_US))
 		smp_mb();	/* pairs with that in rc_poll_queue */
 	if (!waitqueue_active(&waiter->wait))
 		return false;
-	/* What was released since we last looked makes it less still. */
+	/* If data was released since we last looked, there is even less. */
 	return !hrtimer_is_queued(&waiter->timer) || unread >= READ_ONCE(waiter->watermark);
 }
 

@@ -12,17 +12,17 @@
 
 #include "packet.h"
 
-#define RC_WILD_MATCHES_MAX	(1U << 20)	/* of a ring's rules together: ranges of ports are many */
+#define RC_WILD_MATCHES_MAX	(1U << 20)	/* of all rules of a ring: one port range may give many */
 
-/* What of a rule rc_key_add_inner is for. */
+/* The fields of a rule that need rc_key_add_inner. */
 #define RC_MATCH_INSIDE	(RINGCAP_MATCH_TUNNEL_ID | RINGCAP_MATCH_INNER_SADDR | RINGCAP_MATCH_INNER_DADDR)
 
 /* ---- for packets ---- */
 
 /*
- * Multiplies pairs of 32 bits, as exact.h does: two keys have the same upper n bits, up to 32, with a probability of at most
- * 2 / 2^n, as the numbers are random and nobody's. One multiplication a word would not do: keys that differ in the top bits
- * of two words would have the same hash with any numbers.
+ * Multiplies pairs of 32 bits, as exact.h does. The numbers are random and secret. So two keys have the same upper n
+ * bits, up to 32, with a probability of at most 2 / 2^n. One multiplication a word would not be enough. Keys that
+ * differ in the top bits of two words would then have the same hash, whatever the numbers are.
  */
 static __always_inline u64 rc_shape_hash(const struct rc_shape *shape, const struct rc_key *key)
 {
@@ -71,7 +71,10 @@ static __always_inline u32 rc_shape_find(const struct rc_shape *shape, const str
 	return U32_MAX;
 }
 
-/* Field @n by which shapes are left out: the first 16 and 24 bits of either address, and the ports. */
+/*
+ * The word of field @n, by which shapes are excluded. The fields are the first 16 and 24 bits of either address, and
+ * the ports.
+ */
 static __always_inline u32 rc_sieve_word(u32 n)
 {
 	return n < 2 ? 2 : n < 4 ? 4 : 1;
@@ -89,7 +92,7 @@ static __always_inline u32 rc_sieve_row(const struct rc_wild *wild, const struct
 	return (key->w[word] & rc_sieve_mask(n)) * wild->odds[word] >> (64 - RC_SIEVE_ROWS_LOG);
 }
 
-/* Which of 64 shapes are to be tried, as bits. */
+/* The shapes out of 64 that are to be tried, as bits. */
 static __always_inline u64 rc_sieve_pass(const struct rc_wild *wild, u32 number, const struct rc_key *key)
 {
 	const struct rc_sieve *sieve = &wild->sieves[number];
@@ -99,7 +102,7 @@ static __always_inline u64 rc_sieve_pass(const struct rc_wild *wild, u32 number,
 	       sieve->passes[4][rc_sieve_row(wild, key, 4)] & sieve->passes[5][rc_sieve_row(wild, key, 5)];
 }
 
-/* The least rank that @best and shapes from @first on have; @left: which of 64 are to be tried, as bits. */
+/* The least rank in @best and in the shapes from @first on; @left: which of 64 are to be tried, as bits. */
 static __always_inline u32 rc_wild_try(const struct rc_wild *wild, const struct rc_key *key, u32 first, u64 left,
 				       u32 best)
 {
@@ -114,7 +117,7 @@ static __always_inline u32 rc_wild_try(const struct rc_wild *wild, const struct 
 	return best;
 }
 
-/* All shapes, 64 by 64. */
+/* Searches all shapes, 64 at a time. */
 static noinline u32 rc_wild_best_of_many(const struct rc_wild *wild, const struct rc_key *key)
 {
 	u32 first, best = U32_MAX;
@@ -185,7 +188,7 @@ void rc_rule_free_list(struct rc_rule *list)
 	}
 }
 
-/* The sum over all CPUs; @idle: jiffies since the last packet of any, or since the rule was made. */
+/* The sum over all CPUs; @idle: jiffies since the last packet on any CPU, or since the rule was made. */
 static void rc_rule_sum(const struct rc_rule *rule, struct rc_rule_hits *sum, u32 *idle)
 {
 	u32 cpu;
@@ -209,7 +212,7 @@ bool rc_rule_is_idle(const struct rc_rule *rule)
 	struct rc_rule_hits sum;
 	u32 idle;
 
-	/* Of a rule that learns what it learnt goes. */
+	/* If a rule learns, the rules that it learnt expire, not the rule itself. */
 	if (!rule->rule.idle_s || rule->rule.action == RINGCAP_ACTION_LEARN)
 		return false;
 	rc_rule_sum(rule, &sum, &idle);
@@ -246,7 +249,7 @@ static int rc_rule_match(const struct ringcap_rule *rule, const struct rc_port_p
 	return memcmp(&there, &back, sizeof(back)) ? fn(arg, rank, &back) : 0;
 }
 
-/* Calls @fn for all that @rule matches, until it fails. */
+/* Calls @fn for all matches of @rule, until @fn fails. */
 static int rc_rule_each_match(const struct ringcap_rule *rule, u32 rank, rc_match_fn fn, void *arg)
 {
 	struct rc_port_prefix sports[RC_PORT_PREFIXES_MAX], dports[RC_PORT_PREFIXES_MAX];
@@ -268,8 +271,9 @@ static int rc_rule_each_match(const struct ringcap_rule *rule, u32 rank, rc_matc
 #define RC_DRAFT_SLOTS	(4 * RINGCAP_SHAPES_MAX)
 
 /*
- * Shapes while it is found out how large they are. @cursor: the shape of the last match: mostly the next one's too.
- * @slots: by the mask's hash: the shape's number plus 1, or 0; in the next one where that is another's.
+ * Shapes while their sizes are being determined. @cursor: the shape of the last match, which is mostly that of the next
+ * one too. @slots: hash table by mask: the shape's number plus 1, or 0. If another shape has the slot, the next one is
+ * used.
  */
 struct rc_draft {
 	const struct ringcap_rule *rule;
@@ -287,7 +291,7 @@ struct rc_draft {
 	struct rc_wild *wild;
 };
 
-/* Where the mask's shape is noted, or is to be. */
+/* The slot where the mask's shape is, or is to be put. */
 static u16 *rc_draft_slot(struct rc_draft *draft, const struct rc_key *mask)
 {
 	u64 hash = draft->seed;
@@ -315,7 +319,7 @@ static u32 rc_draft_find(struct rc_draft *draft, const struct rc_key *mask)
 	return draft->cursor;
 }
 
-/* First pass: which shapes there are. Rules come by rank, so shapes do by the best of theirs. */
+/* First pass: finds the shapes. Rules come by rank, so shapes come by the best rank that each has. */
 static int rc_draft_count(void *arg, u32 rank, const struct rc_match *match)
 {
 	struct rc_draft *draft = arg;
@@ -335,7 +339,10 @@ static int rc_draft_count(void *arg, u32 rank, const struct rc_match *match)
 	return 0;
 }
 
-/* Second pass: how many have each hash. heads[h + 2], so that the third pass leaves heads[h] at the first of them. */
+/*
+ * Second pass: counts the matches for each hash. Counts in heads[h + 2], so that after the third pass heads[h] is the
+ * first entry.
+ */
 static int rc_draft_tally(void *arg, u32 rank, const struct rc_match *match)
 {
 	struct rc_draft *draft = arg;
@@ -368,7 +375,7 @@ static int rc_draft_pass(struct rc_draft *draft, const struct rc_wild *wild, rc_
 
 	for (rank = 0; rank < wild->nr_rules && !err; rank++) {
 		err = rc_rule_each_match(&wild->rules[rank]->rule, rank, fn, draft);
-		/* One may have 1,800 of them. */
+		/* A rule may have 1,800 matches. */
 		cond_resched();
 	}
 	return err;
@@ -386,7 +393,7 @@ static void rc_shape_set_mask(struct rc_shape *shape, const struct rc_key *mask)
 		if (bits)
 			*shape->end++ = (struct rc_shape_word){ bits, { get_random_u64(), get_random_u64() }, i };
 	}
-	/* For one that asks for nothing more: of whatever word, no bits. */
+	/* For a mask that asks for nothing more: one word, with no bits. */
 	if (shape->end == shape->words)
 		*shape->end++ = (struct rc_shape_word){};
 	shape->stride = 1 + (shape->end - shape->words);
@@ -448,8 +455,8 @@ static bool rc_shape_has(const struct rc_shape *shape, u32 first, u32 end, const
 }
 
 /*
- * Of rules with the same match only the first is ever found. The others are left out: else as many as a set may have would
- * be in one head, for each packet that comes to it.
+ * Of rules with the same match only the first can be found. So the others are omitted. Otherwise one head could have as
+ * many entries as a set may have rules, and each packet that comes to it would pay for them.
  */
 static void rc_shape_leave_out_equal(struct rc_shape *shape)
 {
@@ -482,13 +489,13 @@ static int rc_wild_alloc_sieves(struct rc_wild *wild)
 	return 0;
 }
 
-/* Whether the whole field matters. */
+/* Whether the mask has the whole field. */
 static bool rc_sieve_asks(const struct rc_key *mask, u32 n)
 {
 	return (mask->w[rc_sieve_word(n)] & rc_sieve_mask(n)) == rc_sieve_mask(n);
 }
 
-/* A shape that does not ask for the whole field passes with all its values. */
+/* If a shape's mask does not have the whole field, the shape passes for all values of it. */
 static void rc_sieve_open(struct rc_wild *wild, u32 n, u32 index)
 {
 	struct rc_sieve *sieve = &wild->sieves[index / RC_SIEVE_SHAPES];
@@ -559,7 +566,7 @@ static int rc_wild_compile(struct rc_wild *wild, struct rc_draft *draft, struct 
 	return 0;
 }
 
-/* Which rule goes first. Sorting 65536 takes its time, so others get in between here. */
+/* Which rule goes first. Sorting 65536 rules takes long, so the comparison lets other tasks run. */
 static int rc_rule_compare(const void *a, const void *b)
 {
 	const struct ringcap_rule *x = &(*(struct rc_rule *const *)a)->rule, *y = &(*(struct rc_rule *const *)b)->rule;

@@ -3,17 +3,17 @@
  * Wildcard rules, compiled for packets: tuple space search (V. Srinivasan, S. Suri, G. Varghese, "Packet classification
  * using tuple space search", SIGCOMM 1999).
  *
- * Each mask of a rule's matches is a shape; a shape has a hash table of all matches with that mask. A packet's key is
- * masked and looked up once for each shape, in order of the best rule that each has, and the search ends at the first
- * shape whose best could not beat what was found. So the cost is one of shapes; how many rules they have does not
- * matter.
+ * Each mask of a rule's matches is a shape. A shape has a hash table of all matches with that mask. A packet's key is
+ * masked and looked up once for each shape, in the order of the shapes' best rules. The search ends at the first shape
+ * whose best rule could not beat the rule that was found. So the cost depends on the number of shapes; the number of
+ * rules does not matter.
  *
- * Most shapes have no match for most packets, and single fields say so ("tuple pruning" in that paper): a sieve has a
- * table for each of some fields, which says by the hash of the field's value what shapes have a match with such a
- * value. Only those that are in all of the tables' answers are looked up.
+ * Most shapes have no match for most packets, and single fields show this ("tuple pruning" in that paper). A sieve has
+ * a table for each of some fields. By the hash of the field's value, the table says which shapes have a match with such
+ * a value. Only the shapes that all tables report are looked up.
  *
- * What is compiled never changes: another rule makes another struct rc_wild, under RCU. Rules, and what they have
- * counted, live on.
+ * Compiled rules never change: adding a rule makes another struct rc_wild, under RCU. The rules and their counts
+ * persist.
  */
 #ifndef RC_WILD_H
 #define RC_WILD_H
@@ -37,10 +37,10 @@ struct rc_rule_hits {
 /**
  * struct rc_rule - a wildcard rule
  * @made: jiffies
- * @marked: is being taken out
+ * @marked: is being removed
  * @fresh: is being added
- * @replaced: by this one, while it is being added
- * @next: of a list of rules that come or go
+ * @replaced: the rule that this one replaces, while this one is being added
+ * @next: in a list of rules that are being added or removed
  */
 struct rc_rule {
 	struct ringcap_rule rule;
@@ -52,7 +52,7 @@ struct rc_rule {
 	struct rc_rule *next;
 };
 
-/* A word of the key that a shape's mask does not leave out. @secret: random numbers of the hash. */
+/* A word of the key that is in a shape's mask. @secret: random numbers of the hash. */
 struct rc_shape_word {
 	u64 mask;
 	u64 secret[2];
@@ -61,14 +61,14 @@ struct rc_shape_word {
 
 /**
  * struct rc_shape - the matches with one mask
- * @best: least rank of a rule that is in here
+ * @best: least rank of a rule of this shape
  * @has: RC_HAS_* that the mask asks for
  * @stride: words of an entry
- * @shift: what the hash is shifted by for a head
- * @heads: each one's first entry, and one more
+ * @shift: shift of the hash that gives the head
+ * @heads: first entry of each head, and one more
  * @entries: upper half of the hash << 32 | rank, and the masked key; ordered by rank within a head
- * @end: of those of @words that are in use, one at least
- * @words: of the first word of the key without what @has says
+ * @end: end of the used part of @words, which has at least one
+ * @words: words of the mask; the first word of the key is without the bits in @has
  */
 struct rc_shape {
 	u32 best;
@@ -88,8 +88,8 @@ struct rc_shape {
 
 /**
  * struct rc_sieve - which of 64 shapes, as bits, may have a match for a packet
- * @passes: by a field of the packet's key: those that have matches with such a value there, and those that do not ask
- *	for the whole field
+ * @passes: by a field of the packet's key: the shapes that have matches with such a value, and those that do not have
+ *	the whole field in their mask
  */
 struct rc_sieve {
 	u64 passes[RC_SIEVE_FIELDS][1U << RC_SIEVE_ROWS_LOG];
@@ -99,11 +99,11 @@ struct rc_sieve {
  * struct rc_wild - compiled rules
  * @odds: random odd numbers, by which a sieve multiplies the key's words
  * @macs: some rule asks for MAC addresses
- * @inner: some rule asks for what is inside of tunnels
+ * @inner: some rule asks for fields of packets in tunnels
  * @memory: bytes
  * @rules: by rank: priority, then id
  * @shapes: by @best
- * @sieves: for each 64 of @shapes; NULL where there are so few that to try all costs less
+ * @sieves: one for each 64 of @shapes; NULL if there are so few shapes that trying all of them costs less
  */
 struct rc_wild {
 	u64 odds[RC_KEY_WORDS];
@@ -123,7 +123,9 @@ void rc_rule_free_list(struct rc_rule *list);
 bool rc_rule_is_idle(const struct rc_rule *rule);
 void rc_rule_state(const struct rc_rule *rule, struct ringcap_rule_state *state);
 
-/* Compiles @rules, an array from kvmalloc that is taken over and put in order, in any case. An error pointer. */
+/*
+ * Compiles @rules, an array from kvmalloc. Takes it over and sorts it, even on failure. Returns an error pointer then.
+ */
 struct rc_wild *rc_wild_create(struct rc_rule **rules, u32 nr_rules, struct netlink_ext_ack *extack);
 /* The rules stay. */
 void rc_wild_free(struct rc_wild *wild);
@@ -131,7 +133,7 @@ void rc_wild_free(struct rc_wild *wild);
 /* The best rule that matches @key, or NULL. */
 struct rc_rule *rc_wild_find(const struct rc_wild *wild, const struct rc_key *key);
 
-/* The same for a packet of @len bytes that rc_parse_plain accepts; not where a rule asks for what is inside of it. */
+/* The same for a packet of @len bytes that rc_parse_plain accepts. Not for rules that ask for packets in tunnels. */
 struct rc_rule *rc_wild_find_plain(const struct rc_wild *wild, const u8 *data, u32 len);
 
 /* Bottom halves off. */

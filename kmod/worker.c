@@ -14,7 +14,7 @@ int rc_worker_module_init(void)
 
 void rc_worker_module_exit(void)
 {
-	/* No queue is polled any more, and rc_poll_look begins again at most once. */
+	/* No queue is polled any more, so rc_poll_look starts again at most once. */
 	rcu_barrier();
 	rcu_barrier();
 	destroy_workqueue(rc_worker_queue);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The module's worker: what softirqs and notifiers leave to a process. */
+/* The module's worker: work that softirqs and notifiers leave to a process. */
 #ifndef RC_WORKER_H
 #define RC_WORKER_H
 
@@ -7,10 +7,10 @@
 
 int rc_worker_module_init(void);
 
-/* No queue is polled any more. What is waiting is done first. */
+/* No queue is polled any more. Pending work is done first. */
 void rc_worker_module_exit(void);
 
-/* Has the worker do @work; false if it is waiting to already. */
+/* Schedules @work; false if it is already pending. */
 bool rc_worker_schedule(struct work_struct *work);
 
 #endif /* RC_WORKER_H */

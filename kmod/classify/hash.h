@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The flow hash, and the queue that it chooses.
+ * The flow hash, and the queue that it selects.
  *
- * Each end of a flow (address and port) becomes one 64-bit word: exactly for IPv4 and for MAC addresses, folded under
- * the key for IPv6. The two words are put in order, so that both directions are alike, and then mixed one after the
- * other with the key and with what else the balance type tells flows apart by:
+ * Each end of a flow (address and port) becomes one 64-bit word. IPv4 and MAC addresses are kept exactly; IPv6
+ * addresses are folded with the key. The two words are put in order, so that both directions give the same hash. Then
+ * they are mixed one after the other with the key, and with the other fields by which the balance type distinguishes
+ * flows:
  *
  *	h = mix(smaller ^ key[0])
  *	h = mix(h ^ greater ^ key[1] ^ rest * odd constant)
  *
  * mix is the finaliser of SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number
- * generators", OOPSLA 2014, with D. Stafford's "Mix13" constants): a permutation of 64 bits in which every bit of the
- * input reaches every bit of the output. So IPv4 flows with a common end cannot all meet in one value, and the
+ * generators", OOPSLA 2014, with D. Stafford's "Mix13" constants). It is a permutation of 64 bits in which every bit of
+ * the input reaches every bit of the output. So IPv4 flows with a common end cannot all have the same hash. The
  * sequential addresses and ports of real networks spread like random ones.
  *
- * The key makes the spread unpredictable to a sender that does not see where packets go. The hash is not a
+ * A sender that does not see where packets go cannot predict the spread, because of the key. The hash is not a
  * cryptographic one and must not be used to prove anything.
  *
  *	balance		hashed
@@ -23,17 +24,16 @@
  *	FIVE_TUPLE	addresses, ports, protocol
  *	FLOW		addresses, ports, protocol, the ids of the first two VLAN tags
  *
- *
- * TCP_FIVE_TUPLE is FIVE_TUPLE for TCP and TWO_TUPLE for the rest, TCP's fragments included. BOTH_ENDS hashes either
- * address by itself, like one end of a flow with nothing but a key at the other:
+ * TCP_FIVE_TUPLE is FIVE_TUPLE for TCP, and TWO_TUPLE for other packets and for TCP's fragments. BOTH_ENDS hashes each
+ * address by itself, like one end of a flow with only a key at the other end:
  *
  *	h = mix(mix(address ^ key[0]) ^ key[1])
  *
- * What is not IP has MAC addresses for addresses and the ethertype for the protocol.
+ * Packets that are not IP use MAC addresses as addresses, and the ethertype as protocol.
  *
- * Fragments, the first included, have no ports. Those of IPv6 have no protocol either: receivers reassemble them by
- * addresses and identification, and take the protocol from the first fragment, so that a sender could part them from
- * each other by writing different ones (RFC 8200, section 4.5).
+ * Fragments, including the first, have no ports. Fragments of IPv6 have no protocol either. Receivers reassemble them
+ * by addresses and identification, and take the protocol from the first fragment. So a sender could separate them by
+ * writing different protocols (RFC 8200, section 4.5).
  */
 #ifndef RC_HASH_H
 #define RC_HASH_H
@@ -69,7 +69,7 @@ static rc_inline rc_u64 rc_fold_ipv6(const rc_u32 addr[4], const rc_u64 key[2])
 	return lo ^ (lo >> 32);
 }
 
-/* The addresses of a flow as one word each: MAC addresses where there are no others. */
+/* The addresses of a flow as one word each; MAC addresses if it has no others. */
 static rc_inline void rc_flow_ends(const struct rc_flow *flow, const rc_u64 key[2], rc_u64 *a, rc_u64 *b)
 {
 	if (!flow->l3_off) {
@@ -84,7 +84,7 @@ static rc_inline void rc_flow_ends(const struct rc_flow *flow, const rc_u64 key[
 	}
 }
 
-/* What a flow has beside its two ends: the protocol, and for FLOW its VLANs. */
+/* The fields of a flow besides its two ends: the protocol, and for FLOW its VLANs. */
 static rc_inline rc_u64 rc_flow_rest(const struct rc_flow *flow, rc_u32 balance)
 {
 	rc_u64 rest = flow->l4_proto;
@@ -101,15 +101,18 @@ static rc_inline rc_u64 rc_flow_rest(const struct rc_flow *flow, rc_u32 balance)
 }
 
 /*
- * The flow hash of @flow under @balance (enum ringcap_balance) and a 128-bit @key from rc_key_load. Balance types
- * that choose no queue by hash (ROUND_ROBIN), and unknown ones, give the hash of FLOW.
+ * The flow hash of @flow under @balance (enum ringcap_balance) and a 128-bit @key from rc_key_load. Balance types that
+ * select no queue by hash (ROUND_ROBIN), and unknown ones, give the hash of FLOW.
  */
 static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance, const rc_u64 key[2])
 {
 	rc_u64 a, b, swap;
 
 #ifdef __bpf__
-	/* Or the verifier, knowing them from rc_parse, would look at all this once for every way through the parser. */
+	/*
+	 * Otherwise the verifier would know the fields from rc_parse, and verify this code once for every path through
+	 * it.
+	 */
 	asm volatile("" : : : "memory");
 #endif
 	rc_flow_ends(flow, key, &a, &b);
@@ -128,8 +131,8 @@ static rc_inline rc_u32 rc_flow_hash(const struct rc_flow *flow, rc_u32 balance,
 }
 
 /*
- * For balance types that hash each packet in a way that it itself chooses: the one of rc_flow_hash that fits @flow.
- * Others stay what they are.
+ * For balance types that choose the hash by the packet: the type of rc_flow_hash that fits @flow. Other types are
+ * returned unchanged.
  */
 static rc_inline rc_u32 rc_flow_balance(const struct rc_flow *flow, rc_u32 balance)
 {
@@ -140,7 +143,7 @@ static rc_inline rc_u32 rc_flow_balance(const struct rc_flow *flow, rc_u32 balan
 	return RINGCAP_BALANCE_TWO_TUPLE;
 }
 
-/* For BOTH_ENDS: the hashes of the source and of the destination address of @flow, each by itself. */
+/* For BOTH_ENDS: the hashes of the source address and of the destination address of @flow. */
 static rc_inline void rc_end_hashes(const struct rc_flow *flow, const rc_u64 key[2], rc_u32 hashes[2])
 {
 	rc_u64 a, b;
@@ -150,7 +153,7 @@ static rc_inline void rc_end_hashes(const struct rc_flow *flow, const rc_u64 key
 	hashes[1] = (rc_u32)(rc_mix(rc_mix(b ^ key[0]) ^ key[1]) >> 32);
 }
 
-/* The queue, 0 .. @nr_queues - 1, of a flow hash. */
+/* The queue, 0 .. @nr_queues - 1, for a flow hash. */
 static rc_inline rc_u32 rc_queue(rc_u32 hash, rc_u32 nr_queues)
 {
 	return (rc_u32)(((rc_u64)hash * nr_queues) >> 32);

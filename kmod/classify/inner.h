@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is inside of tunnels: MPLS labels, GRE, ERSPAN, VXLAN, Geneve, GTP-U and IP in IP, at most RC_TUNNELS_MAX of
- * them in each other. Called after rc_parse, only if the result is needed.
+ * Parses the packets in tunnels: MPLS labels, GRE, ERSPAN, VXLAN, Geneve, GTP-U and IP in IP. At most RC_TUNNELS_MAX
+ * tunnels may be nested. Called after rc_parse, only if the result is needed.
  *
- * Each packet on the way in is looked at within RC_PARSE_MAX bytes of its own beginning, its tunnel's header included,
- * so that an engine must give the first RC_INNER_MAX bytes of a packet.
+ * Each packet on the way in is parsed within RC_PARSE_MAX bytes of its own beginning, including the header of its
+ * tunnel. So an engine must give the first RC_INNER_MAX bytes of a packet.
  *
- * What is cut short, not understood, or a fragment is not gone into: then the packet around it is the innermost. So all
- * fragments of a tunnel's packet stay together, and a frame that is damaged inside belongs to the tunnel's own flow.
+ * A packet that is truncated, not understood, or a fragment is not entered: the packet around it is then the innermost.
+ * So all fragments of a tunnel's packet stay together. A frame that is damaged inside belongs to the tunnel's own flow.
  *
- * A tunnel's id is no part of the flow: GTP-U and GRE have another one for each direction.
+ * A tunnel's id is not part of the flow: GTP-U and GRE have a different id for each direction.
  */
 #ifndef RC_INNER_H
 #define RC_INNER_H
@@ -21,8 +21,8 @@
 #define RC_INNER_MAX	(RC_PARSE_MAX * (1 + RC_TUNNELS_MAX))
 #define RC_INNER_BUFFER	(RC_INNER_MAX + 64)	/* for eBPF, as RC_PARSE_BUFFER */
 
-#define RC_LABELS_MAX		8	/* MPLS labels that are stepped over */
-#define RC_GTP_EXTHDRS_MAX	4	/* GTP-U extension headers that are stepped over */
+#define RC_LABELS_MAX		8	/* MPLS labels that are skipped */
+#define RC_GTP_EXTHDRS_MAX	4	/* GTP-U extension headers that are skipped */
 
 #define RC_IPPROTO_IPIP		4
 #define RC_IPPROTO_IPV6		41
@@ -65,8 +65,8 @@ struct rc_way_in {
 };
 
 /**
- * struct rc_inner - what rc_parse_inner found; valid where that returned true
- * @found: the innermost packet and its tunnel; @found.tunnel_id is that of the innermost tunnel that has one
+ * struct rc_inner - the result of rc_parse_inner; valid if that returned true
+ * @found: the innermost packet and its tunnel; @found.tunnel_id is the id of the innermost tunnel that has one
  * @next, @place: for rc_parse_inner itself
  *
  * An eBPF program should have it in a map's value, see struct rc_flow.
@@ -78,12 +78,12 @@ struct rc_inner {
 };
 
 /*
- * Looks into the packet at @frame, of which rc_parse has made @flow, and returns whether there is another one inside.
- * @frame->avail is min(length, RC_INNER_MAX) here; no byte behind it is used.
+ * Parses the packet inside the one at @frame. @flow is the result of rc_parse for that one. Returns whether there is an
+ * inner packet. @frame->avail is min(length, RC_INNER_MAX) here; no byte behind it is used.
  */
 static rc_inline int rc_parse_inner(const struct rc_frame *frame, const struct rc_flow *flow, struct rc_inner *inner);
 
-/* What follows a tunnel's header. */
+/* The kind of data behind a tunnel's header. */
 enum rc_inside {
 	RC_INSIDE_NOTHING,
 	RC_INSIDE_IP,
@@ -106,7 +106,10 @@ static rc_inline int rc_is_mpls(rc_u16 type)
 	return type == RC_ETH_P_MPLS_UC || type == RC_ETH_P_MPLS_MC;
 }
 
-/* Steps over labels. What a label stands for only its routers know: IP begins with its version, the rest is not IP. */
+/*
+ * Skips labels. Only routers know what a label stands for. So data that begins with an IP version is IP, and other data
+ * is not.
+ */
 static rc_inline rc_u32 rc_open_labels(struct rc_cursor *at, struct rc_inner *inner)
 {
 	const rc_u8 *p;
@@ -125,7 +128,7 @@ static rc_inline rc_u32 rc_open_labels(struct rc_cursor *at, struct rc_inner *in
 	return RC_INSIDE_NOTHING;
 }
 
-/* Labels behind an Ethernet header and its tags, of which rc_parse has made sure that they are there. */
+/* Labels behind an Ethernet header and its tags; rc_parse has checked that those are there. */
 static rc_inline rc_u32 rc_open_mpls(struct rc_cursor *at, struct rc_inner *inner)
 {
 	rc_u32 nr;
@@ -138,7 +141,7 @@ static rc_inline rc_u32 rc_open_mpls(struct rc_cursor *at, struct rc_inner *inne
 	return rc_open_labels(at, inner);
 }
 
-/* Types I, without a header, and II. */
+/* Types I, which has no header, and II. */
 static rc_inline rc_u32 rc_open_erspan2(struct rc_cursor *at, struct rc_inner *inner, int has_header)
 {
 	const rc_u8 *p;
@@ -241,7 +244,7 @@ static rc_inline rc_u32 rc_open_geneve(struct rc_cursor *at, struct rc_inner *in
 	return type == RC_ETH_P_IPV4 || type == RC_ETH_P_IPV6 ? RC_INSIDE_IP : RC_INSIDE_NOTHING;
 }
 
-/* Steps over extension headers; their length is in units of 4 bytes, the type of the next is their last byte. */
+/* Skips extension headers. Their length is in units of 4 bytes, and their last byte is the type of the next one. */
 static rc_inline int rc_skip_gtp_exthdrs(struct rc_cursor *at, struct rc_inner *inner, rc_u8 type)
 {
 	rc_u32 nr;
@@ -298,7 +301,7 @@ static rc_inline rc_u32 rc_open_udp(struct rc_cursor *at, struct rc_inner *inner
 	return port == RC_PORT_GTPU ? rc_open_gtpu(at, inner) : RC_INSIDE_NOTHING;
 }
 
-/* Moves @at, which is at the beginning of the packet of @flow, to what is inside of that. */
+/* Moves @at from the beginning of the packet of @flow to the data inside that packet. */
 static rc_inline rc_u32 rc_open_tunnel(struct rc_cursor *at, const struct rc_flow *flow, struct rc_inner *inner)
 {
 	rc_u8 proto = flow->l4_proto;
@@ -320,7 +323,7 @@ static rc_inline rc_u32 rc_open_tunnel(struct rc_cursor *at, const struct rc_flo
 	return RC_INSIDE_IP;
 }
 
-/* A packet without an Ethernet header, at the beginning of @at. */
+/* A packet without an Ethernet header, which begins at @at. */
 static rc_inline void rc_parse_ip(struct rc_cursor *at, struct rc_flow *flow)
 {
 	rc_u8 version;
@@ -349,7 +352,7 @@ static rc_inline void rc_parse_ethernet(const struct rc_cursor *at, struct rc_fl
 		flow->l4_off = (rc_u16)(flow->l4_off + at->shift);
 }
 
-/* Understood to the addresses: IP ones, or MAC addresses of what is not IP. */
+/* Whether the flow was understood up to its addresses: IP addresses, or MAC addresses if the packet is not IP. */
 static rc_inline int rc_flow_is_whole(const struct rc_flow *flow)
 {
 	return flow->l3_off ||
@@ -357,8 +360,8 @@ static rc_inline int rc_flow_is_whole(const struct rc_flow *flow)
 }
 
 /*
- * Moves @at from the packet of @flow to the one inside it, of which it makes inner->next, and @avail with it; returns
- * false where there is none.
+ * Moves @at, and @avail with it, from the packet of @flow to the one inside it, and fills inner->next from that one.
+ * Returns false if there is none.
  */
 static rc_inline int rc_step_in(struct rc_cursor *at, rc_u64 *avail, const struct rc_flow *flow, struct rc_inner *inner)
 {

@@ -2,12 +2,12 @@
 /*
  * Parsing: Ethernet, VLAN tags, IPv4 and IPv6 up to the ports.
  *
- * Offsets in here are those in the data. On the wire, everything behind the MAC addresses is rc_cursor.shift bytes
- * further on, and the limit of RC_PARSE_MAX bytes is one on the wire: a packet must not be understood further just
- * because its tag is held elsewhere.
+ * Offsets in this file are those in the data. On the wire, everything behind the MAC addresses is rc_cursor.shift bytes
+ * further on. The limit of RC_PARSE_MAX bytes applies on the wire: a packet must not be parsed further just because its
+ * tag is held elsewhere.
  *
- * The length fields of IP are not looked at: a packet shorter than them is cut short, a longer one has padding,
- * which is taken for ports only where a packet ends before its ports do.
+ * The length fields of IP are not checked. A packet shorter than they say is truncated, and a longer one has padding.
+ * Padding is taken for ports only if a packet ends before its ports do.
  */
 #ifndef RC_PARSE_H
 #define RC_PARSE_H
@@ -16,8 +16,8 @@
 
 #include "flow.h"
 
-#define RC_TAGS_MAX	4	/* VLAN tags that are stepped over, the one held elsewhere included */
-#define RC_EXTHDRS_MAX	6	/* IPv6 extension headers that are stepped over */
+#define RC_TAGS_MAX	4	/* VLAN tags that are skipped, including one held elsewhere */
+#define RC_EXTHDRS_MAX	6	/* IPv6 extension headers that are skipped */
 
 #define RC_ETH_P_MIN	0x0600	/* below: an IEEE 802.3 length */
 #define RC_ETH_P_IPV4	0x0800
@@ -37,11 +37,11 @@
 #define RC_IPPROTO_SCTP		132
 
 /**
- * struct rc_cursor - where the parse is
+ * struct rc_cursor - the parser's position
  * @data: the packet
  * @off: offset of the next header in @data
  * @end: first offset in @data that must not be read
- * @shift: what to add to an offset in @data for the one on the wire: 4 with a tag held elsewhere, else 0
+ * @shift: added to an offset in @data to get the one on the wire: 4 with a tag held elsewhere, else 0
  */
 struct rc_cursor {
 	const rc_u8 *data;
@@ -55,22 +55,23 @@ static rc_inline int rc_has(const struct rc_cursor *at, rc_u32 bytes)
 	return at->off + bytes <= at->end;
 }
 
-/* The header at @at, of which the caller has made sure that it is there. */
+/* The header at @at. The caller has checked that it is there. */
 static rc_inline const rc_u8 *rc_here(const struct rc_cursor *at)
 {
 	rc_u64 off = at->off;
 
 #ifdef __bpf__
-	/* What the caller made sure of is a relation of two variables, which the verifier does not follow. */
+	/* The caller's check relates two variables, which the verifier does not track. */
 	asm volatile("%0 &= %1" : "+r"(off) : "i"(RC_PARSE_MAX - 1));
 #endif
 	return at->data + off;
 }
 
 /*
- * For the verifier, an offset must not be a sum of what lies behind: it would follow each way through the headers on
- * its own (190,000 instructions in Linux 6.1, and the program that this is in has others). What comes back from memory
- * is just a number to it. @place is any field of the flow that is not in use; it is 0 afterwards.
+ * For the verifier, an offset must not be a sum of the lengths before it. It would follow each path through the headers
+ * separately (190,000 instructions in Linux 6.1, and the program that contains this code has others). A value that is
+ * read back from memory is just a number to the verifier. @place is any field of the flow that is not in use; it is 0
+ * afterwards.
  */
 static rc_inline void rc_forget(struct rc_cursor *at, rc_u16 *place)
 {
@@ -111,9 +112,7 @@ static rc_inline int rc_is_tag(rc_u16 type)
 	return type == RC_ETH_P_8021Q || type == RC_ETH_P_8021AD || type == RC_ETH_P_QINQ1;
 }
 
-/*
- * Steps over tags, of which the first has the protocol @type; returns the ethertype after them, 0 where there is none.
- */
+/* Skips tags; @type is the protocol of the first. Returns the ethertype after them, 0 if there is none. */
 static rc_inline rc_u16 rc_parse_tags(struct rc_cursor *at, struct rc_flow *flow, rc_u16 type)
 {
 	rc_u32 nr = at->shift ? 1 : 0;
@@ -141,7 +140,7 @@ static rc_inline void rc_parse_l4(const struct rc_cursor *at, struct rc_flow *fl
 		return;
 	flow->l4_off = (rc_u16)(at->off + at->shift);
 	if (flow->flags & RINGCAP_SLOT_FRAGMENT)
-		return;	/* later fragments have no ports: the first goes without them too, or they would part */
+		return;	/* later fragments have no ports; with ports, the first would be separated from them */
 	if (proto != RC_IPPROTO_TCP && proto != RC_IPPROTO_UDP && proto != RC_IPPROTO_SCTP)
 		return;
 	if (!rc_has(at, 4))
@@ -194,10 +193,11 @@ static rc_inline rc_u32 rc_exthdr_len(rc_u8 proto, rc_u8 len)
 }
 
 /*
- * Steps over extension headers from the one of protocol flow->l4_proto on. Returns 0 where no transport header
- * follows: the chain is cut short, too long, ends, or this is a later fragment.
+ * Skips extension headers, beginning with the one of protocol flow->l4_proto. Returns 0 if no transport header follows:
+ * the chain is truncated, is too long, or ends, or this is a later fragment.
  *
- * A fragment header of a whole datagram (RFC 6946) is stepped over like any other: there are no others to part from.
+ * A fragment header of a whole datagram (RFC 6946) is skipped like any other: there are no other fragments to be
+ * separated from.
  */
 static rc_inline int rc_parse_exthdrs(struct rc_cursor *at, struct rc_flow *flow)
 {
@@ -255,8 +255,9 @@ static rc_inline void rc_parse_macs(const rc_u8 *p, struct rc_flow *flow)
 #define RC_PLAIN_LEN (14 + 20 + 4)
 
 /*
- * What most packets are: IPv4 without tags, options or fragments, and TCP or UDP in it. The same answer as that of
- * rc_parse; or returns 0 and leaves @flow alone. Looks at @frame->avail only to see that RC_PLAIN_LEN bytes are there.
+ * Parses what most packets are: IPv4 without tags, options or fragments, with TCP or UDP in it. The answer is the same
+ * as that of rc_parse. For other packets, returns 0 and does not touch @flow. Reads @frame->avail only to check that
+ * RC_PLAIN_LEN bytes are there.
  */
 static rc_inline int rc_parse_plain(const struct rc_frame *frame, struct rc_flow *flow)
 {
@@ -282,15 +283,13 @@ static rc_inline int rc_parse_plain(const struct rc_frame *frame, struct rc_flow
 	return 1;
 }
 
-/*
- * Fills @flow from @frame. Never uses a byte outside @frame->data[0 .. avail); a truncated header ends the parse there.
- */
+/* Fills @flow from @frame. Never uses a byte outside @frame->data[0 .. avail); parsing ends at a truncated header. */
 static rc_inline void rc_parse(const struct rc_frame *frame, struct rc_flow *flow)
 {
 	struct rc_cursor at = { .data = frame->data, .off = 14, .end = frame->avail };
 	rc_u16 type;
 
-#ifndef __bpf__	/* for the verifier it is one more way through */
+#ifndef __bpf__	/* for the verifier it is one more path */
 	if (rc_parse_plain(frame, flow))
 		return;
 #endif

@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Patterns: which of many literals is the first in a stream of bytes (A. V. Aho, M. J. Corasick, "Efficient string
- * matching", CACM 18(6), 1975). Plain C without kernel or libc dependencies.
+ * Patterns: finds which of many literals is the first in a stream of bytes (A. V. Aho, M. J. Corasick, "Efficient
+ * string matching", CACM 18(6), 1975). Plain C without kernel or libc dependencies.
  *
- * All patterns are one trie, which folds case as soon as one of them does not care for it. Its states are numbered level
- * by level, so that
+ * All patterns form one trie. The trie folds case if at least one pattern ignores case. Its states are numbered level
+ * by level, which gives it these properties:
  *
- *	the children of state S are the states child[S] .. child[S + 1] - 1, in the order of their labels;
- *	the shallow states, where ordinary traffic stays, are the first ones: they have dense rows, the next row for
- *	each class of bytes, failures resolved. Bytes that no pattern has are one class. A state is known by the place
- *	of its row, so that a byte costs a look at its class and one at the row;
- *	the states behind have only their children and a failure link. One byte can follow several of those, but a link
+ *	The children of state S are the states child[S] .. child[S + 1] - 1, in the order of their labels.
+ *	The shallow states, where ordinary traffic stays, are the first ones. They have dense rows: the next row for
+ *	each class of bytes, with failures resolved. Bytes that no pattern has are one class. A state is identified
+ *	by the place of its row, so that a byte costs a look at its class and one at the row.
+ *	The other states have only their children and a failure link. One byte can follow several links. But a link
  *	leads at least one level up and a byte one level down: two steps a byte, whatever the bytes are.
  *
- * Where a row leads to a state in which a pattern ends, or that has no row, it says so by the place of one more row, the
- * trap, which leads nowhere else. So 16 bytes are read without a question, and only if they end in the trap they
- * are read again, one by one. Where few bytes begin a pattern, those that begin none are skipped from the root,
- * without the wait of one look for the other.
+ * There is one more row, the trap, which leads only to itself. If a byte leads to a state in which a pattern ends, or
+ * that has no row, the row has the place of the trap. So 16 bytes are read without a check. They are read again, one by
+ * one, only if they end in the trap. If few bytes begin a pattern, bytes that begin none are skipped at the root,
+ * without waiting for one look-up before the next.
  *
- * A pattern that cares for case is found folded, if the trie folds, and then its bytes' bit 5 is compared, which tells
- * letters' case. The stream's bits are taken down when they are first asked for, each byte once.
+ * If the trie folds, a pattern that respects case is found folded. Then bit 5 of its bytes is compared, which
+ * distinguishes the case of letters. The stream's bits are recorded when they are first needed, each byte once.
  *
- * So a byte costs the same among 10 and among 65,536 patterns, except where several end that are the same, or ends of
- * one another, but for case, offset or depth: those are compared one by one, some 10 ns each. Those that never decide
- * are left out, and rc_automaton_crowded() names a pattern that ends where more than RC_ENDS_MAX may be compared: the
- * caller should refuse it. Memory for N patterns of B bytes in all: at most
- * 17 * (B + 8) + RC_ROWS_MAX bytes, and 32 * N where patterns of both kinds are mixed. 1,000 patterns of 10 bytes take
- * less than 3 MiB.
+ * So a byte costs the same among 10 and among 65,536 patterns, with one exception. Several patterns may end at one
+ * place that are equal, or suffixes of one another, except for case, offset or depth. Those are compared one by one,
+ * some 10 ns each. Patterns that never decide are omitted. rc_automaton_crowded() names a pattern that ends where more
+ * than RC_ENDS_MAX may be compared: the caller should reject it.
  *
- * Building takes the patterns in order of their bytes: a state is a range of them, and how many states there will be is
- * known before there is one. The block is allocated once.
+ * Memory for N patterns of B bytes in all: at most 17 * (B + 8) + RC_ROWS_MAX bytes, and 32 * N more if patterns of
+ * both kinds are mixed. 1,000 patterns of 10 bytes take less than 3 MiB.
+ *
+ * Building takes the patterns in the order of their bytes. A state is a range of them, and the number of states is
+ * known before the first one is made. The block is allocated once.
  *
  *	rc_automaton_sort(a, patterns, nr, order)	order: nr words, the caller's, as long as the automaton lives
  *	rc_automaton_size(a)				bytes of the block
  *	rc_automaton_build(a, block)			the block is the caller's, any content, aligned to 8
  *	rc_automaton_crowded(a)				index plus 1 of a pattern that ends among too many, or 0
  *
- *	rc_search_start(s); then rc_search_piece(a, s, data, len, more) for one piece of the stream after the other until
- *	it returns true: s->hit is the index of the pattern plus 1, or 0 when no more can come.
+ * To search, call rc_search_start(s), then rc_search_piece(a, s, data, len, more) for one piece of the stream after the
+ * other until it returns true. Then s->hit is the index of the pattern plus 1, or 0 if none can be found any more.
  *
- * The hit is the pattern that ends first; among those that end there the longest; among equals the one that cares for
- * case, then the one that comes first in the array. It does not depend on how the stream is cut into pieces.
+ * The hit is the pattern that ends first. Among patterns that end at the same place it is the longest one. Among equal
+ * ones it is the one that respects case, then the one that comes first in the array. It does not depend on how the
+ * stream is cut into pieces.
  */
 #ifndef RC_PATTERN_H
 #define RC_PATTERN_H
@@ -48,25 +50,25 @@
 #include "types.h"
 
 #ifndef rc_pause
-#define rc_pause() do { } while (0)	/* called often while something long is done */
+#define rc_pause() do { } while (0)	/* called often during long work */
 #endif
 
 #define RC_ROWS_MAX	(4u << 20)	/* bytes of dense rows */
 #define RC_SKIP		8u		/* bytes that are skipped at once */
-#define RC_STARTS_MAX	32u		/* bytes that begin a pattern, for skipping to be of use */
+#define RC_STARTS_MAX	32u		/* with more bytes that begin a pattern, skipping is not worth it */
 #define RC_ENDS_MAX	64u	/* patterns that may have to be compared for one byte of the stream */
-#define RC_CASE_WORDS	4u		/* words for a bit of each byte of the longest pattern */
+#define RC_CASE_WORDS	4u		/* words that hold a bit for each byte of the longest pattern */
 #define RC_DEEP		(1u << 31)	/* in rc_search.at: the number of a state without a row */
-#define RC_SAME		(1u << 31)	/* in order: the next one has the same bytes, case aside where the trie folds */
+#define RC_SAME		(1u << 31)	/* in order: the next one has the same bytes, ignoring case if the trie folds */
 #define RC_UNLIMITED	0xffffffffu
 
 /**
  * struct rc_pattern - a literal
  * @bytes: @len of them, the caller's, used while building only
- * @offset: least place in the stream where it may begin
- * @depth: bytes from @offset on in which it must lie, 0 = to the end
+ * @offset: least position in the stream where it may begin
+ * @depth: it must lie within this many bytes from @offset on, 0 = to the end
  * @len: 1 .. 255
- * @nocase: ASCII letters of either case
+ * @nocase: ASCII letters match in either case
  */
 struct rc_pattern {
 	const rc_u8 *bytes;
@@ -81,7 +83,7 @@ struct rc_pattern {
  * @child: its first child
  * @fail: the state of the longest proper suffix
  * @link: the nearest state by @fail with an @out, 0 = none
- * @out: 1 + the place in order of the first pattern that is all of this state, 0 = none
+ * @out: 1 + the place in order of the first pattern that equals the state's whole string, 0 = none
  */
 struct rc_state {
 	rc_u32 child;
@@ -93,18 +95,18 @@ struct rc_state {
 /**
  * struct rc_automaton - all patterns
  * @order: the @nr of @patterns that can decide, sorted by their bytes; RC_SAME
- * @states: @nr_states, and one more that ends the last one's children
+ * @states: @nr_states of them, and one more that ends the children of the last one
  * @labels: class of the byte that leads to each state
- * @rows: @nr_dense rows of @nr_classes places of rows, and the trap
- * @trap: its place
- * @cases: bit 5 of each byte of the patterns in order, @case_words each, from the last byte on
+ * @rows: @nr_dense rows, each with @nr_classes places of rows, and the trap
+ * @trap: place of the trap
+ * @cases: bit 5 of each byte of the patterns, in order, @case_words for each pattern, from its last byte on
  * @case_words: 0 = no pattern has to be compared
- * @first: least place where a pattern may begin
- * @limit: where the last one must have ended, RC_UNLIMITED = nowhere
- * @classes: of each byte
+ * @first: least position where a pattern may begin
+ * @limit: position where the last pattern must have ended, RC_UNLIMITED = anywhere
+ * @classes: class of each byte
  * @starts: whether a byte leads away from the root
- * @skips: whether few do
- * @fold: whether letters are of either case
+ * @skips: whether few bytes do
+ * @fold: whether letters match in either case
  */
 struct rc_automaton {
 	rc_u32 nr;
@@ -128,11 +130,11 @@ struct rc_automaton {
 };
 
 /**
- * struct rc_search - where a search in a stream is
- * @pos: bytes of the stream that went by
+ * struct rc_search - state of a search in a stream
+ * @pos: bytes of the stream that were read
  * @at: the place of the state's row, or RC_DEEP
  * @hit: 1 + the index of the pattern that was found
- * @seen: bytes of the stream that went by when @cases was taken down
+ * @seen: bytes of the stream that were read when @cases was recorded
  * @cases: bit 5 of the bytes before @seen, from the last byte on
  */
 struct rc_search {
@@ -148,7 +150,7 @@ static inline rc_u8 rc_fold(const struct rc_automaton *a, rc_u8 byte)
 	return a->fold && (rc_u8)(byte - 'A') < 26 ? (rc_u8)(byte | 0x20) : byte;
 }
 
-/* Bit 5 of a byte, which tells letters' case. */
+/* Bit 5 of a byte, which distinguishes the case of letters. */
 static inline rc_u64 rc_case(rc_u8 byte)
 {
 	return byte >> 5 & 1;
@@ -156,7 +158,7 @@ static inline rc_u64 rc_case(rc_u8 byte)
 
 /* ---- in order ---- */
 
-/* Bytes that two patterns have in common from the beginning on, as @automaton sees them. */
+/* Length of the common prefix of two patterns, as @automaton sees them. */
 static inline rc_u32 rc_pattern_common(const struct rc_automaton *automaton, const struct rc_pattern *a,
 				       const struct rc_pattern *b)
 {
@@ -181,7 +183,7 @@ static inline int rc_pattern_before(const struct rc_automaton *automaton, rc_u32
 	return !a->nocase != !b->nocase ? !a->nocase : x < y;
 }
 
-/* Lets the element at @i of a heap of @nr sink to where it belongs. */
+/* Lets the element at @i of a heap of @nr sink to its place. */
 static inline void rc_order_sink(struct rc_automaton *a, rc_u32 i, rc_u32 nr)
 {
 	rc_u32 *order = a->order, moved = order[i], below;
@@ -214,7 +216,7 @@ static inline void rc_order_sort(struct rc_automaton *a)
 	}
 }
 
-/* Numbers the bytes that occur, in their order; 0 is all others. */
+/* Numbers the bytes that occur, in their order; all other bytes get 0. */
 static inline void rc_automaton_classify(struct rc_automaton *a)
 {
 	rc_u32 i, j, nr = 0, used = 0;
@@ -226,7 +228,7 @@ static inline void rc_automaton_classify(struct rc_automaton *a)
 			a->classes[rc_fold(a, a->patterns[i].bytes[j])] = 1;
 	for (i = 0; i < 256; i++)
 		used += a->classes[i];
-	/* Where all occur there are no others. */
+	/* If all bytes occur there are no others. */
 	nr = used == 256 ? 0 : 1;
 	for (i = 0; i < 256; i++)
 		a->classes[i] = a->classes[i] ? (rc_u8)nr++ : 0;
@@ -235,7 +237,7 @@ static inline void rc_automaton_classify(struct rc_automaton *a)
 	a->nr_classes = nr;
 }
 
-/* How many states there will be, from patterns in order; marks those that are the same as the next. */
+/* Counts the states that there will be, from the sorted patterns; marks patterns that are equal to the next one. */
 static inline void rc_automaton_count(struct rc_automaton *a)
 {
 	rc_u32 i, common = 0;
@@ -256,13 +258,13 @@ static inline void rc_automaton_count(struct rc_automaton *a)
 		a->nr_dense = a->nr_states;
 }
 
-/* Behind which place of the stream a pattern cannot end. */
+/* The position in the stream behind which a pattern cannot end. */
 static inline rc_u64 rc_pattern_limit(const struct rc_pattern *pattern)
 {
 	return pattern->depth ? (rc_u64)pattern->offset + pattern->depth : ~0ull;
 }
 
-/* Whether @a is found wherever @b is, of two whose bytes are the same to @automaton. */
+/* Whether @a is found wherever @b is, for two patterns with the same bytes to @automaton. */
 static inline int rc_pattern_covers(const struct rc_pattern *a, const struct rc_pattern *b)
 {
 	rc_u32 i;
@@ -277,10 +279,12 @@ static inline int rc_pattern_covers(const struct rc_pattern *a, const struct rc_
 	return 1;
 }
 
-/* Whether the pattern at @index never decides, because of one of those from @first to @end in order, of the same bytes. */
+/*
+ * Whether the pattern at @index never decides, because of one from @first to @end in order, which have the same bytes.
+ */
 static inline int rc_automaton_covered(const struct rc_automaton *a, rc_u32 first, rc_u32 end, rc_u32 index)
 {
-	/* Of more than these the set is refused. */
+	/* A set with more of them is rejected. */
 	if (end - first > RC_ENDS_MAX)
 		end = first + RC_ENDS_MAX;
 	for (; first < end; first++)
@@ -289,7 +293,7 @@ static inline int rc_automaton_covered(const struct rc_automaton *a, rc_u32 firs
 	return 0;
 }
 
-/* Leaves out of the patterns in order those that never decide. */
+/* Omits patterns that never decide. */
 static inline void rc_automaton_thin(struct rc_automaton *a)
 {
 	rc_u32 i, nr = 0, first = 0;
@@ -307,7 +311,7 @@ static inline void rc_automaton_thin(struct rc_automaton *a)
 	a->nr = nr;
 }
 
-/* Between which places of the stream anything can be found. */
+/* Determines the positions of the stream between which a pattern can be found. */
 static inline void rc_automaton_bound(struct rc_automaton *a)
 {
 	rc_u64 end;
@@ -326,7 +330,7 @@ static inline void rc_automaton_bound(struct rc_automaton *a)
 	}
 }
 
-/* Whether case is folded, and of how many bytes it has to be compared then. */
+/* Determines whether case is folded, and then how many bytes are compared for case. */
 static inline void rc_automaton_mix(struct rc_automaton *a)
 {
 	rc_u32 i, longest = 0;
@@ -388,9 +392,7 @@ static inline rc_u32 rc_automaton_child(const struct rc_automaton *a, rc_u32 sta
 	return low < end && a->labels[low] == label ? low : 0;
 }
 
-/*
- * Makes the trie. Until the second pass, @link and @fail of a state are the range of patterns that go through it.
- */
+/* Makes the trie. Until the second pass, @link and @fail of a state hold the range of patterns that go through it. */
 static inline void rc_automaton_grow(struct rc_automaton *a)
 {
 	rc_u32 state, depth = 0, level_end = 1, next = 1, low, high;
@@ -426,7 +428,7 @@ static inline void rc_automaton_grow(struct rc_automaton *a)
 	a->states[a->nr_states].child = next;
 }
 
-/* Where @label leads from @state by children and failure links alone. */
+/* The state that @label leads to from @state by children and failure links alone. */
 static inline rc_u32 rc_automaton_follow(const struct rc_automaton *a, rc_u32 state, rc_u8 label)
 {
 	rc_u32 child;
@@ -436,7 +438,7 @@ static inline rc_u32 rc_automaton_follow(const struct rc_automaton *a, rc_u32 st
 	return child;
 }
 
-/* Level by level: what a state refers to is shallower and done. */
+/* Works level by level: the states that a state refers to are shallower and done. */
 static inline void rc_automaton_link(struct rc_automaton *a)
 {
 	struct rc_state *states = a->states;
@@ -454,7 +456,7 @@ static inline void rc_automaton_link(struct rc_automaton *a)
 	}
 }
 
-/* What a row has for a state: its row, or the trap. */
+/* The entry of a row for a state: the place of its row, or the trap. */
 static inline rc_u32 rc_automaton_entry(const struct rc_automaton *a, rc_u32 state)
 {
 	if (state >= a->nr_dense || a->states[state].out || a->states[state].link)
@@ -522,15 +524,15 @@ static inline void rc_automaton_build(struct rc_automaton *a, void *block)
 		rc_automaton_fill_cases(a);
 }
 
-/* ---- of patterns that end in one state ---- */
+/* ---- patterns that end in one state ---- */
 
-/* Whether a pattern that is found decides, wherever and in whatever case. */
+/* Whether a pattern decides as soon as it is found, regardless of its position and case. */
 static inline int rc_pattern_decides(const struct rc_automaton *a, const struct rc_pattern *pattern)
 {
 	return !pattern->offset && !pattern->depth && (!a->case_words || pattern->nocase);
 }
 
-/* How many patterns rc_search_choose() may compare in @state; it stops counting behind RC_ENDS_MAX. */
+/* How many patterns rc_search_choose() may compare in @state; it stops counting above RC_ENDS_MAX. */
 static inline rc_u32 rc_automaton_ends(const struct rc_automaton *a, rc_u32 state)
 {
 	rc_u32 place, index, nr = 0;
@@ -549,7 +551,8 @@ static inline rc_u32 rc_automaton_ends(const struct rc_automaton *a, rc_u32 stat
 }
 
 /*
- * A pattern that ends where more than RC_ENDS_MAX may have to be compared: its index plus 1, or 0. The automaton is built.
+ * A pattern that ends where more than RC_ENDS_MAX may have to be compared: its index plus 1, or 0. The automaton is
+ * built.
  */
 static inline rc_u32 rc_automaton_crowded(const struct rc_automaton *a)
 {
@@ -563,7 +566,7 @@ static inline rc_u32 rc_automaton_crowded(const struct rc_automaton *a)
 	return 0;
 }
 
-/* Takes down the case of the first @len bytes of the piece that begins at @s->pos, as far as any pattern can reach. */
+/* Records the case of the first @len bytes of the piece that begins at @s->pos, as far as any pattern can reach. */
 static inline void rc_search_see(struct rc_search *s, const rc_u8 *data, rc_u32 len)
 {
 	rc_u32 i = s->seen > s->pos ? s->seen - s->pos : 0, n, end;
@@ -595,8 +598,8 @@ static inline int rc_search_same_case(const struct rc_automaton *a, const struct
 }
 
 /*
- * The longest pattern that ends in @state, is what was read and lies where it may, behind @len bytes of the piece
- * @data: its index plus 1, or 0.
+ * The longest pattern that ends in @state, matches the case of what was read, and lies at an allowed position. It ends
+ * behind @len bytes of the piece @data. Returns its index plus 1, or 0.
  */
 static inline rc_u32 rc_search_choose(const struct rc_automaton *a, struct rc_search *s, rc_u32 state,
 				      const rc_u8 *data, rc_u32 len)
@@ -646,7 +649,7 @@ static rc_inline rc_u32 rc_read_16(const struct rc_automaton *a, rc_u32 row, con
 	return rc_read_4(a, rc_read_4(a, row, data + 8), data + 12);
 }
 
-/* How many bytes from @data on surely leave the automaton at its root. */
+/* How many bytes from @data on are sure to leave the automaton at its root. */
 static rc_inline rc_u32 rc_read_nothing(const struct rc_automaton *a, const rc_u8 *data, rc_u32 len)
 {
 	const rc_u8 *starts = a->starts;
@@ -664,7 +667,7 @@ static inline rc_u32 rc_search_place(const struct rc_automaton *a, rc_u32 state)
 	return state < a->nr_dense ? state * a->nr_classes : RC_DEEP | state;
 }
 
-/* Reads one byte; returns the state that it leads to where a pattern may end in that, else 0. */
+/* Reads one byte. If a pattern may end in the state that it leads to, returns that state, else 0. */
 static inline rc_u32 rc_search_step(const struct rc_automaton *a, struct rc_search *s, rc_u8 label)
 {
 	rc_u32 state, child;
@@ -698,7 +701,9 @@ static inline void rc_search_slowly(const struct rc_automaton *a, struct rc_sear
 	}
 }
 
-/* Reads @stride bytes at a time, 16 or 4, until they end in the trap or fewer are left; returns how many it has read. */
+/*
+ * Reads @stride bytes at a time, 16 or 4, until they end in the trap or fewer are left. Returns how many it has read.
+ */
 static rc_inline rc_u32 rc_search_run(const struct rc_automaton *a, struct rc_search *s, const rc_u8 *data, rc_u32 len,
 				      rc_u32 stride)
 {
@@ -745,7 +750,7 @@ static inline void rc_search_start(struct rc_search *s)
 }
 
 /*
- * Whether the search is over, with or without a hit. @more: another piece may follow. A stream is less than 4 GiB.
+ * Whether the search is over, with or without a hit. @more: another piece may follow. A stream is shorter than 4 GiB.
  */
 static inline int rc_search_piece(const struct rc_automaton *a, struct rc_search *s, const rc_u8 *data, rc_u32 len,
 				  int more)
@@ -760,7 +765,7 @@ static inline int rc_search_piece(const struct rc_automaton *a, struct rc_search
 	if (len > a->limit - s->pos)
 		len = a->limit - s->pos;
 	rc_search_read(a, s, data, len);
-	/* A pattern may go on in the next piece. */
+	/* A pattern may continue in the next piece. */
 	if (more && s->at && a->case_words)
 		rc_search_see(s, data, len);
 	s->pos += len;

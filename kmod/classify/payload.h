@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where a packet's payload is:
+ * Where a packet's payload begins:
  *
  *	TCP, UDP, UDP-Lite, SCTP, ICMP, ICMPv6	behind that header; SCTP's chunks are payload
  *	another protocol over IP		behind the IP header and the extension headers
  *	later fragments				behind the IP header; for IPv6 the fixed one, without extension headers
  *	not IP					behind the ethertype or length, that is behind all VLAN tags
  *
- * and it ends where the packet ends by IP's length, or with the packet if that is earlier or if IP's length makes no
- * sense (segments that the stack has merged): padding of short frames is not payload. What is in tunnels is payload of
- * the outer packet.
+ * It ends where the packet ends by IP's length: padding of short frames is not payload. It ends with the packet if the
+ * packet is shorter, or if IP's length makes no sense (segments that the stack has merged). Packets in tunnels are
+ * payload of the outer packet.
  */
 #ifndef RC_PAYLOAD_H
 #define RC_PAYLOAD_H
@@ -38,7 +38,7 @@ static rc_inline rc_u32 rc_payload_word(const struct rc_frame *frame, rc_u32 off
 	return (rc_u32)rc_payload_byte(frame, off, 0) << 8 | rc_payload_byte(frame, off + 1, 0);
 }
 
-/* Bytes of the transport header of @flow, which has one; a TCP header that cannot be right or seen counts 20. */
+/* Length of the transport header of @flow, which has one; 20 for a TCP header that is invalid or cannot be read. */
 static rc_inline rc_u32 rc_payload_l4_len(const struct rc_frame *frame, const struct rc_flow *flow)
 {
 	rc_u32 words;
@@ -88,13 +88,13 @@ static rc_inline rc_u32 rc_payload_to(const struct rc_frame *frame, const struct
 		said = rc_payload_word(frame, flow->l3_off + 2u);
 	else
 		said = rc_payload_word(frame, flow->l3_off + 4u) + 40;
-	/* 0 in IPv4, or 0 behind the header of IPv6: longer than the field can hold. */
+	/* 0 in IPv4, or 0 behind the header of IPv6: the packet is longer than the field can hold. */
 	if (said < header || (header == 40 && said == 40 && flow->l4_proto != RC_IPPROTO_NONE))
 		return len;
 	return flow->l3_off + said < len ? flow->l3_off + said : len;
 }
 
-/* The payload of a packet of @len bytes on the wire, from what was parsed of it. */
+/* The payload of a packet of @len bytes on the wire, from the parsed part of it. */
 static rc_inline struct rc_payload rc_payload_find(const struct rc_frame *frame, const struct rc_flow *flow, rc_u32 len)
 {
 	struct rc_payload payload;

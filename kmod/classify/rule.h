@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Header rules, as far as they are the same in every engine: the key that is made of a packet, and the keys that a rule
- * matches. How rules are kept and found is the engine's.
+ * matches. Each engine stores and finds rules in its own way.
  *
  * An exact rule is a struct rc_exact_key, which is the same for both directions of a flow.
  *
- * A wildcard rule is one or more struct rc_match: a packet's struct rc_key matches when (key & mask) == value. All that
- * a rule can ask for is bits of the key, whether the packet has a field included (RC_HAS_*): so rules with the same
- * mask, the same shape, are found by one look into a hash table. A range of ports is several matches, see
- * rc_port_prefixes.
+ * A wildcard rule is one or more struct rc_match: a packet's struct rc_key matches when (key & mask) == value. A rule
+ * can ask only for bits of the key, which also say whether the packet has a field (RC_HAS_*). So one look-up in a hash
+ * table finds all rules with the same mask, the same shape. A range of ports is several matches, see rc_port_prefixes.
  */
 #ifndef RC_RULE_H
 #define RC_RULE_H
@@ -16,7 +15,7 @@
 #include "classify.h"
 #include "inner.h"
 
-#define RC_PORT_PREFIXES_MAX	30	/* 1 .. 65534 takes that many */
+#define RC_PORT_PREFIXES_MAX	30	/* 1 .. 65534 takes this many */
 #define RC_KEY_WORDS		13
 #define RC_EXACT_WORDS_IPV4	2
 #define RC_EXACT_WORDS_IPV6	5
@@ -41,7 +40,7 @@ struct rc_exact_key {
 };
 
 /**
- * struct rc_key - what wildcard rules are compared with
+ * struct rc_key - the key that wildcard rules are compared with
  * @w: 0 ethertype << 48 | VLAN id << 32 | second VLAN id << 16 | RC_HAS_*, 1 source port << 48 | destination port << 32
  *	| protocol << 24 | TCP flags << 16, 2 and 3 source address (IPv4: the upper half of 2), 4 and 5 destination
  *	address, 6 source MAC address, 7 destination MAC address, 8 and 9 inner source address, 10 and 11 inner
@@ -67,7 +66,9 @@ static rc_inline int rc_proto_has_ports(rc_u8 proto)
 	return proto == RC_IPPROTO_TCP || proto == RC_IPPROTO_UDP || proto == RC_IPPROTO_SCTP;
 }
 
-/* Whether @bytes of the transport header of a packet that is no fragment are there; @at is left at it. */
+/*
+ * Whether @bytes of the transport header are there, in a packet that is not a fragment; @at then points to the header.
+ */
 static rc_inline int rc_l4_has(const struct rc_frame *frame, const struct rc_flow *flow, rc_u32 bytes,
 			       struct rc_cursor *at)
 {
@@ -118,8 +119,8 @@ static rc_inline int rc_exact_key_ipv6(struct rc_exact_key *key, const rc_u32 *s
 }
 
 /*
- * The key of a packet's flow, in which unused words are not written. Returns its words, 0 where no exact rule can
- * match: what is not IP, and what lacks the ports that its protocol has.
+ * The key of a packet's flow. Unused words are not written. Returns the number of words. Returns 0 if no exact rule can
+ * match: the packet is not IP, or lacks the ports that its protocol has.
  */
 static rc_inline rc_u32 rc_exact_key_of_packet(const struct rc_frame *frame, const struct rc_flow *flow,
 					       struct rc_exact_key *key)
@@ -148,7 +149,7 @@ static rc_inline void rc_addr_load(const rc_u8 bytes[16], rc_u32 addr[4])
 	addr[3] = rc_load32(bytes + 12);
 }
 
-/* The key of a rule, which is a valid one. Returns its words; @swapped: its destination comes first. */
+/* The key of a rule, which is valid. Returns its words; @swapped: its destination comes first. */
 static rc_inline rc_u32 rc_exact_key_of_rule(const struct ringcap_exact *rule, struct rc_exact_key *key, int *swapped)
 {
 	rc_u32 saddr[4], daddr[4];
@@ -172,7 +173,7 @@ static rc_inline void rc_word_store(rc_u64 word, rc_u8 *bytes)
 		bytes[i] = (rc_u8)(word >> (56 - 8 * i));
 }
 
-/* The rule of a key, its action aside. */
+/* The rule of a key, without its action. */
 static rc_inline void rc_exact_rule_of_key(const rc_u64 *w, int swapped, struct ringcap_exact *rule)
 {
 	rc_u8 *first = swapped ? rule->daddr : rule->saddr, *second = swapped ? rule->saddr : rule->daddr;
@@ -224,7 +225,7 @@ static rc_inline void rc_key_put_ip(struct rc_key *key, const struct rc_frame *f
 
 	key->w[0] |= RC_HAS_IP | (ipv6 ? RC_HAS_IPV6 : RC_HAS_IPV4);
 	key->w[1] = (rc_u64)flow->l4_proto << 24;
-	/* Beyond the first word an IPv4 address is zeroes. */
+	/* Beyond its first word an IPv4 address is zero. */
 	key->w[2] = rc_word(flow->saddr);
 	key->w[3] = rc_word(flow->saddr + 2);
 	key->w[4] = rc_word(flow->daddr);
@@ -232,7 +233,7 @@ static rc_inline void rc_key_put_ip(struct rc_key *key, const struct rc_frame *f
 	rc_key_put_l4(key, frame, flow);
 }
 
-/* The key of a packet, without what is inside of tunnels. */
+/* The key of a packet, without packets in tunnels. */
 static rc_inline void rc_key_of_packet(const struct rc_frame *frame, const struct rc_flow *flow, struct rc_key *key)
 {
 	rc_u64 vlan_id = flow->vlan_tpid ? flow->vlan_tci & 0xfff : 0;
@@ -248,9 +249,9 @@ static rc_inline void rc_key_of_packet(const struct rc_frame *frame, const struc
 }
 
 /*
- * The same of a packet that rc_parse_plain accepts, of which @avail bytes are at @p; @macs: some rule asks for MAC
- * addresses. Words that such a packet has nothing for are not written: a match that asks for them asks also for a
- * RC_HAS_* that is not there.
+ * The same for a packet that rc_parse_plain accepts; @avail bytes of it are at @p. @macs: some rule asks for MAC
+ * addresses. Words for fields that such a packet does not have are not written. A match that asks for them also asks
+ * for a RC_HAS_* bit that is not set.
  */
 static rc_inline void rc_key_of_plain(const rc_u8 *p, rc_u32 avail, int macs, struct rc_key *key)
 {
@@ -268,7 +269,7 @@ static rc_inline void rc_key_of_plain(const rc_u8 *p, rc_u32 avail, int macs, st
 		rc_key_put_macs(key, p);
 }
 
-/* Adds what is inside of a packet's tunnels to its key, for rules that ask for it. */
+/* Adds the innermost packet and its tunnel to the key, for rules that ask for them. */
 static rc_inline void rc_key_add_inner(const struct rc_way_in *in, struct rc_key *key)
 {
 	if (in->has_id) {
@@ -285,8 +286,8 @@ static rc_inline void rc_key_add_inner(const struct rc_way_in *in, struct rc_key
 }
 
 /*
- * The fewest prefixes that are @least .. @most together; returns how many, 0 for a range without ports. Each is the
- * largest aligned block that begins where the last ended and does not reach beyond the range.
+ * Splits @least .. @most into the fewest prefixes; returns their number, 0 for an empty range. Each prefix is the
+ * largest aligned block that begins where the last one ended and stays in the range.
  */
 static rc_inline rc_u32 rc_port_prefixes(rc_u16 least, rc_u16 most,
 					 struct rc_port_prefix prefixes[RC_PORT_PREFIXES_MAX])
@@ -385,8 +386,8 @@ static rc_inline void rc_match_put_port(struct rc_match *match, const struct rc_
 }
 
 /*
- * The match of @rule, which is a valid one, for packets whose ports have these prefixes; without a range for a port its
- * prefix is not looked at. @reverse: with source and destination exchanged.
+ * The match of @rule, which is valid, for packets with ports that have these prefixes. If the rule has no range for a
+ * port, that port's prefix is ignored. @reverse: with source and destination exchanged.
  */
 static rc_inline void rc_match_of_rule(const struct ringcap_rule *rule, const struct rc_port_prefix *sport,
 				       const struct rc_port_prefix *dport, int reverse, struct rc_match *match)

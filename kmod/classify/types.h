@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the classifier needs from where it is compiled: fixed-width types, forced inlining, unaligned loads and byte
- * order; for the kernel, for BPF (clang -target bpf, without vmlinux.h) and for user space.
+ * What the classifier needs from its environment: fixed-width types, forced inlining, unaligned loads and byte order.
+ * It is for the kernel, for BPF (clang -target bpf, without vmlinux.h) and for user space.
  */
 #ifndef RC_TYPES_H
 #define RC_TYPES_H
@@ -30,8 +30,8 @@ typedef __u64 rc_u64;
 #endif
 
 /*
- * Loads from any address. For BPF they are plain loads: clang would break a copy from an unaligned address into bytes,
- * and the verifier accepts unaligned loads from maps on every machine that has them.
+ * Loads from any address. For BPF they are plain loads. clang would break a copy from an unaligned address into bytes.
+ * The verifier accepts unaligned loads from maps on every machine that has them.
  */
 #ifdef __bpf__
 static rc_inline rc_u16 rc_load16(const rc_u8 *p)

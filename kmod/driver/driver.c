@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ringcap_driver.ko: where capture-aware network drivers and ringcap.ko meet. See linux/ringcap_driver.h. */
+/* ringcap_driver.ko: connects capture-aware network drivers with ringcap.ko. See linux/ringcap_driver.h. */
 
 #include <linux/export.h>
 #include <linux/hashtable.h>
@@ -14,14 +14,14 @@
 #include "../version.h"
 
 /**
- * struct rc_device - a device whose driver is aware
+ * struct rc_device - a device with a capture-aware driver
  * @node: in rc_devices
- * @dev: no reference is held: the entry goes when the device does
+ * @dev: no reference is held: the entry is removed when the device is
  * @taps: ringcap.ko's, NULL = none; written under RTNL
- * @frame_taps: the same where frames are to be offered too, else NULL
+ * @frame_taps: the same if frames are to be offered too, else NULL
  * @offers: RINGCAP_OFFERS_*
- * @registered: @dev is; else its driver is about to
- * @rcu: readers may still be at it when it goes
+ * @registered: @dev is registered; else its driver is about to register it
+ * @rcu: readers may still use the entry when it is removed
  */
 struct rc_device {
 	struct hlist_node node;
@@ -34,7 +34,7 @@ struct rc_device {
 };
 
 static DEFINE_HASHTABLE(rc_devices, 8);		/* read under RCU */
-static DEFINE_MUTEX(rc_devices_lock);		/* written under it; taken after RTNL, if that is */
+static DEFINE_MUTEX(rc_devices_lock);		/* held for writing; taken after RTNL, if both are */
 
 DEFINE_STATIC_KEY_FALSE(ringcap_driver_wanted);
 EXPORT_SYMBOL_GPL(ringcap_driver_wanted);
@@ -67,13 +67,16 @@ static __always_inline struct rc_device *rc_device_find(const struct net_device 
 
 /* ---- packets ---- */
 
-/* Accounts and lanes are a CPU's own as long as its bottom halves are off. Where a driver is called otherwise, the stack serves. */
+/*
+ * Accounts and lanes belong to a CPU only while its bottom halves are off. If a driver calls us otherwise, we decline
+ * the packet, and it goes to the stack.
+ */
 static __always_inline bool rc_device_may(void)
 {
 	return likely(in_softirq() && !in_hardirq());
 }
 
-/* A grace period waits for bottom halves that are off as it does for RCU's lock. Only the proof of that wants to be told. */
+/* A grace period waits for disabled bottom halves as it does for RCU's lock. Only lockdep needs the lock. */
 static __always_inline void rc_device_read_lock(void)
 {
 	if (IS_ENABLED(CONFIG_PROVE_RCU))
@@ -124,7 +127,7 @@ EXPORT_SYMBOL_GPL(__ringcap_rx_frame);
 
 /* ---- the life of a device ---- */
 
-/* Puts @taps in the place of what was there; the drivers' branch is @wanted while there is something. */
+/* Replaces the pointer at @place by @taps; the drivers' branch @wanted is enabled while there are any. */
 static void rc_device_replace(void __rcu **place, void *taps, struct static_key_false *wanted)
 {
 	void *old = rcu_replace_pointer(*place, taps, lockdep_is_held(&rc_devices_lock));
@@ -175,7 +178,7 @@ void ringcap_device_forget(struct net_device *dev)
 }
 EXPORT_SYMBOL_GPL(ringcap_device_forget);
 
-/* A device that moves to another namespace is unregistered there and registered here, but stays what it is. */
+/* A device that moves to another namespace is unregistered there and registered here. It remains the same device. */
 static int rc_device_event(struct notifier_block *notifier, unsigned long event, void *data)
 {
 	const struct net_device *dev = netdev_notifier_info_to_dev(data);
@@ -266,7 +269,10 @@ static int __init rc_driver_init(void)
 	return register_netdevice_notifier(&rc_device_notifier);
 }
 
-/* No driver and no ringcap.ko: both hold the module. What is left is of drivers that forgot to forget. */
+/*
+ * There is no driver and no ringcap.ko any more: both hold the module. The remaining entries are of drivers that did
+ * not remove them.
+ */
 static void __exit rc_driver_exit(void)
 {
 	struct rc_device *device;

@@ -52,7 +52,7 @@ static bool rc_dns_filter(void *instance, const struct ringcap_packet *packet)
 	if (!rc_ports_have(&dns->ports, packet->sport) && !rc_ports_have(&dns->ports, packet->dport))
 		return false;
 	if (packet->l4_proto == IPPROTO_TCP) {
-		/* The message's length is ahead of it. */
+		/* The message is preceded by its length. */
 		if (left < 2)
 			return false;
 		at += 2;

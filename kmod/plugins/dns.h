@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names that DNS messages ask for, and which ones are wanted. Plain C without kernel or libc dependencies.
+ * Parses the names that DNS messages ask for, and matches them against the wanted ones. Plain C without kernel or libc
+ * dependencies.
  *
- * The configuration is text, a line each:
+ * The configuration is text with one setting a line:
  *
  *	name=example.com	this name and all that end in it, case does not matter; "." is all names
  *	port=53			a port, in either direction; repeated for several, 53 without one
  *
- * A message is looked at for its first question, which queries and answers have; no other is sent. A name there can't
- * be compressed, for nothing is before it: a message with a pointer in it has no name here.
+ * Only the first question of a message is checked. Queries and answers have one; no other question is sent. The name
+ * there can't be compressed, because no name comes before it. So a message with a pointer in it has no valid name here.
  */
 #ifndef RC_DNS_H
 #define RC_DNS_H
@@ -17,14 +18,14 @@
 
 #define RC_DNS_HEADER	12
 #define RC_DNS_NAME_MAX	254	/* bytes of a name as it is sent, without the 0 that ends it */
-#define RC_DNS_LOOK	(RC_DNS_HEADER + RC_DNS_NAME_MAX + 1 + 4)	/* as many bytes of a message are looked at */
+#define RC_DNS_LOOK	(RC_DNS_HEADER + RC_DNS_NAME_MAX + 1 + 4)	/* this many bytes of a message are read */
 
 struct rc_dns {
 	struct rc_ports ports;
 	struct rc_names names;
 };
 
-/* As it is sent: labels, each behind its length, in lower case. */
+/* In the format of a message: labels, each after its length, in lower case. */
 struct rc_dns_name {
 	rc_u32 len;
 	rc_u8 bytes[RC_DNS_NAME_MAX];
@@ -43,7 +44,7 @@ static inline int rc_dns_add_label(struct rc_dns_name *name, const rc_u8 *label,
 	return 1;
 }
 
-/* The name of the first question in @len bytes of a message; 0 when there is none, or not all of it. */
+/* The name of the first question in @len bytes of a message; 0 if there is none, or if it is incomplete. */
 static inline int rc_dns_question(const rc_u8 *message, rc_u32 len, struct rc_dns_name *name)
 {
 	rc_u32 at = RC_DNS_HEADER;
@@ -63,7 +64,7 @@ static inline int rc_dns_question(const rc_u8 *message, rc_u32 len, struct rc_dn
 	return at + 5 <= len;
 }
 
-/* Whether @name, or what it ends in, is wanted. */
+/* Whether @name, or a suffix of it, is wanted. */
 static inline int rc_dns_wants(const struct rc_dns *dns, const struct rc_dns_name *name)
 {
 	rc_u32 at = 0;
@@ -76,7 +77,7 @@ static inline int rc_dns_wants(const struct rc_dns *dns, const struct rc_dns_nam
 	return rc_names_have(&dns->names, name->bytes, 0);
 }
 
-/* A name as people write it, with or without a dot at its end; 0 when it is none. */
+/* A name in text form, with or without a dot at its end; 0 if it is not valid. */
 static inline int rc_dns_read_name(const rc_u8 *text, rc_u32 len, struct rc_dns_name *name)
 {
 	rc_u32 at = 0, end;
@@ -113,8 +114,8 @@ static inline const char *rc_dns_configure_line(void *config, const struct rc_li
 }
 
 /*
- * Reads a configuration. @block is for dns->names, rc_names_size(..) bytes. NULL, or what is wrong, with the number of
- * the line in @number; 0 = as a whole.
+ * Reads a configuration. @block holds dns->names, rc_names_size(..) bytes. Returns NULL, or the error, with the number
+ * of its line in @number; 0 = the configuration as a whole.
  */
 static inline const char *rc_dns_configure(struct rc_dns *dns, const void *text, rc_u32 len, void *block,
 					   rc_u32 *number)

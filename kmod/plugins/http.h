@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What HTTP/1 requests ask for, and which ones are wanted. Plain C without kernel or libc dependencies.
+ * Parses what HTTP/1 requests ask for, and matches it against the wanted hosts and URIs. Plain C without kernel or libc
+ * dependencies.
  *
- * The configuration is text, a line each:
+ * The configuration is text with one setting a line:
  *
  *	host=example.com	this host and all hosts under it, case and the port do not matter
  *	uri=/path		what begins with this, byte by byte
  *	port=80			the server's port; repeated for several, 80 without one
  *
- * A request is wanted when its host is one of the hosts, if there are any, and its URI begins with one of the prefixes,
- * if there are any. The beginning of a segment is looked at, where a request that fits begins: what follows of it is
- * not.
+ * A request is wanted if it matches both lists. Its host must be one of the hosts, if any are configured. Its URI must
+ * begin with one of the prefixes, if any are configured. Only a request at the beginning of a segment is recognized.
+ * Requests that follow in the segment are not read.
  */
 #ifndef RC_HTTP_H
 #define RC_HTTP_H
 
 #include "names.h"
 
-#define RC_HTTP_LOOK	2048	/* as many bytes of a request are looked at */
+#define RC_HTTP_LOOK	2048	/* this many bytes of a request are read */
 #define RC_HTTP_HOST_MAX 255	/* bytes of a host's name */
 #define RC_HTTP_URIS_MAX 64
 
@@ -29,7 +30,7 @@ struct rc_http {
 };
 
 /**
- * struct rc_http_request - a request, in the bytes that were looked at
+ * struct rc_http_request - a request, as far as its bytes were read
  * @path: the URI without scheme and host
  * @host: as it was sent, without port; @host_len 0 = not known
  */
@@ -40,7 +41,7 @@ struct rc_http_request {
 	rc_u32 host_len;
 };
 
-/* Whether @bytes begin with @word, which is in lower case, in either case. */
+/* Whether @bytes begin with @word, which is in lower case; the case of @bytes does not matter. */
 static inline int rc_http_begins(const rc_u8 *bytes, rc_u32 len, const char *word)
 {
 	rc_u32 i;
@@ -72,7 +73,7 @@ static inline void rc_http_set_host(struct rc_http_request *request, const rc_u8
 	request->host_len = end <= RC_HTTP_HOST_MAX ? end : 0;
 }
 
-/* The request line: its length with the line's end, 0 when it is none. */
+/* The request line: its length including the line's end, 0 if it is not valid. */
 static inline rc_u32 rc_http_read_first(const rc_u8 *bytes, rc_u32 len, struct rc_http_request *request)
 {
 	rc_u32 at = 0, from, host;
@@ -88,7 +89,7 @@ static inline rc_u32 rc_http_read_first(const rc_u8 *bytes, rc_u32 len, struct r
 		return 0;
 	request->path = bytes + from;
 	request->path_len = at - from;
-	/* To a proxy: the whole URI. */
+	/* A request to a proxy has the whole URI. */
 	if (rc_http_begins(request->path, request->path_len, "http://")) {
 		for (host = from += 7; from < at && bytes[from] != '/'; from++)
 			;
@@ -96,7 +97,7 @@ static inline rc_u32 rc_http_read_first(const rc_u8 *bytes, rc_u32 len, struct r
 		request->path = bytes + from;
 		request->path_len = at - from;
 	}
-	/* A URI that goes on behind what is seen has no version here, and one is not asked for. */
+	/* If the URI continues behind the bytes that are seen, its version is not seen, and is not required. */
 	if (at == len)
 		return len;
 	if (!rc_http_begins(bytes + at, len - at, " http/1.") && len - at >= 8)
@@ -106,7 +107,7 @@ static inline rc_u32 rc_http_read_first(const rc_u8 *bytes, rc_u32 len, struct r
 	return at < len ? at + 1 : len;
 }
 
-/* Reads the beginning of a request; 0 when it is none. */
+/* Reads the beginning of a request; 0 if it is not one. */
 static inline int rc_http_read(const rc_u8 *bytes, rc_u32 len, struct rc_http_request *request)
 {
 	rc_u32 at, end;
@@ -118,7 +119,7 @@ static inline int rc_http_read(const rc_u8 *bytes, rc_u32 len, struct rc_http_re
 	for (; at < len && !request->host; at = end + 1) {
 		for (end = at; end < len && bytes[end] != '\n'; end++)
 			;
-		/* An empty line ends the headers; one without an end may go on. */
+		/* An empty line ends the headers; a line without an end may continue. */
 		if (end == len || end == at || (end == at + 1 && bytes[at] == '\r'))
 			break;
 		if (rc_http_begins(bytes + at, end - at, "host:"))

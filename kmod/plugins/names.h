@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the plugins have in common: a configuration of lines KEY=VALUE, and sets of names. Plain C without kernel or
- * libc dependencies, for it reads what others wrote.
+ * Code that the plugins share: a configuration of lines KEY=VALUE, and sets of names. Plain C without kernel or libc
+ * dependencies, because it reads untrusted text.
  */
 #ifndef RC_NAMES_H
 #define RC_NAMES_H
@@ -22,8 +22,8 @@ static inline rc_u8 rc_name_fold(rc_u8 byte)
 /* ---- lines ---- */
 
 /**
- * struct rc_line - a line of a configuration, and where the next one is
- * @text: what is left, @left bytes of it
+ * struct rc_line - a line of a configuration, and the position of the next one
+ * @text: the text that is left, @left bytes of it
  * @number: of this line, from 1 on
  * @key: @key_len bytes
  * @value: @value_len bytes
@@ -44,7 +44,8 @@ static inline void rc_line_start(struct rc_line *line, const void *text, rc_u32 
 }
 
 /*
- * The next line with a setting: 1; 0 at the end; -1 for a line without '='. Empty lines and those with '#' are skipped.
+ * Reads the next line with a setting: returns 1; 0 at the end; -1 for a line without '='. Skips empty lines and those
+ * with '#'.
  */
 static inline int rc_line_next(struct rc_line *line)
 {
@@ -75,7 +76,7 @@ static inline int rc_line_next(struct rc_line *line)
 
 typedef const char *(*rc_line_fn)(void *config, const struct rc_line *line);
 
-/* Has @take read each line; NULL, or what is wrong, with the number of the line in @number, else 0. */
+/* Calls @take for each line. Returns NULL, or the error, with the number of the line in @number, else 0. */
 static inline const char *rc_lines_read(const void *text, rc_u32 len, rc_line_fn take, void *config, rc_u32 *number)
 {
 	const char *wrong = NULL;
@@ -99,7 +100,7 @@ static inline int rc_line_is(const struct rc_line *line, const char *key)
 	return i == line->key_len && !key[i];
 }
 
-/* A port, 1 .. 65535; 0 where the value is none. */
+/* A port, 1 .. 65535; 0 if the value is not valid. */
 static inline rc_u16 rc_line_port(const struct rc_line *line)
 {
 	rc_u32 port = 0, i;
@@ -133,7 +134,7 @@ static inline int rc_ports_have(const struct rc_ports *ports, rc_u16 port)
 	return 0;
 }
 
-/* Adds the port of @line; NULL, or why not. */
+/* Adds the port of @line; returns NULL, or the reason why not. */
 static inline const char *rc_ports_add(struct rc_ports *ports, const struct rc_line *line)
 {
 	rc_u16 port = rc_line_port(line);
@@ -167,7 +168,7 @@ struct rc_names {
 	rc_u8 *pool;
 };
 
-/* Less than, equal to or greater than 0: how @bytes compare with the name at @i. The shorter comes first. */
+/* Compares @bytes with the name at @i: returns less than, equal to or greater than 0. The shorter one comes first. */
 static inline int rc_names_compare(const struct rc_names *names, rc_u32 i, const rc_u8 *bytes, rc_u32 len)
 {
 	const struct rc_name *name = &names->list[i];
@@ -177,7 +178,7 @@ static inline int rc_names_compare(const struct rc_names *names, rc_u32 i, const
 	return __builtin_memcmp(bytes, names->pool + name->off, len);
 }
 
-/* The first place whose name does not come before @bytes. */
+/* The place of the first name that does not come before @bytes. */
 static inline rc_u32 rc_names_place(const struct rc_names *names, const rc_u8 *bytes, rc_u32 len)
 {
 	rc_u32 low = 0, high = names->nr, middle;
@@ -199,7 +200,7 @@ static inline int rc_names_have(const struct rc_names *names, const rc_u8 *bytes
 	return place < names->nr && !rc_names_compare(names, place, bytes, len);
 }
 
-/* 0 when there is no room; one that is there already is not added again. */
+/* Returns 0 if there is no room. Does not add a name again. */
 static inline int rc_names_add(struct rc_names *names, const rc_u8 *bytes, rc_u32 len)
 {
 	rc_u32 place = rc_names_place(names, bytes, len), i;
@@ -216,7 +217,10 @@ static inline int rc_names_add(struct rc_names *names, const rc_u8 *bytes, rc_u3
 	return 1;
 }
 
-/* Bytes of memory that the names of a configuration of @len bytes can take; @lines is set to how many there can be. */
+/*
+ * Bytes of memory that the names of a configuration of @len bytes can take. Sets @lines to the greatest possible number
+ * of names.
+ */
 static inline rc_u32 rc_names_size(const rc_u8 *text, rc_u32 len, rc_u32 *lines)
 {
 	rc_u32 i;

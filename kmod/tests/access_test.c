@@ -51,7 +51,7 @@ struct rt_bad_mapping {
 	int flags;
 };
 
-/* What the protocol maps read-only, or not at all, stays so, by whatever way it is tried. */
+/* Mappings that the protocol makes read-only, or forbids, stay so, however a consumer tries to change them. */
 RT_CASE(access_mappings)
 {
 	const size_t page = 4096, data = 2 * RINGCAP_LANE_SIZE_MIN;
@@ -94,7 +94,7 @@ RT_CASE(access_mappings)
 
 static void rt_write_to(void *arg)
 {
-	/* A core file is of no use to anyone here. */
+	/* A core file would be useless here. */
 	signal(SIGSEGV, SIG_DFL);
 	*(volatile u8 *)arg = 1;
 }
@@ -114,7 +114,7 @@ RT_CASE(access_read_only)
 
 /* ---- hostile consumers ---- */
 
-/* Writes nonsense wherever it may, for as long as it lives, and tries to change what it may not. */
+/* Writes garbage wherever it may, for as long as it lives, and tries to change what it may not. */
 static void *rt_scribble(void *arg)
 {
 	struct rt_queue *queue = arg;
@@ -126,7 +126,7 @@ static void *rt_scribble(void *arg)
 		for (i = 0; i < queue->consumer_len / 8; i++) {
 			u64 value = (u64)rt_random(&seed) << 32 | rt_random(&seed);
 
-			/* Also what is nearly right. */
+			/* Also values that are nearly right. */
 			words[i] = rt_random(&seed) % 3 ? value : queue->kernel[0].producer + value % 4096 - 2048;
 		}
 		mprotect((void *)queue->data[0], queue->lane_size, PROT_READ | PROT_WRITE);
@@ -180,7 +180,9 @@ static void rt_kill(pid_t pid)
 		 "the process had ended by itself");
 }
 
-/* One queue of a cluster is in hostile hands; the account of both adds up, and the other misses nothing. */
+/*
+ * One queue of a cluster has a hostile consumer. The accounts of both queues add up, and the other one loses nothing.
+ */
 RT_CASE(hostile_consumer)
 {
 	struct rt_cluster shape = { .queues = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
@@ -209,7 +211,7 @@ RT_CASE(hostile_consumer)
 	RT_EQUAL(counts.delivered + counts.dropped[RINGCAP_DROP_FULL], count);
 	RT_CHECK(counts.unread <= 4ULL * RINGCAP_LANE_SIZE_MIN, "%llu bytes unread", (unsigned long long)counts.unread);
 	rt_queue_close(&queue);
-	/* The queue that it had works for an honest successor. */
+	/* The queue works for an honest successor. */
 	RT_EQUAL(rt_queue_reset(fixture.cluster, 0), 0);
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, count);
@@ -217,7 +219,7 @@ RT_CASE(hostile_consumer)
 	rt_queue_close(&queue);
 }
 
-/* The same without a reset: the successor's indices are true again, whatever was written there. */
+/* The same without a reset: the successor's indices are correct again, whatever was written there. */
 RT_CASE(hostile_then_honest)
 {
 	struct rt_traffic traffic = { .flows = 30, .max_len = 1500 };
@@ -249,7 +251,7 @@ struct rt_reader {
 	u32 keep;
 };
 
-/* Reads everything but the last packets, gives that back, looks at some more, and is killed. */
+/* Reads everything but the last packets, releases that, looks at some more, and is killed. */
 static void rt_die_reading(void *arg)
 {
 	struct rt_reader *reader = arg;
@@ -268,7 +270,7 @@ static void rt_die_reading(void *arg)
 	kill(getpid(), SIGKILL);
 }
 
-/* Killed in mid-read: what it had not given back comes again to the next, nothing is lost. */
+/* Killed while reading: the next consumer gets the packets that were not released, and nothing is lost. */
 RT_CASE(killed_consumer)
 {
 	struct rt_cluster shape = { .lanes = 1 };
@@ -300,7 +302,7 @@ static void rt_read_in_child(void *arg)
 	RT_EQUAL(rt_queue_read(queue, NULL, NULL), 50);
 }
 
-/* A consumer that forks: the child may go on with the mapping, and the queue is free when both are gone. */
+/* A consumer that forks: the child may go on with the mapping, and the queue is free when both have exited. */
 RT_CASE(forked_consumer)
 {
 	struct rt_cluster shape = { .lanes = 1 };
@@ -332,7 +334,7 @@ RT_CASE(forked_consumer)
 	rt_fixture_check(&fixture, 60, 0, 50, 0, 10);
 }
 
-/* Whether closing the descriptor or the mappings comes first is the consumer's affair. */
+/* The consumer may close the descriptor or the mappings first. */
 RT_CASE(mapping_without_descriptor)
 {
 	struct rt_cluster shape = { .lanes = 1 };
@@ -371,7 +373,7 @@ static void *rt_open_and_close(void *arg)
 	return NULL;
 }
 
-/* Two threads fight for a queue while packets come: at most one has it, and the account adds up. */
+/* Two threads compete for a queue while packets arrive: at most one has it, and the account adds up. */
 RT_CASE(attach_churn)
 {
 	struct rt_traffic traffic = { .flows = 5 };

@@ -53,7 +53,7 @@ static void rt_check_stats_page(const struct rt_queue *queue, const struct rt_qu
 	RT_EQUAL(sum.dropped[RINGCAP_DROP_UNATTENDED], want->dropped[RINGCAP_DROP_UNATTENDED]);
 }
 
-/* A consumer that is too slow loses packets, and every one of them is named. */
+/* A consumer that is too slow loses packets, and each lost packet is counted. */
 RT_CASE(account_full)
 {
 	struct rt_cluster shape = { .lane_size = RINGCAP_LANE_SIZE_MIN };
@@ -83,7 +83,9 @@ RT_CASE(account_full)
 	rt_queue_close(&queue);
 }
 
-/* Without a consumer packets are dropped and counted; the next one begins with what comes after it. */
+/*
+ * Without a consumer packets are dropped and counted; the next consumer begins with the packets that come afterwards.
+ */
 RT_CASE(account_unattended)
 {
 	struct rt_traffic traffic = { .flows = 5 };
@@ -103,7 +105,7 @@ RT_CASE(account_unattended)
 	rt_fixture_check(&fixture, 400, 0, 200, 0, 200);
 }
 
-/* What a consumer leaves unread is the next one's, which is told where it ends. */
+/* The next consumer gets the packets that a consumer leaves unread, and is told where they end. */
 RT_CASE(account_left_over)
 {
 	struct rt_traffic traffic = { .flows = 5, .max_len = 900 };
@@ -144,7 +146,7 @@ static void rt_check_zero(const struct rt_queue *queue)
 	}
 }
 
-/* A reset queue shows its next consumer nothing of what was there, and keeps its account. */
+/* A reset queue shows its next consumer none of its old contents, and keeps its account. */
 RT_CASE(account_reset)
 {
 	struct rt_traffic traffic = { .flows = 5, .min_len = 1000 };
@@ -159,7 +161,7 @@ RT_CASE(account_reset)
 	rt_exchange(fixture.sender, &traffic, 0, 200, &queue, 1, &receiver);
 	rt_send(fixture.sender, &traffic, 200, 50);
 	memset(queue.consumer, 0x5a, queue.consumer_len);
-	/* What comes when it has gone is not delivered. */
+	/* Packets that come after it has gone are not delivered. */
 	rt_ring_wait(fixture.ring, 250);
 	RT_EQUAL(rt_queue_reset(fixture.cluster, 0), -EBUSY);
 	RT_CHECK(rt_reason[0], "no reason given");
@@ -174,7 +176,7 @@ RT_CASE(account_reset)
 	rt_queue_close(&queue);
 }
 
-/* Each cluster of a ring gets its own copy; what one consumer does is nothing to the other. */
+/* Each cluster of a ring gets its own copy; one consumer does not affect the other. */
 RT_CASE(account_two_clusters)
 {
 	struct rt_traffic traffic = { .flows = 20, .max_len = 1000 };
@@ -200,7 +202,7 @@ RT_CASE(account_two_clusters)
 	rt_queue_close(&queue);
 }
 
-/* Hands a packet to the receiver of the interface that it was tapped on. */
+/* Passes a packet to the receiver for the interface that it was tapped on. */
 static void rt_receive_by_tap(const struct ringcap_slot *slot, const u8 *packet, void *arg)
 {
 	struct rt_receiver *receivers = arg;
@@ -208,7 +210,7 @@ static void rt_receive_by_tap(const struct ringcap_slot *slot, const u8 *packet,
 	rt_receive(slot, packet, &receivers[slot->ifindex == receivers[1].ifindex]);
 }
 
-/* Several rings into one cluster: what they pass is what its queues got. */
+/* Several rings into one cluster: the packets that they pass are those that its queues got. */
 RT_CASE(account_two_rings)
 {
 	struct rt_traffic traffic = { .flows = 20 };
@@ -271,7 +273,10 @@ RT_CASE(account_snaplen)
 	rt_queue_close(&queue);
 }
 
-/* Sends what nobody reads, what the snap length @told cuts, and what it does not: the cut of what is delivered is counted. */
+/*
+ * Sends packets that stay unread, packets that the snap length @told cuts, and packets that it does not cut. Only cut
+ * packets that are delivered are counted as truncated.
+ */
 static void rt_check_truncated(struct rt_cluster *shape, u32 told, u32 snaplen)
 {
 	struct rt_traffic cut = { .min_len = 1000, .max_len = 1000 }, whole = { .min_len = 100, .max_len = 100 };
@@ -301,19 +306,19 @@ RT_CASE(account_truncated)
 	rt_check_truncated(&(struct rt_cluster){}, 100, 100);
 }
 
-/* The same where processors share a lane. */
+/* The same if CPUs share a lane. */
 RT_CASE(account_truncated_shared)
 {
 	rt_check_truncated(&(struct rt_cluster){ .lanes = 1 }, 100, 100);
 }
 
-/* A consumer gets no more than it was told when it attached, although the ring captures more by now. */
+/* A consumer gets no more bytes than it was told when it attached, although the ring captures more by now. */
 RT_CASE(account_truncated_as_told)
 {
 	rt_check_truncated(&(struct rt_cluster){}, 100, 1514);
 }
 
-/* What has no room is dropped, and not truncated as well. */
+/* A packet without room is counted as dropped, and not as truncated as well. */
 RT_CASE(account_truncated_full)
 {
 	struct rt_traffic traffic = { .min_len = 1000, .max_len = 1000 };

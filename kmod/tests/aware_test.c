@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Transparent modes 1 and 2, on a driver that is aware: what the ring sees and what the stack sees, each packet once and whole.
+ * Transparent modes 1 and 2, on a capture-aware driver: the ring and the stack each see the packets that they should,
+ * once and whole.
  *
- *	va ---- vb	of the test driver; vb is tapped, and a packet socket on it counts what comes to the stack
+ *	va ---- vb	of the test driver; vb is tapped, and a packet socket on it counts the stack's packets
  */
 #define _GNU_SOURCE
 #include "fixture.h"
@@ -38,7 +39,7 @@ static void rt_aware_mode(const struct rt_aware *aware, u32 mode)
 	RT_CHECK(!rt_fixture_change(&aware->fixture, &(struct rt_ring){ .transparent = mode }), "%s", rt_reason);
 }
 
-/* ---- what comes where ---- */
+/* ---- which packets arrive where ---- */
 
 static void rt_try_mode(const char *offers, u32 mode, const struct rt_traffic *traffic)
 {
@@ -124,7 +125,7 @@ static void rt_note_queue(const struct ringcap_slot *slot, const u8 *packet, voi
 	seen->stamped += slot->flags & RINGCAP_SLOT_HWTSTAMP && slot->ts_ns == 1000000007;
 }
 
-/* One in each of the receive queues, @count times. */
+/* Sends one packet to each of the receive queues, @count times. */
 static void rt_send_queues(int sender, u32 count)
 {
 	struct rt_frame frame;
@@ -140,7 +141,7 @@ static void rt_send_queues(int sender, u32 count)
 	}
 }
 
-/* What the tap does not take is the stack's. */
+/* The stack gets the packets that the tap does not take. */
 static void rt_try_rx_queues(const char *offers, u32 quick)
 {
 	struct rt_queues_seen seen = { .stamped = 0 };
@@ -218,7 +219,7 @@ static int rt_ring_of(const struct rt_aware *aware, const char *name, u32 mode, 
 					      .taps = { { aware->fixture.ifindex, direction } } });
 }
 
-/* One of mode 2 takes the packets from the stack and with it from rings of mode 0; those of mode 1 see them too. */
+/* A ring of mode 2 takes the packets from the stack, and thereby from rings of mode 0; rings of mode 1 see them too. */
 RT_CASE(aware_rings)
 {
 	struct rt_traffic traffic = { .flows = 3, .max_len = 500 };
@@ -237,7 +238,7 @@ RT_CASE(aware_rings)
 	RT_EQUAL(rt_ring_seen("sent"), 50);
 	RT_EQUAL(rt_ring_seen(aware.fixture.ring), 0);
 	RT_EQUAL(rt_stack_count(aware.stack), 0);
-	/* Without it the stack and the ring of mode 0 have them again; with two of mode 2 each has them. */
+	/* Without it the stack and the ring of mode 0 get them again; of two rings of mode 2 each gets them. */
 	RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "two"), 0);
 	rt_send(aware.fixture.sender, &traffic, 300, 100);
 	rt_ring_wait(aware.fixture.ring, 100);
@@ -332,7 +333,7 @@ struct rt_flood {
 	u64 sent;
 };
 
-/* What a device that is down, or gone, refuses is not counted. */
+/* Packets that a device refuses because it is down, or gone, are not counted. */
 static void *rt_flood(void *arg)
 {
 	struct rt_flood *flood = arg;
@@ -357,7 +358,7 @@ static pthread_t rt_flood_start(struct rt_flood *flood, int sender)
 	return thread;
 }
 
-/* Until a packet was sent from its beginning on. */
+/* Waits until a packet has been sent completely after this call. */
 static void rt_flood_wait(const struct rt_flood *flood)
 {
 	u64 before = __atomic_load_n(&flood->sent, __ATOMIC_RELAXED);
@@ -371,7 +372,7 @@ static void rt_flood_end(struct rt_flood *flood, pthread_t thread)
 	RT_CHECK(!pthread_join(thread, NULL), "no end");
 }
 
-/* Between 1 and 2 nothing is missed; the stack has what came in mode 1. */
+/* No packet is missed between modes 1 and 2; the stack has the packets of mode 1. */
 RT_CASE(aware_modes_under_traffic)
 {
 	struct rt_flood flood;
@@ -393,7 +394,7 @@ RT_CASE(aware_modes_under_traffic)
 	RT_CHECK(stack && stack < flood.sent, "%llu", (unsigned long long)stack);
 }
 
-/* From and to mode 0: no packet twice. */
+/* To and from mode 0: no packet arrives twice. */
 RT_CASE(aware_zero_under_traffic)
 {
 	struct rt_flood flood;
@@ -413,7 +414,7 @@ RT_CASE(aware_zero_under_traffic)
 	RT_CHECK(seen && seen <= flood.sent, "%llu of %llu", (unsigned long long)seen, (unsigned long long)flood.sent);
 }
 
-/* Down and up, renamed, another length of packets, other rings, gone and made again. */
+/* The device goes down and up, is renamed, gets another MTU and other rings, is deleted and made again. */
 RT_CASE(aware_device_under_traffic)
 {
 	struct rt_flood flood;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Balance types: each packet is at least in the queues that the classifier names in user space. */
+/* Balance types: each packet is at least in the queues that the classifier computes in user space. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -48,7 +48,7 @@ static void rt_build(struct rt_frame *frame, u32 number)
 	rt_frame_push_ethernet(frame, kind < 3 ? 0x0800 : 0x86dd);
 }
 
-/* That all of a ring's packets are in a cluster's account, @copies of them twice. */
+/* Checks that all of a ring's packets are in a cluster's account, @copies of them twice. */
 static void rt_check_cluster(const char *name, u64 passed, u64 copies, u64 spread)
 {
 	struct rt_queue_counts counts;
@@ -191,7 +191,7 @@ RT_CASE(balance_rx_queue)
 	rt_model_close(&model);
 }
 
-/* Several rings feed one cluster: a flow that is seen on all of them is in one queue. */
+/* Several rings feed one cluster: a flow that all of them see is in one queue. */
 RT_CASE(balance_several_rings)
 {
 	struct rt_cluster cluster = { .queues = 4, .lane_size = RT_LANE_SIZE, .key = rt_keys[0] };

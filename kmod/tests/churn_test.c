@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects, interfaces and namespaces come and go under traffic. Each case has an honest ring beside the churn, of which
- * not a packet may be missing, and floods the interfaces that the churn is about. With RT_FULL as often as in a full run.
+ * Objects, interfaces and namespaces come and go under traffic. Each case has an honest ring beside the churn, which
+ * must not lose a packet. The case floods the interfaces of the churn. With RT_FULL it does as many rounds as a full
+ * run.
  */
 #define _GNU_SOURCE
 #include "fixture.h"
@@ -20,7 +21,7 @@
  * struct rt_churn - what cases have in common
  * @fixture: the honest ring, on va and vb
  * @queue: its consumer
- * @sent: packets that it has had
+ * @sent: packets that it was sent
  * @thread: sends on wa as fast as it can, until @stop
  */
 struct rt_churn {
@@ -49,7 +50,7 @@ static void *rt_flood(void *arg)
 	return NULL;
 }
 
-/* Of each case its own: clusters have one name space, and those of the last case go in their own time. */
+/* Each case has its own name: clusters share one name space, and those of the last case are freed with a delay. */
 static char rt_small_name[32];
 static const struct rt_cluster rt_small = { .name = rt_small_name, .queues = 2, .lane_size = RINGCAP_LANE_SIZE_MIN };
 
@@ -65,7 +66,7 @@ static void rt_churn_open(struct rt_churn *churn)
 	RT_CHECK(!pthread_create(&churn->thread, NULL, rt_flood, churn), "no thread");
 }
 
-/* A few packets for the honest ring, each of which has to come. */
+/* Sends a few packets to the honest ring, each of which must arrive. */
 static void rt_churn_exchange(struct rt_churn *churn)
 {
 	struct rt_receiver receiver;
@@ -98,7 +99,7 @@ static int rt_churn_ring(const char *name, u32 ifindex, u32 direction)
 	return rt_ring_set(&ring);
 }
 
-/* The account of a ring that nobody keeps from growing: looked at until two looks in a row are the same. */
+/* Reads the account of a ring that still has traffic, until two readings in a row are the same. */
 static void rt_churn_account(const char *name)
 {
 	struct rt_ring_counts counts, again;
@@ -109,7 +110,7 @@ static void rt_churn_account(const char *name)
 		counts = again;
 		usleep(20000);
 		rt_cluster_counts(rt_small.name, &queues);
-		/* Of a packet that was in between of both accounts the ring's knows then. */
+		/* A packet may have been between the two accounts; the ring's account has it after this. */
 		rt_settle();
 		rt_ring_counts(name, &again);
 	} while (again.seen != counts.seen);
@@ -119,7 +120,7 @@ static void rt_churn_account(const char *name)
 
 /* ---- interfaces ---- */
 
-/* Made, tapped, renamed or not, and gone: with the tap, before it or after it. */
+/* Interfaces are made, tapped, renamed or not, and deleted: together with the tap, before it or after it. */
 RT_CASE(churn_interfaces)
 {
 	const u32 rounds = rt_rounds(5000, 80);
@@ -162,7 +163,7 @@ RT_CASE(churn_moves)
 	rt_churn_open(&churn);
 	RT_EQUAL(rt_cluster_set(&small), 0);
 	for (round = 0; round < rounds; round++) {
-		/* In a thread's life a namespace is its own; the socket that speaks to the module stays in the first. */
+		/* The namespace belongs to this thread; the socket to the module stays in the first one. */
 		RT_CHECK(!unshare(CLONE_NEWNET), "%m");
 		there = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 		RT_CHECK(there >= 0 && !setns(here, CLONE_NEWNET), "%m");
@@ -178,7 +179,7 @@ RT_CASE(churn_moves)
 		RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, "churn-ring"), 0);
 		RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, rt_small.name), 0);
 		RT_EQUAL(rt_cluster_set(&small), 0);
-		/* With the namespace goes its end of the pair, and with that ours. */
+		/* With the namespace its end of the pair is deleted, and with that end ours. */
 		close(there);
 		RT_EVENTUALLY(!if_nametoindex("wa"), 20000);
 		RT_EQUAL(rt_link_add_veth("wa", "wb"), 0);
@@ -254,7 +255,7 @@ RT_CASE(churn_rings)
 	rt_churn_close(&churn);
 }
 
-/* A cluster is given other queues while packets go to it and a consumer comes and goes. */
+/* A cluster gets other queues while packets arrive and a consumer comes and goes. */
 RT_CASE(churn_reshapes)
 {
 	const u32 rounds = rt_rounds(500, 40);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is captured of a packet, which packets, and in which queue they land. */
+/* Which packets are captured, which parts of them, and in which queue they arrive. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -185,7 +185,7 @@ RT_CASE(filter_vlan_extension)
 	rt_queue_close(&queue);
 }
 
-/* A filter that is replaced under traffic: every packet was seen by the old one or the new one, and counted. */
+/* A filter is replaced under traffic: every packet was seen by the old one or the new one, and counted. */
 RT_CASE(filter_replaced)
 {
 	struct rt_traffic traffic = { .flows = 10 };
@@ -199,7 +199,7 @@ RT_CASE(filter_replaced)
 
 		RT_EQUAL(rt_fixture_change(&fixture, round % 2 ? &change : &(struct rt_ring){}), 0);
 		rt_send(fixture.sender, &traffic, round * 50, 50);
-		/* Not that the next filter gets what this one should have. */
+		/* Otherwise the next filter could get packets meant for this one. */
 		rt_ring_wait(fixture.ring, (round + 1) * 50);
 	}
 	rt_fixture_check(&fixture, 1000, 250, 0, 0, 750);
@@ -213,11 +213,11 @@ RT_CASE(filter_replaced)
 
 /**
  * struct rt_spread - what a queue's packets are compared with
- * @queue: the one that is read
+ * @queue: the queue that is being read
  * @balance: as configured
  * @count: packets of each queue
  * @owner: queue of each flow, -1 = not seen yet
- * @flows: how many there are
+ * @flows: number of flows
  */
 struct rt_spread {
 	u32 queue;
@@ -227,7 +227,7 @@ struct rt_spread {
 	u32 flows;
 };
 
-/* That the module chose as the classifier does in user space, and the same for both directions. */
+/* Checks that the module chose the same queue as the classifier in user space, and the same one for both directions. */
 static void rt_check_queue(const struct ringcap_slot *slot, const u8 *packet, void *arg)
 {
 	struct rt_frame_copy { u8 bytes[RC_PARSE_MAX]; } copy = {};

@@ -83,7 +83,7 @@ static void rt_check_slot(const struct rt_queue *queue, const struct ringcap_slo
 		 slot->caplen, slot->len, queue->info->snaplen);
 }
 
-/* Up to where a lane is published. */
+/* The position up to which a lane is published. */
 static u64 rt_lane_end(const struct rt_queue *queue, u32 lane)
 {
 	u64 producer = __atomic_load_n(&queue->kernel[lane].producer, __ATOMIC_ACQUIRE); /* (B) */
@@ -140,7 +140,10 @@ u32 rt_queue_read(struct rt_queue *queue, rt_slot_fn fn, void *arg)
 	return count;
 }
 
-/* Up to where each lane is published, the first one last, as libringcap looks; now and then it is stopped before that. */
+/*
+ * Reads the position up to which each lane is published, the first lane last, as libringcap does. Sometimes pauses
+ * before that.
+ */
 static void rt_queue_ends(const struct rt_queue *queue, u64 *ends)
 {
 	static u32 looks;
@@ -153,7 +156,7 @@ static void rt_queue_ends(const struct rt_queue *queue, u64 *ends)
 	}
 }
 
-/* The lane with the oldest packet; @queue->nr_lanes = there is none. */
+/* The lane with the oldest packet; @queue->nr_lanes = no lane has one. */
 static u32 rt_queue_oldest(const struct rt_queue *queue, const u64 *ends)
 {
 	u32 lane, oldest = queue->nr_lanes;
@@ -264,6 +267,6 @@ void rt_exchange(int sender, const struct rt_traffic *traffic, u32 from, u32 cou
 			sched_yield();
 		}
 	}
-	/* Rings count a packet after it was shown. */
+	/* Rings count a packet after it is published. */
 	rt_settle();
 }

@@ -115,7 +115,7 @@ static int rt_take_ack(const struct nlmsghdr *header)
 	const u8 *tail;
 
 	if (header->nlmsg_type == NLMSG_DONE) {
-		/* Of a dump: an errno, then the extended acknowledgement. */
+		/* In a dump: an errno, then the extended acknowledgement. */
 		tail = (const u8 *)NLMSG_DATA(header) + sizeof(int);
 	} else {
 		tail = (const u8 *)(error + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The module's generic netlink, spoken without a library, so that malformed messages can be sent too. A struct
- * rt_message is built attribute by attribute; rt_call sends it and returns 0 or a negative errno and, in rt_reason, the
- * text of the kernel's extended acknowledgement.
+ * Sends the module's generic netlink messages without a library, so that malformed ones can be sent too. A struct
+ * rt_message is built attribute by attribute. rt_call sends it and returns 0 or a negative errno. In rt_reason it
+ * leaves the text of the kernel's extended acknowledgement.
  */
 #ifndef RT_CONTROL_H
 #define RT_CONTROL_H
@@ -14,7 +14,7 @@
 
 #define RT_MESSAGE_MAX 65536
 
-/* What rt_call gives back when the kernel had no memory for the answer; the request may have been carried out. */
+/* rt_call returns this if the kernel had no memory for the answer; the request may have been carried out. */
 #define RT_NO_ANSWER 1
 
 struct rt_message {
@@ -22,7 +22,7 @@ struct rt_message {
 	u8 bytes[RT_MESSAGE_MAX] __attribute__((aligned(8)));
 };
 
-/* Attributes of an answer, by type; of several of a type the last, and how many there are. */
+/* Attributes of an answer, by type. If a type occurs several times: the last one, and how many there are. */
 struct rt_answer {
 	const void *attr[RINGCAP_A_MAX + 1];
 	u16 len[RINGCAP_A_MAX + 1];
@@ -34,7 +34,7 @@ typedef void (*rt_answer_fn)(const struct rt_answer *answer, void *arg);
 
 extern char rt_reason[256];
 
-/* The last rt_call was a dump that a change came in between of. */
+/* The last rt_call was a dump that a change interrupted. */
 extern bool rt_interrupted;
 
 /* A socket in the current network namespace; every process of a case opens its own. */
@@ -54,7 +54,7 @@ int rt_call(struct rt_message *message, rt_answer_fn fn, void *arg);
 u32 rt_answer_u32(const struct rt_answer *answer, int type);
 u64 rt_answer_u64(const struct rt_answer *answer, int type);
 
-/* Waits for an event of kind @event that is about @name; subscribe before what causes it. */
+/* Waits for an event of kind @event about @name; subscribe before the action that causes it. */
 void rt_events_open(void);
 bool rt_events_wait(enum ringcap_event event, const char *name, int milliseconds);
 
@@ -123,18 +123,18 @@ int rt_queue_reset(const char *name, u32 queue);
 int rt_queue_revoke(const char *name, u32 queue, u32 pid);
 int rt_queue_revoke_attachment(const char *name, u32 queue, u64 attachment);
 
-/* These fail the case when the object is not there. */
+/* These fail the case if the object does not exist. */
 void rt_ring_counts(const char *name, struct rt_ring_counts *counts);
 void rt_queue_counts(const char *name, u32 queue, struct rt_queue_counts *counts);
 void rt_cluster_counts(const char *name, struct rt_queue_counts *sum);
 u64 rt_ring_seen(const char *name);
-/* A number that the answer to command cmd, a GET, has of the object. */
+/* A number from the object's answer to command cmd, which is a GET. */
 u32 rt_get_attr(u8 cmd, const char *name, int type);
 
-/* What a cluster counts of its own. */
+/* Counts of the cluster itself. */
 void rt_cluster_balance(const char *name, u64 *duplicated, u64 *spread);
 
-/* A number that changes when anything about the rings and clusters of this namespace does. */
+/* A number that changes when any ring or cluster of this namespace changes. */
 u64 rt_control_digest(void);
 
 #endif /* RT_CONTROL_H */

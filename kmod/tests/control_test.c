@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Requests that are wrong are refused with a reason and change nothing. */
+/* Invalid requests are rejected with a reason and change nothing. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -50,7 +50,7 @@ static void rt_take_cluster(const struct rt_answer *answer, void *arg)
 		 "%llu bytes", (unsigned long long)rt_answer_u64(answer, RINGCAP_A_MEMORY));
 }
 
-/* What was set is what is got. */
+/* A GET returns the values that were set. */
 RT_CASE(control_round_trip)
 {
 	struct rt_cluster cluster = { .name = "round-trip.1", .queues = 3, .lanes = 1, .lane_size = 262144,
@@ -159,8 +159,8 @@ static void rt_check_largest(u16 flags, u32 rx_queues_len)
 }
 
 /*
- * A ring with as many taps, VLANs and receive queues as there may be is answered with all of it: 18 kB. Without RT_FULL
- * with fewer receive queues: a kernel takes a minute to make so many.
+ * A ring may have a maximum of taps, VLANs and receive queues. With all of them the answer has 18 kB. Without RT_FULL
+ * there are fewer receive queues: a kernel takes a minute to make so many.
  */
 RT_CASE(control_largest_ring)
 {
@@ -198,7 +198,7 @@ RT_CASE(control_largest_ring)
 
 /* ---- the refused ---- */
 
-/* Sends @message, which must be refused with @err and a reason, and must have changed nothing. */
+/* Sends @message, which must be rejected with @err and a reason, and must have changed nothing. */
 static void rt_refused(struct rt_message *message, int err, const char *what)
 {
 	u64 before = rt_control_digest();
@@ -228,7 +228,7 @@ static void rt_refused_number(const char *name, u16 type, u32 value, const char 
 	rt_refused(message, -EINVAL, what);
 }
 
-/* Each for a cluster that is not there, and for one that is. */
+/* Each for a cluster that does not exist, and for one that does. */
 RT_CASE(refused_clusters)
 {
 	struct rt_fixture fixture;
@@ -369,7 +369,7 @@ RT_CASE(refused_busy_cluster)
 
 /* ---- rights ---- */
 
-/* Without CAP_NET_ADMIN one may look, but not at flows and signatures, and touch nothing. */
+/* Without CAP_NET_ADMIN a process may read some objects, but not flows and signatures, and may change nothing. */
 RT_CASE(refused_without_capability)
 {
 	struct rt_fixture fixture;
@@ -393,7 +393,7 @@ RT_CASE(refused_without_capability)
 	RT_EQUAL(rt_queue_try_open(fixture.cluster, 0), -EACCES);
 }
 
-/* Objects of one network namespace are not to be seen from another. */
+/* Objects of one network namespace are not visible in another. */
 RT_CASE(control_namespaces)
 {
 	struct rt_fixture fixture;
@@ -445,7 +445,7 @@ static void rt_put_nonsense(struct rt_message *message, u64 *seed, const char *n
 	}
 }
 
-/* Flips bits and cuts the end off, lengths of attributes included. */
+/* Flips bits and truncates the message, and changes lengths of attributes. */
 static void rt_damage(struct rt_message *message, u64 *seed)
 {
 	u32 header = 20, flips = rt_random(seed) % 3 ? 0 : 1 + rt_random(seed) % 3, i;
@@ -456,7 +456,7 @@ static void rt_damage(struct rt_message *message, u64 *seed)
 		message->len = header + rt_random(seed) % (message->len - header + 1);
 }
 
-/* Thousands of messages, from nearly right to garbage: the module answers each and goes on working. */
+/* Thousands of messages, from nearly right to garbage: the module answers each one and keeps working. */
 RT_CASE(fuzzed_messages)
 {
 	struct rt_traffic traffic = { .flows = 5 };

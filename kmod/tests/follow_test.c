@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Taps that stay with a device that goes to another namespace and comes back, as a container's virtual function does. */
+/*
+ * Taps that stay with a device that moves to another namespace and comes back, as a container's virtual function does.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -45,7 +47,7 @@ static void rt_travel_go(const struct rt_travel *travel, int from, int to)
 	RT_EVENTUALLY(rt_link_is_ready("va"), 30000);
 }
 
-/* The ring's only tap reports that it follows, and sees all that is sent; @sent is what was sent before, too. */
+/* The ring's only tap reports that it follows, and sees all packets that are sent; @sent includes those sent before. */
 static void rt_travel_check(const struct rt_travel *travel, u32 follows, u32 *sent)
 {
 	struct rt_ring_counts counts;
@@ -67,7 +69,10 @@ static u32 rt_travel_taps(const struct rt_travel *travel)
 	return counts.taps;
 }
 
-/* There and back again, and configured meanwhile. A tap that does not follow ends, and holds no reference where it is. */
+/*
+ * The device moves there and back again, and the ring is configured meanwhile. A tap that does not follow ends, and
+ * holds no reference there.
+ */
 RT_CASE(follow_there_and_back)
 {
 	struct rt_travel travel;
@@ -91,7 +96,7 @@ RT_CASE(follow_there_and_back)
 	RT_EQUAL(rt_travel_tap(&travel, 1), -ENODEV);
 }
 
-/* The ring goes while the device is away, and another has nothing of it. */
+/* The ring is deleted while the device is away. Another ring is not affected. */
 RT_CASE(follow_ring_deleted)
 {
 	struct rt_travel travel;
@@ -111,7 +116,7 @@ RT_CASE(follow_ring_deleted)
 	RT_EQUAL(rt_travel_tap(&travel, 1), 0);
 }
 
-/* It ends where it is, and its tap with it. */
+/* The device is deleted where it is, and its tap with it. */
 RT_CASE(follow_device_ends)
 {
 	struct rt_travel travel;
@@ -126,7 +131,10 @@ RT_CASE(follow_device_ends)
 	RT_EQUAL(rt_travel_taps(&travel), 0);
 }
 
-/* Another has its index there: it gets a new one, by which it comes back, and is another interface then. */
+/*
+ * Another device has its index there: it gets a new one, keeps it when it comes back, and then counts as another
+ * interface.
+ */
 RT_CASE(follow_index_taken)
 {
 	struct rt_travel travel;
@@ -166,7 +174,7 @@ static int rt_promiscuity(const char *name)
 	return atoi(at + strlen("promiscuity "));
 }
 
-/* The same of a device whose operations have a lock, which is held while others are told that it is there again. */
+/* The same for a device with a lock for its operations, which is held while others are notified that it is back. */
 RT_CASE(follow_index_taken_locked)
 {
 	struct rt_travel travel;
@@ -193,7 +201,7 @@ RT_CASE(follow_index_taken_locked)
 	RT_EQUAL(rt_promiscuity("locked"), 1);
 }
 
-/* Another here has its index meanwhile: that is what the index names then. */
+/* Another device here gets its index meanwhile: the index then stands for that device. */
 RT_CASE(follow_index_given_away)
 {
 	struct rt_ring_counts counts;
@@ -217,7 +225,7 @@ static bool rt_travel_is_shown(const char *name)
 	return !access(path, F_OK);
 }
 
-/* In /proc are those that are here, by the names that they have here; there it may have another one's. */
+/* /proc shows the devices that are here, by their names here; a device elsewhere may have the name of another one. */
 RT_CASE(follow_shown)
 {
 	struct rt_travel travel;
@@ -289,7 +297,7 @@ static void rt_may_watch(bool may)
 	RT_CHECK(!syscall(SYS_capset, &header, data), "%m");
 }
 
-/* Nor by having another process write to the socket: its right is not enough if the opener had none. */
+/* It does not help to have another process write to the socket: its right is not enough if the opener had none. */
 RT_CASE(follow_opener_asked)
 {
 	struct rt_travel travel;

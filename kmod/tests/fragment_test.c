@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Fragments: together, with their flow, and put together. */
+/* Fragments: kept together, kept with their flow, and reassembled. */
 #define _GNU_SOURCE
 #include "faults.h"
 #include "fixture.h"
@@ -35,7 +35,10 @@ static void rt_build_whole(struct rt_frame *frame, u32 number, bool ipv6)
 	rt_frame_push_ethernet(frame, ipv6 ? 0x86dd : 0x0800);
 }
 
-/* Part @part of the datagram @number: what it carries ends in its number again, but for the last part, which has the whole's. */
+/*
+ * Part @part of the datagram @number. Each part's data ends in its number again; the last part's ends in that of the
+ * whole.
+ */
 static void rt_build_part(struct rt_frame *frame, u32 number, u32 part, bool ipv6)
 {
 	static __thread struct rt_frame whole;
@@ -68,9 +71,9 @@ static void rt_build_part(struct rt_frame *frame, u32 number, u32 part, bool ipv
 }
 
 /*
- * Queues of a cluster, and where datagrams came.
+ * Queues of a cluster, and the queues where datagrams arrived.
  *
- * @took: of each datagram, bits of the queues
+ * @took: for each datagram, bits of the queues
  * @count: packets
  */
 struct rt_reader {
@@ -136,7 +139,10 @@ static u32 rt_flow_queue(u32 number, bool ipv6)
 	return 1U << rc_queue(rc_flow_hash(&flow, RINGCAP_BALANCE_FLOW, key), RT_QUEUES);
 }
 
-/* Of 100 datagrams in parts, sent in @order, all are together; those of the first order with their flow. */
+/*
+ * 100 datagrams in parts, sent in @order. All parts of a datagram are together; those of the first order are with their
+ * flow.
+ */
 static void rt_try_fragments(bool ipv6, u32 fragments, const u8 order[RT_PARTS], bool with_flow)
 {
 	static struct rt_reader reader;
@@ -184,7 +190,7 @@ RT_CASE(fragments_with_flow_ipv6)
 	rt_try_fragments(true, RINGCAP_FRAGMENTS_WITH_FLOW, rt_first_first, true);
 }
 
-/* The first comes last: then all of them go by what they have in common. */
+/* The first fragment comes last: then all of them go by the fields that all fragments have. */
 RT_CASE(fragments_first_last)
 {
 	rt_try_fragments(false, RINGCAP_FRAGMENTS_WITH_FLOW, rt_backwards, false);
@@ -218,7 +224,10 @@ RT_CASE(fragments_identification_again)
 	}
 }
 
-/* Far more datagrams begin than the table can hold, and never end: what comes meanwhile is still with its flow. */
+/*
+ * Far more datagrams begin than the table can hold, and never end. Datagrams that come meanwhile are still with their
+ * flow.
+ */
 RT_CASE(fragments_eviction)
 {
 	static struct rt_reader reader;
@@ -275,7 +284,7 @@ static void *rt_send_parts(void *arg)
 	return NULL;
 }
 
-/* One CPU has the first and last part, the other the second: never in two queues. */
+/* One CPU has the first and last part, the other CPU the second one: they are never in two queues. */
 RT_CASE(fragments_smp)
 {
 	static struct rt_reader reader;
@@ -303,7 +312,7 @@ RT_CASE(fragments_smp)
 
 /* ---- defragmentation ---- */
 
-/* Whole datagrams, as if nobody had cut them. */
+/* Whole datagrams, as if they had never been fragmented. */
 static void rt_check_whole(const struct ringcap_slot *slot, const u8 *packet, void *arg)
 {
 	struct rt_reader *reader = arg;
@@ -325,7 +334,9 @@ static void rt_check_whole(const struct ringcap_slot *slot, const u8 *packet, vo
 	reader->count++;
 }
 
-/* Parts of several datagrams in any order, and one that never ends; two rings on one device do not take from each other. */
+/*
+ * Parts of several datagrams in any order, and one that never ends; two rings on one device do not affect each other.
+ */
 RT_CASE(defrag_two_rings)
 {
 	static const u8 orders[3][RT_PARTS] = { { 0, 1, 2 }, { 2, 1, 0 }, { 1, 2, 0 } };
@@ -347,7 +358,7 @@ RT_CASE(defrag_two_rings)
 		rt_build_part(&frame, number, orders[number % 3][part], false);
 		rt_frame_send(reader.fixture.sender, &frame);
 	}
-	/* What was never cut, and the beginning of what never ends. */
+	/* Datagrams that were never fragmented, and the beginning of one that never ends. */
 	for (number = 60; number < 89; number++) {
 		rt_build_whole(&frame, number, false);
 		rt_frame_send(reader.fixture.sender, &frame);
@@ -401,7 +412,7 @@ static void rt_send_to_stack(const struct rt_reader *reader, int fd, u32 number)
 	RT_EVENTUALLY(recv(fd, received, sizeof(received), MSG_DONTWAIT) == RT_PAYLOAD - 8, 5000);
 }
 
-/* The stack's own reassembly of the same fragments goes on as before: a socket gets the datagrams. */
+/* The stack's own reassembly of the same fragments is not affected: a socket gets the datagrams. */
 RT_CASE(defrag_leaves_the_stack_alone)
 {
 	static struct rt_reader reader;
@@ -422,8 +433,8 @@ RT_CASE(defrag_leaves_the_stack_alone)
 }
 
 /*
- * A thousand datagrams for somebody else begin and never end. What is sent meanwhile the stack puts together, and the ring
- * has all of it, in fragments; when there is room beside them it has whole datagrams again.
+ * A thousand datagrams for another host begin and never end. The stack reassembles the datagrams that are sent
+ * meanwhile, and the ring has all of them, in fragments. When there is room again, the ring has whole datagrams again.
  */
 RT_CASE(defrag_flood)
 {
@@ -465,7 +476,7 @@ RT_CASE(defrag_flood)
 }
 
 /*
- * Fragments that there is no memory to put together are captured as they are, or absorbed, but each is counted once. On
+ * Fragments are captured as they are, or absorbed, if there is no memory to reassemble them. Each is counted once. On
  * the debug kernel only.
  */
 RT_CASE(defrag_no_memory)
@@ -494,7 +505,7 @@ RT_CASE(defrag_no_memory)
 	for (i = 0; i < RT_QUEUES; i++)
 		read += rt_queue_read(&reader.queues[i], NULL, NULL);
 	RT_EQUAL(read, before.passed);
-	/* With memory, all is as ever. */
+	/* With memory, everything works as before. */
 	for (number = count; number < 2 * count; number++) {
 		for (i = 0; i < RT_PARTS; i++) {
 			rt_build_part(&frame, number, i, false);

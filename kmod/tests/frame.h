@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets of any make, built from the inside out: a payload that ends in the packet's number, and header after header
- * put before it. And a model of balancing: which queues a packet belongs to, by the classifier in user space.
+ * Packets of any kind, built from the inside out: a payload that ends in the packet's number, and headers that are
+ * prepended one by one. Also a model of balancing: the queues that a packet belongs to, by the classifier in user
+ * space.
  */
 #ifndef RT_FRAME_H
 #define RT_FRAME_H
@@ -12,7 +13,7 @@
 
 #define RT_FRAME_ROOM 4096
 
-/* @data: of the first header so far, within @room, up to whose end the packet goes */
+/* @data: the first header so far, within @room. The packet ends at the end of @room. */
 struct rt_frame {
 	u8 room[RT_FRAME_ROOM];
 	u8 *data;
@@ -60,14 +61,14 @@ struct rt_model {
 /* Makes the cluster, and attaches to each of its queues. */
 void rt_model_open(struct rt_model *model, const struct rt_cluster *cluster, u32 last);
 
-/* Reads everything that is there and compares it with the model. */
+/* Reads all available packets and compares them with the model. */
 void rt_model_read(struct rt_model *model);
 
-/* That each packet below @last was received, by the queues that should have it, and no copy more. */
+/* Checks that the right queues received each packet below @last, and that there are no further copies. */
 void rt_model_check(struct rt_model *model);
 void rt_model_close(struct rt_model *model);
 
-/* The flow that the model hashes a captured packet by. */
+/* The flow by which the model hashes a captured packet. */
 void rt_model_flow(const u8 *packet, u32 len, bool inner, struct rc_flow *flow);
 
 #endif /* RT_FRAME_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The consumer's side of a transmit area, as plainly as the protocol in linux/ringcap.h allows. */
+/* The consumer's side of a transmit area, as simply as the protocol in linux/ringcap.h allows. */
 #ifndef RT_INJECT_H
 #define RT_INJECT_H
 
@@ -21,7 +21,7 @@ struct rt_injector {
 	u64 position;
 };
 
-/* The areas of @queue, which must be allowed to send. Before it is closed comes rt_injector_close. */
+/* Maps the areas of @queue, which must be allowed to send. Call rt_injector_close before @queue is closed. */
 void rt_injector_open(struct rt_injector *injector, const struct rt_queue *queue);
 void rt_injector_close(struct rt_injector *injector);
 

@@ -111,7 +111,7 @@ RT_CASE(load_twice)
 	RT_EQUAL(rt_module_load(RT_MODULE), -EEXIST);
 }
 
-/* By no alias: anybody could load it then, by a look for its netlink family or a device node. */
+/* Not by an alias: any user could then load it by looking up its netlink family or a device node. */
 RT_CASE(load_by_name_only)
 {
 	int fd = open("/ringcap.ko", O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Limits: rings and learnt flows by number, for administrators of a namespace only; learnt flows and lanes by memory. */
+/*
+ * Limits: on the number of rings and learnt flows, for administrators of a namespace only; on learnt flows and lanes by
+ * memory.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -26,7 +29,7 @@ static void rt_limit_reset(void)
 	rt_limit_set("max_learnt_netns", "1048576");
 }
 
-/* What the stack sends of its own accord would be counted too. */
+/* Otherwise packets that the stack sends by itself would be counted too. */
 static void rt_limit_quiet(void)
 {
 	RT_CHECK(rt_write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"), "%m");
@@ -81,7 +84,7 @@ static void rt_limit_user(void *unused)
 	RT_EQUAL(rt_limit_ring(9), -EDQUOT);
 }
 
-/* Many of them together have half of the machine's, and the other half is there for the machine's administrator. */
+/* Many of them together get half of the machine's rings; the other half is reserved for the machine's administrator. */
 RT_CASE(limit_rings)
 {
 	u32 number;
@@ -106,10 +109,10 @@ RT_CASE(limit_rings)
 
 /* ---- what is learnt ---- */
 
-/* A ring over vb that learns, without a cluster: those are the machine's. */
+/* A ring over vb that learns, without a cluster: only the machine's administrator may make those. */
 static void rt_limit_learn(struct rt_fixture *fixture, u32 idle_s)
 {
-	/* Not what the stack itself sends on a new interface. */
+	/* Excludes packets that the stack itself sends on a new interface. */
 	struct ringcap_rule rule = { .id = 1, .fields = RINGCAP_MATCH_PROTO, .l4_proto = 17,
 				     .action = RINGCAP_ACTION_LEARN, .idle_s = idle_s };
 	struct rt_ring ring = { .name = fixture->ring, .taps = { { fixture->ifindex, RINGCAP_DIRECTION_RX } } };
@@ -128,7 +131,7 @@ static void rt_limit_traffic(const struct rt_fixture *fixture, u32 from, u32 cou
 	rt_ring_wait(fixture->ring, before + count);
 }
 
-/* So many were learnt, and so many were not because there was no room. */
+/* Checks how many flows were learnt, and how many were not for lack of room. */
 static void rt_limit_check(const struct rt_fixture *fixture, u32 learnt, u64 not_learnt)
 {
 	struct rt_rules_counts counts;
@@ -152,7 +155,7 @@ static void rt_limit_learner(void *unused)
 	rt_limit_learn(&fixture, 0);
 	rt_limit_traffic(&fixture, 0, 150);
 	rt_limit_check(&fixture, 100, 50);
-	/* One that somebody makes is not a learnt one any more. */
+	/* A rule that a request makes does not count as learnt any more. */
 	RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULE_NEW, fixture.ring, &known, 1, NULL, 0), 0);
 	rt_limit_traffic(&fixture, 150, 2);
 	rt_limit_check(&fixture, 101, 51);
@@ -217,7 +220,10 @@ static u64 rt_group_memory(void)
 	return bytes;
 }
 
-/* Where there are memory cgroups, one for what this process makes from now on; rt_groups_leave gets it out of it. */
+/*
+ * If there are memory cgroups, makes one for the objects that this process makes from now on. rt_groups_leave leaves
+ * it.
+ */
 static void rt_groups_enter(void)
 {
 	char text[32];
@@ -238,7 +244,7 @@ static void rt_groups_leave(void)
 	RT_CHECK(rt_write_file(RT_GROUPS "/cgroup.procs", text), "%m");
 }
 
-/* It may have so many @bytes more. */
+/* Allows the group this many more @bytes. */
 static void rt_group_limit(u64 bytes)
 {
 	char text[32];
@@ -247,13 +253,13 @@ static void rt_group_limit(u64 bytes)
 	RT_CHECK(rt_write_file(RT_GROUPS "/ring/memory.max", text), "%m");
 }
 
-/* How often it met its limit. */
+/* How often the group reached its limit. */
 static u64 rt_group_met_limit(void)
 {
 	return rt_proc_number(RT_GROUPS "/ring/memory.events", "max ");
 }
 
-/* What a ring learns from others' packets is charged to the ring's maker, and ends at its memory limit. */
+/* The flows that a ring learns from others' packets are charged to the ring's maker, and stop at its memory limit. */
 RT_CASE(limit_memory)
 {
 	const u32 count = rt_scaled(20000);
@@ -282,7 +288,9 @@ RT_CASE(limit_memory)
 	RT_CHECK(!rmdir(RT_GROUPS "/ring") && !umount(RT_GROUPS), "%m");
 }
 
-/* A queue that gets no memory for another lane goes on with those that it has, and does not fill its group time and again. */
+/*
+ * A queue that gets no memory for another lane continues with its lanes, and does not fill its group again and again.
+ */
 RT_CASE(limit_memory_of_lanes)
 {
 	struct rt_traffic traffic = { .flows = 5 };

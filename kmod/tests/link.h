@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Interfaces by rtnetlink, in a tenth of the time that a program for each takes. All return 0 or -errno. */
+/*
+ * Interfaces by rtnetlink, ten times faster than by running a program for each one. All functions return 0 or -errno.
+ */
 #ifndef RT_LINK_H
 #define RT_LINK_H
 
@@ -16,8 +18,8 @@ int rt_link_remove(const char *name);
 int rt_link_set_up(const char *name, bool up);
 
 /*
- * Whether it has a carrier and the kernel has taken note: IFF_RUNNING is there before that, and the note still there
- * for a moment when the carrier is not.
+ * Whether it has a carrier and the kernel has processed this. IFF_RUNNING is set before that. It also stays set for a
+ * moment after the carrier is lost.
  */
 bool rt_link_is_ready(const char *name);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Runs the cases whose names have one of the arguments in them, or all: each in a process and a namespace of its own. */
+/* Runs the cases with names that contain one of the arguments, or all: each in a process and a namespace of its own. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -29,7 +29,10 @@ static void rt_run_case(void *arg)
 		rt_skip("no network namespaces here: %m");
 	/* Or the stack would send packets of its own. */
 	rt_write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-	/* Or reassembly would give a datagram up when its sender changes to a CPU that is 64 fragments ahead of the other. */
+	/*
+	 * Otherwise reassembly would give up a datagram when its sender moves to a CPU that is 64 fragments ahead of
+	 * the other.
+	 */
 	rt_write_file("/proc/sys/net/ipv4/ipfrag_max_dist", "0");
 	alarm(getenv("RT_FULL") ? RT_FULL_SECONDS : RT_CASE_SECONDS);
 	test->run();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * No memory for rules: each allocation fails in its turn while a set is built and activated, or active rules are
- * changed. What is refused leaves nothing behind, so that the same request succeeds at once. Packets with failed
- * allocations are counted, and captured where that is possible. On the debug kernel only.
+ * changed. A rejected request leaves nothing behind, so the same request then succeeds at once. Packets with failed
+ * allocations are counted, and captured if possible. On the debug kernel only.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -190,7 +190,7 @@ RT_CASE(allocation_failures_of_single_rules)
 
 /* ---- packets ---- */
 
-/* A flow that there is no memory to learn is passed by the rule that would have learnt it, and counted. */
+/* If there is no memory to learn a flow, the rule that would have learnt it passes it, and this is counted. */
 RT_CASE(allocation_failures_of_learning)
 {
 	const struct ringcap_rule rule = { .id = 1, .fields = RINGCAP_MATCH_PROTO, .l4_proto = 17,
@@ -214,7 +214,7 @@ RT_CASE(allocation_failures_of_learning)
 	rt_fail_atomic(0);
 	RT_EQUAL(counts.nr_exact, 0);
 	RT_EQUAL(counts.not_learnt, 50);
-	/* Half of them; what isn't learnt by the first packet may be by the second. */
+	/* Half of them fail; a flow that the first packet could not add may be learnt from the second. */
 	rt_fail_atomic(50);
 	rt_exchange(fixture.sender, &traffic, 50, 100, &queue, 1, &receiver);
 	rt_fail_atomic(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * No memory: each allocation of a request fails, one after the other, until the request succeeds. A request that
- * fails changes nothing, and what is there goes on working. On the debug kernel only: others cannot inject faults.
+ * No memory: each allocation of a request fails, one after the other, until the request succeeds. A request that fails
+ * changes nothing, and existing objects keep working. On the debug kernel only: others cannot inject faults.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -139,7 +139,7 @@ static int rt_delete_new(const struct rt_fixture *fixture)
 {
 	int err = rt_delete(RINGCAP_CMD_CLUSTER_DEL, rt_new_name(fixture));
 
-	/* The request needs memory before it comes to us, and after; without, it was not made. */
+	/* The request needs memory before it reaches us, and after; without memory it was not made. */
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -164,7 +164,10 @@ RT_CASE(allocation_failures_of_consumers)
 	rt_queue_close(&queue);
 }
 
-/* Takes queue 0 back with the n'th allocation failing; true if one has failed. What /dev shows then is true. */
+/*
+ * Takes queue 0 back while the n'th allocation fails; returns true if one has failed. Afterwards /dev shows the actual
+ * state.
+ */
 static bool rt_revoke_failing(const struct rt_fixture *fixture, u32 n, int *err)
 {
 	struct rt_queue_counts counts;
@@ -186,7 +189,7 @@ static bool rt_revoke_failing(const struct rt_fixture *fixture, u32 n, int *err)
 	return failed;
 }
 
-/* A queue is taken back whatever fails: the holder reads nothing more, or the request changed nothing. */
+/* A queue is taken back whatever fails: either the holder reads nothing more, or the request changed nothing. */
 RT_CASE(allocation_failures_of_revoking)
 {
 	struct rt_traffic traffic = { .flows = 5 };
@@ -224,7 +227,7 @@ RT_CASE(allocation_failures_of_revoking)
 
 /* ---- more than the machine has ---- */
 
-/* Shared with a process that looks at it until @end: the least that was left. */
+/* Shared with a process that watches it until @end: the least memory that was left. */
 struct rt_watch {
 	u64 least;
 	bool ready, end;
@@ -243,8 +246,8 @@ static void rt_watch_memory(struct rt_watch *watch)
 }
 
 /*
- * Queues of more than the machine's memory are refused at once, nobody is killed for them, a sixteenth is never touched, and
- * what there is goes on; so does a cluster that is to grow so much.
+ * Queues that exceed the machine's memory are rejected at once. No process is killed for them, a sixteenth of the
+ * memory is never touched, and existing objects keep working. The same applies to a cluster that is to grow so much.
  */
 RT_CASE(queues_beyond_the_memory)
 {
@@ -290,6 +293,6 @@ RT_CASE(queues_beyond_the_memory)
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 100);
 	rt_exchange(fixture.sender, &traffic, 0, 100, &queue, 1, &receiver);
 	rt_queue_close(&queue);
-	/* What was had meanwhile is given back a little later; the next case needs some. */
+	/* Memory that was used meanwhile is freed a little later; the next case needs some. */
 	RT_EVENTUALLY((usleep(10000), rt_available() >= available / 2), 20000);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Objects with RINGCAP_A_OWNED go when the socket that made them is closed, and nobody else touches them. */
+/*
+ * Objects with RINGCAP_A_OWNED are deleted when the socket that made them is closed, and no other socket changes them.
+ */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -126,7 +128,7 @@ RT_CASE(owned_by_another)
 	RT_CHECK(strstr(rt_reason, "OWNED"), "%s", rt_reason);
 }
 
-/* A ring of one's own may feed what stays, and is all that goes. */
+/* A ring that is owned may feed a cluster that stays; only the ring is deleted. */
 RT_CASE(owned_ring_joins_cluster)
 {
 	struct rt_traffic traffic = { .flows = 5 };

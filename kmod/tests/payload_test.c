@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Payload patterns: found where they are, in packets of one piece and of several, and counted. */
+/* Payload patterns: found at their position, in packets of one piece and of several, and counted. */
 #define _GNU_SOURCE
 #include "fixture.h"
 #include "rules.h"
@@ -71,7 +71,7 @@ static void rt_patterns_set(const char *ring, u32 action, const struct rt_patter
 	RT_CHECK(!rt_rules_commit(ring), "%s", rt_reason);
 }
 
-/* Matches in the order of the patterns; rt_take_answer gives the last nest of a message only, so this reads all of them. */
+/* Matches in the order of the patterns. rt_take_answer has only the last nest of a message, so this reads all nests. */
 struct rt_matches {
 	u64 *matches;
 	u32 nr, room;
@@ -200,7 +200,7 @@ static int rt_open_pieces(struct rt_fixture *fixture)
 	return pieces;
 }
 
-/* Sends a packet whose first @linear bytes are in a row in the kernel, and the rest in pages. */
+/* Sends a packet with its first @linear bytes contiguous in the kernel, and the rest in pages. */
 static void rt_send_pieces(int sender, u32 len, u32 linear, u32 at, const char *text)
 {
 	struct rt_traffic traffic = { .min_len = len };
@@ -237,7 +237,10 @@ RT_CASE(payload_pieces)
 	close(pieces);
 }
 
-/* Patterns of both kinds at once: one that cares for case is found in its own case only, in whatever pieces it comes. */
+/*
+ * Patterns of both kinds at once: one that respects case is found in its own case only, however the packet is cut into
+ * pieces.
+ */
 RT_CASE(payload_case)
 {
 	static const struct rt_pattern patterns[] = {
@@ -273,7 +276,7 @@ static void rt_cut_ip(u8 *packet, u32 len)
 	packet[39] = (u8)(len - 20);
 }
 
-/* What follows an IP packet in its frame is no payload, in whatever pieces it comes. */
+/* Bytes behind an IP packet in its frame are no payload, however the packet is cut into pieces. */
 RT_CASE(payload_trailer)
 {
 	static const struct rt_pattern patterns[] = { RT_PATTERN("straddling") };
@@ -305,7 +308,7 @@ RT_CASE(payload_trailer)
 	close(pieces);
 }
 
-/* What is wrong is refused with its reason, and of a message with one mistake nothing is taken. */
+/* Invalid patterns are rejected with a reason. If one pattern of a message is invalid, none is taken. */
 RT_CASE(payload_refused)
 {
 	static const struct {
@@ -351,7 +354,9 @@ static void rt_spell(char *text, u32 n)
 			text[i] &= ~0x20;
 }
 
-/* Patterns that differ by case alone are all compared where one ends: more than RINGCAP_PATTERN_ENDS_MAX are refused. */
+/*
+ * Patterns that differ only in case are all compared where one ends: more than RINGCAP_PATTERN_ENDS_MAX are rejected.
+ */
 RT_CASE(payload_crowded)
 {
 	const u32 most = RINGCAP_PATTERN_ENDS_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What becomes of packets for queues that can't take them: flows go to stand-ins and back, and others don't move. */
+/* Packets for queues that can't take them: flows move to stand-ins and back, and other flows don't move. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -84,7 +84,7 @@ static u32 rt_policy_home(const struct rt_policy *policy, u32 flow)
 	return rc_queue(policy->hash[flow], RT_QUEUES);
 }
 
-/* By rendezvous, as balance.h has it; -1 if nobody is there. */
+/* By rendezvous, as balance.h defines it; -1 if no queue is attended. */
 static int rt_policy_queue(const struct rt_policy *policy, u32 flow)
 {
 	u32 home = rt_policy_home(policy, flow), i;
@@ -136,7 +136,7 @@ static bool rt_policy_settled(struct rt_policy *policy, rt_slot_fn take, void *a
 	       counts.dropped[RINGCAP_DROP_UNATTENDED] == policy->sent;
 }
 
-/* One packet of each flow; each comes out at the model's queue, and so many flows have another queue than before. */
+/* One packet of each flow. Each arrives at the model's queue, and this many flows have another queue than before. */
 static u32 rt_policy_round(struct rt_policy *policy)
 {
 	int before[RT_FLOWS], want;
@@ -203,7 +203,7 @@ RT_CASE(policy_unattended_spread)
 		for (flow = gone = 0; flow < RT_FLOWS; flow++)
 			gone += policy.took[flow] == (int)leave[i];
 		moved = rt_policy_round(&policy);
-		RT_EQUAL(moved, gone);	/* those of the queue that left, and nobody else */
+		RT_EQUAL(moved, gone);	/* those of the queue that left, and no others */
 		for (flow = 0; flow < RT_FLOWS; flow++)
 			spread += policy.took[flow] != (int)rt_policy_home(&policy, flow);
 	}
@@ -239,7 +239,7 @@ RT_CASE(policy_nobody_there)
 	}
 }
 
-/* The policy is put on and taken off while a queue has nobody. */
+/* The policy is enabled and disabled while a queue is unattended. */
 RT_CASE(policy_changed)
 {
 	static struct rt_policy policy;
@@ -266,7 +266,7 @@ RT_CASE(policy_changed)
 	rt_policy_account(&policy, 2 * RT_FLOWS - of_two, 0, of_two, of_two);
 }
 
-/* Queue @full's consumer doesn't read: what has no room there goes to others, whose own flows stay. */
+/* Queue @full's consumer doesn't read: packets without room there go to other queues. The own flows of those stay. */
 static void rt_try_full(u32 lanes, u32 balance)
 {
 	static struct rt_policy policy;
@@ -360,7 +360,10 @@ static void *rt_policy_produce(void *arg)
 	return NULL;
 }
 
-/* What a consumer that comes and goes may get: its own flows at any time, others only while their homes have nobody. */
+/*
+ * The flows that a consumer that comes and goes may get: its own at any time, others only while their queues are
+ * unattended.
+ */
 struct rt_visit {
 	struct rt_policy *policy;
 	u32 always;	/* queues that are attended all the time */
@@ -376,7 +379,7 @@ static void rt_policy_visit(const struct ringcap_slot *slot, const u8 *packet, v
 	visit->strays += home != visit->policy->at && (visit->always & 1U << home);
 }
 
-/* Members come and go all the time: every packet is in the account once, and flows of queues that stay don't move. */
+/* Members come and go all the time: the account has every packet once, and flows of queues that stay don't move. */
 RT_CASE(policy_churn_under_traffic)
 {
 	static struct rt_policy policy;

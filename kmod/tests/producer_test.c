@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Processors get lanes of their own, lose them and get others, under traffic: nothing is lost, and what a processor had is
- * read in its order.
+ * CPUs get lanes of their own, lose them and get others, under traffic. No packet is lost, and the packets of each CPU
+ * are read in order.
  */
 #define _GNU_SOURCE
 #include "fixture.h"
@@ -80,7 +80,7 @@ static u32 rt_under_way(const struct rt_source *source)
 	return source->sent - __atomic_load_n(&source->received, __ATOMIC_RELAXED);
 }
 
-/* One that moves does so when everything of it has been read: processors do not wait for each other. */
+/* A source that moves does so when all its packets have been read: CPUs do not wait for each other. */
 static void rt_source_place(const struct rt_source *source, u32 burst)
 {
 	const struct rt_lanes *lanes = source->all;
@@ -271,7 +271,7 @@ RT_CASE(producer_more_than_lanes)
 	rt_set_idle("1000");
 }
 
-/* All of them produce now and then, and take the one lane from each other, from under a reader that stops where it hurts. */
+/* All of them produce now and then, and take the one lane from each other. The reader pauses at the worst places. */
 RT_CASE(producer_lane_changes_hands)
 {
 	struct rt_lanes lanes;
@@ -303,7 +303,7 @@ static u64 rt_send_from(struct rt_lanes *lanes, u32 cpu)
 	return __atomic_load_n(&lanes->queue.kernel[1].producer, __ATOMIC_ACQUIRE);
 }
 
-/* A processor does not lose a lane in which there is something of it to be read, however long it is idle. */
+/* A CPU does not lose a lane that has unread packets of the CPU, however long it is idle. */
 RT_CASE(producer_keeps_unread)
 {
 	u64 deadline = rt_now() + RT_PATIENCE_NS, end = 0;
@@ -326,7 +326,7 @@ RT_CASE(producer_keeps_unread)
 	rt_set_idle("1000");
 }
 
-/* Interrupts move between processors, as those who set their affinity have them do, beside traffic of others. */
+/* Interrupts move between CPUs, as when their affinity is set, while other CPUs have traffic. */
 RT_CASE(producer_affinity_moves)
 {
 	struct rt_lanes lanes;
@@ -474,7 +474,7 @@ RT_CASE(producer_consumers_come_and_go)
 
 /* ---- memory ---- */
 
-/* A queue has the memory of the lanes that somebody wants, and the account of it is exact. */
+/* A queue has memory for the lanes that are wanted, and the account of this is exact. */
 RT_CASE(producer_memory_follows)
 {
 	const u64 lane = RT_LANE_SIZE + 2 * RT_LANE_SIZE / 4096 * sizeof(void *);
@@ -498,7 +498,7 @@ RT_CASE(producer_memory_follows)
 	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.memory, first + lane);
 	RT_EQUAL(counts.lanes, 2);
-	/* The one that nobody has wanted is there for who looks, and empty. */
+	/* The lane that was never wanted can be read, and is empty. */
 	for (from = 0; from < 2 * lanes.queue.lane_size; from += 4096)
 		RT_EQUAL(lanes.queue.data[2][from], 0);
 	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
@@ -546,7 +546,7 @@ RT_CASE(producer_dead_queue_stays_small)
 	rt_queue_close(&lanes.queue);
 }
 
-/* Parts of a lane's mapping that are left when others were unmapped show what they did. */
+/* If parts of a lane's mapping remain after others were unmapped, they show the same as before. */
 RT_CASE(producer_mapping_in_parts)
 {
 	const size_t page = 4096;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Queues that are taken back: the old consumer keeps nothing but dead memory, and the next one gets them at once. */
+/* Queues that are taken back: the old consumer keeps only dead memory, and the next one gets the queues at once. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 
 /*
- * Sends @count packets in bursts, in a process of its own. The last quarter not before it is told by a byte from @go, however
- * slow others are; -1 = all at once.
+ * Sends @count packets in bursts, in a process of its own. It sends the last quarter only after a byte from @go,
+ * however slow others are; -1 = all at once.
  */
 static pid_t rt_fork_sender(const struct rt_fixture *fixture, const struct rt_traffic *traffic, u32 count, int go)
 {
@@ -151,7 +151,7 @@ static void rt_take_back_under_traffic(struct rt_cluster *shape)
 	rt_fixture_check(&fixture, count, 0, counts.delivered, counts.dropped[RINGCAP_DROP_FULL],
 			 counts.dropped[RINGCAP_DROP_UNATTENDED]);
 
-	/* That the old one goes is nothing to the new one. */
+	/* The end of the old one does not affect the new one. */
 	rt_queue_close(&old);
 	rt_queue_counts(fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.attached, 1);
@@ -184,7 +184,7 @@ static dev_t rt_number_of(const char *cluster)
 	return stat_buf.st_rdev;
 }
 
-/* A container with the old device number gets nothing by it any more; the other queue is left alone. */
+/* A container with the old device number can no longer use it to get the queue; the other queue is not affected. */
 RT_CASE(revoke_number)
 {
 	struct rt_cluster shape = { .queues = 2 };
@@ -222,7 +222,7 @@ RT_CASE(revoke_number)
 	rt_queue_close(&other);
 }
 
-/* What nobody has read, in a queue that nobody has, is nobody's. */
+/* Unread packets of a queue without a consumer are gone after a revoke. */
 RT_CASE(revoke_free)
 {
 	struct rt_traffic traffic = { .flows = 3 };
@@ -244,7 +244,9 @@ RT_CASE(revoke_free)
 	rt_queue_close(&queue);
 }
 
-/* A consumer that has attached again, or after another, keeps the queue: it is not the one to take it from. */
+/*
+ * A consumer that has attached again, or after another one, keeps the queue: it is not the one to take the queue from.
+ */
 RT_CASE(revoke_attachment)
 {
 	struct rt_queue_counts first, second;
@@ -280,8 +282,9 @@ static int rt_rest(struct rt_cluster shape, u32 n, bool there)
 }
 
 /*
- * Half of the largest queue that the machine can spare, and then more until it can spare no other by far; returns how many.
- * Half, for KASAN's shadow of what is mapped comes out of the machine's reserve: when the others are gone there must be room.
+ * Takes half of the largest queue that the machine can spare, and then more until it can by far not spare another one.
+ * Returns how many. It is half because KASAN's shadow of mapped memory comes out of the machine's reserve. There must
+ * be room when the others are gone.
  */
 static u32 rt_take_all_memory(struct rt_fixture *fixture, struct rt_cluster *shape)
 {
@@ -292,7 +295,7 @@ static u32 rt_take_all_memory(struct rt_fixture *fixture, struct rt_cluster *sha
 
 	rt_fixture_open_devices(fixture);
 	*shape = (struct rt_cluster){ .name = fixture->cluster, .lanes = 1, .lane_size = RINGCAP_LANE_SIZE_MIN };
-	/* Not by trying: what is deleted gives its memory back a little later, and then there would be some to spare. */
+	/* Not by trying: memory of deleted objects is freed a little later, and then there would be some to spare. */
 	while (4ULL * shape->lane_size <= spare && shape->lane_size < RINGCAP_LANE_SIZE_MAX)
 		shape->lane_size *= 2;
 	err = rt_cluster_set(shape);
@@ -348,7 +351,7 @@ RT_CASE(revoke_without_memory)
 	while (rest)
 		RT_EQUAL(rt_rest(shape, --rest, false), 0);
 	shape.lane_size = RINGCAP_LANE_SIZE_MIN;
-	/* Their memory is given back a little later. */
+	/* Their memory is freed a little later. */
 	RT_EVENTUALLY((usleep(10000), !rt_cluster_set(&shape)), 10000);
 	rt_check_dead(&queue);
 	rt_queue_close(&queue);

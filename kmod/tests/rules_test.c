@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rule sets: what matches, what becomes of it, how sets come and go. */
+/* Rule sets: which rules match, what happens to packets, how sets come and go. */
 #define _GNU_SOURCE
 #include "fixture.h"
 #include "rules.h"
@@ -40,7 +40,7 @@ static const struct ringcap_exact_state *rt_rules_find_exact(const struct rt_rul
 	rt_fail(__FILE__, __LINE__, "exact rule in dump", "it is not there");
 }
 
-/* One exact rule is for both directions, however it is written, for its VLAN only, and counts. */
+/* One exact rule is for both directions, in whichever direction it is written. It is for its VLAN only, and counts. */
 RT_CASE(rules_exact)
 {
 	struct rt_traffic there = { .flows = 20 }, back = { .flows = 20, .reverse = true };
@@ -136,7 +136,7 @@ RT_CASE(rules_single)
 	RT_EQUAL(rt_rules_filtered(&fixture), 38);
 }
 
-/* What a rule sends to a queue comes there, in both kinds of rules, and the accounts add up. */
+/* Packets that a rule of either kind sends to a queue arrive there, and the accounts add up. */
 RT_CASE(rules_directed)
 {
 	struct ringcap_rule rule = { .id = 5, .priority = 1, .fields = RINGCAP_MATCH_DPORT, .dport = { 54, 54 },
@@ -183,7 +183,10 @@ RT_CASE(rules_directed)
 	RT_EQUAL(rt_delete(RINGCAP_CMD_CLUSTER_DEL, other), 0);
 }
 
-/* What a rule reflects leaves by another interface and goes nowhere else; when that is gone it is counted as failed. */
+/*
+ * Packets that a rule reflects leave by another interface and go nowhere else. When that is gone they are counted as
+ * failed.
+ */
 RT_CASE(rules_reflected)
 {
 	struct ringcap_rule rule = { .id = 1, .fields = RINGCAP_MATCH_DPORT, .dport = { 54, 54 },
@@ -255,7 +258,10 @@ RT_CASE(rules_learn)
 	RT_EQUAL(rt_rules_filtered(&fixture), flows);
 }
 
-/* What was learnt goes when it is idle, and the rule that learns stays. Each packet is one flow's only, however slow we are. */
+/*
+ * Learnt rules expire when they are idle, and the rule that learns stays. Each packet is of one flow only, however slow
+ * we are.
+ */
 RT_CASE(rules_learn_idle)
 {
 	const u32 flows = rt_scaled(400);
@@ -498,7 +504,7 @@ static u32 rt_model_find(const struct ringcap_rule *rules, u32 nr, const struct 
 
 #define RT_MODEL_RULES 300
 
-/* Sends random packets, and expects each rule to have decided on those that a plain search gives it. */
+/* Sends random packets. Each rule must have decided on those that a linear search assigns to it. */
 static void rt_model_try(const struct rt_fixture *fixture, const struct ringcap_rule *rules, u32 nr, u32 packets, u64 *seed)
 {
 	u64 want[RT_MODEL_RULES + 1] = {}, before, dropped = 0, seen = rt_ring_seen(fixture->ring);
@@ -587,8 +593,8 @@ static void *rt_stream_run(void *arg)
 }
 
 /*
- * Two sets let everything go to a queue, each to its own, by an exact rule, a wildcard rule, and two that depend on each
- * other; no packet sees a mixture, in which something would be dropped or come to the third queue.
+ * Two sets send everything to a queue, each to its own. They do this by an exact rule, a wildcard rule, and two that
+ * depend on each other. No packet sees a mixture, which would drop it or send it to the third queue.
  */
 RT_CASE(rules_swap)
 {
@@ -887,7 +893,10 @@ static void rt_build_and_leave(void *arg)
 	RT_EQUAL(rt_rules_send(RINGCAP_CMD_RULES_ADD, fixture->ring, &rule, 1, NULL, 0), 0);
 }
 
-/* What is built belongs to its socket: others don't see it, and it goes by ABORT, by another BEGIN, with the socket, with the ring. */
+/*
+ * A set under construction belongs to its socket. Others don't see it. ABORT, another BEGIN, and the end of the socket
+ * or the ring discard it.
+ */
 RT_CASE(rules_built)
 {
 	struct rt_rules set = { .generation = 5 };

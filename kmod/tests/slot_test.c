@@ -182,7 +182,7 @@ static void *rt_send_slowly(void *arg)
 	return NULL;
 }
 
-/* METADATA changes without new queues: whatever a packet met, its slot is whole, and none is lost. */
+/* METADATA changes without new queues: each packet's slot is whole under either setting, and none is lost. */
 RT_CASE(slot_metadata_switched)
 {
 	struct rt_traffic traffic = { .flows = 20, .min_len = 60, .max_len = 300 };
@@ -216,7 +216,9 @@ RT_CASE(slot_metadata_switched)
 
 /* ---- what no wire has seen ---- */
 
-/* Sends @frame as a virtual machine does: with its checksum left to the device, and to be taken apart where @size is not 0. */
+/*
+ * Sends @frame as a virtual machine does: the device is to compute its checksum, and to segment it if @size is not 0.
+ */
 static void rt_send_offloaded(const struct rt_frame *frame, u16 size)
 {
 	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_ifindex = (int)rt_ifindex("va") };

@@ -203,7 +203,7 @@ static void rt_receive_any(const struct ringcap_slot *slot, const u8 *packet, vo
 	devices->count++;
 }
 
-/* A ring for each of several devices, whose packets come on different processors, into one cluster. */
+/* A ring for each of several devices into one cluster. The devices' packets arrive on different CPUs. */
 static void rt_smp_devices(struct rt_cluster *shape)
 {
 	const u32 count = rt_scaled(3000);

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-/* A socket that counts what is received on @interface, NULL = on all; nobody reads it. */
+/* A socket that counts the packets that are received on @interface, NULL = on all; it is never read. */
 int rt_stack_open(const char *interface);
 
 /* Packets since the last call. */

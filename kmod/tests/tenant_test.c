@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the rule sets of one network namespace do to others, and of one socket to another: nothing. */
+/* Rule sets of one network namespace do not affect others, and those of one socket do not affect another. */
 #define _GNU_SOURCE
 #include "fixture.h"
 #include "rules.h"
@@ -29,7 +29,9 @@ static void rt_tenant_open(void)
 	RT_CHECK(!err, "a tenant's ring: %s (%s)", strerror(-err), rt_reason);
 }
 
-/* Runs @body in a tenant and returns when it has written to the pipe that is its argument; @pid ends with rt_tenant_stop. */
+/*
+ * Runs @body in a tenant. Returns when @body has written to the pipe that is its argument. rt_tenant_stop ends @pid.
+ */
 static pid_t rt_tenant_start(void (*body)(int ready))
 {
 	int ready[2];
@@ -82,7 +84,7 @@ static void rt_build_all(int ready)
 	pause();
 }
 
-/* A namespace that builds as many sets as it may takes none from others. */
+/* A namespace that builds as many sets as it may does not reduce those of others. */
 RT_CASE(tenant_builds)
 {
 	struct rt_fixture fixture;
@@ -161,7 +163,7 @@ static u32 rt_build_during_commit(const struct rt_fixture *fixture, u32 most)
 	return times;
 }
 
-/* While a tenant puts a large set to work, others build sets and close sockets, one after the other. */
+/* While a tenant commits a large set, others build sets and close sockets, one after the other. */
 RT_CASE(tenant_commits)
 {
 	u64 end = rt_now() + 120000000000ULL;

@@ -105,8 +105,8 @@ u64 rt_available(void)
 }
 
 /*
- * On a processor where we run no packet is under way, because bottom halves are not preempted; and letting them run
- * again, as a socket's lock does, works off those that wait.
+ * Bottom halves are not preempted, so no packet is being processed on a CPU where we run. Enabling them again, as a
+ * socket's lock does, runs those that are pending.
  */
 void rt_settle(void)
 {

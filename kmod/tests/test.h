@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A small harness: cases register themselves, each runs in a process and a network namespace of its own, and a failed
+ * A small harness: cases register themselves. Each runs in a process and a network namespace of its own, and a failed
  * check ends the case with a message. Output is TAP.
  */
 #ifndef RT_TEST_H
@@ -53,18 +53,18 @@ bool rt_mount_sysfs(void);
 void rt_pin(u32 cpu);
 
 /*
- * Returns when each processor is done with the packet that it had at hand, and with what it had put off, such as to
- * show packets to consumers: what was counted before stays as it is while nothing is sent.
+ * Returns when each CPU is done with its current packet, and with its deferred work, such as publishing packets to
+ * consumers. After that, the counts so far do not change while nothing is sent.
  */
 void rt_settle(void);
 
 /* How many of @count packets or rounds are enough on a slow kernel: divided by RT_DIVISOR of the environment. */
 u32 rt_scaled(u32 count);
 
-/* @full of them with RT_FULL in the environment, which takes its time; else @usual, scaled. */
+/* @full of them with RT_FULL in the environment, which takes long; else @usual, scaled. */
 u32 rt_rounds(u32 full, u32 usual);
 
-/* Nanoseconds and milliseconds that what has to come may take at most, on whatever machine. */
+/* Nanoseconds and milliseconds that an expected event may take at most, on any machine. */
 #define RT_PATIENCE_NS 120000000000ULL
 #define RT_PATIENCE_MS 120000
 
@@ -98,8 +98,8 @@ u32 rt_random(u64 *seed);
 	} while (0)
 
 /*
- * Waits until @condition holds, looking often; for what the kernel does in its own time: up to @milliseconds on a
- * machine that has nothing else to do, and six times as long on any.
+ * Waits until @condition holds, and checks it often. It is for things that the kernel does with a delay. It waits up to
+ * @milliseconds on a machine that has nothing else to do, and six times as long on any.
  */
 #define RT_EVENTUALLY(condition, milliseconds)				\
 	do {								\

@@ -36,7 +36,7 @@ void rt_veth_create(const char *a, const char *b)
 	int err = rt_pair_is_aware() ? rt_link_add_aware(a, b) : rt_link_add_veth(a, b);
 
 	RT_CHECK(!err, "%s and %s: %s", a, b, strerror(-err));
-	/* Until a worker of the kernel's has seen that there is a carrier, what is sent is dropped and nobody told. */
+	/* Until a worker of the kernel has seen the carrier, packets are dropped without a report. */
 	RT_EVENTUALLY(rt_link_is_ready(a) && rt_link_is_ready(b), 30000);
 }
 

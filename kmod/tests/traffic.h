@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Known packets: what packet number N of a kind of traffic looks like follows from N alone, and N is in its last bytes,
- * so that a receiver can tell whether it came whole, once, and where it belonged.
+ * Known packets: the contents of packet number N of a kind of traffic follow from N alone, and N is in its last bytes.
+ * So a receiver can tell whether a packet arrived whole, once, and in the right place.
  */
 #ifndef RT_TRAFFIC_H
 #define RT_TRAFFIC_H
@@ -32,8 +32,8 @@ struct rt_traffic {
 #define RT_SERVER_PORT	53	/* of even flows; odd ones have the next */
 
 /*
- * A pair of connected interfaces in this namespace, up: veth, or with RT_AWARE in the environment of a driver that is
- * aware.
+ * A pair of connected interfaces in this namespace, up. They are veth, or with RT_AWARE in the environment of a
+ * capture-aware driver.
  */
 bool rt_pair_is_aware(void);
 void rt_veth_create(const char *a, const char *b);

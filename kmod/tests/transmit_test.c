@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a consumer sends: every packet once and unchanged, only where it may, and nothing gained by nonsense. */
+/* Consumers that send: every packet leaves once and unchanged, only where it may, and invalid input has no effect. */
 #define _GNU_SOURCE
 #include "faults.h"
 #include "fixture.h"
@@ -151,7 +151,7 @@ RT_CASE(transmit_vlan)
 	rt_wire_close(&wire);
 }
 
-/* A tap of direction TX on the interface sees what is sent as it sees what anybody sends. */
+/* A tap of direction TX on the interface sees these packets as it sees those of any sender. */
 RT_CASE(transmit_tapped)
 {
 	struct rt_traffic traffic = { .flows = 5, .max_len = 1000 };
@@ -245,7 +245,7 @@ RT_CASE(transmit_grants)
 	RT_EQUAL(rt_inject_kick(&wire.injector, 0), -EPERM);
 	RT_EQUAL(wire.injector.index->failed, 13);
 
-	/* Both are; what was waiting goes now. */
+	/* Both are; the waiting packets leave now. */
 	wire.shape.inject[0] = wire.va;
 	wire.shape.inject[1] = vc;
 	RT_EQUAL(rt_cluster_set(&wire.shape), 0);
@@ -386,7 +386,7 @@ RT_CASE(transmit_device_down)
 	rt_wire_close(&wire);
 }
 
-/* The successor of an interface that goes inherits nothing, even with its index. */
+/* The successor of a deleted interface inherits nothing, even with its index. */
 RT_CASE(transmit_device_gone)
 {
 	struct rt_traffic traffic = { .flows = 5 };
@@ -411,7 +411,7 @@ RT_CASE(transmit_device_gone)
 	rt_wire_close(&wire);
 }
 
-/* One that moves to another namespace is gone as well, and not granted any more when it comes back. */
+/* An interface that moves to another namespace is gone as well. It is no longer granted when it comes back. */
 RT_CASE(transmit_device_moved)
 {
 	struct rt_traffic traffic = { .flows = 5 };
@@ -435,7 +435,7 @@ RT_CASE(transmit_device_moved)
 	rt_wire_close(&wire);
 }
 
-/* A cluster whose consumer may send is not deleted under it, and goes without a trace afterwards. */
+/* A cluster is not deleted while a consumer that may send is attached, and leaves no trace when it is deleted. */
 RT_CASE(transmit_cluster_gone)
 {
 	struct rt_wire wire;
@@ -449,7 +449,7 @@ RT_CASE(transmit_cluster_gone)
 
 /* ---- hostile memory ---- */
 
-/* Positions and slots that make no sense are refused, and nothing is passed over. */
+/* Invalid positions and slots are rejected, and nothing is skipped. */
 RT_CASE(transmit_nonsense)
 {
 	struct rt_traffic traffic = { .flows = 5 };
@@ -538,7 +538,9 @@ static void rt_inject_good(struct rt_injector *injector, u32 ifindex, u64 at)
 	*(struct ringcap_tx_slot *)(injector->data + at % RINGCAP_TX_SIZE) = (struct ringcap_tx_slot){ len, ifindex };
 }
 
-/* Writes to the area while the kernel reads it do no harm, and what the kernel reports as sent has been sent. */
+/*
+ * Writes to the area while the kernel reads it do no harm, and packets that the kernel reports as sent have been sent.
+ */
 RT_CASE(transmit_hostile)
 {
 	u64 until, deadline, taken = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Balance by what is inside of tunnels, for both directions of it, whatever is around it. */
+/* Balance by the packets in tunnels, for both of their directions, whatever is around them. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -12,7 +12,7 @@
 
 static const u8 rt_key[RINGCAP_KEY_LEN] = { 1, 4, 1, 4, 2, 1, 3, 5, 6, 2, 3, 7 };
 
-/* A tunnel's packet around @frame, which is one from the IP header on; @back: as the other end of the tunnel sends it. */
+/* Puts a tunnel's packet around @frame, which begins at the IP header; @back: as the tunnel's other end sends it. */
 typedef void (*rt_wrap_fn)(struct rt_frame *frame, bool back);
 
 /* The tunnel's ends are other ones for each direction: what is around must make no difference. */
@@ -201,7 +201,9 @@ RT_CASE(tunnel_two_tuple)
 	rt_try_tunnels(RINGCAP_BALANCE_TWO_TUPLE);
 }
 
-/* Fragments of a tunnel's packet, and what is cut short inside, go by the tunnel's own flow: all of them to one queue. */
+/*
+ * Fragments of a tunnel's packet, and packets that are truncated inside, go by the tunnel's own flow: all to one queue.
+ */
 RT_CASE(tunnel_falls_back)
 {
 	struct rt_cluster cluster = { .queues = RT_QUEUES, .inner = 1, .key = rt_key, .lane_size = RT_LANE_SIZE,

@@ -72,8 +72,8 @@ RT_CASE(wakeup_timeout_asleep)
 }
 
 /*
- * What is below the watermark, @from to 20 further, wakes nobody; what reaches it does. False if the timeout has passed
- * before that was seen: then nothing can be said.
+ * Packets below the watermark, from @from to 20 further, wake nobody; the one that reaches it does. Returns false if
+ * the timeout passed before that was seen: then the result is not known.
  */
 static bool rt_wakes_at_watermark(struct rt_late_sender *late, struct rt_queue *queue, u32 from)
 {

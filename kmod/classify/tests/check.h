@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the classifier's tests share. Each check_*.c has one check_<noun>(); main.c runs them in order. */
+/* Code that the classifier's tests share. Each check_*.c has one check_<noun>(); main.c runs them in order. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -9,7 +9,7 @@
 
 #include "../classify.h"
 
-/* Reports where and what, and ends the test program: later checks build upon earlier ones. */
+/* Reports the place and the problem, and ends the test program: later checks build upon earlier ones. */
 #define CHECK(cond, ...)                                                          \
 	do {                                                                      \
 		if (!(cond)) {                                                    \
@@ -20,7 +20,7 @@
 		}                                                                 \
 	} while (0)
 
-#define NR_HASHES 4	/* the balance types that are hashes: RINGCAP_BALANCE_FLOW .. _TWO_TUPLE */
+#define NR_HASHES 4	/* balance types that hash: RINGCAP_BALANCE_FLOW .. _TWO_TUPLE */
 #define FRAME_MAX 512
 
 /* A line of vectors.txt. */
@@ -33,27 +33,30 @@ struct vector {
 	rc_u8 frame[FRAME_MAX];
 };
 
-/* Opens vectors.txt; the next of its vectors, or 0 at the end. Anything that is not a vector ends the program. */
+/*
+ * Opens vectors.txt. The second reads its next vector, or returns 0 at the end. A line that is no vector ends the
+ * program.
+ */
 FILE *vectors_open(const char *path);
 int vectors_next(FILE *file, struct vector *v);
 
-/* The same of tunnels.txt: what is inside, @found.tunnel RC_TUNNEL_NONE = nothing; hashes are those of a line there. */
+/* The same for tunnels.txt: the inner packet, @found.tunnel RC_TUNNEL_NONE = none; hashes are those of a line there. */
 int tunnels_next(FILE *file, struct vector *v, struct rc_way_in *found);
 
 /* The key of vectors.txt: bytes 0 .. 15. */
 void vectors_key(rc_u64 key[2]);
 
-/* Field by field, because of the padding; returns the field in which they differ, or NULL. */
+/* Compares field by field, because of the padding; returns the first field that differs, or NULL. */
 const char *flow_differs(const struct rc_flow *a, const struct rc_flow *b);
 
-/* rc_parse on a copy that ends exactly where the packet does, so that the sanitizer sees every read beyond. */
+/* rc_parse on a copy that ends exactly where the packet ends, so that the sanitizer sees every read beyond it. */
 void parse_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, struct rc_flow *flow);
 
-/* rc_parse_inner on the same; @flow is of the packet. */
+/* rc_parse_inner on such a copy; @flow is that of the packet. */
 int parse_inner_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, const struct rc_flow *flow,
 		      struct rc_inner *inner);
 
-/* What holds of the flow of every packet, whatever it is. */
+/* Checks properties that the flow of every packet has. */
 void check_invariants(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci);
 
 void check_vectors(const char *path);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * check-bpf CLASSIFY.BPF.O INNER.BPF.O VECTORS.TXT TUNNELS.TXT: has this machine's kernel verify the classifier as tc
- * programs, and run them on every vector. Needs root; without, or if the kernel has no BPF, it reports that and succeeds.
+ * programs, and runs them on every vector. Needs root. Without root, or if the kernel has no BPF, it reports that and
+ * succeeds.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -11,7 +12,10 @@
 
 #include "check.h"
 
-/* What the verifier may look at. The kernel's limit is 1,000,000, and the engine's program has more to it than this. */
+/*
+ * Instructions that the verifier may process. The kernel's limit is 1,000,000, and the engine's program has more code
+ * than this.
+ */
 #define VERIFIED_MAX 50000
 #define VERIFIED_INNER_MAX 500000
 
@@ -80,8 +84,8 @@ static void check_complexity(unsigned int most)
 }
 
 /*
- * The kernel makes no packet for a test run of less than an Ethernet header and a byte, nor of data with the ethertype
- * of IP in the first 14 bytes and less than a whole IP header behind them.
+ * The kernel makes no packet for a test run of less than an Ethernet header and a byte. It also makes none if the first
+ * 14 bytes have the ethertype of IP and less than a whole IP header follows.
  */
 static int cannot_run(const struct vector *v)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What flows have in common with each other, and what they have not. */
+/* Which properties flows share with each other, and which they do not. */
 #include "check.h"
 
 #define NR_FLOWS 20000
@@ -30,7 +30,7 @@ static rc_u32 random_packet(rc_u8 *frame, int ipv6)
 	return l4 + 8 + (rc_u32)(next_random() % 300);
 }
 
-/* Ends of a packet, swapped as in an answer. */
+/* Swaps the ends of a packet, as in an answer. */
 static void turn_round(rc_u8 *frame, int ipv6)
 {
 	rc_u32 addr = ipv6 ? 22 : 26, size = ipv6 ? 16 : 4, l4 = ipv6 ? 54 : 34;
@@ -115,7 +115,7 @@ static void check_fragments(void)
 	}
 }
 
-/* What each balance type tells flows apart by, and what not; in the order of enum ringcap_balance. */
+/* By which fields each balance type distinguishes flows, and by which not; in the order of enum ringcap_balance. */
 static void check_balance_types(void)
 {
 	rc_u64 key[2] = { next_random(), next_random() };

@@ -31,7 +31,7 @@ static rc_u32 random_patterns(struct rc_pattern *patterns, rc_u8 *pool, rc_u32 l
 	return nr;
 }
 
-/* Very many are the same but for case or place. */
+/* Very many patterns are equal except for case or place. */
 static void narrow_patterns(struct rc_pattern *patterns, rc_u32 nr)
 {
 	rc_u32 i;
@@ -54,7 +54,7 @@ static void check_random(void)
 		struct built built;
 
 		nr = random_patterns(patterns, pool, letters);
-		/* Mostly long ones, or everything would be found at once. */
+		/* Mostly long ones, otherwise everything would be found at once. */
 		if (round % 2)
 			for (i = 0; i < nr; i++)
 				patterns[i].len = patterns[i].len < 5 ? 5 : patterns[i].len;
@@ -85,7 +85,7 @@ static void check_random(void)
 	CHECK(hits > tries / 10 && hits < tries * 9 / 10, "%u of %u streams have a hit: too few or too many", hits, tries);
 }
 
-/* As many as there may be: the memory is what was said, and every one of them is found. */
+/* As many patterns as possible: the memory is within the bound, and every pattern is found. */
 static void check_many(rc_u32 nr, rc_u32 len, rc_u64 bytes_max)
 {
 	struct rc_pattern *patterns = calloc(nr, sizeof(*patterns));
@@ -112,7 +112,7 @@ static void check_many(rc_u32 nr, rc_u32 len, rc_u64 bytes_max)
 	free(patterns);
 }
 
-/* Failure links from the deepest states, again and again: at most two steps a byte, or this would not end soon. */
+/* Failure links from the deepest states, again and again: this ends soon only if a byte takes at most two steps. */
 static void check_worst(void)
 {
 	static rc_u8 bytes[255], data[1 << 20];
@@ -134,7 +134,9 @@ static void check_worst(void)
 	built_free(&built);
 }
 
-/* Text that differs from a pattern by the case of one letter at most, in pieces; another pattern makes the trie fold. */
+/*
+ * Text that differs from a pattern by the case of at most one letter, in pieces; another pattern makes the trie fold.
+ */
 static void check_case_of(rc_u32 len)
 {
 	rc_u8 bytes[255], data[600];
@@ -170,7 +172,7 @@ static void check_cases(void)
 		check_case_of(lens[i % (sizeof(lens) / sizeof(lens[0]))]);
 }
 
-/* Every byte asks for the case of hundreds of patterns: what was seen of the stream is not looked at again for each. */
+/* Every byte needs the case of hundreds of patterns: the stream's bytes are not read again for each of them. */
 static void check_cases_everywhere(void)
 {
 	static rc_u8 bytes[255], data[1 << 16];
@@ -191,7 +193,7 @@ static void check_cases_everywhere(void)
 	built_free(&built);
 }
 
-/* What rc_automaton_crowded() says of patterns. */
+/* Checks the result of rc_automaton_crowded(). */
 static void check_crowd(const struct rc_pattern *patterns, rc_u32 nr, rc_u32 want, const char *what)
 {
 	struct built built;
@@ -210,7 +212,7 @@ static void check_crowds(void)
 
 	memset(a, 'a', sizeof(a));
 	for (kind = 0; kind < 4; kind++) {
-		/* The first makes the trie fold, and is no part of it. */
+		/* The first pattern makes the trie fold, and is not part of the crowd. */
 		patterns[0] = (struct rc_pattern){ .bytes = (const rc_u8 *)"-", .len = 1, .nocase = 1 };
 		for (i = 0; i <= RC_ENDS_MAX; i++) {
 			struct rc_pattern *p = &patterns[i + 1];
@@ -225,11 +227,11 @@ static void check_crowds(void)
 		}
 		check_crowd(patterns, RC_ENDS_MAX + 1, 0, "as many as may be");
 		check_crowd(patterns, RC_ENDS_MAX + 2, 2, "one more");
-		/* One that decides wherever it is ends the search. */
+		/* A pattern that decides at any position ends the search. */
 		patterns[0] = (struct rc_pattern){ .bytes = patterns[1].bytes, .len = patterns[1].len, .nocase = 1 };
 		check_crowd(patterns, RC_ENDS_MAX + 2, kind == 3 ? 0 : 2, "and one that decides");
 	}
-	/* The same again and again costs nothing. */
+	/* Repeating the same pattern costs nothing. */
 	for (i = 0; i < RC_ENDS_MAX + 2; i++)
 		patterns[i] = (struct rc_pattern){ .bytes = a, .len = 5, .offset = 3 + i % 2, .depth = 9 - i % 2 };
 	check_crowd(patterns, RC_ENDS_MAX + 2, 0, "the same");

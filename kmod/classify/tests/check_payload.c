@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Where the payload is. */
+/* The position of the payload. */
 #include "check.h"
 #include "../payload.h"
 
 /**
- * struct sample - a packet, "MACs" left out: from the ethertype on, in hex
+ * struct sample - a packet from the ethertype on, in hex; "MACs" are omitted
  * @tpid: of a tag held elsewhere, 0 = none
- * @len: on the wire; 0 = as long as what is there
+ * @len: on the wire; 0 = as long as the bytes that are there
  * @from, @to: the payload on the wire
  */
 struct sample {

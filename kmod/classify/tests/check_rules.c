@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rules against a model: the matches of a rule must agree with a plain search that knows no masks. */
+/* Rules against a model: the matches of a rule must agree with a linear search that uses no masks. */
 #include "check.h"
 
 #include "../rule.h"
@@ -120,7 +120,7 @@ static void check_exact(void)
 		CHECK(rc_exact_key_of_packet(&frame, &back, &back_key) == words, "the other direction");
 		CHECK(!memcmp(&key, &back_key, words * 8), "the two directions differ");
 
-		/* There and back between a rule and its key. */
+		/* Converts a rule to its key and back. */
 		memset(&rule, 0, sizeof(rule));
 		memcpy(rule.saddr, flow.saddr, ipv6 ? 16 : 4);
 		memcpy(rule.daddr, flow.daddr, ipv6 ? 16 : 4);
@@ -145,7 +145,7 @@ static void random_rule(struct ringcap_rule *rule)
 	rc_u32 a = random_below(12), b = a + random_below(6);
 
 	memset(rule, 0, sizeof(*rule));
-	/* Rarely more than three fields, or nothing would match. */
+	/* Rarely more than three fields, otherwise nothing would match. */
 	rule->fields = next_random() & next_random() & ((RINGCAP_MATCH_TUNNEL_ID) - 1);
 	rule->family = random_below(2) ? 6 : 4;
 	rule->splen = (rc_u8)random_below(rule->family == 6 ? 129 : 33);
@@ -181,7 +181,7 @@ static int same_bits(const rc_u8 *a, const rc_u32 *words, rc_u32 bits)
 	return 1;
 }
 
-/* Whether the rule matches, read from the packet itself; check_vectors has shown that flow is right. */
+/* Whether the rule matches, read from the packet itself; check_vectors has shown that the flow is right. */
 static int plainly(const struct ringcap_rule *rule, const rc_u8 *data, rc_u32 len, const struct rc_flow *flow)
 {
 	rc_u32 f = rule->fields, family = !flow->l3_off ? 0 : flow->l3_proto == RC_ETH_P_IPV6 ? 6 : 4;
@@ -204,7 +204,7 @@ static int plainly(const struct ringcap_rule *rule, const rc_u8 *data, rc_u32 le
 		 (f & RINGCAP_MATCH_TCP_FLAGS && (!tcp || (data[flow->l4_off + 13] & rule->tcp_mask) != rule->tcp_flags)));
 }
 
-/* How many of the rule's matches are the packet's. */
+/* How many of the rule's matches fit the packet. */
 static rc_u32 by_matches(const struct ringcap_rule *rule, const struct rc_key *key, int reverse)
 {
 	struct rc_port_prefix s[RC_PORT_PREFIXES_MAX] = {{ 0 }}, d[RC_PORT_PREFIXES_MAX] = {{ 0 }};
@@ -271,7 +271,7 @@ static void check_wildcard(void)
 		rc_key_of_packet(&frame, &flow, &key);
 		is_plain = rc_parse_plain(&frame, &flow);
 		nr_plain += (rc_u32)is_plain;
-		/* Words that it does not write must not matter. */
+		/* Words that the function does not write must not matter. */
 		memset(&plain, 0xa5, sizeof(plain));
 		if (is_plain)
 			rc_key_of_plain(data, frame.avail, 1, &plain);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How flows spread over queues: Pearson's chi-square of the queues' shares, for flows as they are in networks (one
- * server, one pair of hosts, addresses and ports that count up) and for random ones. A test fails where a perfectly
- * random choice would do so once in 100,000 tries; the flows and keys are the same each time, so it fails always or never.
+ * How flows spread over queues: Pearson's chi-square of the queues' shares. One set of flows is as in networks (one
+ * server, one pair of hosts, addresses and ports that count up), the other is random. A test fails if a perfectly
+ * random choice would do so once in 100,000 tries. The flows and keys are the same each time, so it fails always or
+ * never.
  */
 #include "check.h"
 

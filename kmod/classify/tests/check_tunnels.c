@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Known tunnels: what is inside, whatever is around it, and that no beginning of one makes the parser look beyond its end. */
+/*
+ * Known tunnels: the inner packet is found, whatever is around it. No truncated packet makes the parser read beyond its
+ * end.
+ */
 #include "check.h"
 
 #define FAR_MAX (RC_INNER_MAX + 64)
@@ -34,7 +37,7 @@ static void check_tunnel(const struct vector *v, const struct rc_way_in *want)
 		check_found(v, want, &inner.found);
 }
 
-/* Every beginning, every damaged byte, and with more behind than is looked at. */
+/* Every truncation, every damaged byte, and with more bytes behind the packet than are read. */
 static void check_damaged(const struct vector *v)
 {
 	static rc_u8 frame[FAR_MAX];

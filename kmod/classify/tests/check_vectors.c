@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Known packets: each field and each hash, and that no beginning of one makes the parser look beyond its end. */
+/* Known packets: each field and each hash is right. No truncated packet makes the parser read beyond its end. */
 #include "check.h"
 
 static void check_vector(const struct vector *v)
@@ -19,7 +19,7 @@ static void check_vector(const struct vector *v)
 	CHECK(rc_flow_hash(&flow, RINGCAP_BALANCE_ROUND_ROBIN, key) == v->hash[RINGCAP_BALANCE_FLOW], "%s", v->name);
 }
 
-/* Every beginning of the packet; and with every byte turned round, which damages each header once. */
+/* Every truncation of the packet. Also every byte inverted, which damages each header once. */
 static void check_damaged(const struct vector *v)
 {
 	rc_u8 frame[FRAME_MAX];

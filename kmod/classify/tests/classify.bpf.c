@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The classifier as a tc program, the way the eBPF engine uses it: shows that kernels' verifiers accept it, and lets
+ * The classifier as a tc program, as the eBPF engine uses it. Shows that kernels' verifiers accept it, and lets
  * check_bpf.c compare its results inside a kernel with those outside.
  */
 #include <linux/bpf.h>
@@ -51,8 +51,8 @@ struct {
 } result SEC(".maps");
 
 /*
- * The engine's program has a function in the filter's place. In programs that have any, verifiers before 6.3 take every
- * number for one that matters, and find fewer ways through the parser alike.
+ * The engine's program has a function in the filter's place. In programs that have any function, verifiers before 6.3
+ * treat every number as significant. Then they recognize fewer paths through the parser as equivalent.
  */
 static __attribute__((noinline)) int filter(struct __sk_buff *skb)
 {
@@ -76,7 +76,7 @@ int classify(struct __sk_buff *skb)
 		return -1;
 	if (len > RC_PARSE_MAX)
 		len = RC_PARSE_MAX;
-	/* The verifier wants a bound on the very register that is passed. */
+	/* The verifier needs a bound on the register that is passed. */
 	asm volatile("%0 += -1\n%0 &= %1\n%0 += 1" : "+r"(len) : "i"(RC_PARSE_MAX - 1));
 	if (bpf_skb_load_bytes(skb, 0, s->data, len))
 		return -1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The patterns' fuzzer. The first byte is the greatest number of states with rows, the second that of the patterns; each
- * pattern is its length, flags (1 = nocase, 2 = an offset byte follows, 4 = a depth byte follows) and its bytes; the rest
- * is the stream.
+ * The patterns' fuzzer. The first byte is the greatest number of states with rows, the second the number of patterns.
+ * Each pattern is its length, flags and bytes. Flags: 1 = nocase, 2 = an offset byte follows, 4 = a depth byte follows.
+ * The rest is the stream.
  */
 #include "patterns.h"
 

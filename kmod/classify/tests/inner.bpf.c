@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* rc_parse_inner as a tc program: shows that kernels' verifiers accept it, for the engine to use when it needs it. */
+/* rc_parse_inner as a tc program. Shows that kernels' verifiers accept it, so that the engine can use it if needed. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -11,7 +11,7 @@ struct scratch {
 	struct rc_inner inner;
 };
 
-/* The tag that is held elsewhere, set by check_bpf.c, and what is found. */
+/* The tag that is held elsewhere, set by check_bpf.c, and the result. */
 struct result {
 	rc_u16 vlan_tpid;
 	rc_u16 vlan_tci;

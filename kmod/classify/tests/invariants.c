@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What holds of every packet: asked of the vectors, of all their beginnings, and by the fuzzer of whatever it finds. */
+/*
+ * Properties that every packet has. They are checked for the vectors and all their truncations, and by the fuzzer for
+ * any packet.
+ */
 #include "check.h"
 #include "../payload.h"
 
@@ -67,7 +70,7 @@ int parse_inner_exact(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, c
 	return found;
 }
 
-/* @begin: where the packet of @flow begins, least of all places. */
+/* @begin: the least offset at which the packet of @flow may begin. */
 static void check_fields(const struct rc_flow *flow, rc_u32 wire_len, rc_u32 begin)
 {
 	int ip = flow->l3_proto == RC_ETH_P_IPV4 || flow->l3_proto == RC_ETH_P_IPV6;
@@ -105,7 +108,7 @@ static void check_reverse(const struct rc_flow *flow)
 	CHECK(ends[0] == back_ends[1] && ends[1] == back_ends[0], "ends");
 }
 
-/* A tag makes no difference by where it is held. */
+/* The place where a tag is held makes no difference. */
 static void check_tag_place(const rc_u8 *frame, rc_u32 len, const struct rc_flow *inlined)
 {
 	rc_u8 stripped[FRAME_MAX];
@@ -121,7 +124,7 @@ static void check_tag_place(const rc_u8 *frame, rc_u32 len, const struct rc_flow
 	CHECK(!field, "with the tag elsewhere, %s differs", field);
 }
 
-/* What is inside lies behind what is around it, and within the packet. */
+/* The inner packet lies behind the outer headers, and within the packet. */
 static void check_inner(const rc_u8 *frame, rc_u32 len, rc_u16 tpid, rc_u16 tci, const struct rc_flow *flow)
 {
 	struct rc_inner inner;

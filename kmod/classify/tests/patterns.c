@@ -86,7 +86,7 @@ static rc_u64 naive_limit(const struct rc_pattern *pattern)
 	return pattern->depth ? (rc_u64)pattern->offset + pattern->depth : ~0ull;
 }
 
-/* Whether @b ends where @a does, case aside where @fold says so. */
+/* Whether @b ends where @a does; ignores case if @fold is set. */
 static int naive_ends(const struct rc_pattern *a, const struct rc_pattern *b, int fold)
 {
 	struct rc_pattern end = *b;
@@ -95,7 +95,7 @@ static int naive_ends(const struct rc_pattern *a, const struct rc_pattern *b, in
 	return b->len <= a->len && naive_equal(&end, a->bytes + a->len - b->len);
 }
 
-/* Whether pattern @i never decides: one of the same text that is preferred is found wherever it is. */
+/* Whether pattern @i never decides: a preferred one with the same text is found wherever it is. */
 static int naive_useless(const struct rc_pattern *patterns, rc_u32 nr, rc_u32 i)
 {
 	const struct rc_pattern *b = &patterns[i], *a;
@@ -120,7 +120,7 @@ int naive_crowded(const struct rc_pattern *patterns, rc_u32 nr)
 	for (i = 0; i < nr; i++)
 		fold |= patterns[i].nocase;
 	for (i = 0; i < nr; i++) {
-		/* The longest one that decides wherever it is: shorter ones are not compared. */
+		/* The longest pattern that decides at any position: shorter ones are not compared. */
 		for (decides = 0, j = 0; j < nr; j++)
 			if (!patterns[j].offset && !patterns[j].depth && patterns[j].nocase == fold &&
 			    patterns[j].len > decides && naive_ends(&patterns[i], &patterns[j], fold))

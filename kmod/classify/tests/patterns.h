@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the unit tests and the fuzzer of the patterns share: a matcher that is too simple to be wrong. */
+/* Code that the unit tests and the fuzzer of the patterns share: a matcher that is too simple to be wrong. */
 #ifndef PATTERNS_H
 #define PATTERNS_H
 
@@ -23,7 +23,10 @@ rc_u32 built_find(const struct built *built, const rc_u8 *data, rc_u32 len, rc_u
 /* The hit as pattern.h defines it, by comparing every pattern at every place. */
 rc_u32 naive_find(const struct rc_pattern *patterns, rc_u32 nr, const rc_u8 *data, rc_u32 len);
 
-/* Whether more than RC_ENDS_MAX may have to be compared where some pattern ends, by comparing every pattern with every other. */
+/*
+ * Whether more than RC_ENDS_MAX may have to be compared where some pattern ends. Compares every pattern with every
+ * other.
+ */
 int naive_crowded(const struct rc_pattern *patterns, rc_u32 nr);
 
 #endif /* PATTERNS_H */

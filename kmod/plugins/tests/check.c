@@ -8,7 +8,7 @@
 #include "../http.h"
 #include "../../classify/tests/check.h"
 
-/* Memory for a configuration's names, of exactly the size. */
+/* Memory for a configuration's names, of exactly the needed size. */
 static void *block_for(const char *config)
 {
 	rc_u32 lines;
@@ -87,7 +87,7 @@ static void check_dns_messages(void)
 	free(block);
 }
 
-/* 127 labels are as long as a name gets; one more byte is too many. */
+/* A name has at most 127 labels; one more byte is too many. */
 static void check_dns_longest(void)
 {
 	const char *config = "name=.";
@@ -109,7 +109,7 @@ static void check_dns_longest(void)
 
 struct config_sample {
 	const char *text;
-	rc_u32 line;	/* that is wrong; 0 = as a whole */
+	rc_u32 line;	/* the line that is wrong; 0 = the configuration as a whole */
 	const char *reason;
 };
 

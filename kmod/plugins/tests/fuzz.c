@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The plugins' fuzzer: the first byte is the length of a configuration, which follows; the rest is a message or a request. */
+/*
+ * The plugins' fuzzer: the first byte is the length of a configuration, which follows. The rest is a message or a
+ * request.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -148,7 +148,7 @@ func TestDeadConsumerDoesNotBlockAfterRestart(t *testing.T) {
 	require.Len(t, l.collect(c, 5), 5)
 }
 
-func TestLeftoversOfAnInterruptedChange(t *testing.T) {
+func TestRemainsOfAnInterruptedChange(t *testing.T) {
 	l := newLab(t)
 	first := l.engine()
 	l.apply(first, l.plan(1))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a cluster to a queue: kmod/balance.c for eBPF. A queue that cannot take a packet has a stand-in by rendezvous: of
- * the other attended queues the one of the greatest weight, mixed from queue and flow.
+ * Chooses a cluster's queue for a packet: kmod/balance.c for eBPF. If a queue cannot take a packet, rendezvous hashing
+ * chooses a stand-in: of the other attended queues, the one with the greatest weight. The weight is mixed from queue
+ * and flow.
  *
- * Of the packet's copy at hand, work->home is the queue that it belongs to, work->seed stands for its flow, and
- * work->except is the queue that has the other copy. Nothing is delivered here: work->goes are the queues that are to get a
- * copy, or NOWHERE, and work->hashes what their slots say.
+ * For the packet's current copy, work->home is the queue that it belongs to. work->seed stands for its flow.
+ * work->except is the queue that has the other copy. Nothing is delivered here: work->goes are the queues that get a
+ * copy, or NOWHERE, and work->hashes are the hashes for their slots.
  */
 #ifndef RC_BALANCE_H
 #define RC_BALANCE_H
@@ -16,7 +17,7 @@
 #define BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
 #define NOWHERE		(~0U)	/* no queue */
 
-/* The next queue of a round robin cluster, by the place of its queue 0. */
+/* The next queue of a round robin cluster, by the place of the cluster's queue 0. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, QUEUES_MAX);
@@ -24,7 +25,7 @@ struct {
 	__type(value, __u32);
 } rc_round_robin SEC(".maps");
 
-/* The queue of the greatest weight below work->bound, which becomes its weight; NOWHERE if there is none. */
+/* The queue with the greatest weight below work->bound; work->bound becomes this weight. NOWHERE if there is none. */
 __attribute__((noinline)) int balance_stand_in(__u32 base, __u32 queues)
 {
 	struct work *work = this_work();
@@ -55,7 +56,10 @@ static __always_inline void balance_count_spread(__u32 base)
 		account->spread++;
 }
 
-/* A stand-in for output @number's queue; or NOWHERE, and work->found is where the other copy is if that is why. */
+/*
+ * A stand-in for output @number's queue, or NOWHERE. If that is because of the other copy, work->found is that copy's
+ * queue.
+ */
 static __always_inline __u32 balance_spread(struct work *work, __u32 number)
 {
 	const volatile struct output *output = config_element(outputs, number);
@@ -75,7 +79,7 @@ static __always_inline __u32 balance_spread(struct work *work, __u32 number)
 	return NOWHERE;
 }
 
-/* The queue that gets the copy, or counts it as dropped; NOWHERE if its stand-in has the other copy. */
+/* The queue that gets the copy, or that counts it as dropped. NOWHERE if the queue's stand-in has the other copy. */
 __attribute__((noinline)) int balance_give(__u32 number)
 {
 	struct work *work = this_work();
@@ -96,9 +100,12 @@ __attribute__((noinline)) int balance_give(__u32 number)
 	return took;
 }
 
-/* ---- what is hashed ---- */
+/* ---- hashing ---- */
 
-/* The flow that the cluster hashes by: the packet's own, that inside of it, and of a fragment that of its datagram. */
+/*
+ * The flow that the cluster hashes by: that of the packet, or of the packet inside it; for a fragment that of its
+ * datagram.
+ */
 static __always_inline const struct rc_flow *balance_flow(struct work *work, const volatile struct output *output)
 {
 	const struct rc_flow *flow = output->inner && work_look_inside() ? &work->inner.found.flow : &work->flow;
@@ -142,7 +149,7 @@ __attribute__((noinline)) int balance_both_ends(__u32 number)
 	return 0;
 }
 
-/* The hash that a slot tells; where queues do not go by hashes, that of FLOW. */
+/* The hash for a slot; the hash of FLOW if the cluster does not choose queues by hashes. */
 static __always_inline __u32 balance_hash(struct work *work, const volatile struct output *output)
 {
 	const struct rc_flow *flow = balance_flow(work, output);
@@ -189,7 +196,7 @@ __attribute__((noinline)) int balance_output(__u32 number)
 	return 0;
 }
 
-/* The hash that the slot has in the queue that a rule names. */
+/* Computes the hash for a slot in the queue that a rule names. */
 __attribute__((noinline)) int balance_direct(__u32 number)
 {
 	struct work *work = this_work();

@@ -17,25 +17,25 @@
 #define CONFIG_EXACT	(1U << 2)	/* there are exact rules */
 #define CONFIG_LEARN	(1U << 3)	/* a rule learns */
 #define CONFIG_WILD	(1U << 4)	/* there are wildcard rules */
-#define CONFIG_INNER_KEY (1U << 5)	/* a rule asks for what is inside of tunnels */
+#define CONFIG_INNER_KEY (1U << 5)	/* a rule asks for packets in tunnels */
 #define CONFIG_PATTERNS	(1U << 6)	/* the payload is searched */
-#define CONFIG_IDLE	(1U << 7)	/* a rule, or what one learns, goes when it is idle */
-#define CONFIG_PLAIN	(1U << 8)	/* one output whose queue follows from the packet's flow at most: see plain.h */
+#define CONFIG_IDLE	(1U << 7)	/* a rule, or one that it learns, expires when it is idle */
+#define CONFIG_PLAIN	(1U << 8)	/* one output; its queue depends at most on the packet's flow: see plain.h */
 
 #define CONFIG_FILTER	(1U << 9)	/* there is a filter */
 
 /**
  * struct output - a cluster that the ring feeds, or the target of a rule
- * @base: the cluster's queue 0 in the node's tables of queues; of a target to reflect to, the interface
- * @queues: how many it has, 0 = it has none to put packets into
+ * @base: place of the cluster's queue 0 in the node's tables of queues; for a target to reflect to, the interface
+ * @queues: number of queues, 0 = there are none to put packets into
  * @balance: enum ringcap_balance
- * @queue: of a target, the queue
- * @lanes, @lane_size: of each queue, as in struct ringcap_handover_reply; 1 .. RINGCAP_LANES_MAX, and a power of two
+ * @queue: for a target, the queue
+ * @lanes, @lane_size: for each queue, as in struct ringcap_handover_reply; 1 .. RINGCAP_LANES_MAX, and a power of two
  * @head_size: bytes before the first lane
  * @watermark: unread bytes of a lane at which a sleeping consumer is woken
- * @timeout_ns: nanoseconds after which it is woken for fewer, 0 = at each packet
- * @hashed: RINGCAP_SLOT_HASHED where slots have the flow's hash, else 0
- * @hdr_len: of slots: sizeof(struct ringcap_slot) or RINGCAP_SLOT_SHORT
+ * @timeout_ns: nanoseconds after which it is woken for fewer bytes, 0 = at each packet
+ * @hashed: RINGCAP_SLOT_HASHED if slots have the flow's hash, else 0
+ * @hdr_len: header length of slots: sizeof(struct ringcap_slot) or RINGCAP_SLOT_SHORT
  */
 struct output {
 	__u32 base;
@@ -66,14 +66,14 @@ struct config {
 	__u32 nr_shapes;
 	__u32 default_action;
 	__u32 default_target;
-	__u32 sample_n;		/* one in so many, 0 and 1 = all */
+	__u32 sample_n;		/* one in N, 0 and 1 = all */
 	__u32 sample_by;	/* enum ringcap_sample */
 	__u64 sample_key[2];
-	__u32 pattern_drop;	/* what has a pattern in it goes, else what has none */
-	__u32 pattern_mask;	/* of places in ring_pattern_rows */
-	__u32 pattern_first;	/* least place in the payload where a pattern may begin */
-	__u32 pattern_limit;	/* where the last one must have ended */
-	__u32 pattern_start[2];	/* states that the machines begin in, 0 = there is none */
+	__u32 pattern_drop;	/* drop packets that contain a pattern, else those that contain none */
+	__u32 pattern_mask;	/* mask of places in ring_pattern_rows */
+	__u32 pattern_first;	/* least position in the payload where a pattern may begin */
+	__u32 pattern_limit;	/* position where the last pattern must have ended */
+	__u32 pattern_start[2];	/* initial states of the machines, 0 = there is no machine */
 	__u32 cpus;		/* possible CPUs */
 	__u32 cpu_mask;		/* the next power of two, less one */
 	struct output outputs[RINGCAP_OUTPUTS_MAX];

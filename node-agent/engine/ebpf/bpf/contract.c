@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the agent's Go code shares with the programs and with consumers. This file is compiled for its type information
- * only and is never loaded: node-agent/engine/ebpf/generate writes types.go from it.
+ * Definitions that the agent's Go code shares with the programs and with consumers. This file is compiled for its type
+ * information only and is never loaded: node-agent/engine/ebpf/generate writes types.go from it.
  */
 #include "ringcap.bpf.c"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The doorbell of a consumer that sleeps: at most one ring a sleep, at the watermark at once, else when the timeout has passed
- * since the first packet. The timer's callback belongs to ringcap_bell, which the agent runs for a queue before its consumer
- * is attached: a ring's program that had set it could not go while the timer is there.
+ * The doorbell of a sleeping consumer. It rings at most once a sleep: at the watermark at once, else when the timeout
+ * has passed since the first packet.
+ *
+ * The timer's callback belongs to ringcap_bell, which the agent runs for a queue before its consumer is attached. If a
+ * ring's program had set the callback, the program could not be unloaded while the timer exists.
  */
 #ifndef RC_DOORBELL_H
 #define RC_DOORBELL_H
@@ -10,7 +12,7 @@
 #include "config.h"
 
 /**
- * struct bell - by a queue's place
+ * struct bell - a queue's doorbell, by the queue's place
  * @armed: the number of the sleep for which the timer was last started
  * @rung: the last sleep that was ended
  * @lock: of the queue's shared lane, 1 = a CPU has it; see lane.h
@@ -22,7 +24,7 @@ struct bell {
 	__u64 lock;
 };
 
-/* Maps with timers cannot be mapped: these are apart from all else. */
+/* Maps with timers cannot be mapped into memory, so this data has a map of its own. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, QUEUES_MAX);
@@ -62,19 +64,21 @@ static __always_inline struct ringcap_consumer_page *consumer_page(__u32 place)
 	return consumer ? bpf_map_lookup_elem(consumer, &zero) : NULL;
 }
 
-/* The doorbell was full, or its lock not to be had: the sleep's next packet is as its first one. */
+/* The doorbell was full, or its lock could not be taken: treat the sleep's next packet like its first one. */
 static __always_inline void bell_retry(struct bell *bell, __u64 sleep)
 {
 	__sync_val_compare_and_swap(&bell->armed, sleep, 0);
 	__sync_val_compare_and_swap(&bell->rung, sleep, 0);
 }
 
-#define BELL_TRIES	4	/* of CPUs that ring, or start the timer, at once for sleeps that follow each other */
+#define BELL_TRIES	4	/* CPUs that may ring, or start the timer, at the same time for consecutive sleeps */
 
 /*
- * Ends the sleep, unless it was ended or is over. What was rung is read before the sleep, behind a barrier: a CPU that is late
- * must not put a sleep that is over in the place of a later one, which would be rung twice. A consumer that began the later one
- * looked at the lanes then, and saw what this CPU had published before it read the earlier one.
+ * Ends the sleep, unless it was rung already or is over. @rung is read before the page's sleep, behind a barrier.
+ * Otherwise a late CPU could replace a later sleep by one that is over, and the later one would be rung twice.
+ *
+ * A consumer that began the later sleep looked at the lanes then. It saw the packets that this CPU had published before
+ * it read the earlier sleep.
  */
 static __always_inline void bell_ring(struct bell *bell, struct ringcap_consumer_page *page, __u32 place, __u64 sleep)
 {
@@ -94,8 +98,9 @@ static __always_inline void bell_ring(struct bell *bell, struct ringcap_consumer
 }
 
 /*
- * Starts the timer for the sleep that the consumer is in, unless it was; whether it will ring. What was armed is read before
- * the sleep, behind a barrier: a CPU that is late must not put a sleep that is over in the place of a later one.
+ * Starts the timer for the consumer's current sleep, unless it was started already. Returns whether it will ring.
+ * @armed is read before the sleep, behind a barrier. Otherwise a late CPU could replace a later sleep by one that is
+ * over.
  */
 static __always_inline int bell_arm(struct bell *bell, struct ringcap_consumer_page *page, __u64 timeout_ns)
 {
@@ -110,7 +115,7 @@ static __always_inline int bell_arm(struct bell *bell, struct ringcap_consumer_p
 	return 0;
 }
 
-/* Something was published while the consumer sleeps. @now: it need not wait for the timeout. */
+/* Called when packets were published while the consumer sleeps. @now: ring without waiting for the timeout. */
 __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u64 timeout_ns)
 {
 	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
@@ -123,7 +128,9 @@ __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u
 	return 0;
 }
 
-/* Only in the sleep for which the timer was started: in another one there may be nothing to wake the consumer for. */
+/*
+ * Rings only in the sleep for which the timer was started: in another one there may be no reason to wake the consumer.
+ */
 static int bell_timeout(void *map __attribute__((unused)), __u32 *place, struct bell *bell)
 {
 	struct ringcap_consumer_page *page = consumer_page(*place);
@@ -134,7 +141,7 @@ static int bell_timeout(void *map __attribute__((unused)), __u32 *place, struct 
 	return 0;
 }
 
-/* Makes a queue's bell that of a new consumer. The agent runs it with the place in front of a packet. */
+/* Prepares a queue's bell for a new consumer. The agent runs it with the queue's place at the start of a packet. */
 SEC("tc")
 int ringcap_bell(struct __sk_buff *skb)
 {
@@ -148,7 +155,7 @@ int ringcap_bell(struct __sk_buff *skb)
 		return -1;
 	bell->armed = 0;
 	bell->rung = 0;
-	/* It may have been made before. */
+	/* It may exist already. */
 	bpf_timer_init(&bell->timer, &rc_bells, 1 /* CLOCK_MONOTONIC */);
 	return bpf_timer_set_callback(&bell->timer, bell_timeout);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fragments that stay with their flow, as in kmod/fragment.h: only a datagram's first fragment has ports, and a table
- * remembers them for the others. The table is the ring's, and forgets what was not asked for for the longest time.
+ * Fragments that stay with their flow, as in kmod/fragment.h. Only a datagram's first fragment has ports, and a table
+ * remembers them for the others. The table belongs to the ring. When it is full, it evicts the least recently used
+ * entry.
  */
 #ifndef RC_FRAGMENT_H
 #define RC_FRAGMENT_H
 
 #include "work.h"
 
-#define FRAGMENT_NS	30000000000ULL	/* what the stack itself waits for the rest of a datagram */
+#define FRAGMENT_NS	30000000000ULL	/* the stack waits this long for the rest of a datagram */
 
 struct fragment_key {
 	__u32 saddr[4];
@@ -16,11 +17,11 @@ struct fragment_key {
 	__u32 id;
 	__u16 vlan;
 	__u16 inner_vid;
-	__u32 kind;	/* IPv4: the protocol; else the ethertype: IPv6 datagrams are told apart without protocol */
-	__u32 cluster;	/* the first place of its queues: each cluster counts for itself */
+	__u32 kind;	/* IPv4: the protocol; else the ethertype: IPv6 identifies no datagram by protocol */
+	__u32 cluster;	/* the first place of its queues: each cluster counts separately */
 };
 
-/* @seen, @total: bytes of payload that have come, and of the datagram, 0 = not known. */
+/* @seen: bytes of payload that have arrived. @total: length of the datagram's payload, 0 = not known. */
 struct datagram {
 	__u64 began;	/* nanoseconds */
 	__u32 seen;
@@ -32,7 +33,7 @@ struct datagram {
 	__u16 resv;
 };
 
-/* What a fragment says of itself. @off, @len: bytes of the payload; @more: it is not the last. */
+/* What a fragment's headers say. @off, @len: bytes of the payload; @more: it is not the last one. */
 struct fragment {
 	__u32 id;
 	__u32 off;
@@ -47,7 +48,7 @@ struct {
 	__type(value, struct datagram);
 } ring_fragments SEC(".maps");
 
-/* The 16 bits at @off, 0 where they are not in the packet or beyond what is parsed. */
+/* The 16 bits at @off; 0 if they are not in the packet, or beyond the part that is parsed. */
 static __always_inline __u32 fragment_read(const struct work *work, __u32 off)
 {
 	__u64 at = off;
@@ -71,7 +72,7 @@ static __always_inline void fragment_read_ipv4(const struct work *work, const st
 	fragment->len = len > header ? len - header : 0;
 }
 
-/* The parser has seen the fragment header, so that there are few other headers on the way to it. */
+/* The parser has seen the fragment header, so there are only a few other headers before it. */
 static __always_inline int fragment_read_ipv6(const struct work *work, const struct rc_flow *flow,
 					      struct fragment *fragment)
 {
@@ -105,7 +106,7 @@ static __always_inline void fragment_make_key(const struct rc_flow *flow, __u32 
 	key->cluster = cluster;
 }
 
-/* Makes a first fragment's flow in @flow one with ports; 0 where they are cut off. */
+/* Adds the ports to a first fragment's flow in @flow; returns 0 if they are truncated. */
 static __always_inline int fragment_add_ports(const struct work *work, struct rc_flow *flow)
 {
 	if (!flow->l4_off)
@@ -132,7 +133,7 @@ static __always_inline void datagram_begin(struct datagram *datagram, const stru
 	datagram->resv = 0;
 }
 
-/* Signed: another processor may have begun the datagram after this one read the clock. */
+/* Signed: another CPU may have begun the datagram after this one read the clock. */
 static __always_inline int datagram_is_over(const struct datagram *datagram, const struct fragment *fragment, __u64 now)
 {
 	return (__s64)(now - datagram->began) > (__s64)FRAGMENT_NS ||
@@ -140,8 +141,8 @@ static __always_inline int datagram_is_over(const struct datagram *datagram, con
 }
 
 /*
- * Makes work->whole, a fragment's flow, what it would be if the datagram were whole, and returns 1; or 0 where it goes by
- * what fragments have in common. @cluster: for which cluster.
+ * Sets work->whole, which is a fragment's flow, to the flow of the whole datagram, and returns 1. Returns 0 if only the
+ * fields that all fragments have can be used. @cluster: the cluster that this is for.
  */
 __attribute__((noinline)) int fragment_complete(__u32 cluster)
 {

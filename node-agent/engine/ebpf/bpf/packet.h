@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The bytes of the packet at hand, as they were on the wire, where a tc or an XDP program finds them. */
+/* The bytes of the current packet, as they were on the wire, read from a tc or an XDP context. */
 #ifndef RC_PACKET_H
 #define RC_PACKET_H
 
@@ -7,11 +7,11 @@
 
 enum hook { HOOK_TC, HOOK_XDP };
 
-/* A length from 1 to PLACES_MAX in the very register that a helper gets. */
+/* A length from 1 to PLACES_MAX in the register that is passed to a helper. */
 #define bounded_by(n, most) ({ __u64 _n = (n) - 1; opaque(_n); _n &= (most) - 1; _n + 1; })
 #define bounded(n) bounded_by(n, PLACES_MAX)
 
-/* The first bytes, fewer than end with the tag that is put back. */
+/* The first bytes, if they are too few to include the whole tag that is put back. */
 static __always_inline long packet_copy_short(struct __sk_buff *skb, __u8 *data, __u32 n)
 {
 	__u8 head[MACS_LEN + TAG_LEN];
@@ -27,7 +27,7 @@ static __always_inline long packet_copy_short(struct __sk_buff *skb, __u8 *data,
 	return 0;
 }
 
-/* A tag that the device took off is put back. */
+/* Puts a tag back that the device stripped. */
 static __attribute__((noinline)) long packet_copy_tagged(struct __sk_buff *skb, __u8 *data, __u32 n)
 {
 	__u32 tci = skb->vlan_tci;
@@ -53,8 +53,8 @@ static __always_inline void packet_move32(__u8 *to, const __u8 *from)
 }
 
 /*
- * Copies all of a small packet without a call, as kmod/packet.h does: there are many of them. False where it is not small, or
- * does not lie in a row.
+ * Copies all of a small packet without a call, as kmod/packet.h does: most packets are small. Returns false if the
+ * packet is not small, or is not contiguous.
  */
 static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __u8 *to, __u32 n)
 {
@@ -76,7 +76,7 @@ static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __
 	return 1;
 }
 
-/* The first @n bytes, 1 .. PLACES_MAX, to @data; not 0 where they could not be read. */
+/* Copies the first @n bytes, 1 .. PLACES_MAX, to @data. Returns nonzero if they could not be read. */
 static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *data, __u32 n)
 {
 	struct __sk_buff *skb = ctx;
@@ -90,7 +90,7 @@ static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *d
 	return bpf_skb_load_bytes(skb, 0, data, bounded((__u64)n));
 }
 
-/* How many bytes are searched behind what a slot can have. */
+/* The number of bytes to search behind the longest part that a slot can hold. */
 static __always_inline __u32 packet_beyond(__u32 len)
 {
 	if (!(config.flags & CONFIG_PATTERNS) || len <= RINGCAP_SNAPLEN_MAX)
@@ -113,7 +113,7 @@ static __always_inline long packet_copy_beyond(void *ctx, const enum hook hook, 
 	return bpf_skb_load_bytes(skb, off, data, bounded_by((__u64)n, BEYOND_MAX));
 }
 
-/* What rules and hashes look at. */
+/* Copies the part that rules and hashes need. */
 static __always_inline long packet_copy_parsed(void *ctx, const enum hook hook, struct work *work)
 {
 	__u32 n = work->len < config.parsed ? work->len : config.parsed;

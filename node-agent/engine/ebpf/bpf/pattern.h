@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Payload patterns: what kmod/classify/pattern.h finds, by tables that node-agent/engine/ebpf/pattern.go makes. Patterns that
- * care for case and those that don't are two machines. Their states are rows of next states, one for each class of bytes,
- * in one array; failures are resolved, so that a byte costs one look into it. A state is the place of its row.
+ * Payload patterns: finds the same as kmod/classify/pattern.h, by tables that node-agent/engine/ebpf/pattern.go makes.
+ * Patterns that respect case and those that ignore it form two machines. The rows of both are in one array. A row has
+ * the next state for each class of bytes, with failures resolved. So a byte costs one look-up in the array. A state is
+ * the place of its row.
  *
- * Like the rules', the maps are one set's.
+ * Like the maps of the rules, these maps belong to one set.
  */
 #ifndef RC_PATTERN_MAPS_H
 #define RC_PATTERN_MAPS_H
@@ -13,12 +14,12 @@
 #include "payload.h"
 
 #define PATTERN_HIT	(1U << 31)	/* in a row: some pattern ends in that state */
-#define PATTERN_CHUNK	32	/* bytes that are searched in a step */
+#define PATTERN_CHUNK	32	/* bytes that are searched in one step */
 #define CHOICES_MAX	256	/* patterns that may end in one state */
 
 /*
- * One element; the loader sets its size to a power of two, of which config.pattern_mask is what places are masked with, so
- * that the verifier knows of no other. The word before a row is the number of the state's first choice plus 1, 0 = none.
+ * One element. The loader sets its size to a power of two. Places are masked with config.pattern_mask, because the
+ * verifier knows no other bound. The word before a row is the number of the state's first choice plus 1, 0 = none.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -29,10 +30,10 @@ struct {
 
 /**
  * struct choice - a pattern that ends in a state; the choices of a state follow each other, the longest first
- * @pattern: its number, plus 1
+ * @pattern: number of the pattern, plus 1
  * @len: bytes
- * @least, @most: how many bytes of payload must have gone by when it ends
- * @last: no choice of this state comes behind it
+ * @least, @most: bounds of the number of payload bytes that were read when the pattern ends
+ * @last: it is the last choice of this state
  */
 struct choice {
 	__u32 pattern;
@@ -57,7 +58,10 @@ struct {
 	__type(value, __u64);
 } ring_pattern_hits SEC(".maps");
 
-/* Whether a pattern that ends in a state, whose first choice is @number, lies where it may, at work->search.at + @used. */
+/*
+ * Whether a pattern of a state lies at an allowed position, if it ends at work->search.at + @used. @number is the
+ * state's first choice.
+ */
 __attribute__((noinline)) int pattern_choose(__u32 number, __u32 used)
 {
 	struct work *work = this_work();
@@ -120,7 +124,7 @@ static long pattern_step(__u32 i __attribute__((unused)), void *unused __attribu
 	return 0;
 }
 
-/* Searches from @begin on to work->search.end by a machine; work->search.hit says what it found. */
+/* Searches from @begin to work->search.end with one machine; work->search.hit is the result. */
 static __always_inline void pattern_scan(struct work *work, __u32 machine, __u32 begin)
 {
 	work->search.at = begin;
@@ -130,7 +134,10 @@ static __always_inline void pattern_scan(struct work *work, __u32 machine, __u32
 	bpf_loop(SEARCHED_MAX / PATTERN_CHUNK + 1, pattern_step, NULL, 0);
 }
 
-/* Which pattern counts, plus 1: the one that ends first, of two that end there the longer, of equal ones the one with case. */
+/*
+ * The pattern that counts, plus 1: the one that ends first. Of two that end there it is the longer one; of equal ones,
+ * the one that respects case.
+ */
 static __always_inline __u32 pattern_find(struct work *work, __u32 begin)
 {
 	struct search *search = &work->search;
@@ -152,7 +159,7 @@ static __always_inline __u32 pattern_find(struct work *work, __u32 begin)
 	return search->hit;
 }
 
-/* Whether the packet goes on. */
+/* Whether the packet passes. */
 __attribute__((noinline)) int pattern_pass(void)
 {
 	struct work *work = this_work();
@@ -161,7 +168,7 @@ __attribute__((noinline)) int pattern_pass(void)
 	__u32 hit = 0;
 	__u64 *hits;
 
-	/* Where nothing is searched the verifier need not look at all this. */
+	/* If nothing is searched, the verifier need not look at the rest. */
 	if (!work || !(config.flags & CONFIG_PATTERNS))
 		return 0;
 	work_frame(work, &frame, RC_PARSE_MAX);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The way of most packets of most rings (CONFIG_PLAIN): one cluster without settings that need more than a flow's hash, short
- * slots, and nothing in front of it but the filter. What the ring does not need is not done: without a hash the packet is not
- * parsed.
+ * The path of most packets of most rings (CONFIG_PLAIN). The ring has one cluster with short slots. The cluster's
+ * settings need at most a flow's hash. There is no stage but the filter before the cluster. Work that the ring does not
+ * need is omitted: without a hash the packet is not parsed.
  */
 #ifndef RC_PLAIN_H
 #define RC_PLAIN_H
 
 #include "table.h"
 
-/* The hash of what most packets are, where its headers lie in front of the skb's data or the frame's; else 0, and false. */
+/*
+ * The hash of the most common packets, if their headers are contiguous in the skb's data or the frame's; else 0, and
+ * false.
+ */
 static __always_inline int plain_hash(void *ctx, const enum hook hook, __u32 *hash)
 {
 	struct __sk_buff *skb = ctx;
@@ -26,7 +29,7 @@ static __always_inline int plain_hash(void *ctx, const enum hook hook, __u32 *ha
 	return 1;
 }
 
-/* The hash of any packet; false where it cannot be read. */
+/* The hash of any packet; false if the packet cannot be read. */
 static __always_inline int plain_hash_any(void *ctx, const enum hook hook, __u32 len, __u32 *hash)
 {
 	__u64 key[2] = { config.outputs[0].key[0], config.outputs[0].key[1] };
@@ -45,7 +48,7 @@ static __always_inline int plain_hash_any(void *ctx, const enum hook hook, __u32
 	return 1;
 }
 
-/* Delivers the packet that @slot describes but for its hash. */
+/* Delivers the packet. @slot describes it, except for the hash. */
 static __always_inline void plain_deliver(void *ctx, const enum hook hook, struct ringcap_slot *slot, __u32 cpu)
 {
 	const volatile struct output *to = &config.outputs[0];

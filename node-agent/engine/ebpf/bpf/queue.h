@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A queue, by its place in the node's tables, and a packet's way into it. The data maps of a cluster's queues are in a table
- * of its own, by the queue's number: their size is the cluster's.
+ * A queue, by its place in the node's tables, and how a packet gets into it. The data maps of a cluster's queues are in
+ * a table of the cluster, by the queue's number, because their size depends on the cluster.
  */
 #ifndef RC_QUEUE_H
 #define RC_QUEUE_H
@@ -11,18 +11,19 @@
 #include "packet.h"
 
 /*
- * The consumer's process by queue, 0 = unattended: QUEUES_MAX of these, by which the loader makes the section's map larger. A
- * program reads what is in such a section without a look-up.
+ * The consumer's process by queue, 0 = unattended. There are QUEUES_MAX of these: the loader enlarges the section's map
+ * accordingly. A program reads data in such a section without a look-up.
  */
 volatile __u32 attached SEC(".data.attached");
 
 /*
- * Packets for queues that had no consumer, which no lane counts: QUEUES_MAX of these for each CPU, in a section as above. CPUs
- * share them where there are more than UNATTENDED_CPUS, for on large machines they would take more than all else.
+ * Packets for queues that had no consumer, which no lane counts. There are QUEUES_MAX of these for each CPU, in a
+ * section as above. If there are more than UNATTENDED_CPUS CPUs, CPUs share them: on large machines they would take
+ * more memory than all other data.
  */
 volatile __u64 unattended SEC(".data.unattended");
 
-/* A cluster's account, by the place of its queue 0. */
+/* A cluster's account, by the place of the cluster's queue 0. */
 struct balance_account {
 	__u64 duplicated;
 	__u64 spread;
@@ -35,7 +36,10 @@ struct {
 	__type(value, struct balance_account);
 } rc_balance SEC(".maps");
 
-/* Nanoseconds to subtract from the TAI clock, which follows the wall clock, for the time since the Unix epoch. */
+/*
+ * Nanoseconds to subtract from the TAI clock to get the time since the Unix epoch. The TAI clock follows the wall
+ * clock.
+ */
 volatile __u64 clock_offset SEC(".data.clock");
 
 static __always_inline __u64 wall_clock(void)
@@ -62,19 +66,19 @@ static __always_inline void queue_count_unattended(__u64 place, __u64 cpu)
 	opaque(cpu);
 	place &= QUEUES_MAX - 1;
 	cpu &= config.cpu_mask & (UNATTENDED_CPUS - 1);
-	/* Two sums, each of a pointer and what is bounded: Linux 6.1 bounds no "or" of two variables. */
+	/* Two sums, each of a pointer and a bounded value: Linux 6.1 does not bound the "or" of two variables. */
 	count += cpu * QUEUES_MAX;
 	opaque(count);
 	__sync_fetch_and_add(&count[place], 1);
 }
 
-/* The data of queue @number in the table of its cluster. */
+/* The data of queue @number in its cluster's table. */
 #define queue_data(table, number) ({ \
 	__u32 _key = (number), _zero = 0; \
 	void *_map = bpf_map_lookup_elem(table, &_key); \
 	_map ? bpf_map_lookup_elem(_map, &_zero) : NULL; })
 
-/* Several CPUs may lose packets at a lane for which they could not get the lock. */
+/* Several CPUs may lose packets of a lane because they could not take its lock. */
 static __always_inline void queue_lose(struct ringcap_lane_kernel *lane)
 {
 	__sync_fetch_and_add(&lane->stats.dropped[RINGCAP_DROP_NOMEM], 1);
@@ -103,7 +107,7 @@ static __always_inline void queue_count(struct ringcap_lane_kernel *lane, __u32 
 	}
 }
 
-/* Writes the packet into the lane, which is this CPU's; false where nothing was published. */
+/* Writes the packet into the lane, which belongs to this CPU; false if nothing was published. */
 static __always_inline int queue_write(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
 				       struct ringcap_consumer_page *page, struct ringcap_lane_kernel *lane,
 				       __u64 number, const struct ringcap_slot *slot)
@@ -129,7 +133,7 @@ static __always_inline int queue_write(void *ctx, const enum hook hook, void *da
 		return 0;
 	}
 	queue_count(lane, slot->len, caplen);
-	/* (A), and (E): the consumer's sleep is read behind it. */
+	/* (A), and (E): the consumer's sleep is read after it. */
 	__sync_lock_test_and_set(&lane->producer, producer + size);
 	return 1;
 }
@@ -146,7 +150,7 @@ static __always_inline void queue_wake(const volatile struct output *to, struct 
 	bell_look(place, sleep, unread >= to->watermark || !to->timeout_ns, to->timeout_ns);
 }
 
-/* What several CPUs put packets into. */
+/* Writes to a lane that several CPUs share. */
 static __always_inline int queue_write_shared(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
 					      struct ringcap_consumer_page *page, __u32 place, const struct ringcap_slot *slot)
 {
@@ -162,7 +166,9 @@ static __always_inline int queue_write_shared(void *ctx, const enum hook hook, v
 	return written;
 }
 
-/* Delivers the packet that @slot describes to queue @queue, whose @data is mapped, or counts why it does not. */
+/*
+ * Delivers the packet that @slot describes to queue @queue, or counts the reason why not. The queue's @data is mapped.
+ */
 static __always_inline void queue_put(void *ctx, const enum hook hook, void *data, const volatile struct output *to,
 				      __u32 queue, __u32 cpu, const struct ringcap_slot *slot)
 {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The eBPF engine's taps. The same program runs at every tapped device, once for each ring: at tc ingress and egress
- * (transparent mode 0) or in XDP, before there is an skb (modes 1 and 2):
+ * The eBPF engine's taps. The same program runs at every tapped device, once for each ring. It runs at tc ingress and
+ * egress (transparent mode 0), or in XDP, before there is an skb (modes 1 and 2):
  *
- *   RX queues -> count -> the ring's filter -> copy what is looked at -> parse -> VLANs -> exact rules ->
- *   wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
+ * RX queues -> count -> the ring's filter -> copy the bytes that are needed -> parse -> VLANs -> exact rules ->
+ * wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
  *
- * In tc it always returns TC_ACT_UNSPEC, so that what else is attached there runs as if the tap were not. In XDP it returns
- * the mode's verdict, for each packet that the ring has seen.
+ * In tc it always returns TC_ACT_UNSPEC, so that other programs attached there run as if there were no tap. In XDP it
+ * returns the mode's verdict, for each packet that the ring has seen.
  *
- * A ring's configuration is read-only data, constant for a loaded program; a change loads another program with the
- * same counters and puts it in the old one's place in one step. Maps whose names begin with rc_ are one for the node, those
- * that begin with ring_ the ring's.
+ * A ring's configuration is read-only data, constant for a loaded program. A change loads another program with the same
+ * counters, which replaces the old one in one step. Maps with the prefix rc_ exist once for the node. Maps with the
+ * prefix ring_ belong to the ring.
  *
  * Counters of rings, queues and clusters are plain increments in memory that belongs to one CPU: see work.h.
  */
@@ -47,10 +47,10 @@ struct ring_counters {
 	__u64 reflect_failed;
 };
 
-/* The first CPU's; the loader makes the section's map one for a power of two of them. */
+/* The first CPU's counters. The loader enlarges the section's map to a power of two of them, one for each CPU. */
 struct ring_counters ring_counters SEC(".data.counters");
 
-/* The receive queues that are captured, by interface; of one that is not in here all are. */
+/* The receive queues that are captured, by interface. For an interface that is not in the map, all are captured. */
 struct rx_queues {
 	__u64 bits[RINGCAP_RX_QUEUES_MAX / 64];
 };
@@ -60,11 +60,11 @@ struct {
 	__uint(max_entries, RINGCAP_TAPS_MAX);
 	__type(key, __u32);
 	__type(value, struct rx_queues);
-} ring_channels SEC(".maps"); /* as earlier agents pinned it */
+} ring_channels SEC(".maps"); /* the name under which earlier agents pinned it */
 
 /*
- * Whether the ring wants the packet. Stand-ins: the loader puts the ring's translated filter program here, which finds
- * the packet in R1 and returns 0 for no. Without a filter they stay as they are.
+ * Whether the ring wants the packet. These are stubs: the loader replaces them by the ring's translated filter program,
+ * which gets the packet in R1 and returns 0 for no. Without a filter they stay as they are.
  */
 static __attribute__((noinline)) int ringcap_filter(struct __sk_buff *skb)
 {
@@ -82,7 +82,7 @@ static __attribute__((noinline)) int ringcap_xdp_filter(struct xdp_md *xdp)
 	return accept;
 }
 
-/* ---- what becomes of it ---- */
+/* ---- after the decision ---- */
 
 static __always_inline void fill_slot(struct work *work, __u32 ifindex, __u8 flags)
 {
@@ -114,7 +114,7 @@ static __always_inline int vlan_passes(const struct work *work)
 	return *config_element(vlans, id / 64) >> (id % 64) & 1;
 }
 
-/* Fragments are flows of their own, by addresses and protocol, since only the first knows the ports. */
+/* A fragment belongs to a flow of its own, by addresses and protocol, because only the first one knows the ports. */
 static __always_inline int in_sample(struct work *work)
 {
 	__u64 key[2] = { config.sample_key[0], config.sample_key[1] };
@@ -186,7 +186,7 @@ static __always_inline void direct(void *ctx, const enum hook hook, struct work 
 	put(ctx, hook, work, target, RINGCAP_OUTPUTS_MAX + number, 0, target->queue);
 }
 
-/* Delivers a packet that was parsed, as was decided. Returns the fate, which is counted. */
+/* Delivers a parsed packet according to the decision. Returns its fate, which is counted. */
 static __always_inline int dispose(void *ctx, const enum hook hook, struct work *work, struct ring_counters *counters,
 				   __u32 ifindex, __u8 flags)
 {
@@ -238,7 +238,10 @@ static __always_inline struct ring_counters *begin(__u64 cpu, __u32 len)
 	return counters;
 }
 
-/* A packet that cannot be read counts as lost for lack of memory, in the queue of an empty flow, with any rules. */
+/*
+ * Handles a packet that cannot be read. It counts as lost for lack of memory, in the queue of an empty flow, whatever
+ * the rules are.
+ */
 static __always_inline void lose(void *ctx, const enum hook hook, struct work *work, struct ring_counters *counters)
 {
 	rc_flow_clear(&work->flow);
@@ -249,7 +252,7 @@ static __always_inline void lose(void *ctx, const enum hook hook, struct work *w
 	pass(ctx, hook, work, counters);
 }
 
-/* The packet's way where it is not plain. Returns its fate. */
+/* The path of packets that are not plain. Returns the packet's fate. */
 static __always_inline int capture_any(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
 				       __u32 ifindex, __u32 rx_queue, __u8 flags, struct work *work)
 {
@@ -281,7 +284,7 @@ static __always_inline void reflect(struct __sk_buff *skb, const struct work *wo
 {
 	const volatile struct output *target = config_element(targets, work->target);
 
-	/* From here on the work may be another packet's: taps of the other interface run in this. */
+	/* From here on the work may hold another packet: taps of the other interface run within this call. */
 	if (bpf_clone_redirect(skb, target->base, 0))
 		counters->reflect_failed++;
 }
@@ -289,7 +292,7 @@ static __always_inline void reflect(struct __sk_buff *skb, const struct work *wo
 static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 {
 	__u32 len = skb->len + (skb->vlan_present ? TAG_LEN : 0);
-	/* On the receive path 0 means that the device did not record its queue, n that it was n - 1. */
+	/* On the receive path 0 means that the device did not record its queue, and n means queue n - 1. */
 	__u32 recorded = flags & RINGCAP_SLOT_OUTGOING ? 0 : skb->queue_mapping;
 	__u32 rx_queue = recorded ? recorded - 1 : 0;
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -304,7 +307,7 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 		counters->filtered++;
 		return TC_ACT_UNSPEC;
 	}
-	/* Programs are not told whether the checksum is there. */
+	/* Programs cannot see whether the checksum is there. */
 	if (skb->gso_size)
 		flags |= RINGCAP_SLOT_MERGED;
 	if (config.flags & CONFIG_PLAIN) {

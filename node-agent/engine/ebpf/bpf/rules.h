@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rules. The maps are the ring's, and one set's: another set has others, and comes with the program that looks into them.
+ * Rules. The maps belong to the ring, and to one set. Another set has maps of its own, and comes with the program that
+ * reads them.
  *
- * Wildcard rules are found by tuple space search, as in kmod/wild.h: a packet's key is masked and looked up once for each
- * shape, in order of the best rank that each has, until none could be better.
+ * Wildcard rules are found by tuple space search, as in kmod/wild.h. A packet's key is masked and looked up once for
+ * each shape, in the order of the best rank that each has. The search ends when no later shape could have a better
+ * rank.
  */
 #ifndef RC_RULES_H
 #define RC_RULES_H
@@ -16,8 +18,8 @@ struct rule_hits {
 };
 
 /*
- * The idle timer of a rule, in nanoseconds. A rule that had no packet for its idle time matches no more: it cannot come
- * back, for it gets no packets. Its entry is free again when the set is removed.
+ * The idle timer of a rule, in nanoseconds. A rule that had no packet for its idle time does not match any more. It
+ * stays idle, because it gets no packets. Its entry is freed when the set is removed.
  * @last: when it had its last packet, 0 = it had none since the set became active
  * @idle: 0 = it never expires
  */
@@ -60,7 +62,7 @@ struct {
 	__type(value, struct exact_rule);
 } ring_exact SEC(".maps");
 
-/* Flows that were learnt: when there is no more room, the one goes that had no packet for the longest time. */
+/* Learnt flows. When the map is full, the flow that had no packet for the longest time is evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -90,7 +92,10 @@ struct {
 	__type(value, struct rule_hits);
 } ring_rule_hits SEC(".maps");
 
-/* By rank plus 1; of a rule that learns, of what it learns. The first has when the set became active. */
+/*
+ * By rank plus 1. The entry of a learning rule is for the rules that it learns. The first entry has the time when the
+ * set became active.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -111,7 +116,7 @@ static __always_inline int life_is_over(const struct life *life, const struct wo
 
 static __always_inline void life_goes_on(struct life *life, const struct work *work)
 {
-	/* The clock goes on with the timer: most packets write nothing. */
+	/* The coarse clock advances with the timer tick, so most packets write nothing. */
 	if ((config.flags & CONFIG_IDLE) && life->idle && life->last != work->now)
 		life->last = work->now;
 }
@@ -151,7 +156,7 @@ static __always_inline int rules_exact_key(struct work *work)
 	return rc_exact_key_of_packet(&frame, &work->flow, &work->exact) != 0;
 }
 
-/* Whether there is an exact rule, a learnt one included, for the packet. */
+/* Whether there is an exact rule for the packet, including learnt ones. */
 __attribute__((noinline)) int rules_find_exact(void)
 {
 	struct work *work = this_work();
@@ -188,20 +193,20 @@ __attribute__((noinline)) int rules_learn(void)
 	__u64 flags = BPF_NOEXIST;
 	struct life *life;
 
-	/* A fragment does not say which flow it is of. */
+	/* The flow of a fragment is not known. */
 	if (!work || (work->flow.flags & RINGCAP_SLOT_FRAGMENT) || !rules_exact_key(work))
 		return 0;
 	if (config.flags & CONFIG_IDLE) {
 		life = life_of(work->rank);
 		fresh.life.last = work->now;
 		fresh.life.idle = life ? life->idle : 0;
-		flags = BPF_ANY; /* in the place of one that is over */
+		flags = BPF_ANY; /* replaces one that is over */
 	}
 	bpf_map_update_elem(&ring_learnt, &work->exact, &fresh, flags);
 	return 0;
 }
 
-/* Whether a rule that was found is there no more. One that learns stays, and what it learnt goes. */
+/* Whether a rule that was found has expired. A learning rule does not expire; the rules that it learnt do. */
 static __always_inline int rules_is_over(const struct work *work, const struct wild_rule *rule)
 {
 	struct life *life;
@@ -222,7 +227,7 @@ static __always_inline void rules_take(struct work *work, const struct wild_rule
 	work->target = rule->target;
 }
 
-/* Looks for a rule of shape number @i; returns 0 when neither this shape nor a later one could have a better one. */
+/* Looks for a rule of shape number @i. Returns 0 if neither this shape nor a later one could have a better rule. */
 __attribute__((noinline)) int rules_try_shape(__u32 i)
 {
 	struct work *work = this_work();
@@ -288,7 +293,7 @@ static __always_inline int rules_find_wild(struct work *work)
 	return 1;
 }
 
-/* Puts what the rules say of the packet into work->action and work->target. */
+/* Sets work->action and work->target to the rules' decision for the packet. */
 __attribute__((noinline)) int rules_decide(void)
 {
 	struct work *work = this_work();

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The tables of the clusters that a ring feeds: one for each output, then one for each target of its rules, by queue the map
- * with its data. The values' size is the cluster's, and the loader puts the clusters' tables in these maps' places. Each has
- * functions of its own, so that the verifier follows one size at a time; those of tables that the ring has not are empty.
- * Functions that get the packet are static: for global ones the verifier asks for the kernel's type information, which not
- * every kernel has.
+ * The tables of the clusters that a ring feeds: one for each output, then one for each target of its rules. A table
+ * maps each queue to the map with its data. The values' size depends on the cluster. The loader replaces these maps by
+ * the clusters' tables.
+ *
+ * Each table has functions of its own, so that the verifier tracks one size at a time. The functions of tables that the
+ * ring does not have are empty. Functions that get the packet are static. For global ones the verifier needs the
+ * kernel's type information, which not every kernel has.
  */
 #ifndef RC_TABLE_H
 #define RC_TABLE_H
@@ -26,7 +28,7 @@
 		}); \
 	} table_##n SEC(".maps");
 
-/* Puts the packet at hand into queue @queue of table @n; whether a packet like it seems to fit in. */
+/* Puts the current packet into queue @queue of table @n. Returns whether a packet like it seems to fit. */
 #define TABLE_FUNCTIONS(n, to) \
 	static __attribute__((noinline)) int table_put_##n(struct __sk_buff *skb, __u32 queue) \
 	{ \
@@ -54,7 +56,7 @@
 		return queue_has_room(queue_data(&table_##n, queue), to, queue, work->caplen); \
 	}
 
-/* Whether a packet of @caplen bytes would fit in now: another CPU of a shared lane may be faster. */
+/* Whether a packet of @caplen bytes would fit now. Another CPU of a shared lane may be faster. */
 static __always_inline int queue_has_room(void *data, const volatile struct output *to, __u32 queue, __u32 caplen)
 {
 	struct ringcap_consumer_page *page = consumer_page(to->base + queue);
@@ -85,7 +87,7 @@ TABLE_OUTPUTS(TABLE_ONE)
 TABLE_TARGETS(TABLE_ONE)
 TABLE_OUTPUTS(TABLE_ROOM)
 
-/* What the functions above do, by the number of an output or target. */
+/* Calls the functions above by the number of an output or target. */
 #define TABLE_CASE_ROOM(n, to)	case n: return table_has_room_##n(queue);
 #define TABLE_CASE_PUT(n, to) \
 	case n: \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is known of the packet at hand, in one area a CPU: tc and XDP run programs with bottom halves off, and never one
- * inside another on the same CPU before that has done with its packet.
+ * The state of the current packet, one area for each CPU. tc and XDP run programs with bottom halves off. On one CPU,
+ * no program runs inside another one that still needs its packet.
  *
- * Steps are global functions, which the verifier looks at one by one, each for any state of the work: what comes from memory
- * it does not follow. They find the work themselves, for Linux 6.1 takes no pointers to look up maps by from arguments.
+ * Steps are global functions. The verifier checks them one by one, each for any state of the work, because it does not
+ * track values that come from memory. They look up the work themselves: Linux 6.1 does not allow arguments as pointers
+ * to look up maps by.
  */
 #ifndef RC_WORK_H
 #define RC_WORK_H
@@ -13,33 +14,39 @@
 #include "rule.h"
 
 #define PLACES_MAX	(RINGCAP_SNAPLEN_MAX + 1)
-/* Bytes of a packet that are searched beyond those that a slot can have: the longest packet of IP ends there, headers included. */
+/* Bytes of a packet that are searched beyond the longest slot: the longest IP packet ends there, including headers. */
 #define BEYOND_MAX	256
 #define SEARCHED_MAX	(RINGCAP_SNAPLEN_MAX + BEYOND_MAX)
 #define TAG_LEN		4	/* bytes of a VLAN tag */
 #define MACS_LEN	12	/* bytes before a VLAN tag */
 
-/* Keeps @value in a register and from the optimizer, so that the verifier sees the bound that was just put on it. */
+/*
+ * Keeps @value in a register and hides it from the optimizer, so that the verifier sees the bound that was just applied
+ * to it.
+ */
 #define opaque(value) asm volatile("" : "+r"(value))
 
-/* Element @number of an array in config, whose length is a power of two: no test of a number in another register helps. */
+/*
+ * Element @number of an array in config. The array's length is a power of two. A check of @number in another register
+ * would not help.
+ */
 #define config_element(array, number) ({ \
 	__u64 _number = (number); \
 	opaque(_number); \
 	_number &= sizeof(config.array) / sizeof(config.array[0]) - 1; \
 	&config.array[_number]; })
 
-/* A wildcard rule's place: a shape and the masked key. */
+/* The key of a wildcard rule: a shape and the masked key. */
 struct wild_key {
 	__u64 shape;
 	__u64 w[RC_KEY_WORDS];
 };
 
 /**
- * struct search - for patterns in the payload
+ * struct search - state of a search for patterns in the payload
  * @from: the payload's place in the packet
- * @at, @end: what is still to be searched
- * @state, @machine: where and by which
+ * @at, @end: the range that is still to be searched
+ * @state, @machine: the current state, and its machine
  * @hit: the pattern that was found, plus 1; it ends at @at then and has @hit_len bytes
  */
 struct search {
@@ -55,19 +62,19 @@ struct search {
 enum looked_inside { INNER_UNKNOWN, INNER_NONE, INNER_THERE };
 
 /**
- * struct work - the packet at hand
+ * struct work - the current packet
  * @len: bytes on the wire
  * @caplen: how many of them are captured, 0 = it could not be read
  * @rx_queue: the device's receive queue
  * @inside: what @inner is, enum looked_inside
  * @action, @target: what the rules decided, enum ringcap_action and index of config.targets
- * @now: when it was looked at, by the coarse monotonic clock, @began: when the rules became active; only where rules
+ * @now: coarse monotonic time when the packet was examined, @began: when the rules became active; set only if rules
  *	expire when they are idle
- * @rule: id of the wildcard rule that decided, 0 = none; @rank its place in the order of priorities
+ * @rule: id of the wildcard rule that decided, 0 = none; @rank is its position in the order of priorities
  * @home, @seed, @except, @goes, @hashes: how copies get to queues, see balance.h
- * @whole: a fragment's flow as it would be if the datagram were whole
- * @slot: what the slot says of it
- * @data: the bytes that are looked at; the room after them lets every bounded copy be proved safe
+ * @whole: flow that a fragment would have if the datagram were whole
+ * @slot: fields for the slot
+ * @data: the bytes that are examined; the room after them lets the verifier prove every bounded copy safe
  */
 struct work {
 	__u32 len;
@@ -121,7 +128,7 @@ static __always_inline void work_frame(struct work *work, struct rc_frame *frame
 	frame->vlan_tci = 0;
 }
 
-/* What @work's packet is. */
+/* Parses @work's packet. */
 __attribute__((noinline)) int work_parse(void)
 {
 	struct work *work = this_work();
@@ -135,7 +142,7 @@ __attribute__((noinline)) int work_parse(void)
 	return 0;
 }
 
-/* Whether there is a packet in it, which is work->inner.found then. Looks once. */
+/* Whether there is a packet inside, which then is work->inner.found. Parses this only once. */
 __attribute__((noinline)) int work_look_inside(void)
 {
 	struct work *work = this_work();
