@@ -184,7 +184,7 @@ void rt_nic_wait_for_link(const char *from, const char *to)
 
 	memcpy(bytes, &probe, sizeof(probe));
 	for (probes = 0; probes < PROBES_MAX && steady < PROBES_STEADY; probes++) {
-		/* Sending may fail because the link is down. */
+		/* Sending on a link that is down may fail. */
 		if (send(sender, bytes, 60, 0) == 60 && poll(&ready, 1, PROBE_MS) == 1 && recv(receiver, bytes, sizeof(bytes), 0) > 0)
 			steady++;
 		else

@@ -20,7 +20,7 @@ void rt_polling_by_threads(const char *interface)
 	RT_CHECK(!umount(OWN_SYS), "%m");
 }
 
-/* Reads the number after @label in a process's status. Returns false if the process's name does not match @name. */
+/* Reads the number after @label in a process's status. Returns false unless its name starts with @name. */
 static bool rt_polling_status(const char *process, const char *name, const char *label, unsigned long long *number)
 {
 	char path[300], line[128];

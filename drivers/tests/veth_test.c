@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Transparent modes on veth_ringcap, which replaces the stock driver. There is no bus, and the far end is also aware. */
+/* Transparent modes on veth_ringcap, which replaces the stock driver. There is no bus, and the far end is aware too. */
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
