@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // For every driver: where the driver hands a packet to the stack, it asks ringcap first. It calls functions with the
-// same signature in include/ringcap_rx.h. The rules match expressions, not statements, so that an else stays with its if.
+// same signature in include/ringcap_rx.h. The rules match expressions, not statements: so an else stays with its if.
 
 @@ expression N, S; @@
 - napi_gro_receive(N, S)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // ixgbe, before the skb, as for igb. Frames that the device has merged (RSC), decrypted (IPsec) or placed elsewhere
-// (FCoE) also take the path of the skb, and so do frames of a macvlan. While time stamps are wanted, all frames take it,
-// because the device puts the time stamps after the frames.
+// (FCoE) also take the path of the skb, and so do frames of a macvlan. While time stamps are wanted, all frames take
+// it, because the device puts the time stamps after the frames.
 
 // Hook before: ixgbe_clean_rx_irq
 
