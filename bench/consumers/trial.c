@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * trial PROGRAM SOURCE ROUND RATE SECONDS INTERFACE READY COMMAND...: starts a consumer, waits until its output has the text
- * READY, sends packets out of INTERFACE of the network namespace rc-wire, RATE a second for SECONDS, ends the consumer by
- * SIGINT, and prints what it said, each line after "| ", and what it cost:
+ * trial PROGRAM SOURCE ROUND RATE SECONDS INTERFACE READY COMMAND...
+ *
+ * Starts a consumer, and waits until its output contains the text READY. Sends RATE packets per second for SECONDS from
+ * INTERFACE of the network namespace rc-wire. Ends the consumer by SIGINT. Prints its output, each line after "| ", and
+ * its cost:
  *
  *   run {"program":...}
  *
- * The sender has the first processor and a real-time priority, the consumer all others: on a veth the kernel's part of
- * capturing runs in the sender's time, and none of it is the consumer's. Ends with 3 if the sender was late, which says
- * nothing about the consumer.
+ * The sender has the first CPU and a real-time priority; the consumer has all other CPUs. On a veth, the kernel's part
+ * of capturing runs in the sender's time, and none of it in the consumer's. The exit status is 3 if the sender was
+ * late. Such a trial says nothing about the consumer.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -34,25 +36,25 @@
 #include "readers.h"
 #include "traffic.h"
 
-#define SIZE		60	/* of a packet, without FCS */
+#define SIZE		60	/* bytes of a packet, without FCS */
 #define VECTOR		64
 #define TICK_US		100
 #define READY_S		180
-#define CALM_MS		1000	/* after READY: threads have started, files are open */
-#define DRAIN_MS	1500	/* more than the second that tcpdump lets packets wait */
+#define CALM_MS		1000	/* wait after READY: threads have started, files are open */
+#define DRAIN_MS	1500	/* more than the second for which tcpdump lets packets wait */
 #define END_S		60
 #define NSEC		1000000000ULL
 
-/* What a process has used up to now, all of its threads together. */
+/* Resources that a process has used so far, for all of its threads together. */
 struct usage {
 	uint64_t cpu_ns;	/* user + system */
-	unsigned long voluntary, involuntary;	/* context switches, of the threads that there are */
+	unsigned long voluntary, involuntary;	/* context switches of the current threads */
 };
 
 struct consumer {
 	pid_t pid;
 	clockid_t clock;
-	char said[32];	/* a file */
+	char said[32];	/* path of a file */
 	struct usage before, after;
 	struct rusage whole;
 	int status;
@@ -92,7 +94,7 @@ static void sleep_ms(unsigned int milliseconds)
 
 /* ---- processors ---- */
 
-/* Of those that this process may have, the first, or all others. */
+/* Binds this process to the first of the CPUs that it may use, or to all others. */
 static void take_processors(bool first)
 {
 	cpu_set_t may, mine;
@@ -179,7 +181,7 @@ static void consumer_await(struct consumer *c, const char *text)
 	sleep_ms(CALM_MS);
 }
 
-/* Adds up a line of the status of each thread. */
+/* Adds up one line of each thread's status file. */
 static unsigned long sum_of_threads(pid_t pid, const char *name)
 {
 	char path[300], line[256];

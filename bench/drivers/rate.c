@@ -12,12 +12,12 @@
 #include "readers.h"
 #include "wire.h"
 
-#define MEMORY		(16U << 20)	/* all readers' together */
+#define MEMORY		(16U << 20)	/* of all readers together */
 #define TRIAL_MS	250		/* one of the hog's periods */
 #define TICK_US		200
 #define DRAIN_MS	500
-#define FIRST_RATE	5000		/* of the ladder, packets a second */
-#define STEPS		60		/* of it */
+#define FIRST_RATE	5000		/* of the ladder, packets per second */
+#define STEPS		60		/* of the ladder */
 #define RX_PACKETS	"/sys/class/net/vb/statistics/rx_packets"
 
 static const char *load, *receiver;
@@ -28,7 +28,7 @@ struct search {
 	bool late;	/* the sender, at the lowest rate that was too high for anybody */
 };
 
-/* What became of the packets of a trial. */
+/* What happened to the packets of a trial. */
 struct trial {
 	uint64_t sent, taken, captured, dropped;
 	bool late;
@@ -82,7 +82,7 @@ static struct trial run(const struct search *s, unsigned int rate)
 	return t;
 }
 
-/* The emulated cards count no packets that they miss: those that one has sent and the other not taken. */
+/* The emulated cards do not count missed packets. These are the packets that one sent and the other did not take. */
 static bool try(unsigned int step, void *arg)
 {
 	struct search *s = arg;
@@ -103,7 +103,7 @@ static bool try(unsigned int step, void *arg)
 
 void rate_find(const struct experiment *e, unsigned int size)
 {
-	/* What it was with other packets is near. */
+	/* The result for other packet sizes is a good guess. */
 	static struct { const char *who; int best; } before[16];
 	struct search s = { .e = e, .size = size };
 	int best, i = 0;

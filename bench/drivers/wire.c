@@ -16,7 +16,7 @@
 #define DESCRIPTORS	4096U		/* a multiple of FLOWS */
 #define FRAME_BYTES	2048U
 
-/* Registers of the sending card, as 82540's manual has them. */
+/* Registers of the sending card, from the manual of the 82540. */
 #define TCTL		0x0400U
 #define TCTL_ENABLE	0x0002U
 #define TCTL_PAD	0x0008U
@@ -27,7 +27,7 @@
 #define TDT		0x3818U
 #define GPTC		0x4080U		/* packets sent; reading clears it */
 
-/* One of its transmit descriptors. */
+/* A transmit descriptor of the sending card. */
 struct descriptor {
 	uint64_t address;		/* physical */
 	uint16_t length;
@@ -80,7 +80,7 @@ static volatile uint8_t *map_registers(const char *card)
 	return registers;
 }
 
-/* Its memory answers, and it may read the machine's. */
+/* Enables the card: its memory answers, and it may read the machine's memory. */
 static void enable(const char *card)
 {
 	int fd = open_file(card, "config");
@@ -156,9 +156,9 @@ uint64_t wire_sent(void)
 
 /* ---- the receiving card ---- */
 
-/* Where the registers of a queue that no driver uses are: igb's last of 16, e1000e's other one. */
+/* The registers of a queue that the driver does not use: the last of 16 with igb, the second one with e1000e. */
 struct spare {
-	uint16_t device;	/* PCI's */
+	uint16_t device;	/* PCI device id */
 	uint32_t len, tail, control;
 };
 

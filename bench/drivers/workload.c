@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * In the guest: measures packets that arrive on the network card vb over its cable from va, for one driver.
+ * Runs in the guest. Measures the packets that arrive on the network card vb over its cable from va, for one driver.
  *
  *   workload CASE QUEUES WHO...
  *   workload --rate LOAD SENDER RECEIVER CASE QUEUES WHO...
  *
- * CASE is for the results; QUEUES is how many receive queues the card has. WHO is sender (the card throws everything away),
- * no-reader, tpacket-v3, af-xdp-copy, or a ringcap reader: mode-0, mode-1, mode-2, and mode-2-per-queue with a queue for each
- * of the card's; af-xdp-copy has a socket for each. 60:WHO is for the smallest packets only. Prints lines as bench/kernel does.
+ * CASE names the case in the results. QUEUES is the number of the card's receive queues. WHO is one of sender (the card
+ * discards everything), no-reader, tpacket-v3, af-xdp-copy, or a ringcap reader: mode-0, mode-1, mode-2, or
+ * mode-2-per-queue. mode-2-per-queue has a queue, and af-xdp-copy a socket, for each of the card's queues. 60:WHO
+ * measures the smallest packets only. Prints lines as bench/kernel does.
  *
- * With --rate the greatest rates are found at which nothing is lost, see rate.h, on a machine that is idle or busy: LOAD. SENDER
- * and RECEIVER are the cards' PCI addresses.
+ * With --rate it finds the greatest rates at which nothing is lost, see rate.h. LOAD says whether the machine is idle
+ * or busy. SENDER and RECEIVER are the cards' PCI addresses.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -43,7 +44,7 @@ static bool has_carrier(const char *path)
 
 static bool rates;
 
-/* An XDP program that comes or goes resets the card. In rates the sender has no interface. */
+/* Attaching or detaching an XDP program resets the card. With --rate, the sender has no interface. */
 static void await_link(void)
 {
 	const struct timespec second = { .tv_sec = 1 };
@@ -57,7 +58,7 @@ static void await_link(void)
 	fail_with("the link", "it does not come up");
 }
 
-/* Packets that reach the stack go all its way to a socket that has no room for them. */
+/* Packets that reach the stack pass through all of it, to a socket without room for them. */
 static void open_port(void)
 {
 	const struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(53) };

@@ -19,7 +19,7 @@
 #define MANIFESTS	"/manifests"
 #define STATUS		"/status.json"
 #define LOG		"/agent.log"
-#define TRIES		3000	/* of 100 ms */
+#define TRIES		3000	/* each takes 100 ms */
 
 static pid_t agent;
 
@@ -76,7 +76,7 @@ static void put_filter(FILE *file, const struct ring_shape *shape)
 	fprintf(file, "%s}", n ? "]" : "");
 }
 
-/* With these slots of this length a lane is 16 MiB. */
+/* With slots of this number and length, a lane has 16 MiB. */
 static void write_manifest(const struct ring_shape *shape, unsigned int queues)
 {
 	FILE *file;
@@ -105,7 +105,7 @@ static void run(void)
 	_exit(1);
 }
 
-/* Whether the ring and its queues are said to be ready. */
+/* Returns true if the status reports the ring and its queues as ready. */
 static int is_ready(void)
 {
 	static char text[1 << 16];
@@ -149,7 +149,7 @@ void agent_freeze(void)
 void agent_end(void)
 {
 	kill(agent, SIGCONT);
-	wait_a_moment(); /* it notices that its consumers are gone */
+	wait_a_moment(); /* the agent notices that its consumers are gone */
 	kill(agent, SIGTERM);
 	waitpid(agent, NULL, 0);
 }

@@ -15,7 +15,7 @@
 #define HOG_PRIORITY	5
 #define SOFTIRQ_PRIORITY 6
 #define SENDER_PRIORITY	10
-#define LATE_PERCENT	10	/* a sender that takes so much longer did not keep the rate */
+#define LATE_PERCENT	10	/* a sender that took this much longer did not keep the rate */
 
 static uint64_t now_us(void)
 {

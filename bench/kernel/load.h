@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets at a rate, on a machine that may be busy, and the greatest rate of a ladder that something can bear. */
+/* Sends packets at a rate on a machine that may be busy, and finds the greatest rate of a ladder without loss. */
 #ifndef RB_LOAD_H
 #define RB_LOAD_H
 
@@ -10,29 +10,29 @@
 #define HOG_BUSY_US	200000		/* of a period */
 #define STEP_PERCENT	112		/* from one rate of the ladder to the next */
 
-/* This process sends: at a real-time priority above the hog's; the processes that it starts are ordinary ones. */
+/* Gives this process, the sender, a real-time priority above the hog's. Its child processes have normal priority. */
 void load_prefer(void);
 
 /*
- * The kernel thread that takes packets when interrupts leave them is above the hog, or an ordinary one. Where it is not above,
- * the hog keeps packets in the card, whichever reader runs.
+ * Sets the priority of the kernel thread that takes the packets that interrupts leave: above the hog, or normal. If it
+ * is not above the hog, the hog keeps packets in the card, whichever reader runs.
  */
 void softirqs_prefer(bool above);
 
-/* A process that takes its processor at a real-time priority for HOG_BUSY_US of each period; to be ended by hog_end. */
+/* Starts a real-time process that uses its CPU for HOG_BUSY_US of each period. hog_end ends it. */
 pid_t hog_start(void);
 void hog_end(pid_t hog);
 
-/* Returns when the hog has just had its time, or would have. */
+/* Returns when the hog's busy time has just ended, or would have ended. */
 void hog_await(void);
 
-/* Sends count packets at rate a second, each tick_us what is due; whether it took a tenth longer than that. */
+/* Sends count packets at rate per second: every tick_us, those that are due. Returns true if it took a tenth longer. */
 bool send_paced(unsigned int rate, unsigned int count, unsigned int tick_us, void (*send)(unsigned int count));
 
-/* Step i of the ladder that begins with first, packets a second. */
+/* Returns step i, in packets per second, of the ladder that starts with first. */
 unsigned int ladder_rate(unsigned int first, unsigned int i);
 
-/* The greatest step of steps that is good, by bisection, or near the step that is guessed; -1 = none is, or no guess. */
+/* Returns the greatest good step, found by bisection or near guess. -1 as guess: no guess; as result: no good step. */
 int ladder_climb(unsigned int steps, int guess, bool (*good)(unsigned int step, void *arg), void *arg);
 
 #endif /* RB_LOAD_H */

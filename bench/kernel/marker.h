@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the workload in the guest tells the counting plugin in QEMU where a measurement begins and ends: an 8-byte NOP with
- * these bytes in its displacement, which means nothing to a processor.
+ * Markers by which the workload in the guest tells the counting plugin in QEMU where a measurement starts and ends.
+ * A marker is an 8-byte NOP with these bytes in its displacement, which the CPU ignores.
  */
 #ifndef RB_MARKER_H
 #define RB_MARKER_H

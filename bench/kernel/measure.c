@@ -113,7 +113,7 @@ void experiment_end(const struct experiment *e)
 	stop_readers(e);
 	if (e->ring.device)
 		ring_delete(&e->ring);
-	/* A worker frees what it had, millions of instructions: not in the next measurement. Time is instructions here. */
+	/* A worker frees memory, which takes millions of instructions. They must not count in the next measurement. */
 	pause_ms(SETTLE_MS);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One measurement: packets are sent from va, the requested readers read them, and the counting plugin is told where it
- * begins and ends.
+ * One measurement: it sends packets from va, the requested readers read them, and it tells the counting plugin where
+ * the measurement starts and ends.
  */
 #ifndef RB_MEASURE_H
 #define RB_MEASURE_H
@@ -14,17 +14,17 @@
 
 /**
  * struct experiment - a way to read packets
- * @what: the case, @who: the reader, in the results
- * @readers: processes that share the packets
- * @read: one of them; NULL = nobody reads
- * @ring: what ring is set up; no device = none
- * @traffic: what is sent
- * @sizes: of the packets, as bits
- * @rejected: nothing is to arrive
+ * @what: the case in the results; @who: the reader in the results
+ * @readers: number of processes that share the packets
+ * @read: the function of a reader; NULL = nobody reads
+ * @ring: the ring to set up; no device = none
+ * @traffic: the packets to send
+ * @sizes: sizes of the packets, as bits
+ * @rejected: no packet may arrive
  * @counter: a file with the number of packets that arrived, if there are no readers
- * @settle: called when all is set up, returns when packets get through; may be NULL
- * @queues: those of the results, where they are not the readers'
- * @one_rx_queue: the readers get the packets of one receive queue, so it is only measured with one producer
+ * @settle: called when everything is set up, returns when packets get through; may be NULL
+ * @queues: number of queues in the results, if it is not the number of readers
+ * @one_rx_queue: the readers get the packets of one receive queue, so it is measured with one producer only
  */
 struct experiment {
 	const char *what, *who;
@@ -40,20 +40,23 @@ struct experiment {
 	bool one_rx_queue;
 };
 
-/* Prints "run CASE WHO QUEUES SIZE PACKETS RECEIVED"; false when a reader missed packets, or got what it should not. */
+/* Prints "run CASE WHO QUEUES SIZE PACKETS RECEIVED". Returns false if a reader missed packets or got wrong ones. */
 bool measure(const struct experiment *e, unsigned int size);
 
-/* The ring and the readers are there, and packets of size bytes get through, until experiment_end. One at a time. */
+/*
+ * Sets up the ring and the readers until experiment_end. When it returns, packets of size bytes get through. Only one
+ * experiment at a time.
+ */
 void experiment_begin(const struct experiment *e, unsigned int size);
 void experiment_end(const struct experiment *e);
 
-/* Packets that the readers have got since, or that arrived where nobody reads. */
+/* Returns the packets that the readers have got since then. Without readers, returns those that arrived. */
 uint64_t experiment_received(const struct experiment *e, unsigned int size);
 
-/* Packets that the readers' memory had no room for since, by the kernel's counters. To be called once. */
+/* Returns, by the kernel's counters, the packets for which the readers had no memory since then. Call it only once. */
 uint64_t experiment_dropped(const struct experiment *e);
 
-/* The number in a file of one line. */
+/* Returns the number in a file of one line. */
 uint64_t number_in(const char *path);
 
 #endif /* RB_MEASURE_H */

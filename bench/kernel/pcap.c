@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libpcap's readers: our libpcap for both, whose AF_PACKET part is the distribution's. */
+/* libpcap's readers. Both use our libpcap; its AF_PACKET part is the same as the distribution's. */
 #include "readers.h"
 
 #include <stdio.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A QEMU TCG plugin that counts guest instructions between markers (marker.h), in all and with a lock prefix, for each
- * block of code, so that they can be assigned to functions afterwards. For processors
- * that run in turn, in one thread of QEMU's.
+ * A QEMU TCG plugin that counts guest instructions between markers (marker.h). It counts all instructions and those
+ * with a lock prefix for each block of code. Later, the counts can be assigned to functions. The virtual CPUs must run
+ * in turn, in one QEMU thread.
  *
  *	-plugin plugin.so,out=PREFIX
  *
- * The Nth end marker writes PREFIX.N: a line for each block that ran, "address instructions executions locked". QEMU's
- * header for plugins is in no package, so what is used of the interface is declared here; API is the version's number:
- * 1 for QEMU 6 to 8, 4 for 9.1 and later.
+ * The Nth end marker writes PREFIX.N: a line for each block that ran, "address instructions executions locked". No
+ * package has QEMU's plugin header, so this file declares the parts of the interface that it uses. API is the version
+ * number: 1 for QEMU 6 to 8, 4 for 9.1 and later.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -55,10 +55,10 @@ extern void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, 
 /* ---- blocks ---- */
 
 /**
- * struct block - a piece of straight code, as QEMU translated it
+ * struct block - a straight piece of code, as QEMU translated it
  * @address: guest virtual address of its first instruction
- * @nr_insns: instructions in it
- * @nr_locked: those that lock the bus
+ * @nr_insns: number of instructions in it
+ * @nr_locked: number of instructions that lock the bus
  * @count: how often it ran since the last begin marker
  */
 struct block {
@@ -73,7 +73,7 @@ static struct block *blocks[BUCKETS];
 static const char *prefix = "count";
 static unsigned int runs;
 
-/* The block, made when it is new; the same code is translated more than once. */
+/* Returns the block, and creates it if it is new. The same code is translated more than once. */
 static struct block *block_find(uint64_t address, uint64_t nr_insns)
 {
 	uint64_t hash = (address ^ nr_insns << 48) * 0x9e3779b97f4a7c15ULL >> 46;
@@ -160,7 +160,7 @@ static size_t insn_bytes(const struct qemu_plugin_insn *insn, uint8_t bytes[INSN
 	return len;
 }
 
-/* A lock prefix, or an exchange with memory, which locks without one. */
+/* Returns true for a lock prefix, or for an exchange with memory, which locks without a prefix. */
 static bool insn_is_locked(const uint8_t *bytes)
 {
 	if (bytes[0] == 0xf0)

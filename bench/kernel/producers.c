@@ -13,15 +13,15 @@
 
 unsigned int nr_producers = 1;
 
-/* @orders: a pipe of numbers of packets to send */
+/* @orders: a pipe with the numbers of packets to send */
 static struct {
 	pid_t pid;
 	int orders;
 } producers[PRODUCERS_MAX];
 
-static int done[2];		/* a pipe of bytes, one for each order that was carried out */
+static int done[2];		/* a pipe with one byte for each order that was carried out */
 
-static int only_socket;		/* the only producer's */
+static int only_socket;		/* socket of the only producer */
 static unsigned int only_size;
 
 void pin(unsigned int processor)

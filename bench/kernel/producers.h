@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The senders. One is the workload itself. Several are processes, each on a processor of its own, which also receives what
- * it sends: a flow is always on one processor, as with a card that has a receive queue for each.
+ * The senders. A single sender is the workload itself. Several senders are processes, each on its own CPU. That CPU
+ * also receives what the process sends. So each flow stays on one CPU, as with a card with a receive queue per CPU.
  */
 #ifndef RB_PRODUCERS_H
 #define RB_PRODUCERS_H
 
 #define PRODUCERS_MAX	8
 
-/* How many; a power of two. Several are on the first processors, and as many others are the readers'. */
+/* The number of senders, a power of two. Several use the first CPUs; readers use the same number of other CPUs. */
 extern unsigned int nr_producers;
 
-/* From now on the calling process is on that processor, if there are several producers. */
+/* Binds the calling process to that CPU, if there are several producers. */
 void pin(unsigned int processor);
 
-/* Starts them: what traffic_build made can be sent, in packets of that size, until producers_stop. */
+/* Starts the senders. Until producers_stop, they can send the packets of traffic_build, in that size. */
 void producers_start(unsigned int size);
 void producers_stop(void);
 
-/* Sends count packets in all, a multiple of BURST, and lets readers run after each burst. */
+/* Sends count packets in all and lets readers run after each burst. count is a multiple of BURST. */
 void producers_send(unsigned int count);
 
 #endif /* RB_PRODUCERS_H */

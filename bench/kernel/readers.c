@@ -100,7 +100,7 @@ void read_ringcap(unsigned int reader)
 	struct ringcap_run run = { 0 };
 
 	while (ringcap_read(handle, &run, -1) > 0) {
-		struct ringcap_run now = run;	/* in registers */
+		struct ringcap_run now = run;	/* a local copy stays in registers */
 		const struct ringcap_slot *slot;
 		uint64_t touched = 0, bytes = 0;
 

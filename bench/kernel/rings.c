@@ -19,7 +19,7 @@
 
 static struct rt_message message;
 
-/* The harness of kmod/tests wants one. */
+/* The harness of kmod/tests needs this function. */
 void rt_fail(const char *file, int line, const char *what, const char *format, ...)
 {
 	printf("%s:%d: %s: %s\n", file, line, what, format);
@@ -44,7 +44,7 @@ static void make_cluster(const struct ring_shape *shape, unsigned int queues)
 {
 	begin(RINGCAP_CMD_CLUSTER_SET, CLUSTER);
 	rt_message_put_u32(&message, RINGCAP_A_QUEUES, queues);
-	/* One each, and the one that is shared. */
+	/* A lane for each producer, and the shared lane. */
 	rt_message_put_u32(&message, RINGCAP_A_LANES, nr_producers + 1);
 	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, reader_memory / nr_producers);
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, WAKE_BYTES);
@@ -146,7 +146,7 @@ static void add_patterns(unsigned int count)
 	}
 }
 
-/* How many flows may be learnt from now on. */
+/* Sets how many flows may be learnt from now on. */
 static void set_max_learnt(unsigned int max)
 {
 	FILE *file = fopen("/sys/module/ringcap/parameters/max_learnt", "w");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring "bench-ring" and its cluster "bench", in the shapes that are measured. */
+/* The ring "bench-ring" and its cluster "bench", in the measured shapes. */
 #ifndef RB_RINGS_H
 #define RB_RINGS_H
 
@@ -10,7 +10,7 @@
 void ring_make(const struct ring_shape *shape, unsigned int queues);
 void ring_delete(const struct ring_shape *shape);
 
-/* What its queues have dropped, for whatever reason; not of the eBPF engine's. */
+/* Returns the packets that its queues have dropped for any reason. Not for rings of the eBPF engine. */
 uint64_t ring_dropped(void);
 
 #endif /* RB_RINGS_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules and payload patterns for traffic.h's packets of UDP. */
+/* Rules and payload patterns for the UDP packets of traffic.h. */
 #ifndef RB_RULES_H
 #define RB_RULES_H
 
@@ -7,21 +7,21 @@
 
 #define PATTERN_MAX	32
 
-/* Rule n of a set of 8 shapes. Rule 0, which decides last, is the traffic's; no other matches it. */
+/* Returns rule n of a set of 8 shapes. Only rule 0, which has the last priority, matches the traffic. */
 struct ringcap_rule rule_wildcard(unsigned int n);
 
-/* The same, n < 1000, about other hosts in the traffic's own networks of 24 bits. */
+/* Returns rule n, n < 1000, of a set about other hosts in the traffic's own /24 networks. */
 struct ringcap_rule rule_near(unsigned int n);
 
-/* A wildcard rule that matches the traffic and learns its flows. */
+/* Returns a wildcard rule that matches the traffic and learns its flows. */
 struct ringcap_rule rule_learning(void);
 
-/* The first FLOWS are the traffic's. */
+/* Returns exact rule n. The first FLOWS rules are for the traffic's flows. */
 struct ringcap_exact rule_exact(unsigned int n);
 
 /*
- * Pattern n as text, at most PATTERN_MAX bytes with the 0; returns its length. The traffic's payload is the letter U over and
- * over; every tenth pattern begins with some, and none ends with one.
+ * Writes pattern n as text, at most PATTERN_MAX bytes including the 0. Returns its length. The traffic's payload is the
+ * repeated letter U. Every tenth pattern starts with some U, and no pattern ends with one.
  */
 int rule_pattern(unsigned int n, char *text);
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a ring that is measured. */
+/* The required properties of a measured ring. */
 #ifndef RB_SHAPE_H
 #define RB_SHAPE_H
 
 #include <stdbool.h>
 
 /**
- * struct ring_shape - what is asked of a ring
- * @device: tapped for what it receives
- * @ebpf: a ring of the eBPF engine, of which no mode, @per_rx_queue or @exact is asked, because no manifest has them
- * @transparent: mode 0, 1 or 2
- * @per_rx_queue: each of the device's receive queues has its own of the ring's queues
- * @filter: with the BPF program of "tcp port 80"
- * @wildcards: wildcard rules of 8 shapes; the last in priority is the only one that matches the traffic, and nothing else
- *	passes
+ * struct ring_shape - the required properties of a ring
+ * @device: the device from which received packets are tapped
+ * @ebpf: a ring of the eBPF engine. It has no mode, @per_rx_queue or @exact, because no manifest has them
+ * @transparent: transparent mode 0, 1 or 2
+ * @per_rx_queue: each receive queue of the device has its own queue of the ring
+ * @filter: the ring has the BPF program of "tcp port 80"
+ * @wildcards: number of wildcard rules, of 8 shapes. Only the one with the last priority matches the traffic; nothing
+ *	else passes
  * @near: the wildcard rules, at most 1,000, are about the traffic's own networks
  * @learn: one wildcard rule, which learns the traffic's flows; nothing else passes
- * @full: the module has no room for what is learnt; not of an @ebpf ring
- * @exact: exact rules; those of the traffic's flows are among them, and nothing else passes
- * @patterns: payload patterns, of which the traffic has none; only what has none passes
+ * @full: the module has no room for learnt rules; not for an @ebpf ring
+ * @exact: number of exact rules; they include those of the traffic's flows, and nothing else passes
+ * @patterns: number of payload patterns. The traffic contains none of them; only packets without a pattern pass
  */
 struct ring_shape {
 	const char *device;
@@ -34,7 +34,7 @@ struct ring_shape {
 	unsigned int patterns;
 };
 
-/* Whether nothing passes but what rules let pass. */
+/* Returns true if only packets that a rule lets pass do pass. */
 static inline bool ring_passes_by_rule(const struct ring_shape *shape)
 {
 	return shape->wildcards || shape->learn || shape->exact;

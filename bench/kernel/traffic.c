@@ -15,7 +15,7 @@
 
 static uint8_t frames[FLOWS][1600];
 
-/* Without it the stack would throw a packet away at its first look. */
+/* Without the checksum, the stack would discard the packet at once. */
 static void set_checksum(uint8_t *header)
 {
 	uint32_t sum = 0;
@@ -75,7 +75,7 @@ int traffic_open(void)
 	return fd;
 }
 
-/* QEMU runs one processor for some milliseconds, or until it has nothing to do, or comes to this instruction. */
+/* QEMU runs a CPU for some milliseconds, until it is idle, or until it reaches this instruction. */
 static void give_turn(void)
 {
 	__asm__ volatile("pause");

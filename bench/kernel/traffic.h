@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 64 flows from 10.0.0.1 .. 8 to 10.0.1.1, sent out of va; the same packets for every reader. */
+/* 64 flows from 10.0.0.1 .. 8 to 10.0.1.1, sent from va. Every reader gets the same packets. */
 #ifndef RB_TRAFFIC_H
 #define RB_TRAFFIC_H
 
 #include <stdint.h>
 
 #define FLOWS		64
-#define BURST		2048	/* packets; fits in every ring */
+#define BURST		2048	/* packets; a burst fits in every ring */
 #define FLOW_PORT(flow)	(10000 + (flow))
 
 enum traffic {
@@ -14,13 +14,13 @@ enum traffic {
 	TRAFFIC_TCP,	/* to port 80 */
 };
 
-/* Packets of size bytes from now on. */
+/* Builds packets of size bytes, which are sent from now on. */
 void traffic_build(enum traffic what, unsigned int size);
 
-/* The frame of a flow, as it was built last. */
+/* Returns a flow's frame, as it was last built. */
 const uint8_t *traffic_frame(unsigned int flow);
 
-/* A socket to send through. */
+/* Returns a socket for sending. */
 int traffic_open(void);
 
 /**
@@ -33,8 +33,8 @@ struct traffic_share {
 };
 
 /*
- * Sends count packets of the share's flows, a multiple of BURST / of, and lets readers run after each such part of a burst.
- * One of several senders lets the others run after each packet.
+ * Sends count packets of the share's flows. count is a multiple of BURST / of, which is the share's part of a burst.
+ * Readers may run after each part. One of several senders lets the others run after each packet.
  */
 void traffic_send(int fd, const struct traffic_share *share, unsigned int size, unsigned int count);
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * workload PRODUCERS [CASE...], in the guest: sends the same packets over a veth pair to each kind of reader in turn and
- * marks, for the counting plugin, where each measurement begins and ends. Prints a line for each:
+ * workload PRODUCERS [CASE...]
+ *
+ * Runs in the guest. Sends the same packets over a veth pair to each kind of reader in turn. Marks for the counting
+ * plugin where each measurement starts and ends. Prints a line for each measurement:
  *
  *   run CASE WHO READERS SIZE PACKETS RECEIVED
  *
- * The sender sleeps after each burst, which fits in every ring, so that nothing is lost; what it and the interfaces cost
- * is measured without readers and can be subtracted. It runs in one process, readers in others at SCHED_BATCH. With several
- * PRODUCERS, see producers.h.
+ * The sender sleeps after each burst. A burst fits in every ring, so nothing is lost. The cost of the sender and the
+ * interfaces is measured without readers, and can be subtracted. The sender runs in one process, the readers in others
+ * at SCHED_BATCH. For several PRODUCERS, see producers.h.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,13 +27,13 @@
 
 static const unsigned int sizes[] = { 60, 512, 1500 };	/* bytes, without FCS */
 
-/* Sizes that an experiment is done with, as bits. */
+/* The packet sizes of an experiment, as bits. */
 #define SMALL		1U
 #define EVERY		7U
 
 static char **cases;	/* names, the last is NULL */
 
-/* Whether what is among the cases asked for; all are when none is. */
+/* Returns true if the user asked for this case. Without cases, the user asks for all. */
 static bool asked_for(const char *what)
 {
 	char **only;
@@ -54,7 +56,7 @@ static bool measure_all(const struct experiment *experiments, unsigned int nr)
 	return lossless;
 }
 
-/* The kernel's functions and where they are, to a port that is faster than a terminal. */
+/* Writes the kernel's functions and their addresses to a port that is faster than a terminal. */
 static void write_symbols(const char *path)
 {
 	FILE *symbols = fopen("/proc/kallsyms", "r"), *port = fopen(path, "w");
@@ -118,7 +120,7 @@ static const struct experiment with_module[] = {
 	  .ring = { .device = "vb", .wildcards = 1000 }, .sizes = SMALL },
 	{ "1000-wildcard-rules", "ringcap-ebpf", 1, read_ringcap,
 	  .ring = { .device = "vb", .ebpf = true, .wildcards = 1000 }, .sizes = SMALL },
-	{ "4096-wildcard-rules", "ringcap-ebpf", 1, read_ringcap,	/* the most that a manifest has */
+	{ "4096-wildcard-rules", "ringcap-ebpf", 1, read_ringcap,	/* the maximum of a manifest */
 	  .ring = { .device = "vb", .ebpf = true, .wildcards = 4096 }, .sizes = SMALL },
 	{ "10000-wildcard-rules", "ringcap", 1, read_ringcap,
 	  .ring = { .device = "vb", .wildcards = 10000 }, .sizes = SMALL },

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* AF_XDP in copy mode on vb, by system calls: a map of sockets, a program that redirects into it, a socket for each queue. */
+/*
+ * AF_XDP in copy mode on vb, by system calls. It uses a map of sockets, a program that redirects into the map, and a
+ * socket for each queue.
+ */
 #define _GNU_SOURCE
 #include "readers.h"
 
@@ -18,7 +21,7 @@
 #define FRAME_BYTES	2048U
 #define FRAMES		(reader_memory / FRAME_BYTES)
 
-/* One of the socket's rings; of FRAMES entries. */
+/* One of the socket's rings, with FRAMES entries. */
 struct xring {
 	uint32_t *producer, *consumer;
 	void *entries;
@@ -29,7 +32,7 @@ static int bpf(int command, union bpf_attr *attr)
 	return (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
-/* if the packet's receive queue has a socket in the map, to it; otherwise to the stack. */
+/* A packet goes to the socket of its receive queue if the map has one, otherwise to the stack. */
 static int load_program(int map)
 {
 	const struct bpf_insn program[] = {
@@ -52,7 +55,7 @@ static int load_program(int map)
 	return fd;
 }
 
-/* The map of sockets, which other readers find by its number. */
+/* Creates the map of sockets, which other readers find by its id. */
 static int make_map(void)
 {
 	union bpf_attr map = { .map_type = BPF_MAP_TYPE_XSKMAP, .key_size = 4, .value_size = 4, .max_entries = READERS_MAX };
@@ -144,7 +147,7 @@ static int open_socket(unsigned int queue, uint8_t **memory, struct xring *fill,
 	return fd;
 }
 
-/* Looks at what was received and gives the frames back. */
+/* Reads the received packets and gives the frames back. */
 static void read_frames(unsigned int reader, const uint8_t *memory, const struct xring *fill, const struct xring *received)
 {
 	uint32_t end = __atomic_load_n(received->producer, __ATOMIC_ACQUIRE);

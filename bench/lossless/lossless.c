@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * In the guest: how fast packets may come until tcpdump, writing them to a file on a machine whose processor is taken for
- * 200 ms at a time, loses some; with the distribution's libpcap on the interface, and with ours on a ringcap queue of the
- * same memory. Prints
+ * Runs in the guest. Finds the greatest rate at which tcpdump loses no packets. tcpdump writes them to a file, on a
+ * machine with a CPU that is busy for 200 ms at a time. It runs with the distribution's libpcap on the interface, and
+ * with ours on a ringcap queue with the same memory. Prints
  *
  *   row {"size":S,"reader":"R","losslessRate":PPS}               the greatest rate of the ladder that lost nothing
  *   row {"size":S,"reader":"R","rate":PPS,"sent":N,"lost":N}     both readers at the greater of the two rates
  *
- * The sender is a real-time process that sends every millisecond, so that the offered load does not depend on what else is
- * busy; the kernel's part of capturing runs at its expense. A busy loop of real-time priority, but a lower one, leaves
- * tcpdump the last fifth of each period. A reader that does not account for every packet that was sent ends the run.
+ * The sender is a real-time process that sends every millisecond. So the offered load does not depend on other busy
+ * processes. The kernel's part of capturing runs in the sender's time. A busy loop with a lower real-time priority
+ * leaves tcpdump the last fifth of each period. The run ends if a reader does not account for every packet that was
+ * sent.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -31,9 +32,9 @@
 #include "control.h"
 #include "load.h"
 
-#define MEMORY_KIB	1024		/* a reader's */
+#define MEMORY_KIB	1024		/* of a reader */
 #define MEMORY		(MEMORY_KIB << 10)
-#define PERIODS		3		/* of the busy loop, a trial */
+#define PERIODS		3		/* of the busy loop, per trial */
 #define TICK_US		1000
 #define STEPS		14
 #define FIRST_PERCENT	35		/* of the rate that fills the memory in HOG_BUSY_US */
@@ -56,7 +57,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* The harness of kmod/tests wants one. */
+/* The harness of kmod/tests needs this function. */
 void rt_fail(const char *file, int line, const char *what, const char *format, ...)
 {
 	printf("%s:%d: %s: %s\n", file, line, what, format);
@@ -76,7 +77,7 @@ static void sender_setup(void)
 {
 	load_prefer();
 	memset(frame, 0x55, sizeof(frame));
-	memcpy(frame, "\2\0\0\0\0\2\2\0\0\0\0\1\x88\xb5", 14);	/* an ethertype that is nobody's */
+	memcpy(frame, "\2\0\0\0\0\2\2\0\0\0\0\1\x88\xb5", 14);	/* an ethertype that no protocol uses */
 }
 
 static struct {
@@ -155,7 +156,7 @@ static void tcpdump_await(int said, char *all, size_t size, const char *text)
 	exit(1);
 }
 
-/* Of "2 packets captured" or "1 packet captured". */
+/* Returns the number in "2 packets captured" or "1 packet captured". */
 static unsigned int number_before(const char *all, const char *text)
 {
 	const char *at = strstr(all, text);
@@ -225,7 +226,7 @@ static struct trial try(enum reader reader, unsigned int size, unsigned int rate
 	return trial;
 }
 
-/* The ladder's first rate for packets of this size, packets a second. */
+/* Returns the ladder's first rate for packets of this size, in packets per second. */
 static unsigned int first_rate(unsigned int size)
 {
 	return (unsigned int)((uint64_t)(MEMORY / (size + 32)) * 1000000 / HOG_BUSY_US * FIRST_PERCENT / 100);
@@ -244,7 +245,7 @@ static bool is_lossless(unsigned int step, void *arg)
 	return !trial.lost && !trial.late;
 }
 
-/* The greatest rate of the ladder at which nothing is lost. */
+/* Finds the greatest rate of the ladder at which nothing is lost. */
 static unsigned int lossless_rate(enum reader reader, unsigned int size)
 {
 	struct search s = { reader, size };
@@ -280,7 +281,7 @@ int main(int argc, char **argv)
 	rt_control_open();
 	sender_setup();
 	for (i = 1; i < argc; i++) {
-		unsigned int size = (unsigned int)strtoul(argv[i], NULL, 10) - 4;	/* named with FCS */
+		unsigned int size = (unsigned int)strtoul(argv[i], NULL, 10) - 4;	/* argv has it with FCS */
 		unsigned int stock = lossless_rate(STOCK, size), ours = lossless_rate(RINGCAP, size);
 
 		compare_at(size, ours > stock ? ours : stock);

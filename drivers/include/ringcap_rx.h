@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the rules of ../rules put into a driver in place of the kernel's functions: the same, but ringcap is
- * asked first. RINGCAP_OFFERS is what the driver offers, as the builder found it.
+ * The functions that the rules in ../rules put into a driver in place of the kernel's. They do the same, but ask
+ * ringcap first. The builder sets RINGCAP_OFFERS to what the driver offers.
  */
 #ifndef RINGCAP_RX_H
 #define RINGCAP_RX_H
@@ -11,19 +11,19 @@
 #include <linux/skbuff.h>
 #include <linux/ringcap_driver.h>
 
-/* Whether any ring takes packets from any aware device; otherwise nothing needs to be prepared. */
+/* Returns true if any ring takes packets from any aware device. Otherwise nothing needs to be prepared. */
 static __always_inline bool ringcap_rx_wanted(void)
 {
 	return static_branch_unlikely(&ringcap_driver_wanted);
 }
 
-/* Whether any wants frames before there is an skb. */
+/* Returns true if any ring wants frames before there is an skb. */
 static __always_inline bool ringcap_rx_frames_wanted(void)
 {
 	return static_branch_unlikely(&ringcap_driver_frames_wanted);
 }
 
-/* Drivers of one queue don't record it. */
+/* Drivers with one queue do not record the queue. */
 static __always_inline bool ringcap_takes(struct sk_buff *skb)
 {
 	return ringcap_rx_wanted() && ringcap_rx_skb(skb, skb_rx_queue_recorded(skb) ? skb_get_rx_queue(skb) : 0);
@@ -35,8 +35,8 @@ static inline gro_result_t ringcap_napi_gro_receive(struct napi_struct *napi, st
 }
 
 /*
- * The packet of napi_get_frags() has all of its bytes in pages, and eth_type_trans() has not been called. Once
- * it has been, the packet is like any other.
+ * The packet of napi_get_frags() has all of its bytes in pages, and eth_type_trans() has not been called yet. After
+ * that call, the packet is like any other.
  */
 static inline gro_result_t ringcap_napi_gro_frags(struct napi_struct *napi)
 {

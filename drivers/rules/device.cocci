@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Every driver: its devices are made known as aware before anybody can see them, and it goes by the module's own name
-// (NAME_ringcap) beside the stock driver. No alias: nothing loads it by itself.
+// For every driver: registers its devices as aware before they become visible. Gives the driver the module's own name
+// (NAME_ringcap), so that it can be loaded beside the stock driver. It has no alias, so nothing loads it automatically.
 
 @@ expression D; @@
 - register_netdev(D)

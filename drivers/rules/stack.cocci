@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Every driver: where it hands a packet to the stack, ringcap is asked first, by functions of the same shape in
-// include/ringcap_rx.h. Expressions, not statements, so that an else stays with its if.
+// For every driver: where the driver hands a packet to the stack, it asks ringcap first. It calls functions with the
+// same signature in include/ringcap_rx.h. The rules match expressions, not statements: so an else stays with its if.
 
 @@ expression N, S; @@
 - napi_gro_receive(N, S)

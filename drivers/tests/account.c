@@ -18,8 +18,8 @@
 #define TIMEOUT_MS 60000
 #define CARRIER_MS 30000
 #define LOOK_US 10000
-#define SHORT 200U	/* packets below are filtered out */
-#define SAMPLE 4U	/* of the others, one in so many is kept */
+#define SHORT 200U	/* shorter packets are filtered out */
+#define SAMPLE 4U	/* one in so many of the others is kept */
 
 static const struct sock_filter not_short[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
@@ -45,7 +45,7 @@ static void set_ring(const struct rt_account *account, u32 mode)
 	RT_CHECK(!rt_ring_set(&ring), "%s, mode %u: %s", account->interface, mode, rt_reason);
 }
 
-/* These leave the processor to the traffic for a moment. */
+/* The following functions leave the CPU to the traffic for a moment. */
 static bool is_ready(const char *interface)
 {
 	usleep(LOOK_US);
@@ -63,7 +63,7 @@ void rt_account_open(struct rt_account *account, const char *interface, enum rt_
 	static u32 number;
 
 	*account = (struct rt_account){ .interface = interface, .counter = counter, .mode = mode };
-	/* Names of clusters are common to all namespaces, and the last one's memory may still be on its way out. */
+	/* All namespaces share the cluster names, and the last cluster may not be freed yet. So each gets another name. */
 	snprintf(account->cluster, sizeof(account->cluster), "account-%d-%u", getpid(), number++);
 	RT_EVENTUALLY(is_ready(interface), CARRIER_MS);
 	RT_EQUAL(rt_link_set_up(interface, false), 0);

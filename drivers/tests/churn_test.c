@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens to a network card while it is captured from: its link flaps, its MTU and its rings change, it is renamed, it moves
- * to another namespace, it loses its driver, or the driver is reloaded. All under traffic, and the accounts are exact.
+ * Changes of a network card during capture. Its link flaps, its MTU and its rings change, it is renamed, it moves to
+ * another namespace, it loses its driver, or the driver is reloaded. All this happens under traffic, and the counters
+ * are exact.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -47,7 +48,7 @@ static void take_peer(const struct cable *cable, struct rt_nic *peer)
 	rt_nic_set_mtu("peer", LONG_MTU);
 }
 
-/* With a ring of @mode on it. */
+/* Takes the card, and puts a ring with @mode on it. */
 static void take(const struct cable *cable, struct rt_nic *nic, struct rt_account *account, u32 mode)
 {
 	char driver[32];
@@ -100,7 +101,7 @@ static void everything(struct rt_account *account)
 	rt_account_leave(account);
 }
 
-/* The module is taken out of the kernel and put in again, which binds it to the device. */
+/* Unloads the driver's module and loads it again, which binds it to the device. */
 static void reload(const struct cable *cable)
 {
 	char driver[32], path[64];
@@ -165,7 +166,7 @@ static int other_namespace(int own)
 	return other;
 }
 
-/* No ring is there: the stack gets all that the driver receives. */
+/* There is no ring: the stack gets all packets that the driver receives. */
 static void live_elsewhere(enum rt_counter counter)
 {
 	u64 before = rt_nic_received("nic"), count = 0;
@@ -181,7 +182,7 @@ static void live_elsewhere(enum rt_counter counter)
 	close(stack);
 }
 
-/* Its mode changes too, on the way. */
+/* The ring's mode also changes meanwhile. */
 static void move(const struct cable *cable)
 {
 	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), other = other_namespace(own);

@@ -15,7 +15,7 @@
 static const struct rt_traffic short_packets = { .flows = 16, .min_len = 60, .max_len = 1514 };
 static const struct rt_traffic long_packets = { .flows = 16, .min_len = 1600, .max_len = RT_FLOOD_LONGEST };
 
-/* One in eight is long. */
+/* Builds a packet. One in eight is long. */
 static u32 build(u32 number, u8 *bytes)
 {
 	return rt_packet_build(number % 8 == 7 ? &long_packets : &short_packets, number, bytes);
@@ -26,7 +26,7 @@ static bool stopped(const struct rt_flood *flood)
 	return __atomic_load_n(&flood->stop, __ATOMIC_ACQUIRE);
 }
 
-/* What an interface that is down or full refuses is not sent again. */
+/* Packets that an interface refuses because it is down or full are not sent again. */
 static void *send_all(void *arg)
 {
 	struct rt_flood *flood = arg;
@@ -77,7 +77,7 @@ void rt_flood_start(struct rt_flood *flood, const char *interface, struct rt_que
 
 void rt_flood_stop(struct rt_flood *flood)
 {
-	/* The reader finds the last packets then. */
+	/* After this, the reader finds the last packets. */
 	rt_settle();
 	__atomic_store_n(&flood->stop, true, __ATOMIC_RELEASE);
 	pthread_join(flood->threads[0], NULL);

@@ -18,8 +18,8 @@
 #define RING "modes-ring"
 
 /*
- * A card's key for hashing is random, and its hash linear: with few addresses, and no ports in a UDP packet's hash, all flows came to
- * one queue in one run of 32.
+ * A card's hash key is random, and its hash is linear. With few addresses, and without ports in the hash of UDP
+ * packets, all flows came to one queue in one of 32 runs.
  */
 static const struct rt_traffic mode_kinds[] = {
 	{ .flows = COUNT, .min_len = 60, .max_len = 1514 },
@@ -27,7 +27,7 @@ static const struct rt_traffic mode_kinds[] = {
 	{ .flows = COUNT, .min_len = 1600, .max_len = 8000 },
 };
 
-/* Names of clusters are common to all namespaces, and the last case's may still be on its way out. */
+/* All namespaces share the cluster names, and the last case's cluster may not be freed yet. */
 static char cluster[RINGCAP_NAME_MAX + 1];
 
 #define KINDS (sizeof(mode_kinds) / sizeof(mode_kinds[0]))
@@ -39,7 +39,7 @@ static void ring_on(const char *interface, u32 mode)
 		 "%s, mode %u: %s", interface, mode, rt_reason);
 }
 
-/* The stack and the driver's count have them at the end of a poll, which comes after the ring. */
+/* The stack and the driver's counter get the packets at the end of a poll, later than the ring. */
 static void check_others(const char *driver, int stack, u64 before, u32 mode, u32 kind)
 {
 	u64 want = mode == 2 ? 0 : COUNT, count = 0;
@@ -51,13 +51,13 @@ static void check_others(const char *driver, int stack, u64 before, u32 mode, u3
 	RT_CHECK(count == want, "%s, mode %u, kind %u: %llu in the stack", driver, mode, kind, (unsigned long long)count);
 }
 
-/* A queue for each of the card's. */
+/* A queue for each of the card's queues. */
 struct readers {
 	struct rt_queue queues[RT_MODE_QUEUES];
 	u32 number;
 };
 
-/* Each packet once and whole in the ring; in the stack each, or none. */
+/* Checks that the ring gets each packet once and whole, and the stack each or none. */
 static void try_mode(const char *driver, int sender, int stack, struct readers *readers, u32 mode, u32 kind)
 {
 	u32 first = (mode * (u32)KINDS + kind) * COUNT;

@@ -7,8 +7,9 @@
 #define RT_MODE_QUEUES 2	/* of a card, at most */
 
 /*
- * Sends packets that are small, large, tagged and in several buffers from the interface "peer" to "nic", which has a ring of
- * transparent mode 1, then 2: that has each packet once and whole, the stack each or none, and the driver has counted each. Some come by each of so many receive queues of "nic".
+ * Sends small, large and tagged packets, and packets in several buffers, from the interface "peer" to "nic". "nic" has
+ * a ring of transparent mode 1, then 2. Checks that the ring gets each packet once and whole, and the stack each or
+ * none. Checks that the driver has counted each packet, and that some came by each of so many receive queues of "nic".
  */
 void rt_mode_try_all(const char *driver, u32 queues);
 

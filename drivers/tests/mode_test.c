@@ -7,7 +7,7 @@
 #include "polling.h"
 #include "traffic.h"
 
-/* Polled by threads or by softirqs. */
+/* The card is polled by threads or by softirqs. */
 static void try_driver(u32 slot, const char *stock, u32 queues, u32 peer_slot, const char *peer_stock, bool threads)
 {
 	struct rt_nic nic, peer;

@@ -25,7 +25,7 @@
 #define PROBES_STEADY 20
 #define PROBES_MAX 400
 
-/* The first entry of a folder whose name begins so; false when there is none. */
+/* Finds the first entry of a folder with a name that starts with begin. Returns false if there is none. */
 static bool rt_nic_entry(const char *folder, const char *begin, char *name, size_t size)
 {
 	DIR *dir = opendir(folder);
@@ -117,8 +117,8 @@ static void rt_nic_bind(const struct rt_nic *nic, const char *driver)
 }
 
 /*
- * A device that is bound has its interface in the first namespace, where /sys is of. Another case's namespace may not have
- * given it back yet; unbinding does not mind.
+ * A bound device has its interface in the initial namespace, to which /sys belongs. The namespace of another case may
+ * not have given it back yet. Unbinding works anyway.
  */
 void rt_nic_take(struct rt_nic *nic, const char *driver, const char *name)
 {
@@ -175,7 +175,7 @@ static int rt_probe_open(const char *interface)
 
 void rt_nic_wait_for_link(const char *from, const char *to)
 {
-	/* Where struct rt_traffic goes to, too. */
+	/* struct rt_traffic has the same destination. */
 	struct ethhdr probe = { .h_dest = { 2, 0, 0, 0, 0, 2 }, .h_source = { 2, 0, 0, 0, 0, 1 }, .h_proto = htons(PROBE_PROTOCOL) };
 	int sender = rt_probe_open(from), receiver = rt_probe_open(to);
 	struct pollfd ready = { .fd = receiver, .events = POLLIN };
@@ -184,7 +184,7 @@ void rt_nic_wait_for_link(const char *from, const char *to)
 
 	memcpy(bytes, &probe, sizeof(probe));
 	for (probes = 0; probes < PROBES_MAX && steady < PROBES_STEADY; probes++) {
-		/* A link that is down may answer that it is. */
+		/* Sending on a link that is down may fail. */
 		if (send(sender, bytes, 60, 0) == 60 && poll(&ready, 1, PROBE_MS) == 1 && recv(receiver, bytes, sizeof(bytes), 0) > 0)
 			steady++;
 		else
@@ -203,7 +203,7 @@ u64 rt_nic_received(const char *name)
 	char line[512], *at;
 	FILE *file;
 
-	/* Of this namespace, as /sys is not. */
+	/* This file is of our namespace; /sys is not. */
 	file = fopen("/proc/self/net/dev", "r");
 	while (file && !found && fgets(line, sizeof(line), file)) {
 		at = strchr(line, ':');

@@ -6,7 +6,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* /sys shows the interfaces of the namespace that mounted it, which is not ours. */
+/* /sys shows the interfaces of the namespace that mounted it. That is not our namespace. */
 #define OWN_SYS "/run/own-sys"
 
 void rt_polling_by_threads(const char *interface)
@@ -20,7 +20,7 @@ void rt_polling_by_threads(const char *interface)
 	RT_CHECK(!umount(OWN_SYS), "%m");
 }
 
-/* The number behind @label in a process's status; false when it is not the process @name begins with. */
+/* Reads the number after @label in a process's status. Returns false unless its name starts with @name. */
 static bool rt_polling_status(const char *process, const char *name, const char *label, unsigned long long *number)
 {
 	char path[300], line[128];

@@ -5,10 +5,10 @@
 
 #include "test.h"
 
-/* Lets threads poll an interface of this namespace, as long as it is there. */
+/* Lets threads poll an interface of this namespace as long as it exists. */
 void rt_polling_by_threads(const char *interface);
 
-/* How often threads that poll it have waited for something to do. */
+/* Returns how often the threads that poll it have waited for work. */
 u64 rt_polling_waits(const char *interface);
 
 #endif /* RT_POLLING_H */

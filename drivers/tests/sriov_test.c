@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Virtual functions of an aware igb: they come and go while the physical one is captured from, and are captured from themselves.
+ * Virtual functions of an aware igb. They come and go while the physical function is captured. They are also captured
+ * themselves.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 
 #define FUNCTIONS 2
 
-/* All cases begin with the aware igb as @name, and an e1000e, which sends to it. */
+/* All cases start with the aware igb as @name, and with an e1000e that sends to it. */
 static void take_both(struct rt_nic *igb, struct rt_nic *peer, const char *name)
 {
 	rt_nic_find(igb, 1, "igb");
@@ -34,7 +35,7 @@ static void release_both(const struct rt_nic *igb, const struct rt_nic *peer)
 	rt_nic_release(peer);
 }
 
-/* The card restarts with other queues, and counts from 0, when virtual functions are made or removed. */
+/* When virtual functions are created or removed, the card restarts with other queues and counts from 0. */
 static void capture_on_physical(u32 mode)
 {
 	struct rt_account account;
@@ -52,7 +53,7 @@ static void capture_on_physical(u32 mode)
 	rt_nic_set_functions(&igb, FUNCTIONS);
 	rt_account_wait(&account);
 	rt_account_close(&account);
-	/* With virtual functions there. */
+	/* This is with virtual functions. */
 	RT_EQUAL(rt_link_set_up("nic", true), 0);
 	rt_account_open(&account, "nic", RT_COUNTER_EXACT, mode, "peer");
 	rt_account_wait(&account);
@@ -71,7 +72,7 @@ RT_CASE(sriov_physical_mode2)
 	capture_on_physical(2);
 }
 
-/* Gets what goes to the address of struct rt_traffic's packets: a virtual function has to be sent it. */
+/* Takes a function with the destination address of struct rt_traffic, so that the card forwards packets to it. */
 static void take_function(const struct rt_nic *igb, struct rt_nic *function)
 {
 	rt_nic_set_functions(igb, FUNCTIONS);
@@ -87,14 +88,14 @@ RT_CASE(sriov_virtual_captured)
 	take_both(&igb, &peer, "physical");
 	rt_nic_set_mtu("physical", 9000);
 	take_function(&igb, &function);
-	/* Else tagged packets are not for it. */
+	/* Without this, the card does not forward tagged packets to it. */
 	RT_EQUAL(rt_link_add_vlan("nic", "tagged", 42, 1), 0);
 	rt_mode_try_all("igbvf_ringcap", 1);
 	rt_nic_release(&function);
 	release_both(&igb, &peer);
 }
 
-/* It is taken away with a ring on it, under traffic. */
+/* The function is removed under traffic, with a ring on it. */
 RT_CASE(sriov_virtual_removed)
 {
 	struct rt_nic igb, peer, function;
@@ -114,7 +115,7 @@ RT_CASE(sriov_virtual_removed)
 	release_both(&igb, &peer);
 }
 
-/* In the namespace @to now, and up; the ring's is @home. */
+/* Moves the function to the namespace @to and sets it up. The ring's namespace is @home. */
 static void move_function(int from, int to, int home)
 {
 	RT_CHECK(!setns(from, CLONE_NEWNET), "%m");
@@ -125,7 +126,7 @@ static void move_function(int from, int to, int home)
 	RT_CHECK(!setns(home, CLONE_NEWNET), "%m");
 }
 
-/* Every packet is seen once the first is, which shows that the card forwards. */
+/* The first packet that is seen shows that the card forwards. From then on, every packet is seen. */
 static void check_followed(int sender, u32 *next)
 {
 	const struct rt_traffic traffic = { .flows = 3 };
@@ -137,7 +138,7 @@ static void check_followed(int sender, u32 *next)
 		rt_send(sender, &traffic, (*next)++, 1);
 		usleep(50000);
 	}
-	/* Others of those may still be on their way. */
+	/* Other packets of the first ones may still be on their way. */
 	do {
 		seen = rt_ring_seen("follow");
 		usleep(500000);
@@ -148,8 +149,8 @@ static void check_followed(int sender, u32 *next)
 }
 
 /*
- * A virtual function moves into a container and back, twice, and stays when the container ends. The ring sees its packets in
- * each namespace.
+ * A virtual function moves into a container and back, twice, and stays when the container ends. The ring sees its
+ * packets in each namespace.
  */
 RT_CASE(sriov_virtual_follows)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An aware driver that no ring wants anything of is the stock driver: every packet reaches the stack once, whole, with its VLAN
- * tag, and is counted as before. Small and large packets, tagged ones, and jumbo frames, which come in pieces.
+ * Without rings, an aware driver behaves like the stock driver. Every packet reaches the stack once, whole, and with
+ * its VLAN tag, and is counted as before. The packets are small, large and tagged ones, and jumbo frames in several
+ * pieces.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -38,7 +39,7 @@ static int listen_on(const char *interface)
 	return fd;
 }
 
-/* The next packet as it was on the wire; 0 when none comes any more. */
+/* Receives the next packet as it was on the wire. Returns 0 when no more packets come. */
 static u32 receive(int fd, u8 bytes[RT_PACKET_MAX])
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
@@ -67,7 +68,7 @@ static u32 receive(int fd, u8 bytes[RT_PACKET_MAX])
 	return (u32)len;
 }
 
-/* That each of COUNT packets comes once and whole, and that the driver has counted them; others are not looked at. */
+/* Checks that each of COUNT packets comes once and whole, and that the driver counted them. Ignores other packets. */
 static void expect_all(const char *driver, u32 kind, int fd, int sender, const char *interface)
 {
 	static u8 bytes[RT_PACKET_MAX], wanted[RT_PACKET_MAX];
@@ -89,7 +90,7 @@ static void expect_all(const char *driver, u32 kind, int fd, int sender, const c
 		count++;
 	}
 	RT_CHECK(count == COUNT, "%s: %u of %u packets of kind %u came", driver, count, COUNT, kind);
-	/* Some drivers count now and then only. */
+	/* Some drivers update their counters only from time to time. */
 	RT_EVENTUALLY(rt_nic_received(interface) - before >= COUNT, 5000);
 	RT_CHECK(rt_nic_received(interface) - before <= COUNT + others + 2, "%s has counted too many", driver);
 }

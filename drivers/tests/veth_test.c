@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Transparent modes on veth_ringcap, which takes the stock driver's place: no bus, the far end is aware, too. */
+/* Transparent modes on veth_ringcap, which replaces the stock driver. There is no bus, and the far end is aware too. */
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -11,7 +11,7 @@
 #include "mode.h"
 #include "traffic.h"
 
-/* With GRO it polls; without, packets come by the stack's backlog. */
+/* With GRO, the driver polls. Without it, packets come by the stack's backlog. */
 static void set_gro(const char *name, bool on)
 {
 	struct ethtool_value value = { .cmd = ETHTOOL_SGRO, .data = on };

@@ -20,7 +20,7 @@ int rt_watch_open(void)
 	return fd;
 }
 
-/* Whether the message is that @interface has gone, and with how many packets. */
+/* Returns true if the message says that @interface has gone, and reads its packet count. */
 static bool rt_watch_is_end(const struct nlmsghdr *header, const char *interface, u64 *received)
 {
 	const struct rtattr *attr = (const void *)((const u8 *)header + NLMSG_SPACE(sizeof(struct ifinfomsg)));

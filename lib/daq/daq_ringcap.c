@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libdaq's module "ringcap": Snort 3 and other programs on libdaq 3 read queues, a queue an instance. Passive: verdicts are
- * counted and change nothing. See daq-ringcap(7).
+ * libdaq's module "ringcap". Snort 3 and other programs on libdaq 3 read queues with it, one queue per instance. The
+ * module is passive: it counts verdicts, and they change nothing. See daq-ringcap(7).
  *
- * Messages point into the queue's memory. Programs finalise them in any order, while a queue takes packets back in the order
- * in which it gave them. So the instance notes of each packet that it has not given back whether it is done:
+ * Messages point into the queue's memory. Programs finalise them in any order. A queue takes packets back only in the
+ * order in which it gave them. So for each packet that it has not given back, the instance notes whether it is done:
  *
  *       first                            next
  *         | done | done |      | done |   |
  *         '--- given back at --'
  *              the next receive
  *
- * A message that stays with the program thus keeps those behind it in the queue, but not the program from receiving more:
- * it may have as many messages as the pool has, and WINDOW packets lie in the queue at most.
+ * So a message that the program keeps also keeps the later packets in the queue. But the program can still receive: it
+ * may have as many messages as the pool has, and at most WINDOW packets lie in the queue.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +34,7 @@
 
 #define MODULE_VERSION	1
 #define POOL_DEFAULT	256U
-#define WINDOW		65536U	/* as many packets as libringcap lends, and a power of two */
+#define WINDOW		65536U	/* the number of packets that libringcap lends; a power of two */
 #define NSEC_PER_SEC	1000000000ULL
 
 struct message {
@@ -45,7 +45,7 @@ struct message {
 	bool lent;		/* the program has it */
 };
 
-/* Packets that were received and not given back; a packet's number counts on and wraps around. */
+/* Packets that were received and not given back. Packet numbers increase and wrap around. */
 struct window {
 	bool done[WINDOW];
 	uint32_t first, next;
@@ -54,21 +54,21 @@ struct window {
 struct instance {
 	DAQ_ModuleInstance_h modinst;
 	struct ringcap *queue;		/* NULL once it was closed */
-	pthread_mutex_t closing;	/* of the queue, which others may interrupt meanwhile */
+	pthread_mutex_t closing;	/* protects closing the queue, because other threads may interrupt meanwhile */
 	struct ringcap_queue about;
 	uint32_t snaplen;
-	int timeout_ms;			/* -1 = for ever */
+	int timeout_ms;			/* -1 = no limit */
 	bool report;
-	struct bpf_program filter;	/* without instructions everything passes */
-	uint64_t metadata;		/* that it was told last, see metadata.h */
+	struct bpf_program filter;	/* no instructions = everything passes */
+	uint64_t metadata;		/* last given to the filter, see metadata.h */
 	struct message *messages;
 	struct message *free;
 	DAQ_MsgPoolInfo_t pool;
 	struct ringcap_pkt *packets;	/* as many as messages */
 	struct window window;
-	DAQ_Stats_t stats;		/* what the instance itself counts */
-	struct ringcap_stats start;	/* the queue's account at the start or reset, */
-	struct ringcap_stats end;	/* and when it was closed */
+	DAQ_Stats_t stats;		/* the instance's own counters */
+	struct ringcap_stats start;	/* the queue's counters at the start or reset */
+	struct ringcap_stats end;	/* the queue's counters when it was closed */
 };
 
 static DAQ_BaseAPI_t daq;
@@ -99,7 +99,7 @@ static int get_variable_descs(const DAQ_VariableDesc_t **table)
 	return sizeof(variables) / sizeof(*variables);
 }
 
-/* libdaq does not say which mode was asked for when it is not one of the module's type. */
+/* libdaq does not report the requested mode if the module's type does not have it. */
 static int check_mode(DAQ_ModuleConfig_h config, DAQ_ModuleInstance_h modinst)
 {
 	if (daq.config_get_mode(config) == DAQ_MODE_PASSIVE)
@@ -187,7 +187,7 @@ static int make_pool(struct instance *in)
 	return DAQ_SUCCESS;
 }
 
-/* Each instance takes a queue that no other has: of several with the same input each gets its own. */
+/* Each instance takes a free queue. So instances with the same input each get their own queue. */
 static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
 {
 	unsigned total = daq.config_get_total_instances(config), id = daq.config_get_instance_id(config);
@@ -214,8 +214,8 @@ static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
 }
 
 /*
- * Opens the queue too, so that a program with more instances than there are queues says so before it starts any. What
- * arrives until it starts lies in the queue.
+ * Opens the queue too. So a program with more instances than queues reports that before it starts any instance.
+ * Packets that arrive before the start stay in the queue.
  */
 static int instantiate(const DAQ_ModuleConfig_h config, DAQ_ModuleInstance_h modinst, void **handle)
 {
@@ -243,7 +243,7 @@ static int instantiate(const DAQ_ModuleConfig_h config, DAQ_ModuleInstance_h mod
 	return err;
 }
 
-/* Wrapping modules, such as dump, call it without looking whether there is one. */
+/* Wrapping modules, such as dump, call this function without checking whether it exists. */
 static int start(void *handle)
 {
 	(void)handle;
@@ -272,7 +272,7 @@ static int set_filter(void *handle, const char *expression)
 
 /* ---------------------------------------------------------------- receiving */
 
-/* Gives back the packets up to the first that is not done. */
+/* Gives back the packets before the first one that is not done. */
 static void give_back(struct instance *in)
 {
 	struct window *w = &in->window;
@@ -292,7 +292,7 @@ static const DAQ_Msg_t *lend(struct instance *in, const struct ringcap_pkt *pkt)
 	in->free = m->next_free;
 	m->packet = in->window.next;
 	m->lent = true;
-	m->msg.data = (uint8_t *)(uintptr_t)pkt->data;	/* read-only: a program that may change packets is told so by capabilities */
+	m->msg.data = (uint8_t *)(uintptr_t)pkt->data;	/* read-only, as the capabilities tell programs */
 	m->msg.data_len = slot->caplen < in->snaplen ? slot->caplen : in->snaplen;
 	m->header.ts.tv_sec = (time_t)(slot->ts_ns / NSEC_PER_SEC);
 	m->header.ts.tv_usec = (suseconds_t)(slot->ts_ns % NSEC_PER_SEC / 1000);
@@ -309,7 +309,7 @@ static bool passes(struct instance *in, const struct ringcap_pkt *pkt)
 	return bpf_filter(in->filter.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen);
 }
 
-/* Takes n received packets into the window; how many became messages. */
+/* Takes n received packets into the window. Returns how many became messages. */
 static unsigned lend_all(struct instance *in, unsigned n, const DAQ_Msg_t *msgs[])
 {
 	unsigned lent = 0;
@@ -346,7 +346,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Receives until the filter has let something pass; *rstat says what else ended it. */
+/* Receives until a packet passes the filter. *rstat tells if something else ended it. */
 static unsigned receive(struct instance *in, unsigned max, const DAQ_Msg_t *msgs[], DAQ_RecvStatus *rstat)
 {
 	int64_t end = in->timeout_ms > 0 ? now_ms() + in->timeout_ms : 0;
@@ -417,7 +417,7 @@ static int msg_finalize(void *handle, const DAQ_Msg_t *msg, DAQ_Verdict verdict)
 	return DAQ_SUCCESS;
 }
 
-/* From any thread, also when the instance has been stopped. */
+/* May be called from any thread, also when the instance has been stopped. */
 static int interrupt(void *handle)
 {
 	struct instance *in = handle;
@@ -460,8 +460,8 @@ static int get_stats(void *handle, DAQ_Stats_t *stats)
 	stats->packets_outstanding = in->pool.size - in->pool.available;
 	stats->hw_packets_dropped = lost(&in->start, &now);
 	/*
-	 * More were read than arrived when an earlier consumer had left some, or some arrived before the start's account was taken.
-	 * What was lost is in both, as in other modules.
+	 * More packets were read than arrived if an earlier consumer had left some, or if some arrived before the
+	 * counters were read at the start. Lost packets are in both counters, as in other modules.
 	 */
 	stats->hw_packets_received = (arrived > read ? arrived : read) + stats->hw_packets_dropped;
 	return DAQ_SUCCESS;
@@ -475,7 +475,7 @@ static void reset_stats(void *handle)
 	account(in, &in->start);
 }
 
-/* libdaq has one number for what was lost. */
+/* libdaq has one number for lost packets. */
 static void report(struct instance *in)
 {
 	const struct ringcap_stats *from = &in->start;
@@ -492,7 +492,7 @@ static void report(struct instance *in)
 		now.dropped[RINGCAP_DROP_NOMEM] - from->dropped[RINGCAP_DROP_NOMEM]);
 }
 
-/* The queue stays open while messages are out, which point into it: then it is closed with the instance. */
+/* While the program has messages, which point into the queue, the queue stays open until the instance is closed. */
 static int stop(void *handle)
 {
 	struct instance *in = handle;
@@ -513,8 +513,8 @@ static int get_snaplen(void *handle)
 }
 
 /*
- * Nothing can be injected, and each attempt is refused. But a Snort with a rule that answers (reject) opens a raw socket unless the
- * module can inject, and ends when it may not.
+ * The module cannot inject, and it refuses each attempt. But a Snort that has a rule with an answer (reject) opens a
+ * raw socket if the module cannot inject, and exits if it may not open one.
  */
 static uint32_t get_capabilities(void *handle)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libFuzzer target: everything that reads bytes which another process wrote. The first byte selects what; the rest is a
+ * libFuzzer target for all code that reads bytes from another process. The first byte selects the code. The rest is a
  * lane's memory and positions, an agent's answer, or a name.
  */
 #include <stdint.h>
@@ -17,7 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static volatile uint8_t sink;
 
-/* A lane's memory, with the input over and over: twice in a row as the module maps it, or with the eBPF engine's tail. */
+/*
+ * Makes a lane's memory, filled with the repeated input. It appears twice in a row as the module maps it, or has the
+ * eBPF engine's tail.
+ */
 static uint8_t *lane_memory(const uint8_t *data, size_t n, size_t size, int tail)
 {
 	size_t all = size + (tail ? RINGCAP_LANE_TAIL : size);

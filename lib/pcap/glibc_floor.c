@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Functions that the C library has under a new version since glibc 2.33: with these of our own, what is built here runs
- * in images with glibc 2.28, too (tests/abi checks it).
+ * Our own versions of functions to which glibc 2.33 gave new symbol versions. With them, programs that are built here
+ * also run in images with glibc 2.28 (tests/abi checks it).
  */
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libpcap's capture source "ringcap": stock programs read ringcap queues by the device names ringcap:NAME, ringcap:NAME@Q,
- * rc-NAME and rc-NAME@Q. This file is added to libpcap's own source, whose internal interfaces it uses.
+ * libpcap's capture source "ringcap". Stock programs read ringcap queues by the device names ringcap:NAME,
+ * ringcap:NAME@Q, rc-NAME and rc-NAME@Q. This file is added to libpcap's source and uses its internal interfaces.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
@@ -27,7 +27,7 @@
 #include "pcap-int.h"
 #include "pcap-ringcap.h"
 
-/* Internal names changed in libpcap 1.10.5; the build defines which ones there are. */
+/* Internal names changed in libpcap 1.10.5. The build defines which names exist. */
 #ifdef RINGCAP_PCAPINT
 #define add_dev				pcapint_add_dev
 #define install_bpf_program		pcapint_install_bpf_program
@@ -37,25 +37,25 @@
 #define pcap_filter_with_aux_data	pcapint_filter_with_aux_data
 #endif
 
-#define BATCH		64	/* packets after which the program gets its turn */
+#define BATCH		64	/* packets after which control returns to the program */
 #define ALIAS_ENV	"RINGCAP_PCAP_ALIAS"
 #define COPY_ENV	"RINGCAP_PCAP_COPY"
 #define NSEC_PER_SEC	1000000000ULL
 
-/* Ours in the pcap_t. */
+/* Our private data in the pcap_t. */
 struct pcap_ringcap {
 	struct ringcap *queue;
 	int nonblock;		/* private: the descriptor itself never blocks */
-	struct ringcap_run run;	/* what it has passed is released by the next read: the program may still look at it */
-	int failed;		/* -errno to be told by the next read */
+	struct ringcap_run run;	/* the next read releases its passed packets: the program may still use them */
+	int failed;		/* -errno that the next read reports */
 	uint64_t received;	/* before the filter */
 	struct ringcap_stats start;
-	u_char *untagged;	/* ad hoc: where a packet without its VLAN tag is put for the filter, else NULL */
-	uint64_t filtered_from;	/* of what is received, the kernel has filtered from this packet on */
-	u_char *copy;		/* where the program gets each packet to write into, else NULL */
-	int odd;		/* there is a direction, filter or copy: one look for most programs, which have none */
-	uint64_t metadata;	/* that the filter was told last, see metadata.h */
-	time_t second;		/* of the last packet, */
+	u_char *untagged;	/* ad hoc: buffer for a packet without its VLAN tag, for the filter; else NULL */
+	uint64_t filtered_from;	/* number of the first received packet that the kernel has filtered */
+	u_char *copy;		/* buffer with a copy of each packet, for programs that write into it; else NULL */
+	int odd;		/* there is a direction, filter or copy: one check, as most programs have none */
+	uint64_t metadata;	/* last given to the filter, see metadata.h */
+	time_t second;		/* of the last packet */
 	uint64_t second_ns;	/* the same in nanoseconds */
 	char name[RINGCAP_NAME_MAX + 8];
 };
@@ -68,13 +68,13 @@ int ringcap_is_name(const char *device)
 
 	if (!name)
 		return 0;
-	/* Anybody may call an interface rc-something. */
+	/* Any interface may have a name that starts with rc-. */
 	return device[2] != '-' || device_given(name) || !if_nametoindex(device);
 }
 
 /*
- * Looks device up in RINGCAP_PCAP_ALIAS ("eth0=mirror,eth1=mirror@1"), for programs that insist on the name of an interface
- * that exists. Writes the queue's name; 0 when there is no such entry.
+ * Looks device up in RINGCAP_PCAP_ALIAS ("eth0=mirror,eth1=mirror@1"), for programs that accept only the name of an
+ * existing interface. Writes the queue's name. Returns 0 if there is no such entry.
  */
 static int from_alias(const char *device, char *name, size_t size)
 {
@@ -95,8 +95,8 @@ static int from_alias(const char *device, char *name, size_t size)
 }
 
 /*
- * The queue that is the Nth of "tcpdump -D", for a device "N": tcpdump looks into that list only where no such device exists, and
- * without rights the kernel does not tell whether it does. 0 if it is not a queue of ours.
+ * For a device "N", finds the queue that is the Nth of "tcpdump -D". tcpdump searches that list only if no device "N"
+ * exists. Without privileges, the kernel does not tell whether it exists. Returns 0 if the Nth is not our queue.
  */
 static int from_list(const char *device, char *name, size_t size)
 {
@@ -124,13 +124,13 @@ static void note_odd(pcap_t *p)
 	rc->odd = p->direction != PCAP_D_INOUT || p->fcode.bf_insns || rc->copy;
 }
 
-/* Apart from the loop, which is shorter without them: most programs have neither. */
+/* Outside the loop, which is shorter without them: most programs use neither. */
 static __attribute__((noinline)) int right_direction(const pcap_t *p, const struct ringcap_slot *slot)
 {
 	return (p->direction == PCAP_D_OUT) == !!(slot->flags & RINGCAP_SLOT_OUTGOING);
 }
 
-/* As the kernel sees a packet: with its VLAN tag beside it. */
+/* Filters a packet as the kernel sees it: without the VLAN tag in its data. */
 static int passes_untagged(const pcap_t *p, const struct ringcap_slot *slot)
 {
 	enum { MACS = 12, TAG = 4 };
@@ -186,10 +186,10 @@ static void deliver(pcap_t *p, struct pcap_ringcap *rc, const struct ringcap_slo
 	callback(user, &header, data);
 }
 
-/* Hands on what the run has, at most count packets, until the program breaks the loop. */
+/* Hands on the packets of the run, at most count, until the program breaks the loop. */
 static int drain(pcap_t *p, struct pcap_ringcap *rc, int count, pcap_handler callback, u_char *user)
 {
-	struct ringcap_run run = rc->run;	/* one that nobody else can reach stays in registers */
+	struct ringcap_run run = rc->run;	/* a local copy stays in registers */
 	const struct ringcap_slot *slot;
 	uint64_t rejected = 0;
 	int passed = 0;
@@ -217,7 +217,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Milliseconds that may be waited from now on: 0 = none, -1 = for ever. */
+/* Returns how many milliseconds may still be waited: 0 = none, -1 = no limit. */
 static int time_left(pcap_t *p, int64_t start)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -245,8 +245,8 @@ static int receive_failed(pcap_t *p, int err)
 }
 
 /*
- * Hands on up to count packets: from one run after the other until there are BATCH or no more without waiting. Sets *err to
- * what ended it, 0 = nothing.
+ * Hands on up to count packets, run by run. Stops after BATCH packets, or when it would have to wait for more.
+ * Sets *err to the error that ended it, 0 = none.
  */
 static int read_runs(pcap_t *p, int count, pcap_handler callback, u_char *user, int *err)
 {
@@ -265,7 +265,7 @@ static int read_runs(pcap_t *p, int count, pcap_handler callback, u_char *user, 
 	}
 }
 
-/* What comes now has passed it in the kernel. */
+/* Packets from now on have passed the filter in the kernel. */
 static void forget_filter(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -292,13 +292,13 @@ static int ringcap_pcap_read(pcap_t *p, int count, pcap_handler callback, u_char
 		}
 		n = read_runs(p, PACKET_COUNT_IS_UNLIMITED(count) ? INT_MAX : count, callback, user, &err);
 	} while (!n && (p->break_loop || err == -EINTR));
-	/* pcap_next and pcap_next_ex hand out a pointer that is good until the next call; others have had theirs. */
+	/* pcap_next and pcap_next_ex return a pointer that is valid until the next call. Others are done with theirs. */
 	if (n && callback != p->oneshot_callback)
 		ringcap_done(rc->queue, &rc->run);
 	if (err < 0 && err != -EINTR) {
 		if (!n)
 			return receive_failed(p, err);
-		rc->failed = err;	/* after what was handed on */
+		rc->failed = err;	/* reported after the packets that were handed on */
 	}
 	return n;
 }
@@ -311,7 +311,7 @@ static void ringcap_breakloop(pcap_t *p)
 
 	pcap_breakloop_common(p);
 	if (rc->queue)
-		ringcap_wakeup(rc->queue);	/* of the reader, in any thread */
+		ringcap_wakeup(rc->queue);	/* wakes the reader, in any thread */
 }
 
 static int ringcap_getnonblock(pcap_t *p)
@@ -341,8 +341,8 @@ static int ringcap_setfilter(pcap_t *p, struct bpf_program *program)
 }
 
 /*
- * The kernel filters, but what was already in the queue is for us. Where it does not accept the program, all of it
- * is.
+ * The kernel filters, but we filter the packets that were already in the queue. If the kernel does not accept the
+ * program, we filter all packets.
  */
 static int adhoc_setfilter(pcap_t *p, struct bpf_program *program)
 {
@@ -364,7 +364,7 @@ static int ringcap_setdirection(pcap_t *p, pcap_direction_t direction)
 	return 0;
 }
 
-/* 0, or -errno; -ENXIO when the packet was taken and not sent. */
+/* Returns 0 or -errno. -ENXIO: the packet was taken but not sent. */
 static int send_now(struct ringcap *queue, const void *data, size_t size)
 {
 	struct ringcap_inject_stats before, now;
@@ -391,7 +391,7 @@ static int ringcap_pcap_inject(pcap_t *p, const void *data, int size)
 		snprintf(p->errbuf, sizeof(p->errbuf), "%s", reason);
 		return PCAP_ERROR;
 	}
-	/* pcap_inject takes no interface: the only one that the queue may send out of. */
+	/* pcap_inject has no argument for the interface. We use the only interface that the queue may send from. */
 	err = send_now(rc->queue, data, (size_t)size);
 	if (!err)
 		return size;
@@ -401,7 +401,7 @@ static int ringcap_pcap_inject(pcap_t *p, const void *data, int size)
 	return PCAP_ERROR;
 }
 
-/* Since the handle was opened. The counters have 32 bits by libpcap's interface, and wrap as its others do. */
+/* Counts since the handle was opened. By libpcap's interface, the counters have 32 bits and wrap, like its others. */
 static int ringcap_pcap_stats(pcap_t *p, struct pcap_stat *stat)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -418,8 +418,8 @@ static int ringcap_pcap_stats(pcap_t *p, struct pcap_stat *stat)
 			lost += now.dropped[i] - rc->start.dropped[i];
 	arrived = now.delivered - rc->start.delivered;
 	/*
-	 * More than arrived were read when an earlier consumer had left some. What was lost is in both, as libpcap has it on
-	 * Linux: programs take ps_recv - ps_drop for what they got.
+	 * More packets were read than arrived if an earlier consumer had left some. Lost packets are in both counters,
+	 * as in libpcap on Linux: programs take ps_recv - ps_drop for the packets that they got.
 	 */
 	stat->ps_recv = (u_int)((arrived > rc->received ? arrived : rc->received) + lost);
 	stat->ps_drop = (u_int)lost;
@@ -439,13 +439,13 @@ static void ringcap_cleanup(pcap_t *p)
 	struct pcap_ringcap *rc = p->priv;
 	struct ringcap *queue = rc->queue;
 
-	/* First, for a signal's handler may break the loop of a handle that is being closed: tcpdump's does. */
+	/* First, because a signal handler may break the loop of a handle that is being closed, as tcpdump's does. */
 	rc->queue = NULL;
 	atomic_signal_fence(memory_order_seq_cst);
 	ringcap_done(queue, &rc->run);
 	ringcap_close(queue);
 	free_buffers(rc);
-	p->fd = -1;	/* was the queue's, and is closed */
+	p->fd = -1;	/* it was the queue's and is closed */
 	p->selectable_fd = -1;
 	pcap_cleanup_live_common(p);
 }
@@ -470,7 +470,7 @@ static int open_failed(pcap_t *p, int err, const char *reason)
 	return PCAP_ERROR;
 }
 
-/* Programs for the kernel find a VLAN tag that the device took off where the kernel has it, not in the packet. */
+/* Filter programs for the kernel read a removed VLAN tag from the kernel's metadata, not from the packet. */
 static struct ringcap *open_adhoc(pcap_t *p, char *reason)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -494,8 +494,8 @@ static struct ringcap *open_adhoc(pcap_t *p, char *reason)
 }
 
 /*
- * Whether this program writes into packets: a queue's memory is read-only, and it would die of that. arpwatch swaps the bytes
- * of ARP packets in place.
+ * Returns true if this program writes into packets. A queue's memory is read-only, so the write would kill the program.
+ * arpwatch swaps the bytes of ARP packets in place.
  */
 static int writes_into_packets(void)
 {
@@ -529,7 +529,7 @@ static int ringcap_activate(pcap_t *p)
 	if (p->snapshot <= 0 || p->snapshot > MAXIMUM_SNAPLEN)
 		p->snapshot = MAXIMUM_SNAPLEN;
 	p->linktype = DLT_EN10MB;
-	p->fd = ringcap_fd(rc->queue);	/* some programs poll this one, */
+	p->fd = ringcap_fd(rc->queue);	/* some programs poll this one */
 	p->selectable_fd = p->fd;	/* most this one */
 	p->read_op = ringcap_pcap_read;
 	p->inject_op = ringcap_pcap_inject;
@@ -544,7 +544,7 @@ static int ringcap_activate(pcap_t *p)
 	return 0;
 }
 
-/* Offers both precisions; pcap_close frees the list. */
+/* Offers both time stamp precisions. pcap_close frees the list. */
 static int offer_precisions(pcap_t *p)
 {
 	p->tstamp_precision_list = malloc(2 * sizeof(u_int));
@@ -588,7 +588,7 @@ static int can_be_captured(int fd, const char *interface)
 	       (request.ifr_hwaddr.sa_family == ARPHRD_ETHER || request.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK);
 }
 
-/* Interfaces that can be captured ad hoc, with the rights to do so. */
+/* Adds the interfaces that can be captured ad hoc, if the process has the rights for that. */
 static int find_interfaces(pcap_if_list_t *list, char *errbuf)
 {
 	struct if_nameindex *interfaces = ringcap_may_capture(NULL) ? NULL : if_nameindex();

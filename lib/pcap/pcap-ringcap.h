@@ -6,7 +6,7 @@
 pcap_t *ringcap_create(const char *device, char *errbuf, int *is_ours);
 int ringcap_findalldevs(pcap_if_list_t *list, char *errbuf);
 
-/* Whether device is written like one of ours, which no network interface's address can be asked for. */
+/* Returns true if device has the form of our device names. No such device has a network interface's address. */
 int ringcap_is_name(const char *device);
 
 #endif

@@ -20,7 +20,10 @@ enum { LANES_DEFAULT = 4, NAMES_TRIED = 64 };
 
 /* ---------------------------------------------------------------- names */
 
-/* "adhoc-eth4-4711-0": the name tells the interface and the process. Interfaces' names may have characters that ours must not. */
+/*
+ * Makes a name such as "adhoc-eth4-4711-0", which contains the interface and the process. Interface names may contain
+ * characters that are not valid in ring names; these are replaced.
+ */
 static void make_name(char *name, const char *interface)
 {
 	static atomic_uint number;
@@ -46,7 +49,7 @@ static void put_optional(struct control *c, uint16_t type, uint32_t value)
 		control_put_u32(c, type, value);
 }
 
-/* The lanes that the module makes by default, and what each of them has to hold for the queue to hold so many bytes. */
+/* Returns the lane size with which a queue holds buffer_size bytes, given the module's default number of lanes. */
 static uint32_t lane_size(uint32_t buffer_size)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -122,7 +125,7 @@ static int refused(const struct adhoc *a, const char *interface, int err, const 
 	return fail(errbuf, -err, "%s: %s: %s", interface, what, a->control.reason[0] ? a->control.reason : strerror(-err));
 }
 
-/* Names are common to all network namespaces: in another one somebody may have ours. */
+/* All network namespaces share the cluster names. So a cluster of another namespace may already have our name. */
 static int make_cluster(struct adhoc *a, const char *interface, char *errbuf)
 {
 	int err = -EEXIST;
@@ -193,7 +196,7 @@ static int for_each_queue(struct adhoc *a, control_answer_fn fn, struct node_sea
 	return control_call(&a->control, fn, search);
 }
 
-/* The module's nodes appear in a devtmpfs at once. A container has a /dev of its own, in which we make them. */
+/* In a devtmpfs, the module's device nodes appear at once. A container has its own /dev; there we create them. */
 static int find_nodes(struct adhoc *a, char *errbuf)
 {
 	struct node_search search = { .name = a->cluster };
@@ -289,7 +292,7 @@ RINGCAP_API int ringcap_set_filter(struct ringcap *h, const void *filter, unsign
 	err = set_ring(a, filter, len);
 	if (err || !before)
 		return err;
-	/* The module has waited for those that were still under the old filter. */
+	/* The module has waited for packets that the old filter was still checking. */
 	*before = 0;
 	control_start(&a->control, RINGCAP_CMD_QUEUE_GET, NLM_F_DUMP);
 	control_put_string(&a->control, RINGCAP_A_NAME, a->cluster);
@@ -319,7 +322,7 @@ RINGCAP_API int ringcap_ring_stats(struct ringcap *h, struct ringcap_ring_stats 
 
 RINGCAP_API int ringcap_may_capture(char *errbuf)
 {
-	static const char nobody[] = "-";	/* no object has this name: nothing is deleted */
+	static const char nobody[] = "-";	/* no object has this name, so nothing is deleted */
 	struct control *c = malloc(sizeof(*c));
 	int err;
 
@@ -331,7 +334,7 @@ RINGCAP_API int ringcap_may_capture(char *errbuf)
 		control_put_string(c, RINGCAP_A_NAME, nobody);
 		err = control_call(c, NULL, NULL);
 		control_close(c);
-		/* Permission is looked at first, the name is refused then. */
+		/* The kernel checks permission first, then it refuses the name. */
 		err = err == -EPERM ? fail(errbuf, EPERM, "capturing from an interface needs CAP_NET_ADMIN") : 0;
 	}
 	free(c);

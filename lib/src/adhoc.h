@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ad hoc captures: a ring and, unless it joins one, a cluster that the module has for this handle and takes away when it
- * is closed, or its process ends.
+ * Ad hoc captures. The module creates a ring for the handle and, unless the ring joins a cluster, a cluster.
+ * It deletes them when the handle is closed or the process ends.
  */
 #ifndef RINGCAP_ADHOC_H
 #define RINGCAP_ADHOC_H
@@ -11,15 +11,15 @@
 #include "control.h"
 
 struct adhoc {
-	char name[RINGCAP_NAME_MAX + 1];	/* of the ring, and of the cluster unless it joined another's */
+	char name[RINGCAP_NAME_MAX + 1];	/* the ring's name, and the cluster's unless the ring joined another */
 	char cluster[RINGCAP_NAME_MAX + 1];
 	uint32_t ifindex;
-	bool made_nodes;			/* the device nodes are ours: the module's are not in this /dev */
+	bool made_nodes;			/* we created the device nodes: this /dev has none */
 	struct ringcap_capture how;		/* without its pointers */
 	struct control control;
 };
 
-/* Makes the ring and its cluster. NULL and errno when that fails, with the reason in errbuf. */
+/* Creates the ring and its cluster. On failure, returns NULL, sets errno, and puts the reason into errbuf. */
 struct adhoc *adhoc_open(const char *interface, const struct ringcap_capture *how, char *errbuf);
 void adhoc_close(struct adhoc *a);
 

@@ -13,7 +13,7 @@
 #include "abi.h"
 #include "internal.h"
 
-/* Bytes of a message of the kernel's: more than it puts into one. */
+/* Buffer size in bytes. Messages from the kernel are smaller than this. */
 enum { ANSWER_MAX = 32 << 10 };
 
 /* ---------------------------------------------------------------- requests */
@@ -98,7 +98,10 @@ static void parse(const uint8_t *at, const uint8_t *end, const void **attrs, uin
 	}
 }
 
-/* The result of a request, and why. An acknowledgement has the request's header behind the errno, the end of a dump not. */
+/*
+ * Takes the result of a request and its reason. In an acknowledgement, the request's header follows the errno; at the
+ * end of a dump it does not.
+ */
 static int take_result(struct control *c, const struct nlmsghdr *header)
 {
 	const void *attrs[NLMSGERR_ATTR_MAX + 1] = { 0 };
@@ -185,8 +188,8 @@ uint64_t control_u64(const struct control_answer *answer, int type)
 /* ---------------------------------------------------------------- opening */
 
 /*
- * By default a process's first socket has its pid for a port, and gets it again after closing and opening, in which the
- * kernel could take what is new for what the old one owned.
+ * By default, a process's first netlink socket uses the pid as its port. A socket that is closed and opened again gets
+ * the same port. The kernel could then assign new objects to the old socket. So we choose a random port.
  */
 static int bind_at_random(int fd)
 {
@@ -204,7 +207,7 @@ static int bind_at_random(int fd)
 	return -EADDRINUSE;
 }
 
-/* The controller numbers its attributes below RINGCAP_A_MAX too. */
+/* The numbers of the controller's attributes are also below RINGCAP_A_MAX. */
 static void take_family(const struct control_answer *answer, void *arg)
 {
 	if (answer->attr[CTRL_ATTR_FAMILY_ID] && answer->len[CTRL_ATTR_FAMILY_ID] == sizeof(uint16_t))

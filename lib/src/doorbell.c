@@ -15,7 +15,7 @@ static void wake(struct doorbell *d)
 	d->state = DOORBELL_AWAKE;
 }
 
-/* Makes the descriptor not readable any more; what rings late from a sleep of before may make it so once. */
+/* Makes the descriptor unreadable. A late ring from an earlier sleep may make it readable once more. */
 static void hush(struct doorbell *d)
 {
 	uint64_t count;
@@ -26,7 +26,7 @@ static void hush(struct doorbell *d)
 	__atomic_store_n(d->heard, __atomic_load_n(d->rung, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 }
 
-/* Numbers that no consumer of the queue has used before: there are fewer sleeps than nanoseconds. */
+/* Returns a number that no consumer of the queue has used. It counts nanoseconds, and sleeps are rarer than that. */
 static uint64_t first_number(void)
 {
 	struct timespec ts;

@@ -15,10 +15,10 @@
 #include "handover.h"
 #include "link.h"
 
-#define ANSWER_MS	15000	/* how long opening waits for the agent's answer */
-#define ABSENT_MS	10000	/* and for an agent that is being restarted */
+#define ANSWER_MS	15000	/* limit for the agent's answer during opening */
+#define ABSENT_MS	10000	/* limit for an agent that is being restarted */
 #define ABSENT_STEP_MS	100
-#define CHANGE_MS	5000	/* and for a queue that is being replaced by one of another size */
+#define CHANGE_MS	5000	/* limit for a queue that is being replaced by one of another size */
 
 static size_t whole_pages(size_t n)
 {
@@ -40,7 +40,7 @@ static void unmap(const void *p, size_t size)
 		munmap((void *)(uintptr_t)p, size);
 }
 
-/* Nothing is written to what is mapped: a forked child that closes its copy changes nothing. */
+/* Does not write to mapped memory. So a forked child that closes its copy changes nothing. */
 static void ebpf_close(struct ringcap *h)
 {
 	struct ebpf *e = &h->ebpf;
@@ -53,12 +53,12 @@ static void ebpf_close(struct ringcap *h)
 	close_fd(&e->bell_fd);
 	close_fd(&e->doorbell.ready_fd);
 	close_fd(&e->timer_fd);
-	close_fd(&e->link_fd);	/* last: from here on the queue is another's */
+	close_fd(&e->link_fd);	/* last: after this, another consumer may get the queue */
 	memset(e, 0, sizeof(*e));
 	e->link_fd = e->timer_fd = e->bell_fd = e->doorbell.ready_fd = -1;
 }
 
-/* Maps size bytes of a descriptor, NULL and errno when that fails. */
+/* Maps size bytes of a descriptor. On failure, returns NULL and sets errno. */
 static void *map(int fd, size_t size, int prot, size_t offset)
 {
 	void *p = mmap(NULL, size, prot, MAP_SHARED, fd, (off_t)offset);
@@ -108,7 +108,7 @@ static int map_doorbell(struct ebpf *e, char *errbuf)
 	return 0;
 }
 
-/* The maps live as long as they are mapped. Of the descriptors only the doorbell's is needed: it is waited for. */
+/* The maps exist as long as they are mapped. Only the doorbell's descriptor is kept: the reader waits for it. */
 static int map_queue(struct ebpf *e, const struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS], char *errbuf)
 {
 	int err = 0;
@@ -136,7 +136,7 @@ static int refused(const struct ebpf *e, const struct ringcap_handover_reply *re
 	return fail(errbuf, err, "%s: the node agent refused: %s", e->path, reply->reason[0] ? reply->reason : strerror(err));
 }
 
-/* Waits for the answer to the first request and takes what came with it; the descriptors are the caller's then. */
+/* Waits for the answer to the first request. The descriptors that come with it then belong to the caller. */
 static int await_answer(struct ebpf *e, struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS], char *errbuf)
 {
 	struct pollfd pfd = { .fd = e->link_fd, .events = POLLIN };
@@ -157,13 +157,13 @@ static int await_answer(struct ebpf *e, struct ringcap_handover_reply *reply, in
 	return reply->error ? refused(e, reply, errbuf) : 0;
 }
 
-/* Connects, also to an agent that leaves its socket behind while it is restarted. */
+/* Connects. Retries while an agent is being restarted, which leaves its socket behind. */
 static int connect_retrying(const char *path)
 {
 	int fd = handover_connect(path);
 
 	for (int ms = 0; (fd == -ECONNREFUSED || fd == -EAGAIN) && ms < ABSENT_MS; ms += ABSENT_STEP_MS) {
-		poll(NULL, 0, ABSENT_STEP_MS);	/* a socket that nobody listens on has no event to wait for */
+		poll(NULL, 0, ABSENT_STEP_MS);	/* a socket without a listener has no event to wait for */
 		fd = handover_connect(path);
 	}
 	return fd;
@@ -187,7 +187,7 @@ static int ask_once(struct ebpf *e, struct ringcap_handover_reply *reply, int fd
 	return await_answer(e, reply, fds, errbuf);
 }
 
-/* Asks again while the socket is being replaced: a new queue of the same name is on its way. */
+/* Asks the agent. Asks again while the socket is being replaced, because a new queue of the same name will appear. */
 static int ask_agent(struct ebpf *e, struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS], char *errbuf)
 {
 	int err = ask_once(e, reply, fds, errbuf);

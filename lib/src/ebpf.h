@@ -11,7 +11,7 @@
 #include "lanes.h"
 
 /*
- * The connection. It tells the agent that the queue is attended; the packets do not depend on it.
+ * The connection to the agent. It tells the agent that the queue is attended. Packets arrive without it too.
  *
  *   LINK_DOWN --a second passed, connected and asked--> LINK_ASKED --granted--> LINK_UP
  *       ^-----------------hung up, refused, or no answer------------'-----------'
@@ -19,23 +19,23 @@
 enum link_state { LINK_DOWN, LINK_ASKED, LINK_UP };
 
 struct ebpf {
-	char path[PATH_MAX];		/* of the hand-over socket */
+	char path[PATH_MAX];		/* path of the hand-over socket */
 	enum link_state link;
 	int link_fd;			/* -1 when down */
 	int timer_fd;			/* ticks once a second while the link is not up */
-	unsigned int ticks_waited;	/* for the agent's answer, or since its socket is gone */
+	unsigned int ticks_waited;	/* ticks spent waiting for the agent's answer, or since its socket was gone */
 	uint32_t map_id;		/* of the data map */
 	int bell_fd;
 	const struct ringcap_lane_kernel *kernel;	/* the data map: heads of lanes, then the lanes */
 	size_t data_size;
 	struct ringcap_consumer_page *consumer;
-	void *bell_consumer;		/* the ring buffer's pages that have the consumer's position, and */
-	const void *bell_producer;	/* the producer's */
+	void *bell_consumer;		/* the ring buffer's pages with the consumer's position */
+	const void *bell_producer;	/* the pages with the producer's position */
 	struct doorbell doorbell;
 	struct lanes lanes;
 };
 
-/* Attaches the handle by the socket at path; 0, or -errno with the reason in errbuf and nothing left behind. */
+/* Attaches the handle through the socket at path. Returns 0 or, after cleaning up, -errno with the reason in errbuf. */
 int ebpf_open(struct ringcap *h, const char *path, char *errbuf);
 
 #endif

@@ -100,7 +100,7 @@ static int by_name(const void *a, const void *b)
 	return x->queue != y->queue ? x->queue - y->queue : (int)x->origin - (int)y->origin;
 }
 
-/* Keeps the first of equal neighbours. */
+/* Removes duplicates from a sorted list: keeps the first of equal neighbours. */
 static void drop_doubles(struct list *list)
 {
 	size_t kept = 0;

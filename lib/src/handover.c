@@ -37,7 +37,7 @@ int handover_ask(int fd, __u32 map_id)
 	return send(fd, &request, sizeof(request), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Takes the descriptors out of a message; those that are too many are closed. */
+/* Takes the descriptors out of a message. Closes those that fds has no room for. */
 static void take_descriptors(struct msghdr *msg, int fds[HANDOVER_FDS])
 {
 	int n = 0;

@@ -9,19 +9,19 @@
 
 enum { HANDOVER_DATA, HANDOVER_CONSUMER, HANDOVER_DOORBELL, HANDOVER_FDS };
 
-/* Connects to the agent without waiting: a close-on-exec, non-blocking socket, or -errno. */
+/* Connects to the agent without waiting. Returns a close-on-exec, non-blocking socket, or -errno. */
 int handover_connect(const char *path);
 
-/* Asks for the queue; map_id as in struct ringcap_handover_request. 0 or -errno. */
+/* Asks for the queue; map_id as in struct ringcap_handover_request. Returns 0 or -errno. */
 int handover_ask(int fd, __u32 map_id);
 
 /*
- * Reads the answer, without waiting: 0, or -errno, where -EAGAIN means not yet, -ECONNRESET that the agent hung up and
- * -EPROTO that the answer makes no sense. fds are -1 or belong to the caller.
+ * Reads the answer without waiting. Returns 0, or -errno: -EAGAIN when there is no answer yet, -ECONNRESET when the
+ * agent hung up, -EPROTO when the answer is invalid. Each of fds is -1 or a descriptor that belongs to the caller.
  */
 int handover_read(int fd, struct ringcap_handover_reply *reply, int fds[HANDOVER_FDS]);
 
-/* Checks the n bytes that came as an answer, and makes its texts safe to print; 0 or -EPROTO. */
+/* Checks the n bytes of an answer, and makes its texts safe to print. Returns 0 or -EPROTO. */
 int handover_check(struct ringcap_handover_reply *reply, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What libringcap's files share. */
+/* Declarations that libringcap's files share. */
 #ifndef RINGCAP_INTERNAL_H
 #define RINGCAP_INTERNAL_H
 
@@ -14,30 +14,30 @@
 
 #define RINGCAP_API __attribute__((visibility("default")))
 
-/* What an epoll event of a handle's set is about. Bits, so that a wait can report several. */
+/* The source of an epoll event in a handle's set. These are bits, so that one wait can report several sources. */
 enum event {
 	EVENT_WAKE = 1 << 0,	/* ringcap_wakeup was called */
-	EVENT_QUEUE = 1 << 1,	/* packets are there, or the queue was deleted */
-	EVENT_LINK = 1 << 2,	/* eBPF: the connection to the agent is readable, or has ended */
+	EVENT_QUEUE = 1 << 1,	/* there are packets, or the queue was deleted */
+	EVENT_LINK = 1 << 2,	/* eBPF: the connection to the agent is readable or has ended */
 	EVENT_TIMER = 1 << 3,	/* eBPF: time to try that connection again */
 	EVENT_QUEUE_GONE = 1 << 4,
 };
 
 /*
- * An engine's part of a handle's work. None of these waits. Without sleep, the queue's descriptor is readable while
- * anything is outstanding, and otherwise when packets are there.
+ * The functions that an engine provides for a handle. None of them waits. In an engine without sleep, the queue's
+ * descriptor is readable while packets are outstanding or unread.
  */
 struct engine {
 	const char *name;
-	/* Has the next packet make the epoll set readable; false = one is there already. */
+	/* Makes the next packet turn the epoll set readable. Returns false if a packet is already there. */
 	bool (*sleep)(struct ringcap *h);
-	/* With sleep: packets were received, the first ones since then; */
+	/* Called after sleep, when the first packets since then were received. */
 	void (*stir)(struct ringcap *h);
-	/* packets are there: makes the epoll set readable, unless the engine will; */
+	/* Called when there are packets: makes the epoll set readable, unless the engine will. */
 	void (*show)(struct ringcap *h);
-	/* and after a fork, when the child begins to read. */
+	/* Called after a fork, when the child starts to read. */
 	void (*forked)(struct ringcap *h);
-	/* Handles enum event bits; -ENODEV = the queue is gone and will not come back. */
+	/* Handles enum event bits. Returns -ENODEV when the queue is gone and will not come back. */
 	int (*service)(struct ringcap *h, unsigned int events);
 	void (*stats)(struct ringcap *h, struct ringcap_stats *stats);
 	void (*close)(struct ringcap *h);
@@ -46,44 +46,44 @@ struct engine {
 struct ringcap {
 	const struct engine *engine;
 	struct lanes *lanes;		/* in the engine's part */
-	const uint32_t *revoked;	/* not 0 once the queue was taken back: then what was fetched may be zeroes */
-	unsigned char *reader;		/* a page of its own: 1 in the process that reads, 0 in what it forks */
+	const uint32_t *revoked;	/* not 0 once the queue was taken back: fetched data may then be zeroes */
+	unsigned char *reader;		/* a separate page: 1 in the process that reads, 0 in its forked children */
 	unsigned int outstanding;	/* packets received and not released */
-	unsigned int owed;		/* that a forked child has released before it began to read */
-	unsigned int turns;		/* calls of ringcap_recv that found packets, since events were looked at */
-	bool running;			/* ringcap_read has begun a run */
+	unsigned int owed;		/* packets that a forked child released before it started to read */
+	unsigned int turns;		/* calls of ringcap_recv that found packets since the last check for events */
+	bool running;			/* ringcap_read has started a run */
 	bool may_list;			/* the program's run has a list */
-	bool take_unread;		/* what earlier consumers left is read, */
-	uint64_t skipped;		/* else it was skipped: packets */
-	bool asleep;			/* engine->sleep said so, and nothing was received since */
-	bool announced;			/* the epoll set is readable, or will be when packets are or get there */
-	bool found;			/* packets, since events were looked at */
-	bool fd_given;			/* somebody may wait without ringcap_recv */
+	bool take_unread;		/* read the packets that earlier consumers left */
+	uint64_t skipped;		/* without take_unread: packets that were skipped */
+	bool asleep;			/* engine->sleep returned true, and nothing was received since */
+	bool announced;			/* the epoll set is readable, or will be when there are packets */
+	bool found;			/* packets were found since the last check for events */
+	bool fd_given;			/* a program may wait without ringcap_recv */
 	int gone;			/* -ENODEV once the queue is gone */
 	atomic_uint woken;		/* set by any thread, taken by the reader */
 	int wake_fd;			/* its eventfd */
 	int epoll_fd;
 	struct ringcap_queue queue;
-	struct adhoc *adhoc;		/* NULL when the queue was made by somebody else */
+	struct adhoc *adhoc;		/* NULL unless this handle created the queue */
 	union {
 		struct kmod kmod;
 		struct ebpf ebpf;
 	};
 };
 
-/* For engines that detect otherwise that a queue was taken back. */
+/* For engines that detect in another way that a queue was taken back. */
 extern const uint32_t never_revoked;
 
 extern const struct engine engine_kmod;
 extern const struct engine engine_ebpf;
 
-/* Adds a descriptor to the handle's epoll set; 0 or -errno. */
+/* Adds a descriptor to the handle's epoll set. Returns 0 or -errno. */
 int watch(struct ringcap *h, int fd, enum event tag);
 
-/* Adds a lane's counters, which may be counting on, to a queue's. */
+/* Adds a lane's counters to a queue's. The producer may be changing the lane's counters meanwhile. */
 void stats_add(struct ringcap_stats *sum, const struct ringcap_lane_stats *lane);
 
-/* Formats into errbuf (which may be NULL, else has RINGCAP_ERRBUF_SIZE bytes) and returns -err. */
+/* Formats a message into errbuf, which is NULL or has RINGCAP_ERRBUF_SIZE bytes. Returns -err. */
 int fail(char *errbuf, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -29,7 +29,7 @@ static size_t consumer_size(const struct kmod *k)
 	return whole_pages(k->lanes.nr * sizeof(struct ringcap_lane_consumer));
 }
 
-/* Maps what is at offset; NULL and errno when that fails. */
+/* Maps size bytes at offset. On failure, returns NULL and sets errno. */
 static void *map(const struct kmod *k, size_t size, int prot, uint64_t offset)
 {
 	void *p = mmap(NULL, size, prot, MAP_SHARED, k->fd, (off_t)offset);
@@ -109,7 +109,7 @@ static void kmod_close(struct ringcap *h)
 	k->fd = -1;
 }
 
-/* Whether this process is in a user namespace other than the first. */
+/* Returns true if this process is in a user namespace other than the initial one. */
 static bool in_user_namespace(void)
 {
 	unsigned int inside = 1, outside = 1, count = 0;
@@ -130,7 +130,10 @@ static int open_failed(const char *path, int err, char *errbuf)
 		return fail(errbuf, err, "%s: another consumer is attached", path);
 	case EACCES:
 	case EPERM:
-		/* Runtimes make no device file there, but mount the node's own at this path, which is the module's and root's. */
+		/*
+		 * In a user namespace, runtimes do not create a device file. They mount the node's own file at this
+		 * path, and that file belongs to the module and root.
+		 */
 		if (in_user_namespace())
 			return fail(errbuf, err, "%s: permission denied: a container with a user namespace of its own (hostUsers: false) cannot "
 				    "open the module's queues: set hostUsers: true in the pod, or engine: EBPF in the CaptureRing", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A queue of the kernel module: its char device and what is mapped of it. */
+/* A queue of the kernel module: its character device and the areas that are mapped from it. */
 #ifndef RINGCAP_KMOD_H
 #define RINGCAP_KMOD_H
 
@@ -17,7 +17,7 @@ struct kmod {
 	struct sender sender;		/* see inject.c */
 };
 
-/* Attaches the handle to the device node at path; 0, or -errno with the reason in errbuf and nothing left behind. */
+/* Attaches the handle to the device node at path. Returns 0 or, after cleaning up, -errno with the reason in errbuf. */
 int kmod_open(struct ringcap *h, const char *path, char *errbuf);
 
 /* Unmaps the transmit area, if it is mapped. */

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#define LISTED_BELOW 8		/* packets in a row; of more, the run is what lies there */
-#define RUN_BYTES (256U << 10)	/* about as much is read until room is given back; at most an eighth of a lane */
+#define LISTED_BELOW 8		/* fewer contiguous packets than this are listed */
+#define RUN_BYTES (256U << 10)	/* about so much is read before room is given back; at most an eighth of a lane */
 
-#define HOT static inline __attribute__((always_inline))	/* part of what each packet costs where lanes alternate */
+#define HOT static inline __attribute__((always_inline))	/* runs for each packet when lanes alternate */
 
 _Static_assert(RINGCAP_LANE_TAIL >= RINGCAP_SLOT_SHORT + RINGCAP_SLOT_REST_MAX, "the longest slot ends in the tail");
 
@@ -25,10 +25,10 @@ HOT const struct ringcap_slot *slot_at(const struct lanes *l, const struct lane 
 	return (const void *)(lane->data + (position & (l->lane_size - 1)));
 }
 
-/* Bytes to the next slot, 0 = this one and its packet do not lie in the room bytes that were published. */
+/* Returns the bytes to the next slot, or 0 if this slot and its packet do not lie in the room published bytes. */
 HOT uint32_t slot_size(const struct ringcap_slot *slot, uint64_t room)
 {
-	uint32_t hdr_len = __atomic_load_n(&slot->hdr_len, __ATOMIC_RELAXED);	/* each is read once */
+	uint32_t hdr_len = __atomic_load_n(&slot->hdr_len, __ATOMIC_RELAXED);	/* each field is read once */
 	uint32_t caplen = __atomic_load_n(&slot->caplen, __ATOMIC_RELAXED);
 	uint32_t size = RINGCAP_SLOT_SIZE(hdr_len, caplen);
 
@@ -54,7 +54,10 @@ static void add_head(struct lanes *l, struct lane *lane)
 	l->heads[i] = head;
 }
 
-/* Puts a head in instead of the first one: there, or where its time belongs. Behind the last ones are times that are later. */
+/*
+ * Replaces the first head: puts the new one at the place where its time belongs. The places after the last head have
+ * later times.
+ */
 HOT void replace_first(struct lanes *l, uint64_t ts, struct lane *lane)
 {
 	struct head *at = l->heads + 1, *child;
@@ -70,7 +73,7 @@ HOT void replace_first(struct lanes *l, uint64_t ts, struct lane *lane)
 	*at = (struct head){ ts, lane };
 }
 
-/* The first head's lane was read as far as was seen. How many there are left. */
+/* Removes the first head, because its lane was read up to end. Returns how many heads are left. */
 static __attribute__((noinline)) unsigned int remove_first(struct lanes *l)
 {
 	struct head last = l->heads[l->nr_heads];
@@ -81,7 +84,7 @@ static __attribute__((noinline)) unsigned int remove_first(struct lanes *l)
 	return l->nr_heads;
 }
 
-/* The first head's lane was read on. */
+/* Updates the heap after the first head's lane was read further. */
 HOT void first_moved(struct lanes *l, struct lane *lane)
 {
 	if (lane->read != lane->end)
@@ -90,13 +93,13 @@ HOT void first_moved(struct lanes *l, struct lane *lane)
 		remove_first(l);
 }
 
-/* The time of the oldest slot in other lanes than the first one's, whose slots up to then come before it. */
+/* Returns the time of the oldest slot in the other lanes. The first head's slots up to that time come before it. */
 HOT uint64_t next_time(const struct lanes *l)
 {
 	return l->heads[2].ts < l->heads[3].ts ? l->heads[2].ts : l->heads[3].ts;
 }
 
-/* Makes the heap from what was seen of the lanes. */
+/* Builds the heap from the positions that were last seen. */
 static void order(struct lanes *l)
 {
 	l->nr_heads = 0;
@@ -109,7 +112,7 @@ static void order(struct lanes *l)
 
 /* ---------------------------------------------------------------- positions */
 
-/* Continues at position, and drops what lies before. Packets still outstanding release nothing then. */
+/* Continues at position, and drops the packets before it. Packets that are still outstanding then release nothing. */
 static __attribute__((cold)) int skip_to(struct lanes *l, struct lane *lane, uint64_t position)
 {
 	lane->read = position;
@@ -120,7 +123,7 @@ static __attribute__((cold)) int skip_to(struct lanes *l, struct lane *lane, uin
 	return -EBADMSG;
 }
 
-/* Goes on where the memory says that the consumer is; nothing of the lane was received. */
+/* Starts at the consumer's position in the shared memory. Nothing of the lane has been received yet. */
 static void start(const struct lanes *l, struct lane *lane)
 {
 	uint64_t end = published(lane);
@@ -194,8 +197,9 @@ bool lanes_pending(const struct lanes *l)
 }
 
 /*
- * All lanes were read as far as was seen: looks at how far they are published; -EBADMSG for an invalid position. The first lane
- * last: from that a processor goes to one of its own, and is not to be seen there without what it had before.
+ * Called when all lanes were read up to end: reads how far they are published now. Returns -EBADMSG for an invalid
+ * position. It reads the first lane last, because a CPU moves from that lane to one of its own. So the CPU's later
+ * packets are not seen without its earlier ones.
  */
 static int look(struct lanes *l)
 {
@@ -215,7 +219,10 @@ static int look(struct lanes *l)
 
 /* ---------------------------------------------------------------- packets one by one */
 
-/* Takes the first slot of a lane that is not empty, and what follows it up to the time until. 0 = it is invalid. */
+/*
+ * Takes the first slot of a lane that is not empty, and the slots after it up to the time until. Returns their number,
+ * 0 if the first slot is invalid.
+ */
 static unsigned int take(const struct lanes *l, struct lane *lane, uint64_t until, struct ringcap_pkt *pkts, unsigned int max)
 {
 	const uint8_t *at = (const void *)slot_at(l, lane, lane->read);
@@ -254,7 +261,7 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 		got = take(l, lane, next_time(l), pkts + n, max - n);
 		if (!got) {
 			if (n)
-				break;	/* those before it first */
+				break;	/* hand on the packets before it first */
 			return skip_to(l, lane, lane->end);
 		}
 		l->stretches[l->next++ % LANES_OUTSTANDING_MAX] = (struct stretch){ lane->read, got, (uint32_t)(lane - l->lane) };
@@ -264,7 +271,7 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 	return n || room ? (int)n : -ENOBUFS;
 }
 
-/* The position behind the n oldest packets of a lane that are not released. */
+/* Returns the position after the n oldest packets of a lane that are not released. */
 static uint64_t position_behind(const struct lanes *l, const struct lane *lane, unsigned int n)
 {
 	uint64_t position = lane->released;
@@ -286,7 +293,7 @@ void lanes_release(struct lanes *l, unsigned int n)
 		unsigned int here = n < s->count ? n : s->count;
 		uint64_t end = here < s->count ? position_behind(l, lane, here) : s->end;
 
-		if (end - lane->released <= lane->read - lane->released) {	/* not skipped */
+		if (end - lane->released <= lane->read - lane->released) {	/* it was not skipped */
 			lane->released = end;
 			publish(lane);
 		}
@@ -295,14 +302,14 @@ void lanes_release(struct lanes *l, unsigned int n)
 		l->first += !s->count;
 	}
 	if (l->first == l->next)
-		l->first = l->next = 0;	/* the same few stay in the cache */
+		l->first = l->next = 0;	/* reuse the same few, which are in the cache */
 }
 
 /* ---------------------------------------------------------------- runs */
 
 /*
- * How many bytes from the lane's first slot, of size bytes, on come before what other lanes have; about limit at most. *n is
- * how many slots that are, as far as LISTED_BELOW.
+ * Returns how many bytes of the lane come before the slots of the other lanes, at most about limit. The first slot has
+ * size bytes. *n is the number of these slots, which is exact up to LISTED_BELOW.
  */
 static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint32_t size, uint64_t limit, unsigned int *n)
 {
@@ -319,7 +326,7 @@ static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint32
 	}
 }
 
-/* Lists what the lanes have, oldest first, and reads on behind it; the first slot is valid. */
+/* Lists the packets of the lanes, oldest first, and moves the lanes' read positions. The first slot is valid. */
 static __attribute__((noinline)) int list(struct lanes *l, struct ringcap_run *run, uint64_t limit)
 {
 	const struct ringcap_slot **next = l->listed, **end = l->listed + LANES_LISTED_MAX;
@@ -332,7 +339,7 @@ static __attribute__((noinline)) int list(struct lanes *l, struct ringcap_run *r
 		uint32_t size = slot_size(slot, lane->end - read);
 
 		if (!size)
-			break;	/* those before it first */
+			break;	/* hand on the packets before it first */
 		*next++ = slot;
 		bytes += size;
 		lane->read = read += size;
@@ -348,7 +355,7 @@ static __attribute__((noinline)) int list(struct lanes *l, struct ringcap_run *r
 	return 1;
 }
 
-/* Begins a run of what lies in a row, unless that is too little. */
+/* Starts a run of contiguous packets. If these are too few, lists packets instead. */
 static int in_a_row(struct lanes *l, struct ringcap_run *run, bool may_list)
 {
 	uint64_t limit = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES, ahead;
@@ -365,7 +372,7 @@ static int in_a_row(struct lanes *l, struct ringcap_run *run, bool may_list)
 		if (n < LISTED_BELOW && may_list)
 			return list(l, run, limit);
 	}
-	/* It ends where the lane does, so that no slot that begins in it can reach beyond what is mapped. */
+	/* The run ends at the lane's end. So no slot that starts in the run can reach beyond the mapped memory. */
 	ahead = l->lane_size - (lane->read & (l->lane_size - 1));
 	l->run_lane = lane;
 	run->next = (const void *)slot;
@@ -382,16 +389,16 @@ int lanes_run(struct lanes *l, struct ringcap_run *run, bool may_list)
 	return l->nr_heads ? in_a_row(l, run, may_list) : 0;
 }
 
-/* How far ringcap_next has come in what lies in a row, as a position. */
+/* Returns the position that ringcap_next has reached in the contiguous packets. */
 static uint64_t passed(const struct lanes *l, const struct lane *lane, const struct ringcap_run *run)
 {
 	uint64_t bytes = (uint64_t)(run->next - (const uint8_t *)slot_at(l, lane, lane->read));
 
-	/* Beyond the end: the last slot's length was nonsense. */
+	/* If it lies beyond the end, the last slot's length was invalid. */
 	return bytes > lane->end - lane->read ? lane->end : lane->read + bytes;
 }
 
-/* A listed slot was not passed: its lane is read from there on, unless one before it was not passed either. */
+/* Handles a listed slot that was not passed: moves its lane's read position back to it, unless that is before it. */
 static void unread(struct lanes *l, const struct ringcap_slot *slot)
 {
 	for (unsigned int i = 0; i < l->nr; i++) {
@@ -406,7 +413,7 @@ static void unread(struct lanes *l, const struct ringcap_slot *slot)
 	}
 }
 
-/* Releases what was passed of a list. */
+/* Releases the packets of a list that were passed. */
 static void pass_list(struct lanes *l, const struct ringcap_run *run)
 {
 	const struct ringcap_slot *const *end = l->listed + l->nr_listed;
@@ -436,14 +443,14 @@ void lanes_pass(struct lanes *l, const struct ringcap_run *run)
 		return;
 	}
 	if (!lane)
-		return;	/* another process has read on there */
+		return;	/* another process has read this lane further */
 	lane->read = passed(l, lane, run);
 	lane->released = lane->read;
 	publish(lane);
 	if (lane == l->heads[1].lane)
 		first_moved(l, lane);
 	else
-		order(l);	/* not the first any more: other lanes were read on by another process */
+		order(l);	/* not the first any more: another process read other lanes further */
 }
 
 int lanes_next(struct lanes *l, struct ringcap_run *run, bool may_list)

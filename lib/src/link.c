@@ -10,8 +10,8 @@
 #include "handover.h"
 #include "internal.h"
 
-#define ANSWER_TICKS 5	/* seconds until an unanswered request is given up */
-#define GONE_TICKS 5	/* seconds without a socket until the queue is taken for deleted */
+#define ANSWER_TICKS 5	/* seconds after which an unanswered request is given up */
+#define GONE_TICKS 5	/* seconds without a socket after which the queue counts as deleted */
 
 static void set_ticking(struct ebpf *e, bool on)
 {
@@ -28,7 +28,7 @@ static void hang_up(struct ringcap *h)
 {
 	struct ebpf *e = &h->ebpf;
 
-	/* Closing alone would leave it in the epoll set when the program has forked since it was opened. */
+	/* If the program has forked since the socket was opened, closing alone would leave it in the epoll set. */
 	if (e->link_fd >= 0) {
 		epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, e->link_fd, NULL);
 		close(e->link_fd);
@@ -39,7 +39,7 @@ static void hang_up(struct ringcap *h)
 	set_ticking(e, true);
 }
 
-/* The queue is gone: nothing is to be tried any more. */
+/* The queue is gone: stops all further attempts. */
 static int give_up(struct ringcap *h)
 {
 	hang_up(h);
@@ -47,7 +47,7 @@ static int give_up(struct ringcap *h)
 	return -ENODEV;
 }
 
-/* An agent that ends leaves its sockets behind. Deleting a queue removes its socket. */
+/* Connects again. An agent that ends leaves its sockets behind, but deleting a queue removes its socket. */
 static int try_again(struct ringcap *h)
 {
 	struct ebpf *e = &h->ebpf;
@@ -67,7 +67,7 @@ static int try_again(struct ringcap *h)
 	return 0;
 }
 
-/* No later answer will be another one: the queue is not ours any more, or the agent speaks no version that we do. */
+/* Returns true if later answers will be the same: the queue is not ours any more, or the agent has no common version. */
 static bool is_final(int err, const struct ringcap_handover_reply *reply)
 {
 	if (err)
@@ -82,7 +82,7 @@ static int take_answer(struct ringcap *h)
 	int fds[HANDOVER_FDS];
 	int err = handover_read(e->link_fd, &reply, fds);
 
-	for (int i = 0; i < HANDOVER_FDS; i++)	/* the first descriptors stay in use */
+	for (int i = 0; i < HANDOVER_FDS; i++)	/* the descriptors of the first answer stay in use */
 		if (fds[i] >= 0)
 			close(fds[i]);
 	if (err == -EAGAIN)

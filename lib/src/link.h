@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The connection to the agent after opening: noticing that it broke, and making it again without ever waiting. */
+/* The connection to the agent after opening: detects that it broke, and reconnects without ever waiting. */
 #ifndef RINGCAP_LINK_H
 #define RINGCAP_LINK_H
 
 #include <ringcap/ringcap.h>
 
-/* The connection is readable or was hung up. 0, or -ENODEV when the agent has taken the queue from us. */
+/* Called when the connection is readable or was hung up. Returns 0, or -ENODEV if the agent took the queue from us. */
 int link_event(struct ringcap *h);
 
-/* The timer ticked. As link_event. */
+/* Called when the timer ticks. Returns as link_event does. */
 int link_tick(struct ringcap *h);
 
 #endif

@@ -15,13 +15,13 @@ struct queue_name {
 	int queue;	/* QUEUE_ANY or 0 .. RINGCAP_QUEUES_MAX - 1 */
 };
 
-/* Whether the n bytes are a ring's or cluster's name. */
+/* Returns true if the n bytes are a valid name of a ring or cluster. */
 bool name_valid(const char *name, size_t n);
 
-/* A queue's number: decimal digits only, no leading zeros, in range; -1 otherwise. */
+/* Returns a queue's number, or -1 unless text is decimal digits only, without leading zeros, and in range. */
 int queue_number(const char *text);
 
-/* Takes text apart; returns 0, or -EINVAL with a reason (a constant string). */
+/* Parses text. Returns 0, or -EINVAL with a reason (a constant string). */
 int name_parse(const char *text, struct queue_name *out, const char **why);
 
 #endif

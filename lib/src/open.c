@@ -41,7 +41,10 @@ int watch(struct ringcap *h, int fd, enum event tag)
 	return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* Memory that says in which process it is; NULL = none is to be had. A kernel that cannot do that is as before. */
+/*
+ * Returns memory that tells in which process it is, or NULL if there is no memory. On a kernel that does not support
+ * this, a forked child is not detected.
+ */
 static unsigned char *new_reader(void)
 {
 	unsigned char *p = mmap(NULL, READER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -110,7 +113,7 @@ static int none_given(const struct queue_name *want, char *errbuf)
 		    want->queue == QUEUE_ANY ? "; and no network interface has this name" : "");
 }
 
-/* Attaches to the first of the n queues that is free. */
+/* Attaches to the first free queue of the n queues. */
 static int attach_first(struct ringcap *h, const struct queue_name *want, const struct found *found, int n, char *errbuf)
 {
 	int tried = 0, busy = 0, err = 0;
@@ -168,21 +171,21 @@ RINGCAP_API struct ringcap *ringcap_open_interface(const char *interface, const 
 	return NULL;
 }
 
-/* That a queue was not given to us, but is an interface's name; it may have characters that no queue's has. */
+/* Returns true if name is an interface's name. Such a name may contain characters that are not valid in a queue's. */
 static bool names_interface(const char *name)
 {
 	return name && strlen(name) < IF_NAMESIZE && if_nametoindex(name);
 }
 
 /*
- * Whether what earlier consumers left is to be read: 1, 0, or -EINVAL. The environment may set this for any program: it gives
- * access to nothing that the program could not open anyway.
+ * Decides whether to read what earlier consumers left: returns 1, 0, or -EINVAL. The environment may set this for any
+ * program, because it gives access to nothing that the program could not open anyway.
  */
 static int takes_unread(unsigned int flags, char *errbuf)
 {
 	const char *said = getenv("RINGCAP_UNREAD");
 
-	/* Variables of CDI override those of the container's own environment: hence another name. */
+	/* CDI variables override the container's own environment. So the agent's variable has another name. */
 	if (!said)
 		said = getenv("RINGCAP_UNREAD_DEFAULT");
 	if (flags & ~(RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP) || flags == (RINGCAP_OPEN_TAKE | RINGCAP_OPEN_SKIP))

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SERVICE_TURNS	1024	/* receives under load until events are looked at */
+#define SERVICE_TURNS	1024	/* receives under load until the next check for events */
 #define OUTSTANDING_MS	1	/* see wait_outstanding */
 
 const uint32_t never_revoked;
@@ -20,7 +20,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Waits for events and handles all but packets. 0, or -errno, which for h->gone is final. */
+/* Waits for events and handles all except packets. Returns 0 or -errno. The error is final if h->gone is set. */
 static int wait_events(struct ringcap *h, int timeout_ms)
 {
 	struct epoll_event events[4];
@@ -40,15 +40,15 @@ static int wait_events(struct ringcap *h, int timeout_ms)
 		return -errno;
 	if (seen & ~(unsigned int)(EVENT_WAKE | EVENT_QUEUE) && !h->gone) {
 		h->gone = h->engine->service(h, seen);
-		if (h->gone)	/* stays so, for the poller to see the error */
+		if (h->gone)	/* stays readable, so that a poller sees the error */
 			ringcap_wakeup(h);
 	}
 	return 0;
 }
 
 /*
- * While packets are outstanding the descriptor of an engine without sleep stays readable, and new ones are not announced:
- * the reader looks again after a moment, unless it is woken.
+ * In an engine without sleep, the descriptor stays readable while packets are outstanding, so new packets are not
+ * announced. The reader therefore checks again after OUTSTANDING_MS, unless it is woken.
  */
 static int wait_outstanding(struct ringcap *h, int timeout_ms)
 {
@@ -64,10 +64,10 @@ static bool take_wakeup(struct ringcap *h)
 
 	if (!atomic_load_explicit(&h->woken, memory_order_relaxed) || !atomic_exchange(&h->woken, 0))
 		return false;
-	return read(h->wake_fd, &count, sizeof(count)) || true;	/* nothing there: its writer is a moment late */
+	return read(h->wake_fd, &count, sizeof(count)) || true;	/* nothing there yet: the writer is a moment late */
 }
 
-/* Invalid data can be that of a revoked queue: the kernel marks it as revoked, then zeroes it. */
+/* Explains invalid data. It may come from a revoked queue: the kernel marks the queue as revoked, then zeroes it. */
 static int explain(struct ringcap *h, int n)
 {
 	if (n == -EBADMSG)
@@ -88,13 +88,13 @@ static void show(struct ringcap *h)
 	h->engine->show(h);
 }
 
-/* Looked at when packets were received: what was complete before the queue was taken back is handed on. */
+/* Checked after packets were received. Packets that were complete before the queue was taken back are handed on. */
 static bool was_revoked(const struct ringcap *h)
 {
 	return __atomic_load_n(h->revoked, __ATOMIC_ACQUIRE);
 }
 
-/* Packets were received: n, or -ENODEV. */
+/* Called when n packets were received. Returns n or -ENODEV. */
 static inline int found(struct ringcap *h, int n)
 {
 	h->found = true;
@@ -105,7 +105,7 @@ static inline int found(struct ringcap *h, int n)
 	return was_revoked(h) ? (h->gone = -ENODEV) : n;
 }
 
-/* A run, or else up to max packets; their number, or as ringcap_recv. */
+/* Fetches a run if run is not NULL, else up to max packets. Returns their number, or an error as ringcap_recv does. */
 static int fetch(struct ringcap *h, struct ringcap_run *run, struct ringcap_pkt *pkts, unsigned int max)
 {
 	int n = run ? lanes_run(h->lanes, run, h->may_list) : lanes_fetch(h->lanes, pkts, max);
@@ -125,7 +125,7 @@ static bool go_to_sleep(struct ringcap *h)
 	return h->asleep;
 }
 
-/* Leaves the descriptor to a program that waits for it: it is readable when packets are there, or will be when they come. */
+/* Prepares the descriptor for a program that waits for it: readable now if there are packets, else when they come. */
 static void settle(struct ringcap *h)
 {
 	if (!h->fd_given || !h->engine->sleep)
@@ -135,8 +135,8 @@ static void settle(struct ringcap *h)
 }
 
 /*
- * Waits for packets and events. A look that finds nothing after packets were found is not worth a look at events, too: who
- * does not wait comes again.
+ * Waits for packets and events. If a call that does not wait finds nothing just after packets were found, it does not
+ * check for events: such a caller calls again.
  */
 static int wait(struct ringcap *h, int timeout_ms)
 {
@@ -151,7 +151,7 @@ static int wait(struct ringcap *h, int timeout_ms)
 	return wait_events(h, timeout_ms);
 }
 
-/* Nothing was there: waits until something is, or something else is to be told. */
+/* Called when there was no packet: waits until there is one, or until there is something else to report. */
 static int fetch_wait(struct ringcap *h, struct ringcap_run *run, struct ringcap_pkt *pkts, unsigned int max, int timeout_ms)
 {
 	int64_t end = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
@@ -177,7 +177,7 @@ static int fetch_wait(struct ringcap *h, struct ringcap_run *run, struct ringcap
 	}
 }
 
-/* The first read of a forked child: the handle is the child's from now on. */
+/* Handles the first read of a forked child: from now on, the handle belongs to the child. */
 static void take_over(struct ringcap *h)
 {
 	*h->reader = 1;
@@ -223,7 +223,7 @@ static void forget(const struct ringcap *h, struct ringcap_run *run)
 		run->listed = run->listed_end = NULL;
 }
 
-/* Ends the run, if there is one. */
+/* Ends the current run, if there is one. */
 static void pass(struct ringcap *h, struct ringcap_run *run)
 {
 	if (h->running)
@@ -242,7 +242,7 @@ static __attribute__((noinline)) int begin_run(struct ringcap *h, struct ringcap
 	return receive(h, run, NULL, 0, timeout_ms);
 }
 
-/* The run that follows one is n, which is not a packet to be handed on. */
+/* Called when the run after a run gave n, which is no packet to hand on. */
 static __attribute__((noinline)) int end_run(struct ringcap *h, struct ringcap_run *run, int n, int timeout_ms)
 {
 	if (n > 0)
@@ -257,7 +257,7 @@ static bool was_woken(const struct ringcap *h)
 	return atomic_load_explicit(&h->woken, memory_order_relaxed);
 }
 
-/* Short for the run after a run: there may be few packets in it. */
+/* A short path for the run after a run, because a run may have only few packets. */
 static inline int read_run(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
 {
 	int n;
@@ -295,7 +295,7 @@ RINGCAP_API void ringcap_done(struct ringcap *h, struct ringcap_run *run)
 	end(h, run);
 }
 
-/* For programs of before: see the header. Their runs end with stop. */
+/* For programs that were built earlier: see the header. Their struct ringcap_run ends with stop. */
 RINGCAP_API int read_of_before(struct ringcap *h, struct ringcap_run *run, int timeout_ms) __asm__("ringcap_read");
 
 RINGCAP_API int read_of_before(struct ringcap *h, struct ringcap_run *run, int timeout_ms)
@@ -343,6 +343,6 @@ RINGCAP_API void ringcap_wakeup(struct ringcap *h)
 
 	atomic_store(&h->woken, 1);
 	if (write(h->wake_fd, &one, sizeof(one)) < 0)
-		errno = saved;	/* full: it is readable already */
+		errno = saved;	/* full: it is already readable */
 	errno = saved;
 }

@@ -18,7 +18,7 @@ int sender_put(struct sender *s, uint32_t ifindex, const void *packet, size_t le
 	uint64_t size = (sizeof(struct ringcap_tx_slot) + (uint64_t)len + 7) & ~7ULL;
 	uint64_t skip = size > rest ? rest : 0;
 
-	/* A slot of more than half the ring might never fit with what is skipped before it. */
+	/* A slot larger than half the ring, plus the bytes skipped before it, might never fit. */
 	if (len > s->size / 2 - sizeof(struct ringcap_tx_slot))
 		return -EMSGSIZE;
 	if (used + skip + size > s->size)

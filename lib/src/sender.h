@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A module queue's transmit area, from the consumer's side; see struct ringcap_tx_slot in linux/ringcap.h. */
+/* The consumer's side of a module queue's transmit area; see struct ringcap_tx_slot in linux/ringcap.h. */
 #ifndef RINGCAP_SENDER_H
 #define RINGCAP_SENDER_H
 
@@ -13,10 +13,10 @@ struct sender {
 	uint8_t *data;
 	uint32_t size;			/* bytes of data, a power of two */
 	uint64_t position;		/* bytes written since the queue was attached */
-	unsigned int waiting;		/* packets written, and not known to be taken */
+	unsigned int waiting;		/* packets written and not known to be taken */
 };
 
-/* Copies a packet in and tells that it is there; 0, -EAGAIN when there is no room, -EMSGSIZE when there never is. */
+/* Copies a packet in and publishes it. Returns 0, -EAGAIN if there is no room, -EMSGSIZE if it can never fit. */
 int sender_put(struct sender *s, uint32_t ifindex, const void *packet, size_t len);
 
 #endif

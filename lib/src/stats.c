@@ -21,7 +21,7 @@ RINGCAP_API int ringcap_stats(struct ringcap *h, struct ringcap_stats *stats)
 	return 0;
 }
 
-/* For programs of before: see the header. */
+/* For programs that were built earlier: see the header. */
 RINGCAP_API int stats_of_before(struct ringcap *h, void *stats) __asm__("ringcap_stats");
 
 RINGCAP_API int stats_of_before(struct ringcap *h, void *stats)

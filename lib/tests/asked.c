@@ -30,7 +30,7 @@ void asked_put(unsigned char n)
 	CHECK_EQ(read(done, &n, 1), 1);
 }
 
-/* Until the child ends. */
+/* Serves until the child ends. */
 static void serve(int listener, struct fake_queue *q, int asked, int answered)
 {
 	struct pollfd fds[3] = { { .fd = listener, .events = POLLIN }, { .fd = asked, .events = POLLIN },

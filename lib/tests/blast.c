@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * blast INTERFACE COUNT [LENGTH [GAP_US]]: sends COUNT UDP packets of LENGTH bytes (100) on an interface, from 192.0.2.1
- * to 192.0.2.2; those with even numbers go to port 53, others to port 80. Sleeps GAP_US after each 50.
+ * blast INTERFACE COUNT [LENGTH [GAP_US]]: sends COUNT UDP packets of LENGTH bytes (100) on an interface, from
+ * 192.0.2.1 to 192.0.2.2. Packets with even numbers go to port 53, others to port 80. Sleeps GAP_US after every 50
+ * packets.
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>

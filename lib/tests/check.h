@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The least that C tests need: a check that prints where and what failed, and a runner that counts. */
+/* Helpers for C tests: a check that prints what failed and where, and a runner that counts failures. */
 #ifndef CHECK_H
 #define CHECK_H
 

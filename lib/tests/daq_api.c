@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What programs do with libdaq's module, on a queue of the stand-in for the agent, as uid 65534. The module is linked in, under
- * ASan and UBSan. Needs root; 77 = skipped.
+ * Tests what programs do with libdaq's module, as uid 65534, on a queue of the stand-in for the agent. The module is
+ * linked in, with ASan and UBSan. Needs root; 77 = skipped.
  */
 #include "check.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stand-in for the node agent's eBPF engine: queues in real BPF maps, into whose lanes packets are written from here as
- * the engine's programs do it, a program that rings the doorbell, and the hand-over socket. Needs root.
+ * A stand-in for the node agent's eBPF engine. It has queues in real BPF maps, and writes packets into their lanes as
+ * the engine's programs do. It also has a program that rings the doorbell, and the hand-over socket. Needs root.
  *
- * The data map is not frozen, for it is written from here.
+ * The data map is not frozen, because the stand-in writes to it.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -23,17 +23,17 @@ struct fake_queue {
 	uint64_t rings;		/* how often it rang */
 };
 
-/* Makes a queue; exits with a message when the kernel refuses. */
+/* Creates a queue. Exits with a message if the kernel refuses. */
 void fake_make(struct fake_queue *q, uint32_t lane_size, uint32_t nr_lanes);
 
 /*
- * Puts a packet and counts it as delivered (1) or dropped because the lane is full (0); lanes in turn. One thread puts into
- * a queue, or each into a lane of its own by fake_put_in.
+ * Puts a packet and counts it as delivered (1), or as dropped because the lane is full (0). It uses the lanes in turn.
+ * Only one thread may put into a queue, or each thread into its own lane by fake_put_in.
  */
 int fake_put(struct fake_queue *q, const struct ringcap_slot *slot, const void *data);
 int fake_put_in(struct fake_queue *q, uint32_t lane, const struct ringcap_slot *slot, const void *data);
 
-/* What the engine's timer does: rings for a consumer that sleeps and has unread packets, unless it was rung for. */
+/* Does what the engine's timer does: rings once for a consumer that sleeps and has unread packets. */
 void fake_timeout(struct fake_queue *q);
 
 /* Makes the doorbell readable as a ring that comes too late does, whatever the consumer is doing. */
@@ -42,7 +42,7 @@ void fake_ring(struct fake_queue *q);
 /* What was published until now, in each lane, was left by earlier consumers. */
 void fake_leave(struct fake_queue *q);
 
-/* Sums the account up. */
+/* Adds up the counters of all lanes. */
 void fake_count(const struct fake_queue *q, struct ringcap_lane_stats *sum);
 
 void fake_free(struct fake_queue *q);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libringcap against real BPF maps and a stand-in for the agent; every consumer is a process of uid 65534.
+ * Tests libringcap with real BPF maps and a stand-in for the agent. Every consumer is a process with uid 65534.
  * Needs root; exits with 77 (skipped) without it.
  */
 #include "check.h"
@@ -30,7 +30,7 @@
 
 static char dir[64];
 
-/* Packet number i: size and content follow from i. */
+/* Makes packet number i. Its size and content follow from i. */
 static uint32_t packet(uint64_t i, struct ringcap_slot *slot, uint8_t data[2048])
 {
 	uint64_t seed = i + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What programs do with libpcap beside reading in a loop, on a queue of the stand-in for the agent, as uid 65534. Linked
- * with the libpcap that is built here. Needs root; 77 = skipped.
+ * Tests what programs do with libpcap apart from reading in a loop, as uid 65534, on a queue of the stand-in for the
+ * agent. It is linked with the libpcap that is built here. Needs root; 77 = skipped.
  */
 #include "check.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* send_pcap DEVICE N: sends N packets by pcap_sendpacket, and sees that they were sent and that nonsense is not. */
+/* send_pcap DEVICE N: sends N packets by pcap_sendpacket. Checks that they are sent and that invalid ones are not. */
 #include <pcap/pcap.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #define SIZE (64U << 10)
 
-/* What the module would take: a packet's length, 0 when there is none. */
+/* Takes a packet as the module would. Returns its length, 0 if there is none. */
 static uint32_t take(struct sender *s, uint64_t *position, const uint8_t **packet, uint32_t *ifindex)
 {
 	struct ringcap_tx_slot slot;

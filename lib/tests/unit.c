@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Unit tests of what needs neither kernel nor agent; built with the address and undefined behaviour sanitizers. */
+/* Unit tests without kernel and agent. They are built with the address and undefined behaviour sanitizers. */
 #include "check.h"
 
 #include <errno.h>
@@ -127,7 +127,7 @@ static int queue_put(struct queue *q, int lane, uint64_t ts, uint32_t caplen)
 	return 1;
 }
 
-/* Rounds of packets in the order of time over random lanes; each round is visible before it is read. */
+/* Puts rounds of packets in time order into random lanes. Each round is visible before it is read. */
 static void test_lanes_merge(enum kind kind)
 {
 	uint64_t seed = 3, ts = 0, got = 0;
@@ -270,7 +270,7 @@ static void test_lanes_runs(enum kind kind)
 	queue_free(&q);
 }
 
-/* A packet of nonsense in a run: those before it come, it is told, and what its lane has is skipped. */
+/* An invalid packet in a run: the packets before it come, then an error, and the rest of its lane is skipped. */
 static void test_lanes_run_corrupt(enum kind kind)
 {
 	for (int what = 0; what < 4; what++) {
@@ -786,7 +786,10 @@ static int say_gone(struct ringcap *h, unsigned int events)
 	return events & EVENT_QUEUE_GONE ? -ENODEV : 0;
 }
 
-/* The kernel zeroes what it takes back, and hangs up first: that is what the reader is told, not that the memory is nonsense. */
+/*
+ * The kernel first hangs up, then zeroes the queue that it takes back. The reader must get that error, not the one for
+ * invalid memory.
+ */
 static void test_taken_back(void)
 {
 	static const struct engine engine = { .service = say_gone };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets of a capture file in libpcap's format, all of them in memory. */
+/* Reads the packets of a capture file in libpcap's format. The whole file is in memory. */
 #ifndef CAPTURE_FILE_H
 #define CAPTURE_FILE_H
 
@@ -7,15 +7,15 @@
 #include <stdint.h>
 
 struct capture_file {
-	const uint8_t *bytes;	/* of the file, mapped */
-	size_t size, at;	/* at: of the next record */
-	int swapped;		/* written by a machine of the other byte order */
+	const uint8_t *bytes;	/* the file's bytes, mapped */
+	size_t size, at;	/* at: offset of the next record */
+	int swapped;		/* written by a machine with the other byte order */
 };
 
-/* 0, or -errno with the reason in why (len bytes). Only Ethernet, neither compressed nor pcapng. */
+/* Returns 0, or -errno with the reason in why (len bytes). Supports Ethernet only, neither compressed nor pcapng. */
 int capture_file_open(struct capture_file *f, const char *path, char *why, size_t len);
 
-/* The next packet and its length; NULL at the end, or when the rest makes no sense: then *len is 1. */
+/* Returns the next packet and its length. Returns NULL at the end, and NULL with *len 1 if the rest is invalid. */
 const uint8_t *capture_file_next(struct capture_file *f, uint32_t *len);
 
 void capture_file_rewind(struct capture_file *f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of queues as the command lines of capture programs have them: see pcap-ringcap(7). */
+/* Names of queues on the command lines of capture programs: see pcap-ringcap(7). */
 #ifndef DEVICE_H
 #define DEVICE_H
 
@@ -8,7 +8,7 @@
 
 #include <ringcap/ringcap.h>
 
-/* What is behind the prefix "ringcap:" or "rc-"; NULL when there is none. */
+/* Returns the text after the prefix "ringcap:" or "rc-", or NULL if there is no such prefix. */
 static inline const char *device_after_prefix(const char *device)
 {
 	if (!strncmp(device, "ringcap:", strlen("ringcap:")))
@@ -18,7 +18,7 @@ static inline const char *device_after_prefix(const char *device)
 	return NULL;
 }
 
-/* How many queues of that name, which may have "@QUEUE" behind it, this process was given. */
+/* Returns how many queues of that name this process was given. The name may end with "@QUEUE". */
 static inline int device_given(const char *name)
 {
 	size_t len = strcspn(name, "@");
@@ -37,7 +37,7 @@ static inline int device_given(const char *name)
 	return found;
 }
 
-/* The queue that a device is, for programs to which a name needs no prefix. A queue may be called rc-something. */
+/* Returns a device's queue, for programs whose names need no prefix. A queue's own name may start with rc-. */
 static inline const char *device_queue(const char *device)
 {
 	const char *name = device_after_prefix(device);

@@ -7,7 +7,7 @@
 
 #include "rcbpf_names.h"
 
-/* libpcap makes programs for Linux's sockets, whose VLAN tags are beside the packet, for open interfaces only. */
+/* Linux's sockets have VLAN tags outside the packet. libpcap makes programs for them for open interfaces only. */
 bool filter_compile(const char *tool, const char *expression, struct bpf_program *program)
 {
 	pcap_t *dead = pcap_open_dead(DLT_EN10MB, RINGCAP_SNAPLEN_MAX);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Filter expressions for rings that tools make. */
+/* Filter expressions for rings that tools create. */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -7,7 +7,7 @@
 
 #include <pcap/pcap.h>
 
-/* Compiles a pcap-filter(7) expression for Ethernet; if that fails prints why on standard error, as tool. */
+/* Compiles a pcap-filter(7) expression for Ethernet. On failure, prints the reason on standard error, as tool. */
 bool filter_compile(const char *tool, const char *expression, struct bpf_program *program);
 
 #endif

@@ -17,7 +17,7 @@ static FILE *open_names(const char *name)
 	return n < 0 || (size_t)n >= sizeof(path) ? NULL : fopen(path, "re");
 }
 
-/* A line is the number, the interface and its pod, with tabs between them. */
+/* A line has the number, the interface and its pod, separated by tabs. */
 void ifname_find(struct ifname *found, const char *name, uint32_t ifindex)
 {
 	FILE *file = open_names(name);

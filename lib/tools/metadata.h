@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inbound, outbound and ifindex in filters that a program runs itself. They load what only the kernel's sockets have, from
- * offsets outside of the packet. In our copy of the program such a load becomes a constant, which metadata_tell sets; jt, which
- * loads do not use, selects which.
+ * inbound, outbound and ifindex in filters that a program runs itself. They load values that only the kernel's sockets
+ * have, from offsets outside the packet. In our copy of the program, such a load becomes a constant, which
+ * metadata_tell sets. The field jt, which loads do not use, selects the constant.
  */
 #ifndef METADATA_H
 #define METADATA_H
@@ -14,7 +14,7 @@
 #include <pcap/pcap.h>
 #include <ringcap/ringcap.h>
 
-/* *told: what the filter was told last. */
+/* *told: the metadata last given to the filter. */
 static inline void metadata_mark(struct bpf_program *program, uint64_t *told)
 {
 	*told = UINT64_MAX;
@@ -30,7 +30,7 @@ static inline void metadata_mark(struct bpf_program *program, uint64_t *told)
 	}
 }
 
-/* Tells the filter of a packet's direction and interface, where they are not the last packet's. */
+/* Gives the filter a packet's direction and interface, if they differ from the last packet's. */
 static inline void metadata_tell(const struct bpf_program *program, uint64_t *told, const struct ringcap_slot *slot)
 {
 	uint32_t type = slot->flags & RINGCAP_SLOT_OUTGOING ? PACKET_OUTGOING : PACKET_HOST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The clock that nobody sets. */
+/* The monotonic clock, which nobody can set. */
 #ifndef MONOTONIC_H
 #define MONOTONIC_H
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* All of text as a number from 0 to max. */
+/* Parses all of text as a number from 0 to max. */
 static inline bool parse_number(const char *text, double max, double *out)
 {
 	char *end;

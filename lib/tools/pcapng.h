@@ -8,16 +8,16 @@
 
 #include <linux/ringcap.h>
 
-/* The section's header: what comes first. */
+/* Writes the section header, which comes first. */
 void pcapng_section(FILE *file, const char *application);
 
-/* The next interface, numbered from 0 on. The description may be empty. */
+/* Writes the next interface. Interfaces are numbered from 0. The description may be empty. */
 void pcapng_interface(FILE *file, const char *name, const char *description, uint32_t snaplen);
 
-/* A packet of an interface. */
+/* Writes a packet of an interface. */
 void pcapng_packet(FILE *file, uint32_t interface, const struct ringcap_slot *slot, const uint8_t *data);
 
-/* What an interface received and dropped in all. The comment may be NULL. */
+/* Writes how many packets an interface received and dropped in all. The comment may be NULL. */
 void pcapng_statistics(FILE *file, uint32_t interface, uint64_t received, uint64_t dropped, const char *comment);
 
 #endif

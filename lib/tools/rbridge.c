@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rbridge: has the module send what one interface receives out of another, and the other way round; see rbridge(1).
+ * rbridge: makes the module forward packets between two interfaces, in both directions; see rbridge(1).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -108,7 +108,7 @@ static bool parse(int argc, char **argv, struct options *o)
 	return true;
 }
 
-/* The other end of a veth, or the device under a VLAN's; 0 = none. */
+/* Returns the other end of a veth, or the device under a VLAN device; 0 = none. */
 static unsigned int peer(const char *interface)
 {
 	char path[PATH_MAX], text[32] = "";
@@ -159,7 +159,7 @@ static int refused(const struct control *c, const char *interface, const char *w
 	return -1;
 }
 
-/* Makes a ring on interface from that sends all packets out of interface to. The module removes it with the socket. */
+/* Creates a ring on interface from that sends all packets to interface to. The module removes it with the socket. */
 static int make_direction(struct control *c, const struct options *o, const unsigned int *ifindex, int from,
 			  const struct bpf_program *filter)
 {
@@ -208,7 +208,7 @@ static void take_ring(const struct control_answer *answer, void *arg)
 	counts->failed = control_u64(answer, RINGCAP_A_REFLECT_FAILED);
 }
 
-/* What the ring at the second end is without one (-1) keeps its zeroes. */
+/* Without a ring at the second end (-1), its counters stay 0. */
 static int read_counts(struct control *c, const struct options *o, struct counts *counts)
 {
 	char name[RINGCAP_NAME_MAX + 1];
@@ -251,7 +251,7 @@ static void print_summary(const struct options *o, const struct counts *counts)
 	printf(o->json ? "]\n" : "\n");
 }
 
-/* Until it is stopped, the time is up, or the counters are no more. */
+/* Runs until it is stopped, the time is up, or the counters are gone. */
 static int run(struct control *c, const struct options *o, struct counts *counts)
 {
 	struct counts before[2] = { 0 };
@@ -305,7 +305,7 @@ int main(int argc, char **argv)
 		err = run(&control, &options, counts);
 		print_summary(&options, counts);
 	}
-	/* The rings go with the socket, however this ends. */
+	/* The module removes the rings with the socket, however this program ends. */
 	control_close(&control);
 	return err ? 1 : 0;
 }

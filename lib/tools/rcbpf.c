@@ -4,12 +4,14 @@
  *
  *   rcbpf [SNAPLEN] < expression
  *
- * reads an expression of at most 8192 bytes, for Ethernet packets of which SNAPLEN bytes (65535 by default) are kept, and
- * prints the number of instructions and then one a line: code, jt, jf and k, in decimal.
+ * It reads an expression of at most 8192 bytes, for Ethernet packets of which SNAPLEN bytes (65535 by default) are
+ * kept. It prints the number of instructions, then each instruction on its own line: code, jt, jf and k, in decimal.
  *
- * Exit status: 0; 1 the expression does not compile, libpcap's reason is on standard error in one line; 2 anything else.
+ * Exit status: 0 success; 1 the expression does not compile, and standard error has libpcap's reason in one line; 2 any
+ * other error.
  *
- * The result depends on the expression alone, never on the machine: names are not resolved by its NSS or DNS (see rcbpf_names.c).
+ * The result depends only on the expression, never on the machine. Names are not resolved by the machine's NSS or DNS
+ * (see rcbpf_names.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +62,7 @@ static enum status parse_snaplen(const char *arg, int *snaplen)
 	return OK;
 }
 
-/* Prints a message of libpcap as one line, with control characters made visible. */
+/* Prints a libpcap message as one line, with control characters made visible. */
 static void print_reason(const char *reason)
 {
 	for (const char *c = reason; *c; c++)

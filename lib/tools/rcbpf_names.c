@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The C library's look-ups of names, as libpcap's expression compiler uses them, replaced by the linker (--wrap): addresses
- * must be numeric; port and protocol names are those of the tables below. A static program should not load the machine's
- * NSS modules; and one expression must mean the same on the machine that validates it and on the one that captures, which
- * /etc/services or a resolver does not guarantee.
+ * Replacements of the C library's name look-ups that libpcap's expression compiler uses. The linker substitutes them
+ * (--wrap). Addresses must be numeric. The tables below have the port and protocol names. There are two reasons: A
+ * static program should not load the machine's NSS modules. And an expression must have the same meaning on the machine
+ * that validates it and on the one that captures. /etc/services or a resolver does not guarantee that.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The names that rcbpf knows: see rcbpf_names.c. */
+/* The names that rcbpf knows; see rcbpf_names.c. */
 #ifndef RCBPF_NAMES_H
 #define RCBPF_NAMES_H
 

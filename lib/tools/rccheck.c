@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rccheck: sends itself packets, and wants to find each of them in a queue, once, unchanged and in order; see rccheck(1).
+ * rccheck: sends packets to itself. It checks that each is in a queue once, unchanged and in order; see rccheck(1).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,10 +20,10 @@
 
 enum { BATCH = 64, WAIT_MS = 100, BURST = 32 };
 
-/* What is sent: nobody else's has the same nonce. Number 0 may be lost, the others may not. */
+/* The payload that is sent. No other sender uses the same nonce. Number 0 may be lost, the others may not. */
 struct datagram {
 	uint64_t nonce, number;
-	uint8_t rest[48];			/* longer than the least frame: nothing is padded */
+	uint8_t rest[48];			/* longer than the shortest frame, so nothing is padded */
 };
 
 struct check {
@@ -31,7 +31,7 @@ struct check {
 	int socket;
 	uint64_t nonce;
 	uint64_t count, seconds;
-	uint64_t sent, found;			/* numbers 1 to these */
+	uint64_t sent, found;			/* last number sent and found, from 1 */
 	bool begun;				/* a datagram with number 0 was found */
 	uint64_t read;				/* packets of any kind */
 	struct ringcap_stats before;		/* when the queue was opened */
@@ -72,7 +72,7 @@ static int send_number(const struct check *c, uint64_t number)
 
 	memset(d.rest, (int)(number & 0xff), sizeof(d.rest));
 	while (send(c->socket, &d, sizeof(d), 0) != sizeof(d)) {
-		/* That nobody listens there is said of an earlier one; a full device is waited for. */
+		/* ECONNREFUSED is about an earlier packet: nobody listens there. A full device is retried. */
 		if (errno != ECONNREFUSED && errno != ENOBUFS && errno != EINTR)
 			return -errno;
 		if (errno == ENOBUFS)
@@ -83,7 +83,7 @@ static int send_number(const struct check *c, uint64_t number)
 	return 0;
 }
 
-/* Whether it may be there: not ours, one of the first ones, or the next of the others. */
+/* Returns true if the packet is valid here: not ours, one of the first ones, or the next of the others. */
 static bool take(struct check *c, const struct ringcap_pkt *pkt)
 {
 	struct datagram d, want = { .nonce = c->nonce };
@@ -107,7 +107,7 @@ static bool take(struct check *c, const struct ringcap_pkt *pkt)
 	return c->found == want.number;
 }
 
-/* What is in the queue, waiting for the first packet. 0 or -errno; -EBADMSG when it has printed what is wrong. */
+/* Reads the queue; waits for the first packet. Returns 0 or -errno, -EBADMSG after printing what is wrong. */
 static int read_queue(struct check *c, int wait_ms)
 {
 	struct ringcap_pkt pkts[BATCH];
@@ -123,7 +123,10 @@ static int read_queue(struct check *c, int wait_ms)
 	return !good ? -EBADMSG : n < 0 && n != -EINTR ? n : 0;
 }
 
-/* Until one is found: an interface may become part of the ring a moment after the pod has it. 0 or -errno. */
+/*
+ * Sends until a packet is found, because an interface may join the ring a moment after the pod has it. Returns 0 or
+ * -errno.
+ */
 static int begin(struct check *c)
 {
 	uint64_t until = now_ns() + c->seconds * NSEC;
@@ -137,7 +140,7 @@ static int begin(struct check *c)
 	return err;
 }
 
-/* Sends all, some at a time, until all are found or none came for a while. 0 or -errno. */
+/* Sends all packets, some at a time, until all are found or none came for a while. Returns 0 or -errno. */
 static int exchange(struct check *c)
 {
 	uint64_t until = now_ns() + c->seconds * NSEC, found = 0;
@@ -156,7 +159,7 @@ static int exchange(struct check *c)
 	return err;
 }
 
-/* The queue's own account is ours too. */
+/* Returns true if the queue's own counters agree with ours. */
 static bool adds_up(const struct check *c)
 {
 	struct ringcap_stats now;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rcount: reads ringcap queues and reports how much came; see rcount(1).
+ * rcount: reads ringcap queues and reports how many packets came; see rcount(1).
  */
 #include "rcount.h"
 
@@ -45,7 +45,7 @@ static int list(void)
 		return 1;
 	}
 	if (n > 0 && ringcap_list(devices, (size_t)n) < n)
-		n = 0;	/* taken away meanwhile */
+		n = 0;	/* was taken away meanwhile */
 	for (int i = 0; i < n; i++)
 		printf("%s@%" PRIu32 "\n", devices[i].name, devices[i].queue);
 	free(devices);
@@ -78,7 +78,7 @@ static void count(struct reader *r, const struct ringcap_pkt *pkts, int n)
 	store(&t->packets, t->packets + (uint64_t)n);
 }
 
-/* One batch; 0 or -errno. */
+/* Reads one batch. Returns 0 or -errno. */
 static int read_batch(struct reader *r, uint64_t limit, int timeout_ms)
 {
 	struct ringcap_pkt pkts[BATCH];
@@ -95,7 +95,7 @@ static int read_batch(struct reader *r, uint64_t limit, int timeout_ms)
 	return 0;
 }
 
-/* By what all readers have read: approximately, where there are several. */
+/* Returns true if all readers together have read enough. With several readers, this is approximate. */
 static bool enough(const struct options *o)
 {
 	struct totals sum;
@@ -133,7 +133,7 @@ static void clock_start(struct clock *c, const struct options *o)
 	c->end = o->seconds > 0 ? c->line + (uint64_t)(o->seconds * NSEC) : UINT64_MAX;
 }
 
-/* Milliseconds until something is to be done. */
+/* Returns the milliseconds until the next action is due. */
 static int clock_wait(const struct clock *c)
 {
 	uint64_t now = now_ns(), next = c->end < c->line + NSEC ? c->end : c->line + NSEC;
@@ -141,7 +141,7 @@ static int clock_wait(const struct clock *c)
 	return next > now ? (int)((next - now) / 1000000) + 1 : 0;
 }
 
-/* False when the time is up. */
+/* Returns false when the time is up. */
 static bool clock_tick(struct clock *c, const struct options *o)
 {
 	uint64_t now = now_ns();
@@ -272,7 +272,7 @@ int main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	status = capture(&options);
-	/* The first has the capture that the others read of. */
+	/* The first reader has the capture from which the others read, so it is closed last. */
 	while (nr_readers-- > 0)
 		ringcap_close(readers[nr_readers].queue);
 	return status;

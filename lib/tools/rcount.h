@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What rcount's files share; see rcount(1). */
+/* Declarations that rcount's files share; see rcount(1). */
 #ifndef RCOUNT_H
 #define RCOUNT_H
 
@@ -17,13 +17,13 @@ struct options {
 	const char *name;		/* a queue's, or an interface */
 	const char *filter;		/* expression, NULL = everything */
 	const char *dump_path;		/* pcap file, NULL = none */
-	struct ringcap_capture capture;	/* ad hoc: how */
-	bool has_capture;		/* an option sets something of that */
-	uint64_t count;			/* packets, 0 = no end */
-	double seconds;			/* 0 = no end */
-	unsigned int slow_us;		/* to sleep after each batch */
-	unsigned int verbose;		/* 1 = a line a packet, 2 = with its bytes */
-	unsigned int nr_cpus;		/* to bind readers to, in turn */
+	struct ringcap_capture capture;	/* settings of an ad hoc capture */
+	bool has_capture;		/* an option sets some of them */
+	uint64_t count;			/* packets, 0 = no limit */
+	double seconds;			/* 0 = no limit */
+	unsigned int slow_us;		/* sleep after each batch */
+	unsigned int verbose;		/* 1 = one line per packet, 2 = also its bytes */
+	unsigned int nr_cpus;		/* CPUs to which readers are bound in turn */
 	unsigned int cpus[CPUS_MAX];
 	bool quiet, json, list, multi;
 };
@@ -35,7 +35,7 @@ struct totals {
 
 struct dump;
 
-/* A queue and its reader. Totals are written by its thread only, and read by anyone. */
+/* A queue and its reader. Only its thread writes the totals; any thread may read them. */
 struct reader {
 	struct ringcap *queue;
 	struct totals totals;
@@ -47,27 +47,30 @@ struct reader {
 
 /* ---- rcount_options.c ---- */
 
-/* 0, or rcount's exit status plus 1: help was asked for (1) or the arguments are wrong (3), which it has said. */
+/*
+ * Returns 0, or rcount's exit status plus 1: the user asked for help (1), or the arguments are wrong (3). It has
+ * printed a message then.
+ */
 int options_parse(int argc, char **argv, struct options *o);
 
 /* ---- rcount_open.c ---- */
 
-/* Opens what the options name, one queue or more; their number, or -1 after printing why not. */
+/* Opens the queues that the options name. Returns their number, or -1 after printing the reason. */
 int readers_open(const struct options *o, struct reader *readers);
 
 /* ---- rcount_dump.c ---- */
 
-/* NULL after saying why not. Without -v and -w, none is needed. */
+/* Returns NULL after printing the reason. Without -v and -w, no dump is needed. */
 struct dump *dump_open(const struct options *o, uint32_t snaplen);
 void dump_packet(struct dump *d, const struct ringcap_slot *slot, const uint8_t *data);
 
-/* What is dumped so far is on its way; false if it could not be written. */
+/* Writes out the packets dumped so far. Returns false if they could not be written. */
 bool dump_flush(struct dump *d);
 bool dump_close(struct dump *d);
 
 /* ---- rcount_report.c ---- */
 
-/* Adds the readers up; their queues' accounts too, unless stats is NULL. */
+/* Adds up the readers' totals, and their queues' counters unless stats is NULL. */
 void report_sum(const struct reader *readers, int n, struct totals *totals, struct ringcap_stats *stats);
 void report_second(const struct reader *readers, int n, const struct totals *before, double seconds);
 void report_end(const struct options *o, const struct reader *readers, int n);

@@ -13,7 +13,7 @@ struct dump {
 	unsigned int verbose;
 };
 
-/* The classic format with nanoseconds, in this machine's byte order. */
+/* Writes the classic pcap header with nanoseconds, in this machine's byte order. */
 static void write_header(FILE *file, uint32_t snaplen)
 {
 	const struct {

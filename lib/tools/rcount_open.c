@@ -54,7 +54,7 @@ static struct ringcap *open_interface(const struct options *o, uint32_t queues, 
 	return queue;
 }
 
-/* One handle has the capture, the others read its further queues; they are closed before it. */
+/* One handle has the capture. The others read its further queues, and are closed before it. */
 static int open_multi(const struct options *o, struct reader *readers, char *reason)
 {
 	int n = count_rx_queues(o->name);

@@ -61,7 +61,7 @@ static bool parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *ou
 
 typedef bool (*take_fn)(struct options *o, unsigned long number);
 
-/* "0,2-3": take is called for each number. */
+/* Parses a list such as "0,2-3", and calls take for each number. */
 static bool parse_list(const char *text, struct options *o, take_fn take)
 {
 	while (*text) {
@@ -117,7 +117,7 @@ static bool parse_direction(const char *text, uint32_t *direction)
 	return false;
 }
 
-/* Options for how an interface is captured. */
+/* Parses the options of an interface's capture. */
 static bool parse_capture(int option, const char *arg, struct options *o)
 {
 	struct ringcap_capture *c = &o->capture;

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
-#define COUNTING_MS 100	/* longer than a CPU that has shown a packet needs to count it */
+#define COUNTING_MS 100	/* longer than a CPU needs to count a packet that it has published */
 
 static const char *const drop_names[RINGCAP_DROP_REASONS] = {
 	[RINGCAP_DROP_FULL] = "full",
@@ -13,7 +13,7 @@ static const char *const drop_names[RINGCAP_DROP_REASONS] = {
 	[RINGCAP_DROP_NOMEM] = "nomem",
 };
 
-/* Counters of a thread that counts on. */
+/* Loads a counter of a thread that is still counting. */
 static uint64_t load(const uint64_t *counter)
 {
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -57,7 +57,7 @@ void report_sum(const struct reader *readers, int n, struct totals *totals, stru
 	}
 }
 
-/* Packets that were cut; nothing where none was. */
+/* Prints the truncated packets. Prints nothing if there are none. */
 static void print_truncated(FILE *to, const struct ringcap_stats *stats)
 {
 	if (stats->truncated)
@@ -113,7 +113,7 @@ static void print_queues_json(const struct reader *readers, int n)
 	printf("]");
 }
 
-/* Packets that earlier consumers left and that opening skipped. */
+/* Returns the number of packets that earlier consumers left and that opening skipped. */
 static uint64_t sum_skipped(const struct reader *readers, int n)
 {
 	uint64_t sum = 0;
@@ -165,7 +165,7 @@ static void print_text(FILE *to, const struct reader *readers, int n, const stru
 	fprintf(to, "\n");
 }
 
-/* Reading has ended: what was read is in the queues' account, if not yet then in a moment (ringcap_stats). */
+/* Called after reading has ended. The queues' counters include what was read, if not yet, then soon (ringcap_stats). */
 static void sum_up(const struct reader *readers, int n, struct totals *totals, struct ringcap_stats *stats)
 {
 	report_sum(readers, n, totals, stats);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rcstream: a queue's packets as pcapng on standard output, until the other end of standard input tells it to stop; see
- * rcstream(1).
+ * rcstream: writes a queue's packets as pcapng to standard output, until the other end of standard input tells it to
+ * stop; see rcstream(1).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,14 +29,14 @@ struct interface {
 
 struct stream {
 	struct ringcap *queue;
-	const char *name;			/* the queue's cluster's */
+	const char *name;			/* name of the queue's cluster */
 	struct ringcap_stats before;		/* when it was opened */
 	struct bpf_program filter;		/* bf_insns NULL = everything */
 	uint32_t snaplen;
 	struct interface *interfaces;		/* by number in the file */
 	uint32_t nr_interfaces, room;
 	uint64_t read;				/* packets, whether they pass the filter or not */
-	uint64_t others;			/* packets that the queue had got and others have read; UINT64_MAX = not known */
+	uint64_t others;			/* packets that the queue got and others read; UINT64_MAX = unknown */
 };
 
 static void usage(FILE *to)
@@ -57,7 +57,10 @@ static void name_interface(const struct stream *s, uint32_t ifindex)
 	pcapng_interface(stdout, *known.pod ? known.pod : *known.interface ? known.interface : number, known.interface, s->snaplen);
 }
 
-/* An interface's number in the file. Those of pods come and go: the newest are looked at first. -ENOMEM. */
+/*
+ * Returns an interface's number in the file, or -ENOMEM. The search starts with the newest, because interfaces of pods
+ * come and go.
+ */
 static int interface_number(struct stream *s, uint32_t ifindex)
 {
 	for (uint32_t i = s->nr_interfaces; i--;)
@@ -92,7 +95,7 @@ static int write_packet(struct stream *s, const struct ringcap_pkt *pkt)
 	return 0;
 }
 
-/* What is there, or comes within timeout_ms. The number of packets, or -errno. */
+/* Copies the packets that are there, or that come within timeout_ms. Returns their number, or -errno. */
 static int copy_batch(struct stream *s, int timeout_ms)
 {
 	struct ringcap_pkt pkts[BATCH];
@@ -112,8 +115,8 @@ static int copy_batch(struct stream *s, int timeout_ms)
 }
 
 /*
- * The same, without waiting. An empty queue has given all that it had got, to others and to us; engines count a packet a moment
- * before or after it can be read, so the least that is found counts.
+ * Does the same without waiting. An empty queue has given all packets that it had got to others and to us. Engines
+ * count a packet a moment before or after it can be read, so the smallest result is used.
  */
 static int copy_what_is_there(struct stream *s)
 {
@@ -123,7 +126,7 @@ static int copy_what_is_there(struct stream *s)
 	n = copy_batch(s, 0);
 	if (n)
 		return n;
-	/* Looked at before the queue is found empty, and only when it seems to be: a busy one has no time for that. */
+	/* Read before the queue is found empty, and only when it seems empty: a busy queue leaves no time for it. */
 	ringcap_stats(s->queue, &before);
 	n = copy_batch(s, 0);
 	if (!n && before.delivered >= s->read && before.delivered - s->read < s->others)
@@ -131,7 +134,7 @@ static int copy_what_is_there(struct stream *s)
 	return n;
 }
 
-/* Until something comes on standard input, or its end. 0 or -errno. */
+/* Copies until standard input has data or ends. Returns 0 or -errno. */
 static int copy(struct stream *s)
 {
 	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = ringcap_fd(s->queue), .events = POLLIN } };
@@ -152,8 +155,9 @@ static int copy(struct stream *s)
 }
 
 /*
- * What the queue had got when it was enough. If it was never empty before, others are taken to have read nothing of it. A producer
- * that stands still may have counted a packet that cannot be read yet: it is waited for, for REST_MS. 0 or -errno.
+ * Copies the packets that the queue had got when it was told to stop. If the queue was never empty before, we assume
+ * that others read nothing from it. A stalled producer may have counted a packet that cannot be read yet. We wait for
+ * such a packet for up to REST_MS. Returns 0 or -errno.
  */
 static int copy_rest(struct stream *s)
 {
@@ -170,7 +174,7 @@ static int copy_rest(struct stream *s)
 	return n < 0 ? n : 0;
 }
 
-/* The account: all that was read, and what the queue lost since it was opened. */
+/* Writes the counters: all packets that were read, and what the queue lost since it was opened. */
 static void write_end(struct stream *s)
 {
 	struct ringcap_stats now = s->before;
@@ -191,7 +195,7 @@ static void write_end(struct stream *s)
 	pcapng_statistics(stdout, 0, s->nr_interfaces ? s->interfaces[0].written : 0, sum, text);
 }
 
-/* Data in flight may be lost when this process exits. So it waits until the receiver, which has everything then, closes. */
+/* Data in flight may be lost when this process exits. So it waits until the receiver has everything and closes. */
 static void wait_for_end(void)
 {
 	char bytes[64];
@@ -224,7 +228,7 @@ static int stream(const char *name, const char *expression)
 	pcapng_section(stdout, "rcstream");
 	err = copy(&s);
 	if (!err) {
-		/* Standard input was only looked at. */
+		/* Standard input was only polled so far. */
 		if (read(STDIN_FILENO, &c, 1) < 0)
 			err = -errno;
 		else
@@ -249,7 +253,7 @@ static void on_signal(int signal)
 	_exit(0);
 }
 
-/* As the first process of a container it gets only the signals that it handles. */
+/* As the first process of a container, it gets only the signals that it handles. */
 static int idle(const char *seconds)
 {
 	const struct sigaction action = { .sa_handler = on_signal };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rsend: sends a capture file, or packets of its own making, out of a ringcap queue; see rsend(1).
+ * rsend: sends a capture file, or packets that it generates, from a ringcap queue; see rsend(1).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -23,13 +23,13 @@
 enum { BATCH = 64, LEN_MIN = 60, LEN_MAX = 65535, WAIT_US = 100 };
 
 struct options {
-	const char *name;	/* of a queue, or of an interface */
-	const char *file;	/* NULL = packets of our own */
-	const char *out;	/* the interface to send out of, among several that are granted */
-	uint64_t count;		/* packets, 0 = no end */
-	uint64_t loops;		/* of the file, 0 = no end */
-	double rate;		/* packets a second, 0 = as fast as possible */
-	uint32_t size, flows;	/* of our own packets */
+	const char *name;	/* name of a queue or of an interface */
+	const char *file;	/* NULL = generated packets */
+	const char *out;	/* the interface to send from, if several are granted */
+	uint64_t count;		/* packets, 0 = no limit */
+	uint64_t loops;		/* repetitions of the file, 0 = no limit */
+	double rate;		/* packets per second, 0 = as fast as possible */
+	uint32_t size, flows;	/* of generated packets */
 	bool interface, quiet, json;
 };
 
@@ -143,7 +143,7 @@ static void put32(uint8_t *at, uint32_t value)
 	put16(at + 2, value);
 }
 
-/* UDP over IPv4 from 198.18.0.0/16 to 198.19.0.1 (RFC 2544), with its number in the last 4 bytes. */
+/* Makes a UDP packet over IPv4 from 198.18.0.0/16 to 198.19.0.1 (RFC 2544). Its last 4 bytes are its number. */
 static void make_packet(uint8_t *packet, uint32_t size, uint32_t flow, uint64_t number)
 {
 	static const uint8_t macs[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0 };
@@ -195,7 +195,7 @@ static const uint8_t *next_packet(const struct options *o, struct capture_file *
 
 /* ---------------------------------------------------------------- sending */
 
-/* What may be done again: too much is under way. */
+/* Injects a packet. Retries while too many packets are being sent. */
 static int inject(uint32_t ifindex, const uint8_t *packet, uint32_t len)
 {
 	int err;
@@ -239,7 +239,7 @@ static void print_second(const struct totals *t, const struct totals *before, do
 	fflush(stdout);
 }
 
-/* Packets that are sent at once: with a slow rate one. */
+/* Returns how many packets are sent at once: at a slow rate, one. */
 static uint64_t batch_size(const struct options *o)
 {
 	if (o->rate <= 0 || o->rate > 1000.0 * BATCH)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// e1000e, before the packet is made: in the loop for frames of one buffer, the only one up to an MTU of 1500, which has
-// thrown away what came in pieces or damaged, and has counted the rest. Its buffers are empty skbs; that of a
-// frame that was taken stays where it was, as the loop does with those that it throws away. With jumbo frames,
-// other loops are at work, and packets go the way of the skb; so does a packet whose time is to be read from the
-// device's only register.
+// e1000e, before the packet is made. The hook is in the loop for frames in one buffer, which is the only loop up to an
+// MTU of 1500. There, the loop has discarded frames in several pieces and damaged ones, and has counted the rest. Its
+// buffers are empty skbs. The buffer of a taken frame stays where it was, like those that the loop discards. With jumbo
+// frames, other loops run, and packets take the path of the skb. So does a packet with a time stamp that must be read
+// from the device's only register.
 
 // Hook before: e1000_clean_rx_irq
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whether ringcap has taken the frame of len bytes in @buffer. */
+/* Returns true if ringcap has taken the frame of len bytes in @buffer. */
 static bool e1000e_ringcap_frame(struct net_device *dev, union e1000_rx_desc_extended *desc, u32 status,
 				 const struct sk_buff *buffer, u32 len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whether ringcap has taken the frame in @xdp, which is @desc's. */
+/* Returns true if ringcap has taken the frame in @xdp, which belongs to @desc. */
 static bool igb_ringcap_frame(struct igb_ring *ring, union e1000_adv_rx_desc *desc, const struct xdp_buff *xdp,
 			      ktime_t timestamp)
 {
@@ -22,7 +22,7 @@ static bool igb_ringcap_frame(struct igb_ring *ring, union e1000_adv_rx_desc *de
 	if (dev->features & NETIF_F_RXHASH)
 		frame.hash = le32_to_cpu(desc->wb.lower.hi_dword.rss);
 	if ((dev->features & NETIF_F_HW_VLAN_CTAG_RX) && (status & E1000_RXD_STAT_VP)) {
-		/* Some devices have the tag of what they send to themselves the other way round. */
+		/* In packets that they send to themselves, some devices have the tag in the other byte order. */
 		if ((status & E1000_RXDEXT_STATERR_LB) && test_bit(IGB_RING_FLAG_RX_LB_VLAN_BSWAP, &ring->flags))
 			frame.vlan_tci = be16_to_cpu((__force __be16)desc->wb.upper.vlan);
 		else

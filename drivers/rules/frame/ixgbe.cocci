@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// ixgbe, before the skb: as igb. Also those that the device has merged (RSC), decrypted (IPsec), placed
-// elsewhere (FCoE), or that are a macvlan's take the way of the skb, and all of them while times are wanted,
-// which the device puts behind frames.
+// ixgbe, before the skb, as for igb. Frames that the device has merged (RSC), decrypted (IPsec) or placed elsewhere
+// (FCoE) also take the path of the skb, and so do frames of a macvlan. While time stamps are wanted, all frames take
+// it, because the device puts the time stamps after the frames.
 
 // Hook before: ixgbe_clean_rx_irq
 
-// Up to 6.12 the verdict is an error pointer in place of the skb, later a number.
+// Up to 6.12, the verdict is an error pointer in place of the skb. Later it is a number.
 @@ expression A, R, X; struct sk_buff *S; @@
  S =
 - ixgbe_run_xdp(A, R, X)

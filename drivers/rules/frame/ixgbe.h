@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whether ringcap has taken the frame in @xdp, which is @desc's. */
+/* Returns true if ringcap has taken the frame in @xdp, which belongs to @desc. */
 static bool ixgbe_ringcap_frame(struct ixgbe_ring *ring, union ixgbe_adv_rx_desc *desc, const struct xdp_buff *xdp)
 {
 	struct net_device *dev = ring->netdev;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// virtio_net, before the skb, with mergeable buffers: a frame that fits in one is offered when its length has
-// been checked and counted, and where no XDP program may have changed it. What the host has not finished
-// (segments, checksums to be done) and frames with a hash, whose place differs between kernels, go the way of
-// the skb.
+// virtio_net, before the skb, with mergeable buffers. A frame that fits in one buffer is offered after its length was
+// checked and counted, at a place where no XDP program may have changed it. Frames that the host has not finished
+// (segments, missing checksums) take the path of the skb. So do frames with a hash, because the hash's place differs
+// between kernels.
 
 // Hook before: receive_mergeable
 
-// From 7 on buffers are of a page pool.
+// From 7 on, buffers belong to a page pool.
 @pool@ @@
  receive_mergeable(...)
  {
@@ -40,7 +40,7 @@
  ...>
  }
 
-// The kernel has one place for a driver that wants to know of processors that are gone, and the stock one is in it.
+// The kernel has one place for a driver that is notified of dead CPUs, and the stock driver uses it.
 @@ expression list E; @@
 - cpuhp_setup_state_multi(CPUHP_VIRT_NET_DEAD, E)
 + virtnet_ringcap_keep_dead_state(cpuhp_setup_state_multi(CPUHP_BP_PREPARE_DYN, E))

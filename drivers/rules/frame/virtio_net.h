@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whether ringcap has taken the frame in buf, which has the host's header before it: len is of both. */
+/* Returns true if ringcap has taken the frame in buf. The host's header precedes the frame, and len includes both. */
 static bool virtnet_ringcap_frame(struct virtnet_info *vi, struct receive_queue *rq, void *buf, unsigned int len)
 {
 	struct virtio_net_hdr_mrg_rxbuf *hdr = buf;
@@ -20,7 +20,7 @@ static bool virtnet_ringcap_frame(struct virtnet_info *vi, struct receive_queue 
 	return true;
 }
 
-/* Where the kernel has put our notice of processors that are gone. */
+/* The state in which the kernel notifies us of dead CPUs. */
 static enum cpuhp_state virtnet_ringcap_dead_state;
 
 static int virtnet_ringcap_keep_dead_state(int state)

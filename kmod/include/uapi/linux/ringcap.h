@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR BSD-2-Clause */
 /*
- * ringcap: the contract between the capture engines and everything that reads packets from them.
+ * ringcap: the contract between the capture engines and the programs that read packets from them.
  *
  * OBJECTS
  *
  * A ring is a named capture: taps (a device and a direction), filters, a snap length, and the clusters that it feeds.
- * A cluster is a named set of queues and a balance type; each of its rings' packets goes to one of its queues (to two
- * with RINGCAP_BALANCE_BOTH_ENDS). A queue is one mapped memory area with one consumer at a time. A ring's own queues
- * are a cluster of the ring's name. Ring and cluster names share one name space per network namespace.
+ * A cluster is a named set of queues with a balance type. Each packet of its rings goes to one of its queues, or to two
+ * with RINGCAP_BALANCE_BOTH_ENDS. A queue is one mapped memory area with one consumer at a time. A ring's own queues
+ * are a cluster with the ring's name. Ring and cluster names share one name space per network namespace.
  *
  * THE WAY OF A PACKET
  *
  *   tap (direction, RX queues) -> classic BPF -> the ring's VLANs -> defragmentation -> exact rules ->
  *   wildcard rules -> payload patterns -> plugins -> sampling -> for each cluster: balance -> queue
  *
- * What none of the steps ahead of it needs is not done: a packet for a single queue without rules is not even parsed.
+ * Work that no later stage needs is not done: a packet for a single queue without rules is not even parsed.
  *
  * TRANSPARENT MODES
  *
- * Where a tap gets what its device receives; what it sends is taken from the stack in all of them.
+ * The mode decides where a tap gets the packets that its device receives. In every mode, sent packets come from the
+ * stack.
  *
- *   0  from the stack, on any device: behind GRO, beside everybody else
- *   1  from the device's driver, which must be capture-aware; the stack gets the packet as well, as it was
- *   2  from the driver, and the stack never sees the packet: whatever the tap takes, by its direction and RX queues,
- *      passed or filtered. The rest stays the stack's. If the driver can avoid it, no skb is made
+ *   0  from the stack, on any device: after GRO, like other users of the stack
+ *   1  from the device's driver, which must be capture-aware; the stack also gets the packet, unchanged
+ *   2  from the driver; the stack never sees the packets that the tap takes by its direction and RX queues, whether
+ *      they pass or are filtered. The stack gets all other packets. If the driver can avoid it, no skb is made
  *
- * With several rings on a device, each tap of mode 1 or 2 has its packets and its account; what one of mode 2 takes,
- * taps of mode 0 don't see. A tap that changes between 1 and 2 misses nothing; to or from 0 it misses what comes while
- * it changes, and gets nothing twice. XDP programs of the device run where its driver has them run: behind frames,
- * ahead of skbs.
+ * With several rings on a device, each tap of mode 1 or 2 has its own packets and counters. Taps of mode 0 do not see
+ * the packets that a tap of mode 2 takes. A tap that changes between modes 1 and 2 misses nothing. A tap that changes
+ * to or from mode 0 misses the packets that come during the change, and gets no packet twice. XDP programs of the
+ * device run where its driver runs them: after the hook for frames, before the one for skbs.
  *
- * A ring that asks for 1 or 2 on a device whose driver is not aware is refused (EOPNOTSUPP), or has mode 0 there if it
- * has RINGCAP_A_TRANSPARENT_FALLBACK; RINGCAP_CMD_DEVICE_GET tells before, and RING_GET reports the active mode of each
- * tap.
+ * A ring that asks for mode 1 or 2 is refused (EOPNOTSUPP) on a device with a driver that is not aware. With
+ * RINGCAP_A_TRANSPARENT_FALLBACK the ring has mode 0 there instead. RINGCAP_CMD_DEVICE_GET tells what a driver offers.
+ * RING_GET reports the active mode of each tap.
  *
  * TAPS THAT FOLLOW
  *
- * A tap goes when its device leaves the ring's network namespace, unless it has RINGCAP_A_TAP_FOLLOWS 1: then it stays
- * with the device wherever that goes, as with a virtual function that is handed to a container and comes back. It keeps
- * the index that the device had here, by which RING_SET names it meanwhile, and an answer has 2 instead of 1. It goes
- * with the device, or when that comes back with another index. Transparent mode 0 only, and where sender and opener of
- * the netlink socket have CAP_PERFMON in the first user namespace (EPERM).
+ * A tap is removed when its device leaves the ring's network namespace. With RINGCAP_A_TAP_FOLLOWS 1 it stays with the
+ * device in every namespace. An example is a virtual function that is moved to a container and comes back. The tap
+ * keeps the index that the device had here. While the device is away, RING_SET names the tap by that index, and an
+ * answer has 2 instead of 1. The tap is removed when the device is unregistered or comes back with another index.
+ * Taps can follow in transparent mode 0 only. The sender and the opener of the netlink socket need CAP_PERFMON in the
+ * initial user namespace (EPERM).
  *
  * ACCOUNTS (every counter is 64 bits wide, monotonic, and starts at 0 when its object is created)
  *
@@ -48,21 +50,21 @@
  *   cluster:  the sum of passed over its rings + what rules directed to its queues + duplicated
  *             = the sum over its queues of (delivered + dropped by reason)
  *
- * delivered counts the packets that were put where the queue's consumer can read them, truncated those of them that a
- * snap length has shortened. In bytes: what they had on the wire = delivered_bytes + truncated_bytes.
+ * delivered counts the packets that were put where the queue's consumer can read them. truncated counts those of them
+ * that a snap length shortened. Their bytes on the wire are delivered_bytes + truncated_bytes.
  *
  * THE SLOT
  *
- * A packet in a queue is a struct ringcap_slot followed, hdr_len bytes after the slot's own start, by caplen bytes of
- * the packet as it was on the wire: a VLAN tag that the device took off is back in its place. The slot is the same in
- * every engine. Slots begin at multiples of 8 bytes. A short slot, hdr_len = RINGCAP_SLOT_SHORT, ends before l3_off;
- * the module writes short ones unless the cluster asks for RINGCAP_A_METADATA.
+ * A packet in a queue is a struct ringcap_slot and the packet's data. The data starts hdr_len bytes after the slot's
+ * start and has caplen bytes. It is the packet as it was on the wire: a VLAN tag that the device removed is back in its
+ * place. All engines use the same slot. Slots start at multiples of 8 bytes. A short slot, hdr_len =
+ * RINGCAP_SLOT_SHORT, ends before l3_off. The module writes short slots unless the cluster has RINGCAP_A_METADATA.
  *
  * A QUEUE OF THE KERNEL MODULE: /dev/ringcap/<name>/<queue>
  *
- * open(2) attaches (EBUSY while another consumer is attached, EPERM without O_RDWR); the last close detaches. What was
- * not released by then stays for the next consumer, until RINGCAP_CMD_QUEUE_RESET empties and zeroes the queue.
- * mmap(2) with these offsets, each MAP_SHARED and of exactly the length that the info page names:
+ * open(2) attaches (EBUSY while another consumer is attached, EPERM without O_RDWR); the last close detaches. Packets
+ * that are not released by then stay for the next consumer, until RINGCAP_CMD_QUEUE_RESET empties and zeroes the queue.
+ * mmap(2) takes these offsets. Each mapping is MAP_SHARED and has exactly the length that the info page gives:
  *
  *   RINGCAP_MMAP_INFO      PROT_READ             one page, struct ringcap_queue_info; only revoked changes
  *   RINGCAP_MMAP_KERNEL    PROT_READ             nr_lanes * sizeof(struct ringcap_lane_kernel), whole pages
@@ -70,11 +72,10 @@
  *   RINGCAP_MMAP_DATA + L  PROT_READ             lane L's data, twice in a row (2 * lane_size bytes), so that a slot
  *                                                never wraps; L is shifted by RINGCAP_MMAP_LANE_SHIFT
  *
- * Each lane is a byte ring with one producer and one consumer. A CPU that produces gets a lane for itself, and may
- * lose it to another when it produces no more and all that is there was released; those for which there is none take
- * turns with the first lane.
- * Positions count bytes since the lane was made and never wrap (64 bits); a position's place
- * in the data is position & (lane_size - 1).
+ * Each lane is a byte ring with one producer and one consumer. A CPU that produces gets its own lane. It may lose the
+ * lane to another CPU when it no longer produces and everything in the lane was released. CPUs without their own lane
+ * take turns with the first lane. Positions count bytes since the lane was made and never wrap (64 bits). The offset of
+ * a position in the data is position & (lane_size - 1).
  *
  *   producer (kernel)                          consumer
  *
@@ -84,57 +85,61 @@
  *   store_release(&kernel[L].producer)  (A)
  *
  * A slot of the module occupies RINGCAP_SLOT_SIZE(hdr_len, caplen) bytes. The kernel clamps what it reads from
- * consumer[] into [its own last value, producer] and believes nothing else there; a consumer that writes nonsense harms
- * its own queue only. Consumers that want the packets of several lanes in order of time merge them by ts_ns. When a CPU
- * goes from the shared lane to one of its own, what it had put into that is published first; so a consumer that looks at
- * producer of the first lane last has not seen its later packets without the earlier ones. Times are not in the order of
- * arrival where a clock is set back, or where only some packets have their device's time (RINGCAP_A_HWTSTAMP).
+ * consumer[] into [its own last value, producer], and trusts nothing else there. A consumer that writes invalid values
+ * harms only its own queue. A consumer that wants the packets of several lanes in time order merges them by ts_ns.
  *
- * A LANE HAS MEMORY once a CPU has wanted it for itself; the first one always. The others can be mapped all the
- * same. Who reads in one where nothing was published yet makes it have memory, or gets SIGBUS where there is none.
- * Of a queue that is deleted or was taken back it reads zeroes. So RINGCAP_CMD_CLUSTER_SET needs memory for the
- * first lanes only. Where there is none for another one later, the CPU goes on with the first lane:
- * RINGCAP_A_SHARED grows, and the kernel's log says so.
+ * When a CPU moves from the shared lane to its own lane, its packets in the shared lane are published first. So a
+ * consumer that reads producer of the first lane last never sees the CPU's later packets without the earlier ones.
+ * Times are not in the order of arrival when a clock is set back. The same is true when only some packets have their
+ * device's time (RINGCAP_A_HWTSTAMP).
+ *
+ * A LANE HAS MEMORY once a CPU has wanted it for itself. The first lane always has memory. The other lanes can be
+ * mapped before they have any. A read in a lane where nothing was published yet makes the kernel allocate the lane's
+ * memory; if there is none, the reader gets SIGBUS. In a queue that was deleted or taken back, the reader gets zeroes.
+ * So RINGCAP_CMD_CLUSTER_SET needs memory for the first lanes only. If there is no memory for another lane later, the
+ * CPU continues with the first lane: RINGCAP_A_SHARED grows, and the kernel's log reports it.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
- * since the oldest unread packet; EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
+ * since the oldest unread packet. It reports EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
  *
  * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command
- * returns, and its device node has another number: opening the old one fails (ENXIO). Its
- * consumer keeps its file, which is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) are ENODEV.
- * Nothing is written to what it has mapped any more: the data reads as zeroes, and revoked is set in the info page.
- * That memory goes with its last mapping; the queue has other memory from then on. The queue's account goes on; what
- * was not read counts as delivered, as when a consumer goes. With ATTACHMENT it is taken from the consumer that
- * attached then, and with ATTACHED_PID from this process (ESRCH when another one, or none, is attached). ENOMEM when
- * there is no memory for the other queue: its consumer has lost it all the same, and it has no other; open(2) is ENXIO
- * and its packets are dropped as unattended, which the queue's account has, until the command, without ATTACHMENT and
- * ATTACHED_PID, finds memory, or that the old consumer has gone.
+ * returns. Its device node has another number: opening the old one fails (ENXIO). The old consumer keeps its file, but
+ * the file is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) fail (ENODEV). Nothing more is
+ * written to the memory that it has mapped: the data reads as zeroes, and revoked is set in the info page. That memory
+ * is freed with its last mapping. The queue has other memory from then on. The queue's counters continue. Packets that
+ * were not read count as delivered, as when a consumer detaches.
  *
- * TRANSMITTING from a queue of the module, where its cluster has RINGCAP_A_INJECT: two more areas,
+ * With ATTACHMENT, the queue is taken from the consumer of that attachment. With ATTACHED_PID, it is taken from that
+ * process. The command fails (ESRCH) when another consumer, or none, is attached. ENOMEM means that there is no memory
+ * for the new queue. The consumer has lost the queue even then, and the queue has no other memory: open(2) fails
+ * (ENXIO) and packets are dropped and counted as unattended. This ends when the command, without ATTACHMENT and
+ * ATTACHED_PID, finds memory, or finds that the old consumer has gone.
+ *
+ * TRANSMITTING from a queue of the module needs RINGCAP_A_INJECT in its cluster. The queue then has two more areas:
  *
  *   RINGCAP_MMAP_TX_INDEX  PROT_READ|PROT_WRITE  one page, struct ringcap_tx_index
  *   RINGCAP_MMAP_TX_DATA   PROT_READ|PROT_WRITE  tx_size bytes; see struct ringcap_tx_slot
  *
- * The consumer writes slots behind produced, advances it (release), and calls ioctl RINGCAP_IOC_TX, which sends them in
- * order, copying each before it looks at it, and returns how many it took. The kernel's own position is private; sent
- * and failed in the index page are for the consumer to read only.
+ * The consumer writes slots after produced, advances produced (release), and calls ioctl RINGCAP_IOC_TX. The ioctl
+ * sends the slots in order and returns how many it took. It copies each slot before it checks it. The kernel's own
+ * position is private. The consumer only reads sent and failed in the index page.
  *
- * A QUEUE OF THE EBPF ENGINE has the same lanes and slots in BPF maps, whose descriptors are handed over as described at
- * struct ringcap_handover_reply:
+ * A QUEUE OF THE EBPF ENGINE has the same lanes and slots in BPF maps. Their descriptors are handed over as described
+ * at struct ringcap_handover_reply:
  *
- *   data       BPF_F_MMAPABLE array with one element, frozen (BPF_MAP_FREEZE): its holder can only read it. First
- *              struct ringcap_lane_kernel for each lane, and what the programs keep for themselves; from head_size on
- *              the lanes, each lane_size bytes and RINGCAP_LANE_TAIL more, in which a slot ends that begins before
- *              the lane's end. So here, too, a slot never wraps, and its place is position & (lane_size - 1)
+ *   data       BPF_F_MMAPABLE array with one element, frozen (BPF_MAP_FREEZE): its holder can only read it. It starts
+ *              with struct ringcap_lane_kernel for each lane and the programs' private data. The lanes start at
+ *              head_size. Each has lane_size bytes and RINGCAP_LANE_TAIL more bytes, for a slot that starts before
+ *              the lane's end. So a slot never wraps here either, and its offset is position & (lane_size - 1)
  *   consumer   BPF_F_MMAPABLE array with one element, struct ringcap_consumer_page, which the consumer writes
- *   doorbell   BPF_MAP_TYPE_RINGBUF of one page: readable when the sleeping consumer is to look at its lanes
+ *   doorbell   BPF_MAP_TYPE_RINGBUF of one page: readable when the sleeping consumer must check its lanes
  *
- * Lane 0 is that of all processors that have none of their own, and they take turns there; each other lane has one
- * producer. Barriers (A) to (D) are as above.
+ * All CPUs that have no lane of their own take turns with lane 0. Each other lane has one producer. Barriers (A) to (D)
+ * are as above.
  *
- * The doorbell rings once a sleep at most. A consumer that finds its lanes empty and wants to sleep writes a number to
- * sleep that is not 0 and that it has not used before, then looks at its lanes once more, and waits for the doorbell
- * only when they are still empty. The producer of a packet then looks at sleep:
+ * The doorbell rings at most once in a sleep. A consumer that finds its lanes empty and wants to sleep writes a number
+ * to sleep. The number is not 0, and the consumer has not used it before. Then it checks its lanes once more, and waits
+ * for the doorbell only if they are still empty. The producer of a packet then reads sleep:
  *
  *   producer (program)                         consumer
  *
@@ -143,25 +148,26 @@
  *     ring the doorbell at the watermark,      if (a lane is not empty) sleep = 0, go on
  *     else when the timeout has passed         else wait, then sleep = 0, and empty the doorbell
  *
- * Either the producer sees sleep or the consumer sees the packet. The doorbell's records mean nothing else. The timeout counts
- * from a sleep's first packet, and rings only in the sleep for which it was started.
+ * Either the producer sees sleep or the consumer sees the packet. The doorbell's records mean nothing else. The timeout
+ * counts from a sleep's first packet. It rings only in the sleep for which it was started.
  */
 #ifndef _UAPI_LINUX_RINGCAP_H
 #define _UAPI_LINUX_RINGCAP_H
 
-/* What is in the braces of enumerations is generated: change netlink/ringcap.yaml, and run "make generate". */
+/* The text in the braces of enumerations is generated: change netlink/ringcap.yaml, and run "make generate". */
 
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
 /*
- * The version of this contract. Each side speaks the versions [RINGCAP_ABI_MIN, RINGCAP_ABI] of its own header, and two
- * sides the newest that both speak. The module names its range in the info page and to INFO_GET, and the reader
- * decides; of a consumer and an agent the agent decides. Where there is none in common they refuse.
+ * The version of this contract. Each side speaks the versions [RINGCAP_ABI_MIN, RINGCAP_ABI] of its own header. Two
+ * sides use the newest version that both speak. The module gives its range in the info page and in the answer to
+ * INFO_GET, and the reader decides. Between a consumer and an agent, the agent decides. Without a common version, the
+ * deciding side refuses.
  */
 #define RINGCAP_ABI		3
 #define RINGCAP_ABI_MIN		2
-#define RINGCAP_HANDOVER_ABI_MIN 3	/* the eBPF engine's hand-over: until 2 a queue was a BPF ring buffer of records */
+#define RINGCAP_HANDOVER_ABI_MIN 3	/* of the eBPF engine's hand-over: up to 2, a queue was a BPF ring buffer */
 
 #define RINGCAP_NAME_MAX	63	/* bytes of a ring's or cluster's name: [a-z0-9]([-.a-z0-9]*[a-z0-9])? */
 #define RINGCAP_QUEUES_MAX	256	/* queues of a cluster */
@@ -180,7 +186,7 @@
 #define RINGCAP_PATTERNS_MAX	65536	/* payload patterns of a ring */
 #define RINGCAP_PATTERN_LEN_MAX	255	/* bytes of a pattern */
 #define RINGCAP_PATTERN_ENDS_MAX 64	/* patterns that may end at one place: see PAYLOAD PATTERNS */
-#define RINGCAP_PATTERN_BYTES_MAX (4U << 20)	/* bytes of a ring's patterns together; they take up to 20 times as much memory */
+#define RINGCAP_PATTERN_BYTES_MAX (4U << 20)	/* bytes of all patterns of a ring; they take up to 20 times as much memory */
 #define RINGCAP_PLUGINS_MAX	8	/* plugins of a ring */
 #define RINGCAP_PLUGIN_NAME_MAX	31	/* bytes of a plugin's name */
 #define RINGCAP_PLUGIN_CONFIG_MAX 32768	/* bytes of a plugin's configuration */
@@ -196,34 +202,34 @@
 #define RINGCAP_SLOT_FRAGMENT	(1U << 3)	/* an IP fragment; l4_off is 0 unless it is the first; see @hdr_len */
 #define RINGCAP_SLOT_HASHED	(1U << 4)	/* hash is valid */
 /*
- * Packets that no wire has seen as they are, from or to virtual interfaces mostly. CSUM_PARTIAL: what is in the
- * transport header's checksum is none yet, a device is to compute it: do not check it; the eBPF engine does not know.
- * MERGED: several segments of a flow in one, by GRO or for a device to take apart: longer than the MTU, and the
- * checksum is not theirs.
+ * Packets that differ from those on the wire, mostly from or to virtual interfaces. CSUM_PARTIAL: the transport
+ * header's checksum is not final, because a device will compute it. Do not check it. The eBPF engine does not know
+ * this. MERGED: several segments of a flow in one packet, merged by GRO or for a device to split. The packet is longer
+ * than the MTU, and the checksum is not that of the segments.
  */
 #define RINGCAP_SLOT_CSUM_PARTIAL (1U << 5)
 #define RINGCAP_SLOT_MERGED	(1U << 6)
 
 #define RINGCAP_SLOT_SHORT	32	/* hdr_len of a slot that ends before l3_off */
 
-/* Bytes from a slot of a module's lane to the next. */
+/* Bytes from one slot of a module's lane to the next. */
 #define RINGCAP_SLOT_SIZE(hdr_len, caplen)	(((hdr_len) + (caplen) + 7) & ~7U)
 
 /**
- * struct ringcap_slot - what is known of a captured packet
+ * struct ringcap_slot - the metadata of a captured packet
  * @ts_ns: time of capture, nanoseconds since the Unix epoch
  * @len: length on the wire, bytes, without FCS
  * @caplen: bytes captured, at most @len and the ring's snap length
- * @hash: the cluster's keyed, symmetric flow hash, with RINGCAP_SLOT_HASHED: what chose the queue when the balance type
- *	is a hash. 0 where nobody needed it
+ * @hash: the cluster's keyed, symmetric flow hash, with RINGCAP_SLOT_HASHED. It chose the queue if the balance type is
+ *	a hash. 0 if nothing needed it
  * @ifindex: tapped interface, in the ring's network namespace
- * @vlan_tci: outermost VLAN tag's control information, host order; valid with RINGCAP_SLOT_VLAN. A short slot knows the
- *	tags that the device took off; those in the data perhaps
+ * @vlan_tci: outermost VLAN tag's control information, host order; valid with RINGCAP_SLOT_VLAN. A short slot has the
+ *	tags that the device removed. It may lack tags that were in the data
  * @vlan_tpid: outermost VLAN tag's protocol (0x8100, 0x88a8 or 0x9100), host order
  * @rx_queue: the device's receive queue, 0 where it is not recorded
  * @flags: RINGCAP_SLOT_*
- * @hdr_len: offset of the packet from the start of this structure, a multiple of 8; readers use it, not sizeof. With
- *	RINGCAP_SLOT_SHORT the following fields are not there, and flags may lack RINGCAP_SLOT_FRAGMENT
+ * @hdr_len: offset of the packet from the start of this structure, a multiple of 8. Readers use it instead of sizeof.
+ *	With RINGCAP_SLOT_SHORT the following fields are absent, and flags may lack RINGCAP_SLOT_FRAGMENT
  * @l3_off: offset of the outermost IPv4 or IPv6 header in the packet, 0 = none found
  * @l4_off: offset of the transport header, 0 = none found
  * @l3_proto: ethertype after all tags, host order
@@ -252,7 +258,7 @@ struct ringcap_slot {
 
 /* ------------------------------------------------------------------ counters */
 
-#define RINGCAP_DROP_REASONS	4	/* room in structures for as many; unused ones are 0 */
+#define RINGCAP_DROP_REASONS	4	/* elements in structures; unused ones are 0 */
 
 /* Why a packet that a ring passed was not delivered to its queue. */
 enum ringcap_drop {
@@ -262,15 +268,15 @@ enum ringcap_drop {
 };
 
 /**
- * struct ringcap_lane_stats - a lane's share of its queue's account; the queue's is the sum over its lanes
+ * struct ringcap_lane_stats - a lane's part of its queue's counters; the queue's are the sums over its lanes
  * @delivered: packets
- * @delivered_bytes: bytes of those that are in their slots, the sum of caplen
+ * @delivered_bytes: captured bytes of these packets, the sum of caplen
  * @dropped: packets by enum ringcap_drop
- * @truncated: packets of those delivered that the snap length has shortened: caplen is less than len
- * @truncated_bytes: bytes that they lack, the sum of len - caplen
+ * @truncated: delivered packets that the snap length shortened: caplen is less than len
+ * @truncated_bytes: bytes that these packets lost, the sum of len - caplen
  *
- * 64 bytes, so that lanes do not share cache lines. A module's queue counts unattended packets elsewhere: its first lane
- * has those of the time before the consumer attached.
+ * 64 bytes, so that lanes do not share cache lines. A module's queue counts unattended packets elsewhere: its first
+ * lane has those from before the consumer attached.
  */
 struct ringcap_lane_stats {
 	__u64	delivered;
@@ -296,13 +302,13 @@ struct ringcap_lane_stats {
  * struct ringcap_queue_info - the info page
  * @magic: RINGCAP_MAGIC
  * @abi: the module's RINGCAP_ABI
- * @abi_min: the oldest that it serves
+ * @abi_min: the oldest version that it serves
  * @nr_lanes: lanes of this queue
  * @lane_size: bytes of a lane's data, a power of two
  * @queue: this queue's number in its cluster
  * @nr_queues: queues of the cluster
  * @snaplen: greatest caplen to expect, bytes: the greatest snap length of the rings that fed the cluster when the
- *	consumer attached, 65535 where none did; more is not captured for this consumer, even if a ring's is raised
+ *	consumer attached, 65535 if none did. This consumer never gets more, even if a ring's snap length is raised
  * @watermark: unread bytes at which a sleeping consumer is woken
  * @timeout_us: microseconds after which it is woken for fewer
  * @name: the cluster's name, NUL-terminated
@@ -326,23 +332,23 @@ struct ringcap_queue_info {
 	__u32	resv[14];
 };
 
-/* What the kernel tells a consumer of a lane; read-only for the consumer. 128 bytes. */
+/* The kernel's data about a lane, read-only for the consumer. 128 bytes. */
 struct ringcap_lane_kernel {
 	__u64	producer;		/* bytes published since the lane was made; see (A) */
 	__u64	resv[7];		/* the engine's own */
 	struct ringcap_lane_stats stats;
 };
 
-/* What a consumer tells the kernel of a lane. 64 bytes. */
+/* A consumer's data about a lane, which the kernel reads. 64 bytes. */
 struct ringcap_lane_consumer {
 	__u64	released;		/* bytes given back since the lane was made; see (C) */
-	__u64	left;			/* when the consumer attached, how far the lane was published: what earlier ones left ends here */
+	__u64	left;			/* producer when the consumer attached; earlier consumers' packets end here */
 	__u64	resv[6];
 };
 
 /**
- * struct ringcap_consumer_page - what a consumer tells the eBPF engine
- * @lane: of each lane
+ * struct ringcap_consumer_page - a consumer's data, which the eBPF engine reads
+ * @lane: the data about each lane
  * @sleep: 0 = the consumer is awake; else the number of this sleep, see A QUEUE OF THE EBPF ENGINE
  */
 struct ringcap_consumer_page {
@@ -351,11 +357,11 @@ struct ringcap_consumer_page {
 	__u64	resv[7];
 };
 
-#define RINGCAP_LANE_TAIL	(68U << 10)	/* bytes behind a lane of the eBPF engine: the longest slot fits in */
+#define RINGCAP_LANE_TAIL	(68U << 10)	/* bytes after a lane of the eBPF engine: the longest slot fits in */
 
 /**
  * struct ringcap_tx_index - the transmit area's index page
- * @produced: bytes that the consumer has written since it attached; its place in the data is modulo tx_size
+ * @produced: bytes that the consumer has written since it attached; its offset in the data is modulo tx_size
  * @consumed: bytes that the kernel has taken; the kernel writes it and does not read it back
  * @sent, @failed: packets since the consumer attached: handed to the device, or refused (too short, too long, an
  *	interface that is not granted or is down, no memory, the device's queue full)
@@ -373,7 +379,7 @@ struct ringcap_tx_index {
  * struct ringcap_tx_slot - a packet to be sent; the packet follows, the next slot is at the next multiple of 8 bytes
  * @len: bytes of the packet, 14 up to the device's MTU and headers. RINGCAP_TX_WRAP: the next slot is at the beginning
  *	of the data, because a slot never wraps
- * @ifindex: out of which interface; one that the cluster's RINGCAP_A_INJECT names, or 0 = the only one that it names
+ * @ifindex: the egress interface: one that the cluster's RINGCAP_A_INJECT names, or 0 = the only one that it names
  */
 struct ringcap_tx_slot {
 	__u32	len;
@@ -383,15 +389,15 @@ struct ringcap_tx_slot {
 #define RINGCAP_TX_WRAP		0xffffffffU
 
 /*
- * Sends what was produced, at most arg packets (0 = all); returns how many slots were taken. EPERM without
- * RINGCAP_A_INJECT, EINVAL for a slot or position that makes no sense: those before it were taken, and it is not
- * passed. When packets under way take too much memory it waits, or returns EAGAIN where the file is O_NONBLOCK.
+ * Sends the produced packets, at most arg of them (0 = all). Returns how many slots were taken. EPERM: the cluster has
+ * no RINGCAP_A_INJECT. EINVAL: a slot or position is invalid; the slots before it were taken, and it is not skipped.
+ * When packets that are being sent take too much memory, the ioctl waits. With O_NONBLOCK it fails with EAGAIN instead.
  */
 #define RINGCAP_IOC_TX		_IOW('R', 1, __u32)
 
 /* ------------------------------------------------------------------ rules */
 
-/* What becomes of a packet. */
+/* What happens to a packet. */
 enum ringcap_action {
 	RINGCAP_ACTION_PASS,		/* on to payload patterns, plugins, sampling and the clusters */
 	RINGCAP_ACTION_DROP,		/* filtered */
@@ -408,7 +414,7 @@ enum ringcap_action {
  * @l3_proto: 0x0800 or 0x86dd
  * @vlan_id: of the outermost tag, 0 = untagged
  * @l4_proto: IP protocol
- * @action: enum ringcap_action, but RINGCAP_ACTION_LEARN
+ * @action: enum ringcap_action, except RINGCAP_ACTION_LEARN
  * @target: number of the set's target, for QUEUE and REFLECT
  * @idle_s: seconds without a packet after which the kernel removes the rule, 0 = never, at most 1000000
  */
@@ -425,7 +431,7 @@ struct ringcap_exact {
 	__u32	idle_s;
 };
 
-/* Which fields of a wildcard rule a packet is compared with. A packet that lacks one does not match. */
+/* The fields of a wildcard rule with which a packet is compared. A packet that lacks one of them does not match. */
 #define RINGCAP_MATCH_SMAC		(1U << 0)
 #define RINGCAP_MATCH_DMAC		(1U << 1)
 #define RINGCAP_MATCH_ETHERTYPE		(1U << 2)	/* after all tags */
@@ -446,10 +452,10 @@ struct ringcap_exact {
 
 /**
  * struct ringcap_rule - a wildcard rule
- * @id: the configurer's, unique in the set, not 0
- * @priority: the greatest matching wins, among equals the smallest id
+ * @id: chosen by the configurer, unique in the set, not 0
+ * @priority: the matching rule with the greatest priority wins; among equals, the one with the smallest id
  * @fields: RINGCAP_MATCH_*
- * @idle_s: as in struct ringcap_exact; LEARN gives it to what is learnt, and its rule stays
+ * @idle_s: as in struct ringcap_exact. With LEARN it applies to the learnt rules, and the wildcard rule itself stays
  * @target: number of the set's target, for QUEUE and REFLECT
  * @action: enum ringcap_action
  * @flags: RINGCAP_RULE_*
@@ -492,7 +498,7 @@ struct ringcap_rule {
 	__u32	resv3[2];
 };
 
-/* A rule as a dump shows it. */
+/* The counters of a rule, as a dump shows them. */
 struct ringcap_rule_counts {
 	__u64	packets;
 	__u64	bytes;
@@ -513,19 +519,20 @@ struct ringcap_rule_state {
 };
 
 /*
- * PAYLOAD PATTERNS are looked for in a packet's payload: what is behind the header of TCP, UDP, UDP-Lite, SCTP, ICMP or
- * ICMPv6; of another protocol, or of a later fragment, behind the IP header; of what is not IP behind the ethertype. It
- * ends where the packet ends by IP's length: padding is not payload. What is inside of a tunnel is payload.
+ * PAYLOAD PATTERNS are searched for in a packet's payload. The payload starts after the header of TCP, UDP, UDP-Lite,
+ * SCTP, ICMP or ICMPv6. For other protocols and later fragments, it starts after the IP header. For packets that are
+ * not IP, it starts after the ethertype. It ends where the packet ends by IP's length: padding is not payload. The
+ * content of a tunnel is payload.
  *
- * The first pattern found decides, and nothing is looked for behind it: the one that ends first in the payload, of
- * several that end there the longest, of equal ones one without RINGCAP_PATTERN_NOCASE, then the one that was added
- * first. RINGCAP_A_PATTERN_MATCHES counts for each pattern the packets that it decided on so; their sum is the number
- * of packets in which any was found.
+ * The first pattern that is found decides, and the search stops there. This is the pattern that ends first in the
+ * payload. Of several that end at the same place, the longest decides. Of equal ones, one without
+ * RINGCAP_PATTERN_NOCASE decides, then the one that was added first. RINGCAP_A_PATTERN_MATCHES counts, for each
+ * pattern, the packets on which it decided. The sum is the number of packets in which any pattern was found.
  *
- * Where several patterns end at one place of the payload they are compared in this order, until one decides: case, offset
- * and depth may be others. RULES_COMMIT refuses (E2BIG) a set in which that may take more than RINGCAP_PATTERN_ENDS_MAX
- * comparisons at one place. A pattern that never decides, because one that is preferred is found wherever it is, does
- * not count.
+ * Patterns that end at the same place of the payload are compared in this order until one decides, because their case,
+ * offset and depth may differ. RULES_COMMIT refuses (E2BIG) a set that may need more than RINGCAP_PATTERN_ENDS_MAX
+ * comparisons at one place. A pattern does not count here if it never decides. That is so when a preferred pattern is
+ * found wherever it is found.
  */
 #define RINGCAP_PATTERN_NOCASE	(1U << 0)	/* ASCII letters of either case */
 
@@ -533,12 +540,14 @@ struct ringcap_rule_state {
 
 /*
  * A container that was given queue Q of cluster N has the folder RINGCAP_RUN_DIR/N/Q with a SOCK_SEQPACKET socket
- * "handover" in it. The consumer connects and sends struct ringcap_handover_request; the agent, after checking by
- * SO_PEERCRED which pod asks, answers struct ringcap_handover_reply with, when error is 0, three file descriptors as
- * SCM_RIGHTS: the maps data, consumer and doorbell, in this order. What earlier consumers left unread ends in each lane
- * at left, as in the module. The consumer is attached for as long as it keeps the connection. When the agent restarts,
- * the connection breaks but the maps live on: a consumer goes on reading, and reconnects with map_id set to the data
- * map that it still has; the reply then carries no descriptors. ESTALE means that this queue was taken from it.
+ * "handover" in it. The consumer connects and sends struct ringcap_handover_request. The agent checks by SO_PEERCRED
+ * which pod asks, and answers with struct ringcap_handover_reply. If error is 0, three file descriptors come with it as
+ * SCM_RIGHTS: the maps data, consumer and doorbell, in this order. As in the module, the unread packets of earlier
+ * consumers end in each lane at left. The consumer is attached as long as it keeps the connection.
+ *
+ * When the agent restarts, the connection breaks but the maps continue to exist. A consumer continues to read, and
+ * reconnects with map_id set to the data map that it still has. The reply then carries no descriptors. ESTALE means
+ * that this queue was taken from the consumer.
  */
 #define RINGCAP_RUN_DIR		"/run/ringcap"
 #define RINGCAP_HANDOVER_SOCKET	"handover"
@@ -546,15 +555,15 @@ struct ringcap_rule_state {
 struct ringcap_handover_request {
 	__u32	magic;			/* RINGCAP_MAGIC */
 	__u32	abi;			/* the consumer's RINGCAP_ABI */
-	__u32	map_id;			/* of the data map that the consumer already has, 0 = none */
-	__u32	abi_min;		/* the consumer's RINGCAP_ABI_MIN, 0 = it speaks no other than abi */
+	__u32	map_id;			/* id of the data map that the consumer already has, 0 = none */
+	__u32	abi_min;		/* the consumer's RINGCAP_ABI_MIN, 0 = only abi */
 };
 
 struct ringcap_handover_reply {
 	__u32	magic;			/* RINGCAP_MAGIC */
 	__u32	abi;			/* the newest version that both speak; with EPROTO the agent's RINGCAP_ABI */
 	__u32	error;			/* an errno: EACCES another pod's queue, EBUSY already attached, ESTALE, EPROTO */
-	__u32	map_id;			/* of the data map */
+	__u32	map_id;			/* id of the data map */
 	__u32	lane_size;		/* bytes of a lane, a power of two */
 	__u32	nr_lanes;		/* 1 .. RINGCAP_LANES_MAX */
 	__u32	queue;
@@ -564,7 +573,7 @@ struct ringcap_handover_reply {
 	__u32	timeout_us;
 	__u32	head_size;		/* bytes before the first lane, a multiple of 64 */
 	char	name[RINGCAP_NAME_MAX + 1];
-	char	reason[128];		/* for people, NUL-terminated; empty when error is 0 */
+	char	reason[128];		/* a message for people, NUL-terminated; empty when error is 0 */
 };
 
 /* ------------------------------------------------------------------ generic netlink */
@@ -574,18 +583,19 @@ struct ringcap_handover_reply {
 #define RINGCAP_GENL_MCGRP	"events"
 
 /*
- * All commands but the GETs need CAP_NET_ADMIN in the user namespace that owns the network namespace, and so does
- * RULES_GET, which tells of flows and of what is searched for; CLUSTER_SET and QUEUE_REVOKE need it in the initial user
- * namespace, since device nodes are common to all and queues take memory. The other GETs, and events, tell names, sizes
- * and sums to any process of the network namespace, as /proc/net/ringcap does: consumers find their queues by them.
- * Errors come with an extended acknowledgement that names the attribute and the reason. SETs are create-or-replace:
- * with an object of that name there, they make it as described in one step, or fail and change nothing. What is left
- * out has its default. A cluster's shape is QUEUES, LANES and LANE_SIZE: with another shape it gets new queues, whose
- * accounts begin at 0.
+ * All commands except the GETs need CAP_NET_ADMIN in the user namespace that owns the network namespace. RULES_GET
+ * needs it too, because it shows flows and search patterns. CLUSTER_SET and QUEUE_REVOKE need it in the initial user
+ * namespace, because all namespaces share the device nodes and queues take memory. The other GETs, and events, show
+ * names, sizes and sums to any process of the network namespace, as /proc/net/ringcap does. Consumers find their queues
+ * by them. Errors come with an extended acknowledgement that names the attribute and the reason.
  *
- * A cluster or ring with OWNED = 1 is the netlink socket's that made it: it goes when that is closed, consumers
- * attached or not, and nobody else can SET it (EBUSY); OWNED never changes. An owned cluster is fed by rings of the
- * same socket only.
+ * SETs are create-or-replace. If an object of that name exists, a SET makes it as described in one step, or fails and
+ * changes nothing. An attribute that is left out has its default. A cluster's shape is QUEUES, LANES and LANE_SIZE. If
+ * the shape changes, the cluster gets new queues with counters that start at 0.
+ *
+ * A cluster or ring with OWNED = 1 belongs to the netlink socket that made it. It is deleted when the socket is closed,
+ * even if consumers are attached. No other socket can SET it (EBUSY). OWNED never changes. Only rings of the same
+ * socket can feed an owned cluster.
  */
 enum ringcap_cmd {
 	RINGCAP_CMD_UNSPEC,
@@ -730,7 +740,7 @@ enum ringcap_attr {
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
 
-/* How a cluster chooses a packet's queue. Hashes are symmetric: both directions of a flow go to one queue. */
+/* How a cluster chooses a packet's queue. Hashes are symmetric: both directions of a flow go to the same queue. */
 enum ringcap_balance {
 	RINGCAP_BALANCE_FLOW,		/* addresses, ports, protocol, VLAN */
 	RINGCAP_BALANCE_FIVE_TUPLE,	/* addresses, ports, protocol */
@@ -748,7 +758,7 @@ enum ringcap_fragments {
 	RINGCAP_FRAGMENTS_WITH_FLOW,	/* with the rest of their flow, as long as the first comes first */
 };
 
-/* What becomes of packets for a queue that can't take them. */
+/* What happens to packets for a queue that cannot take them. */
 enum ringcap_policy {
 	RINGCAP_POLICY_DROP,		/* they are dropped and counted there */
 	RINGCAP_POLICY_SPREAD,		/* they go to other attended queues; flows of other queues don't move */
