@@ -146,7 +146,9 @@ func (m *machine) dumpInterfaces() (lines []string) {
 					continue
 				}
 				line := fmt.Sprintf("filter of %s: %s %x", a.Name, b.Name, parent)
-				if !strings.HasPrefix(b.Name, "ringcap:") {
+				if strings.HasPrefix(b.Name, "ringcap:") {
+					line += " program " + m.programName(ebpf.ProgramID(b.Id))
+				} else {
 					line += fmt.Sprintf(" priority %d handle %x program %d", b.Attrs().Priority, b.Attrs().Handle, b.Id)
 				}
 				lines = append(lines, line)
@@ -164,15 +166,23 @@ func (m *machine) dumpPrograms(index int) (lines []string) {
 			continue // a kernel without tcx
 		}
 		for i, p := range attached.Programs {
-			program, err := ebpf.NewProgramFromID(p.ID)
-			require.NoError(m.t, err)
-			info, err := program.Info()
-			require.NoError(m.t, err)
-			lines = append(lines, fmt.Sprintf("program %d at %s of %d: %s", i, hook, index, info.Name))
-			program.Close()
+			lines = append(lines, fmt.Sprintf("program %d at %s of %d: %s", i, hook, index, m.programName(p.ID)))
 		}
 	}
 	return lines
+}
+
+// programName is empty for a program that is about to go.
+func (m *machine) programName(id ebpf.ProgramID) string {
+	program, err := ebpf.NewProgramFromID(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	require.NoError(m.t, err)
+	defer program.Close()
+	info, err := program.Info()
+	require.NoError(m.t, err)
+	return info.Name
 }
 
 // setting is a line of /proc/net/ringcap that tells how something is set.
