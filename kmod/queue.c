@@ -324,6 +324,19 @@ u64 rc_queue_unread_bytes(struct rc_queue *queue)
 	return bytes;
 }
 
+u64 rc_queue_fullest_lane(const struct rc_queue *queue)
+{
+	struct rc_lane_unread unread;
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < queue->nr_lanes; i++) {
+		rc_lane_unread(&queue->lanes[i], &unread);
+		bytes = max(bytes, unread.bytes);
+	}
+	return bytes;
+}
+
 u64 rc_queue_memory(const struct rc_queue *queue)
 {
 	u64 bytes = struct_size(queue, lanes, queue->nr_lanes) + num_possible_cpus() * sizeof(*queue->producers);

@@ -505,7 +505,7 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 {
 	struct rt_queue_query *query = arg;
 	struct rt_queue_counts *counts = &query->counts;
-	u64 dropped[RINGCAP_DROP_REASONS] = {};
+	u64 fullest = rt_answer_u64(answer, RINGCAP_A_FULLEST_LANE), dropped[RINGCAP_DROP_REASONS] = {};
 	u32 i;
 
 	if (!query->all && rt_answer_u32(answer, RINGCAP_A_QUEUE) != query->queue)
@@ -520,6 +520,8 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 	for (i = 0; i < RINGCAP_DROP_REASONS; i++)
 		counts->dropped[i] += dropped[i];
 	counts->unread += rt_answer_u64(answer, RINGCAP_A_UNREAD_BYTES);
+	if (fullest > counts->fullest_lane)
+		counts->fullest_lane = fullest;
 	counts->tx_sent += rt_answer_u64(answer, RINGCAP_A_TX_SENT);
 	counts->tx_failed += rt_answer_u64(answer, RINGCAP_A_TX_FAILED);
 	counts->lanes += rt_answer_u32(answer, RINGCAP_A_LANES_TAKEN);

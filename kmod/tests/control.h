@@ -108,7 +108,7 @@ struct rt_ring_counts {
 
 struct rt_queue_counts {
 	u64 delivered, delivered_bytes, truncated, truncated_bytes, dropped[RINGCAP_DROP_REASONS], unread, memory;
-	u64 tx_sent, tx_failed, shared;
+	u64 tx_sent, tx_failed, shared, fullest_lane;
 	u32 lanes;
 	u32 attached, pid;
 	u64 attachment;

@@ -736,6 +736,7 @@ enum ringcap_attr {
 	RINGCAP_A_TRUNCATED_BYTES,	/* u64: bytes that they lack */
 	RINGCAP_A_SHARED,		/* u64: packets of those delivered that took a lock, because their CPU had no lane of its own */
 	RINGCAP_A_LANES_TAKEN,		/* u32: lanes of a queue that have memory by now */
+	RINGCAP_A_FULLEST_LANE,		/* u64: of UNREAD_BYTES, those in the fullest lane */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
