@@ -79,6 +79,7 @@ var (
 	queueDropped   = counter("queue_dropped_packets_total", "Packets passed and not delivered, by reason: full (the consumer is too slow), unattended (there is none), nomem (the kernel had no memory).", "capture_cluster", "queue", "engine", "reason")
 	queueUnread    = gauge("queue_unread_bytes", "Bytes of the queue's memory that its consumer has not released: how far it lags.", "capture_cluster", "queue", "engine")
 	queueCapacity  = gauge("queue_capacity_bytes", "Bytes that the queue can hold, over all of its lanes; a packet is dropped when the lane of its CPU is full.", "capture_cluster", "queue", "engine")
+	queueFullest   = gauge("queue_fullest_lane_ratio", "Share of the queue's fullest lane that its consumer has not released; at 1, packets of that lane's CPU are dropped. Of all lanes together, with a module that does not report the lane.", "capture_cluster", "queue", "engine")
 	queueAttached  = gauge("queue_attached", "1 while a consumer reads the queue, else 0.", "capture_cluster", "queue", "engine")
 	clusterMemory  = gauge("cluster_memory_bytes", "Kernel memory that a set of queues takes.", "capture_cluster", "engine")
 	clusterDoubled = counter("cluster_duplicated_packets_total", "Second copies, by balance BothEnds.", "capture_cluster", "engine")

@@ -92,6 +92,43 @@ func TestConservationWithSeveralProducers(t *testing.T) {
 	}
 }
 
+// sendFrom sends frames from a CPU.
+func (l *lab) sendFrom(cpu, frames int) {
+	socket := l.packetSocket(l.sender)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		l.onCPU(cpu, func() {
+			for n := range frames {
+				for unix.EAGAIN == sendTo(socket, frame(n, 60)) {
+					continue
+				}
+			}
+		})
+	})
+	sending.Wait()
+}
+
+// The fill of the fullest lane is told, whatever the others hold.
+func TestTheFullestLane(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two CPUs: each fills a lane")
+	}
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.transmitted(2))
+	c := l.consume("mirror", 0)
+	l.sendFrom(0, 5)
+	l.sendFrom(1, 50)
+	few, many := atomic.LoadUint64(c.produced(0)), atomic.LoadUint64(c.produced(1))
+	require.Positive(t, few)
+	require.Greater(t, many, few)
+	stats := l.observe(e).Clusters["mirror"].Queues[0]
+	require.Equal(t, few+many, stats.UnreadBytes)
+	require.Equal(t, many, stats.FullestLaneBytes)
+	l.collect(c, 55)
+	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].FullestLaneBytes)
+}
+
 // A consumer overwrites its positions while CPUs share a lane. This changes no account, and its queue never reports
 // more than fits into it.
 func TestScribblesWhileCPUsShareALane(t *testing.T) {

@@ -95,7 +95,7 @@ func (q *queue) observe() capture.QueueStats {
 	}
 	sum := q.account.Before
 	if q.area != nil {
-		stats.UnreadBytes = q.area.positions.unread(q.area.head)
+		stats.UnreadBytes, stats.FullestLaneBytes = q.area.positions.unread(q.area.head)
 		lanes := q.area.head.sum()
 		sum.add(&lanes)
 	}
