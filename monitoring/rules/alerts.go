@@ -28,8 +28,8 @@ var Alerts = []Alert{
 	{
 		Name: "RingcapConsumerLagging", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `ringcap:queue_fill:ratio > 0.5`,
-		Summary:     `The consumer of queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} lags: the queue is {{ $value | humanizePercentage }} full.`,
-		Description: `When it is full, packets are lost. Find out what slows the consumer down: a CPU limit, a slow disk, a pod that hangs.`,
+		Summary:     `The consumer of queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} lags: a lane of the queue is {{ $value | humanizePercentage }} full.`,
+		Description: `When the lane is full, packets are lost. Find out what slows the consumer down: a CPU limit, a slow disk, a pod that hangs.`,
 	},
 	{
 		Name: "RingcapNICMissingPackets", Severity: Warning, For: 5 * time.Minute,
