@@ -76,7 +76,7 @@ var (
 	queueBytes     = counter("queue_delivered_bytes_total", "Bytes of delivered packets that their consumer can read; on the wire these packets had truncated bytes more.", "capture_cluster", "queue", "engine")
 	queueTruncated = counter("queue_truncated_packets_total", "Of the delivered packets, those that the snap length has shortened.", "capture_cluster", "queue", "engine")
 	queueCutBytes  = counter("queue_truncated_bytes_total", "Bytes that the truncated packets lack.", "capture_cluster", "queue", "engine")
-	queueDropped   = counter("queue_dropped_packets_total", "Packets passed and not delivered, by reason: full (the consumer is too slow), unattended (there is none), nomem (the kernel had no memory).", "capture_cluster", "queue", "engine", "reason")
+	queueDropped   = counter("queue_dropped_packets_total", "Packets passed and not delivered, by reason: full (the consumer is too slow), unattended (there is none), nomem (the kernel had no memory; with eBPF also: a CPU waited too long for a lane that others share).", "capture_cluster", "queue", "engine", "reason")
 	queueUnread    = gauge("queue_unread_bytes", "Bytes of the queue's memory that its consumer has not released: how far it lags.", "capture_cluster", "queue", "engine")
 	queueCapacity  = gauge("queue_capacity_bytes", "Bytes that the queue can hold, over all of its lanes; a packet is dropped when the lane of its CPU is full.", "capture_cluster", "queue", "engine")
 	queueFullest   = gauge("queue_fullest_lane_ratio", "Share of the queue's fullest lane that its consumer has not released; at 1, packets of that lane's CPU are dropped. Of all lanes together, with a module that does not report the lane.", "capture_cluster", "queue", "engine")
