@@ -47,14 +47,14 @@ bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy);
 #define RC_WAITER_SHORT_US 1000
 
 /*
- * Whether a sleeping consumer must be told that a lane has @unread bytes. It must if they reach the watermark, or if no
- * timer is running that will tell it.
+ * Whether a sleeping consumer must be told that a lane has published up to @head. It must if what is unread reaches the
+ * watermark, or if no timer is running that will tell it. @released is read only if a consumer sleeps.
  *
  * Without a barrier, this can miss a consumer that went to sleep before it saw what was published. A full barrier would
  * be needed for each packet that arrives alone, which costs more than the slot. So poll looks a second time instead
  * (poll.c).
  */
-static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 unread)
+static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 head, const u64 *released)
 {
 	/*
 	 * data_race: the old and the new value are both what the consumer wanted when it looked. READ_ONCE would cost a
@@ -62,10 +62,10 @@ static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 un
 	 */
 	if (unlikely(data_race(waiter->timeout_us) < RC_WAITER_SHORT_US))
 		smp_mb();	/* pairs with that in rc_poll_queue */
-	if (!waitqueue_active(&waiter->wait))
+	if (likely(!waitqueue_active(&waiter->wait)))
 		return false;
 	/* If data was released since we last looked, there is even less. */
-	return !hrtimer_is_queued(&waiter->timer) || unread >= READ_ONCE(waiter->watermark);
+	return !hrtimer_is_queued(&waiter->timer) || head - *released >= READ_ONCE(waiter->watermark);
 }
 
 #endif /* RC_WAITER_H */
