@@ -18,19 +18,41 @@ const (
 	over   = 3 * idle
 )
 
-// tries is how often a row is tried on a machine that is too slow for its idle times.
-const tries = 10
+// tries is how often a row is tried on a machine that is too slow for its idle times. Each try has twice the times of
+// the one before.
+const tries = 5
 
 // pace tells whether what must come within the idle time did.
 type pace struct {
+	idle time.Duration
 	last time.Time
 	late bool
 }
 
 // reached is called after wait and all that was done since the last one, or since the rules were made.
 func (p *pace) reached(wait time.Duration) {
-	p.late = p.late || wait < idle && time.Since(p.last) >= idle
+	p.late = p.late || wait < p.idle && time.Since(p.last) >= p.idle
 	p.last = time.Now()
+}
+
+// slower is the row with times that are a factor longer.
+func (r row) slower(factor time.Duration) row {
+	r.packets = slices.Clone(r.packets)
+	for i := range r.packets {
+		r.packets[i].wait *= factor
+	}
+	r.rings = slices.Clone(r.rings)
+	for i := range r.rings {
+		rules := &r.rings[i].Rules
+		rules.Wildcard, rules.Exact = slices.Clone(rules.Wildcard), slices.Clone(rules.Exact)
+		for j := range rules.Wildcard {
+			rules.Wildcard[j].Idle *= factor
+		}
+		for j := range rules.Exact {
+			rules.Exact[j].Idle *= factor
+		}
+	}
+	return r
 }
 
 // later makes the first of packets wait.

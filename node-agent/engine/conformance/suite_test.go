@@ -128,11 +128,13 @@ func (l *lab) run(t *testing.T, r row) {
 		l.requireRefusal(t, failed, words)
 		return
 	}
-	res, late := l.result(t, plan, r)
-	for try := 1; late; try++ {
-		require.Less(t, try, tries, "the machine is too slow for an idle time of %s", idle)
+	res, late := l.result(t, plan, r, idle)
+	for factor := time.Duration(2); late; factor *= 2 {
+		require.Less(t, factor, time.Duration(1)<<tries, "the machine is too slow for an idle time of %s", idle*factor/2)
+		slower := r.slower(factor)
 		l.close(t)
-		res, late = l.result(t, plan, r)
+		plan = l.plan(slower)
+		res, late = l.result(t, plan, slower, idle*factor)
 	}
 	requireAccounts(t, plan, res)
 	if r.stack != nil {
@@ -157,8 +159,8 @@ func (l *lab) run(t *testing.T, r row) {
 
 // result sends a row's packets and returns what became of them. It also reports whether the idle times of its rules
 // passed too early.
-func (l *lab) result(t *testing.T, plan capture.Plan, r row) (result, bool) {
-	pace := pace{last: time.Now()}
+func (l *lab) result(t *testing.T, plan capture.Plan, r row, idle time.Duration) (result, bool) {
+	pace := pace{idle: idle, last: time.Now()}
 	seen, err := l.engine.Observe(context.Background())
 	require.NoError(t, err)
 	failed, err := l.engine.Apply(context.Background(), plan, seen)
