@@ -111,6 +111,12 @@ test-clients: deps build ## programs on libpcap that Debian packages, each on a 
 test-conformance: deps ## both engines do the same: a table of rings, clusters and packets over both, here and on all kernels (SERIES=6.1)
 	$(SUDO) node-agent/engine/conformance/run $(SERIES)
 
+.PHONY: test-cpus
+test-cpus: deps build ## both engines with eight processors: several producers, flows that move between CPUs, CPUs that go offline and come back (SERIES=6.1)
+	status=0; for series in $(or $(SERIES),6.1 6.12 7); do \
+		kmod/tests/run --cpus 8 $$series producer smp || status=1; \
+		node-agent/engine/ebpf/vm-test --cpus 8 $$series || status=1; done; exit $$status
+
 # A real kube-apiserver and etcd, and helm and kubectl; the filter compiler.
 ASSETS = KUBEBUILDER_ASSETS="$$(e2e/cluster/build --print-bin)" RINGCAP_RCBPF='$(CURDIR)/out/bin/rcbpf'
 

@@ -219,15 +219,26 @@ func (c *consumer) slotAt(lane int) []byte {
 	return c.data[int(c.reply.HeadSize)+lane*(int(c.reply.LaneSize)+tail)+int(released&uint64(c.reply.LaneSize-1)):]
 }
 
-// next returns the oldest unread packet and releases it; nil if there is none.
-func (c *consumer) next() (*packet, error) {
-	oldest, from := []byte(nil), 0
-	for lane := range int(c.reply.NrLanes) {
-		at := c.slotAt(lane)
-		if at != nil && (oldest == nil || binary.NativeEndian.Uint64(at) < binary.NativeEndian.Uint64(oldest)) {
-			oldest, from = at, lane
+// oldest returns the oldest unread slot and its lane; nil if there is none. Lanes get slots while it looks. So it looks
+// again until it finds the same slot twice: by then it has seen all that came before.
+func (c *consumer) oldest() (slot []byte, from int) {
+	for {
+		found := slot
+		for lane := range int(c.reply.NrLanes) {
+			at := c.slotAt(lane)
+			if at != nil && (slot == nil || binary.NativeEndian.Uint64(at) < binary.NativeEndian.Uint64(slot)) {
+				slot, from = at, lane
+			}
+		}
+		if slot == nil || found != nil && &found[0] == &slot[0] {
+			return slot, from
 		}
 	}
+}
+
+// next returns the oldest unread packet and releases it; nil if there is none.
+func (c *consumer) next() (*packet, error) {
+	oldest, from := c.oldest()
 	if oldest == nil {
 		return nil, nil
 	}
