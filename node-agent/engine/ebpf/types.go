@@ -220,10 +220,11 @@ type laneKernel struct {
 
 // laneConsumer is struct ringcap_lane_consumer.
 type laneConsumer struct {
-	_        structs.HostLayout
-	Released uint64
-	Left     uint64
-	_        [6]uint64
+	_         structs.HostLayout
+	Released  uint64
+	Left      uint64
+	TimeoutUs uint64
+	_         [5]uint64
 }
 
 // consumerPage is struct ringcap_consumer_page.
