@@ -17,6 +17,7 @@
  * @polls: how often a consumer has asked whether to sleep
  * @timer: wakes for less than the watermark; armed only while a consumer sleeps
  * @wait: sleeping consumers
+ * @own_timeout_us: the consumer's own timeout, in its mapped page; 0 = @timeout_us
  */
 struct rc_waiter {
 	u32 watermark;
@@ -24,12 +25,22 @@ struct rc_waiter {
 	u32 polls;
 	struct hrtimer timer;
 	wait_queue_head_t wait;
+	const u64 *own_timeout_us;
 };
 
 void rc_waiter_init(struct rc_waiter *waiter);
 
 /* No consumer sleeps any more, or can begin to. May sleep. */
 void rc_waiter_destroy(struct rc_waiter *waiter);
+
+/* A new consumer comes. A timer that runs for the last one would keep it from having its own. May sleep. */
+static inline void rc_waiter_reset(struct rc_waiter *waiter)
+{
+	hrtimer_cancel(&waiter->timer);
+}
+
+/* How long the consumer sleeps over less than the watermark, in nanoseconds; 0 = not at all. */
+u64 rc_waiter_timeout_ns(const struct rc_waiter *waiter);
 
 /* There is data to read. */
 void rc_waiter_wake(struct rc_waiter *waiter);
@@ -43,7 +54,7 @@ void rc_waiter_arm(struct rc_waiter *waiter, u64 ns);
  */
 bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy);
 
-/* If a consumer's timeout is shorter than this, in microseconds, the check for it uses a barrier. */
+/* If a cluster's timeout is shorter than this, in microseconds, the check for a consumer uses a barrier. */
 #define RC_WAITER_SHORT_US 1000
 
 /*

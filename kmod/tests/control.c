@@ -299,7 +299,8 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	rt_message_put_optional(&message, RINGCAP_A_LANE_SIZE, cluster->lane_size);
 	rt_message_put_optional(&message, RINGCAP_A_BALANCE, cluster->balance);
 	rt_message_put_optional(&message, RINGCAP_A_WATERMARK, cluster->watermark);
-	rt_message_put_optional(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
+	if (cluster->timeout_us || cluster->at_once)
+		rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, cluster->owned);
 	rt_message_put_optional(&message, RINGCAP_A_METADATA, cluster->metadata);
 	rt_message_put_optional(&message, RINGCAP_A_INNER, cluster->inner);

@@ -67,6 +67,7 @@ struct rt_cluster {
 	u32 balance;
 	u32 watermark;
 	u32 timeout_us;
+	bool at_once;	/* a timeout of 0 */
 	u32 metadata;
 	u32 inner;
 	u32 fragments;
