@@ -63,5 +63,6 @@ func (p *positions) begin(h *laneHeads) {
 		atomic.StoreUint64(&p.page.Lane[lane].Released, position)
 		atomic.StoreUint64(&p.page.Lane[lane].Left, producer)
 	}
+	atomic.StoreUint64(&p.page.Lane[0].TimeoutUs, 0)
 	atomic.StoreUint64(&p.page.Sleep, 0)
 }

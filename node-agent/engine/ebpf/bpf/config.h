@@ -33,7 +33,7 @@
  * @lanes, @lane_size: for each queue, as in struct ringcap_handover_reply; 1 .. RINGCAP_LANES_MAX, and a power of two
  * @head_size: bytes before the first lane
  * @watermark: unread bytes of a lane at which a sleeping consumer is woken
- * @timeout_ns: nanoseconds after which it is woken for fewer bytes, 0 = at each packet
+ * @timeout_ns: nanoseconds after which it is woken for fewer bytes, 0 = at each packet; a consumer can have its own
  * @hashed: RINGCAP_SLOT_HASHED if slots have the flow's hash, else 0
  * @hdr_len: header length of slots: sizeof(struct ringcap_slot) or RINGCAP_SLOT_SHORT
  */
