@@ -504,6 +504,19 @@ static int writes_into_packets(void)
 	return asked && *asked ? strcmp(asked, "0") != 0 : !strcmp(program_invocation_short_name, "arpwatch");
 }
 
+/*
+ * The program's timeout is also how long it sleeps over packets that are there, as in libpcap on Linux. Without one, and
+ * in immediate mode, the ring decides.
+ */
+static void sleep_as_asked(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+	int most_ms = RINGCAP_OWN_TIMEOUT_US_MAX / 1000;
+
+	if (p->opt.timeout > 0 && !p->opt.immediate)
+		ringcap_set_timeout(rc->queue, (uint32_t)(p->opt.timeout < most_ms ? p->opt.timeout : most_ms) * 1000);
+}
+
 static int ringcap_activate(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -525,6 +538,7 @@ static int ringcap_activate(pcap_t *p)
 		return open_failed(p, ENOMEM, "out of memory");
 	}
 	note_odd(p);
+	sleep_as_asked(p);
 	ringcap_stats(rc->queue, &rc->start);
 	if (p->snapshot <= 0 || p->snapshot > MAXIMUM_SNAPLEN)
 		p->snapshot = MAXIMUM_SNAPLEN;

@@ -30,6 +30,26 @@ void asked_put(unsigned char n)
 	CHECK_EQ(read(done, &n, 1), 1);
 }
 
+unsigned int asked_timeout_ms(void)
+{
+	uint32_t ms;
+
+	asked_put(ASKED_TIMEOUT);
+	CHECK_EQ(read(done, &ms, sizeof(ms)), sizeof(ms));
+	return ms;
+}
+
+static void serve_asked(struct fake_queue *q, unsigned char n, int answered)
+{
+	uint32_t ms = (uint32_t)(q->consumer->lane[0].timeout_us / 1000);
+
+	for (unsigned int i = 0; i < (n == ASKED_FLOOD ? ASKED_FLOOD_PACKETS : n) && n != ASKED_TIMEOUT; i++)
+		CHECK(put(q, i) || n == ASKED_FLOOD);
+	CHECK_EQ(write(answered, &n, 1), 1);
+	if (n == ASKED_TIMEOUT)
+		CHECK_EQ(write(answered, &ms, sizeof(ms)), sizeof(ms));
+}
+
 /* Serves until the child ends. */
 static void serve(int listener, struct fake_queue *q, int asked, int answered)
 {
@@ -57,9 +77,7 @@ static void serve(int listener, struct fake_queue *q, int asked, int answered)
 			continue;
 		if (read(asked, &n, 1) != 1)
 			return;
-		for (unsigned int i = 0; i < (n == ASKED_FLOOD ? ASKED_FLOOD_PACKETS : n); i++)
-			CHECK(put(q, i) || n == ASKED_FLOOD);
-		CHECK_EQ(write(answered, &n, 1), 1);
+		serve_asked(q, n, answered);
 	}
 }
 
