@@ -89,6 +89,9 @@ __poll_t rc_poll_queue(struct rc_queue *queue)
 	if (READ_ONCE(queue->dead))
 		return EPOLLHUP | EPOLLERR;
 	patience = rc_poll_patience(queue);
+	/* A timer that still runs for packets that were read would wake for nothing. It may be for new ones, though. */
+	if (patience == U64_MAX && rc_waiter_disarm(&queue->waiter))
+		patience = rc_poll_patience(queue);
 	if (!patience)
 		return EPOLLIN | EPOLLRDNORM;
 	if (patience == U64_MAX)

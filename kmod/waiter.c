@@ -34,6 +34,14 @@ void rc_waiter_arm(struct rc_waiter *waiter, u64 ns)
 		hrtimer_start(&waiter->timer, ktime_add_ns(ktime_get(), ns), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
+bool rc_waiter_disarm(struct rc_waiter *waiter)
+{
+	bool stopped = hrtimer_is_queued(&waiter->timer) && hrtimer_try_to_cancel(&waiter->timer) > 0;
+
+	smp_mb(); /* pairs with that in rc_waiter_must_know */
+	return stopped;
+}
+
 /* The consumer may have written anything into its page. */
 u64 rc_waiter_timeout_ns(const struct rc_waiter *waiter)
 {

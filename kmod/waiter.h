@@ -49,6 +49,12 @@ void rc_waiter_wake(struct rc_waiter *waiter);
 void rc_waiter_arm(struct rc_waiter *waiter, u64 ns);
 
 /*
+ * Stops the timer. Returns whether it was running. After that, the caller sees what was published before the timer was
+ * started, and what a producer published that used a barrier and saw the timer running.
+ */
+bool rc_waiter_disarm(struct rc_waiter *waiter);
+
+/*
  * A consumer waits, and a lane that has published has @unread bytes now. At the watermark, wakes it and returns true,
  * unless it is known to be @busy. Otherwise leaves it to the timer.
  */
