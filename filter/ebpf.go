@@ -88,8 +88,8 @@ type translator struct {
 	xdp bool
 	// direct means that the copy that is being written reads the packet directly.
 	direct bool
-	// inPlace holds how many of the packet's first bytes the direct copy knows to be in place, by instruction.
-	inPlace []uint32
+	// checks holds up to where the direct copy checks the packet, by instruction.
+	checks []uint32
 	// entered marks the instructions at which the direct copy goes over to the other one.
 	entered []bool
 }
@@ -102,16 +102,13 @@ type pendingJump struct {
 func newTranslator(prog []bpf.RawInstruction, xdp, direct bool) *translator {
 	return &translator{
 		prog: prog, starts: make([]int, 2*len(prog)+1), xdp: xdp, direct: direct,
-		inPlace: inPlace(prog), entered: make([]bool, len(prog)),
+		checks: checksOf(prog), entered: make([]bool, len(prog)),
 	}
 }
 
 func (t *translator) all() error {
-	t.emit(
-		asm.Mov.Reg(regSkb, asm.R1),
-		asm.Mov.Imm32(regA, 0),
-		asm.Mov.Imm32(regX, 0),
-	)
+	t.emit(asm.Mov.Reg(regSkb, asm.R1))
+	t.clear(unset(t.prog))
 	if t.direct {
 		t.emit(asm.LoadMem(regData, regSkb, t.dataField(), asm.Word))
 		if err := t.copy(reachable(t.prog, []bool{true})); err != nil {
@@ -129,6 +126,16 @@ func (t *translator) all() error {
 		t.emit(asm.Mov.Imm32(asm.R0, 0), asm.Return())
 	}
 	return t.resolve()
+}
+
+// clear gives registers the value that they have at the start of a classic program.
+func (t *translator) clear(which values) {
+	if which&valueA != 0 {
+		t.emit(asm.Mov.Imm32(regA, 0))
+	}
+	if which&valueX != 0 {
+		t.emit(asm.Mov.Imm32(regX, 0))
+	}
 }
 
 // copy writes the instructions that can be reached. The verifier refuses others.
@@ -339,14 +346,35 @@ func (t *translator) branch(i int, ins bpf.RawInstruction) {
 		t.jump(asm.Ja.Label(""), onTrue)
 		return
 	}
-	operations := map[uint16]asm.JumpOp{opJeq: asm.JEq, opJgt: asm.JGT, opJge: asm.JGE, opJset: asm.JSet}
-	op := operations[operation(ins.Op)]
-	if ins.Op&srcX != 0 {
-		t.jump(op.Reg32(regA, regX, ""), onTrue)
-	} else {
-		t.jump(op.Imm32(regA, int32(ins.K), ""), onTrue)
+	operation, inverse := jumpOps(ins.Op)
+	if ins.Jt == 0 && inverse != asm.InvalidJumpOp {
+		t.jump(compare(inverse, ins), onFalse)
+		return
 	}
+	t.jump(compare(operation, ins), onTrue)
 	if ins.Jf != 0 {
 		t.jump(asm.Ja.Label(""), onFalse)
 	}
+}
+
+// jumpOps returns the jump of a classic operation, and the one that jumps where that does not, if there is one.
+func jumpOps(op uint16) (operation, inverse asm.JumpOp) {
+	switch op & 0xf0 {
+	case opJeq:
+		return asm.JEq, asm.JNE
+	case opJgt:
+		return asm.JGT, asm.JLE
+	case opJge:
+		return asm.JGE, asm.JLT
+	default:
+		return asm.JSet, asm.InvalidJumpOp
+	}
+}
+
+// compare makes the jump of ins with another operation.
+func compare(operation asm.JumpOp, ins bpf.RawInstruction) asm.Instruction {
+	if ins.Op&srcX != 0 {
+		return operation.Reg32(regA, regX, "")
+	}
+	return operation.Imm32(regA, int32(ins.K), "")
 }

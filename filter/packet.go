@@ -4,6 +4,7 @@ package filter
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/net/bpf"
@@ -12,7 +13,7 @@ import (
 // Loads of a packet's bytes in the eBPF function. The function has the program twice:
 //
 //   - The direct copy reads the bytes where they are. Before that it checks that they are in the part of the packet that
-//     is contiguous: once for constant offsets up to the checked one, and for each load relative to X. If they are not,
+//     is contiguous: for constant offsets once for as many as it can, and for each load relative to X. If they are not,
 //     it goes over to the same instruction of the other copy.
 //   - The other copy has a helper load the bytes, from any part of the packet. It rejects packets that end before them.
 //
@@ -37,20 +38,40 @@ func constantEnd(ins bpf.RawInstruction) uint32 {
 	return ins.K + bytes
 }
 
-// inPlace returns how many of the packet's first bytes every path to an instruction of the direct copy has checked.
-// Paths come from before it, so one pass is enough.
-func inPlace(prog []bpf.RawInstruction) []uint32 {
-	checked := make([]uint32, len(prog))
+// headers is how many bytes a check covers beyond its own load if loads after it want them: those of an Ethernet and an
+// IPv4 header. Nearly all packets have them in one piece, so that a check of more seldom fails in vain.
+const headers = 34
+
+// checksOf returns up to where the direct copy checks the packet before each instruction, 0 for no check. An instruction
+// needs none if every path to it has made one that is enough. Paths come from before it, so one pass is enough.
+func checksOf(prog []bpf.RawInstruction) []uint32 {
+	checks, checked, ahead := make([]uint32, len(prog)), make([]uint32, len(prog)), headersAhead(prog)
 	for i := range checked[1:] {
 		checked[i+1] = math.MaxUint32
 	}
 	for i, ins := range prog {
-		after := max(checked[i], constantEnd(ins))
+		after := checked[i]
+		if end := constantEnd(ins); end > after {
+			after = max(end, ahead[i])
+			checks[i] = after
+		}
 		for _, to := range successors(ins, i) {
 			checked[to] = min(checked[to], after)
 		}
 	}
-	return checked
+	return checks
+}
+
+// headersAhead returns how many bytes of the headers the program loads from each instruction on.
+func headersAhead(prog []bpf.RawInstruction) []uint32 {
+	ahead, most := make([]uint32, len(prog)), uint32(0)
+	for i, ins := range slices.Backward(prog) {
+		if end := constantEnd(ins); end <= headers {
+			most = max(most, end)
+		}
+		ahead[i] = most
+	}
+	return ahead
 }
 
 func widthOf(op uint16) asm.Size {
@@ -96,14 +117,13 @@ func (t *translator) check(i int, base asm.Register, bytes uint32) {
 
 // loadAbsolute writes the load of instruction i from offset k.
 func (t *translator) loadAbsolute(i int, to asm.Register, k uint32, width asm.Size) {
-	end := constantEnd(t.prog[i])
-	if !t.direct || end == 0 {
+	if !t.direct || constantEnd(t.prog[i]) == 0 {
 		t.emit(asm.Mov.Imm32(asm.R2, int32(k)))
 		t.loadByHelper(to, width)
 		return
 	}
-	if end > t.inPlace[i] {
-		t.check(i, regData, end)
+	if t.checks[i] > 0 {
+		t.check(i, regData, t.checks[i])
 	}
 	t.loadFrom(to, regData, int16(k), width)
 }
