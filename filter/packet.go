@@ -39,7 +39,7 @@ func constantEnd(ins bpf.RawInstruction) uint32 {
 }
 
 // headers is how many bytes a check covers beyond its own load if loads after it want them: those of an Ethernet and an
-// IPv4 header. Nearly all packets have them in one piece, so that a check of more seldom fails in vain.
+// IPv4 header. Nearly all packets have them in one piece, so that a check of more seldom fails.
 const headers = 34
 
 // checksOf returns up to where the direct copy checks the packet before each instruction, 0 for no check. An instruction
