@@ -29,6 +29,7 @@ const (
 	maxNodeQueues  = 16384
 	laneReleased   = 0
 	laneLine       = 64
+	maxDirect      = 4
 	unattendedCPUs = 16
 	maxShapes      = 64
 	maxChoicesHere = 256
@@ -108,7 +109,7 @@ type programConfig struct {
 // ringCounters is struct ring_counters.
 type ringCounters struct {
 	_             structs.HostLayout
-	Seen          uint64
+	_             uint64
 	SeenBytes     uint64
 	Filtered      uint64
 	SampledOut    uint64
