@@ -52,7 +52,8 @@ func (p ringProgram) constants(direct openQueues) map[string]uint64 {
 		"direct_owners":    uint64(o.HeadSize) - uint64(queueOwners(possibleCPUs())),
 		"direct_head_size": uint64(o.HeadSize), "direct_lane_size": uint64(o.LaneSize),
 		"direct_lane_mask": uint64(o.LaneSize) - slotAlignment, "direct_stride": uint64(o.LaneSize) + laneTail,
-		"direct_snaplen": uint64(c.SnapLen),
+		"direct_snaplen": uint64(c.SnapLen), "direct_base": uint64(o.Base), "direct_watermark": uint64(o.Watermark),
+		"direct_timeout": o.TimeoutNs,
 	}
 	if o.Lanes >= c.CPUs {
 		constants["direct_lane_each"] = 1
