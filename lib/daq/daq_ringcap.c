@@ -222,8 +222,8 @@ static int choose_input(struct instance *in, DAQ_ModuleConfig_h config, char **n
 	total = total ? total : 1;
 	names = count_names(input);
 	if (names > 1 && names != total) {
-		daq.set_errbuf(in->modinst, "ringcap: inputs in %s: %u, instances: %u: name one for each (Snort: -z %u)", input,
-			       names, total, names);
+		daq.set_errbuf(in->modinst, "ringcap: inputs in %s: %u, instances: %u: name one for each (Snort: -z %u)",
+			       input, names, total, names);
 		return DAQ_ERROR_INVAL;
 	}
 	*name = copy_name(input, names > 1 && id ? id - 1 : 0);
@@ -236,7 +236,8 @@ static int refuse_input(struct instance *in, DAQ_ModuleConfig_h config, const ch
 	unsigned total = daq.config_get_total_instances(config);
 
 	if (total > 1)
-		daq.set_errbuf(in->modinst, "ringcap: instance %u of %u: %s", daq.config_get_instance_id(config), total, reason);
+		daq.set_errbuf(in->modinst, "ringcap: instance %u of %u: %s",
+			       daq.config_get_instance_id(config), total, reason);
 	else
 		daq.set_errbuf(in->modinst, "ringcap: %s", reason);
 	return err;
