@@ -107,7 +107,6 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	if planned.Mode == 2 {
 		c.XDPVerdict = xdpDrop
 	}
-	c.NrShapes = uint32(len(p.rules.shapes))
 	c.DefaultAction, c.DefaultTarget = p.rules.defaultAction, p.rules.defaultTarget
 	if c.SampleN = planned.Sampling.OneIn; c.SampleN > 1 {
 		c.SampleKey = sampleKey()

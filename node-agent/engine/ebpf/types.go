@@ -31,6 +31,11 @@ const (
 	laneLine       = 64
 	unattendedCPUs = 16
 	maxShapes      = 64
+	sieveFields    = 6
+	sieveRowsLog   = 8
+	sieveWords     = 3
+	briefWords     = 3
+	wildProbes     = 32
 	maxChoicesHere = 256
 	parseMax       = 256
 	innerMax       = 768
@@ -86,7 +91,7 @@ type programConfig struct {
 	Flags          uint32
 	XDPVerdict     uint32
 	NrOutputs      uint32
-	NrShapes       uint32
+	_              uint32
 	DefaultAction  uint32
 	DefaultTarget  uint32
 	SampleN        uint32
@@ -166,12 +171,32 @@ type packetKey struct {
 	W [13]uint64
 }
 
+// briefKey is struct brief_key.
+type briefKey struct {
+	_ structs.HostLayout
+	W [3]uint64
+}
+
 // shape is struct shape.
 type shape struct {
-	_    structs.HostLayout
-	Mask packetKey
-	Has  uint32
-	Best uint32
+	_       structs.HostLayout
+	Mask    packetKey
+	Brief   briefKey
+	Has     uint32
+	Best    uint32
+	IsBrief uint32
+	_       uint32
+}
+
+// wildIndex is struct wild_index.
+type wildIndex struct {
+	_       structs.HostLayout
+	Odds    [3]uint64
+	Secrets [6]uint64
+	Shift   uint32
+	_       uint32
+	Passes  [6][256]uint64
+	Shapes  [64]shape
 }
 
 // wildKey is struct wild_key.
@@ -188,6 +213,13 @@ type wildRule struct {
 	ID     uint32
 	Action uint32
 	Target uint32
+}
+
+// wildEntry is struct wild_entry.
+type wildEntry struct {
+	_    structs.HostLayout
+	Key  briefKey
+	Rule wildRule
 }
 
 // choice is struct choice.

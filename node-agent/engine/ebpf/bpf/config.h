@@ -63,7 +63,7 @@ struct config {
 	__u32 flags;		/* CONFIG_* */
 	__u32 xdp_verdict;	/* XDP_PASS or XDP_DROP */
 	__u32 nr_outputs;
-	__u32 nr_shapes;
+	__u32 resv;
 	__u32 default_action;
 	__u32 default_target;
 	__u32 sample_n;		/* one in N, 0 and 1 = all */
