@@ -119,15 +119,13 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 		configVLANs: len(planned.VLANs) > 0, configRxQueues: len(p.rxQueues) > 0, configExact: len(p.rules.exact) > 0,
 		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.matchesInner(),
 		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles,
-		configFilter: len(planned.Filter) > 0,
+		configMACs: p.rules.matchesMACs(), configFilter: len(planned.Filter) > 0,
 	} {
 		if on {
 			c.Flags |= bit
 		}
 	}
-	if p.isPlain() {
-		c.Flags |= configPlain
-	}
+	c.Flags |= p.shortPath()
 	if c.Flags&configInnerKey != 0 {
 		c.Parsed = innerMax
 	}
@@ -137,12 +135,27 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	}
 }
 
-// isPlain reports whether packets take the short path of bpf/plain.h.
-func (p *ringProgram) isPlain() bool {
+// shortPath returns the flag for the short path that packets take, of bpf/plain.h or of bpf/ruled.h, or 0.
+func (p *ringProgram) shortPath() uint32 {
+	c := p.config
+	switch {
+	case !p.isSimple():
+		return 0
+	case c.Flags&(configExact|configLearn|configWild) == 0 && c.DefaultAction == uint32(capture.ActionPass):
+		return configPlain
+	case p.rules.onlyFilters():
+		return configRuled
+	default:
+		return 0
+	}
+}
+
+// isSimple reports whether the ring, whatever its rules decide, could take a short path.
+func (p *ringProgram) isSimple() bool {
 	c := p.config
 	o := c.Outputs[0]
-	const beside = configVLANs | configExact | configLearn | configWild | configInnerKey | configPatterns | configIdle
-	if c.NrOutputs != 1 || c.Flags&beside != 0 || c.DefaultAction != uint32(capture.ActionPass) || c.SampleN > 1 || o.HdrLen != shortHeader {
+	const beside = configVLANs | configInnerKey | configPatterns
+	if c.NrOutputs != 1 || c.Flags&beside != 0 || c.SampleN > 1 || o.HdrLen != shortHeader {
 		return false
 	}
 	if o.Queues > 1 && (o.Hashed == 0 || capture.Balance(o.Balance) == capture.BalanceBothEnds ||

@@ -134,6 +134,13 @@ func (s *ruleSet) matchesInner() bool {
 	return slices.ContainsFunc(s.shapes, func(s shape) bool { return matchesInner(s.Mask.W) })
 }
 
+func (s *ruleSet) matchesMACs() bool {
+	return slices.ContainsFunc(s.shapes, func(s shape) bool { return s.Has&hasMACs != 0 })
+}
+
+// onlyFilters reports whether the rules only pass and drop packets, or learn rules that pass them.
+func (s *ruleSet) onlyFilters() bool { return len(s.targets) == 0 }
+
 // ringMaps are the maps of a ring that change with its rules. They are made and filled first, and then used by the
 // program that is loaded with them. They are pinned to keep what they counted and learnt.
 type ringMaps struct {

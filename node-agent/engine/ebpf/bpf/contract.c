@@ -55,6 +55,8 @@ enum constants {
 	configIdle = CONFIG_IDLE,
 	configPlain = CONFIG_PLAIN,
 	configFilter = CONFIG_FILTER,
+	configRuled = CONFIG_RULED,
+	configMACs = CONFIG_MACS,
 
 	/* The first word of packetKey */
 	hasMACs = RC_HAS_MACS,

@@ -33,6 +33,7 @@ const volatile struct config config;
 #include "pattern.h"
 #include "plain.h"
 #include "queue.h"
+#include "ruled.h"
 #include "rules.h"
 #include "table.h"
 
@@ -278,6 +279,24 @@ static __always_inline int capture_plain(void *ctx, const enum hook hook, struct
 	return FATE_PASSED;
 }
 
+/* The same if the ring has rules. Returns false if the packet has to take the general path. */
+static __always_inline int capture_ruled(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
+					 struct ringcap_slot *slot, __u32 cpu)
+{
+	struct work *work = this_work();
+
+	if (!(config.flags & CONFIG_RULED) || !work)
+		return 0;
+	work->len = len;
+	if (!ruled_decide(ctx, hook, work))
+		return 0;
+	if (work->action == RINGCAP_ACTION_DROP)
+		counters->filtered++;
+	else
+		capture_plain(ctx, hook, counters, len, slot, cpu);
+	return 1;
+}
+
 /* ---- tc ---- */
 
 static __always_inline void reflect(struct __sk_buff *skb, const struct work *work, struct ring_counters *counters)
@@ -310,7 +329,7 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 	/* Programs cannot see whether the checksum is there. */
 	if (skb->gso_size)
 		flags |= RINGCAP_SLOT_MERGED;
-	if (config.flags & CONFIG_PLAIN) {
+	if (config.flags & (CONFIG_PLAIN | CONFIG_RULED)) {
 		struct ringcap_slot slot = {
 			.ifindex = skb->ifindex, .rx_queue = rx_queue, .flags = flags,
 		};
@@ -320,8 +339,12 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
 			slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
 			slot.flags |= RINGCAP_SLOT_VLAN;
 		}
-		capture_plain(skb, HOOK_TC, counters, len, &slot, cpu);
-		return TC_ACT_UNSPEC;
+		if (config.flags & CONFIG_PLAIN) {
+			capture_plain(skb, HOOK_TC, counters, len, &slot, cpu);
+			return TC_ACT_UNSPEC;
+		}
+		if (capture_ruled(skb, HOOK_TC, counters, len, &slot, cpu))
+			return TC_ACT_UNSPEC;
 	}
 	work = this_work();
 	if (work && capture_any(skb, HOOK_TC, counters, len, skb->ifindex, rx_queue, flags, work) == FATE_REFLECTED)
@@ -358,11 +381,15 @@ int ringcap_xdp(struct xdp_md *xdp)
 		counters->filtered++;
 		return config.xdp_verdict;
 	}
-	if (config.flags & CONFIG_PLAIN) {
+	if (config.flags & (CONFIG_PLAIN | CONFIG_RULED)) {
 		struct ringcap_slot slot = { .ifindex = ifindex, .rx_queue = rx_queue };
 
-		capture_plain(xdp, HOOK_XDP, counters, len, &slot, cpu);
-		return config.xdp_verdict;
+		if (config.flags & CONFIG_PLAIN) {
+			capture_plain(xdp, HOOK_XDP, counters, len, &slot, cpu);
+			return config.xdp_verdict;
+		}
+		if (capture_ruled(xdp, HOOK_XDP, counters, len, &slot, cpu))
+			return config.xdp_verdict;
 	}
 	work = this_work();
 	if (work)
