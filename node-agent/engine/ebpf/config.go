@@ -118,8 +118,7 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	for bit, on := range map[uint32]bool{
 		configVLANs: len(planned.VLANs) > 0, configRxQueues: len(p.rxQueues) > 0, configExact: len(p.rules.exact) > 0,
 		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.matchesInner(),
-		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles,
-		configMACs: p.rules.matchesMACs(), configFilter: len(planned.Filter) > 0,
+		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles, configFilter: len(planned.Filter) > 0,
 	} {
 		if on {
 			c.Flags |= bit
@@ -143,7 +142,7 @@ func (p *ringProgram) shortPath() uint32 {
 		return 0
 	case c.Flags&(configExact|configLearn|configWild) == 0 && c.DefaultAction == uint32(capture.ActionPass):
 		return configPlain
-	case p.rules.onlyFilters():
+	case p.rules.onlyFilters() && !p.rules.matchesMACs():
 		return configRuled
 	default:
 		return 0

@@ -51,7 +51,6 @@ const (
 	configPlain    = 256
 	configFilter   = 512
 	configRuled    = 1024
-	configMACs     = 2048
 	hasMACs        = 1
 	hasIPv4        = 2
 	hasIPv6        = 4

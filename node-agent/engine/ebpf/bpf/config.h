@@ -23,8 +23,7 @@
 #define CONFIG_PLAIN	(1U << 8)	/* one output; its queue depends at most on the packet's flow: see plain.h */
 
 #define CONFIG_FILTER	(1U << 9)	/* there is a filter */
-#define CONFIG_RULED	(1U << 10)	/* as CONFIG_PLAIN, but there are rules, which only pass, drop or learn: see ruled.h */
-#define CONFIG_MACS	(1U << 11)	/* a rule asks for MAC addresses */
+#define CONFIG_RULED	(1U << 10)	/* as CONFIG_PLAIN, but with rules that ruled.h can apply */
 
 /**
  * struct output - a cluster that the ring feeds, or the target of a rule

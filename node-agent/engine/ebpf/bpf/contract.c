@@ -56,7 +56,6 @@ enum constants {
 	configPlain = CONFIG_PLAIN,
 	configFilter = CONFIG_FILTER,
 	configRuled = CONFIG_RULED,
-	configMACs = CONFIG_MACS,
 
 	/* The first word of packetKey */
 	hasMACs = RC_HAS_MACS,

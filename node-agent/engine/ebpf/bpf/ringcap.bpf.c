@@ -283,14 +283,11 @@ static __always_inline int capture_plain(void *ctx, const enum hook hook, struct
 static __always_inline int capture_ruled(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
 					 struct ringcap_slot *slot, __u32 cpu)
 {
-	struct work *work = this_work();
+	__u64 fields, addrs;
 
-	if (!(config.flags & CONFIG_RULED) || !work)
+	if (!(config.flags & CONFIG_RULED) || !ruled_read(ctx, hook, &fields, &addrs))
 		return 0;
-	work->len = len;
-	if (!ruled_decide(ctx, hook, work))
-		return 0;
-	if (work->action == RINGCAP_ACTION_DROP)
+	if (ruled_decide(fields, addrs, len, cpu) == RINGCAP_ACTION_DROP)
 		counters->filtered++;
 	else
 		capture_plain(ctx, hook, counters, len, slot, cpu);

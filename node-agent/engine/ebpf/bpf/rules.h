@@ -72,14 +72,11 @@ static __always_inline void rules_make_exact_key(struct work *work)
 }
 
 /* Whether there is an exact rule for work->exact, including learnt ones. */
-__attribute__((noinline)) int rules_find_exact(void)
+static __always_inline int rules_find_exact(struct work *work)
 {
-	struct work *work = this_work();
 	struct exact_rule *rule;
 	struct learnt *learnt;
 
-	if (!work || !work->has_exact)
-		return 0;
 	if (config.flags & CONFIG_EXACT) {
 		rule = bpf_map_lookup_elem(&ring_exact, &work->exact);
 		if (rule && !life_is_over(&rule->life, work)) {
@@ -132,17 +129,14 @@ __attribute__((noinline)) int rules_make_key(void)
 	return 0;
 }
 
-/* Whether a wildcard rule decided, by work->key. */
-__attribute__((noinline)) int rules_find_wild(void)
+/* Whether a wildcard rule decided, by @key; see wild_search. */
+static __always_inline int rules_find_wild(struct work *work, const __u64 key[RC_KEY_WORDS], int whole)
 {
-	struct work *work = this_work();
 	struct rule_hits *hits;
 	struct life *life;
 	__u32 rank;
 
-	if (!work)
-		return 0;
-	wild_search();
+	wild_search(work, key, whole);
 	rank = work->rank;
 	hits = bpf_map_lookup_elem(&ring_rule_hits, &rank);
 	if (!hits)
@@ -164,7 +158,7 @@ static __always_inline int rules_decide_exact(struct work *work)
 	if (!(config.flags & (CONFIG_EXACT | CONFIG_LEARN)))
 		return 0;
 	rules_make_exact_key(work);
-	return rules_find_exact();
+	return work->has_exact && rules_find_exact(work);
 }
 
 static __always_inline int rules_decide_wild(struct work *work)
@@ -174,7 +168,7 @@ static __always_inline int rules_decide_wild(struct work *work)
 	rules_make_key();
 	if ((config.flags & CONFIG_INNER_KEY) && work_look_inside())
 		rc_key_add_inner(&work->inner.found, &work->key);
-	return rules_find_wild();
+	return rules_find_wild(work, work->key.w, 1);
 }
 
 /* Sets work->action and work->target to the rules' decision for the packet. */

@@ -112,6 +112,7 @@ static __always_inline int wild_is_over(const struct work *work, const struct wi
 	return life && life_is_over(life, work);
 }
 
+/* Takes a rule if it is better than what work->rank is of. In memory, because the verifier does not track that. */
 static __always_inline void wild_take(struct work *work, const struct wild_rule *rule)
 {
 	if (rule->rank >= work->rank || wild_is_over(work, rule))
@@ -123,25 +124,17 @@ static __always_inline void wild_take(struct work *work, const struct wild_rule 
 }
 
 /* Looks for a rule of shape number @i, by the whole key. */
-__attribute__((noinline)) int wild_try_whole(__u32 i)
+static __always_inline void wild_try_whole(struct work *work, const struct shape *shape, __u32 i)
 {
-	struct work *work = this_work();
-	struct wild_index *index;
-	struct wild_rule *rule;
-	__u32 word, zero = 0;
-	struct shape *shape;
+	const struct wild_rule *rule;
+	__u32 word;
 
-	index = bpf_map_lookup_elem(&ring_wild_index, &zero);
-	if (!work || !index || i >= SHAPES_MAX)
-		return 0;
-	shape = &index->shapes[i];
 	work->wild.shape = i;
 	for (word = 0; word < RC_KEY_WORDS; word++)
 		work->wild.w[word] = work->key.w[word] & shape->mask.w[word];
 	rule = bpf_map_lookup_elem(&ring_wild, &work->wild);
 	if (rule)
 		wild_take(work, rule);
-	return 0;
 }
 
 /*
@@ -162,36 +155,56 @@ static __always_inline int wild_entry_is(const struct wild_entry *entry, const s
 	return entry->key.w[0] == key->w[0] && entry->key.w[1] == key->w[1] && entry->key.w[2] == key->w[2];
 }
 
-/* Looks for a rule of shape number @i, by its brief key. */
+/*
+ * The place of the key's entry among those behind @place, or @place itself if there is none. This is global, for the
+ * verifier to check the loop once.
+ */
+__attribute__((noinline)) __u32 wild_probe(__u64 first, __u64 second, __u64 third, __u32 place)
+{
+	const struct brief_key key = { { first, second, third } };
+	const struct wild_entry *entry;
+	__u32 probe, at;
+
+	for (probe = 1; probe < WILD_PROBES; probe++) {
+		at = place + probe;
+		entry = bpf_map_lookup_elem(&ring_wild_entries, &at);
+		if (!entry || !entry->rule.id)
+			break;
+		if (wild_entry_is(entry, &key))
+			return at;
+	}
+	return place;
+}
+
+/* Looks for a rule of shape number @i, by its brief key. Most are at their place, and most places without are free. */
 static __always_inline void wild_try_brief(struct work *work, const struct wild_index *index, const struct shape *shape,
 					   __u32 i, const struct brief_key *whole)
 {
 	const struct wild_entry *entry;
 	struct brief_key key;
-	__u32 place, probe;
+	__u32 place;
 
 	key.w[0] = (whole->w[0] & shape->brief.w[0]) | i;
 	key.w[1] = whole->w[1] & shape->brief.w[1];
 	key.w[2] = whole->w[2] & shape->brief.w[2];
 	place = wild_hash(index, &key) >> (index->shift & 63);
-	for (probe = 0; probe < WILD_PROBES; probe++, place++) {
+	entry = bpf_map_lookup_elem(&ring_wild_entries, &place);
+	if (!entry || !entry->rule.id)
+		return;
+	if (!wild_entry_is(entry, &key)) {
+		place = wild_probe(key.w[0], key.w[1], key.w[2], place);
 		entry = bpf_map_lookup_elem(&ring_wild_entries, &place);
-		if (!entry || !entry->rule.id)
+		if (!entry || !wild_entry_is(entry, &key))
 			return;
-		if (wild_entry_is(entry, &key)) {
-			wild_take(work, &entry->rule);
-			return;
-		}
 	}
+	wild_take(work, &entry->rule);
 }
 
 #define SIEVE_ROW(index, word, at, mask) (((word) & (mask)) * (index)->odds[at] >> (64 - SIEVE_ROWS_LOG))
 
 /* The shapes that are to be tried, as bits. The fields are the first 16 and 24 bits of either address, and the ports. */
-static __always_inline __u64 wild_sieve(const struct wild_index *index, const struct rc_key *key)
+static __always_inline __u64 wild_sieve(const struct wild_index *index, __u64 ports, __u64 source, __u64 target)
 {
-	__u64 ports = key->w[1], source = key->w[2], target = key->w[4];
-
 	return index->passes[0][SIEVE_ROW(index, source, 1, ~0ULL << 48)] &
 	       index->passes[1][SIEVE_ROW(index, source, 1, ~0ULL << 40)] &
 	       index->passes[2][SIEVE_ROW(index, target, 2, ~0ULL << 48)] &
@@ -200,38 +213,52 @@ static __always_inline __u64 wild_sieve(const struct wild_index *index, const st
 	       index->passes[5][SIEVE_ROW(index, ports, 0, 0xffffULL << 32)];
 }
 
-/* Finds the best rule for work->key. work->rank is that rule's then, or ~0U. */
-__attribute__((noinline)) int wild_search(void)
+/* The number of the lowest bit that is set in a De Bruijn sequence's product: BPF has no instruction for it. */
+static const __u8 lowest_bits[64] = {
+	0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28, 62, 5,  39, 46, 44, 42,
+	22, 9,  24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
+	23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12,
+};
+
+static __always_inline __u64 lowest_bit(__u64 bits)
 {
-	struct work *work = this_work();
-	struct wild_index *index;
+	return lowest_bits[(bits & -bits) * 0x022fdd63cc95386dULL >> 58];
+}
+
+/*
+ * Finds the best rule for the packet whose key has these words. work->rank is that rule's then, or ~0U. @whole:
+ * work->key is that key, for shapes that are not brief; else no such shape can match.
+ */
+static __always_inline void wild_search(struct work *work, const __u64 key[RC_KEY_WORDS], int whole)
+{
+	const struct wild_index *index;
+	const struct shape *shape;
 	struct brief_key brief;
-	__u32 zero = 0, i;
-	__u64 left;
+	__u32 zero = 0, n;
+	__u64 left, i;
 
-	index = bpf_map_lookup_elem(&ring_wild_index, &zero);
-	if (!work || !index)
-		return 0;
 	work->rank = ~0U;
-	brief.w[0] = work->key.w[0] & ~0xffffULL;
-	brief.w[1] = work->key.w[1];
-	brief.w[2] = (work->key.w[2] & ~0ULL << 32) | work->key.w[4] >> 32;
-	left = wild_sieve(index, &work->key);
-	for (i = 0; i < SHAPES_MAX && left; i++, left >>= 1) {
-		struct shape *shape = &index->shapes[i];
-
-		if (!(left & 1))
-			continue;
+	index = bpf_map_lookup_elem(&ring_wild_index, &zero);
+	if (!index)
+		return;
+	brief.w[0] = key[0] & ~0xffffULL;
+	brief.w[1] = key[1];
+	brief.w[2] = (key[2] & ~0ULL << 32) | key[4] >> 32;
+	left = wild_sieve(index, key[1], key[2], key[4]);
+	for (n = 0; n < SHAPES_MAX && left; n++, left &= left - 1) {
+		i = lowest_bit(left);
+		opaque(i);
+		i &= SHAPES_MAX - 1;
+		shape = &index->shapes[i];
 		if (shape->best >= work->rank)
 			break;
-		if ((work->key.w[0] & shape->has) != shape->has)
+		if ((key[0] & shape->has) != shape->has)
 			continue;
 		if (shape->is_brief)
 			wild_try_brief(work, index, shape, i, &brief);
-		else
-			wild_try_whole(i);
+		else if (whole)
+			wild_try_whole(work, shape, i);
 	}
-	return 0;
 }
 
 #endif /* RC_WILD_H */
