@@ -167,7 +167,7 @@ func (p *ringProgram) isSimple() bool {
 // setPatterns sets how the program searches the payload of parsed packets.
 func (p *ringProgram) setPatterns(drop uint8) {
 	c, a := &p.config, p.rules.automaton
-	c.PatternDrop, c.PatternMask = uint32(drop), uint32(len(a.rows)-1)
+	c.PatternDrop, c.PatternMask = uint32(drop), uint32(placeBytes*(len(a.rows)-1))
 	c.PatternFirst, c.PatternLimit = a.first, a.limit
 	c.PatternStart, c.PatternClasses = a.start, a.classes
 }

@@ -160,7 +160,7 @@ type rxQueueBits [16]uint64
 
 // mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are
 // replaced.
-const mapsLayout = 3
+const mapsLayout = 4
 
 // mapsName names the maps of a rule set by the rule set and everything else that the maps contain.
 func mapsName(planned capture.RuleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (string, error) {
@@ -258,7 +258,7 @@ func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, table *wildTa
 		"ring_exact": len(rules.exact), wildEntriesMap: len(table.entries), wildWholeMap: len(table.whole),
 		"ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices), "ring_pattern_hits": rules.patterns,
 	}
-	spec.Maps[patternRowsMap].ValueSize = uint32(4 * len(rules.automaton.rows))
+	spec.Maps[patternRowsMap].ValueSize = uint32(placeBytes * len(rules.automaton.rows))
 	if rules.idles {
 		entries[idleTimersMap] = 1 + len(rules.timers)
 	}

@@ -108,7 +108,7 @@ type programConfig struct {
 	Outputs        [8]outputConfig
 	Targets        [16]outputConfig
 	VLANs          [64]uint64
-	PatternClasses [2][256]uint8
+	PatternClasses [2][256]uint16
 }
 
 // ringCounters is struct ring_counters.

@@ -71,7 +71,7 @@ struct config {
 	__u32 sample_by;	/* enum ringcap_sample */
 	__u64 sample_key[2];
 	__u32 pattern_drop;	/* drop packets that contain a pattern, else those that contain none */
-	__u32 pattern_mask;	/* mask of places in ring_pattern_rows */
+	__u32 pattern_mask;	/* mask of places in ring_pattern_rows, in bytes */
 	__u32 pattern_first;	/* least position in the payload where a pattern may begin */
 	__u32 pattern_limit;	/* position where the last pattern must have ended */
 	__u32 pattern_start[2];	/* initial states of the machines, 0 = there is no machine */
@@ -80,7 +80,7 @@ struct config {
 	struct output outputs[RINGCAP_OUTPUTS_MAX];
 	struct output targets[TARGETS_MAX];
 	__u64 vlans[4096 / 64];
-	__u8 pattern_classes[2][256];	/* of bytes, by machine */
+	__u16 pattern_classes[2][256];	/* of bytes, by machine */
 };
 
 #define UNATTENDED_CPUS	16	/* a power of two; see queue.h */
