@@ -21,8 +21,8 @@ struct exact_rule {
 	struct life life;
 };
 
+/* Nobody asks how many packets a flow has had, so they are not counted: that would lock the bus twice a packet. */
 struct learnt {
-	struct rule_hits hits;
 	struct life life;
 };
 
@@ -57,18 +57,19 @@ static __always_inline void rule_count(struct rule_hits *hits, const struct work
 	__sync_fetch_and_add(&hits->bytes, work->len);
 }
 
-/* Makes the key of the packet's flow, work->exact. */
-static __always_inline void rules_make_exact_key(struct work *work)
+/* Makes the key of the packet's flow, work->exact. Returns false if no exact rule can match. */
+static __always_inline int rules_make_exact_key(struct work *work)
 {
 	struct rc_frame frame;
-	__u32 i;
+	__u32 i, has;
 
 	work_frame(work, &frame, RC_PARSE_MAX);
 	for (i = 0; i < RC_EXACT_WORDS_IPV6; i++)
 		work->exact.w[i] = 0;
-	work->has_exact = rc_exact_key_of_packet(&frame, &work->flow, &work->exact) != 0;
+	has = rc_exact_key_of_packet(&frame, &work->flow, &work->exact);
 	/* The flow of a fragment is not known. */
-	work->can_learn = work->has_exact && !(work->flow.flags & RINGCAP_SLOT_FRAGMENT);
+	work->can_learn = has && !(work->flow.flags & RINGCAP_SLOT_FRAGMENT);
+	return has != 0;
 }
 
 /* Whether there is an exact rule for work->exact, including learnt ones. */
@@ -92,7 +93,6 @@ static __always_inline int rules_find_exact(struct work *work)
 	learnt = bpf_map_lookup_elem(&ring_learnt, &work->exact);
 	if (!learnt || life_is_over(&learnt->life, work))
 		return 0;
-	rule_count(&learnt->hits, work);
 	life_goes_on(&learnt->life, work);
 	work->action = RINGCAP_ACTION_PASS;
 	return 1;
@@ -157,8 +157,7 @@ static __always_inline int rules_decide_exact(struct work *work)
 {
 	if (!(config.flags & (CONFIG_EXACT | CONFIG_LEARN)))
 		return 0;
-	rules_make_exact_key(work);
-	return work->has_exact && rules_find_exact(work);
+	return rules_make_exact_key(work) && rules_find_exact(work);
 }
 
 static __always_inline int rules_decide_wild(struct work *work)
