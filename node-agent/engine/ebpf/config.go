@@ -77,6 +77,9 @@ func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringPro
 	p.setSteps(planned)
 	p.config.CPUs = uint32(possibleCPUs())
 	p.config.CPUMask = cpuSlots(possibleCPUs()) - 1
+	if p.config.Flags&(configPlain|configRuled) != 0 {
+		p.direct = directQueues(clusters[planned.Outputs[0]])
+	}
 	p.maps, err = mapsName(planned.Rules, p.rxQueues, p.fragments)
 	return p, err
 }

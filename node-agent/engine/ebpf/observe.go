@@ -54,7 +54,7 @@ func (r *ring) stats() (capture.RingStats, error) {
 		return sum, fmt.Errorf("read its counters: %w", err)
 	}
 	for _, c := range byCPU {
-		sum.Seen += c.Seen
+		sum.Seen += c.Filtered + c.SampledOut + c.Passed + c.Directed + c.Reflected
 		sum.SeenBytes += c.SeenBytes
 		sum.Filtered += c.Filtered
 		sum.SampledOut += c.SampledOut

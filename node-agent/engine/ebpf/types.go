@@ -29,6 +29,7 @@ const (
 	maxNodeQueues  = 16384
 	laneReleased   = 0
 	laneLine       = 64
+	maxDirect      = 4
 	unattendedCPUs = 16
 	maxShapes      = 64
 	sieveFields    = 6
@@ -114,7 +115,7 @@ type programConfig struct {
 // ringCounters is struct ring_counters.
 type ringCounters struct {
 	_             structs.HostLayout
-	Seen          uint64
+	_             uint64
 	SeenBytes     uint64
 	Filtered      uint64
 	SampledOut    uint64

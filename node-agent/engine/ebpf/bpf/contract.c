@@ -32,6 +32,7 @@ enum constants {
 	maxNodeQueues = QUEUES_MAX,
 	laneReleased = LANE_RELEASED,
 	laneLine = LANE_LINE,
+	maxDirect = DIRECT_MAX,
 	unattendedCPUs = UNATTENDED_CPUS,
 	maxShapes = SHAPES_MAX,
 	sieveFields = SIEVE_FIELDS,

@@ -115,6 +115,14 @@ static __always_inline int bell_arm(struct bell *bell, struct ringcap_consumer_p
 	return 0;
 }
 
+/* Whether the timer was started for the sleep: there is nothing to do before the watermark. */
+static __always_inline int bell_is_armed(__u32 place, __u64 sleep)
+{
+	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
+
+	return bell && read_now(bell->armed) == sleep;
+}
+
 /* Called when packets were published while the consumer sleeps. @now: ring without waiting for the timeout. */
 __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u64 timeout_ns)
 {

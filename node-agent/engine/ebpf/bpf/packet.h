@@ -62,18 +62,27 @@ static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __
 	struct xdp_md *xdp = ctx;
 	const __u8 *data = (void *)(long)(hook == HOOK_XDP ? xdp->data : skb->data), *second;
 	const __u8 *end = (void *)(long)(hook == HOOK_XDP ? xdp->data_end : skb->data_end);
-	__u64 rest = n - 32;
+	__u64 rest = (__u64)n - 32;
 
+	opaque(rest);
 	if (rest > 32)
 		return 0;
-	opaque(rest);
-	rest &= 63;
 	second = data + rest;
 	if (data + 32 > end || second + 32 > end)
 		return 0;
 	packet_move32(to, data);
 	packet_move32(to + rest, second);
 	return 1;
+}
+
+/* packet_copy for a packet that has no tag beside its bytes. */
+static __always_inline long packet_copy_untagged(void *ctx, const enum hook hook, __u8 *data, __u32 n)
+{
+	if (packet_copy_small(ctx, hook, data, n))
+		return 0;
+	if (hook == HOOK_XDP)
+		return bpf_xdp_load_bytes(ctx, 0, data, bounded((__u64)n));
+	return bpf_skb_load_bytes(ctx, 0, data, bounded((__u64)n));
 }
 
 /* Copies the first @n bytes, 1 .. PLACES_MAX, to @data. Returns nonzero if they could not be read. */
@@ -83,11 +92,7 @@ static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *d
 
 	if (hook == HOOK_TC && skb->vlan_present)
 		return packet_copy_tagged(skb, data, n);
-	if (packet_copy_small(ctx, hook, data, n))
-		return 0;
-	if (hook == HOOK_XDP)
-		return bpf_xdp_load_bytes(ctx, 0, data, bounded((__u64)n));
-	return bpf_skb_load_bytes(skb, 0, data, bounded((__u64)n));
+	return packet_copy_untagged(ctx, hook, data, n);
 }
 
 /* The number of bytes to search behind the longest part that a slot can hold. */

@@ -23,6 +23,7 @@
 #include "classify.h"
 
 #include "config.h"
+#include "constant.h"
 
 const volatile struct config config;
 
@@ -37,8 +38,9 @@ const volatile struct config config;
 #include "rules.h"
 #include "table.h"
 
+/* A packet that is seen is counted as one of filtered, sampled_out, passed, directed and reflected. */
 struct ring_counters {
-	__u64 seen;
+	__u64 resv;
 	__u64 seen_bytes;
 	__u64 filtered;
 	__u64 sampled_out;
@@ -225,16 +227,23 @@ static __always_inline int rx_queue_is_captured(__u32 ifindex, __u32 rx_queue)
 	return word < RINGCAP_RX_QUEUES_MAX / 64 && rx_queues->bits[word] >> (rx_queue % 64) & 1;
 }
 
-/* Counts a packet of @len bytes. */
-static __always_inline struct ring_counters *begin(__u64 cpu, __u32 len)
+static __always_inline struct ring_counters *this_counters(__u64 cpu)
 {
 	struct ring_counters *counters = &ring_counters;
 
 	opaque(counters);
 	opaque(cpu);
-	cpu &= config.cpu_mask;
+	cpu &= CONSTANT(cpu_mask);
 	counters += cpu;
-	counters->seen++;
+	opaque(counters);
+	return counters;
+}
+
+/* Counts the bytes of a packet. Its fate is counted in the counters that are returned. */
+static __always_inline struct ring_counters *begin(__u64 cpu, __u32 len)
+{
+	struct ring_counters *counters = this_counters(cpu);
+
 	counters->seen_bytes += len;
 	return counters;
 }
@@ -268,30 +277,31 @@ static __always_inline int capture_any(void *ctx, const enum hook hook, struct r
 	return dispose(ctx, hook, work, counters, ifindex, flags);
 }
 
-/* Returns the packet's fate. */
-static __always_inline int capture_plain(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
-					 struct ringcap_slot *slot, __u32 cpu)
+/* Delivers a packet of a plain ring by the tables. @slot describes it, except for lengths and hash. */
+static __always_inline void capture_plain(void *ctx, const enum hook hook, __u32 len, struct ringcap_slot *slot, __u32 cpu)
 {
-	counters->passed++;
 	slot->len = len;
 	slot->caplen = len < config.snaplen ? len : config.snaplen;
 	plain_deliver(ctx, hook, slot, cpu);
-	return FATE_PASSED;
 }
 
-/* The same if the ring has rules. Returns false if the packet has to take the general path. */
-static __always_inline int capture_ruled(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
-					 struct ringcap_slot *slot, __u32 cpu)
+/* The ways that a packet can take after the filter. */
+enum way {
+	WAY_GENERAL,
+	WAY_PLAIN,	/* that of plain.h */
+	WAY_NOWHERE,	/* a rule drops it */
+};
+
+/* @tagged: the packet has a tag beside its bytes. */
+static __always_inline enum way way_of(void *ctx, const enum hook hook, __u32 tagged, __u32 len, __u32 cpu)
 {
 	__u64 fields, addrs;
 
-	if (!(config.flags & CONFIG_RULED) || !ruled_read(ctx, hook, &fields, &addrs))
-		return 0;
-	if (ruled_decide(fields, addrs, len, cpu) == RINGCAP_ACTION_DROP)
-		counters->filtered++;
-	else
-		capture_plain(ctx, hook, counters, len, slot, cpu);
-	return 1;
+	if (CONSTANT(is_plain))
+		return WAY_PLAIN;
+	if (!CONSTANT(is_ruled) || tagged || !ruled_read(ctx, hook, &fields, &addrs))
+		return WAY_GENERAL;
+	return ruled_decide(fields, addrs, len, cpu) == RINGCAP_ACTION_DROP ? WAY_NOWHERE : WAY_PLAIN;
 }
 
 /* ---- tc ---- */
@@ -305,47 +315,67 @@ static __always_inline void reflect(struct __sk_buff *skb, const struct work *wo
 		counters->reflect_failed++;
 }
 
-static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
+/* Handles a packet of a plain ring that does not go directly to its queue. @tagged: it has a tag beside its bytes. */
+static __attribute__((noinline)) int capture_by_tables(struct __sk_buff *skb, __u32 rx_queue, __u32 flags, __u32 tagged)
 {
-	__u32 len = skb->len + (skb->vlan_present ? TAG_LEN : 0);
-	/* On the receive path 0 means that the device did not record its queue, and n means queue n - 1. */
-	__u32 recorded = flags & RINGCAP_SLOT_OUTGOING ? 0 : skb->queue_mapping;
-	__u32 rx_queue = recorded ? recorded - 1 : 0;
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct ring_counters *counters;
-	struct work *work;
+	struct ringcap_slot slot = { .ifindex = skb->ifindex, .rx_queue = rx_queue, .flags = flags };
 
-	if ((config.flags & CONFIG_RX_QUEUES) && !(flags & RINGCAP_SLOT_OUTGOING) &&
-	    !rx_queue_is_captured(skb->ifindex, rx_queue))
+	if (tagged) {
+		slot.vlan_tci = skb->vlan_tci;
+		slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
+		slot.flags |= RINGCAP_SLOT_VLAN;
+	}
+	capture_plain(skb, HOOK_TC, skb->len + (tagged ? TAG_LEN : 0), &slot, bpf_get_smp_processor_id());
+	return 0;
+}
+
+/* Handles a packet of a ring that is not plain. */
+static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 len, __u32 rx_queue, __u32 flags)
+{
+	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
+	struct work *work = this_work();
+
+	if (work && capture_any(skb, HOOK_TC, counters, len, skb->ifindex, rx_queue, flags, work) == FATE_REFLECTED)
+		reflect(skb, work, counters);
+	return 0;
+}
+
+static __always_inline int capture(struct __sk_buff *skb, __u32 flags)
+{
+	__u32 tagged = skb->vlan_present, len = skb->len, rx_queue = 0, cpu = bpf_get_smp_processor_id();
+	struct ring_counters *counters;
+	enum way way;
+
+	if (tagged) {
+		len += TAG_LEN;
+		opaque(len);
+	}
+	/* On the receive path 0 means that the device did not record its queue, and n means queue n - 1. */
+	if (!(flags & RINGCAP_SLOT_OUTGOING) && skb->queue_mapping)
+		rx_queue = skb->queue_mapping - 1;
+	if (CONSTANT(has_rx_queues) && !(flags & RINGCAP_SLOT_OUTGOING) && !rx_queue_is_captured(skb->ifindex, rx_queue))
 		return TC_ACT_UNSPEC;
 	counters = begin(cpu, len);
-	if ((config.flags & CONFIG_FILTER) && !ringcap_filter(skb)) {
+	if (CONSTANT(has_filter) && !ringcap_filter(skb)) {
 		counters->filtered++;
 		return TC_ACT_UNSPEC;
 	}
-	/* Programs cannot see whether the checksum is there. */
-	if (skb->gso_size)
-		flags |= RINGCAP_SLOT_MERGED;
-	if (config.flags & (CONFIG_PLAIN | CONFIG_RULED)) {
-		struct ringcap_slot slot = {
-			.ifindex = skb->ifindex, .rx_queue = rx_queue, .flags = flags,
-		};
-
-		if (skb->vlan_present) {
-			slot.vlan_tci = skb->vlan_tci;
-			slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
-			slot.flags |= RINGCAP_SLOT_VLAN;
-		}
-		if (config.flags & CONFIG_PLAIN) {
-			capture_plain(skb, HOOK_TC, counters, len, &slot, cpu);
-			return TC_ACT_UNSPEC;
-		}
-		if (capture_ruled(skb, HOOK_TC, counters, len, &slot, cpu))
-			return TC_ACT_UNSPEC;
+	way = way_of(skb, HOOK_TC, tagged, len, cpu);
+	if (way == WAY_NOWHERE) {
+		counters->filtered++;
+		return TC_ACT_UNSPEC;
 	}
-	work = this_work();
-	if (work && capture_any(skb, HOOK_TC, counters, len, skb->ifindex, rx_queue, flags, work) == FATE_REFLECTED)
-		reflect(skb, work, counters);
+	if (way == WAY_PLAIN)
+		counters->passed++;
+	/* Programs cannot see whether the checksum is there. */
+	if (skb->gso_size) {
+		flags |= RINGCAP_SLOT_MERGED;
+		opaque(flags);
+	}
+	if (way == WAY_GENERAL)
+		capture_skb(skb, len, rx_queue, flags);
+	else if (tagged || !plain_direct(skb, HOOK_TC, len, skb->ifindex, rx_queue, flags, cpu))
+		capture_by_tables(skb, rx_queue, flags, tagged);
 	return TC_ACT_UNSPEC;
 }
 
@@ -363,34 +393,51 @@ int ringcap_egress(struct __sk_buff *skb)
 
 /* ---- XDP ---- */
 
+/* Handles a frame of a plain ring that does not go directly to its queue. */
+static __attribute__((noinline)) int capture_xdp_by_tables(struct xdp_md *xdp, __u32 len, __u32 rx_queue)
+{
+	struct ringcap_slot slot = { .ifindex = xdp->ingress_ifindex, .rx_queue = rx_queue };
+
+	capture_plain(xdp, HOOK_XDP, len, &slot, bpf_get_smp_processor_id());
+	return 0;
+}
+
+/* Handles a frame of a ring that is not plain. */
+static __attribute__((noinline)) int capture_xdp(struct xdp_md *xdp, __u32 len, __u32 rx_queue)
+{
+	struct work *work = this_work();
+
+	if (work)
+		capture_any(xdp, HOOK_XDP, this_counters(bpf_get_smp_processor_id()), len, xdp->ingress_ifindex, rx_queue, 0, work);
+	return 0;
+}
+
 SEC("xdp.frags")
 int ringcap_xdp(struct xdp_md *xdp)
 {
-	__u32 len = bpf_xdp_get_buff_len(xdp), ifindex = xdp->ingress_ifindex, rx_queue = xdp->rx_queue_index;
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 len = bpf_xdp_get_buff_len(xdp), rx_queue = xdp->rx_queue_index, cpu = bpf_get_smp_processor_id();
 	struct ring_counters *counters;
-	struct work *work;
+	enum way way;
 
-	if ((config.flags & CONFIG_RX_QUEUES) && !rx_queue_is_captured(ifindex, rx_queue))
+	if (CONSTANT(has_rx_queues) && !rx_queue_is_captured(xdp->ingress_ifindex, rx_queue))
 		return XDP_PASS;
 	counters = begin(cpu, len);
-	if ((config.flags & CONFIG_FILTER) && !ringcap_xdp_filter(xdp)) {
+	if (CONSTANT(has_filter) && !ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
 		return config.xdp_verdict;
 	}
-	if (config.flags & (CONFIG_PLAIN | CONFIG_RULED)) {
-		struct ringcap_slot slot = { .ifindex = ifindex, .rx_queue = rx_queue };
-
-		if (config.flags & CONFIG_PLAIN) {
-			capture_plain(xdp, HOOK_XDP, counters, len, &slot, cpu);
-			return config.xdp_verdict;
-		}
-		if (capture_ruled(xdp, HOOK_XDP, counters, len, &slot, cpu))
-			return config.xdp_verdict;
+	way = way_of(xdp, HOOK_XDP, 0, len, cpu);
+	if (way == WAY_NOWHERE) {
+		counters->filtered++;
+		return config.xdp_verdict;
 	}
-	work = this_work();
-	if (work)
-		capture_any(xdp, HOOK_XDP, counters, len, ifindex, rx_queue, 0, work);
+	if (way == WAY_GENERAL) {
+		capture_xdp(xdp, len, rx_queue);
+		return config.xdp_verdict;
+	}
+	counters->passed++;
+	if (!plain_direct(xdp, HOOK_XDP, len, xdp->ingress_ifindex, rx_queue, 0, cpu))
+		capture_xdp_by_tables(xdp, len, rx_queue);
 	return config.xdp_verdict;
 }
 

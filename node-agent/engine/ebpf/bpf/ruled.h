@@ -57,7 +57,7 @@ __attribute__((noinline)) int ruled_decide(__u64 fields, __u64 addrs, __u32 len,
 
 /*
  * The words of the packet's key as rc_key_of_plain makes them: @fields is the second one, and @addrs has both
- * addresses. Returns false if the packet is not a common one, or is not contiguous.
+ * addresses. Returns false if the packet, which has no tag beside its bytes, is not a common one, or is not contiguous.
  */
 static __always_inline int ruled_read(void *ctx, const enum hook hook, __u64 *fields, __u64 *addrs)
 {
@@ -68,7 +68,7 @@ static __always_inline int ruled_read(void *ctx, const enum hook hook, __u64 *fi
 	struct rc_frame frame = { .data = data, .avail = RC_PLAIN_LEN };
 	struct rc_flow flow;
 
-	if (data + RC_PLAIN_LEN > end || (hook == HOOK_TC && skb->vlan_present) || !rc_parse_plain(&frame, &flow))
+	if (data + RC_PLAIN_LEN > end || !rc_parse_plain(&frame, &flow))
 		return 0;
 	*fields = (__u64)flow.sport << 48 | (__u64)flow.dport << 32 | (__u64)flow.l4_proto << 24;
 	*addrs = (__u64)rc_be32(flow.saddr[0]) << 32 | rc_be32(flow.daddr[0]);
