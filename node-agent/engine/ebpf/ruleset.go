@@ -160,7 +160,7 @@ type rxQueueBits [16]uint64
 
 // mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are
 // replaced.
-const mapsLayout = 4
+const mapsLayout = 5
 
 // mapsName names the maps of a rule set by the rule set and everything else that the maps contain.
 func mapsName(planned capture.RuleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (string, error) {

@@ -33,7 +33,7 @@ const (
 	unattendedCPUs = 16
 	maxShapes      = 64
 	sieveFields    = 6
-	sieveRowsLog   = 8
+	sieveRowsLog   = 11
 	sieveWords     = 3
 	briefWords     = 3
 	wildProbes     = 32
@@ -197,7 +197,7 @@ type wildIndex struct {
 	Secrets [6]uint64
 	Shift   uint32
 	_       uint32
-	Passes  [6][256]uint64
+	Passes  [6][2048]uint64
 	Shapes  [64]shape
 }
 

@@ -16,7 +16,7 @@
 #include "life.h"
 
 #define SIEVE_FIELDS	6
-#define SIEVE_ROWS_LOG	8
+#define SIEVE_ROWS_LOG	11
 #define SIEVE_ROWS	(1 << SIEVE_ROWS_LOG)
 #define SIEVE_WORDS	3	/* words of the packet's key that have these fields: the ports, and both addresses */
 #define BRIEF_WORDS	3
