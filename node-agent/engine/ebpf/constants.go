@@ -47,12 +47,13 @@ func (p ringProgram) constants(direct openQueues) map[string]uint64 {
 	c, o := p.config, p.config.Outputs[0]
 	constants := map[string]uint64{
 		"has_rx_queues": uint64(c.Flags & configRxQueues), "has_filter": uint64(c.Flags & configFilter),
-		"is_plain": uint64(c.Flags & configPlain), "is_ruled": uint64(c.Flags & configRuled), "cpu_mask": uint64(c.CPUMask),
+		"is_plain": uint64(c.Flags & (configPlain | configRuled)), "is_ruled": uint64(c.Flags & configRuled), "cpu_mask": uint64(c.CPUMask),
 		"direct_hashed": uint64(o.Hashed), "direct_queues": uint64(o.Queues), "direct_lanes": uint64(o.Lanes),
 		"direct_owners":    uint64(o.HeadSize) - uint64(queueOwners(possibleCPUs())),
 		"direct_head_size": uint64(o.HeadSize), "direct_lane_size": uint64(o.LaneSize),
 		"direct_lane_mask": uint64(o.LaneSize) - slotAlignment, "direct_stride": uint64(o.LaneSize) + laneTail,
-		"direct_snaplen": uint64(c.SnapLen),
+		"direct_snaplen": uint64(c.SnapLen), "direct_base": uint64(o.Base), "direct_watermark": uint64(o.Watermark),
+		"direct_timeout": o.TimeoutNs,
 	}
 	if o.Lanes >= c.CPUs {
 		constants["direct_lane_each"] = 1

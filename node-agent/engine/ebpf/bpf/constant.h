@@ -20,7 +20,7 @@
 
 DECLARE_CONSTANT(has_rx_queues, 0);	/* CONFIG_RX_QUEUES */
 DECLARE_CONSTANT(has_filter, 0);		/* CONFIG_FILTER */
-DECLARE_CONSTANT(is_plain, 0);		/* CONFIG_PLAIN */
+DECLARE_CONSTANT(is_plain, 0);		/* CONFIG_PLAIN or CONFIG_RULED */
 DECLARE_CONSTANT(is_ruled, 0);		/* CONFIG_RULED */
 DECLARE_CONSTANT(cpu_mask, 0);		/* config.cpu_mask */
 

@@ -38,6 +38,9 @@ DECLARE_CONSTANT(direct_lane_size, 0);
 DECLARE_CONSTANT(direct_lane_mask, 0);	/* positions in a lane: its size, less the slots' alignment */
 DECLARE_CONSTANT(direct_stride, 0);	/* from one lane to the next */
 DECLARE_CONSTANT(direct_snaplen, 0);
+DECLARE_CONSTANT(direct_base, 0);
+DECLARE_CONSTANT(direct_watermark, 0);
+DECLARE_CONSTANT(direct_timeout, 0);
 
 /**
  * struct direct - where a packet goes
@@ -117,24 +120,23 @@ static __always_inline int direct_make_room(const struct direct *to, const volat
 }
 
 /* Fills in the slot of a packet without a VLAN tag, except for the time. */
-static __always_inline void direct_fill(struct ringcap_slot *at, __u32 len, __u32 caplen, __u32 hash, __u32 ifindex,
-					__u32 rx_queue, __u32 flags)
+static __always_inline void direct_fill(void *ctx, const enum hook hook, struct ringcap_slot *at, __u32 len, __u32 caplen,
+					__u32 hash, __u32 direction)
 {
 	at->len = len;
 	at->caplen = caplen;
 	at->hash = hash;
-	at->ifindex = ifindex;
+	at->ifindex = packet_ifindex(ctx, hook);
 	at->vlan_tci = 0;
 	at->vlan_tpid = 0;
-	at->rx_queue = rx_queue;
-	at->flags = flags;
+	at->rx_queue = packet_rx_queue(ctx, hook, direction);
+	at->flags = packet_flags(ctx, hook, direction);
 	at->hdr_len = RINGCAP_SLOT_SHORT;
 }
 
 /* Writes the packet into the lane, or counts why it does not; false if nothing was published. */
 static __always_inline int direct_write(void *ctx, const enum hook hook, const struct direct *to,
-					const volatile struct output *output, __u32 len, __u32 hash, __u32 ifindex,
-					__u32 rx_queue, __u32 flags)
+					const volatile struct output *output, __u32 len, __u32 hash, __u32 direction)
 {
 	__u32 caplen = len < CONSTANT(direct_snaplen) ? len : CONSTANT(direct_snaplen);
 	struct ringcap_lane_kernel *lane = to->lane;
@@ -146,7 +148,7 @@ static __always_inline int direct_write(void *ctx, const enum hook hook, const s
 		return 0;
 	}
 	at = direct_slot(to, producer);
-	direct_fill(at, len, caplen, hash, ifindex, rx_queue, flags);
+	direct_fill(ctx, hook, at, len, caplen, hash, direction);
 	at->ts_ns = wall_clock();
 	if (packet_copy_untagged(ctx, hook, (__u8 *)at + RINGCAP_SLOT_SHORT, caplen)) {
 		queue_lose(lane);
@@ -162,32 +164,29 @@ static __always_inline int direct_write(void *ctx, const enum hook hook, const s
  * Whether as many bytes are unread as wake the consumer. The lane remembers what the consumer released, so that its page
  * is read only once in a while.
  */
-static __always_inline int direct_is_due(const struct direct *to, __u64 watermark)
+static __always_inline int direct_is_due(const struct direct *to)
 {
 	struct ringcap_lane_kernel *lane = to->lane;
 	__u64 producer = lane->producer, released;
 
-	if (producer - lane->resv[LANE_RELEASED] < watermark)
+	if (producer - lane->resv[LANE_RELEASED] < CONSTANT(direct_watermark))
 		return 0;
 	released = lane_released(lane, to->page, to->number, producer);
 	lane->resv[LANE_RELEASED] = released;
-	return producer - released >= watermark;
+	return producer - released >= CONSTANT(direct_watermark);
 }
 
 /* queue_wake for the CPU's own lane; it ends early for most packets. */
-static __always_inline void direct_wake(const struct direct *to, const volatile struct output *output, __u32 queue)
+static __always_inline void direct_wake(const struct direct *to, __u32 queue)
 {
-	__u64 sleep = read_now(to->page->sleep), timeout_ns;
-	__u32 place;
-	int now;
+	__u64 sleep = read_now(to->page->sleep);
 
 	if (!sleep)
 		return;
-	place = output->base + queue;
-	timeout_ns = output->timeout_ns;
-	now = direct_is_due(to, output->watermark) || !timeout_ns;
-	if (now || !bell_is_armed(place, sleep))
-		bell_look(place, sleep, now, timeout_ns);
+	if (!CONSTANT(direct_timeout) || direct_is_due(to))
+		bell_look(CONSTANT(direct_base) + queue, sleep, 1, CONSTANT(direct_timeout));
+	else if (!bell_is_armed(CONSTANT(direct_base) + queue, sleep))
+		bell_look(CONSTANT(direct_base) + queue, sleep, 0, CONSTANT(direct_timeout));
 }
 
 /*
@@ -195,14 +194,14 @@ static __always_inline void direct_wake(const struct direct *to, const volatile 
  * it has to go by the tables.
  */
 static __always_inline int direct_put(void *ctx, const enum hook hook, const volatile struct output *output, __u32 queue,
-				      __u32 cpu, __u32 len, __u32 hash, __u32 ifindex, __u32 rx_queue, __u32 flags)
+				      __u32 cpu, __u32 len, __u32 hash, __u32 direction)
 {
 	struct direct to;
 
 	if (!direct_queue(&to, queue) || !direct_lane(&to, cpu))
 		return 0;
-	if (direct_write(ctx, hook, &to, output, len, hash, ifindex, rx_queue, flags))
-		direct_wake(&to, output, queue);
+	if (direct_write(ctx, hook, &to, output, len, hash, direction))
+		direct_wake(&to, queue);
 	return 1;
 }
 

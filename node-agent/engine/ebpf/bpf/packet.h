@@ -7,6 +7,40 @@
 
 enum hook { HOOK_TC, HOOK_XDP };
 
+/* The packet's bytes on the wire. */
+static __always_inline __u32 packet_len(struct __sk_buff *skb)
+{
+	return skb->len + (skb->vlan_present ? TAG_LEN : 0);
+}
+
+static __always_inline __u32 packet_ifindex(void *ctx, const enum hook hook)
+{
+	return hook == HOOK_XDP ? ((struct xdp_md *)ctx)->ingress_ifindex : ((struct __sk_buff *)ctx)->ifindex;
+}
+
+/* The device's receive queue. An skb has it plus 1, or 0 if the device did not record it. */
+static __always_inline __u32 packet_rx_queue(void *ctx, const enum hook hook, __u32 direction)
+{
+	__u32 recorded;
+
+	if (hook == HOOK_XDP)
+		return ((struct xdp_md *)ctx)->rx_queue_index;
+	if (direction & RINGCAP_SLOT_OUTGOING)
+		return 0;
+	recorded = ((struct __sk_buff *)ctx)->queue_mapping;
+	return recorded ? recorded - 1 : 0;
+}
+
+/* The slot's flags that the packet's bytes do not tell. Programs cannot see whether the checksum is there. */
+static __always_inline __u32 packet_flags(void *ctx, const enum hook hook, __u32 direction)
+{
+	if (hook == HOOK_TC && ((struct __sk_buff *)ctx)->gso_size) {
+		direction |= RINGCAP_SLOT_MERGED;
+		opaque(direction);
+	}
+	return direction;
+}
+
 /* A length from 1 to PLACES_MAX in the register that is passed to a helper. */
 #define bounded_by(n, most) ({ __u64 _n = (n) - 1; opaque(_n); _n &= (most) - 1; _n + 1; })
 #define bounded(n) bounded_by(n, PLACES_MAX)

@@ -50,18 +50,17 @@ static __always_inline int plain_hash_any(void *ctx, const enum hook hook, __u32
 }
 
 /* Delivers a packet without a VLAN tag to a queue that needs no look-up; false if nothing was done. */
-static __always_inline int plain_direct(void *ctx, const enum hook hook, __u32 len, __u32 ifindex, __u32 rx_queue,
-					__u32 flags, __u32 cpu)
+static __always_inline int plain_direct(void *ctx, const enum hook hook, __u32 len, __u32 direction, __u32 cpu)
 {
 	__u32 hash = 0, queue = 0;
 
 	if (CONSTANT(direct_hashed)) {
 		if (!plain_hash(ctx, hook, &hash))
 			return 0;
-		flags |= RINGCAP_SLOT_HASHED;
+		direction |= RINGCAP_SLOT_HASHED;
 		queue = rc_queue(hash, CONSTANT(direct_queues));
 	}
-	return direct_put(ctx, hook, &config.outputs[0], queue, cpu, len, hash, ifindex, rx_queue, flags);
+	return direct_put(ctx, hook, &config.outputs[0], queue, cpu, len, hash, direction);
 }
 
 /* Delivers the packet. @slot describes it, except for the hash. */

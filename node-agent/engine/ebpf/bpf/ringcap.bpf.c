@@ -239,15 +239,6 @@ static __always_inline struct ring_counters *this_counters(__u64 cpu)
 	return counters;
 }
 
-/* Counts the bytes of a packet. Its fate is counted in the counters that are returned. */
-static __always_inline struct ring_counters *begin(__u64 cpu, __u32 len)
-{
-	struct ring_counters *counters = this_counters(cpu);
-
-	counters->seen_bytes += len;
-	return counters;
-}
-
 /*
  * Handles a packet that cannot be read. It counts as lost for lack of memory, in the queue of an empty flow, whatever
  * the rules are.
@@ -292,14 +283,12 @@ enum way {
 	WAY_NOWHERE,	/* a rule drops it */
 };
 
-/* @tagged: the packet has a tag beside its bytes. */
-static __always_inline enum way way_of(void *ctx, const enum hook hook, __u32 tagged, __u32 len, __u32 cpu)
+/* The way of a packet of a ring with CONFIG_RULED, if it has no tag beside its bytes. */
+static __always_inline enum way way_of(void *ctx, const enum hook hook, __u32 len, __u32 cpu)
 {
 	__u64 fields, addrs;
 
-	if (CONSTANT(is_plain))
-		return WAY_PLAIN;
-	if (!CONSTANT(is_ruled) || tagged || !ruled_read(ctx, hook, &fields, &addrs))
+	if (!ruled_read(ctx, hook, &fields, &addrs))
 		return WAY_GENERAL;
 	return ruled_decide(fields, addrs, len, cpu) == RINGCAP_ACTION_DROP ? WAY_NOWHERE : WAY_PLAIN;
 }
@@ -315,67 +304,93 @@ static __always_inline void reflect(struct __sk_buff *skb, const struct work *wo
 		counters->reflect_failed++;
 }
 
-/* Handles a packet of a plain ring that does not go directly to its queue. @tagged: it has a tag beside its bytes. */
-static __attribute__((noinline)) int capture_by_tables(struct __sk_buff *skb, __u32 rx_queue, __u32 flags, __u32 tagged)
+/* Handles a packet of a plain ring that does not go directly to its queue. */
+static __attribute__((noinline)) int capture_by_tables(struct __sk_buff *skb, __u32 direction)
 {
-	struct ringcap_slot slot = { .ifindex = skb->ifindex, .rx_queue = rx_queue, .flags = flags };
+	struct ringcap_slot slot = {
+		.ifindex = skb->ifindex, .rx_queue = packet_rx_queue(skb, HOOK_TC, direction),
+		.flags = packet_flags(skb, HOOK_TC, direction),
+	};
 
-	if (tagged) {
+	if (skb->vlan_present) {
 		slot.vlan_tci = skb->vlan_tci;
 		slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
 		slot.flags |= RINGCAP_SLOT_VLAN;
 	}
-	capture_plain(skb, HOOK_TC, skb->len + (tagged ? TAG_LEN : 0), &slot, bpf_get_smp_processor_id());
+	capture_plain(skb, HOOK_TC, packet_len(skb), &slot, bpf_get_smp_processor_id());
 	return 0;
 }
 
 /* Handles a packet of a ring that is not plain. */
-static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 len, __u32 rx_queue, __u32 flags)
+static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 direction)
 {
 	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
 	struct work *work = this_work();
 
-	if (work && capture_any(skb, HOOK_TC, counters, len, skb->ifindex, rx_queue, flags, work) == FATE_REFLECTED)
+	if (work && capture_any(skb, HOOK_TC, counters, packet_len(skb), skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction),
+				packet_flags(skb, HOOK_TC, direction), work) == FATE_REFLECTED)
 		reflect(skb, work, counters);
 	return 0;
 }
 
-static __always_inline int capture(struct __sk_buff *skb, __u32 flags)
+/* Counts the packet's bytes, and counts it as filtered if the ring does not want it. Returns whether it does. */
+static __always_inline int capture_begin(struct __sk_buff *skb, __u32 len, __u32 direction, struct ring_counters *counters)
 {
-	__u32 tagged = skb->vlan_present, len = skb->len, rx_queue = 0, cpu = bpf_get_smp_processor_id();
+	if (CONSTANT(has_rx_queues) && !(direction & RINGCAP_SLOT_OUTGOING) &&
+	    !rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction)))
+		return 0;
+	counters->seen_bytes += len;
+	if (!CONSTANT(has_filter) || ringcap_filter(skb))
+		return 1;
+	counters->filtered++;
+	return 0;
+}
+
+/* Handles a packet that has a tag beside its bytes, or is of a ring that is not plain. */
+static __attribute__((noinline)) int capture_other(struct __sk_buff *skb, __u32 direction)
+{
+	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
+
+	if (!capture_begin(skb, packet_len(skb), direction, counters))
+		return 0;
+	if (!CONSTANT(is_plain) || CONSTANT(is_ruled)) {
+		capture_skb(skb, direction);
+		return 0;
+	}
+	counters->passed++;
+	capture_by_tables(skb, direction);
+	return 0;
+}
+
+/* @direction: RINGCAP_SLOT_OUTGOING or 0. */
+static __always_inline int capture(struct __sk_buff *skb, const __u32 direction)
+{
+	__u32 len = skb->len, cpu;
 	struct ring_counters *counters;
 	enum way way;
 
-	if (tagged) {
-		len += TAG_LEN;
-		opaque(len);
-	}
-	/* On the receive path 0 means that the device did not record its queue, and n means queue n - 1. */
-	if (!(flags & RINGCAP_SLOT_OUTGOING) && skb->queue_mapping)
-		rx_queue = skb->queue_mapping - 1;
-	if (CONSTANT(has_rx_queues) && !(flags & RINGCAP_SLOT_OUTGOING) && !rx_queue_is_captured(skb->ifindex, rx_queue))
-		return TC_ACT_UNSPEC;
-	counters = begin(cpu, len);
-	if (CONSTANT(has_filter) && !ringcap_filter(skb)) {
-		counters->filtered++;
+	if (!CONSTANT(is_plain) || skb->vlan_present) {
+		capture_other(skb, direction);
 		return TC_ACT_UNSPEC;
 	}
-	way = way_of(skb, HOOK_TC, tagged, len, cpu);
-	if (way == WAY_NOWHERE) {
-		counters->filtered++;
+	cpu = bpf_get_smp_processor_id();
+	counters = this_counters(cpu);
+	if (!capture_begin(skb, len, direction, counters))
 		return TC_ACT_UNSPEC;
+	if (CONSTANT(is_ruled)) {
+		way = way_of(skb, HOOK_TC, len, cpu);
+		if (way == WAY_NOWHERE) {
+			counters->filtered++;
+			return TC_ACT_UNSPEC;
+		}
+		if (way == WAY_GENERAL) {
+			capture_skb(skb, direction);
+			return TC_ACT_UNSPEC;
+		}
 	}
-	if (way == WAY_PLAIN)
-		counters->passed++;
-	/* Programs cannot see whether the checksum is there. */
-	if (skb->gso_size) {
-		flags |= RINGCAP_SLOT_MERGED;
-		opaque(flags);
-	}
-	if (way == WAY_GENERAL)
-		capture_skb(skb, len, rx_queue, flags);
-	else if (tagged || !plain_direct(skb, HOOK_TC, len, skb->ifindex, rx_queue, flags, cpu))
-		capture_by_tables(skb, rx_queue, flags, tagged);
+	counters->passed++;
+	if (!plain_direct(skb, HOOK_TC, len, direction, cpu))
+		capture_by_tables(skb, direction);
 	return TC_ACT_UNSPEC;
 }
 
@@ -417,16 +432,18 @@ int ringcap_xdp(struct xdp_md *xdp)
 {
 	__u32 len = bpf_xdp_get_buff_len(xdp), rx_queue = xdp->rx_queue_index, cpu = bpf_get_smp_processor_id();
 	struct ring_counters *counters;
-	enum way way;
+	enum way way = CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
 
 	if (CONSTANT(has_rx_queues) && !rx_queue_is_captured(xdp->ingress_ifindex, rx_queue))
 		return XDP_PASS;
-	counters = begin(cpu, len);
+	counters = this_counters(cpu);
+	counters->seen_bytes += len;
 	if (CONSTANT(has_filter) && !ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
 		return config.xdp_verdict;
 	}
-	way = way_of(xdp, HOOK_XDP, 0, len, cpu);
+	if (CONSTANT(is_ruled))
+		way = way_of(xdp, HOOK_XDP, len, cpu);
 	if (way == WAY_NOWHERE) {
 		counters->filtered++;
 		return config.xdp_verdict;
@@ -436,7 +453,7 @@ int ringcap_xdp(struct xdp_md *xdp)
 		return config.xdp_verdict;
 	}
 	counters->passed++;
-	if (!plain_direct(xdp, HOOK_XDP, len, xdp->ingress_ifindex, rx_queue, 0, cpu))
+	if (!plain_direct(xdp, HOOK_XDP, len, 0, cpu))
 		capture_xdp_by_tables(xdp, len, rx_queue);
 	return config.xdp_verdict;
 }
