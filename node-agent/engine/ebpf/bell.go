@@ -30,13 +30,10 @@ func (b *bellPage) unmap() {
 
 const bellProgram = "ringcap_bell"
 
-// loadBell loads the program that owns the timers of the queues' bells. The program stays in the kernel as long as
-// one of the timers exists.
-func loadBell(bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
-	spec, err := loadSpec()
-	if err != nil {
-		return nil, err
-	}
+// loadBell loads the object's program that owns the timers of the queues' bells. The program stays in the kernel as
+// long as one of the timers exists.
+func loadBell(object *ebpf.CollectionSpec, bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
+	spec := object.Copy() // to parse the object again takes memory, for which the agent has a limit
 	for name := range spec.Programs {
 		if name != bellProgram {
 			delete(spec.Programs, name)

@@ -47,7 +47,8 @@ func (p ringProgram) constants(direct openQueues) map[string]uint64 {
 	c, o := p.config, p.config.Outputs[0]
 	constants := map[string]uint64{
 		"has_rx_queues": uint64(c.Flags & configRxQueues), "has_filter": uint64(c.Flags & configFilter),
-		"is_plain": uint64(c.Flags & (configPlain | configRuled)), "is_ruled": uint64(c.Flags & configRuled), "cpu_mask": uint64(c.CPUMask),
+		"is_plain": uint64(c.Flags & (configPlain | configRuled)), "is_ruled": uint64(c.Flags & configRuled),
+		"is_direct": uint64(direct[0].id), "cpu_mask": uint64(c.CPUMask),
 		"direct_hashed": uint64(o.Hashed), "direct_queues": uint64(o.Queues), "direct_lanes": uint64(o.Lanes),
 		"direct_owners":    uint64(o.HeadSize) - uint64(queueOwners(possibleCPUs())),
 		"direct_head_size": uint64(o.HeadSize), "direct_lane_size": uint64(o.LaneSize),
@@ -59,9 +60,6 @@ func (p ringProgram) constants(direct openQueues) map[string]uint64 {
 		constants["direct_lane_each"] = 1
 	}
 	for number, q := range direct {
-		if q.id == 0 {
-			continue
-		}
 		constants[fmt.Sprintf("direct_id_%d", number)] = uint64(q.id)
 	}
 	return constants

@@ -58,12 +58,19 @@ type openQueue struct {
 // openQueues holds the open queues by number.
 type openQueues [maxDirect]openQueue
 
-// openDirect opens the maps of the queues that the program reaches directly. It leaves out those that got another data
-// map since the program was planned.
+// openDirect opens the maps of the queues that the program reaches directly: all, or none if one of them got another
+// data map since the program was planned, or has none. The first queue stands in for those that the cluster does not
+// have.
 func (p ringProgram) openDirect() openQueues {
 	var all openQueues
 	for number, d := range p.direct {
-		all[number] = d.open()
+		if all[number] = d.open(); all[number].id == 0 {
+			all.close()
+			return openQueues{}
+		}
+	}
+	for number := len(p.direct); number < maxDirect; number++ {
+		all[number] = all[0]
 	}
 	return all
 }
@@ -82,13 +89,15 @@ func (d directQueue) open() openQueue {
 }
 
 func (all openQueues) close() {
-	for _, q := range all {
-		q.maps.close()
+	for number, q := range all {
+		if number == 0 || q.id != all[0].id {
+			q.maps.close()
+		}
 	}
 }
 
-// place puts the queues' maps and gates into the object's sections. In sections that the program does not use, the gates
-// stand in.
+// place puts the queues' maps and gates into the object's sections. If the program reaches no queue directly, it does
+// not use them, and the gates stand in.
 func (all openQueues) place(spec *ebpf.CollectionSpec, replacements map[string]*ebpf.Map, t *tables) error {
 	for number, q := range all {
 		data, page := q.maps[0], q.maps[1]
@@ -97,7 +106,8 @@ func (all openQueues) place(spec *ebpf.CollectionSpec, replacements map[string]*
 		}
 		gate := fmt.Sprintf(".data.gate%d", number)
 		for name, m := range map[string]*ebpf.Map{
-			fmt.Sprintf(".data.queue%d", number): data, fmt.Sprintf(".data.page%d", number): page, gate: t.gatesMap,
+			fmt.Sprintf(".data.queue%d", number): data, fmt.Sprintf(".data.page%d", number): page,
+			gate: t.gatesMap,
 		} {
 			replacements[name] = m
 			replaceSection(spec, name, m)

@@ -15,7 +15,7 @@ import (
 // The program of a plain ring has its queue's maps. When the queue gets others, packets go there by the tables, until
 // the next plan gives the ring a program with the new ones.
 func TestProgramsReachQueuesDirectly(t *testing.T) {
-	for _, queues := range []int{1, maxDirect} {
+	for _, queues := range []int{1, 2, maxDirect} {
 		l := newLab(t)
 		e := l.engine()
 		plan := l.plan(queues)
@@ -100,5 +100,23 @@ func requireDirect(l *lab, e *Engine, direct bool) {
 	require.Equal(l.t, direct, fingerprint == e.rings["mirror"].Fingerprint)
 	for _, q := range e.clusters["mirror"].queues {
 		require.Equal(l.t, q.dataID(), e.env.tables.gates.get(q.index))
+	}
+}
+
+// Rings with more queues, and with a lane that all CPUs share, have other programs.
+func TestProgramsThatReachNoQueueDirectly(t *testing.T) {
+	for _, plan := range []struct{ queues, lanes int }{{maxDirect + 1, 0}, {1, 1}} {
+		l := newLab(t)
+		e := l.engine()
+		planned := l.plan(plan.queues)
+		planned.Clusters[0].Lanes = plan.lanes
+		l.apply(e, planned)
+		consumers := consumeAll(l, plan.queues)
+		l.sendAll(e, "mirror", 40, func(n int) []byte { return frame(n, 60+n) })
+		collectAll(l, consumers, 40)
+		require.True(t, balanced(l.observe(e)))
+		for _, c := range consumers {
+			c.close()
+		}
 	}
 }

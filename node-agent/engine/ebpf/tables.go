@@ -71,7 +71,7 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 		t.unattended, err = mapUnattended(t.unattendedMap)
 	}
 	if err == nil {
-		t.bell, err = loadBell(t.bells, t.consumers, t.doorbells)
+		t.bell, err = loadBell(spec, t.bells, t.consumers, t.doorbells)
 	}
 	if err == nil {
 		t.none, err = newMap(spec.Maps[tableMap(0)])

@@ -12,16 +12,17 @@
 
 #define CONSTANT_SECTION SEC(".rodata.constants") __attribute__((used))
 
-/* Declares a constant, with the value that it has unless the loader sets it. */
-#define DECLARE_CONSTANT(name, value) const volatile __u64 name CONSTANT_SECTION = (value)
+/* Declares a constant, 0 unless the loader sets it. */
+#define DECLARE_CONSTANT(name) const volatile __u64 name CONSTANT_SECTION = 0
 
 /* Its value. */
 #define CONSTANT(name) ({ __u64 _value; asm("%0 = " #name " ll" : "=r"(_value)); _value; })
 
-DECLARE_CONSTANT(has_rx_queues, 0);	/* CONFIG_RX_QUEUES */
-DECLARE_CONSTANT(has_filter, 0);		/* CONFIG_FILTER */
-DECLARE_CONSTANT(is_plain, 0);		/* CONFIG_PLAIN or CONFIG_RULED */
-DECLARE_CONSTANT(is_ruled, 0);		/* CONFIG_RULED */
-DECLARE_CONSTANT(cpu_mask, 0);		/* config.cpu_mask */
+DECLARE_CONSTANT(has_rx_queues);	/* CONFIG_RX_QUEUES */
+DECLARE_CONSTANT(has_filter);		/* CONFIG_FILTER */
+DECLARE_CONSTANT(is_plain);		/* CONFIG_PLAIN or CONFIG_RULED */
+DECLARE_CONSTANT(is_ruled);		/* CONFIG_RULED */
+DECLARE_CONSTANT(is_direct);		/* the ring is plain, and its queues are those of direct.h */
+DECLARE_CONSTANT(cpu_mask);		/* config.cpu_mask */
 
 #endif /* RC_CONSTANT_H */

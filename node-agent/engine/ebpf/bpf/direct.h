@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queues whose maps a ring's program reaches without a look-up: those of a plain ring's cluster, if they are few. The
- * loader writes the maps' addresses into the program: see node-agent/engine/ebpf/direct.go.
+ * Queues whose maps a ring's program reaches without a look-up (is_direct): those of a plain ring's cluster, if they are
+ * few. The loader writes the maps' addresses into the program: see node-agent/engine/ebpf/direct.go.
  *
  * A queue can get other maps while the program runs. So the node has a gate for each queue: the id of the data map that
- * the attached consumer has, 0 = none. If that is not the program's map, the packet goes by the tables. The agent closes
- * the gate before it replaces the maps. It then changes a map of maps, which waits for programs that still run.
+ * the attached consumer has, 0 = none. If that is not the program's map, the packet goes by the tables. The agent
+ * closes the gate before it replaces the maps. It then changes a map of maps, which waits for programs that still run.
  */
 #ifndef RC_DIRECT_H
 #define RC_DIRECT_H
@@ -15,32 +15,33 @@
 
 #define DIRECT_MAX	4	/* queues of a cluster that are reached so */
 
-#define NOT_DIRECT	(1ULL << 32)	/* no gate has it: the queue is not reached so */
-
 #define DIRECT_QUEUES(DO) DO(0) DO(1) DO(2) DO(3)
 
-/* The loader replaces the sections by the queue's maps, and the gate's by the node's table with the queue's place. */
+/*
+ * The loader replaces the sections by the queue's maps, and the gate's by the node's table with the queue's place. What is
+ * beyond the cluster's queues is a copy of its first one.
+ */
 #define DIRECT_QUEUE(n) \
 	__u8 direct_data_##n SEC(".data.queue" #n); \
 	struct ringcap_consumer_page direct_page_##n SEC(".data.page" #n); \
 	volatile __u32 direct_gate_##n SEC(".data.gate" #n); \
-	DECLARE_CONSTANT(direct_id_##n, NOT_DIRECT); /* the data map's */
+	DECLARE_CONSTANT(direct_id_##n); /* the data map's */
 DIRECT_QUEUES(DIRECT_QUEUE)
 
 /* The cluster's settings, which struct output describes. */
-DECLARE_CONSTANT(direct_hashed, 0);
-DECLARE_CONSTANT(direct_queues, 0);
-DECLARE_CONSTANT(direct_lanes, 0);
-DECLARE_CONSTANT(direct_lane_each, 0);	/* each CPU has the lane of its number */
-DECLARE_CONSTANT(direct_owners, 0);	/* where the bytes of the CPUs begin: see lane.h */
-DECLARE_CONSTANT(direct_head_size, 0);
-DECLARE_CONSTANT(direct_lane_size, 0);
-DECLARE_CONSTANT(direct_lane_mask, 0);	/* positions in a lane: its size, less the slots' alignment */
-DECLARE_CONSTANT(direct_stride, 0);	/* from one lane to the next */
-DECLARE_CONSTANT(direct_snaplen, 0);
-DECLARE_CONSTANT(direct_base, 0);
-DECLARE_CONSTANT(direct_watermark, 0);
-DECLARE_CONSTANT(direct_timeout, 0);
+DECLARE_CONSTANT(direct_hashed);
+DECLARE_CONSTANT(direct_queues);
+DECLARE_CONSTANT(direct_lanes);
+DECLARE_CONSTANT(direct_lane_each);	/* each CPU has the lane of its number */
+DECLARE_CONSTANT(direct_owners);	/* where the bytes of the CPUs begin: see lane.h */
+DECLARE_CONSTANT(direct_head_size);
+DECLARE_CONSTANT(direct_lane_size);
+DECLARE_CONSTANT(direct_lane_mask);	/* positions in a lane: its size, less the slots' alignment */
+DECLARE_CONSTANT(direct_stride);	/* from one lane to the next */
+DECLARE_CONSTANT(direct_snaplen);
+DECLARE_CONSTANT(direct_base);
+DECLARE_CONSTANT(direct_watermark);
+DECLARE_CONSTANT(direct_timeout);
 
 /**
  * struct direct - where a packet goes
@@ -120,8 +121,8 @@ static __always_inline int direct_make_room(const struct direct *to, const volat
 }
 
 /* Fills in the slot of a packet without a VLAN tag, except for the time. */
-static __always_inline void direct_fill(void *ctx, const enum hook hook, struct ringcap_slot *at, __u32 len, __u32 caplen,
-					__u32 hash, __u32 direction)
+static __always_inline void direct_fill(void *ctx, const enum hook hook, struct ringcap_slot *at, __u32 len,
+					__u32 caplen, __u32 hash, __u32 direction)
 {
 	at->len = len;
 	at->caplen = caplen;
@@ -161,8 +162,8 @@ static __always_inline int direct_write(void *ctx, const enum hook hook, const s
 }
 
 /*
- * Whether as many bytes are unread as wake the consumer. The lane remembers what the consumer released, so that its page
- * is read only once in a while.
+ * Whether as many bytes are unread as wake the consumer. The lane remembers what the consumer released, so that its
+ * page is read only once in a while.
  */
 static __always_inline int direct_is_due(const struct direct *to)
 {
@@ -193,8 +194,8 @@ static __always_inline void direct_wake(const struct direct *to, __u32 queue)
  * Delivers a packet without a VLAN tag to queue @queue of the plain ring's cluster; false if nothing was done, because
  * it has to go by the tables.
  */
-static __always_inline int direct_put(void *ctx, const enum hook hook, const volatile struct output *output, __u32 queue,
-				      __u32 cpu, __u32 len, __u32 hash, __u32 direction)
+static __always_inline int direct_put(void *ctx, const enum hook hook, const volatile struct output *output,
+				      __u32 queue, __u32 cpu, __u32 len, __u32 hash, __u32 direction)
 {
 	struct direct to;
 

@@ -72,7 +72,8 @@ static __always_inline void plain_deliver(void *ctx, const enum hook hook, struc
 	slot->hash = 0;
 	if (to->hashed) {
 		slot->flags |= RINGCAP_SLOT_HASHED;
-		if ((slot->vlan_tpid || !plain_hash(ctx, hook, &slot->hash)) && !plain_hash_any(ctx, hook, slot->len, &slot->hash))
+		if ((slot->vlan_tpid || !plain_hash(ctx, hook, &slot->hash)) &&
+		    !plain_hash_any(ctx, hook, slot->len, &slot->hash))
 			slot->caplen = 0;
 		queue = rc_queue(slot->hash, to->queues);
 	}

@@ -269,7 +269,8 @@ static __always_inline int capture_any(void *ctx, const enum hook hook, struct r
 }
 
 /* Delivers a packet of a plain ring by the tables. @slot describes it, except for lengths and hash. */
-static __always_inline void capture_plain(void *ctx, const enum hook hook, __u32 len, struct ringcap_slot *slot, __u32 cpu)
+static __always_inline void capture_plain(void *ctx, const enum hook hook, __u32 len, struct ringcap_slot *slot,
+					  __u32 cpu)
 {
 	slot->len = len;
 	slot->caplen = len < config.snaplen ? len : config.snaplen;
@@ -325,16 +326,19 @@ static __attribute__((noinline)) int capture_by_tables(struct __sk_buff *skb, __
 static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 direction)
 {
 	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
+	__u32 rx_queue = packet_rx_queue(skb, HOOK_TC, direction);
+	__u8 flags = packet_flags(skb, HOOK_TC, direction);
 	struct work *work = this_work();
 
-	if (work && capture_any(skb, HOOK_TC, counters, packet_len(skb), skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction),
-				packet_flags(skb, HOOK_TC, direction), work) == FATE_REFLECTED)
+	if (work && capture_any(skb, HOOK_TC, counters, packet_len(skb), skb->ifindex, rx_queue, flags,
+				work) == FATE_REFLECTED)
 		reflect(skb, work, counters);
 	return 0;
 }
 
 /* Counts the packet's bytes, and counts it as filtered if the ring does not want it. Returns whether it does. */
-static __always_inline int capture_begin(struct __sk_buff *skb, __u32 len, __u32 direction, struct ring_counters *counters)
+static __always_inline int capture_begin(struct __sk_buff *skb, __u32 len, __u32 direction,
+					 struct ring_counters *counters)
 {
 	if (CONSTANT(has_rx_queues) && !(direction & RINGCAP_SLOT_OUTGOING) &&
 	    !rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction)))
@@ -346,7 +350,7 @@ static __always_inline int capture_begin(struct __sk_buff *skb, __u32 len, __u32
 	return 0;
 }
 
-/* Handles a packet that has a tag beside its bytes, or is of a ring that is not plain. */
+/* Handles a packet that has a tag beside its bytes, or is of a ring whose queues are not reached directly. */
 static __attribute__((noinline)) int capture_other(struct __sk_buff *skb, __u32 direction)
 {
 	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
@@ -369,7 +373,7 @@ static __always_inline int capture(struct __sk_buff *skb, const __u32 direction)
 	struct ring_counters *counters;
 	enum way way;
 
-	if (!CONSTANT(is_plain) || skb->vlan_present) {
+	if (!CONSTANT(is_direct) || skb->vlan_present) {
 		capture_other(skb, direction);
 		return TC_ACT_UNSPEC;
 	}
@@ -420,10 +424,11 @@ static __attribute__((noinline)) int capture_xdp_by_tables(struct xdp_md *xdp, _
 /* Handles a frame of a ring that is not plain. */
 static __attribute__((noinline)) int capture_xdp(struct xdp_md *xdp, __u32 len, __u32 rx_queue)
 {
+	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
 	struct work *work = this_work();
 
 	if (work)
-		capture_any(xdp, HOOK_XDP, this_counters(bpf_get_smp_processor_id()), len, xdp->ingress_ifindex, rx_queue, 0, work);
+		capture_any(xdp, HOOK_XDP, counters, len, xdp->ingress_ifindex, rx_queue, 0, work);
 	return 0;
 }
 
@@ -453,7 +458,7 @@ int ringcap_xdp(struct xdp_md *xdp)
 		return config.xdp_verdict;
 	}
 	counters->passed++;
-	if (!plain_direct(xdp, HOOK_XDP, len, 0, cpu))
+	if (!CONSTANT(is_direct) || !plain_direct(xdp, HOOK_XDP, len, 0, cpu))
 		capture_xdp_by_tables(xdp, len, rx_queue);
 	return config.xdp_verdict;
 }
