@@ -12,12 +12,13 @@ import (
 
 // Registers and stack of the function that EBPF makes.
 const (
-	regSkb = asm.R6 // or struct xdp_md
-	regA   = asm.R7
-	regX   = asm.R8
+	regSkb  = asm.R6 // or struct xdp_md
+	regA    = asm.R7
+	regX    = asm.R8
+	regData = asm.R9 // where the packet begins; only the direct copy has it
 
 	scratchAt = -4 * memWords // scratch memory, word by word
-	loadedAt  = scratchAt - 8 // where loads store their bytes
+	loadedAt  = scratchAt - 8 // where the helper stores the bytes that it loads
 )
 
 // Fields of struct __sk_buff, see linux/bpf.h.
@@ -29,10 +30,16 @@ const (
 	skbVLANTCI     = 24
 	skbVLANProto   = 28
 	skbIfindex     = 40
+	skbData        = 76
+	skbDataEnd     = 80
 )
 
-// xdpIfindex is ingress_ifindex of struct xdp_md.
-const xdpIfindex = 12
+// Fields of struct xdp_md.
+const (
+	xdpData    = 0
+	xdpDataEnd = 4
+	xdpIfindex = 12 // ingress_ifindex
+)
 
 // EBPF translates a program that [Kernel] made into the body of a function of a tc program,
 //
@@ -52,38 +59,103 @@ func EBPF(prog []bpf.RawInstruction) (asm.Instructions, error) { return translat
 // to which packets come as they were on the wire: none has a tag beside it.
 func XDP(prog []bpf.RawInstruction) (asm.Instructions, error) { return translate(prog, true) }
 
+// translate writes the program in two copies, see packet.go. If they are too long for a jump, it writes only the second
+// one.
 func translate(prog []bpf.RawInstruction, xdp bool) (asm.Instructions, error) {
 	if err := validate(prog); err != nil {
 		return nil, err
 	}
-	t := &translator{starts: make([]int, len(prog)+1), xdp: xdp}
-	t.emit(
-		asm.Mov.Reg(regSkb, asm.R1),
-		asm.Mov.Imm32(regA, 0),
-		asm.Mov.Imm32(regX, 0),
-	)
-	for i, reached := range reachable(prog) {
-		t.starts[i] = len(t.out)
-		if !reached {
-			continue // the verifier refuses unreachable instructions
-		}
-		if err := t.one(i, prog[i]); err != nil {
-			return nil, fmt.Errorf("instruction %d: %w", i, err)
-		}
+	t := newTranslator(prog, xdp, true)
+	err := t.all()
+	if err != nil {
+		t = newTranslator(prog, xdp, false)
+		err = t.all()
 	}
-	t.starts[len(prog)] = len(t.out)
+	return t.out, err
+}
+
+// translator writes an eBPF function. Every instruction in it takes one 8-byte slot.
+type translator struct {
+	prog []bpf.RawInstruction
+	out  asm.Instructions
+	// starts holds where the translation of each classic instruction begins: those of the direct copy, then those of the
+	// other one, and then where rejecting begins.
+	starts []int
+	jumps  []pendingJump
+	// rejects means that something jumps to where packets are rejected.
+	rejects bool
+	// xdp means that the function is for an XDP program, not for tc.
+	xdp bool
+	// direct means that the copy that is being written reads the packet directly.
+	direct bool
+	// checks holds up to where the direct copy checks the packet, by instruction.
+	checks []uint32
+	// entered marks the instructions at which the direct copy goes over to the other one.
+	entered []bool
+}
+
+type pendingJump struct {
+	at int // in out
+	to int // in starts
+}
+
+func newTranslator(prog []bpf.RawInstruction, xdp, direct bool) *translator {
+	return &translator{
+		prog: prog, starts: make([]int, 2*len(prog)+1), xdp: xdp, direct: direct,
+		checks: checksOf(prog), entered: make([]bool, len(prog)),
+	}
+}
+
+func (t *translator) all() error {
+	t.emit(asm.Mov.Reg(regSkb, asm.R1))
+	t.clear(unset(t.prog))
+	if t.direct {
+		t.emit(asm.LoadMem(regData, regSkb, t.dataField(), asm.Word))
+		if err := t.copy(reachable(t.prog, []bool{true})); err != nil {
+			return err
+		}
+		t.direct = false
+	} else {
+		t.entered[0] = true
+	}
+	if err := t.copy(reachable(t.prog, t.entered)); err != nil {
+		return err
+	}
+	t.starts[len(t.starts)-1] = len(t.out)
 	if t.rejects {
 		t.emit(asm.Mov.Imm32(asm.R0, 0), asm.Return())
 	}
-	if err := t.resolve(); err != nil {
-		return nil, err
-	}
-	return t.out, nil
+	return t.resolve()
 }
 
-func reachable(prog []bpf.RawInstruction) []bool {
+// clear gives registers the value that they have at the start of a classic program.
+func (t *translator) clear(which values) {
+	if which&valueA != 0 {
+		t.emit(asm.Mov.Imm32(regA, 0))
+	}
+	if which&valueX != 0 {
+		t.emit(asm.Mov.Imm32(regX, 0))
+	}
+}
+
+// copy writes the instructions that can be reached. The verifier refuses others.
+func (t *translator) copy(reached []bool) error {
+	for i, ins := range t.prog {
+		if !reached[i] {
+			continue
+		}
+		t.starts[t.place(i)] = len(t.out)
+		if err := t.one(i, ins); err != nil {
+			return fmt.Errorf("instruction %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// reachable returns the instructions that can be reached from the given ones. Those may be fewer than prog has.
+func reachable(prog []bpf.RawInstruction, from []bool) []bool {
 	reached := make([]bool, len(prog))
-	reached[0] = true
+	copy(reached, from)
 	for i, ins := range prog {
 		if reached[i] {
 			for _, to := range successors(ins, i) {
@@ -94,26 +166,20 @@ func reachable(prog []bpf.RawInstruction) []bool {
 	return reached
 }
 
-// translator writes an eBPF function. Every instruction in it takes one 8-byte slot.
-type translator struct {
-	out    asm.Instructions
-	starts []int // where the translation of each classic instruction begins; the last entry is where rejecting begins
-	jumps  []pendingJump
-	// rejects means that something jumps to where packets are rejected.
-	rejects bool
-	// xdp means that the function is for an XDP program, not for tc.
-	xdp bool
-}
-
-type pendingJump struct {
-	at int // in out
-	to int // a classic instruction
-}
-
 func (t *translator) emit(ins ...asm.Instruction) { t.out = append(t.out, ins...) }
 
+// place returns the place in starts of classic instruction number i, in the copy that is being written.
+func (t *translator) place(i int) int {
+	if t.direct {
+		return i
+	}
+	return len(t.prog) + i
+}
+
 // jump emits a jump to the translation of the classic instruction number to.
-func (t *translator) jump(ins asm.Instruction, to int) {
+func (t *translator) jump(ins asm.Instruction, to int) { t.jumpToPlace(ins, t.place(to)) }
+
+func (t *translator) jumpToPlace(ins asm.Instruction, to int) {
 	t.jumps = append(t.jumps, pendingJump{len(t.out), to})
 	t.emit(ins)
 }
@@ -121,7 +187,7 @@ func (t *translator) jump(ins asm.Instruction, to int) {
 // rejectIf emits a jump to where packets are rejected.
 func (t *translator) rejectIf(ins asm.Instruction) {
 	t.rejects = true
-	t.jump(ins, len(t.starts)-1)
+	t.jumpToPlace(ins, len(t.starts)-1)
 }
 
 func (t *translator) resolve() error {
@@ -138,9 +204,9 @@ func (t *translator) resolve() error {
 func (t *translator) one(i int, ins bpf.RawInstruction) error {
 	switch class(ins.Op) {
 	case ld:
-		return t.load(ins)
+		return t.load(i, ins)
 	case ldx:
-		t.loadX(ins)
+		t.loadX(i, ins)
 	case st:
 		t.emit(asm.StoreMem(asm.R10, wordAt(ins.K), regA, asm.Word))
 	case stx:
@@ -167,7 +233,7 @@ func (t *translator) one(i int, ins bpf.RawInstruction) error {
 
 func wordAt(word uint32) int16 { return int16(scratchAt + 4*int(word)) }
 
-func (t *translator) load(ins bpf.RawInstruction) error {
+func (t *translator) load(i int, ins bpf.RawInstruction) error {
 	switch mode(ins.Op) {
 	case modeImm:
 		t.emit(asm.Mov.Imm32(regA, int32(ins.K)))
@@ -176,19 +242,17 @@ func (t *translator) load(ins bpf.RawInstruction) error {
 	case modeLen:
 		t.loadLength(regA)
 	case modeInd:
-		t.emit(asm.Mov.Reg32(asm.R2, regX), asm.Add.Imm32(asm.R2, int32(ins.K)))
-		t.loadPacket(regA, ins.Op)
+		t.loadIndirect(i, ins)
 	case modeAbs:
 		if ins.K >= adOff {
 			return t.loadAncillary(ins.K)
 		}
-		t.emit(asm.Mov.Imm32(asm.R2, int32(ins.K)))
-		t.loadPacket(regA, ins.Op)
+		t.loadAbsolute(i, regA, ins.K, widthOf(ins.Op))
 	}
 	return nil
 }
 
-func (t *translator) loadX(ins bpf.RawInstruction) {
+func (t *translator) loadX(i int, ins bpf.RawInstruction) {
 	switch mode(ins.Op) {
 	case modeImm:
 		t.emit(asm.Mov.Imm32(regX, int32(ins.K)))
@@ -197,32 +261,8 @@ func (t *translator) loadX(ins bpf.RawInstruction) {
 	case modeLen:
 		t.loadLength(regX)
 	case modeMsh:
-		t.emit(asm.Mov.Imm32(asm.R2, int32(ins.K)))
-		t.loadPacket(regX, ld|sizeB|modeAbs)
+		t.loadAbsolute(i, regX, ins.K, asm.Byte)
 		t.emit(asm.And.Imm32(regX, 0xf), asm.LSh.Imm32(regX, 2))
-	}
-}
-
-// loadPacket loads from the offset in R2. The helper fails for offsets outside the packet, including those from 2 GiB
-// on.
-func (t *translator) loadPacket(to asm.Register, op uint16) {
-	sizes := map[uint16]asm.Size{sizeB: asm.Byte, sizeH: asm.Half, sizeW: asm.Word}
-	width := sizes[size(op)]
-	load := asm.FnSkbLoadBytes
-	if t.xdp {
-		load = asm.FnXdpLoadBytes
-	}
-	t.emit(
-		asm.Mov.Reg(asm.R1, regSkb),
-		asm.Mov.Reg(asm.R3, asm.R10),
-		asm.Add.Imm(asm.R3, loadedAt),
-		asm.Mov.Imm32(asm.R4, int32(width.Sizeof())),
-		load.Call(),
-	)
-	t.rejectIf(asm.JNE.Imm(asm.R0, 0, ""))
-	t.emit(asm.LoadMem(to, asm.R10, loadedAt, width))
-	if width != asm.Byte {
-		t.emit(asm.HostTo(asm.BE, to, width))
 	}
 }
 
@@ -306,14 +346,35 @@ func (t *translator) branch(i int, ins bpf.RawInstruction) {
 		t.jump(asm.Ja.Label(""), onTrue)
 		return
 	}
-	operations := map[uint16]asm.JumpOp{opJeq: asm.JEq, opJgt: asm.JGT, opJge: asm.JGE, opJset: asm.JSet}
-	op := operations[operation(ins.Op)]
-	if ins.Op&srcX != 0 {
-		t.jump(op.Reg32(regA, regX, ""), onTrue)
-	} else {
-		t.jump(op.Imm32(regA, int32(ins.K), ""), onTrue)
+	operation, inverse := jumpOps(ins.Op)
+	if ins.Jt == 0 && inverse != asm.InvalidJumpOp {
+		t.jump(compare(inverse, ins), onFalse)
+		return
 	}
+	t.jump(compare(operation, ins), onTrue)
 	if ins.Jf != 0 {
 		t.jump(asm.Ja.Label(""), onFalse)
 	}
+}
+
+// jumpOps returns the jump of a classic operation, and the one that jumps where that does not, if there is one.
+func jumpOps(op uint16) (operation, inverse asm.JumpOp) {
+	switch op & 0xf0 {
+	case opJeq:
+		return asm.JEq, asm.JNE
+	case opJgt:
+		return asm.JGT, asm.JLE
+	case opJge:
+		return asm.JGE, asm.JLT
+	default:
+		return asm.JSet, asm.InvalidJumpOp
+	}
+}
+
+// compare makes the jump of ins with another operation.
+func compare(operation asm.JumpOp, ins bpf.RawInstruction) asm.Instruction {
+	if ins.Op&srcX != 0 {
+		return operation.Reg32(regA, regX, "")
+	}
+	return operation.Imm32(regA, int32(ins.K), "")
 }

@@ -33,12 +33,17 @@ func loadEBPF(t testing.TB, prog []bpf.RawInstruction, tag *tag) *ebpf.Program {
 	loaded, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "filter_test", Type: ebpf.SchedCLS, License: "GPL", Instructions: append(main, body...),
 	})
-	if os.Geteuid() != 0 && errors.Is(err, os.ErrPermission) {
-		t.Skip("needs root to load eBPF programs")
-	}
+	skipWithoutRights(t, err)
 	require.NoError(t, err)
 	t.Cleanup(func() { loaded.Close() })
 	return loaded
+}
+
+func skipWithoutRights(t testing.TB, err error) {
+	t.Helper()
+	if os.Geteuid() != 0 && errors.Is(err, os.ErrPermission) {
+		t.Skip("needs root to load eBPF programs")
+	}
 }
 
 func runEBPF(t testing.TB, loaded *ebpf.Program, data []byte) uint32 {
@@ -109,6 +114,33 @@ func TestEBPFCanBePutAnywhere(t *testing.T) {
 		require.Empty(t, ins.Symbol(), "instruction %d", i)
 		require.Empty(t, ins.Reference(), "instruction %d", i)
 		require.EqualValues(t, 1, ins.Width(), "instruction %d", i)
+	}
+}
+
+// longProgram makes the longest program of loads and jumps that the kernel loads.
+func longProgram(load bpf.RawInstruction) []bpf.RawInstruction {
+	var prog []bpf.RawInstruction
+	for i := uint32(0); len(prog) < MaxInstructions-2; i++ {
+		load.K++
+		prog = append(prog, load, bpf.RawInstruction{Op: jmp | opJeq, K: i, Jt: uint8(min(i%2, MaxInstructions-uint32(len(prog))-4))})
+	}
+	return append(prog, bpf.RawInstruction{Op: retK}, bpf.RawInstruction{Op: retK, K: 1})
+}
+
+// The verifier follows the longest programs in both copies.
+func TestEBPFOfTheLongestPrograms(t *testing.T) {
+	for name, load := range map[string]bpf.RawInstruction{
+		"farther and farther": {Op: ld | sizeB | modeAbs, K: 10},
+		"header lengths":      {Op: ldx | sizeB | modeMsh, K: 10},
+		"relative to X":       {Op: ld | sizeH | modeInd, K: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			prog := longProgram(load)
+			require.NoError(t, validate(prog))
+			loaded := loadEBPF(t, prog, nil)
+			data := make([]byte, 3000)
+			require.Equal(t, inKernel(prog, packet{data: data}), runEBPF(t, loaded, data))
+		})
 	}
 }
 

@@ -125,6 +125,69 @@ func validateMemory(prog []bpf.RawInstruction) error {
 	return nil
 }
 
+// values is a set of a program's registers.
+type values uint8
+
+const (
+	valueA values = 1 << iota
+	valueX
+)
+
+// uses returns the registers that ins reads, and the one that it writes.
+func uses(ins bpf.RawInstruction) (reads, writes values) {
+	operand := values(0)
+	if ins.Op&srcX != 0 {
+		operand = valueX
+	}
+	switch class(ins.Op) {
+	case ld:
+		if mode(ins.Op) == modeInd {
+			reads = valueX
+		}
+		return reads, valueA
+	case ldx:
+		return 0, valueX
+	case st:
+		return valueA, 0
+	case stx:
+		return valueX, 0
+	case alu:
+		return valueA | operand, valueA
+	case jmp:
+		if isConditional(ins) {
+			reads = valueA | operand
+		}
+		return reads, 0
+	case ret:
+		if ins.Op == retA {
+			reads = valueA
+		}
+		return reads, 0
+	}
+	if ins.Op == tax {
+		return valueA, valueX
+	}
+	return valueX, valueA
+}
+
+// unset returns the registers that some path reads before it writes them. They are 0 then.
+func unset(prog []bpf.RawInstruction) values {
+	written := make([]values, len(prog)) // on every path to it
+	for i := range written {
+		written[i] = valueA | valueX
+	}
+	written[0] = 0
+	found := values(0)
+	for i, ins := range prog {
+		reads, writes := uses(ins)
+		found |= reads &^ written[i]
+		for _, to := range successors(ins, i) {
+			written[to] &= written[i] | writes
+		}
+	}
+	return found
+}
+
 // successors returns the instructions that may come after ins, which is number i.
 func successors(ins bpf.RawInstruction, i int) []int {
 	switch {

@@ -166,7 +166,8 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 /*
  * Finds the @queue of a plain packet, and the hash for its short slot. False if the packet needs the general path. @pkt
  * is new, or was parsed as a plain packet. Its address is not passed on from here. So the compiler keeps the necessary
- * fields in registers and drops the rest.
+ * fields in registers and drops the rest. As no other cluster gets it, @flags has RINGCAP_SLOT_HASHED: that takes no
+ * register more.
  */
 static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *cluster, struct rc_packet *pkt,
 						  struct rc_queue **queue)
@@ -184,7 +185,7 @@ static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *clust
 		if (unlikely(!pkt->parsed && !rc_packet_parse_plain(pkt)))
 			return false;
 		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
-		pkt->hashed = RINGCAP_SLOT_HASHED;
+		pkt->flags |= RINGCAP_SLOT_HASHED;
 		*queue = config->queues[rc_queue(pkt->hash, config->nr_queues)];
 		return true;
 	}

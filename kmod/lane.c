@@ -10,8 +10,8 @@
  * The default is longer than the stack takes for a packet of a burst. It is shorter than the stack takes for a packet
  * that comes alone.
  */
-unsigned int rc_lane_burst_ns __read_mostly = 2000;
-module_param_named(burst_ns, rc_lane_burst_ns, uint, 0644);
+unsigned long rc_lane_burst_ns __read_mostly = 2000;
+module_param_named(burst_ns, rc_lane_burst_ns, ulong, 0644);
 MODULE_PARM_DESC(burst_ns,
 		 "A packet that follows another of its lane within so many nanoseconds is shown to the consumer at the end of the batch, others at once (2000)");
 

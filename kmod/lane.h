@@ -43,7 +43,7 @@
 #include "waiter.h"
 
 /* A packet follows another closely if it comes within this many nanoseconds. A module parameter. */
-extern unsigned int rc_lane_burst_ns;
+extern unsigned long rc_lane_burst_ns;
 
 /* A batch fills at most one part in this many of a lane. */
 #define RC_LANE_BATCHES 8
@@ -200,7 +200,7 @@ static __always_inline void rc_lane_publish(struct rc_lane *lane)
 	/* (A): the slots are written before the consumer can see the new position. */
 	smp_store_release(&lane->kernel->producer, head);
 	smp_store_release(&lane->published, head);
-	if (unlikely(rc_waiter_must_know(waiter, head - lane->released)))
+	if (unlikely(rc_waiter_must_know(waiter, head, &lane->released)))
 		rc_lane_wake(lane);
 }
 
@@ -214,7 +214,7 @@ bool rc_lane_truncate(struct rc_lane *lane, u32 hdr_len, u32 len, int limit);
 void rc_lane_take_back(struct rc_lane *lane, u32 size, u32 caplen, u32 cut);
 
 /* Adds a slot of @bytes to the lane, and counts @caplen bytes of its packet as delivered. */
-static __always_inline void rc_lane_append(struct rc_lane *lane, u32 bytes, u32 caplen)
+static __always_inline void rc_lane_append(struct rc_lane *lane, u32 bytes, size_t caplen)
 {
 	struct ringcap_lane_stats *stats = &lane->kernel->stats;
 
@@ -285,26 +285,27 @@ static __always_inline void rc_lane_drop_full(struct rc_lane *lane)
  * Computes how many bytes of @pkt are delivered. A truncated packet is counted here: most packets are not truncated,
  * and this way they need no second check. Returns false if the packet was dropped, for lack of room or of a consumer.
  */
-static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_packet *pkt, u32 *caplen)
+static __always_inline bool rc_lane_cut(struct rc_lane *lane, const struct rc_packet *pkt, size_t *caplen)
 {
-	int limit = min_t(int, pkt->snaplen, rc_lane_snaplen(lane));
+	int limit = rc_lane_snaplen(lane);
 
 	*caplen = pkt->len;
-	if (likely((int)pkt->len <= limit))
+	if (likely((int)pkt->len <= limit && pkt->len <= pkt->snaplen))
 		return true;
+	limit = min_t(int, pkt->snaplen, limit);
 	*caplen = limit;
 	return rc_lane_truncate(lane, pkt->hdr_len, pkt->len, limit);
 }
 
 /*
- * Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. As much as possible is done before the
- * clock is read, so that few values must be kept across that call. The address of @pkt is not passed on: see
- * rc_queue_deliver.
+ * Delivers or drops @pkt. The caller is the lane's producer, or holds its lock. The clock is read last, so that few
+ * values must be kept across that call. The address of @pkt is not passed on: see rc_queue_deliver.
  */
 static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *pkt)
 {
 	struct ringcap_slot *slot;
-	u32 caplen, size;
+	size_t caplen;
+	u32 size;
 
 	if (!rc_lane_cut(lane, pkt, &caplen))
 		return;
@@ -319,11 +320,11 @@ static __always_inline void rc_lane_put(struct rc_lane *lane, struct rc_packet *
 	}
 	rc_slot_fill(slot, pkt, caplen);
 	rc_lane_append(lane, size, caplen);
-	slot->ts_ns = rc_packet_time(pkt);
 	if (unlikely(!rc_packet_copy(pkt, (u8 *)slot + pkt->hdr_len, caplen))) {
 		rc_lane_take_back(lane, size, caplen, pkt->len - caplen);
 		return;
 	}
+	slot->ts_ns = rc_packet_time(pkt);
 	rc_lane_show(lane, pkt->ts_ns);
 }
 

@@ -158,6 +158,7 @@ static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 	    rc_attr_put_u64(msg, RINGCAP_A_SHARED, rc_queue_shared(queue)) ||
 	    nla_put_u32(msg, RINGCAP_A_LANES_TAKEN, rc_queue_lanes(queue)) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_UNREAD_BYTES, rc_queue_unread_bytes(queue)) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_FULLEST_LANE, rc_queue_fullest_lane(queue)) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_TX_SENT, READ_ONCE(queue->tx_sent)) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_TX_FAILED, READ_ONCE(queue->tx_failed)) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))

@@ -28,9 +28,10 @@ enum rc_parsed {
  * @rule: id of the wildcard rule that decided on it, 0 = none
  * @rx_queue: the device's receive queue; 0 for a packet that is sent
  * @vlan_tpid, @vlan_tci: the tag that was stripped, host order; both 0 = none
- * @flags: RINGCAP_SLOT_*, except RINGCAP_SLOT_HASHED and the flags that the parser sets
+ * @flags: RINGCAP_SLOT_*, except the flags that the parser sets, and RINGCAP_SLOT_HASHED where several clusters may get
+ *	the packet
  * @parsed: enum rc_parsed: whether @flow and @inner are valid
- * @hashed: RINGCAP_SLOT_HASHED where @hash is valid, else 0
+ * @hashed: RINGCAP_SLOT_HASHED where @hash is valid for the current cluster and @flags does not say so, else 0
  * @hdr_len: header length of the slot that the cluster wants; @flow is valid unless that is the short one
  */
 struct rc_packet {
@@ -235,7 +236,7 @@ static __always_inline void rc_packet_move32(u8 *to, const u8 *from)
 }
 
 /* Most packets are small: this avoids a call, and the choice of a copy method, for so few bytes. */
-static __always_inline void rc_packet_move(u8 *to, const u8 *from, u32 n)
+static __always_inline void rc_packet_move(u8 *to, const u8 *from, size_t n)
 {
 	if (n - 32 <= 32) {
 		rc_packet_move32(to, from);
@@ -246,7 +247,7 @@ static __always_inline void rc_packet_move(u8 *to, const u8 *from, u32 n)
 }
 
 /* Copies the first @n bytes of the packet as it was on the wire; false if they could not be read. */
-static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, u32 n)
+static __always_inline bool rc_packet_copy(const struct rc_packet *pkt, u8 *to, size_t n)
 {
 	if (likely(!pkt->vlan_tpid && n <= pkt->linear)) {
 		rc_packet_move(to, pkt->data, n);

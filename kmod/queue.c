@@ -79,6 +79,7 @@ int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane)
 
 struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, work_func_t overflow)
 {
+	struct ringcap_lane_consumer *consumer;
 	struct rc_queue *queue;
 	u32 i;
 
@@ -98,6 +99,8 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	    rc_region_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
 	    rc_region_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
+	consumer = queue->consumer.addr;
+	queue->waiter.own_timeout_us = &consumer->timeout_us;
 	for (i = 0; i < shape->nr_lanes; i++)
 		rc_queue_init_lane(queue, i, shape->lane_size);
 	queue->nr_lanes = shape->nr_lanes;
@@ -207,6 +210,7 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	queue->attachment = ++rc_queue_attachments;
 	WRITE_ONCE(queue->snaplen, max(queue->snaplen, snaplen ?: RINGCAP_SNAPLEN_MAX));
 	rc_queue_fill_info(queue, name);
+	rc_waiter_reset(&queue->waiter);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
 	/* For the consumer only: the count itself is kept elsewhere. */
@@ -320,6 +324,19 @@ u64 rc_queue_unread_bytes(struct rc_queue *queue)
 	for (i = 0; i < queue->nr_lanes; i++) {
 		rc_lane_unread(&queue->lanes[i], &unread);
 		bytes += unread.bytes;
+	}
+	return bytes;
+}
+
+u64 rc_queue_fullest_lane(const struct rc_queue *queue)
+{
+	struct rc_lane_unread unread;
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < queue->nr_lanes; i++) {
+		rc_lane_unread(&queue->lanes[i], &unread);
+		bytes = max(bytes, unread.bytes);
 	}
 	return bytes;
 }

@@ -154,6 +154,9 @@ u32 rc_queue_lanes(const struct rc_queue *queue);
 /* Number of delivered packets that took the shared lane, which CPUs without a lane of their own use. */
 u64 rc_queue_shared(const struct rc_queue *queue);
 u64 rc_queue_unread_bytes(struct rc_queue *queue);
+
+/* Unread bytes of the lane that has the most. */
+u64 rc_queue_fullest_lane(const struct rc_queue *queue);
 u64 rc_queue_memory(const struct rc_queue *queue);
 
 /* Whose @lane it is. */

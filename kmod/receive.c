@@ -139,9 +139,64 @@ static noinline void rc_ring_receive_ruled(struct rc_ring *ring, const struct rc
 	}
 }
 
+/* For a packet that the filter has passed, and that is not plain enough for rc_ring_receive_filtered. */
+static noinline void rc_ring_receive_passed(struct rc_ring *ring, const struct rc_ring_config *config,
+					    struct sk_buff *skb, u32 ifindex)
+{
+	struct rc_window window;
+	enum rc_fate fate;
+	u32 wire_len;
+
+	wire_len = rc_window_open(&window, skb);
+	fate = rc_ring_decide(ring, config, skb, wire_len, ifindex);
+	rc_account_packet(ring->account, fate, wire_len);
+	rc_window_close(&window, skb);
+}
+
+/*
+ * The path of plain packets in a ring that has only a filter. As on the fast path, the address of @pkt is passed to no
+ * function. It is filled after the filter has run, so that nothing of it has to be kept meanwhile. Other packets take
+ * the slow path.
+ */
+static noinline void rc_ring_receive_filtered(struct rc_ring *ring, const struct rc_ring_config *config,
+					      struct sk_buff *skb, u32 ifindex)
+{
+	const struct rc_window window = { .data = skb->data, .len = skb->len };
+	u32 pulled = window.data - skb_mac_header(skb), len = window.len + pulled, passes;
+	struct rc_packet pkt rc_uninitialized;
+	struct rc_cluster *cluster;
+	struct rc_queue *queue;
+
+	/* Without a MAC header, @pulled is an invalid large number. */
+	if (unlikely(pulled > ETH_HLEN)) {
+		rc_ring_receive_any(ring, config, skb, ifindex);
+		return;
+	}
+	__skb_push(skb, pulled);
+	passes = bpf_prog_run(config->filter, skb);
+	rc_window_close(&window, skb);
+	if (!passes) {
+		rc_account_packet(ring->account, RC_FATE_FILTERED, len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0));
+		return;
+	}
+	cluster = READ_ONCE(config->filtered);
+	rc_packet_init_plain(&pkt, skb, window.data - pulled, len, config->snaplen, rc_skb_rx_queue(skb));
+	pkt.flags = rc_skb_flags(skb);
+	if (unlikely(skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || skb->pkt_type == PACKET_OUTGOING ||
+		     !cluster || !rc_cluster_find_queue(cluster, &pkt, &queue))) {
+		rc_ring_receive_passed(ring, config, skb, ifindex);
+		return;
+	}
+	rc_account_packet(ring->account, RC_FATE_PASSED, len);
+	pkt.ifindex = ifindex;
+	rc_queue_deliver(queue, &pkt);
+}
+
 void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
 {
-	if (READ_ONCE(config->ruled))
+	if (READ_ONCE(config->filtered))
+		rc_ring_receive_filtered(ring, config, skb, ifindex);
+	else if (READ_ONCE(config->ruled))
 		rc_ring_receive_ruled(ring, config, skb, ifindex);
 	else
 		rc_ring_receive_any(ring, config, skb, ifindex);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Receiving: a packet's path from a tap to the clusters. There are three paths. The fast path is one piece of code for
- * the most frequent packets. The second path is the same with header rules. The slow path is for all packets.
+ * Receiving: a packet's path from a tap to the clusters. There are four paths. The fast path is one piece of code for
+ * the most frequent packets. Two others are the same with header rules and with a filter. The slow path is for all
+ * packets.
  *
  * The fast path and the functions that it calls inline cost each packet of each ring every one of their instructions.
  * Code that only some packets need belongs on the slow path.

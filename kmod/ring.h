@@ -21,6 +21,7 @@ struct rc_rules;
  * struct rc_ring_config - what packets need of a ring; never changed, only replaced, under RCU
  * @fast: the cluster that gets all packets unchanged; NULL if there is a filter, a stage or another cluster
  * @ruled: the cluster that gets what header rules pass; NULL if there are none, or other stages as well
+ * @filtered: the cluster that gets what the filter passes; NULL if there is none, or a stage or another cluster
  * @filter: packets that pass, NULL = all
  * @has_stages: there are stages besides the filter, see stages.h
  * @hwtstamp: packets have the device's timestamp if it took one
@@ -36,6 +37,7 @@ struct rc_rules;
 struct rc_ring_config {
 	struct rc_cluster *fast;
 	struct rc_cluster *ruled;
+	struct rc_cluster *filtered;
 	struct bpf_prog *filter;
 	bool has_stages;
 	bool hwtstamp;

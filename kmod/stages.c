@@ -22,11 +22,13 @@ void rc_stages_note(const struct rc_ring *ring, struct rc_ring_config *config)
 {
 	const struct rc_rules *rules = rc_rules_in_force(ring);
 	bool has_others = rc_stages_others(config);
-	struct rc_cluster *only = config->filter || has_others || config->nr_outputs != 1 ? NULL : config->outputs[0];
+	struct rc_cluster *only = has_others || config->nr_outputs != 1 ? NULL : config->outputs[0];
+	bool filter = config->filter;
 
 	WRITE_ONCE(config->has_stages, rules || has_others);
-	WRITE_ONCE(config->fast, rules ? NULL : only);
-	WRITE_ONCE(config->ruled, rules && !rules->patterns ? only : NULL);
+	WRITE_ONCE(config->fast, rules || filter ? NULL : only);
+	WRITE_ONCE(config->ruled, rules && !rules->patterns && !filter ? only : NULL);
+	WRITE_ONCE(config->filtered, filter && !rules ? only : NULL);
 }
 
 void rc_stages_update(struct rc_ring *ring)

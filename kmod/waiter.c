@@ -2,6 +2,8 @@
 
 #include "waiter.h"
 
+#include <linux/ringcap.h>
+
 #include "compat/compat.h"
 
 static enum hrtimer_restart rc_waiter_timeout(struct hrtimer *timer)
@@ -32,14 +34,33 @@ void rc_waiter_arm(struct rc_waiter *waiter, u64 ns)
 		hrtimer_start(&waiter->timer, ktime_add_ns(ktime_get(), ns), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
+bool rc_waiter_disarm(struct rc_waiter *waiter)
+{
+	bool stopped = hrtimer_is_queued(&waiter->timer) && hrtimer_try_to_cancel(&waiter->timer) > 0;
+
+	smp_mb(); /* pairs with that in rc_waiter_must_know */
+	return stopped;
+}
+
+/* The consumer may have written anything into its page. */
+u64 rc_waiter_timeout_ns(const struct rc_waiter *waiter)
+{
+	u64 timeout_us = READ_ONCE(waiter->timeout_us), own_us = READ_ONCE(*waiter->own_timeout_us);
+
+	BUILD_BUG_ON(RINGCAP_OWN_TIMEOUT_US_MIN < RC_WAITER_SHORT_US);
+	if (timeout_us && own_us)
+		timeout_us = clamp_t(u64, own_us, RINGCAP_OWN_TIMEOUT_US_MIN, RINGCAP_OWN_TIMEOUT_US_MAX);
+	return timeout_us * NSEC_PER_USEC;
+}
+
 bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy)
 {
-	u32 timeout_us = READ_ONCE(waiter->timeout_us);
+	u64 timeout = rc_waiter_timeout_ns(waiter);
 
-	if ((unread >= READ_ONCE(waiter->watermark) && !busy) || !timeout_us) {
+	if ((unread >= READ_ONCE(waiter->watermark) && !busy) || !timeout) {
 		rc_waiter_wake(waiter);
 		return true;
 	}
-	rc_waiter_arm(waiter, (u64)timeout_us * NSEC_PER_USEC);
+	rc_waiter_arm(waiter, timeout);
 	return false;
 }

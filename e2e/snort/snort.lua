@@ -23,6 +23,7 @@ wizard = {
 }
 binder = {
 	{ when = { proto = 'udp', ports = '53', role = 'server' }, use = { type = 'dns' } },
+	{ when = { service = 'http' }, use = { type = 'http_inspect' } },
 	{ use = { type = 'wizard' } },
 }
 ips = { include = 'rules.rules' }

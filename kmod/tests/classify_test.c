@@ -7,16 +7,34 @@
 
 static const u8 rt_key[RINGCAP_KEY_LEN] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3 };
 
+#define RT_FILTER(program) .filter = (program), .filter_len = sizeof(program) / sizeof((program)[0])
+
+/* Passes every packet. */
+static const struct sock_filter rt_any_filter[] = {
+	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
+	BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+};
+
+static void rt_add_any_filter(struct rt_ring *ring)
+{
+	ring->filter = rt_any_filter;
+	ring->filter_len = sizeof(rt_any_filter) / sizeof(rt_any_filter[0]);
+}
+
 /* ---- VLAN tags ---- */
 
 /* Sends tagged frames; the stack takes the outer tag off before a tap sees them, and the module puts it back. */
-static void rt_try_tags(const struct rt_traffic *traffic, u32 metadata)
+static void rt_try_tags(const struct rt_traffic *traffic, u32 metadata, bool filtered)
 {
 	struct rt_receiver receiver;
+	struct rt_ring ring = {};
 	struct rt_fixture fixture;
 	struct rt_queue queue;
 
 	rt_fixture_open(&fixture, &(struct rt_cluster){ .metadata = metadata });
+	if (filtered)
+		rt_add_any_filter(&ring);
+	RT_EQUAL(rt_fixture_change(&fixture, &ring), 0);
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, traffic, fixture.ifindex, 300);
 	rt_exchange(fixture.sender, traffic, 0, 300, &queue, 1, &receiver);
@@ -29,14 +47,14 @@ RT_CASE(vlan_tag_inline)
 {
 	struct rt_traffic traffic = { .flows = 9, .min_len = 68, .max_len = 1518, .tpid = { 0x8100 }, .tci = { 0x6005 } };
 
-	rt_try_tags(&traffic, 1);
+	rt_try_tags(&traffic, 1, false);
 }
 
 RT_CASE(vlan_tag_short_slots)
 {
 	struct rt_traffic traffic = { .flows = 9, .min_len = 68, .max_len = 1518, .tpid = { 0x8100 }, .tci = { 0x6005 } };
 
-	rt_try_tags(&traffic, 0);
+	rt_try_tags(&traffic, 0, false);
 }
 
 RT_CASE(vlan_double_tag_inline)
@@ -44,7 +62,7 @@ RT_CASE(vlan_double_tag_inline)
 	struct rt_traffic traffic = { .flows = 9, .min_len = 68, .max_len = 1518, .tpid = { 0x88a8, 0x8100 },
 				      .tci = { 100, 0x2fff } };
 
-	rt_try_tags(&traffic, 1);
+	rt_try_tags(&traffic, 1, false);
 }
 
 /* Checks packets of a VLAN interface: those of the plain traffic with a tag of id 5. */
@@ -84,15 +102,19 @@ RT_CASE(vlan_interface_transmit)
 
 /* ---- directions ---- */
 
-static void rt_try_direction(u32 direction, u64 received, u64 sent)
+static void rt_try_direction(u32 direction, u64 received, u64 sent, bool filtered)
 {
+	struct rt_ring ring = { .taps = { { 0, direction } } };
 	struct rt_traffic traffic = { .flows = 7, .max_len = 500 }, back = { .flows = 7, .reverse = true };
 	struct rt_receiver receiver;
 	struct rt_fixture fixture;
 	struct rt_queue queue;
 
 	rt_fixture_open(&fixture, &(struct rt_cluster){});
-	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .taps = { { fixture.ifindex, direction } } }), 0);
+	ring.taps[0].ifindex = fixture.ifindex;
+	if (filtered)
+		rt_add_any_filter(&ring);
+	RT_EQUAL(rt_fixture_change(&fixture, &ring), 0);
 	rt_queue_open(&queue, fixture.cluster, 0);
 	rt_receiver_init(&receiver, &traffic, fixture.ifindex, 300);
 	rt_exchange(fixture.sender, &traffic, 0, received, &queue, 1, &receiver);
@@ -109,17 +131,17 @@ static void rt_try_direction(u32 direction, u64 received, u64 sent)
 
 RT_CASE(direction_rx)
 {
-	rt_try_direction(RINGCAP_DIRECTION_RX, 300, 0);
+	rt_try_direction(RINGCAP_DIRECTION_RX, 300, 0, false);
 }
 
 RT_CASE(direction_tx)
 {
-	rt_try_direction(RINGCAP_DIRECTION_TX, 0, 200);
+	rt_try_direction(RINGCAP_DIRECTION_TX, 0, 200, false);
 }
 
 RT_CASE(direction_both)
 {
-	rt_try_direction(RINGCAP_DIRECTION_BOTH, 300, 200);
+	rt_try_direction(RINGCAP_DIRECTION_BOTH, 300, 200, false);
 }
 
 /* ---- filters ---- */
@@ -142,8 +164,6 @@ static const struct sock_filter rt_vlan_filter[] = {
 	BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
 	BPF_STMT(BPF_RET | BPF_K, 0),
 };
-
-#define RT_FILTER(program) .filter = (program), .filter_len = sizeof(program) / sizeof((program)[0])
 
 static void rt_check_port(const struct ringcap_slot *slot, const u8 *packet, void *arg)
 {
@@ -183,6 +203,19 @@ RT_CASE(filter_vlan_extension)
 	rt_send(fixture.sender, &other, 0, 30);
 	rt_fixture_check(&fixture, 200, 100, 100, 0, 0);
 	rt_queue_close(&queue);
+}
+
+/* What passes a filter arrives as it does without one. */
+RT_CASE(filter_tags)
+{
+	struct rt_traffic traffic = { .flows = 9, .min_len = 68, .max_len = 1518, .tpid = { 0x8100 }, .tci = { 0x6005 } };
+
+	rt_try_tags(&traffic, 0, true);
+}
+
+RT_CASE(filter_directions)
+{
+	rt_try_direction(RINGCAP_DIRECTION_BOTH, 300, 200, true);
 }
 
 /* A filter is replaced under traffic: every packet was seen by the old one or the new one, and counted. */
@@ -248,8 +281,9 @@ static void rt_check_queue(const struct ringcap_slot *slot, const u8 *packet, vo
 	spread->count[spread->queue]++;
 }
 
-static void rt_try_balance(u32 balance)
+static void rt_try_balance(u32 balance, bool filtered)
 {
+	struct rt_ring ring = { .taps = { { 0, RINGCAP_DIRECTION_BOTH } } };
 	struct rt_traffic forth = { .flows = 64 }, back = { .flows = 64, .reverse = true };
 	struct rt_spread spread = { .balance = balance, .flows = 64 };
 	struct rt_cluster shape = { .queues = RT_QUEUES, .balance = balance, .key = rt_key };
@@ -258,7 +292,10 @@ static void rt_try_balance(u32 balance)
 	u32 i;
 
 	rt_fixture_open(&fixture, &shape);
-	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .taps = { { fixture.ifindex, RINGCAP_DIRECTION_BOTH } } }), 0);
+	ring.taps[0].ifindex = fixture.ifindex;
+	if (filtered)
+		rt_add_any_filter(&ring);
+	RT_EQUAL(rt_fixture_change(&fixture, &ring), 0);
 	memset(spread.owner, -1, sizeof(spread.owner));
 	for (i = 0; i < RT_QUEUES; i++)
 		rt_queue_open(&queues[i], fixture.cluster, i);
@@ -276,17 +313,22 @@ static void rt_try_balance(u32 balance)
 
 RT_CASE(balance_flow)
 {
-	rt_try_balance(RINGCAP_BALANCE_FLOW);
+	rt_try_balance(RINGCAP_BALANCE_FLOW, false);
 }
 
 RT_CASE(balance_five_tuple)
 {
-	rt_try_balance(RINGCAP_BALANCE_FIVE_TUPLE);
+	rt_try_balance(RINGCAP_BALANCE_FIVE_TUPLE, false);
 }
 
 RT_CASE(balance_two_tuple)
 {
-	rt_try_balance(RINGCAP_BALANCE_TWO_TUPLE);
+	rt_try_balance(RINGCAP_BALANCE_TWO_TUPLE, false);
+}
+
+RT_CASE(filter_balance)
+{
+	rt_try_balance(RINGCAP_BALANCE_FLOW, true);
 }
 
 RT_CASE(balance_round_robin)

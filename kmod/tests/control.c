@@ -299,7 +299,8 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 	rt_message_put_optional(&message, RINGCAP_A_LANE_SIZE, cluster->lane_size);
 	rt_message_put_optional(&message, RINGCAP_A_BALANCE, cluster->balance);
 	rt_message_put_optional(&message, RINGCAP_A_WATERMARK, cluster->watermark);
-	rt_message_put_optional(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
+	if (cluster->timeout_us || cluster->at_once)
+		rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, cluster->owned);
 	rt_message_put_optional(&message, RINGCAP_A_METADATA, cluster->metadata);
 	rt_message_put_optional(&message, RINGCAP_A_INNER, cluster->inner);
@@ -505,7 +506,7 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 {
 	struct rt_queue_query *query = arg;
 	struct rt_queue_counts *counts = &query->counts;
-	u64 dropped[RINGCAP_DROP_REASONS] = {};
+	u64 fullest = rt_answer_u64(answer, RINGCAP_A_FULLEST_LANE), dropped[RINGCAP_DROP_REASONS] = {};
 	u32 i;
 
 	if (!query->all && rt_answer_u32(answer, RINGCAP_A_QUEUE) != query->queue)
@@ -520,6 +521,8 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 	for (i = 0; i < RINGCAP_DROP_REASONS; i++)
 		counts->dropped[i] += dropped[i];
 	counts->unread += rt_answer_u64(answer, RINGCAP_A_UNREAD_BYTES);
+	if (fullest > counts->fullest_lane)
+		counts->fullest_lane = fullest;
 	counts->tx_sent += rt_answer_u64(answer, RINGCAP_A_TX_SENT);
 	counts->tx_failed += rt_answer_u64(answer, RINGCAP_A_TX_FAILED);
 	counts->lanes += rt_answer_u32(answer, RINGCAP_A_LANES_TAKEN);

@@ -67,6 +67,7 @@ struct rt_cluster {
 	u32 balance;
 	u32 watermark;
 	u32 timeout_us;
+	bool at_once;	/* a timeout of 0 */
 	u32 metadata;
 	u32 inner;
 	u32 fragments;
@@ -108,7 +109,7 @@ struct rt_ring_counts {
 
 struct rt_queue_counts {
 	u64 delivered, delivered_bytes, truncated, truncated_bytes, dropped[RINGCAP_DROP_REASONS], unread, memory;
-	u64 tx_sent, tx_failed, shared;
+	u64 tx_sent, tx_failed, shared, fullest_lane;
 	u32 lanes;
 	u32 attached, pid;
 	u64 attachment;

@@ -237,6 +237,32 @@ RT_CASE(payload_pieces)
 	close(pieces);
 }
 
+/* A ring's BPF filter, which loads bytes of one piece, and of two. */
+RT_CASE(filter_pieces)
+{
+	static const struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 100),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x6c6f6164, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	static const u32 linear[] = { 14, 60, 99, 100, 101, 102, 103, 104, 105, 2000 };
+	const u32 len = 8000, nr = sizeof(linear) / sizeof(linear[0]);
+	struct rt_fixture fixture;
+	int pieces;
+	u32 i;
+
+	pieces = rt_open_pieces(&fixture);
+	RT_EQUAL(rt_fixture_change(&fixture, &(struct rt_ring){ .filter = filter, .filter_len = 4 }), 0);
+	for (i = 0; i < nr; i++) {
+		rt_send_pieces(pieces, len, linear[i], 100, "load");
+		rt_send_pieces(pieces, len, linear[i], 100, "loaD");
+		rt_send_pieces(pieces, len, linear[i], 100, "Load");
+	}
+	rt_fixture_check(&fixture, 3 * nr, nr, 0, 0, nr);
+	close(pieces);
+}
+
 /*
  * Patterns of both kinds at once: one that respects case is found in its own case only, however the packet is cut into
  * pieces.

@@ -303,6 +303,34 @@ static u64 rt_send_from(struct rt_lanes *lanes, u32 cpu)
 	return __atomic_load_n(&lanes->queue.kernel[1].producer, __ATOMIC_ACQUIRE);
 }
 
+/* The module tells how full the fullest lane is, also where another lane is nearly empty. */
+RT_CASE(producer_fullest_lane)
+{
+	u64 deadline = rt_now() + RT_PATIENCE_NS, own = 0, shared;
+	struct rt_queue_counts counts;
+	struct rt_lanes lanes;
+	u32 i;
+
+	rt_lanes_open(&lanes, &(struct rt_cluster){ .lanes = 2 });
+	while (!own) {
+		own = rt_send_from(&lanes, 0);
+		RT_CHECK(rt_now() < deadline, "no lane");
+	}
+	for (i = 0; i < 50; i++)
+		own = rt_send_from(&lanes, 0);
+	rt_send_from(&lanes, 1);
+	shared = __atomic_load_n(&lanes.queue.kernel[0].producer, __ATOMIC_ACQUIRE);
+	RT_CHECK(shared && shared < own, "%llu bytes in the shared lane, %llu in the other", (unsigned long long)shared,
+		 (unsigned long long)own);
+	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.unread, shared + own);
+	RT_EQUAL(counts.fullest_lane, own);
+	rt_queue_read(&lanes.queue, NULL, NULL);
+	rt_queue_counts(lanes.fixture.cluster, 0, &counts);
+	RT_EQUAL(counts.fullest_lane, 0);
+	rt_queue_close(&lanes.queue);
+}
+
 /* A CPU does not lose a lane that has unread packets of the CPU, however long it is idle. */
 RT_CASE(producer_keeps_unread)
 {

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 /* One packet and nothing after it: only the timer can tell. */
 RT_CASE(wakeup_timeout)
@@ -28,6 +29,141 @@ RT_CASE(wakeup_timeout)
 		RT_EQUAL(rt_queue_read(&queue, rt_receive, &receiver), 1);
 	}
 	RT_EQUAL(rt_queue_poll(&queue, 100), 0);
+	rt_queue_close(&queue);
+}
+
+/* The consumer's own timeout; it is in the first lane's data. */
+static void rt_own_timeout(struct rt_queue *queue, u64 us)
+{
+	__atomic_store_n(&queue->consumer[0].timeout_us, us, __ATOMIC_RELAXED);
+}
+
+/* Sends packet @number and returns how long the consumer sleeps over it, in milliseconds. */
+static u64 rt_slept_ms(const struct rt_fixture *fixture, const struct rt_traffic *traffic, struct rt_queue *queue,
+		       u32 number)
+{
+	u64 start = rt_now();
+
+	rt_send(fixture->sender, traffic, number, 1);
+	RT_EQUAL(rt_queue_poll(queue, RT_PATIENCE_MS), POLLIN);
+	RT_EQUAL(rt_queue_read(queue, NULL, NULL), 1);
+	return (rt_now() - start) / 1000000;
+}
+
+/*
+ * It replaces the cluster's timeout, longer or shorter, within bounds. Whatever the consumer writes there, the
+ * watermark wakes it, and the next consumer does not inherit it.
+ */
+RT_CASE(wakeup_own_timeout)
+{
+	struct rt_cluster shape = { .lanes = 1, .watermark = 16384, .timeout_us = 1000000 };
+	struct rt_traffic traffic = { .min_len = 1000 };
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &shape);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	RT_EQUAL(queue.consumer[0].timeout_us, 0);
+	rt_own_timeout(&queue, 3000000);
+	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 0) >= 2900, "not longer than the cluster's");
+	rt_own_timeout(&queue, 50000);
+	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 1) < 900, "not shorter");
+	rt_own_timeout(&queue, 1);
+	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 2) < 900, "no lower bound");
+	rt_own_timeout(&queue, 0);
+	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 3) >= 900, "not the cluster's again");
+
+	rt_own_timeout(&queue, ~0ULL);
+	rt_send(fixture.sender, &traffic, 4, 1);
+	RT_EQUAL(rt_queue_poll(&queue, 0), 0);
+	rt_send(fixture.sender, &traffic, 5, 20);
+	RT_EQUAL(rt_queue_poll(&queue, 5000), POLLIN);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 21);
+	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 25) >= 9000, "not the upper bound");
+	/* A timer runs for ten seconds when this consumer goes. */
+	rt_send(fixture.sender, &traffic, 26, 1);
+	RT_EQUAL(rt_queue_poll(&queue, 0), 0);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 1);
+	rt_queue_close(&queue);
+
+	rt_queue_open(&queue, fixture.cluster, 0);
+	RT_EQUAL(queue.consumer[0].timeout_us, 0);
+	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 27) < 5000, "inherited");
+	rt_queue_close(&queue);
+}
+
+/* With the timeout 0 the cluster wakes for each packet, whatever the consumer would like. */
+RT_CASE(wakeup_own_timeout_at_once)
+{
+	struct rt_cluster shape = { .watermark = 65536, .at_once = true };
+	struct rt_traffic traffic = {};
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &shape);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_own_timeout(&queue, 10000000);
+	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 0) < 5000, "not at once");
+	rt_queue_close(&queue);
+}
+
+struct rt_stream {
+	const struct rt_fixture *fixture;
+	u32 sent;
+	bool ended;
+};
+
+/* Sends a packet each few milliseconds, for three seconds. */
+static void *rt_send_stream(void *arg)
+{
+	const struct rt_traffic traffic = {};
+	struct rt_stream *stream = arg;
+	const u64 end = rt_now() + 3000000000ULL;
+
+	while (rt_now() < end) {
+		rt_send(stream->fixture->sender, &traffic, stream->sent++, 1);
+		usleep(2000);
+	}
+	__atomic_store_n(&stream->ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static u32 rt_sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+/*
+ * While packets keep coming, the consumer is woken once for each timeout of its own: not by the cluster's timeout, by
+ * the second look that poll takes, or by a timer from before the last read.
+ */
+RT_CASE(wakeup_count)
+{
+	struct rt_cluster shape = { .lanes = 1, .watermark = 65536 };
+	struct rt_stream stream = {};
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	u32 read = 0, sleeps;
+	pthread_t thread;
+
+	rt_fixture_open(&fixture, &shape);
+	stream.fixture = &fixture;
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_own_timeout(&queue, 500000);
+	RT_CHECK(!pthread_create(&thread, NULL, rt_send_stream, &stream), "no thread");
+	sleeps = rt_sleeps();
+	while (!__atomic_load_n(&stream.ended, __ATOMIC_ACQUIRE)) {
+		/* Read by its own clock, too, as libpcap does: the timer for these packets still runs then. */
+		rt_queue_poll(&queue, 450);
+		read += rt_queue_read(&queue, NULL, NULL);
+	}
+	sleeps = rt_sleeps() - sleeps;
+	pthread_join(thread, NULL);
+	RT_EVENTUALLY((read += rt_queue_read(&queue, NULL, NULL)) == stream.sent, 5000);
+	RT_CHECK(sleeps <= 9, "slept %u times", sleeps);
 	rt_queue_close(&queue);
 }
 

@@ -187,27 +187,75 @@ static int make_pool(struct instance *in)
 	return DAQ_SUCCESS;
 }
 
-/* Each instance takes a free queue. So instances with the same input each get their own queue. */
-static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
+static unsigned count_names(const char *list)
 {
-	unsigned total = daq.config_get_total_instances(config), id = daq.config_get_instance_id(config);
+	unsigned n = 1;
+
+	while ((list = strchr(list, ',')) != NULL) {
+		list++;
+		n++;
+	}
+	return n;
+}
+
+/* Returns the n-th name, from 0, of a list that has it. The caller frees it. NULL = out of memory. */
+static char *copy_name(const char *list, unsigned n)
+{
+	while (n--)
+		list = strchr(list, ',') + 1;
+	return strndup(list, strcspn(list, ","));
+}
+
+/*
+ * Sets the name of the instance's own queue or ring; the caller frees it. A list has a name for each instance. With one
+ * name each instance takes a free queue, so instances with the same name each get their own.
+ */
+static int choose_input(struct instance *in, DAQ_ModuleConfig_h config, char **name)
+{
+	unsigned total = daq.config_get_total_instances(config), id = daq.config_get_instance_id(config), names;
 	const char *input = daq.config_get_input(config);
-	char reason[RINGCAP_ERRBUF_SIZE];
 
 	if (!input || !*input) {
 		daq.set_errbuf(in->modinst, "ringcap: no input: name a ring or cluster (Snort: -i NAME)");
 		return DAQ_ERROR_INVAL;
 	}
-	in->queue = ringcap_open(device_queue(input), 0, reason);
-	if (!in->queue) {
-		int err = errno == ENOENT || errno == ENODEV ? DAQ_ERROR_NODEV : DAQ_ERROR;
-
-		if (total > 1)
-			daq.set_errbuf(in->modinst, "ringcap: instance %u of %u: %s", id, total, reason);
-		else
-			daq.set_errbuf(in->modinst, "ringcap: %s", reason);
-		return err;
+	total = total ? total : 1;
+	names = count_names(input);
+	if (names > 1 && names != total) {
+		daq.set_errbuf(in->modinst, "ringcap: inputs in %s: %u, instances: %u: name one for each (Snort: -z %u)",
+			       input, names, total, names);
+		return DAQ_ERROR_INVAL;
 	}
+	*name = copy_name(input, names > 1 && id ? id - 1 : 0);
+	return *name ? DAQ_SUCCESS : DAQ_ERROR_NOMEM;
+}
+
+static int refuse_input(struct instance *in, DAQ_ModuleConfig_h config, const char *reason)
+{
+	int err = errno == ENOENT || errno == ENODEV ? DAQ_ERROR_NODEV : DAQ_ERROR;
+	unsigned total = daq.config_get_total_instances(config);
+
+	if (total > 1)
+		daq.set_errbuf(in->modinst, "ringcap: instance %u of %u: %s",
+			       daq.config_get_instance_id(config), total, reason);
+	else
+		daq.set_errbuf(in->modinst, "ringcap: %s", reason);
+	return err;
+}
+
+static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
+{
+	char reason[RINGCAP_ERRBUF_SIZE], *name = NULL;
+	int err = choose_input(in, config, &name);
+
+	if (err)
+		return err;
+	in->queue = ringcap_open(device_queue(name), 0, reason);
+	if (!in->queue)
+		err = refuse_input(in, config, reason);
+	free(name);
+	if (err)
+		return err;
 	ringcap_queue(in->queue, &in->about);
 	ringcap_stats(in->queue, &in->start);
 	return DAQ_SUCCESS;

@@ -217,17 +217,23 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Returns how many milliseconds may still be waited: 0 = none, -1 = no limit. */
-static int time_left(pcap_t *p, int64_t start)
+/*
+ * Returns how many milliseconds may still be waited: 0 = none, -1 = no limit. The first call sets *start, which is 0. So
+ * a program that takes packets one by one reads no clock while they are there.
+ */
+static int time_left(pcap_t *p, int64_t *start)
 {
 	struct pcap_ringcap *rc = p->priv;
-	int64_t left;
+	int64_t left, now;
 
 	if (rc->nonblock)
 		return 0;
 	if (p->opt.timeout <= 0)
 		return -1;
-	left = start + p->opt.timeout - now_ms();
+	now = now_ms();
+	if (!*start)
+		*start = now;
+	left = *start + p->opt.timeout - now;
 	return left > 0 ? (int)left : 0;
 }
 
@@ -250,8 +256,8 @@ static int receive_failed(pcap_t *p, int err)
  */
 static int read_runs(pcap_t *p, int count, pcap_handler callback, u_char *user, int *err)
 {
-	int64_t start = p->opt.timeout > 0 ? now_ms() : 0;
 	struct pcap_ringcap *rc = p->priv;
+	int64_t start = 0;
 	int passed = 0;
 
 	*err = 0;
@@ -259,7 +265,7 @@ static int read_runs(pcap_t *p, int count, pcap_handler callback, u_char *user, 
 		passed += drain(p, rc, count - passed, callback, user);
 		if (passed >= count || passed >= BATCH || p->break_loop)
 			return passed;
-		*err = ringcap_read(rc->queue, &rc->run, passed ? 0 : time_left(p, start));
+		*err = ringcap_read(rc->queue, &rc->run, passed ? 0 : time_left(p, &start));
 		if (*err <= 0)
 			return passed;
 	}
@@ -504,6 +510,19 @@ static int writes_into_packets(void)
 	return asked && *asked ? strcmp(asked, "0") != 0 : !strcmp(program_invocation_short_name, "arpwatch");
 }
 
+/*
+ * The program's timeout is also how long it sleeps over packets that are there, as in libpcap on Linux. Without one, and
+ * in immediate mode, the ring decides.
+ */
+static void sleep_as_asked(pcap_t *p)
+{
+	struct pcap_ringcap *rc = p->priv;
+	int most_ms = RINGCAP_OWN_TIMEOUT_US_MAX / 1000;
+
+	if (p->opt.timeout > 0 && !p->opt.immediate)
+		ringcap_set_timeout(rc->queue, (uint32_t)(p->opt.timeout < most_ms ? p->opt.timeout : most_ms) * 1000);
+}
+
 static int ringcap_activate(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
@@ -525,6 +544,7 @@ static int ringcap_activate(pcap_t *p)
 		return open_failed(p, ENOMEM, "out of memory");
 	}
 	note_odd(p);
+	sleep_as_asked(p);
 	ringcap_stats(rc->queue, &rc->start);
 	if (p->snapshot <= 0 || p->snapshot > MAXIMUM_SNAPLEN)
 		p->snapshot = MAXIMUM_SNAPLEN;

@@ -238,6 +238,7 @@ int ebpf_open(struct ringcap *h, const char *path, char *errbuf)
 	for (unsigned int i = 0; i < e->lanes.nr && !h->take_unread; i++)
 		h->skipped += lanes_skip(&e->lanes, i, __atomic_load_n(&e->consumer->lane[i].left, __ATOMIC_RELAXED));
 	h->lanes = &e->lanes;
+	h->own_timeout = (uint64_t *)&e->consumer->lane[0].timeout_us;
 	h->revoked = &never_revoked;
 	e->link = LINK_UP;
 	e->map_id = reply.map_id;

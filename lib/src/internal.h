@@ -47,6 +47,7 @@ struct ringcap {
 	const struct engine *engine;
 	struct lanes *lanes;		/* in the engine's part */
 	const uint32_t *revoked;	/* not 0 once the queue was taken back: fetched data may then be zeroes */
+	uint64_t *own_timeout;		/* in the memory that the engine reads, see A CONSUMER'S OWN TIMEOUT */
 	unsigned char *reader;		/* a separate page: 1 in the process that reads, 0 in its forked children */
 	unsigned int outstanding;	/* packets received and not released */
 	unsigned int owed;		/* packets that a forked child released before it started to read */

@@ -170,6 +170,7 @@ int kmod_open(struct ringcap *h, const char *path, char *errbuf)
 	for (unsigned int i = 0; i < k->lanes.nr && !h->take_unread; i++)
 		h->skipped += lanes_skip(&k->lanes, i, __atomic_load_n(&k->consumer[i].left, __ATOMIC_RELAXED));
 	h->lanes = &k->lanes;
+	h->own_timeout = (uint64_t *)&k->consumer[0].timeout_us;
 	h->revoked = &k->info->revoked;	/* the kernel sets that before it zeroes anything */
 	h->engine = &engine_kmod;
 	snprintf(h->queue.name, sizeof(h->queue.name), "%s", k->info->name);

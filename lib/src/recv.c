@@ -326,6 +326,14 @@ RINGCAP_API void ringcap_release(struct ringcap *h, unsigned int n)
 		settle(h);
 }
 
+RINGCAP_API int ringcap_set_timeout(struct ringcap *h, uint32_t timeout_us)
+{
+	if (timeout_us && (timeout_us < RINGCAP_OWN_TIMEOUT_US_MIN || timeout_us > RINGCAP_OWN_TIMEOUT_US_MAX))
+		return -EINVAL;
+	__atomic_store_n(h->own_timeout, timeout_us, __ATOMIC_RELAXED);
+	return 0;
+}
+
 RINGCAP_API int ringcap_fd(const struct ringcap *h)
 {
 	struct ringcap *own = (struct ringcap *)(uintptr_t)h;	/* const only for the caller */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,8 +31,42 @@ void asked_put(unsigned char n)
 	CHECK_EQ(read(done, &n, 1), 1);
 }
 
-/* Serves until the child ends. */
-static void serve(int listener, struct fake_queue *q, int asked, int answered)
+unsigned int asked_timeout_ms(void)
+{
+	uint32_t ms;
+
+	asked_put(ASKED_TIMEOUT);
+	CHECK_EQ(read(done, &ms, sizeof(ms)), sizeof(ms));
+	return ms;
+}
+
+static void delete_queue(const char *dir, struct pollfd *listener, struct pollfd *consumer)
+{
+	CHECK(!fake_remove(dir, "mirror", 0));
+	close(listener->fd);
+	close(consumer->fd);
+	listener->fd = consumer->fd = -1;
+}
+
+static void put_all(struct fake_queue *q, unsigned char n)
+{
+	for (unsigned int i = 0; i < (n == ASKED_FLOOD ? ASKED_FLOOD_PACKETS : n); i++)
+		CHECK(put(q, i) || n == ASKED_FLOOD);
+}
+
+static void serve_asked(struct fake_queue *q, unsigned char n, int answered)
+{
+	uint32_t ms = (uint32_t)(q->consumer->lane[0].timeout_us / 1000);
+
+	if (n != ASKED_TIMEOUT && n != ASKED_DELETE)
+		put_all(q, n);
+	CHECK_EQ(write(answered, &n, 1), 1);
+	if (n == ASKED_TIMEOUT)
+		CHECK_EQ(write(answered, &ms, sizeof(ms)), sizeof(ms));
+}
+
+/* Serves until the child ends. Returns whether the queue is still there. */
+static bool serve(const char *dir, int listener, struct fake_queue *q, int asked, int answered)
 {
 	struct pollfd fds[3] = { { .fd = listener, .events = POLLIN }, { .fd = asked, .events = POLLIN },
 				 { .fd = -1, .events = POLLIN } };
@@ -56,11 +91,13 @@ static void serve(int listener, struct fake_queue *q, int asked, int answered)
 		if (!fds[1].revents)
 			continue;
 		if (read(asked, &n, 1) != 1)
-			return;
-		for (unsigned int i = 0; i < (n == ASKED_FLOOD ? ASKED_FLOOD_PACKETS : n); i++)
-			CHECK(put(q, i) || n == ASKED_FLOOD);
-		CHECK_EQ(write(answered, &n, 1), 1);
+			break;
+		if (n == ASKED_DELETE)
+			delete_queue(dir, &fds[0], &fds[2]);
+		serve_asked(q, n, answered);
 	}
+	close(fds[0].fd);
+	return fds[0].fd >= 0;
 }
 
 int asked_run(const char *test, uint32_t size, void (*consume)(void))
@@ -68,6 +105,7 @@ int asked_run(const char *test, uint32_t size, void (*consume)(void))
 	char dir[64];
 	struct fake_queue q;
 	int up[2], down[2], listener, status;
+	bool there;
 	pid_t pid;
 
 	if (geteuid()) {
@@ -93,12 +131,11 @@ int asked_run(const char *test, uint32_t size, void (*consume)(void))
 	}
 	close(up[1]);
 	close(down[0]);
-	serve(listener, &q, up[0], down[1]);
+	there = serve(dir, listener, &q, up[0], down[1]);
 	close(up[0]);
 	close(down[1]);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
-	close(listener);
 	fake_free(&q);
-	return fake_remove(dir, "mirror", 0) || fake_remove_all(dir, "mirror");
+	return (there && fake_remove(dir, "mirror", 0)) || fake_remove_all(dir, "mirror");
 }

@@ -10,6 +10,7 @@
 
 #define ASKED_FLOOD 255
 #define ASKED_FLOOD_PACKETS 5000
+#define ASKED_DELETE 254
 
 /*
  * Runs consume in the child with a queue of size bytes, and serves the queue to one consumer after the other. Returns
@@ -18,10 +19,17 @@
 int asked_run(const char *test, uint32_t size, void (*consume)(void));
 
 /*
- * In the child: makes the parent put n packets in. For ASKED_FLOOD it puts ASKED_FLOOD_PACKETS, and packets without
+ * In the child: makes the parent put n packets in, at most 252. For ASKED_FLOOD it puts ASKED_FLOOD_PACKETS, and packets without
  * room are lost. In each call, packet i has caplen 60 + i % 40, all bytes (uint8_t)i, and time stamp 1 s + i
  * microseconds + 7 ns. Every third packet is outgoing. The interfaces 3 and 4 take turns.
+ *
+ * For ASKED_DELETE it puts nothing, and deletes the queue as the agent does. Nobody can open it after that.
  */
 void asked_put(unsigned char n);
+
+#define ASKED_TIMEOUT 253
+
+/* In the child: the consumer's own timeout that the engine sees, in milliseconds. */
+unsigned int asked_timeout_ms(void);
 
 #endif

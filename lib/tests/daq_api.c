@@ -109,6 +109,12 @@ static void test_refused(void)
 	refuse(&(struct how){ .input = "NO" }, DAQ_ERROR, "a name is");
 	refuse(&(struct how){ .input = "mirror", .total = 2, .id = 2 }, DAQ_ERROR, "instance 2 of 2: ");
 	refuse(&(struct how){ .input = "mirror" }, DAQ_ERROR, "another consumer is attached");
+	refuse(&(struct how){ .input = "mirror@0,mirror@1" }, DAQ_ERROR_INVAL,
+	       "inputs in mirror@0,mirror@1: 2, instances: 1: name one for each (Snort: -z 2)");
+	refuse(&(struct how){ .input = "mirror,mirror", .total = 3, .id = 1 }, DAQ_ERROR_INVAL,
+	       "inputs in mirror,mirror: 2, instances: 3");
+	refuse(&(struct how){ .input = "mirror@0,", .total = 2, .id = 2 }, DAQ_ERROR, "instance 2 of 2: ");
+	refuse(&(struct how){ .input = ",", .total = 2, .id = 1 }, DAQ_ERROR, "instance 1 of 2: ");
 	close_instance(instance);
 }
 
@@ -118,6 +124,20 @@ static void test_names(void)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		close_instance(open_with(&(struct how){ .input = names[i] }));
+}
+
+/* Each instance opens the name that is its own, and only that one. */
+static void test_list(void)
+{
+	const struct how first = { .input = "rc-mirror@0,other,mirror@7", .total = 3, .id = 1 };
+	struct how another = first;
+
+	close_instance(open_with(&first));
+	another.id = 2;
+	refuse(&another, DAQ_ERROR_NODEV, "ringcap.io/other");
+	another.id = 3;
+	refuse(&another, DAQ_ERROR_NODEV, "no queue mirror@7 here");
+	close_instance(open_with(&(struct how){ .input = "other,ringcap:mirror", .total = 2, .id = 2 }));
 }
 
 static void test_properties(void)
@@ -521,10 +541,34 @@ static void test_loss(void)
 	close_instance(instance);
 }
 
+/* The agent deletes the queue. Snort ends a thread that gets an error. What the program has stays as it was. */
+static void test_deleted(void)
+{
+	DAQ_Instance_h instance = open_with(&(struct how){ .input = "mirror" });	/* waits for ever */
+	DAQ_Msg_h msgs[3];
+
+	asked_put(3);
+	receive(instance, 3, msgs);
+	finalize(instance, msgs[1]);
+	asked_put(ASKED_DELETE);
+	nothing_more(instance, DAQ_RSTAT_ERROR);
+	CHECK(strstr(daq_instance_get_error(instance), "mirror@0: the queue was deleted, or taken back from this consumer"));
+	nothing_more(instance, DAQ_RSTAT_ERROR);
+	check_message(msgs[0], 0);
+	check_message(msgs[2], 2);
+	CHECK_EQ(stats_of(instance).hw_packets_received, 3);
+	CHECK_EQ(stats_of(instance).packets_outstanding, 2);
+	finalize(instance, msgs[2]);
+	finalize(instance, msgs[0]);
+	refuse(&(struct how){ .input = "mirror" }, DAQ_ERROR_NODEV, "no queue mirror here");
+	close_instance(instance);
+}
+
 static void consume(void)
 {
 	RUN(test_refused);
 	RUN(test_names);
+	RUN(test_list);
 	RUN(test_properties);
 	RUN(test_receive);
 	RUN(test_any_order);
@@ -536,6 +580,7 @@ static void consume(void)
 	RUN(test_interrupt);
 	RUN(test_stop);
 	RUN(test_loss);
+	RUN(test_deleted);
 }
 
 static void consume_much(void)

@@ -1091,6 +1091,39 @@ static void test_watermark(void)
 	end_session(&s);
 }
 
+/* The server, asked by 't', says whether it sees the timeout that is due. */
+static void set_own_timeout(int up, int down)
+{
+	static const uint32_t refused[] = { 1, 999, 10000001, UINT32_MAX };
+	static const uint32_t taken[] = { 1000, 250000, 10000000, 0 };
+	struct ringcap *h = must_open("mirror");
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		CHECK_EQ(ringcap_set_timeout(h, taken[i]), 0);
+		for (size_t k = 0; k < sizeof(refused) / sizeof(refused[0]); k++)
+			CHECK_EQ(ringcap_set_timeout(h, refused[k]), -EINVAL);
+		say(up, 't');
+		CHECK_EQ(write(up, &taken[i], sizeof(taken[i])), sizeof(taken[i]));
+		CHECK_EQ(hear(down), 'p');
+	}
+	ringcap_close(h);
+}
+
+static void test_own_timeout(void)
+{
+	struct session s;
+	uint32_t due;
+
+	begin_session(&s, 2, set_own_timeout);
+	while (hear(s.c.heard) == 't') {
+		CHECK_EQ(read(s.c.heard, &due, sizeof(due)), sizeof(due));
+		CHECK_EQ(s.q.consumer->lane[0].timeout_us, due);
+		CHECK_EQ(s.q.consumer->lane[1].timeout_us, 0);
+		say(s.c.say, 'p');
+	}
+	end_session(&s);
+}
+
 /* Without the descriptor, a reader that is at work is not rung for, and one that sleeps once. */
 static void work_awake(int up, int down)
 {
@@ -1474,6 +1507,7 @@ int main(void)
 	RUN(test_waiting);
 	RUN(test_descriptor);
 	RUN(test_watermark);
+	RUN(test_own_timeout);
 	RUN(test_awake);
 	RUN(test_fork_closing);
 	RUN(test_fork_away);

@@ -357,6 +357,28 @@ static void test_statistics_of_loss(void)
 	pcap_close(p);
 }
 
+static unsigned int timeout_of(int timeout_ms, int immediate)
+{
+	pcap_t *p = create("rc-mirror", timeout_ms);
+	unsigned int own;
+
+	CHECK_EQ(pcap_set_immediate_mode(p, immediate), 0);
+	CHECK_EQ(pcap_activate(p), 0);
+	own = asked_timeout_ms();
+	pcap_close(p);
+	return own;
+}
+
+/* The stand-in does not set it to 0 between consumers, as the engines do. */
+static void test_timeout_is_the_consumers_own(void)
+{
+	CHECK_EQ(timeout_of(0, 0), 0);
+	CHECK_EQ(timeout_of(1000, 1), 0);
+	CHECK_EQ(timeout_of(1000, 0), 1000);
+	CHECK_EQ(timeout_of(1, 0), 1);
+	CHECK_EQ(timeout_of(60000, 0), 10000);
+}
+
 static void test_lookups(void)
 {
 	char errbuf[PCAP_ERRBUF_SIZE];
@@ -375,6 +397,7 @@ static void test_lookups(void)
 
 static void consume(void)
 {
+	RUN(test_timeout_is_the_consumers_own);	/* first: no other has set one yet */
 	RUN(test_lookups);
 	RUN(test_refused);
 	RUN(test_next_ex);

@@ -25,7 +25,9 @@ var cluster = Dashboard{
 		{Title: "Consumers", Panels: []Panel{
 			stacked(graph("Lost by queue and reason", PacketsPerSecond, 8, "", Query{`sum by (node, capture_cluster, queue, reason) (rate(ringcap_queue_dropped_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}} {{reason}}"})),
 			graph("Truncated by queue", PacketsPerSecond, 8, "Packets that were delivered, but shortened to the ring's snap length.", Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_truncated_packets_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
-			graph("Fill", Ratio, 8, "Unread bytes as a share of capacity. A full queue loses packets.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes` + ofCluster + `) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Fill", Ratio, 8, "Lane: the share of the fullest lane that is unread; a full lane loses packets. All: unread bytes as a share of capacity.",
+				Query{`max by (node, capture_cluster, queue) (ringcap_queue_fullest_lane_ratio` + ofCluster + `)`, "{{node}} {{capture_cluster}}@{{queue}} lane"},
+				Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes` + ofCluster + `) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}@{{queue}} all"}),
 			table("Attached", Count, 8, "1 if a consumer is attached to the queue.", `max by (node, capture_cluster, queue) (ringcap_queue_attached`+ofCluster+`)`),
 			table("In the data path", Count, 8, "1 if the queues are in the node's data path as the spec asks; otherwise 0 and the reason.", `max by (node, capture_cluster, engine, reason) (ringcap_cluster_ready`+ofCluster+`)`),
 			graph("Memory", Bytes, 8, "", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}"}),

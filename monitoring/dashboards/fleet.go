@@ -23,7 +23,7 @@ var fleet = Dashboard{
 			number("Silent nodes", Count, 1, "Nodes with an agent that does not report its status to the API server.", `count(ringcap_operator_node_reporting) - sum(ringcap_operator_node_reporting)`),
 		}},
 		{Title: "Where is loss, and why?", Panels: []Panel{
-			stacked(graph("Lost by reason", PacketsPerSecond, 12, "full: the consumer is too slow. unattended: no consumer is attached. nomem: the kernel has no memory. NIC: lost before any ring sees it.",
+			stacked(graph("Lost by reason", PacketsPerSecond, 12, "full: the consumer is too slow. unattended: no consumer is attached. nomem: the kernel has no memory, or (eBPF) a CPU waited too long for a lane that others share. NIC: lost before any ring sees it.",
 				Query{`sum by (reason) (` + droppedRate + `)`, "{{reason}}"}, Query{`sum(` + missedRate + `)`, "NIC missed"}, Query{`sum(` + overrunRate + `)`, "NIC overrun"})),
 			graph("Lost by node", PacketsPerSecond, 12, "Packets lost in queues, for the ten nodes that lose the most.", Query{`topk(10, sum by (node) (` + droppedRate + `))`, "{{node}}"}),
 			table("Queues that lose the most", PacketsPerSecond, 12, "", `topk(20, sum by (node, capture_cluster, queue, reason) (`+droppedRate+`))`),
@@ -31,8 +31,8 @@ var fleet = Dashboard{
 		}},
 		{Title: "Rings and clusters", Panels: []Panel{
 			graph("Seen by ring", PacketsPerSecond, 12, "", Query{`sum by (ring) (rate(ringcap_ring_seen_packets_total{node=~"$node"}[$__rate_interval]))`, "{{ring}}"}),
-			graph("Fullest queues", Ratio, 12, "Unread bytes as a share of capacity, for the ten fullest queues. A full queue loses packets.",
-				Query{`topk(10, sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes{node=~"$node"}) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes{node=~"$node"}))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Fullest queues", Ratio, 12, "The share of its fullest lane that each queue has unread, for the ten fullest queues. A full lane loses packets.",
+				Query{`topk(10, max by (node, capture_cluster, queue) (ringcap_queue_fullest_lane_ratio{node=~"$node"}))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
 			table("Not in the data path", Count, 12, "Nodes where a ring is not in the data path as its spec asks, and the reason.", `max by (node, ring, engine, reason) (ringcap_ring_ready{node=~"$node"}) == 0`),
 			table("Not ready", Count, 12, "CaptureRings and Clusters with a condition Ready that is not True, and its reason.", `max by (kind, name, reason) (ringcap_operator_object_ready) == 0`),
 		}},

@@ -20,7 +20,7 @@ var node = Dashboard{
 			graph("Seen", PacketsPerSecond, 8, "", Query{`sum by (node, ring, engine) (rate(ringcap_ring_seen_packets_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{ring}} ({{engine}})"}),
 			graph("Delivered", PacketsPerSecond, 8, "", Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_delivered_packets_total{node=~"$node"}[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
 			stacked(graph("Lost", PacketsPerSecond, 8, "", Query{`sum by (node, capture_cluster, queue, reason) (` + droppedRate + `)`, "{{node}} {{capture_cluster}}@{{queue}} {{reason}}"})),
-			graph("Fill", Ratio, 8, "Unread bytes of each queue as a share of its capacity.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes{node=~"$node"}) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes{node=~"$node"})`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Fill", Ratio, 8, "The share of its fullest lane that each queue has unread.", Query{`max by (node, capture_cluster, queue) (ringcap_queue_fullest_lane_ratio{node=~"$node"})`, "{{node}} {{capture_cluster}}@{{queue}}"}),
 			table("Consumers", Count, 8, "1 if a consumer is attached to the queue.", `max by (node, capture_cluster, queue) (ringcap_queue_attached{node=~"$node"})`),
 			graph("Memory of queues", Bytes, 8, "By Cluster; room is what new queues can still take, and reserve is what queues leave free.", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes{node=~"$node"})`, "{{node}} {{capture_cluster}}"},
 				Query{`sum by (node) (ringcap_node_memory_room_bytes{node=~"$node"})`, "{{node}} room"}, Query{`sum by (node) (ringcap_node_memory_reserve_bytes{node=~"$node"})`, "{{node}} reserve"}),

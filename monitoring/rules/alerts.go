@@ -15,7 +15,7 @@ var Alerts = []Alert{
 		Expr:    `sum without (reason) (ringcap:queue_dropped:ratio_rate5m{reason!="unattended"}) > 0.001`,
 		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} loses {{ $value | humanizePercentage }} of its packets.`,
 		Description: `Packets that the ring passed did not reach the consumer. Reason full: it reads more slowly than packets come; give it more CPU, ` +
-			`give the Cluster more queues or slots, or filter more. Reason nomem: the kernel had no memory for them.`,
+			`give the Cluster more queues or slots, or filter more. Reason nomem: the kernel had no memory for them; with the engine EBPF also: a CPU waited too long for a lane that others share.`,
 	},
 	{
 		Name: "RingcapQueueUnattended", Severity: Warning, For: 5 * time.Minute,
@@ -28,8 +28,8 @@ var Alerts = []Alert{
 	{
 		Name: "RingcapConsumerLagging", Severity: Warning, For: 5 * time.Minute,
 		Expr:        `ringcap:queue_fill:ratio > 0.5`,
-		Summary:     `The consumer of queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} lags: the queue is {{ $value | humanizePercentage }} full.`,
-		Description: `When it is full, packets are lost. Find out what slows the consumer down: a CPU limit, a slow disk, a pod that hangs.`,
+		Summary:     `The consumer of queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} lags: a lane of the queue is {{ $value | humanizePercentage }} full.`,
+		Description: `When the lane is full, packets are lost. Find out what slows the consumer down: a CPU limit, a slow disk, a pod that hangs.`,
 	},
 	{
 		Name: "RingcapNICMissingPackets", Severity: Warning, For: 5 * time.Minute,

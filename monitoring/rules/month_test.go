@@ -57,8 +57,7 @@ func TestAMonthOfANormalFleet(t *testing.T) {
 			// While the consumer is replaced, for less than one sample.
 			series{fmt.Sprintf(`ringcap_queue_dropped_packets_total{node=%q,capture_cluster="ids",queue="0",reason="unattended"}`, node), steps(100000)},
 			series{fmt.Sprintf(`ringcap_queue_attached{node=%q,capture_cluster="ids",queue="0"}`, node), daily("0", "1")},
-			series{fmt.Sprintf(`ringcap_queue_unread_bytes{node=%q,capture_cluster="ids",queue="0"}`, node), daily("90", "10")},
-			series{fmt.Sprintf(`ringcap_queue_capacity_bytes{node=%q,capture_cluster="ids",queue="0"}`, node), still(100)},
+			series{fmt.Sprintf(`ringcap_queue_fullest_lane_ratio{node=%q,capture_cluster="ids",queue="0"}`, node), daily("0.9", "0.1")},
 		)
 	}
 	promtoolEvery(t, monthStep, unitTest{Name: "a month", Interval: monthStep, Series: made, Exprs: []exprTest{

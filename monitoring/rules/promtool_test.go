@@ -165,6 +165,11 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="nomem"}`, "0+1x100"},
 			{`ringcap_queue_delivered_packets_total{node="a",capture_cluster="c",queue="0"}`, "0+100x100"},
 		}, 60, times("RingcapPacketsLost", 1)),
+		one("one lane of four", []series{
+			{`ringcap_queue_fullest_lane_ratio{node="a",capture_cluster="c",queue="0",engine="EBPF"}`, "0.9+0x100"},
+			{`ringcap_queue_unread_bytes{node="a",capture_cluster="c",queue="0",engine="EBPF"}`, "90+0x100"},
+			{`ringcap_queue_capacity_bytes{node="a",capture_cluster="c",queue="0",engine="EBPF"}`, "400+0x100"},
+		}, 60, times("RingcapConsumerLagging", 1)),
 		one("an agent that is replaced", []series{
 			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="full",instance="1"}`, "0+100x40"},
 			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="full",instance="2"}`, "_x41 4100+100x60"},

@@ -12,7 +12,8 @@ var Recordings = []Recording{
 	// Share of what was passed to the queue. No value while nothing is.
 	{"ringcap:queue_dropped:ratio_rate5m", `ringcap:queue_dropped_packets:rate5m / on (node, capture_cluster, queue) group_left () (` +
 		`(ringcap:queue_delivered_packets:rate5m + sum by (node, capture_cluster, queue) (ringcap:queue_dropped_packets:rate5m)) > 0)`},
-	{"ringcap:queue_fill:ratio", `sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes)`},
+	// That of the fullest lane: when one is full, packets are lost. An agent that is not replaced yet tells only of all lanes.
+	{"ringcap:queue_fill:ratio", `max by (node, capture_cluster, queue) (ringcap_queue_fullest_lane_ratio) or sum by (node, capture_cluster, queue) (ringcap_queue_unread_bytes) / sum by (node, capture_cluster, queue) (ringcap_queue_capacity_bytes)`},
 	// 1 when all queues get the same, the number of queues when one gets all.
 	{"ringcap:cluster_skew:ratio", `max by (node, capture_cluster) (ringcap:queue_delivered_packets:rate5m) / (avg by (node, capture_cluster) (ringcap:queue_delivered_packets:rate5m) > 0)`},
 	{"ringcap:interface_lost_packets:rate5m", `label_replace(sum by (node, interface) (rate(ringcap_interface_missed_packets_total[5m])), "reason", "missed", "", "")` +

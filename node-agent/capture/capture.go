@@ -177,6 +177,8 @@ type QueueStats struct {
 	Truncated, TruncatedBytes uint64
 	Dropped                   map[DropReason]uint64
 	UnreadBytes               uint64
+	// FullestLaneBytes counts the unread bytes of the lane that has the most. It is 0 if the engine does not tell.
+	FullestLaneBytes uint64
 	// Lanes is the present number of memory areas; 0 if the engine makes all of them at once.
 	Lanes    int
 	Attached bool

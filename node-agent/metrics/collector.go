@@ -154,6 +154,17 @@ type queueSize struct {
 	lanes int
 }
 
+// capacity returns how many bytes all of the queue's areas hold now.
+func (q queueSize) capacity(queue capture.QueueStats) float64 {
+	return float64(q.area * uint64(cmp.Or(queue.Lanes, q.lanes)))
+}
+
+// fill returns how full the fullest lane is, 0 to 1. An engine that does not tell leaves the fill of all lanes, which is
+// never more than that of the fullest.
+func (q queueSize) fill(queue capture.QueueStats) float64 {
+	return max(float64(queue.FullestLaneBytes)/float64(q.area), float64(queue.UnreadBytes)/q.capacity(queue))
+}
+
 func (s sink) cluster(name, engine string, cluster capture.ClusterState, size queueSize) {
 	s.gauge(clusterMemory, float64(cluster.Memory), name, engine)
 	s.counter(clusterDoubled, cluster.Duplicated, name, engine)
@@ -166,7 +177,8 @@ func (s sink) cluster(name, engine string, cluster capture.ClusterState, size qu
 		s.counter(queueCutBytes, queue.TruncatedBytes, name, number, engine)
 		s.gauge(queueUnread, float64(queue.UnreadBytes), name, number, engine)
 		if size.lanes > 0 { // a set that could not be removed is in no plan
-			s.gauge(queueCapacity, float64(size.area*uint64(cmp.Or(queue.Lanes, size.lanes))), name, number, engine)
+			s.gauge(queueCapacity, size.capacity(queue), name, number, engine)
+			s.gauge(queueFullest, size.fill(queue), name, number, engine)
 		}
 		s.gauge(queueAttached, boolean(queue.Attached), name, number, engine)
 		for _, reason := range capture.DropReasons {

@@ -57,7 +57,7 @@ func report() datapath.Report {
 				Rules:    map[uint32]capture.RuleStats{1: {Packets: 2, Bytes: 250}, 2: {Packets: 1, Bytes: 99}, 3: {Packets: 3, Bytes: 300}},
 				Patterns: []uint64{4, 6}, Plugins: []uint64{1}}},
 			Clusters: map[string]capture.ClusterState{"ids": {Memory: 4096, Queues: []capture.QueueStats{{
-				Delivered: 5, DeliveredBytes: 320, Truncated: 1, TruncatedBytes: 7, UnreadBytes: 64, Attached: true,
+				Delivered: 5, DeliveredBytes: 320, Truncated: 1, TruncatedBytes: 7, UnreadBytes: 64, FullestLaneBytes: 32768, Attached: true,
 				Dropped: map[capture.DropReason]uint64{capture.DropFull: 2},
 			}}}},
 		}},
@@ -121,6 +121,7 @@ queue_delivered_packets_total{capture_cluster=ids,engine=EBPF,queue=0} 5
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=full} 2
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=nomem} 0
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=unattended} 0
+queue_fullest_lane_ratio{capture_cluster=ids,engine=EBPF,queue=0} 0.25
 queue_truncated_bytes_total{capture_cluster=ids,engine=EBPF,queue=0} 7
 queue_truncated_packets_total{capture_cluster=ids,engine=EBPF,queue=0} 1
 queue_unread_bytes{capture_cluster=ids,engine=EBPF,queue=0} 64
@@ -209,6 +210,15 @@ func TestReconciliationsAreTimed(t *testing.T) {
 			assert.EqualValues(t, 1, family.Metric[0].Counter.GetValue())
 		}
 	}
+}
+
+// TestFill: one full lane counts, and an engine that reports none leaves what all lanes have in common.
+func TestFill(t *testing.T) {
+	size := queueSize{area: 1000, lanes: 4}
+	assert.InDelta(t, 1, size.fill(capture.QueueStats{UnreadBytes: 1000, FullestLaneBytes: 1000}), 0)
+	assert.InDelta(t, 0.25, size.fill(capture.QueueStats{UnreadBytes: 1000}), 0)
+	assert.InDelta(t, 0.5, size.fill(capture.QueueStats{UnreadBytes: 1000, Lanes: 2}), 0, "of the lanes that there are")
+	assert.Zero(t, size.fill(capture.QueueStats{}))
 }
 
 func TestDriverState(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 const (
 	sockets = "af-packet"
 
-	// ringTimeout is the ring's watermarkTimeout, seconds: the default. Of packets of 60 bytes, less than the watermark comes in this
-	// time at all rates here, so that every wake-up is one of the timeout's.
-	ringTimeout = 0.010
+	// watermarkPackets is the number of packets of 60 bytes that reach the watermark, where the ring has its defaults: a tenth of a
+	// lane of 8 MiB, in slots of 96 bytes.
+	watermarkPackets = (8 << 20) / 10 / 96
 
 	cpuLimit, wakeLimit = 1, 1
 )
@@ -23,7 +23,7 @@ const (
 var (
 	programs = []string{"tcpdump", "dumpcap", "suricata"}
 	engines  = []struct{ source, name string }{{"ebpf", "eBPF"}, {"kmod", "module"}}
-	// ownTimeouts are after how many seconds a program's libpcap returns without packets. Suricata has threads that sleep for other reasons.
+	// ownTimeouts are the seconds that a program tells libpcap to wait: for a first packet, and for fewer than the watermark. Suricata has threads that sleep for other reasons.
 	ownTimeouts = map[string]float64{"tcpdump": 1, "dumpcap": 0.25}
 )
 
@@ -54,7 +54,7 @@ type Row struct {
 	Dropped int `json:"dropped"`
 	// Ratio is CPUSeconds / that of AF_PACKET; absent for itself.
 	Ratio *float64 `json:"ratio,omitempty"`
-	// WakeUps is VoluntarySwitches / the timeouts in this time; absent for AF_PACKET, and where a program sleeps for other reasons.
+	// WakeUps is VoluntarySwitches / (the program's timeouts in this time + the watermarks reached); absent for AF_PACKET, and where a program sleeps for other reasons.
 	WakeUps *float64 `json:"wakeUps,omitempty"`
 	// Refused says why there are no figures.
 	Refused string `json:"refused,omitempty"`
@@ -116,7 +116,7 @@ func newRow(k key, runs []Run, failed string) Row {
 	row.PacketsPerSecond = median(runs, func(r Run) float64 { return float64(r.Sent) / r.SendingSeconds })
 	if own, ok := ownTimeouts[k.program]; ok && k.source != sockets {
 		wakeUps := median(runs, func(r Run) float64 {
-			return float64(r.VoluntarySwitches) / (r.SendingSeconds/ringTimeout + r.WindowSeconds/own)
+			return float64(r.VoluntarySwitches) / (r.WindowSeconds/own + float64(r.Sent)/watermarkPackets)
 		})
 		row.WakeUps = &wakeUps
 	}
@@ -158,7 +158,7 @@ func judge(machines []Machine) []report.Goal {
 		}
 		for _, program := range programs {
 			if _, counted := ownTimeouts[program]; counted {
-				add(program, "wake-ups / timeouts", wakeLimit, func(r Row) *float64 { return r.WakeUps })
+				add(program, "wake-ups / (timeouts + watermarks)", wakeLimit, func(r Row) *float64 { return r.WakeUps })
 			}
 		}
 	}

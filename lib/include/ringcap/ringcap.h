@@ -154,6 +154,14 @@ int ringcap_list(struct ringcap_device *devices, size_t max);
 int ringcap_fd(const struct ringcap *h);
 
 /*
+ * Sets how long this reader accepts to sleep while fewer unread packets than the watermark are there: 1000 to 10000000
+ * microseconds, in place of the queue's own timeout. 0, the default, is the queue's own. It has no effect on a queue
+ * whose own timeout is 0, and on a queue of a module or node agent that does not know this function. A sleep that has
+ * begun keeps its timeout. Returns -EINVAL for other values.
+ */
+int ringcap_set_timeout(struct ringcap *h, uint32_t timeout_us);
+
+/*
  * Receives up to max packets without copying them. Waits up to timeout_ms for the first one (0: not at all, -1: without
  * limit). Returns the number of packets, 0 when the time is up, or
  *

@@ -4,8 +4,10 @@ package ebpf
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -30,13 +32,10 @@ func (b *bellPage) unmap() {
 
 const bellProgram = "ringcap_bell"
 
-// loadBell loads the program that owns the timers of the queues' bells. The program stays in the kernel as long as
-// one of the timers exists.
-func loadBell(bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
-	spec, err := loadSpec()
-	if err != nil {
-		return nil, err
-	}
+// loadBell loads the object's program that owns the timers of the queues' bells. The program stays in the kernel as
+// long as one of the timers exists.
+func loadBell(object *ebpf.CollectionSpec, bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
+	spec := object.Copy() // to parse the object again takes memory, for which the agent has a limit
 	for name := range spec.Programs {
 		if name != bellProgram {
 			delete(spec.Programs, name)
@@ -57,8 +56,21 @@ func loadBell(bells, consumers, doorbells *ebpf.Map) (*ebpf.Program, error) {
 	return loaded.DetachProgram(bellProgram), nil
 }
 
+// bellTries is how often a bell is reset, a millisecond apart, if there is no memory for its timer. From Linux 6.18 on,
+// the kernel does not wait for the allocator's locks, and has none if the CPU was interrupted while it held one.
+const bellTries = 100
+
 // resetBell resets the bell at an index for a consumer that has not slept yet.
 func (t *tables) resetBell(index uint32) error {
+	err := t.tryResetBell(index)
+	for try := 1; errors.Is(err, unix.ENOMEM) && try < bellTries; try++ {
+		time.Sleep(time.Millisecond)
+		err = t.tryResetBell(index)
+	}
+	return err
+}
+
+func (t *tables) tryResetBell(index uint32) error {
 	const shortest = 14 // the shortest packet that programs can be run with
 	packet := make([]byte, shortest)
 	binary.NativeEndian.PutUint32(packet, index)
@@ -67,7 +79,7 @@ func (t *tables) resetBell(index uint32) error {
 		return fmt.Errorf("run an eBPF program: %w", explainRights(err))
 	}
 	if result != 0 {
-		return fmt.Errorf("set the timer of a queue: error %d", int32(result))
+		return fmt.Errorf("set the timer of a queue: %w", unix.Errno(-int32(result)))
 	}
 	return nil
 }

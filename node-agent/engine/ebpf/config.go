@@ -77,6 +77,9 @@ func newRingProgram(planned capture.Ring, clusters map[string]*cluster) (ringPro
 	p.setSteps(planned)
 	p.config.CPUs = uint32(possibleCPUs())
 	p.config.CPUMask = cpuSlots(possibleCPUs()) - 1
+	if p.config.Flags&(configPlain|configRuled) != 0 {
+		p.direct = directQueues(clusters[planned.Outputs[0]])
+	}
 	p.maps, err = mapsName(planned.Rules, p.rxQueues, p.fragments)
 	return p, err
 }
@@ -107,7 +110,6 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	if planned.Mode == 2 {
 		c.XDPVerdict = xdpDrop
 	}
-	c.NrShapes = uint32(len(p.rules.shapes))
 	c.DefaultAction, c.DefaultTarget = p.rules.defaultAction, p.rules.defaultTarget
 	if c.SampleN = planned.Sampling.OneIn; c.SampleN > 1 {
 		c.SampleKey = sampleKey()
@@ -119,16 +121,13 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	for bit, on := range map[uint32]bool{
 		configVLANs: len(planned.VLANs) > 0, configRxQueues: len(p.rxQueues) > 0, configExact: len(p.rules.exact) > 0,
 		configLearn: p.rules.learns, configWild: len(p.rules.ids) > 0, configInnerKey: p.rules.matchesInner(),
-		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles,
-		configFilter: len(planned.Filter) > 0,
+		configPatterns: len(planned.Rules.Patterns) > 0, configIdle: p.rules.idles, configFilter: len(planned.Filter) > 0,
 	} {
 		if on {
 			c.Flags |= bit
 		}
 	}
-	if p.isPlain() {
-		c.Flags |= configPlain
-	}
+	c.Flags |= p.shortPath()
 	if c.Flags&configInnerKey != 0 {
 		c.Parsed = innerMax
 	}
@@ -138,12 +137,27 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 	}
 }
 
-// isPlain reports whether packets take the short path of bpf/plain.h.
-func (p *ringProgram) isPlain() bool {
+// shortPath returns the flag for the short path that packets take, of bpf/plain.h or of bpf/ruled.h, or 0.
+func (p *ringProgram) shortPath() uint32 {
+	c := p.config
+	switch {
+	case !p.isSimple():
+		return 0
+	case c.Flags&(configExact|configLearn|configWild) == 0 && c.DefaultAction == uint32(capture.ActionPass):
+		return configPlain
+	case p.rules.onlyFilters() && !p.rules.matchesMACs():
+		return configRuled
+	default:
+		return 0
+	}
+}
+
+// isSimple reports whether the ring, whatever its rules decide, could take a short path.
+func (p *ringProgram) isSimple() bool {
 	c := p.config
 	o := c.Outputs[0]
-	const beside = configVLANs | configExact | configLearn | configWild | configInnerKey | configPatterns | configIdle
-	if c.NrOutputs != 1 || c.Flags&beside != 0 || c.DefaultAction != uint32(capture.ActionPass) || c.SampleN > 1 || o.HdrLen != shortHeader {
+	const beside = configVLANs | configInnerKey | configPatterns
+	if c.NrOutputs != 1 || c.Flags&beside != 0 || c.SampleN > 1 || o.HdrLen != shortHeader {
 		return false
 	}
 	if o.Queues > 1 && (o.Hashed == 0 || capture.Balance(o.Balance) == capture.BalanceBothEnds ||
@@ -156,7 +170,7 @@ func (p *ringProgram) isPlain() bool {
 // setPatterns sets how the program searches the payload of parsed packets.
 func (p *ringProgram) setPatterns(drop uint8) {
 	c, a := &p.config, p.rules.automaton
-	c.PatternDrop, c.PatternMask = uint32(drop), uint32(len(a.rows)-1)
+	c.PatternDrop, c.PatternMask = uint32(drop), uint32(placeBytes*(len(a.rows)-1))
 	c.PatternFirst, c.PatternLimit = a.first, a.limit
 	c.PatternStart, c.PatternClasses = a.start, a.classes
 }

@@ -182,6 +182,9 @@ func (c *consumer) released(lane int) *uint64 { return wordAt(c.page, 64*lane) }
 func (c *consumer) left(lane int) uint64      { return *wordAt(c.page, 64*lane+8) }
 func (c *consumer) sleep() *uint64            { return wordAt(c.page, 64*64) }
 
+// ownTimeout is the time in microseconds that replaces the cluster's timeout.
+func (c *consumer) ownTimeout() *uint64 { return wordAt(c.page, 16) }
+
 // unread returns the number of unread bytes in all lanes.
 func (c *consumer) unread() uint64 {
 	var sum uint64

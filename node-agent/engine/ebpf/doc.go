@@ -21,6 +21,10 @@
 //	rings/<name>/tap_<ifindex>_{rx,tx,xdp}        a tap's link (tcx, XDP; filters of clsact are found by their name)
 //	qdiscs/<ifindex>                              a note that the interface's clsact discipline is the engine's
 //
+// The program of a ring with few queues, and no rules, has the addresses of these queues' data and consumer maps, so that
+// it looks nothing up. It holds these maps. If a queue gets other maps, the program uses the tables for this queue, until
+// the next Apply gives the ring another program: see bpf/direct.h.
+//
 // The process keeps mappings of a queue's data and consumer maps, but no descriptor. For a consumer that attaches, it
 // opens the maps at their pins.
 //

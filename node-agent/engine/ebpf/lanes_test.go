@@ -93,6 +93,43 @@ func TestConservationWithSeveralProducers(t *testing.T) {
 	}
 }
 
+// sendFrom sends frames from a CPU.
+func (l *lab) sendFrom(cpu, frames int) {
+	socket := l.packetSocket(l.sender)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		l.onCPU(cpu, func() {
+			for n := range frames {
+				for unix.EAGAIN == sendTo(socket, frame(n, 60)) {
+					continue
+				}
+			}
+		})
+	})
+	sending.Wait()
+}
+
+// The fill of the fullest lane is told, whatever the others hold.
+func TestTheFullestLane(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two CPUs: each fills a lane")
+	}
+	l := newLab(t)
+	e := l.engine()
+	l.apply(e, l.transmitted(2))
+	c := l.consume("mirror", 0)
+	l.sendFrom(0, 5)
+	l.sendFrom(1, 50)
+	few, many := atomic.LoadUint64(c.produced(0)), atomic.LoadUint64(c.produced(1))
+	require.Positive(t, few)
+	require.Greater(t, many, few)
+	stats := l.observe(e).Clusters["mirror"].Queues[0]
+	require.Equal(t, few+many, stats.UnreadBytes)
+	require.Equal(t, many, stats.FullestLaneBytes)
+	l.collect(c, 55)
+	require.Zero(t, l.observe(e).Clusters["mirror"].Queues[0].FullestLaneBytes)
+}
+
 // A consumer overwrites its positions while CPUs share a lane. This changes no account, and its queue never reports
 // more than fits into it.
 func TestScribblesWhileCPUsShareALane(t *testing.T) {
@@ -202,6 +239,88 @@ func TestDoorbell(t *testing.T) {
 		require.EqualValues(t, 3+n, c.rings())
 		l.collect(c, 1)
 	}
+}
+
+// slept returns how long a consumer with this own timeout, in microseconds, sleeps over a packet.
+func (l *lab) slept(c *consumer, own uint64) time.Duration {
+	atomic.StoreUint64(c.ownTimeout(), own)
+	began := time.Now()
+	l.sleepFor(c, 1)
+	passed := time.Since(began)
+	l.collect(c, 1)
+	return passed
+}
+
+// A consumer's own timeout replaces the cluster's, longer or shorter, within bounds. What a consumer writes there harms
+// nobody, and the next consumer does not inherit it.
+func TestAConsumersOwnTimeout(t *testing.T) {
+	const watermark, timeout = 4096, time.Second
+	l := newLab(t)
+	e := l.engine()
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = watermark, timeout
+	l.apply(e, plan)
+	c := l.consume("mirror", 0)
+	require.GreaterOrEqual(t, l.slept(c, 2_000_000), 2*timeout*9/10, "longer than the cluster's")
+	require.Less(t, l.slept(c, 50_000), timeout*9/10, "shorter")
+	require.Less(t, l.slept(c, 1), timeout*9/10, "at least the lower bound")
+	require.GreaterOrEqual(t, l.slept(c, 0), timeout*9/10, "the cluster's again")
+	require.EqualValues(t, 4, c.rings())
+
+	// Far too long: the watermark wakes all the same, and without it the upper bound does.
+	atomic.StoreUint64(c.ownTimeout(), math.MaxUint64)
+	began := time.Now()
+	l.sleepFor(c, 100)
+	require.Less(t, time.Since(began), timeout*9/10)
+	l.collect(c, 100)
+	passed := l.slept(c, math.MaxUint64)
+	require.GreaterOrEqual(t, passed, 9*time.Second)
+	require.Less(t, passed, 20*time.Second)
+	require.EqualValues(t, 6, c.rings())
+
+	c.detach()
+	l.detached(e, "mirror", 0)
+	c = l.consume("mirror", 0)
+	require.Zero(t, *c.ownTimeout())
+
+	// A cluster that wakes for each packet does so still.
+	plan.Clusters[0].WatermarkTimeout = 0
+	l.apply(e, plan)
+	require.Less(t, l.slept(c, 5_000_000), 4*time.Second)
+}
+
+// While packets keep coming, a consumer is woken once for each of its timeouts, not of its cluster's.
+func TestWakeUpsByTheOwnTimeout(t *testing.T) {
+	const own, seconds = 500 * time.Millisecond, 2
+	l := newLab(t)
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<20, 10*time.Millisecond
+	l.apply(l.engine(), plan)
+	c := l.consume("mirror", 0)
+	atomic.StoreUint64(c.ownTimeout(), uint64(own.Microseconds()))
+	sent := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for end := time.Now().Add(seconds * time.Second); time.Now().Before(end); sent++ {
+			l.send(frame(sent, 60))
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	read := 0
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		default:
+			c.wait(2 * own)
+		}
+		packets, err := c.drain()
+		require.NoError(t, err)
+		read += len(packets)
+	}
+	require.Equal(t, sent, read)
+	require.LessOrEqual(t, c.rings(), uint64(seconds*time.Second/own+1))
 }
 
 // A timer from a sleep that the consumer has ended by itself does not ring in the next sleep, in which no packet

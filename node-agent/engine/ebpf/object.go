@@ -37,6 +37,7 @@ const (
 	clockMap        = ".data.clock"
 	unattendedMap   = ".data.unattended"
 	patternRowsMap  = "ring_pattern_rows"
+	constantsMap    = ".rodata.constants"
 )
 
 // filterSymbols holds the placeholders for filters, by program.
@@ -85,6 +86,8 @@ type ringProgram struct {
 	rules     *ruleSet
 	rxQueues  map[uint32]rxQueueBits
 	fragments bool
+	// direct holds the queues that the program reaches without a look-up.
+	direct []directQueue
 	// targetBases holds the first indexes of the clusters that rules name.
 	targetBases []uint32
 	// tables holds the clusters' own tables, by the number of the output. The targets follow the outputs. Unused
@@ -109,7 +112,7 @@ func (p ringProgram) bases() []uint32 {
 func (p ringProgram) fingerprint() (string, error) {
 	hash := sha256.New()
 	hash.Write(objectFile)
-	for _, part := range []any{p.config, []byte(p.maps), uint32(len(p.filter)), p.filter} {
+	for _, part := range []any{p.config, []byte(p.maps), uint32(len(p.filter)), p.filter, p.directIDs()} {
 		if err := binary.Write(hash, binary.LittleEndian, part); err != nil {
 			return "", fmt.Errorf("encode the program's configuration: %w", err)
 		}
@@ -140,6 +143,14 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	}
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
+	direct := p.openDirect()
+	defer direct.close()
+	if err := setConstants(spec, p.constants(direct)); err != nil {
+		return programs{}, err
+	}
+	if err := direct.place(spec, replacements, tables); err != nil {
+		return programs{}, err
+	}
 	for i, table := range p.tables {
 		if table == nil {
 			table = tables.none

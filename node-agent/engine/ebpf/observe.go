@@ -54,7 +54,7 @@ func (r *ring) stats() (capture.RingStats, error) {
 		return sum, fmt.Errorf("read its counters: %w", err)
 	}
 	for _, c := range byCPU {
-		sum.Seen += c.Seen
+		sum.Seen += c.Filtered + c.SampledOut + c.Passed + c.Directed + c.Reflected
 		sum.SeenBytes += c.SeenBytes
 		sum.Filtered += c.Filtered
 		sum.SampledOut += c.SampledOut
@@ -95,7 +95,7 @@ func (q *queue) observe() capture.QueueStats {
 	}
 	sum := q.account.Before
 	if q.area != nil {
-		stats.UnreadBytes = q.area.positions.unread(q.area.head)
+		stats.UnreadBytes, stats.FullestLaneBytes = q.area.positions.unread(q.area.head)
 		lanes := q.area.head.sum()
 		sum.add(&lanes)
 	}

@@ -14,6 +14,7 @@ import (
 const (
 	maxPatternRows = 1 << 20 // words of rows; on 6.1 one element of a map has at most 4 MiB
 	maxChoices     = 1 << 18
+	placeBytes     = 4 // of a word of rows
 )
 
 // automaton holds the tables by which programs search payload; see bpf/pattern.h.
@@ -21,7 +22,7 @@ type automaton struct {
 	rows    []uint32
 	choices []choice
 	start   [2]uint32
-	classes [2][256]uint8
+	classes [2][256]uint16
 	// first is the lowest offset at which a pattern may begin. limit is the end of the search.
 	first, limit uint32
 }
@@ -97,7 +98,6 @@ func (a *automaton) addMachine(kind int, patterns []capture.Pattern) error {
 		return nil
 	}
 	m.stride, m.first = classes+1, uint32(len(a.rows))+1
-	a.start[kind] = m.first
 	m.addState()
 	for i, pattern := range patterns {
 		if pattern.IgnoreCase != (kind == 1) {
@@ -110,7 +110,7 @@ func (a *automaton) addMachine(kind int, patterns []capture.Pattern) error {
 	if err := m.link(); err != nil {
 		return err
 	}
-	m.markHits()
+	m.finish()
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (m *machine) classify(patterns []capture.Pattern) uint32 {
 	}
 	for b := range 256 {
 		if occurs[b] {
-			m.classes[m.kind][b] = uint8(number)
+			m.classes[m.kind][b] = uint16(number)
 			number++
 		}
 	}
@@ -230,15 +230,21 @@ func (m *machine) choose(state, fail uint32) error {
 	return nil
 }
 
-// markHits marks, in all rows, the states in which a pattern ends.
-func (m *machine) markHits() {
+// finish turns places into bytes, as programs use them, and marks, in all rows, the states in which a pattern ends.
+func (m *machine) finish() {
 	for n := range uint32(len(m.fails)) {
 		for class := range m.stride - 1 {
 			next := &m.rows[m.first+n*m.stride+class]
-			if m.rows[*next-1] != 0 {
+			ends := m.rows[*next-1] != 0
+			*next *= placeBytes
+			if ends {
 				*next |= patternHit
 			}
 		}
+	}
+	m.start[m.kind] = placeBytes * m.first
+	for b := range m.classes[m.kind] {
+		m.classes[m.kind][b] *= placeBytes
 	}
 }
 

@@ -67,12 +67,12 @@ func (a *automaton) walk(payload []byte) int {
 			continue
 		}
 		for at := start; at < end; at++ {
-			state = a.rows[state+uint32(a.classes[kind][payload[at]])]
+			state = a.rows[(state+uint32(a.classes[kind][payload[at]]))/placeBytes]
 			hit := state & patternHit
 			if state &^= patternHit; hit == 0 {
 				continue
 			}
-			if c := a.chosen(a.rows[state-1], uint32(at+1)); c.Pattern != 0 {
+			if c := a.chosen(a.rows[state/placeBytes-1], uint32(at+1)); c.Pattern != 0 {
 				if best.Pattern == 0 || at+1 < bestEnd || c.Len > best.Len {
 					best, bestEnd = c, at+1
 				}

@@ -44,14 +44,14 @@ func (p *positions) released(h *laneHeads, lane int) (position, producer uint64)
 	return claimed, producer
 }
 
-// unread returns the number of bytes, over all lanes, that are published and not released.
-func (p *positions) unread(h *laneHeads) uint64 {
-	var sum uint64
+// unread returns the number of bytes, over all lanes and in the fullest one, that are published and not released.
+func (p *positions) unread(h *laneHeads) (sum, fullest uint64) {
 	for lane := range h.lanes {
 		position, producer := p.released(h, lane)
 		sum += producer - position
+		fullest = max(fullest, producer-position)
 	}
-	return sum
+	return sum, fullest
 }
 
 // begin resets the page for a consumer that is about to attach, and does not sleep. Packets no longer arrive, except
@@ -63,5 +63,6 @@ func (p *positions) begin(h *laneHeads) {
 		atomic.StoreUint64(&p.page.Lane[lane].Released, position)
 		atomic.StoreUint64(&p.page.Lane[lane].Left, producer)
 	}
+	atomic.StoreUint64(&p.page.Lane[0].TimeoutUs, 0)
 	atomic.StoreUint64(&p.page.Sleep, 0)
 }

@@ -39,6 +39,9 @@ func probe() error {
 	if err := spec.Variables[configVariable].Set(config); err != nil {
 		return fmt.Errorf("configure the eBPF program: %w", err)
 	}
+	if err := setConstants(spec, nil); err != nil {
+		return err
+	}
 	collection, err := ebpf.NewCollection(spec)
 	if errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("%w: it was built without the bpf system call (CONFIG_BPF_SYSCALL)", err)

@@ -121,6 +121,7 @@ func (q *queue) recover() error {
 	}
 	q.consumer = q.tables.attached.get(q.index)
 	if q.consumer != 0 {
+		q.tables.admit(q.index, q.consumer, q.area.id()) // an earlier process did not complete this
 		q.expiry = time.AfterFunc(q.grace, q.expire)
 	}
 	return nil
@@ -240,7 +241,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 			return 0, err
 		}
 	}
-	q.tables.attached.set(q.index, process)
+	q.tables.admit(q.index, process, q.area.id())
 	q.stopExpiry()
 	q.consumer, q.connected = process, true
 	q.attachment++
@@ -327,7 +328,7 @@ func (q *queue) detach(attachment uint64) {
 // forget clears the consumer. Caller holds q.mu.
 func (q *queue) forget() {
 	q.consumer = 0
-	q.tables.attached.set(q.index, 0)
+	q.tables.dismiss(q.index)
 }
 
 // expire gives up on a consumer that did not come back after the agent's start.

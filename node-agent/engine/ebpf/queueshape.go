@@ -26,11 +26,18 @@ const maxDataSize = 1 << 29
 // newQueueShape returns the shape of queues with the given number of lanes and bytes per lane, on a machine with the
 // given number of possible CPUs.
 func newQueueShape(lanes int, laneSize uint32, cpus int) queueShape {
-	const line = 64
-	owners := (cpuSlots(cpus) + line - 1) / line * line
-	head := uint32(lanes)*uint32(unsafe.Sizeof(laneKernel{})) + laneLine + owners
+	head := uint32(lanes)*uint32(unsafe.Sizeof(laneKernel{})) + laneLine + queueOwners(cpus)
 	return queueShape{lanes: uint32(lanes), laneSize: laneSize, headSize: head}
 }
+
+// queueOwners returns the number of bytes that tell the CPUs' lanes: whole cache lines, before the first lane.
+func queueOwners(cpus int) uint32 {
+	const line = 64
+	return (cpuSlots(cpus) + line - 1) / line * line
+}
+
+// slotAlignment is the unit of positions in a lane, in bytes.
+const slotAlignment = 8
 
 // cpuSlots returns a power of two, so that the verifier can bound a CPU's number by a mask.
 func cpuSlots(cpus int) uint32 {

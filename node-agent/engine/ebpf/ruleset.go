@@ -93,7 +93,10 @@ func (s *ruleSet) put(m match, rule wildRule, numbers map[layer]uint64) {
 		if !known {
 			number = uint64(len(s.shapes))
 			numbers[at] = number
-			s.shapes = append(s.shapes, shape{Mask: packetKey{W: m.mask}, Has: hasOf(m.mask), Best: rule.Rank})
+			brief, isBrief := briefMask(m.mask)
+			s.shapes = append(s.shapes, shape{
+				Mask: packetKey{W: m.mask}, Brief: brief, Has: hasOf(m.mask), Best: rule.Rank, IsBrief: uint32(flag(isBrief)),
+			})
 		}
 		entry := wildKey{Shape: number, W: m.value}
 		before, taken := s.wild[entry]
@@ -131,6 +134,13 @@ func (s *ruleSet) matchesInner() bool {
 	return slices.ContainsFunc(s.shapes, func(s shape) bool { return matchesInner(s.Mask.W) })
 }
 
+func (s *ruleSet) matchesMACs() bool {
+	return slices.ContainsFunc(s.shapes, func(s shape) bool { return s.Has&hasMACs != 0 })
+}
+
+// onlyFilters reports whether the rules only pass and drop packets, or learn rules that pass them.
+func (s *ruleSet) onlyFilters() bool { return len(s.targets) == 0 }
+
 // ringMaps are the maps of a ring that change with its rules. They are made and filled first, and then used by the
 // program that is loaded with them. They are pinned to keep what they counted and learnt.
 type ringMaps struct {
@@ -150,7 +160,7 @@ type rxQueueBits [16]uint64
 
 // mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are
 // replaced.
-const mapsLayout = 2
+const mapsLayout = 5
 
 // mapsName names the maps of a rule set by the rule set and everything else that the maps contain.
 func mapsName(planned capture.RuleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (string, error) {
@@ -180,8 +190,9 @@ func openRingMaps(folder string, rules *ruleSet, rxQueues map[uint32]rxQueueBits
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	m.size(spec, rules, fragments)
-	if err := m.make(spec, rules, rxQueues); err != nil {
+	table := newWildTable(rules)
+	m.size(spec, rules, table, fragments)
+	if err := m.make(spec, rules, table, rxQueues); err != nil {
 		m.close()
 		return nil, errors.Join(err, removePins(folder))
 	}
@@ -242,12 +253,12 @@ func (m *ringMaps) know(rules *ruleSet) {
 }
 
 // size sets the number of entries of the maps.
-func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, fragments bool) {
+func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, table *wildTable, fragments bool) {
 	entries := map[string]int{
-		"ring_exact": len(rules.exact), "ring_shapes": len(rules.shapes), "ring_wild": len(rules.wild),
+		"ring_exact": len(rules.exact), wildEntriesMap: len(table.entries), wildWholeMap: len(table.whole),
 		"ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices), "ring_pattern_hits": rules.patterns,
 	}
-	spec.Maps[patternRowsMap].ValueSize = uint32(4 * len(rules.automaton.rows))
+	spec.Maps[patternRowsMap].ValueSize = uint32(placeBytes * len(rules.automaton.rows))
 	if rules.idles {
 		entries[idleTimersMap] = 1 + len(rules.timers)
 	}
@@ -262,7 +273,7 @@ func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, fragments boo
 	}
 }
 
-func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, rxQueues map[uint32]rxQueueBits) error {
+func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, table *wildTable, rxQueues map[uint32]rxQueueBits) error {
 	if err := os.MkdirAll(m.folder, 0o700); err != nil {
 		return fmt.Errorf("make %s in the bpffs: %w", m.folder, explainRights(err))
 	}
@@ -273,34 +284,27 @@ func (m *ringMaps) make(spec *ebpf.CollectionSpec, rules *ruleSet, rxQueues map[
 		}
 		m.maps[name] = made
 	}
-	if err := m.fill(rules, rxQueues); err != nil {
+	if err := m.fill(rules, table, rxQueues); err != nil {
 		return fmt.Errorf("put the ring's rules into their maps: %w", err)
 	}
 	return writeDescription(filepath.Join(m.folder, complete), true)
 }
 
-func (m *ringMaps) fill(rules *ruleSet, rxQueues map[uint32]rxQueueBits) error {
+func (m *ringMaps) fill(rules *ruleSet, table *wildTable, rxQueues map[uint32]rxQueueBits) error {
 	for _, rule := range rules.exact {
 		value := exactRule{Action: uint32(rule.Action), Target: rules.target(rule.Target), Life: life{Idle: uint64(rule.Idle)}}
 		if err := m.maps["ring_exact"].Put(exactKeyOf(rule), value); err != nil {
 			return err
 		}
 	}
-	for i, s := range rules.shapes {
-		if err := m.maps["ring_shapes"].Put(uint32(i), s); err != nil {
-			return err
-		}
+	if err := table.fill(m.maps); err != nil {
+		return err
 	}
 	for rank, l := range rules.timers {
 		if !rules.idles {
 			break
 		}
 		if err := m.maps[idleTimersMap].Put(uint32(rank)+1, l); err != nil {
-			return err
-		}
-	}
-	for at, rule := range rules.wild {
-		if err := m.maps["ring_wild"].Put(at, rule); err != nil {
 			return err
 		}
 	}

@@ -15,11 +15,13 @@ import (
 
 // tables are the maps that all rings' programs share. A queue's index in them is 0 to maxNodeQueues - 1.
 type tables struct {
-	consumers     *ebpf.Map // index -> the consumer's page
-	doorbells     *ebpf.Map // index -> the ring buffer that wakes it
-	bells         *ebpf.Map // index -> when it is woken
-	attached      *attachedTable
+	consumers     *ebpf.Map  // index -> the consumer's page
+	doorbells     *ebpf.Map  // index -> the ring buffer that wakes it
+	bells         *ebpf.Map  // index -> when it is woken
+	attached      *wordTable // index -> the consumer's process, 0 = none
 	attachedMap   *ebpf.Map
+	gates         *wordTable // index -> the data map that programs may reach directly, 0 = none: see bpf/direct.h
+	gatesMap      *ebpf.Map
 	unattended    *unattendedTable // index -> packets while nobody was attached, by CPU
 	unattendedMap *ebpf.Map
 	roundRobin    *ebpf.Map // a cluster's first index -> number of the next packet
@@ -47,6 +49,10 @@ var occupiedSpec = &ebpf.MapSpec{
 	Name: "rc_occupied", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: maxNodeQueues,
 }
 
+var gatesSpec = &ebpf.MapSpec{
+	Name: "rc_gates", Type: ebpf.Array, KeySize: 4, ValueSize: 4 * maxNodeQueues, MaxEntries: 1, Flags: mmapable,
+}
+
 // openTables opens the pinned tables in folder, or makes and pins them.
 func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -56,13 +62,16 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 	t.consumerSpec.Name, t.doorbellSpec.Name = "ringcap_consumer", "ringcap_bell"
 	err := t.open(folder, spec)
 	if err == nil {
-		t.attached, err = mapAttached(t.attachedMap)
+		t.attached, err = mapWords(t.attachedMap)
+	}
+	if err == nil {
+		t.gates, err = mapWords(t.gatesMap)
 	}
 	if err == nil {
 		t.unattended, err = mapUnattended(t.unattendedMap)
 	}
 	if err == nil {
-		t.bell, err = loadBell(t.bells, t.consumers, t.doorbells)
+		t.bell, err = loadBell(spec, t.bells, t.consumers, t.doorbells)
 	}
 	if err == nil {
 		t.none, err = newMap(spec.Maps[tableMap(0)])
@@ -148,7 +157,7 @@ func tablePin(name string) string {
 }
 
 func (t *tables) ownFields() map[*ebpf.MapSpec]**ebpf.Map {
-	return map[*ebpf.MapSpec]**ebpf.Map{occupiedSpec: &t.occupied, accountsSpec: &t.accounts}
+	return map[*ebpf.MapSpec]**ebpf.Map{occupiedSpec: &t.occupied, accountsSpec: &t.accounts, gatesSpec: &t.gatesMap}
 }
 
 // byName returns the tables by their names in the object.
@@ -173,6 +182,9 @@ func (t *tables) close() {
 	}
 	if t.attached != nil {
 		t.attached.unmap()
+	}
+	if t.gates != nil {
+		t.gates.unmap()
 	}
 	if t.unattended != nil {
 		t.unattended.unmap()
@@ -199,12 +211,24 @@ func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint3
 			return err
 		}
 	}
-	t.attached.set(index, 0)
+	t.dismiss(index)
 	t.unattended.reset(index)
 	if err := errors.Join(t.resetBell(index), t.setConsumer(index, m)); err != nil {
 		return err
 	}
 	return table.Put(number, m[0])
+}
+
+// admit lets programs put packets into the queue at an index for a process, directly into the data map with the id.
+func (t *tables) admit(index, process, id uint32) {
+	t.gates.set(index, id)
+	t.attached.set(index, process)
+}
+
+// dismiss ends admit.
+func (t *tables) dismiss(index uint32) {
+	t.gates.set(index, 0)
+	t.attached.set(index, 0)
 }
 
 // setConsumer sets, at an index, the map that a consumer can write to, and the doorbell that wakes it.
@@ -217,7 +241,7 @@ func (t *tables) setConsumer(index uint32, m queueMaps) error {
 
 // vacate clears an index.
 func (t *tables) vacate(index uint32) error {
-	t.attached.set(index, 0)
+	t.dismiss(index)
 	var err error
 	for _, table := range []*ebpf.Map{t.consumers, t.doorbells} {
 		err = errors.Join(err, deleteAt(table, index))

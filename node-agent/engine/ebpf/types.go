@@ -29,8 +29,14 @@ const (
 	maxNodeQueues  = 16384
 	laneReleased   = 0
 	laneLine       = 64
+	maxDirect      = 4
 	unattendedCPUs = 16
 	maxShapes      = 64
+	sieveFields    = 6
+	sieveRowsLog   = 11
+	sieveWords     = 3
+	briefWords     = 3
+	wildProbes     = 32
 	maxChoicesHere = 256
 	parseMax       = 256
 	innerMax       = 768
@@ -45,6 +51,7 @@ const (
 	configIdle     = 128
 	configPlain    = 256
 	configFilter   = 512
+	configRuled    = 1024
 	hasMACs        = 1
 	hasIPv4        = 2
 	hasIPv6        = 4
@@ -86,7 +93,7 @@ type programConfig struct {
 	Flags          uint32
 	XDPVerdict     uint32
 	NrOutputs      uint32
-	NrShapes       uint32
+	_              uint32
 	DefaultAction  uint32
 	DefaultTarget  uint32
 	SampleN        uint32
@@ -102,13 +109,13 @@ type programConfig struct {
 	Outputs        [8]outputConfig
 	Targets        [16]outputConfig
 	VLANs          [64]uint64
-	PatternClasses [2][256]uint8
+	PatternClasses [2][256]uint16
 }
 
 // ringCounters is struct ring_counters.
 type ringCounters struct {
 	_             structs.HostLayout
-	Seen          uint64
+	_             uint64
 	SeenBytes     uint64
 	Filtered      uint64
 	SampledOut    uint64
@@ -166,12 +173,32 @@ type packetKey struct {
 	W [13]uint64
 }
 
+// briefKey is struct brief_key.
+type briefKey struct {
+	_ structs.HostLayout
+	W [3]uint64
+}
+
 // shape is struct shape.
 type shape struct {
-	_    structs.HostLayout
-	Mask packetKey
-	Has  uint32
-	Best uint32
+	_       structs.HostLayout
+	Mask    packetKey
+	Brief   briefKey
+	Has     uint32
+	Best    uint32
+	IsBrief uint32
+	_       uint32
+}
+
+// wildIndex is struct wild_index.
+type wildIndex struct {
+	_       structs.HostLayout
+	Odds    [3]uint64
+	Secrets [6]uint64
+	Shift   uint32
+	_       uint32
+	Passes  [6][2048]uint64
+	Shapes  [64]shape
 }
 
 // wildKey is struct wild_key.
@@ -188,6 +215,13 @@ type wildRule struct {
 	ID     uint32
 	Action uint32
 	Target uint32
+}
+
+// wildEntry is struct wild_entry.
+type wildEntry struct {
+	_    structs.HostLayout
+	Key  briefKey
+	Rule wildRule
 }
 
 // choice is struct choice.
@@ -220,10 +254,11 @@ type laneKernel struct {
 
 // laneConsumer is struct ringcap_lane_consumer.
 type laneConsumer struct {
-	_        structs.HostLayout
-	Released uint64
-	Left     uint64
-	_        [6]uint64
+	_         structs.HostLayout
+	Released  uint64
+	Left      uint64
+	TimeoutUs uint64
+	_         [5]uint64
 }
 
 // consumerPage is struct ringcap_consumer_page.

@@ -141,6 +141,7 @@ func TestDecodeQueue(t *testing.T) {
 	e.Uint64(attrTruncated, 2)
 	e.Uint64(attrTruncatedBytes, 700)
 	e.Uint64(attrUnreadBytes, 64)
+	e.Uint64(attrFullestLane, 48)
 	e.Bytes(attrDropped, append(append(nlenc.Uint64Bytes(3), nlenc.Uint64Bytes(4)...), make([]byte, 16)...))
 	e.Uint32(attrDevT, 240<<20|7)
 	data, err := e.Encode()
@@ -148,7 +149,7 @@ func TestDecodeQueue(t *testing.T) {
 	got, err := decodeQueue(genetlink.Message{Data: data})
 	require.NoError(t, err)
 	assert.Equal(t, queueObject{number: 1, devT: 240<<20 | 7, stats: capture.QueueStats{
-		Delivered: 10, DeliveredBytes: 1000, Truncated: 2, TruncatedBytes: 700, UnreadBytes: 64, Attached: true, Attachment: 5,
+		Delivered: 10, DeliveredBytes: 1000, Truncated: 2, TruncatedBytes: 700, UnreadBytes: 64, FullestLaneBytes: 48, Attached: true, Attachment: 5,
 		Dropped: map[capture.DropReason]uint64{capture.DropFull: 3, capture.DropUnattended: 4, capture.DropNoMemory: 0},
 	}}, got)
 	_, err = decodeQueue(genetlink.Message{Data: []byte{1, 2, 3}})

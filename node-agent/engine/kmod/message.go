@@ -204,7 +204,7 @@ func decodeQueue(m genetlink.Message) (queueObject, error) {
 	return queueObject{number: int(reply.Queue), devT: reply.DevT, stats: capture.QueueStats{
 		Attached: reply.Attached == 1, Holder: int(reply.AttachedPID), Attachment: reply.Attachment,
 		Delivered: reply.Delivered, DeliveredBytes: reply.DeliveredBytes, Truncated: reply.Truncated, TruncatedBytes: reply.TruncatedBytes,
-		UnreadBytes: reply.UnreadBytes, Lanes: int(reply.LanesTaken), Dropped: droppedBy(reply.Dropped.all()),
+		UnreadBytes: reply.UnreadBytes, FullestLaneBytes: reply.FullestLane, Lanes: int(reply.LanesTaken), Dropped: droppedBy(reply.Dropped.all()),
 	}}, err
 }
 

@@ -156,6 +156,7 @@ const (
 	attrTruncatedBytes      = 92
 	attrShared              = 93
 	attrLanesTaken          = 94
+	attrFullestLane         = 95
 )
 
 // RINGCAP_DROP_*.
@@ -640,6 +641,7 @@ type queueGetReply struct {
 	TruncatedBytes uint64
 	Shared         uint64
 	LanesTaken     uint32
+	FullestLane    uint64
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -681,6 +683,8 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.Shared = d.Uint64()
 		case attrLanesTaken:
 			m.LanesTaken = d.Uint32()
+		case attrFullestLane:
+			m.FullestLane = d.Uint64()
 		}
 	}
 	return m

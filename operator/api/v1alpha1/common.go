@@ -210,7 +210,8 @@ type QueueSettings struct {
 	// +kubebuilder:validation:Maximum=90
 	Watermark int32 `json:"watermark,omitempty"`
 
-	// watermarkTimeout is the longest time that a packet waits for the watermark, 1ms to 10s; by default 10ms.
+	// watermarkTimeout is the longest time that a packet waits for the watermark, 1ms to 10s; by default 10ms. A consumer can replace
+	// it by a timeout of its own, and programs with libpcap do: theirs is the time that they tell libpcap (pcap_set_timeout).
 	//
 	// +optional
 	// +kubebuilder:default="10ms"

@@ -102,6 +102,12 @@
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet. It reports EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
  *
+ * A CONSUMER'S OWN TIMEOUT is timeout_us of its first lane, in both engines. If it is not 0, it replaces the cluster's
+ * timeout for this consumer, and may be longer or shorter. Engines use the nearest value between
+ * RINGCAP_OWN_TIMEOUT_US_MIN and RINGCAP_OWN_TIMEOUT_US_MAX. The watermark wakes as before. A cluster with the timeout 0
+ * wakes for each packet, and the consumer's own has no effect there. The consumer may write it at any time; a sleep over
+ * unread packets that has begun keeps its timeout. Attaching sets it to 0.
+ *
  * A QUEUE THAT IS TAKEN BACK by RINGCAP_CMD_QUEUE_REVOKE is empty and free for the next consumer when the command
  * returns. Its device node has another number: opening the old one fails (ENXIO). The old consumer keeps its file, but
  * the file is dead: poll(2) reports EPOLLHUP|EPOLLERR, RINGCAP_IOC_TX and mmap(2) fail (ENODEV). Nothing more is
@@ -149,7 +155,8 @@
  *     else when the timeout has passed         else wait, then sleep = 0, and empty the doorbell
  *
  * Either the producer sees sleep or the consumer sees the packet. The doorbell's records mean nothing else. The timeout
- * counts from a sleep's first packet. It rings only in the sleep for which it was started.
+ * counts from a sleep's first packet. It rings only in the sleep for which it was started. A consumer's own timeout is
+ * as above.
  */
 #ifndef _UAPI_LINUX_RINGCAP_H
 #define _UAPI_LINUX_RINGCAP_H
@@ -339,11 +346,15 @@ struct ringcap_lane_kernel {
 	struct ringcap_lane_stats stats;
 };
 
+#define RINGCAP_OWN_TIMEOUT_US_MIN	1000U
+#define RINGCAP_OWN_TIMEOUT_US_MAX	10000000U
+
 /* A consumer's data about a lane, which the kernel reads. 64 bytes. */
 struct ringcap_lane_consumer {
 	__u64	released;		/* bytes given back since the lane was made; see (C) */
 	__u64	left;			/* producer when the consumer attached; earlier consumers' packets end here */
-	__u64	resv[6];
+	__u64	timeout_us;		/* lane 0 only, see A CONSUMER'S OWN TIMEOUT; 0 = the cluster's */
+	__u64	resv[5];
 };
 
 /**
@@ -736,6 +747,7 @@ enum ringcap_attr {
 	RINGCAP_A_TRUNCATED_BYTES,	/* u64: bytes that they lack */
 	RINGCAP_A_SHARED,		/* u64: packets of those delivered that took a lock, because their CPU had no lane of its own */
 	RINGCAP_A_LANES_TAKEN,		/* u32: lanes of a queue that have memory by now */
+	RINGCAP_A_FULLEST_LANE,		/* u64: of UNREAD_BYTES, those in the fullest lane */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)

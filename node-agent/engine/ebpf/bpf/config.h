@@ -23,6 +23,7 @@
 #define CONFIG_PLAIN	(1U << 8)	/* one output; its queue depends at most on the packet's flow: see plain.h */
 
 #define CONFIG_FILTER	(1U << 9)	/* there is a filter */
+#define CONFIG_RULED	(1U << 10)	/* as CONFIG_PLAIN, but with rules that ruled.h can apply */
 
 /**
  * struct output - a cluster that the ring feeds, or the target of a rule
@@ -33,7 +34,7 @@
  * @lanes, @lane_size: for each queue, as in struct ringcap_handover_reply; 1 .. RINGCAP_LANES_MAX, and a power of two
  * @head_size: bytes before the first lane
  * @watermark: unread bytes of a lane at which a sleeping consumer is woken
- * @timeout_ns: nanoseconds after which it is woken for fewer bytes, 0 = at each packet
+ * @timeout_ns: nanoseconds after which it is woken for fewer bytes, 0 = at each packet; a consumer can have its own
  * @hashed: RINGCAP_SLOT_HASHED if slots have the flow's hash, else 0
  * @hdr_len: header length of slots: sizeof(struct ringcap_slot) or RINGCAP_SLOT_SHORT
  */
@@ -63,14 +64,14 @@ struct config {
 	__u32 flags;		/* CONFIG_* */
 	__u32 xdp_verdict;	/* XDP_PASS or XDP_DROP */
 	__u32 nr_outputs;
-	__u32 nr_shapes;
+	__u32 resv;
 	__u32 default_action;
 	__u32 default_target;
 	__u32 sample_n;		/* one in N, 0 and 1 = all */
 	__u32 sample_by;	/* enum ringcap_sample */
 	__u64 sample_key[2];
 	__u32 pattern_drop;	/* drop packets that contain a pattern, else those that contain none */
-	__u32 pattern_mask;	/* mask of places in ring_pattern_rows */
+	__u32 pattern_mask;	/* mask of places in ring_pattern_rows, in bytes */
 	__u32 pattern_first;	/* least position in the payload where a pattern may begin */
 	__u32 pattern_limit;	/* position where the last pattern must have ended */
 	__u32 pattern_start[2];	/* initial states of the machines, 0 = there is no machine */
@@ -79,7 +80,7 @@ struct config {
 	struct output outputs[RINGCAP_OUTPUTS_MAX];
 	struct output targets[TARGETS_MAX];
 	__u64 vlans[4096 / 64];
-	__u8 pattern_classes[2][256];	/* of bytes, by machine */
+	__u16 pattern_classes[2][256];	/* of bytes, by machine */
 };
 
 #define UNATTENDED_CPUS	16	/* a power of two; see queue.h */

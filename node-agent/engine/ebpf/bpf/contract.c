@@ -32,8 +32,14 @@ enum constants {
 	maxNodeQueues = QUEUES_MAX,
 	laneReleased = LANE_RELEASED,
 	laneLine = LANE_LINE,
+	maxDirect = DIRECT_MAX,
 	unattendedCPUs = UNATTENDED_CPUS,
 	maxShapes = SHAPES_MAX,
+	sieveFields = SIEVE_FIELDS,
+	sieveRowsLog = SIEVE_ROWS_LOG,
+	sieveWords = SIEVE_WORDS,
+	briefWords = BRIEF_WORDS,
+	wildProbes = WILD_PROBES,
 	maxChoicesHere = CHOICES_MAX,
 	parseMax = RC_PARSE_MAX,
 	innerMax = RC_INNER_MAX,
@@ -50,6 +56,7 @@ enum constants {
 	configIdle = CONFIG_IDLE,
 	configPlain = CONFIG_PLAIN,
 	configFilter = CONFIG_FILTER,
+	configRuled = CONFIG_RULED,
 
 	/* The first word of packetKey */
 	hasMACs = RC_HAS_MACS,

@@ -11,6 +11,8 @@
 
 #include "config.h"
 
+#define EBUSY	16	/* as in the kernel, for all architectures of Linux */
+
 /**
  * struct bell - a queue's doorbell, by the queue's place
  * @armed: the number of the sleep for which the timer was last started
@@ -115,7 +117,32 @@ static __always_inline int bell_arm(struct bell *bell, struct ringcap_consumer_p
 	return 0;
 }
 
-/* Called when packets were published while the consumer sleeps. @now: ring without waiting for the timeout. */
+/* Whether the timer was started for the sleep: there is nothing to do before the watermark. */
+static __always_inline int bell_is_armed(__u32 place, __u64 sleep)
+{
+	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
+
+	return bell && read_now(bell->armed) == sleep;
+}
+
+/* The consumer's own timeout, else its cluster's, in nanoseconds. The consumer may have written anything. */
+static __always_inline __u64 bell_wait_ns(struct ringcap_consumer_page *page, __u64 timeout_ns)
+{
+	__u64 own_us = read_now(page->lane[0].timeout_us);
+
+	if (!own_us)
+		return timeout_ns;
+	if (own_us < RINGCAP_OWN_TIMEOUT_US_MIN)
+		own_us = RINGCAP_OWN_TIMEOUT_US_MIN;
+	if (own_us > RINGCAP_OWN_TIMEOUT_US_MAX)
+		own_us = RINGCAP_OWN_TIMEOUT_US_MAX;
+	return own_us * 1000;
+}
+
+/*
+ * Called when packets were published while the consumer sleeps. @now: ring without waiting for a timeout. @timeout_ns:
+ * the cluster's.
+ */
 __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u64 timeout_ns)
 {
 	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
@@ -123,7 +150,7 @@ __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u
 
 	if (!bell || !page || read_now(bell->rung) == sleep)
 		return 0;
-	if (now || (read_now(bell->armed) != sleep && !bell_arm(bell, page, timeout_ns)))
+	if (now || (read_now(bell->armed) != sleep && !bell_arm(bell, page, bell_wait_ns(page, timeout_ns))))
 		bell_ring(bell, page, place, sleep);
 	return 0;
 }
@@ -147,6 +174,7 @@ int ringcap_bell(struct __sk_buff *skb)
 {
 	struct bell *bell;
 	__u32 place;
+	long failed;
 
 	if (bpf_skb_load_bytes(skb, 0, &place, sizeof(place)))
 		return -1;
@@ -155,8 +183,9 @@ int ringcap_bell(struct __sk_buff *skb)
 		return -1;
 	bell->armed = 0;
 	bell->rung = 0;
-	/* It may exist already. */
-	bpf_timer_init(&bell->timer, &rc_bells, 1 /* CLOCK_MONOTONIC */);
+	failed = bpf_timer_init(&bell->timer, &rc_bells, 1 /* CLOCK_MONOTONIC */);
+	if (failed && failed != -EBUSY) /* it exists already */
+		return failed;
 	return bpf_timer_set_callback(&bell->timer, bell_timeout);
 }
 

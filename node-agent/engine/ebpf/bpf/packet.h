@@ -7,6 +7,40 @@
 
 enum hook { HOOK_TC, HOOK_XDP };
 
+/* The packet's bytes on the wire. */
+static __always_inline __u32 packet_len(struct __sk_buff *skb)
+{
+	return skb->len + (skb->vlan_present ? TAG_LEN : 0);
+}
+
+static __always_inline __u32 packet_ifindex(void *ctx, const enum hook hook)
+{
+	return hook == HOOK_XDP ? ((struct xdp_md *)ctx)->ingress_ifindex : ((struct __sk_buff *)ctx)->ifindex;
+}
+
+/* The device's receive queue. An skb has it plus 1, or 0 if the device did not record it. */
+static __always_inline __u32 packet_rx_queue(void *ctx, const enum hook hook, __u32 direction)
+{
+	__u32 recorded;
+
+	if (hook == HOOK_XDP)
+		return ((struct xdp_md *)ctx)->rx_queue_index;
+	if (direction & RINGCAP_SLOT_OUTGOING)
+		return 0;
+	recorded = ((struct __sk_buff *)ctx)->queue_mapping;
+	return recorded ? recorded - 1 : 0;
+}
+
+/* The slot's flags that the packet's bytes do not tell. Programs cannot see whether the checksum is there. */
+static __always_inline __u32 packet_flags(void *ctx, const enum hook hook, __u32 direction)
+{
+	if (hook == HOOK_TC && ((struct __sk_buff *)ctx)->gso_size) {
+		direction |= RINGCAP_SLOT_MERGED;
+		opaque(direction);
+	}
+	return direction;
+}
+
 /* A length from 1 to PLACES_MAX in the register that is passed to a helper. */
 #define bounded_by(n, most) ({ __u64 _n = (n) - 1; opaque(_n); _n &= (most) - 1; _n + 1; })
 #define bounded(n) bounded_by(n, PLACES_MAX)
@@ -62,18 +96,27 @@ static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __
 	struct xdp_md *xdp = ctx;
 	const __u8 *data = (void *)(long)(hook == HOOK_XDP ? xdp->data : skb->data), *second;
 	const __u8 *end = (void *)(long)(hook == HOOK_XDP ? xdp->data_end : skb->data_end);
-	__u64 rest = n - 32;
+	__u64 rest = (__u64)n - 32;
 
+	opaque(rest);
 	if (rest > 32)
 		return 0;
-	opaque(rest);
-	rest &= 63;
 	second = data + rest;
 	if (data + 32 > end || second + 32 > end)
 		return 0;
 	packet_move32(to, data);
 	packet_move32(to + rest, second);
 	return 1;
+}
+
+/* packet_copy for a packet that has no tag beside its bytes. */
+static __always_inline long packet_copy_untagged(void *ctx, const enum hook hook, __u8 *data, __u32 n)
+{
+	if (packet_copy_small(ctx, hook, data, n))
+		return 0;
+	if (hook == HOOK_XDP)
+		return bpf_xdp_load_bytes(ctx, 0, data, bounded((__u64)n));
+	return bpf_skb_load_bytes(ctx, 0, data, bounded((__u64)n));
 }
 
 /* Copies the first @n bytes, 1 .. PLACES_MAX, to @data. Returns nonzero if they could not be read. */
@@ -83,11 +126,7 @@ static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *d
 
 	if (hook == HOOK_TC && skb->vlan_present)
 		return packet_copy_tagged(skb, data, n);
-	if (packet_copy_small(ctx, hook, data, n))
-		return 0;
-	if (hook == HOOK_XDP)
-		return bpf_xdp_load_bytes(ctx, 0, data, bounded((__u64)n));
-	return bpf_skb_load_bytes(skb, 0, data, bounded((__u64)n));
+	return packet_copy_untagged(ctx, hook, data, n);
 }
 
 /* The number of bytes to search behind the longest part that a slot can hold. */

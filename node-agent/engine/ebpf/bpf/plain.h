@@ -7,11 +7,12 @@
 #ifndef RC_PLAIN_H
 #define RC_PLAIN_H
 
+#include "direct.h"
 #include "table.h"
 
 /*
- * The hash of the most common packets, if their headers are contiguous in the skb's data or the frame's; else 0, and
- * false.
+ * The hash of the most common packets without a tag beside their bytes, if their headers are contiguous in the skb's
+ * data or the frame's; else 0, and false.
  */
 static __always_inline int plain_hash(void *ctx, const enum hook hook, __u32 *hash)
 {
@@ -23,7 +24,7 @@ static __always_inline int plain_hash(void *ctx, const enum hook hook, __u32 *ha
 	struct rc_frame frame = { .data = data, .avail = RC_PLAIN_LEN };
 	struct rc_flow flow;
 
-	if (data + RC_PLAIN_LEN > end || (hook == HOOK_TC && skb->vlan_present) || !rc_parse_plain(&frame, &flow))
+	if (data + RC_PLAIN_LEN > end || !rc_parse_plain(&frame, &flow))
 		return 0;
 	*hash = rc_flow_hash(&flow, rc_flow_balance(&flow, config.outputs[0].balance), key);
 	return 1;
@@ -48,6 +49,20 @@ static __always_inline int plain_hash_any(void *ctx, const enum hook hook, __u32
 	return 1;
 }
 
+/* Delivers a packet without a VLAN tag to a queue that needs no look-up; false if nothing was done. */
+static __always_inline int plain_direct(void *ctx, const enum hook hook, __u32 len, __u32 direction, __u32 cpu)
+{
+	__u32 hash = 0, queue = 0;
+
+	if (CONSTANT(direct_hashed)) {
+		if (!plain_hash(ctx, hook, &hash))
+			return 0;
+		direction |= RINGCAP_SLOT_HASHED;
+		queue = rc_queue(hash, CONSTANT(direct_queues));
+	}
+	return direct_put(ctx, hook, &config.outputs[0], queue, cpu, len, hash, direction);
+}
+
 /* Delivers the packet. @slot describes it, except for the hash. */
 static __always_inline void plain_deliver(void *ctx, const enum hook hook, struct ringcap_slot *slot, __u32 cpu)
 {
@@ -57,7 +72,8 @@ static __always_inline void plain_deliver(void *ctx, const enum hook hook, struc
 	slot->hash = 0;
 	if (to->hashed) {
 		slot->flags |= RINGCAP_SLOT_HASHED;
-		if (!plain_hash(ctx, hook, &slot->hash) && !plain_hash_any(ctx, hook, slot->len, &slot->hash))
+		if ((slot->vlan_tpid || !plain_hash(ctx, hook, &slot->hash)) &&
+		    !plain_hash_any(ctx, hook, slot->len, &slot->hash))
 			slot->caplen = 0;
 		queue = rc_queue(slot->hash, to->queues);
 	}

@@ -23,6 +23,7 @@
 #include "classify.h"
 
 #include "config.h"
+#include "constant.h"
 
 const volatile struct config config;
 
@@ -33,11 +34,13 @@ const volatile struct config config;
 #include "pattern.h"
 #include "plain.h"
 #include "queue.h"
+#include "ruled.h"
 #include "rules.h"
 #include "table.h"
 
+/* A packet that is seen is counted as one of filtered, sampled_out, passed, directed and reflected. */
 struct ring_counters {
-	__u64 seen;
+	__u64 resv;
 	__u64 seen_bytes;
 	__u64 filtered;
 	__u64 sampled_out;
@@ -224,17 +227,15 @@ static __always_inline int rx_queue_is_captured(__u32 ifindex, __u32 rx_queue)
 	return word < RINGCAP_RX_QUEUES_MAX / 64 && rx_queues->bits[word] >> (rx_queue % 64) & 1;
 }
 
-/* Counts a packet of @len bytes. */
-static __always_inline struct ring_counters *begin(__u64 cpu, __u32 len)
+static __always_inline struct ring_counters *this_counters(__u64 cpu)
 {
 	struct ring_counters *counters = &ring_counters;
 
 	opaque(counters);
 	opaque(cpu);
-	cpu &= config.cpu_mask;
+	cpu &= CONSTANT(cpu_mask);
 	counters += cpu;
-	counters->seen++;
-	counters->seen_bytes += len;
+	opaque(counters);
 	return counters;
 }
 
@@ -267,15 +268,30 @@ static __always_inline int capture_any(void *ctx, const enum hook hook, struct r
 	return dispose(ctx, hook, work, counters, ifindex, flags);
 }
 
-/* Returns the packet's fate. */
-static __always_inline int capture_plain(void *ctx, const enum hook hook, struct ring_counters *counters, __u32 len,
-					 struct ringcap_slot *slot, __u32 cpu)
+/* Delivers a packet of a plain ring by the tables. @slot describes it, except for lengths and hash. */
+static __always_inline void capture_plain(void *ctx, const enum hook hook, __u32 len, struct ringcap_slot *slot,
+					  __u32 cpu)
 {
-	counters->passed++;
 	slot->len = len;
 	slot->caplen = len < config.snaplen ? len : config.snaplen;
 	plain_deliver(ctx, hook, slot, cpu);
-	return FATE_PASSED;
+}
+
+/* The ways that a packet can take after the filter. */
+enum way {
+	WAY_GENERAL,
+	WAY_PLAIN,	/* that of plain.h */
+	WAY_NOWHERE,	/* a rule drops it */
+};
+
+/* The way of a packet of a ring with CONFIG_RULED, if it has no tag beside its bytes. */
+static __always_inline enum way way_of(void *ctx, const enum hook hook, __u32 len, __u32 cpu)
+{
+	__u64 fields, addrs;
+
+	if (!ruled_read(ctx, hook, &fields, &addrs))
+		return WAY_GENERAL;
+	return ruled_decide(fields, addrs, len, cpu) == RINGCAP_ACTION_DROP ? WAY_NOWHERE : WAY_PLAIN;
 }
 
 /* ---- tc ---- */
@@ -289,43 +305,97 @@ static __always_inline void reflect(struct __sk_buff *skb, const struct work *wo
 		counters->reflect_failed++;
 }
 
-static __always_inline int capture(struct __sk_buff *skb, __u8 flags)
+/* Handles a packet of a plain ring that does not go directly to its queue. */
+static __attribute__((noinline)) int capture_by_tables(struct __sk_buff *skb, __u32 direction)
 {
-	__u32 len = skb->len + (skb->vlan_present ? TAG_LEN : 0);
-	/* On the receive path 0 means that the device did not record its queue, and n means queue n - 1. */
-	__u32 recorded = flags & RINGCAP_SLOT_OUTGOING ? 0 : skb->queue_mapping;
-	__u32 rx_queue = recorded ? recorded - 1 : 0;
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct ring_counters *counters;
-	struct work *work;
+	struct ringcap_slot slot = {
+		.ifindex = skb->ifindex, .rx_queue = packet_rx_queue(skb, HOOK_TC, direction),
+		.flags = packet_flags(skb, HOOK_TC, direction),
+	};
 
-	if ((config.flags & CONFIG_RX_QUEUES) && !(flags & RINGCAP_SLOT_OUTGOING) &&
-	    !rx_queue_is_captured(skb->ifindex, rx_queue))
-		return TC_ACT_UNSPEC;
-	counters = begin(cpu, len);
-	if ((config.flags & CONFIG_FILTER) && !ringcap_filter(skb)) {
-		counters->filtered++;
-		return TC_ACT_UNSPEC;
+	if (skb->vlan_present) {
+		slot.vlan_tci = skb->vlan_tci;
+		slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
+		slot.flags |= RINGCAP_SLOT_VLAN;
 	}
-	/* Programs cannot see whether the checksum is there. */
-	if (skb->gso_size)
-		flags |= RINGCAP_SLOT_MERGED;
-	if (config.flags & CONFIG_PLAIN) {
-		struct ringcap_slot slot = {
-			.ifindex = skb->ifindex, .rx_queue = rx_queue, .flags = flags,
-		};
+	capture_plain(skb, HOOK_TC, packet_len(skb), &slot, bpf_get_smp_processor_id());
+	return 0;
+}
 
-		if (skb->vlan_present) {
-			slot.vlan_tci = skb->vlan_tci;
-			slot.vlan_tpid = bpf_ntohs(skb->vlan_proto);
-			slot.flags |= RINGCAP_SLOT_VLAN;
-		}
-		capture_plain(skb, HOOK_TC, counters, len, &slot, cpu);
-		return TC_ACT_UNSPEC;
-	}
-	work = this_work();
-	if (work && capture_any(skb, HOOK_TC, counters, len, skb->ifindex, rx_queue, flags, work) == FATE_REFLECTED)
+/* Handles a packet of a ring that is not plain. */
+static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 direction)
+{
+	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
+	__u32 rx_queue = packet_rx_queue(skb, HOOK_TC, direction);
+	__u8 flags = packet_flags(skb, HOOK_TC, direction);
+	struct work *work = this_work();
+
+	if (work && capture_any(skb, HOOK_TC, counters, packet_len(skb), skb->ifindex, rx_queue, flags,
+				work) == FATE_REFLECTED)
 		reflect(skb, work, counters);
+	return 0;
+}
+
+/* Counts the packet's bytes, and counts it as filtered if the ring does not want it. Returns whether it does. */
+static __always_inline int capture_begin(struct __sk_buff *skb, __u32 len, __u32 direction,
+					 struct ring_counters *counters)
+{
+	if (CONSTANT(has_rx_queues) && !(direction & RINGCAP_SLOT_OUTGOING) &&
+	    !rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction)))
+		return 0;
+	counters->seen_bytes += len;
+	if (!CONSTANT(has_filter) || ringcap_filter(skb))
+		return 1;
+	counters->filtered++;
+	return 0;
+}
+
+/* Handles a packet that the ring wants. @direct: it has no tag beside its bytes, and the ring has CONSTANT(is_direct). */
+static __always_inline void capture_wanted(struct __sk_buff *skb, const int direct, __u32 len, __u32 direction,
+					   __u32 cpu, struct ring_counters *counters)
+{
+	enum way way = direct || CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
+
+	if (CONSTANT(is_ruled))
+		way = !direct && skb->vlan_present ? WAY_GENERAL : way_of(skb, HOOK_TC, len, cpu);
+	if (way == WAY_NOWHERE) {
+		counters->filtered++;
+		return;
+	}
+	if (way == WAY_GENERAL) {
+		capture_skb(skb, direction);
+		return;
+	}
+	counters->passed++;
+	if (!direct || !plain_direct(skb, HOOK_TC, len, direction, cpu))
+		capture_by_tables(skb, direction);
+}
+
+/* Handles a packet that has a tag beside its bytes, or is of a ring whose queues are not reached directly. */
+static __attribute__((noinline)) int capture_other(struct __sk_buff *skb, __u32 direction)
+{
+	__u32 len = packet_len(skb), cpu = bpf_get_smp_processor_id();
+	struct ring_counters *counters = this_counters(cpu);
+
+	if (capture_begin(skb, len, direction, counters))
+		capture_wanted(skb, 0, len, direction, cpu, counters);
+	return 0;
+}
+
+/* @direction: RINGCAP_SLOT_OUTGOING or 0. */
+static __always_inline int capture(struct __sk_buff *skb, const __u32 direction)
+{
+	__u32 len = skb->len, cpu;
+	struct ring_counters *counters;
+
+	if (!CONSTANT(is_direct) || skb->vlan_present) {
+		capture_other(skb, direction);
+		return TC_ACT_UNSPEC;
+	}
+	cpu = bpf_get_smp_processor_id();
+	counters = this_counters(cpu);
+	if (capture_begin(skb, len, direction, counters))
+		capture_wanted(skb, 1, len, direction, cpu, counters);
 	return TC_ACT_UNSPEC;
 }
 
@@ -343,30 +413,54 @@ int ringcap_egress(struct __sk_buff *skb)
 
 /* ---- XDP ---- */
 
+/* Handles a frame of a plain ring that does not go directly to its queue. */
+static __attribute__((noinline)) int capture_xdp_by_tables(struct xdp_md *xdp, __u32 len, __u32 rx_queue)
+{
+	struct ringcap_slot slot = { .ifindex = xdp->ingress_ifindex, .rx_queue = rx_queue };
+
+	capture_plain(xdp, HOOK_XDP, len, &slot, bpf_get_smp_processor_id());
+	return 0;
+}
+
+/* Handles a frame of a ring that is not plain. */
+static __attribute__((noinline)) int capture_xdp(struct xdp_md *xdp, __u32 len, __u32 rx_queue)
+{
+	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
+	struct work *work = this_work();
+
+	if (work)
+		capture_any(xdp, HOOK_XDP, counters, len, xdp->ingress_ifindex, rx_queue, 0, work);
+	return 0;
+}
+
 SEC("xdp.frags")
 int ringcap_xdp(struct xdp_md *xdp)
 {
-	__u32 len = bpf_xdp_get_buff_len(xdp), ifindex = xdp->ingress_ifindex, rx_queue = xdp->rx_queue_index;
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 len = bpf_xdp_get_buff_len(xdp), rx_queue = xdp->rx_queue_index, cpu = bpf_get_smp_processor_id();
 	struct ring_counters *counters;
-	struct work *work;
+	enum way way = CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
 
-	if ((config.flags & CONFIG_RX_QUEUES) && !rx_queue_is_captured(ifindex, rx_queue))
+	if (CONSTANT(has_rx_queues) && !rx_queue_is_captured(xdp->ingress_ifindex, rx_queue))
 		return XDP_PASS;
-	counters = begin(cpu, len);
-	if ((config.flags & CONFIG_FILTER) && !ringcap_xdp_filter(xdp)) {
+	counters = this_counters(cpu);
+	counters->seen_bytes += len;
+	if (CONSTANT(has_filter) && !ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
 		return config.xdp_verdict;
 	}
-	if (config.flags & CONFIG_PLAIN) {
-		struct ringcap_slot slot = { .ifindex = ifindex, .rx_queue = rx_queue };
-
-		capture_plain(xdp, HOOK_XDP, counters, len, &slot, cpu);
+	if (CONSTANT(is_ruled))
+		way = way_of(xdp, HOOK_XDP, len, cpu);
+	if (way == WAY_NOWHERE) {
+		counters->filtered++;
 		return config.xdp_verdict;
 	}
-	work = this_work();
-	if (work)
-		capture_any(xdp, HOOK_XDP, counters, len, ifindex, rx_queue, 0, work);
+	if (way == WAY_GENERAL) {
+		capture_xdp(xdp, len, rx_queue);
+		return config.xdp_verdict;
+	}
+	counters->passed++;
+	if (!CONSTANT(is_direct) || !plain_direct(xdp, HOOK_XDP, len, 0, cpu))
+		capture_xdp_by_tables(xdp, len, rx_queue);
 	return config.xdp_verdict;
 }
 

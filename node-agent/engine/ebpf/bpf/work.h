@@ -72,6 +72,7 @@ enum looked_inside { INNER_UNKNOWN, INNER_NONE, INNER_THERE };
  *	expire when they are idle
  * @rule: id of the wildcard rule that decided, 0 = none; @rank is its position in the order of priorities
  * @home, @seed, @except, @goes, @hashes: how copies get to queues, see balance.h
+ * @can_learn: @exact may become a learnt rule
  * @whole: flow that a fragment would have if the datagram were whole
  * @slot: fields for the slot
  * @data: the bytes that are examined; the room after them lets the verifier prove every bounded copy safe
@@ -98,6 +99,7 @@ struct work {
 	struct rc_flow whole;
 	struct rc_inner inner;
 	struct rc_key key;
+	__u32 can_learn;
 	struct rc_exact_key exact;
 	struct wild_key wild;
 	struct search search;

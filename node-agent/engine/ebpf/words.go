@@ -12,22 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attachedTable holds the consumers' processes by queue, 0 = none. It is one element, which programs read without a
-// look-up. This process writes to it through a mapping.
-type attachedTable struct {
+// wordTable holds a number for each queue of the node. It is one element, which programs read without a look-up. This
+// process writes to it through a mapping.
+type wordTable struct {
 	mu    sync.RWMutex
 	pages []byte // nil once unmapped: a consumer's grace may end later
 }
 
-func mapAttached(m *ebpf.Map) (*attachedTable, error) {
+func mapWords(m *ebpf.Map) (*wordTable, error) {
 	pages, err := unix.Mmap(m.FD(), 0, wholePages(int(m.ValueSize())), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("map the table of consumers: %w", err)
+		return nil, fmt.Errorf("map a table of queues: %w", err)
 	}
-	return &attachedTable{pages: pages}, nil
+	return &wordTable{pages: pages}, nil
 }
 
-func (t *attachedTable) unmap() {
+func (t *wordTable) unmap() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// Fails only for addresses that are not of a mapping.
@@ -35,17 +35,17 @@ func (t *attachedTable) unmap() {
 	t.pages = nil
 }
 
-func (t *attachedTable) at(index uint32) *uint32 { return (*uint32)(unsafe.Pointer(&t.pages[4*index])) }
+func (t *wordTable) at(index uint32) *uint32 { return (*uint32)(unsafe.Pointer(&t.pages[4*index])) }
 
-func (t *attachedTable) set(index, process uint32) {
+func (t *wordTable) set(index, word uint32) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.pages != nil {
-		atomic.StoreUint32(t.at(index), process)
+		atomic.StoreUint32(t.at(index), word)
 	}
 }
 
-func (t *attachedTable) get(index uint32) uint32 {
+func (t *wordTable) get(index uint32) uint32 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.pages == nil {

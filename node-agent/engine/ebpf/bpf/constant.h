@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Settings of a ring that its most frequent path needs. The loader replaces each instruction that names one by an
+ * instruction that loads its value: see node-agent/engine/ebpf/constants.go. So they cost no access to memory, and the
+ * verifier removes branches that they decide.
+ */
+#ifndef RC_CONSTANT_H
+#define RC_CONSTANT_H
+
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+
+#define CONSTANT_SECTION SEC(".rodata.constants") __attribute__((used))
+
+/* Declares a constant, 0 unless the loader sets it. */
+#define DECLARE_CONSTANT(name) const volatile __u64 name CONSTANT_SECTION = 0
+
+/* Its value. */
+#define CONSTANT(name) ({ __u64 _value; asm("%0 = " #name " ll" : "=r"(_value)); _value; })
+
+DECLARE_CONSTANT(has_rx_queues);	/* CONFIG_RX_QUEUES */
+DECLARE_CONSTANT(has_filter);		/* CONFIG_FILTER */
+DECLARE_CONSTANT(is_plain);		/* CONFIG_PLAIN or CONFIG_RULED */
+DECLARE_CONSTANT(is_ruled);		/* CONFIG_RULED */
+DECLARE_CONSTANT(is_direct);		/* the ring is plain, and its queues are those of direct.h */
+DECLARE_CONSTANT(cpu_mask);		/* config.cpu_mask */
+
+#endif /* RC_CONSTANT_H */

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/cilium/ebpf"
+)
+
+// The names of the maps of a wildTable.
+const (
+	wildIndexMap   = "ring_wild_index"
+	wildEntriesMap = "ring_wild_entries"
+	wildWholeMap   = "ring_wild"
+)
+
+// wildTable holds wildcard rules in the form in which programs look them up; see bpf/wild.h.
+type wildTable struct {
+	index wildIndex
+	// entries is the hash table of brief keys. Free entries have no id.
+	entries []wildEntry
+	whole   map[wildKey]wildRule
+}
+
+const (
+	wildSpace = 4 // places for each match
+	wildTries = 8 // numbers that are drawn for a size of the table, before it is made larger
+)
+
+// briefMask returns the part of a mask that is in brief keys, and whether that is the whole mask, except for the
+// RC_HAS_* bits.
+func briefMask(mask key) (briefKey, bool) {
+	rest := mask
+	rest[wordLink], rest[wordPorts] = 0, 0
+	rest[wordSource] &= 1<<32 - 1
+	rest[wordTarget] &= 1<<32 - 1
+	return briefOf(mask, 0), rest == key{}
+}
+
+// briefOf returns the brief key of a masked key.
+func briefOf(k key, shape uint64) briefKey {
+	return briefKey{W: [briefWords]uint64{k[wordLink]&^0xffff | shape, k[wordPorts], k[wordSource]>>32<<32 | k[wordTarget]>>32}}
+}
+
+// newWildTable makes the table of a set's rules.
+func newWildTable(s *ruleSet) *wildTable {
+	t := &wildTable{whole: map[wildKey]wildRule{}}
+	copy(t.index.Shapes[:], s.shapes)
+	var brief []wildEntry
+	for at, rule := range s.wild {
+		if s.shapes[at.Shape].IsBrief == 0 {
+			t.whole[at] = rule
+			continue
+		}
+		brief = append(brief, wildEntry{Key: briefOf(at.W, at.Shape), Rule: rule})
+	}
+	t.hash(brief)
+	t.sieve(s)
+	return t
+}
+
+// hash draws numbers until no entry is too far from its place.
+func (t *wildTable) hash(brief []wildEntry) {
+	for logarithm := max(bits.Len(uint(max(wildSpace*len(brief), 1)-1)), 1); ; logarithm++ {
+		for range wildTries {
+			draw(t.index.Secrets[:])
+			t.index.Shift = uint32(64 - logarithm)
+			t.entries = make([]wildEntry, 1<<logarithm+wildProbes)
+			if t.place(brief) {
+				return
+			}
+		}
+	}
+}
+
+// draw fills words with random numbers.
+func draw(words []uint64) {
+	random := make([]byte, 8*len(words))
+	_, _ = rand.Read(random) // never fails
+	for i := range words {
+		words[i] = binary.NativeEndian.Uint64(random[8*i:])
+	}
+}
+
+// place puts the entries into the table. It returns false if one is too far from its place.
+func (t *wildTable) place(brief []wildEntry) bool {
+	for _, entry := range brief {
+		at := t.index.hash(entry.Key)
+		end := at + wildProbes
+		for at < end && t.entries[at].Rule.ID != 0 {
+			at++
+		}
+		if at == end {
+			return false
+		}
+		t.entries[at] = entry
+	}
+	return true
+}
+
+// hash returns a key's place: wild_hash in bpf/wild.h.
+func (w *wildIndex) hash(k briefKey) uint64 {
+	var sum uint64
+	for i, word := range k.W {
+		sum += (word>>32 + w.Secrets[2*i]) * (word&(1<<32-1) + w.Secrets[2*i+1])
+	}
+	return sum >> w.Shift
+}
+
+// sieveField is a field by which shapes are excluded: bits of a word of the key. odd is the word's place in
+// wildIndex.Odds.
+type sieveField struct {
+	word, odd int
+	mask      uint64
+}
+
+var sieveFieldsOf = [sieveFields]sieveField{
+	{wordSource, 1, 0xffff << 48}, {wordSource, 1, 0xffffff << 40}, {wordTarget, 2, 0xffff << 48}, {wordTarget, 2, 0xffffff << 40},
+	{wordPorts, 0, 0xffff << shiftSource}, {wordPorts, 0, 0xffff << shiftTarget},
+}
+
+func (t *wildTable) sieve(s *ruleSet) {
+	draw(t.index.Odds[:])
+	for i := range t.index.Odds {
+		t.index.Odds[i] |= 1
+	}
+	for n, field := range sieveFieldsOf {
+		passes := &t.index.Passes[n]
+		for i, shape := range s.shapes {
+			if shape.Mask.W[field.word]&field.mask == field.mask {
+				continue
+			}
+			for row := range passes {
+				passes[row] |= 1 << i
+			}
+		}
+		for at := range s.wild {
+			if s.shapes[at.Shape].Mask.W[field.word]&field.mask == field.mask {
+				passes[(at.W[field.word]&field.mask)*t.index.Odds[field.odd]>>(64-sieveRowsLog)] |= 1 << at.Shape
+			}
+		}
+	}
+}
+
+// fill writes the table into the maps of a set.
+func (t *wildTable) fill(maps map[string]*ebpf.Map) error {
+	if err := maps[wildIndexMap].Put(uint32(0), t.index); err != nil {
+		return err
+	}
+	for at, rule := range t.whole {
+		if err := maps[wildWholeMap].Put(at, rule); err != nil {
+			return err
+		}
+	}
+	var places []uint32
+	var used []wildEntry
+	for i, entry := range t.entries {
+		if entry.Rule.ID != 0 {
+			places, used = append(places, uint32(i)), append(used, entry)
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	_, err := maps[wildEntriesMap].BatchUpdate(places, used, nil)
+	return err
+}
