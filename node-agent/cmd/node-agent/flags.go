@@ -99,7 +99,7 @@ func parseAgentFlags(args []string, environment func(string) string, hostname st
 	flags.StringVar(&f.hostname, "hostname", hostname, "standalone: the `name` that nodeSelector's kubernetes.io/hostname is compared with; other labels are taken as true")
 	flags.BoolVar(&f.keep, "keep", false, "standalone: leave the capture running at the end")
 	flags.StringVar(&f.statusJSON, "status-json", "", "standalone: `file` to write the status to whenever it is read, as JSON")
-	flags.StringVar(&f.uids, "uids", "", "standalone: `users` (numbers, with commas) that may consume queues besides root")
+	flags.StringVar(&f.uids, "uids", "", "standalone: `users` (numbers, with commas) that may consume queues of the eBPF engine besides root")
 	if err := parse(flags, args, errOut); err != nil {
 		return f, err
 	}
