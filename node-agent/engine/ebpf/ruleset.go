@@ -259,6 +259,9 @@ func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, table *wildTa
 		"ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices), "ring_pattern_hits": rules.patterns,
 	}
 	spec.Maps[patternRowsMap].ValueSize = uint32(placeBytes * len(rules.automaton.rows))
+	if len(rules.shapes) == 0 {
+		spec.Maps[wildIndexMap].ValueSize = 8 // the program does not look into it
+	}
 	if rules.idles {
 		entries[idleTimersMap] = 1 + len(rules.timers)
 	}
@@ -297,8 +300,10 @@ func (m *ringMaps) fill(rules *ruleSet, table *wildTable, rxQueues map[uint32]rx
 			return err
 		}
 	}
-	if err := table.fill(m.maps); err != nil {
-		return err
+	if len(rules.shapes) > 0 {
+		if err := table.fill(m.maps); err != nil {
+			return err
+		}
 	}
 	for rank, l := range rules.timers {
 		if !rules.idles {
