@@ -120,3 +120,26 @@ func TestProgramsThatReachNoQueueDirectly(t *testing.T) {
 		}
 	}
 }
+
+// An agent that was killed, or one without gates, may have left a gate open that nobody is behind.
+func TestGateWithoutConsumerIsClosed(t *testing.T) {
+	l := newLab(t)
+	first := l.engine()
+	l.apply(first, l.plan(1))
+	c := l.consume("mirror", 0)
+	requireDirect(l, first, true)
+	c.close()
+	l.detached(first, "mirror", 0)
+	q := first.clusters["mirror"].queues[0]
+	first.env.tables.gates.set(q.index, q.dataID())
+	require.NoError(t, first.Close())
+
+	e := l.engine()
+	require.Zero(t, e.env.tables.gates.get(q.index))
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	observed := l.observe(e)
+	require.True(t, balanced(observed))
+	stats := observed.Clusters["mirror"].Queues[0]
+	require.EqualValues(t, 5, stats.Dropped[capture.DropUnattended])
+	require.Zero(t, stats.Delivered)
+}

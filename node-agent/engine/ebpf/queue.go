@@ -119,12 +119,20 @@ func (q *queue) recover() error {
 	if !here {
 		return q.bare()
 	}
-	q.consumer = q.tables.attached.get(q.index)
-	if q.consumer != 0 {
-		q.tables.admit(q.index, q.consumer, q.area.id()) // an earlier process did not complete this
-		q.expiry = time.AfterFunc(q.grace, q.expire)
-	}
+	q.recoverConsumer()
 	return nil
+}
+
+// recoverConsumer completes what an earlier process did not: it may have recorded a consumer, or forgotten it, without
+// the gate. A version without gates leaves them as they are.
+func (q *queue) recoverConsumer() {
+	q.consumer = q.tables.attached.get(q.index)
+	if q.consumer == 0 {
+		q.tables.dismiss(q.index)
+		return
+	}
+	q.tables.admit(q.index, q.consumer, q.area.id())
+	q.expiry = time.AfterFunc(q.grace, q.expire)
 }
 
 // recoverArea maps the queue's maps. It returns false if some or all of them are missing. Then another area is made

@@ -219,10 +219,12 @@ func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint3
 	return table.Put(number, m[0])
 }
 
-// admit lets programs put packets into the queue at an index for a process, directly into the data map with the id.
+// admit lets programs put packets into the queue at an index for a process, directly into the data map with the id. The
+// gate is only open while a process is recorded, even if the agent is killed in between: packets behind an open gate
+// count as delivered.
 func (t *tables) admit(index, process, id uint32) {
-	t.gates.set(index, id)
 	t.attached.set(index, process)
+	t.gates.set(index, id)
 }
 
 // dismiss ends admit.

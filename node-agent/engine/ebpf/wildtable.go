@@ -49,7 +49,7 @@ func briefOf(k key, shape uint64) briefKey {
 func newWildTable(s *ruleSet) *wildTable {
 	t := &wildTable{whole: map[wildKey]wildRule{}}
 	copy(t.index.Shapes[:], s.shapes)
-	var brief []wildEntry
+	brief := make([]wildEntry, 0, len(s.wild))
 	for at, rule := range s.wild {
 		if s.shapes[at.Shape].IsBrief == 0 {
 			t.whole[at] = rule
@@ -155,16 +155,25 @@ func (t *wildTable) fill(maps map[string]*ebpf.Map) error {
 			return err
 		}
 	}
-	var places []uint32
-	var used []wildEntry
+	return t.fillEntries(maps[wildEntriesMap])
+}
+
+// entriesAtOnce is how many entries are written to the map in one call. There may be millions of entries, and the
+// agent's memory is limited.
+const entriesAtOnce = 4096
+
+func (t *wildTable) fillEntries(m *ebpf.Map) error {
+	places, used := make([]uint32, 0, entriesAtOnce), make([]wildEntry, 0, entriesAtOnce)
 	for i, entry := range t.entries {
 		if entry.Rule.ID != 0 {
 			places, used = append(places, uint32(i)), append(used, entry)
 		}
+		if len(used) == entriesAtOnce || i == len(t.entries)-1 && len(used) > 0 {
+			if _, err := m.BatchUpdate(places, used, nil); err != nil {
+				return err
+			}
+			places, used = places[:0], used[:0]
+		}
 	}
-	if len(used) == 0 {
-		return nil
-	}
-	_, err := maps[wildEntriesMap].BatchUpdate(places, used, nil)
-	return err
+	return nil
 }

@@ -136,6 +136,33 @@ func TestNoEntryIsFarFromItsPlace(t *testing.T) {
 	}
 }
 
+// TestTheMapHasAllEntries fills the map in more than one call.
+func TestTheMapHasAllEntries(t *testing.T) {
+	newLab(t)
+	for _, n := range []int{0, 1, entriesAtOnce, 2*entriesAtOnce + 1} {
+		rules := make([]capture.WildcardRule, n)
+		for i := range rules {
+			source := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+			rules[i] = capture.WildcardRule{ID: uint32(i) + 1, Match: capture.Match{Source: netip.PrefixFrom(source, 32)}}
+		}
+		s, err := compile(capture.RuleSet{Wildcard: rules})
+		require.NoError(t, err)
+		table := newWildTable(s)
+		spec, err := loadSpec()
+		require.NoError(t, err)
+		spec.Maps[wildEntriesMap].MaxEntries = uint32(len(table.entries))
+		m, err := newMap(spec.Maps[wildEntriesMap])
+		require.NoError(t, err)
+		defer m.Close()
+		require.NoError(t, table.fillEntries(m))
+		filled := make([]wildEntry, len(table.entries))
+		for at := range filled {
+			require.NoError(t, m.Lookup(uint32(at), &filled[at]))
+		}
+		require.Equal(t, table.entries, filled)
+	}
+}
+
 func TestASetWithoutRulesHasATable(t *testing.T) {
 	s, err := compile(capture.RuleSet{})
 	require.NoError(t, err)
