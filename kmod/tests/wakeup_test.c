@@ -131,7 +131,8 @@ RT_CASE(wakeup_own_timeout_epoll)
 	rt_queue_open(&queue, fixture.cluster, 0);
 	set = epoll_create1(EPOLL_CLOEXEC);
 	RT_CHECK(set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, queue.fd, &event), "%m");
-	RT_EQUAL(epoll_wait(set, &event, 1, 0), 0);
+	/* Until poll has taken its second look. */
+	RT_EQUAL(epoll_wait(set, &event, 1, 500), 0);
 	rt_own_timeout(&queue, 10000000);
 	rt_send(fixture.sender, &traffic, 0, 1);
 	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 1);
