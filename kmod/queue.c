@@ -210,9 +210,10 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	queue->attachment = ++rc_queue_attachments;
 	WRITE_ONCE(queue->snaplen, max(queue->snaplen, snaplen ?: RINGCAP_SNAPLEN_MAX));
 	rc_queue_fill_info(queue, name);
-	rc_waiter_reset(&queue->waiter);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
+	/* Only now: until its own timeout was cleared, poll's second look may start the timer for the last consumer. */
+	rc_waiter_reset(&queue->waiter);
 	/* For the consumer only: the count itself is kept elsewhere. */
 	WRITE_ONCE(queue->lanes[0].kernel->stats.dropped[RINGCAP_DROP_UNATTENDED], rc_queue_count_unattended(queue));
 	for (i = 0; i < queue->nr_lanes; i++)

@@ -30,8 +30,11 @@ void rc_waiter_wake(struct rc_waiter *waiter)
 
 void rc_waiter_arm(struct rc_waiter *waiter, u64 ns)
 {
-	if (!hrtimer_is_queued(&waiter->timer))
-		hrtimer_start(&waiter->timer, ktime_add_ns(ktime_get(), ns), HRTIMER_MODE_ABS_PINNED_SOFT);
+	ktime_t end = ktime_add_ns(ktime_get(), ns);
+
+	/* data_race: if another CPU starts the timer just now, it does so for the same packets. */
+	if (!hrtimer_is_queued(&waiter->timer) || ktime_before(end, data_race(hrtimer_get_expires(&waiter->timer))))
+		hrtimer_start(&waiter->timer, end, HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
 bool rc_waiter_disarm(struct rc_waiter *waiter)

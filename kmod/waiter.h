@@ -45,7 +45,10 @@ u64 rc_waiter_timeout_ns(const struct rc_waiter *waiter);
 /* There is data to read. */
 void rc_waiter_wake(struct rc_waiter *waiter);
 
-/* Wakes the waiters @ns nanoseconds from now, unless the timer is running already. */
+/*
+ * Wakes the waiters @ns nanoseconds from now, or when the running timer ends if that is sooner. It ends later if it was
+ * started for a longer timeout.
+ */
 void rc_waiter_arm(struct rc_waiter *waiter, u64 ns);
 
 /*

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 
 /* One packet and nothing after it: only the timer can tell. */
@@ -89,6 +90,59 @@ RT_CASE(wakeup_own_timeout)
 	rt_queue_open(&queue, fixture.cluster, 0);
 	RT_EQUAL(queue.consumer[0].timeout_us, 0);
 	RT_CHECK(rt_slept_ms(&fixture, &traffic, &queue, 27) < 5000, "inherited");
+	rt_queue_close(&queue);
+}
+
+/*
+ * A sleep that begins after the consumer chose a shorter timeout has that one, though a timer runs for the longer one.
+ */
+RT_CASE(wakeup_own_timeout_shortened)
+{
+	struct rt_cluster shape = { .watermark = 65536, .timeout_us = 1000000 };
+	struct rt_traffic traffic = {};
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	u64 start;
+
+	rt_fixture_open(&fixture, &shape);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_own_timeout(&queue, 10000000);
+	rt_send(fixture.sender, &traffic, 0, 1);
+	RT_EQUAL(rt_queue_poll(&queue, 100), 0);
+	rt_own_timeout(&queue, 2000000);
+	start = rt_now();
+	RT_EQUAL(rt_queue_poll(&queue, RT_PATIENCE_MS), POLLIN);
+	RT_CHECK(rt_now() - start < 6000000000ULL, "slept as long as before");
+	rt_queue_close(&queue);
+}
+
+/* The same for a consumer that sleeps by epoll, which asks the module again when the consumer modifies the entry. */
+RT_CASE(wakeup_own_timeout_epoll)
+{
+	struct rt_cluster shape = { .watermark = 65536, .timeout_us = 1000000 };
+	struct epoll_event event = { .events = EPOLLIN };
+	struct rt_traffic traffic = {};
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	int set;
+	u64 start;
+
+	rt_fixture_open(&fixture, &shape);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	set = epoll_create1(EPOLL_CLOEXEC);
+	RT_CHECK(set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, queue.fd, &event), "%m");
+	/* Until poll has taken its second look. */
+	RT_EQUAL(epoll_wait(set, &event, 1, 500), 0);
+	rt_own_timeout(&queue, 10000000);
+	rt_send(fixture.sender, &traffic, 0, 1);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 1);
+	rt_own_timeout(&queue, 2000000);
+	RT_CHECK(!epoll_ctl(set, EPOLL_CTL_MOD, queue.fd, &(struct epoll_event){ .events = EPOLLIN }), "%m");
+	start = rt_now();
+	rt_send(fixture.sender, &traffic, 1, 1);
+	RT_EQUAL(epoll_wait(set, &event, 1, RT_PATIENCE_MS), 1);
+	RT_CHECK(rt_now() - start < 6000000000ULL, "slept as long as before");
+	close(set);
 	rt_queue_close(&queue);
 }
 

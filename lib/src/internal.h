@@ -37,6 +37,8 @@ struct engine {
 	void (*show)(struct ringcap *h);
 	/* Called after a fork, when the child starts to read. */
 	void (*forked)(struct ringcap *h);
+	/* Called after the reader's own timeout has changed. NULL = nothing to do. */
+	void (*retime)(struct ringcap *h);
 	/* Handles enum event bits. Returns -ENODEV when the queue is gone and will not come back. */
 	int (*service)(struct ringcap *h, unsigned int events);
 	void (*stats)(struct ringcap *h, struct ringcap_stats *stats);

@@ -186,6 +186,17 @@ static int kmod_service(struct ringcap *h, unsigned int events)
 	return events & EVENT_QUEUE_GONE ? -ENODEV : 0;
 }
 
+/*
+ * The module may have a timer running for the old timeout, for packets that came while the reader was at work. When an
+ * entry is modified, epoll asks the module again, which then starts the timer for the new timeout.
+ */
+static void kmod_retime(struct ringcap *h)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = EVENT_QUEUE };
+
+	epoll_ctl(h->epoll_fd, EPOLL_CTL_MOD, h->kmod.fd, &event);
+}
+
 static void kmod_stats(struct ringcap *h, struct ringcap_stats *stats)
 {
 	for (unsigned int i = 0; i < h->kmod.lanes.nr; i++)
@@ -194,6 +205,7 @@ static void kmod_stats(struct ringcap *h, struct ringcap_stats *stats)
 
 const struct engine engine_kmod = {
 	.name = "KernelModule",
+	.retime = kmod_retime,
 	.service = kmod_service,
 	.stats = kmod_stats,
 	.close = kmod_close,

@@ -330,7 +330,8 @@ RINGCAP_API int ringcap_set_timeout(struct ringcap *h, uint32_t timeout_us)
 {
 	if (timeout_us && (timeout_us < RINGCAP_OWN_TIMEOUT_US_MIN || timeout_us > RINGCAP_OWN_TIMEOUT_US_MAX))
 		return -EINVAL;
-	__atomic_store_n(h->own_timeout, timeout_us, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(h->own_timeout, timeout_us, __ATOMIC_SEQ_CST) != timeout_us && h->engine->retime)
+		h->engine->retime(h);
 	return 0;
 }
 
