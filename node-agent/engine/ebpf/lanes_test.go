@@ -22,10 +22,15 @@ import (
 // onCPU runs do on a CPU, in the lab's network namespace.
 func (l *lab) onCPU(cpu int, do func()) {
 	runtime.LockOSThread() // it stays locked: the thread ends with the goroutine
+	require.NoError(l.t, moveTo(cpu))
+	do()
+}
+
+// moveTo moves the thread to a CPU.
+func moveTo(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
-	require.NoError(l.t, unix.SchedSetaffinity(0, &set))
-	do()
+	return unix.SchedSetaffinity(0, &set)
 }
 
 // sendFromAll sends from several CPUs at once, with the capture on the sending side. It returns the number of frames.

@@ -25,23 +25,18 @@ func numbered(flow, n int) []byte {
 }
 
 // sendMoving sends a flow's frames, each piece of them from another CPU. A CPU that is offline is left out.
-func (l *lab) sendMoving(socket, flow, frames int) {
+func sendMoving(socket, flow, frames int) {
 	const piece = 100
 	runtime.LockOSThread() // it stays locked: the thread ends with the goroutine
 	for n := range frames {
 		if n%piece == 0 {
-			var set unix.CPUSet
-			set.Set((flow + n/piece) % l.cpus())
-			_ = unix.SchedSetaffinity(0, &set)
+			_ = moveTo((flow + n/piece) % runtime.NumCPU())
 		}
 		for unix.EAGAIN == sendTo(socket, numbered(flow, n)) {
 			continue
 		}
 	}
 }
-
-// cpus are those that this process may use at its begin.
-func (l *lab) cpus() int { return runtime.NumCPU() }
 
 // toggleCPUs takes one CPU after the other offline and back, in a VM of the test's own.
 func (l *lab) toggleCPUs(end <-chan struct{}) {
@@ -55,7 +50,7 @@ func (l *lab) toggleCPUs(end <-chan struct{}) {
 		}
 	}
 	for turn := 0; ; turn++ {
-		cpu := 1 + turn%(l.cpus()-1)
+		cpu := 1 + turn%(runtime.NumCPU()-1)
 		online(cpu, "0")
 		time.Sleep(20 * time.Millisecond)
 		online(cpu, "1")
@@ -78,7 +73,7 @@ func (l *lab) sysfs() string {
 // steer changes the CPU that processes what an interface receives, as somebody does who sets RPS.
 func (l *lab) steer(setting string, end <-chan struct{}) {
 	for turn := 0; ; turn++ {
-		if err := os.WriteFile(setting, fmt.Appendf(nil, "%x", 1<<(turn%l.cpus())), 0o644); err != nil {
+		if err := os.WriteFile(setting, fmt.Appendf(nil, "%x", 1<<(turn%runtime.NumCPU())), 0o644); err != nil {
 			l.t.Error(err)
 		}
 		select {
@@ -97,7 +92,7 @@ func (l *lab) sendWhileCPUsMove(beside func(end <-chan struct{})) int {
 	moving.Go(func() { beside(end) })
 	for flow := range flows {
 		socket := l.packetSocket(l.sender)
-		sending.Go(func() { l.sendMoving(socket, flow, frames) })
+		sending.Go(func() { sendMoving(socket, flow, frames) })
 	}
 	sending.Wait()
 	close(end)

@@ -120,14 +120,19 @@ func matchesKey(mask, value, k key) bool {
 	return true
 }
 
-// TestNoEntryIsFarFromItsPlace makes the table of as many rules as a ring may have.
-func TestNoEntryIsFarFromItsPlace(t *testing.T) {
-	rules := make([]capture.WildcardRule, maxWildcard)
+// hostRules returns n rules, each about another host.
+func hostRules(n int) []capture.WildcardRule {
+	rules := make([]capture.WildcardRule, n)
 	for i := range rules {
 		source := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		rules[i] = capture.WildcardRule{ID: uint32(i) + 1, Match: capture.Match{Source: netip.PrefixFrom(source, 32)}}
 	}
-	s, err := compile(capture.RuleSet{Wildcard: rules})
+	return rules
+}
+
+// TestNoEntryIsFarFromItsPlace makes the table of as many rules as a ring may have.
+func TestNoEntryIsFarFromItsPlace(t *testing.T) {
+	s, err := compile(capture.RuleSet{Wildcard: hostRules(maxWildcard)})
 	require.NoError(t, err)
 	table := newWildTable(s)
 	require.LessOrEqual(t, len(table.entries), 2*wildSpace*maxWildcard)
@@ -140,12 +145,7 @@ func TestNoEntryIsFarFromItsPlace(t *testing.T) {
 func TestTheMapHasAllEntries(t *testing.T) {
 	newLab(t)
 	for _, n := range []int{0, 1, entriesAtOnce, 2*entriesAtOnce + 1} {
-		rules := make([]capture.WildcardRule, n)
-		for i := range rules {
-			source := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-			rules[i] = capture.WildcardRule{ID: uint32(i) + 1, Match: capture.Match{Source: netip.PrefixFrom(source, 32)}}
-		}
-		s, err := compile(capture.RuleSet{Wildcard: rules})
+		s, err := compile(capture.RuleSet{Wildcard: hostRules(n)})
 		require.NoError(t, err)
 		table := newWildTable(s)
 		spec, err := loadSpec()
