@@ -45,8 +45,14 @@ var filterSymbols = map[string]string{
 	ingressProgram: "ringcap_filter", egressProgram: "ringcap_filter", xdpProgram: "ringcap_xdp_filter",
 }
 
-// loadSpec reads the embedded object and adapts it to this machine.
+// loadSpec returns what the embedded object has, adapted to this machine. The caller may change it.
 func loadSpec() (*ebpf.CollectionSpec, error) {
+	spec, err := readObject()
+	return spec.Copy(), err
+}
+
+// readObject reads the object once, because that takes as long as the kernel takes to verify a program.
+var readObject = sync.OnceValues(func() (*ebpf.CollectionSpec, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(objectFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the eBPF object in this binary: %w", err)
@@ -64,7 +70,7 @@ func loadSpec() (*ebpf.CollectionSpec, error) {
 	spec.Maps[unattendedMap].Flags |= mmapable
 	spec.Maps["rc_doorbells"].InnerMap.MaxEntries = uint32(os.Getpagesize())
 	return spec, nil
-}
+})
 
 // sizeSection sets the number of elements of a section's map, which has one in the object.
 func sizeSection(spec *ebpf.MapSpec, name string, elements uint32) {
