@@ -22,11 +22,21 @@ const (
 // the one before.
 const tries = 5
 
-// pace tells whether what must come within the idle time did.
+// pace tells whether what must come within the idle time did, since the rules were made or the last packet came.
 type pace struct {
 	idle time.Duration
 	last time.Time
 	late bool
+}
+
+// made is called when the rules are there, with when the engine was told of them. The kernel module's idle times begin
+// then. Those of the eBPF engine begin when its programs are in place, which is the last that it does: where the machine
+// is emulated, the kernel takes seconds to verify a program.
+func (p *pace) made(engine string, told time.Time) {
+	p.last = told
+	if engine == "EBPF" {
+		p.last = time.Now()
+	}
 }
 
 // reached is called after wait and all that was done since the last one, or since the rules were made.

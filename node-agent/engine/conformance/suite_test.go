@@ -160,11 +160,13 @@ func (l *lab) run(t *testing.T, r row) {
 // result sends a row's packets and returns what became of them. It also reports whether the idle times of its rules
 // passed too early.
 func (l *lab) result(t *testing.T, plan capture.Plan, r row, idle time.Duration) (result, bool) {
-	pace := pace{idle: idle, last: time.Now()}
+	pace := pace{idle: idle}
 	seen, err := l.engine.Observe(context.Background())
 	require.NoError(t, err)
+	told := time.Now()
 	failed, err := l.engine.Apply(context.Background(), plan, seen)
 	require.NoError(t, err)
+	pace.made(l.name, told)
 	require.Empty(t, failed)
 	l.stack(t)
 	consumers := l.consume(t, plan, r)
