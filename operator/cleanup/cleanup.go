@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -48,8 +47,12 @@ func Run(ctx context.Context, c client.Client, out io.Writer) error {
 // untilNone waits until remaining returns nothing.
 func untilNone(ctx context.Context, out io.Writer, remaining func(context.Context) ([]string, error)) error {
 	var left []string
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		now, err := remaining(ctx)
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		var now []string
+		err := insist(ctx, out, func(ctx context.Context) (err error) {
+			now, err = remaining(ctx)
+			return err
+		})
 		if err != nil {
 			return false, err
 		}

@@ -22,8 +22,11 @@ import (
 // Keep removes everything from the nodes as Run does, but keeps the objects, without the operator's finalizer. It marks the
 // operator's Deployment for that. If it fails the mark stays, and the conditions of all objects report it.
 func Keep(ctx context.Context, c client.Client, operator client.ObjectKey, out io.Writer) error {
-	since, err := mark(ctx, c, operator)
-	if err != nil {
+	var since string
+	if err := insist(ctx, out, func(ctx context.Context) (err error) {
+		since, err = mark(ctx, c, operator)
+		return err
+	}); err != nil {
 		return err
 	}
 	if since == "" {

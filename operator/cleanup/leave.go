@@ -24,6 +24,15 @@ func Leave(ctx context.Context, c client.Client, nodes client.ObjectKey, lease s
 	if err := wait.DaemonSet(ctx, c, nodes, out); err != nil {
 		return fmt.Errorf("not all nodes are clean; on each that is not, run `node-agent cleanup --unload`, or restart it: %w", err)
 	}
+	if err := insist(ctx, out, func(ctx context.Context) error { return deleteOwn(ctx, c, nodes.Namespace, lease) }); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "All nodes are clean.")
+	return nil
+}
+
+// deleteOwn deletes what operator and agents created for themselves.
+func deleteOwn(ctx context.Context, c client.Client, namespace, lease string) error {
 	var captures v1alpha1.NodeCaptureList
 	if err := c.List(ctx, &captures); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("list NodeCaptures: %w", err)
@@ -34,14 +43,13 @@ func Leave(ctx context.Context, c client.Client, nodes client.ObjectKey, lease s
 		}
 	}
 	// Leases are deleted with their NodeCaptures, but not when the CRD is deleted with its NodeCaptures.
-	beats := []client.DeleteAllOfOption{client.InNamespace(nodes.Namespace), client.MatchingLabels(heartbeat.Labels())}
+	beats := []client.DeleteAllOfOption{client.InNamespace(namespace), client.MatchingLabels(heartbeat.Labels())}
 	if err := c.DeleteAllOf(ctx, &coordinationv1.Lease{}, beats...); err != nil {
 		return fmt.Errorf("delete the agents' Leases: %w", err)
 	}
-	elected := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodes.Namespace, Name: lease}}
+	elected := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lease}}
 	if err := c.Delete(ctx, elected); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Lease %s: %w", lease, err)
 	}
-	fmt.Fprintln(out, "All nodes are clean.")
 	return nil
 }
