@@ -4,10 +4,13 @@
 # Images as distributions make them, with their own libpcap, which knows nothing of ringcap: the distribution's here, and
 # stand-ins for those of RHEL (libpcap.so.1 in /usr/lib64) and of Alpine (musl, in /usr/lib). Needs $root, $images and $work.
 
+# knows_ringcap LIBRARY: by its texts. Elsewhere in the file is the path that it was compiled in, such as of a checkout named ringcap.
+knows_ringcap() { readelf -p .rodata "$1" | grep ringcap >/dev/null; }
+
 # stock_image NAME FOLDER LIBPCAP PATH: with a libpcap at its place, which PATH, a link, names as programs do.
 stock_image() {
 	local tool
-	if grep -aq ringcap "$3"; then
+	if knows_ringcap "$3"; then
 		echo "$3 is not a stock libpcap" >&2
 		return 1
 	fi
