@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Takes what the cluster knows of a replay. Needs kubectl in PATH, KUBECONFIG, and rcdemo at $rcdemo.
+# Takes what the cluster knows of a replay. Needs kubectl in PATH, KUBECONFIG, rcdemo at $rcdemo, and to be in the repository's root.
 
 consumers=ringcap-demo
 
@@ -16,19 +16,11 @@ collect_sizes() {
 	done
 }
 
-# collect_file POD FROM OUT: what a consumer wrote since its file had FROM bytes, as a capture. An exec's output may come
-# cut off, so its length is checked.
+# collect_file POD FROM OUT: what a consumer wrote since its file had FROM bytes, as a capture.
 collect_file() {
-	local pod=$1 from=$2 out=$3 file=/captures/$1.pcap size
-	size=$(kubectl -n $consumers exec "$pod" -- stat -c %s "$file")
-	for _ in 1 2 3 4 5; do
-		# shellcheck disable=SC2016 # its arguments are the other shell's
-		kubectl -n $consumers exec "$pod" -- sh -c 'head -c 24 "$1" && tail -c "+$2" "$1"' sh "$file" $((from + 1)) >"$out" </dev/null || true
-		[ "$(stat -c %s "$out")" != $((size - from + 24)) ] || return 0
-		echo "of $file in $pod came $(stat -c %s "$out") bytes instead of $((size - from + 24)); once more" >&2
-	done
-	echo "cannot fetch $file from $pod" >&2
-	return 1
+	local pod=$1 from=$2 out=$3 node uid
+	read -r node uid < <(kubectl -n $consumers get pod "$pod" -o 'jsonpath={.spec.nodeName} {.metadata.uid}{"\n"}')
+	e2e/cluster/node-captures "$node" "$uid" "$pod.pcap" "$from" "$out"
 }
 
 # collect_files SIZES FOLDER: what all consumers wrote since their files had those sizes.

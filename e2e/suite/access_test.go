@@ -110,7 +110,7 @@ func TestStockImagesCapture(t *testing.T) {
 	r.disturbed(under{}, lossless)
 	for name := range images {
 		for _, pod := range c.podsOf(pods, "app="+name) {
-			r.wrote(&pod, allFiles)
+			r.wrote(&pod, "*.pcap")
 		}
 	}
 	r.Cluster = "suite-stock"

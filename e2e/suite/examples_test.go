@@ -140,7 +140,7 @@ func (e *examples) payload(node string) {
 	sent, ring := e.onWire(node), ringOf(nodeIn(e.after, node), "suspicious")
 	require.Equal(e, fmt.Sprint(sent, sent-e.wanted, e.wanted), fmt.Sprint(ring.Seen, ring.Filtered, ring.Passed), "%s: seen, filtered, passed", node)
 	file := e.file(node + ".found.pcap")
-	e.fetch(e.program(node, "ringcap-payload", "tcpdump-payload"), "cat /captures/found.pcap", file)
+	e.copyCapture(e.program(node, "ringcap-payload", "tcpdump-payload"), "found.pcap", file)
 	e.packets(e.wanted, file)
 	byWords, of := 0.0, regexp.MustCompile(`(?m)^ringcap_payload_pattern_packets_total\{.*suspicious.* (\S+)$`)
 	for _, match := range of.FindAllStringSubmatch(e.fetchURL("http://"+e.metricsOf(node)+"/metrics"), -1) {
@@ -154,7 +154,7 @@ func (e *examples) payload(node string) {
 // quick: only the node with the module has it; on the other the pod waits.
 func (e *examples) quick() {
 	file := e.file("quick.pcap")
-	e.fetch(e.program(kmod, "ringcap-quick", "tcpdump-quick"), "cat /captures/quick.pcap", file)
+	e.copyCapture(e.program(kmod, "ringcap-quick", "tcpdump-quick"), "quick.pcap", file)
 	e.packets(e.onWire(kmod), file)
 	ring := ringOf(nodeIn(e.after, ebpf), "quick")
 	require.Equal(e, "false EngineUnavailable", fmt.Sprint(ring.Ready, " ", ring.Reason))
@@ -174,7 +174,7 @@ func (e *examples) quick() {
 func (e *examples) node(node, gateway string) {
 	file, ip := e.file(node+".talk.pcap"), e.addressOf(node)
 	filter := e.run("kubectl", "get", "capturering", "node-talk", "-o", "jsonpath={.spec.filter.bpf}")
-	e.fetch(e.program(node, "ringcap-node", "tcpdump-node"), "cat /captures/node.pcap", file)
+	e.copyCapture(e.program(node, "ringcap-node", "tcpdump-node"), "node.pcap", file)
 	e.packets(5, file, "icmp[icmptype] == 8 and src "+gateway+" and dst "+ip+" and ip[2:2] == 361")
 	e.packets(5, file, "icmp[icmptype] == 0 and dst "+gateway+" and src "+ip+" and ip[2:2] == 361")
 	e.packets(0, file, "not ("+filter+")")
@@ -238,7 +238,7 @@ func TestExamplesDoWhatTheySay(t *testing.T) {
 		e.softflowd(node)
 		e.node(node, gateway)
 		e.payload(node)
-		e.wrote(e.program(node, sensors, "tcpdump"), "cat /captures/watch.pcap0")
+		e.wrote(e.program(node, sensors, "tcpdump"), "watch.pcap0")
 	}
 	e.check(lossless)
 	e.quick()

@@ -57,18 +57,29 @@ func (c *Case) in(pod *corev1.Pod, command ...string) (said string) {
 	return strings.TrimSpace(said)
 }
 
-// fetch writes what a shell script prints in a pod to a file here. A file that grows meanwhile is taken as long as it was at first, and
-// an exec's output may come cut off, so its length is checked.
+// fetch writes what a shell script prints in a pod to a file here. An exec's output may come cut off, so it has an end by which that is
+// noticed.
 func (c *Case) fetch(pod *corev1.Pod, script, to string) {
+	const end = "all of it"
 	c.until(60, pod.Name+": "+script, func() {
-		// A pipe would hide that the script fails.
-		size := c.in(pod, "sh", "-c", "("+script+") >/dev/null && ("+script+") | wc -c")
-		data, err := c.exec(pod, "", "sh", "-c", "("+script+") | head -c "+size)
+		data, err := c.exec(pod, "", "sh", "-c", "("+script+") && printf '"+end+"'")
 		require.NoError(c, err)
-		require.Equal(c, size, fmt.Sprint(len(data)), "bytes")
-		c.write(to, data)
+		require.True(c, strings.HasSuffix(data, end), "%d bytes came, without the end", len(data))
+		c.write(to, strings.TrimSuffix(data, end))
 	})
 }
+
+// allOfIt is where a capture's packets begin.
+const allOfIt = "24"
+
+// copyCaptures writes what is in a pod's volumes to a file here, as one capture: of the files like a pattern, each from a byte on. The
+// node copies it: what a virtual machine without KVM sends through an exec takes minutes.
+func (c *Case) copyCaptures(pod *corev1.Pod, files, from, to string) {
+	c.run("e2e/cluster/node-captures", pod.Spec.NodeName, string(pod.UID), files, from, to)
+}
+
+// copyCapture is copyCaptures of all of one file.
+func (c *Case) copyCapture(pod *corev1.Pod, name, to string) { c.copyCaptures(pod, name, allOfIt, to) }
 
 // captured is how many packets of a capture a filter takes. A file that is not there or not whole, and a filter that is none, fail the
 // case: they are not "no packets".

@@ -75,11 +75,11 @@ func TestNamespaceCapturesItsOwnPods(t *testing.T) {
 	resource := c.run("kubectl", editor, "-n", team, "get", "podcapture", "web", "-o", "jsonpath={.status.resource}")
 	ring := strings.TrimPrefix(resource, "ringcap.io/")
 
-	const label, path = "app.kubernetes.io/name=tcpdump-podcapture", "/captures/web.pcap"
+	const label, name = "app.kubernetes.io/name=tcpdump-podcapture", "web.pcap"
 	others, ours := c.sent("shop", "others", 300), c.sent(team, "web", 5000)
 	require.Len(t, others, 2)
 	require.Len(t, ours, 2)
-	c.exactly(team, label, path, ours, others)
+	c.exactly(team, label, name, ours, others)
 	captured(60)
 
 	c.teamByCommandLine()
@@ -100,7 +100,7 @@ func TestNamespaceCapturesItsOwnPods(t *testing.T) {
 	for i := range ours {
 		ours[i].sent += 5000 + 2000
 	}
-	c.exactly(team, label, path, ours, others)
+	c.exactly(team, label, name, ours, others)
 	c.nobodyElses(resource)
 
 	c.run("kubectl", editor, "-n", team, "delete", "podcapture", "web")

@@ -51,9 +51,9 @@ func (c *Case) hasAll(file string, senders []sender) {
 	}
 }
 
-// exactly waits until the files that the consumers of a namespace write, PATH in each, have all datagrams of those senders that are on
+// exactly waits until the files that the consumers of a namespace write, with a name in each, have all datagrams of those senders that are on
 // their node, and nothing of others.
-func (c *Case) exactly(namespace, label, path string, senders, others []sender) {
+func (c *Case) exactly(namespace, label, name string, senders, others []sender) {
 	for _, node := range nodes {
 		var want []sender
 		for _, s := range senders {
@@ -66,7 +66,7 @@ func (c *Case) exactly(namespace, label, path string, senders, others []sender) 
 		}
 		file := c.file("web-" + node + ".pcap")
 		c.until(60, file+" has all datagrams", func() {
-			c.fetch(c.podOn(node, namespace, label), "cat "+path, file)
+			c.copyCapture(c.podOn(node, namespace, label), name, file)
 			c.hasAll(file, want)
 		})
 	}
@@ -128,7 +128,7 @@ func TestPodsComeAndGoAndNoneLosesAPacket(t *testing.T) {
 	require.NoError(t, <-sent)
 	require.Len(t, steady, 2)
 	require.Len(t, more, 4)
-	c.exactly("ringcap-pods", "app.kubernetes.io/name=tcpdump-pods", "/captures/web.pcap", append(steady, more...), nil)
+	c.exactly("ringcap-pods", "app.kubernetes.io/name=tcpdump-pods", "web.pcap", append(steady, more...), nil)
 	for _, node := range nodes {
 		// A report that is made while packets come has ring and queues a moment apart.
 		c.until(60, "ring and queues count the same", func() {

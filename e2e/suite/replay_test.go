@@ -256,14 +256,15 @@ func given(queues []v1alpha1.QueueStatus) (sum int64) {
 // collect gets what the consumers have written since the beginning, each as a capture.
 func (r *replay) collect() {
 	for i, pod := range r.consumers {
-		file := "/captures/" + pod.Name + ".pcap"
-		r.wrote(&pod, fmt.Sprintf("head -c 24 %s; tail -c +$((%s + 1)) %s", file, r.from[i], file))
+		r.wroteFrom(&pod, pod.Name+".pcap", r.from[i])
 	}
 }
 
-// wrote puts what a script prints in a pod to where the account looks for what its consumer wrote.
-func (r *replay) wrote(pod *corev1.Pod, script string) {
-	r.fetch(pod, script, r.file(pod.Namespace+"_"+pod.Name+".pcap"))
+// wrote puts all that a pod has written into files like a pattern to where the account looks for what its consumer wrote.
+func (r *replay) wrote(pod *corev1.Pod, files string) { r.wroteFrom(pod, files, allOfIt) }
+
+func (r *replay) wroteFrom(pod *corev1.Pod, files, from string) {
+	r.copyCaptures(pod, files, from, r.file(pod.Namespace+"_"+pod.Name+".pcap"))
 }
 
 // check accounts for every packet.

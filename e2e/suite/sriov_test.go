@@ -145,7 +145,7 @@ func (c *Case) functionReplay(f function, sensor *corev1.Pod, name string) {
 	require.NoError(c, r.send())
 	r.settle(60)
 	all := r.file("all.pcap")
-	c.fetch(sensor, "cat /captures/vf.pcap", all)
+	c.copyCapture(sensor, "vf.pcap", all)
 	c.run("tcpdump", "-r", all, "-w", r.file(sensor.Namespace+"_"+sensor.Name+".pcap"), "udp dst port 9")
 	c.packets(0, all, "not (udp dst port 9 or udp dst port 10)")
 	r.check(lossless)
