@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command report compares what bench/agent measured with the goals. Its argument is a file in which "figure" begins each
-// line that has a figure. It prints the goals, and writes figures and goals as JSON.
+// Command report compares what bench/agent measured with the goals. Its argument is a file in which each line with a
+// figure begins with "figure". It prints the goals, and writes figures and goals as JSON.
 package main
 
 import (
