@@ -6,9 +6,9 @@
  *   workload --rate LOAD SENDER RECEIVER CASE QUEUES WHO...
  *
  * CASE names the case in the results. QUEUES is the number of the card's receive queues. WHO is one of sender (the card
- * discards everything), no-reader, tpacket-v3, af-xdp-copy, or a ringcap reader: mode-0, mode-1, mode-2, or
- * mode-2-per-queue. mode-2-per-queue has a queue, and af-xdp-copy a socket, for each of the card's queues. 60:WHO
- * measures the smallest packets only. Prints lines as bench/kernel does.
+ * discards everything), no-reader, tpacket-v3, af-xdp-copy, or a ringcap reader: mode-0, mode-1, mode-2,
+ * mode-2-per-queue, or the eBPF engine's ebpf-mode-2. mode-2-per-queue has a queue, and af-xdp-copy a socket, for each
+ * of the card's queues. 60:WHO measures the smallest packets only. Prints lines as bench/kernel does.
  *
  * With --rate it finds the greatest rates at which nothing is lost, see rate.h. LOAD says whether the machine is idle
  * or busy. SENDER and RECEIVER are the cards' PCI addresses.
@@ -81,6 +81,7 @@ static const struct experiment experiments[] = {
 	{ .who = "mode-1", RING(.transparent = 1) },
 	{ .who = "mode-2", RING(.transparent = 2) },
 	{ .who = "mode-2-per-queue", RING(.transparent = 2, .per_rx_queue = true) },
+	{ .who = "ebpf-mode-2", RING(.transparent = 2, .ebpf = true) },
 };
 
 static struct experiment find(const char *who)

@@ -88,8 +88,9 @@ static void write_manifest(const struct ring_shape *shape, unsigned int queues)
 	fprintf(file, "apiVersion: ringcap.io/v1alpha1\n"
 		      "kind: CaptureRing\n"
 		      "metadata: {name: bench}\n"
-		      "spec: {engine: EBPF, interfaces: [{name: %s}], queues: %u, slots: 8192, snapLength: 1536, filter: ",
-		shape->device, queues);
+		      "spec: {engine: EBPF, interfaces: [{name: %s}], transparentMode: %u, nodeTraffic: Allow, "
+		      "queues: %u, slots: 8192, snapLength: 1536, filter: ",
+		shape->device, shape->transparent, queues);
 	put_filter(file, shape);
 	fprintf(file, "}\n");
 	fclose(file);

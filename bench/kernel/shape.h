@@ -8,7 +8,7 @@
 /**
  * struct ring_shape - the required properties of a ring
  * @device: the device from which received packets are tapped
- * @ebpf: a ring of the eBPF engine. It has no mode, @per_rx_queue or @exact, because no manifest has them
+ * @ebpf: a ring of the eBPF engine, without @exact, because no manifest has them, and without @per_rx_queue
  * @transparent: transparent mode 0, 1 or 2
  * @per_rx_queue: each receive queue of the device has its own queue of the ring
  * @filter: the ring has the BPF program of "tcp port 80"

@@ -100,9 +100,9 @@ func NewGoal(name string, limit float64, value *float64) Goal {
 	return Goal{Name: name, Limit: limit, Value: value, Reached: value != nil && *value <= limit}
 }
 
-// PrintGoals prints a table of them.
-func PrintGoals(w io.Writer, goals []Goal) error {
-	fmt.Fprintf(w, "\nGoals, %d bytes:\n\n", Smallest)
+// PrintGoals prints a table of them under a title.
+func PrintGoals(w io.Writer, title string, goals []Goal) error {
+	fmt.Fprintf(w, "\n%s:\n\n", title)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, g := range goals {
 		switch {

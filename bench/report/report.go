@@ -214,7 +214,7 @@ func (b Benchmark) print(w io.Writer, result Result) error {
 			return err
 		}
 	}
-	if err := PrintGoals(w, result.Goals); err != nil {
+	if err := PrintGoals(w, fmt.Sprintf("Goals, %d bytes", Smallest), result.Goals); err != nil {
 		return err
 	}
 	printRates(w, result.Rates)

@@ -137,7 +137,7 @@ func TestGoals(t *testing.T) {
 	require.InDelta(t, 6.04, *rows.goals[5].Value, 0.01)
 
 	var table bytes.Buffer
-	require.NoError(t, PrintGoals(&table, rows.goals))
+	require.NoError(t, PrintGoals(&table, "Goals", rows.goals))
 	require.Regexp(t, `half +at most 0.50 +0.50 +reached`, table.String())
 	require.Regexp(t, `locked +at most 1.00 +1.50 +missed`, table.String())
 	require.Regexp(t, `unknown +at most 1.00 +not measured`, table.String())

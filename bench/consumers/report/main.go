@@ -49,7 +49,7 @@ func run(w io.Writer, folders []string, out, tables string) error {
 			return err
 		}
 	}
-	return report.PrintGoals(w, result.Goals)
+	return report.PrintGoals(w, fmt.Sprintf("Goals, packets of %d bytes", report.Smallest), result.Goals)
 }
 
 func readMachine(folder string) (Machine, error) {

@@ -36,6 +36,7 @@ var (
 	mode1    = key("igb-aware", "mode-1", 1)
 	mode2    = key("igb-aware", "mode-2", 1)
 	mode2SKB = key("igb-aware-skb", "mode-2", 1)
+	ebpf     = key("igb-stock", "ebpf-mode-2", 1)
 
 	stackMirrored   = key("igb-stock-mirrored", "no-reader", 1)
 	tpacketMirrored = key("igb-stock-mirrored", "tpacket-v3", 1)
@@ -47,6 +48,7 @@ func judge(rows *report.Rows) {
 	rows.LimitRatio("igb, mode 2 before the skb / TPACKET_V3", 0.20, mode2, tpacket)
 	rows.LimitRatio("igb, mode 2 before the skb / TPACKET_V3, mirrored traffic", 0.20, mode2Mirrored, tpacketMirrored)
 	rows.LimitRatio("igb, mode 2 before the skb / AF_XDP, copy mode", 0.65, mode2, xdp)
+	rows.LimitRatio("igb, eBPF before the skb (XDP, mode 2) / the module's mode 2 there", 1.5, ebpf, mode2)
 	rows.LimitRatio("igb, mode 2 on the skb / TPACKET_V3", 0.40, mode2SKB, tpacket)
 	rows.LimitRatio("igb, mode 1 / the stack alone", 1.12, mode1, stack)
 	rows.LimitRatio("igb, mode 1 / the stack alone, mirrored traffic", 1.12, mode1Mirrored, stackMirrored)
@@ -73,7 +75,7 @@ func markdown(result report.Result) string {
 	add(t, t.RateCell, "lossless, igb, 60 bytes", "igb", rates, queues)
 	add(t, t.RateCell, "lossless, e1000e", "e1000e", rates, sizes)
 	t.Goals()
-	t.Dominators(tpacket, xdp, mode1, mode2, mode2SKB)
+	t.Dominators(tpacket, xdp, ebpf, mode1, mode2, mode2SKB)
 	return t.String()
 }
 
@@ -112,6 +114,7 @@ var (
 		{"stock driver, no reader", "stock", "no-reader"},
 		{"stock driver, TPACKET_V3", "stock", "tpacket-v3"},
 		{"stock driver, AF_XDP, copy mode", "stock", "af-xdp-copy"},
+		{"stock driver, eBPF engine, mode 2 (XDP)", "stock", "ebpf-mode-2"},
 		{"aware driver, no ring", "aware", "no-reader"},
 		{"aware driver, mode 0", "aware", "mode-0"},
 		{"aware driver, mode 1", "aware", "mode-1"},
