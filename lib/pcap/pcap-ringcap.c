@@ -46,7 +46,7 @@
 struct pcap_ringcap {
 	struct ringcap *queue;
 	int nonblock;		/* private: the descriptor itself never blocks */
-	struct ringcap_run run;	/* the next read releases its passed packets: the program may still use them */
+	struct ringcap_run run;	/* may go on in the next read, which also releases what the program may still use */
 	int failed;		/* -errno that the next read reports */
 	uint64_t received;	/* before the filter */
 	struct ringcap_stats start;
@@ -209,6 +209,13 @@ static int drain(pcap_t *p, struct pcap_ringcap *rc, int count, pcap_handler cal
 	return passed;
 }
 
+static int has_more(const struct ringcap_run *run)
+{
+	struct ringcap_run ahead = *run;
+
+	return ringcap_next(&ahead) != NULL;
+}
+
 static int64_t now_ms(void)
 {
 	struct timespec ts;
@@ -298,8 +305,11 @@ static int ringcap_pcap_read(pcap_t *p, int count, pcap_handler callback, u_char
 		}
 		n = read_runs(p, PACKET_COUNT_IS_UNLIMITED(count) ? INT_MAX : count, callback, user, &err);
 	} while (!n && (p->break_loop || err == -EINTR));
-	/* pcap_next and pcap_next_ex return a pointer that is valid until the next call. Others are done with theirs. */
-	if (n && callback != p->oneshot_callback)
+	/*
+	 * A run that has more packets goes on in the next call: some programs take packets one by one. pcap_next and
+	 * pcap_next_ex return a pointer that is valid until the next call.
+	 */
+	if (n && callback != p->oneshot_callback && !has_more(&rc->run))
 		ringcap_done(rc->queue, &rc->run);
 	if (err < 0 && err != -EINTR) {
 		if (!n)
