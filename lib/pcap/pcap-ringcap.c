@@ -521,16 +521,21 @@ static int writes_into_packets(void)
 }
 
 /*
- * The program's timeout is also how long it sleeps over packets that are there, as in libpcap on Linux. Without one, and
- * in immediate mode, the ring decides.
+ * The program's timeout is also how long it sleeps over packets that are there, as in libpcap on Linux: two per cent
+ * less, because dumpcap waits for the descriptor that long by itself. The queue's time starts with the first packet, a
+ * little after the program's. So it would wake too early, and a moment later again. Without a timeout, and in immediate
+ * mode, the ring decides.
  */
 static void sleep_as_asked(pcap_t *p)
 {
+	enum { US_OF_A_MS = 980, MOST_MS = RINGCAP_OWN_TIMEOUT_US_MAX / US_OF_A_MS };
 	struct pcap_ringcap *rc = p->priv;
-	int most_ms = RINGCAP_OWN_TIMEOUT_US_MAX / 1000;
+	uint32_t us;
 
-	if (p->opt.timeout > 0 && !p->opt.immediate)
-		ringcap_set_timeout(rc->queue, (uint32_t)(p->opt.timeout < most_ms ? p->opt.timeout : most_ms) * 1000);
+	if (p->opt.timeout <= 0 || p->opt.immediate)
+		return;
+	us = p->opt.timeout > MOST_MS ? RINGCAP_OWN_TIMEOUT_US_MAX : (uint32_t)p->opt.timeout * US_OF_A_MS;
+	ringcap_set_timeout(rc->queue, us < RINGCAP_OWN_TIMEOUT_US_MIN ? RINGCAP_OWN_TIMEOUT_US_MIN : us);
 }
 
 static int ringcap_activate(pcap_t *p)
