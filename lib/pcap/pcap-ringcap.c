@@ -117,11 +117,17 @@ static int from_list(const char *device, char *name, size_t size)
 
 /* ---------------------------------------------------------------- reading */
 
+/* tcpdump sets the filter of an empty expression, which is one instruction. */
+static int accepts_all(const struct bpf_program *filter)
+{
+	return filter->bf_len == 1 && filter->bf_insns->code == (BPF_RET | BPF_K) && filter->bf_insns->k;
+}
+
 static void note_odd(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
 
-	rc->odd = p->direction != PCAP_D_INOUT || p->fcode.bf_insns || rc->copy;
+	rc->odd = p->direction != PCAP_D_INOUT || rc->copy || (p->fcode.bf_insns && !accepts_all(&p->fcode));
 }
 
 /* Outside the loop, which is shorter without them: most programs use neither. */
