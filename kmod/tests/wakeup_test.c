@@ -163,11 +163,12 @@ RT_CASE(wakeup_own_timeout_at_once)
 
 struct rt_stream {
 	const struct rt_fixture *fixture;
+	u32 burst;
 	u32 sent;
 	bool ended;
 };
 
-/* Sends a packet each few milliseconds, for three seconds. */
+/* Sends some packets each few milliseconds, for three seconds. */
 static void *rt_send_stream(void *arg)
 {
 	const struct rt_traffic traffic = {};
@@ -175,7 +176,8 @@ static void *rt_send_stream(void *arg)
 	const u64 end = rt_now() + 3000000000ULL;
 
 	while (rt_now() < end) {
-		rt_send(stream->fixture->sender, &traffic, stream->sent++, 1);
+		rt_send(stream->fixture->sender, &traffic, stream->sent, stream->burst);
+		stream->sent += stream->burst;
 		usleep(2000);
 	}
 	__atomic_store_n(&stream->ended, true, __ATOMIC_RELEASE);
@@ -191,16 +193,17 @@ static u32 rt_sleeps(void)
 }
 
 /*
- * While packets keep coming, the consumer is woken once for each timeout of its own: not by the cluster's timeout, by
- * the second look that poll takes, or by a timer from before the last read.
+ * While packets keep coming, the consumer is woken once for each timeout of its own and for each watermark: not by the
+ * cluster's timeout, by the second look that poll takes, or by a timer from before the last read.
  */
-RT_CASE(wakeup_count)
+static void rt_count_wakeups(u32 burst)
 {
 	struct rt_cluster shape = { .lanes = 1, .watermark = 65536 };
-	struct rt_stream stream = {};
+	struct rt_stream stream = { .burst = burst };
+	const struct rt_traffic traffic = {};
 	struct rt_fixture fixture;
 	struct rt_queue queue;
-	u32 read = 0, sleeps;
+	u32 read = 0, sleeps, watermarks;
 	pthread_t thread;
 
 	rt_fixture_open(&fixture, &shape);
@@ -217,8 +220,26 @@ RT_CASE(wakeup_count)
 	sleeps = rt_sleeps() - sleeps;
 	pthread_join(thread, NULL);
 	RT_EVENTUALLY((read += rt_queue_read(&queue, NULL, NULL)) == stream.sent, 5000);
-	RT_CHECK(sleeps <= 9, "slept %u times", sleeps);
+	watermarks = (rt_traffic_bytes(&traffic, 0, stream.sent) + 40ULL * stream.sent) / shape.watermark;
+	RT_CHECK(sleeps <= 9 + watermarks, "slept %u times, %u packets reached the watermark %u times", sleeps,
+		 stream.sent, watermarks);
 	rt_queue_close(&queue);
+}
+
+/* The rates are those of a quick machine: 1,000, 20,000 and 50,000 packets a second. */
+RT_CASE(wakeup_count)
+{
+	rt_count_wakeups(2);
+}
+
+RT_CASE(wakeup_count_20000)
+{
+	rt_count_wakeups(40);
+}
+
+RT_CASE(wakeup_count_50000)
+{
+	rt_count_wakeups(100);
 }
 
 struct rt_late_sender {

@@ -226,6 +226,7 @@ static int choose_input(struct instance *in, DAQ_ModuleConfig_h config, char **n
 			       input, names, total, names);
 		return DAQ_ERROR_INVAL;
 	}
+	/* libdaq refuses a number above the total, so the list has a name for this instance. */
 	*name = copy_name(input, names > 1 && id ? id - 1 : 0);
 	return *name ? DAQ_SUCCESS : DAQ_ERROR_NOMEM;
 }

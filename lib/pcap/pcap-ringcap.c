@@ -46,7 +46,7 @@
 struct pcap_ringcap {
 	struct ringcap *queue;
 	int nonblock;		/* private: the descriptor itself never blocks */
-	struct ringcap_run run;	/* the next read releases its passed packets: the program may still use them */
+	struct ringcap_run run;	/* may go on in the next read, which also releases what the program may still use */
 	int failed;		/* -errno that the next read reports */
 	uint64_t received;	/* before the filter */
 	struct ringcap_stats start;
@@ -117,11 +117,17 @@ static int from_list(const char *device, char *name, size_t size)
 
 /* ---------------------------------------------------------------- reading */
 
+/* tcpdump sets the filter of an empty expression, which is one instruction. */
+static int accepts_all(const struct bpf_program *filter)
+{
+	return filter->bf_len == 1 && filter->bf_insns->code == (BPF_RET | BPF_K) && filter->bf_insns->k;
+}
+
 static void note_odd(pcap_t *p)
 {
 	struct pcap_ringcap *rc = p->priv;
 
-	rc->odd = p->direction != PCAP_D_INOUT || p->fcode.bf_insns || rc->copy;
+	rc->odd = p->direction != PCAP_D_INOUT || rc->copy || (p->fcode.bf_insns && !accepts_all(&p->fcode));
 }
 
 /* Outside the loop, which is shorter without them: most programs use neither. */
@@ -207,6 +213,13 @@ static int drain(pcap_t *p, struct pcap_ringcap *rc, int count, pcap_handler cal
 	rc->run = run;
 	rc->received += (uint64_t)passed + rejected;
 	return passed;
+}
+
+static int has_more(const struct ringcap_run *run)
+{
+	struct ringcap_run ahead = *run;
+
+	return ringcap_next(&ahead) != NULL;
 }
 
 static int64_t now_ms(void)
@@ -298,8 +311,11 @@ static int ringcap_pcap_read(pcap_t *p, int count, pcap_handler callback, u_char
 		}
 		n = read_runs(p, PACKET_COUNT_IS_UNLIMITED(count) ? INT_MAX : count, callback, user, &err);
 	} while (!n && (p->break_loop || err == -EINTR));
-	/* pcap_next and pcap_next_ex return a pointer that is valid until the next call. Others are done with theirs. */
-	if (n && callback != p->oneshot_callback)
+	/*
+	 * A run that has more packets goes on in the next call: some programs take packets one by one. pcap_next and
+	 * pcap_next_ex return a pointer that is valid until the next call.
+	 */
+	if (n && callback != p->oneshot_callback && !has_more(&rc->run))
 		ringcap_done(rc->queue, &rc->run);
 	if (err < 0 && err != -EINTR) {
 		if (!n)
@@ -511,16 +527,21 @@ static int writes_into_packets(void)
 }
 
 /*
- * The program's timeout is also how long it sleeps over packets that are there, as in libpcap on Linux. Without one, and
- * in immediate mode, the ring decides.
+ * The program's timeout is also how long it sleeps over packets that are there, as in libpcap on Linux: two per cent
+ * less, because dumpcap waits for the descriptor that long by itself. The queue's time starts with the first packet, a
+ * little after the program's. So it would wake too early, and a moment later again. Without a timeout, and in immediate
+ * mode, the ring decides.
  */
 static void sleep_as_asked(pcap_t *p)
 {
+	enum { US_OF_A_MS = 980, MOST_MS = RINGCAP_OWN_TIMEOUT_US_MAX / US_OF_A_MS };
 	struct pcap_ringcap *rc = p->priv;
-	int most_ms = RINGCAP_OWN_TIMEOUT_US_MAX / 1000;
+	uint32_t us;
 
-	if (p->opt.timeout > 0 && !p->opt.immediate)
-		ringcap_set_timeout(rc->queue, (uint32_t)(p->opt.timeout < most_ms ? p->opt.timeout : most_ms) * 1000);
+	if (p->opt.timeout <= 0 || p->opt.immediate)
+		return;
+	us = p->opt.timeout > MOST_MS ? RINGCAP_OWN_TIMEOUT_US_MAX : (uint32_t)p->opt.timeout * US_OF_A_MS;
+	ringcap_set_timeout(rc->queue, us < RINGCAP_OWN_TIMEOUT_US_MIN ? RINGCAP_OWN_TIMEOUT_US_MIN : us);
 }
 
 static int ringcap_activate(pcap_t *p)

@@ -40,6 +40,15 @@ unsigned int asked_timeout_ms(void)
 	return ms;
 }
 
+uint64_t asked_unreleased(void)
+{
+	uint64_t bytes;
+
+	asked_put(ASKED_UNRELEASED);
+	CHECK_EQ(read(done, &bytes, sizeof(bytes)), sizeof(bytes));
+	return bytes;
+}
+
 static void delete_queue(const char *dir, struct pollfd *listener, struct pollfd *consumer)
 {
 	CHECK(!fake_remove(dir, "mirror", 0));
@@ -57,12 +66,15 @@ static void put_all(struct fake_queue *q, unsigned char n)
 static void serve_asked(struct fake_queue *q, unsigned char n, int answered)
 {
 	uint32_t ms = (uint32_t)(q->consumer->lane[0].timeout_us / 1000);
+	uint64_t unreleased = q->kernel[0].producer - q->consumer->lane[0].released;
 
-	if (n != ASKED_TIMEOUT && n != ASKED_DELETE)
+	if (n < ASKED_UNRELEASED || n == ASKED_FLOOD)
 		put_all(q, n);
 	CHECK_EQ(write(answered, &n, 1), 1);
 	if (n == ASKED_TIMEOUT)
 		CHECK_EQ(write(answered, &ms, sizeof(ms)), sizeof(ms));
+	if (n == ASKED_UNRELEASED)
+		CHECK_EQ(write(answered, &unreleased, sizeof(unreleased)), sizeof(unreleased));
 }
 
 /* Serves until the child ends. Returns whether the queue is still there. */

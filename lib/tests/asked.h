@@ -19,7 +19,7 @@
 int asked_run(const char *test, uint32_t size, void (*consume)(void));
 
 /*
- * In the child: makes the parent put n packets in, at most 252. For ASKED_FLOOD it puts ASKED_FLOOD_PACKETS, and packets without
+ * In the child: makes the parent put n packets in, at most 251. For ASKED_FLOOD it puts ASKED_FLOOD_PACKETS, and packets without
  * room are lost. In each call, packet i has caplen 60 + i % 40, all bytes (uint8_t)i, and time stamp 1 s + i
  * microseconds + 7 ns. Every third packet is outgoing. The interfaces 3 and 4 take turns.
  *
@@ -31,5 +31,10 @@ void asked_put(unsigned char n);
 
 /* In the child: the consumer's own timeout that the engine sees, in milliseconds. */
 unsigned int asked_timeout_ms(void);
+
+#define ASKED_UNRELEASED 252
+
+/* In the child: how many bytes of the queue's first lane the consumer has not released. */
+uint64_t asked_unreleased(void);
 
 #endif

@@ -113,6 +113,7 @@ static void test_refused(void)
 	       "inputs in mirror@0,mirror@1: 2, instances: 1: name one for each (Snort: -z 2)");
 	refuse(&(struct how){ .input = "mirror,mirror", .total = 3, .id = 1 }, DAQ_ERROR_INVAL,
 	       "inputs in mirror,mirror: 2, instances: 3");
+	refuse(&(struct how){ .input = "mirror,mirror", .total = 2, .id = 3 }, DAQ_ERROR_INVAL, "invalid instance ID");
 	refuse(&(struct how){ .input = "mirror@0,", .total = 2, .id = 2 }, DAQ_ERROR, "instance 2 of 2: ");
 	refuse(&(struct how){ .input = ",", .total = 2, .id = 1 }, DAQ_ERROR, "instance 1 of 2: ");
 	close_instance(instance);

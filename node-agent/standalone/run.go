@@ -28,7 +28,7 @@ type Options struct {
 	Folder, Hostname string
 	// Keep leaves the capture running at the end. Otherwise everything is removed.
 	Keep bool
-	// StatusFile gets the status as JSON, whenever it changes, for scripts; empty for none.
+	// StatusFile gets a FileStatus as JSON, whenever it changes, for scripts; empty for none.
 	StatusFile string
 	Refresh    time.Duration
 	Out        io.Writer
@@ -123,7 +123,7 @@ func (r *Runner) publish(_ context.Context, report datapath.Report) {
 		fmt.Fprint(r.Options.Out, state)
 	}
 	if r.Options.StatusFile != "" {
-		if err := node.WriteJSON(r.Options.StatusFile, built); err != nil {
+		if err := node.WriteJSON(r.Options.StatusFile, fileStatus(r.manifests, built)); err != nil {
 			slog.Error("The status file cannot be written", "error", err)
 		}
 	}

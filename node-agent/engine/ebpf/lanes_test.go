@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -294,38 +295,48 @@ func TestAConsumersOwnTimeout(t *testing.T) {
 	require.Less(t, l.slept(c, 5_000_000), 4*time.Second)
 }
 
-// While packets keep coming, a consumer is woken once for each of its timeouts, not of its cluster's.
-func TestWakeUpsByTheOwnTimeout(t *testing.T) {
-	const own, seconds = 500 * time.Millisecond, 2
-	l := newLab(t)
-	plan := l.transmitted(1)
-	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<20, 10*time.Millisecond
-	l.apply(l.engine(), plan)
-	c := l.consume("mirror", 0)
-	atomic.StoreUint64(c.ownTimeout(), uint64(own.Microseconds()))
+// sendAt sends packets of 60 bytes at this rate, some each millisecond, until the time is up, and returns their number.
+func (l *lab) sendAt(rate int, d time.Duration) int {
 	sent := 0
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for end := time.Now().Add(seconds * time.Second); time.Now().Before(end); sent++ {
+	for began := time.Now(); time.Since(began) < d; time.Sleep(time.Millisecond) {
+		for due := int(time.Since(began).Seconds() * float64(rate)); sent < due; sent++ {
 			l.send(frame(sent, 60))
-			time.Sleep(time.Millisecond)
 		}
-	}()
-	read := 0
-	for ended := false; !ended; {
-		select {
-		case <-done:
-			ended = true
-		default:
-			c.wait(2 * own)
-		}
-		packets, err := c.drain()
-		require.NoError(t, err)
-		read += len(packets)
 	}
-	require.Equal(t, sent, read)
-	require.LessOrEqual(t, c.rings(), uint64(seconds*time.Second/own+1))
+	return sent
+}
+
+// While packets keep coming, a consumer is woken once for each of its timeouts, not of its cluster's, and once for each
+// watermark, at any rate.
+func TestWakeUpsByTheOwnTimeout(t *testing.T) {
+	const own, sending, watermark, slot = 500 * time.Millisecond, 2 * time.Second, 256 << 10, 96
+	for _, rate := range []int{1_000, 20_000, 50_000} {
+		t.Run(strconv.Itoa(rate), func(t *testing.T) {
+			l := newLab(t)
+			plan := l.transmitted(1)
+			plan.Clusters[0].QueueBytes, plan.Clusters[0].Watermark = 8<<20, watermark
+			plan.Clusters[0].WatermarkTimeout = 10 * time.Millisecond
+			l.apply(l.engine(), plan)
+			c := l.consume("mirror", 0)
+			atomic.StoreUint64(c.ownTimeout(), uint64(own.Microseconds()))
+			began := time.Now()
+			done := make(chan int, 1)
+			go func() { done <- l.sendAt(rate, sending) }()
+			sent, read := -1, 0
+			for sent < 0 {
+				select {
+				case sent = <-done:
+				default:
+					c.wait(2 * own)
+				}
+				packets, err := c.drain()
+				require.NoError(t, err)
+				read += len(packets)
+			}
+			require.Equal(t, sent, read)
+			require.LessOrEqual(t, c.rings(), uint64(time.Since(began)/own)+uint64(sent*slot/watermark)+1)
+		})
+	}
 }
 
 // A timer from a sleep that the consumer has ended by itself does not ring in the next sleep, in which no packet
