@@ -4,8 +4,8 @@
  * neither that file nor the headers. Here is what every Linux with glibc has. What Suricata's builder chose, and what
  * changes structures, is in suricata_build.h: ./build takes it from the program itself (suricata --build-info).
  *
- * Capture methods (AF_PACKET, DPDK, NFQ) are left out. Their part of struct Packet shares the place of plugin_v, which is
- * as large as any of them, and no other structure that the plugin uses depends on them. The plugin compares the
+ * Capture methods (AF_PACKET, DPDK, NFQ) are left out. Their part of struct Packet shares the place of plugin_v, which
+ * is as large as any of them, and no other structure that the plugin uses depends on them. The plugin compares the
  * structures with the program's when it starts (fit.c).
  */
 #ifndef AUTOCONF_H

@@ -43,6 +43,7 @@ struct input *config_read(const char *args);
 /* fit.c: tell if this plugin was built for the running program, else log why not. */
 bool fit_version(void);
 bool fit_structures(void);
+bool fit_thread(const ThreadVars *tv, const char *name);
 
 /* runmode.c */
 void runmode_register(int plugin_slot, struct input *inputs);
@@ -51,7 +52,7 @@ void runmode_register(int plugin_slot, struct input *inputs);
 void receive_register(int slot);
 void decode_register(int slot);
 
-/* filter.c: sets the reader's filter. Returns NULL, or why the expression is wrong; the text is valid until the next call. */
+/* filter.c: sets the reader's filter. Returns NULL, or why not; the text is valid until the next call. */
 const char *filter_set(struct reader *reader, const char *expression);
 bool filter_passes(struct reader *reader, const struct ringcap_slot *slot);
 

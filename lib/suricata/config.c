@@ -5,7 +5,7 @@
  *     ringcap:
  *       - interface: ids         a ring or cluster, or one queue of it (ids@2)
  *         threads: auto          or a number
- *         bpf-filter: tcp        the filter on Suricata's command line goes before this one
+ *         bpf-filter: tcp        a filter on Suricata's command line replaces it
  *         checksum-checks: yes   or no
  *
  * Without names on the command line and here, everything that this container was given is read.
@@ -26,7 +26,8 @@ static unsigned int threads_of(const char *name, const char *value)
 	if (!strcmp(value, "auto"))
 		return 0;
 	if (!parse_number(value, RINGCAP_QUEUES_MAX, &n) || n < 1 || n != (unsigned int)n)
-		FatalError("ringcap: %s: threads: %s: not a number from 1 to %d, and not auto", name, value, RINGCAP_QUEUES_MAX);
+		FatalError("ringcap: %s: threads: %s: not a number from 1 to %d, and not auto", name, value,
+			   RINGCAP_QUEUES_MAX);
 	return (unsigned int)n;
 }
 
@@ -48,8 +49,8 @@ static void set(struct input *input, const SCConfNode *setting)
 	else if (!strcmp(setting->name, "checksum-checks"))
 		input->checksums = truth_of(input->name, setting->name, value);
 	else if (strcmp(setting->name, "interface") && strcmp(setting->name, "bpf-filter"))
-		FatalError("ringcap: %s: unknown setting '%s': there are interface, threads, bpf-filter and checksum-checks",
-			   input->name, setting->name);
+		FatalError("ringcap: %s: unknown setting '%s': there are interface, threads, bpf-filter and "
+			   "checksum-checks", input->name, setting->name);
 }
 
 static const char *interface_of(const SCConfNode *entry)
@@ -62,16 +63,22 @@ static const char *interface_of(const SCConfNode *entry)
 	FatalError("ringcap: an entry of the section ringcap names no interface: a ring or cluster");
 }
 
-static struct input *add(struct input **inputs, const char *name)
+/* Returns the name's own entry, else the one for names without one, else NULL. */
+static SCConfNode *entry_of(const char *name)
 {
-	SCConfNode *section = SCConfGetNode(CAPTURE_NAME), *entry = section ? ConfFindDeviceConfig(section, name) : NULL, *setting;
+	SCConfNode *section = SCConfGetNode(CAPTURE_NAME), *entry;
+
+	if (!section)
+		return NULL;
+	entry = ConfFindDeviceConfig(section, name);
+	return entry ? entry : ConfFindDeviceConfig(section, "default");
+}
+
+static struct input *make(const char *name)
+{
+	SCConfNode *entry = entry_of(name), *setting;
 	struct input *input = SCCalloc(1, sizeof(*input));
 
-	for (; *inputs; inputs = &(*inputs)->next)
-		if (!strcmp((*inputs)->name, name))
-			FatalError("ringcap: %s is named twice", name);
-	if (!entry && section)
-		entry = ConfFindDeviceConfig(section, "default");
 	if (!input || !(input->name = SCStrdup(name)))
 		FatalError("ringcap: out of memory");
 	input->checksums = true;
@@ -81,8 +88,16 @@ static struct input *add(struct input **inputs, const char *name)
 	ConfSetBPFFilter(entry, NULL, name, &input->filter);
 	if (input->filter && !*input->filter)
 		input->filter = NULL;
-	*inputs = input;
 	return input;
+}
+
+/* Adds a name at the end of the list. */
+static void add(struct input **inputs, const char *name)
+{
+	for (; *inputs; inputs = &(*inputs)->next)
+		if (!strcmp((*inputs)->name, name))
+			FatalError("ringcap: %s is named twice", name);
+	*inputs = make(name);
 }
 
 static void add_named(struct input **inputs, const char *args)
@@ -93,7 +108,8 @@ static void add_named(struct input **inputs, const char *args)
 		FatalError("ringcap: out of memory");
 	while ((name = strsep(&rest, ",")) != NULL) {
 		if (!*name)
-			FatalError("ringcap: --capture-plugin-args '%s': a name is missing; it is NAME or NAME,NAME", args);
+			FatalError("ringcap: --capture-plugin-args '%s': a name is missing: it is NAME or NAME,NAME",
+				   args);
 		add(inputs, name);
 	}
 	SCFree(list);
@@ -139,7 +155,7 @@ struct input *config_read(const char *args)
 	if (!inputs)
 		add_given(&inputs);
 	if (!inputs)
-		FatalError("ringcap: nothing to read: this container was given no queue (a pod gets queues by a limit such as "
-			   "ringcap.io/NAME), and neither --capture-plugin-args nor the section ringcap names one");
+		FatalError("ringcap: nothing to read: this container was given no queue (a pod gets queues by a limit "
+			   "such as ringcap.io/NAME), and neither --capture-plugin-args nor the section ringcap has a name");
 	return inputs;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The second of a worker's modules: hands a packet to Suricata's decoders. VLAN tags are in the packet, as on the wire. */
+/* The second of a worker's modules: hands a packet to Suricata's decoders. VLAN tags are in it, as on the wire. */
 #include "capture.h"
 
 #include "decode.h"
@@ -34,6 +34,11 @@ static TmEcode decode(ThreadVars *tv, Packet *p, void *data)
 
 void decode_register(int slot)
 {
-	tmm_modules[slot] = (TmModule){ .name = "DecodeRingcap", .ThreadInit = init_thread, .ThreadDeinit = deinit_thread,
-					.Func = decode, .flags = TM_FLAG_DECODE_TM };
+	tmm_modules[slot] = (TmModule){
+		.name = "DecodeRingcap",
+		.ThreadInit = init_thread,
+		.ThreadDeinit = deinit_thread,
+		.Func = decode,
+		.flags = TM_FLAG_DECODE_TM,
+	};
 }

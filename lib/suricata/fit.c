@@ -17,8 +17,8 @@ bool fit_version(void)
 
 	if (!strcmp(running, BUILT_FOR))
 		return true;
-	SCLogError("ringcap: this plugin was built for Suricata %s, and this is %s: build it for this one (make -C lib suricata)",
-		   BUILT_FOR, running);
+	SCLogError("ringcap: this plugin was built for Suricata %s, and this is %s: build it for this one", BUILT_FOR,
+		   running);
 	return false;
 }
 
@@ -27,15 +27,15 @@ static bool packet_fits(void)
 {
 	static const uint8_t data[64];
 	Packet *p = PacketGetFromAlloc();
-	bool fits;
+	bool right;
 
 	if (!p)
 		return false;
 	PacketSetData(p, data, sizeof(data));
-	fits = p->ReleasePacket == PacketFree && p->ext_pkt == data && p->pktlen == sizeof(data) &&
-	       p->flags & PKT_ZERO_COPY && !p->livedev && !p->pool;
+	right = p->ReleasePacket == PacketFree && p->ext_pkt == data && p->pktlen == sizeof(data) &&
+		p->flags & PKT_ZERO_COPY && !p->livedev && !p->pool;
 	PacketFree(p);
-	return fits;
+	return right;
 }
 
 static bool modules_fit(void)
@@ -45,11 +45,23 @@ static bool modules_fit(void)
 	return worker == &tmm_modules[TMM_FLOWWORKER] && worker->Func && worker->ThreadBusy && !worker->PktAcqLoop;
 }
 
+static bool fits(bool fitting)
+{
+	if (fitting)
+		return true;
+	SCLogError("ringcap: this plugin was built for a Suricata %s with other choices at its build: build it for this "
+		   "one", PACKAGE_VERSION);
+	return false;
+}
+
 bool fit_structures(void)
 {
-	if (packet_fits() && modules_fit())
-		return true;
-	SCLogError("ringcap: this plugin was built for a Suricata %s with other choices at its build: build it for this one "
-		   "(make -C lib suricata)", PACKAGE_VERSION);
-	return false;
+	return fits(packet_fits() && modules_fit());
+}
+
+/* A thread that Suricata made with this name, for packets that go back to the packet pool. */
+bool fit_thread(const ThreadVars *tv, const char *name)
+{
+	return fits(!strcmp(tv->name, name) && tv->type == TVT_PPT && tv->tmqh_out == TmqhOutputPacketpool &&
+		    !tv->flow_queue);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Suricata's capture plugin "ringcap": reads queues, one in each worker thread. See suricata-ringcap(7).
+ * Suricata's capture plugin "ringcap": reads queues, one in each worker thread. See README.md.
  *
  *     suricata --capture-plugin ringcap
  *
@@ -27,7 +27,11 @@ static const char *default_mode(void)
 
 static void init_plugin(void)
 {
-	static SCCapturePlugin capture = { .name = (char *)CAPTURE_NAME, .Init = init_capture, .GetDefaultMode = default_mode };
+	static SCCapturePlugin capture = {
+		.name = (char *)CAPTURE_NAME,
+		.Init = init_capture,
+		.GetDefaultMode = default_mode,
+	};
 
 	if (fit_version())
 		SCPluginRegisterCapture(&capture);

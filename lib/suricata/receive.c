@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The first of a worker's modules: reads its queue. Suricata inspects packets in the queue's memory. The worker does all
- * of a packet's work, and Suricata copies what it keeps (segments, fragments), before the next packet is taken. So the
- * packets of a run are given back together, when the next run is read.
+ * The first of a worker's modules: reads its queue. Suricata inspects packets in the queue's memory. Before the worker
+ * takes the next packet, it has done all of a packet's work, and Suricata has copied what it keeps (segments,
+ * fragments). So the packets of a run are given back together, when the next run is read.
  */
 #include "capture.h"
 
@@ -146,7 +146,13 @@ static TmEcode loop(ThreadVars *tv, void *data, void *slot)
 
 void receive_register(int slot)
 {
-	tmm_modules[slot] = (TmModule){ .name = "ReceiveRingcap", .ThreadInit = init_thread, .ThreadDeinit = deinit_thread,
-					.PktAcqLoop = loop, .PktAcqBreakLoop = wake, .ThreadExitPrintStats = print_stats,
-					.flags = TM_FLAG_RECEIVE_TM };
+	tmm_modules[slot] = (TmModule){
+		.name = "ReceiveRingcap",
+		.ThreadInit = init_thread,
+		.ThreadDeinit = deinit_thread,
+		.PktAcqLoop = loop,
+		.PktAcqBreakLoop = wake,
+		.ThreadExitPrintStats = print_stats,
+		.flags = TM_FLAG_RECEIVE_TM,
+	};
 }

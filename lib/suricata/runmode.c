@@ -56,6 +56,8 @@ static void start_worker(struct reader *reader, const char *kind, unsigned int n
 	tv = TmThreadCreatePacketHandler(label, "packetpool", "packetpool", "packetpool", "packetpool", "pktacqloop");
 	if (!tv)
 		FatalError("ringcap: Suricata makes no thread %s", label);
+	if (!fit_thread(tv, label))
+		FatalError("ringcap: this plugin does not fit this Suricata (see above)");
 	tv->printable_name = SCStrdup(full);
 	compat_set_interface(tv, name);
 	append(tv, "ReceiveRingcap", reader);
@@ -126,23 +128,26 @@ static int run_single(void)
 	if (inputs->next)
 		FatalError("ringcap: run mode single reads one queue, but there are several names: use workers");
 	if (inputs->threads > 1)
-		FatalError("ringcap: %s: run mode single has one thread, not %u: use workers", inputs->name, inputs->threads);
+		FatalError("ringcap: %s: run mode single has one thread, not %u: use workers", inputs->name,
+			   inputs->threads);
 	open_input(inputs, 1, &reader);
 	start_worker(reader, thread_name_single, 1);
 	return 0;
 }
 
-/* Packets would be passed on to other threads, and be used when the queue has them back already. */
+/* It passes packets on to other threads. */
 static int refuse_autofp(void)
 {
-	FatalError("ringcap: run mode autofp does not work with queues, which spread flows over threads themselves: use workers");
+	FatalError("ringcap: run mode autofp does not work: packets would be used after the queue has them back. Use "
+		   "workers");
 	return -1;
 }
 
 void runmode_register(int plugin_slot, struct input *list)
 {
 	inputs = list;
-	RunModeRegisterNewRunMode(plugin_slot, "workers", "A thread for each queue does all of a packet's work", run_workers, NULL);
+	RunModeRegisterNewRunMode(plugin_slot, "workers", "A thread for each queue does all of a packet's work",
+				  run_workers, NULL);
 	RunModeRegisterNewRunMode(plugin_slot, "single", "One thread reads one queue", run_single, NULL);
 	RunModeRegisterNewRunMode(plugin_slot, "autofp", "Refused: use workers", refuse_autofp, NULL);
 }
