@@ -156,6 +156,7 @@ struct input *config_read(const char *args)
 		add_given(&inputs);
 	if (!inputs)
 		FatalError("ringcap: nothing to read: this container was given no queue (a pod gets queues by a limit "
-			   "such as ringcap.io/NAME), and neither --capture-plugin-args nor the section ringcap has a name");
+			   "such as ringcap.io/NAME), and neither --capture-plugin-args nor the section ringcap names "
+			   "one");
 	return inputs;
 }

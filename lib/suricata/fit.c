@@ -38,19 +38,22 @@ static bool packet_fits(void)
 	return right;
 }
 
+/* The first module, and one of the last. */
 static bool modules_fit(void)
 {
-	const TmModule *worker = TmModuleGetByName("FlowWorker");
+	const TmModule *worker = TmModuleGetByName("FlowWorker"), *manager = TmModuleGetByName("FlowManager");
 
-	return worker == &tmm_modules[TMM_FLOWWORKER] && worker->Func && worker->ThreadBusy && !worker->PktAcqLoop;
+	return worker == &tmm_modules[TMM_FLOWWORKER] && worker->Func && worker->ThreadBusy && !worker->PktAcqLoop &&
+	       manager == &tmm_modules[TMM_FLOWMANAGER] && manager->Management && !manager->Func &&
+	       manager->flags == TM_FLAG_MANAGEMENT_TM;
 }
 
 static bool fits(bool fitting)
 {
 	if (fitting)
 		return true;
-	SCLogError("ringcap: this plugin was built for a Suricata %s with other choices at its build: build it for this "
-		   "one", PACKAGE_VERSION);
+	SCLogError("ringcap: this plugin was built for a Suricata %s with other choices at its build: build it for "
+		   "this one", PACKAGE_VERSION);
 	return false;
 }
 
