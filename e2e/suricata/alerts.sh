@@ -21,9 +21,10 @@ events() {
 				[.src_port, .dest_ip, .dest_port, .vlan, .icmp_type, .icmp_code, .pkt_src, .alert.action] +
 				if one or ($error | not) then [.app_proto, .direction] else [] end
 			else [] end;
-		def flow($about): ["flow", .proto, .src_ip, .src_port, .dest_ip, .dest_port, .vlan, .app_proto, .flow.pkts_toserver,
-			.flow.bytes_toserver, .tcp.tcp_flags, .tcp.state] +
-			(if one or ($about | not) then [.flow.pkts_toclient, .flow.bytes_toclient, .flow.state] else [] end) +
+		def flow($about): ["flow", .proto, .src_ip, .src_port, .dest_ip, .dest_port, .vlan, .app_proto, .tcp.tcp_flags, .tcp.state] +
+			(if one or ($about | not) then
+				[.flow.pkts_toserver, .flow.bytes_toserver, .flow.pkts_toclient, .flow.bytes_toclient, .flow.state]
+			else [] end) +
 			if one then [.flow.alerted] else [] end;
 		([.[] | select(.event_type == "alert" and (.alert.signature_id | IN($errors[])))] | map({key: .dest_ip, value: true}) |
 			from_entries) as $told |
