@@ -41,8 +41,8 @@ struct reader {
 struct input *config_read(const char *args);
 
 /* fit.c: tell if this plugin was built for the running program, else log why not. */
-bool fit_version(void);
-bool fit_structures(void);
+bool fit_program(void);
+bool fit_packet(void);
 bool fit_thread(const ThreadVars *tv, const char *name);
 
 /* runmode.c */

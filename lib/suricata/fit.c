@@ -5,13 +5,16 @@
  */
 #include "capture.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include "packet.h"
 #include "suricata.h"
 #include "tm-modules.h"
 
 #define BUILT_FOR PACKAGE_VERSION " RELEASE"
 
-bool fit_version(void)
+static bool version_fits(void)
 {
 	const char *running = GetProgramVersion();
 
@@ -20,32 +23,6 @@ bool fit_version(void)
 	SCLogError("ringcap: this plugin was built for Suricata %s, and this is %s: build it for this one", BUILT_FOR,
 		   running);
 	return false;
-}
-
-/* Functions of the program write into a packet; the plugin must find it where its headers say. */
-static bool packet_fits(void)
-{
-	static const uint8_t data[64];
-	Packet *p = PacketGetFromAlloc();
-	bool right;
-
-	if (!p)
-		return false;
-	PacketSetData(p, data, sizeof(data));
-	right = p->ReleasePacket == PacketFree && p->ext_pkt == data && p->pktlen == sizeof(data) &&
-		p->flags & PKT_ZERO_COPY && !p->livedev && !p->pool;
-	PacketFree(p);
-	return right;
-}
-
-/* The first module, and one of the last. */
-static bool modules_fit(void)
-{
-	const TmModule *worker = TmModuleGetByName("FlowWorker"), *manager = TmModuleGetByName("FlowManager");
-
-	return worker == &tmm_modules[TMM_FLOWWORKER] && worker->Func && worker->ThreadBusy && !worker->PktAcqLoop &&
-	       manager == &tmm_modules[TMM_FLOWMANAGER] && manager->Management && !manager->Func &&
-	       manager->flags == TM_FLAG_MANAGEMENT_TM;
 }
 
 static bool fits(bool fitting)
@@ -57,9 +34,35 @@ static bool fits(bool fitting)
 	return false;
 }
 
-bool fit_structures(void)
+/* The program's table of modules, which the plugin writes into, has the size that its headers say. */
+static bool modules_fit(void)
 {
-	return fits(packet_fits() && modules_fit());
+	const ElfW(Sym) *symbol = NULL;
+	Dl_info about;
+
+	return dladdr1(tmm_modules, &about, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+	       about.dli_saddr == (void *)tmm_modules && symbol->st_size == sizeof(tmm_modules);
+}
+
+bool fit_program(void)
+{
+	return version_fits() && fits(modules_fit());
+}
+
+/* Functions of the program write into a packet; the plugin must find it where its headers say. */
+bool fit_packet(void)
+{
+	static const uint8_t data[64];
+	Packet *p = PacketGetFromAlloc();
+	bool right;
+
+	if (!p)
+		return fits(false);
+	PacketSetData(p, data, sizeof(data));
+	right = p->ReleasePacket == PacketFree && p->ext_pkt == data && p->pktlen == sizeof(data) &&
+		p->flags & PKT_ZERO_COPY && !p->livedev && !p->pool;
+	PacketFree(p);
+	return fits(right);
 }
 
 /* A thread that Suricata made with this name, for packets that go back to the packet pool. */

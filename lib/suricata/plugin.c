@@ -33,7 +33,7 @@ static void init_plugin(void)
 		.GetDefaultMode = default_mode,
 	};
 
-	if (fit_version())
+	if (fit_program())
 		SCPluginRegisterCapture(&capture);
 }
 

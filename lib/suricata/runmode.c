@@ -33,6 +33,8 @@ static struct reader *open_reader(const struct input *input, unsigned int thread
 	reader->name = input->name;
 	reader->checksums = input->checksums;
 	reader->device = LiveGetDevice(input->name);
+	if (!reader->device)
+		FatalError("ringcap: %s: Suricata has no device of this name", input->name);
 	return reader;
 }
 
@@ -97,7 +99,7 @@ static void check_program(void)
 {
 	if (EngineModeIsIPS())
 		FatalError("ringcap: only IDS mode works: packets cannot be held up or changed");
-	if (!fit_structures())
+	if (!fit_packet())
 		FatalError("ringcap: this plugin does not fit this Suricata (see above)");
 }
 
