@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Suricata's capture plugin "ringcap": what its files have in common. */
+#ifndef CAPTURE_H
+#define CAPTURE_H
+
+#include <pcap/pcap.h>
+#include <ringcap/ringcap.h>
+
+#include "compat.h"
+
+#define CAPTURE_NAME	"ringcap"
+
+/* A ring or cluster, or one queue of it, as the configuration names it. */
+struct input {
+	const char *name;	/* also the name of Suricata's device */
+	const char *filter;	/* a BPF expression; NULL = everything passes */
+	unsigned int threads;	/* one for each queue; 0 = as many as this container was given queues */
+	bool checksums;		/* check them, but not those that are not final */
+	struct input *next;
+};
+
+/* A queue and its worker thread. The main thread opens it. Then only the worker uses it, but any thread may wake it. */
+struct reader {
+	struct ringcap *queue;
+	struct ringcap_queue about;
+	struct bpf_program filter;	/* no instructions = everything passes */
+	uint64_t metadata;		/* last given to the filter, see metadata.h */
+	const char *name;		/* the input's */
+	bool checksums;
+	LiveDevice *device;
+	ThreadVars *tv;
+	TmSlot *rest;			/* of the worker's modules: what follows receiving */
+	uint64_t read, filtered;	/* packets */
+	struct ringcap_stats start;	/* the queue's counters when it was opened */
+	uint64_t told_read, told_drops;	/* what Suricata's device was told */
+	time_t told;			/* when Suricata was told the counters, in seconds */
+	uint16_t counters[6];		/* Suricata's numbers of them, see stats.c */
+};
+
+/* config.c: reads the inputs. Ends the program if they make no sense. args: --capture-plugin-args, or NULL. */
+struct input *config_read(const char *args);
+
+/* fit.c: tell if this plugin was built for the running program, else log why not. */
+bool fit_program(void);
+bool fit_packet(void);
+bool fit_thread(const ThreadVars *tv, const char *name);
+
+/* runmode.c */
+void runmode_register(int plugin_slot, struct input *inputs);
+
+/* receive.c, decode.c */
+void receive_register(int slot);
+void decode_register(int slot);
+
+/* filter.c: sets the reader's filter. Returns NULL, or why not; the text is valid until the next call. */
+const char *filter_set(struct reader *reader, const char *expression);
+bool filter_passes(struct reader *reader, const struct ringcap_slot *slot);
+
+/* stats.c */
+void stats_register(struct reader *reader);
+void stats_tell(struct reader *reader);
+
+#endif
