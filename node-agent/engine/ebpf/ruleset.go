@@ -23,7 +23,7 @@ import (
 const (
 	maxTargets  = len(programConfig{}.Targets)
 	maxMatches  = 1 << 20
-	maxLearnt   = 1 << 16 // flows
+	maxLearnt   = 1 << 16 // flows that are certain to have room
 	maxDatagram = 1 << 12 // flows that are remembered for their fragments
 )
 
@@ -160,7 +160,7 @@ type rxQueueBits [16]uint64
 
 // mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are
 // replaced.
-const mapsLayout = 5
+const mapsLayout = 6
 
 // mapsName names the maps of a rule set by the rule set and everything else that the maps contain.
 func mapsName(planned capture.RuleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (string, error) {
@@ -266,7 +266,7 @@ func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, table *wildTa
 		entries[idleTimersMap] = 1 + len(rules.timers)
 	}
 	if rules.learns {
-		entries["ring_learnt"] = maxLearnt
+		entries[learntMap], entries[learntLocksMap] = learntBuckets, learntLocks
 	}
 	if fragments {
 		entries["ring_fragments"] = maxDatagram
@@ -304,6 +304,9 @@ func (m *ringMaps) fill(rules *ruleSet, table *wildTable, rxQueues map[uint32]rx
 		if err := table.fill(m.maps); err != nil {
 			return err
 		}
+	}
+	if err := drawLearntSecrets(m.maps[learntSecretsMap]); err != nil {
+		return err
 	}
 	for rank, l := range rules.timers {
 		if !rules.idles {

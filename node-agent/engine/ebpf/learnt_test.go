@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ebpf
+
+import (
+	"encoding/binary"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
+)
+
+// learning returns rules that learn the flows of packets to port 53, and drop others.
+func learning() capture.RuleSet {
+	return capture.RuleSet{
+		Wildcard: []capture.WildcardRule{{
+			ID: 1, Action: capture.ActionLearn, Match: capture.Match{DestinationPorts: &capture.PortRange{First: 53, Last: 53}},
+		}},
+		Default: capture.ActionDrop,
+	}
+}
+
+// query returns a packet to port 53 of flow n, every fourth over IPv6.
+func query(n int) []byte {
+	if n%4 != 3 {
+		f := frame(0, 60)
+		binary.BigEndian.PutUint32(f[26:], 10<<24+uint32(n))
+		return f
+	}
+	f := make([]byte, 70)
+	copy(f, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 18: 0, 16, 17, 64})
+	copy(f[22:], []byte{0x20, 1, 15: 1})
+	binary.BigEndian.PutUint32(f[30:], uint32(n))
+	copy(f[38:], []byte{0x20, 1, 15: 2})
+	copy(f[54:], []byte{0x10, 0, 0, 53, 0, 16})
+	return f
+}
+
+// answer returns a packet of the same flow that no rule matches.
+func answer(n int) []byte {
+	f := query(n)
+	first, length, ports := 26, 4, 34
+	if n%4 == 3 {
+		first, length, ports = 22, 16, 54
+	}
+	swap := func(at, n int) {
+		for i := at; i < at+n; i++ {
+			f[i], f[i+n] = f[i+n], f[i]
+		}
+	}
+	swap(first, length)
+	swap(ports, 2)
+	return f
+}
+
+// learnt returns the keys of the ring's learnt flows. No flow is there twice, and no place is left between two flows.
+func (l *lab) learnt(e *Engine) map[[5]uint64]bool {
+	l.t.Helper()
+	const changing = 1 << 62
+	flows, table := map[[5]uint64]bool{}, e.rings["mirror"].maps.maps[learntMap]
+	require.EqualValues(l.t, learntBuckets, table.MaxEntries())
+	for number := range uint32(learntBuckets) {
+		var bucket learntBucket
+		require.NoError(l.t, table.Lookup(number, &bucket))
+		for _, flow := range bucket.Places {
+			if flow.W[0] == 0 {
+				require.Equal(l.t, learntFlow{}, flow)
+				continue
+			}
+			require.False(l.t, flows[flow.W], "%x is there twice", flow.W)
+			require.Zero(l.t, flow.W[0]&changing)
+			require.NotZero(l.t, flow.Life.Last)
+			flows[flow.W] = true
+		}
+	}
+	return flows
+}
+
+// passes sends packets and returns how many of them passed.
+func (l *lab) passes(e *Engine, packets int, make func(n int) []byte) uint64 {
+	l.t.Helper()
+	before := l.observe(e).Rings["mirror"].Stats.Passed
+	l.sendAll(e, "mirror", packets, make)
+	return l.observe(e).Rings["mirror"].Stats.Passed - before
+}
+
+// Several CPUs see the first packets of the same flows at once, in both directions, on either path of packets.
+func TestLearntFlowsOfSeveralProducers(t *testing.T) {
+	const flows, rounds = 4000, 3
+	for name, vlans := range map[string][]uint16{"short path": nil, "general path": allVLANs()} {
+		l := newLab(t)
+		e := l.engine()
+		plan := l.transmitted(1)
+		plan.Rings[0].Rules, plan.Rings[0].VLANs = learning(), vlans
+		plan.Rings[0].Rules.Wildcard[0].Both = true
+		l.apply(e, plan)
+		var all sync.WaitGroup
+		for cpu := range runtime.NumCPU() {
+			socket := l.packetSocket(l.sender)
+			packet := []func(int) []byte{query, answer}[cpu%2]
+			all.Go(func() {
+				l.onCPU(cpu, func() {
+					for n := range rounds * flows {
+						for sendTo(socket, packet(n%flows)) != nil {
+							continue
+						}
+					}
+				})
+			})
+		}
+		all.Wait()
+		observed := l.observe(e).Rings["mirror"]
+		sent := uint64(runtime.NumCPU() * rounds * flows)
+		require.Equal(t, sent, observed.Stats.Passed, name)
+		require.Len(t, l.learnt(e), flows, name)
+		// Each processor may have seen a flow's first packet before any of them had learnt the flow.
+		require.GreaterOrEqual(t, observed.Rules[1].Packets, uint64(flows), name)
+		require.LessOrEqual(t, observed.Rules[1].Packets, uint64(runtime.NumCPU()*flows), name)
+	}
+}
+
+// Several CPUs learn flows for which others have to go. What is learnt last is there, and nothing is there twice.
+func TestLearntFlowsBeyondTheTable(t *testing.T) {
+	const last = 100
+	l := newLab(t)
+	e := l.engine()
+	plan := l.transmitted(1)
+	plan.Rings[0].Rules = learning()
+	l.apply(e, plan)
+	var all sync.WaitGroup
+	for cpu := range runtime.NumCPU() {
+		socket := l.packetSocket(l.sender)
+		all.Go(func() {
+			l.onCPU(cpu, func() {
+				for n := range 4 * maxLearnt {
+					for sendTo(socket, query(n^cpu<<8)) != nil {
+						continue
+					}
+				}
+			})
+		})
+	}
+	all.Wait()
+	require.Len(t, l.learnt(e), learntBuckets<<learntPlacesLog, "every place is taken")
+
+	plan.Rings[0].Taps = []capture.Tap{l.tap(capture.Receive)} // the rules stay, and what they learnt
+	l.apply(e, plan)
+	require.EqualValues(t, last, l.passes(e, last, func(n int) []byte { return query(n + 8*maxLearnt) }))
+	require.EqualValues(t, last, l.passes(e, last, func(n int) []byte { return answer(n + 8*maxLearnt) }))
+	require.Zero(t, l.passes(e, last, func(n int) []byte { return answer(n + 9*maxLearnt) }))
+	require.Len(t, l.learnt(e), learntBuckets<<learntPlacesLog)
+}
+
+// As many flows as the table is for are all there, but for one in thousands whose bucket was full.
+func TestLearntFlowsUpToTheLimit(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(1)
+	plan.Rings[0].Rules = learning()
+	l.apply(e, plan)
+	require.EqualValues(t, maxLearnt, l.passes(e, maxLearnt, query))
+	require.Greater(t, len(l.learnt(e)), maxLearnt-maxLearnt/1000)
+	require.Greater(t, l.passes(e, maxLearnt, answer), uint64(maxLearnt-maxLearnt/1000))
+}
+
+// What was learnt stays when the agent starts again, and when the ring gets another program.
+func TestLearntFlowsSurvive(t *testing.T) {
+	const flows = 200
+	l := newLab(t)
+	e := l.engine()
+	plan := l.plan(1)
+	plan.Rings[0].Rules = learning()
+	l.apply(e, plan)
+	require.EqualValues(t, flows, l.passes(e, flows, query))
+	before := l.learnt(e)
+	require.Len(t, before, flows)
+	require.NoError(t, e.Close())
+
+	e = l.engine()
+	require.EqualValues(t, flows, l.passes(e, flows, answer))
+	plan.Rings[0].SnapLen = 100
+	l.apply(e, plan)
+	require.EqualValues(t, flows, l.passes(e, flows, answer))
+	plan.Rings[0].VLANs = allVLANs() // from here on by the general path
+	l.apply(e, plan)
+	require.EqualValues(t, flows, l.passes(e, flows, answer))
+	require.Equal(t, before, l.learnt(e))
+	require.EqualValues(t, flows, l.observe(e).Rings["mirror"].Rules[1].Packets)
+
+	plan.Rings[0].Rules.Wildcard[0].Priority++ // another rule set begins without
+	l.apply(e, plan)
+	require.Zero(t, l.passes(e, flows, answer))
+}
