@@ -53,7 +53,10 @@ struct learnt_secrets {
 	__u64 w[LEARNT_SECRETS];
 };
 
-/* The loader sets max_entries: a power of two. BPF_F_MMAPABLE aligns the places to cache lines. */
+/*
+ * The loader sets max_entries of this, a power of two, and of the locks. BPF_F_MMAPABLE aligns the places to cache
+ * lines.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -64,7 +67,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LEARNT_LOCKS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct learnt_lock);
 } ring_learnt_locks SEC(".maps");
@@ -194,11 +197,11 @@ static __always_inline int learnt_find_ipv4(__u64 first, __u64 second)
 
 	if (!bucket)
 		return 0;
-	flow = learnt_at(bucket, place, 0);
-	if (!read_now(flow->w[0]))
-		return 0;
 	now = learnt_clock();
-	return learnt_goes_on(flow, w, RC_EXACT_WORDS_IPV4, now) || learnt_probe_ipv4(w[0], second, place, now);
+	flow = learnt_at(bucket, place, 0);
+	if (learnt_goes_on(flow, w, RC_EXACT_WORDS_IPV4, now))
+		return 1;
+	return read_now(flow->w[0]) && learnt_probe_ipv4(w[0], second, place, now);
 }
 
 /* Whether the flow work->exact is learnt. */
