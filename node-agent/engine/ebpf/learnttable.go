@@ -16,8 +16,8 @@ const (
 	learntSecretsMap = "ring_learnt_secrets"
 )
 
-// learntBuckets is the number of buckets of a table for maxLearnt flows, a power of two. Half of the places are spare.
-// So a bucket is full with fewer flows in less than one of 5,000 tables' buckets.
+// learntBuckets is the number of buckets of a table for maxLearnt flows, a power of two. Half of the places are spare, so
+// on average one of so many flows finds its bucket full.
 const learntBuckets = 2 * maxLearnt >> learntPlacesLog
 
 // drawLearntSecrets fills the map with the hash's numbers.

@@ -24,7 +24,7 @@ import (
 const (
 	maxTargets  = len(programConfig{}.Targets)
 	maxMatches  = 1 << 20
-	maxLearnt   = 1 << 16 // flows that are certain to have room
+	maxLearnt   = 1 << 16 // flows for which there is room
 	maxDatagram = 1 << 12 // flows that are remembered for their fragments
 )
 
@@ -92,7 +92,8 @@ const matchBytes = 2 * 128
 func roomForMatches(rules []capture.WildcardRule) error {
 	n := 0
 	for _, rule := range rules {
-		n += len(prefixesOf(rule.Match.SourcePorts)) * len(prefixesOf(rule.Match.DestinationPorts)) * (1 + int(flag(rule.Both)))
+		ways := 1 + int(flag(rule.Both))
+		n += ways * len(prefixesOf(rule.Match.SourcePorts)) * len(prefixesOf(rule.Match.DestinationPorts))
 	}
 	if err := memory.RoomFor(uint64(min(n, maxMatches)) * matchBytes); err != nil {
 		return fmt.Errorf("%d matches of wildcard rules: %w", n, err)
@@ -283,7 +284,8 @@ func (m *ringMaps) know(rules *ruleSet) {
 // size sets the number of entries of the maps. table is nil without wildcard rules.
 func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, table *wildTable, fragments bool) {
 	entries := map[string]int{
-		"ring_exact": len(rules.exact), "ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices), "ring_pattern_hits": rules.patterns,
+		"ring_exact": len(rules.exact), "ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices),
+		"ring_pattern_hits": rules.patterns,
 	}
 	spec.Maps[patternRowsMap].ValueSize = uint32(placeBytes * len(rules.automaton.rows))
 	if table == nil {
