@@ -4,6 +4,7 @@ package ebpf
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -68,24 +69,72 @@ func mixture(n int) []byte {
 	return f
 }
 
-// learnt returns the keys of the ring's learnt flows. No flow is there twice, and no place is left between two flows.
+// place is learnt_place of bpf/learnt.h, for a table of learntBuckets.
+func (s learntSecrets) place(w [5]uint64) int {
+	words := w[:2]
+	if w[0]>>60&1 != 0 {
+		words = w[:]
+	}
+	var sum uint64
+	for i, word := range words {
+		sum += (word>>32 + s.W[2*i]) * (word&(1<<32-1) + s.W[2*i+1])
+	}
+	return int((sum ^ sum>>32) * 0x9e3779b97f4a7c15 >> (64 - learntPlacesLog - bits.Len(learntBuckets-1)))
+}
+
+// Flows with addresses or ports in a row, as in real networks, are spread like random ones, whatever numbers are drawn.
+func TestLearntFlowsAreSpread(t *testing.T) {
+	const most = 50 // flows of maxLearnt that find their bucket full; one on average
+	for range 100 {
+		var secrets learntSecrets
+		draw(secrets.W[:])
+		for name, key := range map[string]func(n uint64) [5]uint64{
+			"addresses": func(n uint64) [5]uint64 { return [5]uint64{17<<32 | 0x1000_0035, (10<<24+n)<<32 | 0x0a010203} },
+			"ports":     func(n uint64) [5]uint64 { return [5]uint64{17<<32 | n<<16 | 53, 0x0a00_0001_0a01_0203} },
+			"IPv6": func(n uint64) [5]uint64 {
+				return [5]uint64{1<<60 | 17<<32 | 0x1000_0035, 0x2001 << 48, n, 0x2001 << 48, 1}
+			},
+		} {
+			var flows [learntBuckets]int
+			full := 0
+			for n := range uint64(maxLearnt) {
+				bucket := &flows[secrets.place(key(n))>>learntPlacesLog]
+				if *bucket++; *bucket > 1<<learntPlacesLog {
+					full++
+				}
+			}
+			require.Less(t, full, most, "%s: %x", name, secrets.W)
+		}
+	}
+}
+
+// learnt returns the keys of the ring's learnt flows. All are where they are looked for, and no flow is there twice.
 func (l *lab) learnt(e *Engine) map[[5]uint64]bool {
 	l.t.Helper()
-	const changing = 1 << 62
-	flows, table := map[[5]uint64]bool{}, e.rings["mirror"].maps.maps[learntMap]
+	const used, changing = 1 << 63, 1 << 62
+	flows, maps := map[[5]uint64]bool{}, e.rings["mirror"].maps.maps
+	var secrets learntSecrets
+	require.NoError(l.t, maps[learntSecretsMap].Lookup(uint32(0), &secrets))
+	table := maps[learntMap]
 	require.EqualValues(l.t, learntBuckets, table.MaxEntries())
 	for number := range uint32(learntBuckets) {
 		var bucket learntBucket
 		require.NoError(l.t, table.Lookup(number, &bucket))
-		for _, flow := range bucket.Places {
+		for i, flow := range bucket.Places {
 			if flow.W[0] == 0 {
 				require.Equal(l.t, learntFlow{}, flow)
 				continue
 			}
-			require.False(l.t, flows[flow.W], "%x is there twice", flow.W)
 			require.Zero(l.t, flow.W[0]&changing)
 			require.NotZero(l.t, flow.Life.Last)
+			require.False(l.t, flows[flow.W], "%x is there twice", flow.W)
 			flows[flow.W] = true
+			flow.W[0] &^= used
+			place := secrets.place(flow.W)
+			require.EqualValues(l.t, number, place>>learntPlacesLog)
+			for at := place; at != int(number)<<learntPlacesLog+i; at = place ^ ((at ^ place) + 1) {
+				require.NotZero(l.t, bucket.Places[at&(len(bucket.Places)-1)].W[0], "the search ends at place %d", at)
+			}
 		}
 	}
 	return flows
@@ -133,7 +182,7 @@ func TestLearntFlowsOfSeveralProducers(t *testing.T) {
 		all.Wait()
 		observed := l.observe(e).Rings["mirror"]
 		require.EqualValues(t, flows*cpus, observed.Stats.Passed, name)
-		require.Len(t, l.learnt(e), flows, name)
+		require.Equal(t, flows, len(l.learnt(e)), name)
 		// Each processor may have seen a flow's first packet before any of them had learnt the flow.
 		require.GreaterOrEqual(t, observed.Rules[1].Packets, uint64(flows), name)
 		require.LessOrEqual(t, observed.Rules[1].Packets, uint64(flows*cpus), name)

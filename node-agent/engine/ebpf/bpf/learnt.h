@@ -10,8 +10,10 @@
  * changes hands, the first word of its key is LEARNT_CHANGES, which no packet's is. It is read before and after the
  * others, in this order on every processor, because the address of each read depends on the one before.
  *
- * The hash multiplies pairs of 32 bits, as wild_hash does. Its numbers are random, secret, and those of the maps:
- * node-agent/engine/ebpf/learnttable.go draws them once, for programs that are loaded later find the same flows.
+ * The hash multiplies pairs of 32 bits, as wild_hash does, so nobody can choose flows with the same one. Its numbers are
+ * random, secret, and those of the maps: node-agent/engine/ebpf/learnttable.go draws them once, for programs that are
+ * loaded later find the same flows. With one set of numbers in fifty, addresses in a row would share few buckets. What
+ * mixes the sum avoids that.
  */
 #ifndef RC_LEARNT_H
 #define RC_LEARNT_H
@@ -96,22 +98,25 @@ DECLARE_CONSTANT(learnt_secret_9);
 #define LEARNT_TIMES(word, a, b) \
 	((((word) >> 32) + CONSTANT(learnt_secret_##a)) * ((__u32)(word) + CONSTANT(learnt_secret_##b)))
 
-/* The place of an IPv4 flow in the whole table. */
+/* The place in the whole table, of the sum of a key's products. */
+static __always_inline __u64 learnt_place_of(__u64 sum)
+{
+	return (sum ^ sum >> 32) * 0x9e3779b97f4a7c15ULL >> CONSTANT(learnt_shift);
+}
+
+/* The place of an IPv4 flow. */
 static __always_inline __u64 learnt_place_ipv4(__u64 first, __u64 second)
 {
-	return (LEARNT_TIMES(first, 0, 1) + LEARNT_TIMES(second, 2, 3)) >> CONSTANT(learnt_shift);
+	return learnt_place_of(LEARNT_TIMES(first, 0, 1) + LEARNT_TIMES(second, 2, 3));
 }
 
 /* The place of any flow. */
 static __always_inline __u64 learnt_place(const __u64 w[RC_EXACT_WORDS_IPV6])
 {
-	__u64 hash;
-
 	if (!(w[0] >> 60))
 		return learnt_place_ipv4(w[0], w[1]);
-	hash = LEARNT_TIMES(w[0], 0, 1) + LEARNT_TIMES(w[1], 2, 3) + LEARNT_TIMES(w[2], 4, 5) +
-	       LEARNT_TIMES(w[3], 6, 7) + LEARNT_TIMES(w[4], 8, 9);
-	return hash >> CONSTANT(learnt_shift);
+	return learnt_place_of(LEARNT_TIMES(w[0], 0, 1) + LEARNT_TIMES(w[1], 2, 3) + LEARNT_TIMES(w[2], 4, 5) +
+			       LEARNT_TIMES(w[3], 6, 7) + LEARNT_TIMES(w[4], 8, 9));
 }
 
 /* Nanoseconds if rules expire; else ticks, which cost two instructions. */
