@@ -193,19 +193,21 @@ func TestLearntFlowsOfSeveralProducers(t *testing.T) {
 // Several CPUs learn flows for which others have to go. Meanwhile nothing passes that was not learnt. What is learnt last
 // is there, and nothing is there twice.
 func TestLearntFlowsBeyondTheTable(t *testing.T) {
-	const last, places = 100, learntBuckets << learntPlacesLog
+	const last, places, flows = 100, learntBuckets << learntPlacesLog, 3 * maxLearnt
+	cpus := runtime.NumCPU()
+	each := 2 * flows / cpus
 	l := newLab(t)
 	e := l.engine()
 	plan := l.transmitted(1)
 	plan.Rings[0].Rules = learning()
 	l.apply(e, plan)
 	var all sync.WaitGroup
-	for cpu := range runtime.NumCPU() {
+	for cpu := range cpus {
 		socket := l.packetSocket(l.sender)
 		all.Go(func() {
 			l.onCPU(cpu, func() {
-				for n := range 3 * maxLearnt {
-					for _, packet := range [][]byte{query(n ^ cpu<<8), mixture(n)} {
+				for n := range each {
+					for _, packet := range [][]byte{query((n + cpu*each) % flows), mixture(n)} {
 						for sendTo(socket, packet) != nil {
 							continue
 						}
@@ -215,7 +217,7 @@ func TestLearntFlowsBeyondTheTable(t *testing.T) {
 		})
 	}
 	all.Wait()
-	stats, sent := l.observe(e).Rings["mirror"].Stats, uint64(3*maxLearnt*runtime.NumCPU())
+	stats, sent := l.observe(e).Rings["mirror"].Stats, uint64(each*cpus)
 	require.Equal(t, sent, stats.Passed)
 	require.Equal(t, sent, stats.Filtered)
 	require.Greater(t, len(l.learnt(e)), places-places/100, "hardly a place is free")
