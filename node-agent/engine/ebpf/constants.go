@@ -42,13 +42,14 @@ func setConstants(spec *ebpf.CollectionSpec, constants map[string]uint64) error 
 	return nil
 }
 
-// constants returns the values of the constants in bpf/constant.h and bpf/direct.h.
+// constants returns the values of the constants in bpf/constant.h and bpf/direct.h, and of the flags in bpf/learnt.h.
 func (p ringProgram) constants(direct openQueues) map[string]uint64 {
 	c, o := p.config, p.config.Outputs[0]
 	constants := map[string]uint64{
 		"has_rx_queues": uint64(c.Flags & configRxQueues), "has_filter": uint64(c.Flags & configFilter),
 		"is_plain": uint64(c.Flags & (configPlain | configRuled)), "is_ruled": uint64(c.Flags & configRuled),
 		"is_direct": uint64(direct[0].id), "cpu_mask": uint64(c.CPUMask),
+		"has_learnt": uint64(c.Flags & configLearn), "has_idle": uint64(c.Flags & configIdle),
 		"direct_hashed": uint64(o.Hashed), "direct_queues": uint64(o.Queues), "direct_lanes": uint64(o.Lanes),
 		"direct_owners":    uint64(o.HeadSize) - uint64(queueOwners(possibleCPUs())),
 		"direct_head_size": uint64(o.HeadSize), "direct_lane_size": uint64(o.LaneSize),

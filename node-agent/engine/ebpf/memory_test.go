@@ -62,6 +62,24 @@ func TestQueuesBeyondTheMemoryLimit(t *testing.T) {
 	l.apply(e, l.plan(1))
 }
 
+// Rules are compiled only if the agent has the memory for their matches.
+func TestRulesBeyondTheMemoryLimit(t *testing.T) {
+	l := newLab(t)
+	cgroup := l.limitedCgroup(112 << 20)
+	plan, any := l.plan(1), capture.PortRange{First: 1, Last: 65534} // 30 prefixes
+	for id := range uint16(240) {
+		plan.Rings[0].Rules.Wildcard = append(plan.Rings[0].Rules.Wildcard, capture.WildcardRule{
+			ID: uint32(id) + 1, Both: true, Match: capture.Match{VLAN: &id, SourcePorts: &any, DestinationPorts: &any},
+		})
+	}
+	_, out := l.helper("engine", engineInput{PinDir: l.pinDir, RunDir: l.runDir, Plan: plan, Cgroup: cgroup}, 0)
+	answer := l.line(out)
+	require.Contains(t, answer, "ring mirror: 432000 matches of wildcard rules: no memory")
+	require.Contains(t, answer, "memory limit of the agent's container")
+	plan.Rings[0].Rules = learning()
+	l.apply(l.engine(), plan)
+}
+
 // Each queue is made only while the node has the memory for it. Existing queues continue, and can still get a new
 // ring buffer.
 func TestQueuesBeyondTheNodesMemory(t *testing.T) {

@@ -151,7 +151,11 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	replacements[ringCountersMap] = counters
 	direct := p.openDirect()
 	defer direct.close()
-	if err := setConstants(spec, p.constants(direct)); err != nil {
+	constants := p.constants(direct)
+	if err := maps.learntConstants(constants); err != nil {
+		return programs{}, err
+	}
+	if err := setConstants(spec, constants); err != nil {
 		return programs{}, err
 	}
 	if err := direct.place(spec, replacements, tables); err != nil {

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
-	"github.com/ringcap/ringcap/node-agent/memory"
 	"github.com/ringcap/ringcap/operator/api/sizing"
 )
 
@@ -561,30 +560,6 @@ func (q *queue) setParams(p queueParams) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.params = p
-}
-
-// newPinned makes a map and pins it.
-func newPinned(spec *ebpf.MapSpec, path string) (*ebpf.Map, error) {
-	m, err := newMap(spec)
-	if err != nil {
-		return nil, fmt.Errorf("make a map of %d x %d bytes: %w", spec.MaxEntries, max(spec.ValueSize, 1), err)
-	}
-	if err := m.Pin(path); err != nil {
-		m.Close()
-		return nil, fmt.Errorf("pin %s: %w", path, explainRights(err))
-	}
-	return m, nil
-}
-
-func newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
-	if err := memory.RoomFor(uint64(spec.MaxEntries) * uint64(max(spec.ValueSize, 1))); err != nil {
-		return nil, err
-	}
-	m, err := ebpf.NewMap(spec)
-	if errors.Is(err, unix.ENOMEM) {
-		return nil, fmt.Errorf("%w: %w: %w", capture.ErrNoMemory, err, memory.ErrLimit)
-	}
-	return m, explainRights(err)
 }
 
 func mapID(m *ebpf.Map) (uint32, error) {

@@ -17,13 +17,14 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/memory"
 )
 
 // Limits of this engine's rule sets.
 const (
 	maxTargets  = len(programConfig{}.Targets)
 	maxMatches  = 1 << 20
-	maxLearnt   = 1 << 16 // flows
+	maxLearnt   = 1 << 16 // flows for which there is room
 	maxDatagram = 1 << 12 // flows that are remembered for their fragments
 )
 
@@ -64,6 +65,9 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 		return cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(x.ID, y.ID))
 	})
 	s.idles = slices.ContainsFunc(s.exact, func(rule capture.ExactRule) bool { return rule.Idle != 0 })
+	if err := roomForMatches(rules); err != nil {
+		return nil, err
+	}
 	numbers := map[layer]uint64{}
 	for rank, rule := range rules {
 		s.ids, s.timers = append(s.ids, rule.ID), append(s.timers, life{Idle: uint64(rule.Idle)})
@@ -74,8 +78,27 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 		for _, m := range matchesOf(rule) {
 			s.put(m, value, numbers)
 		}
+		if len(s.wild) > maxMatches {
+			break // there may be millions more
+		}
 	}
 	return s, s.supported()
+}
+
+// matchBytes is about how much of the agent's memory a match of ruleSet.wild takes, while that grows.
+const matchBytes = 2 * 128
+
+// roomForMatches refuses rules whose matches are more than the agent has memory for.
+func roomForMatches(rules []capture.WildcardRule) error {
+	n := 0
+	for _, rule := range rules {
+		ways := 1 + int(flag(rule.Both))
+		n += ways * len(prefixesOf(rule.Match.SourcePorts)) * len(prefixesOf(rule.Match.DestinationPorts))
+	}
+	if err := memory.RoomFor(uint64(min(n, maxMatches)) * matchBytes); err != nil {
+		return fmt.Errorf("%d matches of wildcard rules: %w", n, err)
+	}
+	return nil
 }
 
 // layer is a shape. Of rules with the same match only the first is kept. If that one can expire, the next is put into
@@ -160,7 +183,7 @@ type rxQueueBits [16]uint64
 
 // mapsLayout is the version of the layout of rule sets' maps. Maps of another layout, of an older agent, are
 // replaced.
-const mapsLayout = 5
+const mapsLayout = 6
 
 // mapsName names the maps of a rule set by the rule set and everything else that the maps contain.
 func mapsName(planned capture.RuleSet, rxQueues map[uint32]rxQueueBits, fragments bool) (string, error) {
@@ -190,7 +213,13 @@ func openRingMaps(folder string, rules *ruleSet, rxQueues map[uint32]rxQueueBits
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	table := newWildTable(rules)
+	var table *wildTable
+	if len(rules.shapes) > 0 {
+		if err := memory.RoomFor(rules.tableBytes()); err != nil {
+			return nil, fmt.Errorf("a table of %d matches of wildcard rules: %w", len(rules.wild), err)
+		}
+		table = newWildTable(rules)
+	}
 	m.size(spec, rules, table, fragments)
 	if err := m.make(spec, rules, table, rxQueues); err != nil {
 		m.close()
@@ -252,21 +281,23 @@ func (m *ringMaps) know(rules *ruleSet) {
 	m.ids, m.idles, m.expires, m.patterns = rules.ids, rules.idles, rules.expires, rules.patterns
 }
 
-// size sets the number of entries of the maps.
+// size sets the number of entries of the maps. table is nil without wildcard rules.
 func (m *ringMaps) size(spec *ebpf.CollectionSpec, rules *ruleSet, table *wildTable, fragments bool) {
 	entries := map[string]int{
-		"ring_exact": len(rules.exact), wildEntriesMap: len(table.entries), wildWholeMap: len(table.whole),
-		"ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices), "ring_pattern_hits": rules.patterns,
+		"ring_exact": len(rules.exact), "ring_rule_hits": len(rules.ids), "ring_choices": len(rules.automaton.choices),
+		"ring_pattern_hits": rules.patterns,
 	}
 	spec.Maps[patternRowsMap].ValueSize = uint32(placeBytes * len(rules.automaton.rows))
-	if len(rules.shapes) == 0 {
+	if table == nil {
 		spec.Maps[wildIndexMap].ValueSize = 8 // the program does not look into it
+	} else {
+		entries[wildEntriesMap], entries[wildWholeMap] = len(table.places), len(table.whole)
 	}
 	if rules.idles {
 		entries[idleTimersMap] = 1 + len(rules.timers)
 	}
 	if rules.learns {
-		entries["ring_learnt"] = maxLearnt
+		entries[learntMap], entries[learntLocksMap] = learntBuckets, learntLocks
 	}
 	if fragments {
 		entries["ring_fragments"] = maxDatagram
@@ -300,10 +331,13 @@ func (m *ringMaps) fill(rules *ruleSet, table *wildTable, rxQueues map[uint32]rx
 			return err
 		}
 	}
-	if len(rules.shapes) > 0 {
+	if table != nil {
 		if err := table.fill(m.maps); err != nil {
 			return err
 		}
+	}
+	if err := drawLearntSecrets(m.maps[learntSecretsMap]); err != nil {
+		return err
 	}
 	for rank, l := range rules.timers {
 		if !rules.idles {

@@ -7,60 +7,62 @@ package ebpf
 import "structs"
 
 const (
-	protocolMagic  = 1885430642
-	protocolABI    = 3
-	protocolABIMin = 3
-	maxNameLen     = 63
-	maxQueues      = 256
-	maxTaps        = 64
-	maxSnapLen     = 65535
-	maxFilter      = 4096
-	maxRxQueues    = 1024
-	maxLanes       = 64
-	laneTail       = 69632
-	shortHeader    = 32
-	longHeader     = 48
-	hashedFlag     = 16
-	minQueueBytes  = 131072
-	maxQueueBytes  = 1073741824
-	maxExact       = 1048576
-	maxWildcard    = 65536
-	maxPatterns    = 65536
-	maxNodeQueues  = 16384
-	laneReleased   = 0
-	laneLine       = 64
-	maxDirect      = 4
-	unattendedCPUs = 16
-	maxShapes      = 64
-	sieveFields    = 6
-	sieveRowsLog   = 11
-	sieveWords     = 3
-	briefWords     = 3
-	wildProbes     = 32
-	maxChoicesHere = 256
-	parseMax       = 256
-	innerMax       = 768
-	patternHit     = 2147483648
-	configVLANs    = 1
-	configRxQueues = 2
-	configExact    = 4
-	configLearn    = 8
-	configWild     = 16
-	configInnerKey = 32
-	configPatterns = 64
-	configIdle     = 128
-	configPlain    = 256
-	configFilter   = 512
-	configRuled    = 1024
-	hasMACs        = 1
-	hasIPv4        = 2
-	hasIPv6        = 4
-	hasIP          = 8
-	hasPorts       = 16
-	hasTCP         = 32
-	hasTunnelID    = 64
-	hasInnerIPv4   = 128
-	hasInnerIPv6   = 256
+	protocolMagic   = 1885430642
+	protocolABI     = 3
+	protocolABIMin  = 3
+	maxNameLen      = 63
+	maxQueues       = 256
+	maxTaps         = 64
+	maxSnapLen      = 65535
+	maxFilter       = 4096
+	maxRxQueues     = 1024
+	maxLanes        = 64
+	laneTail        = 69632
+	shortHeader     = 32
+	longHeader      = 48
+	hashedFlag      = 16
+	minQueueBytes   = 131072
+	maxQueueBytes   = 1073741824
+	maxExact        = 1048576
+	maxWildcard     = 65536
+	maxPatterns     = 65536
+	maxNodeQueues   = 16384
+	laneReleased    = 0
+	laneLine        = 64
+	maxDirect       = 4
+	unattendedCPUs  = 16
+	maxShapes       = 64
+	sieveFields     = 6
+	sieveRowsLog    = 11
+	sieveWords      = 3
+	briefWords      = 3
+	wildProbes      = 32
+	learntPlacesLog = 5
+	learntLocks     = 256
+	maxChoicesHere  = 256
+	parseMax        = 256
+	innerMax        = 768
+	patternHit      = 2147483648
+	configVLANs     = 1
+	configRxQueues  = 2
+	configExact     = 4
+	configLearn     = 8
+	configWild      = 16
+	configInnerKey  = 32
+	configPatterns  = 64
+	configIdle      = 128
+	configPlain     = 256
+	configFilter    = 512
+	configRuled     = 1024
+	hasMACs         = 1
+	hasIPv4         = 2
+	hasIPv6         = 4
+	hasIP           = 8
+	hasPorts        = 16
+	hasTCP          = 32
+	hasTunnelID     = 64
+	hasInnerIPv4    = 128
+	hasInnerIPv6    = 256
 )
 
 // outputConfig is struct output.
@@ -222,6 +224,26 @@ type wildEntry struct {
 	_    structs.HostLayout
 	Key  briefKey
 	Rule wildRule
+}
+
+// learntFlow is struct learnt.
+type learntFlow struct {
+	_    structs.HostLayout
+	W    [5]uint64
+	Life life
+	_    uint64
+}
+
+// learntBucket is struct learnt_bucket.
+type learntBucket struct {
+	_      structs.HostLayout
+	Places [32]learntFlow
+}
+
+// learntSecrets is struct learnt_secrets.
+type learntSecrets struct {
+	_ structs.HostLayout
+	W [10]uint64
 }
 
 // choice is struct choice.

@@ -20,9 +20,11 @@ const (
 // wildTable holds wildcard rules in the form in which programs look them up; see bpf/wild.h.
 type wildTable struct {
 	index wildIndex
-	// entries is the hash table of brief keys. Free entries have no id.
-	entries []wildEntry
-	whole   map[wildKey]wildRule
+	// brief holds the entries with brief keys. places is their hash table: numbers in brief, from 1; 0 = the place is
+	// free. There are several times as many places as entries, and an entry is large.
+	brief  []wildEntry
+	places []uint32
+	whole  map[wildKey]wildRule
 }
 
 const (
@@ -49,29 +51,47 @@ func briefOf(k key, shape uint64) briefKey {
 func newWildTable(s *ruleSet) *wildTable {
 	t := &wildTable{whole: map[wildKey]wildRule{}}
 	copy(t.index.Shapes[:], s.shapes)
-	brief := make([]wildEntry, 0, len(s.wild))
+	t.brief = make([]wildEntry, 0, len(s.wild))
 	for at, rule := range s.wild {
 		if s.shapes[at.Shape].IsBrief == 0 {
 			t.whole[at] = rule
 			continue
 		}
-		brief = append(brief, wildEntry{Key: briefOf(at.W, at.Shape), Rule: rule})
+		t.brief = append(t.brief, wildEntry{Key: briefOf(at.W, at.Shape), Rule: rule})
 	}
-	t.hash(brief)
+	t.hash()
 	t.sieve(s)
 	return t
 }
 
+// wildLogarithm returns the logarithm of the number of places that are tried first for entries.
+func wildLogarithm(entries int) int {
+	return max(bits.Len(uint(max(wildSpace*entries, 1)-1)), 1)
+}
+
+// tableBytes returns about how much memory the table of a set's rules takes: the agent's until the maps are filled, and
+// that of the maps.
+func (s *ruleSet) tableBytes() uint64 {
+	entry, brief := binary.Size(wildEntry{}), 0
+	for at := range s.wild {
+		brief += int(s.shapes[at.Shape].IsBrief)
+	}
+	places := 1<<wildLogarithm(brief) + wildProbes
+	whole := (len(s.wild) - brief) * (matchBytes + hashedBytes + binary.Size(wildKey{}) + binary.Size(wildRule{}))
+	return uint64(places*(4+entry) + brief*entry + whole)
+}
+
 // hash draws numbers until no entry is too far from its place.
-func (t *wildTable) hash(brief []wildEntry) {
-	for logarithm := max(bits.Len(uint(max(wildSpace*len(brief), 1)-1)), 1); ; logarithm++ {
+func (t *wildTable) hash() {
+	for logarithm := wildLogarithm(len(t.brief)); ; logarithm++ {
+		t.places = make([]uint32, 1<<logarithm+wildProbes)
 		for range wildTries {
 			draw(t.index.Secrets[:])
 			t.index.Shift = uint32(64 - logarithm)
-			t.entries = make([]wildEntry, 1<<logarithm+wildProbes)
-			if t.place(brief) {
+			if t.place() {
 				return
 			}
+			clear(t.places)
 		}
 	}
 }
@@ -86,17 +106,17 @@ func draw(words []uint64) {
 }
 
 // place puts the entries into the table. It returns false if one is too far from its place.
-func (t *wildTable) place(brief []wildEntry) bool {
-	for _, entry := range brief {
+func (t *wildTable) place() bool {
+	for i, entry := range t.brief {
 		at := t.index.hash(entry.Key)
 		end := at + wildProbes
-		for at < end && t.entries[at].Rule.ID != 0 {
+		for at < end && t.places[at] != 0 {
 			at++
 		}
 		if at == end {
 			return false
 		}
-		t.entries[at] = entry
+		t.places[at] = uint32(i) + 1
 	}
 	return true
 }
@@ -164,11 +184,11 @@ const entriesAtOnce = 4096
 
 func (t *wildTable) fillEntries(m *ebpf.Map) error {
 	places, used := make([]uint32, 0, entriesAtOnce), make([]wildEntry, 0, entriesAtOnce)
-	for i, entry := range t.entries {
-		if entry.Rule.ID != 0 {
-			places, used = append(places, uint32(i)), append(used, entry)
+	for place, number := range t.places {
+		if number != 0 {
+			places, used = append(places, uint32(place)), append(used, t.brief[number-1])
 		}
-		if len(used) == entriesAtOnce || i == len(t.entries)-1 && len(used) > 0 {
+		if len(used) == entriesAtOnce || place == len(t.places)-1 && len(used) > 0 {
 			if _, err := m.BatchUpdate(places, used, nil); err != nil {
 				return err
 			}

@@ -39,9 +39,13 @@ func (t *wildTable) findOfShape(number uint64, k key) wildRule {
 	if shape.IsBrief == 0 {
 		return t.whole[wildKey{Shape: number, W: k}]
 	}
-	at := t.index.hash(briefOf(k, number))
-	for _, entry := range t.entries[at : at+wildProbes] {
-		if entry.Rule.ID == 0 || entry.Key == briefOf(k, number) {
+	brief := briefOf(k, number)
+	at := t.index.hash(brief)
+	for _, number := range t.places[at : at+wildProbes] {
+		if number == 0 {
+			break
+		}
+		if entry := t.brief[number-1]; entry.Key == brief {
 			return entry.Rule
 		}
 	}
@@ -135,7 +139,7 @@ func TestNoEntryIsFarFromItsPlace(t *testing.T) {
 	s, err := compile(capture.RuleSet{Wildcard: hostRules(maxWildcard)})
 	require.NoError(t, err)
 	table := newWildTable(s)
-	require.LessOrEqual(t, len(table.entries), 2*wildSpace*maxWildcard)
+	require.LessOrEqual(t, len(table.places), 2*wildSpace*maxWildcard)
 	for at, rule := range s.wild {
 		require.Equal(t, rule, table.findOfShape(at.Shape, at.W))
 	}
@@ -150,16 +154,19 @@ func TestTheMapHasAllEntries(t *testing.T) {
 		table := newWildTable(s)
 		spec, err := loadSpec()
 		require.NoError(t, err)
-		spec.Maps[wildEntriesMap].MaxEntries = uint32(len(table.entries))
+		spec.Maps[wildEntriesMap].MaxEntries = uint32(len(table.places))
 		m, err := newMap(spec.Maps[wildEntriesMap])
 		require.NoError(t, err)
 		defer m.Close()
 		require.NoError(t, table.fillEntries(m))
-		filled := make([]wildEntry, len(table.entries))
-		for at := range filled {
-			require.NoError(t, m.Lookup(uint32(at), &filled[at]))
+		for place, number := range table.places {
+			var want, filled wildEntry
+			if number != 0 {
+				want = table.brief[number-1]
+			}
+			require.NoError(t, m.Lookup(uint32(place), &filled))
+			require.Equal(t, want, filled)
 		}
-		require.Equal(t, table.entries, filled)
 	}
 }
 
@@ -168,7 +175,7 @@ func TestASetWithoutRulesHasATable(t *testing.T) {
 	require.NoError(t, err)
 	table := newWildTable(s)
 	require.Equal(t, uint32(math.MaxUint32), table.find(key{}))
-	require.Len(t, table.entries, 2+wildProbes)
+	require.Len(t, table.places, 2+wildProbes)
 }
 
 // TestProgramsFindTheRuleThatAPlainSearchFinds activates sets one after the other, for the short path of bpf/ruled.h and

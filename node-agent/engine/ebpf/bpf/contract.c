@@ -40,6 +40,8 @@ enum constants {
 	sieveWords = SIEVE_WORDS,
 	briefWords = BRIEF_WORDS,
 	wildProbes = WILD_PROBES,
+	learntPlacesLog = LEARNT_PLACES_LOG,
+	learntLocks = LEARNT_LOCKS,
 	maxChoicesHere = CHOICES_MAX,
 	parseMax = RC_PARSE_MAX,
 	innerMax = RC_INNER_MAX,

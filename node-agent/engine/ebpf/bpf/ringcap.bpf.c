@@ -291,6 +291,9 @@ static __always_inline enum way way_of(void *ctx, const enum hook hook, __u32 le
 
 	if (!ruled_read(ctx, hook, &fields, &addrs))
 		return WAY_GENERAL;
+	/* Before exact rules: a flow is not learnt while one decides on it. */
+	if (CONSTANT(has_learnt) && ruled_find_learnt(fields, addrs))
+		return WAY_PLAIN;
 	return ruled_decide(fields, addrs, len, cpu) == RINGCAP_ACTION_DROP ? WAY_NOWHERE : WAY_PLAIN;
 }
 

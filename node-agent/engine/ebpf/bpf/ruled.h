@@ -11,15 +11,29 @@
 
 #define RULED_TCP_LEN	(14 + 20 + 14)	/* up to the flags */
 
+static __always_inline void ruled_make_exact_key(struct rc_exact_key *key, __u64 fields, __u64 addrs)
+{
+	rc_exact_key_ipv4(key, rc_be32(addrs >> 32), rc_be32(addrs), fields >> 48, fields >> 32, 0, fields >> 24);
+}
+
+/* Whether the packet's flow is learnt, so that it passes. */
+static __always_inline int ruled_find_learnt(__u64 fields, __u64 addrs)
+{
+	struct rc_exact_key key;
+
+	ruled_make_exact_key(&key, fields, addrs);
+	return learnt_find_ipv4(key.w[0], key.w[1]);
+}
+
 static __always_inline int ruled_find_exact(struct work *work, __u64 fields, __u64 addrs)
 {
 	if (!(config.flags & (CONFIG_EXACT | CONFIG_LEARN)))
 		return 0;
-	rc_exact_key_ipv4(&work->exact, rc_be32(addrs >> 32), rc_be32(addrs), fields >> 48, fields >> 32, 0, fields >> 24);
+	ruled_make_exact_key(&work->exact, fields, addrs);
 	for (__u32 i = RC_EXACT_WORDS_IPV4; i < RC_EXACT_WORDS_IPV6; i++)
 		work->exact.w[i] = 0;
 	work->can_learn = 1;
-	return rules_find_exact(work);
+	return config.flags & CONFIG_EXACT && rules_find_exact(work);
 }
 
 static __always_inline int ruled_find_wild(struct work *work, __u64 fields, __u64 addrs)
@@ -38,8 +52,8 @@ static __always_inline int ruled_find_wild(struct work *work, __u64 fields, __u6
 }
 
 /*
- * What the rules decide, enum ringcap_action, for a packet of @len bytes with these fields: words of its key. The
- * function is global, for the verifier to check the search once, and for any packet.
+ * What the rules decide, enum ringcap_action, for a packet of @len bytes with these fields: words of its key. Its flow
+ * is not learnt. The function is global, for the verifier to check the search once, and for any packet.
  */
 __attribute__((noinline)) int ruled_decide(__u64 fields, __u64 addrs, __u32 len, __u32 cpu)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rules: exact ones, learnt ones, and what the wildcard rules of wild.h decide. The maps belong to the ring, and to one
- * set. Another set has maps of its own, and comes with the program that reads them.
+ * Rules: exact ones, and what the learnt flows of learnt.h and the wildcard rules of wild.h decide. The maps belong to
+ * the ring, and to one set. Another set has maps of its own, and comes with the program that reads them.
  */
 #ifndef RC_RULES_H
 #define RC_RULES_H
 
+#include "learnt.h"
 #include "life.h"
 #include "wild.h"
 
@@ -21,26 +22,13 @@ struct exact_rule {
 	struct life life;
 };
 
-/* Nobody asks how many packets a flow has had, so they are not counted: that would lock the bus twice a packet. */
-struct learnt {
-	struct life life;
-};
-
-/* The loader sets max_entries of all these to what the set needs. */
+/* The loader sets max_entries of these to what the set needs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct rc_exact_key);
 	__type(value, struct exact_rule);
 } ring_exact SEC(".maps");
-
-/* Learnt flows. When the map is full, the flow that had no packet for the longest time is evicted. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct rc_exact_key);
-	__type(value, struct learnt);
-} ring_learnt SEC(".maps");
 
 /* By rank. */
 struct {
@@ -72,49 +60,26 @@ static __always_inline int rules_make_exact_key(struct work *work)
 	return has != 0;
 }
 
-/* Whether there is an exact rule for work->exact, including learnt ones. */
+/* Whether there is an exact rule for work->exact. */
 static __always_inline int rules_find_exact(struct work *work)
 {
-	struct exact_rule *rule;
-	struct learnt *learnt;
+	struct exact_rule *rule = bpf_map_lookup_elem(&ring_exact, &work->exact);
 
-	if (config.flags & CONFIG_EXACT) {
-		rule = bpf_map_lookup_elem(&ring_exact, &work->exact);
-		if (rule && !life_is_over(&rule->life, work)) {
-			rule_count(&rule->hits, work);
-			life_goes_on(&rule->life, work);
-			work->action = rule->action;
-			work->target = rule->target;
-			return 1;
-		}
-	}
-	if (!(config.flags & CONFIG_LEARN))
+	if (!rule || life_is_over(&rule->life, work))
 		return 0;
-	learnt = bpf_map_lookup_elem(&ring_learnt, &work->exact);
-	if (!learnt || life_is_over(&learnt->life, work))
-		return 0;
-	life_goes_on(&learnt->life, work);
-	work->action = RINGCAP_ACTION_PASS;
+	rule_count(&rule->hits, work);
+	life_goes_on(&rule->life, work);
+	work->action = rule->action;
+	work->target = rule->target;
 	return 1;
 }
 
-__attribute__((noinline)) int rules_learn(void)
+static __always_inline void rules_learn(const struct work *work)
 {
-	struct work *work = this_work();
-	struct learnt fresh = {};
-	__u64 flags = BPF_NOEXIST;
-	struct life *life;
+	const struct life *life = config.flags & CONFIG_IDLE ? life_of(work->rank) : 0;
 
-	if (!work || !work->can_learn)
-		return 0;
-	if (config.flags & CONFIG_IDLE) {
-		life = life_of(work->rank);
-		fresh.life.last = work->now;
-		fresh.life.idle = life ? life->idle : 0;
-		flags = BPF_ANY; /* replaces one that is over */
-	}
-	bpf_map_update_elem(&ring_learnt, &work->exact, &fresh, flags);
-	return 0;
+	if (work->can_learn)
+		learnt_add(life ? life->idle : 0);
 }
 
 __attribute__((noinline)) int rules_make_key(void)
@@ -149,15 +114,20 @@ static __always_inline int rules_find_wild(struct work *work, const __u64 key[RC
 			life_goes_on(life, work);
 	}
 	if (work->action == RINGCAP_ACTION_LEARN)
-		rules_learn();
+		rules_learn(work);
 	return 1;
 }
 
 static __always_inline int rules_decide_exact(struct work *work)
 {
-	if (!(config.flags & (CONFIG_EXACT | CONFIG_LEARN)))
+	if (!(config.flags & (CONFIG_EXACT | CONFIG_LEARN)) || !rules_make_exact_key(work))
 		return 0;
-	return rules_make_exact_key(work) && rules_find_exact(work);
+	if (config.flags & CONFIG_EXACT && rules_find_exact(work))
+		return 1;
+	if (!(config.flags & CONFIG_LEARN) || !learnt_find())
+		return 0;
+	work->action = RINGCAP_ACTION_PASS;
+	return 1;
 }
 
 static __always_inline int rules_decide_wild(struct work *work)
