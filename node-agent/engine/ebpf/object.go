@@ -122,7 +122,7 @@ func (p ringProgram) fingerprint() (string, error) {
 
 // load loads the program into the kernel, once for each kind of hook among the points. The caller closes the
 // programs.
-func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (programs, error) {
+func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (programs, error) {
 	spec, err := loadSpec()
 	if err != nil {
 		return programs{}, err
@@ -141,11 +141,14 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	if err := spec.Variables[configVariable].Set(p.config); err != nil {
 		return programs{}, fmt.Errorf("configure the eBPF program: %w", err)
 	}
+	tables := env.tables
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
 	direct := p.openDirect()
 	defer direct.close()
-	if err := setConstants(spec, p.constants(direct)); err != nil {
+	constants := p.constants(direct)
+	constants["tc_next"] = env.tcNext()
+	if err := setConstants(spec, constants); err != nil {
 		return programs{}, err
 	}
 	if err := direct.place(spec, replacements, tables); err != nil {

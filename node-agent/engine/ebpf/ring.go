@@ -197,7 +197,7 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 	}()
 	var loaded programs
 	if len(missing) > 0 || changed && len(points) > 0 {
-		if loaded, err = program.load(env.tables, r.counters, maps, points); err != nil {
+		if loaded, err = program.load(env, r.counters, maps, points); err != nil {
 			return errors.Join(err, r.removeOtherMaps())
 		}
 		defer loaded.close()

@@ -18,6 +18,7 @@
 /* Its value. */
 #define CONSTANT(name) ({ __u64 _value; asm("%0 = " #name " ll" : "=r"(_value)); _value; })
 
+DECLARE_CONSTANT(tc_next);		/* what a tc program returns for others to run as if there were no tap */
 DECLARE_CONSTANT(has_rx_queues);	/* CONFIG_RX_QUEUES */
 DECLARE_CONSTANT(has_filter);		/* CONFIG_FILTER */
 DECLARE_CONSTANT(is_plain);		/* CONFIG_PLAIN or CONFIG_RULED */

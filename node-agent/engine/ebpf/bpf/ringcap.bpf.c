@@ -6,8 +6,8 @@
  * RX queues -> count -> the ring's filter -> copy the bytes that are needed -> parse -> VLANs -> exact rules ->
  * wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
  *
- * In tc it always returns TC_ACT_UNSPEC, so that other programs attached there run as if there were no tap. In XDP it
- * returns the mode's verdict, for each packet that the ring has seen.
+ * In tc it always returns CONSTANT(tc_next), so that other programs attached there run as if there were no tap. In XDP
+ * it returns the mode's verdict, for each packet that the ring has seen.
  *
  * A ring's configuration is read-only data, constant for a loaded program. A change loads another program with the same
  * counters, which replaces the old one in one step. Maps with the prefix rc_ exist once for the node. Maps with the
@@ -16,7 +16,6 @@
  * Counters of rings, queues and clusters are plain increments in memory that belongs to one CPU: see work.h.
  */
 #include <linux/bpf.h>
-#include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <linux/ringcap.h>
@@ -390,13 +389,13 @@ static __always_inline int capture(struct __sk_buff *skb, const __u32 direction)
 
 	if (!CONSTANT(is_direct) || skb->vlan_present) {
 		capture_other(skb, direction);
-		return TC_ACT_UNSPEC;
+		return CONSTANT(tc_next);
 	}
 	cpu = bpf_get_smp_processor_id();
 	counters = this_counters(cpu);
 	if (capture_begin(skb, len, direction, counters))
 		capture_wanted(skb, 1, len, direction, cpu, counters);
-	return TC_ACT_UNSPEC;
+	return CONSTANT(tc_next);
 }
 
 SEC("tc")
