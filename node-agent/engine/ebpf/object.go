@@ -45,6 +45,22 @@ var filterSymbols = map[string]string{
 	ingressProgram: "ringcap_filter", egressProgram: "ringcap_filter", xdpProgram: "ringcap_xdp_filter",
 }
 
+// directPrograms holds the programs of rings whose queues are reached directly, by the name of those that they replace.
+var directPrograms = map[string]string{
+	ingressProgram: "ringcap_direct_ingress", egressProgram: "ringcap_direct_egress",
+}
+
+// chooseDirect makes the programs those of rings whose queues are reached directly, or of all others.
+func chooseDirect(spec *ebpf.CollectionSpec, direct bool) {
+	for name, directName := range directPrograms {
+		if direct {
+			spec.Programs[name] = spec.Programs[directName]
+			spec.Programs[name].Name = name
+		}
+		delete(spec.Programs, directName)
+	}
+}
+
 // loadSpec reads the embedded object and adapts it to this machine.
 func loadSpec() (*ebpf.CollectionSpec, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(objectFile))
@@ -127,6 +143,10 @@ func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, 
 	if err != nil {
 		return programs{}, err
 	}
+	direct := p.openDirect()
+	defer direct.close()
+	tables := env.tables
+	chooseDirect(spec, direct[0].id != 0)
 	wanted := map[string]bool{}
 	for _, point := range points {
 		wanted[point.Hook.program()] = true
@@ -141,11 +161,8 @@ func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, 
 	if err := spec.Variables[configVariable].Set(p.config); err != nil {
 		return programs{}, fmt.Errorf("configure the eBPF program: %w", err)
 	}
-	tables := env.tables
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
-	direct := p.openDirect()
-	defer direct.close()
 	constants := p.constants(direct)
 	constants["tc_next"] = env.tcNext()
 	if err := setConstants(spec, constants); err != nil {
