@@ -137,13 +137,13 @@ func (p ringProgram) fingerprint() (string, error) {
 }
 
 // load loads the program into the kernel, once for each kind of hook among the points. The caller closes the
-// programs.
-func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (programs, error) {
+// programs. They are not complete if they reach their queues by the tables only because the maps could not be opened.
+func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (all programs, complete bool, err error) {
 	spec, err := loadSpec()
 	if err != nil {
-		return programs{}, err
+		return nil, false, err
 	}
-	direct := p.openDirect()
+	direct, complete := p.openDirect()
 	defer direct.close()
 	tables := env.tables
 	chooseDirect(spec, direct[0].id != 0)
@@ -155,21 +155,21 @@ func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, 
 		if !wanted[name] {
 			delete(spec.Programs, name)
 		} else if program.Instructions, err = replaceFilter(program.Instructions, name, p.filter); err != nil {
-			return programs{}, err
+			return nil, false, err
 		}
 	}
 	if err := spec.Variables[configVariable].Set(p.config); err != nil {
-		return programs{}, fmt.Errorf("configure the eBPF program: %w", err)
+		return nil, false, fmt.Errorf("configure the eBPF program: %w", err)
 	}
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
 	constants := p.constants(direct)
 	constants["tc_next"] = env.tcNext()
 	if err := setConstants(spec, constants); err != nil {
-		return programs{}, err
+		return nil, false, err
 	}
 	if err := direct.place(spec, replacements, tables); err != nil {
-		return programs{}, err
+		return nil, false, err
 	}
 	for i, table := range p.tables {
 		if table == nil {
@@ -184,14 +184,14 @@ func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, 
 	}
 	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replacements})
 	if err != nil {
-		return programs{}, fmt.Errorf("load the eBPF program: %w", explainLoad(err))
+		return nil, false, fmt.Errorf("load the eBPF program: %w", explainLoad(err))
 	}
 	defer loaded.Close()
-	all := programs{}
+	all = programs{}
 	for name := range wanted {
 		all[name] = loaded.DetachProgram(name)
 	}
-	return all, nil
+	return all, complete, nil
 }
 
 // programs holds a ring's loaded programs, by name.
