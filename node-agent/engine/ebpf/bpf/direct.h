@@ -95,8 +95,8 @@ static __always_inline struct ringcap_consumer_page *direct_page(__u64 queue)
 }
 
 /*
- * Finds the lane of CPU @cpu, which is within CONSTANT(cpu_mask); false if other CPUs share it, or the CPU has not asked
- * for one.
+ * Finds the lane of CPU @cpu, which is within CONSTANT(cpu_mask); false if other CPUs share it, or the CPU has not
+ * asked for one.
  */
 static __always_inline int direct_lane(struct direct *to, __u64 cpu)
 {
@@ -132,8 +132,8 @@ static __always_inline struct ringcap_slot *direct_slot(const struct direct *to,
 }
 
 /*
- * Reads how far the consumer has released this CPU's lane of queue @queue, and remembers it. Returns the bytes from there
- * to @end. It finds the lane again, so that callers need not keep what only few packets need.
+ * Reads how far the consumer has released this CPU's lane of queue @queue, and remembers it. Returns the bytes from
+ * there to @end. It finds the lane again, so that callers need not keep what only few packets need.
  */
 static __attribute__((noinline)) __u64 direct_look(__u64 queue, __u64 end)
 {
@@ -204,18 +204,18 @@ static __always_inline int direct_has_room(const struct direct *to, __u64 queue,
 }
 
 /*
- * Writes a packet without a VLAN tag into the lane, and wakes the consumer, or counts why not. @flags: the slot's. @now:
- * the time.
+ * Writes a packet without a VLAN tag into the lane, and wakes the consumer, or counts why not. @flags: the slot's.
+ * @now: the time.
  */
-static __always_inline void direct_write(void *ctx, const enum hook hook, const struct direct *to, __u64 queue, __u64 len,
-					 __u32 hash, const __u32 flags, __u64 now)
+static __always_inline void direct_write(void *ctx, const enum hook hook, const struct direct *to, __u64 queue,
+					 __u64 len, __u32 hash, const __u32 flags, __u64 now)
 {
 	__u64 caplen = len < CONSTANT(direct_snaplen) ? len : CONSTANT(direct_snaplen);
 	struct ringcap_lane_kernel *lane = to->lane;
 	__u64 producer = lane->producer, size = RINGCAP_SLOT_SHORT + caplen + 7, end;
 	struct ringcap_slot *at = direct_slot(to, producer);
 
-	/* Both to keep the compiler from what costs instructions: it would add up the place, or mask, in another way. */
+	/* Else the compiler would add up the place, or mask, in a way that takes more instructions. */
 	opaque(at);
 	opaque(size);
 	end = producer + (size & ~7ULL); /* RINGCAP_SLOT_SIZE */

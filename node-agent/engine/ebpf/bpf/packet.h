@@ -115,7 +115,7 @@ static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __
 	return 1;
 }
 
-/* Copies the first @n bytes of the skb's data or the frame, 1 .. PLACES_MAX. Returns nonzero if they could not be read. */
+/* Copies the first @n bytes, 1 .. PLACES_MAX, of the skb's data or the frame. Returns nonzero if it cannot. */
 static __always_inline long packet_load(void *ctx, const enum hook hook, __u8 *data, __u64 n)
 {
 	if (hook == HOOK_XDP)

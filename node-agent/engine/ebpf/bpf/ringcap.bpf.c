@@ -335,8 +335,9 @@ static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 di
 }
 
 /*
- * Takes the steps before the queue: the ring's receive queues, its filter, and the rules of ruled.h. Counts the packet's
- * bytes, and counts it as filtered if the ring does not want it. @untagged: it is known to have no tag beside its bytes.
+ * Takes the steps before the queue: the ring's receive queues, its filter, and the rules of ruled.h. Counts the
+ * packet's bytes, and counts it as filtered if the ring does not want it. @untagged: it is known to have no tag beside
+ * its bytes.
  */
 static __always_inline enum way capture_steps(struct __sk_buff *skb, const int untagged, __u32 len, __u32 direction,
 					      __u32 cpu, struct ring_counters *counters)
