@@ -249,6 +249,47 @@ func TestForeignProgramsAreLeftAlone(t *testing.T) {
 	require.Equal(t, "clsact", l.qdisc())
 }
 
+// What a tap's program returns lets programs behind it see every packet.
+func TestProgramsBehindATapRun(t *testing.T) {
+	for _, mode := range []string{"tcx", "clsact"} {
+		t.Run(mode, func(t *testing.T) {
+			l := newLab(t)
+			attached := l.attachedBy(mode)
+			count, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+			require.NoError(t, err)
+			defer count.Close()
+			counter, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+				Name: "counter", Type: ebpf.SchedCLS, License: "GPL",
+				Instructions: asm.Instructions{
+					asm.LoadMapValue(asm.R1, count.FD(), 0), asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
+					asm.Mov.Imm(asm.R0, -1), asm.Return(),
+				},
+			})
+			require.NoError(t, err)
+			defer counter.Close()
+			require.NoError(t, netlink.QdiscAdd(clsactQdisc(l.tapped.Attrs().Index)))
+			require.NoError(t, netlink.FilterAdd(&netlink.BpfFilter{
+				FilterAttrs: netlink.FilterAttrs{
+					LinkIndex: l.tapped.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Priority: 2,
+					Protocol: unix.ETH_P_ALL,
+				},
+				Fd: counter.FD(), Name: "counter", DirectAction: true,
+			}))
+			e := l.engine(attached)
+			l.apply(e, l.plan(1))
+			// With a consumer, packets go to its queue directly; without, by the tables.
+			c := l.consume("mirror", 0)
+			l.sendAll(e, "mirror", 7, func(n int) []byte { return frame(n, 60) })
+			c.close()
+			l.detached(e, "mirror", 0)
+			l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+			var n uint64
+			require.NoError(t, count.Lookup(uint32(0), &n))
+			require.EqualValues(t, 12, n)
+		})
+	}
+}
+
 // A process may end between the discipline and its first filter, or after the removal of the last.
 func TestADisciplineWithoutFiltersIsNotLeft(t *testing.T) {
 	l := newLab(t)

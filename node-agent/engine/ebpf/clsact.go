@@ -22,7 +22,8 @@ const (
 
 // clsact attaches programs as filters of the clsact queueing discipline, on kernels without tcx. Filters exist as
 // long as their interface, without a pin. The engine's filters have their own names and handles. It does not touch
-// other filters.
+// other filters. They are not in direct-action mode: a program that returns 0 then just does not match, which costs the
+// kernel less than the action TC_ACT_UNSPEC.
 type clsact struct{ pins pins }
 
 type clsactTap struct {
@@ -63,7 +64,7 @@ func (a clsact) tryAttach(r *ring, point tapPoint, program *ebpf.Program) (tap, 
 			LinkIndex: point.Index, Parent: point.Hook.parent(), Handle: handle, Priority: priority,
 			Protocol: unix.ETH_P_ALL,
 		},
-		Fd: program.FD(), Name: filterName(r.Name, point.Hook), DirectAction: true,
+		Fd: program.FD(), Name: filterName(r.Name, point.Hook),
 	}}
 	id, err := programID(program)
 	if err != nil {
@@ -192,7 +193,7 @@ func (t *clsactTap) update(program *ebpf.Program) error {
 	if err != nil {
 		return err
 	}
-	t.filter.Fd, t.filter.DirectAction, t.filter.Id = program.FD(), true, int(id)
+	t.filter.Fd, t.filter.DirectAction, t.filter.Id = program.FD(), false, int(id) // an older agent's was in that mode
 	return netlink.FilterReplace(&t.filter)
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/ringcap/ringcap/node-agent/capture"
 )
 
 // setConstants sets variables of the section of bpf/constant.h, and writes the values of all of them into the programs:
@@ -46,16 +48,25 @@ func setConstants(spec *ebpf.CollectionSpec, constants map[string]uint64) error 
 func (p ringProgram) constants(direct openQueues) map[string]uint64 {
 	c, o := p.config, p.config.Outputs[0]
 	constants := map[string]uint64{
+		"has_steps":     uint64(c.Flags & (configRxQueues | configFilter | configRuled)),
 		"has_rx_queues": uint64(c.Flags & configRxQueues), "has_filter": uint64(c.Flags & configFilter),
 		"is_plain": uint64(c.Flags & (configPlain | configRuled)), "is_ruled": uint64(c.Flags & configRuled),
 		"is_direct": uint64(direct[0].id), "cpu_mask": uint64(c.CPUMask),
 		"has_learnt": uint64(c.Flags & configLearn), "has_idle": uint64(c.Flags & configIdle),
-		"direct_hashed": uint64(o.Hashed), "direct_queues": uint64(o.Queues), "direct_lanes": uint64(o.Lanes),
+		"direct_hashed": uint64(o.Hashed), "direct_key_0": o.Key[0], "direct_key_1": o.Key[1],
+		"direct_queues": uint64(o.Queues), "direct_lanes": uint64(o.Lanes), "direct_own_lanes": uint64(o.Lanes) - 1,
 		"direct_owners":    uint64(o.HeadSize) - uint64(queueOwners(possibleCPUs())),
 		"direct_head_size": uint64(o.HeadSize), "direct_lane_size": uint64(o.LaneSize),
 		"direct_lane_mask": uint64(o.LaneSize) - slotAlignment, "direct_stride": uint64(o.LaneSize) + laneTail,
 		"direct_snaplen": uint64(c.SnapLen), "direct_base": uint64(o.Base), "direct_watermark": uint64(o.Watermark),
 		"direct_timeout": o.TimeoutNs,
+	}
+	switch capture.Balance(o.Balance) {
+	case capture.BalanceFlow, capture.BalanceFiveTuple: // without a tag the same
+		constants["direct_by_flow"] = 1
+	}
+	if o.TimeoutNs == 0 {
+		constants["direct_watermark"] = 0
 	}
 	if o.Lanes >= c.CPUs {
 		constants["direct_lane_each"] = 1

@@ -59,33 +59,33 @@ type openQueue struct {
 type openQueues [maxDirect]openQueue
 
 // openDirect opens the maps of the queues that the program reaches directly: all, or none if one of them got another
-// data map since the program was planned, or has none. The first queue stands in for those that the cluster does not
-// have.
-func (p ringProgram) openDirect() openQueues {
-	var all openQueues
+// data map since the program was planned, has none, or cannot be opened now: then complete is false, and the tables have
+// the maps. The first queue stands in for those that the cluster does not have.
+func (p ringProgram) openDirect() (all openQueues, complete bool) {
 	for number, d := range p.direct {
-		if all[number] = d.open(); all[number].id == 0 {
+		var err error
+		if all[number], err = d.open(); all[number].id == 0 {
 			all.close()
-			return openQueues{}
+			return openQueues{}, err == nil
 		}
 	}
 	for number := len(p.direct); number < maxDirect; number++ {
 		all[number] = all[0]
 	}
-	return all
+	return all, true
 }
 
-func (d directQueue) open() openQueue {
+func (d directQueue) open() (openQueue, error) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	if d.id == 0 || !d.queue.has(d.id) {
-		return openQueue{}
+		return openQueue{}, nil
 	}
 	maps, err := d.queue.open()
 	if err != nil {
-		return openQueue{} // the tables have the maps
+		return openQueue{}, err
 	}
-	return openQueue{maps: maps, id: d.id, index: d.queue.index}
+	return openQueue{maps: maps, id: d.id, index: d.queue.index}, nil
 }
 
 func (all openQueues) close() {

@@ -4,6 +4,7 @@ package ebpf
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -119,6 +120,26 @@ func TestProgramsThatReachNoQueueDirectly(t *testing.T) {
 			c.close()
 		}
 	}
+}
+
+// A queue's maps may not open when a program is loaded, for want of descriptors or rights. The next plan tries again.
+func TestMapsThatDoNotOpenAreTriedAgain(t *testing.T) {
+	l := newLab(t)
+	e := l.engine()
+	other := l.plan(1)
+	other.Rings[0].SnapLen = 100
+	l.apply(e, other)
+	c := l.consume("mirror", 0)
+	ids := &e.clusters["mirror"].queues[0].area.ids
+	consumer := ids[1]
+	ids[1] = math.MaxUint32
+	l.apply(e, l.plan(1))
+	requireDirect(l, e, false)
+	l.sendAll(e, "mirror", 5, func(n int) []byte { return frame(n, 60) })
+	l.collect(c, 5)
+	ids[1] = consumer
+	l.apply(e, l.plan(1))
+	requireDirect(l, e, true)
 }
 
 // An agent that was killed, or one without gates, may have left a gate open that nobody is behind.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -80,12 +81,20 @@ type environment struct {
 	pins         pins
 	tables       *tables
 	countersSpec *ebpf.MapSpec
-	attacher     attacher
+	attacher     attachers
 	grace        time.Duration
 	memory       func() (capture.Memory, error)
 	lanes        int
 	// rings are the engine's rings. Its lock is held.
 	rings map[string]*ring
+}
+
+// tcNext returns what a tc program returns so that the others run as if it were not there.
+func (e *environment) tcNext() uint64 {
+	if _, ok := e.attacher.tc.(clsact); ok {
+		return 0
+	}
+	return math.MaxUint64 // TC_ACT_UNSPEC, -1
 }
 
 // Engine implements capture.Engine. Interfaces are those of the calling thread's network namespace.
@@ -130,13 +139,12 @@ func newEnvironment(options Options) (environment, error) {
 		return env, err
 	}
 	env.countersSpec = spec.Maps[ringCountersMap]
-	if env.attacher, err = newAttacher(env.pins); err != nil {
+	if env.attacher.tc, err = newAttacher(env.pins); err != nil {
 		return env, err
 	}
 	if options.withoutTCX {
-		env.attacher = clsact{pins: env.pins}
+		env.attacher.tc = clsact{pins: env.pins}
 	}
-	env.attacher = attachers{tc: env.attacher}
 	env.tables, err = openTables(env.pins.tables(), spec)
 	return env, err
 }

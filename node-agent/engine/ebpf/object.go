@@ -45,6 +45,22 @@ var filterSymbols = map[string]string{
 	ingressProgram: "ringcap_filter", egressProgram: "ringcap_filter", xdpProgram: "ringcap_xdp_filter",
 }
 
+// directPrograms holds the programs of rings whose queues are reached directly, by the name of those that they replace.
+var directPrograms = map[string]string{
+	ingressProgram: "ringcap_direct_ingress", egressProgram: "ringcap_direct_egress",
+}
+
+// chooseDirect makes the programs those of rings whose queues are reached directly, or of all others.
+func chooseDirect(spec *ebpf.CollectionSpec, direct bool) {
+	for name, directName := range directPrograms {
+		if direct {
+			spec.Programs[name] = spec.Programs[directName]
+			spec.Programs[name].Name = name
+		}
+		delete(spec.Programs, directName)
+	}
+}
+
 // loadSpec returns what the embedded object has, adapted to this machine. The caller may change it.
 func loadSpec() (*ebpf.CollectionSpec, error) {
 	spec, err := readObject()
@@ -127,12 +143,16 @@ func (p ringProgram) fingerprint() (string, error) {
 }
 
 // load loads the program into the kernel, once for each kind of hook among the points. The caller closes the
-// programs.
-func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (programs, error) {
+// programs. They are not complete if they reach their queues by the tables only because the maps could not be opened.
+func (p ringProgram) load(env *environment, counters *ebpf.Map, maps *ringMaps, points []tapPoint) (all programs, complete bool, err error) {
 	spec, err := loadSpec()
 	if err != nil {
-		return programs{}, err
+		return nil, false, err
 	}
+	direct, complete := p.openDirect()
+	defer direct.close()
+	tables := env.tables
+	chooseDirect(spec, direct[0].id != 0)
 	wanted := map[string]bool{}
 	for _, point := range points {
 		wanted[point.Hook.program()] = true
@@ -141,25 +161,24 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 		if !wanted[name] {
 			delete(spec.Programs, name)
 		} else if program.Instructions, err = replaceFilter(program.Instructions, name, p.filter); err != nil {
-			return programs{}, err
+			return nil, false, err
 		}
 	}
 	if err := spec.Variables[configVariable].Set(p.config); err != nil {
-		return programs{}, fmt.Errorf("configure the eBPF program: %w", err)
+		return nil, false, fmt.Errorf("configure the eBPF program: %w", err)
 	}
 	replacements := tables.byName()
 	replacements[ringCountersMap] = counters
-	direct := p.openDirect()
-	defer direct.close()
 	constants := p.constants(direct)
+	constants["tc_next"] = env.tcNext()
 	if err := maps.learntConstants(constants); err != nil {
-		return programs{}, err
+		return nil, false, err
 	}
 	if err := setConstants(spec, constants); err != nil {
-		return programs{}, err
+		return nil, false, err
 	}
 	if err := direct.place(spec, replacements, tables); err != nil {
-		return programs{}, err
+		return nil, false, err
 	}
 	for i, table := range p.tables {
 		if table == nil {
@@ -174,14 +193,14 @@ func (p ringProgram) load(tables *tables, counters *ebpf.Map, maps *ringMaps, po
 	}
 	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replacements})
 	if err != nil {
-		return programs{}, fmt.Errorf("load the eBPF program: %w", explainLoad(err))
+		return nil, false, fmt.Errorf("load the eBPF program: %w", explainLoad(err))
 	}
 	defer loaded.Close()
-	all := programs{}
+	all = programs{}
 	for name := range wanted {
 		all[name] = loaded.DetachProgram(name)
 	}
-	return all, nil
+	return all, complete, nil
 }
 
 // programs holds a ring's loaded programs, by name.

@@ -65,4 +65,5 @@ func (p *positions) begin(h *laneHeads) {
 	}
 	atomic.StoreUint64(&p.page.Lane[0].TimeoutUs, 0)
 	atomic.StoreUint64(&p.page.Sleep, 0)
+	atomic.StoreUint64(&p.page.Noted, 0)
 }

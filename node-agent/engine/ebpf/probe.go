@@ -27,6 +27,7 @@ func probe() error {
 	if err != nil {
 		return err
 	}
+	chooseDirect(spec, false)
 	// The program of the other direction differs in one flag. XDP is only for rings that ask for it.
 	delete(spec.Programs, egressProgram)
 	delete(spec.Programs, xdpProgram)

@@ -196,8 +196,9 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 		}
 	}()
 	var loaded programs
+	complete := true
 	if len(missing) > 0 || changed && len(points) > 0 {
-		if loaded, err = program.load(env.tables, r.counters, maps, points); err != nil {
+		if loaded, complete, err = program.load(env, r.counters, maps, points); err != nil {
 			return errors.Join(err, r.removeOtherMaps())
 		}
 		defer loaded.close()
@@ -214,6 +215,9 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 	}
 	if err != nil {
 		return err
+	}
+	if !complete {
+		fingerprint = "" // the next plan loads it again
 	}
 	r.Fingerprint, r.Bases, r.Taps = fingerprint, bases, points
 	r.maps, r.Maps = maps, program.maps

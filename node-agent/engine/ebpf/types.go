@@ -288,7 +288,8 @@ type consumerPage struct {
 	_     structs.HostLayout
 	Lane  [64]laneConsumer
 	Sleep uint64
-	_     [7]uint64
+	Noted uint64
+	_     [6]uint64
 }
 
 // handoverRequest is struct ringcap_handover_request.

@@ -361,11 +361,13 @@ struct ringcap_lane_consumer {
  * struct ringcap_consumer_page - a consumer's data, which the eBPF engine reads
  * @lane: the data about each lane
  * @sleep: 0 = the consumer is awake; else the number of this sleep, see A QUEUE OF THE EBPF ENGINE
+ * @noted: the engine's own, which consumers do not write: what it knows to have done for a sleep
  */
 struct ringcap_consumer_page {
 	struct ringcap_lane_consumer lane[RINGCAP_LANES_MAX];
 	__u64	sleep;
-	__u64	resv[7];
+	__u64	noted;
+	__u64	resv[6];
 };
 
 #define RINGCAP_LANE_TAIL	(68U << 10)	/* bytes after a lane of the eBPF engine: the longest slot fits in */

@@ -18,11 +18,24 @@
 /* Its value. */
 #define CONSTANT(name) ({ __u64 _value; asm("%0 = " #name " ll" : "=r"(_value)); _value; })
 
+DECLARE_CONSTANT(tc_next);		/* what a tc program returns for others to run as if there were no tap */
+DECLARE_CONSTANT(has_steps);		/* one of has_rx_queues, has_filter and is_ruled */
 DECLARE_CONSTANT(has_rx_queues);	/* CONFIG_RX_QUEUES */
 DECLARE_CONSTANT(has_filter);		/* CONFIG_FILTER */
 DECLARE_CONSTANT(is_plain);		/* CONFIG_PLAIN or CONFIG_RULED */
 DECLARE_CONSTANT(is_ruled);		/* CONFIG_RULED */
 DECLARE_CONSTANT(is_direct);		/* the ring is plain, and its queues are those of direct.h */
 DECLARE_CONSTANT(cpu_mask);		/* config.cpu_mask */
+
+/* This CPU's number, which the verifier sees to be within CONSTANT(cpu_mask). */
+static __always_inline __u64 this_cpu(void)
+{
+	__u64 cpu = bpf_get_smp_processor_id();
+
+	asm volatile("" : "+r"(cpu));
+	cpu &= CONSTANT(cpu_mask);
+	asm volatile("" : "+r"(cpu));
+	return cpu;
+}
 
 #endif /* RC_CONSTANT_H */

@@ -30,8 +30,12 @@ DIRECT_QUEUES(DIRECT_QUEUE)
 
 /* The cluster's settings, which struct output describes. */
 DECLARE_CONSTANT(direct_hashed);
+DECLARE_CONSTANT(direct_by_flow);	/* plain packets are hashed by their five-tuple, with this key: */
+DECLARE_CONSTANT(direct_key_0);
+DECLARE_CONSTANT(direct_key_1);
 DECLARE_CONSTANT(direct_queues);
 DECLARE_CONSTANT(direct_lanes);
+DECLARE_CONSTANT(direct_own_lanes);	/* those that no CPUs share, if not each CPU has one */
 DECLARE_CONSTANT(direct_lane_each);	/* each CPU has the lane of its number */
 DECLARE_CONSTANT(direct_owners);	/* where the bytes of the CPUs begin: see lane.h */
 DECLARE_CONSTANT(direct_head_size);
@@ -40,17 +44,16 @@ DECLARE_CONSTANT(direct_lane_mask);	/* positions in a lane: its size, less the s
 DECLARE_CONSTANT(direct_stride);	/* from one lane to the next */
 DECLARE_CONSTANT(direct_snaplen);
 DECLARE_CONSTANT(direct_base);
-DECLARE_CONSTANT(direct_watermark);
+DECLARE_CONSTANT(direct_watermark);	/* 0 if the consumer is woken for each packet */
 DECLARE_CONSTANT(direct_timeout);
 
 /**
  * struct direct - where a packet goes
- * @data, @page: the queue's maps
- * @lane: this CPU's own lane in them, and its @number
+ * @data: the queue's data map
+ * @lane: this CPU's own lane in it, and its @number
  */
 struct direct {
 	void *data;
-	struct ringcap_consumer_page *page;
 	struct ringcap_lane_kernel *lane;
 	__u64 number;
 };
@@ -60,13 +63,11 @@ struct direct {
 		if (direct_gate_##n != CONSTANT(direct_id_##n)) \
 			return 0; \
 		to->data = &direct_data_##n; \
-		to->page = &direct_page_##n; \
 		opaque(to->data); \
-		opaque(to->page); \
 		break;
 
-/* Finds the queue's maps; false if the program does not have them, or the gate is closed. */
-static __always_inline int direct_queue(struct direct *to, __u32 queue)
+/* Finds the queue's data; false if the program does not have them, or the gate is closed. */
+static __always_inline int direct_queue(struct direct *to, __u64 queue)
 {
 	switch (queue) {
 	DIRECT_QUEUES(DIRECT_CASE)
@@ -76,26 +77,44 @@ static __always_inline int direct_queue(struct direct *to, __u32 queue)
 	return 1;
 }
 
-/*
- * Makes @n 0 unless it is below @most. The verifier sees the bound in the register of the result. Of a comparison in C,
- * Linux 6.1 would not know it if the compiler had saved the number to the stack before.
- */
-#define below(n, most) asm volatile("if %0 < %1 goto +1\n\t%0 = 0" : "+r"(n) : "r"(most))
+#define DIRECT_PAGE_CASE(n) \
+	case n: \
+		page = &direct_page_##n; \
+		opaque(page); \
+		break;
 
-/* Finds this CPU's lane; false if other CPUs share it, or the CPU has not asked for one. */
+/* The consumer's page. struct direct does not have it: it would be saved to the stack while the packet is copied. */
+static __always_inline struct ringcap_consumer_page *direct_page(__u64 queue)
+{
+	struct ringcap_consumer_page *page = NULL;
+
+	switch (queue) {
+	DIRECT_QUEUES(DIRECT_PAGE_CASE)
+	}
+	return page;
+}
+
+/*
+ * Finds the lane of CPU @cpu, which is within CONSTANT(cpu_mask); false if other CPUs share it, or the CPU has not
+ * asked for one.
+ */
 static __always_inline int direct_lane(struct direct *to, __u64 cpu)
 {
 	const __u8 *owners = to->data + CONSTANT(direct_owners);
 	__u64 number = cpu;
 
-	if (!CONSTANT(direct_lane_each)) {
-		cpu &= CONSTANT(cpu_mask);
-		opaque(cpu);
-		number = (__u64)owners[cpu] - 1;
+	if (CONSTANT(direct_lane_each)) {
+		opaque(number);
+		if (number >= CONSTANT(direct_lanes))
+			return 0; /* never */
+	} else {
+		/* Of the lanes behind the shared one; see lane.h. Of 0 and 1 it makes a number that is too large. */
+		number = (__u64)owners[cpu] - 2;
+		opaque(number);
+		if (number >= CONSTANT(direct_own_lanes))
+			return 0;
+		number++;
 	}
-	below(number, CONSTANT(direct_lanes));
-	if (!CONSTANT(direct_lane_each) && !number)
-		return 0;
 	to->number = number;
 	to->lane = to->data + number * sizeof(*to->lane);
 	return 1;
@@ -112,97 +131,122 @@ static __always_inline struct ringcap_slot *direct_slot(const struct direct *to,
 	return to->data + (CONSTANT(direct_head_size) + number + at);
 }
 
-/* Whether @size bytes fit. */
-static __always_inline int direct_make_room(const struct direct *to, const volatile struct output *output, __u64 size)
+/*
+ * Reads how far the consumer has released this CPU's lane of queue @queue, and remembers it. Returns the bytes from
+ * there to @end. It finds the lane again, so that callers need not keep what only few packets need.
+ */
+static __attribute__((noinline)) __u64 direct_look(__u64 queue, __u64 end)
 {
-	__u64 unread = to->lane->producer + size - to->lane->resv[LANE_RELEASED];
+	struct direct to;
+	__u64 released;
 
-	return unread <= CONSTANT(direct_lane_size) || lane_make_room(to->lane, to->page, output, to->number, size);
+	if (!direct_queue(&to, queue) || !direct_lane(&to, this_cpu()))
+		return ~0ULL; /* its consumer is gone */
+	released = lane_released(to.lane, direct_page(queue), to.number, to.lane->producer);
+	to.lane->resv[LANE_RELEASED] = released;
+	return end - released;
 }
 
-/* Fills in the slot of a packet without a VLAN tag, except for the time. */
+/* Fills in the slot of a packet without a VLAN tag. */
 static __always_inline void direct_fill(void *ctx, const enum hook hook, struct ringcap_slot *at, __u32 len,
-					__u32 caplen, __u32 hash, __u32 direction)
+					__u32 caplen, __u32 hash, const __u32 flags, __u64 now)
 {
+	/* Two fields in one store: @flags, then the header's length. */
+	__u16 last = rc_be16(flags << 8 | RINGCAP_SLOT_SHORT);
+
+	at->ts_ns = now;
 	at->len = len;
 	at->caplen = caplen;
 	at->hash = hash;
 	at->ifindex = packet_ifindex(ctx, hook);
 	at->vlan_tci = 0;
 	at->vlan_tpid = 0;
-	at->rx_queue = packet_rx_queue(ctx, hook, direction);
-	at->flags = packet_flags(ctx, hook, direction);
-	at->hdr_len = RINGCAP_SLOT_SHORT;
-}
-
-/* Writes the packet into the lane, or counts why it does not; false if nothing was published. */
-static __always_inline int direct_write(void *ctx, const enum hook hook, const struct direct *to,
-					const volatile struct output *output, __u32 len, __u32 hash, __u32 direction)
-{
-	__u32 caplen = len < CONSTANT(direct_snaplen) ? len : CONSTANT(direct_snaplen);
-	struct ringcap_lane_kernel *lane = to->lane;
-	__u64 producer = lane->producer, size = RINGCAP_SLOT_SIZE((__u64)RINGCAP_SLOT_SHORT, caplen);
-	struct ringcap_slot *at;
-
-	if (!direct_make_room(to, output, size)) {
-		lane->stats.dropped[RINGCAP_DROP_FULL]++;
-		return 0;
+	at->rx_queue = packet_rx_queue(ctx, hook, flags);
+	if (packet_is_merged(ctx, hook)) {
+		last |= rc_be16(RINGCAP_SLOT_MERGED << 8);
+		opaque(last);
 	}
-	at = direct_slot(to, producer);
-	direct_fill(ctx, hook, at, len, caplen, hash, direction);
-	at->ts_ns = wall_clock();
-	if (packet_copy_untagged(ctx, hook, (__u8 *)at + RINGCAP_SLOT_SHORT, caplen)) {
-		queue_lose(lane);
-		return 0;
-	}
-	queue_count(lane, len, caplen);
-	/* (A), and (E): the consumer's sleep is read after it. */
-	__sync_lock_test_and_set(&lane->producer, producer + size);
-	return 1;
+	__builtin_memcpy(&at->flags, &last, sizeof(last));
 }
 
-/*
- * Whether as many bytes are unread as wake the consumer. The lane remembers what the consumer released, so that its
- * page is read only once in a while.
- */
-static __always_inline int direct_is_due(const struct direct *to)
+/* queue_wake for a lane whose unread bytes end at @end, if direct_wake did not settle it. */
+static __attribute__((noinline)) int direct_ring(__u64 queue, __u64 sleep, __u64 end)
 {
-	struct ringcap_lane_kernel *lane = to->lane;
-	__u64 producer = lane->producer, released;
+	int now = direct_look(queue, end) >= CONSTANT(direct_watermark);
 
-	if (producer - lane->resv[LANE_RELEASED] < CONSTANT(direct_watermark))
-		return 0;
-	released = lane_released(lane, to->page, to->number, producer);
-	lane->resv[LANE_RELEASED] = released;
-	return producer - released >= CONSTANT(direct_watermark);
+	bell_look(CONSTANT(direct_base) + queue, sleep, now, CONSTANT(direct_timeout));
+	return 0;
 }
 
-/* queue_wake for the CPU's own lane; it ends early for most packets. */
-static __always_inline void direct_wake(const struct direct *to, __u32 queue)
+/* Wakes the consumer if it is time. The unread bytes end at @end. */
+static __always_inline void direct_wake(const struct direct *to, __u64 queue, __u64 end)
 {
-	__u64 sleep = read_now(to->page->sleep);
+	struct ringcap_consumer_page *page = direct_page(queue);
+	__u64 unread = end - to->lane->resv[LANE_RELEASED], sleep = read_now(page->sleep), noted;
 
 	if (!sleep)
 		return;
-	if (!CONSTANT(direct_timeout) || direct_is_due(to))
-		bell_look(CONSTANT(direct_base) + queue, sleep, 1, CONSTANT(direct_timeout));
-	else if (!bell_is_armed(CONSTANT(direct_base) + queue, sleep))
-		bell_look(CONSTANT(direct_base) + queue, sleep, 0, CONSTANT(direct_timeout));
+	noted = read_now(page->noted);
+	if (noted == NOTED_ARMED(sleep)) {
+		if (unread < CONSTANT(direct_watermark))
+			return;
+	} else if (noted == NOTED_RUNG(sleep)) {
+		return;
+	}
+	direct_ring(queue, sleep, end);
+}
+
+/* Whether the lane has room up to @end. */
+static __always_inline int direct_has_room(const struct direct *to, __u64 queue, __u64 end)
+{
+	return end - to->lane->resv[LANE_RELEASED] <= CONSTANT(direct_lane_size) ||
+	       direct_look(queue, end) <= CONSTANT(direct_lane_size);
+}
+
+/*
+ * Writes a packet without a VLAN tag into the lane, and wakes the consumer, or counts why not. @flags: the slot's.
+ * @now: the time.
+ */
+static __always_inline void direct_write(void *ctx, const enum hook hook, const struct direct *to, __u64 queue,
+					 __u64 len, __u32 hash, const __u32 flags, __u64 now)
+{
+	__u64 caplen = len < CONSTANT(direct_snaplen) ? len : CONSTANT(direct_snaplen);
+	struct ringcap_lane_kernel *lane = to->lane;
+	__u64 producer = lane->producer, size = RINGCAP_SLOT_SHORT + caplen + 7, end;
+	struct ringcap_slot *at = direct_slot(to, producer);
+
+	/* Else the compiler would add up the place, or mask, in a way that takes more instructions. */
+	opaque(at);
+	opaque(size);
+	end = producer + (size & ~7ULL); /* RINGCAP_SLOT_SIZE */
+	if (!direct_has_room(to, queue, end)) {
+		lane->stats.dropped[RINGCAP_DROP_FULL]++;
+		return;
+	}
+	direct_fill(ctx, hook, at, len, caplen, hash, flags, now);
+	if (packet_copy_untagged(ctx, hook, (__u8 *)at + RINGCAP_SLOT_SHORT, caplen)) {
+		queue_lose(lane);
+		return;
+	}
+	/* From the slot: there are no registers in which the lengths would outlast the copy. */
+	queue_count(lane, *(volatile __u32 *)&at->len, *(volatile __u32 *)&at->caplen);
+	/* (A), and (E): the consumer's sleep is read after it. */
+	__sync_lock_test_and_set(&lane->producer, end);
+	direct_wake(to, queue, end);
 }
 
 /*
  * Delivers a packet without a VLAN tag to queue @queue of the plain ring's cluster; false if nothing was done, because
  * it has to go by the tables.
  */
-static __always_inline int direct_put(void *ctx, const enum hook hook, const volatile struct output *output,
-				      __u32 queue, __u32 cpu, __u32 len, __u32 hash, __u32 direction)
+static __always_inline int direct_put(void *ctx, const enum hook hook, __u64 queue, __u64 cpu, __u64 len, __u32 hash,
+				      const __u32 flags, __u64 now)
 {
 	struct direct to;
 
 	if (!direct_queue(&to, queue) || !direct_lane(&to, cpu))
 		return 0;
-	if (direct_write(ctx, hook, &to, output, len, hash, direction))
-		direct_wake(&to, queue);
+	direct_write(ctx, hook, &to, queue, len, hash, flags, now);
 	return 1;
 }
 

@@ -66,11 +66,35 @@ static __always_inline struct ringcap_consumer_page *consumer_page(__u32 place)
 	return consumer ? bpf_map_lookup_elem(consumer, &zero) : NULL;
 }
 
+/*
+ * What the page notes of the sleep: its timer was started, or it was rung. The bell itself takes a look-up, which each
+ * packet of a sleep would pay.
+ */
+#define NOTED_ARMED(sleep)	(sleep)
+#define NOTED_RUNG(sleep)	(~(sleep))
+
+/* Whether what the page notes is so. */
+static __always_inline int bell_says(const struct bell *bell, __u64 sleep, __u64 noted)
+{
+	return read_now(bell->rung) == sleep || (noted == NOTED_ARMED(sleep) && read_now(bell->armed) == sleep);
+}
+
+/* Notes in the page what was done for the sleep, unless another CPU's bell_retry takes it back. */
+static __always_inline void bell_note(const struct bell *bell, struct ringcap_consumer_page *page, __u64 sleep)
+{
+	__u64 noted = read_now(bell->rung) == sleep ? NOTED_RUNG(sleep) : NOTED_ARMED(sleep);
+
+	__sync_lock_test_and_set(&page->noted, noted);
+	if (!bell_says(bell, sleep, noted))
+		__sync_lock_test_and_set(&page->noted, 0);
+}
+
 /* The doorbell was full, or its lock could not be taken: treat the sleep's next packet like its first one. */
-static __always_inline void bell_retry(struct bell *bell, __u64 sleep)
+static __always_inline void bell_retry(struct bell *bell, struct ringcap_consumer_page *page, __u64 sleep)
 {
 	__sync_val_compare_and_swap(&bell->armed, sleep, 0);
 	__sync_val_compare_and_swap(&bell->rung, sleep, 0);
+	__sync_lock_test_and_set(&page->noted, 0);
 }
 
 #define BELL_TRIES	4	/* CPUs that may ring, or start the timer, at the same time for consecutive sleeps */
@@ -94,7 +118,7 @@ static __always_inline void bell_ring(struct bell *bell, struct ringcap_consumer
 		if (__sync_val_compare_and_swap(&bell->rung, was, sleep) != was)
 			continue;
 		if (!doorbell || bpf_ringbuf_output(doorbell, &sleep, sizeof(sleep), BPF_RB_FORCE_WAKEUP))
-			bell_retry(bell, sleep);
+			bell_retry(bell, page, sleep);
 		return;
 	}
 }
@@ -115,14 +139,6 @@ static __always_inline int bell_arm(struct bell *bell, struct ringcap_consumer_p
 			return !bpf_timer_start(&bell->timer, timeout_ns, 0);
 	}
 	return 0;
-}
-
-/* Whether the timer was started for the sleep: there is nothing to do before the watermark. */
-static __always_inline int bell_is_armed(__u32 place, __u64 sleep)
-{
-	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
-
-	return bell && read_now(bell->armed) == sleep;
 }
 
 /* The consumer's own timeout, else its cluster's, in nanoseconds. The consumer may have written anything. */
@@ -148,10 +164,12 @@ __attribute__((noinline)) int bell_look(__u32 place, __u64 sleep, __u32 now, __u
 	struct bell *bell = bpf_map_lookup_elem(&rc_bells, &place);
 	struct ringcap_consumer_page *page = consumer_page(place);
 
-	if (!bell || !page || read_now(bell->rung) == sleep)
+	if (!bell || !page)
 		return 0;
-	if (now || (read_now(bell->armed) != sleep && !bell_arm(bell, page, bell_wait_ns(page, timeout_ns))))
+	if (read_now(bell->rung) != sleep &&
+	    (now || (read_now(bell->armed) != sleep && !bell_arm(bell, page, bell_wait_ns(page, timeout_ns)))))
 		bell_ring(bell, page, place, sleep);
+	bell_note(bell, page, sleep);
 	return 0;
 }
 

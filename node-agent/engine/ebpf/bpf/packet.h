@@ -31,10 +31,16 @@ static __always_inline __u32 packet_rx_queue(void *ctx, const enum hook hook, __
 	return recorded ? recorded - 1 : 0;
 }
 
+/* Whether the packet stands for several that were merged, or are still to be made. */
+static __always_inline int packet_is_merged(void *ctx, const enum hook hook)
+{
+	return hook == HOOK_TC && ((struct __sk_buff *)ctx)->gso_size;
+}
+
 /* The slot's flags that the packet's bytes do not tell. Programs cannot see whether the checksum is there. */
 static __always_inline __u32 packet_flags(void *ctx, const enum hook hook, __u32 direction)
 {
-	if (hook == HOOK_TC && ((struct __sk_buff *)ctx)->gso_size) {
+	if (packet_is_merged(ctx, hook)) {
 		direction |= RINGCAP_SLOT_MERGED;
 		opaque(direction);
 	}
@@ -77,26 +83,26 @@ static __attribute__((noinline)) long packet_copy_tagged(struct __sk_buff *skb, 
 
 static __always_inline void packet_move32(__u8 *to, const __u8 *from)
 {
-	__u64 a = *(const __u64 *)from, b = *(const __u64 *)(from + 8);
-	__u64 c = *(const __u64 *)(from + 16), d = *(const __u64 *)(from + 24);
+	/* Two words at a time: four would take registers that the caller needs. */
+	for (int i = 0; i < 32; i += 16) {
+		__u64 a = *(const __u64 *)(from + i), b = *(const __u64 *)(from + i + 8);
 
-	*(__u64 *)to = a;
-	*(__u64 *)(to + 8) = b;
-	*(__u64 *)(to + 16) = c;
-	*(__u64 *)(to + 24) = d;
+		*(__u64 *)(to + i) = a;
+		*(__u64 *)(to + i + 8) = b;
+	}
 }
 
 /*
  * Copies all of a small packet without a call, as kmod/packet.h does: most packets are small. Returns false if the
  * packet is not small, or is not contiguous.
  */
-static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __u8 *to, __u32 n)
+static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __u8 *to, __u64 n)
 {
 	struct __sk_buff *skb = ctx;
 	struct xdp_md *xdp = ctx;
 	const __u8 *data = (void *)(long)(hook == HOOK_XDP ? xdp->data : skb->data), *second;
 	const __u8 *end = (void *)(long)(hook == HOOK_XDP ? xdp->data_end : skb->data_end);
-	__u64 rest = (__u64)n - 32;
+	__u64 rest = n - 32;
 
 	opaque(rest);
 	if (rest > 32)
@@ -109,14 +115,18 @@ static __always_inline int packet_copy_small(void *ctx, const enum hook hook, __
 	return 1;
 }
 
-/* packet_copy for a packet that has no tag beside its bytes. */
-static __always_inline long packet_copy_untagged(void *ctx, const enum hook hook, __u8 *data, __u32 n)
+/* Copies the first @n bytes, 1 .. PLACES_MAX, of the skb's data or the frame. Returns nonzero if it cannot. */
+static __always_inline long packet_load(void *ctx, const enum hook hook, __u8 *data, __u64 n)
 {
-	if (packet_copy_small(ctx, hook, data, n))
-		return 0;
 	if (hook == HOOK_XDP)
-		return bpf_xdp_load_bytes(ctx, 0, data, bounded((__u64)n));
-	return bpf_skb_load_bytes(ctx, 0, data, bounded((__u64)n));
+		return bpf_xdp_load_bytes(ctx, 0, data, bounded(n));
+	return bpf_skb_load_bytes(ctx, 0, data, bounded(n));
+}
+
+/* packet_copy for a packet that has no tag beside its bytes. */
+static __always_inline long packet_copy_untagged(void *ctx, const enum hook hook, __u8 *data, __u64 n)
+{
+	return packet_copy_small(ctx, hook, data, n) ? 0 : packet_load(ctx, hook, data, n);
 }
 
 /* Copies the first @n bytes, 1 .. PLACES_MAX, to @data. Returns nonzero if they could not be read. */

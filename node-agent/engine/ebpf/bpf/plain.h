@@ -11,23 +11,36 @@
 #include "table.h"
 
 /*
- * The hash of the most common packets without a tag beside their bytes, if their headers are contiguous in the skb's
- * data or the frame's; else 0, and false.
+ * Parses the most common packets without a tag beside their bytes, if their headers are contiguous in the skb's data or
+ * the frame's; else false.
  */
-static __always_inline int plain_hash(void *ctx, const enum hook hook, __u32 *hash)
+static __always_inline int plain_parse(void *ctx, const enum hook hook, struct rc_flow *flow)
 {
 	struct __sk_buff *skb = ctx;
 	struct xdp_md *xdp = ctx;
 	void *data = (void *)(long)(hook == HOOK_XDP ? xdp->data : skb->data);
 	void *end = (void *)(long)(hook == HOOK_XDP ? xdp->data_end : skb->data_end);
-	__u64 key[2] = { config.outputs[0].key[0], config.outputs[0].key[1] };
 	struct rc_frame frame = { .data = data, .avail = RC_PLAIN_LEN };
-	struct rc_flow flow;
 
-	if (data + RC_PLAIN_LEN > end || !rc_parse_plain(&frame, &flow))
-		return 0;
-	*hash = rc_flow_hash(&flow, rc_flow_balance(&flow, config.outputs[0].balance), key);
-	return 1;
+	return data + RC_PLAIN_LEN <= end && rc_parse_plain(&frame, flow);
+}
+
+/* The hash of a packet that plain_parse has parsed. */
+static __always_inline __u32 plain_flow_hash(const struct rc_flow *flow)
+{
+	__u64 key[2] = { config.outputs[0].key[0], config.outputs[0].key[1] };
+
+	return rc_flow_hash(flow, rc_flow_balance(flow, config.outputs[0].balance), key);
+}
+
+/* The same for a program that reaches its queues directly: its most frequent hash needs only constants. */
+static __always_inline __u32 plain_direct_hash(const struct rc_flow *flow)
+{
+	__u64 key[2] = { CONSTANT(direct_key_0), CONSTANT(direct_key_1) };
+
+	if (CONSTANT(direct_by_flow))
+		return rc_flow_hash(flow, RINGCAP_BALANCE_FIVE_TUPLE, key);
+	return plain_flow_hash(flow);
 }
 
 /* The hash of any packet; false if the packet cannot be read. */
@@ -49,31 +62,40 @@ static __always_inline int plain_hash_any(void *ctx, const enum hook hook, __u32
 	return 1;
 }
 
-/* Delivers a packet without a VLAN tag to a queue that needs no look-up; false if nothing was done. */
-static __always_inline int plain_direct(void *ctx, const enum hook hook, __u32 len, __u32 direction, __u32 cpu)
+/*
+ * Delivers a packet without a VLAN tag to a queue that needs no look-up; false if nothing was done. The clock is read
+ * before anything else is in registers, which a call would have to save.
+ */
+static __always_inline int plain_direct(void *ctx, const enum hook hook, __u64 len, const __u32 direction, __u64 cpu)
 {
-	__u32 hash = 0, queue = 0;
+	__u64 now = wall_clock(), hash;
+	struct __sk_buff *skb = ctx;
+	struct rc_flow flow;
 
-	if (CONSTANT(direct_hashed)) {
-		if (!plain_hash(ctx, hook, &hash))
-			return 0;
-		direction |= RINGCAP_SLOT_HASHED;
-		queue = rc_queue(hash, CONSTANT(direct_queues));
-	}
-	return direct_put(ctx, hook, &config.outputs[0], queue, cpu, len, hash, direction);
+	if (hook == HOOK_TC)
+		len = *(volatile __u32 *)&skb->len; /* again, for the same reason */
+	if (!CONSTANT(direct_hashed))
+		return direct_put(ctx, hook, 0, cpu, len, 0, direction, now);
+	if (!plain_parse(ctx, hook, &flow))
+		return 0;
+	hash = plain_direct_hash(&flow);
+	return direct_put(ctx, hook, hash * CONSTANT(direct_queues) >> 32, cpu, len, hash,
+			  direction | RINGCAP_SLOT_HASHED, now);
 }
 
 /* Delivers the packet. @slot describes it, except for the hash. */
 static __always_inline void plain_deliver(void *ctx, const enum hook hook, struct ringcap_slot *slot, __u32 cpu)
 {
 	const volatile struct output *to = &config.outputs[0];
+	struct rc_flow flow;
 	__u32 queue = 0;
 
 	slot->hash = 0;
 	if (to->hashed) {
 		slot->flags |= RINGCAP_SLOT_HASHED;
-		if ((slot->vlan_tpid || !plain_hash(ctx, hook, &slot->hash)) &&
-		    !plain_hash_any(ctx, hook, slot->len, &slot->hash))
+		if (!slot->vlan_tpid && plain_parse(ctx, hook, &flow))
+			slot->hash = plain_flow_hash(&flow);
+		else if (!plain_hash_any(ctx, hook, slot->len, &slot->hash))
 			slot->caplen = 0;
 		queue = rc_queue(slot->hash, to->queues);
 	}

@@ -6,8 +6,8 @@
  * RX queues -> count -> the ring's filter -> copy the bytes that are needed -> parse -> VLANs -> exact rules ->
  * wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
  *
- * In tc it always returns TC_ACT_UNSPEC, so that other programs attached there run as if there were no tap. In XDP it
- * returns the mode's verdict, for each packet that the ring has seen.
+ * In tc it always returns CONSTANT(tc_next), so that other programs attached there run as if there were no tap. In XDP
+ * it returns the mode's verdict, for each packet that the ring has seen.
  *
  * A ring's configuration is read-only data, constant for a loaded program. A change loads another program with the same
  * counters, which replaces the old one in one step. Maps with the prefix rc_ exist once for the node. Maps with the
@@ -16,7 +16,6 @@
  * Counters of rings, queues and clusters are plain increments in memory that belongs to one CPU: see work.h.
  */
 #include <linux/bpf.h>
-#include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <linux/ringcap.h>
@@ -227,13 +226,12 @@ static __always_inline int rx_queue_is_captured(__u32 ifindex, __u32 rx_queue)
 	return word < RINGCAP_RX_QUEUES_MAX / 64 && rx_queues->bits[word] >> (rx_queue % 64) & 1;
 }
 
+/* @cpu: of this_cpu. */
 static __always_inline struct ring_counters *this_counters(__u64 cpu)
 {
 	struct ring_counters *counters = &ring_counters;
 
 	opaque(counters);
-	opaque(cpu);
-	cpu &= CONSTANT(cpu_mask);
 	counters += cpu;
 	opaque(counters);
 	return counters;
@@ -328,7 +326,7 @@ static __attribute__((noinline)) int capture_by_tables(struct __sk_buff *skb, __
 /* Handles a packet of a ring that is not plain. */
 static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 direction)
 {
-	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
+	struct ring_counters *counters = this_counters(this_cpu());
 	__u32 rx_queue = packet_rx_queue(skb, HOOK_TC, direction);
 	__u8 flags = packet_flags(skb, HOOK_TC, direction);
 	struct work *work = this_work();
@@ -339,79 +337,107 @@ static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 di
 	return 0;
 }
 
-/* Counts the packet's bytes, and counts it as filtered if the ring does not want it. Returns whether it does. */
-static __always_inline int capture_begin(struct __sk_buff *skb, __u32 len, __u32 direction,
-					 struct ring_counters *counters)
+/*
+ * Takes the steps before the queue: the ring's receive queues, its filter, and the rules of ruled.h. Counts the
+ * packet's bytes, and counts it as filtered if the ring does not want it. @untagged: it is known to have no tag beside
+ * its bytes.
+ */
+static __always_inline enum way capture_steps(struct __sk_buff *skb, const int untagged, __u32 len, __u32 direction,
+					      __u32 cpu, struct ring_counters *counters)
 {
+	enum way way = CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
+
 	if (CONSTANT(has_rx_queues) && !(direction & RINGCAP_SLOT_OUTGOING) &&
 	    !rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction)))
-		return 0;
+		return WAY_NOWHERE;
 	counters->seen_bytes += len;
-	if (!CONSTANT(has_filter) || ringcap_filter(skb))
-		return 1;
-	counters->filtered++;
-	return 0;
-}
-
-/* Handles a packet that the ring wants. @direct: it has no tag beside its bytes, and the ring has CONSTANT(is_direct). */
-static __always_inline void capture_wanted(struct __sk_buff *skb, const int direct, __u32 len, __u32 direction,
-					   __u32 cpu, struct ring_counters *counters)
-{
-	enum way way = direct || CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
-
-	if (CONSTANT(is_ruled))
-		way = !direct && skb->vlan_present ? WAY_GENERAL : way_of(skb, HOOK_TC, len, cpu);
-	if (way == WAY_NOWHERE) {
+	if (CONSTANT(has_filter) && !ringcap_filter(skb)) {
 		counters->filtered++;
-		return;
+		return WAY_NOWHERE;
 	}
-	if (way == WAY_GENERAL) {
-		capture_skb(skb, direction);
-		return;
-	}
-	counters->passed++;
-	if (!direct || !plain_direct(skb, HOOK_TC, len, direction, cpu))
-		capture_by_tables(skb, direction);
+	if (!CONSTANT(is_ruled))
+		return way;
+	way = untagged || !skb->vlan_present ? way_of(skb, HOOK_TC, len, cpu) : WAY_GENERAL;
+	if (way == WAY_NOWHERE)
+		counters->filtered++;
+	return way;
 }
 
 /* Handles a packet that has a tag beside its bytes, or is of a ring whose queues are not reached directly. */
 static __attribute__((noinline)) int capture_other(struct __sk_buff *skb, __u32 direction)
 {
-	__u32 len = packet_len(skb), cpu = bpf_get_smp_processor_id();
+	__u32 len = packet_len(skb);
+	__u64 cpu = this_cpu();
 	struct ring_counters *counters = this_counters(cpu);
 
-	if (capture_begin(skb, len, direction, counters))
-		capture_wanted(skb, 0, len, direction, cpu, counters);
-	return 0;
-}
-
-/* @direction: RINGCAP_SLOT_OUTGOING or 0. */
-static __always_inline int capture(struct __sk_buff *skb, const __u32 direction)
-{
-	__u32 len = skb->len, cpu;
-	struct ring_counters *counters;
-
-	if (!CONSTANT(is_direct) || skb->vlan_present) {
-		capture_other(skb, direction);
-		return TC_ACT_UNSPEC;
+	switch (capture_steps(skb, 0, len, direction, cpu, counters)) {
+	case WAY_NOWHERE:
+		return 0;
+	case WAY_GENERAL:
+		return capture_skb(skb, direction);
+	default:
+		counters->passed++;
+		return capture_by_tables(skb, direction);
 	}
-	cpu = bpf_get_smp_processor_id();
-	counters = this_counters(cpu);
-	if (capture_begin(skb, len, direction, counters))
-		capture_wanted(skb, 1, len, direction, cpu, counters);
-	return TC_ACT_UNSPEC;
 }
+
+/* Handles a packet of a ring with CONSTANT(is_direct). */
+static __always_inline void capture_direct(struct __sk_buff *skb, const __u32 direction)
+{
+	struct ring_counters *counters;
+	enum way way = WAY_PLAIN;
+	__u64 len = skb->len, cpu;
+
+	opaque(len); /* else it is in two registers, one of them of 32 bits */
+	if (skb->vlan_present) {
+		capture_other(skb, direction);
+		return;
+	}
+	cpu = this_cpu();
+	counters = this_counters(cpu);
+	if (CONSTANT(has_steps))
+		way = capture_steps(skb, 1, len, direction, cpu, counters);
+	else
+		counters->seen_bytes += len;
+	if (way == WAY_NOWHERE)
+		return;
+	if (way == WAY_GENERAL) {
+		capture_skb(skb, direction);
+		return;
+	}
+	counters->passed++;
+	if (!plain_direct(skb, HOOK_TC, len, direction, cpu))
+		capture_by_tables(skb, direction);
+}
+
+/* The loader takes the first two, or the other two if the ring has CONSTANT(is_direct). */
 
 SEC("tc")
 int ringcap_ingress(struct __sk_buff *skb)
 {
-	return capture(skb, 0);
+	capture_other(skb, 0);
+	return CONSTANT(tc_next);
 }
 
 SEC("tc")
 int ringcap_egress(struct __sk_buff *skb)
 {
-	return capture(skb, RINGCAP_SLOT_OUTGOING);
+	capture_other(skb, RINGCAP_SLOT_OUTGOING);
+	return CONSTANT(tc_next);
+}
+
+SEC("tc")
+int ringcap_direct_ingress(struct __sk_buff *skb)
+{
+	capture_direct(skb, 0);
+	return CONSTANT(tc_next);
+}
+
+SEC("tc")
+int ringcap_direct_egress(struct __sk_buff *skb)
+{
+	capture_direct(skb, RINGCAP_SLOT_OUTGOING);
+	return CONSTANT(tc_next);
 }
 
 /* ---- XDP ---- */
@@ -428,7 +454,7 @@ static __attribute__((noinline)) int capture_xdp_by_tables(struct xdp_md *xdp, _
 /* Handles a frame of a ring that is not plain. */
 static __attribute__((noinline)) int capture_xdp(struct xdp_md *xdp, __u32 len, __u32 rx_queue)
 {
-	struct ring_counters *counters = this_counters(bpf_get_smp_processor_id());
+	struct ring_counters *counters = this_counters(this_cpu());
 	struct work *work = this_work();
 
 	if (work)
@@ -439,7 +465,8 @@ static __attribute__((noinline)) int capture_xdp(struct xdp_md *xdp, __u32 len, 
 SEC("xdp.frags")
 int ringcap_xdp(struct xdp_md *xdp)
 {
-	__u32 len = bpf_xdp_get_buff_len(xdp), rx_queue = xdp->rx_queue_index, cpu = bpf_get_smp_processor_id();
+	__u32 len = bpf_xdp_get_buff_len(xdp), rx_queue = xdp->rx_queue_index;
+	__u64 cpu = this_cpu();
 	struct ring_counters *counters;
 	enum way way = CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
 
