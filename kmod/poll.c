@@ -10,8 +10,8 @@
 #define RC_POLL_LOOK_NS ((u64)10 * NSEC_PER_MSEC)
 
 /*
- * A timeout may end earlier by so much, and by an eighth of itself. The first packet often comes soon after the timer was
- * started. So the timer does not have to be started once more for the short rest.
+ * A timeout may end earlier by so much, but by an eighth of itself at most. The first packet often comes soon after the
+ * timer was started. So the timer does not have to be started once more for the short rest.
  */
 #define RC_POLL_SLACK_NS ((u64)NSEC_PER_MSEC)
 

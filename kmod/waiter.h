@@ -68,8 +68,8 @@ static inline bool rc_waiter_is_woken(struct rc_waiter *waiter)
 }
 
 /*
- * A consumer waits, and a lane that has published has @unread bytes now. At the watermark, wakes it, but only once until
- * it asks again. Otherwise leaves it to the timer.
+ * A consumer waits, and a lane that has published has @unread bytes now. At the watermark, wakes it, but only once
+ * until it asks again. Otherwise leaves it to the timer.
  */
 void rc_waiter_tell(struct rc_waiter *waiter, u64 unread);
 
@@ -81,8 +81,8 @@ void rc_waiter_tell(struct rc_waiter *waiter, u64 unread);
  * watermark, or if no timer is running that will look. @released is read only if a consumer sleeps.
  *
  * Without a barrier, this can miss a consumer that went to sleep before it saw what was published. A full barrier would
- * be needed for each packet that arrives alone, which costs more than the slot. So the timer looks a second time instead
- * (poll.c).
+ * be needed for each packet that arrives alone, which costs more than the slot. So the timer looks a second time
+ * instead (poll.c).
  */
 static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 head, const u64 *released)
 {

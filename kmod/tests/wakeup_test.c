@@ -176,9 +176,9 @@ static int rt_epoll_open(struct rt_fixture *fixture, struct rt_cluster *shape, s
 }
 
 /*
- * Sends 20 packets, releases all or all but the last, asks whether to sleep, and then takes the release back. That looks
- * like packets that a producer published just then, without seeing the sleeper. Returns whether something wakes the
- * consumer, which does not ask again.
+ * Sends 20 packets, releases all or all but the last, asks whether to sleep, and then takes the release back. That
+ * looks like packets that a producer published just then, without seeing the sleeper. Returns whether something wakes
+ * the consumer, which does not ask again.
  */
 static bool rt_wakes_late(const struct rt_fixture *fixture, struct rt_queue *queue, int set, bool but_one)
 {
