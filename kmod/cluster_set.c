@@ -68,8 +68,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
 	for (i = 0; i < config->nr_queues; i++) {
-		WRITE_ONCE(config->queues[i]->waiter.watermark, spec->watermark);
-		WRITE_ONCE(config->queues[i]->waiter.timeout_us, spec->timeout_us);
+		rc_waiter_set(&config->queues[i]->waiter, spec->watermark, spec->timeout_us);
 		if (!config->queues[i]->dead)
 			rcu_assign_pointer(config->queues[i]->grants, grants);
 	}

@@ -64,29 +64,17 @@ void rc_lane_refresh_released(struct rc_lane *lane)
 }
 
 /*
- * An epoll instance stays on the list of waiters while its owner is busy reading. So a consumer is not woken again if
- * it has neither released anything nor polled since it was last woken. But it may be about to look, and we may not see
- * yet what it released. Then the timer wakes it.
+ * An epoll instance stays on the list of waiters while its owner is busy reading. So a consumer is not woken again until
+ * it has asked whether to sleep. If it does not ask, the timer wakes it.
  */
 void rc_lane_wake(struct rc_lane *lane)
 {
 	struct rc_waiter *waiter = lane->waiter;
-	bool timer = hrtimer_is_queued(&waiter->timer);
-	u64 claimed;
-	u32 polls;
-	bool busy;
 
-	claimed = READ_ONCE(lane->consumer->released);
-	polls = READ_ONCE(waiter->polls);
-	busy = lane->woken && lane->woken_polls == polls && lane->woken_at == claimed;
-	if (busy && timer)
+	if (rc_waiter_is_woken(waiter) && hrtimer_is_queued(&waiter->timer))
 		return;
 	rc_lane_refresh_released(lane);
-	if (!rc_waiter_tell(waiter, lane->published - lane->released, busy))
-		return;
-	lane->woken = true;
-	lane->woken_polls = polls;
-	lane->woken_at = claimed;
+	rc_waiter_tell(waiter, lane->published - lane->released);
 }
 
 bool rc_lane_truncate(struct rc_lane *lane, u32 hdr_len, u32 len, int limit)

@@ -76,7 +76,6 @@ struct rc_tenure {
  * @region: the ring, mapped twice in a row; it has no memory before a CPU needs the lane
  * @shared: several CPUs produce into it; they take its @lock, and so do publishers
  * @dirty: on some CPU's list of lanes to publish; the publisher clears it last
- * @woken: the consumer was woken; its page then had @woken_at as released, and it had polled @woken_polls times
  * @dirty_list: entry in a publisher's list
  * @tenure: for producer.c
  */
@@ -95,9 +94,6 @@ struct rc_lane {
 	struct ringcap_lane_consumer *consumer;
 	bool shared;
 	bool dirty;
-	bool woken;
-	u32 woken_polls;
-	u64 woken_at;
 
 	spinlock_t lock;
 	struct list_head dirty_list;

@@ -3,14 +3,22 @@
 #include "poll.h"
 
 #include <linux/ktime.h>
-#include <linux/rcupdate.h>
 
 #include "queue.h"
+
+/* The first look in a sleep comes after the timeout, but no later than this. */
+#define RC_POLL_LOOK_NS ((u64)10 * NSEC_PER_MSEC)
+
+/*
+ * A timeout may end earlier by so much, but by an eighth of itself at most. The first packet often comes soon after the
+ * timer was started. So the timer does not have to be started once more for the short rest.
+ */
+#define RC_POLL_SLACK_NS ((u64)NSEC_PER_MSEC)
 
 /* How much longer a consumer sleeps that has had unread data since @since; the clock may have been set meanwhile. */
 static u64 rc_poll_remaining(const struct rc_queue *queue, u64 since)
 {
-	u64 timeout = rc_waiter_timeout_ns(&queue->waiter);
+	u64 full = rc_waiter_timeout_ns(&queue->waiter), timeout = full - min(full / 8, RC_POLL_SLACK_NS);
 	u64 now = ktime_get_real_ns();
 	/* If the clock was set back, @since is in the future. Then the age wraps and exceeds every timeout. */
 	u64 age = now - since;
@@ -40,63 +48,41 @@ static u64 rc_poll_patience(const struct rc_queue *queue)
 
 /*
  * A consumer may go to sleep just after a producer checked for sleepers, while the data that it published is not
- * visible yet. Then the producer has not woken it (rc_waiter_must_know), and no timer runs for it. Producers run under
- * RCU. After a grace period a producer that did not see the sleeper is done, and the data that it published is visible.
+ * visible yet. Then the producer has not woken it (rc_waiter_must_know). A store becomes visible within far less than a
+ * millisecond, which is the shortest time until the timer looks. Packets that it finds younger than the timeout get the
+ * rest of it. After a look that finds nothing the timer stands still: all later producers see the sleeper.
  */
-static void rc_poll_look(struct rcu_head *head)
+enum hrtimer_restart rc_poll_look(struct hrtimer *timer)
 {
-	struct rc_queue *queue = container_of(head, struct rc_queue, look);
-	u64 patience = rc_poll_patience(queue);
+	struct rc_queue *queue = container_of(timer, struct rc_queue, waiter.timer);
+	struct rc_waiter *waiter = &queue->waiter;
+	unsigned long flags;
+	u64 patience;
 
+	/* So that a consumer that goes to sleep meanwhile starts the timer before this look, or after it. */
+	spin_lock_irqsave(&waiter->lock, flags);
+	patience = rc_poll_patience(queue);
+	if (patience && patience != U64_MAX)
+		rc_waiter_arm(waiter, patience);
+	spin_unlock_irqrestore(&waiter->lock, flags);
 	if (!patience)
-		rc_waiter_wake(&queue->waiter);
-	else if (patience != U64_MAX)
-		rc_waiter_arm(&queue->waiter, patience);
-	if (atomic_cmpxchg(&queue->looks, 1, 0) == 1) {
-		rc_queue_put(queue);
-		return;
-	}
-	/* For consumers that polled after this grace period had begun. */
-	atomic_set(&queue->looks, 1);
-	call_rcu(&queue->look, rc_poll_look);
+		rc_waiter_wake(waiter);
+	return HRTIMER_NORESTART;
 }
 
-/*
- * Looks once more for a consumer that has polled and seen nothing. @looks: 1 = under way, 2 = wanted once more, 0 =
- * neither.
- */
-static void rc_poll_look_later(struct rc_queue *queue)
-{
-	if (atomic_xchg(&queue->looks, 2))
-		return;
-	rc_queue_get(queue);
-	/* Set before the grace period begins: it covers a CPU that sets 2 in between. */
-	atomic_set(&queue->looks, 1);
-	call_rcu(&queue->look, rc_poll_look);
-}
-
-/*
- * A consumer that sleeps with unread packets has the timer armed. For one that sleeps without any, we look again
- * later. So no packet is stranded.
- */
+/* A consumer that sleeps has the timer started, with unread packets or without any. So no packet is stranded. */
 __poll_t rc_poll_queue(struct rc_queue *queue)
 {
 	u64 patience;
 
-	WRITE_ONCE(queue->waiter.polls, queue->waiter.polls + 1);
 	/* The caller is on the list of waiters, and is counted, before we look; see rc_waiter_must_know. */
-	smp_mb();
+	atomic_inc(&queue->waiter.polls);
+	smp_mb__after_atomic();
 	if (READ_ONCE(queue->dead))
 		return EPOLLHUP | EPOLLERR;
 	patience = rc_poll_patience(queue);
-	/* A timer that still runs for packets that were read would wake for nothing. It may be for new ones, though. */
-	if (patience == U64_MAX && rc_waiter_disarm(&queue->waiter))
-		patience = rc_poll_patience(queue);
 	if (!patience)
 		return EPOLLIN | EPOLLRDNORM;
-	if (patience == U64_MAX)
-		rc_poll_look_later(queue);
-	else
-		rc_waiter_arm(&queue->waiter, patience);
+	rc_waiter_start(&queue->waiter, min3(patience, rc_waiter_timeout_ns(&queue->waiter), RC_POLL_LOOK_NS));
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "poll.h"
 #include "transmit.h"
 #include "worker.h"
 
@@ -31,7 +32,7 @@ static void rc_queue_free_work(struct work_struct *work)
 {
 	struct rc_queue *queue = container_of(work, struct rc_queue, free_work);
 
-	/* Only code that holds a reference starts its timer. */
+	/* Only code that holds a reference starts its timer, and the timer itself. */
 	rc_waiter_destroy(&queue->waiter);
 	rc_queue_free(queue);
 }
@@ -89,7 +90,7 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	kref_init(&queue->ref);
 	INIT_WORK(&queue->free_work, rc_queue_free_work);
 	rc_overflow_init(&queue->overflow, overflow);
-	rc_waiter_init(&queue->waiter);
+	rc_waiter_init(&queue->waiter, rc_poll_look);
 	mutex_init(&queue->grow);
 	queue->memcg = get_mem_cgroup_from_mm(current->mm);
 	queue->index = index;
@@ -212,7 +213,7 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	rc_queue_fill_info(queue, name);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
-	/* Only now: until its own timeout was cleared, poll's second look may start the timer for the last consumer. */
+	/* Only now: until its own timeout was cleared, the timer may start again for the last consumer. */
 	rc_waiter_reset(&queue->waiter);
 	/* For the consumer only: the count itself is kept elsewhere. */
 	WRITE_ONCE(queue->lanes[0].kernel->stats.dropped[RINGCAP_DROP_UNATTENDED], rc_queue_count_unattended(queue));

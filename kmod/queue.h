@@ -50,7 +50,6 @@ struct rc_queue_shape {
  * @waiter: when a sleeping consumer is woken
  * @producers_work: gives lanes to producers that ask for one; holds a reference while it is pending
  * @grow_again: jiffies before which @producers_work does not try to give a lane memory; only that work uses it
- * @looks, @look: see poll.c
  * @dead: in no cluster any more, or taken back from its consumer; under rc_chardev_lock
  * @holder: under rc_chardev_lock
  * @pid: the consumer's process; under rc_chardev_lock
@@ -80,8 +79,6 @@ struct rc_queue {
 	struct work_struct free_work;
 	struct work_struct producers_work;
 	unsigned long grow_again;
-	atomic_t looks;
-	struct rcu_head look;
 	struct rc_overflow overflow;
 	bool dead;
 	enum rc_queue_holder holder;

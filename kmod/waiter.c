@@ -6,16 +6,12 @@
 
 #include "compat/compat.h"
 
-static enum hrtimer_restart rc_waiter_timeout(struct hrtimer *timer)
-{
-	rc_waiter_wake(container_of(timer, struct rc_waiter, timer));
-	return HRTIMER_NORESTART;
-}
-
-void rc_waiter_init(struct rc_waiter *waiter)
+void rc_waiter_init(struct rc_waiter *waiter, enum hrtimer_restart (*look)(struct hrtimer *timer))
 {
 	init_waitqueue_head(&waiter->wait);
-	rc_compat_hrtimer_setup(&waiter->timer, rc_waiter_timeout, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+	spin_lock_init(&waiter->lock);
+	waiter->woken = -1;
+	rc_compat_hrtimer_setup(&waiter->timer, look, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
 void rc_waiter_destroy(struct rc_waiter *waiter)
@@ -23,26 +19,51 @@ void rc_waiter_destroy(struct rc_waiter *waiter)
 	hrtimer_cancel(&waiter->timer);
 }
 
+void rc_waiter_set(struct rc_waiter *waiter, u32 watermark, u32 timeout_us)
+{
+	unsigned long flags;
+
+	if (waiter->watermark == watermark && waiter->timeout_us == timeout_us)
+		return;
+	spin_lock_irqsave(&waiter->lock, flags);
+	WRITE_ONCE(waiter->watermark, watermark);
+	WRITE_ONCE(waiter->timeout_us, timeout_us);
+	/* If it runs just now, it sees the new values before it starts again. */
+	hrtimer_try_to_cancel(&waiter->timer);
+	spin_unlock_irqrestore(&waiter->lock, flags);
+	rc_waiter_wake(waiter);
+}
+
 void rc_waiter_wake(struct rc_waiter *waiter)
 {
+	WRITE_ONCE(waiter->woken, atomic_read(&waiter->polls));
 	wake_up_interruptible_poll(&waiter->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+static void rc_waiter_start_at(struct rc_waiter *waiter, ktime_t end)
+{
+	/* With the timeout 0, each packet wakes: a running timer would hide that. */
+	if (waiter->timeout_us)
+		hrtimer_start(&waiter->timer, end, HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+void rc_waiter_start(struct rc_waiter *waiter, u64 ns)
+{
+	ktime_t end = ktime_add_ns(ktime_get(), ns);
+	unsigned long flags;
+
+	spin_lock_irqsave(&waiter->lock, flags);
+	rc_waiter_start_at(waiter, end);
+	spin_unlock_irqrestore(&waiter->lock, flags);
 }
 
 void rc_waiter_arm(struct rc_waiter *waiter, u64 ns)
 {
 	ktime_t end = ktime_add_ns(ktime_get(), ns);
 
-	/* data_race: if another CPU starts the timer just now, it does so for the same packets. */
-	if (!hrtimer_is_queued(&waiter->timer) || ktime_before(end, data_race(hrtimer_get_expires(&waiter->timer))))
-		hrtimer_start(&waiter->timer, end, HRTIMER_MODE_ABS_PINNED_SOFT);
-}
-
-bool rc_waiter_disarm(struct rc_waiter *waiter)
-{
-	bool stopped = hrtimer_is_queued(&waiter->timer) && hrtimer_try_to_cancel(&waiter->timer) > 0;
-
-	smp_mb(); /* pairs with that in rc_waiter_must_know */
-	return stopped;
+	lockdep_assert_held(&waiter->lock);
+	if (!hrtimer_is_queued(&waiter->timer) || ktime_before(end, hrtimer_get_expires(&waiter->timer)))
+		rc_waiter_start_at(waiter, end);
 }
 
 /* The consumer may have written anything into its page. */
@@ -56,14 +77,24 @@ u64 rc_waiter_timeout_ns(const struct rc_waiter *waiter)
 	return timeout_us * NSEC_PER_USEC;
 }
 
-bool rc_waiter_tell(struct rc_waiter *waiter, u64 unread, bool busy)
+/* Returns true for one of the producers whose lanes reach the watermark while the consumer sleeps. */
+static bool rc_waiter_first(struct rc_waiter *waiter)
+{
+	int woken = READ_ONCE(waiter->woken), polls = atomic_read(&waiter->polls);
+
+	return woken != polls && cmpxchg(&waiter->woken, woken, polls) == woken;
+}
+
+void rc_waiter_tell(struct rc_waiter *waiter, u64 unread)
 {
 	u64 timeout = rc_waiter_timeout_ns(waiter);
+	unsigned long flags;
 
-	if ((unread >= READ_ONCE(waiter->watermark) && !busy) || !timeout) {
+	if (!timeout || (unread >= READ_ONCE(waiter->watermark) && rc_waiter_first(waiter))) {
 		rc_waiter_wake(waiter);
-		return true;
+	} else if (!hrtimer_is_queued(&waiter->timer)) {
+		spin_lock_irqsave(&waiter->lock, flags);
+		rc_waiter_arm(waiter, timeout);
+		spin_unlock_irqrestore(&waiter->lock, flags);
 	}
-	rc_waiter_arm(waiter, timeout);
-	return false;
 }

@@ -2,8 +2,6 @@
 
 #include "worker.h"
 
-#include <linux/rcupdate.h>
-
 static struct workqueue_struct *rc_worker_queue;
 
 int rc_worker_module_init(void)
@@ -14,9 +12,6 @@ int rc_worker_module_init(void)
 
 void rc_worker_module_exit(void)
 {
-	/* No queue is polled any more, so rc_poll_look starts again at most once. */
-	rcu_barrier();
-	rcu_barrier();
 	destroy_workqueue(rc_worker_queue);
 }
 

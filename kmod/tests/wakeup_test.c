@@ -161,6 +161,109 @@ RT_CASE(wakeup_own_timeout_at_once)
 	rt_queue_close(&queue);
 }
 
+/* A queue of one lane with a long timeout, and an epoll set that waits for it. Returns the set. */
+static int rt_epoll_open(struct rt_fixture *fixture, struct rt_cluster *shape, struct rt_queue *queue)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int set;
+
+	rt_fixture_open(fixture, shape);
+	rt_queue_open(queue, fixture->cluster, 0);
+	rt_own_timeout(queue, 10000000);
+	set = epoll_create1(EPOLL_CLOEXEC);
+	RT_CHECK(set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, queue->fd, &event), "%m");
+	return set;
+}
+
+/*
+ * Sends 20 packets, releases all or all but the last, asks whether to sleep, and then takes the release back. That
+ * looks like packets that a producer published just then, without seeing the sleeper. Returns whether something wakes
+ * the consumer, which does not ask again.
+ */
+static bool rt_wakes_late(const struct rt_fixture *fixture, struct rt_queue *queue, int set, bool but_one)
+{
+	const struct rt_traffic traffic = { .min_len = 1000 };
+	const u64 *producer = (const u64 *)&queue->kernel[0].producer;
+	u64 *released = (u64 *)&queue->consumer[0].released;
+	u64 before = __atomic_load_n(released, __ATOMIC_RELAXED);
+	struct epoll_event event = { .events = EPOLLIN };
+	u64 seen = rt_ring_seen(fixture->ring), last;
+	int woken;
+
+	/* Until poll has taken its looks of before. */
+	RT_EQUAL(epoll_wait(set, &event, 1, 500), 0);
+	rt_send(fixture->sender, &traffic, 0, 19);
+	rt_ring_wait(fixture->ring, seen + 19);
+	last = __atomic_load_n(producer, __ATOMIC_ACQUIRE);
+	rt_send(fixture->sender, &traffic, 19, 1);
+	rt_ring_wait(fixture->ring, seen + 20);
+	__atomic_store_n(released, but_one ? last : __atomic_load_n(producer, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	RT_CHECK(!epoll_ctl(set, EPOLL_CTL_MOD, queue->fd, &event), "%m");
+	RT_EQUAL(epoll_wait(set, &event, 1, 0), 0);
+	__atomic_store_n(released, before, __ATOMIC_RELEASE);
+	woken = epoll_wait(set, &event, 1, 2000);
+	RT_EQUAL(rt_queue_read(queue, NULL, NULL), 20);
+	return woken;
+}
+
+/*
+ * Poll looks a second time, for packets that it could not see yet, whether something was unread or nothing. On a slow
+ * machine that look may come before the packets are there.
+ */
+RT_CASE(wakeup_second_look)
+{
+	struct rt_cluster shape = { .lanes = 1, .watermark = 16384, .timeout_us = 1000000 };
+	bool over_nothing = false, over_one = false;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	int set, round;
+
+	set = rt_epoll_open(&fixture, &shape, &queue);
+	for (round = 0; round < 20 && !over_nothing; round++)
+		over_nothing = rt_wakes_late(&fixture, &queue, set, false);
+	for (round = 0; round < 20 && !over_one; round++)
+		over_one = rt_wakes_late(&fixture, &queue, set, true);
+	RT_CHECK(over_nothing, "no look while nothing is unread");
+	RT_CHECK(over_one, "no look while something is unread");
+	close(set);
+	rt_queue_close(&queue);
+}
+
+/* Another watermark and another timeout of the cluster take effect in a sleep that has begun. */
+RT_CASE(wakeup_changed_asleep)
+{
+	struct rt_cluster shape = { .lanes = 1, .watermark = 65536, .timeout_us = 1000000 };
+	struct rt_traffic traffic = { .min_len = 1000 };
+	struct epoll_event event;
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+	int set;
+
+	set = rt_epoll_open(&fixture, &shape, &queue);
+	rt_send(fixture.sender, &traffic, 0, 20);
+	rt_ring_wait(fixture.ring, 20);
+	RT_EQUAL(epoll_wait(set, &event, 1, 100), 0);
+	shape.watermark = 16384;
+	RT_EQUAL(rt_cluster_set(&shape), 0);
+	RT_EQUAL(epoll_wait(set, &event, 1, 5000), 1);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 20);
+
+	/* The timer runs for one packet, and after that over nothing. */
+	rt_send(fixture.sender, &traffic, 20, 1);
+	RT_EQUAL(epoll_wait(set, &event, 1, 100), 0);
+	shape.timeout_us = 0;
+	shape.at_once = true;
+	RT_EQUAL(rt_cluster_set(&shape), 0);
+	RT_EQUAL(epoll_wait(set, &event, 1, 5000), 1);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 1);
+	RT_EQUAL(epoll_wait(set, &event, 1, 0), 0);
+	rt_send(fixture.sender, &traffic, 21, 1);
+	RT_EQUAL(epoll_wait(set, &event, 1, 5000), 1);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 1);
+	close(set);
+	rt_queue_close(&queue);
+}
+
 struct rt_stream {
 	const struct rt_fixture *fixture;
 	u32 burst;

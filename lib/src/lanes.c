@@ -2,6 +2,7 @@
 #include "lanes.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define LISTED_BELOW 8		/* fewer contiguous packets than this are listed */
 #define RUN_BYTES (256U << 10)	/* about so much is read before room is given back; at most an eighth of a lane */
@@ -37,74 +38,84 @@ HOT uint32_t slot_size(const struct ringcap_slot *slot, uint64_t room)
 	return size;
 }
 
+/* Returns the bytes of a slot and its packet after a short header; more than RINGCAP_SLOT_REST_MAX if it is invalid. */
+HOT uint64_t slot_rest(const struct ringcap_slot *slot)
+{
+	uint64_t hdr_len = __atomic_load_n(&slot->hdr_len, __ATOMIC_RELAXED);
+	uint64_t caplen = __atomic_load_n(&slot->caplen, __ATOMIC_RELAXED);
+
+	return (hdr_len + caplen - RINGCAP_SLOT_SHORT + 7) & ~7ULL;
+}
+
 static void publish(struct lane *lane)
 {
 	__atomic_store_n(lane->shared, lane->released, __ATOMIC_RELEASE);	/* (C) */
 }
 
-/* ---------------------------------------------------------------- the heap of heads */
+/* ---------------------------------------------------------------- heads */
+
+/*
+ * Most heads that are put among the others are the latest, or one of the latest. The heads move up in their array with
+ * each that is put there, and back to its start when they have come to its end. heads[0] is never one of them.
+ */
+
+static struct head *first_head(struct lanes *l)
+{
+	return l->heads + l->first_head;
+}
+
+/* Puts a head into the array between first and behind, which has room for it. */
+HOT void put_head(const struct head *first, struct head *behind, uint64_t ts, struct lane *lane)
+{
+	for (; __builtin_expect(ts < behind[-1].ts, 0) && behind != first; behind--)
+		*behind = behind[-1];
+	*behind = (struct head){ ts, lane };
+}
+
+/* Moves the heads to the start of their array. Returns the first. */
+static struct head *move_back(struct lanes *l)
+{
+	struct head *first = l->heads + 1;
+
+	memmove(first, first_head(l), l->nr_heads * sizeof(*first));
+	l->first_head = 1;
+	return first;
+}
 
 static void add_head(struct lanes *l, struct lane *lane)
 {
-	struct head head = { slot_at(l, lane, lane->read)->ts_ns, lane };
-	unsigned int i = ++l->nr_heads;
+	struct head *first = move_back(l);
 
-	for (; i > 1 && head.ts < l->heads[i / 2].ts; i /= 2)
-		l->heads[i] = l->heads[i / 2];
-	l->heads[i] = head;
+	put_head(first, first + l->nr_heads, slot_at(l, lane, lane->read)->ts_ns, lane);
+	l->nr_heads++;
 }
 
-/*
- * Replaces the first head: puts the new one at the place where its time belongs. The places after the last head have
- * later times.
- */
-HOT void replace_first(struct lanes *l, uint64_t ts, struct lane *lane)
-{
-	struct head *at = l->heads + 1, *child;
-
-	for (;; at = child) {
-		child = at + (at - l->heads);	/* number n has children 2n and 2n + 1 */
-		if (child[1].ts < child[0].ts)
-			child++;
-		if (ts <= child->ts)
-			break;
-		*at = *child;
-	}
-	*at = (struct head){ ts, lane };
-}
-
-/* Removes the first head, because its lane was read up to end. Returns how many heads are left. */
-static __attribute__((noinline)) unsigned int remove_first(struct lanes *l)
-{
-	struct head last = l->heads[l->nr_heads];
-
-	l->heads[l->nr_heads--].ts = UINT64_MAX;
-	if (l->nr_heads)
-		replace_first(l, last.ts, last.lane);
-	return l->nr_heads;
-}
-
-/* Updates the heap after the first head's lane was read further. */
+/* Updates the heads after the first one's lane was read further. */
 HOT void first_moved(struct lanes *l, struct lane *lane)
 {
-	if (lane->read != lane->end)
-		replace_first(l, slot_at(l, lane, lane->read)->ts_ns, lane);
-	else
-		remove_first(l);
+	const struct head *end = l->heads + sizeof(l->heads) / sizeof(l->heads[0]);
+	struct head *first = first_head(l), *behind = first + l->nr_heads;
+
+	if (lane->read == lane->end) {
+		l->nr_heads--;
+	} else {
+		if (behind == end)
+			behind = (first = move_back(l)) + l->nr_heads;
+		put_head(first + 1, behind, slot_at(l, lane, lane->read)->ts_ns, lane);
+	}
+	l->first_head++;
 }
 
 /* Returns the time of the oldest slot in the other lanes. The first head's slots up to that time come before it. */
-HOT uint64_t next_time(const struct lanes *l)
+static uint64_t next_time(const struct lanes *l)
 {
-	return l->heads[2].ts < l->heads[3].ts ? l->heads[2].ts : l->heads[3].ts;
+	return l->nr_heads > 1 ? l->heads[l->first_head + 1].ts : UINT64_MAX;
 }
 
-/* Builds the heap from the positions that were last seen. */
+/* Puts the lanes in order by the positions that were last seen. */
 static void order(struct lanes *l)
 {
 	l->nr_heads = 0;
-	for (unsigned int i = 0; i < sizeof(l->heads) / sizeof(l->heads[0]); i++)
-		l->heads[i].ts = UINT64_MAX;
 	for (unsigned int i = 0; i < l->nr; i++)
 		if (l->lane[i].read != l->lane[i].end)
 			add_head(l, &l->lane[i]);
@@ -256,7 +267,7 @@ int lanes_fetch(struct lanes *l, struct ringcap_pkt *pkts, unsigned int max)
 	if (!l->nr_heads && look(l))
 		return -EBADMSG;
 	for (max = max < room ? max : room; n < max && l->nr_heads; n += got) {
-		struct lane *lane = l->heads[1].lane;
+		struct lane *lane = first_head(l)->lane;
 
 		got = take(l, lane, next_time(l), pkts + n, max - n);
 		if (!got) {
@@ -326,28 +337,77 @@ static uint64_t run_bytes(const struct lanes *l, const struct lane *lane, uint32
 	}
 }
 
+/* Prepares a lane for the list: its slots up to its end, the end of its memory, or about limit bytes. */
+static void aim(const struct lanes *l, struct lane *lane, uint64_t limit)
+{
+	uint64_t bytes = lane->end - lane->read, ahead = l->lane_size - (lane->read & (l->lane_size - 1));
+
+	bytes = bytes < ahead ? bytes : ahead;
+	lane->from = lane->at = (const void *)slot_at(l, lane, lane->read);
+	lane->stop = lane->at + (bytes < limit ? bytes : limit);
+}
+
+/* Moves a lane's read position up to the slots that were listed. */
+static void reach(struct lane *lane, const uint8_t *at)
+{
+	lane->read += (uint64_t)(at - lane->from);
+	lane->from = lane->at = at;
+}
+
+/* Why a lane's slots end at its stop. */
+enum stop { STOP_HERE, STOP_MEMORY, STOP_LIMIT, STOP_INVALID };
+
+/* Called when the slot before at ends at or behind its lane's stop. Sets the next stop unless the slot is invalid. */
+static __attribute__((noinline))
+enum stop stopped(const struct lanes *l, struct lane *lane, const uint8_t *at, uint64_t limit)
+{
+	if ((uint64_t)(at - lane->from) > lane->end - lane->read)
+		return STOP_INVALID;
+	reach(lane, at);
+	aim(l, lane, limit);
+	if (lane->read == lane->end)
+		return STOP_HERE;
+	return at < lane->data + l->lane_size ? STOP_LIMIT : STOP_MEMORY;
+}
+
 /* Lists the packets of the lanes, oldest first, and moves the lanes' read positions. The first slot is valid. */
 static __attribute__((noinline)) int list(struct lanes *l, struct ringcap_run *run, uint64_t limit)
 {
 	const struct ringcap_slot **next = l->listed, **end = l->listed + LANES_LISTED_MAX;
-	uint64_t bytes = 0;
+	struct head *first = move_back(l), *behind = first + l->nr_heads;
 
+	for (const struct head *head = first; head < behind; head++)
+		aim(l, head->lane, limit);
 	do {
-		struct lane *lane = l->heads[1].lane;
-		uint64_t read = lane->read;
-		const struct ringcap_slot *slot = slot_at(l, lane, read);
-		uint32_t size = slot_size(slot, lane->end - read);
+		struct lane *lane = first->lane;
+		const struct ringcap_slot *slot = (const void *)lane->at;
+		uint64_t rest = slot_rest(slot);
+		const uint8_t *at = lane->at + RINGCAP_SLOT_SHORT + rest;
 
-		if (!size)
+		if (rest > RINGCAP_SLOT_REST_MAX)
 			break;	/* hand on the packets before it first */
+		if (at >= lane->stop) {
+			enum stop why = stopped(l, lane, at, limit);
+
+			if (why == STOP_INVALID)
+				break;
+			if (why == STOP_LIMIT)
+				end = next + 1;
+			at = lane->at;
+		}
 		*next++ = slot;
-		bytes += size;
-		lane->read = read += size;
-		if (read != lane->end)
-			replace_first(l, slot_at(l, lane, read)->ts_ns, lane);
-		else if (!remove_first(l))
+		first++;
+		if (at != lane->stop) {
+			lane->at = at;
+			put_head(first, behind++, ((const struct ringcap_slot *)(const void *)at)->ts_ns, lane);
+		} else if (first == behind) {
 			break;
-	} while (next < end && bytes < limit);
+		}
+	} while (next < end);
+	for (const struct head *head = first; head < behind; head++)
+		reach(head->lane, head->lane->at);
+	l->first_head = (unsigned int)(first - l->heads);
+	l->nr_heads = (unsigned int)(behind - first);
 	l->nr_listed = (unsigned int)(next - l->listed);
 	run->next = run->stop = NULL;
 	run->listed = l->listed;
@@ -359,7 +419,7 @@ static __attribute__((noinline)) int list(struct lanes *l, struct ringcap_run *r
 static int in_a_row(struct lanes *l, struct ringcap_run *run, bool may_list)
 {
 	uint64_t limit = l->lane_size / 8 < RUN_BYTES ? l->lane_size / 8 : RUN_BYTES, ahead;
-	struct lane *lane = l->heads[1].lane;
+	struct lane *lane = first_head(l)->lane;
 	const struct ringcap_slot *slot = slot_at(l, lane, lane->read);
 	uint64_t room = lane->end - lane->read, bytes = limit < room ? limit : room;
 	uint32_t size = slot_size(slot, room);
@@ -447,7 +507,7 @@ void lanes_pass(struct lanes *l, const struct ringcap_run *run)
 	lane->read = passed(l, lane, run);
 	lane->released = lane->read;
 	publish(lane);
-	if (lane == l->heads[1].lane)
+	if (lane == first_head(l)->lane)
 		first_moved(l, lane);
 	else
 		order(l);	/* not the first any more: another process read other lanes further */

@@ -15,7 +15,7 @@
 #include <ringcap/ringcap.h>
 
 #define LANES_OUTSTANDING_MAX 65536	/* packets received and not released; a power of two */
-#define LANES_LISTED_MAX 64	/* packets in a run's list */
+#define LANES_LISTED_MAX 128	/* packets in a run's list */
 
 struct lane {
 	const uint8_t *data;		/* lane_size bytes; the last slot ends in the lane_size or RINGCAP_LANE_TAIL after them */
@@ -24,6 +24,9 @@ struct lane {
 	uint64_t end;			/* producer's position as last seen */
 	uint64_t read;			/* slots before it were received */
 	uint64_t released;		/* slots before it were given back */
+	const uint8_t *at;		/* while packets are listed: the next slot, */
+	const uint8_t *from;		/* the slot at read, */
+	const uint8_t *stop;		/* and where slots end, for now */
 };
 
 /* A lane that has slots to receive, and the time of its first slot. */
@@ -43,13 +46,14 @@ struct lanes {
 	unsigned int nr;
 	uint32_t lane_size;		/* a power of two; mapped twice in a row, at least RINGCAP_LANE_SIZE_MIN */
 	unsigned int nr_heads;		/* lanes that were not read up to end */
+	unsigned int first_head;	/* the oldest one in heads */
 	unsigned int outstanding;	/* packets received and not released, without runs */
 	struct lane *run_lane;		/* lane of the current run, if its packets are contiguous; NULL = it is over */
 	unsigned int nr_listed;		/* listed packets of the current run, 0 = its packets are contiguous */
 	unsigned int first, next;	/* stretches outstanding, modulo 2^32 */
 	struct stretch *stretches;	/* a ring of LANES_OUTSTANDING_MAX elements */
-	/* A binary heap that starts at heads[1], the oldest. Unused elements have the time UINT64_MAX. */
-	struct head heads[2 * RINGCAP_LANES_MAX + 2];
+	/* Sorted by time. The first is taken, and the next of its lane is put behind those that are older. */
+	struct head heads[1 + RINGCAP_LANES_MAX + LANES_LISTED_MAX];
 	struct lane lane[RINGCAP_LANES_MAX];
 	const struct ringcap_slot *listed[LANES_LISTED_MAX];
 };

@@ -949,7 +949,8 @@ static void test_lanes_forked(enum kind kind)
 	read_to_end(&f, 3, 12);
 
 	fork_in_run(&f, kind, 11, false);	/* another lane is the first, with what nobody has seen */
-	f.q.l.heads[1] = f.q.l.heads[2];
+	f.q.l.first_head++;
+	f.q.l.nr_heads--;
 	lanes_pass(&f.q.l, &f.copied);
 	read_to_end(&f, 3, 12);
 

@@ -100,7 +100,8 @@
  * CPU continues with the first lane: RINGCAP_A_SHARED grows, and the kernel's log reports it.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
- * since the oldest unread packet. It reports EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
+ * since the oldest unread packet: it may end early by an eighth of itself, and by a millisecond at most. poll(2) reports
+ * EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
  *
  * A CONSUMER'S OWN TIMEOUT is timeout_us of its first lane, in both engines. If it is not 0, it replaces the cluster's
  * timeout for this consumer, and may be longer or shorter. Engines use the nearest value between
