@@ -40,7 +40,7 @@ static __always_inline bool rc_driver_hook_is_alone(const struct rc_tap *tap)
 static __always_inline void rc_driver_hook_receive(const struct rc_tap *tap, const struct rc_ring_config *config,
 						   struct sk_buff *skb)
 {
-	if (unlikely(!rc_ring_receive_fast(tap, config, skb, rc_skb_rx_queue(skb))))
+	if (unlikely(!rc_ring_receive_fast_skb(tap, config, skb)))
 		rc_ring_receive(tap->ring, config, skb, tap->ifindex);
 }
 

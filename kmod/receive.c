@@ -73,18 +73,35 @@ static enum rc_fate rc_ring_pass(struct rc_ring *ring, const struct rc_ring_conf
 	return rc_ring_decide(ring, config, skb, wire_len, ifindex);
 }
 
-/* For packets of any kind, of any ring. */
-static noinline void rc_ring_receive_any(struct rc_ring *ring, const struct rc_ring_config *config,
-					 struct sk_buff *skb, u32 ifindex)
+typedef enum rc_fate (*rc_decide_fn)(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
+				     u32 wire_len, u32 ifindex);
+
+/* Lets the packet start at its MAC header for @decide, and accounts for what that returns. */
+static __always_inline void rc_ring_receive_by(rc_decide_fn decide, struct rc_ring *ring,
+					       const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
 {
 	struct rc_window window;
 	enum rc_fate fate;
 	u32 wire_len;
 
 	wire_len = rc_window_open(&window, skb);
-	fate = rc_ring_pass(ring, config, skb, wire_len, ifindex);
+	fate = decide(ring, config, skb, wire_len, ifindex);
 	rc_account_packet(ring->account, fate, wire_len);
 	rc_window_close(&window, skb);
+}
+
+/* For packets of any kind, of any ring. */
+static noinline void rc_ring_receive_any(struct rc_ring *ring, const struct rc_ring_config *config,
+					 struct sk_buff *skb, u32 ifindex)
+{
+	rc_ring_receive_by(rc_ring_pass, ring, config, skb, ifindex);
+}
+
+/* For a packet that the filter has passed, and that is not plain enough for rc_ring_receive_filtered. */
+static noinline void rc_ring_receive_passed(struct rc_ring *ring, const struct rc_ring_config *config,
+					    struct sk_buff *skb, u32 ifindex)
+{
+	rc_ring_receive_by(rc_ring_decide, ring, config, skb, ifindex);
 }
 
 /* Handles a rule's verdict that does more than drop the packet or put it into a queue of the ring's cluster. */
@@ -139,24 +156,10 @@ static noinline void rc_ring_receive_ruled(struct rc_ring *ring, const struct rc
 	}
 }
 
-/* For a packet that the filter has passed, and that is not plain enough for rc_ring_receive_filtered. */
-static noinline void rc_ring_receive_passed(struct rc_ring *ring, const struct rc_ring_config *config,
-					    struct sk_buff *skb, u32 ifindex)
-{
-	struct rc_window window;
-	enum rc_fate fate;
-	u32 wire_len;
-
-	wire_len = rc_window_open(&window, skb);
-	fate = rc_ring_decide(ring, config, skb, wire_len, ifindex);
-	rc_account_packet(ring->account, fate, wire_len);
-	rc_window_close(&window, skb);
-}
-
 /*
  * The path of plain packets in a ring that has only a filter. As on the fast path, the address of @pkt is passed to no
  * function. It is filled after the filter has run, so that nothing of it has to be kept meanwhile. Other packets take
- * the slow path.
+ * the slow path. The ring has one output. If it gets rules meanwhile, they are for later packets.
  */
 static noinline void rc_ring_receive_filtered(struct rc_ring *ring, const struct rc_ring_config *config,
 					      struct sk_buff *skb, u32 ifindex)
@@ -164,7 +167,6 @@ static noinline void rc_ring_receive_filtered(struct rc_ring *ring, const struct
 	const struct rc_window window = { .data = skb->data, .len = skb->len };
 	u32 pulled = window.data - skb_mac_header(skb), len = window.len + pulled, passes;
 	struct rc_packet pkt rc_uninitialized;
-	struct rc_cluster *cluster;
 	struct rc_queue *queue;
 
 	/* Without a MAC header, @pulled is an invalid large number. */
@@ -179,11 +181,10 @@ static noinline void rc_ring_receive_filtered(struct rc_ring *ring, const struct
 		rc_account_packet(ring->account, RC_FATE_FILTERED, len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0));
 		return;
 	}
-	cluster = READ_ONCE(config->filtered);
 	rc_packet_init_plain(&pkt, skb, window.data - pulled, len, config->snaplen, rc_skb_rx_queue(skb));
 	pkt.flags = rc_skb_flags(skb);
 	if (unlikely(skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || skb->pkt_type == PACKET_OUTGOING ||
-		     !cluster || !rc_cluster_find_queue(cluster, &pkt, &queue))) {
+		     !rc_cluster_find_queue(config->outputs[0], &pkt, &queue))) {
 		rc_ring_receive_passed(ring, config, skb, ifindex);
 		return;
 	}

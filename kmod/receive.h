@@ -42,6 +42,16 @@ static __always_inline bool rc_ring_receive_plain(const struct rc_tap *tap, cons
 	return true;
 }
 
+static __always_inline bool rc_ring_receive_to(const struct rc_tap *tap, const struct rc_cluster *cluster,
+					       u32 snaplen, struct sk_buff *skb, u16 rx_queue)
+{
+	struct rc_packet pkt rc_uninitialized;
+
+	if (unlikely(!rc_packet_init_received(&pkt, skb, snaplen, rx_queue)))
+		return false;
+	return rc_ring_receive_plain(tap, cluster, &pkt);
+}
+
 /*
  * Does the same as rc_ring_receive for a received packet, if the ring has nothing between its tap and one cluster's
  * queue. Returns false and has done nothing if the packet is in pieces, has its tag stripped, or needs more work.
@@ -50,11 +60,17 @@ static __always_inline bool rc_ring_receive_fast(const struct rc_tap *tap, const
 						 struct sk_buff *skb, u16 rx_queue)
 {
 	struct rc_cluster *cluster = READ_ONCE(config->fast);
-	struct rc_packet pkt rc_uninitialized;
 
-	if (unlikely(!cluster || !rc_packet_init_received(&pkt, skb, config->snaplen, rx_queue)))
-		return false;
-	return rc_ring_receive_plain(tap, cluster, &pkt);
+	return likely(cluster) && rc_ring_receive_to(tap, cluster, config->snaplen, skb, rx_queue);
+}
+
+/* The same with the RX queue that the skb says. For rings that need more, that is not read here. */
+static __always_inline bool rc_ring_receive_fast_skb(const struct rc_tap *tap, const struct rc_ring_config *config,
+						     struct sk_buff *skb)
+{
+	struct rc_cluster *cluster = READ_ONCE(config->fast);
+
+	return likely(cluster) && rc_ring_receive_to(tap, cluster, config->snaplen, skb, rc_skb_rx_queue(skb));
 }
 
 #endif /* RC_RECEIVE_H */

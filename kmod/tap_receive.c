@@ -47,8 +47,7 @@ int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_ty
 	/* PACKET_HOST and the types that follow it, but no type after PACKET_OUTGOING. */
 	if (unlikely(skb->pkt_type & PACKET_OUTGOING))
 		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
-	if (unlikely(!rc_ring_receive_fast(tap, rcu_dereference(tap->ring->config), skb,
-					   rc_skb_rx_queue(skb))))
+	if (unlikely(!rc_ring_receive_fast_skb(tap, rcu_dereference(tap->ring->config), skb)))
 		rc_ring_receive(tap->ring, rcu_dereference(tap->ring->config), skb, tap->ifindex);
 	rc_tap_put_received(skb);
 	return 0;

@@ -76,8 +76,8 @@ static rc_inline void rc_flow_ends(const struct rc_flow *flow, const rc_u64 key[
 		*a = flow->smac;
 		*b = flow->dmac;
 	} else if (flow->l3_proto == RC_ETH_P_IPV4) {
-		*a = (rc_u64)rc_be32(flow->saddr[0]) << 16;
-		*b = (rc_u64)rc_be32(flow->daddr[0]) << 16;
+		*a = rc_be32_by_16(flow->saddr[0]);
+		*b = rc_be32_by_16(flow->daddr[0]);
 	} else {
 		*a = rc_fold_ipv6(flow->saddr, key);
 		*b = rc_fold_ipv6(flow->daddr, key);
