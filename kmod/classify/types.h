@@ -19,17 +19,21 @@ typedef __u64 rc_u64;
 #define rc_inline inline __attribute__((always_inline))
 #endif
 
-/* rc_be32_by_16(x) is rc_be32(x), 16 bits to the left in 64. Compilers clear the upper half between the two steps. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define rc_be16(x) ((rc_u16)__builtin_bswap16(x))
 #define rc_be32(x) ((rc_u32)__builtin_bswap32(x))
-#define rc_be32_by_16(x) (__builtin_bswap64((rc_u64)(rc_u32)(x)) >> 16)
 #define rc_le64(x) ((rc_u64)(x))
 #else
 #define rc_be16(x) ((rc_u16)(x))
 #define rc_be32(x) ((rc_u32)(x))
-#define rc_be32_by_16(x) ((rc_u64)(rc_u32)(x) << 16)
 #define rc_le64(x) ((rc_u64)__builtin_bswap64(x))
+#endif
+
+/* rc_be32(x), 16 bits to the left in 64. Compilers for x86 clear the upper half between a swap of 32 bits and a shift. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(__bpf__)
+#define rc_be32_by_16(x) (__builtin_bswap64((rc_u64)(rc_u32)(x)) >> 16)
+#else
+#define rc_be32_by_16(x) ((rc_u64)rc_be32(x) << 16)
 #endif
 
 /*
