@@ -51,6 +51,9 @@ static u64 rc_poll_patience(const struct rc_queue *queue)
  * visible yet. Then the producer has not woken it (rc_waiter_must_know). A store becomes visible within far less than a
  * millisecond, which is the shortest time until the timer looks. Packets that it finds younger than the timeout get the
  * rest of it. After a look that finds nothing the timer stands still: all later producers see the sleeper.
+ *
+ * Known gap of some nanoseconds: a producer sees the timer queued just before this look, and its store is not visible
+ * to the look yet. Its packet then waits until another one comes, or until the consumer asks.
  */
 enum hrtimer_restart rc_poll_look(struct hrtimer *timer)
 {
@@ -70,7 +73,7 @@ enum hrtimer_restart rc_poll_look(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* A consumer that sleeps has the timer started, with unread packets or without any. So no packet is stranded. */
+/* A consumer that sleeps has the timer started, with unread packets or without any. */
 __poll_t rc_poll_queue(struct rc_queue *queue)
 {
 	u64 patience;
