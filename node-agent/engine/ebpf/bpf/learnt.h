@@ -140,8 +140,15 @@ static __always_inline struct learnt *learnt_at(struct learnt_bucket *bucket, __
 	return &bucket->places[place & (LEARNT_PLACES - 1)];
 }
 
-/* @zero, which is 0, by the value of a word: what is read at an address with it is read after that word. */
-#define LEARNT_AFTER(at, zero) ({ __u64 _zero = (zero); opaque(_zero); (at) + _zero; })
+/*
+ * The address @at, computed from @word: what is read there is read after @word, on every processor. The "and" is an
+ * instruction that the compiler does not see. What it knows to be 0, it would load as a constant instead. The verifier
+ * sees that the sum is @at.
+ */
+#define LEARNT_AFTER(at, word) ({ \
+	__u64 _zero = (word); \
+	asm volatile("%0 &= 0" : "+r"(_zero)); \
+	(typeof(at))((__u8 *)(at) + _zero); })
 
 /*
  * Whether the place has the flow with the first @words words, and this has not expired. It gets on then. @w: the first
@@ -149,20 +156,23 @@ static __always_inline struct learnt *learnt_at(struct learnt_bucket *bucket, __
  */
 static __always_inline int learnt_goes_on(struct learnt *flow, const __u64 *w, const __u32 words, __u64 now)
 {
-	volatile __u64 *have = flow->w;
-	__u64 last, differs, idle = 0;
+	__u64 last, word, idle = 0;
+	struct learnt *next = flow;
 	__u32 i;
 
 	for (i = 0; i < words; i++) {
-		differs = have[i] ^ w[i];
-		if (differs)
+		word = read_now(next->w[i]);
+		next = LEARNT_AFTER(next, word); /* before the comparison, which may tell the compiler the word */
+		if (word != w[i])
 			return 0;
-		have = LEARNT_AFTER(have, differs);
 	}
-	last = read_now(flow->life.last);
-	if (CONSTANT(has_idle))
-		idle = read_now(flow->life.idle);
-	if (have[0] != w[0])
+	last = read_now(next->life.last);
+	next = LEARNT_AFTER(next, last);
+	if (CONSTANT(has_idle)) {
+		idle = read_now(next->life.idle);
+		next = LEARNT_AFTER(next, idle);
+	}
+	if (read_now(next->w[0]) != w[0])
 		return 0;
 	/* Another CPU may have seen a later packet. */
 	if (idle && (__s64)(now - last) >= (__s64)idle)
