@@ -14,7 +14,7 @@ import (
 // unattendedTable holds the programs' counters of queues without a consumer, mapped. For each CPU, or group of CPUs
 // that share it, it has a number for each queue.
 type unattendedTable struct {
-	pages  []byte
+	pages  []byte // nil once unmapped: an engine may be closed twice, and then its addresses may be another mapping's
 	counts []uint64
 }
 
@@ -29,6 +29,7 @@ func mapUnattended(m *ebpf.Map) (*unattendedTable, error) {
 func (t *unattendedTable) unmap() {
 	// Fails only for addresses that are not of a mapping.
 	_ = unix.Munmap(t.pages)
+	t.pages, t.counts = nil, nil
 }
 
 // sum returns the sum of a queue's counters over all CPUs.
