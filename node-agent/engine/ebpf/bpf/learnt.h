@@ -182,24 +182,29 @@ static __always_inline int learnt_goes_on(struct learnt *flow, const __u64 *w, c
 	return 1;
 }
 
-/* The same as learnt_find_ipv4 for the places after the first one. Global, for the verifier to check the loop once. */
-__attribute__((noinline)) int learnt_probe_ipv4(__u64 first, __u64 second, __u64 place, __u64 now)
+/* Whether the flow is at one of its places from number @i on; the parameters are those of learnt_goes_on. */
+static __always_inline int learnt_search(struct learnt_bucket *bucket, __u64 place, __u32 i, const __u64 *w,
+					 const __u32 words, __u64 now)
 {
-	struct learnt_bucket *bucket = learnt_bucket(place);
-	const __u64 w[RC_EXACT_WORDS_IPV4] = { first, second };
 	struct learnt *flow;
-	__u32 i;
 
-	if (!bucket)
-		return 0;
-	for (i = 1; i < LEARNT_PLACES; i++) {
+	for (; i < LEARNT_PLACES; i++) {
 		flow = learnt_at(bucket, place, i);
-		if (learnt_goes_on(flow, w, RC_EXACT_WORDS_IPV4, now))
+		if (learnt_goes_on(flow, w, words, now))
 			return 1;
 		if (!read_now(flow->w[0]))
 			return 0;
 	}
 	return 0;
+}
+
+/* The same as learnt_find_ipv4 for the places after the first one. Global, for the verifier to check the loop once. */
+__attribute__((noinline)) int learnt_probe_ipv4(__u64 first, __u64 second, __u64 place, __u64 now)
+{
+	struct learnt_bucket *bucket = learnt_bucket(place);
+	const __u64 w[RC_EXACT_WORDS_IPV4] = { first, second };
+
+	return bucket && learnt_search(bucket, place, 1, w, RC_EXACT_WORDS_IPV4, now);
 }
 
 /* Whether the IPv4 flow with this key is learnt. Most are at their first place. */
@@ -219,33 +224,31 @@ static __always_inline int learnt_find_ipv4(__u64 first, __u64 second)
 	return read_now(flow->w[0]) && learnt_probe_ipv4(w[0], second, place, now);
 }
 
+/* Copies the key of the flow work->exact as places have it, and returns the flow's place. */
+static __always_inline __u64 learnt_key(const struct work *work, __u64 w[RC_EXACT_WORDS_IPV6])
+{
+	__u64 place;
+	__u32 i;
+
+	for (i = 0; i < RC_EXACT_WORDS_IPV6; i++)
+		w[i] = work->exact.w[i];
+	place = learnt_place(w);
+	w[0] |= LEARNT_USED;
+	return place;
+}
+
 /* Whether the flow work->exact is learnt. */
 __attribute__((noinline)) int learnt_find(void)
 {
 	struct work *work = this_work();
 	struct learnt_bucket *bucket;
-	__u64 place, now, w[RC_EXACT_WORDS_IPV6];
-	struct learnt *flow;
-	__u32 i;
+	__u64 place, w[RC_EXACT_WORDS_IPV6];
 
 	if (!CONSTANT(has_learnt) || !work)
 		return 0;
-	for (i = 0; i < RC_EXACT_WORDS_IPV6; i++)
-		w[i] = work->exact.w[i];
-	place = learnt_place(w);
+	place = learnt_key(work, w);
 	bucket = learnt_bucket(place);
-	if (!bucket)
-		return 0;
-	w[0] |= LEARNT_USED;
-	now = learnt_clock();
-	for (i = 0; i < LEARNT_PLACES; i++) {
-		flow = learnt_at(bucket, place, i);
-		if (learnt_goes_on(flow, w, RC_EXACT_WORDS_IPV6, now))
-			return 1;
-		if (!read_now(flow->w[0]))
-			return 0;
-	}
-	return 0;
+	return bucket && learnt_search(bucket, place, 0, w, RC_EXACT_WORDS_IPV6, learnt_clock());
 }
 
 static __always_inline int learnt_is(const struct learnt *flow, const __u64 w[RC_EXACT_WORDS_IPV6])
@@ -315,19 +318,16 @@ __attribute__((noinline)) int learnt_add(__u64 idle)
 	struct learnt_bucket *bucket;
 	struct learnt_lock *lock;
 	__u64 place, w[RC_EXACT_WORDS_IPV6];
-	__u32 i, number;
+	__u32 number;
 
 	if (!CONSTANT(has_learnt) || !work)
 		return 0;
-	for (i = 0; i < RC_EXACT_WORDS_IPV6; i++)
-		w[i] = work->exact.w[i];
-	place = learnt_place(w);
+	place = learnt_key(work, w);
 	bucket = learnt_bucket(place);
 	number = (place >> LEARNT_PLACES_LOG) & (LEARNT_LOCKS - 1);
 	lock = bpf_map_lookup_elem(&ring_learnt_locks, &number);
 	if (!bucket || !lock)
 		return 0;
-	w[0] |= LEARNT_USED;
 	life.last = learnt_clock();
 	bpf_spin_lock(&lock->lock);
 	learnt_settle(learnt_choose(bucket, place, w, life.last), w, &life);
