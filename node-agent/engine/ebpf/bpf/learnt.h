@@ -3,17 +3,17 @@
  * Learnt flows: a hash table of this program's own, in an array, because the kernel's takes 265 instructions to find a
  * key. A flow's hash is the number of a place. The flow is at that place, or at another one of the same bucket: those
  * are tried in the order of their number XOR that of the first one, up to a place that was never used. A place that is
- * used never becomes unused. If the bucket has no other place for a new flow, one that has expired gives way, or the one
- * that had no packet for the longest time.
+ * used never becomes unused. If the bucket has no other place for a new flow, one that has expired gives way, or the
+ * one that had no packet for the longest time.
  *
  * Who adds a flow has the lock of its bucket, so no flow is there twice. Who looks for one takes no lock. While a place
  * changes hands, the first word of its key is LEARNT_CHANGES, which no packet's is. It is read before and after the
  * others, in this order on every processor, because the address of each read depends on the one before.
  *
- * The hash multiplies pairs of 32 bits, as wild_hash does, so nobody can choose flows with the same one. Its numbers are
- * random, secret, and those of the maps: node-agent/engine/ebpf/learnttable.go draws them once, for programs that are
- * loaded later find the same flows. With one set of numbers in fifty, addresses in a row would share few buckets. What
- * mixes the sum avoids that.
+ * The hash multiplies pairs of 32 bits, as wild_hash does, so nobody can choose flows with the same one. Its numbers
+ * are random, secret, and those of the maps: node-agent/engine/ebpf/learnttable.go draws them once, for programs that
+ * are loaded later find the same flows. With one set of numbers in fifty, addresses in a row would share few buckets.
+ * What mixes the sum avoids that.
  */
 #ifndef RC_LEARNT_H
 #define RC_LEARNT_H
