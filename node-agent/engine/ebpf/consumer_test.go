@@ -316,11 +316,13 @@ func (c *consumer) drain() ([]*packet, error) {
 // detach closes the connection, and keeps everything else.
 func (c *consumer) detach() { c.conn.Close() }
 
+// close releases everything. A second call releases nothing: its addresses and descriptors may be others' by then.
 func (c *consumer) close() {
 	c.conn.Close()
-	for _, m := range [][]byte{c.data, c.page, c.bell, c.bellEnd} {
-		if m != nil {
-			_ = unix.Munmap(m)
+	for _, m := range []*[]byte{&c.data, &c.page, &c.bell, &c.bellEnd} {
+		if *m != nil {
+			_ = unix.Munmap(*m)
+			*m = nil
 		}
 	}
 	for _, fd := range append([]int{c.epoll}, c.maps...) {
@@ -328,4 +330,5 @@ func (c *consumer) close() {
 			unix.Close(fd)
 		}
 	}
+	c.epoll, c.maps = 0, nil
 }
