@@ -38,6 +38,7 @@ const (
 	unattendedMap   = ".data.unattended"
 	patternRowsMap  = "ring_pattern_rows"
 	constantsMap    = ".rodata.constants"
+	operandsMap     = ".rodata.operands"
 )
 
 // filterSymbols holds the placeholders for filters, by program.

@@ -29,19 +29,19 @@
 DIRECT_QUEUES(DIRECT_QUEUE)
 
 /* The cluster's settings, which struct output describes. */
-DECLARE_CONSTANT(direct_hashed);
+DECLARE_FLAG(direct_hashed);
 DECLARE_CONSTANT(direct_by_flow);	/* plain packets are hashed by their five-tuple, with this key: */
 DECLARE_CONSTANT(direct_key_0);
 DECLARE_CONSTANT(direct_key_1);
 DECLARE_CONSTANT(direct_queues);
 DECLARE_CONSTANT(direct_lanes);
 DECLARE_CONSTANT(direct_own_lanes);	/* those that no CPUs share, if not each CPU has one */
-DECLARE_CONSTANT(direct_lane_each);	/* each CPU has the lane of its number */
-DECLARE_CONSTANT(direct_owners);	/* where the bytes of the CPUs begin: see lane.h */
-DECLARE_CONSTANT(direct_head_size);
+DECLARE_FLAG(direct_lane_each);	/* each CPU has the lane of its number */
+DECLARE_OPERAND(direct_owners);	/* where the bytes of the CPUs begin: see lane.h */
+DECLARE_OPERAND(direct_head_size);
 DECLARE_CONSTANT(direct_lane_size);
-DECLARE_CONSTANT(direct_lane_mask);	/* positions in a lane: its size, less the slots' alignment */
-DECLARE_CONSTANT(direct_stride);	/* from one lane to the next */
+DECLARE_OPERAND(direct_lane_mask);	/* positions in a lane: its size, less the slots' alignment */
+DECLARE_OPERAND(direct_stride);	/* from one lane to the next */
 DECLARE_CONSTANT(direct_snaplen);
 DECLARE_CONSTANT(direct_base);
 DECLARE_CONSTANT(direct_watermark);	/* 0 if the consumer is woken for each packet */
@@ -95,19 +95,20 @@ static __always_inline struct ringcap_consumer_page *direct_page(__u64 queue)
 }
 
 /*
- * Finds the lane of CPU @cpu, which is within CONSTANT(cpu_mask); false if other CPUs share it, or the CPU has not
+ * Finds the lane of CPU @cpu, which is within the operand cpu_mask; false if other CPUs share it, or the CPU has not
  * asked for one.
  */
 static __always_inline int direct_lane(struct direct *to, __u64 cpu)
 {
-	const __u8 *owners = to->data + CONSTANT(direct_owners);
+	const __u8 *owners = to->data;
 	__u64 number = cpu;
 
-	if (CONSTANT(direct_lane_each)) {
+	if (IS_SET(direct_lane_each, cpu)) {
 		opaque(number);
 		if (number >= CONSTANT(direct_lanes))
 			return 0; /* never */
 	} else {
+		OPERATE(owners, +=, direct_owners);
 		/* Of the lanes behind the shared one; see lane.h. Of 0 and 1 it makes a number that is too large. */
 		number = (__u64)owners[cpu] - 2;
 		opaque(number);
@@ -123,12 +124,13 @@ static __always_inline int direct_lane(struct direct *to, __u64 cpu)
 /* The slot at @position of the lane: lane_slot by constants. */
 static __always_inline struct ringcap_slot *direct_slot(const struct direct *to, __u64 position)
 {
-	__u64 number = to->number, at = position & CONSTANT(direct_lane_mask);
+	__u64 place = to->number;
 
-	opaque(at);
-	/* Linux 6.1 bounds a product if its second factor is known. */
-	asm volatile("%0 *= %1" : "+r"(number) : "r"(CONSTANT(direct_stride)));
-	return to->data + (CONSTANT(direct_head_size) + number + at);
+	OPERATE(position, &=, direct_lane_mask);
+	OPERATE(place, *=, direct_stride); /* Linux 6.1 bounds a product if its second factor is known. */
+	place += position;
+	OPERATE(place, +=, direct_head_size);
+	return to->data + place;
 }
 
 /*
@@ -196,19 +198,19 @@ static __always_inline void direct_wake(const struct direct *to, __u64 queue, __
 	direct_ring(queue, sleep, end);
 }
 
-/* Whether the lane has room up to @end. */
-static __always_inline int direct_has_room(const struct direct *to, __u64 queue, __u64 end)
+/* Whether the lane is known to have room up to @end. */
+static __always_inline int direct_has_room(const struct direct *to, __u64 end)
 {
-	return end - to->lane->resv[LANE_RELEASED] <= CONSTANT(direct_lane_size) ||
-	       direct_look(queue, end) <= CONSTANT(direct_lane_size);
+	return end - to->lane->resv[LANE_RELEASED] <= CONSTANT(direct_lane_size);
 }
 
 /*
  * Writes a packet without a VLAN tag into the lane, and wakes the consumer, or counts why not. @flags: the slot's.
- * @now: the time.
+ * @now: the time. False if nothing was done: the packet goes by the tables, where the lane learns what its consumer has
+ * released since. That is rare unless packets are dropped.
  */
-static __always_inline void direct_write(void *ctx, const enum hook hook, const struct direct *to, __u64 queue,
-					 __u64 len, __u32 hash, const __u32 flags, __u64 now)
+static __always_inline int direct_write(void *ctx, const enum hook hook, const struct direct *to, __u64 queue,
+					__u64 len, __u32 hash, const __u32 flags, __u64 now)
 {
 	__u64 caplen = len < CONSTANT(direct_snaplen) ? len : CONSTANT(direct_snaplen);
 	struct ringcap_lane_kernel *lane = to->lane;
@@ -219,20 +221,20 @@ static __always_inline void direct_write(void *ctx, const enum hook hook, const 
 	opaque(at);
 	opaque(size);
 	end = producer + (size & ~7ULL); /* RINGCAP_SLOT_SIZE */
-	if (!direct_has_room(to, queue, end)) {
-		lane->stats.dropped[RINGCAP_DROP_FULL]++;
-		return;
-	}
+	if (!direct_has_room(to, end))
+		return 0;
 	direct_fill(ctx, hook, at, len, caplen, hash, flags, now);
-	if (packet_copy_untagged(ctx, hook, (__u8 *)at + RINGCAP_SLOT_SHORT, caplen)) {
-		queue_lose(lane);
-		return;
-	}
 	/* From the slot: there are no registers in which the lengths would outlast the copy. */
+	if (!packet_copy_small(ctx, hook, (__u8 *)at + RINGCAP_SLOT_SHORT, caplen) &&
+	    packet_load(ctx, hook, (__u8 *)at + RINGCAP_SLOT_SHORT, *(volatile __u32 *)&at->caplen)) {
+		queue_lose(lane);
+		return 1;
+	}
 	queue_count(lane, *(volatile __u32 *)&at->len, *(volatile __u32 *)&at->caplen);
 	/* (A), and (E): the consumer's sleep is read after it. */
 	__sync_lock_test_and_set(&lane->producer, end);
 	direct_wake(to, queue, end);
+	return 1;
 }
 
 /*
@@ -244,10 +246,8 @@ static __always_inline int direct_put(void *ctx, const enum hook hook, __u64 que
 {
 	struct direct to;
 
-	if (!direct_queue(&to, queue) || !direct_lane(&to, cpu))
-		return 0;
-	direct_write(ctx, hook, &to, queue, len, hash, flags, now);
-	return 1;
+	return direct_queue(&to, queue) && direct_lane(&to, cpu) &&
+	       direct_write(ctx, hook, &to, queue, len, hash, flags, now);
 }
 
 #endif /* RC_DIRECT_H */

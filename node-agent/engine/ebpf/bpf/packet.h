@@ -123,12 +123,6 @@ static __always_inline long packet_load(void *ctx, const enum hook hook, __u8 *d
 	return bpf_skb_load_bytes(ctx, 0, data, bounded(n));
 }
 
-/* packet_copy for a packet that has no tag beside its bytes. */
-static __always_inline long packet_copy_untagged(void *ctx, const enum hook hook, __u8 *data, __u64 n)
-{
-	return packet_copy_small(ctx, hook, data, n) ? 0 : packet_load(ctx, hook, data, n);
-}
-
 /* Copies the first @n bytes, 1 .. PLACES_MAX, to @data. Returns nonzero if they could not be read. */
 static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *data, __u32 n)
 {
@@ -136,7 +130,7 @@ static __always_inline long packet_copy(void *ctx, const enum hook hook, __u8 *d
 
 	if (hook == HOOK_TC && skb->vlan_present)
 		return packet_copy_tagged(skb, data, n);
-	return packet_copy_untagged(ctx, hook, data, n);
+	return packet_copy_small(ctx, hook, data, n) ? 0 : packet_load(ctx, hook, data, n);
 }
 
 /* The number of bytes to search behind the longest part that a slot can hold. */

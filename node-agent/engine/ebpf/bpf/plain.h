@@ -74,7 +74,7 @@ static __always_inline int plain_direct(void *ctx, const enum hook hook, __u64 l
 
 	if (hook == HOOK_TC)
 		len = *(volatile __u32 *)&skb->len; /* again, for the same reason */
-	if (!CONSTANT(direct_hashed))
+	if (!IS_SET(direct_hashed, cpu))
 		return direct_put(ctx, hook, 0, cpu, len, 0, direction, now);
 	if (!plain_parse(ctx, hook, &flow))
 		return 0;

@@ -6,8 +6,8 @@
  * RX queues -> count -> the ring's filter -> copy the bytes that are needed -> parse -> VLANs -> exact rules ->
  * wildcard rules -> payload patterns -> sampling -> for each output: hash, queue, deliver
  *
- * In tc it always returns CONSTANT(tc_next), so that other programs attached there run as if there were no tap. In XDP
- * it returns the mode's verdict, for each packet that the ring has seen.
+ * In tc it always returns tc_next, so that other programs attached there run as if there were no tap. In XDP it returns
+ * the mode's verdict, for each packet that the ring has seen.
  *
  * A ring's configuration is read-only data, constant for a loaded program. A change loads another program with the same
  * counters, which replaces the old one in one step. Maps with the prefix rc_ exist once for the node. Maps with the
@@ -342,20 +342,20 @@ static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 di
  * packet's bytes, and counts it as filtered if the ring does not want it. @untagged: it is known to have no tag beside
  * its bytes.
  */
-static __always_inline enum way capture_steps(struct __sk_buff *skb, const int untagged, __u32 len, __u32 direction,
+static __always_inline enum way capture_steps(struct __sk_buff *skb, const int untagged, __u64 len, __u32 direction,
 					      __u32 cpu, struct ring_counters *counters)
 {
-	enum way way = CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
+	enum way way = IS_SET(is_plain, len) ? WAY_PLAIN : WAY_GENERAL;
 
-	if (CONSTANT(has_rx_queues) && !(direction & RINGCAP_SLOT_OUTGOING) &&
+	if (IS_SET(has_rx_queues, len) && !(direction & RINGCAP_SLOT_OUTGOING) &&
 	    !rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction)))
 		return WAY_NOWHERE;
 	counters->seen_bytes += len;
-	if (CONSTANT(has_filter) && !ringcap_filter(skb)) {
+	if (IS_SET(has_filter, len) && !ringcap_filter(skb)) {
 		counters->filtered++;
 		return WAY_NOWHERE;
 	}
-	if (!CONSTANT(is_ruled))
+	if (!IS_SET(is_ruled, len))
 		return way;
 	way = untagged || !skb->vlan_present ? way_of(skb, HOOK_TC, len, cpu) : WAY_GENERAL;
 	if (way == WAY_NOWHERE)
@@ -381,7 +381,7 @@ static __attribute__((noinline)) int capture_other(struct __sk_buff *skb, __u32 
 	}
 }
 
-/* Handles a packet of a ring with CONSTANT(is_direct). */
+/* Handles a packet of a ring that is_direct. */
 static __always_inline void capture_direct(struct __sk_buff *skb, const __u32 direction)
 {
 	struct ring_counters *counters;
@@ -395,7 +395,7 @@ static __always_inline void capture_direct(struct __sk_buff *skb, const __u32 di
 	}
 	cpu = this_cpu();
 	counters = this_counters(cpu);
-	if (CONSTANT(has_steps))
+	if (IS_SET(has_steps, len))
 		way = capture_steps(skb, 1, len, direction, cpu, counters);
 	else
 		counters->seen_bytes += len;
@@ -410,7 +410,7 @@ static __always_inline void capture_direct(struct __sk_buff *skb, const __u32 di
 		capture_by_tables(skb, direction);
 }
 
-/* The loader takes the first two, or the other two if the ring has CONSTANT(is_direct). */
+/* The loader takes the first two, or the other two if the ring is_direct. */
 
 SEC("tc")
 int ringcap_ingress(struct __sk_buff *skb)
@@ -468,17 +468,17 @@ int ringcap_xdp(struct xdp_md *xdp)
 	__u32 len = bpf_xdp_get_buff_len(xdp), rx_queue = xdp->rx_queue_index;
 	__u64 cpu = this_cpu();
 	struct ring_counters *counters;
-	enum way way = CONSTANT(is_plain) ? WAY_PLAIN : WAY_GENERAL;
+	enum way way = IS_SET(is_plain, len) ? WAY_PLAIN : WAY_GENERAL;
 
-	if (CONSTANT(has_rx_queues) && !rx_queue_is_captured(xdp->ingress_ifindex, rx_queue))
+	if (IS_SET(has_rx_queues, len) && !rx_queue_is_captured(xdp->ingress_ifindex, rx_queue))
 		return XDP_PASS;
 	counters = this_counters(cpu);
 	counters->seen_bytes += len;
-	if (CONSTANT(has_filter) && !ringcap_xdp_filter(xdp)) {
+	if (IS_SET(has_filter, len) && !ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
 		return config.xdp_verdict;
 	}
-	if (CONSTANT(is_ruled))
+	if (IS_SET(is_ruled, len))
 		way = way_of(xdp, HOOK_XDP, len, cpu);
 	if (way == WAY_NOWHERE) {
 		counters->filtered++;
@@ -489,7 +489,7 @@ int ringcap_xdp(struct xdp_md *xdp)
 		return config.xdp_verdict;
 	}
 	counters->passed++;
-	if (!CONSTANT(is_direct) || !plain_direct(xdp, HOOK_XDP, len, 0, cpu))
+	if (!IS_SET(is_direct, cpu) || !plain_direct(xdp, HOOK_XDP, len, 0, cpu))
 		capture_xdp_by_tables(xdp, len, rx_queue);
 	return config.xdp_verdict;
 }
