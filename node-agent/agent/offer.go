@@ -63,7 +63,7 @@ func (a *Agent) resources(report datapath.Report, library bool) map[string]devic
 		nodes := numaNodes(report, name, node.NUMANodeOf)
 		offer[name] = deviceplugin.Resource{Healthy: healthy, Engine: engine, NUMANodes: nodes, Mounts: mounts, Queues: func() deviceplugin.Queues {
 			if e := a.Reconciler.Engine(engine); e != nil {
-				return namedQueues{e, a.Names, a.announceGiven}
+				return namedQueues{e, a.Names, a.announceGiven, a.Changed.Raise}
 			}
 			return nil
 		}}
@@ -77,15 +77,21 @@ type namedQueues struct {
 	names *containers.Names
 	// taken is told the process from which a queue was taken.
 	taken func(queue capture.QueueID, from int)
+	// changed is called when a queue has new memory, which the data path does not use directly until it is applied again.
+	changed func()
 }
 
 // TakeBack implements deviceplugin.Queues.
 func (q namedQueues) TakeBack(ctx context.Context, id capture.QueueID, holder capture.Holder) (from int, err error) {
 	from, err = q.Queues.TakeBack(ctx, id, holder)
-	if err == nil && from != 0 {
+	if err != nil {
+		return from, err
+	}
+	q.changed()
+	if from != 0 {
 		q.taken(id, from)
 	}
-	return from, err
+	return from, nil
 }
 
 // Grant implements deviceplugin.Queues.

@@ -64,7 +64,7 @@ func (a *Agent) takeBack(ctx context.Context, report datapath.Report, allocation
 			slog.Error("A queue cannot be taken back; it is tried again", "cluster", o.Queue.Cluster, "queue", o.Queue.Queue, "holder", who, "error", err)
 		default:
 			a.announceTakenBack(ctx, o.Queue, who, o.Why)
-			a.Activity.Raise()
+			a.Changed.Raise() // for the queue's new memory
 		}
 	}
 }
