@@ -345,7 +345,7 @@ static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 di
 static __always_inline enum way capture_steps(struct __sk_buff *skb, const int untagged, __u64 len, __u32 direction,
 					      __u32 cpu, struct ring_counters *counters)
 {
-	enum way way = IS_SET(is_plain, len) ? WAY_PLAIN : WAY_GENERAL;
+	enum way way;
 
 	if (IS_SET(has_rx_queues, len) && !(direction & RINGCAP_SLOT_OUTGOING) &&
 	    !rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction)))
@@ -356,7 +356,7 @@ static __always_inline enum way capture_steps(struct __sk_buff *skb, const int u
 		return WAY_NOWHERE;
 	}
 	if (!IS_SET(is_ruled, len))
-		return way;
+		return IS_SET(is_plain, len) ? WAY_PLAIN : WAY_GENERAL;
 	way = untagged || !skb->vlan_present ? way_of(skb, HOOK_TC, len, cpu) : WAY_GENERAL;
 	if (way == WAY_NOWHERE)
 		counters->filtered++;
