@@ -2,8 +2,6 @@
 
 #include "receive.h"
 
-#include <linux/filter.h>
-
 #include "defrag.h"
 #include "deliver.h"
 #include "rules_decide.h"
@@ -90,16 +88,13 @@ static __always_inline void rc_ring_receive_by(rc_decide_fn decide, struct rc_ri
 	rc_window_close(&window, skb);
 }
 
-/* For packets of any kind, of any ring. */
-static noinline void rc_ring_receive_any(struct rc_ring *ring, const struct rc_ring_config *config,
-					 struct sk_buff *skb, u32 ifindex)
+void rc_ring_receive_any(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
 {
 	rc_ring_receive_by(rc_ring_pass, ring, config, skb, ifindex);
 }
 
-/* For a packet that the filter has passed, and that is not plain enough for rc_ring_receive_filtered. */
-static noinline void rc_ring_receive_passed(struct rc_ring *ring, const struct rc_ring_config *config,
-					    struct sk_buff *skb, u32 ifindex)
+void rc_ring_receive_passed(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
+			    u32 ifindex)
 {
 	rc_ring_receive_by(rc_ring_decide, ring, config, skb, ifindex);
 }
@@ -156,47 +151,10 @@ static noinline void rc_ring_receive_ruled(struct rc_ring *ring, const struct rc
 	}
 }
 
-/*
- * The path of plain packets in a ring that has only a filter. As on the fast path, the address of @pkt is passed to no
- * function. It is filled after the filter has run, so that nothing of it has to be kept meanwhile. Other packets take
- * the slow path. The ring has one output. If it gets rules meanwhile, they are for later packets.
- */
-static noinline void rc_ring_receive_filtered(struct rc_ring *ring, const struct rc_ring_config *config,
-					      struct sk_buff *skb, u32 ifindex)
-{
-	const struct rc_window window = { .data = skb->data, .len = skb->len };
-	u32 pulled = window.data - skb_mac_header(skb), len = window.len + pulled, passes;
-	struct rc_packet pkt rc_uninitialized;
-	struct rc_queue *queue;
-
-	/* Without a MAC header, @pulled is an invalid large number. */
-	if (unlikely(pulled > ETH_HLEN)) {
-		rc_ring_receive_any(ring, config, skb, ifindex);
-		return;
-	}
-	__skb_push(skb, pulled);
-	passes = bpf_prog_run(config->filter, skb);
-	rc_window_close(&window, skb);
-	if (!passes) {
-		rc_account_packet(ring->account, RC_FATE_FILTERED, len + (skb_vlan_tag_present(skb) ? VLAN_HLEN : 0));
-		return;
-	}
-	rc_packet_init_plain(&pkt, skb, window.data - pulled, len, config->snaplen, rc_skb_rx_queue(skb));
-	pkt.flags = rc_skb_flags(skb);
-	if (unlikely(skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) || skb->pkt_type == PACKET_OUTGOING ||
-		     !rc_cluster_find_queue(config->outputs[0], &pkt, &queue))) {
-		rc_ring_receive_passed(ring, config, skb, ifindex);
-		return;
-	}
-	rc_account_packet(ring->account, RC_FATE_PASSED, len);
-	pkt.ifindex = ifindex;
-	rc_queue_deliver(queue, &pkt);
-}
-
 void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
 {
-	if (READ_ONCE(config->filtered))
-		rc_ring_receive_filtered(ring, config, skb, ifindex);
+	if (READ_ONCE(config->filtered) && skb->pkt_type != PACKET_OUTGOING)
+		rc_ring_receive_filtered(&ring, config, skb, &ifindex);
 	else if (READ_ONCE(config->ruled))
 		rc_ring_receive_ruled(ring, config, skb, ifindex);
 	else

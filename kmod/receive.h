@@ -10,6 +10,7 @@
 #ifndef RC_RECEIVE_H
 #define RC_RECEIVE_H
 
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
 
@@ -24,6 +25,13 @@
  * write nothing else to it. Bottom halves off, under RCU.
  */
 void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex);
+
+/* The slow path. */
+void rc_ring_receive_any(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex);
+
+/* The slow path of a packet that the filter has passed. */
+void rc_ring_receive_passed(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb,
+			    u32 ifindex);
 
 /*
  * The fast path to @cluster for a packet that rc_packet_init_plain has made. If the packet needs more, returns false
@@ -71,6 +79,47 @@ static __always_inline bool rc_ring_receive_fast_skb(const struct rc_tap *tap, c
 	struct rc_cluster *cluster = READ_ONCE(config->fast);
 
 	return likely(cluster) && rc_ring_receive_to(tap, cluster, config->snaplen, skb, rc_skb_rx_queue(skb));
+}
+
+/*
+ * The path of received plain packets in a ring that has only a filter. As on the fast path, the address of @pkt is
+ * passed to no function. It is filled after the filter has run, so that nothing of it has to be kept meanwhile. Other
+ * packets take the slow path. The ring has one output. If it gets rules meanwhile, they are for later packets.
+ *
+ * @ring and @ifindex are read where they are needed, so that they need not be kept while the filter runs.
+ */
+static __always_inline void rc_ring_receive_filtered(struct rc_ring *const *ring, const struct rc_ring_config *config,
+						     struct sk_buff *skb, const u32 *ifindex)
+{
+	unsigned char *data = skb->data;
+	u32 pulled = data - skb_mac_header(skb), len = skb->len + pulled, passes;
+	struct rc_packet pkt rc_uninitialized;
+	struct rc_queue *queue;
+
+	/* Without a MAC header, @pulled is an invalid large number. */
+	if (unlikely(pulled > ETH_HLEN)) {
+		rc_ring_receive_any(*ring, config, skb, *ifindex);
+		return;
+	}
+	__skb_push(skb, pulled);
+	passes = bpf_prog_run(config->filter, skb);
+	skb->data = data;
+	skb->len = len - pulled;
+	if (!passes) {
+		len += skb_vlan_tag_present(skb) ? VLAN_HLEN : 0;
+		rc_account_packet((*ring)->account, RC_FATE_FILTERED, len);
+		return;
+	}
+	rc_packet_init_plain(&pkt, skb, data - pulled, len, config->snaplen, rc_skb_rx_queue(skb));
+	pkt.flags = rc_skb_flags(skb);
+	if (unlikely(skb_vlan_tag_present(skb) || skb_is_nonlinear(skb) ||
+		     !rc_cluster_find_queue(config->outputs[0], &pkt, &queue))) {
+		rc_ring_receive_passed(*ring, config, skb, *ifindex);
+		return;
+	}
+	rc_account_packet((*ring)->account, RC_FATE_PASSED, len);
+	pkt.ifindex = *ifindex;
+	rc_queue_deliver(queue, &pkt);
 }
 
 #endif /* RC_RECEIVE_H */

@@ -53,6 +53,19 @@ int rc_tap_receive(struct sk_buff *skb, struct net_device *dev, struct packet_ty
 	return 0;
 }
 
+int rc_tap_receive_filtered(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
+			    struct net_device *orig_dev)
+{
+	const struct rc_tap *tap = container_of(packet_type, struct rc_tap, packet_type);
+	const struct rc_ring_config *config = rcu_dereference(tap->ring->config);
+
+	if (unlikely(skb->pkt_type & PACKET_OUTGOING || !READ_ONCE(config->filtered)))
+		return rc_tap_receive_any(skb, dev, packet_type, orig_dev);
+	rc_ring_receive_filtered(&tap->ring, config, skb, &tap->ifindex);
+	rc_tap_put_received(skb);
+	return 0;
+}
+
 int rc_tap_receive_sent(struct sk_buff *skb, struct net_device *dev, struct packet_type *packet_type,
 			struct net_device *orig_dev)
 {

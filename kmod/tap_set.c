@@ -18,14 +18,20 @@
 
 LIST_HEAD(rc_tap_followers);
 
-/* Also for taps in use: each handler of mode 0 also handles the packets of the other correctly. */
+/* Also for taps in use: each handler of mode 0 also handles the packets of the others correctly. */
 static void rc_tap_set_handler(struct rc_tap *tap)
 {
 	bool takes_received = (tap->direction & RINGCAP_DIRECTION_RX) && !rcu_access_pointer(tap->rx_queues);
 
 	WRITE_ONCE(tap->takes_received, takes_received);
-	if (!tap->mode)
-		WRITE_ONCE(tap->packet_type.func, takes_received ? rc_tap_receive : rc_tap_receive_any);
+	if (tap->mode)
+		return;
+	if (!takes_received)
+		WRITE_ONCE(tap->packet_type.func, rc_tap_receive_any);
+	else if (rc_ring_config(tap->ring)->filter)
+		WRITE_ONCE(tap->packet_type.func, rc_tap_receive_filtered);
+	else
+		WRITE_ONCE(tap->packet_type.func, rc_tap_receive);
 }
 
 struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
