@@ -34,6 +34,7 @@ const (
 	injectMax      = 16
 	txSize         = 1048576
 	dropReasons    = 4
+	inlineStats    = 24
 )
 
 // enum ringcap_cmd.
@@ -157,6 +158,14 @@ const (
 	attrShared              = 93
 	attrLanesTaken          = 94
 	attrFullestLane         = 95
+	attrInline              = 96
+	attrHungMs              = 97
+	attrTapPeer             = 98
+	attrAddressed           = 99
+	attrInlineStats         = 100
+	attrPast                = 101
+	attrPastPackets         = 102
+	attrPastMs              = 103
 )
 
 // RINGCAP_DROP_*.
@@ -164,6 +173,7 @@ const (
 	dropFull       = 0
 	dropUnattended = 1
 	dropNoMem      = 2
+	dropHung       = 3
 )
 
 // RINGCAP_ACTION_*.
@@ -212,12 +222,59 @@ const (
 	directionBoth = 3
 )
 
+// RINGCAP_OPEN_*.
+const (
+	openUnattended = 1 << 0
+	openFull       = 1 << 1
+	openHung       = 1 << 2
+)
+
+// RINGCAP_PAST_*.
+const (
+	pastUnattended = 0
+	pastFull       = 1
+	pastHung       = 2
+)
+
+// RINGCAP_VERDICT_*.
+const (
+	verdictPass    = 1
+	verdictBlock   = 2
+	verdictReplace = 3
+)
+
+// RINGCAP_INLINE_*.
+const (
+	inlineBridged          = 0
+	inlineHeld             = 1
+	inlinePassed           = 2
+	inlineReplaced         = 3
+	inlineBlocked          = 4
+	inlineUnanswered       = 5
+	inlineBypassUnattended = 6
+	inlineBypassFull       = 7
+	inlineBypassHung       = 8
+	inlineBlockUnattended  = 9
+	inlineBlockFull        = 10
+	inlineBlockHung        = 11
+	inlineTooLong          = 12
+	inlineRefused          = 13
+	inlineNoMem            = 14
+	inlineDown             = 15
+	inlineLate             = 16
+	inlineUnknown          = 17
+	inlineBypasses         = 18
+	inlineBypassMs         = 19
+)
+
 // RINGCAP_EVENT_*.
 const (
 	eventAttached = 1
 	eventDetached = 2
 	eventTapGone  = 3
 	eventOverflow = 4
+	eventPast     = 5
+	eventBack     = 6
 )
 
 // RINGCAP_MATCH_*.
@@ -366,6 +423,8 @@ type clusterSetRequest struct {
 	WhenFull       *uint32
 	WhenUnattended *uint32
 	TimeoutUS      *uint32
+	Inline         *uint32
+	HungMs         *uint32
 	Inject         []uint32
 	Owned          *uint32
 }
@@ -386,6 +445,8 @@ func (m clusterSetRequest) encode(e *netlink.AttributeEncoder) {
 	put(e.Uint32, attrWhenFull, m.WhenFull)
 	put(e.Uint32, attrWhenUnattended, m.WhenUnattended)
 	put(e.Uint32, attrTimeoutUS, m.TimeoutUS)
+	put(e.Uint32, attrInline, m.Inline)
+	put(e.Uint32, attrHungMs, m.HungMs)
 	for _, v := range m.Inject {
 		e.Uint32(attrInject, v)
 	}
@@ -417,6 +478,8 @@ type clusterGetReply struct {
 	Fragments      uint32
 	WhenFull       uint32
 	WhenUnattended uint32
+	Inline         uint32
+	HungMs         uint32
 	Inject         []uint32
 	Duplicated     uint64
 	Spread         uint64
@@ -455,6 +518,10 @@ func parseClusterGetReply(d *netlink.AttributeDecoder) (m clusterGetReply) {
 			m.WhenFull = d.Uint32()
 		case attrWhenUnattended:
 			m.WhenUnattended = d.Uint32()
+		case attrInline:
+			m.Inline = d.Uint32()
+		case attrHungMs:
+			m.HungMs = d.Uint32()
 		case attrInject:
 			m.Inject = append(m.Inject, d.Uint32())
 		case attrDuplicated:
@@ -489,6 +556,7 @@ type ringSetRequest struct {
 	Plugin              []pluginRequest
 	Owned               *uint32
 	TransparentFallback *uint32
+	Addressed           *uint32
 }
 
 func (m ringSetRequest) encode(e *netlink.AttributeEncoder) {
@@ -511,6 +579,7 @@ func (m ringSetRequest) encode(e *netlink.AttributeEncoder) {
 	putNests(e, attrPlugin, m.Plugin)
 	put(e.Uint32, attrOwned, m.Owned)
 	put(e.Uint32, attrTransparentFallback, m.TransparentFallback)
+	put(e.Uint32, attrAddressed, m.Addressed)
 }
 
 // ringGetReply is the answer to RINGCAP_CMD_RING_GET. What is absent is zero.
@@ -547,6 +616,8 @@ type ringGetReply struct {
 	NrPatterns          uint32
 	Expired             uint64
 	NotLearnt           uint64
+	Addressed           uint32
+	InlineStats         array[uint64]
 }
 
 func parseRingGetReply(d *netlink.AttributeDecoder) (m ringGetReply) {
@@ -616,6 +687,10 @@ func parseRingGetReply(d *netlink.AttributeDecoder) (m ringGetReply) {
 			m.Expired = d.Uint64()
 		case attrNotLearnt:
 			m.NotLearnt = d.Uint64()
+		case attrAddressed:
+			m.Addressed = d.Uint32()
+		case attrInlineStats:
+			m.InlineStats = array[uint64](d.Bytes())
 		}
 	}
 	return m
@@ -642,6 +717,7 @@ type queueGetReply struct {
 	Shared         uint64
 	LanesTaken     uint32
 	FullestLane    uint64
+	InlineStats    array[uint64]
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -685,6 +761,8 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.LanesTaken = d.Uint32()
 		case attrFullestLane:
 			m.FullestLane = d.Uint64()
+		case attrInlineStats:
+			m.InlineStats = array[uint64](d.Bytes())
 		}
 	}
 	return m
@@ -709,6 +787,9 @@ type eventReply struct {
 	AttachedPID uint32
 	TapIfindex  uint32
 	Dropped     array[uint64]
+	Past        uint32
+	PastPackets uint64
+	PastMs      uint64
 }
 
 func parseEventReply(d *netlink.AttributeDecoder) (m eventReply) {
@@ -726,6 +807,12 @@ func parseEventReply(d *netlink.AttributeDecoder) (m eventReply) {
 			m.TapIfindex = d.Uint32()
 		case attrDropped:
 			m.Dropped = array[uint64](d.Bytes())
+		case attrPast:
+			m.Past = d.Uint32()
+		case attrPastPackets:
+			m.PastPackets = d.Uint64()
+		case attrPastMs:
+			m.PastMs = d.Uint64()
 		}
 	}
 	return m
@@ -862,6 +949,7 @@ type tapRequest struct {
 	TapRxQueues  []uint64
 	Transparent  *uint32
 	TapFollows   *uint32
+	TapPeer      *uint32
 }
 
 func (m tapRequest) encode(e *netlink.AttributeEncoder) {
@@ -870,6 +958,7 @@ func (m tapRequest) encode(e *netlink.AttributeEncoder) {
 	putArray(e, attrTapRxQueues, m.TapRxQueues)
 	put(e.Uint32, attrTransparent, m.Transparent)
 	put(e.Uint32, attrTapFollows, m.TapFollows)
+	put(e.Uint32, attrTapPeer, m.TapPeer)
 }
 
 // tapReply is a nest RINGCAP_A_TAP of an answer. What is absent is zero.
@@ -879,6 +968,7 @@ type tapReply struct {
 	TapRxQueues  array[uint64]
 	Transparent  uint32
 	TapFollows   uint32
+	TapPeer      uint32
 }
 
 func parseTapReply(d *netlink.AttributeDecoder) (m tapReply) {
@@ -894,6 +984,8 @@ func parseTapReply(d *netlink.AttributeDecoder) (m tapReply) {
 			m.Transparent = d.Uint32()
 		case attrTapFollows:
 			m.TapFollows = d.Uint32()
+		case attrTapPeer:
+			m.TapPeer = d.Uint32()
 		}
 	}
 	return m

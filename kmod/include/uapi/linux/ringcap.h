@@ -131,6 +131,34 @@
  * sends the slots in order and returns how many it took. It copies each slot before it checks it. The kernel's own
  * position is private. The consumer only reads sent and failed in the index page.
  *
+ * IN LINE (kernel module, transparent mode 0). A ring whose taps have a peer (RINGCAP_A_TAP_PEER) stands between two
+ * interfaces: each of them names the other as its peer. The ring takes all packets that they receive. The stack never
+ * sees them, and each leaves by the peer, or is dropped and counted by reason. Both interfaces are promiscuous
+ * meanwhile. Such a ring has no other taps. It feeds one in-line cluster (RINGCAP_A_INLINE), and any others, which get
+ * copies.
+ *
+ * What the ring's filter, VLANs, rules, patterns or plugins do not pass to the clusters leaves by the peer at once.
+ * What they pass goes to the in-line cluster. There the packet waits while its copy is in the lane, until the consumer
+ * gives its verdict (RINGCAP_IOC_VERDICT): in any order, also after it has released the slot. PASS sends the packet
+ * itself, whole, even if the snap length has shortened the copy. Once the slot's place in the lane is written again, a
+ * packet without a verdict is dropped (unanswered).
+ *
+ * A queue of an in-line cluster has one lane, so that all of its packets are in one order, whichever CPU they come by.
+ * Packets leave in the order of their verdicts. Slots have the long header.
+ *
+ * THREE EVENTS keep a consumer from deciding. UNATTENDED: none is attached; the last one closed the queue or was
+ * killed, or the queue was taken back. FULL: the lane has no room for a packet. HUNG: a packet has waited for
+ * RINGCAP_A_HUNG_MS. Each is open if its bit is set in RINGCAP_A_INLINE. At an open event, all packets that wait leave
+ * in their order, and so do those that come, until a consumer is attached and has released everything in the lane.
+ * Verdicts on them come too late. If UNATTENDED or HUNG is not open, these packets are dropped instead. If FULL is not
+ * open, only packets without room are dropped, and the others go on waiting. RINGCAP_EVENT_PAST and RINGCAP_EVENT_BACK
+ * report it. Going there and back, the module loses no packet, sends none twice, and lets none overtake another.
+ *
+ * ACCOUNT of a pair's packets: seen of the ring = bridged and lost of the ring's RINGCAP_A_INLINE_STATS + passed of the
+ * ring. passed = the sum over the cluster's queues of held, passed, replaced, blocked, unanswered, bypass-*, block-*
+ * and the lost: too-long, refused, nomem, down. In the queue's other counters, a packet that waited was delivered, and
+ * one that went past the consumer or was blocked at once was dropped.
+ *
  * A QUEUE OF THE EBPF ENGINE has the same lanes and slots in BPF maps. Their descriptors are handed over as described
  * at struct ringcap_handover_reply:
  *
@@ -273,6 +301,7 @@ enum ringcap_drop {
 	RINGCAP_DROP_FULL,		/* the consumer was too slow: no room in the lane */
 	RINGCAP_DROP_UNATTENDED,	/* no consumer was attached */
 	RINGCAP_DROP_NOMEM,		/* memory for handling the packet could not be had, or it could not be read */
+	RINGCAP_DROP_HUNG,		/* in line: the consumer let a packet wait for too long, and has not caught up yet */
 };
 
 /**
@@ -408,6 +437,55 @@ struct ringcap_tx_slot {
  * When packets that are being sent take too much memory, the ioctl waits. With O_NONBLOCK it fails with EAGAIN instead.
  */
 #define RINGCAP_IOC_TX		_IOW('R', 1, __u32)
+
+/* ------------------------------------------------------------------ in line */
+
+#define RINGCAP_INLINE_STATS	24	/* elements in RINGCAP_A_INLINE_STATS; unused ones are 0 */
+
+/* What a consumer decides on a packet that waits for it. */
+enum ringcap_judgement {
+	RINGCAP_VERDICT_PASS = 1,	/* the packet leaves as it is */
+	RINGCAP_VERDICT_BLOCK,		/* it does not leave */
+	RINGCAP_VERDICT_REPLACE,	/* the verdict's data leave in its place */
+};
+
+/**
+ * struct ringcap_verdict - what becomes of a packet
+ * @position: of its slot, as the consumer counts positions in the lane
+ * @data: with RINGCAP_VERDICT_REPLACE, the address of the packet that leaves instead; it begins with the Ethernet header
+ * @len: its bytes: 14 to 65535. It is lost if the peer's MTU is less, also where the packet that it replaces was MERGED
+ * @lane: 0
+ * @verdict: enum ringcap_judgement
+ * @flags: 0
+ */
+struct ringcap_verdict {
+	__u64	position;
+	__u64	data;
+	__u32	len;
+	__u16	lane;
+	__u8	verdict;
+	__u8	flags;
+};
+
+/**
+ * struct ringcap_verdicts - the argument of RINGCAP_IOC_VERDICT
+ * @verdicts: address of an array of struct ringcap_verdict
+ * @nr: how many it has
+ * @missed: set to the number of verdicts that found no packet: it never waited, had its verdict, or an event took it
+ */
+struct ringcap_verdicts {
+	__u64	verdicts;
+	__u32	nr;
+	__u32	missed;
+};
+
+/*
+ * Gives verdicts, in the order of the array. Returns how many it took, including those that found no packet. EPERM: the
+ * cluster is not in line. ENODEV: the queue was deleted or taken back. EINVAL: a verdict is invalid. EFAULT: an address
+ * is. ENOMEM: a packet cannot be replaced. The verdicts before such a one are taken. If there are any, the ioctl returns
+ * their number instead of the error.
+ */
+#define RINGCAP_IOC_VERDICT	_IOWR('R', 2, struct ringcap_verdicts)
 
 /* ------------------------------------------------------------------ rules */
 
@@ -751,6 +829,14 @@ enum ringcap_attr {
 	RINGCAP_A_SHARED,		/* u64: packets of those delivered that took a lock, because their CPU had no lane of its own */
 	RINGCAP_A_LANES_TAKEN,		/* u32: lanes of a queue that have memory by now */
 	RINGCAP_A_FULLEST_LANE,		/* u64: of UNREAD_BYTES, those in the fullest lane */
+	RINGCAP_A_INLINE,		/* u32: RINGCAP_OPEN_*: the cluster is in line, and these events let packets pass it by; absent = not in line */
+	RINGCAP_A_HUNG_MS,		/* u32: 1 .. 60000: how long a packet of an in-line cluster may wait; 250 by default */
+	RINGCAP_A_TAP_PEER,		/* u32: ifindex of the interface that packets leave by: see IN LINE; absent = none */
+	RINGCAP_A_ADDRESSED,		/* u32: 1 = interfaces of pairs may have IP addresses, which cannot be reached then */
+	RINGCAP_A_INLINE_STATS,		/* binary: __u64[RINGCAP_INLINE_STATS], by enum ringcap_inline_stat */
+	RINGCAP_A_PAST,			/* u32: enum ringcap_past */
+	RINGCAP_A_PAST_PACKETS,		/* u64: packets that the consumer did not get meanwhile, or that its verdict came too late for */
+	RINGCAP_A_PAST_MS,		/* u64 */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
@@ -790,11 +876,48 @@ enum ringcap_direction {
 	RINGCAP_DIRECTION_BOTH,
 };
 
+/* What keeps a consumer from deciding on packets: see IN LINE. Bit N of RINGCAP_A_INLINE is for event N. */
+enum ringcap_past {
+	RINGCAP_PAST_UNATTENDED,	/* no consumer is attached */
+	RINGCAP_PAST_FULL,		/* no room in the queue */
+	RINGCAP_PAST_HUNG,		/* a packet has waited for HUNG_MS */
+};
+
+#define RINGCAP_OPEN_UNATTENDED	(1U << 0)	/* while no consumer is attached */
+#define RINGCAP_OPEN_FULL	(1U << 1)	/* when there is no room in the queue, until it is empty */
+#define RINGCAP_OPEN_HUNG	(1U << 2)	/* when a packet has waited for HUNG_MS, until the queue is empty */
+
+/* Elements of RINGCAP_A_INLINE_STATS; see the account in IN LINE. */
+enum ringcap_inline_stat {
+	RINGCAP_INLINE_BRIDGED,		/* rings: left at once, for the ring did not pass them to its clusters */
+	RINGCAP_INLINE_HELD,		/* waiting for a verdict now */
+	RINGCAP_INLINE_PASSED,		/* left by a verdict, unchanged */
+	RINGCAP_INLINE_REPLACED,	/* left by a verdict, with other bytes */
+	RINGCAP_INLINE_BLOCKED,		/* did not leave, by a verdict */
+	RINGCAP_INLINE_UNANSWERED,	/* did not leave: released without a verdict, and their place was needed */
+	RINGCAP_INLINE_BYPASS_UNATTENDED,	/* left without a verdict at this event */
+	RINGCAP_INLINE_BYPASS_FULL,
+	RINGCAP_INLINE_BYPASS_HUNG,
+	RINGCAP_INLINE_BLOCK_UNATTENDED,	/* did not leave at this event, which is not open */
+	RINGCAP_INLINE_BLOCK_FULL,
+	RINGCAP_INLINE_BLOCK_HUNG,
+	RINGCAP_INLINE_TOO_LONG,	/* lost: longer than the peer's MTU */
+	RINGCAP_INLINE_REFUSED,		/* lost: the peer did not take them, as when its queue was full, or they came out of it */
+	RINGCAP_INLINE_NOMEM,		/* lost: no memory, or they could not be read */
+	RINGCAP_INLINE_DOWN,		/* lost: the peer was down, without carrier, or gone */
+	RINGCAP_INLINE_LATE,		/* verdicts on packets that an event had taken */
+	RINGCAP_INLINE_UNKNOWN,		/* verdicts on what never waited, or was answered before */
+	RINGCAP_INLINE_BYPASSES,	/* how often the queue's packets began to go past its consumer */
+	RINGCAP_INLINE_BYPASS_MS,	/* milliseconds that they did, up to the last time that they came back */
+};
+
 enum ringcap_event {
 	RINGCAP_EVENT_ATTACHED = 1,	/* NAME, QUEUE, ATTACHED_PID (in the initial pid namespace) */
 	RINGCAP_EVENT_DETACHED,		/* NAME, QUEUE */
 	RINGCAP_EVENT_TAP_GONE,		/* NAME of the ring, TAP_IFINDEX: the device was unregistered or, see TAPS THAT FOLLOW, left the namespace */
 	RINGCAP_EVENT_OVERFLOW,		/* NAME, QUEUE, DROPPED: a queue has begun to drop; at most one a second a queue */
+	RINGCAP_EVENT_PAST,		/* NAME, QUEUE, PAST: packets of an in-line queue go past its consumer, or are blocked, from now on */
+	RINGCAP_EVENT_BACK,		/* NAME, QUEUE, PAST, PAST_PACKETS, PAST_MS: it gets them again */
 };
 
 /* Former names, for programs that were written with them. */
