@@ -9,6 +9,7 @@
 #include <net/sock.h>
 
 #include "account.h"
+#include "forward.h"
 #include "grant.h"
 #include "queue.h"
 #include "transmit.h"
@@ -56,18 +57,6 @@ static int rc_send_next(struct rc_transmit *transmit, u64 produced, struct ringc
 	}
 }
 
-/* Sets the headers as packet sockets do, so that the device and taps on the way find them. */
-static void rc_send_set_headers(struct sk_buff *skb)
-{
-	int depth = ETH_HLEN;
-
-	skb_reset_mac_header(skb);
-	skb->protocol = eth_hdr(skb)->h_proto;
-	if (eth_type_vlan(skb->protocol) && !__vlan_get_protocol(skb, skb->protocol, &depth))
-		depth = ETH_HLEN;
-	skb_set_network_header(skb, depth);
-}
-
 /*
  * A copy of the packet behind @slot, which is the next one. NULL with -EAGAIN, or with the error of a signal, when the
  * memory for packets in flight is used up. NULL with -ENOBUFS when there is no memory at all.
@@ -92,7 +81,7 @@ static struct sk_buff *rc_send_copy(struct rc_transmit *transmit, const struct r
 		*err = -ENOBUFS;
 		return NULL;
 	}
-	rc_send_set_headers(skb);
+	rc_forward_set_headers(skb);
 	return skb;
 }
 

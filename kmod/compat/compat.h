@@ -12,6 +12,10 @@
 #include <linux/module.h>
 #include <linux/netlink.h>
 #include <net/genetlink.h>
+/* 6.5: segmentation has a header of its own. */
+#ifdef RC_HAVE_GSO_HEADER
+#include <net/gso.h>
+#endif
 
 /* 6.2: the devnode callback takes a const device. */
 #ifdef RC_HAVE_CLASS_DEVNODE_CONST
