@@ -22,15 +22,19 @@ enum rc_fate {
 	RC_FATES
 };
 
+#define RC_ACCOUNT_LOSSES 4	/* RINGCAP_INLINE_TOO_LONG .. RINGCAP_INLINE_DOWN */
+
 /*
  * One CPU's share of a ring's account. @reflect_failed: part of RC_FATE_REFLECTED. @not_learnt: see
- * RINGCAP_A_NOT_LEARNT.
+ * RINGCAP_A_NOT_LEARNT. @bridged, @lost: of a pair's packets that did not pass, from RINGCAP_INLINE_TOO_LONG on.
  */
 struct rc_account {
 	u64 seen_bytes;
 	u64 fates[RC_FATES];
 	u64 reflect_failed;
 	u64 not_learnt;
+	u64 bridged;
+	u64 lost[RC_ACCOUNT_LOSSES];
 };
 
 /* The sum over all CPUs. @seen: the sum of the fates, so that an account always adds up. */
@@ -40,6 +44,8 @@ struct rc_account_sum {
 	u64 fates[RC_FATES];
 	u64 reflect_failed;
 	u64 not_learnt;
+	u64 bridged;
+	u64 lost[RC_ACCOUNT_LOSSES];
 };
 
 /*
@@ -65,7 +71,7 @@ static __always_inline void rc_account_packet(struct rc_account __percpu *accoun
 
 static inline void rc_account_sum(const struct rc_account __percpu *account, struct rc_account_sum *sum)
 {
-	unsigned int cpu, fate;
+	unsigned int cpu, fate, loss;
 
 	*sum = (struct rc_account_sum){};
 	for_each_possible_cpu(cpu) {
@@ -76,6 +82,9 @@ static inline void rc_account_sum(const struct rc_account __percpu *account, str
 			sum->fates[fate] += READ_ONCE(a->fates[fate]);
 		sum->reflect_failed += READ_ONCE(a->reflect_failed);
 		sum->not_learnt += READ_ONCE(a->not_learnt);
+		sum->bridged += READ_ONCE(a->bridged);
+		for (loss = 0; loss < RC_ACCOUNT_LOSSES; loss++)
+			sum->lost[loss] += READ_ONCE(a->lost[loss]);
 	}
 	for (fate = 0; fate < RC_FATES; fate++)
 		sum->seen += sum->fates[fate];

@@ -173,6 +173,23 @@ void rc_balance_deliver(struct rc_cluster *cluster, const struct rc_cluster_conf
 	rc_balance_give(cluster, config, pkt, &way);
 }
 
+u32 rc_balance_home(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt)
+{
+	struct rc_flow whole rc_uninitialized;
+	const struct rc_flow *flow;
+
+	pkt->hash = 0;
+	pkt->hashed = config->hashed;
+	pkt->hdr_len = config->hdr_len;
+	if (config->hashed) {
+		if (!pkt->parsed)
+			rc_packet_parse(pkt);
+		flow = rc_balance_flow(config, pkt, &whole);
+		pkt->hash = rc_flow_hash(flow, rc_flow_balance(flow, config->balance), config->key);
+	}
+	return config->nr_queues > 1 ? rc_cluster_choose(cluster, config, pkt) : 0;
+}
+
 /* ---- configuration and account ---- */
 
 void rc_balance_account_sum(const struct rc_cluster *cluster, struct rc_balance_account *sum)

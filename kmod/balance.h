@@ -29,6 +29,9 @@ bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options
 /* Replaces rc_cluster_deliver for such clusters. */
 void rc_balance_deliver(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt);
 
+/* Describes @pkt for the cluster. Returns the queue that it belongs to. Not for RINGCAP_BALANCE_BOTH_ENDS. */
+u32 rc_balance_home(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt);
+
 void rc_balance_account_sum(const struct rc_cluster *cluster, struct rc_balance_account *sum);
 
 int rc_balance_request(const struct genl_info *info, struct rc_balance_options *options);

@@ -13,6 +13,8 @@
 #include "cluster.h"
 #include "compat/compat.h"
 #include "event.h"
+#include "hold.h"
+#include "hold_verdict.h"
 #include "mapping.h"
 #include "net.h"
 #include "poll.h"
@@ -36,7 +38,7 @@ void rc_chardev_tell(const struct rc_queue *queue, enum ringcap_event event)
 	rc_event_queue(cluster->rc_net->net, cluster->name, queue->index, queue->pid, event);
 }
 
-void rc_chardev_tell_overflow(struct work_struct *work)
+static void rc_chardev_tell_overflow(struct work_struct *work)
 {
 	struct rc_queue *queue = container_of(work, struct rc_queue, overflow.work);
 	struct ringcap_lane_stats sum;
@@ -51,6 +53,28 @@ void rc_chardev_tell_overflow(struct work_struct *work)
 	mutex_unlock(&rc_chardev_lock);
 	rc_queue_put(queue);
 }
+
+static void rc_chardev_tell_past(struct work_struct *work)
+{
+	struct rc_hold *hold = container_of(work, struct rc_hold, work);
+	struct rc_queue *queue = hold->queue;
+	struct rc_hold_episode episode;
+	u32 event;
+
+	mutex_lock(&rc_chardev_lock);
+	while (!queue->dead && (event = rc_hold_news(hold, &episode))) {
+		const struct rc_cluster *cluster = queue->chardev->cluster;
+
+		rc_event_past(cluster->rc_net->net, cluster->name, queue->index, event, &episode);
+	}
+	mutex_unlock(&rc_chardev_lock);
+	rc_queue_put(queue);
+}
+
+const struct rc_queue_tell rc_chardev_tell_of = {
+	.overflow = rc_chardev_tell_overflow,
+	.past = rc_chardev_tell_past,
+};
 
 void rc_chardev_hand(struct rc_chardev *chardev, struct rc_queue *queue)
 {
@@ -117,9 +141,14 @@ static int rc_chardev_mmap(struct file *file, struct vm_area_struct *vma)
 
 static long rc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	if (cmd != RINGCAP_IOC_TX)
+	switch (cmd) {
+	case RINGCAP_IOC_TX:
+		return rc_send_run(file->private_data, arg, file->f_flags & O_NONBLOCK);
+	case RINGCAP_IOC_VERDICT:
+		return rc_hold_verdict_run(file->private_data, (struct ringcap_verdicts __user *)arg);
+	default:
 		return -ENOTTY;
-	return rc_send_run(file->private_data, arg, file->f_flags & O_NONBLOCK);
+	}
 }
 
 static const struct file_operations rc_chardev_fops = {

@@ -64,8 +64,8 @@ void rc_chardev_hand(struct rc_chardev *chardev, struct rc_queue *queue);
 /* Sends RINGCAP_EVENT_ATTACHED or _DETACHED. The queue is not dead. Under rc_chardev_lock. */
 void rc_chardev_tell(const struct rc_queue *queue, enum ringcap_event event);
 
-/* The function of a queue's overflow.work. It puts the work's reference to the queue. */
-void rc_chardev_tell_overflow(struct work_struct *work);
+/* Tells listeners of a queue. The functions put the work's reference to it. */
+extern const struct rc_queue_tell rc_chardev_tell_of;
 
 /* The queue has been taken away. Not under rc_chardev_lock. */
 void rc_chardev_destroy(struct rc_chardev *chardev);

@@ -74,6 +74,7 @@ struct rc_cluster_config {
  * @balance_account: per CPU
  * @list: in rc_net.clusters
  * @registered: in the list of the clusters of all namespaces: device nodes have no namespace
+ * @open, @hung_ms: of an in-line cluster, see rc_hold
  * @nr_rings: number of rings that feed it
  * @nr_targets: number of rule set targets that are queues of it
  * @snaplen: greatest snap length of the rings that feed it, 0 = none
@@ -98,6 +99,8 @@ struct rc_cluster {
 	u32 timeout_us;
 	bool metadata;
 	struct rc_balance_options options;
+	u8 open;
+	u32 hung_ms;
 	u64 generation;
 	umode_t mode;
 	u8 key[RINGCAP_KEY_LEN];

@@ -14,6 +14,7 @@
 #include "cluster.h"
 #include "feed.h"
 #include "fragment.h"
+#include "hold.h"
 #include "net.h"
 #include "owner.h"
 #include "spec.h"
@@ -69,6 +70,8 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 		config->key[i] = rc_le64(config->key[i]);
 	for (i = 0; i < config->nr_queues; i++) {
 		rc_waiter_set(&config->queues[i]->waiter, spec->watermark, spec->timeout_us);
+		if (config->queues[i]->hold)
+			rc_hold_configure(config->queues[i]->hold, spec->open, spec->hung_ms);
 		if (!config->queues[i]->dead)
 			rcu_assign_pointer(config->queues[i]->grants, grants);
 	}
@@ -86,6 +89,8 @@ static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, c
 	cluster->timeout_us = spec->timeout_us;
 	cluster->metadata = spec->metadata;
 	cluster->options = spec->options;
+	cluster->open = spec->open;
+	cluster->hung_ms = spec->hung_ms;
 	cluster->generation = spec->generation;
 	return rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
 }
@@ -106,7 +111,7 @@ static struct rc_cluster_config *rc_cluster_create_queues(const struct rc_queue_
 	if (!config)
 		return NULL;
 	for (i = 0; i < shape->nr_queues; i++) {
-		config->queues[i] = rc_queue_create(shape, i, rc_chardev_tell_overflow);
+		config->queues[i] = rc_queue_create(shape, i, &rc_chardev_tell_of);
 		if (!config->queues[i]) {
 			rc_cluster_put_queues(config);
 			kfree(config);
@@ -374,7 +379,7 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	if (held) {
 		rc_cluster_abandon_reshape(cluster, &new);
 		NL_SET_ERR_MSG(extack,
-			       "a consumer is attached: RINGCAP_A_QUEUES, RINGCAP_A_LANES and RINGCAP_A_LANE_SIZE can be changed once all of them have closed their queues");
+			       "a consumer is attached: RINGCAP_A_QUEUES, RINGCAP_A_LANES and RINGCAP_A_LANE_SIZE, and in line how packets are balanced, can be changed once all of them have closed their queues");
 		return -EBUSY;
 	}
 
@@ -388,6 +393,15 @@ static int rc_cluster_reshape(struct rc_cluster *cluster, const struct rc_cluste
 	rc_cluster_destroy_chardevs(old_chardevs, min(old_nr, new_nr), old_nr);
 	kfree(old_chardevs);
 	return 0;
+}
+
+/* Whether flows would move to other queues while packets of theirs wait: such a change makes new queues. */
+static bool rc_cluster_moves_held(const struct rc_cluster *cluster, const struct rc_cluster_spec *spec)
+{
+	return spec->shape.in_line &&
+	       (spec->balance != cluster->balance || spec->options.inner != cluster->options.inner ||
+		spec->options.fragments != cluster->options.fragments ||
+		(spec->has_key && memcmp(spec->key, cluster->key, sizeof(spec->key))));
 }
 
 static int rc_cluster_change(struct rc_cluster *cluster, const struct rc_cluster_spec *spec, struct rc_grants *grants,
@@ -404,7 +418,12 @@ static int rc_cluster_change(struct rc_cluster *cluster, const struct rc_cluster
 			       "RINGCAP_A_MODE: the device nodes' permissions are set when a cluster is made: delete it first");
 		return -EOPNOTSUPP;
 	}
-	if (!memcmp(&spec->shape, &cluster->shape, sizeof(spec->shape)))
+	if (spec->shape.in_line != cluster->shape.in_line) {
+		NL_SET_ERR_MSG(extack,
+			       "RINGCAP_A_INLINE: whether a cluster is in line is decided when it is made: delete it first");
+		return -EOPNOTSUPP;
+	}
+	if (!memcmp(&spec->shape, &cluster->shape, sizeof(spec->shape)) && !rc_cluster_moves_held(cluster, spec))
 		err = rc_cluster_retune(cluster, spec, grants);
 	else
 		err = rc_cluster_reshape(cluster, spec, grants, extack);

@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 
 #include "event.h"
+#include "hold.h"
 #include "net.h"
 #include "proc_device.h"
 #include "ring.h"
@@ -85,6 +86,9 @@ static int rc_device_event(struct notifier_block *block, unsigned long event, vo
 	struct rc_net *this = rc_net(dev_net(dev));
 	struct rc_ring *ring;
 
+	/* rc_egress, whose notifier comes first, has seen to it that nothing more is sent there. */
+	if (event == NETDEV_UNREGISTER)
+		rc_hold_forget_device(dev);
 	if (event == NETDEV_UNREGISTER)
 		list_for_each_entry(ring, &this->rings, list)
 			rc_device_leaves(ring, dev);

@@ -5,6 +5,9 @@
 #include <linux/pid.h>
 #include <net/genetlink.h>
 
+#include "attr.h"
+#include "hold.h"
+
 /* NULL = nothing can be sent. Changes only when the module is loaded or unloaded. */
 static const struct genl_family *rc_event_family;
 
@@ -69,6 +72,29 @@ void rc_event_overflow(struct net *net, const char *cluster, u32 index, const __
 		return;
 	if (nla_put_u32(msg, RINGCAP_A_QUEUE, index) ||
 	    nla_put(msg, RINGCAP_A_DROPPED, RINGCAP_DROP_REASONS * sizeof(*dropped), dropped))
+		nlmsg_free(msg);
+	else
+		rc_event_send(family, net, msg, header);
+}
+
+static int rc_event_put_episode(struct sk_buff *msg, const struct rc_hold_episode *episode)
+{
+	return rc_attr_put_u64(msg, RINGCAP_A_PAST_PACKETS, episode->packets) ?:
+	       rc_attr_put_u64(msg, RINGCAP_A_PAST_MS, episode->ms);
+}
+
+void rc_event_past(struct net *net, const char *cluster, u32 index, enum ringcap_event event,
+		   const struct rc_hold_episode *episode)
+{
+	const struct genl_family *family = READ_ONCE(rc_event_family);
+	struct sk_buff *msg;
+	void *header;
+
+	msg = rc_event_begin(family, event, cluster, &header);
+	if (!msg)
+		return;
+	if (nla_put_u32(msg, RINGCAP_A_QUEUE, index) || nla_put_u32(msg, RINGCAP_A_PAST, episode->event) ||
+	    (event == RINGCAP_EVENT_BACK && rc_event_put_episode(msg, episode)))
 		nlmsg_free(msg);
 	else
 		rc_event_send(family, net, msg, header);

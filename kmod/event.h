@@ -8,6 +8,7 @@
 struct genl_family;
 struct net;
 struct pid;
+struct rc_hold_episode;
 
 /* From here on, events are sent to the first multicast group of @family, which is registered. */
 void rc_event_start(const struct genl_family *family);
@@ -23,6 +24,10 @@ void rc_event_queue(struct net *net, const char *cluster, u32 index, struct pid 
 
 /* RINGCAP_EVENT_OVERFLOW; @dropped has RINGCAP_DROP_REASONS counters. Under rc_chardev_lock. */
 void rc_event_overflow(struct net *net, const char *cluster, u32 index, const __u64 *dropped);
+
+/* RINGCAP_EVENT_PAST or _BACK. Under rc_chardev_lock. */
+void rc_event_past(struct net *net, const char *cluster, u32 index, enum ringcap_event event,
+		   const struct rc_hold_episode *episode);
 
 /* RINGCAP_EVENT_TAP_GONE. Under RTNL. */
 void rc_event_tap_gone(struct net *net, const char *ring, u32 ifindex);

@@ -12,6 +12,7 @@
 #include "balance.h"
 #include "chardev.h"
 #include "cluster.h"
+#include "hold.h"
 #include "pattern.h"
 #include "plugin.h"
 #include "ring.h"
@@ -46,6 +47,9 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 	    nla_put_u32(msg, RINGCAP_A_METADATA, cluster->metadata) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, rc_cluster_memory(cluster)))
 		return -EMSGSIZE;
+	if (cluster->shape.in_line && (nla_put_u32(msg, RINGCAP_A_INLINE, cluster->open) ||
+				       nla_put_u32(msg, RINGCAP_A_HUNG_MS, cluster->hung_ms)))
+		return -EMSGSIZE;
 	return rc_balance_put(msg, cluster) ?: rc_message_put_grants(msg, cluster->grants);
 }
 
@@ -57,11 +61,23 @@ static int rc_message_put_tap(struct sk_buff *msg, const struct rc_tap *tap)
 	if (!nest || nla_put_u32(msg, RINGCAP_A_TAP_IFINDEX, tap->ifindex) ||
 	    nla_put_u32(msg, RINGCAP_A_TAP_DIRECTION, tap->direction) ||
 	    nla_put_u32(msg, RINGCAP_A_TRANSPARENT, tap->mode) ||
+	    (tap->peer && nla_put_u32(msg, RINGCAP_A_TAP_PEER, tap->peer)) ||
 	    (tap->follows && nla_put_u32(msg, RINGCAP_A_TAP_FOLLOWS, rc_tap_is_away(tap) ? 2 : 1)) ||
 	    (rx_queues &&
 	     nla_put(msg, RINGCAP_A_TAP_RX_QUEUES, BITS_TO_U64(rx_queues->nr) * sizeof(u64), rx_queues->mask)))
 		return -EMSGSIZE;
 	nla_nest_end(msg, nest);
+	return 0;
+}
+
+static int rc_message_put_pairs(struct sk_buff *msg, const struct rc_ring *ring, const struct rc_account_sum *sum)
+{
+	u64 stats[RINGCAP_INLINE_STATS] = { [RINGCAP_INLINE_BRIDGED] = sum->bridged };
+
+	memcpy(&stats[RINGCAP_INLINE_TOO_LONG], sum->lost, sizeof(sum->lost));
+	if (nla_put_u32(msg, RINGCAP_A_ADDRESSED, ring->addressed) ||
+	    nla_put(msg, RINGCAP_A_INLINE_STATS, sizeof(stats), stats))
+		return -EMSGSIZE;
 	return 0;
 }
 
@@ -80,7 +96,7 @@ static int rc_message_put_account(struct sk_buff *msg, const struct rc_ring *rin
 	    rc_attr_put_u64(msg, RINGCAP_A_DIRECTED, sum.fates[RC_FATE_DIRECTED]) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_PASSED, sum.fates[RC_FATE_PASSED]))
 		return -EMSGSIZE;
-	return 0;
+	return rc_ring_config(ring)->in_line ? rc_message_put_pairs(msg, ring, &sum) : 0;
 }
 
 static int rc_message_put_stages(struct sk_buff *msg, const struct rc_ring_config *config)
@@ -145,6 +161,14 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 	       rc_message_put_account(msg, ring);
 }
 
+static int rc_message_put_hold(struct sk_buff *msg, struct rc_hold *hold)
+{
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rc_hold_stats(hold, stats);
+	return nla_put(msg, RINGCAP_A_INLINE_STATS, sizeof(stats), stats);
+}
+
 static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 {
 	struct ringcap_lane_stats sum;
@@ -163,7 +187,7 @@ static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 	    rc_attr_put_u64(msg, RINGCAP_A_TX_FAILED, READ_ONCE(queue->tx_failed)) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
 		return -EMSGSIZE;
-	return 0;
+	return queue->hold ? rc_message_put_hold(msg, queue->hold) : 0;
 }
 
 int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index)

@@ -10,6 +10,7 @@
 #include "balance.h"
 #include "chardev.h"
 #include "cluster.h"
+#include "hold.h"
 #include "net.h"
 #include "params.h"
 #include "plugin.h"
@@ -88,18 +89,72 @@ static void rc_proc_show_config(struct seq_file *m, const struct rc_ring *ring)
 	rcu_read_unlock();
 }
 
+/* The lines of a pair's account, by enum ringcap_inline_stat. */
+static const char *const rc_proc_inline_names[] = {
+	[RINGCAP_INLINE_BRIDGED] = "Bridged",
+	[RINGCAP_INLINE_HELD] = "Held",
+	[RINGCAP_INLINE_PASSED] = "Passed on",
+	[RINGCAP_INLINE_REPLACED] = "Replaced",
+	[RINGCAP_INLINE_BLOCKED] = "Blocked",
+	[RINGCAP_INLINE_UNANSWERED] = "Unanswered",
+	[RINGCAP_INLINE_BYPASS_UNATTENDED] = "Bypass unattended",
+	[RINGCAP_INLINE_BYPASS_FULL] = "Bypass full",
+	[RINGCAP_INLINE_BYPASS_HUNG] = "Bypass hung",
+	[RINGCAP_INLINE_BLOCK_UNATTENDED] = "Block unattended",
+	[RINGCAP_INLINE_BLOCK_FULL] = "Block full",
+	[RINGCAP_INLINE_BLOCK_HUNG] = "Block hung",
+	[RINGCAP_INLINE_TOO_LONG] = "Lost too long",
+	[RINGCAP_INLINE_REFUSED] = "Lost refused",
+	[RINGCAP_INLINE_NOMEM] = "Lost nomem",
+	[RINGCAP_INLINE_DOWN] = "Lost down",
+	[RINGCAP_INLINE_LATE] = "Verdicts late",
+	[RINGCAP_INLINE_UNKNOWN] = "Verdicts unknown",
+	[RINGCAP_INLINE_BYPASSES] = "Bypasses",
+	[RINGCAP_INLINE_BYPASS_MS] = "Bypass ms",
+};
+
+static void rc_proc_show_inline(struct seq_file *m, const u64 *stats, u32 first, u32 last)
+{
+	u32 i;
+
+	for (i = first; i <= last; i++)
+		seq_printf(m, "%s: %llu\n", rc_proc_inline_names[i], stats[i]);
+}
+
+static void rc_proc_show_hold(struct seq_file *m, struct rc_hold *hold)
+{
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	seq_printf(m, "Open: %s%s%s\nHung ms: %u\n", hold->open & RINGCAP_OPEN_UNATTENDED ? "unattended " : "",
+		   hold->open & RINGCAP_OPEN_FULL ? "full " : "", hold->open & RINGCAP_OPEN_HUNG ? "hung" : "",
+		   READ_ONCE(hold->hung_ms));
+	rc_hold_stats(hold, stats);
+	rc_proc_show_inline(m, stats, RINGCAP_INLINE_HELD, RINGCAP_INLINE_BYPASS_MS);
+}
+
+static void rc_proc_show_tap(struct seq_file *m, const struct rc_tap *tap)
+{
+	const struct net_device *peer = tap->peer ? rtnl_dereference(tap->egress.dev) : NULL;
+
+	seq_printf(m, "Tap: %s %s%s", tap->packet_type.dev->name, rc_tap_direction(tap->direction),
+		   tap->promiscuous ? " promiscuous" : "");
+	if (tap->peer)
+		seq_printf(m, " peer %s", peer ? peer->name : "gone");
+	seq_putc(m, '\n');
+}
+
 static int rc_proc_show_ring(struct seq_file *m, void *unused)
 {
 	const struct rc_ring *ring = m->private;
 	const struct rc_tap *tap;
 	struct rc_account_sum sum;
+	u32 loss;
 
 	seq_printf(m, "Name: %s\nTransparent mode: %u\nOwned: %s\n", ring->name, READ_ONCE(ring->transparent),
 		   ring->owner ? "yes" : "no");
 	rtnl_lock();
 	list_for_each_entry(tap, &ring->taps, list)
-		seq_printf(m, "Tap: %s %s%s\n", tap->packet_type.dev->name, rc_tap_direction(tap->direction),
-			   tap->promiscuous ? " promiscuous" : "");
+		rc_proc_show_tap(m, tap);
 	rtnl_unlock();
 	rc_proc_show_config(m, ring);
 	rc_account_sum(ring->account, &sum);
@@ -108,6 +163,9 @@ static int rc_proc_show_ring(struct seq_file *m, void *unused)
 	seq_printf(m, "Reflected: %llu\nReflect failed: %llu\nAbsorbed: %llu\nDirected: %llu\nPassed: %llu\n",
 		   sum.fates[RC_FATE_REFLECTED], sum.reflect_failed, sum.fates[RC_FATE_ABSORBED],
 		   sum.fates[RC_FATE_DIRECTED], sum.fates[RC_FATE_PASSED]);
+	seq_printf(m, "Bridged: %llu\n", sum.bridged);
+	for (loss = 0; loss < RC_ACCOUNT_LOSSES; loss++)
+		seq_printf(m, "%s: %llu\n", rc_proc_inline_names[RINGCAP_INLINE_TOO_LONG + loss], sum.lost[loss]);
 	return 0;
 }
 
@@ -120,9 +178,9 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 		   rc_lane_size(&queue->lanes[0]), rc_queue_memory(queue), rc_queue_unread_bytes(queue));
 	seq_printf(m, "Delivered: %llu\nDelivered bytes: %llu\nTruncated: %llu\nTruncated bytes: %llu\n", sum.delivered,
 		   sum.delivered_bytes, sum.truncated, sum.truncated_bytes);
-	seq_printf(m, "Dropped full: %llu\nDropped unattended: %llu\nDropped nomem: %llu\n",
+	seq_printf(m, "Dropped full: %llu\nDropped unattended: %llu\nDropped nomem: %llu\nDropped hung: %llu\n",
 		   sum.dropped[RINGCAP_DROP_FULL], sum.dropped[RINGCAP_DROP_UNATTENDED],
-		   sum.dropped[RINGCAP_DROP_NOMEM]);
+		   sum.dropped[RINGCAP_DROP_NOMEM], sum.dropped[RINGCAP_DROP_HUNG]);
 	seq_printf(m, "Lanes with memory: %u\nShared lane: %llu\n", rc_queue_lanes(queue), rc_queue_shared(queue));
 	seq_printf(m, "Sent: %llu\nSend failed: %llu\n", READ_ONCE(queue->tx_sent), READ_ONCE(queue->tx_failed));
 }
@@ -180,6 +238,8 @@ static int rc_proc_show_queue(struct seq_file *m, void *unused)
 	if (chardev->queue) {
 		rc_proc_show_consumer(m, chardev->queue);
 		rc_proc_show_stats(m, chardev->queue);
+		if (chardev->queue->hold)
+			rc_proc_show_hold(m, chardev->queue->hold);
 	}
 	mutex_unlock(&rc_chardev_lock);
 	return 0;

@@ -10,6 +10,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "hold.h"
 #include "poll.h"
 #include "transmit.h"
 #include "worker.h"
@@ -18,6 +19,7 @@ static void rc_queue_free(struct rc_queue *queue)
 {
 	u32 i;
 
+	rc_hold_destroy(queue->hold);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_destroy(&queue->lanes[i]);
 	rc_region_free(&queue->consumer);
@@ -78,7 +80,7 @@ int rc_queue_grow(struct rc_queue *queue, struct rc_lane *lane)
 	return err;
 }
 
-struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, work_func_t overflow)
+struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, const struct rc_queue_tell *tell)
 {
 	struct ringcap_lane_consumer *consumer;
 	struct rc_queue *queue;
@@ -89,7 +91,7 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 		return NULL;
 	kref_init(&queue->ref);
 	INIT_WORK(&queue->free_work, rc_queue_free_work);
-	rc_overflow_init(&queue->overflow, overflow);
+	rc_overflow_init(&queue->overflow, tell->overflow);
 	rc_waiter_init(&queue->waiter, rc_poll_look);
 	mutex_init(&queue->grow);
 	queue->memcg = get_mem_cgroup_from_mm(current->mm);
@@ -108,6 +110,11 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	/* The other lanes get memory when they are wanted. */
 	if (rc_queue_grow(queue, &queue->lanes[0]))
 		goto fail;
+	if (shape->in_line) {
+		queue->hold = rc_hold_create(queue, shape->lane_size, tell->past);
+		if (!queue->hold)
+			goto fail;
+	}
 	return queue;
 fail:
 	rc_queue_free(queue);
@@ -213,6 +220,8 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	rc_queue_fill_info(queue, name);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_attach(&queue->lanes[i]);
+	if (queue->hold)
+		rc_hold_begin(queue->hold);
 	/* Only now: until its own timeout was cleared, the timer may start again for the last consumer. */
 	rc_waiter_reset(&queue->waiter);
 	/* For the consumer only: the count itself is kept elsewhere. */
@@ -220,6 +229,8 @@ int rc_queue_attach(struct rc_queue *queue, const char *name, u32 snaplen)
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_set_snaplen(&queue->lanes[i], queue->snaplen);
 	WRITE_ONCE(queue->attended, true);
+	if (queue->hold)
+		rc_hold_look(queue->hold);
 	return 0;
 }
 
@@ -228,6 +239,9 @@ static void rc_queue_end_delivery(struct rc_queue *queue)
 	u32 i;
 
 	WRITE_ONCE(queue->attended, false);
+	/* First: a packet that is being put into the lane is either held before this, or goes past the consumer. */
+	if (queue->hold)
+		rc_hold_end(queue->hold);
 	for (i = 0; i < queue->nr_lanes; i++)
 		rc_lane_set_snaplen(&queue->lanes[i], RC_LANE_UNATTENDED);
 }
@@ -261,6 +275,8 @@ void rc_queue_kill(struct rc_queue *queue)
 	WRITE_ONCE(queue->dead, true);
 	queue->chardev = NULL;
 	RCU_INIT_POINTER(queue->grants, NULL);
+	if (queue->hold)
+		rc_hold_end(queue->hold);
 	wake_up_all(&queue->waiter.wait);
 }
 
@@ -268,6 +284,8 @@ void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old)
 {
 	rc_queue_stats(old, &queue->before);
 	queue->shared_before = rc_queue_shared(old);
+	if (queue->hold)
+		rc_hold_inherit(queue->hold, old->hold);
 	WRITE_ONCE(queue->tx_sent, READ_ONCE(old->tx_sent));
 	WRITE_ONCE(queue->tx_failed, READ_ONCE(old->tx_failed));
 }
@@ -351,6 +369,8 @@ u64 rc_queue_memory(const struct rc_queue *queue)
 	bytes += rc_region_memory(&queue->info) + rc_region_memory(&queue->kernel) + rc_region_memory(&queue->consumer);
 	for (i = 0; i < queue->nr_lanes; i++)
 		bytes += rc_region_memory(&queue->lanes[i].region);
+	if (queue->hold)
+		bytes += rc_hold_memory(queue->hold);
 	/* The area may be freed at any moment: only check whether it exists. */
 	if (READ_ONCE(queue->transmit))
 		bytes += RINGCAP_TX_SIZE + PAGE_SIZE;

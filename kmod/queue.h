@@ -23,6 +23,7 @@
 struct mem_cgroup;
 struct rc_chardev;
 struct rc_grants;
+struct rc_hold;
 struct rc_packet;
 struct rc_transmit;
 
@@ -33,11 +34,12 @@ enum rc_queue_holder {
 	RC_QUEUE_RESET,
 };
 
-/* What all queues of a cluster have in common. */
+/* What all queues of a cluster have in common. @in_line: 1 = packets wait in them for verdicts, see hold.h. */
 struct rc_queue_shape {
 	u32 nr_queues;
 	u32 nr_lanes;
 	u32 lane_size;
+	u32 in_line;
 };
 
 /**
@@ -65,6 +67,7 @@ struct rc_queue_shape {
  * @transmit: the area that the consumer sends from. It exists while a consumer is attached for which something was
  *	granted
  * @tx_sent, @tx_failed: packets that consumers have sent; updated by one thread at a time
+ * @hold: packets that wait for its consumer's verdicts; NULL = it is not in line
  * @before, @shared_before: counts of the queues that this one has replaced; under rc_chardev_lock
  */
 struct rc_queue {
@@ -96,13 +99,20 @@ struct rc_queue {
 	struct rc_transmit *transmit;
 	u64 tx_sent;
 	u64 tx_failed;
+	struct rc_hold *hold;
 	struct ringcap_lane_stats before;
 	u64 shared_before;
 	struct rc_lane lanes[];
 };
 
-/* The worker runs @overflow when the queue overflows, see overflow.h. Returns NULL without memory. */
-struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, work_func_t overflow);
+/* What the worker runs to tell listeners of a queue: @overflow (overflow.h), @past (hold.h). */
+struct rc_queue_tell {
+	work_func_t overflow;
+	work_func_t past;
+};
+
+/* Returns NULL without memory. */
+struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, const struct rc_queue_tell *tell);
 
 static inline void rc_queue_get(struct rc_queue *queue)
 {

@@ -9,6 +9,7 @@
 
 #include "attr.h"
 #include "balance.h"
+#include "hold.h"
 #include "params.h"
 #include "spec.h"
 
@@ -22,6 +23,7 @@ static const struct nla_policy rc_request_tap_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_TAP_DIRECTION] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP_RX_QUEUES] = { .type = NLA_BINARY, .len = RINGCAP_RX_QUEUES_MAX / 8 },
 	[RINGCAP_A_TAP_FOLLOWS] = NLA_POLICY_MAX(NLA_U32, 1),
+	[RINGCAP_A_TAP_PEER] = { .type = NLA_U32 },
 };
 
 const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
@@ -44,6 +46,9 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_WHEN_UNATTENDED] = { .type = NLA_U32 },
 	[RINGCAP_A_OWNED] = { .type = NLA_U32 },
 	[RINGCAP_A_INJECT] = { .type = NLA_U32 },
+	[RINGCAP_A_INLINE] = { .type = NLA_U32 },
+	[RINGCAP_A_HUNG_MS] = { .type = NLA_U32 },
+	[RINGCAP_A_ADDRESSED] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP_IFINDEX] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
 	[RINGCAP_A_OUTPUT] = { .type = NLA_NUL_STRING, .len = RINGCAP_NAME_MAX },
@@ -165,6 +170,46 @@ static int rc_request_inject(const struct genl_info *info, struct rc_cluster_spe
 	return 0;
 }
 
+/* Order needs one lane, and all packets of a flow in one queue. */
+static int rc_request_held(const struct genl_info *info, struct rc_cluster_spec *spec)
+{
+	if (rc_attr_u32(info, RINGCAP_A_LANES, 1) > 1)
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_LANES], -EINVAL,
+				      "RINGCAP_A_LANES: a queue of an in-line cluster has one lane");
+	spec->shape.nr_lanes = 1;
+	if (spec->shape.lane_size > RC_HOLD_LANE_MAX)
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_LANE_SIZE], -EINVAL,
+				      "RINGCAP_A_LANE_SIZE: in an in-line cluster, a lane has at most 4194304 bytes");
+	if (spec->balance == RINGCAP_BALANCE_ROUND_ROBIN || spec->balance == RINGCAP_BALANCE_BOTH_ENDS)
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_BALANCE], -EINVAL,
+				      "RINGCAP_A_BALANCE: in an in-line cluster, each packet has one queue, and a flow stays in its queue");
+	if (spec->options.when_full != RINGCAP_POLICY_DROP || spec->options.when_unattended != RINGCAP_POLICY_DROP)
+		return rc_attr_refuse(info->extack, NULL, -EINVAL,
+				      "RINGCAP_A_WHEN_FULL, RINGCAP_A_WHEN_UNATTENDED: in an in-line cluster, RINGCAP_A_INLINE says what happens then");
+	spec->metadata = true;
+	return 0;
+}
+
+static int rc_request_inline(const struct genl_info *info, struct rc_cluster_spec *spec)
+{
+	u32 open = rc_attr_u32(info, RINGCAP_A_INLINE, 0);
+
+	if (!info->attrs[RINGCAP_A_INLINE])
+		return !info->attrs[RINGCAP_A_HUNG_MS] ? 0 :
+		       rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_HUNG_MS], -EINVAL,
+				      "RINGCAP_A_HUNG_MS: this goes with RINGCAP_A_INLINE");
+	if (open & ~(RINGCAP_OPEN_UNATTENDED | RINGCAP_OPEN_FULL | RINGCAP_OPEN_HUNG))
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_INLINE], -EINVAL,
+				      "RINGCAP_A_INLINE: the events that let packets pass are among 1 (unattended), 2 (full) and 4 (hung)");
+	spec->open = open;
+	spec->hung_ms = rc_attr_u32(info, RINGCAP_A_HUNG_MS, RC_HOLD_MS_DEFAULT);
+	if (!spec->hung_ms || spec->hung_ms > RC_HOLD_MS_MAX)
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_HUNG_MS], -EINVAL,
+				      "RINGCAP_A_HUNG_MS: a packet waits 1 to 60000 milliseconds for a verdict");
+	spec->shape.in_line = 1;
+	return rc_request_held(info, spec);
+}
+
 int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spec)
 {
 	u32 mode;
@@ -180,6 +225,9 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 	if (spec->balance >= __RINGCAP_BALANCE_MAX)
 		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_BALANCE], -EINVAL,
 				      "RINGCAP_A_BALANCE: unknown balance type");
+	err = rc_request_inline(info, spec);
+	if (err)
+		return err;
 	spec->has_mode = info->attrs[RINGCAP_A_MODE];
 	mode = rc_attr_u32(info, RINGCAP_A_MODE, 0600);
 	if (!mode || (mode & ~0666U))
@@ -220,7 +268,8 @@ static int rc_request_tap(const struct sk_buff *skb, const struct genl_info *inf
 				      "RINGCAP_A_TAP: RINGCAP_A_TAP_IFINDEX is missing");
 	tap->attr = attr;
 	tap->ifindex = nla_get_u32(in[RINGCAP_A_TAP_IFINDEX]);
-	tap->direction = rc_param(enable_tx_capture) ? RINGCAP_DIRECTION_BOTH : RINGCAP_DIRECTION_RX;
+	tap->peer = in[RINGCAP_A_TAP_PEER] ? nla_get_u32(in[RINGCAP_A_TAP_PEER]) : 0;
+	tap->direction = rc_param(enable_tx_capture) && !tap->peer ? RINGCAP_DIRECTION_BOTH : RINGCAP_DIRECTION_RX;
 	if (in[RINGCAP_A_TAP_DIRECTION])
 		tap->direction = nla_get_u32(in[RINGCAP_A_TAP_DIRECTION]);
 	if (!tap->direction || tap->direction & ~RINGCAP_DIRECTION_BOTH)
@@ -283,6 +332,60 @@ static int rc_request_lists(const struct sk_buff *skb, const struct genl_info *i
 	return 0;
 }
 
+static const struct rc_tap_spec *rc_request_find_tap(const struct rc_ring_spec *spec, u32 ifindex)
+{
+	u32 i;
+
+	for (i = 0; i < spec->nr_taps; i++)
+		if (spec->taps[i].ifindex == ifindex)
+			return &spec->taps[i];
+	return NULL;
+}
+
+static int rc_request_pair(const struct genl_info *info, const struct rc_ring_spec *spec, const struct rc_tap_spec *tap)
+{
+	const struct rc_tap_spec *peer = rc_request_find_tap(spec, tap->peer);
+
+	if (!tap->peer)
+		return rc_attr_refuse(info->extack, tap->attr, -EINVAL,
+				      "RINGCAP_A_TAP_PEER: either all taps of a ring have a peer, or none has");
+	if (tap->peer == tap->ifindex)
+		return rc_attr_refuse(info->extack, tap->attr, -EINVAL,
+				      "RINGCAP_A_TAP_PEER: an interface cannot be its own peer");
+	if (!peer || peer->peer != tap->ifindex)
+		return rc_attr_refuse(info->extack, tap->attr, -EINVAL,
+				      "RINGCAP_A_TAP_PEER: the interface that is named must be in a tap of this ring whose peer is this interface");
+	if (tap->direction != RINGCAP_DIRECTION_RX || tap->rx_queues || tap->follows)
+		return rc_attr_refuse(info->extack, tap->attr, -EINVAL,
+				      "RINGCAP_A_TAP_PEER: such a tap takes everything that is received: it has no other RINGCAP_A_TAP_DIRECTION, no RINGCAP_A_TAP_RX_QUEUES, and does not follow");
+	return 0;
+}
+
+/* What a ring cannot do with packets that it must send on. */
+static int rc_request_pairs(const struct genl_info *info, struct rc_ring_spec *spec)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < spec->nr_taps; i++)
+		spec->has_pairs |= spec->taps[i].peer;
+	if (!spec->has_pairs)
+		return !spec->addressed ? 0 :
+		       rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_ADDRESSED], -EINVAL,
+				      "RINGCAP_A_ADDRESSED: this goes with RINGCAP_A_TAP_PEER");
+	for (i = 0; i < spec->nr_taps && !err; i++)
+		err = rc_request_pair(info, spec, &spec->taps[i]);
+	if (err)
+		return err;
+	if (spec->defrag)
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_DEFRAG], -EINVAL,
+				      "RINGCAP_A_DEFRAG: a ring whose taps have peers sends fragments on as they are (the module's enable_ip_defrag is the default)");
+	if (spec->snaplen < RC_HOLD_SNAPLEN_MIN)
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_SNAPLEN], -EINVAL,
+				      "RINGCAP_A_SNAPLEN: a ring whose taps have peers captures at least 64 bytes");
+	return 0;
+}
+
 int rc_request_ring(const struct sk_buff *skb, const struct genl_info *info, struct rc_ring_spec *spec)
 {
 	const struct nlattr *filter = info->attrs[RINGCAP_A_FILTER];
@@ -294,6 +397,7 @@ int rc_request_ring(const struct sk_buff *skb, const struct genl_info *info, str
 	      rc_attr_flag(info, RINGCAP_A_HWTSTAMP, &spec->hwtstamp) ?:
 	      rc_attr_flag(info, RINGCAP_A_TRANSPARENT_FALLBACK, &spec->transparent_fallback) ?:
 	      rc_attr_flag_or(info, RINGCAP_A_DEFRAG, rc_param(enable_ip_defrag), &spec->defrag) ?:
+	      rc_attr_flag(info, RINGCAP_A_ADDRESSED, &spec->addressed) ?:
 	      rc_attr_flag_or(info, RINGCAP_A_QUICK, rc_param(quick_mode), &spec->quick);
 	if (err)
 		return err;
@@ -313,5 +417,5 @@ int rc_request_ring(const struct sk_buff *skb, const struct genl_info *info, str
 	spec->sample = info->attrs[RINGCAP_A_SAMPLE];
 	spec->sample_by = info->attrs[RINGCAP_A_SAMPLE_BY];
 	spec->generation = rc_request_generation(info);
-	return 0;
+	return rc_request_pairs(info, spec);
 }

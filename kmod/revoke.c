@@ -10,6 +10,7 @@
 
 #include "chardev.h"
 #include "cluster.h"
+#include "hold.h"
 #include "net.h"
 #include "queue.h"
 
@@ -61,7 +62,7 @@ static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 in
 	struct rc_queue *queue;
 
 	*config = rc_cluster_config_alloc(old->nr_queues);
-	queue = rc_queue_create(&cluster->shape, index, rc_chardev_tell_overflow);
+	queue = rc_queue_create(&cluster->shape, index, &rc_chardev_tell_of);
 	if (!*config || !queue) {
 		kfree(*config);
 		if (queue)
@@ -73,6 +74,8 @@ static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 in
 	(*config)->queues[index] = queue;
 	queue->waiter.watermark = READ_ONCE(dead->waiter.watermark);
 	queue->waiter.timeout_us = READ_ONCE(dead->waiter.timeout_us);
+	if (queue->hold)
+		rc_hold_configure(queue->hold, cluster->open, cluster->hung_ms);
 	queue->holder = RC_QUEUE_RESET;
 	return 0;
 }

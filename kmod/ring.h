@@ -22,6 +22,7 @@ struct rc_rules;
  * @fast: the cluster that gets all packets unchanged; NULL if there is a filter, a stage or another cluster
  * @ruled: the cluster that gets what header rules pass; NULL if there are none, or other stages as well
  * @filtered: the cluster that gets what the filter passes; NULL if there is none, or a stage or another cluster
+ * @in_line: of @outputs, the one whose consumers decide on the packets of pairs; NULL if there are no pairs
  * @filter: packets that pass, NULL = all
  * @has_stages: there are stages besides the filter, see stages.h
  * @hwtstamp: packets have the device's timestamp if it took one
@@ -38,6 +39,7 @@ struct rc_ring_config {
 	struct rc_cluster *fast;
 	struct rc_cluster *ruled;
 	struct rc_cluster *filtered;
+	struct rc_cluster *in_line;
 	struct bpf_prog *filter;
 	bool has_stages;
 	bool hwtstamp;
@@ -61,6 +63,7 @@ struct rc_ring_config {
  * @rules_changes: counts changes of the active rules, so that a dump is marked if a change interrupted it
  * @taps: under RTNL
  * @transparent: the mode that was requested. Taps have the active mode, which is 0 for some with @transparent_fallback
+ * @addressed: interfaces of its pairs may have addresses
  * @quick: quick mode was requested: it is reported, and has no effect
  * @owner: see owner.h
  * @list: in rc_net.rings
@@ -79,6 +82,7 @@ struct rc_ring {
 	bool promiscuous;
 	u32 transparent;
 	bool transparent_fallback;
+	bool addressed;
 	bool quick;
 	u32 owner;
 	u64 generation;

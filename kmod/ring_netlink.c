@@ -19,10 +19,11 @@
 /* Maximum size of the answer for a ring. 1 kB is more than enough for the attributes that occur once. */
 static inline u32 rc_ring_netlink_max(void)
 {
-	u32 tap = nla_total_size(0) + 4 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_RX_QUEUES_MAX / 8);
+	u32 tap = nla_total_size(0) + 5 * nla_total_size(sizeof(u32)) + nla_total_size(RINGCAP_RX_QUEUES_MAX / 8);
 	u32 plugin = nla_total_size(0) + nla_total_size(RINGCAP_PLUGIN_NAME_MAX + 1) + nla_total_size(sizeof(u32)) +
 		     nla_total_size_64bit(sizeof(u64));
 
+	BUILD_BUG_ON(nla_total_size(RINGCAP_INLINE_STATS * sizeof(u64)) > 256);
 	return RINGCAP_TAPS_MAX * tap + RINGCAP_OUTPUTS_MAX * nla_total_size(RINGCAP_NAME_MAX + 1) +
 	       RINGCAP_PLUGINS_MAX * plugin + nla_total_size(VLAN_N_VID * sizeof(u16)) + 1024;
 }

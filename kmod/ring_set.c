@@ -14,6 +14,7 @@
 #include "limit.h"
 #include "net.h"
 #include "owner.h"
+#include "pair.h"
 #include "plugin.h"
 #include "proc.h"
 #include "proc_device.h"
@@ -35,6 +36,29 @@ static void rc_ring_config_free(const struct rc_ring_config *config)
 	mem_cgroup_put(config->memcg);
 	kfree(config->vlans);
 	kfree(config);
+}
+
+/* A ring with pairs has one in-line cluster, others have none. */
+static int rc_ring_find_in_line(struct rc_ring_config *config, const struct rc_ring_spec *spec,
+				struct netlink_ext_ack *extack)
+{
+	u32 i;
+
+	for (i = 0; i < config->nr_outputs; i++) {
+		if (!config->outputs[i]->shape.in_line)
+			continue;
+		if (!spec->has_pairs || config->in_line) {
+			NL_SET_ERR_MSG_ATTR(extack, spec->outputs[i],
+					    "RINGCAP_A_OUTPUT: an in-line cluster (RINGCAP_A_INLINE) is fed only by rings whose taps have peers, and each of these feeds only one");
+			return -EINVAL;
+		}
+		config->in_line = config->outputs[i];
+	}
+	if (config->in_line || !spec->has_pairs)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, spec->taps[0].attr,
+			    "RINGCAP_A_TAP_PEER: a ring whose taps have peers needs an in-line cluster (RINGCAP_A_INLINE) among its outputs");
+	return -EINVAL;
 }
 
 static int rc_ring_add_outputs(struct rc_ring_config *config, const struct rc_net *rc_net,
@@ -64,7 +88,7 @@ static int rc_ring_add_outputs(struct rc_ring_config *config, const struct rc_ne
 		config->outputs[i] = cluster;
 	}
 	config->nr_outputs = spec->nr_outputs;
-	return 0;
+	return rc_ring_find_in_line(config, spec, extack);
 }
 
 static int rc_ring_add_filter(struct rc_ring_config *config, const struct rc_ring_spec *spec,
@@ -103,6 +127,11 @@ static int rc_ring_add_stages(struct rc_ring_config *config, const struct rc_rin
 		if (IS_ERR(plugins))
 			return PTR_ERR(plugins);
 		config->plugins = plugins;
+	}
+	if (spec->has_pairs && spec->sample && nla_get_u32(spec->sample) > 1) {
+		NL_SET_ERR_MSG_ATTR(extack, spec->sample,
+				    "RINGCAP_A_SAMPLE: a ring whose taps have peers does not sample: its consumer decides on packets");
+		return -EINVAL;
 	}
 	config->needs_skb = config->defrag || (config->plugins && config->plugins->has_program);
 	err = rc_sample_init(&config->sample, spec->sample, spec->sample_by, extack);
@@ -150,7 +179,7 @@ static void rc_ring_abandon_taps(struct rc_ring *ring, struct list_head *fresh)
 		rc_tap_free(tap);
 	list_for_each_entry(tap, &ring->taps, list) {
 		rc_tap_abandon_rx_queues(tap);
-		if (!ring->promiscuous)
+		if (!ring->promiscuous && !tap->peer)
 			rc_tap_set_promiscuous(tap, false);
 	}
 }
@@ -176,7 +205,7 @@ static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_
 {
 	struct net_device *dev = rc_ring_tap_device(ring, tap_spec, extack);
 	struct rc_tap *tap;
-	int mode;
+	int mode, err;
 
 	if (IS_ERR(dev))
 		return ERR_CAST(dev);
@@ -187,9 +216,16 @@ static struct rc_tap *rc_ring_prepare_tap(struct rc_ring *ring, const struct rc_
 		NL_SET_ERR_MSG_ATTR(extack, tap_spec->attr, "RINGCAP_A_TAP_FOLLOWS: this goes with transparent mode 0");
 		return ERR_PTR(-EOPNOTSUPP);
 	}
+	if (mode && tap_spec->peer) {
+		NL_SET_ERR_MSG_ATTR(extack, tap_spec->attr, "RINGCAP_A_TAP_PEER: this goes with transparent mode 0");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	err = tap_spec->peer ? rc_pair_check(ring, tap_spec, dev, spec->addressed, extack) : 0;
+	if (err)
+		return ERR_PTR(err);
 	tap = rc_ring_find_tap(ring, tap_spec->ifindex);
-	if (!tap || tap->packet_type.dev != dev || !tap->mode != !mode) {
-		tap = rc_tap_create(ring, tap_spec, dev, mode);
+	if (!tap || tap->packet_type.dev != dev || !tap->mode != !mode || !rc_pair_is(tap, tap_spec)) {
+		tap = rc_tap_create(ring, tap_spec, dev, mode, extack);
 		if (IS_ERR(tap))
 			return tap;
 		list_add_tail(&tap->list, fresh);
@@ -216,7 +252,7 @@ static int rc_ring_prepare_taps(struct rc_ring *ring, const struct rc_ring_spec 
 		}
 		tap->stale = false;
 		err = rc_tap_prepare_rx_queues(tap, &spec->taps[i], extack);
-		if (err || !spec->promiscuous)
+		if (err || !(spec->promiscuous || tap->peer))
 			continue;
 		err = rc_tap_set_promiscuous(tap, true);
 		if (err)
@@ -242,7 +278,7 @@ static void rc_ring_commit_taps(struct rc_ring *ring, const struct rc_ring_spec 
 		}
 		rc_tap_commit_rx_queues(tap);
 		rc_tap_commit_mode(tap);
-		if (!spec->promiscuous)
+		if (!spec->promiscuous && !tap->peer)
 			rc_tap_set_promiscuous(tap, false);
 	}
 	/*
@@ -325,6 +361,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 		ring->quick = spec->quick;
 		ring->transparent = spec->transparent;
 		ring->transparent_fallback = spec->transparent_fallback;
+		ring->addressed = spec->addressed;
 		ring->generation = spec->generation;
 		if (is_new) {
 			list_add_tail(&ring->list, &ring->rc_net->rings);
@@ -346,6 +383,19 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	return 0;
 }
 
+/* Packets that wait in the one could be overtaken by those that come to the other. */
+static bool rc_ring_exchanges_in_line(const struct rc_ring *ring, const struct rc_ring_config *config,
+				      struct netlink_ext_ack *extack)
+{
+	const struct rc_cluster *old = rc_ring_config(ring)->in_line;
+
+	if (!old || !config->in_line || old == config->in_line)
+		return false;
+	NL_SET_ERR_MSG(extack,
+		       "RINGCAP_A_OUTPUT: a ring's in-line cluster cannot be exchanged for another, because packets may wait in it: delete the ring first");
+	return true;
+}
+
 int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct netlink_ext_ack *extack)
 {
 	struct rc_ring *ring = rc_ring_find(rc_net, spec->name);
@@ -362,7 +412,9 @@ int rc_ring_set(struct rc_net *rc_net, const struct rc_ring_spec *spec, struct n
 		return PTR_ERR(config);
 	if (is_new)
 		ring = rc_ring_alloc(rc_net, spec, extack);
-	err = PTR_ERR_OR_ZERO(ring) ?: rc_ring_apply(ring, spec, config, is_new, extack);
+	else if (rc_ring_exchanges_in_line(ring, config, extack))
+		err = -EBUSY;
+	err = err ?: PTR_ERR_OR_ZERO(ring) ?: rc_ring_apply(ring, spec, config, is_new, extack);
 	if (err) {
 		rc_ring_config_free(config);
 		if (is_new && !IS_ERR(ring))

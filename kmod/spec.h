@@ -20,6 +20,8 @@ struct rc_cluster_spec {
 	u32 timeout_us;
 	bool metadata;
 	struct rc_balance_options options;
+	u8 open;
+	u32 hung_ms;
 	u64 generation;
 	u32 owner;
 	umode_t mode;
@@ -30,16 +32,17 @@ struct rc_cluster_spec {
 	u8 key[RINGCAP_KEY_LEN];
 };
 
-/* A tap as its configurer wants it. @attr is the attribute of the request, @rx_queues may be NULL. */
+/* A tap as its configurer wants it. @peer: 0 = none. @attr is the attribute of the request, @rx_queues may be NULL. */
 struct rc_tap_spec {
 	u32 ifindex;
 	u32 direction;
+	u32 peer;
 	bool follows;
 	const struct nlattr *rx_queues;
 	const struct nlattr *attr;
 };
 
-/* A ring as its configurer wants it. Its pointers point into the request. */
+/* A ring as its configurer wants it. @has_pairs: all taps have a peer, else none has. Its pointers point into the request. */
 struct rc_ring_spec {
 	char name[RINGCAP_NAME_MAX + 1];
 	u32 nr_taps;
@@ -59,6 +62,8 @@ struct rc_ring_spec {
 	u32 transparent;
 	bool transparent_fallback;
 	bool quick;
+	bool has_pairs;
+	bool addressed;
 	u32 owner;
 	u64 generation;
 };

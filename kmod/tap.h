@@ -7,6 +7,7 @@
 #include <linux/netdevice.h>
 #include <linux/ringcap.h>
 
+#include "egress.h"
 #include "rx_queues.h"
 
 struct rc_ring;
@@ -26,6 +27,8 @@ struct rc_ring;
  * @new_rx_queues: the receive queues of the configuration that is being made
  * @promiscuous: for this tap, the device receives packets that are not addressed to it
  * @follows: it stays when the device moves to another namespace
+ * @peer: index of the interface that packets leave by, see pair.h; 0 = none, and then the stack keeps its packets
+ * @egress: the same, if @peer
  * @stale: the configuration that is being made does not have the tap any more
  * @list: in rc_ring.taps, or in a list of taps to be added or removed; under RTNL
  * @followers: list of all taps that follow, in whichever namespace their devices are; under RTNL
@@ -44,6 +47,8 @@ struct rc_tap {
 	struct rc_rx_queues *new_rx_queues;
 	bool promiscuous;
 	bool follows;
+	u32 peer;
+	struct rc_egress egress;
 	bool stale;
 	struct list_head list;
 	struct list_head followers;

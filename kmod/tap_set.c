@@ -10,6 +10,7 @@
 
 #include "driver_hook.h"
 #include "net.h"
+#include "pair.h"
 #include "ring.h"
 #include "rx_queues.h"
 #include "spec.h"
@@ -53,9 +54,11 @@ struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap
 	return dev;
 }
 
-struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode)
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode,
+			     struct netlink_ext_ack *extack)
 {
 	struct rc_tap *tap = kzalloc(sizeof(*tap), GFP_KERNEL_ACCOUNT);
+	int err;
 
 	if (!tap)
 		return ERR_PTR(-ENOMEM);
@@ -69,7 +72,11 @@ struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spe
 	INIT_LIST_HEAD(&tap->followers);
 	if (mode)
 		rc_driver_hook_hold();
-	return tap;
+	err = spec->peer ? rc_pair_open(tap, spec, extack) : 0;
+	if (!err)
+		return tap;
+	rc_tap_free(tap);
+	return ERR_PTR(err);
 }
 
 /* A hook stays even if it has nothing more to do: it could not be put back at once. */
@@ -81,7 +88,7 @@ void rc_tap_set_direction(struct rc_tap *tap, u32 direction)
 	rc_tap_set_handler(tap);
 	/* Saves the stack a clone of each packet that is sent. */
 	WRITE_ONCE(tap->packet_type.ignore_outgoing, !sent);
-	if (tap->hooked || (tap->mode && !sent))
+	if (tap->peer || tap->hooked || (tap->mode && !sent))
 		return;
 	dev_add_pack(&tap->packet_type);
 	tap->hooked = true;
@@ -151,6 +158,7 @@ void rc_tap_free(struct rc_tap *tap)
 	rc_tap_set_promiscuous(tap, false);
 	rc_tap_set_follows(tap, false);
 	rc_tap_abandon_rx_queues(tap);
+	rc_egress_close(&tap->egress);
 	kfree(rcu_dereference_protected(tap->rx_queues, true));
 	if (tap->mode)
 		rc_driver_hook_release();
@@ -161,12 +169,16 @@ void rc_tap_add(struct rc_tap *tap)
 {
 	if (tap->mode)
 		rc_driver_hook_add(tap);
+	if (tap->peer)
+		rc_pair_hook(tap);
 }
 
 static void rc_tap_unhook(struct rc_tap *tap)
 {
 	if (tap->mode)
 		rc_driver_hook_remove(tap);
+	if (tap->peer)
+		rc_pair_unhook(tap);
 	if (tap->hooked)
 		__dev_remove_pack(&tap->packet_type);
 }

@@ -21,7 +21,8 @@ extern struct list_head rc_tap_followers;
  */
 struct net_device *rc_tap_device(const struct rc_ring *ring, const struct rc_tap_spec *spec,
 				 struct netlink_ext_ack *extack);
-struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode);
+struct rc_tap *rc_tap_create(struct rc_ring *ring, const struct rc_tap_spec *spec, struct net_device *dev, u32 mode,
+			     struct netlink_ext_ack *extack);
 void rc_tap_commit_mode(struct rc_tap *tap);
 void rc_tap_set_follows(struct rc_tap *tap, bool follows);
 

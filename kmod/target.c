@@ -28,6 +28,11 @@ static int rc_target_open_queue(struct rc_target *target, const struct rc_ring *
 				    "RINGCAP_A_TARGET: there is no cluster of this name, or it has no queue of this number");
 		return -ENOENT;
 	}
+	if (cluster->shape.in_line) {
+		NL_SET_ERR_MSG_ATTR(extack, spec->attr,
+				    "RINGCAP_A_TARGET: this cluster is in line: it gets packets only from its rings' pairs, not from rules");
+		return -EINVAL;
+	}
 	err = rc_owner_check_feed(ring->owner, cluster->owner, extack);
 	if (err) {
 		NL_SET_BAD_ATTR(extack, spec->attr);
