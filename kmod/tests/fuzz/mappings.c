@@ -189,6 +189,28 @@ static void rf_transmit(u64 *seed)
 		rf_count(transmits);
 }
 
+static void rf_judge(u64 *seed)
+{
+	struct ringcap_verdict verdicts[20];
+	struct ringcap_verdicts argument = { .verdicts = (unsigned long)verdicts, .nr = rf_below(seed, 20) };
+	u32 i;
+
+	rf_bytes(seed, verdicts, sizeof(verdicts));
+	for (i = 0; i < 20; i++) {
+		verdicts[i].position = rf_below(seed, 4096) * 8;
+		verdicts[i].verdict = (u8)rf_below(seed, 5);
+		verdicts[i].len = rf_one_in(seed, 4) ? rf_number(seed) : 64;
+		verdicts[i].data = rf_one_in(seed, 3) ? rf_number(seed) : (unsigned long)verdicts;
+		verdicts[i].lane = rf_one_in(seed, 20);
+		verdicts[i].flags = rf_one_in(seed, 20);
+	}
+	if (rf_one_in(seed, 8))
+		argument.verdicts = (u64)rf_number(seed) << rf_below(seed, 33);
+	if (rf_one_in(seed, 8))
+		argument.nr = rf_number(seed);
+	ioctl(rf_fd, RINGCAP_IOC_VERDICT, &argument);
+}
+
 /* ---- the rest of the file's operations ---- */
 
 static void rf_fork(u64 *seed)
@@ -222,6 +244,7 @@ static void rf_file_operation(u64 *seed)
 	switch (rf_below(seed, 12)) {
 	case 0:
 		ioctl(rf_fd, RINGCAP_IOC_TX, (unsigned long)rf_number(seed));
+		rf_judge(seed);
 		break;
 	case 1:
 		ioctl(rf_fd, rf_number(seed), (unsigned long)rf_number(seed) << rf_below(seed, 33));

@@ -187,10 +187,29 @@ static void rf_put_plugin(struct rt_message *message, u64 *seed, u16 type)
 	rt_message_nest_end(message, nest);
 }
 
+/* Two taps that name one another. */
+static void rf_put_pair(struct rt_message *message, u64 *seed, u16 type)
+{
+	static const char *const devices[] = { "p0", "p1", "q0", "q1" };
+	u32 a = if_nametoindex(devices[rf_below(seed, 4)]), b = if_nametoindex(devices[rf_below(seed, 4)]), i, nest;
+
+	for (i = 0; i < 2; i++) {
+		nest = rt_message_nest(message, type);
+		rt_message_put_u32(message, RINGCAP_A_TAP_IFINDEX, i ? b : a);
+		rt_message_put_u32(message, RINGCAP_A_TAP_PEER, i ? a : b);
+		rt_message_nest_end(message, nest);
+	}
+}
+
 static void rf_put_tap(struct rt_message *message, u64 *seed, u16 type)
 {
-	u32 nest = rt_message_nest(message, type);
+	u32 nest;
 
+	if (rf_one_in(seed, 5)) {
+		rf_put_pair(message, seed, type);
+		return;
+	}
+	nest = rt_message_nest(message, type);
 	rf_put_ifindex(message, seed, RINGCAP_A_TAP_IFINDEX);
 	if (rf_one_in(seed, 2))
 		rt_message_put_u32(message, RINGCAP_A_TAP_DIRECTION, rf_one_in(seed, 20) ? rf_number(seed) : 1 + rf_below(seed, 3));
@@ -328,7 +347,8 @@ static const struct rf_attribute rf_cluster_attributes[] = {
 	{ RINGCAP_A_MODE, 12, 1, rf_put_mode }, { RINGCAP_A_METADATA, 4, 1, rf_put_flag },
 	{ RINGCAP_A_INNER, 4, 1, rf_put_flag }, { RINGCAP_A_FRAGMENTS, 4, 1, rf_put_flag },
 	{ RINGCAP_A_WHEN_FULL, 4, 1, rf_put_flag }, { RINGCAP_A_WHEN_UNATTENDED, 4, 1, rf_put_flag },
-	{ RINGCAP_A_INJECT, 3, 2, rf_put_ifindex }, { RINGCAP_A_OWNED, 8, 1, rf_put_flag }, {}
+	{ RINGCAP_A_INJECT, 3, 2, rf_put_ifindex }, { RINGCAP_A_OWNED, 8, 1, rf_put_flag },
+	{ RINGCAP_A_INLINE, 6, 1, rf_put_small }, { RINGCAP_A_HUNG_MS, 12, 1, rf_put_bytes_number }, {}
 };
 
 static const struct rf_attribute rf_ring_attributes[] = {

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A pair of interfaces with a ring in line, and an end at each side:
+ *
+ *	a0 ===== a1 -> ring, cluster -> b1 ===== b0
+ *	            <-               <-
+ *
+ * Rings on a0 and b0 receive what came through. What b0 and a0 receive is steered to processor 0, so that its order can
+ * be seen.
+ */
+#ifndef RT_INLINE_H
+#define RT_INLINE_H
+
+#include "fixture.h"
+
+#define RT_OPEN_ALL (RINGCAP_OPEN_UNATTENDED | RINGCAP_OPEN_FULL | RINGCAP_OPEN_HUNG)
+
+struct rt_line_end {
+	char ring[32], cluster[32];
+	u32 ifindex;
+	int sender;
+	struct rt_queue queue;
+};
+
+/**
+ * struct rt_line - the pair
+ * @open: RINGCAP_A_INLINE
+ * @hung_ms, @lane_size: 0 = default
+ * @filter: of the ring, may be NULL
+ */
+struct rt_line {
+	u32 open;
+	u32 hung_ms;
+	u32 lane_size;
+	u32 queues;
+	const struct sock_filter *filter;
+	u32 filter_len;
+	char ring[32], cluster[32];
+	u32 a1, b1;
+	struct rt_line_end a, b;
+};
+
+/* Makes everything; the settings are filled in already. */
+void rt_line_open(struct rt_line *line);
+void rt_line_close(struct rt_line *line);
+
+/* CLUSTER_SET and RING_SET of @line alone. */
+int rt_line_set_cluster(const struct rt_line *line);
+int rt_line_set_ring(const struct rt_line *line);
+
+/* Of the ring, or summed over the cluster's queues. */
+void rt_line_stats(const struct rt_line *line, u64 *ring, u64 *cluster);
+
+/* Waits until nothing is under way, then checks that the accounts add up; returns the cluster's part in @stats. */
+void rt_line_check(const struct rt_line *line, u64 sent, u64 *stats);
+
+/* The verdict on a packet: RINGCAP_VERDICT_*, 0 = none; it may set data and len. */
+typedef u8 (*rt_judge_fn)(const struct ringcap_slot *slot, const u8 *packet, struct ringcap_verdict *verdict, void *arg);
+
+/* Reads what @queue has, gives verdicts, then releases it. @judge NULL: all pass. Returns how many it read. */
+u32 rt_line_judge(struct rt_queue *queue, rt_judge_fn judge, void *arg);
+
+/* The ioctl: the number taken, or -errno. @missed may be NULL. */
+int rt_verdicts(int fd, const struct ringcap_verdict *verdicts, u32 nr, u32 *missed);
+
+#endif /* RT_INLINE_H */

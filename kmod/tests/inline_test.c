@@ -1,0 +1,1065 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* In line: pairs of interfaces, verdicts, and the three events at which packets go past the consumer. */
+#define _GNU_SOURCE
+#include "inline.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "frame.h"
+#include "link.h"
+
+/* ---- packets pass unharmed ---- */
+
+/* Sends packets at @from in batches, answers for them by @judge, and reads what comes out at @to. */
+static void rt_line_carry(struct rt_queue *queue, struct rt_line_end *from, struct rt_line_end *to,
+			  const struct rt_traffic *traffic, u32 count)
+{
+	u64 deadline = rt_now() + RT_PATIENCE_NS;
+	struct rt_receiver receiver;
+	u32 sent, n;
+
+	rt_receiver_init(&receiver, traffic, to->ifindex, count);
+	for (sent = 0; sent < count; sent += n) {
+		n = count - sent < 64 ? count - sent : 64;
+		rt_send(from->sender, traffic, sent, n);
+		while (receiver.count < sent + n) {
+			rt_line_judge(queue, NULL, NULL);
+			rt_queue_read(&to->queue, rt_receive, &receiver);
+			RT_CHECK(rt_now() < deadline, "%llu of %u came", (unsigned long long)receiver.count, count);
+		}
+	}
+	free(receiver.seen);
+}
+
+/* Both ways. */
+static void rt_line_carry_both(const struct rt_traffic *traffic, u32 count, u32 mtu)
+{
+	struct rt_line line = { .open = 0, .hung_ms = 60000 };
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue queue;
+	const char *const names[] = { "a0", "a1", "b0", "b1" };
+	u32 i;
+
+	rt_line_open(&line);
+	for (i = 0; mtu && i < 4; i++)
+		rt_ip("link set %s mtu %u", names[i], mtu);
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_line_carry(&queue, &line.a, &line.b, traffic, count);
+	rt_line_carry(&queue, &line.b, &line.a, traffic, count);
+	rt_line_check(&line, 2 * count, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 2 * count);
+	/* Nothing came back to where it was sent. */
+	RT_EQUAL(rt_ring_seen(line.a.ring), count);
+	RT_EQUAL(rt_ring_seen(line.b.ring), count);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+RT_CASE(inline_pass)
+{
+	rt_line_carry_both(&(struct rt_traffic){ .flows = 20, .min_len = 60, .max_len = 1514 }, rt_scaled(2000), 0);
+}
+
+RT_CASE(inline_vlan)
+{
+	rt_line_carry_both(&(struct rt_traffic){ .flows = 5, .max_len = 1518, .tpid = { 0x8100 }, .tci = { 0x6fff } }, 200, 0);
+}
+
+RT_CASE(inline_qinq)
+{
+	rt_line_carry_both(&(struct rt_traffic){ .flows = 5, .max_len = 1500, .tpid = { 0x88a8, 0x8100 }, .tci = { 1, 2 } }, 200, 0);
+}
+
+RT_CASE(inline_jumbo)
+{
+	rt_line_carry_both(&(struct rt_traffic){ .flows = 5, .min_len = 4000, .max_len = 9014 }, 200, 9000);
+}
+
+struct rt_frame_check {
+	const struct rt_frame *frame;
+	u32 count;
+};
+
+static void rt_check_frame(const struct ringcap_slot *slot, const u8 *packet, void *arg)
+{
+	struct rt_frame_check *check = arg;
+
+	if (slot->caplen != check->frame->len || memcmp(packet, check->frame->data, slot->caplen))
+		return;
+	check->count++;
+}
+
+/* Frames of types that nothing here knows, and lengths instead of types. */
+RT_CASE(inline_types)
+{
+	static const u16 types[] = { 0x0806, 0x88cc, 0x0026, 0x86dd, 0x8863, 0x8847, 0x9000, 0xffff, 0x0800 };
+	struct rt_line line = { .hung_ms = 60000 };
+	struct rt_frame_check check = {};
+	static struct rt_frame frame;
+	struct rt_queue queue;
+	size_t i;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		rt_frame_begin(&frame, (u32)i, 50);
+		rt_frame_push_ethernet(&frame, types[i]);
+		check = (struct rt_frame_check){ .frame = &frame };
+		rt_frame_send(line.a.sender, &frame);
+		RT_EVENTUALLY(rt_line_judge(&queue, NULL, NULL), 10000);
+		RT_EVENTUALLY((rt_queue_read(&line.b.queue, rt_check_frame, &check), check.count), 10000);
+		RT_EQUAL(check.count, 1);
+	}
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* ---- a stack at each end ---- */
+
+#define RT_STREAM (2U << 20)
+
+static int rt_line_host(const char *interface, const char *address)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there;
+
+	RT_CHECK(here >= 0 && !unshare(CLONE_NEWNET), "%m");
+	there = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	RT_CHECK(there >= 0 && !setns(here, CLONE_NEWNET), "%m");
+	RT_EQUAL(rt_link_move(interface, there), 0);
+	RT_CHECK(!setns(there, CLONE_NEWNET), "%m");
+	rt_ip("address add %s/24 dev %s", address, interface);
+	RT_EQUAL(rt_link_set_up(interface, true), 0);
+	RT_CHECK(!setns(here, CLONE_NEWNET), "%m");
+	close(here);
+	return there;
+}
+
+static int rt_line_socket_in(int namespace)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd;
+
+	RT_CHECK(here >= 0 && !setns(namespace, CLONE_NEWNET), "%m");
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	RT_CHECK(fd >= 0 && !setns(here, CLONE_NEWNET), "%m");
+	close(here);
+	return fd;
+}
+
+static void *rt_line_write_stream(void *arg)
+{
+	u8 bytes[8192];
+	u64 seed = 3;
+	u32 done, i;
+
+	for (done = 0; done < RT_STREAM; done += sizeof(bytes)) {
+		for (i = 0; i < sizeof(bytes); i++)
+			bytes[i] = (u8)rt_random(&seed);
+		for (i = 0; i < sizeof(bytes);) {
+			ssize_t n = write(*(int *)arg, bytes + i, sizeof(bytes) - i);
+
+			RT_CHECK(n > 0, "%m");
+			i += (u32)n;
+		}
+	}
+	return NULL;
+}
+
+struct rt_judge_thread {
+	struct rt_queue *queue;
+	rt_judge_fn judge;
+	void *arg;
+	int stop;
+	pthread_t thread;
+};
+
+static void *rt_judge_run(void *arg)
+{
+	struct rt_judge_thread *thread = arg;
+
+	while (!__atomic_load_n(&thread->stop, __ATOMIC_RELAXED)) {
+		rt_queue_poll(thread->queue, 10);
+		rt_line_judge(thread->queue, thread->judge, thread->arg);
+	}
+	return NULL;
+}
+
+static void rt_judge_start(struct rt_judge_thread *thread, struct rt_queue *queue, rt_judge_fn judge, void *arg)
+{
+	*thread = (struct rt_judge_thread){ .queue = queue, .judge = judge, .arg = arg };
+	RT_CHECK(!pthread_create(&thread->thread, NULL, rt_judge_run, thread), "no thread");
+}
+
+static void rt_judge_stop(struct rt_judge_thread *thread)
+{
+	__atomic_store_n(&thread->stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread->thread, NULL);
+}
+
+static u8 rt_judge_merged(const struct ringcap_slot *slot, const u8 *packet, struct ringcap_verdict *verdict, void *arg)
+{
+	u64 *merged = arg;
+
+	(void)packet;
+	(void)verdict;
+	merged[0] += !!(slot->flags & RINGCAP_SLOT_MERGED);
+	merged[1] += !!(slot->flags & RINGCAP_SLOT_CSUM_PARTIAL);
+	return RINGCAP_VERDICT_PASS;
+}
+
+/* A TCP connection: large packets that are still to be taken apart, checksums that are still to be computed. */
+RT_CASE(inline_tcp)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(4711) };
+	struct rt_line line = { .hung_ms = 60000 };
+	u64 stats[RINGCAP_INLINE_STATS], merged[2] = {}, seed = 3;
+	struct rt_judge_thread judge;
+	struct rt_queue queue;
+	int server, client, listener, there[2];
+	pthread_t thread;
+	u32 done = 0;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_judge_start(&judge, &queue, rt_judge_merged, merged);
+	there[0] = rt_line_host("a0", "10.9.0.1");
+	there[1] = rt_line_host("b0", "10.9.0.2");
+	listener = rt_line_socket_in(there[1]);
+	client = rt_line_socket_in(there[0]);
+	inet_pton(AF_INET, "10.9.0.2", &address.sin_addr);
+	RT_CHECK(!bind(listener, (struct sockaddr *)&address, sizeof(address)) && !listen(listener, 1), "%m");
+	RT_CHECK(!connect(client, (struct sockaddr *)&address, sizeof(address)), "%m");
+	server = accept(listener, NULL, NULL);
+	RT_CHECK(server >= 0, "%m");
+	RT_CHECK(!pthread_create(&thread, NULL, rt_line_write_stream, &client), "no thread");
+	while (done < RT_STREAM) {
+		static u8 bytes[65536];
+		ssize_t n = read(server, bytes, sizeof(bytes)), i;
+
+		RT_CHECK(n > 0, "%m after %u bytes", done);
+		for (i = 0; i < n; i++)
+			RT_EQUAL(bytes[i], (u8)rt_random(&seed));
+		done += (u32)n;
+	}
+	pthread_join(thread, NULL);
+	close(client);
+	close(server);
+	rt_judge_stop(&judge);
+	rt_line_stats(&line, NULL, stats);
+	printf("# %llu passed, %llu merged, %llu with partial checksums\n", (unsigned long long)stats[RINGCAP_INLINE_PASSED],
+	       (unsigned long long)merged[0], (unsigned long long)merged[1]);
+	RT_CHECK(merged[0] && merged[1], "nothing was merged");
+	RT_EQUAL(stats[RINGCAP_INLINE_TOO_LONG] + stats[RINGCAP_INLINE_REFUSED] + stats[RINGCAP_INLINE_BLOCKED], 0);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* ---- verdicts ---- */
+
+struct rt_dice {
+	u64 seed;
+	u64 counts[4];
+	u8 bytes[64];
+};
+
+static u8 rt_judge_dice(const struct ringcap_slot *slot, const u8 *packet, struct ringcap_verdict *verdict, void *arg)
+{
+	struct rt_dice *dice = arg;
+	u8 kind = rt_random(&dice->seed) % 4;
+
+	(void)slot;
+	(void)packet;
+	dice->counts[kind]++;
+	if (kind == RINGCAP_VERDICT_REPLACE) {
+		verdict->data = (u64)(uintptr_t)dice->bytes;
+		verdict->len = sizeof(dice->bytes);
+	}
+	return kind;
+}
+
+static void rt_count_kinds(const struct ringcap_slot *slot, const u8 *packet, void *arg)
+{
+	u64 *kinds = arg;
+
+	kinds[slot->caplen == 64 && packet[12] == 0x88 && packet[13] == 0xb5]++;
+}
+
+/* PASS, BLOCK, REPLACE, or no answer at all, at random: exact accounts, and what arrives is what they say. */
+RT_CASE(inline_random)
+{
+	struct rt_line line = { .hung_ms = 60000, .lane_size = RINGCAP_LANE_SIZE_MIN, .queues = 2 };
+	struct rt_traffic traffic = { .flows = 20, .min_len = 65, .max_len = 400 };
+	struct rt_dice dice = { .seed = 5, .bytes = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5 } };
+	u64 stats[RINGCAP_INLINE_STATS], kinds[2] = {};
+	const u32 count = rt_scaled(4000);
+	struct rt_queue queues[2];
+	u32 sent, i;
+
+	rt_line_open(&line);
+	for (i = 0; i < 2; i++)
+		rt_queue_open(&queues[i], line.cluster, i);
+	for (sent = 0; sent < count; sent += 50) {
+		rt_send(line.a.sender, &traffic, sent, 50);
+		rt_ring_wait(line.ring, sent + 50);
+		rt_line_judge(&queues[0], rt_judge_dice, &dice);
+		rt_line_judge(&queues[1], rt_judge_dice, &dice);
+		rt_settle();
+		rt_queue_read(&line.b.queue, rt_count_kinds, kinds);
+	}
+	rt_line_check(&line, count, stats);
+	RT_EQUAL(dice.counts[0], stats[RINGCAP_INLINE_UNANSWERED] + stats[RINGCAP_INLINE_HELD]);
+	RT_CHECK(stats[RINGCAP_INLINE_UNANSWERED] > 0, "the place of no packet was needed");
+	RT_EQUAL(dice.counts[RINGCAP_VERDICT_PASS], stats[RINGCAP_INLINE_PASSED]);
+	RT_EQUAL(dice.counts[RINGCAP_VERDICT_BLOCK], stats[RINGCAP_INLINE_BLOCKED]);
+	RT_EQUAL(dice.counts[RINGCAP_VERDICT_REPLACE], stats[RINGCAP_INLINE_REPLACED]);
+	rt_ring_wait(line.b.ring, stats[RINGCAP_INLINE_PASSED] + stats[RINGCAP_INLINE_REPLACED]);
+	rt_queue_read(&line.b.queue, rt_count_kinds, kinds);
+	RT_EQUAL(kinds[0], stats[RINGCAP_INLINE_PASSED]);
+	RT_EQUAL(kinds[1], stats[RINGCAP_INLINE_REPLACED]);
+	/* What waits is dropped when its consumer goes. */
+	rt_queue_close(&queues[0]);
+	rt_queue_close(&queues[1]);
+	rt_line_check(&line, count, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 0);
+	RT_EQUAL(dice.counts[0], stats[RINGCAP_INLINE_UNANSWERED] + stats[RINGCAP_INLINE_BLOCK_UNATTENDED]);
+	rt_line_close(&line);
+}
+
+/* Late, twice, in any order, for nothing. */
+RT_CASE(inline_wrong_answers)
+{
+	struct rt_line line = { .hung_ms = 60000 };
+	struct rt_traffic traffic = { .flows = 1 };
+	struct ringcap_verdict verdicts[12];
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue queue;
+	u32 missed, i;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_send(line.a.sender, &traffic, 0, 10);
+	rt_ring_wait(line.ring, 10);
+	/* Slots of 48 + 60 bytes. */
+	for (i = 0; i < 12; i++)
+		verdicts[i] = (struct ringcap_verdict){ .position = (11 - i) * 112ULL, .verdict = RINGCAP_VERDICT_PASS };
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 10);
+	RT_EQUAL(queue.position[0], 1120);
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts, 12, &missed), 12);
+	RT_EQUAL(missed, 2);
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts, 12, &missed), 12);
+	RT_EQUAL(missed, 12);
+	for (i = 0; i < 12; i++)
+		verdicts[i].position++;
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts, 12, &missed), 12);
+	RT_EQUAL(missed, 12);
+	rt_line_check(&line, 10, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 10);
+	RT_EQUAL(stats[RINGCAP_INLINE_UNKNOWN], 26);
+	rt_ring_wait(line.b.ring, 10);
+
+	verdicts[1].verdict = 0;
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts, 2, NULL), 1);
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts + 1, 1, NULL), -EINVAL);
+	verdicts[1] = (struct ringcap_verdict){ .verdict = RINGCAP_VERDICT_PASS, .lane = 1 };
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts + 1, 1, NULL), -EINVAL);
+	verdicts[1] = (struct ringcap_verdict){ .verdict = RINGCAP_VERDICT_PASS, .flags = 1 };
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts + 1, 1, NULL), -EINVAL);
+	verdicts[1] = (struct ringcap_verdict){ .verdict = RINGCAP_VERDICT_REPLACE, .len = 13 };
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts + 1, 1, NULL), -EINVAL);
+	verdicts[1] = (struct ringcap_verdict){ .verdict = RINGCAP_VERDICT_REPLACE, .len = 65536 };
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts + 1, 1, NULL), -EINVAL);
+	verdicts[1] = (struct ringcap_verdict){ .verdict = RINGCAP_VERDICT_REPLACE, .len = 100, .data = 8 };
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts + 1, 1, NULL), -EFAULT);
+	RT_EQUAL(rt_verdicts(queue.fd, (void *)8, 1, NULL), -EFAULT);
+	RT_EQUAL(rt_verdicts(queue.fd, NULL, 0, NULL), 0);
+	/* Of a queue that is not in line. */
+	RT_EQUAL(rt_verdicts(line.a.queue.fd, verdicts, 1, NULL), -EPERM);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* ---- what does not get through ---- */
+
+RT_CASE(inline_losses)
+{
+	struct rt_traffic small = { .flows = 5 }, large = { .flows = 5, .min_len = 3000 };
+	struct rt_line line = { .open = RT_OPEN_ALL, .hung_ms = 60000 };
+	u64 stats[RINGCAP_INLINE_STATS], ring[RINGCAP_INLINE_STATS];
+	struct rt_queue queue;
+
+	rt_line_open(&line);
+	rt_ip("link set a0 mtu 9000");
+	rt_ip("link set a1 mtu 9000");
+	rt_send(line.a.sender, &large, 0, 10);
+	rt_line_check(&line, 10, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_TOO_LONG], 10);
+	RT_EQUAL(rt_link_set_up("b1", false), 0);
+	rt_send(line.a.sender, &small, 0, 10);
+	rt_line_check(&line, 20, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_DOWN], 10);
+	RT_EQUAL(rt_link_set_up("b1", true), 0);
+	RT_EVENTUALLY(rt_link_is_ready("b1"), 30000);
+	rt_send(line.a.sender, &small, 0, 10);
+	rt_line_check(&line, 30, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_BYPASS_UNATTENDED], 10);
+	rt_ring_wait(line.b.ring, 10);
+
+	/* The peer goes while packets wait that are to leave by it. */
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_send(line.a.sender, &small, 0, 10);
+	rt_ring_wait(line.ring, 40);
+	rt_link_delete("b1");
+	rt_line_check(&line, 40, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 0);
+	RT_EQUAL(stats[RINGCAP_INLINE_DOWN], 20);
+	rt_send(line.a.sender, &small, 0, 10);
+	rt_line_check(&line, 50, stats);
+	rt_line_stats(&line, ring, NULL);
+	RT_EQUAL(ring[RINGCAP_INLINE_DOWN], 10);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* UDP from port 10000 + an odd number is for the consumer, the rest passes at once. */
+RT_CASE(inline_filter)
+{
+	static const struct sock_filter odd[] = {
+		{ 0x28, 0, 0, 34 }, { 0x54, 0, 0, 1 }, { 0x15, 0, 1, 1 }, { 6, 0, 0, 65535 }, { 6, 0, 0, 0 },
+	};
+	struct rt_line line = { .open = 0, .hung_ms = 60000, .filter = odd, .filter_len = 5 };
+	struct rt_traffic traffic = { .flows = 2, .max_len = 500 };
+	u64 stats[RINGCAP_INLINE_STATS], ring[RINGCAP_INLINE_STATS];
+	struct rt_receiver receiver;
+	struct rt_queue queue;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_receiver_init(&receiver, &traffic, line.b.ifindex, 400);
+	rt_send(line.a.sender, &traffic, 0, 400);
+	rt_line_check(&line, 400, stats);
+	rt_line_stats(&line, ring, NULL);
+	RT_EQUAL(ring[RINGCAP_INLINE_BRIDGED], 200);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 200);
+	rt_ring_wait(line.b.ring, 200);
+	RT_EQUAL(rt_line_judge(&queue, NULL, NULL), 200);
+	rt_ring_wait(line.b.ring, 400);
+	rt_queue_read(&line.b.queue, rt_receive, &receiver);
+	RT_EQUAL(receiver.count, 400);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* ---- events under traffic ---- */
+
+struct rt_stream {
+	int sender;
+	u32 first, count;
+	u32 pause_us;
+	pthread_t thread;
+};
+
+static const struct rt_traffic rt_streams = { .flows = 2 };
+
+/* Sends every second number, which is one flow, from one processor. */
+static void *rt_stream_run(void *arg)
+{
+	const struct rt_stream *stream = arg;
+	u32 n;
+
+	rt_pin(stream->first);
+	for (n = 0; n < stream->count; n++) {
+		rt_send(stream->sender, &rt_streams, stream->first + 2 * n, 1);
+		if (n % 20 == 19)
+			usleep(stream->pause_us);
+	}
+	return NULL;
+}
+
+struct rt_order {
+	struct rt_receiver receiver;
+	u32 next[2];
+};
+
+static void rt_receive_in_order(const struct ringcap_slot *slot, const u8 *packet, void *arg)
+{
+	struct rt_order *order = arg;
+	u32 number = rt_packet_number(packet, slot->caplen);
+
+	rt_receive(slot, packet, &order->receiver);
+	RT_CHECK(number >= order->next[number % 2], "packet %u came after %u of its flow", number,
+		 order->next[number % 2] - 1);
+	order->next[number % 2] = number + 1;
+}
+
+/* A consumer in a process of its own: it reads and passes everything, with a pause in between. */
+static pid_t rt_consumer_start(const struct rt_line *line, u32 pause_us)
+{
+	pid_t pid = fork();
+	struct rt_queue queue;
+
+	RT_CHECK(pid >= 0, "%m");
+	if (pid)
+		return pid;
+	/* It ends with the case. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rt_queue_open(&queue, line->cluster, 0);
+	for (;;) {
+		if (pause_us)
+			usleep(pause_us);
+		else
+			rt_queue_poll(&queue, 100);
+		rt_line_judge(&queue, NULL, NULL);
+	}
+}
+
+static void rt_consumer_kill(pid_t pid)
+{
+	RT_CHECK(!kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid, "%m");
+}
+
+static bool rt_line_is_attached(const struct rt_line *line)
+{
+	struct rt_queue_counts counts;
+
+	rt_queue_counts(line->cluster, 0, &counts);
+	return counts.attached;
+}
+
+static u64 rt_line_stat(const struct rt_line *line, u32 stat)
+{
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rt_line_stats(line, NULL, stats);
+	return stats[stat];
+}
+
+/* What disturbs the consumer while two streams run; it returns when it has done so often enough. */
+typedef void (*rt_disturb_fn)(const struct rt_line *line);
+
+static void rt_line_disturbed(struct rt_line *line, rt_disturb_fn disturb, u32 count, u64 *stats)
+{
+	struct rt_stream streams[2];
+	struct rt_order order = {};
+	u64 arrived;
+	u32 i;
+
+	rt_line_open(line);
+	rt_receiver_init(&order.receiver, &rt_streams, line->b.ifindex, 2 * count);
+	for (i = 0; i < 2; i++) {
+		streams[i] = (struct rt_stream){ .sender = rt_sender_open("a0"), .first = i, .count = count, .pause_us = 3000 };
+		RT_CHECK(!pthread_create(&streams[i].thread, NULL, rt_stream_run, &streams[i]), "no thread");
+	}
+	disturb(line);
+	for (i = 0; i < 2; i++)
+		pthread_join(streams[i].thread, NULL);
+	rt_ring_wait(line->ring, 2 * count);
+	/* Nobody is left who could give a verdict. */
+	RT_EVENTUALLY(!rt_line_is_attached(line), 10000);
+	rt_line_check(line, 2 * count, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 0);
+	arrived = stats[RINGCAP_INLINE_PASSED] + stats[RINGCAP_INLINE_BYPASS_UNATTENDED] +
+		  stats[RINGCAP_INLINE_BYPASS_FULL] + stats[RINGCAP_INLINE_BYPASS_HUNG];
+	rt_ring_wait(line->b.ring, arrived);
+	rt_queue_read(&line->b.queue, rt_receive_in_order, &order);
+	RT_EQUAL(order.receiver.count, arrived);
+	RT_EQUAL(stats[RINGCAP_INLINE_UNKNOWN] + stats[RINGCAP_INLINE_REFUSED], 0);
+	rt_line_close(line);
+}
+
+/* Consumers come and are killed. */
+static void rt_disturb_kill(const struct rt_line *line)
+{
+	u32 round;
+	pid_t pid;
+
+	for (round = 0; round < 6; round++) {
+		u64 passed = rt_line_stat(line, RINGCAP_INLINE_PASSED);
+
+		pid = rt_consumer_start(line, 0);
+		RT_EVENTUALLY(rt_line_stat(line, RINGCAP_INLINE_PASSED) > passed + 20, 30000);
+		usleep(20000);
+		rt_consumer_kill(pid);
+		usleep(20000);
+	}
+}
+
+#define RT_STREAM_PACKETS 3000
+
+RT_CASE(inline_unattended_open)
+{
+	struct rt_line line = { .open = RINGCAP_OPEN_UNATTENDED, .hung_ms = 60000 };
+	const u32 count = RT_STREAM_PACKETS;
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rt_line_disturbed(&line, rt_disturb_kill, count, stats);
+	RT_CHECK(stats[RINGCAP_INLINE_BYPASS_UNATTENDED] && stats[RINGCAP_INLINE_PASSED], "no event");
+	RT_EQUAL(stats[RINGCAP_INLINE_BYPASS_UNATTENDED] + stats[RINGCAP_INLINE_PASSED], 2 * count);
+}
+
+RT_CASE(inline_unattended_closed)
+{
+	struct rt_line line = { .open = RINGCAP_OPEN_FULL | RINGCAP_OPEN_HUNG, .hung_ms = 60000 };
+	const u32 count = RT_STREAM_PACKETS;
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rt_line_disturbed(&line, rt_disturb_kill, count, stats);
+	RT_CHECK(stats[RINGCAP_INLINE_BLOCK_UNATTENDED] && stats[RINGCAP_INLINE_PASSED], "no event");
+	RT_EQUAL(stats[RINGCAP_INLINE_BLOCK_UNATTENDED] + stats[RINGCAP_INLINE_PASSED], 2 * count);
+}
+
+/* A consumer is stopped for longer than a packet may wait, and goes on. */
+static void rt_disturb_stop(const struct rt_line *line)
+{
+	u32 stat = line->open & RINGCAP_OPEN_HUNG ? RINGCAP_INLINE_BYPASS_HUNG : RINGCAP_INLINE_BLOCK_HUNG, round;
+	pid_t pid = rt_consumer_start(line, 0);
+
+	for (round = 0; round < 4; round++) {
+		u64 passed = rt_line_stat(line, RINGCAP_INLINE_PASSED), hung = rt_line_stat(line, stat);
+
+		RT_EVENTUALLY(rt_line_stat(line, RINGCAP_INLINE_PASSED) > passed + 20, 30000);
+		RT_CHECK(!kill(pid, SIGSTOP), "%m");
+		RT_EVENTUALLY(rt_line_stat(line, stat) > hung + 20, 30000);
+		RT_CHECK(!kill(pid, SIGCONT), "%m");
+	}
+	/* Until the streams have ended. */
+	rt_ring_wait(line->ring, 2 * RT_STREAM_PACKETS);
+	RT_EVENTUALLY(!rt_line_stat(line, RINGCAP_INLINE_HELD), 30000);
+	rt_consumer_kill(pid);
+}
+
+RT_CASE(inline_hung_open)
+{
+	struct rt_line line = { .open = RINGCAP_OPEN_HUNG, .hung_ms = 50 };
+	const u32 count = RT_STREAM_PACKETS;
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rt_line_disturbed(&line, rt_disturb_stop, count, stats);
+	RT_CHECK(stats[RINGCAP_INLINE_LATE], "no late verdict");
+	RT_EQUAL(stats[RINGCAP_INLINE_BYPASS_HUNG] + stats[RINGCAP_INLINE_PASSED] +
+		 stats[RINGCAP_INLINE_BLOCK_UNATTENDED], 2 * count);
+}
+
+RT_CASE(inline_hung_closed)
+{
+	struct rt_line line = { .open = RINGCAP_OPEN_UNATTENDED | RINGCAP_OPEN_FULL, .hung_ms = 50 };
+	const u32 count = RT_STREAM_PACKETS;
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rt_line_disturbed(&line, rt_disturb_stop, count, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_BLOCK_HUNG] + stats[RINGCAP_INLINE_PASSED] +
+		 stats[RINGCAP_INLINE_BYPASS_UNATTENDED], 2 * count);
+}
+
+/* A consumer that is too slow for its small lane. */
+static void rt_disturb_slow(const struct rt_line *line)
+{
+	u32 stat = line->open & RINGCAP_OPEN_FULL ? RINGCAP_INLINE_BYPASS_FULL : RINGCAP_INLINE_BLOCK_FULL, round;
+	pid_t pid = rt_consumer_start(line, 0);
+
+	for (round = 0; round < 3; round++) {
+		u64 passed = rt_line_stat(line, RINGCAP_INLINE_PASSED), full = rt_line_stat(line, stat);
+
+		RT_EVENTUALLY(rt_line_stat(line, RINGCAP_INLINE_PASSED) > passed + 20, 30000);
+		RT_CHECK(!kill(pid, SIGSTOP), "%m");
+		RT_EVENTUALLY(rt_line_stat(line, stat) > full, 60000);
+		RT_CHECK(!kill(pid, SIGCONT), "%m");
+	}
+	rt_ring_wait(line->ring, 2 * 4000);
+	RT_EVENTUALLY(!rt_line_stat(line, RINGCAP_INLINE_HELD), 30000);
+	rt_consumer_kill(pid);
+}
+
+RT_CASE(inline_full_open)
+{
+	struct rt_line line = { .open = RINGCAP_OPEN_FULL, .hung_ms = 60000, .lane_size = RINGCAP_LANE_SIZE_MIN };
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rt_line_disturbed(&line, rt_disturb_slow, 4000, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_BYPASS_FULL] + stats[RINGCAP_INLINE_PASSED] +
+		 stats[RINGCAP_INLINE_BLOCK_UNATTENDED], 2 * 4000);
+}
+
+RT_CASE(inline_full_closed)
+{
+	struct rt_line line = { .open = 0, .hung_ms = 60000, .lane_size = RINGCAP_LANE_SIZE_MIN };
+	u64 stats[RINGCAP_INLINE_STATS];
+
+	rt_line_disturbed(&line, rt_disturb_slow, 4000, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_BLOCK_FULL] + stats[RINGCAP_INLINE_PASSED] +
+		 stats[RINGCAP_INLINE_BLOCK_UNATTENDED], 2 * 4000);
+}
+
+RT_CASE(inline_events)
+{
+	struct rt_line line = { .open = RT_OPEN_ALL };
+	struct rt_traffic traffic = { .flows = 1 };
+	struct rt_queue queue;
+
+	rt_line_open(&line);
+	rt_events_open();
+	rt_send(line.a.sender, &traffic, 0, 5);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_PAST, line.cluster, RT_PATIENCE_MS), "nobody was told");
+	rt_queue_open(&queue, line.cluster, 0);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_BACK, line.cluster, RT_PATIENCE_MS), "nobody was told");
+	/* Nobody answers for it. */
+	rt_send(line.a.sender, &traffic, 5, 1);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_PAST, line.cluster, RT_PATIENCE_MS), "nobody was told");
+	RT_EQUAL(rt_line_stat(&line, RINGCAP_INLINE_BYPASS_HUNG), 1);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 1);
+	rt_send(line.a.sender, &traffic, 6, 1);
+	RT_CHECK(rt_events_wait(RINGCAP_EVENT_BACK, line.cluster, RT_PATIENCE_MS), "nobody was told");
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* A queue that is taken back lets its packets go, and its successor goes on with its counts. */
+RT_CASE(inline_revoke)
+{
+	struct rt_line line = { .open = RINGCAP_OPEN_UNATTENDED, .hung_ms = 60000 };
+	struct ringcap_verdict verdict = { .verdict = RINGCAP_VERDICT_PASS };
+	struct rt_traffic traffic = { .flows = 1 };
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue queue, next;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_send(line.a.sender, &traffic, 0, 20);
+	rt_ring_wait(line.ring, 20);
+	RT_EQUAL(rt_verdicts(queue.fd, &verdict, 1, NULL), 1);
+	RT_EQUAL(rt_queue_revoke(line.cluster, 0, 0), 0);
+	RT_EQUAL(rt_verdicts(queue.fd, &verdict, 1, NULL), -ENODEV);
+	rt_line_check(&line, 20, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 1);
+	RT_EQUAL(stats[RINGCAP_INLINE_BYPASS_UNATTENDED], 19);
+	rt_queue_open(&next, line.cluster, 0);
+	rt_send(line.a.sender, &traffic, 20, 5);
+	rt_ring_wait(line.ring, 25);
+	RT_EQUAL(rt_line_judge(&next, NULL, NULL), 5);
+	rt_line_check(&line, 25, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 6);
+	rt_ring_wait(line.b.ring, 25);
+	rt_queue_close(&next);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* ---- hostile consumers ---- */
+
+struct rt_hostile {
+	int fd;
+	u64 seed;
+	u32 steps;
+	pthread_t thread;
+};
+
+static void rt_hostile_verdict(u64 *seed, struct ringcap_verdict *verdict, const u8 *bytes)
+{
+	static const u64 addresses[] = { 0, 8, ~0ULL, 1ULL << 47, 0xffff888000000000ULL };
+
+	*verdict = (struct ringcap_verdict){
+		.position = rt_random(seed) % 20000 / 8 * 8,
+		.verdict = rt_random(seed) % 8 ? 1 + rt_random(seed) % 3 : (u8)rt_random(seed),
+		.len = rt_random(seed) % 4 ? 60 : rt_random(seed),
+		.data = rt_random(seed) % 4 ? (u64)(uintptr_t)bytes : addresses[rt_random(seed) % 5],
+		.lane = rt_random(seed) % 50 ? 0 : (u16)rt_random(seed),
+		.flags = rt_random(seed) % 50 ? 0 : (u8)rt_random(seed),
+	};
+}
+
+/* Two threads give verdicts on anything, from anywhere. */
+static void *rt_hostile_run(void *arg)
+{
+	static const u8 bytes[64] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5 };
+	struct rt_hostile *hostile = arg;
+	struct ringcap_verdict verdicts[100];
+	u32 step, i;
+
+	for (step = 0; step < hostile->steps; step++) {
+		for (i = 0; i < 100; i++)
+			rt_hostile_verdict(&hostile->seed, &verdicts[i], bytes);
+		rt_verdicts(hostile->fd, verdicts, 1 + rt_random(&hostile->seed) % 100, NULL);
+		if (step % 16 == 0)
+			rt_verdicts(hostile->fd, (void *)(uintptr_t)(rt_random(&hostile->seed) * 4096ULL), 1000, NULL);
+		if (step % 16 == 8)
+			rt_verdicts(hostile->fd, verdicts, UINT32_MAX, NULL);
+	}
+	return NULL;
+}
+
+/* Its process ends in the middle of it all. */
+static void rt_hostile_consumer(const struct rt_line *line, u64 seed)
+{
+	struct rt_hostile hostile[2];
+	struct rt_queue queue;
+	u64 random = seed;
+	u32 i;
+
+	rt_queue_open(&queue, line->cluster, 0);
+	for (i = 0; i < 2; i++) {
+		hostile[i] = (struct rt_hostile){ .fd = queue.fd, .seed = seed + i, .steps = rt_scaled(200) };
+		RT_CHECK(!pthread_create(&hostile[i].thread, NULL, rt_hostile_run, &hostile[i]), "no thread");
+	}
+	for (i = 0; i < 200; i++) {
+		queue.consumer[0].released = rt_random(&random) % 3 ? queue.kernel[0].producer : (u64)rt_random(&random) << 20;
+		usleep(200);
+	}
+	close(queue.fd);
+	pthread_join(hostile[seed % 2].thread, NULL);
+	_exit(0);
+}
+
+RT_CASE(inline_hostile)
+{
+	struct rt_line line = { .open = RT_OPEN_ALL, .hung_ms = 20, .lane_size = RINGCAP_LANE_SIZE_MIN };
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_stream stream;
+	const u32 count = 3000;
+	u32 round;
+	pid_t pid;
+
+	rt_line_open(&line);
+	stream = (struct rt_stream){ .sender = rt_sender_open("a0"), .count = count, .pause_us = 2000 };
+	RT_CHECK(!pthread_create(&stream.thread, NULL, rt_stream_run, &stream), "no thread");
+	for (round = 0; round < 6; round++) {
+		pid = fork();
+		RT_CHECK(pid >= 0, "%m");
+		if (!pid)
+			rt_hostile_consumer(&line, round);
+		RT_CHECK(waitpid(pid, NULL, 0) == pid, "%m");
+		RT_EVENTUALLY(!rt_line_is_attached(&line), 10000);
+	}
+	pthread_join(stream.thread, NULL);
+	rt_line_check(&line, count, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 0);
+	rt_line_close(&line);
+}
+
+/* ---- everything goes, under traffic ---- */
+
+static volatile int rt_no_more;
+
+static void *rt_send_on(void *arg)
+{
+	struct rt_traffic traffic = { .flows = 7, .max_len = 300 };
+	u32 number = 0;
+
+	while (!rt_no_more) {
+		rt_send(*(int *)arg, &traffic, number, 5);
+		number += 5;
+		usleep(300);
+	}
+	return NULL;
+}
+
+/* The ring, the cluster, the interfaces and the consumer come and go, in any order, while packets wait. */
+RT_CASE(inline_churn)
+{
+	struct rt_line line = { .open = RT_OPEN_ALL, .hung_ms = 30 };
+	const u32 rounds = rt_rounds(200, 40);
+	pthread_t thread;
+	u64 seed = 9;
+	u32 round;
+	pid_t pid;
+
+	rt_line_open(&line);
+	RT_CHECK(!pthread_create(&thread, NULL, rt_send_on, &line.a.sender), "no thread");
+	for (round = 0; round < rounds; round++) {
+		pid = round % 2 ? rt_consumer_start(&line, 0) : 0;
+		usleep(rt_random(&seed) % 20000);
+		line.open = rt_random(&seed) % 8;
+		line.queues = 1;
+		rt_line_set_cluster(&line);
+		switch (rt_random(&seed) % 5) {
+		case 0:
+			RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, line.ring), 0);
+			break;
+		case 1:
+			RT_EQUAL(rt_delete(RINGCAP_CMD_RING_DEL, line.ring), 0);
+			if (pid)
+				rt_consumer_kill(pid);
+			pid = 0;
+			RT_EVENTUALLY(!rt_delete(RINGCAP_CMD_CLUSTER_DEL, line.cluster), 10000);
+			RT_EQUAL(rt_line_set_cluster(&line), 0);
+			break;
+		case 2:
+			rt_link_delete("b1");
+			rt_ip("link add b1 type veth peer name b0");
+			rt_ip("link set b1 up");
+			rt_ip("link set b0 up");
+			line.b1 = rt_ifindex("b1");
+			break;
+		case 3:
+			rt_queue_revoke(line.cluster, 0, 0);
+			break;
+		default:
+			line.queues = 2;
+			rt_line_set_cluster(&line);
+			line.queues = 1;
+			rt_line_set_cluster(&line);
+		}
+		if (pid)
+			rt_consumer_kill(pid);
+		RT_CHECK(!rt_line_set_ring(&line), "%s", rt_reason);
+	}
+	rt_no_more = 1;
+	pthread_join(thread, NULL);
+	/* The last ring and cluster go with the namespace, while packets wait for a consumer. */
+	rt_consumer_start(&line, 1000000);
+	RT_EVENTUALLY(rt_line_is_attached(&line), 10000);
+	rt_send(line.a.sender, &rt_streams, 0, 100);
+	rt_line_close(&line);
+}
+
+/* ---- refusals ---- */
+
+struct rt_wrong_ring {
+	u32 ifindex[3], peer[3], direction;
+	u32 snaplen, defrag, sample, transparent, addressed, rx_queues, follows;
+	const char *output[2];
+};
+
+static void rt_refused_ring(const char *name, const struct rt_wrong_ring *wrong, int err, const char *reason)
+{
+	u64 before = rt_control_digest(), all = 1;
+	static struct rt_message message;
+	u32 i, nest;
+	int got;
+
+	rt_message_init(&message, RINGCAP_CMD_RING_SET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, name);
+	for (i = 0; i < 2 && wrong->output[i]; i++)
+		rt_message_put_name(&message, RINGCAP_A_OUTPUT, wrong->output[i]);
+	for (i = 0; i < 3 && wrong->ifindex[i]; i++) {
+		nest = rt_message_nest(&message, RINGCAP_A_TAP);
+		rt_message_put_u32(&message, RINGCAP_A_TAP_IFINDEX, wrong->ifindex[i]);
+		if (wrong->peer[i])
+			rt_message_put_u32(&message, RINGCAP_A_TAP_PEER, wrong->peer[i]);
+		if (wrong->direction)
+			rt_message_put_u32(&message, RINGCAP_A_TAP_DIRECTION, wrong->direction);
+		if (wrong->rx_queues)
+			rt_message_put(&message, RINGCAP_A_TAP_RX_QUEUES, &all, sizeof(all));
+		if (wrong->follows)
+			rt_message_put_u32(&message, RINGCAP_A_TAP_FOLLOWS, 1);
+		rt_message_nest_end(&message, nest);
+	}
+	if (wrong->snaplen)
+		rt_message_put_u32(&message, RINGCAP_A_SNAPLEN, wrong->snaplen);
+	if (wrong->defrag)
+		rt_message_put_u32(&message, RINGCAP_A_DEFRAG, 1);
+	if (wrong->sample)
+		rt_message_put_u32(&message, RINGCAP_A_SAMPLE, wrong->sample);
+	if (wrong->addressed)
+		rt_message_put_u32(&message, RINGCAP_A_ADDRESSED, wrong->addressed);
+	if (wrong->transparent)
+		rt_message_put_u32(&message, RINGCAP_A_TRANSPARENT, wrong->transparent);
+	got = rt_call(&message, NULL, NULL);
+	RT_CHECK(got == err && strstr(rt_reason, reason), "%d (%s), not %d (%s)", got, rt_reason, err, reason);
+	RT_CHECK(rt_control_digest() == before, "%s: and yet something has changed", reason);
+}
+
+RT_CASE(inline_refused_rings)
+{
+	struct rt_line line = { .open = RT_OPEN_ALL };
+	struct rt_cluster plain = { .name = "plain", .lane_size = RINGCAP_LANE_SIZE_MIN };
+	const char *in_line = line.cluster;
+	u32 a, b, c, d, lo;
+
+	rt_line_open(&line);
+	rt_veth_create("c0", "c1");
+	rt_veth_create("d0", "d1");
+	a = rt_ifindex("c0");
+	b = rt_ifindex("d0");
+	c = rt_ifindex("c1");
+	d = rt_ifindex("d1");
+	lo = rt_ifindex("lo");
+	RT_EQUAL(rt_cluster_set(&plain), 0);
+#define RT_REFUSED(err, reason, ...) rt_refused_ring("new", &(struct rt_wrong_ring){ __VA_ARGS__ }, -(err), reason)
+#define RT_PAIR .ifindex = { a, b }, .peer = { b, a }, .output = { in_line }
+	RT_REFUSED(EINVAL, "its own peer", .ifindex = { a, b }, .peer = { a, b }, .output = { in_line });
+	RT_REFUSED(EINVAL, "all taps of a ring have a peer", .ifindex = { b, a }, .peer = { 0, b }, .output = { in_line });
+	RT_REFUSED(EINVAL, "whose peer is this interface", .ifindex = { a }, .peer = { b }, .output = { in_line });
+	RT_REFUSED(EINVAL, "whose peer is this interface", .ifindex = { a, b, d }, .peer = { b, d, a }, .output = { in_line });
+	RT_REFUSED(EINVAL, "takes everything that is received", RT_PAIR, .direction = RINGCAP_DIRECTION_BOTH);
+	RT_REFUSED(EINVAL, "takes everything that is received", RT_PAIR, .rx_queues = 1);
+	RT_REFUSED(EINVAL, "takes everything that is received", RT_PAIR, .follows = 1);
+	RT_REFUSED(EINVAL, "at least 64 bytes", RT_PAIR, .snaplen = 63);
+	RT_REFUSED(EINVAL, "fragments on as they are", RT_PAIR, .defrag = 1);
+	RT_REFUSED(EINVAL, "does not sample", RT_PAIR, .sample = 2);
+	RT_REFUSED(EINVAL, "0 or 1", RT_PAIR, .addressed = 2);
+	RT_REFUSED(EINVAL, "goes with RINGCAP_A_TAP_PEER", .ifindex = { a }, .addressed = 1, .output = { "plain" });
+	RT_REFUSED(EINVAL, "needs an in-line cluster", .ifindex = { a, b }, .peer = { b, a }, .output = { "plain" });
+	RT_REFUSED(EINVAL, "fed only by rings whose taps have peers", .ifindex = { a, b }, .output = { in_line });
+	RT_REFUSED(EOPNOTSUPP, "Ethernet", .ifindex = { a, lo }, .peer = { lo, a }, .output = { in_line });
+	RT_REFUSED(ENODEV, "no interface", .ifindex = { a, 99999 }, .peer = { 99999, a }, .output = { in_line });
+	RT_REFUSED(ELOOP, "round for ever", .ifindex = { a, c }, .peer = { c, a }, .output = { in_line });
+	RT_REFUSED(EBUSY, "another ring", .ifindex = { a, line.a1 }, .peer = { line.a1, a }, .output = { in_line });
+	rt_ip("address add 10.8.0.1/24 dev d0");
+	RT_REFUSED(EADDRINUSE, "has an IP address", RT_PAIR);
+	rt_ip("address flush dev d0");
+	/* Where the kernel has IPv6. */
+	if (rt_write_file("/proc/sys/net/ipv6/conf/d0/disable_ipv6", "0")) {
+		rt_ip("address add fd00::1/64 dev d0");
+		RT_REFUSED(EADDRINUSE, "has an IP address", RT_PAIR);
+		rt_ip("address flush dev d0");
+	}
+	RT_EQUAL(rt_link_add_vlan("d0", "d0.5", 5, 1), 0);
+	RT_REFUSED(EBUSY, "VLAN interfaces", RT_PAIR);
+	RT_EQUAL(rt_link_remove("d0.5"), 0);
+	rt_refused_ring(line.ring, &(struct rt_wrong_ring){ .ifindex = { line.a1, line.b1 }, .peer = { line.b1, line.a1 },
+							      .output = { "plain" } }, -EINVAL, "needs an in-line cluster");
+	rt_line_close(&line);
+}
+
+static void rt_refused_number_of(const char *name, u32 open, int type, u32 value, int err, const char *reason)
+{
+	u64 before = rt_control_digest();
+	static struct rt_message message;
+	int got;
+
+	rt_message_init(&message, RINGCAP_CMD_CLUSTER_SET, 0);
+	rt_message_put_name(&message, RINGCAP_A_NAME, name);
+	if (type != RINGCAP_A_INLINE && open != UINT32_MAX)
+		rt_message_put_u32(&message, RINGCAP_A_INLINE, open);
+	rt_message_put_u32(&message, type, value);
+	got = rt_call(&message, NULL, NULL);
+	RT_CHECK(got == err && strstr(rt_reason, reason), "%d (%s), not %d (%s)", got, rt_reason, err, reason);
+	RT_CHECK(rt_control_digest() == before, "%s: and yet something has changed", reason);
+}
+
+RT_CASE(inline_refused_clusters)
+{
+	struct rt_line line = { .open = RT_OPEN_ALL };
+	const char *names[2] = { "new" };
+	struct rt_queue queue;
+	u32 i;
+
+	rt_line_open(&line);
+	names[1] = line.cluster;
+	for (i = 0; i < 2; i++) {
+		rt_refused_number_of(names[i], 0, RINGCAP_A_INLINE, 8, -EINVAL, "RINGCAP_A_INLINE: the events");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_HUNG_MS, 0, -EINVAL, "1 to 60000 milliseconds");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_HUNG_MS, 60001, -EINVAL, "1 to 60000 milliseconds");
+		rt_refused_number_of(names[i], UINT32_MAX, RINGCAP_A_HUNG_MS, 5, -EINVAL, "goes with RINGCAP_A_INLINE");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_LANES, 2, -EINVAL, "has one lane");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_LANE_SIZE, 8U << 20, -EINVAL, "at most 4194304 bytes");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_BALANCE, RINGCAP_BALANCE_ROUND_ROBIN, -EINVAL, "stays in its queue");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_BALANCE, RINGCAP_BALANCE_BOTH_ENDS, -EINVAL, "stays in its queue");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_WHEN_FULL, 1, -EINVAL, "what happens then");
+		rt_refused_number_of(names[i], 0, RINGCAP_A_WHEN_UNATTENDED, 1, -EINVAL, "what happens then");
+	}
+	rt_refused_number_of(line.cluster, UINT32_MAX, RINGCAP_A_QUEUES, 1, -EOPNOTSUPP, "when it is made");
+	rt_refused_number_of(line.a.cluster, 0, RINGCAP_A_INLINE, 0, -EOPNOTSUPP, "when it is made");
+	rt_queue_open(&queue, line.cluster, 0);
+	/* Flows would move to other queues while their packets wait. */
+	rt_refused_number_of(line.cluster, 0, RINGCAP_A_BALANCE, RINGCAP_BALANCE_TWO_TUPLE, -EBUSY, "how packets are balanced");
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
