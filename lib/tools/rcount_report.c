@@ -11,6 +11,7 @@ static const char *const drop_names[RINGCAP_DROP_REASONS] = {
 	[RINGCAP_DROP_FULL] = "full",
 	[RINGCAP_DROP_UNATTENDED] = "unattended",
 	[RINGCAP_DROP_NOMEM] = "nomem",
+	[RINGCAP_DROP_HUNG] = "hung",
 };
 
 /* Loads a counter of a thread that is still counting. */

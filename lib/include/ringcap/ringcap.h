@@ -253,6 +253,19 @@ int ringcap_inject_flush(struct ringcap *h);
 /* Tells how many of the flushed packets were sent and how many failed. */
 int ringcap_inject_stats(const struct ringcap *h, struct ringcap_inject_stats *stats);
 
+/*
+ * In a queue of an in-line cluster: the number by which a verdict names the packet of a slot that is received and not
+ * released.
+ */
+uint64_t ringcap_position(const struct ringcap *h, const struct ringcap_slot *slot);
+
+/*
+ * Gives n verdicts on packets of an in-line queue, in order. Returns how many of them found their packet. The others
+ * came too late, or were not the first. If a verdict is invalid, those before it are given; if it is the first, this
+ * returns an error as RINGCAP_IOC_VERDICT does, or -ENOTSUP with the eBPF engine.
+ */
+int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict *verdicts, unsigned int n);
+
 void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
 
 /*
