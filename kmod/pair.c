@@ -209,7 +209,9 @@ bool rc_pair_is(const struct rc_tap *tap, const struct rc_tap_spec *spec)
 {
 	if (tap->peer != spec->peer)
 		return false;
-	return !spec->peer || rtnl_dereference(tap->egress.dev) == __dev_get_by_index(tap->ring->rc_net->net, spec->peer);
+	if (!spec->peer)
+		return true;
+	return rtnl_dereference(tap->egress.dev) == __dev_get_by_index(tap->ring->rc_net->net, spec->peer);
 }
 
 int rc_pair_open(struct rc_tap *tap, const struct rc_tap_spec *spec, struct netlink_ext_ack *extack)

@@ -970,6 +970,7 @@ RT_CASE(inline_refused_rings)
 	struct rt_line line = { .open = RT_OPEN_ALL };
 	struct rt_cluster plain = { .name = "plain", .lane_size = RINGCAP_LANE_SIZE_MIN };
 	const char *in_line = line.cluster;
+	struct rt_wrong_ring unfed;
 	u32 a, b, c, d, lo;
 
 	rt_line_open(&line);
@@ -1013,8 +1014,8 @@ RT_CASE(inline_refused_rings)
 	RT_EQUAL(rt_link_add_vlan("d0", "d0.5", 5, 1), 0);
 	RT_REFUSED(EBUSY, "VLAN interfaces", RT_PAIR);
 	RT_EQUAL(rt_link_remove("d0.5"), 0);
-	rt_refused_ring(line.ring, &(struct rt_wrong_ring){ .ifindex = { line.a1, line.b1 }, .peer = { line.b1, line.a1 },
-							      .output = { "plain" } }, -EINVAL, "needs an in-line cluster");
+	unfed = (struct rt_wrong_ring){ .ifindex = { line.a1, line.b1 }, .peer = { line.b1, line.a1 }, .output = { "plain" } };
+	rt_refused_ring(line.ring, &unfed, -EINVAL, "needs an in-line cluster");
 	rt_line_close(&line);
 }
 
