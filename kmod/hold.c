@@ -454,6 +454,19 @@ void rc_hold_stats(struct rc_hold *hold, u64 *stats)
 	spin_unlock_bh(&hold->lock);
 }
 
+bool rc_hold_is_past(struct rc_hold *hold, struct rc_hold_episode *episode)
+{
+	bool past;
+
+	spin_lock_bh(&hold->lock);
+	past = hold->past;
+	*episode = hold->now;
+	if (past)
+		episode->ms = div_u64(ktime_get_ns() - hold->since, NSEC_PER_MSEC);
+	spin_unlock_bh(&hold->lock);
+	return past;
+}
+
 u64 rc_hold_memory(const struct rc_hold *hold)
 {
 	return sizeof(*hold) + rc_hold_entries(rc_lane_size(rc_hold_lane(hold))) * sizeof(*hold->index);

@@ -130,6 +130,9 @@ void rc_hold_inherit(struct rc_hold *hold, struct rc_hold *old);
 void rc_hold_stats(struct rc_hold *hold, u64 *stats);
 u64 rc_hold_memory(const struct rc_hold *hold);
 
+/* Whether packets go past the consumer now. If so, fills in @episode, with the milliseconds up to now. */
+bool rc_hold_is_past(struct rc_hold *hold, struct rc_hold_episode *episode);
+
 /* The next thing to tell listeners: RINGCAP_EVENT_PAST or _BACK with its episode, or 0. */
 u32 rc_hold_news(struct rc_hold *hold, struct rc_hold_episode *episode);
 

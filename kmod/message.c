@@ -164,9 +164,16 @@ int rc_message_put_ring(struct sk_buff *msg, const struct rc_ring *ring)
 static int rc_message_put_hold(struct sk_buff *msg, struct rc_hold *hold)
 {
 	u64 stats[RINGCAP_INLINE_STATS];
+	struct rc_hold_episode now;
 
 	rc_hold_stats(hold, stats);
-	return nla_put(msg, RINGCAP_A_INLINE_STATS, sizeof(stats), stats);
+	if (nla_put(msg, RINGCAP_A_INLINE_STATS, sizeof(stats), stats))
+		return -EMSGSIZE;
+	if (!rc_hold_is_past(hold, &now))
+		return 0;
+	return nla_put_u32(msg, RINGCAP_A_PAST, now.event) ?:
+	       rc_attr_put_u64(msg, RINGCAP_A_PAST_PACKETS, now.packets) ?:
+	       rc_attr_put_u64(msg, RINGCAP_A_PAST_MS, now.ms);
 }
 
 static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)

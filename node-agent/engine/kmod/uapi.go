@@ -718,6 +718,9 @@ type queueGetReply struct {
 	LanesTaken     uint32
 	FullestLane    uint64
 	InlineStats    array[uint64]
+	Past           uint32
+	PastPackets    uint64
+	PastMs         uint64
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -763,6 +766,12 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.FullestLane = d.Uint64()
 		case attrInlineStats:
 			m.InlineStats = array[uint64](d.Bytes())
+		case attrPast:
+			m.Past = d.Uint32()
+		case attrPastPackets:
+			m.PastPackets = d.Uint64()
+		case attrPastMs:
+			m.PastMs = d.Uint64()
 		}
 	}
 	return m

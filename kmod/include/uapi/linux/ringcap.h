@@ -698,7 +698,7 @@ enum ringcap_cmd {
 	RINGCAP_CMD_RING_SET,		/* the rings' attributes; its clusters must exist. EDQUOT: max_rings_netns, ENOSPC: max_rings */
 	RINGCAP_CMD_RING_DEL,		/* NAME: deletes it */
 	RINGCAP_CMD_RING_GET,		/* NAME, or a dump, with counters */
-	RINGCAP_CMD_QUEUE_GET,		/* a dump of NAME's queues, or of all clusters', with counters */
+	RINGCAP_CMD_QUEUE_GET,		/* a dump of NAME's queues, or of all clusters', with counters, and PAST, PAST_PACKETS and PAST_MS until BACK */
 	RINGCAP_CMD_QUEUE_RESET,	/* NAME, QUEUE: empties and zeroes it; EBUSY while a consumer is attached */
 	RINGCAP_CMD_EVENT,		/* multicast: EVENT and what it is about */
 
