@@ -15,6 +15,8 @@ import (
 const (
 	MinArea = 128 << 10
 	MaxArea = 1 << 30
+	// MaxInlineArea is the maximum of a queue of a ring in line, which has one lane.
+	MaxInlineArea = 4 << 20
 	// MaxLanes is the maximum number of lanes of a queue in the module: one for each of 16 CPUs that produce, and one that further
 	// ones share. Lanes that no CPU wants take no memory.
 	MaxLanes = 17

@@ -9,9 +9,21 @@ import (
 
 // CaptureRingSpec defines what a ring captures, where and how.
 //
+// +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.queues) || type(self.queues) != string || self.queues != 'PerRxQueue' || self.balance == 'RxQueue'",message="spec.queues PerRxQueue gives each RX queue a queue of its own: set spec.balance to RxQueue, or spec.queues to a number"
-// +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.network)).size() <= 1",message="networks have the ring's name: give one of spec.interfaces a network, and the others in a ring of their own"
-// +kubebuilder:validation:XValidation:rule="self.interfaces.filter(i, has(i.pool)).size() <= 1",message="a ring tells of one pool what is in it: give one of spec.interfaces a pool, and the others in a ring of their own"
+// +kubebuilder:validation:XValidation:rule="has(self.interfaces) != has(self.inline)",message="give spec.interfaces, or spec.inline for a ring in line: one of the two"
+// +kubebuilder:validation:XValidation:rule="has(self.inline) == has(oldSelf.inline)",message="a ring is in line or not from the beginning, because its queues are: delete it, and create it with spec.inline"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || has(self.queues) && type(self.queues) == int",message="spec.inline: the consumers of the ring's own queues decide on the packets: set spec.queues to their number"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || self.direction == 'Receive'",message="spec.inline takes what both interfaces of a pair receive: leave spec.direction out"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || (type(self.transparentMode) == int ? self.transparentMode == 0 : self.transparentMode == 'Stack')",message="spec.inline works with any driver, in mode 0, and the stack gets none of the packets: leave spec.transparentMode out"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || !has(self.sampling)",message="spec.inline: consumers decide on each packet that the filter passes: leave spec.sampling out"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || !has(self.defragment) || !self.defragment",message="spec.inline sends fragments on as they are: leave spec.defragment out"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || !(self.balance in ['RoundRobin', 'BothEnds'])",message="spec.inline keeps the order of a flow, so a flow stays in its queue: choose another spec.balance than RoundRobin and BothEnds"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || self.whenFull == 'Drop' && self.whenUnattended == 'Drop'",message="spec.inline: set spec.inline.whenFull and spec.inline.whenUnattended, and leave spec.whenFull and spec.whenUnattended out"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || self.slots <= 4096",message="spec.inline: a queue has at most 4Mi of memory: set spec.slots to 4096 or less"
+// +kubebuilder:validation:XValidation:rule="!has(self.inline) || !has(self.nic) || !has(self.nic.promiscuous) || self.nic.promiscuous",message="spec.inline takes all packets, so both interfaces of a pair are promiscuous: leave spec.nic.promiscuous out"
+// +kubebuilder:validation:XValidation:rule="!has(self.interfaces) || self.interfaces.filter(i, has(i.network)).size() <= 1",message="networks have the ring's name: give one of spec.interfaces a network, and the others in a ring of their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.interfaces) || self.interfaces.filter(i, has(i.pool)).size() <= 1",message="a ring tells of one pool what is in it: give one of spec.interfaces a pool, and the others in a ring of their own"
 type CaptureRingSpec struct {
 	// nodeSelector selects nodes by their labels. Without it the ring is on all nodes.
 	//
@@ -20,13 +32,19 @@ type CaptureRingSpec struct {
 
 	// interfaces to capture, 1 to 16 selectors. On a node, each selector must match at least one interface, and all selectors
 	// together at most 64. A node with more matches refuses the ring with reason Unsupported. Interfaces of pods are an
-	// exception: the newest are left out and listed in the status.
+	// exception: the newest are left out and listed in the status. A ring has either interfaces or inline.
 	//
-	// +required
+	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	Interfaces []InterfaceSelector `json:"interfaces"`
+	Interfaces []InterfaceSelector `json:"interfaces,omitempty"`
+
+	// inline puts the ring between pairs of interfaces, in place of interfaces: consumers of its own queues decide which packets
+	// get from one interface to the other.
+	//
+	// +optional
+	Inline *Inline `json:"inline,omitempty"`
 
 	// direction of the packets to capture: Receive (default), Transmit or Both.
 	//
@@ -68,8 +86,8 @@ type CaptureRingSpec struct {
 	XDP XDP `json:"xdp,omitempty"`
 
 	// nodeTraffic sets whether the ring may use settings that can cut a node off from its network, on an interface that carries
-	// the node's own traffic: Refuse (default) or Allow. These settings are transparentMode 2, whose packets never reach the
-	// stack, and those that stop the device for a moment: nic.vlanOffload Disable, nic.rxRingSize, nic.rxQueues and
+	// the node's own traffic: Refuse (default) or Allow. These settings are transparentMode 2 and inline, whose packets never reach
+	// the stack, and those that stop the device for a moment: nic.vlanOffload Disable, nic.rxRingSize, nic.rxQueues and
 	// nic.driver.policy Replace. An interface carries the node's traffic if it has an address other than link-local, a default
 	// route or the route to the API server, or if it is below or above such an interface (bridge, bond, VLAN, Open vSwitch). In
 	// both cases, an agent that loses the API server right after it applied such a ring undoes it.

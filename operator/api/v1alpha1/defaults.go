@@ -17,6 +17,7 @@ const (
 	DefaultWatermarkTimeout = 10 * time.Millisecond
 	DefaultMemoryLimit      = "1Gi"
 	DefaultLinkTimeout      = 10 * time.Second
+	DefaultHungAfter        = 250 * time.Millisecond
 )
 
 // Default sets the fields that are not set.
@@ -52,8 +53,21 @@ func (s *CaptureRingSpec) Default() {
 	if s.Sampling != nil {
 		setDefault(&s.Sampling.By, SampleByPacket)
 	}
+	if s.Inline != nil {
+		s.Inline.Default()
+	}
 	s.NIC.Default()
 	s.QueueSettings.Default()
+}
+
+// Default sets the fields that are not set.
+func (i *Inline) Default() {
+	setDefault(&i.WhenUnattended, InlineBypass)
+	setDefault(&i.WhenFull, InlineBypass)
+	setDefault(&i.WhenHung, InlineBypass)
+	if i.HungAfter == nil {
+		i.HungAfter = &metav1.Duration{Duration: DefaultHungAfter}
+	}
 }
 
 // Default sets the fields that are not set.

@@ -61,16 +61,94 @@ spec:
     driver: {policy: Replace, nodeTraffic: Allow, linkTimeout: 30s}
 `
 
-// TestEveryFieldIsAccepted: one object with all of it, which comes back as the Go types have it.
+// fullInline has what excludes spec.interfaces.
+const fullInline = `
+apiVersion: ringcap.io/v1alpha1
+kind: CaptureRing
+metadata: {name: full-inline}
+spec:
+  queues: 4
+  inline:
+    pairs: [{interfaces: [eth1, eth2]}, {interfaces: [eth3, eth4.5], whenMissing: Report}]
+    whenUnattended: Block
+    whenFull: Bypass
+    whenHung: Block
+    hungAfter: 1s
+`
+
+// TestEveryFieldIsAccepted: objects with all of it, which come back as the Go types have it.
 func TestEveryFieldIsAccepted(t *testing.T) {
 	c := env.Client(t)
-	u, err := create(t, c, full)
+	for _, manifest := range []string{full, fullInline, inLine} {
+		u, err := create(t, c, manifest)
+		require.NoError(t, err)
+		var served, local v1alpha1.CaptureRing
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), &served))
+		require.NoError(t, yaml.UnmarshalStrict([]byte(manifest), &local))
+		local.Spec.Default()
+		requireSameYAML(t, local.Spec, served.Spec)
+	}
+}
+
+const inLine = `
+apiVersion: ringcap.io/v1alpha1
+kind: CaptureRing
+metadata: {name: in-line}
+spec:
+  queues: 2
+  inline: {pairs: [{interfaces: [eth1, eth2]}]}
+`
+
+// TestWhatARingInLineCannot: each is refused with the field and what to write instead.
+func TestWhatARingInLineCannot(t *testing.T) {
+	pairs := func(list string) string {
+		return strings.Replace(inLine, "[{interfaces: [eth1, eth2]}]", "["+list+"]", 1)
+	}
+	with := func(field string) string { return inLine + "  " + field }
+	also := func(field string) string { return strings.Replace(inLine, "eth2]}]", "eth2]}], "+field, 1) }
+	c := env.Client(t)
+	for name, tc := range map[string]struct{ manifest, field, message string }{
+		"neither of the two":       {strings.Replace(ring, "interfaces: [{name: mirror0}]", "queues: 1", 1), "spec", "give spec.interfaces, or spec.inline"},
+		"both":                     {with("interfaces: [{name: eth0}]"), "spec", "one of the two"},
+		"no pair":                  {pairs(""), "spec.inline.pairs", "at least 1"},
+		"a pair of one":            {pairs("{interfaces: [eth1]}"), "spec.inline.pairs[0].interfaces", "at least 2"},
+		"a pair of three":          {pairs("{interfaces: [eth1, eth2, eth3]}"), "spec.inline.pairs[0].interfaces", "at most 2"},
+		"an interface with itself": {pairs("{interfaces: [eth1, eth1]}"), "spec.inline.pairs[0]", "two different interfaces"},
+		"an interface in two":      {pairs("{interfaces: [eth1, eth2]}, {interfaces: [eth3, eth2]}"), "spec.inline", "give each interface one"},
+		"a glob":                   {pairs("{interfaces: [eth1, 'eth*']}"), "spec.inline.pairs[0].interfaces[1]", "should match"},
+		"a pair that may be gone":   {pairs("{interfaces: [eth1, eth2], whenMissing: Never}"), "spec.inline.pairs[0].whenMissing", `"Ignore", "Report"`},
+		"no queues":                {strings.Replace(inLine, "  queues: 2\n", "", 1), "spec", "set spec.queues to their number"},
+		"a queue each RX queue":    {strings.Replace(with("balance: RxQueue"), "queues: 2", "queues: PerRxQueue", 1), "spec", "set spec.queues to their number"},
+		"both directions":          {with("direction: Both"), "spec", "leave spec.direction out"},
+		"before the stack":         {with("transparentMode: 1"), "spec", "leave spec.transparentMode out"},
+		"not to the stack":         {with("transparentMode: RingOnly"), "spec", "leave spec.transparentMode out"},
+		"a sample":                 {with("sampling: {oneIn: 2}"), "spec", "leave spec.sampling out"},
+		"whole datagrams":          {with("defragment: true"), "spec", "leave spec.defragment out"},
+		"in turn":                  {with("balance: RoundRobin"), "spec", "a flow stays in its queue"},
+		"twice":                    {with("balance: BothEnds"), "spec", "a flow stays in its queue"},
+		"a stand-in when full":     {with("whenFull: Spread"), "spec", "set spec.inline.whenFull"},
+		"a stand-in":               {with("whenUnattended: Spread"), "spec", "set spec.inline.whenFull"},
+		"a queue too great":        {with("slots: 4097"), "spec", "set spec.slots to 4096 or less"},
+		"not promiscuous":          {with("nic: {promiscuous: false}"), "spec", "leave spec.nic.promiscuous out"},
+		"a policy of others":       {also("whenFull: Drop"), "spec.inline.whenFull", `"Bypass", "Block"`},
+		"no patience":              {also("hungAfter: 0s"), "spec.inline.hungAfter", "between 1ms and 1m"},
+		"too much patience":        {also("hungAfter: 61s"), "spec.inline.hungAfter", "between 1ms and 1m"},
+		"patience without unit":    {also("hungAfter: 250"), "spec.inline.hungAfter", "such as 250ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requireRefused(t, c, tc.manifest, tc.field, tc.message)
+		})
+	}
+}
+
+// TestARingStaysInLine: an edit cannot make it one, because its queues are made for it.
+func TestARingStaysInLine(t *testing.T) {
+	c := env.Client(t)
+	u, err := create(t, c, inLine)
 	require.NoError(t, err)
-	var served, local v1alpha1.CaptureRing
-	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), &served))
-	require.NoError(t, yaml.UnmarshalStrict([]byte(full), &local))
-	local.Spec.Default()
-	requireSameYAML(t, local.Spec, served.Spec)
+	delete(u.Object["spec"].(map[string]any), "inline")
+	u.Object["spec"].(map[string]any)["interfaces"] = []any{map[string]any{"name": "eth1"}}
+	require.ErrorContains(t, c.Update(t.Context(), u), "delete it, and create it with spec.inline")
 }
 
 // TestWhatContradictsItself: each is refused with the field and what to write instead.
