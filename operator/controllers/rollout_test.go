@@ -53,6 +53,25 @@ func TestNodesAreTold(t *testing.T) {
 	require.Error(t, w.Get(t.Context(), client.ObjectKey{Name: "told-windows"}, nc))
 }
 
+// TestNodesAreToldOfPairs: a node gets all of spec.inline, with its defaults.
+func TestNodesAreToldOfPairs(t *testing.T) {
+	w := newWorld(t)
+	w.node("paired")
+	ring := w.ring("line")
+	ring.Spec.Interfaces, ring.Spec.Queues = nil, v1alpha1.Queues(2)
+	ring.Spec.Inline = &v1alpha1.Inline{
+		Pairs: []v1alpha1.InterfacePair{{Interfaces: []string{"eth1", "eth2"}}}, WhenHung: v1alpha1.InlineBlock,
+	}
+	w.create(ring)
+	nc := w.capture("paired", []string{"line"}, nil)
+	require.Equal(t, &v1alpha1.Inline{
+		Pairs:          []v1alpha1.InterfacePair{{Interfaces: []string{"eth1", "eth2"}, WhenMissing: v1alpha1.WhenMissingReport}},
+		WhenUnattended: v1alpha1.InlineBypass, WhenFull: v1alpha1.InlineBypass, WhenHung: v1alpha1.InlineBlock,
+		HungAfter: &metav1.Duration{Duration: 250 * time.Millisecond},
+	}, nc.Spec.Rings[0].Spec.Inline)
+	require.Empty(t, nc.Spec.Rings[0].Spec.Interfaces)
+}
+
 // TestNodeCaptureIsRestored: what someone else changes in or deletes of a node's desired state comes back; what the agent
 // reported stays, and who wrote what is not remembered.
 func TestNodeCaptureIsRestored(t *testing.T) {

@@ -20,6 +20,13 @@ func interfaceKeysOf(ring *v1alpha1.CaptureRing) []interfaceKey {
 			keys = append(keys, interfaceKey{i.Name, i.Driver, i.PCIAddress, i.ResourceName})
 		}
 	}
+	if ring.Spec.Inline != nil {
+		for _, pair := range ring.Spec.Inline.Pairs {
+			for _, name := range pair.Interfaces {
+				keys = append(keys, interfaceKey{name: name})
+			}
+		}
+	}
 	return keys
 }
 
@@ -33,6 +40,10 @@ func (d *draft) ringSharesItsInterfaces(ring *v1alpha1.CaptureRing) *Verdict {
 			if a, b := older.Spec.Mode(), ring.Spec.Mode(); a != b && (a == v1alpha1.TransparentModeRingOnly || b == v1alpha1.TransparentModeRingOnly) {
 				return refuse(v1alpha1.ReasonModeConflict, "spec.transparentMode %d: CaptureRing %q, which is older, has the same interface in mode %d, "+
 					"and what a ring takes in mode 2 does not reach the stack: give both the same mode, or other interfaces", b, older.Name, a)
+			}
+			if older.Spec.Inline != nil && ring.Spec.Inline != nil {
+				return refuse(v1alpha1.ReasonModeConflict, "spec.inline: CaptureRing %q, which is older, has %s in a pair, and an interface is in one: "+
+					"take it out of one of the two", older.Name, p.name)
 			}
 		}
 	}

@@ -345,6 +345,32 @@ func TestInputStays(t *testing.T) {
 	require.Equal(t, *before, little)
 }
 
+// TestPairs: an interface is in the pair of one ring, the oldest; and no ring in mode 2 has it too. Others may capture it.
+func TestPairs(t *testing.T) {
+	pair := func(a, b string) func(*v1alpha1.CaptureRing) {
+		return func(r *v1alpha1.CaptureRing) {
+			r.Spec.Interfaces, r.Spec.Queues = nil, v1alpha1.Queues(256)
+			r.Spec.Inline = &v1alpha1.Inline{Pairs: []v1alpha1.InterfacePair{{Interfaces: []string{a, b}}}}
+			r.Spec.Default()
+		}
+	}
+	ringOnly := func(r *v1alpha1.CaptureRing) {
+		mode := v1alpha1.TransparentModeRingOnly
+		r.Spec.TransparentMode = &mode
+	}
+	p := plan.Make(plan.Input{Rings: rings{
+		ring("old", 0, pair("eth0", "eth1")), ring("young", 1, pair("eth2", "eth1")), ring("other", 2, pair("eth2", "eth3")),
+		ring("elsewhere", 3, pair("eth0", "eth1"), on("k", "v")), ring("copies", 4), ring("takes", 5, ringOnly),
+	}})
+	require.Equal(t, v1alpha1.ReasonAccepted, p.Rings["old"].Reason, "its 256 queues have at most 4Mi each")
+	require.Equal(t, v1alpha1.ReasonModeConflict, p.Rings["young"].Reason)
+	require.Contains(t, p.Rings["young"].Message, `CaptureRing "old", which is older, has eth1 in a pair`)
+	require.Equal(t, v1alpha1.ReasonAccepted, p.Rings["other"].Reason)
+	require.Equal(t, v1alpha1.ReasonModeConflict, p.Rings["elsewhere"].Reason)
+	require.Equal(t, v1alpha1.ReasonAccepted, p.Rings["copies"].Reason)
+	require.Equal(t, v1alpha1.ReasonModeConflict, p.Rings["takes"].Reason)
+}
+
 // TestOutputsOfARing: a ring feeds at most MaxOutputs sets of queues, the oldest.
 func TestOutputsOfARing(t *testing.T) {
 	cs := clusters{}

@@ -76,6 +76,10 @@ func (d *draft) ringFitsItsMemory(ring *v1alpha1.CaptureRing) *Verdict {
 	if ring.Spec.Queues == nil {
 		return nil
 	}
+	slotBytes, settings := sizing.SlotBytes(ring.Spec.SnapLength), ring.Spec.QueueSettings
+	if ring.Spec.Inline != nil {
+		settings.Slots = min(settings.Slots, sizing.MaxInlineArea/(slotBytes+sizing.ModuleSlot))
+	}
 	// Only each node knows the number of PerRxQueue: it is at least one.
-	return fitsMemory(ring.Spec.Engine, max(v1alpha1.QueueCount(ring.Spec.Queues), 1), sizing.SlotBytes(ring.Spec.SnapLength), ring.Spec.QueueSettings)
+	return fitsMemory(ring.Spec.Engine, max(v1alpha1.QueueCount(ring.Spec.Queues), 1), slotBytes, settings)
 }

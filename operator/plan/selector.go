@@ -109,5 +109,13 @@ func forNodes(spec v1alpha1.CaptureRingSpec) v1alpha1.CaptureRingSpec {
 			s.WhenMissing = v1alpha1.WhenMissingReport
 		}
 	}
+	if spec.Inline != nil {
+		spec.Inline = spec.Inline.DeepCopy()
+		for i := range spec.Inline.Pairs {
+			if p := &spec.Inline.Pairs[i]; p.WhenMissing == "" {
+				p.WhenMissing = v1alpha1.WhenMissingReport
+			}
+		}
+	}
 	return spec
 }
