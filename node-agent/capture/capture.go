@@ -73,6 +73,8 @@ type Ring struct {
 	Plugins []Plugin
 	// HardwareTime uses the device's time of a packet if the device recorded one.
 	HardwareTime bool
+	// Addressed permits interfaces of pairs to have IP addresses, which cannot be reached then.
+	Addressed bool `json:",omitempty"`
 }
 
 // TransparentMode is where packets are taken. 0 is from the stack. 1 is before the stack, which also gets them. 2 is
@@ -108,6 +110,9 @@ type Tap struct {
 	Follows bool `json:",omitempty"`
 	// Away, of an observed tap, means that the device is in another namespace.
 	Away bool `json:",omitempty"`
+	// Peer is the index of the other interface of the pair, for a ring in line: what the tap receives leaves there.
+	// It is 0 for a ring that only captures. All taps of a ring have a peer, or none has.
+	Peer int `json:",omitempty"`
 }
 
 // Cluster is a named set of queues.
@@ -133,6 +138,9 @@ type Cluster struct {
 	LongHeader bool
 	// WhenFull and WhenUnattended are the policies for packets to a queue that is full, or that has no consumer.
 	WhenFull, WhenUnattended QueuePolicy
+	// Inline is set for the own queues of a ring in line, whose consumers decide which packets leave. It stays as
+	// long as the cluster exists.
+	Inline *Inline `json:",omitempty"`
 }
 
 // Fragments selects the queue for fragments. The values are those of enum ringcap_fragments.
@@ -187,6 +195,8 @@ type QueueStats struct {
 	Holder int
 	// Attachment identifies this attachment: no other of the queue has the number. It is 0 if that is not known.
 	Attachment uint64
+	// Inline is nil for a queue that is not in line.
+	Inline *InlineStats
 }
 
 // Holder identifies the holder that a queue is taken from, by process and attachment. If both are 0, it is any
@@ -204,10 +214,12 @@ const (
 	DropFull       DropReason = "full"
 	DropUnattended DropReason = "unattended"
 	DropNoMemory   DropReason = "nomem"
+	// DropHung means that the consumer of a queue in line let a packet wait for too long.
+	DropHung DropReason = "hung"
 )
 
 // DropReasons lists the reasons in the order of enum ringcap_drop.
-var DropReasons = []DropReason{DropFull, DropUnattended, DropNoMemory}
+var DropReasons = []DropReason{DropFull, DropUnattended, DropNoMemory, DropHung}
 
 // Observation is what an engine has, with its counters.
 type Observation struct {
@@ -228,6 +240,8 @@ type RingState struct {
 	// Patterns holds the number of packets that each payload pattern decided on, and Plugins that of packets that
 	// each plugin did not let pass. Both are in the plan's order. They are nil if the engine does not count them.
 	Patterns, Plugins []uint64
+	// Inline is nil for a ring that is not in line.
+	Inline *InlineStats
 }
 
 // RuleStats are the counters of a rule.

@@ -146,6 +146,10 @@ var refusedChanges = []refusedChange{
 	{field: "interfaces", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) {
 		s.Interfaces[0] = v1.InterfaceSelector{PodSelector: &metav1.LabelSelector{}}
 	}},
+	{field: "inline", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) {
+		s.Inline, s.Interfaces = &v1.Inline{Pairs: []v1.InterfacePair{{Interfaces: []string{"nic0", "nic1"}}}}, nil
+		s.Default()
+	}},
 	{field: "direction", reason: v1.ReasonUnsupported, ring: func(s *v1.CaptureRingSpec) { s.Direction = "Sideways" }},
 	{field: "engine", reason: v1.ReasonEngineUnavailable, only: v1.EngineEBPF, ring: func(s *v1.CaptureRingSpec) { s.Engine = v1.EngineKernelModule }},
 	{field: "engine", reason: v1.ReasonEngineUnavailable, only: v1.EngineKernelModule, ring: func(s *v1.CaptureRingSpec) { s.Engine = v1.EngineEBPF }},

@@ -182,6 +182,6 @@ func interfaceFact(i node.Interface, fact plan.DriverFact) plan.Interface {
 	device := node.DeviceOf(i.Name)
 	return plan.Interface{
 		Name: i.Name, Index: i.Index, RxQueues: device.RxQueues, Driver: strings.TrimSuffix(device.Driver, driver.Suffix),
-		PCIAddress: device.PCIAddress, DriverFact: fact,
+		PCIAddress: device.PCIAddress, DriverFact: fact, Unpairable: i.Unpairable, OtherEnd: i.OtherEnd,
 	}
 }

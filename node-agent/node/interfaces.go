@@ -22,6 +22,12 @@ type Interface struct {
 	// Received, ReceivedBytes, Dropped, Missed, Overrun and Errors are the kernel's rx_packets, rx_bytes, rx_dropped,
 	// rx_missed_errors, rx_fifo_errors and rx_errors.
 	Received, ReceivedBytes, Dropped, Missed, Overrun, Errors uint64
+	// Unpairable tells why the interface cannot be in a pair of a ring in line, and what to do, in words that follow
+	// its name. It is empty if it can be.
+	Unpairable string
+	// OtherEnd is the index of an interface of this namespace that gets what this one sends: the other end of a veth,
+	// or what a macvlan is on. It is 0 for none.
+	OtherEnd int
 }
 
 // Interfaces lists the interfaces of the current network namespace.
@@ -30,10 +36,11 @@ func Interfaces() ([]Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
-	interfaces := make([]Interface, 0, len(links))
+	interfaces, stack := make([]Interface, 0, len(links)), newStack(links)
 	for _, link := range links {
 		attrs := link.Attrs()
-		i := Interface{Name: attrs.Name, Index: attrs.Index, Up: attrs.RawFlags&iffUp != 0}
+		i := Interface{Name: attrs.Name, Index: attrs.Index, Up: attrs.RawFlags&iffUp != 0,
+			Unpairable: stack.unpairable(link), OtherEnd: parentOf(link)}
 		if s := attrs.Statistics; s != nil {
 			i.Received, i.ReceivedBytes, i.Dropped = s.RxPackets, s.RxBytes, s.RxDropped
 			i.Missed, i.Overrun, i.Errors = s.RxMissedErrors, s.RxFifoErrors, s.RxErrors

@@ -14,6 +14,8 @@ import (
 // clusterDraft is a set of queues during the checks, which fill in the lower half.
 type clusterDraft struct {
 	cluster v1.NodeCluster
+	// inline is set for the own queues of a ring in line.
+	inline *v1.Inline
 	// unsupported is the problem that the engine reported for this spec.
 	unsupported *problem
 	facts       Facts
@@ -177,6 +179,7 @@ func (d *clusterDraft) planned() capture.Cluster {
 		QueueBytes: d.queueBytes, Lanes: lanes, Watermark: uint32(uint64(d.queueBytes) * uint64(s.Watermark) / 100),
 		WatermarkTimeout: timeout, Inner: s.BalanceHeader == v1.BalanceHeaderInner, LongHeader: s.PacketHeader == v1.PacketHeaderLong,
 		Fragments: fragments[s.Fragments], WhenFull: policies[s.WhenFull], WhenUnattended: policies[s.WhenUnattended],
+		Inline: inlineOf(d.inline),
 	}
 }
 

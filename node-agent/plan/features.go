@@ -33,6 +33,7 @@ const (
 	featureDefragment         feature = "spec.defragment"
 	featureHardwareTimestamps feature = "spec.timestamps Hardware"
 	featureQueuesPerRxQueue   feature = "spec.queues PerRxQueue"
+	featureInline             feature = "spec.inline"
 
 	featureVLANOffload     feature = "spec.nic.vlanOffload"
 	featureRxRingSize      feature = "spec.nic.rxRingSize"
@@ -71,7 +72,7 @@ var served = map[v1.Engine][]feature{
 	v1.EngineKernelModule: {
 		featureTransparentMode1, featureTransparentMode2, featureResourceName, featureRxQueues, featureVLANs,
 		featureRules, featureRuleLearn, featureRuleQueue, featureRuleReflect, featureRuleIdleTimeout, featurePayload, featurePlugins,
-		featureSampling, featureSamplingByFlow, featureDefragment, featureHardwareTimestamps, featureQueuesPerRxQueue,
+		featureSampling, featureSamplingByFlow, featureDefragment, featureHardwareTimestamps, featureQueuesPerRxQueue, featureInline,
 		featureBalanceTCPFiveTuple, featureBalanceBothEnds, featureBalanceRxQueue, featureInnerHeader, featureFragmentsWithFlow,
 		featureWhenFullSpread, featureWhenUnattendedSpread, featureLongHeader,
 	},
@@ -128,6 +129,7 @@ func askedByRing(s *v1.CaptureRingSpec) []feature {
 	a.when(s.Sampling != nil && s.Sampling.By == v1.SampleByFlow, featureSamplingByFlow)
 	a.when(s.Defragment, featureDefragment)
 	a.when(s.Queues != nil && s.Queues.Type == intstr.String, featureQueuesPerRxQueue)
+	a.when(s.Inline != nil, featureInline)
 	a.when(s.Timestamps == v1.TimestampsHardware, featureHardwareTimestamps)
 	a.nic(&s.NIC)
 	return a

@@ -67,6 +67,9 @@ func (l *ledger) sum() (sum uint64, names string) {
 func memorySuffices(d *clusterDraft) *problem {
 	s, fact := d.cluster.Spec, d.facts.Engines[d.engine]
 	area := sizing.Area(s.Slots, d.slotBytes, fact.SlotOverhead)
+	if d.inline != nil { // one lane keeps the order of its packets
+		fact.Lanes, area = 1, min(area, sizing.MaxInlineArea)
+	}
 	var limit *int64
 	if s.MemoryLimit != nil {
 		bytes := s.MemoryLimit.Value()

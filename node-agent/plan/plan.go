@@ -33,6 +33,12 @@ type Interface struct {
 	// NodeTraffic tells why the interface carries the node's own traffic, in words that follow its name. It is empty
 	// for an interface that only captures.
 	NodeTraffic string
+	// Unpairable tells why the interface cannot be in a pair of a ring in line, and what to do, in words that follow
+	// its name. It is empty if it can be.
+	Unpairable string
+	// OtherEnd is the index of an interface of the node that gets what this one sends, as the other end of a veth; 0
+	// for none.
+	OtherEnd int
 }
 
 // EngineFact tells whether an engine can be used on this node.
@@ -112,6 +118,8 @@ type Verdict struct {
 	EngineReason string
 	// Interfaces that a ring taps, sorted.
 	Interfaces []string
+	// Pairs of a ring in line, as a-b.
+	Pairs []string
 	// InjectLibpcap into the containers that get a set of queues. Consumers tells which pods may have it.
 	InjectLibpcap bool
 	Consumers     consumers.Rule
@@ -188,12 +196,13 @@ func decide(spec v1.NodeCaptureSpec, facts Facts) Result {
 	}
 	b.result.Auto, b.result.AutoReason = chooseAuto(facts.Engines)
 	b.countAllQueues(spec)
+	b.inPairs = facts.inPairs(spec)
 	for _, ring := range spec.Rings {
 		b.addRing(ring)
 	}
 	for _, ring := range spec.Rings {
 		if ring.Spec.Queues != nil {
-			b.addCluster(ownQueues(ring, b.queueCounts[ring.Name]))
+			b.addQueues(ownQueues(ring, b.queueCounts[ring.Name]), ring.Spec.Inline)
 		}
 	}
 	for _, cluster := range spec.Clusters {
@@ -258,6 +267,8 @@ type builder struct {
 	ringConsumers map[string]*v1.Consumers
 	// queueCounts is the number of queues that each Cluster and each ring with queues is to have.
 	queueCounts map[string]int32
+	// inPairs holds the interfaces of pairs, with the name of the ring that gets them.
+	inPairs map[string]string
 	// drafts holds the sets of queues that passed all checks, in the spec's order.
 	drafts []clusterDraft
 	ledger *ledger
@@ -301,13 +312,16 @@ func (b *builder) addRing(ring v1.NodeRing) {
 	if verdict.Pods, verdict.PodsNotTapped = draft.pods, texts; wrong != nil && verdict.Ready() {
 		verdict.Reason, verdict.Message = wrong.reason, wrong.message
 	}
-	verdict.Away = draft.away
+	if draft.incomplete != nil && verdict.Ready() {
+		verdict.Reason, verdict.Message = draft.incomplete.reason, draft.incomplete.message
+	}
+	verdict.Away, verdict.Pairs = draft.away, draft.pairs
 	verdict.Interfaces, verdict.slotBytes = interfaceNames(draft.taps), sizing.SlotBytes(ring.Spec.SnapLength)
 	b.result.Rings[ring.Name] = verdict
 }
 
 func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
-	draft := ringDraft{spec: ring.Spec, name: ring.Name, version: ring.Version, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason, queueCounts: b.queueCounts}
+	draft := ringDraft{spec: ring.Spec, name: ring.Name, uid: ring.UID, version: ring.Version, facts: b.facts, auto: b.result.Auto, autoReason: b.result.AutoReason, queueCounts: b.queueCounts, others: b.inPairs}
 	if Intrusive(ring.Spec) {
 		draft.key = TryKey(ring)
 	}
@@ -315,8 +329,8 @@ func (b *builder) checkRing(ring v1.NodeRing) (ringDraft, *problem) {
 	return draft, firstProblem(ringChecks, &draft)
 }
 
-func (b *builder) checkCluster(cluster v1.NodeCluster) (clusterDraft, *problem) {
-	draft := clusterDraft{cluster: cluster, facts: b.facts, rings: b.rings, verdicts: b.result.Rings, ledger: b.ledger}
+func (b *builder) checkCluster(cluster v1.NodeCluster, inline *v1.Inline) (clusterDraft, *problem) {
+	draft := clusterDraft{cluster: cluster, inline: inline, facts: b.facts, rings: b.rings, verdicts: b.result.Rings, ledger: b.ledger}
 	draft.unsupported = b.facts.unsupported(func() string { return SpecKey(cluster) })
 	return draft, firstProblem(clusterChecks, &draft)
 }
@@ -330,12 +344,15 @@ func (b *builder) refuseName(name string) {
 	b.result.Clusters[name] = verdict
 }
 
-func (b *builder) addCluster(cluster v1.NodeCluster) {
+func (b *builder) addCluster(cluster v1.NodeCluster) { b.addQueues(cluster, nil) }
+
+// addQueues adds a Cluster, or a ring's own queues. inline is the spec of these if the ring is in line.
+func (b *builder) addQueues(cluster v1.NodeCluster, inline *v1.Inline) {
 	if _, taken := b.result.Clusters[cluster.Name]; taken {
 		b.refuseName(cluster.Name)
 		return
 	}
-	draft, problem := b.checkCluster(cluster)
+	draft, problem := b.checkCluster(cluster, inline)
 	verdict := Verdict{Planned: problem == nil, queues: int(cluster.Spec.Queues)}
 	if problem == nil {
 		problem = draft.missing

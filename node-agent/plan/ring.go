@@ -26,6 +26,7 @@ const (
 // ringDraft is a ring during the checks, which fill in the lower half.
 type ringDraft struct {
 	name    string
+	uid     string
 	version int32
 	// key is the TryKey of a ring that may have to be tried; empty for others.
 	key string
@@ -54,6 +55,11 @@ type ringDraft struct {
 	untapped []untapped
 	// away holds tapped interfaces that are not in the node's network namespace, by name.
 	away map[string]bool
+	// incomplete is why a ring in line lacks some of its pairs, or should not have one that it has. pairs are those
+	// that it gets, as a-b. others holds the interfaces of all pairs, with the ring that gets them.
+	incomplete *problem
+	pairs      []string
+	others     map[string]string
 }
 
 var ringChecks = []check[ringDraft]{
@@ -61,6 +67,7 @@ var ringChecks = []check[ringDraft]{
 	engineIsAvailable,
 	engineServesRing,
 	ringSettingsInRange,
+	inlineInRange,
 	podsCanBeTapped,
 	poolsCanBeTapped,
 	interfacesExist,
@@ -87,7 +94,7 @@ func ringSettingsInRange(d *ringDraft) *problem {
 	if s := d.spec.Sampling; s != nil && s.OneIn < 1 {
 		return problemf(v1.ReasonUnsupported, "spec.sampling.oneIn %d: must be at least 1", s.OneIn)
 	}
-	if len(d.spec.Interfaces) == 0 {
+	if len(d.spec.Interfaces) == 0 && d.spec.Inline == nil {
 		return problemf(v1.ReasonInterfaceNotFound, "spec.interfaces is empty: name at least one interface")
 	}
 	return nil
@@ -101,6 +108,9 @@ var directions = map[v1.Direction]capture.Direction{
 
 // interfacesExist finds the taps. Each selector, except those of pods, must match at least one interface.
 func interfacesExist(d *ringDraft) *problem {
+	if d.spec.Inline != nil {
+		return d.tapPairs()
+	}
 	var absent *problem
 	found := false
 	for i, selector := range d.spec.Interfaces {
@@ -139,8 +149,12 @@ func interfacesExist(d *ringDraft) *problem {
 // missing returns the reason for a selector that matches nothing. A user who names an interface and its nodes wants
 // to know. A machine without Kubernetes is the only node.
 func (d *ringDraft) missing(s v1.InterfaceSelector) string {
-	report := d.spec.NodeSelector != nil && s.Name != "" && !strings.ContainsAny(s.Name, "*?")
-	if s.WhenMissing == v1.WhenMissingReport || s.WhenMissing == "" && (report || d.facts.NoPods) {
+	return d.missingNamed(s.WhenMissing, s.Name != "" && !strings.ContainsAny(s.Name, "*?"))
+}
+
+func (d *ringDraft) missingNamed(when v1.WhenMissing, named bool) string {
+	report := d.spec.NodeSelector != nil && named
+	if when == v1.WhenMissingReport || when == "" && (report || d.facts.NoPods) {
 		return v1.ReasonInterfaceNotFound
 	}
 	return v1.ReasonInterfaceAbsent
@@ -247,6 +261,7 @@ func (d *ringDraft) planned() plannedRing {
 			XDP: xdpModes[d.spec.XDP], Mode: capture.TransparentMode(d.mode),
 			Quick: d.spec.QuickMode, VLANs: d.vlans, Sampling: d.sampling(), Rules: d.rules, Plugins: d.plugins,
 			Defragment: d.spec.Defragment, HardwareTime: d.spec.Timestamps == v1.TimestampsHardware,
+			Addressed: d.spec.Inline != nil && d.spec.NodeTraffic == v1.NodeTrafficAllow,
 		},
 		nic: d.nic(),
 	}

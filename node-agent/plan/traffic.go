@@ -17,7 +17,7 @@ import (
 // A ring's settings can cut its node off from the network. This is what spec.nodeTraffic refuses, and what is watched:
 //
 //	                                          the node's own interface   any: watched when applied
-//	transparentMode 2 (the stack gets nothing)        refused                      yes
+//	transparentMode 2, inline (the stack gets nothing) refused                     yes
 //	driver replaced, rxQueues, rxRingSize,            refused                      yes
 //	vlanOffload (the device stops for a moment)
 //	transparentMode 1 (the stack gets all; many          -                         yes
@@ -33,11 +33,15 @@ type Refusal struct{ Reason, Message string }
 // leaves out other settings: when a release adds a field to specs, what is proven must stay so.
 func TryKey(ring v1.NodeRing) string {
 	spec := ring.Spec
-	// A spec came as JSON, so it can be encoded as JSON.
-	text, _ := json.Marshal([]any{
+	settings := []any{
 		ring.UID, spec.Interfaces, spec.Direction, spec.Engine, spec.TransparentMode, spec.TransparentFallback, spec.XDP, spec.NodeTraffic,
 		spec.NIC.VLANOffload, spec.NIC.RxRingSize, spec.NIC.RxQueues, spec.NIC.Driver,
-	})
+	}
+	if spec.Inline != nil {
+		settings = append(settings, spec.Inline.Pairs)
+	}
+	// A spec came as JSON, so it can be encoded as JSON.
+	text, _ := json.Marshal(settings)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
@@ -50,7 +54,7 @@ func (f Facts) Runs(name, key string) bool {
 
 // Intrusive reports whether a ring has settings that can disturb the node's own traffic.
 func Intrusive(spec v1.CaptureRingSpec) bool {
-	return len(stopping(spec)) > 0 || spec.Mode() != v1.TransparentModeStack
+	return len(stopping(spec)) > 0 || spec.Mode() != v1.TransparentModeStack || spec.Inline != nil
 }
 
 // stopping returns the fields that stop a device for a moment. For these, most drivers make their queues again, or
@@ -133,6 +137,9 @@ func (d *ringDraft) watched() string {
 	}
 	if d.mode != 0 {
 		fields = append(fields, fmt.Sprintf("spec.transparentMode %d", d.mode))
+	}
+	if d.spec.Inline != nil {
+		fields = append(fields, "spec.inline")
 	}
 	if len(fields) == 0 {
 		return ""

@@ -44,6 +44,9 @@ func validateCluster(c capture.Cluster) error {
 	if err := newQueueShape(c.Lanes, c.QueueBytes, possibleCPUs()).check(); err != nil {
 		return err
 	}
+	if c.Inline != nil {
+		return unsupported("in line needs the kernel module: this")
+	}
 	if c.Balance > capture.BalanceRxQueue || c.Fragments > capture.FragmentsWithFlow ||
 		max(c.WhenFull, c.WhenUnattended) > capture.PolicySpread {
 		return unsupported(fmt.Sprintf("balance type %d, fragments %d, whenFull %d, whenUnattended %d", c.Balance, c.Fragments,

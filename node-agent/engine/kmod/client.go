@@ -72,8 +72,8 @@ func explain(err error) error {
 	}
 	for errno, meaning := range map[unix.Errno]error{
 		unix.EBUSY: capture.ErrInUse, unix.EOPNOTSUPP: capture.ErrUnsupported, unix.ENOENT: capture.ErrNotFound,
-		unix.ENOMEM: capture.ErrNoMemory,
-		unix.ESRCH:  capture.ErrNotFound,
+		unix.ENOMEM: capture.ErrNoMemory, unix.EADDRINUSE: capture.ErrUnsupported, unix.ELOOP: capture.ErrUnsupported,
+		unix.ESRCH: capture.ErrNotFound,
 	} {
 		if errors.Is(err, errno) {
 			return fmt.Errorf("%w: %s", meaning, text)

@@ -33,6 +33,9 @@ func generationOf(object ...any) uint64 {
 // are deleted after these.
 type steps struct {
 	deleteRings []string
+	// exchange lists clusters that are to be in line and are not, or the other way round. The module makes such a
+	// cluster again only after it is deleted.
+	exchange    []string
 	setClusters []capture.Cluster
 	// newRings with rules are first made without taps, because no packet may pass before the rules apply.
 	newRings       []capture.Ring
@@ -55,6 +58,9 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 		switch {
 		case i >= 0 && !ours(clusters[i].generation):
 			s.foreign = append(s.foreign, cluster.Name)
+		case i >= 0 && clusters[i].inLine != (cluster.Inline != nil):
+			s.exchange = append(s.exchange, cluster.Name)
+			s.setClusters = append(s.setClusters, cluster)
 		case i < 0 || clusters[i].generation != generationOf(cluster, lanes):
 			s.setClusters = append(s.setClusters, cluster)
 		}
@@ -72,6 +78,9 @@ func diff(plan capture.Plan, rings []ringObject, clusters []clusterObject, lanes
 		case i >= 0 && !ours(rings[i].generation):
 			s.foreign = append(s.foreign, ring.Name)
 		case i < 0:
+			s.addRing(ring)
+		case slices.ContainsFunc(ring.Outputs, func(name string) bool { return slices.Contains(s.exchange, name) }):
+			s.deleteRings = append(s.deleteRings, ring.Name)
 			s.addRing(ring)
 		case rings[i].quick && (rings[i].differs(ring) || rings[i].rulesDiffer(ring)):
 			// An earlier agent made it. A module of that version cannot take a ring out of quick mode.
@@ -127,10 +136,14 @@ func withoutRules(ring capture.Ring) capture.Ring {
 
 // sameTaps compares taps in any order. The module does not know their names.
 func sameTaps(have, want []capture.Tap) bool {
-	place := func(taps []capture.Tap) map[int]capture.Direction {
-		places := map[int]capture.Direction{}
+	type point struct {
+		direction capture.Direction
+		peer      int
+	}
+	place := func(taps []capture.Tap) map[int]point {
+		places := map[int]point{}
 		for _, tap := range taps {
-			places[tap.Index] = tap.Direction
+			places[tap.Index] = point{tap.Direction, tap.Peer}
 		}
 		return places
 	}

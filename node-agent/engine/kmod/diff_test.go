@@ -28,6 +28,16 @@ var (
 		Name: "mirror", Taps: []capture.Tap{{Interface: "eth0", Index: 2, Direction: capture.Receive}}, SnapLen: 1500,
 		Filter: []bpf.RawInstruction{{Op: 0x28, Jt: 1, Jf: 2, K: 12}, {Op: 6, K: 0xffff}}, Promiscuous: true, Outputs: []string{"ids"},
 	}
+	line = capture.Ring{
+		Name: "line", SnapLen: 1500, Outputs: []string{"line"}, Addressed: true, Taps: []capture.Tap{
+			{Interface: "eth0", Index: 2, Direction: capture.Receive, Peer: 3}, {Interface: "eth1", Index: 3, Direction: capture.Receive, Peer: 2},
+		},
+	}
+	lineQueues = capture.Cluster{
+		Name: "line", Queues: 2, Lanes: 1, QueueBytes: 1 << 20, Inline: &capture.Inline{
+			Bypass: []capture.Event{capture.EventUnattended, capture.EventHung}, HungAfter: 50 * time.Millisecond,
+		},
+	}
 	wanted = capture.Plan{Rings: []capture.Ring{mirror}, Clusters: []capture.Cluster{ids}}
 )
 
@@ -60,6 +70,26 @@ func TestDiff(t *testing.T) {
 		"an earlier agent's quick ring changed": {
 			wanted, []ringObject{changedQuick}, []clusterObject{sameCluster},
 			steps{deleteRings: []string{"mirror"}, setRings: wanted.Rings},
+		},
+		"it is to be in line": {
+			capture.Plan{Rings: []capture.Ring{line}, Clusters: []capture.Cluster{lineQueues}},
+			[]ringObject{{name: "line", generation: generationOf(line), taps: line.Taps}},
+			[]clusterObject{{name: "line", generation: generationOf(lineQueues, lanes)}},
+			steps{
+				exchange: []string{"line"}, deleteRings: []string{"line"}, setClusters: []capture.Cluster{lineQueues}, setRings: []capture.Ring{line},
+			},
+		},
+		"it is in line": {
+			capture.Plan{Rings: []capture.Ring{line}, Clusters: []capture.Cluster{lineQueues}},
+			[]ringObject{{name: "line", generation: generationOf(line), taps: line.Taps}},
+			[]clusterObject{{name: "line", generation: generationOf(lineQueues, lanes), inLine: true}},
+			steps{},
+		},
+		"it has another peer": {
+			capture.Plan{Rings: []capture.Ring{line}, Clusters: []capture.Cluster{lineQueues}},
+			[]ringObject{{name: "line", generation: generationOf(line), taps: []capture.Tap{{Index: 2, Direction: capture.Receive, Peer: 4}, line.Taps[1]}}},
+			[]clusterObject{{name: "line", generation: generationOf(lineQueues, lanes), inLine: true}},
+			steps{setRings: []capture.Ring{line}},
 		},
 		"the cluster changed": {
 			wanted, []ringObject{same}, []clusterObject{{name: "ids", generation: generationTag | 1}},
@@ -117,6 +147,14 @@ func TestEncodeCluster(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, clusterObject{name: "ids", generation: 78, queues: 2, lanes: lanes, memoryMost: uint64(2*lanes) * uint64(ids.QueueBytes)}, decoded)
 
+	data, err = encodeCluster(lineQueues, lanes, 78)
+	require.NoError(t, err)
+	decoded, err = decodeCluster(genetlink.Message{Data: data})
+	require.NoError(t, err)
+	assert.Equal(t, clusterObject{
+		name: "line", generation: 78, queues: 2, lanes: 1, memoryMost: 2 << 20, inLine: true, open: openUnattended | openHung,
+	}, decoded)
+
 	fewer := ids
 	fewer.Lanes = 1
 	data, err = encodeCluster(fewer, lanes, 78)
@@ -150,10 +188,47 @@ func TestDecodeQueue(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, queueObject{number: 1, devT: 240<<20 | 7, stats: capture.QueueStats{
 		Delivered: 10, DeliveredBytes: 1000, Truncated: 2, TruncatedBytes: 700, UnreadBytes: 64, FullestLaneBytes: 48, Attached: true, Attachment: 5,
-		Dropped: map[capture.DropReason]uint64{capture.DropFull: 3, capture.DropUnattended: 4, capture.DropNoMemory: 0},
+		Dropped: map[capture.DropReason]uint64{capture.DropFull: 3, capture.DropUnattended: 4, capture.DropNoMemory: 0, capture.DropHung: 0},
 	}}, got)
 	_, err = decodeQueue(genetlink.Message{Data: []byte{1, 2, 3}})
 	assert.ErrorContains(t, err, "decode the module's answer")
+}
+
+// What a queue in line counts goes where its name says, and packets that its consumer does not get are an episode.
+func TestDecodeQueueInLine(t *testing.T) {
+	var counts []byte
+	for i := range uint64(inlineStats) {
+		counts = append(counts, nlenc.Uint64Bytes(100+i)...)
+	}
+	decode := func(change func(*netlink.AttributeEncoder)) *capture.InlineStats {
+		e := netlink.NewAttributeEncoder()
+		e.Bytes(attrInlineStats, counts)
+		change(e)
+		data, err := e.Encode()
+		require.NoError(t, err)
+		queue, err := decodeQueue(genetlink.Message{Data: data})
+		require.NoError(t, err)
+		clusterObject{open: openUnattended}.noteBlocked([]queueObject{queue})
+		return queue.stats.Inline
+	}
+	attended := func(e *netlink.AttributeEncoder) { e.Uint32(attrAttached, 1) }
+	assert.Equal(t, &capture.InlineStats{
+		Bridged: 100, Held: 101, Passed: 102, Replaced: 103, Blocked: 104, Unanswered: 105,
+		Bypassed: map[capture.Event]uint64{capture.EventUnattended: 106, capture.EventFull: 107, capture.EventHung: 108},
+		Stopped:  map[capture.Event]uint64{capture.EventUnattended: 109, capture.EventFull: 110, capture.EventHung: 111},
+		Lost:     map[capture.Loss]uint64{capture.LossTooLong: 112, capture.LossRefused: 113, capture.LossNoMemory: 114, capture.LossDown: 115},
+		Late:     116, Unknown: 117, Episodes: 118, EpisodeTime: 119 * time.Millisecond,
+	}, decode(attended))
+	assert.Equal(t, &capture.Episode{Event: capture.EventUnattended}, decode(func(*netlink.AttributeEncoder) {}).Now)
+	now := decode(func(e *netlink.AttributeEncoder) {
+		attended(e)
+		e.Uint32(attrPast, pastHung)
+		e.Uint64(attrPastPackets, 9)
+		e.Uint64(attrPastMs, 7000)
+	}).Now
+	assert.WithinDuration(t, time.Now().Add(-7*time.Second), now.Since, time.Minute)
+	now.Since = time.Time{}
+	assert.Equal(t, &capture.Episode{Event: capture.EventHung, Blocked: true, Duration: 7 * time.Second, Packets: 9}, now)
 }
 
 func TestExplain(t *testing.T) {

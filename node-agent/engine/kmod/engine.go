@@ -96,6 +96,9 @@ func (e *Engine) take(c *client, s steps) map[string]error {
 	for _, name := range s.deleteRings {
 		note(name, c.remove(cmdRingDel, name))
 	}
+	for _, name := range s.exchange {
+		note(name, c.remove(cmdClusterDel, name))
+	}
 	for _, ring := range s.newRings {
 		note(ring.Name, newRing(c, ring))
 	}
@@ -193,7 +196,7 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		if !ours(ring.generation) {
 			continue
 		}
-		state := capture.RingState{Taps: ring.taps, Stats: ring.stats, Plugins: ring.plugins}
+		state := capture.RingState{Taps: ring.taps, Stats: ring.stats, Plugins: ring.plugins, Inline: ring.inline}
 		if ring.rulesGeneration != 0 {
 			if state.Rules, state.Patterns, err = c.rules(ring.name); err != nil && !errors.Is(err, capture.ErrNotFound) {
 				return seen, err
@@ -212,6 +215,7 @@ func (e *Engine) Observe(context.Context) (capture.Observation, error) {
 		state := capture.ClusterState{
 			Memory: cluster.memory, MemoryMost: cluster.memoryMost, Lanes: cluster.lanes, Duplicated: cluster.duplicated, Spread: cluster.spread,
 		}
+		cluster.noteBlocked(queues)
 		for _, queue := range queues {
 			state.Queues = append(state.Queues, queue.stats)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/mdlayher/genetlink"
 )
 
-// Watch calls activity when a consumer comes or goes, and tapGone when a tapped device does, until ctx ends or the
+// Watch calls activity when a consumer comes or goes, or no longer decides on packets or does again, and tapGone when a tapped device does, until ctx ends or the
 // module is unloaded.
 func Watch(ctx context.Context, activity, tapGone func()) error {
 	c, err := dial()
@@ -48,7 +48,7 @@ func dispatch(message genetlink.Message, activity, tapGone func()) {
 	// If the event is malformed, what was read before the error counts.
 	event, _ := unmarshal(message.Data, parseEventReply)
 	switch event.Event {
-	case eventAttached, eventDetached:
+	case eventAttached, eventDetached, eventPast, eventBack:
 		activity()
 	case eventTapGone:
 		tapGone()

@@ -10,7 +10,7 @@ import (
 )
 
 // Holders lists, in text for users, who would lose something with the module. These are consumers of queues, by pod
-// if that is known, and the makers of rings and clusters that are not this program's.
+// if that is known, pairs of interfaces that a ring is between, and the makers of rings and clusters that are not this program's.
 func Holders(pods map[capture.QueueID][]string) ([]string, error) {
 	c, err := dial()
 	if err != nil {
@@ -25,6 +25,8 @@ func Holders(pods map[capture.QueueID][]string) ([]string, error) {
 	for _, ring := range have.rings {
 		if !ours(ring.generation) {
 			holders = append(holders, fmt.Sprintf("ring %s of another program", ring.name))
+		} else if ring.inline != nil {
+			holders = append(holders, fmt.Sprintf("ring %s, which is in line: without the module its pairs carry nothing, so delete it first, or boot", ring.name))
 		}
 	}
 	for _, cluster := range have.clusters {

@@ -43,6 +43,7 @@ type ringObject struct {
 	rulesGeneration uint64
 	// plugins holds how many packets each plugin filtered, in order.
 	plugins []uint64
+	inline  *capture.InlineStats
 }
 
 // clusterObject is a cluster as the module reports it.
@@ -55,6 +56,9 @@ type clusterObject struct {
 	lanes      int
 	duplicated uint64
 	spread     uint64
+	inLine     bool
+	// open holds RINGCAP_OPEN_* of a cluster in line.
+	open uint32
 }
 
 // queueObject is a queue as the module reports it.
@@ -86,7 +90,7 @@ func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, err
 	if c.Lanes > 0 {
 		lanes = c.Lanes
 	}
-	return marshal(clusterSetRequest{
+	request := clusterSetRequest{
 		Name:           &c.Name,
 		Generation:     &generation,
 		Queues:         new(uint32(c.Queues)),
@@ -101,7 +105,19 @@ func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, err
 		WhenFull:       new(uint32(c.WhenFull)),
 		WhenUnattended: new(uint32(c.WhenUnattended)),
 		TimeoutUS:      new(uint32(min(c.WatermarkTimeout, maxTimeout).Microseconds())),
-	})
+	}
+	if c.Inline != nil {
+		request.Inline, request.HungMs = new(openBits(c.Inline)), new(uint32(c.Inline.HungAfter.Milliseconds()))
+	}
+	return marshal(request)
+}
+
+// openBits returns RINGCAP_OPEN_*.
+func openBits(in *capture.Inline) (bits uint32) {
+	for _, event := range in.Bypass {
+		bits |= 1 << event
+	}
+	return bits
 }
 
 // maxTimeout is the module's limit. A packet is never shown later than asked for, but may be shown sooner.
@@ -129,8 +145,11 @@ func encodeRing(r capture.Ring, outputs []string, generation uint64) ([]byte, er
 	for _, tap := range r.Taps {
 		request.Tap = append(request.Tap, tapRequest{
 			TapIfindex: new(uint32(tap.Index)), TapDirection: new(uint32(tap.Direction)), TapRxQueues: rxQueueMask(tap.RxQueues),
-			TapFollows: unlessZero(*flag(tap.Follows)),
+			TapFollows: unlessZero(*flag(tap.Follows)), TapPeer: unlessZero(uint32(tap.Peer)),
 		})
+	}
+	if r.Addressed {
+		request.Addressed = flag(true)
 	}
 	if r.Sampling.OneIn > 1 {
 		request.Sample, request.SampleBy = &r.Sampling.OneIn, flag(r.Sampling.ByFlow)
@@ -183,11 +202,13 @@ func decodeRing(m genetlink.Message) (ringObject, error) {
 	for _, tap := range reply.Tap {
 		r.taps = append(r.taps, capture.Tap{
 			Index: int(tap.TapIfindex), Direction: capture.Direction(tap.TapDirection), Follows: tap.TapFollows != 0, Away: tap.TapFollows == 2,
+			Peer: int(tap.TapPeer),
 		})
 	}
 	for _, plugin := range reply.Plugin {
 		r.plugins = append(r.plugins, plugin.PluginFiltered)
 	}
+	r.inline = inlineStatsOf(reply.InlineStats.all())
 	return r, err
 }
 
@@ -196,15 +217,21 @@ func decodeCluster(m genetlink.Message) (clusterObject, error) {
 	return clusterObject{
 		name: reply.Name, generation: reply.Generation, queues: int(reply.Queues), memory: reply.Memory, lanes: int(reply.Lanes),
 		memoryMost: uint64(reply.Queues) * uint64(reply.Lanes) * uint64(reply.LaneSize), duplicated: reply.Duplicated, spread: reply.Spread,
+		inLine: reply.HungMs != 0, open: reply.Inline,
 	}, err
 }
 
 func decodeQueue(m genetlink.Message) (queueObject, error) {
 	reply, err := unmarshal(m.Data, parseQueueGetReply)
+	inline := inlineStatsOf(reply.InlineStats.all())
+	if inline != nil {
+		inline.Now = episodeOf(reply)
+	}
 	return queueObject{number: int(reply.Queue), devT: reply.DevT, stats: capture.QueueStats{
 		Attached: reply.Attached == 1, Holder: int(reply.AttachedPID), Attachment: reply.Attachment,
 		Delivered: reply.Delivered, DeliveredBytes: reply.DeliveredBytes, Truncated: reply.Truncated, TruncatedBytes: reply.TruncatedBytes,
 		UnreadBytes: reply.UnreadBytes, FullestLaneBytes: reply.FullestLane, Lanes: int(reply.LanesTaken), Dropped: droppedBy(reply.Dropped.all()),
+		Inline: inline,
 	}}, err
 }
 

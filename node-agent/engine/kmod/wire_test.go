@@ -95,6 +95,8 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 		func() error { return setRing(c, mirror, nil) },
 		func() error { return setRing(c, ring, []string{"other"}) },
 		func() error { return setRing(c, capture.Ring{Name: "empty"}, nil) },
+		func() error { return e.setCluster(c, lineQueues) },
+		func() error { return setRing(c, line, nil) },
 		func() error { return putRules(c, ring) },
 		func() error { return putRules(c, capture.Ring{Name: "empty"}) },
 		func() error { return c.takeBack(capture.QueueID{Cluster: "ids"}, capture.Holder{}) },
@@ -165,7 +167,8 @@ func TestCaptureHasTheModulesNumbers(t *testing.T) {
 	} {
 		assert.Equal(t, pair[1], pair[0])
 	}
-	assert.Equal(t, []capture.DropReason{dropFull: "full", dropUnattended: "unattended", dropNoMem: "nomem"}, capture.DropReasons)
+	assert.Equal(t, []capture.DropReason{dropFull: "full", dropUnattended: "unattended", dropNoMem: "nomem", dropHung: "hung"}, capture.DropReasons)
+	assert.Equal(t, []capture.Event{pastUnattended, pastFull, pastHung}, capture.Events)
 }
 
 // What array copies without decoding it must have no padding.
@@ -292,9 +295,9 @@ func FuzzAnswers(f *testing.F) {
 
 // An event of each kind calls what waits for it; what is no event calls nothing.
 func TestEvents(t *testing.T) {
-	for command, want := range map[uint8]string{10: "activity activity gone ", 5: ""} {
+	for command, want := range map[uint8]string{10: "activity activity gone activity activity ", 5: ""} {
 		called := ""
-		for event := range uint32(6) {
+		for event := range uint32(8) {
 			message := attributes(t, func(e *netlink.AttributeEncoder) {
 				e.Uint32(85, event)
 				e.String(5, "ids")
