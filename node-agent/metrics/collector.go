@@ -5,6 +5,7 @@
 // The account of every packet can be checked from outside:
 //
 //	ringcap_ring_seen_packets_total = filtered + sampled_out + reflected + absorbed + directed + passed of the ring
+//	  of a ring in line also = inline_bridged + inline_lost + passed
 //	sum of passed over a cluster's rings + directed to its queues + duplicated = sum over its queues of delivered + dropped
 //
 // The series, with their units and labels, are in series.go; docs/metrics.md is generated from that.
@@ -90,6 +91,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		}
 		if ring, ok := r.Observations[object.Engine].Rings[name]; ok {
 			s.ring(name, string(object.Engine), ring.Stats)
+			s.inlineRing(name, string(object.Engine), ring.Inline)
 		}
 	}
 	capacity := map[string]queueSize{}
@@ -184,6 +186,7 @@ func (s sink) cluster(name, engine string, cluster capture.ClusterState, size qu
 		for _, reason := range capture.DropReasons {
 			s.counter(queueDropped, queue.Dropped[reason], name, number, engine, string(reason))
 		}
+		s.inlineQueue(queue.Inline, name, number, engine)
 	}
 }
 

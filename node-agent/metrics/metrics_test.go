@@ -119,6 +119,7 @@ queue_capacity_bytes{capture_cluster=ids,engine=EBPF,queue=0} 262144
 queue_delivered_bytes_total{capture_cluster=ids,engine=EBPF,queue=0} 320
 queue_delivered_packets_total{capture_cluster=ids,engine=EBPF,queue=0} 5
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=full} 2
+queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=hung} 0
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=nomem} 0
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=unattended} 0
 queue_fullest_lane_ratio{capture_cluster=ids,engine=EBPF,queue=0} 0.25
@@ -161,7 +162,7 @@ func TestCollector(t *testing.T) {
 func TestCatalogue(t *testing.T) {
 	c := NewCollector("1.2", "6.1")
 	c.Registered = func() map[string]bool { return map[string]bool{"ids": false} }
-	c.Set(report(), status.Module{})
+	c.Set(inLine(report()), status.Module{})
 	exposed := map[string]*dto.MetricFamily{}
 	for _, family := range gather(t, c) {
 		exposed[family.GetName()] = family

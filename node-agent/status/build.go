@@ -84,6 +84,7 @@ func ringStatus(name string, in Input) v1.NodeRingStatus {
 	if ring.Ready() && !there {
 		status.Reason, status.Message = v1.ReasonPending, absent(r)
 	}
+	status.Inline = inlineRing(decision.Pairs, observed.Inline)
 	return status
 }
 
@@ -111,6 +112,7 @@ func clusterStatus(name string, in Input) v1.NodeClusterStatus {
 	for i, queue := range observed.Queues {
 		id := capture.QueueID{Cluster: name, Queue: i}
 		q := queueStatus(i, queue)
+		q.Inline = inlineQueue(queue.Inline)
 		q.Consumer, q.Holder = in.Consumers[id], in.Holders[id]
 		status.Queues = append(status.Queues, q)
 	}

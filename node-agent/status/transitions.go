@@ -46,6 +46,14 @@ func Transitions(before, after v1.NodeCaptureStatus, drivers map[string]plan.Dri
 		}
 		found = append(found, ringTransitions(was, is)...)
 	}
+	for _, is := range after.Clusters {
+		i := slices.IndexFunc(before.Clusters, func(c v1.NodeClusterStatus) bool { return c.Name == is.Name })
+		var was v1.NodeClusterStatus
+		if i >= 0 {
+			was = before.Clusters[i]
+		}
+		found = append(found, inlineTransitions(was, is)...)
+	}
 	return found
 }
 

@@ -33,6 +33,7 @@ func Of(node string, status v1.NodeCaptureStatus, at metav1.MicroTime) Report {
 	for i := range status.Rings {
 		ring := v1.NodeRingStatus{Name: status.Rings[i].Name}
 		copyFigures(ringFigures(&ring), ringFigures(&status.Rings[i]))
+		ring.Inline = status.Rings[i].Inline.DeepCopy()
 		r.Rings = append(r.Rings, ring)
 	}
 	for i := range status.Clusters {
@@ -58,6 +59,7 @@ func (r *Report) Into(status *v1.NodeCaptureStatus) {
 		to := &status.Rings[i]
 		if at := slices.IndexFunc(r.Rings, func(ring v1.NodeRingStatus) bool { return ring.Name == to.Name }); at >= 0 {
 			copyFigures(ringFigures(to), ringFigures(&r.Rings[at]))
+			to.Inline = r.Rings[at].Inline.DeepCopy()
 		}
 	}
 	for i := range status.Clusters {
@@ -90,6 +92,9 @@ func Without(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 	state.ObservedTime = nil
 	for i := range state.Rings {
 		clearFigures(ringFigures(&state.Rings[i]))
+		if in := state.Rings[i].Inline; in != nil {
+			in.Bridged, in.Lost = 0, nil
+		}
 	}
 	for i := range state.Clusters {
 		c := &state.Clusters[i]
@@ -102,6 +107,10 @@ func Without(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 		for j := range c.Queues {
 			clearFigures(queueFigures(&c.Queues[j]))
 			c.Queues[j].Dropped = nil
+			if in := c.Queues[j].Inline; in != nil {
+				// Episodes stay: each is worth an event.
+				c.Queues[j].Inline = &v1.InlineQueueStatus{Event: in.Event, Blocking: in.Blocking, Episodes: in.Episodes}
+			}
 		}
 	}
 	return state

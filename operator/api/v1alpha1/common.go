@@ -392,6 +392,11 @@ const (
 
 	// ReasonQueueTakenBack is a reason of events only.
 	ReasonQueueTakenBack = "QueueTakenBack"
+	// ReasonInlineBypassed, ReasonInlineBlocked and ReasonInlineBack are reasons of events only. The consumer of a queue in line
+	// does not decide on packets any more, and they bypass it or are blocked; or it does again.
+	ReasonInlineBypassed = "InlineBypassed"
+	ReasonInlineBlocked  = "InlineBlocked"
+	ReasonInlineBack     = "InlineBack"
 
 	// Of ModuleReady.
 	ReasonLoaded              = "Loaded"

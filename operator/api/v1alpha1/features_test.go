@@ -116,7 +116,7 @@ func TestWhatARingInLineCannot(t *testing.T) {
 		"an interface with itself": {pairs("{interfaces: [eth1, eth1]}"), "spec.inline.pairs[0]", "two different interfaces"},
 		"an interface in two":      {pairs("{interfaces: [eth1, eth2]}, {interfaces: [eth3, eth2]}"), "spec.inline", "give each interface one"},
 		"a glob":                   {pairs("{interfaces: [eth1, 'eth*']}"), "spec.inline.pairs[0].interfaces[1]", "should match"},
-		"a pair that may be gone":   {pairs("{interfaces: [eth1, eth2], whenMissing: Never}"), "spec.inline.pairs[0].whenMissing", `"Ignore", "Report"`},
+		"a pair that may be gone":  {pairs("{interfaces: [eth1, eth2], whenMissing: Never}"), "spec.inline.pairs[0].whenMissing", `"Ignore", "Report"`},
 		"no queues":                {strings.Replace(inLine, "  queues: 2\n", "", 1), "spec", "set spec.queues to their number"},
 		"a queue each RX queue":    {strings.Replace(with("balance: RxQueue"), "queues: 2", "queues: PerRxQueue", 1), "spec", "set spec.queues to their number"},
 		"both directions":          {with("direction: Both"), "spec", "leave spec.direction out"},

@@ -125,7 +125,7 @@ func (s *NodeCaptureSpec) UnmarshalJSON(text []byte) error {
 
 // DropCount is the number of packets dropped for one reason.
 type DropCount struct {
-	// reason is full, unattended, nomem.
+	// reason is full, unattended, nomem or hung; in the lists of inline, as these say.
 	//
 	// +required
 	Reason string `json:"reason"`
@@ -184,6 +184,10 @@ type QueueStatus struct {
 	//
 	// +required
 	UnreadBytes int64 `json:"unreadBytes"`
+	// inline is set for a queue of a ring in line. What its consumer did not get counts as dropped too, even if it left.
+	//
+	// +optional
+	Inline *InlineQueueStatus `json:"inline,omitempty"`
 }
 
 // QueueTotals sums up the counters of several queues of a set.
@@ -318,6 +322,11 @@ type NodeRingStatus struct {
 	//
 	// +required
 	Passed int64 `json:"passed"`
+
+	// inline is set for a ring in line.
+	//
+	// +optional
+	Inline *InlineRingStatus `json:"inline,omitempty"`
 }
 
 // NodeClusterStatus is the state of a set of queues on the node: a Cluster's, or a ring's own. The sum of passed over its rings,
