@@ -52,7 +52,7 @@ func choose(captures []v1alpha1.NodeCapture, agents []corev1.Pod, policy Policy,
 			continue
 		}
 		holders, known := holdersOf(&captures[i])
-		if !known || (len(holders) > 0 && policy != Evict) {
+		if !known || inLine(&captures[i]) || (len(holders) > 0 && policy != Evict) {
 			continue
 		}
 		if unavailable++; unavailable > maxUnavailable {
@@ -61,6 +61,11 @@ func choose(captures []v1alpha1.NodeCapture, agents []corev1.Pod, policy Policy,
 		steps = append(steps, step{node: captures[i].Name, available: available, agent: agent, evict: holders})
 	}
 	return steps
+}
+
+// inLine reports whether a ring is between interfaces of the node. Without the module they carry nothing: the loader keeps it.
+func inLine(capture *v1alpha1.NodeCapture) bool {
+	return slices.ContainsFunc(capture.Status.Rings, func(r v1alpha1.NodeRingStatus) bool { return r.Inline != nil })
 }
 
 // ready reports whether the pod is ready and not being deleted.

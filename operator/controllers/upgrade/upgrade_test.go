@@ -132,6 +132,18 @@ func TestNodeByNode(t *testing.T) {
 	require.Empty(t, f.once())
 }
 
+// TestARingInLineKeepsItsModule: no agent is replaced for a module that its loader would not replace.
+func TestARingInLineKeepsItsModule(t *testing.T) {
+	f := newFleet(t, upgrade.Evict, 1)
+	f.node("a", "0.2.0", v1alpha1.EngineKernelModule)
+	var capture v1alpha1.NodeCapture
+	require.NoError(t, f.client.Get(t.Context(), client.ObjectKey{Name: "a"}, &capture))
+	capture.Status.Rings[0].Inline = &v1alpha1.InlineRingStatus{Pairs: []string{"eth1-eth2"}}
+	require.NoError(t, f.client.Status().Update(t.Context(), &capture))
+	require.Empty(t, f.once())
+	require.Empty(t, f.ending())
+}
+
 // TestEvict: holders go with the agent, and one whom nobody can ask keeps the module.
 func TestEvict(t *testing.T) {
 	f := newFleet(t, upgrade.Evict, 2)
