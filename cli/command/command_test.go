@@ -101,6 +101,8 @@ func TestGolden(t *testing.T) {
 		"status-healthy-json": {"healthy", ExitFine, []string{"status", "-o", "json"}},
 		"status-trouble":      {"trouble", ExitBad, []string{"status"}},
 		"status-one":          {"trouble", ExitFine, []string{"status", "calm"}},
+		"status-inline":       {"inline", ExitBad, []string{"status"}},
+		"doctor-inline":       {"inline", ExitBad, []string{"doctor"}},
 		"status-no-ring":      {"trouble", ExitFailed, []string{"status", "none"}},
 		"status-many":         {"many", ExitFine, []string{"status"}},
 		"doctor-many":         {"many", ExitBad, []string{"doctor"}},

@@ -179,7 +179,7 @@ func unattended(f Facts) []Finding {
 			return
 		}
 		c.idle += queues.Queues - queues.Attached
-		c.lost += dropped(queues, "unattended")
+		c.lost += dropped(queues, "unattended") - bypassed(set, "unattended")
 		c.nodes = append(c.nodes, node)
 	})
 	var found []Finding
@@ -211,6 +211,16 @@ func dropped(queues v1.QueueTotals, reason string) int64 {
 		}
 	}
 	return 0
+}
+
+// bypassed returns how many packets of queues in line left without a consumer at an event. They count as dropped, too.
+func bypassed(set *v1.NodeClusterStatus, event string) (packets int64) {
+	for i := range set.Queues {
+		if in := set.Queues[i].Inline; in != nil {
+			packets += dropped(v1.QueueTotals{Dropped: in.Bypassed}, event)
+		}
+	}
+	return packets
 }
 
 func pending(f Facts) []Finding {
@@ -248,6 +258,7 @@ func Wants(pod corev1.Pod) []string {
 // lossFixes are the fixes for packets lost for a reason; unattended has its own check.
 var lossFixes = map[string]string{
 	"full":  "the consumer is slower than the traffic: give it more CPU, raise spec.queues (and consumers) or spec.slots, or filter more in the ring",
+	"hung":  "in line: a consumer let packets wait for longer than spec.inline.hungAfter: see its log and its CPU limit",
 	"nomem": "the kernel had no memory for them: see the node's memory and the ring's memoryLimit",
 }
 
@@ -261,14 +272,15 @@ func loss(f Facts) []Finding {
 	sums := map[key]*sum{}
 	eachSet(f.Snapshot, func(node string, set *v1.NodeClusterStatus) {
 		for _, d := range set.Totals().Dropped {
-			if d.Packets == 0 || d.Reason == "unattended" {
+			packets := d.Packets - bypassed(set, d.Reason)
+			if packets <= 0 || d.Reason == "unattended" {
 				continue
 			}
 			k := key{set.Name, d.Reason}
 			if sums[k] == nil {
 				sums[k] = &sum{worst: "queues that the node's status does not list"}
 			}
-			sums[k].packets += d.Packets
+			sums[k].packets += packets
 		}
 		for _, q := range set.Queues {
 			for _, d := range q.Dropped {

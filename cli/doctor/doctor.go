@@ -81,6 +81,7 @@ var checks = []check{
 	{"engines", engines},
 	{"rings and clusters", objects},
 	{"queues are read", unattended},
+	{"queues in line", undecided},
 	{"pods that wait for queues", pending},
 	{"loss", loss},
 	{"orphaned captures", orphans},

@@ -94,6 +94,9 @@ func (p *printer) node(n Node, last bool) {
 	}
 	if n.Engine != "" {
 		p.line("%s    %s", below, n.Account)
+		if n.Inline != nil {
+			p.line("%s    %s", below, inlineRing(n.Inline, n.Passed))
+		}
 		if n.CountersAge != "" {
 			p.line("%s    counters are of %s ago: %s", below, n.CountersAge, n.CountersWhy)
 		}
@@ -141,6 +144,10 @@ func (p *printer) queue(q Queue, indent string, last bool) {
 	if q.Problem != "" && consumer != "" {
 		consumer += "   "
 	}
+	counted := delivered(q.Delivered, q.Truncated)
+	if q.Inline != nil {
+		counted = verdicts(q.Inline)
+	}
 	p.line("%s%s%s %s@%d   %s, unread %s B   %s%s", indent, fork(last), signs[q.Health], q.Set, q.Queue,
-		delivered(q.Delivered, q.Truncated), Number(q.UnreadBytes), consumer, q.Problem)
+		counted, Number(q.UnreadBytes), consumer, q.Problem)
 }

@@ -82,7 +82,9 @@ type Node struct {
 	CountersAge string `json:"countersAge,omitempty"`
 	CountersWhy string `json:"countersWhy,omitempty"`
 	Account
-	Queues []Queue `json:"queues,omitempty"`
+	// Inline is set for a ring in line: seen is bridged, lost and passed.
+	Inline *v1.InlineRingStatus `json:"inline,omitempty"`
+	Queues []Queue              `json:"queues,omitempty"`
 	// Unlisted queues, by set: the status of a node with very many queues has only sums of them.
 	Unlisted []Unlisted `json:"unlisted,omitempty"`
 }
@@ -102,6 +104,8 @@ type Queue struct {
 	Truncated   int64            `json:"truncated,omitempty"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
+	// Inline is set for a queue in line.
+	Inline *v1.InlineQueueStatus `json:"inline,omitempty"`
 }
 
 // Unlisted are the queues of a set that a node's status only sums up. Its fields are those of Queue.
@@ -202,6 +206,7 @@ func nodeOf(from fleet.Placement, sets []string, now time.Time) Node {
 	n := Node{Name: from.Node.Name, Health: Healthy}
 	if on := from.Status; on != nil {
 		n.Engine, n.EngineReason, n.Interfaces = on.Engine, on.EngineReason, on.Interfaces
+		n.Inline = on.Inline
 		n.Account = Account{on.Seen, on.Filtered, on.SampledOut, on.Reflected, on.Absorbed, on.Directed, on.Passed}
 	}
 	for _, set := range sets {
@@ -254,8 +259,12 @@ func queueOf(set string, from v1.QueueStatus, now time.Time) Queue {
 	if q.Dropped, q.Problem = lost(from.Dropped); q.Problem != "" {
 		q.Health = Degraded
 	}
+	if from.Inline != nil {
+		q.Inline = from.Inline
+		q.Health, q.Problem = inlineHealth(from.Inline)
+	}
 	if !from.Attached {
-		q.Health = Degraded
+		q.Health = Worst(q.Health, Degraded)
 		q.Problem = strings.TrimSuffix("nobody reads it; "+q.Problem, "; ")
 	}
 	return q
