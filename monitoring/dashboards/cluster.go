@@ -32,5 +32,17 @@ var cluster = Dashboard{
 			table("In the data path", Count, 8, "1 if the queues are in the node's data path as the spec asks; otherwise 0 and the reason.", `max by (node, capture_cluster, engine, reason) (ringcap_cluster_ready`+ofCluster+`)`),
 			graph("Memory", Bytes, 8, "", Query{`sum by (node, capture_cluster) (ringcap_cluster_memory_bytes` + ofCluster + `)`, "{{node}} {{capture_cluster}}"}),
 		}},
+		{Title: "In line", Panels: []Panel{
+			stacked(graph("Outcome", PacketsPerSecond, 12, "What became of the packets that a ring in line passed to the queues. Bypassed: left without a verdict, at an event. Stopped: dropped without a verdict, at an event.",
+				Query{`sum by (capture_cluster, outcome, reason) (rate(ringcap_queue_inline_packets_total` + ofCluster + `[$__rate_interval]))`, "{{capture_cluster}} {{outcome}} {{reason}}"})),
+			graph("Nobody decides", Ratio, 6, "The share of the time in which a queue's consumer did not decide on packets.",
+				Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_inline_undecided_seconds_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Waiting", Count, 6, "Packets that wait for a verdict.", Query{`sum by (node, capture_cluster, queue) (ringcap_queue_inline_held_packets` + ofCluster + `)`, "{{node}} {{capture_cluster}}@{{queue}}"}),
+			graph("Events and late verdicts, each second", Count, 8, "How often packets began to go past a consumer, and verdicts without effect.",
+				Query{`sum by (node, capture_cluster, queue) (rate(ringcap_queue_inline_episodes_total` + ofCluster + `[$__rate_interval]))`, "{{node}} {{capture_cluster}}@{{queue}} events"},
+				Query{`sum by (node, capture_cluster, queue, reason) (rate(ringcap_queue_inline_unused_verdicts_total` + ofCluster + `[$__rate_interval])) > 0`, "{{node}} {{capture_cluster}}@{{queue}} {{reason}} verdicts"}),
+			table("Bypassed now", Count, 8, "1 while packets bypass the queue's consumer.", `max by (node, capture_cluster, queue) (ringcap_queue_inline_bypassing`+ofCluster+`)`),
+			table("Blocked now", Count, 8, "1 while packets are blocked because nobody decides on them.", `max by (node, capture_cluster, queue) (ringcap_queue_inline_blocking`+ofCluster+`)`),
+		}},
 	},
 }

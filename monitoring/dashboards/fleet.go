@@ -23,7 +23,7 @@ var fleet = Dashboard{
 			number("Silent nodes", Count, 1, "Nodes with an agent that does not report its status to the API server.", `count(ringcap_operator_node_reporting) - sum(ringcap_operator_node_reporting)`),
 		}},
 		{Title: "Where is loss, and why?", Panels: []Panel{
-			stacked(graph("Lost by reason", PacketsPerSecond, 12, "full: the consumer is too slow. unattended: no consumer is attached. nomem: the kernel has no memory, or (eBPF) a CPU waited too long for a lane that others share. NIC: lost before any ring sees it.",
+			stacked(graph("Lost by reason", PacketsPerSecond, 12, "full: the consumer is too slow. unattended: no consumer is attached. nomem: the kernel has no memory, or (eBPF) a CPU waited too long for a lane that others share. hung: in line, the consumer let packets wait for too long. In line, these packets may have left. NIC: lost before any ring sees it.",
 				Query{`sum by (reason) (` + droppedRate + `)`, "{{reason}}"}, Query{`sum(` + missedRate + `)`, "NIC missed"}, Query{`sum(` + overrunRate + `)`, "NIC overrun"})),
 			graph("Lost by node", PacketsPerSecond, 12, "Packets lost in queues, for the ten nodes that lose the most.", Query{`topk(10, sum by (node) (` + droppedRate + `))`, "{{node}}"}),
 			table("Queues that lose the most", PacketsPerSecond, 12, "", `topk(20, sum by (node, capture_cluster, queue, reason) (`+droppedRate+`))`),

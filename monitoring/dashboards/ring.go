@@ -16,6 +16,9 @@ var ring = Dashboard{
 			stacked(graph("Outcome", PacketsPerSecond, 24, "The series add up to the packets seen. Each of the ring's Clusters gets all packets that passed.",
 				Query{ringRate("passed"), "{{ring}} passed"}, Query{ringRate("filtered"), "{{ring}} filtered"}, Query{ringRate("sampled_out"), "{{ring}} sampled out"},
 				Query{ringRate("directed"), "{{ring}} directed"}, Query{ringRate("reflected"), "{{ring}} reflected"}, Query{ringRate("absorbed"), "{{ring}} absorbed (fragments)"})),
+			graph("In line, past the queues", PacketsPerSecond, 24, "Bridged: packets of a ring in line that its filter does not pass; they left at once. Lost: those of them that did not leave.",
+				Query{`sum by (ring) (rate(ringcap_ring_inline_bridged_packets_total{ring=~"$ring",node=~"$node"}[$__rate_interval]))`, "{{ring}} bridged"},
+				Query{`sum by (ring, reason) (rate(ringcap_ring_inline_lost_packets_total{ring=~"$ring",node=~"$node"}[$__rate_interval])) > 0`, "{{ring}} lost, {{reason}}"}),
 		}},
 		{Title: "Rules", Panels: []Panel{
 			graph("Rules", PacketsPerSecond, 8, "Packets that a rule decided on, for the 20 busiest rules with a name.", Query{`topk(20, sum by (ring, rule) (rate(ringcap_rule_packets_total{ring=~"$ring",node=~"$node"}[$__rate_interval])))`, "{{ring}} {{rule}}"}),

@@ -15,12 +15,14 @@ var Alerts = []Alert{
 		Expr:    `sum without (reason) (ringcap:queue_dropped:ratio_rate5m{reason!="unattended"}) > 0.001`,
 		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} loses {{ $value | humanizePercentage }} of its packets.`,
 		Description: `Packets that the ring passed did not reach the consumer. Reason full: it reads more slowly than packets come; give it more CPU, ` +
-			`give the Cluster more queues or slots, or filter more. Reason nomem: the kernel had no memory for them; with the engine EBPF also: a CPU waited too long for a lane that others share.`,
+			`give the Cluster more queues or slots, or filter more. Reason nomem: the kernel had no memory for them; with the engine EBPF also: a CPU waited too long for a lane that others share. ` +
+			`Reason hung: in line, the consumer let a packet wait for longer than spec.inline.hungAfter; these and, in line, those of reason full may have passed unseen.`,
 	},
 	{
 		Name: "RingcapQueueUnattended", Severity: Warning, For: 5 * time.Minute,
 		Expr: `ringcap:queue_dropped:ratio_rate5m{reason="unattended"} > 0.001` +
-			` unless on (node, capture_cluster, queue) max by (node, capture_cluster, queue) (ringcap_queue_attached) == 1`,
+			` unless on (node, capture_cluster, queue) max by (node, capture_cluster, queue) (ringcap_queue_attached) == 1` +
+			` unless on (node, capture_cluster, queue) max by (node, capture_cluster, queue) (ringcap_queue_inline_bypassing)`,
 		Summary: `Queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} has no consumer, and {{ $value | humanizePercentage }} of its packets are lost for this reason.`,
 		Description: `No pod reads this queue: fewer pods request ringcap.io/{{ $labels.capture_cluster }} than it has queues, or some do not run. ` +
 			`Start them, lower spec.queues, or set spec.whenUnattended to Spread.`,
@@ -30,6 +32,20 @@ var Alerts = []Alert{
 		Expr:        `ringcap:queue_fill:ratio > 0.5`,
 		Summary:     `The consumer of queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} lags: a lane of the queue is {{ $value | humanizePercentage }} full.`,
 		Description: `When the lane is full, packets are lost. Find out what slows the consumer down: a CPU limit, a slow disk, a pod that hangs.`,
+	},
+	{
+		Name: "RingcapInlineBypassed", Severity: Warning, For: 2 * time.Minute,
+		Expr:    `max by (node, capture_cluster, queue) (ringcap_queue_inline_bypassing) == 1`,
+		Summary: `Packets bypass the consumer of queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }}.`,
+		Description: `The ring is in line, and nobody decides on these packets: they pass unseen. The queue has no consumer, or it was full, or its consumer let a packet ` +
+			`wait for longer than spec.inline.hungAfter. The NodeCapture contains which of these it is.`,
+	},
+	{
+		Name: "RingcapInlineBlocking", Severity: Critical, For: time.Minute,
+		Expr:    `max by (node, capture_cluster, queue) (ringcap_queue_inline_blocking) == 1`,
+		Summary: `Packets for queue {{ $labels.queue }} of {{ $labels.capture_cluster }} on {{ $labels.node }} are blocked.`,
+		Description: `The ring is in line, nobody decides on these packets, and spec.inline asks to drop them at this event: hosts behind the pair lose their connections. ` +
+			`Start the consumer, or set spec.inline.whenUnattended or whenHung to Bypass.`,
 	},
 	{
 		Name: "RingcapNICMissingPackets", Severity: Warning, For: 5 * time.Minute,

@@ -165,6 +165,17 @@ func TestWhatTheLabCannotHave(t *testing.T) {
 			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="nomem"}`, "0+1x100"},
 			{`ringcap_queue_delivered_packets_total{node="a",capture_cluster="c",queue="0"}`, "0+100x100"},
 		}, 60, times("RingcapPacketsLost", 1)),
+		one("a consumer in line that hangs", []series{
+			{`ringcap_queue_inline_bypassing{node="a",capture_cluster="c",queue="0",engine="KernelModule"}`, "1+0x100"},
+			{`ringcap_queue_inline_blocking{node="a",capture_cluster="c",queue="0",engine="KernelModule"}`, "0+0x100"},
+		}, 6, times("RingcapInlineBypassed", 1)),
+		one("a queue in line without a consumer", []series{
+			{`ringcap_queue_inline_bypassing{node="a",capture_cluster="c",queue="0",engine="KernelModule"}`, "0+0x100"},
+			{`ringcap_queue_inline_blocking{node="a",capture_cluster="c",queue="0",engine="KernelModule"}`, "1+0x100"},
+			{`ringcap_queue_attached{node="a",capture_cluster="c",queue="0",engine="KernelModule"}`, "0+0x100"},
+			{`ringcap_queue_dropped_packets_total{node="a",capture_cluster="c",queue="0",reason="unattended"}`, "0+100x100"},
+			{`ringcap_queue_delivered_packets_total{node="a",capture_cluster="c",queue="0"}`, "0+0x100"},
+		}, 60, times("RingcapInlineBlocking", 1)),
 		one("one lane of four", []series{
 			{`ringcap_queue_fullest_lane_ratio{node="a",capture_cluster="c",queue="0",engine="EBPF"}`, "0.9+0x100"},
 			{`ringcap_queue_unread_bytes{node="a",capture_cluster="c",queue="0",engine="EBPF"}`, "90+0x100"},
