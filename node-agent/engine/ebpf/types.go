@@ -228,10 +228,11 @@ type wildEntry struct {
 
 // learntFlow is struct learnt.
 type learntFlow struct {
-	_    structs.HostLayout
-	W    [5]uint64
-	Life life
-	_    uint64
+	_       structs.HostLayout
+	W       [5]uint64
+	Life    life
+	Changes uint32
+	_       uint32
 }
 
 // learntBucket is struct learnt_bucket.

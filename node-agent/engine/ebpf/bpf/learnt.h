@@ -8,7 +8,9 @@
  *
  * Who adds a flow has the lock of its bucket, so no flow is there twice. Who looks for one takes no lock. While a place
  * changes hands, the first word of its key is LEARNT_CHANGES, which no packet's is. It is read before and after the
- * others, in this order on every processor, because the address of each read depends on the one before.
+ * others, in this order on every processor, because the address of each read depends on the one before. The next flow
+ * can have the same first word. So a key of more than two words also has the number of changes around it: otherwise it
+ * could be half the last flow's and half the next one's.
  *
  * The hash multiplies pairs of 32 bits, as wild_hash does, so nobody can choose flows with the same one. Its numbers
  * are random, secret, and those of the maps: node-agent/engine/ebpf/learnttable.go draws them once, for programs that
@@ -34,11 +36,13 @@
  * struct learnt - a place for a flow, one cache line
  * @w: the key, as in struct rc_exact_key, with LEARNT_USED in the first word; that is 0 if the place was never used
  * @life: @life.last is by learnt_clock
+ * @changes: how often the place got another flow
  */
 struct learnt {
 	__u64 w[RC_EXACT_WORDS_IPV6];
 	struct life life;
-	__u64 resv;
+	__u32 changes;
+	__u32 resv;
 };
 
 struct learnt_bucket {
@@ -150,16 +154,26 @@ static __always_inline struct learnt *learnt_at(struct learnt_bucket *bucket, __
 	asm volatile("%0 &= 0" : "+r"(_zero)); \
 	(typeof(at))((__u8 *)(at) + _zero); })
 
+static __always_inline __u64 learnt_changes(const struct learnt *flow)
+{
+	return *(volatile const __u32 *)&flow->changes;
+}
+
 /*
  * Whether the place has the flow with the first @words words, and this has not expired. It gets on then. @w: the first
  * word has LEARNT_USED.
  */
 static __always_inline int learnt_goes_on(struct learnt *flow, const __u64 *w, const __u32 words, __u64 now)
 {
-	__u64 last, word, idle = 0;
+	const int counted = words > RC_EXACT_WORDS_IPV4;
+	__u64 last, word, idle = 0, changes = 0;
 	struct learnt *next = flow;
 	__u32 i;
 
+	if (counted) {
+		changes = learnt_changes(next);
+		next = LEARNT_AFTER(next, changes);
+	}
 	for (i = 0; i < words; i++) {
 		word = read_now(next->w[i]);
 		next = LEARNT_AFTER(next, word); /* before the comparison, which may tell the compiler the word */
@@ -172,7 +186,10 @@ static __always_inline int learnt_goes_on(struct learnt *flow, const __u64 *w, c
 		idle = read_now(next->life.idle);
 		next = LEARNT_AFTER(next, idle);
 	}
-	if (read_now(next->w[0]) != w[0])
+	word = read_now(next->w[0]);
+	if (counted)
+		next = LEARNT_AFTER(next, word);
+	if (word != w[0] || (counted && learnt_changes(next) != changes))
 		return 0;
 	/* Another CPU may have seen a later packet. */
 	if (idle && (__s64)(now - last) >= (__s64)idle)
@@ -300,6 +317,7 @@ static __always_inline void learnt_settle(struct learnt *flow, const __u64 w[RC_
 
 	if (fresh) {
 		__sync_lock_test_and_set(&flow->w[0], LEARNT_CHANGES);
+		__sync_lock_test_and_set(&flow->changes, flow->changes + 1); /* before the words, on every processor */
 		flow->w[1] = w[1];
 		flow->w[2] = w[2];
 		flow->w[3] = w[3];
