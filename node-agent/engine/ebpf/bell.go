@@ -56,24 +56,33 @@ func loadBell(object *ebpf.CollectionSpec, bells, consumers, doorbells *ebpf.Map
 	return loaded.DetachProgram(bellProgram), nil
 }
 
-// bellTries is how often a bell is reset, a millisecond apart, if there is no memory for its timer. From Linux 6.18 on,
+// bellTries is how often a bell is prepared, a millisecond apart, if there is no memory for its timer. From Linux 6.18 on,
 // the kernel does not wait for the allocator's locks, and has none if the CPU was interrupted while it held one.
 const bellTries = 100
 
-// resetBell resets the bell at an index for a consumer that has not slept yet.
-func (t *tables) resetBell(index uint32) error {
-	err := t.tryResetBell(index)
+// resetBell prepares the bell at an index for a consumer that has not slept yet.
+func (t *tables) resetBell(index uint32) error { return t.prepareBell(bellRequest{Place: index}) }
+
+// resumeBell prepares the bell at an index for the consumer of an earlier agent, which may be asleep.
+func (t *tables) resumeBell(index uint32) error {
+	return t.prepareBell(bellRequest{Place: index, Resumes: 1})
+}
+
+func (t *tables) prepareBell(request bellRequest) error {
+	err := t.tryPrepareBell(request)
 	for try := 1; errors.Is(err, unix.ENOMEM) && try < bellTries; try++ {
 		time.Sleep(time.Millisecond)
-		err = t.tryResetBell(index)
+		err = t.tryPrepareBell(request)
 	}
 	return err
 }
 
-func (t *tables) tryResetBell(index uint32) error {
+func (t *tables) tryPrepareBell(request bellRequest) error {
 	const shortest = 14 // the shortest packet that programs can be run with
 	packet := make([]byte, shortest)
-	binary.NativeEndian.PutUint32(packet, index)
+	if _, err := binary.Encode(packet, binary.NativeEndian, request); err != nil {
+		return fmt.Errorf("encode a request of a bell: %w", err)
+	}
 	result, err := t.bell.Run(&ebpf.RunOptions{Data: packet})
 	if err != nil {
 		return fmt.Errorf("run an eBPF program: %w", explainRights(err))

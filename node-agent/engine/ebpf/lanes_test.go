@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -385,6 +386,57 @@ func TestASleepOverARestart(t *testing.T) {
 	l.apply(e, plan)
 	l.sleepFor(c, 1)
 	l.collect(c, 1)
+}
+
+// setEarlierCallback gives a queue's timer a callback of another version: one that does nothing.
+func (l *lab) setEarlierCallback(e *Engine, index uint32) {
+	l.t.Helper()
+	spec, err := loadSpec()
+	require.NoError(l.t, err)
+	program := spec.Programs[bellProgram]
+	body := function(l.t, program.Instructions, "bell_timeout")
+	begin := slices.IndexFunc(program.Instructions, func(ins asm.Instruction) bool { return ins.Symbol() == "bell_timeout" })
+	nothing := asm.Instructions{asm.Mov.Imm(asm.R0, 0).WithMetadata(body[0].Metadata), asm.Return()}
+	program.Instructions = slices.Replace(program.Instructions, begin, begin+len(body), nothing...)
+	earlier := *e.env.tables
+	earlier.bell, err = loadBell(spec, earlier.bells, earlier.consumers, earlier.doorbells)
+	require.NoError(l.t, err)
+	defer earlier.bell.Close()
+	require.NoError(l.t, earlier.resumeBell(index))
+}
+
+// The consumer of an earlier agent gets the timer of this one, as soon as this one is there. What was done for its sleep
+// stays so.
+func TestDoorbellOfAConsumerThatResumes(t *testing.T) {
+	l := newLab(t)
+	first := l.engine()
+	plan := l.transmitted(1)
+	plan.Clusters[0].Watermark, plan.Clusters[0].WatermarkTimeout = 1<<16, 200*time.Millisecond
+	l.apply(first, plan)
+	c := l.consume("mirror", 0)
+	l.setEarlierCallback(first, first.clusters["mirror"].queues[0].index)
+	c.sleeps++
+	atomic.StoreUint64(c.sleep(), c.sleeps)
+	l.send(frame(1, 60))
+	time.Sleep(time.Second)
+	require.Zero(t, c.rings(), "by the earlier callback")
+	require.NoError(t, first.Close())
+
+	e := l.engine()
+	l.send(frame(2, 60))
+	time.Sleep(time.Second)
+	require.Zero(t, c.rings(), "the timer was started for this sleep already")
+	l.collect(c, 2)
+	l.sleepFor(c, 1)
+	require.EqualValues(t, 1, c.rings())
+	atomic.StoreUint64(c.sleep(), c.sleeps) // as if it still slept
+	require.NoError(t, e.Close())
+	e = l.engine()
+	l.apply(e, plan)
+	l.send(frame(3, 60))
+	time.Sleep(time.Second)
+	require.EqualValues(t, 1, c.rings(), "once a sleep")
+	l.collect(c, 2)
 }
 
 // A bell may fail to ring, here because the consumer claims that the doorbell is full. Then it rings for the next

@@ -118,20 +118,24 @@ func (q *queue) recover() error {
 	if !here {
 		return q.bare()
 	}
-	q.recoverConsumer()
-	return nil
+	return q.recoverConsumer()
 }
 
 // recoverConsumer completes what an earlier process did not: it may have recorded a consumer, or forgotten it, without
-// the gate. A version without gates leaves them as they are.
-func (q *queue) recoverConsumer() {
+// the gate. A version without gates leaves them as they are. The consumer's bell becomes this version's before the
+// ring's programs do, which rely on what it notes.
+func (q *queue) recoverConsumer() error {
 	q.consumer = q.tables.attached.get(q.index)
 	if q.consumer == 0 {
 		q.tables.dismiss(q.index)
-		return
+		return nil
+	}
+	if err := q.tables.resumeBell(q.index); err != nil {
+		return err
 	}
 	q.tables.admit(q.index, q.consumer, q.area.id())
 	q.expiry = time.AfterFunc(q.grace, q.expire)
+	return nil
 }
 
 // recoverArea maps the queue's maps. It returns false if some or all of them are missing. Then another area is made

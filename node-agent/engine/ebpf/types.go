@@ -257,6 +257,13 @@ type choice struct {
 	Last    uint32
 }
 
+// bellRequest is struct bell_request.
+type bellRequest struct {
+	_       structs.HostLayout
+	Place   uint32
+	Resumes uint32
+}
+
 // laneStats is struct ringcap_lane_stats.
 type laneStats struct {
 	_              structs.HostLayout

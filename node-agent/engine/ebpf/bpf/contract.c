@@ -76,3 +76,4 @@ struct ringcap_lane_kernel lane_kernel;
 struct ringcap_consumer_page consumer_page_type;
 struct ringcap_handover_request handover_request;
 struct ringcap_handover_reply handover_reply;
+struct bell_request bell_request;

@@ -3,8 +3,9 @@
  * The doorbell of a sleeping consumer. It rings at most once a sleep: at the watermark at once, else when the timeout
  * has passed since the first packet.
  *
- * The timer's callback belongs to ringcap_bell, which the agent runs for a queue before its consumer is attached. If a
- * ring's program had set the callback, the program could not be unloaded while the timer exists.
+ * The timer's callback belongs to ringcap_bell, which the agent runs for a queue before its consumer is attached, and
+ * when it finds the consumer of an earlier agent. If a ring's program had set the callback, the program could not be
+ * unloaded while the timer exists.
  */
 #ifndef RC_DOORBELL_H
 #define RC_DOORBELL_H
@@ -186,21 +187,29 @@ static int bell_timeout(void *map __attribute__((unused)), __u32 *place, struct 
 	return 0;
 }
 
-/* Prepares a queue's bell for a new consumer. The agent runs it with the queue's place at the start of a packet. */
+/* What the agent runs ringcap_bell with, at the start of a packet. */
+struct bell_request {
+	__u32 place;	/* the queue's */
+	__u32 resumes;	/* 1 = an earlier agent's consumer continues, and may be asleep; 0 = a new one has not slept */
+};
+
+/* Prepares a queue's bell for a consumer. The timer of a consumer that resumes has an earlier agent's callback. */
 SEC("tc")
 int ringcap_bell(struct __sk_buff *skb)
 {
+	struct bell_request request;
 	struct bell *bell;
-	__u32 place;
 	long failed;
 
-	if (bpf_skb_load_bytes(skb, 0, &place, sizeof(place)))
+	if (bpf_skb_load_bytes(skb, 0, &request, sizeof(request)))
 		return -1;
-	bell = bpf_map_lookup_elem(&rc_bells, &place);
+	bell = bpf_map_lookup_elem(&rc_bells, &request.place);
 	if (!bell)
 		return -1;
-	bell->armed = 0;
-	bell->rung = 0;
+	if (!request.resumes) {
+		bell->armed = 0;
+		bell->rung = 0;
+	}
 	failed = bpf_timer_init(&bell->timer, &rc_bells, 1 /* CLOCK_MONOTONIC */);
 	if (failed && failed != -EBUSY) /* it exists already */
 		return failed;

@@ -44,6 +44,7 @@ var types = []struct{ c, name string }{
 	{"learnt_bucket", "learntBucket"},
 	{"learnt_secrets", "learntSecrets"},
 	{"choice", "choice"},
+	{"bell_request", "bellRequest"},
 	{"ringcap_lane_stats", "laneStats"},
 	{"ringcap_lane_kernel", "laneKernel"},
 	{"ringcap_lane_consumer", "laneConsumer"},
