@@ -5,6 +5,7 @@ package ebpf
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -140,6 +141,55 @@ func TestMapsThatDoNotOpenAreTriedAgain(t *testing.T) {
 	ids[1] = consumer
 	l.apply(e, l.plan(1))
 	requireDirect(l, e, true)
+}
+
+// usesData reports whether the program that a tap runs has the queue's data map.
+func usesData(t *testing.T, attached tap, q *queue) bool {
+	t.Helper()
+	var id ebpf.ProgramID
+	switch attached := attached.(type) {
+	case *linkTap:
+		id = attached.program
+	case *clsactTap:
+		id = ebpf.ProgramID(attached.filter.Id)
+	}
+	program, err := ebpf.NewProgramFromID(id)
+	require.NoError(t, err)
+	defer program.Close()
+	info, err := program.Info()
+	require.NoError(t, err)
+	maps, ok := info.MapIDs()
+	require.True(t, ok)
+	return slices.Contains(maps, ebpf.MapID(q.dataID()))
+}
+
+// The next agent replaces a program that goes by the tables only because the one before, which was killed, could not
+// open the maps.
+func TestProgramsOfAnAgentThatWasKilledAreReplaced(t *testing.T) {
+	for _, mode := range []string{"tcx", "clsact"} {
+		t.Run(mode, func(t *testing.T) {
+			l := newLab(t)
+			l.attachedBy(mode)
+			next := l.plan(1)
+			next.Rings[0].Taps[0].Direction = capture.Both
+			dying, out := l.helper("dying", engineInput{
+				PinDir: l.pinDir, RunDir: l.runDir, WithoutTCX: mode == "clsact", Plan: l.plan(1), Next: next,
+			}, 0)
+			require.False(t, out.Scan(), out.Text())
+			require.ErrorContains(t, dying.Wait(), "killed")
+
+			e := l.engine(l.attachedBy(mode))
+			r, q := e.rings["mirror"], e.clusters["mirror"].queues[0]
+			attached := r.taps[tapPoint{Index: l.tapped.Attrs().Index, Hook: hookEgress}]
+			require.NotNil(t, attached)
+			require.False(t, usesData(t, attached, q))
+			l.apply(e, next)
+			require.Len(t, r.taps, 2)
+			for _, attached := range r.taps {
+				require.True(t, usesData(t, attached, q))
+			}
+		})
+	}
 }
 
 // An agent that was killed, or one without gates, may have left a gate open that nobody is behind.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -30,6 +32,7 @@ const (
 
 var helpers = map[string]func(input string) error{
 	"engine":   runEngine,
+	"dying":    runDyingEngine,
 	"nobtf":    runEngineWithoutBTF,
 	"consumer": runConsumer,
 	// A container with a user namespace of its own.
@@ -97,6 +100,8 @@ type engineInput struct {
 	PinDir, RunDir string
 	WithoutTCX     bool
 	Plan           capture.Plan
+	// Next is the plan in which a dying engine is killed.
+	Next capture.Plan
 	// Cgroup is a file; a process writes to it to join the cgroup.
 	Cgroup string
 }
@@ -122,6 +127,38 @@ func runEngine(text string) error {
 	}
 	fmt.Println("ready")
 	return waitForKill()
+}
+
+// dyingAttacher kills the process as soon as it has attached a program.
+type dyingAttacher struct{ attacher }
+
+func (a dyingAttacher) attach(r *ring, point tapPoint, program *ebpf.Program) (tap, error) {
+	t, err := a.attacher.attach(r, point, program)
+	if err == nil {
+		err = unix.Kill(os.Getpid(), unix.SIGKILL)
+	}
+	return t, err
+}
+
+// runDyingEngine runs an engine that cannot open its queue's maps any more, and is killed when it has attached a program
+// to another tap.
+func runDyingEngine(text string) error {
+	var input engineInput
+	if err := json.Unmarshal([]byte(text), &input); err != nil {
+		return err
+	}
+	e, err := New(Options{PinDir: input.PinDir, RunDir: input.RunDir, withoutTCX: input.WithoutTCX})
+	if err != nil {
+		return err
+	}
+	failed, err := e.Apply(context.Background(), input.Plan, capture.Observation{})
+	if err != nil || len(failed) > 0 {
+		return fmt.Errorf("%w %v", err, failed)
+	}
+	e.clusters["mirror"].queues[0].area.ids[1] = math.MaxUint32
+	e.env.attacher.tc = dyingAttacher{e.env.attacher.tc}
+	failed, err = e.Apply(context.Background(), input.Next, capture.Observation{})
+	return fmt.Errorf("it was not killed: %w %v", err, failed)
 }
 
 // runEngineWithoutBTF does the same as runEngine, but the kernel's type information cannot be found.

@@ -203,6 +203,9 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 		}
 		defer loaded.close()
 	}
+	if !complete {
+		fingerprint = "" // the next plan loads it again, also if this process is killed from here on
+	}
 	bases := program.bases()
 	if err := r.recordPending(points, fingerprint, bases); err != nil {
 		return err
@@ -215,9 +218,6 @@ func (r *ring) ensure(program ringProgram, points []tapPoint, env *environment) 
 	}
 	if err != nil {
 		return err
-	}
-	if !complete {
-		fingerprint = "" // the next plan loads it again
 	}
 	r.Fingerprint, r.Bases, r.Taps = fingerprint, bases, points
 	r.maps, r.Maps = maps, program.maps
