@@ -65,17 +65,18 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 		return cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(x.ID, y.ID))
 	})
 	s.idles = slices.ContainsFunc(s.exact, func(rule capture.ExactRule) bool { return rule.Idle != 0 })
-	if err := roomForMatches(rules); err != nil {
-		return nil, err
-	}
-	numbers := map[layer]uint64{}
+	numbers, room := map[layer]uint64{}, matchRoom(0)
 	for rank, rule := range rules {
 		s.ids, s.timers = append(s.ids, rule.ID), append(s.timers, life{Idle: uint64(rule.Idle)})
 		s.expires = append(s.expires, rule.Idle != 0 && rule.Action != capture.ActionLearn)
 		s.learns = s.learns || rule.Action == capture.ActionLearn
 		s.idles = s.idles || rule.Idle != 0
 		value := wildRule{Rank: uint32(rank), ID: rule.ID, Action: uint32(rule.Action), Target: s.target(rule.Target)}
-		for _, m := range matchesOf(rule) {
+		matches := matchesOf(rule)
+		if err := room.hold(len(s.wild) + len(matches)); err != nil {
+			return nil, err
+		}
+		for _, m := range matches {
 			s.put(m, value, numbers)
 		}
 		if len(s.wild) > maxMatches {
@@ -88,16 +89,20 @@ func compile(planned capture.RuleSet) (*ruleSet, error) {
 // matchBytes is about how much of the agent's memory a match of ruleSet.wild takes, while that grows.
 const matchBytes = 2 * 128
 
-// roomForMatches refuses rules whose matches are more than the agent has memory for.
-func roomForMatches(rules []capture.WildcardRule) error {
-	n := 0
-	for _, rule := range rules {
-		ways := 1 + int(flag(rule.Both))
-		n += ways * len(prefixesOf(rule.Match.SourcePorts)) * len(prefixesOf(rule.Match.DestinationPorts))
+// matchRoom is the number of matches for which the agent was found to have memory.
+type matchRoom int
+
+// hold refuses rules with n different matches if the agent has no memory for them. It asks for twice as many each time,
+// so that it rarely asks.
+func (r *matchRoom) hold(n int) error {
+	if n <= int(*r) {
+		return nil
 	}
-	if err := memory.RoomFor(uint64(min(n, maxMatches)) * matchBytes); err != nil {
-		return fmt.Errorf("%d matches of wildcard rules: %w", n, err)
+	next := max(n, min(2*n, maxMatches))
+	if err := memory.RoomFor(uint64(next-int(*r)) * matchBytes); err != nil {
+		return fmt.Errorf("%d matches of wildcard rules, or more: %w", n, err)
 	}
+	*r = matchRoom(next)
 	return nil
 }
 
