@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -35,14 +36,17 @@ func ReadIdentity() (Identity, error) {
 	return Identity{BootID: strings.TrimSpace(string(id)), KernelRelease: unix.ByteSliceToString(uts.Release[:])}, nil
 }
 
-// PossibleCPUs returns the number of CPUs that this kernel may ever have, and for which it makes per-CPU memory.
-func PossibleCPUs() (int, error) {
+// PossibleCPUs returns the number of CPUs that this kernel may ever have, and for which it makes per-CPU memory. It
+// reads the number once.
+func PossibleCPUs() (int, error) { return readPossibleCPUs() }
+
+var readPossibleCPUs = sync.OnceValues(func() (int, error) {
 	text, err := os.ReadFile("/sys/devices/system/cpu/possible")
 	if err != nil {
 		return 0, fmt.Errorf("read the possible CPUs: %w", err)
 	}
 	return countCPUs(strings.TrimSpace(string(text)))
-}
+})
 
 // countCPUs counts the CPUs of a kernel's list such as 0-3,8-11.
 func countCPUs(list string) (int, error) {

@@ -58,7 +58,6 @@ type consumers struct {
 }
 
 func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Provider {
-	lanes := ebpfLanes()
 	unsafe := errors.New("not tried yet")
 	tried := func() error {
 		if unsafe == nil || errors.Is(unsafe, ebpf.ErrOverlap) {
@@ -80,7 +79,7 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 				return plan.EngineFact{Why: err.Error()}
 			}
 			return plan.EngineFact{
-				Available: true, Why: "eBPF programs at tc", Lanes: lanes, LaneTail: sizing.EBPFTail, MaxQueue: ebpf.MaxQueue,
+				Available: true, Why: "eBPF programs at tc", Lanes: ebpf.DefaultLanes(), LaneTail: sizing.EBPFTail, MaxQueue: ebpf.MaxQueue,
 				SlotOverhead: sizing.EBPFSlot,
 			}
 		},
@@ -92,7 +91,7 @@ func ebpfProvider(f agentFlags, who consumers, safe func() error) *datapath.Prov
 		Open: func(context.Context) (capture.Engine, error) {
 			return ebpf.New(ebpf.Options{
 				PinDir: f.pinDir(), RunDir: f.runDir, Logger: slog.Default(), Authorizer: who.authorizer, Users: who.users,
-				Lanes: lanes, Memory: memory.Node{Reserve: f.memoryReserve}.Read,
+				Memory: memory.Node{Reserve: f.memoryReserve}.Read,
 			})
 		},
 	}
@@ -121,24 +120,15 @@ func (p parts) moduleProvider(ctx context.Context, paths nodePaths) *datapath.Pr
 // moduleLanes returns one lane for each CPU that may produce. With several CPUs it adds a shared lane. The number is
 // within bounds.
 func moduleLanes() int {
-	cpus := possibleCPUs()
-	if cpus == 1 {
-		return 1
-	}
-	return min(cpus+1, sizing.MaxLanes)
-}
-
-// ebpfLanes returns one lane for each CPU that may produce, within bounds.
-func ebpfLanes() int { return min(possibleCPUs(), sizing.EBPFLanes) }
-
-// possibleCPUs returns how many CPUs there may be. If that cannot be read, it returns more than any bound.
-func possibleCPUs() int {
 	cpus, err := node.PossibleCPUs()
 	if err != nil {
 		slog.Warn("The number of CPUs cannot be read; queues get the most lanes", "error", err)
 		return sizing.MaxLanes
 	}
-	return cpus
+	if cpus == 1 {
+		return 1
+	}
+	return min(cpus+1, sizing.MaxLanes)
 }
 
 // watchModule follows the module's events, even if the module is reloaded.

@@ -41,7 +41,7 @@ type Options struct {
 	// ReconnectGrace is how long a consumer that was attached to an earlier engine has to come back. While its
 	// process is alive, it has six times as long.
 	ReconnectGrace time.Duration
-	// Lanes is the number of lanes of a queue if the plan does not set it.
+	// Lanes is the number of lanes of a queue if the plan does not set it, by default DefaultLanes.
 	Lanes int
 	// Memory returns the node's memory. The engine checks it before it makes a queue. If it is nil, the engine does
 	// not check.
@@ -55,6 +55,9 @@ type Options struct {
 	versions versions
 }
 
+// DefaultLanes returns the number of lanes of a queue: one for each CPU that may produce, within bounds.
+func DefaultLanes() int { return min(possibleCPUs(), sizing.EBPFLanes) }
+
 func (o *Options) setDefaults() {
 	if o.PinDir == "" {
 		o.PinDir = DefaultPinDir
@@ -66,7 +69,7 @@ func (o *Options) setDefaults() {
 		o.ReconnectGrace = DefaultReconnectGrace
 	}
 	if o.Lanes == 0 {
-		o.Lanes = min(possibleCPUs(), sizing.EBPFLanes)
+		o.Lanes = DefaultLanes()
 	}
 	if o.versions == (versions{}) {
 		o.versions = supportedVersions

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/ringcap/ringcap/filter"
+	"github.com/ringcap/ringcap/node-agent/node"
 )
 
 //go:embed bpf/ringcap.bpf.o
@@ -74,9 +75,9 @@ var readObject = sync.OnceValues(func() (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the eBPF object in this binary: %w", err)
 	}
-	cpus, err := ebpf.PossibleCPU()
+	cpus, err := node.PossibleCPUs()
 	if err != nil {
-		return nil, fmt.Errorf("number of possible CPUs: %w", err)
+		return nil, err
 	}
 	spec.Maps[scratchMap].MaxEntries = uint32(cpus)
 	sizeSection(spec.Maps[ringCountersMap], "rc_counters", cpuSlots(cpus))

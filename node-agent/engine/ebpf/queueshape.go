@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
+	"github.com/ringcap/ringcap/node-agent/node"
 )
 
 // queueShape is the size of a queue's maps.
@@ -90,7 +91,7 @@ const mmapable = 1 << 10
 
 // possibleCPUs returns the number of CPUs that may capture a packet, now or later.
 func possibleCPUs() int {
-	cpus, err := ebpf.PossibleCPU()
+	cpus, err := node.PossibleCPUs()
 	if err != nil {
 		return runtime.NumCPU() // loadSpec reports the error
 	}
