@@ -37,6 +37,8 @@ type takingEngine struct {
 	from  []capture.Holder
 	err   error
 	seen  []capture.QueueStats
+	// holder is the process that TakeBack says it took a queue from.
+	holder int
 }
 
 func (e *takingEngine) Observe(context.Context) (capture.Observation, error) {
@@ -52,7 +54,7 @@ func (a allocated) Allocations(context.Context) (map[capture.QueueID][]pods.Pod,
 
 func (e *takingEngine) TakeBack(_ context.Context, queue capture.QueueID, holder capture.Holder) (int, error) {
 	e.taken, e.from = append(e.taken, queue), append(e.from, holder)
-	return 10, e.err
+	return e.holder, e.err
 }
 
 // takingLab is a node where process 10, of a pod that is gone, holds queue 1 of ids, and process 11 of pod sensors/a
@@ -73,7 +75,7 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 	}
 	scheme, err := Scheme()
 	require.NoError(t, err)
-	engine := &takingEngine{}
+	engine := &takingEngine{holder: 10}
 	now := time.Unix(1000, 0)
 	access := pods.Access{Proc: proc, Cgroups: pods.Cgroups(groups), Namespaces: pods.NewNamespaces()}
 	access.Namespaces.Set(map[string]consumers.Rule{"ids": {
@@ -81,7 +83,7 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 	}})
 	var told []status.Transition
 	a := &Agent{
-		Activity: datapath.NewSignal(),
+		Activity: datapath.NewSignal(), Changed: datapath.NewSignal(),
 		Reconciler: &datapath.Reconciler{Providers: []*datapath.Provider{{
 			Kind:  v1.EngineEBPF,
 			Probe: func(context.Context) plan.EngineFact { return plan.EngineFact{Available: true} },
@@ -110,14 +112,26 @@ func takingLab(t *testing.T) (*Agent, *takingEngine, datapath.Report, *[]status.
 	return a, engine, report, &told
 }
 
+// raised reports whether the signal was raised since the last look.
+func raised(s datapath.Signal) bool {
+	select {
+	case <-s:
+		return true
+	default:
+		return false
+	}
+}
+
 func TestAQueueIsTakenBackFromAPodThatIsGone(t *testing.T) {
 	a, engine, report, told := takingLab(t)
 	allocations := map[capture.QueueID][]pods.Pod{{Cluster: "ids", Queue: 0}: {{Namespace: "sensors", Name: "a"}}}
 	for range 2 {
 		a.takeBack(t.Context(), report, allocations)
 		assert.Empty(t, engine.taken)
+		assert.False(t, raised(a.Changed))
 	}
 	a.takeBack(t.Context(), report, allocations)
+	assert.True(t, raised(a.Changed), "the loop applies the queue's new memory at once")
 	assert.Equal(t, []capture.QueueID{{Cluster: "ids", Queue: 1}}, engine.taken)
 	assert.Equal(t, []capture.Holder{{PID: 10, Attachment: 7}}, engine.from, "who attached since then is another")
 	require.Len(t, *told, 1)
@@ -162,6 +176,20 @@ func TestAQueueThatCannotBeTakenBack(t *testing.T) {
 		}
 		assert.Greater(t, len(engine.taken), 1, "it is tried again")
 		assert.Empty(t, *told)
+		assert.False(t, raised(a.Changed))
+	}
+}
+
+// A queue that the kubelet gives to a pod has new memory, and the loop applies that at once, whether the queue had a
+// holder or not.
+func TestAQueueThatIsGivenIsAppliedAtOnce(t *testing.T) {
+	a, engine, report, _ := takingLab(t)
+	engine.holder = 0
+	for _, problem := range []error{nil, errors.New("no memory")} {
+		engine.err = problem
+		_, err := a.resources(report, true)["ids"].Queues().TakeBack(t.Context(), capture.QueueID{Cluster: "ids"}, capture.Holder{})
+		assert.ErrorIs(t, err, problem)
+		assert.Equal(t, problem == nil, raised(a.Changed))
 	}
 }
 
