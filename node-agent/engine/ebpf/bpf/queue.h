@@ -138,16 +138,23 @@ static __always_inline int queue_write(void *ctx, const enum hook hook, void *da
 	return 1;
 }
 
+/* Wakes the consumer if it is time, or starts the timer, unless its page notes that this was done. */
 static __always_inline void queue_wake(const volatile struct output *to, struct ringcap_consumer_page *page,
 				       const struct ringcap_lane_kernel *lane, __u64 number, __u32 place)
 {
-	__u64 sleep = read_now(page->sleep), producer, unread;
+	__u64 sleep = read_now(page->sleep), noted, producer, unread;
+	int now;
 
 	if (!sleep)
 		return;
+	noted = read_now(page->noted);
+	if (noted == NOTED_RUNG(sleep))
+		return;
 	producer = read_now(lane->producer);
 	unread = producer - lane_released(lane, page, number, producer);
-	bell_look(place, sleep, unread >= to->watermark || !to->timeout_ns, to->timeout_ns);
+	now = unread >= to->watermark || !to->timeout_ns;
+	if (now || noted != NOTED_ARMED(sleep))
+		bell_look(place, sleep, now, to->timeout_ns);
 }
 
 /* Writes to a lane that several CPUs share. */
