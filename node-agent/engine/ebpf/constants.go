@@ -86,7 +86,7 @@ func (p ringProgram) constants(direct openQueues) map[string]uint64 {
 	c, o := p.config, p.config.Outputs[0]
 	constants := map[string]uint64{
 		"has_steps":     flagValue(c.Flags&(configRxQueues|configFilter|configRuled) != 0),
-		"has_rx_queues": flagValue(c.Flags&configRxQueues != 0), "has_filter": flagValue(c.Flags&configFilter != 0),
+		"has_rx_queues": flagValue(c.Flags&configRxQueues != 0), "has_no_filter": flagValue(c.Flags&configFilter == 0),
 		"is_plain": flagValue(c.Flags&(configPlain|configRuled) != 0), "is_ruled": flagValue(c.Flags&configRuled != 0),
 		"is_direct": flagValue(direct[0].id != 0), "cpu_mask": uint64(c.CPUMask),
 		"has_learnt": uint64(c.Flags & configLearn), "has_idle": uint64(c.Flags & configIdle),

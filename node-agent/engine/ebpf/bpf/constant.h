@@ -47,9 +47,9 @@ is_set: \
 	_set; })
 
 DECLARE_CONSTANT(tc_next);	/* what a tc program returns for others to run as if there were no tap */
-DECLARE_FLAG(has_steps);	/* one of has_rx_queues, has_filter and is_ruled */
+DECLARE_FLAG(has_steps);	/* a filter, or has_rx_queues, or is_ruled */
 DECLARE_FLAG(has_rx_queues);	/* CONFIG_RX_QUEUES */
-DECLARE_FLAG(has_filter);	/* CONFIG_FILTER */
+DECLARE_FLAG(has_no_filter);	/* not CONFIG_FILTER: packets of rings with one do not jump */
 DECLARE_FLAG(is_plain);		/* CONFIG_PLAIN or CONFIG_RULED */
 DECLARE_FLAG(is_ruled);		/* CONFIG_RULED */
 DECLARE_FLAG(is_direct);	/* the ring is plain, and its queues are those of direct.h */

@@ -337,6 +337,12 @@ static __attribute__((noinline)) int capture_skb(struct __sk_buff *skb, __u32 di
 	return 0;
 }
 
+/* A function of its own, or packets of rings without such queues would jump around it. */
+static __attribute__((noinline)) int is_of_captured_queue(struct __sk_buff *skb)
+{
+	return rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, 0));
+}
+
 /*
  * Takes the steps before the queue: the ring's receive queues, its filter, and the rules of ruled.h. Counts the
  * packet's bytes, and counts it as filtered if the ring does not want it. @untagged: it is known to have no tag beside
@@ -347,11 +353,10 @@ static __always_inline enum way capture_steps(struct __sk_buff *skb, const int u
 {
 	enum way way;
 
-	if (IS_SET(has_rx_queues, len) && !(direction & RINGCAP_SLOT_OUTGOING) &&
-	    !rx_queue_is_captured(skb->ifindex, packet_rx_queue(skb, HOOK_TC, direction)))
+	if (IS_SET(has_rx_queues, len) && !(direction & RINGCAP_SLOT_OUTGOING) && !is_of_captured_queue(skb))
 		return WAY_NOWHERE;
 	counters->seen_bytes += len;
-	if (IS_SET(has_filter, len) && !ringcap_filter(skb)) {
+	if (!IS_SET(has_no_filter, len) && !ringcap_filter(skb)) {
 		counters->filtered++;
 		return WAY_NOWHERE;
 	}
@@ -474,7 +479,7 @@ int ringcap_xdp(struct xdp_md *xdp)
 		return XDP_PASS;
 	counters = this_counters(cpu);
 	counters->seen_bytes += len;
-	if (IS_SET(has_filter, len) && !ringcap_xdp_filter(xdp)) {
+	if (!IS_SET(has_no_filter, len) && !ringcap_xdp_filter(xdp)) {
 		counters->filtered++;
 		return config.xdp_verdict;
 	}
