@@ -138,6 +138,7 @@ test-chart: deps build ## the chart: lint, schema, golden renders, every object 
 test-kernel: deps ## the module on all supported kernels and the debug kernel (FULL=1: all of the churn)
 	FULL=$(FULL) kmod/tests/run all $(CASES)
 	kmod/tests/run --cpus 6 6.1 smp
+	kmod/tests/run --cpus 1 6.1 inline_pass inline_events
 	kmod/tests/run debug $(CASES)
 
 .PHONY: fuzz-kernel

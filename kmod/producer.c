@@ -272,7 +272,7 @@ static void rc_producers_work(struct work_struct *work)
 
 /* ---- for queue.c ---- */
 
-int rc_producers_init(struct rc_queue *queue)
+int rc_producers_init(struct rc_queue *queue, bool held)
 {
 	int cpu;
 
@@ -283,7 +283,7 @@ int rc_producers_init(struct rc_queue *queue)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(queue->producers, cpu)->ask = jiffies;
-	queue->lanes[0].shared = nr_cpu_ids > 1;
+	queue->lanes[0].shared = held || nr_cpu_ids > 1;
 	if (!queue->lanes[0].shared)
 		per_cpu_ptr(queue->producers, 0)->own = &queue->lanes[0];
 	return 0;

@@ -15,7 +15,8 @@
  * seen that. Then it takes this lock. It takes the lane away if it is still empty, unless the CPU has come back: then
  * the CPU keeps it.
  *
- * On a machine with one possible CPU the first lane belongs to that CPU.
+ * On a machine with one possible CPU the first lane belongs to that CPU. The lane of an in-line queue is shared there,
+ * too: hold.c always enters and leaves it.
  */
 #ifndef RC_PRODUCER_H
 #define RC_PRODUCER_H
@@ -50,8 +51,8 @@ static inline u32 rc_producers_lanes(void)
 	return nr_cpu_ids > 1 ? nr_cpu_ids + 1 : 1;
 }
 
-/* For a new queue. -ENOMEM. */
-int rc_producers_init(struct rc_queue *queue);
+/* For a new queue. @held: it is in line. -ENOMEM. */
+int rc_producers_init(struct rc_queue *queue, bool held);
 void rc_producers_destroy(struct rc_queue *queue);
 
 /*

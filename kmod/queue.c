@@ -98,7 +98,8 @@ struct rc_queue *rc_queue_create(const struct rc_queue_shape *shape, u32 index, 
 	queue->index = index;
 	queue->nr_queues = shape->nr_queues;
 
-	if (rc_producers_init(queue) || rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
+	if (rc_producers_init(queue, shape->in_line) ||
+	    rc_region_alloc(&queue->info, sizeof(struct ringcap_queue_info), false) ||
 	    rc_region_alloc(&queue->kernel, shape->nr_lanes * sizeof(struct ringcap_lane_kernel), false) ||
 	    rc_region_alloc(&queue->consumer, shape->nr_lanes * sizeof(struct ringcap_lane_consumer), false))
 		goto fail;
