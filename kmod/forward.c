@@ -40,6 +40,8 @@ void rc_forward_prepare(struct sk_buff *skb)
 	skb_forward_csum(skb);
 	skb_scrub_packet(skb, true);
 	skb->priority = 0;
+	/* That device may be gone when the packet leaves. */
+	skb->dev = NULL;
 	rc_forward_pass_tags(skb);
 }
 
@@ -79,6 +81,8 @@ int rc_forward_send(struct net_device *dev, struct sk_buff *skb)
 		kfree_skb(skb);
 		return loss;
 	}
+	/* What computes the hash asks the device for its namespace. */
+	skb->dev = dev;
 	rc_forward_choose_queue(dev, skb);
 	memset(skb->cb, 0, sizeof(skb->cb));
 	__this_cpu_write(rc_forward_sending, true);

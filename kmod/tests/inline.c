@@ -5,6 +5,8 @@
 #include <linux/netlink.h>
 #include <sys/ioctl.h>
 
+#include "link.h"
+
 #define RT_VERDICTS 256
 
 static void rt_put_line_cluster(struct rt_message *message, const struct rt_line *line)
@@ -45,6 +47,8 @@ int rt_line_set_ring(const struct rt_line *line)
 	rt_message_put_name(&message, RINGCAP_A_OUTPUT, line->cluster);
 	rt_put_line_tap(&message, line->a1, line->b1);
 	rt_put_line_tap(&message, line->b1, line->a1);
+	if (line->snaplen)
+		rt_message_put_u32(&message, RINGCAP_A_SNAPLEN, line->snaplen);
 	if (line->filter)
 		rt_message_put(&message, RINGCAP_A_FILTER, line->filter,
 			       line->filter_len * (u32)sizeof(struct sock_filter));
@@ -69,12 +73,24 @@ static void rt_line_open_end(struct rt_line_end *end, const char *interface)
 	rt_queue_open(&end->queue, end->cluster, 0);
 }
 
+static void rt_line_create_b(const struct rt_line *line)
+{
+	if (!line->tx_queues) {
+		rt_veth_create("b0", "b1");
+		return;
+	}
+	rt_ip("link add b1 numtxqueues %u type veth peer name b0", line->tx_queues);
+	rt_ip("link set b0 up");
+	rt_ip("link set b1 up");
+	RT_EVENTUALLY(rt_link_is_ready("b0") && rt_link_is_ready("b1"), 30000);
+}
+
 void rt_line_open(struct rt_line *line)
 {
 	rt_control_open();
 	RT_CHECK(rt_mount_sysfs(), "sysfs of this namespace: %m");
 	rt_veth_create("a0", "a1");
-	rt_veth_create("b0", "b1");
+	rt_line_create_b(line);
 	line->a1 = rt_ifindex("a1");
 	line->b1 = rt_ifindex("b1");
 	snprintf(line->cluster, sizeof(line->cluster), "line-%d", getpid());

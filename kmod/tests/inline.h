@@ -25,7 +25,8 @@ struct rt_line_end {
 /**
  * struct rt_line - the pair
  * @open: RINGCAP_A_INLINE
- * @hung_ms, @lane_size: 0 = default
+ * @hung_ms, @lane_size, @snaplen: 0 = default
+ * @tx_queues: of b1, 0 = 1
  * @filter: of the ring, may be NULL
  */
 struct rt_line {
@@ -33,6 +34,8 @@ struct rt_line {
 	u32 hung_ms;
 	u32 lane_size;
 	u32 queues;
+	u32 snaplen;
+	u32 tx_queues;
 	const struct sock_filter *filter;
 	u32 filter_len;
 	char ring[32], cluster[32];

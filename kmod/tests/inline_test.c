@@ -386,6 +386,38 @@ RT_CASE(inline_wrong_answers)
 	rt_line_close(&line);
 }
 
+/* The transmit queue is chosen by the flow. Packets wait longer than the interface that they came by lives. */
+RT_CASE(inline_tx_queues)
+{
+	static const u8 bytes[64] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, [23] = 17 };
+	struct rt_line line = { .hung_ms = 60000, .tx_queues = 2 };
+	struct rt_traffic traffic = { .flows = 4 };
+	struct ringcap_verdict verdicts[20];
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue queue;
+	u32 i;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_send(line.a.sender, &traffic, 0, 20);
+	rt_ring_wait(line.ring, 20);
+	rt_link_delete("a1");
+	for (i = 0; i < 20; i++)
+		verdicts[i] = (struct ringcap_verdict){
+			.position = i * 112ULL,
+			.verdict = i % 2 ? RINGCAP_VERDICT_PASS : RINGCAP_VERDICT_REPLACE,
+			.data = (u64)(uintptr_t)bytes,
+			.len = sizeof(bytes),
+		};
+	RT_EQUAL(rt_verdicts(queue.fd, verdicts, 20, NULL), 20);
+	rt_line_check(&line, 20, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 10);
+	RT_EQUAL(stats[RINGCAP_INLINE_REPLACED], 10);
+	rt_ring_wait(line.b.ring, 20);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
 /* ---- what does not get through ---- */
 
 RT_CASE(inline_losses)
