@@ -8,6 +8,7 @@
 #include "event.h"
 #include "hold.h"
 #include "net.h"
+#include "pair.h"
 #include "proc_device.h"
 #include "ring.h"
 #include "tap.h"
@@ -86,6 +87,8 @@ static int rc_device_event(struct notifier_block *block, unsigned long event, vo
 	struct rc_net *this = rc_net(dev_net(dev));
 	struct rc_ring *ring;
 
+	if (event == NETDEV_PRECHANGEUPPER)
+		return notifier_from_errno(rc_pair_check_upper(data));
 	/* rc_egress, whose notifier comes first, has seen to it that nothing more is sent there. */
 	if (event == NETDEV_UNREGISTER)
 		rc_hold_forget_device(dev);

@@ -203,6 +203,20 @@ int rc_pair_check(const struct rc_ring *ring, const struct rc_tap_spec *spec, co
 	return rc_pair_check_handler(ring, spec, dev, extack);
 }
 
+/* Other kinds of interfaces that take packets before the pair need its rx_handler, so the kernel refuses them. */
+int rc_pair_check_upper(const struct netdev_notifier_info *info)
+{
+	const struct netdev_notifier_changeupper_info *change =
+		container_of(info, const struct netdev_notifier_changeupper_info, info);
+
+	if (!change->linking || !is_vlan_dev(change->upper_dev) ||
+	    rtnl_dereference(info->dev->rx_handler) != rc_pair_receive)
+		return 0;
+	NL_SET_ERR_MSG(info->extack,
+		       "ringcap: a pair has this interface, so that a VLAN interface on it would take packets past the pair: delete the ring first");
+	return -EBUSY;
+}
+
 /* ---- life ---- */
 
 bool rc_pair_is(const struct rc_tap *tap, const struct rc_tap_spec *spec)

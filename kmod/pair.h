@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 struct net_device;
+struct netdev_notifier_info;
 struct netlink_ext_ack;
 struct rc_ring;
 struct rc_tap;
@@ -19,6 +20,9 @@ struct rc_tap_spec;
 /* Whether @dev, an interface of @ring's namespace, can be in a pair as @spec wants it. */
 int rc_pair_check(const struct rc_ring *ring, const struct rc_tap_spec *spec, const struct net_device *dev,
 		  bool addressed, struct netlink_ext_ack *extack);
+
+/* The same for what is about to be stacked upon an interface, of NETDEV_PRECHANGEUPPER. */
+int rc_pair_check_upper(const struct netdev_notifier_info *info);
 
 /* Whether @tap has the peer of @spec, or neither has one. */
 bool rc_pair_is(const struct rc_tap *tap, const struct rc_tap_spec *spec);

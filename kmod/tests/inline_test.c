@@ -1046,6 +1046,8 @@ RT_CASE(inline_refused_rings)
 	RT_EQUAL(rt_link_add_vlan("d0", "d0.5", 5, 1), 0);
 	RT_REFUSED(EBUSY, "VLAN interfaces", RT_PAIR);
 	RT_EQUAL(rt_link_remove("d0.5"), 0);
+	/* Nor later. */
+	RT_EQUAL(rt_link_add_vlan("a1", "a1.5", 5, 1), -EBUSY);
 	unfed = (struct rt_wrong_ring){ .ifindex = { line.a1, line.b1 }, .peer = { line.b1, line.a1 }, .output = { "plain" } };
 	rt_refused_ring(line.ring, &unfed, -EINVAL, "needs an in-line cluster");
 	rt_line_close(&line);
