@@ -59,6 +59,7 @@ static void rc_hold_add(struct rc_hold *hold, struct sk_buff *skb, u64 position,
 {
 	*rc_held(skb) = (struct rc_held){ .position = position, .out = out, .since = jiffies };
 	__skb_queue_tail(&hold->waiting, skb);
+	hold->memory += skb->truesize;
 	*rc_hold_entry(hold, position) = skb;
 	rc_hold_arm(hold);
 }
@@ -75,6 +76,7 @@ static struct net_device *rc_hold_remove(struct rc_hold *hold, struct sk_buff *s
 {
 	*rc_hold_entry(hold, rc_held(skb)->position) = NULL;
 	__skb_unlink(skb, &hold->waiting);
+	hold->memory -= skb->truesize;
 	return rc_held(skb)->out;
 }
 
@@ -211,6 +213,12 @@ enum rc_hold_offer {
 	RC_HOLD_FULL,
 };
 
+/* Only the beginning of a packet may be in the lane, and all of it waits. */
+static bool rc_hold_has_memory(const struct rc_hold *hold, const struct sk_buff *skb)
+{
+	return hold->memory + skb->truesize <= (u64)rc_lane_size(rc_hold_lane(hold)) * RC_HOLD_MEMORY;
+}
+
 static enum rc_hold_offer rc_hold_put(struct rc_hold *hold, struct rc_lane *lane, struct rc_packet *pkt, u64 *position)
 {
 	int snaplen = rc_lane_snaplen(lane);
@@ -219,7 +227,7 @@ static enum rc_hold_offer rc_hold_put(struct rc_hold *hold, struct rc_lane *lane
 	if (snaplen == RC_LANE_UNATTENDED)
 		return RC_HOLD_UNATTENDED;
 	size = rc_lane_slot_size(pkt, snaplen);
-	if (!rc_lane_has_room(lane, size))
+	if (!rc_lane_has_room(lane, size) || !rc_hold_has_memory(hold, pkt->skb))
 		return RC_HOLD_FULL;
 	*position = lane->head;
 	rc_hold_drop_unanswered(hold, *position + size);

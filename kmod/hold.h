@@ -33,6 +33,7 @@ struct rc_packet;
 struct rc_queue;
 
 #define RC_HOLD_LANE_MAX	(4U << 20)	/* bytes: at an event, all that fits is sent with bottom halves off */
+#define RC_HOLD_MEMORY		64	/* bytes that may wait for each byte of the lane: a page for the shortest slot */
 #define RC_HOLD_SNAPLEN_MIN	64		/* bytes, of rings with pairs */
 #define RC_HOLD_MS_DEFAULT	250
 #define RC_HOLD_MS_MAX		60000
@@ -54,6 +55,7 @@ struct rc_hold_episode {
  * @lock: for all of it, the lane's head, and sending. Taken with bottom halves off, before the lane's lock
  * @queue: whose it is
  * @waiting: packets, oldest first; its own lock is not used
+ * @memory: bytes that they take, which are charged to nobody
  * @index: the packet whose slot begins in 64 bytes of the lane, or NULL
  * @open: RINGCAP_OPEN_*; written without the lock
  * @hung_ms: written without the lock
@@ -73,6 +75,7 @@ struct rc_hold {
 	spinlock_t lock;
 	struct rc_queue *queue;
 	struct sk_buff_head waiting;
+	u64 memory;
 	struct sk_buff **index;
 	u8 open;
 	u32 hung_ms;

@@ -418,6 +418,34 @@ RT_CASE(inline_tx_queues)
 	rt_line_close(&line);
 }
 
+/* Packets of which only the beginning is in the lane: those that wait take no more than a page for 64 bytes of lane. */
+RT_CASE(inline_memory)
+{
+	struct rt_line line = { .hung_ms = 60000, .lane_size = RINGCAP_LANE_SIZE_MIN, .snaplen = 64 };
+	const u64 bound = RINGCAP_LANE_SIZE_MIN / 64 * 4096;
+	struct rt_traffic traffic = { .flows = 5, .min_len = 9000 };
+	u64 stats[RINGCAP_INLINE_STATS];
+	const u32 count = 1100;
+	struct rt_queue queue;
+
+	rt_line_open(&line);
+	rt_ip("link set a0 mtu 9000");
+	rt_ip("link set a1 mtu 9000");
+	rt_ip("link set b0 mtu 9000");
+	rt_ip("link set b1 mtu 9000");
+	rt_queue_open(&queue, line.cluster, 0);
+	rt_send(line.a.sender, &traffic, 0, count);
+	rt_line_check(&line, count, stats);
+	RT_CHECK(stats[RINGCAP_INLINE_HELD] * 9000 <= bound, "too many wait");
+	RT_EQUAL(stats[RINGCAP_INLINE_BLOCK_FULL], count - stats[RINGCAP_INLINE_HELD]);
+	RT_EQUAL(rt_line_judge(&queue, NULL, NULL), stats[RINGCAP_INLINE_HELD]);
+	rt_send(line.a.sender, &traffic, count, 100);
+	rt_line_check(&line, count + 100, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 100);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
 /* ---- what does not get through ---- */
 
 RT_CASE(inline_losses)

@@ -147,12 +147,13 @@
  * Packets leave in the order of their verdicts. Slots have the long header.
  *
  * THREE EVENTS keep a consumer from deciding. UNATTENDED: none is attached; the last one closed the queue or was
- * killed, or the queue was taken back. FULL: the lane has no room for a packet. HUNG: a packet has waited for
- * RINGCAP_A_HUNG_MS. Each is open if its bit is set in RINGCAP_A_INLINE. At an open event, all packets that wait leave
- * in their order, and so do those that come, until a consumer is attached and has released everything in the lane.
- * Verdicts on them come too late. If UNATTENDED or HUNG is not open, these packets are dropped instead. If FULL is not
- * open, only packets without room are dropped, and the others go on waiting. RINGCAP_EVENT_PAST and RINGCAP_EVENT_BACK
- * report it. Going there and back, the module loses no packet, sends none twice, and lets none overtake another.
+ * killed, or the queue was taken back. FULL: the lane has no room for a packet, or with it those that wait would take
+ * more than 64 times the lane's memory. HUNG: a packet has waited for RINGCAP_A_HUNG_MS. Each is open if its bit is set
+ * in RINGCAP_A_INLINE. At an open event, all packets that wait leave in their order, and so do those that come, until a
+ * consumer is attached and has released everything in the lane. Verdicts on them come too late. If UNATTENDED or HUNG
+ * is not open, these packets are dropped instead. If FULL is not open, only packets without room are dropped, and the
+ * others go on waiting. RINGCAP_EVENT_PAST and RINGCAP_EVENT_BACK report it. Going there and back, the module loses no
+ * packet, sends none twice, and lets none overtake another.
  *
  * ACCOUNT of a pair's packets: seen of the ring = bridged and lost of the ring's RINGCAP_A_INLINE_STATS + passed of the
  * ring. passed = the sum over the cluster's queues of held, passed, replaced, blocked, unanswered, bypass-*, block-*
